@@ -1,0 +1,56 @@
+package vector
+
+import "math/bits"
+
+// A Bitmap holds one bit a position, least significant first: bit i is word i/64, bit i%64. Bits past the length that
+// the owner states are zero. A nil Bitmap where presence is meant says that every position is present.
+type Bitmap []uint64
+
+// BitmapWords returns how many words n bits take.
+func BitmapWords(n int) int { return (n + 63) / 64 }
+
+// Get reports bit i.
+func (b Bitmap) Get(i int) bool { return b[i>>6]>>(uint(i)&63)&1 != 0 }
+
+// Set sets bit i.
+func (b Bitmap) Set(i int) { b[i>>6] |= 1 << (uint(i) & 63) }
+
+// Clear clears bit i.
+func (b Bitmap) Clear(i int) { b[i>>6] &^= 1 << (uint(i) & 63) }
+
+// Count returns the number of set bits.
+func (b Bitmap) Count() int {
+	n := 0
+	for _, w := range b {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// SetRange sets bits lo to hi-1.
+func (b Bitmap) SetRange(lo, hi int) {
+	for lo < hi && lo&63 != 0 {
+		b.Set(lo)
+		lo++
+	}
+	for ; lo+64 <= hi; lo += 64 {
+		b[lo>>6] = ^uint64(0)
+	}
+	for ; lo < hi; lo++ {
+		b.Set(lo)
+	}
+}
+
+// Grow returns b with room for n bits; new words are zero.
+func (b Bitmap) Grow(n int) Bitmap {
+	w := BitmapWords(n)
+	for len(b) < w {
+		if cap(b) > len(b) {
+			b = b[:len(b)+1]
+			b[len(b)-1] = 0
+			continue
+		}
+		b = append(b, 0)
+	}
+	return b
+}

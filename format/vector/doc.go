@@ -1,0 +1,19 @@
+// Package vector holds rows of one feature in memory, in the one shape that every layer shares.
+//
+//	           rows 0..Rows-1
+//	              |
+//	  Inverse ────┤  (nil: row i is slot i)
+//	              v
+//	           slots 0..Slots-1 ── Present: null or not
+//	              |
+//	dense         |  Values[s]
+//	embedding     |  Values[s*Dim : (s+1)*Dim]
+//	list, bytes   |  Values[Offsets[s] : Offsets[s+1]]            (Lengths == nil)
+//	windowed list |  Values[Offsets[s] : Offsets[s]+Lengths[s]]   (slots may overlap)
+//	weighted      |  the same range of Scores
+//
+// A slot is one distinct value, stored once. Null, empty and present are three states: a null slot has its Present bit
+// clear, holds zeros (dense, embedding) or an empty range (lists), and may be shared by many rows like any other.
+//
+// Columns are plain slices. Nothing here is safe for concurrent use while one side writes.
+package vector

@@ -1,0 +1,122 @@
+package vector
+
+import "fmt"
+
+// Widen returns the narrowest Type that holds every value of both a and b exactly, or an error when there is none.
+// Integers widen to larger integers and to floats whose mantissa holds them; float32 widens to float64. Kinds do not
+// mix, except that String widens to Bytes.
+func Widen(a, b Type) (Type, error) {
+	if a == b {
+		return a, nil
+	}
+	none := fmt.Errorf("no type holds both %v and %v exactly", a, b)
+	if (a.Kind == Bytes && b.Kind == String) || (a.Kind == String && b.Kind == Bytes) {
+		return Type{Kind: Bytes}, nil
+	}
+	if a.Kind != b.Kind || a.Dim != b.Dim {
+		return Type{}, none
+	}
+	out := a
+	e, ok := widenElem(a.Elem, b.Elem)
+	if !ok || (a.Kind == Weighted && !e.IsInteger()) {
+		return Type{}, none
+	}
+	out.Elem = e
+	if a.Kind == Weighted && a.Score != b.Score {
+		out.Score = Float64
+	}
+	return out, nil
+}
+
+// elemBits gives the range of each integer: bits without the sign, and whether it has a sign.
+func elemBits(e Elem) (bits int, signed bool) {
+	switch e {
+	case Bool:
+		return 1, false
+	case Int8:
+		return 7, true
+	case Int16:
+		return 15, true
+	case Int32:
+		return 31, true
+	case Int64:
+		return 63, true
+	case Uint8:
+		return 8, false
+	case Uint16:
+		return 16, false
+	case Uint32:
+		return 32, false
+	case Uint64:
+		return 64, false
+	}
+	return 0, false
+}
+
+func widenElem(a, b Elem) (Elem, bool) {
+	if a == b {
+		return a, true
+	}
+	if !a.IsInteger() && !b.IsInteger() {
+		return Float64, true
+	}
+	if a.IsInteger() && b.IsInteger() {
+		for _, e := range [...]Elem{Uint8, Int8, Uint16, Int16, Uint32, Int32, Int64, Uint64} {
+			if holds(e, a) && holds(e, b) {
+				return e, true
+			}
+		}
+		return 0, false
+	}
+	if !a.IsInteger() {
+		a, b = b, a
+	}
+	bits, _ := elemBits(a)
+	switch {
+	case b == Float32 && bits <= 24:
+		return Float32, true
+	case bits <= 53:
+		return Float64, true
+	}
+	return 0, false
+}
+
+func holds(outer, inner Elem) bool {
+	ob, os := elemBits(outer)
+	ib, is := elemBits(inner)
+	return ib <= ob && (os || !is)
+}
+
+// Convert returns c as a column of type t, which Widen of c.Type and t must give; c itself when the types are equal.
+// The result shares what need not change (inverse, presence, offsets) and owns what does.
+func Convert(c *Column, t Type) (*Column, error) {
+	if c.Type == t {
+		return c, nil
+	}
+	if w, err := Widen(c.Type, t); err != nil || w != t {
+		return nil, fmt.Errorf("%v does not widen to %v", c.Type, t)
+	}
+	out := *c
+	out.Type = t
+	from, to := c.Type.Physical(), t.Physical()
+	switch {
+	case from == Int64Values && to == Float32Values:
+		out.Ints, out.Floats = nil, convertSlice[int64, float32](c.Ints)
+	case from == Int64Values && to == Float64Values:
+		out.Ints, out.Doubles = nil, convertSlice[int64, float64](c.Ints)
+	case from == Float32Values && to == Float64Values:
+		out.Floats, out.Doubles = nil, convertSlice[float32, float64](c.Floats)
+	}
+	if c.Type.Score == Float32 && t.Score == Float64 {
+		out.ScoreFloats, out.ScoreDoubles = nil, convertSlice[float32, float64](c.ScoreFloats)
+	}
+	return &out, nil
+}
+
+func convertSlice[From, To int64 | float32 | float64](in []From) []To {
+	out := make([]To, len(in))
+	for i, v := range in {
+		out[i] = To(v)
+	}
+	return out
+}
