@@ -1,0 +1,200 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// Output says what a Batch holds. The numbers are written into plans and never change meaning.
+type Output uint8
+
+const (
+	// OutputColumns gives one exact typed column a feature.
+	OutputColumns Output = 1
+	// OutputTensors gives the dense matrix, labels and jagged tensors of a trainer, and exact columns for the rest.
+	OutputTensors Output = 2
+)
+
+func (o Output) String() string {
+	switch o {
+	case OutputColumns:
+		return "columns"
+	case OutputTensors:
+		return "tensors"
+	}
+	return fmt.Sprintf("output(%d)", uint8(o))
+}
+
+// ParseOutput returns the Output that String prints as s.
+func ParseOutput(s string) (Output, error) {
+	switch s {
+	case "columns":
+		return OutputColumns, nil
+	case "tensors":
+		return OutputTensors, nil
+	}
+	return 0, fmt.Errorf("output %q: want columns or tensors", s)
+}
+
+const (
+	// DefaultBatchSize is the batch size of a plan that does not say.
+	DefaultBatchSize = 4096
+	// MaxBatchSize bounds the rows of a batch.
+	MaxBatchSize = 1 << 24
+)
+
+// PlanOptions say what to read. The zero value reads nothing: Features is needed.
+type PlanOptions struct {
+	// Features are names, globs (* and ?, \ escapes) or the sets @all, @labels and @keys, in the order wanted. A feature
+	// that several entries select is read once, at its first place.
+	Features []string
+	// Partition is the text of a predicate over partition values, "" for every partition.
+	Partition string
+	// Match is the predicate itself. Default: what Partition says.
+	Match func(storage.Partition) bool
+	// BatchSize is the number of rows of every batch but the last. Default 4096.
+	BatchSize int
+	// Output says what batches hold. Default OutputColumns.
+	Output Output
+}
+
+// A Plan is what a reader will do: a pure value, the same bytes wherever it is made from the same snapshot. It is
+// immutable once made.
+type Plan struct {
+	Table    string
+	Snapshot uint64
+	// Features are in the order requested; their types are the schema's, which a segment's own may be narrower than.
+	Features  []storage.Feature
+	Partition string
+	BatchSize int
+	Output    Output
+
+	match func(storage.Partition) bool
+}
+
+// Labels returns the places in Features of the labels.
+func (p *Plan) Labels() []int {
+	return p.places(func(r storage.Role) bool { return r == storage.RoleLabel })
+}
+
+// Keys returns the places in Features of the keys.
+func (p *Plan) Keys() []int { return p.places(isKey) }
+
+func (p *Plan) places(want func(storage.Role) bool) []int {
+	var out []int
+	for i, f := range p.Features {
+		if want(f.Role) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func isKey(r storage.Role) bool {
+	switch r {
+	case storage.RoleSessionKey, storage.RoleRequestKey, storage.RoleUserKey, storage.RoleTimeKey:
+		return true
+	}
+	return false
+}
+
+// NewPlan makes a plan over a snapshot. Names cost their look-ups only; globs and sets read the schema. An unknown name
+// gives storage.ErrNotFound with the nearest names; a glob or set that selects nothing is an error.
+func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Plan, error) {
+	features, err := selectFeatures(ctx, snap, opts.Features)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{
+		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Features: features,
+		Partition: opts.Partition, BatchSize: opts.BatchSize, Output: opts.Output, match: opts.Match,
+	}
+	if p.BatchSize == 0 {
+		p.BatchSize = DefaultBatchSize
+	}
+	if p.Output == 0 {
+		p.Output = OutputColumns
+	}
+	if p.match != nil && p.Partition == "" {
+		return nil, errors.New("partition: a plan with a match function needs the text of its predicate")
+	}
+	return p, p.Validate()
+}
+
+// Validate names the first part of p that no plan can have.
+func (p *Plan) Validate() error {
+	switch {
+	case p.Table == "" || !utf8.ValidString(p.Table):
+		return fmt.Errorf("plan: table %q is not a name", p.Table)
+	case p.Snapshot == 0:
+		return errors.New("plan: snapshot 0: snapshots count from 1")
+	case len(p.Features) == 0:
+		return errors.New("plan: no features")
+	case p.BatchSize < 1 || p.BatchSize > MaxBatchSize:
+		return fmt.Errorf("plan: batch size %d: want 1 to %d", p.BatchSize, MaxBatchSize)
+	case p.Output != OutputColumns && p.Output != OutputTensors:
+		return fmt.Errorf("plan: %v: want columns or tensors", p.Output)
+	case !utf8.ValidString(p.Partition):
+		return fmt.Errorf("plan: partition predicate %q is not UTF-8", p.Partition)
+	}
+	seen := make(map[storage.FeatureID]bool, len(p.Features))
+	for _, f := range p.Features {
+		if f.ID == 0 || seen[f.ID] {
+			return fmt.Errorf("plan: feature %q: id %016x is zero or taken", f.Name, uint64(f.ID))
+		}
+		seen[f.ID] = true
+		if f.Name == "" || !utf8.ValidString(f.Name) {
+			return fmt.Errorf("plan: feature %016x: name %q is empty or not UTF-8", uint64(f.ID), f.Name)
+		}
+		if !utf8.ValidString(f.OriginColumn) || !utf8.ValidString(f.OriginKey) || !utf8.ValidString(f.Logical) {
+			return fmt.Errorf("plan: feature %q: origin or logical type is not UTF-8", f.Name)
+		}
+		if f.Role > storage.RoleTimeKey {
+			return fmt.Errorf("plan: feature %q: unknown role %d", f.Name, f.Role)
+		}
+		if err := f.Type.Validate(); err != nil {
+			return fmt.Errorf("plan: feature %q: %w", f.Name, err)
+		}
+		if f.Type.Kind == vector.Inverse {
+			return fmt.Errorf("plan: feature %q: an inverse is not read by itself", f.Name)
+		}
+	}
+	return nil
+}
+
+// String prints p for people, a line a fact and a line a feature.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "table      %s\n", p.Table)
+	fmt.Fprintf(&b, "snapshot   %d\n", p.Snapshot)
+	partition := p.Partition
+	if partition == "" {
+		partition = "(all)"
+	}
+	fmt.Fprintf(&b, "partition  %s\n", partition)
+	fmt.Fprintf(&b, "batch      %d rows, %v\n", p.BatchSize, p.Output)
+	fmt.Fprintf(&b, "features   %d (%d labels, %d keys)\n", len(p.Features), len(p.Labels()), len(p.Keys()))
+	for _, f := range p.Features {
+		fmt.Fprintf(&b, "  %016x  %-20v  %s%s\n", uint64(f.ID), f.Type, f.Name, roleSuffix(f.Role))
+	}
+	return b.String()
+}
+
+func roleSuffix(r storage.Role) string {
+	if r == storage.RoleFeature {
+		return ""
+	}
+	return " (" + roleNames[r] + ")"
+}
+
+// roleNames are written into plans.
+var roleNames = [...]string{
+	storage.RoleFeature: "feature", storage.RoleLabel: "label", storage.RoleSessionKey: "session key",
+	storage.RoleRequestKey: "request key", storage.RoleUserKey: "user key", storage.RoleTimeKey: "time key",
+}

@@ -1,0 +1,16 @@
+package reader
+
+// A Position is where a reader stands in the order that a plan gives its batches. It is small, and the same however
+// many ranks or threads read.
+type Position struct {
+	Epoch uint64 `json:"epoch"`
+	Batch uint64 `json:"batch"` // the next batch to give, from 0
+}
+
+// A Split is an independently readable part of a plan: consecutive rows of its order. Its encoding is JSON of less than
+// 1 KiB.
+type Split struct {
+	Plan     uint64 // Plan.Hash of the plan it is a part of
+	FirstRow uint64 // in the plan's order
+	Rows     uint64
+}
