@@ -1,0 +1,57 @@
+# Only the Go toolchain is needed. `make test` is everything that CI runs.
+
+GO ?= go
+
+# The race detector needs a C compiler; go itself turns cgo off where there is none. pebblegozstd keeps Pebble from
+# compiling its C zstd, invariants overwrites released memory.
+ifeq ($(shell $(GO) env CGO_ENABLED),1)
+RACE := -race
+endif
+TAGS := invariants,pebblegozstd
+
+# How long each fuzz target runs in fuzz-smoke, and each benchmark in bench.
+FUZZTIME ?= 2s
+BENCHTIME ?= 1s
+
+.PHONY: build test check fmt vet lint race fuzz-smoke bench clean
+
+build: ## builds bin/dsi
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
+
+test: fmt vet lint race fuzz-smoke ## everything that CI runs
+	@echo "make test: all green"
+
+check: test
+
+fmt: ## fails on Go files that gofmt would change
+	@echo "== gofmt"
+	@bad=$$(find . -name '*.go' -not -path './.*' -print0 | xargs -0 gofmt -l); \
+	if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+
+vet: ## go vet
+	@echo "== go vet"
+	@$(GO) vet -tags $(TAGS) ./...
+
+lint: ## staticcheck, pinned in go.mod, and the rules of internal/lint (layers above all)
+	@echo "== staticcheck"
+	@$(GO) tool staticcheck -tags $(TAGS) ./...
+	@echo "== internal/lint"
+	@$(GO) test -count=1 ./internal/lint
+
+race: ## all tests, with the race detector where a C compiler is found
+	@echo "== go test $(RACE) -tags $(TAGS)"
+	@$(GO) test $(RACE) -tags $(TAGS) -timeout 15m ./...
+
+fuzz-smoke: ## every fuzz target for $(FUZZTIME)
+	@echo "== fuzz targets, $(FUZZTIME) each"
+	@grep -r --include='*_test.go' -o '^func Fuzz[A-Za-z0-9_]*' . | sed 's|/[^/]*_test.go:func | |' | sort -u | \
+	while read -r dir target; do \
+		echo "-- $$dir $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -tags $(TAGS) $$dir || exit 1; \
+	done
+
+bench: ## every Go benchmark
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...
+
+clean:
+	rm -rf bin out
