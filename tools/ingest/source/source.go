@@ -1,0 +1,142 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A Field is a feature that a source offers. Fields are compared by pointer within one Source: the same feature of one
+// Source is always the same *Field, but its Type may differ between Sources (files); the engine widens.
+type Field struct {
+	Name    string
+	Type    vector.Type
+	Role    storage.Role
+	Logical string
+	// NoValue: the source's type for the field says nothing (Arrow's null type, JSON keys that were only ever null). Every
+	// row is null and Type is a placeholder that any other file's type replaces.
+	NoValue bool
+	// Set on features that came out of a map or struct column. A marker (the feature that tells a null map or struct from
+	// an empty one) has an OriginColumn and an empty OriginKey.
+	OriginColumn, OriginKey string
+}
+
+// A Chunk is rows of one source, all of one partition, in the source's order. A Field that is not in Fields is null in
+// every row. Columns are plain (no Inverse). The caller owns the chunk.
+type Chunk struct {
+	Rows      int
+	Partition storage.Partition
+	Fields    []*Field
+	Columns   []*vector.Column // aligned with Fields
+	Place     Place            // of the first row
+}
+
+// A Place says where rows came from, for messages: file, row group, row in the file.
+type Place struct {
+	File     string
+	RowGroup int   // -1 where there is none
+	Row      int64 // counted from 0 in the file
+	Line     int64 // text and JSON: counted from 1; 0 where there are no lines
+}
+
+// String prints the place for people: "part-0.parquet, row group 2, row 17" or "part-0.txt, line 18".
+func (p Place) String() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ", line %d", p.Line)
+		return b.String()
+	}
+	if p.RowGroup >= 0 {
+		fmt.Fprintf(&b, ", row group %d", p.RowGroup)
+	}
+	fmt.Fprintf(&b, ", row %d", p.Row)
+	return b.String()
+}
+
+// A Source is one file or stream. Not safe for concurrent use.
+type Source interface {
+	// Fields returns the features known so far: keys of maps are found while reading.
+	Fields() []*Field
+	// Next returns the next chunk, io.EOF after the last. Errors name file, row group, row and column. After an error
+	// every later call returns it again.
+	Next(ctx context.Context) (*Chunk, error)
+	// Close frees what the source holds and ends its child process, if any. It may be called at any time, once.
+	Close() error
+}
+
+// A File is a discovered input, not yet opened.
+type File struct {
+	Path      string
+	Size      int64  // -1 for a stream
+	Format    string // parquet, orc, text, jsonl or arrow
+	Partition storage.Partition
+	Open      func(ctx context.Context) (Source, error)
+	// Fingerprint returns a hash of the content, in hex. For stdin it is known once Next returned io.EOF, and an error
+	// before.
+	Fingerprint func(ctx context.Context) (string, error)
+}
+
+// Options say how to read. The zero value works.
+type Options struct {
+	Format      string // auto, parquet, hive, orc, text, jsonl or arrow; default auto
+	MappingFile string
+	DDLFile     string
+	// OnBadRow is told of each row that is left out, and why. nil: the first bad row is an error of Next.
+	OnBadRow   func(place Place, column string, err error)
+	ChunkBytes int64 // aim for chunks of about this; default 8 MiB
+	Threads    int   // that decode one file; default GOMAXPROCS
+	// SessionKey, TimeKey: columns named on the command line; they get roles and must exist.
+	SessionKey, TimeKey string
+	// PartitionBy names columns whose values partition the rows, after those of the directories. They become partition
+	// values and are no features.
+	PartitionBy []string
+	// Stdin is what the path "-" reads; default os.Stdin.
+	Stdin  io.Reader
+	Limits Limits
+}
+
+// Limits bound what an input may make the reader hold. Zero fields take the defaults.
+type Limits struct {
+	CellBytes  int64 // one string or byte string; default 64 MiB
+	CellValues int64 // the values of one row of one column; default 16 Mi
+	BatchBytes int64 // one column of one chunk; default 1 GiB
+	PageBytes  int64 // a Parquet page or an Arrow message, uncompressed; default 512 MiB
+	LineBytes  int64 // one line of text or JSON; default 64 MiB
+	Depth      int   // nested types and JSON values; default 32
+	MapKeys    int   // features that one map column may explode into; default 100,000
+	Columns    int   // of a file; default 1,000,000
+}
+
+const (
+	defaultChunkBytes = 8 << 20
+	// sampleBytes is how much of a JSON lines file is read to infer its schema.
+	sampleBytes = 4 << 20
+)
+
+func (l Limits) withDefaults() Limits {
+	def := func(p *int64, v int64) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	def(&l.CellBytes, 64<<20)
+	def(&l.CellValues, 16<<20)
+	def(&l.BatchBytes, 1<<30)
+	def(&l.PageBytes, 512<<20)
+	def(&l.LineBytes, 64<<20)
+	if l.Depth <= 0 {
+		l.Depth = 32
+	}
+	if l.MapKeys <= 0 {
+		l.MapKeys = 100_000
+	}
+	if l.Columns <= 0 {
+		l.Columns = 1_000_000
+	}
+	return l
+}
