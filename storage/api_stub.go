@@ -115,7 +115,10 @@ func (s *Store) Close() error                                              { ret
 
 type Table struct{}
 
-func (t *Table) Name() string                                              { return "" }
+func (t *Table) Name() string { return "" }
+
+// Store returns the store that the table is in.
+func (t *Table) Store() *Store                                             { return nil }
 func (t *Table) Latest(ctx context.Context) (*Snapshot, error)             { return nil, errStub } // ErrNotFound before the first commit
 func (t *Table) At(ctx context.Context, number uint64) (*Snapshot, error)  { return nil, errStub }
 func (t *Table) AsOf(ctx context.Context, at time.Time) (*Snapshot, error) { return nil, errStub }
