@@ -1,0 +1,36 @@
+// Package expr parses the SQL expressions that users write to select rows, and evaluates them over partition values.
+//
+//	"ds >= '2026-11-01' AND hr IN (1, 2)"
+//	      |  tokens (lexer.go)
+//	      v
+//	   Parse (parser.go)  ──>  Expr (ast.go), whose String parses back to itself
+//	                             |
+//	                             v
+//	                          Partition (partition.go)  ──>  func(storage.Partition) bool
+//
+// The grammar, loosest first; keywords in any case:
+//
+//	or        = and { OR and }
+//	and       = not { AND not }
+//	not       = NOT not | predicate
+//	predicate = operand ( = | == | != | <> | < | <= | > | >= ) operand
+//	          | operand [ NOT ] IN ( literal { , literal } )
+//	          | operand [ NOT ] BETWEEN operand AND operand
+//	          | operand [ NOT ] LIKE 'pattern'           % any characters, _ one, \ takes the next as it is
+//	          | operand IS [ NOT ] NULL
+//	          | contains ( name , literal )              the list holds the value
+//	          | name | TRUE | FALSE                      a value that is itself true or false
+//	          | ( or )
+//	operand   = literal | name
+//	          | len ( name )                             how many elements the list holds
+//	          | any ( name ) | all ( name )              the predicate holds for an element, or for each
+//	literal   = 'string' | number | TRUE | FALSE
+//	name      = word { . word } | "any text" | `any text`
+//
+// A quote is doubled inside its own kind of quotes. AND, OR and NOT follow SQL's three-valued logic: a comparison with a
+// null is neither true nor false, and a row is selected only by what is true.
+//
+// Expressions are data: they call nothing, and their text, their depth and the number of their parts are bounded
+// (MaxBytes, MaxDepth, MaxNodes), so hostile ones cost no more than that. Parsed expressions are immutable and safe for
+// concurrent use, and so is what Partition returns.
+package expr
