@@ -1,6 +1,12 @@
 package reader
 
-import "github.com/dsistore/dsistore/format/vector"
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
 
 // A Batch holds consecutive rows of the plan's order. The caller owns it from the Next that returned it until Release;
 // after Release none of its slices may be read. It may cross goroutines, one at a time.
@@ -10,44 +16,200 @@ type Batch struct {
 	// FirstRow is the place of the first row in the plan's order.
 	FirstRow uint64
 	Rows     int
-	// Columns has an entry a feature of the plan, plain columns of the plan's types. With OutputTensors, entries are nil
-	// for the features that Tensors holds.
+	// Columns has an entry a feature of the plan: plain columns of the plan's types. With OutputTensors, entries are nil
+	// for the features that Tensors holds. The caller must not write to them.
 	Columns []*vector.Column
 	// Tensors is nil unless the plan's Output is OutputTensors.
 	Tensors *Tensors
+
+	pool   *batchPool
+	held   atomic.Bool // by the caller
+	exact  []exactColumn
+	pieces []piece
+	done   chan struct{} // holds one token once the batch is made
+	err    error         // why it could not be
 }
 
-// Release gives the batch back. It must be called exactly once.
-func (b *Batch) Release() {}
-
-// Tensors are a batch as a trainer takes it. Rows is written B.
-type Tensors struct {
-	Dense      Matrix   // the dense features that are neither label nor key
-	Labels     Matrix   // the dense labels
-	Embeddings []Matrix // one an embedding feature, [B, dim]
-	Sparse     Jagged   // id lists: Values
-	Weighted   Jagged   // id lists with scores: Values and Weights
-	Floats     Jagged   // lists of numbers that are no ids: FloatValues
+// A piece is the rows of one stripe that a batch takes.
+type piece struct {
+	stripe *stripe
+	lo, hi int // of the stripe's rows
+	at     int // row of the batch where they go
 }
 
-// A Matrix is [B, Width] float32, row-major. Null is 0.
-type Matrix struct {
-	Features []int // places in Plan.Features: one a column, or one in all for an embedding
-	Width    int
-	Values   []float32
-	// Present, when Options.Presence asks for it, has a bit a row and feature, feature by feature, each beginning a word.
-	Present []uint64
+// Release gives the batch back to its Scanner. It must be called exactly once; a second call panics.
+func (b *Batch) Release() {
+	if !b.held.Swap(false) {
+		panic(fmt.Sprintf("reader: batch %d is released twice", b.Index))
+	}
+	b.pool.put(b)
 }
 
-// A Jagged is the parts of a keyed jagged tensor: for each feature in turn, B lists.
-type Jagged struct {
-	Features []int   // places in Plan.Features, in order
-	Lengths  []int32 // [F * B]; 0 for null and for empty
-	Offsets  []int32 // [F * B + 1], from 0: list (f, b) is [Offsets[f*B+b], Offsets[f*B+b+1]) of the values
-	// Values are ids of Sparse and Weighted; FloatValues are the numbers of Floats.
-	Values      []int64
-	FloatValues []float32
-	Weights     []float32 // Weighted only, one a value
-	// Present, when Options.Presence asks for it, tells null (0) from empty, feature by feature, each beginning a word.
-	Present []uint64
+// make fills b from its pieces.
+func (b *Batch) make(l *batchLayout) error {
+	for i := range b.exact {
+		if err := b.exact[i].fill(b, l); err != nil {
+			return err
+		}
+	}
+	if b.Tensors != nil {
+		return b.Tensors.fill(b, l)
+	}
+	return nil
+}
+
+// batchLayout says what goes where in every batch of a scan. It is immutable.
+type batchLayout struct {
+	plan      *Plan
+	allocator Allocator
+	presence  bool
+
+	exact      []int32 // places of the features that become exact columns
+	dense      []int32
+	labels     []int32
+	embeddings []int32
+	sparse     []int32
+	weighted   []int32
+	floats     []int32
+}
+
+func newBatchLayout(p *Plan, opts *Options) *batchLayout {
+	l := &batchLayout{plan: p, allocator: opts.Allocator, presence: opts.Presence}
+	for i := range p.Features {
+		f := &p.Features[i]
+		to := &l.exact
+		if p.Output == OutputTensors && !isKey(f.Role) {
+			switch t := f.Type; {
+			case t.Kind == vector.Dense:
+				to = &l.dense
+				if isLabel(f.Role) {
+					to = &l.labels
+				}
+			case isLabel(f.Role):
+			case t.Kind == vector.Embedding:
+				to = &l.embeddings
+			case t.Kind == vector.Weighted:
+				to = &l.weighted
+			case t.Kind == vector.Sparse && t.Elem.IsInteger():
+				to = &l.sparse
+			case t.Kind == vector.Sparse:
+				to = &l.floats
+			}
+		}
+		*to = append(*to, int32(i))
+	}
+	return l
+}
+
+// newBatch returns an empty batch with a place for everything.
+func (l *batchLayout) newBatch(pool *batchPool) *Batch {
+	b := &Batch{
+		pool: pool, done: make(chan struct{}, 1),
+		Columns: make([]*vector.Column, len(l.plan.Features)), exact: make([]exactColumn, len(l.exact)),
+	}
+	for i, f := range l.exact {
+		b.exact[i].feature = f
+		b.exact[i].column.Type = l.plan.Features[f].Type
+		b.Columns[f] = &b.exact[i].column
+	}
+	if l.plan.Output == OutputTensors {
+		b.Tensors = newTensors(l)
+	}
+	return b
+}
+
+// free gives the batch's memory back to the allocator.
+func (b *Batch) free(a Allocator) {
+	for i := range b.exact {
+		b.exact[i].free(a)
+	}
+	if b.Tensors != nil {
+		b.Tensors.free(a)
+	}
+}
+
+func (b *Batch) poison() {
+	for i := range b.exact {
+		b.exact[i].poison()
+	}
+	if b.Tensors != nil {
+		b.Tensors.poison()
+	}
+}
+
+// A batchPool holds the batches of one Scanner: at most max, made when first needed. One goroutine gets, any put.
+type batchPool struct {
+	layout *batchLayout
+	max    int
+	wake   chan struct{} // holds one token after a put
+
+	mu     sync.Mutex
+	made   int      // guarded by mu
+	idle   []*Batch // guarded by mu
+	closed bool     // guarded by mu: what is put is freed
+}
+
+func newBatchPool(l *batchLayout, n int) *batchPool {
+	return &batchPool{layout: l, max: n, wake: make(chan struct{}, 1)}
+}
+
+// get waits for a batch that nobody holds. It returns nil when done closes first.
+func (p *batchPool) get(done <-chan struct{}) *Batch {
+	for {
+		p.mu.Lock()
+		if k := len(p.idle) - 1; k >= 0 {
+			b := p.idle[k]
+			p.idle = p.idle[:k]
+			p.mu.Unlock()
+			return b
+		}
+		if p.made < p.max {
+			p.made++
+			p.mu.Unlock()
+			return p.layout.newBatch(p)
+		}
+		p.mu.Unlock()
+		select {
+		case <-p.wake:
+		case <-done:
+			return nil
+		}
+	}
+}
+
+// put takes back a batch that get returned.
+func (p *batchPool) put(b *Batch) {
+	if invariants {
+		b.poison()
+	}
+	b.err = nil
+	b.Rows = 0
+	clear(b.pieces)
+	b.pieces = b.pieces[:0]
+	select {
+	case <-b.done:
+	default:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		b.free(p.layout.allocator)
+		return
+	}
+	p.idle = append(p.idle, b)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close frees the idle batches now and the others when they are put.
+func (p *batchPool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, b := range p.idle {
+		b.free(p.layout.allocator)
+	}
+	p.idle = nil
 }

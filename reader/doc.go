@@ -1,2 +1,36 @@
 // Package reader turns a snapshot and a projection into training batches.
+//
+//	PlanOptions ──NewPlan──> Plan          what to read: a value, the same bytes everywhere
+//	                          │ NewLayout
+//	                          v
+//	                        Layout         where the rows lie: segments, rows, splits, costs
+//	                          │ Open
+//	                          v
+//	                        Scanner ──Next──> Batch ──Release──┐
+//	                                            ^              │
+//	                                            └───── pool <──┘
+//
+// A scanner runs its stages side by side. Arrows are channels; everything is handed on in the canonical order of rows,
+// except inside the two boxes marked with *, where requests and tasks finish as they may:
+//
+//	segments ──> units ──> requests* ──> tasks* ──────────┐
+//	(indexes     (stripes,  (ranged       (checksum, decode,│
+//	 looked up,   ranges     reads)        widen a stripe   │
+//	 4 ahead)     joined;                  of a feature)    │
+//	              wait for                                  v
+//	              memory) ────────> stripes in order ──> batches cut ──> assembled* ──> Next
+//	                                                     (wait for a     (one copy a
+//	                                                      free batch)     row at most)
+//
+// Invariants:
+//   - What a scanner gives depends on the plan, the snapshot and the position alone: not on threads, memory or timing.
+//     That includes errors: of several damaged stripes the first in order is reported, after every batch before it.
+//   - A stripe of a feature is fetched, verified and decoded once, however many batches it is cut into.
+//   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, so that the stripe that Next
+//     waits for always has its own. Memory of batches is bounded by their number.
+//   - Decoded stripes keep slots and inverse (format/vector); rows are expanded when a batch is assembled, not before.
+//   - In a steady state no stage allocates for a row, a list, a stripe or a batch; a new segment costs its look-ups.
+//
+// Ownership: a Batch is owned by whoever received it until Release. Plans, layouts and splits are values that nobody
+// changes.
 package reader

@@ -80,7 +80,7 @@ type Plan struct {
 
 // Labels returns the places in Features of the labels.
 func (p *Plan) Labels() []int {
-	return p.places(func(r storage.Role) bool { return r == storage.RoleLabel })
+	return p.places(isLabel)
 }
 
 // Keys returns the places in Features of the keys.
@@ -95,6 +95,8 @@ func (p *Plan) places(want func(storage.Role) bool) []int {
 	}
 	return out
 }
+
+func isLabel(r storage.Role) bool { return r == storage.RoleLabel }
 
 func isKey(r storage.Role) bool {
 	switch r {
@@ -197,4 +199,12 @@ func roleSuffix(r storage.Role) string {
 var roleNames = [...]string{
 	storage.RoleFeature: "feature", storage.RoleLabel: "label", storage.RoleSessionKey: "session key",
 	storage.RoleRequestKey: "request key", storage.RoleUserKey: "user key", storage.RoleTimeKey: "time key",
+}
+
+// partitionMatch returns the predicate over partitions; nil selects all.
+func (p *Plan) partitionMatch() (func(storage.Partition) bool, error) {
+	if p.match != nil || p.Partition == "" {
+		return p.match, nil
+	}
+	return nil, fmt.Errorf("partition: predicate %q cannot be read", p.Partition)
 }

@@ -2,7 +2,15 @@ package reader
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -18,24 +26,330 @@ type Options struct {
 	Workers int
 	// Requests bounds the reads in flight. Default 16.
 	Requests int
-	// GapBytes: ranges of an object that lie no further apart are read as one. Default 64 KiB.
+	// GapBytes: ranges of an object that lie no further apart are read as one. Below 0: only those that touch. Default
+	// 64 KiB.
 	GapBytes int64
 	// RequestBytes: a longer range is read as several requests. Default 8 MiB.
 	RequestBytes int64
 	// Presence asks for the presence bitmaps of tensors.
 	Presence bool
-	// Split reads only that part of the plan; batches are counted from its first row.
+	// Split reads only that part of the plan; batches are counted from its first row. Default: the whole plan.
 	Split *Split
 	// Allocator provides the memory of batches. Default: Go's heap.
 	Allocator Allocator
+	// Limits bound what stored metadata may claim. Default: format's.
+	Limits format.Limits
 }
 
-// An Allocator provides the memory that batches are made of. Its methods are safe for concurrent use.
-type Allocator interface {
-	// Allocate returns n bytes, aligned to 64; their content is undefined.
-	Allocate(n int) []byte
-	// Free takes back a slice that Allocate returned, whole.
-	Free(b []byte)
+// Validate names the first field that no reader can have.
+func (o *Options) Validate() error {
+	switch {
+	case o.MemoryBudget < 0:
+		return fmt.Errorf("memory budget %d: want 0 (default) or more", o.MemoryBudget)
+	case o.MaxBatches < 0:
+		return fmt.Errorf("max batches %d: want 0 (default) or more", o.MaxBatches)
+	case o.Workers < 0:
+		return fmt.Errorf("workers %d: want 0 (default) or more", o.Workers)
+	case o.Requests < 0:
+		return fmt.Errorf("requests %d: want 0 (default) or more", o.Requests)
+	case o.RequestBytes < 0:
+		return fmt.Errorf("request bytes %d: want 0 (default) or more", o.RequestBytes)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if err := o.Validate(); err != nil {
+		return o, err
+	}
+	if o.MemoryBudget == 0 {
+		o.MemoryBudget = 256 << 20
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.MaxBatches == 0 {
+		o.MaxBatches = o.Workers + 4
+	}
+	if o.Requests == 0 {
+		o.Requests = 16
+	}
+	if o.GapBytes == 0 {
+		o.GapBytes = 64 << 10
+	}
+	o.GapBytes = max(o.GapBytes, 0)
+	if o.RequestBytes == 0 {
+		o.RequestBytes = 8 << 20
+	}
+	if o.Allocator == nil {
+		o.Allocator = heapAllocator{}
+	}
+	return o, nil
+}
+
+// unitBytes is the memory that a unit may take, stored and decoded: small enough that several are under way.
+func (o *Options) unitBytes() int64 { return min(o.MemoryBudget/8, 32<<20) }
+
+// rowRange returns the rows of the plan's order to read.
+func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
+	s := o.Split
+	if s == nil {
+		return 0, l.Rows(), nil
+	}
+	if h := l.plan.Hash(); s.Plan != h {
+		return 0, 0, fmt.Errorf("split: it is of plan %016x, not of %016x", s.Plan, h)
+	}
+	if s.FirstRow > l.Rows() || s.Rows > l.Rows()-s.FirstRow {
+		return 0, 0, fmt.Errorf("split: rows %d+%d of a plan of %d rows", s.FirstRow, s.Rows, l.Rows())
+	}
+	return s.FirstRow, s.FirstRow + s.Rows, nil
+}
+
+// OpenPlan finds the plan's snapshot in the store and returns a Scanner of its rows.
+func OpenPlan(ctx context.Context, store *storage.Store, plan *Plan, opts Options) (*Scanner, error) {
+	table, err := store.Table(ctx, plan.Table)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := table.At(ctx, plan.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, snap, plan, opts)
+}
+
+// Open returns a Scanner of the plan's rows. The snapshot must be the plan's; it stays in use until Close. ctx is for
+// opening only.
+func Open(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Options) (*Scanner, error) {
+	l, err := NewLayout(ctx, snap, plan)
+	if err != nil {
+		return nil, err
+	}
+	return l.Open(opts)
+}
+
+// Open returns a Scanner of the layout's rows.
+func (l *Layout) Open(opts Options) (*Scanner, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	first, end, err := opts.rowRange(l)
+	if err != nil {
+		return nil, err
+	}
+	return &Scanner{
+		layout: l, opts: opts, first: first, end: end,
+		batches: newBatchPool(newBatchLayout(l.plan, &opts), opts.MaxBatches),
+		columns: make([]columnPool, len(l.plan.Features)),
+		buffers: bytePool{max: opts.MemoryBudget / 2},
+	}, nil
+}
+
+// A Scanner gives the batches of a plan, or of one split of it. Next, Seek, Position and Close are called from one
+// goroutine; Batch.Release and Stats from any.
+type Scanner struct {
+	layout     *Layout
+	opts       Options
+	first, end uint64 // rows of the plan's order
+	next       Position
+	run        *run   // nil until Next, and after an error, Seek and Close
+	pending    *Batch // received, but not yet made when a ctx ended
+	err        error  // what every Next returns
+
+	batches  *batchPool
+	budget   *budget // of the run
+	columns  []columnPool
+	inverses columnPool
+	buffers  bytePool
+	emitted  []*stripe // scratch of the run's emitStripes
+	stats    counters
+
+	mu      sync.Mutex
+	units   []*unit   // idle; guarded by mu
+	stripes []*stripe // idle; guarded by mu
+}
+
+// errClosed is what Next returns after Close.
+var errClosed = errors.New("reader: the scanner is closed")
+
+// Next returns the next Batch, or io.EOF after the last. It waits while Options.MaxBatches are unreleased, and returns
+// ctx.Err() when ctx ends first. After any other error every later call returns that error, until Seek.
+func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.run == nil {
+		first := s.first + s.next.Batch*uint64(s.layout.plan.BatchSize)
+		s.budget = newBudget(s.opts.MemoryBudget)
+		s.run = s.start(first, s.end, s.next.Batch)
+	}
+	b, err := s.receive(ctx)
+	if err != nil {
+		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+			s.stop()
+			s.err = err
+		}
+		return nil, err
+	}
+	s.next.Batch++
+	s.stats.batches.Add(1)
+	s.stats.rows.Add(uint64(b.Rows))
+	b.held.Store(true)
+	return b, nil
+}
+
+// receive waits for the next batch of the run.
+func (s *Scanner) receive(ctx context.Context) (*Batch, error) {
+	start := time.Now()
+	defer func() { s.stats.stall.Add(int64(time.Since(start))) }()
+	if s.pending == nil {
+		select {
+		case x, ok := <-s.run.out:
+			if !ok {
+				return nil, io.EOF
+			}
+			if x.err != nil {
+				return nil, x.err
+			}
+			s.pending = x.batch
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	select {
+	case <-s.pending.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	b := s.pending
+	if b.err != nil {
+		return nil, b.err
+	}
+	s.pending = nil
+	return b, nil
+}
+
+// stop ends the run and takes back what it made.
+func (s *Scanner) stop() {
+	if s.run == nil {
+		return
+	}
+	s.run.stop()
+	s.run = nil
+	if s.pending != nil {
+		s.batches.put(s.pending)
+		s.pending = nil
+	}
+}
+
+// Rows returns how many rows the scanner gives in an epoch.
+func (s *Scanner) Rows() uint64 { return s.end - s.first }
+
+// Batches returns how many batches the scanner gives in an epoch.
+func (s *Scanner) Batches() uint64 { return batchCount(s.Rows(), s.layout.plan.BatchSize) }
+
+// Plan returns the plan. Borrowed: do not write.
+func (s *Scanner) Plan() *Plan { return s.layout.plan }
+
+// Position returns the position of the batch that Next gives.
+func (s *Scanner) Position() Position { return s.next }
+
+// Seek makes p the position, without reading what comes before it. An epoch has the order of every other. Batches given
+// stay valid; an error that Next returned is forgotten.
+func (s *Scanner) Seek(p Position) error {
+	if errors.Is(s.err, errClosed) {
+		return s.err
+	}
+	if n := s.Batches(); p.Batch > n {
+		return fmt.Errorf("position: batch %d of %d", p.Batch, n)
+	}
+	s.stop()
+	s.next, s.err = p, nil
+	return nil
+}
+
+// Close stops all work and waits for it. Batches given stay valid until their Release.
+func (s *Scanner) Close() error {
+	s.stop()
+	if s.err == nil || !errors.Is(s.err, errClosed) {
+		s.batches.close()
+	}
+	s.err = errClosed
+	return nil
+}
+
+func (s *Scanner) getUnit() *unit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := len(s.units) - 1; k >= 0 {
+		u := s.units[k]
+		s.units = s.units[:k]
+		return u
+	}
+	return new(unit)
+}
+
+// putUnit takes back a unit whose bytes nobody needs any more.
+func (s *Scanner) putUnit(u *unit) {
+	for i := range u.ranges {
+		if u.ranges[i].buf != nil {
+			s.buffers.put(u.ranges[i].buf)
+			u.ranges[i].buf = nil
+		}
+	}
+	s.budget.give(u.taken)
+	u.segment, u.taken = nil, 0
+	clear(u.stripes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.units = append(s.units, u)
+}
+
+func (s *Scanner) getStripe() *stripe {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := len(s.stripes) - 1; k >= 0 {
+		t := s.stripes[k]
+		s.stripes = s.stripes[:k]
+		return t
+	}
+	return &stripe{columns: make([]*decoded, len(s.columns)), ready: make(chan struct{}, 1)}
+}
+
+// releaseStripe is called by each user of a stripe when it is done with it; the last one takes the stripe back.
+func (s *Scanner) releaseStripe(t *stripe) {
+	if t.users.Add(-1) > 0 {
+		return
+	}
+	for i, c := range t.columns {
+		if c != nil {
+			s.columns[i].put(c)
+			t.columns[i] = nil
+		}
+	}
+	for i, c := range t.inverses {
+		s.inverses.put(c)
+		t.inverses[i] = nil
+	}
+	t.inverses = t.inverses[:0]
+	s.budget.give(t.taken)
+	t.taken, t.segment, t.err = 0, nil, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stripes = append(s.stripes, t)
+}
+
+// counters are what Stats reports. Times are in nanoseconds.
+type counters struct {
+	rows, batches             atomic.Uint64
+	needed, overRead          atomic.Uint64
+	requests                  atomic.Uint64
+	decodedRows, decodedSlots atomic.Uint64
+	decode, assemble, stall   atomic.Int64
 }
 
 // Stats are what a Scanner has done so far.
@@ -44,45 +358,26 @@ type Stats struct {
 	BytesNeeded     uint64 // of the projected stripes
 	BytesOverRead   uint64 // of the gaps between them that were read too
 	Requests        uint64
-	DecodeSeconds   float64 // over all workers: checksum, decode, convert
+	DecodeSeconds   float64 // over all workers: checksum, decode, widen
 	AssembleSeconds float64 // over all workers: making batches of stripes
 	StallSeconds    float64 // Next waited
-	// DedupeFactor is rows over slots of the stripes decoded; 1 without duplicates.
+	// DedupeFactor is rows over slots of the feature stripes decoded; 1 without duplicates.
 	DedupeFactor float64
 }
 
-// Open returns a Scanner of the plan's rows. The snapshot must be the plan's.
-func Open(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Options) (*Scanner, error) {
-	return nil, errStub
-}
-
-// OpenPlan finds the plan's snapshot in the store and returns a Scanner of its rows.
-func OpenPlan(ctx context.Context, store *storage.Store, plan *Plan, opts Options) (*Scanner, error) {
-	return nil, errStub
-}
-
-// A Scanner gives the batches of a plan, or of one split of it. Next, Seek and Close are called from one goroutine;
-// Batch.Release and Stats from any.
-type Scanner struct{}
-
-// Next returns the next Batch, or io.EOF after the last. It waits while Options.MaxBatches are unreleased, and returns
-// ctx.Err() when ctx ends first. After any other error every later call returns that error.
-func (s *Scanner) Next(ctx context.Context) (*Batch, error) { return nil, errStub }
-
-// Rows returns how many rows the scanner gives in an epoch.
-func (s *Scanner) Rows() uint64 { return 0 }
-
-// Plan returns the plan. Borrowed: do not write.
-func (s *Scanner) Plan() *Plan { return nil }
-
-// Position returns the position of the batch that Next gives.
-func (s *Scanner) Position() Position { return Position{} }
-
-// Seek makes p the position, without reading what comes before. Batches given stay valid.
-func (s *Scanner) Seek(p Position) error { return errStub }
-
 // Stats may be called at any time, also after Close.
-func (s *Scanner) Stats() Stats { return Stats{} }
-
-// Close stops all work and waits for it. Batches given stay valid until Release.
-func (s *Scanner) Close() error { return nil }
+func (s *Scanner) Stats() Stats {
+	c := &s.stats
+	out := Stats{
+		Rows: c.rows.Load(), Batches: c.batches.Load(),
+		BytesNeeded: c.needed.Load(), BytesOverRead: c.overRead.Load(), Requests: c.requests.Load(),
+		DecodeSeconds:   time.Duration(c.decode.Load()).Seconds(),
+		AssembleSeconds: time.Duration(c.assemble.Load()).Seconds(),
+		StallSeconds:    time.Duration(c.stall.Load()).Seconds(),
+		DedupeFactor:    1,
+	}
+	if slots := c.decodedSlots.Load(); slots > 0 {
+		out.DedupeFactor = float64(c.decodedRows.Load()) / float64(slots)
+	}
+	return out
+}

@@ -10,7 +10,7 @@ type Position struct {
 // A Split is an independently readable part of a plan: consecutive rows of its order. Its encoding is JSON of less than
 // 1 KiB.
 type Split struct {
-	Plan     uint64 // Plan.Hash of the plan it is a part of
+	Plan     uint64 // Plan.Hash of the plan that it is a part of
 	FirstRow uint64 // in the plan's order
 	Rows     uint64
 }

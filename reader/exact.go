@@ -1,0 +1,174 @@
+package reader
+
+import (
+	"fmt"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// An exactColumn is the memory of one exact column of a batch.
+type exactColumn struct {
+	feature int32 // its place in the plan
+	column  vector.Column
+
+	present      buffer[uint64]
+	offsets      buffer[int32]
+	ints         buffer[int64]
+	floats       buffer[float32]
+	doubles      buffer[float64]
+	data         buffer[byte]
+	scoreFloats  buffer[float32]
+	scoreDoubles buffer[float64]
+}
+
+// fill makes the column of b's pieces.
+func (e *exactColumn) fill(b *Batch, l *batchLayout) error {
+	c := &e.column
+	c.Rows, c.Slots = b.Rows, b.Rows
+	e.fillPresence(b, l)
+	n := b.Rows * c.Type.Width()
+	if c.Type.IsList() {
+		var err error
+		if n, err = e.fillOffsets(b, l); err != nil {
+			return err
+		}
+	}
+	switch c.Type.Physical() {
+	case vector.Int64Values:
+		c.Ints = e.ints.resize(l.allocator, n)
+		fillValues(c.Ints, e, b, func(s *vector.Column) []int64 { return s.Ints })
+	case vector.Float32Values:
+		c.Floats = e.floats.resize(l.allocator, n)
+		fillValues(c.Floats, e, b, func(s *vector.Column) []float32 { return s.Floats })
+	case vector.Float64Values:
+		c.Doubles = e.doubles.resize(l.allocator, n)
+		fillValues(c.Doubles, e, b, func(s *vector.Column) []float64 { return s.Doubles })
+	case vector.ByteValues:
+		c.Data = e.data.resize(l.allocator, n)
+		fillValues(c.Data, e, b, func(s *vector.Column) []byte { return s.Data })
+	}
+	switch c.Type.Score {
+	case vector.Float32:
+		c.ScoreFloats = e.scoreFloats.resize(l.allocator, n)
+		fillValues(c.ScoreFloats, e, b, func(s *vector.Column) []float32 { return s.ScoreFloats })
+	case vector.Float64:
+		c.ScoreDoubles = e.scoreDoubles.resize(l.allocator, n)
+		fillValues(c.ScoreDoubles, e, b, func(s *vector.Column) []float64 { return s.ScoreDoubles })
+	}
+	return nil
+}
+
+// fillPresence sets the column's Present, nil when no row is null.
+func (e *exactColumn) fillPresence(b *Batch, l *batchLayout) {
+	e.column.Present = nil
+	for i := range b.pieces {
+		if s := b.pieces[i].column(e.feature); s == nil || s.Present != nil {
+			p := vector.Bitmap(e.present.resize(l.allocator, vector.BitmapWords(b.Rows)))
+			clear(p)
+			fillPresence(p, b, e.feature)
+			if !allSet(p, b.Rows) {
+				e.column.Present = p
+			}
+			return
+		}
+	}
+}
+
+// fillOffsets sets the column's Offsets and returns the number of values.
+func (e *exactColumn) fillOffsets(b *Batch, l *batchLayout) (int, error) {
+	offsets := e.offsets.resize(l.allocator, b.Rows+1)
+	offsets[0] = 0
+	fillLengths(offsets[1:], b, e.feature)
+	n, ok := accumulate(offsets[1:], 0)
+	if !ok {
+		return 0, tooLarge(b, l, e.feature)
+	}
+	e.column.Offsets = offsets
+	return n, nil
+}
+
+// fillValues copies the values of every piece; values says which slice of a column they are.
+func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Column) []T) {
+	width := e.column.Type.Width()
+	for i := range b.pieces {
+		p := &b.pieces[i]
+		s := p.column(e.feature)
+		switch {
+		case width > 0 && s == nil:
+			clear(dst[p.at*width : (p.at+p.hi-p.lo)*width])
+		case width > 0:
+			putFixed(dst[p.at*width:], values(s), s, width, p.lo, p.hi)
+		case s != nil:
+			putLists(dst[e.column.Offsets[p.at]:], values(s), s, p.lo, p.hi)
+		}
+	}
+}
+
+func (e *exactColumn) free(a Allocator) {
+	e.present.free(a)
+	e.offsets.free(a)
+	e.ints.free(a)
+	e.floats.free(a)
+	e.doubles.free(a)
+	e.data.free(a)
+	e.scoreFloats.free(a)
+	e.scoreDoubles.free(a)
+}
+
+func (e *exactColumn) poison() {
+	e.present.poison()
+	e.offsets.poison()
+	e.ints.poison()
+	e.floats.poison()
+	e.doubles.poison()
+	e.data.poison()
+	e.scoreFloats.poison()
+	e.scoreDoubles.poison()
+}
+
+// column returns the decoded column of a feature; nil: every row is null.
+func (p *piece) column(feature int32) *vector.Column {
+	d := p.stripe.columns[feature]
+	if d == nil {
+		return nil
+	}
+	return d.column
+}
+
+// fillPresence sets a bit a row that is not null; dst was cleared.
+func fillPresence(dst vector.Bitmap, b *Batch, feature int32) {
+	for i := range b.pieces {
+		p := &b.pieces[i]
+		if s := p.column(feature); s != nil {
+			putPresence(dst, p.at, s, p.lo, p.hi)
+		}
+	}
+}
+
+// fillLengths writes the length of each row's list.
+func fillLengths(dst []int32, b *Batch, feature int32) {
+	for i := range b.pieces {
+		p := &b.pieces[i]
+		if s := p.column(feature); s != nil {
+			putLengths(dst[p.at:], s, p.lo, p.hi)
+		} else {
+			clear(dst[p.at : p.at+p.hi-p.lo])
+		}
+	}
+}
+
+// accumulate turns lengths into the offsets at which lists end when the first starts at base. It returns the last one;
+// false when it does not fit an int32.
+func accumulate(lengths []int32, base int) (int, bool) {
+	sum := int64(base)
+	for i, n := range lengths {
+		sum += int64(n)
+		lengths[i] = int32(sum)
+	}
+	return int(sum), sum <= vector.MaxElements
+}
+
+func tooLarge(b *Batch, l *batchLayout, feature int32) error {
+	return fmt.Errorf("feature %q: the lists of %d rows have more than %d values: the batch size, %d, is too large",
+		l.plan.Features[feature].Name, b.Rows, vector.MaxElements, l.plan.BatchSize)
+}

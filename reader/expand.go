@@ -1,0 +1,183 @@
+package reader
+
+import (
+	"math/bits"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// The loops in this file run for every value of every batch. They make no interface call and allocate nothing. Each
+// takes rows [lo, hi) of a decoded column and knows three layouts: plain (row i is slot i), with an inverse, and
+// windowed. A run of rows of a plain column is one copy; else there is one copy a row.
+
+// putLengths writes the length of each row's list to dst, 0 for null.
+func putLengths(dst []int32, c *vector.Column, lo, hi int) {
+	switch {
+	case c.Inverse == nil && c.Lengths == nil:
+		o := c.Offsets[lo : hi+1]
+		dst = dst[:len(o)-1]
+		for i := range dst {
+			dst[i] = o[i+1] - o[i]
+		}
+	case c.Inverse == nil:
+		copy(dst, c.Lengths[lo:hi])
+	case c.Lengths == nil:
+		inv, o := c.Inverse[lo:hi], c.Offsets
+		dst = dst[:len(inv)]
+		for i, s := range inv {
+			dst[i] = o[s+1] - o[s]
+		}
+	default:
+		inv, lengths := c.Inverse[lo:hi], c.Lengths
+		dst = dst[:len(inv)]
+		for i, s := range inv {
+			dst[i] = lengths[s]
+		}
+	}
+}
+
+// putLists copies the lists of rows one after the other to dst, from values of c, and returns the number of values.
+func putLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
+	n := 0
+	switch {
+	case lo == hi:
+	case c.Inverse == nil && c.Lengths == nil:
+		n = copy(dst, values[c.Offsets[lo]:c.Offsets[hi]])
+	case c.Inverse == nil:
+		for s := lo; s < hi; s++ {
+			o := c.Offsets[s]
+			n += copy(dst[n:], values[o:o+c.Lengths[s]])
+		}
+	case c.Lengths == nil:
+		for _, s := range c.Inverse[lo:hi] {
+			n += copy(dst[n:], values[c.Offsets[s]:c.Offsets[s+1]])
+		}
+	default:
+		for _, s := range c.Inverse[lo:hi] {
+			o := c.Offsets[s]
+			n += copy(dst[n:], values[o:o+c.Lengths[s]])
+		}
+	}
+	return n
+}
+
+// putConvertedLists is putLists with a conversion of each value.
+func putConvertedLists[To, From int64 | float32 | float64](dst []To, values []From, c *vector.Column, lo, hi int) int {
+	n := 0
+	for r := lo; r < hi; r++ {
+		from, to := c.RowRange(r)
+		in := values[from:to]
+		out := dst[n : n+len(in)]
+		for i, v := range in {
+			out[i] = To(v)
+		}
+		n += len(in)
+	}
+	return n
+}
+
+// putFixed copies the width values of each row to dst.
+func putFixed[T any](dst, values []T, c *vector.Column, width, lo, hi int) {
+	switch {
+	case c.Inverse == nil:
+		copy(dst, values[lo*width:hi*width])
+	case width == 1:
+		inv := c.Inverse[lo:hi]
+		dst = dst[:len(inv)]
+		for i, s := range inv {
+			dst[i] = values[s]
+		}
+	default:
+		for i, s := range c.Inverse[lo:hi] {
+			copy(dst[i*width:(i+1)*width], values[int(s)*width:])
+		}
+	}
+}
+
+// scatter writes the value of each row, or width of them, as float32 to dst, whose rows are stride apart.
+func scatter[T int64 | uint64 | float32 | float64](dst []float32, stride int, values []T, c *vector.Column, width, lo, hi int) {
+	if width == 1 {
+		at := 0
+		if c.Inverse == nil {
+			for _, v := range values[lo:hi] {
+				dst[at] = float32(v)
+				at += stride
+			}
+			return
+		}
+		for _, s := range c.Inverse[lo:hi] {
+			dst[at] = float32(values[s])
+			at += stride
+		}
+		return
+	}
+	for r := lo; r < hi; r++ {
+		s := c.Slot(r) * width
+		out := dst[(r-lo)*stride:][:width]
+		for i, v := range values[s : s+width] {
+			out[i] = float32(v)
+		}
+	}
+}
+
+// scatterUnsigned is scatter for uint64 values, which an int64 holds bit for bit.
+func scatterUnsigned(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) {
+	for r := lo; r < hi; r++ {
+		s := c.Slot(r) * width
+		out := dst[(r-lo)*stride:][:width]
+		for i, v := range values[s : s+width] {
+			out[i] = float32(uint64(v))
+		}
+	}
+}
+
+// scatterZero writes zeros where scatter writes values.
+func scatterZero(dst []float32, stride, width, rows int) {
+	for r := range rows {
+		clear(dst[r*stride:][:width])
+	}
+}
+
+// putPresence sets bit at+i of dst for each row lo+i that is not null; the bits were zero.
+func putPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
+	switch {
+	case c.Present == nil:
+		dst.SetRange(at, at+hi-lo)
+	case c.Inverse == nil:
+		orBits(dst, at, c.Present, lo, hi-lo)
+	default:
+		present := c.Present
+		for _, s := range c.Inverse[lo:hi] {
+			dst[at>>6] |= present[s>>6] >> (uint(s) & 63) & 1 << (uint(at) & 63)
+			at++
+		}
+	}
+}
+
+// orBits sets the bits of dst from at on that are set in the n bits of src from lo on.
+func orBits(dst []uint64, at int, src []uint64, lo, n int) {
+	for n > 0 {
+		// The bits up to the next word boundary of dst, taken from at most two words of src.
+		k := min(n, 64-at&63)
+		w := src[lo>>6] >> (uint(lo) & 63)
+		if have := 64 - lo&63; have < k {
+			w |= src[lo>>6+1] << uint(have)
+		}
+		if k < 64 {
+			w &= 1<<uint(k) - 1
+		}
+		dst[at>>6] |= w << (uint(at) & 63)
+		at, lo, n = at+k, lo+k, n-k
+	}
+}
+
+// allSet reports whether the first n bits are set.
+func allSet(b []uint64, n int) bool {
+	for ; n >= 64; n -= 64 {
+		if b[0] != ^uint64(0) {
+			return false
+		}
+		b = b[1:]
+	}
+	return n == 0 || bits.TrailingZeros64(^b[0]) >= n
+}

@@ -1,0 +1,193 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A Layout is where a plan's rows lie: the plan put against its snapshot. It is immutable and safe for concurrent use.
+type Layout struct {
+	plan     *Plan
+	blobs    object.Store
+	segments []storage.SegmentDescriptor
+	firstRow []uint64 // of each segment in the plan's order, and the total at the end
+	open     func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error)
+}
+
+// segmentIndex is the part of storage.Segment that reading needs.
+type segmentIndex interface {
+	StripeRows() []uint32
+	Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*storage.FeatureEntry, error)
+	Close() error
+}
+
+// NewLayout lists the segments that the plan selects; it opens none of them. The snapshot must be the plan's.
+func NewLayout(ctx context.Context, snap *storage.Snapshot, plan *Plan) (*Layout, error) {
+	if err := plan.Validate(); err != nil {
+		return nil, err
+	}
+	if name, n := snap.Table().Name(), snap.Info().Number; name != plan.Table || n != plan.Snapshot {
+		return nil, fmt.Errorf("plan: it is of table %s, snapshot %d, not of table %s, snapshot %d",
+			plan.Table, plan.Snapshot, name, n)
+	}
+	match, err := plan.partitionMatch()
+	if err != nil {
+		return nil, err
+	}
+	segments, err := snap.Segments(ctx, match)
+	if err != nil {
+		return nil, err
+	}
+	open := func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error) {
+		return snap.OpenSegment(ctx, d)
+	}
+	return newLayout(plan, snap.Table().Store().Blobs(), segments, open)
+}
+
+func newLayout(plan *Plan, blobs object.Store, segments []storage.SegmentDescriptor,
+	open func(context.Context, storage.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
+	l := &Layout{plan: plan, blobs: blobs, segments: segments, open: open}
+	l.firstRow = make([]uint64, 1, len(segments)+1)
+	var total uint64
+	for _, d := range segments {
+		if d.Rows > math.MaxInt64-total {
+			return nil, fmt.Errorf("segment %s: %d rows on top of %d are too many", d.ID, d.Rows, total)
+		}
+		total += d.Rows
+		l.firstRow = append(l.firstRow, total)
+	}
+	return l, nil
+}
+
+// Plan returns the plan. Borrowed: do not write.
+func (l *Layout) Plan() *Plan { return l.plan }
+
+// Rows returns how many rows the plan selects.
+func (l *Layout) Rows() uint64 { return l.firstRow[len(l.segments)] }
+
+// Segments returns how many segments hold them.
+func (l *Layout) Segments() int { return len(l.segments) }
+
+// Batches returns how many batches they make.
+func (l *Layout) Batches() uint64 { return batchCount(l.Rows(), l.plan.BatchSize) }
+
+func batchCount(rows uint64, size int) uint64 {
+	return rows/uint64(size) + uint64(min(1, rows%uint64(size)))
+}
+
+// segmentAt returns the segment that holds a row of the plan's order, which must be less than Rows.
+func (l *Layout) segmentAt(row uint64) int {
+	return sort.Search(len(l.segments), func(i int) bool { return l.firstRow[i+1] > row })
+}
+
+// Splits cuts the plan into at most n parts of about equal rows, at stripe boundaries, so that no two parts read one
+// stripe. Together they cover each row once, in order. It opens the segments that a cut falls into, at most n-1.
+func (l *Layout) Splits(ctx context.Context, n int) ([]Split, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("splits: %d: want at least 1", n)
+	}
+	rows := l.Rows()
+	cuts := []uint64{0}
+	opened, stripes := -1, []uint64(nil)
+	for i := 1; i < n; i++ {
+		want := mulDiv(rows, uint64(i), uint64(n))
+		if want <= cuts[len(cuts)-1] || want >= rows {
+			continue
+		}
+		seg := l.segmentAt(want)
+		if seg != opened {
+			var err error
+			if stripes, err = l.stripeStarts(ctx, seg); err != nil {
+				return nil, err
+			}
+			opened = seg
+		}
+		cut := nearest(stripes, want)
+		if cut > cuts[len(cuts)-1] && cut < rows {
+			cuts = append(cuts, cut)
+		}
+	}
+	hash := l.plan.Hash()
+	var out []Split
+	for i, first := range cuts {
+		end := rows
+		if i+1 < len(cuts) {
+			end = cuts[i+1]
+		}
+		if end > first {
+			out = append(out, Split{Plan: hash, FirstRow: first, Rows: end - first})
+		}
+	}
+	return out, nil
+}
+
+// stripeStarts returns the rows of the plan's order at which the stripes of a segment start, and its end.
+func (l *Layout) stripeStarts(ctx context.Context, seg int) ([]uint64, error) {
+	index, err := l.open(ctx, l.segments[seg])
+	if err != nil {
+		return nil, err
+	}
+	starts, err := cumulate(l.firstRow[seg], l.segments[seg], index.StripeRows())
+	return starts, errors.Join(err, index.Close())
+}
+
+// nearest returns the entry of the ascending, non-empty list that is closest to v.
+func nearest(list []uint64, v uint64) uint64 {
+	i := sort.Search(len(list), func(i int) bool { return list[i] >= v })
+	switch {
+	case i == len(list):
+		return list[i-1]
+	case i > 0 && v-list[i-1] < list[i]-v:
+		return list[i-1]
+	}
+	return list[i]
+}
+
+// mulDiv returns rows*i/n without overflow, for i <= n.
+func mulDiv(rows, i, n uint64) uint64 { return rows/n*i + rows%n*i/n }
+
+// A Cost is what reading takes.
+type Cost struct {
+	Rows, Segments, Stripes    uint64
+	Requests                   uint64
+	BytesNeeded, BytesOverRead uint64
+}
+
+// Cost opens every segment and adds up what a Scanner with the same options would read.
+func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return Cost{}, err
+	}
+	first, end, err := opts.rowRange(l)
+	if err != nil {
+		return Cost{}, err
+	}
+	c := Cost{Rows: end - first}
+	u := new(unit)
+	for row := first; row < end; {
+		i := l.segmentAt(row)
+		g, err := l.loadSegment(ctx, i)
+		if err != nil {
+			return Cost{}, err
+		}
+		c.Segments++
+		from, to := g.stripesOf(row, end)
+		for from < to {
+			u.plan(g, from, to, &opts)
+			from = u.to
+			c.Stripes += uint64(u.to - u.from)
+			c.Requests += uint64(len(u.requests))
+			c.BytesNeeded += u.needed
+			c.BytesOverRead += u.stored - u.needed
+		}
+		row = l.firstRow[i+1]
+	}
+	return c, nil
+}

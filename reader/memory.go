@@ -1,0 +1,149 @@
+package reader
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// An Allocator provides the memory that batches are made of. Its methods are safe for concurrent use.
+type Allocator interface {
+	// Allocate returns n > 0 bytes, aligned to 64; their content is undefined.
+	Allocate(n int) []byte
+	// Free takes back a slice that Allocate returned, whole, once.
+	Free(b []byte)
+}
+
+// heapAllocator leaves memory to the garbage collector. Batches are pooled above it.
+type heapAllocator struct{}
+
+func (heapAllocator) Allocate(n int) []byte { return alignedBytes(n) }
+func (heapAllocator) Free([]byte)           {}
+
+// A number is what a buffer may hold.
+type number interface {
+	int32 | int64 | uint64 | float32 | float64 | byte
+}
+
+// A buffer is a slice of numbers in an Allocator's memory that is used again and again.
+type buffer[T number] struct {
+	raw  []byte
+	view []T // all of raw
+}
+
+// resize returns n elements of undefined content. What the buffer held is lost. Owned by the buffer.
+func (b *buffer[T]) resize(a Allocator, n int) []T {
+	if n <= len(b.view) {
+		return b.view[:n]
+	}
+	b.free(a)
+	size := n * sizeOf[T]()
+	size += size / 8
+	b.raw = a.Allocate((size + 63) &^ 63)
+	b.view = viewOf[T](b.raw)
+	return b.view[:n]
+}
+
+// free gives the memory back.
+func (b *buffer[T]) free(a Allocator) {
+	if b.raw != nil {
+		a.Free(b.raw)
+	}
+	b.raw, b.view = nil, nil
+}
+
+// poison overwrites released memory in builds with the tag invariants, so that whoever still reads it notices.
+func (b *buffer[T]) poison() {
+	if invariants {
+		for i := range b.raw {
+			b.raw[i] = 0xDB
+		}
+	}
+}
+
+// A budget hands out bytes to one taker; any number of goroutines give back.
+type budget struct {
+	mu    sync.Mutex
+	free  int64 // guarded by mu
+	total int64
+	wake  chan struct{} // holds one token after a give
+}
+
+func newBudget(total int64) *budget {
+	return &budget{free: total, total: total, wake: make(chan struct{}, 1)}
+}
+
+// take waits until n bytes are free, or everything is when n is more than there is, and returns how many it took. It
+// takes nothing when done closes first.
+func (b *budget) take(done <-chan struct{}, n int64) (int64, bool) {
+	n = min(n, b.total)
+	for {
+		b.mu.Lock()
+		if b.free >= n {
+			b.free -= n
+			b.mu.Unlock()
+			return n, true
+		}
+		b.mu.Unlock()
+		select {
+		case <-b.wake:
+		case <-done:
+			return 0, false
+		}
+	}
+}
+
+// give returns n bytes.
+func (b *budget) give(n int64) {
+	b.mu.Lock()
+	b.free += n
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// A bytePool keeps the buffers of ranges by size class, so that ranges of like length use each other's memory again.
+type bytePool struct {
+	mu   sync.Mutex
+	idle int64        // bytes kept; guarded by mu
+	max  int64        // of idle
+	free [40][][]byte // free[c] have capacity 1<<(c+minClass); guarded by mu
+}
+
+// minClass is the smallest size class, as a power of two.
+const minClass = 12
+
+// get returns n bytes of undefined content.
+func (p *bytePool) get(n int) []byte {
+	class := max(bits.Len(uint(max(n, 1)-1)), minClass)
+	if class-minClass >= len(p.free) {
+		return make([]byte, n)
+	}
+	p.mu.Lock()
+	list := &p.free[class-minClass]
+	if k := len(*list) - 1; k >= 0 {
+		b := (*list)[k]
+		*list = (*list)[:k]
+		p.idle -= int64(cap(b))
+		p.mu.Unlock()
+		return b[:n]
+	}
+	p.mu.Unlock()
+	return make([]byte, n, 1<<class)
+}
+
+// put keeps b for later gets, unless enough is kept.
+func (p *bytePool) put(b []byte) {
+	size := cap(b)
+	class := bits.Len(uint(size)) - 1
+	if size != 1<<class || class < minClass || class-minClass >= len(p.free) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.idle+int64(size) <= p.max {
+		p.idle += int64(size)
+		p.free[class-minClass] = append(p.free[class-minClass], b[:0])
+	}
+}

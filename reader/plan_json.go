@@ -1,0 +1,207 @@
+package reader
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// PlanVersion is the version of the encodings of Plan and Split. A reader refuses any other.
+const PlanVersion = 1
+
+// planWire is the encoding of a Plan. Field order is part of it: Hash is taken over the bytes.
+type planWire struct {
+	Version   int           `json:"version"`
+	Table     string        `json:"table"`
+	Snapshot  uint64        `json:"snapshot"`
+	Partition string        `json:"partition,omitempty"`
+	BatchSize int           `json:"batch_size"`
+	Output    string        `json:"output"`
+	Features  []featureWire `json:"features"`
+}
+
+type featureWire struct {
+	ID           string `json:"id"` // 16 hex digits
+	Name         string `json:"name"`
+	Generation   uint32 `json:"generation,omitempty"`
+	Role         string `json:"role"`
+	Kind         string `json:"kind"`
+	Elem         string `json:"elem,omitempty"`
+	Score        string `json:"score,omitempty"`
+	Dim          uint32 `json:"dim,omitempty"`
+	Logical      string `json:"logical,omitempty"`
+	OriginColumn string `json:"origin_column,omitempty"`
+	OriginKey    string `json:"origin_key,omitempty"`
+}
+
+// MarshalJSON gives the stable, versioned encoding of p.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	w := planWire{
+		Version: PlanVersion, Table: p.Table, Snapshot: p.Snapshot, Partition: p.Partition,
+		BatchSize: p.BatchSize, Output: p.Output.String(), Features: make([]featureWire, len(p.Features)),
+	}
+	for i, f := range p.Features {
+		w.Features[i] = featureWire{
+			ID: fmt.Sprintf("%016x", uint64(f.ID)), Name: f.Name, Generation: f.Generation, Role: roleNames[f.Role],
+			Kind: f.Type.Kind.String(), Elem: elemName(f.Type.Elem), Score: elemName(f.Type.Score), Dim: f.Type.Dim,
+			Logical: f.Logical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey,
+		}
+	}
+	return marshal(w)
+}
+
+// marshal is json.Marshal without the escaping of HTML, so that the text of predicates stays readable.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, and nothing else.
+func (p *Plan) UnmarshalJSON(data []byte) error {
+	var w planWire
+	if err := unmarshalStrict(data, &w); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	if w.Version != PlanVersion {
+		return fmt.Errorf("plan: version %d: this reader knows %d", w.Version, PlanVersion)
+	}
+	output, err := ParseOutput(w.Output)
+	if err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	out := Plan{
+		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, BatchSize: w.BatchSize, Output: output,
+		Features: make([]storage.Feature, len(w.Features)),
+	}
+	for i := range w.Features {
+		if out.Features[i], err = w.Features[i].feature(); err != nil {
+			return fmt.Errorf("plan: feature %q: %w", w.Features[i].Name, err)
+		}
+	}
+	if err := out.Validate(); err != nil {
+		return err
+	}
+	*p = out
+	return nil
+}
+
+func (w *featureWire) feature() (f storage.Feature, err error) {
+	f = storage.Feature{
+		Name: w.Name, Generation: w.Generation, Logical: w.Logical, OriginColumn: w.OriginColumn, OriginKey: w.OriginKey,
+	}
+	id, err := parseHex64(w.ID)
+	if err != nil {
+		return f, err
+	}
+	f.ID = storage.FeatureID(id)
+	if f.Role, err = parseRole(w.Role); err != nil {
+		return f, err
+	}
+	f.Type.Dim = w.Dim
+	if f.Type.Kind, err = vector.ParseKind(w.Kind); err != nil {
+		return f, err
+	}
+	if f.Type.Elem, err = parseElem(w.Elem); err != nil {
+		return f, err
+	}
+	f.Type.Score, err = parseElem(w.Score)
+	return f, err
+}
+
+// Hash identifies p: it is the xxhash64 of its encoding. It is 0 for a plan that is not valid.
+func (p *Plan) Hash() uint64 {
+	b, err := p.MarshalJSON()
+	if err != nil {
+		return 0
+	}
+	return xxhash.Sum64(b)
+}
+
+// splitWire is the encoding of a Split.
+type splitWire struct {
+	Version  int    `json:"version"`
+	Plan     string `json:"plan"` // 16 hex digits
+	FirstRow uint64 `json:"first_row"`
+	Rows     uint64 `json:"rows"`
+}
+
+// MarshalJSON gives the stable, versioned encoding of s.
+func (s Split) MarshalJSON() ([]byte, error) {
+	return marshal(splitWire{PlanVersion, fmt.Sprintf("%016x", s.Plan), s.FirstRow, s.Rows})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, and nothing else.
+func (s *Split) UnmarshalJSON(data []byte) error {
+	var w splitWire
+	if err := unmarshalStrict(data, &w); err != nil {
+		return fmt.Errorf("split: %w", err)
+	}
+	if w.Version != PlanVersion {
+		return fmt.Errorf("split: version %d: this reader knows %d", w.Version, PlanVersion)
+	}
+	plan, err := parseHex64(w.Plan)
+	if err != nil {
+		return fmt.Errorf("split: %w", err)
+	}
+	*s = Split{Plan: plan, FirstRow: w.FirstRow, Rows: w.Rows}
+	return nil
+}
+
+func unmarshalStrict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("data after the end")
+	}
+	return nil
+}
+
+func parseHex64(s string) (uint64, error) {
+	v, err := strconv.ParseUint(s, 16, 64)
+	if err != nil || len(s) != 16 {
+		return 0, fmt.Errorf("id %q: want 16 hex digits", s)
+	}
+	return v, nil
+}
+
+func elemName(e vector.Elem) string {
+	if e == vector.NoElem {
+		return ""
+	}
+	return e.String()
+}
+
+func parseElem(s string) (vector.Elem, error) {
+	if s == "" {
+		return vector.NoElem, nil
+	}
+	return vector.ParseElem(s)
+}
+
+func parseRole(s string) (storage.Role, error) {
+	for r, n := range roleNames {
+		if n == s {
+			return storage.Role(r), nil
+		}
+	}
+	return 0, fmt.Errorf("role %q is unknown", s)
+}

@@ -1,0 +1,508 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A run is the goroutines that read from one position to the end; doc.go draws them. A Scanner has at most one.
+type run struct {
+	s          *Scanner
+	first, end uint64 // rows of the plan's order
+	batch      uint64 // index of the first batch
+
+	cancel context.CancelFunc
+	done   <-chan struct{}
+	wg     sync.WaitGroup
+
+	futures  chan *segmentFuture
+	requests chan fetchJob
+	decode   chan decodeTask
+	stripes  chan *stripe // in order
+	assemble chan *Batch
+	out      chan result // in order; closed after the last
+}
+
+// A result is a batch, perhaps still in the making, or what went wrong in its place.
+type result struct {
+	batch *Batch
+	err   error
+}
+
+type segmentFuture struct {
+	index   int
+	segment *segment
+	err     error
+	done    chan struct{}
+}
+
+type fetchJob struct {
+	unit  *unit
+	index int // of the request
+}
+
+// A decodeTask is items [lo, hi) of a stripe.
+type decodeTask struct {
+	unit   *unit
+	stripe *stripe
+	lo, hi int
+}
+
+// segmentsAhead is how many segments are opened before they are needed.
+const segmentsAhead = 4
+
+func (s *Scanner) start(first, end, batch uint64) *run {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &run{
+		s: s, first: first, end: end, batch: batch, cancel: cancel, done: ctx.Done(),
+		futures:  make(chan *segmentFuture, segmentsAhead-1),
+		requests: make(chan fetchJob, s.opts.Requests),
+		decode:   make(chan decodeTask, 4*s.opts.Workers),
+		stripes:  make(chan *stripe, 64),
+		assemble: make(chan *Batch, s.opts.MaxBatches),
+		out:      make(chan result, s.opts.MaxBatches+1),
+	}
+	r.wg.Go(func() { r.openSegments(ctx) })
+	r.wg.Go(r.emitStripes)
+	for range s.opts.Requests {
+		r.wg.Go(func() { r.fetch(ctx) })
+	}
+	for range s.opts.Workers {
+		r.wg.Go(r.work)
+	}
+	r.wg.Go(r.cutBatches)
+	return r
+}
+
+// stop ends all goroutines, waits for them and takes back the batches that nobody received.
+func (r *run) stop() {
+	r.cancel()
+	r.wg.Wait()
+	for {
+		select {
+		case x, ok := <-r.out:
+			if !ok {
+				return
+			}
+			if x.batch != nil {
+				r.s.batches.put(x.batch)
+			}
+			continue
+		default:
+		}
+		return
+	}
+}
+
+// openSegments opens the segments in order, a few ahead of their use.
+func (r *run) openSegments(ctx context.Context) {
+	defer close(r.futures)
+	if r.first >= r.end {
+		return
+	}
+	l := r.s.layout
+	for i := l.segmentAt(r.first); i < len(l.segments) && l.firstRow[i] < r.end; i++ {
+		if l.segments[i].Rows == 0 {
+			continue
+		}
+		f := &segmentFuture{index: i, done: make(chan struct{})}
+		select {
+		case r.futures <- f:
+		case <-r.done:
+			return
+		}
+		r.wg.Go(func() {
+			f.segment, f.err = l.loadSegment(ctx, f.index)
+			close(f.done)
+		})
+	}
+}
+
+// emitStripes cuts segments into units, waits for their memory, and hands their requests and then their stripes on.
+func (r *run) emitStripes() {
+	defer close(r.stripes)
+	for f := range r.futures {
+		select {
+		case <-f.done:
+		case <-r.done:
+			return
+		}
+		if f.err != nil {
+			r.emitError(f.err)
+			return
+		}
+		from, to := f.segment.stripesOf(max(r.first, f.segment.starts[0]), r.end)
+		for from < to {
+			u := r.s.getUnit()
+			u.plan(f.segment, from, to, &r.s.opts)
+			from = u.to
+			if !r.emitUnit(u) {
+				return
+			}
+		}
+	}
+}
+
+// emitError hands on a stripe that stands for an error.
+func (r *run) emitError(err error) {
+	s := r.s.getStripe()
+	s.segment, s.rows, s.err = nil, 0, err
+	s.users.Store(1)
+	s.ready <- struct{}{}
+	select {
+	case r.stripes <- s:
+	case <-r.done:
+	}
+}
+
+func (r *run) emitUnit(u *unit) bool {
+	total := int64(u.stored)
+	for _, n := range u.decoded {
+		total += n
+	}
+	left, ok := r.s.budget.take(r.done, total)
+	if !ok {
+		return false
+	}
+	u.taken = min(left, int64(u.stored))
+	left -= u.taken
+	g := u.segment
+	perTask := r.itemsPerTask(len(g.items))
+	tasks := (len(g.items) + perTask - 1) / perTask
+	u.stripes = u.stripes[:0]
+	for i := u.from; i < u.to; i++ {
+		s := r.s.getStripe()
+		s.segment, s.index, s.firstRow, s.rows = g, i, g.starts[i], int(g.starts[i+1]-g.starts[i])
+		s.taken = min(left, u.decoded[i-u.from])
+		left -= s.taken
+		s.users.Store(1)
+		s.undecoded.Store(int32(tasks))
+		u.stripes = append(u.stripes, s)
+	}
+	u.undecoded.Store(int32(tasks * len(u.stripes)))
+	u.unread.Store(int32(len(u.requests)))
+	u.err = nil
+	r.s.stats.needed.Add(u.needed)
+	if u.stored > u.needed {
+		r.s.stats.overRead.Add(u.stored - u.needed)
+	}
+	// The unit is its tasks' once the last request is handed on, so what comes after is taken out of it first.
+	stripes := append(r.s.emitted[:0], u.stripes...)
+	r.s.emitted = stripes
+	if len(u.requests) == 0 {
+		r.dispatch(u)
+	} else {
+		for i := range u.requests {
+			select {
+			case r.requests <- fetchJob{u, i}:
+			case <-r.done:
+				return false
+			}
+		}
+	}
+	for _, s := range stripes {
+		select {
+		case r.stripes <- s:
+		case <-r.done:
+			return false
+		}
+	}
+	return true
+}
+
+// itemsPerTask makes tasks large enough that handing them out costs little, and enough of them for every worker.
+func (r *run) itemsPerTask(items int) int {
+	return max(1, items/(4*r.s.opts.Workers))
+}
+
+// fetch reads requests.
+func (r *run) fetch(ctx context.Context) {
+	for {
+		var j fetchJob
+		select {
+		case j = <-r.requests:
+		case <-r.done:
+			return
+		}
+		if err := r.read(ctx, j.unit, j.index); err != nil {
+			j.unit.fail(j.index, err)
+		}
+		r.s.stats.requests.Add(1)
+		if j.unit.unread.Add(-1) == 0 {
+			r.dispatch(j.unit)
+		}
+	}
+}
+
+// largeRange is the size from which a range's object is asked for its own size before memory is taken for it: stored
+// lengths alone size no large allocation.
+const largeRange = 16 << 20
+
+// read does one request of a unit.
+func (r *run) read(ctx context.Context, u *unit, index int) error {
+	q := u.requests[index]
+	rng := &u.ranges[q.rng]
+	place := func(reason string) error {
+		return &format.CorruptError{Object: rng.object, Stripe: -1, Offset: int64(q.from), Reason: reason}
+	}
+	if err := r.allocate(ctx, u, q.rng); err != nil {
+		return err
+	}
+	err := r.s.layout.blobs.ReadAt(ctx, rng.object, rng.buf[q.from-rng.from:q.to-rng.from], int64(q.from))
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return place(fmt.Sprintf("the object ends before offset %d", q.to))
+	case errors.Is(err, object.ErrNotFound):
+		return fmt.Errorf("%w: %w", place("the object is missing"), err)
+	}
+	return fmt.Errorf("read of %s at %d: %w", rng.object, q.from, err)
+}
+
+// allocate gives a range of u its buffer, unless another request has.
+func (r *run) allocate(ctx context.Context, u *unit, rng int32) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	f := &u.ranges[rng]
+	if f.buf != nil {
+		return nil
+	}
+	if f.to-f.from > largeRange {
+		info, err := r.s.layout.blobs.Stat(ctx, f.object)
+		if err != nil {
+			return fmt.Errorf("size of %s: %w", f.object, err)
+		}
+		if f.to > uint64(info.Size) {
+			return &format.CorruptError{
+				Object: f.object, Stripe: -1, Offset: int64(f.from),
+				Reason: fmt.Sprintf("the object ends before offset %d", f.to),
+			}
+		}
+	}
+	f.buf = r.s.buffers.get(int(f.to - f.from))
+	return nil
+}
+
+// fail records that a request went wrong; of several, the first in order counts.
+func (u *unit) fail(index int, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.err == nil || index < u.errAt {
+		u.err, u.errAt = err, index
+	}
+}
+
+// dispatch hands the tasks of a unit whose bytes are there to the workers.
+func (r *run) dispatch(u *unit) {
+	stripes, items := u.stripes, len(u.segment.items)
+	if u.err != nil || items == 0 {
+		for _, s := range stripes {
+			if u.err != nil {
+				s.fail(0, u.err)
+			}
+			s.ready <- struct{}{}
+		}
+		r.s.putUnit(u)
+		return
+	}
+	per := r.itemsPerTask(items)
+	for i := range stripes {
+		last := i == len(stripes)-1
+		s := stripes[i]
+		for lo := 0; lo < items; lo += per {
+			t := decodeTask{unit: u, stripe: s, lo: lo, hi: min(lo+per, items)}
+			select {
+			case r.decode <- t:
+			case <-r.done:
+				return
+			}
+			if last && t.hi == items {
+				return // u may be in use for other stripes by now
+			}
+		}
+	}
+}
+
+// work decodes and assembles. Batches come first: they free stripes.
+func (r *run) work() {
+	d := format.NewStripeDecoder(r.s.opts.Limits)
+	for {
+		select {
+		case b := <-r.assemble:
+			r.assembleBatch(b)
+			continue
+		default:
+		}
+		select {
+		case b := <-r.assemble:
+			r.assembleBatch(b)
+		case t := <-r.decode:
+			r.decodeItems(d, t)
+		case <-r.done:
+			return
+		}
+	}
+}
+
+func (r *run) decodeItems(d *format.StripeDecoder, t decodeTask) {
+	start := time.Now()
+	var rows, slots uint64
+	for i := t.lo; i < t.hi; i++ {
+		n, err := r.decodeItem(d, t, &t.stripe.segment.items[i])
+		if err != nil {
+			t.stripe.fail(i, err)
+			break
+		}
+		slots += n
+		rows += uint64(len(t.stripe.segment.items[i].features) * t.stripe.rows)
+	}
+	st := &r.s.stats
+	st.decodedRows.Add(rows)
+	st.decodedSlots.Add(slots)
+	st.decode.Add(int64(time.Since(start)))
+	// The stripe may be used up, and the unit read anew, as soon as their last task is counted.
+	unitDone := t.unit.undecoded.Add(-1) == 0
+	if t.stripe.undecoded.Add(-1) == 0 {
+		t.stripe.ready <- struct{}{}
+	}
+	if unitDone {
+		r.s.putUnit(t.unit)
+	}
+}
+
+// decodeItem decodes the features of an item and returns how many slots they have.
+func (r *run) decodeItem(d *format.StripeDecoder, t decodeTask, it *item) (uint64, error) {
+	g, s := t.stripe.segment, t.stripe
+	var inverse *vector.Column
+	if it.inverse >= 0 {
+		inv := r.s.inverses.get()
+		s.mu.Lock()
+		s.inverses = append(s.inverses, inv)
+		s.mu.Unlock()
+		if err := r.decodeFile(d, t, it.inverse, inv, nil); err != nil {
+			return 0, err
+		}
+		inverse = inv.column
+	}
+	var slots uint64
+	for _, f := range it.features {
+		c := r.s.columns[f].get()
+		s.columns[f] = c
+		if err := r.decodeFile(d, t, g.featureFile[f], c, inverse); err != nil {
+			return 0, err
+		}
+		slots += uint64(c.column.Slots)
+	}
+	return slots, nil
+}
+
+// decodeFile decodes the stripe of one feature file and widens it to the plan's type.
+func (r *run) decodeFile(d *format.StripeDecoder, t decodeTask, fileIndex int32, c *decoded, inverse *vector.Column) error {
+	f := &t.stripe.segment.files[fileIndex]
+	src, at := t.unit.bytes(fileIndex, t.stripe.index)
+	c.stored.Type = f.entry.Meta.Type
+	if err := d.DecodeStripe(&c.stored, f.entry.Meta, t.stripe.index, src, inverse); err != nil {
+		return f.complete(err, t.stripe.index, at)
+	}
+	if c.stored.Rows != t.stripe.rows {
+		return &format.CorruptError{
+			Object: f.entry.Object, Feature: f.feature, Stripe: t.stripe.index, Offset: int64(at),
+			Reason: fmt.Sprintf("%d rows, the segment has %d", c.stored.Rows, t.stripe.rows),
+		}
+	}
+	c.widen(f.want)
+	return nil
+}
+
+// complete fills in what a decoder's error does not know: the object, the feature's name and the offset in the object.
+func (f *file) complete(err error, stripeIndex int, at uint64) error {
+	var c *format.CorruptError
+	if !errors.As(err, &c) {
+		return fmt.Errorf("feature %s, stripe %d in %s: %w", f.feature, stripeIndex, f.entry.Object, err)
+	}
+	out := *c
+	out.Object, out.Feature, out.Stripe = f.entry.Object, f.feature, stripeIndex
+	// The decoder counts from the start of the feature file.
+	if out.Offset >= 0 {
+		out.Offset += int64(f.entry.Offset)
+	} else {
+		out.Offset = int64(at)
+	}
+	return &out
+}
+
+func (r *run) assembleBatch(b *Batch) {
+	start := time.Now()
+	b.err = b.make(r.s.batches.layout)
+	for i := range b.pieces {
+		r.s.releaseStripe(b.pieces[i].stripe)
+	}
+	clear(b.pieces)
+	b.pieces = b.pieces[:0]
+	r.s.stats.assemble.Add(int64(time.Since(start)))
+	b.done <- struct{}{}
+}
+
+// cutBatches takes the stripes in order and cuts them into batches.
+func (r *run) cutBatches() {
+	size := r.s.layout.plan.BatchSize
+	row, index := r.first, r.batch
+	var b *Batch
+	defer func() {
+		if b != nil {
+			r.s.batches.put(b)
+		}
+	}()
+	for s := range r.stripes {
+		select {
+		case <-s.ready:
+		case <-r.done:
+			return
+		}
+		if s.err != nil {
+			r.out <- result{err: s.err}
+			return
+		}
+		lo := int(row - s.firstRow)
+		hi := int(min(uint64(s.rows), r.end-s.firstRow))
+		for lo < hi {
+			if b == nil {
+				if b = r.s.batches.get(r.done); b == nil {
+					return
+				}
+				b.Index, b.FirstRow, b.Rows = index, row, 0
+				index++
+			}
+			n := min(hi-lo, size-b.Rows)
+			s.users.Add(1)
+			b.pieces = append(b.pieces, piece{stripe: s, lo: lo, hi: lo + n, at: b.Rows})
+			b.Rows += n
+			lo += n
+			row += uint64(n)
+			if b.Rows == size || row == r.end {
+				select {
+				case r.assemble <- b:
+				case <-r.done:
+					return
+				}
+				r.out <- result{batch: b}
+				b = nil
+			}
+		}
+		r.s.releaseStripe(s)
+	}
+	select {
+	case <-r.done:
+	default:
+		close(r.out)
+	}
+}

@@ -1,0 +1,235 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A segment is one segment put against a plan: the feature files that it reads, checked against each other, so that
+// whatever follows may trust their offsets. It is immutable.
+type segment struct {
+	id     string
+	starts []uint64 // row of the plan's order at which each stripe starts, and the end
+	// files are what is read: those of the plan's features that the segment has, then the inverses of their groups.
+	files []file
+	// items are the units of decoding in a stripe. An item's inverse, when it has one, is decoded before its features.
+	items []item
+	// featureFile is the place in files of each of the plan's features, or -1: null in every row.
+	featureFile []int32
+}
+
+// A file is one feature file of a segment.
+type file struct {
+	entry   *storage.FeatureEntry
+	feature string // its name for messages
+	want    vector.Type
+}
+
+// An item is a feature without a group, or a group with all its features that are read.
+type item struct {
+	inverse  int32   // in files, or -1
+	features []int32 // places in Plan.Features
+}
+
+// loadSegment opens the index of segment i of the layout, looks the projection up and closes it again.
+func (l *Layout) loadSegment(ctx context.Context, i int) (*segment, error) {
+	d := l.segments[i]
+	index, err := l.open(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	g, err := l.readIndex(ctx, i, index)
+	if err = errors.Join(err, index.Close()); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*segment, error) {
+	d := l.segments[i]
+	starts, err := cumulate(l.firstRow[i], d, index.StripeRows())
+	if err != nil {
+		return nil, err
+	}
+	g := &segment{id: d.ID, starts: starts, featureFile: make([]int32, len(l.plan.Features))}
+	ids := make([]storage.FeatureID, len(l.plan.Features))
+	for j, f := range l.plan.Features {
+		ids[j] = f.ID
+	}
+	entries, err := index.Lookup(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	objects := make(map[string]uint64, len(d.Objects))
+	for _, o := range d.Objects {
+		objects[o.Name] = o.Size
+	}
+	var groups []storage.FeatureID
+	byGroup := map[storage.FeatureID]int{} // place in items
+	for j, e := range entries {
+		if e == nil {
+			g.featureFile[j] = -1
+			continue
+		}
+		f := &l.plan.Features[j]
+		if err := g.addFile(d, objects, e, f.Name, f.Type); err != nil {
+			return nil, err
+		}
+		g.featureFile[j] = int32(len(g.files) - 1)
+		group := storage.FeatureID(e.Meta.Group)
+		at, known := byGroup[group]
+		if group == 0 || !known {
+			at = len(g.items)
+			g.items = append(g.items, item{inverse: -1})
+		}
+		if group != 0 && !known {
+			byGroup[group] = at
+			groups = append(groups, group)
+		}
+		g.items[at].features = append(g.items[at].features, int32(j))
+	}
+	if len(groups) == 0 {
+		return g, nil
+	}
+	entries, err = index.Lookup(ctx, groups...)
+	if err != nil {
+		return nil, err
+	}
+	for j, e := range entries {
+		it := &g.items[byGroup[groups[j]]]
+		name := l.plan.Features[it.features[0]].Name
+		if e == nil {
+			return nil, &format.CorruptError{
+				Object: d.Index, Feature: name, Stripe: -1, Offset: -1,
+				Reason: fmt.Sprintf("its dedup group %016x is not in the segment", uint64(groups[j])),
+			}
+		}
+		if err := g.addFile(d, objects, e, "group of "+name, vector.Type{Kind: vector.Inverse}); err != nil {
+			return nil, err
+		}
+		it.inverse = int32(len(g.files) - 1)
+	}
+	return g, nil
+}
+
+// cumulate returns the rows at which the stripes of a segment start when its first row is base, and its end.
+func cumulate(base uint64, d storage.SegmentDescriptor, stripeRows []uint32) ([]uint64, error) {
+	starts := make([]uint64, 1, len(stripeRows)+1)
+	starts[0] = base
+	sum := base
+	for i, r := range stripeRows {
+		if r == 0 || r > math.MaxInt32 {
+			return nil, &format.CorruptError{
+				Object: d.Index, Stripe: i, Offset: -1, Reason: fmt.Sprintf("the stripe has %d rows", r),
+			}
+		}
+		sum += uint64(r)
+		starts = append(starts, sum)
+	}
+	if sum-base != d.Rows {
+		return nil, &format.CorruptError{
+			Object: d.Index, Stripe: -1, Offset: -1,
+			Reason: fmt.Sprintf("the stripes have %d rows, the segment %d", sum-base, d.Rows),
+		}
+	}
+	return starts, nil
+}
+
+// addFile appends a feature file after checking that it lies in its object, its stripes in it one after the other, and
+// that it has the segment's stripes and a type that widens to want.
+func (g *segment) addFile(d storage.SegmentDescriptor, objects map[string]uint64, e *storage.FeatureEntry,
+	name string, want vector.Type) error {
+	bad := func(stripe int, why string, args ...any) error {
+		return &format.CorruptError{
+			Object: d.Index, Feature: name, Stripe: stripe, Offset: -1, Reason: fmt.Sprintf(why, args...),
+		}
+	}
+	if e.Meta == nil {
+		return bad(-1, "no directory")
+	}
+	size, ok := objects[e.Object]
+	if !ok {
+		return bad(-1, "object %s is not of the segment", e.Object)
+	}
+	if e.Length > size || e.Offset > size-e.Length {
+		return bad(-1, "bytes %d+%d lie past the end, %d, of %s", e.Offset, e.Length, size, e.Object)
+	}
+	m := e.Meta
+	if len(m.Stripes) != len(g.starts)-1 {
+		return bad(-1, "%d stripes, the segment has %d", len(m.Stripes), len(g.starts)-1)
+	}
+	at := uint64(0)
+	for i := range m.Stripes {
+		s := &m.Stripes[i]
+		if uint64(s.Rows) != g.starts[i+1]-g.starts[i] {
+			return bad(i, "%d rows, the segment has %d", s.Rows, g.starts[i+1]-g.starts[i])
+		}
+		if s.Offset < at || s.Length > e.Length || s.Offset > e.Length-s.Length {
+			return bad(i, "bytes %d+%d do not lie between %d and %d", s.Offset, s.Length, at, e.Length)
+		}
+		at = s.Offset + s.Length
+	}
+	if w, err := vector.Widen(m.Type, want); err != nil || w != want {
+		return bad(-1, "type %v does not widen to the schema's %v", m.Type, want)
+	}
+	g.files = append(g.files, file{entry: e, feature: name, want: want})
+	return nil
+}
+
+// stripes returns how many stripes the segment has.
+func (g *segment) stripes() int { return len(g.starts) - 1 }
+
+// stripesOf returns the stripes [from, to) that hold the rows [first, end) of the plan's order; first lies in g.
+func (g *segment) stripesOf(first, end uint64) (from, to int) {
+	n := g.stripes()
+	from = sort.Search(n, func(i int) bool { return g.starts[i+1] > first })
+	to = sort.Search(n, func(i int) bool { return g.starts[i] >= end })
+	return from, to
+}
+
+// decodedBytes estimates the memory of a decoded stripe of a feature file.
+func (f *file) decodedBytes(i int) uint64 {
+	s := &f.entry.Meta.Stripes[i]
+	t := f.want
+	var n uint64
+	if t.IsList() {
+		n = s.Elements*uint64(valueBytes(t)) + 4*uint64(s.Slots)
+		if f.entry.Meta.Type != t {
+			n += s.Elements * uint64(valueBytes(f.entry.Meta.Type))
+		}
+	} else {
+		n = uint64(s.Slots) * uint64(t.Width()) * uint64(valueBytes(t))
+	}
+	n += uint64(s.Slots) / 8
+	if s.Slots != s.Rows || t.Kind == vector.Inverse {
+		n += 4 * uint64(s.Rows)
+	}
+	return n
+}
+
+// valueBytes returns the bytes in memory of a value of t, its score included.
+func valueBytes(t vector.Type) int {
+	n := 0
+	switch t.Physical() {
+	case vector.Int64Values, vector.Float64Values:
+		n = 8
+	case vector.Float32Values:
+		n = 4
+	case vector.ByteValues:
+		n = 1
+	}
+	switch t.Score {
+	case vector.Float32:
+		n += 4
+	case vector.Float64:
+		n += 8
+	}
+	return n
+}

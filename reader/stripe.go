@@ -1,0 +1,106 @@
+package reader
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A stripe is one stripe of a segment on its way to batches: first undecoded, then ready, then used up.
+type stripe struct {
+	segment  *segment
+	index    int
+	firstRow uint64 // in the plan's order
+	rows     int
+	taken    int64 // from the budget, for the decoded columns
+
+	columns  []*decoded // one a feature of the plan; nil: null in every row
+	inverses []*decoded // of the groups, which the columns of their features may share
+
+	undecoded atomic.Int32  // tasks not yet done
+	ready     chan struct{} // holds one token once everything is decoded, or err is set
+	users     atomic.Int32  // batches not yet made of it, and the goroutine that cuts batches
+
+	mu    sync.Mutex
+	err   error // of the first item in order that went wrong; guarded by mu until ready
+	errAt int   // which item; guarded by mu
+}
+
+// fail records that item i could not be had. Of several, the first in order counts, so that the error does not depend
+// on the timing of threads.
+func (s *stripe) fail(i int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil || i < s.errAt {
+		s.err, s.errAt = err, i
+	}
+}
+
+// A decoded is the memory of one decoded stripe of one feature.
+type decoded struct {
+	column *vector.Column // what to read: &stored, or &widened
+	stored vector.Column
+	// widened holds the values of a feature whose type in the segment is narrower than in the plan.
+	widened vector.Column
+}
+
+// columnPool keeps the decoded columns of one feature.
+type columnPool struct {
+	mu   sync.Mutex
+	idle []*decoded // guarded by mu
+}
+
+func (p *columnPool) get() *decoded {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k := len(p.idle) - 1; k >= 0 {
+		d := p.idle[k]
+		p.idle = p.idle[:k]
+		return d
+	}
+	return new(decoded)
+}
+
+func (p *columnPool) put(d *decoded) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, d)
+}
+
+// widen makes d.column the stored column as type t, which vector.Widen gives of both: what vector.Convert does, into
+// memory that d keeps.
+func (d *decoded) widen(t vector.Type) {
+	if d.stored.Type == t {
+		d.column = &d.stored
+		return
+	}
+	from, to := &d.stored, &d.widened
+	floats, doubles, scores := to.Floats, to.Doubles, to.ScoreDoubles
+	*to = *from
+	to.Type = t
+	switch a, b := from.Type.Physical(), t.Physical(); {
+	case a == vector.Int64Values && b == vector.Float32Values:
+		to.Ints, to.Floats = nil, convert(floats, from.Ints)
+	case a == vector.Int64Values && b == vector.Float64Values:
+		to.Ints, to.Doubles = nil, convert(doubles, from.Ints)
+	case a == vector.Float32Values && b == vector.Float64Values:
+		to.Floats, to.Doubles = nil, convert(doubles, from.Floats)
+	}
+	if from.Type.Score == vector.Float32 && t.Score == vector.Float64 {
+		to.ScoreFloats, to.ScoreDoubles = nil, convert(scores, from.ScoreFloats)
+	}
+	d.column = to
+}
+
+// convert writes in to the memory of out, which it grows where needed.
+func convert[From, To int64 | float32 | float64](out []To, in []From) []To {
+	if cap(out) < len(in) {
+		out = make([]To, len(in))
+	}
+	out = out[:len(in)]
+	for i, v := range in {
+		out[i] = To(v)
+	}
+	return out
+}

@@ -1,0 +1,252 @@
+package reader
+
+import (
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// Tensors are a batch as a trainer takes it. B is the batch's Rows. The caller must not write to them.
+type Tensors struct {
+	Dense      Matrix   // the dense features that are neither label nor key
+	Labels     Matrix   // the dense labels
+	Embeddings []Matrix // one an embedding feature, [B, dim]
+	Sparse     Jagged   // id lists: Values
+	Weighted   Jagged   // id lists with scores: Values and Weights
+	Floats     Jagged   // lists of float numbers: FloatValues
+}
+
+// A Matrix is [B, Width] float32, row-major. Null is 0.
+type Matrix struct {
+	Features []int32 // places in Plan.Features: one a column, or one in all for an embedding
+	Width    int
+	Values   []float32 // [B * Width]
+	// Present, when Options.Presence asks for it, has a bitmap of B bits a feature, each beginning a word: see PresentOf.
+	Present []uint64
+
+	values  buffer[float32]
+	present buffer[uint64]
+}
+
+// PresentOf returns the presence of the i-th of m's features: a bit a row. It is nil without Options.Presence.
+func (m *Matrix) PresentOf(i int) vector.Bitmap { return presentOf(m.Present, i, len(m.Features)) }
+
+// A Jagged is the parts of a keyed jagged tensor: for each feature in turn, B lists.
+type Jagged struct {
+	Features []int32 // places in Plan.Features, in order
+	Lengths  []int32 // [F * B]; 0 for null and for empty
+	Offsets  []int32 // [F * B + 1], from 0: list (f, b) is [Offsets[f*B+b], Offsets[f*B+b+1]) of the values
+	// Values are the ids of Sparse and Weighted; FloatValues are the numbers of Floats.
+	Values      []int64
+	FloatValues []float32
+	Weights     []float32 // Weighted only: one a value
+	// Present, when Options.Presence asks for it, tells null from empty: a bitmap of B bits a feature, each beginning a
+	// word. See PresentOf.
+	Present []uint64
+
+	lengths     buffer[int32]
+	offsets     buffer[int32]
+	values      buffer[int64]
+	floatValues buffer[float32]
+	weights     buffer[float32]
+	present     buffer[uint64]
+}
+
+// PresentOf returns the presence of the i-th of j's features: a bit a row. It is nil without Options.Presence.
+func (j *Jagged) PresentOf(i int) vector.Bitmap { return presentOf(j.Present, i, len(j.Features)) }
+
+func presentOf(present []uint64, i, features int) vector.Bitmap {
+	if present == nil {
+		return nil
+	}
+	words := len(present) / features
+	return vector.Bitmap(present[i*words : (i+1)*words : (i+1)*words])
+}
+
+func newTensors(l *batchLayout) *Tensors {
+	t := &Tensors{
+		Dense:      Matrix{Features: l.dense, Width: len(l.dense)},
+		Labels:     Matrix{Features: l.labels, Width: len(l.labels)},
+		Embeddings: make([]Matrix, len(l.embeddings)),
+		Sparse:     Jagged{Features: l.sparse},
+		Weighted:   Jagged{Features: l.weighted},
+		Floats:     Jagged{Features: l.floats},
+	}
+	for i, f := range l.embeddings {
+		t.Embeddings[i] = Matrix{Features: l.embeddings[i : i+1 : i+1], Width: l.plan.Features[f].Type.Width()}
+	}
+	return t
+}
+
+func (t *Tensors) fill(b *Batch, l *batchLayout) error {
+	t.Dense.fill(b, l)
+	t.Labels.fill(b, l)
+	for i := range t.Embeddings {
+		t.Embeddings[i].fill(b, l)
+	}
+	if err := t.Sparse.fill(b, l, true); err != nil {
+		return err
+	}
+	if err := t.Weighted.fill(b, l, true); err != nil {
+		return err
+	}
+	return t.Floats.fill(b, l, false)
+}
+
+// denseBlock is how many rows of a matrix are filled for all its features before the next: they should stay in the
+// nearest caches.
+const denseBlock = 64
+
+func (m *Matrix) fill(b *Batch, l *batchLayout) {
+	m.Values = m.values.resize(l.allocator, b.Rows*m.Width)
+	width := 1
+	if len(m.Features) == 1 {
+		width = m.Width
+	}
+	for i := range b.pieces {
+		p := &b.pieces[i]
+		for lo := p.lo; lo < p.hi; lo += denseBlock {
+			hi := min(lo+denseBlock, p.hi)
+			row := m.Values[(p.at+lo-p.lo)*m.Width:]
+			for k, f := range m.Features {
+				scatterColumn(row[k:], m.Width, p.column(f), width, lo, hi)
+			}
+		}
+	}
+	m.Present = nil
+	if l.presence {
+		m.Present = presenceOf(&m.present, m.Features, b, l)
+	}
+}
+
+// scatterColumn writes rows [lo, hi) of c, zeros when it is nil, to the rows of dst, which are stride apart.
+func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi int) {
+	switch {
+	case c == nil:
+		scatterZero(dst, stride, width, hi-lo)
+	case c.Type.Elem == vector.Uint64:
+		scatterUnsigned(dst, stride, c.Ints, c, width, lo, hi)
+	case c.Type.Physical() == vector.Int64Values:
+		scatter(dst, stride, c.Ints, c, width, lo, hi)
+	case c.Type.Physical() == vector.Float32Values:
+		scatter(dst, stride, c.Floats, c, width, lo, hi)
+	default:
+		scatter(dst, stride, c.Doubles, c, width, lo, hi)
+	}
+}
+
+// presenceOf fills a bitmap a feature.
+func presenceOf(buf *buffer[uint64], features []int32, b *Batch, l *batchLayout) []uint64 {
+	words := vector.BitmapWords(b.Rows)
+	all := buf.resize(l.allocator, words*len(features))
+	clear(all)
+	for k, f := range features {
+		fillPresence(vector.Bitmap(all[k*words:(k+1)*words]), b, f)
+	}
+	return all
+}
+
+func (j *Jagged) fill(b *Batch, l *batchLayout, ids bool) error {
+	rows := b.Rows
+	j.Lengths = j.lengths.resize(l.allocator, len(j.Features)*rows)
+	j.Offsets = j.offsets.resize(l.allocator, len(j.Features)*rows+1)
+	j.Offsets[0] = 0
+	n := 0
+	for k, f := range j.Features {
+		lengths := j.Lengths[k*rows : (k+1)*rows]
+		fillLengths(lengths, b, f)
+		offsets := j.Offsets[1+k*rows : 1+(k+1)*rows]
+		copy(offsets, lengths)
+		var ok bool
+		if n, ok = accumulate(offsets, n); !ok {
+			return tooLarge(b, l, f)
+		}
+	}
+	if ids {
+		j.Values = j.values.resize(l.allocator, n)
+	} else {
+		j.FloatValues = j.floatValues.resize(l.allocator, n)
+	}
+	weighted := len(j.Features) > 0 && l.plan.Features[j.Features[0]].Type.Kind == vector.Weighted
+	if weighted {
+		j.Weights = j.weights.resize(l.allocator, n)
+	}
+	for k, f := range j.Features {
+		for i := range b.pieces {
+			p := &b.pieces[i]
+			if c := p.column(f); c != nil {
+				at := j.Offsets[k*rows+p.at]
+				if ids {
+					putLists(j.Values[at:], c.Ints, c, p.lo, p.hi)
+				} else {
+					putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, p.lo, p.hi)
+				}
+				if weighted {
+					putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, p.lo, p.hi)
+				}
+			}
+		}
+	}
+	j.Present = nil
+	if l.presence {
+		j.Present = presenceOf(&j.present, j.Features, b, l)
+	}
+	return nil
+}
+
+// putFloats copies lists of float32, or of float64 as float32: one of the two holds the values.
+func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, hi int) {
+	if len(doubles) > 0 {
+		putConvertedLists(dst, doubles, c, lo, hi)
+		return
+	}
+	putLists(dst, floats, c, lo, hi)
+}
+
+func (t *Tensors) free(a Allocator) {
+	t.Dense.free(a)
+	t.Labels.free(a)
+	for i := range t.Embeddings {
+		t.Embeddings[i].free(a)
+	}
+	t.Sparse.free(a)
+	t.Weighted.free(a)
+	t.Floats.free(a)
+}
+
+func (m *Matrix) free(a Allocator) {
+	m.values.free(a)
+	m.present.free(a)
+}
+
+func (j *Jagged) free(a Allocator) {
+	j.lengths.free(a)
+	j.offsets.free(a)
+	j.values.free(a)
+	j.floatValues.free(a)
+	j.weights.free(a)
+	j.present.free(a)
+}
+
+func (t *Tensors) poison() {
+	t.Dense.poison()
+	t.Labels.poison()
+	for i := range t.Embeddings {
+		t.Embeddings[i].poison()
+	}
+	t.Sparse.poison()
+	t.Weighted.poison()
+	t.Floats.poison()
+}
+
+func (m *Matrix) poison() {
+	m.values.poison()
+	m.present.poison()
+}
+
+func (j *Jagged) poison() {
+	j.lengths.poison()
+	j.offsets.poison()
+	j.values.poison()
+	j.floatValues.poison()
+	j.weights.poison()
+	j.present.poison()
+}

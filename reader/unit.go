@@ -1,0 +1,138 @@
+package reader
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A unit is what is fetched together: consecutive stripes of one segment, all feature files of the projection.
+//
+//	            stripe from .. to-1
+//	file 0      [======================]  need: one range of one object
+//	file 1      [=====================]
+//	...
+//	sorted by object and offset, ranges with small gaps joined:
+//	            [===][===]..[=====]        range: one buffer
+//	             request   request         of at most RequestBytes each
+//
+// Its buffers come from a pool when it is fetched and go back when its last stripe is decoded.
+type unit struct {
+	segment  *segment
+	from, to int // stripes
+
+	needs    []need // one a file of the segment
+	order    []int32
+	ranges   []fetchRange
+	requests []request
+
+	needed  uint64  // bytes of the stripes
+	stored  uint64  // bytes of the ranges
+	decoded []int64 // estimate of each stripe, decoded
+
+	// While it is read:
+	stripes   []*stripe
+	taken     int64        // from the budget, for stored
+	unread    atomic.Int32 // requests not yet done
+	undecoded atomic.Int32 // tasks not yet done
+
+	mu    sync.Mutex
+	err   error // of the first request in order that went wrong; guarded by mu
+	errAt int   // which one; guarded by mu
+}
+
+// A need is the bytes of a unit's stripes in one feature file.
+type need struct {
+	from, to uint64 // in the object
+	rng      int32  // the range that it is in
+}
+
+// A fetchRange is consecutive bytes of an object that are read into one buffer.
+type fetchRange struct {
+	object   string
+	from, to uint64
+	buf      []byte
+}
+
+// A request is a part of a range that is read by one call.
+type request struct {
+	rng      int32
+	from, to uint64
+}
+
+// plan makes u the unit of g that starts with stripe from: as many stripes before limit as fit the options' unit size,
+// at least one. It reuses u's memory.
+func (u *unit) plan(g *segment, from, limit int, opts *Options) {
+	u.segment, u.from, u.to = g, from, from
+	u.decoded = u.decoded[:0]
+	u.needed, u.stored = 0, 0
+	var size uint64
+	for i := from; i < limit; i++ {
+		var stored, decoded uint64
+		for j := range g.files {
+			stored += g.files[j].entry.Meta.Stripes[i].Length
+			decoded += g.files[j].decodedBytes(i)
+		}
+		size += stored + decoded
+		if i > from && size > uint64(opts.unitBytes()) {
+			break
+		}
+		u.needed += stored
+		u.decoded = append(u.decoded, int64(decoded))
+		u.to++
+	}
+	u.coalesce(opts)
+}
+
+// coalesce turns the needs of u's stripes into ranges and requests.
+func (u *unit) coalesce(opts *Options) {
+	u.needs, u.order = u.needs[:0], u.order[:0]
+	u.ranges, u.requests = u.ranges[:0], u.requests[:0]
+	files := u.segment.files
+	for j := range files {
+		e := files[j].entry
+		first, last := &e.Meta.Stripes[u.from], &e.Meta.Stripes[u.to-1]
+		u.needs = append(u.needs, need{from: e.Offset + first.Offset, to: e.Offset + last.Offset + last.Length})
+		u.order = append(u.order, int32(j))
+	}
+	slices.SortFunc(u.order, func(a, b int32) int {
+		return cmp.Or(
+			cmp.Compare(files[a].entry.Object, files[b].entry.Object),
+			cmp.Compare(u.needs[a].from, u.needs[b].from),
+			cmp.Compare(a, b),
+		)
+	})
+	for _, j := range u.order {
+		n := &u.needs[j]
+		object := files[j].entry.Object
+		if k := len(u.ranges) - 1; k >= 0 {
+			r := &u.ranges[k]
+			if r.object == object && (n.from <= r.to || n.from-r.to <= uint64(opts.GapBytes)) {
+				r.to = max(r.to, n.to)
+				n.rng = int32(k)
+				continue
+			}
+		}
+		n.rng = int32(len(u.ranges))
+		u.ranges = append(u.ranges, fetchRange{object: object, from: n.from, to: n.to})
+	}
+	for k := range u.ranges {
+		r := &u.ranges[k]
+		u.stored += r.to - r.from
+		for at := r.from; at < r.to; {
+			end := min(r.to, at+uint64(opts.RequestBytes))
+			u.requests = append(u.requests, request{rng: int32(k), from: at, to: end})
+			at = end
+		}
+	}
+}
+
+// bytes returns the stored bytes of stripe i of a file of u's segment, and where they start in the object. Borrowed
+// until the unit's buffers go back.
+func (u *unit) bytes(fileIndex int32, i int) ([]byte, uint64) {
+	e := u.segment.files[fileIndex].entry
+	r := &u.ranges[u.needs[fileIndex].rng]
+	from := e.Offset + e.Meta.Stripes[i].Offset
+	return r.buf[from-r.from:][:e.Meta.Stripes[i].Length], from
+}
