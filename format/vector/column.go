@@ -15,6 +15,9 @@ type Column struct {
 	// Monotone: Inverse starts at 0 and each row has its predecessor's slot or the next one, ending at Slots-1, so that
 	// rows [a, b) use exactly the slots Inverse[a] to Inverse[b-1].
 	Monotone bool
+	// InverseBorrowed: Inverse is the memory of another column, that of the dedup group, and is never written or reused
+	// through this one.
+	InverseBorrowed bool
 
 	// Present has a bit a slot; nil: no slot is null.
 	Present Bitmap

@@ -98,6 +98,7 @@ func Convert(c *Column, t Type) (*Column, error) {
 	}
 	out := *c
 	out.Type = t
+	out.InverseBorrowed = out.Inverse != nil
 	from, to := c.Type.Physical(), t.Physical()
 	switch {
 	case from == Int64Values && to == Float32Values:

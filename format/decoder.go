@@ -1,0 +1,349 @@
+package format
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/dsistore/dsistore/format/encoding"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A StripeDecoder decodes stripes; it holds scratch memory, and decoding into the same columns again allocates nothing.
+// Not safe for concurrent use.
+type StripeDecoder struct {
+	limits Limits
+	codec  encoding.Decoder
+
+	// The stripe being decoded, for errors: its number, its chunks by kind (nil: absent) and where they are in the file.
+	stripe  int
+	chunks  [streamKinds + 1][]byte
+	offsets [streamKinds + 1]uint64
+
+	runs    []int32
+	codes   []int32
+	changes vector.Bitmap
+	compact []int32 // offsets of the present slots
+
+	// Memory of columns that for now need none: nil means something in these fields of a Column.
+	spareInverse []int32
+	spareLengths []int32
+	sparePresent vector.Bitmap
+}
+
+// NewStripeDecoder returns a StripeDecoder that refuses stripes over limits.
+func NewStripeDecoder(limits Limits) *StripeDecoder {
+	return &StripeDecoder{limits: limits.withDefaults()}
+}
+
+// DecodeStripe decodes stripe i of m from src, its m.Stripes[i].Length bytes, into dst, whose memory is reused. The
+// result is a valid Column for any src that passes the checksums, and shares no memory with src. For a feature of a
+// group, inverse is the group's decoded stripe, and dst borrows its Inverse until the next decoding into either;
+// otherwise inverse is not looked at. Errors that match ErrCorrupt have their offset in the feature file: the caller adds
+// the rest with Locate. After an error dst is empty.
+func (d *StripeDecoder) DecodeStripe(dst *vector.Column, m *FileMeta, i int, src []byte, inverse *vector.Column) error {
+	err := d.decode(dst, m, i, src, inverse)
+	if err != nil {
+		dst.Reset()
+	}
+	clear(d.chunks[:]) // src is borrowed for the call only
+	return err
+}
+
+func (d *StripeDecoder) decode(dst *vector.Column, m *FileMeta, i int, src []byte, inverse *vector.Column) error {
+	s := &m.Stripes[i]
+	d.stripe = i
+	if reason := m.check(s, d.limits); reason != "" {
+		return &CorruptError{Stripe: i, Offset: -1, Reason: reason}
+	}
+	if err := splitStripe(&d.chunks, &d.offsets, m, i, src); err != nil {
+		return err
+	}
+	if dst.InverseBorrowed {
+		dst.Inverse, dst.InverseBorrowed = nil, false
+	}
+	dst.Type, dst.Rows, dst.Slots, dst.Monotone = m.Type, int(s.Rows), int(s.Slots), false
+	dst.Offsets, dst.Ints, dst.Floats, dst.Doubles = dst.Offsets[:0], dst.Ints[:0], dst.Floats[:0], dst.Doubles[:0]
+	dst.Data, dst.ScoreFloats, dst.ScoreDoubles = dst.Data[:0], dst.ScoreFloats[:0], dst.ScoreDoubles[:0]
+	if m.Group != 0 {
+		if err := d.borrowInverse(dst, s, inverse); err != nil {
+			return err
+		}
+	} else if err := d.decodeInverse(dst, s); err != nil {
+		return err
+	}
+	if err := d.decodePresence(dst, s); err != nil {
+		return err
+	}
+	switch {
+	case m.Type.Kind == vector.Inverse:
+		d.dropLengths(dst)
+		return nil
+	case m.Type.IsList():
+		return d.decodeLists(dst, s)
+	}
+	d.dropLengths(dst)
+	return d.decodeFixed(dst, s)
+}
+
+// borrowInverse gives dst the inverse of its group.
+func (d *StripeDecoder) borrowInverse(dst *vector.Column, s *StripeMeta, inverse *vector.Column) error {
+	if inverse == nil {
+		return fmt.Errorf("stripe %d: a feature of a group is decoded with the group's inverse, which is nil", d.stripe)
+	}
+	if inverse.Rows != dst.Rows || inverse.Slots != dst.Slots {
+		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d rows of %d slots, but the group has %d rows of %d slots",
+			dst.Rows, dst.Slots, inverse.Rows, inverse.Slots)}
+	}
+	d.dropInverse(dst)
+	if inverse.Inverse != nil {
+		dst.Inverse, dst.Monotone, dst.InverseBorrowed = inverse.Inverse, inverse.Monotone, true
+	}
+	return nil
+}
+
+func (d *StripeDecoder) decodePresence(dst *vector.Column, s *StripeMeta) error {
+	if s.Present == s.Slots {
+		if cap(dst.Present) > cap(d.sparePresent) {
+			d.sparePresent = dst.Present
+		}
+		dst.Present = nil
+		return nil
+	}
+	if dst.Present == nil {
+		dst.Present, d.sparePresent = d.sparePresent, nil
+	}
+	dst.Present = resize(dst.Present, vector.BitmapWords(dst.Slots))
+	if s.Present == 0 {
+		clear(dst.Present)
+		return nil
+	}
+	if err := d.codec.Bits(dst.Present, dst.Slots, d.chunks[Presence]); err != nil {
+		return d.fail(Presence, err)
+	}
+	if r := dst.Slots & 63; r != 0 {
+		dst.Present[len(dst.Present)-1] &= 1<<r - 1
+	}
+	if n := dst.Present.Count(); n != int(s.Present) {
+		return d.fail(Presence, reasonf("%d present slots, want %d", n, s.Present))
+	}
+	return nil
+}
+
+// decodeFixed decodes the values of dense features and embeddings.
+func (d *StripeDecoder) decodeFixed(dst *vector.Column, s *StripeMeta) error {
+	n, all := int(s.Elements), dst.Slots*dst.Type.Width()
+	if err := d.decodeValues(dst, n, all); err != nil {
+		return err
+	}
+	if n == all {
+		return nil
+	}
+	switch dst.Type.Physical() {
+	case vector.Int64Values:
+		spread(dst.Ints, dst.Present, dst.Slots, dst.Type.Width())
+	case vector.Float32Values:
+		spread(dst.Floats, dst.Present, dst.Slots, dst.Type.Width())
+	case vector.Float64Values:
+		spread(dst.Doubles, dst.Present, dst.Slots, dst.Type.Width())
+	}
+	return nil
+}
+
+// decodeValues makes room for all values and decodes n numbers to the front of it.
+func (d *StripeDecoder) decodeValues(dst *vector.Column, n, all int) error {
+	chunk := d.chunks[Values]
+	var err error
+	switch dst.Type.Physical() {
+	case vector.Int64Values:
+		if dst.Ints = resize(dst.Ints, all); n > 0 {
+			err = d.codec.Ints(dst.Ints[:n], chunk)
+		}
+	case vector.Float32Values:
+		if dst.Floats = resize(dst.Floats, all); n > 0 {
+			err = d.codec.Floats(dst.Floats[:n], chunk)
+		}
+	case vector.Float64Values:
+		if dst.Doubles = resize(dst.Doubles, all); n > 0 {
+			err = d.codec.Doubles(dst.Doubles[:n], chunk)
+		}
+	}
+	if err != nil {
+		return d.fail(Values, err)
+	}
+	return nil
+}
+
+// decodeLists decodes lengths, windows, values and scores.
+func (d *StripeDecoder) decodeLists(dst *vector.Column, s *StripeMeta) error {
+	n := int(s.Elements)
+	strings, err := d.decodeRanges(dst, s)
+	if err != nil {
+		return err
+	}
+	if dst.Type.Physical() == vector.ByteValues {
+		if dst.Data = resize(dst.Data, n); n > 0 {
+			if err := d.codec.Strings(dst.Data, strings, d.chunks[Values]); err != nil {
+				return d.fail(Values, err)
+			}
+		}
+		return nil
+	}
+	if err := d.decodeValues(dst, n, n); err != nil {
+		return err
+	}
+	if dst.Type.Kind != vector.Weighted {
+		return nil
+	}
+	if dst.Type.Score == vector.Float64 {
+		if dst.ScoreDoubles = resize(dst.ScoreDoubles, n); n > 0 {
+			err = d.codec.Doubles(dst.ScoreDoubles, d.chunks[Scores])
+		}
+	} else if dst.ScoreFloats = resize(dst.ScoreFloats, n); n > 0 {
+		err = d.codec.Floats(dst.ScoreFloats, d.chunks[Scores])
+	}
+	if err != nil {
+		return d.fail(Scores, err)
+	}
+	return nil
+}
+
+// decodeRanges decodes Offsets, and Lengths of windows. It returns the offsets of the strings that a values stream of
+// strings holds.
+func (d *StripeDecoder) decodeRanges(dst *vector.Column, s *StripeMeta) (strings []int32, err error) {
+	if d.chunks[Windows] != nil {
+		return d.decodeWindows(dst, s)
+	}
+	d.dropLengths(dst)
+	dst.Offsets = resize(dst.Offsets, dst.Slots+1)
+	dst.Offsets[0] = 0
+	if s.Present == 0 {
+		clear(dst.Offsets)
+		return nil, nil
+	}
+	offsets := dst.Offsets
+	if s.Present != s.Slots {
+		d.compact = resize(d.compact, int(s.Present)+1)
+		offsets = d.compact
+		offsets[0] = 0
+	}
+	lengths := offsets[1:]
+	if err := d.codec.Int32s(lengths, d.chunks[Lengths]); err != nil {
+		return nil, d.fail(Lengths, err)
+	}
+	sum, signs := int64(0), int32(0)
+	for i, n := range lengths {
+		signs |= n
+		sum += int64(n)
+		lengths[i] = int32(sum)
+	}
+	if signs < 0 || sum != int64(s.Elements) {
+		return nil, d.fail(Lengths, reasonf("lengths sum to %d, want %d, none negative", sum, s.Elements))
+	}
+	if s.Present != s.Slots {
+		k := 0
+		for i := range dst.Slots {
+			k += int(dst.Present[i>>6] >> (i & 63) & 1)
+			dst.Offsets[i+1] = offsets[k]
+		}
+	}
+	return offsets, nil
+}
+
+func (d *StripeDecoder) decodeWindows(dst *vector.Column, s *StripeMeta) (strings []int32, err error) {
+	if dst.Lengths == nil {
+		dst.Lengths, d.spareLengths = d.spareLengths, nil
+	}
+	n := int(s.Present)
+	dst.Lengths = resize(dst.Lengths, dst.Slots)
+	dst.Offsets = resize(dst.Offsets, dst.Slots)
+	lengths, starts := dst.Lengths[:n], dst.Offsets[:n]
+	if err := d.codec.Int32s(lengths, d.chunks[Lengths]); err != nil {
+		return nil, d.fail(Lengths, err)
+	}
+	if err := d.codec.Int32s(starts, d.chunks[Windows]); err != nil {
+		return nil, d.fail(Windows, err)
+	}
+	for i, length := range lengths {
+		if start := starts[i]; start < 0 || length < 0 || int64(start)+int64(length) > int64(s.Elements) {
+			return nil, d.fail(Windows, reasonf("window of %d values at %d, of %d", length, start, s.Elements))
+		}
+	}
+	if n != dst.Slots {
+		spread(dst.Lengths, dst.Present, dst.Slots, 1)
+		spread(dst.Offsets, dst.Present, dst.Slots, 1)
+	}
+	d.compact = append(d.compact[:0], 0, int32(s.Elements))
+	return d.compact, nil
+}
+
+// makeInverse gives dst an Inverse of Rows entries; they hold anything.
+func (d *StripeDecoder) makeInverse(dst *vector.Column) {
+	if dst.Inverse == nil {
+		dst.Inverse, d.spareInverse = d.spareInverse, nil
+	}
+	dst.Inverse = resize(dst.Inverse, dst.Rows)
+}
+
+func (d *StripeDecoder) dropInverse(dst *vector.Column) {
+	if cap(dst.Inverse) > cap(d.spareInverse) {
+		d.spareInverse = dst.Inverse
+	}
+	dst.Inverse = nil
+}
+
+func (d *StripeDecoder) dropLengths(dst *vector.Column) {
+	if cap(dst.Lengths) > cap(d.spareLengths) {
+		d.spareLengths = dst.Lengths
+	}
+	dst.Lengths = nil
+}
+
+// resize returns s with n entries, which hold anything. It is never nil.
+func resize[S ~[]E, E any](s S, n int) S {
+	if s != nil && n <= cap(s) {
+		return s[:n]
+	}
+	return make(S, n)
+}
+
+// fail returns err as a CorruptError of a stream of the stripe being decoded.
+func (d *StripeDecoder) fail(kind StreamKind, err error) error {
+	return &CorruptError{Stripe: d.stripe, Stream: kind.String(), Offset: int64(d.offsets[kind]), Reason: err.Error()}
+}
+
+// reasonf makes the error that fail turns into a CorruptError.
+func reasonf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// VerifyStripe checks the checksums of stripe i, whose bytes src is, without decoding. Errors match ErrCorrupt; their
+// offset is in the feature file.
+func VerifyStripe(m *FileMeta, i int, src []byte) error {
+	var chunks [streamKinds + 1][]byte
+	var offsets [streamKinds + 1]uint64
+	return splitStripe(&chunks, &offsets, m, i, src)
+}
+
+// splitStripe verifies every checksum of stripe i and sets chunks and their offsets in the file, by kind.
+func splitStripe(chunks *[streamKinds + 1][]byte, offsets *[streamKinds + 1]uint64, m *FileMeta, i int, src []byte) error {
+	s := &m.Stripes[i]
+	if uint64(len(src)) != s.Length {
+		return &CorruptError{Stripe: i, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d bytes, want %d", len(src), s.Length)}
+	}
+	at := s.Offset
+	for _, f := range s.Streams {
+		if f.Length <= checksumLength || f.Length > uint64(len(src)) {
+			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at), Reason: fmt.Sprintf("stream of %d bytes", f.Length)}
+		}
+		chunk := src[: f.Length-checksumLength : f.Length-checksumLength]
+		want := binary.LittleEndian.Uint32(src[len(chunk):])
+		if got := checksum(chunk); got != want {
+			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at), Reason: fmt.Sprintf("checksum %08x, want %08x", got, want)}
+		}
+		chunks[f.Kind], offsets[f.Kind] = chunk, at
+		src = src[f.Length:]
+		at += f.Length
+	}
+	if len(src) != 0 {
+		return &CorruptError{Stripe: i, Offset: int64(at), Reason: fmt.Sprintf("%d bytes after the last stream", len(src))}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package format
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+)
+
+// What never changes about a file (SPEC.md, section 2).
+//
+//	header                     tail
+//	+----------+---------+     +----------------------+--------------+----------+---------+
+//	| magic(3) | version |     | directory length (4) | checksum (4) | magic(3) | version |
+//	+----------+---------+     +----------------------+--------------+----------+---------+
+const (
+	fileMagic = "DSF"
+	packMagic = "DSP"
+
+	formatVersion = 1
+
+	headerLength   = 4
+	tailLength     = 12
+	checksumLength = 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+func appendHeader(dst []byte, magic string) []byte {
+	return append(append(dst, magic...), formatVersion)
+}
+
+// appendTail appends the tail of a directory that is dst[from:].
+func appendTail(dst []byte, from int, magic string) []byte {
+	directory := dst[from:]
+	n := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(directory)))
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = append(append(dst, magic...), formatVersion)
+	binary.LittleEndian.PutUint32(dst[n+4:], tailChecksum(dst[from:n], dst[n:]))
+	return dst
+}
+
+func tailChecksum(directory, tail []byte) uint32 {
+	sum := checksum(directory)
+	sum = crc32.Update(sum, castagnoli, tail[:4])
+	return crc32.Update(sum, castagnoli, tail[8:tailLength])
+}
+
+// OpenFile reads the directory of the feature file at [off, off+size) of r. Offsets of its errors are r's; those of the
+// result are the file's. An error of r is returned as it is, except that an r that ends before off+size is corrupt.
+func OpenFile(r io.ReaderAt, off, size int64, limits Limits) (*FileMeta, error) {
+	limits = limits.withDefaults()
+	directory, err := readDirectory(r, off, size, fileMagic, limits)
+	if err != nil {
+		return nil, err
+	}
+	at := off + size - tailLength - int64(len(directory))
+	m, err := DecodeMeta(directory, limits)
+	if err != nil {
+		return nil, withOffset(err, at)
+	}
+	if end := m.End(); end != uint64(at-off) {
+		return nil, corrupt(at, "stripes end at %d, the directory starts at %d", end, at-off)
+	}
+	return m, nil
+}
+
+// withOffset returns err, a corrupt or an unsupported one of unknown offset, with its offset set.
+func withOffset(err error, offset int64) error {
+	switch e := err.(type) {
+	case *CorruptError:
+		e.Offset = offset
+	case *UnsupportedError:
+		e.Offset = offset
+	}
+	return err
+}
+
+// readDirectory checks header and tail of the file at [off, off+size) of r and returns its directory, an owned slice.
+func readDirectory(r io.ReaderAt, off, size int64, magic string, limits Limits) ([]byte, error) {
+	if off < 0 || size < headerLength+tailLength || off+size < off {
+		return nil, corrupt(max(off, -1), "%d bytes, too few for a file", size)
+	}
+	var head [headerLength]byte
+	if err := readFull(r, head[:], off); err != nil {
+		return nil, err
+	}
+	if string(head[:3]) != magic {
+		return nil, corrupt(off, "magic %q, want %q", head[:3], magic)
+	}
+	var tail [tailLength]byte
+	at := off + size - tailLength
+	if err := readFull(r, tail[:], at); err != nil {
+		return nil, err
+	}
+	if string(tail[8:11]) != magic {
+		return nil, corrupt(at+8, "magic %q at the end, want %q", tail[8:11], magic)
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n > size-headerLength-tailLength {
+		return nil, corrupt(at, "directory of %d bytes in a file of %d", n, size)
+	}
+	if uint64(n) > limits.DirectoryBytes {
+		return nil, corrupt(at, "directory of %d bytes, over the limit of %d", n, limits.DirectoryBytes)
+	}
+	directory := make([]byte, n)
+	if err := readFull(r, directory, at-n); err != nil {
+		return nil, err
+	}
+	if got, want := tailChecksum(directory, tail[:]), binary.LittleEndian.Uint32(tail[4:]); got != want {
+		return nil, corrupt(at-n, "directory has checksum %08x, want %08x", got, want)
+	}
+	if tail[11] != formatVersion {
+		return nil, unsupported(at+11, "format version %d", tail[11])
+	}
+	if head[3] != formatVersion {
+		return nil, corrupt(off+3, "header of version %d in a file of version %d", head[3], tail[11])
+	}
+	return directory, nil
+}
+
+// readFull fills b from off of r; an r that ends before is corrupt.
+func readFull(r io.ReaderAt, b []byte, off int64) error {
+	n, err := r.ReadAt(b, off)
+	switch {
+	case n == len(b):
+		return nil
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return corrupt(off, "ends after %d of %d bytes", n, len(b))
+	}
+	return err
+}

@@ -1,0 +1,206 @@
+package format
+
+import "github.com/dsistore/dsistore/format/vector"
+
+// appendInverse appends the streams of c.Inverse, none when every row is its own slot or all share one. c has rows.
+func (w *Writer) appendInverse(c *vector.Column) {
+	if c.Inverse == nil || c.Slots == 1 || isIdentity(c) {
+		return
+	}
+	monotone := w.findRuns(c.Inverse, c.Slots)
+	if len(w.runs) != c.Rows {
+		w.appendRuns(c.Rows)
+		if !monotone {
+			w.stripe.Runs = uint32(len(w.runs))
+		}
+	}
+	if monotone {
+		return
+	}
+	next := int32(0)
+	for i, s := range w.codes {
+		w.codes[i] = next - s
+		next = max(next, s+1)
+	}
+	w.buf = w.chooser.AppendInt32s(w.buf, int(InverseCodes), w.codes)
+	w.endStream(InverseCodes)
+}
+
+func isIdentity(c *vector.Column) bool {
+	if c.Slots != c.Rows {
+		return false
+	}
+	for row, s := range c.Inverse {
+		if int(s) != row {
+			return false
+		}
+	}
+	return true
+}
+
+// findRuns fills w.runs, w.codes (a slot a run) and w.changes, and reports whether the inverse is monotone.
+func (w *Writer) findRuns(inverse []int32, slots int) (monotone bool) {
+	w.runs, w.codes = w.runs[:0], w.codes[:0]
+	w.changes = w.changes[:0].Grow(len(inverse))
+	monotone = inverse[0] == 0
+	start := 0
+	for row := 1; row < len(inverse); row++ {
+		if inverse[row] == inverse[row-1] {
+			continue
+		}
+		monotone = monotone && inverse[row] == inverse[row-1]+1
+		w.runs = append(w.runs, int32(row-start))
+		w.codes = append(w.codes, inverse[start])
+		w.changes.Set(row)
+		start = row
+	}
+	w.runs = append(w.runs, int32(len(inverse)-start))
+	w.codes = append(w.codes, inverse[start])
+	return monotone && int(inverse[start]) == slots-1
+}
+
+// appendRuns appends the runs as lengths or as changes, whichever is smaller.
+func (w *Writer) appendRuns(rows int) {
+	start := len(w.buf)
+	w.buf = w.chooser.AppendInt32s(w.buf, int(InverseRuns), w.runs)
+	w.alt = w.chooser.AppendBits(w.alt[:0], int(InverseChanges), w.changes, rows)
+	if len(w.alt) < len(w.buf)-start {
+		w.buf = append(w.buf[:start], w.alt...)
+		w.endStream(InverseChanges)
+		return
+	}
+	w.endStream(InverseRuns)
+}
+
+// decodeInverse decodes the inverse of stripe s, which passed check, into dst.
+func (d *StripeDecoder) decodeInverse(dst *vector.Column, s *StripeMeta) error {
+	runs, changes, codes := d.chunks[InverseRuns], d.chunks[InverseChanges], d.chunks[InverseCodes]
+	if runs == nil && changes == nil && codes == nil {
+		if s.Slots == s.Rows {
+			d.dropInverse(dst)
+			return nil
+		}
+		d.makeInverse(dst)
+		clear(dst.Inverse)
+		dst.Monotone = true
+		return nil
+	}
+	d.makeInverse(dst)
+	dst.Monotone = codes == nil
+	n := int(s.Runs)
+	switch {
+	case codes == nil:
+		n = int(s.Slots)
+	case runs == nil && changes == nil:
+		n = int(s.Rows)
+	}
+	switch {
+	case runs != nil:
+		d.runs = resize(d.runs, n)
+		if err := d.codec.Int32s(d.runs, runs); err != nil {
+			return d.fail(InverseRuns, err)
+		}
+		if err := fillRuns(dst.Inverse, d.runs); err != nil {
+			return d.fail(InverseRuns, err)
+		}
+	case changes != nil:
+		d.changes = resize(d.changes, vector.BitmapWords(dst.Rows))
+		if err := d.codec.Bits(d.changes, dst.Rows, changes); err != nil {
+			return d.fail(InverseChanges, err)
+		}
+		if err := fillChanges(dst.Inverse, d.changes, n); err != nil {
+			return d.fail(InverseChanges, err)
+		}
+	default:
+		for i := range dst.Inverse {
+			dst.Inverse[i] = int32(i)
+		}
+	}
+	if codes == nil {
+		return nil
+	}
+	d.codes = resize(d.codes, n)
+	if err := d.codec.Int32s(d.codes, codes); err != nil {
+		return d.fail(InverseCodes, err)
+	}
+	next := int64(0)
+	for i, c := range d.codes {
+		slot := next - int64(c)
+		if slot < 0 || slot >= int64(s.Slots) {
+			return d.fail(InverseCodes, reasonf("run %d has slot %d of %d", i, slot, s.Slots))
+		}
+		d.codes[i] = int32(slot)
+		next = max(next, slot+1)
+	}
+	for row, run := range dst.Inverse {
+		dst.Inverse[row] = d.codes[run]
+	}
+	return nil
+}
+
+// fillRuns sets inverse to the number of the run that each row is in.
+func fillRuns(inverse, runs []int32) error {
+	row := 0
+	for i, n := range runs {
+		if n <= 0 || int(n) > len(inverse)-row {
+			return reasonf("run %d of %d rows at row %d of %d", i, n, row, len(inverse))
+		}
+		part := inverse[row : row+int(n)]
+		for j := range part {
+			part[j] = int32(i)
+		}
+		row += int(n)
+	}
+	if row != len(inverse) {
+		return reasonf("runs hold %d rows of %d", row, len(inverse))
+	}
+	return nil
+}
+
+// fillChanges is fillRuns for changes, which must make n runs.
+func fillChanges(inverse []int32, changes vector.Bitmap, n int) error {
+	if r := len(inverse) & 63; r != 0 {
+		changes[len(changes)-1] &= 1<<r - 1
+	}
+	if changes.Get(0) {
+		return reasonf("row 0 changes")
+	}
+	if got := changes.Count() + 1; got != n {
+		return reasonf("changes make %d runs, want %d", got, n)
+	}
+	run := int32(0)
+	for i := 0; i < len(inverse); i += 64 {
+		word := changes[i>>6]
+		part := inverse[i:min(i+64, len(inverse))]
+		if word == 0 {
+			for j := range part {
+				part[j] = run
+			}
+			continue
+		}
+		for j := range part {
+			run += int32(word >> j & 1)
+			part[j] = run
+		}
+	}
+	return nil
+}
+
+// spread moves the values at the front of v, width for each set bit of present, to the slots of those bits, and zeroes the
+// others. v holds width values for every slot.
+func spread[T any](v []T, present vector.Bitmap, slots, width int) {
+	k := present.Count()
+	for s := slots - 1; k <= s; s-- { // once k > s, everything is in its place
+		if s&63 == 63 && present[s>>6] == 0 {
+			clear(v[(s-63)*width : (s+1)*width])
+			s -= 63
+			continue
+		}
+		if !present.Get(s) {
+			clear(v[s*width : (s+1)*width])
+			continue
+		}
+		k--
+		copy(v[s*width:(s+1)*width], v[k*width:(k+1)*width])
+	}
+}

@@ -1,0 +1,114 @@
+package format
+
+import (
+	"math"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// Limits bound what stored metadata may claim, so that damaged or hostile bytes cannot size an allocation. The zero
+// value works.
+type Limits struct {
+	StripeRows     uint64 // rows, and slots, of a stripe; default 1<<24, at most 1<<31-1
+	StripeBytes    uint64 // decoded bytes of a stripe; default 1 GiB
+	FileStripes    uint64 // stripes of a file; default 1<<17
+	DirectoryBytes uint64 // directory of a file or a pack; default 64 MiB
+}
+
+const (
+	defaultStripeRows     = 1 << 24
+	defaultStripeBytes    = 1 << 30
+	defaultFileStripes    = 1 << 17
+	defaultDirectoryBytes = 64 << 20
+
+	maxNameBytes    = 1<<16 - 1
+	maxRowElements  = 1 << 48
+	maxStreamLength = 1 << 48
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.StripeRows == 0 {
+		l.StripeRows = defaultStripeRows
+	}
+	l.StripeRows = min(l.StripeRows, math.MaxInt32)
+	if l.StripeBytes == 0 {
+		l.StripeBytes = defaultStripeBytes
+	}
+	if l.FileStripes == 0 {
+		l.FileStripes = defaultFileStripes
+	}
+	if l.DirectoryBytes == 0 {
+		l.DirectoryBytes = defaultDirectoryBytes
+	}
+	return l
+}
+
+// decodedBytes returns the memory that a column of the stripe takes, or false when a count is more than any column can
+// hold. Rows and Slots fit an int32.
+func decodedBytes(t vector.Type, s *StripeMeta) (uint64, bool) {
+	n := uint64(0)
+	if s.Slots != s.Rows || s.has(InverseCodes) || s.has(InverseRuns) || s.has(InverseChanges) {
+		n += 4 * uint64(s.Rows)
+	}
+	if s.Present != s.Slots {
+		n += 8 * uint64(vector.BitmapWords(int(s.Slots)))
+	}
+	held := s.Elements
+	switch {
+	case t.Kind == vector.Inverse:
+		return n, held == 0
+	case t.IsList():
+		n += 4 * (uint64(s.Slots) + 1)
+		if s.has(Windows) {
+			n += 4 * uint64(s.Slots)
+		}
+	default:
+		held = uint64(s.Slots) * uint64(t.Width())
+	}
+	if held > vector.MaxElements {
+		return 0, false
+	}
+	return n + held*valueBytes(t), true
+}
+
+// valueBytes returns the memory of one value of t and its score.
+func valueBytes(t vector.Type) uint64 {
+	n := uint64(0)
+	switch t.Physical() {
+	case vector.Int64Values, vector.Float64Values:
+		n = 8
+	case vector.Float32Values:
+		n = 4
+	case vector.ByteValues:
+		n = 1
+	}
+	switch t.Score {
+	case vector.Float32:
+		n += 4
+	case vector.Float64:
+		n += 8
+	}
+	return n
+}
+
+// sourceBytes returns the width of one value of t and its score in the source.
+func sourceBytes(t vector.Type) uint64 {
+	if t.Kind == vector.Bytes || t.Kind == vector.String {
+		return 1
+	}
+	return elemBytes(t.Elem) + elemBytes(t.Score)
+}
+
+func elemBytes(e vector.Elem) uint64 {
+	switch e {
+	case vector.Bool, vector.Int8, vector.Uint8:
+		return 1
+	case vector.Int16, vector.Uint16:
+		return 2
+	case vector.Int32, vector.Uint32, vector.Float32:
+		return 4
+	case vector.Int64, vector.Uint64, vector.Float64:
+		return 8
+	}
+	return 0
+}

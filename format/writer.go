@@ -1,0 +1,255 @@
+package format
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/dsistore/dsistore/format/encoding"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// WriterOptions: the zero value works.
+type WriterOptions struct {
+	Feature uint64 // feature id
+	Name    string // for people who inspect the file; at most 65,535 bytes
+	Group   uint64 // feature id of the dedup group's inverse file; 0: the feature has its own inverse
+}
+
+// A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Not safe for concurrent use.
+// After an error of the io.Writer every call returns that error; after any other error the call left no trace.
+type Writer struct {
+	w       io.Writer
+	meta    FileMeta
+	chooser encoding.Chooser
+	offset  uint64
+	err     error
+
+	// The stripe being built; memory is reused from stripe to stripe.
+	buf     []byte
+	alt     []byte        // the other way to store a stream, until the smaller is known
+	stripe  StripeMeta    // its Streams alias streams
+	streams []StreamMeta  // copied when the stripe is done
+	runs    []int32       // lengths of the inverse's runs
+	codes   []int32       // slot of each run, then its code
+	changes vector.Bitmap // a bit a row: a run starts
+	ints    []int64       // values and lengths of present slots only
+	floats  []float32
+	doubles []float64
+	int32s  []int32
+}
+
+// NewWriter returns a Writer of a feature file of type t to w. Every stripe is one call of w.Write.
+func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	if len(opts.Name) > maxNameBytes {
+		return nil, fmt.Errorf("feature name of %d bytes: at most %d", len(opts.Name), maxNameBytes)
+	}
+	if opts.Group != 0 && t.Kind == vector.Inverse {
+		return nil, errors.New("an inverse file belongs to no group")
+	}
+	out := &Writer{w: w, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name, Group: opts.Group}}
+	out.write(appendHeader(nil, fileMagic))
+	return out, out.err
+}
+
+func (w *Writer) write(b []byte) {
+	if w.err != nil {
+		return
+	}
+	_, w.err = w.w.Write(b)
+	w.offset += uint64(len(b))
+}
+
+// WriteStripe appends one stripe: the column's Inverse, Lengths (windows) and Present are stored as they are. When
+// opts.Group is set the column's Inverse is left out: the group's file holds it, with the same slots in every stripe. c is
+// borrowed for the call. Strings that are not UTF-8 and integers that c.Type cannot hold are refused.
+func (w *Writer) WriteStripe(c *vector.Column) error {
+	if w.err != nil {
+		return w.err
+	}
+	if c.Type != w.meta.Type {
+		return fmt.Errorf("stripe of type %v in a file of type %v", c.Type, w.meta.Type)
+	}
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("stripe %d: %w", len(w.meta.Stripes), err)
+	}
+	if err := w.build(c); err != nil {
+		return fmt.Errorf("stripe %d: %w", len(w.meta.Stripes), err)
+	}
+	s := w.stripe
+	s.Offset = w.offset
+	s.Streams = append([]StreamMeta(nil), w.streams...)
+	w.write(w.buf)
+	if w.err == nil {
+		w.meta.Stripes = append(w.meta.Stripes, s)
+	}
+	return w.err
+}
+
+// Finish writes directory and tail and returns the directory and the file's length. The Writer cannot be used after it.
+func (w *Writer) Finish() (*FileMeta, int64, error) {
+	if w.err != nil {
+		return nil, 0, w.err
+	}
+	if len(w.meta.Stripes) > defaultFileStripes {
+		return nil, 0, fmt.Errorf("file of %d stripes: at most %d", len(w.meta.Stripes), defaultFileStripes)
+	}
+	w.meta.addTotals()
+	b := AppendMeta(nil, &w.meta)
+	if len(b) > defaultDirectoryBytes {
+		return nil, 0, fmt.Errorf("directory of %d bytes: at most %d", len(b), defaultDirectoryBytes)
+	}
+	w.write(appendTail(b, 0, fileMagic))
+	if w.err != nil {
+		return nil, 0, w.err
+	}
+	w.err = errors.New("feature file: already finished")
+	return &w.meta, int64(w.offset), nil
+}
+
+// build makes the stripe's bytes in w.buf and its entry in w.stripe and w.streams.
+func (w *Writer) build(c *vector.Column) error {
+	w.buf, w.streams = w.buf[:0], w.streams[:0]
+	slots := c.Slots
+	if c.Rows == 0 {
+		slots = 0
+	}
+	w.stripe = StripeMeta{Rows: uint32(c.Rows), Slots: uint32(slots), Present: uint32(slots)}
+	if c.Rows > 0 {
+		if c.Present != nil {
+			w.stripe.Present = uint32(c.Present.Count())
+		}
+		if w.stripe.Present != w.stripe.Slots && w.stripe.Present != 0 {
+			w.buf = w.chooser.AppendBits(w.buf, int(Presence), c.Present, slots)
+			w.endStream(Presence)
+		}
+		if w.meta.Group == 0 {
+			w.appendInverse(c)
+		}
+		if w.stripe.Present != 0 && c.Type.Kind != vector.Inverse {
+			if err := w.appendValues(c); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.addStats(c); err != nil {
+		return err
+	}
+	w.stripe.Streams = w.streams
+	w.stripe.Length = uint64(len(w.buf))
+	if reason := w.meta.check(&w.stripe, Limits{}.withDefaults()); reason != "" {
+		return errors.New(reason)
+	}
+	return nil
+}
+
+// endStream adds the checksum of the chunk that w.buf ends with, and its entry.
+func (w *Writer) endStream(kind StreamKind) {
+	start := uint64(0)
+	for _, s := range w.streams {
+		start += s.Length
+	}
+	w.buf = binary.LittleEndian.AppendUint32(w.buf, checksum(w.buf[start:]))
+	w.streams = append(w.streams, StreamMeta{Kind: kind, Length: uint64(len(w.buf)) - start})
+}
+
+// appendValues appends lengths, values, scores and windows; some slot is present.
+func (w *Writer) appendValues(c *vector.Column) error {
+	s := &w.stripe
+	if c.Type.IsList() {
+		s.Elements = uint64(c.Elements())
+		if c.Type.Kind == vector.String {
+			if err := checkUTF8(c); err != nil {
+				return err
+			}
+		}
+		w.buf = w.chooser.AppendInt32s(w.buf, int(Lengths), w.lengths(c))
+		w.endStream(Lengths)
+	} else {
+		s.Elements = uint64(s.Present) * uint64(c.Type.Width())
+	}
+	if s.Elements != 0 {
+		switch c.Type.Physical() {
+		case vector.Int64Values:
+			w.buf = w.chooser.AppendInts(w.buf, int(Values), compact(&w.ints, c, c.Ints))
+		case vector.Float32Values:
+			w.buf = w.chooser.AppendFloats(w.buf, int(Values), compact(&w.floats, c, c.Floats))
+		case vector.Float64Values:
+			w.buf = w.chooser.AppendDoubles(w.buf, int(Values), compact(&w.doubles, c, c.Doubles))
+		case vector.ByteValues:
+			w.buf = w.chooser.AppendStrings(w.buf, int(Values), c.Data, w.stringOffsets(c))
+		}
+		w.endStream(Values)
+		if c.Type.Kind == vector.Weighted {
+			if c.Type.Score == vector.Float64 {
+				w.buf = w.chooser.AppendDoubles(w.buf, int(Scores), c.ScoreDoubles)
+			} else {
+				w.buf = w.chooser.AppendFloats(w.buf, int(Scores), c.ScoreFloats)
+			}
+			w.endStream(Scores)
+		}
+	}
+	if c.Lengths != nil {
+		w.int32s = w.int32s[:0]
+		for i := range c.Slots {
+			if c.Present == nil || c.Present.Get(i) {
+				w.int32s = append(w.int32s, c.Offsets[i])
+			}
+		}
+		w.buf = w.chooser.AppendInt32s(w.buf, int(Windows), w.int32s)
+		w.endStream(Windows)
+	}
+	return nil
+}
+
+// compact returns vals, or for a column that is no list those of its present slots, gathered in *scratch.
+func compact[T any](scratch *[]T, c *vector.Column, vals []T) []T {
+	if c.Present == nil || c.Type.IsList() {
+		return vals
+	}
+	out, width := (*scratch)[:0], c.Type.Width()
+	for i := range c.Slots {
+		if c.Present.Get(i) {
+			out = append(out, vals[i*width:(i+1)*width]...)
+		}
+	}
+	*scratch = out
+	return out
+}
+
+// lengths returns the lengths of the present slots; borrowed until the next call.
+func (w *Writer) lengths(c *vector.Column) []int32 {
+	out := w.int32s[:0]
+	for i := range c.Slots {
+		if c.Present == nil || c.Present.Get(i) {
+			lo, hi := c.SlotRange(i)
+			out = append(out, int32(hi-lo))
+		}
+	}
+	w.int32s = out
+	return out
+}
+
+// stringOffsets returns the offsets of the strings in c.Data that the values stream is to hold; borrowed until the next
+// call.
+func (w *Writer) stringOffsets(c *vector.Column) []int32 {
+	out := append(w.int32s[:0], 0)
+	switch {
+	case c.Lengths != nil:
+		out = append(out, int32(len(c.Data)))
+	case c.Present == nil:
+		return c.Offsets
+	default:
+		for i := range c.Slots {
+			if c.Present.Get(i) {
+				out = append(out, c.Offsets[i+1])
+			}
+		}
+	}
+	w.int32s = out
+	return out
+}
