@@ -1,0 +1,130 @@
+package encoding
+
+import (
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A Chooser picks codecs for one feature's streams and remembers its choices from stripe to stripe. Not safe for
+// concurrent use. The zero Chooser works (balanced). It keeps only its choices: scratch memory is shared by all Choosers
+// of the process and held during a call.
+type Chooser struct {
+	// Profile weighs size against decode time. Default: Balanced.
+	Profile Profile
+
+	streams []memory
+}
+
+// A memory is what was chosen for a stream, or for a chunk nested in one.
+type memory struct {
+	codec    ID
+	perValue float64 // bytes a value when it was chosen
+	age      int     // chunks since then
+	exponents uint16 // of decimal floats
+	kids     [2]*memory
+}
+
+const (
+	rememberFrom = 1024 // values: shorter chunks are measured each time, and leave no memory
+	rememberFor  = 16   // chunks
+	driftFactor  = 1.2
+)
+
+// kid returns the memory of nested chunk i. A nil memory has nil kids.
+func (m *memory) kid(i int) *memory {
+	if m == nil {
+		return nil
+	}
+	if m.kids[i] == nil {
+		m.kids[i] = new(memory)
+	}
+	return m.kids[i]
+}
+
+// recall returns the codec to use again for n values, or 0.
+func (m *memory) recall(n int) ID {
+	if m == nil || n < rememberFrom || m.age >= rememberFor {
+		return 0
+	}
+	return m.codec
+}
+
+// note remembers that codec took size bytes for n values.
+func (m *memory) note(codec ID, n, size int, fresh bool) {
+	if m == nil || n < rememberFrom {
+		return
+	}
+	if fresh {
+		m.codec, m.age, m.perValue = codec, 0, float64(size)/float64(n)
+		return
+	}
+	m.age++
+}
+
+// drifted reports whether n values took much more, or much less, than they did when the codec was chosen: either way the
+// data have turned, and another codec may suit them better.
+func (m *memory) drifted(n, size int) bool {
+	was := m.perValue * float64(n)
+	return float64(size) > driftFactor*was+64 || float64(size)*driftFactor+64 < was
+}
+
+// beaten reports whether n values are known to take much less in another way, of size bytes.
+func (m *memory) beaten(n int, size float64) bool { return driftFactor*size+64 < m.perValue*float64(n) }
+
+// stream returns the memory of a stream.
+func (c *Chooser) stream(i int) *memory {
+	for len(c.streams) <= i {
+		c.streams = append(c.streams, memory{})
+	}
+	return &c.streams[i]
+}
+
+// An encoder is the scratch memory of one Append.
+type encoder struct {
+	profile Profile
+	ints    arena[int64]
+	bytes   arena[byte]
+	table   table
+	words   wordTable
+	sorting []keyed
+	sorted  []keyed
+	zstd    *zstd.Encoder
+}
+
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
+
+func (c *Chooser) encoder() *encoder {
+	e := encoders.Get().(*encoder)
+	e.profile = c.Profile
+	return e
+}
+
+// chunkRoom is room enough for nearly every chunk of n values.
+func chunkRoom(n int) int { return 64 + 9*n }
+
+// Each Append appends one self-describing chunk (codec id, then payload, with nested chunks inside) for the values and
+// returns the extended dst. The count is not stored. stream is a small number that the caller uses to tell apart the
+// streams whose choices are remembered. Values are borrowed for the call.
+
+// AppendInts appends a chunk of vals. Unsigned values come as the int64 of the same bits.
+func (c *Chooser) AppendInts(dst []byte, stream int, vals []int64) []byte {
+	e := c.encoder()
+	dst = e.appendInts(dst, c.stream(stream), vals, 0)
+	encoders.Put(e)
+	return dst
+}
+
+// AppendInt32s appends a chunk of vals: the same bytes that AppendInts makes of the same numbers.
+func (c *Chooser) AppendInt32s(dst []byte, stream int, vals []int32) []byte {
+	e := c.encoder()
+	m := e.ints.mark()
+	wide := e.ints.grab(len(vals))
+	for i, v := range vals {
+		wide[i] = int64(v)
+	}
+	dst = e.appendInts(dst, c.stream(stream), wide, 0)
+	e.ints.release(m)
+	encoders.Put(e)
+	return dst
+}

@@ -1,0 +1,218 @@
+package encoding
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// Decimal floats (id 19), after ALP (Afroozeh, Kuffo, Boncz: Adaptive Lossless floating-Point compression, SIGMOD 2023):
+// a value v that was once a decimal is the integer d = round(v * 10^e * 10^-f), if d * 10^f * 10^-e gives v back bit for
+// bit. What does not is an exception. One pair (e, f) serves the chunk.
+//
+//	+--------+-------+-------+------------------------+-------------------+---------------+
+//	| 19 (1) | e (1) | f (1) | exceptions x (uvarint) | length of         | integers:     |
+//	|        |       |       |                        | integers (uvarint)| ints, n       |
+//	+--------+-------+-------+------------------------+-------------------+---------------+
+//	+----------------------+--------------------+----------------------------------------+
+//	| length of positions  | positions: ints, x | x exceptions, width bytes each, LE     |
+//	| (uvarint)            |                    |                                        |
+//	+----------------------+--------------------+----------------------------------------+
+//
+// f <= e, e <= 18 for doubles and 10 for floats. Decoding multiplies in the type of the values, rounding to nearest even
+// after each of the two products: first by 10^f, then by the double or float nearest to 10^-e. The integer where an
+// exception stands means nothing. Positions increase and are below n.
+const (
+	maxExponent32 = 10
+	maxExponent64 = 18
+	maxDecimal32  = 1 << 31 // integers below this in magnitude
+	maxDecimal64  = 1 << 53
+)
+
+var (
+	tens64 = [maxExponent64 + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
+	frac64 = [maxExponent64 + 1]float64{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18}
+	tens32 = [maxExponent32 + 1]float32{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10}
+	frac32 = [maxExponent32 + 1]float32{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10}
+)
+
+// toDecimal64 returns the integer of v, if there is one.
+func toDecimal64(v float64, e, f int) (int64, bool) {
+	r := math.RoundToEven(v * tens64[e] * frac64[f])
+	if !(math.Abs(r) < maxDecimal64) {
+		return 0, false
+	}
+	d := int64(r)
+	return d, math.Float64bits(float64(d)*tens64[f]*frac64[e]) == math.Float64bits(v)
+}
+
+func toDecimal32(v float32, e, f int) (int64, bool) {
+	r := math.RoundToEven(float64(v * tens32[e] * frac32[f]))
+	if !(math.Abs(r) < maxDecimal32) {
+		return 0, false
+	}
+	d := int64(r)
+	return d, math.Float32bits(float32(d)*tens32[f]*frac32[e]) == math.Float32bits(v)
+}
+
+// toDecimal is toDecimal64 or toDecimal32 of a value given by its bits.
+func toDecimal(raw int64, width, e, f int) (int64, bool) {
+	if width == 4 {
+		return toDecimal32(math.Float32frombits(uint32(raw)), e, f)
+	}
+	return toDecimal64(math.Float64frombits(uint64(raw)), e, f)
+}
+
+// chooseDecimal returns the exponents that make a sample smallest, the bytes that it then takes, and its exceptions.
+func chooseDecimal(sample []int64, width int) (exponents uint16, size, exceptions float64) {
+	const tries = 64 // values of the sample, spread evenly, that every pair is tried on
+	step := max(1, len(sample)/tries)
+	top := maxExponent64
+	if width == 4 {
+		top = maxExponent32
+	}
+	bestBits := math.MaxInt
+	for e := top; e >= 0; e-- {
+		for f := e; f >= 0; f-- {
+			if b, _ := decimalBits(sample, step, width, e, f, bestBits); b < bestBits {
+				bestBits, exponents = b, uint16(e)<<8|uint16(f)
+			}
+		}
+	}
+	b, x := decimalBits(sample, 1, width, int(exponents>>8), int(exponents&0xff), math.MaxInt)
+	return exponents, float64(b) / 8, float64(x)
+}
+
+// decimalBits returns the bits and the exceptions of every step-th value of a sample, or gives up beyond limit bits.
+func decimalBits(sample []int64, step, width, e, f, limit int) (size, exceptions int) {
+	lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
+	n := 0
+	for i := 0; i < len(sample); i += step {
+		n++
+		d, ok := toDecimal(sample[i], width, e, f)
+		if !ok {
+			if exceptions++; exceptions*(8*width+16) > limit {
+				return math.MaxInt, exceptions
+			}
+			continue
+		}
+		lo, hi = min(lo, d), max(hi, d)
+	}
+	size = exceptions * (8*width + 16)
+	if hi >= lo {
+		size += n * bits.Len64(uint64(hi-lo))
+	}
+	return size, exceptions
+}
+
+func (e *encoder) appendDecimal(dst []byte, m *memory, raw []int64, width int, exponents uint16, depth int) []byte {
+	ex, f := int(exponents>>8), int(exponents&0xff)
+	mark, bmark := e.ints.mark(), e.bytes.mark()
+	ints, positions, exceptions := e.ints.grab(len(raw)), e.ints.grab(len(raw)), e.ints.grab(len(raw))
+	x, last := 0, int64(0)
+	for i, v := range raw {
+		d, ok := toDecimal(v, width, ex, f)
+		if !ok {
+			positions[x], exceptions[x] = int64(i), v
+			x++
+			d = last
+			if x == i+1 {
+				continue // nothing before: filled below
+			}
+		} else if x == i {
+			fill(ints[:i], d)
+		}
+		ints[i], last = d, d
+	}
+	if x == len(raw) {
+		clear(ints)
+	}
+	dst = append(dst, byte(IDFloatDecimal), byte(ex), byte(f))
+	dst = binary.AppendUvarint(dst, uint64(x))
+	chunk := e.appendInts(e.bytes.grab(chunkRoom(len(raw)))[:0], m.kid(0), ints, depth+1)
+	dst = appendNested(dst, chunk)
+	chunk = e.appendInts(chunk[:0], m.kid(1), positions[:x], depth+1)
+	dst = appendNested(dst, chunk)
+	dst = appendFloatBytes(dst, exceptions[:x], width)
+	e.ints.release(mark)
+	e.bytes.release(bmark)
+	return dst
+}
+
+// decimalParts decodes all but the exceptions' values, which it returns as they stand. ints and positions are borrowed
+// from scratch that the caller releases.
+func (d *Decoder) decimalParts(n int, p []byte, width, depth int) (ints, positions []int64, e, f int, exceptions []byte, err error) {
+	fail := func(err error) ([]int64, []int64, int, int, []byte, error) { return nil, nil, 0, 0, nil, err }
+	if len(p) < 2 {
+		return fail(errShort)
+	}
+	e, f = int(p[0]), int(p[1])
+	top := maxExponent64
+	if width == 4 {
+		top = maxExponent32
+	}
+	if e > top || f > e {
+		return fail(errExponent)
+	}
+	x, p, err := takeCount(p[2:], n)
+	if err != nil {
+		return fail(err)
+	}
+	ints, positions = d.ints.grab(n), d.ints.grab(x)
+	for _, part := range [2][]int64{ints, positions} {
+		var chunk []byte
+		if chunk, p, err = takeNested(p); err != nil {
+			return fail(err)
+		}
+		if err := d.decodeInts(part, chunk, depth+1); err != nil {
+			return fail(err)
+		}
+	}
+	if len(p) != x*width {
+		return fail(errLength)
+	}
+	last := int64(-1)
+	for _, at := range positions {
+		if at <= last || at >= int64(n) {
+			return fail(errPosition)
+		}
+		last = at
+	}
+	return ints, positions, e, f, p, nil
+}
+
+func (d *Decoder) decimalFloats(dst []float32, p []byte, depth int) error {
+	m := d.ints.mark()
+	defer d.ints.release(m)
+	ints, positions, e, f, exceptions, err := d.decimalParts(len(dst), p, 4, depth)
+	if err != nil {
+		return err
+	}
+	a, b := tens32[f], frac32[e]
+	ints = ints[:len(dst)]
+	for i, v := range ints {
+		dst[i] = float32(v) * a * b
+	}
+	for i, at := range positions {
+		dst[at] = math.Float32frombits(binary.LittleEndian.Uint32(exceptions[4*i:]))
+	}
+	return nil
+}
+
+func (d *Decoder) decimalDoubles(dst []float64, p []byte, depth int) error {
+	m := d.ints.mark()
+	defer d.ints.release(m)
+	ints, positions, e, f, exceptions, err := d.decimalParts(len(dst), p, 8, depth)
+	if err != nil {
+		return err
+	}
+	a, b := tens64[f], frac64[e]
+	ints = ints[:len(dst)]
+	for i, v := range ints {
+		dst[i] = float64(v) * a * b
+	}
+	for i, at := range positions {
+		dst[at] = math.Float64frombits(binary.LittleEndian.Uint64(exceptions[8*i:]))
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package encoding
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// Dictionary (id 6): the distinct values, then the place of each value among them.
+//
+//	+-------+----------------+-------------------+------------------+----------------+
+//	| 6 (1) | distinct k     | length of values  | values: ints, k  | codes: ints, n |
+//	|       | (uvarint)      | chunk (uvarint)   |                  |                |
+//	+-------+----------------+-------------------+------------------+----------------+
+//
+// k is at most n, each code is in [0, k). The order of the values is the writer's choice: ascending makes the values
+// chunk smaller (they differ by little), by falling frequency makes the codes chunk smaller and the decoder's look-ups
+// fall into few cache lines.
+func (e *encoder) appendDictionary(dst []byte, m *memory, t *table, codes []int64, depth int) []byte {
+	mark := e.ints.mark()
+	values := e.ints.grab(len(t.keys))
+	e.orderDictionary(values, t, codes)
+	dst = append(dst, byte(IDDictionary))
+	dst = binary.AppendUvarint(dst, uint64(len(values)))
+	bmark := e.bytes.mark()
+	chunk := e.appendInts(e.bytes.grab(chunkRoom(len(values)))[:0], m.kid(0), values, depth+1)
+	dst = appendNested(dst, chunk)
+	e.bytes.release(bmark)
+	dst = e.appendInts(dst, m.kid(1), codes, depth+1)
+	e.ints.release(mark)
+	return dst
+}
+
+// orderDictionary writes t's keys to values in the order that costs fewer bytes, and changes codes to fit.
+func (e *encoder) orderDictionary(values []int64, t *table, codes []int64) {
+	k := len(t.keys)
+	mark := e.ints.mark()
+	rank := e.ints.grab(k) // rank[code] is the place of the key that had that code
+	order := e.order(k)
+	for i := range order {
+		order[i] = keyed{key: uint64(t.counts[i])<<32 | uint64(uint32(k-1-i)), index: int32(i)}
+	}
+	slices.SortFunc(order, func(a, b keyed) int {
+		if a.key > b.key {
+			return -1
+		}
+		return 1
+	})
+	lo, hi := ^uint64(0), uint64(0)
+	for _, v := range t.keys {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	// Ascending values save about log2(k) bits each; codes by frequency save what their skew gives.
+	ascending := float64(k) * float64(max(0, min(bits.Len(uint(k))-2, bits.Len64(hi-lo)-1))) / 8
+	if float64(len(codes))*float64(bits.Len(uint(k-1)))/8-skewedCodes(order, len(codes)) < ascending {
+		for i, v := range t.keys {
+			order[i] = keyed{key: v, index: int32(i)}
+		}
+		e.sortKeyed(order)
+		for i, o := range order {
+			rank[o.index] = int64(i)
+			values[i] = int64(o.key)
+		}
+	} else {
+		for i, o := range order {
+			rank[o.index] = int64(i)
+			values[i] = int64(t.keys[o.index])
+		}
+	}
+	for i, c := range codes {
+		codes[i] = rank[c]
+	}
+	e.ints.release(mark)
+}
+
+// skewedCodes returns the bytes that n codes by frequency would take; order holds count<<32 in falling order.
+func skewedCodes(order []keyed, n int) float64 {
+	var hist [65]int
+	for i, o := range order {
+		hist[bits.Len(uint(i))] += int(o.key >> 32)
+	}
+	_, size := patchedWidth(&hist, n)
+	return size
+}
+
+func (d *Decoder) decodeDictionary(dst []int64, p []byte, depth int) error {
+	k, p, err := takeCount(p, len(dst))
+	if err != nil {
+		return err
+	}
+	chunk, p, err := takeNested(p)
+	if err != nil {
+		return err
+	}
+	m := d.ints.mark()
+	defer d.ints.release(m)
+	values := d.ints.grab(k)
+	if err := d.decodeInts(values, chunk, depth+1); err != nil {
+		return err
+	}
+	return lookUp(d, dst, values, p, dst, depth+1)
+}
+
+// lookUp decodes a chunk of len(dst) codes and writes the value of each. room has the length of dst, and may be dst.
+func lookUp[T any](d *Decoder, dst, values []T, src []byte, room []int64, depth int) error {
+	id, p, err := head(src)
+	if err != nil {
+		return err
+	}
+	if id != IDFOR {
+		if err := d.decodeInts(room, src, depth); err != nil {
+			return err
+		}
+		return gather(dst, values, room)
+	}
+	if depth > maxDepth {
+		return errDepth
+	}
+	packed, width, base, err := parseFOR(len(dst), p)
+	if err != nil {
+		return err
+	}
+	// Codes pass through one block that stays in the first-level cache.
+	block := &d.block
+	for len(dst) > 0 {
+		n := min(len(dst), blockLen)
+		size := packedLen(n, width)
+		unpack(block[:n], packed[:size], width, base)
+		if err := gather(dst[:n], values, block[:n]); err != nil {
+			return err
+		}
+		dst, packed = dst[n:], packed[size:]
+	}
+	return nil
+}
+
+// gather writes the value of each code. codes and dst may be the same memory.
+func gather[T any](dst, values []T, codes []int64) error {
+	dst = dst[:len(codes)]
+	for i, c := range codes {
+		if uint64(c) >= uint64(len(values)) {
+			return errCode
+		}
+		dst[i] = values[c]
+	}
+	return nil
+}

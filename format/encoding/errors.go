@@ -1,0 +1,37 @@
+package encoding
+
+// A ReasonError says what is wrong with the bytes of a chunk. It names no place: the caller, who knows the object, the
+// stripe and the stream, adds that.
+type ReasonError struct{ Reason string }
+
+func (e *ReasonError) Error() string { return e.Reason }
+
+func reason(s string) error { return &ReasonError{Reason: s} }
+
+// The errors are made once, so that refusing damaged bytes allocates nothing.
+var (
+	errShort      = reason("chunk ends early")
+	errLength     = reason("chunk has the wrong length for its count of values")
+	errVarint     = reason("number is cut short or over 64 bits")
+	errWidth      = reason("bit width is over 64")
+	errPlainWidth = reason("plain width is not 1, 2, 4 or 8")
+	errCodec      = reason("codec id is unknown for this kind of stream")
+	errDepth      = reason("chunks are nested too deeply")
+	errCount      = reason("nested count exceeds the count of values")
+	errNested     = reason("nested chunk reaches beyond its parent")
+	errRuns       = reason("run lengths do not add up to the count of values")
+	errCode       = reason("dictionary code is out of range")
+	errUnused     = reason("dictionary entry has no use")
+	errPosition   = reason("positions do not increase or are out of range")
+	errRange      = reason("value does not fit in 32 bits")
+	errEmpty      = reason("codec needs at least one value")
+	errZstdSize   = reason("uncompressed size is wrong for the count of values")
+	errZstd       = reason("zstd frame is damaged")
+	errBit        = reason("flag is not 0 or 1")
+	errPadding    = reason("bits beyond the count are set")
+	errExponent   = reason("decimal exponents are out of range")
+	errPlane      = reason("byte plane has an unknown form")
+	errOffsets    = reason("offsets do not increase or do not match the bytes")
+	errStringSize = reason("one dictionary entry is used with two lengths")
+	errDst        = reason("destination is too short for the count of bits")
+)

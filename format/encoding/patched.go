@@ -1,0 +1,107 @@
+package encoding
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Patched (id 5): a frame of reference whose width suits most values; the few wider ones, the exceptions, have their
+// high bits kept apart.
+//
+//	+-------+-----------+---------------+-----------------------+---------------------+
+//	| 5 (1) | width (1) | base (varint) | exceptions x (uvarint)| length of positions |
+//	|       | 0 to 63   |               |                       | chunk (uvarint)     |
+//	+-------+-----------+---------------+-----------------------+---------------------+
+//	+-------------------+-------------------+-------------------+---------------------+
+//	| positions: ints,x | length of highs   | highs: ints, x    | n low parts,        |
+//	|                   | chunk (uvarint)   |                   | bit-packed          |
+//	+-------------------+-------------------+-------------------+---------------------+
+//
+// value = base + low + (high << width), wrapping at 64 bits. Positions increase and are below n; x is at most n.
+func (e *encoder) appendPatched(dst []byte, m *memory, vals []int64, width int, base int64, depth int) []byte {
+	dst = append(dst, byte(IDPatched), byte(width))
+	dst = binary.AppendVarint(dst, base)
+	mark, bmark := e.ints.mark(), e.bytes.mark()
+	positions, highs := e.ints.grab(len(vals)), e.ints.grab(len(vals))
+	x := 0
+	for i, v := range vals {
+		if h := uint64(v-base) >> width; h != 0 {
+			positions[x], highs[x] = int64(i), int64(h)
+			x++
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(x))
+	chunk := e.appendInts(e.bytes.grab(chunkRoom(x))[:0], m.kid(0), positions[:x], depth+1)
+	dst = appendNested(dst, chunk)
+	chunk = e.appendInts(chunk[:0], m.kid(1), highs[:x], depth+1)
+	dst = appendNested(dst, chunk)
+	e.ints.release(mark)
+	e.bytes.release(bmark)
+	return appendPacked(dst, vals, width, base)
+}
+
+// patchedWidth returns the width at which a patched chunk is smallest and the bytes that it would take, from the
+// histogram of the bit lengths of the values less the base.
+func patchedWidth(hist *[65]int, n int) (width int, size float64) {
+	longest := 64
+	for longest > 0 && hist[longest] == 0 {
+		longest--
+	}
+	width, size = longest, float64(n)*float64(longest)/8
+	x := 0
+	for w := longest - 1; w >= 0; w-- {
+		x += hist[w+1]
+		if x > n/8 {
+			break
+		}
+		apart := float64(bits.Len(uint(n/x))) + 1
+		s := float64(n)*float64(w)/8 + float64(x)*(float64(longest-w)+apart)/8 + 12
+		if s < size {
+			width, size = w, s
+		}
+	}
+	return width, size
+}
+
+func (d *Decoder) decodePatched(dst []int64, p []byte, depth int) error {
+	if len(p) < 1 {
+		return errShort
+	}
+	width := int(p[0])
+	if width > 63 {
+		return errWidth
+	}
+	base, p, err := takeVarint(p[1:])
+	if err != nil {
+		return err
+	}
+	x, p, err := takeCount(p, len(dst))
+	if err != nil {
+		return err
+	}
+	m := d.ints.mark()
+	defer d.ints.release(m)
+	positions, highs := d.ints.grab(x), d.ints.grab(x)
+	for _, part := range [2][]int64{positions, highs} {
+		var chunk []byte
+		if chunk, p, err = takeNested(p); err != nil {
+			return err
+		}
+		if err := d.decodeInts(part, chunk, depth+1); err != nil {
+			return err
+		}
+	}
+	if len(p) != packedLen(len(dst), width) {
+		return errLength
+	}
+	unpack(dst, p, width, base)
+	last := int64(-1)
+	for i, at := range positions {
+		if at <= last || at >= int64(len(dst)) {
+			return errPosition
+		}
+		dst[at] += highs[i] << width
+		last = at
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package encoding
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// Byte-split (id 18): the bytes of the same rank of all values together, the lowest first, each such plane raw or
+// compressed by itself. Before that each value is rotated left by one bit: the sign goes to the lowest byte, among the
+// mantissa's noise, and the exponent starts at a byte's edge, so that the highest plane holds little else.
+//
+//	+--------+------------------------------------------+
+//	| 18 (1) | width planes, each:                      |
+//	|        | +----------+-------------------+-------+ |
+//	|        | | form (1) | size s (uvarint,  | bytes | |
+//	|        | |          | form 2 only)      |       | |
+//	|        | +----------+-------------------+-------+ |
+//	+--------+------------------------------------------+
+//
+//	form 0: n bytes as they are · form 1: one byte, which stands n times · form 2: one zstd frame of s bytes holding n
+const (
+	planeRaw      = 0
+	planeConstant = 1
+	planeZstd     = 2
+)
+
+func (e *encoder) appendSplit(dst []byte, raw []int64, width int) []byte {
+	dst = append(dst, byte(IDFloatSplit))
+	mark := e.bytes.mark()
+	plane := e.bytes.grab(len(raw))
+	packed := e.bytes.grab(len(raw) + 64)
+	for j := range width {
+		if constant := splitPlane(plane, raw, width, j); constant {
+			dst = append(dst, planeConstant, plane[0])
+			continue
+		}
+		packed := e.compress(packed[:0], plane)
+		if float64(len(packed)) < (1-zstdMargin)*float64(len(plane)) {
+			dst = appendNested(append(dst, planeZstd), packed)
+			continue
+		}
+		dst = append(append(dst, planeRaw), plane...)
+	}
+	e.bytes.release(mark)
+	return dst
+}
+
+// splitSize returns the bytes of the planes of raw, and how many bytes would have to be uncompressed.
+func (e *encoder) splitSize(raw []int64, width int) (bytes, inflated float64) {
+	mark := e.bytes.mark()
+	plane := e.bytes.grab(len(raw))
+	packed := e.bytes.grab(len(raw) + 64)
+	for j := range width {
+		if splitPlane(plane, raw, width, j) {
+			continue
+		}
+		size := float64(len(e.compress(packed[:0], plane)))
+		if size < (1-zstdMargin)*float64(len(plane)) {
+			bytes += size
+			inflated += float64(len(plane))
+		} else {
+			bytes += float64(len(plane))
+		}
+	}
+	e.bytes.release(mark)
+	return bytes, inflated
+}
+
+// splitPlane writes plane j of raw and reports whether it holds one byte throughout.
+func splitPlane(plane []byte, raw []int64, width, j int) bool {
+	plane = plane[:len(raw)]
+	var differ byte
+	if width == 4 {
+		first := byte(bits.RotateLeft32(uint32(raw[0]), 1) >> (8 * j))
+		for i, v := range raw {
+			b := byte(bits.RotateLeft32(uint32(v), 1) >> (8 * j))
+			plane[i] = b
+			differ |= b ^ first
+		}
+		return differ == 0
+	}
+	first := byte(bits.RotateLeft64(uint64(raw[0]), 1) >> (8 * j))
+	for i, v := range raw {
+		b := byte(bits.RotateLeft64(uint64(v), 1) >> (8 * j))
+		plane[i] = b
+		differ |= b ^ first
+	}
+	return differ == 0
+}
+
+// planes takes the planes of n values off p. Raw ones are borrowed from p, the others from scratch.
+func (d *Decoder) planes(out [][]byte, n int, p []byte) error {
+	for j := range out {
+		if len(p) == 0 {
+			return errShort
+		}
+		form := p[0]
+		p = p[1:]
+		switch form {
+		case planeRaw:
+			if len(p) < n {
+				return errShort
+			}
+			out[j], p = p[:n], p[n:]
+		case planeConstant:
+			if len(p) == 0 {
+				return errShort
+			}
+			out[j] = d.bytes.grab(n)
+			fill(out[j], p[0])
+			p = p[1:]
+		case planeZstd:
+			frame, rest, err := takeNested(p)
+			if err != nil {
+				return err
+			}
+			out[j], p = d.bytes.grab(n), rest
+			if err := d.inflate(out[j], frame); err != nil {
+				return err
+			}
+		default:
+			return errPlane
+		}
+	}
+	if len(p) != 0 {
+		return errLength
+	}
+	return nil
+}
+
+func (d *Decoder) splitFloats(dst []float32, p []byte) error {
+	m := d.bytes.mark()
+	defer d.bytes.release(m)
+	var planes [4][]byte
+	if err := d.planes(planes[:], len(dst), p); err != nil {
+		return err
+	}
+	p0, p1, p2, p3 := planes[0][:len(dst)], planes[1][:len(dst)], planes[2][:len(dst)], planes[3][:len(dst)]
+	for i := range dst {
+		v := uint32(p0[i]) | uint32(p1[i])<<8 | uint32(p2[i])<<16 | uint32(p3[i])<<24
+		dst[i] = math.Float32frombits(bits.RotateLeft32(v, -1))
+	}
+	return nil
+}
+
+func (d *Decoder) splitDoubles(dst []float64, p []byte) error {
+	m := d.bytes.mark()
+	defer d.bytes.release(m)
+	var planes [8][]byte
+	if err := d.planes(planes[:], len(dst), p); err != nil {
+		return err
+	}
+	// Four values at a time: each plane gives 4 bytes in one load.
+	i := 0
+	for ; i+4 <= len(dst); i += 4 {
+		var a, b, c, e uint64
+		for j := 7; j >= 0; j-- {
+			w := binary.LittleEndian.Uint32(planes[j][i:])
+			a = a<<8 | uint64(byte(w))
+			b = b<<8 | uint64(byte(w>>8))
+			c = c<<8 | uint64(byte(w>>16))
+			e = e<<8 | uint64(w>>24)
+		}
+		o := dst[i : i+4 : i+4]
+		o[0] = math.Float64frombits(bits.RotateLeft64(a, -1))
+		o[1] = math.Float64frombits(bits.RotateLeft64(b, -1))
+		o[2] = math.Float64frombits(bits.RotateLeft64(c, -1))
+		o[3] = math.Float64frombits(bits.RotateLeft64(e, -1))
+	}
+	for ; i < len(dst); i++ {
+		var v uint64
+		for j := 7; j >= 0; j-- {
+			v = v<<8 | uint64(planes[j][i])
+		}
+		dst[i] = math.Float64frombits(bits.RotateLeft64(v, -1))
+	}
+	return nil
+}

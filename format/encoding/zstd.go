@@ -1,0 +1,88 @@
+package encoding
+
+import (
+	"encoding/binary"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Zstd (id 8): an ints chunk, compressed.
+//
+//	+-------+--------------------------+---------------------------------+
+//	| 8 (1) | size of the chunk inside | one zstd frame (RFC 8878): the  |
+//	|       | (uvarint)                | chunk of the same n ints        |
+//	+-------+--------------------------+---------------------------------+
+//
+// The size is at most 64 + 9*n, which no chunk worth compressing exceeds: so n bounds what a frame may unfold to.
+
+// zstdLimit returns the most bytes that a compressed chunk of n ints may hold.
+func zstdLimit(n int) int { return 64 + 9*n }
+
+// newZstdEncoder returns an encoder without goroutines. Entropy coding of literals is asked for always: without it the
+// library stores streams of codes that have no matches but skewed bytes, which are most of ours.
+func newZstdEncoder() *zstd.Encoder {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
+		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithAllLitEntropyCompression(true),
+		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic(err) // only for options that contradict each other
+	}
+	return w
+}
+
+// newZstdDecoder returns a decoder without goroutines that writes no more than its destination has room for.
+func newZstdDecoder() *zstd.Decoder {
+	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
+		zstd.WithDecoderMaxMemory(1<<31))
+	if err != nil {
+		panic(err) // only for options that contradict each other
+	}
+	return r
+}
+
+// inflate fills dst exactly from a frame.
+func (d *Decoder) inflate(dst, frame []byte) error {
+	if d.zstd == nil {
+		d.zstd = newZstdDecoder()
+	}
+	got, err := d.zstd.DecodeAll(frame, dst[:0:len(dst)])
+	if err != nil {
+		return errZstd
+	}
+	if len(got) != len(dst) || len(dst) > 0 && &got[0] != &dst[0] {
+		return errZstdSize
+	}
+	return nil
+}
+
+// compress appends raw as a frame to dst.
+func (e *encoder) compress(dst, raw []byte) []byte {
+	if e.zstd == nil {
+		e.zstd = newZstdEncoder()
+	}
+	return e.zstd.EncodeAll(raw, dst)
+}
+
+// appendZstdInts appends chunk, an ints chunk, compressed.
+func (e *encoder) appendZstdInts(dst, chunk []byte) []byte {
+	dst = append(dst, byte(IDZstd))
+	dst = binary.AppendUvarint(dst, uint64(len(chunk)))
+	return e.compress(dst, chunk)
+}
+
+func (d *Decoder) decodeZstdInts(dst []int64, p []byte, depth int) error {
+	size, p, err := takeUvarint(p)
+	if err != nil {
+		return err
+	}
+	if size > uint64(zstdLimit(len(dst))) {
+		return errZstdSize
+	}
+	m := d.bytes.mark()
+	defer d.bytes.release(m)
+	chunk := d.bytes.grab(int(size))
+	if err := d.inflate(chunk, p); err != nil {
+		return err
+	}
+	return d.decodeInts(dst, chunk, depth+1)
+}
