@@ -18,11 +18,11 @@ type Chooser struct {
 
 // A memory is what was chosen for a stream, or for a chunk nested in one.
 type memory struct {
-	codec    ID
-	perValue float64 // bytes a value when it was chosen
-	age      int     // chunks since then
-	exponents uint16 // of decimal floats
-	kids     [2]*memory
+	codec     ID
+	perValue  float64 // bytes a value when it was chosen
+	age       int     // chunks since then
+	exponents uint16  // of decimal floats
+	kids      [2]*memory
 }
 
 const (
