@@ -1,0 +1,290 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source"
+)
+
+// An engine is one ingest under way.
+type engine struct {
+	opts   Options
+	files  []source.File
+	target target
+	state  targetState
+	dir    func() (string, error) // for spill files
+	bad    *quarantine
+	schema *schema
+	report Report
+	prints []string // fingerprint of each file; empty where it is known only after reading
+	fileOf []fileState
+
+	// mu guards what the readers share, below.
+	mu       sync.Mutex
+	buf      *buffer
+	runs     []*run
+	parts    []partitionState
+	partOf   map[string]uint32
+	progress progress
+}
+
+type fileState struct {
+	rows    int64
+	dropped bool // left out whole
+}
+
+type partitionState struct {
+	partition storage.Partition
+	file      string // the first with rows of it
+	rows      int64
+	bytes     int64 // decoded
+}
+
+// maxPartitions bounds what one ingest may make: more is a partition column that should not be one.
+const maxPartitions = 100_000
+
+// add takes over a chunk of a file, spilling what is buffered if it would not fit.
+func (e *engine) add(ctx context.Context, file int, recs []record, p storage.Partition, features []*feature, cols []*vector.Column) error {
+	size := int64(0)
+	for _, c := range cols {
+		size += columnBytes(c)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	part, err := e.partition(p, e.files[file].Path)
+	if err != nil {
+		return err
+	}
+	if len(e.buf.records) > 0 && e.buf.bytes+size > bufferShare(e.opts.Memory) {
+		if err := e.spill(ctx); err != nil {
+			return err
+		}
+	}
+	total := int64(0)
+	for i := range recs {
+		recs[i].part = part
+		total += int64(recs[i].bytes)
+	}
+	e.parts[part].rows += int64(len(recs))
+	e.parts[part].bytes += total
+	e.report.BytesRaw += total
+	e.buf.add(recs, features, cols)
+	for i, f := range features {
+		f.rawBytes += uint64(cols[i].SizeBytes())
+	}
+	e.fileOf[file].rows += int64(len(recs))
+	e.progress.add(int64(len(recs)), 0)
+	return nil
+}
+
+// partition returns the number of a partition. It is called with mu held.
+func (e *engine) partition(p storage.Partition, file string) (uint32, error) {
+	name := p.String()
+	if n, ok := e.partOf[name]; ok {
+		return n, nil
+	}
+	if len(e.parts) == maxPartitions {
+		return 0, fmt.Errorf("%s: more than %d partitions: partition by a column with fewer values", file, maxPartitions)
+	}
+	if err := e.checkKeys(p, file); err != nil {
+		return 0, err
+	}
+	n := uint32(len(e.parts))
+	e.parts = append(e.parts, partitionState{partition: p, file: file})
+	e.partOf[name] = n
+	return n, nil
+}
+
+// checkKeys returns an error unless p has the partition keys of the partitions before it, here and in the table.
+func (e *engine) checkKeys(p storage.Partition, file string) error {
+	var other storage.Partition
+	var where string
+	switch {
+	case len(e.parts) > 0:
+		other, where = e.parts[0].partition, e.parts[0].file
+	case e.state.partition != nil:
+		other, where = e.state.partition, "the table"
+	default:
+		return nil
+	}
+	if have, want := keysOf(p), keysOf(other); !slices.Equal(have, want) {
+		return fmt.Errorf("%s is partitioned by %s, but %s by %s", file, keyNames(have), where, keyNames(want))
+	}
+	return nil
+}
+
+func keysOf(p storage.Partition) []string {
+	keys := make([]string, len(p))
+	for i, v := range p {
+		keys[i] = v.Key
+	}
+	return keys
+}
+
+func keyNames(keys []string) string {
+	if len(keys) == 0 {
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", keys)
+}
+
+// spill sorts what is buffered, writes it to a run and starts an empty buffer. It is called with mu held.
+func (e *engine) spill(ctx context.Context) error {
+	start := time.Now()
+	dir, err := e.dir()
+	if err != nil {
+		return err
+	}
+	types := make([]vector.Type, len(e.buf.columns))
+	e.schema.types(types)
+	e.buf.sort()
+	r, err := spill(ctx, e.buf, types, dir, e.opts.Workers)
+	if err != nil {
+		return err
+	}
+	e.buf = &buffer{}
+	e.runs = append(e.runs, r)
+	e.report.Spills++
+	e.report.SpillBytes += r.size
+	since(&e.report.Seconds.Spill, start)
+	return nil
+}
+
+// close frees the spill files.
+func (e *engine) close() {
+	for _, r := range e.runs {
+		_ = r.close()
+	}
+	e.runs = nil
+}
+
+// readFile reads one file to its end.
+func (e *engine) readFile(ctx context.Context, number int) (err error) {
+	file := &e.files[number]
+	src, err := file.Open(ctx)
+	if err != nil {
+		return e.fileError(ctx, number, err)
+	}
+	defer func() {
+		if cerr := src.Close(); err == nil && cerr != nil {
+			err = e.fileError(ctx, number, cerr)
+		}
+	}()
+	r := fileReader{engine: e, number: number, path: file.Path, bound: map[*source.Field]*feature{}}
+	if err := r.bindAll(src.Fields()); err != nil {
+		return err
+	}
+	for {
+		c, err := src.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return e.fileError(ctx, number, err)
+		}
+		if err := r.take(ctx, c); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	e.progress.add(0, max(file.Size, 0))
+	e.mu.Unlock()
+	return r.bindAll(src.Fields())
+}
+
+// fileError says what an error of a source means: the end of the ingest, or a file that is left out.
+func (e *engine) fileError(ctx context.Context, number int, err error) error {
+	if cerr := ctx.Err(); cerr != nil {
+		return cerr
+	}
+	if e.opts.OnBadRow != BadRowQuarantine {
+		return err
+	}
+	e.bad.badFile(e.files[number].Path, err)
+	e.fileOf[number].dropped = true
+	return nil
+}
+
+// A fileReader turns chunks of one file into records and features.
+type fileReader struct {
+	*engine
+	number   int
+	path     string
+	bound    map[*source.Field]*feature
+	rows     int64
+	records  []record
+	features []*feature
+	columns  []*vector.Column
+}
+
+func (r *fileReader) bindAll(fields []*source.Field) error {
+	for _, f := range fields {
+		if _, err := r.bind(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *fileReader) bind(f *source.Field) (*feature, error) {
+	if x := r.bound[f]; x != nil {
+		return x, nil
+	}
+	x, err := r.schema.bind(r.path, f)
+	if err != nil {
+		return nil, err
+	}
+	r.bound[f] = x
+	return x, nil
+}
+
+func (r *fileReader) take(ctx context.Context, c *source.Chunk) error {
+	if c.Rows == 0 {
+		return nil
+	}
+	if r.rows+int64(c.Rows) > maxFileRows {
+		return fmt.Errorf("%s: more than %d rows in one file", r.path, int64(maxFileRows))
+	}
+	r.records = resize(r.records, c.Rows)
+	clear(r.records)
+	r.features, r.columns = r.features[:0], r.columns[:0]
+	var session, times *vector.Column
+	for i, f := range c.Fields {
+		col := c.Columns[i]
+		x, err := r.bind(f)
+		if err != nil {
+			return err
+		}
+		if f.NoValue {
+			continue
+		}
+		if col.Rows != c.Rows || col.Inverse != nil || col.Lengths != nil || col.Type != f.Type {
+			return fmt.Errorf("%s: the source gave column %q as %v with %d rows: want a plain column of %v with %d",
+				r.path, f.Name, col.Type, col.Rows, f.Type, c.Rows)
+		}
+		switch x {
+		case r.schema.sessionKey():
+			session = col
+		case r.schema.timeKey():
+			times = col
+		}
+		addSizes(r.records, col)
+		r.features = append(r.features, x)
+		r.columns = append(r.columns, col)
+	}
+	setKeys(r.records, session, times)
+	ord := uint64(r.number)<<ordFileShift | uint64(r.rows)
+	for i := range r.records {
+		r.records[i].ord = ord + uint64(i)
+	}
+	r.rows += int64(c.Rows)
+	return r.add(ctx, r.number, r.records, c.Partition, r.features, r.columns)
+}

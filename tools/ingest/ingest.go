@@ -1,0 +1,284 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source"
+	"golang.org/x/sync/errgroup"
+)
+
+// Run ingests what paths hold into a table, which it makes if need be, as one commit, and says what it did. On any error,
+// and when ctx ends first, the table is as it was and the Report says how far it came.
+func Run(ctx context.Context, store *storage.Store, table string, paths []string, opts Options) (Report, error) {
+	if err := opts.Validate(); err != nil {
+		return Report{Table: table}, err
+	}
+	opts = opts.withDefaults()
+	t, err := store.NewTable(ctx, table)
+	if err != nil {
+		return Report{Table: table}, err
+	}
+	bad := &quarantine{path: opts.BadRowReport}
+	files, err := source.Discover(ctx, paths, sourceOptions(&opts, bad))
+	if err != nil {
+		return Report{Table: table}, err
+	}
+	e := newEngine(opts, files, tableTarget{t}, bad)
+	e.dir = sync.OnceValues(func() (string, error) { return spillDir(opts.TempDir, store.Blobs().URI()) })
+	e.report.Table = table
+	return e.run(ctx)
+}
+
+func sourceOptions(o *Options, bad *quarantine) source.Options {
+	s := source.Options{
+		Format: o.Format, MappingFile: o.MappingFile, DDLFile: o.DDLFile,
+		SessionKey: o.SessionKey, TimeKey: o.TimeKey,
+		ChunkBytes: chunkShare(o.Memory, o.Workers), Threads: o.Workers,
+	}
+	if o.PartitionBy != "" {
+		s.PartitionBy = []string{o.PartitionBy}
+	}
+	if o.OnBadRow == BadRowQuarantine {
+		s.OnBadRow = bad.badRow
+	}
+	return s
+}
+
+func newEngine(opts Options, files []source.File, t target, bad *quarantine) *engine {
+	return &engine{
+		opts: opts, files: files, target: t, bad: bad,
+		prints: make([]string, len(files)), fileOf: make([]fileState, len(files)),
+		buf: &buffer{}, partOf: map[string]uint32{}, progress: progress{tell: opts.Progress},
+	}
+}
+
+// run does the ingest and frees everything but the objects that it committed.
+func (e *engine) run(ctx context.Context) (Report, error) {
+	start := time.Now()
+	release := holdMemoryLimit(e.opts.Memory)
+	defer release()
+	err := e.phases(ctx)
+	e.close()
+	if berr := e.bad.close(); err == nil {
+		err = berr
+	}
+	e.report.BadRows, e.report.BadFiles = e.bad.rows, e.bad.files
+	since(&e.report.Seconds.Total, start)
+	return e.report, err
+}
+
+func (e *engine) phases(ctx context.Context) error {
+	at := time.Now()
+	err := e.check(ctx)
+	at = since(&e.report.Seconds.Check, at)
+	if err != nil {
+		return err
+	}
+	err = e.read(ctx)
+	at = since(&e.report.Seconds.Read, at)
+	if err != nil {
+		return err
+	}
+	segments, err := e.write(ctx)
+	at = since(&e.report.Seconds.Write, at)
+	if err != nil {
+		e.discard(ctx, segments)
+		return err
+	}
+	err = e.commit(ctx, segments)
+	since(&e.report.Seconds.Commit, at)
+	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrDuplicateSource) {
+		// Refused for certain. After any other error the snapshot may be there all the same: its objects stay.
+		e.discard(ctx, segments)
+	}
+	return err
+}
+
+// discard deletes what was written, even when ctx has ended.
+func (e *engine) discard(ctx context.Context, segments []storage.SegmentDescriptor) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	e.target.discard(ctx, segments)
+}
+
+// check finds out what can be known before any work: that there is something to ingest, and that it is new.
+func (e *engine) check(ctx context.Context) error {
+	if len(e.files) == 0 {
+		return errors.New("nothing to ingest: no file found")
+	}
+	if len(e.files) > maxFiles {
+		return fmt.Errorf("%d files in one ingest: want at most %d", len(e.files), maxFiles)
+	}
+	var err error
+	if e.state, err = e.target.latest(ctx); err != nil {
+		return err
+	}
+	e.schema = newSchema(e.state.features)
+	for i := range e.files {
+		e.report.BytesIn += max(e.files[i].Size, 0)
+	}
+	e.report.Files = len(e.files)
+	e.progress.start(PhaseCheck, e.report.BytesIn)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(e.opts.Workers)
+	for i := range e.files {
+		if e.files[i].Size >= 0 {
+			g.Go(func() error { return e.checkSource(ctx, i) })
+		}
+	}
+	return g.Wait()
+}
+
+// checkSource learns a file's fingerprint and refuses what the table has.
+func (e *engine) checkSource(ctx context.Context, number int) error {
+	f := &e.files[number]
+	content, err := f.Fingerprint(ctx)
+	if err != nil {
+		return e.fileError(ctx, number, err)
+	}
+	print := sourcePrint(content, f.Partition)
+	e.prints[number] = print
+	e.mu.Lock()
+	e.progress.add(0, max(f.Size, 0))
+	e.mu.Unlock()
+	if e.opts.Overwrite {
+		return nil
+	}
+	have, err := e.state.hasSource(ctx, print)
+	if err != nil {
+		return err
+	}
+	if have {
+		return fmt.Errorf("%s: %w: nothing was added; to replace the partitions that it holds, overwrite", f.Path, storage.ErrDuplicateSource)
+	}
+	return nil
+}
+
+// sourcePrint tells sources apart: by content, and by the partition that the path gives it, since the same bytes in two
+// partitions are two sets of rows.
+func sourcePrint(content string, p storage.Partition) string {
+	if len(p) == 0 {
+		return content
+	}
+	return content + "@" + p.String()
+}
+
+// checkSources completes the fingerprints after reading and refuses two files with the same rows.
+func (e *engine) checkSources(ctx context.Context) error {
+	first := make(map[string]string, len(e.files))
+	for i := range e.files {
+		f, state := &e.files[i], e.fileOf[i]
+		if state.dropped || state.rows == 0 {
+			continue
+		}
+		if e.prints[i] == "" {
+			if err := e.checkSource(ctx, i); err != nil {
+				return err
+			}
+		}
+		if other, ok := first[e.prints[i]]; ok {
+			return fmt.Errorf("%s and %s hold the same bytes: %w", other, f.Path, storage.ErrDuplicateSource)
+		}
+		first[e.prints[i]] = f.Path
+	}
+	return nil
+}
+
+// read brings all rows into the buffer and, where they do not fit, into runs.
+func (e *engine) read(ctx context.Context) error {
+	e.progress.start(PhaseRead, e.report.BytesIn)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(e.opts.Workers)
+	for i := range e.files {
+		if e.fileOf[i].dropped {
+			continue
+		}
+		g.Go(func() error {
+			if err := gctx.Err(); err != nil {
+				return err
+			}
+			return e.readFile(gctx, i)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := e.bad.flush(); err != nil {
+		return err
+	}
+	dropped := 0
+	for _, f := range e.fileOf {
+		if f.dropped {
+			dropped++
+		} else {
+			e.report.Rows += f.rows
+		}
+	}
+	if dropped == len(e.files) {
+		return fmt.Errorf("nothing to ingest: none of %d files could be read", dropped)
+	}
+	for name, key := range map[string]*feature{e.opts.SessionKey: e.schema.sessionKey(), e.opts.TimeKey: e.schema.timeKey()} {
+		if name != "" && (key == nil || !key.seen) {
+			return fmt.Errorf("no file has the key %q", name)
+		}
+	}
+	return e.checkSources(ctx)
+}
+
+// commit makes the segments visible.
+func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescriptor) error {
+	e.progress.start(PhaseCommit, 0)
+	c := storage.Change{Operation: "ingest", Add: segments, Base: e.state.number}
+	for _, f := range e.schema.list {
+		if !f.seen {
+			continue
+		}
+		stored, widened, err := f.committed()
+		if err != nil {
+			return err
+		}
+		c.Features = append(c.Features, stored)
+		e.report.Features++
+		if f.known == nil {
+			e.report.Added = append(e.report.Added, f.name)
+		}
+		if widened {
+			e.report.Widened = append(e.report.Widened, f.name)
+		}
+	}
+	slices.Sort(e.report.Added)
+	slices.Sort(e.report.Widened)
+	seen := map[string]bool{}
+	for _, s := range segments {
+		if name := s.Partition.String(); !seen[name] {
+			seen[name] = true
+			e.report.Partitions++
+			if e.opts.Overwrite {
+				c.Overwrite = append(c.Overwrite, s.Partition)
+			}
+		}
+		e.report.BytesOut += int64(s.Bytes)
+	}
+	e.report.Segments = len(segments)
+	if e.opts.Overwrite {
+		c.Operation = "overwrite"
+		e.report.Replaced = len(c.Overwrite)
+	}
+	for i, f := range e.files {
+		if state := e.fileOf[i]; !state.dropped && state.rows > 0 {
+			c.Sources = append(c.Sources, storage.Source{Fingerprint: e.prints[i], Name: f.Path})
+		}
+	}
+	number, err := e.target.commit(ctx, c)
+	e.report.Snapshot = number
+	return err
+}

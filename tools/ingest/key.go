@@ -1,0 +1,230 @@
+package ingest
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A record stands for one row while rows are put in order. Records are ordered by partition, session, time and place in
+// the dump; no two are equal.
+//
+//	field     numbers                          bytes, strings
+//	a         0 negative, 1 not                the first 8 bytes, big-endian, zero-padded
+//	b         the bits of the number           xxhash64 of the whole
+//
+// Sessions are thus in the order of their key: numbers by value; strings by their first 8 bytes. Two strings that agree
+// in both a and b would be one session: nothing is lost, they are only clustered together.
+type record struct {
+	a, b  uint64 // session; both all ones: no session key, a session of its own
+	time  uint64 // in an order-keeping form; 0 without a session, all ones for a null time: last
+	ord   uint64 // file << ordFileShift | row in the file as read
+	part  uint32 // index of the partition
+	bytes uint32 // what the row decodes to, over all features
+	most  uint32 // what the row's largest feature decodes to
+
+	chunk, row uint32 // where the row is in the buffer; not spilled
+}
+
+const (
+	ordFileShift = 40
+	maxFiles     = 1 << (64 - ordFileShift)
+	maxFileRows  = 1 << ordFileShift
+
+	noSession = math.MaxUint64
+	noTime    = math.MaxUint64
+)
+
+func (r *record) file() int { return int(r.ord >> ordFileShift) }
+
+func compareRecords(x, y *record) int {
+	switch {
+	case x.part != y.part:
+		return cmp.Compare(x.part, y.part)
+	case x.a != y.a:
+		return cmp.Compare(x.a, y.a)
+	case x.b != y.b:
+		return cmp.Compare(x.b, y.b)
+	case x.time != y.time:
+		return cmp.Compare(x.time, y.time)
+	}
+	return cmp.Compare(x.ord, y.ord)
+}
+
+// sameSession reports whether two rows of one partition are of one session.
+func sameSession(x, y *record) bool {
+	return x.a == y.a && x.b == y.b && !(x.a == noSession && x.b == noSession)
+}
+
+// recordBytes is the size of a spilled record, little-endian:
+//
+//	+-------+-------+----------+---------+----------+-----------+----------+
+//	| a (8) | b (8) | time (8) | ord (8) | part (4) | bytes (4) | most (4) |
+//	+-------+-------+----------+---------+----------+-----------+----------+
+const recordBytes = 44
+
+func appendRecord(dst []byte, r *record) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, r.a)
+	dst = binary.LittleEndian.AppendUint64(dst, r.b)
+	dst = binary.LittleEndian.AppendUint64(dst, r.time)
+	dst = binary.LittleEndian.AppendUint64(dst, r.ord)
+	dst = binary.LittleEndian.AppendUint32(dst, r.part)
+	dst = binary.LittleEndian.AppendUint32(dst, r.bytes)
+	return binary.LittleEndian.AppendUint32(dst, r.most)
+}
+
+func decodeRecord(r *record, src []byte) {
+	_ = src[recordBytes-1]
+	r.a = binary.LittleEndian.Uint64(src)
+	r.b = binary.LittleEndian.Uint64(src[8:])
+	r.time = binary.LittleEndian.Uint64(src[16:])
+	r.ord = binary.LittleEndian.Uint64(src[24:])
+	r.part = binary.LittleEndian.Uint32(src[32:])
+	r.bytes = binary.LittleEndian.Uint32(src[36:])
+	r.most = binary.LittleEndian.Uint32(src[40:])
+}
+
+// A keyClass tells apart keys whose order forms do not compare.
+type keyClass uint8
+
+const (
+	noClass    keyClass = 0
+	intClass   keyClass = 1
+	floatClass keyClass = 2
+	bytesClass keyClass = 3
+)
+
+func classOf(t vector.Type) keyClass {
+	switch {
+	case t.Kind == vector.Bytes || t.Kind == vector.String:
+		return bytesClass
+	case t.Kind != vector.Dense:
+		return noClass
+	case t.Elem.IsInteger():
+		return intClass
+	}
+	return floatClass
+}
+
+// checkSessionType returns an error unless a column of type t can be a session key.
+func checkSessionType(name string, t vector.Type) error {
+	if classOf(t) == noClass {
+		return fmt.Errorf("session key %q is %v: want a number or a string", name, t)
+	}
+	return nil
+}
+
+// checkTimeType returns an error unless a column of type t can be a time key.
+func checkTimeType(name string, t vector.Type) error {
+	if c := classOf(t); c != intClass && c != floatClass {
+		return fmt.Errorf("time key %q is %v: want a number, a date or a timestamp", name, t)
+	}
+	return nil
+}
+
+// setKeys sets session and time of recs, one for each row, from the key columns; nil: null in every row.
+func setKeys(recs []record, session, times *vector.Column) {
+	for i := range recs {
+		r := &recs[i]
+		r.a, r.b, r.time = noSession, noSession, 0
+		if session == nil || session.IsNull(i) {
+			continue
+		}
+		r.a, r.b = sessionForm(session, i)
+		r.time = noTime
+		if times != nil && !times.IsNull(i) {
+			r.time = timeForm(times, i)
+		}
+	}
+}
+
+func sessionForm(c *vector.Column, i int) (a, b uint64) {
+	switch c.Type.Physical() {
+	case vector.Int64Values:
+		v := c.Ints[i]
+		if v < 0 && c.Type.Elem != vector.Uint64 {
+			return 0, uint64(v)
+		}
+		return 1, uint64(v)
+	case vector.Float32Values:
+		return 1, floatForm(float64(c.Floats[i]))
+	case vector.Float64Values:
+		return 1, floatForm(c.Doubles[i])
+	}
+	v := c.Data[c.Offsets[i]:c.Offsets[i+1]]
+	var head [8]byte
+	copy(head[:], v)
+	return binary.BigEndian.Uint64(head[:]), xxhash.Sum64(v)
+}
+
+// timeForm maps numbers to unsigned ones in the same order. An unsigned time of 2^63 or more counts as 2^63-1.
+func timeForm(c *vector.Column, i int) uint64 {
+	switch c.Type.Physical() {
+	case vector.Float32Values:
+		return floatForm(float64(c.Floats[i]))
+	case vector.Float64Values:
+		return floatForm(c.Doubles[i])
+	}
+	v := c.Ints[i]
+	if v < 0 && c.Type.Elem == vector.Uint64 {
+		v = math.MaxInt64
+	}
+	return uint64(v) ^ 1<<63
+}
+
+// floatForm keeps the order of floats: -Inf first, then numbers, +Inf, NaN.
+func floatForm(f float64) uint64 {
+	if f != f {
+		return noTime - 1
+	}
+	b := math.Float64bits(f)
+	if b>>63 != 0 {
+		return ^b
+	}
+	return b | 1<<63
+}
+
+// addSizes adds to recs what the rows of c decode to.
+func addSizes(recs []record, c *vector.Column) {
+	unit := uint64(elementBytes(c.Type))
+	if !c.Type.IsList() {
+		size := unit * uint64(c.Type.Width())
+		for i := range recs {
+			recs[i].addSize(size)
+		}
+		return
+	}
+	from := c.Offsets[0]
+	for i := range recs {
+		to := c.Offsets[i+1]
+		recs[i].addSize(unit*uint64(to-from) + 4)
+		from = to
+	}
+}
+
+func (r *record) addSize(n uint64) {
+	r.bytes = uint32(min(uint64(r.bytes)+n, math.MaxUint32))
+	r.most = uint32(max(uint64(r.most), min(n, math.MaxUint32)))
+}
+
+// elementBytes returns what one value of type t takes in memory, its score included.
+func elementBytes(t vector.Type) int {
+	n := 8
+	switch t.Physical() {
+	case vector.Float32Values:
+		n = 4
+	case vector.ByteValues:
+		n = 1
+	}
+	switch {
+	case t.Kind == vector.Weighted && t.Score == vector.Float64:
+		n += 8
+	case t.Kind == vector.Weighted:
+		n += 4
+	}
+	return n
+}

@@ -1,0 +1,297 @@
+package ingest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source"
+)
+
+// A feature is one feature of the table as the ingest sees it. Its number stands for it in buffers and spill files.
+type feature struct {
+	number int
+	name   string
+	role   storage.Role
+	// Set once the dump has the feature (seen); what the table says is in known.
+	seen         bool
+	valued       bool        // a file said its type; else typ is a placeholder
+	typ          vector.Type // widened over the files read so far
+	logical      string
+	originColumn string
+	originKey    string
+	firstFile    string // that had it
+	rawBytes     uint64 // decoded, so far
+	known        *storage.Feature
+	class        keyClass // of the first file: keys must keep it
+}
+
+// A schema merges the fields of all files with each other and with the table. Safe for concurrent use.
+type schema struct {
+	// mu guards everything below and the features' fields.
+	mu      sync.Mutex
+	byName  map[string]*feature
+	list    []*feature
+	session *feature
+	time    *feature
+}
+
+// newSchema returns the schema of a table that has the given features.
+func newSchema(known []storage.Feature) *schema {
+	s := &schema{byName: make(map[string]*feature, len(known))}
+	for i := range known {
+		f := s.add(known[i].Name)
+		f.known = &known[i]
+		f.role = known[i].Role
+		s.noteRole(f)
+	}
+	return s
+}
+
+func (s *schema) add(name string) *feature {
+	f := &feature{number: len(s.list), name: name}
+	s.list = append(s.list, f)
+	s.byName[name] = f
+	return f
+}
+
+// noteRole remembers f when it is the session or time key, and returns the other feature that claims to be.
+func (s *schema) noteRole(f *feature) *feature {
+	slot := &s.session
+	switch f.role {
+	case storage.RoleSessionKey:
+	case storage.RoleTimeKey:
+		slot = &s.time
+	default:
+		return nil
+	}
+	if *slot != nil && *slot != f {
+		return *slot
+	}
+	*slot = f
+	return nil
+}
+
+// bind returns the feature that a field of a file is, after widening it to hold the field's type. Errors name both files.
+func (s *schema) bind(file string, f *source.Field) (*feature, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.byName[f.Name]
+	if x == nil {
+		x = s.add(f.Name)
+	}
+	if err := x.setRole(file, f.Role); err != nil {
+		return nil, err
+	}
+	if other := s.noteRole(x); other != nil {
+		return nil, fmt.Errorf("feature %q of %s and feature %q would both be the %s", x.name, file, other.name, roleName(x.role))
+	}
+	if f.NoValue {
+		x.noteNoValue(file, f)
+		return x, nil
+	}
+	if err := x.merge(file, f); err != nil {
+		return nil, err
+	}
+	if err := x.checkKnown(file); err != nil {
+		return nil, err
+	}
+	if x == s.session {
+		if err := checkSessionType(x.name, f.Type); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	if x == s.time {
+		if err := checkTimeType(x.name, f.Type); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return x, nil
+}
+
+func (x *feature) setRole(file string, role storage.Role) error {
+	switch {
+	case role == storage.RoleFeature || x.role == role:
+		return nil
+	case x.role == storage.RoleFeature:
+		x.role = role
+		return nil
+	}
+	return fmt.Errorf("feature %q is the %s of %s, but was the %s before: a feature keeps its role", x.name, roleName(role), file, roleName(x.role))
+}
+
+// noteNoValue remembers that a file has the feature, null in every row and of no type.
+func (x *feature) noteNoValue(file string, f *source.Field) {
+	if x.seen {
+		return
+	}
+	x.seen, x.firstFile = true, file
+	x.originColumn, x.originKey = f.OriginColumn, f.OriginKey
+	x.typ, x.logical = f.Type, f.Logical
+	if x.known != nil {
+		x.typ, x.logical = x.known.Type, x.known.Logical
+	}
+}
+
+// merge widens x to hold a field of a file.
+func (x *feature) merge(file string, f *source.Field) error {
+	if !x.valued {
+		x.seen, x.valued, x.firstFile = true, true, file
+		x.typ, x.logical = f.Type, f.Logical
+		x.originColumn, x.originKey = f.OriginColumn, f.OriginKey
+		x.class = classOf(f.Type)
+		return nil
+	}
+	if f.Logical != x.logical {
+		return fmt.Errorf("feature %q is %s in %s and %s in %s: they do not mix", x.name,
+			typeName(x.typ, x.logical), x.firstFile, typeName(f.Type, f.Logical), file)
+	}
+	if f.OriginColumn != x.originColumn || f.OriginKey != x.originKey {
+		return fmt.Errorf("feature %q comes from %s in %s and from %s in %s: rename one of them with --mapping", x.name,
+			originName(x.name, x.originColumn, x.originKey), x.firstFile, originName(f.Name, f.OriginColumn, f.OriginKey), file)
+	}
+	if f.Type == x.typ {
+		return nil
+	}
+	w, err := vector.Widen(x.typ, f.Type)
+	if err != nil {
+		return fmt.Errorf("feature %q is %v in %s and %v in %s: no type holds both exactly; rename or drop one with --mapping",
+			x.name, x.typ, x.firstFile, f.Type, file)
+	}
+	if keyed := x.role == storage.RoleSessionKey || x.role == storage.RoleTimeKey; keyed && classOf(f.Type) != x.class {
+		return fmt.Errorf("%s %q is %v in %s and %v in %s: a key is of one kind in all files of a dump",
+			roleName(x.role), x.name, x.typ, x.firstFile, f.Type, file)
+	}
+	x.typ = w
+	return nil
+}
+
+// checkKnown returns an error when the table's feature of that name cannot hold x.
+func (x *feature) checkKnown(file string) error {
+	k := x.known
+	if k == nil || (k.Type == x.typ && k.Logical == x.logical) {
+		return nil
+	}
+	if k.Logical != x.logical {
+		return fmt.Errorf("feature %q is %s in the table and %s in %s: they do not mix", x.name,
+			typeName(k.Type, k.Logical), typeName(x.typ, x.logical), file)
+	}
+	if _, err := vector.Widen(k.Type, x.typ); err != nil {
+		return fmt.Errorf("feature %q is %v in the table and %v in %s: no type holds both exactly; rename or drop it with --mapping",
+			x.name, k.Type, x.typ, file)
+	}
+	return nil
+}
+
+// stored returns what the feature's files in the new segments say of it.
+func (x *feature) stored() storage.Feature {
+	f := storage.Feature{
+		Name: x.name, Type: x.typ, Role: x.role, Logical: x.logical,
+		OriginColumn: x.originColumn, OriginKey: x.originKey,
+	}
+	if x.known != nil {
+		f.ID, f.Generation = x.known.ID, x.known.Generation
+	} else {
+		f.ID = storage.NewFeatureID(x.name, 0)
+	}
+	return f
+}
+
+// committed returns what the table's schema shall say of the feature: the type holds old and new values.
+func (x *feature) committed() (f storage.Feature, widened bool, err error) {
+	f = x.stored()
+	if x.known == nil {
+		return f, false, nil
+	}
+	f.Type, err = vector.Widen(x.known.Type, x.typ)
+	return f, f.Type != x.known.Type, err
+}
+
+// sessionKey returns the feature that is the session key, or nil.
+func (s *schema) sessionKey() *feature {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session
+}
+
+// timeKey returns the feature that is the time key, or nil.
+func (s *schema) timeKey() *feature {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.time
+}
+
+// types sets dst, by feature number, to the types so far.
+func (s *schema) types(dst []vector.Type) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range dst {
+		dst[i] = s.list[i].typ
+	}
+}
+
+// packOrder returns the features of the dump in the order in which packs hold them: keys and labels, which nearly every
+// job reads, then from small to large by what they decode to, so that a job's many small features lie together and
+// large ones do not push them apart. By popularity would be better; nothing is known of it at ingest.
+func (s *schema) packOrder() []*feature {
+	out := make([]*feature, 0, len(s.list))
+	for _, f := range s.list {
+		if f.seen {
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(a, b *feature) int {
+		return cmp.Or(cmp.Compare(roleOrder(a.role), roleOrder(b.role)),
+			cmp.Compare(a.rawBytes, b.rawBytes), cmp.Compare(a.name, b.name))
+	})
+	return out
+}
+
+func roleOrder(r storage.Role) int {
+	switch r {
+	case storage.RoleSessionKey:
+		return 0
+	case storage.RoleRequestKey:
+		return 1
+	case storage.RoleUserKey:
+		return 2
+	case storage.RoleTimeKey:
+		return 3
+	case storage.RoleLabel:
+		return 4
+	}
+	return 5
+}
+
+func roleName(r storage.Role) string {
+	switch r {
+	case storage.RoleLabel:
+		return "label"
+	case storage.RoleSessionKey:
+		return "session key"
+	case storage.RoleRequestKey:
+		return "request key"
+	case storage.RoleUserKey:
+		return "user key"
+	case storage.RoleTimeKey:
+		return "time key"
+	}
+	return "feature"
+}
+
+func typeName(t vector.Type, logical string) string {
+	if logical == "" {
+		return t.String()
+	}
+	return t.String() + " (" + logical + ")"
+}
+
+func originName(name, column, key string) string {
+	if column == "" {
+		return fmt.Sprintf("column %q", name)
+	}
+	return fmt.Sprintf("%q of column %q", key, column)
+}

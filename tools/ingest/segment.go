@@ -1,0 +1,212 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+)
+
+// rowsOf gives the columns that a stripe's pieces speak of, for one feature of one segment at a time.
+type rowsOf interface {
+	// open starts the feature in the segment and reports whether any of its rows is not null.
+	open(f *feature, s *segmentPlan) (bool, error)
+	// stripe returns the columns, of the feature's type, nil where a whole one is null. Stripes come in order. Borrowed
+	// until the next call.
+	stripe(st *stripePlan) ([]*vector.Column, error)
+}
+
+// bufferRows gives the rows of a sorted buffer.
+type bufferRows struct {
+	buf  *buffer
+	cols []*vector.Column
+}
+
+func (b *bufferRows) open(f *feature, s *segmentPlan) (present bool, err error) {
+	if !b.buf.has(f.number) {
+		return false, nil
+	}
+	if b.cols, err = b.buf.sources(b.cols, f.number, f.typ); err != nil {
+		return false, err
+	}
+	for _, p := range s.pieces {
+		c := b.cols[p.src]
+		if c == nil {
+			continue
+		}
+		for row := p.row; row < p.row+p.n; row++ {
+			if !c.IsNull(int(row)) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func (b *bufferRows) stripe(*stripePlan) ([]*vector.Column, error) { return b.cols, nil }
+
+// runRows gives the rows of runs.
+type runRows struct {
+	runs    []*run
+	typ     vector.Type
+	readers []runReader     // by run
+	decoded []vector.Column // by run
+	cols    []*vector.Column
+}
+
+func (r *runRows) open(f *feature, s *segmentPlan) (bool, error) {
+	r.readers = resize(r.readers, len(r.runs))
+	r.decoded = resize(r.decoded, len(r.runs))
+	r.cols = resize(r.cols, len(r.runs))
+	r.typ = f.typ
+	present := false
+	for i, src := range r.runs {
+		rd := &r.readers[i]
+		rd.sec = section{}
+		sec := src.section(f.number)
+		if sec.blocks == 0 || i >= len(s.ranges) || s.ranges[i].hi == 0 {
+			continue
+		}
+		lo, hi := int(s.ranges[i].lo), int(s.ranges[i].hi)
+		if err := rd.reset(src, sec, lo, hi); err != nil {
+			return false, err
+		}
+		r.decoded[i].Type = sec.typ
+		if present {
+			continue
+		}
+		var err error
+		if present, err = r.anyPresent(i, s); err != nil {
+			return false, err
+		}
+		if err := rd.reset(src, sec, lo, hi); err != nil {
+			return false, err
+		}
+	}
+	return present, nil
+}
+
+// anyPresent reports whether a row of the segment that comes from run i is not null.
+func (r *runRows) anyPresent(i int, s *segmentPlan) (bool, error) {
+	for _, st := range s.stripes {
+		for _, g := range st.ranges {
+			if int(g.run) != i {
+				continue
+			}
+			r.readers[i].seek(int(g.lo))
+			present, err := r.readers[i].anyPresent(int(g.hi - g.lo))
+			if present || err != nil {
+				return present, err
+			}
+		}
+	}
+	return false, nil
+}
+
+func (r *runRows) stripe(st *stripePlan) ([]*vector.Column, error) {
+	clear(r.cols)
+	for _, g := range st.ranges {
+		rd := &r.readers[g.run]
+		if rd.sec.blocks == 0 {
+			continue
+		}
+		c := &r.decoded[g.run]
+		c.Reset()
+		rd.seek(int(g.lo))
+		if err := rd.appendRows(c, int(g.hi-g.lo)); err != nil {
+			return nil, err
+		}
+		out, err := vector.Convert(c, r.typ)
+		if err != nil {
+			return nil, err
+		}
+		r.cols[g.run] = out
+	}
+	return r.cols, nil
+}
+
+// A segmentJob writes one segment: its features in parallel, each stripe by stripe.
+type segmentJob struct {
+	plan     *segmentPlan
+	out      segmentWriter
+	order    []*feature
+	workers  int
+	memory   *semaphore.Weighted    // for stripes being made and encoded
+	estimate func(f *feature) int64 // what a stripe of f takes of it
+	makers   *sync.Pool             // of *stripeMaker
+	done     func()                 // called when a feature is written, by any goroutine
+}
+
+// A stripeMaker is what one worker needs to make stripes.
+type stripeMaker struct {
+	rows     rowsOf
+	gatherer gatherer
+	col      vector.Column
+}
+
+// write writes every feature of the segment, or leaves it to the caller to abort.
+func (j *segmentJob) write(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(j.workers)
+	for order, f := range j.order {
+		// Started in order, here and not in the goroutine: a writer that waits for its predecessors finds them running.
+		need := j.estimate(f)
+		if err := j.memory.Acquire(gctx, need); err != nil {
+			break // a worker has ended, or the caller; Wait says why
+		}
+		g.Go(func() error {
+			defer j.memory.Release(need)
+			if err := gctx.Err(); err != nil {
+				return err
+			}
+			m := j.makers.Get().(*stripeMaker)
+			defer j.makers.Put(m)
+			if err := j.writeFeature(gctx, m, order, f); err != nil {
+				return fmt.Errorf("feature %q: %w", f.name, err)
+			}
+			j.done()
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, order int, f *feature) error {
+	present, err := m.rows.open(f, j.plan)
+	if err != nil {
+		return err
+	}
+	if !present {
+		j.out.Skip(order)
+		return nil
+	}
+	return j.out.AddFeature(ctx, order, f.stored(), func(w stripeWriter) error {
+		for i := range j.plan.stripes {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			st := &j.plan.stripes[i]
+			cols, err := m.rows.stripe(st)
+			if err != nil {
+				return err
+			}
+			m.col.Type = f.typ
+			if _, err := m.gatherer.gather(&m.col, cols, j.plan.pieces[st.from:st.to], st.rows); err != nil {
+				return err
+			}
+			if err := writeStripe(w, &m.col); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeStripe is the one way by which a stripe reaches its file: what shapes columns (finds duplicates) belongs here.
+func writeStripe(w stripeWriter, c *vector.Column) error { return w.WriteStripe(c) }

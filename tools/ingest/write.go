@@ -1,0 +1,123 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/dsistore/dsistore/storage"
+	"golang.org/x/sync/semaphore"
+)
+
+// write puts the rows in order and writes them as segments. The segments that it returns exist even when there is an error.
+func (e *engine) write(ctx context.Context) (segments []storage.SegmentDescriptor, err error) {
+	e.progress.start(PhaseWrite, e.report.BytesRaw)
+	p, newRows, err := e.merge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	order := e.schema.packOrder()
+	makers := &sync.Pool{New: func() any { return &stripeMaker{rows: newRows()} }}
+	memory := semaphore.NewWeighted(writeShare(e.opts.Memory))
+	for {
+		if err := ctx.Err(); err != nil {
+			return segments, err
+		}
+		plan, err := p.next()
+		if err != nil || plan == nil {
+			return segments, err
+		}
+		d, err := e.writeSegment(ctx, &segmentJob{
+			plan: plan, order: order, workers: e.opts.Workers, memory: memory, makers: makers, estimate: e.stripeMemory,
+		})
+		if err != nil {
+			return segments, err
+		}
+		segments = append(segments, d)
+		e.report.Stripes += len(plan.stripes)
+	}
+}
+
+// merge returns what plans the segments, and what makes readers of their rows.
+func (e *engine) merge(ctx context.Context) (*planner, func() rowsOf, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := &planner{stripeRows: e.opts.StripeRows, stripeBytes: e.opts.StripeBytes, segmentRows: e.segmentRows}
+	p.dropped = make([]bool, len(e.files))
+	for i, f := range e.fileOf {
+		p.dropped[i] = f.dropped
+	}
+	if len(e.runs) == 0 {
+		buf := e.buf
+		buf.sort()
+		p.in = &bufferStream{records: buf.records}
+		return p, func() rowsOf { return &bufferRows{buf: buf} }, nil
+	}
+	if len(e.buf.records) > 0 {
+		if err := e.spill(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	streams := make([]recordStream, len(e.runs))
+	for i, r := range e.runs {
+		s, err := newRunStream(r, i)
+		if err != nil {
+			return nil, nil, err
+		}
+		streams[i] = s
+	}
+	p.overRuns = true
+	p.in = newMergedStream(streams)
+	return p, func() rowsOf { return &runRows{runs: e.runs} }, nil
+}
+
+// segmentRows cuts a partition into segments of one size, near what was asked, rather than leave a small last one.
+func (e *engine) segmentRows(part uint32) int {
+	s := &e.parts[part]
+	n := max(math.Round(float64(s.rows)/float64(e.opts.SegmentRows)),
+		math.Round(float64(s.bytes)/float64(e.opts.SegmentBytes)), 1)
+	return int(math.Ceil(float64(s.rows) / n))
+}
+
+// stripeMemory estimates what is held while a stripe of f is written: the stripe, the columns that it is gathered from,
+// and its encoded form.
+func (e *engine) stripeMemory(f *feature) int64 {
+	rows := max(e.report.Rows, 1)
+	stripe := min(int64(float64(f.rawBytes)/float64(rows)*float64(e.opts.StripeRows)), e.opts.StripeBytes)
+	return min(3*stripe, writeShare(e.opts.Memory))
+}
+
+func (e *engine) writeSegment(ctx context.Context, j *segmentJob) (storage.SegmentDescriptor, error) {
+	stripeRows := make([]uint32, len(j.plan.stripes))
+	for i, s := range j.plan.stripes {
+		stripeRows[i] = uint32(s.rows)
+	}
+	out, err := e.target.newSegment(ctx, e.parts[j.plan.part].partition, stripeRows)
+	if err != nil {
+		return storage.SegmentDescriptor{}, err
+	}
+	j.out = out
+	share := j.plan.bytes / int64(max(len(j.order), 1))
+	j.done = func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.progress.add(0, share)
+	}
+	if err := j.write(ctx); err != nil {
+		out.Abort()
+		return storage.SegmentDescriptor{}, err
+	}
+	d, err := out.Finish(ctx)
+	if err != nil {
+		out.Abort()
+		return storage.SegmentDescriptor{}, err
+	}
+	if d.Rows != uint64(j.plan.rows) {
+		return d, errors.New("segment " + d.ID + " does not hold the rows that were planned")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.progress.add(int64(j.plan.rows), j.plan.bytes-share*int64(len(j.order)))
+	return d, nil
+}
