@@ -1,11 +1,346 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dsistore/dsistore/storage"
 )
 
-// Discover lists the files that the paths ("-" is stdin) hold, in a deterministic order.
+// Formats that Options.Format may name.
+const (
+	formatAuto    = "auto"
+	formatParquet = "parquet"
+	formatHive    = "hive" // a directory in Hive's layout, of files in any format
+	formatORC     = "orc"
+	formatText    = "text"
+	formatJSONL   = "jsonl"
+	formatArrow   = "arrow"
+)
+
+var formats = []string{formatAuto, formatParquet, formatHive, formatORC, formatText, formatJSONL, formatArrow}
+
+const hiveNull = "__HIVE_DEFAULT_PARTITION__"
+
+// Discover lists the files that the paths ("-" is stdin) hold, in a deterministic order: that of the paths, and of the
+// names below each. Directories are read as Hive lays them out: "key=value" names partitions, names that begin with _
+// or . are skipped, and so are empty files. The mapping and DDL files of opts are read.
 func Discover(ctx context.Context, paths []string, opts Options) ([]File, error) {
-	return nil, errors.New("source: not built yet")
+	opts.Limits = opts.Limits.withDefaults()
+	if opts.ChunkBytes <= 0 {
+		opts.ChunkBytes = defaultChunkBytes
+	}
+	if opts.Stdin == nil {
+		opts.Stdin = os.Stdin
+	}
+	if opts.Format == "" {
+		opts.Format = formatAuto
+	}
+	if !slices.Contains(formats, opts.Format) {
+		return nil, fmt.Errorf("format%s: want one of %s", didYouMean(opts.Format, formats), strings.Join(formats, ", "))
+	}
+	if len(paths) == 0 {
+		return nil, errors.New("no source given: name files or directories, or - for stdin")
+	}
+	d := &discovery{opts: &opts}
+	var err error
+	if d.mapping, err = ReadMapping(opts.MappingFile); err != nil {
+		return nil, err
+	}
+	for _, p := range paths {
+		if err := d.path(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.unifyPartitions(); err != nil {
+		return nil, err
+	}
+	for i := range d.files {
+		d.bindFile(&d.files[i])
+	}
+	return d.files, nil
+}
+
+type discovery struct {
+	opts    *Options
+	mapping *Mapping
+	files   []File
+	stdin   bool
+}
+
+func (d *discovery) path(ctx context.Context, p string) error {
+	if p == "-" {
+		if d.stdin {
+			return errors.New("- given twice: stdin can be read once")
+		}
+		d.stdin = true
+		format := d.opts.Format
+		if format == formatHive || format == formatParquet || format == formatORC {
+			return fmt.Errorf("format %s cannot be read from stdin: give a path", format)
+		}
+		d.files = append(d.files, File{Path: "-", Size: -1, Format: format})
+		return nil
+	}
+	st, err := os.Stat(p)
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() {
+		// The directories above a file that is named alone say what partition it is in, as those below a root do.
+		part, err := directoryPartition(filepath.ToSlash(filepath.Dir(p)))
+		if err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+		return d.file(p, st, part)
+	}
+	above, err := directoryPartition(filepath.ToSlash(filepath.Clean(p)))
+	if err != nil {
+		return fmt.Errorf("%s: %w", p, err)
+	}
+	before := len(d.files)
+	if err := d.directory(ctx, p, above); err != nil {
+		return err
+	}
+	if len(d.files) == before {
+		return fmt.Errorf("%s: no files with data in it", p)
+	}
+	return nil
+}
+
+// directory lists dir, whose partition is part, in the order of names.
+func (d *discovery) directory(ctx context.Context, dir string, part storage.Partition) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir) // sorted by name
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "_") || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		st, err := os.Stat(path) // follows links, as Hive does
+		if err != nil {
+			return err
+		}
+		if !st.IsDir() {
+			if err := d.file(path, st, part); err != nil {
+				return err
+			}
+			continue
+		}
+		if e.Type()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s: a link to a directory could lead in circles: give the directory itself", path)
+		}
+		below := part
+		if v, ok, err := partitionValue(e.Name()); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		} else if ok {
+			if below, err = appendPartition(part, v); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+		if err := d.directory(ctx, path, below); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition) error {
+	if !st.Mode().IsRegular() && st.Mode()&fs.ModeNamedPipe == 0 {
+		return fmt.Errorf("%s: neither a file nor a directory", path)
+	}
+	if st.Mode().IsRegular() && st.Size() == 0 {
+		return nil
+	}
+	format := d.opts.Format
+	if format == formatAuto || format == formatHive {
+		var err error
+		if format, err = d.sniff(path, st); err != nil {
+			return err
+		}
+	}
+	size := st.Size()
+	if !st.Mode().IsRegular() {
+		size = -1
+	}
+	d.files = append(d.files, File{Path: path, Size: size, Format: format, Partition: part})
+	return nil
+}
+
+// partitionValue reads the name of a directory as key=value; ok is false for a plain name.
+func partitionValue(name string) (v storage.PartitionValue, ok bool, err error) {
+	key, value, ok := strings.Cut(name, "=")
+	if !ok || key == "" {
+		return v, false, nil
+	}
+	if v.Key, err = url.PathUnescape(key); err != nil {
+		return v, false, fmt.Errorf("partition %q: %w", name, err)
+	}
+	if value == hiveNull {
+		v.Null = true
+		return v, true, nil
+	}
+	if v.Value, err = url.PathUnescape(value); err != nil {
+		return v, false, fmt.Errorf("partition %q: %w", name, err)
+	}
+	return v, true, nil
+}
+
+func appendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {
+	for _, o := range p {
+		if o.Key == v.Key {
+			return nil, refuse(v.Key, "the partition key is given twice in one path")
+		}
+	}
+	return append(slices.Clone(p), v), nil
+}
+
+// directoryPartition returns the partition that the last elements of a path name: those key=value that nothing else
+// follows.
+func directoryPartition(dir string) (storage.Partition, error) {
+	var values []storage.PartitionValue
+	for dir != "" && dir != "/" && dir != "." {
+		v, ok, err := partitionValue(filepath.Base(dir))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		values = append(values, v)
+		dir = filepath.Dir(dir)
+	}
+	slices.Reverse(values)
+	var p storage.Partition
+	for _, v := range values {
+		var err error
+		if p, err = appendPartition(p, v); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// unifyPartitions gives all files the key order of the first, and refuses files with other keys.
+func (d *discovery) unifyPartitions() error {
+	if len(d.files) == 0 {
+		return nil
+	}
+	first := d.files[0]
+	var keys []string
+	for _, v := range first.Partition {
+		keys = append(keys, v.Key)
+	}
+	for i := range d.files {
+		f := &d.files[i]
+		byKey := map[string]storage.PartitionValue{}
+		for _, v := range f.Partition {
+			byKey[v.Key] = v
+		}
+		var out storage.Partition
+		for _, k := range keys {
+			if v, ok := byKey[k]; ok {
+				out = append(out, v)
+			}
+		}
+		if len(out) != len(keys) || len(byKey) != len(keys) {
+			return refuse("", "%s is partitioned by (%s), %s by (%s): all files of a table have the same partition keys",
+				f.Path, strings.Join(sortedKeys(byKey), ", "), first.Path, strings.Join(keys, ", "))
+		}
+		f.Partition = out
+	}
+	return nil
+}
+
+// sniff tells the format of a file by its first bytes, then by its name.
+func (d *discovery) sniff(path string, st fs.FileInfo) (string, error) {
+	if !st.Mode().IsRegular() {
+		return formatArrow, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.ErrUnexpectedEOF {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	if format := sniffMagic(head[:n]); format != "" {
+		return format, nil
+	}
+	name := strings.ToLower(filepath.Base(path))
+	packed := false
+	for _, suffix := range []string{".gz", ".zst", ".bz2"} {
+		if strings.HasSuffix(name, suffix) {
+			name, packed = strings.TrimSuffix(name, suffix), true
+		}
+	}
+	switch filepath.Ext(name) {
+	case ".parquet", ".parq", ".pq":
+		return formatParquet, nil
+	case ".orc":
+		return formatORC, nil
+	case ".json", ".jsonl", ".ndjson":
+		return formatJSONL, nil
+	case ".txt", ".csv", ".tsv", ".text":
+		return formatText, nil
+	case ".arrow", ".arrows", ".ipc", ".feather":
+		return formatArrow, nil
+	}
+	if d.opts.DDLFile != "" || len(d.mapping.Text.Columns) > 0 || d.mapping.Text.Header {
+		return formatText, nil
+	}
+	if !packed && bytes.HasPrefix(bytes.TrimLeft(head[:n], " \t\r\n"), []byte("{")) {
+		return formatJSONL, nil
+	}
+	return "", refuse("", "%s: neither its first bytes nor its name tell its format: say --format", path)
+}
+
+func sniffMagic(head []byte) string {
+	for _, m := range []struct{ magic, format string }{
+		{"PAR1", formatParquet}, {"PARE", formatParquet}, {"ORC", formatORC}, {"ARROW1", formatArrow}, {"FEA1", formatArrow},
+		{"\xff\xff\xff\xff", formatArrow},
+	} {
+		if bytes.HasPrefix(head, []byte(m.magic)) {
+			return m.format
+		}
+	}
+	return ""
+}
+
+// bindFile gives f the functions that open it and hash it.
+func (d *discovery) bindFile(f *File) {
+	file := *f
+	var stdin *hashingReader
+	if f.Path == "-" {
+		stdin = newHashingReader(d.opts.Stdin)
+	}
+	f.Open = func(ctx context.Context) (Source, error) {
+		s, err := newTableSource(&file, d.opts, d.mapping, func() (batchReader, error) { return d.open(ctx, &file, stdin) })
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	f.Fingerprint = func(ctx context.Context) (string, error) {
+		if stdin != nil {
+			return stdin.sum()
+		}
+		return fingerprint(ctx, file.Path)
+	}
 }

@@ -1,0 +1,384 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A binder decides what features the columns of one source become, by their types and the mapping.
+type binder struct {
+	mapping     *Mapping
+	limits      Limits
+	session     string // Options.SessionKey, TimeKey
+	time        string
+	partitionBy []string
+	fields      []*Field
+	byName      map[string]*Field
+	byPath      map[string]*Field
+	seen        map[string]bool // paths of columns, members and maps; true: a map, whose keys are found later
+}
+
+func newBinder(m *Mapping, opts *Options) *binder {
+	by := append(slices.Clone(opts.PartitionBy), m.PartitionBy...)
+	return &binder{
+		mapping: m, limits: opts.Limits, session: opts.SessionKey, time: opts.TimeKey,
+		partitionBy: by, byName: map[string]*Field{}, byPath: map[string]*Field{}, seen: map[string]bool{},
+	}
+}
+
+// A binding turns the arrays of one input column, or of a part of one, into columns of features. mask is where the
+// parts above are not null (nil: everywhere). a.n is the number of rows.
+type binding interface {
+	emit(a *array, mask vector.Bitmap, o *output)
+}
+
+// output collects the columns of one chunk.
+type output struct {
+	fields  []*Field
+	columns []*vector.Column
+	bad     func(row int, column string, err error)
+	fail    error // an error of the whole source: the first one stays
+}
+
+func (o *output) add(f *Field, c *vector.Column) {
+	o.fields = append(o.fields, f)
+	o.columns = append(o.columns, c)
+}
+
+// field registers a feature under the name that the source gives it; the mapping may rename it and give it a role.
+func (b *binder) field(path string, t vector.Type, logical, originColumn, originKey string) (*Field, error) {
+	f := &Field{Name: path, Type: t, Logical: logical, OriginColumn: originColumn, OriginKey: originKey}
+	if cm := b.mapping.Columns[path]; cm != nil {
+		if cm.Rename != "" {
+			f.Name = cm.Rename
+		}
+		f.Role = cm.Role
+	}
+	if path == b.session {
+		f.Role = storage.RoleSessionKey
+	}
+	if path == b.time {
+		f.Role = storage.RoleTimeKey
+	}
+	if b.byName[f.Name] != nil {
+		return nil, fmt.Errorf("two features have the name %q: rename or drop one in the mapping file", f.Name)
+	}
+	b.byName[f.Name], b.byPath[path] = f, f
+	b.fields = append(b.fields, f)
+	return f, nil
+}
+
+// check returns an error when the mapping or the command line names a column that the source does not have.
+func (b *binder) check(partition storage.Partition) error {
+	for _, k := range []struct{ path, what string }{{b.session, "session key"}, {b.time, "time key"}} {
+		if k.path == "" {
+			continue
+		}
+		if slices.ContainsFunc(partition, func(v storage.PartitionValue) bool { return v.Key == k.path }) {
+			return fmt.Errorf("%s %q is a partition key: it is the same in all rows of a partition", k.what, k.path)
+		}
+		isMap, ok := b.seen[k.path]
+		if !ok || isMap {
+			return fmt.Errorf("%s: no column%s", k.what, didYouMean(k.path, sortedKeys(b.seen)))
+		}
+		if f := b.byPath[k.path]; f == nil {
+			return fmt.Errorf("%s %q is no feature: it is a struct, or the mapping drops it", k.what, k.path)
+		} else if f.Type.Kind != vector.Dense && f.Type.Kind != vector.String && f.Type.Kind != vector.Bytes {
+			return fmt.Errorf("%s %q is %v: a key is a number or a string", k.what, k.path, f.Type)
+		}
+	}
+	for _, path := range sortedKeys(b.mapping.Columns) {
+		if _, ok := b.seen[path]; ok || b.mapping.Columns[path].Optional || b.underMap(path) {
+			continue
+		}
+		return fmt.Errorf("the mapping file speaks of a column that is not there:%s (\"optional\": true when only some files have it)", didYouMean(path, sortedKeys(b.seen)))
+	}
+	return nil
+}
+
+// underMap reports whether path may be a key of a map column.
+func (b *binder) underMap(path string) bool {
+	for i := range path {
+		if path[i] == '.' && b.seen[path[:i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// columnPath is the name of a part of a column: a member of a struct, or a key of a map.
+func columnPath(parent, part string) string { return parent + "." + part }
+
+// bind returns the binding of a column, nil when the mapping drops it. parent and part are empty but for members of
+// structs.
+func (b *binder) bind(n *node, path, parent, part string, depth int) (binding, error) {
+	if depth > b.limits.Depth {
+		return nil, refuse(path, "nested deeper than %d", b.limits.Depth)
+	}
+	cm := b.mapping.Columns[path]
+	if cm == nil {
+		cm = &ColumnMapping{}
+	}
+	b.seen[path] = n.shape == shapeMap
+	if cm.Drop {
+		return nil, nil
+	}
+	if r := n.refused(); r != nil {
+		return nil, refuse(path, "%s; drop it with {\"columns\": {%q: {\"drop\": true}}} in a mapping file", r.reason, path)
+	}
+	switch {
+	case n.shape == shapeStruct:
+		if cm.Kind != 0 || cm.Elem != 0 || cm.Hash || cm.Map != "" {
+			return nil, refuse(path, "a struct becomes one feature a member: kind, elem, hash and map go to %q", columnPath(path, n.children[0].name))
+		}
+		return b.bindStruct(n, path, depth)
+	case n.shape == shapeMap && cm.Map != "weighted" && cm.Kind != vector.Weighted:
+		return b.bindMap(n, path, cm)
+	}
+	conv, err := b.converter(n, cm)
+	if err != nil {
+		return nil, refuse(path, "%v", err)
+	}
+	f, err := b.field(path, conv.t, conv.logical, parent, part)
+	if err != nil {
+		return nil, err
+	}
+	f.NoValue = n.shape == shapeNull
+	return &valueBinding{f, path, conv}, nil
+}
+
+// A valueBinding makes one feature of a column.
+type valueBinding struct {
+	field *Field
+	path  string
+	conv  *converter
+}
+
+func (v *valueBinding) emit(a *array, mask vector.Bitmap, o *output) {
+	a = a.masked(mask)
+	c := v.conv.column(a, func(entry int, err error) { o.bad(entry, v.path, err) })
+	o.add(v.field, c)
+}
+
+// A structBinding makes a feature of each member, and a marker where the struct itself may be null.
+type structBinding struct {
+	marker  *Field
+	members []binding // nil: dropped
+}
+
+func (b *binder) bindStruct(n *node, path string, depth int) (binding, error) {
+	if len(n.children) == 0 {
+		return nil, refuse(path, "a struct without members has no values to store")
+	}
+	s := &structBinding{}
+	if n.nullable {
+		var err error
+		if s.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, "", path, ""); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range n.children {
+		m, err := b.bind(c, columnPath(path, c.name), path, c.name, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		s.members = append(s.members, m)
+	}
+	return s, nil
+}
+
+func (s *structBinding) emit(a *array, mask vector.Bitmap, o *output) {
+	a = a.masked(mask)
+	if s.marker != nil {
+		o.add(s.marker, markerColumn(a))
+	}
+	for i, m := range s.members {
+		if m != nil {
+			m.emit(a.children[i], a.valid, o)
+		}
+	}
+}
+
+// markerColumn is true in the rows where a is not null, and null elsewhere.
+func markerColumn(a *array) *vector.Column {
+	c := vector.NewColumn(vector.Type{Kind: vector.Dense, Elem: vector.Bool})
+	c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
+	c.Ints = make([]int64, a.n)
+	for i := range c.Ints {
+		if c.Present == nil || c.Present.Get(i) {
+			c.Ints[i] = 1
+		}
+	}
+	return c
+}
+
+// presence returns a's validity, copied, nil when nothing is null.
+func presence(a *array) vector.Bitmap {
+	if a.node.shape == shapeNull {
+		return make(vector.Bitmap, vector.BitmapWords(a.n))
+	}
+	if a.valid == nil || a.valid.Count() == a.n {
+		return nil
+	}
+	return slices.Clone(a.valid)
+}
+
+// A mapBinding makes a feature of each key of a map column, as the keys turn up, and a marker.
+type mapBinding struct {
+	b        *binder
+	path     string
+	marker   *Field
+	conv     *converter // of the values
+	drop     map[string]bool
+	byInt    map[int64]*mapKey
+	byString map[string]*mapKey
+	keys     int
+}
+
+// A mapKey is the feature of one key and the column that the current chunk gives it.
+type mapKey struct {
+	field  *Field // nil: dropped
+	column *vector.Column
+	last   int // the row that held the key last in this chunk, or -1
+}
+
+func (b *binder) bindMap(n *node, path string, cm *ColumnMapping) (binding, error) {
+	k, v := n.children[0], n.children[1]
+	if k.shape != shapeString && (k.shape != shapeNumber || !k.elem.IsInteger() || k.logical != "") {
+		return nil, refuse(path, "a map's keys become names of features: %v keys cannot, integers and strings can", k)
+	}
+	if v.shape == shapeStruct || v.shape == shapeNull || v.shape == shapeMap && (v.children[1].shape == shapeMap || v.children[1].shape == shapeStruct) {
+		return nil, refuse(path, "values of type %v in a map have no place in a table", v)
+	}
+	inner := *cm
+	if v.shape == shapeMap {
+		inner.Map = "weighted"
+	}
+	conv, err := b.converter(v, &inner)
+	if err != nil {
+		return nil, refuse(path, "values of the map: %v", err)
+	}
+	m := &mapBinding{b: b, path: path, conv: conv, byInt: map[int64]*mapKey{}, byString: map[string]*mapKey{}}
+	m.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, "", path, "")
+	return m, err
+}
+
+var (
+	errNullKey      = errors.New("a null key in a map")
+	errEmptyKey     = errors.New("an empty key in a map: it names no feature")
+	errDuplicateKey = errors.New("the same key twice in a map")
+	errNullInList   = errors.New("a null inside a list")
+)
+
+func (m *mapBinding) emit(a *array, mask vector.Bitmap, o *output) {
+	a = compactLists(a.masked(mask))
+	o.add(m.marker, markerColumn(a))
+	keys, values := a.children[0], a.children[1]
+	line := &lineage{offsets: a.offsets}
+	bad := func(entry int, err error) { o.bad(line.row(entry), m.path, err) }
+	reportFaults(keys, bad)
+	flat := m.conv.column(values, bad)
+	var touched []*mapKey
+	for row := range a.n {
+		for e := int(a.offsets[row]); e < int(a.offsets[row+1]); e++ {
+			if keys.isNull(e) {
+				o.bad(row, m.path, errNullKey)
+				continue
+			}
+			k, err := m.key(keys, e)
+			if err != nil {
+				if errors.Is(err, errEmptyKey) {
+					o.bad(row, m.path, err)
+					continue
+				}
+				if o.fail == nil {
+					o.fail = err
+				}
+				return
+			}
+			if k.field == nil {
+				continue
+			}
+			if k.column == nil {
+				k.column, k.last = vector.NewColumn(k.field.Type), -1
+				touched = append(touched, k)
+			}
+			if k.last == row {
+				o.bad(row, m.path, fmt.Errorf("%w: %q", errDuplicateKey, k.field.OriginKey))
+				continue
+			}
+			if flat.IsNull(e) {
+				o.bad(row, m.path, fmt.Errorf("key %q has a null value; a key that is not there is null already", k.field.OriginKey))
+				continue
+			}
+			k.column.AppendNulls(row - k.column.Rows)
+			k.column.AppendRow(flat, e)
+			k.last = row
+		}
+	}
+	for _, k := range touched {
+		k.column.AppendNulls(a.n - k.column.Rows)
+		o.add(k.field, k.column)
+		k.column = nil
+	}
+}
+
+// key returns the feature of the key at entry e, a new one the first time.
+func (m *mapBinding) key(keys *array, e int) (*mapKey, error) {
+	var text string
+	if keys.node.shape == shapeNumber {
+		v := keys.ints[e]
+		if k := m.byInt[v]; k != nil {
+			return k, nil
+		}
+		switch keys.node.elem {
+		case vector.Uint64:
+			text = fmt.Sprint(uint64(v))
+		case vector.Bool:
+			text = fmt.Sprint(v != 0)
+		default:
+			text = fmt.Sprint(v)
+		}
+		k, err := m.newKey(text)
+		if err == nil {
+			m.byInt[v] = k
+		}
+		return k, err
+	}
+	raw := keys.data[keys.offsets[e]:keys.offsets[e+1]]
+	if k := m.byString[string(raw)]; k != nil {
+		return k, nil
+	}
+	if len(raw) == 0 {
+		return nil, errEmptyKey
+	}
+	text = string(raw)
+	k, err := m.newKey(text)
+	if err == nil {
+		m.byString[text] = k
+	}
+	return k, err
+}
+
+func (m *mapBinding) newKey(text string) (*mapKey, error) {
+	path := columnPath(m.path, text)
+	if cm := m.b.mapping.Columns[path]; cm != nil && cm.Drop {
+		return &mapKey{}, nil
+	}
+	if m.keys++; m.keys > m.b.limits.MapKeys {
+		return nil, refuse(m.path, "the map has more than %d keys, each a feature; drop it, or map it with \"map\": \"weighted\" where keys are ids", m.b.limits.MapKeys)
+	}
+	f, err := m.b.field(path, m.conv.t, m.conv.logical, m.path, text)
+	return &mapKey{field: f}, err
+}
+
+// reportFaults reports the entries of a itself, not of its children, that could not be taken over.
+func reportFaults(a *array, bad func(int, error)) {
+	for _, f := range a.faults {
+		bad(f.entry, f.err)
+	}
+}

@@ -1,0 +1,495 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A converter turns an array into the column of one feature, entry by entry.
+type converter struct {
+	t       vector.Type
+	logical string
+	// column reports entries that have no place through bad; what it puts in their place does not matter, but the column
+	// is valid and has a.n rows.
+	column func(a *array, bad func(entry int, err error)) *vector.Column
+}
+
+// HashString returns the id that a mapping's hash gives a string: the upper 63 bits of its xxhash64, so that ids are
+// not negative.
+func HashString(s []byte) int64 { return int64(xxhash.Sum64(s) >> 1) }
+
+// converter chooses the feature that values of type n become, as cm wants it. Its errors say what to do.
+func (b *binder) converter(n *node, cm *ColumnMapping) (*converter, error) {
+	switch n.shape {
+	case shapeNull:
+		t := vector.Type{Kind: vector.Dense, Elem: vector.Bool}
+		return &converter{t: t, column: func(a *array, _ func(int, error)) *vector.Column {
+			c := vector.NewColumn(t)
+			c.AppendNulls(a.n)
+			return c
+		}}, nil
+	case shapeNumber:
+		return denseConverter(n, cm)
+	case shapeBytes, shapeString:
+		return stringConverter(n, cm)
+	case shapeList, shapeFixedList:
+		if n.children[0].shape == shapeStruct {
+			return weightedConverter(n, n.children[0].children, cm)
+		}
+		return listConverter(n, cm)
+	case shapeMap:
+		return weightedConverter(n, n.children, cm)
+	}
+	return nil, fmt.Errorf("values of type %v have no place in a table", n)
+}
+
+func unexpected(cm *ColumnMapping, n *node, kinds ...vector.Kind) error {
+	for _, k := range kinds {
+		if cm.Kind == k {
+			return nil
+		}
+	}
+	if cm.Kind == 0 {
+		return nil
+	}
+	return fmt.Errorf("values of type %v cannot be %v", n, cm.Kind)
+}
+
+func denseConverter(n *node, cm *ColumnMapping) (*converter, error) {
+	if err := unexpected(cm, n, vector.Dense); err != nil {
+		return nil, err
+	}
+	if cm.Hash {
+		return nil, fmt.Errorf("hash makes ids of strings, not of %v", n)
+	}
+	cast, err := castTo(n, cm.Elem)
+	if err != nil {
+		return nil, err
+	}
+	t := vector.Type{Kind: vector.Dense, Elem: cast.elem}
+	return &converter{t: t, logical: cast.logical, column: func(a *array, bad func(int, error)) *vector.Column {
+		reportFaults(a, bad)
+		c := vector.NewColumn(t)
+		c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
+		c.Ints, c.Floats, c.Doubles = cast.apply(a, bad)
+		if c.Present != nil {
+			for i := range a.n {
+				if !c.Present.Get(i) {
+					clearNumber(c, i)
+				}
+			}
+		}
+		return c
+	}}, nil
+}
+
+func clearNumber(c *vector.Column, i int) {
+	switch {
+	case c.Ints != nil:
+		c.Ints[i] = 0
+	case c.Floats != nil:
+		c.Floats[i] = 0
+	case c.Doubles != nil:
+		c.Doubles[i] = 0
+	}
+}
+
+func stringConverter(n *node, cm *ColumnMapping) (*converter, error) {
+	if cm.Hash {
+		if err := unexpected(cm, n, vector.Dense); err != nil {
+			return nil, err
+		}
+		t := vector.Type{Kind: vector.Dense, Elem: vector.Int64}
+		return &converter{t: t, column: func(a *array, bad func(int, error)) *vector.Column {
+			reportFaults(a, bad)
+			c := vector.NewColumn(t)
+			c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
+			c.Ints = hashes(a)
+			return c
+		}}, nil
+	}
+	if err := unexpected(cm, n, vector.Bytes, vector.String); err != nil {
+		return nil, err
+	}
+	if cm.Elem != 0 {
+		return nil, fmt.Errorf("values of type %v cannot be of elem %v; \"hash\": true makes ids of them", n, cm.Elem)
+	}
+	t := vector.Type{Kind: vector.String}
+	if n.shape == shapeBytes && cm.Kind != vector.String || cm.Kind == vector.Bytes {
+		t.Kind = vector.Bytes
+	}
+	logical := n.logical
+	if cm.Kind != 0 {
+		logical = ""
+	}
+	return &converter{t: t, logical: logical, column: func(a *array, bad func(int, error)) *vector.Column {
+		reportFaults(a, bad)
+		if t.Kind == vector.String {
+			checkUTF8(a, bad)
+		}
+		a = compactLists(a)
+		c := vector.NewColumn(t)
+		c.Rows, c.Slots, c.Present, c.Offsets, c.Data = a.n, a.n, presence(a), a.offsets, a.data
+		return c
+	}}, nil
+}
+
+var errNotUTF8 = errors.New("a string that is not UTF-8; \"kind\": \"bytes\" in a mapping file takes any bytes")
+
+func checkUTF8(a *array, bad func(int, error)) {
+	if utf8.Valid(a.data) {
+		// Valid as a whole: each string is, when none starts within a character.
+		whole := true
+		for _, o := range a.offsets[:a.n] {
+			if int(o) < len(a.data) && !utf8.RuneStart(a.data[o]) {
+				whole = false
+				break
+			}
+		}
+		if whole {
+			return
+		}
+	}
+	for i := range a.n {
+		if !a.isNull(i) && !utf8.Valid(a.data[a.offsets[i]:a.offsets[i+1]]) {
+			bad(i, errNotUTF8)
+		}
+	}
+}
+
+func hashes(a *array) []int64 {
+	out := make([]int64, a.n)
+	for i := range out {
+		if !a.isNull(i) {
+			out[i] = HashString(a.data[a.offsets[i]:a.offsets[i+1]])
+		}
+	}
+	return out
+}
+
+func listConverter(n *node, cm *ColumnMapping) (*converter, error) {
+	el := n.children[0]
+	var cast *numberCast
+	switch {
+	case cm.Map != "":
+		return nil, fmt.Errorf("map is for maps, not for %v", n)
+	case el.shape == shapeNull:
+		// Lists that are all empty: any other file's element type holds them.
+		cast = &numberCast{elem: vector.Bool, from: vector.Bool}
+	case (el.shape == shapeString || el.shape == shapeBytes) && cm.Hash:
+		cast = &numberCast{elem: vector.Int64}
+	case el.shape == shapeString || el.shape == shapeBytes:
+		return nil, fmt.Errorf("lists of %v are not stored; {\"kind\": \"sparse\", \"hash\": true} in a mapping file makes 63-bit ids of them", el)
+	case cm.Hash:
+		return nil, fmt.Errorf("hash makes ids of strings, not of %v", n)
+	case el.shape != shapeNumber:
+		return nil, fmt.Errorf("values of type %v have no place in a table: lists of numbers and list<struct<id: integer, score: float>> have", n)
+	default:
+		var err error
+		if cast, err = castTo(el, cm.Elem); err != nil {
+			return nil, err
+		}
+	}
+	if err := unexpected(cm, n, vector.Sparse, vector.Embedding); err != nil {
+		return nil, err
+	}
+	if cm.Kind == vector.Embedding || cm.Kind == 0 && n.shape == shapeFixedList {
+		return embeddingConverter(n, cm, cast)
+	}
+	t := vector.Type{Kind: vector.Sparse, Elem: cast.elem}
+	return &converter{t: t, logical: cast.logical, column: func(a *array, bad func(int, error)) *vector.Column {
+		a = compactLists(variableList(a))
+		child := a.children[0]
+		inner := inList(a, bad)
+		reportFaults(child, inner)
+		reportNulls(child, inner)
+		c := vector.NewColumn(t)
+		c.Rows, c.Slots, c.Present, c.Offsets = a.n, a.n, presence(a), a.offsets
+		c.Ints, c.Floats, c.Doubles = listValues(child, cast, inner)
+		return c
+	}}, nil
+}
+
+// listValues returns the numbers that the elements of lists become.
+func listValues(child *array, cast *numberCast, bad func(int, error)) ([]int64, []float32, []float64) {
+	switch child.node.shape {
+	case shapeNull:
+		return make([]int64, child.n), nil, nil
+	case shapeNumber:
+		return cast.apply(child, bad)
+	}
+	return hashes(child), nil, nil
+}
+
+// inList makes bad, which speaks of a's entries, speak of the entries of the lists of a.
+func inList(a *array, bad func(int, error)) func(int, error) {
+	line := &lineage{offsets: a.offsets}
+	return func(e int, err error) { bad(line.row(e), err) }
+}
+
+func reportNulls(child *array, bad func(int, error)) {
+	if child.validCount() == child.n {
+		return
+	}
+	for e := range child.n {
+		if child.isNull(e) {
+			bad(e, errNullInList)
+		}
+	}
+}
+
+func embeddingConverter(n *node, cm *ColumnMapping, cast *numberCast) (*converter, error) {
+	dim := int(cm.Dim)
+	switch {
+	case n.shape == shapeFixedList && dim == 0:
+		dim = n.dim
+	case n.shape == shapeFixedList && dim != n.dim:
+		return nil, fmt.Errorf("the lists have %d values, not %d", n.dim, dim)
+	case dim == 0:
+		return nil, fmt.Errorf("an embedding of lists of any length needs its \"dim\" in the mapping file")
+	}
+	t := vector.Type{Kind: vector.Embedding, Elem: cast.elem, Dim: uint32(dim)}
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	return &converter{t: t, logical: cast.logical, column: func(a *array, bad func(int, error)) *vector.Column {
+		a = compactLists(variableList(a))
+		child := a.children[0]
+		inner := inList(a, bad)
+		reportFaults(child, inner)
+		reportNulls(child, inner)
+		ints, floats, doubles := listValues(child, cast, inner)
+		c := vector.NewColumn(t)
+		c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
+		if child.n == a.n*dim && c.Present == nil && equalLengths(a.offsets, dim) {
+			c.Ints, c.Floats, c.Doubles = ints, floats, doubles
+			return c
+		}
+		out := vector.NewColumn(t)
+		for i := range a.n {
+			lo, hi := int(a.offsets[i]), int(a.offsets[i+1])
+			switch {
+			case a.isNull(i):
+				out.AppendNulls(1)
+				continue
+			case hi-lo != dim:
+				bad(i, fmt.Errorf("%d values in an embedding of %d", hi-lo, dim))
+				out.AppendNulls(1)
+				continue
+			}
+			switch cast.elem.Physical() {
+			case vector.Float32Values:
+				out.Floats = append(out.Floats, floats[lo:hi]...)
+			case vector.Float64Values:
+				out.Doubles = append(out.Doubles, doubles[lo:hi]...)
+			default:
+				out.Ints = append(out.Ints, ints[lo:hi]...)
+			}
+			out.AddSlot()
+		}
+		return out
+	}}, nil
+}
+
+func equalLengths(offsets []int32, dim int) bool {
+	for i := 1; i < len(offsets); i++ {
+		if int(offsets[i]-offsets[i-1]) != dim {
+			return false
+		}
+	}
+	return true
+}
+
+// weightedConverter takes lists of structs of an id and a score, and maps from ids to scores.
+func weightedConverter(n *node, pair []*node, cm *ColumnMapping) (*converter, error) {
+	if err := unexpected(cm, n, vector.Weighted); err != nil {
+		return nil, err
+	}
+	ok := len(pair) == 2 && pair[1].shape == shapeNumber && !pair[1].elem.IsInteger() && pair[1].logical == ""
+	hash := ok && cm.Hash && (pair[0].shape == shapeString || pair[0].shape == shapeBytes)
+	if !ok || !hash && (pair[0].shape != shapeNumber || !pair[0].elem.IsInteger() || pair[0].logical != "") {
+		return nil, fmt.Errorf("values of type %v have no place in a table: a weighted feature has integer ids with float or double scores", n)
+	}
+	if cm.Hash && !hash {
+		return nil, fmt.Errorf("hash makes ids of strings, not of %v", pair[0])
+	}
+	var cast *numberCast
+	if hash {
+		cast = &numberCast{elem: vector.Int64}
+	} else {
+		var err error
+		if cast, err = castTo(pair[0], cm.Elem); err != nil {
+			return nil, err
+		}
+		if !cast.elem.IsInteger() {
+			return nil, fmt.Errorf("ids of a weighted feature are integers, not %v", cast.elem)
+		}
+	}
+	t := vector.Type{Kind: vector.Weighted, Elem: cast.elem, Score: pair[1].elem}
+	isMap := n.shape == shapeMap
+	logical := fmt.Sprintf("struct<%s, %s>", pair[0].name, pair[1].name)
+	if isMap {
+		logical = "map"
+	}
+	return &converter{t: t, logical: logical, column: func(a *array, bad func(int, error)) *vector.Column {
+		a = compactLists(variableList(a))
+		inner := inList(a, bad)
+		ids, scores := a.children[0], a.children[0]
+		if isMap {
+			scores = a.children[1]
+		} else {
+			s := a.children[0]
+			reportFaults(s, inner)
+			reportNulls(s, inner)
+			ids, scores = s.children[0].masked(s.valid), s.children[1].masked(s.valid)
+		}
+		for _, p := range []*array{ids, scores} {
+			reportFaults(p, inner)
+			reportNulls(p, inner)
+		}
+		c := vector.NewColumn(t)
+		c.Rows, c.Slots, c.Present, c.Offsets = a.n, a.n, presence(a), a.offsets
+		if hash {
+			c.Ints = hashes(ids)
+		} else {
+			c.Ints, _, _ = cast.apply(ids, inner)
+		}
+		c.ScoreFloats, c.ScoreDoubles = scores.floats, scores.doubles
+		if isMap {
+			reportDuplicates(c, bad)
+		}
+		return c
+	}}, nil
+}
+
+func reportDuplicates(c *vector.Column, bad func(int, error)) {
+	seen := map[int64]bool{}
+	for i := range c.Slots {
+		lo, hi := c.SlotRange(i)
+		clear(seen)
+		for _, id := range c.Ints[lo:hi] {
+			if seen[id] {
+				bad(i, fmt.Errorf("%w: %d", errDuplicateKey, id))
+				break
+			}
+			seen[id] = true
+		}
+	}
+}
+
+// A numberCast changes the element type of numbers as the mapping's elem says.
+type numberCast struct {
+	elem    vector.Elem
+	logical string
+	from    vector.Elem
+}
+
+func castTo(n *node, elem vector.Elem) (*numberCast, error) {
+	if elem == 0 || elem == n.elem {
+		logical := n.logical
+		if elem != 0 {
+			logical = ""
+		}
+		return &numberCast{elem: n.elem, from: n.elem, logical: logical}, nil
+	}
+	return &numberCast{elem: elem, from: n.elem}, nil
+}
+
+// apply returns the numbers in the slice that the new element type uses. A number that does not fit is bad: floats
+// become integers only when they are whole, integers become floats only when exact; float64 is rounded to float32.
+func (k *numberCast) apply(a *array, bad func(int, error)) ([]int64, []float32, []float64) {
+	if k.from == k.elem {
+		return a.ints, a.floats, a.doubles
+	}
+	from, to := k.from.Physical(), k.elem.Physical()
+	var ints []int64
+	var floats []float32
+	var doubles []float64
+	switch to {
+	case vector.Float32Values:
+		floats = make([]float32, a.n)
+	case vector.Float64Values:
+		doubles = make([]float64, a.n)
+	default:
+		ints = make([]int64, a.n)
+	}
+	for i := range a.n {
+		if a.isNull(i) {
+			continue
+		}
+		if from == vector.Int64Values {
+			v := a.ints[i]
+			u64 := k.from == vector.Uint64
+			switch to {
+			case vector.Int64Values:
+				if u64 && v < 0 && k.elem != vector.Uint64 || !u64 && v < 0 && k.elem == vector.Uint64 || !elemHolds(k.elem, v) {
+					bad(i, fmt.Errorf("%s does not fit %v", printInt(v, u64), k.elem))
+				}
+				ints[i] = v
+			case vector.Float32Values:
+				floats[i] = float32(v)
+				if u64 && v < 0 || v > 1<<24 || v < -1<<24 {
+					bad(i, fmt.Errorf("%s is not exact in float32", printInt(v, u64)))
+				}
+			default:
+				doubles[i] = float64(v)
+				if u64 && v < 0 || v > 1<<53 || v < -1<<53 {
+					bad(i, fmt.Errorf("%s is not exact in float64", printInt(v, u64)))
+				}
+			}
+			continue
+		}
+		var v float64
+		if from == vector.Float32Values {
+			v = float64(a.floats[i])
+		} else {
+			v = a.doubles[i]
+		}
+		switch to {
+		case vector.Float32Values:
+			floats[i] = float32(v)
+		case vector.Float64Values:
+			doubles[i] = v
+		default:
+			if v != math.Trunc(v) || v < -(1<<63) || v >= 1<<63 || !elemHolds(k.elem, int64(v)) || k.elem == vector.Uint64 && v < 0 {
+				bad(i, fmt.Errorf("%v does not fit %v", v, k.elem))
+				continue
+			}
+			ints[i] = int64(v)
+		}
+	}
+	return ints, floats, doubles
+}
+
+func printInt(v int64, unsigned bool) string {
+	if unsigned {
+		return fmt.Sprint(uint64(v))
+	}
+	return fmt.Sprint(v)
+}
+
+// elemHolds reports whether an integer element type holds v; Uint64 holds every bit pattern.
+func elemHolds(e vector.Elem, v int64) bool {
+	switch e {
+	case vector.Bool:
+		return v == 0 || v == 1
+	case vector.Int8:
+		return v == int64(int8(v))
+	case vector.Int16:
+		return v == int64(int16(v))
+	case vector.Int32:
+		return v == int64(int32(v))
+	case vector.Uint8:
+		return v == int64(uint8(v))
+	case vector.Uint16:
+		return v == int64(uint16(v))
+	case vector.Uint32:
+		return v == int64(uint32(v))
+	}
+	return true
+}

@@ -1,0 +1,368 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A Mapping is what the mapping file says; docs/mapping.md describes it. The zero Mapping changes nothing.
+type Mapping struct {
+	Columns     map[string]*ColumnMapping
+	PartitionBy []string
+	Text        TextOptions
+}
+
+// A ColumnMapping says what becomes of a column, of a member of a struct ("parent.child") or of a key of a map
+// ("column.key").
+type ColumnMapping struct {
+	Rename   string
+	Role     storage.Role
+	HasRole  bool
+	Drop     bool
+	Optional bool        // need not be in every file
+	Kind     vector.Kind // 0: as the source says
+	Elem     vector.Elem // 0: as the source says
+	Dim      uint32
+	Hash     bool   // strings become 63-bit ids
+	Map      string // "", explode or weighted
+	Type     string // text and JSON: the Hive type
+}
+
+// TextOptions say how delimited text is laid out. Zero fields take Hive's defaults, or those of CSV when CSV is set.
+type TextOptions struct {
+	CSV       bool   // quotes as in RFC 4180: set by a quote in the mapping, or by OpenCSVSerde
+	Delimiter string // between columns; default ^A, for CSV a comma
+	Items     string // between the items of a list; default ^B
+	MapKeys   string // between a key and its value; default ^C
+	Quote     string // CSV; default "
+	Escape    string // default none; for OpenCSVSerde a backslash
+	Null      string // default \N, for CSV the empty unquoted value
+	HasNull   bool
+	Header    bool // the first line names the columns
+	SkipLines int  // lines before the data, after which no header is expected
+	Columns   []TextColumn
+}
+
+// A TextColumn is a column of delimited text, in the order of the line.
+type TextColumn struct{ Name, Type string }
+
+var roleNames = map[string]storage.Role{
+	"feature": storage.RoleFeature, "label": storage.RoleLabel, "session_key": storage.RoleSessionKey,
+	"request_key": storage.RoleRequestKey, "user_key": storage.RoleUserKey, "time_key": storage.RoleTimeKey,
+}
+
+// RoleName returns the word that a mapping file uses for r.
+func RoleName(r storage.Role) string {
+	for n, v := range roleNames {
+		if v == r {
+			return n
+		}
+	}
+	return fmt.Sprintf("role(%d)", r)
+}
+
+const maxMappingBytes = 64 << 20
+
+// ReadMapping reads a mapping file. An empty path gives the empty Mapping.
+func ReadMapping(path string) (*Mapping, error) {
+	m := &Mapping{}
+	if path == "" {
+		return m, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxMappingBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(raw) > maxMappingBytes {
+		return nil, fmt.Errorf("%s: a mapping file has at most %d bytes", path, maxMappingBytes)
+	}
+	m, err = ParseMapping(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// ParseMapping reads the text of a mapping file.
+func ParseMapping(raw []byte) (*Mapping, error) {
+	m := &Mapping{Columns: map[string]*ColumnMapping{}}
+	err := strictObject(raw, "", []member{
+		{"columns", func(v json.RawMessage) error {
+			return eachMember(v, "columns", func(name string, v json.RawMessage) error {
+				c, err := parseColumnMapping(name, v)
+				m.Columns[name] = c
+				return err
+			})
+		}},
+		{"partition_by", func(v json.RawMessage) error { return json.Unmarshal(v, &m.PartitionBy) }},
+		{"text", func(v json.RawMessage) error { return parseTextOptions(v, &m.Text) }},
+	})
+	return m, err
+}
+
+func parseColumnMapping(name string, raw json.RawMessage) (*ColumnMapping, error) {
+	c := &ColumnMapping{}
+	text := func(p *string) func(json.RawMessage) error {
+		return func(v json.RawMessage) error { return json.Unmarshal(v, p) }
+	}
+	flag := func(p *bool) func(json.RawMessage) error {
+		return func(v json.RawMessage) error { return json.Unmarshal(v, p) }
+	}
+	err := strictObject(raw, fmt.Sprintf("columns.%s", name), []member{
+		{"rename", text(&c.Rename)},
+		{"role", func(v json.RawMessage) error {
+			var s string
+			if err := json.Unmarshal(v, &s); err != nil {
+				return err
+			}
+			r, ok := roleNames[s]
+			if !ok {
+				return fmt.Errorf("role %q is none of %s", s, strings.Join(sortedKeys(roleNames), ", "))
+			}
+			c.Role, c.HasRole = r, true
+			return nil
+		}},
+		{"drop", flag(&c.Drop)},
+		{"optional", flag(&c.Optional)},
+		{"kind", func(v json.RawMessage) error {
+			var s string
+			err := json.Unmarshal(v, &s)
+			if err == nil {
+				c.Kind, err = vector.ParseKind(s)
+			}
+			if err == nil && c.Kind == vector.Inverse {
+				err = fmt.Errorf("kind %q: want dense, sparse, weighted, embedding, bytes or string", s)
+			}
+			return err
+		}},
+		{"elem", func(v json.RawMessage) error {
+			var s string
+			err := json.Unmarshal(v, &s)
+			if err == nil {
+				c.Elem, err = vector.ParseElem(s)
+			}
+			return err
+		}},
+		{"dim", func(v json.RawMessage) error {
+			if err := json.Unmarshal(v, &c.Dim); err != nil {
+				return err
+			}
+			if c.Dim == 0 || c.Dim > vector.MaxDim {
+				return fmt.Errorf("dim %d is not in 1 to %d", c.Dim, vector.MaxDim)
+			}
+			return nil
+		}},
+		{"hash", flag(&c.Hash)},
+		{"map", func(v json.RawMessage) error {
+			if err := json.Unmarshal(v, &c.Map); err != nil {
+				return err
+			}
+			if c.Map != "explode" && c.Map != "weighted" {
+				return fmt.Errorf("map %q is neither explode nor weighted", c.Map)
+			}
+			return nil
+		}},
+		{"type", func(v json.RawMessage) error {
+			if err := json.Unmarshal(v, &c.Type); err != nil {
+				return err
+			}
+			_, err := parseHiveType(c.Type, Limits{}.withDefaults().Depth)
+			return err
+		}},
+	})
+	return c, err
+}
+
+func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
+	one := func(p *string) func(json.RawMessage) error {
+		return func(v json.RawMessage) error {
+			if err := json.Unmarshal(v, p); err != nil {
+				return err
+			}
+			if len(*p) != 1 {
+				return fmt.Errorf("%q: want one byte", *p)
+			}
+			return nil
+		}
+	}
+	return strictObject(raw, "text", []member{
+		{"delimiter", one(&t.Delimiter)},
+		{"items", one(&t.Items)},
+		{"map_keys", one(&t.MapKeys)},
+		{"quote", func(v json.RawMessage) error { t.CSV = true; return one(&t.Quote)(v) }},
+		{"escape", one(&t.Escape)},
+		{"null", func(v json.RawMessage) error { t.HasNull = true; return json.Unmarshal(v, &t.Null) }},
+		{"header", func(v json.RawMessage) error { return json.Unmarshal(v, &t.Header) }},
+		{"skip_lines", func(v json.RawMessage) error {
+			if err := json.Unmarshal(v, &t.SkipLines); err != nil {
+				return err
+			}
+			if t.SkipLines < 0 {
+				return fmt.Errorf("skip_lines %d is negative", t.SkipLines)
+			}
+			return nil
+		}},
+		{"columns", func(v json.RawMessage) error {
+			var list []json.RawMessage
+			if err := json.Unmarshal(v, &list); err != nil {
+				return err
+			}
+			for i, raw := range list {
+				var c TextColumn
+				text := func(p *string) func(json.RawMessage) error {
+					return func(v json.RawMessage) error { return json.Unmarshal(v, p) }
+				}
+				if err := strictObject(raw, fmt.Sprintf("text.columns[%d]", i), []member{
+					{"name", text(&c.Name)}, {"type", text(&c.Type)},
+				}); err != nil {
+					return err
+				}
+				if c.Name == "" || c.Type == "" {
+					return fmt.Errorf("text.columns[%d]: want a name and a type", i)
+				}
+				if _, err := parseHiveType(c.Type, Limits{}.withDefaults().Depth); err != nil {
+					return err
+				}
+				t.Columns = append(t.Columns, c)
+			}
+			return nil
+		}},
+	})
+}
+
+type member struct {
+	name string
+	read func(json.RawMessage) error
+}
+
+// strictObject reads a JSON object whose members are all known, each at most once.
+func strictObject(raw json.RawMessage, path string, members []member) error {
+	return eachMember(raw, path, func(name string, v json.RawMessage) error {
+		names := make([]string, len(members))
+		for i, m := range members {
+			if m.name == name {
+				return m.read(v)
+			}
+			names[i] = m.name
+		}
+		return fmt.Errorf("unknown key%s", didYouMean(name, names))
+	})
+}
+
+func eachMember(raw json.RawMessage, path string, visit func(string, json.RawMessage) error) error {
+	at := func(key string, err error) error {
+		if path != "" {
+			key = strings.TrimSuffix(path+"."+key, ".")
+		}
+		if key == "" {
+			return err
+		}
+		var te *json.UnmarshalTypeError
+		if errors.As(err, &te) {
+			err = fmt.Errorf("a %s where %s is wanted", te.Value, te.Type)
+		}
+		if strings.HasPrefix(err.Error(), key) {
+			return err
+		}
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	t, err := d.Token()
+	if err != nil {
+		return at("", err)
+	}
+	if t != json.Delim('{') {
+		return at("", errors.New("want a JSON object"))
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return at("", err)
+		}
+		name := t.(string)
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return at(name, err)
+		}
+		if seen[name] {
+			return at(name, errors.New("given twice"))
+		}
+		seen[name] = true
+		if err := visit(name, v); err != nil {
+			return at(name, err)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return at("", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return at("", errors.New("more than one JSON value"))
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// didYouMean returns ` "nam"; the nearest is "name"`, or without the second half when nothing is near.
+func didYouMean(name string, known []string) string {
+	best, bestCost := "", len(name)/2+2
+	for _, k := range known {
+		if c := editDistance(name, k, bestCost); c < bestCost {
+			best, bestCost = k, c
+		}
+	}
+	if best == "" {
+		return fmt.Sprintf(" %q", name)
+	}
+	return fmt.Sprintf(" %q; the nearest is %q", name, best)
+}
+
+// editDistance returns Levenshtein's distance, or limit when it is no less.
+func editDistance(a, b string, limit int) int {
+	if len(a) > 256 || len(b) > 256 || len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := prev
+			if a[i] != b[j] {
+				cost++
+			}
+			prev = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+		if slices.Min(row) >= limit {
+			return limit
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,139 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// shape says what a node's values are made of.
+type shape uint8
+
+const (
+	shapeNull   shape = iota + 1 // every value is null
+	shapeNumber                  // a number or bool: node.elem
+	shapeBytes
+	shapeString
+	shapeList      // children[0], any number of times
+	shapeFixedList // children[0], node.dim times
+	shapeMap       // children[0] is the key, children[1] the value
+	shapeStruct    // one value of each child
+	shapeRefused   // has no place here: node.reason
+)
+
+// A node is the type of an input column, or of a part of one.
+type node struct {
+	name     string
+	nullable bool
+	shape    shape
+	elem     vector.Elem // shapeNumber
+	logical  string      // of a leaf; see Field.Logical
+	dim      int         // shapeFixedList
+	children []*node
+	reason   string // shapeRefused
+}
+
+// String prints the type in Hive's spelling, extended where Hive has none.
+func (n *node) String() string {
+	switch n.shape {
+	case shapeNull:
+		return "null"
+	case shapeNumber:
+		if n.logical != "" {
+			return n.logical
+		}
+		return n.elem.String()
+	case shapeBytes:
+		if n.logical != "" {
+			return n.logical
+		}
+		return "binary"
+	case shapeString:
+		if n.logical != "" {
+			return n.logical
+		}
+		return "string"
+	case shapeList:
+		return "list<" + n.children[0].String() + ">"
+	case shapeFixedList:
+		return fmt.Sprintf("list<%s>[%d]", n.children[0], n.dim)
+	case shapeMap:
+		return "map<" + n.children[0].String() + ", " + n.children[1].String() + ">"
+	case shapeStruct:
+		parts := make([]string, len(n.children))
+		for i, c := range n.children {
+			parts[i] = c.name + ": " + c.String()
+		}
+		return "struct<" + strings.Join(parts, ", ") + ">"
+	}
+	return "unsupported type"
+}
+
+// refused returns the first part of n that has no place here, or nil.
+func (n *node) refused() *node {
+	if n.shape == shapeRefused {
+		return n
+	}
+	for _, c := range n.children {
+		if r := c.refused(); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (n *node) depth() int {
+	d := 0
+	for _, c := range n.children {
+		d = max(d, c.depth())
+	}
+	return d + 1
+}
+
+// ErrRefused is matched when an input is whole but holds something that has no place in a table: the message names the
+// column, what it is and what to do.
+var ErrRefused = errors.New("not supported")
+
+// A RefusedError says what has no place in a table.
+type RefusedError struct {
+	File   string
+	Column string // empty: the file as a whole
+	Reason string
+}
+
+func (e *RefusedError) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File + ": ")
+	}
+	if e.Column != "" {
+		fmt.Fprintf(&b, "column %q: ", e.Column)
+	}
+	b.WriteString(e.Reason)
+	return b.String()
+}
+
+// Is makes errors.Is(err, ErrRefused) true.
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
+
+func refuse(column, format string, args ...any) error {
+	return &RefusedError{Column: column, Reason: fmt.Sprintf(format, args...)}
+}
+
+// A RowError is a row whose value has no place: Place and Column say which.
+type RowError struct {
+	Place  Place
+	Column string
+	Err    error
+}
+
+func (e *RowError) Error() string {
+	if e.Column == "" {
+		return fmt.Sprintf("%v: %v", e.Place, e.Err)
+	}
+	return fmt.Sprintf("%v, column %q: %v", e.Place, e.Column, e.Err)
+}
+
+func (e *RowError) Unwrap() error { return e.Err }

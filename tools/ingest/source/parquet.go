@@ -1,0 +1,360 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+)
+
+// parquetReader reads a Parquet file, a batch of rows of all columns at a time. Each column has a reader of its own;
+// they advance together.
+//
+//	row group      column 0   column 1   column 2 ...
+//	                page       page       page        each open column holds its current page and dictionary
+//	   batch ------- rows ----- rows ----- rows        Threads goroutines decode columns
+//
+// Memory: the open pages, at most what the row group takes uncompressed, and the batch.
+type parquetReader struct {
+	f       *os.File
+	size    int64
+	file    *file.Reader
+	cols    []*levelNode
+	nodes   []*node
+	wanted  []bool // by column; nil: all
+	limits  *Limits
+	threads int
+	target  int64 // bytes of a batch
+
+	group    int   // the row group being read
+	groupRow int64 // of its next row
+	row      int64 // of the file, likewise
+	leaves   []*leafReader
+	rows     int // of the next batch
+	scratch  []*leafScratch
+}
+
+const (
+	firstRows = 1024
+	minRows   = 256
+	maxRows   = 1 << 16
+)
+
+func openParquet(path string, opts *Options) (r *parquetReader, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r = &parquetReader{f: f, limits: &opts.Limits, threads: opts.Threads, target: opts.ChunkBytes, rows: firstRows}
+	if r.threads <= 0 {
+		r.threads = runtime.GOMAXPROCS(0)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	r.size = st.Size()
+	foot, err := readFooter(f, r.size, *r.limits)
+	if err != nil {
+		return nil, err
+	}
+	if foot.encrypted {
+		return nil, refuse("", "the file is encrypted, which this reader does not support: decrypt it first")
+	}
+	if len(foot.unknown) > 0 {
+		// The library cannot make a schema of these at all.
+		for _, path := range sortedKeys(foot.unknown) {
+			return nil, refuse(path, "its logical type (number %d of Parquet's) is unknown to this reader", foot.unknown[path])
+		}
+	}
+	if err := r.openLibrary(foot); err != nil {
+		return nil, err
+	}
+	return r, r.checkGroups()
+}
+
+// openLibrary gives the footer to the library, which panics on some that are damaged.
+func (r *parquetReader) openLibrary(foot *footer) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("footer: %v", p)
+		}
+	}()
+	meta, err := metadata.NewFileMetaData(foot.raw, nil)
+	if err != nil {
+		return err
+	}
+	meta.SetSourceFileSize(r.size)
+	r.file, err = file.NewParquetReader(r.f, file.WithMetadata(meta), file.WithReadProps(parquet.NewReaderProperties(memory.DefaultAllocator)))
+	if err != nil {
+		return err
+	}
+	w := &schemaWalker{unknown: foot.unknown}
+	r.cols = w.columns(meta.Schema.Root())
+	if w.leaf != meta.Schema.NumColumns() {
+		return fmt.Errorf("footer: %d columns in the schema, %d found", meta.Schema.NumColumns(), w.leaf)
+	}
+	for _, c := range r.cols {
+		r.nodes = append(r.nodes, c.node)
+	}
+	return nil
+}
+
+// checkGroups verifies what the footer says of the row groups before anything relies on it.
+func (r *parquetReader) checkGroups() error {
+	meta := r.file.MetaData()
+	total := int64(0)
+	for g := range r.file.NumRowGroups() {
+		rg := meta.RowGroup(g)
+		if rg.NumRows() < 0 {
+			return fmt.Errorf("row group %d: %d rows", g, rg.NumRows())
+		}
+		if rg.NumColumns() != meta.Schema.NumColumns() {
+			return fmt.Errorf("row group %d: %d columns, the schema has %d", g, rg.NumColumns(), meta.Schema.NumColumns())
+		}
+		if total += rg.NumRows(); total < 0 {
+			return fmt.Errorf("row group %d: more rows than can be counted", g)
+		}
+	}
+	// Some writers leave the footer's own count at 0. One that is greater means that row groups are missing.
+	if meta.NumRows > total {
+		return fmt.Errorf("the footer says %d rows, its row groups have %d", meta.NumRows, total)
+	}
+	return nil
+}
+
+func (r *parquetReader) columns() []*node { return r.nodes }
+
+// want says which columns are read; the others are not touched.
+func (r *parquetReader) want(wanted []bool) { r.wanted = wanted }
+
+func (r *parquetReader) close() error {
+	r.closeGroup()
+	return r.f.Close()
+}
+
+func (r *parquetReader) closeGroup() {
+	for _, l := range r.leaves {
+		if l != nil {
+			l.pages.Close()
+		}
+	}
+	r.leaves = nil
+}
+
+func (r *parquetReader) next(ctx context.Context) (*batch, error) {
+	for ; r.group < r.file.NumRowGroups(); r.group++ {
+		rg := r.file.MetaData().RowGroup(r.group)
+		if r.groupRow == 0 {
+			if err := r.openGroup(rg); err != nil {
+				return nil, fmt.Errorf("row group %d: %w", r.group, err)
+			}
+		}
+		if left := rg.NumRows() - r.groupRow; left > 0 {
+			return r.read(ctx, int(min(left, int64(r.rows))))
+		}
+		if err := r.finishGroup(); err != nil {
+			return nil, fmt.Errorf("row group %d: %w", r.group, err)
+		}
+		r.groupRow = 0
+	}
+	return nil, io.EOF
+}
+
+// openGroup checks the column chunks of a row group. Their readers are opened by the first batch.
+func (r *parquetReader) openGroup(rg *metadata.RowGroupMetaData) error {
+	r.leaves = make([]*leafReader, r.file.MetaData().Schema.NumColumns())
+	if size := rg.TotalByteSize(); rg.NumRows() > 0 && size > 0 {
+		// Encoded sizes are a guess that later batches mend; begin with few rows.
+		perRow := max(1, size/rg.NumRows())
+		r.rows = int(min(int64(r.rows), max(minRows, r.target/perRow)))
+	}
+	return nil
+}
+
+// openLeaf opens the column chunk of a leaf.
+func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
+	meta := r.file.MetaData()
+	rg := meta.RowGroup(r.group)
+	chunk, err := rg.ColumnChunk(i)
+	if err != nil {
+		return nil, err
+	}
+	col := meta.Schema.Column(i)
+	if chunk.CryptoMetadata() != nil {
+		return nil, refuse("", "the column is encrypted, which this reader does not support: decrypt it first")
+	}
+	if p := chunk.FilePath(); p != "" {
+		return nil, refuse("", "its values are in another file, %q: ingest that one", p)
+	}
+	switch chunk.Compression() {
+	case compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli,
+		compress.Codecs.Zstd, compress.Codecs.Lz4Raw:
+	case compress.Codecs.Lz4:
+		return nil, refuse("", "it is compressed with Hadoop's LZ4 framing, which Parquet has deprecated; write it with LZ4_RAW, zstd or snappy")
+	default:
+		return nil, refuse("", "its compression codec (number %d of Parquet's) is not supported", int(chunk.Compression()))
+	}
+	if chunk.Type() != col.PhysicalType() {
+		return nil, fmt.Errorf("the column chunk is %v, the schema says %v", chunk.Type(), col.PhysicalType())
+	}
+	values := chunk.NumValues()
+	if values < 0 || col.MaxRepetitionLevel() == 0 && values != rg.NumRows() || values < rg.NumRows() {
+		return nil, fmt.Errorf("%d values in a row group of %d rows", values, rg.NumRows())
+	}
+	start, length := chunk.DataPageOffset(), chunk.TotalCompressedSize()
+	if chunk.HasDictionaryPage() {
+		if d := chunk.DictionaryPageOffset(); d > 0 && d < start {
+			start = d
+		}
+	}
+	if start < 0 || length < 0 || start > r.size || length > r.size-start {
+		return nil, fmt.Errorf("the column chunk is bytes [%d, %d) of a file of %d", start, start+length, r.size)
+	}
+	end := start + length
+	if r.file.WriterVersion().LessThan(metadata.Parquet816FixedVersion) {
+		// Old writers left the header of the dictionary page out of the length.
+		end = min(r.size, end+100)
+	}
+	l := &leafReader{col: col, convert: n.convert, limits: r.limits, vals: newArray(n.node)}
+	l.pages = &pageReader{r: r.f, pos: start, end: end, remaining: values, codec: chunk.Compression(), limits: r.limits}
+	l.reader = file.NewColumnReader(col, l.pages, memory.DefaultAllocator, r.file.BufferPool())
+	return l, nil
+}
+
+// read returns the next rows rows of the row group.
+func (r *parquetReader) read(ctx context.Context, rows int) (*batch, error) {
+	b := &batch{rows: rows, rowGroup: r.group, row: r.row, arrays: make([]*array, len(r.cols))}
+	errs := make([]error, len(r.cols))
+	workers := min(r.threads, max(1, len(r.cols)/4))
+	for len(r.scratch) < workers {
+		r.scratch = append(r.scratch, &leafScratch{})
+	}
+	var next atomic.Int64
+	var failed atomic.Bool
+	work := func(s *leafScratch) {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(r.cols) || failed.Load() || i%64 == 0 && ctx.Err() != nil {
+				return
+			}
+			if r.wanted != nil && !r.wanted[i] {
+				continue
+			}
+			if b.arrays[i], errs[i] = r.readColumn(r.cols[i], rows, s); errs[i] != nil {
+				failed.Store(true)
+			}
+		}
+	}
+	if workers == 1 {
+		work(r.scratch[0])
+	} else {
+		var wg sync.WaitGroup
+		for w := range workers {
+			wg.Go(func() { work(r.scratch[w]) })
+		}
+		wg.Wait()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if re := (*RefusedError)(nil); errors.As(err, &re) {
+			re.Column = r.cols[i].node.name
+			return nil, err
+		}
+		return nil, fmt.Errorf("row group %d, rows %d to %d, column %q: %w", r.group, r.row, r.row+int64(rows)-1, r.cols[i].node.name, err)
+	}
+	r.groupRow += int64(rows)
+	r.row += int64(rows)
+	r.adapt(b)
+	return b, nil
+}
+
+// adapt chooses the rows of the next batch by what this one took, growing by steps so that a few small rows do not
+// stand for all.
+func (r *parquetReader) adapt(b *batch) {
+	size := int64(1)
+	for _, a := range b.arrays {
+		if a != nil {
+			size += a.sizeBytes()
+		}
+	}
+	rows := r.target * int64(b.rows) / size
+	if rows < minRows && size < 8*r.target {
+		rows = minRows
+	}
+	r.rows = int(max(1, min(rows, 4*int64(b.rows), maxRows)))
+}
+
+// readColumn reads rows rows of a top-level column. The library panics on some damage.
+func (r *parquetReader) readColumn(n *levelNode, rows int, s *leafScratch) (a *array, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a, err = nil, fmt.Errorf("damaged column: %v", p)
+		}
+	}()
+	spans := make([]leafSpan, n.last-n.first)
+	if err := r.fill(n, spans, n.first, rows, s); err != nil {
+		return nil, err
+	}
+	if a, err = n.assemble(spans, n.first); err != nil {
+		return nil, err
+	}
+	for i := range spans {
+		spans[i].leaf.forget(spans[i].levels)
+	}
+	return a, nil
+}
+
+// fill reads the leaves under n.
+func (r *parquetReader) fill(n *levelNode, spans []leafSpan, first, rows int, s *leafScratch) error {
+	for _, c := range n.children {
+		if err := r.fill(c, spans, first, rows, s); err != nil {
+			return err
+		}
+	}
+	if n.children != nil {
+		return nil
+	}
+	l := r.leaves[n.first]
+	if l == nil {
+		var err error
+		if l, err = r.openLeaf(n.first, n); err != nil {
+			return err
+		}
+		r.leaves[n.first] = l
+	}
+	levels, values, err := l.fill(rows, s)
+	spans[n.first-first] = leafSpan{l, levels, values}
+	return err
+}
+
+// finishGroup checks that every column ended with the row group's last row.
+func (r *parquetReader) finishGroup() error {
+	defer r.closeGroup()
+	for _, l := range r.leaves {
+		if l != nil && (l.levels > 0 || l.pages.left > 0 || l.pages.remaining > 0) {
+			return fmt.Errorf("column %q has more rows than the row group", l.col.Path())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package source
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A leafSpan is what one leaf of a column holds for the rows of a batch.
+type leafSpan struct {
+	leaf           *leafReader
+	levels, values int
+}
+
+func (s *leafSpan) def(i int) int16 {
+	if len(s.leaf.defs) == 0 {
+		return 0
+	}
+	return s.leaf.defs[i]
+}
+
+func (s *leafSpan) rep(i int) int16 {
+	if len(s.leaf.reps) == 0 {
+		return 0
+	}
+	return s.leaf.reps[i]
+}
+
+var (
+	errSiblings   = errors.New("the parts of the column disagree about its nulls and lengths")
+	errImpossible = errors.New("the column's levels describe no value")
+)
+
+// assemble builds the array of n from the levels of its leaves, spans[i] being leaf first+i of the top column. It takes
+// the values, not the levels: parents need them too.
+func (n *levelNode) assemble(spans []leafSpan, first int) (*array, error) {
+	mine := spans[n.first-first : n.last-first]
+	if n.children == nil {
+		s := &mine[0]
+		return s.leaf.take(s.levels, s.values, n.slot), nil
+	}
+	a := &array{node: n.node}
+	isList := n.node.shape != shapeStruct
+	for i := range mine {
+		var other array
+		into := a
+		if i > 0 {
+			into = &other
+		}
+		var err error
+		if isList {
+			err = n.lists(&mine[i], into)
+		} else {
+			n.members(&mine[i], into)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && (other.n != a.n || !slices.Equal(other.valid, a.valid) || !slices.Equal(other.offsets, a.offsets)) {
+			return nil, errSiblings
+		}
+	}
+	for _, c := range n.children {
+		child, err := c.assemble(spans, first)
+		if err != nil {
+			return nil, err
+		}
+		want := a.n
+		if isList {
+			want = int(a.offsets[a.n])
+		}
+		if child.n != want {
+			return nil, errSiblings
+		}
+		a.children = append(a.children, child)
+	}
+	return a, nil
+}
+
+// members sets the number and validity of a struct's entries by the levels of one leaf.
+func (n *levelNode) members(s *leafSpan, a *array) {
+	for i := range s.levels {
+		if s.rep(i) > n.rep {
+			continue
+		}
+		if d := s.def(i); d >= n.slot {
+			a.mark(d >= n.present)
+		}
+	}
+}
+
+// mark adds an entry, null or not.
+func (a *array) mark(valid bool) {
+	a.n++
+	if a.valid == nil {
+		if valid {
+			return
+		}
+		a.valid = make(vector.Bitmap, 0, vector.BitmapWords(a.n+63)).Grow(a.n)
+		a.valid.SetRange(0, a.n-1)
+		return
+	}
+	a.valid = a.valid.Grow(a.n)
+	if valid {
+		a.valid.Set(a.n - 1)
+	}
+}
+
+// lists sets the offsets and validity of a list or map by the levels of one leaf.
+func (n *levelNode) lists(s *leafSpan, a *array) error {
+	a.offsets = append(make([]int32, 0, s.levels+1), 0)
+	elements := int32(0)
+	open := int32(-1) // elements at the start of the open entry; -1: none is open
+	for i := range s.levels {
+		d, r := s.def(i), s.rep(i)
+		switch {
+		case r <= n.rep:
+			if open >= 0 {
+				a.offsets = append(a.offsets, elements)
+			}
+			open = -1
+			if d < n.slot {
+				continue
+			}
+			open = elements
+			a.mark(d >= n.present)
+			if d > n.present {
+				elements++
+			}
+		case r == n.rep+1:
+			// One more element: of an entry that has elements.
+			if open < 0 || open == elements || d <= n.present {
+				return errImpossible
+			}
+			elements++
+		default:
+			if open < 0 || open == elements {
+				return errImpossible
+			}
+		}
+	}
+	if open >= 0 {
+		a.offsets = append(a.offsets, elements)
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package source
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Page types, in PageHeader.type.
+const (
+	pageData       = 0
+	pageIndex      = 1
+	pageDictionary = 2
+	pageDataV2     = 3
+)
+
+// A pageHeader is Parquet's PageHeader; fields of the struct that the type does not use are zero.
+type pageHeader struct {
+	typ                      int32
+	uncompressed, compressed int32
+	crc                      int32
+	hasCRC                   bool
+	values                   int32
+	encoding                 int32
+	defEncoding, repEncoding int32 // pageData
+	nulls, rows              int32 // pageDataV2
+	defBytes, repBytes       int32 // pageDataV2
+	isCompressed             bool  // pageDataV2
+	body                     bool  // the struct that the type calls for was there
+}
+
+// parsePageHeader reads the header at the start of buf and returns its length. It returns errThriftShort when buf ends
+// within it.
+func parsePageHeader(buf []byte) (h pageHeader, n int, err error) {
+	t := &thriftReader{buf: buf}
+	h.typ, h.isCompressed = -1, true
+	read := func(typ byte, into map[int16]*int32, compressed int16) {
+		if typ != thriftStruct {
+			t.fail(errors.New("a field of the page header has the wrong type"))
+			return
+		}
+		h.body = true
+		t.fields(2, func(id int16, typ byte) {
+			p := into[id]
+			switch {
+			case p != nil && typ == thriftI32:
+				*p = t.i32()
+			case id == compressed && compressed != 0 && (typ == thriftTrue || typ == thriftFalse):
+				h.isCompressed = typ == thriftTrue
+			default:
+				t.skip(typ, 3)
+			}
+		})
+	}
+	t.fields(1, func(id int16, typ byte) {
+		switch {
+		case id >= 1 && id <= 4 && typ == thriftI32:
+			v := t.i32()
+			switch id {
+			case 1:
+				h.typ = v
+			case 2:
+				h.uncompressed = v
+			case 3:
+				h.compressed = v
+			case 4:
+				h.crc, h.hasCRC = v, true
+			}
+		case id == 5:
+			read(typ, map[int16]*int32{1: &h.values, 2: &h.encoding, 3: &h.defEncoding, 4: &h.repEncoding}, 0)
+		case id == 7:
+			read(typ, map[int16]*int32{1: &h.values, 2: &h.encoding}, 0)
+		case id == 8:
+			read(typ, map[int16]*int32{1: &h.values, 2: &h.nulls, 3: &h.rows, 4: &h.encoding, 5: &h.defBytes, 6: &h.repBytes}, 7)
+		default:
+			t.skip(typ, 2)
+		}
+	})
+	if t.err != nil {
+		return h, 0, t.err
+	}
+	return h, t.pos, nil
+}
+
+// logicalTypeNames are the members of Parquet's LogicalType union, by field id.
+var logicalTypeNames = map[int16]string{
+	1: "STRING", 2: "MAP", 3: "LIST", 4: "ENUM", 5: "DECIMAL", 6: "DATE", 7: "TIME", 8: "TIMESTAMP", 10: "INTEGER",
+	11: "UNKNOWN", 12: "JSON", 13: "BSON", 14: "UUID", 15: "FLOAT16", 16: "VARIANT", 17: "GEOMETRY", 18: "GEOGRAPHY",
+}
+
+// A footer is what we read of Parquet's FileMetaData ourselves, before the library does: enough to refuse by name what
+// the library cannot read, and to bound what it allocates.
+type footer struct {
+	raw       []byte
+	encrypted bool
+	// unknown maps the path of a column to the field id of a logical type that this reader does not know.
+	unknown map[string]int16
+	columns int
+}
+
+const maxFooterBytes = 1 << 30
+
+// readFooter reads the footer of a Parquet file of the given size.
+//
+//	+------+-----+----------+---------------+--------+
+//	| PAR1 | ... | metadata | length (4 LE) | PAR1   |
+//	+------+-----+----------+---------------+--------+
+//
+// A file whose metadata is encrypted ends with PARE.
+func readFooter(r io.ReaderAt, size int64, limits Limits) (*footer, error) {
+	if size < 12 {
+		return nil, fmt.Errorf("%d bytes are no Parquet file", size)
+	}
+	var tail [8]byte
+	if _, err := r.ReadAt(tail[:], size-8); err != nil {
+		return nil, err
+	}
+	switch string(tail[4:]) {
+	case "PARE":
+		return &footer{encrypted: true}, nil
+	case "PAR1":
+	default:
+		return nil, fmt.Errorf("the file does not end with PAR1: it is cut short, or no Parquet file")
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n > size-12 || n > maxFooterBytes {
+		return nil, fmt.Errorf("a footer of %d bytes in a file of %d", n, size)
+	}
+	f := &footer{raw: make([]byte, n), unknown: map[string]int16{}}
+	if _, err := r.ReadAt(f.raw, size-8-n); err != nil {
+		return nil, err
+	}
+	t := &thriftReader{buf: f.raw}
+	t.fields(1, func(id int16, typ byte) {
+		switch {
+		case id == 2 && typ == thriftList:
+			f.readSchema(t, limits)
+		case id == 8:
+			f.encrypted = true
+			t.skip(typ, 2)
+		default:
+			t.skip(typ, 2)
+		}
+	})
+	if t.err != nil {
+		return nil, fmt.Errorf("footer: %w", t.err)
+	}
+	return f, nil
+}
+
+// readSchema walks the flattened schema tree: each element is followed by its children.
+func (f *footer) readSchema(t *thriftReader, limits Limits) {
+	n, elem := t.list()
+	if elem != thriftStruct {
+		t.fail(errors.New("the schema is no list of structs"))
+		return
+	}
+	type level struct {
+		name string
+		left int32
+	}
+	var stack []level
+	for i := 0; i < n && t.err == nil; i++ {
+		var name string
+		var children int32
+		logical := int16(0)
+		t.fields(2, func(id int16, typ byte) {
+			switch {
+			case id == 4 && typ == thriftBinary:
+				name = string(t.bytes())
+			case id == 5 && typ == thriftI32:
+				children = t.i32()
+			case id == 10 && typ == thriftStruct:
+				t.fields(3, func(id int16, typ byte) {
+					logical = id
+					t.skip(typ, 4)
+				})
+			default:
+				t.skip(typ, 3)
+			}
+		})
+		if t.err != nil {
+			return
+		}
+		if i > 0 {
+			for len(stack) > 0 && stack[len(stack)-1].left == 0 {
+				stack = stack[:len(stack)-1]
+			}
+			if len(stack) == 0 {
+				t.fail(errors.New("the schema has elements outside its root"))
+				return
+			}
+			stack[len(stack)-1].left--
+		}
+		if children < 0 || int(children) > n {
+			t.fail(fmt.Errorf("the schema's element %q claims %d children", name, children))
+			return
+		}
+		if children == 0 && i > 0 {
+			f.columns++
+		}
+		if _, known := logicalTypeNames[logical]; logical != 0 && !known {
+			path := ""
+			for _, l := range stack[min(1, len(stack)):] {
+				path += l.name + "."
+			}
+			f.unknown[path+name] = logical
+		}
+		// A LIST takes three levels of the schema, hence the factor.
+		if len(stack) > 4*limits.Depth {
+			t.fail(fmt.Errorf("the schema is nested deeper than %d", 4*limits.Depth))
+			return
+		}
+		stack = append(stack, level{name, children})
+	}
+	for _, l := range stack {
+		if l.left != 0 {
+			t.fail(fmt.Errorf("the schema ends within %q", l.name))
+			return
+		}
+	}
+	if f.columns > limits.Columns {
+		t.fail(fmt.Errorf("%d columns: the limit is %d", f.columns, limits.Columns))
+	}
+}

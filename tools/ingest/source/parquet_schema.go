@@ -1,0 +1,290 @@
+package source
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A levelNode ties a node to Parquet's definition and repetition levels.
+//
+//	optional group tags (LIST)        def 1: tags is not null            list: present = 1, slot = 0, rep = 0
+//	  repeated group list             def 2, rep 1: there is an element
+//	    optional int64 element        def 3: it is not null              leaf: present = 3, slot = 2, rep = 1
+type levelNode struct {
+	node    *node
+	slot    int16 // from this definition level on the node has an entry, perhaps a null one
+	present int16 // from this definition level on that entry is not null
+	rep     int16 // an entry begins where the repetition level is at most this
+	// leaves of the subtree are columns [first, last) of the file.
+	first, last int
+	children    []*levelNode
+	convert     leafConverter // leaves only
+}
+
+// schemaWalker turns the tree of a Parquet schema into levelNodes.
+type schemaWalker struct {
+	leaf    int // the next column of the file
+	unknown map[string]int16
+}
+
+func (w *schemaWalker) columns(root *schema.GroupNode) []*levelNode {
+	out := make([]*levelNode, root.NumFields())
+	for i := range out {
+		out[i] = w.field(root.Field(i), 0, 0)
+	}
+	return out
+}
+
+// field returns the node of a field that stands where entries begin at (slot, rep). A repeated field without a LIST
+// annotation around it is a list that is never null.
+func (w *schemaWalker) field(f schema.Node, slot, rep int16) *levelNode {
+	if f.RepetitionType() != parquet.Repetitions.Repeated {
+		present := slot
+		if f.RepetitionType() == parquet.Repetitions.Optional {
+			present++
+		}
+		n := w.value(f, slot, present, rep)
+		n.node.nullable = present > slot
+		return n
+	}
+	l := &levelNode{slot: slot, present: slot, rep: rep, first: w.leaf}
+	el := w.value(f, slot+1, slot+1, rep+1)
+	l.node = &node{name: f.Name(), shape: shapeList, children: []*node{el.node}}
+	l.children, l.last = []*levelNode{el}, w.leaf
+	return l
+}
+
+// value returns the node of a field apart from its repetition, which the caller has taken care of.
+func (w *schemaWalker) value(f schema.Node, slot, present, rep int16) *levelNode {
+	n := &levelNode{slot: slot, present: present, rep: rep, first: w.leaf}
+	if p, ok := f.(*schema.PrimitiveNode); ok {
+		n.node, n.convert = leafNode(p)
+		if id, bad := w.unknown[f.Path()]; bad {
+			n.node = &node{shape: shapeRefused, reason: fmt.Sprintf("its logical type (number %d of Parquet's) is unknown to this reader", id)}
+		}
+		w.leaf++
+	} else {
+		g := f.(*schema.GroupNode)
+		switch annotation(g) {
+		case "list":
+			w.list(g, n)
+		case "map":
+			w.mapOf(g, n)
+		case "":
+			w.structOf(g, n)
+		default:
+			w.structOf(g, n)
+			n.node = &node{shape: shapeRefused, reason: fmt.Sprintf("its logical type %s has no place in a table", annotation(g))}
+		}
+	}
+	n.node.name = f.Name()
+	n.last = w.leaf
+	return n
+}
+
+// annotation returns list, map, the name of another annotation of a group, or nothing.
+func annotation(g *schema.GroupNode) string {
+	switch g.ConvertedType() {
+	case schema.ConvertedTypes.List:
+		return "list"
+	case schema.ConvertedTypes.Map, schema.ConvertedTypes.MapKeyValue:
+		return "map"
+	}
+	switch t := g.LogicalType().(type) {
+	case nil, schema.NoLogicalType, schema.UnknownLogicalType, schema.NullLogicalType:
+	case schema.ListLogicalType:
+		return "list"
+	case schema.MapLogicalType:
+		return "map"
+	default:
+		return t.String()
+	}
+	return ""
+}
+
+func (w *schemaWalker) structOf(g *schema.GroupNode, n *levelNode) {
+	n.node = &node{shape: shapeStruct}
+	for i := range g.NumFields() {
+		c := w.field(g.Field(i), n.present, n.rep)
+		n.children = append(n.children, c)
+		n.node.children = append(n.node.children, c.node)
+	}
+}
+
+// list reads a group annotated LIST in each of the forms that writers have used. The repeated field is the element
+// itself when it is primitive, has several fields, has one that repeats, or is called array or <list>_tuple; a repeated
+// field that is itself annotated is the element too. Else its only field is the element.
+func (w *schemaWalker) list(g *schema.GroupNode, n *levelNode) {
+	if g.NumFields() != 1 || g.Field(0).RepetitionType() != parquet.Repetitions.Repeated {
+		w.structOf(g, n)
+		n.node = &node{shape: shapeRefused, reason: "it is annotated LIST, and has no single repeated field inside"}
+		return
+	}
+	r := g.Field(0)
+	var el *levelNode
+	inner, isGroup := r.(*schema.GroupNode)
+	if isGroup && inner.NumFields() == 1 && annotation(inner) == "" && inner.Field(0).RepetitionType() != parquet.Repetitions.Repeated &&
+		r.Name() != "array" && r.Name() != g.Name()+"_tuple" {
+		el = w.field(inner.Field(0), n.present+1, n.rep+1)
+	} else {
+		el = w.value(r, n.present+1, n.present+1, n.rep+1)
+	}
+	n.node = &node{shape: shapeList, children: []*node{el.node}}
+	n.children = []*levelNode{el}
+}
+
+// mapOf reads a group annotated MAP, or MAP_KEY_VALUE in old files. Without a value field it is the list of its keys.
+func (w *schemaWalker) mapOf(g *schema.GroupNode, n *levelNode) {
+	var pair *schema.GroupNode
+	if g.NumFields() == 1 && g.Field(0).RepetitionType() == parquet.Repetitions.Repeated {
+		pair, _ = g.Field(0).(*schema.GroupNode)
+	}
+	if pair == nil || pair.NumFields() == 0 || pair.NumFields() > 2 {
+		w.structOf(g, n)
+		n.node = &node{shape: shapeRefused, reason: "it is annotated MAP, and has no repeated group of a key and a value inside"}
+		return
+	}
+	n.node = &node{shape: shapeMap}
+	for i := range pair.NumFields() {
+		c := w.field(pair.Field(i), n.present+1, n.rep+1)
+		n.children = append(n.children, c)
+		n.node.children = append(n.node.children, c.node)
+	}
+	if len(n.children) == 1 {
+		n.node.shape = shapeList
+	}
+}
+
+// leafNode returns the node of a primitive field and what turns Parquet's values into its own.
+func leafNode(p *schema.PrimitiveNode) (*node, leafConverter) {
+	refused := func(format string, args ...any) (*node, leafConverter) {
+		return &node{shape: shapeRefused, reason: fmt.Sprintf(format, args...)}, nil
+	}
+	number := func(e vector.Elem, logical string) *node {
+		return &node{shape: shapeNumber, elem: e, logical: logical}
+	}
+	bytes := func(logical string) *node { return &node{shape: shapeBytes, logical: logical} }
+	logical := p.LogicalType()
+	switch t := logical.(type) {
+	case *schema.IntLogicalType:
+		logical = *t
+	case *schema.DecimalLogicalType:
+		logical = *t
+	}
+	phys := p.PhysicalType()
+	has := func(want parquet.Type) bool { return phys == want }
+	if p.ConvertedType() == schema.ConvertedTypes.Interval {
+		return refused("its logical type INTERVAL has no place in a table")
+	}
+	switch t := logical.(type) {
+	case nil, schema.NoLogicalType, schema.UnknownLogicalType:
+	case schema.NullLogicalType:
+		return &node{shape: shapeNull}, convertNull
+	case schema.StringLogicalType, schema.EnumLogicalType:
+		if has(parquet.Types.ByteArray) {
+			return &node{shape: shapeString}, convertBytes
+		}
+	case schema.JSONLogicalType:
+		if has(parquet.Types.ByteArray) {
+			return &node{shape: shapeString, logical: "json"}, convertBytes
+		}
+	case schema.BSONLogicalType:
+		if has(parquet.Types.ByteArray) {
+			return bytes(""), convertBytes
+		}
+	case schema.UUIDLogicalType:
+		if has(parquet.Types.FixedLenByteArray) && p.TypeLength() == 16 {
+			return bytes("uuid"), convertFixed
+		}
+	case schema.Float16LogicalType:
+		if has(parquet.Types.FixedLenByteArray) && p.TypeLength() == 2 {
+			return number(vector.Float32, "float16"), convertFloat16
+		}
+	case schema.DateLogicalType:
+		if has(parquet.Types.Int32) {
+			return number(vector.Int32, "date32"), convertInt32
+		}
+	case schema.TimeLogicalType:
+		switch {
+		case t.TimeUnit() == schema.TimeUnitMillis && has(parquet.Types.Int32):
+			return number(vector.Int32, "time32[ms]"), convertInt32
+		case t.TimeUnit() == schema.TimeUnitMicros && has(parquet.Types.Int64):
+			return number(vector.Int64, "time64[us]"), convertInt64
+		case t.TimeUnit() == schema.TimeUnitNanos && has(parquet.Types.Int64):
+			return number(vector.Int64, "time64[ns]"), convertInt64
+		}
+	case schema.TimestampLogicalType:
+		unit := map[schema.TimeUnitType]string{
+			schema.TimeUnitMillis: "ms", schema.TimeUnitMicros: "us", schema.TimeUnitNanos: "ns",
+		}[t.TimeUnit()]
+		if has(parquet.Types.Int64) && unit != "" {
+			if t.IsAdjustedToUTC() {
+				return number(vector.Int64, "timestamp["+unit+", tz=UTC]"), convertInt64
+			}
+			return number(vector.Int64, "timestamp["+unit+"]"), convertInt64
+		}
+	case schema.IntLogicalType:
+		e, ok := map[string]vector.Elem{
+			"8true": vector.Int8, "16true": vector.Int16, "32true": vector.Int32, "64true": vector.Int64,
+			"8false": vector.Uint8, "16false": vector.Uint16, "32false": vector.Uint32, "64false": vector.Uint64,
+		}[fmt.Sprintf("%d%v", t.BitWidth(), t.IsSigned())]
+		switch {
+		case ok && t.BitWidth() == 64 && has(parquet.Types.Int64):
+			return number(e, ""), convertInt64
+		case ok && t.BitWidth() == 32 && !t.IsSigned() && has(parquet.Types.Int32):
+			return number(e, ""), convertUint32
+		case ok && t.BitWidth() == 32 && has(parquet.Types.Int32):
+			return number(e, ""), convertInt32
+		case ok && has(parquet.Types.Int32):
+			return number(e, ""), convertNarrow
+		}
+	case schema.DecimalLogicalType:
+		n, err := decimalNode(int(t.Precision()), int(t.Scale()))
+		if err != nil {
+			return refused("%v", err)
+		}
+		switch {
+		case has(parquet.Types.Int32) && n.shape == shapeNumber:
+			return n, convertInt32
+		case has(parquet.Types.Int64) && n.shape == shapeNumber:
+			return n, convertInt64
+		case (has(parquet.Types.ByteArray) || has(parquet.Types.FixedLenByteArray)) && n.shape == shapeNumber:
+			return n, convertDecimal64(has(parquet.Types.FixedLenByteArray))
+		case has(parquet.Types.ByteArray) || has(parquet.Types.FixedLenByteArray):
+			return n, convertDecimalBytes(has(parquet.Types.FixedLenByteArray), decimalWidth(int(t.Precision())))
+		}
+	default:
+		return refused("its logical type %s has no place in a table", strings.TrimSpace(t.String()))
+	}
+	switch logical.(type) {
+	case nil, schema.NoLogicalType, schema.UnknownLogicalType:
+	default:
+		return refused("its logical type %v does not go with its physical type %v", logical, phys)
+	}
+	switch phys {
+	case parquet.Types.Boolean:
+		return number(vector.Bool, ""), convertBool
+	case parquet.Types.Int32:
+		return number(vector.Int32, ""), convertInt32
+	case parquet.Types.Int64:
+		return number(vector.Int64, ""), convertInt64
+	case parquet.Types.Int96:
+		return number(vector.Int64, "timestamp[ns]"), convertInt96
+	case parquet.Types.Float:
+		return number(vector.Float32, ""), convertFloat
+	case parquet.Types.Double:
+		return number(vector.Float64, ""), convertDouble
+	case parquet.Types.ByteArray:
+		return bytes(""), convertBytes
+	case parquet.Types.FixedLenByteArray:
+		if p.TypeLength() <= 0 {
+			return refused("a fixed-length byte array of length %d", p.TypeLength())
+		}
+		return bytes(fmt.Sprintf("fixed_size_binary[%d]", p.TypeLength())), convertFixed
+	}
+	return refused("its physical type %v is unknown to this reader", phys)
+}
