@@ -43,6 +43,7 @@ func NewStripeDecoder(limits Limits) *StripeDecoder {
 func (d *StripeDecoder) DecodeStripe(dst *vector.Column, m *FileMeta, i int, src []byte, inverse *vector.Column) error {
 	err := d.decode(dst, m, i, src, inverse)
 	if err != nil {
+		dst.Type = m.Type
 		dst.Reset()
 	}
 	clear(d.chunks[:]) // src is borrowed for the call only
@@ -306,10 +307,19 @@ func resize[S ~[]E, E any](s S, n int) S {
 	return make(S, n)
 }
 
-// fail returns err as a CorruptError of a stream of the stripe being decoded.
+// fail returns err as a CorruptError of a stream of the stripe being decoded, or as an UnsupportedError when the stream's
+// codec is one that this version does not know.
 func (d *StripeDecoder) fail(kind StreamKind, err error) error {
-	return &CorruptError{Stripe: d.stripe, Stream: kind.String(), Offset: int64(d.offsets[kind]), Reason: err.Error()}
+	e := CorruptError{Stripe: d.stripe, Stream: kind.String(), Offset: int64(d.offsets[kind]), Reason: err.Error()}
+	if id := encoding.ID(d.chunks[kind][0]); id.String() == unknownCodec {
+		e.Reason = fmt.Sprintf("codec %d", id)
+		return (*UnsupportedError)(&e)
+	}
+	return &e
 }
+
+// unknownCodec is the name of every encoding.ID that is not in the registry.
+var unknownCodec = encoding.ID(0).String()
 
 // reasonf makes the error that fail turns into a CorruptError.
 func reasonf(format string, args ...any) error { return fmt.Errorf(format, args...) }
