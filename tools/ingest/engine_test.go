@@ -403,6 +403,7 @@ func TestBadFilesAreLeftOut(t *testing.T) {
 		opts := drawOptions(t)
 		opts.OnBadRow = BadRowQuarantine
 		table := newFakeTable()
+		table.nullFeatures = true
 		bad := rapid.IntRange(0, len(d.files)-1).Draw(t, "bad file")
 		at := rapid.IntRange(0, len(d.files[bad].chunks)).Draw(t, "chunk")
 		report, err := testEngine(opts, d, map[int]int{bad: at}, table, dir).run(t.Context())
