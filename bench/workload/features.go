@@ -39,9 +39,9 @@ const (
 // The mix of families, in percent of the sparse and of the dense features, and the shape of each.
 const (
 	historyPercent   = 30
-	userListPercent  = 45 // the rest of the sparse features are item lists
-	userDensePercent = 55
-	itemDensePercent = 35 // the rest of the dense features are context
+	userListPercent  = 50 // the rest of the sparse features are item lists
+	userDensePercent = 68
+	itemDensePercent = 25 // the rest of the dense features are context
 
 	embeddingDim = 32
 	itemBits     = 16   // items are drawn from 65,536

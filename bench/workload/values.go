@@ -25,6 +25,7 @@ type maker struct {
 	root     uint64  // of the table's randomness
 	users    uint32  // in the table
 	spans    []span  // by place (session families) or by item
+	clusters []span  // by cluster of users
 	versions []int32 // by place, of dense user features; -1: unmade
 	ids      []int64
 	scores   []float32
@@ -38,6 +39,10 @@ func (m *maker) reset(w *window, f *Feature) {
 	case UserHistory, UserWeighted, UserList:
 		m.spans = resize(m.spans, w.rows)
 		fill(m.spans, span{0, spanUnmade})
+		if f.clustered {
+			m.clusters = resize(m.clusters, 1<<clusterBits)
+			fill(m.clusters, span{0, spanUnmade})
+		}
 	case ItemList:
 		m.spans = resize(m.spans, 1<<itemBits)
 		fill(m.spans, span{0, spanUnmade})
@@ -104,15 +109,7 @@ func (m *maker) label(place int32, sk, step uint64) int64 {
 
 func (m *maker) appendLists(c *vector.Column, base int, places []int32) {
 	for i, p := range places {
-		unit := p
-		if m.f.Family == ItemList {
-			unit = m.w.item[p]
-		}
-		s := m.spans[unit]
-		if s.n == spanUnmade {
-			m.make(p)
-			s = m.spans[unit]
-		}
+		s := m.span(p)
 		if s.n != spanNull {
 			c.Present.Set(base + i)
 			c.Ints = append(c.Ints, m.ids[s.lo:s.lo+s.n]...)
@@ -122,6 +119,18 @@ func (m *maker) appendLists(c *vector.Column, base int, places []int32) {
 		}
 		c.Offsets = append(c.Offsets, int32(len(c.Ints)))
 	}
+}
+
+// span returns where the list at a place is, making it first if need be.
+func (m *maker) span(place int32) span {
+	unit := place
+	if m.f.Family == ItemList {
+		unit = m.w.item[place]
+	}
+	if m.spans[unit].n == spanUnmade {
+		m.make(place)
+	}
+	return m.spans[unit]
 }
 
 // make makes the lists of the session, or of the item, at a place.
@@ -151,14 +160,22 @@ func (m *maker) sessionLists(s int32) {
 	for p := w.start[s]; p < w.start[s+1]; p++ {
 		step := int(p - w.start[s])
 		if changed, _ := m.changedAt(sk, step); changed || step == 0 {
-			key := join(m.f.key^sk, uint64(step))
-			if m.f.clustered {
-				key = join(m.f.key, zipf(key, clusterBits))
+			if key := join(m.f.key^sk, uint64(step)); m.f.clustered {
+				last = m.clusterList(zipf(key, clusterBits))
+			} else {
+				last = m.list(key)
 			}
-			last = m.list(key)
 		}
 		m.spans[p] = last
 	}
+}
+
+func (m *maker) clusterList(cluster uint64) span {
+	s := &m.clusters[cluster]
+	if s.n == spanUnmade {
+		*s = m.list(join(m.f.key, cluster))
+	}
+	return *s
 }
 
 // list draws one list: null, empty, or of 1 to 2*Length-1 ids.

@@ -5,11 +5,12 @@ import "slices"
 // windowRows bounds the rows of a window. Sessions do not cross windows.
 const windowRows = 1 << 17
 
-// sessionOctaves is the distribution of samples per session: mean 16.5, with a long tail. A session of 4,096/100,000 of
-// the rows' share meets itself in a batch; most are below 24 samples so that interleaved batches hold about 1.15 of each.
+// sessionOctaves is the distribution of samples per session, in parts of 65,536: mean 16.5, with a long tail. A session
+// of more than 100,000/4,096 = 24 samples must meet itself in a batch of 100,000 interleaved rows; that most have fewer
+// leaves 1.15 samples of each session in a batch.
 var sessionOctaves = [...]struct{ lo, hi, parts uint32 }{
-	{1, 1, 3277}, {2, 3, 3277}, {4, 7, 6554}, {8, 15, 19661}, {16, 24, 29491},
-	{25, 48, 1638}, {49, 96, 1114}, {97, 192, 524},
+	{1, 1, 3277}, {2, 3, 3277}, {4, 7, 5570}, {8, 15, 18352}, {16, 24, 31784},
+	{25, 48, 2031}, {49, 96, 852}, {97, 192, 393},
 }
 
 func sessionSamples(h uint64) int {
