@@ -24,7 +24,7 @@ func TestFilesHoldTheTruth(t *testing.T) {
 		{Rows: 1500, Sparse: 30, Dense: 30, Order: Clustered, RowGroupRows: 400},
 		{Rows: 1500, Sparse: 30, Dense: 30, Layout: HiveMap, RowGroupRows: 700},
 		{Rows: 1501, Sparse: 30, Dense: 30, Layout: HiveMap, Order: Clustered, Partitions: 2, Files: 3, Codec: Snappy},
-		{Rows: 9000, Sparse: 7, Dense: 1, Seed: 3, Partitions: 26},
+		{Rows: 1300, Sparse: 7, Dense: 1, Seed: 3, Partitions: 26},
 		{Rows: 1, Dense: 2},
 		{Rows: 40, Dense: 2, Sparse: 1, Layout: HiveMap},
 	} {

@@ -23,14 +23,19 @@ func TestPublishedShape(t *testing.T) {
 	tr := truth(t, Options{Order: Clustered})
 	tally := newTally(tr.Features())
 	var same, pairs, sameBytes, bytes, userSame, userPairs float64
+	step := stepsOf(t, tr)
+	c := new(vector.Column)
 	for f := range tr.Features() {
 		feature := &tr.Features()[f]
-		c := values(t, tr, f, 0, tr.Rows())
+		c.Type = feature.Type
+		c.Reset()
+		if err := tr.Append(c, f, 0, tr.Rows()); err != nil {
+			t.Fatal(err)
+		}
 		tally.add(f, c)
 		if feature.Family < UserHistory {
 			continue
 		}
-		step := stepsOf(t, tr)
 		for i := 1; i < c.Rows; i++ {
 			if step[i] == 0 {
 				continue
@@ -53,7 +58,6 @@ func TestPublishedShape(t *testing.T) {
 			}
 		}
 	}
-	step := stepsOf(t, tr)
 	for _, s := range step {
 		if s == 0 {
 			tally.sessions++
@@ -85,12 +89,8 @@ func TestPublishedShape(t *testing.T) {
 	within(t, "samples of a session in an interleaved batch of 4,096", perBatch, 1.15, 0.03)
 }
 
-var steps = map[*Truth][]int{}
-
+// stepsOf returns the number of each row's sample in its session.
 func stepsOf(t *testing.T, tr *Truth) []int {
-	if s, ok := steps[tr]; ok {
-		return s
-	}
 	out := make([]int, tr.Rows())
 	for i := range out {
 		r, err := tr.Row(int64(i))
@@ -99,7 +99,6 @@ func stepsOf(t *testing.T, tr *Truth) []int {
 		}
 		out[i] = r.Step
 	}
-	steps[tr] = out
 	return out
 }
 
@@ -107,6 +106,7 @@ func stepsOf(t *testing.T, tr *Truth) []int {
 // its limit demands.
 func TestHistoriesSlide(t *testing.T) {
 	tr := truth(t, Options{Rows: 5000, Order: Clustered})
+	step := stepsOf(t, tr)
 	oldest, shifts := 0, 0
 	for f := range tr.Features() {
 		feature := &tr.Features()[f]
@@ -125,7 +125,7 @@ func TestHistoriesSlide(t *testing.T) {
 			}
 			return ids
 		}
-		for i, step := range stepsOf(t, tr) {
+		for i, step := range step {
 			if feature.Family == UserWeighted {
 				ids := list(i)
 				slices.Sort(ids)
