@@ -1,0 +1,433 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A Change is what one commit does.
+type Change struct {
+	Operation string    // what made it, for `dsi snapshots`: 1 to 31 bytes
+	Features  []Feature // the features of the added segments: new ones are added, known ones are widened
+	Add       []SegmentDescriptor
+	Remove    []string    // segment ids that must still be there
+	Overwrite []Partition // every segment of these partitions is replaced
+	Sources   []Source
+	Base      uint64 // the snapshot the change was made against; 0: none
+}
+
+// Validate returns an error naming the first part that is wrong by itself.
+func (c Change) Validate() error {
+	if c.Operation == "" || len(c.Operation) > maxOperation {
+		return fmt.Errorf("change: operation %q of %d bytes: want 1 to %d", c.Operation, len(c.Operation), maxOperation)
+	}
+	if uint64(len(c.Add)) > math.MaxUint32 {
+		return fmt.Errorf("change: %d segments", len(c.Add))
+	}
+	names := make(map[string]bool, len(c.Features))
+	ids := make(map[FeatureID]string, len(c.Features))
+	for _, f := range c.Features {
+		if err := f.Validate(); err != nil {
+			return fmt.Errorf("change: %w", err)
+		}
+		if names[f.Name] {
+			return fmt.Errorf("change: feature %s twice", f.Name)
+		}
+		if other, ok := ids[f.ID]; ok {
+			return idCollision(f.ID, other, f.Name)
+		}
+		names[f.Name], ids[f.ID] = true, f.Name
+	}
+	segments := make(map[string]bool, len(c.Add))
+	for _, d := range c.Add {
+		if err := d.Validate(); err != nil {
+			return fmt.Errorf("change: %w", err)
+		}
+		if segments[d.ID] {
+			return fmt.Errorf("change: segment %s twice", d.ID)
+		}
+		segments[d.ID] = true
+	}
+	for _, r := range c.Remove {
+		if _, err := parseID(r); err != nil {
+			return fmt.Errorf("change: remove segment %w", err)
+		}
+		if segments[r] {
+			return fmt.Errorf("change: segment %s added and removed", r)
+		}
+	}
+	for _, p := range c.Overwrite {
+		if err := p.Validate(); err != nil {
+			return fmt.Errorf("change: overwrite: %w", err)
+		}
+	}
+	prints := make(map[string]bool, len(c.Sources))
+	for _, s := range c.Sources {
+		if err := s.Validate(); err != nil {
+			return fmt.Errorf("change: %w", err)
+		}
+		if prints[s.Fingerprint] {
+			return fmt.Errorf("change: source %s twice: %w", s.Name, ErrDuplicateSource)
+		}
+		prints[s.Fingerprint] = true
+	}
+	return nil
+}
+
+func idCollision(f FeatureID, a, b string) error {
+	return fmt.Errorf("features %q and %q have the same id %016x: rename one", a, b, uint64(f))
+}
+
+// Commit makes the next snapshot, durably. It rebases over concurrent commits that commute: appends, new features, wider
+// types, removals of other segments; an append commutes with an overwrite of its partition, which comes first then. Else
+// it returns
+//
+//   - ErrConflict, when a segment to remove is gone, or a partition to overwrite got segments after Base;
+//   - ErrDuplicateSource, when the table holds a source already; an Overwrite may repeat sources that Base held;
+//   - an error naming feature and types, when a type has no common wider one, or roles or logical types differ.
+//
+// The objects of the added segments must exist. After an error nothing is changed, except that an error of the object
+// store in the last step may leave the commit made; running it again then gives ErrConflict or ErrDuplicateSource.
+func (t *Table) Commit(ctx context.Context, c Change) (*Snapshot, error) {
+	s, err := t.commit(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("commit to table %s: %w", t.name, err)
+	}
+	return s, nil
+}
+
+func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := t.checkAdded(ctx, c.Add); err != nil {
+		return nil, err
+	}
+	for {
+		n, err := t.newest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		base := &Snapshot{t: t, m: manifest{listing: tree{kind: listingTree}, schema: tree{kind: schemaTree}}}
+		if n > 0 {
+			if base, err = t.read(ctx, n); err != nil {
+				return nil, err
+			}
+		}
+		s, err := t.attempt(ctx, base, c)
+		if !errors.Is(err, errLostRace) {
+			return s, err
+		}
+	}
+}
+
+// errLostRace: another commit took the number.
+var errLostRace = errors.New("lost the race for a snapshot number")
+
+// checkAdded makes sure that gc or a mistake has not taken an added segment away.
+func (t *Table) checkAdded(ctx context.Context, add []SegmentDescriptor) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for _, d := range add {
+		g.Go(func() error {
+			info, err := t.s.blobs.Stat(gctx, d.Index)
+			if err == nil && uint64(info.Size) != d.IndexSize {
+				err = corrupt(d.Index, fmt.Sprintf("%d bytes: segment says %d", info.Size, d.IndexSize))
+			}
+			if err != nil {
+				return fmt.Errorf("segment %s: %w", d.ID, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// attempt tries to make the snapshot after base.
+func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snapshot, err error) {
+	e := edit{base: base, info: base.m.info}
+	e.info.Number++
+	e.info.Operation = c.Operation
+	e.info.AddedRows, e.info.RemovedRows = 0, 0
+	e.info.Time = t.s.opts.Now().UTC()
+	if e.info.Time.Before(base.m.info.Time) {
+		e.info.Time = base.m.info.Time
+	}
+	// UnixNano holds the years 1678 to 2262.
+	e.info.Time = time.Unix(0, e.info.Time.UnixNano()).UTC()
+	for _, step := range [...]func(context.Context, Change) error{e.features, e.sources, e.overwrite, e.remove, e.add} {
+		if err := step(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	m := manifest{info: e.info, commit: newID()}
+	var made []id
+	var madeKinds []treeKind
+	committed := false
+	defer func() {
+		if committed {
+			return
+		}
+		// Nobody names these runs yet. What a failed delete leaves, gc finds.
+		for i, r := range made {
+			_ = t.s.blobs.Delete(context.WithoutCancel(ctx), r.runName(madeKinds[i]))
+		}
+	}()
+	put := func(t0 tree, changes []treeEntry) (tree, error) {
+		out, ids, err := t.s.put(ctx, t0, sortEntries(changes))
+		for _, i := range ids {
+			made, madeKinds = append(made, i), append(madeKinds, t0.kind)
+		}
+		return out, err
+	}
+	if m.listing, err = put(base.m.listing, e.listing); err != nil {
+		return nil, err
+	}
+	if m.schema, err = put(base.m.schema, e.schema); err != nil {
+		return nil, err
+	}
+	b := appendManifest(nil, m)
+	if len(b) > maxSnapshotBody {
+		return nil, fmt.Errorf("snapshot of %d bytes: want at most %d", len(b), maxSnapshotBody)
+	}
+	name := snapshotName(t.name, m.info.Number)
+	err = t.s.blobs.PutIfAbsent(ctx, name, b)
+	if err != nil {
+		// The put may have been made all the same; whose the snapshot is, its commit id says.
+		there, rerr := t.header(context.WithoutCancel(ctx), m.info.Number)
+		switch {
+		case rerr == nil && there.commit == m.commit:
+			err = nil
+		case rerr == nil:
+			return nil, errLostRace
+		case !errors.Is(rerr, object.ErrNotFound):
+			committed = true // unknown: leave the runs to gc
+			return nil, errors.Join(err, rerr)
+		default:
+			return nil, err
+		}
+	}
+	committed = true
+	if (m.info.Number-1)%newestEvery == 0 {
+		// A hint that is missing costs time, never an answer.
+		_ = t.s.blobs.PutIfAbsent(ctx, newestName(t.name, m.info.Number), nil)
+	}
+	s := &Snapshot{t: t, m: m}
+	t.saw(m.info.Number, s)
+	return s, nil
+}
+
+// An edit collects what one attempt changes.
+type edit struct {
+	base            *Snapshot
+	info            SnapshotInfo
+	listing, schema []treeEntry
+}
+
+func (e *edit) store() *Store { return e.base.t.s }
+
+// features merges the change's features into the schema.
+func (e *edit) features(ctx context.Context, c Change) error {
+	names := make([]string, len(c.Features))
+	keys := make([][]byte, len(c.Features))
+	for i, f := range c.Features {
+		names[i], keys[i] = f.Name, featureIDKey(f.ID)
+	}
+	known, err := e.base.lookup(ctx, names...)
+	if err != nil {
+		return err
+	}
+	owners, err := e.store().get(ctx, e.base.m.schema, keys...)
+	if err != nil {
+		return err
+	}
+	for i, f := range c.Features {
+		if owners[i] != nil && string(owners[i]) != f.Name {
+			return idCollision(f.ID, string(owners[i]), f.Name)
+		}
+		merged := f
+		if known[i] == nil {
+			e.info.Features++
+			e.schema = append(e.schema, treeEntry{keys[i], []byte(f.Name)})
+		} else {
+			if merged, err = mergeFeature(*known[i], f); err != nil {
+				return err
+			}
+			if merged == *known[i] {
+				continue
+			}
+		}
+		e.schema = append(e.schema, treeEntry{nameKey(f.Name), appendFeature(nil, merged)})
+	}
+	return nil
+}
+
+// mergeFeature returns the schema's feature once a segment with f is added.
+func mergeFeature(known, f Feature) (Feature, error) {
+	out := known
+	if known.ID != f.ID || known.Generation != f.Generation {
+		return out, fmt.Errorf("feature %s: id %016x of generation %d; the table has %016x of generation %d",
+			f.Name, uint64(f.ID), f.Generation, uint64(known.ID), known.Generation)
+	}
+	var err error
+	if out.Type, err = vector.Widen(known.Type, f.Type); err != nil {
+		return out, fmt.Errorf("feature %s is %v in the table and %v in the change: %w", f.Name, known.Type, f.Type, err)
+	}
+	if f.Role != RoleFeature && f.Role != known.Role {
+		return out, fmt.Errorf("feature %s is a %v in the table and a %v in the change", f.Name, known.Role, f.Role)
+	}
+	if known.Logical != f.Logical {
+		return out, fmt.Errorf("feature %s is of logical type %q in the table and %q in the change", f.Name, known.Logical, f.Logical)
+	}
+	if known.OriginColumn != f.OriginColumn || known.OriginKey != f.OriginKey {
+		return out, fmt.Errorf("feature %s comes from key %q of column %q in the table and from key %q of column %q in the change",
+			f.Name, known.OriginKey, known.OriginColumn, f.OriginKey, f.OriginColumn)
+	}
+	return out, nil
+}
+
+// sources refuses what was ingested before and adds the rest to the ledger.
+func (e *edit) sources(ctx context.Context, c Change) error {
+	keys := make([][]byte, len(c.Sources))
+	for i, s := range c.Sources {
+		keys[i] = sourceKey(s.Fingerprint)
+	}
+	values, err := e.store().get(ctx, e.base.m.listing, keys...)
+	if err != nil {
+		return err
+	}
+	for i, s := range c.Sources {
+		if values[i] != nil {
+			number, name, ok := parseSource(values[i])
+			if !ok {
+				return corrupt(e.base.treeName(e.base.m.listing), "source is malformed")
+			}
+			if len(c.Overwrite) == 0 || number > c.Base {
+				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number, ErrDuplicateSource)
+			}
+		}
+		e.listing = append(e.listing, treeEntry{keys[i], sourceValue(e.info.Number, s.Name)})
+	}
+	return nil
+}
+
+// overwrite removes all segments of the partitions to overwrite.
+func (e *edit) overwrite(ctx context.Context, c Change) error {
+	seen := map[string]bool{}
+	for _, p := range c.Overwrite {
+		canonical := p.String()
+		if seen[canonical] {
+			continue
+		}
+		seen[canonical] = true
+		it := e.store().iter(ctx, e.base.m.listing, partitionEnd(canonical))
+		for ok := it.seek(ctx, partitionPrefix(canonical)); ok; ok = it.next(ctx) {
+			number, d, reason := parseSegment(it.key, it.value)
+			if reason != "" {
+				return corrupt(e.base.treeName(e.base.m.listing), reason)
+			}
+			if number > c.Base {
+				return fmt.Errorf("partition %q got segment %s in snapshot %d, after snapshot %d that the change was made against: %w",
+					canonical, d.ID, number, c.Base, ErrConflict)
+			}
+			if slices.Contains(c.Remove, d.ID) {
+				continue // removed below
+			}
+			if err := e.drop(slices.Clone(it.key), d); err != nil {
+				return err
+			}
+		}
+		if it.err != nil {
+			return it.err
+		}
+	}
+	return nil
+}
+
+// remove removes the segments named.
+func (e *edit) remove(ctx context.Context, c Change) error {
+	removed := slices.Compact(slices.Sorted(slices.Values(c.Remove)))
+	keys := make([][]byte, len(removed))
+	for i, s := range removed {
+		segment, _ := parseID(s)
+		keys[i] = idKey(segment)
+	}
+	where, err := e.store().get(ctx, e.base.m.listing, keys...)
+	if err != nil {
+		return err
+	}
+	for i, w := range where {
+		if w == nil {
+			return fmt.Errorf("segment %s to remove is gone: %w", removed[i], ErrConflict)
+		}
+		where[i] = append([]byte{partitionSpace}, w...)
+	}
+	values, err := e.store().get(ctx, e.base.m.listing, where...)
+	if err != nil {
+		return err
+	}
+	for i, v := range values {
+		_, d, reason := parseSegment(where[i], v)
+		if reason != "" {
+			return corrupt(e.base.treeName(e.base.m.listing), reason)
+		}
+		if err := e.drop(where[i], d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop takes a segment out of the listing and the totals. key is taken over.
+func (e *edit) drop(key []byte, d SegmentDescriptor) error {
+	segment, err := parseID(d.ID)
+	if err != nil {
+		return err
+	}
+	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {
+		return corrupt(e.base.name(), "totals are less than their parts")
+	}
+	e.listing = append(e.listing, treeEntry{key, nil}, treeEntry{idKey(segment), nil})
+	e.info.Rows -= d.Rows
+	e.info.RemovedRows += d.Rows
+	e.info.Bytes -= d.Bytes
+	e.info.Segments--
+	return nil
+}
+
+// add puts the new segments into the listing.
+func (e *edit) add(ctx context.Context, c Change) error {
+	keys := make([][]byte, len(c.Add))
+	for i, d := range c.Add {
+		segment, err := parseID(d.ID)
+		if err != nil {
+			return err
+		}
+		keys[i] = idKey(segment)
+	}
+	there, err := e.store().get(ctx, e.base.m.listing, keys...)
+	if err != nil {
+		return err
+	}
+	for i, d := range c.Add {
+		if there[i] != nil {
+			return fmt.Errorf("segment %s is in the table already: %w", d.ID, ErrConflict)
+		}
+		key := segmentKey(d.Partition.String(), e.info.Number, uint32(i))
+		e.listing = append(e.listing, treeEntry{key, appendDescriptor(nil, d)}, treeEntry{keys[i], key[1:]})
+		e.info.Rows += d.Rows
+		e.info.AddedRows += d.Rows
+		e.info.Bytes += d.Bytes
+		e.info.Segments++
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// A SegmentDescriptor says all that a commit needs to know of a segment. It is small and has a stable encoding, so that
+// whoever wrote a segment can ship it to whoever commits. Its objects are named by its id.
+type SegmentDescriptor struct {
+	ID        string // 32 lower-case hex digits, random
+	Partition Partition
+	Rows      uint64
+	Bytes     uint64 // of all its objects, the index too
+	Features  uint32 // feature files
+	Objects   uint32 // packs and single feature files; Segment.Objects lists them
+	Index     string // object name of index.sst: follows from ID
+	IndexSize uint64
+}
+
+// Validate returns an error naming the first field that is wrong.
+func (d SegmentDescriptor) Validate() error {
+	i, err := parseID(d.ID)
+	if err != nil {
+		return fmt.Errorf("segment %w", err)
+	}
+	if d.Index != i.indexName() {
+		return fmt.Errorf("segment %s: index %q: want %q", d.ID, d.Index, i.indexName())
+	}
+	if d.IndexSize == 0 || d.IndexSize > 1<<62 || d.Bytes < d.IndexSize || d.Bytes > 1<<62 || d.Rows > 1<<62 {
+		return fmt.Errorf("segment %s: %d rows, %d bytes with an index of %d: out of range", d.ID, d.Rows, d.Bytes, d.IndexSize)
+	}
+	if err := d.Partition.Validate(); err != nil {
+		return fmt.Errorf("segment %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// AppendBinary appends the stable encoding of d:
+//
+//	version 1 (1) | id (16) | partition | rows | bytes | features | objects | index size
+//
+// Numbers are varints, the partition its canonical form after its length.
+func (d SegmentDescriptor) AppendBinary(dst []byte) ([]byte, error) {
+	if err := d.Validate(); err != nil {
+		return dst, err
+	}
+	return appendDescriptor(dst, d), nil
+}
+
+// MarshalBinary returns AppendBinary(nil).
+func (d SegmentDescriptor) MarshalBinary() ([]byte, error) { return d.AppendBinary(nil) }
+
+// UnmarshalBinary sets d from its encoding.
+func (d *SegmentDescriptor) UnmarshalBinary(b []byte) error {
+	got, reason := decodeDescriptor(b)
+	if reason != "" {
+		return corrupt("segment descriptor", reason)
+	}
+	*d = got
+	return nil
+}
+
+const descriptorVersion = 1
+
+// appendDescriptor appends a valid descriptor.
+func appendDescriptor(dst []byte, d SegmentDescriptor) []byte {
+	i, _ := parseID(d.ID)
+	dst = append(dst, descriptorVersion)
+	dst = append(dst, i[:]...)
+	dst = appendString(dst, d.Partition.String())
+	for _, v := range [...]uint64{d.Rows, d.Bytes, uint64(d.Features), uint64(d.Objects), d.IndexSize} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	return dst
+}
+
+func decodeDescriptor(b []byte) (SegmentDescriptor, string) {
+	d := decoder{b: b}
+	if v := d.byte(); d.reason == "" && v != descriptorVersion {
+		return SegmentDescriptor{}, fmt.Sprintf("segment descriptor of version %d: want %d", v, descriptorVersion)
+	}
+	var i id
+	copy(i[:], d.take(16))
+	p, err := ParsePartition(d.string())
+	if err != nil {
+		return SegmentDescriptor{}, err.Error()
+	}
+	out := SegmentDescriptor{ID: i.String(), Index: i.indexName(), Partition: p, Rows: d.uvarint(), Bytes: d.uvarint()}
+	out.Features = uint32(d.max(1<<32-1, "features"))
+	out.Objects = uint32(d.max(1<<32-1, "objects"))
+	out.IndexSize = d.uvarint()
+	d.end()
+	if d.reason != "" {
+		return SegmentDescriptor{}, "segment descriptor: " + d.reason
+	}
+	if err := out.Validate(); err != nil {
+		return SegmentDescriptor{}, err.Error()
+	}
+	return out, ""
+}

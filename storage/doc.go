@@ -1,0 +1,40 @@
+// Package storage is the store: tables, snapshots, segments, commits, and an index over them.
+//
+//	Store ─── Table ─── Snapshot ─┬─ schema:  feature name -> Feature          (a tree)
+//	 root     name      version   └─ listing: partition -> SegmentDescriptor   (a tree)
+//	                                                         |
+//	                                            Segment: index.sst: feature id -> where its file is, its directory
+//	                                                         |
+//	                                            packs and single feature files (package format)
+//
+// A Snapshot is one object, tables/<table>/snapshots/<number>, and creating it, if absent, is the commit. It holds what
+// opening needs: totals, and the two trees. A tree is a sorted map kept as a few immutable tables (runs) of growing size
+// and a small tail inside the snapshot object; a commit adds to the tail, and moves the tail into a run when it is large,
+// merging runs so that their number grows with the logarithm of the table. Opening reads the snapshot; looking up ten
+// features reads ten blocks of the schema; opening a partition reads that partition's part of the listing.
+//
+// # Invariants
+//
+//   - Nothing is ever overwritten. An object that a snapshot names exists and is durable before the snapshot is.
+//   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back.
+//   - Readers take no lock and need neither the index database nor a local disk.
+//   - Every object name is made in names.go. Names of tables, features and partition values are data: only the table's
+//     becomes part of an object name, escaped.
+//   - All stored bytes are checked before use; whatever is wrong is a format.CorruptError that names the object.
+//
+// # Layout of a store (SPEC.md is byte-exact)
+//
+//	tables/<table>/snapshots/<20 digits>     a snapshot
+//	tables/<table>/newest/<20 digits>        a hint, every 64 snapshots: numbered down, so that the newest lists first
+//	<2 hex>/<32 hex>/listing.sst, schema.sst a run of a tree
+//	<2 hex>/<32 hex>/index.sst               a segment's index
+//	<2 hex>/<32 hex>/pack-<6 digits>         many small feature files
+//	<2 hex>/<32 hex>/file-<6 digits>         one large feature file
+//	_index/                                  the index database (local stores): rebuildable
+//	_tmp/                                    files being written (local stores)
+//
+// # Ownership
+//
+// Values that methods return are the caller's unless a comment says otherwise. Store, Table, Snapshot, Segment and Index
+// are safe for concurrent use, SegmentWriter as its comment says.
+package storage

@@ -1,0 +1,121 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A FeatureID names a feature for ever: the 64-bit hash of its first name and generation, so that writers who never met
+// give one feature one id. A feature dropped and added again has the next generation. Never 0. Commit refuses two
+// different features of one id.
+type FeatureID uint64
+
+// NewFeatureID returns the id of the generation-th feature (0: the first) that was added as name.
+func NewFeatureID(name string, generation uint32) FeatureID {
+	h := xxhash.New()
+	h.WriteString(name)
+	var g [4]byte
+	binary.LittleEndian.PutUint32(g[:], generation)
+	h.Write(g[:])
+	return FeatureID(max(1, h.Sum64()))
+}
+
+// Role says what a feature is for. The numbers are written to disk.
+type Role uint8
+
+const (
+	RoleFeature    Role = 0
+	RoleLabel      Role = 1
+	RoleSessionKey Role = 2
+	RoleRequestKey Role = 3
+	RoleUserKey    Role = 4
+	RoleTimeKey    Role = 5
+)
+
+var roleNames = [...]string{
+	RoleFeature: "feature", RoleLabel: "label", RoleSessionKey: "session key", RoleRequestKey: "request key",
+	RoleUserKey: "user key", RoleTimeKey: "time key",
+}
+
+func (r Role) String() string {
+	if int(r) < len(roleNames) {
+		return roleNames[r]
+	}
+	return fmt.Sprintf("role(%d)", uint8(r))
+}
+
+// A Feature is one entry of a table's schema. It is comparable.
+type Feature struct {
+	ID         FeatureID
+	Name       string
+	Generation uint32
+	Type       vector.Type
+	Role       Role
+	// Logical is the Arrow type that an export restores where Type alone does not say it: "timestamp[us, tz=UTC]",
+	// "date32", "decimal(10, 2)", "float16", "fixed_size_binary[16]", ... Empty: Type says all.
+	Logical string
+	// OriginColumn and OriginKey are set on features that came out of a map or struct column: export can fold them back.
+	OriginColumn, OriginKey string
+}
+
+// maxName bounds the strings of a Feature and of a Source, in bytes.
+const maxName = 4096
+
+// Validate returns an error naming the feature and the first field that is wrong.
+func (f Feature) Validate() error {
+	if f.Name == "" || len(f.Name) > maxName || !utf8.ValidString(f.Name) {
+		return fmt.Errorf("feature name %.100q of %d bytes: want 1 to %d bytes of UTF-8", f.Name, len(f.Name), maxName)
+	}
+	if f.ID == 0 {
+		return fmt.Errorf("feature %s: id is 0; NewFeatureID makes one", f.Name)
+	}
+	if err := f.Type.Validate(); err != nil {
+		return fmt.Errorf("feature %s: %w", f.Name, err)
+	}
+	if int(f.Role) >= len(roleNames) {
+		return fmt.Errorf("feature %s: unknown %v", f.Name, f.Role)
+	}
+	for _, s := range [...]string{f.Logical, f.OriginColumn, f.OriginKey} {
+		if len(s) > maxName {
+			return fmt.Errorf("feature %s: logical type or origin of %d bytes: want at most %d", f.Name, len(s), maxName)
+		}
+	}
+	return nil
+}
+
+// appendFeature appends the value of a schema entry; the name is its key.
+//
+//	id (8 LE) | generation | kind (1) | elem (1) | score (1) | dim | role (1) | logical | origin column | origin key
+func appendFeature(dst []byte, f Feature) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(f.ID))
+	dst = binary.AppendUvarint(dst, uint64(f.Generation))
+	dst = append(dst, byte(f.Type.Kind), byte(f.Type.Elem), byte(f.Type.Score))
+	dst = binary.AppendUvarint(dst, uint64(f.Type.Dim))
+	dst = append(dst, byte(f.Role))
+	dst = appendString(dst, f.Logical)
+	dst = appendString(dst, f.OriginColumn)
+	return appendString(dst, f.OriginKey)
+}
+
+// decodeFeature decodes what appendFeature wrote; reason is empty when it is right.
+func decodeFeature(name string, b []byte) (f Feature, reason string) {
+	d := decoder{b: b}
+	f = Feature{Name: name, ID: FeatureID(d.u64()), Generation: uint32(d.max(1<<32-1, "generation"))}
+	f.Type = vector.Type{Kind: vector.Kind(d.byte()), Elem: vector.Elem(d.byte()), Score: vector.Elem(d.byte())}
+	f.Type.Dim = uint32(d.max(vector.MaxDim, "dimension"))
+	f.Role = Role(d.byte())
+	f.Logical, f.OriginColumn, f.OriginKey = d.string(), d.string(), d.string()
+	d.end()
+	if d.reason != "" {
+		return Feature{}, d.reason
+	}
+	if err := f.Validate(); err != nil {
+		return Feature{}, err.Error()
+	}
+	return f, ""
+}

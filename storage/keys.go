@@ -1,0 +1,88 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// The keys of the listing tree:
+//
+//	'p' partition 00 | number (8 BE) | index (4 BE)   segment descriptor: by partition, then in commit order
+//	's' segment id (16)                               the rest of its 'p' key
+//	'f' fingerprint                                   number (8 BE) | name: a source, and the snapshot that added it
+//
+// and of the schema tree:
+//
+//	'n' name       feature
+//	'i' id (8 BE)  name
+//
+// number is the snapshot that added the entry, index the segment's place in its change. A partition's canonical form
+// has no byte below 0x20, so that keys sort as the forms do.
+const (
+	partitionSpace = 'p'
+	segmentSpace   = 's'
+	sourceSpace    = 'f'
+	nameSpace      = 'n'
+	idSpace        = 'i'
+)
+
+func spaceBounds(space byte) (lower, upper []byte) { return []byte{space}, []byte{space + 1} }
+
+// partitionPrefix begins the keys of a partition's segments; partitionEnd is above all of them.
+func partitionPrefix(canonical string) []byte {
+	return append([]byte{partitionSpace}, canonical+"\x00"...)
+}
+func partitionEnd(canonical string) []byte {
+	return append([]byte{partitionSpace}, canonical+"\x01"...)
+}
+
+func segmentKey(canonical string, number uint64, index uint32) []byte {
+	k := binary.BigEndian.AppendUint64(partitionPrefix(canonical), number)
+	return binary.BigEndian.AppendUint32(k, index)
+}
+
+// parseSegmentKey takes a 'p' key apart.
+func parseSegmentKey(k []byte) (canonical string, number uint64, ok bool) {
+	n := len(k) - 13
+	if n < 1 || k[0] != partitionSpace || k[n] != 0 || bytes.IndexByte(k[1:n], 0) >= 0 {
+		return "", 0, false
+	}
+	return string(k[1:n]), binary.BigEndian.Uint64(k[n+1:]), true
+}
+
+func idKey(segment id) []byte { return append([]byte{segmentSpace}, segment[:]...) }
+
+func sourceKey(fingerprint string) []byte { return append([]byte{sourceSpace}, fingerprint...) }
+func nameKey(name string) []byte          { return append([]byte{nameSpace}, name...) }
+func featureIDKey(f FeatureID) []byte {
+	return binary.BigEndian.AppendUint64([]byte{idSpace}, uint64(f))
+}
+
+func sourceValue(number uint64, name string) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, number), name...)
+}
+
+func parseSource(v []byte) (number uint64, name string, ok bool) {
+	if len(v) < 8 {
+		return 0, "", false
+	}
+	return binary.BigEndian.Uint64(v), string(v[8:]), true
+}
+
+// A Source identifies something ingested, so that the same is not ingested twice.
+type Source struct {
+	Fingerprint string // content hash, hex
+	Name        string // path or "stdin", for messages
+}
+
+// Validate returns an error naming the field that is wrong.
+func (s Source) Validate() error {
+	if s.Fingerprint == "" || len(s.Fingerprint) > 256 {
+		return fmt.Errorf("source %.100q: fingerprint of %d bytes: want 1 to 256", s.Name, len(s.Fingerprint))
+	}
+	if len(s.Name) > maxName {
+		return fmt.Errorf("source name of %d bytes: want at most %d", len(s.Name), maxName)
+	}
+	return nil
+}

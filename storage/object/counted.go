@@ -1,0 +1,107 @@
+package object
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+)
+
+// Counts says what a store was asked for. A request is one call; List counts once for each page of 1,000 begun.
+type Counts struct {
+	Reads, BytesRead     int64
+	Stats, Lists         int64
+	Writes, BytesWritten int64
+	Deletes              int64
+}
+
+// Requests returns the number of requests that read.
+func (c Counts) Requests() int64 { return c.Reads + c.Stats + c.Lists }
+
+// Sub returns what was counted since earlier.
+func (c Counts) Sub(earlier Counts) Counts {
+	return Counts{
+		Reads: c.Reads - earlier.Reads, BytesRead: c.BytesRead - earlier.BytesRead,
+		Stats: c.Stats - earlier.Stats, Lists: c.Lists - earlier.Lists,
+		Writes: c.Writes - earlier.Writes, BytesWritten: c.BytesWritten - earlier.BytesWritten,
+		Deletes: c.Deletes - earlier.Deletes,
+	}
+}
+
+// Counted is a Store that counts what passes to the one under it.
+type Counted struct {
+	Store
+	reads, bytesRead, stats, lists, writes, bytesWritten, deletes atomic.Int64
+}
+
+// NewCounted returns a Counted over s.
+func NewCounted(s Store) *Counted { return &Counted{Store: s} }
+
+// Unwrap returns the store under it.
+func (c *Counted) Unwrap() Store { return c.Store }
+
+// Counts returns what was counted so far.
+func (c *Counted) Counts() Counts {
+	return Counts{
+		Reads: c.reads.Load(), BytesRead: c.bytesRead.Load(), Stats: c.stats.Load(), Lists: c.lists.Load(),
+		Writes: c.writes.Load(), BytesWritten: c.bytesWritten.Load(), Deletes: c.deletes.Load(),
+	}
+}
+
+func (c *Counted) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
+	c.reads.Add(1)
+	c.bytesRead.Add(int64(len(p)))
+	return c.Store.ReadAt(ctx, name, p, off)
+}
+
+func (c *Counted) Stat(ctx context.Context, name string) (Info, error) {
+	c.stats.Add(1)
+	return c.Store.Stat(ctx, name)
+}
+
+func (c *Counted) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	c.writes.Add(1)
+	c.bytesWritten.Add(int64(len(data)))
+	return c.Store.PutIfAbsent(ctx, name, data)
+}
+
+func (c *Counted) Create(ctx context.Context, name string) (Writer, error) {
+	c.writes.Add(1)
+	w, err := c.Store.Create(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &countedWriter{Writer: w, n: &c.bytesWritten}, nil
+}
+
+type countedWriter struct {
+	Writer
+	n *atomic.Int64
+}
+
+func (w *countedWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	w.n.Add(int64(n))
+	return n, err
+}
+
+const listPage = 1000
+
+func (c *Counted) List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		n := 0
+		c.lists.Add(1)
+		for info, err := range c.Store.List(ctx, prefix, startAfter) {
+			if n++; n%listPage == 0 {
+				c.lists.Add(1)
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *Counted) Delete(ctx context.Context, name string) error {
+	c.deletes.Add(1)
+	return c.Store.Delete(ctx, name)
+}

@@ -1,0 +1,24 @@
+// Package object stores blobs: immutable byte strings under slash-separated names, written once and whole.
+//
+//	          Store (the contract; Conformance in objecttest holds every store to it)
+//	            |
+//	  +---------+----------+------------------------+
+//	  |         |          |                        |
+//	Local     Memory    (S3: If-None-Match,     Counted, Fault, Delayed:
+//	a root               ranged GET, LIST)      a Store around a Store
+//	directory
+//
+// An object exists, whole and durable, or it does not exist: PutIfAbsent and Writer.Commit are the two ways to make one,
+// both refuse a name that is taken, and there is no way to change one. That is all that commits are built on.
+//
+// Local keeps an object in the file of the same name under its root, and writes it like this, so that power loss at any
+// point leaves it whole or absent:
+//
+//	_tmp/<random>   create, write, fsync
+//	<name>          link _tmp/<random> (fails if the name is taken), fsync the directory and new parents
+//	_tmp/<random>   unlink
+//
+// Names whose first component begins with "_" are the store's own and no object's: _tmp here, _index for the index.
+//
+// All methods of all stores are safe for concurrent use.
+package object

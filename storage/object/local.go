@@ -1,0 +1,421 @@
+package object
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const tmpDir = "_tmp"
+
+// category is how vfs accounts for our writes.
+const category = vfs.WriteCategoryUnspecified
+
+// Local is a Store in a directory. doc.go says how an object is written. The directory is made by the first write.
+type Local struct {
+	root string
+	fs   vfs.FS
+
+	mu sync.Mutex
+	// durable holds the directories that this process knows to exist durably. Guarded by mu.
+	durable map[string]bool
+}
+
+// NewLocal returns the store in the directory root of the machine's file system.
+func NewLocal(root string) (*Local, error) {
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", root, err)
+	}
+	if info, err := os.Stat(abs); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("store %s: not a directory", root)
+	}
+	return NewLocalFS(vfs.Default, abs), nil
+}
+
+// NewLocalFS returns the store in the directory root of fs. Tests pass a file system that crashes.
+func NewLocalFS(fs vfs.FS, root string) *Local {
+	return &Local{root: root, fs: fs, durable: map[string]bool{}}
+}
+
+// FS returns the file system under the store and Root its directory in it, for those who keep files of their own beside
+// the objects under a name that begins with "_".
+func (l *Local) FS() vfs.FS   { return l.fs }
+func (l *Local) Root() string { return l.root }
+func (l *Local) URI() string  { return l.root }
+
+// Path returns the file that holds, or would hold, an object.
+func (l *Local) Path(name string) (string, error) {
+	if err := ValidateName(name); err != nil {
+		return "", err
+	}
+	return l.path(name), nil
+}
+
+func (l *Local) path(name string) string {
+	return l.fs.PathJoin(append([]string{l.root}, strings.Split(name, "/")...)...)
+}
+
+// open returns the file of an object.
+func (l *Local) open(name string) (vfs.File, error) {
+	if err := ValidateName(name); err != nil {
+		return nil, err
+	}
+	f, err := l.fs.Open(l.path(name))
+	if isAbsent(err) {
+		return nil, notFound(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("object %s: %w", name, err)
+	}
+	return f, nil
+}
+
+func (l *Local) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
+	if err := errors.Join(ctx.Err(), checkRange(name, off)); err != nil {
+		return err
+	}
+	f, err := l.open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := f.ReadAt(p, off)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return shortRead(name, len(p), off, off+int64(n))
+	}
+	return fmt.Errorf("object %s: %w", name, err)
+}
+
+func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
+	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+		return Info{}, err
+	}
+	info, err := l.fs.Stat(l.path(name))
+	if isAbsent(err) || err == nil && info.IsDir() {
+		return Info{}, notFound(name)
+	}
+	if err != nil {
+		return Info{}, fmt.Errorf("object %s: %w", name, err)
+	}
+	return Info{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}, nil
+}
+
+func (l *Local) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	if _, err := l.Stat(ctx, name); err == nil {
+		return exists(name)
+	} else if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	w, err := l.Create(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := w.Write(data); err != nil {
+		return err
+	}
+	return w.Commit(ctx)
+}
+
+func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
+	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+		return nil, err
+	}
+	dir := l.fs.PathJoin(l.root, tmpDir)
+	if err := l.makeDir(dir); err != nil {
+		return nil, err
+	}
+	var r [16]byte
+	rand.Read(r[:])
+	tmp := l.fs.PathJoin(dir, hex.EncodeToString(r[:]))
+	f, err := l.fs.Create(tmp, category)
+	if err != nil {
+		return nil, fmt.Errorf("object %s: %w", name, err)
+	}
+	return &localWriter{l: l, f: f, name: name, tmp: tmp}, nil
+}
+
+// localWriter is the Writer of a Local. f is nil once it has ended.
+type localWriter struct {
+	l         *Local
+	f         vfs.File
+	name, tmp string
+	err       error
+}
+
+func (w *localWriter) Write(p []byte) (int, error) {
+	if w.f == nil {
+		return 0, fmt.Errorf("object %s: write after the end", w.name)
+	}
+	n, err := w.f.Write(p)
+	if err != nil {
+		w.err = fmt.Errorf("object %s: %w", w.name, err)
+		return n, w.err
+	}
+	return n, nil
+}
+
+func (w *localWriter) Commit(ctx context.Context) error {
+	if w.f == nil {
+		return fmt.Errorf("object %s: commit after the end", w.name)
+	}
+	defer w.Abort()
+	if err := errors.Join(w.err, ctx.Err()); err != nil {
+		return err
+	}
+	if err := w.f.Sync(); err != nil {
+		return fmt.Errorf("object %s: %w", w.name, err)
+	}
+	path := w.l.path(w.name)
+	dir := w.l.fs.PathDir(path)
+	if err := w.l.makeDir(dir); err != nil {
+		return err
+	}
+	if err := w.l.fs.Link(w.tmp, path); errors.Is(err, fs.ErrExist) {
+		return exists(w.name)
+	} else if err != nil {
+		return fmt.Errorf("object %s: %w", w.name, err)
+	}
+	return w.l.syncDir(dir)
+}
+
+func (w *localWriter) Abort() {
+	if w.f == nil {
+		return
+	}
+	w.f.Close()
+	w.f = nil
+	// A temporary file that stays behind is swept by gc.
+	_ = w.l.fs.Remove(w.tmp)
+}
+
+// makeDir makes dir and its missing parents, and makes their entries durable from the root's parent down. The parent of
+// the root itself is the caller's.
+func (l *Local) makeDir(dir string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.durable[dir] {
+		return nil
+	}
+	if err := l.fs.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("store %s: %w", l.root, err)
+	}
+	// Another process may have made a parent and not yet synced its entry, so every level is synced once.
+	for d := dir; ; d = l.fs.PathDir(d) {
+		parent := l.fs.PathDir(d)
+		if parent == d || l.durable[d] {
+			break
+		}
+		if err := l.syncDir(parent); err != nil {
+			// The parent of the root may be closed to us; everything below is ours.
+			if d == l.root && errors.Is(err, fs.ErrPermission) {
+				break
+			}
+			return err
+		}
+		if d == l.root {
+			break
+		}
+	}
+	for d := dir; !l.durable[d]; d = l.fs.PathDir(d) {
+		l.durable[d] = true
+		if d == l.root {
+			break
+		}
+	}
+	return nil
+}
+
+func (l *Local) syncDir(dir string) error {
+	d, err := l.fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("store %s: %w", l.root, err)
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("store %s: sync %s: %w", l.root, dir, err)
+	}
+	return nil
+}
+
+func (l *Local) Delete(ctx context.Context, name string) error {
+	if _, err := l.Stat(ctx, name); err != nil {
+		return err
+	}
+	if err := l.fs.Remove(l.path(name)); isAbsent(err) {
+		return notFound(name)
+	} else if err != nil {
+		return fmt.Errorf("object %s: %w", name, err)
+	}
+	return nil
+}
+
+func (l *Local) List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		w := listing{l: l, ctx: ctx, prefix: prefix, after: startAfter, yield: yield}
+		w.dir("")
+	}
+}
+
+// listing is one walk of List.
+type listing struct {
+	l             *Local
+	ctx           context.Context
+	prefix, after string
+	yield         func(Info, error) bool
+}
+
+// dir yields what is under name, which is empty or ends in a slash, and reports whether to go on.
+func (w *listing) dir(name string) bool {
+	if err := w.ctx.Err(); err != nil {
+		w.yield(Info{}, err)
+		return false
+	}
+	entries, err := w.l.fs.List(w.l.path(strings.TrimSuffix(name, "/")))
+	if isAbsent(err) {
+		return true
+	}
+	if err != nil {
+		w.yield(Info{}, fmt.Errorf("store %s: list %s: %w", w.l.root, name, err))
+		return false
+	}
+	for _, e := range w.sort(name, entries) {
+		full := name + strings.TrimSuffix(e, "/")
+		if ValidateName(full) != nil || !w.wanted(full) {
+			continue
+		}
+		info, err := w.l.fs.Stat(w.l.path(full))
+		switch {
+		case isAbsent(err):
+			continue // deleted meanwhile
+		case err != nil:
+			w.yield(Info{}, fmt.Errorf("object %s: %w", full, err))
+			return false
+		case info.IsDir():
+			if !w.dir(full + "/") {
+				return false
+			}
+		case strings.HasPrefix(full, w.prefix) && full > w.after:
+			if !w.yield(Info{Name: full, Size: info.Size(), ModTime: info.ModTime().UnixNano()}, nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// wanted reports whether name, a file or a directory, may hold an object that the walk yields.
+func (w *listing) wanted(name string) bool {
+	dir := name + "/"
+	if !strings.HasPrefix(name, w.prefix) && !strings.HasPrefix(w.prefix, dir) && !strings.HasPrefix(dir, w.prefix) {
+		return false
+	}
+	return name > w.after || dir > w.after || strings.HasPrefix(w.after, dir)
+}
+
+// sort orders a directory's entries so that the walk yields names in byte order: a directory sorts as its name and a
+// slash. Only an entry that is followed by itself and a byte below the slash ("a", "a-b") need be told apart.
+func (w *listing) sort(name string, entries []string) []string {
+	slices.Sort(entries)
+	changed := false
+	for i, e := range entries[:max(0, len(entries)-1)] {
+		next := entries[i+1]
+		if strings.HasPrefix(next, e) && next[len(e)] < '/' {
+			if info, err := w.l.fs.Stat(w.l.path(name + e)); err == nil && info.IsDir() {
+				entries[i], changed = e+"/", true
+			}
+		}
+	}
+	if changed {
+		slices.Sort(entries)
+	}
+	return entries
+}
+
+// Temporary lists the temporary files that writers of any process left or are writing, oldest or not.
+func (l *Local) Temporary(ctx context.Context) ([]Info, error) {
+	dir := l.fs.PathJoin(l.root, tmpDir)
+	entries, err := l.fs.List(dir)
+	if isAbsent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store %s: list %s: %w", l.root, tmpDir, err)
+	}
+	slices.Sort(entries)
+	var out []Info
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		info, err := l.fs.Stat(l.fs.PathJoin(dir, e))
+		if isAbsent(err) || err == nil && info.IsDir() {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store %s: %w", l.root, err)
+		}
+		out = append(out, Info{Name: tmpDir + "/" + e, Size: info.Size(), ModTime: info.ModTime().UnixNano()})
+	}
+	return out, nil
+}
+
+// RemoveTemporary removes a file that Temporary listed.
+func (l *Local) RemoveTemporary(name string) error {
+	base, ok := strings.CutPrefix(name, tmpDir+"/")
+	if !ok || base == "" || base == "." || base == ".." || strings.ContainsAny(base, `/\`) {
+		return fmt.Errorf("store %s: %q is no temporary file", l.root, name)
+	}
+	if err := l.fs.Remove(l.fs.PathJoin(l.root, tmpDir, base)); err != nil && !isAbsent(err) {
+		return fmt.Errorf("store %s: %w", l.root, err)
+	}
+	return nil
+}
+
+// PruneDirs removes the empty directories under prefix whose last change is before the time given. A writer that finds
+// its directory gone makes it anew.
+func (l *Local) PruneDirs(ctx context.Context, name string, before time.Time) error {
+	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	path := l.path(name)
+	info, err := l.fs.Stat(path)
+	if err != nil || !info.IsDir() || info.ModTime().After(before) {
+		return nil
+	}
+	// Remove refuses a directory that is not empty.
+	if entries, err := l.fs.List(path); err == nil && len(entries) == 0 {
+		if l.fs.Remove(path) == nil {
+			delete(l.durable, path)
+		}
+	}
+	return nil
+}
+
+func isAbsent(err error) bool {
+	// ENOTDIR: a component of the name is a file.
+	return err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR))
+}

@@ -1,0 +1,162 @@
+package object
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Memory is a Store that lives as long as the process. The zero value is empty and ready.
+type Memory struct {
+	// Now gives ModTime; default time.Now.
+	Now func() time.Time
+
+	mu      sync.RWMutex
+	objects map[string]memoryObject // guarded by mu; the bytes are never written again
+}
+
+type memoryObject struct {
+	data    []byte
+	modTime int64
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory { return &Memory{} }
+
+func (m *Memory) URI() string { return "memory" }
+
+func (m *Memory) get(ctx context.Context, name string) (memoryObject, error) {
+	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+		return memoryObject{}, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	o, ok := m.objects[name]
+	if !ok {
+		return memoryObject{}, notFound(name)
+	}
+	return o, nil
+}
+
+func (m *Memory) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
+	o, err := m.get(ctx, name)
+	if err := errors.Join(err, checkRange(name, off)); err != nil {
+		return err
+	}
+	size := int64(len(o.data))
+	if off > size || int64(len(p)) > size-off {
+		return shortRead(name, len(p), off, size)
+	}
+	copy(p, o.data[off:])
+	return nil
+}
+
+func (m *Memory) Stat(ctx context.Context, name string) (Info, error) {
+	o, err := m.get(ctx, name)
+	if err != nil {
+		return Info{}, err
+	}
+	return Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime}, nil
+}
+
+func (m *Memory) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+		return err
+	}
+	return m.put(name, bytes.Clone(data))
+}
+
+// put takes data over.
+func (m *Memory) put(name string, data []byte) error {
+	now := m.Now
+	if now == nil {
+		now = time.Now
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.objects[name]; ok {
+		return exists(name)
+	}
+	if m.objects == nil {
+		m.objects = map[string]memoryObject{}
+	}
+	m.objects[name] = memoryObject{data: data, modTime: now().UnixNano()}
+	return nil
+}
+
+func (m *Memory) Create(ctx context.Context, name string) (Writer, error) {
+	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+		return nil, err
+	}
+	return &memoryWriter{m: m, name: name}, nil
+}
+
+type memoryWriter struct {
+	m    *Memory // nil once it has ended
+	name string
+	buf  []byte
+}
+
+func (w *memoryWriter) Write(p []byte) (int, error) {
+	if w.m == nil {
+		return 0, fmt.Errorf("object %s: write after the end", w.name)
+	}
+	w.buf = append(w.buf, p...)
+	return len(p), nil
+}
+
+func (w *memoryWriter) Commit(ctx context.Context) error {
+	if w.m == nil {
+		return fmt.Errorf("object %s: commit after the end", w.name)
+	}
+	m := w.m
+	w.m = nil
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return m.put(w.name, w.buf)
+}
+
+func (w *memoryWriter) Abort() { w.m, w.buf = nil, nil }
+
+func (m *Memory) List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		m.mu.RLock()
+		var found []Info
+		for name, o := range m.objects {
+			if strings.HasPrefix(name, prefix) && name > startAfter {
+				found = append(found, Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime})
+			}
+		}
+		m.mu.RUnlock()
+		slices.SortFunc(found, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+		for _, info := range found {
+			if err := ctx.Err(); err != nil {
+				yield(Info{}, err)
+				return
+			}
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *Memory) Delete(ctx context.Context, name string) error {
+	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.objects[name]; !ok {
+		return notFound(name)
+	}
+	delete(m.objects, name)
+	return nil
+}

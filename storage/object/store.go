@@ -1,0 +1,104 @@
+package object
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+)
+
+var (
+	// ErrNotFound is matched when the named object does not exist.
+	ErrNotFound = errors.New("object not found")
+	// ErrExists is matched by PutIfAbsent and Writer.Commit when the name is taken.
+	ErrExists = errors.New("object exists")
+)
+
+// Info describes an object.
+type Info struct {
+	Name string
+	Size int64
+	// ModTime in Unix nanoseconds, for gc's grace period.
+	ModTime int64
+}
+
+// A Writer streams a new object, which exists, durable and whole, once Commit returns nil, and not before. Exactly one of
+// Commit and Abort ends it; Abort after Commit does nothing. Not safe for concurrent use.
+type Writer interface {
+	io.Writer
+	// Commit makes the object. It returns ErrExists, and leaves what is there, when the name is taken.
+	Commit(ctx context.Context) error
+	// Abort drops what was written.
+	Abort()
+}
+
+// A Store holds immutable objects under slash-separated names, which ValidateName allows; no object's name is another's
+// and a slash and more. All methods are safe for
+// concurrent use; errors name the object.
+type Store interface {
+	// ReadAt fills p from off; io.ErrUnexpectedEOF when the object ends before, ErrNotFound when there is none.
+	ReadAt(ctx context.Context, name string, p []byte, off int64) error
+	// Stat describes one object; ErrNotFound when there is none.
+	Stat(ctx context.Context, name string) (Info, error)
+	// PutIfAbsent creates the object, durably, or returns ErrExists and changes nothing. Of several that race for a name,
+	// in any number of processes, exactly one returns nil. After any other error the object may exist.
+	PutIfAbsent(ctx context.Context, name string, data []byte) error
+	// Create starts a new object; names are unique by construction, an existing one is ErrExists at Commit.
+	Create(ctx context.Context, name string) (Writer, error)
+	// List yields objects whose name has the prefix and sorts after startAfter, in the byte order of names. After an
+	// error it ends.
+	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error]
+	// Delete removes an object; ErrNotFound when there is none.
+	Delete(ctx context.Context, name string) error
+	// URI names the root, without credentials.
+	URI() string
+}
+
+const (
+	maxName      = 1000 // S3 allows 1024, its root prefix included
+	maxComponent = 255  // of most file systems
+)
+
+// ValidateName returns an error when name cannot be an object's name: components separated by single slashes, each of 1
+// to 255 bytes out of letters, digits and -._=%+@,~ and none of them "." or ".."; the first does not begin with "_".
+func ValidateName(name string) error {
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("object name of %d bytes: want 1 to %d", len(name), maxName)
+	}
+	if name[0] == '_' {
+		return fmt.Errorf("object name %q: names that begin with _ belong to the store", name)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		switch {
+		case part == "" || part == "." || part == "..":
+			return fmt.Errorf("object name %q: empty, . and .. are no components", name)
+		case len(part) > maxComponent:
+			return fmt.Errorf("object name %q: a component of %d bytes, want at most %d", name, len(part), maxComponent)
+		}
+	}
+	for i := range len(name) {
+		c := name[i]
+		if c == '/' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._=%+@,~", c) >= 0 {
+			continue
+		}
+		return fmt.Errorf("object name %q: byte %#02x is not allowed", name, c)
+	}
+	return nil
+}
+
+// checkRange returns an error for a read that no object of any size could serve.
+func checkRange(name string, off int64) error {
+	if off < 0 {
+		return fmt.Errorf("object %s: read at negative offset %d", name, off)
+	}
+	return nil
+}
+
+func notFound(name string) error { return fmt.Errorf("%w: %s", ErrNotFound, name) }
+func exists(name string) error   { return fmt.Errorf("%w: %s", ErrExists, name) }
+
+func shortRead(name string, n int, off, size int64) error {
+	return fmt.Errorf("object %s of %d bytes: read of %d at %d: %w", name, size, n, off, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,299 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/sst"
+)
+
+// The keys of a segment's index.sst, which are also its keys in the index database:
+//
+//	segment id (16) | 01 | feature id (8 BE)   a feature file: see appendLocation
+//	segment id (16) | fd                       the segment's objects
+//	segment id (16) | fe                       the segment's rows and stripes
+//
+// The last comes last so that opening a segment finds it in the tail of the table.
+const (
+	featureRecord = 0x01
+	objectsRecord = 0xfd
+	factsRecord   = 0xfe
+)
+
+func (i id) recordKey(kind byte) []byte { return append(i[:len(i):len(i)], kind) }
+
+func (i id) featureKey(f FeatureID) []byte {
+	return binary.BigEndian.AppendUint64(i.recordKey(featureRecord), uint64(f))
+}
+
+// An ObjectRef names an object of a segment.
+type ObjectRef struct {
+	Name string
+	Size uint64
+}
+
+// A FeatureEntry says where a feature file of a segment is and what is in it.
+type FeatureEntry struct {
+	Object string // blob name
+	Offset uint64 // of the feature file in it
+	Length uint64
+	Meta   *format.FileMeta
+}
+
+// A location is where a feature file of a segment is.
+type location struct {
+	kind   objectKind
+	number uint64
+	offset uint64
+	length uint64
+}
+
+// appendLocation appends the front of a feature record; the file's directory (format.AppendMeta) follows it.
+//
+//	object kind (1) | object number | offset | length | directory
+func appendLocation(dst []byte, l location) []byte {
+	dst = append(dst, byte(l.kind))
+	dst = binary.AppendUvarint(dst, l.number)
+	dst = binary.AppendUvarint(dst, l.offset)
+	return binary.AppendUvarint(dst, l.length)
+}
+
+// decodeLocation takes a location off the front of d.
+func decodeLocation(d *decoder) location {
+	l := location{kind: objectKind(d.byte())}
+	if l.kind != packObject && l.kind != fileObject {
+		d.fail("unknown kind of object")
+	}
+	l.number = d.max(maxObjectNumber, "object number")
+	l.offset = d.max(math.MaxInt64, "offset")
+	l.length = d.max(math.MaxInt64-l.offset, "length")
+	return l
+}
+
+// facts are a segment's rows and stripes.
+//
+//	rows | number of stripes | rows of each stripe
+func appendFacts(dst []byte, stripes []uint32) []byte {
+	rows := uint64(0)
+	for _, n := range stripes {
+		rows += uint64(n)
+	}
+	dst = binary.AppendUvarint(dst, rows)
+	dst = binary.AppendUvarint(dst, uint64(len(stripes)))
+	for _, n := range stripes {
+		dst = binary.AppendUvarint(dst, uint64(n))
+	}
+	return dst
+}
+
+func decodeFacts(b []byte, rows uint64) (stripes []uint32, reason string) {
+	d := decoder{b: b}
+	if got := d.uvarint(); got != rows {
+		d.fail(fmt.Sprintf("%d rows: the listing says %d", got, rows))
+	}
+	sum := uint64(0)
+	// A stripe takes a byte at least, so the count sizes nothing that the bytes do not.
+	for range d.max(uint64(len(d.b)), "stripes") {
+		n := d.max(math.MaxUint32, "stripe rows")
+		stripes = append(stripes, uint32(n))
+		sum += n
+	}
+	d.end()
+	if d.reason == "" && sum != rows {
+		d.reason = "stripes do not add up to the rows"
+	}
+	return stripes, d.reason
+}
+
+// appendObjects appends the objects record: number of objects | (kind (1) | number | size)...
+func appendObjects(dst []byte, objects []segmentObject) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(objects)))
+	for _, o := range objects {
+		dst = append(dst, byte(o.kind))
+		dst = binary.AppendUvarint(dst, o.number)
+		dst = binary.AppendUvarint(dst, o.size)
+	}
+	return dst
+}
+
+type segmentObject struct {
+	kind         objectKind
+	number, size uint64
+}
+
+// A Segment is an open segment index. Safe for concurrent use.
+type Segment struct {
+	id      id
+	d       SegmentDescriptor
+	table   *sst.Reader
+	stripes []uint32
+	limits  format.Limits
+}
+
+// OpenSegment opens a segment's index: one read as a rule.
+func (s *Snapshot) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment, error) {
+	return s.t.s.OpenSegment(ctx, d)
+}
+
+// OpenSegment opens the index of a segment, committed or not.
+func (s *Store) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment, error) {
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	segment, err := parseID(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	g := &Segment{id: segment, d: d, limits: s.opts.Limits}
+	if g.table, err = s.openTable(ctx, d.Index, d.IndexSize); err != nil {
+		return nil, err
+	}
+	v, err := g.table.Get(ctx, segment.recordKey(factsRecord))
+	if err != nil {
+		return nil, err
+	}
+	reason := "no record of the segment's stripes"
+	if v[0] != nil {
+		g.stripes, reason = decodeFacts(v[0], d.Rows)
+	}
+	if reason != "" {
+		return nil, corrupt(d.Index, reason)
+	}
+	return g, nil
+}
+
+// Descriptor returns what the segment was opened with.
+func (g *Segment) Descriptor() SegmentDescriptor { return g.d }
+
+// StripeRows returns the rows of each stripe, the same for every feature of the segment. Borrowed for ever: do not write.
+func (g *Segment) StripeRows() []uint32 { return g.stripes }
+
+// Lookup returns the entries of the given features in order; nil where the segment does not have the feature. The
+// entries of dedup groups (Meta.Group) are looked up the same way.
+func (g *Segment) Lookup(ctx context.Context, ids ...FeatureID) ([]*FeatureEntry, error) {
+	keys := make([][]byte, len(ids))
+	for i, f := range ids {
+		keys[i] = g.id.featureKey(f)
+	}
+	values, err := g.table.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*FeatureEntry, len(ids))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		if out[i], err = g.entry(ids[i], v); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Entries returns all entries, in id order.
+func (g *Segment) Entries(ctx context.Context) ([]*FeatureEntry, error) {
+	var out []*FeatureEntry
+	it := g.table.Iter(g.id.recordKey(featureRecord + 1))
+	for ok := it.SeekGE(ctx, g.id.recordKey(featureRecord)); ok; ok = it.Next(ctx) {
+		f, reason := parseFeatureKey(it.Key(), g.id)
+		if reason != "" {
+			return nil, corrupt(g.d.Index, reason)
+		}
+		e, err := g.entry(f, it.Value())
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, it.Err()
+}
+
+func parseFeatureKey(k []byte, segment id) (FeatureID, string) {
+	if len(k) != 25 || id(k[:16]) != segment || k[16] != featureRecord {
+		return 0, "index key is malformed"
+	}
+	return FeatureID(binary.BigEndian.Uint64(k[17:])), ""
+}
+
+// entry decodes a feature record and holds it to the segment.
+func (g *Segment) entry(f FeatureID, v []byte) (*FeatureEntry, error) {
+	e, reason := decodeEntry(g.id, f, v, g.stripes, g.limits)
+	if reason != "" {
+		err := &format.CorruptError{Object: g.d.Index, Feature: fmt.Sprintf("%016x", uint64(f)), Stripe: -1, Offset: -1, Reason: reason}
+		if e != nil && e.Meta != nil && e.Meta.Name != "" {
+			err.Feature = e.Meta.Name
+		}
+		return nil, err
+	}
+	return e, nil
+}
+
+func decodeEntry(segment id, f FeatureID, v []byte, stripes []uint32, limits format.Limits) (*FeatureEntry, string) {
+	d := decoder{b: v}
+	l := decodeLocation(&d)
+	if d.reason != "" {
+		return nil, d.reason
+	}
+	meta, err := format.DecodeMeta(d.b, limits)
+	if err != nil {
+		return nil, "directory: " + err.Error()
+	}
+	e := &FeatureEntry{Object: segment.objectName(l.kind, l.number), Offset: l.offset, Length: l.length, Meta: meta}
+	return e, checkEntry(e, f, stripes)
+}
+
+// checkEntry holds an entry to its feature and to the segment's stripes; the reason is empty when it fits.
+func checkEntry(e *FeatureEntry, f FeatureID, stripes []uint32) string {
+	m := e.Meta
+	if m.Feature != uint64(f) {
+		return fmt.Sprintf("directory is of feature %016x", m.Feature)
+	}
+	if len(m.Stripes) != len(stripes) {
+		return fmt.Sprintf("%d stripes: the segment has %d", len(m.Stripes), len(stripes))
+	}
+	for i, s := range m.Stripes {
+		if s.Rows != stripes[i] {
+			return fmt.Sprintf("stripe %d has %d rows: the segment has %d", i, s.Rows, stripes[i])
+		}
+		if s.Offset > e.Length || s.Length > e.Length-s.Offset {
+			return fmt.Sprintf("stripe %d lies outside the feature file", i)
+		}
+	}
+	return ""
+}
+
+// Objects returns the packs and single feature files of the segment.
+func (g *Segment) Objects(ctx context.Context) ([]ObjectRef, error) {
+	v, err := g.table.Get(ctx, g.id.recordKey(objectsRecord))
+	if err != nil {
+		return nil, err
+	}
+	if v[0] == nil {
+		return nil, corrupt(g.d.Index, "no record of the segment's objects")
+	}
+	d := decoder{b: v[0]}
+	var out []ObjectRef
+	for range d.max(uint64(len(d.b)), "objects") {
+		l := location{kind: objectKind(d.byte()), number: d.max(maxObjectNumber, "object number")}
+		if l.kind != packObject && l.kind != fileObject {
+			d.fail("unknown kind of object")
+		}
+		size := d.max(math.MaxInt64, "object size")
+		out = append(out, ObjectRef{Name: g.id.objectName(l.kind, l.number), Size: size})
+	}
+	d.end()
+	if d.reason == "" && uint64(len(out)) != uint64(g.d.Objects) {
+		d.reason = fmt.Sprintf("%d objects: the listing says %d", len(out), g.d.Objects)
+	}
+	if d.reason != "" {
+		return nil, corrupt(g.d.Index, d.reason)
+	}
+	return out, nil
+}
+
+// Close drops what the segment holds in memory.
+func (g *Segment) Close() error { return nil }

@@ -1,0 +1,480 @@
+package storage
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/sst"
+)
+
+// SegmentOptions: the zero value works.
+type SegmentOptions struct {
+	PackBytes       int64 // target size of a pack; default 128 MiB
+	StandAloneBytes int64 // a feature file this large is an object of its own; default 16 MiB
+	HoldBytes       int64 // how much of finished feature files may wait for those before them; default 128 MiB
+}
+
+func (o SegmentOptions) withDefaults() SegmentOptions {
+	o.PackBytes = cmp.Or(o.PackBytes, 128<<20)
+	o.StandAloneBytes = cmp.Or(o.StandAloneBytes, 16<<20)
+	o.HoldBytes = cmp.Or(o.HoldBytes, 128<<20)
+	return o
+}
+
+// Validate returns an error naming the first field that is wrong.
+func (o SegmentOptions) Validate() error {
+	if o.PackBytes < 0 || o.StandAloneBytes < 0 || o.HoldBytes < 0 {
+		return fmt.Errorf("segment options: pack %d, stand-alone %d, hold %d bytes: want none negative", o.PackBytes, o.StandAloneBytes, o.HoldBytes)
+	}
+	return nil
+}
+
+// A SegmentWriter writes one segment: feature files into packs, in the order given, large ones into objects of their
+// own, then the index. It holds no more than HoldBytes of finished files and StandAloneBytes for each AddFeature under
+// way. AddFeature and Skip are safe for concurrent use; Finish comes after all of them; Abort at any time.
+type SegmentWriter struct {
+	s       *Store
+	id      id
+	p       Partition
+	rows    uint64
+	stripes []uint32
+	opts    SegmentOptions
+
+	mu sync.Mutex // guards all below, except that pack belongs to who set draining
+	// changed is closed, and made anew, when held, next or err changes.
+	changed  chan struct{}
+	orders   map[int]bool // every order taken
+	features map[FeatureID]string
+	held     map[int]laid // by order: done, and waiting for those before it
+	holding  int64        // bytes of held
+	next     int          // the order that goes into the packs next
+	draining bool
+	records  []featureRecordOf
+	objects  []segmentObject
+	bytes    uint64 // of objects
+	err      error
+	ended    bool
+
+	pack  *packFile // the pack being written, or nil
+	packs uint64
+}
+
+// laid is a feature file that is done: skipped, in an object of its own, or in memory.
+type laid struct {
+	feature FeatureID
+	name    string
+	skip    bool
+	file    []byte // the whole file, when it goes into a pack
+	length  int64
+	meta    *format.FileMeta
+}
+
+type featureRecordOf struct {
+	feature FeatureID
+	value   []byte
+}
+
+type packFile struct {
+	number uint64
+	w      object.Writer
+	buf    *bufio.Writer
+	pack   *format.PackWriter
+}
+
+var errAborted = errors.New("segment writer was aborted")
+
+// NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination.
+func (t *Table) NewSegment(ctx context.Context, p Partition, stripeRows []uint32, opts SegmentOptions) (*SegmentWriter, error) {
+	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
+		return nil, err
+	}
+	w := &SegmentWriter{
+		s: t.s, id: newID(), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
+		changed: make(chan struct{}), orders: map[int]bool{}, features: map[FeatureID]string{}, held: map[int]laid{},
+	}
+	for i, n := range stripeRows {
+		if n == 0 {
+			return nil, fmt.Errorf("segment: stripe %d has no rows", i)
+		}
+		w.rows += uint64(n)
+	}
+	return w, nil
+}
+
+// ID returns the segment's id.
+func (w *SegmentWriter) ID() string { return w.id.String() }
+
+// AddFeature writes one feature: write is called with a format.Writer and writes every stripe. order is the feature's
+// place in the packs, 0 first; every order from 0 up to the last must be added or skipped exactly once before Finish, and
+// the bytes laid down do not depend on the calls' timing. A call may wait until those before it are done, so calls must
+// be begun in about that order: the one whose turn it is never waits. After an error, which names the feature, the
+// segment cannot be finished.
+func (w *SegmentWriter) AddFeature(ctx context.Context, order int, f Feature, write func(*format.Writer) error) error {
+	if err := w.begin(ctx, order, f); err != nil {
+		return err
+	}
+	done, err := w.write(ctx, order, f, write)
+	if err != nil {
+		err = fmt.Errorf("feature %s: %w", f.Name, err)
+		w.fail(err)
+		return err
+	}
+	return w.finished(ctx, order, done)
+}
+
+// Skip says that no feature of this order comes: it is null in every row.
+func (w *SegmentWriter) Skip(order int) {
+	w.mu.Lock()
+	if order < 0 || w.orders[order] {
+		w.setErr(fmt.Errorf("segment: order %d skipped, and taken before", order))
+		w.mu.Unlock()
+		return
+	}
+	w.orders[order] = true
+	w.held[order] = laid{skip: true}
+	w.wake()
+	w.mu.Unlock()
+	// Those that waited for this one are laid down by the next call or by Finish.
+}
+
+// wake lets those who wait look again. The caller holds mu.
+func (w *SegmentWriter) wake() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// setErr keeps the first error. The caller holds mu.
+func (w *SegmentWriter) setErr(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+	w.wake()
+}
+
+func (w *SegmentWriter) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.setErr(err)
+}
+
+// begin takes the order and waits until there is room to hold what comes.
+func (w *SegmentWriter) begin(ctx context.Context, order int, f Feature) error {
+	if err := f.Validate(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.ended:
+		return fmt.Errorf("feature %s: added to a segment that has ended", f.Name)
+	case order < 0 || order > maxObjectNumber:
+		return fmt.Errorf("feature %s: order %d: want 0 to %d", f.Name, order, maxObjectNumber)
+	case w.orders[order]:
+		return fmt.Errorf("feature %s: order %d is taken", f.Name, order)
+	}
+	if other, ok := w.features[f.ID]; ok {
+		if other != f.Name {
+			return idCollision(f.ID, other, f.Name)
+		}
+		return fmt.Errorf("feature %s: added twice", f.Name)
+	}
+	w.orders[order], w.features[f.ID] = true, f.Name
+	for w.err == nil && w.holding >= w.opts.HoldBytes && order != w.next {
+		changed := w.changed
+		w.mu.Unlock()
+		var err error
+		select {
+		case <-changed:
+			err = w.drain(ctx)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		w.mu.Lock()
+		if err != nil {
+			w.setErr(err)
+		}
+	}
+	return w.err
+}
+
+// write makes the feature file, in memory or, once it is large, in an object of its own.
+func (w *SegmentWriter) write(ctx context.Context, order int, f Feature, write func(*format.Writer) error) (laid, error) {
+	sp := &spool{ctx: ctx, s: w.s, name: w.id.objectName(fileObject, uint64(order)), limit: w.opts.StandAloneBytes}
+	defer sp.abort()
+	fw, err := format.NewWriter(sp, f.Type, format.WriterOptions{Feature: uint64(f.ID), Name: f.Name})
+	if err != nil {
+		return laid{}, err
+	}
+	if err := write(fw); err != nil {
+		return laid{}, err
+	}
+	meta, n, err := fw.Finish()
+	if err != nil {
+		return laid{}, err
+	}
+	if n != sp.n {
+		return laid{}, fmt.Errorf("feature file of %d bytes, %d written", n, sp.n)
+	}
+	e := FeatureEntry{Length: uint64(n), Meta: meta}
+	if reason := checkEntry(&e, f.ID, w.stripes); reason != "" {
+		return laid{}, errors.New(reason)
+	}
+	done := laid{feature: f.ID, name: f.Name, length: n, meta: meta, file: sp.buf}
+	if sp.w != nil {
+		done.file = nil
+		return done, sp.commit()
+	}
+	return done, nil
+}
+
+// finished hands a file on to the packs.
+func (w *SegmentWriter) finished(ctx context.Context, order int, done laid) error {
+	w.mu.Lock()
+	if w.err != nil {
+		err := w.err
+		w.mu.Unlock()
+		if done.file == nil {
+			// Whoever ended the segment could not know of this object.
+			_ = w.s.blobs.Delete(context.WithoutCancel(ctx), w.id.objectName(fileObject, uint64(order)))
+		}
+		return err
+	}
+	if done.file == nil {
+		w.objects = append(w.objects, segmentObject{fileObject, uint64(order), uint64(done.length)})
+	}
+	w.held[order] = done
+	w.holding += int64(len(done.file))
+	w.mu.Unlock()
+	return w.drain(ctx)
+}
+
+// drain lays down the files whose turn it is. One goroutine does so at a time; another's files are laid down by it.
+func (w *SegmentWriter) drain(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for !w.draining && w.err == nil {
+		item, ok := w.held[w.next]
+		if !ok {
+			break
+		}
+		order := w.next
+		delete(w.held, order)
+		w.draining = true
+		w.mu.Unlock()
+		value, sealed, err := w.lay(ctx, order, item)
+		w.mu.Lock()
+		w.draining = false
+		if sealed != nil {
+			w.objects = append(w.objects, *sealed)
+		}
+		if err != nil {
+			w.setErr(fmt.Errorf("feature %s: %w", item.name, err))
+			break
+		}
+		if value != nil {
+			w.records = append(w.records, featureRecordOf{item.feature, value})
+		}
+		w.holding -= int64(len(item.file))
+		w.next++
+		w.wake()
+	}
+	return w.err
+}
+
+// lay puts one file in its place and returns its record, and the pack that it filled. The caller is draining.
+func (w *SegmentWriter) lay(ctx context.Context, order int, item laid) (value []byte, sealed *segmentObject, err error) {
+	if item.skip {
+		return nil, nil, nil
+	}
+	l := location{kind: fileObject, number: uint64(order), length: uint64(item.length)}
+	if item.file != nil {
+		if w.pack != nil && w.pack.pack.Size()+int64(len(item.file)) > w.opts.PackBytes {
+			if sealed, err = w.seal(ctx); err != nil {
+				return nil, sealed, err
+			}
+		}
+		if w.pack == nil {
+			if w.pack, err = w.newPack(ctx); err != nil {
+				return nil, sealed, err
+			}
+		}
+		l.kind, l.number = packObject, w.pack.number
+		if l.offset, err = w.pack.pack.Add(uint64(item.feature), item.file); err != nil {
+			return nil, sealed, err
+		}
+	}
+	return format.AppendMeta(appendLocation(nil, l), item.meta), sealed, nil
+}
+
+func (w *SegmentWriter) newPack(ctx context.Context) (*packFile, error) {
+	p := &packFile{number: w.packs}
+	var err error
+	if p.w, err = w.s.blobs.Create(ctx, w.id.objectName(packObject, p.number)); err != nil {
+		return nil, err
+	}
+	p.buf = bufio.NewWriterSize(p.w, 256<<10)
+	if p.pack, err = format.NewPackWriter(p.buf); err != nil {
+		p.w.Abort()
+		return nil, err
+	}
+	w.packs++
+	return p, nil
+}
+
+// seal ends the open pack.
+func (w *SegmentWriter) seal(ctx context.Context) (*segmentObject, error) {
+	p := w.pack
+	w.pack = nil
+	defer p.w.Abort()
+	size, err := p.pack.Finish()
+	if err == nil {
+		err = p.buf.Flush()
+	}
+	if err == nil {
+		err = p.w.Commit(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &segmentObject{packObject, p.number, uint64(size)}, nil
+}
+
+// Finish writes the last pack and the index, and returns the segment for a Change; all its objects are durable. It must
+// be called once, after every AddFeature has returned.
+func (w *SegmentWriter) Finish(ctx context.Context) (SegmentDescriptor, error) {
+	d, err := w.finish(ctx)
+	if err != nil {
+		w.fail(err)
+	}
+	return d, err
+}
+
+func (w *SegmentWriter) finish(ctx context.Context) (SegmentDescriptor, error) {
+	if err := w.drain(ctx); err != nil {
+		return SegmentDescriptor{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.ended:
+		return SegmentDescriptor{}, errors.New("segment: finished twice")
+	case w.draining || len(w.orders) != w.next:
+		return SegmentDescriptor{}, fmt.Errorf("segment: order %d was neither added nor skipped, or is not done", w.next)
+	}
+	if w.pack != nil {
+		sealed, err := w.seal(ctx)
+		if err != nil {
+			return SegmentDescriptor{}, err
+		}
+		w.objects = append(w.objects, *sealed)
+	}
+	slices.SortFunc(w.objects, func(a, b segmentObject) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.number, b.number))
+	})
+	size, err := w.writeIndex(ctx)
+	if err != nil {
+		return SegmentDescriptor{}, err
+	}
+	d := SegmentDescriptor{
+		ID: w.id.String(), Partition: w.p, Rows: w.rows, Bytes: uint64(size), Features: uint32(len(w.records)),
+		Objects: uint32(len(w.objects)), Index: w.id.indexName(), IndexSize: uint64(size),
+	}
+	for _, o := range w.objects {
+		d.Bytes += o.size
+	}
+	w.ended = true
+	return d, d.Validate()
+}
+
+func (w *SegmentWriter) writeIndex(ctx context.Context) (int64, error) {
+	slices.SortFunc(w.records, func(a, b featureRecordOf) int { return cmp.Compare(a.feature, b.feature) })
+	out, err := w.s.blobs.Create(ctx, w.id.indexName())
+	if err != nil {
+		return 0, err
+	}
+	defer out.Abort()
+	buf := bufio.NewWriterSize(out, 256<<10)
+	table := sst.NewWriter(buf)
+	for _, r := range w.records {
+		err = errors.Join(err, table.Add(w.id.featureKey(r.feature), r.value))
+	}
+	err = errors.Join(err,
+		table.Add(w.id.recordKey(objectsRecord), appendObjects(nil, w.objects)),
+		table.Add(w.id.recordKey(factsRecord), appendFacts(nil, w.stripes)))
+	size, ferr := table.Finish()
+	if err := errors.Join(err, ferr, buf.Flush()); err != nil {
+		return 0, fmt.Errorf("segment index: %w", err)
+	}
+	return size, out.Commit(ctx)
+}
+
+// Abort drops the segment: nothing of it stays but what a crash would leave. After Finish it does nothing.
+func (w *SegmentWriter) Abort() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	w.ended = true
+	w.setErr(errAborted)
+	if w.pack != nil && !w.draining {
+		w.pack.w.Abort()
+		w.pack = nil
+	}
+	for _, o := range w.objects {
+		_ = w.s.blobs.Delete(context.Background(), w.id.objectName(o.kind, o.number))
+	}
+	clear(w.held)
+}
+
+// A spool takes a feature file into memory until it is large, then into an object.
+type spool struct {
+	ctx   context.Context // of the one call that the spool lives for
+	s     *Store
+	name  string
+	limit int64
+	n     int64
+	buf   []byte
+	w     object.Writer // nil while in memory
+	out   *bufio.Writer
+}
+
+func (s *spool) Write(p []byte) (int, error) {
+	s.n += int64(len(p))
+	if s.w == nil {
+		if s.n < s.limit {
+			s.buf = append(s.buf, p...)
+			return len(p), nil
+		}
+		w, err := s.s.blobs.Create(s.ctx, s.name)
+		if err != nil {
+			return 0, err
+		}
+		s.w, s.out = w, bufio.NewWriterSize(w, 256<<10)
+		if _, err := s.out.Write(s.buf); err != nil {
+			return 0, err
+		}
+		s.buf = nil
+	}
+	return s.out.Write(p)
+}
+
+func (s *spool) commit() error {
+	if err := s.out.Flush(); err != nil {
+		return err
+	}
+	return s.w.Commit(s.ctx)
+}
+
+func (s *spool) abort() {
+	if s.w != nil {
+		s.w.Abort()
+	}
+}

@@ -1,0 +1,187 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dsistore/dsistore/internal/nearest"
+)
+
+// SnapshotInfo is what `dsi snapshots` prints.
+type SnapshotInfo struct {
+	Number                 uint64
+	Time                   time.Time
+	Operation              string // ingest, overwrite, ...
+	Rows                   uint64 // in the whole snapshot
+	Segments               uint64
+	Bytes                  uint64
+	Features               uint64
+	AddedRows, RemovedRows uint64
+}
+
+// A Snapshot is an immutable version of a table. Safe for concurrent use.
+type Snapshot struct {
+	t *Table
+	m manifest
+}
+
+// Info describes the snapshot. Table returns the table that it is a version of.
+func (s *Snapshot) Info() SnapshotInfo { return s.m.info }
+func (s *Snapshot) Table() *Table      { return s.t }
+
+func (s *Snapshot) name() string { return snapshotName(s.t.name, s.m.info.Number) }
+
+// treeName is the object to blame for an entry of a tree: the newest part, for want of knowing better.
+func (s *Snapshot) treeName(t tree) string {
+	if len(t.tail) > 0 || len(t.runs) == 0 {
+		return s.name()
+	}
+	return t.runs[len(t.runs)-1].id.runName(t.kind)
+}
+
+// Lookup returns the named features in the order asked for, reading only what they need; an unknown name gives
+// ErrNotFound with the nearest.
+func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]Feature, error) {
+	found, err := s.lookup(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Feature, len(names))
+	for i, f := range found {
+		if f == nil {
+			return nil, s.noFeature(ctx, names[i])
+		}
+		out[i] = *f
+	}
+	return out, nil
+}
+
+// lookup is Lookup with nil where there is no such feature.
+func (s *Snapshot) lookup(ctx context.Context, names ...string) ([]*Feature, error) {
+	keys := make([][]byte, len(names))
+	for i, n := range names {
+		keys[i] = nameKey(n)
+	}
+	values, err := s.t.s.get(ctx, s.m.schema, keys...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*Feature, len(names))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		f, reason := decodeFeature(names[i], v)
+		if reason != "" {
+			return nil, corrupt(s.treeName(s.m.schema), reason)
+		}
+		out[i] = &f
+	}
+	return out, nil
+}
+
+func (s *Snapshot) noFeature(ctx context.Context, name string) error {
+	features, err := s.Features(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(features))
+	for i, f := range features {
+		names[i] = f.Name
+	}
+	return fmt.Errorf("table %s: feature %q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
+}
+
+// Features returns the whole schema in name order: its cost is the schema's.
+func (s *Snapshot) Features(ctx context.Context) ([]Feature, error) {
+	lower, upper := spaceBounds(nameSpace)
+	it := s.t.s.iter(ctx, s.m.schema, upper)
+	var out []Feature
+	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
+		f, reason := decodeFeature(string(it.key[1:]), it.value)
+		if reason != "" {
+			return nil, corrupt(s.treeName(s.m.schema), reason)
+		}
+		out = append(out, f)
+	}
+	return out, it.err
+}
+
+// Segments returns the segments whose partition matches (nil: all), in partition order, then in the order of their
+// commits: the canonical row order of the snapshot. match is called once a partition; of those that do not match no
+// more than the first segment is looked at.
+func (s *Snapshot) Segments(ctx context.Context, match func(Partition) bool) ([]SegmentDescriptor, error) {
+	var out []SegmentDescriptor
+	err := s.walk(ctx, func(canonical string, p Partition) bool { return match == nil || match(p) },
+		func(_ uint64, d SegmentDescriptor) { out = append(out, d) })
+	return out, err
+}
+
+// Partition returns the segments of one partition in the order of their commits, reading only its part of the listing.
+func (s *Snapshot) Partition(ctx context.Context, p Partition) ([]SegmentDescriptor, error) {
+	var out []SegmentDescriptor
+	canonical := p.String()
+	it := s.t.s.iter(ctx, s.m.listing, partitionEnd(canonical))
+	for ok := it.seek(ctx, partitionPrefix(canonical)); ok; ok = it.next(ctx) {
+		_, d, reason := parseSegment(it.key, it.value)
+		if reason != "" {
+			return nil, corrupt(s.treeName(s.m.listing), reason)
+		}
+		out = append(out, d)
+	}
+	return out, it.err
+}
+
+// Partitions returns the partitions that have segments, in partition order. Its cost is a look-up each.
+func (s *Snapshot) Partitions(ctx context.Context) ([]Partition, error) {
+	var out []Partition
+	err := s.walk(ctx, func(_ string, p Partition) bool { out = append(out, p); return false }, nil)
+	return out, err
+}
+
+// walk calls want once a partition, and then visit for each of its segments when want says so.
+func (s *Snapshot) walk(ctx context.Context, want func(string, Partition) bool, visit func(uint64, SegmentDescriptor)) error {
+	lower, upper := spaceBounds(partitionSpace)
+	it := s.t.s.iter(ctx, s.m.listing, upper)
+	var current []byte // the prefix of the partition that the walk is in
+	for ok := it.seek(ctx, lower); ok; {
+		number, d, reason := parseSegment(it.key, it.value)
+		if reason != "" {
+			return corrupt(s.treeName(s.m.listing), reason)
+		}
+		if current == nil || !bytes.HasPrefix(it.key, current) {
+			canonical := d.Partition.String()
+			current = partitionPrefix(canonical)
+			if !want(canonical, d.Partition) {
+				ok = it.seek(ctx, partitionEnd(canonical))
+				continue
+			}
+		}
+		visit(number, d)
+		ok = it.next(ctx)
+	}
+	return it.err
+}
+
+// parseSegment decodes a 'p' entry of the listing and the number of the snapshot that added it.
+func parseSegment(key, value []byte) (number uint64, d SegmentDescriptor, reason string) {
+	canonical, number, ok := parseSegmentKey(key)
+	if !ok {
+		return 0, d, "listing key is malformed"
+	}
+	if d, reason = decodeDescriptor(value); reason != "" {
+		return 0, d, reason
+	}
+	if d.Partition.String() != canonical {
+		return 0, d, fmt.Sprintf("segment %s of partition %q is listed under %q", d.ID, d.Partition, canonical)
+	}
+	return number, d, ""
+}
+
+// HasSource reports whether a source of the fingerprint was ever ingested into the table, up to this snapshot.
+func (s *Snapshot) HasSource(ctx context.Context, fingerprint string) (bool, error) {
+	v, err := s.t.s.get(ctx, s.m.listing, sourceKey(fingerprint))
+	return err == nil && v[0] != nil, err
+}

@@ -1,0 +1,131 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// The bytes of a snapshot object. Numbers of the header are little-endian.
+//
+//	offset  size
+//	     0     8  magic "DSISNAP" and the version, 1
+//	     8     8  number
+//	    16     8  time, nanoseconds since 1970, signed
+//	    24     8  rows of the snapshot
+//	    32     8  segments
+//	    40     8  bytes
+//	    48     8  features
+//	    56     8  rows added
+//	    64     8  rows removed
+//	    72    16  commit id, random: who wrote this
+//	    88     8  length of the body
+//	    96     8  xxhash64 of the body
+//	   104     1  length of the operation, at most 31
+//	   105    31  operation, zeros after it
+//	   136    16  zeros
+//	   152     8  xxhash64 of bytes 0 to 151
+//	   160        body: the listing tree, the schema tree
+const (
+	snapshotMagic   = "DSISNAP"
+	snapshotVersion = 1
+	headerBytes     = 160
+	maxOperation    = 31
+	// maxSnapshotBody bounds what an object may make a reader allocate.
+	maxSnapshotBody = 1 << 30
+)
+
+// A manifest is the decoded snapshot object.
+type manifest struct {
+	info     SnapshotInfo
+	commit   id
+	bodySize uint64
+	bodySum  uint64
+	listing  tree
+	schema   tree
+}
+
+func appendManifest(dst []byte, m manifest) []byte {
+	start := len(dst)
+	dst = append(dst, make([]byte, headerBytes)...)
+	dst = appendTree(dst, m.listing)
+	dst = appendTree(dst, m.schema)
+	h, body := dst[start:start+headerBytes], dst[start+headerBytes:]
+	copy(h, snapshotMagic)
+	h[7] = snapshotVersion
+	le := binary.LittleEndian
+	for i, v := range [...]uint64{
+		m.info.Number, uint64(m.info.Time.UnixNano()), m.info.Rows, m.info.Segments, m.info.Bytes, m.info.Features,
+		m.info.AddedRows, m.info.RemovedRows,
+	} {
+		le.PutUint64(h[8+8*i:], v)
+	}
+	copy(h[72:], m.commit[:])
+	le.PutUint64(h[88:], uint64(len(body)))
+	le.PutUint64(h[96:], xxhash.Sum64(body))
+	h[104] = byte(len(m.info.Operation))
+	copy(h[105:136], m.info.Operation)
+	le.PutUint64(h[152:], xxhash.Sum64(h[:152]))
+	return dst
+}
+
+// decodeHeader decodes the first headerBytes of the object of the given snapshot number.
+func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
+	if len(h) < headerBytes {
+		return m, "shorter than a snapshot's header"
+	}
+	le := binary.LittleEndian
+	if string(h[:7]) != snapshotMagic {
+		return m, "no snapshot: wrong magic"
+	}
+	if h[7] != snapshotVersion {
+		return m, fmt.Sprintf("snapshot of version %d: this program reads version %d", h[7], snapshotVersion)
+	}
+	if le.Uint64(h[152:]) != xxhash.Sum64(h[:152]) {
+		return m, "header checksum mismatch"
+	}
+	var v [8]uint64
+	for i := range v {
+		v[i] = le.Uint64(h[8+8*i:])
+	}
+	if v[0] != number {
+		return m, fmt.Sprintf("holds snapshot %d", v[0])
+	}
+	n := h[104]
+	if n > maxOperation || !bytes.Equal(h[105+int(n):152], make([]byte, 152-105-int(n))) {
+		return m, "operation out of range"
+	}
+	m.info = SnapshotInfo{
+		Number: v[0], Time: time.Unix(0, int64(v[1])).UTC(), Rows: v[2], Segments: v[3], Bytes: v[4], Features: v[5],
+		AddedRows: v[6], RemovedRows: v[7], Operation: string(h[105 : 105+int(n)]),
+	}
+	copy(m.commit[:], h[72:88])
+	m.bodySize, m.bodySum = le.Uint64(h[88:]), le.Uint64(h[96:])
+	if m.bodySize > maxSnapshotBody {
+		return m, fmt.Sprintf("body of %d bytes: want at most %d", m.bodySize, maxSnapshotBody)
+	}
+	return m, ""
+}
+
+// decodeManifest decodes a whole snapshot object. The trees borrow b.
+func decodeManifest(b []byte, number uint64) (manifest, string) {
+	m, reason := decodeHeader(b, number)
+	if reason != "" {
+		return manifest{}, reason
+	}
+	body := b[headerBytes:]
+	if uint64(len(body)) != m.bodySize {
+		return manifest{}, fmt.Sprintf("body of %d bytes: want %d", len(body), m.bodySize)
+	}
+	if xxhash.Sum64(body) != m.bodySum {
+		return manifest{}, "body checksum mismatch"
+	}
+	d := decoder{b: body}
+	m.listing = decodeTree(&d, listingTree)
+	m.schema = decodeTree(&d, schemaTree)
+	d.end()
+	return m, d.reason
+}

@@ -1,0 +1,374 @@
+package sst
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"sort"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dsistore/dsistore/format"
+)
+
+const (
+	footerLen = 53
+	magic     = "\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3"
+	version   = 2
+	// tailBytes is what Open reads at once. It holds the whole index of some 10^4 entries of 200 bytes.
+	tailBytes = 64 << 10
+	// coalesceGap is how many unwanted bytes a read takes along rather than be two.
+	coalesceGap = 4 << 10
+	// maxSpan ends a coalesced read.
+	maxSpan = 4 << 20
+	// parallelReads is how many reads of one batch are under way at once.
+	parallelReads = 8
+)
+
+// A ReadFunc fills p from offset off of the table's object; io.ErrUnexpectedEOF when it ends before.
+type ReadFunc func(ctx context.Context, p []byte, off int64) error
+
+// A Reader reads a sorted table. It holds the tail of the object and what it read of the index. Safe for concurrent use.
+type Reader struct {
+	object string
+	size   uint64
+	read   ReadFunc
+
+	tailOff  uint64
+	tail     []byte // the object from tailOff on; never written after Open
+	twoLevel bool
+	top      []indexEntry // never written after Open
+
+	mu sync.Mutex
+	// partitions holds the index partitions read so far, by offset. Guarded by mu; the slices are never written again.
+	partitions map[uint64][]indexEntry
+}
+
+// indexEntry says that the keys up to last, and above the entry before, are in the block.
+type indexEntry struct {
+	last []byte
+	handle
+}
+
+// Open reads the tail of the table of size bytes in the named object, with one request as a rule.
+func Open(ctx context.Context, object string, size int64, read ReadFunc) (*Reader, error) {
+	r := &Reader{object: object, size: uint64(size), read: read, partitions: map[uint64][]indexEntry{}}
+	if size < footerLen {
+		return nil, r.corrupt(0, "table shorter than its footer")
+	}
+	n := min(uint64(size), tailBytes)
+	r.tailOff = r.size - n
+	r.tail = make([]byte, n)
+	if err := r.fill(ctx, r.tail, r.tailOff); err != nil {
+		return nil, err
+	}
+	foot := r.tail[len(r.tail)-footerLen:]
+	footOff := r.size - footerLen
+	if string(foot[footerLen-8:]) != magic || binary.LittleEndian.Uint32(foot[footerLen-12:]) != version || foot[0] != 1 {
+		return nil, r.corrupt(footOff, "no footer of a table of format 2")
+	}
+	meta, i := r.handle(foot[1:footerLen-12], 0, footOff)
+	if i == 0 {
+		return nil, r.corrupt(footOff, "metaindex outside the table")
+	}
+	index, i := r.handle(foot[1:footerLen-12], i, footOff)
+	if i == 0 {
+		return nil, r.corrupt(footOff, "index outside the table")
+	}
+	if err := r.properties(ctx, meta); err != nil {
+		return nil, err
+	}
+	var err error
+	r.top, err = r.index(ctx, index)
+	return r, err
+}
+
+// handle decodes a block handle at b[i:] of a block that ends before limit; the index after it, 0 when it is wrong.
+func (r *Reader) handle(b []byte, i int, limit uint64) (handle, int) {
+	off, i := uvarint(b, i)
+	if i == 0 {
+		return handle{}, 0
+	}
+	n, i := uvarint(b, i)
+	if i == 0 || n > maxBlock || off > limit || n+trailerLen > limit-off {
+		return handle{}, 0
+	}
+	return handle{off: off, n: n}, i
+}
+
+// properties reads what the reader needs to know of the table: whether its index has two levels.
+func (r *Reader) properties(ctx context.Context, meta handle) error {
+	b, err := r.block(ctx, meta)
+	if err != nil {
+		return err
+	}
+	var c cursor
+	var props handle
+	for ok := c.init(b, true); ok && c.next(); {
+		switch string(c.key) {
+		case "rocksdb.properties":
+			var i int
+			if props, i = r.handle(c.value, 0, meta.off); i == 0 {
+				return r.corrupt(meta.off, "properties outside the table")
+			}
+		case "rocksdb.range_del2", "rocksdb.range_del", "pebble.range_key", "pebble.value_index":
+			return r.corrupt(meta.off, "table holds more than entries")
+		}
+	}
+	if c.reason == "" && props.n == 0 {
+		c.reason = "no properties"
+	}
+	if c.reason != "" {
+		return r.corrupt(meta.off, c.reason)
+	}
+	if b, err = r.block(ctx, props); err != nil {
+		return err
+	}
+	found := false
+	for ok := c.init(b, true); ok && c.next(); {
+		if string(c.key) == "rocksdb.block.based.table.index.type" && len(c.value) == 4 {
+			kind := binary.LittleEndian.Uint32(c.value)
+			found, r.twoLevel = kind == 0 || kind == 2, kind == 2
+		}
+	}
+	if c.reason == "" && !found {
+		c.reason = "no index type that is known"
+	}
+	if c.reason != "" {
+		return r.corrupt(props.off, c.reason)
+	}
+	return nil
+}
+
+// index reads an index block. The blocks that it names follow each other and end before it.
+func (r *Reader) index(ctx context.Context, h handle) ([]indexEntry, error) {
+	b, err := r.block(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	return r.parseIndex(b, h)
+}
+
+func (r *Reader) parseIndex(b []byte, h handle) ([]indexEntry, error) {
+	var c cursor
+	var out []indexEntry
+	var keys []byte
+	var from uint64
+	for ok := c.init(b, false); ok && c.next(); {
+		e, i := r.handle(c.value, 0, h.off)
+		if i == 0 || i != len(c.value) || e.off < from {
+			return nil, r.corrupt(h.off, "index names a block outside its place")
+		}
+		if len(out) > 0 && bytes.Compare(out[len(out)-1].last, c.key) > 0 {
+			return nil, r.corrupt(h.off, "index out of order")
+		}
+		from = e.end()
+		at := len(keys)
+		keys = append(keys, c.key...)
+		out = append(out, indexEntry{last: keys[at:len(keys):len(keys)], handle: e})
+	}
+	if c.reason != "" {
+		return nil, r.corrupt(h.off, c.reason)
+	}
+	return out, nil
+}
+
+// partition returns the entries of an index partition, from memory when it was read before.
+func (r *Reader) partition(ctx context.Context, h handle) ([]indexEntry, error) {
+	r.mu.Lock()
+	p, ok := r.partitions[h.off]
+	r.mu.Unlock()
+	if ok {
+		return p, nil
+	}
+	p, err := r.index(ctx, h)
+	if err == nil {
+		r.keep(h, p)
+	}
+	return p, err
+}
+
+func (r *Reader) keep(h handle, p []indexEntry) {
+	r.mu.Lock()
+	r.partitions[h.off] = p
+	r.mu.Unlock()
+}
+
+// find returns the entry of the block that may hold key.
+func find(entries []indexEntry, key []byte) (int, bool) {
+	i := sort.Search(len(entries), func(i int) bool { return bytes.Compare(entries[i].last, key) >= 0 })
+	return i, i < len(entries)
+}
+
+// Get returns the value of each key, nil where there is none; a value that is there is not nil. The values are copied:
+// the caller's. Blocks are read once each, neighbours in one request, several requests at a time.
+func (r *Reader) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
+	out := make([][]byte, len(keys))
+	where := make([]handle, len(keys)) // n == 0: nowhere
+	if r.twoLevel {
+		var need []handle
+		parts := make([]handle, len(keys))
+		for k, key := range keys {
+			if i, ok := find(r.top, key); ok {
+				parts[k] = r.top[i].handle
+				need = append(need, parts[k])
+			}
+		}
+		if err := r.loadPartitions(ctx, need); err != nil {
+			return nil, err
+		}
+		for k, key := range keys {
+			if parts[k].n == 0 {
+				continue
+			}
+			p, err := r.partition(ctx, parts[k])
+			if err != nil {
+				return nil, err
+			}
+			if i, ok := find(p, key); ok {
+				where[k] = p[i].handle
+			}
+		}
+	} else {
+		for k, key := range keys {
+			if i, ok := find(r.top, key); ok {
+				where[k] = r.top[i].handle
+			}
+		}
+	}
+	blocks, err := r.blocks(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	var c cursor
+	for k, key := range keys {
+		if where[k].n == 0 {
+			continue
+		}
+		ok := c.init(blocks[where[k].off], false) && c.seek(key)
+		if c.reason != "" {
+			return nil, r.corrupt(where[k].off, c.reason)
+		}
+		if ok && bytes.Equal(c.key, key) {
+			out[k] = append(make([]byte, 0, len(c.value)), c.value...)
+		}
+	}
+	return out, nil
+}
+
+// loadPartitions reads the partitions that are not in memory yet.
+func (r *Reader) loadPartitions(ctx context.Context, need []handle) error {
+	r.mu.Lock()
+	need = slices.DeleteFunc(need, func(h handle) bool { _, ok := r.partitions[h.off]; return ok })
+	r.mu.Unlock()
+	blocks, err := r.blocks(ctx, need)
+	if err != nil {
+		return err
+	}
+	for _, h := range need {
+		p, err := r.parseIndex(blocks[h.off], h)
+		if err != nil {
+			return err
+		}
+		r.keep(h, p)
+	}
+	return nil
+}
+
+// block reads one block.
+func (r *Reader) block(ctx context.Context, h handle) ([]byte, error) {
+	if h.off >= r.tailOff {
+		return r.checked(r.tail[h.off-r.tailOff:h.end()-r.tailOff], h.off)
+	}
+	b := make([]byte, h.end()-h.off)
+	if err := r.fill(ctx, b, h.off); err != nil {
+		return nil, err
+	}
+	return r.checked(b, h.off)
+}
+
+// blocks reads the blocks of handles (those of no length left out), by offset.
+func (r *Reader) blocks(ctx context.Context, handles []handle) (map[uint64][]byte, error) {
+	hs := slices.Clone(handles)
+	hs = slices.DeleteFunc(hs, func(h handle) bool { return h.n == 0 })
+	slices.SortFunc(hs, func(a, b handle) int { return int(min(1, max(-1, int64(a.off)-int64(b.off)))) })
+	hs = slices.Compact(hs)
+	out := make(map[uint64][]byte, len(hs))
+	type span struct{ from, to int } // of hs
+	var spans []span
+	for i, h := range hs {
+		if h.off >= r.tailOff {
+			b, err := r.block(ctx, h)
+			if err != nil {
+				return nil, err
+			}
+			out[h.off] = b
+			continue
+		}
+		if n := len(spans); n > 0 {
+			s := &spans[n-1]
+			if h.off <= hs[s.to-1].end()+coalesceGap && h.end()-hs[s.from].off <= maxSpan {
+				s.to = i + 1
+				continue
+			}
+		}
+		spans = append(spans, span{i, i + 1})
+	}
+	bufs := make([][]byte, len(spans))
+	read := func(ctx context.Context, k int) error {
+		s := spans[k]
+		off := hs[s.from].off
+		bufs[k] = make([]byte, hs[s.to-1].end()-off)
+		return r.fill(ctx, bufs[k], off)
+	}
+	if len(spans) == 1 {
+		if err := read(ctx, 0); err != nil {
+			return nil, err
+		}
+	} else if len(spans) > 1 {
+		g, gctx := errgroup.WithContext(ctx)
+		g.SetLimit(parallelReads)
+		for k := range spans {
+			g.Go(func() error { return read(gctx, k) })
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+	}
+	for k, s := range spans {
+		base := hs[s.from].off
+		for _, h := range hs[s.from:s.to] {
+			b, err := r.checked(bufs[k][h.off-base:h.end()-base], h.off)
+			if err != nil {
+				return nil, err
+			}
+			out[h.off] = b
+		}
+	}
+	return out, nil
+}
+
+// fill reads from the object; an object shorter than stated is corrupt.
+func (r *Reader) fill(ctx context.Context, p []byte, off uint64) error {
+	err := r.read(ctx, p, int64(off))
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return r.corrupt(off, "object ends early")
+	}
+	return err
+}
+
+func (r *Reader) checked(b []byte, off uint64) ([]byte, error) {
+	body, reason := checkBlock(b)
+	if reason != "" {
+		return nil, r.corrupt(off, reason)
+	}
+	return body, nil
+}
+
+func (r *Reader) corrupt(off uint64, reason string) error {
+	return &format.CorruptError{Object: r.object, Stripe: -1, Offset: int64(off), Reason: reason}
+}

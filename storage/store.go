@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/sst"
+)
+
+// Options: the zero value works.
+type Options struct {
+	Limits format.Limits    // what stored metadata may claim; default format's
+	Now    func() time.Time // the time of commits; default time.Now
+}
+
+// maxOpenRuns bounds how many runs a Store keeps open.
+const maxOpenRuns = 64
+
+// A Store is a root that holds tables. Safe for concurrent use.
+type Store struct {
+	blobs object.Store
+	opts  Options
+
+	mu   sync.Mutex
+	runs map[id]*sst.Reader // open runs; guarded by mu
+}
+
+// Open opens the store at the root that blobs stand for. It reads nothing, takes no lock and does not touch the index
+// database.
+func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	return &Store{blobs: blobs, opts: opts, runs: map[id]*sst.Reader{}}, nil
+}
+
+// Blobs returns the store's objects.
+func (s *Store) Blobs() object.Store { return s.blobs }
+
+// Close drops what the store holds in memory. It must not be used after.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.runs)
+	return nil
+}
+
+// Tables returns the names of all tables, in the order of their object names. Its cost is a listing a table.
+func (s *Store) Tables(ctx context.Context) ([]string, error) {
+	var out []string
+	after := ""
+	for {
+		found := ""
+		for info, err := range s.blobs.List(ctx, tablesPrefix, after) {
+			if err != nil {
+				return nil, err
+			}
+			found = info.Name
+			break
+		}
+		if found == "" {
+			return out, nil
+		}
+		table, next, ok := parseTable(found)
+		if !ok {
+			// Not ours: pass over it and whatever is under the same name.
+			after = found
+			continue
+		}
+		if strings.HasPrefix(found, tableDir(table)+newestDir) || strings.HasPrefix(found, tableDir(table)+snapshotsDir) {
+			out = append(out, table)
+		}
+		after = next
+	}
+}
+
+// Table returns a table that exists; ErrNotFound names the nearest.
+func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
+	t, err := s.NewTable(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	n, err := t.newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, s.noTable(ctx, name)
+	}
+	return t, nil
+}
+
+func (s *Store) noTable(ctx context.Context, name string) error {
+	tables, err := s.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	if len(tables) == 0 {
+		return fmt.Errorf("table %q: %w: %s holds no tables", name, ErrNotFound, s.blobs.URI())
+	}
+	return fmt.Errorf("table %q: %w%s", name, ErrNotFound, nearest.Hint(name, tables))
+}
+
+// NewTable returns a table that its first Commit creates, or the one that exists.
+func (s *Store) NewTable(ctx context.Context, name string) (*Table, error) {
+	if err := ValidateTable(name); err != nil {
+		return nil, err
+	}
+	return &Table{s: s, name: name}, ctx.Err()
+}

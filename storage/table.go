@@ -1,0 +1,228 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A Table is a named set of rows with features. Safe for concurrent use.
+type Table struct {
+	s    *Store
+	name string
+
+	mu sync.Mutex
+	// known is the highest snapshot number seen so far: snapshots are never removed, so a search starts there. last is
+	// the snapshot of that number, or nil. Guarded by mu.
+	known uint64
+	last  *Snapshot
+}
+
+// Name returns the table's name.
+func (t *Table) Name() string { return t.name }
+
+// Store returns the store that the table is in.
+func (t *Table) Store() *Store { return t.s }
+
+// newest returns the highest snapshot number, 0 when there is none. Snapshots are numbered without gaps, so that a
+// number that exists bounds it from below and one that does not from above; hints only say where to begin.
+func (t *Table) newest(ctx context.Context) (uint64, error) {
+	t.mu.Lock()
+	low := t.known
+	t.mu.Unlock()
+	if low == 0 {
+		for info, err := range t.s.blobs.List(ctx, newestPrefix(t.name), "") {
+			if err != nil {
+				return 0, err
+			}
+			low, _ = parseNewest(info.Name)
+			break
+		}
+		// A hint is not trusted: what it names must be there.
+		if low > 0 {
+			ok, err := t.exists(ctx, low)
+			if err != nil {
+				return 0, err
+			}
+			if !ok {
+				low = 0
+			}
+		}
+	}
+	step := uint64(1)
+	for {
+		ok, err := t.exists(ctx, low+step)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			break
+		}
+		low += step
+		step *= 2
+	}
+	high := low + step
+	for high-low > 1 {
+		mid := low + (high-low)/2
+		ok, err := t.exists(ctx, mid)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	t.saw(low, nil)
+	return low, nil
+}
+
+func (t *Table) exists(ctx context.Context, number uint64) (bool, error) {
+	_, err := t.s.blobs.Stat(ctx, snapshotName(t.name, number))
+	if errors.Is(err, object.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// saw remembers that a snapshot exists.
+func (t *Table) saw(number uint64, s *Snapshot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if number > t.known {
+		t.known, t.last = number, nil
+	}
+	if number == t.known && s != nil {
+		t.last = s
+	}
+}
+
+// Latest returns the newest snapshot; ErrNotFound before the first commit.
+func (t *Table) Latest(ctx context.Context) (*Snapshot, error) {
+	n, err := t.newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, t.s.noTable(ctx, t.name)
+	}
+	return t.read(ctx, n)
+}
+
+// At returns the snapshot of a number; ErrNotFound says which numbers there are.
+func (t *Table) At(ctx context.Context, number uint64) (*Snapshot, error) {
+	if number > 0 {
+		s, err := t.read(ctx, number)
+		if !errors.Is(err, object.ErrNotFound) {
+			return s, err
+		}
+	}
+	n, err := t.newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, t.s.noTable(ctx, t.name)
+	}
+	return nil, fmt.Errorf("table %s: snapshot %d: %w; there are 1 to %d", t.name, number, ErrNotFound, n)
+}
+
+// AsOf returns the newest snapshot that is not younger than at; ErrNotFound says how old the first is. Its cost is
+// logarithmic in the number of snapshots.
+func (t *Table) AsOf(ctx context.Context, at time.Time) (*Snapshot, error) {
+	n, err := t.newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, t.s.noTable(ctx, t.name)
+	}
+	// Times never go back. Snapshots up to low are not younger, those from high on are.
+	low, high := uint64(0), n+1
+	var first time.Time
+	for high-low > 1 {
+		mid := low + (high-low)/2
+		m, err := t.header(ctx, mid)
+		if err != nil {
+			return nil, err
+		}
+		if m.info.Time.After(at) {
+			high, first = mid, m.info.Time
+		} else {
+			low = mid
+		}
+	}
+	if low == 0 {
+		return nil, fmt.Errorf("table %s: snapshot as of %s: %w; the first is of %s",
+			t.name, at.Format(time.RFC3339Nano), ErrNotFound, first.Format(time.RFC3339Nano))
+	}
+	return t.read(ctx, low)
+}
+
+// Snapshots describes all snapshots, oldest first. Its cost is a small read each.
+func (t *Table) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
+	n, err := t.newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, t.s.noTable(ctx, t.name)
+	}
+	var out []SnapshotInfo
+	for i := uint64(1); i <= n; i++ {
+		m, err := t.header(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m.info)
+	}
+	return out, nil
+}
+
+// header reads only the header of a snapshot.
+func (t *Table) header(ctx context.Context, number uint64) (manifest, error) {
+	name := snapshotName(t.name, number)
+	var h [headerBytes]byte
+	if err := t.s.blobs.ReadAt(ctx, name, h[:], 0); err != nil {
+		return manifest{}, damaged(name, err)
+	}
+	m, reason := decodeHeader(h[:], number)
+	if reason != "" {
+		return manifest{}, corrupt(name, reason)
+	}
+	return m, nil
+}
+
+// read returns a snapshot; object.ErrNotFound when there is none of the number.
+func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
+	t.mu.Lock()
+	last := t.last
+	t.mu.Unlock()
+	if last != nil && last.m.info.Number == number {
+		return last, nil
+	}
+	name := snapshotName(t.name, number)
+	info, err := t.s.blobs.Stat(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size < headerBytes || info.Size > headerBytes+maxSnapshotBody {
+		return nil, corrupt(name, fmt.Sprintf("%d bytes are no snapshot", info.Size))
+	}
+	b := make([]byte, info.Size)
+	if err := t.s.blobs.ReadAt(ctx, name, b, 0); err != nil {
+		return nil, damaged(name, err)
+	}
+	m, reason := decodeManifest(b, number)
+	if reason != "" {
+		return nil, corrupt(name, reason)
+	}
+	s := &Snapshot{t: t, m: m}
+	t.saw(number, s)
+	return s, nil
+}

@@ -1,0 +1,439 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/dsistore/dsistore/storage/sst"
+)
+
+// A treeKind tells the two trees of a snapshot apart.
+type treeKind uint8
+
+const (
+	listingTree treeKind = 1
+	schemaTree  treeKind = 2
+)
+
+func (k treeKind) file() string {
+	if k == listingTree {
+		return listingFile
+	}
+	return schemaFile
+}
+
+// A tree is a sorted map kept as runs and a tail: see doc.go. It is a value; nothing in it is written after it is made.
+//
+//	runs[0]  runs[1] ... runs[n-1]   tail        a key's entry in a later part replaces those before
+//	largest, oldest      smallest    in the snapshot
+type tree struct {
+	kind treeKind
+	runs []runRef
+	tail []treeEntry // in key order, each key once
+}
+
+// A runRef names a run: a sorted table of its own.
+type runRef struct {
+	id   id
+	size uint64 // bytes
+}
+
+// A treeEntry sets a key, or removes it when value is nil.
+type treeEntry struct {
+	key, value []byte
+}
+
+// The first byte of a stored value.
+const (
+	removedMark = 0
+	setMark     = 1
+)
+
+const (
+	// tailBytes is how large the tail gets before it becomes a run, a bound on what each commit writes again.
+	tailBytes = 32 << 10
+	// mergeRatio: a run is merged into the one that is made when it is smaller than this many times what is merged so far.
+	mergeRatio = 4
+	maxRuns    = 64
+)
+
+// appendTree appends the form that a snapshot holds:
+//
+//	number of runs | (id (16) | size)... | number of tail entries | (shared | key suffix | value mark and value)...
+//
+// shared is how many bytes the key has in common with the one before; suffix and value follow their lengths.
+func appendTree(dst []byte, t tree) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(t.runs)))
+	for _, r := range t.runs {
+		dst = append(dst, r.id[:]...)
+		dst = binary.AppendUvarint(dst, r.size)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(t.tail)))
+	var prev []byte
+	for _, e := range t.tail {
+		n := 0
+		for n < min(len(prev), len(e.key)) && prev[n] == e.key[n] {
+			n++
+		}
+		dst = binary.AppendUvarint(dst, uint64(n))
+		dst = appendString(dst, e.key[n:])
+		dst = appendString(dst, storedValue(e))
+		prev = e.key
+	}
+	return dst
+}
+
+// storedValue returns the value as runs and tails hold it.
+func storedValue(e treeEntry) []byte {
+	if e.value == nil {
+		return []byte{removedMark}
+	}
+	return append([]byte{setMark}, e.value...)
+}
+
+// parseValue returns the value of an entry, nil when it removes, borrowed from b.
+func parseValue(b []byte) (value []byte, reason string) {
+	switch {
+	case len(b) == 1 && b[0] == removedMark:
+		return nil, ""
+	case len(b) >= 1 && b[0] == setMark:
+		return b[1:len(b):len(b)], ""
+	}
+	return nil, "tree entry with an unknown mark"
+}
+
+// decodeTree decodes what appendTree wrote off the front of d. The entries borrow d's bytes.
+func decodeTree(d *decoder, kind treeKind) tree {
+	t := tree{kind: kind}
+	for range d.max(maxRuns, "runs") {
+		var r runRef
+		copy(r.id[:], d.take(16))
+		r.size = d.max(1<<62, "run size")
+		t.runs = append(t.runs, r)
+	}
+	var prev []byte
+	// Each entry takes at least four bytes, so the count sizes nothing that the bytes do not.
+	for range d.max(uint64(len(d.b)), "tail entries") {
+		shared := d.max(uint64(len(prev)), "shared bytes")
+		suffix := d.bytes()
+		value, reason := parseValue(d.bytes())
+		if d.reason == "" && reason != "" {
+			d.fail(reason)
+		}
+		if d.reason != "" {
+			break
+		}
+		key := append(bytes.Clone(prev[:shared]), suffix...)
+		if len(key) > maxKey || len(t.tail) > 0 && bytes.Compare(prev, key) >= 0 {
+			d.fail("tail keys out of order")
+			break
+		}
+		t.tail = append(t.tail, treeEntry{key, value})
+		prev = key
+	}
+	return t
+}
+
+// maxKey bounds a key of a tree. The longest is a partition's.
+const maxKey = maxPartition + 64
+
+// mergeEntries returns base with the entries of over put in; both in key order, over wins.
+func mergeEntries(base, over []treeEntry) []treeEntry {
+	out := make([]treeEntry, 0, len(base)+len(over))
+	for len(base) > 0 || len(over) > 0 {
+		switch {
+		case len(base) == 0:
+			return append(out, over...)
+		case len(over) == 0:
+			return append(out, base...)
+		}
+		c := bytes.Compare(base[0].key, over[0].key)
+		if c < 0 {
+			out, base = append(out, base[0]), base[1:]
+			continue
+		}
+		if c == 0 {
+			base = base[1:]
+		}
+		out, over = append(out, over[0]), over[1:]
+	}
+	return out
+}
+
+// sortEntries orders entries by key; of several with one key the last stays.
+func sortEntries(entries []treeEntry) []treeEntry {
+	slices.SortStableFunc(entries, func(a, b treeEntry) int { return bytes.Compare(a.key, b.key) })
+	out := entries[:0]
+	for i, e := range entries {
+		if i+1 < len(entries) && bytes.Equal(e.key, entries[i+1].key) {
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func sizeOf(entries []treeEntry) uint64 {
+	n := 0
+	for _, e := range entries {
+		n += len(e.key) + len(e.value) + 4
+	}
+	return uint64(n)
+}
+
+// get returns the value of each key in t, nil where there is none.
+func (s *Store) get(ctx context.Context, t tree, keys ...[]byte) ([][]byte, error) {
+	out := make([][]byte, len(keys))
+	var open []int // places in keys not yet decided
+	for k, key := range keys {
+		i, ok := slices.BinarySearchFunc(t.tail, key, func(e treeEntry, key []byte) int { return bytes.Compare(e.key, key) })
+		if ok {
+			out[k] = bytes.Clone(t.tail[i].value)
+		} else {
+			open = append(open, k)
+		}
+	}
+	for _, run := range slices.Backward(t.runs) {
+		if len(open) == 0 {
+			break
+		}
+		r, err := s.run(ctx, t.kind, run)
+		if err != nil {
+			return nil, err
+		}
+		ask := make([][]byte, len(open))
+		for i, k := range open {
+			ask[i] = keys[k]
+		}
+		values, err := r.Get(ctx, ask...)
+		if err != nil {
+			return nil, err
+		}
+		rest := open[:0]
+		for i, k := range open {
+			if values[i] == nil {
+				rest = append(rest, k)
+				continue
+			}
+			v, reason := parseValue(values[i])
+			if reason != "" {
+				return nil, corrupt(run.id.runName(t.kind), reason)
+			}
+			out[k] = v
+		}
+		open = rest
+	}
+	return out, nil
+}
+
+// run opens a run; open ones are kept.
+func (s *Store) run(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader, error) {
+	s.mu.Lock()
+	r := s.runs[ref.id]
+	s.mu.Unlock()
+	if r != nil {
+		return r, nil
+	}
+	r, err := s.openTable(ctx, ref.id.runName(kind), ref.size)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.runs) >= maxOpenRuns {
+		clear(s.runs)
+	}
+	s.runs[ref.id] = r
+	return r, nil
+}
+
+// openTable opens a sorted table of the store.
+func (s *Store) openTable(ctx context.Context, name string, size uint64) (*sst.Reader, error) {
+	return sst.Open(ctx, name, int64(size), func(ctx context.Context, p []byte, off int64) error {
+		return missing(name, s.blobs.ReadAt(ctx, name, p, off))
+	})
+}
+
+// A treeIter walks the entries of a tree that are set, in key order. Not safe for concurrent use.
+type treeIter struct {
+	s     *Store
+	t     tree
+	upper []byte
+	parts []treePart // the runs in order, then the tail
+	// keepRemoved: entries that remove are yielded too, with a nil value.
+	keepRemoved bool
+	key, value  []byte
+	last        []byte // owned copy of the key yielded last
+	err         error
+}
+
+// A treePart is one run, or the tail, standing at an entry or at its end.
+type treePart struct {
+	it   *sst.Iter // nil: the tail
+	tail []treeEntry
+	at   int
+	ok   bool
+}
+
+// iter returns an iterator over the keys of t below upper (nil: all). It stands nowhere.
+func (s *Store) iter(ctx context.Context, t tree, upper []byte) *treeIter {
+	i := &treeIter{s: s, t: t, upper: upper}
+	for _, ref := range t.runs {
+		r, err := s.run(ctx, t.kind, ref)
+		if err != nil {
+			i.err = err
+			return i
+		}
+		i.parts = append(i.parts, treePart{it: r.Iter(upper)})
+	}
+	i.parts = append(i.parts, treePart{tail: t.tail})
+	return i
+}
+
+// seek moves to the first key that is not below key. Key and value are borrowed until the next move.
+func (i *treeIter) seek(ctx context.Context, key []byte) bool {
+	if i.err != nil {
+		return false
+	}
+	for n := range i.parts {
+		p := &i.parts[n]
+		if p.it != nil {
+			p.ok = p.it.SeekGE(ctx, key)
+			continue
+		}
+		p.at, _ = slices.BinarySearchFunc(p.tail, key, func(e treeEntry, key []byte) int { return bytes.Compare(e.key, key) })
+		p.bound(i.upper)
+	}
+	return i.settle(ctx)
+}
+
+func (p *treePart) bound(upper []byte) {
+	p.ok = p.at < len(p.tail) && (upper == nil || bytes.Compare(p.tail[p.at].key, upper) < 0)
+}
+
+func (p *treePart) key() []byte {
+	if p.it != nil {
+		return p.it.Key()
+	}
+	return p.tail[p.at].key
+}
+
+// next moves to the next key.
+func (i *treeIter) next(ctx context.Context) bool {
+	if i.err != nil {
+		return false
+	}
+	i.skip(ctx, i.key)
+	return i.settle(ctx)
+}
+
+// skip moves every part that stands at key on.
+func (i *treeIter) skip(ctx context.Context, key []byte) {
+	// The key may be borrowed from a part that is about to move.
+	i.last = append(i.last[:0], key...)
+	for n := range i.parts {
+		p := &i.parts[n]
+		if !p.ok || !bytes.Equal(p.key(), i.last) {
+			continue
+		}
+		if p.it != nil {
+			p.ok = p.it.Next(ctx)
+		} else {
+			p.at++
+			p.bound(i.upper)
+		}
+	}
+}
+
+// settle stands at the smallest key of all parts; the last part that has it gives the value.
+func (i *treeIter) settle(ctx context.Context) bool {
+	for {
+		best := -1
+		for n := range i.parts {
+			p := &i.parts[n]
+			if p.it != nil && p.it.Err() != nil {
+				i.err = p.it.Err()
+				return false
+			}
+			if p.ok && (best < 0 || bytes.Compare(p.key(), i.parts[best].key()) <= 0) {
+				best = n
+			}
+		}
+		if best < 0 {
+			i.key, i.value = nil, nil
+			return false
+		}
+		p := &i.parts[best]
+		i.key = p.key()
+		if p.it == nil {
+			i.value = p.tail[p.at].value
+		} else {
+			var reason string
+			if i.value, reason = parseValue(p.it.Value()); reason != "" {
+				i.err = corrupt(i.t.runs[best].id.runName(i.t.kind), reason)
+				return false
+			}
+		}
+		if i.value != nil || i.keepRemoved {
+			return true
+		}
+		i.skip(ctx, i.key)
+	}
+}
+
+// put returns t with the changes, in key order, put in. When the tail grows too large it becomes a run, which is
+// written, durably, before put returns; its id is then made, else nil.
+func (s *Store) put(ctx context.Context, t tree, changes []treeEntry) (_ tree, made []id, err error) {
+	out := tree{kind: t.kind, runs: t.runs, tail: mergeEntries(t.tail, changes)}
+	n := sizeOf(out.tail)
+	if n <= tailBytes {
+		return out, nil, nil
+	}
+	keep := len(t.runs)
+	for keep > 0 && (t.runs[keep-1].size < mergeRatio*n || keep >= maxRuns) {
+		keep--
+		n += t.runs[keep].size
+	}
+	merged := tree{kind: t.kind, runs: t.runs[keep:], tail: out.tail}
+	ref, err := s.writeRun(ctx, merged, keep > 0)
+	if err != nil {
+		return tree{}, nil, err
+	}
+	out.runs = append(slices.Clone(t.runs[:keep]), ref)
+	out.tail = nil
+	return out, []id{ref.id}, nil
+}
+
+// writeRun writes all of t as one run. Entries that remove are kept when older runs lie below.
+func (s *Store) writeRun(ctx context.Context, t tree, keepRemoved bool) (ref runRef, err error) {
+	ref.id = newID()
+	name := ref.id.runName(t.kind)
+	w, err := s.blobs.Create(ctx, name)
+	if err != nil {
+		return runRef{}, err
+	}
+	defer w.Abort()
+	table := sst.NewWriter(w)
+	it := s.iter(ctx, t, nil)
+	it.keepRemoved = keepRemoved
+	var buf []byte
+	for ok := it.seek(ctx, nil); ok && err == nil; ok = it.next(ctx) {
+		if it.value == nil {
+			buf = append(buf[:0], removedMark)
+		} else {
+			buf = append(append(buf[:0], setMark), it.value...)
+		}
+		err = table.Add(it.key, buf)
+	}
+	n, ferr := table.Finish()
+	for _, e := range [...]error{it.err, err, ferr} {
+		if e != nil {
+			return runRef{}, fmt.Errorf("write %s: %w", name, e)
+		}
+	}
+	ref.size = uint64(n)
+	return ref, w.Commit(ctx)
+}
