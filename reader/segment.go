@@ -67,10 +67,6 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 	if err != nil {
 		return nil, err
 	}
-	objects := make(map[string]uint64, len(d.Objects))
-	for _, o := range d.Objects {
-		objects[o.Name] = o.Size
-	}
 	var groups []storage.FeatureID
 	byGroup := map[storage.FeatureID]int{} // place in items
 	for j, e := range entries {
@@ -79,7 +75,7 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 			continue
 		}
 		f := &l.plan.Features[j]
-		if err := g.addFile(d, objects, e, f.Name, f.Type); err != nil {
+		if err := g.addFile(d, e, f.Name, f.Type); err != nil {
 			return nil, err
 		}
 		g.featureFile[j] = int32(len(g.files) - 1)
@@ -111,7 +107,7 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 				Reason: fmt.Sprintf("its dedup group %016x is not in the segment", uint64(groups[j])),
 			}
 		}
-		if err := g.addFile(d, objects, e, "group of "+name, vector.Type{Kind: vector.Inverse}); err != nil {
+		if err := g.addFile(d, e, "group of "+name, vector.Type{Kind: vector.Inverse}); err != nil {
 			return nil, err
 		}
 		it.inverse = int32(len(g.files) - 1)
@@ -144,8 +140,7 @@ func cumulate(base uint64, d storage.SegmentDescriptor, stripeRows []uint32) ([]
 
 // addFile appends a feature file after checking that it lies in its object, its stripes in it one after the other, and
 // that it has the segment's stripes and a type that widens to want.
-func (g *segment) addFile(d storage.SegmentDescriptor, objects map[string]uint64, e *storage.FeatureEntry,
-	name string, want vector.Type) error {
+func (g *segment) addFile(d storage.SegmentDescriptor, e *storage.FeatureEntry, name string, want vector.Type) error {
 	bad := func(stripe int, why string, args ...any) error {
 		return &format.CorruptError{
 			Object: d.Index, Feature: name, Stripe: stripe, Offset: -1, Reason: fmt.Sprintf(why, args...),
@@ -154,12 +149,8 @@ func (g *segment) addFile(d storage.SegmentDescriptor, objects map[string]uint64
 	if e.Meta == nil {
 		return bad(-1, "no directory")
 	}
-	size, ok := objects[e.Object]
-	if !ok {
-		return bad(-1, "object %s is not of the segment", e.Object)
-	}
-	if e.Length > size || e.Offset > size-e.Length {
-		return bad(-1, "bytes %d+%d lie past the end, %d, of %s", e.Offset, e.Length, size, e.Object)
+	if e.Length > e.ObjectSize || e.Offset > e.ObjectSize-e.Length {
+		return bad(-1, "bytes %d+%d lie past the end, %d, of %s", e.Offset, e.Length, e.ObjectSize, e.Object)
 	}
 	m := e.Meta
 	if len(m.Stripes) != len(g.starts)-1 {

@@ -37,26 +37,29 @@ type ObjectRef struct {
 
 // A FeatureEntry says where a feature file of a segment is and what is in it.
 type FeatureEntry struct {
-	Object string // blob name
-	Offset uint64 // of the feature file in it
-	Length uint64
-	Meta   *format.FileMeta
+	Object     string // blob name
+	ObjectSize uint64
+	Offset     uint64 // of the feature file in it; Offset+Length is at most ObjectSize
+	Length     uint64
+	Meta       *format.FileMeta
 }
 
 // A location is where a feature file of a segment is.
 type location struct {
 	kind   objectKind
 	number uint64
+	size   uint64 // of the object
 	offset uint64
 	length uint64
 }
 
 // appendLocation appends the front of a feature record; the file's directory (format.AppendMeta) follows it.
 //
-//	object kind (1) | object number | offset | length | directory
+//	object kind (1) | object number | object size | offset | length | directory
 func appendLocation(dst []byte, l location) []byte {
 	dst = append(dst, byte(l.kind))
 	dst = binary.AppendUvarint(dst, l.number)
+	dst = binary.AppendUvarint(dst, l.size)
 	dst = binary.AppendUvarint(dst, l.offset)
 	return binary.AppendUvarint(dst, l.length)
 }
@@ -68,8 +71,9 @@ func decodeLocation(d *decoder) location {
 		d.fail("unknown kind of object")
 	}
 	l.number = d.max(maxObjectNumber, "object number")
-	l.offset = d.max(math.MaxInt64, "offset")
-	l.length = d.max(math.MaxInt64-l.offset, "length")
+	l.size = d.max(math.MaxInt64, "object size")
+	l.offset = d.max(l.size, "offset")
+	l.length = d.max(l.size-l.offset, "length")
 	return l
 }
 
@@ -242,7 +246,9 @@ func decodeEntry(segment id, f FeatureID, v []byte, stripes []uint32, limits for
 	if err != nil {
 		return nil, "directory: " + err.Error()
 	}
-	e := &FeatureEntry{Object: segment.objectName(l.kind, l.number), Offset: l.offset, Length: l.length, Meta: meta}
+	e := &FeatureEntry{
+		Object: segment.objectName(l.kind, l.number), ObjectSize: l.size, Offset: l.offset, Length: l.length, Meta: meta,
+	}
 	return e, checkEntry(e, f, stripes)
 }
 

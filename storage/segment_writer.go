@@ -56,7 +56,7 @@ type SegmentWriter struct {
 	holding  int64        // bytes of held
 	next     int          // the order that goes into the packs next
 	draining bool
-	records  []featureRecordOf
+	records  []placed
 	objects  []segmentObject
 	bytes    uint64 // of objects
 	err      error
@@ -76,9 +76,11 @@ type laid struct {
 	meta    *format.FileMeta
 }
 
-type featureRecordOf struct {
+// placed is a feature file in its place, before the size of its object is known.
+type placed struct {
 	feature FeatureID
-	value   []byte
+	at      location
+	meta    []byte // format.AppendMeta
 }
 
 type packFile struct {
@@ -268,7 +270,7 @@ func (w *SegmentWriter) drain(ctx context.Context) error {
 		delete(w.held, order)
 		w.draining = true
 		w.mu.Unlock()
-		value, sealed, err := w.lay(ctx, order, item)
+		at, sealed, err := w.lay(ctx, order, item)
 		w.mu.Lock()
 		w.draining = false
 		if sealed != nil {
@@ -278,8 +280,8 @@ func (w *SegmentWriter) drain(ctx context.Context) error {
 			w.setErr(fmt.Errorf("feature %s: %w", item.name, err))
 			break
 		}
-		if value != nil {
-			w.records = append(w.records, featureRecordOf{item.feature, value})
+		if !item.skip {
+			w.records = append(w.records, placed{item.feature, at, format.AppendMeta(nil, item.meta)})
 		}
 		w.holding -= int64(len(item.file))
 		w.next++
@@ -288,29 +290,29 @@ func (w *SegmentWriter) drain(ctx context.Context) error {
 	return w.err
 }
 
-// lay puts one file in its place and returns its record, and the pack that it filled. The caller is draining.
-func (w *SegmentWriter) lay(ctx context.Context, order int, item laid) (value []byte, sealed *segmentObject, err error) {
+// lay puts one file in its place and returns where it is, and the pack that it filled. The caller is draining.
+func (w *SegmentWriter) lay(ctx context.Context, order int, item laid) (l location, sealed *segmentObject, err error) {
 	if item.skip {
-		return nil, nil, nil
+		return l, nil, nil
 	}
-	l := location{kind: fileObject, number: uint64(order), length: uint64(item.length)}
+	l = location{kind: fileObject, number: uint64(order), length: uint64(item.length)}
 	if item.file != nil {
 		if w.pack != nil && w.pack.pack.Size()+int64(len(item.file)) > w.opts.PackBytes {
 			if sealed, err = w.seal(ctx); err != nil {
-				return nil, sealed, err
+				return l, sealed, err
 			}
 		}
 		if w.pack == nil {
 			if w.pack, err = w.newPack(ctx); err != nil {
-				return nil, sealed, err
+				return l, sealed, err
 			}
 		}
 		l.kind, l.number = packObject, w.pack.number
 		if l.offset, err = w.pack.pack.Add(uint64(item.feature), item.file); err != nil {
-			return nil, sealed, err
+			return l, sealed, err
 		}
 	}
-	return format.AppendMeta(appendLocation(nil, l), item.meta), sealed, nil
+	return l, sealed, nil
 }
 
 func (w *SegmentWriter) newPack(ctx context.Context) (*packFile, error) {
@@ -394,7 +396,14 @@ func (w *SegmentWriter) finish(ctx context.Context) (SegmentDescriptor, error) {
 }
 
 func (w *SegmentWriter) writeIndex(ctx context.Context) (int64, error) {
-	slices.SortFunc(w.records, func(a, b featureRecordOf) int { return cmp.Compare(a.feature, b.feature) })
+	slices.SortFunc(w.records, func(a, b placed) int { return cmp.Compare(a.feature, b.feature) })
+	sizes := make(map[objectKind]map[uint64]uint64)
+	for _, o := range w.objects {
+		if sizes[o.kind] == nil {
+			sizes[o.kind] = map[uint64]uint64{}
+		}
+		sizes[o.kind][o.number] = o.size
+	}
 	out, err := w.s.blobs.Create(ctx, w.id.indexName())
 	if err != nil {
 		return 0, err
@@ -402,8 +411,13 @@ func (w *SegmentWriter) writeIndex(ctx context.Context) (int64, error) {
 	defer out.Abort()
 	buf := bufio.NewWriterSize(out, 256<<10)
 	table := sst.NewWriter(buf)
+	var value []byte
 	for _, r := range w.records {
-		err = errors.Join(err, table.Add(w.id.featureKey(r.feature), r.value))
+		r.at.size = sizes[r.at.kind][r.at.number]
+		value = append(appendLocation(value[:0], r.at), r.meta...)
+		if err = table.Add(w.id.featureKey(r.feature), value); err != nil {
+			break
+		}
 	}
 	err = errors.Join(err,
 		table.Add(w.id.recordKey(objectsRecord), appendObjects(nil, w.objects)),
@@ -477,4 +491,26 @@ func (s *spool) abort() {
 	if s.w != nil {
 		s.w.Abort()
 	}
+}
+
+// Discard removes the objects of a segment that was finished and that no change will add. It must not be called for one
+// that was committed, ever.
+func (s *Store) Discard(ctx context.Context, d SegmentDescriptor) error {
+	segment, err := parseID(d.ID)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for info, err := range s.blobs.List(ctx, segment.dir(), "") {
+		if err != nil {
+			return err
+		}
+		names = append(names, info.Name)
+	}
+	for _, name := range names {
+		if err := s.blobs.Delete(ctx, name); err != nil && !errors.Is(err, object.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }

@@ -87,13 +87,9 @@ func (t tableTarget) commit(ctx context.Context, c storage.Change) (uint64, erro
 }
 
 func (t tableTarget) discard(ctx context.Context, segments []storage.SegmentDescriptor) {
-	blobs := t.table.Store().Blobs()
 	for _, d := range segments {
-		// The index goes first: without it the rest is nothing's. What stays, gc finds.
-		_ = blobs.Delete(ctx, d.Index)
-		for _, o := range d.Objects {
-			_ = blobs.Delete(ctx, o.Name)
-		}
+		// What stays, gc finds.
+		_ = t.table.Store().Discard(ctx, d)
 	}
 }
 

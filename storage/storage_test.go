@@ -1,0 +1,230 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
+
+func feature(name string, t vector.Type) Feature {
+	return Feature{ID: NewFeatureID(name, 0), Name: name, Type: t}
+}
+
+func partition(kv ...string) Partition {
+	var p Partition
+	for i := 0; i < len(kv); i += 2 {
+		p = append(p, PartitionValue{Key: kv[i], Value: kv[i+1]})
+	}
+	return p
+}
+
+// segment writes a segment of one dense int64 feature each name, whose rows hold seed, seed+1, ...
+func segment(t testing.TB, tab *Table, p Partition, stripes []uint32, seed int64, opts SegmentOptions, names ...string) SegmentDescriptor {
+	t.Helper()
+	ctx := context.Background()
+	w, err := tab.NewSegment(ctx, p, stripes, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range names {
+		if err := w.AddFeature(ctx, i, feature(n, int64Type), denseRows(stripes, seed)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := w.Finish(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func denseRows(stripes []uint32, seed int64) func(*format.Writer) error {
+	return func(w *format.Writer) error {
+		for _, n := range stripes {
+			c := vector.NewColumn(int64Type)
+			for range n {
+				c.Ints = append(c.Ints, seed)
+				seed = seed*3 + 1
+				c.AddSlot()
+			}
+			if err := w.WriteStripe(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func newTable(t testing.TB, blobs object.Store) *Table {
+	t.Helper()
+	s, err := Open(context.Background(), blobs, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, err := s.NewTable(context.Background(), "ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+func localStore(t testing.TB) *object.Local {
+	t.Helper()
+	l, err := object.NewLocal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func features(names ...string) []Feature {
+	var out []Feature
+	for _, n := range names {
+		out = append(out, feature(n, int64Type))
+	}
+	return out
+}
+
+func TestCommitAndRead(t *testing.T) {
+	ctx := t.Context()
+	l := localStore(t)
+	tab := newTable(t, l)
+	if _, err := tab.Latest(ctx); !errors.Is(err, ErrNotFound) {
+		t.Fatalf("latest of no table: %v", err)
+	}
+	p := partition("ds", "2026-11-01")
+	stripes := []uint32{100, 50}
+	d := segment(t, tab, p, stripes, 7, SegmentOptions{StandAloneBytes: 100}, "a", "b", "c")
+	s, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a", "b", "c"), Add: []SegmentDescriptor{d},
+		Sources: []Source{{Fingerprint: "f1", Name: "x.parquet"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := s.Info(); i.Number != 1 || i.Rows != 150 || i.Segments != 1 || i.Features != 3 || i.AddedRows != 150 {
+		t.Fatalf("%+v", i)
+	}
+	tab = newTable(t, l)
+	s, err = tab.Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs, err := s.Lookup(ctx, "c", "a")
+	if err != nil || fs[0] != feature("c", int64Type) || fs[1] != feature("a", int64Type) {
+		t.Fatal(fs, err)
+	}
+	if _, err := s.Lookup(ctx, "aa"); !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	} else {
+		t.Log(err)
+	}
+	segs, err := s.Segments(ctx, nil)
+	if err != nil || len(segs) != 1 || segs[0].ID != d.ID {
+		t.Fatal(segs, err)
+	}
+	g, err := s.OpenSegment(ctx, segs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	es, err := g.Lookup(ctx, fs[0].ID, 12345)
+	if err != nil || es[0] == nil || es[1] != nil {
+		t.Fatal(es, err)
+	}
+	e := es[0]
+	b := make([]byte, e.Meta.Stripes[1].Length)
+	if err := l.ReadAt(ctx, e.Object, b, int64(e.Offset+e.Meta.Stripes[1].Offset)); err != nil {
+		t.Fatal(err)
+	}
+	col := vector.NewColumn(e.Meta.Type)
+	if err := format.NewStripeDecoder(format.Limits{}).DecodeStripe(col, e.Meta, 1, b, nil); err != nil || col.Rows != 50 {
+		t.Fatal(err)
+	}
+	all, err := g.Entries(ctx)
+	if err != nil || len(all) != 3 {
+		t.Fatal(all, err)
+	}
+	objects, err := g.Objects(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(objects)
+	_, err = tab.Commit(ctx, Change{Operation: "ingest", Sources: []Source{{Fingerprint: "f1", Name: "y"}}, Base: 1})
+	if !errors.Is(err, ErrDuplicateSource) {
+		t.Fatal(err)
+	}
+	tables, err := tab.Store().Tables(ctx)
+	if err != nil || fmt.Sprint(tables) != "[ads]" {
+		t.Fatal(tables, err)
+	}
+}
+
+func TestManyCommits(t *testing.T) {
+	ctx := t.Context()
+	m := object.NewMemory()
+	tab := newTable(t, m)
+	const n = 400
+	for i := range n {
+		p := partition("ds", fmt.Sprint(i%7))
+		d := segment(t, tab, p, []uint32{uint32(i + 1)}, 1, SegmentOptions{})
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}, Features: features(fmt.Sprint("f", i))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tab = newTable(t, m)
+	s, err := tab.Latest(ctx)
+	if err != nil || s.Info().Number != n {
+		t.Fatal(s, err)
+	}
+	t.Log(len(s.m.listing.runs), len(s.m.listing.tail), len(s.m.schema.runs), len(s.m.schema.tail))
+	segs, err := s.Segments(ctx, nil)
+	if err != nil || len(segs) != n {
+		t.Fatal(len(segs), err)
+	}
+	k := 0
+	for ds := range 7 {
+		part, err := s.Partition(ctx, partition("ds", fmt.Sprint(ds)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := uint64(0)
+		for _, d := range part {
+			if segs[k].ID != d.ID || d.Rows <= last {
+				t.Fatalf("segment %d: %+v after %d", k, d, last)
+			}
+			last = d.Rows
+			k++
+		}
+	}
+	parts, err := s.Partitions(ctx)
+	if err != nil || len(parts) != 7 || k != n {
+		t.Fatal(parts, k, err)
+	}
+	fs, err := s.Features(ctx)
+	if err != nil || len(fs) != n {
+		t.Fatal(len(fs), err)
+	}
+	for i := uint64(1); i <= n; i += 37 {
+		s, err := tab.At(ctx, i)
+		if err != nil || s.Info().Segments != i {
+			t.Fatal(err)
+		}
+		segs, err := s.Segments(ctx, nil)
+		if err != nil || uint64(len(segs)) != i {
+			t.Fatal(len(segs), err)
+		}
+		if s, err = tab.AsOf(ctx, s.Info().Time); err != nil || s.Info().Number < i {
+			t.Fatal(err)
+		}
+	}
+}
