@@ -87,6 +87,9 @@ func (d *discovery) path(ctx context.Context, p string) error {
 		if format == formatHive || format == formatParquet || format == formatORC {
 			return fmt.Errorf("format %s cannot be read from stdin: give a path", format)
 		}
+		if format == formatAuto {
+			format = formatArrow
+		}
 		d.files = append(d.files, File{Path: "-", Size: -1, Format: format})
 		return nil
 	}

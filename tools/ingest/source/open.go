@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"os"
 )
 
 // open opens the reader of a file's format. stdin is what "-" reads.
@@ -13,6 +14,15 @@ func (d *discovery) open(ctx context.Context, f *File, stdin *hashingReader) (ba
 	switch f.Format {
 	case formatParquet:
 		return orNil(openParquet(f.Path, d.opts))
+	case formatArrow:
+		if stdin != nil {
+			return orNil(newArrowReader(stdin, nil, d.opts))
+		}
+		in, err := os.Open(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		return orNil(newArrowReader(in, in, d.opts))
 	}
 	return nil, fmt.Errorf("format %q", f.Format)
 }

@@ -442,10 +442,11 @@ func convertInt96(dst *array, s *leafScratch, n int, _ *Limits) error {
 	return nil
 }
 
-func (a *array) appendCell(v []byte, limits *Limits) error {
+// appendCell appends a byte string, or a fault in its place when it is too long.
+func appendCell[T ~string | ~[]byte](a *array, v T, limits *Limits) error {
 	if int64(len(v)) > limits.CellBytes {
 		a.faults = append(a.faults, fault{a.n, fmt.Errorf("a value of %d bytes, the limit is %d", len(v), limits.CellBytes)})
-		v = nil
+		v = v[:0]
 	}
 	if int64(len(a.data)+len(v)) > min(limits.BatchBytes, math.MaxInt32) {
 		return fmt.Errorf("%d values hold more than %d bytes", a.n+1, limits.BatchBytes)
@@ -458,7 +459,7 @@ func (a *array) appendCell(v []byte, limits *Limits) error {
 
 func convertBytes(dst *array, s *leafScratch, n int, limits *Limits) error {
 	for _, v := range s.bytes[:n] {
-		if err := dst.appendCell(v, limits); err != nil {
+		if err := appendCell(dst, v, limits); err != nil {
 			return err
 		}
 	}
@@ -467,7 +468,7 @@ func convertBytes(dst *array, s *leafScratch, n int, limits *Limits) error {
 
 func convertFixed(dst *array, s *leafScratch, n int, limits *Limits) error {
 	for _, v := range s.fixed[:n] {
-		if err := dst.appendCell(v, limits); err != nil {
+		if err := appendCell(dst, v, limits); err != nil {
 			return err
 		}
 	}
@@ -543,7 +544,7 @@ func convertDecimalBytes(fixed bool, width int) leafConverter {
 				wide[k] = fill
 			}
 			copy(wide[width-len(v):], v)
-			if err := dst.appendCell(wide[:width], limits); err != nil {
+			if err := appendCell(dst, wide[:width], limits); err != nil {
 				return err
 			}
 		}

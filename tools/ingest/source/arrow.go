@@ -1,0 +1,146 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+)
+
+// arrowReader reads an Arrow IPC stream or file. Record batches are cut into chunks.
+type arrowReader struct {
+	src      io.Closer // nil: not ours to close
+	messages *messageReader
+	reader   *ipc.Reader
+	nodes    []*node
+	wanted   []bool
+	limits   *Limits
+	target   int64
+	finish   func() error // called at the end marker; nil: nothing to do
+
+	rec   arrow.RecordBatch // the current one, or nil
+	conv  *arrowConverter
+	at    int64 // the next row of rec
+	rows  int64 // of a chunk of rec
+	row   int64 // of the input
+	batch int
+}
+
+// newArrowReader reads the schema from in, and closes src, if any, when it is closed.
+func newArrowReader(in io.Reader, src io.Closer, opts *Options) (r *arrowReader, err error) {
+	r = &arrowReader{src: src, limits: &opts.Limits, target: opts.ChunkBytes}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("damaged Arrow schema: %v", p)
+		}
+		if err != nil {
+			r.close()
+			r = nil
+		}
+	}()
+	br := bufio.NewReaderSize(in, 64<<10)
+	r.messages = &messageReader{r: br, limits: r.limits}
+	head, err := br.Peek(8)
+	if err != nil && len(head) == 0 {
+		return r, cutShort(err)
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte("ARROW1")):
+		r.messages.file = true
+		if _, err := br.Discard(8); err != nil {
+			return r, cutShort(err)
+		}
+	case bytes.HasPrefix(head, []byte("FEA1")):
+		return r, refuse("", "Feather V1 files are not supported: write Feather V2, which is an Arrow file")
+	case bytes.HasPrefix(head, []byte("PAR1")) || bytes.HasPrefix(head, []byte("ORC")):
+		return r, fmt.Errorf("the input is no Arrow stream: it begins with %q", head[:4])
+	}
+	if r.reader, err = ipc.NewReaderFromMessageReader(r.messages, ipc.WithDelayReadSchema(false)); err != nil {
+		return r, arrowError(err)
+	}
+	for _, f := range r.reader.Schema().Fields() {
+		r.nodes = append(r.nodes, arrowNode(f, 1))
+	}
+	return r, nil
+}
+
+// arrowError gives errors of ours back without the library's words around them.
+func arrowError(err error) error {
+	if errors.Is(err, errCutShort) {
+		return errCutShort
+	}
+	return err
+}
+
+func (r *arrowReader) columns() []*node { return r.nodes }
+
+func (r *arrowReader) want(wanted []bool) { r.wanted = wanted }
+
+func (r *arrowReader) close() error {
+	if r.reader != nil {
+		r.reader.Release()
+		r.reader = nil
+	}
+	if r.src == nil {
+		return nil
+	}
+	err := r.src.Close()
+	r.src = nil
+	return err
+}
+
+func (r *arrowReader) next(ctx context.Context) (*batch, error) {
+	for r.rec == nil || r.at >= r.rec.NumRows() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if !r.reader.Next() {
+			if err := r.reader.Err(); err != nil {
+				return nil, arrowError(err)
+			}
+			// The library ends quietly when the end comes where dictionaries should be.
+			if !r.messages.ended {
+				return nil, errCutShort
+			}
+			if r.finish != nil {
+				if err := r.finish(); err != nil {
+					return nil, err
+				}
+			}
+			return nil, io.EOF
+		}
+		r.rec, r.at = r.reader.RecordBatch(), 0
+		r.conv = &arrowConverter{limits: r.limits, dictionaries: map[arrow.ArrayData]*array{}}
+		r.rows = maxRows
+		if n := r.rec.NumRows(); n > 0 && r.messages.bytes > 0 {
+			r.rows = max(minRows, min(maxRows, r.target/max(1, r.messages.bytes/n)))
+		}
+		r.batch++
+	}
+	n := min(r.rows, r.rec.NumRows()-r.at)
+	part := r.rec.NewSlice(r.at, r.at+n)
+	defer part.Release()
+	b := &batch{rows: int(n), rowGroup: -1, row: r.row, arrays: make([]*array, len(r.nodes))}
+	for i := range r.nodes {
+		if r.wanted != nil && !r.wanted[i] {
+			continue
+		}
+		r.conv.size = 0
+		a, err := r.conv.convert(part.Column(i), r.nodes[i])
+		if err == nil {
+			err = a.check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record batch %d, column %q: %w", r.batch-1, r.nodes[i].name, err)
+		}
+		b.arrays[i] = a
+	}
+	r.at += n
+	r.row += n
+	return b, nil
+}

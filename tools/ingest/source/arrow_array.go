@@ -1,0 +1,428 @@
+package source
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// An arrowConverter copies Arrow arrays into ours. Decoded dictionaries are kept for the batch.
+type arrowConverter struct {
+	limits       *Limits
+	dictionaries map[arrow.ArrayData]*array
+	size         int64 // bytes made for the column so far
+}
+
+// grow accounts for n more bytes of a column.
+func (c *arrowConverter) grow(n int64) error {
+	if c.size += n; c.size > c.limits.BatchBytes {
+		return fmt.Errorf("the rows of a batch hold more than %d bytes", c.limits.BatchBytes)
+	}
+	return nil
+}
+
+// convert returns in as an array of node n.
+func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
+	a := &array{node: n, n: in.Len()}
+	if err := c.grow(8 * int64(in.Len())); err != nil {
+		return nil, err
+	}
+	switch t := in.(type) {
+	case *arrowarray.Null:
+		return a, nil
+	case *arrowarray.Dictionary:
+		return c.dictionary(t, n)
+	case *arrowarray.RunEndEncoded:
+		return c.runs(t, n)
+	case arrowarray.ExtensionArray:
+		return c.convert(t.Storage(), n)
+	}
+	a.valid = arrowValidity(in)
+	var err error
+	switch t := in.(type) {
+	case *arrowarray.Boolean:
+		a.ints = make([]int64, a.n)
+		for i := range a.ints {
+			if t.Value(i) {
+				a.ints[i] = 1
+			}
+		}
+	case *arrowarray.Int8:
+		a.ints = widenInts(t.Int8Values())
+	case *arrowarray.Int16:
+		a.ints = widenInts(t.Int16Values())
+	case *arrowarray.Int32:
+		a.ints = widenInts(t.Int32Values())
+	case *arrowarray.Int64:
+		a.ints = widenInts(t.Int64Values())
+	case *arrowarray.Uint8:
+		a.ints = widenInts(t.Uint8Values())
+	case *arrowarray.Uint16:
+		a.ints = widenInts(t.Uint16Values())
+	case *arrowarray.Uint32:
+		a.ints = widenInts(t.Uint32Values())
+	case *arrowarray.Uint64:
+		a.ints = widenInts(t.Uint64Values())
+	case *arrowarray.Date32:
+		a.ints = widenInts(t.Date32Values())
+	case *arrowarray.Date64:
+		a.ints = widenInts(t.Date64Values())
+	case *arrowarray.Time32:
+		a.ints = widenInts(t.Time32Values())
+	case *arrowarray.Time64:
+		a.ints = widenInts(t.Time64Values())
+	case *arrowarray.Timestamp:
+		a.ints = widenInts(t.TimestampValues())
+	case *arrowarray.Duration:
+		a.ints = widenInts(t.DurationValues())
+	case *arrowarray.Float16:
+		a.floats = make([]float32, a.n)
+		for i, v := range t.Values() {
+			a.floats[i] = v.Float32()
+		}
+	case *arrowarray.Float32:
+		a.floats = append(make([]float32, 0, a.n), t.Float32Values()...)
+	case *arrowarray.Float64:
+		a.doubles = append(make([]float64, 0, a.n), t.Float64Values()...)
+	case *arrowarray.Decimal32:
+		a.ints = make([]int64, a.n)
+		for i := range a.ints {
+			a.ints[i] = int64(t.Value(i))
+		}
+	case *arrowarray.Decimal64:
+		a.ints = make([]int64, a.n)
+		for i := range a.ints {
+			a.ints[i] = int64(t.Value(i))
+		}
+	case *arrowarray.Decimal128:
+		err = c.decimals(a, 16, func(i int, b []byte) {
+			v := t.Value(i)
+			binary.BigEndian.PutUint64(b, uint64(v.HighBits()))
+			binary.BigEndian.PutUint64(b[8:], v.LowBits())
+		})
+	case *arrowarray.Decimal256:
+		err = c.decimals(a, 32, func(i int, b []byte) {
+			v := t.Value(i).Array()
+			for k, w := range v {
+				binary.BigEndian.PutUint64(b[24-8*k:], w)
+			}
+		})
+	case *arrowarray.String:
+		err = cells(c, a, t.Value)
+	case *arrowarray.LargeString:
+		err = cells(c, a, t.Value)
+	case *arrowarray.StringView:
+		err = cells(c, a, t.Value)
+	case *arrowarray.Binary:
+		err = cells(c, a, t.Value)
+	case *arrowarray.LargeBinary:
+		err = cells(c, a, t.Value)
+	case *arrowarray.BinaryView:
+		err = cells(c, a, t.Value)
+	case *arrowarray.FixedSizeBinary:
+		err = cells(c, a, t.Value)
+	case *arrowarray.Map:
+		return c.lists(a, t.ValueOffsets, []arrow.Array{t.Keys(), t.Items()})
+	case *arrowarray.FixedSizeList:
+		return c.fixedList(a, t)
+	case arrowarray.ListLike:
+		return c.lists(a, t.ValueOffsets, []arrow.Array{t.ListValues()})
+	case *arrowarray.Struct:
+		for i, child := range n.children {
+			m, err := c.convert(t.Field(i), child)
+			if err != nil {
+				return nil, err
+			}
+			a.children = append(a.children, m)
+		}
+	default:
+		return nil, fmt.Errorf("Arrow's type %v is not supported", in.DataType())
+	}
+	return a, err
+}
+
+func arrowValidity(in arrow.Array) vector.Bitmap {
+	if in.NullN() == 0 {
+		return nil
+	}
+	out := make(vector.Bitmap, vector.BitmapWords(in.Len()))
+	for i := range in.Len() {
+		if in.IsValid(i) {
+			out.Set(i)
+		}
+	}
+	return out
+}
+
+func widenInts[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64](in []T) []int64 {
+	out := make([]int64, len(in))
+	for i, v := range in {
+		out[i] = int64(v)
+	}
+	return out
+}
+
+// cells copies byte strings.
+func cells[T string | []byte](c *arrowConverter, a *array, cell func(int) T) error {
+	n := a.n
+	a.n, a.offsets = 0, append(make([]int32, 0, n+1), 0)
+	for i := range n {
+		var v T
+		if a.valid == nil || a.valid.Get(i) {
+			v = cell(i)
+		}
+		if err := c.grow(int64(len(v))); err != nil {
+			return err
+		}
+		if err := appendCell(a, v, c.limits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decimals takes numbers of width bytes, which put writes as big-endian two's complement.
+func (c *arrowConverter) decimals(a *array, width int, put func(int, []byte)) error {
+	var wide [32]byte
+	if a.node.shape == shapeBytes {
+		precisionWidth := 16
+		if width == 32 {
+			precisionWidth = decimalWidthOf(a.node.logical)
+		}
+		n := a.n
+		a.n, a.offsets = 0, append(make([]int32, 0, n+1), 0)
+		for i := range n {
+			clear(wide[:])
+			if a.valid == nil || a.valid.Get(i) {
+				put(i, wide[:width])
+			}
+			v := wide[:width]
+			if len(trimDecimal(v)) > precisionWidth {
+				a.faults = append(a.faults, fault{a.n, fmt.Errorf("%x is no %s", v, a.node.logical)})
+			}
+			if err := appendCell(a, v[width-precisionWidth:], c.limits); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	a.ints = make([]int64, a.n)
+	for i := range a.ints {
+		if a.valid != nil && !a.valid.Get(i) {
+			continue
+		}
+		put(i, wide[:width])
+		if v := trimDecimal(wide[:width]); len(v) > 8 {
+			a.faults = append(a.faults, fault{i, fmt.Errorf("%x is no %s", v, a.node.logical)})
+			continue
+		}
+		a.ints[i] = int64(binary.BigEndian.Uint64(wide[width-8:]))
+	}
+	return nil
+}
+
+func decimalWidthOf(logical string) int {
+	var p, s int
+	if _, err := fmt.Sscanf(logical, "decimal(%d, %d)", &p, &s); err != nil {
+		return 32
+	}
+	return decimalWidth(p)
+}
+
+// lists copies lists whose entries may lie anywhere in the child arrays, in any order and overlapping, as list views do.
+func (c *arrowConverter) lists(a *array, bounds func(int) (int64, int64), children []arrow.Array) (*array, error) {
+	length := int64(children[0].Len())
+	for _, ch := range children[1:] {
+		if int64(ch.Len()) != length {
+			return nil, errors.New("a map with more keys than values")
+		}
+	}
+	a.offsets = append(make([]int32, 0, a.n+1), 0)
+	contiguous := true
+	first, next, total := int64(-1), int64(0), int64(0)
+	type bound struct{ lo, hi int64 }
+	all := make([]bound, 0, a.n)
+	for i := range a.n {
+		var lo, hi int64
+		if a.valid == nil || a.valid.Get(i) {
+			lo, hi = bounds(i)
+		}
+		if lo < 0 || hi < lo || hi > length {
+			return nil, fmt.Errorf("a list of entries [%d, %d) of %d", lo, hi, length)
+		}
+		if hi-lo > c.limits.CellValues {
+			return nil, fmt.Errorf("row of more than %d values", c.limits.CellValues)
+		}
+		if hi > lo {
+			if first < 0 {
+				first, next = lo, lo
+			}
+			contiguous = contiguous && lo == next
+			next = hi
+		}
+		all = append(all, bound{lo, hi})
+		if total += hi - lo; total > math.MaxInt32 {
+			return nil, errors.New("more than 2^31-1 values in a batch")
+		}
+		a.offsets = append(a.offsets, int32(total))
+	}
+	if first < 0 {
+		first, next = 0, 0
+	}
+	for k, ch := range children {
+		if contiguous {
+			part := arrowarray.NewSlice(ch, first, next)
+			child, err := c.convert(part, a.node.children[k])
+			part.Release()
+			if err != nil {
+				return nil, err
+			}
+			a.children = append(a.children, child)
+			continue
+		}
+		whole, err := c.convert(ch, a.node.children[k])
+		if err != nil {
+			return nil, err
+		}
+		picked := newArray(whole.node)
+		for _, b := range all {
+			for i := b.lo; i < b.hi; i++ {
+				if err := c.pick(picked, whole, int(i)); err != nil {
+					return nil, err
+				}
+			}
+		}
+		a.children = append(a.children, picked)
+	}
+	return a, nil
+}
+
+func (c *arrowConverter) fixedList(a *array, t *arrowarray.FixedSizeList) (*array, error) {
+	dim := int64(a.node.dim)
+	offset := int64(t.Data().Offset())
+	values := t.ListValues()
+	lo, hi := offset*dim, (offset+int64(a.n))*dim
+	if dim > c.limits.CellValues || hi > int64(values.Len()) {
+		return nil, fmt.Errorf("lists of %d values: %d for %d rows", dim, values.Len(), a.n)
+	}
+	part := arrowarray.NewSlice(values, lo, hi)
+	defer part.Release()
+	child, err := c.convert(part, a.node.children[0])
+	a.children = []*array{child}
+	return a, err
+}
+
+func (c *arrowConverter) dictionary(t *arrowarray.Dictionary, n *node) (*array, error) {
+	values := c.dictionaries[t.Data().Dictionary()]
+	if values == nil || values.node != n {
+		var err error
+		if values, err = c.convert(t.Dictionary(), n); err != nil {
+			return nil, err
+		}
+		c.dictionaries[t.Data().Dictionary()] = values
+	}
+	out := newArray(n)
+	for i := range t.Len() {
+		if t.IsNull(i) {
+			out.appendNull()
+			continue
+		}
+		k := t.GetValueIndex(i)
+		if k < 0 || k >= values.n {
+			return nil, fmt.Errorf("entry %d of a dictionary of %d", k, values.n)
+		}
+		if err := c.pick(out, values, k); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (c *arrowConverter) runs(t *arrowarray.RunEndEncoded, n *node) (*array, error) {
+	values, err := c.convert(t.Values(), n)
+	if err != nil {
+		return nil, err
+	}
+	ends := t.RunEndsArr()
+	end := func(i int) int64 {
+		switch e := ends.(type) {
+		case *arrowarray.Int16:
+			return int64(e.Value(i))
+		case *arrowarray.Int32:
+			return int64(e.Value(i))
+		case *arrowarray.Int64:
+			return e.Value(i)
+		}
+		return -1
+	}
+	out := newArray(n)
+	offset, run := int64(t.Data().Offset()), 0
+	for i := range int64(t.Len()) {
+		for run < ends.Len() && end(run) <= offset+i {
+			run++
+		}
+		if run >= ends.Len() || run >= values.n {
+			return nil, errors.New("run ends before the last row")
+		}
+		if err := c.pick(out, values, run); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// pick appends entry i of src to dst.
+func (c *arrowConverter) pick(dst, src *array, i int) error {
+	if src.isNull(i) {
+		dst.appendNull()
+		return nil
+	}
+	if src.faults != nil {
+		for _, f := range src.faults {
+			if f.entry == i {
+				dst.faults = append(dst.faults, fault{dst.n, f.err})
+			}
+		}
+	}
+	size := int64(8)
+	lo, hi := i, i+1
+	switch src.node.shape {
+	case shapeNumber:
+		switch src.node.elem.Physical() {
+		case vector.Float32Values:
+			dst.floats = append(dst.floats, src.floats[i])
+		case vector.Float64Values:
+			dst.doubles = append(dst.doubles, src.doubles[i])
+		default:
+			dst.ints = append(dst.ints, src.ints[i])
+		}
+	case shapeBytes, shapeString:
+		v := src.data[src.offsets[i]:src.offsets[i+1]]
+		size += int64(len(v))
+		if int64(len(dst.data)+len(v)) > math.MaxInt32 {
+			return errors.New("more than 2^31-1 bytes in a batch")
+		}
+		dst.data = append(dst.data, v...)
+	case shapeList, shapeMap:
+		lo, hi = int(src.offsets[i]), int(src.offsets[i+1])
+	case shapeFixedList:
+		lo, hi = i*src.node.dim, (i+1)*src.node.dim
+	}
+	if err := c.grow(size); err != nil {
+		return err
+	}
+	for k, ch := range src.children {
+		for e := lo; e < hi; e++ {
+			if err := c.pick(dst.children[k], ch, e); err != nil {
+				return err
+			}
+		}
+	}
+	dst.appendEntry(true)
+	return nil
+}
