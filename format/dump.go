@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/dsistore/dsistore/format/encoding"
 	"github.com/dsistore/dsistore/format/vector"
@@ -282,12 +283,22 @@ func (f *fieldReader) entry(t vector.Type, i uint64) {
 		for k := range 64 {
 			if streams>>k&1 != 0 {
 				s.Streams = append(s.Streams, StreamMeta{Kind: StreamKind(k + 1)})
-				text += " " + StreamKind(k+1).String()
+				text += " " + StreamKind(k+1).String() + ","
 			}
 		}
-		return text
+		return strings.TrimRight(text, ",:")
 	})
-	flags := f.byteField("flags")
+	flags := byte(0)
+	f.field(func() string {
+		flags = f.byte()
+		text := fmt.Sprintf("flags %#x:", flags)
+		for i, name := range [...]string{"slots", "nulls", "all null", "rows counted", "bounds", "float64 bounds"} {
+			if flags>>i&1 != 0 {
+				text += " " + name + ","
+			}
+		}
+		return strings.TrimRight(text, ",:")
+	})
 	f.field(func() string { return fmt.Sprintf("rows %+d", f.varint()) })
 	if flags&stripeSlots != 0 {
 		f.uvarintField("slots")

@@ -113,7 +113,11 @@ func readDirectory(r io.ReaderAt, off, size int64, magic string, limits Limits) 
 	if got, want := tailChecksum(directory, tail[:]), binary.LittleEndian.Uint32(tail[4:]); got != want {
 		return nil, corrupt(at-n, "directory has checksum %08x, want %08x", got, want)
 	}
-	if tail[11] != formatVersion {
+	switch tail[11] {
+	case formatVersion:
+	case 0:
+		return nil, corrupt(at+11, "format version 0")
+	default:
 		return nil, unsupported(at+11, "format version %d", tail[11])
 	}
 	if head[3] != formatVersion {

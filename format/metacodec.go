@@ -254,7 +254,12 @@ func (r *metaReader) varint() int64 {
 }
 
 func (r *metaReader) file(m *FileMeta, limits Limits) error {
-	if v := r.byte(); !r.bad && v != formatVersion {
+	switch v := r.byte(); {
+	case r.bad:
+		return corrupt(-1, "directory ends early")
+	case v == 0:
+		return corrupt(-1, "directory version 0")
+	case v != formatVersion:
 		return unsupported(-1, "directory version %d", v)
 	}
 	flags := r.byte()
