@@ -185,22 +185,3 @@ func fillChanges(inverse []int32, changes vector.Bitmap, n int) error {
 	}
 	return nil
 }
-
-// spread moves the values at the front of v, width for each set bit of present, to the slots of those bits, and zeroes the
-// others. v holds width values for every slot.
-func spread[T any](v []T, present vector.Bitmap, slots, width int) {
-	k := present.Count()
-	for s := slots - 1; k <= s; s-- { // once k > s, everything is in its place
-		if s&63 == 63 && present[s>>6] == 0 {
-			clear(v[(s-63)*width : (s+1)*width])
-			s -= 63
-			continue
-		}
-		if !present.Get(s) {
-			clear(v[s*width : (s+1)*width])
-			continue
-		}
-		k--
-		copy(v[s*width:(s+1)*width], v[k*width:(k+1)*width])
-	}
-}

@@ -8,15 +8,12 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// addStats fills in w.stripe.Stats from c, and refuses integers that do not fit the type.
-func (w *Writer) addStats(c *vector.Column) error {
+// countRows fills in the statistics over rows of w.stripe, whose slots and elements are known.
+func (w *Writer) countRows(c *vector.Column) {
 	s := &w.stripe.Stats
 	s.NullRows = uint64(w.stripe.Slots - w.stripe.Present)
 	s.Elements = w.stripe.Elements
-	if c.Type.Kind == vector.Inverse {
-		return nil
-	}
-	if c.Rows > 0 && (c.Inverse != nil || c.Lengths != nil) {
+	if c.Type.Kind != vector.Inverse && c.Rows > 0 && (c.Inverse != nil || c.Lengths != nil) {
 		s.NullRows, s.Elements = 0, 0
 		for row := range c.Rows {
 			if c.IsNull(row) {
@@ -28,50 +25,58 @@ func (w *Writer) addStats(c *vector.Column) error {
 		}
 	}
 	s.RawBytes = s.Elements * sourceBytes(c.Type)
-	if w.stripe.Elements == 0 {
-		return nil
-	}
-	switch {
-	case c.Type.Physical() == vector.ByteValues:
-	case c.Type.Elem.IsInteger():
-		if err := s.addInts(c.Type, compact(&w.ints, c, c.Ints)); err != nil {
-			return err
-		}
-	case c.Type.Elem == vector.Float32:
-		s.HasMinMax, s.MinFloat, s.MaxFloat = floatRange(compact(&w.floats, c, c.Floats))
-	default:
-		s.HasMinMax, s.MinFloat, s.MaxFloat = floatRange(compact(&w.doubles, c, c.Doubles))
-	}
-	if c.Type.Kind != vector.Dense {
-		s.roundBounds(c.Type)
-	}
-	return nil
 }
 
-// addInts sets exact bounds of vals, of which there is at least one.
-func (s *Stats) addInts(t vector.Type, vals []int64) error {
-	s.HasMinMax = true
+// boundInts sets the bounds of vals, of which there is at least one, and refuses those that do not fit t.
+func (s *Stats) boundInts(t vector.Type, vals []int64) error {
 	lo, hi := vals[0], vals[0]
 	if t.Elem == vector.Uint64 {
 		for _, v := range vals {
 			lo = int64(min(uint64(lo), uint64(v)))
 			hi = int64(max(uint64(hi), uint64(v)))
 		}
-		s.MinInt, s.MaxInt = lo, hi
-		return nil
-	}
-	for _, v := range vals {
-		lo, hi = min(lo, v), max(hi, v)
-	}
-	s.MinInt, s.MaxInt = lo, hi
-	if least, most := intRange(t.Elem); lo < least || hi > most {
-		bad := hi
-		if lo < least {
-			bad = lo
+	} else {
+		for _, v := range vals {
+			lo, hi = min(lo, v), max(hi, v)
 		}
-		return fmt.Errorf("value %d does not fit %v", bad, t.Elem)
+		if least, most := intRange(t.Elem); lo < least || hi > most {
+			bad := hi
+			if lo < least {
+				bad = lo
+			}
+			return fmt.Errorf("value %d does not fit %v", bad, t.Elem)
+		}
+	}
+	if t.Kind != vector.Embedding {
+		s.HasMinMax, s.MinInt, s.MaxInt = true, lo, hi
+		s.roundBounds(t)
 	}
 	return nil
+}
+
+// boundFloats sets the bounds of vals.
+func boundFloats[T float32 | float64](s *Stats, t vector.Type, vals []T) {
+	if t.Kind == vector.Embedding {
+		return
+	}
+	least, most := T(math.Inf(1)), T(math.Inf(-1))
+	seen := false
+	for _, v := range vals {
+		if v != v {
+			continue
+		}
+		seen = true
+		if v < least {
+			least = v
+		}
+		if v > most {
+			most = v
+		}
+	}
+	if seen {
+		s.HasMinMax, s.MinFloat, s.MaxFloat = true, float64(least), float64(most)
+		s.roundBounds(t)
+	}
 }
 
 // intRange returns the least and the most integer of e, which is not uint64.
@@ -95,27 +100,11 @@ func intRange(e vector.Elem) (least, most int64) {
 	return math.MinInt64, math.MaxInt64
 }
 
-func floatRange[T float32 | float64](vals []T) (ok bool, least, most float64) {
-	least, most = math.Inf(1), math.Inf(-1)
-	for _, v := range vals {
-		if v == v {
-			ok = true
-			least, most = min(least, float64(v)), max(most, float64(v))
-		}
-	}
-	if !ok {
-		return false, 0, 0
-	}
-	return true, least, most
-}
-
-// roundBounds widens the bounds of a list's values to what takes few bytes in the directory, and drops those of
-// embeddings.
+// roundBounds widens the bounds of a list's values to what takes few bytes in the directory; those of dense features stay
+// exact.
 func (s *Stats) roundBounds(t vector.Type) {
 	switch {
-	case t.Kind == vector.Embedding:
-		s.HasMinMax, s.MinInt, s.MaxInt, s.MinFloat, s.MaxFloat = false, 0, 0, 0, 0
-	case !s.HasMinMax:
+	case t.Kind == vector.Dense:
 	case t.Elem.IsInteger():
 		signed := t.Elem != vector.Uint64
 		s.MinInt &^= lowBytes(s.MinInt, signed)

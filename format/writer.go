@@ -136,9 +136,7 @@ func (w *Writer) build(c *vector.Column) error {
 			}
 		}
 	}
-	if err := w.addStats(c); err != nil {
-		return err
-	}
+	w.countRows(c)
 	w.stripe.Streams = w.streams
 	w.stripe.Length = uint64(len(w.buf))
 	if reason := w.meta.check(&w.stripe, Limits{}.withDefaults()); reason != "" {
@@ -157,7 +155,7 @@ func (w *Writer) endStream(kind StreamKind) {
 	w.streams = append(w.streams, StreamMeta{Kind: kind, Length: uint64(len(w.buf)) - start})
 }
 
-// appendValues appends lengths, values, scores and windows; some slot is present.
+// appendValues appends lengths, values, scores and windows, and sets the bounds; some slot is present.
 func (w *Writer) appendValues(c *vector.Column) error {
 	s := &w.stripe
 	if c.Type.IsList() {
@@ -175,11 +173,19 @@ func (w *Writer) appendValues(c *vector.Column) error {
 	if s.Elements != 0 {
 		switch c.Type.Physical() {
 		case vector.Int64Values:
-			w.buf = w.chooser.AppendInts(w.buf, int(Values), compact(&w.ints, c, c.Ints))
+			vals := compact(&w.ints, c, c.Ints)
+			if err := s.Stats.boundInts(c.Type, vals); err != nil {
+				return err
+			}
+			w.buf = w.chooser.AppendInts(w.buf, int(Values), vals)
 		case vector.Float32Values:
-			w.buf = w.chooser.AppendFloats(w.buf, int(Values), compact(&w.floats, c, c.Floats))
+			vals := compact(&w.floats, c, c.Floats)
+			boundFloats(&s.Stats, c.Type, vals)
+			w.buf = w.chooser.AppendFloats(w.buf, int(Values), vals)
 		case vector.Float64Values:
-			w.buf = w.chooser.AppendDoubles(w.buf, int(Values), compact(&w.doubles, c, c.Doubles))
+			vals := compact(&w.doubles, c, c.Doubles)
+			boundFloats(&s.Stats, c.Type, vals)
+			w.buf = w.chooser.AppendDoubles(w.buf, int(Values), vals)
 		case vector.ByteValues:
 			w.buf = w.chooser.AppendStrings(w.buf, int(Values), c.Data, w.stringOffsets(c))
 		}
