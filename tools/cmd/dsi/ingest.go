@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+type ingestCmd struct {
+	tableArgs
+	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, or - for an Arrow IPC stream on standard input."`
+	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
+	SessionKey   string        `placeholder:"COLUMN" help:"Cluster rows by this column. Default: what the mapping or the table says, else the source's order is kept."`
+	TimeKey      string        `placeholder:"COLUMN" help:"Order the rows of a session by this column."`
+	PartitionBy  string        `placeholder:"COLUMN" help:"Partition rows by this column, besides the directories' partitions."`
+	Mapping      string        `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
+	DDL          string        `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
+	Memory       size          `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
+	Overwrite    bool          `help:"Replace the partitions that the dump has."`
+	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
+	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports. Default: ${default}."`
+}
+
+func (c *ingestCmd) Run(ctx context.Context, a *app) error {
+	opts := ingest.Options{
+		Format: c.Format, MappingFile: c.Mapping, DDLFile: c.DDL, SessionKey: c.SessionKey, TimeKey: c.TimeKey,
+		PartitionBy: c.PartitionBy, Memory: int64(c.Memory), Overwrite: c.Overwrite, OnBadRow: c.OnBadRow,
+	}
+	if c.OnBadRow == ingest.BadRowQuarantine {
+		opts.BadRowReport = c.BadRowReport
+	}
+	if err := opts.Validate(); err != nil {
+		return usageError{err}
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	bar := a.progress("ingesting")
+	defer bar.finish()
+	opts.Progress = func(p ingest.Progress) { bar.phase(string(p.Phase), p.Bytes, p.TotalBytes) }
+	report, err := ingest.Run(ctx, store, c.Table, c.Sources, opts)
+	bar.finish()
+	if errors.Is(err, storage.ErrDuplicateSource) {
+		return fmt.Errorf("%w (--overwrite)", err)
+	}
+	if err != nil {
+		return err
+	}
+	if report.BadRows > 0 || report.BadFiles > 0 {
+		fmt.Fprintf(a.err, "dsi: %s bad rows and %d bad files left out: see %s\n", countText(report.BadRows), report.BadFiles, opts.BadRowReport)
+	}
+	if a.json {
+		return a.printJSON(report)
+	}
+	a.printFacts(reportFacts(report))
+	return c.printAdded(ctx, a, report)
+}
+
+// shownFeatures is how many new features ingest lists.
+const shownFeatures = 20
+
+// printAdded shows the schema that was inferred for the features that the table did not have.
+func (c *ingestCmd) printAdded(ctx context.Context, a *app, r ingest.Report) error {
+	if len(r.Added) == 0 {
+		return nil
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	snap, err := atFlag{At: moment{number: r.Snapshot}}.snapshot(ctx, store, c.Table)
+	if err != nil {
+		return err
+	}
+	features, err := snap.Lookup(ctx, r.Added[:min(len(r.Added), shownFeatures)]...)
+	if err != nil {
+		return err
+	}
+	a.printf("\n")
+	a.printFeatures(features)
+	if more := len(r.Added) - len(features); more > 0 {
+		a.printf("... and %s more: dsi features %s %s\n", countText(more), c.Store, c.Table)
+	}
+	return nil
+}
+
+func reportFacts(r ingest.Report) [][2]string {
+	facts := [][2]string{
+		{"table", fmt.Sprintf("%s, snapshot %d", r.Table, r.Snapshot)},
+		{"rows", fmt.Sprintf("%s from %s files", countText(r.Rows), countText(r.Files))},
+		{"partitions", fmt.Sprintf("%s in %s segments", countText(r.Partitions), countText(r.Segments))},
+		{"features", fmt.Sprintf("%s, %s new, %s widened", countText(r.Features), countText(len(r.Added)), countText(len(r.Widened)))},
+		{"bytes", fmt.Sprintf("%s in the files, %s decoded, %s stored", bytesText(uint64(r.BytesIn)), bytesText(uint64(r.BytesRaw)), bytesText(uint64(r.BytesOut)))},
+		{"time", fmt.Sprintf("%.1f s: check %.1f, read %.1f (spill %.1f), write %.1f, commit %.1f", r.Seconds.Total, r.Seconds.Check,
+			r.Seconds.Read, r.Seconds.Spill, r.Seconds.Write, r.Seconds.Commit)},
+	}
+	if r.Replaced > 0 {
+		facts = append(facts, [2]string{"replaced", countText(r.Replaced) + " partitions"})
+	}
+	if r.Spills > 0 {
+		facts = append(facts, [2]string{"spilled", fmt.Sprintf("%s in %s runs", bytesText(uint64(r.SpillBytes)), countText(r.Spills))})
+	}
+	if len(r.Widened) > 0 {
+		facts = append(facts, [2]string{"widened", strings.Join(r.Widened[:min(len(r.Widened), shownFeatures)], ", ")})
+	}
+	return facts
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// readFlags select what the reading commands read.
+type readFlags struct {
+	Partition string `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
+	atFlag
+}
+
+// openTable opens the store and finds the snapshot. Close the store.
+func (r readFlags) openTable(ctx context.Context, t tableArgs) (*storage.Store, *storage.Snapshot, error) {
+	store, err := t.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	snap, err := r.snapshot(ctx, store, t.Table)
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return store, snap, nil
+}
+
+// each gives every batch that is left to f, which may return io.EOF to have no more, and releases it.
+func each(ctx context.Context, s *reader.Scanner, f func(*reader.Batch) error) error {
+	for {
+		b, err := s.Next(ctx)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = f(b)
+		b.Release()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+)
+
+type scanCmd struct {
+	tableArgs
+	Features  []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys)."`
+	BatchSize int      `default:"4096" help:"Samples a batch."`
+	Epochs    int      `default:"1" help:"Read everything this many times."`
+	Plan      bool     `help:"Print the plan and read nothing."`
+	readFlags
+}
+
+// scanJSON is what scan prints with --json. Bytes and rates are over all epochs.
+type scanJSON struct {
+	Table            string  `json:"table"`
+	Snapshot         uint64  `json:"snapshot"`
+	Features         int     `json:"features"`
+	BatchSize        int     `json:"batch_size"`
+	Epochs           int     `json:"epochs"`
+	Samples          uint64  `json:"samples"`
+	Batches          uint64  `json:"batches"`
+	Seconds          float64 `json:"seconds"`
+	SamplesPerSecond float64 `json:"samples_per_second"`
+	TensorBytes      uint64  `json:"tensor_bytes"`
+	BytesNeeded      uint64  `json:"bytes_needed"`
+	BytesOverRead    uint64  `json:"bytes_over_read"`
+	Requests         uint64  `json:"requests"`
+	DedupeFactor     float64 `json:"dedupe_factor"`
+	DecodeSeconds    float64 `json:"decode_seconds"`
+	AssembleSeconds  float64 `json:"assemble_seconds"`
+	StallSeconds     float64 `json:"stall_seconds"`
+}
+
+func (c *scanCmd) Run(ctx context.Context, a *app) error {
+	if c.BatchSize < 1 || c.BatchSize > reader.MaxBatchSize {
+		return usagef("--batch-size %d: want 1 to %d", c.BatchSize, reader.MaxBatchSize)
+	}
+	if c.Epochs < 1 {
+		return usagef("--epochs %d: want 1 or more", c.Epochs)
+	}
+	store, snap, err := c.openTable(ctx, c.tableArgs)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
+		Features: c.Features, Partition: c.Partition, BatchSize: c.BatchSize, Output: reader.OutputTensors,
+	})
+	if err != nil {
+		return err
+	}
+	if c.Plan {
+		return a.printPlan(plan)
+	}
+	out := scanJSON{Table: c.Table, Snapshot: plan.Snapshot, Features: len(plan.Features), BatchSize: c.BatchSize, Epochs: c.Epochs}
+	bar := a.progress("scanning")
+	defer bar.finish()
+	for range c.Epochs {
+		if err := scanEpoch(ctx, snap, plan, &out, bar); err != nil {
+			return err
+		}
+	}
+	bar.finish()
+	if out.Seconds > 0 {
+		out.SamplesPerSecond = float64(out.Samples) / out.Seconds
+	}
+	out.DedupeFactor /= float64(c.Epochs)
+	if a.json {
+		return a.printJSON(out)
+	}
+	a.printFacts(scanFacts(out))
+	return nil
+}
+
+// scanEpoch reads the plan's rows once and adds what it measures to out.
+func scanEpoch(ctx context.Context, snap *storage.Snapshot, plan *reader.Plan, out *scanJSON, bar *progress) error {
+	start := time.Now()
+	s, err := reader.Open(ctx, snap, plan, reader.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	samples, all := out.Samples, int64(s.Rows())*int64(out.Epochs)
+	err = each(ctx, s, func(b *reader.Batch) error {
+		out.TensorBytes += batchBytes(b)
+		samples += uint64(b.Rows)
+		bar.set(int64(samples), all)
+		return nil
+	})
+	out.Seconds += time.Since(start).Seconds()
+	stats := s.Stats()
+	out.Samples += stats.Rows
+	out.Batches += stats.Batches
+	out.BytesNeeded += stats.BytesNeeded
+	out.BytesOverRead += stats.BytesOverRead
+	out.Requests += stats.Requests
+	out.DedupeFactor += stats.DedupeFactor
+	out.DecodeSeconds += stats.DecodeSeconds
+	out.AssembleSeconds += stats.AssembleSeconds
+	out.StallSeconds += stats.StallSeconds
+	return err
+}
+
+// batchBytes is the size of what a trainer is handed.
+func batchBytes(b *reader.Batch) uint64 {
+	n := 0
+	for _, c := range b.Columns {
+		if c != nil {
+			n += c.SizeBytes()
+		}
+	}
+	if t := b.Tensors; t != nil {
+		n += 4 * (len(t.Dense.Values) + len(t.Labels.Values))
+		for _, m := range t.Embeddings {
+			n += 4 * len(m.Values)
+		}
+		for _, j := range []reader.Jagged{t.Sparse, t.Weighted, t.Floats} {
+			n += 4*(len(j.Lengths)+len(j.Offsets)+len(j.FloatValues)+len(j.Weights)) + 8*len(j.Values)
+		}
+	}
+	return uint64(n)
+}
+
+func scanFacts(s scanJSON) [][2]string {
+	return [][2]string{
+		{"samples", fmt.Sprintf("%s in %s batches, %d features, %d epoch(s)", countText(s.Samples), countText(s.Batches), s.Features, s.Epochs)},
+		{"time", fmt.Sprintf("%.3f s (decode %.3f, assemble %.3f over all threads; waited %.3f)", s.Seconds, s.DecodeSeconds, s.AssembleSeconds, s.StallSeconds)},
+		{"rate", fmt.Sprintf("%s samples/s", countText(uint64(s.SamplesPerSecond)))},
+		{"tensors", fmt.Sprintf("%s, %s", bytesText(s.TensorBytes), rateText(s.TensorBytes, s.Seconds))},
+		{"read", fmt.Sprintf("%s needed, %s over-read, %s requests, %s", bytesText(s.BytesNeeded), bytesText(s.BytesOverRead),
+			countText(s.Requests), rateText(s.BytesNeeded+s.BytesOverRead, s.Seconds))},
+		{"dedupe", fmt.Sprintf("%.2f rows a slot", s.DedupeFactor)},
+	}
+}
+
+// printPlan prints the plan for people, or with --json as it travels.
+func (a *app) printPlan(p *reader.Plan) error {
+	if !a.json {
+		a.printf("%s", p)
+		return nil
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return a.printJSON(json.RawMessage(text))
+}

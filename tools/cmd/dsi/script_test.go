@@ -1,0 +1,183 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"dsi": main})
+}
+
+// TestScripts runs the scripts of testdata/script. Beside testscript's own commands they have
+//
+//	exits CODE COMMAND...    runs the command and checks its exit code and that its errors are for people
+//	json KEY[=VALUE]...      checks that standard output is one object with these keys; a path's parts are apart by points
+//	damage OFFSET GLOB       flips a bit of the largest file that matches, OFFSET bytes from its start, or end when negative
+//	cut BYTES GLOB           takes bytes off the end of that file
+//	remove GLOB              removes that file
+//	count N GLOB             checks how many files match
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":  cmdExits,
+			"json":   cmdJSON,
+			"damage": cmdDamage,
+			"cut":    cmdCut,
+			"remove": cmdRemove,
+			"count":  cmdCount,
+		},
+	})
+}
+
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		code = exit.ExitCode()
+	}
+	stderr := ts.ReadFile("stderr")
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+	if err := forPeople(stderr, code); err != nil {
+		ts.Fatalf("%v", err)
+	}
+}
+
+// forPeople checks what every error keeps to: one line that begins with the command's name, and for an expression the
+// line and the caret below it.
+func forPeople(stderr string, code int) error {
+	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+	switch {
+	case strings.Contains(stderr, "goroutine ") || strings.Contains(stderr, "panic"):
+		return errors.New("a stack trace")
+	case code == 0:
+		return nil
+	case !strings.HasPrefix(stderr, "dsi: "):
+		return fmt.Errorf("standard error does not begin with \"dsi: \"")
+	case len(lines) == 3 && strings.Contains(lines[0], "expression, ") && strings.TrimSpace(lines[2]) == "^":
+		return nil
+	case len(lines) != 1:
+		return fmt.Errorf("an error of %d lines", len(lines))
+	case strings.Contains(stderr, "failed to"):
+		return errors.New("\"failed to\" says nothing")
+	}
+	return nil
+}
+
+func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
+	var object map[string]any
+	if err := json.Unmarshal([]byte(ts.ReadFile("stdout")), &object); err != nil {
+		ts.Fatalf("standard output is not one object: %v", err)
+	}
+	for _, arg := range args {
+		path, want, compare := strings.Cut(arg, "=")
+		var at any = object
+		for _, part := range strings.Split(path, ".") {
+			switch container := at.(type) {
+			case map[string]any:
+				v, ok := container[part]
+				if !ok {
+					ts.Fatalf("%s: no key %q", path, part)
+				}
+				at = v
+			case []any:
+				i, err := strconv.Atoi(part)
+				if err != nil || i >= len(container) {
+					ts.Fatalf("%s: no element %s of %d", path, part, len(container))
+				}
+				at = container[i]
+			default:
+				ts.Fatalf("%s: %q is not inside an object or a list", path, part)
+			}
+		}
+		got, err := json.Marshal(at)
+		ts.Check(err)
+		if compare && (string(got) == want || string(got) == strconv.Quote(want)) == neg {
+			ts.Fatalf("%s is %s, want %s", path, got, want)
+		}
+	}
+}
+
+// largest returns the largest file that matches.
+func largest(ts *testscript.TestScript, glob string) (path string, size int64) {
+	matches, err := filepath.Glob(ts.MkAbs(glob))
+	ts.Check(err)
+	for _, m := range matches {
+		info, err := os.Stat(m)
+		ts.Check(err)
+		if info.Size() > size {
+			path, size = m, info.Size()
+		}
+	}
+	if path == "" {
+		ts.Fatalf("no file matches %s", glob)
+	}
+	return path, size
+}
+
+func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: damage OFFSET GLOB")
+	}
+	offset, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	path, size := largest(ts, args[1])
+	if offset < 0 {
+		offset += size
+	}
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	data[offset] ^= 0x10
+	ts.Check(os.WriteFile(path, data, 0o666))
+}
+
+func cmdCut(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: cut BYTES GLOB")
+	}
+	n, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	path, size := largest(ts, args[1])
+	ts.Check(os.Truncate(path, size-n))
+}
+
+func cmdRemove(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: remove GLOB")
+	}
+	path, _ := largest(ts, args[0])
+	ts.Check(os.Remove(path))
+}
+
+func cmdCount(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: count N GLOB")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	matches, err := filepath.Glob(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if (len(matches) == want) == neg {
+		ts.Fatalf("%d files match %s", len(matches), args[1])
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// storeArg is the argument that every command on a store begins with.
+type storeArg struct {
+	Store string `arg:"" help:"Root of the store: a directory, or file:///path."`
+}
+
+// open opens the store. Close it.
+func (s storeArg) open(ctx context.Context) (*storage.Store, error) {
+	blobs, err := object.Open(s.Store)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return storage.Open(ctx, blobs, storage.Options{})
+}
+
+// tableArgs are the arguments of the commands that read a table.
+type tableArgs struct {
+	storeArg
+	Table string `arg:"" help:"Name of the table."`
+}
+
+// atFlag selects the snapshot.
+type atFlag struct {
+	At moment `name:"at" placeholder:"N|TIME" help:"Read this snapshot, or the one that was the latest at this time (UTC). Default: the latest."`
+}
+
+// snapshot finds the snapshot that the arguments mean.
+func (at atFlag) snapshot(ctx context.Context, store *storage.Store, name string) (*storage.Snapshot, error) {
+	t, err := store.Table(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case at.At.number != 0:
+		return t.At(ctx, at.At.number)
+	case !at.At.time.IsZero():
+		return t.AsOf(ctx, at.At.time)
+	}
+	return t.Latest(ctx)
+}

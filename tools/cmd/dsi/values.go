@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// size is a number of bytes as users write it: 512MiB, 1GiB, 4g, 1.5T, 250MB, 1048576.
+type size int64
+
+// units by their lower-case spelling: k, m, g and t count in 1024s as the JVM's and the kernel's do, and so do KiB and its
+// kin; KB and its kin count in thousands.
+var units = map[string]float64{
+	"": 1, "b": 1,
+	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
+	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
+}
+
+// UnmarshalText reads a size.
+func (s *size) UnmarshalText(text []byte) error {
+	t := strings.TrimSpace(string(text))
+	digits := len(t) - len(strings.TrimLeft(t, "0123456789."))
+	unit, known := units[strings.ToLower(strings.TrimSpace(t[digits:]))]
+	number, err := strconv.ParseFloat(t[:digits], 64)
+	if err != nil || !known || number*unit < 1 || number*unit >= math.MaxInt64 {
+		return fmt.Errorf("size %q: want a number and a unit, as in 512MiB, 1GiB or 4g", t)
+	}
+	*s = size(number * unit)
+	return nil
+}
+
+// moment selects a snapshot: by number, or as of a time. The zero moment is the latest.
+type moment struct {
+	number uint64
+	time   time.Time
+}
+
+// momentLayouts are the times that --at takes besides RFC 3339; they are in UTC.
+var momentLayouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
+
+// UnmarshalText reads a snapshot number or a time.
+func (m *moment) UnmarshalText(text []byte) error {
+	t := string(text)
+	if n, err := strconv.ParseUint(t, 10, 64); err == nil {
+		if n == 0 {
+			return fmt.Errorf("snapshot 0: snapshots count from 1")
+		}
+		*m = moment{number: n}
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, t)
+	for _, layout := range momentLayouts {
+		if err == nil {
+			break
+		}
+		at, err = time.ParseInLocation(layout, t, time.UTC)
+	}
+	if err != nil {
+		return fmt.Errorf("%q: want a snapshot's number or a time, as in 17, 2026-11-01 or 2026-11-01T03:00:00Z", t)
+	}
+	*m = moment{time: at}
+	return nil
+}
+
+// roleText prints a role, "" for a plain feature.
+func roleText(r storage.Role) string {
+	if r == storage.RoleFeature {
+		return ""
+	}
+	return r.String()
+}
+
+// bytesText prints a number of bytes for people.
+func bytesText(n uint64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, unit := float64(n), 0
+	for v >= 1024 && unit < 4 {
+		v /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.*f %ciB", decimals(v), v, "_KMGT"[unit])
+}
+
+// rateText prints bytes a second for people.
+func rateText(bytes uint64, seconds float64) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.*f MB/s", decimals(float64(bytes)/seconds/1e6), float64(bytes)/seconds/1e6)
+}
+
+// decimals keeps three digits of a number below 1,000.
+func decimals(v float64) int {
+	switch {
+	case v < 10:
+		return 2
+	case v < 100:
+		return 1
+	}
+	return 0
+}
+
+// countText prints a number with a comma every three digits.
+func countText[T uint64 | int64 | int](n T) string {
+	s := fmt.Sprint(n)
+	start := 0
+	if n < 0 {
+		start = 1
+	}
+	for i := len(s) - 3; i > start; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func timeText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
