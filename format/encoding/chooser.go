@@ -22,7 +22,7 @@ type memory struct {
 	perValue  float64 // bytes a value when it was chosen
 	age       int     // chunks since then
 	exponents uint16  // of decimal floats
-	kids      [2]*memory
+	kids      [4]*memory
 }
 
 const (
@@ -89,6 +89,7 @@ type encoder struct {
 	words   wordTable
 	sorting []keyed
 	sorted  []keyed
+	places  []int32
 	zstd    *zstd.Encoder
 }
 

@@ -16,6 +16,8 @@ const (
 	IDDictionary ID = 6
 	IDRuns       ID = 7
 	IDZstd       ID = 8
+	IDTopByte    ID = 9
+	IDRepeats    ID = 10
 
 	IDFloatConstant   ID = 16 // floats and doubles
 	IDFloatPlain      ID = 17
@@ -24,6 +26,7 @@ const (
 	IDFloatDictionary ID = 20
 	IDFloatRuns       ID = 21
 	IDFloatZstd       ID = 22
+	IDFloatRepeats    ID = 23
 
 	IDBitsConstant  ID = 32 // bits
 	IDBitsPlain     ID = 33
@@ -41,9 +44,9 @@ const maxDepth = 4
 // names is the registry: the codecs that this version knows, as Describe spells them.
 var names = map[ID]string{
 	IDConstant: "constant", IDPlain: "plain", IDFOR: "for", IDDelta: "delta", IDPatched: "patched",
-	IDDictionary: "dict", IDRuns: "runs", IDZstd: "zstd",
+	IDDictionary: "dict", IDRuns: "runs", IDZstd: "zstd", IDTopByte: "topbyte", IDRepeats: "repeats",
 	IDFloatConstant: "constant", IDFloatPlain: "plain", IDFloatSplit: "split", IDFloatDecimal: "decimal",
-	IDFloatDictionary: "dict", IDFloatRuns: "runs", IDFloatZstd: "zstd",
+	IDFloatDictionary: "dict", IDFloatRuns: "runs", IDFloatZstd: "zstd", IDFloatRepeats: "repeats",
 	IDBitsConstant: "constant", IDBitsPlain: "plain", IDBitsRuns: "runs", IDBitsPositions: "positions",
 	IDStringPlain: "plain", IDStringZstd: "zstd", IDStringDictionary: "dict",
 }

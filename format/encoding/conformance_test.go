@@ -24,7 +24,7 @@ func source(name string, n int) *rand.Rand {
 var profiles = []Profile{Balanced, Speed, Size}
 
 func TestIntsConformance(t *testing.T) {
-	codecs := []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd}
+	codecs := []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats}
 	d := new(Decoder)
 	for _, s := range intShapes() {
 		for _, n := range lengths {
@@ -113,7 +113,7 @@ func TestInt32sConformance(t *testing.T) {
 }
 
 func TestFloatsConformance(t *testing.T) {
-	codecs := []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd}
+	codecs := []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd, IDFloatRepeats}
 	d := new(Decoder)
 	for _, s := range floatShapes() {
 		for _, n := range lengths {
@@ -144,7 +144,7 @@ func TestFloatsConformance(t *testing.T) {
 }
 
 func TestDoublesConformance(t *testing.T) {
-	codecs := []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd}
+	codecs := []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd, IDFloatRepeats}
 	d := new(Decoder)
 	for _, s := range doubleShapes() {
 		for _, n := range lengths {
@@ -332,7 +332,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 	for _, s := range intShapes()[:18] {
 		vals := s.make(source(s.name, n), n)
-		for _, codec := range []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd} {
+		for _, codec := range []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats} {
 			if chunk, ok := forceInts(codec, vals); ok {
 				got := make([]int64, n)
 				check(fmt.Sprint(s.name, Describe(chunk)), func() error { return d.Ints(got, chunk) })

@@ -28,6 +28,9 @@ func (p Profile) nsPerByte() float64 {
 // zstdMargin is the part of the size that zstd must take off before it is used.
 const zstdMargin = 0.10
 
+// topByteMargin is the same for the entropy coding of top bytes.
+const topByteMargin = 0.03
+
 // Decode costs in ns a value, from BenchmarkDecode on a 2.6 GHz Xeon (plain Go), rounded. Costs are ratios to each other:
 // a machine twice as fast chooses the same. Those of nested chunks come on top.
 const (
@@ -42,6 +45,9 @@ const (
 	nsRun        = 4.0 // a run
 	nsZstdByte   = 1.5 // a byte that comes out
 	nsSplit      = 1.5
+	nsTopByte    = 0.5
+	nsCopy       = 0.3
+	nsStep       = 6.0 // a step of repeats
 	nsDecimal    = 1.0
 	nsStringByte = 0.1
 	nsStringCopy = 5.0 // a string

@@ -100,6 +100,10 @@ func (d *Decoder) decodeInts(dst []int64, src []byte, depth int) error {
 		return d.decodeRuns(dst, p, depth)
 	case IDZstd:
 		return d.decodeZstdInts(dst, p, depth)
+	case IDTopByte:
+		return d.decodeTopByte(dst, p)
+	case IDRepeats:
+		return decodeSteps(d, dst, p, depth, (*Decoder).decodeInts)
 	}
 	return errCodec
 }

@@ -79,6 +79,10 @@ func describe(b *strings.Builder, d *Decoder, src []byte, depth int) {
 			}
 		}
 		nested(chunk, 1, true)
+	case IDTopByte:
+		b.WriteString(":" + arg(0))
+	case IDRepeats, IDFloatRepeats:
+		nested(afterCount(afterCount(p)), 4, true)
 	case IDFloatSplit:
 		// Planes cannot be told apart without the count of values.
 	case IDFloatDecimal:

@@ -3,7 +3,6 @@ package encoding
 import (
 	"encoding/binary"
 	"math/bits"
-	"slices"
 )
 
 // Dictionary (id 6): the distinct values, then the place of each value among them.
@@ -15,7 +14,7 @@ import (
 //
 // k is at most n, each code is in [0, k). The order of the values is the writer's choice: ascending makes the values
 // chunk smaller (they differ by little), by falling frequency makes the codes chunk smaller and the decoder's look-ups
-// fall into few cache lines.
+// fall into few cache lines; see orderDictionary for how to have both.
 func (e *encoder) appendDictionary(dst []byte, m *memory, t *table, codes []int64, depth int) []byte {
 	mark := e.ints.mark()
 	values := e.ints.grab(len(t.keys))
@@ -31,56 +30,36 @@ func (e *encoder) appendDictionary(dst []byte, m *memory, t *table, codes []int6
 	return dst
 }
 
-// orderDictionary writes t's keys to values in the order that costs fewer bytes, and changes codes to fit.
+// orderDictionary writes t's keys to values, and changes codes to fit: first the keys of the highest frequency class (a
+// power of two of occurrences), in each class ascending. So the values differ by little, but for a few jumps, and yet the
+// codes are as good as by frequency.
 func (e *encoder) orderDictionary(values []int64, t *table, codes []int64) {
-	k := len(t.keys)
 	mark := e.ints.mark()
-	rank := e.ints.grab(k) // rank[code] is the place of the key that had that code
-	order := e.order(k)
-	for i := range order {
-		order[i] = keyed{key: uint64(t.counts[i])<<32 | uint64(uint32(k-1-i)), index: int32(i)}
+	rank := e.ints.grab(len(t.keys)) // rank[code] is the place of the key that had that code
+	order := e.order(len(t.keys))
+	for i, v := range t.keys {
+		order[i] = keyed{key: v, index: int32(i)}
 	}
-	slices.SortFunc(order, func(a, b keyed) int {
-		if a.key > b.key {
-			return -1
-		}
-		return 1
-	})
-	lo, hi := ^uint64(0), uint64(0)
-	for _, v := range t.keys {
-		lo, hi = min(lo, v), max(hi, v)
+	e.sortKeyed(order)
+	var at [33]int
+	for _, c := range t.counts {
+		at[32-bits.Len32(uint32(c))]++
 	}
-	// Ascending values save about log2(k) bits each; codes by frequency save what their skew gives.
-	ascending := float64(k) * float64(max(0, min(bits.Len(uint(k))-2, bits.Len64(hi-lo)-1))) / 8
-	if float64(len(codes))*float64(bits.Len(uint(k-1)))/8-skewedCodes(order, len(codes)) < ascending {
-		for i, v := range t.keys {
-			order[i] = keyed{key: v, index: int32(i)}
-		}
-		e.sortKeyed(order)
-		for i, o := range order {
-			rank[o.index] = int64(i)
-			values[i] = int64(o.key)
-		}
-	} else {
-		for i, o := range order {
-			rank[o.index] = int64(i)
-			values[i] = int64(t.keys[o.index])
-		}
+	sum := 0
+	for i, c := range at {
+		at[i] = sum
+		sum += c
+	}
+	for _, o := range order {
+		class := 32 - bits.Len32(uint32(t.counts[o.index]))
+		values[at[class]] = int64(o.key)
+		rank[o.index] = int64(at[class])
+		at[class]++
 	}
 	for i, c := range codes {
 		codes[i] = rank[c]
 	}
 	e.ints.release(mark)
-}
-
-// skewedCodes returns the bytes that n codes by frequency would take; order holds count<<32 in falling order.
-func skewedCodes(order []keyed, n int) float64 {
-	var hist [65]int
-	for i, o := range order {
-		hist[bits.Len(uint(i))] += int(o.key >> 32)
-	}
-	_, size := patchedWidth(&hist, n)
-	return size
 }
 
 func (d *Decoder) decodeDictionary(dst []int64, p []byte, depth int) error {

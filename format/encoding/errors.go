@@ -20,6 +20,7 @@ var (
 	errCount      = reason("nested count exceeds the count of values")
 	errNested     = reason("nested chunk reaches beyond its parent")
 	errRuns       = reason("run lengths do not add up to the count of values")
+	errSteps      = reason("steps copy from nowhere or do not add up to the count of values")
 	errCode       = reason("dictionary code is out of range")
 	errUnused     = reason("dictionary entry has no use")
 	errPosition   = reason("positions do not increase or are out of range")

@@ -87,7 +87,7 @@ func (e *encoder) appendFloats(dst []byte, m *memory, raw []int64, width, depth 
 		}
 		dst = dst[:start]
 	}
-	without := ID(0)
+	without := uint64(0)
 	for {
 		codec, exponents := e.chooseFloats(raw, width, runs, depth, without)
 		var ok bool
@@ -98,11 +98,11 @@ func (e *encoder) appendFloats(dst []byte, m *memory, raw []int64, width, depth 
 			}
 			return dst
 		}
-		dst, without = dst[:start], codec
+		dst, without = dst[:start], without|1<<codec
 	}
 }
 
-// appendFloatsAs appends raw in a codec, or returns false when a dictionary serves badly after all.
+// appendFloatsAs appends raw in a codec, or returns false when a dictionary or repeats serve badly after all.
 func (e *encoder) appendFloatsAs(codec ID, exponents uint16, dst []byte, m *memory, raw []int64, width, runs, depth int) ([]byte, bool) {
 	mark, bmark := e.ints.mark(), e.bytes.mark()
 	defer e.ints.release(mark)
@@ -126,6 +126,13 @@ func (e *encoder) appendFloatsAs(codec ID, exponents uint16, dst []byte, m *memo
 		chunk := e.appendFloats(e.bytes.grab(chunkRoom(len(values)))[:0], m.kid(0), values, width, depth+1)
 		dst = appendNested(dst, chunk)
 		return e.appendInts(dst, m.kid(1), codes, depth+1), true
+	case IDFloatRepeats:
+		p := e.newSteps(len(raw))
+		if e.findRepeats(&p, raw); len(p.skips) == 0 {
+			return dst, false
+		}
+		dst = e.appendSteps(append(dst, byte(IDFloatRepeats)), m, &p, depth)
+		return e.appendFloats(dst, m.kid(0), p.literals, width, depth+1), true
 	case IDFloatSplit:
 		return e.appendSplit(dst, raw, width), true
 	case IDFloatDecimal:
@@ -143,7 +150,7 @@ func (e *encoder) appendFloatsAs(codec ID, exponents uint16, dst []byte, m *memo
 }
 
 // chooseFloats returns the codec that should cost least, and for decimals the exponents.
-func (e *encoder) chooseFloats(raw []int64, width, runs, depth int, without ID) (ID, uint16) {
+func (e *encoder) chooseFloats(raw []int64, width, runs, depth int, without uint64) (ID, uint16) {
 	n, w := float64(len(raw)), float64(width)
 	b := best{profile: e.profile}
 	b.offer(IDFloatPlain, 1+n*w, n*nsPlain)
@@ -164,11 +171,13 @@ func (e *encoder) chooseFloats(raw []int64, width, runs, depth int, without ID) 
 		exponents = x
 		b.offer(IDFloatDecimal, bytes*n/float64(sn)+20, n*(nsFOR+nsDecimal)+nsPatch*exceptions*n/float64(sn))
 	}
-	if without != IDFloatDictionary {
+	distinct := 0
+	if without>>IDFloatDictionary&1 == 0 {
 		codes := e.ints.grab(sn)
 		e.table.add(codes, sample, sn)
 		if k := estimateDistinct(&e.table, sn, len(raw)); k <= len(raw)/2 {
 			bytes := float64(k)*w + n*float64(bitsFor(k))/8 + 16
+			distinct = k
 			b.offer(IDFloatDictionary, bytes, n*(nsFOR+lookUpCost(k)))
 		}
 	}
@@ -178,6 +187,18 @@ func (e *encoder) chooseFloats(raw []int64, width, runs, depth int, without ID) 
 		if bytes, packed := e.splitSize(long, width); bytes*scale+16 < (1-zstdMargin)*b.bytes {
 			b.offer(IDFloatSplit, bytes*scale+16, n*nsSplit+packed*scale*nsZstdByte)
 		}
+	}
+	copied := 0.0
+	if len(raw) >= 256 && depth <= 1 && without>>IDFloatRepeats&1 == 0 && b.bytes > n/8 {
+		perValue := 8 * b.bytes / n
+		if b.codec == IDFloatDictionary {
+			perValue = float64(bitsFor(distinct))
+		}
+		copied = e.tryRepeats(&b, IDFloatRepeats, raw, perValue)
+	}
+	if len(raw) >= 128 && copied < 0.5 {
+		long := sampleInts(&e.ints, raw, 4, 1024)
+		scale := n / float64(len(long))
 		plain := appendFloatBytes(e.bytes.grab(len(long) * width)[:0], long, width)
 		bytes := scale * float64(len(e.compress(e.bytes.grab(len(plain) + 64)[:0], plain)))
 		if bytes < (1-zstdMargin)*b.bytes {
@@ -241,6 +262,8 @@ func (d *Decoder) decodeFloats(dst []float32, src []byte, depth int) error {
 		m := d.floats.mark()
 		defer d.floats.release(m)
 		return floatRuns(d, dst, p, depth, &d.floats, (*Decoder).decodeFloats)
+	case IDFloatRepeats:
+		return decodeSteps(d, dst, p, depth, (*Decoder).decodeFloats)
 	case IDFloatZstd:
 		m := d.bytes.mark()
 		defer d.bytes.release(m)
@@ -282,6 +305,8 @@ func (d *Decoder) decodeDoubles(dst []float64, src []byte, depth int) error {
 		m := d.doubles.mark()
 		defer d.doubles.release(m)
 		return floatRuns(d, dst, p, depth, &d.doubles, (*Decoder).decodeDoubles)
+	case IDFloatRepeats:
+		return decodeSteps(d, dst, p, depth, (*Decoder).decodeDoubles)
 	case IDFloatZstd:
 		m := d.bytes.mark()
 		defer d.bytes.release(m)

@@ -15,7 +15,7 @@ func seedInts(f *testing.F) {
 	for _, s := range intShapes()[:18] {
 		for _, n := range []int{1, 65, 300} {
 			vals := s.make(source(s.name, n), n)
-			for _, codec := range []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd} {
+			for _, codec := range []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats} {
 				if chunk, ok := forceInts(codec, vals); ok {
 					f.Add(chunk, uint16(n))
 				}
@@ -72,7 +72,7 @@ func seedFloats(f *testing.F, width int) {
 					raw[i] = int64(math.Float32bits(float32(v)))
 				}
 			}
-			for _, codec := range []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd} {
+			for _, codec := range []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd, IDFloatRepeats} {
 				if chunk, ok := forceFloats(codec, raw, width); ok {
 					f.Add(chunk, uint16(n))
 				}
@@ -182,7 +182,7 @@ func FuzzRoundTripInts(f *testing.F) {
 	d := new(Decoder)
 	f.Fuzz(func(t *testing.T, data []byte, pick byte) {
 		vals := toInts(data)
-		codec := []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd}[pick%8]
+		codec := []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats}[pick%10]
 		chunk, ok := forceInts(codec, vals)
 		if !ok {
 			return
@@ -199,7 +199,7 @@ func FuzzRoundTripFloats(f *testing.F) {
 	d := new(Decoder)
 	f.Fuzz(func(t *testing.T, data []byte, pick byte) {
 		raw := toInts(data)
-		codec := []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd}[pick%7]
+		codec := []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd, IDFloatRepeats}[pick%8]
 		if chunk, ok := forceFloats(codec, raw, 8); ok {
 			got := make([]float64, len(raw))
 			if err := d.Doubles(got, chunk); err != nil {

@@ -97,7 +97,7 @@ func (e *encoder) appendInts(dst []byte, m *memory, vals []int64, depth int) []b
 		}
 		dst = dst[:start]
 	}
-	without := ID(0)
+	without := uint64(0)
 	for {
 		codec := e.chooseInts(vals, &s, depth, without)
 		var ok bool
@@ -105,12 +105,12 @@ func (e *encoder) appendInts(dst []byte, m *memory, vals []int64, depth int) []b
 			m.note(codec, len(vals), len(dst)-start, true)
 			return dst
 		}
-		dst, without = dst[:start], codec
+		dst, without = dst[:start], without|1<<codec
 	}
 }
 
-// appendIntsAs appends vals in a codec, or returns false when that serves badly after all. Only dictionaries do:
-// the others fall back on the codec that they build upon.
+// appendIntsAs appends vals in a codec, or returns false when that serves badly after all. Only dictionaries
+// and repeats do: the others fall back on the codec that they build upon.
 func (e *encoder) appendIntsAs(codec ID, dst []byte, m *memory, vals []int64, s *intStats, depth int) ([]byte, bool) {
 	switch codec {
 	case IDPlain:
@@ -120,13 +120,8 @@ func (e *encoder) appendIntsAs(codec ID, dst []byte, m *memory, vals []int64, s 
 	case IDRuns:
 		return e.appendRuns(dst, m, vals, s.runs, depth), true
 	case IDPatched:
-		var hist [65]int
-		for _, v := range vals {
-			hist[bits.Len64(uint64(v-s.base))]++
-		}
-		width, _ := patchedWidth(&hist, len(vals))
-		if width < s.width {
-			return e.appendPatched(dst, m, vals, width, s.base, depth), true
+		if width, base, _ := choosePatched(vals, s.min, s.max, s.base); width < s.width {
+			return e.appendPatched(dst, m, vals, width, base, depth), true
 		}
 	case IDDictionary:
 		mark := e.ints.mark()
@@ -136,6 +131,21 @@ func (e *encoder) appendIntsAs(codec ID, dst []byte, m *memory, vals []int64, s 
 			return dst, false
 		}
 		return e.appendDictionary(dst, m, &e.table, codes, depth), true
+	case IDRepeats:
+		mark := e.ints.mark()
+		defer e.ints.release(mark)
+		p := e.newSteps(len(vals))
+		if e.findRepeats(&p, vals); len(p.skips) == 0 {
+			return dst, false
+		}
+		dst = e.appendSteps(append(dst, byte(IDRepeats)), m, &p, depth)
+		return e.appendInts(dst, m.kid(0), p.literals, depth+1), true
+	case IDTopByte:
+		start := len(dst)
+		if dst = e.appendTopByte(dst, vals, s); float64(len(dst)-start) < float64(sizeFOR(s.n, s.width, s.base)) {
+			return dst, true
+		}
+		dst = dst[:start]
 	case IDZstd:
 		mark := e.bytes.mark()
 		defer e.bytes.release(mark)
@@ -177,9 +187,9 @@ func lookUpCost(k int) float64 {
 	return nsLookUp
 }
 
-// chooseInts returns the codec that should cost least for vals, judged by s and by a sample. without is a codec that is
-// out of the question.
-func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without ID) ID {
+// chooseInts returns the codec that should cost least for vals, judged by s and by a sample. without holds a bit for
+// each codec that is out of the question.
+func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without uint64) ID {
 	n := float64(s.n)
 	b := best{profile: e.profile}
 	b.offer(IDFOR, float64(sizeFOR(s.n, s.width, s.base)), n*nsFOR)
@@ -192,37 +202,46 @@ func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without ID) I
 	sample := sampleInts(&e.ints, vals, 16, 256)
 	sn := len(sample)
 
-	var hist [65]int
+	diffs := e.ints.grab(sn)
 	prev := sample[0]
-	for _, v := range sample {
-		hist[bits.Len64(uint64(v-prev-s.dmin))]++
+	for i, v := range sample {
+		diffs[i] = v - prev
 		prev = v
 	}
-	_, patched := patchedWidth(&hist, sn)
+	_, _, patched := choosePatched(diffs, s.dmin, s.dmax, s.dmin)
 	whole := float64(bits.Len64(uint64(s.dmax)-uint64(s.dmin))) / 8
 	b.offer(IDDelta, n*min(whole, patched/float64(sn))+12, n*(nsFOR+nsDelta))
 	if r := float64(s.runs); s.runs < s.n/2 {
 		b.offer(IDRuns, s.runsSize()+12, n*nsRunFill+r*(nsRun+2*nsFOR))
 	}
 	if s.width > 1 {
-		clear(hist[:])
-		for _, v := range sample {
-			hist[bits.Len64(uint64(v-s.base))]++
-		}
-		if w, size := patchedWidth(&hist, sn); w < s.width {
+		if w, _, size := choosePatched(sample, s.min, s.max, s.base); w < s.width {
 			b.offer(IDPatched, size*n/float64(sn)+12, n*(nsFOR+nsPatch*0.02))
 		}
 	}
-	if without != IDDictionary && s.width > 2 {
+	distinct := 0
+	if without>>IDDictionary&1 == 0 && s.width > 2 {
 		codes := e.ints.grab(sn)
 		e.table.add(codes, sample, sn)
 		k := estimateDistinct(&e.table, sn, s.n)
 		if kw := bits.Len(uint(k)); kw < s.width {
 			bytes := float64(k)*float64(max(1, s.width-kw+2))/8 + n*float64(kw)/8 + 16
+			distinct = k
 			b.offer(IDDictionary, bytes, n*(nsFOR+lookUpCost(k)))
 		}
 	}
-	if s.n >= 512 && depth <= 2 {
+	if s.n >= 256 && b.bytes > n/16 {
+		e.tryTopByte(&b, sample, s)
+	}
+	copied := 0.0
+	if s.n >= 256 && depth <= 1 && without>>IDRepeats&1 == 0 && b.bytes > n/8 {
+		perValue := 8 * b.bytes / n
+		if b.codec == IDDictionary {
+			perValue = float64(bitsFor(distinct))
+		}
+		copied = e.tryRepeats(&b, IDRepeats, vals, perValue)
+	}
+	if s.n >= 512 && depth <= 2 && copied < 0.5 {
 		e.tryZstd(&b, vals, s)
 	}
 	return b.codec

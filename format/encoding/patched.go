@@ -40,6 +40,27 @@ func (e *encoder) appendPatched(dst []byte, m *memory, vals []int64, width int, 
 	return appendPacked(dst, vals, width, base)
 }
 
+// choosePatched returns the width and the base at which vals, which lie from lo to hi, are smallest, and the bytes that
+// they would take. The base is that of a frame of reference, or 0 where a few values lie far below it.
+func choosePatched(vals []int64, lo, hi, frame int64) (width int, base int64, size float64) {
+	var hist [65]int
+	for _, v := range vals {
+		hist[bits.Len64(uint64(v-frame))]++
+	}
+	width, size = patchedWidth(&hist, len(vals))
+	if lo >= 0 || hi <= 0 || frame == 0 {
+		return width, frame, size
+	}
+	clear(hist[:])
+	for _, v := range vals {
+		hist[bits.Len64(uint64(v))]++
+	}
+	if w, s := patchedWidth(&hist, len(vals)); s < size {
+		return w, 0, s
+	}
+	return width, frame, size
+}
+
 // patchedWidth returns the width at which a patched chunk is smallest and the bytes that it would take, from the
 // histogram of the bit lengths of the values less the base.
 func patchedWidth(hist *[65]int, n int) (width int, size float64) {
