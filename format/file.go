@@ -79,38 +79,51 @@ func withOffset(err error, offset int64) error {
 	return err
 }
 
+// suffixBytes is how much of a file's end is read at first: nearly always enough for its directory, and for small files
+// for all of it, so that opening costs one read or two.
+const suffixBytes = 4096
+
 // readDirectory checks header and tail of the file at [off, off+size) of r and returns its directory, an owned slice.
 func readDirectory(r io.ReaderAt, off, size int64, magic string, limits Limits) ([]byte, error) {
 	if off < 0 || size < headerLength+tailLength || off+size < off {
 		return nil, corrupt(max(off, -1), "%d bytes, too few for a file", size)
 	}
-	var head [headerLength]byte
-	if err := readFull(r, head[:], off); err != nil {
+	suffix := make([]byte, min(size, suffixBytes))
+	start := off + size - int64(len(suffix))
+	if err := readFull(r, suffix, start); err != nil {
 		return nil, err
+	}
+	head := suffix[:headerLength]
+	if start != off {
+		head = make([]byte, headerLength)
+		if err := readFull(r, head, off); err != nil {
+			return nil, err
+		}
 	}
 	if string(head[:3]) != magic {
 		return nil, corrupt(off, "magic %q, want %q", head[:3], magic)
 	}
-	var tail [tailLength]byte
+	tail := suffix[len(suffix)-tailLength:]
 	at := off + size - tailLength
-	if err := readFull(r, tail[:], at); err != nil {
-		return nil, err
-	}
 	if string(tail[8:11]) != magic {
 		return nil, corrupt(at+8, "magic %q at the end, want %q", tail[8:11], magic)
 	}
-	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	n := int64(binary.LittleEndian.Uint32(tail))
 	if n > size-headerLength-tailLength {
 		return nil, corrupt(at, "directory of %d bytes in a file of %d", n, size)
 	}
 	if uint64(n) > limits.DirectoryBytes {
 		return nil, corrupt(at, "directory of %d bytes, over the limit of %d", n, limits.DirectoryBytes)
 	}
-	directory := make([]byte, n)
-	if err := readFull(r, directory, at-n); err != nil {
-		return nil, err
+	before := suffix[:len(suffix)-tailLength]
+	directory := before[max(0, len(before)-int(n)):]
+	if int64(len(directory)) < n {
+		directory = make([]byte, n)
+		if err := readFull(r, directory, at-n); err != nil {
+			return nil, err
+		}
 	}
-	if got, want := tailChecksum(directory, tail[:]), binary.LittleEndian.Uint32(tail[4:]); got != want {
+	if got, want := tailChecksum(directory, tail), binary.LittleEndian.Uint32(tail[4:]); got != want {
 		return nil, corrupt(at-n, "directory has checksum %08x, want %08x", got, want)
 	}
 	switch tail[11] {

@@ -78,7 +78,8 @@ type Stats struct {
 	MinFloat, MaxFloat float64
 }
 
-// FileMeta is a feature file's directory: its footer holds it, and the segment's index too.
+// FileMeta is a feature file's directory: its footer holds it, and the segment's index too. Nothing in this package
+// writes to one that it has returned: it may be read concurrently.
 type FileMeta struct {
 	Type    vector.Type
 	Feature uint64 // feature id

@@ -2,6 +2,8 @@ package format_test
 
 import (
 	"bytes"
+	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -59,9 +61,36 @@ func checkSame(t *rapid.T, got, want *vector.Column) {
 			t.Fatalf("row %d has slot %d, want %d", row, got.Slot(row), want.Slot(row))
 		}
 	}
+	if !want.Type.IsList() && got.Present != nil {
+		for s := range got.Slots {
+			if lo, hi := got.SlotRange(s); !got.Present.Get(s) && !allZero(got, lo, hi) {
+				t.Fatalf("null slot %d does not hold zeros", s)
+			}
+		}
+	}
 	if want.Monotone && got.Inverse != nil && !got.Monotone {
 		t.Fatal("no longer monotone")
 	}
+}
+
+func allZero(c *vector.Column, lo, hi int) bool {
+	for i := lo; i < hi; i++ {
+		switch c.Type.Physical() {
+		case vector.Int64Values:
+			if c.Ints[i] != 0 {
+				return false
+			}
+		case vector.Float32Values:
+			if math.Float32bits(c.Floats[i]) != 0 {
+				return false
+			}
+		case vector.Float64Values:
+			if math.Float64bits(c.Doubles[i]) != 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // checkStats compares statistics with ones computed from the expanded rows.
@@ -170,4 +199,49 @@ func TestMetaRoundTrip(t *testing.T) {
 			t.Fatalf("got\n%+v\nwant\n%+v", got, m)
 		}
 	})
+}
+
+// Lists, strings and embeddings may be far larger than a stripe's rows.
+func TestHugeValues(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, c := range []struct {
+		ty vector.Type
+		s  shape
+	}{
+		{sparse(vector.Int64), shape{rows: 3, maxLength: 1 << 19}},
+		{sparse(vector.Int64), shape{rows: 3, maxLength: 1 << 17, windows: true}},
+		{vector.Type{Kind: vector.String}, shape{rows: 3, maxLength: 1 << 20}},
+		{vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: vector.MaxDim}, shape{rows: 5, null: 30}},
+	} {
+		want := makeColumn(rng, c.ty, c.s)
+		file, _ := writeFile(fatal{t}, c.ty, format.WriterOptions{}, want, want)
+		got, err := readFile(file, format.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range got {
+			if s := diff(g, want); s != "" {
+				t.Fatalf("%v: %s", c.ty, s)
+			}
+		}
+	}
+}
+
+// A file of many stripes has a directory that the first read of its end does not hold.
+func TestManyStripes(t *testing.T) {
+	c := makeMonotone(3)
+	stripes := make([]*vector.Column, 1000)
+	for i := range stripes {
+		stripes[i] = c
+	}
+	file, _ := writeFile(fatal{t}, c.Type, format.WriterOptions{}, stripes...)
+	got, err := readFile(file, format.Limits{})
+	if err != nil || len(got) != len(stripes) {
+		t.Fatalf("%d stripes: %v", len(got), err)
+	}
+	for _, g := range got {
+		if s := diff(g, c); s != "" {
+			t.Fatal(s)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 
 	"github.com/dsistore/dsistore/format/encoding"
 	"github.com/dsistore/dsistore/format/vector"
@@ -14,7 +15,9 @@ import (
 type WriterOptions struct {
 	Feature uint64 // feature id
 	Name    string // for people who inspect the file; at most 65,535 bytes
-	Group   uint64 // feature id of the dedup group's inverse file; 0: the feature has its own inverse
+	Group   uint64 // feature id of the dedup group's inverse file; default 0: the feature has its own inverse
+	// Profile weighs the size of the streams against the time to decode them. Default: encoding.Balanced.
+	Profile encoding.Profile
 }
 
 // A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Not safe for concurrent use.
@@ -52,6 +55,7 @@ func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) 
 		return nil, errors.New("an inverse file belongs to no group")
 	}
 	out := &Writer{w: w, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name, Group: opts.Group}}
+	out.chooser.Profile = opts.Profile
 	out.write(appendHeader(nil, fileMagic))
 	return out, out.err
 }
@@ -218,9 +222,14 @@ func compact[T any](scratch *[]T, c *vector.Column, vals []T) []T {
 		return vals
 	}
 	out, width := (*scratch)[:0], c.Type.Width()
-	for i := range c.Slots {
-		if c.Present.Get(i) {
-			out = append(out, vals[i*width:(i+1)*width]...)
+	for w, word := range c.Present {
+		for ; word != 0; word &= word - 1 {
+			i := 64*w + bits.TrailingZeros64(word)
+			if width == 1 {
+				out = append(out, vals[i])
+			} else {
+				out = append(out, vals[i*width:(i+1)*width]...)
+			}
 		}
 	}
 	*scratch = out
