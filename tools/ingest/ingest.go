@@ -29,8 +29,8 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 	if err != nil {
 		return Report{Table: table}, err
 	}
-	e := newEngine(opts, files, tableTarget{t}, bad)
-	e.dir = sync.OnceValues(func() (string, error) { return spillDir(opts.TempDir, store.Blobs().URI()) })
+	e := newEngine(opts, files, tableTarget{t, segmentOptions(opts.Memory)}, bad)
+	e.dir = sync.OnceValues(func() (string, error) { return spillDir(opts.TempDir, store.Blobs()) })
 	e.report.Table = table
 	return e.run(ctx)
 }
@@ -123,7 +123,7 @@ func (e *engine) check(ctx context.Context) error {
 	for i := range e.files {
 		e.report.BytesIn += max(e.files[i].Size, 0)
 	}
-	e.report.Files = len(e.files)
+	e.report.Files, e.report.Added, e.report.Widened = len(e.files), []string{}, []string{}
 	e.progress.start(PhaseCheck, e.report.BytesIn)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.opts.Workers)

@@ -3,6 +3,8 @@ package ingest
 import (
 	"runtime/debug"
 	"sync"
+
+	"github.com/dsistore/dsistore/storage"
 )
 
 // The collector lets garbage grow to the size of what lives. An ingest that must stay within its memory lowers the
@@ -43,9 +45,17 @@ func holdMemoryLimit(bytes int64) (release func()) {
 // minLimit: below it the collector would run all the time for little.
 const minLimit = 64 << 20
 
-// shares of Options.Memory. The rest is the source's chunks in flight and garbage.
+// The shares of Options.Memory; doc.go says of what.
 func bufferShare(memory int64) int64 { return memory / 2 }
 func writeShare(memory int64) int64  { return max(memory/4, 1) }
+
+// segmentOptions bounds the feature files that wait for their place in a pack: an eighth of memory.
+func segmentOptions(memory int64) storage.SegmentOptions {
+	return storage.SegmentOptions{
+		HoldBytes:       min(max(memory/8, 1<<20), 128<<20),
+		StandAloneBytes: min(max(memory/64, 1<<20), 16<<20),
+	}
+}
 
 // chunkShare is how large a source shall make its chunks when so many are read at once.
 func chunkShare(memory int64, readers int) int64 {

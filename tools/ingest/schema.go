@@ -87,7 +87,7 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 		return nil, err
 	}
 	if other := s.noteRole(x); other != nil {
-		return nil, fmt.Errorf("feature %q of %s and feature %q would both be the %s", x.name, file, other.name, roleName(x.role))
+		return nil, fmt.Errorf("feature %q of %s and feature %q would both be the %s", x.name, file, other.name, x.role)
 	}
 	if f.NoValue {
 		x.noteNoValue(file, f)
@@ -113,14 +113,15 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 }
 
 func (x *feature) setRole(file string, role storage.Role) error {
+	cluster := role == storage.RoleSessionKey || role == storage.RoleTimeKey
 	switch {
 	case role == storage.RoleFeature || x.role == role:
 		return nil
-	case x.role == storage.RoleFeature:
+	case x.role == storage.RoleFeature && (x.known == nil || cluster):
 		x.role = role
 		return nil
 	}
-	return fmt.Errorf("feature %q is the %s of %s, but was the %s before: a feature keeps its role", x.name, roleName(role), file, roleName(x.role))
+	return fmt.Errorf("feature %q is a %s in %s, but was a %s before: a feature keeps its role", x.name, role, file, x.role)
 }
 
 // noteNoValue remembers that a file has the feature, null in every row and of no type.
@@ -133,6 +134,7 @@ func (x *feature) noteNoValue(file string, f *source.Field) {
 	x.typ, x.logical = f.Type, f.Logical
 	if x.known != nil {
 		x.typ, x.logical = x.known.Type, x.known.Logical
+		x.originColumn, x.originKey = x.known.OriginColumn, x.known.OriginKey
 	}
 }
 
@@ -163,7 +165,7 @@ func (x *feature) merge(file string, f *source.Field) error {
 	}
 	if keyed := x.role == storage.RoleSessionKey || x.role == storage.RoleTimeKey; keyed && classOf(f.Type) != x.class {
 		return fmt.Errorf("%s %q is %v in %s and %v in %s: a key is of one kind in all files of a dump",
-			roleName(x.role), x.name, x.typ, x.firstFile, f.Type, file)
+			x.role, x.name, x.typ, x.firstFile, f.Type, file)
 	}
 	x.typ = w
 	return nil
@@ -172,8 +174,12 @@ func (x *feature) merge(file string, f *source.Field) error {
 // checkKnown returns an error when the table's feature of that name cannot hold x.
 func (x *feature) checkKnown(file string) error {
 	k := x.known
-	if k == nil || (k.Type == x.typ && k.Logical == x.logical) {
+	if k == nil {
 		return nil
+	}
+	if k.OriginColumn != x.originColumn || k.OriginKey != x.originKey {
+		return fmt.Errorf("feature %q comes from %s in the table and from %s in %s: rename it with --mapping", x.name,
+			originName(x.name, k.OriginColumn, k.OriginKey), originName(x.name, x.originColumn, x.originKey), file)
 	}
 	if k.Logical != x.logical {
 		return fmt.Errorf("feature %q is %s in the table and %s in %s: they do not mix", x.name,
@@ -186,14 +192,15 @@ func (x *feature) checkKnown(file string) error {
 	return nil
 }
 
-// stored returns what the feature's files in the new segments say of it.
+// stored returns what the feature's files in the new segments say of it. A feature that has no role in the table gets none
+// there, even when this ingest clusters by it.
 func (x *feature) stored() storage.Feature {
 	f := storage.Feature{
 		Name: x.name, Type: x.typ, Role: x.role, Logical: x.logical,
 		OriginColumn: x.originColumn, OriginKey: x.originKey,
 	}
 	if x.known != nil {
-		f.ID, f.Generation = x.known.ID, x.known.Generation
+		f.ID, f.Generation, f.Role = x.known.ID, x.known.Generation, x.known.Role
 	} else {
 		f.ID = storage.NewFeatureID(x.name, 0)
 	}
@@ -264,22 +271,6 @@ func roleOrder(r storage.Role) int {
 		return 4
 	}
 	return 5
-}
-
-func roleName(r storage.Role) string {
-	switch r {
-	case storage.RoleLabel:
-		return "label"
-	case storage.RoleSessionKey:
-		return "session key"
-	case storage.RoleRequestKey:
-		return "request key"
-	case storage.RoleUserKey:
-		return "user key"
-	case storage.RoleTimeKey:
-		return "time key"
-	}
-	return "feature"
 }
 
 func typeName(t vector.Type, logical string) string {

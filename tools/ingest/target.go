@@ -43,7 +43,10 @@ type targetState struct {
 }
 
 // A tableTarget is a table of a store.
-type tableTarget struct{ table *storage.Table }
+type tableTarget struct {
+	table   *storage.Table
+	segment storage.SegmentOptions
+}
 
 func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 	snap, err := t.table.Latest(ctx)
@@ -71,7 +74,7 @@ func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 }
 
 func (t tableTarget) newSegment(ctx context.Context, p storage.Partition, stripeRows []uint32) (segmentWriter, error) {
-	w, err := t.table.NewSegment(ctx, p, stripeRows, storage.SegmentOptions{})
+	w, err := t.table.NewSegment(ctx, p, stripeRows, t.segment)
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,11 @@ package ingest
 import (
 	"errors"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // spillPrefix begins the names of spill files. Each is unlinked as soon as it is open: the system frees it when the
@@ -45,31 +46,18 @@ func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
 }
 
-// spillDir returns the directory for spill files, made if need be: the one asked for; else tmp in a store that is a
-// local directory; else the system's.
-func spillDir(asked, storeURI string) (string, error) {
+// spillDir returns the directory for spill files, made if need be: the one asked for; else one in the store where that is
+// a local directory; else the system's.
+func spillDir(asked string, blobs object.Store) (string, error) {
 	dir := asked
 	if dir == "" {
-		if root, ok := localRoot(storeURI); ok {
-			dir = filepath.Join(root, "tmp")
-		} else {
-			dir = os.TempDir()
+		dir = os.TempDir()
+		if local := object.AsLocal(blobs); local != nil {
+			dir = filepath.Join(local.Root(), "_tmp")
 		}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
 	return dir, removeStaleSpills(dir)
-}
-
-// localRoot returns the directory that a store's URI names, if it names one.
-func localRoot(uri string) (string, bool) {
-	if !strings.Contains(uri, "://") {
-		return uri, uri != ""
-	}
-	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "file" {
-		return "", false
-	}
-	return filepath.FromSlash(u.Path), true
 }
