@@ -27,7 +27,7 @@ func corpusRoot(t *testing.T) string {
 func TestCorpusQuick(t *testing.T) {
 	root := corpusRoot(t)
 	filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !strings.HasSuffix(p, ".parquet") && !strings.HasSuffix(p, ".parq") && !strings.HasSuffix(p, ".encrypted") {
+		if err != nil || e.IsDir() || !strings.HasSuffix(p, ".parquet") && !strings.HasSuffix(p, ".parq") && !strings.HasSuffix(p, ".encrypted") && !strings.HasSuffix(p, ".orc") {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

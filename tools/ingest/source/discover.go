@@ -56,6 +56,11 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	if d.mapping, err = ReadMapping(opts.MappingFile); err != nil {
 		return nil, err
 	}
+	if opts.DDLFile != "" {
+		if d.ddl, err = readDDL(opts.DDLFile, &opts.Limits); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range paths {
 		if err := d.path(ctx, p); err != nil {
 			return nil, err
@@ -73,6 +78,7 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 type discovery struct {
 	opts    *Options
 	mapping *Mapping
+	ddl     *tableDDL // nil: none given
 	files   []File
 	stdin   bool
 }
@@ -246,6 +252,12 @@ func (d *discovery) unifyPartitions() error {
 	var keys []string
 	for _, v := range first.Partition {
 		keys = append(keys, v.Key)
+	}
+	if d.ddl != nil && len(keys) > 0 {
+		if have, want := slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(d.ddl.partitionBy)); !slices.Equal(have, want) {
+			return refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path, strings.Join(keys, ", "), strings.Join(d.ddl.partitionBy, ", "))
+		}
+		keys = d.ddl.partitionBy
 	}
 	for i := range d.files {
 		f := &d.files[i]

@@ -14,6 +14,8 @@ func (d *discovery) open(ctx context.Context, f *File, stdin *hashingReader) (ba
 	switch f.Format {
 	case formatParquet:
 		return orNil(openParquet(f.Path, d.opts))
+	case formatORC:
+		return openORC(ctx, f.Path, d.opts)
 	case formatArrow:
 		if stdin != nil {
 			return orNil(newArrowReader(stdin, nil, d.opts))
@@ -23,8 +25,73 @@ func (d *discovery) open(ctx context.Context, f *File, stdin *hashingReader) (ba
 			return nil, err
 		}
 		return orNil(newArrowReader(in, in, d.opts))
+	case formatText, formatJSONL:
+		lines, err := openLines(f.Path, stdin, &d.opts.Limits)
+		if err != nil {
+			return nil, err
+		}
+		var r batchReader
+		if f.Format == formatJSONL {
+			r, err = orNil(newJSONReader(lines, d.mapping, d.opts))
+		} else {
+			r, err = d.openText(lines)
+		}
+		if err != nil {
+			lines.close()
+		}
+		return r, err
 	}
-	return nil, fmt.Errorf("format %q", f.Format)
+	return nil, fmt.Errorf("format %q cannot be opened", f.Format)
+}
+
+// openText takes the schema from the DDL, or from the mapping's list of columns, or from the header line.
+func (d *discovery) openText(lines *lineReader) (batchReader, error) {
+	layout := d.mapping.Text
+	var nodes []*node
+	if d.ddl != nil {
+		if d.ddl.storedAs != "" {
+			return nil, refuse("", "the DDL describes files stored as %s, this one is text", d.ddl.storedAs)
+		}
+		layout = d.ddl.text.overlay(&d.mapping.Text)
+		nodes = d.ddl.columns
+	}
+	for _, c := range d.mapping.Text.Columns {
+		if d.ddl != nil {
+			return nil, fmt.Errorf("both --ddl and text.columns of the mapping file give a schema: drop one")
+		}
+		n, err := parseHiveType(c.Type, d.opts.Limits.Depth)
+		if err != nil {
+			return nil, err
+		}
+		n.name = c.Name
+		nodes = append(nodes, n)
+	}
+	typeOf := func(name string) (*node, error) {
+		if cm := d.mapping.Columns[name]; cm != nil && cm.Type != "" {
+			return parseHiveType(cm.Type, d.opts.Limits.Depth)
+		}
+		return &node{nullable: true, shape: shapeString}, nil
+	}
+	return orNil(newTextReader(lines, nodes, &layout, typeOf, d.opts))
+}
+
+// overlay returns t with what o sets in place of its own.
+func (t *TextOptions) overlay(o *TextOptions) TextOptions {
+	out := *t
+	for _, f := range []struct{ to, from *string }{
+		{&out.Delimiter, &o.Delimiter}, {&out.Items, &o.Items}, {&out.MapKeys, &o.MapKeys}, {&out.Quote, &o.Quote}, {&out.Escape, &o.Escape},
+	} {
+		if *f.from != "" {
+			*f.to = *f.from
+		}
+	}
+	if o.HasNull {
+		out.Null, out.HasNull = o.Null, true
+	}
+	out.CSV = out.CSV || o.CSV
+	out.Header = out.Header || o.Header
+	out.SkipLines = max(out.SkipLines, o.SkipLines)
+	return out
 }
 
 // orNil keeps a nil pointer from becoming a batchReader that is not nil.

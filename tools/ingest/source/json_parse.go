@@ -1,0 +1,504 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// jsonKind tells JSON values apart by their first byte.
+type jsonKind uint8
+
+const (
+	jsonNull jsonKind = iota + 1
+	jsonBool
+	jsonNumber
+	jsonString
+	jsonArray
+	jsonObject
+)
+
+func (k jsonKind) String() string {
+	return [...]string{"nothing", "null", "a boolean", "a number", "a string", "a list", "an object"}[k]
+}
+
+// A jsonParser reads JSON values from a line: numbers keep every digit, duplicate keys are errors.
+type jsonParser struct {
+	buf      []byte
+	pos      int
+	depth    int
+	maxDepth int
+	text     []byte // scratch of strings
+}
+
+func (p *jsonParser) reset(line []byte) { p.buf, p.pos, p.depth = line, 0, 0 }
+
+func (p *jsonParser) fail(what string) error {
+	if p.pos >= len(p.buf) {
+		return fmt.Errorf("the line ends where %s should be", what)
+	}
+	return fmt.Errorf("%q at byte %d where %s should be", p.buf[p.pos], p.pos, what)
+}
+
+func (p *jsonParser) space() {
+	for p.pos < len(p.buf) {
+		switch p.buf[p.pos] {
+		case ' ', '\t', '\r', '\n':
+			p.pos++
+		default:
+			return
+		}
+	}
+}
+
+func (p *jsonParser) kind() (jsonKind, error) {
+	p.space()
+	if p.pos < len(p.buf) {
+		switch c := p.buf[p.pos]; {
+		case c == 'n':
+			return jsonNull, nil
+		case c == 't' || c == 'f':
+			return jsonBool, nil
+		case c == '-' || c >= '0' && c <= '9':
+			return jsonNumber, nil
+		case c == '"':
+			return jsonString, nil
+		case c == '[':
+			return jsonArray, nil
+		case c == '{':
+			return jsonObject, nil
+		}
+	}
+	return 0, p.fail("a value")
+}
+
+func (p *jsonParser) literal(word string) error {
+	if len(p.buf)-p.pos < len(word) || string(p.buf[p.pos:p.pos+len(word)]) != word {
+		return p.fail(word)
+	}
+	p.pos += len(word)
+	return nil
+}
+
+func (p *jsonParser) bool() (bool, error) {
+	if p.buf[p.pos] == 't' {
+		return true, p.literal("true")
+	}
+	return false, p.literal("false")
+}
+
+// number returns the text of a number, borrowed, and whether it is an integer without fraction and exponent.
+func (p *jsonParser) number() (text []byte, whole bool, err error) {
+	start := p.pos
+	digits := func() bool {
+		from := p.pos
+		for p.pos < len(p.buf) && p.buf[p.pos] >= '0' && p.buf[p.pos] <= '9' {
+			p.pos++
+		}
+		return p.pos > from
+	}
+	if p.buf[p.pos] == '-' {
+		p.pos++
+	}
+	first := p.pos
+	if !digits() {
+		return nil, false, p.fail("a digit")
+	}
+	if p.buf[first] == '0' && p.pos > first+1 {
+		p.pos = first + 1
+		return nil, false, p.fail("the end of a number")
+	}
+	whole = true
+	if p.pos < len(p.buf) && p.buf[p.pos] == '.' {
+		whole = false
+		if p.pos++; !digits() {
+			return nil, false, p.fail("a digit")
+		}
+	}
+	if p.pos < len(p.buf) && p.buf[p.pos]|0x20 == 'e' {
+		whole = false
+		p.pos++
+		if p.pos < len(p.buf) && (p.buf[p.pos] == '+' || p.buf[p.pos] == '-') {
+			p.pos++
+		}
+		if !digits() {
+			return nil, false, p.fail("a digit")
+		}
+	}
+	return p.buf[start:p.pos], whole, nil
+}
+
+// string returns the value of a string, borrowed until the next call.
+func (p *jsonParser) string() ([]byte, error) {
+	p.pos++
+	start := p.pos
+	for p.pos < len(p.buf) && p.buf[p.pos] != '"' && p.buf[p.pos] != '\\' && p.buf[p.pos] >= 0x20 {
+		p.pos++
+	}
+	if p.pos < len(p.buf) && p.buf[p.pos] == '"' {
+		text := p.buf[start:p.pos]
+		p.pos++
+		return text, p.valid(text)
+	}
+	p.text = append(p.text[:0], p.buf[start:p.pos]...)
+	for p.pos < len(p.buf) {
+		c := p.buf[p.pos]
+		switch {
+		case c == '"':
+			p.pos++
+			return p.text, p.valid(p.text)
+		case c < 0x20:
+			return nil, fmt.Errorf("control character %#02x at byte %d of a string", c, p.pos)
+		case c != '\\':
+			p.text = append(p.text, c)
+			p.pos++
+			continue
+		}
+		if err := p.escape(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, p.fail("the end of a string")
+}
+
+func (p *jsonParser) valid(text []byte) error {
+	if !utf8.Valid(text) {
+		return errors.New("a string that is not UTF-8")
+	}
+	return nil
+}
+
+// escape appends what the escape sequence at pos stands for.
+func (p *jsonParser) escape() error {
+	p.pos++
+	if p.pos >= len(p.buf) {
+		return p.fail("an escaped character")
+	}
+	c := p.buf[p.pos]
+	p.pos++
+	switch c {
+	case '"', '\\', '/':
+	case 'b':
+		c = '\b'
+	case 'f':
+		c = '\f'
+	case 'n':
+		c = '\n'
+	case 'r':
+		c = '\r'
+	case 't':
+		c = '\t'
+	case 'u':
+		r, err := p.hex4()
+		if err != nil {
+			return err
+		}
+		if utf16.IsSurrogate(r) {
+			var low rune
+			if p.pos+1 < len(p.buf) && p.buf[p.pos] == '\\' && p.buf[p.pos+1] == 'u' {
+				p.pos += 2
+				if low, err = p.hex4(); err != nil {
+					return err
+				}
+			}
+			if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+				return errors.New("half of a surrogate pair in a string")
+			}
+		}
+		p.text = utf8.AppendRune(p.text, r)
+		return nil
+	default:
+		p.pos--
+		return p.fail("an escaped character")
+	}
+	p.text = append(p.text, c)
+	return nil
+}
+
+func (p *jsonParser) hex4() (rune, error) {
+	if len(p.buf)-p.pos < 4 {
+		p.pos = len(p.buf)
+		return 0, p.fail("four hexadecimal digits")
+	}
+	v, err := strconv.ParseUint(string(p.buf[p.pos:p.pos+4]), 16, 16)
+	if err != nil {
+		return 0, p.fail("four hexadecimal digits")
+	}
+	p.pos += 4
+	return rune(v), nil
+}
+
+func (p *jsonParser) enter() error {
+	p.pos++
+	if p.depth++; p.depth > p.maxDepth {
+		return fmt.Errorf("nested deeper than %d", p.maxDepth)
+	}
+	return nil
+}
+
+// array calls visit at each element of the list at pos.
+func (p *jsonParser) array(visit func() error) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	if p.space(); p.pos < len(p.buf) && p.buf[p.pos] == ']' {
+		p.pos++
+		p.depth--
+		return nil
+	}
+	for {
+		if err := visit(); err != nil {
+			return err
+		}
+		p.space()
+		if p.pos < len(p.buf) && p.buf[p.pos] == ',' {
+			p.pos++
+			continue
+		}
+		if p.pos < len(p.buf) && p.buf[p.pos] == ']' {
+			p.pos++
+			p.depth--
+			return nil
+		}
+		return p.fail(", or ]")
+	}
+}
+
+// object calls visit with each key of the object at pos; the key is borrowed.
+func (p *jsonParser) object(visit func(key []byte) error) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	if p.space(); p.pos < len(p.buf) && p.buf[p.pos] == '}' {
+		p.pos++
+		p.depth--
+		return nil
+	}
+	for {
+		if p.space(); p.pos >= len(p.buf) || p.buf[p.pos] != '"' {
+			return p.fail("a key")
+		}
+		key, err := p.string()
+		if err != nil {
+			return err
+		}
+		if p.space(); p.pos >= len(p.buf) || p.buf[p.pos] != ':' {
+			return p.fail(":")
+		}
+		p.pos++
+		if err := visit(key); err != nil {
+			return err
+		}
+		p.space()
+		if p.pos < len(p.buf) && p.buf[p.pos] == ',' {
+			p.pos++
+			continue
+		}
+		if p.pos < len(p.buf) && p.buf[p.pos] == '}' {
+			p.pos++
+			p.depth--
+			return nil
+		}
+		return p.fail(", or }")
+	}
+}
+
+// skip passes over any value.
+func (p *jsonParser) skip() error {
+	k, err := p.kind()
+	if err != nil {
+		return err
+	}
+	switch k {
+	case jsonNull:
+		return p.literal("null")
+	case jsonBool:
+		_, err = p.bool()
+	case jsonNumber:
+		_, _, err = p.number()
+	case jsonString:
+		_, err = p.string()
+	case jsonArray:
+		err = p.array(p.skip)
+	case jsonObject:
+		err = p.object(func([]byte) error { return p.skip() })
+	}
+	return err
+}
+
+// end returns an error unless only space is left.
+func (p *jsonParser) end() error {
+	if p.space(); p.pos < len(p.buf) {
+		return p.fail("the end of the line")
+	}
+	return nil
+}
+
+// appendJSON appends the value at p to a. On an error a may be left with part of it.
+func appendJSON(a *array, p *jsonParser, limits *Limits) error {
+	k, err := p.kind()
+	if err != nil {
+		return err
+	}
+	n := a.node
+	if k == jsonNull {
+		a.appendNull()
+		return p.literal("null")
+	}
+	mismatch := func() error { return fmt.Errorf("%v where the schema has %v", k, n) }
+	switch n.shape {
+	case shapeList:
+		if k != jsonArray {
+			return mismatch()
+		}
+		before := a.children[0].n
+		if err := p.array(func() error { return appendJSON(a.children[0], p, limits) }); err != nil {
+			return err
+		}
+		if int64(a.children[0].n-before) > limits.CellValues {
+			return fmt.Errorf("a list of more than %d values", limits.CellValues)
+		}
+		a.appendEntry(true)
+	case shapeMap:
+		if k != jsonObject {
+			return mismatch()
+		}
+		err := p.object(func(key []byte) error {
+			if err := appendText(a.children[0], key, limits); err != nil {
+				return fmt.Errorf("key: %w", err)
+			}
+			return appendJSON(a.children[1], p, limits)
+		})
+		if err != nil {
+			return err
+		}
+		a.appendEntry(true)
+	case shapeStruct:
+		if k != jsonObject {
+			return mismatch()
+		}
+		if err := appendMembers(a.children, nil, a.n, p, limits); err != nil {
+			return err
+		}
+		a.appendEntry(true)
+	case shapeNumber:
+		return appendJSONNumber(a, k, p, mismatch, limits)
+	case shapeString, shapeBytes:
+		var text []byte
+		switch {
+		case k == jsonString:
+			text, err = p.string()
+		case k == jsonNumber && n.logical != "":
+			text, _, err = p.number() // a decimal
+		default:
+			return mismatch()
+		}
+		if err != nil {
+			return err
+		}
+		return appendText(a, text, limits)
+	default:
+		return mismatch()
+	}
+	return nil
+}
+
+func appendJSONNumber(a *array, k jsonKind, p *jsonParser, mismatch func() error, limits *Limits) error {
+	n := a.node
+	switch {
+	case k == jsonBool && n.elem == vector.Bool:
+		v, err := p.bool()
+		if err != nil {
+			return err
+		}
+		i := int64(0)
+		if v {
+			i = 1
+		}
+		a.ints = append(a.ints, i)
+		a.appendEntry(true)
+		return nil
+	case k == jsonString && n.logical != "":
+		text, err := p.string()
+		if err != nil {
+			return err
+		}
+		return appendText(a, text, limits)
+	case k != jsonNumber || n.elem == vector.Bool:
+		return mismatch()
+	}
+	text, whole, err := p.number()
+	if err != nil {
+		return err
+	}
+	if whole && !n.elem.IsInteger() {
+		if v, err := strconv.ParseInt(string(text), 10, 64); err != nil || !exactFloat(n.elem, v) {
+			return fmt.Errorf("the integer %s is not exact in %v; give the column a type in a mapping file", text, n.elem)
+		}
+	}
+	return appendText(a, text, limits)
+}
+
+// appendMembers appends the members of the object at p to the arrays of a struct or of a row; those that are missing
+// get null. rows is how many entries the arrays have; a nil array is passed over. index says where a key goes; nil: where
+// the member of that name is.
+func appendMembers(members []*array, index map[string]int, rows int, p *jsonParser, limits *Limits) error {
+	err := p.object(func(key []byte) error {
+		i, ok := index[string(key)]
+		if index == nil {
+			i, ok = memberIndex(members, key)
+		}
+		if !ok {
+			return fmt.Errorf("the key %q is not in the schema; give its type in a mapping file", key)
+		}
+		m := members[i]
+		if m == nil {
+			return p.skip()
+		}
+		if m.n > rows {
+			return &memberError{m.node.name, errors.New("the key twice in an object")}
+		}
+		if err := appendJSON(m, p, limits); err != nil {
+			return &memberError{m.node.name, err}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m != nil && m.n == rows {
+			m.appendNull()
+		}
+	}
+	return nil
+}
+
+func memberIndex(members []*array, key []byte) (int, bool) {
+	for i, m := range members {
+		if m.node.name == string(key) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// A memberError says under which key an error happened; the outermost one is the column.
+type memberError struct {
+	key string
+	err error
+}
+
+func (e *memberError) Error() string {
+	var inner *memberError
+	if errors.As(e.err, &inner) {
+		return e.key + "." + e.err.Error()
+	}
+	return fmt.Sprintf("%s: %v", e.key, e.err)
+}
+
+func (e *memberError) Unwrap() error { return e.err }

@@ -1,0 +1,117 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// A lineReader reads the lines of a file that may be compressed with gzip, zstd or bzip2, as its first bytes tell.
+type lineReader struct {
+	src   io.Closer // nil: not ours to close
+	unzip func()    // frees the decompressor; nil: none
+	r     *bufio.Reader
+	limit int64
+	buf   []byte
+	line  int64 // number of the last line, counted from 1
+	// ended: the last line has been given.
+	ended bool
+}
+
+func openLines(path string, stdin *hashingReader, limits *Limits) (*lineReader, error) {
+	var in io.Reader = stdin
+	l := &lineReader{limit: limits.LineBytes}
+	if stdin == nil {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		in, l.src = f, f
+	}
+	br := bufio.NewReaderSize(in, 256<<10)
+	head, err := br.Peek(4)
+	if err != nil && err != io.EOF {
+		l.close()
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(br)
+		if err != nil {
+			l.close()
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		l.unzip = func() { z.Close() }
+		br = bufio.NewReaderSize(z, 256<<10)
+	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+		if err != nil {
+			l.close()
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+		l.unzip = z.Close
+		br = bufio.NewReaderSize(z, 256<<10)
+	case bytes.HasPrefix(head, []byte("BZh")):
+		br = bufio.NewReaderSize(bzip2.NewReader(br), 256<<10)
+	}
+	l.r = br
+	return l, nil
+}
+
+// next returns the next line without its end, \n or \r\n, and io.EOF after the last. The line is borrowed.
+func (l *lineReader) next() ([]byte, error) {
+	if l.ended {
+		return nil, io.EOF
+	}
+	l.buf = l.buf[:0]
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if int64(len(l.buf)+len(part)) > l.limit {
+			return nil, fmt.Errorf("line %d is longer than %d bytes", l.line+1, l.limit)
+		}
+		if err == nil && len(l.buf) == 0 {
+			l.line++
+			return trimEnd(part), nil
+		}
+		l.buf = append(l.buf, part...)
+		switch err {
+		case nil:
+			l.line++
+			return trimEnd(l.buf), nil
+		case bufio.ErrBufferFull:
+		case io.EOF:
+			l.ended = true
+			if len(l.buf) == 0 {
+				return nil, io.EOF
+			}
+			l.line++
+			return trimEnd(l.buf), nil
+		default:
+			return nil, fmt.Errorf("line %d: %w", l.line+1, err)
+		}
+	}
+}
+
+func trimEnd(line []byte) []byte {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	return bytes.TrimSuffix(line, []byte("\r"))
+}
+
+func (l *lineReader) close() error {
+	if l.unzip != nil {
+		l.unzip()
+		l.unzip = nil
+	}
+	if l.src == nil {
+		return nil
+	}
+	err := l.src.Close()
+	l.src = nil
+	return err
+}

@@ -1,0 +1,160 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// orcScript reads an ORC file stripe by stripe and writes an Arrow stream to stdout. The working directory is no place
+// to import from.
+const orcScript = `
+import sys
+sys.path = [p for p in sys.path if p]
+try:
+    import pyarrow as pa
+    from pyarrow import orc
+except ImportError as e:
+    print(e, file=sys.stderr)
+    sys.exit(77)
+f = orc.ORCFile(sys.argv[1])
+with pa.ipc.new_stream(sys.stdout.buffer, f.schema) as w:
+    for i in range(f.nstripes):
+        b = f.read_stripe(i)
+        for at in range(0, b.num_rows, 65536):
+            w.write_batch(b.slice(at, 65536))
+sys.stdout.flush()
+`
+
+const (
+	orcExitNoPyarrow = 77
+	orcInstall       = "ORC files are read by pyarrow: python3 -m pip install pyarrow (DSISTORE_PYTHON names another interpreter)"
+)
+
+// An orcChild is the python process that reads an ORC file. No Go library does.
+type orcChild struct {
+	cmd    *exec.Cmd
+	out    io.ReadCloser
+	stderr tailBuffer
+	once   sync.Once
+	err    error // of Wait
+}
+
+// openORC starts the child and reads the schema that it sends.
+func openORC(ctx context.Context, path string, opts *Options) (batchReader, error) {
+	python := os.Getenv("DSISTORE_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	exe, err := exec.LookPath(python)
+	if err != nil {
+		return nil, refuse("", "%v; %s", err, orcInstall)
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &orcChild{cmd: exec.Command(exe, "-c", orcScript, full)}
+	c.cmd.Stderr = &c.stderr
+	if c.out, err = c.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", python, err)
+	}
+	defer context.AfterFunc(ctx, c.kill)()
+	r, err := newArrowReader(c.out, c, opts)
+	if err != nil {
+		return nil, c.explain(ctx, err)
+	}
+	r.finish = c.wait
+	return &orcReader{r, c}, nil
+}
+
+// orcReader is an arrowReader whose input comes from a child process.
+type orcReader struct {
+	*arrowReader
+	child *orcChild
+}
+
+func (r *orcReader) next(ctx context.Context) (*batch, error) {
+	defer context.AfterFunc(ctx, r.child.kill)()
+	b, err := r.arrowReader.next(ctx)
+	if err != nil && err != io.EOF {
+		return nil, r.child.explain(ctx, err)
+	}
+	return b, err
+}
+
+func (c *orcChild) kill() { c.cmd.Process.Kill() }
+
+// wait waits for the child to end, and returns an error that says why it failed, if it did.
+func (c *orcChild) wait() error {
+	c.once.Do(func() { c.err = c.cmd.Wait() })
+	if c.err == nil {
+		return nil
+	}
+	var exit *exec.ExitError
+	if errors.As(c.err, &exit) && exit.ExitCode() == orcExitNoPyarrow {
+		return refuse("", "%s; %s", c.stderr.lastLine(), orcInstall)
+	}
+	if line := c.stderr.lastLine(); strings.Contains(line, "ArrowNotImplementedError") {
+		return refuse("", "pyarrow, which reads ORC files, does not support this one: %s", line)
+	} else if line != "" {
+		return fmt.Errorf("pyarrow: %s", line)
+	}
+	return fmt.Errorf("pyarrow: %w", c.err)
+}
+
+// explain returns the child's own error instead of err when a stream that broke off is all that err says.
+func (c *orcChild) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !errors.Is(err, errCutShort) {
+		return err
+	}
+	if own := c.wait(); own != nil {
+		return own
+	}
+	return err
+}
+
+// Close ends the child.
+func (c *orcChild) Close() error {
+	c.kill()
+	c.out.Close()
+	c.once.Do(func() { c.err = c.cmd.Wait() })
+	return nil
+}
+
+// A tailBuffer keeps the end of what is written to it.
+type tailBuffer struct {
+	mu  sync.Mutex // guards buf
+	buf []byte
+}
+
+const tailBytes = 16 << 10
+
+func (t *tailBuffer) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if extra := len(t.buf) - tailBytes; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tailBuffer) lastLine() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.buf)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

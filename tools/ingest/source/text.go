@@ -1,0 +1,416 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// textReader reads delimited text: Hive's own layout, or CSV.
+//
+//	Hive   columns between ^A, items of lists and members of structs between ^B, a map's key and value between ^C, and one
+//	       more control character for each further level; \N is null; the escape character, if any, makes the next literal
+//	CSV    columns between commas, quoted where needed; a quoted column may hold line ends
+type textReader struct {
+	lines  *lineReader
+	nodes  []*node
+	wanted []bool
+	opts   textLayout
+	limits *Limits
+	target int64
+	row    int64
+	fields []textField
+}
+
+// A textLayout is TextOptions with every default filled in.
+type textLayout struct {
+	csv        bool
+	separators []byte // by level: columns, items, keys, then those of nested values
+	quote      byte   // CSV
+	escape     byte
+	hasEscape  bool
+	null       []byte
+	skip       int
+	header     bool
+}
+
+// A textField is the raw text of a column.
+type textField struct {
+	text   []byte
+	quoted bool // CSV: it is never null
+}
+
+func newTextLayout(t *TextOptions) (textLayout, error) {
+	l := textLayout{csv: t.CSV, separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"', null: []byte(`\N`), skip: t.SkipLines, header: t.Header}
+	if t.CSV {
+		l.separators[0], l.null = ',', nil
+	}
+	for i, s := range []string{t.Delimiter, t.Items, t.MapKeys} {
+		if s != "" {
+			l.separators[i] = s[0]
+		}
+	}
+	if t.Quote != "" {
+		l.quote = t.Quote[0]
+	}
+	if t.Escape != "" {
+		l.escape, l.hasEscape = t.Escape[0], true
+	}
+	if t.HasNull {
+		l.null = []byte(t.Null)
+	}
+	if l.separators[0] == '\n' || l.csv && l.quote == l.separators[0] || l.hasEscape && l.escape == l.separators[0] {
+		return l, fmt.Errorf("text: the delimiter %q has another meaning", l.separators[0])
+	}
+	return l, nil
+}
+
+// newTextReader reads the header, if the layout has one. nodes are the columns by the DDL or the mapping; typeOf gives
+// the type of a column that the header names.
+func newTextReader(lines *lineReader, nodes []*node, t *TextOptions, typeOf func(name string) (*node, error), opts *Options) (*textReader, error) {
+	layout, err := newTextLayout(t)
+	if err != nil {
+		return nil, err
+	}
+	r := &textReader{lines: lines, nodes: nodes, opts: layout, limits: &opts.Limits, target: opts.ChunkBytes}
+	for range layout.skip {
+		if _, err := lines.next(); err != nil && err != io.EOF {
+			return nil, err
+		}
+	}
+	if layout.header {
+		line, err := lines.next()
+		if err == io.EOF {
+			line, err = nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		// The mark that some programs put before UTF-8 is no part of a name.
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		if err := r.split(line); err != nil {
+			return nil, fmt.Errorf("line 1: %w", err)
+		}
+		if err := r.bindHeader(typeOf); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.nodes) == 0 {
+		return nil, errors.New("text has no schema of its own: give --ddl FILE, or text.columns or text.header in a mapping file")
+	}
+	return r, nil
+}
+
+// bindHeader takes the columns from the header line, in its order.
+func (r *textReader) bindHeader(typeOf func(string) (*node, error)) error {
+	known := map[string]*node{}
+	var names []string
+	for _, n := range r.nodes {
+		known[n.name] = n
+		names = append(names, n.name)
+	}
+	var nodes []*node
+	for _, f := range r.fields {
+		name := string(f.text)
+		if !utf8.ValidString(name) || name == "" {
+			return fmt.Errorf("line 1: %q is no name of a column", name)
+		}
+		n := known[name]
+		switch {
+		case n == nil && len(known) > 0:
+			return fmt.Errorf("line 1: the schema has no column%s", didYouMean(name, names))
+		case n == nil:
+			var err error
+			if n, err = typeOf(name); err != nil {
+				return err
+			}
+			n.name = name
+		}
+		nodes = append(nodes, n)
+	}
+	r.nodes = nodes
+	return nil
+}
+
+func (r *textReader) columns() []*node { return r.nodes }
+
+func (r *textReader) want(wanted []bool) { r.wanted = wanted }
+
+func (r *textReader) close() error { return r.lines.close() }
+
+func (r *textReader) next(ctx context.Context) (*batch, error) {
+	b := &batch{rowGroup: -1, row: r.row}
+	for i, n := range r.nodes {
+		var a *array
+		if r.wanted == nil || r.wanted[i] {
+			a = newArray(n)
+		}
+		b.arrays = append(b.arrays, a)
+	}
+	for size := int64(0); size < r.target && b.rows < maxRows; {
+		if b.rows%256 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		line, err := r.lines.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if r.opts.csv && len(line) == 0 && len(r.nodes) > 1 {
+			continue
+		}
+		first := r.lines.line
+		if err := r.split(line); err != nil {
+			var bad *badText
+			if !errors.As(err, &bad) {
+				return nil, err
+			}
+			b.bad = append(b.bad, badRow{b.rows, "", err})
+			r.fields = r.fields[:0]
+		} else if len(r.fields) > len(r.nodes) {
+			b.bad = append(b.bad, badRow{b.rows, "", fmt.Errorf("%d columns, the schema has %d", len(r.fields), len(r.nodes))})
+		}
+		for i, a := range b.arrays {
+			if a == nil {
+				continue
+			}
+			if i >= len(r.fields) {
+				a.appendNull()
+				continue
+			}
+			if err := r.appendField(a, r.fields[i]); err != nil {
+				b.bad = append(b.bad, badRow{b.rows, r.nodes[i].name, err})
+			}
+			size += int64(len(r.fields[i].text)) + 8
+		}
+		b.lines = append(b.lines, first)
+		b.rows++
+	}
+	if b.rows == 0 {
+		return nil, io.EOF
+	}
+	r.row += int64(b.rows)
+	return b, nil
+}
+
+// appendField appends a column's value; on an error, a null.
+func (r *textReader) appendField(a *array, f textField) error {
+	if !f.quoted && r.opts.null != nil && bytes.Equal(f.text, r.opts.null) || !f.quoted && r.opts.csv && r.opts.null == nil && len(f.text) == 0 {
+		a.appendNull()
+		return nil
+	}
+	before := a.n
+	if err := r.appendValue(a, f.text, 1); err != nil {
+		a.truncate(before)
+		a.appendNull()
+		return err
+	}
+	return nil
+}
+
+// appendValue appends a value whose parts are separated by the character of the given level.
+func (r *textReader) appendValue(a *array, text []byte, level int) error {
+	n := a.node
+	if n.shape != shapeList && n.shape != shapeMap && n.shape != shapeStruct {
+		if r.opts.hasEscape && !r.opts.csv {
+			text = unescape(text, r.opts.escape)
+		}
+		return appendText(a, text, r.limits)
+	}
+	if level >= len(r.opts.separators) || n.shape == shapeMap && level+1 >= len(r.opts.separators) {
+		return fmt.Errorf("nested deeper than the %d separators of Hive's text", len(r.opts.separators))
+	}
+	sep := r.opts.separators[level]
+	switch n.shape {
+	case shapeList:
+		for rest, more := text, len(text) > 0; more; {
+			var item []byte
+			item, rest, more = r.cut(rest, sep)
+			if err := r.appendPart(a.children[0], item, level+1); err != nil {
+				return err
+			}
+		}
+	case shapeMap:
+		for rest, more := text, len(text) > 0; more; {
+			var item []byte
+			item, rest, more = r.cut(rest, sep)
+			key, value, ok := r.cut(item, r.opts.separators[level+1])
+			if err := r.appendPart(a.children[0], key, level+2); err != nil {
+				return err
+			}
+			if !ok {
+				a.children[1].appendNull()
+			} else if err := r.appendPart(a.children[1], value, level+2); err != nil {
+				return err
+			}
+		}
+	case shapeStruct:
+		rest, more := text, true
+		for _, c := range a.children {
+			if !more {
+				c.appendNull()
+				continue
+			}
+			var item []byte
+			item, rest, more = r.cut(rest, sep)
+			if err := r.appendPart(c, item, level+1); err != nil {
+				return err
+			}
+		}
+		if more {
+			return fmt.Errorf("more than the %d members of a struct", len(a.children))
+		}
+	}
+	a.appendEntry(true)
+	return nil
+}
+
+func (r *textReader) appendPart(a *array, text []byte, level int) error {
+	null := r.opts.null
+	if null == nil {
+		null = []byte(`\N`)
+	}
+	if bytes.Equal(text, null) {
+		a.appendNull()
+		return nil
+	}
+	return r.appendValue(a, text, level)
+}
+
+// cut splits text at the first separator that is not escaped.
+func (r *textReader) cut(text []byte, sep byte) (before, after []byte, found bool) {
+	if !r.opts.hasEscape || r.opts.csv {
+		return bytes.Cut(text, []byte{sep})
+	}
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case r.opts.escape:
+			i++
+		case sep:
+			return text[:i], text[i+1:], true
+		}
+	}
+	return text, nil, false
+}
+
+// unescape drops escape characters; as in Hive, an escaped n or r is a line end.
+func unescape(text []byte, escape byte) []byte {
+	if bytes.IndexByte(text, escape) < 0 {
+		return text
+	}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == escape && i+1 < len(text) {
+			i++
+			switch c = text[i]; c {
+			case 'n':
+				c = '\n'
+			case 'r':
+				c = '\r'
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// badText is a line that is not what the layout says; the lines after it may be.
+type badText struct{ reason string }
+
+func (e *badText) Error() string { return e.reason }
+
+// split cuts a line into r.fields, reading more lines where a quoted column goes on.
+func (r *textReader) split(line []byte) error {
+	r.fields = r.fields[:0]
+	if r.opts.csv {
+		return r.splitCSV(line)
+	}
+	for more := true; more; {
+		var f textField
+		f.text, line, more = r.cut(line, r.opts.separators[0])
+		r.fields = append(r.fields, f)
+	}
+	return nil
+}
+
+// splitCSV follows RFC 4180: a quote within a quoted column is doubled, or escaped where there is an escape character.
+func (r *textReader) splitCSV(line []byte) error {
+	sep, quote := r.opts.separators[0], r.opts.quote
+	// The parts of a column are put together here, since the line's own memory is borrowed.
+	var out []byte
+	i := 0
+	for {
+		f := textField{}
+		start := len(out)
+		if i < len(line) && line[i] == quote {
+			f.quoted = true
+			i++
+			for {
+				if i >= len(line) {
+					total := int64(len(out))
+					next, err := r.lines.next()
+					if err == io.EOF {
+						return &badText{"a quoted column without its closing quote"}
+					}
+					if err != nil {
+						return err
+					}
+					if total+int64(len(next)) > r.limits.LineBytes {
+						return &badText{fmt.Sprintf("a line of more than %d bytes", r.limits.LineBytes)}
+					}
+					out = append(out, '\n')
+					line, i = next, 0
+					continue
+				}
+				c := line[i]
+				switch {
+				case r.opts.hasEscape && c == r.opts.escape && r.opts.escape != quote && i+1 < len(line):
+					out = append(out, line[i+1])
+					i += 2
+					continue
+				case c == quote && i+1 < len(line) && line[i+1] == quote:
+					out = append(out, quote)
+					i += 2
+					continue
+				case c == quote:
+					i++
+				default:
+					out = append(out, c)
+					i++
+					continue
+				}
+				break
+			}
+			if i < len(line) && line[i] != sep {
+				return &badText{fmt.Sprintf("%q after the closing quote of column %d", line[i], len(r.fields)+1)}
+			}
+		} else {
+			for i < len(line) && line[i] != sep {
+				if r.opts.hasEscape && line[i] == r.opts.escape && i+1 < len(line) {
+					i++
+				}
+				out = append(out, line[i])
+				i++
+			}
+		}
+		// out may move as it grows; the text of each column does not change after it was put down.
+		f.text = out[start:len(out):len(out)]
+		r.fields = append(r.fields, f)
+		if i >= len(line) {
+			return nil
+		}
+		i++ // the separator
+		if i >= len(line) {
+			r.fields = append(r.fields, textField{})
+			return nil
+		}
+	}
+}
