@@ -228,6 +228,26 @@ func TestHostileDirectory(t *testing.T) {
 	}
 }
 
+// The worst that the bytes of a directory can ask for is a small multiple of their number.
+func TestDirectoryMemory(t *testing.T) {
+	src := metaBytes(vector.Sparse, uv(1<<17)...)
+	for range 1 << 17 {
+		src = append(src, 0, 0, 0) // a stripe without rows, the shortest entry
+	}
+	var err error
+	n := allocated(func() { _, err = format.DecodeMeta(src, format.Limits{}) })
+	if err != nil || n > 100*uint64(len(src)) {
+		t.Fatalf("%d bytes allocated for %d: %v", n, len(src), err)
+	}
+	// A length that no read bears out costs a read of the end.
+	n = allocated(func() {
+		_, err = format.OpenFile(bytes.NewReader(src), 0, 1<<60, format.Limits{})
+	})
+	if !errors.Is(err, format.ErrCorrupt) || n > 1<<16 {
+		t.Fatalf("%d bytes allocated: %v", n, err)
+	}
+}
+
 // What a newer writer may have written is refused by name and number, not called damage.
 func TestUnsupported(t *testing.T) {
 	cases := []struct {
