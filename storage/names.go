@@ -79,6 +79,9 @@ func (i id) objectName(k objectKind, n uint64) string {
 	return i.dir() + word + fmt.Sprintf("%06d", n)
 }
 
+// isPack reports whether name is one of the segment's packs.
+func (i id) isPack(name string) bool { return strings.HasPrefix(name, i.dir()+"pack-") }
+
 // parseDataName returns the id in the name of a segment's or run's object.
 func parseDataName(name string) (id, bool) {
 	parts := strings.Split(name, "/")

@@ -225,31 +225,36 @@ func parseFeatureKey(k []byte, segment id) (FeatureID, string) {
 
 // entry decodes a feature record and holds it to the segment.
 func (g *Segment) entry(f FeatureID, v []byte) (*FeatureEntry, error) {
-	e, reason := decodeEntry(g.id, f, v, g.stripes, g.limits)
-	if reason != "" {
-		err := &format.CorruptError{Object: g.d.Index, Feature: fmt.Sprintf("%016x", uint64(f)), Stripe: -1, Offset: -1, Reason: reason}
-		if e != nil && e.Meta != nil && e.Meta.Name != "" {
-			err.Feature = e.Meta.Name
+	e, err := decodeEntry(g.id, f, v, g.stripes, g.limits)
+	if err != nil {
+		name := fmt.Sprintf("%016x", uint64(f))
+		if e != nil && e.Meta.Name != "" {
+			name = e.Meta.Name
 		}
-		return nil, err
+		return nil, format.Locate(err, g.d.Index, name, 0)
 	}
 	return e, nil
 }
 
-func decodeEntry(segment id, f FeatureID, v []byte, stripes []uint32, limits format.Limits) (*FeatureEntry, string) {
+// decodeEntry decodes a feature record and holds it to the feature and the segment's stripes. Errors match
+// format.ErrCorrupt or ErrUnsupported; the caller adds the place.
+func decodeEntry(segment id, f FeatureID, v []byte, stripes []uint32, limits format.Limits) (*FeatureEntry, error) {
 	d := decoder{b: v}
 	l := decodeLocation(&d)
 	if d.reason != "" {
-		return nil, d.reason
+		return nil, corrupt("", d.reason)
 	}
 	meta, err := format.DecodeMeta(d.b, limits)
 	if err != nil {
-		return nil, "directory: " + err.Error()
+		return nil, err
 	}
 	e := &FeatureEntry{
 		Object: segment.objectName(l.kind, l.number), ObjectSize: l.size, Offset: l.offset, Length: l.length, Meta: meta,
 	}
-	return e, checkEntry(e, f, stripes)
+	if reason := checkEntry(e, f, stripes); reason != "" {
+		return e, corrupt("", reason)
+	}
+	return e, nil
 }
 
 // checkEntry holds an entry to its feature and to the segment's stripes; the reason is empty when it fits.

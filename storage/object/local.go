@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -100,6 +99,9 @@ func (l *Local) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 		return nil
 	case err == nil || errors.Is(err, io.EOF):
 		return shortRead(name, len(p), off, off+int64(n))
+	}
+	if info, serr := f.Stat(); serr == nil && info.IsDir() {
+		return notFound(name)
 	}
 	return fmt.Errorf("object %s: %w", name, err)
 }
@@ -207,39 +209,38 @@ func (w *localWriter) Abort() {
 	_ = w.l.fs.Remove(w.tmp)
 }
 
-// makeDir makes dir and its missing parents, and makes their entries durable from the root's parent down. The parent of
-// the root itself is the caller's.
+// makeDir makes dir, which is the root or below it, and its missing parents, and makes their entries durable. Every level
+// from the root down is synced once even when it was there: another process may have made it and not synced it yet.
 func (l *Local) makeDir(dir string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.durable[dir] {
 		return nil
 	}
+	var levels []string // from dir up, those that must be synced
+	above := false      // above the root
+	for d := dir; !l.durable[d]; d = l.fs.PathDir(d) {
+		if _, err := l.fs.Stat(d); above && err == nil {
+			break
+		}
+		levels = append(levels, d)
+		above = above || d == l.root
+		if l.fs.PathDir(d) == d {
+			break
+		}
+	}
 	if err := l.fs.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("store %s: %w", l.root, err)
 	}
-	// Another process may have made a parent and not yet synced its entry, so every level is synced once.
-	for d := dir; ; d = l.fs.PathDir(d) {
-		parent := l.fs.PathDir(d)
-		if parent == d || l.durable[d] {
-			break
-		}
-		if err := l.syncDir(parent); err != nil {
-			// The parent of the root may be closed to us; everything below is ours.
-			if d == l.root && errors.Is(err, fs.ErrPermission) {
-				break
-			}
+	for _, d := range levels {
+		err := l.syncDir(l.fs.PathDir(d))
+		// The parent of a root that was there may be closed to us; everything else is ours.
+		if err != nil && !(d == l.root && errors.Is(err, fs.ErrPermission)) {
 			return err
 		}
-		if d == l.root {
-			break
-		}
 	}
-	for d := dir; !l.durable[d]; d = l.fs.PathDir(d) {
+	for _, d := range levels {
 		l.durable[d] = true
-		if d == l.root {
-			break
-		}
 	}
 	return nil
 }
@@ -393,25 +394,24 @@ func (l *Local) RemoveTemporary(name string) error {
 	return nil
 }
 
-// PruneDirs removes the empty directories under prefix whose last change is before the time given. A writer that finds
-// its directory gone makes it anew.
-func (l *Local) PruneDirs(ctx context.Context, name string, before time.Time) error {
+// RemoveEmptyDir removes the directory of a name prefix when nothing is in it. Nobody may be about to write there.
+func (l *Local) RemoveEmptyDir(ctx context.Context, name string) error {
 	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	path := l.path(name)
-	info, err := l.fs.Stat(path)
-	if err != nil || !info.IsDir() || info.ModTime().After(before) {
+	entries, err := l.fs.List(path)
+	if isAbsent(err) || len(entries) > 0 {
 		return nil
 	}
-	// Remove refuses a directory that is not empty.
-	if entries, err := l.fs.List(path); err == nil && len(entries) == 0 {
-		if l.fs.Remove(path) == nil {
-			delete(l.durable, path)
-		}
+	if err != nil {
+		return fmt.Errorf("store %s: list %s: %w", l.root, name, err)
 	}
+	delete(l.durable, path)
+	// Who filled it meanwhile keeps it: Remove refuses a directory that is not empty.
+	_ = l.fs.Remove(path)
 	return nil
 }
 

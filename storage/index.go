@@ -1,0 +1,338 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/sst"
+)
+
+// The index database lies beside the objects of a local store:
+//
+//	_index/db/      Pebble
+//	_index/in/      tables on their way into it
+//	_index/owner    who holds the lock, for messages
+//
+// It holds every segment's index.sst as it is, and records of its own, whose keys begin with the zero id:
+//
+//	zero id (16) | 'S' table 00 segment id (16)   number (8 BE): the segment, and the snapshot that added it
+//	zero id (16) | 'T' table                      number (8 BE): the newest snapshot that is in
+//
+// It is rebuildable from the objects and nothing depends on it: commits do not write it and readers do not read it.
+const (
+	indexDir      = "_index"
+	indexDB       = "db"
+	indexIn       = "in"
+	indexOwner    = "owner"
+	segmentRecord = 'S'
+	tableRecord   = 'T'
+
+	// indexFormat only ever goes up. This one takes tables of Pebble format v2, which package sst writes.
+	indexFormat = pebble.FormatVirtualSSTables
+	// ingestBatch is how many tables go in at once.
+	ingestBatch = 256
+)
+
+var (
+	// ErrIndexLocked is matched when another process, or another part of this one, has the index database open. The
+	// message says who.
+	ErrIndexLocked = errors.New("index is in use")
+	// ErrNoIndex is matched when the store is not a local directory, and so has no index database.
+	ErrNoIndex = errors.New("no index database")
+)
+
+// An Index is the open index database of a local store. One process at a time has it open. Safe for concurrent use.
+type Index struct {
+	s     *Store
+	local *object.Local
+	fs    vfs.FS
+	dir   string
+	lock  *pebble.Lock
+	db    *pebble.DB
+}
+
+// OpenIndex opens the index database of a store, and makes it when there is none. The caller closes it soon: while it is
+// open, others get ErrIndexLocked.
+func OpenIndex(ctx context.Context, s *Store) (*Index, error) { return openIndex(ctx, s, false) }
+
+// RebuildIndex makes the index database anew from the objects.
+func RebuildIndex(ctx context.Context, s *Store) error {
+	x, err := openIndex(ctx, s, true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(x.Sync(ctx), x.Close())
+}
+
+// SyncIndex brings the index database up to date with the snapshots, making it when there is none. Its cost is that of
+// what is new.
+func SyncIndex(ctx context.Context, s *Store) error {
+	x, err := openIndex(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(x.Sync(ctx), x.Close())
+}
+
+func openIndex(ctx context.Context, s *Store, anew bool) (_ *Index, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	local := object.AsLocal(s.blobs)
+	if local == nil {
+		return nil, fmt.Errorf("store %s: %w: only a local directory has one", s.blobs.URI(), ErrNoIndex)
+	}
+	x := &Index{s: s, local: local, fs: local.FS()}
+	x.dir = x.fs.PathJoin(local.Root(), indexDir)
+	db := x.fs.PathJoin(x.dir, indexDB)
+	if err := x.fs.MkdirAll(db, 0o755); err != nil {
+		return nil, fmt.Errorf("index %s: %w", x.dir, err)
+	}
+	if x.lock, err = pebble.LockDirectory(db, x.fs); err != nil {
+		return nil, fmt.Errorf("index %s: %w by %s (%v)", x.dir, ErrIndexLocked, x.owner(), err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.lock.Close())
+		}
+	}()
+	x.sign()
+	if anew {
+		if err := x.empty(db); err != nil {
+			return nil, fmt.Errorf("index %s: %w", x.dir, err)
+		}
+	}
+	x.db, err = pebble.Open(db, &pebble.Options{
+		FS: x.fs, Lock: x.lock, FormatMajorVersion: indexFormat, Logger: quiet{}, LoggerAndTracer: nil,
+		MaxOpenFiles: 512,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("index %s: %w; it can be rebuilt from the objects", x.dir, err)
+	}
+	return x, nil
+}
+
+// empty removes everything of the database but its lock.
+func (x *Index) empty(db string) error {
+	names, err := x.fs.List(db)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if n == "LOCK" {
+			continue
+		}
+		if err := x.fs.RemoveAll(x.fs.PathJoin(db, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sign writes who holds the lock. It is for messages only.
+func (x *Index) sign() {
+	f, err := x.fs.Create(x.fs.PathJoin(x.dir, indexOwner), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "process %d since %s", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+}
+
+func (x *Index) owner() string {
+	f, err := x.fs.Open(x.fs.PathJoin(x.dir, indexOwner))
+	if err != nil {
+		return "another process"
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 100))
+	if err != nil || len(b) == 0 || !strings.HasPrefix(string(b), "process ") {
+		return "another process"
+	}
+	return fmt.Sprintf("%.100q", b)
+}
+
+// quiet drops Pebble's messages. Pebble calls Fatalf when it can no longer write; nothing but the index is affected, but
+// it cannot go on.
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+func (quiet) Fatalf(f string, args ...any) {
+	panic(fmt.Errorf("index database: "+f, args...))
+}
+
+// Close closes the database.
+func (x *Index) Close() error {
+	return errors.Join(x.db.Close(), x.lock.Close())
+}
+
+func (x *Index) segmentPrefix(table string) []byte {
+	return append(append(append(make([]byte, 16), segmentRecord), table...), 0)
+}
+
+func (x *Index) tableKey(table string) []byte {
+	return append(append(make([]byte, 16), tableRecord), table...)
+}
+
+// has returns the number under a record's key, 0 when there is none.
+func (x *Index) number(key []byte) (uint64, error) {
+	v, closer, err := x.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer closer.Close()
+	if len(v) != 8 {
+		return 0, corrupt(indexDir, "record is malformed")
+	}
+	return binary.BigEndian.Uint64(v), nil
+}
+
+// Sync takes in the segments of snapshots that are not in yet.
+func (x *Index) Sync(ctx context.Context) error {
+	tables, err := x.s.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range tables {
+		if err := x.syncTable(ctx, &Table{s: x.s, name: name}); err != nil {
+			return fmt.Errorf("index of table %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (x *Index) syncTable(ctx context.Context, t *Table) error {
+	have, err := x.number(x.tableKey(t.name))
+	if err != nil {
+		return err
+	}
+	newest, err := t.newest(ctx)
+	if err != nil {
+		return err
+	}
+	if have > newest {
+		return fmt.Errorf("holds snapshot %d, the table has %d: rebuild it", have, newest)
+	}
+	if have == newest {
+		return nil
+	}
+	type added struct {
+		d      SegmentDescriptor
+		number uint64
+	}
+	var todo []added
+	seen := map[string]bool{}
+	h := history{t: t, entry: func(obj string, kind treeKind, key, value []byte) error {
+		if kind != listingTree || len(key) == 0 || key[0] != partitionSpace || value == nil {
+			return nil
+		}
+		number, d, reason := parseSegment(key, value)
+		if reason != "" {
+			return corrupt(obj, reason)
+		}
+		if number > have && !seen[d.ID] {
+			seen[d.ID] = true
+			todo = append(todo, added{d, number})
+		}
+		return nil
+	}}
+	if err := h.walk(ctx, have+1, newest); err != nil {
+		return err
+	}
+	for len(todo) > 0 {
+		n := min(len(todo), ingestBatch)
+		var paths []string
+		batch := x.db.NewBatch()
+		for _, a := range todo[:n] {
+			path, err := x.take(ctx, a.d)
+			if err != nil {
+				batch.Close()
+				return err
+			}
+			paths = append(paths, path)
+			segment, err := parseID(a.d.ID)
+			if err != nil {
+				batch.Close()
+				return err
+			}
+			key := append(x.segmentPrefix(t.name), segment[:]...)
+			if err := batch.Set(key, binary.BigEndian.AppendUint64(nil, a.number), nil); err != nil {
+				batch.Close()
+				return err
+			}
+		}
+		// Ingested first: a segment's record says that it is in.
+		err := x.db.Ingest(ctx, paths)
+		if err == nil {
+			err = batch.Commit(pebble.Sync)
+		}
+		if err := errors.Join(err, batch.Close()); err != nil {
+			return err
+		}
+		todo = todo[n:]
+	}
+	return x.db.Set(x.tableKey(t.name), binary.BigEndian.AppendUint64(nil, newest), pebble.Sync)
+}
+
+// take checks a segment's index.sst and puts it, as a link when that works, where Pebble takes it over from.
+func (x *Index) take(ctx context.Context, d SegmentDescriptor) (string, error) {
+	segment, err := parseID(d.ID)
+	if err != nil {
+		return "", err
+	}
+	if err := x.check(ctx, d, segment); err != nil {
+		return "", err
+	}
+	from, err := x.local.Path(d.Index)
+	if err != nil {
+		return "", err
+	}
+	in := x.fs.PathJoin(x.dir, indexIn)
+	if err := x.fs.MkdirAll(in, 0o755); err != nil {
+		return "", fmt.Errorf("index %s: %w", x.dir, err)
+	}
+	to := x.fs.PathJoin(in, d.ID+".sst")
+	// What an interrupted run left.
+	if err := x.fs.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("index %s: %w", x.dir, err)
+	}
+	if err := vfs.LinkOrCopy(x.fs, from, to); err != nil {
+		return "", fmt.Errorf("index %s: %w", x.dir, err)
+	}
+	return to, nil
+}
+
+// check reads a whole index.sst with our own reader, so that Pebble gets no damaged table, nor one whose keys are
+// another segment's.
+func (x *Index) check(ctx context.Context, d SegmentDescriptor, segment id) error {
+	r, err := x.s.openTable(ctx, d.Index, d.IndexSize)
+	if err != nil {
+		return err
+	}
+	return everyKeyOf(ctx, r, d.Index, segment)
+}
+
+func everyKeyOf(ctx context.Context, r *sst.Reader, object string, segment id) error {
+	it := r.Iter(nil)
+	for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
+		if !bytes.HasPrefix(it.Key(), segment[:]) {
+			return corrupt(object, "holds keys of another segment")
+		}
+	}
+	return it.Err()
+}

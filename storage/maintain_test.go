@@ -1,0 +1,307 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// populate makes a table of several snapshots with packs, single files, an overwrite and a removal.
+func populate(t testing.TB, blobs object.Store) *Table {
+	t.Helper()
+	ctx := t.Context()
+	tab := newTable(t, blobs)
+	var first SegmentDescriptor
+	for i := range 4 {
+		p := partition("ds", fmt.Sprint(i%3))
+		d := segment(t, tab, p, []uint32{300, 200}, int64(i), SegmentOptions{StandAloneBytes: 600, PackBytes: 1500}, "a", "b", "c", "d", fmt.Sprint("e", i))
+		if i == 0 {
+			first = d
+		}
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a", "b", "c", "d", fmt.Sprint("e", i)),
+			Add: []SegmentDescriptor{d}, Sources: []Source{{fmt.Sprint("print", i), "file"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tab.Commit(ctx, Change{Operation: "delete", Remove: []string{first.ID}, Base: 4}); err != nil {
+		t.Fatal(err)
+	}
+	d := segment(t, tab, partition("ds", "1"), []uint32{10}, 1, SegmentOptions{}, "a")
+	if _, err := tab.Commit(ctx, Change{Operation: "overwrite", Features: features("a"), Add: []SegmentDescriptor{d},
+		Overwrite: []Partition{partition("ds", "1")}, Base: 5}); err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+func TestVerifyClean(t *testing.T) {
+	for _, deep := range []bool{false, true} {
+		tab := populate(t, localStore(t))
+		last := uint64(0)
+		r, err := Verify(t.Context(), tab.Store(), "", deep, func(done, total uint64) {
+			if done <= last || done > total {
+				t.Errorf("progress %d of %d after %d", done, total, last)
+			}
+			last = done
+		})
+		if err != nil || r.DamageCount != 0 {
+			t.Fatal(err, r)
+		}
+		if r.Segments != 5 || r.Snapshots != 6 || deep != (r.Features == 21) || deep != (r.Stripes == 41) {
+			t.Fatalf("%+v", r)
+		}
+	}
+}
+
+// TestVerifyDamage flips a byte in every object of a store in turn, and takes each away: verify says which it is.
+func TestVerifyDamage(t *testing.T) {
+	l := localStore(t)
+	tab := populate(t, l)
+	var names []string
+	for info, err := range l.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(info.Name, newestDir) {
+			names = append(names, info.Name)
+		}
+	}
+	check := func(name, what string) {
+		t.Helper()
+		s, err := Open(t.Context(), l, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Verify(t.Context(), s, "ads", true, nil)
+		if err != nil {
+			t.Fatalf("%s %s: %v", name, what, err)
+		}
+		found := false
+		for _, d := range r.Damage {
+			if !errors.Is(d, format.ErrCorrupt) {
+				t.Errorf("%s %s: %v is not corrupt", name, what, d)
+			}
+			found = found || strings.Contains(d.Error(), name)
+		}
+		if !found {
+			t.Errorf("%s %s: not found in %v", name, what, r.Damage)
+		}
+	}
+	for _, name := range names {
+		path := filepath.Join(l.Root(), filepath.FromSlash(name))
+		clean, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []int{0, len(clean) / 2, len(clean) - 1} {
+			b := bytes.Clone(clean)
+			b[at] ^= 0x10
+			if err := os.WriteFile(path, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			check(name, fmt.Sprintf("byte %d of %d", at, len(b)))
+		}
+		if err := os.WriteFile(path, clean[:len(clean)-1], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		check(name, "cut short")
+		// A snapshot that is gone ends the table there; the newest one cannot be missed.
+		if name != snapshotName("ads", 6) && !strings.Contains(name, snapshotsDir) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			check(name, "missing")
+		}
+		if err := os.WriteFile(path, clean, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := Verify(t.Context(), tab.Store(), "ads", true, nil); err != nil || r.DamageCount != 0 {
+		t.Fatal(err, r)
+	}
+}
+
+func TestGC(t *testing.T) {
+	ctx := t.Context()
+	l := localStore(t)
+	tab := populate(t, l)
+	orphan := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{StandAloneBytes: 1}, "a", "b")
+	w, err := l.Create(ctx, "x/y")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	if err := l.PutIfAbsent(ctx, "foreign/readme", nil); err != nil {
+		t.Fatal(err)
+	}
+	count := func() (n int) {
+		for _, err := range l.List(ctx, "", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	before := count()
+	r, err := GC(ctx, tab.Store(), GCOptions{})
+	if err != nil || len(r.Removed) != 0 || r.Young != 4 || r.Unknown != 1 || count() != before {
+		t.Fatalf("%v %+v", err, r)
+	}
+	later := func() time.Time { return time.Now().Add(25 * time.Hour) }
+	s, err := Open(ctx, l, Options{Now: later})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err = GC(ctx, s, GCOptions{DryRun: true})
+	if err != nil || len(r.Removed) != 4 || count() != before {
+		t.Fatalf("%v %+v", err, r)
+	}
+	r, err = GC(ctx, s, GCOptions{})
+	if err != nil || len(r.Removed) != 4 || count() != before-3 {
+		t.Fatalf("%v %+v %d %d", err, r, count(), before)
+	}
+	if _, err := l.Stat(ctx, orphan.Index); !errors.Is(err, object.ErrNotFound) {
+		t.Fatal(err)
+	}
+	v, err := Verify(ctx, s, "", true, nil)
+	if err != nil || v.DamageCount != 0 {
+		t.Fatal(err, v)
+	}
+	// The removed segments of old snapshots are still theirs.
+	old, err := tab.At(ctx, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	segs, err := old.Segments(ctx, nil)
+	if err != nil || len(segs) != 3 {
+		t.Fatal(segs, err)
+	}
+	// A segment that gc took cannot be committed.
+	if _, err := tab.Commit(ctx, Change{Operation: "late", Add: []SegmentDescriptor{orphan}}); !errors.Is(err, object.ErrNotFound) {
+		t.Fatal(err)
+	}
+	// A damaged snapshot stops it.
+	if err := os.WriteFile(filepath.Join(l.Root(), snapshotName("ads", 2)), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := GC(ctx, s, GCOptions{}); !errors.Is(err, format.ErrCorrupt) {
+		t.Fatal(err)
+	}
+}
+
+func TestIndex(t *testing.T) {
+	ctx := t.Context()
+	l := localStore(t)
+	tab := populate(t, l)
+	s := tab.Store()
+	snap, err := tab.Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := snap.FeatureTotals(ctx)
+	if err != nil || len(want) != 8 || want[0].Name != "a" || want[0].Segments != 3 || want[0].Rows != 1010 {
+		t.Fatalf("%v %+v", err, want)
+	}
+	same := func(what string) {
+		t.Helper()
+		x, err := OpenIndex(ctx, s)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		defer x.Close()
+		got, err := x.FeatureTotals(ctx, snap)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s: %v\n%+v\n%+v", what, err, got, want)
+		}
+	}
+	same("empty")
+	if err := SyncIndex(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	same("synced")
+	if err := SyncIndex(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	same("synced twice")
+	d := segment(t, tab, nil, []uint32{20}, 1, SegmentOptions{}, "a", "new")
+	if snap, err = tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}, Features: features("a", "new")}); err != nil {
+		t.Fatal(err)
+	}
+	if want, err = snap.FeatureTotals(ctx); err != nil {
+		t.Fatal(err)
+	}
+	same("stale")
+	if err := SyncIndex(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	same("synced again")
+	// The database answers without the objects.
+	hidden := filepath.Join(l.Root(), "hidden.sst")
+	if err := os.Rename(filepath.Join(l.Root(), d.Index), hidden); err != nil {
+		t.Fatal(err)
+	}
+	same("without the object")
+	if err := os.Rename(hidden, filepath.Join(l.Root(), d.Index)); err != nil {
+		t.Fatal(err)
+	}
+	if err := RebuildIndex(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	same("rebuilt")
+	x, err := OpenIndex(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []func() error{
+		func() error { return SyncIndex(ctx, s) }, func() error { return RebuildIndex(ctx, s) },
+		func() error { _, err := OpenIndex(ctx, s); return err },
+	} {
+		if err := f(); !errors.Is(err, ErrIndexLocked) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+			t.Fatal(err)
+		}
+	}
+	// Reading and committing need no index.
+	if _, err := tab.Commit(ctx, Change{Operation: "nothing"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// A damaged database is rebuilt.
+	db := filepath.Join(l.Root(), indexDir, indexDB)
+	files, err := os.ReadDir(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.Name() != "LOCK" && !f.IsDir() {
+			// Its tables are links to the objects, which must not be written through.
+			path := filepath.Join(db, f.Name())
+			if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte("damaged"), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := OpenIndex(ctx, s); err == nil {
+		t.Fatal("opened a damaged database")
+	} else {
+		t.Log(err)
+	}
+	if err := RebuildIndex(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	same("rebuilt after damage")
+	if _, err := OpenIndex(ctx, newTable(t, object.NewMemory()).Store()); !errors.Is(err, ErrNoIndex) {
+		t.Fatal(err)
+	}
+}

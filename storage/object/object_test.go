@@ -1,0 +1,232 @@
+package object_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/objecttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func local(t *testing.T) object.Store {
+	l, err := object.NewLocal(filepath.Join(t.TempDir(), "deep", "root"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestConformance(t *testing.T) {
+	memory := func(*testing.T) object.Store { return object.NewMemory() }
+	for name, open := range map[string]func(t *testing.T) object.Store{
+		"Local":   local,
+		"LocalFS": func(*testing.T) object.Store { return object.NewLocalFS(vfs.NewMem(), "/root") },
+		"Memory":  memory,
+		"Counted": func(t *testing.T) object.Store { return object.NewCounted(memory(t)) },
+		"Delayed": func(t *testing.T) object.Store { return object.NewDelayed(memory(t), time.Microsecond) },
+		"Fault":   func(t *testing.T) object.Store { return object.NewFault(memory(t)) },
+		"Open": func(t *testing.T) object.Store {
+			s, err := object.Open("file://" + filepath.ToSlash(t.TempDir()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) { objecttest.Conformance(t, open) })
+	}
+}
+
+// TestLocalFiles holds the local store to ordinary permissions and to leaving nothing behind.
+func TestLocalFiles(t *testing.T) {
+	l := local(t).(*object.Local)
+	if err := l.PutIfAbsent(t.Context(), "a/b", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.PutIfAbsent(t.Context(), "a/b", []byte("y")); !errors.Is(err, object.ErrExists) {
+		t.Fatal(err)
+	}
+	if _, err := l.Stat(t.Context(), "a/b/below"); !errors.Is(err, object.ErrNotFound) {
+		t.Fatal(err)
+	}
+	var files []string
+	err := filepath.WalkDir(l.Root(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o644)
+		if d.IsDir() {
+			want = 0o755
+		} else {
+			files = append(files, path)
+		}
+		// The umask may take bits away, and never the owner's.
+		if got := info.Mode().Perm(); got&^want != 0 || got&0o600 != 0o600 {
+			t.Errorf("%s: mode %o, want %o but for the umask", path, got, want)
+		}
+		return nil
+	})
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+}
+
+func TestLocalTemporary(t *testing.T) {
+	l := local(t).(*object.Local)
+	w, err := l.Create(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("12345")); err != nil {
+		t.Fatal(err)
+	}
+	tmp, err := l.Temporary(t.Context())
+	if err != nil || len(tmp) != 1 || tmp[0].Size != 5 || !strings.HasPrefix(tmp[0].Name, "_tmp/") {
+		t.Fatal(tmp, err)
+	}
+	for _, bad := range []string{"x", "_tmp/", "_tmp/..", "_tmp/../x", "_tmp/a/b"} {
+		if err := l.RemoveTemporary(bad); err == nil {
+			t.Errorf("removed %q", bad)
+		}
+	}
+	if err := l.RemoveTemporary(tmp[0].Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(t.Context()); err == nil {
+		t.Fatal("committed a file that was swept")
+	}
+}
+
+// TestLocalCrash holds the local store to its promise under power loss: what PutIfAbsent or Commit has returned from is
+// there whole, what it has not is there whole or not at all.
+func TestLocalCrash(t *testing.T) {
+	for percent := 0; percent <= 100; percent += 20 {
+		mem := vfs.NewCrashableMem()
+		l := object.NewLocalFS(mem, "/deep/root")
+		ctx := context.Background()
+		big := bytes.Repeat([]byte("abcdefgh"), 5000)
+		if err := l.PutIfAbsent(ctx, "t/1/done", big); err != nil {
+			t.Fatal(err)
+		}
+		w, err := l.Create(ctx, "t/2/written")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(big); err != nil {
+			t.Fatal(err)
+		}
+		after := object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, uint64(percent)))}), "/deep/root")
+		b := make([]byte, len(big))
+		if err := after.ReadAt(ctx, "t/1/done", b, 0); err != nil || !bytes.Equal(b, big) {
+			t.Fatalf("%d %%: what was put is lost: %v", percent, err)
+		}
+		if _, err := after.Stat(ctx, "t/2/written"); !errors.Is(err, object.ErrNotFound) {
+			t.Fatalf("%d %%: what was not committed is there: %v", percent, err)
+		}
+		w.Abort()
+	}
+}
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	for uri, want := range map[string]string{
+		dir: dir, "file://" + dir: dir, "file://localhost" + dir: dir,
+	} {
+		s, err := object.Open(uri)
+		if err != nil || s.URI() != want {
+			t.Errorf("%s: %v %v", uri, s, err)
+		}
+	}
+	for uri, want := range map[string]string{
+		"s3://bucket/x":              "no support for s3://",
+		"gs://user:secret@bucket":    "no support for gs://",
+		"s3://bucket/x?secret=1":     "no support",
+		"file://host/x":              "host",
+		"":                           "empty",
+		"s3://key:secret@bucket/a@b": "s3://bucket/a@b",
+	} {
+		_, err := object.Open(uri)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %q", uri, err, want)
+		}
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := object.Open(file); err == nil {
+		t.Error("opened a file as a store")
+	}
+}
+
+func TestFault(t *testing.T) {
+	ctx := t.Context()
+	f := object.NewFault(object.NewMemory())
+	f.FailAt(2, object.FailBefore)
+	if err := f.PutIfAbsent(ctx, "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.PutIfAbsent(ctx, "b", nil); !errors.Is(err, object.ErrInjected) {
+		t.Fatal(err)
+	}
+	if _, err := f.Stat(ctx, "b"); !errors.Is(err, object.ErrNotFound) {
+		t.Fatal(err)
+	}
+	f.FailAt(1, object.FailAfter)
+	if err := f.PutIfAbsent(ctx, "b", nil); !errors.Is(err, object.ErrInjected) {
+		t.Fatal(err)
+	}
+	if _, err := f.Stat(ctx, "b"); err != nil {
+		t.Fatal(err)
+	}
+	f.DieAt(1, object.FailBefore)
+	for range 3 {
+		if _, err := f.Stat(ctx, "b"); !errors.Is(err, object.ErrInjected) {
+			t.Fatal(err)
+		}
+	}
+	if f.Operations() != 8 {
+		t.Fatal(f.Operations())
+	}
+}
+
+func TestCounted(t *testing.T) {
+	ctx := t.Context()
+	c := object.NewCounted(object.NewMemory())
+	if err := c.PutIfAbsent(ctx, "a", make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	before := c.Counts()
+	if err := c.ReadAt(ctx, "a", make([]byte, 40), 5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Stat(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for range c.List(ctx, "", "") {
+	}
+	got := c.Counts().Sub(before)
+	if want := (object.Counts{Reads: 1, BytesRead: 40, Stats: 1, Lists: 1}); got != want || got.Requests() != 3 {
+		t.Fatalf("%+v, want %+v", got, want)
+	}
+	if before != (object.Counts{Writes: 1, BytesWritten: 100}) {
+		t.Fatalf("%+v", before)
+	}
+}

@@ -1,0 +1,318 @@
+// Package objecttest holds every object.Store to its contract: one suite, run by each store's tests.
+package objecttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// Conformance tests the store that open returns, a new and empty one each time.
+func Conformance(t *testing.T, open func(t *testing.T) object.Store) {
+	for _, c := range [...]struct {
+		name string
+		test func(*testing.T, object.Store)
+	}{
+		{"PutAndRead", putAndRead}, {"PutIfAbsent", putIfAbsent}, {"Race", race}, {"Writer", writer},
+		{"WriterRace", writerRace}, {"List", list}, {"Delete", deleteObject}, {"Names", names}, {"Cancelled", cancelled},
+		{"NotFound", notFound},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// want checks that err matches target and names the object.
+func want(t *testing.T, err, target error, name string) {
+	t.Helper()
+	if !errors.Is(err, target) || name != "" && !strings.Contains(err.Error(), name) {
+		t.Fatalf("got %v, want %v naming %q", err, target, name)
+	}
+}
+
+func content(t *testing.T, s object.Store, name string) []byte {
+	t.Helper()
+	info, err := s.Stat(t.Context(), name)
+	must(t, err)
+	b := make([]byte, info.Size)
+	must(t, s.ReadAt(t.Context(), name, b, 0))
+	return b
+}
+
+func putAndRead(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	data := []byte("0123456789")
+	must(t, s.PutIfAbsent(ctx, "a/b/c", data))
+	data[0] = 'x' // the store has copied
+	info, err := s.Stat(ctx, "a/b/c")
+	must(t, err)
+	if info.Name != "a/b/c" || info.Size != 10 || info.ModTime == 0 {
+		t.Fatalf("%+v", info)
+	}
+	if got := content(t, s, "a/b/c"); string(got) != "0123456789" {
+		t.Fatalf("%q", got)
+	}
+	p := make([]byte, 3)
+	must(t, s.ReadAt(ctx, "a/b/c", p, 7))
+	if string(p) != "789" {
+		t.Fatalf("%q", p)
+	}
+	must(t, s.ReadAt(ctx, "a/b/c", nil, 10))
+	want(t, s.ReadAt(ctx, "a/b/c", p, 8), io.ErrUnexpectedEOF, "a/b/c")
+	want(t, s.ReadAt(ctx, "a/b/c", p, 100), io.ErrUnexpectedEOF, "a/b/c")
+	if err := s.ReadAt(ctx, "a/b/c", p, -1); err == nil {
+		t.Fatal("read at a negative offset")
+	}
+	must(t, s.PutIfAbsent(ctx, "empty", nil))
+	if got := content(t, s, "empty"); len(got) != 0 {
+		t.Fatalf("%q", got)
+	}
+	if s.URI() == "" {
+		t.Fatal("no uri")
+	}
+}
+
+func putIfAbsent(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	must(t, s.PutIfAbsent(ctx, "a", []byte("first")))
+	want(t, s.PutIfAbsent(ctx, "a", []byte("second, longer")), object.ErrExists, "a")
+	if got := content(t, s, "a"); string(got) != "first" {
+		t.Fatalf("%q", got)
+	}
+}
+
+func race(t *testing.T, s object.Store) {
+	const writers, rounds = 8, 20
+	for round := range rounds {
+		name := fmt.Sprintf("race/%d", round)
+		errs := make([]error, writers)
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() { errs[w] = s.PutIfAbsent(t.Context(), name, bytes.Repeat([]byte{byte(w)}, 1000)) })
+		}
+		wg.Wait()
+		winner := -1
+		for w, err := range errs {
+			switch {
+			case err == nil && winner >= 0:
+				t.Fatalf("writers %d and %d both won", winner, w)
+			case err == nil:
+				winner = w
+			default:
+				want(t, err, object.ErrExists, name)
+			}
+		}
+		if winner < 0 {
+			t.Fatal("nobody won")
+		}
+		if got := content(t, s, name); !bytes.Equal(got, bytes.Repeat([]byte{byte(winner)}, 1000)) {
+			t.Fatalf("not the winner's bytes: %x", got[:10])
+		}
+	}
+}
+
+func writer(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	w, err := s.Create(ctx, "w/1")
+	must(t, err)
+	var all []byte
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		p := make([]byte, r.IntN(5000))
+		for i := range p {
+			p[i] = byte(r.Uint32())
+		}
+		all = append(all, p...)
+		n, err := w.Write(p)
+		must(t, err)
+		if n != len(p) {
+			t.Fatal(n, len(p))
+		}
+	}
+	_, err = s.Stat(ctx, "w/1")
+	want(t, err, object.ErrNotFound, "w/1")
+	must(t, w.Commit(ctx))
+	w.Abort() // does nothing
+	if !bytes.Equal(content(t, s, "w/1"), all) {
+		t.Fatal("other bytes")
+	}
+	if err := w.Commit(ctx); err == nil {
+		t.Fatal("committed twice")
+	}
+	if _, err := w.Write([]byte("x")); err == nil {
+		t.Fatal("written after commit")
+	}
+	w, err = s.Create(ctx, "w/2")
+	must(t, err)
+	_, err = w.Write([]byte("dropped"))
+	must(t, err)
+	w.Abort()
+	w.Abort()
+	_, err = s.Stat(ctx, "w/2")
+	want(t, err, object.ErrNotFound, "w/2")
+	for info, err := range s.List(ctx, "", "") {
+		must(t, err)
+		if info.Name != "w/1" {
+			t.Fatalf("left %s", info.Name)
+		}
+	}
+}
+
+func writerRace(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	a, err := s.Create(ctx, "same")
+	must(t, err)
+	b, err := s.Create(ctx, "same")
+	must(t, err)
+	_, err = a.Write([]byte("a"))
+	must(t, err)
+	_, err = b.Write([]byte("b"))
+	must(t, err)
+	must(t, b.Commit(ctx))
+	want(t, a.Commit(ctx), object.ErrExists, "same")
+	if got := content(t, s, "same"); string(got) != "b" {
+		t.Fatalf("%q", got)
+	}
+}
+
+// list has names whose order as paths is not their order as bytes.
+func list(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	all := []string{
+		"a", "a-b/x", "a.b", "a0", "aa/b", "b/1", "b/10", "b/2", "b/2.x", "b-/q", "b-c", "t/0/s/00001", "t/0/s/00002", "t/0/s/00003",
+		"t/0-/s/00001", "t/00/s/1", "t/1/s/00001", "z%2F", "z+",
+	}
+	for _, n := range all {
+		must(t, s.PutIfAbsent(ctx, n, []byte(n)))
+	}
+	slices.Sort(all)
+	froms := append([]string{"", "b/", "b0", "t/0/", "t/00", "t/0/s/00002", "t/0/s/000021", "zz", "a-", "t"}, all...)
+	prefixes := append([]string{"", "b", "b/", "t/0", "t/0/", "t/0/s/", "t/0/s/0000", "nothing", "a-", "t/0/s/00001/"}, all...)
+	for _, prefix := range prefixes {
+		for _, from := range froms {
+			var expect, got []string
+			for _, n := range all {
+				if strings.HasPrefix(n, prefix) && n > from {
+					expect = append(expect, n)
+				}
+			}
+			for info, err := range s.List(ctx, prefix, from) {
+				must(t, err)
+				if info.Size != int64(len(info.Name)) || info.ModTime == 0 {
+					t.Fatalf("%+v", info)
+				}
+				got = append(got, info.Name)
+			}
+			if !slices.Equal(got, expect) {
+				t.Fatalf("list %q after %q: %q, want %q", prefix, from, got, expect)
+			}
+		}
+	}
+	n := 0
+	for range s.List(ctx, "", "") {
+		if n++; n == 3 {
+			break
+		}
+	}
+}
+
+func deleteObject(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	must(t, s.PutIfAbsent(ctx, "d/1", []byte("x")))
+	must(t, s.Delete(ctx, "d/1"))
+	_, err := s.Stat(ctx, "d/1")
+	want(t, err, object.ErrNotFound, "d/1")
+	want(t, s.Delete(ctx, "d/1"), object.ErrNotFound, "d/1")
+	must(t, s.PutIfAbsent(ctx, "d/1", []byte("y")))
+	if got := content(t, s, "d/1"); string(got) != "y" {
+		t.Fatalf("%q", got)
+	}
+}
+
+func names(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	bad := []string{
+		"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/../b", "./a", "_tmp/x", "_index", "a\x00b", "a\nb", `a\b`, "a b", "a:b",
+		strings.Repeat("a", 256), strings.Repeat("a/", 600) + "a", "caf\u00e9",
+	}
+	for _, n := range bad {
+		if err := s.PutIfAbsent(ctx, n, nil); err == nil {
+			t.Errorf("put %q", n)
+		}
+		if _, err := s.Create(ctx, n); err == nil {
+			t.Errorf("created %q", n)
+		}
+		if _, err := s.Stat(ctx, n); err == nil || errors.Is(err, object.ErrNotFound) {
+			t.Errorf("stat %q: %v", n, err)
+		}
+		if err := s.ReadAt(ctx, n, nil, 0); err == nil || errors.Is(err, object.ErrNotFound) {
+			t.Errorf("read %q: %v", n, err)
+		}
+		if err := s.Delete(ctx, n); err == nil || errors.Is(err, object.ErrNotFound) {
+			t.Errorf("delete %q: %v", n, err)
+		}
+	}
+	good := []string{"a=b/c%2F", strings.Repeat("n", 255), "x/.hidden", "A-b_c.d+e@f,g~h"}
+	for _, n := range good {
+		must(t, s.PutIfAbsent(ctx, n, []byte(n)))
+		if got := content(t, s, n); string(got) != n {
+			t.Errorf("%q: %q", n, got)
+		}
+	}
+}
+
+func cancelled(t *testing.T, s object.Store) {
+	must(t, s.PutIfAbsent(t.Context(), "c", []byte("x")))
+	w, err := s.Create(t.Context(), "cw")
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	want(t, s.ReadAt(ctx, "c", make([]byte, 1), 0), context.Canceled, "")
+	_, err = s.Stat(ctx, "c")
+	want(t, err, context.Canceled, "")
+	want(t, s.PutIfAbsent(ctx, "c2", nil), context.Canceled, "")
+	_, err = s.Create(ctx, "c3")
+	want(t, err, context.Canceled, "")
+	want(t, w.Commit(ctx), context.Canceled, "")
+	w.Abort()
+	want(t, s.Delete(ctx, "c"), context.Canceled, "")
+	for _, err := range s.List(ctx, "", "") {
+		want(t, err, context.Canceled, "")
+	}
+	if got := content(t, s, "c"); string(got) != "x" {
+		t.Fatalf("%q", got)
+	}
+	for _, n := range []string{"c2", "c3", "cw"} {
+		_, err := s.Stat(t.Context(), n)
+		want(t, err, object.ErrNotFound, n)
+	}
+}
+
+func notFound(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	must(t, s.PutIfAbsent(ctx, "dir/file", []byte("x")))
+	for _, n := range []string{"none", "dir", "dir/none"} {
+		_, err := s.Stat(ctx, n)
+		want(t, err, object.ErrNotFound, n)
+		want(t, s.ReadAt(ctx, n, make([]byte, 1), 0), object.ErrNotFound, n)
+		want(t, s.Delete(ctx, n), object.ErrNotFound, n)
+	}
+	for range s.List(ctx, "none/", "") {
+		t.Fatal("listed something")
+	}
+}

@@ -1,0 +1,422 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// maxDamage bounds the errors that a report keeps.
+const maxDamage = 1000
+
+// A VerifyReport says what Verify looked at and what is wrong.
+type VerifyReport struct {
+	Deep      bool
+	Tables    uint64
+	Snapshots uint64
+	Segments  uint64 // of any snapshot
+	Objects   uint64 // of segments
+	Features  uint64 // feature files read (deep)
+	Stripes   uint64 // whose checksums were verified (deep)
+	Bytes     uint64 // of segments' objects that exist; read in full when deep
+	// Damage is what is wrong, at most 1,000 errors; DamageCount is how many there are.
+	Damage      []error
+	DamageCount uint64
+}
+
+// Verify checks a table, or all when table is "", and returns what it found; the error is for what kept it from looking.
+// What is damaged, missing or unreadable is in the report.
+//
+// Shallow: every snapshot decodes and follows from the one before; every listing and schema decodes, all checksums of
+// their tables right; every object that a segment of any snapshot names exists with the right size. Deep: besides, every
+// stripe's checksums hold, and each feature file's and pack's own directory agrees with the segment's index.
+//
+// progress, which may be nil, is called with the bytes of segments done and to do; never by two goroutines at once.
+func Verify(ctx context.Context, s *Store, table string, deep bool, progress func(done, total uint64)) (*VerifyReport, error) {
+	v := &verifier{s: s, report: &VerifyReport{Deep: deep}, progress: progress}
+	tables := []string{table}
+	if table == "" {
+		var err error
+		if tables, err = s.Tables(ctx); err != nil {
+			return nil, err
+		}
+	} else if _, err := s.Table(ctx, table); err != nil {
+		return nil, err
+	}
+	for _, name := range tables {
+		if err := v.table(ctx, &Table{s: s, name: name}); err != nil {
+			return v.report, fmt.Errorf("verify table %s: %w", name, err)
+		}
+	}
+	if err := v.segments(ctx); err != nil {
+		return v.report, fmt.Errorf("verify: %w", err)
+	}
+	return v.report, nil
+}
+
+type verifier struct {
+	s        *Store
+	progress func(done, total uint64)
+
+	todo  []SegmentDescriptor // every segment of any snapshot, once
+	seen  map[id]bool
+	total uint64 // bytes of todo
+
+	mu     sync.Mutex // guards report and done
+	report *VerifyReport
+	done   uint64
+}
+
+func (v *verifier) damage(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.report.DamageCount++
+	if len(v.report.Damage) < maxDamage {
+		v.report.Damage = append(v.report.Damage, err)
+	}
+}
+
+// table checks a table's snapshots and trees and notes its segments.
+func (v *verifier) table(ctx context.Context, t *Table) error {
+	if v.seen == nil {
+		v.seen = map[id]bool{}
+	}
+	n, err := t.newest(ctx)
+	if err != nil {
+		return err
+	}
+	v.report.Tables++
+	var before *SnapshotInfo
+	h := history{t: t, damaged: v.damage, entry: v.entry}
+	h.snapshot = func(m manifest) error {
+		v.report.Snapshots++
+		name := snapshotName(t.name, m.info.Number)
+		if before != nil && before.Number+1 == m.info.Number {
+			if m.info.Time.Before(before.Time) {
+				v.damage(corrupt(name, "is older than the snapshot before"))
+			}
+			if before.Rows+m.info.AddedRows-m.info.RemovedRows != m.info.Rows {
+				v.damage(corrupt(name, fmt.Sprintf("%d rows: %d before, %d added, %d removed",
+					m.info.Rows, before.Rows, m.info.AddedRows, m.info.RemovedRows)))
+			}
+		}
+		before = &m.info
+		return nil
+	}
+	if err := h.walk(ctx, 1, n); err != nil {
+		return err
+	}
+	return v.totals(ctx, t, n)
+}
+
+// entry checks one entry of a tree.
+func (v *verifier) entry(object string, kind treeKind, key, value []byte) error {
+	if len(key) == 0 {
+		return corrupt(object, "empty key")
+	}
+	ok := true
+	switch space := key[0]; {
+	case kind == listingTree && space == partitionSpace:
+		if value == nil {
+			_, _, ok = parseSegmentKey(key)
+			break
+		}
+		_, d, reason := parseSegment(key, value)
+		if reason != "" {
+			return corrupt(object, reason)
+		}
+		v.note(d)
+	case kind == listingTree && space == segmentSpace:
+		ok = len(key) == 17
+		if ok && value != nil {
+			_, _, ok = parseSegmentKey(append([]byte{partitionSpace}, value...))
+		}
+	case kind == listingTree && space == sourceSpace:
+		if value != nil {
+			_, _, ok = parseSource(value)
+		}
+	case kind == schemaTree && space == nameSpace:
+		if value != nil {
+			if _, reason := decodeFeature(string(key[1:]), value); reason != "" {
+				return corrupt(object, reason)
+			}
+		}
+	case kind == schemaTree && space == idSpace:
+		ok = len(key) == 9
+	default:
+		ok = false
+	}
+	if !ok {
+		return corrupt(object, fmt.Sprintf("entry %.40q is malformed", key))
+	}
+	return nil
+}
+
+func (v *verifier) note(d SegmentDescriptor) {
+	i, err := parseID(d.ID)
+	if err != nil || v.seen[i] {
+		return
+	}
+	v.seen[i] = true
+	v.todo = append(v.todo, d)
+	v.total += d.Bytes
+}
+
+// totals holds the newest snapshot's totals to its listing and schema, and its keys to each other.
+func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
+	if n == 0 {
+		return nil
+	}
+	s, err := t.read(ctx, n)
+	if err != nil {
+		return nil // the walk has reported it
+	}
+	var got SnapshotInfo
+	var missed error
+	err = s.walk(ctx, func(string, Partition) bool { return true }, func(_ uint64, d SegmentDescriptor) {
+		got.Rows += d.Rows
+		got.Bytes += d.Bytes
+		got.Segments++
+		segment, err := parseID(d.ID)
+		if err != nil {
+			missed = err
+			return
+		}
+		if where, err := v.s.get(ctx, s.m.listing, idKey(segment)); err != nil {
+			missed = err
+		} else if where[0] == nil {
+			missed = corrupt(s.treeName(s.m.listing), fmt.Sprintf("segment %s is not listed by its id", d.ID))
+		}
+	})
+	if err := errors.Join(err, missed); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.damage(err)
+		return nil
+	}
+	features, err := s.Features(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.damage(err)
+		return nil
+	}
+	got.Features = uint64(len(features))
+	if i := s.m.info; i.Rows != got.Rows || i.Bytes != got.Bytes || i.Segments != got.Segments || i.Features != got.Features {
+		v.damage(corrupt(s.name(), fmt.Sprintf("says %d rows, %d bytes, %d segments, %d features: its parts have %d, %d, %d, %d",
+			i.Rows, i.Bytes, i.Segments, i.Features, got.Rows, got.Bytes, got.Segments, got.Features)))
+	}
+	return nil
+}
+
+// segments checks all segments noted, several at once.
+func (v *verifier) segments(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, d := range v.todo {
+		g.Go(func() error {
+			if err := v.segment(gctx, d); err != nil {
+				if gctx.Err() != nil {
+					return gctx.Err()
+				}
+				v.damage(err)
+			}
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.report.Segments++
+			v.done += d.Bytes
+			if v.progress != nil {
+				v.progress(v.done, v.total)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// segment checks one segment. What it returns is the damage that ends it; the rest it reports itself.
+func (v *verifier) segment(ctx context.Context, d SegmentDescriptor) error {
+	if err := v.object(ctx, ObjectRef{d.Index, d.IndexSize}); err != nil {
+		return err
+	}
+	g, err := v.s.OpenSegment(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	objects, err := g.Objects(ctx)
+	if err != nil {
+		return err
+	}
+	sum := d.IndexSize
+	there := map[string]uint64{}
+	for _, o := range objects {
+		sum += o.Size
+		if err := v.object(ctx, o); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			v.damage(err)
+			continue
+		}
+		there[o.Name] = o.Size
+	}
+	if sum != d.Bytes {
+		v.damage(corrupt(d.Index, fmt.Sprintf("objects of %d bytes in all: the listing says %d", sum, d.Bytes)))
+	}
+	if !v.report.Deep {
+		return nil
+	}
+	entries, err := g.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	if uint64(len(entries)) != uint64(d.Features) {
+		v.damage(corrupt(d.Index, fmt.Sprintf("%d features: the listing says %d", len(entries), d.Features)))
+	}
+	packed := map[string]map[uint64]*FeatureEntry{} // by pack and feature
+	for _, e := range entries {
+		size, ok := there[e.Object]
+		if !ok {
+			continue // missing, and reported; or not of the segment, which the next check would say
+		}
+		if size != e.ObjectSize {
+			v.damage(format.Locate(corrupt(d.Index, fmt.Sprintf("%s of %d bytes: its record says %d", e.Object, size, e.ObjectSize)), d.Index, e.Meta.Name, 0))
+			continue
+		}
+		if err := v.feature(ctx, e); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			v.damage(format.Locate(err, e.Object, e.Meta.Name, 0))
+		}
+		if packed[e.Object] == nil {
+			packed[e.Object] = map[uint64]*FeatureEntry{}
+		}
+		packed[e.Object][e.Meta.Feature] = e
+	}
+	for _, o := range objects {
+		if _, ok := there[o.Name]; !ok {
+			continue
+		}
+		if err := v.pack(ctx, g, o, packed[o.Name]); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			v.damage(format.Locate(err, o.Name, "", 0))
+		}
+	}
+	return nil
+}
+
+// object checks that an object is there and of the right size.
+func (v *verifier) object(ctx context.Context, o ObjectRef) error {
+	info, err := v.s.blobs.Stat(ctx, o.Name)
+	if err != nil {
+		return missing(o.Name, err)
+	}
+	v.mu.Lock()
+	v.report.Objects++
+	v.report.Bytes += uint64(info.Size)
+	v.mu.Unlock()
+	if uint64(info.Size) != o.Size {
+		return corrupt(o.Name, fmt.Sprintf("%d bytes: want %d", info.Size, o.Size))
+	}
+	return nil
+}
+
+// wholeFile is how large a feature file may be to be read at once.
+const wholeFile = 32 << 20
+
+// feature checks every checksum of a feature file, and its directory against the index's.
+func (v *verifier) feature(ctx context.Context, e *FeatureEntry) error {
+	var r io.ReaderAt = blobReader{ctx, v.s.blobs, e.Object}
+	base := int64(e.Offset)
+	if e.Length <= wholeFile {
+		b := make([]byte, e.Length)
+		if _, err := r.ReadAt(b, base); err != nil {
+			return missing(e.Object, err)
+		}
+		r, base = bytes.NewReader(b), 0
+	}
+	shift := int64(e.Offset) - base // what offsets of errors lack
+	meta, err := format.OpenFile(r, base, int64(e.Length), v.s.opts.Limits)
+	if err != nil {
+		return format.Locate(err, e.Object, e.Meta.Name, shift)
+	}
+	if !bytes.Equal(format.AppendMeta(nil, meta), format.AppendMeta(nil, e.Meta)) {
+		return &format.CorruptError{Object: e.Object, Feature: e.Meta.Name, Stripe: -1, Offset: int64(e.Offset),
+			Reason: "the file's directory differs from the index's"}
+	}
+	var buf []byte
+	for i, s := range e.Meta.Stripes {
+		if uint64(cap(buf)) < s.Length {
+			buf = make([]byte, s.Length)
+		}
+		buf = buf[:s.Length]
+		if _, err := r.ReadAt(buf, base+int64(s.Offset)); err != nil {
+			return missing(e.Object, err)
+		}
+		if err := format.VerifyStripe(e.Meta, i, buf); err != nil {
+			return format.Locate(err, e.Object, e.Meta.Name, int64(e.Offset))
+		}
+	}
+	v.mu.Lock()
+	v.report.Features++
+	v.report.Stripes += uint64(len(e.Meta.Stripes))
+	v.mu.Unlock()
+	return nil
+}
+
+// pack checks a pack's directory against the index: the same files in the same places.
+func (v *verifier) pack(ctx context.Context, g *Segment, o ObjectRef, entries map[uint64]*FeatureEntry) error {
+	if !g.id.isPack(o.Name) {
+		if len(entries) != 1 {
+			return corrupt(o.Name, fmt.Sprintf("holds %d feature files: want one", len(entries)))
+		}
+		return nil
+	}
+	files, err := format.OpenPack(blobReader{ctx, v.s.blobs, o.Name}, int64(o.Size), v.s.opts.Limits)
+	if err != nil {
+		return missing(o.Name, err)
+	}
+	for _, f := range files {
+		e := entries[f.Feature]
+		if e == nil || e.Offset != f.Offset || e.Length != f.Length {
+			return corrupt(o.Name, fmt.Sprintf("feature %016x of the pack's directory is not where the index says", f.Feature))
+		}
+	}
+	if len(files) != len(entries) {
+		return corrupt(o.Name, fmt.Sprintf("%d feature files: the index has %d", len(files), len(entries)))
+	}
+	return nil
+}
+
+// blobReader reads one object. It lives for one call, and so may hold its context.
+type blobReader struct {
+	ctx   context.Context
+	blobs object.Store
+	name  string
+}
+
+func (r blobReader) ReadAt(p []byte, off int64) (int, error) {
+	err := r.blobs.ReadAt(r.ctx, r.name, p, off)
+	switch {
+	case err == nil:
+		return len(p), nil
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return 0, io.ErrUnexpectedEOF
+	}
+	return 0, err
+}
