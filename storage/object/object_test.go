@@ -10,13 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/storage/object/objecttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,27 +25,6 @@ func local(t *testing.T) object.Store {
 		t.Fatal(err)
 	}
 	return l
-}
-
-func TestConformance(t *testing.T) {
-	memory := func(*testing.T) object.Store { return object.NewMemory() }
-	for name, open := range map[string]func(t *testing.T) object.Store{
-		"Local":   local,
-		"LocalFS": func(*testing.T) object.Store { return object.NewLocalFS(vfs.NewMem(), "/root") },
-		"Memory":  memory,
-		"Counted": func(t *testing.T) object.Store { return object.NewCounted(memory(t)) },
-		"Delayed": func(t *testing.T) object.Store { return object.NewDelayed(memory(t), time.Microsecond) },
-		"Fault":   func(t *testing.T) object.Store { return object.NewFault(memory(t)) },
-		"Open": func(t *testing.T) object.Store {
-			s, err := object.Open("file://" + filepath.ToSlash(t.TempDir()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		},
-	} {
-		t.Run(name, func(t *testing.T) { objecttest.Conformance(t, open) })
-	}
 }
 
 // TestLocalFiles holds the local store to ordinary permissions and to leaving nothing behind.
