@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -54,10 +55,8 @@ type PlanOptions struct {
 	// Features are names, globs (* and ?, \ escapes) or the sets @all, @labels and @keys, in the order wanted. A feature
 	// that several entries select is read once, at its first place.
 	Features []string
-	// Partition is the text of a predicate over partition values, "" for every partition.
+	// Partition is a predicate over partition values in the words of reader/expr. Default: every partition.
 	Partition string
-	// Match is the predicate itself. Default: what Partition says.
-	Match func(storage.Partition) bool
 	// BatchSize is the number of rows of every batch but the last. Default 4096.
 	BatchSize int
 	// Output says what batches hold. Default OutputColumns.
@@ -74,8 +73,6 @@ type Plan struct {
 	Partition string
 	BatchSize int
 	Output    Output
-
-	match func(storage.Partition) bool
 }
 
 // Labels returns the places in Features of the labels.
@@ -115,7 +112,7 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	}
 	p := &Plan{
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Features: features,
-		Partition: opts.Partition, BatchSize: opts.BatchSize, Output: opts.Output, match: opts.Match,
+		Partition: opts.Partition, BatchSize: opts.BatchSize, Output: opts.Output,
 	}
 	if p.BatchSize == 0 {
 		p.BatchSize = DefaultBatchSize
@@ -123,10 +120,13 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	if p.Output == 0 {
 		p.Output = OutputColumns
 	}
-	if p.match != nil && p.Partition == "" {
-		return nil, errors.New("partition: a plan with a match function needs the text of its predicate")
+	if err := p.Validate(); err != nil {
+		return nil, err
 	}
-	return p, p.Validate()
+	if _, err := p.partitionMatch(ctx, snap); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // Validate names the first part of p that no plan can have.
@@ -202,9 +202,27 @@ var roleNames = [...]string{
 }
 
 // partitionMatch returns the predicate over partitions; nil selects all.
-func (p *Plan) partitionMatch() (func(storage.Partition) bool, error) {
-	if p.match != nil || p.Partition == "" {
-		return p.match, nil
+func (p *Plan) partitionMatch(ctx context.Context, snap *storage.Snapshot) (func(storage.Partition) bool, error) {
+	if p.Partition == "" {
+		return nil, nil
 	}
-	return nil, fmt.Errorf("partition: predicate %q cannot be read", p.Partition)
+	partitions, err := snap.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bool)
+	var keys []string
+	for _, part := range partitions {
+		for _, v := range part {
+			if !seen[v.Key] {
+				seen[v.Key] = true
+				keys = append(keys, v.Key)
+			}
+		}
+	}
+	match, err := expr.ParsePartition(p.Partition, keys)
+	if err != nil {
+		return nil, fmt.Errorf("partition: %w", err)
+	}
+	return match, nil
 }
