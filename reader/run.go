@@ -411,7 +411,7 @@ func (r *run) decodeFile(d *format.StripeDecoder, t decodeTask, fileIndex int32,
 	src, at := t.unit.bytes(fileIndex, t.stripe.index)
 	c.stored.Type = f.entry.Meta.Type
 	if err := d.DecodeStripe(&c.stored, f.entry.Meta, t.stripe.index, src, inverse); err != nil {
-		return f.complete(err, t.stripe.index, at)
+		return f.locate(err, at)
 	}
 	if c.stored.Rows != t.stripe.rows {
 		return &format.CorruptError{
@@ -423,21 +423,15 @@ func (r *run) decodeFile(d *format.StripeDecoder, t decodeTask, fileIndex int32,
 	return nil
 }
 
-// complete fills in what a decoder's error does not know: the object, the feature's name and the offset in the object.
-func (f *file) complete(err error, stripeIndex int, at uint64) error {
+// locate adds what a decoder does not know to its error: the object, the feature's name and the offset in the object.
+func (f *file) locate(err error, at uint64) error {
 	var c *format.CorruptError
-	if !errors.As(err, &c) {
-		return fmt.Errorf("feature %s, stripe %d in %s: %w", f.feature, stripeIndex, f.entry.Object, err)
+	if errors.As(err, &c) && c.Offset < 0 {
+		d := *c
+		d.Offset = int64(at - f.entry.Offset)
+		err = &d
 	}
-	out := *c
-	out.Object, out.Feature, out.Stripe = f.entry.Object, f.feature, stripeIndex
-	// The decoder counts from the start of the feature file.
-	if out.Offset >= 0 {
-		out.Offset += int64(f.entry.Offset)
-	} else {
-		out.Offset = int64(at)
-	}
-	return &out
+	return format.Locate(err, f.entry.Object, f.feature, int64(f.entry.Offset))
 }
 
 func (r *run) assembleBatch(b *Batch) {

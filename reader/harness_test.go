@@ -1,0 +1,519 @@
+package reader
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A value is one value of the model: rows of values are what every test compares with. It knows nothing of columns.
+type value struct {
+	null    bool
+	numbers []number64
+	text    string
+	scores  []float64
+}
+
+// A number64 is a number of any element type: integers as int64 (uint64 bit for bit), floats as float64.
+type number64 struct {
+	i int64
+	f float64
+}
+
+// A model is a table as rows of values.
+type model struct {
+	features []storage.Feature
+	rows     [][]value // [row][feature]
+}
+
+// A testTable is a model written as segments into memory.
+type testTable struct {
+	model
+	blobs    *memoryBlobs
+	segments []storage.SegmentDescriptor
+	indexes  map[string]*testIndex
+	opens    atomic.Int64
+}
+
+type testIndex struct {
+	stripeRows []uint32
+	entries    map[storage.FeatureID]*storage.FeatureEntry
+}
+
+func (x *testIndex) StripeRows() []uint32 { return x.stripeRows }
+
+func (x *testIndex) Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*storage.FeatureEntry, error) {
+	out := make([]*storage.FeatureEntry, len(ids))
+	for i, id := range ids {
+		out[i] = x.entries[id]
+	}
+	return out, ctx.Err()
+}
+
+func (x *testIndex) Close() error { return nil }
+
+func (t *testTable) open(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error) {
+	t.opens.Add(1)
+	return t.indexes[d.ID], ctx.Err()
+}
+
+// layout puts a plan of the given features (places in t.features) against the table.
+func (t *testTable) layout(features []int, batch int, output Output) *Layout {
+	p := &Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: output}
+	for _, f := range features {
+		p.Features = append(p.Features, t.features[f])
+	}
+	if err := p.Validate(); err != nil {
+		panic(err)
+	}
+	l, err := newLayout(p, t.blobs, t.segments, t.open)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// memoryBlobs are objects in memory. hook, when set, runs before every read.
+type memoryBlobs struct {
+	mu      sync.Mutex
+	objects map[string][]byte
+	hook    func(ctx context.Context, name string, p []byte, off int64) error
+	reads   []readRecord
+}
+
+type readRecord struct {
+	name     string
+	from, to int64
+}
+
+func (m *memoryBlobs) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
+	m.mu.Lock()
+	hook := m.hook
+	data, ok := m.objects[name]
+	m.reads = append(m.reads, readRecord{name, off, off + int64(len(p))})
+	m.mu.Unlock()
+	if hook != nil {
+		if err := hook(ctx, name, p, off); err != nil {
+			return err
+		}
+	}
+	if !ok {
+		return fmt.Errorf("%s: %w", name, object.ErrNotFound)
+	}
+	if off+int64(len(p)) > int64(len(data)) {
+		return io.ErrUnexpectedEOF
+	}
+	copy(p, data[off:])
+	return ctx.Err()
+}
+
+func (m *memoryBlobs) Stat(_ context.Context, name string) (object.Info, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	data, ok := m.objects[name]
+	if !ok {
+		return object.Info{}, object.ErrNotFound
+	}
+	return object.Info{Name: name, Size: int64(len(data))}, nil
+}
+
+var errNotInTest = errors.New("the reader only reads")
+
+func (m *memoryBlobs) PutIfAbsent(context.Context, string, []byte) error { return errNotInTest }
+func (m *memoryBlobs) Create(context.Context, string) (object.Writer, error) {
+	return nil, errNotInTest
+}
+func (m *memoryBlobs) List(context.Context, string, string) iter.Seq2[object.Info, error] {
+	return func(yield func(object.Info, error) bool) { yield(object.Info{}, errNotInTest) }
+}
+func (m *memoryBlobs) Delete(context.Context, string) error { return errNotInTest }
+func (m *memoryBlobs) URI() string                          { return "memory:" }
+
+// elems from which drawType draws; wider ones that each widens to, for segments with an older type.
+var allElems = []vector.Elem{
+	vector.Bool, vector.Int8, vector.Int16, vector.Int32, vector.Int64, vector.Uint8, vector.Uint16, vector.Uint32,
+	vector.Uint64, vector.Float32, vector.Float64,
+}
+
+func drawType(t *rapid.T) vector.Type {
+	kind := rapid.SampledFrom([]vector.Kind{
+		vector.Dense, vector.Dense, vector.Sparse, vector.Sparse, vector.Weighted, vector.Embedding, vector.Bytes, vector.String,
+	}).Draw(t, "kind")
+	out := vector.Type{Kind: kind}
+	switch kind {
+	case vector.Dense, vector.Sparse:
+		out.Elem = rapid.SampledFrom(allElems).Draw(t, "elem")
+	case vector.Weighted:
+		out.Elem = rapid.SampledFrom(allElems[:9]).Draw(t, "elem")
+		out.Score = rapid.SampledFrom([]vector.Elem{vector.Float32, vector.Float64}).Draw(t, "score")
+	case vector.Embedding:
+		out.Elem = rapid.SampledFrom(allElems).Draw(t, "elem")
+		out.Dim = uint32(rapid.IntRange(1, 5).Draw(t, "dim"))
+	}
+	return out
+}
+
+// drawNarrower returns a type that widens to t exactly, t itself half of the time.
+func drawNarrower(t *rapid.T, want vector.Type) vector.Type {
+	if rapid.Bool().Draw(t, "same type") {
+		return want
+	}
+	if want.Kind == vector.Bytes {
+		return vector.Type{Kind: vector.String}
+	}
+	options := []vector.Type{want}
+	for _, e := range allElems {
+		for _, s := range []vector.Elem{vector.NoElem, vector.Float32, vector.Float64} {
+			n := want
+			n.Elem, n.Score = e, s
+			if n.Validate() != nil {
+				continue
+			}
+			if w, err := vector.Widen(n, want); err == nil && w == want {
+				options = append(options, n)
+			}
+		}
+	}
+	return rapid.SampledFrom(options).Draw(t, "narrower")
+}
+
+func drawNumber(t *rapid.T, e vector.Elem) number64 {
+	integer := func(lo, hi int64) number64 { return number64{i: rapid.Int64Range(lo, hi).Draw(t, "v")} }
+	switch e {
+	case vector.Bool:
+		return integer(0, 1)
+	case vector.Int8:
+		return integer(math.MinInt8, math.MaxInt8)
+	case vector.Int16:
+		return integer(math.MinInt16, math.MaxInt16)
+	case vector.Int32:
+		return integer(math.MinInt32, math.MaxInt32)
+	case vector.Uint8:
+		return integer(0, math.MaxUint8)
+	case vector.Uint16:
+		return integer(0, math.MaxUint16)
+	case vector.Uint32:
+		return integer(0, math.MaxUint32)
+	case vector.Float32:
+		return number64{f: float64(rapid.SampledFrom([]float32{0, 1.5, -2.25, 3e30, 1e-40, 7}).Draw(t, "v"))}
+	case vector.Float64:
+		return number64{f: rapid.SampledFrom([]float64{0, 1.1, -2.2, 3e300, 1e-310, math.Inf(1)}).Draw(t, "v")}
+	}
+	return integer(math.MinInt64, math.MaxInt64)
+}
+
+func drawValue(t *rapid.T, typ vector.Type) value {
+	if rapid.IntRange(0, 3).Draw(t, "null") == 0 {
+		return value{null: true}
+	}
+	var v value
+	n := typ.Width()
+	switch typ.Kind {
+	case vector.Bytes, vector.String:
+		v.text = rapid.StringMatching(`[a-zé]{0,6}`).Draw(t, "text")
+		return v
+	case vector.Sparse, vector.Weighted:
+		n = rapid.IntRange(0, 4).Draw(t, "length")
+	}
+	for range n {
+		v.numbers = append(v.numbers, drawNumber(t, typ.Elem))
+		if typ.Kind == vector.Weighted {
+			v.scores = append(v.scores, drawNumber(t, typ.Score).f)
+		}
+	}
+	return v
+}
+
+// widened returns v as a number of a wider type.
+func (v value) widened(from, to vector.Type) value {
+	if from.Elem.IsInteger() && !to.Elem.IsInteger() && to.Elem != vector.NoElem {
+		v.numbers = slices.Clone(v.numbers)
+		for i := range v.numbers {
+			v.numbers[i].f = float64(v.numbers[i].i)
+		}
+	}
+	return v
+}
+
+// appendSlot appends a value to a column.
+func appendSlot(c *vector.Column, v value) {
+	if v.null {
+		c.AppendNulls(1)
+		return
+	}
+	for i, n := range v.numbers {
+		switch c.Type.Physical() {
+		case vector.Int64Values:
+			c.Ints = append(c.Ints, n.i)
+		case vector.Float32Values:
+			c.Floats = append(c.Floats, float32(n.f))
+		case vector.Float64Values:
+			c.Doubles = append(c.Doubles, n.f)
+		}
+		if c.Type.Score == vector.Float32 {
+			c.ScoreFloats = append(c.ScoreFloats, float32(v.scores[i]))
+		} else if c.Type.Score == vector.Float64 {
+			c.ScoreDoubles = append(c.ScoreDoubles, v.scores[i])
+		}
+	}
+	c.Data = append(c.Data, v.text...)
+	c.AddSlot()
+}
+
+// slotColumn makes a column of slots and an inverse.
+func slotColumn(t vector.Type, slots []value, inverse []int32, monotone bool) *vector.Column {
+	c := vector.NewColumn(t)
+	for _, v := range slots {
+		appendSlot(c, v)
+	}
+	if inverse != nil {
+		c.Inverse, c.Rows, c.Monotone = inverse, len(inverse), monotone
+	}
+	return c
+}
+
+// window turns the offsets of a list column into windows, the last slots overlapping the first where they are equal.
+func window(c *vector.Column) {
+	lengths := make([]int32, c.Slots)
+	for s := range lengths {
+		lengths[s] = c.Offsets[s+1] - c.Offsets[s]
+	}
+	c.Offsets, c.Lengths = c.Offsets[:c.Slots], lengths
+}
+
+type tableShape struct {
+	features, segments, stripes, stripeRows int // at most
+}
+
+// drawTable draws a table: its model, and segments with every layout that the format has.
+func drawTable(t *rapid.T, shape tableShape) *testTable {
+	out := &testTable{
+		blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{},
+	}
+	n := rapid.IntRange(1, shape.features).Draw(t, "features")
+	for i := range n {
+		f := storage.Feature{ID: storage.FeatureID(i + 1), Name: fmt.Sprintf("f%d", i), Type: drawType(t)}
+		f.Role = rapid.SampledFrom([]storage.Role{
+			storage.RoleFeature, storage.RoleFeature, storage.RoleFeature, storage.RoleLabel, storage.RoleUserKey,
+		}).Draw(t, "role")
+		out.features = append(out.features, f)
+	}
+	for range rapid.IntRange(0, shape.segments).Draw(t, "segments") {
+		out.drawSegment(t, shape)
+	}
+	return out
+}
+
+func (out *testTable) drawSegment(t *rapid.T, shape tableShape) {
+	number := len(out.segments)
+	var stripeRows []uint32
+	total := 0
+	for range rapid.IntRange(1, shape.stripes).Draw(t, "stripes") {
+		r := rapid.IntRange(1, shape.stripeRows).Draw(t, "rows")
+		stripeRows = append(stripeRows, uint32(r))
+		total += r
+	}
+	base := len(out.rows)
+	for range total {
+		row := make([]value, len(out.features))
+		for f := range row {
+			row[f].null = true
+		}
+		out.rows = append(out.rows, row)
+	}
+	index := &testIndex{stripeRows: stripeRows, entries: map[storage.FeatureID]*storage.FeatureEntry{}}
+	d := storage.SegmentDescriptor{ID: fmt.Sprintf("%032x", number), Rows: uint64(total), Index: fmt.Sprintf("seg%d/index.sst", number)}
+	pack := fmt.Sprintf("seg%d/pack", number)
+	var packed bytes.Buffer
+	flush := func() {
+		if packed.Len() > 0 {
+			name := fmt.Sprintf("%s%d", pack, len(d.Objects))
+			out.blobs.objects[name] = slices.Clone(packed.Bytes())
+			d.Objects = append(d.Objects, storage.ObjectRef{Name: name, Size: uint64(packed.Len())})
+			packed.Reset()
+		}
+	}
+	place := func(id storage.FeatureID, file []byte, meta *format.FileMeta) {
+		packed.Write(make([]byte, rapid.SampledFrom([]int{0, 0, 10, 300}).Draw(t, "gap")))
+		name := fmt.Sprintf("%s%d", pack, len(d.Objects))
+		index.entries[id] = &storage.FeatureEntry{Object: name, Offset: uint64(packed.Len()), Length: uint64(len(file)), Meta: meta}
+		packed.Write(file)
+		if rapid.IntRange(0, 5).Draw(t, "new object") == 0 {
+			flush()
+		}
+	}
+	// A group: an inverse for each stripe that some features share.
+	const groupID = 1 << 40
+	groupInverse := make([][]int32, len(stripeRows))
+	groupSlots := make([]int, len(stripeRows))
+	groupUsed := false
+	for i, r := range stripeRows {
+		groupInverse[i], groupSlots[i] = drawRuns(t, int(r))
+	}
+	for f := range out.features {
+		if rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
+			continue
+		}
+		want := out.features[f].Type
+		have := drawNarrower(t, want)
+		opts := format.WriterOptions{Feature: uint64(out.features[f].ID), Name: out.features[f].Name}
+		grouped := rapid.IntRange(0, 3).Draw(t, "grouped") == 0
+		if grouped {
+			opts.Group, groupUsed = groupID, true
+		}
+		var file bytes.Buffer
+		w, err := format.NewWriter(&file, have, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := base
+		for i, r := range stripeRows {
+			var inverse []int32
+			slots, monotone := int(r), true
+			switch layout := rapid.IntRange(0, 2).Draw(t, "layout"); {
+			case grouped:
+				inverse, slots = groupInverse[i], groupSlots[i]
+			case layout == 1:
+				inverse, slots = drawRuns(t, int(r))
+			case layout == 2:
+				inverse, slots = drawCodes(t, int(r))
+				monotone = false
+			}
+			values := make([]value, slots)
+			for s := range values {
+				values[s] = drawValue(t, have)
+			}
+			c := slotColumn(have, values, inverse, monotone)
+			if have.IsList() && rapid.IntRange(0, 2).Draw(t, "window") == 0 && have.Kind != vector.Bytes && have.Kind != vector.String {
+				window(c)
+			}
+			if err := c.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.WriteStripe(c); err != nil {
+				t.Fatal(err)
+			}
+			for j := range int(r) {
+				s := j
+				if inverse != nil {
+					s = int(inverse[j])
+				}
+				out.rows[row+j][f] = values[s].widened(have, want)
+			}
+			row += int(r)
+		}
+		meta, _, err := w.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		place(out.features[f].ID, file.Bytes(), meta)
+	}
+	if groupUsed {
+		var file bytes.Buffer
+		w, err := format.NewWriter(&file, vector.Type{Kind: vector.Inverse}, format.WriterOptions{Feature: groupID, Name: "group"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range stripeRows {
+			c := &vector.Column{
+				Type: vector.Type{Kind: vector.Inverse}, Rows: int(r), Slots: groupSlots[i], Inverse: groupInverse[i], Monotone: true,
+			}
+			if err := w.WriteStripe(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		meta, _, err := w.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		place(groupID, file.Bytes(), meta)
+	}
+	flush()
+	out.segments = append(out.segments, d)
+	out.indexes[d.ID] = index
+}
+
+// drawRuns draws a monotone inverse.
+func drawRuns(t *rapid.T, rows int) ([]int32, int) {
+	inverse := make([]int32, rows)
+	for i := 1; i < rows; i++ {
+		inverse[i] = inverse[i-1] + int32(rapid.IntRange(0, 1).Draw(t, "change"))
+	}
+	return inverse, int(inverse[rows-1]) + 1
+}
+
+// drawCodes draws an inverse in any order in which each slot is used.
+func drawCodes(t *rapid.T, rows int) ([]int32, int) {
+	slots := rapid.IntRange(1, rows).Draw(t, "slots")
+	inverse := make([]int32, rows)
+	for i := range inverse {
+		inverse[i] = int32(rapid.IntRange(0, slots-1).Draw(t, "slot"))
+	}
+	for s := range slots {
+		inverse[s] = int32(s)
+	}
+	return inverse, slots
+}
+
+// columnValue reads row r of an exact column as a model value.
+func columnValue(c *vector.Column, r int) value {
+	if c.Present != nil && c.Present[r/64]>>(r%64)&1 == 0 {
+		return value{null: true}
+	}
+	lo, hi := r, r+1
+	switch c.Type.Kind {
+	case vector.Sparse, vector.Weighted, vector.Bytes, vector.String:
+		lo, hi = int(c.Offsets[r]), int(c.Offsets[r+1])
+	case vector.Embedding:
+		lo, hi = r*int(c.Type.Dim), (r+1)*int(c.Type.Dim)
+	}
+	var v value
+	for k := lo; k < hi; k++ {
+		switch {
+		case c.Type.Kind == vector.Bytes || c.Type.Kind == vector.String:
+			v.text += string(c.Data[k : k+1])
+		case c.Type.Elem == vector.Float32:
+			v.numbers = append(v.numbers, number64{f: float64(c.Floats[k])})
+		case c.Type.Elem == vector.Float64:
+			v.numbers = append(v.numbers, number64{f: c.Doubles[k]})
+		default:
+			v.numbers = append(v.numbers, number64{i: c.Ints[k]})
+		}
+		switch c.Type.Score {
+		case vector.Float32:
+			v.scores = append(v.scores, float64(c.ScoreFloats[k]))
+		case vector.Float64:
+			v.scores = append(v.scores, c.ScoreDoubles[k])
+		}
+	}
+	return v
+}
+
+func equalValues(a, b value, t vector.Type) bool {
+	if a.null || b.null {
+		return a.null == b.null
+	}
+	if a.text != b.text || len(a.numbers) != len(b.numbers) || !slices.Equal(a.scores, b.scores) {
+		return false
+	}
+	for i := range a.numbers {
+		if t.Elem.IsInteger() && a.numbers[i].i != b.numbers[i].i || !t.Elem.IsInteger() && a.numbers[i].f != b.numbers[i].f {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,175 @@
+package reader
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A plainShape is a table of like segments for measurements: sessions of session rows (1: no duplicates) share their
+// lists, and lists have a mean length of 20.
+type plainShape struct {
+	dense, sparse, weighted       int
+	segments, stripes, stripeRows int
+	session                       int
+}
+
+// plainTable makes a table without a model.
+func plainTable(tb testing.TB, shape plainShape) *testTable {
+	tb.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	out := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
+	add := func(n int, name string, t vector.Type) {
+		for i := range n {
+			out.features = append(out.features, storage.Feature{
+				ID: storage.FeatureID(len(out.features) + 1), Name: fmt.Sprintf("%s%d", name, i), Type: t,
+			})
+		}
+	}
+	add(shape.dense, "dense", vector.Type{Kind: vector.Dense, Elem: vector.Float32})
+	add(shape.sparse, "sparse", vector.Type{Kind: vector.Sparse, Elem: vector.Int64})
+	add(shape.weighted, "weighted", vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32})
+	for g := range shape.segments {
+		d := storage.SegmentDescriptor{
+			ID: fmt.Sprintf("%032x", g), Rows: uint64(shape.stripes * shape.stripeRows), Index: fmt.Sprintf("%d/index.sst", g),
+		}
+		index := &testIndex{entries: map[storage.FeatureID]*storage.FeatureEntry{}}
+		for range shape.stripes {
+			index.stripeRows = append(index.stripeRows, uint32(shape.stripeRows))
+		}
+		var pack bytes.Buffer
+		name := fmt.Sprintf("%d/pack", g)
+		for _, f := range out.features {
+			at := pack.Len()
+			w, err := format.NewWriter(&pack, f.Type, format.WriterOptions{Feature: uint64(f.ID), Name: f.Name})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			for range shape.stripes {
+				if err := w.WriteStripe(plainColumn(rng, f.Type, shape)); err != nil {
+					tb.Fatal(err)
+				}
+			}
+			meta, size, err := w.Finish()
+			if err != nil {
+				tb.Fatal(err)
+			}
+			index.entries[f.ID] = &storage.FeatureEntry{Object: name, Offset: uint64(at), Length: uint64(size), Meta: meta}
+		}
+		out.blobs.objects[name] = pack.Bytes()
+		d.Objects = []storage.ObjectRef{{Name: name, Size: uint64(pack.Len())}}
+		out.segments = append(out.segments, d)
+		out.indexes[d.ID] = index
+	}
+	return out
+}
+
+// plainColumn makes a stripe: 45 of 100 rows are present.
+func plainColumn(rng *rand.Rand, t vector.Type, shape plainShape) *vector.Column {
+	c := vector.NewColumn(t)
+	session := max(shape.session, 1)
+	slots := (shape.stripeRows + session - 1) / session
+	if t.Kind == vector.Dense {
+		slots = shape.stripeRows
+	}
+	for range slots {
+		if rng.IntN(100) >= 45 {
+			c.AppendNulls(1)
+			continue
+		}
+		if t.Kind == vector.Dense {
+			c.Floats = append(c.Floats, float32(rng.IntN(1000)))
+		} else {
+			for range 10 + rng.IntN(21) {
+				c.Ints = append(c.Ints, int64(rng.Uint64()>>1))
+				if t.Kind == vector.Weighted {
+					c.ScoreFloats = append(c.ScoreFloats, rng.Float32())
+				}
+			}
+		}
+		c.AddSlot()
+	}
+	if slots != shape.stripeRows {
+		c.Rows, c.Monotone = shape.stripeRows, true
+		for row := range c.Rows {
+			c.Inverse = append(c.Inverse, int32(row/session))
+		}
+	}
+	return c
+}
+
+// drain reads everything and returns the rows.
+func drain(tb testing.TB, s *Scanner) int {
+	rows := 0
+	for {
+		b, err := s.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return rows
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		rows += b.Rows
+		b.Release()
+	}
+}
+
+// A scan in steady state allocates for its segments and its start, not for rows, lists, stripes or batches.
+func TestSteadyStateAllocations(t *testing.T) {
+	shape := plainShape{dense: 6, sparse: 6, weighted: 2, segments: 4, stripes: 16, stripeRows: 512, session: 8}
+	table := plainTable(t, shape)
+	for _, output := range []Output{OutputColumns, OutputTensors} {
+		l := table.layout(indices(len(table.features)), 128, output)
+		s := open(t, l, Options{Workers: 1, Requests: 1, Presence: true, MemoryBudget: 4 << 20})
+		scan := func() {
+			table.blobs.reads = table.blobs.reads[:0]
+			if err := s.Seek(Position{}); err != nil {
+				t.Fatal(err)
+			}
+			drain(t, s)
+		}
+		scan()
+		scan()
+		runtime.GC()
+		allocs := testing.AllocsPerRun(3, scan)
+		batches := float64(l.Batches())
+		t.Logf("%v: %.0f allocations in %v batches: %.2f a batch", output, allocs, batches, allocs/batches)
+		// Opening 4 segments, and starting and stopping the goroutines of a run, take about 200.
+		if allocs > 300 {
+			t.Errorf("%v: %.0f allocations for %v batches", output, allocs, batches)
+		}
+		s.Close()
+	}
+}
+
+func BenchmarkScan(b *testing.B) {
+	shape := plainShape{dense: 10, sparse: 6, segments: 2, stripes: 2, stripeRows: 16384, session: 4}
+	table := plainTable(b, shape)
+	for _, output := range []Output{OutputTensors, OutputColumns} {
+		for _, workers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%v/workers=%d", output, workers), func(b *testing.B) {
+				l := table.layout(indices(len(table.features)), 4096, output)
+				s := open(b, l, Options{Workers: workers})
+				defer s.Close()
+				b.ReportAllocs()
+				rows := 0
+				for b.Loop() {
+					if err := s.Seek(Position{}); err != nil {
+						b.Fatal(err)
+					}
+					rows += drain(b, s)
+				}
+				b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
+			})
+		}
+	}
+}

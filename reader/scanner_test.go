@@ -1,0 +1,598 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var smallShape = tableShape{features: 6, segments: 3, stripes: 4, stripeRows: 9}
+
+func drawProjection(t *rapid.T, table *testTable) []int {
+	p := rapid.Permutation(indices(len(table.features))).Draw(t, "projection")
+	return p[:rapid.IntRange(1, len(p)).Draw(t, "projected")]
+}
+
+func indices(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func drawBatchSize(t *rapid.T) int {
+	return rapid.SampledFrom([]int{1, 2, 7, 64, 1000}).Draw(t, "batch size")
+}
+
+func drawOptions(t *rapid.T) Options {
+	return Options{
+		MemoryBudget: rapid.SampledFrom([]int64{1, 500, 5000, 1 << 20}).Draw(t, "budget"),
+		MaxBatches:   rapid.IntRange(1, 4).Draw(t, "max batches"),
+		Workers:      rapid.IntRange(1, 4).Draw(t, "workers"),
+		Requests:     rapid.IntRange(1, 4).Draw(t, "requests"),
+		GapBytes:     rapid.SampledFrom([]int64{-1, 20, 1000}).Draw(t, "gap"),
+		RequestBytes: rapid.SampledFrom([]int64{1, 64, 1 << 20}).Draw(t, "request bytes"),
+		Presence:     true,
+	}
+}
+
+func open(t interface{ Fatal(...any) }, l *Layout, opts Options) *Scanner {
+	s, err := l.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// checkBatch compares a batch with the model's rows from first on.
+func checkBatch(t interface{ Fatalf(string, ...any) }, table *testTable, features []int, b *Batch, first int) {
+	if int(b.FirstRow) != first {
+		t.Fatalf("batch %d starts at row %d, want %d", b.Index, b.FirstRow, first)
+	}
+	check := func(place int, r int, got value, what string) {
+		f := features[place]
+		typ := table.features[f].Type
+		if want := table.rows[first+r][f]; !equalValues(got, want, typ) {
+			t.Fatalf("batch %d row %d feature %s (%v) in %s: got %+v, want %+v",
+				b.Index, r, table.features[f].Name, typ, what, got, want)
+		}
+	}
+	for place, c := range b.Columns {
+		if c == nil {
+			continue
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("feature %s: %v", table.features[features[place]].Name, err)
+		}
+		if c.Rows != b.Rows || c.Inverse != nil || c.Lengths != nil {
+			t.Fatalf("feature %s: %d rows in a batch of %d, or not plain", table.features[features[place]].Name, c.Rows, b.Rows)
+		}
+		for r := range b.Rows {
+			check(place, r, columnValue(c, r), "columns")
+		}
+	}
+	if b.Tensors == nil {
+		return
+	}
+	x := b.Tensors
+	held := 0
+	matrix := func(m *Matrix, what string) {
+		held += len(m.Features)
+		if len(m.Features) > 0 && len(m.Values) != b.Rows*m.Width {
+			t.Fatalf("%s has %d values for %d rows of %d", what, len(m.Values), b.Rows, m.Width)
+		}
+		for i, place := range m.Features {
+			typ := table.features[features[place]].Type
+			for r := range b.Rows {
+				want := table.rows[first+r][features[place]]
+				if m.PresentOf(i).Get(r) == want.null {
+					t.Fatalf("%s: row %d: wrong presence", what, r)
+				}
+				width := typ.Width()
+				for k := range width {
+					v := float32(0)
+					if !want.null {
+						v = asFloat32(want.numbers[k], typ.Elem)
+					}
+					if got := m.Values[r*m.Width+i+k]; got != v {
+						t.Fatalf("%s: row %d of %s (%v): got %v, want %v", what, r, table.features[features[place]].Name, typ, got, v)
+					}
+				}
+			}
+		}
+	}
+	matrix(&x.Dense, "dense")
+	matrix(&x.Labels, "labels")
+	for i := range x.Embeddings {
+		matrix(&x.Embeddings[i], "embedding")
+	}
+	jagged := func(j *Jagged, what string) {
+		held += len(j.Features)
+		n := len(j.Features) * b.Rows
+		if len(j.Lengths) != n || len(j.Offsets) != n+1 || j.Offsets[0] != 0 {
+			t.Fatalf("%s has %d lengths and %d offsets for %d lists", what, len(j.Lengths), len(j.Offsets), n)
+		}
+		for i, place := range j.Features {
+			typ := table.features[features[place]].Type
+			for r := range b.Rows {
+				k := i*b.Rows + r
+				lo, hi := j.Offsets[k], j.Offsets[k+1]
+				if hi-lo != j.Lengths[k] {
+					t.Fatalf("%s: list %d: length %d, offsets %d to %d", what, k, j.Lengths[k], lo, hi)
+				}
+				got := value{null: !j.PresentOf(i).Get(r)}
+				want := table.rows[first+r][features[place]]
+				for at := lo; at < hi; at++ {
+					if typ.Elem.IsInteger() {
+						got.numbers = append(got.numbers, number64{i: j.Values[at]})
+					} else {
+						got.numbers = append(got.numbers, number64{f: float64(j.FloatValues[at])})
+					}
+					if typ.Kind == vector.Weighted {
+						got.scores = append(got.scores, float64(j.Weights[at]))
+					}
+				}
+				want32 := value{null: want.null}
+				for _, v := range want.numbers {
+					v.f = float64(float32(v.f))
+					want32.numbers = append(want32.numbers, v)
+				}
+				for _, v := range want.scores {
+					want32.scores = append(want32.scores, float64(float32(v)))
+				}
+				if !equalValues(got, want32, typ) {
+					t.Fatalf("%s: row %d of %v: got %+v, want %+v", what, r, typ, got, want32)
+				}
+			}
+		}
+	}
+	jagged(&x.Sparse, "sparse")
+	jagged(&x.Weighted, "weighted")
+	jagged(&x.Floats, "floats")
+	for _, c := range b.Columns {
+		if c != nil {
+			held++
+		}
+	}
+	if held != len(features) {
+		t.Fatalf("the batch holds %d of %d features", held, len(features))
+	}
+}
+
+func asFloat32(n number64, e vector.Elem) float32 {
+	switch {
+	case e == vector.Uint64:
+		return float32(uint64(n.i))
+	case e.IsInteger():
+		return float32(n.i)
+	}
+	return float32(n.f)
+}
+
+// Every batch of every projection equals the model, whatever the sizes, options and timing.
+func TestScanEqualsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
+		l := table.layout(features, drawBatchSize(t), output)
+		if l.Rows() != uint64(len(table.rows)) {
+			t.Fatalf("%d rows, want %d", l.Rows(), len(table.rows))
+		}
+		s := open(t, l, drawOptions(t))
+		defer s.Close()
+		row := 0
+		var held []*Batch
+		for {
+			b, err := s.Next(context.Background())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.Rows != min(l.plan.BatchSize, len(table.rows)-row) {
+				t.Fatalf("batch %d has %d rows at row %d", b.Index, b.Rows, row)
+			}
+			checkBatch(t, table, features, b, row)
+			row += b.Rows
+			// Keep some back, so that batches are in use while others are made.
+			if held = append(held, b); len(held) == s.opts.MaxBatches {
+				for _, b := range held {
+					checkBatch(t, table, features, b, int(b.FirstRow))
+					b.Release()
+				}
+				held = held[:0]
+			}
+		}
+		if row != len(table.rows) {
+			t.Fatalf("%d rows, want %d", row, len(table.rows))
+		}
+		for _, b := range held {
+			b.Release()
+		}
+		checkStats(t, s, table)
+	})
+}
+
+func checkStats(t *rapid.T, s *Scanner, table *testTable) {
+	st := s.Stats()
+	if st.Rows != uint64(len(table.rows)) || st.Batches != s.Batches() {
+		t.Fatalf("stats count %d rows and %d batches, want %d and %d", st.Rows, st.Batches, len(table.rows), s.Batches())
+	}
+	cost, err := s.layout.Cost(context.Background(), s.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cost.BytesNeeded != st.BytesNeeded || cost.BytesOverRead != st.BytesOverRead || cost.Requests != st.Requests {
+		t.Fatalf("cost %+v, stats %+v", cost, st)
+	}
+	var read uint64
+	for _, r := range table.blobs.reads {
+		read += uint64(r.to - r.from)
+		if r.to-r.from > s.opts.RequestBytes {
+			t.Fatalf("a request of %d bytes", r.to-r.from)
+		}
+	}
+	if read != cost.BytesNeeded+cost.BytesOverRead || uint64(len(table.blobs.reads)) != cost.Requests {
+		t.Fatalf("read %d bytes in %d requests, cost %+v", read, len(table.blobs.reads), cost)
+	}
+	if st.DedupeFactor < 1 {
+		t.Fatalf("dedupe factor %v", st.DedupeFactor)
+	}
+}
+
+// From any position, by Seek on the same scanner or in a new one, the batches are those of the unbroken scan.
+func TestSeekResumes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		l := table.layout(features, drawBatchSize(t), OutputColumns)
+		opts := drawOptions(t)
+		s := open(t, l, opts)
+		defer s.Close()
+		for range 3 {
+			at := uint64(rapid.IntRange(0, int(l.Batches())).Draw(t, "position"))
+			if err := s.Seek(Position{Epoch: 3, Batch: at}); err != nil {
+				t.Fatal(err)
+			}
+			for range rapid.IntRange(0, 3).Draw(t, "batches") {
+				want := s.Position()
+				b, err := s.Next(context.Background())
+				if errors.Is(err, io.EOF) && want.Batch == l.Batches() {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want.Epoch != 3 || b.Index != want.Batch {
+					t.Fatalf("batch %d at %+v", b.Index, want)
+				}
+				checkBatch(t, table, features, b, int(want.Batch)*l.plan.BatchSize)
+				b.Release()
+			}
+		}
+		if err := s.Seek(Position{Batch: l.Batches() + 1}); err == nil {
+			t.Fatal("a position past the end is accepted")
+		}
+	})
+}
+
+// What Seek skips is not read.
+func TestSeekReadsNothingBefore(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 1, sparse: 1, segments: 4, stripes: 5, stripeRows: 100})
+	l := table.layout(indices(len(table.features)), 100, OutputColumns)
+	s := open(t, l, Options{Workers: 1})
+	defer s.Close()
+	if err := s.Seek(Position{Batch: l.Batches() - 1}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Next(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Release()
+	if n := table.opens.Load(); n != 1 {
+		t.Fatalf("opened %d segments", n)
+	}
+	last := table.segments[len(table.segments)-1]
+	var read int64
+	for _, r := range table.blobs.reads {
+		read += r.to - r.from
+		if len(last.Objects) == 0 || r.name != last.Objects[0].Name {
+			t.Fatalf("read %s", r.name)
+		}
+	}
+	if read*3 > int64(last.Objects[0].Size) {
+		t.Fatalf("read %d bytes of %d for the last of 5 stripes", read, last.Objects[0].Size)
+	}
+}
+
+// Splits, read independently and in any order, cover each row once.
+func TestSplitsCover(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		l := table.layout(features, drawBatchSize(t), OutputColumns)
+		n := rapid.IntRange(1, 6).Draw(t, "splits")
+		splits, err := l.Splits(context.Background(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(splits) > n {
+			t.Fatalf("%d splits, want at most %d", len(splits), n)
+		}
+		next := uint64(0)
+		for _, sp := range splits {
+			if sp.FirstRow != next || sp.Rows == 0 {
+				t.Fatalf("split %+v after row %d", sp, next)
+			}
+			next += sp.Rows
+		}
+		if next != l.Rows() {
+			t.Fatalf("splits cover %d of %d rows", next, l.Rows())
+		}
+		for _, i := range rapid.Permutation(indices(len(splits))).Draw(t, "order") {
+			data, err := splits[i].MarshalJSON()
+			if err != nil || len(data) >= 1024 {
+				t.Fatalf("%d bytes, %v", len(data), err)
+			}
+			var sp Split
+			if err := sp.UnmarshalJSON(data); err != nil || sp != splits[i] {
+				t.Fatalf("%+v became %+v: %v", splits[i], sp, err)
+			}
+			opts := drawOptions(t)
+			opts.Split = &sp
+			s := open(t, l, opts)
+			offset := rapid.IntRange(0, int(s.Batches())).Draw(t, "offset")
+			if err := s.Seek(Position{Batch: uint64(offset)}); err != nil {
+				t.Fatal(err)
+			}
+			row := int(sp.FirstRow) + offset*l.plan.BatchSize
+			end := int(sp.FirstRow + sp.Rows)
+			for {
+				b, err := s.Next(context.Background())
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkBatch(t, table, features, b, row)
+				row += b.Rows
+				b.Release()
+			}
+			if offset < int(s.Batches()) && row != end {
+				t.Fatalf("the split ends at row %d, want %d", row, end)
+			}
+			s.Close()
+		}
+	})
+}
+
+// A damaged byte gives an error that says where, after every batch before it, or is in bytes that nobody reads.
+func TestDamageHasAPlace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		l := table.layout(features, drawBatchSize(t), OutputColumns)
+		if len(table.blobs.objects) == 0 {
+			return
+		}
+		var names []string
+		for _, d := range table.segments {
+			for _, o := range d.Objects {
+				names = append(names, o.Name)
+			}
+		}
+		if len(names) == 0 {
+			return
+		}
+		name := rapid.SampledFrom(names).Draw(t, "object")
+		data := table.blobs.objects[name]
+		at := rapid.IntRange(0, len(data)-1).Draw(t, "at")
+		truncated := rapid.IntRange(0, 3).Draw(t, "how") == 0
+		if truncated {
+			table.blobs.objects[name] = data[:at]
+		} else {
+			data[at] ^= byte(rapid.IntRange(1, 255).Draw(t, "bits"))
+		}
+		var first error
+		var firstRow int
+		for range 2 {
+			s := open(t, l, drawOptions(t))
+			row := 0
+			for {
+				b, err := s.Next(context.Background())
+				if err != nil {
+					if _, again := s.Next(context.Background()); again != err {
+						t.Fatalf("error %v, then %v", err, again)
+					}
+					var c *format.CorruptError
+					if !errors.Is(err, io.EOF) {
+						if !errors.As(err, &c) || c.Object != name {
+							t.Fatalf("damage at %d of %s: %v", at, name, err)
+						}
+						if !truncated && (c.Feature == "" || c.Stripe < 0 || c.Offset < 0 || c.Offset > int64(at)) {
+							t.Fatalf("damage at %d of %s: %v", at, name, err)
+						}
+						if first != nil && !truncated && (first.Error() != err.Error() || firstRow != row) {
+							t.Fatalf("%v at row %d, then %v at row %d", first, firstRow, err, row)
+						}
+						first, firstRow = err, row
+					}
+					break
+				}
+				checkBatch(t, table, features, b, row)
+				row += b.Rows
+				b.Release()
+			}
+			s.Close()
+		}
+	})
+}
+
+// A context that ends makes Next return at once; the scan goes on with the next one; Close at any time leaves nothing.
+func TestCancel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		l := table.layout(features, drawBatchSize(t), OutputColumns)
+		stop := rapid.IntRange(0, 20).Draw(t, "stop after reads")
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		release := make(chan struct{})
+		reads := 0
+		table.blobs.hook = func(inner context.Context, _ string, _ []byte, _ int64) error {
+			table.blobs.mu.Lock()
+			reads++
+			n := reads
+			table.blobs.mu.Unlock()
+			if n > stop {
+				cancel()
+				select {
+				case <-inner.Done():
+					return inner.Err()
+				case <-release:
+				}
+			}
+			return nil
+		}
+		s := open(t, l, drawOptions(t))
+		row := 0
+		next := func(ctx context.Context) bool {
+			b, err := s.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return false
+			}
+			if errors.Is(err, context.Canceled) {
+				return false
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkBatch(t, table, features, b, row)
+			row += b.Rows
+			b.Release()
+			return true
+		}
+		for next(ctx) {
+		}
+		if rapid.Bool().Draw(t, "go on") {
+			close(release)
+			for next(context.Background()) {
+			}
+			if row != len(table.rows) {
+				t.Fatalf("%d rows, want %d", row, len(table.rows))
+			}
+		}
+		s.Close()
+		if _, err := s.Next(context.Background()); !errors.Is(err, errClosed) {
+			t.Fatalf("Next after Close: %v", err)
+		}
+	})
+}
+
+// A read error is told with its cause.
+func TestReadError(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 2, stripeRows: 10})
+	cause := errors.New("no route to host")
+	table.blobs.hook = func(context.Context, string, []byte, int64) error { return cause }
+	s := open(t, table.layout([]int{0}, 4, OutputColumns), Options{})
+	defer s.Close()
+	if _, err := s.Next(context.Background()); !errors.Is(err, cause) {
+		t.Fatal(err)
+	}
+}
+
+func TestReleaseTwicePanics(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 1, stripeRows: 10})
+	s := open(t, table.layout([]int{0}, 4, OutputColumns), Options{})
+	defer s.Close()
+	b, err := s.Next(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Release()
+	defer func() {
+		if recover() == nil {
+			t.Fatal("no panic")
+		}
+	}()
+	b.Release()
+}
+
+// Batches outlive their scanner, and their memory goes back to the allocator exactly once.
+func TestAllocatorGetsEverythingBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
+		l := table.layout(features, drawBatchSize(t), output)
+		opts := drawOptions(t)
+		counting := &countingAllocator{live: map[*byte]int{}}
+		opts.Allocator = counting
+		s := open(t, l, opts)
+		var held []*Batch
+		for range rapid.IntRange(0, opts.MaxBatches).Draw(t, "held") {
+			b, err := s.Next(context.Background())
+			if err != nil {
+				break
+			}
+			held = append(held, b)
+		}
+		s.Close()
+		for _, b := range held {
+			checkBatch(t, table, features, b, int(b.FirstRow))
+			b.Release()
+		}
+		if err := counting.check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+type countingAllocator struct {
+	heapAllocator
+	mu   sync.Mutex
+	live map[*byte]int
+	bad  error
+}
+
+func (c *countingAllocator) Allocate(n int) []byte {
+	b := c.heapAllocator.Allocate(n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.live[&b[0]] = n
+	return b
+}
+
+func (c *countingAllocator) Free(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live[&b[0]] != len(b) {
+		c.bad = fmt.Errorf("freed %d bytes that are not allocated", len(b))
+	}
+	delete(c.live, &b[0])
+}
+
+func (c *countingAllocator) check() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bad == nil && len(c.live) > 0 {
+		return fmt.Errorf("%d allocations are not freed", len(c.live))
+	}
+	return c.bad
+}
