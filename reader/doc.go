@@ -26,8 +26,8 @@
 //   - What a scanner gives depends on the plan, the snapshot and the position alone: not on threads, memory or timing.
 //     That includes errors: of several damaged stripes the first in order is reported, after every batch before it.
 //   - A stripe of a feature is fetched, verified and decoded once, however many batches it is cut into.
-//   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, so that the stripe that Next
-//     waits for always has its own. Memory of batches is bounded by their number.
+//   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, and overdrawn only where the
+//     batch being cut needs another stripe and nothing else holds any. Memory of batches is bounded by their number.
 //   - Decoded stripes keep slots and inverse (format/vector); rows are expanded when a batch is assembled, not before.
 //   - In a steady state no stage allocates for a row, a list, a stripe or a batch; a new segment costs its look-ups.
 //

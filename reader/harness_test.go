@@ -46,6 +46,7 @@ type testTable struct {
 	blobs    *memoryBlobs
 	segments []storage.SegmentDescriptor
 	indexes  map[string]*testIndex
+	names    []string // of the objects, segment by segment
 	opens    atomic.Int64
 }
 
@@ -340,16 +341,23 @@ func (out *testTable) drawSegment(t *rapid.T, shape tableShape) {
 	pack := fmt.Sprintf("seg%d/pack", number)
 	var packed bytes.Buffer
 	flush := func() {
-		if packed.Len() > 0 {
-			name := fmt.Sprintf("%s%d", pack, len(d.Objects))
-			out.blobs.objects[name] = slices.Clone(packed.Bytes())
-			d.Objects = append(d.Objects, storage.ObjectRef{Name: name, Size: uint64(packed.Len())})
-			packed.Reset()
+		if packed.Len() == 0 {
+			return
 		}
+		name := fmt.Sprintf("%s%d", pack, d.Objects)
+		out.blobs.objects[name] = slices.Clone(packed.Bytes())
+		out.names = append(out.names, name)
+		for _, e := range index.entries {
+			if e.Object == name {
+				e.ObjectSize = uint64(packed.Len())
+			}
+		}
+		d.Objects++
+		packed.Reset()
 	}
 	place := func(id storage.FeatureID, file []byte, meta *format.FileMeta) {
 		packed.Write(make([]byte, rapid.SampledFrom([]int{0, 0, 10, 300}).Draw(t, "gap")))
-		name := fmt.Sprintf("%s%d", pack, len(d.Objects))
+		name := fmt.Sprintf("%s%d", pack, d.Objects)
 		index.entries[id] = &storage.FeatureEntry{Object: name, Offset: uint64(packed.Len()), Length: uint64(len(file)), Meta: meta}
 		packed.Write(file)
 		if rapid.IntRange(0, 5).Draw(t, "new object") == 0 {

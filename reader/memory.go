@@ -62,32 +62,30 @@ func (b *buffer[T]) poison() {
 
 // A budget hands out bytes to one taker; any number of goroutines give back.
 type budget struct {
-	mu    sync.Mutex
-	free  int64 // guarded by mu
-	total int64
-	wake  chan struct{} // holds one token after a give
+	mu   sync.Mutex
+	free int64         // guarded by mu
+	wake chan struct{} // holds one token after a poke
 }
 
 func newBudget(total int64) *budget {
-	return &budget{free: total, total: total, wake: make(chan struct{}, 1)}
+	return &budget{free: total, wake: make(chan struct{}, 1)}
 }
 
-// take waits until n bytes are free, or everything is when n is more than there is, and returns how many it took. It
-// takes nothing when done closes first.
-func (b *budget) take(done <-chan struct{}, n int64) (int64, bool) {
-	n = min(n, b.total)
+// take waits until n bytes are free, or until starved says that nothing can come back before they are given: then it
+// overdraws. It takes nothing and returns false when done closes first. Whatever makes starved true calls poke.
+func (b *budget) take(done <-chan struct{}, n int64, starved func() bool) bool {
 	for {
 		b.mu.Lock()
-		if b.free >= n {
+		if b.free >= n || starved() {
 			b.free -= n
 			b.mu.Unlock()
-			return n, true
+			return true
 		}
 		b.mu.Unlock()
 		select {
 		case <-b.wake:
 		case <-done:
-			return 0, false
+			return false
 		}
 	}
 }
@@ -97,6 +95,11 @@ func (b *budget) give(n int64) {
 	b.mu.Lock()
 	b.free += n
 	b.mu.Unlock()
+	b.poke()
+}
+
+// poke makes take look again.
+func (b *budget) poke() {
 	select {
 	case b.wake <- struct{}{}:
 	default:

@@ -66,7 +66,11 @@ func plainTable(tb testing.TB, shape plainShape) *testTable {
 			index.entries[f.ID] = &storage.FeatureEntry{Object: name, Offset: uint64(at), Length: uint64(size), Meta: meta}
 		}
 		out.blobs.objects[name] = pack.Bytes()
-		d.Objects = []storage.ObjectRef{{Name: name, Size: uint64(pack.Len())}}
+		out.names = append(out.names, name)
+		d.Objects = 1
+		for _, e := range index.entries {
+			e.ObjectSize = uint64(pack.Len())
+		}
 		out.segments = append(out.segments, d)
 		out.indexes[d.ID] = index
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dsistore/dsistore/format"
@@ -29,6 +30,10 @@ type run struct {
 	stripes  chan *stripe // in order
 	assemble chan *Batch
 	out      chan result // in order; closed after the last
+
+	emitted    int          // stripes; emitStripes' own
+	cut        atomic.Int64 // stripes that cutBatches is through with
+	assembling atomic.Int64 // batches cut and not yet made
 }
 
 // A result is a batch, perhaps still in the making, or what went wrong in its place.
@@ -168,12 +173,10 @@ func (r *run) emitUnit(u *unit) bool {
 	for _, n := range u.decoded {
 		total += n
 	}
-	left, ok := r.s.budget.take(r.done, total)
-	if !ok {
+	if !r.s.budget.take(r.done, total, r.starved) {
 		return false
 	}
-	u.taken = min(left, int64(u.stored))
-	left -= u.taken
+	u.taken = int64(u.stored)
 	g := u.segment
 	perTask := r.itemsPerTask(len(g.items))
 	tasks := (len(g.items) + perTask - 1) / perTask
@@ -181,8 +184,7 @@ func (r *run) emitUnit(u *unit) bool {
 	for i := u.from; i < u.to; i++ {
 		s := r.s.getStripe()
 		s.segment, s.index, s.firstRow, s.rows = g, i, g.starts[i], int(g.starts[i+1]-g.starts[i])
-		s.taken = min(left, u.decoded[i-u.from])
-		left -= s.taken
+		s.taken = u.decoded[i-u.from]
 		s.users.Store(1)
 		s.undecoded.Store(int32(tasks))
 		u.stripes = append(u.stripes, s)
@@ -194,6 +196,7 @@ func (r *run) emitUnit(u *unit) bool {
 	if u.stored > u.needed {
 		r.s.stats.overRead.Add(u.stored - u.needed)
 	}
+	r.emitted += len(u.stripes)
 	// The unit is its tasks' once the last request is handed on, so what comes after is taken out of it first.
 	stripes := append(r.s.emitted[:0], u.stripes...)
 	r.s.emitted = stripes
@@ -216,6 +219,12 @@ func (r *run) emitUnit(u *unit) bool {
 		}
 	}
 	return true
+}
+
+// starved reports whether all memory that is taken belongs to the batch being cut, which needs the next stripe to become
+// whole: waiting for memory would be for ever.
+func (r *run) starved() bool {
+	return r.cut.Load() == int64(r.emitted) && r.assembling.Load() == 0
 }
 
 // itemsPerTask makes tasks large enough that handing them out costs little, and enough of them for every worker.
@@ -442,6 +451,8 @@ func (r *run) assembleBatch(b *Batch) {
 	}
 	clear(b.pieces)
 	b.pieces = b.pieces[:0]
+	r.assembling.Add(-1)
+	r.s.budget.poke()
 	r.s.stats.assemble.Add(int64(time.Since(start)))
 	b.done <- struct{}{}
 }
@@ -483,6 +494,7 @@ func (r *run) cutBatches() {
 			lo += n
 			row += uint64(n)
 			if b.Rows == size || row == r.end {
+				r.assembling.Add(1)
 				select {
 				case r.assemble <- b:
 				case <-r.done:
@@ -492,7 +504,9 @@ func (r *run) cutBatches() {
 				b = nil
 			}
 		}
+		r.cut.Add(1)
 		r.s.releaseStripe(s)
+		r.s.budget.poke()
 	}
 	select {
 	case <-r.done:

@@ -16,7 +16,7 @@ import (
 
 // Options say how to read. They do not change what is read. The zero value works.
 type Options struct {
-	// MemoryBudget bounds the bytes of stripes fetched and decoded ahead. One stripe of all features is always let
+	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs are always let
 	// through. Default 256 MiB.
 	MemoryBudget int64
 	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. Default 4
@@ -77,7 +77,6 @@ func (o Options) withDefaults() (Options, error) {
 	if o.GapBytes == 0 {
 		o.GapBytes = 64 << 10
 	}
-	o.GapBytes = max(o.GapBytes, 0)
 	if o.RequestBytes == 0 {
 		o.RequestBytes = 8 << 20
 	}

@@ -294,7 +294,7 @@ func TestSeekResumes(t *testing.T) {
 func TestSeekReadsNothingBefore(t *testing.T) {
 	table := plainTable(t, plainShape{dense: 1, sparse: 1, segments: 4, stripes: 5, stripeRows: 100})
 	l := table.layout(indices(len(table.features)), 100, OutputColumns)
-	s := open(t, l, Options{Workers: 1})
+	s := open(t, l, Options{Workers: 1, GapBytes: -1})
 	defer s.Close()
 	if err := s.Seek(Position{Batch: l.Batches() - 1}); err != nil {
 		t.Fatal(err)
@@ -307,16 +307,16 @@ func TestSeekReadsNothingBefore(t *testing.T) {
 	if n := table.opens.Load(); n != 1 {
 		t.Fatalf("opened %d segments", n)
 	}
-	last := table.segments[len(table.segments)-1]
+	last := table.names[len(table.names)-1]
 	var read int64
 	for _, r := range table.blobs.reads {
 		read += r.to - r.from
-		if len(last.Objects) == 0 || r.name != last.Objects[0].Name {
+		if r.name != last {
 			t.Fatalf("read %s", r.name)
 		}
 	}
-	if read*3 > int64(last.Objects[0].Size) {
-		t.Fatalf("read %d bytes of %d for the last of 5 stripes", read, last.Objects[0].Size)
+	if read*3 > int64(len(table.blobs.objects[last])) {
+		t.Fatalf("read %d bytes of %d for the last of 5 stripes", read, len(table.blobs.objects[last]))
 	}
 }
 
@@ -388,19 +388,10 @@ func TestDamageHasAPlace(t *testing.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
 		l := table.layout(features, drawBatchSize(t), OutputColumns)
-		if len(table.blobs.objects) == 0 {
+		if len(table.names) == 0 {
 			return
 		}
-		var names []string
-		for _, d := range table.segments {
-			for _, o := range d.Objects {
-				names = append(names, o.Name)
-			}
-		}
-		if len(names) == 0 {
-			return
-		}
-		name := rapid.SampledFrom(names).Draw(t, "object")
+		name := rapid.SampledFrom(table.names).Draw(t, "object")
 		data := table.blobs.objects[name]
 		at := rapid.IntRange(0, len(data)-1).Draw(t, "at")
 		truncated := rapid.IntRange(0, 3).Draw(t, "how") == 0

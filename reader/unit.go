@@ -90,6 +90,7 @@ func (u *unit) coalesce(opts *Options) {
 	u.needs, u.order = u.needs[:0], u.order[:0]
 	u.ranges, u.requests = u.ranges[:0], u.requests[:0]
 	files := u.segment.files
+	gap := uint64(max(opts.GapBytes, 0))
 	for j := range files {
 		e := files[j].entry
 		first, last := &e.Meta.Stripes[u.from], &e.Meta.Stripes[u.to-1]
@@ -108,7 +109,7 @@ func (u *unit) coalesce(opts *Options) {
 		object := files[j].entry.Object
 		if k := len(u.ranges) - 1; k >= 0 {
 			r := &u.ranges[k]
-			if r.object == object && (n.from <= r.to || n.from-r.to <= uint64(opts.GapBytes)) {
+			if r.object == object && (n.from <= r.to || n.from-r.to <= gap) {
 				r.to = max(r.to, n.to)
 				n.rng = int32(k)
 				continue
