@@ -343,7 +343,8 @@ func (r *run) dispatch(u *unit) {
 
 // work decodes and assembles. Batches come first: they free stripes.
 func (r *run) work() {
-	d := format.NewStripeDecoder(r.s.opts.Limits)
+	d := r.s.getDecoder()
+	defer r.s.putDecoder(d)
 	for {
 		select {
 		case b := <-r.assemble:

@@ -164,9 +164,10 @@ type Scanner struct {
 	emitted  []*stripe // scratch of the run's emitStripes
 	stats    counters
 
-	mu      sync.Mutex
-	units   []*unit   // idle; guarded by mu
-	stripes []*stripe // idle; guarded by mu
+	mu       sync.Mutex
+	units    []*unit                 // idle; guarded by mu
+	stripes  []*stripe               // idle; guarded by mu
+	decoders []*format.StripeDecoder // idle; guarded by mu
 }
 
 // errClosed is what Next returns after Close.
@@ -306,6 +307,23 @@ func (s *Scanner) putUnit(u *unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.units = append(s.units, u)
+}
+
+func (s *Scanner) getDecoder() *format.StripeDecoder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := len(s.decoders) - 1; k >= 0 {
+		d := s.decoders[k]
+		s.decoders = s.decoders[:k]
+		return d
+	}
+	return format.NewStripeDecoder(s.opts.Limits)
+}
+
+func (s *Scanner) putDecoder(d *format.StripeDecoder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.decoders = append(s.decoders, d)
 }
 
 func (s *Scanner) getStripe() *stripe {
