@@ -279,6 +279,10 @@ func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescripto
 		}
 	}
 	number, err := e.target.commit(ctx, c)
+	if err != nil {
+		return err
+	}
 	e.report.Snapshot = number
-	return err
+	e.progress.add(e.report.Rows, 0)
+	return nil
 }

@@ -1,0 +1,182 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// childEnv holds the job of a child process: a childJob as JSON.
+const childEnv = "DSI_INGEST_TEST_CHILD"
+
+// killsEnv says how many kills TestKilledIngest makes; default 12.
+const killsEnv = "DSI_KILLS"
+
+type childJob struct {
+	Store, Dump string
+	// KillAt: the child kills itself at the progress call of that number, from 1; 0: it does not.
+	KillAt int
+}
+
+// ingestChild is what a child process does.
+func ingestChild(text string) int {
+	var job childJob
+	err := json.Unmarshal([]byte(text), &job)
+	if err == nil {
+		err = job.run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func (j childJob) run() error {
+	ctx := context.Background()
+	blobs, err := object.NewLocal(j.Store)
+	if err != nil {
+		return err
+	}
+	s, err := storage.Open(ctx, blobs, storage.Options{})
+	if err != nil {
+		return err
+	}
+	opts := killOptions()
+	calls := 0
+	opts.Progress = func(Progress) {
+		if calls++; calls == j.KillAt {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	}
+	_, err = Run(ctx, s, "ads", []string{j.Dump}, opts)
+	return errors.Join(err, s.Close())
+}
+
+func killOptions() Options {
+	opts := testOptions()
+	opts.Overwrite = true
+	return opts
+}
+
+// runChild runs a child and kills it after a while, unless it has ended; after 0 it is left alone. It returns how long
+// the child ran and whether it was killed.
+func runChild(t *testing.T, j childJob, after time.Duration) (took time.Duration, killed bool) {
+	t.Helper()
+	text, err := json.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if after > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, after)
+		defer cancel()
+	}
+	cmd := exec.CommandContext(ctx, os.Args[0]) // which kills with SIGKILL
+	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	took = time.Since(start)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
+			return took, true
+		}
+	}
+	if err != nil {
+		t.Fatalf("child: %v\n%s", err, out)
+	}
+	return took, false
+}
+
+// TestKilledIngest kills ingests at random moments, half of them from outside and half at a progress call. Each time the
+// store opens, verifies deep and holds a committed snapshot, whole, and the ingest run again completes.
+func TestKilledIngest(t *testing.T) {
+	kills := 12
+	if s := os.Getenv(killsEnv); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("%s=%q: want a number", killsEnv, s)
+		}
+		kills = n
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	root, dumps := t.TempDir(), t.TempDir()
+	const rows = 6000
+	// The first is left alone: it says how long an ingest takes, and makes the table.
+	version := 1
+	held := dumpRows(version, rows)
+	whole, _ := runChild(t, childJob{Store: root, Dump: writeDump(t, dumps, held)}, 0)
+	number, dead, committed := uint64(1), 0, 0
+	for dead < kills {
+		version++
+		dump := dumpRows(version, rows-version%7)
+		job := childJob{Store: root, Dump: writeDump(t, dumps, dump)}
+		after := time.Duration(0)
+		if version%2 == 0 {
+			job.KillAt = 1 + r.IntN(120)
+		} else {
+			after = time.Millisecond + time.Duration(r.Int64N(int64(whole)))
+		}
+		_, killed := runChild(t, job, after)
+		if killed {
+			dead++
+		}
+		s := openStore(t, root)
+		now := latest(t, s)
+		switch {
+		case now == number+1:
+			held = dump
+			if killed {
+				committed++
+			}
+		case now != number || !killed:
+			t.Fatalf("snapshot %d after %d, killed %v", now, number, killed)
+		}
+		checkWhole(t, s, now, held)
+		if now == number { // run again, it completes
+			if _, err := Run(t.Context(), s, "ads", []string{job.Dump}, killOptions()); err != nil {
+				t.Fatal(err)
+			}
+			held = dump
+			now++
+			checkStored(t, s, now, expectedRows(held))
+			checkNoSpills(t, root)
+		}
+		number = now
+		if err := os.Remove(job.Dump); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d ingests killed, %d of them after their commit", dead, committed)
+}
+
+// checkWhole verifies the whole store and compares its newest snapshot.
+func checkWhole(t *testing.T, s *storage.Store, number uint64, rows []testRow) {
+	t.Helper()
+	checkStored(t, s, number, expectedRows(rows))
+}
+
+// checkNoSpills: an ingest leaves no names of spill files, not even those of killed ones.
+func checkNoSpills(t *testing.T, root string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(root, "_tmp", spillPrefix+"*"))
+	if err != nil || len(left) > 0 {
+		t.Fatalf("spill files are left: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,374 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A testRow is one row of the dumps that writeDump makes.
+type testRow struct {
+	part    int64
+	session int64
+	time    int64
+	version int64
+	history []int64
+	name    string // empty: null
+}
+
+// dumpRows returns the rows of a version of a dump, in log order.
+func dumpRows(version, rows int) []testRow {
+	out := make([]testRow, rows)
+	for i := range out {
+		h := uint64(i)*0x9e3779b97f4a7c15 + uint64(version)
+		h ^= h >> 29
+		out[i] = testRow{
+			part: int64(i % 2), session: int64(h % uint64(rows/5+1)), time: int64(rows - i), version: int64(version),
+		}
+		for j := range h % 7 {
+			out[i].history = append(out[i].history, int64(h>>j))
+		}
+		if h%3 > 0 {
+			out[i].name = fmt.Sprint("name ", h%1000)
+		}
+	}
+	return out
+}
+
+// writeDump writes rows as an Arrow file and returns its path.
+func writeDump(t testing.TB, dir string, rows []testRow) string {
+	t.Helper()
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "part", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "session", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "time", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "version", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "history", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true},
+		{Name: "name", Type: arrow.BinaryTypes.String, Nullable: true},
+	}, nil)
+	path := filepath.Join(dir, fmt.Sprintf("dump-%d-%d.arrow", rows[0].version, len(rows)))
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := ipc.NewFileWriter(f, ipc.WithSchema(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for len(rows) > 0 {
+		n := min(len(rows), 1000)
+		for _, r := range rows[:n] {
+			for i, v := range []int64{r.part, r.session, r.time, r.version} {
+				b.Field(i).(*array.Int64Builder).Append(v)
+			}
+			l := b.Field(4).(*array.ListBuilder)
+			l.Append(true)
+			l.ValueBuilder().(*array.Int64Builder).AppendValues(r.history, nil)
+			if s := b.Field(5).(*array.StringBuilder); r.name == "" {
+				s.AppendNull()
+			} else {
+				s.Append(r.name)
+			}
+		}
+		rows = rows[n:]
+		record := b.NewRecordBatch()
+		if err := w.Write(record); err != nil {
+			t.Fatal(err)
+		}
+		record.Release()
+	}
+	if err := errors.Join(w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// expectedRows returns what a table clustered by session and time holds of rows, partition by partition.
+func expectedRows(rows []testRow) map[string][]map[string]cell {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b testRow) int {
+		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.time, b.time))
+	})
+	out := map[string][]map[string]cell{}
+	for _, r := range rows {
+		row := map[string]cell{
+			"session": fmt.Sprint([]int64{r.session}), "time": fmt.Sprint([]int64{r.time}),
+			"version": fmt.Sprint([]int64{r.version}), "history": fmt.Sprint(r.history),
+		}
+		if r.name != "" {
+			row["name"] = fmt.Sprintf("%q", r.name)
+		}
+		p := fmt.Sprint("part=", r.part)
+		out[p] = append(out[p], row)
+	}
+	return out
+}
+
+func openStore(t testing.TB, root string) *storage.Store {
+	t.Helper()
+	blobs, err := object.NewLocal(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := storage.Open(t.Context(), blobs, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// latest returns the number of a table's newest snapshot, 0 when there is none.
+func latest(t testing.TB, s *storage.Store) uint64 {
+	t.Helper()
+	table, err := s.NewTable(t.Context(), "ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := table.Latest(t.Context())
+	if errors.Is(err, storage.ErrNotFound) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap.Info().Number
+}
+
+// storedRows decodes every row of a snapshot.
+func storedRows(t testing.TB, s *storage.Store, number uint64) map[string][]map[string]cell {
+	t.Helper()
+	ctx := t.Context()
+	table, err := s.Table(ctx, "ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := table.At(ctx, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	segments, err := snap.Segments(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]map[string]cell{}
+	decoder := format.NewStripeDecoder(format.Limits{})
+	for _, d := range segments {
+		g, err := snap.OpenSegment(ctx, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := make([]map[string]cell, d.Rows)
+		for i := range rows {
+			rows[i] = map[string]cell{}
+		}
+		entries, err := g.Entries(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			col := vector.NewColumn(e.Meta.Type)
+			at := 0
+			for i, st := range e.Meta.Stripes {
+				raw := make([]byte, st.Length)
+				if err := s.Blobs().ReadAt(ctx, e.Object, raw, int64(e.Offset+st.Offset)); err != nil {
+					t.Fatal(err)
+				}
+				if err := decoder.DecodeStripe(col, e.Meta, i, raw, nil); err != nil {
+					t.Fatal(err)
+				}
+				for row := range col.Rows {
+					if v := cellOf(col, row); v != nil {
+						rows[at+row][e.Meta.Name] = v
+					}
+				}
+				at += col.Rows
+			}
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		out[d.Partition.String()] = append(out[d.Partition.String()], rows...)
+	}
+	return out
+}
+
+func checkStored(t testing.TB, s *storage.Store, number uint64, want map[string][]map[string]cell) {
+	t.Helper()
+	got := storedRows(t, s, number)
+	if len(got) != len(want) {
+		t.Fatalf("%d partitions: want %d", len(got), len(want))
+	}
+	for part, rows := range want {
+		if len(got[part]) != len(rows) {
+			t.Fatalf("partition %s has %d rows: want %d", part, len(got[part]), len(rows))
+		}
+		for i := range rows {
+			if !reflect.DeepEqual(got[part][i], rows[i]) {
+				t.Fatalf("partition %s row %d is\n%v, want\n%v", part, i, got[part][i], rows[i])
+			}
+		}
+	}
+}
+
+// testOptions spill a few times for each thousand rows and make several segments.
+func testOptions() Options {
+	return Options{
+		SessionKey: "session", TimeKey: "time", PartitionBy: "part", Memory: 400_000,
+		StripeRows: 300, SegmentRows: 1500, Workers: 2,
+	}
+}
+
+func TestStoreHoldsTheDump(t *testing.T) {
+	root, dumps := t.TempDir(), t.TempDir()
+	s := openStore(t, root)
+	first, second := dumpRows(1, 9000), dumpRows(2, 4000)
+	for i := range second {
+		second[i].session += 1 << 40 // sorts after the first dump's, in a segment of its own
+	}
+	opts := testOptions()
+	var phases []Phase
+	opts.Progress = func(p Progress) {
+		if len(phases) == 0 || phases[len(phases)-1] != p.Phase {
+			phases = append(phases, p.Phase)
+		}
+	}
+	report, err := Run(t.Context(), s, "ads", []string{writeDump(t, dumps, first)}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Spills < 3 || report.Rows != 9000 || report.Partitions != 2 || report.Segments != 6 || report.Features != 5 {
+		t.Fatalf("report: %+v", report)
+	}
+	if want := []Phase{PhaseCheck, PhaseRead, PhaseWrite, PhaseCommit}; !slices.Equal(phases, want) {
+		t.Fatalf("phases %v: want %v", phases, want)
+	}
+	checkStored(t, s, 1, expectedRows(first))
+
+	// Without keys named: the table knows them.
+	opts.SessionKey, opts.TimeKey, opts.Progress = "", "", nil
+	if _, err := Run(t.Context(), s, "ads", []string{writeDump(t, dumps, second)}, opts); err != nil {
+		t.Fatal(err)
+	}
+	checkStored(t, s, 2, expectedRows(append(slices.Clone(first), second...)))
+
+	// Nothing but the store's own files is left.
+	left, err := filepath.Glob(filepath.Join(root, "_tmp", "*"))
+	if err != nil || len(left) > 0 {
+		t.Fatalf("left in _tmp: %v, %v", left, err)
+	}
+}
+
+func TestIngestTwiceIsRefused(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	rows := dumpRows(1, 3000)
+	dumps := t.TempDir()
+	path := writeDump(t, dumps, rows)
+	if _, err := Run(t.Context(), s, "ads", []string{path}, testOptions()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Run(t.Context(), s, "ads", []string{path}, testOptions())
+	if !errors.Is(err, storage.ErrDuplicateSource) || !strings.Contains(err.Error(), path) {
+		t.Fatalf("the same file again: %v", err)
+	}
+	if err := os.Link(path, path+".copy.arrow"); err != nil {
+		t.Fatal(err)
+	}
+	opts := testOptions()
+	opts.Overwrite = true
+	if _, err := Run(t.Context(), s, "ads", []string{path, path + ".copy.arrow"}, opts); !errors.Is(err, storage.ErrDuplicateSource) {
+		t.Fatalf("one file under two names: %v", err)
+	}
+	// Only partition 1 is in the second dump.
+	var odd []testRow
+	for _, r := range dumpRows(2, 500) {
+		if r.part == 1 {
+			odd = append(odd, r)
+		}
+	}
+	if _, err := Run(t.Context(), s, "ads", []string{writeDump(t, dumps, odd)}, opts); err != nil {
+		t.Fatal(err)
+	}
+	want := expectedRows(rows)
+	want["part=1"] = expectedRows(odd)["part=1"]
+	checkStored(t, s, 2, want)
+	if _, err := Run(t.Context(), s, "ads", []string{path}, opts); err != nil {
+		t.Fatalf("the same file again, with overwrite: %v", err)
+	}
+	checkStored(t, s, 3, expectedRows(rows))
+}
+
+// TestStoreFails: whichever operation of the object store fails, before or after it is done, once or from then on, the
+// table holds nothing or all, and the ingest completes afterwards.
+func TestStoreFails(t *testing.T) {
+	dumps := t.TempDir()
+	rows := dumpRows(1, 800)
+	path, want := writeDump(t, dumps, rows), expectedRows(rows)
+	opts := testOptions()
+	operations := int64(1)
+	for n := int64(0); n <= operations; n += 1 + n/16 {
+		for _, mode := range []object.FaultMode{object.FailBefore, object.FailAfter} {
+			for _, arm := range []func(*object.Fault, int64, object.FaultMode){(*object.Fault).FailAt, (*object.Fault).DieAt} {
+				fault := object.NewFault(object.NewMemory())
+				arm(fault, n, mode)
+				s, err := storage.Open(t.Context(), fault, storage.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, failed := Run(t.Context(), s, "ads", []string{path}, opts)
+				if n == 0 {
+					operations = fault.Operations()
+				}
+				if failed != nil && !errors.Is(failed, object.ErrInjected) {
+					t.Fatalf("operation %d of %d: %v", n, operations, failed)
+				}
+				fault.FailAt(0, 0)
+				if s, err = storage.Open(t.Context(), fault, storage.Options{}); err != nil {
+					t.Fatal(err)
+				}
+				number := latest(t, s)
+				if number > 1 || (failed == nil && number != 1) || (failed != nil && mode == object.FailBefore && number != 0) {
+					t.Fatalf("operation %d of %d: snapshot %d after %v", n, operations, number, failed)
+				}
+				if number == 0 {
+					if _, err := Run(t.Context(), s, "ads", []string{path}, opts); err != nil {
+						t.Fatalf("operation %d of %d, again: %v", n, operations, err)
+					}
+				}
+				checkStored(t, s, 1, want)
+			}
+		}
+	}
+}
+
+func TestPartitionKeysAgree(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	dumps := t.TempDir()
+	if _, err := Run(t.Context(), s, "ads", []string{writeDump(t, dumps, dumpRows(1, 100))}, testOptions()); err != nil {
+		t.Fatal(err)
+	}
+	opts := testOptions()
+	opts.PartitionBy = ""
+	_, err := Run(context.Background(), s, "ads", []string{writeDump(t, dumps, dumpRows(2, 100))}, opts)
+	if err == nil || !strings.Contains(err.Error(), `partitioned by nothing, but the table by ["part"]`) {
+		t.Fatalf("another partitioning: %v", err)
+	}
+}
