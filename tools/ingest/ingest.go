@@ -39,7 +39,7 @@ func sourceOptions(o *Options, bad *quarantine) source.Options {
 	s := source.Options{
 		Format: o.Format, MappingFile: o.MappingFile, DDLFile: o.DDLFile,
 		SessionKey: o.SessionKey, TimeKey: o.TimeKey,
-		ChunkBytes: chunkShare(o.Memory, o.Workers), Threads: o.Workers,
+		ChunkBytes: chunkShare(o.Memory, o.Workers), Threads: o.Workers, Stdin: o.Stdin,
 	}
 	if o.PartitionBy != "" {
 		s.PartitionBy = []string{o.PartitionBy}

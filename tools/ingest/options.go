@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"time"
 )
@@ -44,6 +45,9 @@ type Options struct {
 	// BadRowReport is the file that lists quarantined rows as JSON lines; it is made when the first one is found, and an
 	// existing one is replaced. Default none.
 	BadRowReport string
+
+	// Stdin is what the path "-" reads. Default os.Stdin.
+	Stdin io.Reader
 
 	// TempDir holds spill files. Default: the store's own directory where it is a local one, else os.TempDir.
 	TempDir string

@@ -24,6 +24,9 @@ type cli struct {
 	Head      headCmd      `cmd:"" help:"Print the first rows."`
 	Scan      scanCmd      `cmd:"" help:"Read everything as a trainer would, and print the rates."`
 	Export    exportCmd    `cmd:"" help:"Write rows as Parquet or Arrow."`
+	Verify    verifyCmd    `cmd:"" help:"Check that what the snapshots refer to is there and whole."`
+	GC        gcCmd        `cmd:"" name:"gc" help:"Remove objects that nothing refers to."`
+	Index     indexCmd     `cmd:"" help:"Look after the index database."`
 	Inspect   inspectCmd   `cmd:"" help:"Print the annotated bytes of a feature file or a pack."`
 	Generate  generateCmd  `cmd:"" help:"Write a synthetic training table as Parquet, from a seed."`
 }

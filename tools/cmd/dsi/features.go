@@ -12,6 +12,7 @@ type featuresCmd struct {
 	tableArgs
 	atFlag
 	Features []string `help:"Names, globs (user_*) or sets (@all, @labels, @keys)." default:"@all"`
+	Totals   bool     `help:"Sum up what the segments hold of each feature: coverage, values, bytes. It reads every segment's index."`
 }
 
 // featureJSON is a feature as --json prints it.
@@ -24,6 +25,19 @@ type featureJSON struct {
 	Logical      string `json:"logical,omitempty"`
 	OriginColumn string `json:"origin_column,omitempty"`
 	OriginKey    string `json:"origin_key,omitempty"`
+
+	*totalsJSON
+}
+
+// totalsJSON is what the segments hold of a feature, with --totals. Rows that a segment has no feature file for are null.
+type totalsJSON struct {
+	Segments    uint64  `json:"segments"`
+	Rows        uint64  `json:"rows"`
+	NullRows    uint64  `json:"null_rows"`
+	Coverage    float64 `json:"coverage"`
+	Elements    uint64  `json:"elements"`
+	RawBytes    uint64  `json:"raw_bytes"`
+	StoredBytes uint64  `json:"stored_bytes"`
 }
 
 func featureInfo(f storage.Feature) featureJSON {
@@ -47,48 +61,79 @@ func (c *featuresCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	infos := make([]featureJSON, len(plan.Features))
+	for i, f := range plan.Features {
+		infos[i] = featureInfo(f)
+	}
+	if c.Totals {
+		if err := addTotals(ctx, snap, infos); err != nil {
+			return err
+		}
+	}
 	if a.json {
-		out := struct {
+		return a.printJSON(struct {
 			Store    string        `json:"store"`
 			Table    string        `json:"table"`
 			Snapshot uint64        `json:"snapshot"`
 			Features []featureJSON `json:"features"`
-		}{store.Blobs().URI(), c.Table, plan.Snapshot, []featureJSON{}}
-		for _, f := range plan.Features {
-			out.Features = append(out.Features, featureInfo(f))
-		}
-		return a.printJSON(out)
+		}{store.Blobs().URI(), c.Table, plan.Snapshot, infos})
 	}
-	a.printFeatures(plan.Features)
+	a.printFeatures(infos)
+	return nil
+}
+
+// addTotals sets the totals of each feature.
+func addTotals(ctx context.Context, snap *storage.Snapshot, infos []featureJSON) error {
+	all, err := snap.FeatureTotals(ctx)
+	if err != nil {
+		return err
+	}
+	byName := make(map[string]storage.FeatureTotals, len(all))
+	for _, t := range all {
+		byName[t.Name] = t
+	}
+	rows := snap.Info().Rows
+	for i := range infos {
+		t := byName[infos[i].Name]
+		nulls := rows - t.Rows + t.NullRows
+		infos[i].totalsJSON = &totalsJSON{
+			Segments: t.Segments, Rows: rows, NullRows: nulls, Coverage: float64(rows-nulls) / float64(max(rows, 1)),
+			Elements: t.Elements, RawBytes: t.RawBytes, StoredBytes: t.StoredBytes,
+		}
+	}
 	return nil
 }
 
 // printFeatures prints a line a feature; columns that would be empty throughout are left out.
-func (a *app) printFeatures(features []storage.Feature) {
-	names := []string{"feature", "kind", "type", "role", "logical", "from column"}
-	used := []bool{true, true, true, false, false, false}
+func (a *app) printFeatures(features []featureJSON) {
+	names := []string{"feature", "kind", "type", "role", "logical", "from column", "coverage", "values a row", "raw", "stored"}
+	used := make([]bool, len(names))
 	var all [][]string
 	for _, f := range features {
-		i := featureInfo(f)
-		row := []string{i.Name, i.Kind, i.Type, i.Role, i.Logical, i.OriginColumn}
-		for j, cell := range row {
-			used[j] = used[j] || cell != ""
+		row := []string{f.Name, f.Kind, f.Type, f.Role, f.Logical, f.OriginColumn, "", "", "", ""}
+		if t := f.totalsJSON; t != nil {
+			row[6] = fmt.Sprintf("%.3f", t.Coverage)
+			row[7] = fmt.Sprintf("%.2f", float64(t.Elements)/float64(max(t.Rows, 1)))
+			row[8], row[9] = bytesText(t.RawBytes), bytesText(t.StoredBytes)
+		}
+		for i, cell := range row {
+			used[i] = used[i] || cell != ""
 		}
 		all = append(all, row)
 	}
 	keep := func(row []string) []string {
 		var kept []string
-		for j, cell := range row {
-			if used[j] {
+		for i, cell := range row {
+			if used[i] {
 				kept = append(kept, cell)
 			}
 		}
 		return kept
 	}
-	for j := range all {
-		all[j] = keep(all[j])
+	for i := range all {
+		all[i] = keep(all[i])
 	}
-	a.printTable(keep(names), all)
+	a.printTable(keep(names), all, "coverage", "values a row", "raw", "stored")
 }
 
 type describeCmd struct {

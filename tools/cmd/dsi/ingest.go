@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
@@ -30,6 +32,9 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 		Format: c.Format, MappingFile: c.Mapping, DDLFile: c.DDL, SessionKey: c.SessionKey, TimeKey: c.TimeKey,
 		PartitionBy: c.PartitionBy, Memory: int64(c.Memory), Overwrite: c.Overwrite, OnBadRow: c.OnBadRow,
 	}
+	if slices.Contains(c.Sources, "-") {
+		opts.Stdin = interruptible(ctx, a.in)
+	}
 	if c.OnBadRow == ingest.BadRowQuarantine {
 		opts.BadRowReport = c.BadRowReport
 	}
@@ -52,6 +57,10 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := storage.SyncIndex(ctx, store); err != nil && !errors.Is(err, storage.ErrNoIndex) {
+		// Nothing depends on the database, and the next ingest brings it up to date.
+		fmt.Fprintf(a.err, "dsi: committed; the index database is behind: %s\n", oneLine(err.Error()))
+	}
 	if report.BadRows > 0 || report.BadFiles > 0 {
 		fmt.Fprintf(a.err, "dsi: %s bad rows and %d bad files left out: see %s\n", countText(report.BadRows), report.BadFiles, opts.BadRowReport)
 	}
@@ -60,6 +69,17 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	}
 	a.printFacts(reportFacts(report))
 	return c.printAdded(ctx, a, report)
+}
+
+// interruptible returns r, except that a Read which waits for input ends when ctx does.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	go func() {
+		_, err := io.CopyBuffer(in, struct{ io.Reader }{r}, make([]byte, 256<<10))
+		in.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { in.CloseWithError(context.Cause(ctx)) })
+	return out
 }
 
 // shownFeatures is how many new features ingest lists.
@@ -83,8 +103,12 @@ func (c *ingestCmd) printAdded(ctx context.Context, a *app, r ingest.Report) err
 	if err != nil {
 		return err
 	}
+	infos := make([]featureJSON, len(features))
+	for i, f := range features {
+		infos[i] = featureInfo(f)
+	}
 	a.printf("\n")
-	a.printFeatures(features)
+	a.printFeatures(infos)
 	if more := len(r.Added) - len(features); more > 0 {
 		a.printf("... and %s more: dsi features %s %s\n", countText(more), c.Store, c.Table)
 	}

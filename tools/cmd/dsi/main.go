@@ -8,6 +8,7 @@ import (
 )
 
 func main() {
+	ignoreFileSizeSignal()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal ends the work in good order; a second one ends the process, as without a handler.
 	context.AfterFunc(ctx, stop)

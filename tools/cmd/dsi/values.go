@@ -121,4 +121,12 @@ func countText[T uint64 | int64 | int](n T) string {
 	return s
 }
 
+// plural prints a count and a noun.
+func plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return countText(n) + " " + noun + "s"
+}
+
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
