@@ -38,9 +38,6 @@ func mapKeyType(logical string) (vector.Type, bool) {
 	if args[0] == "string" {
 		return vector.Type{Kind: vector.String}, true
 	}
-	if args[0] == "bytes" {
-		return vector.Type{Kind: vector.Bytes}, true
-	}
 	e, err := vector.ParseElem(args[0])
 	if err != nil || !e.IsInteger() {
 		return vector.Type{}, false
