@@ -16,7 +16,7 @@ func BenchmarkDecode(b *testing.B) {
 	}{
 		{"constant", 0}, {"random63", IDPlain}, {"lengths", IDPlain}, {"lengths", IDFOR}, {"width17", IDFOR}, {"random63", IDFOR},
 		{"timestamps", IDDelta}, {"inverse", IDDelta}, {"outliers", IDPatched}, {"sessions", IDRuns}, {"uniform-ids", IDDictionary},
-		{"zipf-ids", IDDictionary}, {"repeated-lists", IDZstd}, {"repeated-lists", 0}, {"zipf-counts", 0}, {"zipf-ids", 0},
+		{"zipf-ids", IDDictionary}, {"repeated-lists", IDZstd}, {"repeated-lists", IDRepeats}, {"zipf-counts", IDTopByte}, {"skewed-codes", IDTopByte}, {"repeated-lists", 0}, {"zipf-counts", 0}, {"zipf-ids", 0},
 	}
 	d := new(Decoder)
 	for _, c := range ints {
@@ -109,7 +109,7 @@ func BenchmarkUnpack(b *testing.B) {
 // BenchmarkEncode measures choosing and encoding: "first" has nothing to remember, "next" is the steady state.
 func BenchmarkEncode(b *testing.B) {
 	const n = 1 << 16
-	for _, s := range intShapes()[:18] {
+	for _, s := range intShapes()[:19] {
 		vals := s.make(source(s.name, n), n)
 		var dst []byte
 		b.Run("ints/first/"+s.name, func(b *testing.B) {

@@ -1,6 +1,8 @@
 package encoding
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -70,7 +72,8 @@ func forceInts(codec ID, vals []int64) ([]byte, bool) {
 	if len(vals) == 0 {
 		return nil, false
 	}
-	e := new(encoder)
+	e := encoders.Get().(*encoder)
+	defer encoders.Put(e)
 	s := scan(vals)
 	switch codec {
 	case IDPatched: // at a width that has exceptions
@@ -175,7 +178,8 @@ func TestDoublesConformance(t *testing.T) {
 }
 
 func forceFloats(codec ID, raw []int64, width int) ([]byte, bool) {
-	e := new(encoder)
+	e := encoders.Get().(*encoder)
+	defer encoders.Put(e)
 	if codec == 0 {
 		return e.appendFloats(nil, new(memory), raw, width, 0), true
 	}
@@ -239,7 +243,7 @@ func TestStringsConformance(t *testing.T) {
 				chunk := c.AppendStrings(nil, 0, data, offsets)
 				if codec != 0 {
 					var ok bool
-					if chunk, ok = new(encoder).appendStringsAs(codec, nil, nil, data, offsets, 0); !ok || n == 0 {
+					if chunk, ok = forceStrings(codec, data, offsets); !ok || n == 0 {
 						continue
 					}
 				}
@@ -297,7 +301,7 @@ func checkDamage(t *testing.T, chunk []byte, decode func([]byte) error) {
 func TestChooserFollowsTheData(t *testing.T) {
 	var c Chooser
 	d := new(Decoder)
-	shapes := intShapes()[:18]
+	shapes := intShapes()[:19]
 	for i := range 100 {
 		s := shapes[(i/7)%len(shapes)]
 		n := 1000 + 300*(i%10)
@@ -330,7 +334,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: %v allocations", name, a)
 		}
 	}
-	for _, s := range intShapes()[:18] {
+	for _, s := range intShapes()[:19] {
 		vals := s.make(source(s.name, n), n)
 		for _, codec := range []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats} {
 			if chunk, ok := forceInts(codec, vals); ok {
@@ -369,5 +373,66 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		chunk := c.AppendStrings(nil, 0, data, offsets)
 		got := make([]byte, len(data))
 		check(s.name+Describe(chunk), func() error { return d.Strings(got, offsets, chunk) })
+	}
+}
+
+func forceStrings(codec ID, data []byte, offsets []int32) ([]byte, bool) {
+	e := encoders.Get().(*encoder)
+	defer encoders.Put(e)
+	return e.appendStringsAs(codec, nil, nil, data, offsets, 0)
+}
+
+// Scratch is bounded by the destination and the chunk, whatever a chunk claims, and by nesting no deeper than allowed.
+func TestScratchIsBounded(t *testing.T) {
+	const n = 1000
+	huge := binary.AppendUvarint(nil, 1<<40)
+	join := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
+	zeros := make([]byte, 1<<26)
+	bomb := newZstdEncoder().EncodeAll(zeros, nil)
+	deep := []byte{byte(IDConstant), 2}
+	for range 100 {
+		deep = join([]byte{byte(IDDelta), 0}, deep)
+	}
+	wide := []byte{byte(IDConstant), 2}
+	for range maxDepth { // runs of runs: as much scratch at every level as can be
+		wide = join([]byte{byte(IDRuns)}, binary.AppendUvarint(nil, n), binary.AppendUvarint(nil, uint64(len(wide))), wide, wide)
+	}
+	for name, src := range map[string][]byte{
+		"dictionary":  join([]byte{byte(IDDictionary)}, huge, []byte{2, 1, 0, 1, 0}),
+		"runs":        join([]byte{byte(IDRuns)}, huge, []byte{2, 1, 0, 1, 0}),
+		"patched":     join([]byte{byte(IDPatched), 8, 0}, huge, []byte{2, 1, 0, 2, 1, 0}),
+		"repeats":     join([]byte{byte(IDRepeats)}, huge, huge, []byte{2, 1, 0}),
+		"nested":      join([]byte{byte(IDDictionary), 3}, huge, []byte{1, 0}),
+		"zstd":        join([]byte{byte(IDZstd)}, huge, bomb),
+		"zstd bomb":   join([]byte{byte(IDZstd), 100}, bomb),
+		"top byte":    join([]byte{byte(IDTopByte), 0, 0}, binary.AppendUvarint(nil, uint64(len(bomb))), bomb),
+		"deep":        deep,
+		"wide":        wide,
+		"float zstd":  join([]byte{byte(IDFloatZstd)}, bomb),
+		"plane":       join([]byte{byte(IDFloatSplit), planeZstd}, binary.AppendUvarint(nil, uint64(len(bomb))), bomb),
+		"decimal":     join([]byte{byte(IDFloatDecimal), 1, 1}, huge),
+		"bits":        join([]byte{byte(IDBitsRuns), 0}, huge, []byte{1, 0}),
+		"positions":   join([]byte{byte(IDBitsPositions), 0}, huge, []byte{1, 0}),
+		"string dict": join([]byte{byte(IDStringDictionary)}, huge),
+		"string zstd": join([]byte{byte(IDStringZstd)}, bomb),
+	} {
+		d := new(Decoder)
+		offsets := make([]int32, n+1)
+		for i := range offsets {
+			offsets[i] = int32(i)
+		}
+		for family, err := range map[string]error{
+			"ints": d.Ints(make([]int64, n), src), "int32s": d.Int32s(make([]int32, n), src),
+			"floats": d.Floats(make([]float32, n), src), "doubles": d.Doubles(make([]float64, n), src),
+			"bits": d.Bits(make([]uint64, n), n, src), "strings": d.Strings(make([]byte, n), offsets, src),
+		} {
+			var r *ReasonError
+			if err == nil && name != "wide" || err != nil && !errors.As(err, &r) {
+				t.Errorf("%s as %s: %v", name, family, err)
+			}
+		}
+		if size := 8*len(d.ints.buf) + 4*len(d.floats.buf) + 8*len(d.doubles.buf) + len(d.bytes.buf) + 4*len(d.int32s.buf); size > 1<<18 {
+			t.Errorf("%s: %d bytes of scratch for %d values", name, size, n)
+		}
 	}
 }

@@ -3,17 +3,23 @@ package encoding
 import (
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // describeLimit is the most that Describe uncompresses to see what lies inside.
 const describeLimit = 1 << 24
+
+// decoders are for Describe alone, which has no receiver to keep one.
+var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 
 // Describe returns the tree of codecs in a chunk, as "dict(delta(for:3), for:17)": the numbers are bit widths (plain:
 // bytes; decimal: exponents). What cannot be told apart is "?". The count of values is not known here, so that damage
 // behind the heads is not seen.
 func Describe(src []byte) string {
 	var b strings.Builder
-	describe(&b, new(Decoder), src, 0)
+	d := decoders.Get().(*Decoder)
+	describe(&b, d, src, 0)
+	decoders.Put(d)
 	return b.String()
 }
 

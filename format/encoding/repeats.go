@@ -19,12 +19,12 @@ import (
 //
 // Each step takes skip (0 or more) values from the literals, then copies (1 or more) values one by one from distance
 // (1 or more) values back; a distance may be shorter than the copy. After the last step the rest of the literals follow.
-// m and s are at most n; all literals are used, and n values come out.
+// m + s is at most n; all literals are used, and n values come out.
 
 // minRepeat is the shortest copy that the writer makes: a step costs about as much as two literals.
 const minRepeat = 3
 
-// A match is one step and what it takes from where.
+// steps are what vals became.
 type steps struct {
 	skips, copies, distances []int64
 	literals                 []int64
@@ -130,7 +130,7 @@ func decodeSteps[T any](d *Decoder, dst []T, p []byte, depth int, decode func(*D
 	if err != nil {
 		return err
 	}
-	s, p, err := takeCount(p, len(dst))
+	s, p, err := takeCount(p, len(dst)-m)
 	if err != nil {
 		return err
 	}

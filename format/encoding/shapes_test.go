@@ -109,6 +109,13 @@ func intShapes() []shape[int64] {
 			}
 			return s
 		}},
+		{"skewed-codes", func(r *rand.Rand, n int) []int64 {
+			z, s := zipf(r, 10000), make([]int64, n)
+			for i := range s {
+				s[i] = int64(z())
+			}
+			return s
+		}},
 		{"extremes", each(func(r *rand.Rand, _ int) int64 {
 			return []int64{math.MinInt64, math.MaxInt64, 0, -1, 1}[r.IntN(5)]
 		})},

@@ -42,7 +42,8 @@ func (e *encoder) tryTopByte(b *best, sample []int64, s *intStats) {
 		hist[byte(uint64(v-s.base)>>(low&63))]++
 	}
 	n := float64(s.n)
-	bytes := n*(float64(low)+entropy(hist[:], len(sample))*1.03)/8 + 100
+	// Huffman codes spend a bit at least on each symbol, and a little more than the entropy.
+	bytes := n*(float64(low)+max(1, entropy(hist[:], len(sample)))*1.03)/8 + 100
 	if bytes < (1-topByteMargin)*b.bytes {
 		b.offer(IDTopByte, bytes, n*(nsFOR+nsTopByte+nsZstdByte))
 	}
