@@ -26,8 +26,8 @@ type memory struct {
 }
 
 const (
-	rememberFrom = 1024 // values: shorter chunks are measured each time, and leave no memory
-	rememberFor  = 16   // chunks
+	rememberFrom = 256 // values: shorter chunks are measured each time, and leave no memory
+	rememberFor  = 16  // chunks
 	driftFactor  = 1.2
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -388,6 +389,8 @@ func TestScratchIsBounded(t *testing.T) {
 	huge := binary.AppendUvarint(nil, 1<<40)
 	join := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
 	zeros := make([]byte, 1<<26)
+	window := slices.Concat([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x88}, // a frame of unknown size and a window of 128 MiB
+		[]byte{0x02, 0x00, 0x10, 0xaa}) // and a block of 128 KiB of one byte, not the last
 	bomb := newZstdEncoder().EncodeAll(zeros, nil)
 	deep := []byte{byte(IDConstant), 2}
 	for range 100 {
@@ -408,6 +411,7 @@ func TestScratchIsBounded(t *testing.T) {
 		"top byte":    join([]byte{byte(IDTopByte), 0, 0}, binary.AppendUvarint(nil, uint64(len(bomb))), bomb),
 		"deep":        deep,
 		"wide":        wide,
+		"window":      join([]byte{byte(IDZstd), 100}, window),
 		"float zstd":  join([]byte{byte(IDFloatZstd)}, bomb),
 		"plane":       join([]byte{byte(IDFloatSplit), planeZstd}, binary.AppendUvarint(nil, uint64(len(bomb))), bomb),
 		"decimal":     join([]byte{byte(IDFloatDecimal), 1, 1}, huge),
@@ -417,6 +421,8 @@ func TestScratchIsBounded(t *testing.T) {
 		"string zstd": join([]byte{byte(IDStringZstd)}, bomb),
 	} {
 		d := new(Decoder)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		offsets := make([]int32, n+1)
 		for i := range offsets {
 			offsets[i] = int32(i)
@@ -430,6 +436,10 @@ func TestScratchIsBounded(t *testing.T) {
 			if err == nil && name != "wide" || err != nil && !errors.As(err, &r) {
 				t.Errorf("%s as %s: %v", name, family, err)
 			}
+		}
+		runtime.ReadMemStats(&after)
+		if size := after.TotalAlloc - before.TotalAlloc; size > 8<<20 {
+			t.Errorf("%s: %d bytes allocated", name, size)
 		}
 		if size := 8*len(d.ints.buf) + 4*len(d.floats.buf) + 8*len(d.doubles.buf) + len(d.bytes.buf) + 4*len(d.int32s.buf); size > 1<<18 {
 			t.Errorf("%s: %d bytes of scratch for %d values", name, size, n)

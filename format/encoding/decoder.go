@@ -62,12 +62,17 @@ func (d *Decoder) decodeFOR32(dst []int32, p []byte) error {
 	if err != nil {
 		return err
 	}
+	fits := width < 32 && base >= math.MinInt32 && base <= math.MaxInt32-int64(maskOf(width))
 	block := &d.block
 	for len(dst) > 0 {
 		n := min(len(dst), blockLen)
 		size := packedLen(n, width)
 		unpack(block[:n], packed[:size], width, base)
-		if err := narrow(dst[:n], block[:n]); err != nil {
+		if fits {
+			for i, v := range block[:n] {
+				dst[i] = int32(v)
+			}
+		} else if err := narrow(dst[:n], block[:n]); err != nil {
 			return err
 		}
 		dst, packed = dst[n:], packed[size:]
