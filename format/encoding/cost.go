@@ -31,27 +31,35 @@ const zstdMargin = 0.10
 // topByteMargin is the same for the entropy coding of top bytes.
 const topByteMargin = 0.03
 
-// Decode costs in ns a value, from BenchmarkDecode on a 2.6 GHz Xeon (plain Go), rounded. Costs are ratios to each other:
-// a machine twice as fast chooses the same. Those of nested chunks come on top.
+// Decode costs in ns, from BenchmarkDecode on two busy cores of a 2.6 GHz Xeon (plain Go), rounded. What counts is their
+// ratio: a machine twice as fast would choose nearly the same. Costs of nested chunks come on top.
 const (
-	nsConstant   = 0.3
-	nsPlain      = 0.5
-	nsFOR        = 0.6
+	nsPlain      = 0.5 // a value, here and below unless said
+	nsFOR        = 0.5
 	nsDelta      = 0.5
 	nsPatch      = 3.0 // an exception
-	nsLookUp     = 1.2
-	nsLookUpFar  = 3.0 // with a dictionary beyond the second-level cache
-	nsRunFill    = 0.4
-	nsRun        = 4.0 // a run
-	nsZstdByte   = 1.5 // a byte that comes out
-	nsSplit      = 1.5
-	nsTopByte    = 0.5
-	nsCopy       = 0.3
-	nsStep       = 6.0 // a step of repeats
-	nsDecimal    = 1.0
-	nsStringByte = 0.1
-	nsStringCopy = 5.0 // a string
+	nsRunFill    = 0.3
+	nsRun        = 8.0 // a run
+	nsTopByte    = 1.0 // and nsZstdByte
+	nsCopy       = 0.2 // a value that repeats copies
+	nsStep       = 8.0 // a step of repeats
+	nsZstdByte   = 1.2 // a byte that comes out
+	nsSplitByte  = 0.4 // a byte of a value
+	nsDecimal    = 0.5
+	nsStringByte = 0.1 // a byte
+	nsStringCopy = 8.0 // a string from a dictionary
 )
+
+// lookUpCost returns what looking a code up among k values costs: they lie in the first, the second or no cache.
+func lookUpCost(k int) float64 {
+	switch {
+	case k <= 1<<12:
+		return 0.6
+	case k <= 1<<18:
+		return 1.5
+	}
+	return 4
+}
 
 // score is the time that fetching and decoding takes: lower is better.
 func (p Profile) score(bytes, ns float64) float64 { return bytes*p.nsPerByte() + ns }

@@ -185,7 +185,7 @@ func (e *encoder) chooseFloats(raw []int64, width, runs, depth int, without uint
 		long := sampleInts(&e.ints, raw, 4, 1024)
 		scale := n / float64(len(long))
 		if bytes, packed := e.splitSize(long, width); bytes*scale+16 < (1-zstdMargin)*b.bytes {
-			b.offer(IDFloatSplit, bytes*scale+16, n*nsSplit+packed*scale*nsZstdByte)
+			b.offer(IDFloatSplit, bytes*scale+16, n*w*nsSplitByte+packed*scale*nsZstdByte)
 		}
 	}
 	copied := 0.0

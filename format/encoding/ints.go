@@ -179,14 +179,6 @@ func (e *encoder) dictionaryLimit(s *intStats) int {
 	return limit
 }
 
-// lookUpCost returns what looking a code up in k values costs.
-func lookUpCost(k int) float64 {
-	if k > 1<<16 {
-		return nsLookUpFar
-	}
-	return nsLookUp
-}
-
 // chooseInts returns the codec that should cost least for vals, judged by s and by a sample. without holds a bit for
 // each codec that is out of the question.
 func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without uint64) ID {
@@ -216,7 +208,8 @@ func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without uint6
 	}
 	if s.width > 1 {
 		if w, _, size := choosePatched(sample, s.min, s.max, s.base); w < s.width {
-			b.offer(IDPatched, size*n/float64(sn)+12, n*(nsFOR+nsPatch*0.02))
+			const exceptions = 0.02 // about, where patching pays at all
+			b.offer(IDPatched, size*n/float64(sn)+12, n*(nsFOR+nsPatch*exceptions))
 		}
 	}
 	distinct := 0

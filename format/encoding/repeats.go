@@ -93,7 +93,7 @@ func (e *encoder) appendSteps(dst []byte, m *memory, p *steps, depth int) []byte
 }
 
 // tryRepeats judges by longer pieces of vals what copying would leave, given what a value costs that is not copied, and
-// returns the part of the values that would be copied.
+// returns the part of the values that would be copied, or 0 when it is too small for repeats to be more than chance.
 func (e *encoder) tryRepeats(b *best, codec ID, vals []int64, bitsPerValue float64) float64 {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
@@ -116,6 +116,9 @@ func (e *encoder) tryRepeats(b *best, codec ID, vals []int64, bitsPerValue float
 	scale := float64(len(vals)) / float64(taken)
 	copied := float64(taken-literals) * scale
 	n := float64(len(vals))
+	if copied < n/8 {
+		return 0
+	}
 	saved := copied*bitsPerValue/8 - float64(count)*scale*stepBytes
 	b.offer(codec, b.bytes-saved+16, b.ns*(n-copied)/n+copied*nsCopy+float64(count)*scale*nsStep)
 	return copied / n

@@ -49,8 +49,8 @@ func (e *encoder) tryTopByte(b *best, sample []int64, s *intStats) {
 	}
 }
 
-// entropy returns the bits a symbol of a histogram of n; it takes logarithms of whole numbers only, by their length and
-// a straight line between, which is 6 % off a bit at most.
+// entropy returns the bits a symbol of a histogram of n; logarithms are read off a straight line between powers
+// of two, which is 0.09 bits off at most.
 func entropy(hist []uint32, n int) float64 {
 	log2 := func(x uint32) float64 {
 		l := bits.Len32(x) - 1
