@@ -42,6 +42,7 @@ type shape struct {
 	windows            bool
 	maxLength          int
 	constant, extremes bool
+	style              string // of the values: "" at random; time, zipf, hashed, decimal, gauss, word
 }
 
 func drawShape(t *rapid.T, ty vector.Type) shape {
@@ -151,11 +152,21 @@ func makeWindows(rng *rand.Rand, c *vector.Column) {
 }
 
 type valueMaker struct {
-	rng *rand.Rand
-	s   shape
+	rng  *rand.Rand
+	s    shape
+	time int64
 }
 
+// zipf returns a small number, most often a very small one.
+func (g *valueMaker) zipf() int64 { return int64(100 / (0.2 + g.rng.Float64()*20)) }
+
+var words = []string{"", "sports", "news/europe", "news/asia", "music", "naïve café", "the quick brown fox jumps over the lazy dog"}
+
 func (g *valueMaker) appendValues(c *vector.Column, n int) {
+	if g.s.style == "word" {
+		c.Data = append(c.Data, words[g.zipf()%int64(len(words))]...)
+		return
+	}
 	for range n {
 		switch c.Type.Physical() {
 		case vector.Int64Values:
@@ -195,6 +206,13 @@ func (g *valueMaker) integer(e vector.Elem) int64 {
 	switch {
 	case g.s.constant:
 		return l[1]
+	case g.s.style == "time":
+		g.time += int64(g.rng.IntN(30))
+		return 1_790_000_000 + g.time
+	case g.s.style == "zipf":
+		return g.zipf()
+	case g.s.style == "hashed":
+		return int64(uint64(g.zipf()+1) * 0x9e3779b97f4a7c15 >> 1)
 	case g.s.extremes && g.rng.IntN(4) == 0:
 		return l[g.rng.IntN(2)]
 	case e == vector.Uint64 || e == vector.Int64:
@@ -207,6 +225,12 @@ func (g *valueMaker) float() float64 {
 	switch {
 	case g.s.constant:
 		return 1.5
+	case g.s.style == "decimal":
+		return float64(g.rng.IntN(100_000)) / 100
+	case g.s.style == "gauss":
+		return 100 + g.rng.NormFloat64()
+	case g.s.style == "zipf":
+		return float64(g.zipf()) * 1.1
 	case g.s.extremes && g.rng.IntN(4) == 0:
 		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 0, math.MaxFloat64, 5e-324}[g.rng.IntN(7)]
 	case g.rng.IntN(2) == 0:

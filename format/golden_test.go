@@ -55,6 +55,19 @@ var goldens = []struct {
 	{"group_dense", dense(vector.Int32), 1, []shape{{rows: 90, inverse: 1}, {rows: 90, inverse: 3, null: 30}, {rows: 9, null: 100}}},
 	{"no_stripes", dense(vector.Int64), 0, nil},
 	{"no_rows", sparse(vector.Int64), 0, []shape{{}, {}}},
+	{"dense_int64_time", dense(vector.Int64), 0, []shape{{rows: 400, style: "time"}}},
+	{"dense_int64_zipf", dense(vector.Int64), 0, []shape{{rows: 400, style: "zipf"}}},
+	{"dense_uint64_hashed", dense(vector.Uint64), 0, []shape{{rows: 600, style: "hashed"}}},
+	{"dense_float32_decimal", dense(vector.Float32), 0, []shape{{rows: 400, null: 3, style: "decimal"}}},
+	{"dense_float64_decimal", dense(vector.Float64), 0, []shape{{rows: 400, style: "decimal"}}},
+	{"dense_float32_gauss", dense(vector.Float32), 0, []shape{{rows: 400, style: "gauss"}}},
+	{"dense_float64_gauss", dense(vector.Float64), 0, []shape{{rows: 400, null: 98, style: "gauss"}, {rows: 300, style: "gauss"}}},
+	{"dense_float64_zipf", dense(vector.Float64), 0, []shape{{rows: 400, style: "zipf"}}},
+	{"sparse_int64_hashed", sparse(vector.Int64), 0, []shape{{rows: 200, null: 50, maxLength: 12, style: "hashed"}, {rows: 200, inverse: 1, maxLength: 12, style: "hashed"}}},
+	{"sparse_int64_zipf", sparse(vector.Int64), 0, []shape{{rows: 200, null: 2, maxLength: 12, style: "zipf"}}},
+	{"string_words", vector.Type{Kind: vector.String}, 0, []shape{{rows: 400, null: 20, maxLength: 1, style: "word"}}},
+	{"bytes_zipf", vector.Type{Kind: vector.Bytes}, 0, []shape{{rows: 100, maxLength: 60, style: "zipf"}}},
+	{"embedding_float32_gauss", vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 16}, 0, []shape{{rows: 40, style: "gauss"}}},
 }
 
 func dense(e vector.Elem) vector.Type  { return vector.Type{Kind: vector.Dense, Elem: e} }
