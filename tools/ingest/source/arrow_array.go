@@ -169,11 +169,11 @@ func widenInts[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 |
 
 // cells copies byte strings.
 func cells[T string | []byte](c *arrowConverter, a *array, cell func(int) T) error {
-	n := a.n
-	a.n, a.offsets = 0, append(make([]int32, 0, n+1), 0)
+	n, valid := a.n, a.valid
+	a.n, a.valid, a.offsets = 0, nil, append(make([]int32, 0, n+1), 0)
 	for i := range n {
 		var v T
-		if a.valid == nil || a.valid.Get(i) {
+		if valid == nil || valid.Get(i) {
 			v = cell(i)
 		}
 		if err := c.grow(int64(len(v))); err != nil {
@@ -183,6 +183,7 @@ func cells[T string | []byte](c *arrowConverter, a *array, cell func(int) T) err
 			return err
 		}
 	}
+	a.valid = valid
 	return nil
 }
 
@@ -194,11 +195,11 @@ func (c *arrowConverter) decimals(a *array, width int, put func(int, []byte)) er
 		if width == 32 {
 			precisionWidth = decimalWidthOf(a.node.logical)
 		}
-		n := a.n
-		a.n, a.offsets = 0, append(make([]int32, 0, n+1), 0)
+		n, valid := a.n, a.valid
+		a.n, a.valid, a.offsets = 0, nil, append(make([]int32, 0, n+1), 0)
 		for i := range n {
 			clear(wide[:])
-			if a.valid == nil || a.valid.Get(i) {
+			if valid == nil || valid.Get(i) {
 				put(i, wide[:width])
 			}
 			v := wide[:width]
@@ -209,6 +210,7 @@ func (c *arrowConverter) decimals(a *array, width int, put func(int, []byte)) er
 				return err
 			}
 		}
+		a.valid = valid
 		return nil
 	}
 	a.ints = make([]int64, a.n)

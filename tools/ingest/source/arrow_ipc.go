@@ -202,10 +202,65 @@ func parseMessage(meta []byte) (*messageHead, error) {
 			h.buffers = append(h.buffers, bufferSpan{f.i64at(at + 16*i), f.i64at(at + 16*i + 8)})
 		}
 	}
+	if f.vectorLength(root, 4) < 0 || h.typ == headerSchema && !f.checkSchema(table) || h.hasContents && !f.checkBatch(table, len(h.buffers)) {
+		f.bad = true
+	}
 	if f.bad {
 		return nil, errors.New("an Arrow message whose metadata is damaged")
 	}
 	return h, nil
+}
+
+// maxArrowFields bounds the fields of a schema, nested ones included: the tables of a flatbuffer may be shared, so that
+// few bytes could stand for any number.
+const maxArrowFields = 1 << 22
+
+// checkSchema verifies that every vector of a schema lies within the message, since the library allocates for them.
+//
+//	Schema    0 endianness · 1 fields · 2 metadata
+//	Field     0 name · 1 nullable · 2, 3 type · 4 dictionary · 5 children · 6 metadata
+func (f *flatReader) checkSchema(t flatTable) bool {
+	left := maxArrowFields
+	return f.vectorLength(t, 2) >= 0 && f.checkFields(t, 1, 0, &left)
+}
+
+func (f *flatReader) checkFields(t flatTable, i, depth int, left *int) bool {
+	n := f.vectorLength(t, i)
+	if *left -= n; n < 0 || *left < 0 || depth > maxArrowDepth {
+		return false
+	}
+	for k := range n {
+		p := f.field(t, i)
+		p += f.u32(p) + 4 + 4*k
+		field := f.table(p + f.u32(p))
+		if f.bad || f.vectorLength(field, 6) < 0 || !f.checkFields(field, 5, depth+1, left) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkBatch verifies the parts of a record batch that check does not see.
+func (f *flatReader) checkBatch(t flatTable, buffers int) bool {
+	if n, _ := f.vector(t, 1, 16); n < 0 || f.bad {
+		return false
+	}
+	n, at := f.vector(t, 4, 8)
+	for k := range n {
+		if v := f.i64at(at + 8*k); v < 0 || v > int64(buffers) {
+			return false
+		}
+	}
+	return !f.bad
+}
+
+// vectorLength returns the length of a vector of offsets, -1 when it does not lie within the message.
+func (f *flatReader) vectorLength(t flatTable, i int) int {
+	n, _ := f.vector(t, i, 4)
+	if f.bad {
+		return -1
+	}
+	return n
 }
 
 // check verifies that the buffers lie within the body and bounds what they become.

@@ -19,6 +19,8 @@ type binder struct {
 	fields      []*Field
 	byName      map[string]*Field
 	byPath      map[string]*Field
+	refusals    []RefusedError  // of columns left out, when lenient
+	lenient     bool            // leave out columns that have no place instead of failing: to show a schema
 	seen        map[string]bool // paths of columns, members and maps; true: a map, whose keys are found later
 }
 
@@ -51,7 +53,7 @@ func (o *output) add(f *Field, c *vector.Column) {
 
 // field registers a feature under the name that the source gives it; the mapping may rename it and give it a role.
 func (b *binder) field(path string, t vector.Type, logical, originColumn, originKey string) (*Field, error) {
-	f := &Field{Name: path, Type: t, Logical: logical, OriginColumn: originColumn, OriginKey: originKey}
+	f := &Field{Name: path, Type: t, Logical: logical, OriginColumn: originColumn, OriginKey: originKey, path: path}
 	if cm := b.mapping.Columns[path]; cm != nil {
 		if cm.Rename != "" {
 			f.Name = cm.Rename
@@ -116,6 +118,16 @@ func columnPath(parent, part string) string { return parent + "." + part }
 // bind returns the binding of a column, nil when the mapping drops it. parent and part are empty but for members of
 // structs.
 func (b *binder) bind(n *node, path, parent, part string, depth int) (binding, error) {
+	out, err := b.bindStrictly(n, path, parent, part, depth)
+	var re *RefusedError
+	if b.lenient && errors.As(err, &re) {
+		b.refusals = append(b.refusals, RefusedError{Column: path, Reason: re.Reason})
+		return nil, nil
+	}
+	return out, err
+}
+
+func (b *binder) bindStrictly(n *node, path, parent, part string, depth int) (binding, error) {
 	if depth > b.limits.Depth {
 		return nil, refuse(path, "nested deeper than %d", b.limits.Depth)
 	}
@@ -127,7 +139,8 @@ func (b *binder) bind(n *node, path, parent, part string, depth int) (binding, e
 	if cm.Drop {
 		return nil, nil
 	}
-	if r := n.refused(); r != nil {
+	// The members of a struct are looked at one by one: the mapping may drop those that have no place.
+	if r := n.refused(); r != nil && n.shape != shapeStruct {
 		return nil, refuse(path, "%s; drop it with {\"columns\": {%q: {\"drop\": true}}} in a mapping file", r.reason, path)
 	}
 	switch {

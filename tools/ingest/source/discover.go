@@ -345,8 +345,12 @@ func (d *discovery) bindFile(f *File) {
 	if f.Path == "-" {
 		stdin = newHashingReader(d.opts.Stdin)
 	}
+	open := func(ctx context.Context, lenient bool) (*tableSource, error) {
+		return newTableSource(&file, d.opts, d.mapping, lenient, func() (batchReader, error) { return d.open(ctx, &file, stdin) })
+	}
+	f.openLenient = func(ctx context.Context) (*tableSource, error) { return open(ctx, true) }
 	f.Open = func(ctx context.Context) (Source, error) {
-		s, err := newTableSource(&file, d.opts, d.mapping, func() (batchReader, error) { return d.open(ctx, &file, stdin) })
+		s, err := open(ctx, false)
 		if err != nil {
 			return nil, err
 		}

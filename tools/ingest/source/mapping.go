@@ -250,9 +250,12 @@ type member struct {
 	read func(json.RawMessage) error
 }
 
-// strictObject reads a JSON object whose members are all known, each at most once.
+// strictObject reads a JSON object whose members are all known, each at most once. A member called "//" is a comment.
 func strictObject(raw json.RawMessage, path string, members []member) error {
 	return eachMember(raw, path, func(name string, v json.RawMessage) error {
+		if name == "//" {
+			return nil // a comment
+		}
 		names := make([]string, len(members))
 		for i, m := range members {
 			if m.name == name {

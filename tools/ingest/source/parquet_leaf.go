@@ -452,8 +452,7 @@ func appendCell[T ~string | ~[]byte](a *array, v T, limits *Limits) error {
 		return fmt.Errorf("%d values hold more than %d bytes", a.n+1, limits.BatchBytes)
 	}
 	a.data = append(a.data, v...)
-	a.offsets = append(a.offsets, int32(len(a.data)))
-	a.n++
+	a.appendEntry(true)
 	return nil
 }
 

@@ -219,16 +219,15 @@ func (p *pageReader) decompress(dst, src []byte, codec compress.Compression) err
 	short := func(n int) error {
 		return fmt.Errorf("a page of %d bytes uncompressed, its header says %d", n, len(dst))
 	}
-	switch codec {
-	case compress.Codecs.Uncompressed:
+	if codec == compress.Codecs.Uncompressed {
 		if len(src) != len(dst) {
 			return short(len(src))
 		}
 		copy(dst, src)
 		return nil
 	}
-	if len(src) == 0 && len(dst) == 0 {
-		return nil
+	if len(dst) == 0 {
+		return nil // whatever the codec makes of nothing
 	}
 	var out []byte
 	var err error

@@ -34,25 +34,26 @@ type schemaWalker struct {
 func (w *schemaWalker) columns(root *schema.GroupNode) []*levelNode {
 	out := make([]*levelNode, root.NumFields())
 	for i := range out {
-		out[i] = w.field(root.Field(i), 0, 0)
+		out[i] = w.field(root.Field(i), 0, 0, 0)
 	}
 	return out
 }
 
-// field returns the node of a field that stands where entries begin at (slot, rep). A repeated field without a LIST
-// annotation around it is a list that is never null.
-func (w *schemaWalker) field(f schema.Node, slot, rep int16) *levelNode {
+// field returns the node of a field that has an entry from the definition level slot on, and that a required field has a
+// value from the level above on: the two differ under structs, whose members are null with them. A repeated field
+// without a LIST annotation around it is a list that is never null.
+func (w *schemaWalker) field(f schema.Node, slot, above, rep int16) *levelNode {
 	if f.RepetitionType() != parquet.Repetitions.Repeated {
-		present := slot
+		present := above
 		if f.RepetitionType() == parquet.Repetitions.Optional {
 			present++
 		}
 		n := w.value(f, slot, present, rep)
-		n.node.nullable = present > slot
+		n.node.nullable = present > above
 		return n
 	}
-	l := &levelNode{slot: slot, present: slot, rep: rep, first: w.leaf}
-	el := w.value(f, slot+1, slot+1, rep+1)
+	l := &levelNode{slot: slot, present: above, rep: rep, first: w.leaf}
+	el := w.value(f, above+1, above+1, rep+1)
 	l.node = &node{name: f.Name(), shape: shapeList, children: []*node{el.node}}
 	l.children, l.last = []*levelNode{el}, w.leaf
 	return l
@@ -109,7 +110,7 @@ func annotation(g *schema.GroupNode) string {
 func (w *schemaWalker) structOf(g *schema.GroupNode, n *levelNode) {
 	n.node = &node{shape: shapeStruct}
 	for i := range g.NumFields() {
-		c := w.field(g.Field(i), n.present, n.rep)
+		c := w.field(g.Field(i), n.slot, n.present, n.rep)
 		n.children = append(n.children, c)
 		n.node.children = append(n.node.children, c.node)
 	}
@@ -129,7 +130,7 @@ func (w *schemaWalker) list(g *schema.GroupNode, n *levelNode) {
 	inner, isGroup := r.(*schema.GroupNode)
 	if isGroup && inner.NumFields() == 1 && annotation(inner) == "" && inner.Field(0).RepetitionType() != parquet.Repetitions.Repeated &&
 		r.Name() != "array" && r.Name() != g.Name()+"_tuple" {
-		el = w.field(inner.Field(0), n.present+1, n.rep+1)
+		el = w.field(inner.Field(0), n.present+1, n.present+1, n.rep+1)
 	} else {
 		el = w.value(r, n.present+1, n.present+1, n.rep+1)
 	}
@@ -150,7 +151,7 @@ func (w *schemaWalker) mapOf(g *schema.GroupNode, n *levelNode) {
 	}
 	n.node = &node{shape: shapeMap}
 	for i := range pair.NumFields() {
-		c := w.field(pair.Field(i), n.present+1, n.rep+1)
+		c := w.field(pair.Field(i), n.present+1, n.present+1, n.rep+1)
 		n.children = append(n.children, c)
 		n.node.children = append(n.node.children, c.node)
 	}

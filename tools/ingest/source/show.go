@@ -11,94 +11,103 @@ import (
 )
 
 // InferMapping opens every file, reads its schema and returns a mapping file that says what ingest would do by itself:
-// an entry for each column, ready to be edited. A type that has no place in a table is entered as dropped, with the
-// reason as its comment. Comments are members called "//", which a mapping file may hold anywhere in an entry.
+// an entry for each feature, ready to be edited. A column whose type has no place in a table is entered as dropped, with
+// the reason. The features that the keys of a map become are not listed: keys are found while reading. Stdin is used up.
 func InferMapping(ctx context.Context, files []File) ([]byte, error) {
-	type entry struct{ name, text string }
-	var entries []entry
-	at := map[string]int{}
-	put := func(name, text string, files int) {
-		if i, ok := at[name]; ok {
-			entries[i].text = text
-			return
-		}
-		at[name] = len(entries)
-		entries = append(entries, entry{name, text})
-	}
-	seen := map[string]vector.Type{}
+	m := &inferredMapping{at: map[string]int{}}
 	for _, f := range files {
-		s, err := f.Open(ctx)
+		s, err := f.openLenient(ctx)
 		if err != nil {
 			return nil, err
 		}
-		ts, ok := s.(*tableSource)
-		if !ok {
-			s.Close()
-			return nil, fmt.Errorf("%s: a source without a schema", f.Path)
+		for _, field := range s.binder.fields {
+			m.feature(field)
 		}
-		for _, field := range ts.binder.fields {
-			path := ts.binder.pathOf(field)
-			t := field.Type
-			if old, ok := seen[path]; ok {
-				if w, err := vector.Widen(old, t); err == nil {
-					t = w
-				}
-			}
-			seen[path] = t
-			put(path, describeField(field, t), len(files))
+		for _, r := range s.binder.refusals {
+			m.refusal(r)
 		}
 		if err := s.Close(); err != nil {
 			return nil, err
 		}
 	}
+	return m.text()
+}
+
+// An inferredMapping collects the entries of a mapping file in the order of the columns.
+type inferredMapping struct {
+	entries []inferredEntry
+	at      map[string]int // path -> index in entries
+}
+
+type inferredEntry struct {
+	path   string
+	typ    vector.Type
+	values map[string]any
+}
+
+func (m *inferredMapping) entry(path string) (e *inferredEntry, isNew bool) {
+	i, ok := m.at[path]
+	if !ok {
+		i = len(m.entries)
+		m.at[path] = i
+		m.entries = append(m.entries, inferredEntry{path: path, values: map[string]any{}})
+	}
+	return &m.entries[i], !ok
+}
+
+func (m *inferredMapping) feature(f *Field) {
+	e, isNew := m.entry(f.path)
+	t := f.Type
+	if !isNew {
+		if w, err := vector.Widen(e.typ, t); err == nil {
+			t = w
+		} else if !f.NoValue {
+			e.values["//"] = fmt.Sprintf("%v in some files, %v in others: no type holds both", e.typ, t)
+			return
+		}
+	}
+	e.typ = t
+	about := t.String()
+	switch {
+	case f.OriginColumn != "" && f.OriginKey == "":
+		about = "a map or struct: true where it is not null"
+	case f.NoValue:
+		about = "no value was seen"
+	case f.Logical != "":
+		about += ", " + f.Logical
+	}
+	e.values["//"] = about
+	if f.Role != storage.RoleFeature {
+		e.values["role"] = RoleName(f.Role)
+	}
+	if f.Name != f.path {
+		e.values["rename"] = f.Name
+	}
+}
+
+func (m *inferredMapping) refusal(r RefusedError) {
+	e, _ := m.entry(r.Column)
+	e.values["//"] = r.Reason
+	e.values["drop"] = true
+}
+
+func (m *inferredMapping) text() ([]byte, error) {
 	var b strings.Builder
-	b.WriteString("{\n  \"columns\": {\n")
-	for i, e := range entries {
-		name, err := json.Marshal(e.name)
+	b.WriteString("{\n  \"columns\": {")
+	for i, e := range m.entries {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		path, err := json.Marshal(e.path)
 		if err != nil {
 			return nil, err
 		}
-		comma := ","
-		if i == len(entries)-1 {
-			comma = ""
-		}
-		fmt.Fprintf(&b, "    %s: %s%s\n", name, e.text, comma)
-	}
-	b.WriteString("  }\n}\n")
-	return []byte(b.String()), nil
-}
-
-// describeField returns the entry of a feature.
-func describeField(f *Field, t vector.Type) string {
-	var members []string
-	add := func(key string, value any) {
-		raw, err := json.Marshal(value)
+		values, err := json.Marshal(e.values)
 		if err != nil {
-			raw = []byte("null")
+			return nil, err
 		}
-		members = append(members, fmt.Sprintf("%q: %s", key, raw))
+		fmt.Fprintf(&b, "\n    %s: %s", path, values)
 	}
-	if marker := f.OriginColumn != "" && f.OriginKey == ""; marker {
-		add("//", "a map or struct: a feature for each key or member, and this one, which tells null from empty")
-	} else {
-		what := t.String()
-		if f.Logical != "" {
-			what += ", " + f.Logical
-		}
-		add("//", what)
-	}
-	if f.Role != storage.RoleFeature {
-		add("role", RoleName(f.Role))
-	}
-	return "{" + strings.Join(members, ", ") + "}"
-}
-
-// pathOf returns the name that the source gives a feature, before any renaming.
-func (b *binder) pathOf(f *Field) string {
-	for path, o := range b.byPath {
-		if o == f {
-			return path
-		}
-	}
-	return f.Name
+	b.WriteString("\n  }\n}\n")
+	return []byte(b.String()), nil
 }

@@ -23,6 +23,8 @@ type Field struct {
 	// Set on features that came out of a map or struct column. A marker (the feature that tells a null map or struct from
 	// an empty one) has an OriginColumn, an empty OriginKey, and the Logical StructMarker or a MapMarker.
 	OriginColumn, OriginKey string
+
+	path string // the source's own name, which the mapping file uses
 }
 
 // A Chunk is rows of one source, all of one partition, in the source's order. A Field that is not in Fields is null in
@@ -79,6 +81,8 @@ type File struct {
 	// Fingerprint returns a hash of the content, in hex. For stdin it is known once Next returned io.EOF, and an error
 	// before.
 	Fingerprint func(ctx context.Context) (string, error)
+
+	openLenient func(ctx context.Context) (*tableSource, error)
 }
 
 // Options say how to read. The zero value works.

@@ -71,8 +71,9 @@ type boundColumn struct {
 	name      string
 }
 
-func newTableSource(f *File, opts *Options, m *Mapping, open func() (batchReader, error)) (src *tableSource, err error) {
+func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func() (batchReader, error)) (src *tableSource, err error) {
 	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts, binder: newBinder(m, opts)}
+	s.binder.lenient = lenient
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("damaged file: %v", p)
@@ -89,6 +90,9 @@ func newTableSource(f *File, opts *Options, m *Mapping, open func() (batchReader
 	}
 	if err := s.bind(); err != nil {
 		return nil, err
+	}
+	if lenient {
+		return s, nil
 	}
 	for _, by := range s.binder.partitionBy {
 		if !slices.ContainsFunc(s.columns, func(c boundColumn) bool { return c.by > 0 && c.name == by }) {

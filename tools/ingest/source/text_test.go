@@ -158,7 +158,7 @@ func TestJSONLines(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": 1, "b": [1,2,3], "c": {"x": 1.5, "y": "z"}, "s": "h\u00e9\ud83d\ude00", "f": [1.5, 2]}
 {"a": null, "b": [], "c": null, "s": null}
 
-{"a": -5, "b": null, "c": {"x": 2, "y": null}, "big": 18446744073709551615}
+{"a": -5, "b": null, "c": {"x": 2, "y": null}, "big": 18446744073709551615, "s": "after a null"}
 `})
 	chunks, err := readPath(t, dir, Options{})
 	if err != nil {
@@ -166,7 +166,7 @@ func TestJSONLines(t *testing.T) {
 	}
 	const want = `a=1 b=[1,2,3] c=1 c.x=1.5 c.y="z" s="hé😀" f=[1.5,2] big=null
 a=null b=[] c=null c.x=null c.y=null s=null f=null big=null
-a=-5 b=null c=1 c.x=2 c.y=null s=null f=null big=18446744073709551615
+a=-5 b=null c=1 c.x=2 c.y=null s="after a null" f=null big=18446744073709551615
 `
 	if got := dump(chunks); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
