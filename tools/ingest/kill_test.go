@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -28,6 +29,8 @@ type childJob struct {
 	Store, Dump string
 	// KillAt: the child kills itself at the progress call of that number, from 1; 0: it does not.
 	KillAt int
+	// Memory, when set, replaces that of killOptions, and stripes and segments have the default sizes.
+	Memory int64
 }
 
 // ingestChild is what a child process does.
@@ -44,6 +47,24 @@ func ingestChild(text string) int {
 	return 0
 }
 
+// A childReport is what a child that ends well prints.
+type childReport struct {
+	Report
+	PeakBytes int64 // that the process held in memory; 0: the system does not say
+}
+
+// peakBytes reads the most that this process ever held. (What the parent learns of it holds the parent's own memory.)
+func peakBytes() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kib := int64(0)
+	_, _ = fmt.Sscanf(rest, "%d kB", &kib)
+	return kib << 10
+}
+
 func (j childJob) run() error {
 	ctx := context.Background()
 	blobs, err := object.NewLocal(j.Store)
@@ -55,13 +76,19 @@ func (j childJob) run() error {
 		return err
 	}
 	opts := killOptions()
+	if j.Memory > 0 {
+		opts.Memory, opts.StripeRows, opts.SegmentRows = j.Memory, 0, 0
+	}
 	calls := 0
 	opts.Progress = func(Progress) {
 		if calls++; calls == j.KillAt {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 	}
-	_, err = Run(ctx, s, "ads", []string{j.Dump}, opts)
+	report, err := Run(ctx, s, "ads", []string{j.Dump}, opts)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(childReport{report, peakBytes()})
+	}
 	return errors.Join(err, s.Close())
 }
 
@@ -169,6 +196,10 @@ func TestKilledIngest(t *testing.T) {
 // checkWhole verifies the whole store and compares its newest snapshot.
 func checkWhole(t *testing.T, s *storage.Store, number uint64, rows []testRow) {
 	t.Helper()
+	report, err := storage.Verify(t.Context(), s, "", true, nil)
+	if err != nil || report.DamageCount > 0 {
+		t.Fatalf("verify: %v, %d damages: %v", err, report.DamageCount, report.Damage)
+	}
 	checkStored(t, s, number, expectedRows(rows))
 }
 

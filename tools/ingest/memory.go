@@ -17,9 +17,6 @@ var memoryLimit struct {
 	saved int64 // the limit before the first of them
 }
 
-// baseMemory is what a process holds beside what ingests ask for.
-const baseMemory = 32 << 20
-
 // holdMemoryLimit lowers the soft limit to what all running ingests may hold, unless it is lower already. The returned
 // function undoes it.
 func holdMemoryLimit(bytes int64) (release func()) {
@@ -34,7 +31,7 @@ func holdMemoryLimit(bytes int64) (release func()) {
 		l.runs += runs
 		limit := l.saved
 		if l.runs > 0 {
-			limit = min(l.saved, max(l.asked, minLimit)+baseMemory)
+			limit = min(l.saved, max(l.asked, minLimit))
 		}
 		debug.SetMemoryLimit(limit)
 	}
