@@ -1,0 +1,160 @@
+// Command compare measures a dsistore table against the Parquet it was made from: bytes on disk, and samples a second into
+// the same tensors, in alternating rounds of one process. It fails when the two do not give the same rows.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/result"
+	"github.com/dsistore/dsistore/bench/versus"
+	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+type flags struct {
+	Profile     string    `help:"Generator's profile: small, wide, metawide or narrow." default:"small"`
+	Rows        int64     `help:"Rows; 0: the profile's."`
+	Seed        uint64    `help:"Seed of the generator."`
+	Share       []float64 `help:"Shares of the features to read." default:"0.1"`
+	Threads     []int     `help:"Threads of each side." default:"1"`
+	Rounds      int       `help:"Rounds that count; one more runs before." default:"7"`
+	BatchSize   int       `help:"Rows of a batch." default:"4096"`
+	Clustered   bool      `help:"Also compare with Parquet clustered by session." default:"true" negatable:""`
+	KeepStore   bool      `help:"Use the store that an earlier run left, if any."`
+	Dir         string    `help:"Where the data lies; what is there already is used." default:"out/compare"`
+	Results     string    `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	IngestBytes int64     `name:"memory" help:"Memory of ingest, in bytes." default:"1073741824"`
+}
+
+// A report is what a run found.
+type report struct {
+	Profile string         `json:"profile"`
+	Seed    uint64         `json:"seed"`
+	Rows    int64          `json:"rows"`
+	Stats   workload.Stats `json:"workload"`
+	Sizes   []versus.Size  `json:"sizes"`
+	Ingest  *ingest.Report `json:"ingest,omitempty"`
+	Scans   []versus.Scans `json:"scans"`
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Name("compare"), kong.Description("Measure dsistore against Parquet read by arrow-go, in alternating rounds."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := f.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		if errors.Is(err, context.Canceled) {
+			os.Exit(130)
+		}
+		os.Exit(1)
+	}
+}
+
+func (f *flags) run(ctx context.Context) error {
+	if f.Rounds < 1 || f.BatchSize < 1 || len(f.Share) == 0 || len(f.Threads) == 0 {
+		return errors.New("rounds, batch-size, share and threads: want at least 1 of each")
+	}
+	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	o := workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed}
+	truth, err := workload.NewTruth(o)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(f.Dir, fmt.Sprintf("%s-%d-%d", f.Profile, truth.Rows(), f.Seed))
+	log("Parquet, interleaved: %s", filepath.Join(dir, "interleaved"))
+	inter, err := versus.Generate(ctx, filepath.Join(dir, "interleaved"), o)
+	if err != nil {
+		return err
+	}
+	dumps := []*versus.Dump{inter}
+	if f.Clustered {
+		o.Order = workload.Clustered
+		log("Parquet, clustered: %s", filepath.Join(dir, "clustered"))
+		d, err := versus.Generate(ctx, filepath.Join(dir, "clustered"), o)
+		if err != nil {
+			return err
+		}
+		dumps = append(dumps, d)
+	}
+	rep := report{Profile: f.Profile, Seed: f.Seed, Rows: inter.Rows, Stats: inter.Stats}
+	store := filepath.Join(dir, "store")
+	if _, err := os.Stat(store); err != nil || !f.KeepStore {
+		log("ingest: %s", store)
+		r, err := versus.Ingest(ctx, store, inter, ingest.Options{Memory: f.IngestBytes})
+		if err != nil {
+			return err
+		}
+		log("ingested in %.1f s: %.0f rows/s, %.1f MB/s of Parquet", r.Seconds.Total, float64(r.Rows)/r.Seconds.Total, float64(r.BytesIn)/r.Seconds.Total/1e6)
+		rep.Ingest = &r
+	}
+	if rep.Sizes, err = sizes(store, dumps); err != nil {
+		return err
+	}
+	versus.PrintSizes(os.Stdout, rep.Sizes)
+	for _, share := range f.Share {
+		if err := f.scans(ctx, &rep, truth, share, store, dumps, log); err != nil {
+			return err
+		}
+	}
+	if f.Results == "" {
+		return nil
+	}
+	path, err := result.Write(f.Results, "compare", rep)
+	if err == nil {
+		log("results: %s", path)
+	}
+	return err
+}
+
+func sizes(store string, dumps []*versus.Dump) ([]versus.Size, error) {
+	stored, err := versus.DirBytes(store)
+	if err != nil {
+		return nil, err
+	}
+	d := dumps[0]
+	out := []versus.Size{versus.SizeOf("dsistore", stored, d.Rows)}
+	for i, form := range []string{"Parquet zstd, interleaved", "Parquet zstd, clustered"}[:len(dumps)] {
+		out = append(out, versus.SizeOf(form, dumps[i].Bytes, d.Rows))
+	}
+	return append(out, versus.SizeOf("raw", d.RawBytes, d.Rows)), nil
+}
+
+func (f *flags) scans(ctx context.Context, rep *report, truth *workload.Truth, share float64, store string, dumps []*versus.Dump, log func(string, ...any)) error {
+	fs, err := versus.Project(truth, share, f.Seed)
+	if err != nil {
+		return err
+	}
+	sides := []versus.Side{&versus.StoreSide{Label: "dsistore", Dir: store, Features: fs, BatchSize: f.BatchSize}}
+	for i, label := range []string{"Parquet (arrow-go)", "Parquet clustered (arrow-go)"}[:len(dumps)] {
+		sides = append(sides, &versus.ParquetSide{Label: label, Paths: dumps[i].Paths(), Features: fs, BatchSize: f.BatchSize})
+	}
+	log("%d features: checking that all sides give the same rows", len(fs))
+	d, err := versus.Equal(ctx, sides...)
+	if err != nil {
+		return err
+	}
+	log("%d rows, %d ids: equal", d.Rows, d.IDs)
+	sides = append(sides, &versus.CopySide{Rows: d.Rows, RowBytes: float64(d.TensorBytes) / float64(d.Rows), BatchSize: f.BatchSize})
+	names := make([]string, len(fs))
+	for i := range fs {
+		names[i] = fs[i].Name
+	}
+	for _, threads := range f.Threads {
+		log("%d rounds, %d threads", f.Rounds, threads)
+		m, err := versus.Rounds(ctx, d, threads, f.Rounds, nil, sides...)
+		if err != nil {
+			return err
+		}
+		s := versus.Scans{Share: share, Features: names, Digest: d, Measures: m}
+		versus.PrintScans(os.Stdout, s)
+		rep.Scans = append(rep.Scans, s)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package versus
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/dsistore/dsistore/bench/result"
+	"github.com/dsistore/dsistore/reader"
+)
+
+// A Measure is what the rounds of one side took.
+type Measure struct {
+	Side          string    `json:"side"`
+	Threads       int       `json:"threads"`
+	Seconds       []float64 `json:"seconds"` // a round each
+	Median        float64   `json:"median_seconds"`
+	SamplesPerSec float64   `json:"samples_per_second"`
+	StoredBytes   int64     `json:"stored_bytes"`    // read in an epoch
+	AllocBytes    uint64    `json:"alloc_bytes"`     // median of a round
+	TensorMBPerS  float64   `json:"tensor_mb_per_s"` // what came out, in 10^6 bytes
+}
+
+// Rounds runs an epoch of every side in each round, in turns forwards and backwards, after one that is not counted. The
+// process has as many processors as threads meanwhile. d is what Equal found.
+func Rounds(ctx context.Context, d Digest, threads, rounds int, progress func(round int), sides ...Side) ([]Measure, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	out := make([]Measure, len(sides))
+	allocs := make([][]float64, len(sides))
+	order := make([]int, len(sides))
+	for i := range sides {
+		order[i] = i
+		out[i] = Measure{Side: sides[i].Name(), Threads: threads}
+	}
+	for round := range rounds + 1 {
+		if progress != nil {
+			progress(round)
+		}
+		for _, i := range order {
+			seconds, alloc, err := timed(ctx, sides[i], threads)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", sides[i].Name(), err)
+			}
+			if round > 0 {
+				out[i].Seconds = append(out[i].Seconds, seconds)
+				allocs[i] = append(allocs[i], float64(alloc))
+			}
+		}
+		slices.Reverse(order)
+	}
+	for i, s := range sides {
+		m := &out[i]
+		m.Median = result.Median(m.Seconds)
+		m.SamplesPerSec = float64(d.Rows) / m.Median
+		m.AllocBytes = uint64(result.Median(allocs[i]))
+		m.TensorMBPerS = float64(d.TensorBytes) / m.Median / 1e6
+		var err error
+		if m.StoredBytes, err = s.Bytes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func timed(ctx context.Context, s Side, threads int) (seconds float64, alloc uint64, err error) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	err = s.Epoch(ctx, threads, func(*reader.Tensors, int) error { return nil })
+	seconds = time.Since(start).Seconds()
+	runtime.ReadMemStats(&after)
+	return seconds, after.TotalAlloc - before.TotalAlloc, err
+}

@@ -1,0 +1,188 @@
+package versus
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/dsistore/dsistore/bench/parquetscan"
+	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/reader"
+)
+
+// Each is called with every batch of an epoch. The tensors are borrowed until it returns.
+type Each func(t *reader.Tensors, rows int) error
+
+// A Side reads all rows of the same features into tensors, with presence.
+type Side interface {
+	Name() string
+	// Epoch reads all rows once, opening what it needs.
+	Epoch(ctx context.Context, threads int, each Each) error
+	// Bytes returns the stored bytes that an epoch reads.
+	Bytes(ctx context.Context) (int64, error)
+}
+
+// StoreSide reads a table with package reader.
+type StoreSide struct {
+	Label     string
+	Dir       string
+	Features  []workload.Feature
+	BatchSize int
+
+	bytes int64 // that the last epoch read
+}
+
+func (s *StoreSide) Name() string { return s.Label }
+
+// Epoch opens the store and the table's latest snapshot, and scans it with as many workers as threads.
+func (s *StoreSide) Epoch(ctx context.Context, threads int, each Each) (err error) {
+	store, err := OpenStore(ctx, s.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	table, err := store.Table(ctx, Table)
+	if err != nil {
+		return err
+	}
+	snap, err := table.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: names(s.Features), BatchSize: s.BatchSize, Output: reader.OutputTensors})
+	if err != nil {
+		return err
+	}
+	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: threads, Presence: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sc.Close()) }()
+	for {
+		b, err := sc.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			st := sc.Stats()
+			s.bytes = int64(st.BytesNeeded + st.BytesOverRead)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = each(b.Tensors, b.Rows)
+		b.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *StoreSide) Bytes(ctx context.Context) (int64, error) {
+	if s.bytes > 0 {
+		return s.bytes, nil
+	}
+	err := s.Epoch(ctx, 1, func(*reader.Tensors, int) error { return nil })
+	return s.bytes, err
+}
+
+func names(fs []workload.Feature) []string {
+	out := make([]string, len(fs))
+	for i, f := range fs {
+		out[i] = f.Name
+	}
+	return out
+}
+
+// ParquetSide reads Parquet files with arrow-go.
+type ParquetSide struct {
+	Label     string
+	Paths     []string
+	Features  []workload.Feature
+	BatchSize int
+}
+
+func (p *ParquetSide) Name() string { return p.Label }
+
+func (p *ParquetSide) Epoch(ctx context.Context, threads int, each Each) (err error) {
+	columns := make([]parquetscan.Column, len(p.Features))
+	for i, f := range p.Features {
+		columns[i] = parquetscan.Column{Name: f.Name, Type: f.Type}
+	}
+	sc, err := parquetscan.Open(p.Paths, columns, parquetscan.Options{BatchSize: p.BatchSize, Threads: threads})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sc.Close()) }()
+	for {
+		t, rows, err := sc.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := each(t, rows); err != nil {
+			return err
+		}
+	}
+}
+
+// Bytes adds up the column chunks of the features.
+func (p *ParquetSide) Bytes(context.Context) (n int64, err error) {
+	wanted := make(map[string]bool, len(p.Features))
+	for _, f := range p.Features {
+		wanted[f.Name] = true
+	}
+	for _, path := range p.Paths {
+		f, err := file.OpenParquetFile(path, false)
+		if err != nil {
+			return 0, err
+		}
+		m := f.MetaData()
+		for g := range f.NumRowGroups() {
+			for c := range m.Schema.NumColumns() {
+				if wanted[m.Schema.ColumnRoot(c).Name()] {
+					chunk, err := m.RowGroup(g).ColumnChunk(c)
+					if err != nil {
+						return 0, errors.Join(err, f.Close())
+					}
+					n += chunk.TotalCompressedSize()
+				}
+			}
+		}
+		if err := f.Close(); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// CopySide copies as many bytes as the tensors hold, from memory that no cache holds to a batch used again: what no reader
+// can beat.
+type CopySide struct {
+	Rows      int64
+	RowBytes  float64
+	BatchSize int
+
+	from, to []byte
+}
+
+func (c *CopySide) Name() string { return "memory copy" }
+func (c *CopySide) Bytes(context.Context) (int64, error) {
+	return int64(float64(c.Rows) * c.RowBytes), nil
+}
+
+// Epoch copies on one thread whatever threads is, and gives no batches.
+func (c *CopySide) Epoch(ctx context.Context, _ int, _ Each) error {
+	if c.from == nil {
+		c.from = make([]byte, int64(float64(c.Rows)*c.RowBytes)+1)
+		for i := 0; i < len(c.from); i += 512 {
+			c.from[i] = byte(i >> 9)
+		}
+		c.to = make([]byte, int(float64(c.BatchSize)*c.RowBytes)+1)
+	}
+	for at := 0; at < len(c.from); {
+		at += copy(c.to, c.from[at:])
+	}
+	return ctx.Err()
+}

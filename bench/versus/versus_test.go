@@ -1,0 +1,110 @@
+package versus
+
+import (
+	"context"
+	"testing"
+
+	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+// Store and Parquet give the same rows, whatever the order; Rounds measures each.
+func TestSidesGiveTheSameRows(t *testing.T) {
+	dir := t.TempDir()
+	o := workload.Options{Rows: 1500, Sparse: 30, Dense: 30, Files: 2}
+	dump, err := Generate(t.Context(), dir+"/dump", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Generate(t.Context(), dir+"/dump", o); err != nil || again.Bytes != dump.Bytes {
+		t.Fatalf("the dump that is there was not used: %+v, %v", again, err)
+	}
+	if _, err := Ingest(t.Context(), dir+"/store", dump, ingest.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	truth, err := workload.NewTruth(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, share := range []float64{0.1, 1} {
+		fs, err := Project(truth, share, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := int(share * 60); len(fs) != want {
+			t.Errorf("%d features for a share of %v; want %d", len(fs), share, want)
+		}
+		sides := []Side{
+			&StoreSide{Label: "store", Dir: dir + "/store", Features: fs, BatchSize: 128},
+			&ParquetSide{Label: "parquet", Paths: dump.Paths(), Features: fs, BatchSize: 128},
+		}
+		d, err := Equal(t.Context(), sides...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Rows != o.Rows || d.IDs == 0 {
+			t.Errorf("digest %+v; want %d rows and some ids", d, o.Rows)
+		}
+		sides = append(sides, &CopySide{Rows: d.Rows, RowBytes: float64(d.TensorBytes) / float64(d.Rows), BatchSize: 128})
+		m, err := Rounds(t.Context(), d, 1, 2, nil, sides...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range m {
+			if len(m.Seconds) != 2 || m.SamplesPerSec <= 0 || m.StoredBytes <= 0 {
+				t.Errorf("measured %+v", m)
+			}
+		}
+	}
+}
+
+// changed is a side with one value of another changed.
+type changed struct {
+	Side
+	change func(*reader.Tensors)
+}
+
+func (c changed) Epoch(ctx context.Context, threads int, each Each) error {
+	first := true
+	return c.Side.Epoch(ctx, threads, func(t *reader.Tensors, rows int) error {
+		if first {
+			c.change(t)
+			first = false
+		}
+		return each(t, rows)
+	})
+}
+
+// Any difference in values, weights, lengths or presence is found.
+func TestDifferencesAreFound(t *testing.T) {
+	o := workload.Options{Rows: 300, Sparse: 30, Dense: 30}
+	dump, err := Generate(t.Context(), t.TempDir()+"/dump", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth, err := workload.NewTruth(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs, err := Project(truth, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	side := &ParquetSide{Label: "parquet", Paths: dump.Paths(), Features: fs, BatchSize: 128}
+	if _, err := Equal(t.Context(), side, side); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*reader.Tensors){
+		"dense":    func(t *reader.Tensors) { t.Dense.Values[77]++ },
+		"presence": func(t *reader.Tensors) { t.Dense.Present[3] ^= 4 },
+		"id":       func(t *reader.Tensors) { t.Sparse.Values[5]++ },
+		"order":    func(t *reader.Tensors) { v := t.Sparse.Values; v[0], v[1] = v[1], v[0] },
+		"score":    func(t *reader.Tensors) { t.Weighted.Weights[9] += 0.5 },
+		"empty":    func(t *reader.Tensors) { t.Sparse.Present[0] ^= 1 },
+	} {
+		if _, err := Equal(t.Context(), side, changed{side, change}); err == nil {
+			t.Errorf("a difference in %s was not found", name)
+		}
+	}
+}
