@@ -118,8 +118,6 @@ func (w *window) build(root uint64, at windowSlot) {
 	}
 }
 
-func (w *window) sessions() int { return len(w.session) }
-
 // step returns the number of a place's sample in its session.
 func (w *window) step(place int32) int { return int(place - w.start[w.of[place]]) }
 
