@@ -323,6 +323,10 @@ func (e *edit) sources(ctx context.Context, c Change) error {
 // overwrite removes all segments of the partitions to overwrite.
 func (e *edit) overwrite(ctx context.Context, c Change) error {
 	seen := map[string]bool{}
+	removed := make(map[string]bool, len(c.Remove)) // those that remove takes care of
+	for _, r := range c.Remove {
+		removed[r] = true
+	}
 	for _, p := range c.Overwrite {
 		canonical := p.String()
 		if seen[canonical] {
@@ -339,8 +343,8 @@ func (e *edit) overwrite(ctx context.Context, c Change) error {
 				return fmt.Errorf("partition %q got segment %s in snapshot %d, after snapshot %d that the change was made against: %w",
 					canonical, d.ID, number, c.Base, ErrConflict)
 			}
-			if slices.Contains(c.Remove, d.ID) {
-				continue // removed below
+			if removed[d.ID] {
+				continue
 			}
 			if err := e.drop(slices.Clone(it.key), d); err != nil {
 				return err

@@ -24,8 +24,9 @@ const maxOpenRuns = 64
 
 // A Store is a root that holds tables. Safe for concurrent use.
 type Store struct {
-	blobs object.Store
-	opts  Options
+	blobs     object.Store
+	opts      Options
+	tailBytes uint64 // how large a tree's tail gets; tests make it small
 
 	mu   sync.Mutex
 	runs map[id]*sst.Reader // open runs; guarded by mu
@@ -40,7 +41,7 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Store{blobs: blobs, opts: opts, runs: map[id]*sst.Reader{}}, nil
+	return &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, runs: map[id]*sst.Reader{}}, nil
 }
 
 // Blobs returns the store's objects.

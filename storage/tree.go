@@ -53,8 +53,8 @@ const (
 )
 
 const (
-	// tailBytes is how large the tail gets before it becomes a run, a bound on what each commit writes again.
-	tailBytes = 32 << 10
+	// defaultTailBytes is how large the tail gets before it becomes a run, a bound on what each commit writes again.
+	defaultTailBytes = 32 << 10
 	// mergeRatio: a run is merged into the one that is made when it is smaller than this many times what is merged so far.
 	mergeRatio = 4
 	maxRuns    = 64
@@ -389,7 +389,7 @@ func (i *treeIter) settle(ctx context.Context) bool {
 func (s *Store) put(ctx context.Context, t tree, changes []treeEntry) (_ tree, made []id, err error) {
 	out := tree{kind: t.kind, runs: t.runs, tail: mergeEntries(t.tail, changes)}
 	n := sizeOf(out.tail)
-	if n <= tailBytes {
+	if n <= s.tailBytes {
 		return out, nil, nil
 	}
 	keep := len(t.runs)

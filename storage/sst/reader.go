@@ -79,12 +79,24 @@ func Open(ctx context.Context, object string, size int64, read ReadFunc) (*Reade
 	if i == 0 {
 		return nil, r.corrupt(footOff, "index outside the table")
 	}
-	if err := r.properties(ctx, meta); err != nil {
+	// The footer has no checksum. That its blocks lie end to end up to it, and zeros fill it, does as well.
+	if meta.end() != footOff || len(bytes.Trim(foot[1+i:footerLen-12], "\x00")) > 0 {
+		return nil, r.corrupt(footOff, "metaindex does not end at the footer")
+	}
+	props, err := r.properties(ctx, meta)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	r.top, err = r.index(ctx, index)
-	return r, err
+	if props.end() != meta.off || index.end() != props.off {
+		return nil, r.corrupt(footOff, "index, properties and metaindex do not follow each other")
+	}
+	if r.top, err = r.index(ctx, index); err != nil {
+		return nil, err
+	}
+	if n := len(r.top); n > 0 && r.top[n-1].end() != index.off || n > 0 && !r.twoLevel && r.top[0].off != 0 {
+		return nil, r.corrupt(index.off, "blocks do not end at the index")
+	}
+	return r, nil
 }
 
 // handle decodes a block handle at b[i:] of a block that ends before limit; the index after it, 0 when it is wrong.
@@ -100,11 +112,12 @@ func (r *Reader) handle(b []byte, i int, limit uint64) (handle, int) {
 	return handle{off: off, n: n}, i
 }
 
-// properties reads what the reader needs to know of the table: whether its index has two levels.
-func (r *Reader) properties(ctx context.Context, meta handle) error {
+// properties reads what the reader needs to know of the table, whether its index has two levels, and returns where the
+// properties are.
+func (r *Reader) properties(ctx context.Context, meta handle) (handle, error) {
 	b, err := r.block(ctx, meta)
 	if err != nil {
-		return err
+		return handle{}, err
 	}
 	var c cursor
 	var props handle
@@ -113,20 +126,20 @@ func (r *Reader) properties(ctx context.Context, meta handle) error {
 		case "rocksdb.properties":
 			var i int
 			if props, i = r.handle(c.value, 0, meta.off); i == 0 {
-				return r.corrupt(meta.off, "properties outside the table")
+				return handle{}, r.corrupt(meta.off, "properties outside the table")
 			}
 		case "rocksdb.range_del2", "rocksdb.range_del", "pebble.range_key", "pebble.value_index":
-			return r.corrupt(meta.off, "table holds more than entries")
+			return handle{}, r.corrupt(meta.off, "table holds more than entries")
 		}
 	}
 	if c.reason == "" && props.n == 0 {
 		c.reason = "no properties"
 	}
 	if c.reason != "" {
-		return r.corrupt(meta.off, c.reason)
+		return handle{}, r.corrupt(meta.off, c.reason)
 	}
 	if b, err = r.block(ctx, props); err != nil {
-		return err
+		return handle{}, err
 	}
 	found := false
 	for ok := c.init(b, true); ok && c.next(); {
@@ -139,9 +152,9 @@ func (r *Reader) properties(ctx context.Context, meta handle) error {
 		c.reason = "no index type that is known"
 	}
 	if c.reason != "" {
-		return r.corrupt(props.off, c.reason)
+		return handle{}, r.corrupt(props.off, c.reason)
 	}
-	return nil
+	return props, nil
 }
 
 // index reads an index block. The blocks that it names follow each other and end before it.
@@ -157,16 +170,14 @@ func (r *Reader) parseIndex(b []byte, h handle) ([]indexEntry, error) {
 	var c cursor
 	var out []indexEntry
 	var keys []byte
-	var from uint64
 	for ok := c.init(b, false); ok && c.next(); {
 		e, i := r.handle(c.value, 0, h.off)
-		if i == 0 || i != len(c.value) || e.off < from {
+		if i == 0 || i != len(c.value) || len(out) > 0 && e.off != out[len(out)-1].end() {
 			return nil, r.corrupt(h.off, "index names a block outside its place")
 		}
 		if len(out) > 0 && bytes.Compare(out[len(out)-1].last, c.key) > 0 {
 			return nil, r.corrupt(h.off, "index out of order")
 		}
-		from = e.end()
 		at := len(keys)
 		keys = append(keys, c.key...)
 		out = append(out, indexEntry{last: keys[at:len(keys):len(keys)], handle: e})

@@ -1,0 +1,209 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+var errPower = errors.New("power is out")
+
+// scenario makes three commits, and returns how many returned without an error.
+func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
+	s, err := Open(ctx, blobs, Options{})
+	if err != nil {
+		return 0, err
+	}
+	s.tailBytes = 200 // every commit makes runs
+	tab, err := s.NewTable(ctx, "ads")
+	if err != nil {
+		return 0, err
+	}
+	for n := range 3 {
+		c := Change{Operation: "ingest", Features: features("a", "b"), Base: uint64(n)}
+		w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(n%2)), []uint32{20, 5}, SegmentOptions{StandAloneBytes: 150})
+		if err != nil {
+			return done, err
+		}
+		for i, f := range c.Features {
+			if err := w.AddFeature(ctx, i, f, denseRows([]uint32{20, 5}, int64(n+i)<<40)); err != nil {
+				w.Abort()
+				return done, err
+			}
+		}
+		d, err := w.Finish(ctx)
+		if err != nil {
+			w.Abort()
+			return done, err
+		}
+		c.Add = []SegmentDescriptor{d}
+		if n == 2 {
+			c.Overwrite = []Partition{d.Partition}
+		}
+		if _, err := tab.Commit(ctx, c); err != nil {
+			return done, err
+		}
+		done++
+	}
+	return done, nil
+}
+
+// TestCrash cuts the power before every single operation on the file system, with all, some or none of what was not
+// synced lost: the store opens, verifies deep, and holds what was committed, or one commit more.
+func TestCrash(t *testing.T) {
+	ctx := t.Context()
+	root := "/stores/x"
+	count := 0
+	for at := int64(0); ; at++ {
+		mem := vfs.NewCrashableMem()
+		var n atomic.Int64
+		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(errorfs.Op) error {
+			if n.Add(1) > at {
+				return errPower
+			}
+			return nil
+		}))
+		done, err := scenario(ctx, object.NewLocalFS(fs, root))
+		for _, percent := range []int{0, 50, 100} {
+			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(at), uint64(percent)))})
+			checkAfterCrash(t, object.NewLocalFS(clone, root), done, fmt.Sprintf("operation %d, %d %%", at, percent))
+		}
+		if t.Failed() {
+			return
+		}
+		if err == nil {
+			break
+		}
+		count++
+	}
+	t.Logf("%d operations", count)
+	if count < 50 {
+		t.Fatalf("only %d operations: is the file system used?", count)
+	}
+}
+
+func checkAfterCrash(t *testing.T, blobs object.Store, done int, what string) {
+	t.Helper()
+	ctx := t.Context()
+	s, err := Open(ctx, blobs, Options{})
+	if err != nil {
+		t.Fatal(what, err)
+	}
+	r, err := Verify(ctx, s, "", true, nil)
+	if err != nil || r.DamageCount > 0 {
+		t.Fatalf("%s: %v %v", what, err, r.Damage)
+	}
+	tab, err := s.NewTable(ctx, "ads")
+	if err != nil {
+		t.Fatal(what, err)
+	}
+	snap, err := tab.Latest(ctx)
+	if errors.Is(err, ErrNotFound) && done == 0 {
+		return
+	}
+	if err != nil {
+		t.Fatal(what, err)
+	}
+	got := int(snap.Info().Number)
+	if got != done && got != done+1 {
+		t.Fatalf("%s: snapshot %d after %d commits", what, got, done)
+	}
+	wantRows := []uint64{0, 25, 50, 50}[got]
+	if snap.Info().Rows != wantRows {
+		t.Fatalf("%s: %d rows, want %d", what, snap.Info().Rows, wantRows)
+	}
+	// What is left over is garbage that gc removes, and the store works on.
+	if _, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil {
+		t.Fatal(what, err)
+	}
+	if _, err := tab.Commit(ctx, Change{Operation: "after"}); err != nil {
+		t.Fatal(what, err)
+	}
+	if r, err := Verify(ctx, s, "", true, nil); err != nil || r.DamageCount > 0 {
+		t.Fatalf("%s, after gc: %v %v", what, err, r.Damage)
+	}
+}
+
+// TestFaults fails each request to the object store in turn, before or after it is done: what Commit reports is true.
+func TestFaults(t *testing.T) {
+	ctx := t.Context()
+	for _, mode := range []object.FaultMode{object.FailBefore, object.FailAfter} {
+		for at := int64(1); ; at++ {
+			mem := object.NewMemory()
+			f := object.NewFault(mem)
+			f.FailAt(at, mode)
+			done, err := scenario(ctx, f)
+			if err != nil && !errors.Is(err, object.ErrInjected) {
+				t.Fatalf("operation %d: %v", at, err)
+			}
+			s, err2 := Open(ctx, mem, Options{})
+			if err2 != nil {
+				t.Fatal(err2)
+			}
+			r, err2 := Verify(ctx, s, "", true, nil)
+			if err2 != nil || r.DamageCount > 0 {
+				t.Fatalf("operation %d: %v %v", at, err2, r.Damage)
+			}
+			if int(r.Snapshots) != done {
+				t.Fatalf("operation %d: %d snapshots, %d commits returned: %v", at, r.Snapshots, done, err)
+			}
+			if f.Operations() < at {
+				break
+			}
+		}
+	}
+}
+
+const processEnv = "STORAGE_TEST_COMMIT_TO"
+
+// TestProcesses has two real processes commit to one store at once: every commit succeeds and none is lost.
+func TestProcesses(t *testing.T) {
+	const each = 15
+	if root := os.Getenv(processEnv); root != "" {
+		l, err := object.NewLocal(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab := newTable(t, l)
+		for k := range each {
+			d := segment(t, tab, partition("k", fmt.Sprint(k)), []uint32{10}, int64(k), SegmentOptions{}, "a")
+			if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{d},
+				Sources: []Source{{fmt.Sprint(os.Getpid(), "-", k), "x"}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return
+	}
+	l := localStore(t)
+	var wg sync.WaitGroup
+	for range 2 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestProcesses$", "-test.count=1")
+		cmd.Env = append(os.Environ(), processEnv+"="+l.Root())
+		wg.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	wg.Wait()
+	s, err := newTable(t, l).Latest(t.Context())
+	if err != nil || s.Info().Number != 2*each || s.Info().Rows != 2*each*10 {
+		t.Fatalf("%+v %v", s, err)
+	}
+	r, err := Verify(t.Context(), s.Table().Store(), "", true, nil)
+	if err != nil || r.DamageCount > 0 || r.Segments != 2*each {
+		t.Fatalf("%v %+v", err, r)
+	}
+}

@@ -1,0 +1,288 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// everything reads all that a reader can read of a table's newest snapshot, as one comparable value.
+func everything(ctx context.Context, blobs object.Store) (string, error) {
+	s, err := Open(ctx, blobs, Options{})
+	if err != nil {
+		return "", err
+	}
+	tab, err := s.Table(ctx, "ads")
+	if err != nil {
+		return "", err
+	}
+	snap, err := tab.Latest(ctx)
+	if err != nil {
+		return "", err
+	}
+	out := fmt.Sprintf("%+v\n", snap.Info())
+	names := []string{"f0", "f7", "f39"}
+	found, err := snap.Lookup(ctx, names...)
+	if err != nil {
+		return "", err
+	}
+	all, err := snap.Features(ctx)
+	if err != nil {
+		return "", err
+	}
+	segments, err := snap.Segments(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	out += fmt.Sprintf("%+v\n%+v\n%+v\n", found, all, segments)
+	for _, d := range segments {
+		g, err := snap.OpenSegment(ctx, d)
+		if err != nil {
+			return "", err
+		}
+		entries, err := g.Entries(ctx)
+		if err != nil {
+			return "", err
+		}
+		some, err := g.Lookup(ctx, found[0].ID, found[1].ID)
+		if err != nil {
+			return "", err
+		}
+		objects, err := g.Objects(ctx)
+		if err != nil {
+			return "", err
+		}
+		out += fmt.Sprintf("%v\n%v\n", objects, g.StripeRows())
+		for _, e := range append(entries, some...) {
+			if e != nil {
+				out += fmt.Sprintf("%s %d %d %d %+v\n", e.Object, e.ObjectSize, e.Offset, e.Length, *e.Meta)
+			}
+		}
+	}
+	return out, nil
+}
+
+// TestReadDamage flips every byte of every object that readers read without the data: they return the same as before, or
+// an error that matches ErrCorrupt and names the object; and never panic.
+func TestReadDamage(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprint("f", i))
+	}
+	for n := range 2 {
+		tab.s.tailBytes = uint64(n * defaultTailBytes) // the first makes runs, the second a tail
+		d := segment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, SegmentOptions{StandAloneBytes: 170}, names[:8]...)
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features(names...), Add: []SegmentDescriptor{d},
+			Sources: []Source{{fmt.Sprint(n), "x"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clean, err := everything(ctx, mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string]int{}
+	for info, err := range mem.List(ctx, "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{listingFile, schemaFile, indexFile, snapshotName("ads", 2)} {
+			if strings.HasSuffix(info.Name, part) {
+				objects[info.Name] = int(info.Size)
+			}
+		}
+	}
+	if len(objects) != 5 {
+		t.Fatal(objects)
+	}
+	wrong, unread := 0, 0
+	for name, size := range objects {
+		data := make([]byte, size)
+		if err := mem.ReadAt(ctx, name, data, 0); err != nil {
+			t.Fatal(err)
+		}
+		put := func(b []byte) {
+			if err := errors.Join(mem.Delete(ctx, name), mem.PutIfAbsent(ctx, name, b)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(b []byte, what string) {
+			put(b)
+			got, err := everything(ctx, mem)
+			switch {
+			case err == nil && got == clean:
+				unread++ // a byte that nothing depends on, such as padding
+			case err == nil:
+				t.Fatalf("%s, %s: something else was read without an error", name, what)
+			case !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), name):
+				t.Fatalf("%s, %s: %v", name, what, err)
+			default:
+				wrong++
+			}
+		}
+		for i := range data {
+			b := bytes.Clone(data)
+			b[i] ^= byte(1 << (i % 8))
+			check(b, fmt.Sprintf("byte %d of %d", i, size))
+		}
+		for n := 0; n < size; n += 1 + size/50 {
+			check(data[:n], fmt.Sprintf("cut to %d of %d", n, size))
+		}
+		put(data)
+	}
+	t.Logf("%d damaged, %d without consequence", wrong, unread)
+	if unread > wrong/5 {
+		t.Fatalf("%d of %d bytes are not checked", unread, unread+wrong)
+	}
+}
+
+func FuzzSnapshot(f *testing.F) {
+	mem := object.NewMemory()
+	tab := newTable(f, mem)
+	for n := range 3 {
+		d := segment(f, tab, partition("ds", fmt.Sprint(n)), []uint32{3}, 1, SegmentOptions{}, "a")
+		if _, err := tab.Commit(f.Context(), Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{d}}); err != nil {
+			f.Fatal(err)
+		}
+		s, err := tab.Latest(f.Context())
+		if err != nil {
+			f.Fatal(err)
+		}
+		b := appendManifest(nil, s.m)
+		f.Add(b[headerBytes:])
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		// The header is made right for the body, so that the fuzzer gets past the checksums.
+		d := decoder{b: body}
+		listing := decodeTree(&d, listingTree)
+		schema := decodeTree(&d, schemaTree)
+		d.end()
+		if d.reason != "" {
+			return
+		}
+		m := manifest{info: SnapshotInfo{Number: 1, Operation: "x"}, listing: listing, schema: schema}
+		b := appendManifest(nil, m)
+		again, reason := decodeManifest(b, 1)
+		if reason != "" || !reflect.DeepEqual(again.listing, listing) || !reflect.DeepEqual(again.schema, schema) {
+			t.Fatalf("%s\n%+v\n%+v", reason, again, m)
+		}
+		// Whatever it holds is read without a panic.
+		s := &Snapshot{t: tab, m: again}
+		_, _ = s.Segments(t.Context(), nil)
+		_, _ = s.Features(t.Context())
+		_, _ = s.Lookup(t.Context(), "a")
+		_, _ = s.HasSource(t.Context(), "a")
+		v := verifier{s: tab.s, report: &VerifyReport{}, seen: map[id]bool{}}
+		for _, tr := range []tree{listing, schema} {
+			for _, e := range tr.tail {
+				_ = v.entry("o", tr.kind, e.key, e.value)
+			}
+		}
+	})
+}
+
+func FuzzSnapshotObject(f *testing.F) {
+	f.Add(appendManifest(nil, manifest{info: SnapshotInfo{Number: 1, Operation: "ingest"}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, reason := decodeManifest(b, 1)
+		if reason == "" && !bytes.Equal(appendManifest(nil, m), b) {
+			t.Fatalf("decoded what encodes otherwise: %+v", m)
+		}
+	})
+}
+
+func FuzzIndexRecords(f *testing.F) {
+	mem := object.NewMemory()
+	tab := newTable(f, mem)
+	d := segment(f, tab, nil, []uint32{3, 4}, 1, SegmentOptions{}, "a")
+	g, err := tab.s.OpenSegment(f.Context(), d)
+	if err != nil {
+		f.Fatal(err)
+	}
+	v, err := g.table.Get(f.Context(), g.id.featureKey(NewFeatureID("a", 0)), g.id.recordKey(factsRecord), g.id.recordKey(objectsRecord))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, b := range v {
+		f.Add(b)
+	}
+	f.Add(appendDescriptor(nil, d))
+	f.Add(appendFeature(nil, feature("a", int64Type)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if e, err := decodeEntry(g.id, NewFeatureID("a", 0), b, g.stripes, format.Limits{}); err == nil {
+			if e.Offset+e.Length > e.ObjectSize || len(e.Meta.Stripes) != len(g.stripes) {
+				t.Fatalf("%+v", e)
+			}
+		} else if !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported) {
+			t.Fatal(err)
+		}
+		if stripes, reason := decodeFacts(b, 7); reason == "" {
+			if again := appendFacts(nil, stripes); len(again) > len(b) {
+				t.Fatal(stripes)
+			}
+		}
+		if d, reason := decodeDescriptor(b); reason == "" {
+			again, reason := decodeDescriptor(appendDescriptor(nil, d))
+			if reason != "" || !reflect.DeepEqual(again, d) {
+				t.Fatalf("%s %+v %+v", reason, again, d)
+			}
+		}
+		if feat, reason := decodeFeature("a", b); reason == "" {
+			if again, reason := decodeFeature("a", appendFeature(nil, feat)); reason != "" || again != feat {
+				t.Fatalf("%s %+v %+v", reason, again, feat)
+			}
+		}
+	})
+}
+
+func FuzzPartition(f *testing.F) {
+	for _, s := range []string{"", "ds=2026-11-01/hr=03", "a=__HIVE_DEFAULT_PARTITION__", "a=%5F_HIVE_DEFAULT_PARTITION__", "a=", "a=%2F%3D%25", "a=b=c", "=x", "a/b", "a=1/a=2"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := ParsePartition(s)
+		if err != nil {
+			return
+		}
+		canonical := p.String()
+		again, err := ParsePartition(canonical)
+		if err != nil || !again.Equal(p) || again.String() != canonical {
+			t.Fatalf("%q is %#v, whose form %q is %#v: %v", s, p, canonical, again, err)
+		}
+		for i := range len(canonical) {
+			if canonical[i] < 0x20 {
+				t.Fatalf("%q has a control byte", canonical)
+			}
+		}
+	})
+}
+
+func FuzzNames(f *testing.F) {
+	for _, s := range []string{"ads", "../x", ".", "a/b", "%41", "é", "A"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if ValidateTable(s) == nil {
+			name := snapshotName(s, 7)
+			if err := object.ValidateName(name); err != nil {
+				t.Fatal(err)
+			}
+			if got, next, ok := parseTable(name); !ok || got != s || next <= name {
+				t.Fatalf("%q gives %q, which is of %q", s, name, got)
+			}
+		}
+		if i, ok := parseDataName(s); ok && !strings.HasPrefix(s, i.dir()) {
+			t.Fatalf("%q is of %v", s, i)
+		}
+	})
+}
