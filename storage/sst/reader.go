@@ -44,8 +44,9 @@ type Reader struct {
 	top      []indexEntry // never written after Open
 
 	mu sync.Mutex
-	// partitions holds the index partitions read so far, by offset. Guarded by mu; the slices are never written again.
-	partitions map[uint64][]indexEntry
+	// partitions holds the blocks of the index partitions read so far, by offset. Guarded by mu; the slices are never
+	// written again.
+	partitions map[uint64][]byte
 }
 
 // indexEntry says that the keys up to last, and above the entry before, are in the block.
@@ -56,7 +57,7 @@ type indexEntry struct {
 
 // Open reads the tail of the table of size bytes in the named object, with one request as a rule.
 func Open(ctx context.Context, object string, size int64, read ReadFunc) (*Reader, error) {
-	r := &Reader{object: object, size: uint64(size), read: read, partitions: map[uint64][]indexEntry{}}
+	r := &Reader{object: object, size: uint64(size), read: read, partitions: map[uint64][]byte{}}
 	if size < footerLen {
 		return nil, r.corrupt(0, "table shorter than its footer")
 	}
@@ -188,25 +189,34 @@ func (r *Reader) parseIndex(b []byte, h handle) ([]indexEntry, error) {
 	return out, nil
 }
 
-// partition returns the entries of an index partition, from memory when it was read before.
+// partition returns the entries of an index partition, its block from memory when it was read before.
 func (r *Reader) partition(ctx context.Context, h handle) ([]indexEntry, error) {
-	r.mu.Lock()
-	p, ok := r.partitions[h.off]
-	r.mu.Unlock()
-	if ok {
-		return p, nil
+	if err := r.loadPartitions(ctx, []handle{h}); err != nil {
+		return nil, err
 	}
-	p, err := r.index(ctx, h)
-	if err == nil {
-		r.keep(h, p)
-	}
-	return p, err
+	return r.parseIndex(r.kept(h), h)
 }
 
-func (r *Reader) keep(h handle, p []indexEntry) {
+func (r *Reader) kept(h handle) []byte {
 	r.mu.Lock()
-	r.partitions[h.off] = p
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	return r.partitions[h.off]
+}
+
+// locate returns the block that may hold key according to the index partition at h, which is loaded; n is 0 when there
+// is none. It searches the partition's block rather than decode all of it.
+func (r *Reader) locate(c *cursor, h handle, key []byte) (handle, error) {
+	if c.init(r.kept(h), false) && c.seek(key) {
+		e, i := r.handle(c.value, 0, h.off)
+		if i == 0 || i != len(c.value) {
+			return handle{}, r.corrupt(h.off, "index names a block outside its place")
+		}
+		return e, nil
+	}
+	if c.reason != "" {
+		return handle{}, r.corrupt(h.off, c.reason)
+	}
+	return handle{}, nil
 }
 
 // find returns the entry of the block that may hold key.
@@ -232,16 +242,14 @@ func (r *Reader) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
 		if err := r.loadPartitions(ctx, need); err != nil {
 			return nil, err
 		}
+		var c cursor
 		for k, key := range keys {
 			if parts[k].n == 0 {
 				continue
 			}
-			p, err := r.partition(ctx, parts[k])
-			if err != nil {
+			var err error
+			if where[k], err = r.locate(&c, parts[k], key); err != nil {
 				return nil, err
-			}
-			if i, ok := find(p, key); ok {
-				where[k] = p[i].handle
 			}
 		}
 	} else {
@@ -276,16 +284,17 @@ func (r *Reader) loadPartitions(ctx context.Context, need []handle) error {
 	r.mu.Lock()
 	need = slices.DeleteFunc(need, func(h handle) bool { _, ok := r.partitions[h.off]; return ok })
 	r.mu.Unlock()
+	if len(need) == 0 {
+		return nil
+	}
 	blocks, err := r.blocks(ctx, need)
 	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, h := range need {
-		p, err := r.parseIndex(blocks[h.off], h)
-		if err != nil {
-			return err
-		}
-		r.keep(h, p)
+		r.partitions[h.off] = blocks[h.off]
 	}
 	return nil
 }
