@@ -271,7 +271,11 @@ func TestStringsOffsetsNeedNotStartAtZero(t *testing.T) {
 // checkDamage cuts and changes a chunk; decode must return. A cut chunk must be refused, and one with a byte more too.
 func checkDamage(t *testing.T, chunk []byte, decode func([]byte) error) {
 	t.Helper()
-	step := max(1, len(chunk)/20)
+	parts := 20
+	if raceEnabled {
+		parts = 4
+	}
+	step := max(1, len(chunk)/parts)
 	for cut := 0; cut < len(chunk); cut += step {
 		if decode(chunk[:cut:cut]) == nil {
 			t.Fatalf("%v: the first %d of %d bytes decode", Describe(chunk), cut, len(chunk))
@@ -319,8 +323,11 @@ func TestChooserFollowsTheData(t *testing.T) {
 	}
 }
 
-// Steady state allocates nothing: neither decoding nor, but for what the pool may lose to the collector, encoding.
+// Decoding allocates nothing in steady state.
 func TestDecodeAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("pools of the zstd library drop what they hold under the race detector")
+	}
 	d := new(Decoder)
 	const n = 5000
 	check := func(name string, f func() error) {

@@ -8,7 +8,12 @@ import (
 )
 
 // lengths are the counts that the layouts treat apart: nothing, one, about a lane, about a block, about four, many.
-var lengths = []int{0, 1, 2, 3, 63, 64, 65, 127, 255, 256, 257, 511, 512, 1023, 1024, 1025, 5000}
+var lengths = func() []int {
+	if raceEnabled {
+		return []int{0, 1, 65, 257, 1025}
+	}
+	return []int{0, 1, 2, 3, 63, 64, 65, 127, 255, 256, 257, 511, 512, 1023, 1024, 1025, 5000}
+}()
 
 // A shape is a kind of data with a name.
 type shape[T any] struct {
@@ -133,7 +138,11 @@ func intShapes() []shape[int64] {
 			return s
 		}},
 	}
-	for w := 0; w <= 64; w++ {
+	step := 1
+	if raceEnabled {
+		step = 16
+	}
+	for w := 0; w <= 64; w += step {
 		shapes = append(shapes, shape[int64]{fmt.Sprintf("bits%d", w), each(func(r *rand.Rand, _ int) int64 {
 			return int64(r.Uint64()&maskOf(w)) - 7
 		})})
