@@ -177,10 +177,22 @@ func (v *valueBinding) emit(a *array, mask vector.Bitmap, o *output) {
 	o.add(v.field, c)
 }
 
-// A structBinding makes a feature of each member, and a marker where the struct itself may be null.
+// A structBinding makes a feature of each member, and a marker, also where the struct is never null: it says that the
+// members are one struct's, so that an export can fold them back.
 type structBinding struct {
 	marker  *Field
 	members []binding // nil: dropped
+}
+
+// StructMarker is the Logical of a struct's marker.
+const StructMarker = "struct"
+
+// MapMarker is the Logical of the marker of a map whose keys are strings (NoElem) or integers.
+func MapMarker(key vector.Elem) string {
+	if key == vector.NoElem {
+		return "map<string>"
+	}
+	return "map<" + key.String() + ">"
 }
 
 func (b *binder) bindStruct(n *node, path string, depth int) (binding, error) {
@@ -188,11 +200,9 @@ func (b *binder) bindStruct(n *node, path string, depth int) (binding, error) {
 		return nil, refuse(path, "a struct without members has no values to store")
 	}
 	s := &structBinding{}
-	if n.nullable {
-		var err error
-		if s.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, "", path, ""); err != nil {
-			return nil, err
-		}
+	var err error
+	if s.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, StructMarker, path, ""); err != nil {
+		return nil, err
 	}
 	for _, c := range n.children {
 		m, err := b.bind(c, columnPath(path, c.name), path, c.name, depth+1)
@@ -206,9 +216,7 @@ func (b *binder) bindStruct(n *node, path string, depth int) (binding, error) {
 
 func (s *structBinding) emit(a *array, mask vector.Bitmap, o *output) {
 	a = a.masked(mask)
-	if s.marker != nil {
-		o.add(s.marker, markerColumn(a))
-	}
+	o.add(s.marker, markerColumn(a))
 	for i, m := range s.members {
 		if m != nil {
 			m.emit(a.children[i], a.valid, o)
@@ -276,7 +284,7 @@ func (b *binder) bindMap(n *node, path string, cm *ColumnMapping) (binding, erro
 		return nil, refuse(path, "values of the map: %v", err)
 	}
 	m := &mapBinding{b: b, path: path, conv: conv, byInt: map[int64]*mapKey{}, byString: map[string]*mapKey{}}
-	m.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, "", path, "")
+	m.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, MapMarker(k.elem), path, "")
 	return m, err
 }
 

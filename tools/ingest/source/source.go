@@ -21,7 +21,7 @@ type Field struct {
 	// row is null and Type is a placeholder that any other file's type replaces.
 	NoValue bool
 	// Set on features that came out of a map or struct column. A marker (the feature that tells a null map or struct from
-	// an empty one) has an OriginColumn and an empty OriginKey.
+	// an empty one) has an OriginColumn, an empty OriginKey, and the Logical StructMarker or a MapMarker.
 	OriginColumn, OriginKey string
 
 	path string // the source's own name, which the mapping file uses

@@ -1,0 +1,98 @@
+package arrowbatch
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/dsistore/dsistore/reader"
+)
+
+// Options say how batches become records. The zero value works.
+type Options struct {
+	// Fold puts the features of one source map or struct back into one column of that type, where the plan has the
+	// feature that marks it. Default: one column a feature.
+	Fold bool
+}
+
+// Schema returns the Arrow schema of a plan's records.
+func Schema(p *reader.Plan, opts Options) (*arrow.Schema, error) {
+	c, err := NewConverter(p, opts)
+	if err != nil {
+		return nil, err
+	}
+	return c.Schema(), nil
+}
+
+// A Converter makes Arrow records of the batches of one plan. It is immutable and safe for concurrent use.
+type Converter struct {
+	schema  *arrow.Schema
+	columns []column
+}
+
+// A column is one column of the records: a feature, or several folded into one.
+type column interface {
+	arrowType() arrow.DataType
+	// data returns the rows of a batch.
+	data(b *reader.Batch) (arrow.ArrayData, error)
+}
+
+// NewConverter returns a Converter for a plan whose Output is reader.OutputColumns.
+func NewConverter(p *reader.Plan, opts Options) (*Converter, error) {
+	if p.Output != reader.OutputColumns {
+		return nil, fmt.Errorf("arrow: the plan's output is %v: want columns", p.Output)
+	}
+	names, columns, err := columnsOf(p, opts)
+	if err != nil {
+		return nil, err
+	}
+	c := &Converter{columns: columns}
+	fields := make([]arrow.Field, len(columns))
+	seen := make(map[string]bool, len(names))
+	for i, col := range columns {
+		if seen[names[i]] {
+			return nil, fmt.Errorf("arrow: two columns are named %q", names[i])
+		}
+		seen[names[i]] = true
+		fields[i] = arrow.Field{Name: names[i], Type: col.arrowType(), Nullable: true}
+	}
+	c.schema = arrow.NewSchema(fields, nil)
+	return c, nil
+}
+
+// Schema returns the schema of every record.
+func (c *Converter) Schema() *arrow.Schema { return c.schema }
+
+// Record returns b as a record, which shares b's memory where the layouts match: release the record before b.
+func (c *Converter) Record(b *reader.Batch) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, len(c.columns))
+	defer func() {
+		for _, a := range columns {
+			if a != nil {
+				a.Release()
+			}
+		}
+	}()
+	for i, col := range c.columns {
+		d, err := col.data(b)
+		if err != nil {
+			return nil, fmt.Errorf("arrow: column %q, batch %d: %w", c.schema.Field(i).Name, b.Index, err)
+		}
+		columns[i] = array.MakeFromData(d)
+		d.Release()
+	}
+	return array.NewRecordBatch(c.schema, columns, int64(b.Rows)), nil
+}
+
+// A featureColumn is a feature by itself.
+type featureColumn struct {
+	leaf
+	place int // in the plan
+}
+
+func (f *featureColumn) arrowType() arrow.DataType { return f.arrow }
+
+func (f *featureColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
+	return f.leaf.data(b.Columns[f.place])
+}

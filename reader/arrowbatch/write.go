@@ -1,0 +1,137 @@
+package arrowbatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"github.com/dsistore/dsistore/reader"
+)
+
+// Format is a file format that Write knows.
+type Format uint8
+
+const (
+	Parquet   Format = 1 // zstd
+	IPCFile   Format = 2
+	IPCStream Format = 3
+)
+
+func (f Format) String() string {
+	switch f {
+	case Parquet:
+		return "parquet"
+	case IPCFile:
+		return "arrow"
+	case IPCStream:
+		return "arrows"
+	}
+	return fmt.Sprintf("format(%d)", uint8(f))
+}
+
+// ParseFormat returns the format of a file name by its extension: .parquet, .arrow or .feather (a file), .arrows (a
+// stream); "-" is a stream.
+func ParseFormat(name string) (Format, error) {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".parquet":
+		return Parquet, nil
+	case ".arrow", ".feather":
+		return IPCFile, nil
+	case ".arrows":
+		return IPCStream, nil
+	}
+	if name == "-" {
+		return IPCStream, nil
+	}
+	return 0, fmt.Errorf("file %q: want a name that ends in .parquet, .arrow or .arrows, or - for an Arrow stream", name)
+}
+
+// recordWriter is what Write needs of a format's writer.
+type recordWriter interface {
+	Write(arrow.RecordBatch) error
+	Close() error
+}
+
+// Write writes every batch that s still gives and returns the rows written. Memory is bounded by the scanner's and by
+// one row group. It closes neither s nor w; what w holds after an error is not a whole file.
+func Write(ctx context.Context, w io.Writer, f Format, s *reader.Scanner, opts Options) (rows uint64, err error) {
+	c, err := NewConverter(s.Plan(), opts)
+	if err != nil {
+		return 0, err
+	}
+	out, err := newWriter(w, f, c.Schema())
+	if err != nil {
+		return 0, err
+	}
+	for {
+		b, err := s.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return rows, out.Close()
+		}
+		if err != nil {
+			return rows, err
+		}
+		n := b.Rows
+		err = writeBatch(out, c, b)
+		b.Release()
+		if err != nil {
+			return rows, err
+		}
+		rows += uint64(n)
+	}
+}
+
+func writeBatch(out recordWriter, c *Converter, b *reader.Batch) error {
+	rec, err := c.Record(b)
+	if err != nil {
+		return err
+	}
+	defer rec.Release()
+	return out.Write(rec)
+}
+
+func newWriter(w io.Writer, f Format, schema *arrow.Schema) (recordWriter, error) {
+	switch f {
+	case Parquet:
+		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
+		arrowProps := pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
+		// The writer closes what can be closed.
+		fw, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{w}, props, arrowProps)
+		if err != nil {
+			return nil, err
+		}
+		return &parquetWriter{fw}, nil
+	case IPCFile:
+		return ipc.NewFileWriter(w, ipc.WithSchema(schema))
+	case IPCStream:
+		return ipc.NewWriter(w, ipc.WithSchema(schema)), nil
+	}
+	return nil, fmt.Errorf("arrow: %v: want parquet, arrow or arrows", f)
+}
+
+// rowGroupBytes is the compressed size at which a Parquet row group ends.
+const rowGroupBytes = 64 << 20
+
+// A parquetWriter gathers records in row groups.
+type parquetWriter struct{ w *pqarrow.FileWriter }
+
+func (p *parquetWriter) Write(rec arrow.RecordBatch) error {
+	if err := p.w.WriteBuffered(rec); err != nil {
+		return err
+	}
+	if p.w.RowGroupTotalBytesWritten() >= rowGroupBytes {
+		return p.w.NewBufferedRowGroupChecked()
+	}
+	return nil
+}
+
+func (p *parquetWriter) Close() error { return p.w.Close() }
