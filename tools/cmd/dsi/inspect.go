@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/dsistore/dsistore/format"
@@ -12,10 +13,37 @@ type inspectCmd struct {
 	File string `arg:"" help:"A feature file or a pack."`
 }
 
+// inspectJSON is what inspect prints with --json: the directories, not the bytes.
+type inspectJSON struct {
+	File         string            `json:"file"`
+	Bytes        int64             `json:"bytes"`
+	FeatureFiles []featureFileJSON `json:"feature_files"`
+}
+
+type featureFileJSON struct {
+	Feature  string       `json:"feature"`
+	Name     string       `json:"name"`
+	Type     string       `json:"type"`
+	Offset   uint64       `json:"offset"`
+	Length   uint64       `json:"length"`
+	Rows     uint64       `json:"rows"`
+	NullRows uint64       `json:"null_rows"`
+	Elements uint64       `json:"elements"`
+	RawBytes uint64       `json:"raw_bytes"`
+	Stripes  []stripeJSON `json:"stripes"`
+}
+
+// stripeJSON is one stripe; its offset is in the file that was inspected.
+type stripeJSON struct {
+	Offset   uint64 `json:"offset"`
+	Length   uint64 `json:"length"`
+	Rows     uint32 `json:"rows"`
+	Slots    uint32 `json:"slots"`
+	Present  uint32 `json:"present"`
+	Elements uint64 `json:"elements"`
+}
+
 func (c *inspectCmd) Run(ctx context.Context, a *app) error {
-	if a.json {
-		return usagef("inspect prints bytes for people: there is no --json form")
-	}
 	f, err := os.Open(c.File)
 	if err != nil {
 		return err
@@ -28,8 +56,42 @@ func (c *inspectCmd) Run(ctx context.Context, a *app) error {
 	if !info.Mode().IsRegular() {
 		return usagef("%s: not a file", c.File)
 	}
-	if err := format.Dump(a.out, f, info.Size()); err != nil {
+	if !a.json {
+		err = format.Dump(a.out, f, info.Size())
+	} else {
+		out := inspectJSON{File: c.File, Bytes: info.Size(), FeatureFiles: []featureFileJSON{}}
+		if err = out.read(f); err == nil {
+			return a.printJSON(out)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	return nil
+}
+
+// read adds the feature files of a pack, or the one that r is.
+func (i *inspectJSON) read(r io.ReaderAt) error {
+	entries, packErr := format.OpenPack(r, i.Bytes, format.Limits{})
+	if packErr != nil {
+		entries = []format.PackEntry{{Length: uint64(i.Bytes)}}
+	}
+	for _, e := range entries {
+		m, err := format.OpenFile(r, int64(e.Offset), int64(e.Length), format.Limits{})
+		if err != nil && packErr != nil {
+			return fmt.Errorf("neither a pack (%w) nor a feature file (%w)", packErr, err)
+		}
+		if err != nil {
+			return err
+		}
+		file := featureFileJSON{
+			Feature: fmt.Sprintf("%016x", m.Feature), Name: m.Name, Type: m.Type.String(), Offset: e.Offset, Length: e.Length,
+			Rows: m.Rows, NullRows: m.Stats.NullRows, Elements: m.Stats.Elements, RawBytes: m.Stats.RawBytes, Stripes: []stripeJSON{},
+		}
+		for _, s := range m.Stripes {
+			file.Stripes = append(file.Stripes, stripeJSON{e.Offset + s.Offset, s.Length, s.Rows, s.Slots, s.Present, s.Elements})
+		}
+		i.FeatureFiles = append(i.FeatureFiles, file)
 	}
 	return nil
 }
