@@ -6,6 +6,8 @@ GO ?= go
 # compiling its C zstd, invariants overwrites released memory.
 ifeq ($(shell $(GO) env CGO_ENABLED),1)
 RACE := -race
+else
+RACE_NOTE := (no C compiler: without the race detector)
 endif
 TAGS := invariants,pebblegozstd
 
@@ -39,7 +41,7 @@ lint: ## staticcheck, pinned in go.mod, and the rules of internal/lint (layers a
 	@$(GO) test -count=1 ./internal/lint
 
 race: ## all tests, with the race detector where a C compiler is found
-	@echo "== go test $(RACE) -tags $(TAGS)"
+	@echo "== go test $(RACE) -tags $(TAGS) $(RACE_NOTE)"
 	@$(GO) test $(RACE) -tags $(TAGS) -timeout 15m ./...
 
 fuzz-smoke: ## every fuzz target for $(FUZZTIME)
