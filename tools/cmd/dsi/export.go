@@ -99,6 +99,10 @@ func writeFile(path string, write func(io.Writer) error) (size int64, err error)
 		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%016x", filepath.Base(path), rand.Uint64()))
 		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	}
+	var opening *fs.PathError
+	if errors.As(err, &opening) {
+		return 0, fmt.Errorf("%s: %w", path, opening.Err) // not the temporary name
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -54,6 +54,9 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	if errors.Is(err, storage.ErrDuplicateSource) {
 		return fmt.Errorf("%w (--overwrite)", err)
 	}
+	if errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("%w; the table is as the other left it: run this again", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -26,6 +32,11 @@ func TestMain(m *testing.M) {
 //	cut BYTES GLOB           takes bytes off the end of that file
 //	remove GLOB              removes that file
 //	count N GLOB             checks how many files match
+//	interrupt SIGNAL FILE COMMAND...
+//	                         runs the command with the file on a standard input that does not end, sends it the signal when
+//	                         it has read most of the file, and checks that it exits with 130 and has not waited for more
+//	race CODE FILE COMMAND... -- OTHER...
+//	                         runs the command on the file, and OTHER before it sees the file's end; checks its exit code
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -42,6 +53,9 @@ func TestScripts(t *testing.T) {
 			"cut":    cmdCut,
 			"remove": cmdRemove,
 			"count":  cmdCount,
+
+			"interrupt": cmdInterrupt,
+			"race":      cmdRace,
 		},
 	})
 }
@@ -185,5 +199,91 @@ func cmdCount(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if (len(matches) == want) == neg {
 		ts.Fatalf("%d files match %s", len(matches), args[1])
+	}
+}
+
+func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM}
+	if neg || len(args) < 3 || signals[args[0]] == nil {
+		ts.Fatalf("usage: interrupt INT|TERM FILE COMMAND...")
+	}
+	w := startWaiting(ts, args[1], args[2:])
+	defer w.cancel()
+	ts.Check(w.cmd.Process.Signal(signals[args[0]]))
+	w.exits(ts, exitInterrupted)
+	if got := w.stderr.String(); got != "dsi: interrupted\n" {
+		ts.Fatalf("standard error: %s", got)
+	}
+}
+
+func cmdRace(ts *testscript.TestScript, neg bool, args []string) {
+	between := slices.Index(args, "--")
+	if neg || between < 3 || between == len(args)-1 {
+		ts.Fatalf("usage: race CODE FILE COMMAND... -- COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	w := startWaiting(ts, args[1], args[2:between])
+	defer w.cancel()
+	ts.Check(ts.Exec(args[between+1], args[between+2:]...))
+	_, err = w.in.Write(w.rest)
+	ts.Check(err)
+	ts.Check(w.in.Close())
+	w.exits(ts, want)
+	ts.Logf("[stderr of %s] %s", args[2], w.stderr.String())
+	if err := forPeople(w.stderr.String(), want); err != nil {
+		ts.Fatalf("%v", err)
+	}
+}
+
+// A waiting is a command that has read most of its standard input and waits for the rest.
+type waiting struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	rest   []byte // of the input
+	stderr bytes.Buffer
+	cancel func()
+}
+
+// startWaiting starts a command on a file. The caller calls cancel in the end.
+func startWaiting(ts *testscript.TestScript, file string, command []string) *waiting {
+	feed := []byte(ts.ReadFile(file))
+	if len(feed) < 1<<20 {
+		ts.Fatalf("%s is too short to tell when the command reads it", file)
+	}
+	var path string
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if p := filepath.Join(dir, command[0]); path == "" {
+			if _, err := os.Stat(p); err == nil {
+				path = p
+			}
+		}
+	}
+	w := &waiting{}
+	// The command ends itself when it is told to; the deadline is for when it does not.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	w.cancel = cancel
+	w.cmd = exec.CommandContext(ctx, path, command[1:]...)
+	w.cmd.Dir = ts.MkAbs(".")
+	w.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
+	w.cmd.Stderr = &w.stderr
+	var err error
+	w.in, err = w.cmd.StdinPipe()
+	ts.Check(err)
+	ts.Check(w.cmd.Start())
+	// A pipe holds less than the file: when all but its end is written, the command has begun to read.
+	end := len(feed) - 16
+	w.rest = feed[end:]
+	if _, err := w.in.Write(feed[:end]); err != nil {
+		ts.Fatalf("the command ended too soon: %v: %s", err, w.stderr.String())
+	}
+	return w
+}
+
+// exits waits for the end of the command and checks its exit code.
+func (w *waiting) exits(ts *testscript.TestScript, want int) {
+	err := w.cmd.Wait()
+	if got := w.cmd.ProcessState.ExitCode(); got != want {
+		ts.Fatalf("exit code %d (%v), want %d: %s", got, err, want, w.stderr.String())
 	}
 }
