@@ -26,11 +26,12 @@ type engine struct {
 	report Report
 	prints []string // fingerprint of each file; empty where it is known only after reading
 	fileOf []fileState
+	fanIn  int // sequences of one level that are merged into one of the next
 
 	// mu guards what the readers share, below.
 	mu       sync.Mutex
 	buf      *buffer
-	runs     []*run
+	spilled  [][]*sequence // by level: how many merges their rows have been through
 	parts    []partitionState
 	partOf   map[string]uint32
 	progress progress
@@ -136,34 +137,76 @@ func keyNames(keys []string) string {
 	return fmt.Sprintf("%q", keys)
 }
 
-// spill sorts what is buffered, writes it to a run and starts an empty buffer. It is called with mu held.
+// spill sorts what is buffered, writes it to a sequence and starts an empty buffer. It is called with mu held.
 func (e *engine) spill(ctx context.Context) error {
 	start := time.Now()
 	dir, err := e.dir()
 	if err != nil {
 		return err
 	}
-	types := make([]vector.Type, len(e.buf.columns))
-	e.schema.types(types)
+	types := e.schema.types()
 	e.buf.sort()
-	r, err := spill(ctx, e.buf, types, dir, e.opts.Workers)
+	q, err := newSequence(dir)
 	if err != nil {
 		return err
 	}
+	if err := q.append(ctx, spillInput(e.buf, types), e.opts.Workers); err != nil {
+		_ = q.close()
+		return err
+	}
 	e.buf = &buffer{}
-	e.runs = append(e.runs, r)
 	e.report.Spills++
-	e.report.SpillBytes += r.size
+	for level := 0; ; level++ {
+		e.report.SpillBytes += q.end.Load()
+		if level == len(e.spilled) {
+			e.spilled = append(e.spilled, nil)
+		}
+		e.spilled[level] = append(e.spilled[level], q)
+		if len(e.spilled[level]) < e.fanIn {
+			break
+		}
+		// Many sequences would each want a file and memory while they are merged: one takes their place.
+		if q, err = mergeSequences(ctx, e.spilled[level], types, dir, e.mergeLimits()); err != nil {
+			return err
+		}
+		closeAll(e.spilled[level])
+		e.spilled[level] = nil
+	}
 	since(&e.report.Seconds.Spill, start)
 	return nil
 }
 
+// maxFanIn bounds the files that are open at once.
+const maxFanIn = 128
+
+// fanIn returns how many sequences are merged at once: each takes what its records are read ahead by, and for each worker a
+// block as it is read and as it is decoded.
+func fanIn(o *Options) int {
+	each := int64(recordReadBytes + o.Workers*2*blockBytes)
+	return int(min(max(writeShare(o.Memory)/each, 8), maxFanIn))
+}
+
+func (e *engine) mergeLimits() mergeLimits {
+	share := writeShare(e.opts.Memory)
+	return mergeLimits{
+		rows:         int(min(max(share/1024, 64), 1<<20)), // a record and a few pieces each: an eighth
+		featureBytes: max(share/int64(4*e.opts.Workers), 64<<10),
+		workers:      e.opts.Workers,
+	}
+}
+
+func closeAll(sequences []*sequence) {
+	for _, q := range sequences {
+		_ = q.close()
+	}
+}
+
 // close frees the spill files.
 func (e *engine) close() {
-	for _, r := range e.runs {
-		_ = r.close()
+	for _, level := range e.spilled {
+		closeAll(level)
 	}
-	e.runs = nil
+	e.spilled = nil
 }
 
 // readFile reads one file to its end.

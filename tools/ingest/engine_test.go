@@ -324,6 +324,7 @@ func drawOptions(t *rapid.T) Options {
 func testEngine(opts Options, d *dump, fail map[int]int, table *fakeTable, dir string) *engine {
 	e := newEngine(opts.withDefaults(), d.sources(fail), table, &quarantine{})
 	e.dir = func() (string, error) { return dir, nil }
+	e.fanIn = 3 // so that sequences are merged more than once
 	return e
 }
 

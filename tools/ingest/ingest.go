@@ -54,7 +54,7 @@ func newEngine(opts Options, files []source.File, t target, bad *quarantine) *en
 	return &engine{
 		opts: opts, files: files, target: t, bad: bad,
 		prints: make([]string, len(files)), fileOf: make([]fileState, len(files)),
-		buf: &buffer{}, partOf: map[string]uint32{}, progress: progress{tell: opts.Progress},
+		fanIn: fanIn(&opts), buf: &buffer{}, partOf: map[string]uint32{}, progress: progress{tell: opts.Progress},
 	}
 }
 

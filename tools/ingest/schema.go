@@ -231,13 +231,15 @@ func (s *schema) timeKey() *feature {
 	return s.time
 }
 
-// types sets dst, by feature number, to the types so far.
-func (s *schema) types(dst []vector.Type) {
+// types returns the types so far by feature number; that of a feature that the dump has not shown yet has no kind.
+func (s *schema) types() []vector.Type {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range dst {
-		dst[i] = s.list[i].typ
+	out := make([]vector.Type, len(s.list))
+	for i, f := range s.list {
+		out[i] = f.typ
 	}
+	return out
 }
 
 // packOrder returns the features of the dump in the order in which packs hold them: keys and labels, which nearly every

@@ -12,8 +12,8 @@ import (
 
 // rowsOf gives the columns that a stripe's pieces speak of, for one feature of one segment at a time.
 type rowsOf interface {
-	// open starts the feature in the segment and reports whether any of its rows is not null.
-	open(f *feature, s *segmentPlan) (bool, error)
+	// open starts the feature of that number, as type t, in the segment and reports whether any of its rows is not null.
+	open(number int, t vector.Type, s *segmentPlan) (bool, error)
 	// stripe returns the columns, of the feature's type, nil where a whole one is null. Stripes come in order. Borrowed
 	// until the next call.
 	stripe(st *stripePlan) ([]*vector.Column, error)
@@ -25,11 +25,11 @@ type bufferRows struct {
 	cols []*vector.Column
 }
 
-func (b *bufferRows) open(f *feature, s *segmentPlan) (present bool, err error) {
-	if !b.buf.has(f.number) {
+func (b *bufferRows) open(number int, t vector.Type, s *segmentPlan) (present bool, err error) {
+	if !b.buf.has(number) {
 		return false, nil
 	}
-	if b.cols, err = b.buf.sources(b.cols, f.number, f.typ); err != nil {
+	if b.cols, err = b.buf.sources(b.cols, number, t); err != nil {
 		return false, err
 	}
 	for _, p := range s.pieces {
@@ -48,62 +48,45 @@ func (b *bufferRows) open(f *feature, s *segmentPlan) (present bool, err error) 
 
 func (b *bufferRows) stripe(*stripePlan) ([]*vector.Column, error) { return b.cols, nil }
 
-// runRows gives the rows of runs.
+// runRows gives the rows of runs. Its memory is for the runs that one segment needs, by their place in its plan.
 type runRows struct {
 	runs    []*run
 	typ     vector.Type
-	readers []runReader     // by run
-	decoded []vector.Column // by run
+	readers []runReader
+	decoded []vector.Column
 	cols    []*vector.Column
 }
 
-func (r *runRows) open(f *feature, s *segmentPlan) (bool, error) {
-	r.readers = resize(r.readers, len(r.runs))
-	r.decoded = resize(r.decoded, len(r.runs))
-	r.cols = resize(r.cols, len(r.runs))
-	r.typ = f.typ
+func (r *runRows) open(number int, t vector.Type, s *segmentPlan) (bool, error) {
+	for len(r.readers) < len(s.ranges) {
+		r.readers, r.decoded = append(r.readers, runReader{}), append(r.decoded, vector.Column{})
+	}
+	r.cols = resize(r.cols, len(s.ranges))
+	r.typ = t
 	present := false
-	for i, src := range r.runs {
+	for i, g := range s.ranges {
 		rd := &r.readers[i]
-		rd.sec = section{}
-		sec := src.section(f.number)
-		if sec.blocks == 0 || i >= len(s.ranges) || s.ranges[i].hi == 0 {
+		src := r.runs[g.run]
+		rd.sec = src.section(number)
+		if rd.sec.blocks == 0 {
 			continue
 		}
-		lo, hi := int(s.ranges[i].lo), int(s.ranges[i].hi)
-		if err := rd.reset(src, sec, lo, hi); err != nil {
+		if err := rd.reset(src, rd.sec, int(g.lo), int(g.hi)); err != nil {
 			return false, err
 		}
-		r.decoded[i].Type = sec.typ
+		r.decoded[i].Type = rd.sec.typ
 		if present {
 			continue
 		}
 		var err error
-		if present, err = r.anyPresent(i, s); err != nil {
+		if present, err = rd.anyPresent(int(g.hi - g.lo)); err != nil {
 			return false, err
 		}
-		if err := rd.reset(src, sec, lo, hi); err != nil {
+		if err := rd.reset(src, rd.sec, int(g.lo), int(g.hi)); err != nil {
 			return false, err
 		}
 	}
 	return present, nil
-}
-
-// anyPresent reports whether a row of the segment that comes from run i is not null.
-func (r *runRows) anyPresent(i int, s *segmentPlan) (bool, error) {
-	for _, st := range s.stripes {
-		for _, g := range st.ranges {
-			if int(g.run) != i {
-				continue
-			}
-			r.readers[i].seek(int(g.lo))
-			present, err := r.readers[i].anyPresent(int(g.hi - g.lo))
-			if present || err != nil {
-				return present, err
-			}
-		}
-	}
-	return false, nil
 }
 
 func (r *runRows) stripe(st *stripePlan) ([]*vector.Column, error) {
@@ -178,7 +161,7 @@ func (j *segmentJob) write(ctx context.Context) error {
 }
 
 func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, order int, f *feature) error {
-	present, err := m.rows.open(f, j.plan)
+	present, err := m.rows.open(f.number, f.typ, j.plan)
 	if err != nil {
 		return err
 	}

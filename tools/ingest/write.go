@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/dsistore/dsistore/storage"
@@ -48,7 +49,7 @@ func (e *engine) merge(ctx context.Context) (*planner, func() rowsOf, error) {
 	for i, f := range e.fileOf {
 		p.dropped[i] = f.dropped
 	}
-	if len(e.runs) == 0 {
+	if len(e.spilled) == 0 {
 		buf := e.buf
 		buf.sort()
 		p.in = &bufferStream{records: buf.records}
@@ -59,17 +60,12 @@ func (e *engine) merge(ctx context.Context) (*planner, func() rowsOf, error) {
 			return nil, nil, err
 		}
 	}
-	streams := make([]recordStream, len(e.runs))
-	for i, r := range e.runs {
-		s, err := newRunStream(r, i)
-		if err != nil {
-			return nil, nil, err
-		}
-		streams[i] = s
+	in, runs, err := mergeStreams(slices.Concat(e.spilled...))
+	if err != nil {
+		return nil, nil, err
 	}
-	p.overRuns = true
-	p.in = newMergedStream(streams)
-	return p, func() rowsOf { return &runRows{runs: e.runs} }, nil
+	p.in, p.overRuns = in, true
+	return p, func() rowsOf { return &runRows{runs: runs} }, nil
 }
 
 // segmentRows cuts a partition into segments of one size, near what was asked, rather than leave a small last one.
