@@ -83,7 +83,7 @@ func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
 	case *arrowarray.Float16:
 		a.floats = make([]float32, a.n)
 		for i, v := range t.Values() {
-			a.floats[i] = v.Float32()
+			a.floats[i] = halfValue(v.Uint16())
 		}
 	case *arrowarray.Float32:
 		a.floats = append(make([]float32, 0, a.n), t.Float32Values()...)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/apache/arrow-go/v18/arrow/float16"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/schema"
@@ -479,7 +478,7 @@ func convertFloat16(dst *array, s *leafScratch, n int, _ *Limits) error {
 		if len(v) != 2 {
 			return fmt.Errorf("a float16 of %d bytes", len(v))
 		}
-		dst.floats = append(dst.floats, float16.FromLEBytes(v).Float32())
+		dst.floats = append(dst.floats, halfValue(binary.LittleEndian.Uint16(v)))
 	}
 	dst.n += n
 	return nil
