@@ -8,7 +8,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/decimal256"
-	"github.com/apache/arrow-go/v18/arrow/float16"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/dsistore/dsistore/format/vector"
@@ -121,11 +120,11 @@ func numbers(t arrow.DataType, ints []int64, floats []float32, doubles []float64
 	case vector.Float32Values:
 		n = len(floats)
 		if t.ID() == arrow.FLOAT16 {
-			half := make([]float16.Num, n)
+			half := make([]uint16, n)
 			for i, v := range floats {
-				half[i] = float16.New(v)
+				half[i] = halfBits(v)
 			}
-			values = arrow.Float16Traits.CastToBytes(half)
+			values = arrow.Uint16Traits.CastToBytes(half)
 			break
 		}
 		values = arrow.Float32Traits.CastToBytes(floats)

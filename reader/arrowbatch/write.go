@@ -10,9 +10,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/compress"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"github.com/dsistore/dsistore/reader"
 )
@@ -68,7 +65,7 @@ func Write(ctx context.Context, w io.Writer, f Format, s *reader.Scanner, opts O
 	if err != nil {
 		return 0, err
 	}
-	out, err := newWriter(w, f, c.Schema())
+	out, err := newWriter(w, f, c)
 	if err != nil {
 		return 0, err
 	}
@@ -99,39 +96,14 @@ func writeBatch(out recordWriter, c *Converter, b *reader.Batch) error {
 	return out.Write(rec)
 }
 
-func newWriter(w io.Writer, f Format, schema *arrow.Schema) (recordWriter, error) {
+func newWriter(w io.Writer, f Format, c *Converter) (recordWriter, error) {
 	switch f {
 	case Parquet:
-		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
-		arrowProps := pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
-		// The writer closes what can be closed.
-		fw, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{w}, props, arrowProps)
-		if err != nil {
-			return nil, err
-		}
-		return &parquetWriter{fw}, nil
+		return newParquetWriter(w, c.Schema())
 	case IPCFile:
-		return ipc.NewFileWriter(w, ipc.WithSchema(schema))
+		return ipc.NewFileWriter(w, ipc.WithSchema(c.Schema()))
 	case IPCStream:
-		return ipc.NewWriter(w, ipc.WithSchema(schema)), nil
+		return ipc.NewWriter(w, ipc.WithSchema(c.Schema())), nil
 	}
 	return nil, fmt.Errorf("arrow: %v: want parquet, arrow or arrows", f)
 }
-
-// rowGroupBytes is the compressed size at which a Parquet row group ends.
-const rowGroupBytes = 64 << 20
-
-// A parquetWriter gathers records in row groups.
-type parquetWriter struct{ w *pqarrow.FileWriter }
-
-func (p *parquetWriter) Write(rec arrow.RecordBatch) error {
-	if err := p.w.WriteBuffered(rec); err != nil {
-		return err
-	}
-	if p.w.RowGroupTotalBytesWritten() >= rowGroupBytes {
-		return p.w.NewBufferedRowGroupChecked()
-	}
-	return nil
-}
-
-func (p *parquetWriter) Close() error { return p.w.Close() }

@@ -1,0 +1,268 @@
+package reader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+func drawPlan(t *rapid.T) *Plan {
+	p := &Plan{
+		Table:     rapid.StringMatching(`[a-z\PC]{1,10}`).Draw(t, "table"),
+		Snapshot:  rapid.Uint64Min(1).Draw(t, "snapshot"),
+		Partition: rapid.SampledFrom([]string{"", "ds >= '2026-11-01' AND hr < 3", `a = "<&>"`}).Draw(t, "partition"),
+		BatchSize: rapid.IntRange(1, MaxBatchSize).Draw(t, "batch"),
+		Output:    rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"),
+	}
+	for i := range rapid.IntRange(1, 5).Draw(t, "features") {
+		p.Features = append(p.Features, storage.Feature{
+			ID:           storage.FeatureID(rapid.Uint64Range(1, 1<<60).Draw(t, "id")<<3 | uint64(i)),
+			Name:         rapid.StringN(1, 10, -1).Draw(t, "name"),
+			Generation:   rapid.Uint32().Draw(t, "generation"),
+			Type:         drawType(t),
+			Role:         rapid.SampledFrom([]storage.Role{storage.RoleFeature, storage.RoleLabel, storage.RoleTimeKey}).Draw(t, "role"),
+			Logical:      rapid.SampledFrom([]string{"", "timestamp[us, tz=UTC]", "struct<a, b>"}).Draw(t, "logical"),
+			OriginColumn: rapid.String().Draw(t, "origin column"),
+			OriginKey:    rapid.String().Draw(t, "origin key"),
+		})
+	}
+	return p
+}
+
+func TestPlanRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPlan(t)
+		data, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var q Plan
+		if err := json.Unmarshal(data, &q); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		if !reflect.DeepEqual(*p, q) || p.Hash() != q.Hash() || p.Hash() == 0 {
+			t.Fatalf("%+v became %+v", p, q)
+		}
+		q.BatchSize = p.BatchSize%MaxBatchSize + 1
+		if q.BatchSize != p.BatchSize && p.Hash() == q.Hash() {
+			t.Fatal("two plans have one hash")
+		}
+	})
+}
+
+// The encoding of version 1 stays readable for ever.
+const goldenPlan = `{"version":1,"table":"ads","snapshot":7,"partition":"ds > '2026-11-01'","batch_size":512,"output":"tensors",` +
+	`"features":[{"id":"00000000000000ff","name":"user_ids","role":"feature","kind":"sparse","elem":"int64"},` +
+	`{"id":"0000000000000100","name":"click","generation":2,"role":"label","kind":"dense","elem":"bool"},` +
+	`{"id":"0000000000000101","name":"m.7","role":"feature","kind":"embedding","elem":"float32","dim":16,` +
+	`"logical":"float16","origin_column":"m","origin_key":"7"}]}`
+
+func goldenPlanValue() *Plan {
+	return &Plan{
+		Table: "ads", Snapshot: 7, Partition: "ds > '2026-11-01'", BatchSize: 512, Output: OutputTensors,
+		Features: []storage.Feature{
+			{ID: 255, Name: "user_ids", Type: vector.Type{Kind: vector.Sparse, Elem: vector.Int64}},
+			{ID: 256, Name: "click", Generation: 2, Role: storage.RoleLabel, Type: vector.Type{Kind: vector.Dense, Elem: vector.Bool}},
+			{
+				ID: 257, Name: "m.7", Type: vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 16},
+				Logical: "float16", OriginColumn: "m", OriginKey: "7",
+			},
+		},
+	}
+}
+
+func TestPlanGolden(t *testing.T) {
+	p := goldenPlanValue()
+	data, err := p.MarshalJSON()
+	if err != nil || string(data) != goldenPlan {
+		t.Fatalf("got  %s, %v\nwant %s", data, err, goldenPlan)
+	}
+	if h := p.Hash(); h != 0xeead2e6027ac9443 {
+		t.Errorf("hash %016x", h)
+	}
+	const want = `table      ads
+snapshot   7
+partition  ds > '2026-11-01'
+batch      512 rows, tensors
+features   3 (1 labels, 0 keys)
+  00000000000000ff  list<int64>           user_ids
+  0000000000000100  bool                  click (label)
+  0000000000000101  float32[16]           m.7
+`
+	if p.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", p, want)
+	}
+}
+
+func TestPlanRefusals(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{`"version":1`, `"version":2`, "version 2"},
+		{`"batch_size":512`, `"batch_size":0`, "batch size 0"},
+		{`"output":"tensors"`, `"output":"rows"`, `output "rows"`},
+		{`"output"`, `"colour"`, "unknown field"},
+		{`"role":"label"`, `"role":"king"`, `role "king"`},
+		{`"0000000000000100"`, `"00000000000000ff"`, "taken"},
+		{`"0000000000000100"`, `"100"`, "16 hex digits"},
+		{`"kind":"dense"`, `"kind":"inverse"`, "inverse"},
+		{`"dim":16`, `"dim":0`, "dimension"},
+		{`"snapshot":7`, `"snapshot":0`, "snapshot 0"},
+		{`}]}`, `}]}x`, "after the end"},
+	} {
+		var p Plan
+		err := p.UnmarshalJSON([]byte(strings.Replace(goldenPlan, c.old, c.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.new, err, c.want)
+		}
+	}
+}
+
+// Whatever is decoded is a plan that encodes to itself; everything else is an error.
+func FuzzPlanDecode(f *testing.F) {
+	f.Add([]byte(goldenPlan))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var p Plan
+		if p.UnmarshalJSON(data) != nil {
+			return
+		}
+		out, err := p.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var q Plan
+		if err := q.UnmarshalJSON(out); err != nil || !reflect.DeepEqual(p, q) {
+			t.Fatalf("%s: %v", out, err)
+		}
+		_ = p.String()
+	})
+}
+
+func FuzzSplitDecode(f *testing.F) {
+	f.Add([]byte(`{"version":1,"plan":"00000000000000ff","first_row":3,"rows":4}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s, again Split
+		if s.UnmarshalJSON(data) != nil {
+			return
+		}
+		out, err := s.MarshalJSON()
+		if err != nil || again.UnmarshalJSON(out) != nil || again != s {
+			t.Fatalf("%s: %v", out, err)
+		}
+	})
+}
+
+// fakeSchema counts what selecting costs.
+type fakeSchema struct {
+	features []storage.Feature
+	lookups  int
+	whole    int
+}
+
+func (s *fakeSchema) Lookup(_ context.Context, names ...string) ([]storage.Feature, error) {
+	var out []storage.Feature
+	for _, n := range names {
+		s.lookups++
+		found := false
+		for _, f := range s.features {
+			if f.Name == n {
+				out = append(out, f)
+				found = true
+			}
+		}
+		if !found {
+			return nil, storage.ErrNotFound
+		}
+	}
+	return out, nil
+}
+
+func (s *fakeSchema) Features(context.Context) ([]storage.Feature, error) {
+	s.whole++
+	return s.features, nil
+}
+
+func TestSelectFeatures(t *testing.T) {
+	all := &fakeSchema{}
+	for i, n := range []string{"*", "@x", "a", "click", "user_a", "user_b", "user_id"} {
+		f := storage.Feature{ID: storage.FeatureID(i + 1), Name: n}
+		switch n {
+		case "click":
+			f.Role = storage.RoleLabel
+		case "user_id":
+			f.Role = storage.RoleUserKey
+		}
+		all.features = append(all.features, f)
+	}
+	for _, c := range []struct {
+		entries, want string // space separated; an error when want begins with !
+		whole         int
+	}{
+		{"click a", "click a", 0},
+		{"a a", "a", 0},
+		{"user_*", "user_a user_b user_id", 1},
+		{"user_b user_*", "user_b user_a user_id", 1},
+		{"user_?", "user_a user_b", 1},
+		{"@labels @keys", "click user_id", 1},
+		{"@all", "* @x a click user_a user_b user_id", 1},
+		{`\*`, "*", 1},
+		{`\@x`, "@x", 1},
+		{"nobody", "!not found", 0},
+		{"z*", "!selects no feature", 1},
+		{"@x", "!want @all, @labels or @keys", 1},
+		{"", "!none asked for", 0},
+	} {
+		all.whole = 0
+		got, err := selectFeatures(context.Background(), all, strings.Fields(c.entries))
+		if want, bad := strings.CutPrefix(c.want, "!"); bad {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", c.entries, err, want)
+			}
+			continue
+		}
+		var names []string
+		for _, f := range got {
+			names = append(names, f.Name)
+		}
+		if err != nil || strings.Join(names, " ") != c.want || all.whole != c.whole {
+			t.Errorf("%q: %v, %v, schema read %d times; want %s and %d", c.entries, names, err, all.whole, c.want, c.whole)
+		}
+	}
+	if _, err := selectFeatures(context.Background(), all, []string{"z*"}); !errors.Is(err, storage.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+// globMatch agrees with the definition, read off directly.
+func TestGlobMatch(t *testing.T) {
+	var slow func(p, n string) bool
+	slow = func(p, n string) bool {
+		switch {
+		case p == "":
+			return n == ""
+		case p[0] == '*':
+			return slow(p[1:], n) || n != "" && slow(p, n[1:])
+		case n == "":
+			return false
+		case p[0] == '?':
+			return slow(p[1:], n[1:])
+		case p[0] == '\\' && len(p) > 1:
+			return p[1] == n[0] && slow(p[2:], n[1:])
+		}
+		return p[0] == n[0] && slow(p[1:], n[1:])
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := rapid.StringMatching(`[ab*?\\]{0,8}`).Draw(t, "pattern")
+		n := rapid.StringMatching(`[ab*?\\]{0,8}`).Draw(t, "name")
+		if got, want := globMatch(p, n), slow(p, n); got != want {
+			t.Fatalf("globMatch(%q, %q) is %v", p, n, got)
+		}
+	})
+}
