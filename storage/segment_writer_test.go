@@ -1,0 +1,239 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// contents returns the data objects of a segment by the last part of their names.
+func contents(t *testing.T, blobs object.Store, d SegmentDescriptor) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for info, err := range blobs.List(t.Context(), d.ID[:2]+"/"+d.ID+"/", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, info.Size)
+		if err := blobs.ReadAt(t.Context(), info.Name, b, 0); err != nil {
+			t.Fatal(err)
+		}
+		// The segment's id is in the index's keys and in nothing else.
+		id, err := parseID(d.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := info.Name[strings.LastIndexByte(info.Name, '/')+1:]; name != indexFile {
+			if bytes.Contains(b, id[:]) {
+				t.Fatalf("%s holds the id", name)
+			}
+			out[name] = b
+		}
+	}
+	return out
+}
+
+// TestSegmentBytes adds features from several goroutines in several orders, with little to hold them: packs and files
+// are the same bytes each time.
+func TestSegmentBytes(t *testing.T) {
+	stripes := []uint32{50, 30}
+	const n = 40
+	rows := func(i int) func(*format.Writer) error { return denseRows(stripes, int64(i)<<(i%50)) }
+	var want map[string][]byte
+	for round := range 4 {
+		mem := object.NewMemory()
+		tab := newTable(t, mem)
+		w, err := tab.NewSegment(t.Context(), nil, stripes, SegmentOptions{PackBytes: 2000, StandAloneBytes: 780, HoldBytes: []int64{1, 500, 0, 3000}[round]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := make(chan int)
+		var wg sync.WaitGroup
+		for range 1 + round {
+			wg.Go(func() {
+				for i := range work {
+					if i%7 == 3 {
+						w.Skip(i)
+					} else if err := w.AddFeature(t.Context(), i, feature(fmt.Sprint("f", i), int64Type), rows(i)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		// About in order: neighbours change places, as workers that differ in speed make them.
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		r := rand.New(rand.NewPCG(uint64(round), 1))
+		for i := 0; i+1 < n && round > 1; i += 2 {
+			if r.IntN(2) == 0 {
+				order[i], order[i+1] = order[i+1], order[i]
+			}
+		}
+		for _, i := range order {
+			work <- i
+		}
+		close(work)
+		wg.Wait()
+		d, err := w.Finish(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Abort() // does nothing
+		got := contents(t, mem, d)
+		if want == nil {
+			want = got
+			if len(got) < 5 || got["pack-000001"] == nil || int(d.Objects) != len(got) || d.Features != 34 {
+				t.Fatalf("%d objects: %+v", len(got), d)
+			}
+		}
+		if len(got) != len(want) {
+			t.Fatalf("round %d: %d objects, want %d", round, len(got), len(want))
+		}
+		for name := range want {
+			if !bytes.Equal(got[name], want[name]) {
+				t.Fatalf("round %d: %s differs", round, name)
+			}
+		}
+		if _, err := tab.Commit(t.Context(), Change{Operation: "x", Add: []SegmentDescriptor{d}}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Verify(t.Context(), tab.Store(), "", true, nil); err != nil || r.DamageCount > 0 || r.Features != 34 {
+			t.Fatal(err, r)
+		}
+	}
+}
+
+func TestSegmentWriterErrors(t *testing.T) {
+	ctx := t.Context()
+	boom := errors.New("boom")
+	cases := map[string]struct {
+		add  func(w *SegmentWriter) error
+		want string
+	}{
+		"write fails": {func(w *SegmentWriter) error {
+			return w.AddFeature(ctx, 0, feature("clicks", int64Type), func(*format.Writer) error { return boom })
+		}, "feature clicks: boom"},
+		"too few stripes": {func(w *SegmentWriter) error {
+			return w.AddFeature(ctx, 0, feature("clicks", int64Type), denseRows([]uint32{10}, 1))
+		}, "feature clicks: 1 stripes"},
+		"other rows": {func(w *SegmentWriter) error {
+			return w.AddFeature(ctx, 0, feature("clicks", int64Type), denseRows([]uint32{10, 11}, 1))
+		}, "feature clicks: stripe 1 has 11 rows"},
+		"order twice": {func(w *SegmentWriter) error {
+			w.Skip(0)
+			return w.AddFeature(ctx, 0, feature("clicks", int64Type), denseRows([]uint32{10, 20}, 1))
+		}, "order 0 is taken"},
+		"feature twice": {func(w *SegmentWriter) error {
+			if err := w.AddFeature(ctx, 0, feature("clicks", int64Type), denseRows([]uint32{10, 20}, 1)); err != nil {
+				return err
+			}
+			return w.AddFeature(ctx, 1, feature("clicks", int64Type), denseRows([]uint32{10, 20}, 1))
+		}, "feature clicks: added twice"},
+		"gap": {func(w *SegmentWriter) error {
+			if err := w.AddFeature(ctx, 1, feature("clicks", int64Type), denseRows([]uint32{10, 20}, 1)); err != nil {
+				return err
+			}
+			_, err := w.Finish(ctx)
+			return err
+		}, "order 0 was neither added nor skipped"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := localStore(t)
+			w, err := newTable(t, l).NewSegment(ctx, nil, []uint32{10, 20}, SegmentOptions{StandAloneBytes: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.add(w); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("%v, want %q", err, c.want)
+			}
+			w.Abort()
+			w.Abort()
+			for info := range l.List(ctx, "", "") {
+				t.Errorf("left %s", info.Name)
+			}
+			if tmp, err := l.Temporary(ctx); err != nil || len(tmp) > 0 {
+				t.Errorf("left %v, %v", tmp, err)
+			}
+			if err := w.AddFeature(ctx, 5, feature("late", int64Type), denseRows([]uint32{10, 20}, 1)); err == nil {
+				t.Error("added after abort")
+			}
+		})
+	}
+}
+
+// TestSegmentWriterWaits: a call that must wait for those before it ends with its context, and with Abort.
+func TestSegmentWriterWaits(t *testing.T) {
+	for _, how := range []string{"cancel", "abort"} {
+		w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, []uint32{10}, SegmentOptions{HoldBytes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.AddFeature(t.Context(), 1, feature("one", int64Type), denseRows([]uint32{10}, 1)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.AddFeature(ctx, 2, feature("two", int64Type), denseRows([]uint32{10}, 1)) }()
+		if how == "cancel" {
+			cancel()
+		} else {
+			w.Abort()
+		}
+		if err := <-done; err == nil {
+			t.Fatal(how, "did not end it")
+		}
+		cancel()
+		w.Abort()
+	}
+}
+
+func TestSchemaConflicts(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	base := feature("x", int64Type)
+	base.Role = RoleLabel
+	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: []Feature{base}}); err != nil {
+		t.Fatal(err)
+	}
+	change := func(edit func(*Feature)) error {
+		f := base
+		edit(&f)
+		_, err := tab.Commit(ctx, Change{Operation: "ingest", Features: []Feature{f}, Base: 1})
+		return err
+	}
+	for want, edit := range map[string]func(*Feature){
+		"x is int64 in the table and string in the change":  func(f *Feature) { f.Type.Kind, f.Type.Elem = 6, 0 },
+		"x is a label in the table and a user key in":       func(f *Feature) { f.Role = RoleUserKey },
+		`x is of logical type "" in the table and "date64"`: func(f *Feature) { f.Logical = "date64" },
+		"have the same id":               func(f *Feature) { f.Name = "other" },
+		"x comes from key":               func(f *Feature) { f.OriginColumn = "m" },
+		"of generation 1; the table has": func(f *Feature) { f.Generation = 1 },
+		"id is 0":                        func(f *Feature) { f.ID = 0 },
+		"feature name \"\"":              func(f *Feature) { f.Name = "" },
+	} {
+		if err := change(edit); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if err := change(func(f *Feature) { f.Role = RoleFeature }); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tab.Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Lookup(ctx, "x"); err != nil || f[0].Role != RoleLabel {
+		t.Fatal(f, err)
+	}
+}
