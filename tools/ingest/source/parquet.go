@@ -182,7 +182,7 @@ func (r *parquetReader) openGroup(rg *metadata.RowGroupMetaData) error {
 	if size := rg.TotalByteSize(); rg.NumRows() > 0 && size > 0 {
 		// Encoded sizes are a guess that later batches mend; begin with few rows.
 		perRow := max(1, size/rg.NumRows())
-		r.rows = int(min(int64(r.rows), max(minRows, r.target/perRow)))
+		r.rows = int(min(int64(r.rows), r.rowsFor(perRow)))
 	}
 	return nil
 }
@@ -298,11 +298,13 @@ func (r *parquetReader) adapt(b *batch) {
 			size += a.sizeBytes()
 		}
 	}
-	rows := r.target * int64(b.rows) / size
-	if rows < minRows && size < 8*r.target {
-		rows = minRows
-	}
-	r.rows = int(max(1, min(rows, 4*int64(b.rows), maxRows)))
+	r.rows = int(min(r.rowsFor(max(1, size/int64(b.rows))), 4*int64(b.rows)))
+}
+
+// rowsFor returns how many rows of a size make a batch: about the target's bytes, but up to 8 times those where that
+// makes minRows, since each column costs something for each batch.
+func (r *parquetReader) rowsFor(perRow int64) int64 {
+	return max(1, min(max(r.target/perRow, min(minRows, 8*r.target/perRow)), maxRows))
 }
 
 // readColumn reads rows rows of a top-level column. The library panics on some damage.

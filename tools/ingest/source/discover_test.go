@@ -1,0 +1,193 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const kvMapping = `{"text": {"delimiter": ",", "columns": [{"name": "k", "type": "int"}, {"name": "v", "type": "string"}]}}`
+
+func TestHiveLayout(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"m.json":                                 kvMapping,
+		"t/ds=2026-11-01/hr=03/part-1":           "1,a\n",
+		"t/ds=2026-11-01/hr=03/part-0":           "2,b\n",
+		"t/hr=04/ds=x%3Ay/p":                     "3,c\n",
+		"t/hr=__HIVE_DEFAULT_PARTITION__/ds=z/p": "4,d\n",
+		"t/_temporary/p":                         "x",
+		"t/ds=2026-11-01/_SUCCESS":               "",
+		"t/ds=2026-11-01/hr=05/empty":            "",
+	})
+	opts := Options{MappingFile: filepath.Join(dir, "m.json"), Format: "text"}
+	chunks, err := readPath(t, filepath.Join(dir, "t"), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `ds=2026-11-01/hr=03: k=2 v="b"
+ds=2026-11-01/hr=03: k=1 v="a"
+ds=x%3Ay/hr=04: k=3 v="c"
+ds=z/hr=__HIVE_DEFAULT_PARTITION__: k=4 v="d"
+`
+	if got := dump(chunks); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestHiveLayoutRefused(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"another set of keys", map[string]string{"t/a=1/p": "1,x\n", "t/b=1/p": "1,x\n"}, "is partitioned by (b)"},
+		{"a key more", map[string]string{"t/a=1/p": "1,x\n", "t/a=1/b=2/p": "1,x\n"}, "the same partition keys"},
+		{"a key twice", map[string]string{"t/x=1/x=2/p": "1,x\n"}, `column "x": the partition key is given twice`},
+		{"own column differs", map[string]string{"t/k=2/p": "1,x\n"}, `column "k": the file has "1" where its directory says "2"`},
+		{"own column is not null", map[string]string{"t/k=__HIVE_DEFAULT_PARTITION__/p": "1,x\n"}, `directory says null`},
+		{"nothing there", map[string]string{"t/_x/p": "1,x\n"}, "no files with data"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.files["m.json"] = kvMapping
+			dir := writeFiles(t, tc.files)
+			_, err := readPath(t, filepath.Join(dir, "t"), Options{MappingFile: filepath.Join(dir, "m.json"), Format: "text"})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestDirectoryWinsWhenEqual(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"m.json": kvMapping, "t/k=01/p": "1,x\n1,y\n"})
+	chunks, err := readPath(t, filepath.Join(dir, "t"), Options{MappingFile: filepath.Join(dir, "m.json"), Format: "text"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := dump(chunks); got != "k=01: v=\"x\"\nk=01: v=\"y\"\n" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestPartitionBy(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"m.json": kvMapping, "p.csv": "1,x\n2,y\n1,z\n"})
+	chunks, err := readPath(t, filepath.Join(dir, "p.csv"), Options{MappingFile: filepath.Join(dir, "m.json"), PartitionBy: []string{"k"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := dump(chunks); got != "k=1: v=\"x\"\nk=1: v=\"z\"\nk=2: v=\"y\"\n" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestMappingErrors(t *testing.T) {
+	for _, tc := range []struct{ mapping, want string }{
+		{`{"colums": {}}`, `unknown key "colums"; the nearest is "columns"`},
+		{`{"columns": {"k": {"rol": "label"}}}`, `columns.k.rol: unknown key "rol"; the nearest is "role"`},
+		{`{"columns": {"k": {"role": "lable"}}}`, `columns.k.role: role "lable" is none of feature, label`},
+		{`{"columns": {"k": {}, "k": {}}}`, `given twice`},
+		{`{"columns": {"kk": {"drop": true}}}`, `column that is not there: "kk"; the nearest is "k"`},
+		{`{"columns": {"k": {"kind": "embedding"}}}`, `column "k": values of type int32 cannot be embedding`},
+		{`{"columns": {"k": {"rename": "v"}}}`, `two features have the name "v"`},
+		{`{"partition_by": ["day"]}`, `partition by: no column "day"`},
+	} {
+		text := strings.Replace(tc.mapping, "{", `{"text": {"delimiter": ",", "columns": [{"name": "k", "type": "int"}, {"name": "v", "type": "string"}]}, `, 1)
+		dir := writeFiles(t, map[string]string{"m.json": text, "p.csv": "1,x\n"})
+		_, err := readPath(t, filepath.Join(dir, "p.csv"), Options{MappingFile: filepath.Join(dir, "m.json")})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want %q", tc.mapping, err, tc.want)
+		}
+	}
+	dir := writeFiles(t, map[string]string{"m.json": kvMapping, "p.csv": "1,x\n"})
+	_, err := readPath(t, filepath.Join(dir, "p.csv"), Options{MappingFile: filepath.Join(dir, "m.json"), SessionKey: "w"})
+	if err == nil || !strings.Contains(err.Error(), `session key: no column "w"`) {
+		t.Errorf("session key: %v", err)
+	}
+}
+
+func TestInferMappingIsAMapping(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": 1, "b": ["x"], "c": {"d": 1.5}, "n": null}` + "\n"})
+	files, err := Discover(context.Background(), []string{dir}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := InferMapping(context.Background(), files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ParseMapping(text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	if !m.Columns["b"].Drop || m.Columns["c.d"] == nil || m.Columns["a"] == nil {
+		t.Errorf("got\n%s", text)
+	}
+	path := filepath.Join(t.TempDir(), "m.json")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	chunks, err := readPath(t, dir, Options{MappingFile: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := dump(chunks); got != "a=1 c=1 c.d=1.5 n=null\n" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"a.jsonl": "{}\n", "b.jsonl": "{}\n", "c.jsonl": "{} \n"})
+	files, err := Discover(context.Background(), []string{dir}, Options{})
+	if err != nil || len(files) != 3 {
+		t.Fatal(err, len(files))
+	}
+	var prints []string
+	for _, f := range files {
+		p, err := f.Fingerprint(context.Background())
+		if err != nil || len(p) != 32 {
+			t.Fatal(err, p)
+		}
+		prints = append(prints, p)
+	}
+	if prints[0] != prints[1] || prints[0] == prints[2] {
+		t.Errorf("fingerprints %v", prints)
+	}
+}
+
+func TestPageBomb(t *testing.T) {
+	rows := make([]modelRow, 1)
+	rec := modelRecord(rows)
+	defer rec.Release()
+	data, err := writeParquet(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = readBytes(t, "x.parquet", data, Options{Limits: Limits{PageBytes: 1}})
+	if err == nil || !strings.Contains(err.Error(), "the limit is 1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSessionKeyRole(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"m.json": kvMapping, "p.csv": "1,x\n"})
+	files, err := Discover(context.Background(), []string{filepath.Join(dir, "p.csv")}, Options{MappingFile: filepath.Join(dir, "m.json"), SessionKey: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := files[0].Open(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if f := s.Fields()[0]; f.Name != "k" || RoleName(f.Role) != "session_key" {
+		t.Errorf("%+v", f)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := s.Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("after cancel: %v", err)
+	}
+}
