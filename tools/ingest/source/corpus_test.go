@@ -51,6 +51,9 @@ type outcome struct {
 
 // TestCorpus reads every file of the corpus and compares each with what pyarrow reads.
 func TestCorpus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads hundreds of files")
+	}
 	root := corpusRoot(t)
 	var files []string
 	err := filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"os"
@@ -170,5 +172,103 @@ a=-5 b=null c=1 c.x=2 c.y=null s="after a null" f=null big=18446744073709551615
 `
 	if got := dump(chunks); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestCSV(t *testing.T) {
+	var gz bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	fmt.Fprint(w, "a,b,c\r\n1,\"x, \"\"y\"\"\nz\",\r\n\r\n2,\"\",q\r\n")
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := writeFiles(t, map[string]string{
+		"m.json":     `{"text": {"quote": "\"", "header": true}, "columns": {"a": {"type": "tinyint"}}}`,
+		"t/a.csv.gz": gz.String(),
+	})
+	opts := Options{MappingFile: filepath.Join(dir, "m.json")}
+	chunks, err := readPath(t, filepath.Join(dir, "t"), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := dump(chunks), "a=1 b=\"x, \\\"y\\\"\\nz\" c=null\na=2 b=\"\" c=\"q\"\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	for text, want := range map[string]string{
+		"a,b\n300,x\n":    `line 2, column "a": "300" is no int8`,
+		"a,b\n1,2,3\n":    "line 2: 3 columns, the schema has 2",
+		"a,b\n1,\"x\n":    "without its closing quote",
+		"a,b\n1,\"x\"y\n": "after the closing quote of column 2",
+		"a,a\n":           "two columns have this name",
+	} {
+		dir := writeFiles(t, map[string]string{"a.csv": text})
+		if _, err := readPath(t, dir, opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestJSONErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": 1}` + "\n" + `{"a": "x"}`:                `line 2: a string where lines before it have a number`,
+		`{"a": 1, "a": 2}`:                              `line 1, column "a": the key twice`,
+		`{"a": 1} x`:                                    `line 1: 'x' at byte 9 where the end of the line should be`,
+		`{"a": 01}`:                                     "where the end of a number should be",
+		`{"a": "\ud800"}`:                               "surrogate",
+		`{"a": 123456789012345678901234567890}`:         "64 bits",
+		`{"a": 1.5}` + "\n" + `{"a": 9007199254740993}`: "not exact",
+		`[1]`:              "a list where an object should be",
+		`{"a": [1, null]}`: "a null inside a list",
+		`{"a": ` + strings.Repeat("[", 100) + "}": "nested deeper",
+	} {
+		dir := writeFiles(t, map[string]string{"a.jsonl": text})
+		if _, err := readPath(t, dir, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestLongLine(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": "` + strings.Repeat("x", 1000) + `"}`})
+	if _, err := readPath(t, dir, Options{Limits: Limits{LineBytes: 100}}); err == nil || !strings.Contains(err.Error(), "line 1 is longer than 100 bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDDL(t *testing.T) {
+	for _, tc := range []struct{ ddl, want string }{
+		{"CREATE TABLE t (a int)", "a int32 | \"\" \"\" \"\" csv=false esc=\"\" by=[]"},
+		{"create table db.t(`a b` map<int,array<double>>, c struct<x:decimal(20,3),`y z`:char(3)>) partitioned by (ds string, hr int) stored as textfile",
+			"a b map<int32, list<float64>>, c struct<x: decimal(20, 3), y z: string> | \"\" \"\" \"\" csv=false esc=\"\" by=[ds hr]"},
+		{"CREATE TABLE t (a double precision COMMENT 'x;)') ROW FORMAT DELIMITED FIELDS TERMINATED BY '\\001' ESCAPED BY '\\\\' COLLECTION ITEMS TERMINATED BY '\\u0002' MAP KEYS TERMINATED BY '3' LINES TERMINATED BY '\\n' NULL DEFINED AS '' STORED AS TEXTFILE;",
+			"a float64 | \"\\x01\" \"\\x02\" \"\\x03\" csv=false esc=\"\\\\\" by=[]"},
+		{"CREATE EXTERNAL TABLE t (a string) ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' WITH SERDEPROPERTIES ('separatorChar'='\\t', 'quoteChar'='\\'') TBLPROPERTIES ('skip.header.line.count'='1')",
+			"a string | \"\\t\" \"\" \"\" csv=true esc=\"\\\\\" by=[] skip=1"},
+		{"CREATE TABLE t (a int", "line 1: want , or )"},
+		{"CREATE TABLE t (a uniontype<int>)", "a union has no place"},
+		{"CREATE TABLE t (a inz)", `unknown type "inz"; the nearest is "int"`},
+		{"CREATE TABLE t (a int, A int)", "two columns"},
+		{"CREATE TABLE t (a int) ROW FORMAT SERDE 'x.RegexSerDe'", "SerDe x.RegexSerDe is not supported"},
+		{"CREATE TABLE t (a int) FROBNICATE", "want a clause of CREATE TABLE, got \"FROBNICATE\""},
+		{"SELECT 1", "want CREATE TABLE"},
+		{"CREATE TABLE t (a " + strings.Repeat("array<", 100), "nested deeper than 32"},
+	} {
+		d, err := parseDDL(tc.ddl, 32)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			var cols []string
+			for _, c := range d.columns {
+				cols = append(cols, c.name+" "+c.String())
+			}
+			got = fmt.Sprintf("%s | %q %q %q csv=%v esc=%q by=%v", strings.Join(cols, ", "), d.text.Delimiter, d.text.Items, d.text.MapKeys, d.text.CSV, d.text.Escape, d.partitionBy)
+			if d.text.SkipLines > 0 {
+				got += fmt.Sprintf(" skip=%d", d.text.SkipLines)
+			}
+		}
+		if got != tc.want && (err == nil || !strings.Contains(got, tc.want)) {
+			t.Errorf("%s\ngot  %s\nwant %s", tc.ddl, got, tc.want)
+		}
 	}
 }

@@ -86,13 +86,12 @@ def joined(arr, inner):
     return out
 
 
-def features(name, arr, nullable, out):
+def features(name, arr, out):
     t = arr.type
     if pa.types.is_struct(t):
-        if nullable:
-            out[name] = ["i1" if v else "n" for v in arr.is_valid().to_pylist()]
+        out[name] = ["i1" if v else "n" for v in arr.is_valid().to_pylist()]
         for i, child in enumerate(arr.flatten()):
-            features(name + "." + t[i].name, child, t[i].nullable, out)
+            features(name + "." + t[i].name, child, out)
         return
     if pa.types.is_map(t):
         rows = arr.to_pylist()
@@ -144,7 +143,7 @@ def read(path):
             arr = pa.concat_arrays(arr.chunks) if arr.num_chunks else pa.array([], field.type)
         if arr.offset:
             arr = pa.concat_arrays([arr])
-        features(field.name, arr, field.nullable, out)
+        features(field.name, arr, out)
     return total, out
 
 
