@@ -15,10 +15,13 @@ TAGS := invariants,pebblegozstd
 FUZZTIME ?= 2s
 BENCHTIME ?= 1s
 
-.PHONY: build test check fmt vet lint race fuzz-smoke bench clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke bench clean
 
 build: ## builds bin/dsi
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
+
+demo: build ## generates a training table, ingests it and scans it, beside the Parquet it came from; leaves out/demo
+	@$(GO) run -tags pebblegozstd ./bench/demo
 
 test: fmt vet lint race fuzz-smoke ## everything that CI runs
 	@echo "make test: all green"
