@@ -178,26 +178,34 @@ func use(ctx context.Context, b []byte, entries []entry) error {
 	return err
 }
 
-// TestDamage flips every byte of a table in turn: what is read is right, or an error that says it is corrupt and where.
+// TestDamage flips every byte of a small table in turn, and many of one with an index of two levels: what is read is
+// right, or an error that says it is corrupt and where.
 func TestDamage(t *testing.T) {
-	entries := many(800, 40)
-	b := build(t, entries)
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for i := 0; i < len(b); i += step {
-		c := bytes.Clone(b)
-		c[i] ^= 1 << (i % 8)
-		err := use(t.Context(), c, entries)
-		var ce *format.CorruptError
-		if err != nil && (!errors.As(err, &ce) || ce.Object != "o" || ce.Offset < 0) {
-			t.Fatalf("byte %d of %d: %v", i, len(b), err)
+	for _, c := range []struct{ n, steps int }{{100, 5000}, {12000, 150}} {
+		entries := many(c.n, 80)
+		b := build(t, entries)
+		if r, err := Open(t.Context(), "o", int64(len(b)), readFrom(b)); err != nil || r.twoLevel != (c.n > 10000) {
+			t.Fatal(err, len(b))
 		}
-	}
-	for n := 0; n < len(b); n += 1 + len(b)/500 {
-		if err := use(t.Context(), b[:n], entries); !errors.Is(err, format.ErrCorrupt) {
-			t.Fatalf("cut to %d of %d: %v", n, len(b), err)
+		flip := func(i int) {
+			d := bytes.Clone(b)
+			d[i] ^= 1 << (i % 8)
+			err := use(t.Context(), d, entries)
+			var ce *format.CorruptError
+			if err != nil && (!errors.As(err, &ce) || ce.Object != "o" || ce.Offset < 0) {
+				t.Fatalf("byte %d of %d: %v", i, len(b), err)
+			}
+		}
+		for i := 0; i < len(b); i += 1 + len(b)/c.steps {
+			flip(i)
+		}
+		for i := max(0, len(b)-50_000); i < len(b); i += 1 + 50_000/c.steps {
+			flip(i)
+		}
+		for n := 0; n < len(b); n += 1 + len(b)/50 {
+			if err := use(t.Context(), b[:n], entries); !errors.Is(err, format.ErrCorrupt) {
+				t.Fatalf("cut to %d of %d: %v", n, len(b), err)
+			}
 		}
 	}
 }
