@@ -38,7 +38,7 @@ func drawType(t *rapid.T) vector.Type {
 type shape struct {
 	rows               int
 	null, empty        int
-	inverse            int // 0 none, 1 monotone, 2 any, 3 first occurrence order, 4 one slot
+	inverse            int // 0 none, 1 monotone, 2 any, 3 first occurrence order, 4 one slot, 5 and 6 runs of 8 rows, in order or not
 	windows            bool
 	maxLength          int
 	constant, extremes bool
@@ -50,7 +50,7 @@ func drawShape(t *rapid.T, ty vector.Type) shape {
 		rows:      rapid.SampledFrom([]int{0, 1, 2, 3, 17, 63, 64, 65, 128, 500}).Draw(t, "rows"),
 		null:      rapid.SampledFrom([]int{0, 0, 1, 50, 99, 100}).Draw(t, "null"),
 		empty:     rapid.SampledFrom([]int{0, 10, 100}).Draw(t, "empty"),
-		inverse:   rapid.IntRange(0, 4).Draw(t, "inverse"),
+		inverse:   rapid.IntRange(0, 6).Draw(t, "inverse"),
 		windows:   ty.IsList() && rapid.Bool().Draw(t, "windows"),
 		maxLength: rapid.SampledFrom([]int{1, 3, 40}).Draw(t, "max length"),
 		constant:  rapid.IntRange(0, 4).Draw(t, "constant") == 0,
@@ -129,6 +129,15 @@ func makeInverse(rng *rand.Rand, s shape) (inverse []int32, slots int, monotone 
 			}
 		}
 		return inverse, slots, false
+	case 5, 6:
+		slots = (s.rows + 7) / 8
+		for i := range inverse {
+			inverse[i] = int32(i / 8)
+			if s.inverse == 6 {
+				inverse[i] = int32(slots-1) - inverse[i]
+			}
+		}
+		return inverse, slots, s.inverse == 5 || slots == 1
 	}
 	return inverse, 1, true
 }
@@ -209,8 +218,8 @@ func (g *valueMaker) integer(e vector.Elem) int64 {
 	case g.s.style == "time":
 		g.time += int64(g.rng.IntN(30))
 		return 1_790_000_000 + g.time
-	case g.s.style == "zipf":
-		return g.zipf()
+	case g.s.style == "zipf" && e != vector.Bool:
+		return min(g.zipf(), l[1]&math.MaxInt64)
 	case g.s.style == "hashed":
 		return int64(uint64(g.zipf()+1) * 0x9e3779b97f4a7c15 >> 1)
 	case g.s.extremes && g.rng.IntN(4) == 0:

@@ -67,6 +67,7 @@ var goldens = []struct {
 	{"sparse_int64_zipf", sparse(vector.Int64), 0, []shape{{rows: 200, null: 2, maxLength: 12, style: "zipf"}}},
 	{"string_words", vector.Type{Kind: vector.String}, 0, []shape{{rows: 400, null: 20, maxLength: 1, style: "word"}}},
 	{"bytes_zipf", vector.Type{Kind: vector.Bytes}, 0, []shape{{rows: 100, maxLength: 60, style: "zipf"}}},
+	{"sparse_int64_sessions", sparse(vector.Int64), 0, []shape{{rows: 320, inverse: 5, maxLength: 3}, {rows: 320, inverse: 6, null: 10, maxLength: 3}}},
 	{"embedding_float32_gauss", vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 16}, 0, []shape{{rows: 40, style: "gauss"}}},
 }
 
