@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sort"
 	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/nearest"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -331,41 +331,8 @@ func sortedKeys[V any](m map[string]V) []string {
 
 // didYouMean returns ` "nam"; the nearest is "name"`, or without the second half when nothing is near.
 func didYouMean(name string, known []string) string {
-	best, bestCost := "", len(name)/2+2
-	for _, k := range known {
-		if c := editDistance(name, k, bestCost); c < bestCost {
-			best, bestCost = k, c
-		}
+	if best := nearest.Names(name, known, 1); len(best) > 0 {
+		return fmt.Sprintf(" %q; the nearest is %q", name, best[0])
 	}
-	if best == "" {
-		return fmt.Sprintf(" %q", name)
-	}
-	return fmt.Sprintf(" %q; the nearest is %q", name, best)
-}
-
-// editDistance returns Levenshtein's distance, or limit when it is no less.
-func editDistance(a, b string, limit int) int {
-	if len(a) > 256 || len(b) > 256 || len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := prev
-			if a[i] != b[j] {
-				cost++
-			}
-			prev = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-		if slices.Min(row) >= limit {
-			return limit
-		}
-	}
-	return row[len(b)]
+	return fmt.Sprintf(" %q", name)
 }

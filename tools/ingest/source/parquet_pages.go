@@ -44,6 +44,8 @@ const (
 	headerGuess    = 512
 	maxHeaderBytes = 16 << 20
 	readAhead      = 16 << 10
+	// pagePadding bytes follow a page in memory: the library makes pointers to numbers at the end of a page that has none.
+	pagePadding = 16
 )
 
 // Next moves to the next page that the column reader needs to see: a dictionary, or data with values.
@@ -98,7 +100,7 @@ func (p *pageReader) next() error {
 		}
 		p.dict = true
 		// The column reader keeps the dictionary as long as it lives.
-		dict := make([]byte, h.uncompressed)
+		dict := make([]byte, int(h.uncompressed)+pagePadding)[:h.uncompressed]
 		if err := p.decompress(dict, body, p.codec); err != nil {
 			return err
 		}
@@ -200,8 +202,8 @@ func (p *pageReader) read(scratch *[]byte, have, want int) error {
 }
 
 func (p *pageReader) resize(n int) {
-	if cap(p.buf) < n {
-		p.buf = make([]byte, n)
+	if cap(p.buf) < n+pagePadding {
+		p.buf = make([]byte, n+pagePadding)
 	}
 	p.buf = p.buf[:n]
 }
