@@ -226,6 +226,9 @@ func (e *engine) read(ctx context.Context) error {
 	if dropped == len(e.files) {
 		return fmt.Errorf("nothing to ingest: none of %d files could be read", dropped)
 	}
+	if !slices.ContainsFunc(e.schema.list, func(f *feature) bool { return f.seen }) {
+		return fmt.Errorf("nothing to ingest: no file has a column that is stored (%d files, %d rows)", len(e.files), e.report.Rows)
+	}
 	for name, key := range map[string]*feature{e.opts.SessionKey: e.schema.sessionKey(), e.opts.TimeKey: e.schema.timeKey()} {
 		if name != "" && (key == nil || !key.seen) {
 			return fmt.Errorf("no file has the key %q", name)
