@@ -15,7 +15,7 @@ TAGS := invariants,pebblegozstd
 FUZZTIME ?= 2s
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke bench clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke bench kill-test clean
 
 build: ## builds bin/dsi
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -55,6 +55,9 @@ fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 		echo "-- $$dir $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -tags $(TAGS) $$dir || exit 1; \
 	done
+
+kill-test: ## kill -9 at 200 random moments of ingest, a deep verification after each
+	DSI_KILLS=200 $(GO) test -count=1 -timeout 30m -run '^TestKilledIngest$$' -v ./tools/ingest
 
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...

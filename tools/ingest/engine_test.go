@@ -120,8 +120,11 @@ func randomDump(t *rapid.T) *dump {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	nfiles := rapid.IntRange(1, 4).Draw(t, "files")
 	nfeatures := rapid.IntRange(1, 14).Draw(t, "features")
-	nparts := rapid.IntRange(1, 3).Draw(t, "partitions")
+	nparts := rapid.SampledFrom([]int{1, 3, 50}).Draw(t, "partitions")
 	maxRows := rapid.SampledFrom([]int{1, 10, 300}).Draw(t, "rows")
+	if nparts == 50 {
+		maxRows = min(maxRows, 20)
+	}
 	sessionType := rapid.SampledFrom([]vector.Type{{}, {Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Float32},
 		{Kind: vector.Dense, Elem: vector.Uint64}, {Kind: vector.String}}).Draw(t, "session")
 	timeType := rapid.SampledFrom([]vector.Type{{}, {Kind: vector.Dense, Elem: vector.Int32}, {Kind: vector.Dense, Elem: vector.Float64}}).Draw(t, "time")
@@ -160,7 +163,7 @@ func randomDump(t *rapid.T) *dump {
 			}
 		}
 		ord := 0
-		for range r.IntN(6) {
+		for range r.IntN(6 + 4*(nparts/10)) {
 			c := &source.Chunk{Rows: r.IntN(maxRows + 1)}
 			c.Partition = storage.Partition{}
 			if nparts > 1 {

@@ -181,6 +181,9 @@ func (e *engine) checkSources(ctx context.Context) error {
 			if err := e.checkSource(ctx, i); err != nil {
 				return err
 			}
+			if e.fileOf[i].dropped {
+				continue
+			}
 		}
 		if other, ok := first[e.prints[i]]; ok {
 			return fmt.Errorf("%s and %s hold the same bytes: %w", other, f.Path, storage.ErrDuplicateSource)

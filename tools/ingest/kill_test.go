@@ -22,7 +22,7 @@ import (
 // childEnv holds the job of a child process: a childJob as JSON.
 const childEnv = "DSI_INGEST_TEST_CHILD"
 
-// killsEnv says how many kills TestKilledIngest makes; default 12.
+// killsEnv says how many kills TestKilledIngest makes; default 6.
 const killsEnv = "DSI_KILLS"
 
 type childJob struct {
@@ -132,7 +132,7 @@ func runChild(t *testing.T, j childJob, after time.Duration) (took time.Duration
 // TestKilledIngest kills ingests at random moments, half of them from outside and half at a progress call. Each time the
 // store opens, verifies deep and holds a committed snapshot, whole, and the ingest run again completes.
 func TestKilledIngest(t *testing.T) {
-	kills := 12
+	kills := 6
 	if s := os.Getenv(killsEnv); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {

@@ -324,7 +324,7 @@ func TestStoreFails(t *testing.T) {
 	path, want := writeDump(t, dumps, rows), expectedRows(rows)
 	opts := testOptions()
 	operations := int64(1)
-	for n := int64(0); n <= operations; n += 1 + n/16 {
+	for n := int64(0); n <= operations; n += 1 + n/8 {
 		for _, mode := range []object.FaultMode{object.FailBefore, object.FailAfter} {
 			for _, arm := range []func(*object.Fault, int64, object.FaultMode){(*object.Fault).FailAt, (*object.Fault).DieAt} {
 				fault := object.NewFault(object.NewMemory())
