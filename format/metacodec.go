@@ -340,7 +340,7 @@ func (r *metaReader) stripes(m *FileMeta, n int, limits Limits) error {
 		if len(streams)+streamKinds > cap(streams) {
 			streams = make([]StreamMeta, 0, max(4*(n-i), streamKinds))
 		}
-		s.Streams = streams[len(streams):len(streams)]
+		s.Streams = streams[len(streams):]
 		err := r.stripe(m, s, before, limits)
 		if err == nil {
 			if reason := m.check(s, limits); reason != "" {

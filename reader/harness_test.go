@@ -67,21 +67,21 @@ func (x *testIndex) Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*st
 
 func (x *testIndex) Close() error { return nil }
 
-func (t *testTable) open(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error) {
-	t.opens.Add(1)
-	return t.indexes[d.ID], ctx.Err()
+func (table *testTable) open(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error) {
+	table.opens.Add(1)
+	return table.indexes[d.ID], ctx.Err()
 }
 
 // layout puts a plan of the given features (places in t.features) against the table.
-func (t *testTable) layout(features []int, batch int, output Output) *Layout {
+func (table *testTable) layout(features []int, batch int, output Output) *Layout {
 	p := &Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: output}
 	for _, f := range features {
-		p.Features = append(p.Features, t.features[f])
+		p.Features = append(p.Features, table.features[f])
 	}
 	if err := p.Validate(); err != nil {
 		panic(err)
 	}
-	l, err := newLayout(p, t.blobs, t.segments, t.open)
+	l, err := newLayout(p, table.blobs, table.segments, table.open)
 	if err != nil {
 		panic(err)
 	}
@@ -319,8 +319,8 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 	return out
 }
 
-func (out *testTable) drawSegment(t *rapid.T, shape tableShape) {
-	number := len(out.segments)
+func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
+	number := len(table.segments)
 	var stripeRows []uint32
 	total := 0
 	for range rapid.IntRange(1, shape.stripes).Draw(t, "stripes") {
@@ -328,13 +328,13 @@ func (out *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		stripeRows = append(stripeRows, uint32(r))
 		total += r
 	}
-	base := len(out.rows)
+	base := len(table.rows)
 	for range total {
-		row := make([]value, len(out.features))
+		row := make([]value, len(table.features))
 		for f := range row {
 			row[f].null = true
 		}
-		out.rows = append(out.rows, row)
+		table.rows = append(table.rows, row)
 	}
 	index := &testIndex{stripeRows: stripeRows, entries: map[storage.FeatureID]*storage.FeatureEntry{}}
 	d := storage.SegmentDescriptor{ID: fmt.Sprintf("%032x", number), Rows: uint64(total), Index: fmt.Sprintf("seg%d/index.sst", number)}
@@ -345,8 +345,8 @@ func (out *testTable) drawSegment(t *rapid.T, shape tableShape) {
 			return
 		}
 		name := fmt.Sprintf("%s%d", pack, d.Objects)
-		out.blobs.objects[name] = slices.Clone(packed.Bytes())
-		out.names = append(out.names, name)
+		table.blobs.objects[name] = slices.Clone(packed.Bytes())
+		table.names = append(table.names, name)
 		for _, e := range index.entries {
 			if e.Object == name {
 				e.ObjectSize = uint64(packed.Len())
@@ -372,13 +372,13 @@ func (out *testTable) drawSegment(t *rapid.T, shape tableShape) {
 	for i, r := range stripeRows {
 		groupInverse[i], groupSlots[i] = drawRuns(t, int(r))
 	}
-	for f := range out.features {
+	for f := range table.features {
 		if rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
 			continue
 		}
-		want := out.features[f].Type
+		want := table.features[f].Type
 		have := drawNarrower(t, want)
-		opts := format.WriterOptions{Feature: uint64(out.features[f].ID), Name: out.features[f].Name}
+		opts := format.WriterOptions{Feature: uint64(table.features[f].ID), Name: table.features[f].Name}
 		grouped := rapid.IntRange(0, 3).Draw(t, "grouped") == 0
 		if grouped {
 			opts.Group, groupUsed = groupID, true
@@ -420,7 +420,7 @@ func (out *testTable) drawSegment(t *rapid.T, shape tableShape) {
 				if inverse != nil {
 					s = int(inverse[j])
 				}
-				out.rows[row+j][f] = values[s].widened(have, want)
+				table.rows[row+j][f] = values[s].widened(have, want)
 			}
 			row += int(r)
 		}
@@ -428,7 +428,7 @@ func (out *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		place(out.features[f].ID, file.Bytes(), meta)
+		place(table.features[f].ID, file.Bytes(), meta)
 	}
 	if groupUsed {
 		var file bytes.Buffer
@@ -451,8 +451,8 @@ func (out *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		place(groupID, file.Bytes(), meta)
 	}
 	flush()
-	out.segments = append(out.segments, d)
-	out.indexes[d.ID] = index
+	table.segments = append(table.segments, d)
+	table.indexes[d.ID] = index
 }
 
 // drawRuns draws a monotone inverse.

@@ -58,7 +58,6 @@ type SegmentWriter struct {
 	draining bool
 	records  []placed
 	objects  []segmentObject
-	bytes    uint64 // of objects
 	err      error
 	ended    bool
 

@@ -187,5 +187,3 @@ func decodeFOR(dst []int64, p []byte) error {
 func varintLen(v int64) int {
 	return (bits.Len64(uint64(v)<<1^uint64(v>>63)|1) + 6) / 7
 }
-
-func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }

@@ -98,12 +98,6 @@ func (a *array) appendEntry(valid bool) {
 	}
 }
 
-// appendFault appends a null entry in place of a value that could not be taken over.
-func (a *array) appendFault(err error) {
-	a.faults = append(a.faults, fault{a.n, err})
-	a.appendNull()
-}
-
 // truncate drops the entries from n on, so that a row half appended can be taken back.
 func (a *array) truncate(n int) {
 	if n >= a.n {

@@ -141,7 +141,7 @@ func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
 			a.children = append(a.children, m)
 		}
 	default:
-		return nil, fmt.Errorf("Arrow's type %v is not supported", in.DataType())
+		return nil, fmt.Errorf("type %v of Arrow is not supported", in.DataType())
 	}
 	return a, err
 }

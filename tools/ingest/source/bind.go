@@ -254,7 +254,6 @@ type mapBinding struct {
 	path     string
 	marker   *Field
 	conv     *converter // of the values
-	drop     map[string]bool
 	byInt    map[int64]*mapKey
 	byString map[string]*mapKey
 	keys     int

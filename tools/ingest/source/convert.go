@@ -339,7 +339,8 @@ func weightedConverter(n *node, pair []*node, cm *ColumnMapping) (*converter, er
 	return &converter{t: t, logical: logical, column: func(a *array, bad func(int, error)) *vector.Column {
 		a = compactLists(variableList(a))
 		inner := inList(a, bad)
-		ids, scores := a.children[0], a.children[0]
+		ids := a.children[0]
+		var scores *array
 		if isMap {
 			scores = a.children[1]
 		} else {

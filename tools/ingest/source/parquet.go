@@ -233,6 +233,7 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 	}
 	l := &leafReader{col: col, convert: n.convert, limits: r.limits, vals: newArray(n.node)}
 	l.pages = &pageReader{r: r.f, pos: start, end: end, remaining: values, codec: chunk.Compression(), limits: r.limits}
+	//lint:ignore SA1019 the readers that would replace it take pages from the file alone, and ours check them
 	l.reader = file.NewColumnReader(col, l.pages, memory.DefaultAllocator, r.file.BufferPool())
 	return l, nil
 }

@@ -432,7 +432,7 @@ func convertInt96(dst *array, s *leafScratch, n int, _ *Limits) error {
 		ts := days*dayNanos + int64(nanos)
 		if days > math.MaxInt64/dayNanos || days < math.MinInt64/dayNanos || nanos > math.MaxInt64 ||
 			(days >= 0 && ts < 0) {
-			dst.faults = append(dst.faults, fault{dst.n, fmt.Errorf("Julian day %d is not in the years 1677 to 2262 that 64 bits of nanoseconds hold", days+epochDay)})
+			dst.faults = append(dst.faults, fault{dst.n, fmt.Errorf("day %d of the Julian calendar is not in the years 1677 to 2262 that 64 bits of nanoseconds hold", days+epochDay)})
 			ts = 0
 		}
 		dst.ints = append(dst.ints, ts)

@@ -273,7 +273,11 @@ func TestParquetLists(t *testing.T) {
 			root := schema.MustGroup(schema.NewGroupNode("schema", rep.Required, schema.FieldList{tc.node}, -1))
 			var buf bytes.Buffer
 			w := file.NewParquetWriter(&buf, root)
-			cw, err := w.AppendRowGroup().NextColumn()
+			group, err := w.AppendRowGroupChecked()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cw, err := group.NextColumn()
 			if err != nil {
 				t.Fatal(err)
 			}
