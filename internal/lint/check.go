@@ -58,6 +58,11 @@ func Check(tree fs.FS, layers *Layers) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, pkg := range layers.Packages {
+		if !c.seen[pkg] {
+			c.add("internal/lint/layers.txt", layers.lines[pkg], "package %s is listed and does not exist: remove its line", pkg)
+		}
+	}
 	sort.Strings(c.findings)
 	return c.findings, nil
 }

@@ -15,6 +15,8 @@ type Layers struct {
 	Imports, TestImports map[string]map[string]bool
 	// Arrow holds the packages that may import Arrow.
 	Arrow map[string]bool
+
+	lines map[string]int // by package, where it is listed
 }
 
 // ParseLayers reads the format that layers.txt describes at its head.
@@ -23,6 +25,7 @@ func ParseLayers(r io.Reader) (*Layers, error) {
 		Imports:     map[string]map[string]bool{},
 		TestImports: map[string]map[string]bool{},
 		Arrow:       map[string]bool{},
+		lines:       map[string]int{},
 	}
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
@@ -63,6 +66,7 @@ func ParseLayers(r io.Reader) (*Layers, error) {
 		}
 		allowedInTests[pkg] = true // package x_test imports x
 		l.Packages = append(l.Packages, pkg)
+		l.lines[pkg] = n
 		l.Imports[pkg] = allowed
 		l.TestImports[pkg] = allowedInTests
 	}
