@@ -39,13 +39,13 @@ func (e *encoder) findRepeats(p *steps, vals []int64) {
 	places := e.places[:size]
 	clear(places)
 	shift := 64 - bits.Len(uint(size-1))
-	hash := func(i int) uint64 {
+	pair := func(i int) uint64 {
 		return (uint64(vals[i])*0x9e3779b97f4a7c15 + uint64(vals[i+1])) * 0xd6e8feb86659fd93 >> shift
 	}
 	literal := 0 // the first value not yet written
 	i := 0
 	for i+minRepeat <= len(vals) {
-		h := hash(i)
+		h := pair(i)
 		from := int(places[h]) - 1
 		places[h] = int32(i) + 1
 		if from < 0 || vals[from] != vals[i] || vals[from+1] != vals[i+1] || vals[from+2] != vals[i+2] {
@@ -65,7 +65,7 @@ func (e *encoder) findRepeats(p *steps, vals []int64) {
 		p.distances = append(p.distances, int64(distance))
 		p.literals = append(p.literals, vals[literal:start]...)
 		for i += 2; i < end && i+minRepeat <= len(vals); i += 2 {
-			places[hash(i)] = int32(i) + 1
+			places[pair(i)] = int32(i) + 1
 		}
 		i, literal = end, end
 	}

@@ -1,6 +1,19 @@
 package encoding
 
-import "math/bits"
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+// hashFactor is drawn for each process: with one that is known, ids can be made that all fall into one slot. No stored byte
+// depends on it, since codes are given in order of first occurrence.
+var hashFactor = rand.Uint64() | 1
+
+// hash spreads keys over all 64 bits, best over the highest.
+func hash(key uint64) uint64 {
+	key *= hashFactor
+	return (key ^ key>>32) * 0xd6e8feb86659fd93
+}
 
 // A table gives each distinct key a code, in order of first occurrence. Open addressing, at most half full.
 type table struct {
@@ -36,7 +49,7 @@ func (t *table) resize(n int) {
 // find returns where key is or would go.
 func (t *table) find(key uint64) int {
 	mask := len(t.slots) - 1
-	i := int(key * 0x9e3779b97f4a7c15 >> t.shift)
+	i := int(hash(key) >> t.shift)
 	for t.slots[i&mask].code != 0 && t.slots[i&mask].key != key {
 		i++
 	}
