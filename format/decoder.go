@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/dsistore/dsistore/format/encoding"
@@ -307,19 +308,15 @@ func resize[S ~[]E, E any](s S, n int) S {
 	return make(S, n)
 }
 
-// fail returns err as a CorruptError of a stream of the stripe being decoded, or as an UnsupportedError when the stream's
-// codec is one that this version does not know.
+// fail returns err as a CorruptError of a stream of the stripe being decoded, or as an UnsupportedError when this
+// version does not know the codec, of the stream or of a chunk nested in it.
 func (d *StripeDecoder) fail(kind StreamKind, err error) error {
 	e := CorruptError{Stripe: d.stripe, Stream: kind.String(), Offset: int64(d.offsets[kind]), Reason: err.Error()}
-	if id := encoding.ID(d.chunks[kind][0]); id.String() == unknownCodec {
-		e.Reason = fmt.Sprintf("codec %d", id)
+	if r := (*encoding.ReasonError)(nil); errors.As(err, &r) && r.Unknown != 0 {
 		return (*UnsupportedError)(&e)
 	}
 	return &e
 }
-
-// unknownCodec is the name of every encoding.ID that is not in the registry.
-var unknownCodec = encoding.ID(0).String()
 
 // reasonf makes the error that fail turns into a CorruptError.
 func reasonf(format string, args ...any) error { return fmt.Errorf(format, args...) }

@@ -272,14 +272,16 @@ func TestUnsupported(t *testing.T) {
 	if _, err := format.DecodeMeta(append([]byte{1, 2, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, uv(1, 4, 1, 0)...), format.Limits{}); err != nil {
 		t.Error(err)
 	}
-	// A codec of a later registry.
+	// A codec of a later registry, and codec 0, which no version will know.
 	c := makeMonotone(8)
-	codecFile, m := writeFile(fatal{t}, c.Type, format.WriterOptions{}, c)
-	src := stripeBytes(codecFile, m, 0)
-	src[0] = 200
-	sealStripe(m, 0, src)
-	if _, err := readFile(codecFile, format.Limits{}); !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), "codec 200") {
-		t.Error(err)
+	for codec, want := range map[byte]error{200: format.ErrUnsupported, 0: format.ErrCorrupt} {
+		codecFile, m := writeFile(fatal{t}, c.Type, format.WriterOptions{}, c)
+		src := stripeBytes(codecFile, m, 0)
+		src[0] = codec
+		sealStripe(m, 0, src)
+		if _, err := readFile(codecFile, format.Limits{}); !errors.Is(err, want) || codec != 0 && !strings.Contains(err.Error(), "codec 200") {
+			t.Error(err)
+		}
 	}
 	// A file of the next version whose checksum holds.
 	file, _ := smallFile(t)

@@ -156,7 +156,7 @@ func (d *Decoder) Bits(dst []uint64, n int, src []byte) error {
 		return plainBits(dst, n, p)
 	}
 	if id != IDBitsConstant && id != IDBitsRuns && id != IDBitsPositions {
-		return errCodec
+		return wrongCodec(id)
 	}
 	if len(p) == 0 {
 		return errShort

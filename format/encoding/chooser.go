@@ -22,6 +22,7 @@ type memory struct {
 	perValue  float64 // bytes a value when it was chosen
 	age       int     // chunks since then
 	exponents uint16  // of decimal floats
+	traits    traits  // of floats, when it was chosen
 	kids      [4]*memory
 }
 
@@ -30,6 +31,20 @@ const (
 	rememberFor  = 16  // chunks
 	driftFactor  = 1.2
 )
+
+// turn makes way for another codec: the nested chunks of the one before said nothing of those to come, which may not even
+// be of the same family.
+func (m *memory) turn(codec ID) {
+	if m == nil || m.codec == codec {
+		return
+	}
+	m.codec = 0
+	for _, kid := range m.kids {
+		if kid != nil {
+			kid.turn(0)
+		}
+	}
+}
 
 // kid returns the memory of nested chunk i. A nil memory has nil kids.
 func (m *memory) kid(i int) *memory {

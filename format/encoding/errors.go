@@ -1,8 +1,15 @@
 package encoding
 
+import "strconv"
+
 // A ReasonError says what is wrong with the bytes of a chunk. It names no place: the caller, who knows the object, the
 // stripe and the stream, adds that.
-type ReasonError struct{ Reason string }
+type ReasonError struct {
+	Reason string
+	// Unknown is the codec id, of this chunk or of one nested in it, that this version does not know and that a later one
+	// may have given out; 0 when the bytes are wrong in any version.
+	Unknown ID
+}
 
 func (e *ReasonError) Error() string { return e.Reason }
 
@@ -15,7 +22,7 @@ var (
 	errVarint     = reason("number is cut short or over 64 bits")
 	errWidth      = reason("bit width is over 64")
 	errPlainWidth = reason("plain width is not 1, 2, 4 or 8")
-	errCodec      = reason("codec id is unknown for this kind of stream")
+	errCodec      = reason("codec id is none, or one of another kind of stream")
 	errDepth      = reason("chunks are nested too deeply")
 	errCount      = reason("nested count exceeds the count of values")
 	errNested     = reason("nested chunk reaches beyond its parent")
@@ -36,3 +43,21 @@ var (
 	errStringSize = reason("one dictionary entry is used with two lengths")
 	errDst        = reason("destination is too short for the count of bits")
 )
+
+// errUnknown holds the error of each codec id that is not in the registry.
+var errUnknown = func() (errs [256]error) {
+	for id := 1; id < len(errs); id++ {
+		if _, known := names[ID(id)]; !known {
+			errs[id] = &ReasonError{Reason: "codec " + strconv.Itoa(id), Unknown: ID(id)}
+		}
+	}
+	return errs
+}()
+
+// wrongCodec returns the error of a chunk that begins with an id which is none of its family's.
+func wrongCodec(id ID) error {
+	if err := errUnknown[id]; err != nil {
+		return err
+	}
+	return errCodec
+}

@@ -79,7 +79,11 @@ func (e *encoder) appendFloats(dst []byte, m *memory, raw []int64, width, depth 
 		return appendFloatBytes(append(dst, byte(IDFloatConstant)), raw[:1], width)
 	}
 	start := len(dst)
-	if codec := m.recall(len(raw)); codec != 0 {
+	var seen traits
+	if m != nil && len(raw) >= rememberFrom {
+		seen = floatTraits(raw, width)
+	}
+	if codec := m.recall(len(raw)); codec != 0 && !seen.turned(m.traits) {
 		var ok bool
 		if dst, ok = e.appendFloatsAs(codec, m.exponents, dst, m, raw, width, runs, depth); ok && !m.drifted(len(raw), len(dst)-start) {
 			m.note(codec, len(raw), 0, false)
@@ -90,11 +94,12 @@ func (e *encoder) appendFloats(dst []byte, m *memory, raw []int64, width, depth 
 	without := uint64(0)
 	for {
 		codec, exponents := e.chooseFloats(raw, width, runs, depth, without)
+		m.turn(codec)
 		var ok bool
 		if dst, ok = e.appendFloatsAs(codec, exponents, dst, m, raw, width, runs, depth); ok {
 			m.note(codec, len(raw), len(dst)-start, true)
 			if m != nil {
-				m.exponents = exponents
+				m.exponents, m.traits = exponents, seen
 			}
 			return dst
 		}
@@ -273,7 +278,7 @@ func (d *Decoder) decodeFloats(dst []float32, src []byte, depth int) error {
 		}
 		return plainFloats(dst, plain)
 	}
-	return errCodec
+	return wrongCodec(id)
 }
 
 func (d *Decoder) decodeDoubles(dst []float64, src []byte, depth int) error {
@@ -316,7 +321,7 @@ func (d *Decoder) decodeDoubles(dst []float64, src []byte, depth int) error {
 		}
 		return plainDoubles(dst, plain)
 	}
-	return errCodec
+	return wrongCodec(id)
 }
 
 func plainFloats(dst []float32, p []byte) error {

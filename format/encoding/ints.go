@@ -100,6 +100,7 @@ func (e *encoder) appendInts(dst []byte, m *memory, vals []int64, depth int) []b
 	without := uint64(0)
 	for {
 		codec := e.chooseInts(vals, &s, depth, without)
+		m.turn(codec)
 		var ok bool
 		if dst, ok = e.appendIntsAs(codec, dst, m, vals, &s, depth); ok {
 			m.note(codec, len(vals), len(dst)-start, true)

@@ -246,7 +246,7 @@ func (d *Decoder) decodeStrings(dst []byte, offsets []int32, src []byte, depth i
 	case IDStringDictionary:
 		return d.stringDictionary(dst, offsets, p, depth)
 	}
-	return errCodec
+	return wrongCodec(id)
 }
 
 func (d *Decoder) stringDictionary(dst []byte, offsets []int32, p []byte, depth int) error {
