@@ -6,8 +6,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A Decoder turns chunks back into values. It holds scratch memory that decoding reuses, for chunks that our
-// writers make about as much as the largest destination, for hostile ones up to eight times that, and then allocates nothing. Not safe for concurrent use. The zero Decoder works.
+// A Decoder turns chunks back into values. It holds scratch memory that decoding reuses, a small multiple of the
+// largest destination (for chunks made to be wasteful, up to 16 words of 8 bytes a value), and then allocates nothing. Not
+// safe for concurrent use. The zero Decoder works.
 //
 // Each method fills dst exactly, from all of src, or returns a *ReasonError and leaves dst in any state. src may hold
 // anything: no method panics, reads outside src, or allocates more than a small multiple of dst and src.
