@@ -109,6 +109,9 @@ func (l *batchLayout) newBatch(pool *batchPool) *Batch {
 	}
 	for i, f := range l.exact {
 		b.exact[i].feature = f
+		if IsPartitionKey(l.plan.Features[f]) {
+			b.exact[i].partitionKey = l.plan.Features[f].Name
+		}
 		b.exact[i].column.Type = l.plan.Features[f].Type
 		b.Columns[f] = &b.exact[i].column
 	}

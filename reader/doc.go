@@ -28,6 +28,7 @@
 //   - A stripe of a feature is fetched, verified and decoded once, however many batches it is cut into.
 //   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, and overdrawn only where the
 //     batch being cut needs another stripe and nothing else holds any. Memory of batches is bounded by their number.
+//   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
 //   - Decoded stripes keep slots and inverse (format/vector); rows are expanded when a batch is assembled, not before.
 //   - In a steady state no stage allocates for a row, a list, a stripe or a batch; a new segment costs its look-ups.
 //

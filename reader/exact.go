@@ -10,6 +10,8 @@ import (
 type exactColumn struct {
 	feature int32 // its place in the plan
 	column  vector.Column
+	// partitionKey: the column is of that partition key and of no feature, unless it is empty.
+	partitionKey string
 
 	present      buffer[uint64]
 	offsets      buffer[int32]
@@ -25,6 +27,9 @@ type exactColumn struct {
 func (e *exactColumn) fill(b *Batch, l *batchLayout) error {
 	c := &e.column
 	c.Rows, c.Slots = b.Rows, b.Rows
+	if e.partitionKey != "" {
+		return e.fillPartition(b, l)
+	}
 	e.fillPresence(b, l)
 	n := b.Rows * c.Type.Width()
 	if c.Type.IsList() {

@@ -313,6 +313,9 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 		}).Draw(t, "role")
 		out.features = append(out.features, f)
 	}
+	for _, key := range []string{"ds", "hr"}[:rapid.IntRange(0, 2).Draw(t, "partition keys")] {
+		out.features = append(out.features, partitionColumn(key))
+	}
 	for range rapid.IntRange(0, shape.segments).Draw(t, "segments") {
 		out.drawSegment(t, shape)
 	}
@@ -374,6 +377,14 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 	}
 	for f := range table.features {
 		if rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
+			continue
+		}
+		if IsPartitionKey(table.features[f]) {
+			v := drawPartitionValue(t, table.features[f].Name)
+			d.Partition = append(d.Partition, v)
+			for row := base; row < base+total; row++ {
+				table.rows[row][f] = value{null: v.Null, text: v.Value}
+			}
 			continue
 		}
 		want := table.features[f].Type
@@ -453,6 +464,13 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 	flush()
 	table.segments = append(table.segments, d)
 	table.indexes[d.ID] = index
+}
+
+func drawPartitionValue(t *rapid.T, key string) storage.PartitionValue {
+	if rapid.IntRange(0, 3).Draw(t, "null partition") == 0 {
+		return storage.PartitionValue{Key: key, Null: true}
+	}
+	return storage.PartitionValue{Key: key, Value: rapid.SampledFrom([]string{"", "3", "2026-11-01", "über"}).Draw(t, "partition")}
 }
 
 // drawRuns draws a monotone inverse.

@@ -124,6 +124,58 @@ func TestStoreToBatches(t *testing.T) {
 	}
 }
 
+// A partition key is a column: what the predicate sees is what the rows hold, and nothing but the index is read for it.
+func TestPartitionKeys(t *testing.T) {
+	ctx := context.Background()
+	_, snap := realStore(t)
+	for _, output := range []Output{OutputColumns, OutputTensors} {
+		plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"@partitions"}, Partition: "ds <> 2", BatchSize: 4, Output: output})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(ctx, snap, plan, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for {
+			b, err := s.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r := range b.Rows {
+				got = append(got, columnValue(b.Columns[0], r).text)
+			}
+			b.Release()
+		}
+		if want := "1 1 1 3 3 3"; strings.Join(got, " ") != want || s.Stats().Requests != 0 {
+			t.Errorf("%v: %q in %d requests, want %s in none", output, got, s.Stats().Requests, want)
+		}
+		s.Close()
+	}
+	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"@all"}})
+	if err != nil || len(plan.Features) != 3 || !IsPartitionKey(plan.Features[2]) || plan.Features[2].Name != "ds" {
+		t.Errorf("%v, %v", plan, err)
+	}
+}
+
+// A value that is not UTF-8 is mended, for the column is of strings; null is told from empty.
+func TestPartitionValue(t *testing.T) {
+	p := storage.Partition{{Key: "a", Value: "x\xffy"}, {Key: "b", Null: true}, {Key: "c"}}
+	for key, want := range map[string]string{"a": "x\uFFFDy", "b": "null", "c": "", "d": "null"} {
+		v, ok := partitionValue(p, key)
+		if !ok {
+			v = "null"
+		}
+		if v != want {
+			t.Errorf("%s: %q, want %q", key, v, want)
+		}
+	}
+}
+
 func TestPartitionPredicate(t *testing.T) {
 	ctx := context.Background()
 	_, snap := realStore(t)

@@ -52,8 +52,9 @@ const (
 
 // PlanOptions say what to read. The zero value reads nothing: Features is needed.
 type PlanOptions struct {
-	// Features are names, globs (* and ?, \ escapes) or the sets @all, @labels and @keys, in the order wanted. A feature
-	// that several entries select is read once, at its first place.
+	// Features are names, globs (* and ?, \ escapes) or the sets @all, @labels, @keys and @partitions, in the order wanted.
+	// A feature that several entries select is read once, at its first place. Partition keys are selected as features are:
+	// by name, by glob and by @all, which has them last; where a feature has the name of a partition key, it is the feature.
 	Features []string
 	// Partition is a predicate over partition values in the words of reader/expr. Default: every partition.
 	Partition string
@@ -68,7 +69,9 @@ type PlanOptions struct {
 type Plan struct {
 	Table    string
 	Snapshot uint64
-	// Features are in the order requested; their types are the schema's, which a segment's own may be narrower than.
+	// Features are in the order requested; their types are the schema's, which a segment's own may be narrower than. An
+	// entry without an ID stands for the partition key of its name: a string column that has, in every row, the value of
+	// the row's partition. It is null where that is Hive's default partition or has no such key.
 	Features  []storage.Feature
 	Partition string
 	BatchSize int
@@ -77,16 +80,18 @@ type Plan struct {
 
 // Labels returns the places in Features of the labels.
 func (p *Plan) Labels() []int {
-	return p.places(isLabel)
+	return p.places(func(f storage.Feature) bool { return isLabel(f.Role) })
 }
 
 // Keys returns the places in Features of the keys.
-func (p *Plan) Keys() []int { return p.places(isKey) }
+func (p *Plan) Keys() []int {
+	return p.places(func(f storage.Feature) bool { return isKey(f.Role) })
+}
 
-func (p *Plan) places(want func(storage.Role) bool) []int {
+func (p *Plan) places(want func(storage.Feature) bool) []int {
 	var out []int
 	for i, f := range p.Features {
-		if want(f.Role) {
+		if want(f) {
 			out = append(out, i)
 		}
 	}
@@ -103,7 +108,8 @@ func isKey(r storage.Role) bool {
 	return false
 }
 
-// NewPlan makes a plan over a snapshot. Names cost their look-ups only; globs and sets read the schema. An unknown name
+// NewPlan makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs and sets read the
+// schema. An unknown name
 // gives storage.ErrNotFound with the nearest names; a glob or set that selects nothing is an error.
 func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Plan, error) {
 	features, err := selectFeatures(ctx, snap, opts.Features)
@@ -146,9 +152,17 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan: partition predicate %q is not UTF-8", p.Partition)
 	}
 	seen := make(map[storage.FeatureID]bool, len(p.Features))
+	keys := make(map[string]bool)
 	for _, f := range p.Features {
-		if f.ID == 0 || seen[f.ID] {
-			return fmt.Errorf("plan: feature %q: id %016x is zero or taken", f.Name, uint64(f.ID))
+		if IsPartitionKey(f) {
+			if f != partitionColumn(f.Name) || f.Name == "" || !utf8.ValidString(f.Name) || keys[f.Name] {
+				return fmt.Errorf("plan: feature %q: it has no id, and is no partition key or one that is taken", f.Name)
+			}
+			keys[f.Name] = true
+			continue
+		}
+		if seen[f.ID] {
+			return fmt.Errorf("plan: feature %q: id %016x is taken", f.Name, uint64(f.ID))
 		}
 		seen[f.ID] = true
 		if f.Name == "" || !utf8.ValidString(f.Name) {
@@ -181,8 +195,13 @@ func (p *Plan) String() string {
 	}
 	fmt.Fprintf(&b, "partition  %s\n", partition)
 	fmt.Fprintf(&b, "batch      %d rows, %v\n", p.BatchSize, p.Output)
-	fmt.Fprintf(&b, "features   %d (%d labels, %d keys)\n", len(p.Features), len(p.Labels()), len(p.Keys()))
+	partitions := p.places(IsPartitionKey)
+	fmt.Fprintf(&b, "features   %d (%d labels, %d keys)\n", len(p.Features)-len(partitions), len(p.Labels()), len(p.Keys()))
 	for _, f := range p.Features {
+		if IsPartitionKey(f) {
+			fmt.Fprintf(&b, "  %16s  %-20v  %s (%s)\n", "", f.Type, f.Name, partitionRole)
+			continue
+		}
 		fmt.Fprintf(&b, "  %016x  %-20v  %s%s\n", uint64(f.ID), f.Type, f.Name, roleSuffix(f.Role))
 	}
 	return b.String()
@@ -194,6 +213,9 @@ func roleSuffix(r storage.Role) string {
 	}
 	return " (" + roleNames[r] + ")"
 }
+
+// partitionRole is written into plans as the role of partition keys.
+const partitionRole = "partition key"
 
 // roleNames are written into plans.
 var roleNames = [...]string{

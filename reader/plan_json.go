@@ -29,7 +29,7 @@ type planWire struct {
 }
 
 type featureWire struct {
-	ID           string `json:"id"` // 16 hex digits
+	ID           string `json:"id,omitempty"` // 16 hex digits; none for a partition key
 	Name         string `json:"name"`
 	Generation   uint32 `json:"generation,omitempty"`
 	Role         string `json:"role"`
@@ -52,6 +52,10 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		BatchSize: p.BatchSize, Output: p.Output.String(), Features: make([]featureWire, len(p.Features)),
 	}
 	for i, f := range p.Features {
+		if IsPartitionKey(f) {
+			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String()}
+			continue
+		}
 		w.Features[i] = featureWire{
 			ID: fmt.Sprintf("%016x", uint64(f.ID)), Name: f.Name, Generation: f.Generation, Role: roleNames[f.Role],
 			Kind: f.Type.Kind.String(), Elem: elemName(f.Type.Elem), Score: elemName(f.Type.Score), Dim: f.Type.Dim,
@@ -102,10 +106,20 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 }
 
 func (w *featureWire) feature() (f storage.Feature, err error) {
+	if w.Role == partitionRole {
+		f = partitionColumn(w.Name)
+		if *w != (featureWire{Name: w.Name, Role: w.Role, Kind: f.Type.Kind.String()}) {
+			err = errors.New("a partition key has a name, a role and kind string, and nothing else")
+		}
+		return f, err
+	}
 	f = storage.Feature{
 		Name: w.Name, Generation: w.Generation, Logical: w.Logical, OriginColumn: w.OriginColumn, OriginKey: w.OriginKey,
 	}
 	id, err := parseHex64(w.ID)
+	if err == nil && id == 0 {
+		err = errors.New("id is zero")
+	}
 	if err != nil {
 		return f, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -33,6 +34,9 @@ func drawPlan(t *rapid.T) *Plan {
 			OriginColumn: rapid.String().Draw(t, "origin column"),
 			OriginKey:    rapid.String().Draw(t, "origin key"),
 		})
+		if rapid.IntRange(0, 4).Draw(t, "partition key") == 0 {
+			p.Features[i] = partitionColumn(fmt.Sprint(p.Features[i].Name, i))
+		}
 	}
 	return p
 }
@@ -64,6 +68,9 @@ const goldenPlan = `{"version":1,"table":"ads","snapshot":7,"partition":"ds > '2
 	`{"id":"0000000000000100","name":"click","generation":2,"role":"label","kind":"dense","elem":"bool"},` +
 	`{"id":"0000000000000101","name":"m.7","role":"feature","kind":"embedding","elem":"float32","dim":16,` +
 	`"logical":"float16","origin_column":"m","origin_key":"7"}]}`
+
+// What a partition key adds to it; readers from before partition keys refuse it by its role.
+const goldenPartitionKey = `,{"name":"ds","role":"partition key","kind":"string"}]}`
 
 func goldenPlanValue() *Plan {
 	return &Plan{
@@ -102,6 +109,39 @@ features   3 (1 labels, 0 keys)
 	}
 }
 
+func TestPlanGoldenPartitionKey(t *testing.T) {
+	p := goldenPlanValue()
+	p.Features = append(p.Features, partitionColumn("ds"))
+	golden := strings.TrimSuffix(goldenPlan, "]}") + goldenPartitionKey
+	data, err := p.MarshalJSON()
+	if err != nil || string(data) != golden {
+		t.Fatalf("got  %s, %v\nwant %s", data, err, golden)
+	}
+	if h := p.Hash(); h != 0xd82ff5abbcf9bf6b {
+		t.Errorf("hash %016x", h)
+	}
+	if want := "features   3 (1 labels, 0 keys)\n"; !strings.Contains(p.String(), want) {
+		t.Errorf("%s lacks %s", p, want)
+	}
+	if want := "                    string                ds (partition key)\n"; !strings.HasSuffix(p.String(), want) {
+		t.Errorf("%s ends not in %s", p, want)
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{`"kind":"string"}]`, `"kind":"bytes"}]`, "nothing else"},
+		{`{"name":"ds"`, `{"id":"00000000000000ef","name":"ds"`, "nothing else"},
+		{`{"name":"ds"`, `{"name":"ds","generation":1`, "nothing else"},
+		{`"name":"ds"`, `"name":""`, "no partition key"},
+		{`"partition key"`, `"feature"`, "16 hex digits"},
+		{`]}`, goldenPartitionKey, "taken"},
+	} {
+		var p Plan
+		err := p.UnmarshalJSON([]byte(golden[:len(goldenPlan)-2] + strings.Replace(golden[len(goldenPlan)-2:], c.old, c.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.new, err, c.want)
+		}
+	}
+}
+
 func TestPlanRefusals(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{`"version":1`, `"version":2`, "version 2"},
@@ -111,6 +151,7 @@ func TestPlanRefusals(t *testing.T) {
 		{`"role":"label"`, `"role":"king"`, `role "king"`},
 		{`"0000000000000100"`, `"00000000000000ff"`, "taken"},
 		{`"0000000000000100"`, `"100"`, "16 hex digits"},
+		{`"0000000000000100"`, `"0000000000000000"`, "id is zero"},
 		{`"kind":"dense"`, `"kind":"inverse"`, "inverse"},
 		{`"dim":16`, `"dim":0`, "dimension"},
 		{`"snapshot":7`, `"snapshot":0`, "snapshot 0"},
@@ -164,6 +205,8 @@ type fakeSchema struct {
 	features []storage.Feature
 	lookups  int
 	whole    int
+	keys     []string
+	keyReads int
 }
 
 func (s *fakeSchema) Lookup(_ context.Context, names ...string) ([]storage.Feature, error) {
@@ -184,13 +227,31 @@ func (s *fakeSchema) Lookup(_ context.Context, names ...string) ([]storage.Featu
 	return out, nil
 }
 
+func (s *fakeSchema) Find(_ context.Context, names ...string) ([]*storage.Feature, error) {
+	out := make([]*storage.Feature, len(names))
+	for i, n := range names {
+		s.lookups++
+		for k := range s.features {
+			if s.features[k].Name == n {
+				out[i] = &s.features[k]
+			}
+		}
+	}
+	return out, nil
+}
+
+func (s *fakeSchema) PartitionKeys(context.Context) ([]string, error) {
+	s.keyReads++
+	return s.keys, nil
+}
+
 func (s *fakeSchema) Features(context.Context) ([]storage.Feature, error) {
 	s.whole++
 	return s.features, nil
 }
 
 func TestSelectFeatures(t *testing.T) {
-	all := &fakeSchema{}
+	all := &fakeSchema{keys: []string{"hr", "click", "ds"}}
 	for i, n := range []string{"*", "@x", "a", "click", "user_a", "user_b", "user_id"} {
 		f := storage.Feature{ID: storage.FeatureID(i + 1), Name: n}
 		switch n {
@@ -202,24 +263,31 @@ func TestSelectFeatures(t *testing.T) {
 		all.features = append(all.features, f)
 	}
 	for _, c := range []struct {
-		entries, want string // space separated; an error when want begins with !
-		whole         int
+		entries, want   string // space separated; an error when want begins with !
+		whole, keyReads int
 	}{
-		{"click a", "click a", 0},
-		{"a a", "a", 0},
-		{"user_*", "user_a user_b user_id", 1},
-		{"user_b user_*", "user_b user_a user_id", 1},
-		{"user_?", "user_a user_b", 1},
-		{"@labels @keys", "click user_id", 1},
-		{"@all", "* @x a click user_a user_b user_id", 1},
-		{`\*`, "*", 1},
-		{`\@x`, "@x", 1},
-		{"nobody", "!not found", 0},
-		{"z*", "!selects no feature", 1},
-		{"@x", "!want @all, @labels or @keys", 1},
-		{"", "!none asked for", 0},
+		{"click a", "click a", 0, 0},
+		{"a a", "a", 0, 0},
+		{"user_*", "user_a user_b user_id", 1, 1},
+		{"user_b user_*", "user_b user_a user_id", 1, 1},
+		{"user_?", "user_a user_b", 1, 1},
+		{"@labels @keys", "click user_id", 1, 1},
+		{"@all", "* @x a click user_a user_b user_id hr= ds=", 1, 1},
+		{`\*`, "*", 1, 1},
+		{`\@x`, "@x", 1, 1},
+		{"nobody", "!not found", 0, 1},
+		{"z*", "!selects no feature", 1, 1},
+		{"@x", "!want names, globs, @all, @labels, @keys or @partitions", 1, 1},
+		{"", "!none asked for", 0, 0},
+		// Partition keys.
+		{"ds a", "ds= a", 0, 1},
+		{"ds ds", "ds=", 0, 1},
+		{"@partitions a", "hr= ds= a", 1, 1},
+		{"d* h?", "ds= hr=", 1, 1},
+		{"?? click", "@x hr= ds= click", 1, 1},
+		{"ds @all", "ds= * @x a click user_a user_b user_id hr=", 1, 2},
 	} {
-		all.whole = 0
+		all.whole, all.keyReads = 0, 0
 		got, err := selectFeatures(context.Background(), all, strings.Fields(c.entries))
 		if want, bad := strings.CutPrefix(c.want, "!"); bad {
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -229,11 +297,19 @@ func TestSelectFeatures(t *testing.T) {
 		}
 		var names []string
 		for _, f := range got {
+			if IsPartitionKey(f) {
+				f.Name += "="
+			}
 			names = append(names, f.Name)
 		}
-		if err != nil || strings.Join(names, " ") != c.want || all.whole != c.whole {
-			t.Errorf("%q: %v, %v, schema read %d times; want %s and %d", c.entries, names, err, all.whole, c.want, c.whole)
+		if err != nil || strings.Join(names, " ") != c.want || all.whole != c.whole || all.keyReads != c.keyReads {
+			t.Errorf("%q: %v, %v, schema read %d times, keys %d; want %s, %d and %d",
+				c.entries, names, err, all.whole, all.keyReads, c.want, c.whole, c.keyReads)
 		}
+	}
+	all.keys = nil
+	if _, err := selectFeatures(context.Background(), all, []string{"@partitions"}); !errors.Is(err, storage.ErrNotFound) {
+		t.Error(err)
 	}
 	if _, err := selectFeatures(context.Background(), all, []string{"z*"}); !errors.Is(err, storage.ErrNotFound) {
 		t.Error(err)

@@ -21,8 +21,9 @@ type segment struct {
 	files []file
 	// items are the units of decoding in a stripe. An item's inverse, when it has one, is decoded before its features.
 	items []item
-	// featureFile is the place in files of each of the plan's features, or -1: null in every row.
+	// featureFile is the place in files of each of the plan's features, or -1: null in every row, or a partition key.
 	featureFile []int32
+	partition   storage.Partition
 }
 
 // A file is one feature file of a segment.
@@ -58,10 +59,14 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 	if err != nil {
 		return nil, err
 	}
-	g := &segment{id: d.ID, starts: starts, featureFile: make([]int32, len(l.plan.Features))}
-	ids := make([]storage.FeatureID, len(l.plan.Features))
+	g := &segment{id: d.ID, starts: starts, featureFile: make([]int32, len(l.plan.Features)), partition: d.Partition}
+	var ids []storage.FeatureID
+	var places []int // in Plan.Features, of ids
 	for j, f := range l.plan.Features {
-		ids[j] = f.ID
+		g.featureFile[j] = -1
+		if !IsPartitionKey(f) {
+			ids, places = append(ids, f.ID), append(places, j)
+		}
 	}
 	entries, err := index.Lookup(ctx, ids...)
 	if err != nil {
@@ -69,11 +74,11 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 	}
 	var groups []storage.FeatureID
 	byGroup := map[storage.FeatureID]int{} // place in items
-	for j, e := range entries {
+	for i, e := range entries {
 		if e == nil {
-			g.featureFile[j] = -1
 			continue
 		}
+		j := places[i]
 		f := &l.plan.Features[j]
 		if err := g.addFile(d, e, f.Name, f.Type); err != nil {
 			return nil, err

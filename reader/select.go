@@ -4,21 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 )
 
 // schema is the part of a snapshot that selecting features needs.
 type schema interface {
+	Find(ctx context.Context, names ...string) ([]*storage.Feature, error)
+	// Lookup is Find with an error for a name that is not there.
 	Lookup(ctx context.Context, names ...string) ([]storage.Feature, error)
 	Features(ctx context.Context) ([]storage.Feature, error)
+	PartitionKeys(ctx context.Context) ([]string, error)
 }
 
-// selectFeatures resolves names, globs and sets in order. It reads the whole schema only when there is a glob or a set.
+const selectWants = "want names, globs, @all, @labels, @keys or @partitions"
+
+// selectFeatures resolves names, globs and sets in order. It reads the whole schema only when there is a glob or a set,
+// and the partition keys when there is one, or a name that is no feature.
 func selectFeatures(ctx context.Context, snap schema, entries []string) ([]storage.Feature, error) {
 	if len(entries) == 0 {
-		return nil, errors.New("features: none asked for: want names, globs, @all, @labels or @keys")
+		return nil, errors.New("features: none asked for: " + selectWants)
 	}
 	var names []string
 	for _, e := range entries {
@@ -29,25 +38,21 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]stora
 			names = append(names, e)
 		}
 	}
-	var byName []storage.Feature
-	if len(names) > 0 {
-		var err error
-		if byName, err = snap.Lookup(ctx, names...); err != nil {
-			return nil, err
-		}
+	byName, err := findNames(ctx, snap, names)
+	if err != nil {
+		return nil, err
 	}
 	var all []storage.Feature
 	if len(names) < len(entries) {
-		var err error
-		if all, err = snap.Features(ctx); err != nil {
+		if all, err = everything(ctx, snap); err != nil {
 			return nil, err
 		}
 	}
 	var out []storage.Feature
-	seen := make(map[storage.FeatureID]bool)
+	seen := make(map[string]bool)
 	add := func(f storage.Feature) {
-		if !seen[f.ID] {
-			seen[f.ID] = true
+		if !seen[f.Name] {
+			seen[f.Name] = true
 			out = append(out, f)
 		}
 	}
@@ -75,6 +80,67 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]stora
 	return out, nil
 }
 
+// findNames returns the feature of each name, or the partition key where no feature has it.
+func findNames(ctx context.Context, snap schema, names []string) ([]storage.Feature, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	found, err := snap.Find(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	if slices.Contains(found, nil) {
+		if keys, err = snap.PartitionKeys(ctx); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]storage.Feature, len(names))
+	for i, f := range found {
+		switch {
+		case f != nil:
+			out[i] = *f
+		case slices.Contains(keys, names[i]) && utf8.ValidString(names[i]):
+			out[i] = partitionColumn(names[i])
+		default:
+			if _, err = snap.Lookup(ctx, names[i]); err == nil {
+				err = fmt.Errorf("feature %q: %w", names[i], storage.ErrNotFound)
+			}
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// everything returns the features of the schema, then the partition keys whose name no feature has.
+func everything(ctx context.Context, snap schema) ([]storage.Feature, error) {
+	all, err := snap.Features(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := snap.PartitionKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	features := all[:len(all):len(all)]
+	for _, k := range keys {
+		taken := slices.ContainsFunc(features, func(f storage.Feature) bool { return f.Name == k })
+		if !taken && utf8.ValidString(k) {
+			all = append(all, partitionColumn(k))
+		}
+	}
+	return all, nil
+}
+
+// partitionColumn is the entry of Plan.Features that stands for a partition key.
+func partitionColumn(key string) storage.Feature {
+	return storage.Feature{Name: key, Type: vector.Type{Kind: vector.String}}
+}
+
+// IsPartitionKey reports whether an entry of Plan.Features is no feature of the schema but a partition key of the table:
+// those have no ID.
+func IsPartitionKey(f storage.Feature) bool { return f.ID == 0 }
+
 // isPattern reports whether an entry is a glob or a set and not a plain name.
 func isPattern(e string) bool { return e[0] == '@' || strings.ContainsAny(e, `*?\`) }
 
@@ -86,9 +152,11 @@ func matcher(entry string) (func(storage.Feature) bool, error) {
 		return func(f storage.Feature) bool { return f.Role == storage.RoleLabel }, nil
 	case "@keys":
 		return func(f storage.Feature) bool { return isKey(f.Role) }, nil
+	case "@partitions":
+		return IsPartitionKey, nil
 	}
 	if entry[0] == '@' {
-		return nil, fmt.Errorf(`features: set %q: want @all, @labels or @keys (write \@ for a name that begins so)`, entry)
+		return nil, fmt.Errorf(`features: set %q: %s (write \@ for a name that begins so)`, entry, selectWants)
 	}
 	return func(f storage.Feature) bool { return globMatch(entry, f.Name) }, nil
 }

@@ -242,7 +242,7 @@ func (e *edit) features(ctx context.Context, c Change) error {
 	for i, f := range c.Features {
 		names[i], keys[i] = f.Name, featureIDKey(f.ID)
 	}
-	known, err := e.base.lookup(ctx, names...)
+	known, err := e.base.Find(ctx, names...)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (s *Snapshot) treeName(t tree) string {
 // Lookup returns the named features in the order asked for, reading only what they need; an unknown name gives
 // ErrNotFound with the nearest.
 func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]Feature, error) {
-	found, err := s.lookup(ctx, names...)
+	found, err := s.Find(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]Feature, erro
 	return out, nil
 }
 
-// lookup is Lookup with nil where there is no such feature.
-func (s *Snapshot) lookup(ctx context.Context, names ...string) ([]*Feature, error) {
+// Find is Lookup with nil where there is no such feature.
+func (s *Snapshot) Find(ctx context.Context, names ...string) ([]*Feature, error) {
 	keys := make([][]byte, len(names))
 	for i, n := range names {
 		keys[i] = nameKey(n)
@@ -139,6 +139,24 @@ func (s *Snapshot) Partitions(ctx context.Context) ([]Partition, error) {
 	var out []Partition
 	err := s.walk(ctx, func(_ string, p Partition) bool { out = append(out, p); return false }, nil)
 	return out, err
+}
+
+// PartitionKeys returns the partition keys of the table, in order: those of its first partition. Its cost is one look-up,
+// however many partitions there are. Ingest holds every partition of a table to them; Commit does not.
+func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
+	var keys []string
+	lower, upper := spaceBounds(partitionSpace)
+	it := s.t.s.iter(ctx, s.m.listing, upper)
+	if it.seek(ctx, lower) {
+		_, d, reason := parseSegment(it.key, it.value)
+		if reason != "" {
+			return nil, corrupt(s.treeName(s.m.listing), reason)
+		}
+		for _, v := range d.Partition {
+			keys = append(keys, v.Key)
+		}
+	}
+	return keys, it.err
 }
 
 // walk calls want once a partition, and then visit for each of its segments when want says so.

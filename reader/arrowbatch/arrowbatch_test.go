@@ -445,3 +445,89 @@ func TestParseFormat(t *testing.T) {
 		t.Error("csv is accepted")
 	}
 }
+
+// Every row has the values of its partition, as files of a Hive table would be read.
+func TestPartitionKeys(t *testing.T) {
+	ctx := context.Background()
+	store, err := storage.Open(ctx, object.NewMemory(), storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	table, err := store.NewTable(ctx, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := storage.Feature{
+		ID: storage.NewFeatureID("n", 1), Name: "n", Generation: 1, Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64},
+	}
+	change := storage.Change{Operation: "ingest", Features: []storage.Feature{f}}
+	for i, directory := range []string{"ds=2026-11-01/hr=00", "ds=2026-11-01/hr=__HIVE_DEFAULT_PARTITION__", "ds=a b%2Fc/hr=", "ds=z"} {
+		p, err := storage.ParsePartition(directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := table.NewSegment(ctx, p, []uint32{2}, storage.SegmentOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := vector.NewColumn(f.Type)
+		for r := range 2 {
+			c.Ints = append(c.Ints, int64(2*i+r))
+			c.AddSlot()
+		}
+		if err := w.AddFeature(ctx, 0, f, func(w *format.Writer) error { return w.WriteStripe(c) }); err != nil {
+			t.Fatal(err)
+		}
+		d, err := w.Finish(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change.Add = append(change.Add, d)
+	}
+	snap, err := table.Commit(ctx, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"0", "1", "2", "3", "4", "5", "6", "7"},
+		{`"2026-11-01"`, `"2026-11-01"`, `"2026-11-01"`, `"2026-11-01"`, `"a b/c"`, `"a b/c"`, `"z"`, `"z"`},
+		{`"00"`, `"00"`, "null", "null", `""`, `""`, "null", "null"},
+	}
+	for _, batch := range []int{1, 3, 8} {
+		plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: []string{"@all"}, BatchSize: batch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := reader.Open(ctx, snap, plan, reader.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if _, err := Write(ctx, &out, IPCStream, s, Options{Fold: true}); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		r, err := ipc.NewReader(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(r.Schema().Fields()[2].Name, r.Schema().Fields()[2].Type); got != "hrutf8" {
+			t.Fatal(got)
+		}
+		var records []arrow.RecordBatch
+		for r.Next() {
+			r.RecordBatch().Retain()
+			records = append(records, r.RecordBatch())
+		}
+		for i := range want {
+			if got := rowsOf(t, records, i); !sameJSON(got, want[i]) {
+				t.Errorf("batches of %d: %s: %v, want %v", batch, r.Schema().Field(i).Name, got, want[i])
+			}
+		}
+		for _, rec := range records {
+			rec.Release()
+		}
+		r.Release()
+	}
+}

@@ -7,6 +7,7 @@
 //	sparse                    list of it                                   offsets, presence and such values shared
 //	weighted                  list<struct<id, score>>, or map<id, score>   the same
 //	bytes, string             binary, string                               shared
+//	a partition key         string                                       shared
 //	any with a Logical        that type: timestamp, decimal, uuid, ...     shared where it is as wide
 //	with Options.Fold:
 //	  struct's members        struct                                       as its members

@@ -17,7 +17,7 @@ import (
 
 type exportCmd struct {
 	tableArgs
-	Features []string `default:"@all" help:"Names, globs (user_*) or sets (@all, @labels, @keys)."`
+	Features []string `default:"@all" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	To       string   `required:"" placeholder:"FILE" help:"out.parquet, out.arrow (an IPC file), out.arrows (an IPC stream), or - for an IPC stream on standard output."`
 	Fold     bool     `help:"Put features of one source map or struct back into one column."`
 	readFlags

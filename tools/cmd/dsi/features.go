@@ -11,14 +11,14 @@ import (
 type featuresCmd struct {
 	tableArgs
 	atFlag
-	Features []string `help:"Names, globs (user_*) or sets (@all, @labels, @keys)." default:"@all"`
+	Features []string `help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)." default:"@all"`
 	Totals   bool     `help:"Sum up what the segments hold of each feature: coverage, values, bytes. It reads every segment's index."`
 }
 
 // featureJSON is a feature as --json prints it.
 type featureJSON struct {
 	Name         string `json:"name"`
-	ID           string `json:"id"`
+	ID           string `json:"id,omitempty"` // none: a partition key
 	Kind         string `json:"kind"`
 	Type         string `json:"type"`
 	Role         string `json:"role,omitempty"`
@@ -41,6 +41,9 @@ type totalsJSON struct {
 }
 
 func featureInfo(f storage.Feature) featureJSON {
+	if reader.IsPartitionKey(f) {
+		return featureJSON{Name: f.Name, Kind: f.Type.Kind.String(), Type: f.Type.String(), Role: "partition key"}
+	}
 	return featureJSON{
 		Name: f.Name, ID: fmt.Sprintf("%016x", uint64(f.ID)), Kind: f.Type.Kind.String(), Type: f.Type.String(),
 		Role: roleText(f.Role), Logical: f.Logical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey,
@@ -94,6 +97,9 @@ func addTotals(ctx context.Context, snap *storage.Snapshot, infos []featureJSON)
 	}
 	rows := snap.Info().Rows
 	for i := range infos {
+		if infos[i].ID == "" {
+			continue // a partition key takes no bytes
+		}
 		t := byName[infos[i].Name]
 		nulls := rows - t.Rows + t.NullRows
 		infos[i].totalsJSON = &totalsJSON{

@@ -9,7 +9,7 @@ import (
 
 type headCmd struct {
 	tableArgs
-	Features []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys)."`
+	Features []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	Rows     int      `short:"n" default:"10" help:"How many rows."`
 	Vertical bool     `help:"A line a value instead of a line a row. Default when there are many features."`
 	readFlags

@@ -12,7 +12,7 @@ import (
 
 type scanCmd struct {
 	tableArgs
-	Features  []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys)."`
+	Features  []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	BatchSize int      `default:"4096" help:"Samples a batch."`
 	Epochs    int      `default:"1" help:"Read everything this many times."`
 	Plan      bool     `help:"Print the plan and read nothing."`
