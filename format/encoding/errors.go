@@ -34,7 +34,7 @@ var (
 	errRange      = reason("value does not fit in 32 bits")
 	errEmpty      = reason("codec needs at least one value")
 	errZstdSize   = reason("uncompressed size is wrong for the count of values")
-	errZstd       = reason("zstd frame is damaged")
+	errZstd       = reason("zstd frame is damaged, or not one frame")
 	errBit        = reason("flag is not 0 or 1")
 	errPadding    = reason("bits beyond the count are set")
 	errExponent   = reason("decimal exponents are out of range")

@@ -145,3 +145,87 @@ func TestScratchOfNestedRuns(t *testing.T) {
 		t.Errorf("%d bytes allocated to decode %d from %d", got, 8*n, len(chunk))
 	}
 }
+
+// A codec that says one frame takes one frame: no other, none, and nothing to be skipped.
+func TestOneFrame(t *testing.T) {
+	want := slices.Repeat([]byte("dsistore"), 200)
+	frame := new(encoder).compress(nil, want)
+	empty := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0}
+	skipped := []byte{0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 2}
+	checked := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x24, 1, 9, 0, 0, 'd', 0, 0, 0, 0} // its checksum is wrong
+	d := new(Decoder)
+	decode := func(n int, frame []byte) ([]byte, error) {
+		dst := make([]byte, n)
+		return dst, d.Strings(dst, []int32{0, int32(n)}, append([]byte{byte(IDStringZstd)}, frame...))
+	}
+	if got, err := decode(len(want), frame); err != nil || !slices.Equal(got, want) {
+		t.Fatal(err)
+	}
+	if _, err := decode(0, empty); err != nil {
+		t.Error(err)
+	}
+	for name, frame := range map[string][]byte{
+		"frame and empty frame":   slices.Concat(frame, empty),
+		"empty frame and frame":   slices.Concat(empty, frame),
+		"frame and skipped frame": slices.Concat(frame, skipped),
+		"skipped frame and frame": slices.Concat(skipped, frame),
+		"frame and a byte":        slices.Concat(frame, []byte{0}),
+		"frame less a byte":       frame[:len(frame)-1],
+	} {
+		if _, err := decode(len(want), frame); err != errZstd {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, frame := range map[string][]byte{"no frame": nil, "skipped frame": skipped} {
+		if _, err := decode(0, frame); err != errZstd {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := decode(1, checked); err != errZstd {
+		t.Errorf("checksum: %v", err)
+	}
+}
+
+// A frame that unfolds to gigabytes costs no more memory than the library's blocks.
+func TestZstdBomb(t *testing.T) {
+	for _, window := range []byte{0, 0xa0, 0xff} {
+		bomb := []byte{0x28, 0xb5, 0x2f, 0xfd, 0, window}
+		for range 50_000 { // each one byte, 128 Ki times
+			bomb = append(bomb, 0x02, 0x00, 0x10, 'x')
+		}
+		bomb = append(bomb, 1, 0, 0)
+		d := new(Decoder)
+		dst := make([]byte, 1000)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := d.Strings(dst, []int32{0, 1000}, append([]byte{byte(IDStringZstd)}, bomb...))
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("window %#x: decoded", window)
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; got > 2<<20 {
+			t.Errorf("window %#x: %d bytes allocated", window, got)
+		}
+	}
+}
+
+// Strings turn from noise to words of the same length: the memory of plain does not hold them back.
+func TestStringsTurn(t *testing.T) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	var c Chooser
+	for i := range 4 {
+		var data []byte
+		offsets := []int32{0}
+		for range 1000 {
+			if i < 2 {
+				data = binary.LittleEndian.AppendUint64(data, r.Uint64())
+			} else {
+				data = append(data, []string{"sports..", "politics", "business"}[r.IntN(3)]...)
+			}
+			offsets = append(offsets, int32(len(data)))
+		}
+		if n := len(c.AppendStrings(nil, 0, data, offsets)); i >= 2 && n > len(data)/8 {
+			t.Errorf("%d bytes of words take %d", len(data), n)
+		}
+	}
+}

@@ -45,6 +45,9 @@ func (e *encoder) appendStrings(dst []byte, m *memory, data []byte, offsets []in
 	data = data[offsets[0]:offsets[n]]
 	start := len(dst)
 	codec := m.recall(n)
+	if codec == IDStringPlain {
+		codec = 0 // its size says nothing of the bytes, which may have turned
+	}
 	fresh := codec == 0
 	if fresh {
 		codec = e.chooseStrings(data, offsets, depth)

@@ -40,8 +40,45 @@ func newZstdDecoder() *zstd.Decoder {
 	return r
 }
 
-// inflate fills dst exactly from a frame.
+// isOneFrame reports whether b is one frame and nothing more: the library would also take more frames, frames to be skipped
+// and no frame at all. It goes from block head to block head; what lies between is the library's to judge.
+//
+//	+--------+--------------------------------------------+-----+-----------------------+
+//	| header | block: last (1 bit), type (2), size (21),  | ... | checksum (4), if the  |
+//	|        | then size bytes, or 1 of type 1            |     | header says so        |
+//	+--------+--------------------------------------------+-----+-----------------------+
+func isOneFrame(b []byte) bool {
+	var h zstd.Header
+	if h.Decode(b) != nil || h.Skippable {
+		return false
+	}
+	rest := b[h.HeaderSize:]
+	for last := false; !last; {
+		if len(rest) < 3 {
+			return false
+		}
+		head := int(rest[0]) | int(rest[1])<<8 | int(rest[2])<<16
+		size := head >> 3
+		if head>>1&3 == 1 {
+			size = 1
+		}
+		last = head&1 == 1
+		if rest = rest[3:]; len(rest) < size {
+			return false
+		}
+		rest = rest[size:]
+	}
+	if h.HasCheckSum {
+		return len(rest) == 4
+	}
+	return len(rest) == 0
+}
+
+// inflate fills dst exactly from one frame.
 func (d *Decoder) inflate(dst, frame []byte) error {
+	if !isOneFrame(frame) {
+		return errZstd
+	}
 	if d.zstd == nil {
 		d.zstd = newZstdDecoder()
 	}
