@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +161,66 @@ func TestPartitionKeys(t *testing.T) {
 	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"@all"}})
 	if err != nil || len(plan.Features) != 3 || !IsPartitionKey(plan.Features[2]) || plan.Features[2].Name != "ds" {
 		t.Errorf("%v, %v", plan, err)
+	}
+}
+
+// The splits of a plan with a predicate are its rows, and only those, in order; a split of another plan is refused.
+func TestSplitsOfPredicate(t *testing.T) {
+	ctx := context.Background()
+	_, snap := realStore(t)
+	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"ds", "n"}, Partition: "ds <> 2", BatchSize: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n < 6; n++ {
+		l, err := NewLayout(ctx, snap, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		splits, err := l.Splits(ctx, n)
+		if err != nil || len(splits) > n {
+			t.Fatal(splits, err)
+		}
+		var got []int64
+		for _, split := range splits {
+			s, err := Open(ctx, snap, plan, Options{Split: &split})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for {
+				b, err := s.Next(ctx)
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for r, v := range b.Columns[1].Ints {
+					if ds := columnValue(b.Columns[0], r).text; ds != fmt.Sprint(v/10) {
+						t.Errorf("%d in ds=%s", v, ds)
+					}
+					got = append(got, v)
+				}
+				b.Release()
+			}
+			s.Close()
+		}
+		if want := []int64{10, 11, 12, 30, 31, 32}; !slices.Equal(got, want) {
+			t.Errorf("%d splits: %v, want %v", n, got, want)
+		}
+	}
+	other := *plan
+	other.Partition = ""
+	l, err := NewLayout(ctx, snap, &other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	splits, err := l.Splits(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(ctx, snap, plan, Options{Split: &splits[0]}); err == nil || !strings.Contains(err.Error(), "it is of plan") {
+		t.Error(err)
 	}
 }
 

@@ -129,6 +129,9 @@ func drain(tb testing.TB, s *Scanner) int {
 
 // A scan in steady state allocates for its segments and its start, not for rows, lists, stripes or batches.
 func TestSteadyStateAllocations(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
 	shape := plainShape{dense: 6, sparse: 6, weighted: 2, segments: 2, stripes: 64, stripeRows: 512, session: 8}
 	table := plainTable(t, shape)
 	for _, output := range []Output{OutputColumns, OutputTensors} {

@@ -45,7 +45,19 @@ func drawOptions(t *rapid.T) Options {
 		GapBytes:     rapid.SampledFrom([]int64{-1, 20, 1000}).Draw(t, "gap"),
 		RequestBytes: rapid.SampledFrom([]int64{1, 64, 1 << 20}).Draw(t, "request bytes"),
 		Presence:     true,
+		Allocator:    dirtyAllocator{},
 	}
+}
+
+// A dirtyAllocator gives memory with something in it, as Allocator may.
+type dirtyAllocator struct{ heapAllocator }
+
+func (d dirtyAllocator) Allocate(n int) []byte {
+	b := d.heapAllocator.Allocate(n)
+	for i := range b {
+		b[i] = 0xA5
+	}
+	return b
 }
 
 func open(t interface{ Fatal(...any) }, l *Layout, opts Options) *Scanner {
@@ -556,14 +568,14 @@ func TestAllocatorGetsEverythingBack(t *testing.T) {
 }
 
 type countingAllocator struct {
-	heapAllocator
+	dirtyAllocator
 	mu   sync.Mutex
 	live map[*byte]int
 	bad  error
 }
 
 func (c *countingAllocator) Allocate(n int) []byte {
-	b := c.heapAllocator.Allocate(n)
+	b := c.dirtyAllocator.Allocate(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live[&b[0]] = n

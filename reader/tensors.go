@@ -15,6 +15,11 @@ type Tensors struct {
 }
 
 // A Matrix is [B, Width] float32, row-major. Null is 0.
+//
+// Numbers that a float32 does not hold are rounded to the nearest: integers beyond 2^24, and floats, which become infinite
+// beyond the range of float32. uint64 is unsigned, bool is 0 or 1, NaN and -0 stay what they are. A feature with a Logical
+// gives the number that is stored: days of a date, microseconds since 1970 of a timestamp[us] (which float32 rounds to
+// minutes), ticks of a duration, the unscaled digits of a decimal. OutputColumns has them exact, and so have keys here.
 type Matrix struct {
 	Features []int32 // places in Plan.Features: one a column, or one in all for an embedding
 	Width    int
@@ -34,7 +39,8 @@ type Jagged struct {
 	Features []int32 // places in Plan.Features, in order
 	Lengths  []int32 // [F * B]; 0 for null and for empty
 	Offsets  []int32 // [F * B + 1], from 0: list (f, b) is [Offsets[f*B+b], Offsets[f*B+b+1]) of the values
-	// Values are the ids of Sparse and Weighted; FloatValues are the numbers of Floats.
+	// Values are the ids of Sparse and Weighted, uint64 bit for bit; FloatValues are the numbers of Floats, float64 rounded as
+	// in a Matrix, and so are Weights.
 	Values      []int64
 	FloatValues []float32
 	Weights     []float32 // Weighted only: one a value

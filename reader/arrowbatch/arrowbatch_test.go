@@ -391,6 +391,87 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// What folds and what does not when only a part of a struct or map is read, and where names look like paths.
+func TestFoldEdges(t *testing.T) {
+	marker := func(name, logical string) testFeature {
+		return testFeature{
+			name: name, typ: dense(vector.Bool), logical: logical, origin: [2]string{name, ""}, fill: ints([]int64{1}, []int64{1}),
+		}
+	}
+	leaf := func(name, column, key string) testFeature {
+		return testFeature{name: name, typ: dense(vector.Int64), origin: [2]string{column, key}, fill: ints([]int64{3}, []int64{4})}
+	}
+	for _, c := range []struct {
+		what     string
+		features []testFeature
+		want     string // fields
+		rows     string // JSON of row 0 of each
+	}{
+		{
+			"a map of which no key is read", []testFeature{marker("m", "map<string>")},
+			"m: type=map<utf8, double, items_nullable>", `[]`,
+		},
+		{
+			"a struct of which no member is read", []testFeature{marker("s", "struct"), leaf("x", "x", "")},
+			"s: type=bool, x: type=int64", "true, 3",
+		},
+		{
+			"a struct of which only the marker of a struct in it is read", []testFeature{marker("s", "struct"), marker("s.t", "struct")},
+			"s: type=struct<t: bool nullable>", `{"t": true}`,
+		},
+		{
+			"a member two structs down, the one between not read", []testFeature{marker("s", "struct"), leaf("s.t.x", "s.t", "x")},
+			"s: type=bool, s.t.x: type=int64", `true, 3`,
+		},
+		{
+			"two maps, the name of one begins the other's",
+			[]testFeature{
+				marker("m", "map<int64>"), leaf("m.1", "m", "1"), marker("m.n", "map<int64>"), leaf("m.n.2", "m.n", "2"),
+				marker("mm", "map<int64>"), leaf("mm.3", "mm", "3"),
+			},
+			"m: type=map<int64, int64, items_nullable>, m.n: type=map<int64, int64, items_nullable>, mm: type=map<int64, int64, items_nullable>",
+			`[{"key": 1, "value": 3}], [{"key": 2, "value": 3}], [{"key": 3, "value": 3}]`,
+		},
+		{
+			"a name with a dot beside a struct and by itself",
+			[]testFeature{leaf("a.b", "a.b", ""), marker("s", "struct"), leaf("s.x", "s", "x"), leaf("s.y", "s.y", "")},
+			"a.b: type=int64, s: type=struct<x: int64 nullable>, s.y: type=int64", `3, {"x": 3}, 3`,
+		},
+	} {
+		s := scan(t, c.features, 10)
+		conv, err := NewConverter(s.Plan(), Options{Fold: true})
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		b, err := s.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := conv.Record(b)
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		var fields, rows []string
+		for i, f := range conv.Schema().Fields() {
+			fields = append(fields, fmt.Sprintf("%s: type=%v", f.Name, f.Type))
+			rows = append(rows, rowsOf(t, []arrow.RecordBatch{rec}, i)[0])
+		}
+		got := strings.ReplaceAll(strings.Join(fields, ", "), "float64", "double")
+		if got != c.want || !sameJSON([]string{"[" + strings.Join(rows, ",") + "]"}, []string{"[" + c.rows + "]"}) {
+			t.Errorf("%s: %s: %v, want %s: %s", c.what, got, rows, c.want, c.rows)
+		}
+		rec.Release()
+		b.Release()
+		var out bytes.Buffer
+		if _, err := Write(context.Background(), &out, Parquet, scan(t, c.features, 10), Options{Fold: true}); err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		} else if pf, err := file.NewParquetReader(bytes.NewReader(out.Bytes())); err != nil || pf.NumRows() != 4 {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
 // halfBits gives back every half from its exact value, which is worked out here from the definition, and rounds to the
 // nearest in between.
 func TestHalfBits(t *testing.T) {

@@ -26,7 +26,8 @@ import (
 //	counts.7                        ──>
 //	counts.12
 //
-// Features whose marker is not in the plan stay by themselves.
+// Features whose marker is not in the plan stay by themselves, and so does the marker of a struct of which the plan has no
+// member: Parquet has no struct without any. A map of which the plan has no key is a map of empty rows.
 const structMarker = "struct"
 
 // mapKeyType returns the type of a map's keys, which a map's marker has in its Logical.
@@ -53,6 +54,9 @@ type group struct {
 	key     vector.Type // of a map
 	members []member
 }
+
+// lone reports whether g is the marker of a struct and nothing else.
+func (g *group) lone() bool { return !g.isMap && len(g.members) == 0 }
 
 // A member is a feature, or a group inside a struct.
 type member struct {
@@ -133,9 +137,13 @@ func enclosing(groups map[string]*group, path string) (*group, string) {
 }
 
 func (m *member) column(p *reader.Plan) (column, error) {
-	if m.group == nil {
-		f := &p.Features[m.place]
-		return &featureColumn{leaf: newLeaf(f.Type, f.Logical), place: m.place}, nil
+	place := m.place
+	if m.group != nil && m.group.lone() {
+		place = m.group.marker
+	}
+	if place >= 0 {
+		f := &p.Features[place]
+		return &featureColumn{leaf: newLeaf(f.Type, f.Logical), place: place}, nil
 	}
 	if m.group.isMap {
 		return newMapColumn(p, m.group)
