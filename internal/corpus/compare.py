@@ -1,7 +1,9 @@
 """Compares a dump with what `dsi export` made of it, value by value, with pyarrow as the reader of both.
 
 Usage: compare.py < JOBS
-Reads one JSON object a line, {"sources": [PATH, ...], "export": PATH}, and prints one for each: {"outcome": "equal" | "wrong" | "unreadable", "rows": N, "columns": N, "reason": "..."}
+Reads one JSON object a line, {"sources": [PATH, ...], "export": PATH}, and prints one for each. With "partitions", one object a
+source, each partition value is a string column of its source, and rows may come in any order.
+What is printed is {"outcome": "equal" | "wrong" | "unreadable", "rows": N, "columns": N, "reason": "..."}
 "unreadable" says that pyarrow itself refuses the source, so that nothing can be said about equality.
 
 Equal means: the same columns by name, the same rows in the same order, and in each cell the same value: integers and
@@ -110,7 +112,7 @@ def kind(t):
     return "binary"
 
 
-def compare(source, export, where=""):
+def compare(source, export, unordered=False):
     """Returns None when equal, else what differs first."""
     if source.num_rows != export.num_rows:
         return "%d rows in the source, %d in the export" % (source.num_rows, export.num_rows)
@@ -118,6 +120,8 @@ def compare(source, export, where=""):
     extra = [n for n in export.schema.names if n not in source.schema.names]
     if missing or extra:
         return "missing columns %s, extra columns %s" % (missing[:5], extra[:5])
+    if unordered:
+        source, export = sort_rows(source), sort_rows(export)
     for name in source.schema.names:
         a, b = source.column(name), export.column(name)
         ka, kb = kind(a.type), kind(b.type)
@@ -132,16 +136,32 @@ def compare(source, export, where=""):
     return None
 
 
-def judge(sources, export):
+def sort_rows(table):
+    cells = [canonical(table.column(n)) for n in sorted(table.schema.names)]
+    rows = sorted(range(table.num_rows), key=lambda r: repr([c[r] for c in cells]))
+    return table.take(pa.array(rows, pa.int64()))
+
+
+def add_partition(table, values):
+    for name, value in values.items():
+        if name in table.schema.names:  # ingest has checked that the file agrees with its directory
+            table = table.drop_columns([name])
+        table = table.append_column(name, pa.array([value] * table.num_rows, pa.string()))
+    return table
+
+
+def judge(sources, export, partitions=None):
     try:
         tables = [read_source(p) for p in sources]
+        if partitions:
+            tables = [add_partition(t, v) for t, v in zip(tables, partitions)]
         source = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
         for name in source.schema.names:
             canonical(source.column(name))
     except Exception as e:
         return {"outcome": "unreadable", "reason": "%s: %s" % (type(e).__name__, str(e).split("\n")[0][:200])}
     try:
-        why = compare(source, read_export(export))
+        why = compare(source, read_export(export), unordered=partitions is not None)
     except Exception as e:
         why = "%s: %s" % (type(e).__name__, str(e).split("\n")[0][:300])
     return {"outcome": "wrong" if why else "equal", "rows": source.num_rows, "columns": source.num_columns, "reason": why or ""}
@@ -150,4 +170,4 @@ def judge(sources, export):
 if __name__ == "__main__":
     for line in sys.stdin:
         job = json.loads(line)
-        print(json.dumps(judge(job["sources"], job["export"])), flush=True)
+        print(json.dumps(judge(job["sources"], job["export"], job.get("partitions"))), flush=True)

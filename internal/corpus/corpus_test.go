@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,12 +57,14 @@ func buildDSI(t *testing.T) string {
 	return bin
 }
 
-// An outcome is what became of one file.
+// An outcome is what became of one file, or of one directory in Hive layout.
 type outcome struct {
-	file   string
-	class  string // equal, refused, wrong, panic, hang, unreadable
-	reason string
-	export string
+	path       string
+	sources    []string         // the files in it, for pyarrow
+	partitions []map[string]any // of each source; nil for a single file
+	export     string
+	class      string // equal, refused, wrong, panic, hang, unreadable
+	reason     string
 }
 
 func TestCorpus(t *testing.T) {
@@ -89,20 +92,75 @@ func TestCorpus(t *testing.T) {
 	}
 
 	outcomes := make([]outcome, len(files))
+	for i, f := range files {
+		outcomes[i] = outcome{path: f, sources: []string{f}}
+	}
+	tryAll(t, bin, work, outcomes)
+	judge(t, py, outcomes)
+	report(t, dir, outcomes)
+}
+
+// TestHiveLayouts does the same with whole directories in Hive layout, whose partition values are columns of the export.
+func TestHiveLayouts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short")
+	}
+	dir, py := corpusDir(t), python(t)
+	roots := map[string]*outcome{}
+	err := filepath.WalkDir(filepath.Join(dir, "hive"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || filepath.Ext(path) != ".parquet" {
+			return err
+		}
+		root, values := partitionOf(path)
+		o := roots[root]
+		if o == nil {
+			o = &outcome{path: root}
+			roots[root] = o
+		}
+		o.sources, o.partitions = append(o.sources, path), append(o.partitions, values)
+		return nil
+	})
+	if err != nil || len(roots) == 0 {
+		t.Skipf("no files in Hive layout in %s: %v", dir, err)
+	}
+	var outcomes []outcome
+	for _, root := range slices.Sorted(maps.Keys(roots)) {
+		outcomes = append(outcomes, *roots[root])
+	}
+	tryAll(t, buildDSI(t), t.TempDir(), outcomes)
+	judge(t, py, outcomes)
+	report(t, dir, outcomes)
+}
+
+// partitionOf splits a path into what stands before its first key=value directory, and the values; Hive's default partition
+// is null.
+func partitionOf(path string) (root string, values map[string]any) {
+	root, values = filepath.Dir(path), map[string]any{}
+	for strings.Contains(filepath.Base(root), "=") {
+		key, value, _ := strings.Cut(filepath.Base(root), "=")
+		values[key] = value
+		if value == "__HIVE_DEFAULT_PARTITION__" {
+			values[key] = nil
+		}
+		root = filepath.Dir(root)
+	}
+	return root, values
+}
+
+// tryAll sends every outcome's path through dsi, two at a time.
+func tryAll(t *testing.T, bin, work string, outcomes []outcome) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 2)
-	for i, f := range files {
+	for i := range outcomes {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			outcomes[i] = roundTrip(t.Context(), bin, filepath.Join(work, fmt.Sprint(i)), f)
+			outcomes[i].roundTrip(t.Context(), bin, filepath.Join(work, fmt.Sprint(i)))
 		}()
 	}
 	wg.Wait()
-	judge(t, py, outcomes)
-	report(t, dir, outcomes)
 }
 
 // isDump leaves out the corpus's own notes and expected outputs: whatever has a dump's magic or no other known suffix.
@@ -115,15 +173,16 @@ func isDump(path string) bool {
 	return !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".")
 }
 
-// roundTrip ingests one file and exports it again.
-func roundTrip(ctx context.Context, bin, work, file string) outcome {
-	o := outcome{file: file, export: filepath.Join(work, "export.parquet")}
+// roundTrip ingests the path and exports it again.
+func (o *outcome) roundTrip(ctx context.Context, bin, work string) {
+	o.export = filepath.Join(work, "export.parquet")
 	if err := os.MkdirAll(work, 0o755); err != nil {
-		return outcome{file: file, class: "wrong", reason: err.Error()}
+		o.class, o.reason = "wrong", err.Error()
+		return
 	}
 	store := filepath.Join(work, "store")
 	for _, args := range [][]string{
-		{"ingest", store, "t", file},
+		{"ingest", store, "t", o.path},
 		{"export", store, "t", "--features", "@all", "--fold", "--to", o.export},
 		{"verify", store, "--deep"},
 	} {
@@ -135,9 +194,8 @@ func roundTrip(ctx context.Context, bin, work, file string) outcome {
 			class, reason = "wrong", args[0]+": "+reason // what was ingested must come out again
 		}
 		o.class, o.reason = class, reason
-		return o
+		return
 	}
-	return o
 }
 
 // runDSI runs one command and returns ok, refused (with its one line), panic or hang.
@@ -173,7 +231,7 @@ func judge(t *testing.T, py string, outcomes []outcome) {
 		if o.class != "" {
 			continue
 		}
-		line, err := json.Marshal(map[string]any{"sources": []string{o.file}, "export": o.export})
+		line, err := json.Marshal(map[string]any{"sources": o.sources, "partitions": o.partitions, "export": o.export})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +247,7 @@ func judge(t *testing.T, py string, outcomes []outcome) {
 	lines.Buffer(nil, 1<<20)
 	for _, i := range which {
 		if !lines.Scan() {
-			t.Fatalf("compare.py ended before %s", outcomes[i].file)
+			t.Fatalf("compare.py ended before %s", outcomes[i].path)
 		}
 		var v struct{ Outcome, Reason string }
 		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
@@ -206,21 +264,21 @@ func report(t *testing.T, dir string, outcomes []outcome) {
 	reasons := map[string]int{}
 	for _, o := range outcomes {
 		count[o.class]++
-		rel, err := filepath.Rel(dir, o.file)
+		rel, err := filepath.Rel(dir, o.path)
 		if err != nil {
-			rel = o.file
+			rel = o.path
 		}
 		switch o.class {
 		case "wrong", "panic", "hang":
 			t.Errorf("%s: %s: %s", rel, o.class, o.reason)
 		case "refused", "unreadable":
 			t.Logf("%s: %s: %s", rel, o.class, strings.ReplaceAll(o.reason, dir+string(filepath.Separator), ""))
-			if _, after, ok := strings.Cut(o.reason, o.file); ok {
+			if _, after, ok := strings.Cut(o.reason, o.path); ok {
 				reasons[digits.ReplaceAllString(after, "N")]++
 			}
 		}
 	}
-	t.Logf("%d files: %d equal, %d refused, %d that pyarrow cannot read, %d wrong, %d panics, %d hangs", len(outcomes),
+	t.Logf("%d tried: %d equal, %d refused, %d that pyarrow cannot read, %d wrong, %d panics, %d hangs", len(outcomes),
 		count["equal"], count["refused"], count["unreadable"], count["wrong"], count["panic"], count["hang"])
 	for r, n := range reasons {
 		t.Logf("%4d refused%s", n, r)
