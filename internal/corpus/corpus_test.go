@@ -94,6 +94,9 @@ func TestCorpus(t *testing.T) {
 	outcomes := make([]outcome, len(files))
 	for i, f := range files {
 		outcomes[i] = outcome{path: f, sources: []string{f}}
+		if _, values := partitionOf(f); len(values) > 0 {
+			outcomes[i].partitions = []map[string]any{values}
+		}
 	}
 	tryAll(t, bin, work, outcomes)
 	judge(t, py, outcomes)
