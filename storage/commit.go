@@ -222,7 +222,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 		_ = t.s.blobs.PutIfAbsent(ctx, newestName(t.name, m.info.Number), nil)
 	}
 	s := &Snapshot{t: t, m: m}
-	t.saw(m.info.Number, s)
+	t.saw(m.info.Number, int64(len(b)), s)
 	return s, nil
 }
 

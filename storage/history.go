@@ -81,7 +81,7 @@ func (h *history) tree(ctx context.Context, s *Snapshot, t tree) error {
 
 func (h *history) run(ctx context.Context, kind treeKind, ref runRef) error {
 	name := ref.id.runName(kind)
-	r, err := h.t.s.openTable(ctx, name, ref.size)
+	r, err := h.t.s.openTable(ctx, name, ref.size, 0)
 	if err != nil {
 		return h.failed(ctx, err)
 	}

@@ -12,15 +12,18 @@ import (
 
 // The keys of a segment's index.sst, which are also its keys in the index database:
 //
+//	segment id (16) | 00                       the segment's rows and stripes
 //	segment id (16) | 01 | feature id (8 BE)   a feature file: see appendLocation
 //	segment id (16) | fd                       the segment's objects
-//	segment id (16) | fe                       the segment's rows and stripes
 //
-// The last comes last so that opening a segment finds it in the tail of the table.
+// The first comes first so that opening a segment finds it in the head of the table.
 const (
+	factsRecord   = 0x00
 	featureRecord = 0x01
 	objectsRecord = 0xfd
-	factsRecord   = 0xfe
+
+	// indexHead is how much of the front of an index.sst is read with its tail: the block with the facts.
+	indexHead = 2 << 10
 )
 
 func (i id) recordKey(kind byte) []byte { return append(i[:len(i):len(i)], kind) }
@@ -152,7 +155,7 @@ func (s *Store) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment,
 		return nil, err
 	}
 	g := &Segment{id: segment, d: d, limits: s.opts.Limits}
-	if g.table, err = s.openTable(ctx, d.Index, d.IndexSize); err != nil {
+	if g.table, err = s.openTable(ctx, d.Index, d.IndexSize, indexHead); err != nil {
 		return nil, err
 	}
 	v, err := g.table.Get(ctx, segment.recordKey(factsRecord))

@@ -410,17 +410,17 @@ func (w *SegmentWriter) writeIndex(ctx context.Context) (int64, error) {
 	defer out.Abort()
 	buf := bufio.NewWriterSize(out, 256<<10)
 	table := sst.NewWriter(buf)
+	err = table.Add(w.id.recordKey(factsRecord), appendFacts(nil, w.stripes))
 	var value []byte
 	for _, r := range w.records {
-		r.at.size = sizes[r.at.kind][r.at.number]
-		value = append(appendLocation(value[:0], r.at), r.meta...)
-		if err = table.Add(w.id.featureKey(r.feature), value); err != nil {
+		if err != nil {
 			break
 		}
+		r.at.size = sizes[r.at.kind][r.at.number]
+		value = append(appendLocation(value[:0], r.at), r.meta...)
+		err = table.Add(w.id.featureKey(r.feature), value)
 	}
-	err = errors.Join(err,
-		table.Add(w.id.recordKey(objectsRecord), appendObjects(nil, w.objects)),
-		table.Add(w.id.recordKey(factsRecord), appendFacts(nil, w.stripes)))
+	err = errors.Join(err, table.Add(w.id.recordKey(objectsRecord), appendObjects(nil, w.objects)))
 	size, ferr := table.Finish()
 	if err := errors.Join(err, ferr, buf.Flush()); err != nil {
 		return 0, fmt.Errorf("segment index: %w", err)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/format"
 )
 
 // The bytes of a snapshot object. Numbers of the header are little-endian.
@@ -72,6 +74,16 @@ func appendManifest(dst []byte, m manifest) []byte {
 	return dst
 }
 
+// newerSnapshot returns an error when b begins a snapshot of a version that this program does not know. What follows the
+// version byte is then that version's own, its checksum too.
+func newerSnapshot(name string, b []byte) error {
+	if len(b) >= 8 && string(b[:7]) == snapshotMagic && b[7] > snapshotVersion {
+		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads version %d",
+			name, format.ErrUnsupported, b[7], snapshotVersion)
+	}
+	return nil
+}
+
 // decodeHeader decodes the first headerBytes of the object of the given snapshot number.
 func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 	if len(h) < headerBytes {
@@ -82,7 +94,7 @@ func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 		return m, "no snapshot: wrong magic"
 	}
 	if h[7] != snapshotVersion {
-		return m, fmt.Sprintf("snapshot of version %d: this program reads version %d", h[7], snapshotVersion)
+		return m, "snapshot of another version"
 	}
 	if le.Uint64(h[152:]) != xxhash.Sum64(h[:152]) {
 		return m, "header checksum mismatch"

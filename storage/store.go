@@ -90,11 +90,12 @@ func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := t.newest(ctx)
+	// Snapshots are numbered from 1 without gaps.
+	ok, err := t.exists(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	if n == 0 {
+	if !ok {
 		return nil, s.noTable(ctx, name)
 	}
 	return t, nil

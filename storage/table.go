@@ -18,8 +18,11 @@ type Table struct {
 	mu sync.Mutex
 	// known is the highest snapshot number seen so far: snapshots are never removed, so a search starts there. last is
 	// the snapshot of that number, or nil. Guarded by mu.
-	known uint64
-	last  *Snapshot
+	// size is the size of that snapshot's object, 0 when it is not known; hinted says that the hints were asked.
+	known  uint64
+	last   *Snapshot
+	size   int64
+	hinted bool
 }
 
 // Name returns the table's name.
@@ -32,26 +35,30 @@ func (t *Table) Store() *Store { return t.s }
 // number that exists bounds it from below and one that does not from above; hints only say where to begin.
 func (t *Table) newest(ctx context.Context) (uint64, error) {
 	t.mu.Lock()
-	low := t.known
+	low, hinted := t.known, t.hinted
 	t.mu.Unlock()
-	if low == 0 {
+	if !hinted {
+		hint := uint64(0)
 		for info, err := range t.s.blobs.List(ctx, newestPrefix(t.name), "") {
 			if err != nil {
 				return 0, err
 			}
-			low, _ = parseNewest(info.Name)
+			hint, _ = parseNewest(info.Name)
 			break
 		}
 		// A hint is not trusted: what it names must be there.
-		if low > 0 {
-			ok, err := t.exists(ctx, low)
+		if hint > low {
+			ok, err := t.exists(ctx, hint)
 			if err != nil {
 				return 0, err
 			}
-			if !ok {
-				low = 0
+			if ok {
+				low = hint
 			}
 		}
+		t.mu.Lock()
+		t.hinted = true
+		t.mu.Unlock()
 	}
 	step := uint64(1)
 	for {
@@ -78,26 +85,34 @@ func (t *Table) newest(ctx context.Context) (uint64, error) {
 			high = mid
 		}
 	}
-	t.saw(low, nil)
 	return low, nil
 }
 
 func (t *Table) exists(ctx context.Context, number uint64) (bool, error) {
-	_, err := t.s.blobs.Stat(ctx, snapshotName(t.name, number))
+	info, err := t.s.blobs.Stat(ctx, snapshotName(t.name, number))
 	if errors.Is(err, object.ErrNotFound) {
 		return false, nil
+	}
+	if err == nil {
+		t.saw(number, info.Size, nil)
 	}
 	return err == nil, err
 }
 
-// saw remembers that a snapshot exists.
-func (t *Table) saw(number uint64, s *Snapshot) {
+// saw remembers that a snapshot exists. size 0: not known; s nil: not read.
+func (t *Table) saw(number uint64, size int64, s *Snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if number > t.known {
-		t.known, t.last = number, nil
+		t.known, t.size, t.last = number, 0, nil
 	}
-	if number == t.known && s != nil {
+	if number != t.known {
+		return
+	}
+	if size != 0 {
+		t.size = size
+	}
+	if s != nil {
 		t.last = s
 	}
 }
@@ -191,6 +206,9 @@ func (t *Table) header(ctx context.Context, number uint64) (manifest, error) {
 	if err := t.s.blobs.ReadAt(ctx, name, h[:], 0); err != nil {
 		return manifest{}, damaged(name, err)
 	}
+	if err := newerSnapshot(name, h[:]); err != nil {
+		return manifest{}, err
+	}
 	m, reason := decodeHeader(h[:], number)
 	if reason != "" {
 		return manifest{}, corrupt(name, reason)
@@ -201,28 +219,37 @@ func (t *Table) header(ctx context.Context, number uint64) (manifest, error) {
 // read returns a snapshot; object.ErrNotFound when there is none of the number.
 func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
 	t.mu.Lock()
-	last := t.last
+	last, size := t.last, int64(0)
+	if number == t.known {
+		size = t.size
+	}
 	t.mu.Unlock()
 	if last != nil && last.m.info.Number == number {
 		return last, nil
 	}
 	name := snapshotName(t.name, number)
-	info, err := t.s.blobs.Stat(ctx, name)
-	if err != nil {
-		return nil, err
+	if size == 0 {
+		info, err := t.s.blobs.Stat(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		size = info.Size
 	}
-	if info.Size < headerBytes || info.Size > headerBytes+maxSnapshotBody {
-		return nil, corrupt(name, fmt.Sprintf("%d bytes are no snapshot", info.Size))
+	if size < headerBytes || size > headerBytes+maxSnapshotBody {
+		return nil, corrupt(name, fmt.Sprintf("%d bytes are no snapshot", size))
 	}
-	b := make([]byte, info.Size)
+	b := make([]byte, size)
 	if err := t.s.blobs.ReadAt(ctx, name, b, 0); err != nil {
 		return nil, damaged(name, err)
+	}
+	if err := newerSnapshot(name, b); err != nil {
+		return nil, err
 	}
 	m, reason := decodeManifest(b, number)
 	if reason != "" {
 		return nil, corrupt(name, reason)
 	}
 	s := &Snapshot{t: t, m: m}
-	t.saw(number, s)
+	t.saw(number, size, s)
 	return s, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
 )
 
@@ -237,7 +238,7 @@ func (s *Store) run(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader
 	if r != nil {
 		return r, nil
 	}
-	r, err := s.openTable(ctx, ref.id.runName(kind), ref.size)
+	r, err := s.openTable(ctx, ref.id.runName(kind), ref.size, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -250,10 +251,10 @@ func (s *Store) run(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader
 	return r, nil
 }
 
-// openTable opens a sorted table of the store.
-func (s *Store) openTable(ctx context.Context, name string, size uint64) (*sst.Reader, error) {
-	return sst.Open(ctx, name, int64(size), func(ctx context.Context, p []byte, off int64) error {
-		return missing(name, s.blobs.ReadAt(ctx, name, p, off))
+// openTable opens a sorted table of the store, and reads head bytes of its front along.
+func (s *Store) openTable(ctx context.Context, name string, size uint64, head int) (*sst.Reader, error) {
+	return sst.Open(ctx, name, int64(size), head, func(ctx context.Context, ranges ...object.Range) error {
+		return missing(name, object.ReadRanges(ctx, s.blobs, name, ranges...))
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -85,25 +84,7 @@ func (l *Local) open(name string) (vfs.File, error) {
 }
 
 func (l *Local) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
-	if err := errors.Join(ctx.Err(), checkRange(name, off)); err != nil {
-		return err
-	}
-	f, err := l.open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	n, err := f.ReadAt(p, off)
-	switch {
-	case n == len(p):
-		return nil
-	case err == nil || errors.Is(err, io.EOF):
-		return shortRead(name, len(p), off, off+int64(n))
-	}
-	if info, serr := f.Stat(); serr == nil && info.IsDir() {
-		return notFound(name)
-	}
-	return fmt.Errorf("object %s: %w", name, err)
+	return l.readRanges(ctx, name, []Range{{p, off}})
 }
 
 func (l *Local) Stat(ctx context.Context, name string) (Info, error) {

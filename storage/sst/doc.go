@@ -6,13 +6,13 @@
 //	+-------------+     +-------------+------------------+-----------+------------+-----------+-------------+
 //	| data block  | ... | data block  | index partitions | top index | properties | metaindex | footer (53) |
 //	+-------------+     +-------------+------------------+-----------+------------+-----------+-------------+
-//	                                  \_________________________ the tail: one read _____________________/
+//	                                                     \________ the tail: one read _________________/
 //
 // table format Pebble v2 (row blocks), no compression, no filter, CRC-32C, keys ordered by their bytes.
 //
 // The reader is our own, for the subset that the writer makes, for two reasons. A look-up in a process that has just
-// started must cost few requests: Reader gets footer, properties and index in one read of the tail, and then one read
-// a block, all blocks of a batch of keys at once. And the bytes may be hostile: every length is checked against the
+// started must cost few requests: Reader gets footer, properties and the top of the index in one read of the tail, and
+// then the index partitions of a batch of keys at once, and then their blocks. And the bytes may be hostile: every length is checked against the
 // file before it sizes or indexes anything, no code here is unsafe, and whatever is wrong is a format.CorruptError with
 // the object and the offset. Pebble's reader, which trusts what passes its checksums, is the oracle in the tests.
 package sst

@@ -5,7 +5,7 @@ import (
 	"context"
 )
 
-const maxReadAhead = 64 // blocks
+const maxReadAhead = 256 // blocks
 
 // An Iter walks a table's entries in key order. Not safe for concurrent use. It holds no resource that needs closing.
 //

@@ -10,27 +10,28 @@ import (
 	"sort"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 const (
 	footerLen = 53
 	magic     = "\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3"
 	version   = 2
-	// tailBytes is what Open reads at once. It holds the whole index of some 10^4 entries of 200 bytes.
-	tailBytes = 64 << 10
+	// Open reads a table of up to wholeBytes whole, else what should hold the top of its index: baseTail bytes and the
+	// tailShare-th part of it, at most maxTail.
+	wholeBytes = 32 << 10
+	baseTail   = 2 << 10
+	tailShare  = 512
+	maxTail    = 64 << 10
 	// coalesceGap is how many unwanted bytes a read takes along rather than be two.
-	coalesceGap = 4 << 10
+	coalesceGap = 2 << 10
 	// maxSpan ends a coalesced read.
 	maxSpan = 4 << 20
-	// parallelReads is how many reads of one batch are under way at once.
-	parallelReads = 8
 )
 
-// A ReadFunc fills p from offset off of the table's object; io.ErrUnexpectedEOF when it ends before.
-type ReadFunc func(ctx context.Context, p []byte, off int64) error
+// A ReadFunc fills ranges of the table's object, at once where it can; io.ErrUnexpectedEOF when it ends before one.
+type ReadFunc func(ctx context.Context, ranges ...object.Range) error
 
 // A Reader reads a sorted table. It holds the tail of the object and what it read of the index. Safe for concurrent use.
 type Reader struct {
@@ -38,6 +39,7 @@ type Reader struct {
 	size   uint64
 	read   ReadFunc
 
+	head     []byte // the object up to its length; never written after Open
 	tailOff  uint64
 	tail     []byte // the object from tailOff on; never written after Open
 	twoLevel bool
@@ -55,16 +57,25 @@ type indexEntry struct {
 	handle
 }
 
-// Open reads the tail of the table of size bytes in the named object, with one request as a rule.
-func Open(ctx context.Context, object string, size int64, read ReadFunc) (*Reader, error) {
-	r := &Reader{object: object, size: uint64(size), read: read, partitions: map[uint64][]byte{}}
+// Open reads the tail of the table of size bytes in the object of a name, and, of a table that is not small, head bytes
+// of its front, where the first entries are, at the same time.
+func Open(ctx context.Context, name string, size int64, head int, read ReadFunc) (*Reader, error) {
+	r := &Reader{object: name, size: uint64(size), read: read, partitions: map[uint64][]byte{}}
 	if size < footerLen {
 		return nil, r.corrupt(0, "table shorter than its footer")
 	}
-	n := min(uint64(size), tailBytes)
+	n := r.size
+	if n > wholeBytes {
+		n = min(baseTail+n/tailShare, maxTail)
+	}
 	r.tailOff = r.size - n
 	r.tail = make([]byte, n)
-	if err := r.fill(ctx, r.tail, r.tailOff); err != nil {
+	want := []object.Range{{P: r.tail, Off: int64(r.tailOff)}}
+	if head > 0 && n < r.size {
+		r.head = make([]byte, min(uint64(head), r.tailOff))
+		want = append(want, object.Range{P: r.head})
+	}
+	if err := r.fill(ctx, want...); err != nil {
 		return nil, err
 	}
 	foot := r.tail[len(r.tail)-footerLen:]
@@ -299,13 +310,24 @@ func (r *Reader) loadPartitions(ctx context.Context, need []handle) error {
 	return nil
 }
 
+// inMemory returns the bytes of a block with its trailer when head or tail holds them, else nil.
+func (r *Reader) inMemory(h handle) []byte {
+	switch {
+	case h.off >= r.tailOff:
+		return r.tail[h.off-r.tailOff : h.end()-r.tailOff]
+	case h.end() <= uint64(len(r.head)):
+		return r.head[h.off:h.end()]
+	}
+	return nil
+}
+
 // block reads one block.
 func (r *Reader) block(ctx context.Context, h handle) ([]byte, error) {
-	if h.off >= r.tailOff {
-		return r.checked(r.tail[h.off-r.tailOff:h.end()-r.tailOff], h.off)
+	if b := r.inMemory(h); b != nil {
+		return r.checked(b, h.off)
 	}
 	b := make([]byte, h.end()-h.off)
-	if err := r.fill(ctx, b, h.off); err != nil {
+	if err := r.fill(ctx, object.Range{P: b, Off: int64(h.off)}); err != nil {
 		return nil, err
 	}
 	return r.checked(b, h.off)
@@ -321,8 +343,8 @@ func (r *Reader) blocks(ctx context.Context, handles []handle) (map[uint64][]byt
 	type span struct{ from, to int } // of hs
 	var spans []span
 	for i, h := range hs {
-		if h.off >= r.tailOff {
-			b, err := r.block(ctx, h)
+		if b := r.inMemory(h); b != nil {
+			b, err := r.checked(b, h.off)
 			if err != nil {
 				return nil, err
 			}
@@ -338,31 +360,21 @@ func (r *Reader) blocks(ctx context.Context, handles []handle) (map[uint64][]byt
 		}
 		spans = append(spans, span{i, i + 1})
 	}
-	bufs := make([][]byte, len(spans))
-	read := func(ctx context.Context, k int) error {
-		s := spans[k]
-		off := hs[s.from].off
-		bufs[k] = make([]byte, hs[s.to-1].end()-off)
-		return r.fill(ctx, bufs[k], off)
+	if len(spans) == 0 {
+		return out, nil
 	}
-	if len(spans) == 1 {
-		if err := read(ctx, 0); err != nil {
-			return nil, err
-		}
-	} else if len(spans) > 1 {
-		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(parallelReads)
-		for k := range spans {
-			g.Go(func() error { return read(gctx, k) })
-		}
-		if err := g.Wait(); err != nil {
-			return nil, err
-		}
+	ranges := make([]object.Range, len(spans))
+	for k, s := range spans {
+		off := hs[s.from].off
+		ranges[k] = object.Range{P: make([]byte, hs[s.to-1].end()-off), Off: int64(off)}
+	}
+	if err := r.fill(ctx, ranges...); err != nil {
+		return nil, err
 	}
 	for k, s := range spans {
 		base := hs[s.from].off
 		for _, h := range hs[s.from:s.to] {
-			b, err := r.checked(bufs[k][h.off-base:h.end()-base], h.off)
+			b, err := r.checked(ranges[k].P[h.off-base:h.end()-base], h.off)
 			if err != nil {
 				return nil, err
 			}
@@ -373,10 +385,10 @@ func (r *Reader) blocks(ctx context.Context, handles []handle) (map[uint64][]byt
 }
 
 // fill reads from the object; an object shorter than stated is corrupt.
-func (r *Reader) fill(ctx context.Context, p []byte, off uint64) error {
-	err := r.read(ctx, p, int64(off))
+func (r *Reader) fill(ctx context.Context, ranges ...object.Range) error {
+	err := r.read(ctx, ranges...)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return r.corrupt(off, "object ends early")
+		return r.corrupt(uint64(ranges[0].Off), "object ends early")
 	}
 	return err
 }

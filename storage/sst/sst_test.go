@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,11 +45,13 @@ func build(t interface {
 }
 
 func readFrom(b []byte) ReadFunc {
-	return func(_ context.Context, p []byte, off int64) error {
-		if off < 0 || off > int64(len(b)) || int64(len(p)) > int64(len(b))-off {
-			return io.ErrUnexpectedEOF
+	return func(_ context.Context, ranges ...object.Range) error {
+		for _, r := range ranges {
+			if r.Off < 0 || r.Off > int64(len(b)) || int64(len(r.P)) > int64(len(b))-r.Off {
+				return io.ErrUnexpectedEOF
+			}
+			copy(r.P, b[r.Off:])
 		}
-		copy(p, b[off:])
 		return nil
 	}
 }
@@ -82,7 +85,7 @@ func TestReaderEqualsPebble(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := sorted(t)
 		b := build(t, entries)
-		r, err := Open(ctx, "o", int64(len(b)), readFrom(b))
+		r, err := Open(ctx, "o", int64(len(b)), 0, readFrom(b))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +159,7 @@ func many(n, size int) []entry {
 
 // use reads everything in every way; it returns an error or nil, and must neither panic nor read wrong entries.
 func use(ctx context.Context, b []byte, entries []entry) error {
-	r, err := Open(ctx, "o", int64(len(b)), readFrom(b))
+	r, err := Open(ctx, "o", int64(len(b)), 0, readFrom(b))
 	if err != nil {
 		return err
 	}
@@ -184,7 +187,7 @@ func TestDamage(t *testing.T) {
 	for _, c := range []struct{ n, steps int }{{100, 5000}, {12000, 150}} {
 		entries := many(c.n, 80)
 		b := build(t, entries)
-		if r, err := Open(t.Context(), "o", int64(len(b)), readFrom(b)); err != nil || r.twoLevel != (c.n > 10000) {
+		if r, err := Open(t.Context(), "o", int64(len(b)), 0, readFrom(b)); err != nil || r.twoLevel != (c.n > 10000) {
 			t.Fatal(err, len(b))
 		}
 		flip := func(i int) {
@@ -222,7 +225,7 @@ func forge(b []byte, h handle, body []byte) {
 // 4 footer) and made its checksum right.
 func FuzzReader(f *testing.F) {
 	clean := build(f, many(50, 100))
-	r, err := Open(f.Context(), "o", int64(len(clean)), readFrom(clean))
+	r, err := Open(f.Context(), "o", int64(len(clean)), 0, readFrom(clean))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -257,10 +260,12 @@ func TestRequests(t *testing.T) {
 		b := build(t, many(n, 200))
 		var reads, bytesRead int
 		inner := readFrom(b)
-		r, err := Open(t.Context(), "o", int64(len(b)), func(ctx context.Context, p []byte, off int64) error {
+		r, err := Open(t.Context(), "o", int64(len(b)), 0, func(ctx context.Context, ranges ...object.Range) error {
 			reads++
-			bytesRead += len(p)
-			return inner(ctx, p, off)
+			for _, r := range ranges {
+				bytesRead += len(r.P)
+			}
+			return inner(ctx, ranges...)
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// BlockSize is the size at which a data block ends. SPEC.md has the
-	// measurements: larger blocks read more a look-up, smaller ones make the index outgrow the tail.
-	BlockSize      = 4 << 10
-	indexBlockSize = 8 << 10
+	// BlockSize is the size at which a data block ends, and an index partition. Keys that are looked up together lie
+	// anywhere, so that each costs a block and a partition: SPEC.md has the measurements.
+	BlockSize      = 1 << 10
+	indexBlockSize = 1 << 10
 	// MaxEntry bounds key and value together.
 	MaxEntry = 16 << 20
 	// maxBlock bounds a stored block: the last entry may take a block past BlockSize.

@@ -1,0 +1,45 @@
+package storage
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dsistore/dsistore/format"
+)
+
+// TestNewerSnapshot: a snapshot that a later version wrote is not damage; nothing is committed after it or collected.
+func TestNewerSnapshot(t *testing.T) {
+	ctx := t.Context()
+	l := localStore(t)
+	tab := newTable(t, l)
+	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a")}); err != nil {
+		t.Fatal(err)
+	}
+	name := snapshotName("ads", 1)
+	path := filepath.Join(l.Root(), name)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[7] = 2
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tab = newTable(t, l)
+	_, latest := tab.Latest(ctx)
+	_, listed := tab.Snapshots(ctx)
+	_, committed := tab.Commit(ctx, Change{Operation: "ingest"})
+	_, collected := GC(ctx, tab.Store(), GCOptions{NoWait: true})
+	for what, err := range map[string]error{"latest": latest, "snapshots": listed, "commit": committed, "gc": collected} {
+		if !errors.Is(err, format.ErrUnsupported) || errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	r, err := Verify(ctx, tab.Store(), "", false, nil)
+	if err != nil || len(r.Damage) == 0 || !errors.Is(r.Damage[0], format.ErrUnsupported) {
+		t.Errorf("verify: %v %+v", err, r)
+	}
+}
