@@ -26,7 +26,7 @@
 //
 // Options.Memory is shared so: one half holds the buffer (by capacity of its slices, records included), a quarter the
 // stripes that are being gathered and encoded, an eighth the feature files that wait for their place in a pack; the rest
-// is for chunks under way and garbage. The buffer is one for all
+// is for chunks under way, the open pages of Parquet files (a sixteenth) and garbage. The buffer is one for all
 // partitions: the partition is the first part of the sort key, so that hundreds of partitions cost no more than one. While an
 // ingest runs, the Go runtime's soft memory limit is lowered to Memory (64 MiB at least), unless it is lower already. What remains
 // in memory of a run is 40 bytes for each of its features and 64 KiB while runs are merged; a segment's plan takes

@@ -39,6 +39,9 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	if opts.ChunkBytes <= 0 {
 		opts.ChunkBytes = defaultChunkBytes
 	}
+	if opts.PageBytes <= 0 {
+		opts.PageBytes = defaultPageBytes
+	}
 	if opts.Stdin == nil {
 		opts.Stdin = os.Stdin
 	}

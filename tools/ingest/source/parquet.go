@@ -24,7 +24,8 @@ import (
 //	                page       page       page        each open column holds its current page and dictionary
 //	   batch ------- rows ----- rows ----- rows        Threads goroutines decode columns
 //
-// Memory: the open pages, at most what the row group takes uncompressed, and the batch.
+// Memory: the open pages, at most Options.PageBytes between batches, and the batch. A column whose page does not fit
+// drops it and reads it again for the next batch, from where it was in it.
 type parquetReader struct {
 	f       *os.File
 	size    int64
@@ -42,6 +43,9 @@ type parquetReader struct {
 	leaves   []*leafReader
 	rows     int // of the next batch
 	scratch  []*leafScratch
+
+	holdBytes int64        // the most that open pages take between batches
+	held      atomic.Int64 // what they do
 }
 
 const (
@@ -55,7 +59,7 @@ func openParquet(path string, opts *Options) (r *parquetReader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &parquetReader{f: f, limits: &opts.Limits, threads: opts.Threads, target: opts.ChunkBytes, rows: firstRows}
+	r = &parquetReader{f: f, limits: &opts.Limits, threads: opts.Threads, target: opts.ChunkBytes, holdBytes: opts.PageBytes, rows: firstRows}
 	if r.threads <= 0 {
 		r.threads = runtime.GOMAXPROCS(0)
 	}
@@ -149,12 +153,8 @@ func (r *parquetReader) close() error {
 }
 
 func (r *parquetReader) closeGroup() {
-	for _, l := range r.leaves {
-		if l != nil {
-			l.pages.Close()
-		}
-	}
 	r.leaves = nil
+	r.held.Store(0)
 }
 
 func (r *parquetReader) next(ctx context.Context) (*batch, error) {
@@ -231,10 +231,13 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 		// Old writers left the header of the dictionary page out of the length.
 		end = min(r.size, end+100)
 	}
-	l := &leafReader{col: col, convert: n.convert, limits: r.limits, vals: newArray(n.node)}
-	l.pages = &pageReader{r: r.f, pos: start, end: end, remaining: values, codec: chunk.Compression(), limits: r.limits}
-	//lint:ignore SA1019 the readers that would replace it take pages from the file alone, and ours check them
-	l.reader = file.NewColumnReader(col, l.pages, memory.DefaultAllocator, r.file.BufferPool())
+	l := &leafReader{
+		col: col, node: n.node, maxDef: col.MaxDefinitionLevel(), maxRep: col.MaxRepetitionLevel(), convert: n.convert, limits: r.limits,
+	}
+	l.pages = &pageReader{
+		r: r.f, pos: start, end: end, remaining: values, codec: chunk.Compression(), limits: r.limits,
+		value: newValueType(col.PhysicalType(), col.TypeLength()),
+	}
 	return l, nil
 }
 
@@ -323,7 +326,9 @@ func (r *parquetReader) readColumn(n *levelNode, rows int, s *leafScratch) (a *a
 		return nil, err
 	}
 	for i := range spans {
-		spans[i].leaf.forget(spans[i].levels)
+		l := spans[i].leaf
+		l.forget(spans[i].levels, spans[i].values, s)
+		l.rest(&r.held, r.holdBytes)
 	}
 	return a, nil
 }

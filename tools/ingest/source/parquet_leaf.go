@@ -4,17 +4,21 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"slices"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// leafScratch holds what the library's readers decode into. A worker has one.
+// leafScratch holds what pages are decoded into, and the buffers in which open columns gather the rows of a batch. A
+// worker has one.
 type leafScratch struct {
 	defs, reps []int16
+	index      []int32
 	bools      []bool
 	i32        []int32
 	i64        []int64
@@ -23,22 +27,59 @@ type leafScratch struct {
 	f64        []float64
 	bytes      []parquet.ByteArray
 	fixed      []parquet.FixedLenByteArray
+
+	idle []*pending
+}
+
+// maxIdle: a top-level column seldom has more leaves than this.
+const maxIdle = 16
+
+// pending is what a column has read and not handed over: whole rows, except for the last.
+type pending struct {
+	defs, reps []int16 // empty when the column has no such levels
+	vals       array   // the values that are not null
+}
+
+// borrow returns an empty pending.
+func (s *leafScratch) borrow(n *node) *pending {
+	p := &pending{}
+	if last := len(s.idle) - 1; last >= 0 {
+		p, s.idle = s.idle[last], s.idle[:last]
+	}
+	v := &p.vals
+	p.defs, p.reps = p.defs[:0], p.reps[:0]
+	p.vals = array{node: n, ints: v.ints[:0], floats: v.floats[:0], doubles: v.doubles[:0], data: v.data[:0], offsets: v.offsets[:0]}
+	if n.shape == shapeBytes || n.shape == shapeString {
+		p.vals.offsets = append(p.vals.offsets, 0)
+	}
+	return p
+}
+
+func (s *leafScratch) giveBack(p *pending) {
+	if len(s.idle) < maxIdle {
+		s.idle = append(s.idle, p)
+	}
 }
 
 // A leafConverter appends n values, which are in the scratch slice of the column's physical type, to dst.
 type leafConverter func(dst *array, s *leafScratch, n int, limits *Limits) error
 
-// A leafReader reads one column chunk. Its pending levels and values always begin at the start of a row.
+// A leafReader reads one column chunk. Its pending levels and values always begin at the start of a row. Between batches
+// it holds its page, and what it had to read past the last row: nothing, unless the library decodes the page.
 type leafReader struct {
-	col     *schema.Column
-	reader  file.ColumnChunkReader
-	pages   *pageReader
-	convert leafConverter
-	limits  *Limits
+	col            *schema.Column
+	node           *node
+	maxDef, maxRep int16
+	pages          *pageReader
+	cursor         pageCursor
+	library        *libraryReader // of pages that cursors do not read; nil until there was one
+	byLibrary      bool           // the current page is one
+	convert        leafConverter
+	limits         *Limits
+	held           int64 // bytes that it was counted for between batches
 
-	levels     int     // pending
-	defs, reps []int16 // of the pending entries; empty when the column has no such levels
-	vals       *array  // the values of the pending entries that are not null
+	levels   int // pending
+	*pending     // nil between batches, when nothing is
 }
 
 var errShortPage = errors.New("a page holds fewer values than its header says")
@@ -47,9 +88,12 @@ const levelBatch = 8192
 
 // fill reads until rows whole rows are pending, and returns how many levels and values they have.
 func (l *leafReader) fill(rows int, s *leafScratch) (levels, values int, err error) {
-	if l.col.MaxRepetitionLevel() == 0 {
+	if l.pending == nil {
+		l.pending = s.borrow(l.node)
+	}
+	if l.maxRep == 0 {
 		for l.levels < rows {
-			if err := l.read(rows-l.levels, s); err != nil {
+			if _, err := l.read(rows-l.levels, 0, s); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -75,20 +119,24 @@ func (l *leafReader) fill(rows int, s *leafScratch) (levels, values int, err err
 			}
 			return l.levels, l.vals.n, nil
 		}
-		if err := l.read(min(levelBatch, max(64, 2*rows)), s); err != nil {
+		whole, err := l.read(min(levelBatch, max(64, 4*rows)), rows-begun, s)
+		if err != nil {
 			return 0, 0, err
+		}
+		if whole && scan == l.levels {
+			return l.levels, l.vals.n, nil
 		}
 	}
 }
 
 func (l *leafReader) countValues(levels int) int {
-	if l.col.MaxDefinitionLevel() == 0 {
+	if l.maxDef == 0 {
 		return levels
 	}
 	if levels == l.levels {
 		return l.vals.n
 	}
-	n, top := 0, l.col.MaxDefinitionLevel()
+	n, top := 0, l.maxDef
 	for _, d := range l.defs[:levels] {
 		if d == top {
 			n++
@@ -97,39 +145,45 @@ func (l *leafReader) countValues(levels int) int {
 	return n
 }
 
-// read appends at least one and up to n levels with their values to what is pending, all from one page: a page's bytes
-// are borrowed until the next.
-func (l *leafReader) read(n int, s *leafScratch) error {
+// read appends up to n levels with their values to what is pending, all from one page. Where the column repeats and a
+// cursor reads the page, it stops before the level that would begin one row more than starts, and returns true.
+func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err error) {
+	if err := l.pages.restore(); err != nil {
+		return false, err
+	}
 	if l.pages.left == 0 {
-		if !l.reader.HasNext() {
-			if err := l.reader.Err(); err != nil {
-				return err
-			}
-			if l.pages.err != nil {
-				return l.pages.err
-			}
-			return errors.New("the column ends before its last row")
+		if err := l.nextPage(); err != nil {
+			return false, err
 		}
 	}
 	n = int(min(int64(n), l.pages.left, levelBatch))
 	s.defs, s.reps = sized(s.defs, n), sized(s.reps, n)
 	var defs, reps []int16
-	if l.col.MaxDefinitionLevel() > 0 {
+	if l.maxDef > 0 {
 		defs = s.defs
 	}
-	if l.col.MaxRepetitionLevel() > 0 {
+	if l.maxRep > 0 {
 		reps = s.reps
 	}
-	levels, values, err := l.decode(n, defs, reps, s)
-	if err != nil {
-		return err
+	levels, values := n, 0
+	if l.byLibrary {
+		var read int64
+		if read, values, err = l.library.decode(n, defs, reps, s); err != nil {
+			return false, err
+		}
+		if levels = int(read); levels <= 0 || levels > n {
+			return false, errShortPage
+		}
+	} else if levels, values, err = l.decode(n, starts, defs, reps, s); err != nil {
+		return false, err
 	}
-	if levels <= 0 || levels > int64(n) {
-		return errShortPage
+	stopped = levels < n
+	if levels == 0 {
+		return true, nil
 	}
-	l.pages.left -= levels
-	if err := l.check(defs, reps, int(levels), values); err != nil {
-		return err
+	l.pages.left -= int64(levels)
+	if err := l.check(defs, reps, levels, values); err != nil {
+		return false, err
 	}
 	if defs != nil {
 		l.defs = append(l.defs, defs[:levels]...)
@@ -137,14 +191,70 @@ func (l *leafReader) read(n int, s *leafScratch) error {
 	if reps != nil {
 		l.reps = append(l.reps, reps[:levels]...)
 	}
-	l.levels += int(levels)
-	if err := l.convert(l.vals, s, values, l.limits); err != nil {
-		return err
+	l.levels += levels
+	if err := l.convert(&l.vals, s, values, l.limits); err != nil {
+		return false, err
 	}
 	if size := int64(4*l.levels) + l.vals.sizeBytes(); size > l.limits.BatchBytes {
-		return fmt.Errorf("%d rows hold more than %d bytes", l.levels, l.limits.BatchBytes)
+		return false, fmt.Errorf("%d rows hold more than %d bytes", l.levels, l.limits.BatchBytes)
 	}
-	return nil
+	return stopped && !l.byLibrary, nil
+}
+
+func (l *leafReader) nextPage() error {
+	if err := l.pages.next(); err != nil {
+		if err == io.EOF {
+			return errors.New("the column ends before its last row")
+		}
+		return err
+	}
+	l.byLibrary = !cursorReads(&l.pages.head, l.pages.value)
+	if l.byLibrary {
+		if l.library == nil {
+			l.library = newLibraryReader(l.col)
+		}
+		return l.library.begin(&l.pages.head, l.pages.buf)
+	}
+	var err error
+	l.cursor, err = newPageCursor(&l.pages.head, l.pages.buf, l.pages.value, l.maxDef, l.maxRep)
+	return err
+}
+
+// decode decodes n levels, or fewer where a row too many begins, and their values.
+func (l *leafReader) decode(n, starts int, defs, reps []int16, s *leafScratch) (levels, values int, err error) {
+	page, c := l.pages.buf, &l.cursor
+	if reps != nil {
+		before := c.reps
+		if err := rleDecode(&c.reps, page, reps); err != nil {
+			return 0, 0, err
+		}
+		for i, r := range reps {
+			if r != 0 {
+				continue
+			}
+			if starts == 0 {
+				c.reps, n = before, i
+				if err := rleDecode(&c.reps, page, reps[:n]); err != nil {
+					return 0, 0, err
+				}
+				break
+			}
+			starts--
+		}
+	}
+	values = n
+	if defs != nil {
+		if err := rleDecode(&c.defs, page, defs[:n]); err != nil {
+			return 0, 0, err
+		}
+		values = 0
+		for _, d := range defs[:n] {
+			if d == l.maxDef {
+				values++
+			}
+		}
+	}
+	return n, values, c.values(page, &l.pages.dict, l.pages.value, values, s)
 }
 
 // check verifies the levels of a batch against the column's schema and the number of values.
@@ -152,7 +262,7 @@ func (l *leafReader) check(defs, reps []int16, levels, values int) error {
 	present := levels
 	if defs != nil {
 		present = 0
-		top := l.col.MaxDefinitionLevel()
+		top := l.maxDef
 		for _, d := range defs[:levels] {
 			if d < 0 || d > top {
 				return fmt.Errorf("a definition level of %d, the greatest is %d", d, top)
@@ -166,7 +276,7 @@ func (l *leafReader) check(defs, reps []int16, levels, values int) error {
 		return errShortPage
 	}
 	if reps != nil {
-		top := l.col.MaxRepetitionLevel()
+		top := l.maxRep
 		for _, r := range reps[:levels] {
 			if r < 0 || r > top {
 				return fmt.Errorf("a repetition level of %d, the greatest is %d", r, top)
@@ -186,47 +296,11 @@ func sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-func (l *leafReader) decode(n int, defs, reps []int16, s *leafScratch) (int64, int, error) {
-	switch r := l.reader.(type) {
-	case *file.BooleanColumnChunkReader:
-		s.bools = sized(s.bools, n)
-		return r.ReadBatchInPage(int64(n), s.bools, defs, reps)
-	case *file.Int32ColumnChunkReader:
-		s.i32 = sized(s.i32, n)
-		return r.ReadBatchInPage(int64(n), s.i32, defs, reps)
-	case *file.Int64ColumnChunkReader:
-		s.i64 = sized(s.i64, n)
-		return r.ReadBatchInPage(int64(n), s.i64, defs, reps)
-	case *file.Int96ColumnChunkReader:
-		s.i96 = sized(s.i96, n)
-		return r.ReadBatchInPage(int64(n), s.i96, defs, reps)
-	case *file.Float32ColumnChunkReader:
-		s.f32 = sized(s.f32, n)
-		return r.ReadBatchInPage(int64(n), s.f32, defs, reps)
-	case *file.Float64ColumnChunkReader:
-		s.f64 = sized(s.f64, n)
-		return r.ReadBatchInPage(int64(n), s.f64, defs, reps)
-	case *file.ByteArrayColumnChunkReader:
-		s.bytes = sized(s.bytes, n)
-		return r.ReadBatchInPage(int64(n), s.bytes, defs, reps)
-	case *file.FixedLenByteArrayColumnChunkReader:
-		s.fixed = sized(s.fixed, n)
-		return r.ReadBatchInPage(int64(n), s.fixed, defs, reps)
-	}
-	return 0, 0, fmt.Errorf("no reader of physical type %v", l.col.PhysicalType())
-}
-
-// take returns the entries of the first levels pending levels, which hold the first values pending values, and forgets
-// them. An entry begins where the definition level is at least slot.
+// take returns the entries of the first levels pending levels, which hold the first values pending values. The caller owns
+// them: they are copied at their size. An entry begins where the definition level is at least slot.
 func (l *leafReader) take(levels, values int, slot int16) *array {
-	a := &array{node: l.vals.node}
-	whole := values == l.vals.n
-	src := l.vals
-	if whole {
-		l.vals = newArray(src.node)
-	}
-	top := l.col.MaxDefinitionLevel()
-	if top > 0 {
+	a := &array{node: l.node, n: levels}
+	if l.maxDef > 0 {
 		n := 0
 		for _, d := range l.defs[:levels] {
 			if d >= slot {
@@ -238,7 +312,7 @@ func (l *leafReader) take(levels, values int, slot int16) *array {
 			a.valid = make(vector.Bitmap, vector.BitmapWords(n))
 			i := 0
 			for _, d := range l.defs[:levels] {
-				if d == top {
+				if d == l.maxDef {
 					a.valid.Set(i)
 				}
 				if d >= slot {
@@ -246,35 +320,54 @@ func (l *leafReader) take(levels, values int, slot int16) *array {
 				}
 			}
 		}
-	} else {
-		a.n = levels
 	}
-	a.fillFrom(src, values, whole)
-	if !whole {
-		src.dropFirst(values)
-	}
+	a.fillFrom(&l.vals, values)
 	return a
 }
 
-// forget drops pending levels.
-func (l *leafReader) forget(levels int) {
+// forget drops pending levels and values, and gives the buffer back when nothing is left.
+func (l *leafReader) forget(levels, values int, s *leafScratch) {
+	all := l.pending
 	l.levels -= levels
-	if len(l.defs) > 0 {
-		l.defs = l.defs[:copy(l.defs, l.defs[levels:])]
+	if l.levels == 0 {
+		l.pending = nil
+	} else {
+		all.vals.dropFirst(values)
+		v := &all.vals
+		l.pending = &pending{vals: array{node: l.node, n: v.n, faults: v.faults,
+			ints: slices.Clone(v.ints), floats: slices.Clone(v.floats), doubles: slices.Clone(v.doubles),
+			data: slices.Clone(v.data), offsets: slices.Clone(v.offsets)}}
+		if l.maxDef > 0 {
+			l.defs = slices.Clone(all.defs[levels:])
+		}
+		if l.maxRep > 0 {
+			l.reps = slices.Clone(all.reps[levels:])
+		}
 	}
-	if len(l.reps) > 0 {
-		l.reps = l.reps[:copy(l.reps, l.reps[levels:])]
-	}
+	s.giveBack(all)
 }
 
-// fillFrom gives a, whose n and valid are set, the first values values of src, which holds no nulls. steal: src is not
-// used again.
-func (a *array) fillFrom(src *array, values int, steal bool) {
-	if a.valid == nil && steal {
-		a.ints, a.floats, a.doubles, a.data, a.offsets = src.ints, src.floats, src.doubles, src.data, src.offsets
-		a.faults = src.faults
-		return
+// done says whether the column chunk has been read to its end.
+func (l *leafReader) done() bool { return l.levels == 0 && l.pages.left == 0 && l.pages.remaining == 0 }
+
+// rest decides what the column holds until the next batch: its page and dictionary, unless it needs neither again, or
+// the open columns hold more than limit already. Pages that the library decodes stay.
+func (l *leafReader) rest(held *atomic.Int64, limit int64) {
+	if l.pages.left == 0 && !l.byLibrary {
+		l.pages.buf = nil
 	}
+	size := l.pages.sizeBytes()
+	if l.done() || !l.byLibrary && held.Load()-l.held+size > limit {
+		l.pages.drop()
+		l.library = nil
+		size = 0
+	}
+	held.Add(size - l.held)
+	l.held = size
+}
+
+// fillFrom gives a, whose n and valid are set, copies of the first values values of src, which holds no nulls.
+func (a *array) fillFrom(src *array, values int) {
 	switch a.node.shape {
 	case shapeNumber:
 		switch a.node.elem.Physical() {
@@ -286,13 +379,17 @@ func (a *array) fillFrom(src *array, values int, steal bool) {
 			a.ints = spread(a, src.ints[:values])
 		}
 	case shapeBytes, shapeString:
-		a.offsets = make([]int32, 1, a.n+1)
-		next := 0
-		for i := range a.n {
-			if a.valid == nil || a.valid.Get(i) {
-				next++
+		if a.valid == nil {
+			a.offsets = append([]int32(nil), src.offsets[:values+1]...)
+		} else {
+			a.offsets = make([]int32, 1, a.n+1)
+			next := 0
+			for i := range a.n {
+				if a.valid.Get(i) {
+					next++
+				}
+				a.offsets = append(a.offsets, src.offsets[next])
 			}
-			a.offsets = append(a.offsets, src.offsets[next])
 		}
 		a.data = append([]byte(nil), src.data[:src.offsets[values]]...)
 	}

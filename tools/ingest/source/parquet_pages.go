@@ -7,28 +7,28 @@ import (
 	"io"
 	"sync"
 
-	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
-	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 )
 
-// A pageReader gives the library's column readers their pages. It stands in for the library's own so that checksums are
-// checked, sizes are bounded before anything is allocated for them, and an open column costs no more than its page:
-// tables of 20,000 columns have as many of these open.
+// A pageReader reads the pages of a column chunk, one data page at a time. It stands in for the library's own so that
+// checksums are checked, sizes are bounded before anything is allocated for them, and an open column costs no more than
+// its page and its dictionary: tables of 20,000 columns have as many of these open. Even those may be dropped between
+// batches, and are then read again.
 type pageReader struct {
 	r         io.ReaderAt
 	pos, end  int64 // what is left of the column chunk
 	remaining int64 // values that the pages to come hold, by the footer
-	left      int64 // values of the current page that the column reader has not been asked for
+	left      int64 // values of the current page that have not been read
 	codec     compress.Compression
 	limits    *Limits
-	buf       []byte // the current page
-	page      file.Page
-	dict      bool // a dictionary page was seen
-	err       error
+	value     valueType
+
+	head       pageHeader // of the current page
+	at, dictAt int64      // offsets of the current page and of the dictionary page; dictAt is 0 until one was seen
+	buf        []byte     // the current page; nil: none, or dropped
+	dict       dictionary // of the column chunk; bytes is nil: none, or dropped
 }
 
 // maxRatio bounds what a codec can make of a byte, so that a tiny page cannot claim a huge buffer. zstd and brotli have
@@ -48,96 +48,106 @@ const (
 	pagePadding = 16
 )
 
-// Next moves to the next page that the column reader needs to see: a dictionary, or data with values.
-func (p *pageReader) Next() bool {
-	if p.err != nil {
-		return false
-	}
-	if p.page != nil {
-		p.page.Release()
-		p.page = nil
-	}
-	for p.page == nil {
-		if p.remaining <= 0 || p.pos >= p.end {
-			return false
-		}
-		if err := p.next(); err != nil {
+// next moves to the next data page that has values. It returns io.EOF after the last.
+func (p *pageReader) next() error {
+	p.left = 0
+	for p.remaining > 0 && p.pos < p.end {
+		at := p.pos
+		n, err := p.load(at)
+		if err != nil {
 			if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
-				err = errors.New("the column chunk ends within a page")
+				return errors.New("the column chunk ends within a page")
 			}
-			p.err = err
-			return false
+			return err
+		}
+		p.pos += n
+		if p.head.typ != pageData && p.head.typ != pageDataV2 {
+			continue
+		}
+		if err := p.takeValues(&p.head); err != nil {
+			return err
+		}
+		if p.head.values > 0 {
+			p.at, p.left = at, int64(p.head.values)
+			return nil
 		}
 	}
-	return true
+	return io.EOF
 }
 
-func (p *pageReader) next() error {
+// drop forgets the bytes of the current page and of the dictionary, until restore.
+func (p *pageReader) drop() { p.buf, p.dict = nil, dictionary{} }
+
+// restore reads again what drop forgot, as far as it is still of use.
+func (p *pageReader) restore() error {
+	if p.dict.bytes == nil && p.dictAt > 0 {
+		at := p.dictAt
+		p.dictAt = 0
+		if _, err := p.load(at); err != nil {
+			return err
+		}
+	}
+	if p.buf == nil && p.left > 0 {
+		_, err := p.load(p.at)
+		return err
+	}
+	return nil
+}
+
+func (p *pageReader) sizeBytes() int64 { return int64(cap(p.buf)) + p.dict.sizeBytes() }
+
+// load reads the page at an offset, of which it returns the length in the file, into p.head and p.buf, or p.dict.
+func (p *pageReader) load(at int64) (int64, error) {
 	scratch := pageScratch.Get().(*[]byte)
 	defer pageScratch.Put(scratch)
-	h, body, err := p.readPage(scratch)
+	h, body, size, err := p.readPage(at, scratch)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if h.hasCRC {
 		if got := crc32.ChecksumIEEE(body); got != uint32(h.crc) {
-			return fmt.Errorf("page checksum is %08x, its header says %08x", got, uint32(h.crc))
+			return 0, fmt.Errorf("page checksum is %08x, its header says %08x", got, uint32(h.crc))
 		}
 	}
 	if h.typ != pageData && h.typ != pageDictionary && h.typ != pageDataV2 {
-		return nil
+		p.head = h
+		return size, nil
 	}
 	if !h.body {
-		return errors.New("a page header without the part that its type calls for")
+		return 0, errors.New("a page header without the part that its type calls for")
 	}
 	if h.values < 0 || h.nulls < 0 || h.rows < 0 || h.defBytes < 0 || h.repBytes < 0 {
-		return errors.New("a negative count in a page header")
+		return 0, errors.New("a negative count in a page header")
 	}
-	switch h.typ {
-	case pageDictionary:
-		if p.dict {
-			return errors.New("a second dictionary page")
+	if h.typ == pageDictionary {
+		if p.dictAt > 0 {
+			return 0, errors.New("a second dictionary page")
 		}
-		p.dict = true
-		// The column reader keeps the dictionary as long as it lives.
-		dict := make([]byte, int(h.uncompressed)+pagePadding)[:h.uncompressed]
-		if err := p.decompress(dict, body, p.codec); err != nil {
-			return err
+		if h.encoding != encodingPlain && h.encoding != encodingPlainDictionary {
+			return 0, fmt.Errorf("a dictionary in encoding %d of Parquet's", h.encoding)
 		}
-		p.page = file.NewDictionaryPage(memory.NewBufferBytes(dict), h.values, parquet.Encoding(h.encoding))
-		return nil
-	case pageData:
-		if err := p.takeValues(&h); err != nil || h.values == 0 {
-			return err
+		b := make([]byte, h.uncompressed)
+		if err := p.decompress(b, body, p.codec); err != nil {
+			return 0, err
 		}
-		p.resize(int(h.uncompressed))
-		if err := p.decompress(p.buf, body, p.codec); err != nil {
-			return err
-		}
-		p.page = file.NewDataPageV1(memory.NewBufferBytes(p.buf), h.values, parquet.Encoding(h.encoding),
-			parquet.Encoding(h.defEncoding), parquet.Encoding(h.repEncoding), h.uncompressed)
-	case pageDataV2:
-		if err := p.takeValues(&h); err != nil || h.values == 0 {
-			return err
-		}
-		levels := int64(h.defBytes) + int64(h.repBytes)
+		p.head, p.dictAt = h, at
+		p.dict, err = newDictionary(b, int(h.values), p.value)
+		return size, err
+	}
+	p.resize(int(h.uncompressed))
+	levels, codec := int64(0), p.codec
+	if h.typ == pageDataV2 {
+		levels = int64(h.defBytes) + int64(h.repBytes)
 		if levels > int64(len(body)) || levels > int64(h.uncompressed) {
-			return fmt.Errorf("levels of %d bytes in a page of %d", levels, len(body))
+			return 0, fmt.Errorf("levels of %d bytes in a page of %d", levels, len(body))
 		}
-		p.resize(int(h.uncompressed))
 		copy(p.buf, body[:levels])
-		codec := p.codec
 		if !h.isCompressed {
 			codec = compress.Codecs.Uncompressed
 		}
-		if err := p.decompress(p.buf[levels:], body[levels:], codec); err != nil {
-			return err
-		}
-		p.page = file.NewDataPageV2(memory.NewBufferBytes(p.buf), h.values, h.nulls, h.rows, parquet.Encoding(h.encoding),
-			h.defBytes, h.repBytes, h.uncompressed, false)
 	}
-	p.left = int64(h.values)
-	return nil
+	p.head = h
+	return size, p.decompress(p.buf[levels:], body[levels:], codec)
 }
 
 // takeValues accounts for the values of a data page.
@@ -149,55 +159,54 @@ func (p *pageReader) takeValues(h *pageHeader) error {
 	return nil
 }
 
-// readPage reads the header and the body at p.pos. The body is in *scratch.
-func (p *pageReader) readPage(scratch *[]byte) (h pageHeader, body []byte, err error) {
+// readPage reads the header and the body at an offset, and returns their size. The body is in *scratch.
+func (p *pageReader) readPage(at int64, scratch *[]byte) (h pageHeader, body []byte, length int64, err error) {
 	have := 0
 	for want := headerGuess; ; want *= 8 {
-		n := min(int64(max(want, readAhead)), p.end-p.pos)
-		if err := p.read(scratch, have, int(n)); err != nil {
-			return h, nil, err
+		n := min(int64(max(want, readAhead)), p.end-at)
+		if err := p.read(at, scratch, have, int(n)); err != nil {
+			return h, nil, 0, err
 		}
 		have = int(n)
 		var size int
 		h, size, err = parsePageHeader((*scratch)[:have])
-		if errors.Is(err, errThriftShort) && n < p.end-p.pos && n < maxHeaderBytes {
+		if errors.Is(err, errThriftShort) && n < p.end-at && n < maxHeaderBytes {
 			continue
 		}
 		if err != nil {
-			return h, nil, fmt.Errorf("page header at offset %d: %w", p.pos, err)
+			return h, nil, 0, fmt.Errorf("page header at offset %d: %w", at, err)
 		}
 		if h.compressed < 0 || h.uncompressed < 0 {
-			return h, nil, fmt.Errorf("page header at offset %d: a negative size", p.pos)
+			return h, nil, 0, fmt.Errorf("page header at offset %d: a negative size", at)
 		}
-		if int64(h.compressed) > p.end-p.pos-int64(size) {
-			return h, nil, fmt.Errorf("page header at offset %d: a page of %d bytes, %d are left in its column chunk", p.pos, h.compressed, p.end-p.pos-int64(size))
+		if int64(h.compressed) > p.end-at-int64(size) {
+			return h, nil, 0, fmt.Errorf("page header at offset %d: a page of %d bytes, %d are left in its column chunk", at, h.compressed, p.end-at-int64(size))
 		}
 		if int64(h.uncompressed) > p.limits.PageBytes {
-			return h, nil, fmt.Errorf("page header at offset %d: a page of %d bytes uncompressed, the limit is %d", p.pos, h.uncompressed, p.limits.PageBytes)
+			return h, nil, 0, fmt.Errorf("page header at offset %d: a page of %d bytes uncompressed, the limit is %d", at, h.uncompressed, p.limits.PageBytes)
 		}
 		if r := maxRatio[p.codec]; r > 0 && int64(h.uncompressed) > (int64(h.compressed)+64)*r {
-			return h, nil, fmt.Errorf("page header at offset %d: %d bytes cannot become %d", p.pos, h.compressed, h.uncompressed)
+			return h, nil, 0, fmt.Errorf("page header at offset %d: %d bytes cannot become %d", at, h.compressed, h.uncompressed)
 		}
 		whole := size + int(h.compressed)
 		if whole > have {
-			if err := p.read(scratch, have, whole); err != nil {
-				return h, nil, err
+			if err := p.read(at, scratch, have, whole); err != nil {
+				return h, nil, 0, err
 			}
 		}
-		p.pos += int64(whole)
-		return h, (*scratch)[size:whole], nil
+		return h, (*scratch)[size:whole], int64(whole), nil
 	}
 }
 
-// read fills (*scratch)[have:want] from the file.
-func (p *pageReader) read(scratch *[]byte, have, want int) error {
+// read fills (*scratch)[have:want] from the file, the scratch being what lies at an offset.
+func (p *pageReader) read(at int64, scratch *[]byte, have, want int) error {
 	if cap(*scratch) < want {
 		grown := make([]byte, want)
 		copy(grown, (*scratch)[:have])
 		*scratch = grown
 	}
 	*scratch = (*scratch)[:want]
-	_, err := p.r.ReadAt((*scratch)[have:], p.pos+int64(have))
+	_, err := p.r.ReadAt((*scratch)[have:], at+int64(have))
 	return err
 }
 
@@ -259,36 +268,5 @@ func (p *pageReader) decompress(dst, src []byte, codec compress.Compression) err
 	if len(out) > 0 && &out[0] != &dst[0] {
 		copy(dst, out)
 	}
-	return nil
-}
-
-// Page returns the current page.
-func (p *pageReader) Page() file.Page { return p.page }
-
-// Err returns the error that ended Next.
-func (p *pageReader) Err() error { return p.err }
-
-// SetMaxPageHeaderSize does nothing: headers have a limit of their own.
-func (p *pageReader) SetMaxPageHeaderSize(int) {}
-
-// GetDictionaryPage returns nothing: a dictionary comes with Next, before the data.
-func (p *pageReader) GetDictionaryPage() (*file.DictionaryPage, error) { return nil, nil }
-
-// SeekToPageWithRow is not supported: columns are read from start to end.
-func (p *pageReader) SeekToPageWithRow(int64) error {
-	return errors.New("columns are read from start to end")
-}
-
-// Reset is not supported: each column chunk has a pageReader of its own.
-func (p *pageReader) Reset(parquet.BufferedReader, int64, compress.Compression, *file.CryptoContext) {
-	p.err = errors.New("a page reader is not used twice")
-}
-
-// Close drops the current page.
-func (p *pageReader) Close() error {
-	if p.page != nil {
-		p.page.Release()
-	}
-	p.page, p.buf = nil, nil
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -227,14 +228,19 @@ func TestParquetRoundTrip(t *testing.T) {
 		if rapid.Bool().Draw(rt, "v2") {
 			version = parquet.DataPageV2
 		}
+		ints := rapid.SampledFrom([]parquet.Encoding{parquet.Encodings.Plain, parquet.Encodings.DeltaBinaryPacked}).Draw(rt, "ints")
 		data, err := writeParquet(rec, parquet.WithCompression(rapid.SampledFrom(codecs).Draw(rt, "codec")),
 			parquet.WithDataPageVersion(version), parquet.WithDictionaryDefault(rapid.Bool().Draw(rt, "dictionary")),
+			parquet.WithEncodingFor("i", ints), parquet.WithEncodingFor("ids.list.element", ints), parquet.WithEncodingFor("m.key_value.value", ints),
 			parquet.WithMaxRowGroupLength(int64(rapid.IntRange(1, 40).Draw(rt, "group"))),
 			parquet.WithDataPageSize(int64(rapid.SampledFrom([]int{1, 64, 1 << 20}).Draw(rt, "page"))), parquet.WithBatchSize(3))
 		if err != nil {
 			rt.Fatal(err)
 		}
-		chunks, err := readBytes(t, "x.parquet", data, Options{ChunkBytes: int64(rapid.SampledFrom([]int{1, 100, 1 << 20}).Draw(rt, "chunk"))})
+		chunks, err := readBytes(t, "x.parquet", data, Options{
+			ChunkBytes: int64(rapid.SampledFrom([]int{1, 100, 1 << 20}).Draw(rt, "chunk")),
+			PageBytes:  int64(rapid.SampledFrom([]int{1, 300, 0}).Draw(rt, "held")),
+		})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -311,6 +317,84 @@ func TestParquetLists(t *testing.T) {
 				t.Errorf("got %s, want %s", s, tc.want)
 			}
 		})
+	}
+}
+
+// TestWideHeap reads a row group of 3,000 list columns whose pages take some 50 MB a few rows at a time: what stays in
+// memory is bounded by PageBytes, and what is handed over by ChunkBytes.
+func TestWideHeap(t *testing.T) {
+	const columns, rows = 3000, 200
+	fields := make([]arrow.Field, columns)
+	for i := range fields {
+		fields[i] = arrow.Field{Name: fmt.Sprint("c", i), Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true}
+	}
+	b := arrowarray.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+	defer b.Release()
+	for c := range columns {
+		l := b.Field(c).(*arrowarray.ListBuilder)
+		for r := range rows {
+			l.Append(true)
+			for k := range 10 {
+				l.ValueBuilder().(*arrowarray.Int64Builder).Append(int64(c*rows+r) << k)
+			}
+		}
+	}
+	rec := b.NewRecordBatch()
+	defer rec.Release()
+	data, err := writeParquet(rec, parquet.WithDictionaryDefault(false), parquet.WithStats(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := filepath.Join(t.TempDir(), "wide.parquet")
+	if err := os.WriteFile(p, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	data = nil
+	ctx := context.Background()
+	for _, held := range []int64{1, 0} {
+		files, err := Discover(ctx, []string{p}, Options{ChunkBytes: 4 << 20, PageBytes: held})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := files[0].Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before := live()
+		for at := 0; ; {
+			c, err := s.Next(ctx)
+			if err == io.EOF {
+				if at != rows {
+					t.Fatalf("%d rows, want %d", at, rows)
+				}
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Columns[columns-1].Ints[0]; got != int64((columns-1)*rows+at) {
+				t.Fatalf("row %d: %d", at, got)
+			}
+			at += c.Rows
+			pages := s.(*tableSource).reader.(*parquetReader).held.Load()
+			if held == 1 && pages > 1 {
+				t.Errorf("pages hold %d bytes", pages)
+			}
+			c = nil
+			// A column's reader takes some 600 bytes.
+			if d := live() - before; d > pages+columns*1500 {
+				t.Errorf("%d rows read: %d bytes are held besides %d of pages", at, d-pages, pages)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -93,7 +93,10 @@ type Options struct {
 	// OnBadRow is told of each row that is left out, and why. nil: the first bad row is an error of Next.
 	OnBadRow   func(place Place, column string, err error)
 	ChunkBytes int64 // aim for chunks of about this; default 8 MiB
-	Threads    int   // that decode one file; default GOMAXPROCS
+	// PageBytes is what the open pages of a Parquet file may hold between chunks, one page and one dictionary a column.
+	// Those that do not fit are read again for each chunk, which costs time. Default 256 MiB.
+	PageBytes int64
+	Threads   int // that decode one file; default GOMAXPROCS
 	// SessionKey, TimeKey: columns named on the command line; they get roles and must exist.
 	SessionKey, TimeKey string
 	// PartitionBy names columns whose values partition the rows, after those of the directories. They become partition
@@ -119,6 +122,7 @@ type Limits struct {
 
 const (
 	defaultChunkBytes = 8 << 20
+	defaultPageBytes  = 256 << 20
 	// sampleBytes is how much of a JSON lines file is read to infer its schema.
 	sampleBytes = 4 << 20
 )

@@ -193,7 +193,7 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 			return nil, s.inFile(err)
 		}
 	}
-	chunk = s.queue[0]
+	chunk, s.queue[0] = s.queue[0], nil
 	s.queue = s.queue[1:]
 	return chunk, nil
 }
