@@ -160,6 +160,11 @@ func (d *StripeDecoder) decodeValues(dst *vector.Column, n, all int) error {
 		if dst.Ints = resize(dst.Ints, all); n > 0 {
 			err = d.codec.Ints(dst.Ints[:n], chunk)
 		}
+		if err == nil {
+			if i := dst.Type.Elem.FirstOutOfRange(dst.Ints[:n]); i >= 0 {
+				err = reasonf("value %d is %d, which no %v is", i, dst.Ints[i], dst.Type.Elem)
+			}
+		}
 	case vector.Float32Values:
 		if dst.Floats = resize(dst.Floats, all); n > 0 {
 			err = d.codec.Floats(dst.Floats[:n], chunk)

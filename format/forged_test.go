@@ -87,6 +87,14 @@ func TestForgedStreams(t *testing.T) {
 		return c
 	}
 	again := inverse(rows, 1024, false)
+	bytes8 := func() *vector.Column {
+		c := vector.NewColumn(dense(vector.Int8))
+		for i := range 3 {
+			c.Ints = append(c.Ints, int64(i))
+			c.AddSlot()
+		}
+		return c
+	}
 	cases := []struct {
 		name   string
 		column func() *vector.Column
@@ -120,6 +128,8 @@ func TestForgedStreams(t *testing.T) {
 		{"a code past the slots", again, format.InverseCodes, ints(0, -4, 1, 1, 1), "has slot 5 of 4"},
 		{"a code before slot 0", again, format.InverseCodes, ints(0, 2, 1, 1, 1), "has slot -1 of 4"},
 		{"a code of 31 bits", again, format.InverseCodes, ints(0, math.MinInt32, 1, 1, 1), "of 4"},
+		{"a number that no int8 is", bytes8, format.Values, e.AppendInts(nil, 0, []int64{1, -128, 128}), "value 2 is 128, which no int8 is"},
+		{"numbers that int8 are", bytes8, format.Values, e.AppendInts(nil, 0, []int64{1, -128, 127}), ""},
 		{"only new slots", again, format.InverseCodes, ints(0, 0, 0, 0, 0), "has slot 4 of 4"},
 	}
 	for _, c := range cases {

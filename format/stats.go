@@ -27,8 +27,8 @@ func (w *Writer) countRows(c *vector.Column) {
 	s.RawBytes = s.Elements * sourceBytes(c.Type)
 }
 
-// boundInts sets the bounds of vals, of which there is at least one, and refuses those that do not fit t.
-func (s *Stats) boundInts(t vector.Type, vals []int64) error {
+// boundInts sets the bounds of vals, of which there is at least one.
+func (s *Stats) boundInts(t vector.Type, vals []int64) {
 	lo, hi := vals[0], vals[0]
 	if t.Elem == vector.Uint64 {
 		for _, v := range vals {
@@ -39,19 +39,11 @@ func (s *Stats) boundInts(t vector.Type, vals []int64) error {
 		for _, v := range vals {
 			lo, hi = min(lo, v), max(hi, v)
 		}
-		if least, most := intRange(t.Elem); lo < least || hi > most {
-			bad := hi
-			if lo < least {
-				bad = lo
-			}
-			return fmt.Errorf("value %d does not fit %v", bad, t.Elem)
-		}
 	}
 	if t.Kind != vector.Embedding {
 		s.HasMinMax, s.MinInt, s.MaxInt = true, lo, hi
 		s.roundBounds(t)
 	}
-	return nil
 }
 
 // boundFloats sets the bounds of vals.
@@ -77,27 +69,6 @@ func boundFloats[T float32 | float64](s *Stats, t vector.Type, vals []T) {
 		s.HasMinMax, s.MinFloat, s.MaxFloat = true, float64(least), float64(most)
 		s.roundBounds(t)
 	}
-}
-
-// intRange returns the least and the most integer of e, which is not uint64.
-func intRange(e vector.Elem) (least, most int64) {
-	switch e {
-	case vector.Bool:
-		return 0, 1
-	case vector.Int8:
-		return math.MinInt8, math.MaxInt8
-	case vector.Int16:
-		return math.MinInt16, math.MaxInt16
-	case vector.Int32:
-		return math.MinInt32, math.MaxInt32
-	case vector.Uint8:
-		return 0, math.MaxUint8
-	case vector.Uint16:
-		return 0, math.MaxUint16
-	case vector.Uint32:
-		return 0, math.MaxUint32
-	}
-	return math.MinInt64, math.MaxInt64
 }
 
 // roundBounds widens the bounds of a list's values to what takes few bytes in the directory; those of dense features stay

@@ -178,9 +178,7 @@ func (w *Writer) appendValues(c *vector.Column) error {
 		switch c.Type.Physical() {
 		case vector.Int64Values:
 			vals := compact(&w.ints, c, c.Ints)
-			if err := s.Stats.boundInts(c.Type, vals); err != nil {
-				return err
-			}
+			s.Stats.boundInts(c.Type, vals)
 			w.buf = w.chooser.AppendInts(w.buf, int(Values), vals)
 		case vector.Float32Values:
 			vals := compact(&w.floats, c, c.Floats)

@@ -127,6 +127,9 @@ func (c *Column) Validate() error {
 	if r := c.Slots & 63; c.Present != nil && r != 0 && c.Present[len(c.Present)-1]>>uint(r) != 0 {
 		return fmt.Errorf("presence has bits set past slot %d", c.Slots-1)
 	}
+	if i := c.Type.Elem.FirstOutOfRange(c.Ints); i >= 0 {
+		return fmt.Errorf("value %d is %d, which no %v is", i, c.Ints[i], c.Type.Elem)
+	}
 	n := c.Elements()
 	if !c.Type.IsList() {
 		if n != c.Slots*c.Type.Width() {
