@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -128,6 +129,10 @@ func TestCommitAndRead(t *testing.T) {
 	} else {
 		t.Log(err)
 	}
+	found, err := s.Find(ctx, "aa", "b")
+	if err != nil || found[0] != nil || *found[1] != feature("b", int64Type) {
+		t.Fatal(found, err)
+	}
 	segs, err := s.Segments(ctx, nil)
 	if err != nil || len(segs) != 1 || segs[0].ID != d.ID {
 		t.Fatal(segs, err)
@@ -226,5 +231,45 @@ func TestManyCommits(t *testing.T) {
 		if s, err = tab.AsOf(ctx, s.Info().Time); err != nil || s.Info().Number < i {
 			t.Fatal(err)
 		}
+	}
+}
+
+// The partition keys are read off the first partition, whose cost does not grow with the listing.
+func TestPartitionKeysCost(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	for _, n := range []int{1, 2000} {
+		c := Change{Operation: "ingest"}
+		for i := range n {
+			d, err := fakeSegment(ctx, mem, partition("ds", fmt.Sprintf("2026-%04d", i), "hr", fmt.Sprint(n)), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Add = append(c.Add, d)
+		}
+		if _, err := tab.Commit(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		counted := object.NewCounted(mem)
+		s, err := newTable(t, counted).Latest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := counted.Counts()
+		keys, err := s.PartitionKeys(ctx)
+		if err != nil || !slices.Equal(keys, []string{"ds", "hr"}) {
+			t.Fatal(keys, err)
+		}
+		if r := counted.Counts().Sub(before).Requests(); r > 3 {
+			t.Errorf("%d partitions: %d requests", n, r)
+		}
+	}
+	s, err := newTable(t, mem).Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := (&Snapshot{t: s.t}).PartitionKeys(ctx); err != nil || keys != nil {
+		t.Errorf("no partition: %v, %v", keys, err)
 	}
 }
