@@ -140,7 +140,7 @@ func randomDump(t *rapid.T) *dump {
 		f := fakeFile{path: fmt.Sprintf("file-%d", fi)}
 		for i := range nfeatures {
 			types := fakeTypes[i%len(fakeTypes)]
-			if r.IntN(5) == 0 {
+			if i > 0 && r.IntN(5) == 0 {
 				continue // the file lacks it
 			}
 			f.fields = append(f.fields, &source.Field{Name: fmt.Sprintf("f%02d", i), Type: types[r.IntN(len(types))]})
