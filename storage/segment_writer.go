@@ -188,14 +188,20 @@ func (w *SegmentWriter) begin(ctx context.Context, order int, f Feature) error {
 	}
 	w.orders[order], w.features[f.ID] = true, f.Name
 	for w.err == nil && w.holding >= w.opts.HoldBytes && order != w.next {
+		// Skip leaves what waited for it to the next call, and wakes only those who wait already.
+		_, ready := w.held[w.next]
+		ready = ready && !w.draining
 		changed := w.changed
 		w.mu.Unlock()
 		var err error
-		select {
-		case <-changed:
+		if ready {
 			err = w.drain(ctx)
-		case <-ctx.Done():
-			err = ctx.Err()
+		} else {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
 		}
 		w.mu.Lock()
 		if err != nil {

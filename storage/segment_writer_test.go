@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/object"
@@ -39,6 +40,29 @@ func contents(t *testing.T, blobs object.Store, d SegmentDescriptor) map[string]
 		}
 	}
 	return out
+}
+
+// TestSkipLetsGo skips the order that a file waits for when nobody waits: the next call lays the file down and goes on.
+func TestSkipLetsGo(t *testing.T) {
+	stripes := []uint32{50}
+	w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, stripes, SegmentOptions{HoldBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	add := func(order int) {
+		if err := w.AddFeature(ctx, order, feature(fmt.Sprint("f", order), int64Type), denseRows(stripes, 1)); err != nil {
+			t.Fatalf("order %d: %v", order, err)
+		}
+	}
+	add(1)
+	w.Skip(0)
+	add(3)
+	add(2)
+	if _, err := w.Finish(ctx); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestSegmentBytes adds features from several goroutines in several orders, with little to hold them: packs and files
