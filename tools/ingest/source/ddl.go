@@ -42,12 +42,15 @@ func readDDL(path string, limits *Limits) (*tableDDL, error) {
 
 // parseDDL reads a CREATE TABLE statement of Hive. Clauses that do not concern the files' text are passed over.
 func parseDDL(text string, maxDepth int) (*tableDDL, error) {
-	p := &ddlParser{hiveTypeParser{s: text, maxDepth: maxDepth}}
+	p := &ddlParser{hiveTypeParser{s: strings.TrimPrefix(text, byteOrderMark), maxDepth: maxDepth}}
 	d := &tableDDL{}
 	if !p.words("create") {
 		return nil, p.want("CREATE TABLE")
 	}
 	for p.words("external") || p.words("temporary") || p.words("managed") || p.words("transactional") {
+	}
+	if p.words("view") || p.words("materialized", "view") {
+		return nil, refuse("", "it describes a view, which has no files: give the DDL of the table whose files these are")
 	}
 	if !p.words("table") {
 		return nil, p.want("TABLE")
@@ -105,15 +108,21 @@ func (p *ddlParser) want(what string) error {
 func (p *ddlParser) skip() {
 	for {
 		p.hiveTypeParser.skip()
-		if !strings.HasPrefix(p.s[p.pos:], "--") {
+		end := ""
+		switch rest := p.s[p.pos:]; {
+		case strings.HasPrefix(rest, "--"):
+			end = "\n"
+		case strings.HasPrefix(rest, "/*"):
+			end = "*/"
+		default:
 			return
 		}
-		end := strings.IndexByte(p.s[p.pos:], '\n')
-		if end < 0 {
+		at := strings.Index(p.s[p.pos+2:], end)
+		if at < 0 {
 			p.pos = len(p.s)
 			return
 		}
-		p.pos += end
+		p.pos += 2 + at + len(end)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/storage"
 )
@@ -208,12 +209,15 @@ func partitionValue(name string) (v storage.PartitionValue, ok bool, err error) 
 	if v.Value, err = url.PathUnescape(value); err != nil {
 		return v, false, fmt.Errorf("partition %q: %w", name, err)
 	}
+	if !utf8.ValidString(v.Key) || !utf8.ValidString(v.Value) {
+		return v, false, fmt.Errorf("partition %q: not UTF-8: rename the directory", name)
+	}
 	return v, true, nil
 }
 
 func appendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {
 	for _, o := range p {
-		if o.Key == v.Key {
+		if strings.EqualFold(o.Key, v.Key) { // Hive does not tell them apart
 			return nil, refuse(v.Key, "the partition key is given twice in one path")
 		}
 	}

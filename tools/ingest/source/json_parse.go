@@ -330,6 +330,14 @@ func (p *jsonParser) skip() error {
 	return err
 }
 
+// whole returns an error unless the line is one value.
+func (p *jsonParser) whole() error {
+	if err := p.skip(); err != nil {
+		return err
+	}
+	return p.end()
+}
+
 // end returns an error unless only space is left.
 func (p *jsonParser) end() error {
 	if p.space(); p.pos < len(p.buf) {

@@ -55,13 +55,17 @@ func newJSONReader(lines *lineReader, m *Mapping, opts *Options) (*jsonReader, e
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
+		// A line that is no JSON is a bad row when its turn comes, and has no say in the schema.
+		r.parser.reset(line)
+		if r.parser.whole() != nil {
+			continue
+		}
 		r.parser.reset(line)
 		err = r.inferRow(top, given)
 		var mixed *mixedError
 		if errors.As(err, &mixed) {
 			return nil, refuse(mixed.path, "line %d: %v; give it a type in a mapping file", lines.line, mixed)
 		}
-		// A line that is no JSON is a bad row when its turn comes.
 	}
 	for _, name := range top.order {
 		n := given[name]
@@ -303,6 +307,11 @@ func (r *jsonReader) next(ctx context.Context) (*batch, error) {
 		if err := r.appendRow(b, line); err != nil {
 			column := ""
 			var me *memberError
+			// What is wrong with the line as JSON comes before what its values are.
+			r.parser.reset(line)
+			if syntax := r.parser.whole(); syntax != nil && !errors.As(err, &me) {
+				err = syntax
+			}
 			if errors.As(err, &me) {
 				column, err = me.key, me.err
 			}

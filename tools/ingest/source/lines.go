@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/bzip2"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,9 +61,18 @@ func openLines(path string, stdin *hashingReader, limits *Limits) (*lineReader, 
 	case bytes.HasPrefix(head, []byte("BZh")):
 		br = bufio.NewReaderSize(bzip2.NewReader(br), 256<<10)
 	}
+	// The mark that some programs put before UTF-8 is no part of the text.
+	if head, _ := br.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
+		if _, err := br.Discard(len(head)); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
 	l.r = br
 	return l, nil
 }
+
+const byteOrderMark = "\xef\xbb\xbf"
 
 // next returns the next line without its end, \n or \r\n, and io.EOF after the last. The line is borrowed.
 func (l *lineReader) next() ([]byte, error) {
@@ -93,6 +103,9 @@ func (l *lineReader) next() ([]byte, error) {
 			l.line++
 			return trimEnd(l.buf), nil
 		default:
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)", l.line+1, err)
+			}
 			return nil, fmt.Errorf("line %d: %w", l.line+1, err)
 		}
 	}

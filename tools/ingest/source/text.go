@@ -89,8 +89,6 @@ func newTextReader(lines *lineReader, nodes []*node, t *TextOptions, typeOf func
 		if err != nil {
 			return nil, err
 		}
-		// The mark that some programs put before UTF-8 is no part of a name.
-		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		if err := r.split(line); err != nil {
 			return nil, fmt.Errorf("line 1: %w", err)
 		}
