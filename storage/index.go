@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -60,6 +61,7 @@ type Index struct {
 	dir   string
 	lock  *pebble.Lock
 	db    *pebble.DB
+	log   *fatalLog
 }
 
 // OpenIndex opens the index database of a store, and makes it when there is none. The caller closes it soon: while it is
@@ -93,7 +95,7 @@ func openIndex(ctx context.Context, s *Store, anew bool) (_ *Index, err error) {
 	if local == nil {
 		return nil, fmt.Errorf("store %s: %w: only a local directory has one", s.blobs.URI(), ErrNoIndex)
 	}
-	x := &Index{s: s, local: local, fs: local.FS()}
+	x := &Index{s: s, local: local, fs: local.FS(), log: new(fatalLog)}
 	x.dir = x.fs.PathJoin(local.Root(), indexDir)
 	db := x.fs.PathJoin(x.dir, indexDB)
 	if err := x.fs.MkdirAll(db, 0o755); err != nil {
@@ -113,11 +115,17 @@ func openIndex(ctx context.Context, s *Store, anew bool) (_ *Index, err error) {
 			return nil, fmt.Errorf("index %s: %w", x.dir, err)
 		}
 	}
-	x.db, err = pebble.Open(db, &pebble.Options{
-		FS: x.fs, Lock: x.lock, FormatMajorVersion: indexFormat, Logger: quiet{}, LoggerAndTracer: nil,
-		MaxOpenFiles: 512,
+	err = x.guard(func() (err error) {
+		x.db, err = pebble.Open(db, &pebble.Options{
+			FS: x.fs, Lock: x.lock, FormatMajorVersion: indexFormat, Logger: x.log, LoggerAndTracer: nil,
+			MaxOpenFiles: 512,
+		})
+		return err
 	})
 	if err != nil {
+		if x.db != nil {
+			err = errors.Join(err, x.guard(x.db.Close))
+		}
 		return nil, fmt.Errorf("index %s: %w; it can be rebuilt from the objects", x.dir, err)
 	}
 	return x, nil
@@ -163,19 +171,40 @@ func (x *Index) owner() string {
 	return fmt.Sprintf("%.100q", b)
 }
 
-// quiet drops Pebble's messages. Pebble calls Fatalf when it can no longer write; nothing but the index is affected, but
-// it cannot go on.
-type quiet struct{}
+// fatalLog drops Pebble's messages. Pebble calls Fatalf, on any goroutine, when it can no longer write, as on a full disk,
+// and would have the process end. Only the index is affected: the first such message is kept, every call of Index after it
+// returns it, and the database is not asked for more.
+type fatalLog struct{ first atomic.Pointer[error] }
 
-func (quiet) Infof(string, ...any)  {}
-func (quiet) Errorf(string, ...any) {}
-func (quiet) Fatalf(f string, args ...any) {
-	panic(fmt.Errorf("index database: "+f, args...))
+func (*fatalLog) Infof(string, ...any)  {}
+func (*fatalLog) Errorf(string, ...any) {}
+func (l *fatalLog) Fatalf(f string, args ...any) {
+	err := fmt.Errorf("index database: "+f, args...)
+	l.first.CompareAndSwap(nil, &err)
+}
+
+// failed returns the first fatal message, nil when there was none.
+func (l *fatalLog) failed() error {
+	if p := l.first.Load(); p != nil {
+		return *p
+	}
+	return nil
 }
 
 // Close closes the database.
 func (x *Index) Close() error {
-	return errors.Join(x.db.Close(), x.lock.Close())
+	return errors.Join(x.guard(x.db.Close), x.lock.Close())
+}
+
+// guard runs a call of Pebble that may write. Where Pebble does not call Fatalf it panics with the error of the disk.
+func (x *Index) guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.log.Fatalf("%v", p)
+		}
+		err = errors.Join(err, x.log.failed())
+	}()
+	return f()
 }
 
 func (x *Index) segmentPrefix(table string) []byte {
@@ -277,19 +306,22 @@ func (x *Index) syncTable(ctx context.Context, t *Table) error {
 			}
 		}
 		// Ingested first: a segment's record says that it is in.
-		err := x.db.Ingest(ctx, paths)
+		err := x.guard(func() error { return x.db.Ingest(ctx, paths) })
 		if err == nil {
-			err = batch.Commit(pebble.Sync)
+			err = x.guard(func() error { return batch.Commit(pebble.Sync) })
 		}
 		if err := errors.Join(err, batch.Close()); err != nil {
 			return err
 		}
 		todo = todo[n:]
 	}
-	return x.db.Set(x.tableKey(t.name), binary.BigEndian.AppendUint64(nil, newest), pebble.Sync)
+	return x.guard(func() error {
+		return x.db.Set(x.tableKey(t.name), binary.BigEndian.AppendUint64(nil, newest), pebble.Sync)
+	})
 }
 
-// take checks a segment's index.sst and puts it, as a link when that works, where Pebble takes it over from.
+// take checks a segment's index.sst and copies it to where Pebble takes it over from: no file of
+// the database is a file of an object.
 func (x *Index) take(ctx context.Context, d SegmentDescriptor) (string, error) {
 	segment, err := parseID(d.ID)
 	if err != nil {
@@ -311,7 +343,7 @@ func (x *Index) take(ctx context.Context, d SegmentDescriptor) (string, error) {
 	if err := x.fs.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("index %s: %w", x.dir, err)
 	}
-	if err := vfs.LinkOrCopy(x.fs, from, to); err != nil {
+	if err := vfs.Copy(x.fs, from, to); err != nil {
 		return "", fmt.Errorf("index %s: %w", x.dir, err)
 	}
 	return to, nil

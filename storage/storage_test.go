@@ -14,7 +14,10 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// Pebble leaves a ticker of its own running when Open fails, as it must where the disk is full.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
+}
 
 var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 

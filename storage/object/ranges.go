@@ -53,12 +53,11 @@ func (l *Local) readRanges(ctx context.Context, name string, ranges []Range) err
 		return err
 	}
 	defer f.Close()
-	for _, r := range ranges {
-		if len(ranges) == 1 {
-			break
+	if len(ranges) > 1 {
+		for _, r := range ranges {
+			// Advice only: what comes of it, the reads show.
+			_ = f.Prefetch(r.Off, int64(len(r.P)))
 		}
-		// Advice only: what comes of it, the reads show.
-		_ = f.Prefetch(r.Off, int64(len(r.P)))
 	}
 	for _, r := range ranges {
 		if err := ctx.Err(); err != nil {
