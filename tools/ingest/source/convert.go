@@ -198,7 +198,7 @@ func listConverter(n *node, cm *ColumnMapping) (*converter, error) {
 	if err := unexpected(cm, n, vector.Sparse, vector.Embedding); err != nil {
 		return nil, err
 	}
-	if cm.Kind == vector.Embedding || cm.Kind == 0 && n.shape == shapeFixedList {
+	if cm.Kind == vector.Embedding || cm.Kind == 0 && (n.shape == shapeFixedList || n.dim > 0) {
 		return embeddingConverter(n, cm, cast)
 	}
 	t := vector.Type{Kind: vector.Sparse, Elem: cast.elem}
@@ -246,9 +246,9 @@ func reportNulls(child *array, bad func(int, error)) {
 func embeddingConverter(n *node, cm *ColumnMapping, cast *numberCast) (*converter, error) {
 	dim := int(cm.Dim)
 	switch {
-	case n.shape == shapeFixedList && dim == 0:
+	case (n.shape == shapeFixedList || n.dim > 0) && dim == 0:
 		dim = n.dim
-	case n.shape == shapeFixedList && dim != n.dim:
+	case (n.shape == shapeFixedList || n.dim > 0) && dim != n.dim:
 		return nil, fmt.Errorf("the lists have %d values, not %d", n.dim, dim)
 	case dim == 0:
 		return nil, fmt.Errorf("an embedding of lists of any length needs its \"dim\" in the mapping file")

@@ -30,7 +30,9 @@ type node struct {
 	shape    shape
 	elem     vector.Elem // shapeNumber
 	logical  string      // of a leaf; see Field.Logical
-	dim      int         // shapeFixedList
+	// dim is the length of a shapeFixedList, and of each list of a shapeList of which the file says that they have one; 0
+	// where it does not.
+	dim      int
 	children []*node
 	reason   string // shapeRefused
 }

@@ -89,6 +89,7 @@ func openParquet(path string, opts *Options) (r *parquetReader, err error) {
 	if err := r.openLibrary(foot); err != nil {
 		return nil, err
 	}
+	refineByArrow(r.nodes, r.file.MetaData(), opts)
 	return r, r.checkGroups()
 }
 
