@@ -1,0 +1,28 @@
+// Package dedup finds what repeats in a stripe, so that it is stored once, and says which features repeat together.
+//
+//	rows of one feature, in clustered order            what Find gives
+//
+//	  row  list                    runs                slots             windows (newest first)
+//	   0   c b a                    0                   0                 values  e d c b a | x
+//	   1   c b a                    0                   0                 slot 0  [2, 5)
+//	   2   e d c b                  1                   1                 slot 1  [0, 4)
+//	   3   x                        2                   2                 slot 2  [5, 6)
+//	   4   c b a                    3                   0
+//	                                monotone inverse    inverse by codes  each list an offset and a length
+//
+// Each step is taken where it pays, stripe by stripe, by what was counted in the stripe: what the values that are left out
+// would cost against what the inverse, or the offsets, cost instead. What was decided is remembered: a feature that had
+// nothing to gain is sampled, not searched, in the stripes that follow.
+//
+// # Invariants
+//
+//   - The column that Find returns expands to the column that it was given, row by row and bit by bit: null, empty, the bits
+//     of a NaN and the sign of a zero are values like others.
+//   - Equal hashes prove nothing: values are compared before they are shared. A hash finds its place in a bounded number of
+//     probes, a window in a bounded number of shifts, so that the time is linear in the stripe whatever its values are.
+//   - The result depends on the stripes since Reset alone: no random seed, no time.
+//
+// # Ownership
+//
+// A Finder and a Union keep their memory from stripe to stripe; what they return is borrowed until their next call.
+package dedup

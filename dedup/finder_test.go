@@ -1,0 +1,297 @@
+package dedup
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+func TestRowsStayAsTheyAre(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ty := rapid.SampledFrom(types).Draw(rt, "type")
+		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"), NoWindows: rapid.Bool().Draw(rt, "no windows")}
+		var f Finder
+		f.table.weak = rapid.Bool().Draw(rt, "weak hash")
+		f.Reset(ty, opts)
+		for range rapid.IntRange(1, 4).Draw(rt, "stripes") {
+			c := drawColumn(rt, ty)
+			want := modelRows(c)
+			checkEqual(t, want, f.Find(c))
+			checkEqual(t, want, c)
+		}
+	})
+}
+
+// TestEveryStepStaysEqual takes each step whether it pays or not.
+func TestEveryStepStaysEqual(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ty := rapid.SampledFrom(types).Draw(rt, "type")
+		var f Finder
+		f.table.weak = rapid.Bool().Draw(rt, "weak hash")
+		f.Reset(ty, Options{})
+		for range rapid.IntRange(1, 3).Draw(rt, "stripes") {
+			c := drawColumn(rt, ty)
+			if c.Rows == 0 {
+				continue
+			}
+			want := modelRows(c)
+			f.v.set(c, c.Rows)
+			f.starts = f.v.markRuns(f.starts[:0], c.Rows)
+			f.codes = f.codes[:0]
+			f.reps = append(f.reps[:0], f.starts...)
+			if rapid.Bool().Draw(rt, "slots") {
+				f.codes = resize(f.codes, len(f.starts))
+				f.reps = f.table.find(&f.v, f.starts, f.codes, f.reps[:0])
+				if !f.table.weak {
+					if n := distinct(want); n != len(f.reps) {
+						t.Fatalf("%d slots for %d values", len(f.reps), n)
+					}
+				}
+			}
+			window := ty.IsList() && rapid.Bool().Draw(rt, "window")
+			f.backward = rapid.Bool().Draw(rt, "backward")
+			if window {
+				f.windower.walk(&f.v, f.reps, f.backward)
+			}
+			checkEqual(t, want, f.column(c, true, window))
+		}
+	})
+}
+
+func distinct(rows []row) int {
+	seen := map[string]bool{}
+	for _, r := range rows {
+		seen[fmt.Sprint(r == nil, []uint64(r))] = true
+	}
+	return len(seen)
+}
+
+// sessions makes rows that repeat for as long as a session lasts on average, with histories that slide.
+func sessions(ty vector.Type, rows int, newest bool, rng *rand.Rand) *vector.Column {
+	c := vector.NewColumn(ty)
+	var list []int
+	for range rows {
+		switch p := rng.IntN(100); {
+		case p < 6 || list == nil:
+			list = make([]int, 40)
+			for i := range list {
+				list[i] = rng.IntN(1 << 14)
+			}
+			if !ty.IsList() {
+				list = list[:max(ty.Width(), 1)]
+			}
+		case p < 20 && ty.IsList() && newest:
+			list = slices.Concat([]int{rng.IntN(1 << 14)}, list[:39])
+		case p < 20 && ty.IsList():
+			list = slices.Concat(list[1:], []int{rng.IntN(1 << 14)})
+		}
+		appendModel(c, list)
+	}
+	return c
+}
+
+func TestFindsWhatRepeats(t *testing.T) {
+	for _, ty := range []vector.Type{{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}} {
+		for _, newest := range []bool{true, false} {
+			c := sessions(ty, 4096, newest, rand.New(rand.NewPCG(1, 2)))
+			var f Finder
+			f.Reset(ty, Options{})
+			out := f.Find(c)
+			checkEqual(t, modelRows(c), out)
+			s := f.Stats()
+			// A session is 16.7 rows and 3.3 lists of 40, 2.3 of which add one id.
+			if !out.Monotone || out.Lengths == nil || s.Slots > 1000 || s.Factor() < 14 || s.Windows < s.Slots/2 {
+				t.Errorf("%v, newest first %v: %+v, factor %.1f", ty, newest, s, s.Factor())
+			}
+		}
+	}
+}
+
+func TestFindsWhatCameBack(t *testing.T) {
+	ty := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
+	rng := rand.New(rand.NewPCG(3, 4))
+	lists := make([][]int, 100)
+	for i := range lists {
+		for range 20 {
+			lists[i] = append(lists[i], rng.IntN(1<<16))
+		}
+	}
+	c := vector.NewColumn(ty)
+	for range 4096 {
+		appendModel(c, lists[rng.IntN(100)])
+	}
+	var f Finder
+	f.Reset(ty, Options{})
+	out := f.Find(c)
+	checkEqual(t, modelRows(c), out)
+	if out.Slots != 100 || out.Monotone {
+		t.Errorf("%d slots, monotone %v", out.Slots, out.Monotone)
+	}
+	f.Reset(ty, Options{NoSlots: true, NoWindows: true})
+	if out := f.Find(c); out.Slots < 4000 {
+		t.Errorf("%d slots without looking for them", out.Slots)
+	}
+}
+
+// TestNothingToFind: a feature without duplicates comes out as it went in, and soon is no longer searched.
+func TestNothingToFind(t *testing.T) {
+	for _, ty := range []vector.Type{{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Bytes}} {
+		rng := rand.New(rand.NewPCG(5, 6))
+		c := vector.NewColumn(ty)
+		for i := range 4096 {
+			if ty.IsList() {
+				appendModel(c, []int{rng.IntN(1 << 20), rng.IntN(1 << 20), i, rng.IntN(1 << 20), rng.IntN(1 << 20), i % 256})
+			} else {
+				appendModel(c, []int{i * 977})
+			}
+		}
+		var f Finder
+		f.Reset(ty, Options{})
+		for range 9 {
+			if f.Find(c) != c {
+				t.Fatalf("%v: %+v", ty, f.Stats())
+			}
+		}
+		if f.runs.last != 7 {
+			t.Errorf("%v: searched again after %d stripes", ty, f.runs.last)
+		}
+	}
+}
+
+// TestTimeIsLinear: values made to be slow take no more than a few times what random ones do.
+func TestTimeIsLinear(t *testing.T) {
+	ty := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
+	column := func(row func(i int) []int) *vector.Column {
+		c := vector.NewColumn(ty)
+		for i := range 4096 {
+			appendModel(c, row(i))
+		}
+		return c
+	}
+	rng := rand.New(rand.NewPCG(7, 8))
+	zeros := make([]int, 100)
+	cases := map[string]*vector.Column{
+		"random": column(func(int) []int {
+			l := slices.Clone(zeros)
+			for i := range l {
+				l[i] = rng.IntN(1 << 30)
+			}
+			return l
+		}),
+		"equal but for the last id":  column(func(i int) []int { return slices.Concat(zeros, []int{i}) }),
+		"equal but for the first id": column(func(i int) []int { return slices.Concat([]int{i}, zeros) }),
+		"longer by one":              column(func(i int) []int { return zeros[:i%100] }),
+	}
+	took := map[string]time.Duration{}
+	for name, c := range cases {
+		var f Finder
+		f.table.weak = true
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			f.Reset(ty, Options{})
+			out := f.Find(c)
+			best = min(best, time.Since(start))
+			checkEqual(t, modelRows(c), out)
+		}
+		took[name] = best
+	}
+	for name, d := range took {
+		if d > 100*max(took["random"], 100*time.Microsecond) {
+			t.Errorf("%s: %v, random lists %v", name, d, took["random"])
+		}
+	}
+}
+
+func TestOneGiantList(t *testing.T) {
+	ty := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
+	giant := make([]int, 1<<20)
+	for i := range giant {
+		giant[i] = i * 31
+	}
+	c := vector.NewColumn(ty)
+	for i := range 8 {
+		appendModel(c, giant[i:])
+	}
+	var f Finder
+	f.Reset(ty, Options{})
+	out := f.Find(c)
+	checkEqual(t, modelRows(c), out)
+	if out.Elements() > len(giant)+100 {
+		t.Errorf("%d values are stored", out.Elements())
+	}
+}
+
+func TestFindAllocatesNothing(t *testing.T) {
+	for _, ty := range types {
+		rng := rand.New(rand.NewPCG(9, 10))
+		c := sessions(ty, 2048, true, rng)
+		if ty.Elem == vector.Bool {
+			continue
+		}
+		var f Finder
+		f.Reset(ty, Options{})
+		f.Find(c)
+		if n := testing.AllocsPerRun(20, func() { f.Find(c) }); n > 0 {
+			t.Errorf("%v: %v allocations a stripe", ty, n)
+		}
+	}
+}
+
+func FuzzFind(f *testing.F) {
+	f.Add([]byte("abcabcabdbcd"), uint8(4), uint8(3))
+	f.Add([]byte{0, 0, 0, 0, 0, 0}, uint8(7), uint8(1))
+	f.Fuzz(func(t *testing.T, data []byte, kind, width uint8) {
+		ty := types[int(kind)%len(types)]
+		c := vector.NewColumn(ty)
+		n := int(width%16) + 1
+		if !ty.IsList() {
+			n = ty.Width()
+		}
+		for len(data) > n {
+			l := make([]int, 0, n)
+			take := n
+			if ty.IsList() {
+				take = int(data[0]) % (n + 1)
+			}
+			for _, b := range data[1 : 1+take] {
+				l = append(l, int(b))
+			}
+			if data[0] == 255 {
+				l = nil
+			}
+			data = data[1+take:]
+			appendModel(c, l)
+		}
+		for _, opts := range []Options{{}, {NoSlots: true}, {NoWindows: true}, {NoRuns: true}} {
+			var find Finder
+			find.Reset(ty, opts)
+			checkEqual(t, modelRows(c), find.Find(c))
+			checkEqual(t, modelRows(c), find.Find(c))
+		}
+	})
+}
+
+func BenchmarkFind(b *testing.B) {
+	for _, ty := range []vector.Type{
+		{Kind: vector.Dense, Elem: vector.Float32}, {Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Int64},
+		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32},
+	} {
+		c := sessions(ty, 16384, true, rand.New(rand.NewPCG(1, 2)))
+		b.Run(ty.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			var f Finder
+			f.Reset(ty, Options{})
+			for b.Loop() {
+				f.Find(c)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/16384, "ns/row")
+		})
+	}
+}

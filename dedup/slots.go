@@ -1,0 +1,53 @@
+package dedup
+
+import "math/bits"
+
+// maxProbes bounds the places that a hash is looked for in. A table is half full at most, so that an honest hash hardly
+// ever meets the bound; values made to collide stay apart after it.
+const maxProbes = 12
+
+// A slotTable finds the values that came before.
+type slotTable struct {
+	slots  []int32 // slot+1 by place; 0: free
+	hashes []uint32
+	weak   bool // tests set it: every hash is the same
+}
+
+// reset empties the table and makes room for n values.
+func (t *slotTable) reset(n int) {
+	size := 1 << bits.Len(uint(max(2*n, 16)-1))
+	t.slots, t.hashes = resize(t.slots, size), resize(t.hashes, size)
+	clear(t.slots)
+}
+
+// find sets codes to the slot of each run, whose rows starts has, and returns reps with the first row of each slot
+// appended. Slots are numbered as they first occur.
+func (t *slotTable) find(v *values, starts, codes, reps []int32) []int32 {
+	t.reset(len(starts))
+	mask := uint64(len(t.slots) - 1)
+	for i, row := range starts {
+		h := v.hash(int(row))
+		if t.weak {
+			h = 0
+		}
+		tag := uint32(h >> 32)
+		slot := int32(len(reps))
+		for p := range uint64(maxProbes) {
+			at := (h + p) & mask
+			s := t.slots[at]
+			if s == 0 {
+				t.slots[at], t.hashes[at] = slot+1, tag
+				break
+			}
+			if t.hashes[at] == tag && v.equal(int(reps[s-1]), int(row)) {
+				slot = s - 1
+				break
+			}
+		}
+		if int(slot) == len(reps) {
+			reps = append(reps, row)
+		}
+		codes[i] = slot
+	}
+	return reps
+}

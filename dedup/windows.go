@@ -1,0 +1,107 @@
+package dedup
+
+const (
+	// maxShift bounds how far from its neighbour a list is looked for.
+	maxShift = 32
+	// maxCompares bounds how many places with the right first value are compared in full.
+	maxCompares = 4
+	// minOverlap is how many values a list shares with its neighbour at least, when it has as many.
+	minOverlap = 2
+)
+
+// A span is values [lo, hi) of a column.
+type span struct{ lo, hi int32 }
+
+// A windowFinder lays lists down so that neighbours share what they have in common. It walks the slots in one direction;
+// a list is found in what was laid down last, at the place of the list before it or a few values further on, and the
+// values past the end are appended:
+//
+//	newest first, last slot to first            oldest first, first slot to last
+//
+//	slot 2   e d c b                            slot 0   a b c
+//	slot 1     d c b a                          slot 1     b c d
+//	slot 0         b a                          slot 2       c d e
+//	laid     e d c b a                          laid     a b c d e
+type windowFinder struct {
+	starts  []int32 // by slot: where the list is in what is laid down
+	lengths []int32 // by slot
+	laid    []span  // source of what is laid down, end to end
+	end     int32   // values laid down
+}
+
+// walk lays down the lists of the rows reps, one a slot, backward from the last or forward from the first.
+func (w *windowFinder) walk(v *values, reps []int32, backward bool) {
+	n := len(reps)
+	w.starts, w.lengths = resize(w.starts, n), resize(w.lengths, n)
+	w.laid, w.end = w.laid[:0], 0
+	// The anchor is the list that ends what is laid down, and at is where it starts there. Lists are compared with it alone.
+	var anchor span
+	at, previous := int32(0), int32(0)
+	for i := range n {
+		slot := i
+		if backward {
+			slot = n - 1 - i
+		}
+		w.lengths[slot] = 0
+		w.starts[slot] = previous
+		if v.null(int(reps[slot])) {
+			continue
+		}
+		lo, hi := v.c.SlotRange(int(reps[slot]))
+		list := span{int32(lo), int32(hi)}
+		if lo == hi {
+			continue
+		}
+		length := list.hi - list.lo
+		w.lengths[slot] = length
+		place := match(v, anchor, list, previous-at)
+		if place < 0 {
+			at, previous = w.end, w.end
+			w.starts[slot] = w.end
+			anchor = list
+			w.lay(list)
+			continue
+		}
+		previous = at + place
+		w.starts[slot] = previous
+		if over := previous + length - w.end; over > 0 {
+			w.lay(span{list.hi - over, list.hi})
+			anchor, at = list, previous
+		}
+	}
+}
+
+func (w *windowFinder) lay(s span) {
+	w.end += s.hi - s.lo
+	if n := len(w.laid); n > 0 && w.laid[n-1].hi == s.lo {
+		w.laid[n-1].hi = s.hi
+		return
+	}
+	w.laid = append(w.laid, s)
+}
+
+// match returns the place in anchor at which list starts, or -1: the values that both have from there on are the same, and
+// list may run past the end. It looks at near and a few places after it, then before it.
+func match(v *values, anchor, list span, near int32) int32 {
+	compares := 0
+	size, length := anchor.hi-anchor.lo, list.hi-list.lo
+	try := func(place int32) bool {
+		overlap := min(size-place, length)
+		if overlap < min(minOverlap, length) || !v.equalOne(int(anchor.lo+place), int(list.lo)) {
+			return false
+		}
+		compares++
+		return v.equalRange(int(anchor.lo+place), int(list.lo), int(overlap))
+	}
+	for place := near; place < min(near+maxShift, size) && compares < maxCompares; place++ {
+		if try(place) {
+			return place
+		}
+	}
+	for place := near - 1; place >= max(near-maxShift, 0) && compares < maxCompares; place-- {
+		if try(place) {
+			return place
+		}
+	}
+	return -1
+}
