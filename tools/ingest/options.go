@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
+
+	"github.com/dsistore/dsistore/dedup"
 )
 
 // BadRow says what to do with a row, or a file, that cannot be read.
@@ -16,6 +19,32 @@ const (
 	// BadRowQuarantine leaves bad rows out and reports each; a file that cannot be read to its end is left out whole.
 	BadRowQuarantine BadRow = "quarantine"
 )
+
+// Dedup says how far duplicates are looked for. Each step takes those before it; each is taken, feature by feature and
+// stripe by stripe, only where it pays.
+type Dedup string
+
+const (
+	DedupAuto    Dedup = "auto"    // every step
+	DedupOff     Dedup = "off"     // each row is stored
+	DedupRuns    Dedup = "runs"    // rows equal to the one before
+	DedupSlots   Dedup = "slots"   // rows equal to any before in the stripe
+	DedupWindows Dedup = "windows" // lists that are ranges of others
+	DedupGroups  Dedup = "groups"  // features that repeat together share an inverse
+)
+
+// dedupSteps are in the order in which steps build on each other.
+var dedupSteps = []Dedup{DedupOff, DedupRuns, DedupSlots, DedupWindows, DedupGroups}
+
+// takes reports whether d takes a step.
+func (d Dedup) takes(step Dedup) bool {
+	return d == DedupAuto || slices.Index(dedupSteps, d) >= slices.Index(dedupSteps, step)
+}
+
+// finder returns what d allows a dedup.Finder.
+func (d Dedup) finder() dedup.Options {
+	return dedup.Options{NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoWindows: !d.takes(DedupWindows)}
+}
 
 // Options say what to ingest and how. The zero value works.
 type Options struct {
@@ -52,6 +81,8 @@ type Options struct {
 	// TempDir holds spill files. Default: the store's own directory where it is a local one, else os.TempDir.
 	TempDir string
 
+	Dedup Dedup // how far duplicates are looked for; default DedupAuto
+
 	Workers int // goroutines that read, encode and write; default GOMAXPROCS
 
 	SegmentRows  int   // rows of a segment, about; default 1<<20
@@ -81,6 +112,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("stripes of %d rows: want 1 to %d, or 0 for the default", o.StripeRows, 1<<22)
 	case o.StripeBytes < 0 || o.StripeBytes > 512<<20:
 		return fmt.Errorf("stripes of %d bytes: want at most 512 MiB, or 0 for the default", o.StripeBytes)
+	case o.Dedup != "" && o.Dedup != DedupAuto && !slices.Contains(dedupSteps, o.Dedup):
+		return fmt.Errorf("dedup %q: want auto, off, runs, slots, windows or groups", o.Dedup)
 	case o.OnBadRow != "" && o.OnBadRow != BadRowFail && o.OnBadRow != BadRowQuarantine:
 		return fmt.Errorf("on bad row %q: want fail or quarantine", o.OnBadRow)
 	case o.BadRowReport != "" && o.OnBadRow != BadRowQuarantine:
@@ -99,6 +132,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.SegmentBytes, 16<<30)
 	setDefault(&o.StripeRows, 16384)
 	setDefault(&o.StripeBytes, max(64<<10, min(64<<20, o.Memory/16)))
+	if o.Dedup == "" {
+		o.Dedup = DedupAuto
+	}
 	if o.OnBadRow == "" {
 		o.OnBadRow = BadRowFail
 	}

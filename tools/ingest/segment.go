@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format/vector"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -120,7 +121,8 @@ type segmentJob struct {
 	memory   *semaphore.Weighted    // for stripes being made and encoded
 	estimate func(f *feature) int64 // what a stripe of f takes of it
 	makers   *sync.Pool             // of *stripeMaker
-	done     func()                 // called when a feature is written, by any goroutine
+	dedup    Dedup
+	done     func() // called when a feature is written, by any goroutine
 }
 
 // A stripeMaker is what one worker needs to make stripes.
@@ -128,6 +130,7 @@ type stripeMaker struct {
 	rows     rowsOf
 	gatherer gatherer
 	col      vector.Column
+	finder   dedup.Finder
 }
 
 // write writes every feature of the segment, or leaves it to the caller to abort.
@@ -169,6 +172,7 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, order int
 		j.out.Skip(order)
 		return nil
 	}
+	m.finder.Reset(f.typ, j.dedup.finder())
 	return j.out.AddFeature(ctx, order, f.stored(), func(w stripeWriter) error {
 		for i := range j.plan.stripes {
 			if err := ctx.Err(); err != nil {
@@ -183,13 +187,14 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, order int
 			if _, err := m.gatherer.gather(&m.col, cols, j.plan.pieces[st.from:st.to], st.rows); err != nil {
 				return err
 			}
-			if err := writeStripe(w, &m.col); err != nil {
+			c := &m.col
+			if j.dedup != DedupOff {
+				c = m.finder.Find(c)
+			}
+			if err := w.WriteStripe(c); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 }
-
-// writeStripe is the one way by which a stripe reaches its file: what shapes columns (finds duplicates) belongs here.
-func writeStripe(w stripeWriter, c *vector.Column) error { return w.WriteStripe(c) }

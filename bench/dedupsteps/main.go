@@ -1,0 +1,171 @@
+// Command dedupsteps ingests one dump with each step of finding duplicates switched on in turn, and reports the bytes that
+// a row takes, in all and by family of features, and the seconds that the ingest took.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/result"
+	"github.com/dsistore/dsistore/bench/versus"
+	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+type flags struct {
+	Rows    int64    `help:"Rows of the dump; 0: the profile's."`
+	Profile string   `help:"Profile of the workload." default:"small"`
+	Workers int      `help:"Goroutines of ingest." default:"1"`
+	Rounds  int      `help:"How often each step is timed; the least counts." default:"1"`
+	Steps   []string `help:"Steps to take." default:"off,runs,slots,windows,groups"`
+	Dir     string   `help:"Where the data lies; a dump that is there already is used." default:"out/dedupsteps"`
+	Results string   `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+}
+
+// A report is what one step gave.
+type report struct {
+	Dedup        string             `json:"dedup"`
+	BytesPerRow  float64            `json:"bytes_per_row"`
+	FamilyBytes  map[string]float64 `json:"bytes_per_row_by_family"`
+	Seconds      float64            `json:"seconds"`
+	WriteSeconds float64            `json:"write_seconds"`
+}
+
+var families = map[workload.Family]string{
+	workload.SessionKey: "keys", workload.RequestKey: "keys", workload.UserKey: "keys", workload.TimeKey: "keys",
+	workload.Label: "labels", workload.UserHistory: "histories", workload.UserWeighted: "weighted histories",
+	workload.UserList: "user lists", workload.ItemList: "item lists", workload.UserDense: "user dense",
+	workload.ItemDense: "item dense", workload.ContextDense: "context dense", workload.UserEmbedding: "embedding",
+}
+
+// printed is the order of the families in the table; inverses are those of dedup groups.
+var printed = []string{"keys", "labels", "histories", "weighted histories", "user lists", "item lists", "user dense", "item dense",
+	"context dense", "embedding", "inverses", "rest"}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Name("dedupsteps"), kong.Description("Bytes per row for each step of finding duplicates."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := f.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "dedupsteps:", err)
+		if errors.Is(err, context.Canceled) {
+			os.Exit(130)
+		}
+		os.Exit(1)
+	}
+}
+
+func (f *flags) run(ctx context.Context) error {
+	if f.Rounds < 1 {
+		return errors.New("rounds: want more than 0")
+	}
+	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"), workload.Options{Profile: f.Profile, Rows: f.Rows})
+	if err != nil {
+		return err
+	}
+	var reports []report
+	for _, step := range f.Steps {
+		r := report{Dedup: step}
+		store := filepath.Join(f.Dir, "store")
+		for range f.Rounds {
+			in, err := versus.Ingest(ctx, store, dump, ingest.Options{Workers: f.Workers, Dedup: ingest.Dedup(step)})
+			if err != nil {
+				return err
+			}
+			if r.Seconds == 0 || in.Seconds.Total < r.Seconds {
+				r.Seconds, r.WriteSeconds = in.Seconds.Total, in.Seconds.Write
+			}
+			r.BytesPerRow = float64(in.BytesOut) / float64(in.Rows)
+		}
+		if r.FamilyBytes, err = familyBytes(ctx, store, dump, r.BytesPerRow); err != nil {
+			return err
+		}
+		reports = append(reports, r)
+	}
+	show(reports)
+	if f.Results == "" {
+		return nil
+	}
+	path, err := result.Write(f.Results, "dedupsteps", reports)
+	if err == nil {
+		fmt.Fprintln(os.Stderr, "results:", path)
+	}
+	return err
+}
+
+// familyBytes returns the bytes a row of each family's feature files; the rest, up to total, is indexes and packs.
+func familyBytes(ctx context.Context, dir string, dump *versus.Dump, total float64) (map[string]float64, error) {
+	truth, err := workload.NewTruth(dump.Options)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]string{}
+	for _, f := range truth.Features() {
+		of[f.Name] = families[f.Family]
+	}
+	s, err := versus.OpenStore(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	table, err := s.Table(ctx, versus.Table)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := table.Latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	segments, err := snap.Segments(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{"rest": total}
+	for _, d := range segments {
+		g, err := snap.OpenSegment(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		entries, err := g.Entries(ctx)
+		if err = errors.Join(err, g.Close()); err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			name := of[e.Meta.Name]
+			if name == "" {
+				name = "inverses"
+			}
+			n := float64(e.Length) / float64(dump.Rows)
+			out[name] += n
+			out["rest"] -= n
+		}
+	}
+	return out, nil
+}
+
+func show(reports []report) {
+	fmt.Printf("%-20s", "bytes per row")
+	for _, r := range reports {
+		fmt.Printf(" %9s", r.Dedup)
+	}
+	fmt.Println()
+	line := func(name string, value func(r *report) float64) {
+		fmt.Printf("%-20s", name)
+		for i := range reports {
+			fmt.Printf(" %9.2f", value(&reports[i]))
+		}
+		fmt.Println()
+	}
+	line("all", func(r *report) float64 { return r.BytesPerRow })
+	for _, name := range printed {
+		line("  "+name, func(r *report) float64 { return r.FamilyBytes[name] })
+	}
+	line("seconds", func(r *report) float64 { return r.Seconds })
+	line("  of them writing", func(r *report) float64 { return r.WriteSeconds })
+}
