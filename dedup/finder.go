@@ -14,6 +14,7 @@ type Options struct {
 }
 
 const (
+	scoreBits    = 8 // of one score, about
 	sampledRows  = 1024
 	sampledSlots = 512
 	maxSkip      = 15 // stripes
@@ -117,7 +118,14 @@ func (f *Finder) find(c *vector.Column) *vector.Column {
 	if !inverse && !window {
 		return c
 	}
-	return f.column(c, inverse, window)
+	if !inverse {
+		return f.column(c, nil, window)
+	}
+	f.inverse = resize(f.inverse, c.Rows)
+	fillRuns(f.inverse, f.starts, f.codes)
+	out := f.column(c, f.inverse, window)
+	out.Monotone = len(f.codes) == 0
+	return out
 }
 
 // sampleRepeats reports whether some of the first rows repeat the one before.
@@ -141,7 +149,7 @@ func (f *Finder) costs(c *vector.Column) (slotBits, elementBits float64) {
 	elements := c.Elements()
 	elementBits = f.estimate.valueBits(&f.v, elements)
 	if c.Type.Kind == vector.Weighted {
-		elementBits += 8
+		elementBits += scoreBits
 	}
 	slotBits += elementBits * float64(elements) / float64(c.Rows)
 	if c.Type.IsList() {
@@ -229,17 +237,12 @@ func (f *Finder) chooseWindows(c *vector.Column, elementBits float64) bool {
 	return pays
 }
 
-// column makes the result of reps, codes and, with window, what is laid down.
-func (f *Finder) column(c *vector.Column, inverse, window bool) *vector.Column {
+// column makes the result of reps and, with window, of what is laid down. inverse may be nil.
+func (f *Finder) column(c *vector.Column, inverse []int32, window bool) *vector.Column {
 	f.takeBack()
 	out := &f.out
 	out.Type, out.Rows = c.Type, c.Rows
-	out.Inverse, out.Monotone = nil, false
-	if inverse {
-		out.Inverse = resize(f.inverse, c.Rows)
-		out.Monotone = len(f.codes) == 0
-		f.fillInverse(out.Inverse)
-	}
+	out.Inverse, out.Monotone, out.InverseBorrowed = inverse, false, false
 	out.Present = nil
 	if c.Present != nil {
 		var nulls bool
@@ -266,9 +269,6 @@ func (f *Finder) column(c *vector.Column, inverse, window bool) *vector.Column {
 
 // takeBack keeps the memory of slices that out may give up.
 func (f *Finder) takeBack() {
-	if f.out.Inverse != nil {
-		f.inverse = f.out.Inverse
-	}
 	if f.out.Offsets != nil {
 		f.offsets = f.out.Offsets
 	}
@@ -277,16 +277,16 @@ func (f *Finder) takeBack() {
 	}
 }
 
-// fillInverse sets inverse to the slot of each row.
-func (f *Finder) fillInverse(inverse []int32) {
-	for i, start := range f.starts {
+// fillRuns sets each row of inverse to the slot of its run: the run's number, or codes where there are any.
+func fillRuns(inverse, starts, codes []int32) {
+	for i, start := range starts {
 		end := len(inverse)
-		if i+1 < len(f.starts) {
-			end = int(f.starts[i+1])
+		if i+1 < len(starts) {
+			end = int(starts[i+1])
 		}
 		slot := int32(i)
-		if len(f.codes) > 0 {
-			slot = f.codes[i]
+		if len(codes) > 0 {
+			slot = codes[i]
 		}
 		run := inverse[start:end]
 		for j := range run {

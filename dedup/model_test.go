@@ -3,7 +3,6 @@ package dedup
 import (
 	"math"
 	"slices"
-	"testing"
 
 	"pgregory.net/rapid"
 
@@ -169,7 +168,11 @@ func drawColumn(t *rapid.T, ty vector.Type) *vector.Column {
 	return c
 }
 
-func checkEqual(t testing.TB, want []row, got *vector.Column) {
+func checkEqual(t interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}, want []row, got *vector.Column) {
 	t.Helper()
 	if err := got.Validate(); err != nil {
 		t.Fatal(err)

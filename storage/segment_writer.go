@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
 )
@@ -121,13 +123,46 @@ func (w *SegmentWriter) AddFeature(ctx context.Context, order int, f Feature, wr
 	if err := w.begin(ctx, order, f); err != nil {
 		return err
 	}
-	done, err := w.write(ctx, order, f, write)
+	return w.add(ctx, order, 0, []Feature{f}, func(files []*format.Writer) error { return write(files[0]) })
+}
+
+// AddGroup is AddFeature for the features of a dedup group, at least one, which lie in the packs one after the other behind
+// their inverse: that has the given order, the first feature the next, and so on. write is called with the writer of the
+// inverse (stripes of kind Inverse) and those of the features; every stripe of a feature has the slots of the inverse's.
+// While it is under way the call holds StandAloneBytes for each of them.
+func (w *SegmentWriter) AddGroup(ctx context.Context, order int, features []Feature,
+	write func(inverse *format.Writer, features []*format.Writer) error) error {
+	if len(features) == 0 {
+		return errors.New("segment: a dedup group without features")
+	}
+	files := append([]Feature{groupFeature(features[0])}, features...)
+	if err := w.begin(ctx, order, files...); err != nil {
+		return err
+	}
+	return w.add(ctx, order, files[0].ID, files, func(files []*format.Writer) error { return write(files[0], files[1:]) })
+}
+
+// groupFeature returns what stands for the inverse of the group whose first feature is f.
+func groupFeature(f Feature) Feature {
+	// A NUL keeps the hashed name apart from every feature's that people type.
+	return Feature{
+		ID: NewFeatureID("\x00inverse\x00"+f.Name, f.Generation), Name: "inverse of " + strings.ToValidUTF8(f.Name[:min(len(f.Name), maxName-32)], ""),
+		Type: vector.Type{Kind: vector.Inverse},
+	}
+}
+
+// add writes the files of the orders from first on, which begin took. The first is the inverse of group unless that is 0.
+func (w *SegmentWriter) add(ctx context.Context, first int, group FeatureID, files []Feature, write func([]*format.Writer) error) error {
+	done, at, err := w.write(ctx, first, group, files, write)
 	if err != nil {
-		err = fmt.Errorf("feature %s: %w", f.Name, err)
+		err = fmt.Errorf("feature %s: %w", files[at].Name, err)
 		w.fail(err)
 		return err
 	}
-	return w.finished(ctx, order, done)
+	for i, d := range done {
+		err = errors.Join(err, w.finished(ctx, first+i, d))
+	}
+	return err
 }
 
 // Skip says that no feature of this order comes: it is null in every row.
@@ -165,28 +200,15 @@ func (w *SegmentWriter) fail(err error) {
 	w.setErr(err)
 }
 
-// begin takes the order and waits until there is room to hold what comes.
-func (w *SegmentWriter) begin(ctx context.Context, order int, f Feature) error {
-	if err := f.Validate(); err != nil {
-		return err
-	}
+// begin takes the orders from the given one on and waits until there is room to hold what comes.
+func (w *SegmentWriter) begin(ctx context.Context, order int, files ...Feature) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.ended:
-		return fmt.Errorf("feature %s: added to a segment that has ended", f.Name)
-	case order < 0 || order > maxObjectNumber:
-		return fmt.Errorf("feature %s: order %d: want 0 to %d", f.Name, order, maxObjectNumber)
-	case w.orders[order]:
-		return fmt.Errorf("feature %s: order %d is taken", f.Name, order)
-	}
-	if other, ok := w.features[f.ID]; ok {
-		if other != f.Name {
-			return idCollision(f.ID, other, f.Name)
+	for i, f := range files {
+		if err := w.take(order+i, f); err != nil {
+			return err
 		}
-		return fmt.Errorf("feature %s: added twice", f.Name)
 	}
-	w.orders[order], w.features[f.ID] = true, f.Name
 	for w.err == nil && w.holding >= w.opts.HoldBytes && order != w.next {
 		// Skip leaves what waited for it to the next call, and wakes only those who wait already.
 		_, ready := w.held[w.next]
@@ -211,17 +233,88 @@ func (w *SegmentWriter) begin(ctx context.Context, order int, f Feature) error {
 	return w.err
 }
 
-// write makes the feature file, in memory or, once it is large, in an object of its own.
-func (w *SegmentWriter) write(ctx context.Context, order int, f Feature, write func(*format.Writer) error) (laid, error) {
-	sp := &spool{ctx: ctx, s: w.s, name: w.id.objectName(fileObject, uint64(order)), limit: w.opts.StandAloneBytes}
-	defer sp.abort()
-	fw, err := format.NewWriter(sp, f.Type, format.WriterOptions{Feature: uint64(f.ID), Name: f.Name})
-	if err != nil {
-		return laid{}, err
+// take takes an order for a feature file. The caller holds mu.
+func (w *SegmentWriter) take(order int, f Feature) error {
+	if err := f.Validate(); err != nil {
+		return err
 	}
-	if err := write(fw); err != nil {
-		return laid{}, err
+	switch {
+	case w.ended:
+		return fmt.Errorf("feature %s: added to a segment that has ended", f.Name)
+	case order < 0 || order > maxObjectNumber:
+		return fmt.Errorf("feature %s: order %d: want 0 to %d", f.Name, order, maxObjectNumber)
+	case w.orders[order]:
+		return fmt.Errorf("feature %s: order %d is taken", f.Name, order)
 	}
+	if other, ok := w.features[f.ID]; ok {
+		if other != f.Name {
+			return idCollision(f.ID, other, f.Name)
+		}
+		return fmt.Errorf("feature %s: added twice", f.Name)
+	}
+	w.orders[order], w.features[f.ID] = true, f.Name
+	return nil
+}
+
+// write makes the feature files of the orders from first on, in memory or, once they are large, each in an object of its
+// own. An error is of file at.
+func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, files []Feature,
+	write func([]*format.Writer) error) (done []laid, at int, err error) {
+	spools := make([]*spool, len(files))
+	writers := make([]*format.Writer, len(files))
+	for i, f := range files {
+		sp := &spool{ctx: ctx, s: w.s, name: w.id.objectName(fileObject, uint64(first+i)), limit: w.opts.StandAloneBytes}
+		defer sp.abort()
+		opts := format.WriterOptions{Feature: uint64(f.ID), Name: f.Name}
+		if f.ID != group {
+			opts.Group = uint64(group)
+		}
+		if writers[i], err = format.NewWriter(sp, f.Type, opts); err != nil {
+			return nil, i, err
+		}
+		spools[i] = sp
+	}
+	if err := write(writers); err != nil {
+		return nil, 0, err
+	}
+	for i, f := range files {
+		d, err := w.close(f, spools[i], writers[i])
+		if err == nil && group != 0 {
+			err = sameSlots(done, d)
+		}
+		if err != nil {
+			w.deleteObjects(ctx, first, done)
+			return nil, i, err
+		}
+		done = append(done, d)
+	}
+	return done, 0, nil
+}
+
+// sameSlots checks that a feature of a group has the slots of its inverse, the first of done.
+func sameSlots(done []laid, d laid) error {
+	if len(done) == 0 {
+		return nil
+	}
+	for i := range d.meta.Stripes {
+		if got, want := d.meta.Stripes[i].Slots, done[0].meta.Stripes[i].Slots; got != want {
+			return fmt.Errorf("stripe %d has %d slots: its dedup group has %d", i, got, want)
+		}
+	}
+	return nil
+}
+
+// deleteObjects deletes what stands alone of files that no segment will have.
+func (w *SegmentWriter) deleteObjects(ctx context.Context, first int, done []laid) {
+	for i, d := range done {
+		if d.file == nil {
+			_ = w.s.blobs.Delete(context.WithoutCancel(ctx), w.id.objectName(fileObject, uint64(first+i)))
+		}
+	}
+}
+
+// close ends a feature file.
+func (w *SegmentWriter) close(f Feature, sp *spool, fw *format.Writer) (laid, error) {
 	meta, n, err := fw.Finish()
 	if err != nil {
 		return laid{}, err
@@ -247,10 +340,7 @@ func (w *SegmentWriter) finished(ctx context.Context, order int, done laid) erro
 	if w.err != nil {
 		err := w.err
 		w.mu.Unlock()
-		if done.file == nil {
-			// Whoever ended the segment could not know of this object.
-			_ = w.s.blobs.Delete(context.WithoutCancel(ctx), w.id.objectName(fileObject, uint64(order)))
-		}
+		w.deleteObjects(ctx, order, []laid{done}) // whoever ended the segment could not know of this object
 		return err
 	}
 	if done.file == nil {

@@ -247,6 +247,58 @@ func (s *fakeSegment) AddFeature(_ context.Context, order int, f storage.Feature
 	return nil
 }
 
+// AddGroup takes the slots of the inverse for each feature's.
+func (s *fakeSegment) AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]stripeWriter) error) error {
+	inverse := &fakeInverse{}
+	files := []stripeWriter{inverse}
+	for _, f := range features {
+		files = append(files, &fakeMember{fakeStripes{s: s, name: f.Name, t: f.Type}, inverse})
+	}
+	if err := write(files); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, f := range features {
+		if n := files[i+1].(*fakeMember).n; n != len(s.stripeRows) {
+			return fmt.Errorf("%d stripes: want %d", n, len(s.stripeRows))
+		}
+		if !slices.ContainsFunc(s.features[f.Name], func(c cell) bool { return c != nil }) {
+			return fmt.Errorf("feature %q is null in every row and in a group", f.Name)
+		}
+		s.types[f.Name] = f.Type
+	}
+	for i := range len(features) + 1 {
+		if s.orders[order+i] != "" {
+			return fmt.Errorf("order %d twice", order+i)
+		}
+		s.orders[order+i] = "group"
+	}
+	return nil
+}
+
+// A fakeInverse keeps the last stripe of a group's inverse.
+type fakeInverse struct{ last *vector.Column }
+
+func (w *fakeInverse) WriteStripe(c *vector.Column) error {
+	w.last = c
+	return c.Validate()
+}
+
+type fakeMember struct {
+	fakeStripes
+	inverse *fakeInverse
+}
+
+func (w *fakeMember) WriteStripe(c *vector.Column) error {
+	if i := w.inverse.last; i.Rows != c.Rows || i.Slots != c.Slots {
+		return fmt.Errorf("%d rows of %d slots: the inverse has %d of %d", c.Rows, c.Slots, i.Rows, i.Slots)
+	}
+	own := *c
+	own.Inverse, own.Monotone = w.inverse.last.Inverse, w.inverse.last.Monotone
+	return w.fakeStripes.WriteStripe(&own)
+}
+
 func (s *fakeSegment) Skip(order int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -122,6 +122,7 @@ type segmentJob struct {
 	estimate func(f *feature) int64 // what a stripe of f takes of it
 	makers   *sync.Pool             // of *stripeMaker
 	dedup    Dedup
+	share    int64  // of memory, for finding groups
 	done     func() // called when a feature is written, by any goroutine
 }
 
@@ -137,30 +138,40 @@ type stripeMaker struct {
 func (j *segmentJob) write(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(j.workers)
-	for order, f := range j.order {
+	units, err := j.units(gctx)
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
 		// Started in order, here and not in the goroutine: a writer that waits for its predecessors finds them running.
-		need := j.estimate(f)
-		if err := j.memory.Acquire(gctx, need); err != nil {
+		if err := j.memory.Acquire(gctx, u.memory); err != nil {
 			break // a worker has ended, or the caller; Wait says why
 		}
 		g.Go(func() error {
-			defer j.memory.Release(need)
+			defer j.memory.Release(u.memory)
 			if err := gctx.Err(); err != nil {
 				return err
 			}
-			m := j.makers.Get().(*stripeMaker)
-			defer j.makers.Put(m)
-			if err := j.writeFeature(gctx, m, order, f); err != nil {
-				return fmt.Errorf("feature %q: %w", f.name, err)
-			}
-			j.done()
-			return nil
+			return j.writeUnit(gctx, u)
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	return ctx.Err()
+}
+
+func (j *segmentJob) writeUnit(ctx context.Context, u *unit) error {
+	if len(u.features) > 1 {
+		return j.writeGroup(ctx, u)
+	}
+	m := j.makers.Get().(*stripeMaker)
+	defer j.makers.Put(m)
+	if err := j.writeFeature(ctx, m, u.order, u.features[0]); err != nil {
+		return fmt.Errorf("feature %q: %w", u.features[0].name, err)
+	}
+	j.done()
+	return nil
 }
 
 func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, order int, f *feature) error {
@@ -175,19 +186,10 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, order int
 	m.finder.Reset(f.typ, j.dedup.finder())
 	return j.out.AddFeature(ctx, order, f.stored(), func(w stripeWriter) error {
 		for i := range j.plan.stripes {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			st := &j.plan.stripes[i]
-			cols, err := m.rows.stripe(st)
+			c, err := j.gather(ctx, m, f, i)
 			if err != nil {
 				return err
 			}
-			m.col.Type = f.typ
-			if _, err := m.gatherer.gather(&m.col, cols, j.plan.pieces[st.from:st.to], st.rows); err != nil {
-				return err
-			}
-			c := &m.col
 			if j.dedup != DedupOff {
 				c = m.finder.Find(c)
 			}
@@ -197,4 +199,19 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, order int
 		}
 		return nil
 	})
+}
+
+// gather returns stripe i of f, which m has open. Borrowed until the next call.
+func (j *segmentJob) gather(ctx context.Context, m *stripeMaker, f *feature, i int) (*vector.Column, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	st := &j.plan.stripes[i]
+	cols, err := m.rows.stripe(st)
+	if err != nil {
+		return nil, err
+	}
+	m.col.Type = f.typ
+	_, err = m.gatherer.gather(&m.col, cols, j.plan.pieces[st.from:st.to], st.rows)
+	return &m.col, err
 }

@@ -184,17 +184,33 @@ func storedRows(t testing.TB, s *storage.Store, number uint64) map[string][]map[
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range entries {
+		decode := func(e *storage.FeatureEntry, i int, inverse *vector.Column) *vector.Column {
+			st := e.Meta.Stripes[i]
+			raw := make([]byte, st.Length)
+			if err := s.Blobs().ReadAt(ctx, e.Object, raw, int64(e.Offset+st.Offset)); err != nil {
+				t.Fatal(err)
+			}
 			col := vector.NewColumn(e.Meta.Type)
+			if err := decoder.DecodeStripe(col, e.Meta, i, raw, inverse); err != nil {
+				t.Fatal(err)
+			}
+			return col
+		}
+		for _, e := range entries {
+			if e.Meta.Type.Kind == vector.Inverse {
+				continue
+			}
+			group, err := g.Lookup(ctx, storage.FeatureID(e.Meta.Group))
+			if err != nil {
+				t.Fatal(err)
+			}
 			at := 0
-			for i, st := range e.Meta.Stripes {
-				raw := make([]byte, st.Length)
-				if err := s.Blobs().ReadAt(ctx, e.Object, raw, int64(e.Offset+st.Offset)); err != nil {
-					t.Fatal(err)
+			for i := range e.Meta.Stripes {
+				var inverse *vector.Column
+				if e.Meta.Group != 0 {
+					inverse = decode(group[0], i, nil)
 				}
-				if err := decoder.DecodeStripe(col, e.Meta, i, raw, nil); err != nil {
-					t.Fatal(err)
-				}
+				col := decode(e, i, inverse)
 				for row := range col.Rows {
 					if v := cellOf(col, row); v != nil {
 						rows[at+row][e.Meta.Name] = v

@@ -17,6 +17,8 @@ type stripeWriter interface {
 // A segmentWriter is what an ingest needs of a storage.SegmentWriter.
 type segmentWriter interface {
 	AddFeature(ctx context.Context, order int, f storage.Feature, write func(stripeWriter) error) error
+	// AddGroup writes a dedup group: the inverse at order, its features behind it. The first writer takes the inverse.
+	AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]stripeWriter) error) error
 	Skip(order int)
 	Finish(ctx context.Context) (storage.SegmentDescriptor, error)
 	Abort()
@@ -100,4 +102,14 @@ type tableSegment struct{ *storage.SegmentWriter }
 
 func (s tableSegment) AddFeature(ctx context.Context, order int, f storage.Feature, write func(stripeWriter) error) error {
 	return s.SegmentWriter.AddFeature(ctx, order, f, func(w *format.Writer) error { return write(w) })
+}
+
+func (s tableSegment) AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]stripeWriter) error) error {
+	return s.SegmentWriter.AddGroup(ctx, order, features, func(inverse *format.Writer, members []*format.Writer) error {
+		files := []stripeWriter{inverse}
+		for _, w := range members {
+			files = append(files, w)
+		}
+		return write(files)
+	})
 }

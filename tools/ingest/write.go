@@ -31,7 +31,7 @@ func (e *engine) write(ctx context.Context) (segments []storage.SegmentDescripto
 		}
 		d, err := e.writeSegment(ctx, &segmentJob{
 			plan: plan, order: order, workers: e.opts.Workers, memory: memory, makers: makers, estimate: e.stripeMemory,
-			dedup: e.opts.Dedup,
+			dedup: e.opts.Dedup, share: writeShare(e.opts.Memory) / 2,
 		})
 		if err != nil {
 			return segments, err

@@ -1,0 +1,147 @@
+package dedup
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// TestGroupRowsStayAsTheyAre: whatever features share an inverse, each expands to its own rows.
+func TestGroupRowsStayAsTheyAre(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var u Union
+		byRuns := rapid.Bool().Draw(rt, "by runs")
+		weak := rapid.Bool().Draw(rt, "weak hash")
+		u.table.weak = weak
+		finders := make([]Finder, rapid.IntRange(1, 4).Draw(rt, "features"))
+		ofType := make([]vector.Type, len(finders))
+		for i := range finders {
+			ofType[i] = rapid.SampledFrom(types).Draw(rt, "type")
+			finders[i].Reset(ofType[i], Options{})
+		}
+		for range rapid.IntRange(1, 3).Draw(rt, "stripes") {
+			var columns []*vector.Column
+			rows := 1 << 30
+			for _, ty := range ofType {
+				columns = append(columns, drawColumn(rt, ty))
+				rows = min(rows, columns[len(columns)-1].Rows)
+			}
+			want := make([][]row, len(columns))
+			tuples := make([]string, rows)
+			u.Reset(rows, byRuns)
+			for i, c := range columns {
+				cut := vector.NewColumn(c.Type)
+				cut.AppendRows(c, 0, rows)
+				columns[i], want[i] = cut, modelRows(cut)
+				for r := range rows {
+					tuples[r] += fmt.Sprint(want[i][r] == nil, []uint64(want[i][r]), ";")
+				}
+				u.Add(cut)
+			}
+			inverse := u.Inverse()
+			if err := inverse.Validate(); err != nil {
+				rt.Fatal(err)
+			}
+			if n := modelSlots(tuples, byRuns); !weak && n != inverse.Slots {
+				rt.Fatalf("%d slots: want %d", inverse.Slots, n)
+			}
+			for i, c := range columns {
+				got := *finders[i].FindIn(c, &u)
+				if got.Slots != inverse.Slots {
+					rt.Fatalf("%d slots in a group of %d", got.Slots, inverse.Slots)
+				}
+				got.Inverse, got.Monotone = inverse.Inverse, inverse.Monotone // as a reader puts them together
+				checkEqual(rt, want[i], &got)
+			}
+		}
+	})
+}
+
+// modelSlots returns the slots of rows that are equal in every feature.
+func modelSlots(tuples []string, byRuns bool) int {
+	if byRuns {
+		return len(slices.Compact(slices.Clone(tuples)))
+	}
+	slices.Sort(tuples)
+	return len(slices.Compact(tuples))
+}
+
+func TestGrouperFindsWhatRepeatsTogether(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	const rows = 8192
+	// Features 0 to 3 change with sessions of kind a, 4 to 6 with those of kind b, 7 to 9 with one of 500 items; 10 and 11 with
+	// nothing. Each is null in some sessions, or for some items.
+	var g Grouper
+	g.Reset(rows, 1<<30)
+	change := func(p int) []int {
+		out, n := make([]int, rows), 0
+		for i := range out {
+			if rng.IntN(100) < p {
+				n++
+			}
+			out[i] = n
+		}
+		return out
+	}
+	a, b, items := change(10), change(25), make([]int, rows)
+	for i := range items {
+		items[i] = rng.IntN(500)
+	}
+	for number := range 12 {
+		of := a
+		switch {
+		case number >= 10:
+			of = change(100)
+		case number >= 7:
+			of = items
+		case number >= 4:
+			of = b
+		}
+		ty := vector.Type{Kind: vector.Dense, Elem: vector.Int64}
+		if number%2 == 1 {
+			ty.Kind = vector.Sparse
+		}
+		c := vector.NewColumn(ty)
+		for _, version := range of {
+			h := rand.New(rand.NewPCG(uint64(number), uint64(version)))
+			list := []int{h.IntN(1 << 20)}
+			switch p := h.IntN(100); {
+			case p < 15:
+				list = nil
+			case ty.IsList():
+				list = append(list, h.IntN(1<<20), h.IntN(1<<20))
+			}
+			appendModel(c, list)
+		}
+		g.Add(number, c, 1, 100)
+	}
+	got := fmt.Sprint(g.Groups())
+	if want := "[{[0 1 2 3] true} {[4 5 6] true} {[7 8 9] false}]"; got != want {
+		t.Errorf("groups %s: want %s", got, want)
+	}
+}
+
+func TestGrouperKeepsWithinItsLimits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	c := sessions(vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, 2048, true, rng)
+	var g Grouper
+	g.Reset(c.Rows, 1<<30)
+	for i := range 7 {
+		g.Add(i, c, 10, 30)
+	}
+	if got, want := fmt.Sprint(g.Groups()), "[{[0 1 2] true} {[3 4 5] true}]"; got != want {
+		t.Errorf("groups %s: want %s", got, want)
+	}
+	g.Reset(c.Rows, 0)
+	for i := range 7 {
+		g.Add(i, c, 10, 30)
+	}
+	if got := g.Groups(); len(got) > 0 {
+		t.Errorf("groups %v in no memory", got)
+	}
+}
