@@ -283,7 +283,7 @@ func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, f
 			err = sameSlots(done, d)
 		}
 		if err != nil {
-			w.deleteObjects(ctx, first, done)
+			w.deleteObjects(ctx, first, append(done, d))
 			return nil, i, err
 		}
 		done = append(done, d)

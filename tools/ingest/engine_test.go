@@ -321,6 +321,7 @@ func drawOptions(t *rapid.T) Options {
 		StripeRows:  rapid.SampledFrom([]int{1, 7, 100, 16384}).Draw(t, "stripe rows"),
 		StripeBytes: rapid.SampledFrom([]int64{100, 10_000, 64 << 20}).Draw(t, "stripe bytes"),
 		SegmentRows: rapid.SampledFrom([]int{1, 50, 1 << 20}).Draw(t, "segment rows"),
+		Dedup:       rapid.SampledFrom(append(dedupSteps, DedupAuto, "")).Draw(t, "dedup"),
 	}
 }
 
