@@ -263,6 +263,9 @@ func FuzzFind(f *testing.F) {
 				take = int(data[0]) % (n + 1)
 			}
 			for _, b := range data[1 : 1+take] {
+				if ty.Elem.FirstOutOfRange([]int64{int64(b)}) == 0 {
+					b &= 1
+				}
 				l = append(l, int(b))
 			}
 			if data[0] == 255 {
