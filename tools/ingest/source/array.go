@@ -100,8 +100,8 @@ func (a *array) appendEntry(valid bool) {
 
 // truncate drops the entries from n on, so that a row half appended can be taken back.
 func (a *array) truncate(n int) {
-	if n >= a.n {
-		return
+	if n > a.n {
+		return // at n itself the children may hold parts of an entry that was given up
 	}
 	a.n = n
 	if a.valid != nil {

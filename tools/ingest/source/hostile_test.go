@@ -143,6 +143,7 @@ func TestHiveCorpus(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add("1|a\\|b|1,2|k:1.5|30,Rome|12.50|2026-11-01\n", false)
 	f.Add("1,\"x \"\"y\nz\",\\N", true)
+	f.Add("1|\\|b|v\xf1\x1f1,2|k:155\x9f", true)
 	ddl, err := parseDDL(testDDL, 32)
 	if err != nil {
 		f.Fatal(err)
