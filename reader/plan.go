@@ -62,6 +62,8 @@ type PlanOptions struct {
 	BatchSize int
 	// Output says what batches hold. Default OutputColumns.
 	Output Output
+	// Dedup says how batches hold what rows share. Default DedupKJT: expanded.
+	Dedup Dedup
 }
 
 // A Plan is what a reader will do: a pure value, the same bytes wherever it is made from the same snapshot. It is
@@ -76,6 +78,7 @@ type Plan struct {
 	Partition string
 	BatchSize int
 	Output    Output
+	Dedup     Dedup
 }
 
 // Labels returns the places in Features of the labels.
@@ -118,7 +121,7 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	}
 	p := &Plan{
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Features: features,
-		Partition: opts.Partition, BatchSize: opts.BatchSize, Output: opts.Output,
+		Partition: opts.Partition, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup,
 	}
 	if p.BatchSize == 0 {
 		p.BatchSize = DefaultBatchSize
@@ -148,6 +151,8 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan: batch size %d: want 1 to %d", p.BatchSize, MaxBatchSize)
 	case p.Output != OutputColumns && p.Output != OutputTensors:
 		return fmt.Errorf("plan: %v: want columns or tensors", p.Output)
+	case p.Dedup > DedupWindowed:
+		return fmt.Errorf("plan: %v: want kjt, ikjt or windowed", p.Dedup)
 	case !utf8.ValidString(p.Partition):
 		return fmt.Errorf("plan: partition predicate %q is not UTF-8", p.Partition)
 	}
@@ -194,7 +199,11 @@ func (p *Plan) String() string {
 		partition = "(all)"
 	}
 	fmt.Fprintf(&b, "partition  %s\n", partition)
-	fmt.Fprintf(&b, "batch      %d rows, %v\n", p.BatchSize, p.Output)
+	fmt.Fprintf(&b, "batch      %d rows, %v", p.BatchSize, p.Output)
+	if p.Dedup != DedupKJT {
+		fmt.Fprintf(&b, ", %v", p.Dedup)
+	}
+	b.WriteByte('\n')
 	partitions := p.places(IsPartitionKey)
 	fmt.Fprintf(&b, "features   %d (%d labels, %d keys)\n", len(p.Features)-len(partitions), len(p.Labels()), len(p.Keys()))
 	for _, f := range p.Features {

@@ -25,6 +25,7 @@ type planWire struct {
 	Partition string        `json:"partition,omitempty"`
 	BatchSize int           `json:"batch_size"`
 	Output    string        `json:"output"`
+	Dedup     string        `json:"dedup,omitempty"` // none for kjt, which plans were before there was another
 	Features  []featureWire `json:"features"`
 }
 
@@ -50,6 +51,9 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	w := planWire{
 		Version: PlanVersion, Table: p.Table, Snapshot: p.Snapshot, Partition: p.Partition,
 		BatchSize: p.BatchSize, Output: p.Output.String(), Features: make([]featureWire, len(p.Features)),
+	}
+	if p.Dedup != DedupKJT {
+		w.Dedup = p.Dedup.String()
 	}
 	for i, f := range p.Features {
 		if IsPartitionKey(f) {
@@ -89,8 +93,17 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
+	dedup := DedupKJT
+	if w.Dedup != "" {
+		if dedup, err = ParseDedup(w.Dedup); err == nil && dedup == DedupKJT {
+			err = errors.New("dedup kjt is not written")
+		}
+		if err != nil {
+			return fmt.Errorf("plan: %w", err)
+		}
+	}
 	out := Plan{
-		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, BatchSize: w.BatchSize, Output: output,
+		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
 		Features: make([]storage.Feature, len(w.Features)),
 	}
 	for i := range w.Features {

@@ -22,6 +22,7 @@ func drawPlan(t *rapid.T) *Plan {
 		Partition: rapid.SampledFrom([]string{"", "ds >= '2026-11-01' AND hr < 3", `a = "<&>"`}).Draw(t, "partition"),
 		BatchSize: rapid.IntRange(1, MaxBatchSize).Draw(t, "batch"),
 		Output:    rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"),
+		Dedup:     rapid.SampledFrom([]Dedup{DedupKJT, DedupIKJT, DedupWindowed}).Draw(t, "dedup"),
 	}
 	for i := range rapid.IntRange(1, 5).Draw(t, "features") {
 		p.Features = append(p.Features, storage.Feature{
@@ -142,11 +143,43 @@ func TestPlanGoldenPartitionKey(t *testing.T) {
 	}
 }
 
+// Dedup is a part of the encoding, of the hash and of what is printed; kjt is none, as in plans from before it.
+func TestPlanGoldenDedup(t *testing.T) {
+	for dedup, hash := range map[Dedup]uint64{DedupKJT: 0xeead2e6027ac9443, DedupIKJT: 0x0529b5f47ac7feb9, DedupWindowed: 0xc89a3f4113fd3f1c} {
+		p := goldenPlanValue()
+		p.Dedup = dedup
+		golden, line := goldenPlan, "batch      512 rows, tensors\n"
+		if dedup != DedupKJT {
+			golden = strings.Replace(golden, `"tensors",`, `"tensors","dedup":"`+dedup.String()+`",`, 1)
+			line = "batch      512 rows, tensors, " + dedup.String() + "\n"
+		}
+		data, err := p.MarshalJSON()
+		if err != nil || string(data) != golden {
+			t.Fatalf("got  %s, %v\nwant %s", data, err, golden)
+		}
+		if h := p.Hash(); h != hash {
+			t.Errorf("%v: hash %016x", dedup, h)
+		}
+		if !strings.Contains(p.String(), line) {
+			t.Errorf("%s lacks %s", p, line)
+		}
+		if d, err := ParseDedup(dedup.String()); err != nil || d != dedup {
+			t.Errorf("%v became %v, %v", dedup, d, err)
+		}
+	}
+	p := goldenPlanValue()
+	if p.Dedup = 3; p.Validate() == nil {
+		t.Error("dedup 3 is accepted")
+	}
+}
+
 func TestPlanRefusals(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{`"version":1`, `"version":2`, "version 2"},
 		{`"batch_size":512`, `"batch_size":0`, "batch size 0"},
 		{`"output":"tensors"`, `"output":"rows"`, `output "rows"`},
+		{`"output":"tensors"`, `"output":"tensors","dedup":"rows"`, `dedup "rows"`},
+		{`"output":"tensors"`, `"output":"tensors","dedup":"kjt"`, "not written"},
 		{`"output"`, `"colour"`, "unknown field"},
 		{`"role":"label"`, `"role":"king"`, `role "king"`},
 		{`"0000000000000100"`, `"00000000000000ff"`, "taken"},

@@ -12,6 +12,9 @@ type Tensors struct {
 	Sparse     Jagged   // id lists: Values
 	Weighted   Jagged   // id lists with scores: Values and Weights
 	Floats     Jagged   // lists of float numbers: FloatValues
+	// Groups, where the plan's Dedup is not DedupKJT, hold the lists that have an inverse, each in one group; Sparse,
+	// Weighted and Floats then hold the others. Which features are in which group may change from batch to batch.
+	Groups []Group
 }
 
 // A Matrix is [B, Width] float32, row-major. Null is 0.
@@ -34,11 +37,15 @@ type Matrix struct {
 // PresentOf returns the presence of the i-th of m's features: a bit a row. It is nil without Options.Presence.
 func (m *Matrix) PresentOf(i int) vector.Bitmap { return presentOf(m.Present, i, len(m.Features)) }
 
-// A Jagged is the parts of a keyed jagged tensor: for each feature in turn, B lists.
+// A Jagged is the parts of a keyed jagged tensor: for each feature in turn, B lists. In a Group B is its Slots.
 type Jagged struct {
 	Features []int32 // places in Plan.Features, in order
 	Lengths  []int32 // [F * B]; 0 for null and for empty
-	Offsets  []int32 // [F * B + 1], from 0: list (f, b) is [Offsets[f*B+b], Offsets[f*B+b+1]) of the values
+	// Offsets [F * B + 1], from 0: list (f, b) is [Offsets[f*B+b], Offsets[f*B+b+1]) of the values. nil where Starts is not.
+	Offsets []int32
+	// Starts [F * B], of a plan with DedupWindowed only: list (f, b) is Lengths[f*B+b] values from Starts[f*B+b] on, and
+	// lists of one feature may overlap.
+	Starts []int32
 	// Values are the ids of Sparse and Weighted, uint64 bit for bit; FloatValues are the numbers of Floats, float64 rounded as
 	// in a Matrix, and so are Weights.
 	Values      []int64

@@ -1,0 +1,43 @@
+package reader
+
+import "fmt"
+
+// Dedup says how a Batch holds what rows share. The names are written into plans; the numbers never change meaning.
+//
+//	rows  0 1 2 3 4      lists   [a b] [a b] [b c] [b c] [b c]
+//
+//	kjt       lengths 2 2 2 2 2     values a b a b b c b c b c                        a list a row
+//	ikjt      lengths 2 2           values a b b c               inverse 0 0 1 1 1    a list a slot
+//	windowed  lengths 2 2           values a b c   starts 0 1    inverse 0 0 1 1 1    slots may overlap
+//
+// Duplicates are given on as they are stored: nothing is hashed and no value is compared.
+type Dedup uint8
+
+const (
+	// DedupKJT expands: every row has its own copy. The default.
+	DedupKJT Dedup = 0
+	// DedupIKJT gives each slot that a batch uses once, and for each row its slot.
+	DedupIKJT Dedup = 1
+	// DedupWindowed is DedupIKJT with slots that share values: each has a start and a length.
+	DedupWindowed Dedup = 2
+)
+
+// dedupNames are written into plans.
+var dedupNames = [...]string{DedupKJT: "kjt", DedupIKJT: "ikjt", DedupWindowed: "windowed"}
+
+func (d Dedup) String() string {
+	if int(d) < len(dedupNames) {
+		return dedupNames[d]
+	}
+	return fmt.Sprintf("dedup(%d)", uint8(d))
+}
+
+// ParseDedup returns the Dedup that String prints as s.
+func ParseDedup(s string) (Dedup, error) {
+	for d, name := range dedupNames {
+		if s == name {
+			return Dedup(d), nil
+		}
+	}
+	return 0, fmt.Errorf("dedup %q: want kjt, ikjt or windowed", s)
+}
