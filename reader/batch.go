@@ -24,6 +24,7 @@ type Batch struct {
 
 	pool   *batchPool
 	held   atomic.Bool // by the caller
+	kept   bool        // it does not count among those that the pool made
 	exact  []exactColumn
 	pieces []piece
 	done   chan struct{} // holds one token once the batch is made
@@ -140,10 +141,12 @@ func (b *Batch) poison() {
 	}
 }
 
-// A batchPool holds the batches of one Scanner: at most max, made when first needed. One goroutine gets, any put.
+// A batchPool holds the batches of one Scanner: at most max, made when first needed. With keep, those that the caller has
+// do not count. One goroutine gets, any put.
 type batchPool struct {
 	layout *batchLayout
 	max    int
+	keep   bool
 	wake   chan struct{} // holds one token after a put
 
 	mu     sync.Mutex
@@ -152,8 +155,29 @@ type batchPool struct {
 	closed bool     // guarded by mu: what is put is freed
 }
 
-func newBatchPool(l *batchLayout, n int) *batchPool {
-	return &batchPool{layout: l, max: n, wake: make(chan struct{}, 1)}
+func newBatchPool(l *batchLayout, n int, keep bool) *batchPool {
+	return &batchPool{layout: l, max: n, keep: keep, wake: make(chan struct{}, 1)}
+}
+
+// give marks a batch as the caller's.
+func (p *batchPool) give(b *Batch) {
+	b.held.Store(true)
+	if !p.keep {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b.kept = true
+	p.made--
+	p.poke()
+}
+
+// poke makes get look again.
+func (p *batchPool) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
 }
 
 // get waits for a batch that nobody holds. It returns nil when done closes first.
@@ -195,15 +219,16 @@ func (p *batchPool) put(b *Batch) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || b.kept && p.made == p.max {
 		b.free(p.layout.allocator)
 		return
 	}
-	p.idle = append(p.idle, b)
-	select {
-	case p.wake <- struct{}{}:
-	default:
+	if b.kept {
+		b.kept = false
+		p.made++
 	}
+	p.idle = append(p.idle, b)
+	p.poke()
 }
 
 // close frees the idle batches now and the others when they are put.

@@ -22,6 +22,9 @@ type Options struct {
 	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. Default 4
 	// more than Workers.
 	MaxBatches int
+	// KeepBatches: the batches that Next gave do not count among MaxBatches, so that a caller who holds many, as one whose
+	// garbage collector releases them does, never waits for itself. Default: they count.
+	KeepBatches bool
 	// Workers decode and assemble. Default GOMAXPROCS.
 	Workers int
 	// Requests bounds the reads in flight. Default 16.
@@ -139,7 +142,7 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	}
 	return &Scanner{
 		layout: l, opts: opts, first: first, end: end,
-		batches: newBatchPool(newBatchLayout(l.plan, &opts), opts.MaxBatches),
+		batches: newBatchPool(newBatchLayout(l.plan, &opts), opts.MaxBatches, opts.KeepBatches),
 		columns: make([]columnPool, len(l.plan.Features)),
 		buffers: bytePool{max: opts.MemoryBudget / 2},
 	}, nil
@@ -198,7 +201,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	s.next.Batch++
 	s.stats.batches.Add(1)
 	s.stats.rows.Add(uint64(b.Rows))
-	b.held.Store(true)
+	s.batches.give(b)
 	return b, nil
 }
 
