@@ -343,7 +343,7 @@ func (p *ddlParser) serde(d *tableDDL) error {
 	switch name := class[strings.LastIndexByte(class, '.')+1:]; name {
 	case "LazySimpleSerDe":
 	case "OpenCSVSerde":
-		d.text.CSV, d.text.Escape = true, `\`
+		d.text.CSV, d.text.Escape, d.text.EmptyText = true, `\`, true
 	case "ParquetHiveSerDe", "OrcSerde":
 		d.storedAs = name
 	case "JsonSerDe", "JsonSerde":
@@ -399,7 +399,7 @@ func (d *tableDDL) property(key, value string) error {
 	case "field.delim", "separatorChar":
 		return char(&t.Delimiter)
 	case "serialization.format":
-		if t.Delimiter == "" {
+		if t.Delimiter == "" && !t.CSV {
 			return char(&t.Delimiter)
 		}
 	case "collection.delim", "colelction.delim": // Hive 2 wrote the latter

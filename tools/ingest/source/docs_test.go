@@ -40,3 +40,26 @@ ds=2026-11-01: user_id=7 click=0 price=null items=[] scores=null
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
+
+// TestLogsGuide reads lines of the logs that docs/mapping.md speaks of with the mapping files that it gives for them.
+func TestLogsGuide(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/mapping.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1)
+	for i, log := range []struct{ text, want string }{
+		{"InvoiceNo,Description,Quantity,InvoiceDate,CustomerID\n536365,\"FRAME 7\"\", WHITE\",6,2010-12-01 08:26:00,17850.0\nC1,,-1,1970-01-01 00:00:00,\n",
+			`InvoiceNo="536365" Description="FRAME 7\", WHITE" Quantity=6 InvoiceDate=1291191960000000000 CustomerID=17850` + "\n" +
+				`InvoiceNo="C1" Description=null Quantity=-1 InvoiceDate=0 CustomerID=null` + "\n"},
+		{"1::1193::5::978300760\n", "user=1 movie=1193 rating=5 time=978300760\n"},
+		{"label\tI1\tC1\tgenres\n0\t\t68fd1e64\ta|b\n1\t-2\t\t\n",
+			"label=0 I1=null C1=3359235359314614258 genres=[7577133169179506477,4333189964687331277]\nlabel=1 I1=-2 C1=null genres=null\n"},
+	} {
+		dir := writeFiles(t, map[string]string{"m.json": string(blocks[2+i][1]), "log": log.text})
+		chunks, err := readPath(t, filepath.Join(dir, "log"), Options{Format: "text", MappingFile: filepath.Join(dir, "m.json")})
+		if got := dump(chunks); err != nil || got != log.want {
+			t.Errorf("%s\ngot %v\n%swant\n%s", blocks[2+i][1], err, got, log.want)
+		}
+	}
+}

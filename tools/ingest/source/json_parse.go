@@ -39,7 +39,7 @@ func (p *jsonParser) reset(line []byte) { p.buf, p.pos, p.depth = line, 0, 0 }
 
 func (p *jsonParser) fail(what string) error {
 	if p.pos >= len(p.buf) {
-		return fmt.Errorf("the line ends where %s should be", what)
+		return fmt.Errorf("the line ends where %s should be: JSON lines have an object a line", what)
 	}
 	return fmt.Errorf("%q at byte %d where %s should be", p.buf[p.pos], p.pos, what)
 }

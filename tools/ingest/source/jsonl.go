@@ -24,6 +24,7 @@ type jsonReader struct {
 	target int64
 	row    int64
 	parser jsonParser
+	blank  bool
 }
 
 func newJSONReader(lines *lineReader, m *Mapping, opts *Options) (*jsonReader, error) {
@@ -42,9 +43,11 @@ func newJSONReader(lines *lineReader, m *Mapping, opts *Options) (*jsonReader, e
 			given[name] = n
 		}
 	}
+	blank := true
 	for size := 0; size < sampleBytes; {
 		line, err := lines.next()
 		if err == io.EOF {
+			r.blank = blank
 			break
 		}
 		if err != nil {
@@ -55,6 +58,7 @@ func newJSONReader(lines *lineReader, m *Mapping, opts *Options) (*jsonReader, e
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
+		blank = false
 		// A line that is no JSON is a bad row when its turn comes, and has no say in the schema.
 		r.parser.reset(line)
 		if r.parser.whole() != nil {
@@ -267,6 +271,9 @@ func (r *jsonReader) columns() []*node { return r.nodes }
 
 func (r *jsonReader) want(wanted []bool) { r.wanted = wanted }
 
+// hasNothing reports whether all the lines, if any, are blank.
+func (r *jsonReader) hasNothing() bool { return r.blank }
+
 func (r *jsonReader) close() error { return r.lines.close() }
 
 // line returns the next line and its number.
@@ -341,7 +348,7 @@ func (r *jsonReader) appendRow(b *batch, line []byte) error {
 		return err
 	}
 	if k != jsonObject {
-		return fmt.Errorf("%v where an object should be", k)
+		return fmt.Errorf("%v where an object should be: JSON lines have an object a line", k)
 	}
 	if err := appendMembers(b.arrays, r.index, b.rows, &r.parser, r.limits); err != nil {
 		return err

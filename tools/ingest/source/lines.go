@@ -20,7 +20,8 @@ type lineReader struct {
 	r     *bufio.Reader
 	limit int64
 	buf   []byte
-	line  int64 // number of the last line, counted from 1
+	line  int64  // number of the last line, counted from 1
+	end   string // what the last line ended with: "\n", "\r\n", or at the end of the file "" or "\r"
 	// ended: the last line has been given.
 	ended bool
 }
@@ -87,13 +88,13 @@ func (l *lineReader) next() ([]byte, error) {
 		}
 		if err == nil && len(l.buf) == 0 {
 			l.line++
-			return trimEnd(part), nil
+			return l.trimEnd(part), nil
 		}
 		l.buf = append(l.buf, part...)
 		switch err {
 		case nil:
 			l.line++
-			return trimEnd(l.buf), nil
+			return l.trimEnd(l.buf), nil
 		case bufio.ErrBufferFull:
 		case io.EOF:
 			l.ended = true
@@ -101,7 +102,7 @@ func (l *lineReader) next() ([]byte, error) {
 				return nil, io.EOF
 			}
 			l.line++
-			return trimEnd(l.buf), nil
+			return l.trimEnd(l.buf), nil
 		default:
 			if errors.Is(err, io.ErrUnexpectedEOF) {
 				return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)", l.line+1, err)
@@ -111,9 +112,20 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-func trimEnd(line []byte) []byte {
-	line = bytes.TrimSuffix(line, []byte("\n"))
-	return bytes.TrimSuffix(line, []byte("\r"))
+func (l *lineReader) trimEnd(line []byte) []byte {
+	trimmed, newline := bytes.CutSuffix(line, []byte("\n"))
+	trimmed, carriage := bytes.CutSuffix(trimmed, []byte("\r"))
+	switch {
+	case newline && carriage:
+		l.end = "\r\n"
+	case newline:
+		l.end = "\n"
+	case carriage:
+		l.end = "\r"
+	default:
+		l.end = ""
+	}
+	return trimmed
 }
 
 func (l *lineReader) close() error {

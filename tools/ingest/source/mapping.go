@@ -41,13 +41,14 @@ type ColumnMapping struct {
 // TextOptions say how delimited text is laid out. Zero fields take Hive's defaults, or those of CSV when CSV is set.
 type TextOptions struct {
 	CSV       bool   // quotes as in RFC 4180: set by a quote in the mapping, or by OpenCSVSerde
-	Delimiter string // between columns; default ^A, for CSV a comma
+	Delimiter string // between columns, any number of bytes; default ^A, for CSV a comma
 	Items     string // between the items of a list; default ^B
 	MapKeys   string // between a key and its value; default ^C
 	Quote     string // CSV; default "
 	Escape    string // default none; for OpenCSVSerde a backslash
 	Null      string // default \N, for CSV the empty unquoted value
 	HasNull   bool
+	EmptyText bool // CSV: an empty column is empty text, never null: set by OpenCSVSerde
 	Header    bool // the first line names the columns
 	SkipLines int  // lines before the data, after which no header is expected
 	Columns   []TextColumn
@@ -201,7 +202,13 @@ func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
 		}
 	}
 	return strictObject(raw, "text", []member{
-		{"delimiter", one(&t.Delimiter)},
+		{"delimiter", func(v json.RawMessage) error {
+			err := json.Unmarshal(v, &t.Delimiter)
+			if err == nil && t.Delimiter == "" {
+				err = errors.New("an empty delimiter separates nothing")
+			}
+			return err
+		}},
 		{"items", one(&t.Items)},
 		{"map_keys", one(&t.MapKeys)},
 		{"quote", func(v json.RawMessage) error { t.CSV = true; return one(&t.Quote)(v) }},

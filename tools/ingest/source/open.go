@@ -88,7 +88,7 @@ func (t *TextOptions) overlay(o *TextOptions) TextOptions {
 	if o.HasNull {
 		out.Null, out.HasNull = o.Null, true
 	}
-	out.CSV = out.CSV || o.CSV
+	out.CSV, out.EmptyText = out.CSV || o.CSV, out.EmptyText && !o.HasNull
 	out.Header = out.Header || o.Header
 	out.SkipLines = max(out.SkipLines, o.SkipLines)
 	return out

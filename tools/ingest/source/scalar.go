@@ -15,10 +15,14 @@ import (
 
 // appendText appends the value that text spells, as Hive spells values of a's type. On an error nothing is appended.
 //
-//	boolean      true, false in any case          date        2026-11-01
-//	integers     -12, +3; in the type's range     timestamp   2026-11-01 12:00:00[.123456789], T for the space, or a date
-//	floats       1.5, 1e-3, NaN, Infinity         decimal     12.50; no more digits than the type has
-//	string       as it is                         binary      base64, or the bytes themselves where they are none
+//	boolean     true, false in any case
+//	integers    -12, +3, 7.0; in the type's range
+//	floats      1.5, 1e-3, NaN, Infinity
+//	decimal     12.50; no more digits than the type has
+//	date        2026-11-01
+//	timestamp   2026-11-01 12:00:00[.123456789][Z or +01:00], T for the space, or a date
+//	string      as it is
+//	binary      base64, or the bytes themselves where they are none
 func appendText(a *array, text []byte, limits *Limits) error {
 	n := a.node
 	if n.shape == shapeString || n.shape == shapeBytes && n.logical == "" {
@@ -96,7 +100,12 @@ func parseInteger(n *node, s string) (int64, error) {
 			return 0, nil
 		}
 		return 0, fmt.Errorf("%s is no boolean", quoteCell(s))
-	case n.elem == vector.Uint64:
+	}
+	// Programs that know no null but NaN write integers with nulls as floats.
+	if whole, fraction, ok := strings.Cut(s, "."); ok && fraction != "" && strings.Trim(fraction, "0") == "" && whole != "" {
+		s = whole
+	}
+	if n.elem == vector.Uint64 {
 		v, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("%s is no uint64: %w", quoteCell(s), errors.Unwrap(err))
@@ -113,7 +122,7 @@ func parseInteger(n *node, s string) (int64, error) {
 	return v, nil
 }
 
-var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", time.DateOnly}
+var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", time.DateOnly}
 
 func parseTimestamp(s string) (int64, error) {
 	for _, layout := range timestampLayouts {

@@ -27,6 +27,10 @@ type batchReader interface {
 // A columnChooser is a batchReader that can leave columns unread: their arrays are nil.
 type columnChooser interface{ want(wanted []bool) }
 
+// An emptyReader is a batchReader of a format whose files say nothing of their columns where they have no rows: parts of
+// a dump that are empty but for their compression.
+type emptyReader interface{ hasNothing() bool }
+
 // A batch is consecutive rows.
 type batch struct {
 	rows     int
@@ -91,7 +95,7 @@ func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func(
 	if err := s.bind(); err != nil {
 		return nil, err
 	}
-	if lenient {
+	if r, ok := s.reader.(emptyReader); lenient || ok && r.hasNothing() {
 		return s, nil
 	}
 	for _, by := range s.binder.partitionBy {

@@ -19,20 +19,25 @@ type textReader struct {
 	nodes  []*node
 	wanted []bool
 	opts   textLayout
-	limits *Limits
-	target int64
-	row    int64
-	fields []textField
+	// undelimited: nobody said what is between columns, so that it is Hive's ^A.
+	undelimited bool
+	empty       bool // there is not even a header
+	limits      *Limits
+	target      int64
+	row         int64
+	fields      []textField
 }
 
 // A textLayout is TextOptions with every default filled in.
 type textLayout struct {
 	csv        bool
-	separators []byte // by level: columns, items, keys, then those of nested values
+	delimiter  []byte // between columns
+	separators []byte // by level, from 1 on: items, keys, then those of nested values
 	quote      byte   // CSV
 	escape     byte
 	hasEscape  bool
-	null       []byte
+	null       []byte // nil: the empty column without quotes, where emptyNull is set
+	emptyNull  bool   // CSV
 	skip       int
 	header     bool
 }
@@ -44,13 +49,16 @@ type textField struct {
 }
 
 func newTextLayout(t *TextOptions) (textLayout, error) {
-	l := textLayout{csv: t.CSV, separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"', null: []byte(`\N`), skip: t.SkipLines, header: t.Header}
+	l := textLayout{csv: t.CSV, delimiter: []byte{1}, separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"', null: []byte(`\N`), skip: t.SkipLines, header: t.Header}
 	if t.CSV {
-		l.separators[0], l.null = ',', nil
+		l.delimiter, l.null, l.emptyNull = []byte{','}, nil, !t.EmptyText
 	}
-	for i, s := range []string{t.Delimiter, t.Items, t.MapKeys} {
+	if t.Delimiter != "" {
+		l.delimiter = []byte(t.Delimiter)
+	}
+	for i, s := range []string{t.Items, t.MapKeys} {
 		if s != "" {
-			l.separators[i] = s[0]
+			l.separators[i+1] = s[0]
 		}
 	}
 	if t.Quote != "" {
@@ -60,10 +68,10 @@ func newTextLayout(t *TextOptions) (textLayout, error) {
 		l.escape, l.hasEscape = t.Escape[0], true
 	}
 	if t.HasNull {
-		l.null = []byte(t.Null)
+		l.null, l.emptyNull = []byte(t.Null), false
 	}
-	if l.separators[0] == '\n' || l.csv && l.quote == l.separators[0] || l.hasEscape && l.escape == l.separators[0] {
-		return l, fmt.Errorf("text: the delimiter %q has another meaning", l.separators[0])
+	if bytes.IndexByte(l.delimiter, '\n') >= 0 || l.csv && bytes.IndexByte(l.delimiter, l.quote) >= 0 || l.hasEscape && bytes.IndexByte(l.delimiter, l.escape) >= 0 {
+		return l, fmt.Errorf("text: the delimiter %q has another meaning", l.delimiter)
 	}
 	return l, nil
 }
@@ -75,7 +83,7 @@ func newTextReader(lines *lineReader, nodes []*node, t *TextOptions, typeOf func
 	if err != nil {
 		return nil, err
 	}
-	r := &textReader{lines: lines, nodes: nodes, opts: layout, limits: &opts.Limits, target: opts.ChunkBytes}
+	r := &textReader{lines: lines, nodes: nodes, opts: layout, undelimited: t.Delimiter == "" && !t.CSV, limits: &opts.Limits, target: opts.ChunkBytes}
 	for range layout.skip {
 		if _, err := lines.next(); err != nil && err != io.EOF {
 			return nil, err
@@ -84,13 +92,14 @@ func newTextReader(lines *lineReader, nodes []*node, t *TextOptions, typeOf func
 	if layout.header {
 		line, err := lines.next()
 		if err == io.EOF {
-			line, err = nil, nil
+			r.empty = true
+			return r, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		if err := r.split(line); err != nil {
-			return nil, fmt.Errorf("line 1: %w", err)
+			return nil, fmt.Errorf("line %d: %w", lines.line, err)
 		}
 		if err := r.bindHeader(typeOf); err != nil {
 			return nil, err
@@ -110,16 +119,23 @@ func (r *textReader) bindHeader(typeOf func(string) (*node, error)) error {
 		known[n.name] = n
 		names = append(names, n.name)
 	}
+	if len(r.fields) == 1 && r.undelimited && bytes.ContainsAny(r.fields[0].text, ",;|\t") {
+		return fmt.Errorf("line %d: its only column would be %s: text.delimiter or text.quote in the mapping file says what is between columns",
+			r.lines.line, quoteCell(string(r.fields[0].text)))
+	}
 	var nodes []*node
-	for _, f := range r.fields {
+	for i, f := range r.fields {
 		name := string(f.text)
-		if !utf8.ValidString(name) || name == "" {
-			return fmt.Errorf("line 1: %q is no name of a column", name)
+		if name == "" {
+			name = fmt.Sprintf("_c%d", i) // as in Spark; the index that pandas writes has no name
+		}
+		if !utf8.ValidString(name) {
+			return fmt.Errorf("line %d: %q is no name of a column", r.lines.line, name)
 		}
 		n := known[name]
 		switch {
 		case n == nil && len(known) > 0:
-			return fmt.Errorf("line 1: the schema has no column%s", didYouMean(name, names))
+			return fmt.Errorf("line %d: the schema has no column%s", r.lines.line, didYouMean(name, names))
 		case n == nil:
 			var err error
 			if n, err = typeOf(name); err != nil {
@@ -136,6 +152,8 @@ func (r *textReader) bindHeader(typeOf func(string) (*node, error)) error {
 func (r *textReader) columns() []*node { return r.nodes }
 
 func (r *textReader) want(wanted []bool) { r.wanted = wanted }
+
+func (r *textReader) hasNothing() bool { return r.empty }
 
 func (r *textReader) close() error { return r.lines.close() }
 
@@ -161,7 +179,8 @@ func (r *textReader) next(ctx context.Context) (*batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.opts.csv && len(line) == 0 && len(r.nodes) > 1 {
+		// To Hive an empty line is a row of nulls; to what writes CSV or a header it is none.
+		if (r.opts.csv || r.opts.header) && len(line) == 0 && len(r.nodes) > 1 {
 			continue
 		}
 		first := r.lines.line
@@ -200,7 +219,7 @@ func (r *textReader) next(ctx context.Context) (*batch, error) {
 
 // appendField appends a column's value; on an error, a null.
 func (r *textReader) appendField(a *array, f textField) error {
-	if !f.quoted && r.opts.null != nil && bytes.Equal(f.text, r.opts.null) || !f.quoted && r.opts.csv && r.opts.null == nil && len(f.text) == 0 {
+	if !f.quoted && (r.opts.null != nil && bytes.Equal(f.text, r.opts.null) || r.opts.emptyNull && len(f.text) == 0) {
 		a.appendNull()
 		return nil
 	}
@@ -219,6 +238,11 @@ func (r *textReader) appendValue(a *array, text []byte, level int) error {
 	if n.shape != shapeList && n.shape != shapeMap && n.shape != shapeStruct {
 		if r.opts.hasEscape && !r.opts.csv {
 			text = unescape(text, r.opts.escape)
+		}
+		// As in Hive, no text at all is no number; an empty string and empty bytes are values.
+		if len(text) == 0 && (n.shape == shapeNumber || n.logical != "") {
+			a.appendNull()
+			return nil
 		}
 		return appendText(a, text, r.limits)
 	}
@@ -298,6 +322,25 @@ func (r *textReader) cut(text []byte, sep byte) (before, after []byte, found boo
 	return text, nil, false
 }
 
+// cutColumn is cut at the delimiter, which may be more than a byte.
+func (r *textReader) cutColumn(text []byte) (before, after []byte, found bool) {
+	delimiter := r.opts.delimiter
+	if len(delimiter) == 1 {
+		return r.cut(text, delimiter[0])
+	}
+	if !r.opts.hasEscape {
+		return bytes.Cut(text, delimiter)
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] == r.opts.escape {
+			i++
+		} else if bytes.HasPrefix(text[i:], delimiter) {
+			return text[:i], text[i+len(delimiter):], true
+		}
+	}
+	return text, nil, false
+}
+
 // unescape drops escape characters; as in Hive, an escaped n or r is a line end.
 func unescape(text []byte, escape byte) []byte {
 	if bytes.IndexByte(text, escape) < 0 {
@@ -333,7 +376,7 @@ func (r *textReader) split(line []byte) error {
 	}
 	for more := true; more; {
 		var f textField
-		f.text, line, more = r.cut(line, r.opts.separators[0])
+		f.text, line, more = r.cutColumn(line)
 		r.fields = append(r.fields, f)
 	}
 	return nil
@@ -341,7 +384,10 @@ func (r *textReader) split(line []byte) error {
 
 // splitCSV follows RFC 4180: a quote within a quoted column is doubled, or escaped where there is an escape character.
 func (r *textReader) splitCSV(line []byte) error {
-	sep, quote := r.opts.separators[0], r.opts.quote
+	delimiter, quote := r.opts.delimiter, r.opts.quote
+	delimited := func(i int) bool {
+		return line[i] == delimiter[0] && (len(delimiter) == 1 || bytes.HasPrefix(line[i:], delimiter))
+	}
 	// The parts of a column are put together here, since the line's own memory is borrowed.
 	var out []byte
 	i := 0
@@ -353,6 +399,8 @@ func (r *textReader) splitCSV(line []byte) error {
 			i++
 			for {
 				if i >= len(line) {
+					// The line end belongs to the value, as it is in the file.
+					out = append(out, r.lines.end...)
 					total := int64(len(out))
 					next, err := r.lines.next()
 					if err == io.EOF {
@@ -364,7 +412,6 @@ func (r *textReader) splitCSV(line []byte) error {
 					if total+int64(len(next)) > r.limits.LineBytes {
 						return &badText{fmt.Sprintf("a line of more than %d bytes", r.limits.LineBytes)}
 					}
-					out = append(out, '\n')
 					line, i = next, 0
 					continue
 				}
@@ -387,11 +434,11 @@ func (r *textReader) splitCSV(line []byte) error {
 				}
 				break
 			}
-			if i < len(line) && line[i] != sep {
+			if i < len(line) && !delimited(i) {
 				return &badText{fmt.Sprintf("%q after the closing quote of column %d", line[i], len(r.fields)+1)}
 			}
 		} else {
-			for i < len(line) && line[i] != sep {
+			for i < len(line) && !delimited(i) {
 				if r.opts.hasEscape && line[i] == r.opts.escape && i+1 < len(line) {
 					i++
 				}
@@ -405,7 +452,7 @@ func (r *textReader) splitCSV(line []byte) error {
 		if i >= len(line) {
 			return nil
 		}
-		i++ // the separator
+		i += len(delimiter)
 		if i >= len(line) {
 			r.fields = append(r.fields, textField{})
 			return nil

@@ -132,7 +132,7 @@ func TestHiveText(t *testing.T) {
 		"t/ds=c/part-00000":  "x|y\n",
 		"t/.hidden/part":     "x",
 		"t/ds=c/part-empty":  "",
-		"t/ds=c/part-000001": "4|z|||||\n",
+		"t/ds=c/part-000001": "4|z||||x|\n",
 	})
 	opts := Options{DDLFile: filepath.Join(dir, "ddl.sql"), Format: "text"}
 	var bad []string
@@ -151,7 +151,7 @@ ds=a%2Fb: id=3 name=null tags=null scores=null scores.k=null scores.l=null who=n
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if len(bad) != 2 || !strings.Contains(bad[0], `t/ds=c/part-00000, line 1: id: "x" is no int64: invalid syntax`) ||
-		!strings.Contains(bad[1], `part-000001, line 1: who: "" is no int32`) {
+		!strings.Contains(bad[1], `part-000001, line 1: price: "x" is no decimal(10, 2)`) {
 		t.Errorf("bad rows: %q", bad)
 	}
 }
