@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
@@ -35,17 +36,6 @@ type report struct {
 	Seconds      float64            `json:"seconds"`
 	WriteSeconds float64            `json:"write_seconds"`
 }
-
-var families = map[workload.Family]string{
-	workload.SessionKey: "keys", workload.RequestKey: "keys", workload.UserKey: "keys", workload.TimeKey: "keys",
-	workload.Label: "labels", workload.UserHistory: "histories", workload.UserWeighted: "weighted histories",
-	workload.UserList: "user lists", workload.ItemList: "item lists", workload.UserDense: "user dense",
-	workload.ItemDense: "item dense", workload.ContextDense: "context dense", workload.UserEmbedding: "embedding",
-}
-
-// printed is the order of the families in the table; inverses are those of dedup groups.
-var printed = []string{"keys", "labels", "histories", "weighted histories", "user lists", "item lists", "user dense", "item dense",
-	"context dense", "embedding", "inverses", "rest"}
 
 func main() {
 	var f flags
@@ -107,46 +97,20 @@ func familyBytes(ctx context.Context, dir string, dump *versus.Dump, total float
 	}
 	of := map[string]string{}
 	for _, f := range truth.Features() {
-		of[f.Name] = families[f.Family]
+		of[f.Name] = versus.FamilyName(f.Family)
 	}
-	s, err := versus.OpenStore(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	table, err := s.Table(ctx, versus.Table)
-	if err != nil {
-		return nil, err
-	}
-	snap, err := table.Latest(ctx)
-	if err != nil {
-		return nil, err
-	}
-	segments, err := snap.Segments(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]float64{"rest": total}
-	for _, d := range segments {
-		g, err := snap.OpenSegment(ctx, d)
-		if err != nil {
-			return nil, err
+	out := map[string]float64{versus.Rest: total}
+	err = versus.EachEntry(ctx, dir, func(e *storage.FeatureEntry) error {
+		name := of[e.Meta.Name]
+		if name == "" {
+			name = versus.Inverses
 		}
-		entries, err := g.Entries(ctx)
-		if err = errors.Join(err, g.Close()); err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			name := of[e.Meta.Name]
-			if name == "" {
-				name = "inverses"
-			}
-			n := float64(e.Length) / float64(dump.Rows)
-			out[name] += n
-			out["rest"] -= n
-		}
-	}
-	return out, nil
+		n := float64(e.Length) / float64(dump.Rows)
+		out[name] += n
+		out[versus.Rest] -= n
+		return nil
+	})
+	return out, err
 }
 
 func show(reports []report) {
@@ -163,7 +127,7 @@ func show(reports []report) {
 		fmt.Println()
 	}
 	line("all", func(r *report) float64 { return r.BytesPerRow })
-	for _, name := range printed {
+	for _, name := range versus.Families {
 		line("  "+name, func(r *report) float64 { return r.FamilyBytes[name] })
 	}
 	line("seconds", func(r *report) float64 { return r.Seconds })

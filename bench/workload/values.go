@@ -97,15 +97,23 @@ func (m *maker) keyOrLabel(place int32) int64 {
 }
 
 func (m *maker) label(place int32, sk, step uint64) int64 {
-	// An item has a click rate of 2 to 22 %, and one click in five of a session that buys converts.
-	quality := parts(0.02) + below(join(m.root, uint64(m.w.item[place])<<8|8), parts(0.20))
-	h := join(sk, step<<8|9)
-	click := chance(h, quality)
+	click, h := m.clicked(place, sk, step)
 	if m.f.Name == ClickColumn {
 		return bit(click)
 	}
-	return bit(click && chance(h>>16, parts(0.2)))
+	return bit(click && m.converted(h))
 }
+
+// clicked reports whether the sample at a place is a click, and the hash that said so.
+func (m *maker) clicked(place int32, sk, step uint64) (bool, uint64) {
+	// An item has a click rate of 2 to 22 %, and one click in five of a session that buys converts.
+	quality := parts(0.02) + below(join(m.root, uint64(m.w.item[place])<<8|8), parts(0.20))
+	h := join(sk, step<<8|9)
+	return chance(h, quality), h
+}
+
+// converted reports whether a click converts, by its hash.
+func (m *maker) converted(h uint64) bool { return chance(h>>16, parts(0.2)) }
 
 func (m *maker) appendLists(c *vector.Column, base int, places []int32) {
 	for i, p := range places {
@@ -152,6 +160,9 @@ func (m *maker) changedAt(sk uint64, step int) (bool, uint64) {
 	h := join(m.f.changeKey^sk, uint64(step))
 	return chance(h, m.f.changed), h
 }
+
+// growthOf returns how many ids a change, given by its hash, adds to a history.
+func growthOf(h uint64) uint32 { return 1 + below(h, 3) }
 
 func (m *maker) sessionLists(s int32) {
 	w := m.w
@@ -217,7 +228,7 @@ func (m *maker) history(s int32) {
 	for p := from; p < to; p++ {
 		if p > from {
 			if changed, h := m.changedAt(sk, int(p-from)); changed {
-				head += 1 + int32(below(h, 3))
+				head += int32(growthOf(h))
 			}
 		}
 		m.spans[p] = span{head, min(head, limit)}

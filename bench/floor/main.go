@@ -1,0 +1,242 @@
+// Command floor holds the bytes that a row takes in a store beside those that it takes at least: what the generator drew,
+// each draw once and at its entropy (workload.Floor), by family of features and by what the bytes say.
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/result"
+	"github.com/dsistore/dsistore/bench/versus"
+	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/encoding"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+type flags struct {
+	Rows     int64  `help:"Rows of the dump; 0: the profile's."`
+	Profile  string `help:"Profile of the workload." default:"small"`
+	Seed     uint64 `help:"Seed of the workload."`
+	Features bool   `help:"A line for each feature too, with the codecs of its first stripe's values."`
+	Dir      string `help:"Where the data lies; a dump that is there already is used." default:"out/floor"`
+	Results  string `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+}
+
+// parts are what bytes say, in the order in which they are shown.
+var parts = []string{"dictionary", "values", "scores", "lengths", "starts", "inverse", "presence", "rest"}
+
+// sizes are bytes a row by part.
+type sizes map[string]float64
+
+func (s sizes) total() float64 {
+	sum := 0.0
+	for _, v := range s {
+		sum += v
+	}
+	return sum
+}
+
+func (s sizes) add(o sizes) {
+	for k, v := range o {
+		s[k] += v
+	}
+}
+
+// A line is what features take together.
+type line struct {
+	Name   string `json:"name"`
+	Floor  sizes  `json:"floor"`
+	Stored sizes  `json:"stored"`
+	codecs string
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Name("floor"), kong.Description("Stored bytes per row beside the least that the same table takes."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := f.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "floor:", err)
+		if errors.Is(err, context.Canceled) {
+			os.Exit(130)
+		}
+		os.Exit(1)
+	}
+}
+
+func (f *flags) run(ctx context.Context) error {
+	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"), workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed})
+	if err != nil {
+		return err
+	}
+	store := filepath.Join(f.Dir, "store")
+	report, err := versus.Ingest(ctx, store, dump, ingest.Options{})
+	if err != nil {
+		return err
+	}
+	lines, err := f.lines(ctx, store, dump, float64(report.BytesOut)/float64(report.Rows))
+	if err != nil {
+		return err
+	}
+	show(lines)
+	if f.Results == "" {
+		return nil
+	}
+	path, err := result.Write(f.Results, "floor", lines)
+	if err == nil {
+		fmt.Fprintln(os.Stderr, "results:", path)
+	}
+	return err
+}
+
+// lines returns a line for each family, for each feature where asked, and for all, the last.
+func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total float64) ([]*line, error) {
+	truth, err := workload.NewTruth(dump.Options)
+	if err != nil {
+		return nil, err
+	}
+	floors, err := truth.Floors()
+	if err != nil {
+		return nil, err
+	}
+	rows := float64(dump.Rows)
+	by := map[string]*line{}
+	var families, features []*line
+	take := func(name string) *line {
+		if by[name] == nil {
+			by[name] = &line{Name: name, Floor: sizes{}, Stored: sizes{}}
+		}
+		return by[name]
+	}
+	family := map[string]string{}
+	for _, name := range versus.Families {
+		families = append(families, take(name))
+	}
+	for i, x := range truth.Features() {
+		b := floors[i]
+		least := sizes{"dictionary": b.Dictionary, "values": b.Values, "scores": b.Scores, "lengths": b.Lengths, "starts": b.Starts,
+			"inverse": b.Inverse, "presence": b.Presence}
+		for k := range least {
+			least[k] /= 8 * rows
+		}
+		family[x.Name] = versus.FamilyName(x.Family)
+		take(family[x.Name]).Floor.add(least)
+		if f.Features {
+			l := take(x.Name)
+			l.Floor.add(least)
+			features = append(features, l)
+		}
+	}
+	err = versus.EachEntry(ctx, dir, func(e *storage.FeatureEntry) error {
+		stored, codecs, err := measure(dir, e)
+		if err != nil {
+			return err
+		}
+		for k := range stored {
+			stored[k] /= rows
+		}
+		name := family[e.Meta.Name]
+		if name == "" {
+			name = versus.Inverses
+		} else if f.Features {
+			l := take(e.Meta.Name)
+			l.Stored.add(stored)
+			l.codecs = codecs
+		}
+		take(name).Stored.add(stored)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := &line{Name: "all", Floor: sizes{}, Stored: sizes{}}
+	for _, l := range families {
+		all.Floor.add(l.Floor)
+		all.Stored.add(l.Stored)
+	}
+	rest := total - all.Stored.total() // indexes and packs
+	take(versus.Rest).Stored["rest"] += rest
+	all.Stored["rest"] += rest
+	return append(append(families, features...), all), nil
+}
+
+// kinds says what part each stream is of.
+var kinds = map[format.StreamKind]string{
+	format.Presence: "presence", format.InverseRuns: "inverse", format.InverseChanges: "inverse", format.InverseCodes: "inverse",
+	format.Lengths: "lengths", format.Values: "values", format.Scores: "scores", format.Windows: "starts",
+}
+
+// measure returns the bytes of a feature file by part, and the codecs of its first stripe's values. What is no stream, and
+// checksums, are the rest.
+func measure(dir string, e *storage.FeatureEntry) (sizes, string, error) {
+	file, err := os.Open(filepath.Join(dir, filepath.FromSlash(e.Object)))
+	if err != nil {
+		return nil, "", err
+	}
+	defer file.Close()
+	out := sizes{"rest": float64(e.Length)}
+	codecs := ""
+	for i := range e.Meta.Stripes {
+		s := &e.Meta.Stripes[i]
+		at := s.Offset
+		for _, f := range s.Streams {
+			chunk := make([]byte, f.Length-4)
+			if _, err := io.ReadFull(io.NewSectionReader(file, int64(e.Offset+at), math.MaxInt64), chunk); err != nil {
+				return nil, "", err
+			}
+			at += f.Length
+			n := float64(len(chunk))
+			out["rest"] -= n
+			if f.Kind == format.Values {
+				d := dictionaryBytes(chunk)
+				out["dictionary"] += d
+				n -= d
+				if codecs == "" {
+					codecs = encoding.Describe(chunk)
+				}
+			}
+			out[kinds[f.Kind]] += n
+		}
+	}
+	return out, codecs, nil
+}
+
+// dictionaryBytes returns how much of a chunk its distinct values take, when it is a dictionary of numbers.
+func dictionaryBytes(chunk []byte) float64 {
+	if id := encoding.ID(chunk[0]); id != encoding.IDDictionary && id != encoding.IDFloatDictionary {
+		return 0
+	}
+	_, n := binary.Uvarint(chunk[1:])
+	length, _ := binary.Uvarint(chunk[1+n:])
+	return float64(length)
+}
+
+func show(lines []*line) {
+	fmt.Printf("%-26s %8s %8s %6s ", "bytes per row", "floor", "stored", "times")
+	for _, p := range parts {
+		fmt.Printf(" %16s", p)
+	}
+	fmt.Println()
+	for _, l := range lines {
+		floor, stored := l.Floor.total(), l.Stored.total()
+		times := ""
+		if floor > 0 {
+			times = fmt.Sprintf("%.2f", stored/floor)
+		}
+		fmt.Printf("%-26s %8.2f %8.2f %6s ", l.Name, floor, stored, times)
+		for _, p := range parts {
+			fmt.Printf(" %7.2f %8.2f", l.Floor[p], l.Stored[p])
+		}
+		fmt.Println(" ", l.codecs)
+	}
+}
