@@ -18,6 +18,8 @@ type Layout struct {
 	segments []storage.SegmentDescriptor
 	firstRow []uint64 // of each segment in the plan's order, and the total at the end
 	open     func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error)
+	// transformers has an entry a feature of the plan, nil where there are no transforms.
+	transformers []*transformer
 }
 
 // segmentIndex is the part of storage.Segment that reading needs.
@@ -53,6 +55,10 @@ func NewLayout(ctx context.Context, snap *storage.Snapshot, plan *Plan) (*Layout
 func newLayout(plan *Plan, blobs object.Store, segments []storage.SegmentDescriptor,
 	open func(context.Context, storage.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
 	l := &Layout{plan: plan, blobs: blobs, segments: segments, open: open}
+	var err error
+	if l.transformers, err = plan.transformers(); err != nil {
+		return nil, err
+	}
 	l.firstRow = make([]uint64, 1, len(segments)+1)
 	var total uint64
 	for _, d := range segments {

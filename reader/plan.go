@@ -64,6 +64,9 @@ type PlanOptions struct {
 	Output Output
 	// Dedup says how batches hold what rows share. Default DedupKJT: expanded.
 	Dedup Dedup
+	// Transforms choose what is done to the values of features. A rule by name goes before rules by glob or set; two globs
+	// that select one feature are an error. Default: nothing.
+	Transforms []TransformRule
 }
 
 // A Plan is what a reader will do: a pure value, the same bytes wherever it is made from the same snapshot. It is
@@ -71,7 +74,8 @@ type PlanOptions struct {
 type Plan struct {
 	Table    string
 	Snapshot uint64
-	// Features are in the order requested; their types are the schema's, which a segment's own may be narrower than. An
+	// Features are in the order requested. Their types, and Logicals, are those of batches: what Transforms make of the
+	// schema's, which a segment's own may be narrower than. An
 	// entry without an ID stands for the partition key of its name: a string column that has, in every row, the value of
 	// the row's partition. It is null where that is Hive's default partition or has no such key.
 	Features  []storage.Feature
@@ -79,6 +83,8 @@ type Plan struct {
 	BatchSize int
 	Output    Output
 	Dedup     Dedup
+	// Transforms has an entry a feature, a zero one where nothing is done. nil: nothing is done to any.
+	Transforms []FeatureTransform
 }
 
 // Labels returns the places in Features of the labels.
@@ -129,6 +135,9 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	if p.Output == 0 {
 		p.Output = OutputColumns
 	}
+	if err := p.transformBy(opts.Transforms); err != nil {
+		return nil, err
+	}
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
@@ -173,18 +182,28 @@ func (p *Plan) Validate() error {
 		if f.Name == "" || !utf8.ValidString(f.Name) {
 			return fmt.Errorf("plan: feature %016x: name %q is empty or not UTF-8", uint64(f.ID), f.Name)
 		}
-		if !utf8.ValidString(f.OriginColumn) || !utf8.ValidString(f.OriginKey) || !utf8.ValidString(f.Logical) {
-			return fmt.Errorf("plan: feature %q: origin or logical type is not UTF-8", f.Name)
+		if !utf8.ValidString(f.OriginColumn) || !utf8.ValidString(f.OriginKey) {
+			return fmt.Errorf("plan: feature %q: origin is not UTF-8", f.Name)
 		}
 		if f.Role > storage.RoleTimeKey {
 			return fmt.Errorf("plan: feature %q: unknown role %d", f.Name, f.Role)
 		}
-		if err := f.Type.Validate(); err != nil {
-			return fmt.Errorf("plan: feature %q: %w", f.Name, err)
+		if err := validateType(f.Name, f.Type, f.Logical); err != nil {
+			return err
 		}
-		if f.Type.Kind == vector.Inverse {
-			return fmt.Errorf("plan: feature %q: an inverse is not read by itself", f.Name)
-		}
+	}
+	return p.validateTransforms()
+}
+
+func validateType(name string, t vector.Type, logical string) error {
+	if !utf8.ValidString(logical) {
+		return fmt.Errorf("plan: feature %q: logical type is not UTF-8", name)
+	}
+	if err := t.Validate(); err != nil {
+		return fmt.Errorf("plan: feature %q: %w", name, err)
+	}
+	if t.Kind == vector.Inverse {
+		return fmt.Errorf("plan: feature %q: an inverse is not read by itself", name)
 	}
 	return nil
 }
@@ -206,12 +225,15 @@ func (p *Plan) String() string {
 	b.WriteByte('\n')
 	partitions := p.places(IsPartitionKey)
 	fmt.Fprintf(&b, "features   %d (%d labels, %d keys)\n", len(p.Features)-len(partitions), len(p.Labels()), len(p.Keys()))
-	for _, f := range p.Features {
+	for i, f := range p.Features {
 		if IsPartitionKey(f) {
 			fmt.Fprintf(&b, "  %16s  %-20v  %s (%s)\n", "", f.Type, f.Name, partitionRole)
 			continue
 		}
-		fmt.Fprintf(&b, "  %016x  %-20v  %s%s\n", uint64(f.ID), f.Type, f.Name, roleSuffix(f.Role))
+		fmt.Fprintf(&b, "  %016x  %-20v  %s%s\n", uint64(f.ID), p.StoredType(i), f.Name, roleSuffix(f.Role))
+		if x := p.transform(i); x != nil {
+			fmt.Fprintf(&b, "  %16s  %-20v    %v\n", "->", f.Type, x.Chain)
+		}
 	}
 	return b.String()
 }

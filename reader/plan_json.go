@@ -41,6 +41,8 @@ type featureWire struct {
 	Logical      string `json:"logical,omitempty"`
 	OriginColumn string `json:"origin_column,omitempty"`
 	OriginKey    string `json:"origin_key,omitempty"`
+	// Transforms is the text of the feature's Chain. The kind, types and logical above are what is stored.
+	Transforms string `json:"transforms,omitempty"`
 }
 
 // MarshalJSON gives the stable, versioned encoding of p.
@@ -60,10 +62,15 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String()}
 			continue
 		}
+		x := FeatureTransform{StoredType: f.Type, StoredLogical: f.Logical}
+		if t := p.transform(i); t != nil {
+			x = *t
+		}
+		t := x.StoredType
 		w.Features[i] = featureWire{
 			ID: fmt.Sprintf("%016x", uint64(f.ID)), Name: f.Name, Generation: f.Generation, Role: roleNames[f.Role],
-			Kind: f.Type.Kind.String(), Elem: elemName(f.Type.Elem), Score: elemName(f.Type.Score), Dim: f.Type.Dim,
-			Logical: f.Logical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey,
+			Kind: t.Kind.String(), Elem: elemName(t.Elem), Score: elemName(t.Score), Dim: t.Dim,
+			Logical: x.StoredLogical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey, Transforms: x.Chain.String(),
 		}
 	}
 	return marshal(w)
@@ -111,10 +118,37 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("plan: feature %q: %w", w.Features[i].Name, err)
 		}
 	}
+	if err := out.readTransforms(w.Features); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
 	if err := out.Validate(); err != nil {
 		return err
 	}
 	*p = out
+	return nil
+}
+
+// readTransforms makes the transforms that are written with p's features.
+func (p *Plan) readTransforms(features []featureWire) error {
+	for i := range features {
+		text := features[i].Transforms
+		if text == "" {
+			continue
+		}
+		chain, err := ParseChain(text)
+		if err == nil && chain.String() != text {
+			err = fmt.Errorf("%q is written %q", text, chain)
+		}
+		if err != nil {
+			return fmt.Errorf("transforms of %q: %w", features[i].Name, err)
+		}
+		if p.Transforms == nil {
+			p.Transforms = make([]FeatureTransform, len(features))
+		}
+		if err := p.setTransform(i, chain); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -367,13 +367,16 @@ func (r *run) decodeItems(d *format.StripeDecoder, t decodeTask) {
 	start := time.Now()
 	var rows, slots uint64
 	for i := t.lo; i < t.hi; i++ {
-		n, err := r.decodeItem(d, t, &t.stripe.segment.items[i])
+		it := &t.stripe.segment.items[i]
+		n, err := r.decodeItem(d, t, it)
 		if err != nil {
 			t.stripe.fail(i, err)
 			break
 		}
-		slots += n
-		rows += uint64(len(t.stripe.segment.items[i].features) * t.stripe.rows)
+		if n > 0 {
+			slots += n
+			rows += uint64(len(it.features) * t.stripe.rows)
+		}
 	}
 	st := &r.s.stats
 	st.decodedRows.Add(rows)
@@ -389,7 +392,7 @@ func (r *run) decodeItems(d *format.StripeDecoder, t decodeTask) {
 	}
 }
 
-// decodeItem decodes the features of an item and returns how many slots they have.
+// decodeItem decodes the features of an item, transforms them and returns how many slots were stored.
 func (r *run) decodeItem(d *format.StripeDecoder, t decodeTask, it *item) (uint64, error) {
 	g, s := t.stripe.segment, t.stripe
 	var inverse *vector.Column
@@ -407,10 +410,23 @@ func (r *run) decodeItem(d *format.StripeDecoder, t decodeTask, it *item) (uint6
 	for _, f := range it.features {
 		c := r.s.columns[f].get()
 		s.columns[f] = c
+		x := r.s.layout.transformers[f]
+		if g.featureFile[f] < 0 {
+			if err := c.missing(x, r.s.zeros.get(s.rows)); err != nil {
+				return 0, fmt.Errorf("feature %q: %w", r.s.layout.plan.Features[f].Name, err)
+			}
+			continue
+		}
 		if err := r.decodeFile(d, t, g.featureFile[f], c, inverse); err != nil {
 			return 0, err
 		}
 		slots += uint64(c.column.Slots)
+		if x == nil {
+			continue
+		}
+		if err := c.transform(x); err != nil {
+			return 0, fmt.Errorf("feature %q: %w", r.s.layout.plan.Features[f].Name, err)
+		}
 	}
 	return slots, nil
 }

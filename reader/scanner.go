@@ -163,6 +163,7 @@ type Scanner struct {
 	budget   *budget // of the run
 	columns  []columnPool
 	inverses columnPool
+	zeros    zeroInverse
 	buffers  bytePool
 	emitted  []*stripe // scratch of the run's emitStripes
 	stats    counters

@@ -31,9 +31,12 @@ type file struct {
 	entry   *storage.FeatureEntry
 	feature string // its name for messages
 	want    vector.Type
+	// transforms come after want; nil: none.
+	transforms *transformer
 }
 
-// An item is a feature without a group, or a group with all its features that are read.
+// An item is a feature without a group, or a group with all its features that are read, or a feature that the segment does
+// not have and whose transforms fill null.
 type item struct {
 	inverse  int32   // in files, or -1
 	features []int32 // places in Plan.Features
@@ -72,6 +75,11 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 	if err != nil {
 		return nil, err
 	}
+	for i, e := range entries {
+		if x := l.transformers[places[i]]; e == nil && x != nil && x.fills {
+			g.items = append(g.items, item{inverse: -1, features: []int32{int32(places[i])}})
+		}
+	}
 	var groups []storage.FeatureID
 	byGroup := map[storage.FeatureID]int{} // place in items
 	for i, e := range entries {
@@ -80,9 +88,10 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 		}
 		j := places[i]
 		f := &l.plan.Features[j]
-		if err := g.addFile(d, e, f.Name, f.Type); err != nil {
+		if err := g.addFile(d, e, f.Name, l.plan.StoredType(j)); err != nil {
 			return nil, err
 		}
+		g.files[len(g.files)-1].transforms = l.transformers[j]
 		g.featureFile[j] = int32(len(g.files) - 1)
 		group := storage.FeatureID(e.Meta.Group)
 		at, known := byGroup[group]
@@ -202,6 +211,9 @@ func (f *file) decodedBytes(i int) uint64 {
 		}
 	} else {
 		n = uint64(s.Slots) * uint64(t.Width()) * uint64(valueBytes(t))
+	}
+	if f.transforms != nil {
+		n += f.transforms.extraBytes(s.Elements, uint64(s.Slots))
 	}
 	n += uint64(s.Slots) / 8
 	if s.Slots != s.Rows || t.Kind == vector.Inverse {

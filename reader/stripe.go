@@ -39,10 +39,12 @@ func (s *stripe) fail(i int, err error) {
 
 // A decoded is the memory of one decoded stripe of one feature.
 type decoded struct {
-	column *vector.Column // what to read: &stored, or &widened
+	column *vector.Column // what to read: &stored, &widened or &transformed.column
 	stored vector.Column
 	// widened holds the values of a feature whose type in the segment is narrower than in the plan.
 	widened vector.Column
+	// transformed is nil until the feature is first transformed; then column is in it.
+	transformed *transformed
 }
 
 // columnPool keeps the decoded columns of one feature.
@@ -103,4 +105,19 @@ func convert[From, To int64 | float32 | float64](out []To, in []From) []To {
 		out[i] = To(v)
 	}
 	return out
+}
+
+// A zeroInverse is the inverse of columns with one slot. It is safe for concurrent use.
+type zeroInverse struct {
+	zeros atomic.Pointer[[]int32]
+}
+
+// get returns n zeros. Borrowed: nobody writes to them.
+func (z *zeroInverse) get(n int) []int32 {
+	if p := z.zeros.Load(); p != nil && len(*p) >= n {
+		return (*p)[:n:n]
+	}
+	p := make([]int32, n)
+	z.zeros.Store(&p)
+	return p
 }

@@ -1,0 +1,329 @@
+package reader
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A FeatureTransform is what a plan does to a feature: Chain, to values of the type that the schema says.
+type FeatureTransform struct {
+	Chain         Chain
+	StoredType    vector.Type
+	StoredLogical string
+}
+
+// Output returns the type and the Logical that batches have, or an error that names the first transform that does not
+// take what it would be given.
+func (f *FeatureTransform) Output() (vector.Type, string, error) {
+	x, err := f.compile()
+	if err != nil {
+		return vector.Type{}, "", err
+	}
+	return x.out, x.logical, nil
+}
+
+// A transformer is a Chain made ready for a type. It is immutable.
+type transformer struct {
+	in, out vector.Type
+	logical string
+	steps   []step
+	fills   bool
+}
+
+// A step is one transform made ready for the type that it is given: its constants are of that type.
+type step struct {
+	Transform
+	in, out vector.Type
+	rows    bool // it makes or takes lists, or null, and not each value by itself
+
+	// Mod, Hash and SigridHash: 2^64 / N, and Cast and Clamp of integers: the range.
+	reciprocal uint64
+	lo, hi     int64 // Clamp, Cast; bit for bit for uint64
+	floats     [2]float64
+	// The constants of Bucketize and Fill, in one of these. Borders of integers that lie below all of them only add to base.
+	ints    []int64
+	singles []float32
+	doubles []float64
+	base    int64
+}
+
+func (f *FeatureTransform) compile() (*transformer, error) {
+	if err := f.Chain.Validate(); err != nil {
+		return nil, err
+	}
+	x := &transformer{in: f.StoredType, out: f.StoredType, logical: f.StoredLogical, fills: f.Chain.fills()}
+	for _, t := range f.Chain {
+		s, err := t.compile(x.out)
+		if err != nil {
+			return nil, fmt.Errorf("%v of %v: %w", t.Op, x.out, err)
+		}
+		x.logical = t.logical(x.out, s.out, x.logical)
+		x.steps = append(x.steps, s)
+		x.out = s.out
+	}
+	return x, nil
+}
+
+// extraBytes estimates the memory of a stripe's values that x needs beside the decoded column.
+func (x *transformer) extraBytes(values, slots uint64) uint64 {
+	n := uint64(0)
+	for i := range x.steps {
+		s := &x.steps[i]
+		switch {
+		case s.Op == TransformFill && s.in.IsList():
+			values += uint64(len(s.Values)) * slots
+			n += 8 * values
+		case s.in.IsList() != s.out.IsList():
+			values = slots
+			n += 12 * slots
+		case s.in.Physical() != s.out.Physical(), s.in.Score != s.out.Score:
+			n += 8 * values
+		}
+	}
+	return n
+}
+
+// compile makes t ready for values of a type; t is valid.
+func (t Transform) compile(in vector.Type) (step, error) {
+	s := step{Transform: t, in: in, out: in}
+	text := in.Physical() == vector.ByteValues
+	if t.Scores {
+		if in.Kind != vector.Weighted {
+			return s, errors.New("only weighted features have scores")
+		}
+		return s, s.compileScores()
+	}
+	if text && t.Op != TransformHash {
+		return s, errors.New("strings and bytes take hash only")
+	}
+	switch t.Op {
+	case TransformFirst:
+		s.rows = true
+		if in.Kind != vector.Sparse && in.Kind != vector.Weighted {
+			return s, errors.New("it takes lists")
+		}
+	case TransformMod, TransformHash, TransformSigridHash:
+		return s, s.compileRange()
+	case TransformClamp:
+		return s, s.compileClamp(in.Elem)
+	case TransformLog1p:
+		if in.Kind == vector.Weighted {
+			return s, errors.New("ids are integers: write scores.log1p for the scores")
+		}
+		if in.Elem != vector.Float64 {
+			s.out.Elem = vector.Float32
+		}
+	case TransformBucketize:
+		s.out.Elem = vector.Int32
+		return s, s.compileBorders()
+	case TransformCast:
+		if in.Kind == vector.Weighted && !t.Elem.IsInteger() {
+			return s, errors.New("ids are integers: write scores.cast for the scores")
+		}
+		s.out.Elem = t.Elem
+		if t.Elem.IsInteger() {
+			s.lo, s.hi = integerRange(t.Elem)
+		}
+	case TransformFill:
+		s.rows = true
+		return s, s.compileFill()
+	case TransformList:
+		s.rows = true
+		if in.Kind != vector.Dense {
+			return s, errors.New("it takes dense features")
+		}
+		s.out.Kind = vector.Sparse
+	}
+	return s, nil
+}
+
+func (s *step) compileScores() error {
+	e := s.in.Score
+	switch s.Op {
+	case TransformClamp:
+		return s.compileClamp(e)
+	case TransformCast:
+		if s.Elem.IsInteger() {
+			return errors.New("scores are float32 or float64")
+		}
+		s.out.Score = s.Elem
+	}
+	return nil
+}
+
+func (s *step) compileRange() error {
+	if s.in.Physical() == vector.ByteValues {
+		s.out = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
+		s.rows = true
+	} else if !s.in.Elem.IsInteger() {
+		return errors.New("it takes integers")
+	}
+	if s.Op != TransformMod {
+		s.out.Elem = vector.Int64
+	} else if _, hi := integerRange(s.in.Elem); isSigned(s.in.Elem) && s.N-1 > uint64(hi) {
+		// The remainder of a negative integer does not fit.
+		if s.N-1 > math.MaxInt64 {
+			return fmt.Errorf("the range %d goes beyond int64", s.N)
+		}
+		s.out.Elem = vector.Int64
+	}
+	s.reciprocal = math.MaxUint64 / s.N
+	return nil
+}
+
+// compileClamp takes the bounds as values of e.
+func (s *step) compileClamp(e vector.Elem) error {
+	lo, hi := s.Values[0], s.Values[1]
+	if !e.IsInteger() {
+		s.floats = [2]float64{lo.float64(), hi.float64()}
+		if e == vector.Float32 {
+			s.floats = [2]float64{float64(lo.float32()), float64(hi.float32())}
+		}
+		return nil
+	}
+	for _, v := range s.Values {
+		if f := v.float64(); v.kind == floatNumber && f != math.Trunc(f) {
+			return fmt.Errorf("the bound %v is no integer", v)
+		}
+	}
+	least, most := integerBounds(e)
+	if most.less(lo) || hi.less(least) {
+		return fmt.Errorf("no %v lies between %v and %v", e, lo, hi)
+	}
+	s.lo, s.hi = integerRange(e)
+	if least.less(lo) {
+		s.lo, _, _ = lo.floor(e)
+	}
+	if hi.less(most) {
+		s.hi, _, _ = hi.floor(e)
+	}
+	return nil
+}
+
+// compileBorders takes the borders as values of the input.
+func (s *step) compileBorders() error {
+	for i, v := range s.Values {
+		switch s.in.Physical() {
+		case vector.Int64Values:
+			// A border is below an integer when its floor is.
+			f, below, above := v.floor(s.in.Elem)
+			if s.in.Elem == vector.Uint64 {
+				f ^= math.MinInt64 // the order of uint64, of int64
+			}
+			if below {
+				s.base++
+			} else if !above {
+				s.ints = append(s.ints, f)
+			}
+		case vector.Float32Values:
+			f := v.float32()
+			if i > 0 && f <= s.singles[i-1] {
+				return fmt.Errorf("the borders %v and %v are one float32", s.Values[i-1], v)
+			}
+			s.singles = append(s.singles, f)
+		case vector.Float64Values:
+			f := v.float64()
+			if i > 0 && f <= s.doubles[i-1] {
+				return fmt.Errorf("the borders %v and %v are one float64", s.Values[i-1], v)
+			}
+			s.doubles = append(s.doubles, f)
+		}
+	}
+	return nil
+}
+
+func (s *step) compileFill() error {
+	switch n := len(s.Values); s.in.Kind {
+	case vector.Weighted:
+		if n > 0 {
+			return errors.New("an id comes with a score: want fill alone, which makes empty lists")
+		}
+	case vector.Sparse:
+	default:
+		if n != 1 {
+			return fmt.Errorf("%d values: want one, as in fill(0)", n)
+		}
+	}
+	least, most := integerBounds(s.in.Elem)
+	for _, v := range s.Values {
+		switch s.in.Physical() {
+		case vector.Int64Values:
+			if v.kind == floatNumber || v.less(least) || most.less(v) {
+				return fmt.Errorf("%v is no %v", v, s.in.Elem)
+			}
+			s.ints = append(s.ints, int64(v.bits))
+		case vector.Float32Values:
+			s.singles = append(s.singles, v.float32())
+		case vector.Float64Values:
+			s.doubles = append(s.doubles, v.float64())
+		}
+	}
+	return nil
+}
+
+func isSigned(e vector.Elem) bool { return e >= vector.Int8 && e <= vector.Int64 }
+
+// integerRange returns the least and the greatest value of an integer type or bool; uint64 bit for bit.
+func integerRange(e vector.Elem) (lo, hi int64) {
+	switch e {
+	case vector.Bool:
+		return 0, 1
+	case vector.Int8:
+		return math.MinInt8, math.MaxInt8
+	case vector.Int16:
+		return math.MinInt16, math.MaxInt16
+	case vector.Int32:
+		return math.MinInt32, math.MaxInt32
+	case vector.Uint8:
+		return 0, math.MaxUint8
+	case vector.Uint16:
+		return 0, math.MaxUint16
+	case vector.Uint32:
+		return 0, math.MaxUint32
+	case vector.Uint64:
+		return 0, -1
+	}
+	return math.MinInt64, math.MaxInt64
+}
+
+// integerBounds returns the same as Numbers.
+func integerBounds(e vector.Elem) (least, most Number) {
+	lo, hi := integerRange(e)
+	if e == vector.Uint64 {
+		return Int(0), Uint(math.MaxUint64)
+	}
+	return Int(lo), Int(hi)
+}
+
+// logical returns the Logical of what t makes of values of one type, which has another then.
+func (t Transform) logical(in, out vector.Type, logical string) string {
+	if logical == "" || t.Scores || t.Op == TransformFirst {
+		return logical
+	}
+	if in.Kind == vector.Weighted {
+		if logical == "map" && t.Op != TransformFill && (t.Op != TransformCast || in != out) {
+			return "" // keys may have become equal
+		}
+		return logical
+	}
+	switch t.Op {
+	case TransformList:
+		return logical
+	case TransformCast:
+		if in == out {
+			return logical
+		}
+	case TransformClamp, TransformFill:
+		// Any number is a date, a timestamp or a duration; few are a decimal, a time of day or a float16.
+		name, _, _ := strings.Cut(logical, "[")
+		if slices.Contains([]string{"date32", "timestamp", "duration"}, name) || t.Op == TransformFill && len(t.Values) == 0 {
+			return logical
+		}
+	}
+	return ""
+}

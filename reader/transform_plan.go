@@ -1,0 +1,168 @@
+package reader
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+	near "github.com/dsistore/dsistore/internal/nearest"
+)
+
+// StoredType returns the type that the schema has for the i-th of p's features: Features has what is made of it.
+func (p *Plan) StoredType(i int) vector.Type {
+	if x := p.transform(i); x != nil {
+		return x.StoredType
+	}
+	return p.Features[i].Type
+}
+
+// transform returns what is done to the i-th of p's features, or nil.
+func (p *Plan) transform(i int) *FeatureTransform {
+	if p.Transforms == nil || len(p.Transforms[i].Chain) == 0 {
+		return nil
+	}
+	return &p.Transforms[i]
+}
+
+// transformBy makes the transforms that rules choose for the features of p, which are the schema's yet.
+func (p *Plan) transformBy(rules []TransformRule) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	names := make([]string, len(p.Features))
+	for i, f := range p.Features {
+		names[i] = f.Name
+	}
+	match := func(pattern string) (func(int) bool, error) {
+		m, err := matcher(pattern)
+		return func(i int) bool { return m(p.Features[i]) }, err
+	}
+	chains, err := chainsOf(names, match, rules)
+	if err != nil {
+		return err
+	}
+	p.Transforms = make([]FeatureTransform, len(p.Features))
+	for i, chain := range chains {
+		if len(chain) > 0 {
+			if err := p.setTransform(i, chain); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setTransform makes chain the transforms of the i-th feature, which has its stored type yet. Transforms has its place.
+func (p *Plan) setTransform(i int, chain Chain) error {
+	f := &p.Features[i]
+	if IsPartitionKey(*f) {
+		return fmt.Errorf("transforms of %q: it is a partition key, which has none", f.Name)
+	}
+	x := &p.Transforms[i]
+	x.Chain, x.StoredType, x.StoredLogical = chain, f.Type, f.Logical
+	t, logical, err := x.Output()
+	if err != nil {
+		return fmt.Errorf("transforms of %q: %w", f.Name, err)
+	}
+	f.Type, f.Logical = t, logical
+	return nil
+}
+
+// validateTransforms checks that Transforms make of the stored types the types of Features.
+func (p *Plan) validateTransforms() error {
+	if p.Transforms == nil {
+		return nil
+	}
+	if len(p.Transforms) != len(p.Features) {
+		return fmt.Errorf("plan: transforms of %d features, there are %d", len(p.Transforms), len(p.Features))
+	}
+	some := false
+	for i, f := range p.Features {
+		x := &p.Transforms[i]
+		if len(x.Chain) == 0 {
+			if x.StoredType != (vector.Type{}) || x.StoredLogical != "" {
+				return fmt.Errorf("plan: feature %q: a stored type without transforms", f.Name)
+			}
+			continue
+		}
+		some = true
+		if IsPartitionKey(f) {
+			return fmt.Errorf("plan: transforms of %q: it is a partition key, which has none", f.Name)
+		}
+		if err := validateType(f.Name, x.StoredType, x.StoredLogical); err != nil {
+			return err
+		}
+		t, logical, err := x.Output()
+		if err != nil {
+			return fmt.Errorf("plan: transforms of %q: %w", f.Name, err)
+		}
+		if t != f.Type || logical != f.Logical {
+			return fmt.Errorf("plan: feature %q: its transforms give %v %q, not %v %q", f.Name, t, logical, f.Type, f.Logical)
+		}
+	}
+	if !some {
+		return errors.New("plan: transforms without a transform")
+	}
+	return nil
+}
+
+// transformers returns the transforms of p's features made ready, nil where there are none.
+func (p *Plan) transformers() ([]*transformer, error) {
+	out := make([]*transformer, len(p.Features))
+	for i, f := range p.Features {
+		if x := p.transform(i); x != nil {
+			var err error
+			if out[i], err = x.compile(); err != nil {
+				return nil, fmt.Errorf("plan: transforms of %q: %w", f.Name, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// chainsOf returns the chain of each name by rules: that of the rule with the name, else that of the one glob or set that
+// selects it.
+func chainsOf(names []string, match func(pattern string) (func(i int) bool, error), rules []TransformRule) ([]Chain, error) {
+	out := make([]Chain, len(names))
+	by := make([]*TransformRule, len(names))
+	for k := range rules {
+		r := &rules[k]
+		switch {
+		case r.Features == "":
+			return nil, errors.New("transforms: an empty name")
+		case len(r.Chain) == 0:
+			return nil, fmt.Errorf("transforms of %q: none given", r.Features)
+		}
+		if err := r.Chain.Validate(); err != nil {
+			return nil, fmt.Errorf("transforms of %q: %w", r.Features, err)
+		}
+		selects := func(i int) bool { return names[i] == r.Features }
+		if isPattern(r.Features) {
+			var err error
+			if selects, err = match(r.Features); err != nil {
+				return nil, err
+			}
+		} else if !slices.Contains(names, r.Features) {
+			return nil, fmt.Errorf("transforms of %q: the plan reads no such feature%s", r.Features, near.Hint(r.Features, names))
+		}
+		found := false
+		for i := range names {
+			if !selects(i) {
+				continue
+			}
+			found = true
+			switch before := by[i]; {
+			case before == nil || isPattern(before.Features) && !isPattern(r.Features):
+				by[i], out[i] = r, r.Chain
+			case isPattern(before.Features) == isPattern(r.Features):
+				return nil, fmt.Errorf("transforms of %q: both %q and %q select it: write one by name, which goes before globs",
+					names[i], before.Features, r.Features)
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("transforms of %q: the plan reads no such feature", r.Features)
+		}
+	}
+	return out, nil
+}

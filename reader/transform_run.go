@@ -1,0 +1,470 @@
+package reader
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// transformed is a decoded column after its transforms, and the memory that they need beside the decoded column's.
+//
+//	stored ──widen──> widened ──transforms──> column
+//	                            in place where the values keep their size: the decoded column's memory is overwritten
+//	                            into ints, floats, ... where they do not
+//
+// The inverse is the decoded column's, and may be that of a group: no transform touches it.
+type transformed struct {
+	column vector.Column
+
+	ints         []int64
+	floats       []float32
+	doubles      []float64
+	scoreFloats  []float32
+	scoreDoubles []float64
+	offsets      []int32
+	// The values of lists with those that stand for null; a chain has no second null to fill.
+	filledInts    []int64
+	filledFloats  []float32
+	filledDoubles []float64
+
+	digest  xxhash.Digest
+	null    vector.Bitmap // one slot, null
+	noRange [2]int32
+}
+
+// transform makes d.column what x makes of it.
+func (d *decoded) transform(x *transformer) error {
+	if d.transformed == nil {
+		d.transformed = new(transformed)
+	}
+	m := d.transformed
+	m.column = *d.column
+	m.column.InverseBorrowed = m.column.Inverse != nil
+	d.column = &m.column
+	return m.run(x)
+}
+
+// missing makes d.column the column of a feature that a segment does not have, after x, which fills null: one slot for
+// every row. zeros is the inverse; borrowed.
+func (d *decoded) missing(x *transformer, zeros []int32) error {
+	if d.transformed == nil {
+		d.transformed = new(transformed)
+	}
+	m := d.transformed
+	m.null = append(m.null[:0], 0)
+	m.column = vector.Column{
+		Type: x.in, Rows: len(zeros), Slots: 1, Inverse: zeros, Monotone: true, InverseBorrowed: true, Present: m.null,
+	}
+	c := &m.column
+	if x.in.IsList() {
+		m.noRange = [2]int32{}
+		c.Offsets = m.noRange[:]
+	}
+	n := x.in.Width()
+	switch x.in.Physical() {
+	case vector.Int64Values:
+		m.ints = room(m.ints, n)
+		c.Ints = m.ints
+		clear(c.Ints)
+	case vector.Float32Values:
+		m.floats = room(m.floats, n)
+		c.Floats = m.floats
+		clear(c.Floats)
+	case vector.Float64Values:
+		m.doubles = room(m.doubles, n)
+		c.Doubles = m.doubles
+		clear(c.Doubles)
+	}
+	d.column = c
+	return m.run(x)
+}
+
+// room returns s with n entries, which hold anything.
+func room[T any](s []T, n int) []T {
+	if n <= cap(s) {
+		return s[:n]
+	}
+	return make([]T, n)
+}
+
+func (m *transformed) run(x *transformer) error {
+	c := &m.column
+	for i := range x.steps {
+		s := &x.steps[i]
+		switch {
+		case s.Scores:
+			m.scores(s)
+		case s.rows:
+			if err := m.rows(s); err != nil {
+				return err
+			}
+		default:
+			m.values(s)
+		}
+		c.Type = s.out
+	}
+	if c.Present != nil && !c.Type.IsList() {
+		m.zeroNulls()
+	}
+	return nil
+}
+
+// zeroNulls restores what a null slot holds.
+func (m *transformed) zeroNulls() {
+	c := &m.column
+	switch c.Type.Physical() {
+	case vector.Int64Values:
+		fillNulls(c.Ints, c, 0)
+	case vector.Float32Values:
+		fillNulls(c.Floats, c, 0)
+	case vector.Float64Values:
+		fillNulls(c.Doubles, c, 0)
+	}
+}
+
+// fillNulls sets the values of null slots, which are of fixed width.
+func fillNulls[T any](values []T, c *vector.Column, v T) {
+	width := c.Type.Width()
+	for w, word := range c.Present {
+		for null := ^word; null != 0; null &= null - 1 {
+			s := w<<6 + bits.TrailingZeros64(null)
+			if s >= c.Slots {
+				return
+			}
+			slot := values[s*width : (s+1)*width]
+			for i := range slot {
+				slot[i] = v
+			}
+		}
+	}
+}
+
+// rows does a step that sees lists and nulls.
+func (m *transformed) rows(s *step) error {
+	c := &m.column
+	switch s.Op {
+	case TransformFirst:
+		m.first(int32(s.N))
+	case TransformHash:
+		m.hashStrings(s)
+	case TransformFill:
+		return m.fill(s)
+	case TransformList:
+		m.offsets = room(m.offsets, c.Slots+1)
+		c.Offsets = m.offsets
+		switch c.Type.Physical() {
+		case vector.Int64Values:
+			c.Ints = listsOfOne(c.Offsets, c.Ints, c.Present)
+		case vector.Float32Values:
+			c.Floats = listsOfOne(c.Offsets, c.Floats, c.Present)
+		case vector.Float64Values:
+			c.Doubles = listsOfOne(c.Offsets, c.Doubles, c.Present)
+		}
+	}
+	return nil
+}
+
+// first shortens every list to n values. Windows only end earlier; else the values that are kept move together.
+func (m *transformed) first(n int32) {
+	c := &m.column
+	if c.Lengths != nil {
+		for i, k := range c.Lengths {
+			c.Lengths[i] = min(k, n)
+		}
+		return
+	}
+	if !longerThan(c.Offsets, n) {
+		return
+	}
+	c.Ints = keepFirst(c.Ints, c.Offsets, n)
+	c.Floats = keepFirst(c.Floats, c.Offsets, n)
+	c.Doubles = keepFirst(c.Doubles, c.Offsets, n)
+	c.ScoreFloats = keepFirst(c.ScoreFloats, c.Offsets, n)
+	c.ScoreDoubles = keepFirst(c.ScoreDoubles, c.Offsets, n)
+	at, from := int32(0), c.Offsets[0]
+	for i, to := range c.Offsets[1:] {
+		at += min(to-from, n)
+		from = to
+		c.Offsets[i+1] = at
+	}
+}
+
+// longerThan reports whether one of the lists has more than n values.
+func longerThan(offsets []int32, n int32) bool {
+	from := offsets[0]
+	for _, to := range offsets[1:] {
+		if to-from > n {
+			return true
+		}
+		from = to
+	}
+	return false
+}
+
+// keepFirst moves the first n values of each list together.
+func keepFirst[T any](values []T, offsets []int32, n int32) []T {
+	if len(values) == 0 {
+		return values
+	}
+	at, from := int32(0), offsets[0]
+	for _, to := range offsets[1:] {
+		k := min(to-from, n)
+		if at != from {
+			copy(values[at:at+k], values[from:from+k])
+		}
+		at += k
+		from = to
+	}
+	return values[:at]
+}
+
+// listsOfOne writes the offsets of lists of one value, none for null, and moves the values together.
+func listsOfOne[T any](offsets []int32, values []T, present vector.Bitmap) []T {
+	offsets[0] = 0
+	if present == nil {
+		for i := range values {
+			offsets[i+1] = int32(i + 1)
+		}
+		return values
+	}
+	n := 0
+	for i, v := range values {
+		values[n] = v
+		n += int(present[i>>6] >> (uint(i) & 63) & 1)
+		offsets[i+1] = int32(n)
+	}
+	return values[:n]
+}
+
+// fill makes null slots present.
+func (m *transformed) fill(s *step) error {
+	c := &m.column
+	if c.Present == nil {
+		return nil
+	}
+	k := len(s.Values)
+	switch {
+	case k == 0:
+	case !c.Type.IsList():
+		switch c.Type.Physical() {
+		case vector.Int64Values:
+			fillNulls(c.Ints, c, s.ints[0])
+		case vector.Float32Values:
+			fillNulls(c.Floats, c, s.singles[0])
+		case vector.Float64Values:
+			fillNulls(c.Doubles, c, s.doubles[0])
+		}
+	default:
+		nulls := c.Slots - c.Present.Count()
+		n := c.Elements() + k
+		if c.Lengths == nil {
+			n += k * (nulls - 1)
+		}
+		if n > vector.MaxElements {
+			return fmt.Errorf("%d null lists filled with %d values are more than %d values in a stripe", nulls, k, vector.MaxElements)
+		}
+		switch c.Type.Physical() {
+		case vector.Int64Values:
+			m.filledInts = room(m.filledInts, n)
+			fillLists(m.filledInts, c, c.Ints, s.ints)
+			c.Ints = m.filledInts
+		case vector.Float32Values:
+			m.filledFloats = room(m.filledFloats, n)
+			fillLists(m.filledFloats, c, c.Floats, s.singles)
+			c.Floats = m.filledFloats
+		case vector.Float64Values:
+			m.filledDoubles = room(m.filledDoubles, n)
+			fillLists(m.filledDoubles, c, c.Doubles, s.doubles)
+			c.Doubles = m.filledDoubles
+		}
+	}
+	c.Present = nil
+	return nil
+}
+
+// fillLists writes the values of c to dst with the list fill for null, once for windows. It changes c's ranges to those
+// in dst.
+func fillLists[T any](dst []T, c *vector.Column, values, fill []T) {
+	if c.Lengths != nil {
+		n := copy(dst, values)
+		copy(dst[n:], fill)
+		for s := range c.Lengths {
+			if !c.Present.Get(s) {
+				c.Offsets[s], c.Lengths[s] = int32(n), int32(len(fill))
+			}
+		}
+		return
+	}
+	at, from := 0, c.Offsets[0]
+	for s := range c.Slots {
+		to := c.Offsets[s+1]
+		if c.Present.Get(s) {
+			at += copy(dst[at:], values[from:to])
+		} else {
+			at += copy(dst[at:], fill)
+		}
+		from = to
+		c.Offsets[s+1] = int32(at)
+	}
+}
+
+// hashStrings makes a number of each string.
+func (m *transformed) hashStrings(s *step) {
+	c := &m.column
+	m.ints = room(m.ints, c.Slots)
+	for i := range m.ints {
+		lo, hi := c.SlotRange(i)
+		text := c.Data[lo:hi]
+		if s.Seed == 0 {
+			m.ints[i] = int64(remainder(xxhash.Sum64(text), s.N, s.reciprocal))
+			continue
+		}
+		m.digest.ResetWithSeed(s.Seed)
+		m.digest.Write(text)
+		m.ints[i] = int64(remainder(m.digest.Sum64(), s.N, s.reciprocal))
+	}
+	c.Ints, c.Data, c.Offsets, c.Lengths = m.ints, nil, nil, nil
+}
+
+// scores does a step over the scores.
+func (m *transformed) scores(s *step) {
+	c := &m.column
+	switch s.Op {
+	case TransformClamp:
+		clampFloats(c.ScoreFloats, float32(s.floats[0]), float32(s.floats[1]))
+		clampFloats(c.ScoreDoubles, s.floats[0], s.floats[1])
+	case TransformLog1p:
+		log1p(c.ScoreFloats, c.ScoreFloats)
+		log1p(c.ScoreDoubles, c.ScoreDoubles)
+	case TransformCast:
+		switch {
+		case s.in.Score == vector.Float32 && s.out.Score == vector.Float64:
+			m.scoreDoubles = convert(m.scoreDoubles, c.ScoreFloats)
+			c.ScoreFloats, c.ScoreDoubles = nil, m.scoreDoubles
+		case s.in.Score == vector.Float64 && s.out.Score == vector.Float32:
+			m.scoreFloats = convert(m.scoreFloats, c.ScoreDoubles)
+			c.ScoreFloats, c.ScoreDoubles = m.scoreFloats, nil
+		}
+	}
+}
+
+// values does a step that sees each value by itself. Values that no slot has are transformed with the others.
+func (m *transformed) values(s *step) {
+	c := &m.column
+	switch s.Op {
+	case TransformMod:
+		switch {
+		case s.in.Elem == vector.Uint64:
+			modUnsigned(c.Ints, s.N, s.reciprocal)
+		case s.N&(s.N-1) == 0:
+			andValues(c.Ints, int64(s.N-1))
+		default:
+			modSigned(c.Ints, s.N, s.reciprocal)
+		}
+	case TransformHash:
+		hashValues(c.Ints, s.Seed, s.N, s.reciprocal)
+	case TransformSigridHash:
+		sigridHashValues(c.Ints, s.Seed, s.N, s.reciprocal)
+	case TransformClamp:
+		switch {
+		case s.in.Elem == vector.Uint64:
+			clampUnsigned(c.Ints, uint64(s.lo), uint64(s.hi))
+		case s.in.Elem.IsInteger():
+			clampInts(c.Ints, s.lo, s.hi)
+		default:
+			clampFloats(c.Floats, float32(s.floats[0]), float32(s.floats[1]))
+			clampFloats(c.Doubles, s.floats[0], s.floats[1])
+		}
+	case TransformLog1p:
+		m.log1p(s)
+	case TransformBucketize:
+		m.bucketize(s)
+	case TransformCast:
+		m.cast(s)
+	}
+}
+
+// intsOf gives c integers: those that it has, or memory for as many as its floats.
+func (m *transformed) intsOf(n int) []int64 {
+	m.ints = room(m.ints, n)
+	m.column.Ints = m.ints
+	return m.ints
+}
+
+func (m *transformed) log1p(s *step) {
+	c := &m.column
+	switch s.in.Physical() {
+	case vector.Int64Values:
+		m.floats = room(m.floats, len(c.Ints))
+		if s.in.Elem == vector.Uint64 {
+			log1pUnsigned(m.floats, c.Ints)
+		} else {
+			log1p(m.floats, c.Ints)
+		}
+		c.Ints, c.Floats = nil, m.floats
+	case vector.Float32Values:
+		log1p(c.Floats, c.Floats)
+	case vector.Float64Values:
+		log1p(c.Doubles, c.Doubles)
+	}
+}
+
+func (m *transformed) bucketize(s *step) {
+	c := &m.column
+	switch s.in.Physical() {
+	case vector.Int64Values:
+		flip := int64(0)
+		if s.in.Elem == vector.Uint64 {
+			flip = math.MinInt64
+		}
+		bucketizeInts(c.Ints, flip, s.ints, s.base)
+	case vector.Float32Values:
+		bucketize(m.intsOf(len(c.Floats)), c.Floats, s.singles)
+		c.Floats = nil
+	case vector.Float64Values:
+		bucketize(m.intsOf(len(c.Doubles)), c.Doubles, s.doubles)
+		c.Doubles = nil
+	}
+}
+
+func (m *transformed) cast(s *step) {
+	c := &m.column
+	from, to := s.in.Elem, s.out.Elem
+	switch {
+	case from == to:
+	case from.IsInteger() && to.IsInteger():
+		castInts(c.Ints, from, to, s.lo, s.hi)
+	case from.IsInteger() && to == vector.Float32:
+		m.floats = room(m.floats, len(c.Ints))
+		if from == vector.Uint64 {
+			convertUnsigned(m.floats, c.Ints)
+		} else {
+			m.floats = convert(m.floats, c.Ints)
+		}
+		c.Ints, c.Floats = nil, m.floats
+	case from.IsInteger():
+		m.doubles = room(m.doubles, len(c.Ints))
+		if from == vector.Uint64 {
+			convertUnsigned(m.doubles, c.Ints)
+		} else {
+			m.doubles = convert(m.doubles, c.Ints)
+		}
+		c.Ints, c.Doubles = nil, m.doubles
+	case to == vector.Float64:
+		m.doubles = convert(m.doubles, c.Floats)
+		c.Floats, c.Doubles = nil, m.doubles
+	case to == vector.Float32:
+		m.floats = convert(m.floats, c.Doubles)
+		c.Floats, c.Doubles = m.floats, nil
+	case from == vector.Float32:
+		castFloats(m.intsOf(len(c.Floats)), c.Floats, to, s.lo, s.hi)
+		c.Floats = nil
+	default:
+		castFloats(m.intsOf(len(c.Doubles)), c.Doubles, to, s.lo, s.hi)
+		c.Doubles = nil
+	}
+}
