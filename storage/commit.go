@@ -109,10 +109,11 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := t.checkAdded(ctx, c.Add); err != nil {
-		return nil, err
-	}
 	for {
+		// Each time, so that as little as possible can happen between this and the put.
+		if err := t.checkAdded(ctx, c.Add); err != nil {
+			return nil, err
+		}
 		n, err := t.newest(ctx)
 		if err != nil {
 			return nil, err
@@ -133,23 +134,55 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 // errLostRace: another commit took the number.
 var errLostRace = errors.New("lost the race for a snapshot number")
 
-// checkAdded makes sure that gc or a mistake has not taken an added segment away.
+// checkAdded makes sure that gc or a mistake has taken nothing of an added segment away.
 func (t *Table) checkAdded(ctx context.Context, add []SegmentDescriptor) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for _, d := range add {
 		g.Go(func() error {
-			info, err := t.s.blobs.Stat(gctx, d.Index)
-			if err == nil && uint64(info.Size) != d.IndexSize {
-				err = corrupt(d.Index, fmt.Sprintf("%d bytes: segment says %d", info.Size, d.IndexSize))
-			}
-			if err != nil {
+			if err := t.s.checkSegment(gctx, d); err != nil {
 				return fmt.Errorf("segment %s: %w", d.ID, err)
 			}
 			return nil
 		})
 	}
 	return g.Wait()
+}
+
+// checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have taken those that
+// a slow writer made first, and it takes the index before all others: a segment that has its index and every object was
+// untouched when the listing began.
+func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
+	segment, err := parseID(d.ID)
+	if err != nil {
+		return err
+	}
+	var objects, sum uint64
+	indexed := false
+	for info, err := range s.blobs.List(ctx, segment.dir(), "") {
+		if err != nil {
+			return err
+		}
+		if _, ok := parseDataName(info.Name); !ok {
+			continue
+		}
+		objects++
+		sum += uint64(info.Size)
+		if info.Name == d.Index {
+			indexed = true
+			if uint64(info.Size) != d.IndexSize {
+				return corrupt(d.Index, fmt.Sprintf("%d bytes: segment says %d", info.Size, d.IndexSize))
+			}
+		}
+	}
+	if !indexed {
+		return fmt.Errorf("%w: %s", object.ErrNotFound, d.Index)
+	}
+	if want := uint64(d.Objects) + 1; objects != want || sum != d.Bytes {
+		return corrupt(d.Index, fmt.Sprintf("%d objects of %d bytes with the index: the segment says %d of %d; gc takes uncommitted ones after its grace period",
+			objects, sum, want, d.Bytes))
+	}
+	return nil
 }
 
 // attempt tries to make the snapshot after base.

@@ -145,6 +145,11 @@ func (s *Store) listData(ctx context.Context, r *GCReport) ([]*dataGroup, error)
 			}
 			g := out[len(out)-1]
 			g.objects = append(g.objects, info)
+			if info.Name == i.indexName() {
+				// A segment's index goes first, so that what an interrupted gc left of it looks like no segment.
+				last := len(g.objects) - 1
+				g.objects[0], g.objects[last] = g.objects[last], g.objects[0]
+			}
 			g.newest = max(g.newest, info.ModTime)
 		}
 		if !again {

@@ -99,11 +99,11 @@ func (m *model) commit(c Change, now time.Time) error {
 	return nil
 }
 
-// fakeSegment puts an index of one byte and describes a segment with it: commits look no further.
+// fakeSegment puts an index of nothing and describes a segment of it alone: commits look no further.
 func fakeSegment(ctx context.Context, blobs object.Store, p Partition, rows uint64) (SegmentDescriptor, error) {
 	i := newID()
-	d := SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.indexName(), IndexSize: 1}
-	return d, blobs.PutIfAbsent(ctx, d.Index, []byte{1})
+	d := SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.indexName(), IndexSize: 10 + rows}
+	return d, blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
 }
 
 func checkSnapshot(t *rapid.T, s *Snapshot, want modelSnapshot) {

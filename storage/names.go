@@ -19,6 +19,8 @@ const (
 	indexFile   = "index.sst"
 	listingFile = "listing.sst"
 	schemaFile  = "schema.sst"
+	packPrefix  = "pack-"
+	filePrefix  = "file-"
 
 	// newestEvery: a hint for each snapshot whose number is 1 more than a multiple of it.
 	newestEvery = 64
@@ -72,24 +74,41 @@ const maxObjectNumber = 999_999
 
 // objectName names pack or file n of a segment.
 func (i id) objectName(k objectKind, n uint64) string {
-	word := "pack-"
+	word := packPrefix
 	if k == fileObject {
-		word = "file-"
+		word = filePrefix
 	}
-	return i.dir() + word + fmt.Sprintf("%06d", n)
+	return i.dir() + word + objectNumber(n)
 }
 
-// isPack reports whether name is one of the segment's packs.
-func (i id) isPack(name string) bool { return strings.HasPrefix(name, i.dir()+"pack-") }
+func objectNumber(n uint64) string { return fmt.Sprintf("%06d", n) }
 
-// parseDataName returns the id in the name of a segment's or run's object.
+// isPack reports whether name is one of the segment's packs.
+func (i id) isPack(name string) bool { return strings.HasPrefix(name, i.dir()+packPrefix) }
+
+// parseDataName returns the id in the name of a segment's or run's object. It accepts no name that nothing in this file
+// makes.
 func parseDataName(name string) (id, bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 {
 		return id{}, false
 	}
 	i, err := parseID(parts[1])
-	return i, err == nil && parts[0] == parts[1][:2]
+	return i, err == nil && parts[0] == parts[1][:2] && isDataFile(parts[2])
+}
+
+// isDataFile reports whether a segment or run may have an object whose name ends in s.
+func isDataFile(s string) bool {
+	switch s {
+	case indexFile, listingFile, schemaFile:
+		return true
+	}
+	number, ok := strings.CutPrefix(s, packPrefix)
+	if !ok {
+		number, ok = strings.CutPrefix(s, filePrefix)
+	}
+	n, err := strconv.ParseUint(number, 10, 64)
+	return ok && err == nil && n <= maxObjectNumber && number == objectNumber(n)
 }
 
 // ValidateTable returns an error when name cannot be a table's: 1 to 80 bytes.

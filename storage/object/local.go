@@ -256,7 +256,12 @@ func (l *Local) Delete(ctx context.Context, name string) error {
 func (l *Local) List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		w := listing{l: l, ctx: ctx, prefix: prefix, after: startAfter, yield: yield}
-		w.dir("")
+		// Nothing is yielded from above the last directory that the prefix names.
+		dir := prefix[:strings.LastIndexByte(prefix, '/')+1]
+		if dir != "" && ValidateName(dir[:len(dir)-1]) != nil {
+			return
+		}
+		w.dir(dir)
 	}
 }
 
@@ -274,11 +279,15 @@ func (w *listing) dir(name string) bool {
 		w.yield(Info{}, err)
 		return false
 	}
-	entries, err := w.l.fs.List(w.l.path(strings.TrimSuffix(name, "/")))
+	path := w.l.path(strings.TrimSuffix(name, "/"))
+	entries, err := w.l.fs.List(path)
 	if isAbsent(err) {
 		return true
 	}
 	if err != nil {
+		if info, serr := w.l.fs.Stat(path); serr == nil && !info.IsDir() {
+			return true // an object, which has nothing under it
+		}
 		w.yield(Info{}, fmt.Errorf("store %s: list %s: %w", w.l.root, name, err))
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,8 @@ type Memory struct {
 
 	mu      sync.RWMutex
 	objects map[string]memoryObject // guarded by mu; the bytes are never written again
+	// sorted is the names in order, nil when a put or delete has changed them. Guarded by mu; never written once made.
+	sorted []string
 }
 
 type memoryObject struct {
@@ -86,6 +89,7 @@ func (m *Memory) put(name string, data []byte) error {
 	if m.objects == nil {
 		m.objects = map[string]memoryObject{}
 	}
+	m.sorted = nil
 	m.objects[name] = memoryObject{data: data, modTime: now().UnixNano()}
 	return nil
 }
@@ -127,15 +131,21 @@ func (w *memoryWriter) Abort() { w.m, w.buf = nil, nil }
 
 func (m *Memory) List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		m.mu.RLock()
+		m.mu.Lock()
+		if m.sorted == nil {
+			m.sorted = slices.Sorted(maps.Keys(m.objects))
+		}
+		from, _ := slices.BinarySearch(m.sorted, max(prefix, startAfter))
 		var found []Info
-		for name, o := range m.objects {
-			if strings.HasPrefix(name, prefix) && name > startAfter {
+		for _, name := range m.sorted[from:] {
+			if !strings.HasPrefix(name, prefix) {
+				break
+			}
+			if o := m.objects[name]; name > startAfter {
 				found = append(found, Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime})
 			}
 		}
-		m.mu.RUnlock()
-		slices.SortFunc(found, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+		m.mu.Unlock()
 		for _, info := range found {
 			if err := ctx.Err(); err != nil {
 				yield(Info{}, err)
@@ -157,6 +167,7 @@ func (m *Memory) Delete(ctx context.Context, name string) error {
 	if _, ok := m.objects[name]; !ok {
 		return notFound(name)
 	}
+	m.sorted = nil
 	delete(m.objects, name)
 	return nil
 }
