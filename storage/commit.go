@@ -233,21 +233,10 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 		return nil, fmt.Errorf("snapshot of %d bytes: want at most %d", len(b), maxSnapshotBody)
 	}
 	name := snapshotName(t.name, m.info.Number)
-	err = t.s.blobs.PutIfAbsent(ctx, name, b)
-	if err != nil {
-		// The put may have been made all the same; whose the snapshot is, its commit id says.
-		there, rerr := t.header(context.WithoutCancel(ctx), m.info.Number)
-		switch {
-		case rerr == nil && there.commit == m.commit:
-			err = nil
-		case rerr == nil:
-			return nil, errLostRace
-		case !errors.Is(rerr, object.ErrNotFound):
-			committed = true // unknown: leave the runs to gc
-			return nil, errors.Join(err, rerr)
-		default:
-			return nil, err
-		}
+	if err := t.putSnapshot(ctx, name, b, m); err != nil {
+		// What lost a race is nobody's. After any other error the put may be carried out yet: the runs are gc's.
+		committed = !errors.Is(err, errLostRace)
+		return nil, err
 	}
 	committed = true
 	if (m.info.Number-1)%newestEvery == 0 {
@@ -257,6 +246,31 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 	s := &Snapshot{t: t, m: m}
 	t.saw(m.info.Number, int64(len(b)), s)
 	return s, nil
+}
+
+// putSnapshot puts a snapshot in its place, durably; errLostRace when another has it.
+func (t *Table) putSnapshot(ctx context.Context, name string, b []byte, m manifest) error {
+	err := t.s.blobs.PutIfAbsent(ctx, name, b)
+	if err == nil {
+		return nil
+	}
+	// The put may have been made all the same; whose the snapshot is, its commit id says.
+	there, rerr := t.header(context.WithoutCancel(ctx), m.info.Number)
+	switch {
+	case errors.Is(rerr, object.ErrNotFound):
+		return err
+	case rerr != nil:
+		return errors.Join(err, rerr)
+	case there.commit != m.commit:
+		return errLostRace
+	}
+	// It is ours. That it can be seen does not say that it is durable; the answer that it exists does.
+	if !errors.Is(err, object.ErrExists) {
+		if err := t.s.blobs.PutIfAbsent(context.WithoutCancel(ctx), name, b); err != nil && !errors.Is(err, object.ErrExists) {
+			return fmt.Errorf("snapshot %d is made, but a crash may take it back: %w", m.info.Number, err)
+		}
+	}
+	return nil
 }
 
 // An edit collects what one attempt changes.

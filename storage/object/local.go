@@ -103,7 +103,7 @@ func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
 
 func (l *Local) PutIfAbsent(ctx context.Context, name string, data []byte) error {
 	if _, err := l.Stat(ctx, name); err == nil {
-		return exists(name)
+		return l.exists(name)
 	} else if !errors.Is(err, ErrNotFound) {
 		return err
 	}
@@ -116,6 +116,15 @@ func (l *Local) PutIfAbsent(ctx context.Context, name string, data []byte) error
 		return err
 	}
 	return w.Commit(ctx)
+}
+
+// exists makes sure that an object that was found in its place is durable, and returns ErrExists. Who put it there may not
+// have come to the sync of its directory, or had it fail.
+func (l *Local) exists(name string) error {
+	if err := l.syncDir(l.fs.PathDir(l.path(name))); err != nil {
+		return err
+	}
+	return exists(name)
 }
 
 func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
@@ -173,7 +182,7 @@ func (w *localWriter) Commit(ctx context.Context) error {
 		return err
 	}
 	if err := w.l.fs.Link(w.tmp, path); errors.Is(err, fs.ErrExist) {
-		return exists(w.name)
+		return w.l.exists(w.name)
 	} else if err != nil {
 		return fmt.Errorf("object %s: %w", w.name, err)
 	}

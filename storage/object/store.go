@@ -42,8 +42,9 @@ type Store interface {
 	ReadAt(ctx context.Context, name string, p []byte, off int64) error
 	// Stat describes one object; ErrNotFound when there is none.
 	Stat(ctx context.Context, name string) (Info, error)
-	// PutIfAbsent creates the object, durably, or returns ErrExists and changes nothing. Of several that race for a name,
-	// in any number of processes, exactly one returns nil. After any other error the object may exist.
+	// PutIfAbsent creates the object, durably, or returns ErrExists and changes nothing: the object that is there is durable.
+	// Of several that race for a name, in any number of processes, exactly one returns nil. After any other error the
+	// object may exist, now or later, and need not be durable.
 	PutIfAbsent(ctx context.Context, name string, data []byte) error
 	// Create starts a new object; names are unique by construction, an existing one is ErrExists at Commit.
 	Create(ctx context.Context, name string) (Writer, error)
