@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -131,17 +132,20 @@ func openIndex(ctx context.Context, s *Store, anew bool) (_ *Index, err error) {
 	return x, nil
 }
 
-// empty removes everything of the database but its lock.
+// pebbleFile matches the names of Pebble's files, but that of its lock.
+var pebbleFile = regexp.MustCompile(`^(CURRENT(\.\d+\.dbtmp)?|(MANIFEST|OPTIONS|REMOTE-OBJ-CATALOG)-\d+|temporary\.\d+\.dbtmp|\d+(-\d+)?\.(log|sst|blob)|marker\..+)$`)
+
+// empty removes everything of the database but its lock. What Pebble would not have made stays, and does not trouble it.
 func (x *Index) empty(db string) error {
 	names, err := x.fs.List(db)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
-		if n == "LOCK" {
+		if !pebbleFile.MatchString(n) {
 			continue
 		}
-		if err := x.fs.RemoveAll(x.fs.PathJoin(db, n)); err != nil {
+		if err := x.fs.Remove(x.fs.PathJoin(db, n)); err != nil {
 			return err
 		}
 	}

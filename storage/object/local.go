@@ -73,6 +73,10 @@ func (l *Local) open(name string) (vfs.File, error) {
 	if err := ValidateName(name); err != nil {
 		return nil, err
 	}
+	// Asked first: to open a named pipe waits for ever.
+	if _, err := l.plain(name); err != nil {
+		return nil, err
+	}
 	f, err := l.fs.Open(l.path(name))
 	if isAbsent(err) {
 		return nil, notFound(name)
@@ -83,6 +87,20 @@ func (l *Local) open(name string) (vfs.File, error) {
 	return f, nil
 }
 
+// plain describes the plain file of an object, whose name is valid, or the one that a symbolic link in its place leads to.
+func (l *Local) plain(name string) (Info, error) {
+	info, err := l.fs.Stat(l.path(name))
+	switch {
+	case isAbsent(err) || err == nil && info.IsDir():
+		return Info{}, notFound(name)
+	case err != nil:
+		return Info{}, fmt.Errorf("object %s: %w", name, err)
+	case !info.Mode().IsRegular():
+		return Info{}, fmt.Errorf("object %s: %s is no plain file (%v)", name, l.path(name), info.Mode().Type())
+	}
+	return Info{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}, nil
+}
+
 func (l *Local) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
 	return l.readRanges(ctx, name, []Range{{p, off}})
 }
@@ -91,14 +109,7 @@ func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
 	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
 		return Info{}, err
 	}
-	info, err := l.fs.Stat(l.path(name))
-	if isAbsent(err) || err == nil && info.IsDir() {
-		return Info{}, notFound(name)
-	}
-	if err != nil {
-		return Info{}, fmt.Errorf("object %s: %w", name, err)
-	}
-	return Info{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}, nil
+	return l.plain(name)
 }
 
 func (l *Local) PutIfAbsent(ctx context.Context, name string, data []byte) error {
@@ -312,17 +323,29 @@ func (w *listing) dir(name string) bool {
 		case err != nil:
 			w.yield(Info{}, fmt.Errorf("object %s: %w", full, err))
 			return false
+		case info.IsDir() && w.l.isLink(full):
+			w.yield(Info{}, fmt.Errorf("store %s: %s is a symbolic link to a directory: a store's directories are its own", w.l.root, full))
+			return false
 		case info.IsDir():
 			if !w.dir(full + "/") {
 				return false
 			}
-		case strings.HasPrefix(full, w.prefix) && full > w.after:
+		case info.Mode().IsRegular() && strings.HasPrefix(full, w.prefix) && full > w.after:
 			if !w.yield(Info{Name: full, Size: info.Size(), ModTime: info.ModTime().UnixNano()}, nil) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// isLink reports whether there is a symbolic link in the place of a name. Only the machine's file system has any.
+func (l *Local) isLink(name string) bool {
+	if l.fs != vfs.Default {
+		return false
+	}
+	info, err := os.Lstat(l.path(name))
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // wanted reports whether name, a file or a directory, may hold an object that the walk yields.
@@ -355,6 +378,9 @@ func (w *listing) sort(name string, entries []string) []string {
 
 // Temporary lists the temporary files that writers of any process left or are writing, oldest or not.
 func (l *Local) Temporary(ctx context.Context) ([]Info, error) {
+	if l.isLink(tmpDir) {
+		return nil, fmt.Errorf("store %s: %s is a symbolic link: what it leads to may be somebody else's", l.root, tmpDir)
+	}
 	dir := l.fs.PathJoin(l.root, tmpDir)
 	entries, err := l.fs.List(dir)
 	if isAbsent(err) {
@@ -370,7 +396,7 @@ func (l *Local) Temporary(ctx context.Context) ([]Info, error) {
 			return nil, err
 		}
 		info, err := l.fs.Stat(l.fs.PathJoin(dir, e))
-		if isAbsent(err) || err == nil && info.IsDir() {
+		if isAbsent(err) || err == nil && !info.Mode().IsRegular() {
 			continue
 		}
 		if err != nil {

@@ -1,0 +1,71 @@
+//go:build unix
+
+package storage
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// TestGCStaysInTheStore: gc deletes nothing through a symbolic link, and neither does a rebuild of the index.
+func TestGCStaysInTheStore(t *testing.T) {
+	ctx := t.Context()
+	l := localStore(t)
+	tab := populate(t, l)
+	theirs := t.TempDir()
+	precious := filepath.Join(theirs, "pack-000000")
+	if err := os.WriteFile(precious, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	i := newID()
+	if err := os.MkdirAll(filepath.Join(l.Root(), i.String()[:2]), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(l.Root(), i.String()[:2], i.String())
+	if err := os.Symlink(theirs, link); err != nil {
+		t.Skip(err)
+	}
+	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err == nil {
+		t.Errorf("removed %v", r.Removed)
+	} else {
+		t.Log(err)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(l.Root(), indexDir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(theirs, filepath.Join(l.Root(), indexDir, indexDB)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := RebuildIndex(ctx, tab.s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(precious); err != nil {
+		t.Fatal(err)
+	}
+	// A table that is a link elsewhere is not passed over, which would make garbage of its segments.
+	tables := filepath.Join(l.Root(), "tables")
+	if err := os.Rename(filepath.Join(tables, "ads"), filepath.Join(theirs, "ads")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(theirs, "ads"), filepath.Join(tables, "ads")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(ctx, object.NewLocalFS(l.FS(), l.Root()), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := GC(ctx, s, GCOptions{NoWait: true}); err == nil {
+		t.Errorf("removed %v", r.Removed)
+	}
+	if r, err := Verify(ctx, newTable(t, l).s, "ads", true, nil); err != nil || r.DamageCount > 0 {
+		t.Fatal(err, r)
+	}
+}
