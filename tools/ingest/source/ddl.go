@@ -1,19 +1,25 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// A tableDDL is what Hive's SHOW CREATE TABLE says of a table, as far as reading its files needs it.
+// A tableDDL is what SHOW CREATE TABLE of Hive or Spark says of a table, as far as reading its files needs it.
 type tableDDL struct {
 	columns     []*node
 	partitionBy []string
 	text        TextOptions
+	// multiDelimit: the SerDe takes all of the delimiter. Others take its first byte, so that a longer one is in doubt,
+	// unless the mapping file says what it is.
+	multiDelimit bool
+	doubt        string
 	// storedAs is empty for text.
 	storedAs string
 }
@@ -40,14 +46,17 @@ func readDDL(path string, limits *Limits) (*tableDDL, error) {
 	return d, nil
 }
 
-// parseDDL reads a CREATE TABLE statement of Hive. Clauses that do not concern the files' text are passed over.
+// parseDDL reads a CREATE TABLE statement of Hive or Spark. Clauses that do not concern the files' text are passed over.
 func parseDDL(text string, maxDepth int) (*tableDDL, error) {
-	p := &ddlParser{hiveTypeParser{s: strings.TrimPrefix(text, byteOrderMark), maxDepth: maxDepth}}
+	p := &ddlParser{hiveTypeParser{s: unframe(strings.TrimPrefix(text, byteOrderMark)), maxDepth: maxDepth}}
 	d := &tableDDL{}
+	for p.words("use") || p.words("set") || p.words("drop") {
+		p.statementEnd()
+	}
 	if !p.words("create") {
 		return nil, p.want("CREATE TABLE")
 	}
-	for p.words("external") || p.words("temporary") || p.words("managed") || p.words("transactional") {
+	for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") || p.words("transactional") {
 	}
 	if p.words("view") || p.words("materialized", "view") {
 		return nil, refuse("", "it describes a view, which has no files: give the DDL of the table whose files these are")
@@ -65,11 +74,20 @@ func parseDDL(text string, maxDepth int) (*tableDDL, error) {
 		}
 	}
 	var err error
+	if p.skip(); p.pos < len(p.s) && p.s[p.pos] != '(' {
+		return nil, refuse("", "the statement names no columns (CREATE TABLE ... AS SELECT and LIKE take them from elsewhere): give what SHOW CREATE TABLE prints")
+	}
 	if d.columns, err = p.columnList(); err != nil {
 		return nil, err
 	}
 	for {
-		if p.skip(); p.pos >= len(p.s) || p.accept(';') {
+		if p.skip(); p.pos >= len(p.s) || p.words("time", "taken") || p.words("as") {
+			return d, d.check()
+		}
+		if p.accept(';') {
+			if strings.Contains(strings.ToLower(p.s[p.pos:]), "create") && p.anotherTable() {
+				return nil, errors.New("more than one CREATE TABLE: give the statement of the table whose files these are")
+			}
 			return d, d.check()
 		}
 		if err := p.clause(d); err != nil {
@@ -78,16 +96,87 @@ func parseDDL(text string, maxDepth int) (*tableDDL, error) {
 	}
 }
 
+// unframe takes away what Hive's and Spark's shells print around a statement: beeline's frame of + and |, the name of the
+// column, and OK.
+func unframe(text string) string {
+	framed := strings.HasPrefix(strings.TrimSpace(text), "+-")
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		bare := strings.TrimSpace(line)
+		if framed {
+			if strings.HasPrefix(bare, "+-") {
+				bare = ""
+			}
+			bare = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(bare, "|"), "|"))
+			lines[i] = bare
+		}
+		if bare == "createtab_stmt" || bare == "OK" {
+			lines[i] = ""
+		} else if bare != "" && !framed {
+			break
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// statementEnd passes over the rest of a statement.
+func (p *ddlParser) statementEnd() {
+	for p.skip(); p.pos < len(p.s); p.skip() {
+		c := p.s[p.pos]
+		if c == '\'' || c == '"' {
+			if _, err := p.quoted(); err == nil {
+				continue
+			}
+		}
+		if p.pos++; c == ';' {
+			return
+		}
+	}
+}
+
+// anotherTable reports whether one of the statements that are left creates a table.
+func (p *ddlParser) anotherTable() bool {
+	for p.skip(); p.pos < len(p.s); p.skip() {
+		if p.words("create") {
+			for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") || p.words("transactional") {
+			}
+			if p.words("table") {
+				return true
+			}
+		}
+		p.statementEnd()
+	}
+	return false
+}
+
 func (d *tableDDL) check() error {
 	if len(d.columns) == 0 {
 		return fmt.Errorf("the table has no columns")
 	}
 	seen := map[string]bool{}
 	for _, c := range d.columns {
+		if c.shape == 0 {
+			return fmt.Errorf("column %q has no type", c.name)
+		}
 		if seen[strings.ToLower(c.name)] {
 			return fmt.Errorf("two columns have the name %q", c.name)
 		}
 		seen[strings.ToLower(c.name)] = true
+	}
+	return nil
+}
+
+// partition notes the partition keys. One without a type is a column, as in Spark, which the files do not have.
+func (d *tableDDL) partition(keys []*node) error {
+	for _, k := range keys {
+		i := slices.IndexFunc(d.columns, func(c *node) bool { return strings.EqualFold(c.name, k.name) })
+		if k.shape == 0 && i < 0 {
+			return fmt.Errorf("partitioned by %q, which is no column", k.name)
+		}
+		if k.shape == 0 {
+			d.columns = slices.Delete(d.columns, i, i+1)
+		}
+		d.partitionBy = append(d.partitionBy, k.name)
 	}
 	return nil
 }
@@ -143,7 +232,7 @@ func (p *ddlParser) words(want ...string) bool {
 	return true
 }
 
-// columnList reads (name type [COMMENT 'text'], ...).
+// columnList reads (name type [COMMENT 'text'] [constraints], ..., [constraints]).
 func (p *ddlParser) columnList() ([]*node, error) {
 	p.skip()
 	if !p.accept('(') {
@@ -151,24 +240,17 @@ func (p *ddlParser) columnList() ([]*node, error) {
 	}
 	var out []*node
 	for {
-		name := p.word()
-		if name == "" {
-			return nil, p.want("a column's name")
-		}
-		at := p.pos
-		n, err := p.parse(1)
-		if err != nil {
-			p.pos = at
-			return nil, fmt.Errorf("column %q: %w: %w", name, err, p.want("its type"))
-		}
-		n.name = name
-		out = append(out, n)
-		if p.words("comment") {
-			if _, err := p.quoted(); err != nil {
+		if p.words("primary", "key") || p.words("foreign", "key") || p.words("constraint") {
+			if err := p.columnRest(); err != nil {
 				return nil, err
 			}
+		} else {
+			n, err := p.column()
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, n)
 		}
-		p.words("not", "null")
 		if p.skip(); p.accept(',') {
 			continue
 		}
@@ -179,29 +261,96 @@ func (p *ddlParser) columnList() ([]*node, error) {
 	}
 }
 
-// quoted reads 'text' or "text" with Hive's escapes: \n \t \r \b \Z \0, \001 (octal), \u0001, and a backslash before
-// anything else stands for that.
+func (p *ddlParser) column() (*node, error) {
+	name := p.word()
+	if name == "" {
+		return nil, p.want("a column's name")
+	}
+	if p.skip(); p.pos < len(p.s) && (p.s[p.pos] == ',' || p.s[p.pos] == ')') {
+		return &node{name: name}, nil // a partition key as Spark prints them; for others check wants a type
+	}
+	at := p.pos
+	n, err := p.parse(1)
+	if err != nil {
+		p.pos = at
+		return nil, fmt.Errorf("column %q: %w: %w", name, err, p.want("its type"))
+	}
+	n.name = name
+	for {
+		switch {
+		case p.words("comment"):
+			if _, err := p.quoted(); err != nil {
+				return nil, err
+			}
+		case p.words("not", "null"), p.words("null"), p.words("enable"), p.words("disable"), p.words("validate"), p.words("novalidate"),
+			p.words("rely"), p.words("norely"), p.words("unique"), p.words("primary", "key"):
+		case p.words("collate"):
+			p.word()
+		case p.words("default"), p.words("check"), p.words("generated"), p.words("constraint"), p.words("references"):
+			return n, p.columnRest()
+		default:
+			return n, nil
+		}
+	}
+}
+
+// columnRest passes over what is left up to the next column.
+func (p *ddlParser) columnRest() error {
+	for p.skip(); p.pos < len(p.s); p.skip() {
+		switch p.s[p.pos] {
+		case ',', ')':
+			return nil
+		case '(':
+			if err := p.parentheses(); err != nil {
+				return err
+			}
+			continue
+		case '\'', '"':
+			if _, err := p.quoted(); err != nil {
+				return err
+			}
+			continue
+		}
+		p.pos++
+	}
+	return nil
+}
+
+// quoted reads 'text' or "text".
 func (p *ddlParser) quoted() (string, error) {
 	p.skip()
-	if p.pos >= len(p.s) || p.s[p.pos] != '\'' && p.s[p.pos] != '"' {
+	text, end, ok := quotedText(p.s, p.pos)
+	if !ok && end > p.pos {
+		return "", p.want("the end of a quoted text")
+	}
+	if !ok {
 		return "", p.want("a quoted text")
 	}
-	quote := p.s[p.pos]
+	p.pos = end
+	return text, nil
+}
+
+// quotedText reads the 'text' or "text" that begins at s[at] with Hive's escapes: \n \t \r \b \Z \0, \001 (octal),
+// \u0001, and a backslash before anything else stands for that. It returns the text and where it ended.
+func quotedText(s string, at int) (text string, end int, ok bool) {
+	if at >= len(s) || s[at] != '\'' && s[at] != '"' {
+		return "", at, false
+	}
+	quote := s[at]
 	var out []byte
-	for i := p.pos + 1; i < len(p.s); i++ {
-		c := p.s[i]
+	for i := at + 1; i < len(s); i++ {
+		c := s[i]
 		switch {
-		case c == quote && i+1 < len(p.s) && p.s[i+1] == quote:
+		case c == quote && i+1 < len(s) && s[i+1] == quote:
 			i++ // two literals in a row are one
 			continue
 		case c == quote:
-			p.pos = i + 1
-			return string(out), nil
-		case c != '\\' || i+1 >= len(p.s):
+			return string(out), i + 1, true
+		case c != '\\' || i+1 >= len(s):
 			out = append(out, c)
 			continue
 		}
-		rest := p.s[i+1:]
+		rest := s[i+1:]
 		if len(rest) >= 5 && rest[0] == 'u' {
 			if v, err := strconv.ParseUint(rest[1:5], 16, 16); err == nil {
 				out = utf8.AppendRune(out, rune(v))
@@ -223,7 +372,7 @@ func (p *ddlParser) quoted() (string, error) {
 			out = append(out, rest[0])
 		}
 	}
-	return "", p.want("the end of a quoted text")
+	return "", len(s), false
 }
 
 // clause reads one clause after the columns.
@@ -233,18 +382,24 @@ func (p *ddlParser) clause(d *tableDDL) error {
 		_, err := p.quoted()
 		return err
 	case p.words("partitioned", "by"):
-		cols, err := p.columnList()
-		for _, c := range cols {
-			d.partitionBy = append(d.partitionBy, c.name)
+		keys, err := p.columnList()
+		if err != nil {
+			return err
 		}
-		return err
+		return d.partition(keys)
+	case p.words("using"):
+		return p.using(d)
+	case p.words("options"):
+		return p.properties(d.option)
+	case p.words("stored", "as", "directories"):
+		return nil
 	case p.words("row", "format", "delimited"):
 		return p.delimited(d)
 	case p.words("row", "format", "serde"):
 		return p.serde(d)
 	case p.words("stored", "as", "inputformat"), p.words("inputformat"):
 		class, err := p.quoted()
-		if !strings.HasSuffix(class, "TextInputFormat") {
+		if lastPart(class) != "TextInputFormat" { // SymlinkTextInputFormat's files name others
 			d.storedAs = class
 		}
 		return err
@@ -261,14 +416,12 @@ func (p *ddlParser) clause(d *tableDDL) error {
 		d.storedAs = class
 		return err
 	case p.words("with", "serdeproperties"), p.words("tblproperties"):
-		return p.properties(d)
+		return p.properties(d.property)
 	case p.words("clustered", "by"), p.words("sorted", "by"), p.words("skewed", "by"), p.words("on"):
 		return p.parentheses()
 	case p.words("into"):
 		p.word()
 		p.words("buckets")
-		return nil
-	case p.words("stored", "as", "directories"):
 		return nil
 	}
 	return p.want("a clause of CREATE TABLE")
@@ -299,155 +452,4 @@ func (p *ddlParser) parentheses() error {
 		p.pos++
 	}
 	return nil
-}
-
-// delimited reads what follows ROW FORMAT DELIMITED.
-func (p *ddlParser) delimited(d *tableDDL) error {
-	set := func(key string) error {
-		v, err := p.quoted()
-		if err != nil {
-			return err
-		}
-		return d.property(key, v)
-	}
-	for {
-		var err error
-		switch {
-		case p.words("fields", "terminated", "by"):
-			err = set("field.delim")
-		case p.words("escaped", "by"):
-			err = set("escape.delim")
-		case p.words("collection", "items", "terminated", "by"):
-			err = set("collection.delim")
-		case p.words("map", "keys", "terminated", "by"):
-			err = set("mapkey.delim")
-		case p.words("lines", "terminated", "by"):
-			err = set("line.delim")
-		case p.words("null", "defined", "as"):
-			err = set("serialization.null.format")
-		default:
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// serde reads what follows ROW FORMAT SERDE.
-func (p *ddlParser) serde(d *tableDDL) error {
-	class, err := p.quoted()
-	if err != nil {
-		return err
-	}
-	switch name := class[strings.LastIndexByte(class, '.')+1:]; name {
-	case "LazySimpleSerDe":
-	case "OpenCSVSerde":
-		d.text.CSV, d.text.Escape, d.text.EmptyText = true, `\`, true
-	case "ParquetHiveSerDe", "OrcSerde":
-		d.storedAs = name
-	case "JsonSerDe", "JsonSerde":
-		return refuse("", "SerDe %s: read the files as JSON lines, with --format jsonl and no --ddl", class)
-	default:
-		return refuse("", "SerDe %s is not supported: LazySimpleSerDe and OpenCSVSerde are", class)
-	}
-	return nil
-}
-
-// properties reads ('key'='value', ...).
-func (p *ddlParser) properties(d *tableDDL) error {
-	if p.skip(); !p.accept('(') {
-		return p.want("( and properties")
-	}
-	for {
-		key, err := p.quoted()
-		if err != nil {
-			return err
-		}
-		if p.skip(); !p.accept('=') {
-			return p.want("=")
-		}
-		value, err := p.quoted()
-		if err != nil {
-			return err
-		}
-		if err := d.property(key, value); err != nil {
-			return err
-		}
-		if p.skip(); p.accept(',') {
-			continue
-		}
-		if p.skip(); p.accept(')') {
-			return nil
-		}
-		return p.want(", or )")
-	}
-}
-
-// property takes a SerDe property that says how the text is laid out.
-func (d *tableDDL) property(key, value string) error {
-	t := &d.text
-	char := func(p *string) error {
-		b, err := delimiter(value)
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
-		*p = string(b)
-		return nil
-	}
-	switch key {
-	case "field.delim", "separatorChar":
-		return char(&t.Delimiter)
-	case "serialization.format":
-		if t.Delimiter == "" && !t.CSV {
-			return char(&t.Delimiter)
-		}
-	case "collection.delim", "colelction.delim": // Hive 2 wrote the latter
-		return char(&t.Items)
-	case "mapkey.delim":
-		return char(&t.MapKeys)
-	case "escape.delim", "escapeChar":
-		return char(&t.Escape)
-	case "quoteChar":
-		return char(&t.Quote)
-	case "line.delim":
-		if value != "\n" && value != "10" {
-			return refuse("", "lines that end with %q are not supported: Hive itself only takes \\n", value)
-		}
-	case "serialization.null.format":
-		t.Null, t.HasNull = value, true
-	case "skip.header.line.count":
-		n, err := strconv.Atoi(strings.TrimSpace(value))
-		if err != nil || n < 0 {
-			return fmt.Errorf("skip.header.line.count: %q is no count", value)
-		}
-		t.SkipLines = n
-	case "skip.footer.line.count":
-		if strings.TrimSpace(value) != "0" {
-			return refuse("", "skip.footer.line.count is not supported")
-		}
-	case "serialization.encoding":
-		if !strings.EqualFold(value, "UTF-8") {
-			return refuse("", "text in %s is not supported: UTF-8 is", value)
-		}
-	}
-	return nil
-}
-
-// delimiter reads a separator as Hive does: a number from -128 to 127 is the byte, else the first character counts.
-func delimiter(value string) ([]byte, error) {
-	if n, err := strconv.ParseInt(value, 10, 8); err == nil {
-		return []byte{byte(n)}, nil
-	}
-	if value == "" {
-		return nil, fmt.Errorf("an empty separator")
-	}
-	r, size := utf8.DecodeRuneInString(value)
-	if r >= 0x80 && size > 1 {
-		if r > 0xff {
-			return nil, fmt.Errorf("the separator %q is more than a byte", value)
-		}
-		return []byte{byte(r)}, nil
-	}
-	return []byte{value[0]}, nil
 }

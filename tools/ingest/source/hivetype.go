@@ -26,6 +26,18 @@ var hivePrimitives = map[string]node{
 	"binary":           {shape: shapeBytes},
 	"date":             {shape: shapeNumber, elem: vector.Int32, logical: "date32"},
 	"timestamp":        {shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]"},
+	"void":             {shape: shapeNull},
+	// Spark's names.
+	"byte":          {shape: shapeNumber, elem: vector.Int8},
+	"short":         {shape: shapeNumber, elem: vector.Int16},
+	"long":          {shape: shapeNumber, elem: vector.Int64},
+	"timestamp_ntz": {shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]"},
+	// Columns of these can be dropped, and are nothing else.
+	"interval":            {shape: shapeRefused, reason: "intervals have no place in a table"},
+	"interval_year_month": {shape: shapeRefused, reason: "intervals have no place in a table"},
+	"interval_day_time":   {shape: shapeRefused, reason: "intervals have no place in a table"},
+	"timestamp_ltz":       {shape: shapeRefused, reason: "text of a timestamp with local time zone names zones, which are not known here"},
+	"variant":             {shape: shapeRefused, reason: "a variant has no place in a table"},
 }
 
 // parseHiveType reads a type as Hive spells it: "array<map<string, bigint>>", "decimal(10,2)", ...
@@ -53,14 +65,24 @@ func (p *hiveTypeParser) skip() {
 	}
 }
 
+// word returns a word, or a name between backticks, in which two backticks are one.
 func (p *hiveTypeParser) word() string {
 	p.skip()
 	start := p.pos
 	if p.pos < len(p.s) && p.s[p.pos] == '`' {
-		if end := strings.IndexByte(p.s[p.pos+1:], '`'); end >= 0 {
-			w := p.s[p.pos+1 : p.pos+1+end]
-			p.pos += end + 2
-			return w
+		var name strings.Builder
+		for rest := p.s[p.pos+1:]; ; {
+			end := strings.IndexByte(rest, '`')
+			if end < 0 {
+				return ""
+			}
+			name.WriteString(rest[:end])
+			if rest = rest[end+1:]; !strings.HasPrefix(rest, "`") {
+				p.pos = len(p.s) - len(rest)
+				return name.String()
+			}
+			name.WriteByte('`')
+			rest = rest[1:]
 		}
 	}
 	for p.pos < len(p.s) {
@@ -72,6 +94,18 @@ func (p *hiveTypeParser) word() string {
 		break
 	}
 	return p.s[start:p.pos]
+}
+
+// words accepts the given keywords in a row, or nothing.
+func (p *hiveTypeParser) words(want ...string) bool {
+	at := p.pos
+	for _, w := range want {
+		if p.skip(); p.pos < len(p.s) && p.s[p.pos] == '`' || !strings.EqualFold(p.word(), w) {
+			p.pos = at
+			return false
+		}
+	}
+	return true
 }
 
 func (p *hiveTypeParser) accept(c byte) bool {
@@ -133,7 +167,10 @@ func (p *hiveTypeParser) parse(depth int) (*node, error) {
 	case "struct":
 		return p.parseStruct(depth)
 	case "uniontype":
-		return nil, fmt.Errorf("a union has no place in a table")
+		if err := p.angles(); err != nil {
+			return nil, err
+		}
+		return &node{nullable: true, shape: shapeRefused, reason: "a union has no place in a table"}, nil
 	case "decimal", "numeric", "dec":
 		return p.parseDecimal()
 	}
@@ -147,8 +184,36 @@ func (p *hiveTypeParser) parse(depth int) (*node, error) {
 			return nil, err
 		}
 	}
+	switch w {
+	case "interval":
+		for p.words("year") || p.words("month") || p.words("day") || p.words("hour") || p.words("minute") || p.words("second") || p.words("to") {
+		}
+	case "timestamp":
+		if p.words("with", "local", "time", "zone") {
+			n = hivePrimitives["timestamp_ltz"]
+		}
+	}
 	n.nullable = true
 	return &n, nil
+}
+
+// angles passes over a balanced < ... >.
+func (p *hiveTypeParser) angles() error {
+	if err := p.expect('<'); err != nil {
+		return err
+	}
+	for depth := 1; depth > 0; p.pos++ {
+		if p.pos >= len(p.s) {
+			return p.expect('>')
+		}
+		switch p.s[p.pos] {
+		case '<':
+			depth++
+		case '>':
+			depth--
+		}
+	}
+	return nil
 }
 
 func (p *hiveTypeParser) parseStruct(depth int) (*node, error) {
@@ -157,24 +222,42 @@ func (p *hiveTypeParser) parseStruct(depth int) (*node, error) {
 	}
 	n := &node{nullable: true, shape: shapeStruct}
 	for {
-		name := p.word()
+		name := p.memberName()
 		if name == "" {
 			return nil, fmt.Errorf("want a name at offset %d", p.pos)
 		}
-		if err := p.expect(':'); err != nil {
-			return nil, err
-		}
+		p.accept(':') // Spark can do without
 		c, err := p.parse(depth + 1)
 		if err != nil {
 			return nil, err
 		}
 		c.name = name
 		n.children = append(n.children, c)
+		p.words("not", "null")
+		if p.words("comment") {
+			p.skip()
+			_, end, ok := quotedText(p.s, p.pos)
+			if !ok {
+				return nil, fmt.Errorf("want a quoted text at offset %d", p.pos)
+			}
+			p.pos = end
+		}
 		if p.accept(',') {
 			continue
 		}
 		return n, p.expect('>')
 	}
+}
+
+// memberName returns the name of a struct's member. Hive prints it without backticks, whatever is in it.
+func (p *hiveTypeParser) memberName() string {
+	p.skip()
+	rest := p.s[p.pos:]
+	if i := strings.IndexAny(rest, ":,<>` \t\r\n"); i > 0 && rest[i] == ':' {
+		p.pos += i
+		return rest[:i]
+	}
+	return p.word()
 }
 
 func (p *hiveTypeParser) parseDecimal() (*node, error) {

@@ -78,7 +78,7 @@ func TestOddDDL(t *testing.T) {
 		"CREATE VIEW v AS SELECT 1":                      "a view, which has no files",
 		"":                                               "want CREATE TABLE",
 		"CREATE TABLE t (a int) /* no end":               "",
-		"CREATE TABLE t STORED AS ORC AS SELECT 1":       "want ( and the columns",
+		"CREATE TABLE t STORED AS ORC AS SELECT 1":       "the statement names no columns",
 		"CREATE TABLE t (a int) TBLPROPERTIES ('x'='y')": "",
 		"CREATE TABLE t (a int) TBLPROPERTIES ('x'='y'":  "want , or )",
 		"CREATE TABLE t (a int COMMENT 'no end)":         "the end of a quoted text",

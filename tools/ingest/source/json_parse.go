@@ -359,6 +359,9 @@ func appendJSON(a *array, p *jsonParser, limits *Limits) error {
 	}
 	mismatch := func() error { return fmt.Errorf("%v where the schema has %v", k, n) }
 	switch n.shape {
+	case shapeRefused: // a member of an object that the mapping drops
+		a.appendNull()
+		return p.skip()
 	case shapeList:
 		if k != jsonArray {
 			return mismatch()

@@ -52,6 +52,9 @@ func (d *discovery) openText(lines *lineReader) (batchReader, error) {
 		if d.ddl.storedAs != "" {
 			return nil, refuse("", "the DDL describes files stored as %s, this one is text", d.ddl.storedAs)
 		}
+		if d.ddl.doubt != "" && d.mapping.Text.Delimiter == "" {
+			return nil, refuse("", "%s", d.ddl.doubt)
+		}
 		layout = d.ddl.text.overlay(&d.mapping.Text)
 		nodes = d.ddl.columns
 	}

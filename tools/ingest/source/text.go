@@ -235,6 +235,17 @@ func (r *textReader) appendField(a *array, f textField) error {
 // appendValue appends a value whose parts are separated by the character of the given level.
 func (r *textReader) appendValue(a *array, text []byte, level int) error {
 	n := a.node
+	switch n.shape {
+	case shapeRefused: // a member of a struct that the mapping drops
+		a.appendNull()
+		return nil
+	case shapeNull:
+		if len(text) > 0 {
+			return fmt.Errorf("%s in a column of type void", quoteCell(string(text)))
+		}
+		a.appendNull()
+		return nil
+	}
 	if n.shape != shapeList && n.shape != shapeMap && n.shape != shapeStruct {
 		if r.opts.hasEscape && !r.opts.csv {
 			text = unescape(text, r.opts.escape)

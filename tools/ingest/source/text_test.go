@@ -245,7 +245,6 @@ func TestDDL(t *testing.T) {
 		{"CREATE EXTERNAL TABLE t (a string) ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' WITH SERDEPROPERTIES ('separatorChar'='\\t', 'quoteChar'='\\'') TBLPROPERTIES ('skip.header.line.count'='1')",
 			"a string | \"\\t\" \"\" \"\" csv=true esc=\"\\\\\" by=[] skip=1"},
 		{"CREATE TABLE t (a int", "line 1: want , or )"},
-		{"CREATE TABLE t (a uniontype<int>)", "a union has no place"},
 		{"CREATE TABLE t (a inz)", `unknown type "inz"; the nearest is "int"`},
 		{"CREATE TABLE t (a int, A int)", "two columns"},
 		{"CREATE TABLE t (a int) ROW FORMAT SERDE 'x.RegexSerDe'", "SerDe x.RegexSerDe is not supported"},
