@@ -16,17 +16,24 @@ type Batch struct {
 	// FirstRow is the place of the first row in the plan's order.
 	FirstRow uint64
 	Rows     int
-	// Columns has an entry a feature of the plan: plain columns of the plan's types. With OutputTensors, entries are nil
-	// for the features that Tensors holds. The caller must not write to them.
+	// Columns has an entry a feature of the plan: columns of the plan's types. With OutputTensors, entries are nil for the
+	// features that Tensors holds, and the others are plain. With OutputColumns they are plain where the plan's Dedup is
+	// DedupKJT; else those that have an inverse in a stripe of the batch hold the slots that the batch uses, and features
+	// that share an inverse in each of those stripes have one Inverse here; with DedupWindowed lists may be windows. The
+	// caller must not write to them.
 	Columns []*vector.Column
 	// Tensors is nil unless the plan's Output is OutputTensors.
 	Tensors *Tensors
+	// SlotRows are the rows of the features that may share slots, added up, and Slots the slots that they have here: all
+	// features but partition keys with OutputColumns, the lists of Tensors with OutputTensors.
+	SlotRows, Slots uint64
 
 	pool   *batchPool
 	held   atomic.Bool // by the caller
 	kept   bool        // it does not count among those that the pool made
 	exact  []exactColumn
 	pieces []piece
+	maker  groupMaker
 	done   chan struct{} // holds one token once the batch is made
 	err    error         // why it could not be
 }
@@ -48,15 +55,32 @@ func (b *Batch) Release() {
 
 // make fills b from its pieces.
 func (b *Batch) make(l *batchLayout) error {
+	features := uint64(len(l.groupings.features))
+	b.SlotRows = features * uint64(b.Rows)
+	b.Slots = b.SlotRows
+	if l.plan.Dedup != DedupKJT {
+		b.maker.pick(b, l)
+		for i := range b.maker.groups {
+			g := &b.maker.groups[i]
+			b.Slots -= uint64(len(g.Features)) * uint64(b.Rows-g.Slots)
+		}
+		if b.Tensors == nil {
+			return b.maker.fillColumns(b, l)
+		}
+	}
 	for i := range b.exact {
 		if err := b.exact[i].fill(b, l); err != nil {
 			return err
 		}
 	}
-	if b.Tensors != nil {
-		return b.Tensors.fill(b, l)
+	if b.Tensors == nil {
+		return nil
 	}
-	return nil
+	b.Tensors.fillMatrices(b, l)
+	if l.plan.Dedup != DedupKJT {
+		return b.maker.fillTensors(b.Tensors, b, l)
+	}
+	return b.Tensors.fillLists(b, l)
 }
 
 // batchLayout says what goes where in every batch of a scan. It is immutable.
@@ -72,6 +96,9 @@ type batchLayout struct {
 	sparse     []int32
 	weighted   []int32
 	floats     []int32
+
+	exactOf   []int32 // by place in the plan, the place in exact
+	groupings *groupings
 }
 
 func newBatchLayout(p *Plan, opts *Options) *batchLayout {
@@ -99,6 +126,11 @@ func newBatchLayout(p *Plan, opts *Options) *batchLayout {
 		}
 		*to = append(*to, int32(i))
 	}
+	l.exactOf = make([]int32, len(p.Features))
+	for i, f := range l.exact {
+		l.exactOf[f] = int32(i)
+	}
+	l.groupings = newGroupings(l)
 	return l
 }
 
@@ -130,6 +162,7 @@ func (b *Batch) free(a Allocator) {
 	if b.Tensors != nil {
 		b.Tensors.free(a)
 	}
+	b.maker.inverse.free(a)
 }
 
 func (b *Batch) poison() {
@@ -139,6 +172,7 @@ func (b *Batch) poison() {
 	if b.Tensors != nil {
 		b.Tensors.poison()
 	}
+	b.maker.inverse.poison()
 }
 
 // A batchPool holds the batches of one Scanner: at most max, made when first needed. With keep, those that the caller has

@@ -19,8 +19,8 @@
 //	 4 ahead)     joined;                  of a feature)    │
 //	              wait for                                  v
 //	              memory) ────────> stripes in order ──> batches cut ──> assembled* ──> Next
-//	                                                     (wait for a     (one copy a
-//	                                                      free batch)     row at most)
+//	                                                     (wait for a     (kjt: one copy a row;
+//	                                                      free batch)     ikjt, windowed: one a slot)
 //
 // Invariants:
 //   - What a scanner gives depends on the plan, the snapshot and the position alone: not on threads, memory or timing.
@@ -29,7 +29,10 @@
 //   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, and overdrawn only where the
 //     batch being cut needs another stripe and nothing else holds any. Memory of batches is bounded by their number.
 //   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
-//   - Decoded stripes keep slots and inverse (format/vector); rows are expanded when a batch is assembled, not before.
+//   - Decoded stripes keep slots and inverse (format/vector). With Plan.Dedup DedupKJT rows are expanded when a batch is
+//     assembled, not before; else the batch has slots and inverse too. Nothing is hashed and no values are compared: which
+//     features share an inverse is known from the segment (sharing.go), which slots a batch uses from the inverse (slots.go).
+//   - With Plan.Dedup DedupIKJT or DedupWindowed a batch holds a slot once, however many pieces of its stripe use it.
 //   - In a steady state no stage allocates for a row, a list, a stripe or a batch; a new segment costs its look-ups.
 //
 // Ownership: a Batch is owned by whoever received it until Release. Plans, layouts and splits are values that nobody

@@ -15,6 +15,7 @@ type exactColumn struct {
 
 	present      buffer[uint64]
 	offsets      buffer[int32]
+	lengths      buffer[int32]
 	ints         buffer[int64]
 	floats       buffer[float32]
 	doubles      buffer[float64]
@@ -23,10 +24,11 @@ type exactColumn struct {
 	scoreDoubles buffer[float64]
 }
 
-// fill makes the column of b's pieces.
+// fill makes the plain column of b's pieces.
 func (e *exactColumn) fill(b *Batch, l *batchLayout) error {
 	c := &e.column
 	c.Rows, c.Slots = b.Rows, b.Rows
+	c.Inverse, c.Monotone, c.InverseBorrowed, c.Lengths = nil, false, false, nil
 	if e.partitionKey != "" {
 		return e.fillPartition(b, l)
 	}
@@ -112,6 +114,7 @@ func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Co
 func (e *exactColumn) free(a Allocator) {
 	e.present.free(a)
 	e.offsets.free(a)
+	e.lengths.free(a)
 	e.ints.free(a)
 	e.floats.free(a)
 	e.doubles.free(a)
@@ -123,6 +126,7 @@ func (e *exactColumn) free(a Allocator) {
 func (e *exactColumn) poison() {
 	e.present.poison()
 	e.offsets.poison()
+	e.lengths.poison()
 	e.ints.poison()
 	e.floats.poison()
 	e.doubles.poison()

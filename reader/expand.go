@@ -7,20 +7,28 @@ import (
 )
 
 // The loops in this file run for every value of every batch. They make no interface call and allocate nothing. Each
-// takes rows [lo, hi) of a decoded column and knows three layouts: plain (row i is slot i), with an inverse, and
-// windowed. A run of rows of a plain column is one copy; else there is one copy a row.
+// takes rows [lo, hi) of a decoded column, or slots where its name says so, and knows three layouts: plain (row i is slot
+// i), with an inverse, and windowed. A run of rows of a plain column, or of slots, is one copy; else there is one copy a
+// row, and a slot of a windowed column.
+
+// putSlotLengths writes the length of each of the slots [lo, hi) to dst, 0 for null.
+func putSlotLengths(dst []int32, c *vector.Column, lo, hi int) {
+	if c.Lengths != nil {
+		copy(dst, c.Lengths[lo:hi])
+		return
+	}
+	o := c.Offsets[lo : hi+1]
+	dst = dst[:len(o)-1]
+	for i := range dst {
+		dst[i] = o[i+1] - o[i]
+	}
+}
 
 // putLengths writes the length of each row's list to dst, 0 for null.
 func putLengths(dst []int32, c *vector.Column, lo, hi int) {
 	switch {
-	case c.Inverse == nil && c.Lengths == nil:
-		o := c.Offsets[lo : hi+1]
-		dst = dst[:len(o)-1]
-		for i := range dst {
-			dst[i] = o[i+1] - o[i]
-		}
 	case c.Inverse == nil:
-		copy(dst, c.Lengths[lo:hi])
+		putSlotLengths(dst, c, lo, hi)
 	case c.Lengths == nil:
 		inv, o := c.Inverse[lo:hi], c.Offsets
 		dst = dst[:len(inv)]
@@ -36,18 +44,30 @@ func putLengths(dst []int32, c *vector.Column, lo, hi int) {
 	}
 }
 
-// putLists copies the lists of rows one after the other to dst, from values of c, and returns the number of values.
-func putLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
+// putSlotLists copies the lists of slots [lo, hi) one after the other to dst, from values of c, and returns the number of
+// values.
+func putSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	n := 0
 	switch {
 	case lo == hi:
-	case c.Inverse == nil && c.Lengths == nil:
+	case c.Lengths == nil:
 		n = copy(dst, values[c.Offsets[lo]:c.Offsets[hi]])
-	case c.Inverse == nil:
+	default:
 		for s := lo; s < hi; s++ {
 			o := c.Offsets[s]
 			n += copy(dst[n:], values[o:o+c.Lengths[s]])
 		}
+	}
+	return n
+}
+
+// putLists is putSlotLists for rows.
+func putLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
+	n := 0
+	switch {
+	case lo == hi:
+	case c.Inverse == nil:
+		n = putSlotLists(dst, values, c, lo, hi)
 	case c.Lengths == nil:
 		for _, s := range c.Inverse[lo:hi] {
 			n += copy(dst[n:], values[c.Offsets[s]:c.Offsets[s+1]])
@@ -138,13 +158,20 @@ func scatterZero(dst []float32, stride, width, rows int) {
 	}
 }
 
-// putPresence sets bit at+i of dst for each row lo+i that is not null; the bits were zero.
+// putSlotPresence sets bit at+i of dst for each slot lo+i that is not null; the bits were zero.
+func putSlotPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
+	if c.Present == nil {
+		dst.SetRange(at, at+hi-lo)
+		return
+	}
+	orBits(dst, at, c.Present, lo, hi-lo)
+}
+
+// putPresence is putSlotPresence for rows.
 func putPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
 	switch {
-	case c.Present == nil:
-		dst.SetRange(at, at+hi-lo)
-	case c.Inverse == nil:
-		orBits(dst, at, c.Present, lo, hi-lo)
+	case c.Present == nil || c.Inverse == nil:
+		putSlotPresence(dst, at, c, lo, hi)
 	default:
 		present := c.Present
 		for _, s := range c.Inverse[lo:hi] {

@@ -48,6 +48,16 @@ type testTable struct {
 	indexes  map[string]*testIndex
 	names    []string // of the objects, segment by segment
 	opens    atomic.Int64
+	slots    [][]storedSlot // [row][feature]
+}
+
+// A storedSlot is what a row has of a feature as it was written: rows with one share a value there. Features with one
+// inverse share it.
+type storedSlot struct {
+	segment, stripe int
+	inverse         int // 0: none, 1: the feature is missing, 2 and more: the groups', then the features' own
+	slot            int
+	stripeInverse   bool // false: in this stripe each row is its own slot
 }
 
 type testIndex struct {
@@ -74,7 +84,11 @@ func (table *testTable) open(ctx context.Context, d storage.SegmentDescriptor) (
 
 // layout puts a plan of the given features (places in t.features) against the table.
 func (table *testTable) layout(features []int, batch int, output Output) *Layout {
-	p := &Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: output}
+	return table.dedupLayout(features, batch, output, DedupKJT)
+}
+
+func (table *testTable) dedupLayout(features []int, batch int, output Output, dedup Dedup) *Layout {
+	p := &Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: output, Dedup: dedup}
 	for _, f := range features {
 		p.Features = append(p.Features, table.features[f])
 	}
@@ -192,6 +206,16 @@ func drawNarrower(t *rapid.T, want vector.Type) vector.Type {
 	return rapid.SampledFrom(options).Draw(t, "narrower")
 }
 
+// Numbers in which bits count: zeros with a sign, two NaNs.
+var (
+	someFloats = []float32{
+		0, 1.5, -2.25, 3e30, 1e-40, 7, float32(math.Copysign(0, -1)), float32(math.NaN()), math.Float32frombits(0xffc00123),
+	}
+	someDoubles = []float64{
+		0, 1.1, -2.2, 3e300, 1e-310, math.Inf(1), math.Copysign(0, -1), math.NaN(), math.Float64frombits(0xfff8abcd00000001),
+	}
+)
+
 func drawNumber(t *rapid.T, e vector.Elem) number64 {
 	integer := func(lo, hi int64) number64 { return number64{i: rapid.Int64Range(lo, hi).Draw(t, "v")} }
 	switch e {
@@ -210,9 +234,9 @@ func drawNumber(t *rapid.T, e vector.Elem) number64 {
 	case vector.Uint32:
 		return integer(0, math.MaxUint32)
 	case vector.Float32:
-		return number64{f: float64(rapid.SampledFrom([]float32{0, 1.5, -2.25, 3e30, 1e-40, 7}).Draw(t, "v"))}
+		return number64{f: float64(rapid.SampledFrom(someFloats).Draw(t, "v"))}
 	case vector.Float64:
-		return number64{f: rapid.SampledFrom([]float64{0, 1.1, -2.2, 3e300, 1e-310, math.Inf(1)}).Draw(t, "v")}
+		return number64{f: rapid.SampledFrom(someDoubles).Draw(t, "v")}
 	}
 	return integer(math.MinInt64, math.MaxInt64)
 }
@@ -287,15 +311,6 @@ func slotColumn(t vector.Type, slots []value, inverse []int32, monotone bool) *v
 	return c
 }
 
-// window turns the offsets of a list column into windows, the last slots overlapping the first where they are equal.
-func window(c *vector.Column) {
-	lengths := make([]int32, c.Slots)
-	for s := range lengths {
-		lengths[s] = c.Offsets[s+1] - c.Offsets[s]
-	}
-	c.Offsets, c.Lengths = c.Offsets[:c.Slots], lengths
-}
-
 type tableShape struct {
 	features, segments, stripes, stripeRows int // at most
 }
@@ -338,6 +353,15 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 			row[f].null = true
 		}
 		table.rows = append(table.rows, row)
+		table.slots = append(table.slots, make([]storedSlot, len(row)))
+	}
+	for i, row := 0, base; i < len(stripeRows); i++ {
+		for range stripeRows[i] {
+			for f := range table.features {
+				table.slots[row][f] = storedSlot{segment: number, stripe: i, inverse: 1, stripeInverse: true}
+			}
+			row++
+		}
 	}
 	index := &testIndex{stripeRows: stripeRows, entries: map[storage.FeatureID]*storage.FeatureEntry{}}
 	d := storage.SegmentDescriptor{ID: fmt.Sprintf("%032x", number), Rows: uint64(total), Index: fmt.Sprintf("seg%d/index.sst", number)}
@@ -367,13 +391,10 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 			flush()
 		}
 	}
-	// A group: an inverse for each stripe that some features share.
-	const groupID = 1 << 40
-	groupInverse := make([][]int32, len(stripeRows))
-	groupSlots := make([]int, len(stripeRows))
-	groupUsed := false
-	for i, r := range stripeRows {
-		groupInverse[i], groupSlots[i] = drawRuns(t, int(r))
+	// Groups: an inverse for each stripe that some features share.
+	groups := make([]testGroup, 2)
+	for k := range groups {
+		groups[k] = drawGroup(t, 1<<40+uint64(k), stripeRows)
 	}
 	for f := range table.features {
 		if rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
@@ -390,9 +411,10 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		want := table.features[f].Type
 		have := drawNarrower(t, want)
 		opts := format.WriterOptions{Feature: uint64(table.features[f].ID), Name: table.features[f].Name}
-		grouped := rapid.IntRange(0, 3).Draw(t, "grouped") == 0
-		if grouped {
-			opts.Group, groupUsed = groupID, true
+		var group *testGroup
+		if k := rapid.IntRange(0, 5).Draw(t, "grouped"); k < len(groups) {
+			group = &groups[k]
+			opts.Group, group.used = group.id, true
 		}
 		var file bytes.Buffer
 		w, err := format.NewWriter(&file, have, opts)
@@ -404,8 +426,8 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 			var inverse []int32
 			slots, monotone := int(r), true
 			switch layout := rapid.IntRange(0, 2).Draw(t, "layout"); {
-			case grouped:
-				inverse, slots = groupInverse[i], groupSlots[i]
+			case group != nil:
+				inverse, slots, monotone = group.inverse[i], group.slots[i], group.monotone
 			case layout == 1:
 				inverse, slots = drawRuns(t, int(r))
 			case layout == 2:
@@ -413,12 +435,17 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 				monotone = false
 			}
 			values := make([]value, slots)
-			for s := range values {
-				values[s] = drawValue(t, have)
-			}
-			c := slotColumn(have, values, inverse, monotone)
-			if have.IsList() && rapid.IntRange(0, 2).Draw(t, "window") == 0 && have.Kind != vector.Bytes && have.Kind != vector.String {
-				window(c)
+			var c *vector.Column
+			if (have.Kind == vector.Sparse || have.Kind == vector.Weighted) && rapid.IntRange(0, 2).Draw(t, "windows") == 0 {
+				c = drawWindows(t, have, values)
+				if inverse != nil {
+					c.Inverse, c.Rows, c.Monotone = inverse, len(inverse), monotone
+				}
+			} else {
+				for s := range values {
+					values[s] = drawValue(t, have)
+				}
+				c = slotColumn(have, values, inverse, monotone)
 			}
 			if err := c.Validate(); err != nil {
 				t.Fatal(err)
@@ -432,24 +459,33 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 					s = int(inverse[j])
 				}
 				table.rows[row+j][f] = values[s].widened(have, want)
+				x := &table.slots[row+j][f]
+				x.slot, x.stripeInverse = s, inverse != nil && !isIdentity(inverse)
+				if x.inverse = 100 + f; group != nil {
+					x.inverse = int(group.id)
+				}
 			}
 			row += int(r)
 		}
+		table.forgetIdentity(f, base)
 		meta, _, err := w.Finish()
 		if err != nil {
 			t.Fatal(err)
 		}
 		place(table.features[f].ID, file.Bytes(), meta)
 	}
-	if groupUsed {
+	for _, group := range groups {
+		if !group.used {
+			continue
+		}
 		var file bytes.Buffer
-		w, err := format.NewWriter(&file, vector.Type{Kind: vector.Inverse}, format.WriterOptions{Feature: groupID, Name: "group"})
+		w, err := format.NewWriter(&file, vector.Type{Kind: vector.Inverse}, format.WriterOptions{Feature: group.id, Name: "group"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range stripeRows {
 			c := &vector.Column{
-				Type: vector.Type{Kind: vector.Inverse}, Rows: int(r), Slots: groupSlots[i], Inverse: groupInverse[i], Monotone: true,
+				Type: vector.Type{Kind: vector.Inverse}, Rows: int(r), Slots: group.slots[i], Inverse: group.inverse[i], Monotone: group.monotone,
 			}
 			if err := w.WriteStripe(c); err != nil {
 				t.Fatal(err)
@@ -459,11 +495,86 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		place(groupID, file.Bytes(), meta)
+		place(storage.FeatureID(group.id), file.Bytes(), meta)
 	}
 	flush()
 	table.segments = append(table.segments, d)
 	table.indexes[d.ID] = index
+}
+
+func isIdentity(inverse []int32) bool {
+	for i, s := range inverse {
+		if int(s) != i {
+			return false
+		}
+	}
+	return true
+}
+
+// forgetIdentity notes, where a feature has no inverse in any stripe from row base on, that it has none.
+func (table *testTable) forgetIdentity(f, base int) {
+	for _, row := range table.slots[base:] {
+		if row[f].stripeInverse {
+			return
+		}
+	}
+	for _, row := range table.slots[base:] {
+		row[f].inverse = 0
+	}
+}
+
+// A testGroup is an inverse for each stripe of a segment.
+type testGroup struct {
+	id       uint64
+	inverse  [][]int32
+	slots    []int
+	monotone bool
+	used     bool
+}
+
+func drawGroup(t *rapid.T, id uint64, stripeRows []uint32) testGroup {
+	g := testGroup{id: id, monotone: rapid.Bool().Draw(t, "group by runs")}
+	for _, r := range stripeRows {
+		draw := drawCodes
+		if g.monotone {
+			draw = drawRuns
+		}
+		inverse, slots := draw(t, int(r))
+		g.inverse, g.slots = append(g.inverse, inverse), append(g.slots, slots)
+	}
+	return g
+}
+
+// drawWindows draws a column of lists that are parts of one run of values, sets values to the lists, and returns it.
+func drawWindows(t *rapid.T, typ vector.Type, values []value) *vector.Column {
+	run := value{}
+	for range rapid.IntRange(0, 6).Draw(t, "values") {
+		run.numbers = append(run.numbers, drawNumber(t, typ.Elem))
+		if typ.Kind == vector.Weighted {
+			run.scores = append(run.scores, drawNumber(t, typ.Score).f)
+		}
+	}
+	c := vector.NewColumn(typ)
+	appendSlot(c, run)
+	c.Offsets, c.Lengths, c.Rows, c.Slots = nil, make([]int32, 0), len(values), len(values)
+	present := make(vector.Bitmap, vector.BitmapWords(len(values)))
+	for s := range values {
+		from, length := int32(0), int32(0)
+		if values[s].null = rapid.IntRange(0, 3).Draw(t, "null") == 0; !values[s].null {
+			present.Set(s)
+			from = int32(rapid.IntRange(0, len(run.numbers)).Draw(t, "from"))
+			length = int32(rapid.IntRange(0, len(run.numbers)-int(from)).Draw(t, "length"))
+			values[s].numbers = run.numbers[from : from+length]
+			if typ.Kind == vector.Weighted {
+				values[s].scores = run.scores[from : from+length]
+			}
+		}
+		c.Offsets, c.Lengths = append(c.Offsets, from), append(c.Lengths, length)
+	}
+	if present.Count() < len(values) {
+		c.Present = present
+	}
+	return c
 }
 
 func drawPartitionValue(t *rapid.T, key string) storage.PartitionValue {
@@ -497,13 +608,20 @@ func drawCodes(t *rapid.T, rows int) ([]int32, int) {
 
 // columnValue reads row r of an exact column as a model value.
 func columnValue(c *vector.Column, r int) value {
+	if c.Inverse != nil {
+		r = int(c.Inverse[r])
+	}
 	if c.Present != nil && c.Present[r/64]>>(r%64)&1 == 0 {
 		return value{null: true}
 	}
 	lo, hi := r, r+1
 	switch c.Type.Kind {
 	case vector.Sparse, vector.Weighted, vector.Bytes, vector.String:
-		lo, hi = int(c.Offsets[r]), int(c.Offsets[r+1])
+		if lo = int(c.Offsets[r]); c.Lengths != nil {
+			hi = lo + int(c.Lengths[r])
+		} else {
+			hi = int(c.Offsets[r+1])
+		}
 	case vector.Embedding:
 		lo, hi = r*int(c.Type.Dim), (r+1)*int(c.Type.Dim)
 	}
@@ -533,11 +651,12 @@ func equalValues(a, b value, t vector.Type) bool {
 	if a.null || b.null {
 		return a.null == b.null
 	}
-	if a.text != b.text || len(a.numbers) != len(b.numbers) || !slices.Equal(a.scores, b.scores) {
+	same := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
+	if a.text != b.text || len(a.numbers) != len(b.numbers) || !slices.EqualFunc(a.scores, b.scores, same) {
 		return false
 	}
 	for i := range a.numbers {
-		if t.Elem.IsInteger() && a.numbers[i].i != b.numbers[i].i || !t.Elem.IsInteger() && a.numbers[i].f != b.numbers[i].f {
+		if t.Elem.IsInteger() && a.numbers[i].i != b.numbers[i].i || !t.Elem.IsInteger() && !same(a.numbers[i].f, b.numbers[i].f) {
 			return false
 		}
 	}

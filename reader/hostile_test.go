@@ -99,7 +99,7 @@ func TestHostileIndex(t *testing.T) {
 			}
 		}
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
-		s := open(t, table.layout(drawProjection(t, table), drawBatchSize(t), output), drawOptions(t))
+		s := open(t, table.dedupLayout(drawProjection(t, table), drawBatchSize(t), output, drawDedup(t)), drawOptions(t))
 		defer s.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -131,7 +131,7 @@ func TestUseFromManyGoroutines(t *testing.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
-		l := table.layout(features, drawBatchSize(t), output)
+		l := table.dedupLayout(features, drawBatchSize(t), output, drawDedup(t))
 		s := open(t, l, drawOptions(t))
 		batches := make(chan *Batch, s.opts.MaxBatches)
 		var wg sync.WaitGroup

@@ -135,40 +135,49 @@ func TestSteadyStateAllocations(t *testing.T) {
 	shape := plainShape{dense: 6, sparse: 6, weighted: 2, segments: 2, stripes: 64, stripeRows: 512, session: 8}
 	table := plainTable(t, shape)
 	for _, output := range []Output{OutputColumns, OutputTensors} {
-		l := table.layout(indices(len(table.features)), 32, output)
-		s := open(t, l, Options{Workers: 1, Requests: 1, Presence: true, MemoryBudget: 4 << 20})
-		scan := func() {
-			table.blobs.reads = table.blobs.reads[:0]
-			if err := s.Seek(Position{}); err != nil {
-				t.Fatal(err)
-			}
-			drain(t, s)
+		for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupWindowed} {
+			checkAllocations(t, table, table.dedupLayout(indices(len(table.features)), 32, output, dedup))
 		}
-		scan()
-		scan()
-		runtime.GC()
-		allocs := testing.AllocsPerRun(3, scan)
-		batches := float64(l.Batches())
-		t.Logf("%v: %.0f allocations in %v batches: %.2f a batch", output, allocs, batches, allocs/batches)
-		// What is left is opening the segments and starting the goroutines of the run, and a little for their timing.
-		limit := batches / 4
-		if raceEnabled {
-			limit = batches // the detector allocates for goroutines and channels
+	}
+}
+
+func checkAllocations(t *testing.T, table *testTable, l *Layout) {
+	s := open(t, l, Options{Workers: 1, Requests: 1, Presence: true, MemoryBudget: 4 << 20})
+	defer s.Close()
+	scan := func() {
+		table.blobs.reads = table.blobs.reads[:0]
+		if err := s.Seek(Position{}); err != nil {
+			t.Fatal(err)
 		}
-		if allocs > limit {
-			t.Errorf("%v: %.0f allocations for %v batches", output, allocs, batches)
-		}
-		s.Close()
+		drain(t, s)
+	}
+	scan()
+	scan()
+	runtime.GC()
+	allocs := testing.AllocsPerRun(3, scan)
+	batches := float64(l.Batches())
+	what := fmt.Sprintf("%v, %v", l.plan.Output, l.plan.Dedup)
+	t.Logf("%s: %.0f allocations in %v batches: %.2f a batch", what, allocs, batches, allocs/batches)
+	// What is left is opening the segments and starting the goroutines of the run, and a little for their timing.
+	limit := batches / 4
+	if raceEnabled {
+		limit = batches // the detector allocates for goroutines and channels
+	}
+	if allocs > limit {
+		t.Errorf("%s: %.0f allocations for %v batches", what, allocs, batches)
 	}
 }
 
 func BenchmarkScan(b *testing.B) {
 	shape := plainShape{dense: 10, sparse: 6, segments: 2, stripes: 2, stripeRows: 16384, session: 4}
 	table := plainTable(b, shape)
-	for _, output := range []Output{OutputTensors, OutputColumns} {
+	for _, x := range []struct {
+		output Output
+		dedup  Dedup
+	}{{OutputTensors, DedupKJT}, {OutputTensors, DedupIKJT}, {OutputTensors, DedupWindowed}, {OutputColumns, DedupKJT}, {OutputColumns, DedupIKJT}} {
 		for _, workers := range []int{1, 2} {
-			b.Run(fmt.Sprintf("%v/workers=%d", output, workers), func(b *testing.B) {
-				l := table.layout(indices(len(table.features)), 4096, output)
+			b.Run(fmt.Sprintf("%v/%v/workers=%d", x.output, x.dedup, workers), func(b *testing.B) {
+				l := table.dedupLayout(indices(len(table.features)), 4096, x.output, x.dedup)
 				s := open(b, l, Options{Workers: workers})
 				defer s.Close()
 				b.ReportAllocs()

@@ -202,6 +202,8 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	s.next.Batch++
 	s.stats.batches.Add(1)
 	s.stats.rows.Add(uint64(b.Rows))
+	s.stats.slotRows.Add(b.SlotRows)
+	s.stats.slots.Add(b.Slots)
 	s.batches.give(b)
 	return b, nil
 }
@@ -367,6 +369,7 @@ func (s *Scanner) releaseStripe(t *stripe) {
 // counters are what Stats reports. Times are in nanoseconds.
 type counters struct {
 	rows, batches             atomic.Uint64
+	slotRows, slots           atomic.Uint64
 	needed, overRead          atomic.Uint64
 	requests                  atomic.Uint64
 	decodedRows, decodedSlots atomic.Uint64
@@ -384,6 +387,8 @@ type Stats struct {
 	StallSeconds    float64 // Next waited
 	// DedupeFactor is rows over slots of the feature stripes decoded; 1 without duplicates.
 	DedupeFactor float64
+	// EmittedFactor is the batches' SlotRows over their Slots: 1 where the plan's Dedup is DedupKJT.
+	EmittedFactor float64
 }
 
 // Stats may be called at any time, also after Close.
@@ -396,6 +401,10 @@ func (s *Scanner) Stats() Stats {
 		AssembleSeconds: time.Duration(c.assemble.Load()).Seconds(),
 		StallSeconds:    time.Duration(c.stall.Load()).Seconds(),
 		DedupeFactor:    1,
+		EmittedFactor:   1,
+	}
+	if slots := c.slots.Load(); slots > 0 {
+		out.EmittedFactor = float64(c.slotRows.Load()) / float64(slots)
 	}
 	if slots := c.decodedSlots.Load(); slots > 0 {
 		out.DedupeFactor = float64(c.decodedRows.Load()) / float64(slots)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"testing"
 
@@ -30,6 +31,10 @@ func indices(n int) []int {
 		out[i] = i
 	}
 	return out
+}
+
+func drawDedup(t *rapid.T) Dedup {
+	return rapid.SampledFrom([]Dedup{DedupKJT, DedupIKJT, DedupWindowed}).Draw(t, "dedup")
 }
 
 func drawBatchSize(t *rapid.T) int {
@@ -73,10 +78,19 @@ func checkBatch(t interface{ Fatalf(string, ...any) }, table *testTable, feature
 	if int(b.FirstRow) != first {
 		t.Fatalf("batch %d starts at row %d, want %d", b.Index, b.FirstRow, first)
 	}
+	rows := make([]int, b.Rows)
+	for i := range rows {
+		rows[i] = first + i
+	}
+	checkRows(t, table, features, b, rows)
+}
+
+// checkRows compares a batch with those rows of the model.
+func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features []int, b *Batch, rows []int) {
 	check := func(place int, r int, got value, what string) {
 		f := features[place]
 		typ := table.features[f].Type
-		if want := table.rows[first+r][f]; !equalValues(got, want, typ) {
+		if want := table.rows[rows[r]][f]; !equalValues(got, want, typ) {
 			t.Fatalf("batch %d row %d feature %s (%v) in %s: got %+v, want %+v",
 				b.Index, r, table.features[f].Name, typ, what, got, want)
 		}
@@ -88,7 +102,7 @@ func checkBatch(t interface{ Fatalf(string, ...any) }, table *testTable, feature
 		if err := c.Validate(); err != nil {
 			t.Fatalf("feature %s: %v", table.features[features[place]].Name, err)
 		}
-		if c.Rows != b.Rows || c.Inverse != nil || c.Lengths != nil {
+		if c.Rows != b.Rows || (b.Tensors != nil || b.pool.layout.plan.Dedup == DedupKJT) && (c.Inverse != nil || c.Lengths != nil) {
 			t.Fatalf("feature %s: %d rows in a batch of %d, or not plain", table.features[features[place]].Name, c.Rows, b.Rows)
 		}
 		for r := range b.Rows {
@@ -108,7 +122,7 @@ func checkBatch(t interface{ Fatalf(string, ...any) }, table *testTable, feature
 		for i, place := range m.Features {
 			typ := table.features[features[place]].Type
 			for r := range b.Rows {
-				want := table.rows[first+r][features[place]]
+				want := table.rows[rows[r]][features[place]]
 				if m.PresentOf(i).Get(r) == want.null {
 					t.Fatalf("%s: row %d: wrong presence", what, r)
 				}
@@ -118,7 +132,7 @@ func checkBatch(t interface{ Fatalf(string, ...any) }, table *testTable, feature
 					if !want.null {
 						v = asFloat32(want.numbers[k], typ.Elem)
 					}
-					if got := m.Values[r*m.Width+i+k]; got != v {
+					if got := m.Values[r*m.Width+i+k]; math.Float32bits(got) != math.Float32bits(v) {
 						t.Fatalf("%s: row %d of %s (%v): got %v, want %v", what, r, table.features[features[place]].Name, typ, got, v)
 					}
 				}
@@ -130,23 +144,36 @@ func checkBatch(t interface{ Fatalf(string, ...any) }, table *testTable, feature
 	for i := range x.Embeddings {
 		matrix(&x.Embeddings[i], "embedding")
 	}
-	jagged := func(j *Jagged, what string) {
+	jagged := func(j *Jagged, slots int, inverse []int32, what string) {
 		held += len(j.Features)
-		n := len(j.Features) * b.Rows
-		if len(j.Lengths) != n || len(j.Offsets) != n+1 || j.Offsets[0] != 0 {
-			t.Fatalf("%s has %d lengths and %d offsets for %d lists", what, len(j.Lengths), len(j.Offsets), n)
+		n := len(j.Features) * slots
+		if len(j.Lengths) != n {
+			t.Fatalf("%s has %d lengths for %d lists", what, len(j.Lengths), n)
+		}
+		starts := j.Starts
+		if b.pool.layout.plan.Dedup != DedupWindowed {
+			if starts = j.Offsets; len(starts) != n+1 || starts[0] != 0 || j.Starts != nil {
+				t.Fatalf("%s has %d offsets for %d lists", what, len(starts), n)
+			}
+			for k := range n {
+				if starts[k+1]-starts[k] != j.Lengths[k] {
+					t.Fatalf("%s: list %d: length %d, offsets %d to %d", what, k, j.Lengths[k], starts[k], starts[k+1])
+				}
+			}
+		} else if len(starts) != n || j.Offsets != nil {
+			t.Fatalf("%s has %d starts for %d lists", what, len(starts), n)
 		}
 		for i, place := range j.Features {
 			typ := table.features[features[place]].Type
 			for r := range b.Rows {
-				k := i*b.Rows + r
-				lo, hi := j.Offsets[k], j.Offsets[k+1]
-				if hi-lo != j.Lengths[k] {
-					t.Fatalf("%s: list %d: length %d, offsets %d to %d", what, k, j.Lengths[k], lo, hi)
+				s := r
+				if inverse != nil {
+					s = int(inverse[r])
 				}
-				got := value{null: !j.PresentOf(i).Get(r)}
-				want := table.rows[first+r][features[place]]
-				for at := lo; at < hi; at++ {
+				got := value{null: !j.PresentOf(i).Get(s)}
+				want := table.rows[rows[r]][features[place]]
+				from := starts[i*slots+s]
+				for at := from; at < from+j.Lengths[i*slots+s]; at++ {
 					if typ.Elem.IsInteger() {
 						got.numbers = append(got.numbers, number64{i: j.Values[at]})
 					} else {
@@ -170,9 +197,18 @@ func checkBatch(t interface{ Fatalf(string, ...any) }, table *testTable, feature
 			}
 		}
 	}
-	jagged(&x.Sparse, "sparse")
-	jagged(&x.Weighted, "weighted")
-	jagged(&x.Floats, "floats")
+	if len(x.Groups) > 0 && b.pool.layout.plan.Dedup == DedupKJT {
+		t.Fatalf("%d groups", len(x.Groups))
+	}
+	for i := range x.Groups {
+		g := &x.Groups[i]
+		jagged(&g.Sparse, g.Slots, g.Inverse, "a group's sparse")
+		jagged(&g.Weighted, g.Slots, g.Inverse, "a group's weighted")
+		jagged(&g.Floats, g.Slots, g.Inverse, "a group's floats")
+	}
+	jagged(&x.Sparse, b.Rows, nil, "sparse")
+	jagged(&x.Weighted, b.Rows, nil, "weighted")
+	jagged(&x.Floats, b.Rows, nil, "floats")
 	for _, c := range b.Columns {
 		if c != nil {
 			held++
@@ -199,7 +235,7 @@ func TestScanEqualsModel(t *testing.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
-		l := table.layout(features, drawBatchSize(t), output)
+		l := table.dedupLayout(features, drawBatchSize(t), output, drawDedup(t))
 		if l.Rows() != uint64(len(table.rows)) {
 			t.Fatalf("%d rows, want %d", l.Rows(), len(table.rows))
 		}
@@ -271,7 +307,7 @@ func TestSeekResumes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
-		l := table.layout(features, drawBatchSize(t), OutputColumns)
+		l := table.dedupLayout(features, drawBatchSize(t), OutputColumns, drawDedup(t))
 		opts := drawOptions(t)
 		s := open(t, l, opts)
 		defer s.Close()
@@ -337,7 +373,7 @@ func TestSplitsCover(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
-		l := table.layout(features, drawBatchSize(t), OutputColumns)
+		l := table.dedupLayout(features, drawBatchSize(t), OutputColumns, drawDedup(t))
 		n := rapid.IntRange(1, 6).Draw(t, "splits")
 		splits, err := l.Splits(context.Background(), n)
 		if err != nil {
@@ -399,7 +435,7 @@ func TestDamageHasAPlace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
-		l := table.layout(features, drawBatchSize(t), OutputColumns)
+		l := table.dedupLayout(features, drawBatchSize(t), OutputColumns, drawDedup(t))
 		if len(table.names) == 0 {
 			return
 		}
@@ -452,7 +488,7 @@ func TestCancel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
-		l := table.layout(features, drawBatchSize(t), OutputColumns)
+		l := table.dedupLayout(features, drawBatchSize(t), OutputColumns, drawDedup(t))
 		stop := rapid.IntRange(0, 20).Draw(t, "stop after reads")
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -543,7 +579,7 @@ func TestAllocatorGetsEverythingBack(t *testing.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
-		l := table.layout(features, drawBatchSize(t), output)
+		l := table.dedupLayout(features, drawBatchSize(t), output, drawDedup(t))
 		opts := drawOptions(t)
 		counting := &countingAllocator{live: map[*byte]int{}}
 		opts.Allocator = counting

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"sync/atomic"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
@@ -24,6 +25,7 @@ type segment struct {
 	// featureFile is the place in files of each of the plan's features, or -1: null in every row, or a partition key.
 	featureFile []int32
 	partition   storage.Partition
+	sharing     atomic.Pointer[sharing] // found when first asked for
 }
 
 // A file is one feature file of a segment.

@@ -15,6 +15,13 @@ type Tensors struct {
 	// Groups, where the plan's Dedup is not DedupKJT, hold the lists that have an inverse, each in one group; Sparse,
 	// Weighted and Floats then hold the others. Which features are in which group may change from batch to batch.
 	Groups []Group
+
+	memory [listKinds]listMemory
+}
+
+// list returns the Jagged of a kind.
+func (t *Tensors) list(k listKind) *Jagged {
+	return [...]*Jagged{&t.Sparse, &t.Weighted, &t.Floats}[k]
 }
 
 // A Matrix is [B, Width] float32, row-major. Null is 0.
@@ -54,13 +61,6 @@ type Jagged struct {
 	// Present, when Options.Presence asks for it, tells null from empty: a bitmap of B bits a feature, each beginning a
 	// word. See PresentOf.
 	Present []uint64
-
-	lengths     buffer[int32]
-	offsets     buffer[int32]
-	values      buffer[int64]
-	floatValues buffer[float32]
-	weights     buffer[float32]
-	present     buffer[uint64]
 }
 
 // PresentOf returns the presence of the i-th of j's features: a bit a row. It is nil without Options.Presence.
@@ -89,19 +89,23 @@ func newTensors(l *batchLayout) *Tensors {
 	return t
 }
 
-func (t *Tensors) fill(b *Batch, l *batchLayout) error {
+// fillMatrices makes what has a row a sample in every mode.
+func (t *Tensors) fillMatrices(b *Batch, l *batchLayout) {
 	t.Dense.fill(b, l)
 	t.Labels.fill(b, l)
 	for i := range t.Embeddings {
 		t.Embeddings[i].fill(b, l)
 	}
-	if err := t.Sparse.fill(b, l, true); err != nil {
-		return err
+}
+
+// fillLists makes the lists of every row.
+func (t *Tensors) fillLists(b *Batch, l *batchLayout) error {
+	for k := range listKind(listKinds) {
+		if err := t.list(k).fill(b, l, k, &t.memory[k]); err != nil {
+			return err
+		}
 	}
-	if err := t.Weighted.fill(b, l, true); err != nil {
-		return err
-	}
-	return t.Floats.fill(b, l, false)
+	return nil
 }
 
 // denseBlock is how many rows of a matrix are filled for all its features before the next: they should stay in the
@@ -157,10 +161,11 @@ func presenceOf(buf *buffer[uint64], features []int32, b *Batch, l *batchLayout)
 	return all
 }
 
-func (j *Jagged) fill(b *Batch, l *batchLayout, ids bool) error {
+// fill expands the lists of b's pieces into m.
+func (j *Jagged) fill(b *Batch, l *batchLayout, kind listKind, m *listMemory) error {
 	rows := b.Rows
-	j.Lengths = j.lengths.resize(l.allocator, len(j.Features)*rows)
-	j.Offsets = j.offsets.resize(l.allocator, len(j.Features)*rows+1)
+	j.Lengths = m.lengths.resize(l.allocator, len(j.Features)*rows)
+	j.Offsets = m.offsets.resize(l.allocator, len(j.Features)*rows+1)
 	j.Offsets[0] = 0
 	n := 0
 	for k, f := range j.Features {
@@ -173,26 +178,25 @@ func (j *Jagged) fill(b *Batch, l *batchLayout, ids bool) error {
 			return tooLarge(b, l, f)
 		}
 	}
-	if ids {
-		j.Values = j.values.resize(l.allocator, n)
+	if kind == floatLists {
+		j.FloatValues = m.floatValues.resize(l.allocator, n)
 	} else {
-		j.FloatValues = j.floatValues.resize(l.allocator, n)
+		j.Values = m.values.resize(l.allocator, n)
 	}
-	weighted := len(j.Features) > 0 && l.plan.Features[j.Features[0]].Type.Kind == vector.Weighted
-	if weighted {
-		j.Weights = j.weights.resize(l.allocator, n)
+	if kind == weightedLists {
+		j.Weights = m.weights.resize(l.allocator, n)
 	}
 	for k, f := range j.Features {
 		for i := range b.pieces {
 			p := &b.pieces[i]
 			if c := p.column(f); c != nil {
 				at := j.Offsets[k*rows+p.at]
-				if ids {
-					putLists(j.Values[at:], c.Ints, c, p.lo, p.hi)
-				} else {
+				if kind == floatLists {
 					putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, p.lo, p.hi)
+				} else {
+					putLists(j.Values[at:], c.Ints, c, p.lo, p.hi)
 				}
-				if weighted {
+				if kind == weightedLists {
 					putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, p.lo, p.hi)
 				}
 			}
@@ -200,7 +204,7 @@ func (j *Jagged) fill(b *Batch, l *batchLayout, ids bool) error {
 	}
 	j.Present = nil
 	if l.presence {
-		j.Present = presenceOf(&j.present, j.Features, b, l)
+		j.Present = presenceOf(&m.present, j.Features, b, l)
 	}
 	return nil
 }
@@ -220,23 +224,14 @@ func (t *Tensors) free(a Allocator) {
 	for i := range t.Embeddings {
 		t.Embeddings[i].free(a)
 	}
-	t.Sparse.free(a)
-	t.Weighted.free(a)
-	t.Floats.free(a)
+	for k := range t.memory {
+		t.memory[k].free(a)
+	}
 }
 
 func (m *Matrix) free(a Allocator) {
 	m.values.free(a)
 	m.present.free(a)
-}
-
-func (j *Jagged) free(a Allocator) {
-	j.lengths.free(a)
-	j.offsets.free(a)
-	j.values.free(a)
-	j.floatValues.free(a)
-	j.weights.free(a)
-	j.present.free(a)
 }
 
 func (t *Tensors) poison() {
@@ -245,21 +240,12 @@ func (t *Tensors) poison() {
 	for i := range t.Embeddings {
 		t.Embeddings[i].poison()
 	}
-	t.Sparse.poison()
-	t.Weighted.poison()
-	t.Floats.poison()
+	for k := range t.memory {
+		t.memory[k].poison()
+	}
 }
 
 func (m *Matrix) poison() {
 	m.values.poison()
 	m.present.poison()
-}
-
-func (j *Jagged) poison() {
-	j.lengths.poison()
-	j.offsets.poison()
-	j.values.poison()
-	j.floatValues.poison()
-	j.weights.poison()
-	j.present.poison()
 }

@@ -1,0 +1,442 @@
+package reader
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// checkGroups checks what is promised of a batch's groups, from what was written: rows are the table's, in the batch's
+// order.
+func checkGroups(t *rapid.T, table *testTable, features []int, b *Batch, rows []int) {
+	groupOf := make([]int, len(features)) // 0: none
+	slotsOf := make([]int, len(features))
+	grouped := func(k int, place int32, inverse []int32, slots int) {
+		groupOf[place], slotsOf[place] = k+1, slots
+		used := map[int32]bool{}
+		for _, s := range inverse {
+			used[s] = true
+			if s < 0 || int(s) >= slots {
+				t.Fatalf("slot %d of %d", s, slots)
+			}
+		}
+		if len(inverse) != b.Rows || len(used) != slots {
+			t.Fatalf("%d rows of %d, %d of %d slots are used", len(inverse), b.Rows, len(used), slots)
+		}
+	}
+	var held []int32 // what may be in a group
+	if b.Tensors != nil {
+		for i := range b.Tensors.Groups {
+			g := &b.Tensors.Groups[i]
+			if !slices.IsSorted(g.Features) {
+				t.Fatalf("features %v", g.Features)
+			}
+			var lists []int32
+			for k := range listKind(listKinds) {
+				lists = append(lists, g.list(k).Features...)
+			}
+			slices.Sort(lists)
+			if !slices.Equal(lists, g.Features) {
+				t.Fatalf("features %v have lists %v", g.Features, lists)
+			}
+			for _, place := range g.Features {
+				grouped(i, place, g.Inverse, g.Slots)
+			}
+			held = append(held, g.Features...)
+			checkMonotone(t, g.Inverse, g.Slots, g.Monotone)
+		}
+		for k := range listKind(listKinds) {
+			held = append(held, b.Tensors.list(k).Features...)
+		}
+	} else {
+		inverses := map[*int32]int{}
+		for place, c := range b.Columns {
+			if IsPartitionKey(table.features[features[place]]) {
+				continue
+			}
+			held = append(held, int32(place))
+			if c.Inverse == nil {
+				continue
+			}
+			k, ok := inverses[&c.Inverse[0]]
+			if !ok {
+				k = len(inverses)
+				inverses[&c.Inverse[0]] = k
+			}
+			grouped(k, int32(place), c.Inverse, c.Slots)
+		}
+	}
+	slotRows, slots := 0, 0
+	for _, place := range held {
+		used := map[storedSlot]bool{}
+		inverse := false
+		for _, r := range rows {
+			x := table.slots[r][features[place]]
+			used[x] = true
+			inverse = inverse || x.stripeInverse
+		}
+		if inverse != (groupOf[place] > 0) {
+			t.Fatalf("feature %d has an inverse: %v, group %d", place, inverse, groupOf[place])
+		}
+		slotRows += len(rows)
+		if !inverse {
+			slots += len(rows)
+			continue
+		}
+		slots += slotsOf[place]
+		if slotsOf[place] != len(used) {
+			t.Fatalf("feature %d: %d slots for %d that the batch uses", place, slotsOf[place], len(used))
+		}
+		for _, other := range held {
+			same := true
+			for _, r := range rows {
+				same = same && table.slots[r][features[place]].inverse == table.slots[r][features[other]].inverse
+			}
+			if groupOf[other] > 0 && same != (groupOf[place] == groupOf[other]) {
+				t.Fatalf("features %d and %d share inverses: %v, groups %d and %d", place, other, same, groupOf[place], groupOf[other])
+			}
+		}
+	}
+	if b.SlotRows != uint64(slotRows) || b.Slots != uint64(slots) {
+		t.Fatalf("%d slots for %d rows, want %d for %d", b.Slots, b.SlotRows, slots, slotRows)
+	}
+}
+
+func checkMonotone(t *rapid.T, inverse []int32, slots int, monotone bool) {
+	if !monotone {
+		return
+	}
+	c := vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: len(inverse), Slots: slots, Inverse: inverse, Monotone: true}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkExpanded expands every list of b and compares it with what kjt has.
+func checkExpanded(t *rapid.T, b, kjt *Batch) {
+	want := func(kind listKind, place int32) (j *Jagged, i int) {
+		j = kjt.Tensors.list(kind)
+		i, ok := slices.BinarySearch(j.Features, place)
+		if !ok {
+			t.Fatalf("feature %d is not in the expanded batch", place)
+		}
+		return j, i
+	}
+	var out Jagged
+	check := func(kind listKind, j *Jagged, inverse []int32) {
+		if err := j.Expand(&out, inverse); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(out.Features, j.Features) || len(out.Offsets) != len(j.Features)*b.Rows+1 {
+			t.Fatalf("features %v, %d offsets", out.Features, len(out.Offsets))
+		}
+		for i, place := range j.Features {
+			w, k := want(kind, place)
+			lo, hi := i*b.Rows, (i+1)*b.Rows
+			wlo, whi := k*b.Rows, (k+1)*b.Rows
+			if !slices.Equal(out.Lengths[lo:hi], w.Lengths[wlo:whi]) || !slices.Equal(out.PresentOf(i), w.PresentOf(k)) {
+				t.Fatalf("feature %d: lengths or presence differ", place)
+			}
+			from, to, wfrom, wto := out.Offsets[lo], out.Offsets[hi], w.Offsets[wlo], w.Offsets[whi]
+			same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+			ok := false
+			switch kind {
+			case floatLists:
+				ok = slices.EqualFunc(out.FloatValues[from:to], w.FloatValues[wfrom:wto], same)
+			case weightedLists:
+				ok = slices.Equal(out.Values[from:to], w.Values[wfrom:wto]) && slices.EqualFunc(out.Weights[from:to], w.Weights[wfrom:wto], same)
+			case sparseLists:
+				ok = slices.Equal(out.Values[from:to], w.Values[wfrom:wto])
+			}
+			if !ok {
+				t.Fatalf("feature %d: values differ", place)
+			}
+		}
+	}
+	for k := range listKind(listKinds) {
+		check(k, b.Tensors.list(k), nil)
+		for i := range b.Tensors.Groups {
+			g := &b.Tensors.Groups[i]
+			check(k, g.list(k), g.Inverse)
+		}
+	}
+}
+
+// Groups are those that were written, hold each slot that the batch uses once, and expand to the rows.
+func TestGroups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
+		size := drawBatchSize(t)
+		dedup := rapid.SampledFrom([]Dedup{DedupIKJT, DedupWindowed}).Draw(t, "dedup")
+		s := open(t, table.dedupLayout(features, size, output, dedup), drawOptions(t))
+		defer s.Close()
+		expanded := open(t, table.layout(features, size, output), drawOptions(t))
+		defer expanded.Close()
+		var slotRows, slots uint64
+		for {
+			b, err := s.Next(context.Background())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows := indices(int(b.FirstRow) + b.Rows)[b.FirstRow:]
+			checkRows(t, table, features, b, rows)
+			checkGroups(t, table, features, b, rows)
+			kjt, err := expanded.Next(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kjt.Slots != kjt.SlotRows || kjt.SlotRows != b.SlotRows {
+				t.Fatalf("expanded: %d slots of %d rows", kjt.Slots, kjt.SlotRows)
+			}
+			if output == OutputTensors {
+				checkExpanded(t, b, kjt)
+			}
+			slotRows, slots = slotRows+b.SlotRows, slots+b.Slots
+			b.Release()
+			kjt.Release()
+		}
+		want := 1.0
+		if slots > 0 {
+			want = float64(slotRows) / float64(slots)
+		}
+		if got := s.Stats().EmittedFactor; got != want {
+			t.Fatalf("emitted factor %v, want %v", got, want)
+		}
+	})
+}
+
+// decodeAll decodes every stripe of a scanner's layout, by hand.
+func decodeAll(t *rapid.T, s *Scanner) []*stripe {
+	s.budget = newBudget(1 << 40)
+	r := &run{s: s}
+	d := format.NewStripeDecoder(format.Limits{})
+	var out []*stripe
+	for i := range s.layout.segments {
+		g, err := s.layout.loadSegment(context.Background(), i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range g.stripes() {
+			u := s.getUnit()
+			u.plan(g, k, k+1, &s.opts)
+			for j := range u.ranges {
+				x := &u.ranges[j]
+				x.buf = make([]byte, x.to-x.from)
+				if err := s.layout.blobs.ReadAt(context.Background(), x.object, x.buf, int64(x.from)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			st := s.getStripe()
+			st.segment, st.index, st.firstRow, st.rows = g, k, g.starts[k], int(g.starts[k+1]-g.starts[k])
+			for j := range g.items {
+				if _, err := r.decodeItem(d, decodeTask{unit: u, stripe: st}, &g.items[j]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// A batch of many small pieces, of some stripes in any order, holds the same as one of few: each slot once, however many
+// pieces use it.
+func TestGroupsOfManyPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
+		s := open(t, table.dedupLayout(features, 1000, output, drawDedup(t)), drawOptions(t))
+		defer s.Close()
+		stripes := decodeAll(t, s)
+		for range 2 { // the second batch finds the scratch memory of the first
+			var pieces []piece
+			for _, st := range stripes {
+				for lo := 0; lo < st.rows; {
+					hi := rapid.IntRange(lo+1, st.rows).Draw(t, "hi")
+					if rapid.IntRange(0, 4).Draw(t, "taken") > 0 {
+						pieces = append(pieces, piece{stripe: st, lo: lo, hi: hi})
+					}
+					lo = hi
+				}
+			}
+			if len(pieces) == 0 {
+				return
+			}
+			if rapid.Bool().Draw(t, "shuffled") {
+				pieces = rapid.Permutation(pieces).Draw(t, "pieces")
+			}
+			b := s.batches.get(nil)
+			b.Rows = 0
+			var rows []int
+			for _, p := range pieces {
+				p.at = b.Rows
+				b.pieces = append(b.pieces, p)
+				b.Rows += p.hi - p.lo
+				for r := p.lo; r < p.hi; r++ {
+					rows = append(rows, int(p.stripe.firstRow)+r)
+				}
+			}
+			if err := b.make(s.batches.layout); err != nil {
+				t.Fatal(err)
+			}
+			checkRows(t, table, features, b, rows)
+			if s.layout.plan.Dedup != DedupKJT {
+				checkGroups(t, table, features, b, rows)
+			}
+			s.batches.put(b)
+		}
+	})
+}
+
+// Windows are given as windows: the values that lists share are there once, and never are there more than the lists have.
+func TestWindowsShareValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawWindows(t, vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, make([]value, rapid.IntRange(1, 40).Draw(t, "slots")))
+		g := Group{Slots: c.Slots, to: 1}
+		x := listFiller{b: &Batch{pieces: []piece{{stripe: &stripe{columns: []*decoded{{column: c}}}}}}}
+		x.b.maker.picker.spans = []slotSpan{{0, 0, int32(c.Slots)}}
+		starts, lengths := make([]int32, c.Slots), make([]int32, c.Slots)
+		n, ok := x.placeFeature(starts, lengths, &g, 0, 0)
+		out := make([]int64, n)
+		for _, v := range x.copies {
+			copy(out[v.at:], c.Ints[v.from:v.to])
+		}
+		sum, runs, lo, hi := 0, 0, int32(0), int32(0)
+		for s := range c.Slots {
+			sum += int(c.Lengths[s])
+			if lengths[s] != c.Lengths[s] || !slices.Equal(out[starts[s]:starts[s]+lengths[s]], c.Ints[c.Offsets[s]:c.Offsets[s]+c.Lengths[s]]) {
+				t.Fatalf("slot %d is not the list that it was", s)
+			}
+			if lengths[s] == 0 {
+				continue
+			}
+			a, b := c.Offsets[s], c.Offsets[s]+lengths[s]
+			if lo < hi && a <= hi && lo <= b {
+				lo, hi = min(lo, a), max(hi, b)
+			} else {
+				runs += int(hi - lo)
+				lo, hi = a, b
+			}
+		}
+		if runs += int(hi - lo); !ok || n != runs || n > sum {
+			t.Fatalf("%d values for lists of %d in all, in runs of %d", n, sum, runs)
+		}
+	})
+}
+
+// Lists that a fault in telling them apart would mix up.
+func TestAdversarialLists(t *testing.T) {
+	giant := value{numbers: make([]number64, 100_000)}
+	for i := range giant.numbers {
+		giant.numbers[i].i = int64(i)
+	}
+	ids := func(n ...int64) value {
+		v := value{}
+		for _, x := range n {
+			v.numbers = append(v.numbers, number64{i: x})
+		}
+		return v
+	}
+	floats := func(n ...float64) value {
+		v := value{}
+		for _, x := range n {
+			v.numbers = append(v.numbers, number64{f: x})
+		}
+		return v
+	}
+	scored := func(score float64) value {
+		v := ids(1, 2, 3)
+		v.scores = []float64{0.5, 0.5, score}
+		return v
+	}
+	sparse := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
+	doubles := vector.Type{Kind: vector.Sparse, Elem: vector.Float64}
+	weighted := vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}
+	null := value{null: true}
+	otherNaN := math.Float64frombits(0xfff8000020000000) // as a float32 too
+	for name, c := range map[string]struct {
+		typ     vector.Type
+		stripes [][]value // slots
+		inverse [][]int32 // of each stripe
+	}{
+		"all null":        {sparse, [][]value{{null}, {null}}, [][]int32{{0, 0, 0, 0}, {0, 0}}},
+		"all empty":       {sparse, [][]value{{ids()}, {ids()}}, [][]int32{{0, 0, 0, 0}, {0, 0}}},
+		"null and empty":  {sparse, [][]value{{null, ids()}}, [][]int32{{0, 1, 0, 1, 1}}},
+		"one giant list":  {sparse, [][]value{{giant}}, [][]int32{{0, 0, 0}}},
+		"stripes of one":  {sparse, [][]value{{ids(1)}, {null}, {ids()}, {ids(1)}}, [][]int32{{0}, {0}, {0}, {0}}},
+		"the last id":     {sparse, [][]value{{ids(1, 2, 3), ids(1, 2, 4), ids(1, 2)}}, [][]int32{{0, 0, 1, 0, 2, 1}}},
+		"a weight":        {weighted, [][]value{{scored(1), scored(2)}}, [][]int32{{0, 1, 0, 1}}},
+		"NaN bits":        {doubles, [][]value{{floats(math.NaN()), floats(otherNaN)}}, [][]int32{{0, 1, 1, 0}}},
+		"the sign of a 0": {doubles, [][]value{{floats(0), floats(math.Copysign(0, -1))}}, [][]int32{{0, 1, 1, 0}}},
+		"a weight's sign": {weighted, [][]value{{scored(0), scored(math.Copysign(0, -1)), scored(otherNaN)}}, [][]int32{{0, 1, 2, 1, 0}}},
+	} {
+		table := writtenTable(t, c.typ, c.stripes, c.inverse)
+		for _, output := range []Output{OutputColumns, OutputTensors} {
+			for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupWindowed} {
+				for _, size := range []int{1, 2, 3, 100} {
+					t.Run(fmt.Sprintf("%s/%v/%v/%d", name, output, dedup, size), func(t *testing.T) {
+						s := open(t, table.dedupLayout([]int{0}, size, output, dedup), Options{Presence: true, Allocator: dirtyAllocator{}})
+						defer s.Close()
+						for row := 0; row < len(table.rows); {
+							b, err := s.Next(context.Background())
+							if err != nil {
+								t.Fatal(err)
+							}
+							checkBatch(t, table, []int{0}, b, row)
+							row += b.Rows
+							b.Release()
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// writtenTable writes one feature in one segment: the slots of each stripe and their inverse.
+func writtenTable(t *testing.T, typ vector.Type, stripes [][]value, inverse [][]int32) *testTable {
+	t.Helper()
+	out := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
+	out.features = []storage.Feature{{ID: 1, Name: "f", Type: typ}}
+	var file bytes.Buffer
+	w, err := format.NewWriter(&file, typ, format.WriterOptions{Feature: 1, Name: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := &testIndex{entries: map[storage.FeatureID]*storage.FeatureEntry{}}
+	for i, slots := range stripes {
+		if err := w.WriteStripe(slotColumn(typ, slots, inverse[i], false)); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range inverse[i] {
+			out.rows = append(out.rows, []value{slots[s]})
+		}
+		index.stripeRows = append(index.stripeRows, uint32(len(inverse[i])))
+	}
+	meta, size, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index.entries[1] = &storage.FeatureEntry{Object: "file", Length: uint64(size), ObjectSize: uint64(size), Meta: meta}
+	out.blobs.objects["file"] = file.Bytes()
+	out.segments = []storage.SegmentDescriptor{{ID: "0", Rows: uint64(len(out.rows)), Index: "index.sst", Objects: 1}}
+	out.indexes["0"] = index
+	return out
+}

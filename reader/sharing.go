@@ -1,0 +1,210 @@
+package reader
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dsistore/dsistore/format"
+)
+
+// Which inverse a feature has in a segment, as a number: features with one number share an inverse in every stripe.
+const (
+	// inverseNone: none in any stripe, each row is its own slot.
+	inverseNone = 0
+	// inverseMissing: the segment has no such feature, all rows are null.
+	inverseMissing = 1
+	// inverseItem and more: an item of the segment, which has one inverse a stripe; it may have none in some stripes.
+	inverseItem = 2
+)
+
+// A sharing says which of the features of a scan share inverses in a segment. Segments that are alike share one. It is
+// immutable.
+type sharing struct {
+	id uint64 // no other sharing has it
+	// numbers has an inverse's number for each of groupings.features; from inverseItem on, in the order of first use.
+	numbers []int32
+}
+
+var sharings atomic.Uint64 // the last id given
+
+// A grouping is the features of a scan cut into those that share inverses in each of some segments. It is immutable.
+type grouping struct {
+	// alone have no inverse in any of the segments. Places in the plan, ascending.
+	alone []int32
+	// groups are in the order of their first features.
+	groups []sharedFeatures
+}
+
+// sharedFeatures are places in the plan, ascending.
+type sharedFeatures struct {
+	features []int32
+	lists    [listKinds][]int32 // those of features that a Jagged of that kind holds
+}
+
+// groupings finds the grouping of the segments that a batch has rows of, and remembers it. A batch costs one look-up;
+// a segment with features grouped as in none before it costs time linear in the features. Safe for concurrent use.
+type groupings struct {
+	features []int32    // those that may be in groups, ascending
+	kinds    []listKind // by place in the plan; noList for those that no Jagged holds
+
+	mu       sync.Mutex
+	sharings map[string]*sharing  // by numbers; guarded by mu
+	known    map[string]*grouping // by the sharings' ids; guarded by mu
+}
+
+// maxGroupings bounds what groupings remembers: of more, it forgets all.
+const maxGroupings = 256
+
+func newGroupings(l *batchLayout) *groupings {
+	s := &groupings{sharings: map[string]*sharing{}, known: map[string]*grouping{}}
+	s.kinds = make([]listKind, len(l.plan.Features))
+	add := func(places []int32, k listKind) {
+		for _, f := range places {
+			if !IsPartitionKey(l.plan.Features[f]) {
+				s.features = append(s.features, f)
+				s.kinds[f] = k
+			}
+		}
+	}
+	if l.plan.Output == OutputTensors {
+		add(l.sparse, sparseLists)
+		add(l.weighted, weightedLists)
+		add(l.floats, floatLists)
+	} else {
+		add(l.exact, noList)
+	}
+	slices.Sort(s.features)
+	return s
+}
+
+// sharingOf returns the sharing of a segment.
+func (s *groupings) sharingOf(g *segment) *sharing {
+	if x := g.sharing.Load(); x != nil {
+		return x
+	}
+	numbers := make([]int32, len(s.features))
+	byItem := make([]int32, len(g.items))
+	itemOf := make([]int32, len(g.featureFile))
+	for i := range g.items {
+		for _, f := range g.items[i].features {
+			itemOf[f] = int32(i)
+		}
+	}
+	next := int32(inverseItem)
+	for i, f := range s.features {
+		if g.featureFile[f] < 0 {
+			numbers[i] = inverseMissing
+			continue
+		}
+		item := itemOf[f]
+		if byItem[item] == 0 {
+			if byItem[item] = -1; g.hasInverse(&g.items[item]) {
+				byItem[item] = next
+				next++
+			}
+		}
+		numbers[i] = max(byItem[item], inverseNone)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := string(appendNumbers(nil, numbers))
+	x := s.sharings[key]
+	if x == nil {
+		if len(s.sharings) >= maxGroupings {
+			clear(s.sharings)
+		}
+		x = &sharing{id: sharings.Add(1), numbers: numbers}
+		s.sharings[key] = x
+	}
+	g.sharing.Store(x)
+	return x
+}
+
+func appendNumbers(b []byte, numbers []int32) []byte {
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	}
+	return b
+}
+
+// hasInverse reports whether an item has an inverse in any stripe.
+func (g *segment) hasInverse(it *item) bool {
+	file := it.inverse
+	if file < 0 {
+		file = g.featureFile[it.features[0]]
+	}
+	stripes := g.files[file].entry.Meta.Stripes
+	for i := range stripes {
+		if stripes[i].Slots != stripes[i].Rows {
+			return true
+		}
+		for _, x := range stripes[i].Streams {
+			switch x.Kind {
+			case format.InverseRuns, format.InverseChanges, format.InverseCodes:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// of returns the grouping of segments, which are given once each, sorted by id. key is scratch, which is returned.
+func (s *groupings) of(segments []*sharing, key []byte) (*grouping, []byte) {
+	key = key[:0]
+	for _, x := range segments {
+		key = binary.LittleEndian.AppendUint64(key, x.id)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.known[string(key)]
+	if g == nil {
+		if len(s.known) >= maxGroupings {
+			clear(s.known)
+		}
+		g = s.group(segments)
+		s.known[string(key)] = g
+	}
+	return g, key
+}
+
+// group cuts the features by their numbers in each of the segments.
+func (s *groupings) group(segments []*sharing) *grouping {
+	// A feature's group is refined segment by segment: two stay together that were, and have one number in the next.
+	groups := make([]int32, len(s.features))
+	inverse := make([]bool, len(s.features)) // in any of the segments
+	for _, x := range segments {
+		refined := map[[2]int32]int32{}
+		for i, n := range x.numbers {
+			pair := [2]int32{groups[i], n}
+			g, ok := refined[pair]
+			if !ok {
+				g = int32(len(refined))
+				refined[pair] = g
+			}
+			groups[i] = g
+			inverse[i] = inverse[i] || n != inverseNone
+		}
+	}
+	out := new(grouping)
+	places := map[int32]int{} // in out.groups
+	for i, f := range s.features {
+		if !inverse[i] {
+			out.alone = append(out.alone, f)
+			continue
+		}
+		at, ok := places[groups[i]]
+		if !ok {
+			at = len(out.groups)
+			places[groups[i]] = at
+			out.groups = append(out.groups, sharedFeatures{})
+		}
+		g := &out.groups[at]
+		g.features = append(g.features, f)
+		if k := s.kinds[f]; k != noList {
+			g.lists[k] = append(g.lists[k], f)
+		}
+	}
+	return out
+}

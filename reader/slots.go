@@ -1,0 +1,220 @@
+package reader
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A slotSpan is slots [lo, hi) of the columns that one stripe has of a group's features.
+type slotSpan struct {
+	piece  int32 // of the batch, one of that stripe
+	lo, hi int32
+}
+
+// A slotPicker finds which slots a batch uses, and numbers them, by arithmetic on the inverses of its stripes. Slots are
+// numbered stripe by stripe, however the pieces of the stripes are mixed in the batch, so that a slot which several
+// pieces use is emitted once and neighbouring slots are copied together:
+//
+//	batch     | s0 [0,3) | s1 [5,8) | s0 [7,9) |            pieces: rows of stripes
+//	order     | s0 [0,3)   s0 [7,9) | s1 [5,8) |
+//	spans       s0 slots [0,2) [4,6)  s1 slots [3,4)
+//
+// Where an inverse is monotone, which the format says, a piece's slots are a range from its first row's to its last's, and
+// only the first can be one of the piece before. Else slots are looked up in a table of the stripe's. A slotPicker is
+// scratch memory of one batch.
+type slotPicker struct {
+	order   []int32 // the pieces, those of a stripe together, in the order of their rows
+	stripes []stripePieces
+	inOrder bool // order is the batch's
+
+	spans []slotSpan // of all groups, one after the other
+
+	// numbers, by slot of the stripe that is being looked at, hold floor + the slot's number in that stripe, or less
+	// where the slot has none yet. floor goes up from stripe to stripe, so that nothing has to be cleared.
+	numbers []int32
+	floor   int32
+
+	sharings []*sharing
+	key      []byte
+}
+
+// stripePieces are the pieces order[from:to], all of one stripe.
+type stripePieces struct {
+	stripe   *stripe
+	from, to int32
+}
+
+// sort sets order and stripes.
+func (x *slotPicker) sort(pieces []piece) {
+	x.order, x.stripes = x.order[:0], x.stripes[:0]
+	for i := range pieces {
+		x.order = append(x.order, int32(i))
+	}
+	byRow := func(a, b int32) int {
+		p, q := &pieces[a], &pieces[b]
+		return cmp.Or(cmp.Compare(p.stripe.firstRow, q.stripe.firstRow), cmp.Compare(p.lo, q.lo), cmp.Compare(a, b))
+	}
+	x.inOrder = slices.IsSortedFunc(x.order, byRow)
+	if !x.inOrder {
+		slices.SortFunc(x.order, byRow)
+	}
+	for i, p := range x.order {
+		if k := len(x.stripes) - 1; k >= 0 && x.stripes[k].stripe == pieces[p].stripe {
+			x.stripes[k].to++
+			continue
+		}
+		x.stripes = append(x.stripes, stripePieces{stripe: pieces[p].stripe, from: int32(i), to: int32(i + 1)})
+	}
+}
+
+// grouping returns how the features are grouped in the batch whose pieces are sorted.
+func (x *slotPicker) grouping(s *groupings) *grouping {
+	x.sharings = x.sharings[:0]
+	var last *segment
+	for i := range x.stripes {
+		g := x.stripes[i].stripe.segment
+		if g == last {
+			continue
+		}
+		last = g
+		y := s.sharingOf(g)
+		at, found := slices.BinarySearchFunc(x.sharings, y.id, func(z *sharing, id uint64) int { return cmp.Compare(z.id, id) })
+		if !found {
+			x.sharings = slices.Insert(x.sharings, at, y)
+		}
+	}
+	var g *grouping
+	g, x.key = s.of(x.sharings, x.key)
+	return g
+}
+
+// hasInverse reports whether a feature has an inverse, or is missing, in any stripe of the batch.
+func (x *slotPicker) hasInverse(pieces []piece, feature int32) bool {
+	for i := range x.stripes {
+		if c := pieces[x.order[x.stripes[i].from]].column(feature); c == nil || c.Inverse != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// pickRows appends the spans of the features that are in no group, whose slots are their rows.
+func (x *slotPicker) pickRows(pieces []piece) {
+	for i := range pieces {
+		x.spans = append(x.spans, slotSpan{piece: int32(i), lo: int32(pieces[i].lo), hi: int32(pieces[i].hi)})
+	}
+}
+
+// pick appends the spans of a group that has the feature, fills inverse, an entry a row of the batch, and returns how many
+// slots there are and whether the inverse is monotone.
+func (x *slotPicker) pick(pieces []piece, feature int32, inverse []int32) (slots int, monotone bool) {
+	monotone = x.inOrder
+	n := int32(0) // slots so far
+	for i := range x.stripes {
+		s := &x.stripes[i]
+		order := x.order[s.from:s.to]
+		first := len(x.spans)
+		switch c := pieces[order[0]].column(feature); {
+		case c == nil: // null in every row: one slot
+			x.spans = append(x.spans, slotSpan{piece: order[0], lo: 0, hi: 1})
+			for _, k := range order {
+				fillInverse(inverse, &pieces[k], n)
+			}
+			n++
+		case c.Inverse == nil:
+			for _, k := range order {
+				p := &pieces[k]
+				x.add(first, order[0], int32(p.lo), int32(p.hi))
+				for r := range p.hi - p.lo {
+					inverse[p.at+r] = n + int32(r)
+				}
+				n += int32(p.hi - p.lo)
+			}
+		case c.Monotone:
+			n = x.pickMonotone(pieces, order, c, inverse, n)
+		default:
+			monotone = false
+			n = x.pickCodes(pieces, order, c, inverse, n)
+		}
+	}
+	return int(n), monotone
+}
+
+// add appends slots of the stripe whose spans begin at first, to its last span where they follow it.
+func (x *slotPicker) add(first int, piece, lo, hi int32) {
+	if k := len(x.spans) - 1; k >= first && x.spans[k].hi == lo {
+		x.spans[k].hi = hi
+		return
+	}
+	x.spans = append(x.spans, slotSpan{piece: piece, lo: lo, hi: hi})
+}
+
+// pickMonotone picks a stripe whose inverse is monotone; n slots are picked already. It returns how many are then.
+func (x *slotPicker) pickMonotone(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
+	first, last := len(x.spans), int32(-1)
+	for _, k := range order {
+		p := &pieces[k]
+		from := c.Inverse[p.lo:p.hi]
+		lo, hi := from[0], from[len(from)-1]+1
+		by := n - lo
+		if lo == last {
+			by-- // the slot that the rows before end with goes on
+			lo++
+		}
+		if lo < hi {
+			x.add(first, order[0], lo, hi)
+			n += hi - lo
+		}
+		last = hi - 1
+		to := inverse[p.at : p.at+len(from)]
+		if by == 0 {
+			copy(to, from)
+			continue
+		}
+		for i, s := range from {
+			to[i] = s + by
+		}
+	}
+	return n
+}
+
+// pickCodes is pickMonotone for an inverse in any order.
+func (x *slotPicker) pickCodes(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
+	if len(x.numbers) < c.Slots {
+		x.numbers = make([]int32, c.Slots+c.Slots/8)
+		x.floor = 1
+	} else if x.floor > math.MaxInt32-int32(c.Slots) {
+		clear(x.numbers)
+		x.floor = 1
+	}
+	first, numbers, floor := len(x.spans), x.numbers, x.floor
+	next, by := floor, n-floor
+	for _, k := range order {
+		p := &pieces[k]
+		from := c.Inverse[p.lo:p.hi]
+		to := inverse[p.at : p.at+len(from)]
+		for i, s := range from {
+			v := numbers[s]
+			if v < floor {
+				v = next
+				numbers[s] = v
+				next++
+				x.add(first, order[0], s, s+1)
+			}
+			to[i] = v + by
+		}
+	}
+	x.floor = next
+	return n + next - floor
+}
+
+// fillInverse gives every row of a piece one slot.
+func fillInverse(inverse []int32, p *piece, slot int32) {
+	rows := inverse[p.at : p.at+p.hi-p.lo]
+	for i := range rows {
+		rows[i] = slot
+	}
+}
