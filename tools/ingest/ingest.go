@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -167,8 +169,16 @@ func sourcePrint(content string, p storage.Partition) string {
 	if len(p) == 0 {
 		return content
 	}
-	return content + "@" + p.String()
+	where := p.String()
+	if len(where) > maxPrintedPartition {
+		sum := sha256.Sum256([]byte(where))
+		where = hex.EncodeToString(sum[:])
+	}
+	return content + "@" + where
 }
+
+// maxPrintedPartition is the longest partition that a fingerprint, of which the table takes 256 bytes, has as it is.
+const maxPrintedPartition = 200
 
 // checkSources completes the fingerprints after reading and refuses two files with the same rows.
 func (e *engine) checkSources(ctx context.Context) error {

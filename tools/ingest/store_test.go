@@ -388,3 +388,19 @@ func TestPartitionKeysAgree(t *testing.T) {
 		t.Fatalf("another partitioning: %v", err)
 	}
 }
+
+// TestLongPartition: a partition that is longer than a fingerprint may be is one like others, and tells sources apart.
+func TestLongPartition(t *testing.T) {
+	long := strings.Repeat("v", 250)
+	var prints []string
+	for _, value := range []string{"1", long + "1", long + "2"} {
+		p := storage.Partition{{Key: "ds", Value: value}}
+		prints = append(prints, sourcePrint(strings.Repeat("0", 32), p))
+		if n := len(prints[len(prints)-1]); n > 256 {
+			t.Errorf("a fingerprint of %d bytes", n)
+		}
+	}
+	if prints[0] != strings.Repeat("0", 32)+"@ds=1" || prints[1] == prints[2] {
+		t.Errorf("got %q", prints)
+	}
+}
