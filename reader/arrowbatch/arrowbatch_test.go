@@ -111,6 +111,7 @@ var testFeatures = []testFeature{
 	{name: "emb", typ: vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 2}, fill: floats([]float32{1, 2}, []float32{3, 4}), arrow: "fixed_size_list<item: float32, nullable>[2]", want: [2]string{"[1,2]", "[3,4]"}},
 	{name: "w", typ: weightedT, fill: weighted, arrow: "list<item: struct<id: int64 nullable, score: float32 nullable>, nullable>", want: [2]string{`[{"id":5,"score":0.5},{"id":6,"score":1.5}]`, "[]"}},
 	{name: "wnamed", typ: weightedT, logical: "struct<item, p>", fill: weighted, arrow: "list<item: struct<item: int64 nullable, p: float32 nullable>, nullable>", want: [2]string{`[{"item":5,"p":0.5},{"item":6,"p":1.5}]`, "[]"}},
+	{name: "wquoted", typ: weightedT, logical: `struct<"a, b", "c>\"">`, fill: weighted, arrow: `list<item: struct<a, b: int64 nullable, c>": float32 nullable>, nullable>`, want: [2]string{`[{"a, b":5,"c\u003e\"":0.5},{"a, b":6,"c\u003e\"":1.5}]`, "[]"}},
 	{name: "wmap", typ: weightedT, logical: "map", fill: weighted, arrow: "map<int64, float32, items_nullable>", want: [2]string{`[{"key":5,"value":0.5},{"key":6,"value":1.5}]`, "[]"}},
 	// A Logical that does not fit the type is not looked at.
 	{name: "wide", typ: dense(vector.Int64), logical: "date32", fill: ints([]int64{1}, []int64{2}), arrow: "int64", want: [2]string{"1", "2"}},

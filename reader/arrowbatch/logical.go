@@ -134,10 +134,33 @@ func weightedNames(logical string) (id, score string, isMap bool) {
 	if logical == "map" {
 		return "", "", true
 	}
-	if name, args := splitLogical(logical); name == "struct" && len(args) == 2 && args[0] != args[1] {
-		return args[0], args[1], false
+	if id, score, ok := structNames(logical); ok && id != score {
+		return id, score, false
 	}
 	return "id", "score", false
+}
+
+// structNames splits "struct<a, b>", whose names may be quoted as Go does it.
+func structNames(logical string) (a, b string, ok bool) {
+	rest, ok := strings.CutPrefix(logical, "struct<")
+	if !ok {
+		return "", "", false
+	}
+	a, rest = logicalName(rest, ", ")
+	b, rest = logicalName(rest, ">")
+	return a, b, rest == "" && strings.HasSuffix(logical, ">")
+}
+
+// logicalName returns the name at the start of s and what follows it and the end.
+func logicalName(s, end string) (name, rest string) {
+	if strings.HasPrefix(s, `"`) {
+		quoted, err := strconv.QuotedPrefix(s)
+		if name, err2 := strconv.Unquote(quoted); err == nil && err2 == nil {
+			return name, strings.TrimPrefix(s[len(quoted):], end)
+		}
+	}
+	name, rest, _ = strings.Cut(s, end)
+	return name, rest
 }
 
 // splitLogical splits "name[a, b]", "name(a, b)" and "name<a, b>".

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -332,7 +334,7 @@ func weightedConverter(n *node, pair []*node, cm *ColumnMapping) (*converter, er
 	}
 	t := vector.Type{Kind: vector.Weighted, Elem: cast.elem, Score: pair[1].elem}
 	isMap := n.shape == shapeMap
-	logical := fmt.Sprintf("struct<%s, %s>", pair[0].name, pair[1].name)
+	logical := fmt.Sprintf("struct<%s, %s>", logicalName(pair[0].name), logicalName(pair[1].name))
 	if isMap {
 		logical = "map"
 	}
@@ -366,6 +368,14 @@ func weightedConverter(n *node, pair []*node, cm *ColumnMapping) (*converter, er
 		}
 		return c
 	}}, nil
+}
+
+// logicalName returns a name as a Logical has it: quoted, as Go does it, where it could be taken for several.
+func logicalName(name string) string {
+	if name == "" || strings.ContainsAny(name, ",>\"") {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 func reportDuplicates(c *vector.Column, bad func(int, error)) {
