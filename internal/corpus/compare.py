@@ -27,10 +27,22 @@ def read_source(path):
     with open(path, "rb") as f:
         magic = f.read(4)
     if magic == b"PAR1":
-        return pa.parquet.ParquetFile(path).read()
+        file = pa.parquet.ParquetFile(path)
+        return enums_as_strings(file.read(), file.schema)
     if magic[:3] == b"ORC":
         return pa.orc.ORCFile(path).read()
     raise ValueError("unknown magic %r" % magic)
+
+
+def enums_as_strings(table, schema):
+    """Parquet's ENUM says that bytes are text; pyarrow leaves them bytes."""
+    for i in range(len(schema)):
+        c = schema.column(i)
+        if str(c.logical_type) == "Enum" and "." not in c.path and c.path in table.schema.names:
+            at = table.schema.get_field_index(c.path)
+            if kind(table.column(at).type) == "binary":
+                table = table.set_column(at, c.path, table.column(at).cast(pa.string()))
+    return table
 
 
 def read_export(path):
@@ -87,7 +99,7 @@ def canonical(array):
         return [{n: v[i] for n, v in fields} if ok else None for i, ok in enumerate(valid)]
     if pa.types.is_decimal(t):
         return [None if v is None else decimal.Decimal(v) for v in array.to_pylist()]
-    if pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t):
+    if kind(t) == "binary":
         return [None if v is None else v.hex() for v in array.to_pylist()]
     return array.to_pylist()
 
@@ -105,9 +117,9 @@ def kind(t):
     ):
         if test(t):
             return name
-    if pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t):
+    if pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t) or pa.types.is_list_view(t):
         return "list"
-    if pa.types.is_string(t) or pa.types.is_large_string(t):
+    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
         return "string"
     return "binary"
 

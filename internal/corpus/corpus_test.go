@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,6 +142,7 @@ func partitionOf(path string) (root string, values map[string]any) {
 	root, values = filepath.Dir(path), map[string]any{}
 	for strings.Contains(filepath.Base(root), "=") {
 		key, value, _ := strings.Cut(filepath.Base(root), "=")
+		key, value = unescape(key), unescape(value)
 		values[key] = value
 		if value == "__HIVE_DEFAULT_PARTITION__" {
 			values[key] = nil
@@ -148,6 +150,13 @@ func partitionOf(path string) (root string, values map[string]any) {
 		root = filepath.Dir(root)
 	}
 	return root, values
+}
+
+func unescape(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		return u
+	}
+	return s
 }
 
 // tryAll sends every outcome's path through dsi, two at a time.
