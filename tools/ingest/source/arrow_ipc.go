@@ -205,6 +205,9 @@ func parseMessage(meta []byte) (*messageHead, error) {
 	if f.vectorLength(root, 4) < 0 || h.typ == headerSchema && !f.checkSchema(table) || h.hasContents && !f.checkBatch(table, len(h.buffers)) {
 		f.bad = true
 	}
+	if f.deep {
+		return nil, fmt.Errorf("its schema is nested deeper than %d", maxArrowDepth)
+	}
 	if f.bad {
 		return nil, errors.New("an Arrow message whose metadata is damaged")
 	}
@@ -226,7 +229,8 @@ func (f *flatReader) checkSchema(t flatTable) bool {
 
 func (f *flatReader) checkFields(t flatTable, i, depth int, left *int) bool {
 	n := f.vectorLength(t, i)
-	if *left -= n; n < 0 || *left < 0 || depth > maxArrowDepth {
+	f.deep = f.deep || depth > maxArrowDepth
+	if *left -= n; n < 0 || *left < 0 || f.deep {
 		return false
 	}
 	for k := range n {
@@ -297,6 +301,8 @@ func (h *messageHead) check(body []byte, limits *Limits) error {
 type flatReader struct {
 	buf []byte
 	bad bool
+	// deep: a schema is nested deeper than maxArrowDepth.
+	deep bool
 }
 
 // A flatTable is the position of a table and of its vtable; pos 0: there is none.

@@ -60,10 +60,13 @@ func (b *binder) field(path string, t vector.Type, logical, originColumn, origin
 		}
 		f.Role = cm.Role
 	}
-	if path == b.session {
+	if f.Name == "" {
+		return nil, refuse(path, "a column without a name: give it one with {\"columns\": {%q: {\"rename\": \"NAME\"}}} in a mapping file", path)
+	}
+	if path == b.session && path != "" {
 		f.Role = storage.RoleSessionKey
 	}
-	if path == b.time {
+	if path == b.time && path != "" {
 		f.Role = storage.RoleTimeKey
 	}
 	if b.byName[f.Name] != nil {

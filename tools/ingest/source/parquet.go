@@ -32,6 +32,7 @@ type parquetReader struct {
 	file    *file.Reader
 	cols    []*levelNode
 	nodes   []*node
+	quirks  quirks
 	wanted  []bool // by column; nil: all
 	limits  *Limits
 	threads int
@@ -80,11 +81,8 @@ func openParquet(path string, opts *Options) (r *parquetReader, err error) {
 	if foot.encrypted {
 		return nil, refuse("", "the file is encrypted, which this reader does not support: decrypt it first")
 	}
-	if len(foot.unknown) > 0 {
-		// The library cannot make a schema of these at all.
-		for _, path := range sortedKeys(foot.unknown) {
-			return nil, refuse(path, "its logical type (number %d of Parquet's) is unknown to this reader", foot.unknown[path])
-		}
+	for _, path := range sortedKeys(foot.refused) {
+		return nil, refuse(path, "%s", foot.refused[path])
 	}
 	if err := r.openLibrary(foot); err != nil {
 		return nil, err
@@ -102,14 +100,15 @@ func (r *parquetReader) openLibrary(foot *footer) (err error) {
 	}()
 	meta, err := metadata.NewFileMetaData(foot.raw, nil)
 	if err != nil {
-		return err
+		return fmt.Errorf("footer: %w", err)
 	}
 	meta.SetSourceFileSize(r.size)
 	r.file, err = file.NewParquetReader(r.f, file.WithMetadata(meta), file.WithReadProps(parquet.NewReaderProperties(memory.DefaultAllocator)))
 	if err != nil {
-		return err
+		return fmt.Errorf("footer: %w", err)
 	}
-	w := &schemaWalker{unknown: foot.unknown}
+	r.quirks = quirksOf(r.file.WriterVersion())
+	w := &schemaWalker{}
 	r.cols = w.columns(meta.Schema.Root())
 	if w.leaf != meta.Schema.NumColumns() {
 		return fmt.Errorf("footer: %d columns in the schema, %d found", meta.Schema.NumColumns(), w.leaf)
@@ -228,8 +227,7 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 		return nil, fmt.Errorf("the column chunk is bytes [%d, %d) of a file of %d", start, start+length, r.size)
 	}
 	end := start + length
-	if r.file.WriterVersion().LessThan(metadata.Parquet816FixedVersion) {
-		// Old writers left the header of the dictionary page out of the length.
+	if r.quirks.shortChunks {
 		end = min(r.size, end+100)
 	}
 	l := &leafReader{
@@ -237,7 +235,7 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 	}
 	l.pages = &pageReader{
 		r: r.f, pos: start, end: end, remaining: values, codec: chunk.Compression(), limits: r.limits,
-		value: newValueType(col.PhysicalType(), col.TypeLength()),
+		value: newValueType(col.PhysicalType(), col.TypeLength()), quirks: r.quirks,
 	}
 	return l, nil
 }

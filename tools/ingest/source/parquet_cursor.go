@@ -57,21 +57,21 @@ func cursorReads(h *pageHeader, v valueType) bool {
 }
 
 // newPageCursor returns the place of the page's first value.
-func newPageCursor(h *pageHeader, page []byte, v valueType, maxDef, maxRep int16) (c pageCursor, err error) {
+func newPageCursor(h *pageHeader, page []byte, v valueType, maxDef, maxRep int16, q quirks) (c pageCursor, err error) {
 	repEncoding, defEncoding, repSize, defSize := h.repEncoding, h.defEncoding, -1, -1
 	if h.typ == pageDataV2 {
 		repEncoding, defEncoding, repSize, defSize = encodingRLE, encodingRLE, int(h.repBytes), int(h.defBytes)
 	}
 	pos := 0
 	if maxRep > 0 {
-		if c.reps, pos, err = levelCursor(page, pos, int(h.values), maxRep, repEncoding, repSize); err != nil {
+		if c.reps, pos, err = levelCursor(page, pos, int(h.values), maxRep, repEncoding, repSize, q.lowLevels); err != nil {
 			return c, err
 		}
 	} else if repSize > 0 {
 		pos += repSize
 	}
 	if maxDef > 0 {
-		if c.defs, pos, err = levelCursor(page, pos, int(h.values), maxDef, defEncoding, defSize); err != nil {
+		if c.defs, pos, err = levelCursor(page, pos, int(h.values), maxDef, defEncoding, defSize, q.lowLevels); err != nil {
 			return c, err
 		}
 	} else if defSize > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Page types, in PageHeader.type.
@@ -89,13 +90,37 @@ var logicalTypeNames = map[int16]string{
 	11: "UNKNOWN", 12: "JSON", 13: "BSON", 14: "UUID", 15: "FLOAT16", 16: "VARIANT", 17: "GEOMETRY", 18: "GEOGRAPHY",
 }
 
+// Parquet's physical types and ConvertedTypes by their numbers, and which physical types a converted type annotates.
+var (
+	physicalNames  = [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}
+	convertedTypes = map[int32]struct {
+		name     string
+		physical []int32
+	}{
+		0: {"UTF8", []int32{6}}, 4: {"ENUM", []int32{6}}, 5: {"DECIMAL", []int32{1, 2, 6, 7}}, 6: {"DATE", []int32{1}},
+		7: {"TIME_MILLIS", []int32{1}}, 8: {"TIME_MICROS", []int32{2}}, 9: {"TIMESTAMP_MILLIS", []int32{2}}, 10: {"TIMESTAMP_MICROS", []int32{2}},
+		11: {"UINT_8", []int32{1}}, 12: {"UINT_16", []int32{1}}, 13: {"UINT_32", []int32{1}}, 14: {"UINT_64", []int32{2}},
+		15: {"INT_8", []int32{1}}, 16: {"INT_16", []int32{1}}, 17: {"INT_32", []int32{1}}, 18: {"INT_64", []int32{2}},
+		19: {"JSON", []int32{6}}, 20: {"BSON", []int32{6}}, 21: {"INTERVAL", []int32{7}},
+	}
+)
+
+// annotationFault returns why a column of a physical type cannot have a converted type; empty when it can.
+func annotationFault(physical, converted int32) string {
+	c, ok := convertedTypes[converted]
+	if !ok || int(physical) >= len(physicalNames) || slices.Contains(c.physical, physical) {
+		return ""
+	}
+	return fmt.Sprintf("its converted type %s does not go with its physical type %s", c.name, physicalNames[physical])
+}
+
 // A footer is what we read of Parquet's FileMetaData ourselves, before the library does: enough to refuse by name what
 // the library cannot read, and to bound what it allocates.
 type footer struct {
 	raw       []byte
 	encrypted bool
-	// unknown maps the path of a column to the field id of a logical type that this reader does not know.
-	unknown map[string]int16
+	// refused maps the path of a column to the reason why the library makes no schema of a file that has it.
+	refused map[string]string
 	columns int
 }
 
@@ -127,7 +152,7 @@ func readFooter(r io.ReaderAt, size int64, limits Limits) (*footer, error) {
 	if n > size-12 || n > maxFooterBytes {
 		return nil, fmt.Errorf("a footer of %d bytes in a file of %d", n, size)
 	}
-	f := &footer{raw: make([]byte, n), unknown: map[string]int16{}}
+	f := &footer{raw: make([]byte, n), refused: map[string]string{}}
 	if _, err := r.ReadAt(f.raw, size-8-n); err != nil {
 		return nil, err
 	}
@@ -164,13 +189,17 @@ func (f *footer) readSchema(t *thriftReader, limits Limits) {
 	for i := 0; i < n && t.err == nil; i++ {
 		var name string
 		var children int32
-		logical := int16(0)
+		logical, physical, converted := int16(0), int32(-1), int32(-1)
 		t.fields(2, func(id int16, typ byte) {
 			switch {
 			case id == 4 && typ == thriftBinary:
 				name = string(t.bytes())
+			case id == 1 && typ == thriftI32:
+				physical = t.i32()
 			case id == 5 && typ == thriftI32:
 				children = t.i32()
+			case id == 6 && typ == thriftI32:
+				converted = t.i32()
 			case id == 10 && typ == thriftStruct:
 				t.fields(3, func(id int16, typ byte) {
 					logical = id
@@ -200,12 +229,21 @@ func (f *footer) readSchema(t *thriftReader, limits Limits) {
 		if children == 0 && i > 0 {
 			f.columns++
 		}
-		if _, known := logicalTypeNames[logical]; logical != 0 && !known {
+		reason := ""
+		switch _, known := logicalTypeNames[logical]; {
+		case logical != 0 && !known:
+			reason = fmt.Sprintf("its logical type (number %d of Parquet's) is unknown to this reader", logical)
+		case i > 0 && children == 0 && physical < 0:
+			reason = "a struct without members has no values to store"
+		case physical >= 0:
+			reason = annotationFault(physical, converted)
+		}
+		if reason != "" {
 			path := ""
 			for _, l := range stack[min(1, len(stack)):] {
 				path += l.name + "."
 			}
-			f.unknown[path+name] = logical
+			f.refused[path+name] = reason
 		}
 		// A LIST takes three levels of the schema, hence the factor.
 		if len(stack) > 4*limits.Depth {

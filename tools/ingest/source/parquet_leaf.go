@@ -210,13 +210,23 @@ func (l *leafReader) nextPage() error {
 	}
 	l.byLibrary = !cursorReads(&l.pages.head, l.pages.value)
 	if l.byLibrary {
-		if l.library == nil {
-			l.library = newLibraryReader(l.col)
+		h := &l.pages.head
+		if _, known := encodingNames[h.encoding]; !known {
+			return fmt.Errorf("a page in encoding %d of Parquet's, which is unknown to this reader", h.encoding)
 		}
-		return l.library.begin(&l.pages.head, l.pages.buf)
+		if h.typ == pageData && (l.maxDef > 0 && h.defEncoding != encodingRLE || l.maxRep > 0 && h.repEncoding != encodingRLE) {
+			return refuse("", "a page of %s values has levels in Parquet's deprecated BIT_PACKED encoding: write it with a newer writer", encodingNames[h.encoding])
+		}
+		if l.library == nil || l.library.fixed != fixedAsBytes(l.col, h.encoding) {
+			var err error
+			if l.library, err = newLibraryReader(l.col, h.encoding); err != nil {
+				return err
+			}
+		}
+		return l.library.begin(h, l.pages.buf)
 	}
 	var err error
-	l.cursor, err = newPageCursor(&l.pages.head, l.pages.buf, l.pages.value, l.maxDef, l.maxRep)
+	l.cursor, err = newPageCursor(&l.pages.head, l.pages.buf, l.pages.value, l.maxDef, l.maxRep, l.pages.quirks)
 	return err
 }
 
@@ -527,8 +537,11 @@ func convertInt96(dst *array, s *leafScratch, n int, _ *Limits) error {
 		nanos := binary.LittleEndian.Uint64(v[:8])
 		days := int64(int32(binary.LittleEndian.Uint32(v[8:]))) - epochDay
 		ts := days*dayNanos + int64(nanos)
-		if days > math.MaxInt64/dayNanos || days < math.MinInt64/dayNanos || nanos > math.MaxInt64 ||
-			(days >= 0 && ts < 0) {
+		switch {
+		case nanos > math.MaxInt64:
+			dst.faults = append(dst.faults, fault{dst.n, fmt.Errorf("a timestamp that is %d nanoseconds after the start of its day", int64(nanos))})
+			ts = 0
+		case days > math.MaxInt64/dayNanos || days < math.MinInt64/dayNanos || days >= 0 && ts < 0:
 			dst.faults = append(dst.faults, fault{dst.n, fmt.Errorf("day %d of the Julian calendar is not in the years 1677 to 2262 that 64 bits of nanoseconds hold", days+epochDay)})
 			ts = 0
 		}

@@ -16,13 +16,31 @@ import (
 type libraryReader struct {
 	reader file.ColumnChunkReader
 	pages  onePage
+	fixed  int // the length of values of fixed length that are read as byte arrays; else 0
 }
 
-func newLibraryReader(col *schema.Column) *libraryReader {
-	l := &libraryReader{}
+// fixedAsBytes returns what libraryReader.fixed is for pages of a column in an encoding.
+func fixedAsBytes(col *schema.Column, encoding int32) int {
+	if encoding == encodingDeltaByteArray && col.PhysicalType() == parquet.Types.FixedLenByteArray {
+		return col.TypeLength()
+	}
+	return 0
+}
+
+// newLibraryReader returns a reader of pages in an encoding. The library reads DELTA_BYTE_ARRAY of byte arrays only; those
+// of fixed length look the same there.
+func newLibraryReader(col *schema.Column, encoding int32) (*libraryReader, error) {
+	l := &libraryReader{fixed: fixedAsBytes(col, encoding)}
+	if l.fixed > 0 {
+		n, err := schema.NewPrimitiveNode(col.Name(), col.SchemaNode().RepetitionType(), parquet.Types.ByteArray, -1, -1)
+		if err != nil {
+			return nil, err
+		}
+		col = schema.NewColumn(n, col.MaxDefinitionLevel(), col.MaxRepetitionLevel())
+	}
 	//lint:ignore SA1019 the readers that would replace it take pages from the file alone, and ours check them
 	l.reader = file.NewColumnReader(col, &l.pages, memory.DefaultAllocator, nil)
-	return l
+	return l, nil
 }
 
 // begin starts with a page, whose bytes must stay as they are until its last value has been read.
@@ -66,7 +84,17 @@ func (l *libraryReader) decode(n int, defs, reps []int16, s *leafScratch) (int64
 		return r.ReadBatchInPage(int64(n), s.f64, defs, reps)
 	case *file.ByteArrayColumnChunkReader:
 		s.bytes = sized(s.bytes, n)
-		return r.ReadBatchInPage(int64(n), s.bytes, defs, reps)
+		levels, values, err := r.ReadBatchInPage(int64(n), s.bytes, defs, reps)
+		if l.fixed > 0 && err == nil {
+			s.fixed = sized(s.fixed, n)
+			for i, v := range s.bytes[:values] {
+				if len(v) != l.fixed {
+					return 0, 0, fmt.Errorf("a value of %d bytes where each has %d", len(v), l.fixed)
+				}
+				s.fixed[i] = parquet.FixedLenByteArray(v)
+			}
+		}
+		return levels, values, err
 	case *file.FixedLenByteArrayColumnChunkReader:
 		s.fixed = sized(s.fixed, n)
 		return r.ReadBatchInPage(int64(n), s.fixed, defs, reps)

@@ -24,6 +24,7 @@ type pageReader struct {
 	codec     compress.Compression
 	limits    *Limits
 	value     valueType
+	quirks    quirks
 
 	head       pageHeader // of the current page
 	at, dictAt int64      // offsets of the current page and of the dictionary page; dictAt is 0 until one was seen
@@ -142,7 +143,7 @@ func (p *pageReader) load(at int64) (int64, error) {
 			return 0, fmt.Errorf("levels of %d bytes in a page of %d", levels, len(body))
 		}
 		copy(p.buf, body[:levels])
-		if !h.isCompressed {
+		if !h.isCompressed && !p.quirks.alwaysCompressed {
 			codec = compress.Codecs.Uncompressed
 		}
 	}

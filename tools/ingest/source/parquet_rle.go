@@ -140,17 +140,33 @@ const (
 	encodingPlainDictionary = 2
 	encodingRLE             = 3
 	encodingBitPacked       = 4
-	encodingRLEDictionary   = 8
+
+	encodingDeltaBinaryPacked    = 5
+	encodingDeltaLengthByteArray = 6
+	encodingDeltaByteArray       = 7
+	encodingByteStreamSplit      = 9
+	encodingRLEDictionary        = 8
 )
+
+// encodingNames are the encodings of values that the library reads.
+var encodingNames = map[int32]string{
+	encodingDeltaBinaryPacked: "DELTA_BINARY_PACKED", encodingDeltaLengthByteArray: "DELTA_LENGTH_BYTE_ARRAY",
+	encodingDeltaByteArray: "DELTA_BYTE_ARRAY", encodingByteStreamSplit: "BYTE_STREAM_SPLIT",
+}
 
 // levelCursor returns the place of the first of n levels in page, from pos on, and where they end. sized: their length
 // in bytes, -1 where the page says it.
-func levelCursor(page []byte, pos, n int, top int16, encoding int32, size int) (c rleCursor, end int, err error) {
+// low: packed levels begin with the lowest bit.
+func levelCursor(page []byte, pos, n int, top int16, encoding int32, size int, low bool) (c rleCursor, end int, err error) {
 	c.width = levelWidth(top)
 	switch {
 	case encoding == encodingBitPacked && size < 0:
-		c.packed, c.bit, c.left = true, pos*8, n
-		size = (n*int(c.width) + 7) / 8
+		c.packed, c.bit, c.left = !low, pos*8, n
+		if size = (n*int(c.width) + 7) / 8; size > len(page)-pos {
+			return c, 0, errors.New("levels that end outside their page")
+		}
+		c.pos, c.end = pos+size, pos+size
+		return c, c.end, nil
 	case encoding != encodingRLE:
 		return c, 0, fmt.Errorf("levels in encoding %d of Parquet's", encoding)
 	case size < 0:

@@ -27,8 +27,7 @@ type levelNode struct {
 
 // schemaWalker turns the tree of a Parquet schema into levelNodes.
 type schemaWalker struct {
-	leaf    int // the next column of the file
-	unknown map[string]int16
+	leaf int // the next column of the file
 }
 
 func (w *schemaWalker) columns(root *schema.GroupNode) []*levelNode {
@@ -64,9 +63,6 @@ func (w *schemaWalker) value(f schema.Node, slot, present, rep int16) *levelNode
 	n := &levelNode{slot: slot, present: present, rep: rep, first: w.leaf}
 	if p, ok := f.(*schema.PrimitiveNode); ok {
 		n.node, n.convert = leafNode(p)
-		if id, bad := w.unknown[f.Path()]; bad {
-			n.node = &node{shape: shapeRefused, reason: fmt.Sprintf("its logical type (number %d of Parquet's) is unknown to this reader", id)}
-		}
 		w.leaf++
 	} else {
 		g := f.(*schema.GroupNode)
