@@ -10,9 +10,10 @@
 //	   4   c b a                    3                   0
 //	                                monotone inverse    inverse by codes  each list an offset and a length
 //
-// Each step is taken where it pays, stripe by stripe, by what was counted in the stripe: what the values that are left out
-// would cost against what the inverse, or the offsets, cost instead. What was decided is remembered: a feature that had
-// nothing to gain is sampled, not searched, in the stripes that follow.
+// Each step is taken where it pays: where a stripe in that form is fetched and decoded sooner, by the bytes that a Sizer says it
+// takes encoded and by what decoding its values and its inverse takes. So a Finder examines a stripe now and then (the first, then
+// after 1, 3, 7, 15 others, or when the rows change more or less often than they did) and keeps to the form in between.
+// docs/decisions/0013 has the rule and its figures.
 //
 // # Invariants
 //

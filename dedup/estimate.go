@@ -3,6 +3,8 @@ package dedup
 import (
 	"math"
 	"math/bits"
+
+	"github.com/dsistore/dsistore/format/vector"
 )
 
 // What a stream costs whatever it holds: its header, its checksum and its entry in the directory, in bits.
@@ -11,7 +13,91 @@ const streamBits = 12 * 8
 const (
 	sampledValues = 512
 	sampleTable   = 2048
+	// scoreBits is what one score takes, about.
+	scoreBits = 8
+	// estimatorBytes is the memory of an estimator.
+	estimatorBytes = 8 * sampleTable
 )
+
+// What fetching a byte and decoding a value cost, in ns, after the encodings' chooser (format/encoding, Balanced).
+const (
+	nsPerByte    = 8
+	nsValue      = 0.5 // an id, a number or a score, decoded
+	nsStringByte = 0.1
+	nsSlot       = 0.5 // the length of a list, or the start of a window
+	nsRow        = 0.6 // an inverse that is monotone
+	nsCodedRow   = 1.5 // one that is not, and gathering its slots
+)
+
+// decodeTime returns the ns that decoding a form of a stripe takes, about.
+func decodeTime(c *vector.Column) float64 {
+	ns := nsValue * float64(c.Elements())
+	switch {
+	case c.Type.Physical() == vector.ByteValues:
+		ns = nsStringByte * float64(c.Elements())
+	case c.Type.Kind == vector.Weighted:
+		ns *= 2
+	}
+	if c.Type.IsList() {
+		ns += nsSlot * float64(c.Slots)
+	}
+	if c.Lengths != nil {
+		ns += nsSlot * float64(c.Slots)
+	}
+	switch {
+	case c.Inverse == nil || c.Slots == 1:
+	case c.Monotone:
+		ns += nsRow * float64(c.Rows)
+	default:
+		ns += nsCodedRow * float64(c.Rows)
+	}
+	return ns
+}
+
+// A sizeModel estimates sizes where there is no Sizer.
+type sizeModel struct {
+	grouped     bool
+	elementBits float64 // with its score
+}
+
+// learn samples the values of c, which are in v.
+func (m *sizeModel) learn(e *estimator, v *values, c *vector.Column) {
+	m.elementBits = e.valueBits(v, c.Elements())
+	if c.Type.Kind == vector.Weighted {
+		m.elementBits += scoreBits
+	}
+}
+
+// bytes estimates what a form of the stripe takes.
+func (m *sizeModel) bytes(c *vector.Column) float64 {
+	present := c.Slots
+	if c.Present != nil {
+		present = c.Present.Count()
+	}
+	n := float64(c.Slots)*entropy(present, c.Slots) + m.elementBits*float64(c.Elements())
+	if c.Type.IsList() && present > 0 {
+		length := 1 + math.Log2(1+float64(c.Elements())/float64(present))
+		n += float64(present)*length + streamBits
+		if c.Lengths != nil {
+			n += float64(present)*length + streamBits
+		}
+	}
+	if c.Inverse == nil || m.grouped || c.Slots == 1 {
+		return n / 8
+	}
+	runs, last := 0, int32(-1)
+	for _, s := range c.Inverse {
+		if s != last {
+			runs++
+			last = s
+		}
+	}
+	slots := c.Slots
+	if c.Monotone {
+		slots = 0
+	}
+	return (n + inverseBits(c.Rows, runs, slots)) / 8
+}
 
 // An estimator says about what values cost once encoded. It need not be close: most features gain a lot or nothing.
 type estimator struct {

@@ -1,84 +1,86 @@
 package dedup
 
-import (
-	"math"
+import "github.com/dsistore/dsistore/format/vector"
 
-	"github.com/dsistore/dsistore/format/vector"
-)
-
-// Options say which steps a Finder may take. The zero value allows all.
+// Options say which steps a Finder may take, and how it knows what they save. The zero value allows all.
 type Options struct {
 	NoRuns    bool // default false: a row equal to the one before shares its slot
 	NoSlots   bool // default false: a row equal to any earlier one of the stripe shares its slot
 	NoWindows bool // default false: lists share the values that they have in common
+	// Sizer says what a stripe takes in each form. Default: sizes are estimated. It must not be used by another Finder at
+	// the same time.
+	Sizer Sizer
+}
+
+// A Sizer says what stripes take once encoded. *format.Sizer is one.
+type Sizer interface {
+	// Reset turns it to stripes of a type; grouped: without their inverse.
+	Reset(t vector.Type, grouped bool)
+	// Size returns the bytes of a stripe, which is borrowed for the call.
+	Size(c *vector.Column) (int, error)
 }
 
 const (
-	scoreBits    = 8 // of one score, about
 	sampledRows  = 1024
 	sampledSlots = 512
-	maxSkip      = 15 // stripes
-	// A step must save this many times what it costs: decoding pays for it too.
-	runsMargin, slotsMargin, windowsMargin = 1.1, 1.25, 1.25
+	// slotsMargin is what slots must save against runs: their inverse is not monotone, so that a batch gathers its values.
+	slotsMargin = 0.03
 	// minWindowShare is the share of the values that windows must save.
 	minWindowShare = 0.05
 )
 
-// A Finder finds the duplicates in the stripes of one feature, one after the other. It remembers from stripe to stripe
-// what paid. The zero Finder is ready after Reset. Not safe for concurrent use. Memory: scratch in proportion to the
-// largest stripe; nothing is allocated for a row or a list.
+// A Finder finds the duplicates in the stripes of one feature, one after the other. Now and then it examines a stripe: it
+// takes the form in which it is fetched and decoded soonest, by the bytes that a Sizer says, and keeps to that form until
+// it examines the next. The zero Finder is ready after Reset. Not safe for concurrent use. Memory: ScratchBytes of the
+// largest stripe and what the Sizer holds; nothing is allocated for a row or a list.
 type Finder struct {
-	typ   vector.Type
-	opts  Options
-	stats Stats
-
-	// What did not pay is not looked for in the next few stripes.
-	runs, slots, windows backoff
-	// backward is the direction that windows went last.
-	backward bool
-
+	typ      vector.Type
+	opts     Options
+	stats    Stats
+	choice   Choice
+	taken    float64 // bytes of the form that the last examination chose; below 0: not known
 	v        values
 	table    slotTable
 	windower windowFinder
 	estimate estimator
 	starts   []int32 // first row of each run
 	codes    []int32 // slot of each run
-	reps     []int32 // first row of each slot
+	slotReps []int32 // first row of each slot, when equal values share one
+	rows     []int32 // 0, 1, 2, ...
+	reps     []int32 // first row of each slot of the form at hand; borrowed from the three above, or from a Union
 	spans    []span
+	model    sizeModel
 
 	out                 vector.Column
 	inverse             []int32 // memory of out's slices while out does not use them
 	present             vector.Bitmap
 	offsets, slotLength []int32
+	part                vector.Column // the first rows of a stripe, whose memory it borrows
+	partPresent         vector.Bitmap
 }
 
-// A backoff counts stripes until a step that did not pay is tried again: 1, 3, 7, 15.
-type backoff struct{ skip, last int }
-
-func (b *backoff) due() bool {
-	if b.skip == 0 {
-		return true
+// Reset turns f to the first stripe of a feature of type t, of which known is remembered, keeping its memory.
+func (f *Finder) Reset(t vector.Type, opts Options, known Choice) {
+	f.typ, f.opts, f.stats, f.choice = t, opts, Stats{}, known
+	if !known.known {
+		f.choice.backward = true
 	}
-	b.skip--
-	return false
-}
-
-func (b *backoff) paid(yes bool) {
-	b.skip, b.last = 0, 2*b.last+1
-	if b.last = min(b.last, maxSkip); yes {
-		b.last = 0
-	}
-	b.skip = b.last
-}
-
-// Reset turns f to the first stripe of a feature of type t, keeping its memory.
-func (f *Finder) Reset(t vector.Type, opts Options) {
-	f.typ, f.opts, f.stats = t, opts, Stats{}
-	f.runs, f.slots, f.windows, f.backward = backoff{}, backoff{}, backoff{}, true
 }
 
 // Stats returns the counts since Reset.
 func (f *Finder) Stats() Stats { return f.stats }
+
+// Choice returns what f remembers, for the next stripes of the feature.
+func (f *Finder) Choice() Choice { return f.choice }
+
+// ScratchBytes bounds the memory that a Finder holds besides what it was given and the Sizer's, for stripes of so many rows
+// whose values take that many bytes.
+func ScratchBytes(rows, valueBytes int64) int64 {
+	// By row: starts, codes, slots' rows, rows, inverse (4 each), spans laid and copied (8 each), the lists' starts and
+	// lengths, twice (16), the table (8 for each of at most 4 places); memory that grows is up to a quarter more, or by
+	// append up to twice as much. Values: the result's, and floats as bits.
+	return estimatorBytes + 192*rows + 3*valueBytes
+}
 
 // Find returns c, a plain column of the Finder's type, with its duplicates found: c itself when there is nothing to gain,
 // else a column that is borrowed until the next call. c is borrowed for as long.
@@ -88,7 +90,7 @@ func (f *Finder) Find(c *vector.Column) *vector.Column {
 	f.stats.Rows += int64(c.Rows)
 	f.stats.ElementsBefore += before
 	out := f.find(c)
-	f.v.drop()
+	f.drop()
 	if out == c {
 		f.stats.Slots += int64(c.Rows)
 		f.stats.ElementsAfter += before
@@ -96,7 +98,23 @@ func (f *Finder) Find(c *vector.Column) *vector.Column {
 	}
 	f.stats.Slots += int64(out.Slots)
 	f.stats.ElementsAfter += int64(out.Elements())
+	f.stats.SavedBytes += f.choice.saved * float64(c.Rows)
+	if out.Lengths != nil {
+		f.countWindows()
+	}
 	return out
+}
+
+// Leave counts a stripe that is stored as it is.
+func (f *Finder) Leave(c *vector.Column) {
+	n := int64(c.Elements())
+	f.stats.Add(Stats{Stripes: 1, Rows: int64(c.Rows), Runs: int64(c.Rows), Slots: int64(c.Rows), ElementsBefore: n, ElementsAfter: n})
+}
+
+// drop forgets what was borrowed.
+func (f *Finder) drop() {
+	f.v.drop()
+	f.part = vector.Column{}
 }
 
 func (f *Finder) find(c *vector.Column) *vector.Column {
@@ -104,140 +122,85 @@ func (f *Finder) find(c *vector.Column) *vector.Column {
 		f.stats.Runs += int64(c.Rows)
 		return c
 	}
-	if !f.runs.due() && !f.sampleRepeats(c) {
+	if f.choice.due(f.sampleShare(c)) {
+		return f.examine(c)
+	}
+	step, window := f.choice.step, f.choice.windows
+	if step == noStep && !window {
 		f.stats.Runs += int64(c.Rows)
 		return c
 	}
 	f.v.set(c, c.Rows)
-	f.starts = f.v.markRuns(f.starts[:0], c.Rows)
-	f.stats.Runs += int64(len(f.starts))
-	slotBits, elementBits := f.costs(c)
-	inverse := f.chooseInverse(c, slotBits)
-	window := f.chooseWindows(c, elementBits)
-	f.runs.paid(inverse || window)
-	if !inverse && !window {
+	f.markRuns(c)
+	if step == bySlots {
+		f.findSlots()
+	}
+	if !f.take(c, step) {
+		step = noStep
+		f.take(c, step)
+	}
+	window = window && f.layWindows()
+	if step == noStep && !window {
 		return c
 	}
-	if !inverse {
-		return f.column(c, nil, window)
-	}
-	f.inverse = resize(f.inverse, c.Rows)
-	fillRuns(f.inverse, f.starts, f.codes)
-	out := f.column(c, f.inverse, window)
-	out.Monotone = len(f.codes) == 0
-	return out
+	return f.form(c, step, window)
 }
 
-// sampleRepeats reports whether some of the first rows repeat the one before.
-func (f *Finder) sampleRepeats(c *vector.Column) bool {
+// sampleShare returns the share of the first rows that differ from the one before.
+func (f *Finder) sampleShare(c *vector.Column) float64 {
 	n := min(c.Rows, sampledRows)
 	f.v.set(c, n)
 	f.starts = f.v.markRuns(f.starts[:0], n)
-	return len(f.starts) < n-n/8
+	return float64(len(f.starts)) / float64(n)
 }
 
-// costs estimates the bits that a slot takes, and that each of its values takes with its score.
-func (f *Finder) costs(c *vector.Column) (slotBits, elementBits float64) {
-	present := c.Rows
-	if c.Present != nil {
-		present = c.Present.Count()
-	}
-	slotBits = entropy(present, c.Rows)
-	if present == 0 {
-		return slotBits, 0
-	}
-	elements := c.Elements()
-	elementBits = f.estimate.valueBits(&f.v, elements)
-	if c.Type.Kind == vector.Weighted {
-		elementBits += scoreBits
-	}
-	slotBits += elementBits * float64(elements) / float64(c.Rows)
-	if c.Type.IsList() {
-		slotBits += float64(present) / float64(c.Rows) * (1 + math.Log2(1+float64(elements)/float64(present)))
-	}
-	return slotBits, elementBits
+func (f *Finder) markRuns(c *vector.Column) {
+	f.starts = f.v.markRuns(f.starts[:0], c.Rows)
+	f.stats.Runs += int64(len(f.starts))
 }
 
-// chooseInverse sets reps to the first rows of the slots that pay, and reports whether there are fewer than rows. With
-// codes it sets f.codes, else empties it.
-func (f *Finder) chooseInverse(c *vector.Column, slotBits float64) bool {
-	rows, runs := c.Rows, len(f.starts)
-	f.codes = f.codes[:0]
-	runsGain := 0.0
-	if !f.opts.NoRuns && runs < rows {
-		cost := float64(rows)*entropy(runs, rows) + streamBits
-		gain := float64(rows-runs) * slotBits
-		if gain > runsMargin*cost {
-			runsGain = gain - cost
+// findSlots sets codes and slotReps, from starts.
+func (f *Finder) findSlots() {
+	f.codes = resize(f.codes, len(f.starts))
+	f.slotReps = f.table.find(&f.v, f.starts, f.codes, f.slotReps[:0])
+}
+
+// take sets reps to the slots that a step makes and reports whether they are fewer than the rows, or there is no step.
+func (f *Finder) take(c *vector.Column, s step) bool {
+	switch s {
+	case byRuns:
+		f.reps = f.starts
+	case bySlots:
+		f.reps = f.slotReps
+	default:
+		for len(f.rows) < c.Rows {
+			f.rows = append(f.rows, int32(len(f.rows)))
 		}
-		if runs == 1 {
-			runsGain = gain + 1 // one slot takes no inverse
-		}
-	}
-	if !f.opts.NoSlots && runs > 1 && slotBits > 0 && f.slots.due() {
-		f.codes = resize(f.codes, runs)
-		f.reps = f.table.find(&f.v, f.starts, f.codes, f.reps[:0])
-		slots := len(f.reps)
-		cost := float64(runs)*math.Log2(float64(slots)+1) + streamBits
-		if runs < rows {
-			cost += float64(rows)*entropy(runs, rows) + streamBits
-		}
-		gain := float64(rows-slots) * slotBits
-		pays := slots < runs && gain > slotsMargin*cost && gain-cost > max(runsGain, 0)*1.05
-		f.slots.paid(pays)
-		if pays {
-			return true
-		}
-	}
-	f.codes = f.codes[:0]
-	if runsGain > 0 {
-		f.reps = append(f.reps[:0], f.starts...)
+		f.reps = f.rows[:c.Rows]
 		return true
 	}
-	f.reps = resize(f.reps, rows)
-	for i := range f.reps {
-		f.reps[i] = int32(i)
-	}
-	return false
+	return len(f.reps) < c.Rows
 }
 
-// chooseWindows lays the lists of reps down and reports whether that pays.
-func (f *Finder) chooseWindows(c *vector.Column, elementBits float64) bool {
-	if f.opts.NoWindows || !c.Type.IsList() || c.Type.Physical() == vector.ByteValues || len(f.reps) < 2 || !f.windows.due() {
-		return false
+// form makes the result of the step whose slots reps has and, with window, of the windows laid down.
+func (f *Finder) form(c *vector.Column, s step, window bool) *vector.Column {
+	var inverse []int32
+	switch s {
+	case byRuns:
+		f.inverse = resize(f.inverse, c.Rows)
+		fillRuns(f.inverse, f.starts, nil)
+		inverse = f.inverse
+	case bySlots:
+		f.inverse = resize(f.inverse, c.Rows)
+		fillRuns(f.inverse, f.starts, f.codes)
+		inverse = f.inverse
 	}
-	// Both directions on a sample, the one of the last stripe first.
-	sample := f.reps[:min(len(f.reps), sampledSlots)]
-	total := 0
-	for _, row := range sample {
-		lo, hi := c.SlotRange(int(row))
-		total += hi - lo
-	}
-	f.windower.walk(&f.v, sample, f.backward)
-	left := int(f.windower.end)
-	f.windower.walk(&f.v, sample, !f.backward)
-	if other := int(f.windower.end); other < left {
-		left, f.backward = other, !f.backward
-	}
-	if float64(total-left) < minWindowShare*float64(total) || total == 0 {
-		f.windows.paid(false)
-		return false
-	}
-	f.windower.walk(&f.v, f.reps, f.backward)
-	total = 0
-	for _, n := range f.windower.lengths {
-		total += int(n)
-	}
-	saved := total - int(f.windower.end)
-	// A start is told by its distance from the one before it.
-	mean := float64(total) / float64(len(f.reps))
-	cost := float64(len(f.reps))*(1+math.Log2(2+mean)) + streamBits
-	pays := float64(saved) >= minWindowShare*float64(total) && float64(saved)*elementBits > windowsMargin*cost
-	f.windows.paid(pays)
-	return pays
+	out := f.column(c, inverse, window)
+	out.Monotone = s == byRuns
+	return out
 }
 
-// column makes the result of reps and, with window, of what is laid down. inverse may be nil.
+// column makes a column of the slots of reps and, with window, of what is laid down. inverse may be nil.
 func (f *Finder) column(c *vector.Column, inverse []int32, window bool) *vector.Column {
 	f.takeBack()
 	out := &f.out
@@ -255,7 +218,6 @@ func (f *Finder) column(c *vector.Column, inverse []int32, window bool) *vector.
 		f.spans = append(f.spans[:0], f.windower.laid...)
 		out.Offsets = append(f.offsets[:0], f.windower.starts...)
 		out.Lengths = append(f.slotLength[:0], f.windower.lengths...)
-		f.countWindows()
 	} else {
 		f.spans, _ = spansOf(f.spans[:0], c, f.reps)
 		if c.Type.IsList() {
@@ -311,7 +273,7 @@ func (f *Finder) countWindows() {
 	end := int32(0)
 	for i := range f.reps {
 		slot := i
-		if f.backward {
+		if f.choice.backward {
 			slot = len(f.reps) - 1 - i
 		}
 		n, start := f.windower.lengths[slot], f.windower.starts[slot]

@@ -18,7 +18,7 @@ func TestRowsStayAsTheyAre(t *testing.T) {
 		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"), NoWindows: rapid.Bool().Draw(rt, "no windows")}
 		var f Finder
 		f.table.weak = rapid.Bool().Draw(rt, "weak hash")
-		f.Reset(ty, opts)
+		f.Reset(ty, opts, Choice{})
 		for range rapid.IntRange(1, 4).Draw(rt, "stripes") {
 			c := drawColumn(rt, ty)
 			want := modelRows(c)
@@ -34,7 +34,7 @@ func TestEveryStepStaysEqual(t *testing.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
 		var f Finder
 		f.table.weak = rapid.Bool().Draw(rt, "weak hash")
-		f.Reset(ty, Options{})
+		f.Reset(ty, Options{}, Choice{})
 		for range rapid.IntRange(1, 3).Draw(rt, "stripes") {
 			c := drawColumn(rt, ty)
 			if c.Rows == 0 {
@@ -43,25 +43,26 @@ func TestEveryStepStaysEqual(t *testing.T) {
 			want := modelRows(c)
 			f.v.set(c, c.Rows)
 			f.starts = f.v.markRuns(f.starts[:0], c.Rows)
-			f.codes = f.codes[:0]
-			f.reps = append(f.reps[:0], f.starts...)
-			if rapid.Bool().Draw(rt, "slots") {
-				f.codes = resize(f.codes, len(f.starts))
-				f.reps = f.table.find(&f.v, f.starts, f.codes, f.reps[:0])
-				if !f.table.weak {
-					if n := distinct(want); n != len(f.reps) {
-						rt.Fatalf("%d slots for %d values", len(f.reps), n)
-					}
-				}
+			f.findSlots()
+			if n := distinct(want); !f.table.weak && n != len(f.slotReps) {
+				rt.Fatalf("%d slots for %d values", len(f.slotReps), n)
 			}
+			step := rapid.SampledFrom([]step{noStep, byRuns, bySlots}).Draw(rt, "step")
+			f.take(c, step)
 			window := ty.IsList() && rapid.Bool().Draw(rt, "window")
-			f.backward = rapid.Bool().Draw(rt, "backward")
+			f.choice.backward = rapid.Bool().Draw(rt, "backward")
 			if window {
-				f.windower.walk(&f.v, f.reps, f.backward)
+				f.windower.walk(&f.v, f.reps, f.choice.backward)
 			}
-			inverse := make([]int32, c.Rows)
-			fillRuns(inverse, f.starts, f.codes)
-			checkEqual(rt, want, f.column(c, inverse, window))
+			out := f.form(c, step, window)
+			checkEqual(rt, want, out)
+			if !window && c.Rows > 2 {
+				slots := 0
+				for slots < len(f.reps) && f.reps[slots] < 2 {
+					slots++
+				}
+				checkEqual(rt, want[:2], f.first(out, 2, slots))
+			}
 		}
 	})
 }
@@ -103,7 +104,7 @@ func TestFindsWhatRepeats(t *testing.T) {
 		for _, newest := range []bool{true, false} {
 			c := sessions(ty, 4096, newest, rand.New(rand.NewPCG(1, 2)))
 			var f Finder
-			f.Reset(ty, Options{})
+			f.Reset(ty, Options{}, Choice{})
 			out := f.Find(c)
 			checkEqual(t, modelRows(c), out)
 			s := f.Stats()
@@ -129,13 +130,13 @@ func TestFindsWhatCameBack(t *testing.T) {
 		appendModel(c, lists[rng.IntN(100)])
 	}
 	var f Finder
-	f.Reset(ty, Options{})
+	f.Reset(ty, Options{}, Choice{})
 	out := f.Find(c)
 	checkEqual(t, modelRows(c), out)
 	if out.Slots != 100 || out.Monotone {
 		t.Errorf("%d slots, monotone %v", out.Slots, out.Monotone)
 	}
-	f.Reset(ty, Options{NoSlots: true, NoWindows: true})
+	f.Reset(ty, Options{NoSlots: true, NoWindows: true}, Choice{})
 	if out := f.Find(c); out.Slots < 4000 {
 		t.Errorf("%d slots without looking for them", out.Slots)
 	}
@@ -154,14 +155,14 @@ func TestNothingToFind(t *testing.T) {
 			}
 		}
 		var f Finder
-		f.Reset(ty, Options{})
+		f.Reset(ty, Options{}, Choice{})
 		for range 9 {
 			if f.Find(c) != c {
 				t.Fatalf("%v: %+v", ty, f.Stats())
 			}
 		}
-		if f.runs.last != 7 {
-			t.Errorf("%v: searched again after %d stripes", ty, f.runs.last)
+		if f.choice.waited != 7 {
+			t.Errorf("%v: examined again after %d stripes", ty, f.choice.waited)
 		}
 	}
 }
@@ -197,7 +198,7 @@ func TestTimeIsLinear(t *testing.T) {
 		best := time.Hour
 		for range 3 {
 			start := time.Now()
-			f.Reset(ty, Options{})
+			f.Reset(ty, Options{}, Choice{})
 			out := f.Find(c)
 			best = min(best, time.Since(start))
 			checkEqual(t, modelRows(c), out)
@@ -222,7 +223,7 @@ func TestOneGiantList(t *testing.T) {
 		appendModel(c, giant[i:])
 	}
 	var f Finder
-	f.Reset(ty, Options{})
+	f.Reset(ty, Options{}, Choice{})
 	out := f.Find(c)
 	checkEqual(t, modelRows(c), out)
 	if out.Elements() > len(giant)+100 {
@@ -238,7 +239,7 @@ func TestFindAllocatesNothing(t *testing.T) {
 			continue
 		}
 		var f Finder
-		f.Reset(ty, Options{})
+		f.Reset(ty, Options{}, Choice{})
 		f.Find(c)
 		if n := testing.AllocsPerRun(20, func() { f.Find(c) }); n > 0 {
 			t.Errorf("%v: %v allocations a stripe", ty, n)
@@ -276,7 +277,7 @@ func FuzzFind(f *testing.F) {
 		}
 		for _, opts := range []Options{{}, {NoSlots: true}, {NoWindows: true}, {NoRuns: true}} {
 			var find Finder
-			find.Reset(ty, opts)
+			find.Reset(ty, opts, Choice{})
 			checkEqual(t, modelRows(c), find.Find(c))
 			checkEqual(t, modelRows(c), find.Find(c))
 		}
@@ -292,7 +293,7 @@ func BenchmarkFind(b *testing.B) {
 		b.Run(ty.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			var f Finder
-			f.Reset(ty, Options{})
+			f.Reset(ty, Options{}, Choice{})
 			for b.Loop() {
 				f.Find(c)
 			}

@@ -35,7 +35,9 @@ type Grouper struct {
 	rows   int
 	most   int // groups
 	groups []*candidate
+	opts   Options
 
+	finder   Finder
 	v        values
 	table    slotTable
 	pairs    pairTable
@@ -60,31 +62,43 @@ type candidate struct {
 	weight  int64
 }
 
-// Reset starts a sample of rows rows, of whose groups no more than maxBytes is held.
-func (g *Grouper) Reset(rows int, maxBytes int64) {
-	g.rows, g.groups = rows, g.groups[:0]
+// Reset starts a sample of rows rows, of whose groups no more than maxBytes is held. opts say what the features may do by
+// themselves.
+func (g *Grouper) Reset(rows int, maxBytes int64, opts Options) {
+	g.rows, g.groups, g.opts = rows, g.groups[:0], opts
 	g.most = int(min(maxGroups, maxBytes/(8*int64(max(rows, 1)))))
 }
 
 // Add adds a feature of the sample, a plain column that is borrowed for the call, under a number. weight is what it adds to
-// a group's weight, which stays within limit.
-func (g *Grouper) Add(number int, c *vector.Column, weight, limit int64) {
+// a group's weight, which stays within limit. It returns what was learnt of the feature by itself.
+func (g *Grouper) Add(number int, c *vector.Column, weight, limit int64) Choice {
 	if c.Rows != g.rows || g.rows < 2 {
-		return
+		return Choice{}
 	}
+	g.finder.Reset(c.Type, g.opts, Choice{})
+	byItself := g.finder.Find(c)
+	choice := g.finder.Choice()
 	g.v.set(c, c.Rows)
+	defer g.v.drop()
 	g.starts = g.v.markRuns(g.starts[:0], c.Rows)
 	g.codes = resize(g.codes, len(g.starts))
 	g.reps = g.table.find(&g.v, g.starts, g.codes, g.reps[:0])
 	present := g.markPresent(c)
-	cost := g.costOf(c)
-	g.v.drop()
 	if present == 0 || len(g.starts) == 1 {
-		return // nothing to tell apart: by itself it takes next to nothing
+		return choice // nothing to tell apart: by itself it takes next to nothing
 	}
 	// Its own inverse, and what it takes by itself.
 	g.byRow = resize(g.byRow, g.rows)
 	fillRuns(g.byRow, g.starts, g.codes)
+	alone := g.measure(c, byItself, choice)
+	g.add(number, alone, weight, limit)
+	return choice
+}
+
+// measure sets rowBits so that the rows' bits add up to what the feature takes by itself, byItself being its form, and
+// returns that, its inverse included.
+func (g *Grouper) measure(c, byItself *vector.Column, choice Choice) (alone float64) {
+	cost := g.costOf(c)
 	g.rowBits = resize(g.rowBits, g.rows)
 	all := 0.0
 	for row := range g.rowBits {
@@ -92,9 +106,43 @@ func (g *Grouper) Add(number int, c *vector.Column, weight, limit int64) {
 		g.rowBits[row] = float32(bits)
 		all += bits
 	}
-	alone := min(all, sum(g.rowBits, g.starts)+inverseBits(g.rows, len(g.starts), 0),
-		sum(g.rowBits, g.reps)+inverseBits(g.rows, len(g.starts), len(g.reps)))
+	inverse := 0.0
+	switch choice.step {
+	case byRuns:
+		all = sum(g.rowBits, g.starts)
+		inverse = inverseBits(g.rows, len(g.starts), 0)
+	case bySlots:
+		all = sum(g.rowBits, g.reps)
+		inverse = inverseBits(g.rows, len(g.starts), len(g.reps))
+	}
+	took := 8 * g.finder.taken
+	if took < 0 {
+		took = 8 * g.finder.size(byItself)
+	}
+	values := max(took-inverse, took/8)
+	if all > 0 && values < math.MaxFloat32 {
+		scale := float32(values / all)
+		for row := range g.rowBits {
+			g.rowBits[row] *= scale
+		}
+	}
+	if choice.step != noStep {
+		inverse += g.inverseTime(choice.step == byRuns)
+	}
+	return values + inverse
+}
 
+// inverseTime returns what decoding an inverse takes, in the bits that could be fetched instead.
+func (g *Grouper) inverseTime(monotone bool) float64 {
+	ns := float64(nsCodedRow)
+	if monotone {
+		ns = nsRow
+	}
+	return ns * float64(g.rows) * 8 / nsPerByte
+}
+
+// add finds the feature's place among the groups.
+func (g *Grouper) add(number int, alone float64, weight, limit int64) {
 	var best *candidate
 	bestGain, bestSlots := 0.0, 0
 	for _, k := range g.groups {
@@ -151,8 +199,8 @@ func (g *Grouper) Groups() []Group {
 				next++
 			}
 		}
-		byRuns += inverseBits(g.rows, runs, 0)
-		bySlots += inverseBits(g.rows, runs, k.slots)
+		byRuns += inverseBits(g.rows, runs, 0) + g.inverseTime(true)
+		bySlots += inverseBits(g.rows, runs, k.slots) + g.inverseTime(false)
 		k.ByRuns = byRuns < slotsOverRuns*bySlots
 		out = append(out, k.Group)
 	}
@@ -206,6 +254,7 @@ type rowCost struct {
 	elementBits float64
 }
 
+// costOf estimates what rows of c, which is in g.v, take.
 func (g *Grouper) costOf(c *vector.Column) rowCost {
 	r := rowCost{c: c}
 	present := c.Rows
@@ -249,7 +298,7 @@ func (g *Grouper) together(k *candidate, slots int) float64 {
 			next++
 		}
 	}
-	return min(byRuns+inverseBits(g.rows, runs, 0), bySlots+inverseBits(g.rows, runs, slots))
+	return min(byRuns+inverseBits(g.rows, runs, 0)+g.inverseTime(true), bySlots+inverseBits(g.rows, runs, slots)+g.inverseTime(false))
 }
 
 func sum(bits []float32, rows []int32) float64 {

@@ -10,6 +10,9 @@ type Stats struct {
 	Windows int64
 	// ElementsBefore are the values of all rows, ElementsAfter those stored: ids, bytes or numbers.
 	ElementsBefore, ElementsAfter int64
+	// SavedBytes estimates what the stripes would take more with a slot for each row, from those that were examined; a
+	// group's inverse is not taken off.
+	SavedBytes float64
 }
 
 // Factor returns how often a stored value is used: the dedupe factor by elements, or by slots where no row has an element.
@@ -32,4 +35,5 @@ func (s *Stats) Add(o Stats) {
 	s.Windows += o.Windows
 	s.ElementsBefore += o.ElementsBefore
 	s.ElementsAfter += o.ElementsAfter
+	s.SavedBytes += o.SavedBytes
 }

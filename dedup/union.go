@@ -27,6 +27,14 @@ type Union struct {
 	column vector.Column
 }
 
+// UnionBytes bounds the memory that a Union holds for stripes of so many rows.
+func UnionBytes(rows int64) int64 {
+	// By row: the inverse, runs of the group and of a feature, codes, slots' rows (4 each); both tables, of 8 and 12 bytes for
+	// each of at most 4 places; memory that grows is a quarter more, or by append twice as much. Floats as bits: 8 at
+	// least, and more for lists, which a Finder's memory, not used yet, allows for.
+	return 160 * rows
+}
+
 // Reset starts a stripe of rows rows, which no feature has told apart yet.
 func (u *Union) Reset(rows int, byRuns bool) {
 	u.byRuns, u.rows, u.slots = byRuns, rows, min(rows, 1)
@@ -137,25 +145,56 @@ func (f *Finder) FindIn(c *vector.Column, u *Union) *vector.Column {
 	f.stats.Runs += int64(u.slots)
 	f.stats.Slots += int64(u.slots)
 	f.stats.ElementsBefore += before
+	f.reps = u.reps
 	window := false
-	if u.slots > 1 {
+	if c.Rows > 1 {
+		due := f.choice.due(f.sampleShare(c))
 		f.v.set(c, c.Rows)
-		f.reps = append(f.reps[:0], u.reps...)
-		_, elementBits := f.costs(c)
-		window = f.chooseWindows(c, elementBits)
-	} else {
-		f.reps = append(f.reps[:0], u.reps...)
+		if due {
+			window = f.examineIn(c, u)
+		} else {
+			window = f.choice.windows && f.layWindows()
+		}
 	}
 	if u.slots == u.rows && !window {
-		f.v.drop()
+		f.drop()
 		f.stats.ElementsAfter += before
 		return c
 	}
+	f.stats.SavedBytes += f.choice.saved * float64(c.Rows)
+	out := f.formIn(c, u, window)
+	f.drop()
+	if window {
+		f.countWindows()
+	}
+	f.stats.ElementsAfter += int64(out.Elements())
+	return out
+}
+
+// examineIn reports whether windows pay in a stripe of a group, lays them down, and notes what the group saves.
+func (f *Finder) examineIn(c *vector.Column, u *Union) bool {
+	f.model.learn(&f.estimate, &f.v, c)
+	f.resetSizer(true)
+	out := f.formIn(c, u, false)
+	best := f.score(noStep, out)
+	plain := f.plainBytes(c, out, best.bytes)
+	window := f.seekWindows()
+	if window {
+		if m := f.score(noStep, f.formIn(c, u, true)); m.score < best.score {
+			best = m
+		} else {
+			window = false
+		}
+	}
+	f.choice.keep(noStep, window, (plain-best.bytes)/float64(c.Rows))
+	return window
+}
+
+// formIn makes a feature's column of a group's stripe, whose slots are in reps.
+func (f *Finder) formIn(c *vector.Column, u *Union, window bool) *vector.Column {
 	out := f.column(c, nil, window)
-	f.v.drop()
 	if u.slots < u.rows {
 		out.Inverse, out.Monotone, out.InverseBorrowed = u.column.Inverse, u.byRuns, true
 	}
-	f.stats.ElementsAfter += int64(out.Elements())
 	return out
 }

@@ -22,7 +22,7 @@ func TestGroupRowsStayAsTheyAre(t *testing.T) {
 		ofType := make([]vector.Type, len(finders))
 		for i := range finders {
 			ofType[i] = rapid.SampledFrom(types).Draw(rt, "type")
-			finders[i].Reset(ofType[i], Options{})
+			finders[i].Reset(ofType[i], Options{}, Choice{})
 		}
 		for range rapid.IntRange(1, 3).Draw(rt, "stripes") {
 			var columns []*vector.Column
@@ -77,7 +77,7 @@ func TestGrouperFindsWhatRepeatsTogether(t *testing.T) {
 	// Features 0 to 3 change with sessions of kind a, 4 to 6 with those of kind b, 7 to 9 with one of 500 items; 10 and 11 with
 	// nothing. Each is null in some sessions, or for some items.
 	var g Grouper
-	g.Reset(rows, 1<<30)
+	g.Reset(rows, 1<<30, Options{})
 	change := func(p int) []int {
 		out, n := make([]int, rows), 0
 		for i := range out {
@@ -130,14 +130,14 @@ func TestGrouperKeepsWithinItsLimits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := sessions(vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, 2048, true, rng)
 	var g Grouper
-	g.Reset(c.Rows, 1<<30)
+	g.Reset(c.Rows, 1<<30, Options{})
 	for i := range 7 {
 		g.Add(i, c, 10, 30)
 	}
 	if got, want := fmt.Sprint(g.Groups()), "[{[0 1 2] true} {[3 4 5] true}]"; got != want {
 		t.Errorf("groups %s: want %s", got, want)
 	}
-	g.Reset(c.Rows, 0)
+	g.Reset(c.Rows, 0, Options{})
 	for i := range 7 {
 		g.Add(i, c, 10, 30)
 	}

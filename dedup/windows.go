@@ -71,6 +71,15 @@ func (w *windowFinder) walk(v *values, reps []int32, backward bool) {
 	}
 }
 
+// values returns how many values the lists have that were laid down.
+func (w *windowFinder) values() int {
+	n := 0
+	for _, l := range w.lengths {
+		n += int(l)
+	}
+	return n
+}
+
 func (w *windowFinder) lay(s span) {
 	w.end += s.hi - s.lo
 	if n := len(w.laid); n > 0 && w.laid[n-1].hi == s.lo {

@@ -265,8 +265,15 @@ func (f *fieldReader) directory() {
 	if flags&flagFields != 0 {
 		n = f.uvarintField("fields")
 		for i := uint64(0); i < n && !f.bad; i++ {
-			f.uvarintField("field")
+			tag := f.uvarintField("field")
 			length := f.uvarintField("field length")
+			if before := len(f.src); tag == foundField && length >= 2 {
+				f.uvarintField("windows")
+				f.uvarintField("saved bytes")
+				if length -= min(uint64(before-len(f.src)), length); length == 0 {
+					continue
+				}
+			}
 			f.field(func() string { f.bytes(length); return "field value" })
 		}
 	}

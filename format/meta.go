@@ -86,9 +86,18 @@ type FileMeta struct {
 	Name    string // the feature's name when it was written
 	Group   uint64 // the feature id of the dedup group's inverse file, or 0
 	Stripes []StripeMeta
+	Found   Found
 	// Rows and Stats are over all stripes. They are not stored: DecodeMeta and Finish add them up.
 	Rows  uint64
 	Stats Stats
+}
+
+// Found is what a writer says of the duplicates that it found in a feature; nothing is read by it. Rows, slots and values
+// before and after are in the stripes.
+type Found struct {
+	Windows uint64 // slots whose values other slots store too
+	// SavedBytes estimates how many bytes more the file would take with a slot for each row.
+	SavedBytes uint64
 }
 
 // End returns the offset in the feature file at which the last stripe ends.

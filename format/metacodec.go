@@ -22,22 +22,28 @@ const (
 	stripeDoubles  = 1 << 5
 	allStripeFlags = stripeSlots | stripeNulls | stripeAllNull | stripeExpanded | stripeBounds | stripeDoubles
 
+	// Tags of fields (SPEC.md, section 5). A reader that does not know one skips it when it is even.
+	foundField = 2
+
 	// minEntryBytes is the length of the shortest stripe entry: streams, flags, rows.
 	minEntryBytes = 3
 )
 
 // AppendMeta appends the byte form of m:
 //
-//	+---------+-------+------+--------------------+---------+---------+------+-----------+-----------+
-//	| version | flags | kind | elem, score, dim   | feature | [group] | name | n stripes | n entries |
-//	|   (1)   |  (1)  | (1)  | (as the kind says) | (8 LE)  | (8 LE)  |      | (uvarint) |           |
-//	+---------+-------+------+--------------------+---------+---------+------+-----------+-----------+
+//	+---------+-------+------+--------------------+---------+---------+------+-----------+-----------+----------+
+//	| version | flags | kind | elem, score, dim   | feature | [group] | name | n stripes | n entries | [fields] |
+//	|   (1)   |  (1)  | (1)  | (as the kind says) | (8 LE)  | (8 LE)  |      | (uvarint) |           |          |
+//	+---------+-------+------+--------------------+---------+---------+------+-----------+-----------+----------+
 //
 // m is one that Finish or DecodeMeta returned; DecodeMeta reads it back, totals computed anew.
 func AppendMeta(dst []byte, m *FileMeta) []byte {
 	flags := byte(0)
 	if m.Group != 0 {
 		flags |= flagGroup
+	}
+	if m.Found != (Found{}) {
+		flags |= flagFields
 	}
 	dst = append(dst, formatVersion, flags, byte(m.Type.Kind))
 	if m.Type.Elem != vector.NoElem {
@@ -61,6 +67,23 @@ func AppendMeta(dst []byte, m *FileMeta) []byte {
 		dst = appendEntry(dst, m.Type, &m.Stripes[i], rows)
 		rows = m.Stripes[i].Rows
 	}
+	if flags&flagFields != 0 {
+		dst = appendFound(dst, m.Found)
+	}
+	return dst
+}
+
+// appendFound appends the fields, of which there is one:
+//
+//	+-------+---------+------------+---------+-------------+
+//	| 1 (1) | tag (1) | length (1) | windows | saved bytes |
+//	+-------+---------+------------+---------+-------------+
+func appendFound(dst []byte, f Found) []byte {
+	dst = append(dst, 1, foundField, 0)
+	at := len(dst)
+	dst = binary.AppendUvarint(dst, f.Windows)
+	dst = binary.AppendUvarint(dst, f.SavedBytes)
+	dst[at-1] = byte(len(dst) - at)
 	return dst
 }
 
@@ -315,7 +338,7 @@ func (r *metaReader) file(m *FileMeta, limits Limits) error {
 		return err
 	}
 	if flags&flagFields != 0 {
-		if err := r.fields(); err != nil {
+		if err := r.fields(m); err != nil {
 			return err
 		}
 	}
@@ -505,16 +528,25 @@ func (r *metaReader) intBound(signed bool, fill byte) (int64, bool) {
 	return v, true
 }
 
-// fields skips what later versions may have added and lets older readers skip; it refuses the rest.
-func (r *metaReader) fields() error {
+// fields takes the fields that this version knows, skips what later versions may have added and lets older readers skip,
+// and refuses the rest.
+func (r *metaReader) fields(m *FileMeta) error {
 	count := r.uvarint()
 	for range count {
 		tag := r.uvarint()
-		r.bytes(r.uvarint())
+		value := r.bytes(r.uvarint())
 		if r.bad {
 			break
 		}
-		if tag%2 == 1 {
+		switch {
+		case tag == foundField:
+			// What a later version appends to the value is not looked at.
+			v := metaReader{src: value}
+			m.Found = Found{Windows: v.uvarint(), SavedBytes: v.uvarint()}
+			if v.bad {
+				return corrupt(-1, "directory field %d ends early", tag)
+			}
+		case tag%2 == 1:
 			return unsupported(-1, "directory field %d", tag)
 		}
 	}

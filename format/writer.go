@@ -94,6 +94,9 @@ func (w *Writer) WriteStripe(c *vector.Column) error {
 	return w.err
 }
 
+// Note records what was found in the stripes written, all of them, for the directory.
+func (w *Writer) Note(f Found) { w.meta.Found = f }
+
 // Finish writes directory and tail and returns the directory and the file's length. The Writer cannot be used after it.
 func (w *Writer) Finish() (*FileMeta, int64, error) {
 	if w.err != nil {

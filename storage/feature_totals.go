@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -20,6 +21,26 @@ type FeatureTotals struct {
 	Elements    uint64 // over rows
 	RawBytes    uint64 // the expanded values in their source width
 	StoredBytes uint64 // of the feature files
+
+	// What the writers found of duplicates, and what they said of it (format.Found).
+	Slots          uint64 // stored
+	StoredElements uint64
+	Windows        uint64
+	SavedBytes     uint64 // an estimate; the inverse of a group is not taken off
+	// Group is the name of the first feature of the dedup group, in the last of the snapshot's segments that have the
+	// feature; empty: none.
+	Group string
+}
+
+// Factor returns how often a stored value is used: the dedupe factor by elements, or by slots where no row has an element.
+func (t *FeatureTotals) Factor() float64 {
+	switch {
+	case t.StoredElements > 0:
+		return float64(t.Elements) / float64(t.StoredElements)
+	case t.Slots > 0:
+		return float64(t.Rows) / float64(t.Slots)
+	}
+	return 1
 }
 
 // FeatureTotals returns the totals of every feature of the snapshot, in name order, from the segments' indexes. Its cost
@@ -116,14 +137,25 @@ func (s *Snapshot) featureTotals(
 		out[i].Feature = f
 		byID[f.ID] = &out[i]
 	}
+	groupOf, groups := map[*FeatureTotals]FeatureID{}, map[FeatureID]string{} // of one segment
 	for _, d := range segments {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		clear(groupOf)
+		clear(groups)
 		err := each(d, func(f FeatureID, e *FeatureEntry) {
 			t := byID[f]
-			if t == nil {
-				return // the inverse of a dedup group: no feature of the schema
+			if t == nil { // the inverse of a dedup group: no feature of the schema
+				groups[f] = strings.TrimPrefix(e.Meta.Name, inverseOf)
+				return
+			}
+			groupOf[t] = FeatureID(e.Meta.Group)
+			t.Windows += e.Meta.Found.Windows
+			t.SavedBytes += e.Meta.Found.SavedBytes
+			for i := range e.Meta.Stripes {
+				t.Slots += uint64(e.Meta.Stripes[i].Slots)
+				t.StoredElements += e.Meta.Stripes[i].Elements
 			}
 			t.Segments++
 			t.Rows += e.Meta.Rows
@@ -134,6 +166,9 @@ func (s *Snapshot) featureTotals(
 		})
 		if err != nil {
 			return nil, err
+		}
+		for t, g := range groupOf {
+			t.Group = groups[g]
 		}
 	}
 	slices.SortFunc(out, func(a, b FeatureTotals) int { return cmp.Compare(a.Name, b.Name) })

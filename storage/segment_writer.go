@@ -142,11 +142,14 @@ func (w *SegmentWriter) AddGroup(ctx context.Context, order int, features []Feat
 	return w.add(ctx, order, files[0].ID, files, func(files []*format.Writer) error { return write(files[0], files[1:]) })
 }
 
+// inverseOf begins the name of a group's inverse; its first feature's follows.
+const inverseOf = "inverse of "
+
 // groupFeature returns what stands for the inverse of the group whose first feature is f.
 func groupFeature(f Feature) Feature {
 	// A NUL keeps the hashed name apart from every feature's that people type.
 	return Feature{
-		ID: NewFeatureID("\x00inverse\x00"+f.Name, f.Generation), Name: "inverse of " + strings.ToValidUTF8(f.Name[:min(len(f.Name), maxName-32)], ""),
+		ID: NewFeatureID("\x00inverse\x00"+f.Name, f.Generation), Name: inverseOf + strings.ToValidUTF8(f.Name[:min(len(f.Name), maxName-32)], ""),
 		Type: vector.Type{Kind: vector.Inverse},
 	}
 }

@@ -22,10 +22,19 @@
 //   - Without a session key every row is such a session: the dump's order is kept.
 //   - Keys keep their role in the table: later ingests cluster by it without being told.
 //
+// # Duplicates
+//
+// Rows that lie together repeat. Before a segment is written, a sample of its stripes says which features repeat on the same
+// rows: they become dedup groups, one inverse for all (dedup.Grouper). Then each feature's stripes are looked through for rows that
+// are equal and lists that overlap (dedup.Finder). A form is taken where it is fetched and decoded sooner, by encoding a stripe in
+// each (format.Sizer), and examined again as stripes go by; what was learnt of a feature outlives the segment. Where nothing repeats
+// the bytes are those of Options.Dedup off. The Report and the segment's index say what was found.
+//
 // # Memory
 //
 // Options.Memory is shared so: one half holds the buffer (by capacity of its slices, records included), a quarter the
-// stripes that are being gathered and encoded, an eighth the feature files that wait for their place in a pack; the rest
+// stripes that are being gathered, looked through for duplicates (scratch memory included) and encoded, half of it at most for the
+// groups that a sample may make, an eighth the feature files that wait for their place in a pack; the rest
 // is for chunks under way, the open pages of Parquet files (a sixteenth) and garbage. The buffer is one for all
 // partitions: the partition is the first part of the sort key, so that hundreds of partitions cost no more than one. While an
 // ingest runs, the Go runtime's soft memory limit is lowered to Memory (64 MiB at least), unless it is lower already. What remains

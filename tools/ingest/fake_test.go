@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
@@ -197,6 +198,8 @@ func (t *fakeTable) rows(part string) []map[string]cell {
 	return out
 }
 
+func (w *fakeStripes) Note(format.Found) {}
+
 type fakeStripes struct {
 	s    *fakeSegment
 	name string
@@ -278,6 +281,8 @@ func (s *fakeSegment) AddGroup(ctx context.Context, order int, features []storag
 }
 
 // A fakeInverse keeps the last stripe of a group's inverse.
+func (w *fakeInverse) Note(format.Found) {}
+
 type fakeInverse struct{ last *vector.Column }
 
 func (w *fakeInverse) WriteStripe(c *vector.Column) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/dedup"
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -47,45 +48,125 @@ func (j *segmentJob) units(ctx context.Context) ([]*unit, error) {
 			}
 			order++
 		}
+		if j.dedup != DedupOff {
+			u.memory += j.scratch(u)
+		}
+		u.memory = min(u.memory, j.most)
 		order += len(u.features)
 		out = append(out, u)
 	}
 	return out, nil
 }
 
-// groups finds the features that repeat together, from the segment's first stripe. Members are places in j.order.
+// scratch bounds what finding the duplicates of a unit holds: one Finder and Sizer for all its features, and a group's Union.
+func (j *segmentJob) scratch(u *unit) int64 {
+	rows, values := int64(0), int64(0)
+	for i := range j.plan.stripes {
+		rows = max(rows, int64(j.plan.stripes[i].rows))
+	}
+	for _, f := range u.features {
+		values = max(values, j.stripeBytes(f))
+	}
+	n := dedup.ScratchBytes(rows, values) + 2*values // the Sizer's: the encoded form, and what is encoded
+	if len(u.features) > 1 {
+		n += dedup.UnionBytes(rows)
+	}
+	return n
+}
+
+// A part is the first rows of a stripe, for a sample.
+type part struct {
+	stripe *stripePlan
+	pieces []piece
+	rows   int
+}
+
+// What groups are chosen from: some rows of a few stripes that are spread over the segment, so that one that is not like
+// the others does not decide, and about as many in all as a stripe has, so that what comes back does so as often.
+const (
+	sampledStripes = 4
+	leastSample    = 4096  // rows
+	mostSample     = 16384 // rows
+)
+
+// sampleParts returns parts of the segment's stripes with about an eighth of its rows, and how many rows they have.
+func sampleParts(p *segmentPlan) (parts []part, rows int) {
+	n := min(sampledStripes, len(p.stripes))
+	want := (min(max(p.rows/8, leastSample), mostSample) + n - 1) / n
+	for i := range n {
+		st := &p.stripes[(2*i+1)*len(p.stripes)/(2*n)]
+		t := part{stripe: st, rows: min(st.rows, want)}
+		left := uint32(t.rows)
+		for _, q := range p.pieces[st.from:st.to] {
+			if left == 0 {
+				break
+			}
+			q.n = min(q.n, left)
+			left -= q.n
+			t.pieces = append(t.pieces, q)
+		}
+		parts = append(parts, t)
+		rows += t.rows
+	}
+	return parts, rows
+}
+
+// groups finds the features that repeat together, from a sample of the segment's rows, and notes what each of the others
+// does best by itself. Members are places in j.order.
 func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	if !j.dedup.takes(DedupGroups) {
 		return nil, nil
 	}
 	m := j.makers.Get().(*stripeMaker)
 	defer j.makers.Put(m)
+	s := j.seekers.Get().(*seeker)
+	defer j.seekers.Put(s)
 	places := make([]int, len(j.order))
 	for i := range places {
 		places[i] = i
 	}
 	// Features with few nulls say best what repeats; in groups of them the others find their place.
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(j.order[b].rawBytes, j.order[a].rawBytes) })
+	parts, rows := sampleParts(j.plan)
 	var g dedup.Grouper
-	g.Reset(j.plan.stripes[0].rows, j.share)
+	g.Reset(rows, j.share, s.options(j.dedup))
+	var sample vector.Column
 	for _, i := range places {
 		f := j.order[i]
-		present, err := m.rows.open(f.number, f.typ, j.plan)
-		if err == nil && present {
-			if _, err = j.gather(ctx, m, f, 0); err == nil {
-				g.Add(i, &m.col, j.estimate(f), j.share)
-			}
-		}
-		if err != nil {
+		if err := j.sample(ctx, m, f, parts, &sample); err != nil {
 			return nil, fmt.Errorf("feature %q: %w", f.name, err)
+		}
+		f.choice = dedup.Choice{}
+		if sample.Rows > 0 {
+			f.choice = g.Add(i, &sample, j.estimate(f), j.share)
 		}
 	}
 	return g.Groups(), nil
 }
 
+// sample sets dst to the rows of parts, or to none when the feature is null throughout the segment.
+func (j *segmentJob) sample(ctx context.Context, m *stripeMaker, f *feature, parts []part, dst *vector.Column) error {
+	dst.Type = f.typ
+	dst.Reset()
+	present, err := m.rows.open(f.number, f.typ, j.plan)
+	if err != nil || !present {
+		return err
+	}
+	for _, p := range parts {
+		c, err := j.gatherPieces(ctx, m, f, p.stripe, p.pieces, p.rows)
+		if err != nil {
+			return err
+		}
+		dst.AppendRows(c, 0, p.rows)
+	}
+	return nil
+}
+
 // writeGroup writes the features of a dedup group, stripe by stripe side by side.
 func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
-	makers := make([]*stripeMaker, len(u.features))
+	s := j.seekers.Get().(*seeker)
+	defer j.seekers.Put(s)
+	g := groupJob{segmentJob: j, unit: u, seeker: s, makers: make([]*stripeMaker, len(u.features)), stats: make([]dedup.Stats, len(u.features))}
 	stored := make([]storage.Feature, len(u.features))
 	for i, f := range u.features {
 		m := j.makers.Get().(*stripeMaker)
@@ -93,36 +174,70 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 		if _, err := m.rows.open(f.number, f.typ, j.plan); err != nil {
 			return fmt.Errorf("feature %q: %w", f.name, err)
 		}
-		m.finder.Reset(f.typ, j.dedup.finder())
-		makers[i], stored[i] = m, f.stored()
+		g.makers[i], stored[i] = m, f.stored()
 	}
-	var union dedup.Union
 	err := j.out.AddGroup(ctx, u.order, stored, func(files []stripeWriter) error {
 		for i := range j.plan.stripes {
-			union.Reset(j.plan.stripes[i].rows, u.byRuns)
-			for k, m := range makers {
-				c, err := j.gather(ctx, m, u.features[k], i)
-				if err != nil {
-					return fmt.Errorf("feature %q: %w", u.features[k].name, err)
-				}
-				union.Add(c)
-			}
-			if err := files[0].WriteStripe(union.Inverse()); err != nil {
+			if err := g.stripe(ctx, i, files); err != nil {
 				return err
 			}
-			for k, m := range makers {
-				if err := files[k+1].WriteStripe(m.finder.FindIn(&m.col, &union)); err != nil {
-					return fmt.Errorf("feature %q: %w", u.features[k].name, err)
-				}
-			}
+		}
+		for k := range g.stats {
+			files[k+1].Note(foundOf(g.stats[k]))
 		}
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("dedup group of feature %q: %w", u.features[0].name, err)
 	}
-	for range u.features {
-		j.done()
+	for k := range g.stats {
+		j.done(g.stats[k])
+	}
+	j.grouped(len(u.features), g.inverseBytes)
+	return nil
+}
+
+// A groupJob writes a dedup group.
+type groupJob struct {
+	*segmentJob
+	*unit
+	*seeker
+	makers       []*stripeMaker // by feature, each with its stripe
+	stats        []dedup.Stats  // by feature
+	union        dedup.Union
+	inverseBytes float64 // estimated from the first stripe's
+}
+
+// stripe writes stripe i of the inverse and of the features, one Finder serving all.
+func (g *groupJob) stripe(ctx context.Context, i int, files []stripeWriter) error {
+	g.union.Reset(g.plan.stripes[i].rows, g.byRuns)
+	for k, m := range g.makers {
+		c, err := g.gather(ctx, m, g.features[k], i)
+		if err != nil {
+			return fmt.Errorf("feature %q: %w", g.features[k].name, err)
+		}
+		g.union.Add(c)
+	}
+	inverse := g.union.Inverse()
+	if i == 0 {
+		g.sizer.Reset(inverse.Type, false)
+		n, err := g.sizer.Size(inverse)
+		if err != nil {
+			return err
+		}
+		g.inverseBytes = float64(n) / float64(max(inverse.Rows, 1)) * float64(g.plan.rows)
+	}
+	if err := files[0].WriteStripe(inverse); err != nil {
+		return err
+	}
+	for k, m := range g.makers {
+		f := g.features[k]
+		g.finder.Reset(f.typ, g.options(g.dedup), f.choice)
+		if err := files[k+1].WriteStripe(g.finder.FindIn(&m.col, &g.union)); err != nil {
+			return fmt.Errorf("feature %q: %w", f.name, err)
+		}
+		f.choice = g.finder.Choice()
+		g.stats[k].Add(g.finder.Stats())
 	}
 	return nil
 }

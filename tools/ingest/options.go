@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"time"
-
-	"github.com/dsistore/dsistore/dedup"
 )
 
 // BadRow says what to do with a row, or a file, that cannot be read.
@@ -39,11 +37,6 @@ var dedupSteps = []Dedup{DedupOff, DedupRuns, DedupSlots, DedupWindows, DedupGro
 // takes reports whether d takes a step.
 func (d Dedup) takes(step Dedup) bool {
 	return d == DedupAuto || slices.Index(dedupSteps, d) >= slices.Index(dedupSteps, step)
-}
-
-// finder returns what d allows a dedup.Finder.
-func (d Dedup) finder() dedup.Options {
-	return dedup.Options{NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoWindows: !d.takes(DedupWindows)}
 }
 
 // Options say what to ingest and how. The zero value works.
@@ -168,25 +161,26 @@ type Progress struct {
 
 // Report says what an ingest did. Its JSON keys are stable.
 type Report struct {
-	Table      string   `json:"table"`
-	Snapshot   uint64   `json:"snapshot"`
-	Rows       int64    `json:"rows"`
-	Files      int      `json:"files"`
-	Features   int      `json:"features"`
-	Added      []string `json:"features_added"` // names that the table did not have
-	Widened    []string `json:"features_widened"`
-	Partitions int      `json:"partitions"`
-	Replaced   int      `json:"partitions_replaced"`
-	Segments   int      `json:"segments"`
-	Stripes    int      `json:"stripes"`
-	BytesIn    int64    `json:"bytes_in"`      // of the files
-	BytesRaw   int64    `json:"bytes_decoded"` // of the rows in memory
-	BytesOut   int64    `json:"bytes_out"`     // of the segments
-	Spills     int      `json:"spills"`
-	SpillBytes int64    `json:"spill_bytes"`
-	BadRows    int64    `json:"bad_rows"`
-	BadFiles   int      `json:"bad_files"`
-	Seconds    Seconds  `json:"seconds"`
+	Table      string     `json:"table"`
+	Snapshot   uint64     `json:"snapshot"`
+	Rows       int64      `json:"rows"`
+	Files      int        `json:"files"`
+	Features   int        `json:"features"`
+	Added      []string   `json:"features_added"` // names that the table did not have
+	Widened    []string   `json:"features_widened"`
+	Partitions int        `json:"partitions"`
+	Replaced   int        `json:"partitions_replaced"`
+	Segments   int        `json:"segments"`
+	Stripes    int        `json:"stripes"`
+	BytesIn    int64      `json:"bytes_in"`      // of the files
+	BytesRaw   int64      `json:"bytes_decoded"` // of the rows in memory
+	BytesOut   int64      `json:"bytes_out"`     // of the segments
+	Spills     int        `json:"spills"`
+	SpillBytes int64      `json:"spill_bytes"`
+	BadRows    int64      `json:"bad_rows"`
+	BadFiles   int        `json:"bad_files"`
+	Duplicates Duplicates `json:"duplicates"`
+	Seconds    Seconds    `json:"seconds"`
 }
 
 // Seconds spent in each phase, by the clock. Spill is a part of Read.

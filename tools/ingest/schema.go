@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
@@ -23,8 +24,9 @@ type feature struct {
 	logical      string
 	originColumn string
 	originKey    string
-	firstFile    string // that had it
-	rawBytes     uint64 // decoded, so far
+	firstFile    string       // that had it
+	rawBytes     uint64       // decoded, so far
+	choice       dedup.Choice // by the worker that writes the feature
 	known        *storage.Feature
 	class        keyClass // of the first file: keys must keep it
 }

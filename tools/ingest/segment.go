@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/dedup"
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -119,19 +120,41 @@ type segmentJob struct {
 	order    []*feature
 	workers  int
 	memory   *semaphore.Weighted    // for stripes being made and encoded
-	estimate func(f *feature) int64 // what a stripe of f takes of it
-	makers   *sync.Pool             // of *stripeMaker
-	dedup    Dedup
-	share    int64  // of memory, for finding groups
-	done     func() // called when a feature is written, by any goroutine
+	most     int64                  // of memory
+	estimate func(f *feature) int64 // what gathering and encoding a stripe of f takes of it
+	// stripeBytes estimates what a stripe of f decodes to.
+	stripeBytes func(f *feature) int64
+	makers      *sync.Pool // of *stripeMaker
+	seekers     *sync.Pool // of *seeker
+	dedup       Dedup
+	share       int64 // of memory, for finding groups and for one group's stripes
+	// done is called when a feature is written, with the duplicates found in it, by any goroutine.
+	done func(dedup.Stats)
+	// grouped is called when a dedup group is written, with its number of features and the bytes of its inverse.
+	grouped func(features int, inverseBytes float64)
 }
 
-// A stripeMaker is what one worker needs to make stripes.
+// A stripeMaker is what one worker needs to make stripes of a feature.
 type stripeMaker struct {
 	rows     rowsOf
 	gatherer gatherer
 	col      vector.Column
-	finder   dedup.Finder
+}
+
+// A seeker is what one worker needs to find duplicates.
+type seeker struct {
+	finder dedup.Finder
+	sizer  format.Sizer
+}
+
+// options returns what d allows the seeker's Finder.
+func (s *seeker) options(d Dedup) dedup.Options {
+	return dedup.Options{NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoWindows: !d.takes(DedupWindows), Sizer: &s.sizer}
+}
+
+// foundOf is what a feature file says of its duplicates.
+func foundOf(s dedup.Stats) format.Found {
+	return format.Found{Windows: uint64(s.Windows), SavedBytes: uint64(max(s.SavedBytes, 0))}
 }
 
 // write writes every feature of the segment, or leaves it to the caller to abort.
@@ -167,14 +190,17 @@ func (j *segmentJob) writeUnit(ctx context.Context, u *unit) error {
 	}
 	m := j.makers.Get().(*stripeMaker)
 	defer j.makers.Put(m)
-	if err := j.writeFeature(ctx, m, u.order, u.features[0]); err != nil {
+	s := j.seekers.Get().(*seeker)
+	defer j.seekers.Put(s)
+	if err := j.writeFeature(ctx, m, s, u.order, u.features[0]); err != nil {
 		return fmt.Errorf("feature %q: %w", u.features[0].name, err)
 	}
-	j.done()
+	j.done(s.finder.Stats())
 	return nil
 }
 
-func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, order int, f *feature) error {
+func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker, order int, f *feature) error {
+	s.finder.Reset(f.typ, s.options(j.dedup), f.choice)
 	present, err := m.rows.open(f.number, f.typ, j.plan)
 	if err != nil {
 		return err
@@ -183,35 +209,43 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, order int
 		j.out.Skip(order)
 		return nil
 	}
-	m.finder.Reset(f.typ, j.dedup.finder())
 	return j.out.AddFeature(ctx, order, f.stored(), func(w stripeWriter) error {
 		for i := range j.plan.stripes {
 			c, err := j.gather(ctx, m, f, i)
 			if err != nil {
 				return err
 			}
-			if j.dedup != DedupOff {
-				c = m.finder.Find(c)
+			if j.dedup == DedupOff {
+				s.finder.Leave(c)
+			} else {
+				c = s.finder.Find(c)
 			}
 			if err := w.WriteStripe(c); err != nil {
 				return err
 			}
 		}
+		f.choice = s.finder.Choice()
+		w.Note(foundOf(s.finder.Stats()))
 		return nil
 	})
 }
 
 // gather returns stripe i of f, which m has open. Borrowed until the next call.
 func (j *segmentJob) gather(ctx context.Context, m *stripeMaker, f *feature, i int) (*vector.Column, error) {
+	st := &j.plan.stripes[i]
+	return j.gatherPieces(ctx, m, f, st, j.plan.pieces[st.from:st.to], st.rows)
+}
+
+// gatherPieces returns the rows that some of a stripe's pieces spell.
+func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *feature, st *stripePlan, pieces []piece, rows int) (*vector.Column, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	st := &j.plan.stripes[i]
 	cols, err := m.rows.stripe(st)
 	if err != nil {
 		return nil, err
 	}
 	m.col.Type = f.typ
-	_, err = m.gatherer.gather(&m.col, cols, j.plan.pieces[st.from:st.to], st.rows)
+	_, err = m.gatherer.gather(&m.col, cols, pieces, rows)
 	return &m.col, err
 }

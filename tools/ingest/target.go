@@ -12,6 +12,8 @@ import (
 // A stripeWriter takes the stripes of one feature of one segment. *format.Writer is one.
 type stripeWriter interface {
 	WriteStripe(c *vector.Column) error
+	// Note records the duplicates of all stripes.
+	Note(f format.Found)
 }
 
 // A segmentWriter is what an ingest needs of a storage.SegmentWriter.

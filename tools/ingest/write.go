@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/storage"
 	"golang.org/x/sync/semaphore"
 )
@@ -20,7 +21,9 @@ func (e *engine) write(ctx context.Context) (segments []storage.SegmentDescripto
 	}
 	order := e.schema.packOrder()
 	makers := &sync.Pool{New: func() any { return &stripeMaker{rows: newRows()} }}
-	memory := semaphore.NewWeighted(writeShare(e.opts.Memory))
+	seekers := &sync.Pool{New: func() any { return new(seeker) }}
+	most := writeShare(e.opts.Memory)
+	memory := semaphore.NewWeighted(most)
 	for {
 		if err := ctx.Err(); err != nil {
 			return segments, err
@@ -30,8 +33,8 @@ func (e *engine) write(ctx context.Context) (segments []storage.SegmentDescripto
 			return segments, err
 		}
 		d, err := e.writeSegment(ctx, &segmentJob{
-			plan: plan, order: order, workers: e.opts.Workers, memory: memory, makers: makers, estimate: e.stripeMemory,
-			dedup: e.opts.Dedup, share: writeShare(e.opts.Memory) / 2,
+			plan: plan, order: order, workers: e.opts.Workers, memory: memory, most: most, makers: makers, seekers: seekers,
+			estimate: e.stripeMemory, stripeBytes: e.stripeBytes, dedup: e.opts.Dedup, share: most / 2,
 		})
 		if err != nil {
 			return segments, err
@@ -80,9 +83,13 @@ func (e *engine) segmentRows(part uint32) int {
 // stripeMemory estimates what is held while a stripe of f is written: the stripe, the columns that it is gathered from,
 // and its encoded form.
 func (e *engine) stripeMemory(f *feature) int64 {
+	return min(3*e.stripeBytes(f), writeShare(e.opts.Memory))
+}
+
+// stripeBytes estimates what a stripe of f decodes to.
+func (e *engine) stripeBytes(f *feature) int64 {
 	rows := max(e.report.Rows, 1)
-	stripe := min(int64(float64(f.rawBytes)/float64(rows)*float64(e.opts.StripeRows)), e.opts.StripeBytes)
-	return min(3*stripe, writeShare(e.opts.Memory))
+	return min(int64(float64(f.rawBytes)/float64(rows)*float64(e.opts.StripeRows)), e.opts.StripeBytes)
 }
 
 func (e *engine) writeSegment(ctx context.Context, j *segmentJob) (storage.SegmentDescriptor, error) {
@@ -96,10 +103,19 @@ func (e *engine) writeSegment(ctx context.Context, j *segmentJob) (storage.Segme
 	}
 	j.out = out
 	share := j.plan.bytes / int64(max(len(j.order), 1))
-	j.done = func() {
+	var found Duplicates
+	j.done = func(s dedup.Stats) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.progress.add(0, share)
+		found.add(s)
+	}
+	j.grouped = func(features int, inverseBytes float64) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		found.Groups++
+		found.GroupFeatures += features
+		found.saved -= inverseBytes
 	}
 	if err := j.write(ctx); err != nil {
 		out.Abort()
@@ -116,5 +132,6 @@ func (e *engine) writeSegment(ctx context.Context, j *segmentJob) (storage.Segme
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.progress.add(int64(j.plan.rows), j.plan.bytes-share*int64(len(j.order)))
+	e.report.Duplicates.addAll(found)
 	return d, nil
 }

@@ -34,5 +34,9 @@ func describeFacts(d describeJSON) [][2]string {
 	case d.PartitionCount > 0:
 		facts = append(facts, [2]string{"partitions", fmt.Sprintf("%s, from %s to %s", countText(d.PartitionCount), d.FirstPartition, d.LastPartition)})
 	}
+	if u := d.Duplicates; u != nil {
+		facts = append(facts, [2]string{"duplicates", fmt.Sprintf("each stored value is used %.2f times; %s windows, %s groups of %s features, about %s saved",
+			u.Factor, countText(u.Windows), countText(u.Groups), countText(u.Grouped), bytesText(u.SavedBytes))})
+	}
 	return facts
 }

@@ -12,7 +12,7 @@ type featuresCmd struct {
 	tableArgs
 	atFlag
 	Features []string `help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)." default:"@all"`
-	Totals   bool     `help:"Sum up what the segments hold of each feature: coverage, values, bytes. It reads every segment's index."`
+	Totals   bool     `help:"Sum up what the segments hold of each feature: coverage, values, bytes, duplicates. It reads every segment's index."`
 }
 
 // featureJSON is a feature as --json prints it.
@@ -38,6 +38,12 @@ type totalsJSON struct {
 	Elements    uint64  `json:"elements"`
 	RawBytes    uint64  `json:"raw_bytes"`
 	StoredBytes uint64  `json:"stored_bytes"`
+	// Duplicates, as found at ingest.
+	Factor     float64 `json:"dedupe_factor"`
+	Slots      uint64  `json:"slots"`
+	Windows    uint64  `json:"windows"`
+	Group      string  `json:"group"` // its first feature
+	SavedBytes uint64  `json:"saved_bytes_estimate"`
 }
 
 func featureInfo(f storage.Feature) featureJSON {
@@ -105,6 +111,7 @@ func addTotals(ctx context.Context, snap *storage.Snapshot, infos []featureJSON)
 		infos[i].totalsJSON = &totalsJSON{
 			Segments: t.Segments, Rows: rows, NullRows: nulls, Coverage: float64(rows-nulls) / float64(max(rows, 1)),
 			Elements: t.Elements, RawBytes: t.RawBytes, StoredBytes: t.StoredBytes,
+			Factor: t.Factor(), Slots: t.Slots, Windows: t.Windows, Group: t.Group, SavedBytes: t.SavedBytes,
 		}
 	}
 	return nil
@@ -112,15 +119,19 @@ func addTotals(ctx context.Context, snap *storage.Snapshot, infos []featureJSON)
 
 // printFeatures prints a line a feature; columns that would be empty throughout are left out.
 func (a *app) printFeatures(features []featureJSON) {
-	names := []string{"feature", "kind", "type", "role", "logical", "from column", "coverage", "values a row", "raw", "stored"}
+	names := []string{"feature", "kind", "type", "role", "logical", "from column", "coverage", "values a row", "raw", "stored", "dedupe", "windows", "group"}
 	used := make([]bool, len(names))
 	var all [][]string
 	for _, f := range features {
-		row := []string{f.Name, f.Kind, f.Type, f.Role, f.Logical, f.OriginColumn, "", "", "", ""}
+		row := []string{f.Name, f.Kind, f.Type, f.Role, f.Logical, f.OriginColumn, "", "", "", "", "", "", ""}
 		if t := f.totalsJSON; t != nil {
 			row[6] = fmt.Sprintf("%.3f", t.Coverage)
 			row[7] = fmt.Sprintf("%.2f", float64(t.Elements)/float64(max(t.Rows, 1)))
 			row[8], row[9] = bytesText(t.RawBytes), bytesText(t.StoredBytes)
+			row[10], row[12] = fmt.Sprintf("%.2f", t.Factor), t.Group
+			if t.Windows > 0 {
+				row[11] = countText(t.Windows)
+			}
 		}
 		for i, cell := range row {
 			used[i] = used[i] || cell != ""
@@ -139,12 +150,43 @@ func (a *app) printFeatures(features []featureJSON) {
 	for i := range all {
 		all[i] = keep(all[i])
 	}
-	a.printTable(keep(names), all, "coverage", "values a row", "raw", "stored")
+	a.printTable(keep(names), all, "coverage", "values a row", "raw", "stored", "dedupe", "windows")
 }
 
 type describeCmd struct {
 	tableArgs
 	atFlag
+	Totals bool `help:"Sum up the duplicates that ingest found. It reads every segment's index."`
+}
+
+// duplicatesJSON sums over features what ingest found.
+type duplicatesJSON struct {
+	Factor     float64 `json:"dedupe_factor"`
+	Slots      uint64  `json:"slots"`
+	Windows    uint64  `json:"windows"`
+	Groups     int     `json:"groups"`
+	Grouped    int     `json:"group_features"`
+	SavedBytes uint64  `json:"saved_bytes_estimate"`
+}
+
+func sumDuplicates(all []storage.FeatureTotals) *duplicatesJSON {
+	var sum storage.FeatureTotals
+	groups := map[string]bool{}
+	d := new(duplicatesJSON)
+	for _, t := range all {
+		sum.Elements += t.Elements
+		sum.StoredElements += t.StoredElements
+		sum.Rows += t.Rows
+		sum.Slots += t.Slots
+		d.Windows += t.Windows
+		d.SavedBytes += t.SavedBytes
+		if t.Group != "" {
+			groups[t.Group] = true
+			d.Grouped++
+		}
+	}
+	d.Factor, d.Slots, d.Groups = sum.Factor(), sum.Slots, len(groups)
+	return d
 }
 
 // describeJSON is what describe prints with --json.
@@ -159,6 +201,8 @@ type describeJSON struct {
 	PartitionCount int               `json:"partition_count"`
 	FirstPartition string            `json:"first_partition"`
 	LastPartition  string            `json:"last_partition"`
+	// Duplicates, with --totals.
+	Duplicates *duplicatesJSON `json:"duplicates,omitempty"`
 }
 
 func (c *describeCmd) Run(ctx context.Context, a *app) error {
@@ -195,6 +239,13 @@ func (c *describeCmd) Run(ctx context.Context, a *app) error {
 	}
 	if len(partitions) > 0 {
 		d.FirstPartition, d.LastPartition = partitions[0].String(), partitions[len(partitions)-1].String()
+	}
+	if c.Totals {
+		all, err := snap.FeatureTotals(ctx)
+		if err != nil {
+			return err
+		}
+		d.Duplicates = sumDuplicates(all)
 	}
 	if a.json {
 		return a.printJSON(d)

@@ -22,6 +22,7 @@ type ingestCmd struct {
 	Mapping      string        `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
 	DDL          string        `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
 	Memory       size          `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
+	Dedup        ingest.Dedup  `default:"auto" enum:"auto,off,runs,slots,windows,groups" placeholder:"STEP" help:"How far to look for duplicates, each with those before: off, runs, slots, windows, groups; auto is all. Each is used where it pays."`
 	Overwrite    bool          `help:"Replace the partitions that the dump has."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
 	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports. Default: ${default}."`
@@ -31,6 +32,7 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	opts := ingest.Options{
 		Format: c.Format, MappingFile: c.Mapping, DDLFile: c.DDL, SessionKey: c.SessionKey, TimeKey: c.TimeKey,
 		PartitionBy: c.PartitionBy, Memory: int64(c.Memory), Overwrite: c.Overwrite, OnBadRow: c.OnBadRow,
+		Dedup: c.Dedup,
 	}
 	if slices.Contains(c.Sources, "-") {
 		opts.Stdin = interruptible(ctx, a.in)
@@ -118,6 +120,11 @@ func (c *ingestCmd) printAdded(ctx context.Context, a *app, r ingest.Report) err
 	return nil
 }
 
+func duplicatesText(d ingest.Duplicates) string {
+	return fmt.Sprintf("each stored value is used %.2f times; %s of %s slots, %s windows, %s groups of %s features, about %s saved", d.Factor,
+		countText(d.Slots), countText(d.RowSlots), countText(d.Windows), countText(d.Groups), countText(d.GroupFeatures), bytesText(uint64(d.BytesSaved)))
+}
+
 func reportFacts(r ingest.Report) [][2]string {
 	facts := [][2]string{
 		{"table", fmt.Sprintf("%s, snapshot %d", r.Table, r.Snapshot)},
@@ -125,6 +132,7 @@ func reportFacts(r ingest.Report) [][2]string {
 		{"partitions", fmt.Sprintf("%s in %s segments", countText(r.Partitions), countText(r.Segments))},
 		{"features", fmt.Sprintf("%s, %s new, %s widened", countText(r.Features), countText(len(r.Added)), countText(len(r.Widened)))},
 		{"bytes", fmt.Sprintf("%s in the files, %s decoded, %s stored", bytesText(uint64(r.BytesIn)), bytesText(uint64(r.BytesRaw)), bytesText(uint64(r.BytesOut)))},
+		{"duplicates", duplicatesText(r.Duplicates)},
 		{"time", fmt.Sprintf("%.1f s: check %.1f, read %.1f (spill %.1f), write %.1f, commit %.1f", r.Seconds.Total, r.Seconds.Check,
 			r.Seconds.Read, r.Seconds.Spill, r.Seconds.Write, r.Seconds.Commit)},
 	}
