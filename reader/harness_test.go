@@ -210,9 +210,11 @@ func drawNarrower(t *rapid.T, want vector.Type) vector.Type {
 var (
 	someFloats = []float32{
 		0, 1.5, -2.25, 3e30, 1e-40, 7, float32(math.Copysign(0, -1)), float32(math.NaN()), math.Float32frombits(0xffc00123),
+		float32(math.Inf(-1)), -1, 0.1,
 	}
 	someDoubles = []float64{
 		0, 1.1, -2.2, 3e300, 1e-310, math.Inf(1), math.Copysign(0, -1), math.NaN(), math.Float64frombits(0xfff8abcd00000001),
+		-1, 0.1, 1 << 63, -1e19,
 	}
 )
 

@@ -189,21 +189,24 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("plan: feature %q: unknown role %d", f.Name, f.Role)
 		}
 		if err := validateType(f.Name, f.Type, f.Logical); err != nil {
-			return err
+			return fmt.Errorf("plan: %w", err)
 		}
 	}
-	return p.validateTransforms()
+	if err := p.validateTransforms(); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	return nil
 }
 
 func validateType(name string, t vector.Type, logical string) error {
 	if !utf8.ValidString(logical) {
-		return fmt.Errorf("plan: feature %q: logical type is not UTF-8", name)
+		return fmt.Errorf("feature %q: logical type is not UTF-8", name)
 	}
 	if err := t.Validate(); err != nil {
-		return fmt.Errorf("plan: feature %q: %w", name, err)
+		return fmt.Errorf("feature %q: %w", name, err)
 	}
 	if t.Kind == vector.Inverse {
-		return fmt.Errorf("plan: feature %q: an inverse is not read by itself", name)
+		return fmt.Errorf("feature %q: an inverse is not read by itself", name)
 	}
 	return nil
 }

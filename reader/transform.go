@@ -206,7 +206,12 @@ func (t Transform) appendText(b []byte) []byte {
 	case countParameter, rangeParameter:
 		b = strconv.AppendUint(append(b, '('), t.N, 10)
 		if t.Seed != 0 {
-			b = strconv.AppendUint(append(append(append(b, ", "...), f.seed...), '='), t.Seed, 10)
+			b = append(append(append(b, ", "...), f.seed...), '=')
+			if t.Op == TransformSigridHash {
+				b = strconv.AppendInt(b, int64(t.Seed), 10)
+			} else {
+				b = strconv.AppendUint(b, t.Seed, 10)
+			}
 		}
 		return append(b, ')')
 	case elemParameter:

@@ -59,6 +59,9 @@ func (p *Plan) setTransform(i int, chain Chain) error {
 	if IsPartitionKey(*f) {
 		return fmt.Errorf("transforms of %q: it is a partition key, which has none", f.Name)
 	}
+	if err := validateType(f.Name, f.Type, f.Logical); err != nil {
+		return err
+	}
 	x := &p.Transforms[i]
 	x.Chain, x.StoredType, x.StoredLogical = chain, f.Type, f.Logical
 	t, logical, err := x.Output()
@@ -75,34 +78,34 @@ func (p *Plan) validateTransforms() error {
 		return nil
 	}
 	if len(p.Transforms) != len(p.Features) {
-		return fmt.Errorf("plan: transforms of %d features, there are %d", len(p.Transforms), len(p.Features))
+		return fmt.Errorf("transforms of %d features, there are %d", len(p.Transforms), len(p.Features))
 	}
 	some := false
 	for i, f := range p.Features {
 		x := &p.Transforms[i]
 		if len(x.Chain) == 0 {
 			if x.StoredType != (vector.Type{}) || x.StoredLogical != "" {
-				return fmt.Errorf("plan: feature %q: a stored type without transforms", f.Name)
+				return fmt.Errorf("feature %q: a stored type without transforms", f.Name)
 			}
 			continue
 		}
 		some = true
 		if IsPartitionKey(f) {
-			return fmt.Errorf("plan: transforms of %q: it is a partition key, which has none", f.Name)
+			return fmt.Errorf("transforms of %q: it is a partition key, which has none", f.Name)
 		}
 		if err := validateType(f.Name, x.StoredType, x.StoredLogical); err != nil {
 			return err
 		}
 		t, logical, err := x.Output()
 		if err != nil {
-			return fmt.Errorf("plan: transforms of %q: %w", f.Name, err)
+			return fmt.Errorf("transforms of %q: %w", f.Name, err)
 		}
 		if t != f.Type || logical != f.Logical {
-			return fmt.Errorf("plan: feature %q: its transforms give %v %q, not %v %q", f.Name, t, logical, f.Type, f.Logical)
+			return fmt.Errorf("feature %q: its transforms give %v %q, not %v %q", f.Name, t, logical, f.Type, f.Logical)
 		}
 	}
 	if !some {
-		return errors.New("plan: transforms without a transform")
+		return errors.New("transforms without a transform")
 	}
 	return nil
 }
