@@ -180,6 +180,18 @@ func sourcePrint(content string, p storage.Partition) string {
 // maxPrintedPartition is the longest partition that a fingerprint, of which the table takes 256 bytes, has as it is.
 const maxPrintedPartition = 200
 
+// ErrSameBytes is matched when two files of one dump hold the same bytes for the same partition. It matches
+// storage.ErrDuplicateSource too.
+var ErrSameBytes error = sameBytesError{}
+
+type sameBytesError struct{}
+
+func (sameBytesError) Error() string {
+	return "the same bytes for the same partition, which would give each of their rows twice: leave one of them out"
+}
+
+func (sameBytesError) Is(target error) bool { return target == storage.ErrDuplicateSource }
+
 // checkSources completes the fingerprints after reading and refuses two files with the same rows.
 func (e *engine) checkSources(ctx context.Context) error {
 	first := make(map[string]string, len(e.files))
@@ -197,7 +209,7 @@ func (e *engine) checkSources(ctx context.Context) error {
 			}
 		}
 		if other, ok := first[e.prints[i]]; ok {
-			return fmt.Errorf("%s and %s hold the same bytes: %w", other, f.Path, storage.ErrDuplicateSource)
+			return fmt.Errorf("%s and %s: %w", other, f.Path, ErrSameBytes)
 		}
 		first[e.prints[i]] = f.Path
 	}

@@ -53,7 +53,7 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	opts.Progress = func(p ingest.Progress) { bar.phase(string(p.Phase), p.Bytes, p.TotalBytes) }
 	report, err := ingest.Run(ctx, store, c.Table, c.Sources, opts)
 	bar.finish()
-	if errors.Is(err, storage.ErrDuplicateSource) {
+	if errors.Is(err, storage.ErrDuplicateSource) && !errors.Is(err, ingest.ErrSameBytes) {
 		return fmt.Errorf("%w (--overwrite)", err)
 	}
 	if errors.Is(err, storage.ErrConflict) {

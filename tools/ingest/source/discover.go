@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -138,11 +139,17 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 	if err != nil {
 		return err
 	}
+	if kind := managedTable(dir, entries); kind != "" {
+		return refuse("", "%s: %s: which of its files count, and which rows of them, only its own reader knows; pipe it in as an Arrow stream, or name files", dir, kind)
+	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "_") || strings.HasPrefix(e.Name(), ".") {
+		if hidden(e.Name()) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
+		if strings.HasSuffix(e.Name(), "._COPYING_") {
+			return fmt.Errorf("%s: a copy that is not finished", path)
+		}
 		st, err := os.Stat(path) // follows links, as Hive does
 		if err != nil {
 			return err
@@ -169,6 +176,38 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 		}
 	}
 	return nil
+}
+
+// hidden reports whether a name stands for no data, as to Spark: a key of partitions may begin with _.
+func hidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !strings.Contains(name, "=")
+}
+
+var transactional = regexp.MustCompile(`^(base_\d+|(delete_)?delta_\d+_\d+(_\d+)?)(_v\d+)?$`)
+
+// managedTable names the table format whose directory this is, if the files in it are more than the table's rows.
+func managedTable(dir string, entries []fs.DirEntry) string {
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case !e.IsDir():
+		case name == "_delta_log":
+			return "a Delta Lake table"
+		case name == ".hoodie":
+			return "a Hudi table"
+		case transactional.MatchString(name):
+			return "a transactional (ACID) table of Hive"
+		case name == "metadata":
+			if found, err := filepath.Glob(filepath.Join(globQuote(dir), name, "*.metadata.json")); err == nil && len(found) > 0 {
+				return "an Iceberg table"
+			}
+		}
+	}
+	return ""
+}
+
+// globQuote makes path match itself in filepath.Glob.
+func globQuote(path string) string {
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(path)
 }
 
 func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition) error {
@@ -305,9 +344,12 @@ func (d *discovery) sniff(path string, st fs.FileInfo) (string, error) {
 	if format := sniffMagic(head[:n]); format != "" {
 		return format, nil
 	}
+	if what := foreign(path, head[:n]); what != "" {
+		return "", refuse("", "%s: %s", path, what)
+	}
 	name := strings.ToLower(filepath.Base(path))
 	packed := false
-	for _, suffix := range []string{".gz", ".zst", ".bz2"} {
+	for _, suffix := range []string{".gz", ".zst", ".bz2", ".deflate"} {
 		if strings.HasSuffix(name, suffix) {
 			name, packed = strings.TrimSuffix(name, suffix), true
 		}
@@ -330,7 +372,7 @@ func (d *discovery) sniff(path string, st fs.FileInfo) (string, error) {
 	if !packed && bytes.HasPrefix(bytes.TrimLeft(head[:n], " \t\r\n"), []byte("{")) {
 		return formatJSONL, nil
 	}
-	return "", refuse("", "%s: neither its first bytes nor its name tell its format: say --format", path)
+	return "", refuse("", "%s: neither its first bytes nor its name tell its format: say --format, and how text is laid out with --ddl or --mapping", path)
 }
 
 func sniffMagic(head []byte) string {

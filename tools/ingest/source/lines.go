@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 )
 
-// A lineReader reads the lines of a file that may be compressed with gzip, zstd or bzip2, as its first bytes tell.
+// A lineReader reads the lines of a file that may be compressed with gzip, zstd or bzip2, as its first bytes tell,
+// or with deflate, as its name does.
 type lineReader struct {
 	src   io.Closer // nil: not ours to close
 	unzip func()    // frees the decompressor; nil: none
@@ -37,7 +40,7 @@ func openLines(path string, stdin *hashingReader, limits *Limits) (*lineReader, 
 		in, l.src = f, f
 	}
 	br := bufio.NewReaderSize(in, 256<<10)
-	head, err := br.Peek(4)
+	head, err := br.Peek(16)
 	if err != nil && err != io.EOF {
 		l.close()
 		return nil, err
@@ -51,7 +54,7 @@ func openLines(path string, stdin *hashingReader, limits *Limits) (*lineReader, 
 		}
 		l.unzip = func() { z.Close() }
 		br = bufio.NewReaderSize(z, 256<<10)
-	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
 		if err != nil {
 			l.close()
@@ -59,6 +62,17 @@ func openLines(path string, stdin *hashingReader, limits *Limits) (*lineReader, 
 		}
 		l.unzip = z.Close
 		br = bufio.NewReaderSize(z, 256<<10)
+	case strings.HasSuffix(path, ".deflate"): // Hadoop's default, which its first bytes do not tell from text
+		z, err := zlib.NewReader(br)
+		if err != nil {
+			l.close()
+			return nil, fmt.Errorf("deflate: %w", err)
+		}
+		l.unzip = func() { z.Close() }
+		br = bufio.NewReaderSize(z, 256<<10)
+	case foreign(path, head) != "":
+		l.close()
+		return nil, refuse("", "%s", foreign(path, head))
 	case bytes.HasPrefix(head, []byte("BZh")):
 		br = bufio.NewReaderSize(bzip2.NewReader(br), 256<<10)
 	}
