@@ -191,11 +191,11 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 	e.info.Number++
 	e.info.Operation = c.Operation
 	e.info.AddedRows, e.info.RemovedRows = 0, 0
-	e.info.Time = t.s.opts.Now().UTC()
+	e.info.Time = t.s.now()
 	if e.info.Time.Before(base.m.info.Time) {
 		e.info.Time = base.m.info.Time
 	}
-	// UnixNano holds the years 1678 to 2262.
+	// As it is stored: without what a clock adds to tell times apart.
 	e.info.Time = time.Unix(0, e.info.Time.UnixNano()).UTC()
 	for _, step := range [...]func(context.Context, Change) error{e.features, e.sources, e.overwrite, e.remove, e.add} {
 		if err := step(ctx, c); err != nil {

@@ -39,7 +39,8 @@ type GCReport struct {
 //
 // It never removes what a snapshot names: it lists the objects first and reads the snapshots after, so that what was
 // committed before that is known, and what is committed later was written within the grace period. A damaged snapshot
-// ends it before anything is removed. Several may run at once.
+// ends it before anything is removed. Several may run at once. Ages count by the clock that dates the objects; one dated in
+// the future stays.
 func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	grace := opts.Grace
 	if grace < 0 {
@@ -48,7 +49,14 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	if grace == 0 && !opts.NoWait {
 		grace = DefaultGrace
 	}
-	cutoff := s.opts.Now().Add(-grace).UnixNano()
+	now := s.now()
+	if grace > 0 {
+		var err error
+		if now, err = s.clock(ctx); err != nil && !opts.DryRun { // which may look at a store that it cannot write to
+			return nil, fmt.Errorf("gc: %w", err)
+		}
+	}
+	cutoff := now.Add(-grace).UnixNano()
 	r := &GCReport{DryRun: opts.DryRun}
 	groups, err := s.listData(ctx, r)
 	if err != nil {
@@ -106,6 +114,35 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 		r.removed(o)
 	}
 	return r, nil
+}
+
+// clock returns the time by which the ages of objects count: with Options.Now that one, else the earlier of this machine's and
+// the store's, which dates the objects. By a clock that is ahead of the store's everything would look old, what other
+// machines are just writing too. An error comes with this machine's time.
+func (s *Store) clock(ctx context.Context) (time.Time, error) {
+	now := s.now()
+	if s.opts.Now != nil {
+		return now, nil
+	}
+	i := newID()
+	// One that stays behind, the next gc takes for a segment that was never committed.
+	name := i.dir() + clockFile
+	if err := s.blobs.PutIfAbsent(ctx, name, nil); err != nil {
+		return now, err
+	}
+	info, err := s.blobs.Stat(ctx, name)
+	if err := errors.Join(err, s.blobs.Delete(context.WithoutCancel(ctx), name)); err != nil {
+		return now, err
+	}
+	if local := object.AsLocal(s.blobs); local != nil {
+		if err := local.RemoveEmptyDir(ctx, strings.TrimSuffix(i.dir(), "/")); err != nil {
+			return now, err
+		}
+	}
+	if info.ModTime < now.UnixNano() {
+		now = time.Unix(0, info.ModTime)
+	}
+	return now, nil
 }
 
 func (r *GCReport) removed(o object.Info) {

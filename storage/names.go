@@ -19,6 +19,7 @@ const (
 	indexFile   = "index.sst"
 	listingFile = "listing.sst"
 	schemaFile  = "schema.sst"
+	clockFile   = "clock" // put to read the store's clock, and deleted
 	packPrefix  = "pack-"
 	filePrefix  = "file-"
 
@@ -100,7 +101,7 @@ func parseDataName(name string) (id, bool) {
 // isDataFile reports whether a segment or run may have an object whose name ends in s.
 func isDataFile(s string) bool {
 	switch s {
-	case indexFile, listingFile, schemaFile:
+	case indexFile, listingFile, schemaFile, clockFile:
 		return true
 	}
 	number, ok := strings.CutPrefix(s, packPrefix)

@@ -16,7 +16,7 @@ import (
 // Options: the zero value works.
 type Options struct {
 	Limits format.Limits    // what stored metadata may claim; default format's
-	Now    func() time.Time // the time of commits; default time.Now
+	Now    func() time.Time // the time of commits and of gc; default time.Now, and for gc the store's where that is earlier
 }
 
 // maxOpenRuns bounds how many runs a Store keeps open.
@@ -38,10 +38,22 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
 	return &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, runs: map[id]*sst.Reader{}}, nil
+}
+
+// now returns the time by which commits are dated, within the years 1678 to 2261, which nanoseconds since 1970 can tell.
+func (s *Store) now() time.Time {
+	now := time.Now()
+	if s.opts.Now != nil {
+		now = s.opts.Now()
+	}
+	switch y := now.UTC().Year(); {
+	case y < 1678:
+		now = time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)
+	case y > 2261:
+		now = time.Date(2261, 12, 31, 0, 0, 0, 0, time.UTC)
+	}
+	return now.UTC()
 }
 
 // Blobs returns the store's objects.
