@@ -36,7 +36,7 @@ func (c *gcCmd) Run(ctx context.Context, a *app) error {
 	if c.Grace < 0 {
 		return usagef("--grace %v: want no negative time", c.Grace)
 	}
-	store, err := c.open(ctx)
+	store, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -19,6 +20,21 @@ func (s storeArg) open(ctx context.Context) (*storage.Store, error) {
 		return nil, usageError{err}
 	}
 	return storage.Open(ctx, blobs, storage.Options{})
+}
+
+// openExisting is open for the commands that keep a store in order: of one that is not there, a disk that is not mounted or a
+// name mistyped, they say so rather than that all is well.
+func (s storeArg) openExisting(ctx context.Context) (*storage.Store, error) {
+	store, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if local := object.AsLocal(store.Blobs()); local != nil {
+		if _, err := local.FS().Stat(local.Root()); err != nil {
+			return nil, fmt.Errorf("store %s: %w", s.Store, err)
+		}
+	}
+	return store, nil
 }
 
 // tableArgs are the arguments of the commands that read a table.

@@ -31,7 +31,7 @@ type verifyJSON struct {
 }
 
 func (c *verifyCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.open(ctx)
+	store, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}
