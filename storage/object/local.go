@@ -31,6 +31,8 @@ type Local struct {
 	mu sync.Mutex
 	// durable holds the directories that this process knows to exist durably. Guarded by mu.
 	durable map[string]bool
+	// missing holds the directories above the root that this process found missing, and so may have made. Guarded by mu.
+	missing map[string]bool
 }
 
 // NewLocal returns the store in the directory root of the machine's file system.
@@ -47,7 +49,7 @@ func NewLocal(root string) (*Local, error) {
 
 // NewLocalFS returns the store in the directory root of fs. Tests pass a file system that crashes.
 func NewLocalFS(fs vfs.FS, root string) *Local {
-	return &Local{root: root, fs: fs, durable: map[string]bool{}}
+	return &Local{root: root, fs: fs, durable: map[string]bool{}, missing: map[string]bool{}}
 }
 
 // FS returns the file system under the store and Root its directory in it, for those who keep files of their own beside
@@ -221,8 +223,11 @@ func (l *Local) makeDir(dir string) error {
 	var levels []string // from dir up, those that must be synced
 	above := false      // above the root
 	for d := dir; !l.durable[d]; d = l.fs.PathDir(d) {
-		if _, err := l.fs.Stat(d); above && err == nil {
-			break
+		if above {
+			if _, err := l.fs.Stat(d); err == nil && !l.missing[d] {
+				break
+			}
+			l.missing[d] = true
 		}
 		levels = append(levels, d)
 		above = above || d == l.root
