@@ -120,6 +120,12 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 		}
 		base := &Snapshot{t: t, m: manifest{listing: tree{kind: listingTree}, schema: tree{kind: schemaTree}}}
 		if n > 0 {
+			// The handle may know it from before; a number after one that is gone nobody would find.
+			if ok, err := t.exists(ctx, n); err != nil {
+				return nil, err
+			} else if !ok {
+				return nil, fmt.Errorf("snapshot %d, which was there, is gone: %w", n, ErrNotFound)
+			}
 			if base, err = t.read(ctx, n); err != nil {
 				return nil, err
 			}

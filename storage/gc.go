@@ -38,9 +38,9 @@ type GCReport struct {
 // segment or run is older than the grace period.
 //
 // It never removes what a snapshot names: it lists the objects first and reads the snapshots after, so that what was
-// committed before that is known, and what is committed later was written within the grace period. A damaged snapshot
-// ends it before anything is removed. Several may run at once. Ages count by the clock that dates the objects; one dated in
-// the future stays.
+// committed before that is known, and what is committed later was written within the grace period. A damaged or
+// missing snapshot ends it before anything is removed, and so does a store that holds old objects and not one table. Several
+// may run at once. Ages count by the clock that dates the objects; one dated in the future stays.
 func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	grace := opts.Grace
 	if grace < 0 {
@@ -78,6 +78,8 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 				r.YoungBytes += uint64(o.Size)
 			}
 			continue
+		case r.Tables == 0:
+			return nil, fmt.Errorf("gc: %s holds old objects and no table: nothing says what is garbage", s.blobs.URI())
 		}
 		for _, o := range g.objects {
 			if !opts.DryRun {
@@ -205,9 +207,19 @@ func (s *Store) referenced(ctx context.Context, r *GCReport) (map[id]bool, error
 	for _, name := range tables {
 		// A table of its own, so that nothing known from before is trusted.
 		t := &Table{s: s, name: name}
-		n, err := t.newest(ctx)
+		numbers, err := t.numbers(ctx)
 		if err != nil {
 			return nil, err
+		}
+		n := uint64(len(numbers))
+		for i, number := range numbers {
+			// What only a snapshot that is missing names would look like garbage.
+			if want := uint64(i) + 1; number != want {
+				return nil, t.gap(want, number)
+			}
+		}
+		if n == 0 {
+			return nil, corrupt(snapshotName(name, 1), "object is missing: the table has no snapshot")
 		}
 		r.Tables++
 		r.Snapshots += n

@@ -19,9 +19,11 @@ type history struct {
 	runs map[id]bool // walked
 }
 
-// walk visits the snapshots from to to, both included.
+// walk visits the snapshots from to to, both included. Runs that an earlier walk visited it passes over.
 func (h *history) walk(ctx context.Context, from, to uint64) error {
-	h.runs = map[id]bool{}
+	if h.runs == nil {
+		h.runs = map[id]bool{}
+	}
 	for n := from; n <= to; n++ {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -139,6 +139,13 @@ func parseNewest(name string) (uint64, bool) {
 	return math.MaxUint64 - n, err == nil && len(s) == 20
 }
 
+// parseSnapshot returns the number in the name of a snapshot.
+func parseSnapshot(name string) (uint64, bool) {
+	s := name[strings.LastIndexByte(name, '/')+1:]
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil && len(s) == 20 && n > 0
+}
+
 // parseTable returns the table that an object under tables/ belongs to, and the name after which the next table's sort.
 func parseTable(name string) (table, next string, ok bool) {
 	rest, ok := strings.CutPrefix(name, tablesPrefix)

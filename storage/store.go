@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -117,6 +118,13 @@ func (s *Store) noTable(ctx context.Context, name string) error {
 	tables, err := s.Tables(ctx)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(tables, name) {
+		// Someone has just made it, or has taken its snapshots away.
+		if _, err := s.blobs.Stat(ctx, snapshotName(name, 1)); err != nil {
+			return missing(snapshotName(name, 1), err)
+		}
+		return fmt.Errorf("table %q: %w: it was just made", name, ErrNotFound)
 	}
 	if len(tables) == 0 {
 		return fmt.Errorf("table %q: %w: %s holds no tables", name, ErrNotFound, s.blobs.URI())

@@ -43,8 +43,10 @@ func (t *Table) newest(ctx context.Context) (uint64, error) {
 			if err != nil {
 				return 0, err
 			}
-			hint, _ = parseNewest(info.Name)
-			break
+			var ok bool
+			if hint, ok = parseNewest(info.Name); ok {
+				break
+			}
 		}
 		// A hint is not trusted: what it names must be there.
 		if hint > low {
@@ -97,6 +99,49 @@ func (t *Table) exists(ctx context.Context, number uint64) (bool, error) {
 		t.saw(number, info.Size, nil)
 	}
 	return err == nil, err
+}
+
+// numbers returns the numbers of the snapshots that there are, ascending. Unlike newest it lists them all, and so sees those
+// behind a gap: verify and gc, which must not take a table for shorter than it is, ask it.
+func (t *Table) numbers(ctx context.Context) ([]uint64, error) {
+	var out []uint64
+	for info, err := range t.s.blobs.List(ctx, tableDir(t.name)+snapshotsDir, "") {
+		if err != nil {
+			return nil, err
+		}
+		n, ok := parseSnapshot(info.Name)
+		if !ok || info.Name != snapshotName(t.name, n) {
+			continue
+		}
+		// Of two that are made while a directory is read, the later may be seen alone.
+		last := uint64(0)
+		if len(out) > 0 {
+			last = out[len(out)-1]
+		}
+		for between := last + 1; between < n && n-last < maxUnlisted; between++ {
+			ok, err := t.exists(ctx, between)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				out = append(out, between)
+			}
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// maxUnlisted bounds how many numbers that a listing passed over are asked for one by one.
+const maxUnlisted = 1000
+
+// gap says that the snapshots from first up to before next are missing.
+func (t *Table) gap(first, next uint64) error {
+	reason := "object is missing, and later snapshots are there"
+	if n := next - first; n > 1 {
+		reason = fmt.Sprintf("object is missing, as are the %d after it, and later snapshots are there", n-1)
+	}
+	return corrupt(snapshotName(t.name, first), reason)
 }
 
 // saw remembers that a snapshot exists. size 0: not known; s nil: not read.

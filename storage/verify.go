@@ -36,7 +36,7 @@ type VerifyReport struct {
 // Verify checks a table, or all when table is "", and returns what it found; the error is for what kept it from looking.
 // What is damaged, missing or unreadable is in the report.
 //
-// Shallow: every snapshot decodes and follows from the one before; every listing and schema decodes, all checksums of
+// Shallow: no snapshot before the newest is missing; every one decodes and follows from the one before; every listing and schema decodes, all checksums of
 // their tables right; every object that a segment of any snapshot names exists with the right size. Deep: besides, every
 // stripe's checksums hold, and each feature file's and pack's own directory agrees with the segment's index.
 //
@@ -90,11 +90,15 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 	if v.seen == nil {
 		v.seen = map[id]bool{}
 	}
-	n, err := t.newest(ctx)
+	numbers, err := t.numbers(ctx)
 	if err != nil {
 		return err
 	}
 	v.report.Tables++
+	if len(numbers) == 0 {
+		v.damage(corrupt(snapshotName(t.name, 1), "object is missing: the table has no snapshot"))
+		return nil
+	}
 	var before *SnapshotInfo
 	h := history{t: t, damaged: v.damage, entry: v.entry}
 	h.snapshot = func(m manifest) error {
@@ -112,10 +116,17 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 		before = &m.info
 		return nil
 	}
-	if err := h.walk(ctx, 1, n); err != nil {
-		return err
+	next := uint64(1)
+	for _, n := range numbers {
+		if n != next {
+			v.damage(t.gap(next, n))
+		}
+		if err := h.walk(ctx, n, n); err != nil {
+			return err
+		}
+		next = n + 1
 	}
-	return v.totals(ctx, t, n)
+	return v.totals(ctx, t, numbers[len(numbers)-1])
 }
 
 // entry checks one entry of a tree.
@@ -173,9 +184,6 @@ func (v *verifier) note(d SegmentDescriptor) {
 
 // totals holds the newest snapshot's totals to its listing and schema, and its keys to each other.
 func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
-	if n == 0 {
-		return nil
-	}
 	s, err := t.read(ctx, n)
 	if err != nil {
 		return nil // the walk has reported it
