@@ -8,12 +8,13 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Batch holds consecutive rows of the plan's order. The caller owns it from the Next that returned it until Release;
+// A Batch holds consecutive rows of the order of an epoch. The caller owns it from the Next that returned it until Release;
 // after Release none of its slices may be read. It may cross goroutines, one at a time.
 type Batch struct {
 	// Index is the batch's place in the order of the plan, or of the split that is read.
 	Index uint64
-	// FirstRow is the place of the first row in the plan's order.
+	// FirstRow is the place of the batch's first row in the order of the epoch, in which the rows of a batch follow each
+	// other. Where the plan shuffles, those that come from one window of stripes are put in the order of the table.
 	FirstRow uint64
 	Rows     int
 	// Columns has an entry a feature of the plan: columns of the plan's types. With OutputTensors, entries are nil for the
@@ -28,10 +29,11 @@ type Batch struct {
 	// features but partition keys with OutputColumns, the lists of Tensors with OutputTensors.
 	SlotRows, Slots uint64
 
-	pool   *batchPool
-	held   atomic.Bool // by the caller
-	kept   bool        // it does not count among those that the pool made
-	exact  []exactColumn
+	pool  *batchPool
+	held  atomic.Bool // by the caller
+	kept  bool        // it does not count among those that the pool made
+	exact []exactColumn
+	// pieces are next to each other for a stripe, ascend in its rows and do not touch.
 	pieces []piece
 	maker  groupMaker
 	done   chan struct{} // holds one token once the batch is made

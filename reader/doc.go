@@ -22,12 +22,15 @@
 //	                                                     (wait for a     (kjt: one copy a row;
 //	                                                      free batch)     ikjt, windowed: one a slot)
 //
+// Without a shuffle stripes come in the order of rows, and each is cut by itself. With one they come in windows: see order.go
+// for the order, window.go for the chunks of segments that it makes, and cut.go for what becomes of a window's sessions.
+//
 // Invariants:
 //   - What a scanner gives depends on the plan, the snapshot and the position alone: not on threads, memory or timing.
 //     That includes errors: of several damaged stripes the first in order is reported, after every batch before it.
 //   - A stripe of a feature is fetched, verified and decoded once, however many batches it is cut into.
 //   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, and overdrawn only where the
-//     batch being cut needs another stripe and nothing else holds any. Memory of batches is bounded by their number.
+//     batch being cut needs another stripe, or the rest of a window, and nothing else holds any. Memory of batches is bounded by their number.
 //   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
 //   - Decoded stripes keep slots and inverse (format/vector). With Plan.Dedup DedupKJT rows are expanded when a batch is
 //     assembled, not before; else the batch has slots and inverse too. Nothing is hashed and no values are compared: which

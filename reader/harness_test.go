@@ -88,7 +88,12 @@ func (table *testTable) layout(features []int, batch int, output Output) *Layout
 }
 
 func (table *testTable) dedupLayout(features []int, batch int, output Output, dedup Dedup) *Layout {
-	p := &Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: output, Dedup: dedup}
+	return table.layoutOf(features, Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: output, Dedup: dedup})
+}
+
+// layoutOf puts a plan, completed by features, against the table.
+func (table *testTable) layoutOf(features []int, plan Plan) *Layout {
+	p := &plan
 	for _, f := range features {
 		p.Features = append(p.Features, table.features[f])
 	}
@@ -315,6 +320,8 @@ func slotColumn(t vector.Type, slots []value, inverse []int32, monotone bool) *v
 
 type tableShape struct {
 	features, segments, stripes, stripeRows int // at most
+	// sessions: the last two features are a session key with few values, and the number of the row, in every segment.
+	sessions bool
 }
 
 // drawTable draws a table: its model, and segments with every layout that the format has.
@@ -329,6 +336,12 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 			storage.RoleFeature, storage.RoleFeature, storage.RoleFeature, storage.RoleLabel, storage.RoleUserKey,
 		}).Draw(t, "role")
 		out.features = append(out.features, f)
+	}
+	if shape.sessions {
+		key := rapid.SampledFrom([]vector.Type{{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.String}}).Draw(t, "key type")
+		out.features = append(out.features,
+			storage.Feature{ID: 1 << 30, Name: "session", Role: storage.RoleSessionKey, Type: key},
+			storage.Feature{ID: 1<<30 + 1, Name: "row", Role: storage.RoleRequestKey, Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}})
 	}
 	for _, key := range []string{"ds", "hr"}[:rapid.IntRange(0, 2).Draw(t, "partition keys")] {
 		out.features = append(out.features, partitionColumn(key))
@@ -399,7 +412,8 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		groups[k] = drawGroup(t, 1<<40+uint64(k), stripeRows)
 	}
 	for f := range table.features {
-		if rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
+		rowNumber := table.features[f].Role == storage.RoleRequestKey
+		if !rowNumber && rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
 			continue
 		}
 		if IsPartitionKey(table.features[f]) {
@@ -411,10 +425,13 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 			continue
 		}
 		want := table.features[f].Type
-		have := drawNarrower(t, want)
+		have := want
+		if !rowNumber {
+			have = drawNarrower(t, want)
+		}
 		opts := format.WriterOptions{Feature: uint64(table.features[f].ID), Name: table.features[f].Name}
 		var group *testGroup
-		if k := rapid.IntRange(0, 5).Draw(t, "grouped"); k < len(groups) {
+		if k := rapid.IntRange(0, 5).Draw(t, "grouped"); k < len(groups) && !rowNumber {
 			group = &groups[k]
 			opts.Group, group.used = group.id, true
 		}
@@ -428,6 +445,7 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 			var inverse []int32
 			slots, monotone := int(r), true
 			switch layout := rapid.IntRange(0, 2).Draw(t, "layout"); {
+			case rowNumber:
 			case group != nil:
 				inverse, slots, monotone = group.inverse[i], group.slots[i], group.monotone
 			case layout == 1:
@@ -445,7 +463,14 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 				}
 			} else {
 				for s := range values {
-					values[s] = drawValue(t, have)
+					switch {
+					case rowNumber:
+						values[s] = value{numbers: []number64{{i: int64(row + s)}}}
+					case table.features[f].Role == storage.RoleSessionKey:
+						values[s] = drawSession(t, have)
+					default:
+						values[s] = drawValue(t, have)
+					}
 				}
 				c = slotColumn(have, values, inverse, monotone)
 			}
@@ -577,6 +602,18 @@ func drawWindows(t *rapid.T, typ vector.Type, values []value) *vector.Column {
 		c.Present = present
 	}
 	return c
+}
+
+// drawSession draws the session key of a slot: neighbours are often the same.
+func drawSession(t *rapid.T, typ vector.Type) value {
+	switch n := rapid.SampledFrom([]int64{1, 1, 1, 0, -1}).Draw(t, "session"); {
+	case n < 0:
+		return value{null: true}
+	case typ.Kind == vector.String:
+		return value{text: fmt.Sprint(n)}
+	default:
+		return value{numbers: []number64{{i: n}}}
+	}
 }
 
 func drawPartitionValue(t *rapid.T, key string) storage.PartitionValue {

@@ -16,9 +16,13 @@ type Layout struct {
 	plan     *Plan
 	blobs    object.Store
 	segments []storage.SegmentDescriptor
-	firstRow []uint64 // of each segment in the plan's order, and the total at the end
-	open     func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error)
-	// transformers has an entry a feature of the plan, nil where there are no transforms.
+	firstRow []uint64 // of each segment in the plan's own order, and the total at the end
+	// features are what is read, of the types that are stored: the plan's, and after them the session key where it is not among
+	// those.
+	features   []storage.Feature
+	sessionKey int32 // its place in features, or -1
+	open       func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error)
+	// transformers has an entry for each of features, nil where there are no transforms.
 	transformers []*transformer
 }
 
@@ -59,6 +63,19 @@ func newLayout(plan *Plan, blobs object.Store, segments []storage.SegmentDescrip
 	if l.transformers, err = plan.transformers(); err != nil {
 		return nil, err
 	}
+	l.sessionKey = -1
+	for i, f := range plan.Features {
+		f.Type = plan.StoredType(i)
+		l.features = append(l.features, f)
+		if f.Role == storage.RoleSessionKey && !IsPartitionKey(f) && (plan.Shuffle.Key.ID == 0 || plan.Shuffle.Key.ID == f.ID) {
+			l.sessionKey = int32(i)
+		}
+	}
+	if l.sessionKey < 0 && plan.Shuffle.Key.ID != 0 {
+		l.sessionKey = int32(len(l.features))
+		l.features = append(l.features, plan.Shuffle.Key)
+		l.transformers = append(l.transformers, nil)
+	}
 	l.firstRow = make([]uint64, 1, len(segments)+1)
 	var total uint64
 	for _, d := range segments {
@@ -93,10 +110,14 @@ func (l *Layout) segmentAt(row uint64) int {
 }
 
 // Splits cuts the plan into at most n parts of about equal rows, at stripe boundaries, so that no two parts read one
-// stripe. Together they cover each row once, in order. It opens the segments that a cut falls into, at most n-1.
+// stripe. Together they cover each row once, in order. A plan that shuffles has none: what a split gives does not depend on an
+// epoch. It opens the segments that a cut falls into, at most n-1.
 func (l *Layout) Splits(ctx context.Context, n int) ([]Split, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("splits: %d: want at least 1", n)
+	}
+	if l.plan.Shuffle.Unit != UnitNone {
+		return nil, errSplitShuffled
 	}
 	rows := l.Rows()
 	cuts := []uint64{0}
@@ -135,12 +156,11 @@ func (l *Layout) Splits(ctx context.Context, n int) ([]Split, error) {
 
 // stripeStarts returns the rows of the plan's order at which the stripes of a segment start, and its end.
 func (l *Layout) stripeStarts(ctx context.Context, seg int) ([]uint64, error) {
-	index, err := l.open(ctx, l.segments[seg])
+	rows, err := l.stripeRows(ctx, seg)
 	if err != nil {
 		return nil, err
 	}
-	starts, err := cumulate(l.firstRow[seg], l.segments[seg], index.StripeRows())
-	return starts, errors.Join(err, index.Close())
+	return cumulate(l.firstRow[seg], l.segments[seg], rows)
 }
 
 // nearest returns the entry of the ascending, non-empty list that is closest to v.
@@ -165,7 +185,8 @@ type Cost struct {
 	BytesNeeded, BytesOverRead uint64
 }
 
-// Cost opens every segment and adds up what a Scanner with the same options would read.
+// Cost opens every segment and adds up what a Scanner with the same options would read; of a plan that shuffles, in epoch 0,
+// which reads the same stripes as every other.
 func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -176,6 +197,9 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 		return Cost{}, err
 	}
 	c := Cost{Rows: end - first}
+	if l.plan.Shuffle.Unit != UnitNone {
+		return c, l.costShuffled(ctx, &c, &opts)
+	}
 	u := new(unit)
 	for row := first; row < end; {
 		i := l.segmentAt(row)
@@ -185,15 +209,47 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 		}
 		c.Segments++
 		from, to := g.stripesOf(row, end)
-		for from < to {
-			u.plan(g, from, to, &opts)
-			from = u.to
-			c.Stripes += uint64(u.to - u.from)
-			c.Requests += uint64(len(u.requests))
-			c.BytesNeeded += u.needed
-			c.BytesOverRead += u.stored - u.needed
-		}
+		c.add(u, g, from, to, &opts)
 		row = l.firstRow[i+1]
 	}
 	return c, nil
+}
+
+// costShuffled adds up the chunks of the windows of epoch 0.
+func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error {
+	u := new(unit)
+	loaded := map[int]bool{}
+	cache := segmentCache{max: opts.MemoryBudget / 4, width: len(l.features), load: func(index int) *segmentLoad {
+		x := &segmentLoad{index: index}
+		x.segment, x.err = l.loadSegment(ctx, index)
+		if !loaded[index] {
+			loaded[index] = true
+			c.Segments++
+		}
+		return x
+	}}
+	var failed error
+	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, 0), 0, func(segment int, x chunk) bool {
+		x.load = cache.get(segment, len(x.rows))
+		if failed = x.load.err; failed == nil {
+			failed = x.check(l)
+		}
+		if failed == nil {
+			c.add(u, x.load.segment, x.from, x.to, opts)
+		}
+		return failed == nil
+	})
+	return errors.Join(err, failed)
+}
+
+// add counts what reading stripes [from, to) of a segment takes.
+func (c *Cost) add(u *unit, g *segment, from, to int, opts *Options) {
+	for from < to {
+		u.plan(g, from, to, opts)
+		from = u.to
+		c.Stripes += uint64(u.to - u.from)
+		c.Requests += uint64(len(u.requests))
+		c.BytesNeeded += u.needed
+		c.BytesOverRead += u.stored - u.needed
+	}
 }

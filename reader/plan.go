@@ -67,6 +67,8 @@ type PlanOptions struct {
 	// Transforms choose what is done to the values of features. A rule by name goes before rules by glob or set; two globs
 	// that select one feature are an error. Default: nothing.
 	Transforms []TransformRule
+	// Shuffle says in which order an epoch gives rows; its Key is left empty. Default: the plan's own order.
+	Shuffle Shuffle
 }
 
 // A Plan is what a reader will do: a pure value, the same bytes wherever it is made from the same snapshot. It is
@@ -85,6 +87,7 @@ type Plan struct {
 	Dedup     Dedup
 	// Transforms has an entry a feature, a zero one where nothing is done. nil: nothing is done to any.
 	Transforms []FeatureTransform
+	Shuffle    Shuffle
 }
 
 // Labels returns the places in Features of the labels.
@@ -125,9 +128,13 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	if err != nil {
 		return nil, err
 	}
+	shuffle, err := opts.Shuffle.find(ctx, snap, features)
+	if err != nil {
+		return nil, err
+	}
 	p := &Plan{
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Features: features,
-		Partition: opts.Partition, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup,
+		Partition: opts.Partition, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup, Shuffle: shuffle,
 	}
 	if p.BatchSize == 0 {
 		p.BatchSize = DefaultBatchSize
@@ -179,23 +186,27 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("plan: feature %q: id %016x is taken", f.Name, uint64(f.ID))
 		}
 		seen[f.ID] = true
-		if f.Name == "" || !utf8.ValidString(f.Name) {
-			return fmt.Errorf("plan: feature %016x: name %q is empty or not UTF-8", uint64(f.ID), f.Name)
-		}
-		if !utf8.ValidString(f.OriginColumn) || !utf8.ValidString(f.OriginKey) {
-			return fmt.Errorf("plan: feature %q: origin is not UTF-8", f.Name)
-		}
-		if f.Role > storage.RoleTimeKey {
-			return fmt.Errorf("plan: feature %q: unknown role %d", f.Name, f.Role)
-		}
-		if err := validateType(f.Name, f.Type, f.Logical); err != nil {
+		if err := validateFeature(f); err != nil {
 			return fmt.Errorf("plan: %w", err)
 		}
 	}
 	if err := p.validateTransforms(); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
-	return nil
+	return p.validateShuffle()
+}
+
+// validateFeature names what no feature of a plan can have.
+func validateFeature(f storage.Feature) error {
+	switch {
+	case f.Name == "" || !utf8.ValidString(f.Name):
+		return fmt.Errorf("feature %016x: name %q is empty or not UTF-8", uint64(f.ID), f.Name)
+	case !utf8.ValidString(f.OriginColumn) || !utf8.ValidString(f.OriginKey):
+		return fmt.Errorf("feature %q: origin is not UTF-8", f.Name)
+	case f.Role > storage.RoleTimeKey:
+		return fmt.Errorf("feature %q: unknown role %d", f.Name, f.Role)
+	}
+	return validateType(f.Name, f.Type, f.Logical)
 }
 
 func validateType(name string, t vector.Type, logical string) error {
@@ -226,6 +237,9 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, ", %v", p.Dedup)
 	}
 	b.WriteByte('\n')
+	if p.Shuffle.Unit != UnitNone {
+		fmt.Fprintf(&b, "shuffle    %v\n", &p.Shuffle)
+	}
 	partitions := p.places(IsPartitionKey)
 	fmt.Fprintf(&b, "features   %d (%d labels, %d keys)\n", len(p.Features)-len(partitions), len(p.Labels()), len(p.Keys()))
 	for i, f := range p.Features {

@@ -26,6 +26,7 @@ type planWire struct {
 	BatchSize int           `json:"batch_size"`
 	Output    string        `json:"output"`
 	Dedup     string        `json:"dedup,omitempty"` // none for kjt, which plans were before there was another
+	Shuffle   *shuffleWire  `json:"shuffle,omitempty"`
 	Features  []featureWire `json:"features"`
 }
 
@@ -45,6 +46,45 @@ type featureWire struct {
 	Transforms string `json:"transforms,omitempty"`
 }
 
+// OrderVersion is the version of the way in which a shuffle orders rows; see order.go. It is part of plans that shuffle.
+const OrderVersion = 1
+
+// shuffleWire is the encoding of a Shuffle; there is none for UnitNone.
+type shuffleWire struct {
+	Order  int          `json:"order"`
+	Unit   string       `json:"unit"`
+	Window int          `json:"window"`
+	Seed   uint64       `json:"seed"`
+	Key    *featureWire `json:"key,omitempty"`
+}
+
+func wireShuffle(s *Shuffle) *shuffleWire {
+	if s.Unit == UnitNone {
+		return nil
+	}
+	w := &shuffleWire{Order: OrderVersion, Unit: s.Unit.String(), Window: s.Window, Seed: s.Seed}
+	if s.Key != (storage.Feature{}) {
+		key := wireFeature(s.Key)
+		w.Key = &key
+	}
+	return w
+}
+
+func (w *shuffleWire) shuffle() (Shuffle, error) {
+	s := Shuffle{Window: w.Window, Seed: w.Seed}
+	if w.Order != OrderVersion {
+		return s, fmt.Errorf("order %d: this reader knows %d", w.Order, OrderVersion)
+	}
+	var err error
+	if s.Unit, err = ParseUnit(w.Unit); err == nil && s.Unit == UnitNone {
+		err = errors.New("none is not written")
+	}
+	if err == nil && w.Key != nil {
+		s.Key, err = w.Key.feature()
+	}
+	return s, err
+}
+
 // MarshalJSON gives the stable, versioned encoding of p.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	if err := p.Validate(); err != nil {
@@ -57,6 +97,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	if p.Dedup != DedupKJT {
 		w.Dedup = p.Dedup.String()
 	}
+	w.Shuffle = wireShuffle(&p.Shuffle)
 	for i, f := range p.Features {
 		if IsPartitionKey(f) {
 			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String()}
@@ -66,14 +107,19 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		if t := p.transform(i); t != nil {
 			x = *t
 		}
-		t := x.StoredType
-		w.Features[i] = featureWire{
-			ID: fmt.Sprintf("%016x", uint64(f.ID)), Name: f.Name, Generation: f.Generation, Role: roleNames[f.Role],
-			Kind: t.Kind.String(), Elem: elemName(t.Elem), Score: elemName(t.Score), Dim: t.Dim,
-			Logical: x.StoredLogical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey, Transforms: x.Chain.String(),
-		}
+		f.Type, f.Logical = x.StoredType, x.StoredLogical
+		w.Features[i] = wireFeature(f)
+		w.Features[i].Transforms = x.Chain.String()
 	}
 	return marshal(w)
+}
+
+func wireFeature(f storage.Feature) featureWire {
+	return featureWire{
+		ID: fmt.Sprintf("%016x", uint64(f.ID)), Name: f.Name, Generation: f.Generation, Role: roleNames[f.Role],
+		Kind: f.Type.Kind.String(), Elem: elemName(f.Type.Elem), Score: elemName(f.Type.Score), Dim: f.Type.Dim,
+		Logical: f.Logical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey,
+	}
 }
 
 // marshal is json.Marshal without the escaping of HTML, so that the text of predicates stays readable.
@@ -120,6 +166,11 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	}
 	if err := out.readTransforms(w.Features); err != nil {
 		return fmt.Errorf("plan: %w", err)
+	}
+	if w.Shuffle != nil {
+		if out.Shuffle, err = w.Shuffle.shuffle(); err != nil {
+			return fmt.Errorf("plan: shuffle: %w", err)
+		}
 	}
 	if err := out.Validate(); err != nil {
 		return err

@@ -39,6 +39,14 @@ func drawPlan(t *rapid.T) *Plan {
 			p.Features[i] = partitionColumn(fmt.Sprint(p.Features[i].Name, i))
 		}
 	}
+	if unit := rapid.SampledFrom([]Unit{UnitNone, UnitSession, UnitRow}).Draw(t, "unit"); unit != UnitNone {
+		p.Shuffle = Shuffle{
+			Unit: unit, Window: rapid.IntRange(1, MaxWindow).Draw(t, "window"), Seed: rapid.Uint64().Draw(t, "seed"),
+		}
+		if unit == UnitSession || rapid.Bool().Draw(t, "key") {
+			p.Shuffle.Key = storage.Feature{ID: 7, Name: "s", Role: storage.RoleSessionKey, Type: drawType(t)}
+		}
+	}
 	return p
 }
 

@@ -17,14 +17,15 @@ import (
 // A run is the goroutines that read from one position to the end; doc.go draws them. A Scanner has at most one.
 type run struct {
 	s          *Scanner
-	first, end uint64 // rows of the plan's order
+	epoch      uint64
+	first, end uint64 // rows of the epoch's order
 	batch      uint64 // index of the first batch
 
 	cancel context.CancelFunc
 	done   <-chan struct{}
 	wg     sync.WaitGroup
 
-	futures  chan *segmentFuture
+	chunks   chan chunk // in order
 	requests chan fetchJob
 	decode   chan decodeTask
 	stripes  chan *stripe // in order
@@ -32,6 +33,7 @@ type run struct {
 	out      chan result // in order; closed after the last
 
 	emitted    int          // stripes; emitStripes' own
+	before     int          // stripes before the window that the next one is of; emitStripes' own
 	cut        atomic.Int64 // stripes that cutBatches is through with
 	assembling atomic.Int64 // batches cut and not yet made
 }
@@ -40,13 +42,6 @@ type run struct {
 type result struct {
 	batch *Batch
 	err   error
-}
-
-type segmentFuture struct {
-	index   int
-	segment *segment
-	err     error
-	done    chan struct{}
 }
 
 type fetchJob struct {
@@ -64,18 +59,22 @@ type decodeTask struct {
 // segmentsAhead is how many segments are opened before they are needed.
 const segmentsAhead = 4
 
-func (s *Scanner) start(first, end, batch uint64) *run {
+func (s *Scanner) start(epoch, first, end, batch uint64) *run {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		s: s, first: first, end: end, batch: batch, cancel: cancel, done: ctx.Done(),
-		futures:  make(chan *segmentFuture, segmentsAhead-1),
+		s: s, epoch: epoch, first: first, end: end, batch: batch, cancel: cancel, done: ctx.Done(),
+		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.Window),
 		requests: make(chan fetchJob, s.opts.Requests),
 		decode:   make(chan decodeTask, 4*s.opts.Workers),
 		stripes:  make(chan *stripe, 64),
 		assemble: make(chan *Batch, s.opts.MaxBatches),
 		out:      make(chan result, s.opts.MaxBatches+1),
 	}
-	r.wg.Go(func() { r.openSegments(ctx) })
+	if s.layout.plan.Shuffle.Unit == UnitNone {
+		r.wg.Go(func() { r.openSegments(ctx) })
+	} else {
+		r.wg.Go(func() { r.openWindows(ctx) })
+	}
 	r.wg.Go(r.emitStripes)
 	for range s.opts.Requests {
 		r.wg.Go(func() { r.fetch(ctx) })
@@ -109,7 +108,7 @@ func (r *run) stop() {
 
 // openSegments opens the segments in order, a few ahead of their use.
 func (r *run) openSegments(ctx context.Context) {
-	defer close(r.futures)
+	defer close(r.chunks)
 	if r.first >= r.end {
 		return
 	}
@@ -118,38 +117,46 @@ func (r *run) openSegments(ctx context.Context) {
 		if l.segments[i].Rows == 0 {
 			continue
 		}
-		f := &segmentFuture{index: i, done: make(chan struct{})}
+		x := &segmentLoad{index: i, done: make(chan struct{})}
 		select {
-		case r.futures <- f:
+		case r.chunks <- chunk{load: x}:
 		case <-r.done:
 			return
 		}
 		r.wg.Go(func() {
-			f.segment, f.err = l.loadSegment(ctx, f.index)
-			close(f.done)
+			x.segment, x.err = l.loadSegment(ctx, x.index)
+			close(x.done)
 		})
 	}
 }
 
-// emitStripes cuts segments into units, waits for their memory, and hands their requests and then their stripes on.
+// emitStripes cuts chunks into units, waits for their memory, and hands their requests and then their stripes on.
 func (r *run) emitStripes() {
 	defer close(r.stripes)
-	for f := range r.futures {
+	for c := range r.chunks {
 		select {
-		case <-f.done:
+		case <-c.load.done:
 		case <-r.done:
 			return
 		}
-		if f.err != nil {
-			r.emitError(f.err)
+		err := c.load.err
+		if err == nil && c.window != nil {
+			err = c.check(r.s.layout)
+		}
+		if err != nil {
+			r.emitError(err)
 			return
 		}
-		from, to := f.segment.stripesOf(max(r.first, f.segment.starts[0]), r.end)
+		g := c.load.segment
+		from, to := c.from, c.to
+		if c.window == nil {
+			from, to = g.stripesOf(max(r.first, g.starts[0]), r.end)
+		}
 		for from < to {
 			u := r.s.getUnit()
-			u.plan(f.segment, from, to, &r.s.opts)
+			u.plan(g, from, to, &r.s.opts)
 			from = u.to
-			if !r.emitUnit(u) {
+			if !r.emitUnit(u, &c, c.last && from == to) {
 				return
 			}
 		}
@@ -159,7 +166,7 @@ func (r *run) emitStripes() {
 // emitError hands on a stripe that stands for an error.
 func (r *run) emitError(err error) {
 	s := r.s.getStripe()
-	s.segment, s.rows, s.err = nil, 0, err
+	s.segment, s.window, s.rows, s.err = nil, nil, 0, err
 	s.users.Store(1)
 	s.ready <- struct{}{}
 	select {
@@ -168,7 +175,8 @@ func (r *run) emitError(err error) {
 	}
 }
 
-func (r *run) emitUnit(u *unit) bool {
+// emitUnit hands on a unit of a chunk; last: it ends the window.
+func (r *run) emitUnit(u *unit, c *chunk, last bool) bool {
 	total := int64(u.stored)
 	for _, n := range u.decoded {
 		total += n
@@ -184,6 +192,10 @@ func (r *run) emitUnit(u *unit) bool {
 	for i := u.from; i < u.to; i++ {
 		s := r.s.getStripe()
 		s.segment, s.index, s.firstRow, s.rows = g, i, g.starts[i], int(g.starts[i+1]-g.starts[i])
+		s.window, s.endsWindow = c.window, last && i == u.to-1
+		if r.s.sessions && g.featureFile[r.s.layout.sessionKey] < 0 {
+			s.findSessions(nil)
+		}
 		s.taken = u.decoded[i-u.from]
 		s.users.Store(1)
 		s.undecoded.Store(int32(tasks))
@@ -197,6 +209,9 @@ func (r *run) emitUnit(u *unit) bool {
 		r.s.stats.overRead.Add(u.stored - u.needed)
 	}
 	r.emitted += len(u.stripes)
+	if c.window == nil || last {
+		r.before = r.emitted
+	}
 	// The unit is its tasks' once the last request is handed on, so what comes after is taken out of it first.
 	stripes := append(r.s.emitted[:0], u.stripes...)
 	r.s.emitted = stripes
@@ -221,10 +236,10 @@ func (r *run) emitUnit(u *unit) bool {
 	return true
 }
 
-// starved reports whether all memory that is taken belongs to the batch being cut, which needs the next stripe to become
-// whole: waiting for memory would be for ever.
+// starved reports whether all memory that is taken belongs to the window that the next stripe is of, and to the batch being
+// cut, which needs that window to become whole: waiting for memory would be for ever.
 func (r *run) starved() bool {
-	return r.cut.Load() == int64(r.emitted) && r.assembling.Load() == 0
+	return r.cut.Load() == int64(r.before) && r.assembling.Load() == 0
 }
 
 // itemsPerTask makes tasks large enough that handing them out costs little, and enough of them for every worker.
@@ -420,6 +435,9 @@ func (r *run) decodeItem(d *format.StripeDecoder, t decodeTask, it *item) (uint6
 		if err := r.decodeFile(d, t, g.featureFile[f], c, inverse); err != nil {
 			return 0, err
 		}
+		if r.s.sessions && f == r.s.layout.sessionKey {
+			s.findSessions(c.column)
+		}
 		slots += uint64(c.column.Slots)
 		if x == nil {
 			continue
@@ -464,7 +482,10 @@ func (r *run) assembleBatch(b *Batch) {
 	start := time.Now()
 	b.err = b.make(r.s.batches.layout)
 	for i := range b.pieces {
-		r.s.releaseStripe(b.pieces[i].stripe)
+		// The pieces of a stripe are next to each other.
+		if s := b.pieces[i].stripe; i == len(b.pieces)-1 || b.pieces[i+1].stripe != s {
+			r.s.releaseStripe(s)
+		}
 	}
 	clear(b.pieces)
 	b.pieces = b.pieces[:0]
@@ -472,62 +493,4 @@ func (r *run) assembleBatch(b *Batch) {
 	r.s.budget.poke()
 	r.s.stats.assemble.Add(int64(time.Since(start)))
 	b.done <- struct{}{}
-}
-
-// cutBatches takes the stripes in order and cuts them into batches.
-func (r *run) cutBatches() {
-	size := r.s.layout.plan.BatchSize
-	row, index := r.first, r.batch
-	var b *Batch
-	defer func() {
-		if b != nil {
-			r.s.batches.put(b)
-		}
-	}()
-	for s := range r.stripes {
-		select {
-		case <-s.ready:
-		case <-r.done:
-			return
-		}
-		if s.err != nil {
-			r.out <- result{err: s.err}
-			return
-		}
-		lo := int(row - s.firstRow)
-		hi := int(min(uint64(s.rows), r.end-s.firstRow))
-		for lo < hi {
-			if b == nil {
-				if b = r.s.batches.get(r.done); b == nil {
-					return
-				}
-				b.Index, b.FirstRow, b.Rows = index, row, 0
-				index++
-			}
-			n := min(hi-lo, size-b.Rows)
-			s.users.Add(1)
-			b.pieces = append(b.pieces, piece{stripe: s, lo: lo, hi: lo + n, at: b.Rows})
-			b.Rows += n
-			lo += n
-			row += uint64(n)
-			if b.Rows == size || row == r.end {
-				r.assembling.Add(1)
-				select {
-				case r.assemble <- b:
-				case <-r.done:
-					return
-				}
-				r.out <- result{batch: b}
-				b = nil
-			}
-		}
-		r.cut.Add(1)
-		r.s.releaseStripe(s)
-		r.s.budget.poke()
-	}
-	select {
-	case <-r.done:
-	default:
-		close(r.out)
-	}
 }

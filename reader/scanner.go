@@ -16,8 +16,8 @@ import (
 
 // Options say how to read. They do not change what is read. The zero value works.
 type Options struct {
-	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs are always let
-	// through. Default 256 MiB.
+	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one window of a
+	// shuffle, are always let through; a window is read ahead where two fit. Default 256 MiB.
 	MemoryBudget int64
 	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. Default 4
 	// more than Workers.
@@ -92,11 +92,14 @@ func (o Options) withDefaults() (Options, error) {
 // unitBytes is the memory that a unit may take, stored and decoded: small enough that several are under way.
 func (o *Options) unitBytes() int64 { return min(o.MemoryBudget/8, 32<<20) }
 
-// rowRange returns the rows of the plan's order to read.
+// rowRange returns the rows of an epoch's order to read.
 func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
 	s := o.Split
 	if s == nil {
 		return 0, l.Rows(), nil
+	}
+	if l.plan.Shuffle.Unit != UnitNone {
+		return 0, 0, errSplitShuffled
 	}
 	if h := l.plan.Hash(); s.Plan != h {
 		return 0, 0, fmt.Errorf("split: it is of plan %016x, not of %016x", s.Plan, h)
@@ -142,9 +145,10 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	}
 	return &Scanner{
 		layout: l, opts: opts, first: first, end: end,
-		batches: newBatchPool(newBatchLayout(l.plan, &opts), opts.MaxBatches, opts.KeepBatches),
-		columns: make([]columnPool, len(l.plan.Features)),
-		buffers: bytePool{max: opts.MemoryBudget / 2},
+		batches:  newBatchPool(newBatchLayout(l.plan, &opts), opts.MaxBatches, opts.KeepBatches),
+		columns:  make([]columnPool, len(l.features)),
+		sessions: l.plan.Shuffle.Unit == UnitSession,
+		buffers:  bytePool{max: opts.MemoryBudget / 2},
 	}, nil
 }
 
@@ -153,7 +157,8 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 type Scanner struct {
 	layout     *Layout
 	opts       Options
-	first, end uint64 // rows of the plan's order
+	first, end uint64 // rows of an epoch's order
+	sessions   bool   // stripes are asked for their sessions
 	next       Position
 	run        *run   // nil until Next, and after an error, Seek and Close
 	pending    *Batch // received, but not yet made when a ctx ended
@@ -189,7 +194,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	if s.run == nil {
 		first := s.first + s.next.Batch*uint64(s.layout.plan.BatchSize)
 		s.budget = newBudget(s.opts.MemoryBudget)
-		s.run = s.start(first, s.end, s.next.Batch)
+		s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
 	}
 	b, err := s.receive(ctx)
 	if err != nil {
@@ -264,8 +269,9 @@ func (s *Scanner) Plan() *Plan { return s.layout.plan }
 // Position returns the position of the batch that Next gives.
 func (s *Scanner) Position() Position { return s.next }
 
-// Seek makes p the position, without reading what comes before it. An epoch has the order of every other. Batches given
-// stay valid; an error that Next returned is forgotten.
+// Seek makes p the position, without reading what comes before it. Without a shuffle an epoch has the order of every other;
+// with one, the window that p lies in is read whole, after the indexes of its group of segments: see order.go. Batches
+// given stay valid; an error that Next returned is forgotten.
 func (s *Scanner) Seek(p Position) error {
 	if errors.Is(s.err, errClosed) {
 		return s.err
@@ -360,7 +366,7 @@ func (s *Scanner) releaseStripe(t *stripe) {
 	}
 	t.inverses = t.inverses[:0]
 	s.budget.give(t.taken)
-	t.taken, t.segment, t.err = 0, nil, nil
+	t.taken, t.segment, t.window, t.err = 0, nil, nil, nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stripes = append(s.stripes, t)

@@ -17,12 +17,12 @@ import (
 // whatever follows may trust their offsets. It is immutable.
 type segment struct {
 	id     string
-	starts []uint64 // row of the plan's order at which each stripe starts, and the end
-	// files are what is read: those of the plan's features that the segment has, then the inverses of their groups.
+	starts []uint64 // row of the plan's own order at which each stripe starts, and the end
+	// files are what is read: those of the layout's features that the segment has, then the inverses of their groups.
 	files []file
 	// items are the units of decoding in a stripe. An item's inverse, when it has one, is decoded before its features.
 	items []item
-	// featureFile is the place in files of each of the plan's features, or -1: null in every row, or a partition key.
+	// featureFile is the place in files of each feature that the layout reads, or -1: null in every row, or a partition key.
 	featureFile []int32
 	partition   storage.Partition
 	sharing     atomic.Pointer[sharing] // found when first asked for
@@ -41,7 +41,7 @@ type file struct {
 // not have and whose transforms fill null.
 type item struct {
 	inverse  int32   // in files, or -1
-	features []int32 // places in Plan.Features
+	features []int32 // places in Layout.features
 }
 
 // loadSegment opens the index of segment i of the layout, looks the projection up and closes it again.
@@ -64,10 +64,10 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 	if err != nil {
 		return nil, err
 	}
-	g := &segment{id: d.ID, starts: starts, featureFile: make([]int32, len(l.plan.Features)), partition: d.Partition}
+	g := &segment{id: d.ID, starts: starts, featureFile: make([]int32, len(l.features)), partition: d.Partition}
 	var ids []storage.FeatureID
-	var places []int // in Plan.Features, of ids
-	for j, f := range l.plan.Features {
+	var places []int // in Layout.features, of ids
+	for j, f := range l.features {
 		g.featureFile[j] = -1
 		if !IsPartitionKey(f) {
 			ids, places = append(ids, f.ID), append(places, j)
@@ -89,8 +89,8 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 			continue
 		}
 		j := places[i]
-		f := &l.plan.Features[j]
-		if err := g.addFile(d, e, f.Name, l.plan.StoredType(j)); err != nil {
+		f := &l.features[j]
+		if err := g.addFile(d, e, f.Name, f.Type); err != nil {
 			return nil, err
 		}
 		g.files[len(g.files)-1].transforms = l.transformers[j]
@@ -116,7 +116,7 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 	}
 	for j, e := range entries {
 		it := &g.items[byGroup[groups[j]]]
-		name := l.plan.Features[it.features[0]].Name
+		name := l.features[it.features[0]].Name
 		if e == nil {
 			return nil, &format.CorruptError{
 				Object: d.Index, Feature: name, Stripe: -1, Offset: -1,

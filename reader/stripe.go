@@ -11,8 +11,14 @@ import (
 type stripe struct {
 	segment  *segment
 	index    int
-	firstRow uint64 // in the plan's order
+	firstRow uint64 // in the plan's own order
 	rows     int
+	// window is what the stripe is a part of when the plan shuffles. It is read whole, and endsWindow says that this is its
+	// last stripe.
+	window     *orderWindow
+	endsWindow bool
+	// sessions are the rows at which sessions start, and the end, where they are asked for.
+	sessions []int32
 	taken    int64 // from the budget, for the decoded columns
 
 	columns  []*decoded // one a feature of the plan; nil: null in every row

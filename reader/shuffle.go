@@ -1,0 +1,153 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A Unit is what a shuffle moves as a whole. The numbers never change meaning.
+type Unit uint8
+
+const (
+	// UnitNone leaves rows in the plan's own order.
+	UnitNone Unit = 0
+	// UnitSession moves sessions: runs of rows of one stripe whose session keys are equal. A row whose session key is null is
+	// a session by itself.
+	UnitSession Unit = 1
+	// UnitRow moves single rows.
+	UnitRow Unit = 2
+)
+
+func (u Unit) String() string {
+	switch u {
+	case UnitNone:
+		return "none"
+	case UnitSession:
+		return "session"
+	case UnitRow:
+		return "row"
+	}
+	return fmt.Sprintf("unit(%d)", uint8(u))
+}
+
+// ParseUnit returns the Unit that String prints as s.
+func ParseUnit(s string) (Unit, error) {
+	for _, u := range []Unit{UnitNone, UnitSession, UnitRow} {
+		if u.String() == s {
+			return u, nil
+		}
+	}
+	return 0, fmt.Errorf("shuffle %q: want none, session or row", s)
+}
+
+const (
+	// DefaultWindow is the window of a shuffle that does not say.
+	DefaultWindow = 16
+	// MaxWindow bounds the stripes of a window.
+	MaxWindow = 1 << 12
+)
+
+// A Shuffle says in which order an epoch gives rows. The zero value leaves them in the plan's own. Otherwise the stripes of
+// all segments are permuted, Window of them at a time are held in memory, and the sessions or rows of those are
+// interleaved at random. The order follows from the plan, the snapshot and the epoch alone; order.go says how.
+//
+// A batch boundary may cut a session, which then goes on in the next batch.
+type Shuffle struct {
+	Unit Unit
+	// Window is how many stripes are interleaved. The more, the more sessions a batch has rows of, and the more memory is
+	// needed: a window of decoded stripes, two to read ahead. Default 16.
+	Window int
+	// Seed selects one of the orders.
+	Seed uint64
+	// Key is the session key that tells sessions apart, as it is stored, before transforms; NewPlan finds it. It is read also where it is not projected. With
+	// UnitRow it serves to count a batch's sessions, and is left out when the table has none.
+	Key storage.Feature
+}
+
+// find completes a shuffle as it was asked for: it sets the defaults and the session key, which is the one among the features
+// of the plan or, which reads the schema, of the table.
+func (s Shuffle) find(ctx context.Context, snap schema, features []storage.Feature) (Shuffle, error) {
+	if s.Key != (storage.Feature{}) {
+		return s, errors.New("shuffle: the session key is found by its role: leave Key empty")
+	}
+	if s.Unit == UnitNone {
+		return s, nil
+	}
+	if s.Window == 0 {
+		s.Window = DefaultWindow
+	}
+	isSessionKey := func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey && !IsPartitionKey(f) }
+	at := slices.IndexFunc(features, isSessionKey)
+	if at < 0 {
+		all, err := snap.Features(ctx)
+		if err != nil {
+			return s, err
+		}
+		features, at = all, slices.IndexFunc(all, isSessionKey)
+	}
+	switch {
+	case at >= 0:
+		s.Key = features[at]
+	case s.Unit == UnitSession:
+		return s, errors.New("shuffle: the table has no session key: shuffle by row, or ingest it with a session key")
+	}
+	return s, nil
+}
+
+// validateShuffle names what no plan can have of its shuffle; transforms are valid.
+func (p *Plan) validateShuffle() error {
+	for i, f := range p.Features {
+		if f.ID != p.Shuffle.Key.ID || IsPartitionKey(f) {
+			continue
+		}
+		if x := p.transform(i); x != nil {
+			f.Type, f.Logical = x.StoredType, x.StoredLogical
+		}
+		if f != p.Shuffle.Key {
+			return fmt.Errorf("plan: feature %q is not what the shuffle takes for it", f.Name)
+		}
+	}
+	return p.Shuffle.validate()
+}
+
+// validate names the first part of s that no plan can have.
+func (s *Shuffle) validate() error {
+	if s.Unit == UnitNone {
+		if *s != (Shuffle{}) {
+			return errors.New("plan: shuffle none has no window, no seed and no key")
+		}
+		return nil
+	}
+	switch {
+	case s.Unit > UnitRow:
+		return fmt.Errorf("plan: shuffle %v: want none, session or row", s.Unit)
+	case s.Window < 1 || s.Window > MaxWindow:
+		return fmt.Errorf("plan: shuffle window of %d stripes: want 1 to %d", s.Window, MaxWindow)
+	case s.Key == (storage.Feature{}):
+		if s.Unit == UnitSession {
+			return errors.New("plan: shuffle session has no session key")
+		}
+		return nil
+	case IsPartitionKey(s.Key) || s.Key.Role != storage.RoleSessionKey:
+		return fmt.Errorf("plan: shuffle key %q is not a session key", s.Key.Name)
+	}
+	if err := validateFeature(s.Key); err != nil {
+		return fmt.Errorf("plan: shuffle key: %w", err)
+	}
+	return nil
+}
+
+func (s *Shuffle) String() string {
+	if s.Unit == UnitNone {
+		return "none"
+	}
+	text := fmt.Sprintf("%v, windows of %d stripes, seed %d", s.Unit, s.Window, s.Seed)
+	if s.Key.Name != "" {
+		text += fmt.Sprintf(", sessions by %s", s.Key.Name)
+	}
+	return text
+}

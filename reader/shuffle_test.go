@@ -1,0 +1,480 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// shuffledShape has many small segments and stripes of one row and more.
+var shuffledShape = tableShape{features: 3, segments: 6, stripes: 5, stripeRows: 9, sessions: true}
+
+// A shuffled is a table, its plan, and what the test knows of its rows.
+type shuffled struct {
+	table    *testTable
+	features []int // the last one is the number of the row
+	layout   *Layout
+	session  []int // of each row of the table: a number
+	sizes    []int // rows of each session
+}
+
+func drawShuffled(t *rapid.T, shape tableShape) *shuffled {
+	x := &shuffled{table: drawTable(t, shape)}
+	place := func(r storage.Role) int {
+		return slices.IndexFunc(x.table.features, func(f storage.Feature) bool { return f.Role == r })
+	}
+	key, number := place(storage.RoleSessionKey), place(storage.RoleRequestKey)
+	for _, f := range drawProjection(t, x.table) {
+		if f != number {
+			x.features = append(x.features, f)
+		}
+	}
+	x.features = append(x.features, number)
+	plan := Plan{
+		Table: "t", Snapshot: 1, BatchSize: drawBatchSize(t),
+		Output: rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"), Dedup: drawDedup(t),
+		Shuffle: Shuffle{
+			Unit:   rapid.SampledFrom([]Unit{UnitSession, UnitRow}).Draw(t, "unit"),
+			Window: rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "window"),
+			Seed:   rapid.Uint64Range(0, 3).Draw(t, "seed"),
+		},
+	}
+	if plan.Shuffle.Unit == UnitSession || rapid.Bool().Draw(t, "key") {
+		plan.Shuffle.Key = x.table.features[key]
+	}
+	x.layout = x.table.layoutOf(x.features, plan)
+	row := 0
+	for _, d := range x.table.segments {
+		for _, n := range x.table.indexes[d.ID].stripeRows {
+			for i := range int(n) {
+				k := x.table.rows[row]
+				if i == 0 || k[key].null || !equalValues(k[key], x.table.rows[row-1][key], x.table.features[key].Type) {
+					x.sizes = append(x.sizes, 0)
+				}
+				x.session = append(x.session, len(x.sizes)-1)
+				x.sizes[len(x.sizes)-1]++
+				row++
+			}
+		}
+	}
+	return x
+}
+
+// numbers returns the rows of the table that a batch has, after comparing every value with the model.
+func (x *shuffled) numbers(t *rapid.T, b *Batch) []int {
+	column := b.Columns[len(x.features)-1]
+	out := make([]int, b.Rows)
+	for r := range out {
+		out[r] = int(column.Ints[column.Slot(r)])
+	}
+	checkRows(t, x.table, x.features, b, out)
+	if x.layout.plan.Dedup != DedupKJT {
+		checkGroups(t, x.table, x.features, b, out)
+	}
+	return out
+}
+
+// epoch reads from a position to the end and returns the rows of each batch.
+func (x *shuffled) epoch(t *rapid.T, s *Scanner, p Position) (out [][]int) {
+	if err := s.Seek(p); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		b, err := s.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := p.Batch + uint64(len(out))
+		size := uint64(x.layout.plan.BatchSize)
+		if b.Index != at || b.FirstRow != at*size || uint64(b.Rows) != min(size, x.layout.Rows()-at*size) {
+			t.Fatalf("batch %d has %d rows at %d, want batch %d", b.Index, b.Rows, b.FirstRow, at)
+		}
+		out = append(out, x.numbers(t, b))
+		b.Release()
+	}
+}
+
+// Every row comes once an epoch, with the values that the model has; sessions are whole but where a batch ends; and the
+// order is the same whatever the options, and from any position.
+func TestShuffleEqualsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawShuffled(t, shuffledShape)
+		s := open(t, x.layout, drawOptions(t))
+		defer s.Close()
+		epoch := rapid.Uint64Range(0, 3).Draw(t, "epoch")
+		batches := x.epoch(t, s, Position{Epoch: epoch})
+		all := slices.Concat(batches...)
+		slices.Sort(all)
+		if !slices.Equal(all, indices(len(x.table.rows))) {
+			t.Fatalf("rows %v, want each of %d once", all, len(x.table.rows))
+		}
+		checkStatsOnce(t, s, epoch)
+		if x.layout.plan.Shuffle.Unit == UnitSession {
+			x.checkWhole(t, batches)
+		}
+		for range 2 {
+			again := open(t, x.layout, drawOptions(t))
+			from := rapid.IntRange(0, len(batches)).Draw(t, "from")
+			tail := x.epoch(t, again, Position{Epoch: epoch, Batch: uint64(from)})
+			if !slices.EqualFunc(tail, batches[from:], slices.Equal) {
+				t.Fatalf("from batch %d: %v, want %v", from, tail, batches[from:])
+			}
+			again.Close()
+		}
+	})
+}
+
+// checkStatsOnce holds what was read against Cost.
+func checkStatsOnce(t *rapid.T, s *Scanner, epoch uint64) {
+	cost, err := s.layout.Cost(context.Background(), s.opts)
+	st := s.Stats()
+	if err != nil || cost.BytesNeeded != st.BytesNeeded || cost.Rows != st.Rows {
+		t.Fatalf("%v: cost %+v, stats %+v", err, cost, st)
+	}
+	if epoch == 0 && (cost.Requests != st.Requests || cost.BytesOverRead != st.BytesOverRead) {
+		t.Fatalf("cost %+v, stats %+v", cost, st)
+	}
+}
+
+// checkWhole checks that a session's rows are next to each other in the order of the epoch: in one batch, or in batches that
+// follow each other and that only it reaches over.
+func (x *shuffled) checkWhole(t *rapid.T, batches [][]int) {
+	seen := make([]int, len(x.sizes))
+	cut := -1 // the session that the batch before cut
+	for i, rows := range batches {
+		var open []int
+		for k, row := range rows {
+			session := x.session[row]
+			if k > 0 && x.session[rows[k-1]] == session && rows[k-1] != row-1 {
+				t.Fatalf("batch %d: row %d of session %d after row %d", i, row, session, rows[k-1])
+			}
+			seen[session]++
+			switch next := k+1 < len(rows) && x.session[rows[k+1]] == session; {
+			case next:
+			case seen[session] < x.sizes[session]:
+				open = append(open, session)
+			}
+		}
+		if cut >= 0 && !slices.ContainsFunc(rows, func(row int) bool { return x.session[row] == cut }) {
+			t.Fatalf("session %d is cut, and does not go on in batch %d", cut, i)
+		}
+		cut = -1
+		if len(open) > 1 {
+			t.Fatalf("batch %d cuts sessions %v", i, open)
+		}
+		if len(open) == 1 {
+			cut = open[0]
+		}
+	}
+}
+
+// A batch takes rows of the stripes of one window, and of the next where it reaches over: no others are in memory.
+func TestShuffleWindowBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawShuffled(t, shuffledShape)
+		s := open(t, x.layout, drawOptions(t))
+		defer s.Close()
+		var stripeOf []int
+		stripe := 0
+		for _, d := range x.table.segments {
+			for _, n := range x.table.indexes[d.ID].stripeRows {
+				stripeOf = append(stripeOf, slices.Repeat([]int{stripe}, int(n))...)
+				stripe++
+			}
+		}
+		// A stripe is in use from the first batch that has a row of it to the last. Its window is too.
+		first, last := map[int]int{}, map[int]int{}
+		batches := x.epoch(t, s, Position{})
+		for i, rows := range batches {
+			for _, row := range rows {
+				if _, ok := first[stripeOf[row]]; !ok {
+					first[stripeOf[row]] = i
+				}
+				last[stripeOf[row]] = i
+			}
+		}
+		for i := range batches {
+			n := 0
+			for stripe, from := range first {
+				if from < i && i < last[stripe] {
+					n++
+				}
+			}
+			if n > x.layout.plan.Shuffle.Window {
+				t.Fatalf("batch %d: %d stripes are in use before and after, in windows of %d", i, n, x.layout.plan.Shuffle.Window)
+			}
+		}
+	})
+}
+
+// Epochs, seeds and windows order rows differently; an epoch is not the table's order.
+func TestShuffleOrdersDiffer(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 1, segments: 3, stripes: 4, stripeRows: 100})
+	rows := func(s Shuffle, epoch uint64) []float32 {
+		l := table.layoutOf([]int{0}, Plan{Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputTensors, Shuffle: s})
+		sc := open(t, l, Options{Workers: 1})
+		defer sc.Close()
+		if err := sc.Seek(Position{Epoch: epoch}); err != nil {
+			t.Fatal(err)
+		}
+		var out []float32
+		for {
+			b, err := sc.Next(context.Background())
+			if errors.Is(err, io.EOF) {
+				return out
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, b.Tensors.Dense.Values...)
+			b.Release()
+		}
+	}
+	row := Shuffle{Unit: UnitRow, Window: 3}
+	other, wide := row, row
+	other.Seed, wide.Window = 1, 6
+	all := [][]float32{rows(Shuffle{}, 0), rows(row, 0), rows(row, 1), rows(other, 0), rows(wide, 0)}
+	for i := range all {
+		for j := range i {
+			if slices.Equal(all[i], all[j]) {
+				t.Errorf("orders %d and %d are the same", j, i)
+			}
+		}
+		slices.Sort(all[i])
+		if !slices.Equal(all[i], all[0]) {
+			t.Errorf("order %d has other rows", i)
+		}
+	}
+	if !slices.Equal(rows(Shuffle{}, 0), rows(Shuffle{}, 1)) {
+		t.Error("without a shuffle, epochs differ")
+	}
+}
+
+// Seek reads the window that holds the position and what follows, no window before it; and only that window's group of
+// segments is opened.
+func TestShuffleSeekReadsItsWindow(t *testing.T) {
+	const segments = 3 * groupSegments
+	table := plainTable(t, plainShape{dense: 1, segments: segments, stripes: 2, stripeRows: 50})
+	plan := Plan{Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 4}}
+	l := table.layoutOf([]int{0}, plan)
+	s := open(t, l, Options{Workers: 1, GapBytes: -1})
+	defer s.Close()
+	if err := s.Seek(Position{Epoch: 2, Batch: l.Batches() - 1}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Next(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Release()
+	if n := table.opens.Load(); n > groupSegments+4 {
+		t.Errorf("opened %d segments", n)
+	}
+	if n := len(table.blobs.reads); n > 4 {
+		t.Errorf("read %d ranges for the last window of 4 stripes", n)
+	}
+}
+
+// A damaged byte gives the same error at the same place, whatever the options, or is in bytes that nobody reads.
+func TestShuffleDamage(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawShuffled(t, shuffledShape)
+		if len(x.table.names) == 0 {
+			return
+		}
+		name := rapid.SampledFrom(x.table.names).Draw(t, "object")
+		data := x.table.blobs.objects[name]
+		data[rapid.IntRange(0, len(data)-1).Draw(t, "at")] ^= byte(rapid.IntRange(1, 255).Draw(t, "bits"))
+		var first string
+		for i := range 3 {
+			s := open(t, x.layout, drawOptions(t))
+			rows := 0
+			for {
+				b, err := s.Next(context.Background())
+				if err == nil {
+					x.numbers(t, b)
+					rows += b.Rows
+					b.Release()
+					continue
+				}
+				if !errors.Is(err, io.EOF) && !errors.Is(err, format.ErrCorrupt) {
+					t.Fatal(err)
+				}
+				text := fmt.Sprintf("%v after row %d", err, rows)
+				if i > 0 && text != first {
+					t.Fatalf("%s, then %s", first, text)
+				}
+				first = text
+				break
+			}
+			s.Close()
+		}
+	})
+}
+
+// An index that has other stripes when it is read again is damage, not a panic.
+func TestShuffleIndexChanges(t *testing.T) {
+	for _, rows := range [][]uint32{{50}, {50, 50, 50}, {49, 51}, {25, 25, 25, 25}} {
+		table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 2, stripeRows: 50})
+		l := table.layoutOf([]int{0}, Plan{
+			Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 1},
+		})
+		index := table.indexes[table.segments[0].ID]
+		l.open = func(context.Context, storage.SegmentDescriptor) (segmentIndex, error) {
+			changed := *index
+			if table.opens.Add(1) > 1 {
+				changed.stripeRows = rows
+				changed.entries = nil
+			}
+			return &changed, nil
+		}
+		s := open(t, l, Options{})
+		if _, err := s.Next(context.Background()); !errors.Is(err, format.ErrCorrupt) {
+			t.Errorf("%v: %v", rows, err)
+		}
+		s.Close()
+	}
+}
+
+// Splits are of the plan's own order: a plan that shuffles refuses them by name.
+func TestShuffleRefusesSplits(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 2, stripeRows: 50})
+	l := table.layoutOf([]int{0}, Plan{
+		Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 1},
+	})
+	if _, err := l.Splits(context.Background(), 2); !errors.Is(err, errSplitShuffled) {
+		t.Error(err)
+	}
+	split := Split{Plan: l.plan.Hash(), Rows: 50}
+	if _, err := l.Open(Options{Split: &split}); !errors.Is(err, errSplitShuffled) {
+		t.Error(err)
+	}
+	if _, err := l.Cost(context.Background(), Options{Split: &split}); !errors.Is(err, errSplitShuffled) {
+		t.Error(err)
+	}
+}
+
+func TestShuffleValidate(t *testing.T) {
+	key := storage.Feature{ID: 9, Name: "s", Role: storage.RoleSessionKey, Type: goldenPlanValue().Features[1].Type}
+	for _, c := range []struct {
+		s  Shuffle
+		ok bool
+	}{
+		{Shuffle{}, true},
+		{Shuffle{Window: 1}, false},
+		{Shuffle{Seed: 1}, false},
+		{Shuffle{Key: key}, false},
+		{Shuffle{Unit: UnitRow, Window: 1}, true},
+		{Shuffle{Unit: UnitRow, Window: 1, Key: key}, true},
+		{Shuffle{Unit: UnitRow}, false},
+		{Shuffle{Unit: UnitRow, Window: MaxWindow + 1}, false},
+		{Shuffle{Unit: UnitRow + 1, Window: 1}, false},
+		{Shuffle{Unit: UnitSession, Window: MaxWindow, Seed: math.MaxUint64, Key: key}, true},
+		{Shuffle{Unit: UnitSession, Window: 1}, false},
+		{Shuffle{Unit: UnitSession, Window: 1, Key: storage.Feature{ID: 9, Name: "s", Type: key.Type}}, false},
+		{Shuffle{Unit: UnitSession, Window: 1, Key: storage.Feature{ID: 255, Name: "s", Role: key.Role, Type: key.Type}}, false},
+	} {
+		p := goldenPlanValue()
+		p.Shuffle = c.s
+		if err := p.Validate(); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c.s, err)
+		}
+	}
+}
+
+// A shuffle is a part of the encoding, of the hash and of what is printed; none is as in plans from before it.
+func TestPlanGoldenShuffle(t *testing.T) {
+	p := goldenPlanValue()
+	p.Shuffle = Shuffle{
+		Unit: UnitSession, Window: 16, Seed: math.MaxUint64,
+		Key: storage.Feature{ID: 9, Name: "s", Role: storage.RoleSessionKey, Type: vector.Type{Kind: vector.String}},
+	}
+	const wire = `"tensors","shuffle":{"order":1,"unit":"session","window":16,"seed":18446744073709551615,` +
+		`"key":{"id":"0000000000000009","name":"s","role":"session key","kind":"string"}},`
+	golden := strings.Replace(goldenPlan, `"tensors",`, wire, 1)
+	data, err := p.MarshalJSON()
+	if err != nil || string(data) != golden {
+		t.Fatalf("got  %s, %v\nwant %s", data, err, golden)
+	}
+	if h := p.Hash(); h != 0x84fb7e083526e93f {
+		t.Errorf("hash %016x", h)
+	}
+	const line = "\nshuffle    session, windows of 16 stripes, seed 18446744073709551615, sessions by s\n"
+	if !strings.Contains(p.String(), line) {
+		t.Errorf("%s lacks %s", p, line)
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{`"order":1`, `"order":2`, "order 2: this reader knows 1"},
+		{`"unit":"session"`, `"unit":"none"`, "none is not written"},
+		{`"unit":"session"`, `"unit":"sessions"`, "want none, session or row"},
+		{`"window":16`, `"window":0`, "window of 0 stripes"},
+		{`"seed":18446744073709551615`, `"seed":-1`, "seed"},
+		{`"role":"session key"`, `"role":"user key"`, "not a session key"},
+		{`"session key","kind":"string"`, `"session key","kind":"strings"`, "strings"},
+	} {
+		var p Plan
+		if err := p.UnmarshalJSON([]byte(strings.Replace(golden, c.old, c.new, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.new, err, c.want)
+		}
+	}
+}
+
+// The session key is the projection's, or the table's, which reads the schema; a table without one can be shuffled by row.
+func TestShuffleFindsKey(t *testing.T) {
+	key := storage.Feature{ID: 9, Name: "s", Role: storage.RoleSessionKey, Type: vector.Type{Kind: vector.String}}
+	plain := storage.Feature{ID: 1, Name: "a"}
+	for _, c := range []struct {
+		s         Shuffle
+		schema    []storage.Feature
+		projected []storage.Feature
+		want      Shuffle
+		whole     int
+		err       string
+	}{
+		{schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain}},
+		{
+			s: Shuffle{Unit: UnitSession}, schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain},
+			want: Shuffle{Unit: UnitSession, Window: DefaultWindow, Key: key}, whole: 1,
+		},
+		{
+			s: Shuffle{Unit: UnitSession, Window: 3, Seed: 4}, schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain, key},
+			want: Shuffle{Unit: UnitSession, Window: 3, Seed: 4, Key: key},
+		},
+		{
+			s: Shuffle{Unit: UnitRow}, schema: []storage.Feature{plain}, projected: []storage.Feature{plain},
+			want: Shuffle{Unit: UnitRow, Window: DefaultWindow}, whole: 1,
+		},
+		{
+			s: Shuffle{Unit: UnitSession}, schema: []storage.Feature{plain}, projected: []storage.Feature{plain},
+			err: "shuffle by row, or ingest it with a session key", whole: 1,
+		},
+		{s: Shuffle{Unit: UnitSession, Key: key}, err: "leave Key empty"},
+	} {
+		schema := &fakeSchema{features: c.schema}
+		got, err := c.s.find(context.Background(), schema, c.projected)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%+v: %v, want %q", c.s, err, c.err)
+			}
+		} else if err != nil || got != c.want {
+			t.Errorf("%+v: %+v, %v, want %+v", c.s, got, err, c.want)
+		}
+		if schema.whole != c.whole {
+			t.Errorf("%+v: the schema is read %d times, want %d", c.s, schema.whole, c.whole)
+		}
+	}
+}

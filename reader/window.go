@@ -1,0 +1,208 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A chunk is consecutive stripes of a segment that are read one after the other.
+type chunk struct {
+	load *segmentLoad
+	// window is what the stripes are a part of. nil: the plan does not shuffle, and they are all that the segment has.
+	window   *orderWindow
+	from, to int      // stripes, when window is set
+	rows     []uint32 // of the stripes that the segment has, when window is set
+	last     bool     // it ends the window
+}
+
+// check reports whether the segment still has the stripes that the window was made of: its index was read once for that,
+// and again for the features.
+func (c *chunk) check(l *Layout) error {
+	g := c.load.segment
+	same := g.stripes() == len(c.rows)
+	for i := 0; same && i < len(c.rows); i++ {
+		same = g.starts[i+1]-g.starts[i] == uint64(c.rows[i])
+	}
+	if same {
+		return nil
+	}
+	return &format.CorruptError{
+		Object: l.segments[c.load.index].Index, Stripe: -1, Offset: -1, Reason: "its stripes changed between two reads",
+	}
+}
+
+// A segmentLoad is a segment on its way.
+type segmentLoad struct {
+	index   int // in the layout
+	segment *segment
+	err     error
+	done    chan struct{} // closed when segment or err is set
+}
+
+// indexReaders is how many indexes are read at once to learn the stripes of a group.
+const indexReaders = 16
+
+// walkWindows calls yield for the chunks of the windows of an epoch, beginning with the window that holds a row of its
+// order, until yield returns false. load is not set. It reads the index of each segment of a group for its stripes.
+func (l *Layout) walkWindows(ctx context.Context, o *order, first uint64, yield func(segment int, c chunk) bool) error {
+	for group := o.groupAt(first); group < o.groups(); group++ {
+		segments := o.group(group)
+		stripeRows, err := l.stripeRowsOf(ctx, segments)
+		if err != nil {
+			return err
+		}
+		windows := o.windows(group, stripeRows)
+		from := sort.Search(len(windows), func(i int) bool { return windows[i].firstRow > first }) - 1
+		for i := max(from, 0); i < len(windows); i++ {
+			w := &windows[i]
+			for at := 0; at < len(w.stripes); {
+				ref := w.stripes[at]
+				n := 1
+				for at+n < len(w.stripes) && w.stripes[at+n] == (stripeRef{ref.segment, ref.stripe + int32(n)}) {
+					n++
+				}
+				at += n
+				c := chunk{
+					window: w, from: int(ref.stripe), to: int(ref.stripe) + n, rows: stripeRows[ref.segment],
+					last: at == len(w.stripes),
+				}
+				if !yield(int(segments[ref.segment]), c) {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// stripeRowsOf returns the rows of the stripes of segments, reading their indexes side by side. Of several errors it returns
+// the first in order.
+func (l *Layout) stripeRowsOf(ctx context.Context, segments []int32) ([][]uint32, error) {
+	out := make([][]uint32, len(segments))
+	errs := make([]error, len(segments))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, indexReaders)
+	for i, seg := range segments {
+		slots <- struct{}{}
+		wg.Go(func() {
+			out[i], errs[i] = l.stripeRows(ctx, int(seg))
+			<-slots
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// stripeRows returns the rows of the stripes of a segment.
+func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
+	index, err := l.open(ctx, l.segments[seg])
+	if err != nil {
+		return nil, err
+	}
+	rows := slices.Clone(index.StripeRows())
+	_, err = cumulate(0, l.segments[seg], rows)
+	return rows, errors.Join(err, index.Close())
+}
+
+// A segmentCache keeps the segments that were used last while windows come back to them. One goroutine uses it.
+type segmentCache struct {
+	load  func(index int) *segmentLoad
+	max   int64        // bytes kept, about; one segment is kept in any case
+	size  int64        // of used
+	width int          // features read
+	used  []cachedLoad // the last one used at the end
+}
+
+type cachedLoad struct {
+	load *segmentLoad
+	size int64
+}
+
+// bytesPerStripe is about what a segment in memory takes for a stripe of a feature.
+const bytesPerStripe = 256
+
+func (c *segmentCache) get(index, stripes int) *segmentLoad {
+	at := slices.IndexFunc(c.used, func(x cachedLoad) bool { return x.load.index == index })
+	var x cachedLoad
+	if at >= 0 {
+		x = c.used[at]
+		c.used = slices.Delete(c.used, at, at+1)
+	} else {
+		x = cachedLoad{c.load(index), int64(stripes) * int64(c.width) * bytesPerStripe}
+		c.size += x.size
+	}
+	c.used = append(c.used, x)
+	for len(c.used) > 1 && c.size > c.max {
+		c.size -= c.used[0].size
+		c.used = slices.Delete(c.used, 0, 1)
+	}
+	return x.load
+}
+
+// segmentLoads is how many segments are looked up at once for the windows to come.
+const segmentLoads = 8
+
+// openWindows hands on the chunks of the windows, their segments on the way.
+func (r *run) openWindows(ctx context.Context) {
+	defer close(r.chunks)
+	if r.first >= r.end {
+		return
+	}
+	l := r.s.layout
+	slots := make(chan struct{}, segmentLoads)
+	cache := segmentCache{max: r.s.opts.MemoryBudget / 4, width: len(l.features), load: func(index int) *segmentLoad {
+		x := &segmentLoad{index: index, done: make(chan struct{})}
+		slots <- struct{}{}
+		r.wg.Go(func() {
+			x.segment, x.err = l.loadSegment(ctx, x.index)
+			close(x.done)
+			<-slots
+		})
+		return x
+	}}
+	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, r.epoch), r.first, func(segment int, c chunk) bool {
+		c.load = cache.get(segment, len(c.rows))
+		select {
+		case r.chunks <- c:
+			return true
+		case <-r.done:
+			return false
+		}
+	})
+	if err != nil {
+		failed := &segmentLoad{err: err, done: make(chan struct{})}
+		close(failed.done)
+		select {
+		case r.chunks <- chunk{load: failed}:
+		case <-r.done:
+		}
+	}
+}
+
+// findSessions sets where the sessions of the stripe start, and its end: wherever the session key, nil if the segment has
+// none, differs from the row before or is null.
+func (s *stripe) findSessions(key *vector.Column) {
+	s.sessions = append(s.sessions[:0], 0)
+	for row := 1; row < s.rows; row++ {
+		switch {
+		case key == nil || key.IsNull(row):
+		case key.Inverse != nil && key.Inverse[row] == key.Inverse[row-1]:
+			continue
+		case vector.RowsEqual(key, row-1, key, row):
+			continue
+		}
+		s.sessions = append(s.sessions, int32(row))
+	}
+	s.sessions = append(s.sessions, int32(s.rows))
+}
