@@ -204,9 +204,7 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 	}
 	switch chunk.Compression() {
 	case compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli,
-		compress.Codecs.Zstd, compress.Codecs.Lz4Raw:
-	case compress.Codecs.Lz4:
-		return nil, refuse("", "it is compressed with Hadoop's LZ4 framing, which Parquet has deprecated; write it with LZ4_RAW, zstd or snappy")
+		compress.Codecs.Zstd, compress.Codecs.Lz4Raw, compress.Codecs.Lz4:
 	default:
 		return nil, refuse("", "its compression codec (number %d of Parquet's) is not supported", int(chunk.Compression()))
 	}

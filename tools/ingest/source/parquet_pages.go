@@ -36,6 +36,7 @@ type pageReader struct {
 // no such bound that is of use: Limits.PageBytes holds for them.
 var maxRatio = map[compress.Compression]int64{
 	compress.Codecs.Snappy: 64, compress.Codecs.Gzip: 1100, compress.Codecs.Lz4Raw: 256,
+	compress.Codecs.Lz4: 256,
 }
 
 // pageScratch holds compressed pages while they are decompressed.
@@ -254,6 +255,10 @@ func (p *pageReader) decompress(dst, src []byte, codec compress.Compression) err
 		}
 	case compress.Codecs.Zstd:
 		out, err = zstdDecoder().DecodeAll(src, dst[:0:len(dst)])
+	case compress.Codecs.Lz4:
+		if err = decodeOldLZ4(dst, src); err == nil {
+			out = dst
+		}
 	default:
 		var c compress.Codec
 		if c, err = compress.GetCodec(codec); err == nil {
