@@ -134,6 +134,17 @@ var foldFeatures = []testFeature{
 // scanner of everything.
 func scan(t *testing.T, features []testFeature, batch int) *reader.Scanner {
 	t.Helper()
+	return scanRows(t, features, nil, reader.PlanOptions{BatchSize: batch})
+}
+
+// scanRows is scan of as many rows as inverse has entries, which say which of the three they are; nil: those three. Lists
+// with an inverse are windows.
+func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader.PlanOptions) *reader.Scanner {
+	t.Helper()
+	first := uint32(3)
+	if inverse != nil {
+		first = uint32(len(inverse))
+	}
 	ctx := context.Background()
 	store, err := storage.Open(ctx, object.NewMemory(), storage.Options{})
 	if err != nil {
@@ -154,7 +165,7 @@ func scan(t *testing.T, features []testFeature, batch int) *reader.Scanner {
 		names = append(names, f.name)
 	}
 	change := storage.Change{Operation: "ingest", Features: schema}
-	for seg, rows := range []uint32{3, 1} {
+	for seg, rows := range []uint32{first, 1} {
 		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(seg)}}, []uint32{rows}, storage.SegmentOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -173,6 +184,15 @@ func scan(t *testing.T, features []testFeature, batch int) *reader.Scanner {
 				f.fill(c, row)
 				c.AddSlot()
 			}
+			if inverse != nil {
+				c.Inverse, c.Rows = inverse, len(inverse)
+				if f.typ.Kind == vector.Sparse || f.typ.Kind == vector.Weighted {
+					for s := range 3 {
+						c.Lengths = append(c.Lengths, c.Offsets[s+1]-c.Offsets[s])
+					}
+					c.Offsets = c.Offsets[:3]
+				}
+			}
 			if err := w.AddFeature(ctx, i, schema[i], func(w *format.Writer) error { return w.WriteStripe(c) }); err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +207,8 @@ func scan(t *testing.T, features []testFeature, batch int) *reader.Scanner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: names, BatchSize: batch})
+	opts.Features = names
+	plan, err := reader.NewPlan(ctx, snap, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,12 @@ type Options struct {
 	// Fold puts the features of one source map or struct back into one column of that type, where the plan has the
 	// feature that marks it. Default: one column a feature.
 	Fold bool
+	// Plain gives a value a row whatever the plan's Dedup is; rows that share a slot are copied. Default: lists are
+	// dictionaries of lists with reader.DedupIKJT and list views with reader.DedupWindowed; what is folded is plain.
+	Plain bool
+	// Dictionaries makes dictionaries of dense features, embeddings, bytes and strings too, where the plan's Dedup is not
+	// reader.DedupKJT, but for those of an extension type (uuid, json). One stored without an inverse has an entry a row.
+	Dictionaries bool
 }
 
 // Schema returns the Arrow schema of a plan's records.
@@ -89,10 +95,17 @@ func (c *Converter) Record(b *reader.Batch) (arrow.RecordBatch, error) {
 type featureColumn struct {
 	leaf
 	place int // in the plan
+	form  form
 }
 
-func (f *featureColumn) arrowType() arrow.DataType { return f.arrow }
+func (f *featureColumn) arrowType() arrow.DataType { return f.form.arrowTypeOf(&f.leaf) }
 
 func (f *featureColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
-	return f.leaf.data(b.Columns[f.place])
+	switch f.form {
+	case dictionaryForm:
+		return f.dictionaryData(b.Columns[f.place])
+	case viewForm:
+		return f.viewData(b.Columns[f.place])
+	}
+	return f.leaf.data(rowColumn(b, f.place))
 }

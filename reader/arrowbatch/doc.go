@@ -16,6 +16,16 @@
 // Element types narrower than 64 bits are copied, for batches hold every integer as int64. A record shares its batch's
 // memory where it can: release the record before the batch.
 //
-// Duplicates are expanded: a column has a value a row. The types that keep them (dictionary, list-view) belong beside
-// leaf in this package: they need the slots and the inverse that a batch of decoded stripes still has.
+// # What rows share
+//
+// With a plan whose Dedup is not reader.DedupKJT, columns keep it:
+//
+//	Dedup      lists                       dense, embedding, bytes, string
+//	ikjt       dictionary<int32, list>     plain, or with Options.Dictionaries dictionary<int32, ...>
+//	windowed   list_view                   the same
+//
+// A dictionary has an entry a slot of the batch, so that every record has dictionaries of its own: an IPC stream replaces
+// them, an IPC file cannot hold them. Views share values, their starts and lengths are made for the record. Maps have no
+// view and extension types no dictionary: they are plain, and so is whatever is folded, and all of Parquet. With
+// Options.Plain everything is.
 package arrowbatch

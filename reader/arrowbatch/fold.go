@@ -102,6 +102,9 @@ func columnsOf(p *reader.Plan, opts Options) (names []string, columns []column, 
 		if err != nil {
 			return nil, nil, err
 		}
+		if f, ok := c.(*featureColumn); ok {
+			f.form = formOf(p, f.typ, &f.leaf, opts)
+		}
 		names = append(names, m.name)
 		columns = append(columns, c)
 	}
@@ -185,7 +188,7 @@ func (s *structColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
 		}
 		children = append(children, d)
 	}
-	valid, nulls := validity(b.Columns[s.marker])
+	valid, nulls := rowValidity(b.Columns[s.marker])
 	return array.NewData(s.arrow, b.Rows, []*memory.Buffer{valid}, children, nulls, 0), nil
 }
 
@@ -295,7 +298,7 @@ func (m *mapColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
 	defer v.Release()
 	entries := array.NewData(m.arrow.Elem(), keys.Rows, []*memory.Buffer{nil}, []arrow.ArrayData{k, v}, 0, 0)
 	defer entries.Release()
-	valid, nulls := validity(marker)
+	valid, nulls := rowValidity(marker)
 	buffers := []*memory.Buffer{valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(ends))}
 	return array.NewData(m.arrow, b.Rows, buffers, []arrow.ArrayData{entries}, nulls, 0), nil
 }

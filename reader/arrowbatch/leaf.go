@@ -56,40 +56,42 @@ func (l *leaf) data(c *vector.Column) (arrow.ArrayData, error) {
 	switch c.Type.Kind {
 	case vector.Bytes, vector.String:
 		return l.bytesData(c, valid, nulls)
-	case vector.Sparse:
-		child, err := numbers(l.elem, c.Ints, c.Floats, c.Doubles, c.Type.Elem, nil, 0)
+	case vector.Sparse, vector.Weighted:
+		child, err := l.elements(c)
 		if err != nil {
 			return nil, err
 		}
-		return l.nested(c, child, valid, offsets(c)), nil
-	case vector.Weighted:
-		ids, err := numbers(l.elem, c.Ints, nil, nil, c.Type.Elem, nil, 0)
-		if err != nil {
-			return nil, err
-		}
-		scores, err := numbers(plainTypes[c.Type.Score], nil, c.ScoreFloats, c.ScoreDoubles, c.Type.Score, nil, 0)
-		if err != nil {
-			return nil, err
-		}
-		var pair arrow.DataType
-		switch t := l.arrow.(type) {
-		case *arrow.MapType:
-			pair = t.Elem()
-		case *arrow.ListType:
-			pair = t.Elem()
-		}
-		child := array.NewData(pair, len(c.Ints), []*memory.Buffer{nil}, []arrow.ArrayData{ids, scores}, 0, 0)
-		ids.Release()
-		scores.Release()
 		return l.nested(c, child, valid, offsets(c)), nil
 	case vector.Embedding:
-		child, err := numbers(l.elem, c.Ints, c.Floats, c.Doubles, c.Type.Elem, nil, 0)
+		child, err := l.elements(c)
 		if err != nil {
 			return nil, err
 		}
 		return l.nested(c, child, valid), nil
 	}
 	return numbers(l.elem, c.Ints, c.Floats, c.Doubles, c.Type.Elem, valid, nulls)
+}
+
+// elements returns the elements of c's lists, those of embeddings included.
+func (l *leaf) elements(c *vector.Column) (arrow.ArrayData, error) {
+	ids, err := numbers(l.elem, c.Ints, c.Floats, c.Doubles, c.Type.Elem, nil, 0)
+	if err != nil || c.Type.Kind != vector.Weighted {
+		return ids, err
+	}
+	defer ids.Release()
+	scores, err := numbers(plainTypes[c.Type.Score], nil, c.ScoreFloats, c.ScoreDoubles, c.Type.Score, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer scores.Release()
+	var pair arrow.DataType
+	switch t := l.arrow.(type) {
+	case *arrow.MapType:
+		pair = t.Elem()
+	case *arrow.ListType:
+		pair = t.Elem()
+	}
+	return array.NewData(pair, len(c.Ints), []*memory.Buffer{nil}, []arrow.ArrayData{ids, scores}, 0, 0), nil
 }
 
 // nested returns rows of lists over their elements, which it takes over.

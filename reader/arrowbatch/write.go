@@ -59,8 +59,10 @@ type recordWriter interface {
 }
 
 // Write writes every batch that s still gives and returns the rows written. Memory is bounded by the scanner's and by
-// one row group. It closes neither s nor w; what w holds after an error is not a whole file.
+// one row group. It closes neither s nor w; what w holds after an error is not a whole file. Parquet is written plain,
+// whatever the plan's Dedup is, and an IPC file cannot hold dictionaries, of which every batch has its own.
 func Write(ctx context.Context, w io.Writer, f Format, s *reader.Scanner, opts Options) (rows uint64, err error) {
+	opts.Plain = opts.Plain || f == Parquet
 	c, err := NewConverter(s.Plan(), opts)
 	if err != nil {
 		return 0, err
@@ -101,9 +103,17 @@ func newWriter(w io.Writer, f Format, c *Converter) (recordWriter, error) {
 	case Parquet:
 		return newParquetWriter(w, c.Schema())
 	case IPCFile:
+		if name, ok := c.dictionary(); ok {
+			return nil, fmt.Errorf("arrow: column %q would be a dictionary, another in every batch, which an IPC file cannot hold: "+
+				"write a stream (.arrows), or windowed", name)
+		}
 		return ipc.NewFileWriter(w, ipc.WithSchema(c.Schema()))
 	case IPCStream:
-		return ipc.NewWriter(w, ipc.WithSchema(c.Schema())), nil
+		out := ipc.NewWriter(w, ipc.WithSchema(c.Schema()))
+		if _, ok := c.dictionary(); ok {
+			return &dictionaryWriter{w: out, last: make([]int, len(c.columns))}, nil
+		}
+		return out, nil
 	}
 	return nil, fmt.Errorf("arrow: %v: want parquet, arrow or arrows", f)
 }
