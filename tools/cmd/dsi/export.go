@@ -20,6 +20,7 @@ type exportCmd struct {
 	Features []string `default:"@all" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	To       string   `required:"" placeholder:"FILE" help:"out.parquet, out.arrow (an IPC file), out.arrows (an IPC stream), or - for an IPC stream on standard output."`
 	Fold     bool     `help:"Put features of one source map or struct back into one column."`
+	Dedup    dedup    `help:"Keep what rows share, in Arrow: dictionaries of lists (ikjt, which --dedup alone means; .arrows and - only) or list views (windowed)."`
 	readFlags
 }
 
@@ -44,12 +45,18 @@ func (c *exportCmd) Run(ctx context.Context, a *app) error {
 	} else if a.json {
 		return usagef("--json with --to -: both want standard output")
 	}
+	switch d := reader.Dedup(c.Dedup); {
+	case d != reader.DedupKJT && format == arrowbatch.Parquet:
+		return usagef("--dedup=%v: Parquet has a value a row: want .arrow, .arrows or -", d)
+	case d == reader.DedupIKJT && format == arrowbatch.IPCFile:
+		return usagef("--dedup=%v: an Arrow file holds one dictionary a column: want .arrows or -, or --dedup=windowed", d)
+	}
 	store, snap, err := c.openTable(ctx, c.tableArgs)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: c.Features, Partition: c.Partition})
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: c.Features, Partition: c.Partition, Dedup: reader.Dedup(c.Dedup)})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type scanCmd struct {
 	Features  []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	BatchSize int      `default:"4096" help:"Samples a batch."`
 	Epochs    int      `default:"1" help:"Read everything this many times."`
+	Dedup     dedup    `help:"Give lists that rows share once, with an inverse: =ikjt (which --dedup alone means), =windowed (lists share values), =kjt (a list a row; without the flag)."`
 	Plan      bool     `help:"Print the plan and read nothing."`
 	readFlags
 }
@@ -34,7 +35,9 @@ type scanJSON struct {
 	BytesNeeded      uint64  `json:"bytes_needed"`
 	BytesOverRead    uint64  `json:"bytes_over_read"`
 	Requests         uint64  `json:"requests"`
-	DedupeFactor     float64 `json:"dedupe_factor"`
+	DedupeFactor     float64 `json:"dedupe_factor"` // of the stripes decoded
+	Dedup            string  `json:"dedup"`
+	EmittedFactor    float64 `json:"emitted_factor"` // rows a slot of the lists in the batches
 	DecodeSeconds    float64 `json:"decode_seconds"`
 	AssembleSeconds  float64 `json:"assemble_seconds"`
 	StallSeconds     float64 `json:"stall_seconds"`
@@ -53,7 +56,7 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer store.Close()
 	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
-		Features: c.Features, Partition: c.Partition, BatchSize: c.BatchSize, Output: reader.OutputTensors,
+		Features: c.Features, Partition: c.Partition, BatchSize: c.BatchSize, Output: reader.OutputTensors, Dedup: reader.Dedup(c.Dedup),
 	})
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 	if c.Plan {
 		return a.printPlan(plan)
 	}
-	out := scanJSON{Table: c.Table, Snapshot: plan.Snapshot, Features: len(plan.Features), BatchSize: c.BatchSize, Epochs: c.Epochs}
+	out := scanJSON{Table: c.Table, Snapshot: plan.Snapshot, Features: len(plan.Features), BatchSize: c.BatchSize, Epochs: c.Epochs, Dedup: plan.Dedup.String()}
 	bar := a.progress("scanning")
 	defer bar.finish()
 	for range c.Epochs {
@@ -74,6 +77,7 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 		out.SamplesPerSecond = float64(out.Samples) / out.Seconds
 	}
 	out.DedupeFactor /= float64(c.Epochs)
+	out.EmittedFactor /= float64(c.Epochs)
 	if a.json {
 		return a.printJSON(out)
 	}
@@ -104,6 +108,7 @@ func scanEpoch(ctx context.Context, snap *storage.Snapshot, plan *reader.Plan, o
 	out.BytesOverRead += stats.BytesOverRead
 	out.Requests += stats.Requests
 	out.DedupeFactor += stats.DedupeFactor
+	out.EmittedFactor += stats.EmittedFactor
 	out.DecodeSeconds += stats.DecodeSeconds
 	out.AssembleSeconds += stats.AssembleSeconds
 	out.StallSeconds += stats.StallSeconds
@@ -123,11 +128,17 @@ func batchBytes(b *reader.Batch) uint64 {
 		for _, m := range t.Embeddings {
 			n += 4 * len(m.Values)
 		}
-		for _, j := range []reader.Jagged{t.Sparse, t.Weighted, t.Floats} {
-			n += 4*(len(j.Lengths)+len(j.Offsets)+len(j.FloatValues)+len(j.Weights)) + 8*len(j.Values)
+		n += jaggedBytes(&t.Sparse) + jaggedBytes(&t.Weighted) + jaggedBytes(&t.Floats)
+		for i := range t.Groups {
+			g := &t.Groups[i]
+			n += 4*len(g.Inverse) + jaggedBytes(&g.Sparse) + jaggedBytes(&g.Weighted) + jaggedBytes(&g.Floats)
 		}
 	}
 	return uint64(n)
+}
+
+func jaggedBytes(j *reader.Jagged) int {
+	return 4*(len(j.Lengths)+len(j.Offsets)+len(j.Starts)+len(j.FloatValues)+len(j.Weights)) + 8*len(j.Values)
 }
 
 func scanFacts(s scanJSON) [][2]string {
@@ -138,7 +149,7 @@ func scanFacts(s scanJSON) [][2]string {
 		{"tensors", fmt.Sprintf("%s, %s", bytesText(s.TensorBytes), rateText(s.TensorBytes, s.Seconds))},
 		{"read", fmt.Sprintf("%s needed, %s over-read, %s requests, %s", bytesText(s.BytesNeeded), bytesText(s.BytesOverRead),
 			countText(s.Requests), rateText(s.BytesNeeded+s.BytesOverRead, s.Seconds))},
-		{"dedupe", fmt.Sprintf("%.2f rows a slot", s.DedupeFactor)},
+		{"dedupe", fmt.Sprintf("%.2f rows a slot stored, %.2f emitted (%s)", s.DedupeFactor, s.EmittedFactor, s.Dedup)},
 	}
 }
 

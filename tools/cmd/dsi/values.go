@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
+	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -34,6 +37,23 @@ func (s *size) UnmarshalText(text []byte) error {
 	*s = size(number * unit)
 	return nil
 }
+
+// dedup is how batches hold what rows share: kjt without the flag, ikjt with it alone, or what it says.
+type dedup reader.Dedup
+
+// Decode reads the flag's value, if it has one.
+func (d *dedup) Decode(ctx *kong.DecodeContext) error {
+	*d = dedup(reader.DedupIKJT)
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	v, err := reader.ParseDedup(fmt.Sprint(ctx.Scan.Pop().Value))
+	*d = dedup(v)
+	return err
+}
+
+// IsBool makes the value optional.
+func (d *dedup) IsBool() bool { return true }
 
 // moment selects a snapshot: by number, or as of a time. The zero moment is the latest.
 type moment struct {
