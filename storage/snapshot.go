@@ -87,9 +87,13 @@ func (s *Snapshot) noFeature(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(features))
-	for i, f := range features {
-		names[i] = f.Name
+	// Readers take partition keys for features.
+	names, err := s.PartitionKeys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range features {
+		names = append(names, f.Name)
 	}
 	return fmt.Errorf("table %s: feature %q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
 }

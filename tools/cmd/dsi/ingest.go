@@ -26,6 +26,7 @@ type ingestCmd struct {
 	Overwrite    bool          `help:"Replace the partitions that the dump has."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
 	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports. Default: ${default}."`
+	ShowSchema   bool          `help:"Print, as a mapping file to edit, what would become of each column, and ingest nothing."`
 }
 
 func (c *ingestCmd) Run(ctx context.Context, a *app) error {
@@ -42,6 +43,14 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	}
 	if err := opts.Validate(); err != nil {
 		return usageError{err}
+	}
+	if c.ShowSchema {
+		text, err := ingest.ShowSchema(ctx, c.Sources, opts)
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(text)
+		return err
 	}
 	store, err := c.open(ctx)
 	if err != nil {

@@ -138,6 +138,49 @@ func TestInferMappingIsAMapping(t *testing.T) {
 	}
 }
 
+// TestInferMappingKeeps: what the mapping file says that was given is in the one that comes out.
+func TestInferMappingKeeps(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"t/a.csv": "a,b,c\n1,x,[y]\n",
+		"m.json":  `{"text": {"quote": "\"", "header": true}, "columns": {"a": {"type": "array<int>", "rename": "n"}, "c": {"drop": true}, "z": {"optional": true}}}`,
+	})
+	files, err := Discover(context.Background(), []string{filepath.Join(dir, "t")}, Options{MappingFile: filepath.Join(dir, "m.json")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := InferMapping(context.Background(), files)
+	const want = `{
+  "columns": {
+    "a": {"//":"list<int32>","rename":"n","type":"array<int>"},
+    "b": {"//":"string"},
+    "c": {"drop":true},
+    "z": {"optional":true}
+  },
+  "text": {"quote":"\"","header":true}
+}
+`
+	if err != nil || string(text) != want {
+		t.Errorf("%v, got\n%s", err, text)
+	}
+}
+
+func TestMappingSyntax(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                    "nothing in it: want a JSON object",
+		" \n":                                 "nothing in it: want a JSON object",
+		"{\n\"columns\": {":                   "line 2: no JSON: unexpected end",
+		"{\"columns\": {},\n}":                "line 2: no JSON: invalid character '}'",
+		`{"text": {"columns": {}}}`:           "text.columns: object where array is wanted",
+		`{"columns": {"a": {"drop": "yes"}}}`: "columns.a.drop: string where true or false is wanted",
+		`{"columns": {"a": {"dim": -1}}}`:     "number from 0 on is wanted",
+		"\xef\xbb\xbf" + `{"text": {"quote": ""}}`: "text.quote: \"\": want one byte",
+	} {
+		if _, err := ParseMapping([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestFingerprint(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.jsonl": "{}\n", "b.jsonl": "{}\n", "c.jsonl": "{} \n"})
 	files, err := Discover(context.Background(), []string{dir}, Options{})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"sort"
 	"strings"
 
@@ -20,6 +21,8 @@ type Mapping struct {
 	Columns     map[string]*ColumnMapping
 	PartitionBy []string
 	Text        TextOptions
+
+	raw []byte // the text that was parsed
 }
 
 // A ColumnMapping says what becomes of a column, of a member of a struct ("parent.child") or of a key of a map
@@ -101,7 +104,16 @@ func ReadMapping(path string) (*Mapping, error) {
 
 // ParseMapping reads the text of a mapping file.
 func ParseMapping(raw []byte) (*Mapping, error) {
-	m := &Mapping{Columns: map[string]*ColumnMapping{}}
+	raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
+	m := &Mapping{Columns: map[string]*ColumnMapping{}, raw: raw}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return m, errors.New("nothing in it: want a JSON object, {} at least")
+	}
+	var whole json.RawMessage
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal(raw, &whole); errors.As(err, &syntax) {
+		return m, fmt.Errorf("line %d: no JSON: %w", 1+bytes.Count(raw[:min(int(syntax.Offset), len(raw))], []byte("\n")), err)
+	}
 	err := strictObject(raw, "", []member{
 		{"columns", func(v json.RawMessage) error {
 			return eachMember(v, "columns", func(name string, v json.RawMessage) error {
@@ -284,7 +296,7 @@ func eachMember(raw json.RawMessage, path string, visit func(string, json.RawMes
 		}
 		var te *json.UnmarshalTypeError
 		if errors.As(err, &te) {
-			err = fmt.Errorf("a %s where %s is wanted", te.Value, te.Type)
+			err = fmt.Errorf("%s where %s is wanted", te.Value, wanted(te.Type))
 		}
 		if strings.HasPrefix(err.Error(), key) {
 			return err
@@ -325,6 +337,19 @@ func eachMember(raw json.RawMessage, path string, visit func(string, json.RawMes
 		return at("", errors.New("more than one JSON value"))
 	}
 	return nil
+}
+
+// wanted says in JSON's words what a Go type takes.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "string"
+	case reflect.Slice:
+		return "array"
+	}
+	return "number from 0 on"
 }
 
 func sortedKeys[V any](m map[string]V) []string {

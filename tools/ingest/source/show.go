@@ -1,10 +1,11 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"maps"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
@@ -12,13 +13,19 @@ import (
 
 // InferMapping opens every file, reads its schema and returns a mapping file that says what ingest would do by itself:
 // an entry for each feature, ready to be edited. A column whose type has no place in a table is entered as dropped, with
-// the reason. The features that the keys of a map become are not listed: keys are found while reading. Stdin is used up.
+// the reason. The features that the keys of a map become are not listed: keys are found while reading. What the mapping
+// file says that was given is kept. Stdin is used up.
 func InferMapping(ctx context.Context, files []File) ([]byte, error) {
 	m := &inferredMapping{at: map[string]int{}}
-	for _, f := range files {
+	for i, f := range files {
 		s, err := f.openLenient(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if i == 0 {
+			if err := m.given(s.binder.mapping); err != nil {
+				return nil, err
+			}
 		}
 		for _, field := range s.binder.fields {
 			m.feature(field)
@@ -36,7 +43,26 @@ func InferMapping(ctx context.Context, files []File) ([]byte, error) {
 // An inferredMapping collects the entries of a mapping file in the order of the columns.
 type inferredMapping struct {
 	entries []inferredEntry
-	at      map[string]int // path -> index in entries
+	at      map[string]int             // path -> index in entries
+	columns map[string]map[string]any  // of the mapping file that was given
+	rest    map[string]json.RawMessage // its other members
+}
+
+// given takes over the mapping file that the files were read with.
+func (m *inferredMapping) given(from *Mapping) error {
+	if len(from.raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(from.raw, &m.rest); err != nil {
+		return err
+	}
+	if columns := m.rest["columns"]; columns != nil {
+		if err := json.Unmarshal(columns, &m.columns); err != nil {
+			return err
+		}
+	}
+	delete(m.rest, "columns")
+	return nil
 }
 
 type inferredEntry struct {
@@ -50,7 +76,10 @@ func (m *inferredMapping) entry(path string) (e *inferredEntry, isNew bool) {
 	if !ok {
 		i = len(m.entries)
 		m.at[path] = i
-		m.entries = append(m.entries, inferredEntry{path: path, values: map[string]any{}})
+		values := map[string]any{}
+		maps.Copy(values, m.columns[path])
+		delete(m.columns, path)
+		m.entries = append(m.entries, inferredEntry{path: path, values: values})
 	}
 	return &m.entries[i], !ok
 }
@@ -69,8 +98,10 @@ func (m *inferredMapping) feature(f *Field) {
 	e.typ = t
 	about := t.String()
 	switch {
+	case f.Logical == StructMarker:
+		about = "a struct: true where it is not null"
 	case f.OriginColumn != "" && f.OriginKey == "":
-		about = "a map or struct: true where it is not null"
+		about = f.Logical + ": a feature a key; this one is true where the map is not null"
 	case f.NoValue:
 		about = "no value was seen"
 	case f.Logical != "":
@@ -92,22 +123,44 @@ func (m *inferredMapping) refusal(r RefusedError) {
 }
 
 func (m *inferredMapping) text() ([]byte, error) {
-	var b strings.Builder
+	// Columns that the mapping drops, and those that these files do not have, are none of the features.
+	for _, path := range sortedKeys(m.columns) {
+		m.entry(path)
+	}
+	var b bytes.Buffer
 	b.WriteString("{\n  \"columns\": {")
 	for i, e := range m.entries {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		path, err := json.Marshal(e.path)
-		if err != nil {
+		b.WriteString("\n    ")
+		if err := appendMember(&b, e.path, e.values); err != nil {
 			return nil, err
 		}
-		values, err := json.Marshal(e.values)
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&b, "\n    %s: %s", path, values)
 	}
-	b.WriteString("\n  }\n}\n")
-	return []byte(b.String()), nil
+	b.WriteString("\n  }")
+	for _, name := range sortedKeys(m.rest) {
+		b.WriteString(",\n  ")
+		if err := appendMember(&b, name, m.rest[name]); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteString("\n}\n")
+	return b.Bytes(), nil
+}
+
+// appendMember appends a member of a JSON object, on one line, with < and > as they are.
+func appendMember(b *bytes.Buffer, name string, value any) error {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	for i, v := range []any{name, value} {
+		if err := e.Encode(v); err != nil {
+			return err
+		}
+		b.Truncate(b.Len() - 1) // the line end
+		if i == 0 {
+			b.WriteString(": ")
+		}
+	}
+	return nil
 }
