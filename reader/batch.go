@@ -28,6 +28,8 @@ type Batch struct {
 	// SlotRows are the rows of the features that may share slots, added up, and Slots the slots that they have here: all
 	// features but partition keys with OutputColumns, the lists of Tensors with OutputTensors.
 	SlotRows, Slots uint64
+	// Info is empty without Options.Info.
+	Info Info
 
 	pool  *batchPool
 	held  atomic.Bool // by the caller
@@ -60,12 +62,14 @@ func (b *Batch) make(l *batchLayout) error {
 	features := uint64(len(l.groupings.features))
 	b.SlotRows = features * uint64(b.Rows)
 	b.Slots = b.SlotRows
-	if l.plan.Dedup != DedupKJT {
+	if l.plan.Dedup != DedupKJT || l.info {
 		b.maker.pick(b, l)
-		for i := range b.maker.groups {
-			g := &b.maker.groups[i]
-			b.Slots -= uint64(len(g.Features)) * uint64(b.Rows-g.Slots)
-		}
+	}
+	if l.info {
+		b.fillInfo(l)
+	}
+	if l.plan.Dedup != DedupKJT {
+		b.Slots = b.maker.slots(b)
 		if b.Tensors == nil {
 			return b.maker.fillColumns(b, l)
 		}
@@ -90,6 +94,8 @@ type batchLayout struct {
 	plan      *Plan
 	allocator Allocator
 	presence  bool
+	info      bool // batches have an Info
+	sessions  bool // and it counts sessions
 
 	exact      []int32 // places of the features that become exact columns
 	dense      []int32
@@ -104,7 +110,7 @@ type batchLayout struct {
 }
 
 func newBatchLayout(p *Plan, opts *Options) *batchLayout {
-	l := &batchLayout{plan: p, allocator: opts.Allocator, presence: opts.Presence}
+	l := &batchLayout{plan: p, allocator: opts.Allocator, presence: opts.Presence, info: opts.Info}
 	for i := range p.Features {
 		f := &p.Features[i]
 		to := &l.exact

@@ -75,6 +75,16 @@ func (x *groupMaker) pick(b *Batch, l *batchLayout) {
 	}
 }
 
+// slots returns how many slots the features that may be in groups have in b, added up.
+func (x *groupMaker) slots(b *Batch) uint64 {
+	n := b.SlotRows
+	for i := range x.groups {
+		g := &x.groups[i]
+		n -= uint64(len(g.Features)) * uint64(b.Rows-g.Slots)
+	}
+	return n
+}
+
 // pickAlone returns the features that are in no group as if they were a group without an inverse. Borrowed until pick.
 func (x *groupMaker) pickAlone(b *Batch) *Group {
 	g := x.add(&x.alone)

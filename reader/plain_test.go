@@ -139,10 +139,21 @@ func TestSteadyStateAllocations(t *testing.T) {
 			checkAllocations(t, table, table.dedupLayout(indices(len(table.features)), 32, output, dedup))
 		}
 	}
+	// Small pieces: those of a shuffle.
+	table.features[0].Role = storage.RoleSessionKey
+	for _, shuffle := range []Shuffle{
+		{Unit: UnitSession, Window: 4, Key: table.features[0]}, {Unit: UnitRow, Window: 4},
+	} {
+		for _, dedup := range []Dedup{DedupKJT, DedupIKJT} {
+			checkAllocations(t, table, table.layoutOf(indices(len(table.features)), Plan{
+				Table: "t", Snapshot: 1, BatchSize: 32, Output: OutputTensors, Dedup: dedup, Shuffle: shuffle,
+			}))
+		}
+	}
 }
 
 func checkAllocations(t *testing.T, table *testTable, l *Layout) {
-	s := open(t, l, Options{Workers: 1, Requests: 1, Presence: true, MemoryBudget: 4 << 20})
+	s := open(t, l, Options{Workers: 1, Requests: 1, Presence: true, Info: true, MemoryBudget: 4 << 20})
 	defer s.Close()
 	scan := func() {
 		table.blobs.reads = table.blobs.reads[:0]
@@ -156,7 +167,7 @@ func checkAllocations(t *testing.T, table *testTable, l *Layout) {
 	runtime.GC()
 	allocs := testing.AllocsPerRun(3, scan)
 	batches := float64(l.Batches())
-	what := fmt.Sprintf("%v, %v", l.plan.Output, l.plan.Dedup)
+	what := fmt.Sprintf("%v, %v, shuffle %v", l.plan.Output, l.plan.Dedup, &l.plan.Shuffle)
 	t.Logf("%s: %.0f allocations in %v batches: %.2f a batch", what, allocs, batches, allocs/batches)
 	// What is left is opening the segments and starting the goroutines of the run, and a little for their timing.
 	limit := batches / 4

@@ -36,6 +36,8 @@ type Options struct {
 	RequestBytes int64
 	// Presence asks for the presence bitmaps of tensors.
 	Presence bool
+	// Info asks for the Info of batches.
+	Info bool
 	// Split reads only that part of the plan; batches are counted from its first row. Default: the whole plan.
 	Split *Split
 	// Allocator provides the memory of batches. Default: Go's heap.
@@ -143,11 +145,13 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	if err != nil {
 		return nil, err
 	}
+	layout := newBatchLayout(l.plan, &opts)
+	layout.sessions = opts.Info && l.sessionKey >= 0
 	return &Scanner{
 		layout: l, opts: opts, first: first, end: end,
-		batches:  newBatchPool(newBatchLayout(l.plan, &opts), opts.MaxBatches, opts.KeepBatches),
+		batches:  newBatchPool(layout, opts.MaxBatches, opts.KeepBatches),
 		columns:  make([]columnPool, len(l.features)),
-		sessions: l.plan.Shuffle.Unit == UnitSession,
+		sessions: l.plan.Shuffle.Unit == UnitSession || layout.sessions,
 		buffers:  bytePool{max: opts.MemoryBudget / 2},
 	}, nil
 }

@@ -50,6 +50,7 @@ func drawOptions(t *rapid.T) Options {
 		GapBytes:     rapid.SampledFrom([]int64{-1, 20, 1000}).Draw(t, "gap"),
 		RequestBytes: rapid.SampledFrom([]int64{1, 64, 1 << 20}).Draw(t, "request bytes"),
 		Presence:     true,
+		Info:         rapid.Bool().Draw(t, "info"),
 		Allocator:    dirtyAllocator{},
 	}
 }

@@ -27,6 +27,7 @@ type shuffled struct {
 	layout   *Layout
 	session  []int // of each row of the table: a number
 	sizes    []int // rows of each session
+	info     bool  // of the scanner that epoch reads
 }
 
 func drawShuffled(t *rapid.T, shape tableShape) *shuffled {
@@ -82,11 +83,90 @@ func (x *shuffled) numbers(t *rapid.T, b *Batch) []int {
 	if x.layout.plan.Dedup != DedupKJT {
 		checkGroups(t, x.table, x.features, b, out)
 	}
+	if x.info {
+		x.checkInfo(t, b, out)
+	} else if b.Info.Sessions != 0 || b.Info.Slots != 0 || b.Info.Labels != nil {
+		t.Fatalf("not asked for: %+v", b.Info)
+	}
 	return out
+}
+
+// checkInfo checks what a batch says of its rows.
+func (x *shuffled) checkInfo(t *rapid.T, b *Batch, rows []int) {
+	sessions := map[int]bool{}
+	for _, row := range rows {
+		sessions[x.session[row]] = true
+	}
+	if x.layout.sessionKey < 0 {
+		clear(sessions)
+	}
+	if b.Info.Sessions != len(sessions) {
+		t.Fatalf("batch %d of rows %v: %d sessions, want %d", b.Index, rows, b.Info.Sessions, len(sessions))
+	}
+	if b.Info.SlotRows != b.SlotRows || x.layout.plan.Dedup != DedupKJT && b.Info.Slots != b.Slots || b.Info.Slots > b.SlotRows {
+		t.Fatalf("%+v, %d slots for %d rows", b.Info, b.Slots, b.SlotRows)
+	}
+	var want []LabelMean
+	for place, f := range x.features {
+		feature := x.table.features[f]
+		if feature.Role != storage.RoleLabel || feature.Type.Kind != vector.Dense {
+			continue
+		}
+		m := LabelMean{Feature: int32(place)}
+		for _, row := range rows {
+			if v := x.table.rows[row][f]; !v.null {
+				m.Rows++
+				switch {
+				case feature.Type.Elem == vector.Uint64:
+					m.Sum += float64(uint64(v.numbers[0].i))
+				case feature.Type.Elem.IsInteger():
+					m.Sum += float64(v.numbers[0].i)
+				default:
+					m.Sum += v.numbers[0].f
+				}
+			}
+		}
+		want = append(want, m)
+	}
+	if !slices.Equal(b.Info.Labels, want) {
+		t.Fatalf("labels %+v, want %+v", b.Info.Labels, want)
+	}
+}
+
+// An IKJT's Info has the slots of its batches; a KJT's has what they would be.
+func TestInfoSlots(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawShuffled(t, shuffledShape)
+		var slots [3][]uint64
+		for dedup := range slots {
+			p := *x.layout.plan
+			p.Dedup = Dedup(dedup)
+			l, err := newLayout(&p, x.table.blobs, x.table.segments, x.table.open)
+			if err != nil {
+				t.Fatal(err)
+			}
+			opts := drawOptions(t)
+			opts.Info = true
+			s := open(t, l, opts)
+			for {
+				b, err := s.Next(context.Background())
+				if err != nil {
+					break
+				}
+				slots[dedup] = append(slots[dedup], b.Info.Slots)
+				b.Release()
+			}
+			s.Close()
+		}
+		if !slices.Equal(slots[DedupKJT], slots[DedupIKJT]) || !slices.Equal(slots[DedupWindowed], slots[DedupIKJT]) {
+			t.Fatalf("slots %v", slots)
+		}
+	})
 }
 
 // epoch reads from a position to the end and returns the rows of each batch.
 func (x *shuffled) epoch(t *rapid.T, s *Scanner, p Position) (out [][]int) {
+	x.info = s.opts.Info
 	if err := s.Seek(p); err != nil {
 		t.Fatal(err)
 	}
@@ -302,6 +382,7 @@ func TestShuffleDamage(t *testing.T) {
 		var first string
 		for i := range 3 {
 			s := open(t, x.layout, drawOptions(t))
+			x.info = s.opts.Info
 			rows := 0
 			for {
 				b, err := s.Next(context.Background())
