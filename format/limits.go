@@ -10,7 +10,7 @@ import (
 // value works.
 type Limits struct {
 	StripeRows     uint64 // rows, and slots, of a stripe; default 1<<24, at most 1<<31-1
-	StripeBytes    uint64 // decoded bytes of a stripe; default 1 GiB
+	StripeBytes    uint64 // decoded bytes of a stripe, and half of what it may take as stored; default 1 GiB
 	FileStripes    uint64 // stripes of a file; default 1<<17
 	DirectoryBytes uint64 // directory of a file or a pack; default 64 MiB
 }
@@ -24,6 +24,7 @@ const (
 	maxNameBytes    = 1<<16 - 1
 	maxRowElements  = 1 << 48
 	maxStreamLength = 1 << 48
+	storedSlack     = 1 << 20 // what streams of few values may take beyond StripeBytes
 )
 
 func (l Limits) withDefaults() Limits {

@@ -198,10 +198,16 @@ func (m *FileMeta) check(s *StripeMeta, limits Limits) string {
 	if n > limits.StripeBytes {
 		return fmt.Sprintf("decodes to %d bytes, over the limit of %d", n, limits.StripeBytes)
 	}
+	stored := uint64(0) // cannot overflow: a stripe has a stream a kind, and each is checked first
 	for _, f := range s.Streams {
 		if f.Length <= checksumLength || f.Length > maxStreamLength {
 			return fmt.Sprintf("stream %v of %d bytes", f.Kind, f.Length)
 		}
+		stored += f.Length
+	}
+	// A reader holds a stripe as it is stored, too. No encoding doubles what it encodes but in streams of a few bytes.
+	if stored > storedSlack && (stored-storedSlack)/2 > limits.StripeBytes {
+		return fmt.Sprintf("stored in %d bytes, over the limit for stripes that decode to %d", stored, limits.StripeBytes)
 	}
 	if st := &s.Stats; st.HasMinMax && !t.Elem.IsInteger() &&
 		(math.IsNaN(st.MinFloat) || math.IsNaN(st.MaxFloat) || st.MinFloat > st.MaxFloat) {

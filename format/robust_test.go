@@ -206,6 +206,7 @@ func TestHostileDirectory(t *testing.T) {
 		{"many elements", metaBytes(vector.Sparse, uv(1, values|lengths, 0, 2, 1<<31, 9, 9)...), "elements"},
 		{"many decoded bytes", metaBytes(vector.Sparse, uv(1, values|lengths, 0, 2, 1<<30, 9, 9)...), "decodes to"},
 		{"streams past 64 bits", metaBytes(vector.Dense, uv(1, values, 0, 2, math.MaxUint64)...), "stream values of"},
+		{"a stored stripe of a terabyte", metaBytes(vector.Dense, uv(1, values, 0, 2, 1<<40)...), "stored in 1099511627776 bytes"},
 		{"no values", metaBytes(vector.Dense, uv(1, 0, 0, 2)...), "values do not fit"},
 		{"no inverse", metaBytes(vector.Dense, uv(1, values, 1, 8, 2, 9)...), "no inverse for 4 rows of 2 slots"},
 		{"empty stream", metaBytes(vector.Dense, uv(1, values, 0, 2, 4)...), "stream values of 4 bytes"},

@@ -3,9 +3,13 @@ package storage
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -289,4 +293,55 @@ func FuzzNames(f *testing.F) {
 			t.Fatalf("%q is of %v", s, i)
 		}
 	})
+}
+
+// TestSnapshotBounds: an object that claims to be a snapshot makes a reader allocate little, however its bytes were chosen.
+func TestSnapshotBounds(t *testing.T) {
+	// Keys of the longest kind, each with all but a byte or two from the one before: 6 bytes that stand for 4,000.
+	var b []byte
+	b = append(b, 0) // no runs
+	const n = 100_000
+	b = binary.AppendUvarint(b, n)
+	prev := make([]byte, maxKey)
+	for i := range n {
+		key := bytes.Clone(prev)
+		binary.BigEndian.PutUint32(key[maxKey-4:], uint32(i+1))
+		shared := maxKey - 4
+		for i > 0 && key[shared] == prev[shared] {
+			shared++
+		}
+		if i == 0 {
+			shared = 0
+		}
+		b = binary.AppendUvarint(b, uint64(shared))
+		b = appendString(b, key[shared:])
+		b = appendString(b, []byte{removedMark})
+		prev = key
+	}
+	if len(b) > maxSnapshotBody {
+		t.Fatal(len(b))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	d := decoder{b: b}
+	decodeTree(&d, listingTree)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; d.reason == "" || got > 64<<20 {
+		t.Errorf("%d bytes became %d: %q", len(b), got, d.reason)
+	}
+	// A file of any size, of which little is there.
+	l := localStore(t)
+	tab := newTable(t, l)
+	if _, err := tab.Commit(t.Context(), Change{Operation: "ingest"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(l.Root(), snapshotName("ads", 1)), 1<<30); err != nil {
+		t.Skip(err)
+	}
+	runtime.ReadMemStats(&before)
+	_, err := newTable(t, l).Latest(t.Context())
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, format.ErrCorrupt) || got > 16<<20 {
+		t.Errorf("%d bytes allocated: %v", got, err)
+	}
 }

@@ -36,8 +36,8 @@ const (
 	snapshotVersion = 1
 	headerBytes     = 160
 	maxOperation    = 31
-	// maxSnapshotBody bounds what an object may make a reader allocate.
-	maxSnapshotBody = 1 << 30
+	// maxSnapshotBody bounds what an object may make a reader allocate. Writers keep tails to some 32 KiB.
+	maxSnapshotBody = 4 << 20
 )
 
 // A manifest is the decoded snapshot object.

@@ -116,6 +116,7 @@ func decodeTree(d *decoder, kind treeKind) tree {
 		t.runs = append(t.runs, r)
 	}
 	var prev []byte
+	keys := 0 // bytes of all keys, each whole
 	// Each entry takes at least four bytes, so the count sizes nothing that the bytes do not.
 	for range d.max(uint64(len(d.b)), "tail entries") {
 		shared := d.max(uint64(len(prev)), "shared bytes")
@@ -132,11 +133,19 @@ func decodeTree(d *decoder, kind treeKind) tree {
 			d.fail("tail keys out of order")
 			break
 		}
+		if keys += len(key); keys > maxTailKeys {
+			d.fail("tail keys are too long")
+			break
+		}
 		t.tail = append(t.tail, treeEntry{key, value})
 		prev = key
 	}
 	return t
 }
+
+// maxTailKeys bounds the keys of a tail together. Each shares bytes with the one before, so that few bytes could stand for
+// many: a writer's tail holds some 32 KiB.
+const maxTailKeys = 16 << 20
 
 // maxKey bounds a key of a tree. The longest is a partition's.
 const maxKey = maxPartition + 64
