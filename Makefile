@@ -16,7 +16,7 @@ TAGS := invariants,pebblegozstd
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke bench kill-test clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke bench kill-test licences clean
 
 build: ## builds bin/dsi
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -62,6 +62,10 @@ kill-test: ## kill -9 at 200 random moments of ingest, a deep verification after
 
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...
+
+licences: ## writes NOTICE and THIRD_PARTY.md anew, and copies the dependencies' licences to bin/licences
+	$(GO) run ./internal/notice
+	$(GO) run ./internal/notice -texts bin/licences
 
 clean:
 	rm -rf bin out
