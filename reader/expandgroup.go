@@ -8,14 +8,13 @@ import (
 
 // Expand makes dst the KJT of j's lists: list (f, b) of dst is list (f, inverse[b]) of j, for each entry b of inverse. It is
 // one copy a row and nothing else. With the Inverse of a Group and a Jagged of that group, dst has its rows; a nil inverse
-// leaves the lists as they are, laid out one after the other. dst's memory is used again where it is large enough; what dst
-// held is lost. dst owns its slices, except Features, and shares none with j.
+// leaves the lists as they are, laid out one after the other. dst's memory is used again where it is large enough and dst
+// held the same kind; what it held is lost. dst owns its slices, except Features, and shares none with j.
 func (j *Jagged) Expand(dst *Jagged, inverse []int32) error {
 	features := len(j.Features)
 	dst.Features, dst.Starts = j.Features, nil
 	if features == 0 {
-		*dst = Jagged{Offsets: append(dst.Offsets[:0], 0), Lengths: dst.Lengths[:0], Values: dst.Values[:0],
-			FloatValues: dst.FloatValues[:0], Weights: dst.Weights[:0]}
+		*dst = Jagged{Offsets: append(dst.Offsets[:0], 0), Lengths: dst.Lengths[:0]}
 		return nil
 	}
 	slots := len(j.Lengths) / features
@@ -53,7 +52,7 @@ func (j *Jagged) Expand(dst *Jagged, inverse []int32) error {
 // expandValues copies the list of every row.
 func expandValues[T any](out, values []T, j, dst *Jagged, slots, rows int, inverse []int32) []T {
 	if values == nil {
-		return out[:0]
+		return nil
 	}
 	out = room(out, int(dst.Offsets[len(dst.Offsets)-1]))
 	starts := j.Starts

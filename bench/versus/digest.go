@@ -2,6 +2,7 @@ package versus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -24,23 +25,43 @@ func DigestOf(ctx context.Context, s Side) (Digest, error) {
 	var rows []uint64
 	err := s.Epoch(ctx, 1, func(t *reader.Tensors, n int) error {
 		rows = append(rows[:0], make([]uint64, n)...)
-		d.add(t, rows)
-		return nil
+		return d.add(t, rows)
 	})
 	return d, err
 }
 
-func (d *Digest) add(t *reader.Tensors, rows []uint64) {
+// add adds a batch. Lists that rows share count as if they were expanded.
+func (d *Digest) add(t *reader.Tensors, rows []uint64) error {
 	d.matrix(&t.Dense, rows)
 	for i := range t.Embeddings {
 		d.matrix(&t.Embeddings[i], rows)
 	}
-	d.jagged(&t.Sparse, rows)
-	d.jagged(&t.Weighted, rows)
+	var expanded reader.Jagged
+	lists := func(j *reader.Jagged, inverse []int32) error {
+		if inverse == nil && j.Starts == nil {
+			d.jagged(j, rows)
+			return nil
+		}
+		if err := j.Expand(&expanded, inverse); err != nil {
+			return err
+		}
+		d.jagged(&expanded, rows)
+		return nil
+	}
+	if err := errors.Join(lists(&t.Sparse, nil), lists(&t.Weighted, nil)); err != nil {
+		return err
+	}
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		if err := errors.Join(lists(&g.Sparse, g.Inverse), lists(&g.Weighted, g.Inverse)); err != nil {
+			return err
+		}
+	}
 	for _, h := range rows {
 		d.Sum += spread(h)
 	}
 	d.Rows += int64(len(rows))
+	return nil
 }
 
 // spread is a bijection in which every bit of x tells on half of the result's.

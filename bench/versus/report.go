@@ -30,7 +30,7 @@ type Scans struct {
 
 // PrintSizes prints a line a size, and how many times the first one holds it.
 func PrintSizes(w io.Writer, sizes []Size) {
-	t := newTable(w, "on disk", "MB", "bytes a row", "against "+sizes[0].Form)
+	t := NewTable(w, "on disk", "MB", "bytes a row", "against "+sizes[0].Form)
 	for _, s := range sizes {
 		t.AppendRow(table.Row{s.Form, fmt.Sprintf("%.1f", float64(s.Bytes)/1e6), fmt.Sprintf("%.0f", s.BytesPerRow),
 			fmt.Sprintf("%.2fx", float64(s.Bytes)/float64(sizes[0].Bytes))})
@@ -44,7 +44,7 @@ func PrintScans(w io.Writer, s Scans) {
 	if s.Measures[0].Threads == 1 {
 		noun = "thread"
 	}
-	t := newTable(w, fmt.Sprintf("%d features, %d %s", len(s.Features), s.Measures[0].Threads, noun),
+	t := NewTable(w, fmt.Sprintf("%d features, %d %s", len(s.Features), s.Measures[0].Threads, noun),
 		"samples/s", "MB/s of tensors", "MB from disk", "MB allocated", "against "+s.Measures[1].Side)
 	for _, m := range s.Measures {
 		t.AppendRow(table.Row{m.Side, count(m.SamplesPerSec), fmt.Sprintf("%.0f", m.TensorMBPerS),
@@ -54,7 +54,8 @@ func PrintScans(w io.Writer, s Scans) {
 	t.Render()
 }
 
-func newTable(w io.Writer, header ...any) table.Writer {
+// NewTable returns a table of w whose first column is text and whose others are numbers.
+func NewTable(w io.Writer, header ...any) table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)
 	t.SetStyle(table.StyleLight)

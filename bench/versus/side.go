@@ -29,6 +29,10 @@ type StoreSide struct {
 	Dir       string
 	Features  []workload.Feature
 	BatchSize int
+	Dedup     reader.Dedup
+
+	// Stats are of the last epoch.
+	Stats reader.Stats
 
 	bytes int64 // that the last epoch read
 }
@@ -37,33 +41,16 @@ func (s *StoreSide) Name() string { return s.Label }
 
 // Epoch opens the store and the table's latest snapshot, and scans it with as many workers as threads.
 func (s *StoreSide) Epoch(ctx context.Context, threads int, each Each) (err error) {
-	store, err := OpenStore(ctx, s.Dir)
+	sc, closeAll, err := s.Open(ctx, threads)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	table, err := store.Table(ctx, Table)
-	if err != nil {
-		return err
-	}
-	snap, err := table.Latest(ctx)
-	if err != nil {
-		return err
-	}
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: names(s.Features), BatchSize: s.BatchSize, Output: reader.OutputTensors})
-	if err != nil {
-		return err
-	}
-	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: threads, Presence: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, sc.Close()) }()
+	defer func() { err = errors.Join(err, closeAll()) }()
 	for {
 		b, err := sc.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			st := sc.Stats()
-			s.bytes = int64(st.BytesNeeded + st.BytesOverRead)
+			s.Stats = sc.Stats()
+			s.bytes = int64(s.Stats.BytesNeeded + s.Stats.BytesOverRead)
 			return nil
 		}
 		if err != nil {
@@ -75,6 +62,38 @@ func (s *StoreSide) Epoch(ctx context.Context, threads int, each Each) (err erro
 			return err
 		}
 	}
+}
+
+// Open returns a scanner of the table's latest snapshot, and what closes it and the store.
+func (s *StoreSide) Open(ctx context.Context, threads int) (_ *reader.Scanner, closeAll func() error, err error) {
+	store, err := OpenStore(ctx, s.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, store.Close())
+		}
+	}()
+	table, err := store.Table(ctx, Table)
+	if err != nil {
+		return nil, nil, err
+	}
+	snap, err := table.Latest(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
+		Features: names(s.Features), BatchSize: s.BatchSize, Output: reader.OutputTensors, Dedup: s.Dedup,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: threads, Presence: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	return sc, func() error { return errors.Join(sc.Close(), store.Close()) }, nil
 }
 
 func (s *StoreSide) Bytes(ctx context.Context) (int64, error) {

@@ -60,7 +60,7 @@ func TestSharedExports(t *testing.T) {
 	for file, dedup := range map[string]string{
 		"plain.arrows": "kjt", "ikjt.arrows": "ikjt", "windowed.arrows": "windowed", "windowed.arrow": "windowed",
 	} {
-		run(bin, "export", "store", "ads", "--to", file, "--dedup="+dedup, "--features", "click,item_list_0000*,user_history_00001,user_list_00002,user_scored_*")
+		run(bin, "export", "store", "ads", "--to", file, "--dedup="+dedup, "--features", "click,item_list_00000,user_history_00001,user_list_00002,user_scored_*")
 	}
 	t.Log(run(py, "-c", sameRows, "plain.arrows", "ikjt.arrows", "dictionary", "windowed.arrows", "list_view", "windowed.arrow", "list_view"))
 }

@@ -1,0 +1,231 @@
+// Command emit measures what reading into slots and an inverse costs: samples a second of kjt, ikjt and windowed batches of a
+// dsistore table, beside arrow-go reading the same rows of clustered Parquet and hashing them into the same groups, in
+// alternating rounds of one process; what a batch allocates in a steady state; and where the time goes. It fails when the
+// sides do not give the same rows.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dsistore/dsistore/bench/result"
+	"github.com/dsistore/dsistore/bench/versus"
+	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+type flags struct {
+	Profile   string    `help:"Generator's profile: small, wide, metawide or narrow." default:"small"`
+	Rows      int64     `help:"Rows; 0: the profile's."`
+	Seed      uint64    `help:"Seed of the generator."`
+	Share     []float64 `help:"Shares of the features to read." default:"0.1,1"`
+	Threads   []int     `help:"Threads of each side." default:"1,2"`
+	Rounds    int       `help:"Rounds that count; one more runs before." default:"7"`
+	BatchSize int       `help:"Rows of a batch." default:"4096"`
+	KeepStore bool      `help:"Use the store that an earlier run left, if any."`
+	Dir       string    `help:"Where the data lies; what is there already is used." default:"out/emit"`
+	Results   string    `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+}
+
+// A report is what a run found.
+type report struct {
+	Profile string         `json:"profile"`
+	Seed    uint64         `json:"seed"`
+	Rows    int64          `json:"rows"`
+	Stats   workload.Stats `json:"workload"`
+	Scans   []scans        `json:"scans"`
+}
+
+// scans are the measures of one projection and number of threads.
+type scans struct {
+	versus.Scans
+	Groups int    `json:"groups"` // of the first batch
+	Costs  []cost `json:"costs"`
+}
+
+// A cost is where a side's time went, and what it gave and allocated.
+type cost struct {
+	Side            string  `json:"side"`
+	DecodeShare     float64 `json:"decode_share"` // of the time of all threads: read, decompress, decode
+	CopyShare       float64 `json:"copy_share"`   // batches made of what was decoded
+	HashShare       float64 `json:"hash_share"`
+	RowsASlot       float64 `json:"rows_a_slot"`
+	BytesABatch     float64 `json:"alloc_bytes_a_batch,omitempty"` // in a steady state; the store's sides
+	ObjectsABatch   float64 `json:"allocs_a_batch,omitempty"`
+	AllocationsSeen bool    `json:"allocations_counted"`
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Name("emit"), kong.Description("Measure batches of slots and inverse against Parquet and hashing, in alternating rounds."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := f.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "emit:", err)
+		if errors.Is(err, context.Canceled) {
+			os.Exit(130)
+		}
+		os.Exit(1)
+	}
+}
+
+func (f *flags) run(ctx context.Context) error {
+	if f.Rounds < 1 || f.BatchSize < 1 || len(f.Share) == 0 || len(f.Threads) == 0 {
+		return errors.New("rounds, batch-size, share and threads: want at least 1 of each")
+	}
+	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	o := workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed, Order: workload.Clustered}
+	truth, err := workload.NewTruth(o)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(f.Dir, fmt.Sprintf("%s-%d-%d", f.Profile, truth.Rows(), f.Seed))
+	log("Parquet, clustered: %s", filepath.Join(dir, "clustered"))
+	dump, err := versus.Generate(ctx, filepath.Join(dir, "clustered"), o)
+	if err != nil {
+		return err
+	}
+	store := filepath.Join(dir, "store")
+	if _, err := os.Stat(store); err != nil || !f.KeepStore {
+		log("ingest: %s", store)
+		if _, err := versus.Ingest(ctx, store, dump, ingest.Options{}); err != nil {
+			return err
+		}
+	}
+	rep := report{Profile: f.Profile, Seed: f.Seed, Rows: dump.Rows, Stats: dump.Stats}
+	for _, share := range f.Share {
+		if err := f.share(ctx, &rep, truth, share, store, dump, log); err != nil {
+			return err
+		}
+	}
+	if f.Results == "" {
+		return nil
+	}
+	path, err := result.Write(f.Results, "emit", rep)
+	if err == nil {
+		log("results: %s", path)
+	}
+	return err
+}
+
+func (f *flags) share(ctx context.Context, rep *report, truth *workload.Truth, share float64, store string, dump *versus.Dump, log func(string, ...any)) error {
+	fs, err := versus.Project(truth, share, f.Seed)
+	if err != nil {
+		return err
+	}
+	var stores []*versus.StoreSide
+	for _, d := range []reader.Dedup{reader.DedupKJT, reader.DedupIKJT, reader.DedupWindowed} {
+		stores = append(stores, &versus.StoreSide{Label: "dsistore " + d.String(), Dir: store, Features: fs, BatchSize: f.BatchSize, Dedup: d})
+	}
+	groups, err := versus.GroupsOf(ctx, stores[1])
+	if err != nil {
+		return err
+	}
+	parquet := &versus.ParquetSide{Label: "Parquet clustered (arrow-go)", Paths: dump.Paths(), Features: fs, BatchSize: f.BatchSize}
+	hashed := &versus.HashSide{Label: "the same, hashed into ikjt", Side: parquet, Groups: groups}
+	sides := []versus.Side{stores[0], hashed, parquet, stores[1], stores[2]}
+	log("%d features in %d groups: checking that all sides give the same rows", len(fs), len(groups))
+	d, err := versus.Equal(ctx, sides...)
+	if err != nil {
+		return err
+	}
+	log("%d rows, %d ids: equal", d.Rows, d.IDs)
+	sides = append(sides, &versus.CopySide{Rows: d.Rows, RowBytes: float64(d.TensorBytes) / float64(d.Rows), BatchSize: f.BatchSize})
+	names := make([]string, len(fs))
+	for i := range fs {
+		names[i] = fs[i].Name
+	}
+	for _, threads := range f.Threads {
+		log("%d rounds, %d threads", f.Rounds, threads)
+		m, err := versus.Rounds(ctx, d, threads, f.Rounds, nil, sides...)
+		if err != nil {
+			return err
+		}
+		s := scans{Scans: versus.Scans{Share: share, Features: names, Digest: d, Measures: m}, Groups: len(groups)}
+		for _, side := range stores {
+			c, err := storeCost(ctx, side, threads)
+			if err != nil {
+				return err
+			}
+			s.Costs = append(s.Costs, c)
+		}
+		s.Costs = append(s.Costs, hashCost(hashed))
+		versus.PrintScans(os.Stdout, s.Scans)
+		printCosts(os.Stdout, s.Costs)
+		rep.Scans = append(rep.Scans, s)
+	}
+	return nil
+}
+
+// storeCost reads an epoch to make all memory, and counts what the batches of the next allocate.
+func storeCost(ctx context.Context, side *versus.StoreSide, threads int) (c cost, err error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	st := side.Stats // of the last round
+	busy := st.DecodeSeconds + st.AssembleSeconds
+	c = cost{Side: side.Name(), DecodeShare: st.DecodeSeconds / busy, CopyShare: st.AssembleSeconds / busy, RowsASlot: st.EmittedFactor}
+	sc, closeAll, err := side.Open(ctx, threads)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, closeAll()) }()
+	var before, after runtime.MemStats
+	counted := 0
+	for epoch := range 2 {
+		if err := sc.Seek(reader.Position{Epoch: uint64(epoch)}); err != nil {
+			return c, err
+		}
+		for n := 0; ; n++ {
+			b, err := sc.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return c, err
+			}
+			b.Release()
+			// The first batch waits for the segments to be opened.
+			if epoch == 1 && n == 0 {
+				runtime.ReadMemStats(&before)
+			} else if epoch == 1 {
+				counted++
+			}
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if counted > 0 {
+		c.AllocationsSeen = true
+		c.BytesABatch = float64(after.TotalAlloc-before.TotalAlloc) / float64(counted)
+		c.ObjectsABatch = float64(after.Mallocs-before.Mallocs) / float64(counted)
+	}
+	return c, nil
+}
+
+func hashCost(h *versus.HashSide) cost {
+	all := h.ScanSeconds + h.HashSeconds + h.CopySeconds
+	return cost{
+		Side: h.Name(), DecodeShare: h.ScanSeconds / all, CopyShare: h.CopySeconds / all, HashShare: h.HashSeconds / all,
+		RowsASlot: float64(h.SlotRows) / float64(max(h.Slots, 1)),
+	}
+}
+
+func printCosts(w io.Writer, costs []cost) {
+	t := versus.NewTable(w, "where the time goes", "decode", "copy", "hash", "rows a slot", "bytes allocated a batch", "objects")
+	for _, c := range costs {
+		percent := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
+		bytes, objects := "", ""
+		if c.AllocationsSeen {
+			bytes, objects = fmt.Sprintf("%.0f", c.BytesABatch), fmt.Sprintf("%.2f", c.ObjectsABatch)
+		}
+		t.AppendRow([]any{c.Side, percent(c.DecodeShare), percent(c.CopyShare), percent(c.HashShare), fmt.Sprintf("%.2f", c.RowsASlot), bytes, objects})
+	}
+	t.Render()
+}
