@@ -203,7 +203,8 @@ func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without uint6
 	}
 	_, _, patched := choosePatched(diffs, s.dmin, s.dmax, s.dmin)
 	whole := float64(bits.Len64(uint64(s.dmax)-uint64(s.dmin))) / 8
-	b.offer(IDDelta, n*min(whole, patched/float64(sn))+12, n*(nsFOR+nsDelta))
+	delta := n*min(whole, patched/float64(sn)) + 12
+	b.offer(IDDelta, delta, n*(nsFOR+nsDelta))
 	if r := float64(s.runs); s.runs < s.n/2 {
 		b.offer(IDRuns, s.runsSize()+12, n*nsRunFill+r*(nsRun+2*nsFOR))
 	}
@@ -234,6 +235,9 @@ func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without uint6
 			perValue = float64(bitsFor(distinct))
 		}
 		copied = e.tryRepeats(&b, IDRepeats, vals, perValue)
+	}
+	if s.n >= 256 && depth == 0 && copied < 0.5 && b.bytes > n/8 {
+		e.tryDeltaRepeats(&b, vals, candidate{IDDelta, delta, n * (nsFOR + nsDelta)})
 	}
 	if s.n >= 512 && depth <= 2 && copied < 0.5 {
 		e.tryZstd(&b, vals, s)

@@ -92,18 +92,47 @@ func (e *encoder) appendSteps(dst []byte, m *memory, p *steps, depth int) []byte
 	return dst
 }
 
+// tryDeltaRepeats offers delta for vals whose differences repeat though they do not, as ages do that all grow by the same;
+// delta is what it takes when they do not repeat either.
+func (e *encoder) tryDeltaRepeats(b *best, vals []int64, delta candidate) {
+	mark := e.ints.mark()
+	defer e.ints.release(mark)
+	sample := sampleInts(&e.ints, vals, repeatBlocks, repeatLength)
+	diffs := e.ints.grab(len(sample))
+	prev := sample[0]
+	for i, v := range sample {
+		diffs[i] = v - prev
+		prev = v
+	}
+	d := best{profile: e.profile}
+	d.offer(delta.codec, delta.bytes, delta.ns)
+	n := float64(len(vals))
+	e.tryRepeatsOf(&d, IDRepeats, diffs, len(vals), 8*delta.bytes/n)
+	if d.codec == IDRepeats {
+		b.offer(IDDelta, d.bytes, d.ns+n*nsDelta)
+	}
+}
+
+// The pieces of values by which repeats are judged.
+const repeatBlocks, repeatLength = 4, 2048
+
 // tryRepeats judges by longer pieces of vals what copying would leave, given what a value costs that is not copied, and
 // returns the part of the values that would be copied, or 0 when it is too small for repeats to be more than chance.
 func (e *encoder) tryRepeats(b *best, codec ID, vals []int64, bitsPerValue float64) float64 {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
-	const blocks, length = 4, 2048
-	sample := sampleInts(&e.ints, vals, blocks, length)
+	return e.tryRepeatsOf(b, codec, sampleInts(&e.ints, vals, repeatBlocks, repeatLength), len(vals), bitsPerValue)
+}
+
+// tryRepeatsOf is tryRepeats by a sample of so many values in all.
+func (e *encoder) tryRepeatsOf(b *best, codec ID, sample []int64, all int, bitsPerValue float64) float64 {
+	mark := e.ints.mark()
+	defer e.ints.release(mark)
 	p := e.newSteps(len(sample))
 	count, literals, taken := 0, 0, 0
 	for len(sample) > 0 {
-		piece := sample[:min(len(sample), length)]
-		if taken == 0 && len(vals) <= blocks*length {
+		piece := sample[:min(len(sample), repeatLength)]
+		if taken == 0 && all <= repeatBlocks*repeatLength {
 			piece = sample
 		}
 		sample = sample[len(piece):]
@@ -113,9 +142,9 @@ func (e *encoder) tryRepeats(b *best, codec ID, vals []int64, bitsPerValue float
 		literals += len(p.literals)
 		taken += len(piece)
 	}
-	scale := float64(len(vals)) / float64(taken)
+	n := float64(all)
+	scale := n / float64(taken)
 	copied := float64(taken-literals) * scale
-	n := float64(len(vals))
 	if copied < n/8 {
 		return 0
 	}
