@@ -1,5 +1,6 @@
 // Command dedupsteps ingests one dump with each step of finding duplicates switched on in turn, and reports the bytes that
-// a row takes, in all and by family of features, and the seconds that the ingest took.
+// a row takes, in all and by family of features, and the seconds that the ingest took: medians of rounds in which the steps take
+// turns.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 
 	"github.com/alecthomas/kong"
 	"github.com/dsistore/dsistore/bench/result"
@@ -22,7 +24,7 @@ type flags struct {
 	Rows    int64    `help:"Rows of the dump; 0: the profile's."`
 	Profile string   `help:"Profile of the workload." default:"small"`
 	Workers int      `help:"Goroutines of ingest." default:"1"`
-	Rounds  int      `help:"How often each step is timed; the least counts." default:"1"`
+	Rounds  int      `help:"How often each step is timed, in turn with the others; the median counts." default:"1"`
 	Steps   []string `help:"Steps to take." default:"off,runs,slots,windows,groups"`
 	Dir     string   `help:"Where the data lies; a dump that is there already is used." default:"out/dedupsteps"`
 	Results string   `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
@@ -35,6 +37,10 @@ type report struct {
 	FamilyBytes  map[string]float64 `json:"bytes_per_row_by_family"`
 	Seconds      float64            `json:"seconds"`
 	WriteSeconds float64            `json:"write_seconds"`
+	RowsPerSec   float64            `json:"rows_per_second"`
+	Found        ingest.Duplicates  `json:"found"`
+
+	seconds, writes []float64 // of each round
 }
 
 func main() {
@@ -59,24 +65,18 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var reports []report
-	for _, step := range f.Steps {
-		r := report{Dedup: step}
-		store := filepath.Join(f.Dir, "store")
-		for range f.Rounds {
-			in, err := versus.Ingest(ctx, store, dump, ingest.Options{Workers: f.Workers, Dedup: ingest.Dedup(step)})
-			if err != nil {
+	reports := make([]report, len(f.Steps))
+	for range f.Rounds {
+		for i, step := range f.Steps {
+			if err := f.round(ctx, dump, step, &reports[i]); err != nil {
 				return err
 			}
-			if r.Seconds == 0 || in.Seconds.Total < r.Seconds {
-				r.Seconds, r.WriteSeconds = in.Seconds.Total, in.Seconds.Write
-			}
-			r.BytesPerRow = float64(in.BytesOut) / float64(in.Rows)
 		}
-		if r.FamilyBytes, err = familyBytes(ctx, store, dump, r.BytesPerRow); err != nil {
-			return err
-		}
-		reports = append(reports, r)
+	}
+	for i := range reports {
+		r := &reports[i]
+		r.Seconds, r.WriteSeconds = median(r.seconds), median(r.writes)
+		r.RowsPerSec = float64(dump.Rows) / r.Seconds
 	}
 	show(reports)
 	if f.Results == "" {
@@ -87,6 +87,28 @@ func (f *flags) run(ctx context.Context) error {
 		fmt.Fprintln(os.Stderr, "results:", path)
 	}
 	return err
+}
+
+// round ingests the dump with one step.
+func (f *flags) round(ctx context.Context, dump *versus.Dump, step string, r *report) error {
+	store := filepath.Join(f.Dir, "store")
+	in, err := versus.Ingest(ctx, store, dump, ingest.Options{Workers: f.Workers, Dedup: ingest.Dedup(step)})
+	if err != nil {
+		return err
+	}
+	r.seconds, r.writes = append(r.seconds, in.Seconds.Total), append(r.writes, in.Seconds.Write)
+	if r.FamilyBytes != nil {
+		return nil
+	}
+	r.Dedup, r.Found = step, in.Duplicates
+	r.BytesPerRow = float64(in.BytesOut) / float64(in.Rows)
+	r.FamilyBytes, err = familyBytes(ctx, store, dump, r.BytesPerRow)
+	return err
+}
+
+func median(s []float64) float64 {
+	s = slices.Sorted(slices.Values(s))
+	return s[len(s)/2]
 }
 
 // familyBytes returns the bytes a row of each family's feature files; the rest, up to total, is indexes and packs.
@@ -132,4 +154,9 @@ func show(reports []report) {
 	}
 	line("seconds", func(r *report) float64 { return r.Seconds })
 	line("  of them writing", func(r *report) float64 { return r.WriteSeconds })
+	line("rows/s", func(r *report) float64 { return r.RowsPerSec })
+	line("dedupe factor", func(r *report) float64 { return r.Found.Factor })
+	line("windows", func(r *report) float64 { return float64(r.Found.Windows) })
+	line("groups", func(r *report) float64 { return float64(r.Found.Groups) })
+	line("saved, estimated", func(r *report) float64 { return float64(r.Found.BytesSaved) / (r.RowsPerSec * r.Seconds) })
 }

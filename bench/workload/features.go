@@ -106,7 +106,7 @@ func plan(o Options) []Feature {
 		{Name: ClickColumn, Family: Label, Type: flag, Coverage: 1},
 		{Name: ConvertColumn, Family: Label, Type: flag, Coverage: 1},
 	}
-	p := planner{root: root, hive: o.Layout == HiveMap}
+	p := planner{root: root, hive: o.Layout == HiveMap, changed: o.Changed}
 	histories := o.Sparse * historyPercent / 100
 	lists := o.Sparse * userListPercent / 100
 	users := o.Dense * userDensePercent / 100
@@ -139,12 +139,13 @@ func plan(o Options) []Feature {
 }
 
 type planner struct {
-	root   uint64
-	hive   bool
-	groups int
-	dense  int32
-	sparse int32
-	scored int32
+	root    uint64
+	hive    bool
+	changed float64 // Options.Changed
+	groups  int
+	dense   int32
+	sparse  int32
+	scored  int32
 }
 
 // A shape is a family of features whose parameters are spread over ranges.
@@ -162,6 +163,9 @@ func (p *planner) family(fs []Feature, s shape) []Feature {
 	cover := strata(join(key, 1), s.n, s.cover[0], s.cover[1])
 	length := strata(join(key, 2), s.n, s.length[0], s.length[1])
 	vocabulary := strata(join(key, 3), s.n, s.vocabulary[0], s.vocabulary[1])
+	if p.changed > 0 {
+		s.change = [2]float64{p.changed, p.changed}
+	}
 	groups := 0
 	if s.group > 0 {
 		groups = (s.n + s.group - 1) / s.group

@@ -49,6 +49,13 @@ type Options struct {
 	// Dense counts scalars. One embedding, four keys and two labels come on top.
 	Sparse, Weighted, Dense int
 
+	// SamplesPerSession is the mean of rows a session, at least 1: the lengths of sessions are stretched to it, with their long
+	// tail. Default 0: the published 16.5.
+	SamplesPerSession float64
+	// Changed is the probability that a user feature's value differs from that of the session's sample before, of every one
+	// of them. Default 0: ranges of the published shape, a feature each.
+	Changed float64
+
 	Order  Order  // default Interleaved
 	Layout Layout // default Flat
 	Codec  Codec  // default Zstd
@@ -120,6 +127,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if histories := o.Sparse * historyPercent / 100; o.Weighted > histories {
 		return o, fmt.Errorf("weighted %d: want at most %d, the histories among %d sparse features", o.Weighted, histories, o.Sparse)
+	}
+	if o.SamplesPerSession != 0 && (o.SamplesPerSession < 1 || o.SamplesPerSession > maxMeanSamples) || o.SamplesPerSession != o.SamplesPerSession {
+		return o, fmt.Errorf("samples per session %v: want 1 to %d, or 0 for the published shape", o.SamplesPerSession, maxMeanSamples)
+	}
+	if !(o.Changed >= 0 && o.Changed <= 1) {
+		return o, fmt.Errorf("changed %v: want a probability, or 0 for the published shape", o.Changed)
 	}
 	if o.Order == "" {
 		o.Order = Interleaved

@@ -123,7 +123,7 @@ func (t *Truth) enter(row int64) *window {
 			hi = mid
 		}
 	}
-	t.window.build(t.root, t.windows[lo])
+	t.window.build(t.root, t.windows[lo], t.options.SamplesPerSession)
 	t.made = -1
 	return &t.window
 }

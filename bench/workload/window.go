@@ -24,6 +24,22 @@ func sessionSamples(h uint64) int {
 	return 1
 }
 
+// meanSamples is what sessionSamples gives on average.
+const meanSamples = 16.5
+
+// maxMeanSamples keeps the longest sessions, of 192/16.5 times the mean, well within a window.
+const maxMeanSamples = 4096
+
+// stretched returns about n samples in sessions of so many on average: rounded up or down at random, and 1 at least.
+func stretched(n int, mean float64, h uint64) int {
+	x := 1 + float64(n-1)*(mean-1)/(meanSamples-1)
+	whole := int(x)
+	if chance(h, parts(x-float64(whole))) {
+		whole++
+	}
+	return whole
+}
+
 // A window is a run of rows that holds whole sessions. Its rows have two numbers: their place in the clustered order,
 // which indexes everything here, and their arrival.
 type window struct {
@@ -73,7 +89,7 @@ func layOut(o Options) []windowSlot {
 }
 
 // build makes the sessions and the arrivals of a window.
-func (w *window) build(root uint64, at windowSlot) {
+func (w *window) build(root uint64, at windowSlot, mean float64) {
 	key := join(join(root, 7), uint64(at.index))
 	rows := at.rows
 	*w = window{
@@ -85,7 +101,11 @@ func (w *window) build(root uint64, at windowSlot) {
 	for at := 0; at < rows; {
 		s := len(w.start)
 		sk := join(key, uint64(s))
-		n := min(sessionSamples(sk), rows-at)
+		n := sessionSamples(sk)
+		if mean != 0 {
+			n = stretched(n, mean, join(sk, 6))
+		}
+		n = min(n, rows-at)
 		w.start, w.session = append(w.start, int32(at)), append(w.session, sk)
 		// A session's samples are spread over the window, evenly but for jitter. The low bits make times distinct.
 		gap := uint64(1<<44) / uint64(n)

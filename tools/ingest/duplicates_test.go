@@ -191,10 +191,16 @@ func TestFirstStripeIsNotTypical(t *testing.T) {
 // and the index say what was found.
 func TestStepsPay(t *testing.T) {
 	dir := t.TempDir()
-	s, err := workload.Generate(t.Context(), dir, workload.Options{Rows: 16_000, Sparse: 20, Dense: 24})
+	options := workload.Options{Rows: 16_000, Sparse: 28, Weighted: 4, Dense: 24}
+	s, err := workload.Generate(t.Context(), dir, options)
 	if err != nil {
 		t.Fatal(err)
 	}
+	truth, err := workload.NewTruth(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	features := truth.Features()
 	var paths []string
 	for _, f := range s.Files {
 		paths = append(paths, f.Path)
@@ -226,6 +232,19 @@ func TestStepsPay(t *testing.T) {
 		}
 		if (d.Groups > 0) != (o.Dedup == DedupGroups) || (d.Windows > 0) != (o.Dedup == DedupGroups || o.Dedup == DedupWindows) {
 			t.Errorf("%s: %+v", o.Dedup, d)
+		}
+		for _, f := range features {
+			if f.Family != workload.UserHistory && f.Family != workload.UserWeighted {
+				continue
+			}
+			slots, e := 0, entries[f.Name]
+			for _, st := range e.Meta.Stripes {
+				slots += int(st.Slots)
+			}
+			// Histories slide, newest or oldest first, and drop what is past their length.
+			if n := int(e.Meta.Found.Windows); d.Windows > 0 && n < slots/3 {
+				t.Errorf("%s: %s (oldest first %v) has %d windows of %d slots", o.Dedup, f.Name, f.OldestFirst, n, slots)
+			}
 		}
 		if o.Dedup != DedupOff && d.Factor < 2 {
 			t.Errorf("%s: %+v", o.Dedup, d)
