@@ -21,18 +21,25 @@ type schema interface {
 	PartitionKeys(ctx context.Context) ([]string, error)
 }
 
+// ErrSelection is matched when an entry of PlanOptions.Features is nothing that selects features, whatever the table has.
+var ErrSelection = errors.New("features")
+
+func badSelection(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrSelection, fmt.Sprintf(format, args...))
+}
+
 const selectWants = "want names, globs, @all, @labels, @keys or @partitions"
 
 // selectFeatures resolves names, globs and sets in order. It reads the whole schema only when there is a glob or a set,
 // and the partition keys when there is one, or a name that is no feature.
 func selectFeatures(ctx context.Context, snap schema, entries []string) ([]storage.Feature, error) {
 	if len(entries) == 0 {
-		return nil, errors.New("features: none asked for: " + selectWants)
+		return nil, badSelection("none asked for: %s", selectWants)
 	}
 	var names []string
 	for _, e := range entries {
 		if e == "" {
-			return nil, errors.New("features: an empty name")
+			return nil, badSelection("an empty name")
 		}
 		if !isPattern(e) {
 			names = append(names, e)
@@ -156,7 +163,7 @@ func matcher(entry string) (func(storage.Feature) bool, error) {
 		return IsPartitionKey, nil
 	}
 	if entry[0] == '@' {
-		return nil, fmt.Errorf(`features: set %q: %s (write \@ for a name that begins so)`, entry, selectWants)
+		return nil, badSelection(`set %q: %s (write \@ for a name that begins so)`, entry, selectWants)
 	}
 	return func(f storage.Feature) bool { return globMatch(entry, f.Name) }, nil
 }

@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 
+	"golang.org/x/term"
+
+	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -51,7 +55,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // errDamage is matched by what verify returns when it found damage; the damage has been printed.
 var errDamage = errors.New("damage found")
 
-// report prints err as one line and returns the exit code that it stands for.
+// report prints err as one line, on a terminal with a picture of the place below it, and returns the exit code that it stands for.
 func (a *app) report(ctx context.Context, err error) int {
 	if err == nil {
 		return exitDone
@@ -63,12 +67,14 @@ func (a *app) report(ctx context.Context, err error) int {
 	fmt.Fprintln(a.err, "dsi: "+oneLine(err.Error()))
 	var place *expr.Error
 	if errors.As(err, &place) {
-		fmt.Fprintln(a.err, place.Picture())
+		if f, ok := a.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			fmt.Fprintln(a.err, place.Picture())
+		}
 		return exitUsage
 	}
 	var usage usageError
 	switch {
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection):
 		return exitUsage
 	case errors.Is(err, errDamage):
 		return exitDamage

@@ -83,7 +83,7 @@ func (c *exportCmd) Run(ctx context.Context, a *app) error {
 	if a.json {
 		return a.printJSON(out)
 	}
-	a.printf("%s: %s rows, %d features, %s, %.1f s\n", oneLine(c.To), countText(rows), out.Features, bytesText(uint64(n)), out.Seconds)
+	a.printf("%s: %s, %s, %s, %.1f s\n", oneLine(c.To), plural(rows, "row"), plural(uint64(out.Features), "feature"), bytesText(uint64(n)), out.Seconds)
 	return nil
 }
 

@@ -76,7 +76,7 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 		fmt.Fprintf(a.err, "dsi: committed; the index database is behind: %s\n", oneLine(err.Error()))
 	}
 	if report.BadRows > 0 || report.BadFiles > 0 {
-		fmt.Fprintf(a.err, "dsi: %s bad rows and %d bad files left out: see %s\n", countText(report.BadRows), report.BadFiles, opts.BadRowReport)
+		fmt.Fprintf(a.err, "dsi: %s and %s left out: see %s\n", plural(uint64(report.BadRows), "bad row"), plural(uint64(report.BadFiles), "bad file"), opts.BadRowReport)
 	}
 	if a.json {
 		return a.printJSON(report)
@@ -137,8 +137,8 @@ func duplicatesText(d ingest.Duplicates) string {
 func reportFacts(r ingest.Report) [][2]string {
 	facts := [][2]string{
 		{"table", fmt.Sprintf("%s, snapshot %d", r.Table, r.Snapshot)},
-		{"rows", fmt.Sprintf("%s from %s files", countText(r.Rows), countText(r.Files))},
-		{"partitions", fmt.Sprintf("%s in %s segments", countText(r.Partitions), countText(r.Segments))},
+		{"rows", fmt.Sprintf("%s from %s", countText(r.Rows), plural(uint64(r.Files), "file"))},
+		{"partitions", fmt.Sprintf("%s in %s", countText(r.Partitions), plural(uint64(r.Segments), "segment"))},
 		{"features", fmt.Sprintf("%s, %s new, %s widened", countText(r.Features), countText(len(r.Added)), countText(len(r.Widened)))},
 		{"bytes", fmt.Sprintf("%s in the files, %s decoded, %s stored", bytesText(uint64(r.BytesIn)), bytesText(uint64(r.BytesRaw)), bytesText(uint64(r.BytesOut)))},
 		{"duplicates", duplicatesText(r.Duplicates)},
@@ -146,10 +146,10 @@ func reportFacts(r ingest.Report) [][2]string {
 			r.Seconds.Read, r.Seconds.Spill, r.Seconds.Write, r.Seconds.Commit)},
 	}
 	if r.Replaced > 0 {
-		facts = append(facts, [2]string{"replaced", countText(r.Replaced) + " partitions"})
+		facts = append(facts, [2]string{"replaced", plural(uint64(r.Replaced), "partition")})
 	}
 	if r.Spills > 0 {
-		facts = append(facts, [2]string{"spilled", fmt.Sprintf("%s in %s runs", bytesText(uint64(r.SpillBytes)), countText(r.Spills))})
+		facts = append(facts, [2]string{"spilled", fmt.Sprintf("%s in %s", bytesText(uint64(r.SpillBytes)), plural(uint64(r.Spills), "run"))})
 	}
 	if len(r.Widened) > 0 {
 		facts = append(facts, [2]string{"widened", strings.Join(r.Widened[:min(len(r.Widened), shownFeatures)], ", ")})

@@ -143,7 +143,7 @@ func jaggedBytes(j *reader.Jagged) int {
 
 func scanFacts(s scanJSON) [][2]string {
 	return [][2]string{
-		{"samples", fmt.Sprintf("%s in %s batches, %d features, %d epoch(s)", countText(s.Samples), countText(s.Batches), s.Features, s.Epochs)},
+		{"samples", fmt.Sprintf("%s in %s, %s, %s", countText(s.Samples), plural(s.Batches, "batch"), plural(uint64(s.Features), "feature"), plural(uint64(s.Epochs), "epoch"))},
 		{"time", fmt.Sprintf("%.3f s (decode %.3f, assemble %.3f over all threads; waited %.3f)", s.Seconds, s.DecodeSeconds, s.AssembleSeconds, s.StallSeconds)},
 		{"rate", fmt.Sprintf("%s samples/s", countText(uint64(s.SamplesPerSecond)))},
 		{"tensors", fmt.Sprintf("%s, %s", bytesText(s.TensorBytes), rateText(s.TensorBytes, s.Seconds))},

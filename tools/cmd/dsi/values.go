@@ -146,6 +146,9 @@ func plural(n uint64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
+	if strings.HasSuffix(noun, "ch") {
+		noun += "e"
+	}
 	return countText(n) + " " + noun + "s"
 }
 

@@ -22,6 +22,13 @@ type binder struct {
 	refusals    []RefusedError  // of columns left out, when lenient
 	lenient     bool            // leave out columns that have no place instead of failing: to show a schema
 	seen        map[string]bool // paths of columns, members and maps; true: a map, whose keys are found later
+	groups      map[string]group
+}
+
+// A group is a struct or map that has a marker.
+type group struct {
+	parent   string // the path of the struct that it is a member of; empty: none
+	isStruct bool
 }
 
 func newBinder(m *Mapping, opts *Options) *binder {
@@ -29,6 +36,7 @@ func newBinder(m *Mapping, opts *Options) *binder {
 	return &binder{
 		mapping: m, limits: opts.Limits, session: opts.SessionKey, time: opts.TimeKey,
 		partitionBy: by, byName: map[string]*Field{}, byPath: map[string]*Field{}, seen: map[string]bool{},
+		groups: map[string]group{},
 	}
 }
 
@@ -105,6 +113,23 @@ func (b *binder) check(partition storage.Partition) error {
 	return nil
 }
 
+// checkGroups refuses a struct or map whose path is that of a member of a struct which it is not in: a column called
+// "s.x" beside a struct "s". The path is all that a table keeps of where it belongs, so that folding would move it there.
+func (b *binder) checkGroups() error {
+	for _, path := range sortedKeys(b.groups) {
+		around := ""
+		for i := range path {
+			if path[i] == '.' && b.groups[path[:i]].isStruct {
+				around = path[:i]
+			}
+		}
+		if around != b.groups[path].parent {
+			return refuse(path, "its name says that it is a member of the struct %q, which it is not: rename it in the source, or drop it with {\"columns\": {%q: {\"drop\": true}}} in a mapping file", around, path)
+		}
+	}
+	return nil
+}
+
 // underMap reports whether path may be a key of a map column.
 func (b *binder) underMap(path string) bool {
 	for i := range path {
@@ -151,8 +176,10 @@ func (b *binder) bindStrictly(n *node, path, parent, part string, depth int) (bi
 		if cm.Kind != 0 || cm.Elem != 0 || cm.Hash || cm.Map != "" {
 			return nil, refuse(path, "a struct becomes one feature a member: kind, elem, hash and map go to %q", columnPath(path, n.children[0].name))
 		}
+		b.groups[path] = group{parent, true}
 		return b.bindStruct(n, path, depth)
 	case n.shape == shapeMap && cm.Map != "weighted" && cm.Kind != vector.Weighted:
+		b.groups[path] = group{parent, false}
 		return b.bindMap(n, path, cm)
 	}
 	conv, err := b.converter(n, cm)

@@ -76,3 +76,25 @@ func TestDroppedMembers(t *testing.T) {
 		t.Errorf("%v\n%s", err, got)
 	}
 }
+
+// TestNamesLikeMembers: what a table keeps of a struct is its path, so that another column must not have one that says it
+// is in the struct.
+func TestNamesLikeMembers(t *testing.T) {
+	const refused = "its name says that it is a member of the struct"
+	for text, want := range map[string]string{
+		`{"s": {"y": 1}, "s.x": 2}`:                      "s=1 s.y=1 s.x=2\n",
+		`{"s": {"x": 1}, "s.x": 2}`:                      "two columns have this name",
+		`{"s": {"y": 1}, "s.x": {"z": 2}}`:               `column "s.x": ` + refused + ` "s"`,
+		`{"s.x": {"z": 2}, "s": {"y": 1}}`:               `column "s.x": ` + refused + ` "s"`,
+		`{"s": {"y": 1}, "s.m": {"1": 2.5}}`:             `column "s.m": ` + refused + ` "s"`,
+		`{"s": {"a": {"c": 1}, "a.b": {"d": 2}}}`:        `column "s.a.b": ` + refused + ` "s.a"`,
+		`{"s": {"a": 1, "a.b": {"d": 2}}}`:               "s=1 s.a=1 s.a.b=1 s.a.b.d=2\n",
+		`{"s": {"a": {"b": {"c": 1}}}, "t.u": {"v": 1}}`: "s=1 s.a=1 s.a.b=1 s.a.b.c=1 t.u=1 t.u.v=1\n",
+	} {
+		dir := writeFiles(t, map[string]string{"a.jsonl": text, "m.json": `{"columns": {"s.m": {"map": "explode", "optional": true}}}`})
+		chunks, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{MappingFile: filepath.Join(dir, "m.json")})
+		if got := dump(chunks); got != want && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, %swant %s", text, err, got, want)
+		}
+	}
+}

@@ -153,6 +153,9 @@ func (s *tableSource) bind() error {
 		}
 		s.columns = append(s.columns, c)
 	}
+	if err := s.binder.checkGroups(); err != nil && !s.binder.lenient {
+		return err
+	}
 	if r, ok := s.reader.(columnChooser); ok {
 		wanted := make([]bool, len(s.columns))
 		for i, c := range s.columns {
