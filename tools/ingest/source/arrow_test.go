@@ -46,7 +46,7 @@ func readAll(t *testing.T, s Source) ([]*Chunk, error) {
 	}
 }
 
-func smallStream(t *testing.T, opts ...ipc.Option) []byte {
+func smallStream(t testing.TB, opts ...ipc.Option) []byte {
 	t.Helper()
 	mem := memory.DefaultAllocator
 	schema := arrow.NewSchema([]arrow.Field{

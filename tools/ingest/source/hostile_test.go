@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 )
 
 func zipped(t *testing.T, text string) string {
@@ -193,6 +196,34 @@ func drain(t *testing.T, r batchReader) {
 			}
 		}
 	}
+}
+
+func FuzzParquet(f *testing.F) {
+	var rows []modelRow
+	for i := range 12 {
+		rows = append(rows, genRow([]string{"a", "b"}).Example(i))
+	}
+	rec := modelRecord(rows)
+	defer rec.Release()
+	for _, props := range [][]parquet.WriterProperty{
+		{parquet.WithDataPageSize(32), parquet.WithBatchSize(3)},
+		{parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCompression(compress.Codecs.Snappy)},
+		{parquet.WithDictionaryDefault(false), parquet.WithMaxRowGroupLength(5)},
+		{parquet.WithDictionaryDefault(false), parquet.WithEncodingFor("s", parquet.Encodings.DeltaByteArray),
+			parquet.WithEncodingFor("i", parquet.Encodings.DeltaBinaryPacked), parquet.WithEncodingFor("f", parquet.Encodings.ByteStreamSplit)},
+	} {
+		data, err := writeParquet(rec, append(props, parquet.WithStats(false))...)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { _ = readDamaged(t, "x.parquet", data) })
+}
+
+func FuzzArrow(f *testing.F) {
+	f.Add(smallStream(f))
+	f.Fuzz(func(t *testing.T, data []byte) { _ = readDamaged(t, "x.arrows", data) })
 }
 
 func FuzzDDL(f *testing.F) {
