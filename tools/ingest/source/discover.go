@@ -114,7 +114,7 @@ func (d *discovery) path(ctx context.Context, p string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
-		return d.file(p, st, part)
+		return d.file(p, st, part, true)
 	}
 	above, err := directoryPartition(filepath.ToSlash(filepath.Clean(p)))
 	if err != nil {
@@ -155,7 +155,7 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 			return err
 		}
 		if !st.IsDir() {
-			if err := d.file(path, st, part); err != nil {
+			if err := d.file(path, st, part, false); err != nil {
 				return err
 			}
 			continue
@@ -210,8 +210,15 @@ func globQuote(path string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(path)
 }
 
-func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition) error {
-	if !st.Mode().IsRegular() && st.Mode()&fs.ModeNamedPipe == 0 {
+// file adds a file. named: the caller gave its path itself, not that of a directory above it.
+func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition, named bool) error {
+	pipe := st.Mode()&fs.ModeNamedPipe != 0
+	switch {
+	case pipe && !named:
+		return fmt.Errorf("%s: a pipe, which could wait for ever: name it itself to read it", path)
+	case pipe && (d.opts.Format == formatParquet || d.opts.Format == formatORC):
+		return fmt.Errorf("%s: format %s cannot be read from a pipe: give a file", path, d.opts.Format)
+	case !pipe && !st.Mode().IsRegular():
 		return fmt.Errorf("%s: neither a file nor a directory", path)
 	}
 	if st.Mode().IsRegular() && st.Size() == 0 {
@@ -390,12 +397,15 @@ func sniffMagic(head []byte) string {
 // bindFile gives f the functions that open it and hash it.
 func (d *discovery) bindFile(f *File) {
 	file := *f
-	var stdin *hashingReader
-	if f.Path == "-" {
-		stdin = newHashingReader(d.opts.Stdin)
+	var stream *hashingReader
+	switch {
+	case f.Path == "-":
+		stream = newHashingReader(io.NopCloser(d.opts.Stdin))
+	case f.Size < 0:
+		stream = newHashingReader(&pipe{path: f.Path})
 	}
 	open := func(ctx context.Context, lenient bool) (*tableSource, error) {
-		return newTableSource(&file, d.opts, d.mapping, lenient, func() (batchReader, error) { return d.open(ctx, &file, stdin) })
+		return newTableSource(&file, d.opts, d.mapping, lenient, func() (batchReader, error) { return d.open(ctx, &file, stream) })
 	}
 	f.openLenient = func(ctx context.Context) (*tableSource, error) { return open(ctx, true) }
 	f.Open = func(ctx context.Context) (Source, error) {
@@ -406,8 +416,8 @@ func (d *discovery) bindFile(f *File) {
 		return s, nil
 	}
 	f.Fingerprint = func(ctx context.Context) (string, error) {
-		if stdin != nil {
-			return stdin.sum()
+		if stream != nil {
+			return stream.sum()
 		}
 		return fingerprint(ctx, file.Path)
 	}

@@ -54,12 +54,14 @@ func fingerprint(ctx context.Context, path string) (string, error) {
 // A hashingReader hashes what is read through it.
 type hashingReader struct {
 	mu   sync.Mutex // guards what follows
-	r    io.Reader
+	r    io.ReadCloser
 	h    *contentHash
 	done bool
 }
 
-func newHashingReader(r io.Reader) *hashingReader { return &hashingReader{r: r, h: newContentHash()} }
+func newHashingReader(r io.ReadCloser) *hashingReader {
+	return &hashingReader{r: r, h: newContentHash()}
+}
 
 func (r *hashingReader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
@@ -72,12 +74,38 @@ func (r *hashingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close closes what it reads.
+func (r *hashingReader) Close() error { return r.r.Close() }
+
 // sum returns the fingerprint of all that was read, once it was read to its end.
 func (r *hashingReader) sum() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.done {
-		return "", errors.New("stdin: its fingerprint is known once it was read to its end")
+		return "", errors.New("the stream's fingerprint is known once it was read to its end")
 	}
 	return r.h.hex(), nil
+}
+
+// A pipe is a named pipe, opened by the first Read: that waits for its writer. It can be read once.
+type pipe struct {
+	path string
+	f    *os.File
+}
+
+func (p *pipe) Read(b []byte) (n int, err error) {
+	if p.f == nil {
+		if p.f, err = os.Open(p.path); err != nil {
+			return 0, err
+		}
+	}
+	return p.f.Read(b)
+}
+
+// Close closes the pipe, if it was opened.
+func (p *pipe) Close() error {
+	if p.f == nil {
+		return nil
+	}
+	return p.f.Close()
 }

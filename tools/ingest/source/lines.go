@@ -29,16 +29,16 @@ type lineReader struct {
 	ended bool
 }
 
-func openLines(path string, stdin *hashingReader, limits *Limits) (*lineReader, error) {
-	var in io.Reader = stdin
-	l := &lineReader{limit: limits.LineBytes}
-	if stdin == nil {
+func openLines(path string, stream *hashingReader, limits *Limits) (*lineReader, error) {
+	var in io.ReadCloser = stream
+	if stream == nil {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
-		in, l.src = f, f
+		in = f
 	}
+	l := &lineReader{limit: limits.LineBytes, src: in}
 	br := bufio.NewReaderSize(in, 256<<10)
 	head, err := br.Peek(16)
 	if err != nil && err != io.EOF {

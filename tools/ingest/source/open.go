@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// open opens the reader of a file's format. stdin is what "-" reads.
-func (d *discovery) open(ctx context.Context, f *File, stdin *hashingReader) (batchReader, error) {
+// open opens the reader of a file's format. stream is what stdin or a pipe gives; nil for files.
+func (d *discovery) open(ctx context.Context, f *File, stream *hashingReader) (batchReader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -17,8 +17,8 @@ func (d *discovery) open(ctx context.Context, f *File, stdin *hashingReader) (ba
 	case formatORC:
 		return openORC(ctx, f.Path, d.opts)
 	case formatArrow:
-		if stdin != nil {
-			return orNil(newArrowReader(stdin, nil, d.opts))
+		if stream != nil {
+			return orNil(newArrowReader(stream, stream, d.opts))
 		}
 		in, err := os.Open(f.Path)
 		if err != nil {
@@ -26,7 +26,7 @@ func (d *discovery) open(ctx context.Context, f *File, stdin *hashingReader) (ba
 		}
 		return orNil(newArrowReader(in, in, d.opts))
 	case formatText, formatJSONL:
-		lines, err := openLines(f.Path, stdin, &d.opts.Limits)
+		lines, err := openLines(f.Path, stream, &d.opts.Limits)
 		if err != nil {
 			return nil, err
 		}
