@@ -15,9 +15,9 @@
 //
 //	segments ──> units ──> requests* ──> tasks* ──────────┐
 //	(indexes     (stripes,  (ranged       (checksum, decode,│
-//	 looked up,   ranges     reads)        widen a stripe   │
-//	 4 ahead)     joined;                  of a feature)    │
-//	              wait for                                  v
+//	 looked up,   ranges     reads)        widen, transform │
+//	 4 ahead)     joined;                  a stripe of a    │
+//	              wait for                 feature)         v
 //	              memory) ────────> stripes in order ──> batches cut ──> assembled* ──> Next
 //	                                                     (wait for a     (kjt: one copy a row;
 //	                                                      free batch)     ikjt, windowed: one a slot)
@@ -35,6 +35,7 @@
 //   - Decoded stripes keep slots and inverse (format/vector). With Plan.Dedup DedupKJT rows are expanded when a batch is
 //     assembled, not before; else the batch has slots and inverse too. Nothing is hashed and no values are compared: which
 //     features share an inverse is known from the segment (sharing.go), which slots a batch uses from the inverse (slots.go).
+//   - Transforms see slots, each value once, and leave Slots and Inverse as they are.
 //   - With Plan.Dedup DedupIKJT or DedupWindowed a batch holds a slot once, however many pieces of its stripe use it.
 //   - In a steady state no stage allocates for a row, a list, a stripe or a batch; a new segment costs its look-ups.
 //

@@ -45,11 +45,14 @@ type step struct {
 	reciprocal uint64
 	lo, hi     int64 // Clamp, Cast; bit for bit for uint64
 	floats     [2]float64
-	// The constants of Bucketize and Fill, in one of these. Borders of integers that lie below all of them only add to base.
+	// Bucketize: the borders as unsigned integers in their order. Those that are below all integers of the type only add to
+	// base.
+	borders []uint64
+	base    int64
+	// Fill: the values, in one of these.
 	ints    []int64
 	singles []float32
 	doubles []float64
-	base    int64
 }
 
 func (f *FeatureTransform) compile() (*transformer, error) {
@@ -208,31 +211,28 @@ func (s *step) compileClamp(e vector.Elem) error {
 // compileBorders takes the borders as values of the input.
 func (s *step) compileBorders() error {
 	for i, v := range s.Values {
-		switch s.in.Physical() {
-		case vector.Int64Values:
+		if s.in.Elem.IsInteger() {
 			// A border is below an integer when its floor is.
 			f, below, above := v.floor(s.in.Elem)
-			if s.in.Elem == vector.Uint64 {
-				f ^= math.MinInt64 // the order of uint64, of int64
+			if s.in.Elem != vector.Uint64 {
+				f ^= math.MinInt64
 			}
 			if below {
 				s.base++
 			} else if !above {
-				s.ints = append(s.ints, f)
+				s.borders = append(s.borders, uint64(f))
 			}
-		case vector.Float32Values:
-			f := v.float32()
-			if i > 0 && f <= s.singles[i-1] {
-				return fmt.Errorf("the borders %v and %v are one float32", s.Values[i-1], v)
-			}
-			s.singles = append(s.singles, f)
-		case vector.Float64Values:
-			f := v.float64()
-			if i > 0 && f <= s.doubles[i-1] {
-				return fmt.Errorf("the borders %v and %v are one float64", s.Values[i-1], v)
-			}
-			s.doubles = append(s.doubles, f)
+			continue
 		}
+		f := v.float64()
+		if s.in.Elem == vector.Float32 {
+			f = float64(v.float32())
+		}
+		k := orderOf(f)
+		if i > 0 && k <= s.borders[i-1] {
+			return fmt.Errorf("the borders %v and %v are one %v", s.Values[i-1], v, s.in.Elem)
+		}
+		s.borders = append(s.borders, k)
 	}
 	return nil
 }

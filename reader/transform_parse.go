@@ -275,7 +275,7 @@ func ParseTransformRule(text string) (TransformRule, error) {
 			i++
 		case '=':
 			if i == 0 {
-				return TransformRule{}, errors.New("transform: no feature before the =")
+				return TransformRule{}, errors.New("no feature before the =")
 			}
 			chain, err := ParseChain(text[i+1:])
 			if err != nil {
@@ -283,10 +283,10 @@ func ParseTransformRule(text string) (TransformRule, error) {
 				if errors.As(err, &at) { // the place in the whole text
 					err = &expr.Error{Text: text, Offset: at.Offset + i + 1, Reason: at.Reason}
 				}
-				return TransformRule{}, fmt.Errorf("transform: %w", err)
+				return TransformRule{}, err
 			}
 			return TransformRule{Features: text[:i], Chain: chain}, nil
 		}
 	}
-	return TransformRule{}, fmt.Errorf("transform %s: want FEATURES=TRANSFORMS, as in user_*=first(20)|mod(1000003)", quoteShort(text))
+	return TransformRule{}, fmt.Errorf("%s: want FEATURES=TRANSFORMS, as in user_*=first(20)|mod(1000003)", quoteShort(text))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	near "github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/storage"
 )
 
 // StoredType returns the type that the schema has for the i-th of p's features: Features has what is made of it.
@@ -147,7 +148,7 @@ func chainsOf(names []string, match func(pattern string) (func(i int) bool, erro
 				return nil, err
 			}
 		} else if !slices.Contains(names, r.Features) {
-			return nil, fmt.Errorf("transforms of %q: the plan reads no such feature%s", r.Features, near.Hint(r.Features, names))
+			return nil, fmt.Errorf("transforms of %q: %w among the features of the plan%s", r.Features, storage.ErrNotFound, near.Hint(r.Features, names))
 		}
 		found := false
 		for i := range names {
@@ -164,7 +165,7 @@ func chainsOf(names []string, match func(pattern string) (func(i int) bool, erro
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("transforms of %q: the plan reads no such feature", r.Features)
+			return nil, fmt.Errorf("transforms of %q: %w among the features of the plan", r.Features, storage.ErrNotFound)
 		}
 	}
 	return out, nil

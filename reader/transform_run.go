@@ -2,7 +2,6 @@ package reader
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 
 	"github.com/cespare/xxhash/v2"
@@ -339,7 +338,7 @@ func (m *transformed) scores(s *step) {
 		clampFloats(c.ScoreDoubles, s.floats[0], s.floats[1])
 	case TransformLog1p:
 		log1p(c.ScoreFloats, c.ScoreFloats)
-		log1p(c.ScoreDoubles, c.ScoreDoubles)
+		log1pDoubles(c.ScoreDoubles)
 	case TransformCast:
 		switch {
 		case s.in.Score == vector.Float32 && s.out.Score == vector.Float64:
@@ -388,7 +387,7 @@ func (m *transformed) values(s *step) {
 	}
 }
 
-// intsOf gives c integers: those that it has, or memory for as many as its floats.
+// intsOf gives the column memory for n integers.
 func (m *transformed) intsOf(n int) []int64 {
 	m.ints = room(m.ints, n)
 	m.column.Ints = m.ints
@@ -409,26 +408,26 @@ func (m *transformed) log1p(s *step) {
 	case vector.Float32Values:
 		log1p(c.Floats, c.Floats)
 	case vector.Float64Values:
-		log1p(c.Doubles, c.Doubles)
+		log1pDoubles(c.Doubles)
 	}
 }
 
 func (m *transformed) bucketize(s *step) {
 	c := &m.column
+	flip := uint64(0)
 	switch s.in.Physical() {
-	case vector.Int64Values:
-		flip := int64(0)
-		if s.in.Elem == vector.Uint64 {
-			flip = math.MinInt64
-		}
-		bucketizeInts(c.Ints, flip, s.ints, s.base)
 	case vector.Float32Values:
-		bucketize(m.intsOf(len(c.Floats)), c.Floats, s.singles)
+		orders(m.intsOf(len(c.Floats)), c.Floats)
 		c.Floats = nil
 	case vector.Float64Values:
-		bucketize(m.intsOf(len(c.Doubles)), c.Doubles, s.doubles)
+		orders(m.intsOf(len(c.Doubles)), c.Doubles)
 		c.Doubles = nil
+	default:
+		if s.in.Elem != vector.Uint64 {
+			flip = 1 << 63
+		}
 	}
+	bucketize(c.Ints, flip, s.borders, s.base)
 }
 
 func (m *transformed) cast(s *step) {

@@ -51,12 +51,17 @@ func (c *exportCmd) Run(ctx context.Context, a *app) error {
 	case d == reader.DedupIKJT && format == arrowbatch.IPCFile:
 		return usagef("--dedup=%v: an Arrow file holds one dictionary a column: want .arrows or -, or --dedup=windowed", d)
 	}
+	opts, err := c.planOptions(c.Features)
+	if err != nil {
+		return err
+	}
 	store, snap, err := c.openTable(ctx, c.tableArgs)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: c.Features, Partition: c.Partition, Dedup: reader.Dedup(c.Dedup)})
+	opts.Dedup = reader.Dedup(c.Dedup)
+	plan, err := reader.NewPlan(ctx, snap, opts)
 	if err != nil {
 		return err
 	}

@@ -22,12 +22,17 @@ func (c *headCmd) Run(ctx context.Context, a *app) error {
 	if c.Rows < 1 || c.Rows > reader.MaxBatchSize {
 		return usagef("--rows %d: want 1 to %d", c.Rows, reader.MaxBatchSize)
 	}
+	opts, err := c.planOptions(c.Features)
+	if err != nil {
+		return err
+	}
 	store, snap, err := c.openTable(ctx, c.tableArgs)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: c.Features, Partition: c.Partition, BatchSize: c.Rows})
+	opts.BatchSize = c.Rows
+	plan, err := reader.NewPlan(ctx, snap, opts)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,22 @@ import (
 
 // readFlags select what the reading commands read.
 type readFlags struct {
-	Partition string `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
+	Partition string   `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
+	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
 	atFlag
+}
+
+// planOptions returns what the flags say of a plan.
+func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
+	out := reader.PlanOptions{Features: features, Partition: r.Partition}
+	for _, text := range r.Transform {
+		rule, err := reader.ParseTransformRule(text)
+		if err != nil {
+			return out, usagef("--transform: %w", err)
+		}
+		out.Transforms = append(out.Transforms, rule)
+	}
+	return out, nil
 }
 
 // openTable opens the store and finds the snapshot. Close the store.

@@ -50,14 +50,17 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 	if c.Epochs < 1 {
 		return usagef("--epochs %d: want 1 or more", c.Epochs)
 	}
+	opts, err := c.planOptions(c.Features)
+	if err != nil {
+		return err
+	}
 	store, snap, err := c.openTable(ctx, c.tableArgs)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
-		Features: c.Features, Partition: c.Partition, BatchSize: c.BatchSize, Output: reader.OutputTensors, Dedup: reader.Dedup(c.Dedup),
-	})
+	opts.BatchSize, opts.Output, opts.Dedup = c.BatchSize, reader.OutputTensors, reader.Dedup(c.Dedup)
+	plan, err := reader.NewPlan(ctx, snap, opts)
 	if err != nil {
 		return err
 	}
