@@ -1,13 +1,11 @@
 package storage
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
@@ -154,29 +152,5 @@ func TestSegmentGroupErrors(t *testing.T) {
 		for info, err := range mem.List(t.Context(), w.ID()[:2]+"/"+w.ID()+"/", "") {
 			t.Errorf("%s: %s is left (%v)", name, info.Name, err)
 		}
-	}
-}
-
-// TestSkipLetsOthersGoOn: what waited for a skipped order makes room for a later one, though Skip lays nothing down.
-func TestSkipLetsOthersGoOn(t *testing.T) {
-	stripes := []uint32{50}
-	w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, stripes, SegmentOptions{HoldBytes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	add := func(order int) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := w.AddFeature(ctx, order, feature(fmt.Sprint("f", order), int64Type), denseRows(stripes, 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	add(0)
-	add(2)
-	w.Skip(1)
-	add(4)
-	w.Skip(3)
-	if _, err := w.Finish(t.Context()); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -42,26 +42,30 @@ func contents(t *testing.T, blobs object.Store, d SegmentDescriptor) map[string]
 	return out
 }
 
-// TestSkipLetsGo skips the order that a file waits for when nobody waits: the next call lays the file down and goes on.
+// TestSkipLetsGo skips the order that a file waits for when nobody waits: the next call, of an order before it or after,
+// lays the file down and goes on, and Finish what is left.
 func TestSkipLetsGo(t *testing.T) {
-	stripes := []uint32{50}
-	w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, stripes, SegmentOptions{HoldBytes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	add := func(order int) {
-		if err := w.AddFeature(ctx, order, feature(fmt.Sprint("f", order), int64Type), denseRows(stripes, 1)); err != nil {
-			t.Fatalf("order %d: %v", order, err)
+	const skip = -1 // less the order
+	for _, calls := range [][]int{{1, skip - 0, 3, 2}, {0, 2, skip - 1, 4, skip - 3}} {
+		stripes := []uint32{50}
+		w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, stripes, SegmentOptions{HoldBytes: 1})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	add(1)
-	w.Skip(0)
-	add(3)
-	add(2)
-	if _, err := w.Finish(ctx); err != nil {
-		t.Fatal(err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, order := range calls {
+			if order <= skip {
+				w.Skip(skip - order)
+				continue
+			}
+			if err := w.AddFeature(ctx, order, feature(fmt.Sprint("f", order), int64Type), denseRows(stripes, 1)); err != nil {
+				t.Fatalf("%v: order %d: %v", calls, order, err)
+			}
+		}
+		if _, err := w.Finish(ctx); err != nil {
+			t.Fatalf("%v: %v", calls, err)
+		}
 	}
 }
 
