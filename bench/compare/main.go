@@ -7,10 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 
-	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
@@ -45,16 +44,7 @@ type report struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Name("compare"), kong.Description("Measure dsistore against Parquet read by arrow-go, in alternating rounds."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "compare:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
-		}
-		os.Exit(1)
-	}
+	program.Main(&f, "compare", "Measure dsistore against Parquet read by arrow-go, in alternating rounds.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {

@@ -8,11 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 
-	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
@@ -45,16 +44,7 @@ type report struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Name("dedupsteps"), kong.Description("Bytes per row for each step of finding duplicates."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "dedupsteps:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
-		}
-		os.Exit(1)
-	}
+	program.Main(&f, "dedupsteps", "Bytes per row for each step of finding duplicates.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {

@@ -4,15 +4,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -31,16 +29,7 @@ type flags struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Name("demo"), kong.Description("Generate, ingest and scan a training table, beside the Parquet it came from."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
-		}
-		os.Exit(1)
-	}
+	program.Main(&f, "demo", "Generate, ingest and scan a training table, beside the Parquet it came from.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {

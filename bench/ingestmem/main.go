@@ -9,10 +9,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 
-	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
@@ -43,16 +42,7 @@ type report struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Name("ingestmem"), kong.Description("Ingest a dump larger than memory and measure the peak."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "ingestmem:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
-		}
-		os.Exit(1)
-	}
+	program.Main(&f, "ingestmem", "Ingest a dump larger than memory and measure the peak.", f.run)
 }
 
 // parquetRowBytes is what a row of "small" takes as interleaved zstd Parquet, for sizing the dump.

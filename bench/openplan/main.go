@@ -10,13 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
@@ -60,22 +59,12 @@ type tableResult struct {
 func main() {
 	start := time.Now()
 	var f flags
-	kong.Parse(&f, kong.Name("openplan"), kong.Description("Measure opening a table and planning ten features, at 200 and at 20,000 features, each in a new process."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := error(nil)
-	if len(f.Child) > 1 {
-		err = child(ctx, start, f.Child[0], f.Child[1:])
-	} else {
-		err = f.run(ctx)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "openplan:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
+	program.Main(&f, "openplan", "Measure opening a table and planning ten features, at 200 and at 20,000 features, each in a new process.", func(ctx context.Context) error {
+		if len(f.Child) > 1 {
+			return child(ctx, start, f.Child[0], f.Child[1:])
 		}
-		os.Exit(1)
-	}
+		return f.run(ctx)
+	})
 }
 
 // child measures once and prints the sample as JSON.
