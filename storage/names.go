@@ -115,7 +115,7 @@ func isDataFile(s string) bool {
 // ValidateTable returns an error when name cannot be a table's: 1 to 80 bytes.
 func ValidateTable(name string) error {
 	if name == "" || len(name) > maxTableName {
-		return fmt.Errorf("table name %q of %d bytes: want 1 to %d", name, len(name), maxTableName)
+		return fmt.Errorf("table name %.100q of %d bytes: want 1 to %d", name, len(name), maxTableName)
 	}
 	return nil
 }

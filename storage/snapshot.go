@@ -95,7 +95,7 @@ func (s *Snapshot) noFeature(ctx context.Context, name string) error {
 	for _, f := range features {
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("table %s: feature %q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
+	return fmt.Errorf("table %s: feature %.100q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
 }
 
 // Features returns the whole schema in name order: its cost is the schema's.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -46,6 +47,12 @@ var errExit = errors.New("exit")
 
 // do parses args and runs the command that they name.
 func (a *app) do(ctx context.Context, args []string) (err error) {
+	for _, arg := range args {
+		// kong would put U+FFFD for such bytes, and one name would stand for many.
+		if !utf8.ValidString(arg) {
+			return usagef("argument %.100q is not UTF-8", arg)
+		}
+	}
 	var c cli
 	// kong prints help and the version itself and then calls Exit, which must not return.
 	defer func() {

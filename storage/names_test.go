@@ -1,0 +1,209 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// awkward are names of every kind that has ever gone wrong somewhere. No two are equal.
+var awkward = []string{
+	".", "..", "...", "a", "A", "a.", ".a", "a ", " a", " ", "a/b", "/", "//", "a\\b", "../../x", "%", "%2F", "%2f", "a%2Fb", "%00", "%252F", "\x00", "a\x00",
+	"\n", "a\nb", "\r\n", "\t", "\x1b[31m", "\x7f", "\xff", "\xff\xfe", "\xc3\x28", "é", "e\u0301", "\u00e9\u0301", "ﬁ", "fi", "\u202e", "\ufeff",
+	"CON", "con", "NUL.txt", "aux", "COM1", "a:b", "a*b", "a?b", "<>|", "\"", "'", "`", "$HOME", "$(x)", "-", "--help", "-n", "@all", "~", "~root",
+	"=", "a=b", "a=", "ds=1", "__HIVE_DEFAULT_PARTITION__", "%5F_HIVE_DEFAULT_PARTITION__", "_tmp", "_index", "snapshots", "newest", "tables",
+	"日本語", "🙂", "null", "NaN", "0", "00", "0x0", "index.sst", strings.Repeat("x", 80), strings.Repeat("\xff", 80), strings.Repeat("é", 40), strings.Repeat("/", 80),
+}
+
+// everyByte are names of one byte each, plain and in the middle.
+func everyByte() (out []string) {
+	for c := range 256 {
+		out = append(out, string([]byte{byte(c)}), "q"+string([]byte{byte(c)})+"q")
+	}
+	return out
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// TestAwkwardTables makes tables of awkward names side by side: each is found under its own name alone.
+func TestAwkwardTables(t *testing.T) {
+	ctx := t.Context()
+	for what, blobs := range map[string]object.Store{"memory": object.NewMemory(), "local": localStore(t)} {
+		names := slices.Clone(awkward)
+		if what == "memory" { // a disk takes its time
+			names = append(names, everyByte()...)
+		}
+		names = distinct(names)
+		s, err := Open(ctx, blobs, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range names {
+			tab, err := s.NewTable(ctx, name)
+			if err != nil {
+				t.Fatalf("%q: %v", name, err)
+			}
+			if _, err := tab.Commit(ctx, Change{Operation: fmt.Sprint(i)}); err != nil {
+				t.Fatalf("%s: %q: %v", what, name, err)
+			}
+		}
+		tables, err := s.Tables(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Sort(tables); !slices.Equal(tables, names) {
+			t.Fatalf("%s: %d tables of %d:\n%q\n%q", what, len(tables), len(names), tables, names)
+		}
+		for i, name := range names {
+			tab, err := s.Table(ctx, name)
+			if err != nil {
+				t.Fatalf("%s: %q: %v", what, name, err)
+			}
+			if snap, err := tab.Latest(ctx); err != nil || snap.Info().Number != 1 || snap.Info().Operation != fmt.Sprint(i) {
+				t.Fatalf("%s: %q: %v %v", what, name, snap, err)
+			}
+		}
+		if r, err := Verify(ctx, s, "", true, nil); err != nil || r.DamageCount > 0 || r.Tables != uint64(len(names)) {
+			t.Fatal(err, r.Damage)
+		}
+		if r, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil || r.Unknown > 0 || r.Tables != uint64(len(names)) {
+			t.Fatal(err, r)
+		}
+	}
+	for _, bad := range []string{"", strings.Repeat("x", 81), strings.Repeat("x", 64<<10)} {
+		if err := ValidateTable(bad); err == nil || len(err.Error()) > 500 {
+			t.Errorf("name of %d bytes: %.600v", len(bad), err)
+		}
+	}
+}
+
+// TestAwkwardPartitions puts a segment into each of many partitions of awkward values and keys, and finds each alone.
+func TestAwkwardPartitions(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	tab.s.tailBytes = 2000 // runs too
+	var partitions []Partition
+	for _, v := range distinct(append(append(slices.Clone(awkward), everyByte()...), "", strings.Repeat("v", 4000))) {
+		partitions = append(partitions, partition("k", v))
+		if v != "" && len(v) < 4000 {
+			partitions = append(partitions, partition(v, "v"))
+		}
+	}
+	partitions = append(partitions, nil, Partition{{Key: "k", Null: true}}, partition("a", "b/c", "d", ""), partition("a", "b", "c", "", "d", ""), partition("a", "b", "c/d", ""))
+	byID := map[string]Partition{}
+	for i, p := range partitions {
+		d, err := fakeSegment(ctx, mem, p, uint64(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}}); err != nil {
+			t.Fatalf("%q: %v", p, err)
+		}
+		byID[d.ID] = p
+	}
+	s, err := newTable(t, mem).Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Partitions(ctx)
+	if err != nil || len(got) != len(distinctForms(partitions)) {
+		t.Fatalf("%d partitions, want %d: %v", len(got), len(distinctForms(partitions)), err)
+	}
+	for i, p := range partitions {
+		segs, err := s.Partition(ctx, p)
+		found := false
+		for _, d := range segs {
+			found = found || d.Rows == uint64(i+1)
+			if !byID[d.ID].Equal(p) {
+				t.Errorf("partition %q holds a segment of %q", p, byID[d.ID])
+			}
+		}
+		if err != nil || !found {
+			t.Errorf("partition %q: %v %v", p, segs, err)
+		}
+		again, err := ParsePartition(p.String())
+		if err != nil || !again.Equal(p) {
+			t.Errorf("%q: parsed %#v, want %#v: %v", p.String(), again, p, err)
+		}
+	}
+	for _, bad := range []Partition{partition("", "v"), partition("k", strings.Repeat("v", 64<<10)), partition(strings.Repeat("k", 64<<10), "v"), partition("k", strings.Repeat("\n", 2000))} {
+		if err := bad.Validate(); err == nil || len(err.Error()) > 500 {
+			t.Errorf("partition of %d bytes: %.600v", len(bad.String()), err)
+		}
+	}
+}
+
+func distinctForms(partitions []Partition) []string {
+	var out []string
+	for _, p := range partitions {
+		out = append(out, p.String())
+	}
+	return distinct(out)
+}
+
+// TestAwkwardFeatures stores features of awkward names and finds each by its own. Names that are not UTF-8 are refused, as
+// Arrow and JSON could not say them.
+func TestAwkwardFeatures(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	var c Change
+	c.Operation = "ingest"
+	var names []string
+	for _, name := range distinct(append(append(slices.Clone(awkward), everyByte()...), strings.Repeat("n", maxName))) {
+		f := feature(name, int64Type)
+		if err := f.Validate(); err != nil {
+			if name == strings.ToValidUTF8(name, "") {
+				t.Errorf("%q: %v", name, err)
+			}
+			continue
+		}
+		names = append(names, name)
+		c.Features = append(c.Features, f)
+	}
+	c.Add = []SegmentDescriptor{segment(t, tab, nil, []uint32{3}, 1, SegmentOptions{}, names...)}
+	if _, err := tab.Commit(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newTable(t, mem).Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Features(ctx)
+	if err != nil || len(all) != len(names) {
+		t.Fatalf("%d features of %d: %v", len(all), len(names), err)
+	}
+	found, err := s.Lookup(ctx, names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.OpenSegment(ctx, c.Add[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range found {
+		e, err := g.Lookup(ctx, f.ID)
+		if err != nil || f.Name != names[i] || e[0].Meta.Name != names[i] {
+			t.Fatalf("%q: %+v %v", names[i], f, err)
+		}
+	}
+	if r, err := Verify(ctx, tab.s, "", true, nil); err != nil || r.DamageCount > 0 {
+		t.Fatal(err, r.Damage)
+	}
+	for _, bad := range []string{"", strings.Repeat("n", maxName+1), strings.Repeat("n", 1<<20)} {
+		f := feature(bad, int64Type)
+		if err := f.Validate(); err == nil || len(err.Error()) > 500 {
+			t.Errorf("name of %d bytes: %.600v", len(bad), err)
+		}
+	}
+	if _, err := s.Lookup(ctx, strings.Repeat("n", 1<<20)); err == nil || len(err.Error()) > 500 {
+		t.Errorf("look-up of a name of 1 MiB: %d bytes of message", len(fmt.Sprint(err)))
+	}
+}

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestNotUTF8: names that are no text are refused; they would all become one.
+func TestNotUTF8(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{"tables", dir + "\xff"}, {"ingest", dir, "a\xfe", "dump"}, {"describe", dir, "\xc3\x28"}} {
+		var out, err strings.Builder
+		if code := run(t.Context(), args, strings.NewReader(""), &out, &err); code != exitUsage || !strings.Contains(err.String(), "is not UTF-8") {
+			t.Errorf("%q: exit code %d: %s", args, code, err.String())
+		}
+	}
+}
