@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +19,7 @@ type Memory struct {
 
 	mu      sync.RWMutex
 	objects map[string]memoryObject // guarded by mu; the bytes are never written again
-	// sorted is the names in order, nil when a put or delete has changed them. Guarded by mu; never written once made.
-	sorted []string
+	sorted  []string                // their names in order; guarded by mu
 }
 
 type memoryObject struct {
@@ -89,7 +87,8 @@ func (m *Memory) put(name string, data []byte) error {
 	if m.objects == nil {
 		m.objects = map[string]memoryObject{}
 	}
-	m.sorted = nil
+	i, _ := slices.BinarySearch(m.sorted, name)
+	m.sorted = slices.Insert(m.sorted, i, name)
 	m.objects[name] = memoryObject{data: data, modTime: now().UnixNano()}
 	return nil
 }
@@ -131,10 +130,7 @@ func (w *memoryWriter) Abort() { w.m, w.buf = nil, nil }
 
 func (m *Memory) List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		m.mu.Lock()
-		if m.sorted == nil {
-			m.sorted = slices.Sorted(maps.Keys(m.objects))
-		}
+		m.mu.RLock()
 		from, _ := slices.BinarySearch(m.sorted, max(prefix, startAfter))
 		var found []Info
 		for _, name := range m.sorted[from:] {
@@ -145,7 +141,7 @@ func (m *Memory) List(ctx context.Context, prefix, startAfter string) iter.Seq2[
 				found = append(found, Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime})
 			}
 		}
-		m.mu.Unlock()
+		m.mu.RUnlock()
 		for _, info := range found {
 			if err := ctx.Err(); err != nil {
 				yield(Info{}, err)
@@ -167,7 +163,8 @@ func (m *Memory) Delete(ctx context.Context, name string) error {
 	if _, ok := m.objects[name]; !ok {
 		return notFound(name)
 	}
-	m.sorted = nil
+	i, _ := slices.BinarySearch(m.sorted, name)
+	m.sorted = slices.Delete(m.sorted, i, i+1)
 	delete(m.objects, name)
 	return nil
 }

@@ -1,0 +1,83 @@
+package storage
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// TestGrowth: what opening, time travel and a commit cost does not grow with the history and the size of a table but by the
+// logarithm; listing the history and gc cost a bounded number of requests, and of bytes, for each snapshot.
+func TestGrowth(t *testing.T) {
+	ctx := t.Context()
+	if testing.Short() {
+		t.Skip("thousands of commits")
+	}
+	type cost struct{ requests, bytes int64 }
+	costs := map[string][]cost{}
+	sizes := []int{256, 4096}
+	for _, n := range sizes {
+		mem := object.NewMemory()
+		counted := object.NewCounted(mem)
+		now := time.Unix(0, 0)
+		s, err := Open(ctx, counted, Options{Now: func() time.Time { now = now.Add(time.Second); return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab, err := s.NewTable(ctx, "ads")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var firstHalf object.Counts
+		for i := range n {
+			d, err := fakeSegment(ctx, mem, partition("ds", fmt.Sprint(i%10)), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}}); err != nil {
+				t.Fatal(err)
+			}
+			if i == n/2 {
+				firstHalf = counted.Counts()
+			}
+		}
+		half := counted.Counts().Sub(firstHalf) // on average: now and then a commit makes a run
+		costs["commit"] = append(costs["commit"], cost{(half.Requests() + half.Writes) / int64(n/2), (half.BytesRead + half.BytesWritten) / int64(n/2)})
+		measure := func(what string, per int, op func(tab *Table) error) {
+			before := counted.Counts()
+			if err := op(newTable(t, counted)); err != nil {
+				t.Fatal(what, err)
+			}
+			c := counted.Counts().Sub(before)
+			costs[what] = append(costs[what], cost{c.Requests() / int64(per), c.BytesRead / int64(per)})
+		}
+		measure("latest", 1, func(tab *Table) error { _, err := tab.Latest(ctx); return err })
+		measure("at", 1, func(tab *Table) error { _, err := tab.At(ctx, uint64(n/3)); return err })
+		measure("as of", 1, func(tab *Table) error {
+			s, err := tab.AsOf(ctx, time.Unix(int64(n/3), 1))
+			if err == nil && s.Info().Number != uint64(n/3) {
+				err = fmt.Errorf("snapshot %d, want %d", s.Info().Number, n/3)
+			}
+			return err
+		})
+		measure("history", n, func(tab *Table) error { _, err := tab.Snapshots(ctx); return err })
+		measure("gc", n, func(tab *Table) error { _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); return err })
+	}
+	for what, most := range map[string]cost{
+		"commit":  {8, 80 << 10},
+		"latest":  {16, 64 << 10}, // up to 64 numbers after the newest hint are searched
+		"at":      {2, 64 << 10},
+		"as of":   {32, 64 << 10},
+		"history": {2, 200},
+		"gc":      {4, 64 << 10},
+	} {
+		for i, c := range costs[what] {
+			t.Logf("%s at %d snapshots: %d requests, %d bytes", what, sizes[i], c.requests, c.bytes)
+			if c.requests > most.requests || c.bytes > most.bytes {
+				t.Errorf("%s at %d snapshots: %+v, want at most %+v", what, sizes[i], c, most)
+			}
+		}
+	}
+}
