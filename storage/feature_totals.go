@@ -83,7 +83,7 @@ func (x *Index) FeatureTotals(ctx context.Context, s *Snapshot) ([]FeatureTotals
 		if in == 0 {
 			return s.objectTotals(ctx, d, visit)
 		}
-		return x.scan(ctx, d, segment, visit)
+		return x.damaged(x.scan(ctx, d, segment, visit))
 	})
 }
 

@@ -127,7 +127,7 @@ func openIndex(ctx context.Context, s *Store, anew bool) (_ *Index, err error) {
 		if x.db != nil {
 			err = errors.Join(err, x.guard(x.db.Close))
 		}
-		return nil, fmt.Errorf("index %s: %w; it can be rebuilt from the objects", x.dir, err)
+		return nil, err
 	}
 	return x, nil
 }
@@ -183,7 +183,8 @@ type fatalLog struct{ first atomic.Pointer[error] }
 func (*fatalLog) Infof(string, ...any)  {}
 func (*fatalLog) Errorf(string, ...any) {}
 func (l *fatalLog) Fatalf(f string, args ...any) {
-	err := fmt.Errorf("index database: "+f, args...)
+	message, _, _ := strings.Cut(fmt.Sprintf(f, args...), "\n") // stack traces follow
+	err := errors.New(message)
 	l.first.CompareAndSwap(nil, &err)
 }
 
@@ -206,9 +207,17 @@ func (x *Index) guard(f func() error) (err error) {
 		if p := recover(); p != nil {
 			x.log.Fatalf("%v", p)
 		}
-		err = errors.Join(err, x.log.failed())
+		err = x.damaged(errors.Join(err, x.log.failed()))
 	}()
 	return f()
+}
+
+// damaged adds to an error of the database which it is and what to do about it.
+func (x *Index) damaged(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("index database %s: %w; dsi index rebuild makes it anew from the objects", x.dir, err)
 }
 
 func (x *Index) segmentPrefix(table string) []byte {
@@ -226,11 +235,11 @@ func (x *Index) number(key []byte) (uint64, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, x.damaged(err)
 	}
 	defer closer.Close()
 	if len(v) != 8 {
-		return 0, corrupt(indexDir, "record is malformed")
+		return 0, x.damaged(corrupt(indexDir, "record is malformed"))
 	}
 	return binary.BigEndian.Uint64(v), nil
 }
@@ -259,7 +268,7 @@ func (x *Index) syncTable(ctx context.Context, t *Table) error {
 		return err
 	}
 	if have > newest {
-		return fmt.Errorf("holds snapshot %d, the table has %d: rebuild it", have, newest)
+		return x.damaged(fmt.Errorf("holds snapshot %d, the table has %d", have, newest))
 	}
 	if have == newest {
 		return nil
