@@ -14,12 +14,11 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/retail"
 	"github.com/dsistore/dsistore/bench/versus"
@@ -63,16 +62,7 @@ type featureReport struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Name("dedupreal"), kong.Description("Duplicates in tables from real logs."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "dedupreal:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
-		}
-		os.Exit(1)
-	}
+	program.Main(&f, "dedupreal", "Duplicates in tables from real logs.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
@@ -55,16 +54,7 @@ type point struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Name("dedupsweep"), kong.Description("Duplicates by samples per session and share of unchanged values."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "dedupsweep:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
-		}
-		os.Exit(1)
-	}
+	program.Main(&f, "dedupsweep", "Duplicates by samples per session and share of unchanged values.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {

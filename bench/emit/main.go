@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
@@ -66,16 +64,7 @@ type cost struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Name("emit"), kong.Description("Measure batches of slots and inverse against Parquet and hashing, in alternating rounds."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "emit:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
-		}
-		os.Exit(1)
-	}
+	program.Main(&f, "emit", "Measure batches of slots and inverse against Parquet and hashing, in alternating rounds.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {

@@ -5,15 +5,13 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
 
-	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
@@ -62,16 +60,7 @@ type line struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Name("floor"), kong.Description("Stored bytes per row beside the least that the same table takes."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "floor:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
-		}
-		os.Exit(1)
-	}
+	program.Main(&f, "floor", "Stored bytes per row beside the least that the same table takes.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {
