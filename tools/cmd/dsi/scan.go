@@ -16,7 +16,8 @@ type scanCmd struct {
 	BatchSize int      `default:"4096" help:"Samples a batch."`
 	Epochs    int      `default:"1" help:"Read everything this many times."`
 	Dedup     dedup    `help:"Give lists that rows share once, with an inverse: =ikjt (which --dedup alone means), =windowed (lists share values), =kjt (a list a row; without the flag)."`
-	Plan      bool     `help:"Print the plan and read nothing."`
+	shuffleFlags
+	Plan bool `help:"Print the plan and read nothing."`
 	readFlags
 }
 
@@ -41,6 +42,8 @@ type scanJSON struct {
 	DecodeSeconds    float64 `json:"decode_seconds"`
 	AssembleSeconds  float64 `json:"assemble_seconds"`
 	StallSeconds     float64 `json:"stall_seconds"`
+	// Shuffle is there with --shuffle.
+	Shuffle *shuffleJSON `json:"shuffle,omitempty"`
 }
 
 func (c *scanCmd) Run(ctx context.Context, a *app) error {
@@ -51,6 +54,10 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 		return usagef("--epochs %d: want 1 or more", c.Epochs)
 	}
 	opts, err := c.planOptions(c.Features)
+	if err != nil {
+		return err
+	}
+	opts.Shuffle, err = c.shuffle()
 	if err != nil {
 		return err
 	}
@@ -70,10 +77,17 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 	out := scanJSON{Table: c.Table, Snapshot: plan.Snapshot, Features: len(plan.Features), BatchSize: c.BatchSize, Epochs: c.Epochs, Dedup: plan.Dedup.String()}
 	bar := a.progress("scanning")
 	defer bar.finish()
-	for range c.Epochs {
-		if err := scanEpoch(ctx, snap, plan, &out, bar); err != nil {
+	var totals *reader.InfoTotals
+	if c.Shuffle != "" {
+		totals = new(reader.InfoTotals)
+	}
+	for epoch := range uint64(c.Epochs) {
+		if err := scanEpoch(ctx, snap, plan, epoch, &out, totals, bar); err != nil {
 			return err
 		}
+	}
+	if totals != nil {
+		out.Shuffle = newShuffleJSON(plan, totals.Summary())
 	}
 	bar.finish()
 	if out.Seconds > 0 {
@@ -88,18 +102,26 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// scanEpoch reads the plan's rows once and adds what it measures to out.
-func scanEpoch(ctx context.Context, snap *storage.Snapshot, plan *reader.Plan, out *scanJSON, bar *progress) error {
+// scanEpoch reads the plan's rows once and adds what it measures to out, and what the batches were made of to totals unless
+// that is nil.
+func scanEpoch(ctx context.Context, snap *storage.Snapshot, plan *reader.Plan, epoch uint64, out *scanJSON,
+	totals *reader.InfoTotals, bar *progress) error {
 	start := time.Now()
-	s, err := reader.Open(ctx, snap, plan, reader.Options{})
+	s, err := reader.Open(ctx, snap, plan, reader.Options{Info: totals != nil})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if err := s.Seek(reader.Position{Epoch: epoch}); err != nil {
+		return err
+	}
 	samples, all := out.Samples, int64(s.Rows())*int64(out.Epochs)
 	err = each(ctx, s, func(b *reader.Batch) error {
 		out.TensorBytes += batchBytes(b)
 		samples += uint64(b.Rows)
+		if totals != nil {
+			totals.Add(b)
+		}
 		bar.set(int64(samples), all)
 		return nil
 	})
@@ -145,7 +167,7 @@ func jaggedBytes(j *reader.Jagged) int {
 }
 
 func scanFacts(s scanJSON) [][2]string {
-	return [][2]string{
+	facts := [][2]string{
 		{"samples", fmt.Sprintf("%s in %s, %s, %s", countText(s.Samples), plural(s.Batches, "batch"), plural(uint64(s.Features), "feature"), plural(uint64(s.Epochs), "epoch"))},
 		{"time", fmt.Sprintf("%.3f s (decode %.3f, assemble %.3f over all threads; waited %.3f)", s.Seconds, s.DecodeSeconds, s.AssembleSeconds, s.StallSeconds)},
 		{"rate", fmt.Sprintf("%s samples/s", countText(uint64(s.SamplesPerSecond)))},
@@ -154,6 +176,7 @@ func scanFacts(s scanJSON) [][2]string {
 			countText(s.Requests), rateText(s.BytesNeeded+s.BytesOverRead, s.Seconds))},
 		{"dedupe", fmt.Sprintf("%.2f rows a slot stored, %.2f emitted (%s)", s.DedupeFactor, s.EmittedFactor, s.Dedup)},
 	}
+	return append(facts, s.Shuffle.facts()...)
 }
 
 // printPlan prints the plan for people, or with --json as it travels.
