@@ -173,10 +173,15 @@ func putPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
 	case c.Present == nil || c.Inverse == nil:
 		putSlotPresence(dst, at, c, lo, hi)
 	default:
-		present := c.Present
-		for _, s := range c.Inverse[lo:hi] {
-			dst[at>>6] |= present[s>>6] >> (uint(s) & 63) & 1 << (uint(at) & 63)
-			at++
+		present, inverse := c.Present, c.Inverse[lo:hi]
+		for len(inverse) > 0 {
+			// The rows up to the next word boundary of dst, whose bits are gathered in a register.
+			n, bits := min(64-at&63, len(inverse)), uint64(0)
+			for i, s := range inverse[:n] {
+				bits |= present[s>>6] >> (uint(s) & 63) & 1 << (uint(i) & 63)
+			}
+			dst[at>>6] |= bits << (uint(at) & 63)
+			at, inverse = at+n, inverse[n:]
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
@@ -155,7 +156,7 @@ func (f *flags) share(ctx context.Context, rep *report, truth *workload.Truth, s
 	return nil
 }
 
-// storeCost reads an epoch to make all memory, and counts what the batches of the next allocate.
+// storeCost reads some epochs to make all memory, and counts what the batches of the next allocate.
 func storeCost(ctx context.Context, side *versus.StoreSide, threads int) (c cost, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	st := side.Stats // of the last round
@@ -166,25 +167,43 @@ func storeCost(ctx context.Context, side *versus.StoreSide, threads int) (c cost
 		return c, err
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
+	// Memory grows as long as a batch is larger than those that it was made of before: a few epochs, in which every batch that
+	// the scanner may have is used.
+	const warm = 5
 	var before, after runtime.MemStats
 	counted := 0
-	for epoch := range 2 {
+	var held []*reader.Batch
+	for epoch := range warm + 1 {
 		if err := sc.Seek(reader.Position{Epoch: uint64(epoch)}); err != nil {
 			return c, err
 		}
+		hold := threads + 3
+		if epoch == warm {
+			hold = 0
+		}
 		for n := 0; ; n++ {
 			b, err := sc.Next(ctx)
-			if errors.Is(err, io.EOF) {
-				break
-			}
 			if err != nil {
+				for _, b := range held {
+					b.Release()
+				}
+				held = held[:0]
+				if errors.Is(err, io.EOF) {
+					break
+				}
 				return c, err
 			}
-			b.Release()
+			if held = append(held, b); len(held) > hold {
+				held[0].Release()
+				held = slices.Delete(held, 0, 1)
+			}
+			if epoch < warm {
+				continue
+			}
 			// The first batch waits for the segments to be opened.
-			if epoch == 1 && n == 0 {
+			if n == 0 {
 				runtime.ReadMemStats(&before)
-			} else if epoch == 1 {
+			} else {
 				counted++
 			}
 		}
