@@ -215,8 +215,8 @@ func TestGroups(t *testing.T) {
 		if slots > 0 {
 			want = float64(slotRows) / float64(slots)
 		}
-		if got := s.Stats().EmittedFactor; got != want {
-			t.Fatalf("emitted factor %v, want %v", got, want)
+		if st := s.Stats(); st.EmittedFactor != want || st.SlotRows != slotRows || st.Slots != slots {
+			t.Fatalf("stats %+v, want %d slots of %d rows", st, slots, slotRows)
 		}
 	})
 }

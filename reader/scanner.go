@@ -397,8 +397,10 @@ type Stats struct {
 	StallSeconds    float64 // Next waited
 	// DedupeFactor is rows over slots of the feature stripes decoded; 1 without duplicates.
 	DedupeFactor float64
-	// EmittedFactor is the batches' SlotRows over their Slots: 1 where the plan's Dedup is DedupKJT.
-	EmittedFactor float64
+	// SlotRows and Slots are those of the batches, added up, and EmittedFactor is the one over the other: 1 where the plan's
+	// Dedup is DedupKJT.
+	SlotRows, Slots uint64
+	EmittedFactor   float64
 }
 
 // Stats may be called at any time, also after Close.
@@ -412,9 +414,10 @@ func (s *Scanner) Stats() Stats {
 		StallSeconds:    time.Duration(c.stall.Load()).Seconds(),
 		DedupeFactor:    1,
 		EmittedFactor:   1,
+		SlotRows:        c.slotRows.Load(), Slots: c.slots.Load(),
 	}
-	if slots := c.slots.Load(); slots > 0 {
-		out.EmittedFactor = float64(c.slotRows.Load()) / float64(slots)
+	if out.Slots > 0 {
+		out.EmittedFactor = float64(out.SlotRows) / float64(out.Slots)
 	}
 	if slots := c.decodedSlots.Load(); slots > 0 {
 		out.DedupeFactor = float64(c.decodedRows.Load()) / float64(slots)
