@@ -113,6 +113,11 @@ func (b *binder) check(partition storage.Partition) error {
 	return nil
 }
 
+// refuseToDrop refuses a column that can be nothing but dropped.
+func refuseToDrop(path, format string, args ...any) error {
+	return refuse(path, "%s; drop it with {\"columns\": {%q: {\"drop\": true}}} in a mapping file", fmt.Sprintf(format, args...), path)
+}
+
 // checkGroups refuses a struct or map whose path is that of a member of a struct which it is not in: a column called
 // "s.x" beside a struct "s". The path is all that a table keeps of where it belongs, so that folding would move it there.
 func (b *binder) checkGroups() error {
@@ -124,7 +129,7 @@ func (b *binder) checkGroups() error {
 			}
 		}
 		if around != b.groups[path].parent {
-			return refuse(path, "its name says that it is a member of the struct %q, which it is not: rename it in the source, or drop it with {\"columns\": {%q: {\"drop\": true}}} in a mapping file", around, path)
+			return refuseToDrop(path, "its name says that it is a member of the struct %q, which it is not: rename it in the source", around)
 		}
 	}
 	return nil
@@ -169,7 +174,7 @@ func (b *binder) bindStrictly(n *node, path, parent, part string, depth int) (bi
 	}
 	// The members of a struct are looked at one by one: the mapping may drop those that have no place.
 	if r := n.refused(); r != nil && n.shape != shapeStruct {
-		return nil, refuse(path, "%s; drop it with {\"columns\": {%q: {\"drop\": true}}} in a mapping file", r.reason, path)
+		return nil, refuseToDrop(path, "%s", r.reason)
 	}
 	switch {
 	case n.shape == shapeStruct:
@@ -183,6 +188,9 @@ func (b *binder) bindStrictly(n *node, path, parent, part string, depth int) (bi
 		return b.bindMap(n, path, cm)
 	}
 	conv, err := b.converter(n, cm)
+	if errors.Is(err, errNoPlace) {
+		return nil, refuseToDrop(path, "%v", err)
+	}
 	if err != nil {
 		return nil, refuse(path, "%v", err)
 	}
@@ -227,7 +235,7 @@ func MapMarker(key vector.Elem) string {
 
 func (b *binder) bindStruct(n *node, path string, depth int) (binding, error) {
 	if len(n.children) == 0 {
-		return nil, refuse(path, "a struct without members has no values to store")
+		return nil, refuseToDrop(path, "a struct without members has no values to store")
 	}
 	s := &structBinding{}
 	var err error
@@ -299,16 +307,20 @@ type mapKey struct {
 func (b *binder) bindMap(n *node, path string, cm *ColumnMapping) (binding, error) {
 	k, v := n.children[0], n.children[1]
 	if k.shape != shapeString && (k.shape != shapeNumber || !k.elem.IsInteger() || k.logical != "") {
-		return nil, refuse(path, "a map's keys become names of features: %v keys cannot, integers and strings can", k)
+		return nil, refuseToDrop(path, "a map's keys become names of features: %v keys cannot, integers and strings can", k)
 	}
 	if v.shape == shapeStruct || v.shape == shapeNull || v.shape == shapeMap && (v.children[1].shape == shapeMap || v.children[1].shape == shapeStruct) {
-		return nil, refuse(path, "values of type %v in a map have no place in a table", v)
+		return nil, refuseToDrop(path, "values of type %v in a map have no place in a table", v)
 	}
 	inner := *cm
+	inner.Map = "" // it was this map's
 	if v.shape == shapeMap {
 		inner.Map = "weighted"
 	}
 	conv, err := b.converter(v, &inner)
+	if errors.Is(err, errNoPlace) {
+		return nil, refuseToDrop(path, "values of the map: %v", err)
+	}
 	if err != nil {
 		return nil, refuse(path, "values of the map: %v", err)
 	}

@@ -25,6 +25,9 @@ type converter struct {
 // not negative.
 func HashString(s []byte) int64 { return int64(xxhash.Sum64(s) >> 1) }
 
+// errNoPlace is matched by the converter's errors about types that no mapping file makes a feature of.
+var errNoPlace = errors.New("have no place in a table")
+
 // converter chooses the feature that values of type n become, as cm wants it. Its errors say what to do.
 func (b *binder) converter(n *node, cm *ColumnMapping) (*converter, error) {
 	switch n.shape {
@@ -47,7 +50,7 @@ func (b *binder) converter(n *node, cm *ColumnMapping) (*converter, error) {
 	case shapeMap:
 		return weightedConverter(n, n.children, cm)
 	}
-	return nil, fmt.Errorf("values of type %v have no place in a table", n)
+	return nil, fmt.Errorf("values of type %v %w", n, errNoPlace)
 }
 
 func unexpected(cm *ColumnMapping, n *node, kinds ...vector.Kind) error {
@@ -190,7 +193,7 @@ func listConverter(n *node, cm *ColumnMapping) (*converter, error) {
 	case cm.Hash:
 		return nil, fmt.Errorf("hash makes ids of strings, not of %v", n)
 	case el.shape != shapeNumber:
-		return nil, fmt.Errorf("values of type %v have no place in a table: lists of numbers and list<struct<id: integer, score: float>> have", n)
+		return nil, fmt.Errorf("values of type %v %w: lists of numbers and list<struct<id: integer, score: float>> have", n, errNoPlace)
 	default:
 		var err error
 		if cast, err = castTo(el, cm.Elem); err != nil {
@@ -315,7 +318,7 @@ func weightedConverter(n *node, pair []*node, cm *ColumnMapping) (*converter, er
 	ok := len(pair) == 2 && pair[1].shape == shapeNumber && !pair[1].elem.IsInteger() && pair[1].logical == ""
 	hash := ok && cm.Hash && (pair[0].shape == shapeString || pair[0].shape == shapeBytes)
 	if !ok || !hash && (pair[0].shape != shapeNumber || !pair[0].elem.IsInteger() || pair[0].logical != "") {
-		return nil, fmt.Errorf("values of type %v have no place in a table: a weighted feature has integer ids with float or double scores", n)
+		return nil, fmt.Errorf("values of type %v %w: a weighted feature has integer ids with float or double scores", n, errNoPlace)
 	}
 	if cm.Hash && !hash {
 		return nil, fmt.Errorf("hash makes ids of strings, not of %v", pair[0])

@@ -403,8 +403,8 @@ func appendJSON(a *array, p *jsonParser, limits *Limits) error {
 		switch {
 		case k == jsonString:
 			text, err = p.string()
-		case k == jsonNumber && n.logical != "":
-			text, _, err = p.number() // a decimal
+		case k == jsonNumber && (n.logical != "" || n.given):
+			text, _, err = p.number() // a decimal, or a string that is sometimes written without quotes
 		default:
 			return mismatch()
 		}
@@ -433,7 +433,7 @@ func appendJSONNumber(a *array, k jsonKind, p *jsonParser, mismatch func() error
 		a.ints = append(a.ints, i)
 		a.appendEntry(true)
 		return nil
-	case k == jsonString && n.logical != "":
+	case k == jsonString && (n.logical != "" || n.given):
 		text, err := p.string()
 		if err != nil {
 			return err
@@ -451,7 +451,13 @@ func appendJSONNumber(a *array, k jsonKind, p *jsonParser, mismatch func() error
 			return fmt.Errorf("the integer %s is not exact in %v; give the column a type in a mapping file", text, n.elem)
 		}
 	}
-	return appendText(a, text, limits)
+	if err := appendText(a, text, limits); err != nil {
+		if !whole && n.elem.IsInteger() && !n.given {
+			return fmt.Errorf("%s where the lines before it have integers; give the column the type double in a mapping file", quoteCell(string(text)))
+		}
+		return err
+	}
+	return nil
 }
 
 // appendMembers appends the members of the object at p to the arrays of a struct or of a row; those that are missing

@@ -40,6 +40,7 @@ func newJSONReader(lines *lineReader, m *Mapping, opts *Options) (*jsonReader, e
 				return nil, err
 			}
 			n.name = name
+			n.give()
 			given[name] = n
 		}
 	}

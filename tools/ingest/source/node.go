@@ -35,6 +35,16 @@ type node struct {
 	dim      int
 	children []*node
 	reason   string // shapeRefused
+	// given: JSON: the mapping file says the type, so that a number may be written as a string, and a string as a number.
+	given bool
+}
+
+// give marks n and what is in it as given.
+func (n *node) give() {
+	n.given = true
+	for _, c := range n.children {
+		c.give()
+	}
 }
 
 // String prints the type in Hive's spelling, extended where Hive has none.

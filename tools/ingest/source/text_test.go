@@ -208,6 +208,28 @@ func TestCSV(t *testing.T) {
 	}
 }
 
+// TestJSONTypes: a type that the mapping file gives takes numbers as strings, as writers put 64-bit ids and infinities, and
+// strings as numbers.
+func TestJSONTypes(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"m.json": `{"columns": {"id": {"type": "bigint"}, "x": {"type": "double"}, "s": {"type": "string"}, "l": {"type": "array<bigint>"},
+			"b": {"type": "boolean"}, "m": {"map": "explode"}, "n": {"type": "map<string,array<int>>", "map": "explode"}}}`,
+		"a.jsonl": `{"id": "9223372036854775807", "x": "-Infinity", "s": 12.50, "l": ["1", 2], "b": "true", "m": {"k": [1, 2]}, "n": {"k": [3]}}
+{"id": 7, "x": 1.5, "s": "q", "l": [], "b": false, "m": {}, "n": null}
+{"id": "7.5"}
+`})
+	opts := Options{MappingFile: filepath.Join(dir, "m.json")}
+	bad := ""
+	opts.OnBadRow = func(_ Place, column string, err error) { bad += column + ": " + err.Error() }
+	chunks, err := readPath(t, filepath.Join(dir, "a.jsonl"), opts)
+	const want = `id=9223372036854775807 x=-Inf s="12.50" l=[1,2] b=1 m=1 m.k=[1,2] n=1 n.k=[3]
+id=7 x=1.5 s="q" l=[] b=0 m=1 m.k=null n=null n.k=null
+`
+	if got := dump(chunks); err != nil || got != want || bad != `id: "7.5" is no int64: invalid syntax` {
+		t.Errorf("%v, %s, got\n%swant\n%s", err, bad, got, want)
+	}
+}
+
 func TestJSONErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a": 1}` + "\n" + `{"a": "x"}`:                `line 2: a string where lines before it have a number`,
@@ -217,6 +239,9 @@ func TestJSONErrors(t *testing.T) {
 		`{"a": "\ud800"}`:                               "surrogate",
 		`{"a": 123456789012345678901234567890}`:         "64 bits",
 		`{"a": 1.5}` + "\n" + `{"a": 9007199254740993}`: "not exact",
+		`{"l": [[1]]}`:                                  `"l": values of type list<list<int64>> have no place in a table: lists of numbers and list<struct<id: integer, score: float>> have; drop it`,
+		`{"l": {}}`:                                     `"l": a struct without members has no values to store; drop it`,
+		strings.Repeat(`{"a": 1, "b": "`+strings.Repeat("x", 1<<20)+`"}`+"\n", 5) + `{"a": 1.5}`: `line 6, column "a": "1.5" where the lines before it have integers; give`,
 		`[1]`:              "a list where an object should be",
 		`{"a": [1, null]}`: "a null inside a list",
 		`{"a": ` + strings.Repeat("[", 100) + "}": "nested deeper",
