@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
 )
 
 // The model of transforms: written from what the comments of TransformOp say, a value of a row at a time, in rational
@@ -490,17 +491,19 @@ func drawChain(t *rapid.T, in vector.Type) ([]modelTransform, Chain, vector.Type
 	return model, chain, in
 }
 
-// transformed returns the table as the model transforms it, to compare batches with, and the plan that does it.
-func drawTransformed(t *rapid.T, table *testTable, features []int, batch int, output Output) (*testTable, *Plan) {
-	p := &Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: output, Transforms: make([]FeatureTransform, len(features))}
-	out := &testTable{model: model{features: slices.Clone(table.features)}}
+// drawTransformed returns the table as the model transforms it, to compare batches with, and the plan that does it.
+// No feature of the role plain is transformed.
+func drawTransformed(t *rapid.T, table *testTable, features []int, plan Plan, plain storage.Role) (*testTable, *Plan) {
+	p := &plan
+	p.Features, p.Transforms = nil, make([]FeatureTransform, len(features))
+	out := &testTable{model: model{features: slices.Clone(table.features)}, slots: table.slots, segments: table.segments, indexes: table.indexes}
 	for _, row := range table.rows {
 		out.rows = append(out.rows, slices.Clone(row))
 	}
 	some := false
 	for i, f := range features {
 		p.Features = append(p.Features, table.features[f])
-		if IsPartitionKey(table.features[f]) {
+		if IsPartitionKey(table.features[f]) || plain != 0 && table.features[f].Role == plain {
 			continue
 		}
 		in := table.features[f].Type
@@ -535,10 +538,10 @@ func TestTransformsEqualModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
-		batch := drawBatchSize(t)
-		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
-		want, p := drawTransformed(t, table, features, batch, output)
-		p.Dedup = rapid.SampledFrom([]Dedup{DedupKJT, DedupIKJT, DedupWindowed}).Draw(t, "dedup")
+		want, p := drawTransformed(t, table, features, Plan{
+			Table: "t", Snapshot: 1, BatchSize: drawBatchSize(t), Dedup: drawDedup(t),
+			Output: rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"),
+		}, 0)
 		l, err := newLayout(p, table.blobs, table.segments, table.open)
 		if err != nil {
 			t.Fatal(err)
@@ -556,6 +559,13 @@ func TestTransformsEqualModel(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkBatch(t, want, features, b, row)
+				if p.Dedup != DedupKJT {
+					rows := indices(b.Rows)
+					for i := range rows {
+						rows[i] += row
+					}
+					checkGroups(t, want, features, b, rows)
+				}
 				row += b.Rows
 				b.Release()
 			}
@@ -565,6 +575,27 @@ func TestTransformsEqualModel(t *testing.T) {
 			if err := s.Seek(Position{}); err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// A shuffle gives the same rows with transforms as without, also where the session key is transformed.
+func TestTransformsShuffled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawShuffled(t, shuffledShape)
+		plain := open(t, x.layout, drawOptions(t))
+		defer plain.Close()
+		order := x.epoch(t, plain, Position{})
+		want, p := drawTransformed(t, x.table, x.features, *x.layout.plan, storage.RoleRequestKey)
+		l, err := newLayout(p, x.table.blobs, x.table.segments, x.table.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.table, x.layout = want, l
+		s := open(t, l, drawOptions(t))
+		defer s.Close()
+		if got := x.epoch(t, s, Position{}); !slices.EqualFunc(got, order, slices.Equal[[]int]) {
+			t.Fatalf("rows %v, without transforms %v", got, order)
 		}
 	})
 }
