@@ -252,3 +252,46 @@ func FuzzPartition(f *testing.F) {
 		}
 	})
 }
+
+// TestGivenUpValues: what was appended of a nested value before it turned out to be bad leaves nothing in the rows after it.
+func TestGivenUpValues(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"a.txt": {
+			"1|a|1,2|k:1.5,l:2|30,Rome|1.50|2026-11-01", "!1|b|3,4,x|k:1|1,Bern|1|2026-11-01", "3|c|5|k:7|3,Oslo|1|2026-11-01",
+			"!4|d|6|k:1,l:x|4,Bonn|1|2026-11-01", "!5|e|7|k:1|x,Bonn|1|2026-11-01", "!6|f|8|k:1|1,Bonn|x|2026-11-01", "7|g|9|k:9|7,Rome|1|2026-11-01",
+		},
+		"a.jsonl": {
+			`{"l":[1,2],"m":{"k":[1.5],"l":[2.5]}}`, `!{"l":[3,4,"x"],"m":{"k":[1.5]}}`, `{"l":[5],"m":{"k":[7.5]}}`,
+			`!{"l":[6],"m":{"k":[1.5],"l":[2.5,"x"]}}`, `!{"l":[6],"m":{"k":[1.5],"l":[2.5}`, `{"l":[7],"m":{"k":[9.5]}}`,
+		},
+	} {
+		var all, good []string
+		for _, l := range lines {
+			whole, bad := strings.CutPrefix(l, "!")
+			all = append(all, whole)
+			if !bad {
+				good = append(good, l)
+			}
+		}
+		read := func(lines []string) (string, int) {
+			dir := writeFiles(t, map[string]string{name: strings.Join(lines, "\n") + "\n", "t.sql": testDDL,
+				"m.json": `{"columns": {"l": {"type": "array<bigint>"}, "m": {"type": "map<string,array<double>>"}}}`})
+			bad := 0
+			opts := Options{OnBadRow: func(Place, string, error) { bad++ }}
+			if strings.HasSuffix(name, ".txt") {
+				opts.DDLFile = filepath.Join(dir, "t.sql")
+			} else {
+				opts.MappingFile = filepath.Join(dir, "m.json")
+			}
+			chunks, err := readPath(t, filepath.Join(dir, name), opts)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return dump(chunks), bad
+		}
+		want, _ := read(good)
+		if got, bad := read(all); got != want || bad != len(all)-len(good) {
+			t.Errorf("%s: %d bad rows, got\n%swant\n%s", name, bad, got, want)
+		}
+	}
+}
