@@ -222,6 +222,12 @@ func (g *valueMaker) integer(e vector.Elem) int64 {
 		return min(g.zipf(), l[1]&math.MaxInt64)
 	case g.s.style == "hashed":
 		return int64(uint64(g.zipf()+1) * 0x9e3779b97f4a7c15 >> 1)
+	case g.s.style == "ids": // hashed, of few
+		v := int64(uint64(g.rng.IntN(400)+1) * 0x9e3779b97f4a7c15 >> 1)
+		if e == vector.Uint64 || e == vector.Int64 {
+			return v
+		}
+		return v % (l[1] + 1)
 	case g.s.extremes && g.rng.IntN(4) == 0:
 		return l[g.rng.IntN(2)]
 	case e == vector.Uint64 || e == vector.Int64:
@@ -271,6 +277,21 @@ func writeFile(t interface{ Fatalf(string, ...any) }, ty vector.Type, opts forma
 }
 
 // stripeBytes returns the bytes of stripe i.
+// use gives d the dictionary of a file, if it has one.
+func use(d *format.StripeDecoder, file []byte, m *format.FileMeta) error {
+	d.Use(nil)
+	at, length := m.Dictionary.Range()
+	if length == 0 {
+		return nil
+	}
+	dictionary := new(format.Dictionary)
+	if err := d.DecodeDictionary(dictionary, m, file[at:at+length]); err != nil {
+		return err
+	}
+	d.Use(dictionary)
+	return nil
+}
+
 func stripeBytes(file []byte, m *format.FileMeta, i int) []byte {
 	s := m.Stripes[i]
 	return file[s.Offset : s.Offset+s.Length]

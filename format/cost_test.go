@@ -33,6 +33,9 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		}
 		file, m := writeFile(fatal{t}, ty, format.WriterOptions{}, stripes...)
 		d := format.NewStripeDecoder(format.Limits{})
+		if err := use(d, file, m); err != nil {
+			t.Fatal(err)
+		}
 		dst := new(vector.Column)
 		all := func() {
 			for i := range stripes {

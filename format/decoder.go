@@ -20,8 +20,11 @@ type StripeDecoder struct {
 	chunks  [streamKinds + 1][]byte
 	offsets [streamKinds + 1]uint64
 
+	dictionary *Dictionary // of Use
+
 	runs    []int32
 	codes   []int32
+	own     []int64 // values of a stripe beside the dictionary's
 	changes vector.Bitmap
 	compact []int32 // offsets of the present slots
 
@@ -38,6 +41,7 @@ func NewStripeDecoder(limits Limits) *StripeDecoder {
 
 // DecodeStripe decodes stripe i of m from src, its m.Stripes[i].Length bytes, into dst, whose memory is reused. The
 // result is a valid Column for any src that passes the checksums, and shares no memory with src. For a feature of a
+// file with a dictionary that is given by Use before. For a feature of a
 // group, inverse is the group's decoded stripe, and dst borrows its Inverse until the next decoding into either;
 // otherwise inverse is not looked at. Errors that match ErrCorrupt have their offset in the feature file: the caller adds
 // the rest with Locate. After an error dst is empty.
@@ -81,10 +85,10 @@ func (d *StripeDecoder) decode(dst *vector.Column, m *FileMeta, i int, src []byt
 		d.dropLengths(dst)
 		return nil
 	case m.Type.IsList():
-		return d.decodeLists(dst, s)
+		return d.decodeLists(dst, m, s)
 	}
 	d.dropLengths(dst)
-	return d.decodeFixed(dst, s)
+	return d.decodeFixed(dst, m, s)
 }
 
 // borrowInverse gives dst the inverse of its group.
@@ -132,9 +136,9 @@ func (d *StripeDecoder) decodePresence(dst *vector.Column, s *StripeMeta) error 
 }
 
 // decodeFixed decodes the values of dense features and embeddings.
-func (d *StripeDecoder) decodeFixed(dst *vector.Column, s *StripeMeta) error {
+func (d *StripeDecoder) decodeFixed(dst *vector.Column, m *FileMeta, s *StripeMeta) error {
 	n, all := int(s.Elements), dst.Slots*dst.Type.Width()
-	if err := d.decodeValues(dst, n, all); err != nil {
+	if err := d.decodeValues(dst, m, s, all); err != nil {
 		return err
 	}
 	if n == all {
@@ -151,13 +155,17 @@ func (d *StripeDecoder) decodeFixed(dst *vector.Column, s *StripeMeta) error {
 	return nil
 }
 
-// decodeValues makes room for all values and decodes n numbers to the front of it.
-func (d *StripeDecoder) decodeValues(dst *vector.Column, n, all int) error {
-	chunk := d.chunks[Values]
+// decodeValues makes room for all values and decodes those of the stripe to the front of it.
+func (d *StripeDecoder) decodeValues(dst *vector.Column, m *FileMeta, s *StripeMeta, all int) error {
+	n, chunk := int(s.Elements), d.chunks[Values]
 	var err error
 	switch dst.Type.Physical() {
 	case vector.Int64Values:
-		if dst.Ints = resize(dst.Ints, all); n > 0 {
+		dst.Ints = resize(dst.Ints, all)
+		if d.chunks[Codes] != nil {
+			return d.decodeCodes(dst, m, s)
+		}
+		if n > 0 {
 			err = d.codec.Ints(dst.Ints[:n], chunk)
 		}
 		if err == nil {
@@ -181,7 +189,7 @@ func (d *StripeDecoder) decodeValues(dst *vector.Column, n, all int) error {
 }
 
 // decodeLists decodes lengths, windows, values and scores.
-func (d *StripeDecoder) decodeLists(dst *vector.Column, s *StripeMeta) error {
+func (d *StripeDecoder) decodeLists(dst *vector.Column, m *FileMeta, s *StripeMeta) error {
 	n := int(s.Elements)
 	strings, err := d.decodeRanges(dst, s)
 	if err != nil {
@@ -195,7 +203,7 @@ func (d *StripeDecoder) decodeLists(dst *vector.Column, s *StripeMeta) error {
 		}
 		return nil
 	}
-	if err := d.decodeValues(dst, n, n); err != nil {
+	if err := d.decodeValues(dst, m, s, n); err != nil {
 		return err
 	}
 	if dst.Type.Kind != vector.Weighted {

@@ -13,6 +13,8 @@
 //	 | presence | inverse | lengths | values | scores | windows |   streams, contiguous: one read gets a stripe
 //	 +----------+---------+---------+--------+--------+---------+   each a chunk of package encoding and its checksum
 //
+// Between header and stripes a dictionary may stand, of integers that several stripes share: these have codes.
+//
 // A Writer makes a file from columns, a StripeDecoder makes columns from stripes, OpenFile and OpenPack read directories,
 // Dump prints bytes for people.
 //

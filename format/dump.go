@@ -105,6 +105,9 @@ func (d *dumper) file(off, size int64) error {
 		d.title("feature file, %d bytes: feature %d %q, %v, %d rows in %d stripes", size, m.Feature, m.Name, m.Type, m.Rows, len(m.Stripes))
 		d.title("all rows: %s", statsText(m.Type, &m.Stats))
 		d.header(off, fileMagic)
+		if serr := d.dictionary(m, off); serr != nil {
+			err = serr
+		}
 		for i := range m.Stripes {
 			if serr := d.stripe(m, i, off); serr != nil && err == nil {
 				err = serr
@@ -144,6 +147,26 @@ func (d *dumper) tail(at int64) {
 	d.line(at, 4, b[:4], "directory length %d", binary.LittleEndian.Uint32(b[:]))
 	d.line(at+4, 4, b[4:8], "checksum %08x", binary.LittleEndian.Uint32(b[4:]))
 	d.line(at+8, 4, b[8:], "magic %q, version %d", b[8:11], b[11])
+}
+
+// dictionary writes the dictionary of the feature file at off, if it has one.
+func (d *dumper) dictionary(m *FileMeta, off int64) error {
+	at, length := m.Dictionary.Range()
+	if length == 0 {
+		return nil
+	}
+	d.title("dictionary: %d bytes, %d values", length, m.Dictionary.Values)
+	src := make([]byte, length)
+	if err := readFull(d.r, src, off+int64(at)); err != nil {
+		return err
+	}
+	err := Locate(VerifyDictionary(m, src), "", "", off)
+	text := "not what its checksum says"
+	if err == nil {
+		text = encoding.Describe(src)
+	}
+	d.line(off+int64(at), int64(length), src, "%s: %s", dictionaryStream, text)
+	return err
 }
 
 // stripe writes the streams of stripe i of the feature file at off.
@@ -256,6 +279,10 @@ func (f *fieldReader) directory() {
 	if flags&flagGroup != 0 {
 		f.field(func() string { return fmt.Sprintf("group %d", f.u64()) })
 	}
+	if flags&flagDictionary != 0 {
+		f.uvarintField("values of the dictionary")
+		f.uvarintField("length of the dictionary")
+	}
 	n := f.uvarintField("name length")
 	f.field(func() string { return fmt.Sprintf("name %q", f.bytes(n)) })
 	n = f.uvarintField("stripes")
@@ -318,6 +345,9 @@ func (f *fieldReader) entry(t vector.Type, i uint64) {
 	}
 	if s.hasRuns() {
 		f.uvarintField("runs")
+	}
+	if s.has(Codes) {
+		f.uvarintField("values of the stripe's own")
 	}
 	if flags&stripeExpanded != 0 {
 		f.uvarintField("null rows")

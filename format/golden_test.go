@@ -69,6 +69,16 @@ var goldens = []struct {
 	{"bytes_zipf", vector.Type{Kind: vector.Bytes}, 0, []shape{{rows: 100, maxLength: 60, style: "zipf"}}},
 	{"sparse_int64_sessions", sparse(vector.Int64), 0, []shape{{rows: 320, inverse: 5, maxLength: 3}, {rows: 320, inverse: 6, null: 10, maxLength: 3}}},
 	{"embedding_float32_gauss", vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 16}, 0, []shape{{rows: 40, style: "gauss"}}},
+	{"sparse_int64_shared", sparse(vector.Int64), 0, sharedShapes},
+	{"sparse_uint32_shared", sparse(vector.Uint32), 0, sharedShapes},
+	{"weighted_float32_shared", vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, 0, sharedShapes},
+	{"dense_uint64_shared", dense(vector.Uint64), 0, []shape{{rows: 500, style: "ids"}, {rows: 400, null: 20, style: "ids"}, {rows: 50, null: 100}, {rows: 700, inverse: 2, style: "ids"}}},
+}
+
+// sharedShapes are stripes that share most of their values.
+var sharedShapes = []shape{
+	{rows: 100, null: 10, maxLength: 9, style: "ids"}, {rows: 90, inverse: 1, maxLength: 9, windows: true, style: "ids"},
+	{rows: 20, null: 100}, {rows: 0}, {rows: 120, empty: 20, maxLength: 9, style: "ids"},
 }
 
 func dense(e vector.Elem) vector.Type  { return vector.Type{Kind: vector.Dense, Elem: e} }
@@ -111,6 +121,9 @@ func goldenText(t *testing.T, file, group []byte) string {
 	}
 	text := fmt.Sprintf("feature %d %q, group %d, %d rows\n", m.Feature, m.Name, m.Group, m.Rows)
 	d := format.NewStripeDecoder(format.Limits{})
+	if err := use(d, file, m); err != nil {
+		t.Fatal(err)
+	}
 	var c, inverse vector.Column
 	for i := range m.Stripes {
 		if m.Group != 0 {

@@ -9,10 +9,12 @@ import (
 // Limits bound what stored metadata may claim, so that damaged or hostile bytes cannot size an allocation. The zero
 // value works.
 type Limits struct {
-	StripeRows     uint64 // rows, and slots, of a stripe; default 1<<24, at most 1<<31-1
-	StripeBytes    uint64 // decoded bytes of a stripe, and half of what it may take as stored; default 1 GiB
-	FileStripes    uint64 // stripes of a file; default 1<<17
-	DirectoryBytes uint64 // directory of a file or a pack; default 64 MiB
+	StripeRows  uint64 // rows, and slots, of a stripe; default 1<<24, at most 1<<31-1
+	StripeBytes uint64 // decoded bytes of a stripe, and half of what it may take as stored; default 1 GiB
+	FileStripes uint64 // stripes of a file; default 1<<17
+	// DictionaryValues bounds the dictionary of a file; default 1<<20.
+	DictionaryValues uint64
+	DirectoryBytes   uint64 // directory of a file or a pack; default 64 MiB
 }
 
 const (
@@ -20,6 +22,7 @@ const (
 	defaultStripeBytes    = 1 << 30
 	defaultFileStripes    = 1 << 17
 	defaultDirectoryBytes = 64 << 20
+	defaultDictionary     = 1 << 20
 
 	maxNameBytes    = 1<<16 - 1
 	maxRowElements  = 1 << 48
@@ -38,6 +41,10 @@ func (l Limits) withDefaults() Limits {
 	if l.FileStripes == 0 {
 		l.FileStripes = defaultFileStripes
 	}
+	if l.DictionaryValues == 0 {
+		l.DictionaryValues = defaultDictionary
+	}
+	l.DictionaryValues = min(l.DictionaryValues, math.MaxInt32)
 	if l.DirectoryBytes == 0 {
 		l.DirectoryBytes = defaultDirectoryBytes
 	}

@@ -19,13 +19,14 @@ const (
 	Values         StreamKind = 6
 	Scores         StreamKind = 7
 	Windows        StreamKind = 8 // where each present slot starts in the values
+	Codes          StreamKind = 9 // of each value, in the file's dictionary and the stripe's own values
 
-	streamKinds = 8 // the last of them
+	streamKinds = 9 // the last of them
 )
 
 var streamNames = [...]string{
 	Presence: "presence", InverseRuns: "inverse runs", InverseChanges: "inverse changes", InverseCodes: "inverse codes",
-	Lengths: "lengths", Values: "values", Scores: "scores", Windows: "windows",
+	Lengths: "lengths", Values: "values", Scores: "scores", Windows: "windows", Codes: "codes",
 }
 
 func (k StreamKind) String() string {
@@ -50,6 +51,7 @@ type StripeMeta struct {
 	Slots    uint32
 	Present  uint32 // slots that are not null
 	Runs     uint32 // of an inverse that has codes and runs shorter than rows; else 0
+	Own      uint32 // with Codes: values of the stripe's own, beside the dictionary's; else 0
 	Elements uint64 // values stored: ids, bytes, or numbers
 	Streams  []StreamMeta
 	Stats    Stats
@@ -85,8 +87,10 @@ type FileMeta struct {
 	Feature uint64 // feature id
 	Name    string // the feature's name when it was written
 	Group   uint64 // the feature id of the dedup group's inverse file, or 0
-	Stripes []StripeMeta
-	Found   Found
+	// Dictionary is of values that several stripes share.
+	Dictionary DictionaryMeta
+	Stripes    []StripeMeta
+	Found      Found
 	// Rows and Stats are over all stripes. They are not stored: DecodeMeta and Finish add them up.
 	Rows  uint64
 	Stats Stats
@@ -103,7 +107,7 @@ type Found struct {
 // End returns the offset in the feature file at which the last stripe ends.
 func (m *FileMeta) End() uint64 {
 	if len(m.Stripes) == 0 {
-		return headerLength
+		return headerLength + m.Dictionary.Length
 	}
 	s := &m.Stripes[len(m.Stripes)-1]
 	return s.Offset + s.Length
@@ -186,7 +190,11 @@ func (m *FileMeta) check(s *StripeMeta, limits Limits) string {
 		return "lengths do not fit the present slots"
 	case s.has(Windows) && (!list || s.Present == 0):
 		return "windows without lists"
-	case s.has(Values) != (s.Elements != 0):
+	case s.has(Codes) && (m.Dictionary.Length == 0 || !mayShare(t) || s.Elements == 0):
+		return "codes without a dictionary or without values"
+	case s.has(Codes) && (uint64(s.Own) > s.Elements || s.has(Values) != (s.Own != 0)):
+		return fmt.Sprintf("values do not fit %d of the stripe's own, of %d elements", s.Own, s.Elements)
+	case !s.has(Codes) && s.has(Values) != (s.Elements != 0):
 		return fmt.Sprintf("values do not fit %d elements", s.Elements)
 	case s.has(Scores) != (t.Kind == vector.Weighted && s.Elements != 0):
 		return "scores do not fit the elements"

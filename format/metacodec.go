@@ -10,9 +10,10 @@ import (
 
 // Flags of the directory and of a stripe entry (SPEC.md, sections 3 and 4).
 const (
-	flagGroup  = 1 << 0
-	flagFields = 1 << 1
-	allFlags   = flagGroup | flagFields
+	flagGroup      = 1 << 0
+	flagFields     = 1 << 1
+	flagDictionary = 1 << 2
+	allFlags       = flagGroup | flagFields | flagDictionary
 
 	stripeSlots    = 1 << 0
 	stripeNulls    = 1 << 1
@@ -31,10 +32,10 @@ const (
 
 // AppendMeta appends the byte form of m:
 //
-//	+---------+-------+------+--------------------+---------+---------+------+-----------+-----------+----------+
-//	| version | flags | kind | elem, score, dim   | feature | [group] | name | n stripes | n entries | [fields] |
-//	|   (1)   |  (1)  | (1)  | (as the kind says) | (8 LE)  | (8 LE)  |      | (uvarint) |           |          |
-//	+---------+-------+------+--------------------+---------+---------+------+-----------+-----------+----------+
+//	+---------+-------+------+--------------------+---------+---------+--------------+------+-----------+-----------+----------+
+//	| version | flags | kind | elem, score, dim   | feature | [group] | [dictionary] | name | n stripes | n entries | [fields] |
+//	|   (1)   |  (1)  | (1)  | (as the kind says) | (8 LE)  | (8 LE)  | (2 uvarints) |      | (uvarint) |           |          |
+//	+---------+-------+------+--------------------+---------+---------+--------------+------+-----------+-----------+----------+
 //
 // m is one that Finish or DecodeMeta returned; DecodeMeta reads it back, totals computed anew.
 func AppendMeta(dst []byte, m *FileMeta) []byte {
@@ -44,6 +45,9 @@ func AppendMeta(dst []byte, m *FileMeta) []byte {
 	}
 	if m.Found != (Found{}) {
 		flags |= flagFields
+	}
+	if m.Dictionary.Length != 0 {
+		flags |= flagDictionary
 	}
 	dst = append(dst, formatVersion, flags, byte(m.Type.Kind))
 	if m.Type.Elem != vector.NoElem {
@@ -58,6 +62,10 @@ func AppendMeta(dst []byte, m *FileMeta) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, m.Feature)
 	if m.Group != 0 {
 		dst = binary.LittleEndian.AppendUint64(dst, m.Group)
+	}
+	if m.Dictionary.Length != 0 {
+		dst = binary.AppendUvarint(dst, uint64(m.Dictionary.Values))
+		dst = binary.AppendUvarint(dst, m.Dictionary.Length)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(m.Name)))
 	dst = append(dst, m.Name...)
@@ -91,7 +99,7 @@ func appendFound(dst []byte, f Found) []byte {
 //
 //	+---------+-------+---------+-----------------------------------------+------------+------------+---------+
 //	| streams | flags | rows -  | [slots] [nulls] [elements] [runs]       |   [min]    |   [max]    | lengths |
-//	|         |  (1)  | before  | [null rows, row elements]               | (at most 9 bytes each) |         |
+//	|         |  (1)  | before  | [own] [null rows, row elements]         | (at most 9 bytes each) |         |
 //	+---------+-------+---------+-----------------------------------------+------------+------------+---------+
 func appendEntry(dst []byte, t vector.Type, s *StripeMeta, before uint32) []byte {
 	streams := uint64(0)
@@ -132,6 +140,9 @@ func appendEntry(dst []byte, t vector.Type, s *StripeMeta, before uint32) []byte
 	}
 	if s.hasRuns() {
 		dst = binary.AppendUvarint(dst, uint64(s.Runs))
+	}
+	if s.has(Codes) {
+		dst = binary.AppendUvarint(dst, uint64(s.Own))
 	}
 	if flags&stripeExpanded != 0 {
 		dst = binary.AppendUvarint(dst, s.Stats.NullRows)
@@ -316,6 +327,10 @@ func (r *metaReader) file(m *FileMeta, limits Limits) error {
 			return corrupt(-1, "group 0")
 		}
 	}
+	if flags&flagDictionary != 0 {
+		m.Dictionary.Values = uint32(min(r.uvarint(), math.MaxUint32)) // check refuses what does not fit
+		m.Dictionary.Length = r.uvarint()
+	}
 	n := r.uvarint()
 	if n > maxNameBytes {
 		return corrupt(-1, "name of %d bytes", n)
@@ -327,6 +342,11 @@ func (r *metaReader) file(m *FileMeta, limits Limits) error {
 	}
 	if err := m.Type.Validate(); err != nil {
 		return corrupt(-1, "%v", err)
+	}
+	if flags&flagDictionary != 0 {
+		if reason := m.Dictionary.check(m.Type, limits); reason != "" {
+			return corrupt(-1, "%s", reason)
+		}
 	}
 	if n > limits.FileStripes {
 		return corrupt(-1, "%d stripes, over the limit of %d", n, limits.FileStripes)
@@ -355,7 +375,7 @@ func (r *metaReader) stripes(m *FileMeta, n int, limits Limits) error {
 	}
 	m.Stripes = make([]StripeMeta, n)
 	streams := make([]StreamMeta, 0, 4*n) // one array for all stripes, as a rule
-	offset := uint64(headerLength)
+	offset := headerLength + m.Dictionary.Length
 	before := uint32(0)
 	for i := range m.Stripes {
 		s := &m.Stripes[i]
@@ -454,6 +474,13 @@ func (r *metaReader) stripe(m *FileMeta, s *StripeMeta, before uint32, limits Li
 			return corrupt(-1, "%d runs of %d rows", runs, rows)
 		}
 		s.Runs = uint32(runs)
+	}
+	if s.has(Codes) {
+		own := r.uvarint()
+		if own > s.Elements || own > vector.MaxElements {
+			return corrupt(-1, "%d values of the stripe's own, of %d elements", own, s.Elements)
+		}
+		s.Own = uint32(own)
 	}
 	s.Stats.NullRows, s.Stats.Elements = nulls, s.Elements
 	if flags&stripeExpanded != 0 {

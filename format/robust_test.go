@@ -26,6 +26,9 @@ func readFile(file []byte, limits format.Limits) ([]*vector.Column, error) {
 	}
 	var out []*vector.Column
 	d := format.NewStripeDecoder(limits)
+	if err := use(d, file, m); err != nil {
+		return nil, err
+	}
 	for i := range m.Stripes {
 		c := new(vector.Column)
 		if err := d.DecodeStripe(c, m, i, stripeBytes(file, m, i), identityGroup(m, i)); err != nil {
@@ -115,10 +118,15 @@ func TestErrorSaysWhere(t *testing.T) {
 // sealStripe recomputes the checksums of stripe i, so that its decoders are reached.
 func sealStripe(m *format.FileMeta, i int, src []byte) {
 	for _, f := range m.Stripes[i].Streams {
-		chunk := src[:f.Length-4]
-		binary.LittleEndian.PutUint32(src[len(chunk):], crc32.Checksum(chunk, crc32.MakeTable(crc32.Castagnoli)))
+		seal(src[:f.Length])
 		src = src[f.Length:]
 	}
+}
+
+// seal makes the checksum right that src, a chunk and its checksum, ends with.
+func seal(src []byte) {
+	chunk := src[:len(src)-4]
+	binary.LittleEndian.PutUint32(src[len(chunk):], crc32.Checksum(chunk, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // Bytes with the right checksums but the wrong content decode to a valid column or to ErrCorrupt.
@@ -257,9 +265,9 @@ func TestUnsupported(t *testing.T) {
 		want string
 	}{
 		{"version", []byte{2, 0, 1, 5}, "directory version 2"},
-		{"flags", []byte{1, 4, 1, 5}, "directory flags 0x4"},
+		{"flags", []byte{1, 8, 1, 5}, "directory flags 0x8"},
 		{"kind", []byte{1, 0, 8, 5}, "feature kind 8"},
-		{"stream", metaBytes(vector.Sparse, uv(1, 1<<8, 0, 2)...), "stream kind 9"},
+		{"stream", metaBytes(vector.Sparse, uv(1, 1<<9, 0, 2)...), "stream kind 10"},
 		{"stripe flags", metaBytes(vector.Sparse, uv(1, 0, 1<<6, 2)...), "stripe flags 0x40"},
 		{"field", append([]byte{1, 2, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, uv(2, 4, 1, 0, 7, 0)...), "directory field 7"},
 	}

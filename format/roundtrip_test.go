@@ -33,6 +33,9 @@ func TestRoundTrip(t *testing.T) {
 		if !reflect.DeepEqual(m, written) && len(stripes) > 0 {
 			t.Fatalf("directory read:\n%+v\nwritten:\n%+v", m, written)
 		}
+		if err := use(decoder, file, m); err != nil {
+			t.Fatal(err)
+		}
 		for i, want := range stripes {
 			if err := format.VerifyStripe(m, i, stripeBytes(file, m, i)); err != nil {
 				t.Fatal(err)

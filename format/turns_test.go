@@ -34,6 +34,9 @@ func TestStripesTurn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if err := use(d, file, m); err != nil {
+				t.Fatal(err)
+			}
 			for i, want := range stripes {
 				if err := d.DecodeStripe(&got, m, i, stripeBytes(file, m, i), nil); err != nil {
 					t.Fatalf("%v, stripe %d: %v", ty, i, err)

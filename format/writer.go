@@ -20,12 +20,14 @@ type WriterOptions struct {
 	Profile encoding.Profile
 }
 
-// A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Not safe for concurrent use.
+// A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Of integers it holds the first
+// stripes back, about 8 MiB of them at most, to find the values that they share. Not safe for concurrent use.
 // After an error of the io.Writer every call returns that error; after any other error the call left no trace.
 type Writer struct {
 	w       io.Writer
 	meta    FileMeta
 	chooser encoding.Chooser
+	sharing sharing
 	offset  uint64
 	err     error
 
@@ -41,6 +43,7 @@ type Writer struct {
 	floats  []float32
 	doubles []float64
 	int32s  []int32
+	vals    []int64 // borrowed: the stripe's, when their streams are made last
 }
 
 // NewWriter returns a Writer of a feature file of type t to w. Every stripe is one call of w.Write.
@@ -56,6 +59,7 @@ func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) 
 	}
 	out := &Writer{w: w, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name, Group: opts.Group}}
 	out.chooser.Profile = opts.Profile
+	out.sharing.open = mayShare(t)
 	out.write(appendHeader(nil, fileMagic))
 	return out, out.err
 }
@@ -78,20 +82,34 @@ func (w *Writer) WriteStripe(c *vector.Column) error {
 	if c.Type != w.meta.Type {
 		return fmt.Errorf("stripe of type %v in a file of type %v", c.Type, w.meta.Type)
 	}
-	if err := c.Validate(); err != nil {
-		return fmt.Errorf("stripe %d: %w", len(w.meta.Stripes), err)
+	err := c.Validate()
+	if err == nil {
+		err = w.build(c)
 	}
-	if err := w.build(c); err != nil {
-		return fmt.Errorf("stripe %d: %w", len(w.meta.Stripes), err)
+	if err != nil {
+		return fmt.Errorf("stripe %d: %w", len(w.meta.Stripes)+len(w.sharing.waiting), err)
 	}
+	if w.sharing.open {
+		w.hold(w.vals)
+		w.vals = nil
+		return w.err
+	}
+	w.insertValues(w.vals)
+	w.vals = nil
+	w.writeStripe()
+	return w.err
+}
+
+// writeStripe writes the stripe that is made.
+func (w *Writer) writeStripe() {
 	s := w.stripe
+	s.Length = uint64(len(w.buf))
 	s.Offset = w.offset
 	s.Streams = append([]StreamMeta(nil), w.streams...)
 	w.write(w.buf)
 	if w.err == nil {
 		w.meta.Stripes = append(w.meta.Stripes, s)
 	}
-	return w.err
 }
 
 // Note records what was found in the stripes written, all of them, for the directory.
@@ -99,6 +117,9 @@ func (w *Writer) Note(f Found) { w.meta.Found = f }
 
 // Finish writes directory and tail and returns the directory and the file's length. The Writer cannot be used after it.
 func (w *Writer) Finish() (*FileMeta, int64, error) {
+	if w.err == nil {
+		w.settle()
+	}
 	if w.err != nil {
 		return nil, 0, w.err
 	}
@@ -120,7 +141,7 @@ func (w *Writer) Finish() (*FileMeta, int64, error) {
 
 // build makes the stripe's bytes in w.buf and its entry in w.stripe and w.streams.
 func (w *Writer) build(c *vector.Column) error {
-	w.buf, w.streams = w.buf[:0], w.streams[:0]
+	w.buf, w.streams, w.vals = w.buf[:0], w.streams[:0], nil
 	slots := c.Slots
 	if c.Rows == 0 {
 		slots = 0
@@ -145,7 +166,9 @@ func (w *Writer) build(c *vector.Column) error {
 	}
 	w.countRows(c)
 	w.stripe.Streams = w.streams
-	w.stripe.Length = uint64(len(w.buf))
+	if len(w.vals) > 0 { // what is to come does not matter here
+		w.stripe.Streams = append(w.stripe.Streams, StreamMeta{Kind: Values, Length: checksumLength + 1})
+	}
 	if reason := w.meta.check(&w.stripe, Limits{}.withDefaults()); reason != "" {
 		return errors.New(reason)
 	}
@@ -182,6 +205,10 @@ func (w *Writer) appendValues(c *vector.Column) error {
 		case vector.Int64Values:
 			vals := compact(&w.ints, c, c.Ints)
 			s.Stats.boundInts(c.Type, vals)
+			if w.sharing.open || w.sharing.shared > 0 {
+				w.vals = vals
+				break
+			}
 			w.buf = w.chooser.AppendInts(w.buf, int(Values), vals)
 		case vector.Float32Values:
 			vals := compact(&w.floats, c, c.Floats)
@@ -194,7 +221,9 @@ func (w *Writer) appendValues(c *vector.Column) error {
 		case vector.ByteValues:
 			w.buf = w.chooser.AppendStrings(w.buf, int(Values), c.Data, w.stringOffsets(c))
 		}
-		w.endStream(Values)
+		if w.vals == nil {
+			w.endStream(Values)
+		}
 		if c.Type.Kind == vector.Weighted {
 			if c.Type.Score == vector.Float64 {
 				w.buf = w.chooser.AppendDoubles(w.buf, int(Scores), c.ScoreDoubles)

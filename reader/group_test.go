@@ -242,6 +242,11 @@ func decodeAll(t *rapid.T, s *Scanner) []*stripe {
 					t.Fatal(err)
 				}
 			}
+			if u.leads {
+				if err := u.decodeDictionaries(d); err != nil {
+					t.Fatal(err)
+				}
+			}
 			st := s.getStripe()
 			st.segment, st.index, st.firstRow, st.rows = g, k, g.starts[k], int(g.starts[k+1]-g.starts[k])
 			for j := range g.items {

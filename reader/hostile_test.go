@@ -42,7 +42,7 @@ func TestHostileIndex(t *testing.T) {
 				ids = append(ids, id)
 			}
 			slices.Sort(ids)
-			what := rapid.IntRange(0, 15).Draw(t, "what")
+			what := rapid.IntRange(0, 17).Draw(t, "what")
 			if len(ids) == 0 || what == 0 {
 				i := rapid.IntRange(0, len(index.stripeRows)-1).Draw(t, "stripe")
 				index.stripeRows[i] = number32(index.stripeRows[i])
@@ -63,6 +63,10 @@ func TestHostileIndex(t *testing.T) {
 				e.ObjectSize = number(e.ObjectSize) % (1 << 62)
 			case 4:
 				e.Object = "nowhere"
+			case 16:
+				m.Dictionary.Values = number32(m.Dictionary.Values)
+			case 17:
+				m.Dictionary.Length = number(m.Dictionary.Length)
 			case 5:
 				s.Offset = number(s.Offset)
 			case 6:

@@ -151,14 +151,17 @@ func (r *run) emitStripes() {
 		from, to := c.from, c.to
 		if c.window == nil {
 			from, to = g.stripesOf(max(r.first, g.starts[0]), r.end)
+			g.dictionaries.expect(to - from)
 		}
 		for from < to {
 			u := r.s.getUnit()
 			u.plan(g, from, to, &r.s.opts)
 			from = u.to
+			n := u.to - u.from
 			if !r.emitUnit(u, &c, c.last && from == to) {
 				return
 			}
+			g.dictionaries.emitted(n, r.s.budget)
 		}
 	}
 }
@@ -181,11 +184,18 @@ func (r *run) emitUnit(u *unit, c *chunk, last bool) bool {
 	for _, n := range u.decoded {
 		total += n
 	}
+	g := u.segment
+	if u.leads {
+		total += g.dictionaries.bytes
+	}
 	if !r.s.budget.take(r.done, total, r.starved) {
 		return false
 	}
+	if u.leads {
+		g.dictionaries.taken.Store(g.dictionaries.bytes)
+	}
+	g.dictionaries.enter()
 	u.taken = int64(u.stored)
-	g := u.segment
 	perTask := r.itemsPerTask(len(g.items))
 	tasks := (len(g.items) + perTask - 1) / perTask
 	u.stripes = u.stripes[:0]
@@ -216,7 +226,7 @@ func (r *run) emitUnit(u *unit, c *chunk, last bool) bool {
 	stripes := append(r.s.emitted[:0], u.stripes...)
 	r.s.emitted = stripes
 	if len(u.requests) == 0 {
-		r.dispatch(u)
+		r.arrived(u)
 	} else {
 		for i := range u.requests {
 			select {
@@ -261,7 +271,7 @@ func (r *run) fetch(ctx context.Context) {
 		}
 		r.s.stats.requests.Add(1)
 		if j.unit.unread.Add(-1) == 0 {
-			r.dispatch(j.unit)
+			r.arrived(j.unit)
 		}
 	}
 }
@@ -316,8 +326,11 @@ func (r *run) allocate(ctx context.Context, u *unit, rng int32) error {
 	return nil
 }
 
-// fail records that a request went wrong; of several, the first in order counts.
+// fail records that a request went wrong; of several, the first in order counts. A nil error is none.
 func (u *unit) fail(index int, err error) {
+	if err == nil {
+		return
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.err == nil || index < u.errAt {
@@ -325,7 +338,7 @@ func (u *unit) fail(index int, err error) {
 	}
 }
 
-// dispatch hands the tasks of a unit whose bytes are there to the workers.
+// dispatch hands the tasks of a unit whose bytes and dictionaries are there to the workers.
 func (r *run) dispatch(u *unit) {
 	stripes, items := u.stripes, len(u.segment.items)
 	if u.err != nil || items == 0 {
@@ -454,6 +467,7 @@ func (r *run) decodeFile(d *format.StripeDecoder, t decodeTask, fileIndex int32,
 	f := &t.stripe.segment.files[fileIndex]
 	src, at := t.unit.bytes(fileIndex, t.stripe.index)
 	c.stored.Type = f.entry.Meta.Type
+	d.Use(t.stripe.segment.dictionaries.of(fileIndex))
 	if err := d.DecodeStripe(&c.stored, f.entry.Meta, t.stripe.index, src, inverse); err != nil {
 		return f.locate(err, at)
 	}

@@ -318,6 +318,7 @@ func (s *Scanner) putUnit(u *unit) {
 		}
 	}
 	s.budget.give(u.taken)
+	u.segment.dictionaries.leave(s.budget)
 	u.segment, u.taken = nil, 0
 	clear(u.stripes)
 	s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 )
 
 // A segment is one segment put against a plan: the feature files that it reads, checked against each other, so that
-// whatever follows may trust their offsets. It is immutable.
+// whatever follows may trust their offsets. Nothing but its dictionaries changes.
 type segment struct {
 	id     string
 	starts []uint64 // row of the plan's own order at which each stripe starts, and the end
@@ -24,8 +24,10 @@ type segment struct {
 	items []item
 	// featureFile is the place in files of each feature that the layout reads, or -1: null in every row, or a partition key.
 	featureFile []int32
-	partition   storage.Partition
-	sharing     atomic.Pointer[sharing] // found when first asked for
+	// dictionaries are those of files, nil when none has one.
+	dictionaries *dictionaries
+	partition    storage.Partition
+	sharing      atomic.Pointer[sharing] // found when first asked for
 }
 
 // A file is one feature file of a segment.
@@ -108,6 +110,7 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 		g.items[at].features = append(g.items[at].features, int32(j))
 	}
 	if len(groups) == 0 {
+		g.dictionaries = newDictionaries(g.files)
 		return g, nil
 	}
 	entries, err = index.Lookup(ctx, groups...)
@@ -128,6 +131,7 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 		}
 		it.inverse = int32(len(g.files) - 1)
 	}
+	g.dictionaries = newDictionaries(g.files)
 	return g, nil
 }
 
@@ -173,6 +177,12 @@ func (g *segment) addFile(d storage.SegmentDescriptor, e *storage.FeatureEntry, 
 		return bad(-1, "%d stripes, the segment has %d", len(m.Stripes), len(g.starts)-1)
 	}
 	at := uint64(0)
+	if start, length := m.Dictionary.Range(); length > 0 {
+		if length > e.Length || start > e.Length-length {
+			return bad(-1, "the dictionary's bytes %d+%d do not lie in %d", start, length, e.Length)
+		}
+		at = start + length
+	}
 	for i := range m.Stripes {
 		s := &m.Stripes[i]
 		if uint64(s.Rows) != g.starts[i+1]-g.starts[i] {

@@ -10,7 +10,7 @@ import (
 // A unit is what is fetched together: consecutive stripes of one segment, all feature files of the projection.
 //
 //	            stripe from .. to-1
-//	file 0      [======================]  need: one range of one object
+//	file 0      [======================]  need: one range of one object, and one of its dictionary if the unit leads
 //	file 1      [=====================]
 //	...
 //	sorted by object and offset, ranges with small gaps joined:
@@ -22,12 +22,13 @@ type unit struct {
 	segment  *segment
 	from, to int // stripes
 
-	needs    []need // one a file of the segment
+	leads    bool   // fetches the dictionaries
+	needs    []need // one a file of the segment, then those of the dictionaries
 	order    []int32
 	ranges   []fetchRange
 	requests []request
 
-	needed  uint64  // bytes of the stripes
+	needed  uint64  // bytes of the stripes and dictionaries
 	stored  uint64  // bytes of the ranges
 	decoded []int64 // estimate of each stripe, decoded
 
@@ -42,8 +43,9 @@ type unit struct {
 	errAt int   // which one; guarded by mu
 }
 
-// A need is the bytes of a unit's stripes in one feature file.
+// A need is the bytes of a unit's stripes in one feature file, or of its dictionary.
 type need struct {
+	file     int32  // of the segment
 	from, to uint64 // in the object
 	rng      int32  // the range that it is in
 }
@@ -62,7 +64,7 @@ type request struct {
 }
 
 // plan makes u the unit of g that starts with stripe from: as many stripes before limit as fit the options' unit size,
-// at least one. It reuses u's memory.
+// at least one. The first unit that is planned of a segment leads. It reuses u's memory.
 func (u *unit) plan(g *segment, from, limit int, opts *Options) {
 	u.segment, u.from, u.to = g, from, from
 	u.decoded = u.decoded[:0]
@@ -82,6 +84,11 @@ func (u *unit) plan(g *segment, from, limit int, opts *Options) {
 		u.decoded = append(u.decoded, int64(decoded))
 		u.to++
 	}
+	if d := g.dictionaries; d != nil && !d.led {
+		u.leads, d.led = true, true
+	} else {
+		u.leads = false
+	}
 	u.coalesce(opts)
 }
 
@@ -94,19 +101,28 @@ func (u *unit) coalesce(opts *Options) {
 	for j := range files {
 		e := files[j].entry
 		first, last := &e.Meta.Stripes[u.from], &e.Meta.Stripes[u.to-1]
-		u.needs = append(u.needs, need{from: e.Offset + first.Offset, to: e.Offset + last.Offset + last.Length})
+		u.needs = append(u.needs, need{file: int32(j), from: e.Offset + first.Offset, to: e.Offset + last.Offset + last.Length})
+	}
+	for j := range files {
+		e := files[j].entry
+		if at, length := e.Meta.Dictionary.Range(); u.leads && length > 0 {
+			u.needs = append(u.needs, need{file: int32(j), from: e.Offset + at, to: e.Offset + at + length})
+			u.needed += length
+		}
+	}
+	for j := range u.needs {
 		u.order = append(u.order, int32(j))
 	}
 	slices.SortFunc(u.order, func(a, b int32) int {
 		return cmp.Or(
-			cmp.Compare(files[a].entry.Object, files[b].entry.Object),
+			cmp.Compare(files[u.needs[a].file].entry.Object, files[u.needs[b].file].entry.Object),
 			cmp.Compare(u.needs[a].from, u.needs[b].from),
 			cmp.Compare(a, b),
 		)
 	})
 	for _, j := range u.order {
 		n := &u.needs[j]
-		object := files[j].entry.Object
+		object := files[n.file].entry.Object
 		if k := len(u.ranges) - 1; k >= 0 {
 			r := &u.ranges[k]
 			if r.object == object && (n.from <= r.to || n.from-r.to <= gap) {

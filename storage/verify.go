@@ -368,6 +368,15 @@ func (v *verifier) feature(ctx context.Context, e *FeatureEntry) error {
 			Reason: "the file's directory differs from the index's"}
 	}
 	var buf []byte
+	if at, length := e.Meta.Dictionary.Range(); length > 0 {
+		buf = make([]byte, length)
+		if _, err := r.ReadAt(buf, base+int64(at)); err != nil {
+			return missing(e.Object, err)
+		}
+		if err := format.VerifyDictionary(e.Meta, buf); err != nil {
+			return format.Locate(err, e.Object, e.Meta.Name, int64(e.Offset))
+		}
+	}
 	for i, s := range e.Meta.Stripes {
 		if uint64(cap(buf)) < s.Length {
 			buf = make([]byte, s.Length)

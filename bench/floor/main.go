@@ -25,7 +25,7 @@ type flags struct {
 	Rows     int64  `help:"Rows of the dump; 0: the profile's."`
 	Profile  string `help:"Profile of the workload." default:"small"`
 	Seed     uint64 `help:"Seed of the workload."`
-	Features bool   `help:"A line for each feature too, with the codecs of its first stripe's values."`
+	Features bool   `help:"A line for each feature too, with the codecs of its last stripe's values or codes."`
 	Dir      string `help:"Where the data lies; a dump that is there already is used." default:"out/floor"`
 	Results  string `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
 }
@@ -162,10 +162,10 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 // kinds says what part each stream is of.
 var kinds = map[format.StreamKind]string{
 	format.Presence: "presence", format.InverseRuns: "inverse", format.InverseChanges: "inverse", format.InverseCodes: "inverse",
-	format.Lengths: "lengths", format.Values: "values", format.Scores: "scores", format.Windows: "starts",
+	format.Lengths: "lengths", format.Values: "values", format.Scores: "scores", format.Windows: "starts", format.Codes: "values",
 }
 
-// measure returns the bytes of a feature file by part, and the codecs of its first stripe's values. What is no stream, and
+// measure returns the bytes of a feature file by part, and the codecs of its last stripe's values or codes. What is no stream, and
 // checksums, are the rest.
 func measure(dir string, e *storage.FeatureEntry) (sizes, string, error) {
 	file, err := os.Open(filepath.Join(dir, filepath.FromSlash(e.Object)))
@@ -173,7 +173,8 @@ func measure(dir string, e *storage.FeatureEntry) (sizes, string, error) {
 		return nil, "", err
 	}
 	defer file.Close()
-	out := sizes{"rest": float64(e.Length)}
+	_, shared := e.Meta.Dictionary.Range()
+	out := sizes{"rest": float64(e.Length - shared), "dictionary": float64(shared)}
 	codecs := ""
 	for i := range e.Meta.Stripes {
 		s := &e.Meta.Stripes[i]
@@ -186,15 +187,17 @@ func measure(dir string, e *storage.FeatureEntry) (sizes, string, error) {
 			at += f.Length
 			n := float64(len(chunk))
 			out["rest"] -= n
-			if f.Kind == format.Values {
+			part := kinds[f.Kind]
+			if f.Kind == format.Values || f.Kind == format.Codes {
+				codecs = encoding.Describe(chunk)
 				d := dictionaryBytes(chunk)
 				out["dictionary"] += d
 				n -= d
-				if codecs == "" {
-					codecs = encoding.Describe(chunk)
-				}
 			}
-			out[kinds[f.Kind]] += n
+			if f.Kind == format.Values && s.Own > 0 {
+				part = "dictionary" // of the stripe
+			}
+			out[part] += n
 		}
 	}
 	return out, codecs, nil

@@ -13,9 +13,9 @@ const (
 	Size Profile = 2
 )
 
-// nsPerByte is what a stored byte counts for: Speed as if bytes came at 2 GB/s, Balanced at 125 MB/s, Size at 8 MB/s, for
+// NsPerByte is what a stored byte counts for: Speed as if bytes came at 2 GB/s, Balanced at 125 MB/s, Size at 8 MB/s, for
 // each core that decodes.
-func (p Profile) nsPerByte() float64 {
+func (p Profile) NsPerByte() float64 {
 	switch p {
 	case Speed:
 		return 0.5
@@ -62,4 +62,4 @@ func lookUpCost(k int) float64 {
 }
 
 // score is the time that fetching and decoding takes: lower is better.
-func (p Profile) score(bytes, ns float64) float64 { return bytes*p.nsPerByte() + ns }
+func (p Profile) score(bytes, ns float64) float64 { return bytes*p.NsPerByte() + ns }

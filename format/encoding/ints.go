@@ -166,11 +166,11 @@ func (e *encoder) dictionaryLimit(s *intStats) int {
 	for w := 1; w < s.width && w < 31; w++ {
 		// k values of up to w bits of code: each value costs its own bits less what ascending order saves.
 		k := 1 << w
-		saved := (float64(s.n)*float64(s.width-w)/8)*e.profile.nsPerByte() - float64(s.n)*lookUpCost(k)
+		saved := (float64(s.n)*float64(s.width-w)/8)*e.profile.NsPerByte() - float64(s.n)*lookUpCost(k)
 		if k > s.n {
 			k = s.n
 		}
-		cost := float64(k) * float64(max(1, s.width-w+2)) / 8 * e.profile.nsPerByte()
+		cost := float64(k) * float64(max(1, s.width-w+2)) / 8 * e.profile.NsPerByte()
 		if saved > cost {
 			limit = max(limit, k)
 		} else if saved > 0 {

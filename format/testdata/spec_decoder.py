@@ -381,7 +381,7 @@ def strings(data, lengths, depth=0):
 DENSE, SPARSE, WEIGHTED, EMBEDDING, BYTES, STRING, INVERSE = range(1, 8)
 ELEMS = [None, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 UINT64, FLOAT32, FLOAT64 = 9, 10, 11
-STREAMS = {1: "presence", 2: "inverse runs", 3: "inverse changes", 4: "inverse codes", 5: "lengths", 6: "values", 7: "scores", 8: "windows"}
+STREAMS = {1: "presence", 2: "inverse runs", 3: "inverse changes", 4: "inverse codes", 5: "lengths", 6: "values", 7: "scores", 8: "windows", 9: "codes"}
 
 
 def crc32c(data, table=[]):
@@ -418,7 +418,7 @@ class Feature:
         b = Bytes(directory)
         need(b.uint(1) == 1, "version of the directory")
         flags = b.uint(1)
-        need(flags <= 3, "flags of the directory")
+        need(flags <= 7, "flags of the directory")
         self.kind = b.uint(1)
         need(1 <= self.kind <= 7, "kind")
         self.elem = b.uint(1) if self.kind <= EMBEDDING else 0
@@ -430,12 +430,16 @@ class Feature:
         self.id = b.uint(8)
         self.group = b.uint(8) if flags & 1 else 0
         need(self.group != 0 or not flags & 1, "group 0")
+        shared, length_shared = (b.uvarint(), b.uvarint()) if flags & 4 else (0, 0)
+        if flags & 4:
+            need(self.kind in (DENSE, SPARSE, WEIGHTED) and self.elem < FLOAT32, "dictionary of a kind that has none")
+            need(shared > 0 and length_shared > 4, "empty dictionary")
         length = b.uvarint()
         need(length <= 65535, "name length")
         self.name = b.take(length).decode()
         self.floats = self.elem in (FLOAT32, FLOAT64)
         self.lists = self.kind in (SPARSE, WEIGHTED, BYTES, STRING)
-        self.stripes, rows, at = [], 0, 4
+        self.stripes, rows, at = [], 0, 4 + length_shared
         for _ in range(b.uvarint()):
             stripe = Stripe(self, b, rows, at)
             self.stripes.append(stripe)
@@ -447,6 +451,11 @@ class Feature:
                 b.take(b.uvarint())
                 need(tag % 2 == 0, "unknown field")
         b.end()
+        self.shared = []
+        if flags & 4:
+            need(at <= len(data) and crc32c(data[4 : length_shared]) == int.from_bytes(data[length_shared : 4 + length_shared], "little"), "checksum of the dictionary")
+            self.shared = ints(data[4:length_shared], shared)
+            codecs_met.add("dictionary")
 
     def type(self):
         elem = ELEMS[self.elem] if self.elem else ""
@@ -470,7 +479,7 @@ class Stripe:
     def __init__(self, feature, b, rows_before, at):
         self.feature = feature
         kinds = b.uvarint()
-        need(kinds < 1 << 8, "stream kind")
+        need(kinds < 1 << 9, "stream kind")
         flags = b.uint(1)
         need(flags < 1 << 6, "flags of a stripe")
         self.rows = rows_before + b.svarint()
@@ -485,10 +494,12 @@ class Stripe:
         else:
             self.elements = 0 if feature.kind == INVERSE else self.present * feature.dim
         self.runs = b.uvarint() if has(4) and (has(2) or has(3)) else None
+        self.own = b.uvarint() if has(9) else None
+        need(self.own is None or self.own <= self.elements, "values of its own")
         self.null_rows, self.row_elements = (b.uvarint(), b.uvarint()) if flags & 8 else (self.nulls, self.elements)
         self.bounds = (self.bound(b, flags, False), self.bound(b, flags, True)) if flags & 16 else None
         self.streams = {}
-        for kind in range(1, 9):
+        for kind in range(1, 10):
             if has(kind):
                 length = b.uvarint()
                 need(at + length <= feature.end, "stream outside the file")
@@ -547,6 +558,15 @@ class Stripe:
             slots = list(range(self.slots))
         return expand_runs(slots, lengths, self.rows)
 
+    def integers(self):
+        """The integers of a stripe, by codes where it has them."""
+        if 9 not in self.streams:
+            return ints(self.chunk(6), self.elements)
+        need(self.feature.shared, "codes without a dictionary")
+        need((self.own > 0) == (6 in self.streams), "values of its own")
+        own = ints(self.chunk(6), self.own) if self.own else []
+        return look_up(self.feature.shared + own, ints(self.chunk(9), self.elements))
+
     def values(self):
         """The text of each slot; None of a null one."""
         f = self.feature
@@ -584,11 +604,11 @@ class Stripe:
         else:
             items = []
             if self.elements:
-                chunk, elem = self.chunk(6), f.elem
+                elem = f.elem
                 if f.floats:
-                    items = [number(v, f.width(elem)) for v in floats(chunk, self.elements, f.width(elem))]
+                    items = [number(v, f.width(elem)) for v in floats(self.chunk(6), self.elements, f.width(elem))]
                 else:
-                    raw = ints(chunk, self.elements)
+                    raw = self.integers()
                     items = [str(v & MASK64 if elem == UINT64 else v) for v in raw]
                     self.check_bounds([v & MASK64 if elem == UINT64 else v for v in raw])
                 if f.kind == WEIGHTED:

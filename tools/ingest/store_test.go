@@ -190,6 +190,15 @@ func storedRows(t testing.TB, s *storage.Store, number uint64) map[string][]map[
 			if err := s.Blobs().ReadAt(ctx, e.Object, raw, int64(e.Offset+st.Offset)); err != nil {
 				t.Fatal(err)
 			}
+			decoder.Use(nil)
+			if at, length := e.Meta.Dictionary.Range(); length > 0 {
+				src, dictionary := make([]byte, length), new(format.Dictionary)
+				err := s.Blobs().ReadAt(ctx, e.Object, src, int64(e.Offset+at))
+				if err = errors.Join(err, decoder.DecodeDictionary(dictionary, e.Meta, src)); err != nil {
+					t.Fatal(err)
+				}
+				decoder.Use(dictionary)
+			}
 			col := vector.NewColumn(e.Meta.Type)
 			if err := decoder.DecodeStripe(col, e.Meta, i, raw, inverse); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,129 @@
+package format
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/dsistore/dsistore/format/encoding"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// DictionaryMeta says how large a feature file's dictionary is. It stands between the header and the first stripe; a Length
+// of 0 says that there is none.
+type DictionaryMeta struct {
+	Values uint32
+	Length uint64 // bytes, its checksum included
+}
+
+// Range returns where the dictionary is in the feature file.
+func (d DictionaryMeta) Range() (offset, length uint64) { return headerLength, d.Length }
+
+// DecodedBytes returns the memory of the dictionary once it is decoded.
+func (d DictionaryMeta) DecodedBytes() uint64 { return 8 * uint64(d.Values) }
+
+// check returns what is wrong with the dictionary of a file of type t, or "".
+func (d DictionaryMeta) check(t vector.Type, limits Limits) string {
+	switch {
+	case !mayShare(t):
+		return fmt.Sprintf("a dictionary in a file of type %v", t)
+	case d.Values == 0:
+		return "a dictionary of no values"
+	case uint64(d.Values) > limits.DictionaryValues:
+		return fmt.Sprintf("dictionary of %d values, over the limit of %d", d.Values, limits.DictionaryValues)
+	case d.Length <= checksumLength || d.Length > maxStreamLength:
+		return fmt.Sprintf("dictionary of %d bytes", d.Length)
+	}
+	return ""
+}
+
+// mayShare reports whether the values of type t may stand in a dictionary: integers, but for embeddings.
+func mayShare(t vector.Type) bool {
+	return t.Physical() == vector.Int64Values && t.Kind != vector.Embedding && t.Kind != vector.Inverse
+}
+
+// A Dictionary is a feature file's, decoded: the values that several of its stripes share. It may be used by many decoders
+// at once while none decodes into it. The zero Dictionary is empty.
+type Dictionary struct {
+	values []int64
+}
+
+// dictionaryStream is what messages call the dictionary.
+const dictionaryStream = "dictionary"
+
+// DecodeDictionary decodes the dictionary of m from src, its m.Dictionary.Length bytes, into dst, whose memory is reused.
+// Errors are as DecodeStripe's, of no stripe; after one dst is empty.
+func (d *StripeDecoder) DecodeDictionary(dst *Dictionary, m *FileMeta, src []byte) error {
+	dst.values = dst.values[:0]
+	if reason := m.Dictionary.check(m.Type, d.limits); reason != "" {
+		return dictionaryError(errors.New(reason))
+	}
+	if err := VerifyDictionary(m, src); err != nil {
+		return err
+	}
+	values := resize(dst.values, int(m.Dictionary.Values))
+	if err := d.codec.Ints(values, src[:len(src)-checksumLength]); err != nil {
+		return dictionaryError(err)
+	}
+	if i := m.Type.Elem.FirstOutOfRange(values); i >= 0 {
+		return dictionaryError(reasonf("value %d is %d, which no %v is", i, values[i], m.Type.Elem))
+	}
+	dst.values = values
+	return nil
+}
+
+// VerifyDictionary checks the checksum of the dictionary, whose bytes src is, without decoding it.
+func VerifyDictionary(m *FileMeta, src []byte) error {
+	if uint64(len(src)) != m.Dictionary.Length || len(src) <= checksumLength {
+		return dictionaryError(reasonf("%d bytes, want %d", len(src), m.Dictionary.Length))
+	}
+	chunk := src[:len(src)-checksumLength]
+	if got, want := checksum(chunk), binary.LittleEndian.Uint32(src[len(chunk):]); got != want {
+		return dictionaryError(reasonf("checksum %08x, want %08x", got, want))
+	}
+	return nil
+}
+
+func dictionaryError(err error) error {
+	e := CorruptError{Stripe: -1, Stream: dictionaryStream, Offset: headerLength, Reason: err.Error()}
+	if r := (*encoding.ReasonError)(nil); errors.As(err, &r) && r.Unknown != 0 {
+		return (*UnsupportedError)(&e)
+	}
+	return &e
+}
+
+// Use gives the decoder the dictionary of the files whose stripes come next; nil takes it away. Borrowed until then.
+func (d *StripeDecoder) Use(dictionary *Dictionary) { d.dictionary = dictionary }
+
+// decodeCodes decodes the codes of a stripe to dst.Ints and puts the values in their place.
+func (d *StripeDecoder) decodeCodes(dst *vector.Column, m *FileMeta, s *StripeMeta) error {
+	if d.dictionary == nil || uint32(len(d.dictionary.values)) != m.Dictionary.Values {
+		return fmt.Errorf("stripe %d: it is decoded with the dictionary of its file, of %d values, which was not given", d.stripe, m.Dictionary.Values)
+	}
+	shared := d.dictionary.values
+	d.own = resize(d.own, int(s.Own))
+	if s.Own > 0 {
+		if err := d.codec.Ints(d.own, d.chunks[Values]); err != nil {
+			return d.fail(Values, err)
+		}
+		if i := m.Type.Elem.FirstOutOfRange(d.own); i >= 0 {
+			return d.fail(Values, reasonf("value %d is %d, which no %v is", i, d.own[i], m.Type.Elem))
+		}
+	}
+	vals := dst.Ints[:s.Elements]
+	if err := d.codec.Ints(vals, d.chunks[Codes]); err != nil {
+		return d.fail(Codes, err)
+	}
+	own := d.own
+	for i, c := range vals {
+		if uint64(c) < uint64(len(shared)) {
+			vals[i] = shared[c]
+			continue
+		}
+		if c -= int64(len(shared)); uint64(c) >= uint64(len(own)) {
+			return d.fail(Codes, reasonf("code %d of value %d, of %d values of the file and %d of the stripe", vals[i], i, len(shared), len(own)))
+		}
+		vals[i] = own[c]
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package format
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// What a Writer holds back at most, until it knows which values the stripes share.
+const (
+	maxWaitingValues   = 1 << 19 // 4 bytes each
+	maxWaitingDistinct = 1 << 17
+	maxWaitingBytes    = 1 << 20 // of the other streams
+)
+
+// A sharing finds the values that several stripes of a file have, so that they are stored once for all of them:
+//
+//	stripe 0    a b a c        codes 0 1 0 2   own c
+//	stripe 1    b a d a        codes 1 0 2 0   own d        dictionary a b
+//
+// Until it is settled what is shared the stripes wait, but for their values whole. The first stripes decide: those that
+// come after use the dictionary that there is by then.
+type sharing struct {
+	open    bool // stripes wait
+	table   valueTable
+	waiting []waitingStripe
+	codes   []int32 // of the values of all that wait, in the table
+	bytes   int     // of their other streams
+
+	shared int // values at the front of the table that are the dictionary's; 0: none
+	// Memory of the stripe being made.
+	counts []int32 // by place in the table, from shared on
+	order  []int32
+	place  []int32
+	vals   []int64
+}
+
+// A waitingStripe is a stripe without its values.
+type waitingStripe struct {
+	meta   StripeMeta // Streams is its own
+	buf    []byte     // of its streams
+	values int        // codes of it
+}
+
+// hold keeps the stripe that w.build made, whose values are vals, and settles once enough is known.
+func (w *Writer) hold(vals []int64) {
+	h := &w.sharing
+	for _, v := range vals {
+		h.codes = append(h.codes, h.table.add(v))
+	}
+	s := w.stripe
+	s.Streams = slices.Clone(w.streams)
+	h.waiting = append(h.waiting, waitingStripe{meta: s, buf: slices.Clone(w.buf), values: len(vals)})
+	h.bytes += len(w.buf)
+	if len(h.codes) >= maxWaitingValues || len(h.table.keys) >= maxWaitingDistinct || h.bytes >= maxWaitingBytes {
+		w.settle()
+	}
+}
+
+// settle decides what is shared and writes the dictionary and the stripes that wait.
+func (w *Writer) settle() {
+	h := &w.sharing
+	if !h.open {
+		return
+	}
+	h.open = false
+	keys := slices.Clone(h.table.keys)
+	shared := h.choose(w.chooser.Profile.NsPerByte())
+	h.table.reset()
+	for _, c := range shared {
+		h.table.add(keys[c])
+	}
+	if h.shared = len(shared); h.shared > 0 {
+		w.buf = w.chooser.AppendInts(w.buf[:0], dictionaryMemory, h.table.keys)
+		w.streams = w.streams[:0]
+		w.endStream(Values)
+		w.meta.Dictionary = DictionaryMeta{Values: uint32(h.shared), Length: uint64(len(w.buf))}
+		w.write(w.buf)
+	}
+	codes := h.codes
+	h.codes = nil
+	for i := range h.waiting {
+		s := &h.waiting[i]
+		w.stripe, w.streams, w.buf = s.meta, append(w.streams[:0], s.meta.Streams...), append(w.buf[:0], s.buf...)
+		h.vals = h.vals[:0]
+		for _, c := range codes[:s.values] {
+			h.vals = append(h.vals, keys[c])
+		}
+		codes = codes[s.values:]
+		w.insertValues(h.vals)
+		w.writeStripe()
+	}
+	h.waiting, h.codes, h.bytes = nil, nil, 0
+	if h.shared == 0 {
+		*h = sharing{}
+	}
+}
+
+// insertValues adds the streams of vals to the streams that the stripe being made has already: as values, or as codes with
+// the values of its own.
+func (w *Writer) insertValues(vals []int64) {
+	h := &w.sharing
+	if len(vals) == 0 {
+		return
+	}
+	// Scores and windows stand behind the values.
+	n, at := len(w.streams), uint64(0)
+	for i, s := range w.streams {
+		if s.Kind > Values {
+			n = i
+			break
+		}
+		at += s.Length
+	}
+	behind, after := slices.Clone(w.streams[n:]), slices.Clone(w.buf[at:])
+	w.streams, w.buf = w.streams[:n], w.buf[:at]
+	if h.shared == 0 {
+		w.buf = w.chooser.AppendInts(w.buf, int(Values), vals)
+		w.endStream(Values)
+		w.streams, w.buf = append(w.streams, behind...), append(w.buf, after...)
+		return
+	}
+	codes := h.code(vals)
+	if own := h.table.keys[h.shared:]; len(own) > 0 {
+		w.stripe.Own = uint32(len(own))
+		h.vals = h.vals[:0] // vals has been used
+		for _, c := range h.order {
+			h.vals = append(h.vals, own[c])
+		}
+		w.buf = w.chooser.AppendInts(w.buf, ownMemory, h.vals)
+		w.endStream(Values)
+	}
+	w.streams, w.buf = append(w.streams, behind...), append(w.buf, after...)
+	w.buf = w.chooser.AppendInt32s(w.buf, int(Codes), codes)
+	w.endStream(Codes)
+	h.table.cut(h.shared)
+}
+
+// The chooser's memories of streams that no kind numbers.
+const (
+	ownMemory        = streamKinds + 1
+	dictionaryMemory = streamKinds + 2
+)
+
+// code returns the codes of vals, borrowed, adds what the dictionary lacks to the table, and sets h.order to the order in
+// which these are stored.
+func (h *sharing) code(vals []int64) []int32 {
+	h.codes, h.counts = h.codes[:0], h.counts[:0]
+	for _, v := range vals {
+		c := h.table.add(v)
+		h.codes = append(h.codes, c)
+		if c -= int32(h.shared); c >= 0 {
+			if int(c) == len(h.counts) {
+				h.counts = append(h.counts, 0)
+			}
+			h.counts[c]++
+		}
+	}
+	own := h.table.keys[h.shared:]
+	h.order = byFrequency(h.order[:0], own, h.counts)
+	h.place = resize(h.place, len(own))
+	for i, c := range h.order {
+		h.place[c] = int32(h.shared + i)
+	}
+	for i, c := range h.codes {
+		if c -= int32(h.shared); c >= 0 {
+			h.codes[i] = h.place[c]
+		}
+	}
+	return h.codes
+}
+
+// byFrequency appends the numbers of keys, those of the highest frequency class (a power of two of occurrences) first, in each
+// class by ascending key: codes are small where it counts, and yet neighbouring keys differ by little.
+func byFrequency(dst []int32, keys []int64, counts []int32) []int32 {
+	for i := range keys {
+		dst = append(dst, int32(i))
+	}
+	slices.SortFunc(dst, func(a, b int32) int {
+		return cmp.Or(bits.Len32(uint32(counts[b]))-bits.Len32(uint32(counts[a])), cmp.Compare(uint64(keys[a]), uint64(keys[b])))
+	})
+	return dst
+}
+
+// What choose takes a dictionary to cost and to save, beside bytes.
+const (
+	sharedMargin  = 0.95 // of the cost without: what a dictionary must come to
+	sharedBytes   = 512  // that it must save
+	nsOfLookUp    = 1.0  // a value, from a dictionary that no near cache holds
+	nearEntries   = 1 << 13
+	nsOfEntry     = 1.0 // to decode an entry
+	bitsOverEntry = 2.0 // of an entry, over the log2 of the mean gap
+)
+
+// choose returns the places in the table of the values that are worth sharing, those of several stripes, in the order of the
+// dictionary; none when it does not pay, at nsPerByte for a byte stored.
+func (h *sharing) choose(nsPerByte float64) []int32 {
+	keys := h.table.keys
+	if len(h.waiting) < 2 || len(keys) == 0 {
+		return nil
+	}
+	total, in, last := make([]int32, len(keys)), make([]int32, len(keys)), make([]int32, len(keys))
+	here := make([]int32, len(keys))
+	low, high := uint64(math.MaxUint64), uint64(0)
+	for _, k := range keys {
+		low, high = min(low, uint64(k)), max(high, uint64(k))
+	}
+	width := float64(bits.Len64(high - low))
+	entries := func(n int) float64 {
+		if n == 0 {
+			return 0
+		}
+		return float64(n) * (max(width-math.Log2(float64(n)), 0) + bitsOverEntry)
+	}
+	alone, decoded := 0.0, 0 // bits and entries without a dictionary
+	codes := h.codes
+	var touched []int32
+	for i := range h.waiting {
+		n := h.waiting[i].values
+		touched = touched[:0]
+		for _, c := range codes[:n] {
+			if here[c]++; here[c] == 1 {
+				touched = append(touched, c)
+			}
+		}
+		bits := float64(n) * math.Log2(float64(max(n, 1)))
+		for _, c := range touched {
+			bits -= float64(here[c]) * math.Log2(float64(here[c]))
+			total[c] += here[c]
+			in[c]++
+			last[c] = int32(i)
+			here[c] = 0
+		}
+		own := bits + entries(len(touched))
+		alone += min(own, float64(n)*width)
+		if own < float64(n)*width {
+			decoded += len(touched)
+		}
+		codes = codes[n:]
+	}
+	var shared []int32
+	own := make([]int, len(h.waiting))
+	occurrences, ownOccurrences := 0.0, 0.0
+	together := 0.0
+	for c := range keys {
+		n := float64(total[c])
+		occurrences += n
+		if in[c] > 1 {
+			shared = append(shared, int32(c))
+			together -= n * math.Log2(n)
+		} else {
+			own[last[c]]++
+			ownOccurrences += n
+		}
+	}
+	if len(shared) == 0 {
+		return nil
+	}
+	together += occurrences * math.Log2(occurrences)
+	together += entries(len(shared))
+	for _, k := range own {
+		together += entries(k)
+		if k > 0 {
+			together += ownOccurrences / float64(len(own)) * math.Log2(float64(k))
+		}
+	}
+	if ownOccurrences > 0 {
+		together -= ownOccurrences * math.Log2(ownOccurrences)
+	}
+	before := alone/8*nsPerByte + nsOfEntry*float64(decoded)
+	after := (together/8+sharedBytes)*nsPerByte + nsOfEntry*float64(len(keys))
+	if len(shared) > nearEntries {
+		after += nsOfLookUp * occurrences
+	}
+	if after > sharedMargin*before {
+		return nil
+	}
+	keysOf, counts := make([]int64, len(shared)), make([]int32, len(shared))
+	for i, c := range shared {
+		keysOf[i], counts[i] = keys[c], total[c]
+	}
+	order := byFrequency(nil, keysOf, counts)
+	for i, o := range order {
+		order[i] = shared[o]
+	}
+	return order
+}

@@ -1,0 +1,180 @@
+package reader
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// sharedTable is a table of one segment whose features' stripes share values, and the rows of each feature.
+func sharedTable(t *testing.T, stripes, rows int) (*testTable, [][]int64) {
+	t.Helper()
+	types := []vector.Type{
+		{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Int64},
+	}
+	table := &testTable{
+		blobs:    &memoryBlobs{objects: map[string][]byte{}},
+		segments: []storage.SegmentDescriptor{{ID: "s", Rows: uint64(stripes * rows)}},
+		indexes:  map[string]*testIndex{"s": {entries: map[storage.FeatureID]*storage.FeatureEntry{}}},
+	}
+	index := table.indexes["s"]
+	for range stripes {
+		index.stripeRows = append(index.stripeRows, uint32(rows))
+	}
+	var object bytes.Buffer
+	var want [][]int64
+	rng := rand.New(rand.NewPCG(1, 2))
+	for k, ty := range types {
+		f := storage.Feature{ID: storage.FeatureID(k + 1), Name: string(rune('a' + k)), Type: ty}
+		table.features = append(table.features, f)
+		offset := object.Len()
+		w, err := format.NewWriter(&object, ty, format.WriterOptions{Feature: uint64(f.ID), Name: f.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []int64
+		for range stripes {
+			c := &vector.Column{Type: ty, Rows: rows, Slots: rows}
+			for i := range rows {
+				c.Ints = append(c.Ints, int64(uint64(rng.IntN(300)+1)*0x9e3779b97f4a7c15>>1))
+				c.Offsets = append(c.Offsets, int32(i))
+			}
+			if c.Offsets = append(c.Offsets, int32(rows)); !ty.IsList() {
+				c.Offsets = nil
+			}
+			all = append(all, c.Ints...)
+			if err := w.WriteStripe(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want = append(want, all)
+		meta, size, err := w.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if meta.Dictionary.Length == 0 {
+			t.Fatalf("feature %s: no dictionary", f.Name)
+		}
+		index.entries[f.ID] = &storage.FeatureEntry{Object: "pack", Offset: uint64(offset), Length: uint64(size), Meta: meta}
+	}
+	for _, e := range index.entries {
+		e.ObjectSize = uint64(object.Len())
+	}
+	table.blobs.objects["pack"] = object.Bytes()
+	return table, want
+}
+
+// A run fetches and decodes each dictionary once, whatever the position that it starts at, and gives its memory back.
+func TestDictionariesAreReadOnce(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const stripes, rows, batch = 12, 500, 700
+	table, want := sharedTable(t, stripes, rows)
+	opts := Options{Workers: 2, Requests: 3, MemoryBudget: 1 << 17, GapBytes: 1, RequestBytes: 1 << 20}
+	s := open(t, table.layout([]int{2, 0, 1}, batch, OutputColumns), opts)
+	defer s.Close()
+	for _, first := range []uint64{0, 5, s.Batches() - 1} {
+		if err := s.Seek(Position{Batch: first}); err != nil {
+			t.Fatal(err)
+		}
+		table.blobs.reads = nil
+		row := int(first) * batch
+		for {
+			b, err := s.Next(t.Context())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, f := range []int{2, 0, 1} {
+				for i := range b.Rows {
+					if v := columnValue(b.Columns[k], i); len(v.numbers) != 1 || v.numbers[0].i != want[f][row+i] {
+						t.Fatalf("row %d of feature %d: %v, want %d", row+i, f, v, want[f][row+i])
+					}
+				}
+			}
+			row += b.Rows
+			b.Release()
+		}
+		if row != stripes*rows {
+			t.Fatalf("from batch %d: %d rows", first, row)
+		}
+		for _, e := range table.indexes["s"].entries {
+			at, length := e.Meta.Dictionary.Range()
+			from, to, read := int64(e.Offset+at), int64(e.Offset+at+length), int64(0)
+			for _, r := range table.blobs.reads {
+				read += max(0, min(r.to, to)-max(r.from, from))
+			}
+			if read != to-from {
+				t.Errorf("from batch %d: %d bytes of a dictionary of %d were read", first, read, to-from)
+			}
+		}
+		s.stop()
+		if s.budget.free != opts.MemoryBudget {
+			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.budget.free, opts.MemoryBudget)
+		}
+	}
+}
+
+// Stripes whose bytes are there before the dictionaries wait for them.
+func TestStripesWaitForDictionaries(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const stripes, rows = 12, 500
+	table, want := sharedTable(t, stripes, rows)
+	e := table.indexes["s"].entries[1]
+	last := e.Meta.Stripes[stripes-1]
+	others, once := make(chan struct{}), sync.Once{}
+	table.blobs.hook = func(ctx context.Context, _ string, p []byte, off int64) error {
+		if at, _ := e.Meta.Dictionary.Range(); off <= int64(e.Offset+at) && int64(e.Offset+at) < off+int64(len(p)) {
+			select {
+			case <-others:
+			case <-ctx.Done():
+			}
+		}
+		if off <= int64(e.Offset+last.Offset) && int64(e.Offset+last.Offset) < off+int64(len(p)) {
+			once.Do(func() { close(others) })
+		}
+		return nil
+	}
+	s := open(t, table.layout([]int{0}, 500, OutputColumns), Options{Workers: 1, Requests: 8, MemoryBudget: 1 << 17, RequestBytes: 1 << 20})
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for i := range stripes {
+		b, err := s.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := columnValue(b.Columns[0], 7); v.numbers[0].i != want[0][i*rows+7] {
+			t.Fatalf("batch %d: %v, want %d", i, v, want[0][i*rows+7])
+		}
+		b.Release()
+	}
+}
+
+// A dictionary that is damaged, or cut off, fails the batch of the first stripe, by name.
+func TestDamagedDictionary(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	table, _ := sharedTable(t, 6, 500)
+	e := table.indexes["s"].entries[2]
+	at, _ := e.Meta.Dictionary.Range()
+	table.blobs.objects["pack"][e.Offset+at+3] ^= 1
+	s := open(t, table.layout([]int{0, 1}, 100, OutputColumns), Options{MemoryBudget: 1 << 17})
+	defer s.Close()
+	_, err := s.Next(t.Context())
+	var c *format.CorruptError
+	if !errors.As(err, &c) || c.Stream != "dictionary" || c.Feature != "b" || c.Object != "pack" || c.Offset != int64(e.Offset+at) {
+		t.Fatal(err)
+	}
+}
