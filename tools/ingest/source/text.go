@@ -395,7 +395,7 @@ func (r *textReader) split(line []byte) error {
 
 // splitCSV follows RFC 4180: a quote within a quoted column is doubled, or escaped where there is an escape character.
 func (r *textReader) splitCSV(line []byte) error {
-	delimiter, quote := r.opts.delimiter, r.opts.quote
+	delimiter, quote, first := r.opts.delimiter, r.opts.quote, r.lines.line
 	delimited := func(i int) bool {
 		return line[i] == delimiter[0] && (len(delimiter) == 1 || bytes.HasPrefix(line[i:], delimiter))
 	}
@@ -415,7 +415,7 @@ func (r *textReader) splitCSV(line []byte) error {
 					total := int64(len(out))
 					next, err := r.lines.next()
 					if err == io.EOF {
-						return &badText{"a quoted column without its closing quote"}
+						return &badText{fmt.Sprintf("a quoted column without its closing quote: the %d lines from here to the end are in it", r.lines.line-first+1)}
 					}
 					if err != nil {
 						return err

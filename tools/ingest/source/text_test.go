@@ -195,11 +195,11 @@ func TestCSV(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	for text, want := range map[string]string{
-		"a,b\n300,x\n":    `line 2, column "a": "300" is no int8`,
-		"a,b\n1,2,3\n":    "line 2: 3 columns, the schema has 2",
-		"a,b\n1,\"x\n":    "without its closing quote",
-		"a,b\n1,\"x\"y\n": "after the closing quote of column 2",
-		"a,a\n":           "two columns have this name",
+		"a,b\n300,x\n":      `line 2, column "a": "300" is no int8`,
+		"a,b\n1,2,3\n":      "line 2: 3 columns, the schema has 2",
+		"a,b\n1,\"x\n2,y\n": "line 2: a quoted column without its closing quote: the 2 lines from here to the end are in it",
+		"a,b\n1,\"x\"y\n":   "after the closing quote of column 2",
+		"a,a\n":             "two columns have this name",
 	} {
 		dir := writeFiles(t, map[string]string{"a.csv": text})
 		if _, err := readPath(t, dir, opts); err == nil || !strings.Contains(err.Error(), want) {
