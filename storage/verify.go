@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -189,23 +190,19 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 		return nil // the walk has reported it
 	}
 	var got SnapshotInfo
-	var missed error
+	var keys [][]byte // of the segments by id
 	err = s.walk(ctx, func(string, Partition) bool { return true }, func(_ uint64, d SegmentDescriptor) {
 		got.Rows += d.Rows
 		got.Bytes += d.Bytes
 		got.Segments++
-		segment, err := parseID(d.ID)
-		if err != nil {
-			missed = err
-			return
-		}
-		if where, err := v.s.get(ctx, s.m.listing, idKey(segment)); err != nil {
-			missed = err
-		} else if where[0] == nil {
-			missed = corrupt(s.treeName(s.m.listing), fmt.Sprintf("segment %s is not listed by its id", d.ID))
+		if segment, err := parseID(d.ID); err == nil { // it is: d was decoded
+			keys = append(keys, idKey(segment))
 		}
 	})
-	if err := errors.Join(err, missed); err != nil {
+	if err == nil {
+		err = v.listedByID(ctx, s, keys)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
@@ -224,6 +221,22 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 	if i := s.m.info; i.Rows != got.Rows || i.Bytes != got.Bytes || i.Segments != got.Segments || i.Features != got.Features {
 		v.damage(corrupt(s.name(), fmt.Sprintf("says %d rows, %d bytes, %d segments, %d features: its parts have %d, %d, %d, %d",
 			i.Rows, i.Bytes, i.Segments, i.Features, got.Rows, got.Bytes, got.Segments, got.Features)))
+	}
+	return nil
+}
+
+// listedByID checks that the listing has the keys, many at a time.
+func (v *verifier) listedByID(ctx context.Context, s *Snapshot, keys [][]byte) error {
+	for some := range slices.Chunk(keys, 4096) {
+		where, err := v.s.get(ctx, s.m.listing, some...)
+		if err != nil {
+			return err
+		}
+		for i, w := range where {
+			if w == nil {
+				return corrupt(s.treeName(s.m.listing), fmt.Sprintf("segment %x is not listed by its id", some[i][1:]))
+			}
+		}
 	}
 	return nil
 }
