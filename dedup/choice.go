@@ -12,7 +12,7 @@ const (
 )
 
 const (
-	maxWait = 15 // stripes
+	leastWait, maxWait = 7, 63 // stripes
 	// maxDrift is how far the share of rows that differ from the one before may move until a stripe is examined again.
 	maxDrift = 0.15
 )
@@ -25,18 +25,19 @@ type Choice struct {
 	windows  bool
 	backward bool    // the direction of windows
 	share    float64 // of the first rows of the stripe examined last that differ from the one before
+	grouped  bool    // saved is of the feature in its dedup group
 	saved    float64 // bytes a row, against a slot for each; below 0 where decoding is worth them
 	wait     int     // stripes until the next is examined
 	waited   int     // the wait before
 }
 
-// keep notes the form that an examination chose, and how long to keep to it: 1, 3, 7, 15 stripes while it stays the same.
+// keep notes the form that an examination chose, and how long to keep to it: 7, 15, 31, 63 stripes while it stays the same.
 func (c *Choice) keep(s step, windows bool, saved float64) {
 	if !c.known || c.step != s || c.windows != windows {
 		c.waited = 0
 	}
 	c.known, c.step, c.windows, c.saved = true, s, windows, saved
-	c.waited = min(2*c.waited+1, maxWait)
+	c.waited = min(max(2*c.waited+1, leastWait), maxWait)
 	c.wait = c.waited
 }
 

@@ -12,7 +12,7 @@
 //
 // Each step is taken where it pays: where a stripe in that form is fetched and decoded sooner, by the bytes that a Sizer says it
 // takes encoded and by what decoding its values and its inverse takes. So a Finder examines a stripe now and then (the first, then
-// after 1, 3, 7, 15 others, or when the rows change more or less often than they did) and keeps to the form in between.
+// after 7, 15, 31, 63 others, or when the rows change more or less often than they did) and keeps to the form in between.
 // docs/decisions/0013 has the rule and its figures.
 //
 // # Invariants

@@ -33,7 +33,7 @@ func (f *Finder) examine(c *vector.Column) *vector.Column {
 	}
 	if !f.opts.NoSlots && len(f.starts) > 1 {
 		f.findSlots()
-		if len(f.slotReps) < len(f.starts) && f.take(c, bySlots) {
+		if f.slotsMayPay(c, best) && f.take(c, bySlots) {
 			if m := f.measure(c, bySlots, false); m.score < best.score*(1-slotsMargin) {
 				best = m
 			}
@@ -71,6 +71,20 @@ func (f *Finder) examine(c *vector.Column) *vector.Column {
 	f.taken = best.bytes
 	f.choice.keep(best.step, window, (plain-best.bytes)/float64(c.Rows))
 	return f.form(c, best.step, window)
+}
+
+// slotsMayPay reports whether slots leave so much less than what was measured before them, if anything was, that they are worth
+// encoding: their inverse is larger and slower.
+func (f *Finder) slotsMayPay(c *vector.Column, before measure) bool {
+	if before.step == noStep {
+		return len(f.slotReps) < len(f.starts)
+	}
+	if float64(len(f.slotReps)) < (1-slotsMargin)*float64(len(f.starts)) {
+		return true
+	}
+	var n int
+	f.spans, n = spansOf(f.spans[:0], c, f.slotReps)
+	return float64(n) < (1-slotsMargin)*float64(before.elements)
 }
 
 // measure returns what the step takes; with window its slots are in reps, and the windows laid down.
@@ -150,11 +164,16 @@ func (f *Finder) first(c *vector.Column, rows, slots int) *vector.Column {
 
 func cut[T any](s []T, n int) []T { return s[:min(n, len(s))] }
 
+// canWindow reports whether lists of c's type may share values.
+func (f *Finder) canWindow(c *vector.Column) bool {
+	return !f.opts.NoWindows && c.Type.IsList() && c.Type.Physical() != vector.ByteValues
+}
+
 // seekWindows reports whether the slots of reps share values as windows, in the direction that saves more, and lays them
 // down.
 func (f *Finder) seekWindows() bool {
 	c := f.v.c
-	if f.opts.NoWindows || !c.Type.IsList() || c.Type.Physical() == vector.ByteValues || len(f.reps) < 2 {
+	if !f.canWindow(c) || len(f.reps) < 2 {
 		return false
 	}
 	sample := f.reps[:min(len(f.reps), sampledSlots)]

@@ -156,12 +156,12 @@ func TestNothingToFind(t *testing.T) {
 		}
 		var f Finder
 		f.Reset(ty, Options{}, Choice{})
-		for range 9 {
+		for range 25 {
 			if f.Find(c) != c {
 				t.Fatalf("%v: %+v", ty, f.Stats())
 			}
 		}
-		if f.choice.waited != 7 {
+		if f.choice.waited != 31 {
 			t.Errorf("%v: examined again after %d stripes", ty, f.choice.waited)
 		}
 	}

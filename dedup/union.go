@@ -148,12 +148,14 @@ func (f *Finder) FindIn(c *vector.Column, u *Union) *vector.Column {
 	f.reps = u.reps
 	window := false
 	if c.Rows > 1 {
-		due := f.choice.due(f.sampleShare(c))
+		// Beside windows there is nothing to choose, and what the group saves is examined once.
+		due := !f.choice.grouped || f.canWindow(c) && f.choice.due(f.sampleShare(c))
 		f.v.set(c, c.Rows)
-		if due {
+		switch {
+		case due:
 			window = f.examineIn(c, u)
-		} else {
-			window = f.choice.windows && f.layWindows()
+		case f.choice.windows:
+			window = f.layWindows()
 		}
 	}
 	if u.slots == u.rows && !window {
@@ -176,18 +178,32 @@ func (f *Finder) examineIn(c *vector.Column, u *Union) bool {
 	f.model.learn(&f.estimate, &f.v, c)
 	f.resetSizer(true)
 	out := f.formIn(c, u, false)
-	best := f.score(noStep, out)
-	plain := f.plainBytes(c, out, best.bytes)
+	saved := f.choice.saved
+	if !f.choice.grouped {
+		saved = f.savedIn(c, out)
+	}
 	window := f.seekWindows()
 	if window {
-		if m := f.score(noStep, f.formIn(c, u, true)); m.score < best.score {
-			best = m
-		} else {
-			window = false
+		without := f.score(noStep, f.formIn(c, u, false))
+		with := f.score(noStep, f.formIn(c, u, true))
+		window = with.score < without.score
+		if window && !f.choice.grouped {
+			saved += (without.bytes - with.bytes) / float64(c.Rows)
 		}
 	}
-	f.choice.keep(noStep, window, (plain-best.bytes)/float64(c.Rows))
+	f.choice.keep(noStep, window, saved)
+	f.choice.grouped = true
 	return window
+}
+
+// savedIn estimates the bytes a row that out, a group's form of the plain column c, saves, from the first rows.
+func (f *Finder) savedIn(c, out *vector.Column) float64 {
+	rows, slots := min(partRows, c.Rows), len(f.reps)
+	for slots > 0 && int(f.reps[slots-1]) >= rows {
+		slots--
+	}
+	short := f.size(f.first(out, rows, slots))
+	return (f.size(f.first(c, rows, rows)) - short) / float64(rows)
 }
 
 // formIn makes a feature's column of a group's stripe, whose slots are in reps.

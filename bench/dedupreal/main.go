@@ -207,7 +207,7 @@ except ImportError:
     pass
 try:
     import duckdb
-    duckdb.sql(f"set threads to 1; copy (from '{path}') to '{path}.peer' (format parquet, compression zstd, compression_level 3)")
+    duckdb.sql(f"set enable_progress_bar to false; set threads to 1; copy (from '{path}') to '{path}.peer' (format parquet, compression zstd, compression_level 3)")
     sizes["duckdb " + duckdb.__version__] = os.path.getsize(path + ".peer")
 except ImportError:
     pass

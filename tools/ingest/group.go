@@ -89,10 +89,10 @@ const (
 	mostSample     = 16384 // rows
 )
 
-// sampleParts returns parts of the segment's stripes with about an eighth of its rows, and how many rows they have.
+// sampleParts returns parts of the segment's stripes with about a sixteenth of its rows, and how many rows they have.
 func sampleParts(p *segmentPlan) (parts []part, rows int) {
 	n := min(sampledStripes, len(p.stripes))
-	want := (min(max(p.rows/8, leastSample), mostSample) + n - 1) / n
+	want := (min(max(p.rows/16, leastSample), mostSample) + n - 1) / n
 	for i := range n {
 		st := &p.stripes[(2*i+1)*len(p.stripes)/(2*n)]
 		t := part{stripe: st, rows: min(st.rows, want)}
