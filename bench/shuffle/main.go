@@ -1,0 +1,214 @@
+// Command shuffle reads a projection of the workload in several orders and reports what each trades: samples/s, rows a slot in
+// a batch, sessions a batch, and how far the batches' label means deviate.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dsistore/dsistore/bench/result"
+	"github.com/dsistore/dsistore/bench/versus"
+	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+type flags struct {
+	Rows       int64   `help:"Rows of the dump; 0: the profile's."`
+	Profile    string  `help:"Profile of the workload." default:"small"`
+	StripeRows int     `help:"Rows of a stripe." default:"4096"`
+	BatchSize  int     `help:"Samples a batch." default:"4096"`
+	Share      float64 `help:"Share of the features that is read." default:"0.1"`
+	Windows    []int   `help:"Stripes in a window." default:"1,2,4,8,16"`
+	Threads    int     `help:"Processors of the process." default:"1"`
+	Rounds     int     `help:"How often each order is timed; medians count." default:"5"`
+	Dir        string  `help:"Where the data lies; a dump that is there already is used." default:"out/shuffle"`
+	Results    string  `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+}
+
+// A report is one order. Rates are medians over rounds, the rest is over the batches of all of them: every round is an epoch.
+type report struct {
+	Unit           string    `json:"unit"`
+	Window         int       `json:"window"`
+	DedupeFactor   float64   `json:"dedupe_factor"`
+	Sessions       float64   `json:"sessions_per_batch"`
+	LabelMean      float64   `json:"label_mean"`
+	LabelDeviation float64   `json:"label_batch_deviation"`
+	KJT            []float64 `json:"kjt_samples_per_second"`  // a round each
+	IKJT           []float64 `json:"ikjt_samples_per_second"` // a round each
+
+	totals reader.InfoTotals
+	order  reader.Shuffle
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Name("shuffle"), kong.Description("What orders of an epoch trade: speed and duplicates against mixing."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := f.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "shuffle:", err)
+		if errors.Is(err, context.Canceled) {
+			os.Exit(130)
+		}
+		os.Exit(1)
+	}
+}
+
+func (f *flags) run(ctx context.Context) error {
+	if f.Rounds < 1 || f.Threads < 1 || f.BatchSize < 1 {
+		return errors.New("rounds, threads and batch size: want more than 0")
+	}
+	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"), workload.Options{Profile: f.Profile, Rows: f.Rows})
+	if err != nil {
+		return err
+	}
+	mapping := filepath.Join(f.Dir, "mapping.json")
+	if err := os.WriteFile(mapping, []byte(`{"columns": {"click": {"role": "label"}}}`), 0o666); err != nil {
+		return err
+	}
+	store := filepath.Join(f.Dir, "store")
+	if _, err := versus.Ingest(ctx, store, dump, ingest.Options{StripeRows: f.StripeRows, MappingFile: mapping}); err != nil {
+		return err
+	}
+	s, err := versus.OpenStore(ctx, store)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	table, err := s.Table(ctx, versus.Table)
+	if err != nil {
+		return err
+	}
+	snap, err := table.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	truth, err := workload.NewTruth(dump.Options)
+	if err != nil {
+		return err
+	}
+	projected, err := versus.Project(truth, f.Share, 0)
+	if err != nil {
+		return err
+	}
+	// The session key is read in every order, so that all count sessions and all read the same bytes.
+	names := []string{"click", workload.SessionColumn}
+	for _, x := range projected {
+		names = append(names, x.Name)
+	}
+	reports := []*report{{}}
+	for _, unit := range []reader.Unit{reader.UnitSession, reader.UnitRow} {
+		for _, k := range f.Windows {
+			reports = append(reports, &report{order: reader.Shuffle{Unit: unit, Window: k, Seed: 1}})
+		}
+	}
+	if err := f.measure(ctx, snap, names, reports); err != nil {
+		return err
+	}
+	out := make([]report, len(reports))
+	for i, r := range reports {
+		x := r.totals.Summary()
+		r.Unit, r.Window, r.DedupeFactor, r.Sessions = r.order.Unit.String(), r.order.Window, x.DedupeMean, x.SessionsMean
+		for _, l := range x.Labels {
+			r.LabelMean, r.LabelDeviation = l.Mean, l.Deviation
+		}
+		out[i] = *r
+	}
+	show(out)
+	if f.Results == "" {
+		return nil
+	}
+	path, err := result.Write(f.Results, "shuffle", struct {
+		Flags  *flags   `json:"flags"`
+		Orders []report `json:"orders"`
+	}{f, out})
+	if err == nil {
+		fmt.Fprintln(os.Stderr, "results:", path)
+	}
+	return err
+}
+
+// measure reads every order once without timing, for what its batches are made of, and then in rounds of all orders, in turns
+// forwards and backwards.
+func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, names []string, reports []*report) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.Threads))
+	order := slices.Clone(reports)
+	for round := range f.Rounds + 1 {
+		for _, r := range order {
+			for _, dedup := range []reader.Dedup{reader.DedupKJT, reader.DedupIKJT} {
+				p, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
+					Features: names, BatchSize: f.BatchSize, Output: reader.OutputTensors, Dedup: dedup, Shuffle: r.order,
+				})
+				if err != nil {
+					return err
+				}
+				if round == 0 {
+					if dedup == reader.DedupIKJT {
+						_, err = epoch(ctx, snap, p, reader.Options{Info: true}, uint64(round), r.totals.Add)
+					}
+				} else {
+					rates := map[reader.Dedup]*[]float64{reader.DedupKJT: &r.KJT, reader.DedupIKJT: &r.IKJT}[dedup]
+					var rate float64
+					rate, err = epoch(ctx, snap, p, reader.Options{Workers: f.Threads}, uint64(round), func(*reader.Batch) {})
+					*rates = append(*rates, rate)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+		slices.Reverse(order)
+	}
+	return nil
+}
+
+// epoch reads an epoch and returns samples/s.
+func epoch(ctx context.Context, snap *storage.Snapshot, p *reader.Plan, opts reader.Options, epoch uint64, each func(*reader.Batch)) (float64, error) {
+	start := time.Now()
+	s, err := reader.Open(ctx, snap, p, opts)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	if err := s.Seek(reader.Position{Epoch: epoch}); err != nil {
+		return 0, err
+	}
+	rows := 0
+	for {
+		b, err := s.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return float64(rows) / time.Since(start).Seconds(), nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		rows += b.Rows
+		each(b)
+		b.Release()
+	}
+}
+
+func show(reports []report) {
+	fmt.Println("| unit | K | rows a slot in a batch | sessions a batch | label mean deviates by | samples/s, ikjt | samples/s, kjt |")
+	fmt.Println("|---|---|---|---|---|---|---|")
+	for _, r := range reports {
+		window := "-"
+		if r.Window > 0 {
+			window = fmt.Sprint(r.Window)
+		}
+		fmt.Printf("| %s | %s | %.2f | %.0f | %.4f | %.0f k | %.0f k |\n", r.Unit, window, r.DedupeFactor, r.Sessions, r.LabelDeviation,
+			result.Median(r.IKJT)/1000, result.Median(r.KJT)/1000)
+	}
+}
