@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
@@ -19,7 +20,8 @@ const (
 	// maxGroups bounds the groups that a feature is held against.
 	maxGroups = 512
 	// quickRows are looked at first; a group that differs in more than an eighth of them is not compared in full.
-	quickRows = 1024
+	quickRows  = 1024
+	quickWords = quickRows / 64
 	// fileBits is what a feature file of its own costs for the inverse.
 	fileBits = 60 * 8
 	// slotsOverRuns is how much larger a group may be by runs: its inverse is monotone, which reads faster.
@@ -49,6 +51,35 @@ type Grouper struct {
 	rowBits  []float32     // what each row takes
 	tried    []int32       // slots of a group with the feature
 	present  vector.Bitmap // rows that are neither null nor empty
+	quick    quick
+}
+
+// A quick says of each of the first rows whether it and the one before have values, and whether they differ.
+type quick struct{ both, changed [quickWords]uint64 }
+
+// set fills q from the slots of all rows.
+func (q *quick) set(slots []int32, present vector.Bitmap) {
+	*q = quick{}
+	for row := 1; row < min(len(slots), quickRows); row++ {
+		bit := uint64(1) << (row & 63)
+		if present.Get(row) && present.Get(row-1) {
+			q.both[row>>6] |= bit
+		}
+		if slots[row] != slots[row-1] {
+			q.changed[row>>6] |= bit
+		}
+	}
+}
+
+// alike reports whether q and r change on the same rows, in most of those in which both have values.
+func (q *quick) alike(r *quick) bool {
+	both, differ := 0, 0
+	for i := range q.both {
+		b := q.both[i] & r.both[i]
+		both += bits.OnesCount64(b)
+		differ += bits.OnesCount64(b & (q.changed[i] ^ r.changed[i]))
+	}
+	return 8*differ <= both
 }
 
 // A candidate is a group in the making, of one feature or more.
@@ -56,6 +87,7 @@ type candidate struct {
 	Group
 	inverse []int32 // by row, slots numbered as they first occur
 	present vector.Bitmap
+	quick   quick
 	slots   int
 	rowBits []float32 // by row: what its values take, of all members
 	cost    float64   // what the members take with their inverse, or the first by itself
@@ -145,8 +177,9 @@ func (g *Grouper) inverseTime(monotone bool) float64 {
 func (g *Grouper) add(number int, alone float64, weight, limit int64) {
 	var best *candidate
 	bestGain, bestSlots := 0.0, 0
+	g.quick.set(g.byRow, g.present)
 	for _, k := range g.groups {
-		if k.weight+weight > limit || !g.alike(k) {
+		if k.weight+weight > limit || !g.quick.alike(&k.quick) {
 			continue
 		}
 		g.tried = append(g.tried[:0], k.inverse...)
@@ -163,7 +196,7 @@ func (g *Grouper) add(number int, alone float64, weight, limit int64) {
 		if len(g.groups) < g.most {
 			g.groups = append(g.groups, &candidate{
 				Group: Group{Members: []int{number}}, inverse: slices.Clone(g.byRow), present: slices.Clone(g.present),
-				slots: len(g.reps), rowBits: slices.Clone(g.rowBits), cost: alone, weight: weight,
+				quick: g.quick, slots: len(g.reps), rowBits: slices.Clone(g.rowBits), cost: alone, weight: weight,
 			})
 		}
 		return
@@ -172,6 +205,7 @@ func (g *Grouper) add(number int, alone float64, weight, limit int64) {
 	for i, w := range g.present {
 		best.present[i] |= w
 	}
+	best.quick.set(best.inverse, best.present)
 	best.Members = append(best.Members, number)
 	best.cost -= bestGain - alone
 	best.slots = bestSlots
@@ -226,24 +260,6 @@ func (g *Grouper) markPresent(c *vector.Column) int {
 		}
 	}
 	return g.present.Count()
-}
-
-// alike reports whether the feature changes where the group does, in most of the first rows in which both have values.
-func (g *Grouper) alike(k *candidate) bool {
-	both, differ := 0, 0
-	for row := 1; row < min(g.rows, quickRows); row++ {
-		if !g.present.Get(row) || !g.present.Get(row-1) || !k.present.Get(row) || !k.present.Get(row-1) {
-			continue
-		}
-		both++
-		if (g.byRow[row] != g.byRow[row-1]) != (k.inverse[row] != k.inverse[row-1]) {
-			differ++
-		}
-		if differ > 8 && 8*differ > both {
-			return false
-		}
-	}
-	return 8*differ <= both
 }
 
 // A rowCost is what the rows of a column take, in bits.
