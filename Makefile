@@ -45,9 +45,11 @@ lint: ## staticcheck, pinned in go.mod, and the rules of internal/lint (layers a
 	@echo "== internal/lint"
 	@$(GO) test -count=1 ./internal/lint
 
-race: ## all tests, with the race detector where a C compiler is found
+race: ## all tests, with the race detector where a C compiler is found; those of the measuring programs without
 	@echo "== go test $(RACE) -tags $(TAGS) $(RACE_NOTE)"
-	@$(GO) test $(RACE) -tags $(TAGS) -timeout 15m ./...
+	@$(GO) test $(RACE) -tags $(TAGS) -timeout 15m $$($(GO) list -tags $(TAGS) ./... | grep -v /bench/)
+	@echo "== go test -tags $(TAGS) ./bench/..."
+	@$(GO) test -tags $(TAGS) -timeout 15m ./bench/...
 
 fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 	@echo "== fuzz targets, $(FUZZTIME) each"
