@@ -13,13 +13,13 @@ import (
 //	unit 0 (leads)   fetch ──────────> decode dictionaries ──> stripes
 //	unit 1           fetch ───> in line ···················──> stripes
 //
-// Their memory is the budget's from the leading unit to the last of the segment's units. In an order that is shuffled and does
-// not begin at its first row it may stay so to the end.
+// Their memory is the budget's from the leading unit to the last of the segment's units, or to the last before the segment
+// is looked up anew.
 type dictionaries struct {
 	files []format.Dictionary // one a file of the segment; empty where it has none
 	bytes int64               // of memory, decoded
 	led   bool                // a unit leads; this and left are the planner's own
-	left  int                 // stripes to come
+	left  int                 // stripes to come; 0 until the first are looked at
 	users atomic.Int32        // units under way, and one for those to come
 	taken atomic.Int64        // from the budget
 
@@ -34,7 +34,7 @@ func newDictionaries(files []file) *dictionaries {
 	if len(files) == 0 {
 		return nil
 	}
-	d := &dictionaries{left: len(files[0].entry.Meta.Stripes)}
+	d := &dictionaries{}
 	for i := range files {
 		d.bytes += int64(files[i].entry.Meta.Dictionary.DecodedBytes())
 	}
@@ -53,7 +53,7 @@ func (d *dictionaries) enter() {
 	}
 }
 
-// expect says that so many stripes of the segment are to come, rather than all.
+// expect says that so many stripes of the segment are to come.
 func (d *dictionaries) expect(stripes int) {
 	if d != nil {
 		d.left = stripes
@@ -67,6 +67,13 @@ func (d *dictionaries) emitted(stripes int, b *budget) {
 	}
 	if d.left -= stripes; d.left == 0 {
 		d.leave(b)
+	}
+}
+
+// drop says that no more stripes come, though some were expected.
+func (d *dictionaries) drop(b *budget) {
+	if d != nil && d.left > 0 {
+		d.emitted(d.left, b)
 	}
 }
 

@@ -127,6 +127,65 @@ func TestDictionariesAreReadOnce(t *testing.T) {
 	}
 }
 
+// The windows of a shuffle come back to segments that were looked up and forgotten, from any position: the memory of
+// their dictionaries comes back all the same.
+func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const stripes, rows, batch, segments = 12, 500, 700, 8
+	table, want := sharedTable(t, stripes, rows)
+	for _, id := range []string{"t", "u", "v", "w", "x", "y", "z"} {
+		d := table.segments[0]
+		d.ID = id
+		table.segments, table.indexes[id] = append(table.segments, d), table.indexes["s"]
+	}
+	counts := map[int64]int{}
+	for _, v := range want[0] {
+		counts[v] += segments
+	}
+	features := []int{0, 1, 2}
+	l := table.layoutOf(features, Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 4}})
+	opts := Options{Workers: 2, MemoryBudget: 1 << 16, RequestBytes: 1 << 20} // a segment and a half are kept
+	s := open(t, l, opts)
+	defer s.Close()
+	for _, first := range []uint64{0, 3, s.Batches() / 2} {
+		if err := s.Seek(Position{Batch: first}); err != nil {
+			t.Fatal(err)
+		}
+		opened := table.opens.Load()
+		row := int(first) * batch
+		got := map[int64]int{}
+		for {
+			b, err := s.Next(t.Context())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range b.Rows {
+				got[columnValue(b.Columns[0], i).numbers[0].i]++
+			}
+			row += b.Rows
+			b.Release()
+		}
+		if row != segments*stripes*rows {
+			t.Fatalf("from batch %d: %d rows", first, row)
+		}
+		for v, n := range got {
+			if n > counts[v] || first == 0 && n != counts[v] {
+				t.Fatalf("from batch %d: %d times %d, of %d", first, n, v, counts[v])
+			}
+		}
+		if table.opens.Load()-opened <= 2*segments {
+			t.Fatal("no segment was forgotten")
+		}
+		s.stop()
+		if s.budget.free != opts.MemoryBudget {
+			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.budget.free, opts.MemoryBudget)
+		}
+	}
+}
+
 // Stripes whose bytes are there before the dictionaries wait for them.
 func TestStripesWaitForDictionaries(t *testing.T) {
 	defer goleak.VerifyNone(t)

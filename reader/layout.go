@@ -230,7 +230,7 @@ func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error
 	}}
 	var failed error
 	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, 0), 0, func(segment int, x chunk) bool {
-		x.load = cache.get(segment, len(x.rows))
+		x.load, _ = cache.get(segment, len(x.rows))
 		if failed = x.load.err; failed == nil {
 			failed = x.check(l)
 		}

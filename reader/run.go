@@ -147,12 +147,16 @@ func (r *run) emitStripes() {
 			r.emitError(err)
 			return
 		}
+		for _, x := range c.dropped { // earlier chunks waited for them
+			x.segment.dictionaries.drop(r.s.budget)
+		}
 		g := c.load.segment
 		from, to := c.from, c.to
 		if c.window == nil {
 			from, to = g.stripesOf(max(r.first, g.starts[0]), r.end)
-			g.dictionaries.expect(to - from)
+			c.left = to - from
 		}
+		g.dictionaries.expect(c.left)
 		for from < to {
 			u := r.s.getUnit()
 			u.plan(g, from, to, &r.s.opts)

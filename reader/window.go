@@ -18,7 +18,10 @@ type chunk struct {
 	window   *orderWindow
 	from, to int      // stripes, when window is set
 	rows     []uint32 // of the stripes that the segment has, when window is set
+	left     int      // stripes of the segment from here to the end of its group, when window is set
 	last     bool     // it ends the window
+	// dropped are loads that no later chunk uses, though stripes of their segments may come.
+	dropped []*segmentLoad
 }
 
 // check reports whether the segment still has the stripes that the window was made of: its index was read once for that,
@@ -58,8 +61,14 @@ func (l *Layout) walkWindows(ctx context.Context, o *order, first uint64, yield 
 			return err
 		}
 		windows := o.windows(group, stripeRows)
-		from := sort.Search(len(windows), func(i int) bool { return windows[i].firstRow > first }) - 1
-		for i := max(from, 0); i < len(windows); i++ {
+		from := max(sort.Search(len(windows), func(i int) bool { return windows[i].firstRow > first })-1, 0)
+		left := make([]int, len(segments))
+		for i := from; i < len(windows); i++ {
+			for _, ref := range windows[i].stripes {
+				left[ref.segment]++
+			}
+		}
+		for i := from; i < len(windows); i++ {
 			w := &windows[i]
 			for at := 0; at < len(w.stripes); {
 				ref := w.stripes[at]
@@ -70,8 +79,9 @@ func (l *Layout) walkWindows(ctx context.Context, o *order, first uint64, yield 
 				at += n
 				c := chunk{
 					window: w, from: int(ref.stripe), to: int(ref.stripe) + n, rows: stripeRows[ref.segment],
-					last: at == len(w.stripes),
+					left: left[ref.segment], last: at == len(w.stripes),
 				}
+				left[ref.segment] -= n
 				if !yield(int(segments[ref.segment]), c) {
 					return nil
 				}
@@ -132,7 +142,8 @@ type cachedLoad struct {
 // bytesPerStripe is about what a segment in memory takes for a stripe of a feature.
 const bytesPerStripe = 256
 
-func (c *segmentCache) get(index, stripes int) *segmentLoad {
+// get returns a segment of so many stripes, and those that it keeps no longer.
+func (c *segmentCache) get(index, stripes int) (load *segmentLoad, dropped []*segmentLoad) {
 	at := slices.IndexFunc(c.used, func(x cachedLoad) bool { return x.load.index == index })
 	var x cachedLoad
 	if at >= 0 {
@@ -145,9 +156,10 @@ func (c *segmentCache) get(index, stripes int) *segmentLoad {
 	c.used = append(c.used, x)
 	for len(c.used) > 1 && c.size > c.max {
 		c.size -= c.used[0].size
+		dropped = append(dropped, c.used[0].load)
 		c.used = slices.Delete(c.used, 0, 1)
 	}
-	return x.load
+	return x.load, dropped
 }
 
 // segmentLoads is how many segments are looked up at once for the windows to come.
@@ -172,7 +184,7 @@ func (r *run) openWindows(ctx context.Context) {
 		return x
 	}}
 	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, r.epoch), r.first, func(segment int, c chunk) bool {
-		c.load = cache.get(segment, len(c.rows))
+		c.load, c.dropped = cache.get(segment, len(c.rows))
 		select {
 		case r.chunks <- c:
 			return true
