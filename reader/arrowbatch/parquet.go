@@ -28,14 +28,16 @@ type parquetWriter struct {
 }
 
 func newParquetWriter(w io.Writer, schema *arrow.Schema) (*parquetWriter, error) {
-	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
 	fields := make([]arrow.Field, schema.NumFields())
 	for i, f := range schema.Fields() {
 		f.Type = parquetType(f.Type)
 		fields[i] = f
 	}
 	p := &parquetWriter{schema: arrow.NewSchema(fields, nil)}
-	var err error
+	props, err := parquetProperties(p.schema)
+	if err != nil {
+		return nil, err
+	}
 	// The writer closes what can be closed.
 	p.w, err = pqarrow.NewFileWriter(p.schema, struct{ io.Writer }{w}, props, pqarrow.DefaultWriterProps())
 	if err != nil {
@@ -43,6 +45,23 @@ func newParquetWriter(w io.Writer, schema *arrow.Schema) (*parquetWriter, error)
 	}
 	full := flight.SerializeSchema(schema, memory.DefaultAllocator)
 	return p, p.w.AppendKeyValueMetadata("ARROW:schema", base64.StdEncoding.EncodeToString(full))
+}
+
+// parquetProperties leaves floats without dictionaries: arrow-go makes one entry of all NaNs there, and so one sign and one
+// payload.
+func parquetProperties(schema *arrow.Schema) (*parquet.WriterProperties, error) {
+	options := []parquet.WriterProperty{parquet.WithCompression(compress.Codecs.Zstd)}
+	s, err := pqarrow.ToParquet(schema, parquet.NewWriterProperties(), pqarrow.DefaultWriterProps())
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.NumColumns() {
+		switch c := s.Column(i); c.PhysicalType() {
+		case parquet.Types.Float, parquet.Types.Double:
+			options = append(options, parquet.WithDictionaryPath(c.ColumnPath(), false))
+		}
+	}
+	return parquet.NewWriterProperties(options...), nil
 }
 
 func (p *parquetWriter) Write(rec arrow.RecordBatch) error {
