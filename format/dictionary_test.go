@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -184,6 +185,29 @@ func TestDictionaryDamage(t *testing.T) {
 				t.Errorf("%v, stripe %d: %v", ty, i, err)
 			}
 		}
+	}
+}
+
+// A dump says of a dictionary what it says of a stream.
+func TestDumpOfDictionary(t *testing.T) {
+	file, m, _ := sharedFile(t, sparse(vector.Int64))
+	at, length := m.Dictionary.Range()
+	chunk := file[at : at+length-4]
+	sum := binary.LittleEndian.Uint32(file[at+length-4:])
+	dump := func(file []byte) (string, error) {
+		var out strings.Builder
+		err := format.Dump(&out, bytes.NewReader(file), int64(len(file)))
+		return out.String(), err
+	}
+	text, err := dump(file)
+	if want := fmt.Sprintf("dictionary: %s, checksum %08x\n", encoding.Describe(chunk), sum); err != nil || !strings.Contains(text, want) {
+		t.Errorf("%v, no %q in\n%s", err, want, text)
+	}
+	file[at+length-1] ^= 1
+	text, err = dump(file)
+	var c *format.CorruptError
+	if want := fmt.Sprintf("dictionary: checksum %08x, want %08x\n", sum, sum^1<<24); !errors.As(err, &c) || c.Stream != "dictionary" || !strings.Contains(text, want) {
+		t.Errorf("%v, no %q in\n%s", err, want, text)
 	}
 }
 

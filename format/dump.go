@@ -160,13 +160,18 @@ func (d *dumper) dictionary(m *FileMeta, off int64) error {
 	if err := readFull(d.r, src, off+int64(at)); err != nil {
 		return err
 	}
-	err := Locate(VerifyDictionary(m, src), "", "", off)
-	text := "not what its checksum says"
-	if err == nil {
-		text = encoding.Describe(src)
+	d.stream(off+int64(at), dictionaryStream, src)
+	return Locate(VerifyDictionary(m, src), "", "", off)
+}
+
+// stream writes a stream, whose chunk and checksum src is.
+func (d *dumper) stream(at int64, name string, src []byte) {
+	chunk, sum := src[:len(src)-checksumLength], binary.LittleEndian.Uint32(src[len(src)-checksumLength:])
+	if got := checksum(chunk); got != sum {
+		d.line(at, int64(len(src)), chunk, "%s: checksum %08x, want %08x", name, got, sum)
+	} else {
+		d.line(at, int64(len(src)), chunk, "%s: %s, checksum %08x", name, encoding.Describe(chunk), sum)
 	}
-	d.line(off+int64(at), int64(length), src, "%s: %s", dictionaryStream, text)
-	return err
 }
 
 // stripe writes the streams of stripe i of the feature file at off.
@@ -182,13 +187,8 @@ func (d *dumper) stripe(m *FileMeta, i int, off int64) error {
 	at := off + int64(s.Offset)
 	for _, f := range s.Streams {
 		n := int64(f.Length)
-		chunk, sum := src[:n-checksumLength], binary.LittleEndian.Uint32(src[n-checksumLength:])
+		d.stream(at, f.Kind.String(), src[:n])
 		src = src[n:]
-		if got := checksum(chunk); got != sum {
-			d.line(at, n, chunk, "%v: checksum %08x, want %08x", f.Kind, got, sum)
-		} else {
-			d.line(at, n, chunk, "%v: %s, checksum %08x", f.Kind, encoding.Describe(chunk), sum)
-		}
 		at += n
 	}
 	return err
