@@ -51,6 +51,43 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Columns that stripes are decoded into settle: each stripe a little longer than the last takes memory a few times only.
+func TestDecodeMemorySettles(t *testing.T) {
+	const stripes = 100
+	rng := rand.New(rand.NewPCG(9, 10))
+	var columns []*vector.Column
+	for i := range stripes {
+		c := vector.NewColumn(sparse(vector.Int64))
+		for range 1000 + 5*i {
+			c.Ints = append(c.Ints, rng.Int64())
+			c.AddSlot()
+		}
+		columns = append(columns, c)
+	}
+	file, m := writeFile(fatal{t}, sparse(vector.Int64), format.WriterOptions{}, columns...)
+	d := format.NewStripeDecoder(format.Limits{})
+	dst := new(vector.Column)
+	values, offsets := 0, 0
+	for i := range columns {
+		v, o := cap(dst.Ints), cap(dst.Offsets)
+		if err := d.DecodeStripe(dst, m, i, stripeBytes(file, m, i), nil); err != nil {
+			t.Fatal(err)
+		}
+		if cap(dst.Ints) != v {
+			values++
+		}
+		if cap(dst.Offsets) != o {
+			offsets++
+		}
+		if n := len(columns[i].Ints); cap(dst.Ints) > n+n/8 && i == 0 || cap(dst.Ints) > n+n/4 {
+			t.Fatalf("room for %d values where %d are", cap(dst.Ints), n)
+		}
+	}
+	if values > 6 || offsets > 6 {
+		t.Errorf("values took memory %d times and offsets %d times in %d stripes, half as long again at the end", values, offsets, stripes)
+	}
+}
+
 // typicalStripes returns stripes of 16,384 rows or so of the workload's shape: hashed ids, coverage 0.45, equal rows
 // within a session when deduplicated.
 func typicalStripes(ty vector.Type, inverse, n int) []*vector.Column {

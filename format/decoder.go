@@ -313,10 +313,14 @@ func (d *StripeDecoder) dropLengths(dst *vector.Column) {
 	dst.Lengths = nil
 }
 
-// resize returns s with n entries, which hold anything. It is never nil.
+// resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more than
+// asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all before it.
 func resize[S ~[]E, E any](s S, n int) S {
-	if s != nil && n <= cap(s) {
+	switch {
+	case s != nil && n <= cap(s):
 		return s[:n]
+	case cap(s) > 0:
+		return make(S, n, n+n/8)
 	}
 	return make(S, n)
 }

@@ -103,10 +103,7 @@ func (d *decoded) widen(t vector.Type) {
 
 // convert writes in to the memory of out, which it grows where needed.
 func convert[From, To int64 | float32 | float64](out []To, in []From) []To {
-	if cap(out) < len(in) {
-		out = make([]To, len(in))
-	}
-	out = out[:len(in)]
+	out = room(out, len(in))
 	for i, v := range in {
 		out[i] = To(v)
 	}

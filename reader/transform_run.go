@@ -82,10 +82,14 @@ func (d *decoded) missing(x *transformer, zeros []int32) error {
 	return m.run(x)
 }
 
-// room returns s with n entries, which hold anything.
+// room returns s with n entries, which hold anything. What was too small once gets an eighth more than asked for: else it would
+// grow with each stripe that is a little longer than all before it.
 func room[T any](s []T, n int) []T {
-	if n <= cap(s) {
+	switch {
+	case n <= cap(s):
 		return s[:n]
+	case cap(s) > 0:
+		return make([]T, n, n+n/8)
 	}
 	return make([]T, n)
 }
