@@ -40,6 +40,8 @@ type Options struct {
 	Info bool
 	// Split reads only that part of the plan; batches are counted from its first row. Default: the whole plan.
 	Split *Split
+	// EndBatch, when it is not 0, is the batch before which the scanner ends: what only later ones need is not read.
+	EndBatch uint64
 	// Allocator provides the memory of batches. Default: Go's heap.
 	Allocator Allocator
 	// Limits bound what stored metadata may claim. Default: format's.
@@ -144,6 +146,9 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	first, end, err := opts.rowRange(l)
 	if err != nil {
 		return nil, err
+	}
+	if size := uint64(l.plan.BatchSize); opts.EndBatch != 0 && opts.EndBatch < batchCount(end-first, l.plan.BatchSize) {
+		end = first + opts.EndBatch*size
 	}
 	layout := newBatchLayout(l.plan, &opts)
 	layout.sessions = opts.Info && l.sessionKey >= 0
@@ -405,23 +410,35 @@ type Stats struct {
 }
 
 // Stats may be called at any time, also after Close.
-func (s *Scanner) Stats() Stats {
-	c := &s.stats
-	out := Stats{
-		Rows: c.rows.Load(), Batches: c.batches.Load(),
-		BytesNeeded: c.needed.Load(), BytesOverRead: c.overRead.Load(), Requests: c.requests.Load(),
-		DecodeSeconds:   time.Duration(c.decode.Load()).Seconds(),
-		AssembleSeconds: time.Duration(c.assemble.Load()).Seconds(),
-		StallSeconds:    time.Duration(c.stall.Load()).Seconds(),
-		DedupeFactor:    1,
-		EmittedFactor:   1,
-		SlotRows:        c.slotRows.Load(), Slots: c.slots.Load(),
+func (s *Scanner) Stats() Stats { return statsOf(&s.stats) }
+
+// statsOf adds up what several scanners have done.
+func statsOf(all ...*counters) Stats {
+	out := Stats{DedupeFactor: 1, EmittedFactor: 1}
+	var decode, assemble, stall int64
+	var decodedRows, decodedSlots uint64
+	for _, c := range all {
+		out.Rows += c.rows.Load()
+		out.Batches += c.batches.Load()
+		out.BytesNeeded += c.needed.Load()
+		out.BytesOverRead += c.overRead.Load()
+		out.Requests += c.requests.Load()
+		decode += c.decode.Load()
+		assemble += c.assemble.Load()
+		stall += c.stall.Load()
+		decodedRows += c.decodedRows.Load()
+		decodedSlots += c.decodedSlots.Load()
+		out.SlotRows += c.slotRows.Load()
+		out.Slots += c.slots.Load()
 	}
+	out.DecodeSeconds = time.Duration(decode).Seconds()
+	out.AssembleSeconds = time.Duration(assemble).Seconds()
+	out.StallSeconds = time.Duration(stall).Seconds()
 	if out.Slots > 0 {
 		out.EmittedFactor = float64(out.SlotRows) / float64(out.Slots)
 	}
-	if slots := c.decodedSlots.Load(); slots > 0 {
-		out.DedupeFactor = float64(c.decodedRows.Load()) / float64(slots)
+	if decodedSlots > 0 {
+		out.DedupeFactor = float64(decodedRows) / float64(decodedSlots)
 	}
 	return out
 }

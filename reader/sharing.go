@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"context"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -77,6 +78,30 @@ func newGroupings(l *batchLayout) *groupings {
 	}
 	slices.Sort(s.features)
 	return s
+}
+
+// Groups returns the features that share an inverse each in the first segment of the layout: what the groups of a plan with
+// DedupIKJT are as long as segments are alike. Features are places in the plan, ascending; groups are in the order of their
+// first; features without an inverse are in none. It opens that segment.
+func (l *Layout) Groups(ctx context.Context) ([][]int32, error) {
+	for i := range l.segments {
+		if l.segments[i].Rows == 0 {
+			continue
+		}
+		g, err := l.loadSegment(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		s := newGroupings(newBatchLayout(l.plan, &Options{}))
+		var out [][]int32
+		for _, shared := range s.group([]*sharing{s.sharingOf(g)}).groups {
+			if g.featureFile[shared.features[0]] >= 0 {
+				out = append(out, shared.features)
+			}
+		}
+		return out, nil
+	}
+	return nil, nil
 }
 
 // sharingOf returns the sharing of a segment.

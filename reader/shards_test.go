@@ -1,0 +1,157 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The global order has each batch once, a shard's batches in the plan's order, and no shard is more than one behind.
+func TestShardsAreABijection(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Shards{Batches: rapid.Uint64Range(0, 200).Draw(t, "batches"), Count: rapid.IntRange(1, 40).Draw(t, "shards")}
+		end := uint64(0)
+		for c := range s.Count {
+			first, last := s.Block(c)
+			if first != end || last < first || last-first-s.Batches/uint64(s.Count) > 1 {
+				t.Fatalf("shard %d has batches [%d, %d), the one before ends at %d", c, first, last, end)
+			}
+			end = last
+		}
+		if end != s.Batches {
+			t.Fatalf("shards end at %d", end)
+		}
+		seen := map[uint64]bool{}
+		next := make([]uint64, s.Count)
+		for j := range s.Batches {
+			shard, batch := s.At(j)
+			first, _ := s.Block(shard)
+			if seen[batch] || batch != first+next[shard] || shard != int(j%uint64(s.Count)) {
+				t.Fatalf("batch %d of the global order is %d of shard %d", j, batch, shard)
+			}
+			seen[batch] = true
+			next[shard]++
+		}
+	})
+}
+
+// ranked reads what one rank gets from a position on: places in the global order and the rows of each batch.
+func (x *shuffled) ranked(t *rapid.T, s *RankScanner, p Position, stop int) (at []uint64, batches [][]int) {
+	x.info = s.opts.Info
+	if err := s.Seek(p); err != nil {
+		t.Fatal(err)
+	}
+	for stop < 0 || len(at) < stop {
+		b, j, err := s.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = append(at, j)
+		batches = append(batches, x.numbers(t, b))
+		b.Release()
+	}
+	return at, batches
+}
+
+// Whatever the number of ranks, and wherever they are restarted with another, together they give the global order: that of
+// one rank, each row once an epoch.
+func TestRanksGiveTheGlobalOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawShuffled(t, shuffledShape)
+		epoch := rapid.Uint64Range(0, 2).Draw(t, "epoch")
+		ranks := Ranks{World: 1, Shards: rapid.IntRange(1, 9).Draw(t, "shards"), DropLast: rapid.Bool().Draw(t, "drop last")}
+		rank := func(r Ranks) *RankScanner {
+			s, err := x.layout.OpenRank(drawOptions(t), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		alone := rank(ranks)
+		defer alone.Close()
+		places, want := x.ranked(t, alone, Position{Epoch: epoch}, -1)
+		if uint64(len(places)) != alone.Batches() {
+			t.Fatalf("%d batches, want %d", len(places), alone.Batches())
+		}
+		plain := open(t, x.layout, drawOptions(t))
+		defer plain.Close()
+		all := x.epoch(t, plain, Position{Epoch: epoch})
+		if ranks.DropLast && len(all) > 0 && len(all[len(all)-1]) < x.layout.plan.BatchSize {
+			all = all[:len(all)-1]
+		}
+		shards := Shards{Batches: uint64(len(all)), Count: ranks.Shards}
+		for j := range want {
+			if _, batch := shards.At(uint64(j)); places[j] != uint64(j) || !slices.Equal(want[j], all[batch]) {
+				t.Fatalf("batch %d of the global order has rows %v, want %v", j, want[j], all[batch])
+			}
+		}
+		from := uint64(0)
+		for from < uint64(len(want)) {
+			ranks.World = rapid.IntRange(1, 8).Draw(t, "world")
+			rounds := rapid.IntRange(1, 4).Draw(t, "rounds") // before the next restart
+			for r := range ranks.World {
+				ranks.Rank = r
+				s := rank(ranks)
+				// A position that every rank agrees on is a multiple of no world size but the one before: ranks begin with the
+				// first batch from there on that is theirs.
+				at, got := x.ranked(t, s, Position{Epoch: epoch, Batch: from}, rounds)
+				for i, j := range at {
+					if j%uint64(ranks.World) != uint64(r) || j < from || !slices.Equal(got[i], want[j]) {
+						t.Fatalf("rank %d of %d, batch %d: rows %v", r, ranks.World, j, got[i])
+					}
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			from += uint64(rounds * ranks.World)
+		}
+	})
+}
+
+// Where the number of ranks divides that of shards, all of them together read little more than one scanner does.
+func TestRanksReadTheirOwnBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawShuffled(t, tableShape{features: 2, segments: 1, stripes: 40, stripeRows: 9, sessions: true})
+		x.layout.plan.Shuffle = Shuffle{}
+		world := rapid.IntRange(1, 4).Draw(t, "world")
+		shards := world * rapid.IntRange(1, 2).Draw(t, "shards a rank")
+		cost, err := x.layout.Cost(context.Background(), Options{GapBytes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stripes, read := uint64(0), uint64(0)
+		for r := range world {
+			s, err := x.layout.OpenRank(Options{GapBytes: -1, Presence: true}, Ranks{Rank: r, World: world, Shards: shards})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.ranked(t, s, Position{}, -1)
+			read += s.Stats().BytesNeeded
+			s.Close()
+		}
+		for i := range x.layout.segments {
+			g, err := x.layout.loadSegment(context.Background(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := range g.stripes() {
+				one := uint64(0)
+				for j := range g.files {
+					one += g.files[j].entry.Meta.Stripes[k].Length
+				}
+				stripes = max(stripes, one)
+			}
+		}
+		if most := cost.BytesNeeded + uint64(shards)*stripes; read < cost.BytesNeeded || read > most {
+			t.Fatalf("%d ranks, %d shards: read %d bytes, want %d to %d", world, shards, read, cost.BytesNeeded, most)
+		}
+	})
+}
