@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// An Engine holds what Python has open. Its methods are safe for concurrent use.
+type Engine struct {
+	allocator reader.Allocator
+
+	mu      sync.Mutex
+	last    int64              // handle given; guarded by mu
+	loaders map[int64]*Loader  // guarded by mu
+	jobs    map[int64]*job     // guarded by mu
+	batches map[int64]*held    // given to Python and not yet back; guarded by mu
+	stores  map[string]*opened // by URI; guarded by mu
+}
+
+// opened is a store that is kept open for as long as the process lives: it holds no handle of the system's.
+type opened struct {
+	store *storage.Store
+	blobs object.Store
+}
+
+// New returns an Engine whose batches lie in memory of a.
+func New(a reader.Allocator) *Engine {
+	return &Engine{
+		allocator: a,
+		loaders:   map[int64]*Loader{}, jobs: map[int64]*job{}, batches: map[int64]*held{}, stores: map[string]*opened{},
+	}
+}
+
+// methods are what Call knows.
+var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, error){
+	"tables":       (*Engine).tables,
+	"table":        (*Engine).table,
+	"snapshots":    (*Engine).snapshots,
+	"features":     (*Engine).features,
+	"plan":         (*Engine).plan,
+	"ingest":       (*Engine).ingest,
+	"poll":         (*Engine).poll,
+	"cancel":       (*Engine).cancel,
+	"loader_open":  (*Engine).loaderOpen,
+	"loader_seek":  (*Engine).loaderSeek,
+	"loader_stats": (*Engine).loaderStats,
+	"loader_close": (*Engine).loaderClose,
+	"held":         (*Engine).heldBatches,
+}
+
+// answer is what Call returns: one of the two.
+type answer struct {
+	Result any        `json:"result,omitempty"`
+	Error  *wireError `json:"error,omitempty"`
+}
+
+// Call runs {"method": name, "params": {...}} and returns {"result": ...} or {"error": ...}. It never panics on a request.
+func (e *Engine) Call(ctx context.Context, request []byte) []byte {
+	var r struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	var out answer
+	err := json.Unmarshal(request, &r)
+	if err == nil {
+		if m := methods[r.Method]; m != nil {
+			out.Result, err = m(e, ctx, r.Params)
+		} else {
+			err = fmt.Errorf("engine: no method %q", r.Method)
+		}
+	}
+	if err != nil {
+		out = answer{Error: wire(err)}
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return Failure(err)
+	}
+	return text
+}
+
+// params reads a method's parameters, refusing unknown ones.
+func params(raw json.RawMessage, into any) error {
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	if err := strict(raw, into); err != nil {
+		return fmt.Errorf("engine: parameters: %w", err)
+	}
+	return nil
+}
+
+// store returns the store at uri.
+func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if o := e.stores[uri]; o != nil {
+		return o.store, nil
+	}
+	blobs, err := object.Open(uri)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	s, err := storage.Open(ctx, blobs, storage.Options{})
+	if err != nil {
+		return nil, err
+	}
+	e.stores[uri] = &opened{store: s, blobs: blobs}
+	return s, nil
+}
+
+// handle returns a number that was not given before.
+func (e *Engine) handle() int64 {
+	e.last++
+	return e.last
+}
+
+var errNoHandle = errors.New("engine: it is closed")

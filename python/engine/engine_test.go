@@ -1,0 +1,397 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A counted Allocator knows what is out, and gives memory with something in it.
+type counted struct {
+	mu  sync.Mutex
+	out map[*byte]int
+	bad error
+}
+
+func (c *counted) Allocate(n int) []byte {
+	words := make([]uint64, (n+7)/8+8)
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))
+	skip := int(-uintptr(unsafe.Pointer(&raw[0])) & 63)
+	b := raw[skip : skip+n : skip+n]
+	for i := range b {
+		b[i] = 0xA5
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out[&b[0]] = n
+	return b
+}
+
+func (c *counted) Free(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out[&b[0]] != len(b) {
+		c.bad = fmt.Errorf("%d bytes are freed that are not out", len(b))
+	}
+	delete(c.out, &b[0])
+}
+
+func (c *counted) check(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bad != nil || len(c.out) != 0 {
+		t.Errorf("%v; %d allocations are out", c.bad, len(c.out))
+	}
+}
+
+func newEngine(t *testing.T) *Engine {
+	c := &counted{out: map[*byte]int{}}
+	t.Cleanup(func() { c.check(t) })
+	return New(c)
+}
+
+// must runs a call that works and reads its result.
+func must[T any](t *testing.T, e *Engine, method string, params any) T {
+	t.Helper()
+	var out struct {
+		Result T
+		Error  *wireError
+	}
+	request, err := json.Marshal(map[string]any{"method": method, "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := e.Call(context.Background(), request)
+	if err := json.Unmarshal(answer, &out); err != nil || out.Error != nil {
+		t.Fatalf("%s: %s", method, answer)
+	}
+	return out.Result
+}
+
+// fails runs a call that goes wrong and returns why.
+func fails(t *testing.T, e *Engine, request string) wireError {
+	t.Helper()
+	var out answer
+	if err := json.Unmarshal(e.Call(context.Background(), []byte(request)), &out); err != nil || out.Error == nil {
+		t.Fatalf("%s: %+v, %v", request, out, err)
+	}
+	return *out.Error
+}
+
+// rows is a table of n rows, two a session, with a list and a number.
+func rows(n int) arrow.RecordBatch {
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "session_id", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "list", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true},
+		{Name: "small", Type: arrow.PrimitiveTypes.Int8},
+		{Name: "click", Type: arrow.PrimitiveTypes.Int32},
+	}, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	list := b.Field(1).(*array.ListBuilder)
+	for i := range n {
+		b.Field(0).(*array.Int64Builder).Append(int64(i / 2))
+		if i/2%5 == 4 {
+			list.AppendNull()
+		} else {
+			list.Append(true)
+			for k := range i / 2 % 4 {
+				list.ValueBuilder().(*array.Int64Builder).Append(int64(i/2*10 + k))
+			}
+		}
+		b.Field(2).(*array.Int8Builder).Append(int8(i % 100))
+		b.Field(3).(*array.Int32Builder).Append(int32(i % 2))
+	}
+	return b.NewRecordBatch()
+}
+
+// A failing RecordSource ends badly after its first record.
+type failing struct {
+	array.RecordReader
+	given bool
+}
+
+func (f *failing) Next() bool {
+	if f.given {
+		return false
+	}
+	f.given = true
+	return f.RecordReader.Next()
+}
+
+func (f *failing) Err() error { return errors.New("the source broke") }
+
+// ingested lands rows(n) in a new store and returns its place.
+func ingested(t *testing.T, e *Engine, n int) map[string]any {
+	t.Helper()
+	at := map[string]any{"uri": t.TempDir(), "table": "ads"}
+	report := wait(t, e, startOf(t, e, at, n, false))
+	if report["rows"] != float64(n) {
+		t.Fatalf("report %v", report)
+	}
+	return at
+}
+
+func startOf(t *testing.T, e *Engine, at map[string]any, n int, fail bool) int64 {
+	t.Helper()
+	record := rows(n)
+	defer record.Release()
+	reader, err := array.NewRecordReader(record.Schema(), []arrow.RecordBatch{record})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source RecordSource = reader
+	if fail {
+		source = &failing{RecordReader: reader}
+	}
+	raw, err := json.Marshal(with(at, "session_key", "session_id"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out struct{ Result int64 }
+	if err := json.Unmarshal(e.IngestRecords(context.Background(), raw, source), &out); err != nil || out.Result == 0 {
+		t.Fatalf("ingest: %v", err)
+	}
+	return out.Result
+}
+
+func with(m map[string]any, pairs ...any) map[string]any {
+	out := map[string]any{}
+	for k, v := range m {
+		out[k] = v
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		out[pairs[i].(string)] = pairs[i+1]
+	}
+	return out
+}
+
+func wait(t *testing.T, e *Engine, h int64) map[string]any {
+	t.Helper()
+	for {
+		p := must[pollAnswer](t, e, "poll", map[string]any{"handle": h, "seconds": 0.05})
+		if p.Done {
+			return p.Report.(map[string]any)
+		}
+	}
+}
+
+func TestErrorsSayTheirKind(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 20)
+	place, err := json.Marshal(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := strings.TrimSuffix(string(place), "}")
+	for request, want := range map[string][2]string{
+		`{`:                                     {"error", "unexpected end"},
+		`{"method":"nil"}`:                      {"error", `no method "nil"`},
+		`{"method":"table","params":{"nil":1}}`: {"error", `unknown field "nil"`},
+		`{"method":"table","params":` + in + `,"snapshot":7}}`:                                        {"not_found", "snapshot 7"},
+		`{"method":"table","params":` + in + `,"snapshot":1,"time":"x"}}`:                             {"usage", "want one"},
+		`{"method":"table","params":` + in + `,"time":"soon"}}`:                                       {"usage", "RFC 3339"},
+		`{"method":"features","params":` + in + `,"features":["clikc"]}}`:                             {"not_found", `did you mean "click"`},
+		`{"method":"plan","params":` + in + `,"features":["list"],"output":"x"}}`:                     {"usage", "columns or tensors"},
+		`{"method":"plan","params":` + in + `,"features":["list"],"labels":["click"]}}`:               {"usage", "not among the features"},
+		`{"method":"plan","params":` + in + `,"features":["list"],"labels":["list"]}}`:                {"usage", "want a dense feature"},
+		`{"method":"plan","params":` + in + `,"features":["list"],"transforms":{"list":"frist(1)"}}}`: {"usage", "first"},
+		`{"method":"poll","params":{"handle":99}}`:                                                    {"error", "closed"},
+		`{"method":"loader_seek","params":{"handle":99}}`:                                             {"error", "closed"},
+		`{"method":"loader_close","params":{"handle":99}}`:                                            {"error", "closed"},
+	} {
+		got := fails(t, e, request)
+		if got.Kind != want[0] || !strings.Contains(got.Message, want[1]) {
+			t.Errorf("%s: %s: %s; want %s with %q", request, got.Kind, got.Message, want[0], want[1])
+		}
+	}
+}
+
+// A loader gives each rank its batches in words, which are C's until they are released, once.
+func TestLoader(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 200)
+	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list", "small", "click", "@keys"}, "labels", []string{"click"},
+		"output", "tensors", "dedup", "ikjt", "batch_size", 30, "shuffle", map[string]any{"unit": "session", "window": 2, "seed": 3}))
+	if p.Rows != 200 || p.Batches != 7 || len(p.Groups) == 0 {
+		t.Fatalf("plan %+v", p)
+	}
+	seen := map[int64]bool{}
+	var held []int64
+	for rank := range 2 {
+		opened := must[map[string]int64](t, e, "loader_open", map[string]any{
+			"uri": at["uri"], "plan": p.Plan, "rank": rank, "world": 2, "shards": 2,
+		})
+		for {
+			words, status, text := e.Next(opened["handle"], time.Minute)
+			if status == StatusEnd {
+				break
+			}
+			if status != StatusBatch {
+				t.Fatalf("status %d: %s", status, text)
+			}
+			if words[0] != WordsVersion || seen[words[2]] || words[2]%2 != int64(rank) {
+				t.Fatalf("rank %d: words %v", rank, words[:6])
+			}
+			seen[words[2]] = true
+			held = append(held, words[1])
+		}
+		must[bool](t, e, "loader_close", map[string]any{"handle": opened["handle"]})
+	}
+	if len(seen) != 7 || must[int](t, e, "held", nil) != 7 {
+		t.Fatalf("%d batches", len(seen))
+	}
+	for _, id := range held {
+		if err := e.Release(id); err != nil {
+			t.Fatal(err)
+		}
+		if e.Release(id) == nil {
+			t.Error("a batch is released twice")
+		}
+	}
+}
+
+// Records hold the rows of the plan in the Engine's memory, and outlive their reader.
+func TestRecords(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 100)
+	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"session_id", "list", "small", "click"}, "batch_size", 30))
+	request, err := json.Marshal(map[string]any{"uri": at["uri"], "plan": p.Plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, failure := e.Records(context.Background(), request)
+	if r == nil {
+		t.Fatalf("%s", failure)
+	}
+	var got []arrow.RecordBatch
+	for r.Next() {
+		b := r.RecordBatch()
+		b.Retain()
+		got = append(got, b)
+	}
+	if r.Err() != nil {
+		t.Fatal(r.Err())
+	}
+	r.Release()
+	want := rows(100)
+	defer want.Release()
+	row := 0
+	memory := e.allocator.(*counted)
+	for _, b := range got {
+		for i, c := range b.Columns() {
+			w := want.Column(i)
+			for k := range int(b.NumRows()) {
+				if c.ValueStr(k) != w.ValueStr(row+k) {
+					t.Errorf("row %d of %s: %s, want %s", row+k, b.ColumnName(i), c.ValueStr(k), w.ValueStr(row+k))
+				}
+			}
+			memory.holds(t, c.Data())
+		}
+		row += int(b.NumRows())
+		b.Release()
+	}
+	if row != 100 {
+		t.Errorf("%d rows", row)
+	}
+}
+
+// holds checks that every buffer lies in memory that is out.
+func (c *counted) holds(t *testing.T, d arrow.ArrayData) {
+	t.Helper()
+	c.mu.Lock()
+	for _, b := range d.Buffers() {
+		if b == nil || b.Len() == 0 {
+			continue
+		}
+		from := uintptr(unsafe.Pointer(&b.Bytes()[0]))
+		found := false
+		for p, n := range c.out {
+			start := uintptr(unsafe.Pointer(p))
+			found = found || from >= start && from+uintptr(b.Len()) <= start+uintptr(n)
+		}
+		if !found {
+			t.Errorf("%d bytes of %v are the collector's", b.Len(), d.DataType())
+		}
+	}
+	c.mu.Unlock()
+	for _, child := range d.Children() {
+		c.holds(t, child)
+	}
+}
+
+// A source that breaks, and an ingest that is cancelled, leave nothing.
+func TestIngestThatFails(t *testing.T) {
+	e := newEngine(t)
+	at := map[string]any{"uri": t.TempDir(), "table": "ads"}
+	h := startOf(t, e, at, 50, true)
+	got := pollError(t, e, h)
+	if !strings.Contains(got.Message, "the source broke") {
+		t.Errorf("%+v", got)
+	}
+	h = must[int64](t, e, "ingest", with(at, "paths", []string{"/no-such-file.parquet"}))
+	if got := pollError(t, e, h); !strings.Contains(got.Message, "no-such-file") {
+		t.Errorf("%+v", got)
+	}
+	h = startOf(t, e, at, 100_000, false)
+	must[bool](t, e, "cancel", map[string]any{"handle": h})
+	if got := pollError(t, e, h); got.Kind != "canceled" {
+		t.Errorf("%+v", got)
+	}
+	if tables := must[[]string](t, e, "tables", map[string]any{"uri": at["uri"]}); len(tables) != 0 {
+		t.Errorf("tables %v", tables)
+	}
+}
+
+// pollError waits for a job that fails.
+func pollError(t *testing.T, e *Engine, h int64) wireError {
+	t.Helper()
+	request := fmt.Sprintf(`{"method":"poll","params":{"handle":%d,"seconds":0.05}}`, h)
+	for {
+		var out answer
+		if err := json.Unmarshal(e.Call(context.Background(), []byte(request)), &out); err != nil {
+			t.Fatal(err)
+		}
+		if out.Error != nil {
+			return *out.Error
+		}
+		if done, _ := out.Result.(map[string]any)["done"].(bool); done {
+			t.Fatalf("it worked: %v", out.Result)
+		}
+	}
+}
+
+func TestTableAndFeatures(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 20)
+	if info := must[snapshotInfo](t, e, "table", at); info.Rows != 20 || info.Number != 1 || info.Features != 4 {
+		t.Errorf("%+v", info)
+	}
+	if all := must[[]snapshotInfo](t, e, "snapshots", at); len(all) != 1 {
+		t.Errorf("%+v", all)
+	}
+	var names []string
+	for _, f := range must[[]featureInfo](t, e, "features", with(at, "features", []string{"@all"})) {
+		names = append(names, f.Name+" "+f.Kind+" "+f.Elem+" "+f.Role)
+	}
+	slices.Sort(names)
+	want := []string{"click dense int32 feature", "list sparse int64 feature", "session_id dense int64 session key", "small dense int8 feature"}
+	if !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+// A job is work that goes on in the background while Python polls it.
+type job struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed once report and err are set
+	report any
+	err    error
+
+	mu       sync.Mutex
+	progress ingest.Progress // guarded by mu
+}
+
+// ingestParams are the parameters of an ingest: those of `dsi ingest`.
+type ingestParams struct {
+	URI          string   `json:"uri"`
+	Table        string   `json:"table"`
+	Paths        []string `json:"paths"`
+	Format       string   `json:"format,omitempty"`
+	Mapping      string   `json:"mapping,omitempty"`
+	DDL          string   `json:"ddl,omitempty"`
+	SessionKey   string   `json:"session_key,omitempty"`
+	TimeKey      string   `json:"time_key,omitempty"`
+	PartitionBy  string   `json:"partition_by,omitempty"`
+	Memory       int64    `json:"memory,omitempty"`
+	Overwrite    bool     `json:"overwrite,omitempty"`
+	OnBadRow     string   `json:"on_bad_row,omitempty"`
+	BadRowReport string   `json:"bad_row_report,omitempty"`
+}
+
+func (e *Engine) ingest(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p ingestParams
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	return e.startIngest(ctx, p, nil)
+}
+
+// A RecordSource is where records come from; its schema may be known only after the first Next.
+type RecordSource interface {
+	Schema() *arrow.Schema
+	Next() bool
+	RecordBatch() arrow.RecordBatch
+	Err() error
+	Release()
+}
+
+// IngestRecords ingests records, which it takes over; raw are the parameters of an ingest without paths. It returns what
+// "ingest" does.
+func (e *Engine) IngestRecords(ctx context.Context, raw []byte, records RecordSource) []byte {
+	var p ingestParams
+	if err := params(raw, &p); err != nil {
+		records.Release()
+		return Failure(err)
+	}
+	in, to := io.Pipe()
+	p.Paths, p.Format = []string{"-"}, "arrow"
+	h, err := e.startIngest(ctx, p, in)
+	if err != nil {
+		records.Release()
+		return Failure(err)
+	}
+	go func() {
+		defer records.Release()
+		to.CloseWithError(copyRecords(to, records))
+	}()
+	text, _ := json.Marshal(answer{Result: h})
+	return text
+}
+
+// copyRecords writes records as an IPC stream; it has its end marker only when the records ended well.
+func copyRecords(w io.Writer, records RecordSource) error {
+	var out *ipc.Writer
+	for records.Next() {
+		if out == nil {
+			out = ipc.NewWriter(w, ipc.WithSchema(records.Schema()))
+		}
+		if err := out.Write(records.RecordBatch()); err != nil {
+			return err
+		}
+	}
+	if err := records.Err(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if out == nil {
+		if records.Schema() == nil {
+			return errors.New("the Arrow stream has no schema")
+		}
+		out = ipc.NewWriter(w, ipc.WithSchema(records.Schema()))
+	}
+	return out.Close()
+}
+
+// startIngest begins an ingest and returns the job's handle.
+func (e *Engine) startIngest(ctx context.Context, p ingestParams, in io.ReadCloser) (any, error) {
+	s, err := e.store(ctx, p.URI)
+	if err != nil {
+		return nil, err
+	}
+	opts := ingest.Options{
+		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
+		PartitionBy: p.PartitionBy, Memory: p.Memory, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),
+		BadRowReport: p.BadRowReport,
+	}
+	if in != nil {
+		opts.Stdin = in
+	}
+	if err := opts.Validate(); err != nil {
+		return nil, usageError{err}
+	}
+	work, cancel := context.WithCancel(context.Background())
+	j := &job{cancel: cancel, done: make(chan struct{})}
+	opts.Progress = func(p ingest.Progress) {
+		j.mu.Lock()
+		j.progress = p
+		j.mu.Unlock()
+	}
+	e.mu.Lock()
+	h := e.handle()
+	e.jobs[h] = j
+	e.mu.Unlock()
+	go func() {
+		defer close(j.done)
+		defer cancel()
+		report, err := ingest.Run(work, s, p.Table, p.Paths, opts)
+		if in != nil {
+			in.Close()
+		}
+		j.report, j.err = report, err
+	}()
+	return h, nil
+}
+
+// pollAnswer is how far a job is. Done comes once: the job is forgotten then.
+type pollAnswer struct {
+	Done       bool   `json:"done"`
+	Report     any    `json:"report,omitempty"`
+	Phase      string `json:"phase,omitempty"`
+	Rows       int64  `json:"rows"`
+	Bytes      int64  `json:"bytes"`
+	TotalBytes int64  `json:"total_bytes"`
+}
+
+func (e *Engine) poll(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		Handle  int64   `json:"handle"`
+		Seconds float64 `json:"seconds"` // how long to wait
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	j := e.jobs[p.Handle]
+	e.mu.Unlock()
+	if j == nil {
+		return nil, errNoHandle
+	}
+	timer := time.NewTimer(time.Duration(p.Seconds * float64(time.Second)))
+	defer timer.Stop()
+	select {
+	case <-j.done:
+		e.mu.Lock()
+		delete(e.jobs, p.Handle)
+		e.mu.Unlock()
+		if j.err != nil {
+			return nil, j.err
+		}
+		return pollAnswer{Done: true, Report: j.report}, nil
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return pollAnswer{
+		Phase: string(j.progress.Phase), Rows: j.progress.Rows, Bytes: j.progress.Bytes, TotalBytes: j.progress.TotalBytes,
+	}, nil
+}
+
+func (e *Engine) cancel(_ context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		Handle int64 `json:"handle"`
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	j := e.jobs[p.Handle]
+	e.mu.Unlock()
+	if j == nil {
+		return nil, errNoHandle
+	}
+	j.cancel()
+	return true, nil
+}

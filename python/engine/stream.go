@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/reader/arrowbatch"
+)
+
+// A Records is an array.RecordReader over a plan whose buffers all lie in the Engine's memory: those of a batch as they
+// are, what the conversion made beside them copied. It is read from one goroutine.
+type Records struct {
+	scanner   *reader.Scanner
+	converter *arrowbatch.Converter
+	memory    *tracked
+	ctx       context.Context
+	cancel    context.CancelFunc
+
+	refs    atomic.Int64
+	current arrow.RecordBatch
+	err     error
+}
+
+// Records opens a plan with exact columns, as "plan" gives it, as Arrow records. request has the parameters of a loader.
+func (e *Engine) Records(ctx context.Context, request []byte) (*Records, []byte) {
+	r, err := e.records(ctx, request)
+	if err != nil {
+		return nil, Failure(err)
+	}
+	return r, nil
+}
+
+func (e *Engine) records(ctx context.Context, request []byte) (*Records, error) {
+	var p struct {
+		loaderParams
+		Fold bool `json:"fold,omitempty"`
+	}
+	if err := params(request, &p); err != nil {
+		return nil, err
+	}
+	layout, err := e.openPlan(ctx, p.URI, p.Plan)
+	if err != nil {
+		return nil, err
+	}
+	converter, err := arrowbatch.NewConverter(layout.Plan(), arrowbatch.Options{Fold: p.Fold})
+	if err != nil {
+		return nil, err
+	}
+	m := &tracked{under: e.allocator}
+	s, err := layout.Open(reader.Options{
+		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Allocator: m,
+	})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	r := &Records{scanner: s, converter: converter, memory: m}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.refs.Store(1)
+	return r, nil
+}
+
+// Schema returns the schema of every record.
+func (r *Records) Schema() *arrow.Schema { return r.converter.Schema() }
+
+// Next makes the next record the current one; false: there is none, or Err says why.
+func (r *Records) Next() bool {
+	r.drop()
+	if r.err != nil {
+		return false
+	}
+	b, err := r.scanner.Next(r.ctx)
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			r.err = err
+		}
+		return false
+	}
+	record, err := r.converter.Record(b)
+	if err != nil {
+		b.Release()
+		r.err = err
+		return false
+	}
+	r.current = r.adopt(record, b)
+	record.Release()
+	return true
+}
+
+func (r *Records) drop() {
+	if r.current != nil {
+		r.current.Release()
+		r.current = nil
+	}
+}
+
+// RecordBatch returns the current record, which is the reader's until the next Next.
+func (r *Records) RecordBatch() arrow.RecordBatch { return r.current }
+
+// Record is RecordBatch.
+func (r *Records) Record() arrow.RecordBatch { return r.current }
+
+// Err returns what ended the records too early.
+func (r *Records) Err() error { return r.err }
+
+// Retain adds a reference.
+func (r *Records) Retain() { r.refs.Add(1) }
+
+// Release drops one; the last closes the scanner. Records that are held outlive it.
+func (r *Records) Release() {
+	if r.refs.Add(-1) > 0 {
+		return
+	}
+	r.drop()
+	r.cancel()
+	r.scanner.Close()
+}
+
+// adopt returns record with buffers that hold b: the last one released releases it.
+func (r *Records) adopt(record arrow.RecordBatch, b *reader.Batch) arrow.RecordBatch {
+	owner := &batchOwner{batch: b, memory: r.memory}
+	owner.refs.Store(1)
+	defer owner.Free(nil)
+	columns := make([]arrow.Array, record.NumCols())
+	for i := range columns {
+		d := owner.data(record.Column(i).Data())
+		columns[i] = array.MakeFromData(d)
+		d.Release()
+	}
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+	}()
+	return array.NewRecordBatch(record.Schema(), columns, record.NumRows())
+}
+
+// A batchOwner is the memory.Allocator of the buffers of one record: it counts them, and gives the batch back with the
+// last. It allocates nothing.
+type batchOwner struct {
+	batch  *reader.Batch
+	memory *tracked
+	refs   atomic.Int64
+}
+
+func (o *batchOwner) Allocate(int) []byte           { panic("engine: a batch's buffers do not grow") }
+func (o *batchOwner) Reallocate(int, []byte) []byte { panic("engine: a batch's buffers do not grow") }
+
+// Free is called with each buffer once.
+func (o *batchOwner) Free([]byte) {
+	if o.refs.Add(-1) == 0 {
+		o.batch.Release()
+	}
+}
+
+// data returns d over buffers that o counts.
+func (o *batchOwner) data(d arrow.ArrayData) arrow.ArrayData {
+	buffers := make([]*memory.Buffer, len(d.Buffers()))
+	for i, b := range d.Buffers() {
+		if b == nil {
+			continue
+		}
+		switch {
+		case b.Len() == 0:
+			buffers[i] = memory.NewBufferBytes(nil)
+		case o.memory.holds(b.Bytes()):
+			o.refs.Add(1)
+			buffers[i] = memory.NewBufferWithAllocator(b.Bytes(), o)
+		default:
+			copied := o.memory.under.Allocate(b.Len())
+			copy(copied, b.Bytes())
+			buffers[i] = memory.NewBufferWithAllocator(copied, freeing{o.memory.under})
+		}
+	}
+	children := make([]arrow.ArrayData, len(d.Children()))
+	for i, c := range d.Children() {
+		children[i] = o.data(c)
+	}
+	out := array.NewData(d.DataType(), d.Len(), buffers, children, d.NullN(), d.Offset())
+	for _, c := range children {
+		c.Release()
+	}
+	for _, b := range buffers {
+		if b != nil {
+			b.Release()
+		}
+	}
+	return out
+}
+
+// freeing frees buffers that hold their whole allocation.
+type freeing struct{ under reader.Allocator }
+
+func (freeing) Allocate(int) []byte           { panic("engine: a copied buffer does not grow") }
+func (freeing) Reallocate(int, []byte) []byte { panic("engine: a copied buffer does not grow") }
+func (f freeing) Free(b []byte)               { f.under.Free(b) }
+
+// A tracked Allocator knows what it gave.
+type tracked struct {
+	under reader.Allocator
+
+	mu    sync.Mutex
+	spans []span // by start; guarded by mu
+}
+
+type span struct{ start, end uintptr }
+
+func (t *tracked) Allocate(n int) []byte {
+	b := t.under.Allocate(n)
+	s := spanOf(b)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.spans = slices.Insert(t.spans, t.search(s.start), s)
+	return b
+}
+
+func (t *tracked) Free(b []byte) {
+	t.mu.Lock()
+	i := t.search(spanOf(b).start)
+	t.spans = slices.Delete(t.spans, i, i+1)
+	t.mu.Unlock()
+	t.under.Free(b)
+}
+
+// holds reports whether b, which is not empty, lies in memory that t gave.
+func (t *tracked) holds(b []byte) bool {
+	s := spanOf(b)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := t.search(s.start + 1)
+	return i > 0 && s.end <= t.spans[i-1].end
+}
+
+// search returns the first span that starts at at or after.
+func (t *tracked) search(at uintptr) int {
+	i, _ := slices.BinarySearchFunc(t.spans, at, func(s span, at uintptr) int {
+		if s.start < at {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+func spanOf(b []byte) span {
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return span{start, start + uintptr(len(b))}
+}

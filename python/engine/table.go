@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// place is how every request names a table: Snapshot and Time select a version, at most one of them; neither: the latest.
+type place struct {
+	URI      string `json:"uri"`
+	Table    string `json:"table"`
+	Snapshot uint64 `json:"snapshot,omitempty"`
+	Time     string `json:"time,omitempty"` // RFC 3339
+}
+
+func (e *Engine) snapshot(ctx context.Context, p place) (*storage.Snapshot, error) {
+	s, err := e.store(ctx, p.URI)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Table(ctx, p.Table)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.Snapshot != 0 && p.Time != "":
+		return nil, usageError{fmt.Errorf("version: a snapshot and a time: want one")}
+	case p.Snapshot != 0:
+		return t.At(ctx, p.Snapshot)
+	case p.Time != "":
+		at, err := time.Parse(time.RFC3339Nano, p.Time)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("version: time %q: want RFC 3339", p.Time)}
+		}
+		return t.AsOf(ctx, at)
+	}
+	return t.Latest(ctx)
+}
+
+func (e *Engine) tables(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		URI string `json:"uri"`
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	s, err := e.store(ctx, p.URI)
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.Tables(ctx)
+	if names == nil {
+		names = []string{}
+	}
+	return names, err
+}
+
+// snapshotInfo is a snapshot as Python gets it.
+type snapshotInfo struct {
+	Number    uint64 `json:"number"`
+	Time      string `json:"time"`
+	Operation string `json:"operation"`
+	Rows      uint64 `json:"rows"`
+	Segments  uint64 `json:"segments"`
+	Bytes     uint64 `json:"bytes"`
+	Features  uint64 `json:"features"`
+}
+
+func infoOf(i storage.SnapshotInfo) snapshotInfo {
+	return snapshotInfo{
+		Number: i.Number, Time: i.Time.UTC().Format(time.RFC3339Nano), Operation: i.Operation, Rows: i.Rows,
+		Segments: i.Segments, Bytes: i.Bytes, Features: i.Features,
+	}
+}
+
+func (e *Engine) table(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p place
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	snap, err := e.snapshot(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return infoOf(snap.Info()), nil
+}
+
+func (e *Engine) snapshots(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p place
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	s, err := e.store(ctx, p.URI)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Table(ctx, p.Table)
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.Snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]snapshotInfo, len(all))
+	for i := range all {
+		out[i] = infoOf(all[i])
+	}
+	return out, nil
+}
+
+// featureInfo is a feature as Python gets it.
+type featureInfo struct {
+	Name         string `json:"name"`
+	ID           string `json:"id"` // empty: a partition key
+	Kind         string `json:"kind"`
+	Elem         string `json:"elem"`
+	Score        string `json:"score"`
+	Dim          uint32 `json:"dim"`
+	Role         string `json:"role"`
+	Logical      string `json:"logical"`
+	OriginColumn string `json:"origin_column"`
+	OriginKey    string `json:"origin_key"`
+}
+
+func featureOf(f storage.Feature) featureInfo {
+	i := featureInfo{
+		Name: f.Name, Kind: f.Type.Kind.String(), Dim: f.Type.Dim, Role: f.Role.String(),
+		Logical: f.Logical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey,
+	}
+	if f.Type.Elem != vector.NoElem {
+		i.Elem = f.Type.Elem.String()
+	}
+	if f.Type.Score != vector.NoElem {
+		i.Score = f.Type.Score.String()
+	}
+	if reader.IsPartitionKey(f) {
+		i.Role = "partition key"
+		return i
+	}
+	i.ID = fmt.Sprintf("%016x", uint64(f.ID))
+	return i
+}
+
+func (e *Engine) features(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		place
+		Features []string `json:"features"`
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	snap, err := e.snapshot(ctx, p.place)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: p.Features})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]featureInfo, len(plan.Features))
+	for i, f := range plan.Features {
+		out[i] = featureOf(f)
+	}
+	return out, nil
+}

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"unsafe"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader"
+)
+
+// WordsVersion is the first word of every description.
+const WordsVersion = 1
+
+// A wordBuffer describes a batch in 64-bit words, in memory of the Allocator. _batch.py reads it:
+//
+//	batch:   version, id, index in the global order, first row in the plan's order, rows, epoch,
+//	         matrix (dense), matrix (labels), n, n x matrix (embeddings),
+//	         jagged (sparse), jagged (weighted), jagged (floats),
+//	         n, n x group,
+//	         n, n x column (the exact columns: keys, strings, ...)
+//	matrix:  features, width, array (values), array (present)
+//	jagged:  features, array (lengths), array (offsets), array (starts), array (values), array (float values),
+//	         array (weights), array (present)
+//	group:   features, slots, array (inverse), jagged (sparse), jagged (weighted), jagged (floats)
+//	column:  place, rows, slots, array (present), array (inverse), array (offsets), array (lengths), array (ints),
+//	         array (floats), array (doubles), array (data), array (score floats), array (score doubles)
+//	features: n, n x place in the plan
+//	array:   address, elements; 0, 0 where there is none
+type wordBuffer struct {
+	words []int64
+	raw   []byte
+}
+
+func (w *wordBuffer) free(a reader.Allocator) {
+	if w.raw != nil {
+		a.Free(w.raw)
+	}
+	w.words, w.raw = nil, nil
+}
+
+// describe sets w to the description of b, which is batch at of the global order.
+func (w *wordBuffer) describe(a reader.Allocator, b *reader.Batch, id int64, at, epoch uint64) {
+	list := appendBatch(make([]int64, 0, 256), b, id, at, epoch)
+	w.raw = a.Allocate(8 * len(list))
+	w.words = unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(w.raw))), len(list))
+	copy(w.words, list)
+}
+
+func appendBatch(w []int64, b *reader.Batch, id int64, at, epoch uint64) []int64 {
+	w = append(w, WordsVersion, id, int64(at), int64(b.FirstRow), int64(b.Rows), int64(epoch))
+	t := b.Tensors
+	if t == nil {
+		t = new(reader.Tensors)
+	}
+	w = appendMatrix(w, &t.Dense)
+	w = appendMatrix(w, &t.Labels)
+	w = append(w, int64(len(t.Embeddings)))
+	for i := range t.Embeddings {
+		w = appendMatrix(w, &t.Embeddings[i])
+	}
+	w = appendJagged(w, &t.Sparse)
+	w = appendJagged(w, &t.Weighted)
+	w = appendJagged(w, &t.Floats)
+	w = append(w, int64(len(t.Groups)))
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		w = appendFeatures(w, g.Features)
+		w = append(w, int64(g.Slots))
+		w = appendArray(w, g.Inverse)
+		w = appendJagged(w, &g.Sparse)
+		w = appendJagged(w, &g.Weighted)
+		w = appendJagged(w, &g.Floats)
+	}
+	count := len(w)
+	w = append(w, 0)
+	for i, c := range b.Columns {
+		if c != nil {
+			w = appendColumn(w, i, c)
+			w[count]++
+		}
+	}
+	return w
+}
+
+func appendMatrix(w []int64, m *reader.Matrix) []int64 {
+	w = appendFeatures(w, m.Features)
+	w = append(w, int64(m.Width))
+	w = appendArray(w, m.Values)
+	return appendArray(w, m.Present)
+}
+
+func appendJagged(w []int64, j *reader.Jagged) []int64 {
+	w = appendFeatures(w, j.Features)
+	w = appendArray(w, j.Lengths)
+	w = appendArray(w, j.Offsets)
+	w = appendArray(w, j.Starts)
+	w = appendArray(w, j.Values)
+	w = appendArray(w, j.FloatValues)
+	w = appendArray(w, j.Weights)
+	return appendArray(w, j.Present)
+}
+
+func appendColumn(w []int64, place int, c *vector.Column) []int64 {
+	w = append(w, int64(place), int64(c.Rows), int64(c.Slots))
+	w = appendArray(w, []uint64(c.Present))
+	w = appendArray(w, c.Inverse)
+	w = appendArray(w, c.Offsets)
+	w = appendArray(w, c.Lengths)
+	w = appendArray(w, c.Ints)
+	w = appendArray(w, c.Floats)
+	w = appendArray(w, c.Doubles)
+	w = appendArray(w, c.Data)
+	w = appendArray(w, c.ScoreFloats)
+	return appendArray(w, c.ScoreDoubles)
+}
+
+func appendFeatures(w []int64, features []int32) []int64 {
+	w = append(w, int64(len(features)))
+	for _, f := range features {
+		w = append(w, int64(f))
+	}
+	return w
+}
+
+func appendArray[T any](w []int64, a []T) []int64 {
+	if len(a) == 0 {
+		return append(w, 0, 0)
+	}
+	return append(w, int64(uintptr(unsafe.Pointer(unsafe.SliceData(a)))), int64(len(a)))
+}
