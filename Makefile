@@ -62,6 +62,20 @@ fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 kill-test: ## kill -9 at 200 random moments of ingest, a deep verification after each
 	DSI_KILLS=200 $(GO) test -count=1 -timeout 30m -run '^TestKilledIngest$$' -v ./tools/ingest
 
+# The Python package is built and tested in a virtual environment of its own, which is several GB because of torch.
+PYTHON ?= python3
+VENV := out/venv
+$(VENV)/ready: python/requirements-test.txt python/requirements-torchrec.txt
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/pip install -q -r python/requirements-test.txt
+	$(VENV)/bin/pip install -q --no-deps -r python/requirements-torchrec.txt
+	touch $@
+
+python-test: $(VENV)/ready ## builds the Python package and runs its tests; needs Python 3.11, a C compiler and the package index
+	$(VENV)/bin/python -m build -q --wheel --outdir out/wheel python
+	$(VENV)/bin/pip install -q --force-reinstall --no-deps out/wheel/dsistore-*.whl
+	cd out && venv/bin/python -m pytest -q -p no:cacheprovider ../python/tests
+
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...
 

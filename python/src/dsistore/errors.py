@@ -1,0 +1,65 @@
+"""The exceptions of dsistore. All are DsistoreError; some are also the built-in one that callers would look for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DsistoreError(Exception):
+    """What goes wrong in a store."""
+
+
+class NotFoundError(DsistoreError, LookupError):
+    """There is no such table, snapshot or feature; the message names the nearest."""
+
+
+class UsageError(DsistoreError, ValueError):
+    """What was asked for makes no sense."""
+
+
+class CorruptError(DsistoreError):
+    """Stored bytes are wrong. ``object``, ``feature``, ``stripe`` and ``offset`` say where, or are None."""
+
+    def __init__(self, message: str, object: str | None = None, feature: str | None = None,
+                 stripe: int | None = None, offset: int | None = None):
+        super().__init__(message)
+        self.object = object
+        self.feature = feature
+        self.stripe = stripe
+        self.offset = offset
+
+    def __reduce__(self) -> Any:
+        return (CorruptError, (self.args[0], self.object, self.feature, self.stripe, self.offset))
+
+
+class UnsupportedError(DsistoreError):
+    """The bytes were written by a newer version."""
+
+
+class ConflictError(DsistoreError):
+    """A commit lost a race to one that it does not commute with. Nothing was changed."""
+
+
+class DuplicateSourceError(DsistoreError):
+    """The table already holds a source that is being ingested."""
+
+
+class ForkError(DsistoreError, RuntimeError):
+    """The process was forked after dsistore was used in it."""
+
+
+_KINDS: dict[str, type[DsistoreError]] = {
+    "not_found": NotFoundError,
+    "usage": UsageError,
+    "unsupported": UnsupportedError,
+    "conflict": ConflictError,
+    "duplicate_source": DuplicateSourceError,
+}
+
+
+def from_wire(error: dict[str, Any]) -> DsistoreError:
+    """The exception that an answer of the engine means."""
+    if error["kind"] == "corrupt":
+        return CorruptError(error["message"], error.get("object"), error.get("feature"), error.get("stripe"),
+                            error.get("offset"))
+    return _KINDS.get(error["kind"], DsistoreError)(error["message"])

@@ -1,0 +1,259 @@
+"""Stores, tables and what can be asked of them."""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _engine, errors
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from .torch import TorchDataset
+
+Version = int | str | datetime.datetime
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature of a table's schema, or a partition key, which has no id."""
+
+    name: str
+    id: str
+    kind: str  # dense, sparse, weighted, embedding, bytes, string
+    elem: str  # int8 .. uint64, float32, float64, bool; empty for bytes and string
+    score: str  # of weighted features
+    dim: int  # of embeddings
+    role: str  # feature, label, session key, request key, user key, time key, partition key
+    logical: str  # the Arrow type that an export restores, where the rest does not say it
+    origin_column: str
+    origin_key: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """An immutable version of a table."""
+
+    number: int
+    time: datetime.datetime
+    operation: str
+    rows: int
+    segments: int
+    bytes: int
+    features: int
+
+
+def _snapshot(info: dict[str, Any]) -> Snapshot:
+    # Python before 3.11 aside, fromisoformat takes no more than microseconds.
+    text = info["time"].removesuffix("Z")
+    whole, _, fraction = text.partition(".")
+    time = datetime.datetime.fromisoformat(whole).replace(
+        microsecond=int((fraction + "000000")[:6]), tzinfo=datetime.timezone.utc)
+    return Snapshot(**{**info, "time": time})
+
+
+def _names(features: str | Sequence[str]) -> list[str]:
+    return [features] if isinstance(features, str) else list(features)
+
+
+class Store:
+    """A root that holds tables: a directory, or file:///path. It pickles."""
+
+    def __init__(self, uri: str | os.PathLike[str]):
+        self.uri = os.fspath(uri)
+
+    def __repr__(self) -> str:
+        return f"dsistore.open({self.uri!r})"
+
+    def tables(self) -> list[str]:
+        """The names of all tables."""
+        return _engine.call("tables", uri=self.uri)
+
+    def table(self, name: str, version: Version | None = None) -> Table:
+        """A table at a version: a snapshot's number, or a time; default: the latest snapshot now.
+
+        NotFoundError names the nearest when there is no such table.
+        """
+        return Table(self, name, version)
+
+    def ingest(self, table: str, source: Any, *, format: str = "auto", session_key: str | None = None,
+               time_key: str | None = None, partition_by: str | None = None,
+               mapping: str | os.PathLike[str] | None = None, ddl: str | os.PathLike[str] | None = None,
+               memory: int | None = None, overwrite: bool = False, on_bad_row: str = "fail",
+               bad_row_report: str | os.PathLike[str] | None = None,
+               progress: Callable[[str, int, int, int], None] | None = None) -> dict[str, Any]:
+        """Lands a dump in a table, which is made if need be, as one commit, and returns the report of ``dsi ingest``.
+
+        source is a path, a list of paths, or anything that has ``__arrow_c_stream__``: a pyarrow Table or
+        RecordBatchReader, a DuckDB relation, a Polars DataFrame. memory bounds, in bytes, what the ingest holds. progress
+        is called now and then with (phase, rows, bytes done, bytes in all). Interrupted or failed, it leaves the table as
+        it was.
+        """
+        params: dict[str, Any] = dict(
+            uri=self.uri, table=table, session_key=session_key, time_key=time_key, partition_by=partition_by,
+            mapping=_path(mapping), ddl=_path(ddl), memory=memory, overwrite=overwrite, on_bad_row=on_bad_row,
+            bad_row_report=_path(bad_row_report),
+        )
+        if hasattr(source, "__arrow_c_stream__"):
+            capsule = source.__arrow_c_stream__()
+            handle = _engine.ingest_stream(_address(capsule), **params)
+        else:
+            paths = [source] if isinstance(source, (str, os.PathLike)) else source
+            handle = _engine.call(
+                "ingest", paths=[os.fspath(p) for p in paths], format=None if format == "auto" else format, **params)
+        return _wait(handle, progress)
+
+
+def _path(p: str | os.PathLike[str] | None) -> str | None:
+    return None if p is None else os.fspath(p)
+
+
+def _wait(handle: int, progress: Callable[[str, int, int, int], None] | None) -> dict[str, Any]:
+    """Waits for a job. Whatever interrupts it cancels the job and waits for that."""
+    try:
+        while True:
+            state = _engine.call("poll", handle=handle, seconds=0.05)
+            if state["done"]:
+                return state["report"]
+            if progress is not None and state.get("phase"):
+                progress(state["phase"], state["rows"], state["bytes"], state["total_bytes"])
+    except errors.DsistoreError:
+        raise
+    except BaseException:
+        _engine.call("cancel", handle=handle)
+        try:
+            while not _engine.call("poll", handle=handle, seconds=1)["done"]:
+                pass
+        except errors.DsistoreError:
+            pass
+        raise
+
+
+class Table:
+    """A table at one snapshot. It pickles, and reads the same snapshot wherever it is unpickled."""
+
+    def __init__(self, store: Store, name: str, version: Version | None = None):
+        self.store = store
+        self.name = name
+        self._place: dict[str, Any] = {"uri": store.uri, "table": name}
+        asked = dict(self._place)
+        if isinstance(version, bool) or not isinstance(version, (int, str, datetime.datetime, type(None))):
+            raise errors.UsageError(f"version {version!r}: want a snapshot's number or a time")
+        if isinstance(version, int):
+            asked["snapshot"] = version
+        elif isinstance(version, datetime.datetime):
+            asked["time"] = version.astimezone(datetime.timezone.utc).isoformat().replace("+00:00", "Z")
+        elif isinstance(version, str):
+            asked["time"] = version if "T" in version else version + "T00:00:00Z"
+        self.snapshot = _snapshot(_engine.call("table", **asked))
+        self._place["snapshot"] = self.snapshot.number
+
+    def __repr__(self) -> str:
+        return f"{self.store!r}.table({self.name!r}, {self.snapshot.number})"
+
+    def __len__(self) -> int:
+        return self.snapshot.rows
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots of the table, oldest first."""
+        return [_snapshot(i) for i in _engine.call("snapshots", **self._place)]
+
+    def features(self, select: str | Sequence[str] = "@all") -> list[Feature]:
+        """The features that names, globs (``user_*``) or sets (``@all``, ``@labels``, ``@keys``, ``@partitions``) select."""
+        return [Feature(**f) for f in _engine.call("features", **self._place, features=_names(select))]
+
+    def scan(self, features: str | Sequence[str] = "@all", *, partitions: str | None = None, batch_size: int = 65536,
+             fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
+        """The rows as Arrow. partitions is a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``.
+
+        fold puts the features of a source map or struct back into one column.
+        """
+        plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, batch_size=batch_size)
+        return Scan(self.store.uri, plan, {"fold": fold, "workers": workers, "memory": memory})
+
+    def torch(self, features: str | Sequence[str], **options: Any) -> TorchDataset:
+        """An IterableDataset of training batches: see dsistore.torch.TorchDataset, which has the options."""
+        from .torch import TorchDataset
+
+        return TorchDataset(self, features, **options)
+
+
+class _Stream(ctypes.Structure):
+    """struct ArrowArrayStream of the Arrow C stream interface."""
+
+    _fields_ = [
+        ("get_schema", ctypes.c_void_p), ("get_next", ctypes.c_void_p), ("get_last_error", ctypes.c_void_p),
+        ("release", ctypes.CFUNCTYPE(None, ctypes.c_void_p)), ("private_data", ctypes.c_void_p),
+    ]
+
+
+_NAME = b"arrow_array_stream"
+_api = ctypes.pythonapi
+_api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_api.PyCapsule_New.restype = ctypes.py_object
+_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_api.PyMem_RawCalloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+_api.PyMem_RawCalloc.restype = ctypes.c_void_p
+_api.PyMem_RawFree.argtypes = [ctypes.c_void_p]
+_api.PyMem_RawFree.restype = None
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _destroy(capsule: int) -> None:
+    """A capsule that nobody consumed still has a release function."""
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+    address = get(capsule, _NAME)
+    stream = _Stream.from_address(address)
+    if stream.release and _engine.usable():
+        stream.release(address)
+    _api.PyMem_RawFree(address)
+
+
+def _address(capsule: Any) -> int:
+    return _api.PyCapsule_GetPointer(capsule, _NAME)
+
+
+class Scan:
+    """Rows as Arrow: anything that takes ``__arrow_c_stream__`` reads it (pyarrow, DuckDB, Polars), any number of times."""
+
+    def __init__(self, uri: str, plan: dict[str, Any], options: dict[str, Any]):
+        self._uri = uri
+        self._plan = plan
+        self._options = options
+
+    @property
+    def rows(self) -> int:
+        return self._plan["rows"]
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        address = _api.PyMem_RawCalloc(1, ctypes.sizeof(_Stream))
+        try:
+            _engine.stream(address, uri=self._uri, plan=self._plan["plan"], **self._options)
+        except BaseException:
+            _api.PyMem_RawFree(address)
+            raise
+        return _api.PyCapsule_New(address, _NAME, ctypes.cast(_destroy, ctypes.c_void_p))
+
+    def reader(self) -> pyarrow.RecordBatchReader:
+        """A pyarrow reader of the record batches."""
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_stream(self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """All rows as a pyarrow Table."""
+        return self.reader().read_all()
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        return iter(self.reader())
+
+
+def open(uri: str | os.PathLike[str]) -> Store:
+    """The store at a root: a directory, or file:///path. Nothing is read yet."""
+    return Store(uri)

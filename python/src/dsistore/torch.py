@@ -1,0 +1,290 @@
+"""Batches for PyTorch and TorchRec.
+
+    dataset = table.torch(["user_*", "item_id"], labels=["click"], batch_size=4096, shuffle="session", seed=7, output="ikjt")
+    for batch in torch.utils.data.DataLoader(dataset, batch_size=None):
+        loss = model(batch.dense, batch.sparse, batch.dedup, batch.labels)
+
+The dataset prefetches by itself, in threads of the engine: DataLoader's num_workers=0 is the fast way.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from . import _batch, _engine, errors
+from ._jagged import Canonical, DedupGroup, Jagged
+from .table import _names
+
+if TYPE_CHECKING:
+    from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+
+    from .table import Table
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """The order of an epoch: ``window`` stripes at a time are held in memory, and their sessions (or rows) interleaved at
+    random. Sessions stay whole with unit "session", so that what their rows share stays shared in a batch."""
+
+    unit: str = "session"  # none, session or row
+    window: int = 16
+
+
+@dataclass
+class Batch:
+    """One batch: B rows. It is Pipelineable, as TorchRec's train pipelines want. Tensors share the engine's memory, which is
+    given back when the last of them is gone.
+
+    dense is [B, D], its columns ``dense_names``; labels [B, L], its columns ``label_names``; embeddings are [B, dim] each.
+    Null is 0. sparse, weighted and floats are the lists that are expanded; groups the deduplicated ones of output="ikjt": the
+    same features in the same order in every batch of a plan.
+    keys are the session, request, user and time keys, exactly: a tensor of int64, or a list of str or bytes, None for null.
+    """
+
+    index: int
+    epoch: int
+    rows: int
+    dense_names: list[str]
+    dense: torch.Tensor
+    label_names: list[str]
+    labels: torch.Tensor
+    sparse: Jagged
+    weighted: Jagged
+    floats: Jagged
+    embeddings: dict[str, torch.Tensor] = field(default_factory=dict)
+    groups: list[DedupGroup] = field(default_factory=list)
+    keys: dict[str, Any] = field(default_factory=dict)
+
+    def map(self, f: Any) -> Batch:
+        """The batch with f applied to every tensor."""
+        return replace(
+            self, dense=f(self.dense), labels=f(self.labels), sparse=self.sparse.map(f), weighted=self.weighted.map(f),
+            floats=self.floats.map(f), embeddings={k: f(v) for k, v in self.embeddings.items()},
+            groups=[g.map(f) for g in self.groups],
+            keys={k: f(v) if isinstance(v, torch.Tensor) else v for k, v in self.keys.items()},
+        )
+
+    def to(self, device: Any, non_blocking: bool = False) -> Batch:
+        return self.map(lambda t: t.to(device=device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Batch:
+        return self.map(lambda t: t.pin_memory())
+
+    def record_stream(self, stream: Any) -> None:
+        def record(t: torch.Tensor) -> torch.Tensor:
+            t.record_stream(stream)
+            return t
+
+        self.map(record)
+
+    def sparse_kjt(self) -> KeyedJaggedTensor:
+        """The expanded id lists as TorchRec's KeyedJaggedTensor; weighted ones have a KJT of their own."""
+        return _kjt(self.sparse, self.rows)
+
+    def weighted_kjt(self) -> KeyedJaggedTensor:
+        """The expanded weighted lists as a KeyedJaggedTensor with weights."""
+        return _kjt(self.weighted, self.rows)
+
+    def dedup_kjt(self) -> KeyedJaggedTensor | None:
+        """The id lists of all groups as a KeyedJaggedTensor of variable batch sizes with inverse indices; None without groups.
+
+        The matrix [keys, B] of inverse indices is made here, on the tensors' device, of one int32 inverse a group.
+        """
+        groups = [g for g in self.groups if g.sparse.keys]
+        if not groups:
+            return None
+        from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+
+        keys = [k for g in groups for k in g.sparse.keys]
+        strides = [[g.slots] for g in groups for _ in g.sparse.keys]
+        inverses = torch.stack([g.inverse for g in groups]).long()
+        of_key = torch.tensor([i for i, g in enumerate(groups) for _ in g.sparse.keys], device=inverses.device)
+        return KeyedJaggedTensor(
+            keys=keys,
+            values=_joined([g.sparse.values for g in groups]),
+            lengths=_joined([g.sparse.lengths for g in groups]),
+            stride_per_key_per_rank=strides,
+            inverse_indices=(keys, inverses.index_select(0, of_key)),
+        )
+
+
+def _kjt(j: Jagged, rows: int) -> KeyedJaggedTensor:
+    from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+
+    return KeyedJaggedTensor(keys=j.keys, values=j.values, lengths=j.lengths, offsets=j.offsets, weights=j.weights, stride=rows)
+
+
+def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def check(model: torch.nn.Module) -> list[tuple[str, str]]:
+    """What a model's embedding modules do with deduplicated features: (name, "honours" | "ignores: ...") each.
+
+    Give features whose module ignores them with output="kjt".
+    """
+    out: list[tuple[str, str]] = []
+    for name, module in model.named_modules():
+        kind = type(module).__name__
+        if kind in ("EmbeddingBagCollection", "ShardedEmbeddingBagCollection", "ShardedEmbeddingCollection"):
+            out.append((name, "honours"))
+        elif kind == "EmbeddingCollection":
+            out.append((name, "ignores: an unsharded EmbeddingCollection gives one row a slot, not a row"))
+        elif kind.startswith("ManagedCollision") and kind.endswith("Collection"):
+            out.append((name, "refuses: managed collisions take no variable batch sizes"))
+    return out
+
+
+class TorchDataset(torch.utils.data.IterableDataset[Batch]):
+    """Training batches of a table, in an order that the arguments and the epoch decide alone.
+
+    features and labels are names, globs or sets, as in Table.features. partitions is a predicate over partition keys.
+    shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows share
+    are given once, in Batch.groups). transforms maps names or globs to what is done to the values: {"user_*": "first(50) |
+    mod(1000000)"}. rank and world_size default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.
+    shards is in how many places an epoch is read at once (default: the world size): each rank reads its own where world_size
+    divides it, and the order of the batches depends on it. A state_dict has it, so that a job with another world size goes on
+    in the same order. device: batches are moved there. prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes
+    of stripes in memory.
+
+    It pickles to the plan, and opens what it reads in the process that iterates.
+    """
+
+    def __init__(self, table: Table, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
+                 partitions: str | None = None, batch_size: int = 4096, shuffle: str | Shuffle | None = None, seed: int = 0,
+                 rank: int | None = None, world_size: int | None = None, output: str = "kjt",
+                 transforms: Mapping[str, str] | None = None, drop_last: bool = False, device: Any = None,
+                 shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
+                 memory: int | None = None):
+        super().__init__()
+        if output not in ("kjt", "ikjt"):
+            raise errors.UsageError(f"output {output!r}: want 'kjt' or 'ikjt'")
+        if isinstance(shuffle, str):
+            shuffle = Shuffle(unit=shuffle)
+        self._uri = table.store.uri
+        label_names = [f.name for f in table.features(labels)] if labels else []
+        self._plan: dict[str, Any] = _engine.call(
+            "plan", **table._place, features=_names(features) + [n for n in label_names], labels=label_names,
+            partitions=partitions, batch_size=batch_size, output="tensors", dedup=output,
+            shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
+            transforms=dict(transforms) if transforms else None,
+        )
+        self._names: list[str] = [f["name"] for f in self._plan["features"]]
+        self._kinds: list[tuple[str, str]] = [(f["kind"], f["elem"]) for f in self._plan["features"]]
+        self._canonical = Canonical(self._names, self._kinds, self._plan["groups"])
+        self._options = {"workers": workers, "memory": memory, "prefetch": prefetch}
+        self._batch_size = batch_size
+        self._rank, self._world = rank, world_size
+        self._shards = shards
+        self._drop_last = drop_last
+        self._device = device
+        self._epoch = 0
+        self._next = 0  # global batch that this epoch goes on with
+
+    @property
+    def plan(self) -> str:
+        """The plan, as text: the same for the same data and options, whatever ranks read it."""
+        return self._plan["plan"]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begins an epoch: the next iteration gives its batches from the first."""
+        self._epoch, self._next = epoch, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the dataset stands: small, JSON-able, the same on every rank, good for another world size."""
+        return {
+            "format": 1, "table": self._uri, "snapshot": self._plan["snapshot"], "plan_hash": self._plan["hash"],
+            "epoch": self._epoch, "global_position": self._next, "shards": self._shard_count(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where a state_dict of the same plan stood."""
+        if state.get("format") != 1:
+            raise errors.UsageError(f"state: format {state.get('format')!r}: this package reads 1")
+        if state["plan_hash"] != self._plan["hash"]:
+            raise errors.UsageError(
+                f"state: it is of plan {state['plan_hash']}, not of {self._plan['hash']}: features, snapshot, batch size, "
+                "seed and the like must be as they were")
+        self._epoch, self._next, self._shards = state["epoch"], state["global_position"], state["shards"]
+
+    def _shard_count(self) -> int:
+        return self._shards if self._shards is not None else self._place()[1]
+
+    def _batches(self) -> int:
+        rows, size = self._plan["rows"], self._batch_size
+        return rows // size if self._drop_last else -(-rows // size)
+
+    def __len__(self) -> int:
+        """How many batches an epoch gives this rank. Ranks differ by one at the most."""
+        rank, world = self._place()
+        return len(range(rank, self._batches(), world))
+
+    def _place(self) -> tuple[int, int]:
+        if self._rank is not None or self._world is not None:
+            rank, world = self._rank or 0, self._world or 1
+        elif torch.distributed.is_available() and torch.distributed.is_initialized():
+            rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+        else:
+            rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        if not 0 <= rank < world:
+            raise errors.UsageError(f"rank {rank} of world size {world}")
+        return rank, world
+
+    def __iter__(self) -> Iterator[Batch]:
+        rank, world = self._place()
+        info = torch.utils.data.get_worker_info()
+        worker, workers = (info.id, info.num_workers) if info is not None else (0, 1)
+        # DataLoader takes its workers in turns, so that worker w of n gives every n-th of this rank's batches.
+        first, step = rank + world * worker, world * workers
+        handle = _engine.call(
+            "loader_open", uri=self._uri, plan=self.plan, rank=first, world=step, shards=self._shard_count(),
+            drop_last=self._drop_last, **self._options)["handle"]
+        try:
+            _engine.call("loader_seek", handle=handle, epoch=self._epoch, batch=self._next)
+            while (words := _engine.next_batch(handle)) is not None:
+                raw = _batch.read(words)
+                # All ranks are through with the round that this batch is of when they ask for the next.
+                self._next = (raw.index // world + 1) * world
+                batch = self._make(raw)
+                yield batch if self._device is None else batch.to(self._device)
+            self._epoch, self._next = self._epoch + 1, 0
+        finally:
+            if _engine.usable():
+                _engine.call("loader_close", handle=handle)
+
+    def _make(self, raw: _batch.RawBatch) -> Batch:
+        names = self._names
+        sparse, weighted, floats, groups = self._canonical.lists(raw)
+        return Batch(
+            index=raw.index, epoch=raw.epoch, rows=raw.rows,
+            dense_names=[names[f] for f in raw.dense.features], dense=torch.from_numpy(raw.dense.values),
+            label_names=[names[f] for f in raw.labels.features], labels=torch.from_numpy(raw.labels.values),
+            sparse=sparse, weighted=weighted, floats=floats, groups=groups,
+            embeddings={names[m.features[0]]: torch.from_numpy(m.values) for m in raw.embeddings},
+            keys={names[place]: self._key(c) for place, c in raw.columns.items()},
+        )
+
+    def _key(self, c: _batch.Column) -> Any:
+        """An exact column: a tensor where it is a number without nulls, else a list."""
+        kind, elem = self._kinds[c.place]
+        present = np.unpackbits(c.present.view(np.uint8), bitorder="little", count=c.rows) if len(c.present) else None
+        if kind in ("bytes", "string"):
+            data, offsets = c.data.tobytes(), c.offsets.tolist()
+            values = [data[a:b] for a, b in zip(offsets, offsets[1:])]
+            out: list[Any] = [v.decode() for v in values] if kind == "string" else values
+        elif kind == "dense":
+            numbers = c.ints if len(c.ints) else c.floats if len(c.floats) else c.doubles
+            if elem == "uint64":
+                numbers = numbers.view(np.uint64)
+            if present is None:
+                return torch.from_numpy(numbers)
+            out = numbers.tolist()
+        else:
+            raise errors.UsageError(f"feature {self._names[c.place]!r}: a {kind} key is not given to PyTorch: leave it out")
+        return out if present is None else [v if p else None for v, p in zip(out, present)]

@@ -1,0 +1,186 @@
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import dsistore
+from conftest import ROWS
+from dsistore.torch import Shuffle
+
+LISTS = ["user_list", "user_history", "item_list"]
+ALL = [*LISTS, "scored", "dense_a", "dense_b", "vector", "numbers", "@keys", "request_id"]
+
+
+def lists_of(j, rows):
+    """{feature: a list of lists} of a Jagged with rows lists a feature."""
+    offsets, values = j.offsets.tolist(), j.values.tolist()
+    return {
+        key: [values[offsets[k * rows + i]: offsets[k * rows + i + 1]] for i in range(rows)]
+        for k, key in enumerate(j.keys)
+    }
+
+
+def expanded(batch, part):
+    """The lists of every row of one kind, groups included."""
+    out = lists_of(getattr(batch, part), batch.rows)
+    for g in batch.groups:
+        inverse = g.inverse.tolist()
+        assert len(inverse) == batch.rows and sorted(set(inverse)) == list(range(g.slots))
+        for key, slots in lists_of(getattr(g, part), g.slots).items():
+            assert key not in out
+            out[key] = [slots[s] for s in inverse]
+    return out
+
+
+def check_rows(batch, want):
+    """want: the source's rows of the batch, as columns of Python values."""
+    for part, names in (("sparse", LISTS), ("floats", ["numbers"])):
+        got = expanded(batch, part)
+        for name in names:
+            assert got[name] == [x or [] for x in want[name]], name
+    assert expanded(batch, "weighted")["scored"] == [[e["id"] for e in x or []] for x in want["scored"]]
+    dense = dict(zip(batch.dense_names, batch.dense.T))
+    for name in ("dense_a", "dense_b"):
+        assert dense[name].tolist() == [float(np.float32(x or 0)) for x in want[name]]
+    assert batch.label_names == ["click"] and batch.labels[:, 0].tolist() == want["click"]
+    assert batch.embeddings["vector"].tolist() == [[float(np.float32(v)) for v in x] for x in want["vector"]]
+    assert batch.keys["session_id"].tolist() == want["session_id"]
+
+
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
+@pytest.mark.parametrize("batch_size", [1, 7, 300, 4096])
+def test_every_tensor_equals_the_source(table, source, output, batch_size):
+    data = table.torch(ALL, labels="click", batch_size=batch_size, output=output)
+    row = 0
+    n = 0
+    for batch in DataLoader(data, batch_size=None):
+        check_rows(batch, source.slice(row, batch.rows).to_pydict())
+        row += batch.rows
+        n += 1
+    assert row == ROWS and n == len(data) == -(-ROWS // batch_size)
+
+
+def test_ikjt_holds_less(table):
+    def ids(output):
+        return sum(
+            len(b.sparse.values) + sum(len(g.sparse.values) for g in b.groups)
+            for b in table.torch(LISTS, output=output))
+
+    assert ids("ikjt") < ids("kjt")
+
+
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
+def test_shuffled_epochs(table, source, output):
+    rows = {r["event_time"]: r for r in source.to_pylist()}
+    data = table.torch(ALL, labels=["click"], batch_size=64, output=output, shuffle=Shuffle("session", 4), seed=3)
+    orders = []
+    for epoch in (0, 1, 0):
+        data.set_epoch(epoch)
+        order = []
+        for batch in data:
+            assert batch.epoch == epoch
+            times = batch.keys["event_time"].tolist()
+            want = [rows[t] for t in times]
+            check_rows(batch, {k: [r[k] for r in want] for k in want[0]})
+            order += times
+        assert sorted(order) == sorted(rows)
+        orders.append(order)
+    assert orders[0] == orders[2] != orders[1] and orders[0] != sorted(orders[0])
+
+
+def test_transforms(table, source):
+    data = table.torch(["user_history", "dense_b"], transforms={"user_history": "first(2)|mod(97)", "dense_b": "clamp(0, 50)"})
+    batch = next(iter(data))
+    assert lists_of(batch.sparse, batch.rows)["user_history"] == [
+        [v % 97 for v in x[:2]] for x in source["user_history"].to_pylist()]
+    assert batch.dense[:, 0].tolist() == [min(x, 50) for x in source["dense_b"].to_pylist()]
+    with pytest.raises(dsistore.UsageError, match="clmap"):
+        table.torch(["dense_b"], transforms={"dense_b": "clmap(0, 1)"})
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 6, 8])
+def test_ranks_read_each_row_once(table, source, world):
+    def times(rank):
+        data = table.torch(["@keys"], batch_size=32, rank=rank, world_size=world, shuffle="session", seed=1)
+        batches = list(data)
+        assert len(batches) == len(data)
+        return [b.keys["event_time"].tolist() for b in batches], [b.index for b in batches]
+
+    parts = [times(r) for r in range(world)]
+    whole = {i: t for batches, indices in parts for i, t in zip(indices, batches)}
+    assert sorted(t for b in whole.values() for t in b) == sorted(source["event_time"].to_pylist())
+    alone = [b.keys["event_time"].tolist() for b in table.torch(["@keys"], batch_size=32, shuffle="session", seed=1, rank=0, world_size=1, shards=world)]
+    assert [whole[i] for i in range(len(whole))] == alone
+
+
+def test_resume_with_another_world_size(table, source):
+    def data(rank, world):
+        return table.torch(["@keys"], batch_size=16, rank=rank, world_size=world, shuffle="session", seed=9)
+
+    got = []
+    its = [(d := data(r, 8), iter(d)) for r in range(8)]
+    for _ in range(3):
+        for _, it in its:
+            got.append(next(it).keys["event_time"].tolist())
+    states = [json.loads(json.dumps(d.state_dict())) for d, _ in its]
+    assert all(s == states[0] for s in states)
+    del its
+    resumed = [data(r, 6) for r in range(6)]
+    for d in resumed:
+        d.load_state_dict(states[0])
+    its2 = [iter(d) for d in resumed]
+    live = list(its2)
+    while live:
+        for it in list(live):
+            b = next(it, None)
+            if b is None:
+                live.remove(it)
+            else:
+                got.append(b.keys["event_time"].tolist())
+    one = data(0, 1)
+    one.load_state_dict({**states[0], "global_position": 0})
+    alone = [b.keys["event_time"].tolist() for b in one]
+    assert got == alone
+    with pytest.raises(dsistore.UsageError, match="plan"):
+        table.torch(["@keys"], batch_size=17).load_state_dict(states[0])
+
+
+def test_tensors_outlive_the_loader(table, source):
+    data = table.torch(LISTS, batch_size=100)
+    batches = list(data)
+    values = [b.sparse.values for b in batches]
+    copies = [v.clone() for v in values]
+    del data, batches
+    assert all(torch.equal(a, b) for a, b in zip(values, copies))
+
+
+def test_it_pickles(table):
+    data = table.torch(["user_list", "dense_a"], batch_size=100, shuffle="row", seed=4)
+    other = pickle.loads(pickle.dumps(data))
+    assert other.plan == data.plan
+    assert all(torch.equal(a.dense, b.dense) for a, b in zip(data, other, strict=True))
+    assert copy.copy(data).state_dict() == data.state_dict()
+
+
+def test_drop_last(table):
+    data = table.torch(["dense_a"], batch_size=300, drop_last=True)
+    assert [b.rows for b in data] == [300] * 3 and len(data) == 3
+
+
+@pytest.mark.parametrize("context", ["spawn", "forkserver"])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_workers(table, source, context, workers):
+    data = table.torch(["@keys"], batch_size=50)
+    loader = DataLoader(data, batch_size=None, num_workers=workers, multiprocessing_context=context)
+    got = [t for b in loader for t in b.keys["event_time"].tolist()]
+    assert got == source["event_time"].to_pylist()
+
+
+def test_forked_workers_say_what_to_do(table):
+    data = table.torch(["dense_a"])
+    with pytest.raises(Exception, match="num_workers=0"):
+        list(DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="fork"))
