@@ -273,6 +273,9 @@ func (m *mapColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
 		}
 	}
 	marker := b.Columns[m.marker]
+	if err := m.check(b.Rows, marker, sources); err != nil {
+		return nil, err
+	}
 	keys, values := vector.NewColumn(m.key.typ), vector.NewColumn(m.value.typ)
 	ends := make([]int32, 1, b.Rows+1)
 	for r := range b.Rows {
@@ -301,4 +304,24 @@ func (m *mapColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
 	valid, nulls := rowValidity(marker)
 	buffers := []*memory.Buffer{valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(ends))}
 	return array.NewData(m.arrow, b.Rows, buffers, []arrow.ArrayData{entries}, nulls, 0), nil
+}
+
+// check refuses rows whose entries together have more keys, bytes of keys, or values than a column has.
+func (m *mapColumn) check(rows int, marker *vector.Column, sources []*vector.Column) error {
+	entries, keys, values := 0, 0, 0
+	for i, s := range sources {
+		lo, hi := m.keys.SlotRange(i)
+		for r := range rows {
+			if marker.IsNull(r) || s.IsNull(r) {
+				continue
+			}
+			from, to := s.SlotRange(s.Slot(r))
+			entries, keys, values = entries+1, keys+hi-lo, values+to-from
+		}
+	}
+	if max(entries, keys, values) > vector.MaxElements {
+		return fmt.Errorf("the map's %d entries in %d rows have %d bytes of keys and %d values: want at most %d of each: use smaller batches",
+			entries, rows, keys, values, vector.MaxElements)
+	}
+	return nil
 }
