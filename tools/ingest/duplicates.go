@@ -18,11 +18,11 @@ type Duplicates struct {
 	BytesSaved int64 `json:"bytes_saved_estimate"`
 
 	before, after int64
-	saved         float64
+	saved         int64 // whole bytes: their sum is the same in any order
 }
 
 func (d *Duplicates) add(s dedup.Stats) {
-	d.addAll(Duplicates{RowSlots: s.Rows, Slots: s.Slots, Windows: s.Windows, before: s.ElementsBefore, after: s.ElementsAfter, saved: s.SavedBytes})
+	d.addAll(Duplicates{RowSlots: s.Rows, Slots: s.Slots, Windows: s.Windows, before: s.ElementsBefore, after: s.ElementsAfter, saved: int64(s.SavedBytes)})
 }
 
 func (d *Duplicates) addAll(o Duplicates) {
@@ -38,5 +38,5 @@ func (d *Duplicates) addAll(o Duplicates) {
 	if d.after > 0 {
 		d.Factor = float64(d.before) / float64(d.after)
 	}
-	d.BytesSaved = int64(max(d.saved, 0))
+	d.BytesSaved = max(d.saved, 0)
 }

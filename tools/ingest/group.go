@@ -193,7 +193,7 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 	for k := range g.stats {
 		j.done(g.stats[k])
 	}
-	j.grouped(len(u.features), g.inverseBytes)
+	j.grouped(len(u.features), int64(g.inverseBytes))
 	return nil
 }
 

@@ -131,7 +131,7 @@ type segmentJob struct {
 	// done is called when a feature is written, with the duplicates found in it, by any goroutine.
 	done func(dedup.Stats)
 	// grouped is called when a dedup group is written, with its number of features and the bytes of its inverse.
-	grouped func(features int, inverseBytes float64)
+	grouped func(features int, inverseBytes int64)
 }
 
 // A stripeMaker is what one worker needs to make stripes of a feature.

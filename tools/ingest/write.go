@@ -110,7 +110,7 @@ func (e *engine) writeSegment(ctx context.Context, j *segmentJob) (storage.Segme
 		e.progress.add(0, share)
 		found.add(s)
 	}
-	j.grouped = func(features int, inverseBytes float64) {
+	j.grouped = func(features int, inverseBytes int64) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		found.Groups++
