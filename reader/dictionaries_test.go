@@ -186,6 +186,26 @@ func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
 	}
 }
 
+// Windows that begin at EndBatch or after it are not read.
+func TestShuffleEndsAtEndBatch(t *testing.T) {
+	table, _ := sharedTable(t, 12, 500)
+	l := table.layoutOf([]int{0, 1, 2}, Plan{Table: "t", Snapshot: 1, BatchSize: 500, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 1}})
+	s := open(t, l, Options{EndBatch: 2})
+	defer s.Close()
+	for i := range 3 {
+		b, err := s.Next(t.Context())
+		if (i == 2) != errors.Is(err, io.EOF) {
+			t.Fatal(i, err)
+		}
+		if err == nil {
+			b.Release()
+		}
+	}
+	if n, all := s.Stats().BytesNeeded, uint64(len(table.blobs.objects["pack"])); n > all/2 {
+		t.Errorf("%d bytes of %d were read for 2 stripes of 12", n, all)
+	}
+}
+
 // Stripes whose bytes are there before the dictionaries wait for them.
 func TestStripesWaitForDictionaries(t *testing.T) {
 	defer goleak.VerifyNone(t)

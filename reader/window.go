@@ -184,6 +184,9 @@ func (r *run) openWindows(ctx context.Context) {
 		return x
 	}}
 	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, r.epoch), r.first, func(segment int, c chunk) bool {
+		if c.window.firstRow >= r.end {
+			return false
+		}
 		c.load, c.dropped = cache.get(segment, len(c.rows))
 		select {
 		case r.chunks <- c:
