@@ -125,26 +125,8 @@ func (f *flags) scans(ctx context.Context, rep *report, truth *workload.Truth, s
 	for i, label := range []string{"Parquet (arrow-go)", "Parquet clustered (arrow-go)"}[:len(dumps)] {
 		sides = append(sides, &versus.ParquetSide{Label: label, Paths: dumps[i].Paths(), Features: fs, BatchSize: f.BatchSize})
 	}
-	log("%d features: checking that all sides give the same rows", len(fs))
-	d, err := versus.Equal(ctx, sides...)
-	if err != nil {
-		return err
-	}
-	log("%d rows, %d ids: equal", d.Rows, d.IDs)
-	sides = append(sides, &versus.CopySide{Rows: d.Rows, RowBytes: float64(d.TensorBytes) / float64(d.Rows), BatchSize: f.BatchSize})
-	names := make([]string, len(fs))
-	for i := range fs {
-		names[i] = fs[i].Name
-	}
-	for _, threads := range f.Threads {
-		log("%d rounds, %d threads", f.Rounds, threads)
-		m, err := versus.Rounds(ctx, d, threads, f.Rounds, nil, sides...)
-		if err != nil {
-			return err
-		}
-		s := versus.Scans{Share: share, Features: names, Digest: d, Measures: m}
-		versus.PrintScans(os.Stdout, s)
+	return versus.Compare(ctx, share, fs, f.BatchSize, f.Threads, f.Rounds, sides, log, func(_ int, s versus.Scans) error {
 		rep.Scans = append(rep.Scans, s)
-	}
-	return nil
+		return nil
+	})
 }

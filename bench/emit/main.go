@@ -123,24 +123,9 @@ func (f *flags) share(ctx context.Context, rep *report, truth *workload.Truth, s
 	parquet := &versus.ParquetSide{Label: "Parquet clustered (arrow-go)", Paths: dump.Paths(), Features: fs, BatchSize: f.BatchSize}
 	hashed := &versus.HashSide{Label: "the same, hashed into ikjt", Side: parquet, Groups: groups}
 	sides := []versus.Side{stores[0], hashed, parquet, stores[1], stores[2]}
-	log("%d features in %d groups: checking that all sides give the same rows", len(fs), len(groups))
-	d, err := versus.Equal(ctx, sides...)
-	if err != nil {
-		return err
-	}
-	log("%d rows, %d ids: equal", d.Rows, d.IDs)
-	sides = append(sides, &versus.CopySide{Rows: d.Rows, RowBytes: float64(d.TensorBytes) / float64(d.Rows), BatchSize: f.BatchSize})
-	names := make([]string, len(fs))
-	for i := range fs {
-		names[i] = fs[i].Name
-	}
-	for _, threads := range f.Threads {
-		log("%d rounds, %d threads", f.Rounds, threads)
-		m, err := versus.Rounds(ctx, d, threads, f.Rounds, nil, sides...)
-		if err != nil {
-			return err
-		}
-		s := scans{Scans: versus.Scans{Share: share, Features: names, Digest: d, Measures: m}, Groups: len(groups)}
+	log("%d groups", len(groups))
+	return versus.Compare(ctx, share, fs, f.BatchSize, f.Threads, f.Rounds, sides, log, func(threads int, measured versus.Scans) error {
+		s := scans{Scans: measured, Groups: len(groups)}
 		for _, side := range stores {
 			c, err := storeCost(ctx, side, threads)
 			if err != nil {
@@ -149,11 +134,10 @@ func (f *flags) share(ctx context.Context, rep *report, truth *workload.Truth, s
 			s.Costs = append(s.Costs, c)
 		}
 		s.Costs = append(s.Costs, hashCost(hashed))
-		versus.PrintScans(os.Stdout, s.Scans)
 		printCosts(os.Stdout, s.Costs)
 		rep.Scans = append(rep.Scans, s)
-	}
-	return nil
+		return nil
+	})
 }
 
 // storeCost reads some epochs to make all memory, and counts what the batches of the next allocate.
