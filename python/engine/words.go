@@ -8,7 +8,7 @@ import (
 )
 
 // WordsVersion is the first word of every description.
-const WordsVersion = 1
+const WordsVersion = 2
 
 // A wordBuffer describes a batch in 64-bit words, in memory of the Allocator. _batch.py reads it:
 //
@@ -19,7 +19,7 @@ const WordsVersion = 1
 //	         n, n x column (the exact columns: keys, strings, ...)
 //	matrix:  features, width, array (values), array (present)
 //	jagged:  features, array (lengths), array (offsets), array (starts), array (values), array (float values),
-//	         array (weights), array (present)
+//	         array (weights), array (present); features alone where there are none
 //	group:   features, slots, array (inverse), jagged (sparse), jagged (weighted), jagged (floats)
 //	column:  place, rows, slots, array (present), array (inverse), array (offsets), array (lengths), array (ints),
 //	         array (floats), array (doubles), array (data), array (score floats), array (score doubles)
@@ -90,6 +90,9 @@ func appendMatrix(w []int64, m *reader.Matrix) []int64 {
 
 func appendJagged(w []int64, j *reader.Jagged) []int64 {
 	w = appendFeatures(w, j.Features)
+	if len(j.Features) == 0 {
+		return w
+	}
 	w = appendArray(w, j.Lengths)
 	w = appendArray(w, j.Offsets)
 	w = appendArray(w, j.Starts)

@@ -5,7 +5,6 @@ words.go in package engine says what the words are; this module reads them in th
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +13,10 @@ import numpy.typing as npt
 
 from ._engine import Words
 
-_VERSION = 1
+_VERSION = 2
 
 
-@dataclass
+@dataclass(slots=True)
 class Matrix:
     """[B, width] float32, row-major, a column a feature (or the numbers of one embedding). Null is 0."""
 
@@ -27,7 +26,7 @@ class Matrix:
     present: npt.NDArray[np.uint64] | None  # [features, words]: bitmaps of B bits
 
 
-@dataclass
+@dataclass(slots=True)
 class Jagged:
     """For each feature in turn, B lists (in a group: as many as it has slots)."""
 
@@ -41,7 +40,13 @@ class Jagged:
     present: npt.NDArray[np.uint64] | None
 
 
-@dataclass
+# What is there where no feature has lists of a kind, which is the rule: one for all batches.
+_NO_LISTS = Jagged(
+    [], np.empty(0, np.int32), np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.float32),
+    np.empty(0, np.float32), None)
+
+
+@dataclass(slots=True)
 class Group:
     """Features that share one inverse: row -> slot."""
 
@@ -53,7 +58,7 @@ class Group:
     floats: Jagged
 
 
-@dataclass
+@dataclass(slots=True)
 class Column:
     """An exact column: a key, a string, a partition value, ..."""
 
@@ -72,7 +77,7 @@ class Column:
     score_doubles: npt.NDArray[np.float64]
 
 
-@dataclass
+@dataclass(slots=True)
 class RawBatch:
     index: int
     first_row: int
@@ -88,6 +93,21 @@ class RawBatch:
     columns: dict[int, Column] = field(default_factory=dict)
 
 
+class _Memory:
+    """Memory of a batch for numpy to look at. The array holds it, and it the batch.
+
+    A type of ctypes would do, but one is made for every length that there is, which takes 30 times longer.
+    """
+
+    __slots__ = ("__array_interface__", "owner")
+
+
+# Typestr and the array where there is none, which is the rule: one for all batches.
+_TYPES = {
+    t: (np.dtype(t).str, np.empty(0, t)) for t in (np.int32, np.int64, np.uint64, np.uint8, np.float32, np.float64)
+}
+
+
 class _Reader:
     """Takes one thing after the other off the words. Arrays hold the batch."""
 
@@ -101,17 +121,21 @@ class _Reader:
         return self._words[self._at - 1]
 
     def features(self) -> list[int]:
-        n = self.number()
-        self._at += n
-        return self._words[self._at - n: self._at]
+        first = self._at + 1
+        self._at = first + self._words[first - 1]
+        return self._words[first: self._at]
 
     def array(self, dtype: Any) -> npt.NDArray[Any]:
-        address, n = self.number(), self.number()
+        at = self._at
+        self._at = at + 2
+        n = self._words[at + 1]
+        typestr, empty = _TYPES[dtype]
         if n == 0:
-            return np.empty(0, dtype)
-        memory = (ctypes.c_byte * (n * np.dtype(dtype).itemsize)).from_address(address)
-        memory.owner = self._owner  # the array holds memory, and memory the batch
-        return np.frombuffer(memory, dtype)
+            return empty
+        memory = _Memory()
+        memory.owner = self._owner
+        memory.__array_interface__ = {"version": 3, "data": (self._words[at], False), "shape": (n,), "typestr": typestr}
+        return np.asarray(memory)
 
     def present(self, features: int) -> npt.NDArray[np.uint64] | None:
         bits = self.array(np.uint64)
@@ -124,6 +148,8 @@ class _Reader:
 
     def jagged(self) -> Jagged:
         features = self.features()
+        if not features:
+            return _NO_LISTS
         return Jagged(
             features, self.array(np.int32), self.array(np.int32), self.array(np.int32), self.array(np.int64),
             self.array(np.float32), self.array(np.float32), self.present(len(features)),

@@ -32,6 +32,11 @@ class Jagged:
                       None if self.weights is None else f(self.weights))
 
 
+# What a batch has where no feature has lists of a kind, which is the rule for the parts of a group: one for all batches.
+_NO_IDS = Jagged([], torch.empty(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32), torch.empty(0, dtype=torch.int64))
+_NO_FLOATS = Jagged([], _NO_IDS.lengths, _NO_IDS.offsets, torch.empty(0, dtype=torch.float32))
+
+
 @dataclass
 class DedupGroup:
     """Features whose rows share slots alike: an IKJT. Row i has the lists of slot ``inverse[i]``."""
@@ -113,6 +118,8 @@ class Canonical:
         return self._rebuilt(raw.rows, {"sparse": sparse, "weighted": weighted, "floats": floats}, groups)
 
     def _jagged(self, j: _batch.Jagged, part: str) -> Jagged:
+        if not j.features:
+            return _NO_FLOATS if part == "floats" else _NO_IDS
         return Jagged(
             [self._names[f] for f in j.features], torch.from_numpy(j.lengths), torch.from_numpy(j.offsets),
             torch.from_numpy(j.floats if part == "floats" else j.values),
