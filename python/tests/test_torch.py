@@ -46,7 +46,7 @@ def check_rows(batch, want):
     dense = dict(zip(batch.dense_names, batch.dense.T))
     for name in ("dense_a", "dense_b"):
         assert dense[name].tolist() == [float(np.float32(x or 0)) for x in want[name]]
-    assert batch.label_names == ["click"] and batch.labels[:, 0].tolist() == want["click"]
+    assert batch.label_names == ["click"] and batch.labels.reshape(-1).tolist() == want["click"]
     assert batch.embeddings["vector"].tolist() == [[float(np.float32(v)) for v in x] for x in want["vector"]]
     assert batch.keys["session_id"].tolist() == want["session_id"]
 

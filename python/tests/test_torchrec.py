@@ -13,34 +13,41 @@ from torchrec.modules.embedding_modules import EmbeddingBagCollection  # noqa: E
 BUCKETS = 1000
 
 
-def bags(keys):
+def bags(keys, **options):
     torch.manual_seed(1)
     return EmbeddingBagCollection(tables=[
         EmbeddingBagConfig(name=f"t_{k}", embedding_dim=8, num_embeddings=BUCKETS, feature_names=[k]) for k in keys
-    ])
+    ], **options)
 
 
-def test_the_forward_of_ikjt_equals_that_of_kjt(table):
-    hashed = {k: f"hash({BUCKETS})" for k in LISTS}
-    kjt = list(table.torch(LISTS, batch_size=128, transforms=hashed))
-    ikjt = list(table.torch(LISTS, batch_size=128, transforms=hashed, output="ikjt"))
-    model = bags(LISTS)
-    for a, b in zip(kjt, ikjt, strict=True):
-        want = model(a.sparse_kjt()).to_dict()
-        dedup = b.dedup_kjt()
-        assert set(dedup.keys()) | set(b.sparse.keys) == set(LISTS) and dedup.stride() == b.rows
-        got = bags_of(model, dedup) | bags_of(model, b.sparse_kjt())
-        for k in LISTS:
-            torch.testing.assert_close(got[k], want[k])
+def hashed(table, **options):
+    """(kjt, ikjt): the batches of both outputs, ids in [0, BUCKETS)."""
+    options.setdefault("transforms", {k: f"hash({BUCKETS})" for k in [*LISTS, "scored"]})
+    features = options.pop("features", [*LISTS, "scored", "dense_a", "dense_b"])
+    return (list(table.torch(features, output=output, **options)) for output in ("kjt", "ikjt"))
 
 
-def bags_of(model, kjt):
+@pytest.mark.parametrize("batch_size", [1, 128, 4096])
+def test_bags_of_ikjt_equal_those_of_kjt(table, batch_size):
+    model, weighted = bags(LISTS), bags(["scored"], is_weighted=True)
+    for a, b in zip(*hashed(table, batch_size=batch_size), strict=True):
+        assert a.sparse_features.keys() == LISTS and not a.sparse_features.variable_stride_per_key()
+        assert a.dedup_sparse_features.keys() == [] and a.plain_sparse_features.keys() == LISTS
+        assert sorted(b.sparse_features.keys()) == sorted(LISTS) and b.sparse_features.variable_stride_per_key()
+        assert b.sparse_features.stride() == b.dedup_sparse_features.stride() == b.rows
+        want = model(a.sparse_features)
+        torch.testing.assert_close(model(b.sparse_features).values(), want.values())
+        torch.testing.assert_close(weighted(b.weighted_features).values(), weighted(a.weighted_features).values())
+        got = part(model, b.dedup_sparse_features) | part(model, b.plain_sparse_features)
+        for k, pooled in want.to_dict().items():
+            torch.testing.assert_close(got[k], pooled)
+
+
+def part(model, kjt):
     """The pooled embeddings of a KJT's own keys."""
-    if not kjt.keys():
-        return {}
-    part = bags(kjt.keys())
-    part.load_state_dict({k: v for k, v in model.state_dict().items() if k.split(".")[1].removeprefix("t_") in kjt.keys()})
-    return part(kjt).to_dict()
+    bag = bags(kjt.keys())
+    bag.load_state_dict({k: v for k, v in model.state_dict().items() if k.split(".")[1].removeprefix("t_") in kjt.keys()})
+    return bag(kjt).to_dict()
 
 
 def test_groups_are_the_same_in_every_batch(tmp_path, source):

@@ -18,7 +18,7 @@ from . import _batch
 class Jagged:
     """Lists of several features. List i of feature k is ``values[offsets[k*n+i]:offsets[k*n+i+1]]``, n a feature.
 
-    values are int64 ids, or float32 numbers; weights belong to them one by one, or are None.
+    values are int64 ids, or float32 numbers; weights belong to them one by one where the features are weighted, else are None.
     """
 
     keys: list[str]
@@ -30,6 +30,11 @@ class Jagged:
     def map(self, f: Callable[[torch.Tensor], torch.Tensor]) -> Jagged:
         return Jagged(self.keys, f(self.lengths), f(self.offsets), f(self.values),
                       None if self.weights is None else f(self.weights))
+
+    def empty(self) -> Jagged:
+        """No features, of the same types and on the same device."""
+        return Jagged([], self.lengths[:0], self.offsets[:1], self.values[:0],
+                      None if self.weights is None else self.weights[:0])
 
 
 # What a batch has where no feature has lists of a kind, which is the rule for the parts of a group: one for all batches.
@@ -83,7 +88,7 @@ def _features(j: Jagged, inverse: torch.Tensor | None) -> dict[str, _Lists]:
 
 def _joined(keys: list[str], lists: list[_Lists], like: Jagged) -> Jagged:
     if not keys:
-        return Jagged([], like.lengths[:0], torch.zeros(1, dtype=torch.int32), like.values[:0], None)
+        return like.empty()
     lengths = torch.cat([x.lengths for x in lists])
     offsets = torch.zeros(len(lengths) + 1, dtype=torch.int32)
     torch.cumsum(lengths, 0, out=offsets[1:])
@@ -123,7 +128,7 @@ class Canonical:
         return Jagged(
             [self._names[f] for f in j.features], torch.from_numpy(j.lengths), torch.from_numpy(j.offsets),
             torch.from_numpy(j.floats if part == "floats" else j.values),
-            torch.from_numpy(j.weights) if len(j.weights) else None,
+            torch.from_numpy(j.weights) if part == "weighted" else None,  # also where all lists of the batch are empty
         )
 
     def _rebuilt(self, rows: int, plain: dict[str, Jagged], groups: list[DedupGroup]

@@ -2,7 +2,7 @@
 
     dataset = table.torch(["user_*", "item_id"], labels=["click"], batch_size=4096, shuffle="session", seed=7, output="ikjt")
     for batch in torch.utils.data.DataLoader(dataset, batch_size=None):
-        loss = model(batch.dense, batch.sparse, batch.dedup, batch.labels)
+        loss = model(batch.dense_features, batch.sparse_features, batch.labels)
 
 The dataset prefetches by itself, in threads of the engine: DataLoader's num_workers=0 is the fast way.
 """
@@ -10,6 +10,7 @@ The dataset prefetches by itself, in threads of the engine: DataLoader's num_wor
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from . import _batch, _engine, errors
+from . import _batch, _engine, _kjt, errors
 from ._jagged import Canonical, DedupGroup, Jagged
 from .table import _names
 
@@ -36,14 +37,17 @@ class Shuffle:
     window: int = 16
 
 
-@dataclass
+@dataclass(eq=False)
 class Batch:
-    """One batch: B rows. It is Pipelineable, as TorchRec's train pipelines want. Tensors share the engine's memory, which is
-    given back when the last of them is gone.
+    """One batch: B rows. TorchRec's train pipelines and models take it as it is: it is Pipelineable, and has what
+    torchrec.datasets.utils.Batch has (dense_features, sparse_features, labels), and weighted_features. Tensors share the
+    engine's memory, which is given back when the last of them is gone.
 
-    dense is [B, D], its columns ``dense_names``; labels [B, L], its columns ``label_names``; embeddings are [B, dim] each.
-    Null is 0. sparse, weighted and floats are the lists that are expanded; groups the deduplicated ones of output="ikjt": the
-    same features in the same order in every batch of a plan.
+    dense is [B, D] float32, its columns ``dense_names``; labels [B, L] float32, its columns ``label_names``, or [B] where one
+    label was asked for by a string and not by a list; embeddings are [B, dim] each. Null is 0.
+    sparse, weighted and floats are the lists that are expanded; groups the deduplicated ones of output="ikjt": the same
+    features in the same order in every batch of a plan. The properties give them as KeyedJaggedTensors, made at first use on
+    the device where the batch is then: ask for them after ``to``.
     keys are the session, request, user and time keys, exactly: a tensor of int64, or a list of str or bytes, None for null.
     """
 
@@ -60,6 +64,19 @@ class Batch:
     embeddings: dict[str, torch.Tensor] = field(default_factory=dict)
     groups: list[DedupGroup] = field(default_factory=list)
     keys: dict[str, Any] = field(default_factory=dict)
+    # KJTs that were asked for, and the streams that use the batch: those must also know of tensors that are made later.
+    _made: dict[tuple[str, bool, bool], KeyedJaggedTensor] = field(default_factory=dict, init=False, repr=False)
+    _streams: list[Any] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _join_pipelineable()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": {}, "_streams": []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _join_pipelineable()
 
     def map(self, f: Any) -> Batch:
         """The batch with f applied to every tensor."""
@@ -71,80 +88,90 @@ class Batch:
         )
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
+        """The batch on a device. One int32 inverse a group travels: KJTs are made anew there."""
         return self.map(lambda t: t.to(device=device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Batch:
+        """A copy in page-locked memory, from which ``to(device, non_blocking=True)`` does not wait."""
         return self.map(lambda t: t.pin_memory())
 
     def record_stream(self, stream: Any) -> None:
+        """Says that a stream uses the tensors, so that their memory is not used anew before it is through: also those of KJTs
+        that are made before or after."""
         def record(t: torch.Tensor) -> torch.Tensor:
             t.record_stream(stream)
             return t
 
         self.map(record)
+        for kjt in self._made.values():
+            kjt.record_stream(stream)
+        self._streams.append(stream)
 
-    def sparse_kjt(self) -> KeyedJaggedTensor:
-        """The expanded id lists as TorchRec's KeyedJaggedTensor; weighted ones have a KJT of their own."""
-        return _kjt(self.sparse, self.rows)
+    # Attributes rather than methods, because TrainPipelineSparseDist follows attributes of the batch through a traced model.
 
-    def weighted_kjt(self) -> KeyedJaggedTensor:
-        """The expanded weighted lists as a KeyedJaggedTensor with weights."""
-        return _kjt(self.weighted, self.rows)
+    @property
+    def dense_features(self) -> torch.Tensor:
+        """dense, by TorchRec's name."""
+        return self.dense
 
-    def dedup_kjt(self) -> KeyedJaggedTensor | None:
-        """The id lists of all groups as a KeyedJaggedTensor of variable batch sizes with inverse indices; None without groups.
+    @property
+    def sparse_features(self) -> KeyedJaggedTensor:
+        """All id lists as one KJT, in the variable-batch form if some are deduplicated: the others then have identity rows."""
+        return self._kjt("sparse", dedup=True, plain=True)
 
-        The matrix [keys, B] of inverse indices is made here, on the tensors' device, of one int32 inverse a group.
-        """
-        groups = [g for g in self.groups if g.sparse.keys]
-        if not groups:
-            return None
-        from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+    @property
+    def dedup_sparse_features(self) -> KeyedJaggedTensor:
+        """The deduplicated id lists as a KJT in the variable-batch form; without keys if there are none."""
+        return self._kjt("sparse", dedup=True)
 
-        keys = [k for g in groups for k in g.sparse.keys]
-        strides = [[g.slots] for g in groups for _ in g.sparse.keys]
-        inverses = torch.stack([g.inverse for g in groups]).long()
-        of_key = torch.tensor([i for i, g in enumerate(groups) for _ in g.sparse.keys], device=inverses.device)
-        return KeyedJaggedTensor(
-            keys=keys,
-            values=_joined([g.sparse.values for g in groups]),
-            lengths=_joined([g.sparse.lengths for g in groups]),
-            stride_per_key_per_rank=strides,
-            inverse_indices=(keys, inverses.index_select(0, of_key)),
-        )
+    @property
+    def plain_sparse_features(self) -> KeyedJaggedTensor:
+        """The other id lists as an ordinary KJT over the batch's memory."""
+        return self._kjt("sparse", plain=True)
+
+    @property
+    def weighted_features(self) -> KeyedJaggedTensor:
+        """All weighted lists as one KJT with weights: see sparse_features."""
+        return self._kjt("weighted", dedup=True, plain=True)
+
+    @property
+    def dedup_weighted_features(self) -> KeyedJaggedTensor:
+        """The deduplicated weighted lists: see dedup_sparse_features."""
+        return self._kjt("weighted", dedup=True)
+
+    @property
+    def plain_weighted_features(self) -> KeyedJaggedTensor:
+        """The other weighted lists: see plain_sparse_features."""
+        return self._kjt("weighted", plain=True)
+
+    def _kjt(self, part: str, dedup: bool = False, plain: bool = False) -> KeyedJaggedTensor:
+        """A KJT of one part: of its deduplicated lists, of the plain ones, or of both. It is made once."""
+        made = self._made.get((part, dedup, plain))
+        if made is None:
+            lists: Jagged = getattr(self, part)
+            groups = [g for g in self.groups if getattr(g, part).keys] if dedup else []
+            if not plain:
+                lists = lists.empty()
+            made = _kjt.variable(groups, part, lists, self.rows) if groups else _kjt.plain(lists, self.rows)
+            for stream in self._streams:
+                made.record_stream(stream)
+            self._made[part, dedup, plain] = made
+        return made
 
 
-def _kjt(j: Jagged, rows: int) -> KeyedJaggedTensor:
-    from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
-
-    return KeyedJaggedTensor(keys=j.keys, values=j.values, lengths=j.lengths, offsets=j.offsets, weights=j.weights, stride=rows)
-
-
-def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def check(model: torch.nn.Module) -> list[tuple[str, str]]:
-    """What a model's embedding modules do with deduplicated features: (name, "honours" | "ignores: ...") each.
-
-    Give features whose module ignores them with output="kjt".
-    """
-    out: list[tuple[str, str]] = []
-    for name, module in model.named_modules():
-        kind = type(module).__name__
-        if kind in ("EmbeddingBagCollection", "ShardedEmbeddingBagCollection", "ShardedEmbeddingCollection"):
-            out.append((name, "honours"))
-        elif kind == "EmbeddingCollection":
-            out.append((name, "ignores: an unsharded EmbeddingCollection gives one row a slot, not a row"))
-        elif kind.startswith("ManagedCollision") and kind.endswith("Collection"):
-            out.append((name, "refuses: managed collisions take no variable batch sizes"))
-    return out
+def _join_pipelineable() -> None:
+    """TorchRec's pipelines take instances of Pipelineable alone. To import it takes seconds, so that only those pay for it who
+    use TorchRec anyway."""
+    streamable = sys.modules.get("torchrec.streamable")
+    if (base := getattr(streamable, "Pipelineable", None)) is not None:
+        base.register(Batch)
 
 
 class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     """Training batches of a table, in an order that the arguments and the epoch decide alone.
 
-    features and labels are names, globs or sets, as in Table.features. partitions is a predicate over partition keys.
+    features and labels are names, globs or sets, as in Table.features; the labels of one name alone (labels="click") come as
+    [B], those of a list as [B, L]. partitions is a predicate over partition keys.
     shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows share
     are given once, in Batch.groups). transforms maps names or globs to what is done to the values: {"user_*": "first(50) |
     mod(1000000)"}. rank and world_size default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.
@@ -175,6 +202,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
             transforms=dict(transforms) if transforms else None,
         )
+        self._one_label = isinstance(labels, str) and len(label_names) == 1
         self._names: list[str] = [f["name"] for f in self._plan["features"]]
         self._kinds: list[tuple[str, str]] = [(f["kind"], f["elem"]) for f in self._plan["features"]]
         self._canonical = Canonical(self._names, self._kinds, self._plan["groups"])
@@ -261,10 +289,11 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     def _make(self, raw: _batch.RawBatch) -> Batch:
         names = self._names
         sparse, weighted, floats, groups = self._canonical.lists(raw)
+        labels = torch.from_numpy(raw.labels.values)
         return Batch(
             index=raw.index, epoch=raw.epoch, rows=raw.rows,
             dense_names=[names[f] for f in raw.dense.features], dense=torch.from_numpy(raw.dense.values),
-            label_names=[names[f] for f in raw.labels.features], labels=torch.from_numpy(raw.labels.values),
+            label_names=[names[f] for f in raw.labels.features], labels=labels[:, 0] if self._one_label else labels,
             sparse=sparse, weighted=weighted, floats=floats, groups=groups,
             embeddings={names[m.features[0]]: torch.from_numpy(m.values) for m in raw.embeddings},
             keys={names[place]: self._key(c) for place, c in raw.columns.items()},
