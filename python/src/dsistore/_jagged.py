@@ -9,16 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from . import _batch
+
+
+def mask(bits: npt.NDArray[np.uint64] | None, n: int) -> torch.Tensor | None:
+    """Bitmaps of n bits, a row each, as [features, n] bool: a copy. None stays None."""
+    if bits is None:
+        return None
+    return torch.from_numpy(np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little", count=n).view(np.bool_))
 
 
 @dataclass
 class Jagged:
     """Lists of several features. List i of feature k is ``values[offsets[k*n+i]:offsets[k*n+i+1]]``, n a feature.
 
-    values are int64 ids, or float32 numbers; weights belong to them one by one where the features are weighted, else are None.
+    values are int64 ids (uint64 bit for bit), or float32 numbers; weights belong to them one by one where the features are
+    weighted, else are None. A null list and an empty one both have length 0; present, which a dataset with ``presence=True``
+    gives, tells them apart: bool, one a list, in the order of lengths.
     """
 
     keys: list[str]
@@ -26,10 +37,12 @@ class Jagged:
     offsets: torch.Tensor
     values: torch.Tensor
     weights: torch.Tensor | None = None
+    present: torch.Tensor | None = None
 
     def map(self, f: Callable[[torch.Tensor], torch.Tensor]) -> Jagged:
         return Jagged(self.keys, f(self.lengths), f(self.offsets), f(self.values),
-                      None if self.weights is None else f(self.weights))
+                      None if self.weights is None else f(self.weights),
+                      None if self.present is None else f(self.present))
 
     def empty(self) -> Jagged:
         """No features, of the same types and on the same device."""
@@ -63,6 +76,7 @@ class _Lists:
     lengths: torch.Tensor
     values: torch.Tensor
     weights: torch.Tensor | None
+    present: torch.Tensor | None
     inverse: torch.Tensor | None = None
 
     def expanded(self) -> _Lists:
@@ -74,7 +88,8 @@ class _Lists:
         rows = torch.repeat_interleave(torch.arange(len(slots)), lengths)
         first = torch.cumsum(lengths, 0, dtype=torch.int64) - lengths
         at = starts[slots][rows] + torch.arange(len(rows)) - first[rows]
-        return _Lists(lengths, self.values[at], None if self.weights is None else self.weights[at])
+        return _Lists(lengths, self.values[at], None if self.weights is None else self.weights[at],
+                      None if self.present is None else self.present[slots])
 
 
 def _features(j: Jagged, inverse: torch.Tensor | None) -> dict[str, _Lists]:
@@ -82,7 +97,9 @@ def _features(j: Jagged, inverse: torch.Tensor | None) -> dict[str, _Lists]:
     out = {}
     for k, key in enumerate(j.keys):
         a, b = int(j.offsets[k * n]), int(j.offsets[(k + 1) * n])
-        out[key] = _Lists(j.lengths[k * n: (k + 1) * n], j.values[a:b], None if j.weights is None else j.weights[a:b], inverse)
+        lists = slice(k * n, (k + 1) * n)
+        out[key] = _Lists(j.lengths[lists], j.values[a:b], None if j.weights is None else j.weights[a:b],
+                          None if j.present is None else j.present[lists], inverse)
     return out
 
 
@@ -93,7 +110,9 @@ def _joined(keys: list[str], lists: list[_Lists], like: Jagged) -> Jagged:
     offsets = torch.zeros(len(lengths) + 1, dtype=torch.int32)
     torch.cumsum(lengths, 0, out=offsets[1:])
     weights = [x.weights for x in lists if x.weights is not None]
-    return Jagged(keys, lengths, offsets, torch.cat([x.values for x in lists]), torch.cat(weights) if weights else None)
+    present = [x.present for x in lists if x.present is not None]
+    return Jagged(keys, lengths, offsets, torch.cat([x.values for x in lists]), torch.cat(weights) if weights else None,
+                  torch.cat(present) if present else None)
 
 
 _PARTS = ("sparse", "weighted", "floats")
@@ -113,22 +132,24 @@ class Canonical:
 
     def lists(self, raw: _batch.RawBatch) -> tuple[Jagged, Jagged, Jagged, list[DedupGroup]]:
         """The lists of a batch: sparse, weighted, floats and the groups."""
-        sparse, weighted, floats = (self._jagged(getattr(raw, part), part) for part in _PARTS)
+        sparse, weighted, floats = (self._jagged(getattr(raw, part), part, raw.rows) for part in _PARTS)
         groups = [
-            DedupGroup(torch.from_numpy(g.inverse), g.slots, *(self._jagged(getattr(g, part), part) for part in _PARTS))
+            DedupGroup(torch.from_numpy(g.inverse), g.slots, *(self._jagged(getattr(g, part), part, g.slots) for part in _PARTS))
             for g in raw.groups
         ]
         if [g.features for g in raw.groups] == self._groups:
             return sparse, weighted, floats, groups
         return self._rebuilt(raw.rows, {"sparse": sparse, "weighted": weighted, "floats": floats}, groups)
 
-    def _jagged(self, j: _batch.Jagged, part: str) -> Jagged:
+    def _jagged(self, j: _batch.Jagged, part: str, n: int) -> Jagged:
         if not j.features:
             return _NO_FLOATS if part == "floats" else _NO_IDS
+        present = mask(j.present, n)
         return Jagged(
             [self._names[f] for f in j.features], torch.from_numpy(j.lengths), torch.from_numpy(j.offsets),
             torch.from_numpy(j.floats if part == "floats" else j.values),
             torch.from_numpy(j.weights) if part == "weighted" else None,  # also where all lists of the batch are empty
+            None if present is None else present.view(-1),
         )
 
     def _rebuilt(self, rows: int, plain: dict[str, Jagged], groups: list[DedupGroup]

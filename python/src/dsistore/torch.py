@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from . import _batch, _engine, _kjt, errors
-from ._jagged import Canonical, DedupGroup, Jagged
+from ._jagged import Canonical, DedupGroup, Jagged, mask
 from .table import _names
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Batch:
     features in the same order in every batch of a plan. The properties give them as KeyedJaggedTensors, made at first use on
     the device where the batch is then: ask for them after ``to``.
     keys are the session, request, user and time keys, exactly: a tensor of int64, or a list of str or bytes, None for null.
+    dense_present and labels_present, of the shapes of dense and labels, and embeddings_present, [B] each, are bool: False where
+    the value is null. Like Jagged.present they come with ``presence=True`` only; without it they are None and empty.
     """
 
     index: int
@@ -64,6 +66,9 @@ class Batch:
     embeddings: dict[str, torch.Tensor] = field(default_factory=dict)
     groups: list[DedupGroup] = field(default_factory=list)
     keys: dict[str, Any] = field(default_factory=dict)
+    dense_present: torch.Tensor | None = None
+    labels_present: torch.Tensor | None = None
+    embeddings_present: dict[str, torch.Tensor] = field(default_factory=dict)
     # KJTs that were asked for, and the streams that use the batch: those must also know of tensors that are made later.
     _made: dict[tuple[str, bool, bool], KeyedJaggedTensor] = field(default_factory=dict, init=False, repr=False)
     _streams: list[Any] = field(default_factory=list, init=False, repr=False)
@@ -85,6 +90,9 @@ class Batch:
             floats=self.floats.map(f), embeddings={k: f(v) for k, v in self.embeddings.items()},
             groups=[g.map(f) for g in self.groups],
             keys={k: f(v) if isinstance(v, torch.Tensor) else v for k, v in self.keys.items()},
+            dense_present=None if self.dense_present is None else f(self.dense_present),
+            labels_present=None if self.labels_present is None else f(self.labels_present),
+            embeddings_present={k: f(v) for k, v in self.embeddings_present.items()},
         )
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
@@ -167,6 +175,12 @@ def _join_pipelineable() -> None:
         base.register(Batch)
 
 
+def _columns(m: _batch.Matrix, rows: int) -> torch.Tensor | None:
+    """The presence of a matrix as [B, D]; None without features, or when nobody asked."""
+    present = mask(m.present, rows)
+    return None if present is None else present.t().contiguous()
+
+
 class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     """Training batches of a table, in an order that the arguments and the epoch decide alone.
 
@@ -177,8 +191,10 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     mod(1000000)"}. rank and world_size default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.
     shards is in how many places an epoch is read at once (default: the world size): each rank reads its own where world_size
     divides it, and the order of the batches depends on it. A state_dict has it, so that a job with another world size goes on
-    in the same order. device: batches are moved there. prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes
-    of stripes in memory.
+    in the same order. presence adds masks that tell null from 0 and from the empty list: Batch.dense_present and the like, and
+    Jagged.present.
+    device: batches are moved there. prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes of
+    stripes in memory.
 
     It pickles to the plan, and opens what it reads in the process that iterates.
     """
@@ -186,7 +202,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     def __init__(self, table: Table, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
                  partitions: str | None = None, batch_size: int = 4096, shuffle: str | Shuffle | None = None, seed: int = 0,
                  rank: int | None = None, world_size: int | None = None, output: str = "kjt",
-                 transforms: Mapping[str, str] | None = None, drop_last: bool = False, device: Any = None,
+                 transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False, device: Any = None,
                  shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
                  memory: int | None = None):
         super().__init__()
@@ -206,7 +222,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         self._names: list[str] = [f["name"] for f in self._plan["features"]]
         self._kinds: list[tuple[str, str]] = [(f["kind"], f["elem"]) for f in self._plan["features"]]
         self._canonical = Canonical(self._names, self._kinds, self._plan["groups"])
-        self._options = {"workers": workers, "memory": memory, "prefetch": prefetch}
+        self._options = {"workers": workers, "memory": memory, "prefetch": prefetch, "presence": presence}
         self._batch_size = batch_size
         self._rank, self._world = rank, world_size
         self._shards = shards
@@ -289,14 +305,20 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     def _make(self, raw: _batch.RawBatch) -> Batch:
         names = self._names
         sparse, weighted, floats, groups = self._canonical.lists(raw)
-        labels = torch.from_numpy(raw.labels.values)
+        labels, labels_present = torch.from_numpy(raw.labels.values), _columns(raw.labels, raw.rows)
+        if self._one_label:
+            labels, labels_present = labels[:, 0], None if labels_present is None else labels_present[:, 0]
         return Batch(
             index=raw.index, epoch=raw.epoch, rows=raw.rows,
             dense_names=[names[f] for f in raw.dense.features], dense=torch.from_numpy(raw.dense.values),
-            label_names=[names[f] for f in raw.labels.features], labels=labels[:, 0] if self._one_label else labels,
+            label_names=[names[f] for f in raw.labels.features], labels=labels,
             sparse=sparse, weighted=weighted, floats=floats, groups=groups,
             embeddings={names[m.features[0]]: torch.from_numpy(m.values) for m in raw.embeddings},
             keys={names[place]: self._key(c) for place, c in raw.columns.items()},
+            dense_present=_columns(raw.dense, raw.rows), labels_present=labels_present,
+            embeddings_present={
+                names[m.features[0]]: present[0] for m in raw.embeddings if (present := mask(m.present, raw.rows)) is not None
+            },
         )
 
     def _key(self, c: _batch.Column) -> Any:
