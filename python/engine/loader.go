@@ -77,16 +77,8 @@ func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, erro
 	defer e.mu.Unlock()
 	h := e.handle()
 	e.loaders[h] = &Loader{e: e, scanner: s}
-	return loaderAnswer{Handle: h, Batches: s.Batches()}, nil
+	return map[string]any{"handle": h, "batches": s.Batches()}, nil
 }
-
-// loaderAnswer is a loader as Python gets it.
-type loaderAnswer struct {
-	Handle  int64  `json:"handle"`
-	Batches uint64 `json:"batches"` // an epoch has for all ranks
-}
-
-func (a loaderAnswer) undo(e *Engine) { _ = e.CloseLoader(a.Handle) }
 
 func (e *Engine) loader(h int64) (*Loader, error) {
 	e.mu.Lock()
@@ -133,34 +125,31 @@ func (e *Engine) loaderStats(_ context.Context, raw json.RawMessage) (any, error
 		"rows": s.Rows, "batches": s.Batches, "bytes_needed": s.BytesNeeded, "bytes_over_read": s.BytesOverRead,
 		"requests": s.Requests, "decode_seconds": s.DecodeSeconds, "assemble_seconds": s.AssembleSeconds,
 		"stall_seconds": s.StallSeconds, "dedupe_factor": s.DedupeFactor,
+		"emitted_factor": s.EmittedFactor,
 	}, nil
 }
 
-// CloseLoader ends a loader, and waits until it has stopped. Batches that Python has stay valid.
-func (e *Engine) CloseLoader(handle int64) error {
-	e.mu.Lock()
-	l := e.loaders[handle]
-	delete(e.loaders, handle)
-	e.mu.Unlock()
-	if l == nil {
-		return errNoHandle
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	err := l.scanner.Close()
-	l.scanner = nil
-	return err
-}
-
-// loaderClose is CloseLoader.
+// loaderClose ends a loader. Batches that Python has stay valid.
 func (e *Engine) loaderClose(_ context.Context, raw json.RawMessage) (any, error) {
-	var p struct {
-		Handle int64 `json:"handle"`
-	}
-	if err := params(raw, &p); err != nil {
+	l, err := e.ofHandle(raw)
+	if err != nil {
 		return nil, err
 	}
-	return true, e.CloseLoader(p.Handle)
+	e.mu.Lock()
+	for h, x := range e.loaders {
+		if x == l {
+			delete(e.loaders, h)
+		}
+	}
+	e.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.scanner == nil {
+		return true, nil
+	}
+	err = l.scanner.Close()
+	l.scanner = nil
+	return true, err
 }
 
 func (e *Engine) ofHandle(raw json.RawMessage) (*Loader, error) {
@@ -186,11 +175,6 @@ func (e *Engine) Next(handle int64, wait time.Duration) (words []int64, status S
 	fail := func(err error) ([]int64, Status, []byte) {
 		return nil, StatusError, Failure(err)
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			status, text = StatusError, panicked(r)
-		}
-	}()
 	l, err := e.loader(handle)
 	if err != nil {
 		return fail(err)

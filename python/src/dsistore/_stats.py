@@ -1,0 +1,74 @@
+"""What an epoch did: whether the loader or the trainer is the slower one, and what was read for it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from . import _engine
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What one iteration of a TorchDataset has done, in this process.
+
+    Where ``stall_seconds`` is nearly ``seconds`` the loader is the bottleneck: give it more workers, fewer features or
+    output="ikjt". Where it is nearly 0 the trainer is. The wait for the first batch is part of it.
+    """
+
+    rows: int = 0  # given
+    batches: int = 0
+    seconds: float = 0.0  # since the iteration began, until it ended
+    stall_seconds: float = 0.0  # that the trainer waited for batches
+    bytes_needed: int = 0  # read, of the features that were asked for
+    bytes_over_read: int = 0  # of gaps between them, read because that was cheaper than one more request
+    requests: int = 0  # to the store
+    decode_seconds: float = 0.0  # of all the engine's threads: checksums, decoding
+    assemble_seconds: float = 0.0  # of all the engine's threads: making batches of what was decoded
+    dedupe_factor: float = 1.0  # rows a slot in the store, of the features that were read
+    emitted_factor: float = 1.0  # rows a slot in the batches; 1 with output="kjt"
+
+    @property
+    def samples_per_second(self) -> float:
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    @property
+    def stall_share(self) -> float:
+        """The share of the time that the trainer waited, from 0 to 1."""
+        return self.stall_seconds / self.seconds if self.seconds else 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows:,} rows in {self.batches:,} batches, {self.seconds:.2f} s ({self.samples_per_second:,.0f} samples/s); "
+            f"waited {self.stall_seconds:.2f} s for batches ({self.stall_share:.0%}); "
+            f"read {(self.bytes_needed + self.bytes_over_read) / 1e6:.1f} MB in {self.requests:,} requests; "
+            f"{self.dedupe_factor:.2f} rows a slot stored, {self.emitted_factor:.2f} emitted"
+        )
+
+
+class Meter:
+    """Stats of the iteration that began last. A copy in another process has measured nothing."""
+
+    def __init__(self) -> None:
+        self._handle: int | None = None
+        self._began = 0.0
+        self._last = Stats()
+
+    def __reduce__(self) -> Any:
+        return Meter, ()
+
+    def begin(self, handle: int) -> None:
+        """A loader was opened."""
+        self._handle, self._began = handle, time.perf_counter()
+
+    def end(self, handle: int) -> None:
+        """A loader is about to be closed."""
+        if handle == self._handle:
+            self._last, self._handle = self._read(handle), None
+
+    def stats(self) -> Stats:
+        return self._last if self._handle is None else self._read(self._handle)
+
+    def _read(self, handle: int) -> Stats:
+        return Stats(seconds=time.perf_counter() - self._began, **_engine.call("loader_stats", handle=handle))

@@ -1,0 +1,49 @@
+"""What dataset.stats() says of an epoch."""
+
+import pickle
+
+import pytest
+from conftest import ROWS
+
+FEATURES = ["user_list", "user_history", "dense_a"]
+
+
+def test_nothing_was_read_before_an_epoch(table):
+    stats = table.torch(FEATURES).stats()
+    assert (stats.rows, stats.batches, stats.seconds, stats.stall_share, stats.samples_per_second) == (0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
+def test_an_epoch_is_counted(table, output):
+    data = table.torch(FEATURES, batch_size=300, output=output)
+    slots = rows = 0
+    for epoch in range(2):  # each epoch for itself
+        for batch in data:
+            for g in batch.groups:
+                n = len(g.sparse.keys)
+                slots, rows = slots + n * g.slots, rows + n * batch.rows
+        stats = data.stats()
+        assert (stats.rows, stats.batches) == (ROWS, 4)
+        assert stats.requests >= 1 and stats.bytes_needed > 1000
+        assert 0 <= stats.stall_seconds <= stats.seconds
+        assert stats.dedupe_factor > 1.5
+    assert data.stats() == stats  # it stands still
+    if output == "kjt":
+        assert stats.emitted_factor == 1 and slots == 0
+    else:
+        assert stats.emitted_factor > 1.5 and slots < rows
+
+
+def test_it_counts_while_the_epoch_goes_on(table):
+    data = table.torch(FEATURES, batch_size=100)
+    batches = iter(data)
+    next(batches)
+    first = data.stats()
+    next(batches)
+    second = data.stats()
+    assert (first.rows, second.rows) == (100, 200) and second.seconds > first.seconds
+    batches.close()
+    assert data.stats().rows == 200
+    copy = pickle.loads(pickle.dumps(data))
+    assert copy.stats().rows == 0
+    assert "200 rows in 2 batches" in str(data.stats())
