@@ -76,6 +76,12 @@ python-test: $(VENV)/ready ## builds the Python package and runs its tests; need
 	$(VENV)/bin/pip install -q --force-reinstall --no-deps out/wheel/dsistore-*.whl
 	cd out && venv/bin/python -m pytest -q -p no:cacheprovider ../python/tests
 
+python-bench: build python-test ## measures the Python loader beside pyarrow, and draws the guide's plots of it
+	$(VENV)/bin/python bench/pytorch/loader.py
+	$(VENV)/bin/python bench/pytorch/startup.py
+	$(VENV)/bin/python bench/pytorch/memory.py
+	$(VENV)/bin/python bench/pytorch/plot.py
+
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...
 
