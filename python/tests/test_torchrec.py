@@ -1,23 +1,19 @@
+import io
+import pickle
+import queue
+
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 import dsistore
 from conftest import make_rows
-from test_torch import LISTS, check_rows, ALL
+from test_torch import ALL, LISTS, check_rows, expanded
 
 torchrec = pytest.importorskip("torchrec")
 
-from torchrec.modules.embedding_configs import EmbeddingBagConfig  # noqa: E402
-from torchrec.modules.embedding_modules import EmbeddingBagCollection  # noqa: E402
-
-BUCKETS = 1000
-
-
-def bags(keys, **options):
-    torch.manual_seed(1)
-    return EmbeddingBagCollection(tables=[
-        EmbeddingBagConfig(name=f"t_{k}", embedding_dim=8, num_embeddings=BUCKETS, feature_names=[k]) for k in keys
-    ], **options)
+import trainers  # noqa: E402
+from trainers import BUCKETS, bags  # noqa: E402
 
 
 def hashed(table, **options):
@@ -27,7 +23,7 @@ def hashed(table, **options):
     return (list(table.torch(features, output=output, **options)) for output in ("kjt", "ikjt"))
 
 
-@pytest.mark.parametrize("batch_size", [1, 128, 4096])
+@pytest.mark.parametrize("batch_size", [7, 128, 4096])
 def test_bags_of_ikjt_equal_those_of_kjt(table, batch_size):
     model, weighted = bags(LISTS), bags(["scored"], is_weighted=True)
     for a, b in zip(*hashed(table, batch_size=batch_size), strict=True):
@@ -70,3 +66,161 @@ def test_groups_are_the_same_in_every_batch(tmp_path, source):
         check_rows(batch, want)
         at += batch.rows
     assert at == 1120 and names[0]
+
+
+def tensors_of(batch):
+    """Every tensor of a batch, in the order of map."""
+    found = []
+    batch.map(lambda t: found.append(t) or t)
+    return found
+
+
+def same(a, b):
+    return all(torch.equal(x, y) for x, y in zip(tensors_of(a), tensors_of(b), strict=True))
+
+
+def kjt_tensors(kjt):
+    return [t for t in (kjt.values(), kjt.weights_or_none(), kjt.lengths(), kjt.inverse_indices()[1]) if t is not None]
+
+
+def one_batch(table, output="ikjt", **options):
+    return next(iter(table.torch([*LISTS, "scored", "numbers", "vector", "dense_a", "@keys"], labels=["click"], output=output,
+                                 batch_size=100, **options)))
+
+
+def test_a_kjt_is_made_once_and_stays_behind(table):
+    batch = one_batch(table)
+    whole = batch.sparse_features
+    assert batch.sparse_features is whole and batch.to("cpu").sparse_features is not whole
+    assert batch.dense_features is batch.dense
+    # What travels: an int32 a row and group, not an int64 a row and key.
+    assert [g.inverse.dtype for g in batch.groups] == [torch.int32] * len(batch.groups)
+    assert whole.inverse_indices()[1].dtype == torch.int64 and whole.inverse_indices()[1].shape == (len(LISTS), 100)
+    held = len(pickle.dumps(batch))
+    assert held == len(pickle.dumps(one_batch(table)))
+    # One group alone is not copied, nor are plain lists.
+    batch = next(iter(table.torch(["user_list", "item_list"], output="ikjt", batch_size=100)))
+    [group] = batch.groups
+    assert batch.dedup_sparse_features.values().data_ptr() == group.sparse.values.data_ptr()
+    assert batch.plain_sparse_features.values().data_ptr() == batch.sparse.values.data_ptr()
+
+
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
+def test_batches_pickle(table, output):
+    from torchrec.streamable import Pipelineable
+
+    batch = one_batch(table, output)
+    made = batch.sparse_features
+    other = pickle.loads(pickle.dumps(batch))
+    assert isinstance(other, Pipelineable) and same(other, batch)
+    assert torch.equal(other.sparse_features.values(), made.values()) and other.sparse_features.keys() == made.keys()
+    assert other.keys["session_id"].tolist() == batch.keys["session_id"].tolist()
+    held = io.BytesIO()
+    torch.save(batch, held)
+    held.seek(0)
+    assert same(torch.load(held, weights_only=False), batch)
+
+
+def test_batches_of_workers_are_pipelineable(table):
+    from torchrec.distributed.train_pipeline.utils import _to_device
+
+    data = table.torch([*LISTS, "dense_a"], output="ikjt", batch_size=200)
+    for batch in DataLoader(data, batch_size=None, num_workers=1, multiprocessing_context="spawn"):
+        assert _to_device(batch, torch.device("cpu"), non_blocking=True).sparse_features.stride() == batch.rows
+
+
+def test_devices(table):
+    want = one_batch(table)
+    assert same(one_batch(table, device="cpu"), want)
+    meta = one_batch(table, device="meta")
+    assert all(t.device.type == "meta" for t in tensors_of(meta)) and len(tensors_of(meta)) == len(tensors_of(want))
+    assert [t.shape for t in tensors_of(meta)] == [t.shape for t in tensors_of(want)]
+    for a, b in ((meta.sparse_features, want.sparse_features), (meta.dedup_sparse_features, want.dedup_sparse_features)):
+        assert a.keys() == b.keys() and a.stride_per_key() == b.stride_per_key()
+        assert [t.shape for t in kjt_tensors(a)] == [t.shape for t in kjt_tensors(b)]
+        assert all(t.device.type == "meta" for t in kjt_tensors(a))
+
+
+def test_pin_memory_and_record_stream_reach_every_tensor(table, monkeypatch):
+    """Without a GPU: what would be called on it."""
+    batch = one_batch(table)
+    before = batch.sparse_features
+    pinned, recorded = [], []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda t: pinned.append(t) or t.clone())
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda t, stream: recorded.append((t.data_ptr(), stream)))
+    copy = batch.pin_memory()
+    assert len(pinned) == len(tensors_of(batch)) and same(copy, batch)
+    assert not {t.data_ptr() for t in tensors_of(copy) if t.numel()} & {t.data_ptr() for t in tensors_of(batch)}
+    batch.record_stream("s1")
+    after = batch.weighted_features
+    parts = batch.dedup_sparse_features
+    want = [*tensors_of(batch), *kjt_tensors(before), *kjt_tensors(parts), after.values(), after.weights()]
+    assert {(t.data_ptr(), "s1") for t in want} <= set(recorded)
+    batch.record_stream("s2")
+    assert {(t.data_ptr(), "s2") for t in want} <= set(recorded)
+
+
+def test_weighted_lists_that_are_all_empty_have_weights(tmp_path):
+    import pyarrow as pa
+
+    kind = pa.list_(pa.struct([("id", pa.int64()), ("score", pa.float32())]))
+    store = dsistore.open(tmp_path)
+    store.ingest("ads", pa.table({"scored": pa.array([[], None, []], kind), "user": [1, 1, 2]}), session_key="user")
+    for output in ("kjt", "ikjt"):
+        [batch] = store.table("ads").torch("scored", output=output)
+        assert batch.weighted_features.weights().shape == (0,)
+        assert bags(["scored"], is_weighted=True)(batch.weighted_features).values().tolist() == [[0.0] * 8] * 3
+
+
+def test_label_shapes(table):
+    assert next(iter(table.torch("dense_a", labels="click", batch_size=10))).labels.shape == (10,)
+    assert next(iter(table.torch("dense_a", labels=["click"], batch_size=10))).labels.shape == (10, 1)
+    assert next(iter(table.torch("dense_a", batch_size=10))).labels.shape == (10, 0)
+
+
+def test_dlrm_train_takes_the_batches_as_they_are(table):
+    from torchrec.models.dlrm import DLRM, DLRMTrain
+
+    losses = []
+    for output in ("kjt", "ikjt"):
+        model = bags(LISTS)
+        torch.manual_seed(3)
+        train = DLRMTrain(DLRM(model, dense_in_features=2, dense_arch_layer_sizes=[8, 8], over_arch_layer_sizes=[8, 1]))
+        hashes = {k: f"hash({BUCKETS})" for k in LISTS}
+        data = table.torch([*LISTS, "dense_a", "dense_b"], labels="click", batch_size=128, output=output, transforms=hashes)
+        losses.append([train(batch)[0].item() for batch in data])
+    assert len(losses[0]) == 8
+    torch.testing.assert_close(losses[0], losses[1])
+
+
+def test_pipelines_without_sharding(store_path):
+    want = trainers.plain_losses(store_path, "kjt")
+    assert want[-1] != want[0]
+    torch.testing.assert_close(trainers.plain_losses(store_path, "ikjt"), want)
+    for output in ("kjt", "ikjt"):
+        torch.testing.assert_close(trainers.base_losses(store_path, output), want)
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_sharded_training_pipelines(store_path, tmp_path, world):
+    """Each rank is a process of its own. Losses are those of one process that takes all ranks' batches."""
+    cases = [(output, sharding) for sharding in ("table_wise", "row_wise") for output in ("kjt", "ikjt")]
+    if world > 1:
+        cases.remove(("ikjt", "row_wise"))  # its backward gathers tensors of different sizes, which gloo refuses and NCCL does
+    cases.append(("kjt", "data_parallel"))  # dense kernels know no variable batches on a CPU: see check
+    context = torch.multiprocessing.get_context("spawn")
+    results = context.Queue()
+    ranks = torch.multiprocessing.spawn(
+        trainers.rank_main, (world, str(store_path), tmp_path / "rendezvous", cases, results), nprocs=world, join=False)
+    got = {}
+    while len(got) < world * len(cases):
+        try:
+            rank, case, losses = results.get(timeout=1)
+            got[rank, case] = losses
+        except queue.Empty:
+            ranks.join(timeout=0)  # raises what a rank raised
+    while not ranks.join(timeout=10):
+        pass
+    want = trainers.plain_losses(store_path, "kjt", world)
+    for (rank, case), losses in got.items():
+        torch.testing.assert_close(losses, [step[rank] for step in want], rtol=1e-4, atol=1e-5, msg=lambda m: f"{case}: {m}")

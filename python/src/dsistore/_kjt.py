@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -45,6 +45,13 @@ def variable(groups: list[DedupGroup], part: str, rest: Jagged, rows: int) -> Ke
     return KeyedJaggedTensor(
         keys=keys, values=_joined([j.values for j in lists]), lengths=_joined([j.lengths for j in lists]),
         weights=_joined(weights) if weights else None, stride_per_key_per_rank=strides, inverse_indices=(keys, matrix))
+
+
+def record_stream(kjt: KeyedJaggedTensor, stream: Any) -> None:
+    """KeyedJaggedTensor.record_stream, which (in 1.9.2) leaves the inverse indices out."""
+    kjt.record_stream(stream)
+    if (inverse := kjt.inverse_indices_or_none()) is not None:
+        inverse[1].record_stream(stream)
 
 
 def _joined(parts: list[torch.Tensor]) -> torch.Tensor:

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from . import _batch, _engine, _kjt, errors
+from ._check import Support, check
 from ._jagged import Canonical, DedupGroup, Jagged, mask
 from ._stats import Meter, Stats
 from .table import _names
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
     from .table import Table
+
+__all__ = ["Batch", "DedupGroup", "Jagged", "Shuffle", "Support", "TorchDataset", "check"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class Batch:
 
         self.map(record)
         for kjt in self._made.values():
-            kjt.record_stream(stream)
+            _kjt.record_stream(kjt, stream)
         self._streams.append(stream)
 
     # Attributes rather than methods, because TrainPipelineSparseDist follows attributes of the batch through a traced model.
@@ -163,7 +166,7 @@ class Batch:
                 lists = lists.empty()
             made = _kjt.variable(groups, part, lists, self.rows) if groups else _kjt.plain(lists, self.rows)
             for stream in self._streams:
-                made.record_stream(stream)
+                _kjt.record_stream(made, stream)
             self._made[part, dedup, plain] = made
         return made
 
