@@ -53,12 +53,28 @@ func request(p *C.char, n C.int64_t) []byte {
 	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n)))
 }
 
-// dsi_call runs one request. The answer is freed with dsi_free.
+// dsi_begin starts one request: see engine.Begin. dsi_end ends it.
 //
-//export dsi_call
-func dsi_call(p *C.char, n C.int64_t) C.dsi_text {
-	return text(theEngine.Call(context.Background(), request(p, n)))
+//export dsi_begin
+func dsi_begin(p *C.char, n C.int64_t) C.int64_t { return C.int64_t(theEngine.Begin(request(p, n))) }
+
+// dsi_wait waits at most milliseconds for the answer of a call. It returns 0 with the answer, which is freed with dsi_free,
+// or 1 when there is none yet.
+//
+//export dsi_wait
+func dsi_wait(call, milliseconds C.int64_t, answer *C.dsi_text) C.int32_t {
+	b, done := theEngine.Wait(int64(call), time.Duration(milliseconds)*time.Millisecond)
+	if !done {
+		return 1
+	}
+	*answer = text(b)
+	return 0
 }
+
+// dsi_end forgets a call, and cancels it where dsi_wait has not given its answer.
+//
+//export dsi_end
+func dsi_end(call C.int64_t) { theEngine.End(int64(call)) }
 
 // dsi_free frees what a dsi_text holds.
 //
@@ -91,18 +107,28 @@ func dsi_release(batch C.int64_t) C.int32_t {
 	return 0
 }
 
-// dsi_stream opens a plan as an ArrowArrayStream at out, which the caller releases as the C stream interface says. The
-// answer is empty, or an error, and is freed with dsi_free.
+// dsi_close closes a loader and waits until it has stopped. It returns 0, or 1 when there is none, or it did not end well.
+//
+//export dsi_close
+func dsi_close(loader C.int64_t) C.int32_t {
+	if err := theEngine.CloseLoader(int64(loader)); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// dsi_stream makes records, which "records_open" gave, an ArrowArrayStream at out, which the caller releases as the C stream
+// interface says. It returns 0, or 1 when there are none.
 //
 //export dsi_stream
-func dsi_stream(p *C.char, n C.int64_t, out unsafe.Pointer) C.dsi_text {
-	records, failure := theEngine.Records(context.Background(), request(p, n))
-	if records == nil {
-		return text(failure)
+func dsi_stream(records C.int64_t, out unsafe.Pointer) C.int32_t {
+	r := theEngine.TakeRecords(int64(records))
+	if r == nil {
+		return 1
 	}
-	cdata.ExportRecordReader(records, (*cdata.CArrowArrayStream)(out))
-	records.Release()
-	return text(nil)
+	cdata.ExportRecordReader(r, (*cdata.CArrowArrayStream)(out))
+	r.Release()
+	return 0
 }
 
 // dsi_ingest_stream starts an ingest of the ArrowArrayStream at in, which it takes over, and answers as "ingest" does.

@@ -2,11 +2,11 @@
 //
 //	Python                    C shared library (package cshared)        Engine
 //	------                    ----------------------------------        ------
-//	open, features, plan ───> dsi_call(JSON) ─────────────────────────> Call      answers with JSON
-//	ingest               ───> dsi_call, then polled ──────────────────> jobs
+//	open, features, plan ───> dsi_begin(JSON), dsi_wait, dsi_end ─────> Begin     answers with JSON
+//	ingest               ───> the same, then polled ──────────────────> jobs
 //	scan                 ───> dsi_stream(ArrowArrayStream) ───────────> Records   a record reader over pooled C memory
 //	torch                ───> dsi_next(words) ────────────────────────> Loader    a batch is a list of 64-bit words:
-//	                          dsi_release(batch)                                  addresses and counts, see words.go
+//	                          dsi_release(batch), dsi_close(loader)               addresses and counts, see words.go
 //
 // Whatever Python may still read after a call lies in memory of the Allocator that the Engine was given, which is C's;
 // nothing that Go's collector owns crosses. A batch is pooled, and stays where it is until Python gives it back, also when

@@ -271,14 +271,7 @@ func TestRecords(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 100)
 	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"session_id", "list", "small", "click"}, "batch_size", 30))
-	request, err := json.Marshal(map[string]any{"uri": at["uri"], "plan": p.Plan})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, failure := e.Records(context.Background(), request)
-	if r == nil {
-		t.Fatalf("%s", failure)
-	}
+	r := e.TakeRecords(must[int64](t, e, "records_open", map[string]any{"uri": at["uri"], "plan": p.Plan}))
 	var got []arrow.RecordBatch
 	for r.Next() {
 		b := r.RecordBatch()

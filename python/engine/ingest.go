@@ -136,13 +136,35 @@ func (e *Engine) startIngest(ctx context.Context, p ingestParams, in io.ReadClos
 	go func() {
 		defer close(j.done)
 		defer cancel()
+		if in != nil {
+			// A source that is slow, or stuck, does not hold up whoever cancels.
+			stop := context.AfterFunc(work, func() { in.Close() })
+			defer stop()
+		}
 		report, err := ingest.Run(work, s, p.Table, p.Paths, opts)
 		if in != nil {
 			in.Close()
 		}
+		if err != nil && work.Err() != nil {
+			err = work.Err()
+		}
 		j.report, j.err = report, err
 	}()
-	return h, nil
+	return jobAnswer(h), nil
+}
+
+// jobAnswer is the handle of a job.
+type jobAnswer int64
+
+func (a jobAnswer) undo(e *Engine) {
+	e.mu.Lock()
+	j := e.jobs[int64(a)]
+	delete(e.jobs, int64(a))
+	e.mu.Unlock()
+	if j != nil {
+		j.cancel()
+		<-j.done
+	}
 }
 
 // pollAnswer is how far a job is. Done comes once: the job is forgotten then.

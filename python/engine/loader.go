@@ -77,8 +77,16 @@ func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, erro
 	defer e.mu.Unlock()
 	h := e.handle()
 	e.loaders[h] = &Loader{e: e, scanner: s}
-	return map[string]any{"handle": h, "batches": s.Batches()}, nil
+	return loaderAnswer{Handle: h, Batches: s.Batches()}, nil
 }
+
+// loaderAnswer is a loader as Python gets it.
+type loaderAnswer struct {
+	Handle  int64  `json:"handle"`
+	Batches uint64 `json:"batches"` // an epoch has for all ranks
+}
+
+func (a loaderAnswer) undo(e *Engine) { _ = e.CloseLoader(a.Handle) }
 
 func (e *Engine) loader(h int64) (*Loader, error) {
 	e.mu.Lock()
@@ -129,27 +137,31 @@ func (e *Engine) loaderStats(_ context.Context, raw json.RawMessage) (any, error
 	}, nil
 }
 
-// loaderClose ends a loader. Batches that Python has stay valid.
-func (e *Engine) loaderClose(_ context.Context, raw json.RawMessage) (any, error) {
-	l, err := e.ofHandle(raw)
-	if err != nil {
-		return nil, err
-	}
+// CloseLoader ends a loader, and waits until it has stopped. Batches that Python has stay valid.
+func (e *Engine) CloseLoader(handle int64) error {
 	e.mu.Lock()
-	for h, x := range e.loaders {
-		if x == l {
-			delete(e.loaders, h)
-		}
-	}
+	l := e.loaders[handle]
+	delete(e.loaders, handle)
 	e.mu.Unlock()
+	if l == nil {
+		return errNoHandle
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.scanner == nil {
-		return true, nil
-	}
-	err = l.scanner.Close()
+	err := l.scanner.Close()
 	l.scanner = nil
-	return true, err
+	return err
+}
+
+// loaderClose is CloseLoader.
+func (e *Engine) loaderClose(_ context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		Handle int64 `json:"handle"`
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	return true, e.CloseLoader(p.Handle)
 }
 
 func (e *Engine) ofHandle(raw json.RawMessage) (*Loader, error) {
@@ -175,6 +187,11 @@ func (e *Engine) Next(handle int64, wait time.Duration) (words []int64, status S
 	fail := func(err error) ([]int64, Status, []byte) {
 		return nil, StatusError, Failure(err)
 	}
+	defer func() {
+		if r := recover(); r != nil {
+			status, text = StatusError, panicked(r)
+		}
+	}()
 	l, err := e.loader(handle)
 	if err != nil {
 		return fail(err)

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -31,16 +33,38 @@ type Records struct {
 	err     error
 }
 
-// Records opens a plan with exact columns, as "plan" gives it, as Arrow records. request has the parameters of a loader.
-func (e *Engine) Records(ctx context.Context, request []byte) (*Records, []byte) {
-	r, err := e.records(ctx, request)
-	if err != nil {
-		return nil, Failure(err)
+// recordsAnswer is the handle of records, which TakeRecords takes.
+type recordsAnswer int64
+
+func (a recordsAnswer) undo(e *Engine) {
+	if r := e.TakeRecords(int64(a)); r != nil {
+		r.Release()
 	}
-	return r, nil
 }
 
-func (e *Engine) records(ctx context.Context, request []byte) (*Records, error) {
+// recordsOpen opens a plan with exact columns, as "plan" gives it, as Arrow records. The parameters are those of a loader.
+func (e *Engine) recordsOpen(ctx context.Context, raw json.RawMessage) (any, error) {
+	r, err := e.newRecords(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h := e.handle()
+	e.records[h] = r
+	return recordsAnswer(h), nil
+}
+
+// TakeRecords returns the records of a handle, which are the caller's from then on; nil: there are none.
+func (e *Engine) TakeRecords(handle int64) *Records {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.records[handle]
+	delete(e.records, handle)
+	return r
+}
+
+func (e *Engine) newRecords(ctx context.Context, request json.RawMessage) (*Records, error) {
 	var p struct {
 		loaderParams
 		Fold bool `json:"fold,omitempty"`
@@ -73,7 +97,12 @@ func (e *Engine) records(ctx context.Context, request []byte) (*Records, error) 
 func (r *Records) Schema() *arrow.Schema { return r.converter.Schema() }
 
 // Next makes the next record the current one; false: there is none, or Err says why.
-func (r *Records) Next() bool {
+func (r *Records) Next() (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			ok, r.err = false, fmt.Errorf("the engine has a defect, please report it: panic: %v", p)
+		}
+	}()
 	r.drop()
 	if r.err != nil {
 		return false

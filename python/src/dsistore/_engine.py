@@ -29,6 +29,9 @@ _lock = threading.Lock()
 _library: ctypes.CDLL | None = None
 _pid: int | None = None
 
+# A fork waits until the engine is loaded, so that no child has half of it, or a lock that nobody will release.
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
 
 def _path() -> str:
     here = pathlib.Path(__file__).resolve().parent
@@ -48,21 +51,21 @@ def library() -> ctypes.CDLL:
     with _lock:
         if _library is None:
             lib = ctypes.CDLL(_path())
-            lib.dsi_call.argtypes = [ctypes.c_char_p, ctypes.c_int64]
-            lib.dsi_call.restype = _Text
-            lib.dsi_free.argtypes = [ctypes.c_void_p]
-            lib.dsi_free.restype = None
-            lib.dsi_next.argtypes = [
-                ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)),
-                ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(_Text),
-            ]
-            lib.dsi_next.restype = ctypes.c_int32
-            lib.dsi_release.argtypes = [ctypes.c_int64]
-            lib.dsi_release.restype = ctypes.c_int32
-            lib.dsi_stream.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_void_p]
-            lib.dsi_stream.restype = _Text
-            lib.dsi_ingest_stream.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_void_p]
-            lib.dsi_ingest_stream.restype = _Text
+            i32, i64, text, pointer = ctypes.c_int32, ctypes.c_int64, ctypes.POINTER(_Text), ctypes.c_void_p
+            words = ctypes.POINTER(ctypes.POINTER(i64))
+            for name, returns, *takes in (
+                ("dsi_begin", i64, ctypes.c_char_p, i64),
+                ("dsi_wait", i32, i64, i64, text),
+                ("dsi_end", None, i64),
+                ("dsi_free", None, pointer),
+                ("dsi_next", i32, i64, i64, words, ctypes.POINTER(i64), text),
+                ("dsi_release", i32, i64),
+                ("dsi_close", i32, i64),
+                ("dsi_stream", i32, i64, pointer),
+                ("dsi_ingest_stream", _Text, ctypes.c_char_p, i64, pointer),
+            ):
+                function = getattr(lib, name)
+                function.restype, function.argtypes = returns, takes
             _pid = os.getpid()
             _library = lib
     return _library
@@ -87,21 +90,30 @@ def _result(answer: bytes) -> Any:
     return out.get("result")
 
 
+# How long a call waits before the interpreter looks for signals.
+_WAIT_MILLISECONDS = 50
+
+
 def call(method: str, **params: Any) -> Any:
-    """Runs a method of the engine; parameters that are None are left out."""
+    """Runs a method of the engine; parameters that are None are left out. What interrupts it cancels it."""
     lib = library()
     given = {k: v for k, v in params.items() if v is not None}
     request = json.dumps({"method": method, "params": given}).encode()
-    return _result(_take(lib, lib.dsi_call(request, len(request))))
+    text = _Text()
+    started = lib.dsi_begin(request, len(request))
+    try:
+        while lib.dsi_wait(started, _WAIT_MILLISECONDS, ctypes.byref(text)):
+            pass
+    finally:
+        lib.dsi_end(started)
+    return _result(_take(lib, text))
 
 
 def stream(address: int, **params: Any) -> None:
     """Fills the ArrowArrayStream at an address."""
-    lib = library()
-    request = json.dumps({k: v for k, v in params.items() if v is not None}).encode()
-    answer = _take(lib, lib.dsi_stream(request, len(request), address))
-    if answer:
-        _result(answer)
+    records = call("records_open", **params)
+    if library().dsi_stream(records, address):
+        raise errors.DsistoreError("the records are closed")
 
 
 def ingest_stream(address: int, **params: Any) -> int:
@@ -111,37 +123,42 @@ def ingest_stream(address: int, **params: Any) -> int:
     return _result(_take(lib, lib.dsi_ingest_stream(request, len(request), address)))
 
 
-# How long a call waits for a batch before the interpreter looks for signals.
-_WAIT_MILLISECONDS = 50
-
 _BATCH, _END, _TIMEOUT = 0, 1, 2
 
 
 class Words:
-    """The words of one batch, which is released with the last of the arrays that show it: see view."""
+    """The words of one batch, which is released with the last of the arrays that show it: see _batch.read."""
 
-    def __init__(self, lib: ctypes.CDLL, words: list[int]):
+    def __init__(self, lib: ctypes.CDLL):
         self._lib = lib
-        self.words = words
-        self._id = words[1]
+        self._at = ctypes.POINTER(ctypes.c_int64)()  # null until dsi_next gives a batch: there is no moment without an owner
+        self._n = ctypes.c_int64()
+        self.words: list[int] = []
 
     # usable is bound here because a module's names may be gone when the interpreter ends.
     def __del__(self, _usable: Callable[[], bool] = usable) -> None:
-        if _usable():
-            self._lib.dsi_release(self._id)
+        if self._at and _usable():
+            self._lib.dsi_release(self._at[1])
 
 
 def next_batch(handle: int) -> Words | None:
     """The loader's next batch, None after the last. It lets the interpreter handle signals while it waits."""
     lib = library()
-    words = ctypes.POINTER(ctypes.c_int64)()
-    n = ctypes.c_int64()
-    text = _Text()
+    words, text = Words(lib), _Text()
     while True:
-        status = lib.dsi_next(handle, _WAIT_MILLISECONDS, ctypes.byref(words), ctypes.byref(n), ctypes.byref(text))
+        status = lib.dsi_next(
+            handle, _WAIT_MILLISECONDS, ctypes.byref(words._at), ctypes.byref(words._n), ctypes.byref(text))
         if status == _BATCH:
-            return Words(lib, words[: n.value])
+            words.words = words._at[: words._n.value]
+            return words
         if status == _END:
             return None
         if status != _TIMEOUT:
             _result(_take(lib, text))
+
+
+def close(handle: int, _usable: Callable[[], bool] = usable) -> None:
+    """Closes a loader. Batches that were given stay valid. It may be called when the interpreter ends, and in a forked child,
+    where there is nothing to close."""
+    if _usable() and _library is not None:
+        _library.dsi_close(handle)

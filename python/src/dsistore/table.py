@@ -248,7 +248,11 @@ class Scan:
 
     def to_arrow(self) -> pyarrow.Table:
         """All rows as a pyarrow Table."""
-        return self.reader().read_all()
+        import pyarrow
+
+        # By batches, and not read_all, so that the interpreter can be interrupted between two.
+        reader = self.reader()
+        return pyarrow.Table.from_batches(list(reader), reader.schema)
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         return iter(self.reader())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ import torch
 from . import _batch, _engine, _kjt, errors
 from ._check import Support, check
 from ._jagged import Canonical, DedupGroup, Jagged, mask
+from ._pass import Pass
+from ._start import Position, Start
 from ._stats import Meter, Stats
 from .table import _names
 
@@ -232,9 +234,14 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         self._shards = shards
         self._drop_last = drop_last
         self._device = device
-        self._epoch = 0
-        self._next = 0  # global batch that this epoch goes on with
+        self._start = Start()
+        self._position = Position(0, 0)
+        self._begin = Position(0, 0)  # where the newest pass took up its epoch
+        # Of a worker, as StatefulDataLoader does it: where to go on, and where the epoch was taken up.
+        self._restored: tuple[Position, int] | None = None
+        self._restored_shards: int | None = None
         self._meter = Meter()
+        self._pass: object | None = None  # the pass that moves _position: the newest, unless something was set since
 
     @property
     def plan(self) -> str:
@@ -242,32 +249,70 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         return self._plan["plan"]
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: the next iteration gives its batches from the first."""
-        self._epoch, self._next = epoch, 0
+        """Begins an epoch: the next iteration gives its batches from the first.
+
+        Iterations that are under way are not touched. Without it each iteration that came to its end is followed by the next
+        epoch, and one that was left by the same epoch again. DataLoader's workers do not count epochs: set each.
+        """
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+            raise errors.UsageError(f"epoch {epoch!r}: want 0 or more")
+        self._set(Position(epoch, 0))
 
     def stats(self) -> Stats:
         """What the epoch that began last has done so far, in this process: in DataLoader's workers, ask there."""
         return self._meter.stats()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the dataset stands: small, JSON-able, the same on every rank, good for another world size."""
-        return {
+        """Where the newest iteration stands: small, JSON-able, the same on every rank after as many steps, good for another
+        world size.
+
+        Where DataLoader's workers iterate, they know: use torchdata's StatefulDataLoader, which asks them. This is a
+        UsageError then.
+        """
+        if torch.utils.data.get_worker_info() is None and self._start.in_workers():
+            raise errors.UsageError(
+                "state_dict: DataLoader's workers iterate this dataset and know where they are: use num_workers=0, or "
+                "torchdata's StatefulDataLoader and its state_dict; after set_epoch the state is that epoch's begin")
+        state = {
             "format": 1, "table": self._uri, "snapshot": self._plan["snapshot"], "plan_hash": self._plan["hash"],
-            "epoch": self._epoch, "global_position": self._next, "shards": self._shard_count(),
+            "epoch": self._position.epoch, "global_position": self._position.batch, "shards": self._shard_count(),
         }
+        if torch.utils.data.get_worker_info() is not None:
+            # The workers' turns go on as they were; those of ranks begin anew where a job goes on.
+            state["begin"] = self._begin.batch if self._begin.epoch == self._position.epoch else self._position.batch
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where a state_dict of the same plan stood."""
+        """The next iteration goes on where a state_dict of the same plan stood, the one after it with an epoch's first batch.
+
+        Iterations that are under way are not touched.
+        """
         if state.get("format") != 1:
             raise errors.UsageError(f"state: format {state.get('format')!r}: this package reads 1")
-        if state["plan_hash"] != self._plan["hash"]:
+        for name in ("epoch", "global_position", "shards"):
+            n = state.get(name)
+            if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+                raise errors.UsageError(f"state: {name} {n!r}: want a number")
+        if state.get("plan_hash") != self._plan["hash"]:
             raise errors.UsageError(
-                f"state: it is of plan {state['plan_hash']}, not of {self._plan['hash']}: features, snapshot, batch size, "
+                f"state: it is of plan {state.get('plan_hash')}, not of {self._plan['hash']}: features, snapshot, batch size, "
                 "seed and the like must be as they were")
-        self._epoch, self._next, self._shards = state["epoch"], state["global_position"], state["shards"]
+        at = Position(state["epoch"], state["global_position"])
+        self._set(at, state["shards"], state.get("begin", at.batch))
+
+    def _set(self, at: Position, shards: int | None = None, begin: int = 0) -> None:
+        if torch.utils.data.get_worker_info() is None:
+            self._start.set(at, shards)
+        else:  # what a worker restores is its own
+            self._restored, self._restored_shards = (at, begin), shards
+        self._position, self._begin, self._pass = at, Position(at.epoch, begin), None
 
     def _shard_count(self) -> int:
-        return self._shards if self._shards is not None else self._place()[1]
+        """In how many places an epoch is read: those of a state, else those asked for, else the world size."""
+        for shards in (self._restored_shards, self._start.shards(), self._shards):
+            if shards is not None:
+                return shards
+        return self._place()[1]
 
     def _batches(self) -> int:
         rows, size = self._plan["rows"], self._batch_size
@@ -289,29 +334,39 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             raise errors.UsageError(f"rank {rank} of world size {world}")
         return rank, world
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Pass[Batch]:
         rank, world = self._place()
         info = torch.utils.data.get_worker_info()
         worker, workers = (info.id, info.num_workers) if info is not None else (0, 1)
-        # DataLoader takes its workers in turns, so that worker w of n gives every n-th of this rank's batches.
-        first, step = rank + world * worker, world * workers
-        handle = _engine.call(
-            "loader_open", uri=self._uri, plan=self.plan, rank=first, world=step, shards=self._shard_count(),
-            drop_last=self._drop_last, **self._options)["handle"]
-        self._meter.begin(handle)
-        try:
-            _engine.call("loader_seek", handle=handle, epoch=self._epoch, batch=self._next)
-            while (words := _engine.next_batch(handle)) is not None:
-                raw = _batch.read(words)
-                # All ranks are through with the round that this batch is of when they ask for the next.
-                self._next = (raw.index // world + 1) * world
-                batch = self._make(raw)
-                yield batch if self._device is None else batch.to(self._device)
-            self._epoch, self._next = self._epoch + 1, 0
-        finally:
-            if _engine.usable():
-                self._meter.end(handle)
-                _engine.call("loader_close", handle=handle)
+        start = self._start.begin(None if info is None else info.id)
+        begin = start.batch
+        if self._restored is not None:
+            (start, begin), self._restored = self._restored, None
+        # DataLoader takes its workers in turns, so that worker w of n gives every n-th of this rank's batches. The engine's
+        # ranks begin at 0, wherever a job does.
+        turns = world * workers
+        options = {
+            "uri": self._uri, "plan": self.plan, "rank": (begin + rank + world * worker) % turns, "world": turns,
+            "shards": self._shard_count(), "drop_last": self._drop_last, **self._options,
+        }
+        self._begin = Position(start.epoch, begin)
+        this = self._pass = object()  # and not the Pass, which would live for as long as the dataset
+        self._position = start
+
+        def moved(to: int, over: bool) -> None:
+            if self._pass is not this:
+                return
+            if over and info is None:
+                self._position = Position(start.epoch + 1, 0)
+                self._start.set(self._position)
+            else:  # a worker that is through waits for the others there
+                self._position = Position(start.epoch, to)
+
+        def make(raw: _batch.RawBatch) -> Batch:
+            batch = self._make(raw)
+            return batch if self._device is None else batch.to(self._device)
+
+        return Pass(options, start, begin, world, make, moved, self._meter)
 
     def _make(self, raw: _batch.RawBatch) -> Batch:
         names = self._names

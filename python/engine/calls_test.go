@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A call gives its answer to whoever waits, and what it opened stays open.
+func TestCalls(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 100)
+	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list"}, "batch_size", 30, "output", "tensors"))
+	request := func(method string, params map[string]any) []byte {
+		text, err := json.Marshal(map[string]any{"method": method, "params": params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	counts := func() openNow {
+		n := must[openNow](t, e, "open_counts", nil)
+		n.Goroutines = 0
+		return n
+	}
+	open := map[string]any{"uri": at["uri"], "plan": p.Plan}
+
+	id := e.Begin(request("loader_open", open))
+	answer, done := e.Wait(id, time.Minute)
+	if !done || !strings.Contains(string(answer), `"batches":4`) {
+		t.Fatalf("%s, %v", answer, done)
+	}
+	e.End(id)
+	if got := counts(); got != (openNow{Loaders: 1}) {
+		t.Errorf("%+v: want the loader alone", got)
+	}
+	var a struct{ Result loaderAnswer }
+	if err := json.Unmarshal(answer, &a); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.CloseLoader(a.Result.Handle); err != nil {
+		t.Error(err)
+	}
+	if err := e.CloseLoader(a.Result.Handle); !errors.Is(err, errNoHandle) {
+		t.Errorf("closed twice: %v", err)
+	}
+
+	// Calls whose answers nobody has taken leave nothing, whether they had one or not.
+	for i := range 20 {
+		for _, method := range []string{"loader_open", "records_open"} {
+			id := e.Begin(request(method, open))
+			if i%2 == 0 {
+				e.mu.Lock()
+				p := e.calls[id]
+				e.mu.Unlock()
+				<-p.done
+			}
+			e.End(id)
+		}
+	}
+	for start := time.Now(); counts() != (openNow{}); time.Sleep(time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			t.Fatalf("abandoned calls leave %+v", counts())
+		}
+	}
+	if answer, done := e.Wait(id, time.Minute); !done || !strings.Contains(string(answer), "closed") {
+		t.Errorf("a call that has ended: %s, %v", answer, done)
+	}
+	e.End(id)
+}
+
+// A panic is an answer, not the end of the process.
+func TestPanicIsAnAnswer(t *testing.T) {
+	methods["panic"] = func(*Engine, context.Context, json.RawMessage) (any, error) { panic("for the test") }
+	defer delete(methods, "panic")
+	answer := newEngine(t).Call(context.Background(), []byte(`{"method": "panic"}`))
+	if !strings.Contains(string(answer), "defect") || !strings.Contains(string(answer), "for the test") {
+		t.Errorf("%s", answer)
+	}
+}

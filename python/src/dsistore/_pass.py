@@ -1,0 +1,102 @@
+"""One pass over an epoch: the iterator of a TorchDataset."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from . import _batch, _engine, errors
+from ._start import Position
+from ._stats import Meter
+
+T = TypeVar("T")
+
+
+class Pass(Iterator[T], Generic[T]):
+    """Gives a rank's batches of one epoch, from a batch of the global order on.
+
+    The job took up the epoch at the global batch ``begin``, and its ranks take turns from there: rank r takes each world-th
+    from begin + r on. So all ranks have given as many batches whenever they stand at the same place, whatever begin is:
+
+        begin 4, world 3:   rank 0: 4 7 10   rank 1: 5 8 11   rank 2: 6 9     at 4, then 7, then 10, then the next epoch
+
+    It opens the plan at the first batch, and closes it after the last, at an error, at close and when it is dropped. Then it
+    is at its end. Batches that it gave stay valid. Several threads may take batches, each its own; close may come from any.
+
+    options are those of loader_open. make turns a batch of the engine into what is given. moved is told, before each batch is
+    given and at the end, which batch of the global order the job goes on with, and whether the epoch is over.
+    """
+
+    # What __del__ reads, also of a Pass whose making failed.
+    _handle: int | None = None
+
+    def __init__(self, options: dict[str, Any], start: Position, begin: int, world: int, make: Callable[[_batch.RawBatch], T],
+                 moved: Callable[[int, bool], None], meter: Meter):
+        self._options = options
+        self._start = start
+        self._begin = begin
+        self._world = world
+        self._make = make
+        self._moved = moved
+        self._meter = meter
+        self._batches = 0  # of the epoch, for all ranks
+        self._over = False
+        self._opening = threading.RLock()  # guards the change of _handle: a signal's handler may close what is being opened
+
+    def __next__(self) -> T:
+        try:
+            return self._next()
+        except errors.DsistoreError:
+            if self._over:  # another thread has closed it
+                raise StopIteration from None
+            self.close()
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def _next(self) -> T:
+        words = None if self._over else _engine.next_batch(self._open())
+        if words is None:
+            if not self._over:
+                self._moved(self._batches, True)
+            raise StopIteration
+        raw = _batch.read(words)
+        # All ranks are through with the round that this batch is of when they ask for the next.
+        after = self._begin + ((raw.index - self._begin) // self._world + 1) * self._world
+        self._moved(min(after, self._batches), after >= self._batches)
+        return self._make(raw)
+
+    def _open(self) -> int:
+        if self._handle is None:
+            with self._opening:
+                if self._handle is None:
+                    opened = _engine.call("loader_open", **self._options)
+                    self._handle, self._batches = opened["handle"], opened["batches"]
+                    self._meter.begin(opened["handle"])
+                    _engine.call("loader_seek", handle=self._handle, epoch=self._start.epoch, batch=self._start.batch)
+        handle = self._handle
+        if handle is None or self._over:
+            self.close()
+            raise StopIteration
+        return handle
+
+    def close(self) -> None:
+        """Ends the pass and waits until its engine has stopped. Closing it twice is nothing."""
+        self._over = True
+        if _engine.usable():  # in a forked child another thread's lock would never be released
+            with self._opening:
+                handle, self._handle = self._handle, None
+            if handle is not None:
+                self._meter.end(handle)
+                _engine.close(handle)
+
+    # Bound here because a module's names may be gone when the interpreter ends. No lock: nobody else has it.
+    def __del__(self, _usable: Callable[[], bool] = _engine.usable, _close: Callable[[int], None] = _engine.close,
+                _finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self._handle is not None and _usable():
+            if not _finalizing():
+                self._meter.end(self._handle)
+            _close(self._handle)

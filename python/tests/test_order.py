@@ -1,0 +1,293 @@
+"""The order of batches: what ranks, workers and restarts give together is what one process gives alone, each row once."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import multiprocessing
+import os
+import random
+
+import pyarrow as pa
+import pytest
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+import dsistore
+from dsistore.torch import Shuffle, TorchDataset
+
+WORLDS = [1, 2, 3, 6, 8]
+# Rows of each ingest and their partitions: segments of very different sizes, tiny ones among them.
+INGESTS = [(400, ["a", "b"]), (1, ["a"]), (90, ["b", "c"]), (7, ["c"]), (2, ["a", "d"]), (230, ["d"])]
+ROWS = sum(n for n, _ in INGESTS)
+FORKSERVER = multiprocessing.get_context("forkserver")
+FORKSERVER.set_forkserver_preload(["torch"])
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """A table of several partitions and segments, and its ids in the order in which they are stored."""
+    store = dsistore.open(tmp_path_factory.mktemp("order"))
+    r = random.Random(11)
+    ids = itertools.count()
+    stored: dict[str, list[int]] = {}
+    for rows, partitions in INGESTS:
+        table = pa.table({
+            "id": [next(ids) for _ in range(rows)],
+            "session": [r.randrange(1 + rows // 6) for _ in range(rows)],
+            "ds": [partitions[i % len(partitions)] for i in range(rows)],
+            "list": [[i, i + 1] for i in range(rows)],
+        })
+        store.ingest("t", table, session_key="session", time_key="id", partition_by="ds")
+        for row in sorted(table.to_pylist(), key=lambda x: (x["ds"], x["session"], x["id"])):
+            stored.setdefault(row["ds"], []).append(row["id"])
+    return store.table("t"), [i for ds in sorted(stored) for i in stored[ds]]
+
+
+def ids_of(batch) -> list[int]:
+    return batch.keys["id"].tolist()
+
+
+def digest(batches) -> str:
+    return hashlib.sha256(json.dumps(batches).encode()).hexdigest()
+
+
+def data(table, **options) -> TorchDataset:
+    return table.torch(["id", "list"], **options)
+
+
+def epochs_alone(table, n, shards, **options) -> list[list[list[int]]]:
+    """The batches of the first epochs as one process reads them without a break."""
+    alone = data(table, rank=0, world_size=1, shards=shards, **options)
+    return [[ids_of(b) for b in alone] for _ in range(n)]
+
+
+def test_the_order_without_shuffle_is_that_of_the_table(parts):
+    table, stored = parts
+    (batches,) = epochs_alone(table, 1, 1, batch_size=64)
+    assert [i for b in batches for i in b] == stored
+    assert [len(b) for b in batches] == [64] * (ROWS // 64) + [ROWS % 64]
+
+
+class Job:
+    """Ranks that train in step, are stopped anywhere, and go on as another number of ranks."""
+
+    def __init__(self, table, random_state: random.Random, **options):
+        self.table, self.random, self.options = table, random_state, options
+        self.state: dict | None = None
+        self.given: list[tuple[int, int, list[int]]] = []  # epoch, place in the epoch, ids
+
+    def run(self, world: int, steps: int) -> None:
+        ranks = [data(self.table, rank=r, world_size=world, **self.options) for r in range(world)]
+        if self.state is not None:
+            for d in ranks:
+                d.load_state_dict(json.loads(json.dumps(self.state)))
+        running = [iter(d) for d in ranks]
+        for _ in range(steps):
+            batches = [next(it, None) for it in running]
+            self.given += [(b.epoch, b.index, ids_of(b)) for b in batches if b is not None]
+            states = [d.state_dict() for d in ranks]
+            assert all(s == states[0] for s in states), [(s["epoch"], s["global_position"], s["shards"]) for s in states]
+            if batches[0] is None or batches[-1] is None:
+                assert states[0]["global_position"] == 0
+                running = [iter(d) for d in ranks]
+        self.state = self.random.choice(ranks).state_dict()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_restarts_with_other_world_sizes(parts, seed):
+    table, stored = parts
+    r = random.Random(seed)
+    options = {
+        "batch_size": r.choice([5, 16, 31, 64, 400]),
+        "shuffle": [None, Shuffle("session", 2), Shuffle("row", 3), "session"][seed % 4],
+        "seed": r.randrange(1000), "drop_last": seed % 8 >= 4, "workers": r.choice([1, 2]),
+    }
+    job = Job(table, r, **options)
+    shards = world = r.choice(WORLDS)
+    if r.random() < 0.5:
+        shards = job.options["shards"] = r.choice([1, 4, 12])
+    for _ in range(r.randrange(2, 7)):
+        job.run(world, r.randrange(0, 2 + 2 * ROWS // options["batch_size"] // world))
+        world = r.choice(WORLDS)
+    epochs = 1 + max((e for e, _, _ in job.given), default=0)
+    alone = epochs_alone(table, epochs, shards, **{k: v for k, v in options.items() if k != "shards"})
+    want = [(e, i, ids) for e, batches in enumerate(alone) for i, ids in enumerate(batches)]
+    assert job.given == want[: len(job.given)] and digest(job.given) == digest(want[: len(job.given)]), options
+    for batches in alone:
+        got = [i for b in batches for i in b]
+        left_out = ROWS % options["batch_size"] if options["drop_last"] else 0
+        assert len(got) == len(set(got)) == ROWS - left_out and set(got) <= set(stored)
+    if options["shuffle"] is not None and epochs > 1:
+        assert alone[0] != alone[1]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_the_state_is_the_same_on_all_ranks_to_the_end(parts, world, drop_last):
+    """Also where some ranks give a batch fewer, and where there are more ranks than batches."""
+    table, _ = parts
+    for batch_size in (100, 243, 365):
+        ranks = [data(table, batch_size=batch_size, rank=r, world_size=world, drop_last=drop_last) for r in range(world)]
+        running = [iter(d) for d in ranks]
+        batches = -(-ROWS // batch_size) if not drop_last else ROWS // batch_size
+        for _ in range(-(-batches // world)):
+            given = [next(it, None) for it in running]
+            assert len({json.dumps(d.state_dict()) for d in ranks}) == 1
+            assert given[0] is not None
+        assert all(next(it, None) is None for it in running)
+        state = ranks[0].state_dict()
+        assert all(d.state_dict() == state for d in ranks) and (state["epoch"], state["global_position"]) == (1, 0)
+        assert sum(len(d) for d in ranks) == batches
+
+
+def test_what_an_iteration_begins_with(parts):
+    table, stored = parts
+    d = data(table, batch_size=100, shuffle="row", rank=0, world_size=1)
+    epochs = epochs_alone(table, 3, 1, batch_size=100, shuffle="row")
+
+    def first():
+        return ids_of(next(iter(d)))
+
+    at_begin = d.state_dict()
+    assert (at_begin["epoch"], at_begin["global_position"]) == (0, 0)
+    assert first() == first() == epochs[0][0]  # a look at the first batch loses nothing
+    running = iter(d)
+    for want in epochs[0][:3]:
+        assert ids_of(next(running)) == want
+    middle = d.state_dict()
+    assert middle["global_position"] == 3
+    d.set_epoch(2)
+    assert (d.state_dict()["epoch"], d.state_dict()["global_position"]) == (2, 0)
+    assert ids_of(next(running)) == epochs[0][3]  # what runs is not touched, and no longer moves the state
+    assert d.state_dict()["epoch"] == 2 and first() == epochs[2][0]
+    d.load_state_dict(middle)
+    assert d.state_dict() == middle
+    assert ids_of(next(running)) == epochs[0][4] and d.state_dict() == middle
+    assert [ids_of(b) for b in d] == epochs[0][3:]  # goes on
+    assert d.state_dict()["epoch"] == 1 and [ids_of(b) for b in d] == epochs[1]
+    d.load_state_dict(middle)
+    assert first() == epochs[0][3] and first() == epochs[0][0]  # goes on once
+    d.load_state_dict(at_begin)
+    assert [ids_of(b) for b in d] == epochs[0]
+    # An epoch whose last batch was given is over, whether or not somebody asked for one more.
+    d.set_epoch(0)
+    for _ in zip(epochs[0], d):
+        pass
+    assert (d.state_dict()["epoch"], d.state_dict()["global_position"]) == (1, 0) and first() == epochs[1][0]
+
+
+def test_states_that_make_no_sense(parts):
+    table, _ = parts
+    d = data(table, batch_size=100)
+    good = d.state_dict()
+    for change in ({"format": 2}, {"epoch": -1}, {"epoch": "1"}, {"global_position": None}, {"shards": True},
+                   {"plan_hash": "0"}):
+        with pytest.raises(dsistore.UsageError, match=next(iter(change)).split("_")[0]):
+            d.load_state_dict({**good, **change})
+    with pytest.raises(dsistore.UsageError):
+        d.load_state_dict({})
+    assert d.state_dict() == good
+    d.load_state_dict({**good, "global_position": 1000})
+    with pytest.raises(dsistore.DsistoreError, match="batch 1000 of 8"):
+        next(iter(d))
+    for epoch in (-1, 1.5, True):
+        with pytest.raises(dsistore.UsageError, match="epoch"):
+            d.set_epoch(epoch)
+
+
+def rank_of_environment(uri, rank, world, state, steps, answers) -> None:
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
+    d = data(dsistore.open(uri).table("t"), batch_size=32, shuffle="session", seed=5)
+    if state is not None:
+        d.load_state_dict(state)
+    given = [(b.index, ids_of(b)) for _, b in zip(range(steps), d)]
+    answers.put((given, d.state_dict()))
+
+
+def test_processes_take_their_rank_from_the_environment(parts):
+    table, _ = parts
+    given, state = {}, None
+    for world, steps in ((3, 4), (2, 100)):
+        answers = FORKSERVER.Queue()
+        ranks = [
+            FORKSERVER.Process(target=rank_of_environment, args=(table.store.uri, rank, world, state, steps, answers))
+            for rank in range(world)
+        ]
+        for p in ranks:
+            p.start()
+        got = [answers.get(timeout=120) for _ in ranks]
+        for p in ranks:
+            p.join()
+        assert all(a[1] == got[0][1] for a in got)
+        state = got[0][1]
+        for index, ids in (b for a in got for b in a[0]):
+            assert index not in given
+            given[index] = ids
+    (alone,) = epochs_alone(table, 1, 3, batch_size=32, shuffle="session", seed=5)
+    assert [given[i] for i in range(len(given))] == alone
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_set_epoch_reaches_workers(parts, persistent):
+    table, _ = parts
+    d = data(table, batch_size=64, shuffle="session", rank=0, world_size=1)
+    epochs = epochs_alone(table, 4, 1, batch_size=64, shuffle="session")
+    loader = DataLoader(d, batch_size=None, num_workers=2, persistent_workers=persistent, multiprocessing_context=FORKSERVER)
+    d.load_state_dict({**d.state_dict(), "epoch": 3, "global_position": 5})
+    assert [ids_of(b) for b in loader] == epochs[3][5:]  # goes on, once
+    assert [ids_of(b) for b in loader] == epochs[3]
+    with pytest.raises(dsistore.UsageError, match="StatefulDataLoader"):
+        d.state_dict()
+    d.set_epoch(2)
+    assert d.state_dict()["epoch"] == 2
+    running = iter(loader)
+    assert [ids_of(next(running)) for _ in range(10)] == epochs[2][:10]  # left when a worker has read to its end, perhaps
+    if not persistent:
+        del running
+    assert [ids_of(b) for b in loader] == epochs[2]
+    d.set_epoch(1)
+    assert [ids_of(b) for b in loader] == epochs[1]
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_workers_of_several_ranks(parts, workers):
+    table, _ = parts
+    given = {}
+    for rank in range(2):
+        d = data(table, batch_size=50, shuffle="row", rank=rank, world_size=2)
+        for b in DataLoader(d, batch_size=None, num_workers=workers, multiprocessing_context=FORKSERVER):
+            assert b.index % 2 == rank and b.index not in given
+            given[b.index] = ids_of(b)
+    (alone,) = epochs_alone(table, 1, 2, batch_size=50, shuffle="row")
+    assert [given[i] for i in range(len(given))] == alone
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("steps", [0, 1, 4, 11, 12])
+def test_stateful_data_loader(parts, workers, steps):
+    """12 batches an epoch: from before the first to after the last."""
+    table, _ = parts
+    options = {"batch_size": 64, "shuffle": "session", "rank": 0, "world_size": 1}
+    context = {"multiprocessing_context": FORKSERVER} if workers else {}
+
+    def loader():
+        return StatefulDataLoader(data(table, **options), batch_size=None, num_workers=workers, **context)
+
+    epochs = epochs_alone(table, 2, 1, batch_size=64, shuffle="session")
+    first = loader()
+    running = iter(first)
+    assert [ids_of(next(running)) for _ in range(steps)] == epochs[0][:steps]
+    state = json.loads(json.dumps(first.state_dict()))
+    assert [ids_of(b) for b in running] == epochs[0][steps:]
+    del running
+    other = loader()
+    other.load_state_dict(state)
+    rest = [ids_of(b) for b in other]
+    if steps == 12 and workers == 0:  # the epoch is over, and its end has been seen with the last batch
+        assert rest == epochs[1]
+    else:
+        assert rest == epochs[0][steps:]
+    other.dataset.set_epoch(1)
+    assert [ids_of(b) for b in other] == epochs[1]
