@@ -8,11 +8,6 @@ package main
 #include <string.h>
 
 typedef struct { char *data; int64_t size; } dsi_text;
-
-static void *dsi_aligned(size_t n) {
-	void *p = NULL;
-	return posix_memalign(&p, 64, n) == 0 ? p : NULL;
-}
 */
 import "C"
 
@@ -30,19 +25,6 @@ import (
 func main() {}
 
 var theEngine = engine.New(cMemory{})
-
-// cMemory is C's heap.
-type cMemory struct{}
-
-func (cMemory) Allocate(n int) []byte {
-	p := C.dsi_aligned(C.size_t(n))
-	if p == nil {
-		panic("out of memory")
-	}
-	return unsafe.Slice((*byte)(p), n)
-}
-
-func (cMemory) Free(b []byte) { C.free(unsafe.Pointer(unsafe.SliceData(b))) }
 
 // text returns a copy in C's heap, which the caller frees with dsi_free.
 func text(b []byte) C.dsi_text {
