@@ -7,6 +7,8 @@ package main
 #include <stdlib.h>
 #include <string.h>
 
+#include "guard.h"
+
 typedef struct { char *data; int64_t size; } dsi_text;
 */
 import "C"
@@ -108,8 +110,12 @@ func dsi_stream(records C.int64_t, out unsafe.Pointer) C.int32_t {
 	if r == nil {
 		return 1
 	}
-	cdata.ExportRecordReader(r, (*cdata.CArrowArrayStream)(out))
-	r.Release()
+	defer r.Release()
+	under := C.dsi_guard((*C.struct_dsi_array_stream)(out))
+	if under == nil {
+		return 1
+	}
+	cdata.ExportRecordReader(r, (*cdata.CArrowArrayStream)(unsafe.Pointer(under)))
 	return 0
 }
 

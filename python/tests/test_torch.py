@@ -178,9 +178,3 @@ def test_workers(table, source, context, workers):
     loader = DataLoader(data, batch_size=None, num_workers=workers, multiprocessing_context=context)
     got = [t for b in loader for t in b.keys["event_time"].tolist()]
     assert got == source["event_time"].to_pylist()
-
-
-def test_forked_workers_say_what_to_do(table):
-    data = table.torch(["dense_a"])
-    with pytest.raises(Exception, match="num_workers=0"):
-        list(DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="fork"))

@@ -1,0 +1,42 @@
+"""Runs programs of their own: what is tested of them is how they end."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import dsistore
+
+SECONDS = 120  # after which a program hangs
+
+
+def start(program: str, *args: object) -> subprocess.Popen[str]:
+    """A Python process that runs the text of a program."""
+    path = [str(pathlib.Path(dsistore.__file__).parent.parent), str(pathlib.Path(__file__).parent)]
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), *map(str, args)], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)})
+
+
+def finish(p: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error."""
+    try:
+        out, err = p.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        p.send_signal(signal.SIGQUIT)  # Go says where its goroutines are
+        time.sleep(1)
+        p.kill()
+        raise AssertionError("it hangs: {}\n{}".format(*p.communicate())) from None
+    return p.returncode, out, err
+
+
+def run(program: str, *args: object) -> str:
+    """The standard output of a program that ends well and says nothing else."""
+    status, out, err = finish(start(program, *args))
+    assert (status, err) == (0, ""), err
+    return out

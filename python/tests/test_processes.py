@@ -1,0 +1,162 @@
+"""The engine among processes: forks, workers, and another Go library in the same process."""
+
+from __future__ import annotations
+
+import pytest
+
+from programs import finish, run, start
+
+FORK_WHILE_ITERATING = """
+    import os, signal, sys, threading
+    import dsistore
+    from dsistore import _engine
+    data = dsistore.open(sys.argv[1]).table("ads").torch(["user_list"], batch_size=50, prefetch=2)
+    running, scan = iter(data), iter(dsistore.open(sys.argv[1]).table("ads").scan(["click"], batch_size=50))
+    kept = [next(running), next(running)]
+    records = next(scan)
+    for ending in ("exit", "_exit", "exception"):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            for use in (lambda: next(running), lambda: next(iter(data)), lambda: dsistore.open(sys.argv[1]).tables()):
+                try:
+                    use()
+                    os._exit(10)
+                except dsistore.ForkError as e:
+                    assert "num_workers=0" in str(e) and "forkserver" in str(e)
+            try:
+                next(scan)
+                os._exit(11)
+            except OSError as e:
+                assert "forked" in str(e)
+            del running, kept, records, scan, data
+            if ending == "_exit":
+                os._exit(0)
+            if ending == "exception":
+                sys.stderr = open(os.devnull, "w")
+                raise SystemError("for the test")
+            sys.exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status == (1 if ending == "exception" else 0), (ending, status)
+    kept += list(running)
+    assert sum(b.rows for b in kept) == 1000 and records.num_rows == 50
+    counts = _engine.call("open_counts")
+    assert counts["batches"] == len(kept) and counts["loaders"] == 0, counts
+    del kept
+    assert _engine.call("open_counts")["batches"] == 0
+"""
+
+
+def test_a_fork_while_an_iterator_lives(store_path):
+    run(FORK_WHILE_ITERATING, store_path)
+
+
+FORK_BEFORE_USE = """
+    import os, signal, sys, threading
+    import dsistore
+    def rows():
+        return dsistore.open(sys.argv[1]).table("ads").scan(["click"]).to_arrow().num_rows
+    def in_child(f):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            try:
+                os._exit(f())
+            except dsistore.ForkError:
+                os._exit(100)
+            except BaseException as e:
+                print(repr(e), file=sys.stderr)
+                os._exit(99)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert in_child(lambda: rows() // 1000) == 1 and in_child(lambda: 0) == 0
+    # Forks while another thread loads the engine: a child has all of it or nothing, and never waits.
+    loading = threading.Thread(target=rows)
+    loading.start()
+    seen = [in_child(lambda: min(rows(), 1)) for _ in range(20)]
+    loading.join()
+    assert set(seen) <= {1, 100} and seen[-1] == 100, seen
+    assert rows() == 1000
+"""
+
+
+def test_a_fork_before_the_engine_is_used(store_path):
+    run(FORK_BEFORE_USE, store_path)
+
+
+FORKED_WORKERS = """
+    import sys
+    import dsistore
+    from torch.utils.data import DataLoader
+    data = dsistore.open(sys.argv[1]).table("ads").torch(["dense_a"])
+    loader = DataLoader(data, batch_size=None, num_workers=int(sys.argv[2]), multiprocessing_context="fork")
+    try:
+        list(loader)
+    except RuntimeError as e:  # ForkError is one
+        print(type(e).__name__, "num_workers=0" in str(e) and "spawn" in str(e))
+    print(sum(b.rows for b in DataLoader(data, batch_size=None, multiprocessing_context=None)))
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_forked_workers_say_what_to_do(store_path, workers):
+    status, out, _ = finish(start(FORKED_WORKERS, store_path, workers))
+    assert status == 0 and out.splitlines()[0].endswith("True") and out.splitlines()[1] == "1000"
+
+
+ANOTHER_GO_LIBRARY = """
+    import sys, threading
+    import pyarrow as pa
+    import pyarrow.flight as flight
+    import adbc_driver_flightsql.dbapi
+
+    answer = pa.table({"n": list(range(1000))})
+
+    class Server(flight.FlightServerBase):
+        def get_flight_info(self, context, descriptor):
+            if b"StatementQuery" not in descriptor.command:
+                raise NotImplementedError(descriptor.command)
+            return flight.FlightInfo(answer.schema, descriptor, [flight.FlightEndpoint(b"ticket", [])], 1000, -1)
+
+        def do_get(self, context, ticket):
+            return flight.RecordBatchStream(answer)
+
+    server = Server("grpc://127.0.0.1:0")
+    uri = f"grpc://127.0.0.1:{server.port}"
+
+    def driver():
+        with adbc_driver_flightsql.dbapi.connect(uri) as connection, connection.cursor() as cursor:
+            cursor.execute("select n from t")
+            assert cursor.fetch_arrow_table().equals(answer)
+        try:
+            with adbc_driver_flightsql.dbapi.connect("grpc://127.0.0.1:1") as connection, connection.cursor() as cursor:
+                cursor.execute("select 1")
+            raise SystemError("no error")
+        except adbc_driver_flightsql.dbapi.Error:
+            pass
+
+    def ours():
+        import dsistore
+        table = dsistore.open(sys.argv[1]).table("ads")
+        assert table.scan(["click"], batch_size=100).to_arrow().num_rows == 1000
+        assert sum(b.rows for b in table.torch(["user_list"], batch_size=100)) == 1000
+        try:
+            table.features("user_lits")
+            raise SystemError("no error")
+        except dsistore.NotFoundError:
+            pass
+
+    first, second = (driver, ours) if sys.argv[2] == "driver" else (ours, driver)
+    first(); second(); first()
+    threads = [threading.Thread(target=f) for f in (driver, ours) * 3]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    server.shutdown()
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("first", ["driver", "dsistore"])
+def test_another_go_library(store_path, first):
+    pytest.importorskip("adbc_driver_flightsql")
+    status, out, err = finish(start(ANOTHER_GO_LIBRARY, store_path, first))  # the driver warns of its own affairs
+    assert (status, out) == (0, "done\n") and "goroutine" not in err, err
