@@ -7,6 +7,7 @@ package main
 #include <stdlib.h>
 #include <string.h>
 
+#include "capsule.h"
 #include "guard.h"
 
 typedef struct { char *data; int64_t size; } dsi_text;
@@ -128,4 +129,11 @@ func dsi_ingest_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.dsi_text {
 		return text(engine.Failure(err))
 	}
 	return text(theEngine.IngestRecords(context.Background(), request(p, n), records.(engine.RecordSource)))
+}
+
+// dsi_destructor returns the PyCapsule_Destructor of capsules with an ArrowArrayStream: see capsule.h.
+//
+//export dsi_destructor
+func dsi_destructor(getPointer, rawFree unsafe.Pointer) C.uintptr_t {
+	return C.dsi_destructor_with(getPointer, rawFree)
 }

@@ -2,7 +2,10 @@ import datetime
 import pickle
 
 import duckdb
+import polars
 import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
 import pytest
 
 import dsistore
@@ -90,8 +93,6 @@ def test_a_source_that_fails_leaves_nothing(tmp_path):
 def test_progress_and_duplicate_source(tmp_path, table):
     phases = []
     path = tmp_path / "s"
-    import pyarrow.parquet as pq
-
     pq.write_table(make_rows(3, 800), tmp_path / "d.parquet")
     dsistore.open(path).ingest("t", [tmp_path / "d.parquet"], progress=lambda phase, *_: phases.append(phase))
     with pytest.raises(dsistore.DuplicateSourceError):
@@ -114,3 +115,97 @@ def test_corrupt_bytes_say_where(tmp_path):
     assert any(n in e.value.feature for n in ("user_list", "dense_a")) and e.value.object and e.value.offset is not None
     with pytest.raises(Exception, match="corrupt data"):
         store.table("t").scan().to_arrow()
+
+
+SOURCES = {
+    "table": lambda rows, path: rows,
+    "batch": lambda rows, path: rows.combine_chunks().to_batches()[0],
+    "reader": lambda rows, path: rows.to_reader(max_chunksize=7),
+    "dataset": lambda rows, path: pyarrow.dataset.dataset(path),
+    "scanner": lambda rows, path: pyarrow.dataset.dataset(path).scanner(columns=rows.column_names),
+    "duckdb": lambda rows, path: duckdb.sql("select * from rows"),
+    "polars": lambda rows, path: polars.from_arrow(rows),
+    "path": lambda rows, path: path,
+    "text": lambda rows, path: str(path),
+    "paths": lambda rows, path: [path],
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_gives_the_same_table(tmp_path, name):
+    rows = make_rows(5, 80)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    store = dsistore.open(tmp_path / "s")
+    report = store.ingest("t", SOURCES[name](rows, tmp_path / "rows.parquet"))
+    assert report["rows"] == 80
+    assert store.table("t").scan(rows.column_names).to_arrow().combine_chunks().equals(rows.combine_chunks())
+
+
+def test_a_scan_ingested_is_the_same_table(table, source, tmp_path):
+    store = dsistore.open(tmp_path)
+    store.ingest("copy", table.scan(source.column_names, batch_size=100))
+    copy = store.table("copy").scan(source.column_names).to_arrow()
+    assert copy.combine_chunks().equals(source.combine_chunks())
+
+
+def test_options_of_an_ingest(tmp_path):
+    """Hive directories, partitions by a column, a mapping, and text with a schema."""
+    store = dsistore.open(tmp_path / "s")
+    for ds, value in (("x", 1), ("y", 2)):
+        (tmp_path / "hive" / f"ds={ds}").mkdir(parents=True)
+        pq.write_table(pa.table({"a": [value]}), tmp_path / "hive" / f"ds={ds}" / "0.parquet")
+    store.ingest("hive", tmp_path / "hive")
+    store.ingest("column", pa.table({"a": [2, 1], "ds": ["y", "x"]}), partition_by="ds")
+    for name in ("hive", "column"):
+        t = store.table(name)
+        assert t.scan(["a", "ds"]).to_arrow().to_pydict() == {"a": [1, 2], "ds": ["x", "y"]}
+        assert t.scan(["a"], partitions="ds = 'y'").to_arrow().to_pydict() == {"a": [2]}
+    (tmp_path / "m.json").write_text('{"columns": {"a": {"rename": "b", "role": "label"}}}')
+    store.ingest("mapped", pa.table({"a": [1]}), mapping=tmp_path / "m.json")
+    assert [(f.name, f.role) for f in store.table("mapped").features()] == [("b", "label")]
+    (tmp_path / "t.sql").write_text("CREATE TABLE `t`(`a` bigint, `l` array<bigint>) ROW FORMAT DELIMITED "
+                                    "FIELDS TERMINATED BY '|' COLLECTION ITEMS TERMINATED BY ','")
+    (tmp_path / "rows.txt").write_text("7|1,2\n8|\\N\n")
+    store.ingest("text", tmp_path / "rows.txt", format="text", ddl=tmp_path / "t.sql")
+    assert store.table("text").scan(["a", "l"]).to_arrow().to_pydict() == {"a": [7, 8], "l": [[1, 2], None]}
+
+
+@pytest.mark.parametrize("source", [None, 7, {"a": [1]}, [], [pa.table({"a": [1]})], iter(())])
+def test_what_is_no_source(tmp_path, source):
+    with pytest.raises(dsistore.UsageError, match="want a path, a list of paths or an Arrow stream"):
+        dsistore.open(tmp_path).ingest("t", source)
+    assert dsistore.open(tmp_path).tables() == []
+
+
+def test_readers_of_a_scan(table, source):
+    scan = table.scan(source.column_names, batch_size=300)
+    assert pa.table(scan).combine_chunks().equals(source.combine_chunks())
+    frame = polars.DataFrame(scan)
+    assert frame.height == ROWS and frame["user_history"].to_list() == source["user_history"].to_pylist()
+    got = duckdb.sql("select session_id, len(item_list) from scan order by event_time").fetchall()
+    want = sorted(source.to_pylist(), key=lambda r: r["event_time"])
+    assert got == [(r["session_id"], None if r["item_list"] is None else len(r["item_list"])) for r in want]
+    # A wish for other types is only a wish.
+    assert pa.RecordBatchReader.from_stream(scan, schema=scan.reader().schema).read_all().num_rows == ROWS
+    with pytest.raises(dsistore.UsageError, match="batch_size 0"):
+        table.scan(batch_size=0)
+    with pytest.raises(dsistore.UsageError, match="batch_size 0"):
+        table.torch(["click"], batch_size=0)
+
+
+def test_corrupt_bytes_in_the_middle_reach_every_reader(tmp_path):
+    """Damage in either partition ends the stream, and the exception says what and where."""
+    store = dsistore.open(tmp_path / "s")
+    store.ingest("t", pa.table({"n": range(2000), "ds": ["a"] * 1000 + ["b"] * 1000}), partition_by="ds")
+    packs = list((tmp_path / "s").rglob("pack-*"))
+    for p in packs:
+        whole = p.read_bytes()
+        p.chmod(0o644)
+        p.write_bytes(bytes(b ^ 0x55 if i < len(whole) // 2 else b for i, b in enumerate(whole)))
+        scan = dsistore.open(tmp_path / "s").table("t").scan(["n"], batch_size=100)
+        for read in (pa.table, polars.DataFrame, lambda scan: duckdb.sql("select sum(n) from scan").fetchall()):
+            with pytest.raises(Exception, match="corrupt") as e:
+                read(scan)
+            assert '"n"' in str(e.value) or "pack-" in str(e.value)
+        p.write_bytes(whole)
+    assert packs and pa.table(scan).num_rows == 2000

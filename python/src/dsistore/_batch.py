@@ -100,6 +100,8 @@ class _Memory:
     """
 
     __slots__ = ("__array_interface__", "owner")
+    __array_interface__: dict[str, Any]
+    owner: Words
 
 
 # Typestr and the array where there is none, which is the rule: one for all batches.

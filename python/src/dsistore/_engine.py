@@ -62,6 +62,7 @@ def library() -> ctypes.CDLL:
                 ("dsi_release", i32, i64),
                 ("dsi_close", i32, i64),
                 ("dsi_stream", i32, i64, pointer),
+                ("dsi_destructor", pointer, pointer, pointer),
                 ("dsi_ingest_stream", _Text, ctypes.c_char_p, i64, pointer),
             ):
                 function = getattr(lib, name)
@@ -116,11 +117,20 @@ def stream(address: int, **params: Any) -> None:
         raise errors.DsistoreError("the records are closed")
 
 
+def destructor() -> int:
+    """The address of the destructor of capsules that hold an ArrowArrayStream. It is C: a capsule may go while an exception is on
+    its way, and Python code that ran then would lose it."""
+    address: int = library().dsi_destructor(
+        *(ctypes.cast(f, ctypes.c_void_p) for f in (ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyMem_RawFree)))
+    return address
+
+
 def ingest_stream(address: int, **params: Any) -> int:
     """Starts an ingest of the ArrowArrayStream at an address, which it takes over, and returns the job's handle."""
     lib = library()
     request = json.dumps({k: v for k, v in params.items() if v is not None}).encode()
-    return _result(_take(lib, lib.dsi_ingest_stream(request, len(request), address)))
+    handle: int = _result(_take(lib, lib.dsi_ingest_stream(request, len(request), address)))
+    return handle
 
 
 _BATCH, _END, _TIMEOUT = 0, 1, 2

@@ -72,7 +72,8 @@ class Store:
 
     def tables(self) -> list[str]:
         """The names of all tables."""
-        return _engine.call("tables", uri=self.uri)
+        names: list[str] = _engine.call("tables", uri=self.uri)
+        return names
 
     def table(self, name: str, version: Version | None = None) -> Table:
         """A table at a version: a snapshot's number, or a time; default: the latest snapshot now.
@@ -89,8 +90,9 @@ class Store:
                progress: Callable[[str, int, int, int], None] | None = None) -> dict[str, Any]:
         """Lands a dump in a table, which is made if need be, as one commit, and returns the report of ``dsi ingest``.
 
-        source is a path, a list of paths, or anything that has ``__arrow_c_stream__``: a pyarrow Table or
-        RecordBatchReader, a DuckDB relation, a Polars DataFrame. memory bounds, in bytes, what the ingest holds. progress
+        source is a path (a file, or a directory, whose ``key=value`` parts name partitions), a list of paths, or anything that
+        has ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a DuckDB relation, a Polars DataFrame, a Scan; or a
+        pyarrow Dataset or Scanner. A stream is read once, in the order that it has. memory bounds, in bytes, what the ingest holds. progress
         is called now and then with (phase, rows, bytes done, bytes in all). Interrupted or failed, it leaves the table as
         it was.
         """
@@ -99,11 +101,19 @@ class Store:
             mapping=_path(mapping), ddl=_path(ddl), memory=memory, overwrite=overwrite, on_bad_row=on_bad_row,
             bad_row_report=_path(bad_row_report),
         )
+        if hasattr(source, "scanner"):  # a pyarrow Dataset
+            source = source.scanner()
+        if hasattr(source, "to_reader") and not hasattr(source, "__arrow_c_stream__"):  # a pyarrow Scanner
+            source = source.to_reader()
         if hasattr(source, "__arrow_c_stream__"):
             capsule = source.__arrow_c_stream__()
             handle = _engine.ingest_stream(_address(capsule), **params)
         else:
-            paths = [source] if isinstance(source, (str, os.PathLike)) else source
+            paths = source if isinstance(source, (list, tuple)) else [source]
+            if not paths or not all(isinstance(p, (str, os.PathLike)) for p in paths):
+                raise errors.UsageError(
+                    f"source: {type(source).__name__}: want a path, a list of paths or an Arrow stream (of batches: "
+                    "pyarrow.RecordBatchReader.from_batches)")
             handle = _engine.call(
                 "ingest", paths=[os.fspath(p) for p in paths], format=None if format == "auto" else format, **params)
         return _wait(handle, progress)
@@ -119,7 +129,8 @@ def _wait(handle: int, progress: Callable[[str, int, int, int], None] | None) ->
         while True:
             state = _engine.call("poll", handle=handle, seconds=0.05)
             if state["done"]:
-                return state["report"]
+                report: dict[str, Any] = state["report"]
+                return report
             if progress is not None and state.get("phase"):
                 progress(state["phase"], state["rows"], state["bytes"], state["total_bytes"])
     except errors.DsistoreError:
@@ -171,27 +182,29 @@ class Table:
              fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
         """The rows as Arrow. partitions is a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``.
 
-        fold puts the features of a source map or struct back into one column.
+        fold puts the features of a source map or struct back into one column. batch_size bounds the rows of a record batch,
+        workers the engine's threads, memory the bytes of stripes in memory. Nothing is read yet.
+
+        NotFoundError: no such feature; DsistoreError: the predicate makes no sense.
         """
+        if batch_size < 1:
+            raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
         plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, batch_size=batch_size)
         return Scan(self.store.uri, plan, {"fold": fold, "workers": workers, "memory": memory})
 
     def torch(self, features: str | Sequence[str], **options: Any) -> TorchDataset:
         """An IterableDataset of training batches: see dsistore.torch.TorchDataset, which has the options."""
+        try:
+            import torch  # noqa: F401
+        except ImportError as e:
+            raise ImportError("Table.torch needs PyTorch: pip install 'dsistore[torch]'") from e
         from .torch import TorchDataset
 
         return TorchDataset(self, features, **options)
 
 
-class _Stream(ctypes.Structure):
-    """struct ArrowArrayStream of the Arrow C stream interface."""
-
-    _fields_ = [
-        ("get_schema", ctypes.c_void_p), ("get_next", ctypes.c_void_p), ("get_last_error", ctypes.c_void_p),
-        ("release", ctypes.CFUNCTYPE(None, ctypes.c_void_p)), ("private_data", ctypes.c_void_p),
-    ]
-
-
+# struct ArrowArrayStream of the Arrow C stream interface: four functions and a pointer.
+_STREAM_BYTES = 5 * ctypes.sizeof(ctypes.c_void_p)
 _NAME = b"arrow_array_stream"
 _api = ctypes.pythonapi
 _api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -204,23 +217,18 @@ _api.PyMem_RawFree.argtypes = [ctypes.c_void_p]
 _api.PyMem_RawFree.restype = None
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _destroy(capsule: int) -> None:
-    """A capsule that nobody consumed still has a release function."""
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
-    address = get(capsule, _NAME)
-    stream = _Stream.from_address(address)
-    if stream.release and _engine.usable():
-        stream.release(address)
-    _api.PyMem_RawFree(address)
-
-
 def _address(capsule: Any) -> int:
-    return _api.PyCapsule_GetPointer(capsule, _NAME)
+    address: int = _api.PyCapsule_GetPointer(capsule, _NAME)
+    return address
 
 
 class Scan:
-    """Rows as Arrow: anything that takes ``__arrow_c_stream__`` reads it (pyarrow, DuckDB, Polars), any number of times."""
+    """Rows as Arrow: anything that takes ``__arrow_c_stream__`` reads it (``pyarrow.table``, DuckDB, ``polars.DataFrame``), any
+    number of times, each from the start.
+
+    Record batches share the engine's memory, without a copy, and may outlive the scan. What goes wrong while they are read is
+    raised by the reader, in its own exceptions, with the engine's message.
+    """
 
     def __init__(self, uri: str, plan: dict[str, Any], options: dict[str, Any]):
         self._uri = uri
@@ -229,21 +237,26 @@ class Scan:
 
     @property
     def rows(self) -> int:
-        return self._plan["rows"]
+        """How many rows a whole read gives."""
+        rows: int = self._plan["rows"]
+        return rows
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        address = _api.PyMem_RawCalloc(1, ctypes.sizeof(_Stream))
+        """A capsule with a new ArrowArrayStream. requested_schema is what a consumer would like; it gets the table's types."""
+        address = _api.PyMem_RawCalloc(1, _STREAM_BYTES)
         try:
             _engine.stream(address, uri=self._uri, plan=self._plan["plan"], **self._options)
         except BaseException:
             _api.PyMem_RawFree(address)
             raise
-        return _api.PyCapsule_New(address, _NAME, ctypes.cast(_destroy, ctypes.c_void_p))
+        return _api.PyCapsule_New(address, _NAME, _engine.destructor())
 
     def reader(self) -> pyarrow.RecordBatchReader:
         """A pyarrow reader of the record batches."""
-        import pyarrow
-
+        try:
+            import pyarrow
+        except ImportError as e:
+            raise ImportError("to read a scan here needs pyarrow: pip install 'dsistore[arrow]'") from e
         return pyarrow.RecordBatchReader.from_stream(self)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -255,6 +268,7 @@ class Scan:
         return pyarrow.Table.from_batches(list(reader), reader.schema)
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        """The record batches, of batch_size rows but the last."""
         return iter(self.reader())
 
 

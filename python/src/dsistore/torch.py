@@ -54,7 +54,9 @@ class Batch:
     sparse, weighted and floats are the lists that are expanded; groups the deduplicated ones of output="ikjt": the same
     features in the same order in every batch of a plan. The properties give them as KeyedJaggedTensors, made at first use on
     the device where the batch is then: ask for them after ``to``.
-    keys are the session, request, user and time keys, exactly: a tensor of int64, or a list of str or bytes, None for null.
+    keys are the keys among the features (session, request, user, time), strings, bytes and partition keys, exactly: a tensor [B]
+    of int64, uint64, float32 or float64 where they are numbers without null, as wide as that holds them; else a list of
+    numbers, str or bytes, None for null.
     dense_present and labels_present, of the shapes of dense and labels, and embeddings_present, [B] each, are bool: False where
     the value is null. Like Jagged.present they come with ``presence=True`` only; without it they are None and empty.
     """
@@ -214,6 +216,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         super().__init__()
         if output not in ("kjt", "ikjt"):
             raise errors.UsageError(f"output {output!r}: want 'kjt' or 'ikjt'")
+        if batch_size < 1:
+            raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
         if isinstance(shuffle, str):
             shuffle = Shuffle(unit=shuffle)
         self._uri = table.store.uri
@@ -246,7 +250,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     @property
     def plan(self) -> str:
         """The plan, as text: the same for the same data and options, whatever ranks read it."""
-        return self._plan["plan"]
+        text: str = self._plan["plan"]
+        return text
 
     def set_epoch(self, epoch: int) -> None:
         """Begins an epoch: the next iteration gives its batches from the first.
@@ -315,7 +320,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         return self._place()[1]
 
     def _batches(self) -> int:
-        rows, size = self._plan["rows"], self._batch_size
+        rows: int = self._plan["rows"]
+        size = self._batch_size
         return rows // size if self._drop_last else -(-rows // size)
 
     def __len__(self) -> int:
@@ -396,7 +402,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             values = [data[a:b] for a, b in zip(offsets, offsets[1:])]
             out: list[Any] = [v.decode() for v in values] if kind == "string" else values
         elif kind == "dense":
-            numbers = c.ints if len(c.ints) else c.floats if len(c.floats) else c.doubles
+            numbers: np.ndarray[Any, Any] = c.ints if len(c.ints) else c.floats if len(c.floats) else c.doubles
             if elem == "uint64":
                 numbers = numbers.view(np.uint64)
             if present is None:
