@@ -1,4 +1,4 @@
-# Only the Go toolchain is needed. `make test` is everything that CI runs.
+# Only the Go toolchain is needed, and Python for the Python package. `make test` is everything that CI runs.
 
 GO ?= go
 
@@ -16,7 +16,7 @@ TAGS := invariants,pebblegozstd
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke bench kill-test licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test python-test python-bench bench licences clean
 
 build: ## builds bin/dsi
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -25,8 +25,13 @@ demo: build ## generates a training table, ingests it and scans it, beside the P
 	@CGO_ENABLED=0 $(GO) run ./bench/demo
 
 
-test: fmt vet lint race ## everything that CI runs; fuzz targets run on their seeds
-	@echo "make test: all green"
+# The environment of the Python tests is downloaded while the Go tests run.
+test: ## everything that CI runs; fuzz targets run on their seeds
+	@python/test.sh prepare & prepare=$$!; trap 'kill $$prepare 2>/dev/null' INT TERM; \
+	$(MAKE) --no-print-directory fmt vet lint race || { kill $$prepare 2>/dev/null; exit 1; }; \
+	wait $$prepare; python/test.sh run
+	@if [ -f out/python-left-out ]; then echo "make test: all green, but the Python tests were left out"; \
+	else echo "make test: all green"; fi
 
 check: test fuzz-smoke ## what CI runs, then every fuzz target on new inputs
 
@@ -62,25 +67,14 @@ fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 kill-test: ## kill -9 at 200 random moments of ingest, a deep verification after each
 	DSI_KILLS=200 $(GO) test -count=1 -timeout 30m -run '^TestKilledIngest$$' -v ./tools/ingest
 
-# The Python package is built and tested in a virtual environment of its own, which is several GB because of torch.
-PYTHON ?= python3
-VENV := out/venv
-$(VENV)/ready: python/requirements-test.txt python/requirements-torchrec.txt
-	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/pip install -q -r python/requirements-test.txt
-	$(VENV)/bin/pip install -q --no-deps -r python/requirements-torchrec.txt
-	touch $@
-
-python-test: $(VENV)/ready ## builds the Python package and runs its tests; needs Python 3.11, a C compiler and the package index
-	$(VENV)/bin/python -m build -q --wheel --outdir out/wheel python
-	$(VENV)/bin/pip install -q --force-reinstall --no-deps out/wheel/dsistore-*.whl
-	cd out && venv/bin/python -m pytest -q -p no:cacheprovider ../python/tests
+python-test: ## builds the Python package and tests it in out/venv; says what is left out where something is missing
+	@python/test.sh prepare; python/test.sh run
 
 python-bench: build python-test ## measures the Python loader beside pyarrow, and draws the guide's plots of it
-	$(VENV)/bin/python bench/pytorch/loader.py
-	$(VENV)/bin/python bench/pytorch/startup.py
-	$(VENV)/bin/python bench/pytorch/memory.py
-	$(VENV)/bin/python bench/pytorch/plot.py
+	out/venv/bin/python bench/pytorch/loader.py
+	out/venv/bin/python bench/pytorch/startup.py
+	out/venv/bin/python bench/pytorch/memory.py
+	out/venv/bin/python bench/pytorch/plot.py
 
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...

@@ -37,8 +37,14 @@ func New(a reader.Allocator) *Engine {
 	}
 }
 
+// Version is the version of the Python package that a build is for; the build sets it.
+var Version = "devel"
+
+func (*Engine) version(context.Context, json.RawMessage) (any, error) { return Version, nil }
+
 // methods are what Call knows.
 var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, error){
+	"version":      (*Engine).version,
 	"tables":       (*Engine).tables,
 	"table":        (*Engine).table,
 	"snapshots":    (*Engine).snapshots,

@@ -7,6 +7,7 @@
 The engine is linked into the process. See Table.torch for training, Table.scan for Arrow, Store.ingest for landing dumps.
 """
 
+from ._version import VERSION
 from .errors import (
     ConflictError,
     CorruptError,
@@ -19,7 +20,7 @@ from .errors import (
 )
 from .table import Feature, Scan, Snapshot, Store, Table, open
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "ConflictError", "CorruptError", "DsistoreError", "DuplicateSourceError", "Feature", "ForkError", "NotFoundError",

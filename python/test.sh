@@ -1,0 +1,78 @@
+#!/bin/sh
+# Tests the Python package in a virtual environment of its own (several GB, because of torch).
+#
+#   python/test.sh prepare   makes out/venv and builds the wheel; slow the first time, and may run beside other tests
+#   python/test.sh run       runs the tests on the wheel, or says what keeps this machine from it and is content
+#
+# PYTHON names the interpreter; PYTHON=none leaves the Python tests out.
+set -u
+cd "$(dirname "$0")/.."
+venv=out/venv
+wheel=out/wheel
+reason=out/python-left-out # why there is nothing to run
+log=out/python-prepare.log
+go=${GO:-go}
+
+left_out() {
+	echo "$1" >"$reason"
+	exit 0
+}
+
+# The interpreter: the one asked for, else the first that torch and torchrec are pinned for.
+find_python() {
+	for p in ${PYTHON:-python3 python3.11 python3.12 python3.13}; do
+		if "$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+			command -v "$p"
+			return
+		fi
+	done
+	return 1
+}
+
+prepare() {
+	mkdir -p out
+	rm -rf "$reason" "$wheel" out/python-ready
+	[ "${PYTHON:-}" != none ] || left_out "PYTHON=none"
+	python=$(find_python) || left_out "no Python 3.11, 3.12 or 3.13 (${PYTHON:-python3, python3.11, ...})"
+	[ "$($go env CGO_ENABLED)" = 1 ] && command -v "$($go env CC | cut -d ' ' -f 1)" >/dev/null || left_out "no C compiler"
+	"$python" -c 'import venv, ensurepip' 2>/dev/null || left_out "$python has no venv and ensurepip (Debian: apt install python3-venv)"
+
+	# The same requirements and interpreter need no second installation.
+	state=$({ "$python" -c 'import sys; print(sys.version, sys.executable)' && cat python/requirements-*.txt; } | cksum)
+	if [ "$(cat $venv/ready 2>/dev/null)" != "$state" ]; then
+		"$python" -m venv --clear $venv || exit 1
+		pip="$venv/bin/pip --disable-pip-version-check install -q"
+		# A small package first: an index that cannot be reached is no fault of ours, anything after that is.
+		$pip "$(grep '^setuptools==' python/requirements-test.txt)" || left_out "no package index can be reached (see $log)"
+		$pip -r python/requirements-test.txt && $pip --no-deps -r python/requirements-torchrec.txt || exit 1
+		echo "$state" >$venv/ready
+	fi
+	$venv/bin/python -m build -q --no-isolation --wheel --outdir $wheel python &&
+		$venv/bin/pip --disable-pip-version-check install -q --force-reinstall --no-deps $wheel/dsistore-*.whl &&
+		touch out/python-ready
+}
+
+case ${1:-} in
+prepare)
+	mkdir -p out
+	prepare >"$log" 2>&1
+	;;
+run)
+	if [ -f "$reason" ]; then
+		echo "== Python tests LEFT OUT: $(cat "$reason")"
+		exit 0
+	fi
+	echo "== Python tests"
+	if [ ! -f out/python-ready ]; then
+		cat "$log"
+		echo "python/test.sh: the environment or the wheel could not be made"
+		exit 1
+	fi
+	export DSISTORE_WHEEL="$(pwd)/$(ls $wheel/dsistore-*.whl)"
+	cd out && exec venv/bin/python -m pytest -q -p no:cacheprovider --durations=10 ../python/tests
+	;;
+*)
+	sed -n '2,7p' "$0"
+	exit 2
+	;;
+esac
