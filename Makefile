@@ -16,7 +16,7 @@ TAGS := invariants,pebblegozstd
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test python-test python-bench bench licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test python-test python-bench peers bench-peers peers-test bench licences clean
 
 build: ## builds bin/dsi
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -75,6 +75,18 @@ python-bench: build python-test ## measures the Python loader beside pyarrow, an
 	out/venv/bin/python bench/pytorch/startup.py
 	out/venv/bin/python bench/pytorch/memory.py
 	out/venv/bin/python bench/pytorch/plot.py
+
+# The peers join the Python package in the virtual environment of its tests.
+peers: build
+	@python/test.sh prepare; test -f out/python-ready || { cat out/python-left-out out/python-prepare.log; exit 1; }
+	out/venv/bin/pip --disable-pip-version-check install -q -r bench/peers/requirements.txt
+	out/venv/bin/pip --disable-pip-version-check install -q --no-deps -r bench/peers/requirements-nodeps.txt
+
+bench-peers: peers ## measures dsistore beside Parquet, Arrow IPC, DuckDB, Lance, Vortex, ...; PEERS='--only kjt' for a part
+	PYTHONPATH=bench out/venv/bin/python -m peers $(PEERS)
+
+peers-test: peers ## every measure of bench-peers with 500 rows
+	PYTHONPATH=bench out/venv/bin/python -m peers --rows 500 --rounds 1 --dir out/peers-test --no-results
 
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...

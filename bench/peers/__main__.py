@@ -1,0 +1,51 @@
+"""make bench-peers, or: PYTHONPATH=bench python -m peers --help."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+import time
+
+from . import goals, report
+from .harness import ROOT, Sides, log
+from .measures import MEASURES, Run
+from .sides import SIDES
+from .workload import Workload
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(prog="peers", description="Measures dsistore beside other formats: the same rows, in turns, in one run.")
+    p.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES), help="measures; default: all")
+    p.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES), help="sides; default: all")
+    p.add_argument("--rows", type=int, default=100_000, help="rows of the table")
+    p.add_argument("--rounds", type=int, default=5, help="rounds that count; what takes long has half as many")
+    p.add_argument("--dir", type=pathlib.Path, default=ROOT / "out" / "peers", help="where the data lies; dumps and peers' files that are there are used")
+    p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results", help="where the results go, as JSON")
+    p.add_argument("--no-results", action="store_true", help="write no results")
+    a = p.parse_args()
+    began, errors, found = time.perf_counter(), [], {}
+    sides = Sides(a.sides, errors)
+    run = Run(sides, Workload(a.dir, "small", a.rows), a.dir, max(a.rounds, 1), max(a.rounds // 2, 1),
+              [("narrow", min(a.rows, 256)), ("wide", min(a.rows, 256)), ("metawide", min(a.rows, 256))], min(1000, a.rows))
+    machine = report.machine()
+    if "write" not in a.only:  # what an older engine wrote is not what is measured
+        run.renew("dsistore")
+    try:
+        for name in a.only:
+            begin = time.perf_counter()
+            found[name] = MEASURES[name](run)
+            log(f"{name}: {time.perf_counter() - begin:.0f} s")
+            report.show(name, found[name])
+    finally:
+        sides.close()
+    result = {"rows": a.rows, "rounds": a.rounds, "seconds": time.perf_counter() - began, "measures": found, "errors": errors,
+              "goals": goals.outcomes(found)}
+    report.show_goals(result["goals"])
+    if not a.no_results:
+        report.write(a.results, "peers", result, machine)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""Runs sides in their processes, in turns, and keeps what they answer."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .worker import environment
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+
+class SideError(Exception):
+    """A side could not do what it was told."""
+
+
+class Wrong(Exception):
+    """A side gave other rows than the truth."""
+
+
+def log(text: str) -> None:
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
+class Worker:
+    """A process of one side."""
+
+    def __init__(self, side: str, threads: int):
+        self.side, self.threads = side, threads
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "peers.worker", side, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**environment(threads), "PYTHONPATH": _path()}, cwd=ROOT)
+
+    def __call__(self, command: str, **given: Any) -> Any:
+        assert self._process.stdin and self._process.stdout
+        try:
+            self._process.stdin.write(json.dumps({"command": command, "with": given}) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise SideError(f"{self.side}: {command}: the process ended with {self._process.wait()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            print(answer["traceback"], file=sys.stderr)
+            raise SideError(f"{self.side}: {command}: {answer['error']}")
+        return answer["result"]
+
+    def close(self) -> None:
+        if self._process.stdin:
+            self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _path() -> str:
+    """Where a worker finds this package, and dsistore where it is not installed."""
+    import os
+
+    return os.pathsep.join(p for p in [str(HERE.parent), os.environ.get("PYTHONPATH", "")] if p)
+
+
+class Sides:
+    """Processes of several sides, kept from one measure to the next. A side that fails is left out, and it is noted why."""
+
+    def __init__(self, names: Iterable[str], errors: list[dict[str, str]]):
+        self.names = list(names)
+        self.errors = errors
+        self._workers: dict[tuple[str, int], Worker] = {}
+
+    def worker(self, side: str, threads: int) -> Worker:
+        key = (side, threads)
+        if key not in self._workers:
+            self._workers[key] = Worker(side, threads)
+        return self._workers[key]
+
+    def fresh(self, side: str, threads: int, command: str, **given: Any) -> Any:
+        """A command in a new process. process_seconds are from before it was started to after it ended."""
+        begin = time.perf_counter()
+        with Worker(side, threads) as w:
+            answer = w(command, **given)
+        return answer | {"process_seconds": time.perf_counter() - begin}
+
+    def failed(self, measure: str, side: str, error: Exception) -> None:
+        log(f"{measure}: {side} is left out: {error}")
+        self.errors.append({"measure": measure, "side": side, "error": str(error), "wrong": isinstance(error, Wrong)})
+        # It may be in any state.
+        for key in [k for k in self._workers if k[0] == side]:
+            self._workers.pop(key).close()
+
+    def close(self) -> None:
+        for w in self._workers.values():
+            w.close()
+        self._workers.clear()
+
+    def rounds(self, measure: str, n: int, of: dict[str, Callable[[], dict[str, Any]]], warm: int = 1) -> dict[str, list[dict[str, Any]]]:
+        """Runs every side n times, and warm times before that, in turns forwards and backwards; the answers that count."""
+        out: dict[str, list[dict[str, Any]]] = {name: [] for name in of}
+        for i in range(n + warm):
+            for name in list(out) if i % 2 == 0 else list(out)[::-1]:
+                try:
+                    answer = of[name]()
+                except SideError as e:
+                    self.failed(measure, name, e)
+                    del out[name]
+                    continue
+                if i >= warm:
+                    out[name].append(answer)
+        return out
+
+
+def summary(answers: list[dict[str, Any]], field: str = "seconds") -> dict[str, Any]:
+    """The median of what was measured, and all of it."""
+    values = [a[field] for a in answers]
+    return {f"median_{field}": statistics.median(values), field: values}

@@ -1,0 +1,280 @@
+"""What is measured, a function a measure. Each returns a list of rows for the results, one a side and setting."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .harness import SideError, Sides, Wrong, log, summary
+from .tensors import Projection
+from .workload import Workload
+
+ORDERS = ("clustered", "interleaved")
+
+
+@dataclass
+class Run:
+    """What the measures of a run share."""
+
+    sides: Sides
+    small: Workload  # most measures
+    directory: pathlib.Path
+    rounds: int
+    slow_rounds: int  # of what takes long
+    widths: list[tuple[str, int]]  # profiles and rows of the tables to open
+    taken: int  # rows to take at random
+    checked: dict[tuple[str, str, Projection, bool], bool] = field(default_factory=dict)
+    groups: dict[Projection, list[list[str]]] = field(default_factory=dict)
+
+    def has(self, *leave: str) -> list[str]:
+        """The sides of the run without those that a measure makes no sense of."""
+        return [s for s in self.sides.names if s not in ("copy", *leave)]
+
+    def written(self, side: str, order: str, workload: Workload | None = None) -> str:
+        """The side's file, which is written if it is not there."""
+        w = workload or self.small
+        path = w.file(order, side)
+        if not os.path.exists(path):
+            log(f"{side} writes {path}")
+            self.sides.worker(side, 1)("write", source=w.arrow(order), path=path, rows=min(self.rows_of(side), w.rows))
+        return path
+
+    def rows_of(self, side: str) -> int:
+        """Rows that a side is given: MDS, which makes each in Python, few."""
+        return min(self.small.rows, 5000) if side == "mds" else self.small.rows
+
+    def renew(self, side: str) -> None:
+        """Lets what a side wrote in an earlier run be written anew."""
+        for w in (self.small, *(Workload(self.directory, profile, rows) for profile, rows in self.widths)):
+            for order in ORDERS:
+                shutil.rmtree(w.file(order, side), ignore_errors=True)
+
+    def check(self, side: str, order: str, p: Projection, hashed: bool = False) -> None:
+        """Fails unless the side gives the truth's rows: in the truth's order, where it keeps it."""
+        key = (side, order, p, hashed)
+        if key in self.checked:
+            return
+        want = self.small.digest(order, p, self.rows_of(side))
+        got = self.sides.worker(side, 1)("digest", path=self.written(side, order), projection=parts(p),
+                                         groups=self.groups_of(p) if hashed else None)
+        compared = ["rows", "ids", "unordered"] + (["ordered"] if got["ordered"] is not None else [])
+        if not hashed:
+            compared.append("bytes")
+        for name in compared:
+            if got[name] != want[name]:
+                raise Wrong(f"{side}: {order}, {len(p.columns)} features: {name} is {got[name]}, the truth's is {want[name]}")
+        self.checked[key] = True
+
+    def groups_of(self, p: Projection) -> list[list[str]]:
+        """The features that change together, as dsistore found them: peers that hash are told."""
+        if p not in self.groups:
+            self.groups[p] = self.sides.worker("dsistore", 1)("groups", path=self.written("dsistore", "clustered"), projection=parts(p))
+        return self.groups[p]
+
+    def tiny(self, side: str) -> dict[str, Any]:
+        """A read of a small table, after which a library has loaded what it loads late."""
+        w = Workload(self.directory, *self.widths[0])
+        return {"path": self.written(side, "clustered", w), "projection": parts(w.projection(0.1))}
+
+    def right(self, measure: str, sides: list[str], check: Callable[[str], None]) -> list[str]:
+        """The sides whose output is right."""
+        out = []
+        for side in sides:
+            try:
+                check(side)
+                out.append(side)
+            except (SideError, Wrong) as e:
+                self.sides.failed(measure, side, e)
+        return out
+
+
+def parts(p: Projection) -> list[list[str]]:
+    return [list(p.dense), list(p.sparse), list(p.weighted)]
+
+
+def write(run: Run) -> list[dict[str, Any]]:
+    """Bytes a row, and seconds to write on one thread, of rows in memory: clustered, and as logs arrive."""
+    out = []
+    for order in ORDERS:
+        source = run.small.arrow(order)
+        with open(source, "rb") as f:  # into the system's cache
+            while f.read(1 << 24):
+                pass
+        sides = run.has()
+
+        def of(side: str) -> Callable[[], dict[str, Any]]:
+            return lambda: run.sides.worker(side, 1)("write", source=source, path=run.small.file(order, side), rows=run.rows_of(side))
+
+        log(f"write, {order}")
+        found = run.sides.rounds("write", run.slow_rounds, {s: of(s) for s in sides}, warm=0)
+        p = run.small.projection(0.1)
+        for side in run.right("write", list(found), lambda s: run.check(s, order, p)):
+            last = found[side][-1]
+            out.append({"side": side, "order": order, "threads": 1, **summary(found[side]), "sync_seconds": last["sync_seconds"],
+                        "bytes": last["bytes"], "bytes_per_row": last["bytes"] / last["rows"], "rows": last["rows"]})
+    return out
+
+
+def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rounds: int, sides: list[str], warm: int = 1
+           ) -> list[dict[str, Any]]:
+    p = run.small.projection(share)
+    truth = run.small.digest("clustered", p)
+    groups = run.groups_of(p) if hashed else None
+    sides = run.right(measure, sides, lambda s: run.check(s, "clustered", p, hashed))
+
+    def of(side: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(side, "clustered")
+        return lambda: run.sides.worker(side, threads)("read", path=path, projection=parts(p), groups=groups)
+
+    todo = {s: of(s) for s in sides}
+    if "copy" in run.sides.names and threads == 1 and not hashed:
+        todo["copy"] = lambda: run.sides.worker("copy", 1)("copy", bytes=truth["bytes"], batches=-(-truth["rows"] // 4096)) | {"rows": truth["rows"]}
+    log(f"{measure}: {share:.0%}, {threads} threads")
+    out = []
+    for side, answers in run.sides.rounds(measure, rounds, todo, warm).items():
+        row = {"side": side, "share": share, "features": len(p.columns), "threads": threads, **summary(answers)}
+        row["samples_per_second"] = answers[0]["rows"] / row["median_seconds"]
+        row["tensor_bytes_per_second"] = None if hashed else truth["bytes"] / truth["rows"] * row["samples_per_second"]
+        out.append(row)
+    return out
+
+
+def kjt(run: Run) -> list[dict[str, Any]]:
+    """Samples a second of 10 % of the features into a KJT, 1 and 2 threads."""
+    return [row for t in (1, 2) for row in _reads(run, "kjt", 0.1, t, False, run.rounds, run.has() if t == 1 else run.has("mds"))]
+
+
+def ikjt(run: Run) -> list[dict[str, Any]]:
+    """The same into an IKJT: peers read, and hash in numpy."""
+    if "dsistore" not in run.sides.names:
+        raise SystemExit("ikjt: dsistore says which features change together: it must be one of the sides")
+    return [row for t in (1, 2) for row in _reads(run, "ikjt", 0.1, t, True, run.rounds, run.has("mds"))]
+
+
+_SWEPT = ("dsistore", "raw", "ipc-lz4", "parquet-pyarrow", "duckdb", "lance", "vortex")
+
+
+def sweep(run: Run) -> list[dict[str, Any]]:
+    """Samples a second into a KJT of 1, 10, 50 and 100 % of the features, one thread."""
+    sides = [s for s in run.has() if s in _SWEPT]
+    return [row for share in (0.01, 0.1, 0.5, 1.0) for row in _reads(
+        run, "sweep", share, 1, False, run.rounds if share < 0.5 else run.slow_rounds, sides)]
+
+
+def first(run: Run) -> list[dict[str, Any]]:
+    """From opening to the first batch of 10 % of the features, in a process that has done it before."""
+    p = run.small.projection(0.1)
+    sides = run.right("first", run.has("mds"), lambda s: run.check(s, "clustered", p))
+
+    def of(side: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(side, "clustered")
+        return lambda: run.sides.worker(side, 1)("first", path=path, projection=parts(p))
+
+    log("first batch")
+    return [{"side": s, "threads": 1, **summary(a)} for s, a in run.sides.rounds("first", run.rounds, {s: of(s) for s in sides}).items()]
+
+
+def take(run: Run) -> list[dict[str, Any]]:
+    """Rows at random places, 10 % of the features, as Arrow."""
+    p = run.small.projection(0.1)
+    rows = sorted(random.Random(7).sample(range(run.small.rows), min(run.taken, run.small.rows)))
+    import pyarrow as pa
+
+    from .worker import table_digest
+
+    truth = table_digest(pa.ipc.open_file(pa.memory_map(run.small.arrow("clustered"))).read_all().select(p.columns).take(rows))
+
+    def check(side: str) -> None:
+        run.check(side, "clustered", p)
+        got = run.sides.worker(side, 1)("take_digest", path=run.written(side, "clustered"), rows=rows, columns=p.columns)
+        if got["got"] != got.get("want", truth):
+            raise Wrong(f"{side}: other rows than those asked for")
+
+    def of(side: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(side, "clustered")
+        return lambda: run.sides.worker(side, 1)("take", path=path, rows=rows, columns=p.columns)
+
+    sides = run.right("take", run.has("raw", "mds"), check)
+    log("take")
+    return [{"side": s, "threads": 1, "rows": len(rows), **summary(a)}
+            for s, a in run.sides.rounds("take", run.rounds, {s: of(s) for s in sides}).items()]
+
+
+def memory(run: Run) -> list[dict[str, Any]]:
+    """How far resident memory rises over a read of 10 %, in a new process."""
+    p = run.small.projection(0.1)
+    sides = run.right("memory", run.has("mds"), lambda s: run.check(s, "clustered", p))
+
+    def of(side: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(side, "clustered")
+        return lambda: run.sides.fresh(side, 1, "memory", warm=run.tiny(side), path=path, projection=parts(p))
+
+    run.sides.close()
+    log("memory")
+    found = run.sides.rounds("memory", min(run.rounds, 3), {s: of(s) for s in sides}, warm=0)
+    return [{"side": s, "threads": 1, **summary(a, "grown_bytes"), **summary(a, "mapped_bytes")} for s, a in found.items()]
+
+
+def cold(run: Run) -> list[dict[str, Any]]:
+    """Bytes read for 10 % of the features when the system's cache holds nothing of the files, in a new process."""
+    p = run.small.projection(0.1)
+    sides = run.right("cold", run.has(), lambda s: run.check(s, "clustered", p))
+
+    def of(side: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(side, "clustered")
+        return lambda: run.sides.fresh(side, 1, "cold", warm=run.tiny(side), path=path, projection=parts(p))
+
+    run.sides.close()  # pages that another process has mapped would stay
+    log("cold")
+    found = run.sides.rounds("cold", min(run.rounds, 3), {s: of(s) for s in sides}, warm=0)
+    return [{"side": s, "threads": 1, **summary(a), **summary(a, "rchar"), **summary(a, "read_bytes"),
+             "rows": run.rows_of(s), "disk_bytes_per_row": summary(a, "read_bytes")["median_read_bytes"] / run.rows_of(s),
+             "asked_bytes_per_row": summary(a, "rchar")["median_rchar"] / run.rows_of(s)} for s, a in found.items()]
+
+
+def opening(run: Run) -> list[dict[str, Any]]:
+    """Open and plan ten features of tables of 200, 4,000 and 20,000, and read them, each time in a new process."""
+    import pyarrow as pa
+
+    from .worker import table_digest
+
+    out = []
+    for profile, rows in run.widths:
+        w = Workload(run.directory, profile, rows)
+        p = w.projection(1.0)
+        names = p.columns
+        columns = [names[i * len(names) // 10] for i in range(10)]
+        truth = table_digest(pa.ipc.open_file(pa.memory_map(w.arrow("clustered"))).read_all().select(columns))
+        sides = run.has("raw", "mds")
+
+        def prepared(side: str) -> None:
+            run.written(side, "clustered", w)
+
+        sides = run.right(f"open {profile}", sides, prepared)
+
+        def of(side: str) -> Callable[[], dict[str, Any]]:
+            return lambda: run.sides.fresh(side, 1, "open", path=w.file("clustered", side), columns=columns)
+
+        log(f"open: {len(w.schema)} columns, {rows} rows")
+        for s, a in run.sides.rounds("open", run.rounds, {s: of(s) for s in sides}).items():
+            # dsistore has an order of its own.
+            compared = "unordered" if s == "dsistore" else "ordered"
+            if any(x["digest"][compared] != truth[compared] for x in a):
+                run.sides.failed("open", s, Wrong(f"{s}: {profile}: other rows than the truth's"))
+                continue
+            for x in a:
+                x["total_seconds"] = x["open_seconds"] + x["read_seconds"]
+            out.append({"side": s, "profile": profile, "columns": len(w.schema), "rows": rows, **summary(a, "import_seconds"),
+                        **summary(a, "open_seconds"), **summary(a, "read_seconds"), **summary(a, "total_seconds"), **summary(a, "process_seconds")})
+    return out
+
+
+MEASURES: dict[str, Callable[[Run], list[dict[str, Any]]]] = {
+    "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take, "first": first, "memory": memory,
+    "cold": cold,
+}

@@ -1,0 +1,63 @@
+"""dsistore, by its Python package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import dsistore
+from dsistore import _engine
+
+from ..tensors import BATCH, Batch, Group, Lists, Projection
+from .side import Side
+
+TABLE = "workload"
+
+
+class Dsistore(Side):
+    """Ingests with clustering and dedup, as `dsi ingest` does; rows come in the order of sessions."""
+
+    exact_order = False
+
+    def __init__(self, threads: int):
+        super().__init__(threads)
+        _engine.library()  # as an import loads the libraries of others
+
+    def write(self, table: pa.Table, path: str) -> None:
+        dsistore.open(path).ingest(TABLE, table, session_key="session_id", time_key="event_time")
+
+    def open(self, path: str) -> Any:
+        return dsistore.open(path).table(TABLE)
+
+    def dataset(self, opened: Any, projection: Projection, output: str) -> Any:
+        return opened.torch(projection.columns, batch_size=BATCH, output=output, workers=self.threads)
+
+    def groups(self, opened: Any, projection: Projection) -> list[list[str]]:
+        """Which features share slots: what a peer that hashes has to be told."""
+        for b in self.dataset(opened, projection, "ikjt"):
+            return [[*g.sparse.keys, *g.weighted.keys] for g in b.groups]
+        return []
+
+    def batches(self, opened: Any, projection: Projection, groups: list[list[str]] | None) -> Iterator[Batch]:
+        for b in self.dataset(opened, projection, "ikjt" if groups else "kjt"):
+            yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse), _lists(b.weighted), [
+                Group([*g.sparse.keys, *g.weighted.keys], g.inverse.numpy(), g.slots, _lists(g.sparse), _lists(g.weighted))
+                for g in b.groups])
+
+    def plan(self, opened: Any, columns: list[str]) -> Any:
+        return opened.scan(columns, workers=self.threads)
+
+    def table(self, opened: Any, columns: list[str], plan: Any = None) -> pa.Table:
+        return (plan or self.plan(opened, columns)).to_arrow()
+
+    def take(self, opened: Any, rows: list[int], columns: list[str]) -> pa.Table:
+        if hasattr(opened, "take"):
+            return opened.take(rows, columns)
+        return self.table(opened, columns).take(np.asarray(rows))
+
+
+def _lists(x: Any) -> tuple[list[str], Lists]:
+    return x.keys, Lists(x.lengths.numpy(), x.offsets.numpy(), x.values.numpy(), None if x.weights is None else x.weights.numpy())

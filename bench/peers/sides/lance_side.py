@@ -1,0 +1,39 @@
+"""Lance, file format 2.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import lance
+import pyarrow as pa
+
+from .side import Side
+
+
+class Lance(Side):
+    metadata: dict[str, str] = {}
+
+    def write(self, table: pa.Table, path: str) -> None:
+        schema = pa.schema([self._field(f) for f in table.schema])
+        lance.write_dataset(table.cast(schema) if self.metadata else table, path, data_storage_version="2.2")
+
+    def _field(self, f: pa.Field) -> pa.Field:
+        """What a column holds says how it is compressed: the leaves."""
+        if pa.types.is_list(f.type):
+            return f.with_type(pa.list_(self._field(f.type.value_field)))
+        if pa.types.is_struct(f.type):
+            return f.with_type(pa.struct([self._field(g) for g in f.type]))
+        return f.with_metadata(self.metadata)
+
+    def open(self, path: str) -> lance.LanceDataset:
+        return lance.dataset(path)
+
+    def chunks(self, opened: lance.LanceDataset, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        yield from opened.to_batches(columns=columns, batch_size=16384, batch_readahead=2 * self.threads)
+
+    def take(self, opened: lance.LanceDataset, rows: list[int], columns: list[str]) -> pa.Table:
+        return opened.take(rows, columns=columns)
+
+
+class LanceZstd(Lance):
+    metadata = {"lance-encoding:compression": "zstd", "lance-encoding:compression-level": "3"}

@@ -1,0 +1,68 @@
+"""What a side is asked for."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from ..tensors import BATCH, Batch, Maker, Projection, pieces
+
+
+class Side:
+    """A format and the library that reads it. Everything is given threads to use; the process is pinned to as many cores."""
+
+    exact_order = True  # whether rows come in the order in which they were written
+
+    def __init__(self, threads: int):
+        self.threads = threads
+        self.mapped = True  # whether to map files, where there is a choice: best where they are in the system's cache
+
+    def write(self, table: pa.Table, path: str) -> None:
+        """Writes a table, whose batches have BATCH rows each."""
+        raise NotImplementedError
+
+    def open(self, path: str) -> Any:
+        """What is needed before columns can be read: footers, schemas, snapshots."""
+        raise NotImplementedError
+
+    def plan(self, opened: Any, columns: list[str]) -> Any:
+        """What is done before the first column can be read, where open does not do it: for table."""
+
+    def chunks(self, opened: Any, columns: list[str]) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The columns of all rows, in order, in pieces of any size; multiples of BATCH where there is a choice."""
+        raise NotImplementedError
+
+    def batches(self, opened: Any, projection: Projection, groups: list[list[str]] | None) -> Iterator[Batch]:
+        """Tensors; with groups, an IKJT."""
+        make = Maker(projection, groups)
+        for b in pieces(self.chunks(opened, projection.columns), BATCH):
+            yield make(b)
+
+    def table(self, opened: Any, columns: list[str], plan: Any = None) -> pa.Table:
+        """The columns of all rows as Arrow."""
+        whole = [pa.Table.from_batches([c]) if isinstance(c, pa.RecordBatch) else c for c in self.chunks(opened, columns)]
+        return pa.concat_tables(whole)
+
+    def take(self, opened: Any, rows: list[int], columns: list[str]) -> pa.Table:
+        """The rows at places, ascending and different, as Arrow."""
+        raise NotImplementedError
+
+    def close(self, opened: Any) -> None:
+        """Frees what open took."""
+
+    def size(self, path: str) -> int:
+        """Bytes on disk."""
+        p = pathlib.Path(path)
+        return p.stat().st_size if p.is_file() else sum(f.stat().st_size for f in p.rglob("*") if f.is_file())
+
+    def drop(self, path: str) -> None:
+        """Removes what write wrote."""
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        elif os.path.exists(path):
+            os.remove(path)

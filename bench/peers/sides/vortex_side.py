@@ -1,0 +1,29 @@
+"""Vortex."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import vortex
+
+from .side import Side
+
+
+class Vortex(Side):
+
+    def __init__(self, threads: int):
+        super().__init__(threads)
+        vortex.set_worker_threads(threads)
+
+    def write(self, table: pa.Table, path: str) -> None:
+        vortex.io.write(table, path)
+
+    def open(self, path: str) -> vortex.VortexFile:
+        return vortex.open(path, memory_map=self.mapped)
+
+    def chunks(self, opened: vortex.VortexFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        yield from opened.to_arrow(columns, batch_size=16384)
+
+    def take(self, opened: vortex.VortexFile, rows: list[int], columns: list[str]) -> pa.Table:
+        return opened.to_arrow(columns, indices=vortex.array(pa.array(rows, pa.uint64()))).read_all()

@@ -1,0 +1,223 @@
+"""The process of one side: it reads a command a line and answers each with a line of JSON.
+
+    python -m peers.worker SIDE THREADS
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .tensors import Projection
+
+
+def environment(threads: int) -> dict[str, str]:
+    """What the libraries read when they are loaded: how many threads they may have."""
+    n = str(threads)
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS",
+             "LANCE_CPU_THREADS", "TOKIO_WORKER_THREADS", "GOMAXPROCS")
+    return {**os.environ, **{name: n for name in names}, "LANCE_IO_THREADS": str(max(threads, 4)), "PYTHONHASHSEED": "0"}
+
+
+def pin(threads: int) -> None:
+    """Keeps this process on as many cores as it has threads, whatever its libraries start."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+
+
+def io_counts() -> dict[str, int]:
+    """Bytes that this process has asked system calls for (rchar) and that were fetched from a disk for it (read_bytes)."""
+    with open("/proc/self/io") as f:
+        return {k: int(v) for k, _, v in (line.partition(": ") for line in f.read().splitlines())}
+
+
+def memory(field: str) -> int:
+    with open("/proc/self/status") as f:
+        for line in f:
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+class Commands:
+    """What a side can be told. Each returns what is answered."""
+
+    def __init__(self, name: str, threads: int):
+        begin = time.perf_counter()
+        from . import sides
+
+        self._side = sides.make(name, threads)
+        self._import_seconds = time.perf_counter() - begin
+        self._tables: dict[str, Any] = {}
+
+    def _source(self, path: str, rows: int | None) -> Any:
+        """A table that an IPC file holds uncompressed, mapped: all sides share its memory."""
+        import pyarrow as pa
+
+        table = self._tables.get(path)
+        if table is None:
+            table = self._tables[path] = pa.ipc.open_file(pa.memory_map(path)).read_all()
+        return table if rows is None else table.slice(0, rows)
+
+    def write(self, source: str, path: str, rows: int | None = None) -> dict[str, Any]:
+        table = self._source(source, rows)
+        self._side.drop(path)
+        gc.collect()
+        begin = time.perf_counter()
+        self._side.write(table, path)
+        seconds = time.perf_counter() - begin
+        begin = time.perf_counter()
+        os.sync()
+        return {"seconds": seconds, "sync_seconds": time.perf_counter() - begin, "bytes": self._side.size(path), "rows": table.num_rows}
+
+    def read(self, path: str, projection: list[list[str]], groups: list[list[str]] | None = None) -> dict[str, Any]:
+        """An epoch, opening included. cpu_seconds are of all threads."""
+        p = _projection(projection)
+        gc.collect()
+        rows, first = 0, 0.0
+        cpu, begin = time.process_time(), time.perf_counter()
+        opened = self._side.open(path)
+        for b in self._side.batches(opened, p, groups):
+            if not rows:
+                first = time.perf_counter() - begin
+            rows += b.rows
+        self._side.close(opened)
+        return {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu, "first_seconds": first, "rows": rows}
+
+    def first(self, path: str, projection: list[list[str]]) -> dict[str, Any]:
+        """From opening to the first batch."""
+        gc.collect()
+        begin = time.perf_counter()
+        opened = self._side.open(path)
+        batches = self._side.batches(opened, _projection(projection), None)
+        rows = next(iter(batches)).rows
+        seconds = time.perf_counter() - begin
+        batches.close()
+        self._side.close(opened)
+        return {"seconds": seconds, "rows": rows}
+
+    def digest(self, path: str, projection: list[list[str]], groups: list[list[str]] | None = None) -> dict[str, Any]:
+        from .tensors import Digest
+
+        opened = self._side.open(path)
+        d = Digest(self._side.exact_order and not groups)
+        emitted = 0
+        for b in self._side.batches(opened, _projection(projection), groups):
+            d.add(b)
+            emitted += b.nbytes()
+        self._side.close(opened)
+        return d.result()
+
+    def groups(self, path: str, projection: list[list[str]]) -> list[list[str]]:
+        return self._side.groups(self._side.open(path), _projection(projection))
+
+    def copy(self, bytes: int, batches: int) -> dict[str, Any]:
+        begin = time.perf_counter()
+        self._side.copy(bytes, batches)
+        return {"seconds": time.perf_counter() - begin}
+
+    def take(self, path: str, rows: list[int], columns: list[str]) -> dict[str, Any]:
+        """Rows at places, as Arrow. Opening is not counted: a job takes many times."""
+        opened = self._side.open(path)
+        gc.collect()
+        begin = time.perf_counter()
+        table = self._side.take(opened, rows, columns)
+        seconds = time.perf_counter() - begin
+        self._side.close(opened)
+        return {"seconds": seconds, "rows": table.num_rows}
+
+    def take_digest(self, path: str, rows: list[int], columns: list[str]) -> dict[str, Any]:
+        """The digest of the rows taken, and of the same rows of a table read whole where a side has an order of its own."""
+        opened = self._side.open(path)
+        out = {"got": table_digest(self._side.take(opened, rows, columns))}
+        if not self._side.exact_order:
+            out["want"] = table_digest(self._side.table(opened, columns).take(rows))
+        self._side.close(opened)
+        return out
+
+    def open(self, path: str, columns: list[str]) -> dict[str, Any]:
+        """In a process of its own: what it takes to load the library, to open, and to read all rows of some columns."""
+        begin = time.perf_counter()
+        opened = self._side.open(path)
+        plan = self._side.plan(opened, columns)
+        planned = time.perf_counter()
+        table = self._side.table(opened, columns, plan)
+        read = time.perf_counter()
+        return {"import_seconds": self._import_seconds, "open_seconds": planned - begin, "read_seconds": read - planned,
+                "digest": table_digest(table)}
+
+    def cold(self, warm: dict[str, Any], path: str, projection: list[list[str]]) -> dict[str, Any]:
+        """In a process of its own: an epoch of files that the system's cache does not hold, and what was read for it."""
+        self.read(**warm)  # loads what the library loads at its first use
+        self._side.mapped = False
+        evict(path)
+        before = io_counts()
+        out = self.read(path, projection)
+        after = io_counts()
+        return out | {k: after[k] - before[k] for k in ("rchar", "read_bytes", "syscr")}
+
+    def memory(self, warm: dict[str, Any], path: str, projection: list[list[str]]) -> dict[str, Any]:
+        """In a process of its own: how far resident memory rose in an epoch above where it was after one of a small table."""
+        self.read(**warm)
+        gc.collect()
+        with open("/proc/self/clear_refs", "w") as f:
+            f.write("5")  # the peak begins anew
+        before = memory("VmRSS")
+        mapped = memory("RssFile")
+        out = self.read(path, projection)
+        return out | {"grown_bytes": memory("VmHWM") - before, "mapped_bytes": memory("RssFile") - mapped}
+
+
+def evict(path: str) -> None:
+    """Asks the system to forget what it has cached of files."""
+    for directory, _, names in os.walk(path) if os.path.isdir(path) else [(os.path.dirname(path), [], [os.path.basename(path)])]:
+        for name in names:
+            fd = os.open(os.path.join(directory, name), os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+
+
+def _projection(parts: list[list[str]]) -> Projection:
+    from .tensors import Projection
+
+    return Projection(*(tuple(p) for p in parts))
+
+
+def table_digest(table: Any) -> dict[str, Any]:
+    """The digest of a table's lists and numbers."""
+    from .tensors import Digest, Maker, Projection, plain
+
+    table = plain(table)
+    digest = Digest()
+    make = Maker(Projection.of(table.schema, table.column_names))
+    for b in table.combine_chunks().to_batches():
+        digest.add(make(b))
+    return digest.result()
+
+
+def main() -> None:
+    name, threads = sys.argv[1], int(sys.argv[2])
+    pin(threads)
+    # Libraries may print: the answers have a descriptor of their own.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    commands: Commands | None = None
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            commands = commands or Commands(name, threads)
+            answer = {"result": getattr(commands, asked["command"])(**asked["with"])}
+        except Exception as e:
+            answer = {"error": f"{type(e).__name__}: {e}", "traceback": traceback.format_exc()}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
