@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/dsistore/dsistore/reader"
@@ -105,15 +106,22 @@ func (e *Engine) run(ctx context.Context, request []byte) (text []byte, undo fun
 	return text, undo
 }
 
-// params reads a method's parameters, refusing unknown ones.
+// params reads a method's parameters, refusing unknown ones. They come from the arguments of a function of Python: one of a
+// wrong type is the caller's mistake.
 func params(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	if err := strict(raw, into); err != nil {
-		return fmt.Errorf("engine: parameters: %w", err)
+	err := strict(raw, into)
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &mistyped):
+		name := mistyped.Field[strings.LastIndexByte(mistyped.Field, '.')+1:]
+		return usageError{fmt.Errorf("%s: %s: want %v", name, mistyped.Value, mistyped.Type)}
 	}
-	return nil
+	return fmt.Errorf("engine: parameters: %w", err)
 }
 
 // store returns the store at uri.

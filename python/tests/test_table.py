@@ -63,6 +63,12 @@ def test_versions(tmp_path):
     assert store.tables() == ["t"]
 
 
+@pytest.mark.parametrize("version", [0, -1, 2**70, True, 1.5, "yesterday"])
+def test_versions_that_make_no_sense(table, version):
+    with pytest.raises(dsistore.UsageError, match="version|snapshot"):
+        table.store.table("ads", version=version)
+
+
 def test_errors_name_what_is_wrong(table, tmp_path):
     with pytest.raises(dsistore.NotFoundError, match='"adz".*did you mean "ads"'):
         table.store.table("adz")

@@ -178,3 +178,35 @@ def test_workers(table, source, context, workers):
     loader = DataLoader(data, batch_size=None, num_workers=workers, multiprocessing_context=context)
     got = [t for b in loader for t in b.keys["event_time"].tolist()]
     assert got == source["event_time"].to_pylist()
+
+
+def test_labels_have_the_places_that_were_asked_for(table, source):
+    wanted = [source["click"].to_pylist(), [np.float32(x or 0) for x in source["dense_b"].to_pylist()]]
+    for features in (["user_list"], ["dense_*", "click"], "@all"):
+        for names in (["click", "dense_b"], ["dense_b", "click"]):
+            (batch,) = table.torch(features, labels=names, batch_size=ROWS)
+            assert batch.label_names == names
+            assert "dense_b" not in batch.dense_names
+            for column, name in enumerate(names):
+                assert batch.labels[:, column].tolist() == wanted[name == "dense_b"]
+
+
+@pytest.mark.parametrize("option", [
+    {"batch_size": 0}, {"batch_size": None}, {"batch_size": 1.5}, {"batch_size": True}, {"batch_size": 2**70}, {"shuffle": True},
+    {"shuffle": "session", "seed": -1}, {"shuffle": "row", "seed": 0.5}, {"shards": 0}, {"shards": 1.5}, {"transforms": {"user_list": 3}},
+    {"rank": 1}, {"world_size": 4}, {"rank": 4, "world_size": 4}, {"rank": 0, "world_size": 0},
+    {"workers": 1.5}, {"memory": 2**70}, {"prefetch": -1},
+])
+def test_options_that_make_no_sense(table, option):
+    with pytest.raises(dsistore.UsageError, match=list(option)[-1].replace("_", "[ _]").replace("prefetch", "max batches")):
+        next(iter(table.torch(["user_list"], **option)))
+
+
+def test_a_rank_without_a_world_is_not_guessed(table, monkeypatch):
+    """One alone, in a process that has both: every rank would read the batches of rank 0."""
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for option in ({"world_size": 2}, {"rank": 1}):
+        with pytest.raises(dsistore.UsageError, match="both, or neither"):
+            table.torch(["user_list"], **option)
+    assert [b.index for b in table.torch(["user_list"], batch_size=300)] == [1, 3]

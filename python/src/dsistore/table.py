@@ -156,6 +156,8 @@ class Table:
         if isinstance(version, bool) or not isinstance(version, (int, str, datetime.datetime, type(None))):
             raise errors.UsageError(f"version {version!r}: want a snapshot's number or a time")
         if isinstance(version, int):
+            if version < 1:  # the engine takes 0 for the latest
+                raise errors.UsageError(f"version {version}: snapshots count from 1")
             asked["snapshot"] = version
         elif isinstance(version, datetime.datetime):
             asked["time"] = version.astimezone(datetime.timezone.utc).isoformat().replace("+00:00", "Z")

@@ -175,6 +175,11 @@ class Batch:
         return made
 
 
+def _number(n: Any, least: int = 0) -> bool:
+    """Whether n is a number that the engine and a tensor take."""
+    return isinstance(n, int) and not isinstance(n, bool) and least <= n < 2**63
+
+
 def _join_pipelineable() -> None:
     """TorchRec's pipelines take instances of Pipelineable alone. To import it takes seconds, so that only those pay for it who
     use TorchRec anyway."""
@@ -196,7 +201,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     [B], those of a list as [B, L]. partitions is a predicate over partition keys.
     shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows share
     are given once, in Batch.groups). transforms maps names or globs to what is done to the values: {"user_*": "first(50) |
-    mod(1000000)"}. rank and world_size default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.
+    mod(1000000)"}. rank and world_size, given together, default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.
     shards is in how many places an epoch is read at once (default: the world size): each rank reads its own where world_size
     divides it, and the order of the batches depends on it. A state_dict has it, so that a job with another world size goes on
     in the same order. presence adds masks that tell null from 0 and from the empty list: Batch.dense_present and the like, and
@@ -216,14 +221,21 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         super().__init__()
         if output not in ("kjt", "ikjt"):
             raise errors.UsageError(f"output {output!r}: want 'kjt' or 'ikjt'")
-        if batch_size < 1:
-            raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
+        if not _number(batch_size, 1):
+            raise errors.UsageError(f"batch_size {batch_size!r}: want 1 or more")
+        if (rank is None) != (world_size is None):
+            raise errors.UsageError(f"rank {rank!r} and world_size {world_size!r}: give both, or neither")
+        if shards is not None and not _number(shards, 1):
+            raise errors.UsageError(f"shards {shards!r}: want 1 or more")
         if isinstance(shuffle, str):
             shuffle = Shuffle(unit=shuffle)
+        if not isinstance(shuffle, (Shuffle, type(None))):
+            raise errors.UsageError(f"shuffle {shuffle!r}: want None, 'session', 'row' or a Shuffle")
         self._uri = table.store.uri
+        # Before the features, so that a label that they select too keeps its place among the labels.
         label_names = [f.name for f in table.features(labels)] if labels else []
         self._plan: dict[str, Any] = _engine.call(
-            "plan", **table._place, features=_names(features) + [n for n in label_names], labels=label_names,
+            "plan", **table._place, features=label_names + _names(features), labels=label_names,
             partitions=partitions, batch_size=batch_size, output="tensors", dedup=output,
             shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
             transforms=dict(transforms) if transforms else None,
@@ -259,7 +271,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         Iterations that are under way are not touched. Without it each iteration that came to its end is followed by the next
         epoch, and one that was left by the same epoch again. DataLoader's workers do not count epochs: set each.
         """
-        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+        if not _number(epoch):
             raise errors.UsageError(f"epoch {epoch!r}: want 0 or more")
         self._set(Position(epoch, 0))
 
@@ -292,18 +304,23 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
 
         Iterations that are under way are not touched.
         """
+        if not isinstance(state, Mapping):
+            raise errors.UsageError(f"state {state!r}: want what state_dict gave")
         if state.get("format") != 1:
             raise errors.UsageError(f"state: format {state.get('format')!r}: this package reads 1")
-        for name in ("epoch", "global_position", "shards"):
-            n = state.get(name)
-            if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-                raise errors.UsageError(f"state: {name} {n!r}: want a number")
+        for name, least in ("epoch", 0), ("global_position", 0), ("shards", 1):
+            if not _number(state.get(name), least):
+                raise errors.UsageError(f"state: {name} {state.get(name)!r}: want {least} or more")
         if state.get("plan_hash") != self._plan["hash"]:
             raise errors.UsageError(
                 f"state: it is of plan {state.get('plan_hash')}, not of {self._plan['hash']}: features, snapshot, batch size, "
                 "seed and the like must be as they were")
-        at = Position(state["epoch"], state["global_position"])
-        self._set(at, state["shards"], state.get("begin", at.batch))
+        at, begin = Position(state["epoch"], state["global_position"]), state.get("begin", state["global_position"])
+        if at.batch > self._plan["batches"]:
+            raise errors.UsageError(f"state: global_position {at.batch}: an epoch has {self._plan['batches']} batches")
+        if not _number(begin) or begin > at.batch:
+            raise errors.UsageError(f"state: begin {begin!r}: want 0 to global_position, {at.batch}")
+        self._set(at, state["shards"], begin)
 
     def _set(self, at: Position, shards: int | None = None, begin: int = 0) -> None:
         if torch.utils.data.get_worker_info() is None:
@@ -330,8 +347,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         return len(range(rank, self._batches(), world))
 
     def _place(self) -> tuple[int, int]:
-        if self._rank is not None or self._world is not None:
-            rank, world = self._rank or 0, self._world or 1
+        if self._rank is not None and self._world is not None:
+            rank, world = self._rank, self._world
         elif torch.distributed.is_available() and torch.distributed.is_initialized():
             rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
         else:
