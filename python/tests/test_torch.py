@@ -210,3 +210,37 @@ def test_a_rank_without_a_world_is_not_guessed(table, monkeypatch):
         with pytest.raises(dsistore.UsageError, match="both, or neither"):
             table.torch(["user_list"], **option)
     assert [b.index for b in table.torch(["user_list"], batch_size=300)] == [1, 3]
+
+
+def test_a_batch_that_was_not_given_comes_again(table):
+    """An interrupt while a batch is made: the state that is saved then does not pass over it."""
+    data = table.torch(["user_list"], batch_size=100)
+    make, made = data._make, []
+
+    def interrupted(raw):
+        made.append(raw.index)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return make(raw)
+
+    data._make = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        list(data)
+    state = data.state_dict()
+    assert state["global_position"] == 2
+    again = table.torch(["user_list"], batch_size=100)
+    again.load_state_dict(state)
+    assert [b.index for b in again] == list(range(2, 10))
+
+
+def test_a_pass_is_closed_though_its_meter_is_interrupted(table, monkeypatch):
+    def interrupted(handle):
+        raise KeyboardInterrupt
+
+    data = table.torch(["user_list"], batch_size=100)
+    running = iter(data)
+    next(running)
+    monkeypatch.setattr(data._meter, "end", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        running.close()
+    assert dsistore._engine.call("open_counts")["loaders"] == 0

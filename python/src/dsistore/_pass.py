@@ -66,8 +66,9 @@ class Pass(Iterator[T], Generic[T]):
         raw = _batch.read(words)
         # All ranks are through with the round that this batch is of when they ask for the next.
         after = self._begin + ((raw.index - self._begin) // self._world + 1) * self._world
+        made = self._make(raw)  # first: where it is interrupted, the batch is not given
         self._moved(min(after, self._batches), after >= self._batches)
-        return self._make(raw)
+        return made
 
     def _open(self) -> int:
         if self._handle is None:
@@ -90,13 +91,17 @@ class Pass(Iterator[T], Generic[T]):
             with self._opening:
                 handle, self._handle = self._handle, None
             if handle is not None:
-                self._meter.end(handle)
-                _engine.close(handle)
+                try:
+                    self._meter.end(handle)
+                finally:  # a signal may interrupt the meter
+                    _engine.close(handle)
 
     # Bound here because a module's names may be gone when the interpreter ends. No lock: nobody else has it.
     def __del__(self, _usable: Callable[[], bool] = _engine.usable, _close: Callable[[int], None] = _engine.close,
                 _finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if self._handle is not None and _usable():
-            if not _finalizing():
-                self._meter.end(self._handle)
-            _close(self._handle)
+            try:
+                if not _finalizing():
+                    self._meter.end(self._handle)
+            finally:
+                _close(self._handle)
