@@ -114,7 +114,7 @@ func newBatchLayout(p *Plan, opts *Options) *batchLayout {
 	for i := range p.Features {
 		f := &p.Features[i]
 		to := &l.exact
-		if p.Output == OutputTensors && !isKey(f.Role) {
+		if p.Output == OutputTensors && !f.Role.IsKey() {
 			switch t := f.Type; {
 			case t.Kind == vector.Dense:
 				to = &l.dense

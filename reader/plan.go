@@ -97,7 +97,7 @@ func (p *Plan) Labels() []int {
 
 // Keys returns the places in Features of the keys.
 func (p *Plan) Keys() []int {
-	return p.places(func(f storage.Feature) bool { return isKey(f.Role) })
+	return p.places(func(f storage.Feature) bool { return f.Role.IsKey() })
 }
 
 func (p *Plan) places(want func(storage.Feature) bool) []int {
@@ -111,14 +111,6 @@ func (p *Plan) places(want func(storage.Feature) bool) []int {
 }
 
 func isLabel(r storage.Role) bool { return r == storage.RoleLabel }
-
-func isKey(r storage.Role) bool {
-	switch r {
-	case storage.RoleSessionKey, storage.RoleRequestKey, storage.RoleUserKey, storage.RoleTimeKey:
-		return true
-	}
-	return false
-}
 
 // NewPlan makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs and sets read the
 // schema. An unknown name

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -248,6 +249,7 @@ type fakeSchema struct {
 	whole    int
 	keys     []string
 	keyReads int
+	keyFinds int // of the features that are keys
 }
 
 func (s *fakeSchema) Lookup(_ context.Context, names ...string) ([]storage.Feature, error) {
@@ -289,6 +291,11 @@ func (s *fakeSchema) PartitionKeys(context.Context) ([]string, error) {
 func (s *fakeSchema) Features(context.Context) ([]storage.Feature, error) {
 	s.whole++
 	return s.features, nil
+}
+
+func (s *fakeSchema) KeyFeatures(context.Context) ([]storage.Feature, error) {
+	s.keyFinds++
+	return slices.DeleteFunc(slices.Clone(s.features), func(f storage.Feature) bool { return !f.Role.IsKey() }), nil
 }
 
 func TestSelectFeatures(t *testing.T) {

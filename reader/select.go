@@ -18,6 +18,7 @@ type schema interface {
 	// Lookup is Find with an error for a name that is not there.
 	Lookup(ctx context.Context, names ...string) ([]storage.Feature, error)
 	Features(ctx context.Context) ([]storage.Feature, error)
+	KeyFeatures(ctx context.Context) ([]storage.Feature, error)
 	PartitionKeys(ctx context.Context) ([]string, error)
 }
 
@@ -158,7 +159,7 @@ func matcher(entry string) (func(storage.Feature) bool, error) {
 	case "@labels":
 		return func(f storage.Feature) bool { return f.Role == storage.RoleLabel }, nil
 	case "@keys":
-		return func(f storage.Feature) bool { return isKey(f.Role) }, nil
+		return func(f storage.Feature) bool { return f.Role.IsKey() }, nil
 	case "@partitions":
 		return IsPartitionKey, nil
 	}

@@ -69,7 +69,7 @@ type Shuffle struct {
 }
 
 // find completes a shuffle as it was asked for: it sets the defaults and the session key, which is the one among the features
-// of the plan or, which reads the schema, of the table.
+// of the plan or of the table.
 func (s Shuffle) find(ctx context.Context, snap schema, features []storage.Feature) (Shuffle, error) {
 	if s.Key != (storage.Feature{}) {
 		return s, errors.New("shuffle: the session key is found by its role: leave Key empty")
@@ -83,11 +83,11 @@ func (s Shuffle) find(ctx context.Context, snap schema, features []storage.Featu
 	isSessionKey := func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey && !IsPartitionKey(f) }
 	at := slices.IndexFunc(features, isSessionKey)
 	if at < 0 {
-		all, err := snap.Features(ctx)
+		keys, err := snap.KeyFeatures(ctx)
 		if err != nil {
 			return s, err
 		}
-		features, at = all, slices.IndexFunc(all, isSessionKey)
+		features, at = keys, slices.IndexFunc(keys, isSessionKey)
 	}
 	switch {
 	case at >= 0:

@@ -526,13 +526,13 @@ func TestShuffleFindsKey(t *testing.T) {
 		schema    []storage.Feature
 		projected []storage.Feature
 		want      Shuffle
-		whole     int
+		keyFinds  int
 		err       string
 	}{
 		{schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain}},
 		{
 			s: Shuffle{Unit: UnitSession}, schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain},
-			want: Shuffle{Unit: UnitSession, Window: DefaultWindow, Key: key}, whole: 1,
+			want: Shuffle{Unit: UnitSession, Window: DefaultWindow, Key: key}, keyFinds: 1,
 		},
 		{
 			s: Shuffle{Unit: UnitSession, Window: 3, Seed: 4}, schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain, key},
@@ -540,11 +540,11 @@ func TestShuffleFindsKey(t *testing.T) {
 		},
 		{
 			s: Shuffle{Unit: UnitRow}, schema: []storage.Feature{plain}, projected: []storage.Feature{plain},
-			want: Shuffle{Unit: UnitRow, Window: DefaultWindow}, whole: 1,
+			want: Shuffle{Unit: UnitRow, Window: DefaultWindow}, keyFinds: 1,
 		},
 		{
 			s: Shuffle{Unit: UnitSession}, schema: []storage.Feature{plain}, projected: []storage.Feature{plain},
-			err: "shuffle by row, or ingest it with a session key", whole: 1,
+			err: "shuffle by row, or ingest it with a session key", keyFinds: 1,
 		},
 		{s: Shuffle{Unit: UnitSession, Key: key}, err: "leave Key empty"},
 	} {
@@ -557,8 +557,8 @@ func TestShuffleFindsKey(t *testing.T) {
 		} else if err != nil || got != c.want {
 			t.Errorf("%+v: %+v, %v, want %+v", c.s, got, err, c.want)
 		}
-		if schema.whole != c.whole {
-			t.Errorf("%+v: the schema is read %d times, want %d", c.s, schema.whole, c.whole)
+		if schema.whole != 0 || schema.keyFinds != c.keyFinds {
+			t.Errorf("%+v: the schema is read %d times, want 0, its keys %d times, want %d", c.s, schema.whole, schema.keyFinds, c.keyFinds)
 		}
 	}
 }

@@ -303,6 +303,7 @@ func (e *edit) features(ctx context.Context, c Change) error {
 	if err != nil {
 		return err
 	}
+	var added []Feature
 	for i, f := range c.Features {
 		if owners[i] != nil && string(owners[i]) != f.Name {
 			return idCollision(f.ID, string(owners[i]), f.Name)
@@ -310,6 +311,7 @@ func (e *edit) features(ctx context.Context, c Change) error {
 		merged := f
 		if known[i] == nil {
 			e.info.Features++
+			added = append(added, f)
 			e.schema = append(e.schema, treeEntry{keys[i], []byte(f.Name)})
 		} else {
 			if merged, err = mergeFeature(*known[i], f); err != nil {
@@ -321,7 +323,7 @@ func (e *edit) features(ctx context.Context, c Change) error {
 		}
 		e.schema = append(e.schema, treeEntry{nameKey(f.Name), appendFeature(nil, merged)})
 	}
-	return nil
+	return e.keys(ctx, added)
 }
 
 // mergeFeature returns the schema's feature once a segment with f is added.

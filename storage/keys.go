@@ -16,6 +16,7 @@ import (
 //
 //	'n' name       feature
 //	'i' id (8 BE)  name
+//	'k'            the features that are keys: keyfeatures.go
 //
 // number is the snapshot that added the entry, index the segment's place in its change. A partition's canonical form
 // has no byte below 0x20, so that keys sort as the forms do.
@@ -25,6 +26,7 @@ const (
 	sourceSpace    = 'f'
 	nameSpace      = 'n'
 	idSpace        = 'i'
+	keysSpace      = 'k'
 )
 
 func spaceBounds(space byte) (lower, upper []byte) { return []byte{space}, []byte{space + 1} }
@@ -54,6 +56,7 @@ func parseSegmentKey(k []byte) (canonical string, number uint64, ok bool) {
 func idKey(segment id) []byte { return append([]byte{segmentSpace}, segment[:]...) }
 
 func sourceKey(fingerprint string) []byte { return append([]byte{sourceSpace}, fingerprint...) }
+func keysKey() []byte                     { return []byte{keysSpace} }
 func nameKey(name string) []byte          { return append([]byte{nameSpace}, name...) }
 func featureIDKey(f FeatureID) []byte {
 	return binary.BigEndian.AppendUint64([]byte{idSpace}, uint64(f))

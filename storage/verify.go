@@ -164,6 +164,13 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 		}
 	case kind == schemaTree && space == idSpace:
 		ok = len(key) == 9
+	case kind == schemaTree && space == keysSpace:
+		ok = len(key) == 1
+		if ok && value != nil {
+			if _, reason := decodeKeyFeatures(value); reason != "" {
+				return corrupt(object, reason)
+			}
+		}
 	default:
 		ok = false
 	}
@@ -218,9 +225,28 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 		return nil
 	}
 	got.Features = uint64(len(features))
+	if err := v.keyFeatures(ctx, s, features); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.damage(err)
+	}
 	if i := s.m.info; i.Rows != got.Rows || i.Bytes != got.Bytes || i.Segments != got.Segments || i.Features != got.Features {
 		v.damage(corrupt(s.name(), fmt.Sprintf("says %d rows, %d bytes, %d segments, %d features: its parts have %d, %d, %d, %d",
 			i.Rows, i.Bytes, i.Segments, i.Features, got.Rows, got.Bytes, got.Segments, got.Features)))
+	}
+	return nil
+}
+
+// keyFeatures holds the entry of the key features to the schema.
+func (v *verifier) keyFeatures(ctx context.Context, s *Snapshot, features []Feature) error {
+	got, err := s.KeyFeatures(ctx)
+	if err != nil {
+		return err
+	}
+	want := slices.DeleteFunc(slices.Clone(features), func(f Feature) bool { return !f.Role.IsKey() })
+	if !slices.Equal(got, want) {
+		return corrupt(s.treeName(s.m.schema), fmt.Sprintf("key features: %d are noted, the schema has %d", len(got), len(want)))
 	}
 	return nil
 }

@@ -1,0 +1,128 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// keyFeatures is the schema's entry of the features whose role is a key:
+//
+//	number of features that it speaks of | (role (1) | name)...
+//
+// It holds in a snapshot of as many features, for those are never removed and keep their role. Where a writer that does not
+// know the entry has added some it never holds again, and readers go through the schema.
+type keyFeatures struct {
+	of   uint64
+	keys []keyFeature
+}
+
+type keyFeature struct {
+	role Role
+	name string
+}
+
+// maxKeyFeatures bounds the entry, in bytes: it is to stay small beside the schema.
+const maxKeyFeatures = 4096
+
+// IsKey reports whether a feature of the role is a key: of a session, a request, a user or a time.
+func (r Role) IsKey() bool {
+	return r == RoleSessionKey || r == RoleRequestKey || r == RoleUserKey || r == RoleTimeKey
+}
+
+func appendKeyFeatures(dst []byte, k keyFeatures) []byte {
+	dst = binary.AppendUvarint(dst, k.of)
+	for _, f := range k.keys {
+		dst = append(dst, byte(f.role))
+		dst = appendString(dst, f.name)
+	}
+	return dst
+}
+
+// decodeKeyFeatures decodes what appendKeyFeatures wrote; reason is empty when it is right.
+func decodeKeyFeatures(b []byte) (k keyFeatures, reason string) {
+	d := decoder{b: b}
+	k.of = d.uvarint()
+	for len(d.b) > 0 {
+		f := keyFeature{Role(d.byte()), d.string()}
+		if d.reason == "" && !f.role.IsKey() {
+			d.fail(fmt.Sprintf("%v is no key", f.role))
+		}
+		k.keys = append(k.keys, f)
+	}
+	if d.reason != "" {
+		return keyFeatures{}, "key features: " + d.reason
+	}
+	return k, ""
+}
+
+// keyFeatures returns the entry, nil where there is none that holds. Its cost is one look-up.
+func (s *Snapshot) keyFeatures(ctx context.Context) (*keyFeatures, error) {
+	if s.m.info.Features == 0 {
+		return &keyFeatures{}, nil
+	}
+	values, err := s.t.s.get(ctx, s.m.schema, keysKey())
+	if err != nil || values[0] == nil {
+		return nil, err
+	}
+	k, reason := decodeKeyFeatures(values[0])
+	if reason != "" {
+		return nil, corrupt(s.treeName(s.m.schema), reason)
+	}
+	if k.of != s.m.info.Features {
+		return nil, nil
+	}
+	return &k, nil
+}
+
+// KeyFeatures returns the session, request, user and time keys of the schema, in name order. Its cost is two look-ups; in a
+// snapshot of a writer that did not note them it is the schema's.
+func (s *Snapshot) KeyFeatures(ctx context.Context) ([]Feature, error) {
+	k, err := s.keyFeatures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if k == nil {
+		all, err := s.Features(ctx)
+		return slices.DeleteFunc(all, func(f Feature) bool { return !f.Role.IsKey() }), err
+	}
+	var names []string
+	for _, f := range k.keys {
+		names = append(names, f.name)
+	}
+	slices.Sort(names)
+	found, err := s.Find(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	var out []Feature
+	for i, f := range found {
+		if f == nil || !slices.Contains(k.keys, keyFeature{f.Role, f.Name}) {
+			return nil, corrupt(s.treeName(s.m.schema), fmt.Sprintf("key features: %.100q is not what it is said to be", names[i]))
+		}
+		out = append(out, *f)
+	}
+	return out, nil
+}
+
+// keys notes the keys among the features that the change adds.
+func (e *edit) keys(ctx context.Context, added []Feature) error {
+	if len(added) == 0 {
+		return nil
+	}
+	k, err := e.base.keyFeatures(ctx)
+	if err != nil || k == nil {
+		return err
+	}
+	k.of += uint64(len(added))
+	for _, f := range added {
+		if f.Role.IsKey() {
+			k.keys = append(k.keys, keyFeature{f.Role, f.Name})
+		}
+	}
+	if value := appendKeyFeatures(nil, *k); len(value) <= maxKeyFeatures {
+		e.schema = append(e.schema, treeEntry{keysKey(), value})
+	}
+	return nil
+}

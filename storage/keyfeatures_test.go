@@ -1,0 +1,166 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// commitFeatures adds features to a table, in a segment that no one opens.
+func commitFeatures(t *testing.T, blobs object.Store, tab *Table, features ...Feature) *Snapshot {
+	t.Helper()
+	d, err := fakeSegment(t.Context(), blobs, nil, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := tab.Commit(t.Context(), Change{Operation: "ingest", Features: features, Add: []SegmentDescriptor{d}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func withRole(f Feature, r Role) Feature {
+	f.Role = r
+	return f
+}
+
+// wantKeyFeatures compares what a new process finds with what the whole schema says, and returns the requests and bytes of it.
+func wantKeyFeatures(t *testing.T, blobs object.Store) (requests, bytes int64) {
+	t.Helper()
+	counted := object.NewCounted(blobs)
+	s, err := newTable(t, counted).Latest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := counted.Counts()
+	got, err := s.KeyFeatures(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := counted.Counts().Sub(before)
+	want, err := s.Features(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = slices.DeleteFunc(want, func(f Feature) bool { return !f.Role.IsKey() })
+	if !slices.Equal(got, want) {
+		t.Fatalf("%v, the schema has %v", got, want)
+	}
+	return cost.Requests(), cost.BytesRead
+}
+
+// The keys are found without the schema, whatever its size, wherever its entries lie, and also those that came later.
+func TestKeyFeaturesCost(t *testing.T) {
+	for _, tail := range []uint64{1, 2000, 1 << 20} {
+		mem := object.NewMemory()
+		tab := newTable(t, mem)
+		tab.s.tailBytes = tail
+		var features []Feature
+		for i := range 5000 {
+			features = append(features, feature(fmt.Sprintf("f%05d", i), int64Type))
+		}
+		features = append(features, withRole(feature("session", int64Type), RoleSessionKey),
+			withRole(feature("at", int64Type), RoleTimeKey),
+			withRole(feature("click", int64Type), RoleLabel))
+		commitFeatures(t, mem, tab, features...)
+		commitFeatures(t, mem, tab, withRole(feature("user", int64Type), RoleUserKey), feature("session", int64Type), feature("zz", int64Type))
+		commitFeatures(t, mem, tab, feature("session", int64Type))
+		s, err := tab.Latest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k, err := s.keyFeatures(t.Context()); err != nil || k == nil || len(k.keys) != 3 || k.of != 5005 {
+			t.Fatalf("noted: %+v, %v", k, err)
+		}
+		requests, bytes := wantKeyFeatures(t, mem)
+		// The top of each of two runs, then an index partition and a block for the entry and for each name.
+		if requests > 14 || bytes > 32<<10 {
+			t.Errorf("tail of %d bytes: %d requests, %d bytes", tail, requests, bytes)
+		}
+		if r, err := Verify(t.Context(), tab.s, "", true, nil); err != nil || hasKeyDamage(r) {
+			t.Fatal(err, r.Damage)
+		}
+	}
+}
+
+func hasKeyDamage(r *VerifyReport) bool {
+	return slices.ContainsFunc(r.Damage, func(err error) bool { return strings.Contains(err.Error(), "key features") })
+}
+
+// A table of writers that do not know the entry, or stopped to, is read as before: through the schema.
+func TestKeyFeaturesOfOtherWriters(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	commitFeatures(t, mem, tab, withRole(feature("session", int64Type), RoleSessionKey))
+	wantKeyFeatures(t, mem)
+	// Such a writer adds a key, and leaves the entry as it is.
+	rewrite := func(change func(m *manifest)) {
+		t.Helper()
+		s, err := newTable(t, mem).Latest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := s.m
+		m.info.Number++
+		m.info.AddedRows = 0
+		m.commit = newID()
+		change(&m)
+		if err := mem.PutIfAbsent(ctx, snapshotName("ads", m.info.Number), appendManifest(nil, m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := withRole(feature("user", int64Type), RoleUserKey)
+	rewrite(func(m *manifest) {
+		m.info.Features++
+		m.schema.tail = mergeEntries(m.schema.tail, sortEntries([]treeEntry{
+			{nameKey("user"), appendFeature(nil, other)}, {featureIDKey(other.ID), []byte("user")},
+		}))
+	})
+	wantKeyFeatures(t, mem)
+	// The entry never holds again.
+	commitFeatures(t, mem, newTable(t, mem), withRole(feature("at", int64Type), RoleTimeKey))
+	wantKeyFeatures(t, mem)
+	// None at all.
+	rewrite(func(m *manifest) {
+		m.schema.tail = slices.DeleteFunc(slices.Clone(m.schema.tail), func(e treeEntry) bool { return e.key[0] == keysSpace })
+	})
+	wantKeyFeatures(t, mem)
+	commitFeatures(t, mem, newTable(t, mem), withRole(feature("request", int64Type), RoleRequestKey))
+	wantKeyFeatures(t, mem)
+	// What lies is found.
+	for _, value := range [][]byte{
+		{4}, {4, 2}, {4, 1, 1, 'a'}, {}, appendKeyFeatures(nil, keyFeatures{4, []keyFeature{{RoleUserKey, "session"}}}),
+		appendKeyFeatures(nil, keyFeatures{4, []keyFeature{{RoleUserKey, "nobody"}}}),
+	} {
+		rewrite(func(m *manifest) {
+			m.schema.tail = mergeEntries(m.schema.tail, []treeEntry{{keysKey(), value}})
+		})
+		r, err := Verify(ctx, newTable(t, mem).s, "", false, nil)
+		if err != nil || !hasKeyDamage(r) {
+			t.Errorf("%x: %v, %v", value, err, r.Damage)
+		}
+	}
+}
+
+// A table of many keys has an entry of bounded size.
+func TestKeyFeaturesAreBounded(t *testing.T) {
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	for i := range 3 {
+		commitFeatures(t, mem, tab, withRole(feature(strings.Repeat(fmt.Sprint(i), 2000), int64Type), RoleRequestKey))
+		wantKeyFeatures(t, mem)
+	}
+	s, err := tab.Latest(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := tab.s.get(t.Context(), s.m.schema, keysKey()); err != nil || len(v[0]) == 0 || len(v[0]) > maxKeyFeatures {
+		t.Fatal(len(v[0]), err)
+	}
+}
