@@ -17,6 +17,7 @@ import (
 // An Engine holds what Python has open. Its methods are safe for concurrent use.
 type Engine struct {
 	allocator reader.Allocator
+	open      func(uri string) (object.Store, error)
 
 	mu      sync.Mutex
 	last    int64              // handle given; guarded by mu
@@ -32,8 +33,8 @@ type Engine struct {
 // New returns an Engine whose batches lie in memory of a.
 func New(a reader.Allocator) *Engine {
 	return &Engine{
-		allocator: a,
-		loaders:   map[int64]*Loader{}, jobs: map[int64]*job{}, records: map[int64]*Records{}, calls: map[int64]*pending{},
+		allocator: a, open: object.Open,
+		loaders: map[int64]*Loader{}, jobs: map[int64]*job{}, records: map[int64]*Records{}, calls: map[int64]*pending{},
 		batches: map[int64]*held{}, stores: map[string]*storage.Store{},
 	}
 }
@@ -127,17 +128,23 @@ func params(raw json.RawMessage, into any) error {
 // store returns the store at uri.
 func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if s := e.stores[uri]; s != nil {
+	s := e.stores[uri]
+	e.mu.Unlock()
+	if s != nil {
 		return s, nil
 	}
-	blobs, err := object.Open(uri)
+	// The lock is not held: a store may be slow, and Release must not wait for it. Of two that are opened at once one is kept.
+	blobs, err := e.open(uri)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	s, err := storage.Open(ctx, blobs, storage.Options{})
-	if err != nil {
+	if s, err = storage.Open(ctx, blobs, storage.Options{}); err != nil {
 		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if first := e.stores[uri]; first != nil {
+		return first, nil
 	}
 	e.stores[uri] = s
 	return s, nil

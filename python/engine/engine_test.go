@@ -16,6 +16,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"go.uber.org/goleak"
+
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -386,5 +388,31 @@ func TestTableAndFeatures(t *testing.T) {
 	want := []string{"click dense int32 feature", "list sparse int64 feature", "session_id dense int64 session key", "small dense int8 feature"}
 	if !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
+	}
+}
+
+// While a store is opened, which may take long, batches can be given back. Of several that are opened at once one is kept.
+func TestStoresOpenWithoutTheLock(t *testing.T) {
+	e := newEngine(t)
+	opened := 0
+	e.open = func(uri string) (object.Store, error) {
+		opened++
+		must[openNow](t, e, "open_counts", nil)
+		if err := e.Release(99); err == nil {
+			t.Error("a batch that was never given is released")
+		}
+		if opened == 1 { // another call is faster
+			if _, err := e.store(t.Context(), uri); err != nil {
+				t.Error(err)
+			}
+		}
+		return object.NewMemory(), nil
+	}
+	first, err := e.store(t.Context(), "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := e.store(t.Context(), "slow"); err != nil || again != first || opened != 2 || len(e.stores) != 1 {
+		t.Fatalf("opened %d times, %d stores, the same: %v, %v", opened, len(e.stores), again == first, err)
 	}
 }
