@@ -40,11 +40,32 @@ func (s Shards) At(j uint64) (shard int, batch uint64) {
 	return shard, first + j/uint64(s.Count)
 }
 
-// Ranks say which batches of the global order a RankScanner gives: those from Rank on, each World-th.
+// Ranks say which batches of the global order a RankScanner gives. World ranks take turns, from the batch on at which they took
+// up the epoch; a rank may deal its batches to Workers of its own, which take turns in the same way:
+//
+//	taken up at 4, World 2    rank 0: 4 6 8 10    rank 1: 5 7 9 11
+//	Workers 2                 of rank 0, worker 0: 4 8    worker 1: 6 10
 type Ranks struct {
-	Rank, World int
-	Shards      int  // Shards.Count
-	DropLast    bool // an epoch ends before a batch that is short
+	Rank, World     int
+	Worker, Workers int // Workers 0: 1
+	Shards          int // Shards.Count
+	// DropLast: an epoch has no batch that is short, and ends before a round that has no batch for each rank, so that all ranks
+	// give as many. Without it each row is given once, and ranks differ by one batch at the most.
+	DropLast bool
+}
+
+// firstTurn returns the batch of the global order that the RankScanner gives first in an epoch taken up at begin, and how many
+// further each next one is.
+func (r Ranks) firstTurn(begin uint64) (first, step uint64) {
+	return begin + uint64(r.Rank+r.World*r.Worker), uint64(r.World * max(r.Workers, 1))
+}
+
+// end returns the batch of the global order before which an epoch of so many batches, taken up at begin, ends for all ranks.
+func (r Ranks) end(begin, batches uint64) uint64 {
+	if !r.DropLast {
+		return batches
+	}
+	return batches - (batches-begin)%uint64(r.World)
 }
 
 // Validate names the first field that makes no sense.
@@ -54,14 +75,21 @@ func (r Ranks) Validate() error {
 		return fmt.Errorf("world size %d: want 1 or more", r.World)
 	case r.Rank < 0 || r.Rank >= r.World:
 		return fmt.Errorf("rank %d of world size %d", r.Rank, r.World)
+	case r.World > MaxTurns || r.Workers > MaxTurns:
+		return fmt.Errorf("world size %d, %d workers: want %d at the most", r.World, r.Workers, MaxTurns)
+	case r.Workers < 0 || r.Worker < 0 || r.Worker >= max(r.Workers, 1):
+		return fmt.Errorf("worker %d of %d", r.Worker, r.Workers)
 	case r.Shards < 1 || r.Shards > MaxShards:
 		return fmt.Errorf("%d shards: want 1 to %d", r.Shards, MaxShards)
 	}
 	return nil
 }
 
-// MaxShards bounds Ranks.Shards.
-const MaxShards = 1 << 16
+// MaxShards bounds Ranks.Shards, and MaxTurns World and Workers.
+const (
+	MaxShards = 1 << 16
+	MaxTurns  = 1 << 20
+)
 
 // skipBatches is how many batches are read and dropped rather than sought over: a Seek reads a stripe, or a window of a
 // shuffle, anew.
@@ -77,6 +105,8 @@ type RankScanner struct {
 	scanners map[int]*Scanner
 	epoch    uint64
 	next     uint64 // batch of the global order
+	step     uint64 // from one batch of this rank to the next
+	end      uint64 // batch of the global order before which the epoch ends
 	closed   bool
 }
 
@@ -93,12 +123,15 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &RankScanner{layout: l, opts: opts, ranks: ranks, scanners: map[int]*Scanner{}, next: uint64(ranks.Rank)}
+	s := &RankScanner{layout: l, opts: opts, ranks: ranks, scanners: map[int]*Scanner{}}
 	s.shards = Shards{Batches: l.Batches(), Count: ranks.Shards}
 	if ranks.DropLast {
 		s.shards.Batches = l.Rows() / uint64(l.plan.BatchSize)
 	}
-	own := ranks.Shards / gcd(ranks.Shards, ranks.World) // shards that this rank comes by
+	if err := s.Seek(Position{}, 0); err != nil {
+		return nil, err
+	}
+	own := ranks.Shards / gcd(ranks.Shards, int(s.step)) // shards that this rank comes by
 	s.opts.MemoryBudget = max(s.opts.MemoryBudget/int64(own), 1)
 	s.opts.MaxBatches = max(s.opts.MaxBatches/own, 2)
 	return s, nil
@@ -111,24 +144,31 @@ func gcd(a, b int) int {
 	return a
 }
 
-// Batches returns how many batches an epoch has for all ranks.
+// Batches returns how many batches the global order has.
 func (s *RankScanner) Batches() uint64 { return s.shards.Batches }
+
+// End returns the batch of the global order before which the epoch ends for all ranks: that of Batches, or with DropLast that
+// before which the last full round ends.
+func (s *RankScanner) End() uint64 { return s.end }
 
 // Position returns the epoch, and the batch of the global order that Next gives.
 func (s *RankScanner) Position() Position { return Position{Epoch: s.epoch, Batch: s.next} }
 
-// Seek makes the rank's first batch of the global order from p.Batch on the next.
-func (s *RankScanner) Seek(p Position) error {
-	if s.closed {
+// Seek makes the first batch that is this rank's from p.Batch on the next, in an epoch that the ranks took up at begin, which
+// is p.Batch or before.
+func (s *RankScanner) Seek(p Position, begin uint64) error {
+	switch {
+	case s.closed:
 		return errClosed
-	}
-	if p.Batch > s.shards.Batches {
+	case p.Batch > s.shards.Batches:
 		return fmt.Errorf("position: batch %d of %d", p.Batch, s.shards.Batches)
+	case begin > p.Batch:
+		return fmt.Errorf("position: batch %d of an epoch taken up at %d", p.Batch, begin)
 	}
-	rank, world := uint64(s.ranks.Rank), uint64(s.ranks.World)
-	s.epoch, s.next = p.Epoch, rank
-	if p.Batch > rank {
-		s.next = rank + (p.Batch-rank+world-1)/world*world
+	s.epoch, s.end = p.Epoch, s.ranks.end(begin, s.shards.Batches)
+	s.next, s.step = s.ranks.firstTurn(begin)
+	if p.Batch > s.next {
+		s.next += (p.Batch - s.next + s.step - 1) / s.step * s.step
 	}
 	return nil
 }
@@ -139,7 +179,7 @@ func (s *RankScanner) Next(ctx context.Context) (*Batch, uint64, error) {
 	if s.closed {
 		return nil, 0, errClosed
 	}
-	if s.next >= s.shards.Batches {
+	if s.next >= s.end {
 		return nil, 0, io.EOF
 	}
 	shard, batch := s.shards.At(s.next)
@@ -152,7 +192,7 @@ func (s *RankScanner) Next(ctx context.Context) (*Batch, uint64, error) {
 		return nil, 0, err
 	}
 	at := s.next
-	s.next += uint64(s.ranks.World)
+	s.next += s.step
 	return b, at, nil
 }
 

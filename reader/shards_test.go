@@ -40,9 +40,9 @@ func TestShardsAreABijection(t *testing.T) {
 }
 
 // ranked reads what one rank gets from a position on: places in the global order and the rows of each batch.
-func (x *shuffled) ranked(t *rapid.T, s *RankScanner, p Position, stop int) (at []uint64, batches [][]int) {
+func (x *shuffled) ranked(t *rapid.T, s *RankScanner, p Position, begin uint64, stop int) (at []uint64, batches [][]int) {
 	x.info = s.opts.Info
-	if err := s.Seek(p); err != nil {
+	if err := s.Seek(p, begin); err != nil {
 		t.Fatal(err)
 	}
 	for stop < 0 || len(at) < stop {
@@ -76,7 +76,7 @@ func TestRanksGiveTheGlobalOrder(t *testing.T) {
 		}
 		alone := rank(ranks)
 		defer alone.Close()
-		places, want := x.ranked(t, alone, Position{Epoch: epoch}, -1)
+		places, want := x.ranked(t, alone, Position{Epoch: epoch}, 0, -1)
 		if uint64(len(places)) != alone.Batches() {
 			t.Fatalf("%d batches, want %d", len(places), alone.Batches())
 		}
@@ -92,26 +92,53 @@ func TestRanksGiveTheGlobalOrder(t *testing.T) {
 				t.Fatalf("batch %d of the global order has rows %v, want %v", j, want[j], all[batch])
 			}
 		}
-		from := uint64(0)
-		for from < uint64(len(want)) {
+		from := 0
+		for from < len(want) {
 			ranks.World = rapid.IntRange(1, 8).Draw(t, "world")
+			ranks.Workers = rapid.IntRange(0, 3).Draw(t, "workers")
 			rounds := rapid.IntRange(1, 4).Draw(t, "rounds") // before the next restart
+			end := min(from+rounds*ranks.World, len(want))
+			if ranks.DropLast {
+				end -= (end - from) % ranks.World
+			}
+			given := map[int]bool{}
 			for r := range ranks.World {
-				ranks.Rank = r
-				s := rank(ranks)
-				// A position that every rank agrees on is a multiple of no world size but the one before: ranks begin with the
-				// first batch from there on that is theirs.
-				at, got := x.ranked(t, s, Position{Epoch: epoch, Batch: from}, rounds)
-				for i, j := range at {
-					if j%uint64(ranks.World) != uint64(r) || j < from || !slices.Equal(got[i], want[j]) {
-						t.Fatalf("rank %d of %d, batch %d: rows %v", r, ranks.World, j, got[i])
+				for w := range max(ranks.Workers, 1) {
+					ranks.Rank, ranks.Worker = r, w
+					s := rank(ranks)
+					at, got := x.ranked(t, s, Position{Epoch: epoch, Batch: uint64(from)}, uint64(from), -1)
+					last := len(want)
+					if ranks.DropLast {
+						last -= (last - from) % ranks.World
+					}
+					if s.End() != uint64(last) {
+						t.Fatalf("%d ranks from %d of %d batches end at %d, want %d", ranks.World, from, len(want), s.End(), last)
+					}
+					turns := 0
+					for j := from + r + w*ranks.World; j < last; j += ranks.World * max(ranks.Workers, 1) {
+						if turns >= len(at) || at[turns] != uint64(j) || !slices.Equal(got[turns], want[j]) {
+							t.Fatalf("rank %d of %d, worker %d: batches %v, want %d in place %d", r, ranks.World, w, at, j, turns)
+						}
+						if j < end {
+							given[j] = true
+						}
+						turns++
+					}
+					if turns != len(at) {
+						t.Fatalf("rank %d of %d, worker %d: %d batches, want %d", r, ranks.World, w, len(at), turns)
+					}
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
 					}
 				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
 			}
-			from += uint64(rounds * ranks.World)
+			if len(given) != end-from {
+				t.Fatalf("%d ranks gave %d batches of [%d, %d)", ranks.World, len(given), from, end)
+			}
+			if end == from {
+				break // fewer are left than there are ranks
+			}
+			from = end
 		}
 	})
 }
@@ -133,7 +160,7 @@ func TestRanksReadTheirOwnBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.ranked(t, s, Position{}, -1)
+			x.ranked(t, s, Position{}, 0, -1)
 			read += s.Stats().BytesNeeded
 			s.Close()
 		}

@@ -48,10 +48,12 @@ type loaderParams struct {
 
 // ranksParams say which batches a loader gives. The zero value: all.
 type ranksParams struct {
-	Rank     int  `json:"rank,omitempty"`
-	World    int  `json:"world,omitempty"`
-	Shards   int  `json:"shards,omitempty"`
-	DropLast bool `json:"drop_last,omitempty"`
+	Rank        int  `json:"rank,omitempty"`
+	World       int  `json:"world,omitempty"`
+	Worker      int  `json:"worker,omitempty"`
+	RankWorkers int  `json:"rank_workers,omitempty"` // processes that share the rank's batches
+	Shards      int  `json:"shards,omitempty"`
+	DropLast    bool `json:"drop_last,omitempty"`
 }
 
 func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, error) {
@@ -69,7 +71,10 @@ func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, erro
 	s, err := layout.OpenRank(reader.Options{
 		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Presence: p.Presence,
 		Allocator: e.allocator,
-	}, reader.Ranks{Rank: p.Rank, World: max(p.World, 1), Shards: max(p.Shards, 1), DropLast: p.DropLast})
+	}, reader.Ranks{
+		Rank: p.Rank, World: max(p.World, 1), Worker: p.Worker, Workers: p.RankWorkers, Shards: max(p.Shards, 1),
+		DropLast: p.DropLast,
+	})
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -77,13 +82,12 @@ func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, erro
 	defer e.mu.Unlock()
 	h := e.handle()
 	e.loaders[h] = &Loader{e: e, scanner: s}
-	return loaderAnswer{Handle: h, Batches: s.Batches()}, nil
+	return loaderAnswer{Handle: h}, nil
 }
 
 // loaderAnswer is a loader as Python gets it.
 type loaderAnswer struct {
-	Handle  int64  `json:"handle"`
-	Batches uint64 `json:"batches"` // an epoch has for all ranks
+	Handle int64 `json:"handle"`
 }
 
 func (a loaderAnswer) undo(e *Engine) { _ = e.CloseLoader(a.Handle) }
@@ -102,6 +106,7 @@ func (e *Engine) loaderSeek(_ context.Context, raw json.RawMessage) (any, error)
 		Handle int64  `json:"handle"`
 		Epoch  uint64 `json:"epoch"`
 		Batch  uint64 `json:"batch"`
+		Begin  uint64 `json:"begin"` // where the ranks took up the epoch
 	}
 	if err := params(raw, &p); err != nil {
 		return nil, err
@@ -115,7 +120,10 @@ func (e *Engine) loaderSeek(_ context.Context, raw json.RawMessage) (any, error)
 	if l.scanner == nil {
 		return nil, errNoHandle
 	}
-	return true, l.scanner.Seek(reader.Position{Epoch: p.Epoch, Batch: p.Batch})
+	if err := l.scanner.Seek(reader.Position{Epoch: p.Epoch, Batch: p.Batch}, p.Begin); err != nil {
+		return nil, err
+	}
+	return map[string]any{"end": l.scanner.End()}, nil // of the global order: the epoch ends before it, for all ranks
 }
 
 func (e *Engine) loaderStats(_ context.Context, raw json.RawMessage) (any, error) {

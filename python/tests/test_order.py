@@ -89,6 +89,8 @@ class Job:
             self.given += [(b.epoch, b.index, ids_of(b)) for b in batches if b is not None]
             states = [d.state_dict() for d in ranks]
             assert all(s == states[0] for s in states), [(s["epoch"], s["global_position"], s["shards"]) for s in states]
+            if self.options["drop_last"]:  # a collective after each batch never hangs
+                assert len({b is None for b in batches}) == 1, [b is None for b in batches]
             if batches[0] is None or batches[-1] is None:
                 assert states[0]["global_position"] == 0
                 running = [iter(d) for d in ranks]
@@ -114,6 +116,11 @@ def test_restarts_with_other_world_sizes(parts, seed):
     epochs = 1 + max((e for e, _, _ in job.given), default=0)
     alone = epochs_alone(table, epochs, shards, **{k: v for k, v in options.items() if k != "shards"})
     want = [(e, i, ids) for e, batches in enumerate(alone) for i, ids in enumerate(batches)]
+    if options["drop_last"]:  # but for what no round of all ranks had a place for, at the end of an epoch
+        given = {(e, i) for e, i, _ in job.given}
+        last = {e: max(i for d, i in given if d == e) for e, _ in given}
+        assert all(len(alone[e]) - 1 - i < max(WORLDS) for e, i in last.items() if e + 1 < epochs)
+        want = [w for w in want if w[0] in last and w[1] <= last[w[0]]]
     assert job.given == want[: len(job.given)] and digest(job.given) == digest(want[: len(job.given)]), options
     for batches in alone:
         got = [i for b in batches for i in b]
@@ -126,20 +133,42 @@ def test_restarts_with_other_world_sizes(parts, seed):
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_the_state_is_the_same_on_all_ranks_to_the_end(parts, world, drop_last):
-    """Also where some ranks give a batch fewer, and where there are more ranks than batches."""
+    """Also where some ranks give a batch fewer, and where there are more ranks than batches: with drop_last they give none."""
     table, _ = parts
     for batch_size in (100, 243, 365):
         ranks = [data(table, batch_size=batch_size, rank=r, world_size=world, drop_last=drop_last) for r in range(world)]
         running = [iter(d) for d in ranks]
-        batches = -(-ROWS // batch_size) if not drop_last else ROWS // batch_size
+        batches = -(-ROWS // batch_size) if not drop_last else ROWS // batch_size // world * world
         for _ in range(-(-batches // world)):
             given = [next(it, None) for it in running]
             assert len({json.dumps(d.state_dict()) for d in ranks}) == 1
-            assert given[0] is not None
+            assert given[0] is not None and not (drop_last and None in given)
         assert all(next(it, None) is None for it in running)
         state = ranks[0].state_dict()
         assert all(d.state_dict() == state for d in ranks) and (state["epoch"], state["global_position"]) == (1, 0)
-        assert sum(len(d) for d in ranks) == batches
+        assert sum(len(d) for d in ranks) == batches and (not drop_last or len({len(d) for d in ranks}) == 1)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("world", [2, 3, 5])
+def test_drop_last_gives_all_ranks_as_many(parts, world, workers):
+    """Of 11 whole batches of an epoch, also where a job of one process goes on as several from any of them."""
+    table, _ = parts
+    options = {"batch_size": 65, "drop_last": True, "shuffle": "session"}
+    (alone,) = epochs_alone(table, 1, 1, **options)
+    assert len(alone) == 11
+    for begin in (0, 1, 5, 8, 10):
+        given = []
+        for rank in range(world):
+            d = data(table, rank=rank, world_size=world, shards=1, **options)
+            assert len(d) == 11 // world
+            d.load_state_dict({**d.state_dict(), "global_position": begin})
+            batches = d if workers == 0 else DataLoader(
+                d, batch_size=None, num_workers=workers, multiprocessing_context=FORKSERVER)
+            given.append([ids_of(b) for b in batches])
+        rounds = (11 - begin) // world
+        assert [len(g) for g in given] == [rounds] * world
+        assert [ids for turn in zip(*given) for ids in turn] == alone[begin:begin + rounds * world]
 
 
 def test_what_an_iteration_begins_with(parts):

@@ -25,6 +25,8 @@ class Pass(Iterator[T], Generic[T]):
     It opens the plan at the first batch, and closes it after the last, at an error, at close and when it is dropped. Then it
     is at its end. Batches that it gave stay valid. Several threads may take batches, each its own; close may come from any.
 
+    The engine says where an epoch ends for all ranks: with drop_last before a round that is not full.
+
     options are those of loader_open. make turns a batch of the engine into what is given. moved is told, before each batch is
     given and at the end, which batch of the global order the job goes on with, and whether the epoch is over.
     """
@@ -41,7 +43,7 @@ class Pass(Iterator[T], Generic[T]):
         self._make = make
         self._moved = moved
         self._meter = meter
-        self._batches = 0  # of the epoch, for all ranks
+        self._end = 0  # of the epoch, for all ranks: a batch of the global order
         self._over = False
         self._opening = threading.RLock()  # guards the change of _handle: a signal's handler may close what is being opened
 
@@ -61,13 +63,13 @@ class Pass(Iterator[T], Generic[T]):
         words = None if self._over else _engine.next_batch(self._open())
         if words is None:
             if not self._over:
-                self._moved(self._batches, True)
+                self._moved(self._end, True)
             raise StopIteration
         raw = _batch.read(words)
         # All ranks are through with the round that this batch is of when they ask for the next.
         after = self._begin + ((raw.index - self._begin) // self._world + 1) * self._world
         made = self._make(raw)  # first: where it is interrupted, the batch is not given
-        self._moved(min(after, self._batches), after >= self._batches)
+        self._moved(min(after, self._end), after >= self._end)
         return made
 
     def _open(self) -> int:
@@ -75,9 +77,11 @@ class Pass(Iterator[T], Generic[T]):
             with self._opening:
                 if self._handle is None:
                     opened = _engine.call("loader_open", **self._options)
-                    self._handle, self._batches = opened["handle"], opened["batches"]
+                    self._handle = opened["handle"]
                     self._meter.begin(opened["handle"])
-                    _engine.call("loader_seek", handle=self._handle, epoch=self._start.epoch, batch=self._start.batch)
+                    sought = _engine.call("loader_seek", handle=self._handle, epoch=self._start.epoch, batch=self._start.batch,
+                                          begin=self._begin)
+                    self._end = sought["end"]
         handle = self._handle
         if handle is None or self._over:
             self.close()

@@ -204,8 +204,11 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     mod(1000000)"}. rank and world_size, given together, default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.
     shards is in how many places an epoch is read at once (default: the world size): each rank reads its own where world_size
     divides it, and the order of the batches depends on it. A state_dict has it, so that a job with another world size goes on
-    in the same order. presence adds masks that tell null from 0 and from the empty list: Batch.dense_present and the like, and
-    Jagged.present.
+    in the same order. drop_last leaves out the batch that is short, and at the end of an epoch the batches that are too few for
+    all ranks: each rank gives as many, also where a job goes on with another world size, so that a collective never waits
+    for a rank that is through. Without it each row is given once an epoch, and some ranks give a batch more than others: stop
+    them together, or use torch's Join. presence adds masks that tell null from 0 and from the empty list: Batch.dense_present
+    and the like, and Jagged.present.
     device: batches are moved there. prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes of
     stripes in memory.
 
@@ -336,15 +339,14 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
                 return shards
         return self._place()[1]
 
-    def _batches(self) -> int:
+    def __len__(self) -> int:
+        """How many batches a whole epoch gives this rank. With drop_last all ranks say the same, without it ranks differ by one at
+        the most. Of an epoch that n batches of the global order were given of, (all batches - n) // world size are left with
+        drop_last."""
+        rank, world = self._place()
         rows: int = self._plan["rows"]
         size = self._batch_size
-        return rows // size if self._drop_last else -(-rows // size)
-
-    def __len__(self) -> int:
-        """How many batches an epoch gives this rank. Ranks differ by one at the most."""
-        rank, world = self._place()
-        return len(range(rank, self._batches(), world))
+        return rows // size // world if self._drop_last else len(range(rank, -(-rows // size), world))
 
     def _place(self) -> tuple[int, int]:
         if self._rank is not None and self._world is not None:
@@ -365,11 +367,9 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         begin = start.batch
         if self._restored is not None:
             (start, begin), self._restored = self._restored, None
-        # DataLoader takes its workers in turns, so that worker w of n gives every n-th of this rank's batches. The engine's
-        # ranks begin at 0, wherever a job does.
-        turns = world * workers
+        # DataLoader takes its workers in turns, so that worker w of n gives every n-th of this rank's batches.
         options = {
-            "uri": self._uri, "plan": self.plan, "rank": (begin + rank + world * worker) % turns, "world": turns,
+            "uri": self._uri, "plan": self.plan, "rank": rank, "world": world, "worker": worker, "rank_workers": workers,
             "shards": self._shard_count(), "drop_last": self._drop_last, **self._options,
         }
         self._begin = Position(start.epoch, begin)
