@@ -119,6 +119,7 @@ func (x *groupMaker) fillTensors(t *Tensors, b *Batch, l *batchLayout) error {
 	n := len(x.groups) - 1
 	rest := &x.groups[n]
 	t.Groups = x.groups[:n:n]
+	t.Inverses = x.inverse.view[: n*b.Rows : n*b.Rows]
 	t.Sparse, t.Weighted, t.Floats = rest.Sparse, rest.Weighted, rest.Floats
 	return nil
 }

@@ -17,6 +17,36 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
+// checkJoined checks that the memory of all groups is that of each group in turn.
+func checkJoined(t *rapid.T, x *Tensors) {
+	var inverses []int32
+	var want [listKinds]Joined
+	add := func(k listKind, j *Jagged) {
+		w := &want[k]
+		w.Lengths, w.Values = append(w.Lengths, j.Lengths...), append(w.Values, j.Values...)
+		w.FloatValues, w.Weights = append(w.FloatValues, j.FloatValues...), append(w.Weights, j.Weights...)
+		w.Present = append(w.Present, j.Present...)
+	}
+	for i := range x.Groups {
+		inverses = append(inverses, x.Groups[i].Inverse...)
+		for k := range listKind(listKinds) {
+			add(k, x.Groups[i].list(k))
+		}
+	}
+	if !slices.Equal(x.Inverses, inverses) {
+		t.Fatalf("inverses %v, want %v", x.Inverses, inverses)
+	}
+	for k, got := range []Joined{x.JoinedSparse(), x.JoinedWeighted(), x.JoinedFloats()} {
+		add(listKind(k), x.list(listKind(k)))
+		w := &want[k]
+		same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+		if !slices.Equal(got.Lengths, w.Lengths) || !slices.Equal(got.Values, w.Values) || !slices.Equal(got.Present, w.Present) ||
+			!slices.EqualFunc(got.FloatValues, w.FloatValues, same) || !slices.EqualFunc(got.Weights, w.Weights, same) {
+			t.Fatalf("joined lists of kind %d: %+v, want %+v", k, got, w)
+		}
+	}
+}
+
 // checkGroups checks what is promised of a batch's groups, from what was written: rows are the table's, in the batch's
 // order.
 func checkGroups(t *rapid.T, table *testTable, features []int, b *Batch, rows []int) {
@@ -37,6 +67,7 @@ func checkGroups(t *rapid.T, table *testTable, features []int, b *Batch, rows []
 	}
 	var held []int32 // what may be in a group
 	if b.Tensors != nil {
+		checkJoined(t, b.Tensors)
 		for i := range b.Tensors.Groups {
 			g := &b.Tensors.Groups[i]
 			if !slices.IsSorted(g.Features) {

@@ -15,6 +15,8 @@ type Tensors struct {
 	// Groups, where the plan's Dedup is not DedupKJT, hold the lists that have an inverse, each in one group; Sparse,
 	// Weighted and Floats then hold the others. Which features are in which group may change from batch to batch.
 	Groups []Group
+	// Inverses are those of Groups one after the other: [len(Groups) * B].
+	Inverses []int32
 
 	memory [listKinds]listMemory
 }
@@ -22,6 +24,46 @@ type Tensors struct {
 // list returns the Jagged of a kind.
 func (t *Tensors) list(k listKind) *Jagged {
 	return [...]*Jagged{&t.Sparse, &t.Weighted, &t.Floats}[k]
+}
+
+// Joined is the lists of one kind of all features, which lie one after the other in memory: those of each group in turn, then
+// those of Sparse (or Weighted, or Floats) of Tensors.
+type Joined struct {
+	Lengths     []int32
+	Values      []int64
+	FloatValues []float32
+	Weights     []float32
+	Present     []uint64
+}
+
+// JoinedSparse returns the memory of Sparse and of all groups' Sparse. Borrowed, as they are.
+func (t *Tensors) JoinedSparse() Joined { return t.joined(sparseLists) }
+
+// JoinedWeighted is JoinedSparse for Weighted.
+func (t *Tensors) JoinedWeighted() Joined { return t.joined(weightedLists) }
+
+// JoinedFloats is JoinedSparse for Floats.
+func (t *Tensors) JoinedFloats() Joined { return t.joined(floatLists) }
+
+func (t *Tensors) joined(k listKind) Joined {
+	var lengths, values, floats, weights, present int
+	count := func(j *Jagged) {
+		lengths += len(j.Lengths)
+		values += len(j.Values)
+		floats += len(j.FloatValues)
+		weights += len(j.Weights)
+		present += len(j.Present)
+	}
+	for i := range t.Groups {
+		count(t.Groups[i].list(k))
+	}
+	count(t.list(k))
+	m := &t.memory[k]
+	return Joined{
+		Lengths: m.lengths.view[:lengths:lengths], Values: m.values.view[:values:values],
+		FloatValues: m.floatValues.view[:floats:floats], Weights: m.weights.view[:weights:weights],
+		Present: m.present.view[:present:present],
+	}
 }
 
 // A Matrix is [B, Width] float32, row-major. Null is 0.

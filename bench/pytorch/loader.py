@@ -117,16 +117,8 @@ def parquet_kjts(b: ParquetBatch) -> list[KeyedJaggedTensor]:
 
 
 def store_kjts(b: Any) -> list[KeyedJaggedTensor]:
-    out = []
-    if any(g.sparse.keys for g in b.groups):
-        out.append(b.dedup_sparse_features)
-    if b.sparse.keys:
-        out.append(b.plain_sparse_features)
-    if any(g.weighted.keys for g in b.groups):
-        out.append(b.dedup_weighted_features)
-    if b.weighted.keys:
-        out.append(b.plain_weighted_features)
-    return out
+    made = (b.dedup_sparse_features, b.plain_sparse_features, b.dedup_weighted_features, b.plain_weighted_features)
+    return [kjt for kjt in made if kjt.keys()]
 
 
 def drained(batches: Any, kjts: Callable[[Any], Any], epochs: int) -> Callable[[], int]:

@@ -8,19 +8,20 @@ import (
 )
 
 // WordsVersion is the first word of every description.
-const WordsVersion = 2
+const WordsVersion = 3
 
 // A wordBuffer describes a batch in 64-bit words, in memory of the Allocator. _batch.py reads it:
 //
 //	batch:   version, id, index in the global order, first row in the plan's order, rows, epoch,
 //	         matrix (dense), matrix (labels), n, n x matrix (embeddings),
-//	         jagged (sparse), jagged (weighted), jagged (floats),
-//	         n, n x group,
+//	         n groups, n x (features, slots), array (n x rows: inverses),
+//	         lists (sparse), lists (weighted), lists (floats),
 //	         n, n x column (the exact columns: keys, strings, ...)
 //	matrix:  features, width, array (values), array (present)
-//	jagged:  features, array (lengths), array (offsets), array (starts), array (values), array (float values),
-//	         array (weights), array (present); features alone where there are none
-//	group:   features, slots, array (inverse), jagged (sparse), jagged (weighted), jagged (floats)
+//	lists:   0 where no feature has lists of the kind; else 1, then
+//	         features in no group, for each group the number of its values, array (offsets of the lists in no group), and of all
+//	         lists, each group's in turn and then those in no group: array (lengths), array (values), array (float values),
+//	         array (weights), array (present)
 //	column:  place, rows, slots, array (present), array (inverse), array (offsets), array (lengths), array (ints),
 //	         array (floats), array (doubles), array (data), array (score floats), array (score doubles)
 //	features: n, n x place in the plan
@@ -57,19 +58,16 @@ func appendBatch(w []int64, b *reader.Batch, id int64, at, epoch uint64) []int64
 	for i := range t.Embeddings {
 		w = appendMatrix(w, &t.Embeddings[i])
 	}
-	w = appendJagged(w, &t.Sparse)
-	w = appendJagged(w, &t.Weighted)
-	w = appendJagged(w, &t.Floats)
 	w = append(w, int64(len(t.Groups)))
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		w = appendFeatures(w, g.Features)
 		w = append(w, int64(g.Slots))
-		w = appendArray(w, g.Inverse)
-		w = appendJagged(w, &g.Sparse)
-		w = appendJagged(w, &g.Weighted)
-		w = appendJagged(w, &g.Floats)
 	}
+	w = appendArray(w, t.Inverses)
+	w = appendLists(w, t, &t.Sparse, t.JoinedSparse(), func(g *reader.Group) *reader.Jagged { return &g.Sparse })
+	w = appendLists(w, t, &t.Weighted, t.JoinedWeighted(), func(g *reader.Group) *reader.Jagged { return &g.Weighted })
+	w = appendLists(w, t, &t.Floats, t.JoinedFloats(), func(g *reader.Group) *reader.Jagged { return &g.Floats })
 	count := len(w)
 	w = append(w, 0)
 	for i, c := range b.Columns {
@@ -88,18 +86,25 @@ func appendMatrix(w []int64, m *reader.Matrix) []int64 {
 	return appendArray(w, m.Present)
 }
 
-func appendJagged(w []int64, j *reader.Jagged) []int64 {
-	w = appendFeatures(w, j.Features)
-	if len(j.Features) == 0 {
-		return w
+func appendLists(w []int64, t *reader.Tensors, plain *reader.Jagged, all reader.Joined, of func(*reader.Group) *reader.Jagged) []int64 {
+	features := len(plain.Features)
+	for i := range t.Groups {
+		features += len(of(&t.Groups[i]).Features)
 	}
-	w = appendArray(w, j.Lengths)
-	w = appendArray(w, j.Offsets)
-	w = appendArray(w, j.Starts)
-	w = appendArray(w, j.Values)
-	w = appendArray(w, j.FloatValues)
-	w = appendArray(w, j.Weights)
-	return appendArray(w, j.Present)
+	if features == 0 {
+		return append(w, 0)
+	}
+	w = appendFeatures(append(w, 1), plain.Features)
+	for i := range t.Groups {
+		j := of(&t.Groups[i])
+		w = append(w, int64(len(j.Values)+len(j.FloatValues)))
+	}
+	w = appendArray(w, plain.Offsets)
+	w = appendArray(w, all.Lengths)
+	w = appendArray(w, all.Values)
+	w = appendArray(w, all.FloatValues)
+	w = appendArray(w, all.Weights)
+	return appendArray(w, all.Present)
 }
 
 func appendColumn(w []int64, place int, c *vector.Column) []int64 {

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ._engine import Words
 
-_VERSION = 2
+_VERSION = 3
 
 
 @dataclass(slots=True)
@@ -27,23 +27,17 @@ class Matrix:
 
 
 @dataclass(slots=True)
-class Jagged:
-    """For each feature in turn, B lists (in a group: as many as it has slots)."""
+class Lists:
+    """The lists of one kind, a slot each of each group's features in turn, then a row each of the features in no group."""
 
-    features: list[int]
+    features: list[int]  # in no group
+    counts: list[int]  # values of each group
+    offsets: npt.NDArray[np.int32]  # of the lists in no group
     lengths: npt.NDArray[np.int32]
-    offsets: npt.NDArray[np.int32]
-    starts: npt.NDArray[np.int32]
     values: npt.NDArray[np.int64]
     floats: npt.NDArray[np.float32]
     weights: npt.NDArray[np.float32]
-    present: npt.NDArray[np.uint64] | None
-
-
-# What is there where no feature has lists of a kind, which is the rule: one for all batches.
-_NO_LISTS = Jagged(
-    [], np.empty(0, np.int32), np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.float32),
-    np.empty(0, np.float32), None)
+    present: npt.NDArray[np.uint64]  # bitmaps, each beginning a word
 
 
 @dataclass(slots=True)
@@ -52,10 +46,6 @@ class Group:
 
     features: list[int]
     slots: int
-    inverse: npt.NDArray[np.int32]
-    sparse: Jagged
-    weighted: Jagged
-    floats: Jagged
 
 
 @dataclass(slots=True)
@@ -86,10 +76,11 @@ class RawBatch:
     dense: Matrix
     labels: Matrix
     embeddings: list[Matrix]
-    sparse: Jagged
-    weighted: Jagged
-    floats: Jagged
     groups: list[Group]
+    inverses: npt.NDArray[np.int32]  # [groups, B]
+    sparse: Lists | None  # None: no feature has lists of the kind
+    weighted: Lists | None
+    floats: Lists | None
     columns: dict[int, Column] = field(default_factory=dict)
 
 
@@ -148,18 +139,14 @@ class _Reader:
         values = self.array(np.float32).reshape(rows, width)
         return Matrix(features, width, values, self.present(len(features)))
 
-    def jagged(self) -> Jagged:
+    def lists(self, groups: int) -> Lists | None:
+        if not self.number():
+            return None
         features = self.features()
-        if not features:
-            return _NO_LISTS
-        return Jagged(
-            features, self.array(np.int32), self.array(np.int32), self.array(np.int32), self.array(np.int64),
-            self.array(np.float32), self.array(np.float32), self.present(len(features)),
-        )
-
-    def group(self) -> Group:
-        return Group(
-            self.features(), self.number(), self.array(np.int32), self.jagged(), self.jagged(), self.jagged(),
+        self._at += groups
+        return Lists(
+            features, self._words[self._at - groups: self._at], self.array(np.int32), self.array(np.int32), self.array(np.int64),
+            self.array(np.float32), self.array(np.float32), self.array(np.uint64),
         )
 
     def column(self) -> Column:
@@ -180,9 +167,10 @@ def read(words: Words) -> RawBatch:
     index, first_row, rows, epoch = r.number(), r.number(), r.number(), r.number()
     dense, labels = r.matrix(rows), r.matrix(rows)
     embeddings = [r.matrix(rows) for _ in range(r.number())]
-    sparse, weighted, floats = r.jagged(), r.jagged(), r.jagged()
-    groups = [r.group() for _ in range(r.number())]
-    out = RawBatch(index, first_row, rows, epoch, dense, labels, embeddings, sparse, weighted, floats, groups)
+    groups = [Group(r.features(), r.number()) for _ in range(r.number())]
+    inverses = r.array(np.int32).reshape(len(groups), rows)
+    sparse, weighted, floats = r.lists(len(groups)), r.lists(len(groups)), r.lists(len(groups))
+    out = RawBatch(index, first_row, rows, epoch, dense, labels, embeddings, groups, inverses, sparse, weighted, floats)
     for _ in range(r.number()):
         c = r.column()
         out.columns[c.place] = c

@@ -1,7 +1,11 @@
-"""Lists of several features, and which of them are deduplicated.
+"""The lists of a batch, and which of them are deduplicated.
 
-Segments may group features differently, so a batch of the engine may. A model wants the same features in the same places in
-every batch: Canonical makes it so. Where segments are alike, which is the rule, nothing is done.
+A batch holds the lists of one kind in one tensor each of lengths and values (Lists), those of each dedup group in turn and then
+the plain ones, as the engine lays them out. Users see it as a Jagged of the plain ones, and a DedupGroup a group:
+
+    slots      group 0   group 1   plain: a row each
+    lengths    a a  b b  c c c     d d d d d
+    inverses   [0 0 1 1 1]  [0 1 1 2 2]
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from . import _batch
+Map = Callable[[torch.Tensor], torch.Tensor]
 
 
 def mask(bits: npt.NDArray[np.uint64] | None, n: int) -> torch.Tensor | None:
@@ -39,20 +43,10 @@ class Jagged:
     weights: torch.Tensor | None = None
     present: torch.Tensor | None = None
 
-    def map(self, f: Callable[[torch.Tensor], torch.Tensor]) -> Jagged:
-        return Jagged(self.keys, f(self.lengths), f(self.offsets), f(self.values),
-                      None if self.weights is None else f(self.weights),
-                      None if self.present is None else f(self.present))
-
     def empty(self) -> Jagged:
         """No features, of the same types and on the same device."""
         return Jagged([], self.lengths[:0], self.offsets[:1], self.values[:0],
                       None if self.weights is None else self.weights[:0])
-
-
-# What a batch has where no feature has lists of a kind, which is the rule for the parts of a group: one for all batches.
-_NO_IDS = Jagged([], torch.empty(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32), torch.empty(0, dtype=torch.int64))
-_NO_FLOATS = Jagged([], _NO_IDS.lengths, _NO_IDS.offsets, torch.empty(0, dtype=torch.float32))
 
 
 @dataclass
@@ -65,120 +59,60 @@ class DedupGroup:
     weighted: Jagged
     floats: Jagged
 
-    def map(self, f: Callable[[torch.Tensor], torch.Tensor]) -> DedupGroup:
-        return DedupGroup(f(self.inverse), self.slots, self.sparse.map(f), self.weighted.map(f), self.floats.map(f))
-
 
 @dataclass
-class _Lists:
-    """The lists of one feature: one a row, or one a slot where there is an inverse."""
+class Lists:
+    """The lists of one kind of all features of a batch."""
 
+    keys: list[list[str]]  # of each group's features, then of the plain ones
+    sizes: list[int]  # lists a feature: the slots of each group, then the rows
+    counts: list[int]  # values of each group, then of the plain ones
     lengths: torch.Tensor
+    offsets: torch.Tensor  # of the plain ones, from 0
     values: torch.Tensor
     weights: torch.Tensor | None
     present: torch.Tensor | None
-    inverse: torch.Tensor | None = None
 
-    def expanded(self) -> _Lists:
-        if self.inverse is None:
-            return self
-        slots = self.inverse.long()
-        lengths = self.lengths[slots]
-        starts = torch.cumsum(self.lengths, 0, dtype=torch.int64) - self.lengths
-        rows = torch.repeat_interleave(torch.arange(len(slots)), lengths)
-        first = torch.cumsum(lengths, 0, dtype=torch.int64) - lengths
-        at = starts[slots][rows] + torch.arange(len(rows)) - first[rows]
-        return _Lists(lengths, self.values[at], None if self.weights is None else self.weights[at],
-                      None if self.present is None else self.present[slots])
+    def map(self, f: Map) -> Lists:
+        return Lists(
+            self.keys, self.sizes, self.counts, f(self.lengths), f(self.offsets), f(self.values),
+            None if self.weights is None else f(self.weights), None if self.present is None else f(self.present))
 
-
-def _features(j: Jagged, inverse: torch.Tensor | None) -> dict[str, _Lists]:
-    n = len(j.lengths) // max(len(j.keys), 1)
-    out = {}
-    for k, key in enumerate(j.keys):
-        a, b = int(j.offsets[k * n]), int(j.offsets[(k + 1) * n])
-        lists = slice(k * n, (k + 1) * n)
-        out[key] = _Lists(j.lengths[lists], j.values[a:b], None if j.weights is None else j.weights[a:b],
-                          None if j.present is None else j.present[lists], inverse)
-    return out
-
-
-def _joined(keys: list[str], lists: list[_Lists], like: Jagged) -> Jagged:
-    if not keys:
-        return like.empty()
-    lengths = torch.cat([x.lengths for x in lists])
-    offsets = torch.zeros(len(lengths) + 1, dtype=torch.int32)
-    torch.cumsum(lengths, 0, out=offsets[1:])
-    weights = [x.weights for x in lists if x.weights is not None]
-    present = [x.present for x in lists if x.present is not None]
-    return Jagged(keys, lengths, offsets, torch.cat([x.values for x in lists]), torch.cat(weights) if weights else None,
-                  torch.cat(present) if present else None)
-
-
-_PARTS = ("sparse", "weighted", "floats")
-
-
-class Canonical:
-    """Which features are deduplicated in every batch of a plan, and in which order."""
-
-    def __init__(self, names: list[str], kinds: list[tuple[str, str]], groups: list[list[int]]):
-        self._names = names
-        self._groups = groups
-        self._part = {
-            place: "weighted" if kind == "weighted" else "floats" if elem.startswith("float") else "sparse"
-            for place, (kind, elem) in enumerate(kinds) if kind in ("sparse", "weighted")
-        }
-        self._dedup = [place for group in groups for place in group]
-
-    def lists(self, raw: _batch.RawBatch) -> tuple[Jagged, Jagged, Jagged, list[DedupGroup]]:
-        """The lists of a batch: sparse, weighted, floats and the groups."""
-        sparse, weighted, floats = (self._jagged(getattr(raw, part), part, raw.rows) for part in _PARTS)
-        groups = [
-            DedupGroup(torch.from_numpy(g.inverse), g.slots, *(self._jagged(getattr(g, part), part, g.slots) for part in _PARTS))
-            for g in raw.groups
-        ]
-        if [g.features for g in raw.groups] == self._groups:
-            return sparse, weighted, floats, groups
-        return self._rebuilt(raw.rows, {"sparse": sparse, "weighted": weighted, "floats": floats}, groups)
-
-    def _jagged(self, j: _batch.Jagged, part: str, n: int) -> Jagged:
-        if not j.features:
-            return _NO_FLOATS if part == "floats" else _NO_IDS
-        present = mask(j.present, n)
-        return Jagged(
-            [self._names[f] for f in j.features], torch.from_numpy(j.lengths), torch.from_numpy(j.offsets),
-            torch.from_numpy(j.floats if part == "floats" else j.values),
-            torch.from_numpy(j.weights) if part == "weighted" else None,  # also where all lists of the batch are empty
-            None if present is None else present.view(-1),
-        )
-
-    def _rebuilt(self, rows: int, plain: dict[str, Jagged], groups: list[DedupGroup]
-                 ) -> tuple[Jagged, Jagged, Jagged, list[DedupGroup]]:
-        """The batch with the plan's groups. A group whose features no longer share an inverse is expanded: its inverse is the
-        rows themselves."""
-        of: dict[str, _Lists] = {}
-        for j in plain.values():
-            of |= _features(j, None)
-        for g in groups:
-            for part in _PARTS:
-                of |= _features(getattr(g, part), g.inverse)
+    def parts(self) -> list[Jagged]:
+        """A Jagged a group, and one of the plain lists: views, but for the offsets of groups."""
         out = []
-        for members in self._groups:
-            lists = [of[self._names[f]] for f in members]
-            inverse = lists[0].inverse
-            if inverse is None or any(x.inverse is not inverse for x in lists):
-                inverse = torch.arange(rows, dtype=torch.int32)
-                lists = [x.expanded() for x in lists]
-            parts = {}
-            for part in _PARTS:
-                chosen = [(self._names[f], x) for f, x in zip(members, lists) if self._part[f] == part]
-                parts[part] = _joined([n for n, _ in chosen], [x for _, x in chosen], plain[part])
-            slots = len(lists[0].lengths)
-            out.append(DedupGroup(inverse, slots, parts["sparse"], parts["weighted"], parts["floats"]))
-        rest = {
-            part: [self._names[f] for f, p in self._part.items() if p == part and f not in self._dedup] for part in _PARTS
-        }
-        sparse, weighted, floats = (
-            _joined(rest[part], [of[n].expanded() for n in rest[part]], plain[part]) for part in _PARTS
-        )
-        return sparse, weighted, floats, out
+        at = first = 0
+        for i, (keys, size, count) in enumerate(zip(self.keys, self.sizes, self.counts)):
+            lists, values = slice(at, at + len(keys) * size), slice(first, first + count)
+            lengths = self.lengths[lists]
+            out.append(Jagged(
+                keys, lengths, self.offsets if i == len(self.keys) - 1 else offsets_of(lengths), self.values[values],
+                None if self.weights is None else self.weights[values], None if self.present is None else self.present[lists]))
+            at, first = lists.stop, values.stop
+        return out
+
+
+@dataclass
+class BatchLists:
+    """All lists of a batch, and the inverses [groups, B] int32."""
+
+    inverses: torch.Tensor
+    sparse: Lists
+    weighted: Lists
+    floats: Lists
+
+    def map(self, f: Map) -> BatchLists:
+        return BatchLists(f(self.inverses), self.sparse.map(f), self.weighted.map(f), self.floats.map(f))
+
+    def groups(self) -> list[DedupGroup]:
+        parts = [self.sparse.parts(), self.weighted.parts(), self.floats.parts()]
+        return [
+            DedupGroup(inverse, self.sparse.sizes[i], *(p[i] for p in parts)) for i, inverse in enumerate(self.inverses)
+        ]
+
+
+def offsets_of(lengths: torch.Tensor) -> torch.Tensor:
+    """Where each list begins, and the last ends, for lists one after the other."""
+    offsets = torch.zeros(len(lengths) + 1, dtype=torch.int32, device=lengths.device)
+    torch.cumsum(lengths, 0, out=offsets[1:])
+    return offsets

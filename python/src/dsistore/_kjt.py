@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ._jagged import DedupGroup, Jagged
+from ._jagged import Jagged, Lists
 
 if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
@@ -20,31 +20,30 @@ def plain(lists: Jagged, rows: int) -> KeyedJaggedTensor:
         keys=lists.keys, values=lists.values, lengths=lists.lengths, offsets=lists.offsets, weights=lists.weights, stride=rows)
 
 
-def variable(groups: list[DedupGroup], part: str, rest: Jagged, rows: int) -> KeyedJaggedTensor:
-    """One part (sparse or weighted) of deduplicated groups with the variable-batch form: as many lists a key as its group has
-    slots, and inverse indices [keys, rows]. Keys of rest come last, with identity rows. Values of more than one source are
-    copied.
+def variable(lists: Lists, inverses: torch.Tensor, with_plain: bool) -> KeyedJaggedTensor:
+    """The deduplicated lists, over the same memory, in the variable-batch form: as many lists a key as its group has slots, and
+    inverse indices [keys, rows]. with_plain: the plain lists too, with identity rows.
 
     The matrix of inverse indices is made here, on the tensors' device, of one int32 inverse a group: it is as large as
     keys x rows x 8 bytes, and so should neither be pinned nor travel. Nothing here waits for the device.
     """
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
-    lists: list[Jagged] = [getattr(g, part) for g in groups]
-    keys = [k for j in lists for k in j.keys] + rest.keys
-    matrix = torch.empty((len(keys), rows), dtype=torch.int64, device=rest.values.device)
+    rows = lists.sizes[-1]
+    last = len(lists.keys) if with_plain else len(lists.keys) - 1
+    keys = [k for names in lists.keys[:last] for k in names]
+    matrix = torch.empty((len(keys), rows), dtype=torch.int64, device=inverses.device)
     strides: list[list[int]] = []
-    for g, j in zip(groups, lists):
-        matrix[len(strides): len(strides) + len(j.keys)] = g.inverse
-        strides += [[g.slots]] * len(j.keys)
-    matrix[len(strides):] = torch.arange(rows, device=matrix.device)
-    strides += [[rows]] * len(rest.keys)
-    if rest.keys:
-        lists.append(rest)
-    weights = [j.weights for j in lists if j.weights is not None]
+    for i, (names, size) in enumerate(zip(lists.keys[:last], lists.sizes)):
+        if names:
+            matrix[len(strides): len(strides) + len(names)] = (
+                inverses[i] if i < len(inverses) else torch.arange(rows, device=matrix.device))
+            strides += [[size]] * len(names)
+    values = slice(0, sum(lists.counts[:last]))
     return KeyedJaggedTensor(
-        keys=keys, values=_joined([j.values for j in lists]), lengths=_joined([j.lengths for j in lists]),
-        weights=_joined(weights) if weights else None, stride_per_key_per_rank=strides, inverse_indices=(keys, matrix))
+        keys=keys, values=lists.values[values], lengths=lists.lengths[: sum(n for [n] in strides)],
+        weights=None if lists.weights is None else lists.weights[values], stride_per_key_per_rank=strides,
+        inverse_indices=(keys, matrix))
 
 
 def record_stream(kjt: KeyedJaggedTensor, stream: Any) -> None:
@@ -52,7 +51,3 @@ def record_stream(kjt: KeyedJaggedTensor, stream: Any) -> None:
     kjt.record_stream(stream)
     if (inverse := kjt.inverse_indices_or_none()) is not None:
         inverse[1].record_stream(stream)
-
-
-def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)

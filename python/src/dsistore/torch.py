@@ -19,8 +19,9 @@ import numpy as np
 import torch
 
 from . import _batch, _engine, _kjt, errors
+from ._canonical import Canonical
 from ._check import Support, check
-from ._jagged import Canonical, DedupGroup, Jagged, mask
+from ._jagged import BatchLists, DedupGroup, Jagged, Lists, mask
 from ._pass import Pass
 from ._start import Position, Start
 from ._stats import Meter, Stats
@@ -51,9 +52,10 @@ class Batch:
 
     dense is [B, D] float32, its columns ``dense_names``; labels [B, L] float32, its columns ``label_names``, or [B] where one
     label was asked for by a string and not by a list; embeddings are [B, dim] each. Null is 0.
-    sparse, weighted and floats are the lists that are expanded; groups the deduplicated ones of output="ikjt": the same
-    features in the same order in every batch of a plan. The properties give them as KeyedJaggedTensors, made at first use on
-    the device where the batch is then: ask for them after ``to``.
+    lists hold the lists, in a tensor each of lengths and values of a kind. sparse, weighted and floats show those that come a row
+    each; groups the deduplicated ones of output="ikjt": the same features in the same order in every batch of a plan. Other
+    properties give them as KeyedJaggedTensors over the same memory, made at first use on the device where the batch is then: ask
+    for them after ``to``.
     keys are the keys among the features (session, request, user, time), strings, bytes and partition keys, exactly: a tensor [B]
     of int64, uint64, float32 or float64 where they are numbers without null, as wide as that holds them; else a list of
     numbers, str or bytes, None for null.
@@ -68,11 +70,8 @@ class Batch:
     dense: torch.Tensor
     label_names: list[str]
     labels: torch.Tensor
-    sparse: Jagged
-    weighted: Jagged
-    floats: Jagged
+    lists: BatchLists
     embeddings: dict[str, torch.Tensor] = field(default_factory=dict)
-    groups: list[DedupGroup] = field(default_factory=list)
     keys: dict[str, Any] = field(default_factory=dict)
     dense_present: torch.Tensor | None = None
     labels_present: torch.Tensor | None = None
@@ -94,9 +93,8 @@ class Batch:
     def map(self, f: Any) -> Batch:
         """The batch with f applied to every tensor."""
         return replace(
-            self, dense=f(self.dense), labels=f(self.labels), sparse=self.sparse.map(f), weighted=self.weighted.map(f),
-            floats=self.floats.map(f), embeddings={k: f(v) for k, v in self.embeddings.items()},
-            groups=[g.map(f) for g in self.groups],
+            self, dense=f(self.dense), labels=f(self.labels), lists=self.lists.map(f),
+            embeddings={k: f(v) for k, v in self.embeddings.items()},
             keys={k: f(v) if isinstance(v, torch.Tensor) else v for k, v in self.keys.items()},
             dense_present=None if self.dense_present is None else f(self.dense_present),
             labels_present=None if self.labels_present is None else f(self.labels_present),
@@ -122,6 +120,26 @@ class Batch:
         for kjt in self._made.values():
             _kjt.record_stream(kjt, stream)
         self._streams.append(stream)
+
+    @property
+    def sparse(self) -> Jagged:
+        """The id lists that are not deduplicated: views."""
+        return self.lists.sparse.parts()[-1]
+
+    @property
+    def weighted(self) -> Jagged:
+        """The weighted lists that are not deduplicated: views."""
+        return self.lists.weighted.parts()[-1]
+
+    @property
+    def floats(self) -> Jagged:
+        """The lists of float numbers that are not deduplicated: views."""
+        return self.lists.floats.parts()[-1]
+
+    @property
+    def groups(self) -> list[DedupGroup]:
+        """The deduplicated lists, a group of features that share an inverse each: views, but for the offsets."""
+        return self.lists.groups()
 
     # Attributes rather than methods, because TrainPipelineSparseDist follows attributes of the batch through a traced model.
 
@@ -164,11 +182,12 @@ class Batch:
         """A KJT of one part: of its deduplicated lists, of the plain ones, or of both. It is made once."""
         made = self._made.get((part, dedup, plain))
         if made is None:
-            lists: Jagged = getattr(self, part)
-            groups = [g for g in self.groups if getattr(g, part).keys] if dedup else []
-            if not plain:
-                lists = lists.empty()
-            made = _kjt.variable(groups, part, lists, self.rows) if groups else _kjt.plain(lists, self.rows)
+            lists: Lists = getattr(self.lists, part)
+            if dedup and any(lists.keys[:-1]):
+                made = _kjt.variable(lists, self.lists.inverses, with_plain=plain)
+            else:
+                rest = lists.parts()[-1]
+                made = _kjt.plain(rest if plain else rest.empty(), self.rows)
             for stream in self._streams:
                 _kjt.record_stream(made, stream)
             self._made[part, dedup, plain] = made
@@ -393,7 +412,6 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
 
     def _make(self, raw: _batch.RawBatch) -> Batch:
         names = self._names
-        sparse, weighted, floats, groups = self._canonical.lists(raw)
         labels, labels_present = torch.from_numpy(raw.labels.values), _columns(raw.labels, raw.rows)
         if self._one_label:
             labels, labels_present = labels[:, 0], None if labels_present is None else labels_present[:, 0]
@@ -401,7 +419,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             index=raw.index, epoch=raw.epoch, rows=raw.rows,
             dense_names=[names[f] for f in raw.dense.features], dense=torch.from_numpy(raw.dense.values),
             label_names=[names[f] for f in raw.labels.features], labels=labels,
-            sparse=sparse, weighted=weighted, floats=floats, groups=groups,
+            lists=self._canonical.lists(raw),
             embeddings={names[m.features[0]]: torch.from_numpy(m.values) for m in raw.embeddings},
             keys={names[place]: self._key(c) for place, c in raw.columns.items()},
             dense_present=_columns(raw.dense, raw.rows), labels_present=labels_present,
