@@ -1,6 +1,7 @@
 import copy
 import json
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -231,6 +232,31 @@ def test_a_batch_that_was_not_given_comes_again(table):
     again = table.torch(["user_list"], batch_size=100)
     again.load_state_dict(state)
     assert [b.index for b in again] == list(range(2, 10))
+
+
+@pytest.mark.parametrize("batch_size", [100, 500])
+def test_a_thread_that_is_late_does_not_move_the_state_back(table, batch_size):
+    data = table.torch(["user_list"], batch_size=batch_size)
+    make, begun, go_on = data._make, threading.Event(), threading.Event()
+
+    def late(raw):
+        if raw.index == 0:
+            begun.set()
+            go_on.wait()
+        return make(raw)
+
+    data._make = late
+    running = iter(data)
+    first = threading.Thread(target=next, args=(running,))
+    first.start()
+    begun.wait()
+    assert next(running).index == 1
+    state = data.state_dict()
+    go_on.set()
+    first.join()
+    assert data.state_dict() == state
+    assert [b.index for b in running] == list(range(2, -(-ROWS // batch_size)))
+    assert (data.state_dict()["epoch"], data.state_dict()["global_position"]) == (1, 0)
 
 
 def test_a_pass_is_closed_though_its_meter_is_interrupted(table, monkeypatch):

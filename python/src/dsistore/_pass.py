@@ -44,6 +44,8 @@ class Pass(Iterator[T], Generic[T]):
         self._moved = moved
         self._meter = meter
         self._end = 0  # of the epoch, for all ranks: a batch of the global order
+        self._reached = -1  # the batch that moved was told last; guarded by _moving
+        self._moving = threading.RLock()
         self._over = False
         self._opening = threading.RLock()  # guards the change of _handle: a signal's handler may close what is being opened
 
@@ -63,14 +65,21 @@ class Pass(Iterator[T], Generic[T]):
         words = None if self._over else _engine.next_batch(self._open())
         if words is None:
             if not self._over:
-                self._moved(self._end, True)
+                self._move(self._end)
             raise StopIteration
         raw = _batch.read(words)
         # All ranks are through with the round that this batch is of when they ask for the next.
         after = self._begin + ((raw.index - self._begin) // self._world + 1) * self._world
         made = self._make(raw)  # first: where it is interrupted, the batch is not given
-        self._moved(min(after, self._end), after >= self._end)
+        self._move(after)
         return made
+
+    def _move(self, to: int) -> None:
+        """The job goes on at a batch; threads that make batches come here in any order."""
+        with self._moving:
+            if to > self._reached:
+                self._reached = to
+                self._moved(min(to, self._end), to >= self._end)
 
     def _open(self) -> int:
         if self._handle is None:
