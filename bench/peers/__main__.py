@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import sys
 import time
 
-from . import goals, report
+from . import goals, page, report
 from .harness import ROOT, Sides, log
 from .measures import MEASURES, Run
 from .sides import SIDES
@@ -23,7 +24,13 @@ def main() -> int:
     p.add_argument("--dir", type=pathlib.Path, default=ROOT / "out" / "peers", help="where the data lies; dumps and peers' files that are there are used")
     p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results", help="where the results go, as JSON")
     p.add_argument("--no-results", action="store_true", help="write no results")
+    p.add_argument("--page", action="store_true", help="fill docs/benchmarks.md and draw its plots")
+    p.add_argument("--page-of", type=pathlib.Path, help="measure nothing: do that with the results of an earlier run")
     a = p.parse_args()
+    if a.page_of:
+        earlier = json.loads(a.page_of.read_text())
+        page.fill(earlier["result"], earlier["machine"])
+        return 0
     began, errors, found = time.perf_counter(), [], {}
     sides = Sides(a.sides, errors)
     run = Run(sides, Workload(a.dir, "small", a.rows), a.dir, max(a.rounds, 1), max(a.rounds // 2, 1),
@@ -32,7 +39,7 @@ def main() -> int:
     if "write" not in a.only:  # what an older engine wrote is not what is measured
         run.renew("dsistore")
     try:
-        for name in a.only:
+        for name in (m for m in MEASURES if m in a.only):
             begin = time.perf_counter()
             found[name] = MEASURES[name](run)
             log(f"{name}: {time.perf_counter() - begin:.0f} s")
@@ -44,6 +51,8 @@ def main() -> int:
     report.show_goals(result["goals"])
     if not a.no_results:
         report.write(a.results, "peers", result, machine)
+    if a.page:
+        page.fill(result, machine)
     return 1 if errors else 0
 
 

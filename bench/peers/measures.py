@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import random
 import shutil
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .harness import SideError, Sides, Wrong, log, summary
+from .harness import HERE, ROOT, SideError, Sides, Wrong, log, summary
 from .tensors import Projection
+from .worker import environment, pin
 from .workload import Workload
 
 ORDERS = ("clustered", "interleaved")
@@ -41,7 +46,8 @@ class Run:
         path = w.file(order, side)
         if not os.path.exists(path):
             log(f"{side} writes {path}")
-            self.sides.worker(side, 1)("write", source=w.arrow(order), path=path, rows=min(self.rows_of(side), w.rows))
+            self.sides.worker(side, 1)("write", source=w.arrow(order), path=path, clustered=order == "clustered",
+                                        rows=min(self.rows_of(side), w.rows))
         return path
 
     def rows_of(self, side: str) -> int:
@@ -108,15 +114,19 @@ def write(run: Run) -> list[dict[str, Any]]:
         sides = run.has()
 
         def of(side: str) -> Callable[[], dict[str, Any]]:
-            return lambda: run.sides.worker(side, 1)("write", source=source, path=run.small.file(order, side), rows=run.rows_of(side))
+            return lambda: run.sides.worker(side, 1)("write", source=source, path=run.small.file(order, side),
+                                                           clustered=order == "clustered", rows=run.rows_of(side))
 
         log(f"write, {order}")
+        run.sides.close()
         found = run.sides.rounds("write", run.slow_rounds, {s: of(s) for s in sides}, warm=0)
         p = run.small.projection(0.1)
         for side in run.right("write", list(found), lambda s: run.check(s, order, p)):
             last = found[side][-1]
-            out.append({"side": side, "order": order, "threads": 1, **summary(found[side]), "sync_seconds": last["sync_seconds"],
+            out.append({"side": side, "order": order, "threads": 1, **summary(found[side]), **summary(found[side], "cpu_seconds"),
+                        "sync_seconds": last["sync_seconds"],
                         "bytes": last["bytes"], "bytes_per_row": last["bytes"] / last["rows"], "rows": last["rows"]})
+    run.sides.close()  # who has read an older file may remember it
     return out
 
 
@@ -138,6 +148,8 @@ def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rou
     out = []
     for side, answers in run.sides.rounds(measure, rounds, todo, warm).items():
         row = {"side": side, "share": share, "features": len(p.columns), "threads": threads, **summary(answers)}
+        if side != "copy":
+            row |= summary(answers, "cpu_seconds")
         row["samples_per_second"] = answers[0]["rows"] / row["median_seconds"]
         row["tensor_bytes_per_second"] = None if hashed else truth["bytes"] / truth["rows"] * row["samples_per_second"]
         out.append(row)
@@ -274,7 +286,80 @@ def opening(run: Run) -> list[dict[str, Any]]:
     return out
 
 
+DELAYS = (1, 10, 50)  # ms
+
+
+def latency(run: Run) -> list[dict[str, Any]]:
+    """Samples a second of 10 % of the features from an object store whose every request takes some milliseconds longer. Peers
+    read from a server that waits; dsistore, in Go, through a store that does."""
+    p = run.small.projection(0.1)
+    truth = run.small.digest("clustered", p)
+    program = str(run.directory / "latency")
+    sides = [s for s in run.has() if s in ("dsistore", "ipc-lz4", "parquet-pyarrow", "parquet-polars", "lance-zstd", "vortex")]
+    for side in sides:
+        run.written(side, "clustered")
+    subprocess.run(["go", "build", "-tags", "pebblegozstd", "-o", program, "./bench/latency"], cwd=ROOT, check=True)
+    server = subprocess.Popen([sys.executable, "-m", "peers.objects", str(run.small.directory / "clustered")], stdout=subprocess.PIPE,
+                              text=True, env={**os.environ, "PYTHONPATH": str(HERE.parent)})
+    assert server.stdout
+    endpoint = f"127.0.0.1:{int(server.stdout.readline())}"
+
+    def ours(ms: int, *more: str) -> dict[str, Any]:
+        command = [program, run.small.file("clustered", "dsistore"), "--features", ",".join(p.columns), "--latency", f"{ms}ms", *more]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(1), preexec_fn=lambda: pin(1))
+        if done.returncode:
+            raise SideError(f"dsistore: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def theirs(side: str, ms: int) -> dict[str, Any]:
+        counts(endpoint)
+        answer = run.sides.worker(side, 1)("remote", endpoint=endpoint, bucket=f"ms{ms}", key=side, projection=parts(p))
+        return answer | counts(endpoint)
+
+    def check(side: str) -> None:
+        run.check(side, "clustered", p)
+        if side == "dsistore":
+            got = ours(0, "--check")
+            got, want = {k: got[k] for k in ("rows", "ids", "tensor_bytes")}, {"rows": truth["rows"], "ids": truth["ids"], "tensor_bytes": truth["bytes"]}
+        else:
+            got = run.sides.worker(side, 1)("remote", endpoint=endpoint, bucket="ms0", key=side, projection=parts(p), digest=True)
+            want = truth
+        if got != want:
+            raise Wrong(f"{side}: from the object store: {got}, the truth is {want}")
+
+    out = []
+    try:
+        sides = run.right("latency", sides, check)
+        for ms in DELAYS:
+            log(f"latency: {ms} ms")
+            todo = {s: (lambda ms=ms: ours(ms)) if s == "dsistore" else (lambda s=s, ms=ms: theirs(s, ms)) for s in sides}
+            for side, answers in run.sides.rounds("latency", max(run.slow_rounds, 1), todo).items():
+                row = {"side": side, "milliseconds": ms, "threads": 1, **summary(answers), **summary(answers, "requests"), **summary(answers, "bytes")}
+                row["samples_per_second"] = answers[0]["rows"] / row["median_seconds"]
+                out.append(row)
+    finally:
+        server.terminate()
+        server.wait()
+    return out
+
+
+def counts(endpoint: str) -> dict[str, int]:
+    """Requests and bytes since this was last asked."""
+    with urllib.request.urlopen(f"http://{endpoint}/-/counts") as r:
+        return json.load(r)
+
+
+def limits(run: Run) -> list[dict[str, Any]]:
+    """What this machine can do at all: copy memory, read a file from the system's cache, and from the disk."""
+    rounds = [run.sides.worker("copy", 1)("limits", path=run.small.arrow("clustered")) for _ in range(run.rounds)]
+    out = []
+    for answers in zip(*rounds):
+        row = {"side": "copy", "what": answers[0]["what"], "bytes": answers[0]["bytes"], **summary(list(answers))}
+        out.append(row | {"bytes_per_second": row["bytes"] / row["median_seconds"]})
+    return out
+
+
 MEASURES: dict[str, Callable[[Run], list[dict[str, Any]]]] = {
-    "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take, "first": first, "memory": memory,
-    "cold": cold,
+    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take, "first": first, "memory": memory,
+    "cold": cold, "latency": latency,
 }

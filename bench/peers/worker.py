@@ -55,6 +55,7 @@ class Commands:
         self._side = sides.make(name, threads)
         self._import_seconds = time.perf_counter() - begin
         self._tables: dict[str, Any] = {}
+        self._written = 0
 
     def _source(self, path: str, rows: int | None) -> Any:
         """A table that an IPC file holds uncompressed, mapped: all sides share its memory."""
@@ -65,16 +66,20 @@ class Commands:
             table = self._tables[path] = pa.ipc.open_file(pa.memory_map(path)).read_all()
         return table if rows is None else table.slice(0, rows)
 
-    def write(self, source: str, path: str, rows: int | None = None) -> dict[str, Any]:
+    def write(self, source: str, path: str, clustered: bool, rows: int | None = None) -> dict[str, Any]:
+        """Writes a table anew: under a name of its own, since what a library has open stays where it is."""
         table = self._source(source, rows)
-        self._side.drop(path)
+        self._written += 1
+        fresh = f"{path}.{os.getpid()}.{self._written}"
         gc.collect()
-        begin = time.perf_counter()
-        self._side.write(table, path)
-        seconds = time.perf_counter() - begin
+        cpu, begin = time.process_time(), time.perf_counter()
+        self._side.write(table, fresh, clustered)
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+        self._side.drop(path)
+        os.rename(fresh, path)
         begin = time.perf_counter()
         os.sync()
-        return {"seconds": seconds, "sync_seconds": time.perf_counter() - begin, "bytes": self._side.size(path), "rows": table.num_rows}
+        return {"seconds": seconds, "cpu_seconds": cpu, "sync_seconds": time.perf_counter() - begin, "bytes": self._side.size(path), "rows": table.num_rows}
 
     def read(self, path: str, projection: list[list[str]], groups: list[list[str]] | None = None) -> dict[str, Any]:
         """An epoch, opening included. cpu_seconds are of all threads."""
@@ -89,6 +94,26 @@ class Commands:
             rows += b.rows
         self._side.close(opened)
         return {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu, "first_seconds": first, "rows": rows}
+
+    def remote(self, endpoint: str, bucket: str, key: str, projection: list[list[str]], digest: bool = False) -> dict[str, Any]:
+        """An epoch from an object store, opening included."""
+        from .tensors import Digest
+
+        gc.collect()
+        d = Digest()
+        begin = time.perf_counter()
+        rows = 0
+        opened = self._side.open_remote(endpoint, bucket, key)
+        for b in self._side.batches(opened, _projection(projection), None):
+            rows += b.rows
+            if digest:
+                d.add(b)
+        self._side.close(opened)
+        seconds = time.perf_counter() - begin
+        return d.result() if digest else {"seconds": seconds, "rows": rows}
+
+    def limits(self, path: str) -> list[dict[str, Any]]:
+        return self._side.limits(path)
 
     def first(self, path: str, projection: list[list[str]]) -> dict[str, Any]:
         """From opening to the first batch."""

@@ -20,7 +20,7 @@ SIDES = {
     "parquet-duckdb": ("duckdb_side", "DuckDBParquet", "Parquet zstd-3, DuckDB"),
     "duckdb": ("duckdb_side", "DuckDB", "DuckDB"),
     "lance": ("lance_side", "Lance", "Lance 2.2"),
-    "lance-zstd": ("lance_side", "LanceZstd", "Lance 2.2 zstd"),
+    "lance-zstd": ("lance_side", "LanceZstd", "Lance 2.3 (unstable) zstd-3"),
     "vortex": ("vortex_side", "Vortex", "Vortex"),
     "mds": ("mds", "MDS", "MosaicML streaming"),
     "copy": ("copy", "Copy", "memory copy"),

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+import time
+from typing import Any
+
 import numpy as np
 
 from .side import Side
@@ -24,3 +29,33 @@ class Copy(Side):
         for at in range(0, total, size):
             part = self._from[at: min(at + size, total)]
             self._to[: len(part)] = part
+
+    def limits(self, path: str) -> list[dict[str, Any]]:
+        """Bytes a second of this machine: a copy in memory, and reads of a file from the system's cache and from the disk."""
+        size = min(os.path.getsize(path), 512 << 20) // _BLOCK * _BLOCK or os.path.getsize(path)
+        out = []
+        begin = time.perf_counter()
+        self.copy(size, max(size // _BLOCK, 1))  # makes its memory
+        begin = time.perf_counter()
+        self.copy(size, max(size // _BLOCK, 1))
+        out.append({"what": "memory copy", "seconds": time.perf_counter() - begin, "bytes": size})
+        block = mmap.mmap(-1, _BLOCK)  # aligned, as O_DIRECT wants
+        fd = os.open(path, os.O_RDONLY)
+        for _ in range(2):  # the first fills the cache
+            begin = time.perf_counter()
+            for at in range(0, size, _BLOCK):
+                os.preadv(fd, [block], at)
+            seconds = time.perf_counter() - begin
+        out.append({"what": "read from the system's cache", "seconds": seconds, "bytes": size})
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        begin = time.perf_counter()
+        for at in range(0, size, _BLOCK):
+            os.preadv(fd, [block], at)
+        out.append({"what": "read from the disk, O_DIRECT", "seconds": time.perf_counter() - begin, "bytes": size})
+        os.close(fd)
+        return out
+
+
+_BLOCK = 4 << 20

@@ -26,7 +26,7 @@ class Dsistore(Side):
         super().__init__(threads)
         _engine.library()  # as an import loads the libraries of others
 
-    def write(self, table: pa.Table, path: str) -> None:
+    def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         dsistore.open(path).ingest(TABLE, table, session_key="session_id", time_key="event_time")
 
     def open(self, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Lance, file format 2.2."""
+"""Lance: file format 2.2, which is the newest stable one, and 2.3, with which zstd takes half the bytes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from .side import Side
 
 
 class Lance(Side):
+    version = "2.2"
     metadata: dict[str, str] = {}
 
-    def write(self, table: pa.Table, path: str) -> None:
+    def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         schema = pa.schema([self._field(f) for f in table.schema])
-        lance.write_dataset(table.cast(schema) if self.metadata else table, path, data_storage_version="2.2")
+        lance.write_dataset(table.cast(schema) if self.metadata else table, path, data_storage_version=self.version)
 
     def _field(self, f: pa.Field) -> pa.Field:
         """What a column holds says how it is compressed: the leaves."""
@@ -28,6 +29,10 @@ class Lance(Side):
     def open(self, path: str) -> lance.LanceDataset:
         return lance.dataset(path)
 
+    def open_remote(self, endpoint: str, bucket: str, key: str) -> lance.LanceDataset:
+        return lance.dataset(f"s3://{bucket}/{key}", storage_options={
+            "aws_endpoint": f"http://{endpoint}", "allow_http": "true", "aws_skip_signature": "true", "aws_region": "us-east-1"})
+
     def chunks(self, opened: lance.LanceDataset, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from opened.to_batches(columns=columns, batch_size=16384, batch_readahead=2 * self.threads)
 
@@ -36,4 +41,5 @@ class Lance(Side):
 
 
 class LanceZstd(Lance):
+    version = "2.3"
     metadata = {"lance-encoding:compression": "zstd", "lance-encoding:compression-level": "3"}

@@ -38,7 +38,7 @@ _DENSE = "dense"
 class MDS(Side):
     """A list is a column of bytes, and all dense features are one, since every column of a sample is decoded whoever wants it."""
 
-    def write(self, table: pa.Table, path: str) -> None:
+    def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         lists = [n for n in table.column_names if pa.types.is_list(table.schema.field(n).type)]
         dense = [n for n in table.column_names if n not in lists]
         columns = {**{n: "bytes" for n in lists}, _DENSE: "bytes"}

@@ -12,11 +12,18 @@ from .side import Side
 
 class Polars(Side):
 
-    def write(self, table: pa.Table, path: str) -> None:
-        pl.from_arrow(table).write_parquet(path, compression="zstd", compression_level=3, row_group_size=32768, statistics=False)
+    def write(self, table: pa.Table, path: str, clustered: bool) -> None:
+        pl.from_arrow(table).write_parquet(path, compression="zstd", compression_level=3, row_group_size=32768 if clustered else 131072,
+                                          statistics=False)
 
     def open(self, path: str) -> pl.LazyFrame:
         frame = pl.scan_parquet(path, use_statistics=False, glob=False)
+        frame.collect_schema()
+        return frame
+
+    def open_remote(self, endpoint: str, bucket: str, key: str) -> pl.LazyFrame:
+        frame = pl.scan_parquet(f"s3://{bucket}/{key}", use_statistics=False, glob=False, storage_options={
+            "aws_endpoint_url": f"http://{endpoint}", "aws_allow_http": "true", "aws_skip_signature": "true", "aws_region": "us-east-1"})
         frame.collect_schema()
         return frame
 

@@ -18,7 +18,7 @@ class Raw(Side):
     """A column a file: a dense feature as float32, a list as offsets (int64 from 0), ids (int64) and scores (float32)."""
 
 
-    def write(self, table: pa.Table, path: str) -> None:
+    def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         os.makedirs(path)
         for name in table.column_names:
             a = table.column(name).combine_chunks()

@@ -22,12 +22,16 @@ class Side:
         self.threads = threads
         self.mapped = True  # whether to map files, where there is a choice: best where they are in the system's cache
 
-    def write(self, table: pa.Table, path: str) -> None:
-        """Writes a table, whose batches have BATCH rows each."""
+    def write(self, table: pa.Table, path: str, clustered: bool) -> None:
+        """Writes a table, whose batches have BATCH rows each, as suits rows that are clustered by session, or are not."""
         raise NotImplementedError
 
     def open(self, path: str) -> Any:
         """What is needed before columns can be read: footers, schemas, snapshots."""
+        raise NotImplementedError
+
+    def open_remote(self, endpoint: str, bucket: str, key: str) -> Any:
+        """The same from an object store that speaks S3: for chunks alone."""
         raise NotImplementedError
 
     def plan(self, opened: Any, columns: list[str]) -> Any:

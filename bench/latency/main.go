@@ -1,0 +1,142 @@
+// Command latency reads a table through a store whose every request takes some milliseconds longer, as an object store's
+// would, and prints what it took as JSON: what bench/peers sets beside peers that read from a server as slow.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/dsistore/dsistore/bench/program"
+	"github.com/dsistore/dsistore/bench/versus"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+type flags struct {
+	Store     string        `arg:"" help:"Directory of the store."`
+	Features  []string      `help:"Features to read." required:""`
+	Latency   time.Duration `help:"What every request takes longer." default:"10ms"`
+	Workers   int           `help:"Workers that decode." default:"1"`
+	BatchSize int           `help:"Rows of a batch." default:"4096"`
+	Check     bool          `help:"First compare the rows with those read without latency."`
+}
+
+// A report is what one epoch took, opening included.
+type report struct {
+	Seconds       float64 `json:"seconds"`
+	Rows          uint64  `json:"rows"`
+	Requests      int64   `json:"requests"` // of opening, planning and reading
+	Bytes         int64   `json:"bytes"`
+	IDs           int64   `json:"ids,omitempty"`          // with Check
+	TensorBytes   int64   `json:"tensor_bytes,omitempty"` // with Check
+	OpenSeconds   float64 `json:"open_seconds"`           // to a plan
+	OpenRequests  int64   `json:"open_requests"`
+	StallSeconds  float64 `json:"stall_seconds"`
+	DecodeSeconds float64 `json:"decode_seconds"`
+}
+
+func main() {
+	var f flags
+	program.Main(&f, "latency", "Read a table through a store with latency.", func(ctx context.Context) error {
+		r, err := f.run(ctx)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(r)
+	})
+}
+
+func (f *flags) run(ctx context.Context) (report, error) {
+	var r report
+	if f.Check {
+		slow, err := versus.DigestOf(ctx, &side{f: f, latency: f.Latency})
+		if err != nil {
+			return r, err
+		}
+		direct, err := versus.DigestOf(ctx, &side{f: f})
+		if err != nil {
+			return r, err
+		}
+		if slow != direct {
+			return r, fmt.Errorf("rows differ with latency: %+v, without: %+v", slow, direct)
+		}
+		r.IDs, r.TensorBytes = slow.IDs, slow.TensorBytes
+	}
+	s := &side{f: f, latency: f.Latency, report: &r}
+	return r, s.Epoch(ctx, f.Workers, func(*reader.Tensors, int) error { return nil })
+}
+
+// A side reads the table through a store that is slow, and counts.
+type side struct {
+	f       *flags
+	latency time.Duration
+	report  *report // what the last epoch took; nil: nobody asks
+}
+
+func (s *side) Name() string { return "dsistore" }
+func (s *side) Bytes(context.Context) (int64, error) {
+	return 0, errors.New("not counted before an epoch")
+}
+
+// Epoch opens the store and reads all rows once.
+func (s *side) Epoch(ctx context.Context, workers int, each versus.Each) (err error) {
+	start := time.Now()
+	local, err := object.NewLocal(s.f.Store)
+	if err != nil {
+		return err
+	}
+	counted := object.NewCounted(object.NewDelayed(local, s.latency))
+	store, err := storage.Open(ctx, counted, storage.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	table, err := store.Table(ctx, versus.Table)
+	if err != nil {
+		return err
+	}
+	snap, err := table.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
+		Features: s.f.Features, BatchSize: s.f.BatchSize, Output: reader.OutputTensors,
+	})
+	if err != nil {
+		return err
+	}
+	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: workers})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sc.Close()) }()
+	opened, requests := time.Since(start), counted.Counts().Requests()
+	for {
+		b, err := sc.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		err = each(b.Tensors, b.Rows)
+		b.Release()
+		if err != nil {
+			return err
+		}
+	}
+	if s.report != nil {
+		st, c := sc.Stats(), counted.Counts()
+		s.report.Seconds, s.report.Rows = time.Since(start).Seconds(), st.Rows
+		s.report.Requests, s.report.Bytes = c.Requests(), c.BytesRead
+		s.report.OpenSeconds, s.report.OpenRequests = opened.Seconds(), requests
+		s.report.StallSeconds, s.report.DecodeSeconds = st.StallSeconds, st.DecodeSeconds
+	}
+	return nil
+}

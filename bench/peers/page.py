@@ -1,0 +1,213 @@
+"""docs/benchmarks.md: the parts that a run fills, and the plots. Parts of measures that the run left out stay as they are."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from .harness import ROOT
+from .sides import SIDES, label
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURES = ROOT / "docs" / "img"
+
+Rows = list[dict[str, Any]]
+
+
+def fill(result: dict[str, Any], machine: dict[str, Any], page: pathlib.Path = PAGE, pictures: pathlib.Path = PICTURES) -> None:
+    """Writes the page's parts, and draws its plots."""
+    parts = {"goals": _goals(result["goals"]), "run": _run(result, machine)}
+    for name, rows in result["measures"].items():
+        if name in _TABLES:
+            parts[name] = _TABLES[name](rows)
+    text = page.read_text()
+    for name, part in parts.items():
+        text = _replaced(text, name, part)
+    page.write_text(text)
+    _draw(result["measures"], pictures)
+
+
+def _replaced(text: str, name: str, part: str) -> str:
+    begins, ends = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+    before, found, rest = text.partition(begins)
+    _, whole, after = rest.partition(ends)
+    if not found or not whole:
+        raise SystemExit(f"{PAGE} has no part between {begins!r} and {ends!r}")
+    return before + begins + part + ends + after
+
+
+def _table(header: list[str], lines: list[list[str]]) -> str:
+    out = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(out + ["| " + " | ".join(line) + " |" for line in lines]) + "\n"
+
+
+def count(v: float) -> str:
+    """A number in three digits."""
+    for unit, size in ((" M", 1e6), (" k", 1e3)):
+        if v >= size:
+            return f"{v / size:.3g}{unit}" if v / size < 1000 else f"{v / size:.0f}{unit}"
+    return f"{v:.3g}" if v < 100 else f"{v:.0f}"
+
+
+def seconds(v: float) -> str:
+    return f"{v:.2f} s" if v >= 1 else f"{v * 1e3:.3g} ms"
+
+
+def amount(v: float, unit: str) -> str:
+    """A figure with its unit, as a reader wants it."""
+    if unit == "s":
+        return seconds(v)
+    if unit == "B":
+        return f"{v / 1e6:.1f} MB" if v >= 1e5 else f"{v:.0f} B"
+    return f"{count(v)} {unit}"
+
+
+def _goals(goals: Rows) -> str:
+    return _table(["goal", "dsistore", "against", "ratio", "wanted", ""], [
+        [g["goal"], amount(g["figure"], g["unit"]), f"{g['against']}: {amount(g['theirs'], g['unit'])}", f"{g['ratio']:.3g}", g["wanted"],
+         "reached" if g["met"] else "**short**"] for g in goals])
+
+
+def _run(result: dict[str, Any], m: dict[str, Any]) -> str:
+    versions = ", ".join(f"{p} {m[p]}" for p in ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming", "numpy", "torch") if m.get(p))
+    cut = [f"{e['side']} in {e['measure']}: {e['error']}" for e in result["errors"]]
+    return (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
+            f"{versions}; commit {m['revision'][:12]}. Load of the machine before: {m['load_before']:.1f}.\n"
+            + "".join(f"\nLeft out: {c}.\n" for c in cut))
+
+
+def _by_side(rows: Rows, key: str) -> list[tuple[str, dict[Any, dict[str, Any]]]]:
+    """The rows of each side by what else tells them apart, dsistore first and limits last."""
+    out: dict[str, dict[Any, dict[str, Any]]] = {}
+    for r in rows:
+        out.setdefault(r["side"], {})[r[key]] = r
+    return [(s, out[s]) for s in SIDES if s in out]
+
+
+def _cells(of: dict[Any, dict[str, Any]], keys: list[Any], show: Callable[[dict[str, Any]], str]) -> list[str]:
+    return [show(of[k]) if k in of else "" for k in keys]
+
+
+def _limits(rows: Rows) -> str:
+    return _table(["limit", "GB/s"], [[r["what"], f"{r['bytes_per_second'] / 1e9:.2f}"] for r in rows])
+
+
+def _write(rows: Rows) -> str:
+    orders = ["clustered", "interleaved"]
+    return _table(["", "B a row, clustered in", "interleaved in", "seconds, clustered in", "interleaved in"], [
+        [label(s), *_cells(of, orders, lambda r: f"{r['bytes_per_row']:.0f}"),
+         *_cells(of, orders, lambda r: f"{r['median_seconds'] * (1 if r['rows'] else 1):.2f}" + ("" if r["rows"] == max(x["rows"] for x in rows) else f" ({r['rows']:,} rows)"))]
+        for s, of in _by_side(rows, "order")])
+
+
+def _reads(rows: Rows) -> str:
+    ours = {r["threads"]: r["samples_per_second"] for r in rows if r["side"] == "dsistore"}
+    threads = sorted({r["threads"] for r in rows})
+    return _table(["", *(f"samples/s, {t} thread{'s' if t > 1 else ''}" for t in threads), *(f"dsistore is, {t} thread{'s' if t > 1 else ''}" for t in threads)], [
+        [label(s), *_cells(of, threads, lambda r: count(r["samples_per_second"])),
+         *_cells(of, threads, lambda r: f"{ours[r['threads']] / r['samples_per_second']:.2f}x" if r["threads"] in ours else "")]
+        for s, of in _by_side(rows, "threads")])
+
+
+def _sweep(rows: Rows) -> str:
+    shares = sorted({r["share"] for r in rows})
+    return _table(["samples/s", *(f"{x:.0%}" for x in shares)], [
+        [label(s), *_cells(of, shares, lambda r: count(r["samples_per_second"]))] for s, of in _by_side(rows, "share")])
+
+
+def _open(rows: Rows) -> str:
+    columns = sorted({r["columns"] for r in rows})
+    return _table(["", *(f"open + plan, {c:,}" for c in columns), *(f"and read, {c:,}" for c in columns), f"whole process, {columns[-1]:,}"], [
+        [label(s), *_cells(of, columns, lambda r: seconds(r["median_open_seconds"])), *_cells(of, columns, lambda r: seconds(r["median_total_seconds"])),
+         *_cells(of, columns[-1:], lambda r: seconds(r["median_process_seconds"]))] for s, of in _by_side(rows, "columns")])
+
+
+def _one(title: str, show: Callable[[dict[str, Any]], str]) -> Callable[[Rows], str]:
+    return lambda rows: _table(["", title], [[label(s), *_cells(of, [1], show)] for s, of in _by_side(rows, "threads")])
+
+
+def _memory(rows: Rows) -> str:
+    return _table(["", "resident memory grown", "of which mapped files, at the end"], [
+        [label(s), f"{of[1]['median_grown_bytes'] / 1e6:.0f} MB", f"{of[1]['median_mapped_bytes'] / 1e6:.0f} MB"] for s, of in _by_side(rows, "threads")])
+
+
+def _cold(rows: Rows) -> str:
+    return _table(["", "from the disk", "asked of the system", "time"], [
+        [label(s), f"{of[1]['disk_bytes_per_row']:.0f} B", f"{of[1]['asked_bytes_per_row']:.0f} B", seconds(of[1]["median_seconds"])]
+        for s, of in _by_side(rows, "threads")])
+
+
+def _latency(rows: Rows) -> str:
+    delays = sorted({r["milliseconds"] for r in rows})
+    return _table(["", *(f"samples/s, {d} ms" for d in delays), "requests", "MB"], [
+        [label(s), *_cells(of, delays, lambda r: count(r["samples_per_second"])), *_cells(of, delays[:1], lambda r: f"{r['median_requests']:.0f}"),
+         *_cells(of, delays[:1], lambda r: f"{r['median_bytes'] / 1e6:.1f}")] for s, of in _by_side(rows, "milliseconds")])
+
+
+_TABLES: dict[str, Callable[[Rows], str]] = {
+    "limits": _limits, "write": _write, "kjt": _reads, "ikjt": _reads, "sweep": _sweep, "open": _open, "memory": _memory, "cold": _cold,
+    "latency": _latency, "take": _one("1,000 rows", lambda r: seconds(r["median_seconds"])), "first": _one("first batch", lambda r: seconds(r["median_seconds"])),
+}
+
+_OURS, _THEIRS, _LIMIT = "#c2410c", "#64748b", "#cbd5e1"
+
+
+def _colour(side: str) -> str:
+    return _OURS if side == "dsistore" else _LIMIT if side in ("copy", "raw") else _THEIRS
+
+
+def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "dsistore"  # the same figures give the same file
+    matplotlib.rcParams["svg.fonttype"] = "none"
+    matplotlib.rcParams["font.size"] = 9
+    import matplotlib.pyplot as plt
+
+    def save(name: str) -> None:
+        plt.tight_layout()
+        plt.savefig(pictures / f"peers-{name}.svg", metadata={"Date": None})
+        plt.close()
+
+    def bars(name: str, title: str, rows: Rows, field: str, log: bool = False) -> None:
+        rows = sorted(rows, key=lambda r: r[field])
+        plt.figure(figsize=(7, 0.32 * len(rows) + 0.9))
+        plt.barh([label(r["side"]) for r in rows], [r[field] for r in rows], color=[_colour(r["side"]) for r in rows])
+        for i, r in enumerate(rows):
+            plt.text(r[field], i, " " + count(r[field]), va="center", fontsize=8)
+        if log:
+            plt.xscale("log")
+        plt.margins(x=0.15)
+        plt.title(title, fontsize=10)
+        plt.gca().spines[["top", "right"]].set_visible(False)
+        save(name)
+
+    def lines(name: str, title: str, rows: Rows, x: str, y: str, xlabel: str, ylabel: str) -> None:
+        plt.figure(figsize=(7, 4))
+        for side, of in _by_side(rows, x):
+            points = sorted(of.items())
+            plt.plot([p for p, _ in points], [r[y] for _, r in points], marker="o", markersize=3, label=label(side),
+                     color=_OURS if side == "dsistore" else None, linewidth=2.2 if side == "dsistore" else 1, linestyle="--" if side in ("copy", "raw") else "-")
+        plt.xscale("log")
+        plt.yscale("log")
+        plt.xlabel(xlabel)
+        plt.ylabel(ylabel)
+        plt.title(title, fontsize=10)
+        plt.legend(fontsize=7, ncols=2)
+        plt.gca().spines[["top", "right"]].set_visible(False)
+        save(name)
+
+    if rows := measures.get("write"):
+        for order in ("clustered", "interleaved"):
+            bars(f"bytes-{order}", f"bytes a row, {order} rows in", [r for r in rows if r["order"] == order and r["side"] != "raw"], "bytes_per_row", log=True)
+    for name, title in (("kjt", "10 % of the features into a KJT, samples/s, 1 thread"), ("ikjt", "10 % of the features into an IKJT, samples/s, 1 thread")):
+        if rows := measures.get(name):
+            bars(name, title, [r for r in rows if r["threads"] == 1], "samples_per_second", log=True)
+    if rows := measures.get("sweep"):
+        lines("sweep", "samples/s into a KJT, 1 thread", rows, "share", "samples_per_second", "share of the features", "samples/s")
+    if rows := measures.get("open"):
+        lines("open", "open, plan and read 10 features, 256 rows", rows, "columns", "median_total_seconds", "columns of the table", "seconds")
+    if rows := measures.get("latency"):
+        lines("latency", "10 % of the features from an object store", rows, "milliseconds", "samples_per_second", "milliseconds a request", "samples/s")
