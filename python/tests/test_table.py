@@ -1,5 +1,6 @@
 import datetime
 import pickle
+import sys
 
 import duckdb
 import polars
@@ -215,3 +216,10 @@ def test_corrupt_bytes_in_the_middle_reach_every_reader(tmp_path):
             assert '"n"' in str(e.value) or "pack-" in str(e.value)
         p.write_bytes(whole)
     assert packs and pa.table(scan).num_rows == 2000
+
+
+def test_without_pyarrow_a_scan_says_what_to_install(table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for read in (table.scan().to_arrow, table.scan().reader, lambda: iter(table.scan())):
+        with pytest.raises(ImportError, match=r"pip install 'dsistore\[arrow\]'"):
+            read()

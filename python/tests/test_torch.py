@@ -1,6 +1,8 @@
 import copy
+import inspect
 import json
 import pickle
+import re
 import threading
 
 import numpy as np
@@ -10,7 +12,7 @@ from torch.utils.data import DataLoader
 
 import dsistore
 from conftest import ROWS
-from dsistore.torch import Shuffle
+from dsistore.torch import Shuffle, TorchDataset
 
 LISTS = ["user_list", "user_history", "item_list"]
 ALL = [*LISTS, "scored", "dense_a", "dense_b", "vector", "numbers", "@keys", "request_id"]
@@ -179,6 +181,14 @@ def test_workers(table, source, context, workers):
     loader = DataLoader(data, batch_size=None, num_workers=workers, multiprocessing_context=context)
     got = [t for b in loader for t in b.keys["event_time"].tolist()]
     assert got == source["event_time"].to_pylist()
+
+
+def test_the_options_of_a_table_are_those_of_the_dataset():
+    ours, the_dataset = (list(inspect.signature(f).parameters.values())[n:] for f, n in (
+        (dsistore.Table.torch, 1), (TorchDataset.__init__, 2)))
+    assert ours == the_dataset
+    for p in ours:  # and each is explained
+        assert re.search(rf"\b{p.name}\b", dsistore.Table.torch.__doc__), p.name
 
 
 def test_labels_have_the_places_that_were_asked_for(table, source):

@@ -18,7 +18,9 @@ def train(path: str) -> float:
     rows: int = table.scan(["click"], partitions="ds = '2026-11-01'").rows
     dataset: TorchDataset = table.torch(
         ["user_*"], labels=["click"], batch_size=4096, shuffle=Shuffle("session", 8), seed=1, output="ikjt",
-        transforms={"user_*": "first(50)"}, presence=True)
+        transforms={"user_*": "first(50)"}, presence=True, drop_last=True, device=torch.device("cpu"))
+    table.torch("user_*", batch_sise=4096)  # type: ignore[call-arg]
+    table.torch("user_*", output="jagged")  # type: ignore[arg-type]
     dataset.set_epoch(1)
     dataset.load_state_dict(dataset.state_dict())
     total = 0.0

@@ -5,16 +5,17 @@ from __future__ import annotations
 import ctypes
 import datetime
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine, errors
 
 if TYPE_CHECKING:
     import pyarrow
+    from torch.types import Device
 
-    from .torch import TorchDataset
+    from .torch import Shuffle, TorchDataset
 
 Version = int | str | datetime.datetime
 
@@ -194,15 +195,42 @@ class Table:
         plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, batch_size=batch_size)
         return Scan(self.store.uri, plan, {"fold": fold, "workers": workers, "memory": memory})
 
-    def torch(self, features: str | Sequence[str], **options: Any) -> TorchDataset:
-        """An IterableDataset of training batches: see dsistore.torch.TorchDataset, which has the options."""
+    def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (), partitions: str | None = None,
+              batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0,
+              rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
+              transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
+              device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
+              memory: int | None = None) -> TorchDataset:
+        """An IterableDataset of training batches (dsistore.torch.Batch), prefetched by the engine's threads.
+
+        features    names, globs or sets, as in ``features``; nothing else is read
+        labels      the same: of one name ("click") they come as [B], of a list as [B, L]
+        partitions  a predicate over partition keys, as in ``scan``
+        batch_size  rows of a batch, B
+        shuffle     None (the table's order), "session" (sessions stay whole), "row", or a dsistore.torch.Shuffle
+        seed        of the shuffle
+        rank, world_size  both or neither; default: torch.distributed's, else RANK and WORLD_SIZE of the environment, else 0 of 1
+        output      "kjt": every row has its lists; "ikjt": lists that rows share come once, with an inverse
+        transforms  what is done to the values of names or globs: {"user_*": "first(50) | mod(1000000)"}
+        drop_last   leaves out the short batch, and what is too little for all ranks: each rank gives as many batches
+        presence    adds masks that tell null from 0 and from the empty list
+        device      where batches are moved; default: they stay in the engine's memory, without a copy
+        shards      in how many places an epoch is read at once (default: the world size); the order depends on it
+        prefetch    batches made ahead; workers: the engine's threads; memory: bytes of stripes in memory
+
+        dsistore.torch.TorchDataset says more of order, ranks and states. NotFoundError: no such feature, or the snapshot is gone;
+        UsageError: options that make no sense; ImportError: there is no PyTorch.
+        """
         try:
             import torch  # noqa: F401
         except ImportError as e:
             raise ImportError("Table.torch needs PyTorch: pip install 'dsistore[torch]'") from e
         from .torch import TorchDataset
 
-        return TorchDataset(self, features, **options)
+        return TorchDataset(
+            self, features, labels=labels, partitions=partitions, batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank,
+            world_size=world_size, output=output, transforms=transforms, drop_last=drop_last, presence=presence, device=device,
+            shards=shards, prefetch=prefetch, workers=workers, memory=memory)
 
 
 # struct ArrowArrayStream of the Arrow C stream interface: four functions and a pointer.
@@ -263,10 +291,10 @@ class Scan:
 
     def to_arrow(self) -> pyarrow.Table:
         """All rows as a pyarrow Table."""
+        reader = self.reader()  # first: where pyarrow is missing it says what to install
         import pyarrow
 
         # By batches, and not read_all, so that the interpreter can be interrupted between two.
-        reader = self.reader()
         return pyarrow.Table.from_batches(list(reader), reader.schema)
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:

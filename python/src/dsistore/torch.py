@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from ._stats import Meter, Stats
 from .table import _names
 
 if TYPE_CHECKING:
+    from torch.types import Device
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
     from .table import Table
@@ -235,10 +236,10 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     """
 
     def __init__(self, table: Table, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
-                 partitions: str | None = None, batch_size: int = 4096, shuffle: str | Shuffle | None = None, seed: int = 0,
-                 rank: int | None = None, world_size: int | None = None, output: str = "kjt",
-                 transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False, device: Any = None,
-                 shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
+                 partitions: str | None = None, batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
+                 seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
+                 transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
+                 device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
                  memory: int | None = None):
         super().__init__()
         if output not in ("kjt", "ikjt"):
