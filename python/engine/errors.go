@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"syscall"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
@@ -14,6 +16,16 @@ import (
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// unlessOfSystem makes an error one of what was asked, if it has no kind of its own and is not the system's.
+func unlessOfSystem(err error) error {
+	var path *fs.PathError
+	var number syscall.Errno
+	if errors.As(err, &path) || errors.As(err, &number) {
+		return err
+	}
+	return usageError{err}
+}
 
 // wireError is an error as Python gets it. Kind decides on the exception's class.
 type wireError struct {

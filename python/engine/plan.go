@@ -115,7 +115,7 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 	}
 	plan, err := reader.NewPlan(ctx, snap, opts)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unlessOfSystem(err)
 	}
 	for _, name := range p.Labels {
 		i := slices.IndexFunc(plan.Features, func(f storage.Feature) bool { return f.Name == name })

@@ -267,6 +267,33 @@ def test_a_pass_is_closed_by_whoever_likes(table):
     assert list(never_begun) == []
 
 
+def test_nobody_reads_a_pass_before_it_stands_at_its_first_batch(table, monkeypatch):
+    data = table.torch(["@keys"], batch_size=50)
+    data.load_state_dict({**data.state_dict(), "global_position": 5})
+    running = iter(data)
+    opened, go_on = threading.Event(), threading.Event()
+    call = _engine.call
+
+    def slow(method, **params):
+        if method == "loader_seek":
+            opened.set()
+            assert go_on.wait(60)
+        return call(method, **params)
+
+    monkeypatch.setattr(_engine, "call", slow)
+    got = []
+    threads = [threading.Thread(target=lambda: got.append(next(running).index)) for _ in range(2)]
+    threads[0].start()
+    assert opened.wait(60)
+    threads[1].start()
+    threads[1].join(0.2)  # it would have its batch by now
+    go_on.set()
+    for t in threads:
+        t.join(60)
+    assert sorted(got) == [5, 6]
+    running.close()
+
+
 def test_two_loaders_in_turns_and_an_exception_of_the_trainer(table):
     a, b = (table.torch(["dense_b"], batch_size=n) for n in (30, 70))
     with pytest.raises(ZeroDivisionError):

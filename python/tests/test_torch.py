@@ -280,3 +280,9 @@ def test_a_pass_is_closed_though_its_meter_is_interrupted(table, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         running.close()
     assert dsistore._engine.call("open_counts")["loaders"] == 0
+
+
+def test_a_partition_predicate_that_makes_no_sense(table):
+    for text in ("ds =", "nothing = 1", "ds = 'a' AND"):
+        with pytest.raises(dsistore.UsageError, match="partition"):
+            table.torch(["dense_a"], partitions=text)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from . import _batch
-from ._jagged import BatchLists, Jagged, Lists, mask, offsets_of
+from ._jagged import BatchLists, Jagged, Lists, check_size, mask, offsets_of
 
 _PARTS = ("sparse", "weighted", "floats")
 
@@ -143,6 +143,7 @@ def _joined(part: str, keys: list[list[str]], sizes: list[int], of: dict[str, _F
     features = [of[n] for names in keys for n in names]
     if not features:
         return _empty(part, keys, sizes)
+    check_size(sum(len(x.values) for x in features))
     lengths = torch.cat([x.lengths for x in features])
     weights = [x.weights for x in features if x.weights is not None]
     present = [x.present for x in features if x.present is not None]

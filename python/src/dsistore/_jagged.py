@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from . import errors
+
 Map = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -109,6 +111,12 @@ class BatchLists:
         return [
             DedupGroup(inverse, self.sparse.sizes[i], *(p[i] for p in parts)) for i, inverse in enumerate(self.inverses)
         ]
+
+
+def check_size(values: int) -> None:
+    """The engine refuses more values than an int32 offset can tell in one group, this in all that are joined."""
+    if values >= 1 << 31:
+        raise errors.UsageError(f"the lists of a batch have {values:,} values, an offset counts to 2^31 - 1: use a smaller batch_size")
 
 
 def offsets_of(lengths: torch.Tensor) -> torch.Tensor:

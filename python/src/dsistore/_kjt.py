@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ._jagged import Jagged, Lists
+from ._jagged import Jagged, Lists, check_size
 
 if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
@@ -40,6 +40,7 @@ def variable(lists: Lists, inverses: torch.Tensor, with_plain: bool) -> KeyedJag
                 inverses[i] if i < len(inverses) else torch.arange(rows, device=matrix.device))
             strides += [[size]] * len(names)
     values = slice(0, sum(lists.counts[:last]))
+    check_size(values.stop)
     return KeyedJaggedTensor(
         keys=keys, values=lists.values[values], lengths=lists.lengths[: sum(n for [n] in strides)],
         weights=None if lists.weights is None else lists.weights[values], stride_per_key_per_rank=strides,

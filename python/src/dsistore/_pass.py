@@ -47,6 +47,7 @@ class Pass(Iterator[T], Generic[T]):
         self._reached = -1  # the batch that moved was told last; guarded by _moving
         self._moving = threading.RLock()
         self._over = False
+        self._sought = False  # the handle stands at the first batch: until then it is the opening thread's alone
         self._opening = threading.RLock()  # guards the change of _handle: a signal's handler may close what is being opened
 
     def __next__(self) -> T:
@@ -82,15 +83,16 @@ class Pass(Iterator[T], Generic[T]):
                 self._moved(min(to, self._end), to >= self._end)
 
     def _open(self) -> int:
-        if self._handle is None:
+        if not self._sought:
             with self._opening:
-                if self._handle is None:
+                if not self._sought and not self._over:
                     opened = _engine.call("loader_open", **self._options)
                     self._handle = opened["handle"]
                     self._meter.begin(opened["handle"])
                     sought = _engine.call("loader_seek", handle=self._handle, epoch=self._start.epoch, batch=self._start.batch,
                                           begin=self._begin)
                     self._end = sought["end"]
+                    self._sought = True
         handle = self._handle
         if handle is None or self._over:
             self.close()
