@@ -188,7 +188,7 @@ class Table:
         fold puts the features of a source map or struct back into one column. batch_size bounds the rows of a record batch,
         workers the engine's threads, memory the bytes of stripes in memory. Nothing is read yet.
 
-        NotFoundError: no such feature; DsistoreError: the predicate makes no sense.
+        NotFoundError: no such feature; UsageError: the predicate makes no sense.
         """
         if batch_size < 1:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
@@ -211,7 +211,7 @@ class Table:
         seed        of the shuffle
         rank, world_size  both or neither; default: torch.distributed's, else RANK and WORLD_SIZE of the environment, else 0 of 1
         output      "kjt": every row has its lists; "ikjt": lists that rows share come once, with an inverse
-        transforms  what is done to the values of names or globs: {"user_*": "first(50) | mod(1000000)"}
+        transforms  what is done to the values of names or globs: {"user_history_*": "first(50) | mod(1000000)"}
         drop_last   leaves out the short batch, and what is too little for all ranks: each rank gives as many batches
         presence    adds masks that tell null from 0 and from the empty list
         device      where batches are moved; default: they stay in the engine's memory, without a copy

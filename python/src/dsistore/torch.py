@@ -215,13 +215,14 @@ def _columns(m: _batch.Matrix, rows: int) -> torch.Tensor | None:
 
 
 class TorchDataset(torch.utils.data.IterableDataset[Batch]):
-    """Training batches of a table, in an order that the arguments and the epoch decide alone.
+    """Training batches of a table, in an order that the arguments and the epoch decide alone: Table.torch makes it.
 
     features and labels are names, globs or sets, as in Table.features; the labels of one name alone (labels="click") come as
     [B], those of a list as [B, L]. partitions is a predicate over partition keys.
     shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows share
-    are given once, in Batch.groups). transforms maps names or globs to what is done to the values: {"user_*": "first(50) |
-    mod(1000000)"}. rank and world_size, given together, default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.
+    are given once, in Batch.groups). transforms maps names or globs to what is done to the values:
+    {"user_history_*": "first(50) | mod(1000000)"}. rank and world_size, given together, default to torch.distributed's, then to
+    the environment's RANK and WORLD_SIZE.
     shards is in how many places an epoch is read at once (default: the world size): each rank reads its own where world_size
     divides it, and the order of the batches depends on it. A state_dict has it, so that a job with another world size goes on
     in the same order. drop_last leaves out the batch that is short, and at the end of an epoch the batches that are too few for
