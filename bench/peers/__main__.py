@@ -7,6 +7,7 @@ import json
 import pathlib
 import sys
 import time
+from typing import Any
 
 from . import goals, page, report
 from .harness import ROOT, Sides, log
@@ -31,7 +32,9 @@ def main() -> int:
         earlier = json.loads(a.page_of.read_text())
         page.fill(earlier["result"], earlier["machine"])
         return 0
-    began, errors, found = time.perf_counter(), [], {}
+    began = time.perf_counter()
+    errors: list[dict[str, Any]] = []
+    found: dict[str, list[dict[str, Any]]] = {}
     sides = Sides(a.sides, errors)
     run = Run(sides, Workload(a.dir, "small", a.rows), a.dir, max(a.rounds, 1), max(a.rounds // 2, 1),
               [("narrow", min(a.rows, 256)), ("wide", min(a.rows, 256)), ("metawide", min(a.rows, 256))], min(1000, a.rows))

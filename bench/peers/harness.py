@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .worker import environment
@@ -72,15 +73,13 @@ class Worker:
 
 def _path() -> str:
     """Where a worker finds this package, and dsistore where it is not installed."""
-    import os
-
     return os.pathsep.join(p for p in [str(HERE.parent), os.environ.get("PYTHONPATH", "")] if p)
 
 
 class Sides:
     """Processes of several sides, kept from one measure to the next. A side that fails is left out, and it is noted why."""
 
-    def __init__(self, names: Iterable[str], errors: list[dict[str, str]]):
+    def __init__(self, names: Iterable[str], errors: list[dict[str, Any]]):
         self.names = list(names)
         self.errors = errors
         self._workers: dict[tuple[str, int], Worker] = {}
@@ -110,7 +109,8 @@ class Sides:
             w.close()
         self._workers.clear()
 
-    def rounds(self, measure: str, n: int, of: dict[str, Callable[[], dict[str, Any]]], warm: int = 1) -> dict[str, list[dict[str, Any]]]:
+    def rounds(self, measure: str, n: int, of: Mapping[str, Callable[[], dict[str, Any]]],
+               warm: int = 1) -> dict[str, list[dict[str, Any]]]:
         """Runs every side n times, and warm times before that, in turns forwards and backwards; the answers that count."""
         out: dict[str, list[dict[str, Any]]] = {name: [] for name in of}
         for i in range(n + warm):

@@ -158,7 +158,7 @@ class Maker:
     # equal hashes count as equal lists.
 
     def _hashed(self, b: Batch) -> Batch:
-        hashes = {}
+        hashes: dict[str, np.ndarray] = {}
         for names, lists in (b.sparse, b.weighted):
             hashes |= zip(names, self._hash(lists, b.rows))
         grouped = {n for g in self._groups for n in g}
@@ -177,8 +177,8 @@ class Maker:
                 of = [k for k, n in enumerate(names) if n in members]
                 parts.append(([names[k] for k in of], self._pick(f"{number} {part}", lists, of, b.rows, first)) if of else None)
             groups.append(Group(members, inverse, slots, *parts))
-        rest = [self._rest(part, x, b.rows, grouped) for part, x in (("sparse", b.sparse), ("weighted", b.weighted))]
-        return Batch(b.rows, b.dense_names, b.dense, *rest, groups)
+        return Batch(b.rows, b.dense_names, b.dense, self._rest("sparse", b.sparse, b.rows, grouped),
+                     self._rest("weighted", b.weighted, b.rows, grouped), groups)
 
     def _hash(self, x: Lists, rows: int) -> np.ndarray:
         """A hash of each list: the sum of its ids times powers of an odd number, by differences of one running sum."""
@@ -227,7 +227,7 @@ class Maker:
         for s in parts:
             to = slice(at, at + s.stop - s.start)
             values[to] = x.values[s]
-            if weights is not None:
+            if weights is not None and x.weights is not None:
                 weights[to] = x.weights[s]
             at = to.stop
         offsets = np.zeros(len(lengths) + 1, np.int32)

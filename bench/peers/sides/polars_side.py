@@ -13,7 +13,7 @@ from .side import Side
 class Polars(Side):
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
-        pl.from_arrow(table).write_parquet(path, compression="zstd", compression_level=3, row_group_size=32768 if clustered else 131072,
+        pl.DataFrame(table).write_parquet(path, compression="zstd", compression_level=3, row_group_size=32768 if clustered else 131072,
                                           statistics=False)
 
     def open(self, path: str) -> pl.LazyFrame:

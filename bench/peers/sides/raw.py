@@ -74,7 +74,7 @@ class Raw(Side):
                     np.add(extent[1:], at - extent[0], out=offsets[1:][here], casting="same_kind")
                     end = at + int(extent[-1] - extent[0])
                     values[at:end] = ids[extent[0]: extent[-1]]
-                    if weights is not None:
+                    if weights is not None and scores is not None:
                         weights[at:end] = scores[extent[0]: extent[-1]]
                     at = end
                 parts.append(Lists(lengths, offsets, values, weights))
