@@ -73,7 +73,8 @@ def _run(result: dict[str, Any], m: dict[str, Any]) -> str:
     versions = ", ".join(f"{p} {m[p]}" for p in ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming", "numpy", "torch") if m.get(p))
     cut = [f"{e['side']} in {e['measure']}: {e['error']}" for e in result["errors"]]
     return (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
-            f"{versions}; commit {m['revision'][:12]}. Load of the machine before: {m['load_before']:.1f}.\n"
+            f"{versions}; commit {m['revision'][:12]}.\n"
+            + (f"\n**Rough figures**: the machine did other things meanwhile (its load was {m['load_before']:.1f} before).\n" if m["load_before"] > 1 else "")
             + "".join(f"\nLeft out: {c}.\n" for c in cut))
 
 
@@ -94,11 +95,12 @@ def _limits(rows: Rows) -> str:
 
 
 def _write(rows: Rows) -> str:
-    orders = ["clustered", "interleaved"]
-    return _table(["", "B a row, clustered in", "interleaved in", "seconds, clustered in", "interleaved in"], [
+    orders, most = ["clustered", "interleaved"], max(r["rows"] for r in rows)
+    return _table(["", "B a row, clustered in", "interleaved in", "seconds, clustered in", "interleaved in",
+                   "of the processor, clustered in", "interleaved in"], [
         [label(s), *_cells(of, orders, lambda r: f"{r['bytes_per_row']:.0f}"),
-         *_cells(of, orders, lambda r: f"{r['median_seconds'] * (1 if r['rows'] else 1):.2f}" + ("" if r["rows"] == max(x["rows"] for x in rows) else f" ({r['rows']:,} rows)"))]
-        for s, of in _by_side(rows, "order")])
+         *_cells(of, orders, lambda r: f"{r['median_seconds']:.2f}" + ("" if r["rows"] == most else f" ({r['rows']:,} rows)")),
+         *_cells(of, orders, lambda r: f"{r['median_cpu_seconds']:.2f}")] for s, of in _by_side(rows, "order")])
 
 
 def _reads(rows: Rows) -> str:
