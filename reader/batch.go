@@ -183,13 +183,11 @@ func (b *Batch) poison() {
 	b.maker.inverse.poison()
 }
 
-// A batchPool holds the batches of one Scanner: at most max, made when first needed. With keep, those that the caller has
-// do not count. One goroutine gets, any put.
-type batchPool struct {
+// A batchStock holds the batches of scanners that share their memory: made when first needed, and kept for the next use.
+type batchStock struct {
 	layout *batchLayout
-	max    int
-	keep   bool
-	wake   chan struct{} // holds one token after a put
+	max    int  // of made: what comes back beyond it is freed
+	keep   bool // batches that the caller has do not count
 
 	mu     sync.Mutex
 	made   int      // guarded by mu
@@ -197,53 +195,110 @@ type batchPool struct {
 	closed bool     // guarded by mu: what is put is freed
 }
 
-func newBatchPool(l *batchLayout, n int, keep bool) *batchPool {
-	return &batchPool{layout: l, max: n, keep: keep, wake: make(chan struct{}, 1)}
-}
+// keptIdle is how many batches that the caller kept are taken back beyond those that may be made: as many as one usually holds,
+// so that their memory is used again when others were made meanwhile.
+const keptIdle = 2
 
-// give marks a batch as the caller's.
-func (p *batchPool) give(b *Batch) {
-	b.held.Store(true)
-	if !p.keep {
-		return
+func newBatchStock(l *batchLayout, opts *Options) *batchStock {
+	s := &batchStock{layout: l, max: opts.MaxBatches, keep: opts.KeepBatches}
+	if s.keep {
+		s.max += keptIdle
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	b.kept = true
-	p.made--
-	p.poke()
+	return s
 }
 
-// poke makes get look again.
-func (p *batchPool) poke() {
+// close frees the idle batches now and the others when they are put.
+func (s *batchStock) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, b := range s.idle {
+		b.free(s.layout.allocator)
+	}
+	s.idle = nil
+}
+
+// A batchPool says how many batches of the stock one Scanner has. One goroutine gets, any put.
+type batchPool struct {
+	stock *batchStock
+	wake  chan struct{} // holds one token after may was raised
+	gated bool          // may is raised by grant alone
+
+	may int // batches may yet be got; guarded by stock.mu
+}
+
+func newBatchPool(s *batchStock, n int) *batchPool {
+	return &batchPool{stock: s, may: n, wake: make(chan struct{}, 1)}
+}
+
+// gate makes p wait for a grant before each batch.
+func (p *batchPool) gate() {
+	p.stock.mu.Lock()
+	defer p.stock.mu.Unlock()
+	p.gated, p.may = true, 0
+}
+
+// grant lets p have one batch more.
+func (p *batchPool) grant() {
+	p.stock.mu.Lock()
+	defer p.stock.mu.Unlock()
+	p.raise()
+}
+
+// raise is grant under stock.mu.
+func (p *batchPool) raise() {
+	p.may++
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// get waits for a batch that nobody holds. It returns nil when done closes first.
+// give marks a batch as the caller's.
+func (p *batchPool) give(b *Batch) {
+	b.held.Store(true)
+	if !p.stock.keep {
+		return
+	}
+	p.stock.mu.Lock()
+	defer p.stock.mu.Unlock()
+	b.kept = true
+	p.stock.made--
+	if !p.gated {
+		p.raise()
+	}
+}
+
+// get waits until the pool may have a batch. It returns nil when done closes first.
 func (p *batchPool) get(done <-chan struct{}) *Batch {
 	for {
-		p.mu.Lock()
-		if k := len(p.idle) - 1; k >= 0 {
-			b := p.idle[k]
-			p.idle = p.idle[:k]
-			p.mu.Unlock()
+		if b := p.tryGet(); b != nil {
 			return b
 		}
-		if p.made < p.max {
-			p.made++
-			p.mu.Unlock()
-			return p.layout.newBatch(p)
-		}
-		p.mu.Unlock()
 		select {
 		case <-p.wake:
 		case <-done:
 			return nil
 		}
 	}
+}
+
+func (p *batchPool) tryGet() *Batch {
+	s := p.stock
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.may == 0 {
+		return nil
+	}
+	p.may--
+	if k := len(s.idle) - 1; k >= 0 {
+		b := s.idle[k]
+		s.idle = s.idle[:k]
+		b.pool = p
+		return b
+	}
+	s.made++
+	return s.layout.newBatch(p)
 }
 
 // put takes back a batch that get returned.
@@ -259,27 +314,20 @@ func (p *batchPool) put(b *Batch) {
 	case <-b.done:
 	default:
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || b.kept && p.made == p.max {
-		b.free(p.layout.allocator)
+	s := p.stock
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := b.kept
+	if !kept && !p.gated {
+		p.raise()
+	}
+	switch {
+	case s.closed || kept && s.made >= s.max:
+		b.free(s.layout.allocator)
 		return
+	case kept:
+		s.made++
 	}
-	if b.kept {
-		b.kept = false
-		p.made++
-	}
-	p.idle = append(p.idle, b)
-	p.poke()
-}
-
-// close frees the idle batches now and the others when they are put.
-func (p *batchPool) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	for _, b := range p.idle {
-		b.free(p.layout.allocator)
-	}
-	p.idle = nil
+	b.kept = false
+	s.idle = append(s.idle, b)
 }

@@ -16,6 +16,7 @@ import "slices"
 type cutter struct {
 	r      *run
 	b      *Batch // being cut, or nil
+	left   uint64 // rows that the batch being cut lacks, also of one that is not made
 	index  uint64 // of the next batch
 	row    uint64 // of the epoch's order: the next
 	window []*stripe
@@ -73,19 +74,18 @@ func (c *cutter) cutWindow() bool {
 		run.lo += int32(skip)
 		skip = 0
 		for run.lo < run.hi && c.row < r.end {
-			if c.b == nil {
-				if c.b = r.s.batches.get(r.done); c.b == nil {
-					return false
-				}
-				c.b.Index, c.b.FirstRow, c.b.Rows = c.index, c.row, 0
-				c.index++
+			if c.left == 0 && !c.next() {
+				return false
 			}
-			n := int32(min(uint64(run.hi-run.lo), uint64(r.s.layout.plan.BatchSize-c.b.Rows), r.end-c.row))
-			c.part = append(c.part, stripeRun{run.stripe, run.lo, run.lo + n})
-			c.b.Rows += int(n)
+			n := int32(min(uint64(run.hi-run.lo), c.left))
+			if c.b != nil {
+				c.part = append(c.part, stripeRun{run.stripe, run.lo, run.lo + n})
+				c.b.Rows += int(n)
+			}
 			c.row += uint64(n)
+			c.left -= uint64(n)
 			run.lo += n
-			if c.b.Rows == r.s.layout.plan.BatchSize || c.row == r.end {
+			if c.b != nil && c.left == 0 {
 				c.takePart()
 				if !c.handOn() {
 					return false
@@ -101,6 +101,20 @@ func (c *cutter) cutWindow() bool {
 	}
 	c.window = c.window[:0]
 	r.s.budget.poke()
+	return true
+}
+
+// next begins the batch at c.row, which is made if it is one that the scanner gives. It returns false when the run is stopped.
+func (c *cutter) next() bool {
+	r := c.r
+	if (c.index-r.batch)%r.s.stride == 0 {
+		if c.b = r.s.batches.get(r.done); c.b == nil {
+			return false
+		}
+		c.b.Index, c.b.FirstRow, c.b.Rows = c.index, c.row, 0
+	}
+	c.left = min(uint64(r.s.layout.plan.BatchSize), r.end-c.row)
+	c.index++
 	return true
 }
 

@@ -329,7 +329,7 @@ func TestGroupsOfManyPieces(t *testing.T) {
 					rows = append(rows, int(p.stripe.firstRow)+r)
 				}
 			}
-			if err := b.make(s.batches.layout); err != nil {
+			if err := b.make(s.stock.layout); err != nil {
 				t.Fatal(err)
 			}
 			checkRows(t, table, features, b, rows)

@@ -47,8 +47,8 @@ func TestKeepBatches(t *testing.T) {
 			for _, b := range batches {
 				b.Release()
 			}
-			if s.batches.made > opts.MaxBatches || len(s.batches.idle) != s.batches.made {
-				t.Fatalf("%d batches made and %d idle, at most %d wanted", s.batches.made, len(s.batches.idle), opts.MaxBatches)
+			if s.stock.made > s.stock.max || len(s.stock.idle) != s.stock.made {
+				t.Fatalf("%d batches made and %d idle, at most %d wanted", s.stock.made, len(s.stock.idle), s.stock.max)
 			}
 			if err := s.Seek(Position{}); err != nil {
 				t.Fatal(err)

@@ -375,28 +375,35 @@ func (r *run) dispatch(u *unit) {
 
 // work decodes and assembles. Batches come first: they free stripes.
 func (r *run) work() {
-	d := r.s.getDecoder()
-	defer r.s.putDecoder(d)
 	for {
 		select {
 		case b := <-r.assemble:
-			r.assembleBatch(b)
+			r.task(func() { r.assembleBatch(b) })
 			continue
 		default:
 		}
 		select {
 		case b := <-r.assemble:
-			r.assembleBatch(b)
+			r.task(func() { r.assembleBatch(b) })
 		case t := <-r.decode:
-			r.decodeItems(d, t)
+			r.task(func() { r.decodeItems(t) })
 		case <-r.done:
 			return
 		}
 	}
 }
 
-func (r *run) decodeItems(d *format.StripeDecoder, t decodeTask) {
+// task runs f, which waits for nothing, beside as many tasks of other scanners as the pools allow.
+func (r *run) task(f func()) {
+	r.s.tasks <- struct{}{}
+	defer func() { <-r.s.tasks }()
+	f()
+}
+
+func (r *run) decodeItems(t decodeTask) {
 	start := time.Now()
+	d := r.s.getDecoder()
+	defer r.s.putDecoder(d)
 	var rows, slots uint64
 	for i := t.lo; i < t.hi; i++ {
 		it := &t.stripe.segment.items[i]
@@ -498,7 +505,7 @@ func (f *file) locate(err error, at uint64) error {
 
 func (r *run) assembleBatch(b *Batch) {
 	start := time.Now()
-	b.err = b.make(r.s.batches.layout)
+	b.err = b.make(r.s.stock.layout)
 	for i := range b.pieces {
 		// The pieces of a stripe are next to each other.
 		if s := b.pieces[i].stripe; i == len(b.pieces)-1 || b.pieces[i+1].stripe != s {

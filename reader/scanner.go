@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -150,42 +149,36 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	if size := uint64(l.plan.BatchSize); opts.EndBatch != 0 && opts.EndBatch < batchCount(end-first, l.plan.BatchSize) {
 		end = first + opts.EndBatch*size
 	}
-	layout := newBatchLayout(l.plan, &opts)
-	layout.sessions = opts.Info && l.sessionKey >= 0
+	return l.newScanner(&opts, l.newPools(&opts), first, end), nil
+}
+
+// newScanner returns a Scanner of rows [first, end) of an epoch's order, with all their batches.
+func (l *Layout) newScanner(opts *Options, p *pools, first, end uint64) *Scanner {
 	return &Scanner{
-		layout: l, opts: opts, first: first, end: end,
-		batches:  newBatchPool(layout, opts.MaxBatches, opts.KeepBatches),
-		columns:  make([]columnPool, len(l.features)),
-		sessions: l.plan.Shuffle.Unit == UnitSession || layout.sessions,
-		buffers:  bytePool{max: opts.MemoryBudget / 2},
-	}, nil
+		pools: p, layout: l, opts: *opts, first: first, end: end, stride: 1,
+		batches:  newBatchPool(p.stock, opts.MaxBatches),
+		sessions: l.plan.Shuffle.Unit == UnitSession || p.stock.layout.sessions,
+	}
 }
 
 // A Scanner gives the batches of a plan, or of one split of it. Next, Seek, Position and Close are called from one
 // goroutine; Batch.Release and Stats from any.
 type Scanner struct {
+	*pools
 	layout     *Layout
 	opts       Options
 	first, end uint64 // rows of an epoch's order
 	sessions   bool   // stripes are asked for their sessions
+	stride     uint64 // from one batch to the next: those between are not made
 	next       Position
 	run        *run   // nil until Next, and after an error, Seek and Close
 	pending    *Batch // received, but not yet made when a ctx ended
 	err        error  // what every Next returns
 
-	batches  *batchPool
-	budget   *budget // of the run
-	columns  []columnPool
-	inverses columnPool
-	zeros    zeroInverse
-	buffers  bytePool
-	emitted  []*stripe // scratch of the run's emitStripes
-	stats    counters
-
-	mu       sync.Mutex
-	units    []*unit                 // idle; guarded by mu
-	stripes  []*stripe               // idle; guarded by mu
-	decoders []*format.StripeDecoder // idle; guarded by mu
+	batches *batchPool
+	budget  *budget   // of the run
+	emitted []*stripe // scratch of the run's emitStripes
+	stats   counters
 }
 
 // errClosed is what Next returns after Close.
@@ -201,9 +194,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 		return nil, err
 	}
 	if s.run == nil {
-		first := s.first + s.next.Batch*uint64(s.layout.plan.BatchSize)
-		s.budget = newBudget(s.opts.MemoryBudget)
-		s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
+		s.begin()
 	}
 	b, err := s.receive(ctx)
 	if err != nil {
@@ -213,13 +204,20 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 		}
 		return nil, err
 	}
-	s.next.Batch++
+	s.next.Batch += s.stride
 	s.stats.batches.Add(1)
 	s.stats.rows.Add(uint64(b.Rows))
 	s.stats.slotRows.Add(b.SlotRows)
 	s.stats.slots.Add(b.Slots)
 	s.batches.give(b)
 	return b, nil
+}
+
+// begin starts a run at the position.
+func (s *Scanner) begin() {
+	first := min(s.first+s.next.Batch*uint64(s.layout.plan.BatchSize), s.end)
+	s.budget = newBudget(s.opts.MemoryBudget)
+	s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
 }
 
 // receive waits for the next batch of the run.
@@ -297,7 +295,7 @@ func (s *Scanner) Seek(p Position) error {
 func (s *Scanner) Close() error {
 	s.stop()
 	if s.err == nil || !errors.Is(s.err, errClosed) {
-		s.batches.close()
+		s.stock.close()
 	}
 	s.err = errClosed
 	return nil

@@ -103,7 +103,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 		if err := c.Validate(); err != nil {
 			t.Fatalf("feature %s: %v", table.features[features[place]].Name, err)
 		}
-		if c.Rows != b.Rows || (b.Tensors != nil || b.pool.layout.plan.Dedup == DedupKJT) && (c.Inverse != nil || c.Lengths != nil) {
+		if c.Rows != b.Rows || (b.Tensors != nil || b.pool.stock.layout.plan.Dedup == DedupKJT) && (c.Inverse != nil || c.Lengths != nil) {
 			t.Fatalf("feature %s: %d rows in a batch of %d, or not plain", table.features[features[place]].Name, c.Rows, b.Rows)
 		}
 		for r := range b.Rows {
@@ -152,7 +152,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 			t.Fatalf("%s has %d lengths for %d lists", what, len(j.Lengths), n)
 		}
 		starts := j.Starts
-		if b.pool.layout.plan.Dedup != DedupWindowed {
+		if b.pool.stock.layout.plan.Dedup != DedupWindowed {
 			if starts = j.Offsets; len(starts) != n+1 || starts[0] != 0 || j.Starts != nil {
 				t.Fatalf("%s has %d offsets for %d lists", what, len(starts), n)
 			}
@@ -198,7 +198,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 			}
 		}
 	}
-	if len(x.Groups) > 0 && b.pool.layout.plan.Dedup == DedupKJT {
+	if len(x.Groups) > 0 && b.pool.stock.layout.plan.Dedup == DedupKJT {
 		t.Fatalf("%d groups", len(x.Groups))
 	}
 	for i := range x.Groups {

@@ -91,27 +91,32 @@ const (
 	MaxTurns  = 1 << 20
 )
 
-// skipBatches is how many batches are read and dropped rather than sought over: a Seek reads a stripe, or a window of a
-// shuffle, anew.
-const skipBatches = 16
-
 // A RankScanner gives the batches of one rank in the global order. It has a Scanner for each shard that it reads of, which
-// share the memory of its options. It is used from one goroutine, as a Scanner is.
+// share pools. Batches are made in turns of the global order, at most MaxBatches ahead of Next, so that what is ready
+// is what is asked for soonest, and a shard is begun when its first batch comes into that reach:
+//
+//	shard 0   [0]   .    .   [3]   .    .          given up to turn 1, MaxBatches 3:
+//	shard 1    .   [1]   .    .   (4)   .          (turn) is made or being made, the others' scanners
+//	shard 2    .    .   (2)   .    .    5          hold their stripes and wait for their turn
+//
+// It is used from one goroutine, as a Scanner is.
 type RankScanner struct {
 	layout   *Layout
-	opts     Options
+	pools    *pools
+	opts     Options // of each scanner
 	ranks    Ranks
 	shards   Shards
 	scanners map[int]*Scanner
 	epoch    uint64
 	next     uint64 // batch of the global order
 	step     uint64 // from one batch of this rank to the next
+	granted  uint64 // batch of this rank before which all may be made
 	end      uint64 // batch of the global order before which the epoch ends
 	closed   bool
 }
 
-// OpenRank returns a RankScanner at the start of epoch 0. Of the options, memory and batches are what all its scanners
-// have in sum; Split and EndBatch have no place here.
+// OpenRank returns a RankScanner at the start of epoch 0. The options are what all its scanners have in sum, but that each has
+// what it needs at least. KeepBatches is always set; Split and EndBatch have no place here.
 func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	if err := ranks.Validate(); err != nil {
 		return nil, err
@@ -123,7 +128,8 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &RankScanner{layout: l, opts: opts, ranks: ranks, scanners: map[int]*Scanner{}}
+	opts.KeepBatches = true
+	s := &RankScanner{layout: l, pools: l.newPools(&opts), opts: opts, ranks: ranks, scanners: map[int]*Scanner{}}
 	s.shards = Shards{Batches: l.Batches(), Count: ranks.Shards}
 	if ranks.DropLast {
 		s.shards.Batches = l.Rows() / uint64(l.plan.BatchSize)
@@ -133,7 +139,7 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	}
 	own := ranks.Shards / gcd(ranks.Shards, int(s.step)) // shards that this rank comes by
 	s.opts.MemoryBudget = max(s.opts.MemoryBudget/int64(own), 1)
-	s.opts.MaxBatches = max(s.opts.MaxBatches/own, 2)
+	s.opts.Requests = (s.opts.Requests + own - 1) / own
 	return s, nil
 }
 
@@ -165,11 +171,18 @@ func (s *RankScanner) Seek(p Position, begin uint64) error {
 	case begin > p.Batch:
 		return fmt.Errorf("position: batch %d of an epoch taken up at %d", p.Batch, begin)
 	}
+	for _, x := range s.scanners { // they begin anew when their turn comes
+		if err := x.Seek(Position{}); err != nil {
+			return err
+		}
+		x.batches.gate()
+	}
 	s.epoch, s.end = p.Epoch, s.ranks.end(begin, s.shards.Batches)
 	s.next, s.step = s.ranks.firstTurn(begin)
 	if p.Batch > s.next {
 		s.next += (p.Batch - s.next + s.step - 1) / s.step * s.step
 	}
+	s.granted = s.next
 	return nil
 }
 
@@ -182,53 +195,52 @@ func (s *RankScanner) Next(ctx context.Context) (*Batch, uint64, error) {
 	if s.next >= s.end {
 		return nil, 0, io.EOF
 	}
+	if s.granted == s.next { // the first: it is not to wait for what other shards read
+		if err := s.grant(s.next + s.step); err != nil {
+			return nil, 0, err
+		}
+	}
 	shard, batch := s.shards.At(s.next)
-	scanner, err := s.scanner(shard)
+	b, err := s.scanners[shard].Next(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	b, err := s.read(ctx, scanner, batch)
-	if err != nil {
-		return nil, 0, err
+	if b.Index != batch {
+		panic(fmt.Sprintf("reader: batch %d of shard %d in place of %d", b.Index, shard, batch))
 	}
 	at := s.next
 	s.next += s.step
-	return b, at, nil
+	return b, at, s.grant(s.next + uint64(s.opts.MaxBatches)*s.step)
 }
 
-func (s *RankScanner) scanner(shard int) (*Scanner, error) {
-	if x := s.scanners[shard]; x != nil {
-		return x, nil
+// grant lets the rank's batches before a batch of the global order be made, and begins the scanners that have them.
+func (s *RankScanner) grant(before uint64) error {
+	for ; s.granted < min(before, s.end); s.granted += s.step {
+		shard, batch := s.shards.At(s.granted)
+		x := s.scanners[shard]
+		if x == nil {
+			x = s.open(shard)
+			s.scanners[shard] = x
+		}
+		if x.run == nil && x.err == nil {
+			if err := x.Seek(Position{Epoch: s.epoch, Batch: batch}); err != nil {
+				return err
+			}
+			x.begin()
+		}
+		x.batches.grant()
 	}
-	opts := s.opts
-	_, opts.EndBatch = s.shards.Block(shard)
-	x, err := s.layout.Open(opts)
-	if err != nil {
-		return nil, err
-	}
-	s.scanners[shard] = x
-	return x, nil
+	return nil
 }
 
-// read returns a batch of the plan's order from x, going there if need be.
-func (s *RankScanner) read(ctx context.Context, x *Scanner, batch uint64) (*Batch, error) {
-	at, want := x.Position(), Position{Epoch: s.epoch, Batch: batch}
-	near := x.run != nil && at.Epoch == want.Epoch && at.Batch <= batch && batch-at.Batch <= skipBatches
-	if at != want && !near || x.err != nil {
-		if err := x.Seek(want); err != nil {
-			return nil, err
-		}
-	}
-	for {
-		b, err := x.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if b.Index == batch {
-			return b, nil
-		}
-		b.Release()
-	}
+// open returns the scanner of a shard, which gives those of its batches that are this rank's.
+func (s *RankScanner) open(shard int) *Scanner {
+	_, end := s.shards.Block(shard)
+	rows := min(end*uint64(s.layout.plan.BatchSize), s.layout.Rows())
+	x := s.layout.newScanner(&s.opts, s.pools, 0, rows)
+	x.stride = s.step / uint64(gcd(s.ranks.Shards, int(s.step)))
+	x.batches.gate()
+	return x
 }
 
 // Stats adds up what the scanners have done.

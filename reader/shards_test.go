@@ -182,3 +182,39 @@ func TestRanksReadTheirOwnBytes(t *testing.T) {
 		}
 	})
 }
+
+// However many shards a rank reads of, no more batches are made than MaxBatches and those that come back, and all are freed.
+func TestRanksMakeMaxBatchesInSum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawShuffled(t, shuffledShape)
+		opts := drawOptions(t)
+		alloc := &countingAllocator{live: map[*byte]int{}}
+		opts.Allocator = alloc
+		s, err := x.layout.OpenRank(opts, Ranks{World: rapid.IntRange(1, 3).Draw(t, "world"), Shards: rapid.IntRange(1, 9).Draw(t, "shards")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			b, _, err := s.Next(context.Background())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Release()
+			s.pools.stock.mu.Lock()
+			made := s.pools.stock.made
+			s.pools.stock.mu.Unlock()
+			if made > s.opts.MaxBatches+keptIdle {
+				t.Fatalf("%d batches made, at most %d wanted", made, s.opts.MaxBatches+keptIdle)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := alloc.check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
