@@ -593,7 +593,7 @@ def test_labels_by_role_and_by_name(tmp_path):
     assert names("@all") == (["a", "dwell"], ["buy", "click"])
     assert names("a", labels="@labels") == (["a"], ["buy", "click"])
     assert names(["a"], labels=["dwell", "click"]) == (["a"], ["dwell", "click"])
-    assert names(["*"], labels=["dwell"]) == (["a"], ["buy", "click", "dwell"])
+    assert names(["*"], labels=["dwell"]) == (["a"], ["dwell", "buy", "click"])  # those asked for, then those by role
     (batch,) = table.torch("a", labels="dwell", presence=True)
     assert batch.labels.tolist() == [2.0**53, 7.0] and batch.labels_present.tolist() == [True, True]
     (batch,) = table.torch("a", labels=["dwell"], presence=True)
