@@ -5,6 +5,7 @@ DSISTORE_WHEEL names a wheel that is built already; else one is built.
 
 from __future__ import annotations
 
+import inspect
 import os
 import pathlib
 import re
@@ -156,3 +157,16 @@ def test_a_user_script_type_checks(tmp_path):
     finally:
         del os.environ["MYPYPATH"]
     assert status == 0, said + errors
+
+
+def test_everything_public_has_a_docstring():
+    import dsistore.torch
+
+    for module in (dsistore, dsistore.torch):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            # That of a dataclass without one is its signature.
+            assert thing.__doc__ and not thing.__doc__.startswith(name + "("), name
+            for member, value in vars(thing).items() if isinstance(thing, type) else ():
+                if not member.startswith("_") and (isinstance(value, property) or inspect.isfunction(value)):
+                    assert value.__doc__, f"{name}.{member}"

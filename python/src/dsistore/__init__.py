@@ -4,7 +4,13 @@
     for batch in table.torch(features=["user_*", "item_id"], labels=["click"], batch_size=4096):
         ...
 
-The engine is linked into the process. See Table.torch for training, Table.scan for Arrow, Store.ingest for landing dumps.
+open        a Store, which has tables, and takes new ones: Store.ingest
+Table       one table at one snapshot: Table.features, Table.torch for training, Table.scan for Arrow
+torch       what Table.torch gives (a module, imported when it is needed): TorchDataset, Batch, Shuffle, check
+*Error      what goes wrong; all are DsistoreError
+
+The engine is linked into the process. Tensors and Arrow records share its memory, which is given back when the last of them is
+gone. Nothing here needs PyTorch but Table.torch, nor pyarrow but what gives pyarrow's types.
 """
 
 from ._version import VERSION

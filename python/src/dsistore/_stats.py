@@ -15,22 +15,34 @@ class Stats:
 
     Where ``stall_seconds`` is nearly ``seconds`` the loader is the bottleneck: give it more workers, fewer features or
     output="ikjt". Where it is nearly 0 the trainer is. The wait for the first batch is part of it.
+
+    rows, batches      given
+    seconds            since the iteration began, until it ended
+    stall_seconds      that the trainer waited for batches
+    bytes_needed       read, of the features that were asked for
+    bytes_over_read    of gaps between them, read because that was cheaper than one more request
+    requests           to the store
+    decode_seconds     of all the engine's threads: checksums, decoding
+    assemble_seconds   of all the engine's threads: making batches of what was decoded
+    dedupe_factor      rows a slot in the store, of the features that were read
+    emitted_factor     rows a slot in the batches; 1 with output="kjt"
     """
 
-    rows: int = 0  # given
+    rows: int = 0
     batches: int = 0
-    seconds: float = 0.0  # since the iteration began, until it ended
-    stall_seconds: float = 0.0  # that the trainer waited for batches
-    bytes_needed: int = 0  # read, of the features that were asked for
-    bytes_over_read: int = 0  # of gaps between them, read because that was cheaper than one more request
-    requests: int = 0  # to the store
-    decode_seconds: float = 0.0  # of all the engine's threads: checksums, decoding
-    assemble_seconds: float = 0.0  # of all the engine's threads: making batches of what was decoded
-    dedupe_factor: float = 1.0  # rows a slot in the store, of the features that were read
-    emitted_factor: float = 1.0  # rows a slot in the batches; 1 with output="kjt"
+    seconds: float = 0.0
+    stall_seconds: float = 0.0
+    bytes_needed: int = 0
+    bytes_over_read: int = 0
+    requests: int = 0
+    decode_seconds: float = 0.0
+    assemble_seconds: float = 0.0
+    dedupe_factor: float = 1.0
+    emitted_factor: float = 1.0
 
     @property
     def samples_per_second(self) -> float:
+        """Rows a second, waiting included; 0 before the first."""
         return self.rows / self.seconds if self.seconds else 0.0
 
     @property

@@ -22,23 +22,33 @@ Version = int | str | datetime.datetime
 
 @dataclass(frozen=True)
 class Feature:
-    """One feature of a table's schema, or a partition key, which has no id."""
+    """One feature of a table's schema, or a partition key, which has no id.
+
+    kind is dense, sparse, weighted, embedding, bytes or string; elem the type of its numbers, int8 to uint64, float32, float64 or
+    bool, empty for bytes and string; score that of the weights of a weighted feature, dim the numbers that an embedding has.
+    role is feature, label, session key, request key, user key, time key or partition key. logical is the Arrow type that a scan
+    restores, where the rest does not say it. origin_column and origin_key are the source's column and the key in its map, or the
+    member of its struct.
+    """
 
     name: str
     id: str
-    kind: str  # dense, sparse, weighted, embedding, bytes, string
-    elem: str  # int8 .. uint64, float32, float64, bool; empty for bytes and string
-    score: str  # of weighted features
-    dim: int  # of embeddings
-    role: str  # feature, label, session key, request key, user key, time key, partition key
-    logical: str  # the Arrow type that an export restores, where the rest does not say it
+    kind: str
+    elem: str
+    score: str
+    dim: int
+    role: str
+    logical: str
     origin_column: str
     origin_key: str
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An immutable version of a table."""
+    """An immutable version of a table: the number-th, made by an operation (ingest, overwrite, ...) at a time (UTC).
+
+    rows, segments, bytes (stored) and features are those of the whole table at it.
+    """
 
     number: int
     time: datetime.datetime

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from .table import Table
 
-__all__ = ["Batch", "DedupGroup", "Jagged", "Shuffle", "Support", "TorchDataset", "check"]
+__all__ = ["Batch", "DedupGroup", "Jagged", "Shuffle", "Stats", "Support", "TorchDataset", "check"]
 
 
 @dataclass(frozen=True)
