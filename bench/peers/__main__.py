@@ -22,7 +22,8 @@ def main() -> int:
     p.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES), help="sides; default: all")
     p.add_argument("--rows", type=int, default=100_000, help="rows of the table")
     p.add_argument("--rounds", type=int, default=5, help="rounds that count; what takes long has half as many")
-    p.add_argument("--dir", type=pathlib.Path, default=ROOT / "out" / "peers", help="where the data lies; dumps and peers' files that are there are used")
+    p.add_argument("--dir", type=pathlib.Path, default=ROOT / "out" / "peers",
+                   help="where the data lies; dumps and peers' files that are there are used")
     p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results", help="where the results go, as JSON")
     p.add_argument("--no-results", action="store_true", help="write no results")
     p.add_argument("--page", action="store_true", help="fill docs/benchmarks.md and draw its plots")

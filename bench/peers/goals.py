@@ -33,7 +33,8 @@ def _value(rows: list[dict[str, Any]], side: str, field: str, **where: Any) -> f
     return None
 
 
-def _best(rows: list[dict[str, Any]], field: str, best: Callable[..., Any], limits: bool = False, **where: Any) -> tuple[str, float] | None:
+def _best(rows: list[dict[str, Any]], field: str, best: Callable[..., Any], limits: bool = False, **where: Any
+          ) -> tuple[str, float] | None:
     found = [(r["side"], r[field]) for r in rows if r["side"] != "dsistore" and (limits or r["side"] not in LIMITS)
              and all(r.get(k) == v for k, v in where.items())]
     return best(found, key=lambda f: f[1]) if found else None
@@ -45,11 +46,13 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
     def at_most(goal: str, share: float, unit: str, ours: float | None, theirs: tuple[str, float] | None) -> None:
         if ours is not None and theirs is not None:
-            out.append(Outcome(goal, ours, unit, label(theirs[0]), theirs[1], ours / theirs[1], f"at most {share:.3g}", ours <= share * theirs[1]))
+            out.append(Outcome(goal, ours, unit, label(theirs[0]), theirs[1], ours / theirs[1], f"at most {share:.3g}",
+                               ours <= share * theirs[1]))
 
     def at_least(goal: str, times: float, unit: str, ours: float | None, theirs: tuple[str, float] | None) -> None:
         if ours is not None and theirs is not None:
-            out.append(Outcome(goal, ours, unit, label(theirs[0]), theirs[1], ours / theirs[1], f"at least {times:.3g}", ours >= times * theirs[1]))
+            out.append(Outcome(goal, ours, unit, label(theirs[0]), theirs[1], ours / theirs[1], f"at least {times:.3g}",
+                               ours >= times * theirs[1]))
 
     def named(rows: list[dict[str, Any]], side: str, field: str, **where: Any) -> tuple[str, float] | None:
         v = _value(rows, side, field, **where)
@@ -66,31 +69,40 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
         rows = measures.get(name, [])
         ours = _value(rows, "dsistore", "samples_per_second", threads=1)
         if name == "kjt":
-            at_least("10 % into a KJT, of a memory copy", 0.6, "samples/s", ours, named(rows, "copy", "samples_per_second", threads=1))
-            at_least("10 % into a KJT, times the best peer", 3, "samples/s", ours, _best(rows, "samples_per_second", max, threads=1))
-            at_least("10 % into a KJT, times Parquet", 10, "samples/s", ours, named(rows, "parquet-pyarrow", "samples_per_second", threads=1))
+            at_least("10 % into a KJT, of a memory copy", 0.6, "samples/s", ours,
+                     named(rows, "copy", "samples_per_second", threads=1))
+            at_least("10 % into a KJT, times the best peer", 3, "samples/s", ours,
+                     _best(rows, "samples_per_second", max, threads=1))
+            at_least("10 % into a KJT, times Parquet", 10, "samples/s", ours,
+                     named(rows, "parquet-pyarrow", "samples_per_second", threads=1))
         else:
             at_least("10 % into an IKJT, times the best that hashes", 50, "samples/s", ours,
                      _best(rows, "samples_per_second", max, limits=True, threads=1))
         two = _value(rows, "dsistore", "samples_per_second", threads=2)
         if ours is not None and two is not None:
-            out.append(Outcome(f"10 % into a{'n' if name == 'ikjt' else ''} {what}, 1 to 2 threads", two, "samples/s", "1 thread", ours, two / ours,
+            out.append(Outcome(f"10 % into a{'n' if name == 'ikjt' else ''} {what}, 1 to 2 threads", two, "samples/s",
+                               "1 thread", ours, two / ours,
                                "at least 1.8", two >= 1.8 * ours))
     rows = measures.get("sweep", [])
     at_least("100 % into a KJT, of a memory copy", 0.6, "samples/s", _value(rows, "dsistore", "samples_per_second", share=1.0),
              named(rows, "copy", "samples_per_second", share=1.0))
     rows = measures.get("cold", [])
-    at_most("bytes from disk a row, 10 %, cold", 0.5, "B", _value(rows, "dsistore", "disk_bytes_per_row"), _best(rows, "disk_bytes_per_row", min))
+    at_most("bytes from disk a row, 10 %, cold", 0.5, "B", _value(rows, "dsistore", "disk_bytes_per_row"),
+            _best(rows, "disk_bytes_per_row", min))
     rows = measures.get("take", [])
-    at_most("random rows, 10 % of the features", 0.1, "s", _value(rows, "dsistore", "median_seconds"), _best(rows, "median_seconds", min))
+    at_most("random rows, 10 % of the features", 0.1, "s", _value(rows, "dsistore", "median_seconds"),
+            _best(rows, "median_seconds", min))
     rows = measures.get("open", [])
-    for field, what in (("median_open_seconds", "open + plan 10 features of 20,000"), ("median_total_seconds", "the same, and read 256 rows")):
+    for field, what in (("median_open_seconds", "open + plan 10 features of 20,000"),
+                        ("median_total_seconds", "the same, and read 256 rows")):
         at_most(what, 0.05, "s", _value(rows, "dsistore", field, profile="metawide"),
                 _best(rows, field, min, profile="metawide"))
     narrow, wide = (_value(rows, "dsistore", "median_total_seconds", profile=p) for p in ("narrow", "metawide"))
     if narrow is not None and wide is not None:
-        out.append(Outcome("open, plan, read: 20,000 features against 200", wide, "s", "200 features", narrow, wide / narrow, "at most 1.2",
+        out.append(Outcome("open, plan, read: 20,000 features against 200", wide, "s", "200 features", narrow, wide / narrow,
+                           "at most 1.2",
                            wide <= 1.2 * narrow))
     rows = measures.get("memory", [])
-    at_most("memory grown by a 10 % read", 0.5, "B", _value(rows, "dsistore", "median_grown_bytes"), _best(rows, "median_grown_bytes", min))
+    at_most("memory grown by a 10 % read", 0.5, "B", _value(rows, "dsistore", "median_grown_bytes"),
+            _best(rows, "median_grown_bytes", min))
     return [asdict(o) for o in out]

@@ -80,7 +80,8 @@ class Run:
     def groups_of(self, p: Projection) -> list[list[str]]:
         """The features that change together, as dsistore found them: peers that hash are told."""
         if p not in self.groups:
-            self.groups[p] = self.sides.worker("dsistore", 1)("groups", path=self.written("dsistore", "clustered"), projection=parts(p))
+            self.groups[p] = self.sides.worker("dsistore", 1)("groups", path=self.written("dsistore", "clustered"),
+                                                              projection=parts(p))
         return self.groups[p]
 
     def tiny(self, side: str) -> dict[str, Any]:
@@ -144,7 +145,8 @@ def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rou
 
     todo = {s: of(s) for s in sides}
     if "copy" in run.sides.names and threads == 1 and not hashed:
-        todo["copy"] = lambda: run.sides.worker("copy", 1)("copy", bytes=truth["bytes"], batches=-(-truth["rows"] // 4096)) | {"rows": truth["rows"]}
+        todo["copy"] = lambda: run.sides.worker("copy", 1)("copy", bytes=truth["bytes"],
+                                                           batches=-(-truth["rows"] // 4096)) | {"rows": truth["rows"]}
     log(f"{measure}: {share:.0%}, {threads} threads")
     out = []
     for side, answers in run.sides.rounds(measure, rounds, todo, warm).items():
@@ -189,7 +191,8 @@ def first(run: Run) -> list[dict[str, Any]]:
         return lambda: run.sides.worker(side, 1)("first", path=path, projection=parts(p))
 
     log("first batch")
-    return [{"side": s, "threads": 1, **summary(a)} for s, a in run.sides.rounds("first", run.rounds, {s: of(s) for s in sides}).items()]
+    return [{"side": s, "threads": 1, **summary(a)}
+            for s, a in run.sides.rounds("first", run.rounds, {s: of(s) for s in sides}).items()]
 
 
 def take(run: Run) -> list[dict[str, Any]]:
@@ -283,7 +286,8 @@ def opening(run: Run) -> list[dict[str, Any]]:
             for x in a:
                 x["total_seconds"] = x["open_seconds"] + x["read_seconds"]
             out.append({"side": s, "profile": profile, "columns": len(w.schema), "rows": rows, **summary(a, "import_seconds"),
-                        **summary(a, "open_seconds"), **summary(a, "read_seconds"), **summary(a, "total_seconds"), **summary(a, "process_seconds")})
+                        **summary(a, "open_seconds"), **summary(a, "read_seconds"), **summary(a, "total_seconds"),
+                        **summary(a, "process_seconds")})
     return out
 
 
@@ -300,13 +304,15 @@ def latency(run: Run) -> list[dict[str, Any]]:
     for side in sides:
         run.written(side, "clustered")
     subprocess.run(["go", "build", "-tags", "pebblegozstd", "-o", program, "./bench/latency"], cwd=ROOT, check=True)
-    server = subprocess.Popen([sys.executable, "-m", "peers.objects", str(run.small.directory / "clustered")], stdout=subprocess.PIPE,
+    server = subprocess.Popen([sys.executable, "-m", "peers.objects", str(run.small.directory / "clustered")],
+                              stdout=subprocess.PIPE,
                               text=True, env={**os.environ, "PYTHONPATH": str(HERE.parent)})
     assert server.stdout
     endpoint = f"127.0.0.1:{int(server.stdout.readline())}"
 
     def ours(ms: int, *more: str) -> dict[str, Any]:
-        command = [program, run.small.file("clustered", "dsistore"), "--features", ",".join(p.columns), "--latency", f"{ms}ms", *more]
+        command = [program, run.small.file("clustered", "dsistore"), "--features", ",".join(p.columns), "--latency", f"{ms}ms",
+                   *more]
         done = subprocess.run(command, capture_output=True, text=True, env=environment(1), preexec_fn=lambda: pin(1))
         if done.returncode:
             raise SideError(f"dsistore: {done.stderr}")
@@ -321,7 +327,8 @@ def latency(run: Run) -> list[dict[str, Any]]:
         run.check(side, "clustered", p)
         if side == "dsistore":
             got = ours(0, "--check")
-            got, want = {k: got[k] for k in ("rows", "ids", "tensor_bytes")}, {"rows": truth["rows"], "ids": truth["ids"], "tensor_bytes": truth["bytes"]}
+            got = {k: got[k] for k in ("rows", "ids", "tensor_bytes")}
+            want = {"rows": truth["rows"], "ids": truth["ids"], "tensor_bytes": truth["bytes"]}
         else:
             got = run.sides.worker(side, 1)("remote", endpoint=endpoint, bucket="ms0", key=side, projection=parts(p), digest=True)
             want = truth
@@ -335,7 +342,8 @@ def latency(run: Run) -> list[dict[str, Any]]:
             log(f"latency: {ms} ms")
             todo = {s: functools.partial(ours, ms) if s == "dsistore" else functools.partial(theirs, s, ms) for s in sides}
             for side, answers in run.sides.rounds("latency", max(run.slow_rounds, 1), todo).items():
-                row = {"side": side, "milliseconds": ms, "threads": 1, **summary(answers), **summary(answers, "requests"), **summary(answers, "bytes")}
+                row = {"side": side, "milliseconds": ms, "threads": 1, **summary(answers), **summary(answers, "requests"),
+                       **summary(answers, "bytes")}
                 row["samples_per_second"] = answers[0]["rows"] / row["median_seconds"]
                 out.append(row)
     finally:
@@ -361,6 +369,7 @@ def limits(run: Run) -> list[dict[str, Any]]:
 
 
 MEASURES: dict[str, Callable[[Run], list[dict[str, Any]]]] = {
-    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take, "first": first, "memory": memory,
+    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take, "first": first,
+    "memory": memory,
     "cold": cold, "latency": latency,
 }

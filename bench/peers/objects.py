@@ -94,8 +94,8 @@ class Objects:
                         f"<ETag>&quot;{f.stat().st_size:x}&quot;</ETag><Size>{f.stat().st_size}</Size></Contents>")
         folders = "".join(f"<CommonPrefixes><Prefix>{escape(c)}</Prefix></CommonPrefixes>" for c in common)
         return (f'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><Name>b</Name><Prefix>{escape(prefix)}</Prefix>'
-                f"<KeyCount>{len(keys) + len(common)}</KeyCount><MaxKeys>1000000</MaxKeys><IsTruncated>false</IsTruncated>{''.join(keys)}{folders}"
-                "</ListBucketResult>").encode()
+                f"<KeyCount>{len(keys) + len(common)}</KeyCount><MaxKeys>1000000</MaxKeys><IsTruncated>false</IsTruncated>"
+                f"{''.join(keys)}{folders}</ListBucketResult>").encode()
 
 
 async def main() -> None:

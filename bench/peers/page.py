@@ -65,16 +65,20 @@ def amount(v: float, unit: str) -> str:
 
 def _goals(goals: Rows) -> str:
     return _table(["goal", "dsistore", "against", "ratio", "wanted", ""], [
-        [g["goal"], amount(g["figure"], g["unit"]), f"{g['against']}: {amount(g['theirs'], g['unit'])}", f"{g['ratio']:.3g}", g["wanted"],
+        [g["goal"], amount(g["figure"], g["unit"]), f"{g['against']}: {amount(g['theirs'], g['unit'])}", f"{g['ratio']:.3g}",
+         g["wanted"],
          "reached" if g["met"] else "**short**"] for g in goals])
 
 
 def _run(result: dict[str, Any], m: dict[str, Any]) -> str:
-    versions = ", ".join(f"{p} {m[p]}" for p in ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming", "numpy", "torch") if m.get(p))
+    versions = ", ".join(f"{p} {m[p]}" for p in ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming",
+                                                 "numpy", "torch") if m.get(p))
     cut = [f"{e['side']} in {e['measure']}: {e['error']}" for e in result["errors"]]
-    return (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
+    return (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, "
+            f"{m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
             f"{versions}; commit {m['revision'][:12]}.\n"
-            + (f"\n**Rough figures**: the machine did other things meanwhile (its load was {m['load_before']:.1f} before).\n" if m["load_before"] > 1 else "")
+            + (f"\n**Rough figures**: the machine did other things meanwhile (its load was {m['load_before']:.1f} before).\n"
+               if m["load_before"] > 1 else "")
             + "".join(f"\nLeft out: {c}.\n" for c in cut))
 
 
@@ -106,7 +110,8 @@ def _write(rows: Rows) -> str:
 def _reads(rows: Rows) -> str:
     ours = {r["threads"]: r["samples_per_second"] for r in rows if r["side"] == "dsistore"}
     threads = sorted({r["threads"] for r in rows})
-    return _table(["", *(f"samples/s, {t} thread{'s' if t > 1 else ''}" for t in threads), *(f"dsistore is, {t} thread{'s' if t > 1 else ''}" for t in threads)], [
+    return _table(["", *(f"samples/s, {t} thread{'s' if t > 1 else ''}" for t in threads),
+                   *(f"dsistore is, {t} thread{'s' if t > 1 else ''}" for t in threads)], [
         [label(s), *_cells(of, threads, lambda r: count(r["samples_per_second"])),
          *_cells(of, threads, lambda r: f"{ours[r['threads']] / r['samples_per_second']:.2f}x" if r["threads"] in ours else "")]
         for s, of in _by_side(rows, "threads")])
@@ -120,8 +125,10 @@ def _sweep(rows: Rows) -> str:
 
 def _open(rows: Rows) -> str:
     columns = sorted({r["columns"] for r in rows})
-    return _table(["", *(f"open + plan, {c:,}" for c in columns), *(f"and read, {c:,}" for c in columns), f"whole process, {columns[-1]:,}"], [
-        [label(s), *_cells(of, columns, lambda r: seconds(r["median_open_seconds"])), *_cells(of, columns, lambda r: seconds(r["median_total_seconds"])),
+    return _table(["", *(f"open + plan, {c:,}" for c in columns), *(f"and read, {c:,}" for c in columns),
+                   f"whole process, {columns[-1]:,}"], [
+        [label(s), *_cells(of, columns, lambda r: seconds(r["median_open_seconds"])),
+         *_cells(of, columns, lambda r: seconds(r["median_total_seconds"])),
          *_cells(of, columns[-1:], lambda r: seconds(r["median_process_seconds"]))] for s, of in _by_side(rows, "columns")])
 
 
@@ -131,25 +138,30 @@ def _one(title: str, show: Callable[[dict[str, Any]], str]) -> Callable[[Rows], 
 
 def _memory(rows: Rows) -> str:
     return _table(["", "resident memory grown", "of which mapped files, at the end"], [
-        [label(s), f"{of[1]['median_grown_bytes'] / 1e6:.0f} MB", f"{of[1]['median_mapped_bytes'] / 1e6:.0f} MB"] for s, of in _by_side(rows, "threads")])
+        [label(s), f"{of[1]['median_grown_bytes'] / 1e6:.0f} MB", f"{of[1]['median_mapped_bytes'] / 1e6:.0f} MB"]
+        for s, of in _by_side(rows, "threads")])
 
 
 def _cold(rows: Rows) -> str:
     return _table(["", "from the disk", "asked of the system", "time"], [
-        [label(s), f"{of[1]['disk_bytes_per_row']:.0f} B", f"{of[1]['asked_bytes_per_row']:.0f} B", seconds(of[1]["median_seconds"])]
+        [label(s), f"{of[1]['disk_bytes_per_row']:.0f} B", f"{of[1]['asked_bytes_per_row']:.0f} B",
+         seconds(of[1]["median_seconds"])]
         for s, of in _by_side(rows, "threads")])
 
 
 def _latency(rows: Rows) -> str:
     delays = sorted({r["milliseconds"] for r in rows})
     return _table(["", *(f"samples/s, {d} ms" for d in delays), "requests", "MB"], [
-        [label(s), *_cells(of, delays, lambda r: count(r["samples_per_second"])), *_cells(of, delays[:1], lambda r: f"{r['median_requests']:.0f}"),
+        [label(s), *_cells(of, delays, lambda r: count(r["samples_per_second"])),
+         *_cells(of, delays[:1], lambda r: f"{r['median_requests']:.0f}"),
          *_cells(of, delays[:1], lambda r: f"{r['median_bytes'] / 1e6:.1f}")] for s, of in _by_side(rows, "milliseconds")])
 
 
 _TABLES: dict[str, Callable[[Rows], str]] = {
-    "limits": _limits, "write": _write, "kjt": _reads, "ikjt": _reads, "sweep": _sweep, "open": _open, "memory": _memory, "cold": _cold,
-    "latency": _latency, "take": _one("1,000 rows", lambda r: seconds(r["median_seconds"])), "first": _one("first batch", lambda r: seconds(r["median_seconds"])),
+    "limits": _limits, "write": _write, "kjt": _reads, "ikjt": _reads, "sweep": _sweep, "open": _open, "memory": _memory,
+    "cold": _cold,
+    "latency": _latency, "take": _one("1,000 rows", lambda r: seconds(r["median_seconds"])),
+    "first": _one("first batch", lambda r: seconds(r["median_seconds"])),
 }
 
 _OURS, _THEIRS, _LIMIT = "#c2410c", "#64748b", "#cbd5e1"
@@ -191,7 +203,8 @@ def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
         for side, of in _by_side(rows, x):
             points = sorted(of.items())
             plt.plot([p for p, _ in points], [r[y] for _, r in points], marker="o", markersize=3, label=label(side),
-                     color=_OURS if side == "dsistore" else None, linewidth=2.2 if side == "dsistore" else 1, linestyle="--" if side in ("copy", "raw") else "-")
+                     color=_OURS if side == "dsistore" else None, linewidth=2.2 if side == "dsistore" else 1,
+                     linestyle="--" if side in ("copy", "raw") else "-")
         plt.xscale("log")
         plt.yscale("log")
         plt.xlabel(xlabel)
@@ -203,13 +216,17 @@ def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
 
     if rows := measures.get("write"):
         for order in ("clustered", "interleaved"):
-            bars(f"bytes-{order}", f"bytes a row, {order} rows in", [r for r in rows if r["order"] == order and r["side"] != "raw"], "bytes_per_row", log=True)
-    for name, title in (("kjt", "10 % of the features into a KJT, samples/s, 1 thread"), ("ikjt", "10 % of the features into an IKJT, samples/s, 1 thread")):
+            bars(f"bytes-{order}", f"bytes a row, {order} rows in",
+                 [r for r in rows if r["order"] == order and r["side"] != "raw"], "bytes_per_row", log=True)
+    for name, title in (("kjt", "10 % of the features into a KJT, samples/s, 1 thread"),
+                        ("ikjt", "10 % of the features into an IKJT, samples/s, 1 thread")):
         if rows := measures.get(name):
             bars(name, title, [r for r in rows if r["threads"] == 1], "samples_per_second", log=True)
     if rows := measures.get("sweep"):
         lines("sweep", "samples/s into a KJT, 1 thread", rows, "share", "samples_per_second", "share of the features", "samples/s")
     if rows := measures.get("open"):
-        lines("open", "open, plan and read 10 features, 256 rows", rows, "columns", "median_total_seconds", "columns of the table", "seconds")
+        lines("open", "open, plan and read 10 features, 256 rows", rows, "columns", "median_total_seconds",
+              "columns of the table", "seconds")
     if rows := measures.get("latency"):
-        lines("latency", "10 % of the features from an object store", rows, "milliseconds", "samples_per_second", "milliseconds a request", "samples/s")
+        lines("latency", "10 % of the features from an object store", rows, "milliseconds", "samples_per_second",
+              "milliseconds a request", "samples/s")

@@ -20,7 +20,8 @@ _PACKAGES = ("duckdb", "mosaicml-streaming", "numpy", "polars", "pyarrow", "pyla
 
 def machine() -> dict[str, Any]:
     """What a figure depends on."""
-    out: dict[str, Any] = {"cpu": "", "cores": len(os.sched_getaffinity(0)), "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+    out: dict[str, Any] = {"cpu": "", "cores": len(os.sched_getaffinity(0)),
+                           "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
                            "os": f"{platform.system().lower()}/{platform.machine()}", "load_before": os.getloadavg()[0]}
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -51,7 +52,8 @@ def write(directory: pathlib.Path, name: str, result: Any, on: dict[str, Any]) -
 def show(name: str, rows: list[dict[str, Any]]) -> None:
     """Prints a line a row: what tells rows apart, then medians."""
     for row in rows:
-        cells = [f"{k}={v:.5g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items() if not isinstance(v, list) and k != "side" and v is not None]
+        cells = [f"{k}={v:.5g}" if isinstance(v, float) else f"{k}={v}"
+                 for k, v in row.items() if not isinstance(v, list) and k != "side" and v is not None]
         print(f"{name:8} {label(row['side']):26} " + "  ".join(cells), flush=True)
 
 

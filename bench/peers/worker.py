@@ -79,7 +79,8 @@ class Commands:
         os.rename(fresh, path)
         begin = time.perf_counter()
         os.sync()
-        return {"seconds": seconds, "cpu_seconds": cpu, "sync_seconds": time.perf_counter() - begin, "bytes": self._side.size(path), "rows": table.num_rows}
+        return {"seconds": seconds, "cpu_seconds": cpu, "sync_seconds": time.perf_counter() - begin,
+                "bytes": self._side.size(path), "rows": table.num_rows}
 
     def read(self, path: str, projection: list[list[str]], groups: list[list[str]] | None = None) -> dict[str, Any]:
         """An epoch, opening included. cpu_seconds are of all threads."""
@@ -93,7 +94,8 @@ class Commands:
                 first = time.perf_counter() - begin
             rows += b.rows
         self._side.close(opened)
-        return {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu, "first_seconds": first, "rows": rows}
+        return {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu, "first_seconds": first,
+                "rows": rows}
 
     def remote(self, endpoint: str, bucket: str, key: str, projection: list[list[str]], digest: bool = False) -> dict[str, Any]:
         """An epoch from an object store, opening included."""

@@ -90,7 +90,7 @@ def _cut(a: pa.Array) -> list[bytes]:
     """The bytes of each list: ids, then scores."""
     extent = _extent(a)
     inner = a.values
-    arrays = [number_array(inner)] if not pa.types.is_struct(inner.type) else [number_array(inner.field(0)), number_array(inner.field(1))]
+    arrays = [number_array(x) for x in ([inner.field(0), inner.field(1)] if pa.types.is_struct(inner.type) else [inner])]
     whole = [x.tobytes() for x in arrays]
     widths = [x.itemsize for x in arrays]
     return [b"".join(w[int(p) * n: int(q) * n] for w, n in zip(whole, widths)) for p, q in zip(extent[:-1], extent[1:])]

@@ -13,7 +13,8 @@ from .side import Side
 class Polars(Side):
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
-        pl.DataFrame(table).write_parquet(path, compression="zstd", compression_level=3, row_group_size=32768 if clustered else 131072,
+        pl.DataFrame(table).write_parquet(path, compression="zstd", compression_level=3,
+                                          row_group_size=32768 if clustered else 131072,
                                           statistics=False)
 
     def open(self, path: str) -> pl.LazyFrame:
@@ -23,7 +24,8 @@ class Polars(Side):
 
     def open_remote(self, endpoint: str, bucket: str, key: str) -> pl.LazyFrame:
         frame = pl.scan_parquet(f"s3://{bucket}/{key}", use_statistics=False, glob=False, storage_options={
-            "aws_endpoint_url": f"http://{endpoint}", "aws_allow_http": "true", "aws_skip_signature": "true", "aws_region": "us-east-1"})
+            "aws_endpoint_url": f"http://{endpoint}", "aws_allow_http": "true", "aws_skip_signature": "true",
+            "aws_region": "us-east-1"})
         frame.collect_schema()
         return frame
 

@@ -78,5 +78,6 @@ class Raw(Side):
                         weights[at:end] = scores[extent[0]: extent[-1]]
                     at = end
                 parts.append(Lists(lengths, offsets, values, weights))
-            b = Batch(rows, list(projection.dense), matrix, (list(projection.sparse), parts[0]), (list(projection.weighted), parts[1]))
+            b = Batch(rows, list(projection.dense), matrix, (list(projection.sparse), parts[0]),
+                      (list(projection.weighted), parts[1]))
             yield make._hashed(b) if groups else b

@@ -23,7 +23,8 @@ class Vortex(Side):
         return vortex.open(path, memory_map=self.mapped)
 
     def open_remote(self, endpoint: str, bucket: str, key: str) -> vortex.VortexFile:
-        store = vortex.store.S3Store(bucket, config={"endpoint": f"http://{endpoint}", "skip_signature": True, "region": "us-east-1",
+        store = vortex.store.S3Store(bucket, config={"endpoint": f"http://{endpoint}", "skip_signature": True,
+                                                     "region": "us-east-1",
                                                      "virtual_hosted_style_request": False}, client_options={"allow_http": True})
         return vortex.open(key, store=store)
 
