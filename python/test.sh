@@ -69,7 +69,7 @@ run)
 		exit 1
 	fi
 	export DSISTORE_WHEEL="$(pwd)/$(ls $wheel/dsistore-*.whl)"
-	cd out && exec venv/bin/python -m pytest -q -p no:cacheprovider --durations=10 ../python/tests
+	cd out && exec venv/bin/python -m pytest -q -p no:cacheprovider -n 2 --durations=10 ../python/tests
 	;;
 *)
 	sed -n '2,7p' "$0"
