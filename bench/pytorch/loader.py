@@ -269,9 +269,11 @@ def scans(a: argparse.Namespace, data: pathlib.Path, table: dsistore.Table, shar
         found = measure.rounds(a.rounds, sides)
         measures = []
         for name, runs in found.items():
-            seconds = [s for s, _ in runs]
+            seconds, cpu = [r.seconds for r in runs], [r.cpu_seconds for r in runs]
+            rows = runs[0].answer
             measures.append({"side": name, "threads": threads, "seconds": seconds, "median_seconds": measure.median(seconds),
-                             "samples_per_second": runs[0][1] / measure.median(seconds)})
+                             "samples_per_second": rows / measure.median(seconds),
+                             "cpu_seconds": cpu, "samples_per_cpu_second": rows / measure.median(cpu)})
         out: dict[str, Any] = {"share": share, "features": features, "groups": len(groups), "rows": len(want), "threads": threads,
                                "measures": measures, "costs": []}
         for output in ("kjt", "ikjt"):
@@ -285,21 +287,21 @@ def forward(a: argparse.Namespace, data: pathlib.Path, table: dsistore.Table) ->
     features = measure.projection(columns, 0.1)
     torch.set_num_threads(a.torch_threads)
     found = measure.rounds(a.rounds, forward_sides(a, data, features, table))
-    sums = {name: runs[0][1]["sum"] for name, runs in found.items()}
+    sums = {name: runs[0].answer["sum"] for name, runs in found.items()}
     want = sums["dsistore kjt"]
     if any(abs(s - want) > 1e-3 * max(abs(want), 1) for s in sums.values()):
         raise SystemExit(f"sums of what the tables give differ: {sums}")
     return {"dim": a.dim, "embeddings": a.embeddings, "torch_threads": a.torch_threads, "sums": sums, "measures": [
-        {"side": name, "samples_per_second": len(table) / measure.median([s for s, _ in runs]),
-         "forward_samples_per_second": len(table) / measure.median([r["forward"] for _, r in runs]),
-         "seconds": [s for s, _ in runs], "forward_seconds": [r["forward"] for _, r in runs]} for name, runs in found.items()]}
+        {"side": name, "samples_per_second": len(table) / measure.median([r.seconds for r in runs]),
+         "forward_samples_per_second": len(table) / measure.median([r.answer["forward"] for r in runs]),
+         "seconds": [r.seconds for r in runs], "forward_seconds": [r.answer["forward"] for r in runs]} for name, runs in found.items()]}
 
 
 def show(result: dict[str, Any]) -> None:
     for s in result["scans"]:
         print(f"\n{s['share']:.0%} of the features ({len(s['features'])}), {s['threads']} threads")
         for m in s["measures"]:
-            print(f"  {m['side']:38} {m['samples_per_second']:12,.0f} samples/s")
+            print(f"  {m['side']:38} {m['samples_per_second']:12,.0f} samples/s {m['samples_per_cpu_second']:12,.0f} a CPU second")
         for c in s["costs"]:
             print(f"  {c['output']:5} {c['python_ms_a_batch']:.3f} ms of Python a batch, {c['python_share']:.0%} of an epoch; a consumer of "
                   f"{c['stall']['consumer_ms']:g} ms waits {c['stall']['waited_seconds']:.3f} s of {c['stall']['seconds']:.3f} s")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -53,17 +53,25 @@ def write(directory: str, name: str, result: Any, machine: dict[str, Any]) -> No
     print("results:", path, file=sys.stderr)
 
 
-def rounds(n: int, sides: dict[str, Callable[[], Any]]) -> dict[str, list[tuple[float, Any]]]:
-    """Runs every side n times and once before that, in turns, forwards and backwards; (seconds, answer) of those that count."""
-    out: dict[str, list[tuple[float, Any]]] = {name: [] for name in sides}
+class Run(NamedTuple):
+    """One run of a side."""
+
+    seconds: float
+    cpu_seconds: float  # of all threads of this process
+    answer: Any
+
+
+def rounds(n: int, sides: dict[str, Callable[[], Any]]) -> dict[str, list[Run]]:
+    """Runs every side n times and once before that, in turns, forwards and backwards, and returns the runs that count."""
+    out: dict[str, list[Run]] = {name: [] for name in sides}
     for i in range(n + 1):
         names = list(sides) if i % 2 == 0 else list(sides)[::-1]
         for name in names:
-            begin = time.perf_counter()
+            begin, cpu = time.perf_counter(), time.process_time()
             answer = sides[name]()
-            took = time.perf_counter() - begin
+            run = Run(time.perf_counter() - begin, time.process_time() - cpu, answer)
             if i > 0:
-                out[name].append((took, answer))
+                out[name].append(run)
     return out
 
 

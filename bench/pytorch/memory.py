@@ -85,8 +85,8 @@ def main() -> None:
         print(f"\n{share:.0%} of the features ({len(request['features'])}), {a.epochs} epochs; MiB above the process with torch")
         scan: dict[str, Any] = {"share": share, "features": len(request["features"]), "sides": []}
         for name, runs in measure.rounds(a.processes, sides).items():
-            peak = measure.median([r["peak"] for _, r in runs])
-            after = [measure.median([r["after_epochs"][i] for _, r in runs]) for i in range(a.epochs)]
+            peak = measure.median([r.answer["peak"] for r in runs])
+            after = [measure.median([r.answer["after_epochs"][i] for r in runs]) for i in range(a.epochs)]
             scan["sides"].append({"side": name, "peak_bytes": peak, "after_epochs_bytes": after})
             print(f"  {name:30} peak {peak / 2**20:6.1f}, after each epoch", ", ".join(f"{x / 2**20:.1f}" for x in after))
         result["scans"].append(scan)

@@ -119,8 +119,8 @@ def main() -> None:
         print(f"\n{profile}: {len(file.schema_arrow.names)} columns, {len(features)} features of them; milliseconds")
         table: dict[str, Any] = {"profile": profile, "columns": len(file.schema_arrow.names), "features": len(features), "sides": []}
         for name, runs in measure.rounds(a.processes, sides).items():
-            steps = {step: measure.median([r[step] for _, r in runs]) for step in runs[0][1]}
-            own = [sum(v for k, v in r.items() if k not in ("interpreter", "import torch")) for _, r in runs]
+            steps = {step: measure.median([r.answer[step] for r in runs]) for step in runs[0].answer}
+            own = [sum(v for k, v in r.answer.items() if k not in ("interpreter", "import torch")) for r in runs]
             table["sides"].append({"side": name, "steps_ms": steps, "own_ms": own, "median_own_ms": measure.median(own)})
             print(f"  {name:20} {measure.median(own):7.0f} without interpreter and torch:",
                   ", ".join(f"{k} {v:.1f}" for k, v in steps.items()))

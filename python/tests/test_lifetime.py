@@ -61,6 +61,11 @@ EXITS = """
     ("normal", 0), ("exit", 3), ("_exit", 4), ("exception", 1), ("threads", 0)])
 def test_exit_with_everything_open(store_path, ending, status):
     got, out, err = finish(start(EXITS, store_path, ending))
+    if ending == "threads" and got == -signal.SIGABRT and err == "terminate called without an active exception\n":
+        # Before 3.14 CPython ends daemon threads at its end by unwinding them where they stand, and a C++ frame on the way (numpy's
+        # and torch's destructors) aborts the process. Seen once in some hundred runs; nothing of ours can prevent it.
+        assert out == "end\n"
+        return
     assert (got, out) == (status, "end\n"), err
     if ending == "exception":
         assert err.startswith("Traceback") and err.endswith("RuntimeError: of the trainer\n") and err.count("Error") == 1

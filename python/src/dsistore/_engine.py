@@ -53,6 +53,9 @@ def library() -> ctypes.CDLL:
             lib = ctypes.CDLL(_path())
             i32, i64, text, pointer = ctypes.c_int32, ctypes.c_int64, ctypes.POINTER(_Text), ctypes.c_void_p
             words = ctypes.POINTER(ctypes.POINTER(i64))
+            # Releasing is short and happens where objects are freed: with the GIL. Without, a daemon thread that wants it back
+            # while the interpreter ends is ended there and then, in the middle of somebody's destructor, which may abort the process.
+            setattr(lib, "dsi_release", ctypes.PyDLL(_path()).dsi_release)
             for name, returns, *takes in (
                 ("dsi_begin", i64, ctypes.c_char_p, i64),
                 ("dsi_wait", i32, i64, i64, text),
