@@ -67,7 +67,7 @@ func Generate(ctx context.Context, dir string, o workload.Options) (*Dump, error
 	return d, os.WriteFile(marker, data, 0o666)
 }
 
-// Ingest makes a new store in dir from the dump, clustered by session, and says what ingest reported.
+// Ingest makes a new store in dir from the dump, or from o.Records, clustered by session, and says what ingest reported.
 func Ingest(ctx context.Context, dir string, d *Dump, o ingest.Options) (ingest.Report, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return ingest.Report{}, err
@@ -77,7 +77,11 @@ func Ingest(ctx context.Context, dir string, d *Dump, o ingest.Options) (ingest.
 		return ingest.Report{}, err
 	}
 	o.SessionKey, o.TimeKey = workload.SessionColumn, workload.TimeColumn
-	r, err := ingest.Run(ctx, s, Table, d.Paths(), o)
+	paths := d.Paths()
+	if o.Records != nil {
+		paths = []string{"-"}
+	}
+	r, err := ingest.Run(ctx, s, Table, paths, o)
 	return r, errors.Join(err, s.Close())
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/cdata"
 
 	"github.com/dsistore/dsistore/python/engine"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 func main() {}
@@ -128,7 +129,7 @@ func dsi_ingest_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.dsi_text {
 	if err != nil {
 		return text(engine.Failure(err))
 	}
-	return text(theEngine.IngestRecords(context.Background(), request(p, n), records.(engine.RecordSource)))
+	return text(theEngine.IngestRecords(context.Background(), request(p, n), records.(source.RecordReader)))
 }
 
 // dsi_destructor returns the PyCapsule_Destructor of capsules with an ArrowArrayStream: see capsule.h.

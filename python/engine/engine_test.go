@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -157,16 +158,16 @@ func startOf(t *testing.T, e *Engine, at map[string]any, n int, fail bool) int64
 	if err != nil {
 		t.Fatal(err)
 	}
-	var source RecordSource = reader
+	var from source.RecordReader = reader
 	if fail {
-		source = &failing{RecordReader: reader}
+		from = &failing{RecordReader: reader}
 	}
 	raw, err := json.Marshal(with(at, "session_key", "session_id"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out struct{ Result int64 }
-	if err := json.Unmarshal(e.IngestRecords(context.Background(), raw, source), &out); err != nil || out.Result == 0 {
+	if err := json.Unmarshal(e.IngestRecords(context.Background(), raw, from), &out); err != nil || out.Result == 0 {
 		t.Fatalf("ingest: %v", err)
 	}
 	return out.Result

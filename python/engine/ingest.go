@@ -3,15 +3,11 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"sync"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
-
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 // A job is work that goes on in the background while Python polls it.
@@ -50,63 +46,30 @@ func (e *Engine) ingest(ctx context.Context, raw json.RawMessage) (any, error) {
 	return e.startIngest(ctx, p, nil)
 }
 
-// A RecordSource is where records come from; its schema may be known only after the first Next.
-type RecordSource interface {
-	Schema() *arrow.Schema
-	Next() bool
-	RecordBatch() arrow.RecordBatch
-	Err() error
-	Release()
-}
-
 // IngestRecords ingests records, which it takes over; raw are the parameters of an ingest without paths. It returns what
 // "ingest" does.
-func (e *Engine) IngestRecords(ctx context.Context, raw []byte, records RecordSource) []byte {
-	var p ingestParams
+func (e *Engine) IngestRecords(ctx context.Context, raw []byte, records source.RecordReader) []byte {
+	var p struct {
+		ingestParams
+		Resident bool `json:"resident,omitempty"` // the records are in memory whether or not they are read
+	}
 	if err := params(raw, &p); err != nil {
 		records.Release()
 		return Failure(err)
 	}
-	in, to := io.Pipe()
 	p.Paths, p.Format = []string{"-"}, "arrow"
-	h, err := e.startIngest(ctx, p, in)
+	in := source.NewRecords(records, p.Resident)
+	h, err := e.startIngest(ctx, p.ingestParams, in)
 	if err != nil {
-		records.Release()
+		in.Close()
 		return Failure(err)
 	}
-	go func() {
-		defer records.Release()
-		to.CloseWithError(copyRecords(to, records))
-	}()
 	text, _ := json.Marshal(answer{Result: h})
 	return text
 }
 
-// copyRecords writes records as an IPC stream; it has its end marker only when the records ended well.
-func copyRecords(w io.Writer, records RecordSource) error {
-	var out *ipc.Writer
-	for records.Next() {
-		if out == nil {
-			out = ipc.NewWriter(w, ipc.WithSchema(records.Schema()))
-		}
-		if err := out.Write(records.RecordBatch()); err != nil {
-			return err
-		}
-	}
-	if err := records.Err(); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if out == nil {
-		if records.Schema() == nil {
-			return errors.New("the Arrow stream has no schema")
-		}
-		out = ipc.NewWriter(w, ipc.WithSchema(records.Schema()))
-	}
-	return out.Close()
-}
-
-// startIngest begins an ingest and returns the job's handle.
-func (e *Engine) startIngest(ctx context.Context, p ingestParams, in io.ReadCloser) (any, error) {
+// startIngest begins an ingest and returns the job's handle. in, unless it is nil, is what "-" reads; the job closes it.
+func (e *Engine) startIngest(ctx context.Context, p ingestParams, in *source.Records) (any, error) {
 	s, err := e.store(ctx, p.URI)
 	if err != nil {
 		return nil, err
@@ -114,10 +77,7 @@ func (e *Engine) startIngest(ctx context.Context, p ingestParams, in io.ReadClos
 	opts := ingest.Options{
 		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
 		PartitionBy: p.PartitionBy, Memory: p.Memory, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),
-		BadRowReport: p.BadRowReport,
-	}
-	if in != nil {
-		opts.Stdin = in
+		BadRowReport: p.BadRowReport, Records: in,
 	}
 	if err := opts.Validate(); err != nil {
 		return nil, usageError{err}
@@ -136,11 +96,6 @@ func (e *Engine) startIngest(ctx context.Context, p ingestParams, in io.ReadClos
 	go func() {
 		defer close(j.done)
 		defer cancel()
-		if in != nil {
-			// A source that is slow, or stuck, does not hold up whoever cancels.
-			stop := context.AfterFunc(work, func() { in.Close() })
-			defer stop()
-		}
 		report, err := ingest.Run(work, s, p.Table, p.Paths, opts)
 		if in != nil {
 			in.Close()

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 // A buffer holds chunks as they came, with a record for each row. Nothing is copied until the rows are in order: then
@@ -19,6 +20,7 @@ type buffer struct {
 	chunks  int
 	columns [][]chunkColumn // by feature number
 	bytes   int64           // memory held, records included
+	held    []*source.Chunk // whose memory columns borrow
 }
 
 type chunkColumn struct {
@@ -36,8 +38,8 @@ func columnBytes(c *vector.Column) int64 {
 		8*int64(cap(c.Present)+cap(c.Ints)+cap(c.Doubles)+cap(c.ScoreDoubles))
 }
 
-// add takes over a chunk's columns; recs, one for each row, are copied. features are the columns' numbers.
-func (b *buffer) add(recs []record, features []*feature, cols []*vector.Column) {
+// add takes over chunk, whose columns cols take so many bytes; recs, one for each row, are copied. features are the columns'.
+func (b *buffer) add(recs []record, features []*feature, cols []*vector.Column, bytes int64, chunk *source.Chunk) {
 	for i := range recs {
 		recs[i].chunk, recs[i].row = uint32(b.chunks), uint32(i)
 	}
@@ -49,9 +51,18 @@ func (b *buffer) add(recs []record, features []*feature, cols []*vector.Column) 
 			b.columns = append(b.columns, nil)
 		}
 		b.columns[f.number] = append(b.columns[f.number], chunkColumn{b.chunks, cols[i]})
-		b.bytes += columnBytes(cols[i])
 	}
+	b.bytes += bytes
+	b.held = append(b.held, chunk)
 	b.chunks++
+}
+
+// release gives back what columns borrow. The buffer is empty after it.
+func (b *buffer) release() {
+	for _, c := range b.held {
+		c.Release()
+	}
+	*b = buffer{}
 }
 
 // sort puts the records in order.

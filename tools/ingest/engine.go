@@ -52,15 +52,15 @@ type partitionState struct {
 // maxPartitions bounds what one ingest may make: more is a partition column that should not be one.
 const maxPartitions = 100_000
 
-// add takes over a chunk of a file, spilling what is buffered if it would not fit.
-func (e *engine) add(ctx context.Context, file int, recs []record, p storage.Partition, features []*feature, cols []*vector.Column) error {
-	size := int64(0)
+// add takes over a chunk of a file, spilling what is buffered if it would not fit. features and cols are those that have values.
+func (e *engine) add(ctx context.Context, file int, recs []record, chunk *source.Chunk, features []*feature, cols []*vector.Column) error {
+	size := -chunk.Lent
 	for _, c := range cols {
 		size += columnBytes(c)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	part, err := e.partition(p, e.files[file].Path)
+	part, err := e.partition(chunk.Partition, e.files[file].Path)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (e *engine) add(ctx context.Context, file int, recs []record, p storage.Par
 	e.parts[part].rows += int64(len(recs))
 	e.parts[part].bytes += total
 	e.report.BytesRaw += total
-	e.buf.add(recs, features, cols)
+	e.buf.add(recs, features, cols, size, chunk)
 	for i, f := range features {
 		f.rawBytes += uint64(cols[i].SizeBytes())
 	}
@@ -154,6 +154,7 @@ func (e *engine) spill(ctx context.Context) error {
 		_ = q.close()
 		return err
 	}
+	e.buf.release()
 	e.buf = &buffer{}
 	e.report.Spills++
 	for level := 0; ; level++ {
@@ -201,8 +202,9 @@ func closeAll(sequences []*sequence) {
 	}
 }
 
-// close frees the spill files.
+// close frees the spill files, and what is buffered.
 func (e *engine) close() {
+	e.buf.release()
 	for _, level := range e.spilled {
 		closeAll(level)
 	}
@@ -234,6 +236,7 @@ func (e *engine) readFile(ctx context.Context, number int) (err error) {
 			return e.fileError(ctx, number, err)
 		}
 		if err := r.take(ctx, c); err != nil {
+			c.Release()
 			return err
 		}
 	}
@@ -291,6 +294,7 @@ func (r *fileReader) bind(f *source.Field) (*feature, error) {
 
 func (r *fileReader) take(ctx context.Context, c *source.Chunk) error {
 	if c.Rows == 0 {
+		c.Release()
 		return nil
 	}
 	if r.rows+int64(c.Rows) > maxFileRows {
@@ -329,5 +333,5 @@ func (r *fileReader) take(ctx context.Context, c *source.Chunk) error {
 		r.records[i].ord = ord + uint64(i)
 	}
 	r.rows += int64(c.Rows)
-	return r.add(ctx, r.number, r.records, c.Partition, r.features, r.columns)
+	return r.add(ctx, r.number, r.records, c, r.features, r.columns)
 }

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 // BadRow says what to do with a row, or a file, that cannot be read.
@@ -70,6 +72,8 @@ type Options struct {
 
 	// Stdin is what the path "-" reads. Default os.Stdin.
 	Stdin io.Reader
+	// Records, when set, are what the path "-" reads instead. They stay the caller's, who closes them after Run.
+	Records *source.Records
 
 	// TempDir holds spill files. Default: the store's own directory where it is a local one, else os.TempDir.
 	TempDir string

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import datetime
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -103,7 +104,8 @@ class Store:
 
         source is a path (a file, or a directory, whose ``key=value`` parts name partitions), a list of paths, or anything that
         has ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a DuckDB relation, a Polars DataFrame, a Scan; or a
-        pyarrow Dataset or Scanner. A stream is read once, in the order that it has. memory bounds, in bytes, what the ingest holds. progress
+        pyarrow Dataset or Scanner. A stream is read once, in the order that it has, and its values are not copied. memory bounds, in
+        bytes, what the ingest holds; the values of a pyarrow Table or RecordBatch, which are there anyway, do not count. progress
         is called now and then with (phase, rows, bytes done, bytes in all). Interrupted or failed, it leaves the table as
         it was.
         """
@@ -118,7 +120,7 @@ class Store:
             source = source.to_reader()
         if hasattr(source, "__arrow_c_stream__"):
             capsule = source.__arrow_c_stream__()
-            handle = _engine.ingest_stream(_address(capsule), **params)
+            handle = _engine.ingest_stream(_address(capsule), resident=_resident(source), **params)
         else:
             paths = source if isinstance(source, (list, tuple)) else [source]
             if not paths or not all(isinstance(p, (str, os.PathLike)) for p in paths):
@@ -128,6 +130,12 @@ class Store:
             handle = _engine.call(
                 "ingest", paths=[os.fspath(p) for p in paths], format=None if format == "auto" else format, **params)
         return _wait(handle, progress)
+
+
+def _resident(source: Any) -> bool | None:
+    """True when the rows of source are in memory whether or not they are read: those of a pyarrow Table or RecordBatch."""
+    arrow = sys.modules.get("pyarrow")
+    return True if arrow is not None and isinstance(source, (arrow.Table, arrow.RecordBatch)) else None
 
 
 def _path(p: str | os.PathLike[str] | None) -> str | None:

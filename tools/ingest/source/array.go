@@ -28,6 +28,8 @@ type array struct {
 	doubles  []float64
 	data     []byte
 	children []*array
+	// borrowed: the numbers are memory of somebody else's, which is read and never written.
+	borrowed bool
 	// faults are entries whose value could not be taken over. The rows that hold them are bad.
 	faults []fault
 }

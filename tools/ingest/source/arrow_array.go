@@ -11,9 +11,10 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// An arrowConverter copies Arrow arrays into ours. Decoded dictionaries are kept for the batch.
+// An arrowConverter makes our arrays of Arrow's. Decoded dictionaries are kept for the batch.
 type arrowConverter struct {
 	limits       *Limits
+	borrow       bool // numbers of our types are borrowed; else everything is copied
 	dictionaries map[arrow.ArrayData]*array
 	size         int64 // bytes made for the column so far
 }
@@ -59,7 +60,7 @@ func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
 	case *arrowarray.Int32:
 		a.ints = widenInts(t.Int32Values())
 	case *arrowarray.Int64:
-		a.ints = widenInts(t.Int64Values())
+		a.ints = lend(c, a, t.Int64Values())
 	case *arrowarray.Uint8:
 		a.ints = widenInts(t.Uint8Values())
 	case *arrowarray.Uint16:
@@ -86,9 +87,9 @@ func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
 			a.floats[i] = halfValue(v.Uint16())
 		}
 	case *arrowarray.Float32:
-		a.floats = append(make([]float32, 0, a.n), t.Float32Values()...)
+		a.floats = lend(c, a, t.Float32Values())
 	case *arrowarray.Float64:
-		a.doubles = append(make([]float64, 0, a.n), t.Float64Values()...)
+		a.doubles = lend(c, a, t.Float64Values())
 	case *arrowarray.Decimal32:
 		a.ints = make([]int64, a.n)
 		for i := range a.ints {
@@ -150,13 +151,16 @@ func arrowValidity(in arrow.Array) vector.Bitmap {
 	if in.NullN() == 0 {
 		return nil
 	}
-	out := make(vector.Bitmap, vector.BitmapWords(in.Len()))
-	for i := range in.Len() {
-		if in.IsValid(i) {
-			out.Set(i)
-		}
+	return arrowBits(in.NullBitmapBytes(), in.Data().Offset(), in.Len())
+}
+
+// lend returns the numbers of an Arrow array: borrowed where c may, else copied.
+func lend[T int64 | float32 | float64](c *arrowConverter, a *array, in []T) []T {
+	if c.borrow && len(in) > 0 {
+		a.borrowed = true
+		return in[:len(in):len(in)]
 	}
-	return out
+	return append(make([]T, 0, len(in)), in...)
 }
 
 func widenInts[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64](in []T) []int64 {
@@ -247,13 +251,14 @@ func (c *arrowConverter) lists(a *array, bounds func(int) (int64, int64), childr
 	a.offsets = append(make([]int32, 0, a.n+1), 0)
 	contiguous := true
 	first, next, total := int64(-1), int64(0), int64(0)
-	type bound struct{ lo, hi int64 }
-	all := make([]bound, 0, a.n)
-	for i := range a.n {
-		var lo, hi int64
+	valid := func(i int) (lo, hi int64) {
 		if a.valid == nil || a.valid.Get(i) {
-			lo, hi = bounds(i)
+			return bounds(i)
 		}
+		return 0, 0
+	}
+	for i := range a.n {
+		lo, hi := valid(i)
 		if lo < 0 || hi < lo || hi > length {
 			return nil, fmt.Errorf("a list of entries [%d, %d) of %d", lo, hi, length)
 		}
@@ -267,7 +272,6 @@ func (c *arrowConverter) lists(a *array, bounds func(int) (int64, int64), childr
 			contiguous = contiguous && lo == next
 			next = hi
 		}
-		all = append(all, bound{lo, hi})
 		if total += hi - lo; total > math.MaxInt32 {
 			return nil, errors.New("more than 2^31-1 values in a batch")
 		}
@@ -292,8 +296,9 @@ func (c *arrowConverter) lists(a *array, bounds func(int) (int64, int64), childr
 			return nil, err
 		}
 		picked := newArray(whole.node)
-		for _, b := range all {
-			for i := b.lo; i < b.hi; i++ {
+		for row := range a.n {
+			lo, hi := valid(row)
+			for i := lo; i < hi; i++ {
 				if err := c.pick(picked, whole, int(i)); err != nil {
 					return nil, err
 				}

@@ -50,6 +50,7 @@ type binding interface {
 type output struct {
 	fields  []*Field
 	columns []*vector.Column
+	lent    int64 // bytes of columns that are in memory anyway
 	bad     func(row int, column string, err error)
 	fail    error // an error of the whole source: the first one stays
 }

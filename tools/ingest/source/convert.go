@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -83,6 +84,9 @@ func denseConverter(n *node, cm *ColumnMapping) (*converter, error) {
 		c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
 		c.Ints, c.Floats, c.Doubles = cast.apply(a, bad)
 		if c.Present != nil {
+			if a.borrowed {
+				c.Ints, c.Floats, c.Doubles = slices.Clone(c.Ints), slices.Clone(c.Floats), slices.Clone(c.Doubles)
+			}
 			for i := range a.n {
 				if !c.Present.Get(i) {
 					clearNumber(c, i)

@@ -399,6 +399,8 @@ func (d *discovery) bindFile(f *File) {
 	file := *f
 	var stream *hashingReader
 	switch {
+	case f.Path == "-" && d.opts.Records != nil:
+		file.records = d.opts.Records
 	case f.Path == "-":
 		stream = newHashingReader(io.NopCloser(d.opts.Stdin))
 	case f.Size < 0:
@@ -418,6 +420,9 @@ func (d *discovery) bindFile(f *File) {
 	f.Fingerprint = func(ctx context.Context) (string, error) {
 		if stream != nil {
 			return stream.sum()
+		}
+		if file.records != nil {
+			return file.records.sum()
 		}
 		return fingerprint(ctx, file.Path)
 	}

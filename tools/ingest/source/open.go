@@ -17,6 +17,9 @@ func (d *discovery) open(ctx context.Context, f *File, stream *hashingReader) (b
 	case formatORC:
 		return openORC(ctx, f.Path, d.opts)
 	case formatArrow:
+		if f.records != nil {
+			return orNil(newRecordReader(ctx, f.records, d.opts))
+		}
 		if stream != nil {
 			return orNil(newArrowReader(stream, stream, d.opts))
 		}

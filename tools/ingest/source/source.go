@@ -28,13 +28,27 @@ type Field struct {
 }
 
 // A Chunk is rows of one source, all of one partition, in the source's order. A Field that is not in Fields is null in
-// every row. Columns are plain (no Inverse). The caller owns the chunk.
+// every row. Columns are plain (no Inverse). The caller owns the chunk; columns of Records may borrow their values, which are never
+// written, until Release.
 type Chunk struct {
 	Rows      int
 	Partition storage.Partition
 	Fields    []*Field
 	Columns   []*vector.Column // aligned with Fields
 	Place     Place            // of the first row
+	// Lent is how many bytes of Columns are in memory whether or not the chunk is kept.
+	Lent int64
+
+	free func() // gives back what Columns borrow; nil: nothing
+}
+
+// Release gives back what Columns borrow. None of them may be read after it. It is called once, or not at all where nothing is
+// borrowed.
+func (c *Chunk) Release() {
+	if c.free != nil {
+		c.free()
+		c.free = nil
+	}
 }
 
 // A Place says where rows came from, for messages: file, row group, row in the file.
@@ -82,6 +96,7 @@ type File struct {
 	// before.
 	Fingerprint func(ctx context.Context) (string, error)
 
+	records     *Records // what "-" reads; nil: not records
 	openLenient func(ctx context.Context) (*tableSource, error)
 }
 
@@ -103,8 +118,10 @@ type Options struct {
 	// values and are no features.
 	PartitionBy []string
 	// Stdin is what the path "-" reads; default os.Stdin.
-	Stdin  io.Reader
-	Limits Limits
+	Stdin io.Reader
+	// Records, when set, are what the path "-" reads instead. The caller closes them, after every Source of them.
+	Records *Records
+	Limits  Limits
 }
 
 // Limits bound what an input may make the reader hold. Zero fields take the defaults.

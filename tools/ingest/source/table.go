@@ -38,7 +38,16 @@ type batch struct {
 	rowGroup int      // -1: none
 	row      int64    // of the first row, in the file
 	lines    []int64  // of each row; nil: none
+	// hold keeps what the arrays borrow: one reference is the batch's. nil: the arrays are owned.
+	hold     holder
+	resident bool     // what is borrowed is in memory anyway
 	bad      []badRow // rows that the reader could not read; the arrays hold nulls in their place
+}
+
+// A holder counts who uses what was borrowed of it.
+type holder interface {
+	Retain()
+	Release()
 }
 
 type badRow struct {
@@ -168,7 +177,15 @@ func (s *tableSource) bind() error {
 
 func (s *tableSource) Fields() []*Field { return slices.Clone(s.binder.fields) }
 
-func (s *tableSource) Close() error { return s.reader.close() }
+func (s *tableSource) Close() error {
+	for _, c := range s.queue {
+		if c != nil {
+			c.Release()
+		}
+	}
+	s.queue = nil
+	return s.reader.close()
+}
 
 func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 	if s.err != nil {
@@ -196,7 +213,11 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 				return nil, s.inFile(err)
 			}
 		}
-		if err := s.take(b); err != nil {
+		err = s.take(b)
+		if b.hold != nil {
+			b.hold.Release()
+		}
+		if err != nil {
 			return nil, s.inFile(err)
 		}
 	}
@@ -228,7 +249,13 @@ func (s *tableSource) take(b *batch) error {
 		c := s.columns[i]
 		switch {
 		case c.binding != nil:
+			before := len(o.columns)
 			c.binding.emit(a, nil, o)
+			if b.resident {
+				for _, made := range o.columns[before:] {
+					o.lent += a.lent(made)
+				}
+			}
 		case c.directory != nil:
 			s.checkDirectory(a, c, note)
 		case c.by > 0:
@@ -328,6 +355,10 @@ func (s *tableSource) split(b *batch, o *output, keep []int32, by []*array) erro
 func (s *tableSource) chunk(b *batch, o *output, rows []int32, p storage.Partition) *Chunk {
 	c := &Chunk{Rows: b.rows, Partition: p, Fields: o.fields, Columns: o.columns, Place: b.place(s.path, 0)}
 	if rows == nil {
+		if b.hold != nil {
+			b.hold.Retain()
+			c.free, c.Lent = b.hold.Release, o.lent
+		}
 		return c
 	}
 	c.Rows = len(rows)

@@ -1,0 +1,267 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+var recordsSchema = arrow.NewSchema([]arrow.Field{
+	{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	{Name: "price", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	{Name: "narrow", Type: arrow.PrimitiveTypes.Int16, Nullable: true},
+	{Name: "name", Type: arrow.BinaryTypes.String, Nullable: true},
+	{Name: "history", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true},
+	{Name: "vector", Type: arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Float64), Nullable: true},
+	{Name: "weighted", Type: arrow.ListOf(arrow.StructOf(
+		arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "score", Type: arrow.PrimitiveTypes.Float32})), Nullable: true},
+	{Name: "part", Type: arrow.PrimitiveTypes.Int8},
+}, nil)
+
+// randomRecord returns rows of recordsSchema, cut out of more rows so that nothing starts at a byte's or a buffer's edge.
+func randomRecord(mem memory.Allocator, rng *rand.Rand, rows int) arrow.RecordBatch {
+	b := arrowarray.NewRecordBuilder(mem, recordsSchema)
+	defer b.Release()
+	before, after := rng.IntN(20), rng.IntN(20)
+	history := b.Field(4).(*arrowarray.ListBuilder)
+	fixed := b.Field(5).(*arrowarray.FixedSizeListBuilder)
+	weighted := b.Field(6).(*arrowarray.ListBuilder)
+	pair := weighted.ValueBuilder().(*arrowarray.StructBuilder)
+	for range before + rows + after {
+		for i := range 7 {
+			if rng.IntN(4) == 0 {
+				b.Field(i).AppendNull()
+				continue
+			}
+			switch i {
+			case 0:
+				b.Field(0).(*arrowarray.Int64Builder).Append(rng.Int64())
+			case 1:
+				b.Field(1).(*arrowarray.Float32Builder).Append(rng.Float32())
+			case 2:
+				b.Field(2).(*arrowarray.Int16Builder).Append(int16(rng.Int()))
+			case 3:
+				b.Field(3).(*arrowarray.StringBuilder).Append(fmt.Sprint(rng.IntN(1000)))
+			case 4:
+				history.Append(true)
+				for range rng.IntN(5) {
+					history.ValueBuilder().(*arrowarray.Int64Builder).Append(rng.Int64())
+				}
+			case 5:
+				fixed.Append(true)
+				for range 3 {
+					fixed.ValueBuilder().(*arrowarray.Float64Builder).Append(rng.Float64())
+				}
+			case 6:
+				weighted.Append(true)
+				for range rng.IntN(4) {
+					pair.Append(true)
+					pair.FieldBuilder(0).(*arrowarray.Int64Builder).Append(rng.Int64())
+					pair.FieldBuilder(1).(*arrowarray.Float32Builder).Append(rng.Float32())
+				}
+			}
+		}
+		b.Field(7).(*arrowarray.Int8Builder).Append(int8(rng.IntN(2)))
+	}
+	whole := b.NewRecordBatch()
+	defer whole.Release()
+	return whole.NewSlice(int64(before), int64(before+rows))
+}
+
+// readerOf gives records that mem made, which it takes over.
+func readerOf(t *testing.T, records []arrow.RecordBatch) RecordReader {
+	t.Helper()
+	r, err := arrowarray.NewRecordReader(recordsSchema, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range records {
+		rec.Release()
+	}
+	return r
+}
+
+// joined returns the rows of all chunks, feature by feature, and partition by partition.
+func joined(chunks []*Chunk) map[string]*vector.Column {
+	out := map[string]*vector.Column{}
+	for _, c := range chunks {
+		for i, f := range c.Fields {
+			key := f.Name + " of " + c.Partition.String()
+			if out[key] == nil {
+				out[key] = vector.NewColumn(f.Type)
+			}
+			out[key].AppendRows(c.Columns[i], 0, c.Rows)
+		}
+	}
+	return out
+}
+
+// TestRecordsAreRowsOfTheirStream: records give the rows that the same records give as an IPC stream, of which everything is copied;
+// they stay as they were, and nothing of them is held once every chunk is released.
+func TestRecordsAreRowsOfTheirStream(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		var records []arrow.RecordBatch
+		var stream bytes.Buffer
+		w := ipc.NewWriter(&stream, ipc.WithSchema(recordsSchema))
+		for range 1 + rng.IntN(3) {
+			rec := randomRecord(mem, rng, rng.IntN(700))
+			if err := w.Write(rec); err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, rec)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		before := fmt.Sprint(records)
+		for _, rec := range records {
+			rec.Retain()
+		}
+		opts := Options{Format: "arrow"}
+		if rng.IntN(2) == 0 {
+			opts.PartitionBy = []string{"part"}
+		}
+		want, err := fromStdin(t, stream.Bytes(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantChunks, err := readAll(t, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resident := rng.IntN(2) == 0
+		in := NewRecords(readerOf(t, records), resident)
+		opts.Records = in
+		got, err := fromStdin(t, nil, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gotChunks, err := readAll(t, got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want2, have := joined(wantChunks), joined(gotChunks)
+		if len(want2) != len(have) {
+			t.Fatalf("seed %d: %d columns: want %d", seed, len(have), len(want2))
+		}
+		for name, c := range want2 {
+			if have[name] == nil || have[name].Rows != c.Rows {
+				t.Fatalf("seed %d: %s: %d rows missing", seed, name, c.Rows)
+			}
+			for row := range c.Rows {
+				if !vector.RowsEqual(c, row, have[name], row) {
+					t.Fatalf("seed %d: %s: row %d differs", seed, name, row)
+				}
+			}
+		}
+		lent := int64(0)
+		for _, c := range gotChunks {
+			lent += c.Lent
+		}
+		if whole := opts.PartitionBy == nil; resident && whole && len(gotChunks) > 0 && lent == 0 || !resident && lent > 0 {
+			t.Errorf("seed %d: %d bytes lent, resident %v", seed, lent, resident)
+		}
+		if after := fmt.Sprint(records); after != before {
+			t.Fatalf("seed %d: the records were changed", seed)
+		}
+		if _, err := in.sum(); err != nil {
+			t.Fatal(err)
+		}
+		in.Close()
+		for _, c := range gotChunks {
+			c.Release()
+		}
+		for _, rec := range records {
+			rec.Release()
+		}
+		mem.AssertSize(t, 0)
+	}
+}
+
+// TestRecordsFingerprint tells rows apart, and knows the same ones again.
+func TestRecordsFingerprint(t *testing.T) {
+	sum := func(seed uint64, opts Options) string {
+		in := NewRecords(readerOf(t, []arrow.RecordBatch{randomRecord(memory.DefaultAllocator, rand.New(rand.NewPCG(seed, 2)), 50)}), true)
+		defer in.Close()
+		opts.Format, opts.Records = "arrow", in
+		if _, err := in.sum(); err == nil {
+			t.Error("a fingerprint before anything was read")
+		}
+		s, err := fromStdin(t, nil, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunks, err := readAll(t, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range chunks {
+			c.Release()
+		}
+		out, err := in.sum()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if a, b := sum(1, Options{}), sum(1, Options{}); a != b {
+		t.Errorf("the same rows have %s and %s", a, b)
+	}
+	if a, b := sum(1, Options{}), sum(2, Options{}); a == b {
+		t.Errorf("other rows have %s too", a)
+	}
+}
+
+// A stuckReader never returns from Next until it is let go.
+type stuckReader struct {
+	RecordReader
+	let, released chan struct{}
+}
+
+func (r *stuckReader) Next() bool { <-r.let; return false }
+func (r *stuckReader) Err() error { return nil }
+func (r *stuckReader) Release()   { close(r.released) }
+
+// TestStuckRecordsHoldNobodyUp: a cancelled read ends while its reader does not, which is released when it comes back.
+func TestStuckRecordsHoldNobodyUp(t *testing.T) {
+	r := &stuckReader{let: make(chan struct{}), released: make(chan struct{})}
+	in := NewRecords(r, false)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := in.next(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	in.Close()
+	close(r.let)
+	<-r.released
+}
+
+// TestRecordsOfNothing: without a record the schema is the reader's; closed records give an error.
+func TestRecordsOfNothing(t *testing.T) {
+	in := NewRecords(readerOf(t, nil), true)
+	s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Next(context.Background()); err != io.EOF || len(s.Fields()) != len(recordsSchema.Fields()) {
+		t.Errorf("%d fields, %v", len(s.Fields()), err)
+	}
+	in.Close()
+	in = NewRecords(readerOf(t, nil), true)
+	in.Close()
+	if _, err := fromStdin(t, nil, Options{Format: "arrow", Records: in}); !errors.Is(err, errRecordsClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
