@@ -114,16 +114,8 @@ func (d *StripeDecoder) decodeCodes(dst *vector.Column, m *FileMeta, s *StripeMe
 	if err := d.codec.Ints(vals, d.chunks[Codes]); err != nil {
 		return d.fail(Codes, err)
 	}
-	own := d.own
-	for i, c := range vals {
-		if uint64(c) < uint64(len(shared)) {
-			vals[i] = shared[c]
-			continue
-		}
-		if c -= int64(len(shared)); uint64(c) >= uint64(len(own)) {
-			return d.fail(Codes, reasonf("code %d of value %d, of %d values of the file and %d of the stripe", vals[i], i, len(shared), len(own)))
-		}
-		vals[i] = own[c]
+	if i := encoding.LookUp(vals, shared, d.own, vals); i >= 0 {
+		return d.fail(Codes, reasonf("code %d of value %d, of %d values of the file and %d of the stripe", vals[i], i, len(shared), len(d.own)))
 	}
 	return nil
 }

@@ -138,10 +138,11 @@ func (d *StripeDecoder) decodeInverse(dst *vector.Column, s *StripeMeta) error {
 	return nil
 }
 
-// fillRuns sets inverse to the number of the run that each row is in.
-func fillRuns(inverse, runs []int32) error {
-	row := 0
-	for i, n := range runs {
+// fillRunsPlain sets inverse to the number of the run that each row is in, from a run on, which begins at a row. Hot: fillRuns
+// replaces it where the processor has vectors.
+func fillRunsPlain(inverse, runs []int32, first, row int) error {
+	for i, n := range runs[first:] {
+		i += first
 		if n <= 0 || int(n) > len(inverse)-row {
 			return reasonf("run %d of %d rows at row %d of %d", i, n, row, len(inverse))
 		}
@@ -168,7 +169,13 @@ func fillChanges(inverse []int32, changes vector.Bitmap, n int) error {
 	if got := changes.Count() + 1; got != n {
 		return reasonf("changes make %d runs, want %d", got, n)
 	}
-	run := int32(0)
+	fillChangeBits(inverse, changes)
+	return nil
+}
+
+// fillChangeBitsPlain sets inverse to how many changes there are up to and with each row, and run more. Hot: fillChangeBits
+// replaces it where the processor has vectors.
+func fillChangeBitsPlain(inverse []int32, changes vector.Bitmap, run int32) {
 	for i := 0; i < len(inverse); i += 64 {
 		word := changes[i>>6]
 		part := inverse[i:min(i+64, len(inverse))]
@@ -183,5 +190,4 @@ func fillChanges(inverse []int32, changes vector.Bitmap, n int) error {
 			part[j] = run
 		}
 	}
-	return nil
 }

@@ -63,20 +63,29 @@ func putSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 
 // putLists is putSlotLists for rows.
 func putLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
+	if lo == hi {
+		return 0
+	}
+	if c.Inverse == nil {
+		return putSlotLists(dst, values, c, lo, hi)
+	}
+	inverse := c.Inverse[lo:hi]
+	rows, n := copyRows(dst, values, c, inverse)
+	return n + copyRowsPlain(dst[n:], values, c, inverse[rows:])
+}
+
+// copyRowsPlain copies the lists of the rows whose slots inverse has. copyRows does so where the processor has vectors.
+func copyRowsPlain[T any](dst, values []T, c *vector.Column, inverse []int32) int {
 	n := 0
-	switch {
-	case lo == hi:
-	case c.Inverse == nil:
-		n = putSlotLists(dst, values, c, lo, hi)
-	case c.Lengths == nil:
-		for _, s := range c.Inverse[lo:hi] {
+	if c.Lengths == nil {
+		for _, s := range inverse {
 			n += copy(dst[n:], values[c.Offsets[s]:c.Offsets[s+1]])
 		}
-	default:
-		for _, s := range c.Inverse[lo:hi] {
-			o := c.Offsets[s]
-			n += copy(dst[n:], values[o:o+c.Lengths[s]])
-		}
+		return n
+	}
+	for _, s := range inverse {
+		o := c.Offsets[s]
+		n += copy(dst[n:], values[o:o+c.Lengths[s]])
 	}
 	return n
 }
@@ -173,16 +182,28 @@ func putPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
 	case c.Present == nil || c.Inverse == nil:
 		putSlotPresence(dst, at, c, lo, hi)
 	default:
-		present, inverse := c.Present, c.Inverse[lo:hi]
-		for len(inverse) > 0 {
-			// The rows up to the next word boundary of dst, whose bits are gathered in a register.
-			n, bits := min(64-at&63, len(inverse)), uint64(0)
-			for i, s := range inverse[:n] {
-				bits |= present[s>>6] >> (uint(s) & 63) & 1 << (uint(i) & 63)
-			}
-			dst[at>>6] |= bits << (uint(at) & 63)
-			at, inverse = at+n, inverse[n:]
+		inverse := c.Inverse[lo:hi]
+		head := min(-at&63, len(inverse)) // the rows up to the next word boundary of dst
+		putPresencePlain(dst, at, c.Present, inverse[:head])
+		at, inverse = at+head, inverse[head:]
+		if len(inverse) == 0 {
+			return
 		}
+		n := putPresenceWords(dst[at>>6:], c, inverse)
+		putPresencePlain(dst, at+n, c.Present, inverse[n:])
+	}
+}
+
+// putPresencePlain sets the bits of dst from at on, a row each. putPresenceWords does so where the processor has vectors.
+func putPresencePlain(dst vector.Bitmap, at int, present vector.Bitmap, inverse []int32) {
+	for len(inverse) > 0 {
+		// The rows up to the next word boundary of dst, whose bits are gathered in a register.
+		n, bits := min(64-at&63, len(inverse)), uint64(0)
+		for i, s := range inverse[:n] {
+			bits |= present[s>>6] >> (uint(s) & 63) & 1 << (uint(i) & 63)
+		}
+		dst[at>>6] |= bits << (uint(at) & 63)
+		at, inverse = at+n, inverse[n:]
 	}
 }
 

@@ -115,6 +115,12 @@ func lookUp[T any](d *Decoder, dst, values []T, src []byte, room []int64, depth 
 
 // gather writes the value of each code. codes and dst may be the same memory.
 func gather[T any](dst, values []T, codes []int64) error {
+	if out, ints := any(dst).([]int64); ints {
+		if gatherTwo(out, any(values).([]int64), nil, codes) >= 0 {
+			return errCode
+		}
+		return nil
+	}
 	dst = dst[:len(codes)]
 	for i, c := range codes {
 		if uint64(c) >= uint64(len(values)) {
@@ -123,4 +129,24 @@ func gather[T any](dst, values []T, codes []int64) error {
 		dst[i] = values[c]
 	}
 	return nil
+}
+
+// LookUp writes the value of each code: first[c], or second[c-len(first)] from len(first) on. codes and dst may be the same
+// memory. It returns the place of the first code that is past both, or -1; what is before it has been written, and perhaps more.
+func LookUp(dst, first, second, codes []int64) (bad int) { return gatherTwo(dst, first, second, codes) }
+
+// gatherTwoPlain is LookUp. Hot: gatherTwo replaces it where the processor has vectors.
+func gatherTwoPlain(dst, first, second, codes []int64) (bad int) {
+	dst = dst[:len(codes)]
+	for i, c := range codes {
+		if uint64(c) < uint64(len(first)) {
+			dst[i] = first[c]
+			continue
+		}
+		if c -= int64(len(first)); uint64(c) >= uint64(len(second)) {
+			return i
+		}
+		dst[i] = second[c]
+	}
+	return -1
 }

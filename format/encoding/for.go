@@ -70,21 +70,25 @@ func appendPacked(dst []byte, vals []int64, width int, base int64) []byte {
 
 // unpack writes base plus each of the len(dst) packed values. len(src) is packedLen(len(dst), width).
 func unpack(dst []int64, src []byte, width int, base int64) {
+	whole := len(dst) / blockLen * blockLen
+	unpackBlocks(dst[:whole], src, width, base)
+	unpackTail(dst[whole:], src[whole/8*width:], width, base)
+}
+
+// unpackBlocksPlain unpacks whole blocks. Hot: unpackBlocks replaces it where the processor has vectors.
+func unpackBlocksPlain(dst []int64, src []byte, width int, base int64) {
+	if width == 0 {
+		fill(dst, base)
+		return
+	}
 	kernel := unpackLane[width]
 	for len(dst) >= blockLen {
-		if width == 0 {
-			for i := range dst[:blockLen] {
-				dst[i] = base
-			}
-		} else {
-			for l := range blockLanes {
-				kernel(dst[l:], src[8*l:], base)
-			}
+		for l := range blockLanes {
+			kernel(dst[l:], src[8*l:], base)
 		}
 		src = src[blockLen/8*width:]
 		dst = dst[blockLen:]
 	}
-	unpackTail(dst, src, width, base)
 }
 
 // unpackTail unpacks fewer than blockLen values.

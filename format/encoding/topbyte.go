@@ -90,10 +90,20 @@ func (d *Decoder) decodeTopByte(dst []int64, p []byte) error {
 	if err := d.inflate(top, frame); err != nil {
 		return err
 	}
-	unpack(dst, p, low, base)
+	for len(dst) > 0 { // a block at a time, which stays in the first-level cache
+		n := min(len(dst), blockLen)
+		size := packedLen(n, low)
+		unpack(dst[:n], p[:size], low, base)
+		addTop(dst[:n], top[:n], low)
+		dst, top, p = dst[n:], top[n:], p[size:]
+	}
+	return nil
+}
+
+// addTopPlain adds each top byte to its low part. Hot: addTop replaces it where the processor has vectors.
+func addTopPlain(dst []int64, top []byte, low int) {
 	top = top[:len(dst)]
 	for i, t := range top {
 		dst[i] += int64(uint64(t) << (low & 63))
 	}
-	return nil
 }

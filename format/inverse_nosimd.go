@@ -1,0 +1,9 @@
+//go:build !amd64 || purego
+
+package format
+
+import "github.com/dsistore/dsistore/format/vector"
+
+func fillRuns(inverse, runs []int32) error { return fillRunsPlain(inverse, runs, 0, 0) }
+
+func fillChangeBits(inverse []int32, changes vector.Bitmap) { fillChangeBitsPlain(inverse, changes, 0) }

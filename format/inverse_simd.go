@@ -1,0 +1,47 @@
+//go:build amd64 && !purego
+
+package format
+
+import (
+	"math/bits"
+	"unsafe"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/simd"
+)
+
+//go:noescape
+func fillRunsAVX2(inverse *int32, rows int, runs *int32, n int) (done, row int)
+
+//go:noescape
+func fillChangesAVX2(inverse *int32, changes *byte, n int, counts *uint64) (run int32)
+
+// bitCounts are for fillChangesAVX2: byte j of entry b is how many of the bits 0 to j of b are set.
+var bitCounts = func() (t [256]uint64) {
+	for b := range t {
+		for j := range 8 {
+			t[b] |= uint64(bits.OnesCount8(uint8(b)<<(7-j))) << (8 * j)
+		}
+	}
+	return t
+}()
+
+// fillRuns is fillRunsPlain.
+func fillRuns(inverse, runs []int32) error {
+	if !simd.AVX2 || len(inverse) < 32 || len(runs) == 0 {
+		return fillRunsPlain(inverse, runs, 0, 0)
+	}
+	done, row := fillRunsAVX2(&inverse[0], len(inverse), &runs[0], len(runs))
+	return fillRunsPlain(inverse, runs, done, row)
+}
+
+// fillChangeBits is fillChangeBitsPlain.
+func fillChangeBits(inverse []int32, changes vector.Bitmap) {
+	if n := len(inverse) &^ 63; simd.AVX2 && n > 0 {
+		words := changes[:n/64]
+		run := fillChangesAVX2(&inverse[0], (*byte)(unsafe.Pointer(&words[0])), n, &bitCounts[0])
+		fillChangeBitsPlain(inverse[n:], changes[n/64:], run)
+		return
+	}
+	fillChangeBitsPlain(inverse, changes, 0)
+}

@@ -1,0 +1,9 @@
+//go:build !amd64 || purego
+
+package reader
+
+import "github.com/dsistore/dsistore/format/vector"
+
+func copyRows[T any](_, _ []T, _ *vector.Column, _ []int32) (rows, n int) { return 0, 0 }
+
+func putPresenceWords(vector.Bitmap, *vector.Column, []int32) (rows int) { return 0 }

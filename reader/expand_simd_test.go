@@ -1,0 +1,142 @@
+//go:build amd64 && !purego
+
+package reader
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/simd"
+)
+
+// randomLists returns a column of lists with an inverse, windowed or not, and how many values its rows have.
+func randomLists(r *rand.Rand) (c *vector.Column, total int) {
+	c = &vector.Column{Type: vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, Slots: 1 + r.IntN(20), Rows: r.IntN(90)}
+	values := r.IntN(200)
+	for range values {
+		c.Ints = append(c.Ints, int64(r.Uint64()))
+	}
+	if r.IntN(2) == 0 {
+		for range c.Slots {
+			from := r.IntN(values + 1)
+			c.Offsets = append(c.Offsets, int32(from))
+			c.Lengths = append(c.Lengths, int32(min(r.IntN(40), values-from)))
+		}
+	} else {
+		c.Offsets = append(c.Offsets, 0)
+		for s := range c.Slots {
+			left := values - int(c.Offsets[s])
+			c.Offsets = append(c.Offsets, c.Offsets[s]+int32(min(left, r.IntN(1+2*values/c.Slots))))
+		}
+	}
+	for range c.Rows {
+		c.Inverse = append(c.Inverse, int32(r.IntN(c.Slots)))
+	}
+	for row := range c.Rows {
+		from, to := c.RowRange(row)
+		total += to - from
+	}
+	return c, total
+}
+
+func sameCopies[T comparable](t *testing.T, values []T, c *vector.Column, total, lo int, guard T) {
+	t.Helper()
+	var want []T
+	for row := lo; row < c.Rows; row++ {
+		from, to := c.RowRange(row)
+		want = append(want, values[from:to]...)
+	}
+	all := make([]T, total+16)
+	for i := range all {
+		all[i] = guard
+	}
+	n := putLists(all[:len(want):len(want)], values, c, lo, c.Rows)
+	if n != len(want) || !slices.Equal(all[:n], want) {
+		t.Fatalf("%d values, want %d, or others", n, len(want))
+	}
+	for _, v := range all[len(want):] {
+		if v != guard {
+			t.Fatal("written beyond")
+		}
+	}
+}
+
+func TestCopyRowsIsItsTwin(t *testing.T) {
+	if !simd.AVX512 {
+		t.Skip("no AVX-512")
+	}
+	r := rand.New(rand.NewPCG(1, 7))
+	for range 3000 {
+		c, total := randomLists(r)
+		lo := r.IntN(c.Rows + 1)
+		sameCopies(t, c.Ints, c, total, lo, -7)
+		floats := make([]float32, len(c.Ints))
+		for i := range floats {
+			floats[i] = r.Float32()
+		}
+		sameCopies(t, floats, c, total, lo, -7)
+	}
+}
+
+// Lists, slots or room that are not there stop the kernel before the row, whatever the column says.
+func TestCopyRowsStops(t *testing.T) {
+	if !simd.AVX512 {
+		t.Skip("no AVX-512")
+	}
+	column := func() *vector.Column {
+		return &vector.Column{Slots: 3, Offsets: []int32{0, 2, 3, 6}, Ints: []int64{1, 2, 3, 4, 5, 6}, Inverse: []int32{0, 1, 2, 2}}
+	}
+	for name, x := range map[string]struct {
+		spoil func(*vector.Column)
+		room  int
+		rows  int
+		n     int
+	}{
+		"whole":             {func(*vector.Column) {}, 9, 4, 9},
+		"no room":           {func(*vector.Column) {}, 8, 3, 6},
+		"slot beyond":       {func(c *vector.Column) { c.Inverse[2] = 3 }, 9, 2, 3},
+		"negative slot":     {func(c *vector.Column) { c.Inverse[1] = -1 }, 9, 1, 2},
+		"values end before": {func(c *vector.Column) { c.Ints = c.Ints[:5] }, 9, 2, 3},
+		"negative start":    {func(c *vector.Column) { c.Offsets[0] = -1 }, 9, 0, 0},
+		"negative length":   {func(c *vector.Column) { c.Offsets[2] = 1 }, 9, 1, 2},
+	} {
+		c := column()
+		x.spoil(c)
+		dst := make([]int64, x.room)
+		if rows, n := copyRows(dst, c.Ints, c, c.Inverse); rows != x.rows || n != x.n {
+			t.Errorf("%s: %d rows, %d values, want %d, %d", name, rows, n, x.rows, x.n)
+		}
+	}
+}
+
+func TestPutPresenceIsItsTwin(t *testing.T) {
+	if !simd.AVX2 {
+		t.Skip("no AVX2")
+	}
+	r := rand.New(rand.NewPCG(1, 8))
+	for range 2000 {
+		c := &vector.Column{Slots: 1 + r.IntN(300), Rows: r.IntN(500)}
+		c.Present = make(vector.Bitmap, vector.BitmapWords(c.Slots))
+		for s := range c.Slots {
+			if r.IntN(3) > 0 {
+				c.Present.Set(s)
+			}
+		}
+		for range c.Rows {
+			c.Inverse = append(c.Inverse, int32(r.IntN(c.Slots)))
+		}
+		at := r.IntN(130)
+		got, want := make(vector.Bitmap, vector.BitmapWords(at+c.Rows)+1), make(vector.Bitmap, vector.BitmapWords(at+c.Rows)+1)
+		if at > 0 {
+			got.Set(at - 1)
+			want.Set(at - 1)
+		}
+		putPresence(got, at, c, 0, c.Rows)
+		putPresencePlain(want, at, c.Present, c.Inverse)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%d rows from %d: %x, want %x", c.Rows, at, got, want)
+		}
+	}
+}
