@@ -30,6 +30,7 @@ type StoreSide struct {
 	Features  []workload.Feature
 	BatchSize int
 	Dedup     reader.Dedup
+	Bare      bool // without presence
 
 	// Stats are of the last epoch.
 	Stats reader.Stats
@@ -89,7 +90,7 @@ func (s *StoreSide) Open(ctx context.Context, threads int) (_ *reader.Scanner, c
 	if err != nil {
 		return nil, nil, err
 	}
-	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: threads, Presence: true})
+	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: threads, Presence: !s.Bare})
 	if err != nil {
 		return nil, nil, err
 	}

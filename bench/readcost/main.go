@@ -1,0 +1,321 @@
+// Command readcost says what reading costs beside the limit: samples a second of kjt and ikjt batches and of a copy of as many
+// bytes, in alternating rounds of one process; seconds of the processor, page faults and bytes allocated of an epoch; and with
+// --cpuprofile or --flame where the time goes. An epoch opens the store anew, or with --steady begins anew with an open scanner.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"time"
+
+	"github.com/dsistore/dsistore/bench/program"
+	"github.com/dsistore/dsistore/bench/result"
+	"github.com/dsistore/dsistore/bench/versus"
+	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/simd"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+type flags struct {
+	Profile    string    `help:"Generator's profile: small, wide, metawide or narrow." default:"small"`
+	Rows       int64     `help:"Rows; 0: the profile's."`
+	Seed       uint64    `help:"Seed of the generator."`
+	Share      []float64 `help:"Shares of the features to read." default:"0.1,1"`
+	Threads    []int     `help:"Workers, and processors of the process." default:"1,2"`
+	Dedup      []string  `help:"Forms of lists: kjt, ikjt, windowed." default:"kjt,ikjt"`
+	Rounds     int       `help:"Rounds that count; one more runs before." default:"7"`
+	BatchSize  int       `help:"Rows of a batch." default:"4096"`
+	Presence   bool      `help:"Also fill the presence of every value." default:"false"`
+	Steady     bool      `help:"Begin epochs anew with an open scanner." default:"false"`
+	Dir        string    `help:"Where the data lies; what is there already is used." default:"out/readcost"`
+	CPUProfile string    `name:"cpuprofile" help:"Write a profile of the epochs of every side but the copy to this file."`
+	Results    string    `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+
+	copies copier
+}
+
+// A report is what a run found.
+type report struct {
+	Profile  string `json:"profile"`
+	Rows     int64  `json:"rows"`
+	Seed     uint64 `json:"seed"`
+	Presence bool   `json:"presence"`
+	Steady   bool   `json:"steady"`
+	SIMD     string `json:"simd"`
+	Reads    []read `json:"reads"`
+}
+
+// A read is the rounds of one side.
+type read struct {
+	Share      float64   `json:"share"`
+	Dedup      string    `json:"dedup"`
+	Threads    int       `json:"threads"`
+	Bytes      int64     `json:"bytes"` // of the tensors of an epoch
+	Seconds    []float64 `json:"seconds"`
+	CPU        []float64 `json:"cpu_seconds"`
+	Copy       []float64 `json:"copy_seconds"` // of as many bytes, on one thread
+	Faults     []float64 `json:"page_faults"`
+	AllocBytes []float64 `json:"alloc_bytes"`
+	Rate       float64   `json:"samples_per_second"`
+	OfCopy     float64   `json:"of_a_copy"`     // the median of the rounds' ratios
+	OfCopyCPU  float64   `json:"of_a_copy_cpu"` // by seconds of the processor, which other work on the machine disturbs less
+}
+
+func main() {
+	var f flags
+	program.Main(&f, "readcost", "Measure what reading costs beside a copy of as many bytes.", f.run)
+}
+
+func (f *flags) run(ctx context.Context) error {
+	if f.Rounds < 1 || f.BatchSize < 1 || len(f.Share) == 0 || len(f.Threads) == 0 {
+		return errors.New("rounds, batch-size, share and threads: want at least 1 of each")
+	}
+	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	truth, err := workload.NewTruth(workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed, Order: workload.Clustered})
+	if err != nil {
+		return err
+	}
+	store, err := f.store(ctx, truth, log)
+	if err != nil {
+		return err
+	}
+	rows := truth.Rows()
+	rep := report{Profile: f.Profile, Rows: truth.Rows(), Seed: f.Seed, Presence: f.Presence, Steady: f.Steady, SIMD: simd.Level()}
+	if f.CPUProfile != "" {
+		out, err := os.Create(f.CPUProfile)
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+	}
+	t := versus.NewTable(os.Stdout, "read", "threads", "samples/s", "of a copy", "by cpu", "MB/s", "cpu ms", "page faults", "MB allocated")
+	for _, share := range f.Share {
+		features, err := versus.Project(truth, share, f.Seed)
+		if err != nil {
+			return err
+		}
+		for _, dedup := range f.Dedup {
+			side := &side{StoreSide: versus.StoreSide{Dir: store, Features: features, BatchSize: f.BatchSize, Bare: !f.Presence}, steady: f.Steady}
+			if side.Dedup, err = dedupOf(dedup); err != nil {
+				return err
+			}
+			for _, threads := range f.Threads {
+				log("%v %% into %s, %d threads", 100*share, dedup, threads)
+				r, err := f.rounds(ctx, side, threads, rows)
+				if err != nil {
+					return err
+				}
+				r.Share, r.Dedup, r.Threads = share, dedup, threads
+				rep.Reads = append(rep.Reads, r)
+				m := result.Median
+				t.AppendRow([]any{
+					fmt.Sprintf("%v %% %s", 100*share, dedup), threads, fmt.Sprintf("%.2f M", r.Rate/1e6), fmt.Sprintf("%.2f", r.OfCopy),
+					fmt.Sprintf("%.2f", r.OfCopyCPU),
+					fmt.Sprintf("%.0f", float64(r.Bytes)/m(r.Seconds)/1e6), fmt.Sprintf("%.1f", 1e3*m(r.CPU)), fmt.Sprintf("%.0f", m(r.Faults)),
+					fmt.Sprintf("%.1f", m(r.AllocBytes)/1e6),
+				})
+			}
+		}
+	}
+	t.Render()
+	if f.Results == "" {
+		return nil
+	}
+	path, err := result.Write(f.Results, "readcost", rep)
+	if err == nil {
+		log("results: %s", path)
+	}
+	return err
+}
+
+func dedupOf(name string) (reader.Dedup, error) {
+	for _, d := range []reader.Dedup{reader.DedupKJT, reader.DedupIKJT, reader.DedupWindowed} {
+		if d.String() == name {
+			return d, nil
+		}
+	}
+	return 0, fmt.Errorf("dedup %q: want kjt, ikjt or windowed", name)
+}
+
+// store returns the directory of the table's store, which is made if it is not there.
+func (f *flags) store(ctx context.Context, truth *workload.Truth, log func(string, ...any)) (string, error) {
+	dir := filepath.Join(f.Dir, fmt.Sprintf("%s-%d-%d", f.Profile, truth.Rows(), f.Seed))
+	store := filepath.Join(dir, "store")
+	if _, err := os.Stat(filepath.Join(store, "tables")); err == nil {
+		return store, nil
+	}
+	log("Parquet, clustered: %s", dir)
+	dump, err := versus.Generate(ctx, filepath.Join(dir, "clustered"), truth.Options())
+	if err != nil {
+		return "", err
+	}
+	log("ingest: %s", store)
+	_, err = versus.Ingest(ctx, store, dump, ingest.Options{})
+	return store, err
+}
+
+// A side reads epochs of a store.
+type side struct {
+	versus.StoreSide
+	steady bool
+	open   *reader.Scanner // where steady
+	close  func() error
+	epoch  uint64
+}
+
+// read reads an epoch and returns the bytes of its tensors.
+func (s *side) read(ctx context.Context, threads int) (bytes int64, err error) {
+	each := func(t *reader.Tensors, _ int) error { bytes += tensorBytes(t); return nil }
+	if !s.steady {
+		err = s.Epoch(ctx, threads, each)
+		return bytes, err
+	}
+	if s.open == nil {
+		if s.open, s.close, err = s.Open(ctx, threads); err != nil {
+			return 0, err
+		}
+	}
+	s.epoch++
+	if err := s.open.Seek(reader.Position{Epoch: s.epoch}); err != nil {
+		return 0, err
+	}
+	for {
+		b, err := s.open.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return bytes, nil
+		}
+		if err != nil {
+			return bytes, err
+		}
+		err = each(b.Tensors, b.Rows)
+		b.Release()
+		if err != nil {
+			return bytes, err
+		}
+	}
+}
+
+// tensorBytes returns the bytes of matrices, values, weights, lengths and inverses. Offsets follow from lengths.
+func tensorBytes(t *reader.Tensors) int64 {
+	n := 4*len(t.Dense.Values) + 4*len(t.Labels.Values) + 4*len(t.Inverses) + 8*len(t.Dense.Present)
+	for i := range t.Embeddings {
+		n += 4 * len(t.Embeddings[i].Values)
+	}
+	for _, j := range []reader.Joined{t.JoinedSparse(), t.JoinedWeighted(), t.JoinedFloats()} {
+		n += 4*len(j.Lengths) + 8*len(j.Values) + 4*len(j.FloatValues) + 4*len(j.Weights) + 8*len(j.Present)
+	}
+	return int64(n)
+}
+
+// rounds alternates epochs of a side and copies of as many bytes.
+func (f *flags) rounds(ctx context.Context, s *side, threads int, rows int64) (r read, err error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	defer func() {
+		if s.open != nil {
+			err = errors.Join(err, s.close())
+			s.open = nil
+		}
+	}()
+	bytes, err := s.read(ctx, threads)
+	if err != nil {
+		return r, err
+	}
+	r.Bytes = bytes
+	batches := (rows + int64(f.BatchSize) - 1) / int64(f.BatchSize)
+	f.copies.to = make([]byte, bytes/batches)
+	var ratios, byCPU []float64
+	if f.CPUProfile != "" {
+		return r, f.profile(ctx, s, threads)
+	}
+	for round := range f.Rounds + 1 {
+		var copying, copyCPU, took, cpu, faults float64
+		var before, after runtime.MemStats
+		copy := func() error {
+			from, start := used(), time.Now()
+			f.copies.copy(int(bytes))
+			copying, copyCPU = time.Since(start).Seconds(), used().cpu-from.cpu
+			return ctx.Err()
+		}
+		read := func() error {
+			runtime.ReadMemStats(&before)
+			from := used()
+			start := time.Now()
+			_, err := s.read(ctx, threads)
+			took = time.Since(start).Seconds()
+			to := used()
+			cpu, faults = to.cpu-from.cpu, to.faults-from.faults
+			runtime.ReadMemStats(&after)
+			return err
+		}
+		turns := []func() error{copy, read}
+		if round%2 == 1 {
+			slices.Reverse(turns)
+		}
+		for _, turn := range turns {
+			if err := turn(); err != nil {
+				return r, err
+			}
+		}
+		if round == 0 {
+			continue
+		}
+		r.Seconds, r.CPU, r.Copy = append(r.Seconds, took), append(r.CPU, cpu), append(r.Copy, copying)
+		r.Faults = append(r.Faults, faults)
+		r.AllocBytes = append(r.AllocBytes, float64(after.TotalAlloc-before.TotalAlloc))
+		ratios, byCPU = append(ratios, copying/took), append(byCPU, copyCPU/cpu)
+	}
+	r.Rate = float64(rows) / result.Median(r.Seconds)
+	r.OfCopy, r.OfCopyCPU = result.Median(ratios), result.Median(byCPU)
+	return r, nil
+}
+
+// A copier copies from memory that no cache holds to the memory of a batch.
+type copier struct {
+	from, to []byte
+	at       int
+}
+
+// copied is how much memory a copier copies from, by and by: more than caches hold.
+const copied = 1 << 30
+
+func (c *copier) copy(n int) {
+	if c.from == nil {
+		c.from = make([]byte, copied)
+		for i := 0; i < len(c.from); i += 512 {
+			c.from[i] = byte(i >> 9)
+		}
+	}
+	for n > 0 {
+		k := copy(c.to[:min(n, len(c.to))], c.from[c.at:])
+		n -= k
+		c.at = (c.at + k) % len(c.from)
+	}
+}
+
+// profile reads epochs for some seconds under the profiler.
+func (f *flags) profile(ctx context.Context, s *side, threads int) error {
+	out, err := os.OpenFile(f.CPUProfile, os.O_WRONLY|os.O_TRUNC, 0o666)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	runtime.SetCPUProfileRate(500)
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	for start := time.Now(); time.Since(start) < time.Duration(f.Rounds)*time.Second; {
+		if _, err := s.read(ctx, threads); err != nil {
+			return err
+		}
+	}
+	return nil
+}
