@@ -38,8 +38,6 @@ type Batch struct {
 	// pieces are next to each other for a stripe, ascend in its rows and do not touch.
 	pieces []piece
 	maker  groupMaker
-	done   chan struct{} // holds one token once the batch is made
-	err    error         // why it could not be
 }
 
 // A piece is the rows of one stripe that a batch takes.
@@ -145,7 +143,7 @@ func newBatchLayout(p *Plan, opts *Options) *batchLayout {
 // newBatch returns an empty batch with a place for everything.
 func (l *batchLayout) newBatch(pool *batchPool) *Batch {
 	b := &Batch{
-		pool: pool, done: make(chan struct{}, 1),
+		pool:    pool,
 		Columns: make([]*vector.Column, len(l.plan.Features)), exact: make([]exactColumn, len(l.exact)),
 	}
 	for i, f := range l.exact {
@@ -183,6 +181,17 @@ func (b *Batch) poison() {
 	b.maker.inverse.poison()
 }
 
+// A draft says what a batch takes, from when it is cut until Next gives it. It has no memory of a batch before a worker makes
+// it: batches that wait for their turn share that of those which come and go, what was released last being used first.
+type draft struct {
+	index, firstRow uint64
+	rows            int
+	pieces          []piece
+	batch           *Batch        // nil until it is made
+	err             error         // why it could not be
+	done            chan struct{} // holds one token once batch or err is set
+}
+
 // A batchStock holds the batches of scanners that share their memory: made when first needed, and kept for the next use.
 type batchStock struct {
 	layout *batchLayout
@@ -192,6 +201,7 @@ type batchStock struct {
 	mu     sync.Mutex
 	made   int      // guarded by mu
 	idle   []*Batch // guarded by mu
+	drafts []*draft // idle; guarded by mu
 	closed bool     // guarded by mu: what is put is freed
 }
 
@@ -218,13 +228,13 @@ func (s *batchStock) close() {
 	s.idle = nil
 }
 
-// A batchPool says how many batches of the stock one Scanner has. One goroutine gets, any put.
+// A batchPool says how many batches of the stock one Scanner has. One goroutine drafts, any take and put.
 type batchPool struct {
 	stock *batchStock
 	wake  chan struct{} // holds one token after may was raised
 	gated bool          // may is raised by grant alone
 
-	may int // batches may yet be got; guarded by stock.mu
+	may int // batches may yet be drafted; guarded by stock.mu
 }
 
 func newBatchPool(s *batchStock, n int) *batchPool {
@@ -254,26 +264,11 @@ func (p *batchPool) raise() {
 	}
 }
 
-// give marks a batch as the caller's.
-func (p *batchPool) give(b *Batch) {
-	b.held.Store(true)
-	if !p.stock.keep {
-		return
-	}
-	p.stock.mu.Lock()
-	defer p.stock.mu.Unlock()
-	b.kept = true
-	p.stock.made--
-	if !p.gated {
-		p.raise()
-	}
-}
-
-// get waits until the pool may have a batch. It returns nil when done closes first.
-func (p *batchPool) get(done <-chan struct{}) *Batch {
+// draft waits until the pool may have a batch. It returns nil when done closes first.
+func (p *batchPool) draft(done <-chan struct{}) *draft {
 	for {
-		if b := p.tryGet(); b != nil {
-			return b
+		if d := p.tryDraft(); d != nil {
+			return d
 		}
 		select {
 		case <-p.wake:
@@ -283,7 +278,7 @@ func (p *batchPool) get(done <-chan struct{}) *Batch {
 	}
 }
 
-func (p *batchPool) tryGet() *Batch {
+func (p *batchPool) tryDraft() *draft {
 	s := p.stock
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,6 +286,19 @@ func (p *batchPool) tryGet() *Batch {
 		return nil
 	}
 	p.may--
+	if k := len(s.drafts) - 1; k >= 0 {
+		d := s.drafts[k]
+		s.drafts = s.drafts[:k]
+		return d
+	}
+	return &draft{done: make(chan struct{}, 1)}
+}
+
+// take returns the batch that a draft becomes.
+func (p *batchPool) take() *Batch {
+	s := p.stock
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if k := len(s.idle) - 1; k >= 0 {
 		b := s.idle[k]
 		s.idle = s.idle[:k]
@@ -301,19 +309,58 @@ func (p *batchPool) tryGet() *Batch {
 	return s.layout.newBatch(p)
 }
 
-// put takes back a batch that get returned.
+// give marks the batch of a draft as the caller's, and returns it.
+func (p *batchPool) give(d *draft) *Batch {
+	b := d.batch
+	b.held.Store(true)
+	s := p.stock
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keepDraft(d)
+	if s.keep {
+		b.kept = true
+		s.made--
+		if !p.gated {
+			p.raise()
+		}
+	}
+	return b
+}
+
+// keepDraft keeps a draft for its next use; mu is held.
+func (s *batchStock) keepDraft(d *draft) {
+	clear(d.pieces)
+	d.pieces, d.batch, d.err, d.rows = d.pieces[:0], nil, nil, 0
+	select {
+	case <-d.done:
+	default:
+	}
+	s.drafts = append(s.drafts, d)
+}
+
+// drop takes back a draft that nobody will ask for, and what was made of it.
+func (p *batchPool) drop(d *draft) {
+	b := d.batch
+	s := p.stock
+	s.mu.Lock()
+	s.keepDraft(d)
+	if b == nil && !p.gated {
+		p.raise()
+	}
+	s.mu.Unlock()
+	if b != nil {
+		p.put(b)
+	}
+}
+
+// put takes back a batch that take returned.
 func (p *batchPool) put(b *Batch) {
 	if invariants {
 		b.poison()
 	}
-	b.err = nil
 	b.Rows = 0
 	clear(b.pieces)
 	b.pieces = b.pieces[:0]
-	select {
-	case <-b.done:
-	default:
-	}
 	s := p.stock
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import "slices"
 // windows: all pieces of a stripe are next to each other.
 type cutter struct {
 	r      *run
-	b      *Batch // being cut, or nil
+	b      *draft // being cut, or nil
 	left   uint64 // rows that the batch being cut lacks, also of one that is not made
 	index  uint64 // of the next batch
 	row    uint64 // of the epoch's order: the next
@@ -29,7 +29,7 @@ func (r *run) cutBatches() {
 	c := cutter{r: r, index: r.batch, row: r.first}
 	defer func() {
 		if c.b != nil {
-			r.s.batches.put(c.b)
+			r.s.batches.drop(c.b)
 		}
 	}()
 	for s := range r.stripes {
@@ -80,7 +80,7 @@ func (c *cutter) cutWindow() bool {
 			n := int32(min(uint64(run.hi-run.lo), c.left))
 			if c.b != nil {
 				c.part = append(c.part, stripeRun{run.stripe, run.lo, run.lo + n})
-				c.b.Rows += int(n)
+				c.b.rows += int(n)
 			}
 			c.row += uint64(n)
 			c.left -= uint64(n)
@@ -108,10 +108,10 @@ func (c *cutter) cutWindow() bool {
 func (c *cutter) next() bool {
 	r := c.r
 	if (c.index-r.batch)%r.s.stride == 0 {
-		if c.b = r.s.batches.get(r.done); c.b == nil {
+		if c.b = r.s.batches.draft(r.done); c.b == nil {
 			return false
 		}
-		c.b.Index, c.b.FirstRow, c.b.Rows = c.index, c.row, 0
+		c.b.index, c.b.firstRow, c.b.rows = c.index, c.row, 0
 	}
 	c.left = min(uint64(r.s.layout.plan.BatchSize), r.end-c.row)
 	c.index++
@@ -153,7 +153,7 @@ func (c *cutter) takePart() {
 		return int(a.lo - b.lo)
 	})
 	b := c.b
-	at := b.Rows
+	at := b.rows
 	for _, p := range c.part {
 		at -= int(p.hi - p.lo)
 	}
@@ -183,7 +183,7 @@ func (c *cutter) handOn() bool {
 	case <-c.r.done:
 		return false
 	}
-	c.r.out <- result{batch: c.b}
+	c.r.out <- result{draft: c.b}
 	c.b = nil
 	return true
 }

@@ -318,7 +318,7 @@ func TestGroupsOfManyPieces(t *testing.T) {
 			if rapid.Bool().Draw(t, "shuffled") {
 				pieces = rapid.Permutation(pieces).Draw(t, "pieces")
 			}
-			b := s.batches.get(nil)
+			b := s.batches.take()
 			b.Rows = 0
 			var rows []int
 			for _, p := range pieces {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ type run struct {
 	requests chan fetchJob
 	decode   chan decodeTask
 	stripes  chan *stripe // in order
-	assemble chan *Batch
+	assemble chan *draft
 	out      chan result // in order; closed after the last
 
 	emitted    int          // stripes; emitStripes' own
@@ -40,7 +41,7 @@ type run struct {
 
 // A result is a batch, perhaps still in the making, or what went wrong in its place.
 type result struct {
-	batch *Batch
+	draft *draft
 	err   error
 }
 
@@ -67,7 +68,7 @@ func (s *Scanner) start(epoch, first, end, batch uint64) *run {
 		requests: make(chan fetchJob, s.opts.Requests),
 		decode:   make(chan decodeTask, 4*s.opts.Workers),
 		stripes:  make(chan *stripe, 64),
-		assemble: make(chan *Batch, s.opts.MaxBatches),
+		assemble: make(chan *draft, s.opts.MaxBatches),
 		out:      make(chan result, s.opts.MaxBatches+1),
 	}
 	if s.layout.plan.Shuffle.Unit == UnitNone {
@@ -96,8 +97,8 @@ func (r *run) stop() {
 			if !ok {
 				return
 			}
-			if x.batch != nil {
-				r.s.batches.put(x.batch)
+			if x.draft != nil {
+				r.s.batches.drop(x.draft)
 			}
 			continue
 		default:
@@ -373,23 +374,25 @@ func (r *run) dispatch(u *unit) {
 	}
 }
 
-// work decodes and assembles. Batches come first: they free stripes.
+// work decodes and assembles. Batches come first: they free stripes. After each task whoever waits for what it made goes first,
+// where there are fewer processors than goroutines: a batch that is taken and released at once leaves its memory, still in the
+// caches, to the next one, and a stripe is cut before another is decoded.
 func (r *run) work() {
 	for {
 		select {
-		case b := <-r.assemble:
-			r.task(func() { r.assembleBatch(b) })
-			continue
+		case d := <-r.assemble:
+			r.task(func() { r.makeBatch(d) })
 		default:
+			select {
+			case d := <-r.assemble:
+				r.task(func() { r.makeBatch(d) })
+			case t := <-r.decode:
+				r.task(func() { r.decodeItems(t) })
+			case <-r.done:
+				return
+			}
 		}
-		select {
-		case b := <-r.assemble:
-			r.task(func() { r.assembleBatch(b) })
-		case t := <-r.decode:
-			r.task(func() { r.decodeItems(t) })
-		case <-r.done:
-			return
-		}
+		runtime.Gosched()
 	}
 }
 
@@ -503,9 +506,13 @@ func (f *file) locate(err error, at uint64) error {
 	return format.Locate(err, f.entry.Object, f.feature, int64(f.entry.Offset))
 }
 
-func (r *run) assembleBatch(b *Batch) {
+// makeBatch makes the batch of a draft.
+func (r *run) makeBatch(d *draft) {
 	start := time.Now()
-	b.err = b.make(r.s.stock.layout)
+	b := r.s.batches.take()
+	b.Index, b.FirstRow, b.Rows = d.index, d.firstRow, d.rows
+	b.pieces, d.pieces = d.pieces, b.pieces
+	d.err = b.make(r.s.stock.layout)
 	for i := range b.pieces {
 		// The pieces of a stripe are next to each other.
 		if s := b.pieces[i].stripe; i == len(b.pieces)-1 || b.pieces[i+1].stripe != s {
@@ -517,5 +524,6 @@ func (r *run) assembleBatch(b *Batch) {
 	r.assembling.Add(-1)
 	r.s.budget.poke()
 	r.s.stats.assemble.Add(int64(time.Since(start)))
-	b.done <- struct{}{}
+	d.batch = b
+	d.done <- struct{}{}
 }

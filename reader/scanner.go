@@ -172,7 +172,7 @@ type Scanner struct {
 	stride     uint64 // from one batch to the next: those between are not made
 	next       Position
 	run        *run   // nil until Next, and after an error, Seek and Close
-	pending    *Batch // received, but not yet made when a ctx ended
+	pending    *draft // received, but not yet made when a ctx ended
 	err        error  // what every Next returns
 
 	batches *batchPool
@@ -196,7 +196,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	if s.run == nil {
 		s.begin()
 	}
-	b, err := s.receive(ctx)
+	d, err := s.receive(ctx)
 	if err != nil {
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			s.stop()
@@ -204,12 +204,12 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 		}
 		return nil, err
 	}
+	b := s.batches.give(d)
 	s.next.Batch += s.stride
 	s.stats.batches.Add(1)
 	s.stats.rows.Add(uint64(b.Rows))
 	s.stats.slotRows.Add(b.SlotRows)
 	s.stats.slots.Add(b.Slots)
-	s.batches.give(b)
 	return b, nil
 }
 
@@ -220,8 +220,8 @@ func (s *Scanner) begin() {
 	s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
 }
 
-// receive waits for the next batch of the run.
-func (s *Scanner) receive(ctx context.Context) (*Batch, error) {
+// receive waits for the next batch of the run, which is made.
+func (s *Scanner) receive(ctx context.Context) (*draft, error) {
 	start := time.Now()
 	defer func() { s.stats.stall.Add(int64(time.Since(start))) }()
 	if s.pending == nil {
@@ -233,7 +233,7 @@ func (s *Scanner) receive(ctx context.Context) (*Batch, error) {
 			if x.err != nil {
 				return nil, x.err
 			}
-			s.pending = x.batch
+			s.pending = x.draft
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -243,12 +243,12 @@ func (s *Scanner) receive(ctx context.Context) (*Batch, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	b := s.pending
-	if b.err != nil {
-		return nil, b.err
+	d := s.pending
+	if d.err != nil {
+		return nil, d.err
 	}
 	s.pending = nil
-	return b, nil
+	return d, nil
 }
 
 // stop ends the run and takes back what it made.
@@ -259,7 +259,7 @@ func (s *Scanner) stop() {
 	s.run.stop()
 	s.run = nil
 	if s.pending != nil {
-		s.batches.put(s.pending)
+		s.batches.drop(s.pending)
 		s.pending = nil
 	}
 }
