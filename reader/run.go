@@ -302,7 +302,7 @@ func (r *run) read(ctx context.Context, u *unit, index int) error {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return place(fmt.Sprintf("the object ends before offset %d", q.to))
 	case errors.Is(err, object.ErrNotFound):
-		return fmt.Errorf("%w: %w", place("the object is missing"), err)
+		return place("object is missing")
 	}
 	return fmt.Errorf("read of %s at %d: %w", rng.object, q.from, err)
 }

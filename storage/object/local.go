@@ -152,6 +152,12 @@ func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
 	rand.Read(r[:])
 	tmp := l.fs.PathJoin(dir, hex.EncodeToString(r[:]))
 	f, err := l.fs.Create(tmp, category)
+	if isAbsent(err) { // somebody has removed the store, and may make another in its place
+		if err := l.makeDirAnew(dir); err != nil {
+			return nil, err
+		}
+		f, err = l.fs.Create(tmp, category)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("object %s: %w", name, err)
 	}
@@ -194,7 +200,14 @@ func (w *localWriter) Commit(ctx context.Context) error {
 	if err := w.l.makeDir(dir); err != nil {
 		return err
 	}
-	if err := w.l.fs.Link(w.tmp, path); errors.Is(err, fs.ErrExist) {
+	err := w.l.fs.Link(w.tmp, path)
+	if isAbsent(err) {
+		if err := w.l.makeDirAnew(dir); err != nil {
+			return err
+		}
+		err = w.l.fs.Link(w.tmp, path)
+	}
+	if errors.Is(err, fs.ErrExist) {
 		return w.l.exists(w.name)
 	} else if err != nil {
 		return fmt.Errorf("object %s: %w", w.name, err)
@@ -249,6 +262,14 @@ func (l *Local) makeDir(dir string) error {
 		l.durable[d] = true
 	}
 	return nil
+}
+
+// makeDirAnew is makeDir where a directory that this process knew is gone.
+func (l *Local) makeDirAnew(dir string) error {
+	l.mu.Lock()
+	clear(l.durable)
+	l.mu.Unlock()
+	return l.makeDir(dir)
 }
 
 func (l *Local) syncDir(dir string) error {

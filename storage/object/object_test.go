@@ -207,3 +207,51 @@ func TestCounted(t *testing.T) {
 		t.Fatalf("%+v", before)
 	}
 }
+
+// A store whose directory somebody removes is made anew by the next write, as it was by the first.
+func TestLocalRemovedAndMadeAgain(t *testing.T) {
+	l := local(t).(*object.Local)
+	for i, name := range []string{"a/b/c", "a/b/d", "a/b/d"} {
+		if err := l.PutIfAbsent(t.Context(), name, []byte(name)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 2 {
+			break
+		}
+		if err := os.RemoveAll(l.Root()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Stat(t.Context(), name); !errors.Is(err, object.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	// Removed between Create and Commit, what was written is lost, and said to be.
+	w, err := l.Create(t.Context(), "a/e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(l.Root()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+// A directory below the root that somebody removes is made anew where an object in it is committed.
+func TestLocalDirectoryRemoved(t *testing.T) {
+	l := local(t).(*object.Local)
+	if err := l.PutIfAbsent(t.Context(), "a/b/c", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(l.Root(), "a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.PutIfAbsent(t.Context(), "a/b/c", []byte("y")); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 1)
+	if err := l.ReadAt(t.Context(), "a/b/c", got, 0); err != nil || got[0] != 'y' {
+		t.Fatal(got, err)
+	}
+}
