@@ -11,7 +11,7 @@ import argparse
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import measure
@@ -25,27 +25,21 @@ from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 import dsistore
 from dsistore import _engine
 
-LABELS = ["click", "conversion"]
-
-
 # Rows as hashes, so that sides that differ in order or slots can be compared.
 
 def _name(name: str) -> np.uint64:
     return np.uint64(hash_lists(np.array([0, len(name)]), np.frombuffer(name.encode(), np.uint8).astype(np.int64), None)[0])
 
 
-def _lists_hash(keys: list[str], lengths: np.ndarray, values: np.ndarray, weights: np.ndarray | None, rows: int,
-                inverse: np.ndarray | None) -> np.ndarray:
-    """The hashes of features' lists, added up a row."""
-    out = np.zeros(rows, np.uint64)
-    if not keys:
-        return out
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    hashes = hash_lists(offsets, values, weights).reshape(len(keys), -1)
-    for key, h in zip(keys, hashes):
-        out += _name(key) * (h if inverse is None else h[inverse])
-    return out
+def _lists_hash(x: Any, inverse: torch.Tensor | None, out: np.ndarray) -> None:
+    """Adds the hashes of features' lists to those of the rows."""
+    if not x.keys:
+        return
+    offsets = np.zeros(len(x.lengths) + 1, np.int64)
+    np.cumsum(x.lengths.numpy(), out=offsets[1:])
+    hashes = hash_lists(offsets, x.values.numpy(), None if x.weights is None else x.weights.numpy()).reshape(len(x.keys), -1)
+    for key, h in zip(x.keys, hashes):
+        out += _name(key) * (h if inverse is None else h[inverse.numpy()])
 
 
 def _matrix_hash(names: list[str], matrix: torch.Tensor, out: np.ndarray) -> None:
@@ -54,39 +48,30 @@ def _matrix_hash(names: list[str], matrix: torch.Tensor, out: np.ndarray) -> Non
         out += (bits * C1 ^ bits >> np.uint64(7)) * C2 * _name(name)
 
 
-def _arrays(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    return x.lengths.numpy(), x.values.numpy(), None if x.weights is None else x.weights.numpy()
+def _rows(n: int, plain: tuple[Any, ...], groups: Iterable[tuple[torch.Tensor, tuple[Any, ...]]],
+          matrices: tuple[tuple[list[str], torch.Tensor], ...]) -> np.ndarray:
+    """A hash of each of a batch's n rows: of the lists that come a row each, of those of groups with an inverse, and of matrices."""
+    out = np.zeros(n, np.uint64)
+    for inverse, parts in ((None, plain), *groups):
+        for x in parts:
+            _lists_hash(x, inverse, out)
+    for names, matrix in matrices:
+        _matrix_hash(names, matrix, out)
+    return out
 
 
 def store_rows(dataset: Any) -> np.ndarray:
     """A hash of each row, in order."""
-    out = []
-    for b in dataset:
-        h = np.zeros(b.rows, np.uint64)
-        for part in (b.sparse, b.weighted):
-            h += _lists_hash(part.keys, *_arrays(part), b.rows, None)
-        for g in b.groups:
-            for part in (g.sparse, g.weighted):
-                h += _lists_hash(part.keys, *_arrays(part), b.rows, g.inverse.numpy())
-        _matrix_hash(b.dense_names, b.dense, h)
-        _matrix_hash(b.label_names, b.labels, h)
-        out.append(h)
-    return np.concatenate(out)
+    return np.concatenate([
+        _rows(b.rows, (b.sparse, b.weighted), [(g.inverse, (g.sparse, g.weighted)) for g in b.groups],
+              ((b.dense_names, b.dense), (b.label_names, b.labels))) for b in dataset])
 
 
 def parquet_rows(side: ParquetSide) -> np.ndarray:
-    out = []
-    for b in side:
-        h = np.zeros(b.rows, np.uint64)
-        for part in (b.ids, b.weighted):
-            h += _lists_hash(part.keys, *_arrays(part), b.rows, None)
-        for inverse, _, *parts in b.groups:
-            for part in parts:
-                h += _lists_hash(part.keys, *_arrays(part), b.rows, inverse.numpy())
-        _matrix_hash(side.dense, b.dense, h)
-        _matrix_hash(LABELS, b.labels, h)
-        out.append(h)
-    return np.concatenate(out)
+    """The same of the other side."""
+    return np.concatenate([
+        _rows(b.rows, (b.ids, b.weighted), [(inverse, tuple(parts)) for inverse, _, *parts in b.groups],
+              ((side.dense, b.dense), (measure.LABELS, b.labels))) for b in side])
 
 
 # What a trainer takes off a batch: KeyedJaggedTensors.
@@ -202,7 +187,7 @@ def forward_sides(a: argparse.Namespace, data: pathlib.Path, features: list[str]
         torchrec.EmbeddingBagConfig(name=n, embedding_dim=a.dim, num_embeddings=a.embeddings, feature_names=[n]) for n in names])
     modulo = {n: f"mod({a.embeddings})" for n in names}
     datasets = {
-        out: table.torch(names, labels=LABELS, batch_size=a.batch_size, output=out, transforms=modulo, workers=1)
+        out: table.torch(names, labels=measure.LABELS, batch_size=a.batch_size, output=out, transforms=modulo, workers=1)
         for out in ("kjt", "ikjt")
     }
 
@@ -221,7 +206,7 @@ def forward_sides(a: argparse.Namespace, data: pathlib.Path, features: list[str]
 
     def parquet() -> dict[str, float]:
         forward, total = 0.0, 0.0
-        side = ParquetSide(data / "clustered", names, LABELS, a.batch_size, 1, modulus=a.embeddings)
+        side = ParquetSide(data / "clustered", names, measure.LABELS, a.batch_size, 1, modulus=a.embeddings)
         with torch.no_grad():
             for b in side:
                 kjt = _kjt(b.ids, b.rows)
@@ -239,14 +224,14 @@ def scans(a: argparse.Namespace, data: pathlib.Path, table: dsistore.Table, shar
     features = measure.projection(columns, share)
 
     def dataset(output: str, threads: int) -> Any:
-        return table.torch(features, labels=LABELS, batch_size=a.batch_size, output=output, workers=threads)
+        return table.torch(features, labels=measure.LABELS, batch_size=a.batch_size, output=output, workers=threads)
 
     ikjt = dataset("ikjt", 1)
     names = [f["name"] for f in ikjt._plan["features"]]
     groups = [[names[i] for i in g] for g in ikjt._plan["groups"]]
 
     def parquet(order: str, threads: int, grouped: bool = False) -> ParquetSide:
-        return ParquetSide(data / order, features, LABELS, a.batch_size, threads, groups if grouped else [])
+        return ParquetSide(data / order, features, measure.LABELS, a.batch_size, threads, groups if grouped else [])
 
     print(f"{share:.0%}: {len(features)} features, {len(groups)} groups: comparing", file=sys.stderr)
     # The store has the sessions in another order than either Parquet.

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+LABELS = ["click", "conversion"]  # of the tables that table makes
 
 
 def machine() -> dict[str, Any]:
@@ -99,7 +100,7 @@ def table(directory: pathlib.Path, profile: str, rows: int | None = None) -> pat
     return directory
 
 
-_NOT_PROJECTED = ("session_id", "request_id", "user_id", "event_time", "click", "conversion", "user_embedding")
+_NOT_PROJECTED = ("session_id", "request_id", "user_id", "event_time", *LABELS, "user_embedding")
 
 
 def projection(columns: list[str], share: float) -> list[str]:

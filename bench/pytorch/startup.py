@@ -6,15 +6,12 @@ shuffled, and pyarrow reading the same columns of Parquet into the same tensors.
 
 from __future__ import annotations
 
-import argparse
-import json
 import pathlib
-import subprocess
-import sys
 import time
 from typing import Any
 
-LABELS = ["click", "conversion"]
+import children
+import measure
 
 
 class Steps:
@@ -42,7 +39,7 @@ def store_first_batch(steps: Steps, data: pathlib.Path, features: list[str], bat
     steps("open")
     import dsistore.torch  # noqa: F401
     steps("import dsistore.torch")
-    dataset = table.torch(features, labels=LABELS, batch_size=batch_size, shuffle=shuffle)
+    dataset = table.torch(features, labels=measure.LABELS, batch_size=batch_size, shuffle=shuffle)
     steps("plan")
     batches = iter(dataset)
     rows = next(batches).rows
@@ -59,52 +56,35 @@ def parquet_first_batch(steps: Steps, data: pathlib.Path, features: list[str], b
     steps("import pyarrow")
     from parquet import ParquetSide
     steps("import this program's side")
-    side = ParquetSide(data / "interleaved", features, LABELS, batch_size, 2)
+    side = ParquetSide(data / "interleaved", features, measure.LABELS, batch_size, 2)
     steps("open")
     rows = next(iter(side)).rows
     steps("first batch")
     return rows
 
 
-def child(what: str, request: dict[str, Any]) -> None:
-    started = time.time()
+def child(kind: str, request: dict[str, Any]) -> dict[str, Any]:
     steps = Steps()
+    steps.ms["interpreter"] = 1e3 * (time.time() - request["begun"])
     args = pathlib.Path(request["data"]), request["features"], request["batch_size"]
-    if what == "parquet":
+    if kind == "parquet":
         rows = parquet_first_batch(steps, *args)
     else:
-        rows = store_first_batch(steps, *args, shuffle="session" if what == "shuffled" else None)
-    print(json.dumps({"started": started, "rows": rows, "steps": steps.ms}))
-
-
-def run(what: str, request: dict[str, Any]) -> dict[str, float]:
-    begin = time.time()
-    out = subprocess.run([sys.executable, __file__, "--child", what], input=json.dumps(request), capture_output=True, text=True)
-    if out.returncode != 0:
-        raise SystemExit(out.stderr)
-    answer = json.loads(out.stdout)
-    if answer["rows"] != request["rows"]:
-        raise SystemExit(f"{what}: a first batch of {answer['rows']} rows, not {request['rows']}")
-    return {"interpreter": 1e3 * (answer["started"] - begin), **answer["steps"]}
+        rows = store_first_batch(steps, *args, shuffle="session" if kind == "shuffled" else None)
+    if rows != request["rows"]:
+        raise SystemExit(f"{kind}: a first batch of {rows} rows, not {request['rows']}")
+    return steps.ms
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    p = children.arguments(__doc__, processes=9)
     p.add_argument("--profile", nargs="+", default=["small", "metawide"])
     p.add_argument("--share", type=float, default=0.1, help="share of the features to read")
-    p.add_argument("--processes", type=int, default=9, help="processes of each kind that count; one more runs before")
-    p.add_argument("--batch-size", type=int, default=4096)
-    p.add_argument("--dir", default="out/pytorch", help="where the data lies; what is there already is used")
-    p.add_argument("--results", default="bench/results", help="directory for the results as JSON; empty: none")
-    p.add_argument("--child", help=argparse.SUPPRESS)
-    a = p.parse_args()
-    if a.child:
-        child(a.child, json.load(sys.stdin))
-        return
+    a = children.parse(p, child)
 
-    import measure
     import pyarrow.parquet as pq
     machine = measure.machine()
+    kinds = {"dsistore": "store", "dsistore, shuffled": "shuffled", "Parquet (pyarrow)": "parquet"}
     result: dict[str, Any] = {"batch_size": a.batch_size, "tables": []}
     for profile in a.profile:
         data = measure.table(pathlib.Path(a.dir) / profile, profile)
@@ -112,15 +92,11 @@ def main() -> None:
         features = measure.projection(file.schema_arrow.names, a.share)
         request = {"data": str(data), "features": features, "batch_size": a.batch_size,
                    "rows": min(a.batch_size, file.metadata.num_rows)}
-        sides: dict[str, Any] = {
-            name: lambda what=what: run(what, request)
-            for name, what in (("dsistore", "store"), ("dsistore, shuffled", "shuffled"), ("Parquet (pyarrow)", "parquet"))
-        }
         print(f"\n{profile}: {len(file.schema_arrow.names)} columns, {len(features)} features of them; milliseconds")
         table: dict[str, Any] = {"profile": profile, "columns": len(file.schema_arrow.names), "features": len(features), "sides": []}
-        for name, runs in measure.rounds(a.processes, sides).items():
-            steps = {step: measure.median([r.answer[step] for r in runs]) for step in runs[0].answer}
-            own = [sum(v for k, v in r.answer.items() if k not in ("interpreter", "import torch")) for r in runs]
+        for name, answers in children.rounds(a.processes, kinds, request).items():
+            steps = {step: measure.median([x[step] for x in answers]) for step in answers[0]}
+            own = [sum(v for k, v in x.items() if k not in ("interpreter", "import torch")) for x in answers]
             table["sides"].append({"side": name, "steps_ms": steps, "own_ms": own, "median_own_ms": measure.median(own)})
             print(f"  {name:20} {measure.median(own):7.0f} without interpreter and torch:",
                   ", ".join(f"{k} {v:.1f}" for k, v in steps.items()))
