@@ -74,17 +74,20 @@ def _names(features: str | Sequence[str]) -> list[str]:
 
 
 class Store:
-    """A root that holds tables: a directory, or file:///path. It pickles."""
+    """A root that holds tables: a directory, or file:///path. It pickles. A relative path begins where the process was when it was
+    opened."""
 
     def __init__(self, uri: str | os.PathLike[str]):
         self.uri = os.fspath(uri)
+        # What the engine is asked for: it, and processes that this is sent to, may be elsewhere by then.
+        self._root = os.path.abspath(self.uri) if self.uri and "://" not in self.uri else self.uri
 
     def __repr__(self) -> str:
         return f"dsistore.open({self.uri!r})"
 
     def tables(self) -> list[str]:
         """The names of all tables."""
-        names: list[str] = _engine.call("tables", uri=self.uri)
+        names: list[str] = _engine.call("tables", uri=self._root)
         return names
 
     def table(self, name: str, version: Version | None = None) -> Table:
@@ -110,7 +113,7 @@ class Store:
         it was.
         """
         params: dict[str, Any] = dict(
-            uri=self.uri, table=table, session_key=session_key, time_key=time_key, partition_by=partition_by,
+            uri=self._root, table=table, session_key=session_key, time_key=time_key, partition_by=partition_by,
             mapping=_path(mapping), ddl=_path(ddl), memory=memory, overwrite=overwrite, on_bad_row=on_bad_row,
             bad_row_report=_path(bad_row_report),
         )
@@ -170,7 +173,7 @@ class Table:
     def __init__(self, store: Store, name: str, version: Version | None = None):
         self.store = store
         self.name = name
-        self._place: dict[str, Any] = {"uri": store.uri, "table": name}
+        self._place: dict[str, Any] = {"uri": store._root, "table": name}
         asked = dict(self._place)
         if isinstance(version, bool) or not isinstance(version, (int, str, datetime.datetime, type(None))):
             raise errors.UsageError(f"version {version!r}: want a snapshot's number or a time")
@@ -211,7 +214,7 @@ class Table:
         if batch_size < 1:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
         plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, batch_size=batch_size)
-        return Scan(self.store.uri, plan, {"fold": fold, "workers": workers, "memory": memory})
+        return Scan(self.store._root, plan, {"fold": fold, "workers": workers, "memory": memory})
 
     def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (), partitions: str | None = None,
               batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0,

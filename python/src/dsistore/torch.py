@@ -23,7 +23,8 @@ from ._canonical import Canonical
 from ._check import Support, check
 from ._jagged import BatchLists, DedupGroup, Jagged, Lists, mask
 from ._pass import Pass
-from ._start import Position, Start
+from ._standing import Standing, number
+from ._start import Position
 from ._stats import Meter, Stats
 from .table import _names
 
@@ -195,11 +196,6 @@ class Batch:
         return made
 
 
-def _number(n: Any, least: int = 0) -> bool:
-    """Whether n is a number that the engine and a tensor take."""
-    return isinstance(n, int) and not isinstance(n, bool) and least <= n < 2**63
-
-
 def _join_pipelineable() -> None:
     """TorchRec's pipelines take instances of Pipelineable alone. To import it takes seconds, so that only those pay for it who
     use TorchRec anyway."""
@@ -245,17 +241,17 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         super().__init__()
         if output not in ("kjt", "ikjt"):
             raise errors.UsageError(f"output {output!r}: want 'kjt' or 'ikjt'")
-        if not _number(batch_size, 1):
+        if not number(batch_size, 1):
             raise errors.UsageError(f"batch_size {batch_size!r}: want 1 or more")
         if (rank is None) != (world_size is None):
             raise errors.UsageError(f"rank {rank!r} and world_size {world_size!r}: give both, or neither")
-        if shards is not None and not _number(shards, 1):
+        if shards is not None and not number(shards, 1):
             raise errors.UsageError(f"shards {shards!r}: want 1 or more")
         if isinstance(shuffle, str):
             shuffle = Shuffle(unit=shuffle)
         if not isinstance(shuffle, (Shuffle, type(None))):
             raise errors.UsageError(f"shuffle {shuffle!r}: want None, 'session', 'row' or a Shuffle")
-        self._uri = table.store.uri
+        self._store = table.store
         # Before the features, so that a label that they select too keeps its place among the labels.
         label_names = [f.name for f in table.features(labels)] if labels else []
         self._plan: dict[str, Any] = _engine.call(
@@ -274,14 +270,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         self._shards = shards
         self._drop_last = drop_last
         self._device = device
-        self._start = Start()
-        self._position = Position(0, 0)
-        self._begin = Position(0, 0)  # where the newest pass took up its epoch
-        # Of a worker, as StatefulDataLoader does it: where to go on, and where the epoch was taken up.
-        self._restored: tuple[Position, int] | None = None
-        self._restored_shards: int | None = None
+        self._standing = Standing()
         self._meter = Meter()
-        self._pass: object | None = None  # the pass that moves _position: the newest, unless something was set since
 
     @property
     def plan(self) -> str:
@@ -295,9 +285,9 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         Iterations that are under way are not touched. Without it each iteration that came to its end is followed by the next
         epoch, and one that was left by the same epoch again. DataLoader's workers do not count epochs: set each.
         """
-        if not _number(epoch):
+        if not number(epoch):
             raise errors.UsageError(f"epoch {epoch!r}: want 0 or more")
-        self._set(Position(epoch, 0))
+        self._standing.set(Position(epoch, 0))
 
     def stats(self) -> Stats:
         """What the epoch that began last has done so far, in this process: in DataLoader's workers, ask there."""
@@ -310,52 +300,19 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         Where DataLoader's workers iterate, they know: use torchdata's StatefulDataLoader, which asks them. This is a
         UsageError then.
         """
-        if torch.utils.data.get_worker_info() is None and self._start.in_workers():
-            raise errors.UsageError(
-                "state_dict: DataLoader's workers iterate this dataset and know where they are: use num_workers=0, or "
-                "torchdata's StatefulDataLoader and its state_dict; after set_epoch the state is that epoch's begin")
-        state = {
-            "format": 1, "table": self._uri, "snapshot": self._plan["snapshot"], "plan_hash": self._plan["hash"],
-            "epoch": self._position.epoch, "global_position": self._position.batch, "shards": self._shard_count(),
-        }
-        if torch.utils.data.get_worker_info() is not None:
-            # The workers' turns go on as they were; those of ranks begin anew where a job goes on.
-            state["begin"] = self._begin.batch if self._begin.epoch == self._position.epoch else self._position.batch
-        return state
+        of = {"table": self._store.uri, "snapshot": self._plan["snapshot"], "plan_hash": self._plan["hash"]}
+        return self._standing.save(of, self._shard_count())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iteration goes on where a state_dict of the same plan stood, the one after it with an epoch's first batch.
 
         Iterations that are under way are not touched.
         """
-        if not isinstance(state, Mapping):
-            raise errors.UsageError(f"state {state!r}: want what state_dict gave")
-        if state.get("format") != 1:
-            raise errors.UsageError(f"state: format {state.get('format')!r}: this package reads 1")
-        for name, least in ("epoch", 0), ("global_position", 0), ("shards", 1):
-            if not _number(state.get(name), least):
-                raise errors.UsageError(f"state: {name} {state.get(name)!r}: want {least} or more")
-        if state.get("plan_hash") != self._plan["hash"]:
-            raise errors.UsageError(
-                f"state: it is of plan {state.get('plan_hash')}, not of {self._plan['hash']}: features, snapshot, batch size, "
-                "seed and the like must be as they were")
-        at, begin = Position(state["epoch"], state["global_position"]), state.get("begin", state["global_position"])
-        if at.batch > self._plan["batches"]:
-            raise errors.UsageError(f"state: global_position {at.batch}: an epoch has {self._plan['batches']} batches")
-        if not _number(begin) or begin > at.batch:
-            raise errors.UsageError(f"state: begin {begin!r}: want 0 to global_position, {at.batch}")
-        self._set(at, state["shards"], begin)
-
-    def _set(self, at: Position, shards: int | None = None, begin: int = 0) -> None:
-        if torch.utils.data.get_worker_info() is None:
-            self._start.set(at, shards)
-        else:  # what a worker restores is its own
-            self._restored, self._restored_shards = (at, begin), shards
-        self._position, self._begin, self._pass = at, Position(at.epoch, begin), None
+        self._standing.load(state, self._plan["hash"], self._plan["batches"])
 
     def _shard_count(self) -> int:
         """In how many places an epoch is read: those of a state, else those asked for, else the world size."""
-        for shards in (self._restored_shards, self._start.shards(), self._shards):
+        for shards in (self._standing.shards(), self._shards):
             if shards is not None:
                 return shards
         return self._place()[1]
@@ -384,27 +341,12 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         rank, world = self._place()
         info = torch.utils.data.get_worker_info()
         worker, workers = (info.id, info.num_workers) if info is not None else (0, 1)
-        start = self._start.begin(None if info is None else info.id)
-        begin = start.batch
-        if self._restored is not None:
-            (start, begin), self._restored = self._restored, None
+        start, begin, moved = self._standing.begin()
         # DataLoader takes its workers in turns, so that worker w of n gives every n-th of this rank's batches.
         options = {
-            "uri": self._uri, "plan": self.plan, "rank": rank, "world": world, "worker": worker, "rank_workers": workers,
+            "uri": self._store._root, "plan": self.plan, "rank": rank, "world": world, "worker": worker, "rank_workers": workers,
             "shards": self._shard_count(), "drop_last": self._drop_last, **self._options,
         }
-        self._begin = Position(start.epoch, begin)
-        this = self._pass = object()  # and not the Pass, which would live for as long as the dataset
-        self._position = start
-
-        def moved(to: int, over: bool) -> None:
-            if self._pass is not this:
-                return
-            if over and info is None:
-                self._position = Position(start.epoch + 1, 0)
-                self._start.set(self._position)
-            else:  # a worker that is through waits for the others there
-                self._position = Position(start.epoch, to)
 
         def make(raw: _batch.RawBatch) -> Batch:
             batch = self._make(raw)

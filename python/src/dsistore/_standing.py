@@ -1,0 +1,106 @@
+"""Where a TorchDataset stands in a job's epochs, and the state dictionary that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from . import errors
+from ._start import Position, Start
+
+FORMAT = 1  # of state dictionaries
+
+
+def number(n: Any, least: int = 0) -> bool:
+    """Whether n is a number that the engine and a tensor take."""
+    return isinstance(n, int) and not isinstance(n, bool) and least <= n < 2**63
+
+
+class Standing:
+    """Where a dataset stands: what a state dictionary says of it, and where the next pass begins.
+
+        set, load ──> begin: a pass from there ──> moved: after each batch ──> the epoch is over: the next one's first batch
+
+    The newest pass moves it, and no pass once something was set. In the process that has the dataset, Start hands what is set on to
+    DataLoader's workers. What a worker loads is its own, as torchdata's StatefulDataLoader has it.
+    """
+
+    def __init__(self) -> None:
+        self._start = Start()
+        self._position = Position(0, 0)
+        self._begin = Position(0, 0)  # where the newest pass took up its epoch
+        # Of a worker: where to go on, and where the epoch was taken up.
+        self._restored: tuple[Position, int] | None = None
+        self._restored_shards: int | None = None
+        self._pass: object | None = None  # the pass that moves _position
+
+    def shards(self) -> int | None:
+        """In how many places a loaded state reads an epoch, or None."""
+        return self._start.shards() if self._restored_shards is None else self._restored_shards
+
+    def set(self, at: Position, shards: int | None = None, begin: int = 0) -> None:
+        """The next pass begins at a position of an epoch that was taken up at the batch begin; shards None leaves them."""
+        if torch.utils.data.get_worker_info() is None:
+            self._start.set(at, shards)
+        else:
+            self._restored, self._restored_shards = (at, begin), shards
+        self._position, self._begin, self._pass = at, Position(at.epoch, begin), None
+
+    def begin(self) -> tuple[Position, int, Callable[[int, bool], None]]:
+        """Begins a pass. Returns where, at which batch the ranks took up the epoch, and what the pass tells of each move: the batch
+        of the global order that the job goes on with, and whether the epoch is over."""
+        info = torch.utils.data.get_worker_info()
+        start = self._start.begin(None if info is None else info.id)
+        begin = start.batch
+        if self._restored is not None:
+            (start, begin), self._restored = self._restored, None
+        self._begin = Position(start.epoch, begin)
+        this = self._pass = object()  # and not the Pass, which would live for as long as the dataset
+        self._position = start
+
+        def moved(to: int, over: bool) -> None:
+            if self._pass is not this:
+                return
+            if over and info is None:
+                self._position = Position(start.epoch + 1, 0)
+                self._start.set(self._position)
+            else:  # a worker that is through waits for the others there
+                self._position = Position(start.epoch, to)
+
+        return start, begin, moved
+
+    def save(self, of: Mapping[str, Any], shards: int) -> dict[str, Any]:
+        """The state dictionary; of are the entries that say of which table and plan it is."""
+        working = torch.utils.data.get_worker_info() is not None
+        if not working and self._start.in_workers():
+            raise errors.UsageError(
+                "state_dict: DataLoader's workers iterate this dataset and know where they are: use num_workers=0, or "
+                "torchdata's StatefulDataLoader and its state_dict; after set_epoch the state is that epoch's begin")
+        state = {
+            "format": FORMAT, **of, "epoch": self._position.epoch, "global_position": self._position.batch, "shards": shards,
+        }
+        if working:  # the workers' turns go on as they were; those of ranks begin anew where a job goes on
+            state["begin"] = self._begin.batch if self._begin.epoch == self._position.epoch else self._position.batch
+        return state
+
+    def load(self, state: Mapping[str, Any], plan_hash: str, batches: int) -> None:
+        """Goes where a state dictionary of the plan with this hash says, whose epochs have so many batches."""
+        if not isinstance(state, Mapping):
+            raise errors.UsageError(f"state {state!r}: want what state_dict gave")
+        if state.get("format") != FORMAT:
+            raise errors.UsageError(f"state: format {state.get('format')!r}: this package reads {FORMAT}")
+        for name, least in ("epoch", 0), ("global_position", 0), ("shards", 1):
+            if not number(state.get(name), least):
+                raise errors.UsageError(f"state: {name} {state.get(name)!r}: want {least} or more")
+        if state.get("plan_hash") != plan_hash:
+            raise errors.UsageError(
+                f"state: it is of plan {state.get('plan_hash')}, not of {plan_hash}: features, snapshot, batch size, "
+                "seed and the like must be as they were")
+        at, begin = Position(state["epoch"], state["global_position"]), state.get("begin", state["global_position"])
+        if at.batch > batches:
+            raise errors.UsageError(f"state: global_position {at.batch}: an epoch has {batches} batches")
+        if not number(begin) or begin > at.batch:
+            raise errors.UsageError(f"state: begin {begin!r}: want 0 to global_position, {at.batch}")
+        self.set(at, state["shards"], begin)
