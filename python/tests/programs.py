@@ -9,17 +9,18 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 
 import dsistore
 
 SECONDS = 120  # after which a program hangs
 
 
-def start(program: str, *args: object) -> subprocess.Popen[str]:
-    """A Python process that runs the text of a program."""
+def start(program: str, *args: object, under: Sequence[object] = ()) -> subprocess.Popen[str]:
+    """A Python process that runs the text of a program, under a command that runs the rest of its arguments."""
     path = [str(pathlib.Path(dsistore.__file__).parent.parent), str(pathlib.Path(__file__).parent)]
     return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program), *map(str, args)], text=True, stdout=subprocess.PIPE,
+        [*map(str, under), sys.executable, "-c", textwrap.dedent(program), *map(str, args)], text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)})
 
 

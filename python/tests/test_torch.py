@@ -1,6 +1,7 @@
 import copy
 import inspect
 import json
+import multiprocessing
 import pickle
 import re
 import threading
@@ -174,11 +175,20 @@ def test_drop_last(table):
     assert [b.rows for b in data] == [300] * 3 and len(data) == 3
 
 
-@pytest.mark.parametrize("context", ["spawn", "forkserver"])
-@pytest.mark.parametrize("workers", [1, 4])
-def test_workers(table, source, context, workers):
-    data = table.torch(["@keys"], batch_size=50)
-    loader = DataLoader(data, batch_size=None, num_workers=workers, multiprocessing_context=context)
+@pytest.fixture
+def start_method():
+    """Sets how the process starts others, as a program does at its beginning."""
+    before = multiprocessing.get_start_method(allow_none=True)
+    yield lambda method: multiprocessing.set_start_method(method, force=True)
+    multiprocessing.set_start_method(before, force=True)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.parametrize("workers", [0, 1, 4])
+def test_workers(table, source, start_method, method, workers):
+    """test_processes.test_forked_workers_say_what_to_do has the third way."""
+    start_method(method)
+    loader = DataLoader(table.torch(["@keys"], batch_size=50), batch_size=None, num_workers=workers)
     got = [t for b in loader for t in b.keys["event_time"].tolist()]
     assert got == source["event_time"].to_pylist()
 
