@@ -28,6 +28,16 @@ type StripeDecoder struct {
 	changes vector.Bitmap
 	compact []int32 // offsets of the present slots
 
+	// Of DecodeRows: see there.
+	selection Selection
+	picks     []int32         // places of what is asked for: runs of rows, then present slots
+	presence  vector.Bitmap   // of all slots
+	ranks     []int32         // present slots before each word of presence
+	spans     []encoding.Span // of values
+	places    []int32         // among those values, of the stripe's own
+	ownSpans  []encoding.Span // of the stripe's own
+	data      []byte // of all strings
+
 	// Memory of columns that for now need none: nil means something in these fields of a Column.
 	spareInverse []int32
 	spareLengths []int32
@@ -56,12 +66,8 @@ func (d *StripeDecoder) DecodeStripe(dst *vector.Column, m *FileMeta, i int, src
 }
 
 func (d *StripeDecoder) decode(dst *vector.Column, m *FileMeta, i int, src []byte, inverse *vector.Column) error {
-	s := &m.Stripes[i]
-	d.stripe = i
-	if reason := m.check(s, d.limits); reason != "" {
-		return &CorruptError{Stripe: i, Offset: -1, Reason: reason}
-	}
-	if err := splitStripe(&d.chunks, &d.offsets, m, i, src); err != nil {
+	s, err := d.begin(m, i, src)
+	if err != nil {
 		return err
 	}
 	if dst.InverseBorrowed {

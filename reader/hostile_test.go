@@ -103,7 +103,9 @@ func TestHostileIndex(t *testing.T) {
 			}
 		}
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
-		s := open(t, table.dedupLayout(drawProjection(t, table), drawBatchSize(t), output, drawDedup(t)), drawOptions(t))
+		features := drawProjection(t, table)
+		takeHostile(t, table.layout(features, 1, output))
+		s := open(t, table.dedupLayout(features, drawBatchSize(t), output, drawDedup(t)), drawOptions(t))
 		defer s.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -126,6 +128,28 @@ func TestHostileIndex(t *testing.T) {
 			b.Release()
 		}
 	})
+}
+
+// takeHostile takes some rows: a CorruptError, or a batch that is sound.
+func takeHostile(t *rapid.T, l *Layout) {
+	taker, err := l.Taker(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
+	b, err := taker.Take(context.Background(), drawPlaces(t, int(l.Rows())))
+	if err != nil {
+		if !errors.Is(err, format.ErrCorrupt) {
+			t.Fatalf("%v (%T)", err, err)
+		}
+		return
+	}
+	for _, c := range b.Columns {
+		if c != nil && c.Validate() != nil {
+			t.Fatalf("taken: %v", c.Validate())
+		}
+	}
+	b.Release()
 }
 
 // One goroutine reads, seeks and closes at any time, others release and ask for statistics; what a batch holds is the

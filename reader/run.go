@@ -292,7 +292,7 @@ func (r *run) read(ctx context.Context, u *unit, index int) error {
 	place := func(reason string) error {
 		return &format.CorruptError{Object: rng.object, Stripe: -1, Offset: int64(q.from), Reason: reason}
 	}
-	if err := r.allocate(ctx, u, q.rng); err != nil {
+	if err := r.s.allocate(ctx, u, q.rng); err != nil {
 		return err
 	}
 	err := r.s.layout.blobs.ReadAt(ctx, rng.object, rng.buf[q.from-rng.from:q.to-rng.from], int64(q.from))
@@ -308,7 +308,7 @@ func (r *run) read(ctx context.Context, u *unit, index int) error {
 }
 
 // allocate gives a range of u its buffer, unless another request has.
-func (r *run) allocate(ctx context.Context, u *unit, rng int32) error {
+func (s *Scanner) allocate(ctx context.Context, u *unit, rng int32) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	f := &u.ranges[rng]
@@ -316,7 +316,7 @@ func (r *run) allocate(ctx context.Context, u *unit, rng int32) error {
 		return nil
 	}
 	if f.to-f.from > largeRange {
-		info, err := r.s.layout.blobs.Stat(ctx, f.object)
+		info, err := s.layout.blobs.Stat(ctx, f.object)
 		if err != nil {
 			return fmt.Errorf("size of %s: %w", f.object, err)
 		}
@@ -327,7 +327,7 @@ func (r *run) allocate(ctx context.Context, u *unit, rng int32) error {
 			}
 		}
 	}
-	f.buf = r.s.buffers.get(int(f.to - f.from))
+	f.buf = s.buffers.get(int(f.to - f.from))
 	return nil
 }
 

@@ -139,46 +139,62 @@ func (e *encoder) appendDecimal(dst []byte, m *memory, raw []int64, width int, e
 	return dst
 }
 
-// decimalParts decodes all but the exceptions' values, which it returns as they stand. ints and positions are borrowed
-// from scratch that the caller releases.
-func (d *Decoder) decimalParts(n int, p []byte, width, depth int) (ints, positions []int64, e, f int, exceptions []byte, err error) {
-	fail := func(err error) ([]int64, []int64, int, int, []byte, error) { return nil, nil, 0, 0, nil, err }
+// A decimalChunk is a decimal chunk in its parts, borrowed from it.
+type decimalChunk struct {
+	e, f       int
+	exceptions int
+	ints       []byte // a chunk of n ints
+	positions  []byte // a chunk of the places of the exceptions
+	values     []byte // of the exceptions
+}
+
+func parseDecimal(n int, p []byte, width int) (c decimalChunk, err error) {
 	if len(p) < 2 {
-		return fail(errShort)
+		return c, errShort
 	}
-	e, f = int(p[0]), int(p[1])
+	c.e, c.f = int(p[0]), int(p[1])
 	top := maxExponent64
 	if width == 4 {
 		top = maxExponent32
 	}
-	if e > top || f > e {
-		return fail(errExponent)
+	if c.e > top || c.f > c.e {
+		return c, errExponent
 	}
-	x, p, err := takeCount(p[2:], n)
+	if c.exceptions, p, err = takeCount(p[2:], n); err != nil {
+		return c, err
+	}
+	if c.ints, p, err = takeNested(p); err != nil {
+		return c, err
+	}
+	if c.positions, p, err = takeNested(p); err != nil {
+		return c, err
+	}
+	if len(p) != c.exceptions*width {
+		return c, errLength
+	}
+	c.values = p
+	return c, nil
+}
+
+// decimalParts decodes all but the exceptions' values, which it returns as they stand. ints and positions are borrowed
+// from scratch that the caller releases.
+func (d *Decoder) decimalParts(n int, p []byte, width, depth int) (ints, positions []int64, e, f int, exceptions []byte, err error) {
+	fail := func(err error) ([]int64, []int64, int, int, []byte, error) { return nil, nil, 0, 0, nil, err }
+	c, err := parseDecimal(n, p, width)
 	if err != nil {
 		return fail(err)
 	}
-	ints, positions = d.ints.grab(n), d.ints.grab(x)
-	for _, part := range [2][]int64{ints, positions} {
-		var chunk []byte
-		if chunk, p, err = takeNested(p); err != nil {
-			return fail(err)
-		}
-		if err := d.decodeInts(part, chunk, depth+1); err != nil {
-			return fail(err)
-		}
+	ints, positions = d.ints.grab(n), d.ints.grab(c.exceptions)
+	if err := d.decodeInts(ints, c.ints, depth+1); err != nil {
+		return fail(err)
 	}
-	if len(p) != x*width {
-		return fail(errLength)
+	if err := d.decodeInts(positions, c.positions, depth+1); err != nil {
+		return fail(err)
 	}
-	last := int64(-1)
-	for _, at := range positions {
-		if at <= last || at >= int64(n) {
-			return fail(errPosition)
-		}
-		last = at
+	if err := checkPositions(positions, n); err != nil {
+		return fail(err)
 	}
-	return ints, positions, e, f, p, nil
+	return ints, positions, c.e, c.f, c.values, nil
 }
 
 func (d *Decoder) decimalFloats(dst []float32, p []byte, depth int) error {

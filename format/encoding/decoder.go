@@ -18,6 +18,7 @@ type Decoder struct {
 	doubles arena[float64]
 	bytes   arena[byte]
 	int32s  arena[int32]
+	spans   arena[Span]
 	block   [blockLen]int64 // one block on its way to where it goes
 	zstd    *zstd.Decoder
 }

@@ -84,45 +84,62 @@ func patchedWidth(hist *[65]int, n int) (width int, size float64) {
 	return width, size
 }
 
-func (d *Decoder) decodePatched(dst []int64, p []byte, depth int) error {
+// A patchedChunk is a patched chunk but for its low parts.
+type patchedChunk struct {
+	width            int
+	base             int64
+	positions, highs []int64 // scratch, from mark on
+	mark             int
+	packed           []byte
+}
+
+// parsePatched reads all but the low parts of a chunk of n values. Without an error the caller releases the scratch.
+func (d *Decoder) parsePatched(n int, p []byte, depth int) (c patchedChunk, err error) {
 	if len(p) < 1 {
-		return errShort
+		return c, errShort
 	}
-	width := int(p[0])
-	if width > 63 {
-		return errWidth
+	if c.width = int(p[0]); c.width > 63 {
+		return c, errWidth
 	}
-	base, p, err := takeVarint(p[1:])
+	if c.base, p, err = takeVarint(p[1:]); err != nil {
+		return c, err
+	}
+	x, p, err := takeCount(p, n)
 	if err != nil {
-		return err
+		return c, err
 	}
-	x, p, err := takeCount(p, len(dst))
-	if err != nil {
-		return err
-	}
-	m := d.ints.mark()
-	defer d.ints.release(m)
-	positions, highs := d.ints.grab(x), d.ints.grab(x)
-	for _, part := range [2][]int64{positions, highs} {
+	c.mark = d.ints.mark()
+	defer func() {
+		if err != nil {
+			d.ints.release(c.mark)
+		}
+	}()
+	c.positions, c.highs = d.ints.grab(x), d.ints.grab(x)
+	for _, part := range [2][]int64{c.positions, c.highs} {
 		var chunk []byte
 		if chunk, p, err = takeNested(p); err != nil {
-			return err
+			return c, err
 		}
-		if err := d.decodeInts(part, chunk, depth+1); err != nil {
-			return err
+		if err = d.decodeInts(part, chunk, depth+1); err != nil {
+			return c, err
 		}
 	}
-	if len(p) != packedLen(len(dst), width) {
-		return errLength
+	if len(p) != packedLen(n, c.width) {
+		return c, errLength
 	}
-	unpack(dst, p, width, base)
-	last := int64(-1)
-	for i, at := range positions {
-		if at <= last || at >= int64(len(dst)) {
-			return errPosition
-		}
-		dst[at] += highs[i] << width
-		last = at
+	c.packed = p
+	return c, checkPositions(c.positions, n)
+}
+
+func (d *Decoder) decodePatched(dst []int64, p []byte, depth int) error {
+	c, err := d.parsePatched(len(dst), p, depth)
+	if err != nil {
+		return err
+	}
+	defer d.ints.release(c.mark)
+	unpack(dst, c.packed, c.width, c.base)
+	for i, at := range c.positions {
+		dst[at] += c.highs[i] << c.width
 	}
 	return nil
 }

@@ -65,24 +65,30 @@ func entropy(hist []uint32, n int) float64 {
 	return max(0, log2(uint32(n))-sum/float64(n))
 }
 
-func (d *Decoder) decodeTopByte(dst []int64, p []byte) error {
+// parseTopByte reads the head of a chunk of n values: the width of the low parts, the minimum, the frame and the low parts.
+func parseTopByte(n int, p []byte) (low int, base int64, frame, packed []byte, err error) {
 	if len(p) < 1 {
-		return errShort
+		return 0, 0, nil, nil, errShort
 	}
-	low := int(p[0])
-	if low > 56 {
-		return errWidth
+	if low = int(p[0]); low > 56 {
+		return 0, 0, nil, nil, errWidth
 	}
-	base, p, err := takeVarint(p[1:])
+	if base, p, err = takeVarint(p[1:]); err != nil {
+		return 0, 0, nil, nil, err
+	}
+	if frame, p, err = takeNested(p); err != nil {
+		return 0, 0, nil, nil, err
+	}
+	if len(p) != packedLen(n, low) {
+		return 0, 0, nil, nil, errLength
+	}
+	return low, base, frame, p, nil
+}
+
+func (d *Decoder) decodeTopByte(dst []int64, p []byte) error {
+	low, base, frame, p, err := parseTopByte(len(dst), p)
 	if err != nil {
 		return err
-	}
-	frame, p, err := takeNested(p)
-	if err != nil {
-		return err
-	}
-	if len(p) != packedLen(len(dst), low) {
-		return errLength
 	}
 	m := d.bytes.mark()
 	defer d.bytes.release(m)

@@ -107,18 +107,24 @@ func (e *encoder) appendZstdInts(dst, chunk []byte) []byte {
 	return e.compress(dst, chunk)
 }
 
-func (d *Decoder) decodeZstdInts(dst []int64, p []byte, depth int) error {
+// inflateChunk returns the chunk inside one of n ints, in scratch that the caller releases.
+func (d *Decoder) inflateChunk(n int, p []byte) ([]byte, error) {
 	size, p, err := takeUvarint(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if size > uint64(zstdLimit(len(dst))) {
-		return errZstdSize
+	if size > uint64(zstdLimit(n)) {
+		return nil, errZstdSize
 	}
+	chunk := d.bytes.grab(int(size))
+	return chunk, d.inflate(chunk, p)
+}
+
+func (d *Decoder) decodeZstdInts(dst []int64, p []byte, depth int) error {
 	m := d.bytes.mark()
 	defer d.bytes.release(m)
-	chunk := d.bytes.grab(int(size))
-	if err := d.inflate(chunk, p); err != nil {
+	chunk, err := d.inflateChunk(len(dst), p)
+	if err != nil {
 		return err
 	}
 	return d.decodeInts(dst, chunk, depth+1)

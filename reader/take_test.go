@@ -1,0 +1,246 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// drawPlaces draws rows of n to take: none, some in any order, some twice, or in order.
+func drawPlaces(t *rapid.T, n int) []uint64 {
+	if n == 0 {
+		return nil
+	}
+	out := rapid.SliceOfN(rapid.Uint64Range(0, uint64(n-1)), 0, 2*n).Draw(t, "rows")
+	if rapid.Bool().Draw(t, "in order") {
+		slices.Sort(out)
+		out = slices.Compact(out)
+	}
+	return out
+}
+
+func takeRows(t interface{ Fatal(...any) }, taker *Taker, rows []uint64) *Batch {
+	b, err := taker.Take(context.Background(), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func ints(rows []uint64) []int {
+	out := make([]int, len(rows))
+	for i, r := range rows {
+		out[i] = int(r)
+	}
+	return out
+}
+
+// Every take of every plan equals the model, also with transforms, in memory used before, and in pieces where memory is short.
+func TestTakeEqualsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		p := &Plan{Table: "t", Snapshot: 1, BatchSize: 1, Output: rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")}
+		want := table
+		if rapid.Bool().Draw(t, "transformed") {
+			want, p = drawTransformed(t, table, features, *p, 0)
+		} else {
+			for _, f := range features {
+				p.Features = append(p.Features, table.features[f])
+			}
+		}
+		l, err := newLayout(p, table.blobs, table.segments, table.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := drawOptions(t)
+		opts.Info = false
+		taker, err := l.Taker(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer taker.Close()
+		for range 3 {
+			rows := drawPlaces(t, len(table.rows))
+			asked := slices.Clone(rows)
+			b := takeRows(t, taker, rows)
+			if !slices.Equal(rows, asked) {
+				t.Fatal("the caller's rows are changed")
+			}
+			if b.Rows != len(rows) {
+				t.Fatalf("%d rows of %d", b.Rows, len(rows))
+			}
+			checkRows(t, want, features, b, ints(rows))
+			b.Release()
+		}
+	})
+}
+
+// Takes of stripes of many rows, from few of them to all, equal a scan.
+func TestTakeEqualsScan(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 2, sparse: 2, weighted: 1, segments: 2, stripes: 3, stripeRows: 3000, session: 8})
+	l := table.layout(indices(len(table.features)), 18_000, OutputColumns)
+	s := open(t, l, Options{})
+	defer s.Close()
+	all, err := s.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	taker, err := l.Taker(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, n := range []int{1, 20, 500, 9000, 18_000} {
+		rows := make([]uint64, n)
+		for i := range rows {
+			rows[i] = rng.Uint64N(18_000)
+		}
+		b := takeRows(t, taker, rows)
+		for f, c := range b.Columns {
+			for i, r := range rows {
+				if !vector.RowsEqual(c, i, all.Columns[f], int(r)) {
+					t.Fatalf("%d rows, feature %d: row %d, at %d, differs", n, f, r, i)
+				}
+			}
+		}
+		b.Release()
+	}
+}
+
+// Only the stripes of the rows are read, and segments are looked up once.
+func TestTakeReadsWhatItNeeds(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 1, sparse: 1, segments: 3, stripes: 8, stripeRows: 200})
+	l := table.layout([]int{1}, 100, OutputColumns)
+	taker, err := l.Taker(Options{GapBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
+	takeRows(t, taker, []uint64{1600 + 250, 1600 + 399, 1600 + 1599}).Release()
+	if len(table.blobs.reads) != 2 || table.opens.Load() != 1 {
+		t.Fatalf("%d reads and %d look-ups for two stripes of a segment", len(table.blobs.reads), table.opens.Load())
+	}
+	e := table.indexes[table.segments[1].ID].entries[table.features[1].ID]
+	for i, stripe := range []int{1, 7} {
+		s := e.Meta.Stripes[stripe]
+		want := readRecord{e.Object, int64(e.Offset + s.Offset), int64(e.Offset + s.Offset + s.Length)}
+		if !slices.Contains(table.blobs.reads, want) {
+			t.Errorf("read %d: %+v is not among %+v", i, want, table.blobs.reads)
+		}
+	}
+	takeRows(t, taker, []uint64{1600}).Release()
+	if table.opens.Load() != 1 {
+		t.Errorf("%d look-ups of one segment", table.opens.Load())
+	}
+}
+
+func TestTakeRefuses(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 1, stripeRows: 10})
+	l := table.layout([]int{0}, 10, OutputColumns)
+	taker, err := l.Taker(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := taker.Take(t.Context(), []uint64{3, 10}); err == nil || !strings.Contains(err.Error(), "row 10: there are 10") {
+		t.Errorf("a row too many: %v", err)
+	}
+	if _, err := taker.Take(t.Context(), make([]uint64, MaxBatchSize+1)); err == nil {
+		t.Error("too many rows are taken")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := taker.Take(ctx, []uint64{1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that ended: %v", err)
+	}
+	b := takeRows(t, taker, []uint64{4})
+	taker.Close()
+	if len(b.Columns[0].Floats) != 1 {
+		t.Error("a batch ends with its Taker")
+	}
+	b.Release()
+	if _, err := taker.Take(t.Context(), nil); !errors.Is(err, errClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if _, err := table.dedupLayout([]int{0}, 10, OutputColumns, DedupIKJT).Taker(Options{}); err == nil {
+		t.Error("a plan with ikjt is taken")
+	}
+	for _, o := range []Options{{Split: &Split{}}, {EndBatch: 1}, {Info: true}, {Workers: -1}} {
+		if _, err := l.Taker(o); err == nil {
+			t.Errorf("options %+v are taken", o)
+		}
+	}
+}
+
+// After a failed read a Taker works, also where what failed were the dictionaries of a segment.
+func TestTakeAfterFailure(t *testing.T) {
+	table, want := sharedTable(t, 4, 500)
+	l := table.layout([]int{0, 1, 2}, 10, OutputColumns)
+	taker, err := l.Taker(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
+	broken := errors.New("the network is down")
+	table.blobs.hook = func(context.Context, string, []byte, int64) error { return broken }
+	rows := []uint64{7, 1999, 8}
+	if _, err := taker.Take(t.Context(), rows); !errors.Is(err, broken) {
+		t.Fatalf("%v", err)
+	}
+	table.blobs.hook = nil
+	for range 2 {
+		b := takeRows(t, taker, rows)
+		for f := range 3 {
+			for i, r := range rows {
+				if v := columnValue(b.Columns[f], i); v.numbers[0].i != want[f][r] {
+					t.Fatalf("feature %d, row %d: %v, want %d", f, r, v, want[f][r])
+				}
+			}
+		}
+		b.Release()
+	}
+	for _, data := range table.blobs.objects {
+		clear(data)
+	}
+	if _, err := taker.Take(t.Context(), rows); !errors.Is(err, format.ErrCorrupt) {
+		t.Fatalf("cleared: %v", err)
+	}
+}
+
+// Takes from many goroutines are each right.
+func TestTakeFromManyGoroutines(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 1, sparse: 1, segments: 2, stripes: 2, stripeRows: 100})
+	l := table.layout([]int{0, 1}, 10, OutputColumns)
+	taker, err := l.Taker(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for k := range 20 {
+				b, err := taker.Take(context.Background(), []uint64{uint64(i), uint64(k * 20)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if b.Rows != 2 || b.Columns[0].Rows != 2 {
+					t.Error("not two rows")
+				}
+				b.Release()
+			}
+		})
+	}
+	wg.Wait()
+}
