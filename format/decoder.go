@@ -36,7 +36,7 @@ type StripeDecoder struct {
 	spans     []encoding.Span // of values
 	places    []int32         // among those values, of the stripe's own
 	ownSpans  []encoding.Span // of the stripe's own
-	data      []byte // of all strings
+	data      []byte          // of all strings
 
 	// Memory of columns that for now need none: nil means something in these fields of a Column.
 	spareInverse []int32

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -24,23 +25,25 @@ import (
 //	stripes  [7] [16501] ... | [120034]      of some segments; their ranges joined and read together
 //	batch    7 120034 7 16501 ...            as asked for
 //
-// It keeps what it looked up of segments, and their dictionaries, within a quarter of Options.MemoryBudget; the bytes that it
-// has read and not yet decoded take at most half of that, or one unit (unit.go). It is safe for concurrent use; takes wait for
-// each other.
+// Stripes that are asked for again and again are decoded whole and kept: takekeep.go says which. Of Options.MemoryBudget they
+// have half; what was looked up of segments, with their dictionaries, has a quarter, and so have the bytes that are read and
+// not yet decoded, or one unit (unit.go). A Taker is safe for concurrent use; takes wait for each other.
 type Taker struct {
 	layout *Layout
 
-	mu       sync.Mutex
-	s        *Scanner // its pools and options: it never runs; guarded by mu
-	segments keptSegments
-	closed   bool
+	mu     sync.Mutex
+	s      *Scanner // its pools and options: it never runs; guarded by mu
+	kept   keptSegments
+	closed bool
 }
 
 // A takenStripe is rows of a stripe, on their way to a batch.
 type takenStripe struct {
-	unit   *unit
+	unit   *unit // nil: the stripe is decoded
 	stripe *stripe
 	rows   []int32 // of the stripe, ascending
+	// whole: stripe has all rows of the stripe that is stored, and is kept; else it has rows alone.
+	whole bool
 }
 
 // Taker returns a Taker of the layout's rows. Options.Split, EndBatch and Info have no place here, and KeepBatches is always
@@ -63,7 +66,9 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	}
 	s := l.newScanner(&opts, l.newPools(&opts), 0, 0)
 	s.budget = newBudget(opts.MemoryBudget)
-	return &Taker{layout: l, s: s, segments: keptSegments{max: opts.MemoryBudget / 4}}, nil
+	t := &Taker{layout: l, s: s}
+	t.kept = keptSegments{max: opts.MemoryBudget / 4, maxStripes: opts.MemoryBudget / 2, release: s.releaseStripe}
+	return t, nil
 }
 
 // Take returns a Batch with the rows at the given places, in the order given; the same place may be given again. Its Index and
@@ -119,7 +124,8 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 func (t *Taker) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed, t.segments = true, keptSegments{}
+	t.closed = true
+	t.kept.clear()
 	return t.s.Close()
 }
 
@@ -134,19 +140,32 @@ func ascends(rows []uint64) bool {
 
 // appendPieces appends the pieces that make rows, out of the stripes that hold sorted.
 func appendPieces(pieces []piece, stripes []takenStripe, rows, sorted []uint64) []piece {
+	add := func(x *takenStripe, i, at int) {
+		lo := i
+		if x.whole {
+			lo = int(x.rows[i])
+		}
+		if k := len(pieces) - 1; k >= 0 && pieces[k].stripe == x.stripe && pieces[k].hi == lo {
+			pieces[k].hi++
+			return
+		}
+		pieces = append(pieces, piece{stripe: x.stripe, lo: lo, hi: lo + 1, at: at})
+	}
 	if len(rows) == len(sorted) && (len(rows) == 0 || &rows[0] == &sorted[0]) {
 		at := 0
-		for _, x := range stripes {
-			pieces = append(pieces, piece{stripe: x.stripe, hi: len(x.rows), at: at})
-			at += len(x.rows)
+		for k := range stripes {
+			for i := range stripes[k].rows {
+				add(&stripes[k], i, at)
+				at++
+			}
 		}
 		return pieces
 	}
-	first := make([]int, 0, len(stripes)+1) // of sorted, of each stripe
+	first := make([]int, 0, len(stripes)) // of sorted, of each stripe
 	end := 0
-	for _, x := range stripes {
+	for k := range stripes {
 		first = append(first, end)
-		end += len(x.rows)
+		end += len(stripes[k].rows)
 	}
 	for at, r := range rows {
 		i, _ := slices.BinarySearch(sorted, r)
@@ -154,12 +173,7 @@ func appendPieces(pieces []piece, stripes []takenStripe, rows, sorted []uint64) 
 		if !ok {
 			k--
 		}
-		s, lo := stripes[k].stripe, i-first[k]
-		if n := len(pieces) - 1; n >= 0 && pieces[n].stripe == s && pieces[n].hi == lo {
-			pieces[n].hi++
-			continue
-		}
-		pieces = append(pieces, piece{stripe: s, lo: lo, hi: lo + 1, at: at})
+		add(&stripes[k], i-first[k], at)
 	}
 	return pieces
 }
@@ -179,8 +193,8 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 	}
 	var wave takeWave
 	defer func() {
-		for _, index := range wave.segments { // of units that were not read, as those that others' dictionaries came with
-			t.segments.drop(index)
+		for _, g := range wave.segments { // of units that were not read, as those that others' dictionaries come with
+			t.kept.drop(g)
 		}
 		t.drop(&wave)
 	}()
@@ -191,34 +205,47 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 		}
 		for i, part := range some {
 			g := segments[i]
-			rows := sorted[part.from:part.to]
-			for len(rows) > 0 {
+			for rows := sorted[part.from:part.to]; len(rows) > 0; {
 				// Stripes next to each other are a unit, as far as its memory goes.
 				from, _ := g.stripesOf(rows[0], rows[0]+1)
-				limit, n := from, 0
-				for n < len(rows) && (limit == from || rows[n] < g.starts[limit+1]) {
-					limit++
-					for n < len(rows) && rows[n] < g.starts[limit] {
-						n++
+				if s := g.stripes[from]; s != nil {
+					g.touched[from]++
+					s.users.Add(1)
+					x := takenStripe{stripe: s, whole: true}
+					x.rows, rows = rowsOf(rows, g.starts[from], g.starts[from+1])
+					out = append(out, x)
+					continue
+				}
+				limit, last := from+1, 0
+				for last < len(rows) {
+					if rows[last] >= g.starts[limit] {
+						if limit == g.segment.stripes() || rows[last] >= g.starts[limit+1] || g.stripes[limit] != nil {
+							break
+						}
+						limit++
 					}
-					if limit == g.stripes() {
-						break
-					}
+					last++
 				}
 				u := t.s.getUnit()
-				u.plan(g, from, limit, &t.s.opts)
+				u.plan(g.segment, from, limit, &t.s.opts)
 				g.dictionaries.enter()
 				wave.units = append(wave.units, u)
-				wave.segments = append(wave.segments, part.segment)
+				wave.segments = append(wave.segments, g)
 				wave.bytes += int64(u.stored)
 				for k := u.from; k < u.to; k++ {
-					end, _ := slices.BinarySearch(rows, g.starts[k+1])
-					x := t.stripe(u, k, rows[:end])
+					x := takenStripe{unit: u, stripe: t.s.getStripe(), whole: t.kept.admit(g, k)}
+					x.rows, rows = rowsOf(rows, g.starts[k], g.starts[k+1])
+					s := x.stripe
+					s.segment, s.index, s.firstRow, s.rows = g.segment, k, g.starts[k], len(x.rows)
+					s.users.Store(1)
+					if x.whole {
+						s.rows = int(g.starts[k+1] - g.starts[k])
+						wave.whole = append(wave.whole, wholeStripe{g, s})
+					}
 					out = append(out, x)
 					wave.stripes = append(wave.stripes, x)
-					rows = rows[end:]
 				}
-				if 2*wave.bytes >= t.s.opts.MemoryBudget {
+				if 4*wave.bytes >= t.s.opts.MemoryBudget {
 					if err := t.flush(ctx, &wave); err != nil {
 						return out, err
 					}
@@ -229,25 +256,29 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 	return out, t.flush(ctx, &wave)
 }
 
-// stripe returns stripe k of a unit, with rows of the plan's order.
-func (t *Taker) stripe(u *unit, k int, rows []uint64) takenStripe {
-	s := t.s.getStripe()
-	g := u.segment
-	s.segment, s.index, s.firstRow, s.rows = g, k, g.starts[k], len(rows)
-	s.users.Store(1)
-	x := takenStripe{unit: u, stripe: s, rows: make([]int32, len(rows))}
-	for j, r := range rows {
-		x.rows[j] = int32(r - g.starts[k])
+// rowsOf returns those of ascending rows that lie in a stripe, [start, end) of the plan's order, as rows of the stripe, and
+// the rest.
+func rowsOf(rows []uint64, start, end uint64) (of []int32, rest []uint64) {
+	n, _ := slices.BinarySearch(rows, end)
+	of = make([]int32, n)
+	for i, r := range rows[:n] {
+		of[i] = int32(r - start)
 	}
-	return x
+	return of, rows[n:]
 }
 
 // A takeWave is what is read together.
 type takeWave struct {
 	units    []*unit
-	segments []int // of each unit, in the layout
+	segments []*keptSegment // of each unit
 	stripes  []takenStripe
-	bytes    int64 // of the units, as they are stored
+	whole    []wholeStripe // of stripes, to be kept
+	bytes    int64         // of the units, as they are stored
+}
+
+type wholeStripe struct {
+	segment *keptSegment
+	stripe  *stripe
 }
 
 // flush reads and decodes the wave, and empties it.
@@ -261,11 +292,19 @@ func (t *Taker) flush(ctx context.Context, w *takeWave) error {
 		}
 		if err != nil {
 			// Whose dictionaries are not there is looked up anew.
-			t.segments.drop(w.segments[i])
+			t.kept.drop(w.segments[i])
 		}
 	}
 	if err == nil {
 		err = t.decode(ctx, w.stripes)
+	}
+	for _, x := range w.whole {
+		if err != nil {
+			t.kept.dropStripe(x.segment, x.stripe.index)
+			continue
+		}
+		x.stripe.users.Add(1)
+		t.kept.keep(x.segment, x.stripe)
 	}
 	t.drop(w)
 	return err
@@ -276,7 +315,7 @@ func (t *Taker) drop(w *takeWave) {
 	for _, u := range w.units {
 		t.s.putUnit(u)
 	}
-	*w = takeWave{units: w.units[:0], segments: w.segments[:0], stripes: w.stripes[:0]}
+	*w = takeWave{units: w.units[:0], segments: w.segments[:0], stripes: w.stripes[:0], whole: w.whole[:0]}
 }
 
 // fetch reads the ranges of units, those of an object together and several objects at a time.
@@ -376,13 +415,24 @@ func (t *Taker) decode(ctx context.Context, stripes []takenStripe) error {
 	return ctx.Err()
 }
 
-// decodeItem decodes the rows of the features of an item and transforms them.
+// decodeItem decodes the features of an item, of the rows or of the whole stripe, and transforms them.
 func (t *Taker) decodeItem(d *format.StripeDecoder, group *format.Selection, x *takenStripe, it *item) error {
 	g, s := x.stripe.segment, x.stripe
+	var inverse *vector.Column // of a whole stripe
 	if it.inverse >= 0 {
 		f := &g.files[it.inverse]
 		src, at := x.unit.bytes(it.inverse, s.index)
-		if err := d.SelectRows(group, f.entry.Meta, s.index, src, x.rows); err != nil {
+		if x.whole {
+			c := t.s.inverses.get()
+			s.mu.Lock()
+			s.inverses = append(s.inverses, c)
+			s.mu.Unlock()
+			c.stored.Type = f.entry.Meta.Type
+			if err := d.DecodeStripe(&c.stored, f.entry.Meta, s.index, src, nil); err != nil {
+				return f.locate(err, at)
+			}
+			c.column, inverse = &c.stored, &c.stored
+		} else if err := d.SelectRows(group, f.entry.Meta, s.index, src, x.rows); err != nil {
 			return f.locate(err, at)
 		}
 	}
@@ -399,7 +449,12 @@ func (t *Taker) decodeItem(d *format.StripeDecoder, group *format.Selection, x *
 			src, at := x.unit.bytes(index, s.index)
 			c.stored.Type = f.entry.Meta.Type
 			d.Use(g.dictionaries.of(index))
-			if err := d.DecodeRows(&c.stored, f.entry.Meta, s.index, src, x.rows, group); err != nil {
+			if x.whole {
+				err = d.DecodeStripe(&c.stored, f.entry.Meta, s.index, src, inverse)
+			} else {
+				err = d.DecodeRows(&c.stored, f.entry.Meta, s.index, src, x.rows, group)
+			}
+			if err != nil {
 				return f.locate(err, at)
 			}
 			c.widen(f.want)
@@ -415,13 +470,14 @@ func (t *Taker) decodeItem(d *format.StripeDecoder, group *format.Selection, x *
 }
 
 // open returns the segments of parts, looking up those that are not kept side by side.
-func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*segment, error) {
-	out := make([]*segment, len(parts))
+func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*keptSegment, error) {
+	out := make([]*keptSegment, len(parts))
+	found := make([]*segment, len(parts))
 	errs := make([]error, len(parts))
 	var wg sync.WaitGroup
 	for i, part := range parts {
-		if out[i] = t.segments.get(part.segment); out[i] == nil {
-			load := func() { out[i], errs[i] = t.layout.loadSegment(ctx, part.segment) }
+		if out[i] = t.kept.get(part.segment); out[i] == nil {
+			load := func() { found[i], errs[i] = t.layout.loadSegment(ctx, part.segment) }
 			if len(parts) == 1 {
 				load()
 				continue
@@ -434,54 +490,13 @@ func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*segment, erro
 		return nil, err
 	}
 	for i, part := range parts {
-		t.segments.put(part.segment, out[i])
+		if out[i] == nil {
+			out[i] = newKeptSegment(part.segment, found[i])
+		}
+		t.kept.put(out[i])
 	}
 	return out, nil
 }
 
-// keptSegments are the segments that were used last.
-type keptSegments struct {
-	max  int64         // bytes, about; one is kept in any case
-	size int64         // of used
-	used []keptSegment // the last one used at the end
-}
-
-type keptSegment struct {
-	index   int // in the layout
-	segment *segment
-	size    int64
-}
-
-func (k *keptSegments) find(index int) int {
-	return slices.IndexFunc(k.used, func(x keptSegment) bool { return x.index == index })
-}
-
-// get returns a segment, nil when it is not kept.
-func (k *keptSegments) get(index int) *segment {
-	if at := k.find(index); at >= 0 {
-		return k.used[at].segment
-	}
-	return nil
-}
-
-// put makes a segment the last one used, and forgets others where they are too many.
-func (k *keptSegments) put(index int, g *segment) {
-	k.drop(index)
-	x := keptSegment{index, g, int64(g.stripes()) * int64(len(g.files)) * bytesPerStripe}
-	if g.dictionaries != nil {
-		x.size += g.dictionaries.bytes
-	}
-	k.size += x.size
-	k.used = append(k.used, x)
-	for len(k.used) > 1 && k.size > k.max {
-		k.drop(k.used[0].index)
-	}
-}
-
-// drop forgets a segment.
-func (k *keptSegments) drop(index int) {
-	if at := k.find(index); at >= 0 {
-		k.size -= k.used[at].size
-		k.used = slices.Delete(k.used, at, at+1)
-	}
-}
+// Stats says what the Taker has read so far. It may be called at any time, also after Close.
+func (t *Taker) Stats() Stats { return t.s.Stats() }

@@ -69,7 +69,7 @@ func TestTakeEqualsModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer taker.Close()
-		for range 3 {
+		for range 5 {
 			rows := drawPlaces(t, len(table.rows))
 			asked := slices.Clone(rows)
 			b := takeRows(t, taker, rows)
@@ -81,8 +81,54 @@ func TestTakeEqualsModel(t *testing.T) {
 			}
 			checkRows(t, want, features, b, ints(rows))
 			b.Release()
+			checkKept(t, taker)
 		}
 	})
+}
+
+// checkKept holds what a Taker keeps to what it says, and to its bounds.
+func checkKept(t *rapid.T, taker *Taker) {
+	k := &taker.kept
+	var size, stripes int64
+	for _, g := range k.used {
+		size += g.size
+		for i, s := range g.stripes {
+			if (s == nil) != (g.sizes[i] == 0) || s != nil && s.users.Load() != 1 {
+				t.Fatalf("segment %d, stripe %d: kept %v, %d bytes, in use", g.index, i, s != nil, g.sizes[i])
+			}
+			stripes += g.sizes[i]
+		}
+	}
+	if size != k.size || stripes != k.stripes || stripes > k.maxStripes || size > k.max && len(k.used) > 1 {
+		t.Fatalf("%d bytes of %d segments, said to be %d, at most %d; %d bytes of stripes, said to be %d, at most %d",
+			size, len(k.used), k.size, k.max, stripes, k.stripes, k.maxStripes)
+	}
+}
+
+// What is asked for again is kept, and what is asked for more often takes its place.
+func TestTakeKeepsStripes(t *testing.T) {
+	table := plainTable(t, plainShape{sparse: 1, segments: 1, stripes: 4, stripeRows: 500})
+	l := table.layout([]int{0}, 10, OutputColumns)
+	e := table.indexes[table.segments[0].ID].entries[1]
+	one := int64(e.Meta.Stripes[0].Elements)*8 + 5000 // memory of a stripe, and less than that of two
+	taker, err := l.Taker(Options{MemoryBudget: 2 * (one + one/2), Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
+	reads := func(row uint64) int {
+		before := len(table.blobs.reads)
+		takeRows(t, taker, []uint64{row}).Release()
+		return len(table.blobs.reads) - before
+	}
+	var got []int
+	for _, row := range []uint64{1, 2, 3, 4, 501, 502, 503, 5, 504, 505, 506, 507, 508, 509, 510, 511, 512, 6} {
+		got = append(got, reads(row))
+	}
+	// Stripe 0 is kept from its second take on, until stripe 1 was asked for twice as often.
+	if want := []int{1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("reads %v, want %v", got, want)
+	}
 }
 
 // Takes of stripes of many rows, from few of them to all, equal a scan.
@@ -212,6 +258,11 @@ func TestTakeAfterFailure(t *testing.T) {
 	for _, data := range table.blobs.objects {
 		clear(data)
 	}
+	takeRows(t, taker, rows).Release() // from memory
+	if taker, err = l.Taker(Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
 	if _, err := taker.Take(t.Context(), rows); !errors.Is(err, format.ErrCorrupt) {
 		t.Fatalf("cleared: %v", err)
 	}

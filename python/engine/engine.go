@@ -26,6 +26,7 @@ type Engine struct {
 	records map[int64]*Records // opened and not yet taken; guarded by mu
 	calls   map[int64]*pending // begun and not ended; guarded by mu
 	batches map[int64]*held    // given to Python and not yet back; guarded by mu
+	takers  []*taker           // kept for the next take, the last one used at the end; guarded by mu
 	// stores are kept open for as long as the process lives: they hold no handle of the system's. By URI; guarded by mu.
 	stores map[string]*storage.Store
 }
@@ -60,6 +61,7 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"loader_stats": (*Engine).loaderStats,
 	"loader_close": (*Engine).loaderClose,
 	"records_open": (*Engine).recordsOpen,
+	"take":         (*Engine).take,
 	"held":         (*Engine).heldBatches,
 	"open_counts":  (*Engine).openCounts,
 }

@@ -22,7 +22,8 @@ import (
 // A Records is an array.RecordReader over a plan whose buffers all lie in the Engine's memory: those of a batch as they
 // are, what the conversion made beside them copied. It is read from one goroutine.
 type Records struct {
-	scanner   *reader.Scanner
+	next      func(context.Context) (*reader.Batch, error) // io.EOF after the last
+	close     func()
 	converter *arrowbatch.Converter
 	memory    *tracked
 	ctx       context.Context
@@ -48,11 +49,18 @@ func (e *Engine) recordsOpen(ctx context.Context, raw json.RawMessage) (any, err
 	if err != nil {
 		return nil, err
 	}
+	return e.opened(r), nil
+}
+
+// opened gives records a handle.
+func (e *Engine) opened(r *Records) recordsAnswer {
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.refs.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.handle()
 	e.records[h] = r
-	return recordsAnswer(h), nil
+	return recordsAnswer(h)
 }
 
 // TakeRecords returns the records of a handle, which are the caller's from then on; nil: there are none.
@@ -87,10 +95,7 @@ func (e *Engine) newRecords(ctx context.Context, request json.RawMessage) (*Reco
 	if err != nil {
 		return nil, usageError{err}
 	}
-	r := &Records{scanner: s, converter: converter, memory: m}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.refs.Store(1)
-	return r, nil
+	return &Records{next: s.Next, close: func() { _ = s.Close() }, converter: converter, memory: m}, nil
 }
 
 // Schema returns the schema of every record.
@@ -107,7 +112,7 @@ func (r *Records) Next() (ok bool) {
 	if r.err != nil {
 		return false
 	}
-	b, err := r.scanner.Next(r.ctx)
+	b, err := r.next(r.ctx)
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
 			r.err = err
@@ -151,7 +156,7 @@ func (r *Records) Release() {
 	}
 	r.drop()
 	r.cancel()
-	r.scanner.Close()
+	r.close()
 }
 
 // adopt returns record with buffers that hold b: the last one released releases it.

@@ -113,9 +113,8 @@ def call(method: str, **params: Any) -> Any:
     return _result(_take(lib, text))
 
 
-def stream(address: int, **params: Any) -> None:
-    """Fills the ArrowArrayStream at an address."""
-    records = call("records_open", **params)
+def stream(address: int, records: int) -> None:
+    """Fills the ArrowArrayStream at an address with records, which a call opened and which are no one else's from then on."""
     if library().dsi_stream(records, address):
         raise errors.DsistoreError("the records are closed")
 

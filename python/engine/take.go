@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/reader/arrowbatch"
+)
+
+// maxTakers is how many takers are kept for the next take of the same features.
+const maxTakers = 2
+
+// A taker takes rows of one snapshot, of the same features, as Arrow. It is kept for the next take, with what it has in memory.
+type taker struct {
+	key       string // what was asked for, but the rows
+	taker     *reader.Taker
+	converter *arrowbatch.Converter
+	memory    *tracked
+	rows      uint64
+
+	uses int // by takes under way, and one while it is kept; guarded by Engine.mu
+}
+
+type takeParams struct {
+	place
+	Features []string `json:"features"`
+	Fold     bool     `json:"fold,omitempty"`
+	Workers  int      `json:"workers,omitempty"`
+	Memory   int64    `json:"memory,omitempty"`
+}
+
+// take answers with records, as "records_open" does, that have the rows asked for: places in the order of the table, each in 8
+// bytes, little endian.
+func (e *Engine) take(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		takeParams
+		Rows []byte `json:"rows"`
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	t, err := e.taker(ctx, p.takeParams)
+	if err != nil {
+		return nil, err
+	}
+	defer e.leaveTaker(t)
+	rows := make([]uint64, len(p.Rows)/8)
+	for i := range rows {
+		if rows[i] = binary.LittleEndian.Uint64(p.Rows[8*i:]); rows[i] >= t.rows {
+			return nil, usageError{fmt.Errorf("rows: %d, at place %d: want 0 to %d", int64(rows[i]), i, int64(t.rows)-1)}
+		}
+	}
+	b, err := t.taker.Take(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	r := &Records{converter: t.converter, memory: t.memory}
+	r.next = func(context.Context) (*reader.Batch, error) {
+		if b == nil {
+			return nil, io.EOF
+		}
+		taken := b
+		b = nil
+		return taken, nil
+	}
+	r.close = func() {
+		if b != nil {
+			b.Release()
+		}
+	}
+	return e.opened(r), nil
+}
+
+// taker returns the taker of what is asked for, for one take.
+func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	key := string(text)
+	if t := e.keptTaker(key); t != nil {
+		return t, nil
+	}
+	plan, snap, err := e.makePlan(ctx, planParams{place: p.place, Features: p.Features})
+	if err != nil {
+		return nil, err
+	}
+	layout, err := reader.NewLayout(ctx, snap, plan)
+	if err != nil {
+		return nil, err
+	}
+	t := &taker{key: key, memory: &tracked{under: e.allocator}, rows: layout.Rows(), uses: 1}
+	if t.converter, err = arrowbatch.NewConverter(plan, arrowbatch.Options{Fold: p.Fold}); err != nil {
+		return nil, err
+	}
+	t.taker, err = layout.Taker(reader.Options{Workers: p.Workers, MemoryBudget: p.Memory, Allocator: t.memory})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	e.keepTaker(t)
+	return t, nil
+}
+
+func (e *Engine) keptTaker(key string) *taker {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at := slices.IndexFunc(e.takers, func(t *taker) bool { return t.key == key })
+	if at < 0 {
+		return nil
+	}
+	t := e.takers[at]
+	e.takers = append(slices.Delete(e.takers, at, at+1), t)
+	t.uses++
+	return t
+}
+
+// keepTaker keeps a taker in place of the one used longest ago. Two takes that begin at once may both keep one.
+func (e *Engine) keepTaker(t *taker) {
+	e.mu.Lock()
+	t.uses++
+	e.takers = append(e.takers, t)
+	var gone *taker
+	if len(e.takers) > maxTakers {
+		gone = e.takers[0]
+		e.takers = slices.Delete(e.takers, 0, 1)
+	}
+	e.mu.Unlock()
+	if gone != nil {
+		e.leaveTaker(gone)
+	}
+}
+
+// leaveTaker ends a use of a taker; the last one closes it.
+func (e *Engine) leaveTaker(t *taker) {
+	e.mu.Lock()
+	t.uses--
+	last := t.uses == 0
+	e.mu.Unlock()
+	if last {
+		_ = t.taker.Close() // it has nothing that could fail
+	}
+}
