@@ -25,6 +25,9 @@
 // Without a shuffle stripes come in the order of rows, and each is cut by itself. With one they come in windows: see order.go
 // for the order, window.go for the chunks of segments that it makes, and cut.go for what becomes of a window's sessions.
 //
+// A Taker (take.go) gives rows at places of a plan's own order instead: it plans, fetches and assembles as a scanner does, and
+// decodes of a stripe the rows asked for.
+//
 // Invariants:
 //   - What a scanner gives depends on the plan, the snapshot and the position alone: not on threads, memory or timing.
 //     That includes errors: of several damaged stripes the first in order is reported, after every batch before it.
