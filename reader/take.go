@@ -103,21 +103,22 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := t.s.batches.get(ctx.Done())
-	if b == nil {
+	d := t.s.batches.draft(ctx.Done())
+	if d == nil {
 		return nil, ctx.Err()
 	}
+	b := t.s.batches.take()
 	b.Index, b.FirstRow, b.Rows = 0, 0, len(rows)
 	b.pieces = appendPieces(b.pieces[:0], stripes, rows, sorted)
 	err = b.make(t.s.stock.layout)
 	clear(b.pieces)
 	b.pieces = b.pieces[:0]
+	d.batch = b
 	if err != nil {
-		t.s.batches.put(b)
+		t.s.batches.drop(d)
 		return nil, err
 	}
-	t.s.batches.give(b)
-	return b, nil
+	return t.s.batches.give(d), nil
 }
 
 // Close gives back what the Taker keeps. Batches given stay valid until their Release.
