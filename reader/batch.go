@@ -195,8 +195,9 @@ type draft struct {
 // A batchStock holds the batches of scanners that share their memory: made when first needed, and kept for the next use.
 type batchStock struct {
 	layout *batchLayout
-	max    int  // of made: what comes back beyond it is freed
-	keep   bool // batches that the caller has do not count
+	memory *countedAllocator // the layout's
+	max    int               // of made: what comes back beyond it is freed
+	keep   bool              // batches that the caller has do not count
 
 	mu     sync.Mutex
 	made   int      // guarded by mu
@@ -210,7 +211,8 @@ type batchStock struct {
 const keptIdle = 2
 
 func newBatchStock(l *batchLayout, opts *Options) *batchStock {
-	s := &batchStock{layout: l, max: opts.MaxBatches, keep: opts.KeepBatches}
+	s := &batchStock{layout: l, memory: &countedAllocator{Allocator: l.allocator}, max: opts.MaxBatches, keep: opts.KeepBatches}
+	l.allocator = s.memory
 	if s.keep {
 		s.max += keptIdle
 	}

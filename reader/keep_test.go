@@ -22,7 +22,7 @@ func TestKeepBatches(t *testing.T) {
 		l := table.layout(features, drawBatchSize(t), OutputTensors)
 		opts := drawOptions(t)
 		alloc := &countingAllocator{live: map[*byte]int{}}
-		opts.KeepBatches, opts.Allocator = true, alloc
+		opts.KeepBatches, opts.Allocator, opts.Reuse = true, alloc, false
 		s := open(t, l, opts)
 		for range 2 {
 			var batches []*Batch

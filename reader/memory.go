@@ -109,22 +109,34 @@ func (b *budget) poke() {
 // A bytePool keeps the buffers of ranges by size class, so that ranges of like length use each other's memory again.
 type bytePool struct {
 	mu   sync.Mutex
-	idle int64        // bytes kept; guarded by mu
-	max  int64        // of idle
-	free [40][][]byte // free[c] have capacity 1<<(c+minClass); guarded by mu
+	idle int64         // bytes kept; guarded by mu
+	max  int64         // of idle
+	free [256][][]byte // free[c] have capacity classSize(c); guarded by mu
 }
 
-// minClass is the smallest size class, as a power of two.
-const minClass = 12
+// Size classes: four to each doubling, from 4 KiB on, so that a buffer is at most a quarter larger than its range.
+//
+//	4 KiB  5 KiB  6 KiB  7 KiB  8 KiB  10 KiB  12 KiB ...
+func classSize(class int) int { return (4 + class&3) << (10 + class>>2) }
+
+// classOf returns the first class whose buffers hold n bytes.
+func classOf(n int) int {
+	if n <= classSize(0) {
+		return 0
+	}
+	doubling := bits.Len(uint(n-1)) - 13 // 4 KiB << doubling < n <= twice that
+	step := 1 << (10 + doubling)
+	return doubling<<2 + (n-1)/step - 3
+}
 
 // get returns n bytes of undefined content.
 func (p *bytePool) get(n int) []byte {
-	class := max(bits.Len(uint(max(n, 1)-1)), minClass)
-	if class-minClass >= len(p.free) {
+	class := classOf(n)
+	if class >= len(p.free) {
 		return make([]byte, n)
 	}
 	p.mu.Lock()
-	list := &p.free[class-minClass]
+	list := &p.free[class]
 	if k := len(*list) - 1; k >= 0 {
 		b := (*list)[k]
 		*list = (*list)[:k]
@@ -133,20 +145,20 @@ func (p *bytePool) get(n int) []byte {
 		return b[:n]
 	}
 	p.mu.Unlock()
-	return make([]byte, n, 1<<class)
+	return make([]byte, n, classSize(class))
 }
 
 // put keeps b for later gets, unless enough is kept.
 func (p *bytePool) put(b []byte) {
 	size := cap(b)
-	class := bits.Len(uint(size)) - 1
-	if size != 1<<class || class < minClass || class-minClass >= len(p.free) {
+	class := classOf(size)
+	if class >= len(p.free) || size != classSize(class) {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.idle+int64(size) <= p.max {
 		p.idle += int64(size)
-		p.free[class-minClass] = append(p.free[class-minClass], b[:0])
+		p.free[class] = append(p.free[class], b[:0])
 	}
 }

@@ -41,6 +41,9 @@ type Options struct {
 	Split *Split
 	// EndBatch, when it is not 0, is the batch before which the scanner ends: what only later ones need is not read.
 	EndBatch uint64
+	// Reuse keeps memory of a closed scanner for a minute, less than MemoryBudget: the next one with the same features and
+	// options goes on with it, as a job does that opens a table for every epoch. Allocators are told apart by ==.
+	Reuse bool
 	// Allocator provides the memory of batches. Default: Go's heap.
 	Allocator Allocator
 	// Limits bound what stored metadata may claim. Default: format's.
@@ -170,6 +173,7 @@ type Scanner struct {
 	first, end uint64 // rows of an epoch's order
 	sessions   bool   // stripes are asked for their sessions
 	stride     uint64 // from one batch to the next: those between are not made
+	shared     bool   // its pools are a RankScanner's
 	next       Position
 	run        *run   // nil until Next, and after an error, Seek and Close
 	pending    *draft // received, but not yet made when a ctx ended
@@ -294,8 +298,8 @@ func (s *Scanner) Seek(p Position) error {
 // Close stops all work and waits for it. Batches given stay valid until their Release.
 func (s *Scanner) Close() error {
 	s.stop()
-	if s.err == nil || !errors.Is(s.err, errClosed) {
-		s.stock.close()
+	if !s.shared && !errors.Is(s.err, errClosed) {
+		s.pools.close()
 	}
 	s.err = errClosed
 	return nil

@@ -52,6 +52,7 @@ func drawOptions(t *rapid.T) Options {
 		Presence:     true,
 		Info:         rapid.Bool().Draw(t, "info"),
 		Allocator:    dirtyAllocator{},
+		Reuse:        rapid.Bool().Draw(t, "reuse"),
 	}
 }
 
@@ -583,7 +584,7 @@ func TestAllocatorGetsEverythingBack(t *testing.T) {
 		l := table.dedupLayout(features, drawBatchSize(t), output, drawDedup(t))
 		opts := drawOptions(t)
 		counting := &countingAllocator{live: map[*byte]int{}}
-		opts.Allocator = counting
+		opts.Allocator, opts.Reuse = counting, false
 		s := open(t, l, opts)
 		var held []*Batch
 		for range rapid.IntRange(0, opts.MaxBatches).Draw(t, "held") {

@@ -238,6 +238,7 @@ func (s *RankScanner) open(shard int) *Scanner {
 	_, end := s.shards.Block(shard)
 	rows := min(end*uint64(s.layout.plan.BatchSize), s.layout.Rows())
 	x := s.layout.newScanner(&s.opts, s.pools, 0, rows)
+	x.shared = true
 	x.stride = s.step / uint64(gcd(s.ranks.Shards, int(s.step)))
 	x.batches.gate()
 	return x
@@ -254,10 +255,14 @@ func (s *RankScanner) Stats() Stats {
 
 // Close stops all work and waits for it. Batches given stay valid until their Release.
 func (s *RankScanner) Close() error {
+	if s.closed {
+		return nil
+	}
 	s.closed = true
 	var errs []error
 	for _, x := range s.scanners {
 		errs = append(errs, x.Close())
 	}
+	s.pools.close()
 	return errors.Join(errs...)
 }

@@ -189,7 +189,7 @@ func TestRanksMakeMaxBatchesInSum(t *testing.T) {
 		x := drawShuffled(t, shuffledShape)
 		opts := drawOptions(t)
 		alloc := &countingAllocator{live: map[*byte]int{}}
-		opts.Allocator = alloc
+		opts.Allocator, opts.Reuse = alloc, false
 		s, err := x.layout.OpenRank(opts, Ranks{World: rapid.IntRange(1, 3).Draw(t, "world"), Shards: rapid.IntRange(1, 9).Draw(t, "shards")})
 		if err != nil {
 			t.Fatal(err)

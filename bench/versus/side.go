@@ -40,7 +40,8 @@ type StoreSide struct {
 
 func (s *StoreSide) Name() string { return s.Label }
 
-// Epoch opens the store and the table's latest snapshot, and scans it with as many workers as threads.
+// Epoch opens the store and the table's latest snapshot, and scans it with as many workers as threads. Memory is used again from
+// one epoch to the next.
 func (s *StoreSide) Epoch(ctx context.Context, threads int, each Each) (err error) {
 	sc, closeAll, err := s.Open(ctx, threads)
 	if err != nil {
@@ -90,7 +91,7 @@ func (s *StoreSide) Open(ctx context.Context, threads int) (_ *reader.Scanner, c
 	if err != nil {
 		return nil, nil, err
 	}
-	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: threads, Presence: !s.Bare})
+	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true})
 	if err != nil {
 		return nil, nil, err
 	}

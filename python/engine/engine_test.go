@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"go.uber.org/goleak"
 
+	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
@@ -64,7 +65,10 @@ func (c *counted) check(t *testing.T) {
 
 func newEngine(t *testing.T) *Engine {
 	c := &counted{out: map[*byte]int{}}
-	t.Cleanup(func() { c.check(t) })
+	t.Cleanup(func() {
+		reader.ReleaseReused()
+		c.check(t)
+	})
 	return New(c)
 }
 

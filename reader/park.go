@@ -1,0 +1,197 @@
+package reader
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dsistore/dsistore/format"
+)
+
+// What a parking place keeps, and how long: the pools closed last, and of each at the most these eighths of Options.MemoryBudget.
+const (
+	parkedFor     = time.Minute
+	parkedPools   = 2
+	parkedBatches = 3
+	parkedColumns = 3 // decoded
+	parkedBuffers = 2 // of stored ranges
+)
+
+// A parking holds the pools of closed scanners with Options.Reuse for a while: the next scanner of the same features and options
+// goes on with their memory, where a fresh one would ask the system for pages, which clears them, and the runtime to clear them
+// once more. That is a third of the time that an epoch of a small table takes. Safe for concurrent use.
+type parking struct {
+	keep time.Duration
+
+	mu     sync.Mutex
+	parked []*parkedPool // in the order of closing; guarded by mu
+}
+
+type parkedPool struct {
+	pools *pools
+	timer *time.Timer
+}
+
+// parkingPlace is the process's.
+var parkingPlace = parking{keep: parkedFor}
+
+// poolsKey is the options that pools depend on.
+type poolsKey struct {
+	allocator            Allocator
+	presence, info, keep bool
+	workers, batches     int
+	memory               int64
+	limits               format.Limits
+	columns              int  // features that are read
+	sessions             bool // batches have sessions
+}
+
+// fits reports whether what p holds serves a plan: it has the same features, in batches of the same form. Which rows of which
+// snapshot it reads does not matter.
+func (p *pools) fits(key *poolsKey, plan *Plan) bool {
+	a := p.stock.layout.plan
+	return p.key == *key && a.BatchSize == plan.BatchSize && a.Output == plan.Output && a.Dedup == plan.Dedup &&
+		a.Shuffle == plan.Shuffle && slices.Equal(a.Features, plan.Features)
+}
+
+// take returns pools that fit, or nil.
+func (x *parking) take(key *poolsKey, plan *Plan) *pools {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i, c := range slices.Backward(x.parked) { // what was closed last is likeliest to be in the caches
+		if c.pools.fits(key, plan) {
+			x.parked = slices.Delete(x.parked, i, i+1)
+			c.timer.Stop()
+			return c.pools
+		}
+	}
+	return nil
+}
+
+// leave keeps the pools of a closed scanner. Batches that the caller still has come back to them.
+func (x *parking) leave(p *pools) {
+	p.trim()
+	c := &parkedPool{pools: p}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c.timer = time.AfterFunc(x.keep, func() { x.drop(c) })
+	x.parked = append(x.parked, c)
+	if len(x.parked) > parkedPools {
+		old := x.parked[0]
+		x.parked = slices.Delete(x.parked, 0, 1)
+		old.timer.Stop()
+		old.pools.stock.close()
+	}
+}
+
+// ReleaseReused frees what closed scanners with Options.Reuse left, without waiting for its minute to pass.
+func ReleaseReused() { parkingPlace.clear() }
+
+func (x *parking) clear() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range x.parked {
+		c.timer.Stop()
+		c.pools.stock.close()
+	}
+	x.parked = nil
+}
+
+// drop gives up pools whose time is over, unless they were taken.
+func (x *parking) drop(c *parkedPool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if i := slices.Index(x.parked, c); i >= 0 {
+		x.parked = slices.Delete(x.parked, i, i+1)
+		c.pools.stock.close()
+	}
+}
+
+// trim gives up what is too much to keep, and what refers to the segments that were read.
+func (p *pools) trim() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.decoders {
+		d.Use(nil)
+	}
+	eighth := p.key.memory / 8
+	p.stock.trim(parkedBatches * eighth)
+	p.trimColumns(parkedColumns * eighth)
+	p.buffers.trim(parkedBuffers * eighth)
+}
+
+// trimColumns drops idle columns, of the features that have most of them first, until the others have about so many bytes at most.
+func (p *pools) trimColumns(most int64) {
+	all := append([]*columnPool{&p.inverses}, make([]*columnPool, len(p.columns))...)
+	deepest := len(p.inverses.idle)
+	var bytes int64
+	for i := range p.columns {
+		all[i+1] = &p.columns[i]
+		deepest = max(deepest, len(p.columns[i].idle))
+	}
+	for _, c := range all {
+		for _, d := range c.idle {
+			bytes += d.bytes()
+		}
+	}
+	for ; deepest > 0 && bytes > most; deepest-- {
+		for _, c := range all {
+			if len(c.idle) == deepest && bytes > most {
+				bytes -= c.idle[deepest-1].bytes()
+				c.idle = slices.Delete(c.idle, deepest-1, deepest)
+			}
+		}
+	}
+}
+
+// bytes returns about how much memory d holds.
+func (d *decoded) bytes() int64 {
+	n := d.stored.SizeBytes() + d.widened.SizeBytes()
+	if d.transformed != nil {
+		n += d.transformed.column.SizeBytes()
+	}
+	return int64(n)
+}
+
+// trim frees idle batches, the first of them first, until all have at most so many bytes.
+func (s *batchStock) trim(most int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.idle) > 0 && s.memory.bytes.Load() > most {
+		s.idle[0].free(s.layout.allocator)
+		s.idle = slices.Delete(s.idle, 0, 1)
+		s.made--
+	}
+}
+
+// trim drops the largest buffers until the others have at most so many bytes.
+func (p *bytePool) trim(most int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for class := len(p.free) - 1; class >= 0; class-- {
+		for list := &p.free[class]; len(*list) > 0 && p.idle > most; *list = slices.Delete(*list, 0, 1) {
+			p.idle -= int64(cap((*list)[0]))
+		}
+	}
+}
+
+// A countedAllocator knows how much of an allocator's memory is in use.
+type countedAllocator struct {
+	Allocator
+	bytes atomic.Int64
+}
+
+func (c *countedAllocator) Allocate(n int) []byte {
+	c.bytes.Add(int64(n))
+	return c.Allocator.Allocate(n)
+}
+
+func (c *countedAllocator) Free(b []byte) {
+	c.bytes.Add(-int64(len(b)))
+	c.Allocator.Free(b)
+}
+
+// mayPark reports whether allocators of a's type can be told apart.
+func mayPark(a Allocator) bool { return reflect.TypeOf(a).Comparable() }

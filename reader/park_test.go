@@ -1,0 +1,249 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+// valuesAt reads an epoch and returns where the values of its first batch lay.
+func valuesAt(t *testing.T, s *Scanner) unsafe.Pointer {
+	t.Helper()
+	var at unsafe.Pointer
+	for {
+		b, err := s.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return at
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at == nil {
+			at = unsafe.Pointer(unsafe.SliceData(b.Tensors.Sparse.Values))
+		}
+		b.Release()
+	}
+}
+
+// A scanner with Reuse goes on with the memory of one that was closed, if it has the same features, batches and options.
+func TestReuse(t *testing.T) {
+	ReleaseReused()
+	defer ReleaseReused()
+	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 2, stripeRows: 256, session: 4})
+	all := indices(len(table.features))
+	read := func(l *Layout, opts Options) unsafe.Pointer {
+		s := open(t, l, opts)
+		defer s.Close()
+		return valuesAt(t, s)
+	}
+	opts := Options{Workers: 1, MaxBatches: 1, Reuse: true}
+	layout := func() *Layout { return table.dedupLayout(all, 100, OutputTensors, DedupKJT) }
+	first := read(layout(), opts)
+	if again := read(layout(), opts); again != first {
+		t.Error("the memory of the scanner before is not used")
+	}
+	for name, x := range map[string]struct {
+		l    *Layout
+		opts Options
+	}{
+		"fewer features":    {table.dedupLayout(all[1:], 100, OutputTensors, DedupKJT), opts},
+		"other batches":     {table.dedupLayout(all, 101, OutputTensors, DedupKJT), opts},
+		"another form":      {table.dedupLayout(all, 100, OutputTensors, DedupWindowed), opts},
+		"presence":          {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Presence: true}},
+		"another allocator": {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Allocator: &countingAllocator{live: map[*byte]int{}}}},
+		"no reuse":          {layout(), Options{Workers: 1, MaxBatches: 1}},
+	} {
+		ReleaseReused()
+		first := read(layout(), opts)
+		parkingPlace.mu.Lock()
+		parked := slices.Clone(parkingPlace.parked)
+		parkingPlace.mu.Unlock()
+		if len(parked) != 1 {
+			t.Fatalf("%s: %d pools are parked", name, len(parked))
+		}
+		s := open(t, x.l, x.opts)
+		if s.pools == parked[0].pools {
+			t.Errorf("%s: the memory of another scanner is used", name)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if again := read(layout(), opts); again != first {
+			t.Errorf("%s: what was parked is gone", name)
+		}
+	}
+}
+
+// Two scanners that are open at once share no memory, and a batch that is held over a close stays what it was while the next
+// scanner reads.
+func TestReuseSharesNothing(t *testing.T) {
+	ReleaseReused()
+	defer ReleaseReused()
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		opts := Options{Workers: 2, Reuse: true, KeepBatches: true, Presence: true}
+		for range 3 {
+			a := open(t, table.layout(features, 7, OutputTensors), opts)
+			b := open(t, table.layout(features, 7, OutputTensors), opts)
+			if a.pools == b.pools {
+				t.Fatal("two open scanners share pools")
+			}
+			held, err := a.Next(context.Background())
+			if err != nil && !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+			if err := a.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c := open(t, table.layout(features, 7, OutputTensors), opts)
+			if c.pools != a.pools {
+				t.Fatal("the pools of the closed scanner are not used")
+			}
+			for _, s := range []*Scanner{b, c} {
+				row := 0
+				for {
+					x, err := s.Next(context.Background())
+					if errors.Is(err, io.EOF) {
+						break
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					checkBatch(t, table, features, x, row)
+					row += x.Rows
+					x.Release()
+				}
+			}
+			if held != nil {
+				checkBatch(t, table, features, held, 0)
+				held.Release()
+			}
+			for _, s := range []*Scanner{b, c} {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// What is parked is bounded, and given up when its time is over: also what comes back later.
+func TestParkingEnds(t *testing.T) {
+	ReleaseReused()
+	defer ReleaseReused()
+	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 2, stripeRows: 256, session: 4})
+	all := indices(len(table.features))
+	alloc := &countingAllocator{live: map[*byte]int{}}
+	var held []*Batch
+	for size := range parkedPools + 2 {
+		s := open(t, table.dedupLayout(all, 100+size, OutputTensors, DedupKJT), Options{Reuse: true, Allocator: alloc, KeepBatches: true})
+		b, err := s.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, b)
+		drain(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parkingPlace.mu.Lock()
+	n := len(parkingPlace.parked)
+	parkingPlace.mu.Unlock()
+	if n != parkedPools {
+		t.Errorf("%d pools are parked, want %d", n, parkedPools)
+	}
+	ReleaseReused()
+	for _, b := range held {
+		b.Release()
+	}
+	if err := alloc.check(); err != nil {
+		t.Error(err)
+	}
+	// The timer drops too.
+	place := parking{keep: time.Microsecond}
+	p := table.dedupLayout(all, 100, OutputTensors, DedupKJT).newPools(&Options{Workers: 1, MemoryBudget: 1 << 20, Allocator: alloc})
+	place.leave(p)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		p.stock.mu.Lock()
+		closed := p.stock.closed
+		p.stock.mu.Unlock()
+		if closed {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("what is parked stays for ever")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if p := place.take(&p.key, p.stock.layout.plan); p != nil {
+		t.Error("what was dropped is taken")
+	}
+}
+
+// Trimmed pools hold no more than they may.
+func TestTrim(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 6, stripeRows: 256, session: 4})
+	s := open(t, table.dedupLayout(indices(len(table.features)), 100, OutputTensors, DedupKJT), Options{Workers: 2})
+	drain(t, s)
+	p := s.pools
+	held := func() (bytes int64, columns int) {
+		for i := range p.columns {
+			columns += len(p.columns[i].idle)
+			for _, d := range p.columns[i].idle {
+				bytes += d.bytes()
+			}
+		}
+		return bytes, columns
+	}
+	bytes, columns := held()
+	if columns == 0 || len(p.stock.idle) == 0 || p.buffers.idle == 0 {
+		t.Fatalf("%d columns, %d batches, %d bytes of buffers are idle: nothing to trim", columns, len(p.stock.idle), p.buffers.idle)
+	}
+	p.trimColumns(bytes)
+	if _, n := held(); n != columns {
+		t.Errorf("%d columns are left of %d though all may stay", n, columns)
+	}
+	p.trimColumns(bytes / 2)
+	if left, n := held(); left > bytes/2 || n == 0 {
+		t.Errorf("%d columns of %d bytes are left, of %d", n, left, bytes)
+	}
+	p.trimColumns(0)
+	p.stock.trim(0)
+	p.buffers.trim(0)
+	if left, n := held(); left != 0 || n != 0 || len(p.stock.idle) != 0 || p.stock.memory.bytes.Load() != 0 || p.buffers.idle != 0 {
+		t.Errorf("%d bytes, %d columns, %d batches of %d bytes, %d bytes of buffers are left", left, n, len(p.stock.idle), p.stock.memory.bytes.Load(), p.buffers.idle)
+	}
+	if got := drain(t, s); got != 0 {
+		t.Fatalf("%d rows after the end", got)
+	}
+	if err := s.Seek(Position{}); err != nil {
+		t.Fatal(err)
+	}
+	if rows := drain(t, s); uint64(rows) != s.Rows() {
+		t.Errorf("%d rows after a trim, want %d", rows, s.Rows())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSizeClasses(t *testing.T) {
+	for n := 1; n < 1<<18; n++ {
+		if c := classOf(n); classSize(c) < n || c > 0 && classSize(c-1) >= n {
+			t.Fatalf("%d bytes in class %d of %d", n, c, classSize(c))
+		}
+	}
+	for c := range 150 {
+		if classOf(classSize(c)) != c {
+			t.Fatalf("class %d of %d bytes is not its own", c, classSize(c))
+		}
+	}
+}
