@@ -60,10 +60,10 @@ type sizeModel struct {
 	elementBits float64 // with its score
 }
 
-// learn samples the values of c, which are in v.
-func (m *sizeModel) learn(e *estimator, v *values, c *vector.Column) {
-	m.elementBits = e.valueBits(v, c.Elements())
-	if c.Type.Kind == vector.Weighted {
+// learn samples the values of s, which are in v.
+func (m *sizeModel) learn(e *estimator, v *values, s Stripe) {
+	m.elementBits = e.valueBits(v, s)
+	if s.Values.Type.Kind == vector.Weighted {
 		m.elementBits += scoreBits
 	}
 }
@@ -104,8 +104,10 @@ type estimator struct {
 	seen [sampleTable]uint64
 }
 
-// valueBits estimates the bits that one value takes, without its score, from a sample of those of the rows starts.
-func (e *estimator) valueBits(v *values, total int) float64 {
+// valueBits estimates the bits that one value of the stripe takes, without its score, from a sample of those of all rows. v has the
+// stripe's values.
+func (e *estimator) valueBits(v *values, s Stripe) float64 {
+	total := s.Elements()
 	if total == 0 {
 		return 0
 	}
@@ -113,8 +115,9 @@ func (e *estimator) valueBits(v *values, total int) float64 {
 	n := min(total, sampledValues)
 	distinct := 0
 	var all uint64
+	p := places{stripe: s}
 	for i := range n {
-		x := v.bitsAt(i * total / n)
+		x := v.bitsAt(p.find(i * total / n))
 		all |= x
 		h := fold(x^key0, key1)
 		for p := range uint64(sampleTable) {
@@ -134,6 +137,29 @@ func (e *estimator) valueBits(v *values, total int) float64 {
 		return max(width*0.75, 1)
 	}
 	return max(min(width, math.Log2(float64(distinct))+1+4*share), 0.5)
+}
+
+// places finds where in a stripe's values those of its rows are: of ascending numbers, counted over all rows.
+type places struct {
+	stripe Stripe
+	run    int
+	before int // values of the rows of the runs before
+}
+
+func (p *places) find(i int) int {
+	s := p.stripe
+	if s.Starts == nil || s.Values.Rows == s.Rows {
+		return i
+	}
+	for {
+		lo, hi := s.Values.SlotRange(p.run)
+		if n := s.length(p.run) * (hi - lo); i >= p.before+n {
+			p.before += n
+			p.run++
+			continue
+		}
+		return lo + (i-p.before)%(hi-lo)
+	}
 }
 
 // bitsAt returns value i as bits.

@@ -21,43 +21,44 @@ type measure struct {
 	score    float64
 }
 
-// examine chooses the form of a stripe and returns it.
-func (f *Finder) examine(c *vector.Column) *vector.Column {
-	f.v.set(c, c.Rows)
-	f.markRuns(c)
-	f.model.learn(&f.estimate, &f.v, c)
+// examine chooses the form of the stripe and returns it.
+func (f *Finder) examine() *vector.Column {
+	f.markRuns()
+	elements := f.stripe.Elements()
+	f.model.learn(&f.estimate, &f.v, f.stripe)
 	f.resetSizer(false)
 	best := measure{score: math.Inf(1)}
-	if !f.opts.NoRuns && f.take(c, byRuns) {
-		best = f.measure(c, byRuns, false)
+	if !f.opts.NoRuns && f.take(byRuns) {
+		best = f.measure(byRuns, false)
 	}
 	if !f.opts.NoSlots && len(f.starts) > 1 {
 		f.findSlots()
-		if f.slotsMayPay(c, best) && f.take(c, bySlots) {
-			if m := f.measure(c, bySlots, false); m.score < best.score*(1-slotsMargin) {
+		if f.slotsMayPay(best) && f.take(bySlots) {
+			if m := f.measure(bySlots, false); m.score < best.score*(1-slotsMargin) {
 				best = m
 			}
 		}
 	}
 	plain := -1.0
-	if best.step != noStep && c.Elements() < plainTimes*best.elements {
-		m := f.measure(c, noStep, false)
+	if best.step != noStep && elements < plainTimes*best.elements {
+		f.take(noStep)
+		m := f.measure(noStep, false)
 		plain = m.bytes
 		if m.score <= best.score {
 			best = m
 		}
 	}
-	f.take(c, best.step)
+	f.take(best.step)
 	window := f.seekWindows()
 	switch {
 	case best.step != noStep && plain < 0:
-		plain = f.plainBytes(c, f.form(c, best.step, false), best.bytes)
+		plain = f.plainBytes(elements, best)
 	case window && plain < 0:
-		best = f.measure(c, noStep, false)
+		best = f.measure(noStep, false)
 		plain = best.bytes
 	}
 	if window {
-		if m := f.measure(c, best.step, true); m.score < best.score {
+		if m := f.measure(best.step, true); m.score < best.score {
 			best = m
 		} else {
 			window = false
@@ -66,16 +67,16 @@ func (f *Finder) examine(c *vector.Column) *vector.Column {
 	if best.step == noStep && !window {
 		f.choice.keep(noStep, false, 0)
 		f.taken = plain
-		return c
+		return f.plain()
 	}
 	f.taken = best.bytes
-	f.choice.keep(best.step, window, (plain-best.bytes)/float64(c.Rows))
-	return f.form(c, best.step, window)
+	f.choice.keep(best.step, window, (plain-best.bytes)/float64(f.stripe.Rows))
+	return f.form(best.step, window)
 }
 
 // slotsMayPay reports whether slots leave so much less than what was measured before them, if anything was, that they are worth
 // encoding: their inverse is larger and slower.
-func (f *Finder) slotsMayPay(c *vector.Column, before measure) bool {
+func (f *Finder) slotsMayPay(before measure) bool {
 	if before.step == noStep {
 		return len(f.slotReps) < len(f.starts)
 	}
@@ -83,18 +84,12 @@ func (f *Finder) slotsMayPay(c *vector.Column, before measure) bool {
 		return true
 	}
 	var n int
-	f.spans, n = spansOf(f.spans[:0], c, f.slotReps)
+	f.spans, n = spansOf(f.spans[:0], f.stripe.Values, f.slotReps)
 	return float64(n) < (1-slotsMargin)*float64(before.elements)
 }
 
-// measure returns what the step takes; with window its slots are in reps, and the windows laid down.
-func (f *Finder) measure(c *vector.Column, s step, window bool) measure {
-	out := c
-	if s != noStep || window {
-		out = f.form(c, s, window)
-	}
-	return f.score(s, out)
-}
+// measure returns what the step takes, whose slots are in reps; with window, with the windows laid down.
+func (f *Finder) measure(s step, window bool) measure { return f.score(s, f.form(s, window)) }
 
 // score returns what a form of a stripe takes.
 func (f *Finder) score(s step, out *vector.Column) measure {
@@ -121,24 +116,48 @@ func (f *Finder) resetSizer(grouped bool) {
 	}
 }
 
-// plainBytes returns what the plain column c takes, of which out, without windows and with reps, takes outBytes. Where c has
-// many more values it is estimated from the first rows of both.
-func (f *Finder) plainBytes(c, out *vector.Column, outBytes float64) float64 {
-	if c.Rows <= 2*partRows || c.Elements() < plainTimes*out.Elements() {
-		return f.size(c)
+// plainBytes returns what the stripe's rows, of so many values, take as they are. Where the form without windows whose slots reps has,
+// and which was measured, has many fewer it is estimated from the first rows of both.
+func (f *Finder) plainBytes(elements int, m measure) float64 {
+	rows := f.stripe.Rows
+	if rows <= 2*partRows || elements < plainTimes*m.elements {
+		return f.sizeRows(rows)
 	}
 	slots := len(f.reps)
-	for slots > 0 && f.reps[slots-1] >= partRows {
+	for slots > 0 && f.firstRow(f.reps[slots-1]) >= partRows {
 		slots--
 	}
-	short := f.size(f.first(out, partRows, slots))
-	return outBytes * f.size(f.first(c, partRows, partRows)) / max(short, 1)
+	short := f.size(f.first(f.form(m.step, false), partRows, slots))
+	return m.bytes * f.sizeRows(partRows) / max(short, 1)
+}
+
+// firstRow returns the first row that has the value numbered at, of those that reps may hold.
+func (f *Finder) firstRow(at int32) int32 {
+	if f.stripe.Starts == nil {
+		return at
+	}
+	return f.stripe.Starts[at]
+}
+
+// sizeRows returns what the first rows take with a slot each. reps stay as they are.
+func (f *Finder) sizeRows(rows int) float64 {
+	if f.stripe.Values.Rows == f.stripe.Rows {
+		return f.size(f.first(f.stripe.Values, rows, rows))
+	}
+	reps, whole := f.reps, f.stripe.Rows
+	f.reps, f.stripe.Rows = f.eachRow()[:rows], rows
+	n := f.size(f.column(nil, false))
+	f.reps, f.stripe.Rows = reps, whole
+	return n
 }
 
 // first returns the first rows of c, which use the first slots, as a column that is borrowed until the next call.
 func (f *Finder) first(c *vector.Column, rows, slots int) *vector.Column {
 	p := &f.part
 	*p = *c
+	if rows == c.Rows && slots == c.Slots {
+		return p
+	}
 	p.Rows, p.Slots = rows, slots
 	if c.Inverse != nil {
 		p.Inverse = c.Inverse[:rows]

@@ -1,6 +1,10 @@
 package dedup
 
-import "github.com/dsistore/dsistore/format/vector"
+import (
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
 
 // Options say which steps a Finder may take, and how it knows what they save. The zero value allows all.
 type Options struct {
@@ -43,16 +47,21 @@ type Finder struct {
 	table    slotTable
 	windower windowFinder
 	estimate estimator
+	stripe   Stripe  // the one at hand
+	marked   []int32 // memory of starts
 	starts   []int32 // first row of each run
+	at       []int32 // value of each run
 	codes    []int32 // slot of each run
-	slotReps []int32 // first row of each slot, when equal values share one
+	slotReps []int32 // value of each slot, when equal ones share one
 	rows     []int32 // 0, 1, 2, ...
-	reps     []int32 // first row of each slot of the form at hand; borrowed from the three above, or from a Union
+	ofRow    []int32 // value of each row, when they are fewer
+	ofUnion  []int32 // value of each slot of a Union, when they are fewer than the rows
+	reps     []int32 // value of each slot of the form at hand; borrowed from those above, or from a Union
 	spans    []span
 	model    sizeModel
 
-	out                 vector.Column
-	inverse             []int32 // memory of out's slices while out does not use them
+	out, shown          vector.Column // shown borrows its values
+	inverse             []int32       // memory of out's slices while out does not use them
 	present             vector.Bitmap
 	offsets, slotLength []int32
 	part                vector.Column // the first rows of a stripe, whose memory it borrows
@@ -76,7 +85,7 @@ func (f *Finder) Choice() Choice { return f.choice }
 // ScratchBytes bounds the memory that a Finder holds besides what it was given and the Sizer's, for stripes of so many rows
 // whose values take that many bytes.
 func ScratchBytes(rows, valueBytes int64) int64 {
-	// By row: starts, codes, slots' rows, rows, inverse (4 each), spans laid and copied (8 each), the lists' starts and
+	// By row: starts, codes, slots' values, rows, the values of rows and of a union's slots, inverse (4 each), spans laid and copied (8 each), the lists' starts and
 	// lengths, twice (16), the table (8 for each of at most 4 places); memory that grows is up to a quarter more, or by
 	// append up to twice as much. Values: the result's, and floats as bits.
 	return estimatorBytes + 192*rows + 3*valueBytes
@@ -85,20 +94,23 @@ func ScratchBytes(rows, valueBytes int64) int64 {
 // Find returns c, a plain column of the Finder's type, with its duplicates found: c itself when there is nothing to gain,
 // else a column that is borrowed until the next call. c is borrowed for as long.
 func (f *Finder) Find(c *vector.Column) *vector.Column {
-	before := int64(c.Elements())
+	return f.FindRuns(Stripe{Values: c, Rows: c.Rows})
+}
+
+// FindRuns is Find for a stripe whose runs may be known. It returns the same column for the same rows.
+func (f *Finder) FindRuns(s Stripe) *vector.Column {
+	before := int64(s.Elements())
 	f.stats.Stripes++
-	f.stats.Rows += int64(c.Rows)
+	f.stats.Rows += int64(s.Rows)
 	f.stats.ElementsBefore += before
-	out := f.find(c)
+	out := f.find(s)
 	f.drop()
-	if out == c {
-		f.stats.Slots += int64(c.Rows)
-		f.stats.ElementsAfter += before
-		return c
-	}
 	f.stats.Slots += int64(out.Slots)
 	f.stats.ElementsAfter += int64(out.Elements())
-	f.stats.SavedBytes += f.choice.saved * float64(c.Rows)
+	if out.Inverse == nil && out.Lengths == nil {
+		return out
+	}
+	f.stats.SavedBytes += f.choice.saved * float64(s.Rows)
 	if out.Lengths != nil {
 		f.countWindows()
 	}
@@ -114,97 +126,139 @@ func (f *Finder) Leave(c *vector.Column) {
 // drop forgets what was borrowed.
 func (f *Finder) drop() {
 	f.v.drop()
-	f.part = vector.Column{}
+	f.part, f.stripe = vector.Column{}, Stripe{}
 }
 
-func (f *Finder) find(c *vector.Column) *vector.Column {
-	if c.Rows < 2 || c.Type.Kind == vector.Inverse {
-		f.stats.Runs += int64(c.Rows)
-		return c
+func (f *Finder) find(s Stripe) *vector.Column {
+	f.stripe = s
+	if s.Rows < 2 || s.Values.Type.Kind == vector.Inverse {
+		f.stats.Runs += int64(s.Rows)
+		return s.Values
 	}
-	if f.choice.due(f.sampleShare(c)) {
-		return f.examine(c)
+	if f.choice.due(f.sampleShare(s)) {
+		return f.examine()
 	}
 	step, window := f.choice.step, f.choice.windows
 	if step == noStep && !window {
-		f.stats.Runs += int64(c.Rows)
-		return c
+		f.stats.Runs += int64(s.Rows)
+		return f.plain()
 	}
-	f.v.set(c, c.Rows)
-	f.markRuns(c)
+	f.markRuns()
 	if step == bySlots {
 		f.findSlots()
 	}
-	if !f.take(c, step) {
+	if !f.take(step) {
 		step = noStep
-		f.take(c, step)
+		f.take(step)
 	}
 	window = window && f.layWindows()
-	if step == noStep && !window {
-		return c
-	}
-	return f.form(c, step, window)
+	return f.form(step, window)
 }
 
 // sampleShare returns the share of the first rows that differ from the one before.
-func (f *Finder) sampleShare(c *vector.Column) float64 {
-	n := min(c.Rows, sampledRows)
-	f.v.set(c, n)
-	f.starts = f.v.markRuns(f.starts[:0], n)
-	return float64(len(f.starts)) / float64(n)
+func (f *Finder) sampleShare(s Stripe) float64 {
+	n := min(s.Rows, sampledRows)
+	if s.Starts != nil {
+		runs, _ := slices.BinarySearch(s.Starts, int32(n))
+		return float64(runs) / float64(n)
+	}
+	f.v.set(s.Values, n)
+	f.marked = f.v.markRuns(f.marked[:0], n)
+	return float64(len(f.marked)) / float64(n)
 }
 
-func (f *Finder) markRuns(c *vector.Column) {
-	f.starts = f.v.markRuns(f.starts[:0], c.Rows)
+// markRuns sets starts, at and v.
+func (f *Finder) markRuns() {
+	s := f.stripe
+	f.v.set(s.Values, s.Values.Rows)
+	if s.Starts != nil {
+		f.starts, f.at = s.Starts, f.count(len(s.Starts))
+	} else {
+		f.marked = f.v.markRuns(f.marked[:0], s.Rows)
+		f.starts, f.at = f.marked, f.marked
+	}
 	f.stats.Runs += int64(len(f.starts))
+}
+
+// count returns 0, 1, 2, ... to n-1.
+func (f *Finder) count(n int) []int32 {
+	for len(f.rows) < n {
+		f.rows = append(f.rows, int32(len(f.rows)))
+	}
+	return f.rows[:n]
 }
 
 // findSlots sets codes and slotReps, from starts.
 func (f *Finder) findSlots() {
 	f.codes = resize(f.codes, len(f.starts))
-	f.slotReps = f.table.find(&f.v, f.starts, f.codes, f.slotReps[:0])
+	f.slotReps = f.table.find(&f.v, f.at, f.codes, f.slotReps[:0])
 }
 
 // take sets reps to the slots that a step makes and reports whether they are fewer than the rows, or there is no step.
-func (f *Finder) take(c *vector.Column, s step) bool {
+func (f *Finder) take(s step) bool {
 	switch s {
 	case byRuns:
-		f.reps = f.starts
+		f.reps = f.at
 	case bySlots:
 		f.reps = f.slotReps
 	default:
-		for len(f.rows) < c.Rows {
-			f.rows = append(f.rows, int32(len(f.rows)))
-		}
-		f.reps = f.rows[:c.Rows]
+		f.reps = f.eachRow()
 		return true
 	}
-	return len(f.reps) < c.Rows
+	return len(f.reps) < f.stripe.Rows
+}
+
+// eachRow returns the value of each row.
+func (f *Finder) eachRow() []int32 {
+	s := f.stripe
+	if s.Starts == nil {
+		return f.count(s.Rows)
+	}
+	f.ofRow = resize(f.ofRow, s.Rows)
+	fillRuns(f.ofRow, s.Starts, nil)
+	return f.ofRow
+}
+
+// plain returns the stripe as a plain column.
+func (f *Finder) plain() *vector.Column {
+	if f.stripe.Values.Rows == f.stripe.Rows {
+		return f.stripe.Values
+	}
+	f.reps = f.eachRow()
+	return f.column(nil, false)
 }
 
 // form makes the result of the step whose slots reps has and, with window, of the windows laid down.
-func (f *Finder) form(c *vector.Column, s step, window bool) *vector.Column {
-	var inverse []int32
+func (f *Finder) form(s step, window bool) *vector.Column {
+	rows := f.stripe.Rows
 	switch s {
 	case byRuns:
-		f.inverse = resize(f.inverse, c.Rows)
+		f.inverse = resize(f.inverse, rows)
 		fillRuns(f.inverse, f.starts, nil)
-		inverse = f.inverse
+		if !window && f.stripe.Starts != nil { // the values are what was given
+			f.shown = *f.stripe.Values
+			f.shown.Rows, f.shown.Inverse, f.shown.Monotone = rows, f.inverse, true
+			return &f.shown
+		}
 	case bySlots:
-		f.inverse = resize(f.inverse, c.Rows)
+		f.inverse = resize(f.inverse, rows)
 		fillRuns(f.inverse, f.starts, f.codes)
-		inverse = f.inverse
+	default:
+		if !window && len(f.reps) == f.stripe.Values.Rows {
+			return f.stripe.Values
+		}
+		return f.column(nil, window)
 	}
-	out := f.column(c, inverse, window)
+	out := f.column(f.inverse, window)
 	out.Monotone = s == byRuns
 	return out
 }
 
 // column makes a column of the slots of reps and, with window, of what is laid down. inverse may be nil.
-func (f *Finder) column(c *vector.Column, inverse []int32, window bool) *vector.Column {
+func (f *Finder) column(inverse []int32, window bool) *vector.Column {
 	f.takeBack()
-	out := &f.out
-	out.Type, out.Rows = c.Type, c.Rows
+	c, out := f.stripe.Values, &f.out
+	out.Type, out.Rows = c.Type, f.stripe.Rows
 	out.Inverse, out.Monotone, out.InverseBorrowed = inverse, false, false
 	out.Present = nil
 	if c.Present != nil {

@@ -3,6 +3,7 @@ package dedup
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestRowsStayAsTheyAre(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(rt, "stripes") {
 			c := drawColumn(rt, ty)
 			want := modelRows(c)
-			checkEqual(rt, want, f.Find(c))
+			checkEqual(rt, want, f.FindRuns(drawStripe(rt, c)))
 			checkEqual(rt, want, c)
 		}
 	})
@@ -41,27 +42,87 @@ func TestEveryStepStaysEqual(t *testing.T) {
 				continue
 			}
 			want := modelRows(c)
-			f.v.set(c, c.Rows)
-			f.starts = f.v.markRuns(f.starts[:0], c.Rows)
+			f.stripe = drawStripe(rt, c)
+			f.markRuns()
 			f.findSlots()
 			if n := distinct(want); !f.table.weak && n != len(f.slotReps) {
 				rt.Fatalf("%d slots for %d values", len(f.slotReps), n)
 			}
 			step := rapid.SampledFrom([]step{noStep, byRuns, bySlots}).Draw(rt, "step")
-			f.take(c, step)
+			f.take(step)
 			window := ty.IsList() && rapid.Bool().Draw(rt, "window")
 			f.choice.backward = rapid.Bool().Draw(rt, "backward")
 			if window {
 				f.windower.walk(&f.v, f.reps, f.choice.backward)
 			}
-			out := f.form(c, step, window)
+			out := f.form(step, window)
 			checkEqual(rt, want, out)
 			if !window && c.Rows > 2 {
 				slots := 0
-				for slots < len(f.reps) && f.reps[slots] < 2 {
+				for slots < len(f.reps) && f.firstRowOf(step, slots) < 2 {
 					slots++
 				}
 				checkEqual(rt, want[:2], f.first(out, 2, slots))
+			}
+		}
+	})
+}
+
+// firstRowOf returns the first row of a slot of reps, where the step gives each row a slot too.
+func (f *Finder) firstRowOf(s step, slot int) int32 {
+	if s == noStep {
+		return int32(slot)
+	}
+	return f.firstRow(f.reps[slot])
+}
+
+// drawStripe returns the rows of a plain column as whoever gathers them may give them: with runs or without.
+func drawStripe(t *rapid.T, c *vector.Column) Stripe {
+	if rapid.Bool().Draw(t, "plain") {
+		return Stripe{Values: c, Rows: c.Rows}
+	}
+	return runsOf(c)
+}
+
+// runsOf returns the rows of a plain column with each run of equal rows once.
+func runsOf(c *vector.Column) Stripe {
+	rows := modelRows(c)
+	s := Stripe{Values: vector.NewColumn(c.Type), Starts: []int32{}, Rows: c.Rows}
+	for i := range rows {
+		if i > 0 && slices.Equal(rows[i], rows[i-1]) && (rows[i] == nil) == (rows[i-1] == nil) {
+			continue
+		}
+		s.Values.AppendRow(c, i)
+		s.Starts = append(s.Starts, int32(i))
+	}
+	return s
+}
+
+// TestRunsSayTheSame: a stripe whose runs are given has the form, choice and counts of one whose runs are not.
+func TestRunsSayTheSame(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ty := rapid.SampledFrom(types).Draw(rt, "type")
+		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"), NoWindows: rapid.Bool().Draw(rt, "no windows")}
+		var plain, runs Finder
+		plain.Reset(ty, opts, Choice{})
+		runs.Reset(ty, opts, Choice{})
+		var s Sampler
+		for range rapid.IntRange(1, 4).Draw(rt, "stripes") {
+			c := drawColumn(rt, ty)
+			compact := runsOf(c)
+			a, b := plain.Find(c), runs.FindRuns(compact)
+			checkEqual(rt, modelRows(a.Expanded()), b)
+			if a.Slots != b.Slots || a.Elements() != b.Elements() || a.Monotone != b.Monotone || (a.Lengths == nil) != (b.Lengths == nil) {
+				rt.Fatalf("forms differ: %d and %d slots, %d and %d values", a.Slots, b.Slots, a.Elements(), b.Elements())
+			}
+			if plain.Stats() != runs.Stats() || plain.Choice() != runs.Choice() {
+				rt.Fatalf("%+v %+v, of runs %+v %+v", plain.Stats(), plain.Choice(), runs.Stats(), runs.Choice())
+			}
+			var one, other Sampled
+			s.Sample(&one, Stripe{Values: c, Rows: c.Rows}, opts)
+			s.Sample(&other, compact, opts)
+			if !reflect.DeepEqual(one, other) {
+				rt.Fatalf("samples differ: %+v and %+v", one, other)
 			}
 		}
 	})

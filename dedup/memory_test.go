@@ -21,7 +21,7 @@ func (t *slotTable) scratch() int { return 4*cap(t.slots) + 4*cap(t.hashes) }
 func (f *Finder) scratch() int {
 	out := f.out
 	out.Inverse, out.Offsets, out.Lengths, out.Present = nil, nil, nil, nil // memory that is counted below
-	n := columnBytes(&out) + f.v.scratch() + f.table.scratch() + 4*(cap(f.starts)+cap(f.codes)+cap(f.slotReps)+cap(f.rows)+cap(f.inverse)) +
+	n := columnBytes(&out) + f.v.scratch() + f.table.scratch() + 4*(cap(f.marked)+cap(f.codes)+cap(f.slotReps)+cap(f.rows)+cap(f.ofRow)+cap(f.ofUnion)+cap(f.inverse)) +
 		8*(cap(f.spans)+cap(f.windower.laid)) + 4*(cap(f.windower.starts)+cap(f.windower.lengths)) + 8*(cap(f.present)+cap(f.partPresent))
 	for _, s := range [][]int32{f.offsets, f.slotLength} {
 		n += 4 * cap(s)
@@ -59,18 +59,18 @@ func TestScratchIsBounded(t *testing.T) {
 					appendModel(c, list)
 				}
 				f.Find(c)
-				f.Find(c)
+				f.FindRuns(runsOf(c))
 				for _, runs := range []bool{true, false} {
 					u.Reset(rows, runs)
-					u.Add(c)
+					u.Add(runsOf(c))
 					u.Inverse()
-					f.FindIn(c, &u)
+					f.FindIn(runsOf(c), &u)
 				}
 				if got, most := f.scratch(), int(ScratchBytes(int64(rows), int64(c.SizeBytes()))); got > most {
 					t.Errorf("%v, %d rows, %d %% repeat: a Finder holds %d bytes: want %d at most", ty, rows, repeat, got, most)
 				}
 				got := u.table.scratch() + 8*cap(u.pairs.keys) + 4*cap(u.pairs.slots) +
-					4*(cap(u.starts)+cap(u.merged)+cap(u.other)+cap(u.codes)+cap(u.reps)+cap(u.column.Inverse))
+					4*(cap(u.starts)+cap(u.merged)+cap(u.other)+cap(u.runs)+cap(u.codes)+cap(u.reps)+cap(u.column.Inverse))
 				if most := int(UnionBytes(int64(rows))); got > most+4096 {
 					t.Errorf("%v, %d rows, %d %% repeat: a Union holds %d bytes: want %d at most", ty, rows, repeat, got, most)
 				}

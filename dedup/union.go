@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"math/bits"
+	"sort"
 
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -22,6 +23,7 @@ type Union struct {
 	starts []int32 // first rows of one feature's runs
 	merged []int32 // by runs: first rows of the union's runs
 	other  []int32
+	runs   []int32 // 0, 1, 2, ...
 	codes  []int32 // of one feature's runs
 	reps   []int32 // first row of each slot
 	column vector.Column
@@ -29,7 +31,7 @@ type Union struct {
 
 // UnionBytes bounds the memory that a Union holds for stripes of so many rows.
 func UnionBytes(rows int64) int64 {
-	// By row: the inverse, runs of the group and of a feature, codes, slots' rows (4 each); both tables, of 8 and 12 bytes for
+	// By row: the inverse, runs of the group and of a feature, their numbers, codes, slots' rows (4 each); both tables, of 8 and 12 bytes for
 	// each of at most 4 places; memory that grows is a quarter more, or by append twice as much. Floats as bits: 8 at
 	// least, and more for lists, which a Finder's memory, not used yet, allows for.
 	return 160 * rows
@@ -43,21 +45,33 @@ func (u *Union) Reset(rows int, byRuns bool) {
 	u.merged = append(u.merged[:0], 0)[:u.slots]
 }
 
-// Add tells apart what differs in c, a plain column of the stripe, which is borrowed for the call.
-func (u *Union) Add(c *vector.Column) {
+// Add tells apart what differs in s, which is borrowed for the call.
+func (u *Union) Add(s Stripe) {
 	if u.rows == 0 {
 		return
 	}
-	u.v.set(c, c.Rows)
-	u.starts = u.v.markRuns(u.starts[:0], c.Rows)
+	starts, at := s.Starts, s.Starts
+	if starts == nil || !u.byRuns {
+		u.v.set(s.Values, s.Values.Rows)
+	}
+	if starts == nil {
+		u.starts = u.v.markRuns(u.starts[:0], s.Rows)
+		starts, at = u.starts, u.starts
+	}
 	if u.byRuns {
-		u.other = mergeStarts(u.other[:0], u.merged, u.starts)
+		u.other = mergeStarts(u.other[:0], u.merged, starts)
 		u.merged, u.other = u.other, u.merged
 		u.slots = len(u.merged)
 	} else {
-		u.codes = resize(u.codes, len(u.starts))
-		u.reps = u.table.find(&u.v, u.starts, u.codes, u.reps[:0])
-		u.slots = u.pairs.refine(u.column.Inverse, u.starts, u.codes)
+		if s.Starts != nil {
+			for len(u.runs) < len(starts) {
+				u.runs = append(u.runs, int32(len(u.runs)))
+			}
+			at = u.runs[:len(starts)]
+		}
+		u.codes = resize(u.codes, len(starts))
+		u.reps = u.table.find(&u.v, at, u.codes, u.reps[:0])
+		u.slots = u.pairs.refine(u.column.Inverse, starts, u.codes)
 	}
 	u.v.drop()
 }
@@ -135,36 +149,37 @@ func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 	return slots
 }
 
-// FindIn returns c, a plain column of the Finder's type and of a stripe of the group whose inverse u holds, with the
-// group's slots: the values of each slot once, and windows where they pay. It is borrowed until the next call, and its
-// Inverse until u's next Reset. u.Inverse must have been called.
-func (f *Finder) FindIn(c *vector.Column, u *Union) *vector.Column {
-	before := int64(c.Elements())
+// FindIn returns the rows of a stripe of the Finder's type, which the group whose inverse u holds has, with the group's slots: the
+// values of each slot once, and windows where they pay. It is borrowed until the next call, and its Inverse until u's next
+// Reset. u.Inverse must have been called.
+func (f *Finder) FindIn(s Stripe, u *Union) *vector.Column {
+	before := int64(s.Elements())
 	f.stats.Stripes++
-	f.stats.Rows += int64(c.Rows)
+	f.stats.Rows += int64(s.Rows)
 	f.stats.Runs += int64(u.slots)
 	f.stats.Slots += int64(u.slots)
 	f.stats.ElementsBefore += before
-	f.reps = u.reps
+	f.stripe = s
+	f.reps = f.valuesOf(u.reps)
 	window := false
-	if c.Rows > 1 {
+	if s.Rows > 1 {
 		// Beside windows there is nothing to choose, and what the group saves is examined once.
-		due := !f.choice.grouped || f.canWindow(c) && f.choice.due(f.sampleShare(c))
-		f.v.set(c, c.Rows)
+		due := !f.choice.grouped || f.canWindow(s.Values) && f.choice.due(f.sampleShare(s))
+		if due || f.choice.windows {
+			f.v.set(s.Values, s.Values.Rows)
+		}
 		switch {
 		case due:
-			window = f.examineIn(c, u)
+			window = f.examineIn(u)
 		case f.choice.windows:
 			window = f.layWindows()
 		}
 	}
-	if u.slots == u.rows && !window {
-		f.drop()
-		f.stats.ElementsAfter += before
-		return c
+	out := s.Values
+	if u.slots < u.rows || window || out.Rows < s.Rows {
+		f.stats.SavedBytes += f.choice.saved * float64(s.Rows)
+		out = f.formIn(u, window)
 	}
-	f.stats.SavedBytes += f.choice.saved * float64(c.Rows)
-	out := f.formIn(c, u, window)
 	f.drop()
 	if window {
 		f.countWindows()
@@ -173,42 +188,66 @@ func (f *Finder) FindIn(c *vector.Column, u *Union) *vector.Column {
 	return out
 }
 
-// examineIn reports whether windows pay in a stripe of a group, lays them down, and notes what the group saves.
-func (f *Finder) examineIn(c *vector.Column, u *Union) bool {
-	f.model.learn(&f.estimate, &f.v, c)
-	f.resetSizer(true)
-	out := f.formIn(c, u, false)
-	saved := f.choice.saved
-	if !f.choice.grouped {
-		saved = f.savedIn(c, out)
+// valuesOf returns the values of rows, which ascend.
+func (f *Finder) valuesOf(rows []int32) []int32 {
+	starts := f.stripe.Starts
+	if starts == nil {
+		return rows
 	}
+	f.ofUnion = resize(f.ofUnion, len(rows))
+	run := 0
+	for i, row := range rows {
+		for run+1 < len(starts) && starts[run+1] <= row {
+			run++
+		}
+		f.ofUnion[i] = int32(run)
+	}
+	return f.ofUnion
+}
+
+// examinedSlots is how many slots of a group's stripe say whether windows pay, at least, and examinedRows how many rows.
+const (
+	examinedSlots = 1024
+	examinedRows  = 4096
+)
+
+// examineIn reports whether windows pay in a stripe of a group, judged by its first rows, lays them down, and notes what the group
+// saves: about what the feature saved by itself.
+func (f *Finder) examineIn(u *Union) bool {
+	f.model.learn(&f.estimate, &f.v, f.stripe)
+	f.resetSizer(true)
+	saved, known := f.choice.saved, f.choice.grouped || f.choice.windows
 	window := f.seekWindows()
 	if window {
-		without := f.score(noStep, f.formIn(c, u, false))
-		with := f.score(noStep, f.formIn(c, u, true))
+		all := f.reps
+		n := sort.Search(len(all), func(i int) bool { return u.reps[i] >= examinedRows })
+		f.reps = all[:min(max(n, examinedSlots), len(all))]
+		f.windower.walk(&f.v, f.reps, f.choice.backward)
+		without, with := f.scoreSlots(false), f.scoreSlots(true)
 		window = with.score < without.score
-		if window && !f.choice.grouped {
-			saved += (without.bytes - with.bytes) / float64(c.Rows)
+		if window && !known {
+			saved += (without.bytes - with.bytes) / float64(len(f.reps)) * float64(u.slots) / float64(u.rows)
 		}
+		f.reps = all
+		window = window && f.layWindows()
 	}
 	f.choice.keep(noStep, window, saved)
 	f.choice.grouped = true
 	return window
 }
 
-// savedIn estimates the bytes a row that out, a group's form of the plain column c, saves, from the first rows.
-func (f *Finder) savedIn(c, out *vector.Column) float64 {
-	rows, slots := min(partRows, c.Rows), len(f.reps)
-	for slots > 0 && int(f.reps[slots-1]) >= rows {
-		slots--
-	}
-	short := f.size(f.first(out, rows, slots))
-	return (f.size(f.first(c, rows, rows)) - short) / float64(rows)
+// scoreSlots returns what the slots of reps take by themselves.
+func (f *Finder) scoreSlots(window bool) measure {
+	rows := f.stripe.Rows
+	f.stripe.Rows = len(f.reps)
+	m := f.score(noStep, f.column(nil, window))
+	f.stripe.Rows = rows
+	return m
 }
 
 // formIn makes a feature's column of a group's stripe, whose slots are in reps.
-func (f *Finder) formIn(c *vector.Column, u *Union, window bool) *vector.Column {
-	out := f.column(c, nil, window)
+func (f *Finder) formIn(u *Union, window bool) *vector.Column {
+	out := f.column(nil, window)
 	if u.slots < u.rows {
 		out.Inverse, out.Monotone, out.InverseBorrowed = u.column.Inverse, u.byRuns, true
 	}

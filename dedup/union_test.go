@@ -26,6 +26,7 @@ func TestGroupRowsStayAsTheyAre(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 3).Draw(rt, "stripes") {
 			var columns []*vector.Column
+			var stripes []Stripe
 			rows := 1 << 30
 			for _, ty := range ofType {
 				columns = append(columns, drawColumn(rt, ty))
@@ -41,7 +42,8 @@ func TestGroupRowsStayAsTheyAre(t *testing.T) {
 				for r := range rows {
 					tuples[r] += fmt.Sprint(want[i][r] == nil, []uint64(want[i][r]), ";")
 				}
-				u.Add(cut)
+				stripes = append(stripes, drawStripe(rt, cut))
+				u.Add(stripes[i])
 			}
 			inverse := u.Inverse()
 			if err := inverse.Validate(); err != nil {
@@ -50,8 +52,8 @@ func TestGroupRowsStayAsTheyAre(t *testing.T) {
 			if n := modelSlots(tuples, byRuns); !weak && n != inverse.Slots {
 				rt.Fatalf("%d slots: want %d", inverse.Slots, n)
 			}
-			for i, c := range columns {
-				got := *finders[i].FindIn(c, &u)
+			for i := range columns {
+				got := *finders[i].FindIn(stripes[i], &u)
 				if got.Slots != inverse.Slots {
 					rt.Fatalf("%d slots in a group of %d", got.Slots, inverse.Slots)
 				}
@@ -77,7 +79,7 @@ func TestGrouperFindsWhatRepeatsTogether(t *testing.T) {
 	// Features 0 to 3 change with sessions of kind a, 4 to 6 with those of kind b, 7 to 9 with one of 500 items; 10 and 11 with
 	// nothing. Each is null in some sessions, or for some items.
 	var g Grouper
-	g.Reset(rows, 1<<30, Options{})
+	g.Reset(rows, 1<<30)
 	change := func(p int) []int {
 		out, n := make([]int, rows), 0
 		for i := range out {
@@ -118,7 +120,7 @@ func TestGrouperFindsWhatRepeatsTogether(t *testing.T) {
 			}
 			appendModel(c, list)
 		}
-		g.Add(number, c, 1, 100)
+		g.Add(number, sampled(c), 1, 100)
 	}
 	got := fmt.Sprint(g.Groups())
 	if want := "[{[0 1 2 3] true} {[4 5 6] true} {[7 8 9] false}]"; got != want {
@@ -126,20 +128,27 @@ func TestGrouperFindsWhatRepeatsTogether(t *testing.T) {
 	}
 }
 
+func sampled(c *vector.Column) *Sampled {
+	var s Sampler
+	var out Sampled
+	s.Sample(&out, runsOf(c), Options{})
+	return &out
+}
+
 func TestGrouperKeepsWithinItsLimits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := sessions(vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, 2048, true, rng)
 	var g Grouper
-	g.Reset(c.Rows, 1<<30, Options{})
+	g.Reset(c.Rows, 1<<30)
 	for i := range 7 {
-		g.Add(i, c, 10, 30)
+		g.Add(i, sampled(c), 10, 30)
 	}
 	if got, want := fmt.Sprint(g.Groups()), "[{[0 1 2] true} {[3 4 5] true}]"; got != want {
 		t.Errorf("groups %s: want %s", got, want)
 	}
-	g.Reset(c.Rows, 0, Options{})
+	g.Reset(c.Rows, 0)
 	for i := range 7 {
-		g.Add(i, c, 10, 30)
+		g.Add(i, sampled(c), 10, 30)
 	}
 	if got := g.Groups(); len(got) > 0 {
 		t.Errorf("groups %v in no memory", got)

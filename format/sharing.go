@@ -30,7 +30,9 @@ type sharing struct {
 
 	shared int // values at the front of the table that are the dictionary's; 0: none
 	// Memory of the stripe being made.
-	counts []int32 // by place in the table, from shared on
+	own    []int64 // values that the dictionary lacks
+	fresh  []int32 // their codes in the table that was
+	counts []int32 // of each
 	order  []int32
 	place  []int32
 	vals   []int64
@@ -78,23 +80,60 @@ func (w *Writer) settle() {
 		w.meta.Dictionary = DictionaryMeta{Values: uint32(h.shared), Length: uint64(len(w.buf))}
 		w.write(w.buf)
 	}
+	// What waits has codes in the table that was: they are turned into those of the dictionary without looking values up again.
+	place := make([]int32, len(keys))
+	for i := range place {
+		place[i] = -1
+	}
+	for i, c := range shared {
+		place[c] = int32(i)
+	}
 	codes := h.codes
 	h.codes = nil
 	for i := range h.waiting {
 		s := &h.waiting[i]
 		w.stripe, w.streams, w.buf = s.meta, append(w.streams[:0], s.meta.Streams...), append(w.buf[:0], s.buf...)
-		h.vals = h.vals[:0]
-		for _, c := range codes[:s.values] {
-			h.vals = append(h.vals, keys[c])
+		if h.shared > 0 {
+			w.insertCodes(h.recode(codes[:s.values], keys, place))
+		} else {
+			h.vals = h.vals[:0]
+			for _, c := range codes[:s.values] {
+				h.vals = append(h.vals, keys[c])
+			}
+			w.insertValues(h.vals)
 		}
 		codes = codes[s.values:]
-		w.insertValues(h.vals)
 		w.writeStripe()
 	}
 	h.waiting, h.codes, h.bytes = nil, nil, 0
 	if h.shared == 0 {
 		*h = sharing{}
 	}
+}
+
+// recode returns codes of the dictionary, and of the stripe's own values behind it, for codes of keys; place says where the dictionary
+// has a key, -1: not, and is left as it was. Borrowed.
+func (h *sharing) recode(codes []int32, keys []int64, place []int32) []int32 {
+	out := resize(h.codes, len(codes))
+	h.codes, h.counts, h.own, h.fresh = out, h.counts[:0], h.own[:0], h.fresh[:0]
+	for i, c := range codes {
+		p := place[c]
+		if p < 0 {
+			p = int32(h.shared + len(h.own))
+			place[c] = p
+			h.own = append(h.own, keys[c])
+			h.fresh = append(h.fresh, c)
+			h.counts = append(h.counts, 0)
+		}
+		if int(p) >= h.shared {
+			h.counts[int(p)-h.shared]++
+		}
+		out[i] = p
+	}
+	for _, c := range h.fresh {
+		place[c] = -1
+	}
+	return h.orderOwn()
 }
 
 // insertValues adds the streams of vals to the streams that the stripe being made has already: as values, or as codes with
@@ -104,7 +143,40 @@ func (w *Writer) insertValues(vals []int64) {
 	if len(vals) == 0 {
 		return
 	}
-	// Scores and windows stand behind the values.
+	if h.shared > 0 {
+		w.insertCodes(h.code(vals))
+		return
+	}
+	w.insert(func() {
+		w.buf = w.chooser.AppendInts(w.buf, int(Values), vals)
+		w.endStream(Values)
+	})
+}
+
+// insertCodes adds the streams of codes, and of h.own in h.order.
+func (w *Writer) insertCodes(codes []int32) {
+	h := &w.sharing
+	if len(codes) == 0 {
+		return
+	}
+	w.insert(func() {
+		if len(h.own) == 0 {
+			return
+		}
+		w.stripe.Own = uint32(len(h.own))
+		h.vals = h.vals[:0] // what it held has been used
+		for _, c := range h.order {
+			h.vals = append(h.vals, h.own[c])
+		}
+		w.buf = w.chooser.AppendInts(w.buf, ownMemory, h.vals)
+		w.endStream(Values)
+	})
+	w.buf = w.chooser.AppendInt32s(w.buf, int(Codes), codes)
+	w.endStream(Codes)
+}
+
+// insert lets add append streams before scores and windows, which stand behind the values.
+func (w *Writer) insert(add func()) {
 	n, at := len(w.streams), uint64(0)
 	for i, s := range w.streams {
 		if s.Kind > Values {
@@ -115,26 +187,8 @@ func (w *Writer) insertValues(vals []int64) {
 	}
 	behind, after := slices.Clone(w.streams[n:]), slices.Clone(w.buf[at:])
 	w.streams, w.buf = w.streams[:n], w.buf[:at]
-	if h.shared == 0 {
-		w.buf = w.chooser.AppendInts(w.buf, int(Values), vals)
-		w.endStream(Values)
-		w.streams, w.buf = append(w.streams, behind...), append(w.buf, after...)
-		return
-	}
-	codes := h.code(vals)
-	if own := h.table.keys[h.shared:]; len(own) > 0 {
-		w.stripe.Own = uint32(len(own))
-		h.vals = h.vals[:0] // vals has been used
-		for _, c := range h.order {
-			h.vals = append(h.vals, own[c])
-		}
-		w.buf = w.chooser.AppendInts(w.buf, ownMemory, h.vals)
-		w.endStream(Values)
-	}
+	add()
 	w.streams, w.buf = append(w.streams, behind...), append(w.buf, after...)
-	w.buf = w.chooser.AppendInt32s(w.buf, int(Codes), codes)
-	w.endStream(Codes)
-	h.table.cut(h.shared)
 }
 
 // The chooser's memories of streams that no kind numbers.
@@ -143,8 +197,8 @@ const (
 	dictionaryMemory = streamKinds + 2
 )
 
-// code returns the codes of vals, borrowed, adds what the dictionary lacks to the table, and sets h.order to the order in
-// which these are stored.
+// code returns the codes of vals, borrowed, and sets h.own to what the dictionary lacks and h.order to the order in which that is
+// stored.
 func (h *sharing) code(vals []int64) []int32 {
 	h.codes, h.counts = h.codes[:0], h.counts[:0]
 	for _, v := range vals {
@@ -157,9 +211,18 @@ func (h *sharing) code(vals []int64) []int32 {
 			h.counts[c]++
 		}
 	}
-	own := h.table.keys[h.shared:]
-	h.order = byFrequency(h.order[:0], own, h.counts)
-	h.place = resize(h.place, len(own))
+	h.own = append(h.own[:0], h.table.keys[h.shared:]...)
+	h.table.cut(h.shared)
+	return h.orderOwn()
+}
+
+// orderOwn sets h.order and makes h.codes, which number h.own as it stands, follow it. Borrowed.
+func (h *sharing) orderOwn() []int32 {
+	h.order = byFrequency(h.order[:0], h.own, h.counts)
+	if len(h.own) == 0 {
+		return h.codes
+	}
+	h.place = resize(h.place, len(h.own))
 	for i, c := range h.order {
 		h.place[c] = int32(h.shared + i)
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Sizer says what a stripe would take in a feature file, without making one: by encoding it. It chooses codecs anew for
-// each stripe. Memory: scratch in proportion to the largest stripe. Not safe for concurrent use.
+// A Sizer says what a stripe would take in a feature file, without making one: by encoding it. It chooses codecs anew
+// after each Reset. Memory: scratch in proportion to the largest stripe. Not safe for concurrent use.
 type Sizer struct {
 	w     Writer
 	entry []byte
@@ -18,13 +18,13 @@ func (s *Sizer) Reset(t vector.Type, grouped bool) {
 	if grouped {
 		s.w.meta.Group = 1
 	}
+	s.w.chooser = encoding.Chooser{Profile: s.w.chooser.Profile}
 }
 
 // Size returns the bytes of a valid column's streams with their checksums, and of its entry in the directory, which is
 // stored twice: in the file and in the segment's index. c is borrowed for the call. It returns an error where
 // Writer.WriteStripe would.
 func (s *Sizer) Size(c *vector.Column) (int, error) {
-	s.w.chooser = encoding.Chooser{Profile: s.w.chooser.Profile}
 	if err := s.w.build(c); err != nil {
 		return 0, err
 	}

@@ -14,17 +14,40 @@ func (w *Writer) countRows(c *vector.Column) {
 	s.NullRows = uint64(w.stripe.Slots - w.stripe.Present)
 	s.Elements = w.stripe.Elements
 	if c.Type.Kind != vector.Inverse && c.Rows > 0 && (c.Inverse != nil || c.Lengths != nil) {
-		s.NullRows, s.Elements = 0, 0
-		for row := range c.Rows {
-			if c.IsNull(row) {
-				s.NullRows++
-				continue
-			}
-			lo, hi := c.RowRange(row)
-			s.Elements += uint64(hi - lo)
-		}
+		s.NullRows, s.Elements = countSlots(c)
 	}
 	s.RawBytes = s.Elements * sourceBytes(c.Type)
+}
+
+// countSlots returns how many rows are null, and how many values the rows have.
+func countSlots(c *vector.Column) (nulls, elements uint64) {
+	each := func(s int) {
+		if c.Present != nil && !c.Present.Get(s) {
+			nulls++
+			return
+		}
+		lo, hi := c.SlotRange(s)
+		elements += uint64(hi - lo)
+	}
+	if c.Inverse == nil {
+		for s := range c.Slots {
+			each(s)
+		}
+		return nulls, elements
+	}
+	// Neighbouring rows often share a slot, whose values are then looked up once.
+	for row := 0; row < len(c.Inverse); {
+		s := c.Inverse[row]
+		end := row + 1
+		for end < len(c.Inverse) && c.Inverse[end] == s {
+			end++
+		}
+		n, e := nulls, elements
+		each(int(s))
+		nulls, elements = n+(nulls-n)*uint64(end-row), e+(elements-e)*uint64(end-row)
+		row = end
+	}
+	return nulls, elements
 }
 
 // boundInts sets the bounds of vals, of which there is at least one.

@@ -106,6 +106,7 @@ type encoder struct {
 	sorted  []keyed
 	places  []int32
 	zstd    *zstd.Encoder
+	entropy *zstd.Encoder
 }
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}

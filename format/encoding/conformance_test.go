@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // One suite for all codecs: every codec takes every shape at every length, by force where the chooser would not, and
@@ -401,7 +403,7 @@ func TestScratchIsBounded(t *testing.T) {
 	zeros := make([]byte, 1<<26)
 	window := slices.Concat([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x88}, // a frame of unknown size and a window of 128 MiB
 		[]byte{0x02, 0x00, 0x10, 0xaa}) // and a block of 128 KiB of one byte, not the last
-	bomb := newZstdEncoder().EncodeAll(zeros, nil)
+	bomb := newZstdEncoder(zstd.SpeedDefault).EncodeAll(zeros, nil)
 	deep := []byte{byte(IDConstant), 2}
 	for range 100 {
 		deep = join([]byte{byte(IDDelta), 0}, deep)

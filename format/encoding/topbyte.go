@@ -21,7 +21,7 @@ func (e *encoder) appendTopByte(dst []byte, vals []int64, s *intStats) []byte {
 	mark := e.bytes.mark()
 	top := e.bytes.grab(len(vals))
 	topBytes(top, vals, low, s.base)
-	frame := e.compress(e.bytes.grab(len(vals) + 64)[:0], top)
+	frame := e.squeeze(e.bytes.grab(len(vals) + 64)[:0], top)
 	dst = appendNested(dst, frame)
 	e.bytes.release(mark)
 	return appendPacked(dst, vals, low, s.base)

@@ -20,9 +20,9 @@ func zstdLimit(n int) int { return 64 + 9*n }
 
 // newZstdEncoder returns an encoder without goroutines. Entropy coding of literals is asked for always: without it the
 // library stores streams of codes that have no matches but skewed bytes, which are most of ours.
-func newZstdEncoder() *zstd.Encoder {
+func newZstdEncoder(level zstd.EncoderLevel) *zstd.Encoder {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
-		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithAllLitEntropyCompression(true),
+		zstd.WithEncoderLevel(level), zstd.WithAllLitEntropyCompression(true),
 		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // only for options that contradict each other
@@ -95,9 +95,17 @@ func (d *Decoder) inflate(dst, frame []byte) error {
 // compress appends raw as a frame to dst.
 func (e *encoder) compress(dst, raw []byte) []byte {
 	if e.zstd == nil {
-		e.zstd = newZstdEncoder()
+		e.zstd = newZstdEncoder(zstd.SpeedDefault)
 	}
 	return e.zstd.EncodeAll(raw, dst)
+}
+
+// squeeze is compress for bytes in which few sequences come again, so that it is their entropy that counts: it looks for them less hard.
+func (e *encoder) squeeze(dst, raw []byte) []byte {
+	if e.entropy == nil {
+		e.entropy = newZstdEncoder(zstd.SpeedFastest)
+	}
+	return e.entropy.EncodeAll(raw, dst)
 }
 
 // appendZstdInts appends chunk, an ints chunk, compressed.

@@ -25,7 +25,8 @@
 // # Duplicates
 //
 // Rows that lie together repeat. Before a segment is written, a sample of its stripes says which features repeat on the same
-// rows: they become dedup groups, one inverse for all (dedup.Grouper). Then each feature's stripes are looked through for rows that
+// rows: they become dedup groups, one inverse for all (dedup.Grouper). A stripe is gathered by runs: rows are compared where they lie, in
+// Arrow's own memory if that is where they came from, and what repeats is not copied. Then each feature's stripes are looked through for rows that
 // are equal and lists that overlap (dedup.Finder). A form is taken where it is fetched and decoded sooner, by encoding a stripe in
 // each (format.Sizer), and examined again as stripes go by; what was learnt of a feature outlives the segment. Where nothing repeats
 // the bytes are those of Options.Dedup off. The Report and the segment's index say what was found.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"golang.org/x/sync/errgroup"
 )
 
 // A unit is what one worker writes: a feature, or the features of a dedup group.
@@ -112,15 +114,12 @@ func sampleParts(p *segmentPlan) (parts []part, rows int) {
 }
 
 // groups finds the features that repeat together, from a sample of the segment's rows, and notes what each of the others
-// does best by itself. Members are places in j.order.
+// does best by itself. Members are places in j.order. Features are sampled in parallel, a few at a time, while those before them find
+// their groups in order.
 func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	if !j.dedup.takes(DedupGroups) {
 		return nil, nil
 	}
-	m := j.makers.Get().(*stripeMaker)
-	defer j.makers.Put(m)
-	s := j.seekers.Get().(*seeker)
-	defer j.seekers.Put(s)
 	places := make([]int, len(j.order))
 	for i := range places {
 		places[i] = i
@@ -129,36 +128,99 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(j.order[b].rawBytes, j.order[a].rawBytes) })
 	parts, rows := sampleParts(j.plan)
 	var g dedup.Grouper
-	g.Reset(rows, j.share, s.options(j.dedup))
-	var sample vector.Column
-	for _, i := range places {
-		f := j.order[i]
-		if err := j.sample(ctx, m, f, parts, &sample); err != nil {
-			return nil, fmt.Errorf("feature %q: %w", f.name, err)
+	g.Reset(rows, j.share)
+	samplers := make([]featureSampler, j.workers)
+	for i := range samplers {
+		m := j.makers.Get().(*stripeMaker)
+		defer j.makers.Put(m)
+		s := j.seekers.Get().(*seeker)
+		defer j.seekers.Put(s)
+		samplers[i] = featureSampler{segmentJob: j, maker: m, seeker: s, parts: parts}
+	}
+	ahead := sampledAhead * j.workers
+	now, next := make([]dedup.Sampled, ahead), make([]dedup.Sampled, ahead)
+	if err := sampleAll(ctx, samplers, places[:min(ahead, len(places))], now); err != nil {
+		return nil, err
+	}
+	for len(places) > 0 {
+		block := places[:min(ahead, len(places))]
+		places = places[len(block):]
+		var eg errgroup.Group
+		eg.Go(func() error { return sampleAll(ctx, samplers, places[:min(ahead, len(places))], next) })
+		for k, i := range block {
+			f := j.order[i]
+			f.choice = now[k].Choice
+			g.Add(i, &now[k], j.estimate(f), j.share)
 		}
-		f.choice = dedup.Choice{}
-		if sample.Rows > 0 {
-			f.choice = g.Add(i, &sample, j.estimate(f), j.share)
+		if err := eg.Wait(); err != nil {
+			return nil, err
 		}
+		now, next = next, now
 	}
 	return g.Groups(), nil
 }
 
-// sample sets dst to the rows of parts, or to none when the feature is null throughout the segment.
-func (j *segmentJob) sample(ctx context.Context, m *stripeMaker, f *feature, parts []part, dst *vector.Column) error {
-	dst.Type = f.typ
-	dst.Reset()
-	present, err := m.rows.open(f.number, f.typ, j.plan)
-	if err != nil || !present {
+// sampledAhead is how many features a worker samples before they are looked at.
+const sampledAhead = 4
+
+// A featureSampler is what one worker needs to sample features.
+type featureSampler struct {
+	*segmentJob
+	maker   *stripeMaker
+	seeker  *seeker
+	parts   []part
+	sampler dedup.Sampler
+	rows    vector.Column
+	starts  []int32
+}
+
+// sampleAll samples the features at places, in parallel.
+func sampleAll(ctx context.Context, samplers []featureSampler, places []int, out []dedup.Sampled) error {
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for i := range min(len(samplers), len(places)) {
+		s := &samplers[i]
+		g.Go(func() error {
+			for {
+				k := int(next.Add(1)) - 1
+				if k >= len(places) {
+					return nil
+				}
+				f := s.order[places[k]]
+				if err := s.sample(ctx, f, &out[k]); err != nil {
+					return fmt.Errorf("feature %q: %w", f.name, err)
+				}
+			}
+		})
+	}
+	return g.Wait()
+}
+
+// sample examines the rows of the parts, none when the feature is null throughout the segment.
+func (s *featureSampler) sample(ctx context.Context, f *feature, dst *dedup.Sampled) error {
+	s.rows.Type = f.typ
+	s.rows.Reset()
+	s.starts = s.starts[:0]
+	stripe := dedup.Stripe{Values: &s.rows}
+	present, err := s.maker.rows.open(f.number, f.typ, s.plan)
+	if err != nil {
 		return err
 	}
-	for _, p := range parts {
-		c, err := j.gatherPieces(ctx, m, f, p.stripe, p.pieces, p.rows)
-		if err != nil {
-			return err
+	if present {
+		for _, p := range s.parts {
+			if err := s.gatherPieces(ctx, s.maker, f, p.stripe, p.pieces, p.rows); err != nil {
+				return err
+			}
+			from := s.maker.stripe
+			s.rows.AppendRows(from.Values, 0, from.Values.Rows)
+			for _, start := range from.Starts {
+				s.starts = append(s.starts, int32(stripe.Rows)+start)
+			}
+			stripe.Rows += from.Rows
 		}
-		dst.AppendRows(c, 0, p.rows)
+		stripe.Starts = s.starts
 	}
+	s.sampler.Sample(dst, stripe, s.seeker.options(s.dedup))
 	return nil
 }
 
@@ -212,11 +274,10 @@ type groupJob struct {
 func (g *groupJob) stripe(ctx context.Context, i int, files []stripeWriter) error {
 	g.union.Reset(g.plan.stripes[i].rows, g.byRuns)
 	for k, m := range g.makers {
-		c, err := g.gather(ctx, m, g.features[k], i)
-		if err != nil {
+		if err := g.gather(ctx, m, g.features[k], i); err != nil {
 			return fmt.Errorf("feature %q: %w", g.features[k].name, err)
 		}
-		g.union.Add(c)
+		g.union.Add(m.stripe)
 	}
 	inverse := g.union.Inverse()
 	if i == 0 {
@@ -233,7 +294,7 @@ func (g *groupJob) stripe(ctx context.Context, i int, files []stripeWriter) erro
 	for k, m := range g.makers {
 		f := g.features[k]
 		g.finder.Reset(f.typ, g.options(g.dedup), f.choice)
-		if err := files[k+1].WriteStripe(g.finder.FindIn(&m.col, &g.union)); err != nil {
+		if err := files[k+1].WriteStripe(g.finder.FindIn(m.stripe, &g.union)); err != nil {
 			return fmt.Errorf("feature %q: %w", f.name, err)
 		}
 		f.choice = g.finder.Choice()

@@ -136,9 +136,11 @@ type segmentJob struct {
 
 // A stripeMaker is what one worker needs to make stripes of a feature.
 type stripeMaker struct {
-	rows     rowsOf
-	gatherer gatherer
-	col      vector.Column
+	rows   rowsOf
+	whole  gatherer
+	runs   runGatherer
+	col    vector.Column
+	stripe dedup.Stripe // of col
 }
 
 // A seeker is what one worker needs to find duplicates.
@@ -211,14 +213,9 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker
 	}
 	return j.out.AddFeature(ctx, order, f.stored(), func(w stripeWriter) error {
 		for i := range j.plan.stripes {
-			c, err := j.gather(ctx, m, f, i)
+			c, err := j.form(ctx, m, s, f, i)
 			if err != nil {
 				return err
-			}
-			if j.dedup == DedupOff {
-				s.finder.Leave(c)
-			} else {
-				c = s.finder.Find(c)
 			}
 			if err := w.WriteStripe(c); err != nil {
 				return err
@@ -230,22 +227,44 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker
 	})
 }
 
-// gather returns stripe i of f, which m has open. Borrowed until the next call.
-func (j *segmentJob) gather(ctx context.Context, m *stripeMaker, f *feature, i int) (*vector.Column, error) {
-	st := &j.plan.stripes[i]
-	return j.gatherPieces(ctx, m, f, st, j.plan.pieces[st.from:st.to], st.rows)
-}
-
-// gatherPieces returns the rows that some of a stripe's pieces spell.
-func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *feature, st *stripePlan, pieces []piece, rows int) (*vector.Column, error) {
+// form returns stripe i of f, which m has open, in the form in which it is stored. Borrowed until the next call.
+func (j *segmentJob) form(ctx context.Context, m *stripeMaker, s *seeker, f *feature, i int) (*vector.Column, error) {
+	if j.dedup != DedupOff {
+		if err := j.gather(ctx, m, f, i); err != nil {
+			return nil, err
+		}
+		return s.finder.FindRuns(m.stripe), nil
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	st := &j.plan.stripes[i]
 	cols, err := m.rows.stripe(st)
 	if err != nil {
 		return nil, err
 	}
 	m.col.Type = f.typ
-	_, err = m.gatherer.gather(&m.col, cols, pieces, rows)
+	_, err = m.whole.gather(&m.col, cols, j.plan.pieces[st.from:st.to], st.rows)
+	s.finder.Leave(&m.col)
 	return &m.col, err
+}
+
+// gather sets m.stripe to stripe i of f, which m has open.
+func (j *segmentJob) gather(ctx context.Context, m *stripeMaker, f *feature, i int) error {
+	st := &j.plan.stripes[i]
+	return j.gatherPieces(ctx, m, f, st, j.plan.pieces[st.from:st.to], st.rows)
+}
+
+// gatherPieces sets m.stripe to the rows that some of a stripe's pieces spell.
+func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *feature, st *stripePlan, pieces []piece, rows int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	cols, err := m.rows.stripe(st)
+	if err != nil {
+		return err
+	}
+	m.col.Type = f.typ
+	m.stripe, err = m.runs.gather(&m.col, cols, pieces, rows)
+	return err
 }

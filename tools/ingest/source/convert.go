@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,9 +88,11 @@ func denseConverter(n *node, cm *ColumnMapping) (*converter, error) {
 			if a.borrowed {
 				c.Ints, c.Floats, c.Doubles = slices.Clone(c.Ints), slices.Clone(c.Floats), slices.Clone(c.Doubles)
 			}
-			for i := range a.n {
-				if !c.Present.Get(i) {
-					clearNumber(c, i)
+			for i, w := range c.Present {
+				for w = ^w; w != 0; w &= w - 1 {
+					if at := 64*i + bits.TrailingZeros64(w); at < a.n {
+						clearNumber(c, at)
+					}
 				}
 			}
 		}

@@ -2,6 +2,8 @@ package source
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/zeebo/xxh3"
 )
 
 // A RecordReader is where Arrow records come from; an array.RecordReader is one. Its schema may be known only after the first
@@ -36,14 +39,14 @@ type Records struct {
 	out        chan arrow.RecordBatch
 	stop       chan struct{}
 	err        error // of the reader; set before out is closed
-	hash       *contentHash
+	hash       recordHash
 	done       bool // read to the end
 }
 
 // NewRecords takes r over. resident says that its records are in memory whether or not they are read, as those of a table are:
 // then what is borrowed of them does not count as memory that the ingest holds.
 func NewRecords(r RecordReader, resident bool) *Records {
-	return &Records{reader: r, resident: resident, out: make(chan arrow.RecordBatch), stop: make(chan struct{}), hash: newContentHash()}
+	return &Records{reader: r, resident: resident, out: make(chan arrow.RecordBatch), stop: make(chan struct{})}
 }
 
 var errRecordsClosed = errors.New("the Arrow records were closed")
@@ -103,41 +106,35 @@ func (r *Records) sum() (string, error) {
 	if !r.done {
 		return "", errors.New("the records' fingerprint is known once they were read to the end")
 	}
-	return r.hash.hex(), nil
+	sum := r.hash.Sum128().Bytes()
+	return hex.EncodeToString(sum[:]), nil
 }
 
-// nodes adds names and types to the fingerprint.
-func (h *contentHash) nodes(nodes []*node) {
+// A recordHash makes the fingerprint of records: 128 bits of XXH3, which reads memory once, as fast as it comes.
+type recordHash struct{ xxh3.Hasher }
+
+// nodes adds names and types.
+func (h *recordHash) nodes(nodes []*node) {
 	for _, n := range nodes {
-		h.write(fmt.Appendf(nil, "%q %v %s;", n.name, n, n.logical))
+		h.Write(fmt.Appendf(nil, "%q %v %s;", n.name, n, n.logical))
 	}
 }
 
-// array adds the values of a to the fingerprint; nil: a column that is left out.
-func (h *contentHash) array(a *array) {
+// array adds the values of a; nil: a column that is left out.
+func (h *recordHash) array(a *array) {
 	if a == nil {
 		return
 	}
-	h.write(fmt.Appendf(nil, "%d,", a.n))
-	h.blocks(arrow.Uint64Traits.CastToBytes(a.valid))
-	h.blocks(arrow.Int32Traits.CastToBytes(a.offsets))
-	h.blocks(arrow.Int64Traits.CastToBytes(a.ints))
-	h.blocks(arrow.Float32Traits.CastToBytes(a.floats))
-	h.blocks(arrow.Float64Traits.CastToBytes(a.doubles))
-	h.blocks(a.data)
+	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(a.n)))
+	h.Write(arrow.Uint64Traits.CastToBytes(a.valid))
+	h.Write(arrow.Int32Traits.CastToBytes(a.offsets))
+	h.Write(arrow.Int64Traits.CastToBytes(a.ints))
+	h.Write(arrow.Float32Traits.CastToBytes(a.floats))
+	h.Write(arrow.Float64Traits.CastToBytes(a.doubles))
+	h.Write(a.data)
 	for _, c := range a.children {
 		h.array(c)
 	}
-}
-
-// blocks is write for many bytes: both hashes read them while they are near.
-func (h *contentHash) blocks(p []byte) {
-	const near = 16 << 10
-	for len(p) > near {
-		h.write(p[:near])
-		p = p[near:]
-	}
-	h.write(p)
 }
 
 // A recordReader is the batchReader over Records.
