@@ -161,20 +161,23 @@ def python_cost(dataset: Any, rounds: int) -> dict[str, float]:
 
 
 def stalls(dataset: Any, consumer_ms: float, rounds: int) -> dict[str, float]:
-    """How long an epoch of a consumer that takes consumer_ms a batch waits for the loader."""
-    took, waited = [], []
+    """How long an epoch of a consumer that takes consumer_ms a batch waits for the loader, and how much of that for the first batch,
+    before which nothing can be made ahead: an epoch of 25 batches is short beside it."""
+    took, waited, first = [], [], []
     batches = 0
     for _ in range(rounds):
         with InEngine() as engine:
             begin, batches = time.perf_counter(), 0
             for b in dataset:
+                if batches == 0:
+                    first.append(engine.seconds)
                 store_kjts(b)
                 batches += 1
                 time.sleep(consumer_ms / 1e3)
             took.append(time.perf_counter() - begin)
         waited.append(engine.seconds)
     return {"consumer_ms": consumer_ms, "batches": batches, "seconds": measure.median(took),
-            "waited_seconds": measure.median(waited)}
+            "waited_seconds": measure.median(waited), "waited_for_first_seconds": measure.median(first)}
 
 
 # EmbeddingBagCollection on the CPU.
@@ -288,8 +291,10 @@ def show(result: dict[str, Any]) -> None:
         for m in s["measures"]:
             print(f"  {m['side']:38} {m['samples_per_second']:12,.0f} samples/s {m['samples_per_cpu_second']:12,.0f} a CPU second")
         for c in s["costs"]:
+            stall = c["stall"]
             print(f"  {c['output']:5} {c['python_ms_a_batch']:.3f} ms of Python a batch, {c['python_share']:.0%} of an epoch; a consumer of "
-                  f"{c['stall']['consumer_ms']:g} ms waits {c['stall']['waited_seconds']:.3f} s of {c['stall']['seconds']:.3f} s")
+                  f"{stall['consumer_ms']:g} ms waits {stall['waited_seconds']:.3f} s of {stall['seconds']:.3f} s, "
+                  f"{stall['waited_for_first_seconds']:.3f} s of it for the first batch")
     if f := result["forward"]:
         print(f"\nEmbeddingBagCollection, dim {f['dim']}, {f['torch_threads']} threads of torch")
         for m in f["measures"]:
