@@ -50,11 +50,13 @@ lint: ## staticcheck, pinned in go.mod, and the rules of internal/lint (layers a
 	@echo "== internal/lint"
 	@$(GO) test -count=1 ./internal/lint
 
-race: ## all tests, with the race detector where a C compiler is found; those of the measuring programs without
+# Packages with a norace_test.go do less under the race detector: smaller inputs, no counts of allocations. They run again, whole,
+# without. The measuring programs and the corpus, which run dsi as a process or have one goroutine, run only so.
+race: ## all tests, with the race detector where a C compiler is found; then without what is too slow or makes no sense with it
 	@echo "== go test $(RACE) -tags $(TAGS) $(RACE_NOTE)"
-	@$(GO) test $(RACE) -tags $(TAGS) -timeout 15m $$($(GO) list -tags $(TAGS) ./... | grep -v /bench/)
-	@echo "== go test -tags $(TAGS) ./bench/..."
-	@$(GO) test -tags $(TAGS) -timeout 15m ./bench/...
+	@$(GO) test $(RACE) -tags $(TAGS) -timeout 15m $$($(GO) list -tags $(TAGS) ./... | grep -v -e /bench/ -e /internal/corpus$$)
+	@echo "== go test -tags $(TAGS), without the race detector: ./bench/... and what does less with it"
+	@$(GO) test -tags $(TAGS) -timeout 15m ./bench/... ./internal/corpus $$(find . -name norace_test.go | xargs -n 1 dirname | sort)
 
 fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 	@echo "== fuzz targets, $(FUZZTIME) each"

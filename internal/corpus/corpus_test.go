@@ -51,7 +51,8 @@ func python(t *testing.T) string {
 
 func buildDSI(t *testing.T) string {
 	bin := filepath.Join(t.TempDir(), "dsi")
-	out, err := exec.Command("go", "build", "-o", bin, "github.com/dsistore/dsistore/tools/cmd/dsi").CombinedOutput()
+	// With the tags of make test, so that what that compiled is linked.
+	out, err := exec.Command("go", "build", "-tags", "invariants,pebblegozstd", "-o", bin, "github.com/dsistore/dsistore/tools/cmd/dsi").CombinedOutput()
 	if err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

@@ -70,9 +70,6 @@ func TestRecsys(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			all := m.names()
 			sizes, most := []int{1, 7, 4096, m.rows + 1}, 24
-			if underRace {
-				sizes, most = []int{61, 4096}, 6
-			}
 			for _, size := range sizes {
 				for _, out := range []reader.Output{reader.OutputColumns, reader.OutputTensors} {
 					features := all
