@@ -76,6 +76,7 @@ python-bench: build python-test ## measures the Python loader beside pyarrow, an
 	out/venv/bin/python bench/pytorch/loader.py
 	out/venv/bin/python bench/pytorch/startup.py
 	out/venv/bin/python bench/pytorch/memory.py
+	out/venv/bin/pip --disable-pip-version-check install -q -r bench/pytorch/requirements.txt
 	out/venv/bin/python bench/pytorch/plot.py
 
 # The peers join the Python package in the virtual environment of its tests.

@@ -1,4 +1,4 @@
-"""Draws the newest results of loader.py and startup.py as docs/img/pytorch-*.svg, and writes them into the guide.
+"""Draws the newest results of loader.py, startup.py and memory.py as docs/img/pytorch-*.svg, and writes them into the guide.
 
     python bench/pytorch/plot.py --help
 """
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import html
 import json
 import pathlib
 import re
@@ -14,48 +13,59 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-WIDTH, LABEL, BAR, GAP = 760, 250, 18, 6
-COLORS = {"dsistore": "#1f6feb", "Parquet": "#b0b7bf"}
+COLORS = {"dsistore": "#c2410c", "Parquet": "#64748b"}
 
 
-def bars(title: str, unit: str, groups: list[tuple[str, list[tuple[str, float]]]]) -> str:
-    """Horizontal bars from 0, in groups, each with its number."""
-    most = max(v for _, rows in groups for _, v in rows)
-    out, y = [], 34
-    for name, rows in groups:
-        if name:
-            out.append(f'<text x="0" y="{y + 12}" font-weight="bold">{html.escape(name)}</text>')
-            y += 22
-        for label, value in rows:
-            width = (WIDTH - LABEL - 110) * value / most
-            color = next(c for side, c in COLORS.items() if label.startswith(side))
-            out.append(f'<text x="{LABEL - 8}" y="{y + 13}" text-anchor="end">{html.escape(label)}</text>')
-            out.append(f'<rect x="{LABEL}" y="{y}" width="{width:.1f}" height="{BAR}" fill="{color}"/>')
-            out.append(f'<text x="{LABEL + width + 6:.1f}" y="{y + 13}">{value:,.0f}</text>')
-            y += BAR + GAP
-        y += 8
-    body = "\n".join(out)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" font-family="sans-serif" font-size="12">\n'
-            f'<rect width="{WIDTH}" height="{y}" fill="white"/>\n'
-            f'<text x="0" y="16" font-size="14">{html.escape(title)}, {html.escape(unit)}</text>\n{body}\n</svg>\n')
+def bars(path: pathlib.Path, title: str, groups: list[tuple[str, list[tuple[str, float]]]]) -> None:
+    """Draws horizontal bars from 0, in groups from the top, each with its number."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.hashsalt": "dsistore",  # the same figures give the same file
+                            "svg.fonttype": "none", "font.size": 9}
+    import matplotlib.pyplot as plt
+
+    y, ticks, names = 0.0, [], []
+    plt.figure(figsize=(7.6, 0.27 * sum(len(rows) + 1.2 for _, rows in groups) + 0.5))
+    for group, rows in groups:
+        plt.annotate(group, (0, y), xytext=(4, 0), textcoords="offset points", va="center", fontweight="bold")
+        for side, value in rows:
+            y -= 1
+            plt.barh(y, value, height=0.8, color=next(c for prefix, c in COLORS.items() if side.startswith(prefix)))
+            plt.annotate(f"{value:,.0f}", (value, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+            ticks.append(y)
+            names.append(side)
+        y -= 1.2
+    plt.yticks(ticks, names)
+    plt.xticks([])
+    plt.margins(x=0.12)
+    plt.ylim(y + 0.5, 0.7)  # room for the first group's name
+    plt.title(title, fontsize=10, loc="left")
+    plt.gca().spines[["top", "right", "bottom"]].set_visible(False)
+    plt.tight_layout()
+    plt.savefig(path, metadata={"Date": None})
+    plt.close()
 
 
 def newest(directory: pathlib.Path, name: str) -> dict[str, Any] | None:
+    """The result of the last run, if there was one."""
     found = sorted(directory.glob(f"{name}-2*.json"))
-    return json.loads(found[-1].read_text()) if found else None
+    return json.loads(found[-1].read_text())["result"] if found else None
 
 
-def loader(report: dict[str, Any], images: pathlib.Path) -> str:
-    """Draws the results of loader.py and returns them as tables."""
-    result = report["result"]
-    out = ["| features | threads | side | samples/s |", "|---|---|---|---|"]
-    groups = []
+def loader(result: dict[str, Any], images: pathlib.Path) -> str:
+    table, groups = ["| features | threads | side | samples/s | a CPU second |", "|---|---|---|---|---|"], []
     for s in result["scans"]:
         groups.append((f"{s['share']:.0%} of the features, {s['threads']} thread{'s' * (s['threads'] > 1)}",
                        [(m["side"], m["samples_per_second"]) for m in s["measures"]]))
-        out += [f"| {s['share']:.0%}, {len(s['features'])} | {s['threads']} | {m['side']} | {m['samples_per_second']:,.0f} |" for m in s["measures"]]
-    (images / "pytorch-rate.svg").write_text(bars("Reading into tensors and KeyedJaggedTensors", "samples/s", groups))
-    out += ["", "| features | threads | output | Python, ms a batch | share of an epoch | a consumer that takes | waits, of the epoch |",
+        table += [f"| {s['share']:.0%}, {len(s['features'])} | {s['threads']} | {m['side']} | {m['samples_per_second']:,.0f} | "
+                  f"{m['samples_per_cpu_second']:,.0f} |" for m in s["measures"]]
+    out = []
+    for share in {s["share"]: None for s in result["scans"]}:
+        bars(images / f"pytorch-rate-{100 * share:.0f}.svg", "Reading into tensors and KeyedJaggedTensors, samples/s",
+             [g for g, s in zip(groups, result["scans"]) if s["share"] == share])
+        out += [f"![Samples a second, {share:.0%}](img/pytorch-rate-{100 * share:.0f}.svg)", ""]
+    out += [*table, "", "| features | threads | output | Python, ms a batch | share of an epoch | a consumer that takes | waits, of the epoch |",
             "|---|---|---|---|---|---|---|"]
     for s in result["scans"]:
         for c in s["costs"]:
@@ -63,28 +73,42 @@ def loader(report: dict[str, Any], images: pathlib.Path) -> str:
             out.append(f"| {s['share']:.0%} | {s['threads']} | {c['output']} | {c['python_ms_a_batch']:.3f} | {c['python_share']:.0%} | "
                        f"{stall['consumer_ms']:g} ms | {stall['waited_seconds'] / stall['seconds']:.0%} |")
     if f := result["forward"]:
-        (images / "pytorch-forward.svg").write_text(bars(
-            f"EmbeddingBagCollection on the CPU, dim {f['dim']}", "samples/s",
-            [("read and forward", [(m["side"], m["samples_per_second"]) for m in f["measures"]]),
-             ("forward alone", [(m["side"], m["forward_samples_per_second"]) for m in f["measures"]])]))
-        out += ["", f"| EmbeddingBagCollection, dim {f['dim']}, on the CPU | read and forward, samples/s | forward alone |", "|---|---|---|"]
+        bars(images / "pytorch-forward.svg", f"EmbeddingBagCollection on the CPU, dim {f['dim']}, samples/s",
+             [("read and forward", [(m["side"], m["samples_per_second"]) for m in f["measures"]]),
+              ("forward alone", [(m["side"], m["forward_samples_per_second"]) for m in f["measures"]])])
+        out += ["", "![EmbeddingBagCollection](img/pytorch-forward.svg)",
+                "", f"| EmbeddingBagCollection, dim {f['dim']}, on the CPU | read and forward, samples/s | forward alone |", "|---|---|---|"]
         out += [f"| {m['side']} | {m['samples_per_second']:,.0f} | {m['forward_samples_per_second']:,.0f} |" for m in f["measures"]]
     return "\n".join(out)
 
 
-def startup(report: dict[str, Any], images: pathlib.Path) -> str:
-    """Draws the results of startup.py and returns them as a table."""
-    tables = report["result"]["tables"]
-    (images / "pytorch-start.svg").write_text(bars(
-        "From import to the first batch, without the interpreter and torch", "ms",
-        [(f"{t['profile']}: {t['features']:,} of {t['columns']:,} columns", [(s["side"], s["median_own_ms"]) for s in t["sides"]])
-         for t in tables]))
-    out = ["| table | side | ms to the first batch | step by step |", "|---|---|---|---|"]
+def startup(result: dict[str, Any], images: pathlib.Path) -> str:
+    tables = result["tables"]
+    bars(images / "pytorch-start.svg", "From import to the first batch, without the interpreter and torch, ms",
+         [(f"{t['profile']}: {t['features']:,} of {t['columns']:,} columns", [(s["side"], s["median_own_ms"]) for s in t["sides"]])
+          for t in tables])
+    out = ["![Time to the first batch](img/pytorch-start.svg)", "", "| table | side | ms to the first batch | step by step |", "|---|---|---|---|"]
     for t in tables:
         for s in t["sides"]:
             steps = ", ".join(f"{k} {v:.0f}" for k, v in s["steps_ms"].items())
             out.append(f"| {t['profile']}, {t['features']:,} of {t['columns']:,} columns | {s['side']} | {s['median_own_ms']:.0f} | {steps} |")
     return "\n".join(out)
+
+
+def memory(result: dict[str, Any], images: pathlib.Path) -> str:
+    scans = result["scans"]
+    bars(images / "pytorch-memory.svg", "Peak memory above a process with torch, MiB",
+         [(f"{s['share']:.0%} of the features", [(m["side"], m["peak_bytes"] / 2**20) for m in s["sides"]]) for s in scans])
+    out = ["![Peak memory](img/pytorch-memory.svg)", "",
+           f"| features | side | peak of {result['epochs']} epochs, MiB | held after the first epoch | after the last |", "|---|---|---|---|---|"]
+    for s in scans:
+        for m in s["sides"]:
+            after = [x / 2**20 for x in m["after_epochs_bytes"]]
+            out.append(f"| {s['share']:.0%}, {s['features']} | {m['side']} | {m['peak_bytes'] / 2**20:.0f} | {after[0]:.0f} | {after[-1]:.0f} |")
+    return "\n".join(out)
+
+
+PARTS = {"pytorch": loader, "pytorch-startup": startup, "pytorch-memory": memory}
 
 
 def main() -> None:
@@ -94,14 +118,8 @@ def main() -> None:
     p.add_argument("--images", default=str(ROOT / "docs" / "img"))
     a = p.parse_args()
     results, images, guide = pathlib.Path(a.results), pathlib.Path(a.images), pathlib.Path(a.guide)
-    parts = []
-    if report := newest(results, "pytorch"):
-        parts += ["![Samples a second](img/pytorch-rate.svg)", loader(report, images),
-                  "![EmbeddingBagCollection](img/pytorch-forward.svg)" if report["result"]["forward"] else ""]
-    if report := newest(results, "pytorch-startup"):
-        parts += ["![Time to the first batch](img/pytorch-start.svg)", startup(report, images)]
+    body = "\n\n".join(draw(result, images) for name, draw in PARTS.items() if (result := newest(results, name)))
     text = guide.read_text()
-    body = "\n\n".join(x for x in parts if x)
     text = re.sub(r"<!-- figures -->\n.*?<!-- /figures -->", lambda _: f"<!-- figures -->\n{body}\n<!-- /figures -->", text, flags=re.S)
     guide.write_text(text)
 
