@@ -24,7 +24,7 @@ class Dsistore(Side):
 
     def __init__(self, threads: int):
         super().__init__(threads)
-        _engine.library()  # as an import loads the libraries of others
+        _engine.call("version")  # loads the engine and waits until it runs, as an import does with the libraries of others
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         dsistore.open(path).ingest(TABLE, table, session_key="session_id", time_key="event_time")
