@@ -33,6 +33,7 @@ type run struct {
 	assemble chan *draft
 	out      chan result // in order; closed after the last
 
+	fetchers   int          // goroutines that read; emitStripes' own
 	emitted    int          // stripes; emitStripes' own
 	before     int          // stripes before the window that the next one is of; emitStripes' own
 	cut        atomic.Int64 // stripes that cutBatches is through with
@@ -65,7 +66,7 @@ func (s *Scanner) start(epoch, first, end, batch uint64) *run {
 	r := &run{
 		s: s, epoch: epoch, first: first, end: end, batch: batch, cancel: cancel, done: ctx.Done(),
 		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.Window),
-		requests: make(chan fetchJob, s.opts.Requests),
+		requests: make(chan fetchJob),
 		decode:   make(chan decodeTask, 4*s.opts.Workers),
 		stripes:  make(chan *stripe, 64),
 		assemble: make(chan *draft, s.opts.MaxBatches),
@@ -76,10 +77,7 @@ func (s *Scanner) start(epoch, first, end, batch uint64) *run {
 	} else {
 		r.wg.Go(func() { r.openWindows(ctx) })
 	}
-	r.wg.Go(r.emitStripes)
-	for range s.opts.Requests {
-		r.wg.Go(func() { r.fetch(ctx) })
-	}
+	r.wg.Go(func() { r.emitStripes(ctx) })
 	for range s.opts.Workers {
 		r.wg.Go(r.work)
 	}
@@ -132,7 +130,7 @@ func (r *run) openSegments(ctx context.Context) {
 }
 
 // emitStripes cuts chunks into units, waits for their memory, and hands their requests and then their stripes on.
-func (r *run) emitStripes() {
+func (r *run) emitStripes(ctx context.Context) {
 	defer close(r.stripes)
 	for c := range r.chunks {
 		select {
@@ -163,7 +161,7 @@ func (r *run) emitStripes() {
 			u.plan(g, from, to, &r.s.opts)
 			from = u.to
 			n := u.to - u.from
-			if !r.emitUnit(u, &c, c.last && from == to) {
+			if !r.emitUnit(ctx, u, &c, c.last && from == to) {
 				return
 			}
 			g.dictionaries.emitted(n, r.s.budget)
@@ -184,7 +182,7 @@ func (r *run) emitError(err error) {
 }
 
 // emitUnit hands on a unit of a chunk; last: it ends the window.
-func (r *run) emitUnit(u *unit, c *chunk, last bool) bool {
+func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 	total := int64(u.stored)
 	for _, n := range u.decoded {
 		total += n
@@ -234,9 +232,7 @@ func (r *run) emitUnit(u *unit, c *chunk, last bool) bool {
 		r.arrived(u)
 	} else {
 		for i := range u.requests {
-			select {
-			case r.requests <- fetchJob{u, i}:
-			case <-r.done:
+			if !r.ask(ctx, fetchJob{u, i}) {
 				return false
 			}
 		}
@@ -249,6 +245,25 @@ func (r *run) emitUnit(u *unit, c *chunk, last bool) bool {
 		}
 	}
 	return true
+}
+
+// ask hands a request to a goroutine that reads, a new one where all are at it and more may be.
+func (r *run) ask(ctx context.Context, j fetchJob) bool {
+	select {
+	case r.requests <- j:
+		return true
+	default:
+	}
+	if r.fetchers < r.s.opts.Requests {
+		r.fetchers++
+		r.wg.Go(func() { r.fetch(ctx) })
+	}
+	select {
+	case r.requests <- j:
+		return true
+	case <-r.done:
+		return false
+	}
 }
 
 // starved reports whether all memory that is taken belongs to the window that the next stripe is of, and to the batch being

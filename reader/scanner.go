@@ -26,7 +26,8 @@ type Options struct {
 	KeepBatches bool
 	// Workers decode and assemble. Default GOMAXPROCS.
 	Workers int
-	// Requests bounds the reads in flight. Default 16.
+	// Requests bounds the reads in flight, beside MemoryBudget, which bounds their bytes. There are as many as the store's latency
+	// asks for: one more begins when a read waits and none is done. Default 64.
 	Requests int
 	// GapBytes: ranges of an object that lie no further apart are read as one. Below 0: only those that touch. Default
 	// 64 KiB.
@@ -81,7 +82,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.MaxBatches = o.Workers + 4
 	}
 	if o.Requests == 0 {
-		o.Requests = 16
+		o.Requests = 64
 	}
 	if o.GapBytes == 0 {
 		o.GapBytes = 64 << 10

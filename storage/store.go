@@ -103,8 +103,15 @@ func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Who opens a table asks for its newest snapshot next, as a rule: what that needs is read at the same time.
+	hinted := make(chan struct{})
+	go func() {
+		defer close(hinted)
+		_ = t.readHint(ctx) // who needs it asks again
+	}()
 	// Snapshots are numbered from 1 without gaps.
 	ok, err := t.exists(ctx, 1)
+	<-hinted
 	if err != nil {
 		return nil, err
 	}

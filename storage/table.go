@@ -18,10 +18,11 @@ type Table struct {
 	mu sync.Mutex
 	// known is the highest snapshot number seen so far: snapshots are never removed, so a search starts there. last is
 	// the snapshot of that number, or nil. Guarded by mu.
-	// size is the size of that snapshot's object, 0 when it is not known; hinted says that the hints were asked.
+	// size is the size of that snapshot's object, 0 when it is not known; hint is what the hints said, once hinted.
 	known  uint64
 	last   *Snapshot
 	size   int64
+	hint   uint64
 	hinted bool
 }
 
@@ -34,34 +35,24 @@ func (t *Table) Store() *Store { return t.s }
 // newest returns the highest snapshot number, 0 when there is none. Snapshots are numbered without gaps, so that a
 // number that exists bounds it from below and one that does not from above; hints only say where to begin.
 func (t *Table) newest(ctx context.Context) (uint64, error) {
-	t.mu.Lock()
-	low, hinted := t.known, t.hinted
-	t.mu.Unlock()
-	if !hinted {
-		hint := uint64(0)
-		for info, err := range t.s.blobs.List(ctx, newestPrefix(t.name), "") {
-			if err != nil {
-				return 0, err
-			}
-			var ok bool
-			if hint, ok = parseNewest(info.Name); ok {
-				break
-			}
-		}
-		// A hint is not trusted: what it names must be there.
-		if hint > low {
-			ok, err := t.exists(ctx, hint)
-			if err != nil {
-				return 0, err
-			}
-			if ok {
-				low = hint
-			}
-		}
-		t.mu.Lock()
-		t.hinted = true
-		t.mu.Unlock()
+	if err := t.readHint(ctx); err != nil {
+		return 0, err
 	}
+	t.mu.Lock()
+	low, hint := t.known, t.hint
+	t.mu.Unlock()
+	// A hint is not trusted: what it names must be there.
+	if hint > low {
+		ok, err := t.exists(ctx, hint)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			low = hint
+		}
+	}
+	ahead := t.readAhead(ctx, low)
+	defer ahead()
 	step := uint64(1)
 	for {
 		ok, err := t.exists(ctx, low+step)
@@ -88,6 +79,47 @@ func (t *Table) newest(ctx context.Context) (uint64, error) {
 		}
 	}
 	return low, nil
+}
+
+// readHint asks once for the number that the newest hint names.
+func (t *Table) readHint(ctx context.Context) error {
+	t.mu.Lock()
+	hinted := t.hinted
+	t.mu.Unlock()
+	if hinted {
+		return nil
+	}
+	hint := uint64(0)
+	for info, err := range t.s.blobs.List(ctx, newestPrefix(t.name), "") {
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if hint, ok = parseNewest(info.Name); ok {
+			break
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hint, t.hinted = hint, true
+	return nil
+}
+
+// readAhead begins to read the snapshot that is the newest unless others came meanwhile, so that it is there when that is known:
+// over a network the two take as long as one. The caller waits for it by calling what is returned.
+func (t *Table) readAhead(ctx context.Context, number uint64) (wait func()) {
+	t.mu.Lock()
+	known := number == t.known && t.last == nil && t.size != 0
+	t.mu.Unlock()
+	if !known {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = t.read(ctx, number) // who asks for it reads it again, and gets the error
+	}()
+	return func() { <-done }
 }
 
 func (t *Table) exists(ctx context.Context, number uint64) (bool, error) {

@@ -29,14 +29,24 @@ type Engine struct {
 	takers  []*taker           // kept for the next take, the last one used at the end; guarded by mu
 	// stores are kept open for as long as the process lives: they hold no handle of the system's. By URI; guarded by mu.
 	stores map[string]*storage.Store
+	// known are snapshots that were asked for: they never change. Guarded by mu.
+	known map[snapshotKey]*storage.Snapshot
 }
+
+type snapshotKey struct {
+	uri, table string
+	number     uint64
+}
+
+// maxSnapshots bounds the snapshots kept: of more, all are forgotten.
+const maxSnapshots = 32
 
 // New returns an Engine whose batches lie in memory of a.
 func New(a reader.Allocator) *Engine {
 	return &Engine{
 		allocator: a, open: object.Open,
 		loaders: map[int64]*Loader{}, jobs: map[int64]*job{}, records: map[int64]*Records{}, calls: map[int64]*pending{},
-		batches: map[int64]*held{}, stores: map[string]*storage.Store{},
+		batches: map[int64]*held{}, stores: map[string]*storage.Store{}, known: map[snapshotKey]*storage.Snapshot{},
 	}
 }
 
@@ -150,6 +160,39 @@ func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) 
 	}
 	e.stores[uri] = s
 	return s, nil
+}
+
+// at returns the snapshot of a number.
+func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*storage.Snapshot, error) {
+	key := snapshotKey{uri, table, number}
+	e.mu.Lock()
+	snap := e.known[key]
+	e.mu.Unlock()
+	if snap != nil {
+		return snap, nil
+	}
+	s, err := e.store(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Table(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	if snap, err = t.At(ctx, number); err == nil {
+		e.keepSnapshot(uri, snap)
+	}
+	return snap, err
+}
+
+// keepSnapshot keeps a snapshot for who asks for it by its number.
+func (e *Engine) keepSnapshot(uri string, snap *storage.Snapshot) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.known) >= maxSnapshots {
+		clear(e.known)
+	}
+	e.known[snapshotKey{uri, snap.Table().Name(), snap.Info().Number}] = snap
 }
 
 // handle returns a number that was not given before.

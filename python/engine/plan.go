@@ -136,15 +136,7 @@ func (e *Engine) openPlan(ctx context.Context, uri, text string) (*reader.Layout
 	if err := json.Unmarshal([]byte(text), plan); err != nil {
 		return nil, err
 	}
-	s, err := e.store(ctx, uri)
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.Table(ctx, plan.Table)
-	if err != nil {
-		return nil, err
-	}
-	snap, err := t.At(ctx, plan.Snapshot)
+	snap, err := e.at(ctx, uri, plan.Table, plan.Snapshot)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,12 @@ type place struct {
 }
 
 func (e *Engine) snapshot(ctx context.Context, p place) (*storage.Snapshot, error) {
+	if p.Snapshot != 0 && p.Time != "" {
+		return nil, usageError{fmt.Errorf("version: a snapshot and a time: want one")}
+	}
+	if p.Snapshot != 0 {
+		return e.at(ctx, p.URI, p.Table, p.Snapshot)
+	}
 	s, err := e.store(ctx, p.URI)
 	if err != nil {
 		return nil, err
@@ -28,19 +34,14 @@ func (e *Engine) snapshot(ctx context.Context, p place) (*storage.Snapshot, erro
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case p.Snapshot != 0 && p.Time != "":
-		return nil, usageError{fmt.Errorf("version: a snapshot and a time: want one")}
-	case p.Snapshot != 0:
-		return t.At(ctx, p.Snapshot)
-	case p.Time != "":
-		at, err := time.Parse(time.RFC3339Nano, p.Time)
-		if err != nil {
-			return nil, usageError{fmt.Errorf("version: time %q: want RFC 3339", p.Time)}
-		}
-		return t.AsOf(ctx, at)
+	if p.Time == "" {
+		return t.Latest(ctx)
 	}
-	return t.Latest(ctx)
+	at, err := time.Parse(time.RFC3339Nano, p.Time)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("version: time %q: want RFC 3339", p.Time)}
+	}
+	return t.AsOf(ctx, at)
 }
 
 func (e *Engine) tables(ctx context.Context, raw json.RawMessage) (any, error) {
@@ -88,6 +89,7 @@ func (e *Engine) table(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.keepSnapshot(p.URI, snap) // it is asked for by its number from now on
 	return infoOf(snap.Info()), nil
 }
 

@@ -16,7 +16,7 @@ type Range struct {
 }
 
 // parallelRanges is how many reads of one ReadRanges are under way at once.
-const parallelRanges = 16
+const parallelRanges = 64
 
 // rangeReader is a Store that reads several ranges of one object better than by a ReadAt each.
 type rangeReader interface {

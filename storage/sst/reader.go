@@ -20,7 +20,7 @@ const (
 	version   = 2
 	// Open reads a table of up to wholeBytes whole, else what should hold the top of its index: baseTail bytes and the
 	// tailShare-th part of it, at most maxTail.
-	wholeBytes = 32 << 10
+	wholeBytes = 64 << 10
 	baseTail   = 2 << 10
 	tailShare  = 512
 	maxTail    = 64 << 10
