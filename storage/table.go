@@ -105,13 +105,13 @@ func (t *Table) readHint(ctx context.Context) error {
 	return nil
 }
 
-// readAhead begins to read the snapshot that is the newest unless others came meanwhile, so that it is there when that is known:
-// over a network the two take as long as one. The caller waits for it by calling what is returned.
+// readAhead begins to read the first snapshot where a search begins there, so that it is there when it turns out to be the only
+// one: over a network the two take as long as one. The caller waits for it by calling what is returned.
 func (t *Table) readAhead(ctx context.Context, number uint64) (wait func()) {
 	t.mu.Lock()
-	known := number == t.known && t.last == nil && t.size != 0
+	unread := number == 1 && t.known == 1 && t.last == nil && t.size != 0
 	t.mu.Unlock()
-	if !known {
+	if !unread {
 		return func() {}
 	}
 	done := make(chan struct{})

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+func encoded(rows ...int64) string {
+	var b []byte
+	for _, r := range rows {
+		b = binary.LittleEndian.AppendUint64(b, uint64(r))
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// Rows taken are those of a scan, in the order asked for; takers are kept for two selections, and give all memory back.
+func TestTake(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 100)
+	defer func() {
+		for _, x := range e.takers {
+			e.leaveTaker(x)
+		}
+	}()
+	name := must[[]featureInfo](t, e, "features", with(at, "features", []string{"@all"}))[0].Name
+	for i, features := range [][]string{{name}, {"@all"}, {name, "@all"}, {name}} {
+		r := e.TakeRecords(must[int64](t, e, "take", with(at, "features", features, "rows", encoded(7, 99, 7))))
+		if !r.Next() {
+			t.Fatal(r.Err())
+		}
+		got := r.RecordBatch()
+		if c := got.Column(0); got.NumRows() != 3 || c.ValueStr(0) != c.ValueStr(2) {
+			t.Errorf("take %d: %v", i, got)
+		}
+		if r.Next() || r.Err() != nil {
+			t.Errorf("take %d: more than one record, or %v", i, r.Err())
+		}
+		r.Release()
+		if len(e.takers) != min(i+1, maxTakers) {
+			t.Errorf("take %d: %d takers are kept", i, len(e.takers))
+		}
+	}
+	// What nobody reads is given back too.
+	e.TakeRecords(must[int64](t, e, "take", with(at, "features", []string{name}, "rows", encoded(1)))).Release()
+	for _, rows := range [][]int64{{100}, {-1}} {
+		request, err := json.Marshal(map[string]any{"method": "take", "params": with(at, "features", []string{name}, "rows", encoded(rows...))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := fails(t, e, string(request)); w.Kind != "usage" || !strings.Contains(w.Message, fmt.Sprintf("rows: %d, at place 0: want 0 to 99", rows[0])) {
+			t.Errorf("rows %v: %+v", rows, w)
+		}
+	}
+}
+
+// A snapshot that was asked for is not looked for again by those who name its number.
+func TestSnapshotsAreKept(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 100)
+	var counted *object.Counted
+	e = New(e.allocator)
+	e.open = func(uri string) (object.Store, error) {
+		s, err := object.Open(uri)
+		counted = object.NewCounted(s)
+		return counted, err
+	}
+	number := must[snapshotInfo](t, e, "table", at).Number
+	before := counted.Counts()
+	must[planAnswer](t, e, "plan", with(at, "snapshot", number, "features", []string{"@all"}))
+	must[planAnswer](t, e, "plan", with(at, "snapshot", number, "features", []string{"@all"}))
+	if c := counted.Counts().Sub(before); c.Stats+c.Lists != 0 {
+		t.Errorf("%d stats and %d lists for plans of a snapshot that is known", c.Stats, c.Lists)
+	}
+}
