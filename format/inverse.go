@@ -94,61 +94,74 @@ func (d *StripeDecoder) decodeInverse(dst *vector.Column, s *StripeMeta) error {
 	case runs == nil && changes == nil:
 		n = int(s.Rows)
 	}
-	switch {
-	case runs != nil:
+	var slots []int32 // of each run; nil: its number
+	if codes != nil {
+		if runs == nil && changes == nil {
+			return d.decodeSlots(dst.Inverse, codes, int(s.Slots))
+		}
+		d.codes = resize(d.codes, n)
+		slots = d.codes
+		if err := d.decodeSlots(slots, codes, int(s.Slots)); err != nil {
+			return err
+		}
+	}
+	if runs != nil {
 		d.runs = resize(d.runs, n)
 		if err := d.codec.Int32s(d.runs, runs); err != nil {
 			return d.fail(InverseRuns, err)
 		}
-		if err := fillRuns(dst.Inverse, d.runs); err != nil {
+		if err := fillRuns(dst.Inverse, d.runs, slots); err != nil {
 			return d.fail(InverseRuns, err)
 		}
-	case changes != nil:
-		d.changes = resize(d.changes, vector.BitmapWords(dst.Rows))
-		if err := d.codec.Bits(d.changes, dst.Rows, changes); err != nil {
-			return d.fail(InverseChanges, err)
-		}
-		if err := fillChanges(dst.Inverse, d.changes, n); err != nil {
-			return d.fail(InverseChanges, err)
-		}
-	default:
-		for i := range dst.Inverse {
-			dst.Inverse[i] = int32(i)
-		}
-	}
-	if codes == nil {
 		return nil
 	}
-	d.codes = resize(d.codes, n)
-	if err := d.codec.Int32s(d.codes, codes); err != nil {
-		return d.fail(InverseCodes, err)
+	d.changes = resize(d.changes, vector.BitmapWords(dst.Rows))
+	if err := d.codec.Bits(d.changes, dst.Rows, changes); err != nil {
+		return d.fail(InverseChanges, err)
 	}
-	next := int64(0)
-	for i, c := range d.codes {
-		slot := next - int64(c)
-		if slot < 0 || slot >= int64(s.Slots) {
-			return d.fail(InverseCodes, reasonf("run %d has slot %d of %d", i, slot, s.Slots))
+	if err := fillChanges(dst.Inverse, d.changes, n); err != nil {
+		return d.fail(InverseChanges, err)
+	}
+	if slots != nil {
+		for row, run := range dst.Inverse {
+			dst.Inverse[row] = slots[run]
 		}
-		d.codes[i] = int32(slot)
-		next = max(next, slot+1)
-	}
-	for row, run := range dst.Inverse {
-		dst.Inverse[row] = d.codes[run]
 	}
 	return nil
 }
 
-// fillRunsPlain sets inverse to the number of the run that each row is in, from a run on, which begins at a row. Hot: fillRuns
-// replaces it where the processor has vectors.
-func fillRunsPlain(inverse, runs []int32, first, row int) error {
+// decodeSlots decodes the codes of runs and makes them slots: a code is how far a slot lies before the first that is new.
+func (d *StripeDecoder) decodeSlots(dst []int32, codes []byte, slots int) error {
+	if err := d.codec.Int32s(dst, codes); err != nil {
+		return d.fail(InverseCodes, err)
+	}
+	next := int64(0)
+	for i, c := range dst {
+		slot := next - int64(c)
+		if slot < 0 || slot >= int64(slots) {
+			return d.fail(InverseCodes, reasonf("run %d has slot %d of %d", i, slot, slots))
+		}
+		dst[i] = int32(slot)
+		next = max(next, slot+1)
+	}
+	return nil
+}
+
+// fillRunsPlain sets inverse to the slot, or without slots to the number, of the run that each row is in, from a run on, which
+// begins at a row. Hot: fillRuns replaces it where the processor has vectors.
+func fillRunsPlain(inverse, runs, slots []int32, first, row int) error {
 	for i, n := range runs[first:] {
 		i += first
 		if n <= 0 || int(n) > len(inverse)-row {
 			return reasonf("run %d of %d rows at row %d of %d", i, n, row, len(inverse))
 		}
+		slot := int32(i)
+		if slots != nil {
+			slot = slots[i]
+		}
 		part := inverse[row : row+int(n)]
 		for j := range part {
-			part[j] = int32(i)
+			part[j] = slot
 		}
 		row += int(n)
 	}

@@ -2,20 +2,21 @@
 
 #include "textflag.h"
 
-// func fillRunsAVX2(inverse *int32, rows int, runs *int32, n int) (done, row int)
+// func fillRunsAVX2(inverse *int32, rows int, runs, slots *int32, n int) (done, row int)
 //
-// Writes the number of each run over its rows, in whole vectors of 8 rows: what goes beyond a run the next one overwrites. It
+// Writes the slot of each run over its rows, in whole vectors of 8 rows: what goes beyond a run the next one overwrites. It
 // stops before a run of no rows or fewer, and before one that does not end 16 rows before the end. It returns how many runs
-// and rows are done.
-TEXT ·fillRunsAVX2(SB), NOSPLIT, $0-48
+// and rows are done. Without slots a run's slot is its number.
+TEXT ·fillRunsAVX2(SB), NOSPLIT, $0-56
 	MOVQ inverse+0(FP), DI
 	MOVQ rows+8(FP), BX
 	MOVQ runs+16(FP), SI
-	MOVQ n+24(FP), CX
+	MOVQ slots+24(FP), R11
+	MOVQ n+32(FP), CX
 	XORQ AX, AX                 // run
 	XORQ DX, DX                 // row
 	SUBQ $16, BX
-	VPXOR Y0, Y0, Y0            // the number of the run
+	VPXOR Y0, Y0, Y0            // the slot of the run
 	VPCMPEQD Y1, Y1, Y1         // -1
 
 run:
@@ -27,6 +28,11 @@ run:
 	LEAQ (DX)(R8*1), R9
 	CMPQ R9, BX
 	JGT done
+	TESTQ R11, R11
+	JEQ fill
+	VPBROADCASTD (R11)(AX*4), Y0
+
+fill:
 	LEAQ (DI)(DX*4), R10
 	VMOVDQU Y0, (R10)
 	VMOVDQU Y0, 32(R10)
@@ -48,8 +54,8 @@ next:
 
 done:
 	VZEROUPPER
-	MOVQ AX, done+32(FP)
-	MOVQ DX, row+40(FP)
+	MOVQ AX, done+40(FP)
+	MOVQ DX, row+48(FP)
 	RET
 
 // func fillChangesAVX2(inverse *int32, changes *byte, n int, counts *uint64) (run int32)

@@ -11,7 +11,7 @@ import (
 )
 
 //go:noescape
-func fillRunsAVX2(inverse *int32, rows int, runs *int32, n int) (done, row int)
+func fillRunsAVX2(inverse *int32, rows int, runs, slots *int32, n int) (done, row int)
 
 //go:noescape
 func fillChangesAVX2(inverse *int32, changes *byte, n int, counts *uint64) (run int32)
@@ -27,12 +27,16 @@ var bitCounts = func() (t [256]uint64) {
 }()
 
 // fillRuns is fillRunsPlain.
-func fillRuns(inverse, runs []int32) error {
+func fillRuns(inverse, runs, slots []int32) error {
 	if !simd.AVX2 || len(inverse) < 32 || len(runs) == 0 {
-		return fillRunsPlain(inverse, runs, 0, 0)
+		return fillRunsPlain(inverse, runs, slots, 0, 0)
 	}
-	done, row := fillRunsAVX2(&inverse[0], len(inverse), &runs[0], len(runs))
-	return fillRunsPlain(inverse, runs, done, row)
+	var first *int32
+	if slots != nil {
+		first = &slots[:len(runs)][0]
+	}
+	done, row := fillRunsAVX2(&inverse[0], len(inverse), &runs[0], first, len(runs))
+	return fillRunsPlain(inverse, runs, slots, done, row)
 }
 
 // fillChangeBits is fillChangeBitsPlain.

@@ -53,7 +53,9 @@ func putSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	case c.Lengths == nil:
 		n = copy(dst, values[c.Offsets[lo]:c.Offsets[hi]])
 	default:
-		for s := lo; s < hi; s++ {
+		slots, m := copySlots(dst, values, c, lo, hi)
+		n = m
+		for s := lo + slots; s < hi; s++ {
 			o := c.Offsets[s]
 			n += copy(dst[n:], values[o:o+c.Lengths[s]])
 		}

@@ -6,4 +6,6 @@ import "github.com/dsistore/dsistore/format/vector"
 
 func copyRows[T any](_, _ []T, _ *vector.Column, _ []int32) (rows, n int) { return 0, 0 }
 
+func copySlots[T any](_, _ []T, _ *vector.Column, _, _ int) (slots, n int) { return 0, 0 }
+
 func putPresenceWords(vector.Bitmap, *vector.Column, []int32) (rows int) { return 0 }

@@ -20,8 +20,7 @@ func presenceAVX2(dst *byte, n int, present *uint64, last uint32, inverse *int32
 
 // copyRows is copyRowsPlain for the first rows; it returns for how many, and the values that they have.
 func copyRows[T any](dst, values []T, c *vector.Column, inverse []int32) (rows, n int) {
-	size := unsafe.Sizeof(*new(T))
-	if !simd.AVX512 || size != 4 && size != 8 || len(dst) == 0 || len(values) == 0 || len(inverse) == 0 || c.Slots == 0 {
+	if c.Slots == 0 {
 		return 0, 0
 	}
 	// The length of slot s is Lengths[s], or Offsets[s+1] - Offsets[s].
@@ -29,13 +28,43 @@ func copyRows[T any](dst, values []T, c *vector.Column, inverse []int32) (rows, 
 	if sizes == nil {
 		sizes, minus = c.Offsets[1:], -1
 	}
-	starts, sizes := c.Offsets[:c.Slots], sizes[:c.Slots]
+	return copyLists(dst, values, c.Offsets[:c.Slots], sizes[:c.Slots], minus, inverse)
+}
+
+// identity is the inverse of slots that are rows.
+var identity = func() (v [1024]int32) {
+	for i := range v {
+		v[i] = int32(i)
+	}
+	return v
+}()
+
+// copySlots copies the lists of the first of the slots [lo, hi) of a windowed column; it returns of how many, and their values.
+func copySlots[T any](dst, values []T, c *vector.Column, lo, hi int) (slots, n int) {
+	for lo < hi {
+		k := min(hi-lo, len(identity))
+		done, m := copyLists(dst[n:], values, c.Offsets[lo:lo+k], c.Lengths[lo:lo+k], 0, identity[:k])
+		slots, n = slots+done, n+m
+		if done < k {
+			break
+		}
+		lo += k
+	}
+	return slots, n
+}
+
+// copyLists copies the lists of the first rows, sizes[s] - starts[s]&minus values from starts[s] on.
+func copyLists[T any](dst, values []T, starts, sizes []int32, minus int, inverse []int32) (rows, n int) {
+	size := unsafe.Sizeof(*new(T))
+	if !simd.AVX512 || size != 4 && size != 8 || len(dst) == 0 || len(values) == 0 || len(inverse) == 0 {
+		return 0, 0
+	}
 	kernel := copyLists64AVX512
 	if size == 4 {
 		kernel = copyLists32AVX512
 	}
 	return kernel((*byte)(unsafe.Pointer(&dst[0])), len(dst), (*byte)(unsafe.Pointer(&values[0])), len(values),
-		&starts[0], &sizes[0], minus, c.Slots, &inverse[0], len(inverse))
+		&starts[0], &sizes[0], minus, len(starts), &inverse[0], len(inverse))
 }
 
 // putPresenceWords sets the bits of the words that rows fill whole, and returns how many rows that is.

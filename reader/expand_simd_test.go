@@ -80,6 +80,33 @@ func TestCopyRowsIsItsTwin(t *testing.T) {
 	}
 }
 
+func TestCopySlotsIsItsTwin(t *testing.T) {
+	if !simd.AVX512 {
+		t.Skip("no AVX-512")
+	}
+	r := rand.New(rand.NewPCG(1, 9))
+	for range 300 {
+		c, _ := randomLists(r)
+		if c.Lengths == nil {
+			continue
+		}
+		for c.Slots < 3000 && r.IntN(3) > 0 { // more than go at once
+			c.Offsets, c.Lengths, c.Slots = append(c.Offsets, c.Offsets...), append(c.Lengths, c.Lengths...), 2*c.Slots
+		}
+		lo := r.IntN(c.Slots + 1)
+		hi := lo + r.IntN(c.Slots-lo+1)
+		var want []int64
+		for s := lo; s < hi; s++ {
+			from, to := c.SlotRange(s)
+			want = append(want, c.Ints[from:to]...)
+		}
+		all := append(make([]int64, len(want)), -7)
+		if n := putSlotLists(all[:len(want):len(want)], c.Ints, c, lo, hi); n != len(want) || !slices.Equal(all[:n], want) || all[n] != -7 {
+			t.Fatalf("slots %d to %d of %d: %d values, want %d, or others", lo, hi, c.Slots, n, len(want))
+		}
+	}
+}
+
 // Lists, slots or room that are not there stop the kernel before the row, whatever the column says.
 func TestCopyRowsStops(t *testing.T) {
 	if !simd.AVX512 {

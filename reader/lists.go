@@ -348,6 +348,8 @@ func putSlotFloats(dst, floats []float32, doubles []float64, c *vector.Column, l
 	case lo == hi:
 	case c.Lengths == nil:
 		copyFloats(dst, floats, doubles, c.Offsets[lo], c.Offsets[hi])
+	case len(doubles) == 0:
+		putSlotLists(dst, floats, c, lo, hi)
 	default:
 		for s := lo; s < hi; s++ {
 			from, to := c.SlotRange(s)
