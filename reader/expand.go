@@ -136,7 +136,12 @@ func scatter[T int64 | uint64 | float32 | float64](dst []float32, stride int, va
 			}
 			return
 		}
-		for _, s := range c.Inverse[lo:hi] {
+		inverse := c.Inverse[lo:hi]
+		if floats, ok := any(values).([]float32); ok {
+			n := scatterFloats(dst, stride, floats, inverse)
+			at, inverse = n*stride, inverse[n:]
+		}
+		for _, s := range inverse {
 			dst[at] = float32(values[s])
 			at += stride
 		}

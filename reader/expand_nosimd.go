@@ -9,3 +9,5 @@ func copyRows[T any](_, _ []T, _ *vector.Column, _ []int32) (rows, n int) { retu
 func copySlots[T any](_, _ []T, _ *vector.Column, _, _ int) (slots, n int) { return 0, 0 }
 
 func putPresenceWords(vector.Bitmap, *vector.Column, []int32) (rows int) { return 0 }
+
+func scatterFloats([]float32, int, []float32, []int32) (rows int) { return 0 }

@@ -77,3 +77,15 @@ func putPresenceWords(dst vector.Bitmap, c *vector.Column, inverse []int32) (row
 	presenceAVX2((*byte)(unsafe.Pointer(&words[0])), n, &present[0], uint32(c.Slots-1), &inverse[0])
 	return n
 }
+
+//go:noescape
+func scatter32(dst *float32, stride int, values *float32, slots int, inverse *int32, rows int) (done int)
+
+// scatterFloats is scatter of one float32 a row, which needs no conversion, for the first rows; it returns for how many.
+func scatterFloats(dst []float32, stride int, values []float32, inverse []int32) (rows int) {
+	if !simd.AVX2 || len(inverse) < 4 || len(values) == 0 {
+		return 0
+	}
+	_ = dst[(len(inverse)-1)*stride]
+	return scatter32(&dst[0], stride, &values[0], len(values), &inverse[0], len(inverse))
+}

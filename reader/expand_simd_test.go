@@ -167,3 +167,36 @@ func TestPutPresenceIsItsTwin(t *testing.T) {
 		}
 	}
 }
+
+func TestScatterFloatsIsItsTwin(t *testing.T) {
+	if !simd.AVX2 {
+		t.Skip("no AVX2")
+	}
+	r := rand.New(rand.NewPCG(1, 10))
+	for range 2000 {
+		c := &vector.Column{Slots: 1 + r.IntN(20), Rows: r.IntN(70)}
+		values := make([]float32, c.Slots)
+		for i := range values {
+			values[i] = r.Float32()
+		}
+		for range c.Rows {
+			c.Inverse = append(c.Inverse, int32(r.IntN(c.Slots)))
+		}
+		stride := 1 + r.IntN(9)
+		got, want := make([]float32, c.Rows*stride+1), make([]float32, c.Rows*stride+1)
+		for row, s := range c.Inverse {
+			want[row*stride] = values[s]
+		}
+		scatter(got, stride, values, c, 1, 0, c.Rows)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%d rows, %d apart: %v, want %v", c.Rows, stride, got, want)
+		}
+		if c.Rows > 0 {
+			bad := r.IntN(c.Rows)
+			c.Inverse[bad] = []int32{-1, int32(c.Slots), 1<<31 - 1}[r.IntN(3)]
+			if n := scatterFloats(got, stride, values, c.Inverse); n > bad {
+				t.Fatalf("%d rows are written though row %d has slot %d of %d", n, bad, c.Inverse[bad], c.Slots)
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ type flags struct {
 	Presence   bool      `help:"Also fill the presence of every value." default:"false"`
 	Steady     bool      `help:"Begin epochs anew with an open scanner." default:"false"`
 	Dir        string    `help:"Where the data lies; what is there already is used." default:"out/readcost"`
-	CPUProfile string    `name:"cpuprofile" help:"Write a profile of the epochs of every side but the copy to this file."`
+	CPUProfile string    `name:"cpuprofile" help:"Write a profile of as many seconds as rounds to this file, and measure nothing; of one share, form and number of threads."`
+	Flame      string    `help:"Draw such a profile as a flame graph into this file."`
 	Results    string    `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
 
 	copies copier
@@ -89,12 +91,9 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	rows := truth.Rows()
 	rep := report{Profile: f.Profile, Rows: truth.Rows(), Seed: f.Seed, Presence: f.Presence, Steady: f.Steady, SIMD: simd.Level()}
-	if f.CPUProfile != "" {
-		out, err := os.Create(f.CPUProfile)
-		if err != nil {
-			return err
-		}
-		defer out.Close()
+	profiled := f.CPUProfile != "" || f.Flame != ""
+	if profiled && len(f.Share)*len(f.Dedup)*len(f.Threads) != 1 {
+		return errors.New("a profile is of one share, one form and one number of threads")
 	}
 	t := versus.NewTable(os.Stdout, "read", "threads", "samples/s", "of a copy", "by cpu", "MB/s", "cpu ms", "page faults", "MB allocated")
 	for _, share := range f.Share {
@@ -108,7 +107,11 @@ func (f *flags) run(ctx context.Context) error {
 				return err
 			}
 			for _, threads := range f.Threads {
-				log("%v %% into %s, %d threads", 100*share, dedup, threads)
+				what := fmt.Sprintf("%v %% of the features into %s, %d threads", 100*share, dedup, threads)
+				log("%s", what)
+				if profiled {
+					return f.profile(ctx, side, threads, what)
+				}
 				r, err := f.rounds(ctx, side, threads, rows)
 				if err != nil {
 					return err
@@ -232,9 +235,6 @@ func (f *flags) rounds(ctx context.Context, s *side, threads int, rows int64) (r
 	batches := (rows + int64(f.BatchSize) - 1) / int64(f.BatchSize)
 	f.copies.to = make([]byte, bytes/batches)
 	var ratios, byCPU []float64
-	if f.CPUProfile != "" {
-		return r, f.profile(ctx, s, threads)
-	}
 	for round := range f.Rounds + 1 {
 		var copying, copyCPU, took, cpu, faults float64
 		var before, after runtime.MemStats
@@ -300,22 +300,48 @@ func (c *copier) copy(n int) {
 	}
 }
 
-// profile reads epochs for some seconds under the profiler.
-func (f *flags) profile(ctx context.Context, s *side, threads int) error {
-	out, err := os.OpenFile(f.CPUProfile, os.O_WRONLY|os.O_TRUNC, 0o666)
+// profile reads epochs for as many seconds as rounds under the profiler, prints the share of each part of a read and writes what
+// is asked for.
+func (f *flags) profile(ctx context.Context, s *side, threads int, what string) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	if _, err := s.read(ctx, threads); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := pprof.StartCPUProfile(&out); err != nil {
+		return err
+	}
+	var err error
+	for start := time.Now(); err == nil && time.Since(start) < time.Duration(f.Rounds)*time.Second; {
+		_, err = s.read(ctx, threads)
+	}
+	pprof.StopCPUProfile()
+	if s.open != nil {
+		err = errors.Join(err, s.close())
+	}
 	if err != nil {
 		return err
 	}
-	defer out.Close()
-	runtime.SetCPUProfileRate(500)
-	if err := pprof.StartCPUProfile(out); err != nil {
+	share, err := shares(out.Bytes())
+	if err != nil {
 		return err
 	}
-	defer pprof.StopCPUProfile()
-	for start := time.Now(); time.Since(start) < time.Duration(f.Rounds)*time.Second; {
-		if _, err := s.read(ctx, threads); err != nil {
+	t := versus.NewTable(os.Stdout, what, "of the time")
+	for i, p := range parts {
+		t.AppendRow([]any{p.name, fmt.Sprintf("%.1f %%", 100*share[i])})
+	}
+	t.Render()
+	if f.CPUProfile != "" {
+		if err := os.WriteFile(f.CPUProfile, out.Bytes(), 0o666); err != nil {
 			return err
 		}
 	}
-	return nil
+	if f.Flame == "" {
+		return nil
+	}
+	var svg bytes.Buffer
+	if err := writeFlame(&svg, out.Bytes(), what); err != nil {
+		return err
+	}
+	return os.WriteFile(f.Flame, svg.Bytes(), 0o666)
 }
