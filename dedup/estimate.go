@@ -21,12 +21,12 @@ const (
 
 // What fetching a byte and decoding a value cost, in ns, after the encodings' chooser (format/encoding, Balanced).
 const (
-	nsPerByte    = 8
-	nsValue      = 0.5 // an id, a number or a score, decoded
-	nsStringByte = 0.1
-	nsSlot       = 0.5 // the length of a list, or the start of a window
-	nsRow        = 0.6 // an inverse that is monotone
-	nsCodedRow   = 1.5 // one that is not, and gathering its slots
+	balancedNsPerByte = 8
+	nsValue           = 0.5 // an id, a number or a score, decoded
+	nsStringByte      = 0.1
+	nsSlot            = 0.5 // the length of a list, or the start of a window
+	nsRow             = 0.6 // an inverse that is monotone
+	nsCodedRow        = 1.5 // one that is not, and gathering its slots
 )
 
 // decodeTime returns the ns that decoding a form of a stripe takes, about.

@@ -94,7 +94,7 @@ func (f *Finder) measure(s step, window bool) measure { return f.score(s, f.form
 // score returns what a form of a stripe takes.
 func (f *Finder) score(s step, out *vector.Column) measure {
 	b := f.size(out)
-	return measure{step: s, bytes: b, elements: out.Elements(), score: b*nsPerByte + decodeTime(out)}
+	return measure{step: s, bytes: b, elements: out.Elements(), score: b*f.opts.nsPerByte() + decodeTime(out)}
 }
 
 // size returns the bytes of a form; without end, where the Sizer has no size, so that no such form is taken.

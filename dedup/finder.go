@@ -14,6 +14,15 @@ type Options struct {
 	// Sizer says what a stripe takes in each form. Default: sizes are estimated. It must not be used by another Finder at
 	// the same time.
 	Sizer Sizer
+	// NsPerByte is what a stored byte counts for, in ns of decoding. Default: 8, as for the encodings' chooser (Balanced).
+	NsPerByte float64
+}
+
+func (o *Options) nsPerByte() float64 {
+	if o.NsPerByte == 0 {
+		return balancedNsPerByte
+	}
+	return o.NsPerByte
 }
 
 // A Sizer says what stripes take once encoded. *format.Sizer is one.

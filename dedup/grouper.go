@@ -39,6 +39,7 @@ const (
 type Grouper struct {
 	rows   int
 	most   int // groups
+	nsByte float64
 	groups []*candidate
 
 	pairs pairTable
@@ -87,9 +88,9 @@ type candidate struct {
 	weight  int64
 }
 
-// Reset starts a sample of rows rows, of whose groups no more than maxBytes is held.
-func (g *Grouper) Reset(rows int, maxBytes int64) {
-	g.rows, g.groups = rows, g.groups[:0]
+// Reset starts a sample of rows rows, of whose groups no more than maxBytes is held. opts are those of the Samplers.
+func (g *Grouper) Reset(rows int, maxBytes int64, opts Options) {
+	g.rows, g.groups, g.nsByte = rows, g.groups[:0], opts.nsPerByte()
 	g.most = int(min(maxGroups, maxBytes/(8*int64(max(rows, 1)))))
 }
 
@@ -106,7 +107,7 @@ func (g *Grouper) Add(number int, f *Sampled, weight, limit int64) {
 }
 
 // inverseTime returns what decoding an inverse of so many rows takes, in the bits that could be fetched instead.
-func inverseTime(rows int, monotone bool) float64 {
+func inverseTime(rows int, monotone bool, nsPerByte float64) float64 {
 	ns := float64(nsCodedRow)
 	if monotone {
 		ns = nsRow
@@ -174,8 +175,8 @@ func (g *Grouper) Groups() []Group {
 				next++
 			}
 		}
-		byRuns += inverseBits(g.rows, runs, 0) + inverseTime(g.rows, true)
-		bySlots += inverseBits(g.rows, runs, k.slots) + inverseTime(g.rows, false)
+		byRuns += inverseBits(g.rows, runs, 0) + inverseTime(g.rows, true, g.nsByte)
+		bySlots += inverseBits(g.rows, runs, k.slots) + inverseTime(g.rows, false, g.nsByte)
 		k.ByRuns = byRuns < slotsOverRuns*bySlots
 		out = append(out, k.Group)
 	}
@@ -208,5 +209,5 @@ func (g *Grouper) together(k *candidate, f *Sampled, slots int) float64 {
 			next++
 		}
 	}
-	return min(byRuns+inverseBits(g.rows, runs, 0)+inverseTime(g.rows, true), bySlots+inverseBits(g.rows, runs, slots)+inverseTime(g.rows, false))
+	return min(byRuns+inverseBits(g.rows, runs, 0)+inverseTime(g.rows, true, g.nsByte), bySlots+inverseBits(g.rows, runs, slots)+inverseTime(g.rows, false, g.nsByte))
 }

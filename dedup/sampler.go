@@ -55,12 +55,12 @@ func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
 		return // nothing to tell apart: by itself it takes next to nothing
 	}
 	dst.apart = true
-	s.measure(dst, rows, byItself, at)
+	s.measure(dst, rows, byItself, at, opts.nsPerByte())
 }
 
 // measure sets rowBits so that the rows' bits add up to what the feature takes by itself, byItself being its form, and alone to that,
 // its inverse included. at are the values of the runs.
-func (s *Sampler) measure(dst *Sampled, rows Stripe, byItself *vector.Column, at []int32) {
+func (s *Sampler) measure(dst *Sampled, rows Stripe, byItself *vector.Column, at []int32, nsPerByte float64) {
 	cost := s.costOf(rows)
 	dst.rowBits = resize(dst.rowBits, rows.Rows)
 	all, ofRuns := 0.0, 0.0
@@ -98,7 +98,7 @@ func (s *Sampler) measure(dst *Sampled, rows Stripe, byItself *vector.Column, at
 		}
 	}
 	if choice.step != noStep {
-		inverse += inverseTime(rows.Rows, choice.step == byRuns)
+		inverse += inverseTime(rows.Rows, choice.step == byRuns, nsPerByte)
 	}
 	dst.alone = values + inverse
 }

@@ -79,7 +79,7 @@ func TestGrouperFindsWhatRepeatsTogether(t *testing.T) {
 	// Features 0 to 3 change with sessions of kind a, 4 to 6 with those of kind b, 7 to 9 with one of 500 items; 10 and 11 with
 	// nothing. Each is null in some sessions, or for some items.
 	var g Grouper
-	g.Reset(rows, 1<<30)
+	g.Reset(rows, 1<<30, Options{})
 	change := func(p int) []int {
 		out, n := make([]int, rows), 0
 		for i := range out {
@@ -139,14 +139,14 @@ func TestGrouperKeepsWithinItsLimits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := sessions(vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, 2048, true, rng)
 	var g Grouper
-	g.Reset(c.Rows, 1<<30)
+	g.Reset(c.Rows, 1<<30, Options{})
 	for i := range 7 {
 		g.Add(i, sampled(c), 10, 30)
 	}
 	if got, want := fmt.Sprint(g.Groups()), "[{[0 1 2] true} {[3 4 5] true}]"; got != want {
 		t.Errorf("groups %s: want %s", got, want)
 	}
-	g.Reset(c.Rows, 0)
+	g.Reset(c.Rows, 0, Options{})
 	for i := range 7 {
 		g.Add(i, sampled(c), 10, 30)
 	}

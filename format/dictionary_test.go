@@ -71,14 +71,14 @@ func TestSharedValuesAreStoredOnce(t *testing.T) {
 	for _, profile := range []encoding.Profile{encoding.Balanced, encoding.Speed, encoding.Size} {
 		file, m := writeFile(fatal{t}, columns[0].Type, format.WriterOptions{Profile: profile}, columns...)
 		if m.Dictionary.Values != shared {
-			t.Fatalf("profile %d: dictionary of %d values, want %d", profile, m.Dictionary.Values, shared)
+			t.Fatalf("profile %v: dictionary of %d values, want %d", profile, m.Dictionary.Values, shared)
 		}
 		if want := alone - (stripes-1)*shared*6; len(file) > want {
-			t.Errorf("profile %d: %d bytes, want %d at most: each stripe alone takes %d", profile, len(file), want, alone/stripes)
+			t.Errorf("profile %v: %d bytes, want %d at most: each stripe alone takes %d", profile, len(file), want, alone/stripes)
 		}
 		for i := range m.Stripes {
 			if s := &m.Stripes[i]; !hasCodes(s) || s.Own != own {
-				t.Errorf("profile %d, stripe %d: %d values of its own, want %d", profile, i, s.Own, own)
+				t.Errorf("profile %v, stripe %d: %d values of its own, want %d", profile, i, s.Own, own)
 			}
 		}
 		got, err := readFile(file, format.Limits{})
@@ -87,7 +87,7 @@ func TestSharedValuesAreStoredOnce(t *testing.T) {
 		}
 		for i := range got {
 			if s := diff(got[i], columns[i]); s != "" {
-				t.Fatalf("profile %d, stripe %d: %s", profile, i, s)
+				t.Fatalf("profile %v, stripe %d: %s", profile, i, s)
 			}
 		}
 	}

@@ -8,6 +8,9 @@ import (
 // A Sizer says what a stripe would take in a feature file, without making one: by encoding it. It chooses codecs anew
 // after each Reset. Memory: scratch in proportion to the largest stripe. Not safe for concurrent use.
 type Sizer struct {
+	// Profile is that of the files; it counts from the next Reset. Default: balanced.
+	Profile Profile
+
 	w     Writer
 	entry []byte
 }
@@ -18,7 +21,7 @@ func (s *Sizer) Reset(t vector.Type, grouped bool) {
 	if grouped {
 		s.w.meta.Group = 1
 	}
-	s.w.chooser = encoding.Chooser{Profile: s.w.chooser.Profile}
+	s.w.chooser = encoding.Chooser{Profile: s.Profile}
 }
 
 // Size returns the bytes of a valid column's streams with their checksums, and of its entry in the directory, which is

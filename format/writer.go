@@ -16,8 +16,8 @@ type WriterOptions struct {
 	Feature uint64 // feature id
 	Name    string // for people who inspect the file; at most 65,535 bytes
 	Group   uint64 // feature id of the dedup group's inverse file; default 0: the feature has its own inverse
-	// Profile weighs the size of the streams against the time to decode them. Default: encoding.Balanced.
-	Profile encoding.Profile
+	// Profile weighs the size of the streams against the time to decode them. Default: balanced.
+	Profile Profile
 }
 
 // A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Of integers it holds the first

@@ -23,6 +23,8 @@ type Change struct {
 	Overwrite []Partition // every segment of these partitions is replaced
 	Sources   []Source
 	Base      uint64 // the snapshot the change was made against; 0: none
+	// Properties are set; those of the table that it does not name stay.
+	Properties map[string]string
 }
 
 // Validate returns an error naming the first part that is wrong by itself.
@@ -68,6 +70,14 @@ func (c Change) Validate() error {
 	for _, p := range c.Overwrite {
 		if err := p.Validate(); err != nil {
 			return fmt.Errorf("change: overwrite: %w", err)
+		}
+	}
+	if len(c.Properties) > maxProperties {
+		return fmt.Errorf("change: %d properties: want at most %d", len(c.Properties), maxProperties)
+	}
+	for name, value := range c.Properties {
+		if err := checkProperty(name, value); err != nil {
+			return fmt.Errorf("change: %w", err)
 		}
 	}
 	prints := make(map[string]bool, len(c.Sources))
@@ -203,7 +213,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 	}
 	// As it is stored: without what a clock adds to tell times apart.
 	e.info.Time = time.Unix(0, e.info.Time.UnixNano()).UTC()
-	for _, step := range [...]func(context.Context, Change) error{e.features, e.sources, e.overwrite, e.remove, e.add} {
+	for _, step := range [...]func(context.Context, Change) error{e.features, e.properties, e.sources, e.overwrite, e.remove, e.add} {
 		if err := step(ctx, c); err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ import (
 //	'n' name       feature
 //	'i' id (8 BE)  name
 //	'k'            the features that are keys: keyfeatures.go
+//	't' name       value: a property of the table: properties.go
 //
 // number is the snapshot that added the entry, index the segment's place in its change. A partition's canonical form
 // has no byte below 0x20, so that keys sort as the forms do.
@@ -27,6 +28,7 @@ const (
 	nameSpace      = 'n'
 	idSpace        = 'i'
 	keysSpace      = 'k'
+	propertySpace  = 't'
 )
 
 func spaceBounds(space byte) (lower, upper []byte) { return []byte{space}, []byte{space + 1} }
@@ -57,6 +59,7 @@ func idKey(segment id) []byte { return append([]byte{segmentSpace}, segment[:]..
 
 func sourceKey(fingerprint string) []byte { return append([]byte{sourceSpace}, fingerprint...) }
 func keysKey() []byte                     { return []byte{keysSpace} }
+func propertyKey(name string) []byte      { return append([]byte{propertySpace}, name...) }
 func nameKey(name string) []byte          { return append([]byte{nameSpace}, name...) }
 func featureIDKey(f FeatureID) []byte {
 	return binary.BigEndian.AppendUint64([]byte{idSpace}, uint64(f))

@@ -21,6 +21,8 @@ type SegmentOptions struct {
 	PackBytes       int64 // target size of a pack; default 128 MiB
 	StandAloneBytes int64 // a feature file this large is an object of its own; default 16 MiB
 	HoldBytes       int64 // how much of finished feature files may wait for those before them; default 128 MiB
+	// Profile weighs the size of feature files against the time to decode them. Default: balanced.
+	Profile format.Profile
 }
 
 func (o SegmentOptions) withDefaults() SegmentOptions {
@@ -268,7 +270,7 @@ func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, f
 	for i, f := range files {
 		sp := &spool{ctx: ctx, s: w.s, name: w.id.objectName(fileObject, uint64(first+i)), limit: w.opts.StandAloneBytes}
 		defer sp.abort()
-		opts := format.WriterOptions{Feature: uint64(f.ID), Name: f.Name}
+		opts := format.WriterOptions{Feature: uint64(f.ID), Name: f.Name, Profile: w.opts.Profile}
 		if f.ID != group {
 			opts.Group = uint64(group)
 		}

@@ -171,6 +171,10 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 				return corrupt(object, reason)
 			}
 		}
+	case kind == schemaTree && space == propertySpace:
+		if value != nil {
+			ok = checkProperty(string(key[1:]), string(value)) == nil
+		}
 	default:
 		ok = false
 	}

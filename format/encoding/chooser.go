@@ -107,6 +107,7 @@ type encoder struct {
 	places  []int32
 	zstd    *zstd.Encoder
 	entropy *zstd.Encoder
+	hard    *zstd.Encoder
 }
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}

@@ -1,28 +1,29 @@
 package encoding
 
-// A Profile says what the chooser weighs: the time to fetch a byte against the time to decode a value.
-type Profile uint8
+// A Profile says what the chooser weighs: the time to fetch a byte against the time to decode a value. It is the ns of decoding that
+// a stored byte counts for; the zero Profile is Balanced.
+type Profile float64
 
-// The profiles.
+// The profiles. A byte counts for as long as it takes to come, for each core that decodes.
 const (
-	// Balanced suits tables read over a network or from disks that many readers share.
+	// Speed, as if at 2 GB/s, suits tables that stay in memory or on local flash.
+	Speed Profile = 0.5
+	// Balanced, as if at 125 MB/s, suits tables read over a network or from disks that many readers share.
 	Balanced Profile = 0
-	// Speed suits tables that stay in memory or on local flash.
-	Speed Profile = 1
-	// Size suits tables that are kept and seldom read.
-	Size Profile = 2
+	// Size, as if at 8 MB/s, suits tables that are kept and seldom read.
+	Size Profile = 125
+
+	balancedNs = 8
+	// hardNs: from here on bytes count for so much that zstd is given more time.
+	hardNs = 64
 )
 
-// NsPerByte is what a stored byte counts for: Speed as if bytes came at 2 GB/s, Balanced at 125 MB/s, Size at 8 MB/s, for
-// each core that decodes.
+// NsPerByte is what a stored byte counts for.
 func (p Profile) NsPerByte() float64 {
-	switch p {
-	case Speed:
-		return 0.5
-	case Size:
-		return 125
+	if p == Balanced {
+		return balancedNs
 	}
-	return 8
+	return float64(p)
 }
 
 // zstdMargin is the part of the size that zstd must take off before it is used.

@@ -95,7 +95,7 @@ func TestChooserTurns(t *testing.T) {
 		}
 		for i, family := range []string{"ints", "floats", "doubles"} {
 			if !raceEnabled && float64(size[i]) > 1.08*float64(best[i]) {
-				t.Errorf("profile %d, %s: %d bytes, %d without memory", p, family, size[i], best[i])
+				t.Errorf("profile %v, %s: %d bytes, %d without memory", p, family, size[i], best[i])
 			}
 		}
 	}

@@ -94,6 +94,12 @@ func (d *Decoder) inflate(dst, frame []byte) error {
 
 // compress appends raw as a frame to dst.
 func (e *encoder) compress(dst, raw []byte) []byte {
+	if e.profile.NsPerByte() >= hardNs {
+		if e.hard == nil {
+			e.hard = newZstdEncoder(zstd.SpeedBestCompression)
+		}
+		return e.hard.EncodeAll(raw, dst)
+	}
 	if e.zstd == nil {
 		e.zstd = newZstdEncoder(zstd.SpeedDefault)
 	}

@@ -36,6 +36,7 @@ type ingestParams struct {
 	Overwrite    bool     `json:"overwrite,omitempty"`
 	OnBadRow     string   `json:"on_bad_row,omitempty"`
 	BadRowReport string   `json:"bad_row_report,omitempty"`
+	Profile      string   `json:"profile,omitempty"`
 }
 
 func (e *Engine) ingest(ctx context.Context, raw json.RawMessage) (any, error) {
@@ -77,7 +78,7 @@ func (e *Engine) startIngest(ctx context.Context, p ingestParams, in *source.Rec
 	opts := ingest.Options{
 		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
 		PartitionBy: p.PartitionBy, Memory: p.Memory, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),
-		BadRowReport: p.BadRowReport, Records: in,
+		BadRowReport: p.BadRowReport, Profile: p.Profile, Records: in,
 	}
 	if err := opts.Validate(); err != nil {
 		return nil, usageError{err}

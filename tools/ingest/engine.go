@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
@@ -20,13 +21,15 @@ type engine struct {
 	files  []source.File
 	target target
 	state  targetState
-	dir    func() (string, error) // for spill files
-	bad    *quarantine
-	schema *schema
-	report Report
-	prints []string // fingerprint of each file; empty where it is known only after reading
-	fileOf []fileState
-	fanIn  int // sequences of one level that are merged into one of the next
+	// profile weighs the feature files.
+	profile format.Profile
+	dir     func() (string, error) // for spill files
+	bad     *quarantine
+	schema  *schema
+	report  Report
+	prints  []string // fingerprint of each file; empty where it is known only after reading
+	fileOf  []fileState
+	fanIn   int // sequences of one level that are merged into one of the next
 
 	// mu guards what the readers share, below.
 	mu       sync.Mutex

@@ -129,7 +129,7 @@ func (t *fakeTable) latest(context.Context) (targetState, error) {
 	return s, t.fail()
 }
 
-func (t *fakeTable) newSegment(_ context.Context, p storage.Partition, stripeRows []uint32) (segmentWriter, error) {
+func (t *fakeTable) newSegment(_ context.Context, p storage.Partition, stripeRows []uint32, _ format.Profile) (segmentWriter, error) {
 	if err := t.fail(); err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(j.order[b].rawBytes, j.order[a].rawBytes) })
 	parts, rows := sampleParts(j.plan)
 	var g dedup.Grouper
-	g.Reset(rows, j.share)
+	g.Reset(rows, j.share, dedup.Options{NsPerByte: j.profile.NsPerByte()})
 	samplers := make([]featureSampler, j.workers)
 	for i := range samplers {
 		m := j.makers.Get().(*stripeMaker)
@@ -220,7 +220,7 @@ func (s *featureSampler) sample(ctx context.Context, f *feature, dst *dedup.Samp
 		}
 		stripe.Starts = s.starts
 	}
-	s.sampler.Sample(dst, stripe, s.seeker.options(s.dedup))
+	s.sampler.Sample(dst, stripe, s.finding(s.seeker))
 	return nil
 }
 
@@ -293,7 +293,7 @@ func (g *groupJob) stripe(ctx context.Context, i int, files []stripeWriter) erro
 	}
 	for k, m := range g.makers {
 		f := g.features[k]
-		g.finder.Reset(f.typ, g.options(g.dedup), f.choice)
+		g.finder.Reset(f.typ, g.finding(g.seeker), f.choice)
 		if err := files[k+1].WriteStripe(g.finder.FindIn(m.stripe, &g.union)); err != nil {
 			return fmt.Errorf("feature %q: %w", f.name, err)
 		}

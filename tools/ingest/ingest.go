@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"golang.org/x/sync/errgroup"
@@ -123,6 +125,9 @@ func (e *engine) check(ctx context.Context) error {
 	if e.state, err = e.target.latest(ctx); err != nil {
 		return err
 	}
+	if err := e.setProfile(); err != nil {
+		return err
+	}
 	e.schema = newSchema(e.state.features)
 	for i := range e.files {
 		e.report.BytesIn += max(e.files[i].Size, 0)
@@ -137,6 +142,21 @@ func (e *engine) check(ctx context.Context) error {
 		}
 	}
 	return g.Wait()
+}
+
+// setProfile takes the profile that was asked for, else the table's.
+func (e *engine) setProfile() (err error) {
+	e.report.Profile = e.opts.Profile
+	if e.report.Profile == "" {
+		e.report.Profile = cmp.Or(e.state.profile, "balanced")
+	}
+	if e.profile, err = format.ParseProfile(e.report.Profile); err != nil {
+		return fmt.Errorf("the table's %w: give one", err)
+	}
+	if e.opts.NsPerByte > 0 {
+		e.profile = format.Profile(e.opts.NsPerByte)
+	}
+	return nil
 }
 
 // checkSource learns a file's fingerprint and refuses what the table has.
@@ -268,6 +288,9 @@ func (e *engine) read(ctx context.Context) error {
 func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescriptor) error {
 	e.progress.start(PhaseCommit, 0)
 	c := storage.Change{Operation: "ingest", Add: segments, Base: e.state.number}
+	if e.opts.Profile != "" {
+		c.Properties = map[string]string{storage.ProfileProperty: e.opts.Profile}
+	}
 	for _, f := range e.schema.list {
 		if !f.seen {
 			continue

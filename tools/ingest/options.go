@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
@@ -80,6 +81,13 @@ type Options struct {
 
 	Dedup Dedup // how far duplicates are looked for; default DedupAuto
 
+	// Profile is what the size of the table is weighed against the time to read it for: speed, balanced or size. It becomes the
+	// table's, for later ingests. Default: the table's, else balanced.
+	Profile string
+	// NsPerByte weighs in place of the profile, and is not remembered: the ns of decoding that a stored byte counts for. Default: the
+	// profile's.
+	NsPerByte float64
+
 	Workers int // goroutines that read, encode and write; default GOMAXPROCS
 
 	SegmentRows  int   // rows of a segment, about; default 1<<20
@@ -111,6 +119,11 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("stripes of %d bytes: want at most 512 MiB, or 0 for the default", o.StripeBytes)
 	case o.Dedup != "" && o.Dedup != DedupAuto && !slices.Contains(dedupSteps, o.Dedup):
 		return fmt.Errorf("dedup %q: want auto, off, runs, slots, windows or groups", o.Dedup)
+	case o.Profile != "" && !slices.Contains(format.ProfileNames(), o.Profile):
+		_, err := format.ParseProfile(o.Profile)
+		return err
+	case !(o.NsPerByte >= 0 && o.NsPerByte <= 1e6):
+		return fmt.Errorf("%v ns a byte: want 0 to 1e6", o.NsPerByte)
 	case o.OnBadRow != "" && o.OnBadRow != BadRowFail && o.OnBadRow != BadRowQuarantine:
 		return fmt.Errorf("on bad row %q: want fail or quarantine", o.OnBadRow)
 	case o.BadRowReport != "" && o.OnBadRow != BadRowQuarantine:
@@ -176,6 +189,7 @@ type Report struct {
 	Replaced   int        `json:"partitions_replaced"`
 	Segments   int        `json:"segments"`
 	Stripes    int        `json:"stripes"`
+	Profile    string     `json:"profile"`
 	BytesIn    int64      `json:"bytes_in"`      // of the files
 	BytesRaw   int64      `json:"bytes_decoded"` // of the rows in memory
 	BytesOut   int64      `json:"bytes_out"`     // of the segments

@@ -127,6 +127,7 @@ type segmentJob struct {
 	makers      *sync.Pool // of *stripeMaker
 	seekers     *sync.Pool // of *seeker
 	dedup       Dedup
+	profile     format.Profile
 	share       int64 // of memory, for finding groups and for one group's stripes
 	// done is called when a feature is written, with the duplicates found in it, by any goroutine.
 	done func(dedup.Stats)
@@ -149,9 +150,14 @@ type seeker struct {
 	sizer  format.Sizer
 }
 
-// options returns what d allows the seeker's Finder.
-func (s *seeker) options(d Dedup) dedup.Options {
-	return dedup.Options{NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoWindows: !d.takes(DedupWindows), Sizer: &s.sizer}
+// finding returns what the segment allows the seeker's Finder.
+func (j *segmentJob) finding(s *seeker) dedup.Options {
+	s.sizer.Profile = j.profile
+	d := j.dedup
+	return dedup.Options{
+		NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoWindows: !d.takes(DedupWindows), Sizer: &s.sizer,
+		NsPerByte: j.profile.NsPerByte(),
+	}
 }
 
 // foundOf is what a feature file says of its duplicates.
@@ -202,7 +208,7 @@ func (j *segmentJob) writeUnit(ctx context.Context, u *unit) error {
 }
 
 func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker, order int, f *feature) error {
-	s.finder.Reset(f.typ, s.options(j.dedup), f.choice)
+	s.finder.Reset(f.typ, j.finding(s), f.choice)
 	present, err := m.rows.open(f.number, f.typ, j.plan)
 	if err != nil {
 		return err

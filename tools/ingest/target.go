@@ -30,7 +30,7 @@ type segmentWriter interface {
 type target interface {
 	// latest returns the table's schema, partition keys and newest snapshot; number 0 when there is none.
 	latest(ctx context.Context) (targetState, error)
-	newSegment(ctx context.Context, p storage.Partition, stripeRows []uint32) (segmentWriter, error)
+	newSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (segmentWriter, error)
 	// commit returns the number of the snapshot it made.
 	commit(ctx context.Context, c storage.Change) (uint64, error)
 	// discard deletes the objects of segments that were not committed, as far as it can.
@@ -40,6 +40,7 @@ type target interface {
 type targetState struct {
 	number   uint64
 	features []storage.Feature
+	profile  string // a property of the table; empty: none
 	// partition is one that the table has; nil: it has none.
 	partition storage.Partition
 	// hasSource reports whether the fingerprint is of something ingested already.
@@ -64,6 +65,9 @@ func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 	if s.features, err = snap.Features(ctx); err != nil {
 		return targetState{}, err
 	}
+	if s.profile, err = snap.Property(ctx, storage.ProfileProperty); err != nil {
+		return targetState{}, err
+	}
 	parts, err := snap.Partitions(ctx)
 	if err != nil {
 		return targetState{}, err
@@ -77,8 +81,10 @@ func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 	return s, nil
 }
 
-func (t tableTarget) newSegment(ctx context.Context, p storage.Partition, stripeRows []uint32) (segmentWriter, error) {
-	w, err := t.table.NewSegment(ctx, p, stripeRows, t.segment)
+func (t tableTarget) newSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (segmentWriter, error) {
+	opts := t.segment
+	opts.Profile = profile
+	w, err := t.table.NewSegment(ctx, p, stripeRows, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (e *engine) write(ctx context.Context) (segments []storage.SegmentDescripto
 		}
 		d, err := e.writeSegment(ctx, &segmentJob{
 			plan: plan, order: order, workers: e.opts.Workers, memory: memory, most: most, makers: makers, seekers: seekers,
-			estimate: e.stripeMemory, stripeBytes: e.stripeBytes, dedup: e.opts.Dedup, share: most / 2,
+			estimate: e.stripeMemory, stripeBytes: e.stripeBytes, dedup: e.opts.Dedup, profile: e.profile, share: most / 2,
 		})
 		if err != nil {
 			return segments, err
@@ -97,7 +97,7 @@ func (e *engine) writeSegment(ctx context.Context, j *segmentJob) (storage.Segme
 	for i, s := range j.plan.stripes {
 		stripeRows[i] = uint32(s.rows)
 	}
-	out, err := e.target.newSegment(ctx, e.parts[j.plan.part].partition, stripeRows)
+	out, err := e.target.newSegment(ctx, e.parts[j.plan.part].partition, stripeRows, e.profile)
 	if err != nil {
 		return storage.SegmentDescriptor{}, err
 	}

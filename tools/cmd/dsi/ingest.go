@@ -23,6 +23,7 @@ type ingestCmd struct {
 	DDL          string        `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
 	Memory       size          `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
 	Dedup        ingest.Dedup  `default:"auto" enum:"auto,off,runs,slots,windows,groups" placeholder:"STEP" help:"How far to look for duplicates, each with those before: off, runs, slots, windows, groups; auto is all. Each is used where it pays."`
+	Profile      string        `placeholder:"PROFILE" help:"What to store the table for: speed (larger, read sooner), balanced, or size (smaller, read later). The table remembers it. Default: what the table remembers, else balanced."`
 	Overwrite    bool          `help:"Replace the partitions that the dump has."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
 	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports. Default: ${default}."`
@@ -33,7 +34,7 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	opts := ingest.Options{
 		Format: c.Format, MappingFile: c.Mapping, DDLFile: c.DDL, SessionKey: c.SessionKey, TimeKey: c.TimeKey,
 		PartitionBy: c.PartitionBy, Memory: int64(c.Memory), Overwrite: c.Overwrite, OnBadRow: c.OnBadRow,
-		Dedup: c.Dedup,
+		Dedup: c.Dedup, Profile: c.Profile,
 	}
 	if slices.Contains(c.Sources, "-") {
 		opts.Stdin = interruptible(ctx, a.in)
@@ -150,6 +151,9 @@ func reportFacts(r ingest.Report) [][2]string {
 	}
 	if r.Spills > 0 {
 		facts = append(facts, [2]string{"spilled", fmt.Sprintf("%s in %s", bytesText(uint64(r.SpillBytes)), plural(uint64(r.Spills), "run"))})
+	}
+	if r.Profile != "balanced" {
+		facts = append(facts, [2]string{"profile", r.Profile})
 	}
 	if len(r.Widened) > 0 {
 		facts = append(facts, [2]string{"widened", strings.Join(r.Widened[:min(len(r.Widened), shownFeatures)], ", ")})

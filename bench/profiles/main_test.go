@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A small run ends and leaves a page, a plot and its results.
+func TestProfiles(t *testing.T) {
+	dir := t.TempDir()
+	f := flags{
+		Rows: 600, Weights: []float64{30}, Rounds: 1, Dir: filepath.Join(dir, "data"), Page: filepath.Join(dir, "page.md"), Images: dir, Results: dir,
+	}
+	if err := os.WriteFile(f.Page, []byte("before\n<!-- profiles -->\n<!-- /profiles -->\nafter\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(f.Page)
+	if err != nil || !strings.Contains(string(text), "| size | 125 |") || !strings.Contains(string(text), "after") {
+		t.Errorf("page %s: %v", text, err)
+	}
+	if found, err := filepath.Glob(filepath.Join(dir, "profiles-*")); err != nil || len(found) != 2 {
+		t.Errorf("made %v, %v", found, err)
+	}
+}
