@@ -13,8 +13,8 @@ import (
 
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
+	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/reader"
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -92,30 +92,15 @@ func (s *side) Epoch(ctx context.Context, workers int, each versus.Each) (err er
 		return err
 	}
 	counted := object.NewCounted(object.NewDelayed(local, s.latency))
-	store, err := storage.Open(ctx, counted, storage.Options{})
+	table := versus.StoreSide{Blobs: counted, BatchSize: s.f.BatchSize, Bare: true}
+	for _, name := range s.f.Features {
+		table.Features = append(table.Features, workload.Feature{Name: name})
+	}
+	sc, closeAll, err := table.Open(ctx, workers)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	table, err := store.Table(ctx, versus.Table)
-	if err != nil {
-		return err
-	}
-	snap, err := table.Latest(ctx)
-	if err != nil {
-		return err
-	}
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
-		Features: s.f.Features, BatchSize: s.f.BatchSize, Output: reader.OutputTensors,
-	})
-	if err != nil {
-		return err
-	}
-	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: workers})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, sc.Close()) }()
+	defer func() { err = errors.Join(err, closeAll()) }()
 	opened, requests := time.Since(start), counted.Counts().Requests()
 	for {
 		b, err := sc.Next(ctx)

@@ -20,7 +20,6 @@ import (
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/reader"
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
@@ -76,27 +75,15 @@ func child(ctx context.Context, start time.Time, dir string, features []string) 
 		return err
 	}
 	blobs := object.NewCounted(local)
-	store, err := storage.Open(ctx, blobs, storage.Options{})
+	side := versus.StoreSide{Blobs: blobs}
+	for _, name := range features {
+		side.Features = append(side.Features, workload.Feature{Name: name})
+	}
+	layout, closeStore, err := side.Layout(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	table, err := store.Table(ctx, versus.Table)
-	if err != nil {
-		return err
-	}
-	snap, err := table.Latest(ctx)
-	if err != nil {
-		return err
-	}
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: features, Output: reader.OutputTensors})
-	if err != nil {
-		return err
-	}
-	layout, err := reader.NewLayout(ctx, snap, plan)
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, closeStore()) }()
 	// The cost of a plan is known once the segments' indexes have been asked for its features.
 	if _, err := layout.Cost(ctx, reader.Options{}); err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"github.com/dsistore/dsistore/bench/parquetscan"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // Each is called with every batch of an epoch. The tensors are borrowed until it returns.
@@ -27,6 +29,7 @@ type Side interface {
 type StoreSide struct {
 	Label     string
 	Dir       string
+	Blobs     object.Store // where the store is; nil: in Dir
 	Features  []workload.Feature
 	BatchSize int
 	Dedup     reader.Dedup
@@ -68,7 +71,26 @@ func (s *StoreSide) Epoch(ctx context.Context, threads int, each Each) (err erro
 
 // Open returns a scanner of the table's latest snapshot, and what closes it and the store.
 func (s *StoreSide) Open(ctx context.Context, threads int) (_ *reader.Scanner, closeAll func() error, err error) {
-	store, err := OpenStore(ctx, s.Dir)
+	layout, closeStore, err := s.Layout(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	sc, err := layout.Open(reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true})
+	if err != nil {
+		return nil, nil, errors.Join(err, closeStore())
+	}
+	return sc, func() error { return errors.Join(sc.Close(), closeStore()) }, nil
+}
+
+// Layout returns the plan put against the table's latest snapshot, and what closes the store.
+func (s *StoreSide) Layout(ctx context.Context) (_ *reader.Layout, closeStore func() error, err error) {
+	blobs := s.Blobs
+	if blobs == nil {
+		if blobs, err = object.NewLocal(s.Dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	store, err := storage.Open(ctx, blobs, storage.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,11 +113,11 @@ func (s *StoreSide) Open(ctx context.Context, threads int) (_ *reader.Scanner, c
 	if err != nil {
 		return nil, nil, err
 	}
-	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true})
+	layout, err := reader.NewLayout(ctx, snap, plan)
 	if err != nil {
 		return nil, nil, err
 	}
-	return sc, func() error { return errors.Join(sc.Close(), store.Close()) }, nil
+	return layout, store.Close, nil
 }
 
 func (s *StoreSide) Bytes(ctx context.Context) (int64, error) {
@@ -186,24 +208,34 @@ type CopySide struct {
 	BatchSize int
 
 	from, to []byte
+	at       int // of from: what is copied next
 }
+
+// copiedFrom is how large the memory is that a CopySide copies from, over and over: several times the largest cache.
+const copiedFrom = 1 << 30
 
 func (c *CopySide) Name() string { return "memory copy" }
 func (c *CopySide) Bytes(context.Context) (int64, error) {
 	return int64(float64(c.Rows) * c.RowBytes), nil
 }
 
-// Epoch copies on one thread whatever threads is, and gives no batches.
+// Epoch copies on one thread whatever threads is, and gives no batches. It goes on where the one before ended, so that what it
+// copies was last touched copiedFrom bytes before.
 func (c *CopySide) Epoch(ctx context.Context, _ int, _ Each) error {
 	if c.from == nil {
-		c.from = make([]byte, int64(float64(c.Rows)*c.RowBytes)+1)
+		c.from = make([]byte, copiedFrom)
 		for i := 0; i < len(c.from); i += 512 {
 			c.from[i] = byte(i >> 9)
 		}
 		c.to = make([]byte, int(float64(c.BatchSize)*c.RowBytes)+1)
 	}
-	for at := 0; at < len(c.from); {
-		at += copy(c.to, c.from[at:])
+	for left := int64(float64(c.Rows)*c.RowBytes) + 1; left > 0; {
+		if c.at == len(c.from) {
+			c.at = 0
+		}
+		n := copy(c.to[:min(left, int64(len(c.to)))], c.from[c.at:])
+		c.at += n
+		left -= int64(n)
 	}
 	return ctx.Err()
 }
