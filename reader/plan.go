@@ -112,7 +112,7 @@ func (p *Plan) places(want func(storage.Feature) bool) []int {
 
 func isLabel(r storage.Role) bool { return r == storage.RoleLabel }
 
-// NewPlan makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs and sets read the
+// NewPlan makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs, and sets other than @keys and @partitions, read the
 // schema. An unknown name
 // gives storage.ErrNotFound with the nearest names; a glob or set that selects nothing is an error.
 func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Plan, error) {

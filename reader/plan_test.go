@@ -330,7 +330,10 @@ func TestSelectFeatures(t *testing.T) {
 		// Partition keys.
 		{"ds a", "ds= a", 0, 1},
 		{"ds ds", "ds=", 0, 1},
-		{"@partitions a", "hr= ds= a", 1, 1},
+		{"@partitions a", "hr= ds= a", 0, 1},
+		{"@keys", "user_id", 0, 1},
+		{"@partitions @keys click", "hr= ds= user_id click", 0, 1},
+		{"@keys user_*", "user_id user_a user_b", 1, 1},
 		{"d* h?", "ds= hr=", 1, 1},
 		{"?? click", "@x hr= ds= click", 1, 1},
 		{"ds @all", "ds= * @x a click user_a user_b user_id hr=", 1, 2},

@@ -31,8 +31,8 @@ func badSelection(format string, args ...any) error {
 
 const selectWants = "want names, globs, @all, @labels, @keys or @partitions"
 
-// selectFeatures resolves names, globs and sets in order. It reads the whole schema only when there is a glob or a set,
-// and the partition keys when there is one, or a name that is no feature.
+// selectFeatures resolves names, globs and sets in order. It reads the whole schema only when there is a glob, or a set other
+// than @keys and @partitions, and the partition keys when there is one of these, or a name that is no feature.
 func selectFeatures(ctx context.Context, snap schema, entries []string) ([]storage.Feature, error) {
 	if len(entries) == 0 {
 		return nil, badSelection("none asked for: %s", selectWants)
@@ -51,10 +51,14 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]stora
 		return nil, err
 	}
 	var all []storage.Feature
-	if len(names) < len(entries) {
-		if all, err = everything(ctx, snap); err != nil {
-			return nil, err
-		}
+	switch whole := slices.ContainsFunc(entries, func(e string) bool { return isPattern(e) && e != "@keys" && e != "@partitions" }); {
+	case whole:
+		all, err = everything(ctx, snap)
+	case len(names) < len(entries):
+		all, err = keysOnly(ctx, snap)
+	}
+	if err != nil {
+		return nil, err
 	}
 	var out []storage.Feature
 	seen := make(map[string]bool)
@@ -118,6 +122,28 @@ func findNames(ctx context.Context, snap schema, names []string) ([]storage.Feat
 		}
 	}
 	return out, nil
+}
+
+// keysOnly returns the part of everything that is keys, of sessions and the like and of partitions, at the cost of look-ups.
+func keysOnly(ctx context.Context, snap schema) ([]storage.Feature, error) {
+	all, err := snap.KeyFeatures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := snap.PartitionKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := snap.Find(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range keys {
+		if found[i] == nil && utf8.ValidString(k) {
+			all = append(all, partitionColumn(k))
+		}
+	}
+	return all, nil
 }
 
 // everything returns the features of the schema, then the partition keys whose name no feature has.
