@@ -171,6 +171,11 @@ func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*sto
 	if snap != nil {
 		return snap, nil
 	}
+	return e.read(ctx, uri, table, number)
+}
+
+// read reads a snapshot, also one that is known: a store that was removed and made anew has others under the same numbers.
+func (e *Engine) read(ctx context.Context, uri, table string, number uint64) (*storage.Snapshot, error) {
 	s, err := e.store(ctx, uri)
 	if err != nil {
 		return nil, err
@@ -179,7 +184,8 @@ func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*sto
 	if err != nil {
 		return nil, err
 	}
-	if snap, err = t.At(ctx, number); err == nil {
+	snap, err := t.At(ctx, number)
+	if err == nil {
 		e.keepSnapshot(uri, snap)
 	}
 	return snap, err

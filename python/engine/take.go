@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/arrowbatch"
+	"github.com/dsistore/dsistore/storage"
 )
 
 // maxTakers is how many takers are kept for the next take of the same features.
@@ -18,6 +19,7 @@ const maxTakers = 2
 // A taker takes rows of one snapshot, of the same features, as Arrow. It is kept for the next take, with what it has in memory.
 type taker struct {
 	key       string // what was asked for, but the rows
+	snapshot  storage.SnapshotInfo
 	taker     *reader.Taker
 	converter *arrowbatch.Converter
 	memory    *tracked
@@ -83,9 +85,14 @@ func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
 		return nil, err
 	}
 	key := string(text)
-	if t := e.keptTaker(key); t != nil {
+	snap, err := e.snapshot(ctx, p.place)
+	if err != nil {
+		return nil, err
+	}
+	if t := e.keptTaker(key, snap.Info()); t != nil {
 		return t, nil
 	}
+	p.Snapshot, p.Time = snap.Info().Number, ""
 	plan, snap, err := e.makePlan(ctx, planParams{place: p.place, Features: p.Features})
 	if err != nil {
 		return nil, err
@@ -94,7 +101,7 @@ func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &taker{key: key, memory: &tracked{under: e.allocator}, rows: layout.Rows(), uses: 1}
+	t := &taker{key: key, snapshot: snap.Info(), memory: &tracked{under: e.allocator}, rows: layout.Rows(), uses: 1}
 	if t.converter, err = arrowbatch.NewConverter(plan, arrowbatch.Options{Fold: p.Fold}); err != nil {
 		return nil, err
 	}
@@ -106,10 +113,12 @@ func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
 	return t, nil
 }
 
-func (e *Engine) keptTaker(key string) *taker {
+// keptTaker returns the taker that is kept for a key, or nil. Its snapshot must be the one meant, not only have its number: a
+// store that was removed and made anew counts its snapshots from 1 again.
+func (e *Engine) keptTaker(key string, snapshot storage.SnapshotInfo) *taker {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	at := slices.IndexFunc(e.takers, func(t *taker) bool { return t.key == key })
+	at := slices.IndexFunc(e.takers, func(t *taker) bool { return t.key == key && t.snapshot == snapshot })
 	if at < 0 {
 		return nil
 	}

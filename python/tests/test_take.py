@@ -2,6 +2,7 @@
 
 import gc
 import random
+import shutil
 import threading
 
 import numpy as np
@@ -86,3 +87,16 @@ def test_rows_taken_outlive_their_table_and_are_given_back(store_path, source):
     gc.collect()
     assert got["item_list"].to_pylist() == source["item_list"].to_pylist()[1:3]
     assert _engine.call("open_counts")["records"] == before
+
+
+def test_a_store_made_anew_has_rows_of_its_own(tmp_path):
+    store = dsistore.open(tmp_path / "store")
+    for first in (0, 1000, 2000):  # each time snapshot 1 of the same table
+        rows = pa.table({"id": pa.array(range(first, first + 100), pa.int64())})
+        store.ingest("t", rows)
+        for version in (1, None):
+            table = store.table("t", version)
+            assert table.scan("id").to_arrow()["id"].to_pylist()[3] == first + 3
+            for _ in range(3):
+                assert table.take([5, 3, 5], "id")["id"].to_pylist() == [first + 5, first + 3, first + 5]
+        shutil.rmtree(tmp_path / "store")
