@@ -237,13 +237,26 @@ func (h *sharing) orderOwn() []int32 {
 // byFrequency appends the numbers of keys, those of the highest frequency class (a power of two of occurrences) first, in each
 // class by ascending key: codes are small where it counts, and yet neighbouring keys differ by little.
 func byFrequency(dst []int32, keys []int64, counts []int32) []int32 {
-	for i := range keys {
-		dst = append(dst, int32(i))
+	ordered := make([]frequent, len(keys))
+	for i, k := range keys {
+		ordered[i] = frequent{class: int32(bits.Len32(uint32(counts[i]))), number: int32(i), key: uint64(k)}
 	}
-	slices.SortFunc(dst, func(a, b int32) int {
-		return cmp.Or(bits.Len32(uint32(counts[b]))-bits.Len32(uint32(counts[a])), cmp.Compare(uint64(keys[a]), uint64(keys[b])))
+	slices.SortFunc(ordered, func(a, b frequent) int {
+		if a.class != b.class {
+			return int(b.class - a.class)
+		}
+		return cmp.Compare(a.key, b.key)
 	})
+	for _, f := range ordered {
+		dst = append(dst, f.number)
+	}
 	return dst
+}
+
+// A frequent is a key with its frequency class, laid out so that sorting looks at nothing else.
+type frequent struct {
+	class, number int32
+	key           uint64
 }
 
 // What choose takes a dictionary to cost and to save, beside bytes.

@@ -67,6 +67,9 @@ func toDecimal(raw int64, width, e, f int) (int64, bool) {
 func chooseDecimal(sample []int64, width int) (exponents uint16, size, exceptions float64) {
 	const tries = 64 // values of the sample, spread evenly, that every pair is tried on
 	step := max(1, len(sample)/tries)
+	// Noise is noise in every pair: one in which none of a few values is a decimal is not looked at further.
+	const few = 8
+	fewStep := max(1, len(sample)/few)
 	top := maxExponent64
 	if width == 4 {
 		top = maxExponent32
@@ -74,6 +77,9 @@ func chooseDecimal(sample []int64, width int) (exponents uint16, size, exception
 	bestBits := math.MaxInt
 	for e := top; e >= 0; e-- {
 		for f := e; f >= 0; f-- {
+			if bestBits < math.MaxInt && !anyDecimal(sample, fewStep, width, e, f) {
+				continue
+			}
 			if b, _ := decimalBits(sample, step, width, e, f, bestBits); b < bestBits {
 				bestBits, exponents = b, uint16(e)<<8|uint16(f)
 			}
@@ -81,6 +87,16 @@ func chooseDecimal(sample []int64, width int) (exponents uint16, size, exception
 	}
 	b, x := decimalBits(sample, 1, width, int(exponents>>8), int(exponents&0xff), math.MaxInt)
 	return exponents, float64(b) / 8, float64(x)
+}
+
+// anyDecimal reports whether one of every step-th value of a sample is a decimal.
+func anyDecimal(sample []int64, step, width, e, f int) bool {
+	for i := 0; i < len(sample); i += step {
+		if _, ok := toDecimal(sample[i], width, e, f); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // decimalBits returns the bits and the exceptions of every step-th value of a sample, or gives up beyond limit bits.

@@ -126,15 +126,21 @@ func (h *recordHash) array(a *array) {
 		return
 	}
 	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(a.n)))
-	h.Write(arrow.Uint64Traits.CastToBytes(a.valid))
-	h.Write(arrow.Int32Traits.CastToBytes(a.offsets))
-	h.Write(arrow.Int64Traits.CastToBytes(a.ints))
-	h.Write(arrow.Float32Traits.CastToBytes(a.floats))
-	h.Write(arrow.Float64Traits.CastToBytes(a.doubles))
-	h.Write(a.data)
+	h.bytes(arrow.Uint64Traits.CastToBytes(a.valid))
+	h.bytes(arrow.Int32Traits.CastToBytes(a.offsets))
+	h.bytes(arrow.Int64Traits.CastToBytes(a.ints))
+	h.bytes(arrow.Float32Traits.CastToBytes(a.floats))
+	h.bytes(arrow.Float64Traits.CastToBytes(a.doubles))
+	h.bytes(a.data)
 	for _, c := range a.children {
 		h.array(c)
 	}
+}
+
+// bytes adds p by its own hash: a Hasher would copy it first.
+func (h *recordHash) bytes(p []byte) {
+	sum := xxh3.Hash128(p).Bytes()
+	h.Write(binary.LittleEndian.AppendUint64(sum[:], uint64(len(p))))
 }
 
 // A recordReader is the batchReader over Records.
