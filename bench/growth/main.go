@@ -33,6 +33,7 @@ type flags struct {
 	Plan     int      `help:"Features to read." default:"8"`
 	Take     int      `help:"Rows to take at random places." default:"1000"`
 	Threads  int      `help:"Threads." default:"1"`
+	Memory   int64    `help:"Bytes of stripes in memory; 0: the reader's default."`
 	Rounds   int      `help:"Rounds that count; one more runs before." default:"5"`
 	Dir      string   `help:"Where the data lies; stores that are there are used, and dumps are removed." default:"out/growth"`
 	Results  string   `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
@@ -184,7 +185,7 @@ func (f *flags) measure(ctx context.Context, s *subject) (m sample, err error) {
 	planned := time.Now()
 	m.OpenPlanMillis, m.OpenRequests = millis(planned.Sub(start)), float64(blobs.Counts().Requests())
 	s.result.Segments = layout.Segments()
-	sc, err := layout.Open(reader.Options{Workers: f.Threads, Presence: true})
+	sc, err := layout.Open(reader.Options{Workers: f.Threads, MemoryBudget: f.Memory, Presence: true})
 	if err != nil {
 		return m, err
 	}
