@@ -295,3 +295,19 @@ func TestTakeFromManyGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// How often stripes were asked for counts half after a while.
+func TestTouchesCountHalf(t *testing.T) {
+	g := newKeptSegment(0, &segment{starts: []uint64{0, 1, 2}})
+	k := keptSegments{used: []*keptSegment{g}, maxStripes: -1}
+	g.touched[0] = 1000
+	for range halveAfter - 1 {
+		k.admit(g, 1)
+	}
+	if g.touched[0] != 1000 || g.touched[1] != halveAfter-1 {
+		t.Fatalf("touches %v", g.touched)
+	}
+	if k.admit(g, 1) || g.touched[0] != 500 || k.stripes != 0 || k.touches != 0 {
+		t.Fatalf("touches %v, then %+v", g.touched, k)
+	}
+}

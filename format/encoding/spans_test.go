@@ -183,3 +183,35 @@ func FuzzFloatsAt(f *testing.F) {
 		}
 	})
 }
+
+// Copies that overlap themselves, as a period makes them, and copies of copies are followed back to where they come from.
+func TestIntsAtFollowsCopies(t *testing.T) {
+	d := new(Decoder)
+	rng := rand.New(rand.NewPCG(9, 10))
+	const n = 30_000
+	for _, period := range []int{1, 3, 7, 1000} {
+		vals := make([]int64, n)
+		for i := range vals {
+			switch {
+			case i < period:
+				vals[i] = rng.Int64()
+			case i%5000 == 4999:
+				vals[i] = int64(i)
+			default:
+				vals[i] = vals[i-period]
+			}
+		}
+		chunk, ok := forceInts(IDRepeats, vals)
+		if !ok {
+			t.Fatal("no repeats")
+		}
+		for range 200 {
+			spans := drawSpans(rng, n)
+			want := spansOf(vals, spans)
+			got := make([]int64, len(want))
+			if err := d.IntsAt(got, n, spans, chunk); err != nil || !slices.Equal(got, want) {
+				t.Fatalf("period %d, spans %v: %v", period, spans, err)
+			}
+		}
+	}
+}
