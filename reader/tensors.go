@@ -30,6 +30,7 @@ func (t *Tensors) list(k listKind) *Jagged {
 // those of Sparse (or Weighted, or Floats) of Tensors.
 type Joined struct {
 	Lengths     []int32
+	Offsets     []int32 // those of each in turn begin at 0; nil where lists have Starts
 	Values      []int64
 	FloatValues []float32
 	Weights     []float32
@@ -46,9 +47,10 @@ func (t *Tensors) JoinedWeighted() Joined { return t.joined(weightedLists) }
 func (t *Tensors) JoinedFloats() Joined { return t.joined(floatLists) }
 
 func (t *Tensors) joined(k listKind) Joined {
-	var lengths, values, floats, weights, present int
+	var lengths, offsets, values, floats, weights, present int
 	count := func(j *Jagged) {
 		lengths += len(j.Lengths)
+		offsets += len(j.Offsets)
 		values += len(j.Values)
 		floats += len(j.FloatValues)
 		weights += len(j.Weights)
@@ -60,7 +62,7 @@ func (t *Tensors) joined(k listKind) Joined {
 	count(t.list(k))
 	m := &t.memory[k]
 	return Joined{
-		Lengths: m.lengths.view[:lengths:lengths], Values: m.values.view[:values:values],
+		Lengths: m.lengths.view[:lengths:lengths], Offsets: m.offsets.view[:offsets:offsets], Values: m.values.view[:values:values],
 		FloatValues: m.floatValues.view[:floats:floats], Weights: m.weights.view[:weights:weights],
 		Present: m.present.view[:present:present],
 	}

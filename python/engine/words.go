@@ -8,7 +8,7 @@ import (
 )
 
 // WordsVersion is the first word of every description.
-const WordsVersion = 3
+const WordsVersion = 4
 
 // A wordBuffer describes a batch in 64-bit words, in memory of the Allocator. _batch.py reads it:
 //
@@ -19,9 +19,9 @@ const WordsVersion = 3
 //	         n, n x column (the exact columns: keys, strings, ...)
 //	matrix:  features, width, array (values), array (present)
 //	lists:   0 where no feature has lists of the kind; else 1, then
-//	         features in no group, for each group the number of its values, array (offsets of the lists in no group), and of all
-//	         lists, each group's in turn and then those in no group: array (lengths), array (values), array (float values),
-//	         array (weights), array (present)
+//	         features in no group, for each group the number of its values, and of all lists, each group's in turn and then those
+//	         in no group: array (offsets, from 0 for each group, one more than lists), array (lengths), array (values),
+//	         array (float values), array (weights), array (present)
 //	column:  place, rows, slots, array (present), array (inverse), array (offsets), array (lengths), array (ints),
 //	         array (floats), array (doubles), array (data), array (score floats), array (score doubles)
 //	features: n, n x place in the plan
@@ -99,7 +99,7 @@ func appendLists(w []int64, t *reader.Tensors, plain *reader.Jagged, all reader.
 		j := of(&t.Groups[i])
 		w = append(w, int64(len(j.Values)+len(j.FloatValues)))
 	}
-	w = appendArray(w, plain.Offsets)
+	w = appendArray(w, all.Offsets)
 	w = appendArray(w, all.Lengths)
 	w = appendArray(w, all.Values)
 	w = appendArray(w, all.FloatValues)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ._engine import Words
 
-_VERSION = 3
+_VERSION = 4
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Lists:
 
     features: list[int]  # in no group
     counts: list[int]  # values of each group
-    offsets: npt.NDArray[np.int32]  # of the lists in no group
+    offsets: npt.NDArray[np.int32]  # from 0 for each group, and for those in no group: one more than lists
     lengths: npt.NDArray[np.int32]
     values: npt.NDArray[np.int64]
     floats: npt.NDArray[np.float32]

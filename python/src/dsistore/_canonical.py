@@ -6,6 +6,7 @@ every batch: Canonical makes it so. Where segments are alike, which is the rule,
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,6 @@ from ._jagged import BatchLists, Jagged, Lists, check_size, mask, offsets_of
 _PARTS = ("sparse", "weighted", "floats")
 
 _NO_LENGTHS = torch.empty(0, dtype=torch.int32)
-_NO_OFFSETS = torch.zeros(1, dtype=torch.int32)
 _NO_VALUES = {part: torch.empty(0, dtype=torch.float32 if part == "floats" else torch.int64) for part in _PARTS}
 _NO_INVERSES = torch.empty((0, 0), dtype=torch.int32)
 
@@ -96,7 +96,7 @@ class Canonical:
         for part in _PARTS:
             for g in given:
                 of |= _features(getattr(g, part), g.inverse)
-            of |= _features(getattr(lists, part).parts()[-1], None)
+            of |= _features(getattr(lists, part).plain(), None)
         inverses = []
         sizes = []
         for i, members in enumerate(self._groups):
@@ -113,15 +113,20 @@ class Canonical:
             _joined(part, self._keys[part], [*sizes, rows], of) for part in _PARTS))
 
 
+@functools.cache
+def _no_offsets(parts: int) -> torch.Tensor:
+    return torch.zeros(parts, dtype=torch.int32)
+
+
 def _empty(part: str, keys: list[list[str]], sizes: list[int]) -> Lists:
-    return Lists(keys, sizes, [0] * len(sizes), _NO_LENGTHS, _NO_OFFSETS, _NO_VALUES[part], None, None)
+    return Lists(keys, sizes, [0] * len(sizes), _NO_LENGTHS, _no_offsets(len(sizes)), _NO_VALUES[part], None, None)
 
 
 def _lists(j: _batch.Lists, part: str, keys: list[list[str]], sizes: list[int]) -> Lists:
     values = j.floats if part == "floats" else j.values
     return Lists(
         keys, sizes, [*j.counts, len(values) - sum(j.counts)], torch.from_numpy(j.lengths),
-        torch.from_numpy(j.offsets) if len(j.offsets) else _NO_OFFSETS, torch.from_numpy(values),
+        torch.from_numpy(j.offsets), torch.from_numpy(values),
         torch.from_numpy(j.weights) if part == "weighted" else None,  # also where all lists of the batch are empty
         _present(j.present, keys, sizes))
 
@@ -147,8 +152,9 @@ def _joined(part: str, keys: list[list[str]], sizes: list[int], of: dict[str, _F
     lengths = torch.cat([x.lengths for x in features])
     weights = [x.weights for x in features if x.weights is not None]
     present = [x.present for x in features if x.present is not None]
-    plain = len(keys[-1]) * sizes[-1]
+    ends = np.cumsum([len(names) * size for names, size in zip(keys, sizes)])
+    offsets = [offsets_of(x) for x in torch.tensor_split(lengths, ends[:-1].tolist())]
     return Lists(
         keys, sizes, [sum(len(of[n].values) for n in names) for names in keys], lengths,
-        offsets_of(lengths[len(lengths) - plain:]), torch.cat([x.values for x in features]),
+        torch.cat(offsets), torch.cat([x.values for x in features]),
         torch.cat(weights) if weights else None, torch.cat(present) if present else None)

@@ -70,7 +70,7 @@ class Lists:
     sizes: list[int]  # lists a feature: the slots of each group, then the rows
     counts: list[int]  # values of each group, then of the plain ones
     lengths: torch.Tensor
-    offsets: torch.Tensor  # of the plain ones, from 0
+    offsets: torch.Tensor  # from 0 for each group, and for the plain ones: one more than lists each
     values: torch.Tensor
     weights: torch.Tensor | None
     present: torch.Tensor | None
@@ -81,17 +81,25 @@ class Lists:
             None if self.weights is None else f(self.weights), None if self.present is None else f(self.present))
 
     def parts(self) -> list[Jagged]:
-        """A Jagged a group, and one of the plain lists: views, but for the offsets of groups."""
+        """A Jagged a group, and one of the plain lists: views."""
         out = []
         at = first = 0
         for i, (keys, size, count) in enumerate(zip(self.keys, self.sizes, self.counts)):
-            lists, values = slice(at, at + len(keys) * size), slice(first, first + count)
-            lengths = self.lengths[lists]
-            out.append(Jagged(
-                keys, lengths, self.offsets if i == len(self.keys) - 1 else offsets_of(lengths), self.values[values],
-                None if self.weights is None else self.weights[values], None if self.present is None else self.present[lists]))
-            at, first = lists.stop, values.stop
+            out.append(self._part(i, at, first))
+            at, first = at + len(keys) * size, first + count
         return out
+
+    def plain(self) -> Jagged:
+        """The last of parts, the plain lists, without the others."""
+        return self._part(len(self.keys) - 1, len(self.lengths) - len(self.keys[-1]) * self.sizes[-1], len(self.values) - self.counts[-1])
+
+    def _part(self, i: int, at: int, first: int) -> Jagged:
+        """Part i, whose lists begin at one place and whose values at another."""
+        n = len(self.keys[i]) * self.sizes[i]
+        lists, values = slice(at, at + n), slice(first, first + self.counts[i])
+        return Jagged(
+            self.keys[i], self.lengths[lists], self.offsets[at + i: at + i + n + 1], self.values[values],
+            None if self.weights is None else self.weights[values], None if self.present is None else self.present[lists])
 
 
 @dataclass

@@ -126,21 +126,21 @@ class Batch:
     @property
     def sparse(self) -> Jagged:
         """The id lists that are not deduplicated: views."""
-        return self.lists.sparse.parts()[-1]
+        return self.lists.sparse.plain()
 
     @property
     def weighted(self) -> Jagged:
         """The weighted lists that are not deduplicated: views."""
-        return self.lists.weighted.parts()[-1]
+        return self.lists.weighted.plain()
 
     @property
     def floats(self) -> Jagged:
         """The lists of float numbers that are not deduplicated: views."""
-        return self.lists.floats.parts()[-1]
+        return self.lists.floats.plain()
 
     @property
     def groups(self) -> list[DedupGroup]:
-        """The deduplicated lists, a group of features that share an inverse each: views, but for the offsets."""
+        """The deduplicated lists, a group of features that share an inverse each: views."""
         return self.lists.groups()
 
     # Attributes rather than methods, because TrainPipelineSparseDist follows attributes of the batch through a traced model.
@@ -188,7 +188,7 @@ class Batch:
             if dedup and any(lists.keys[:-1]):
                 made = _kjt.variable(lists, self.lists.inverses, with_plain=plain)
             else:
-                rest = lists.parts()[-1]
+                rest = lists.plain()
                 made = _kjt.plain(rest if plain else rest.empty(), self.rows)
             for stream in self._streams:
                 _kjt.record_stream(made, stream)
