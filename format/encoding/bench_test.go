@@ -106,6 +106,24 @@ func BenchmarkUnpack(b *testing.B) {
 	}
 }
 
+// BenchmarkLookUp measures the look-up of codes in a dictionary, of a file and a tenth as many of a stripe, that the second-level
+// cache holds.
+func BenchmarkLookUp(b *testing.B) {
+	const n = 1 << 14
+	first, second, codes, dst := make([]int64, 40000), make([]int64, 4000), make([]int64, n), make([]int64, n)
+	for _, x := range []struct {
+		name string
+		most uint64
+	}{{"one", 40000}, {"two", 44000}} {
+		for i := range codes {
+			codes[i] = int64(uint64(i) * 0x9e3779b97f4a7c15 >> 20 % x.most)
+		}
+		b.Run(x.name, func(b *testing.B) {
+			measure(b, n, 8, 0, func() error { LookUp(dst, first, second, codes); return nil })
+		})
+	}
+}
+
 // BenchmarkEncode measures choosing and encoding: "first" has nothing to remember, "next" is the steady state.
 func BenchmarkEncode(b *testing.B) {
 	const n = 1 << 16
