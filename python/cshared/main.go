@@ -16,7 +16,6 @@ import "C"
 
 import (
 	"bytes"
-	"context"
 	"time"
 	"unsafe"
 
@@ -121,15 +120,18 @@ func dsi_stream(records C.int64_t, out unsafe.Pointer) C.int32_t {
 	return 0
 }
 
-// dsi_ingest_stream starts an ingest of the ArrowArrayStream at in, which it takes over, and answers as "ingest" does.
+// dsi_ingest_stream starts an ingest of the ArrowArrayStream at in, which it takes over before it returns: a call as that of
+// dsi_begin, whose answer is that of "ingest".
 //
 //export dsi_ingest_stream
-func dsi_ingest_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.dsi_text {
-	records, err := cdata.ImportCRecordReader((*cdata.CArrowArrayStream)(in), nil)
-	if err != nil {
-		return text(engine.Failure(err))
-	}
-	return text(theEngine.IngestRecords(context.Background(), request(p, n), records.(source.RecordReader)))
+func dsi_ingest_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.int64_t {
+	return C.int64_t(theEngine.BeginIngest(request(p, n), func() (source.RecordReader, error) {
+		records, err := cdata.ImportCRecordReader((*cdata.CArrowArrayStream)(in), nil)
+		if err != nil {
+			return nil, err
+		}
+		return records.(source.RecordReader), nil
+	}))
 }
 
 // dsi_destructor returns the PyCapsule_Destructor of capsules with an ArrowArrayStream: see capsule.h.

@@ -2,22 +2,28 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
+
+	"github.com/dsistore/dsistore/tools/ingest"
 )
 
 // A pending is a call that Python waits for in steps, so that its signals are handled in between.
 //
 //	Begin ──> Wait ──> Wait ──> ... done, answer ──> End
-//	                    |
-//	                    interrupted ──────────────> End: the call is cancelled, and what it opened is closed
+//	           |        |
+//	           |        interrupted ──────────────> End: the call is cancelled, and what it opened is closed
+//	           "progress" and "cancel" of the call, from calls of their own
 type pending struct {
-	cancel context.CancelFunc
-	done   chan struct{} // closed once answer and undo are set
-	answer []byte
-	undo   func() // takes back what the call opened; nil: nothing
-	taken  bool   // Wait has returned the answer; guarded by Engine.mu
+	cancel   context.CancelFunc
+	progress atomic.Pointer[ingest.Progress] // the newest; nil: none was told
+	done     chan struct{}                   // closed once answer and undo are set
+	answer   []byte
+	undo     func() // takes back what the call opened; nil: nothing
+	taken    bool   // Wait has returned the answer; guarded by Engine.mu
 }
 
 // opened is a result that stays open until it is closed by its handle.
@@ -25,8 +31,14 @@ type opened interface{ undo(e *Engine) }
 
 // Begin starts a request as Call runs it, and returns the number that Wait and End take.
 func (e *Engine) Begin(request []byte) int64 {
+	return e.begin(func(ctx context.Context) (any, error) { return e.method(ctx, request) })
+}
+
+// begin starts f as a call.
+func (e *Engine) begin(f func(context.Context) (any, error)) int64 {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pending{cancel: cancel, done: make(chan struct{})}
+	ctx = context.WithValue(ctx, pendingKey{}, p)
 	e.mu.Lock()
 	id := e.handle()
 	e.calls[id] = p
@@ -34,9 +46,19 @@ func (e *Engine) Begin(request []byte) int64 {
 	go func() {
 		defer close(p.done)
 		defer cancel()
-		p.answer, p.undo = e.run(ctx, request)
+		p.answer, p.undo = e.answer(ctx, f)
 	}()
 	return id
+}
+
+// pendingKey is where the context of a call that was begun has its pending.
+type pendingKey struct{}
+
+// tell makes p the progress of the call that ctx is of.
+func tell(ctx context.Context, progress ingest.Progress) {
+	if p, ok := ctx.Value(pendingKey{}).(*pending); ok {
+		p.progress.Store(&progress)
+	}
 }
 
 // Wait waits at most so long for a call, and reports whether its answer is there.
@@ -77,6 +99,53 @@ func (e *Engine) End(call int64) {
 			p.undo()
 		}
 	}()
+}
+
+// pendingOf returns the call that the parameters of "progress" and "cancel" name.
+func (e *Engine) pendingOf(raw json.RawMessage) (*pending, error) {
+	var p struct {
+		Call int64 `json:"call"`
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c := e.calls[p.Call]; c != nil {
+		return c, nil
+	}
+	return nil, errNoHandle
+}
+
+// progressAnswer is how far a call is. An empty phase: nothing is known.
+type progressAnswer struct {
+	Phase      string `json:"phase"`
+	Rows       int64  `json:"rows"`
+	Bytes      int64  `json:"bytes"`
+	TotalBytes int64  `json:"total_bytes"`
+}
+
+// progress returns how far a call is.
+func (e *Engine) progress(_ context.Context, raw json.RawMessage) (any, error) {
+	c, err := e.pendingOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	now := c.progress.Load()
+	if now == nil {
+		return progressAnswer{}, nil
+	}
+	return progressAnswer{Phase: string(now.Phase), Rows: now.Rows, Bytes: now.Bytes, TotalBytes: now.TotalBytes}, nil
+}
+
+// cancel asks a call to end: it is there until End, and its answer says that it was cancelled, unless it was through before.
+func (e *Engine) cancel(_ context.Context, raw json.RawMessage) (any, error) {
+	c, err := e.pendingOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	c.cancel()
+	return true, nil
 }
 
 // panicked is the answer of a call that panicked: an exception says more than a process that is gone.

@@ -3,7 +3,7 @@
 //	Python                    C shared library (package cshared)        Engine
 //	------                    ----------------------------------        ------
 //	open, features, plan ───> dsi_begin(JSON), dsi_wait, dsi_end ─────> Begin     answers with JSON
-//	ingest               ───> the same, then polled ──────────────────> jobs
+//	ingest of a stream   ───> dsi_ingest_stream, dsi_wait, dsi_end ───> BeginIngest
 //	scan                 ───> dsi_stream(ArrowArrayStream) ───────────> Records   a record reader over pooled C memory
 //	torch                ───> dsi_next(words) ────────────────────────> Loader    a batch is a list of 64-bit words:
 //	                          dsi_release(batch), dsi_close(loader)               addresses and counts, see words.go

@@ -22,7 +22,6 @@ type Engine struct {
 	mu      sync.Mutex
 	last    int64              // handle given; guarded by mu
 	loaders map[int64]*Loader  // guarded by mu
-	jobs    map[int64]*job     // guarded by mu
 	records map[int64]*Records // opened and not yet taken; guarded by mu
 	calls   map[int64]*pending // begun and not ended; guarded by mu
 	batches map[int64]*held    // given to Python and not yet back; guarded by mu
@@ -45,7 +44,7 @@ const maxSnapshots = 32
 func New(a reader.Allocator) *Engine {
 	return &Engine{
 		allocator: a, open: object.Open,
-		loaders: map[int64]*Loader{}, jobs: map[int64]*job{}, records: map[int64]*Records{}, calls: map[int64]*pending{},
+		loaders: map[int64]*Loader{}, records: map[int64]*Records{}, calls: map[int64]*pending{},
 		batches: map[int64]*held{}, stores: map[string]*storage.Store{}, known: map[snapshotKey]*storage.Snapshot{},
 	}
 }
@@ -64,7 +63,7 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"features":     (*Engine).features,
 	"plan":         (*Engine).plan,
 	"ingest":       (*Engine).ingest,
-	"poll":         (*Engine).poll,
+	"progress":     (*Engine).progress,
 	"cancel":       (*Engine).cancel,
 	"loader_open":  (*Engine).loaderOpen,
 	"loader_seek":  (*Engine).loaderSeek,
@@ -84,36 +83,41 @@ type answer struct {
 
 // Call runs {"method": name, "params": {...}} and returns {"result": ...} or {"error": ...}. It never panics.
 func (e *Engine) Call(ctx context.Context, request []byte) []byte {
-	text, _ := e.run(ctx, request)
+	text, _ := e.answer(ctx, func(ctx context.Context) (any, error) { return e.method(ctx, request) })
 	return text
 }
 
-// run is Call, and what takes back what the call opened.
-func (e *Engine) run(ctx context.Context, request []byte) (text []byte, undo func()) {
+// method runs the method that a request names.
+func (e *Engine) method(ctx context.Context, request []byte) (any, error) {
+	var r struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if err := json.Unmarshal(request, &r); err != nil {
+		return nil, err
+	}
+	m := methods[r.Method]
+	if m == nil {
+		return nil, fmt.Errorf("engine: no method %q", r.Method)
+	}
+	return m(e, ctx, r.Params)
+}
+
+// answer runs f, which may panic, and returns its result or error as text, and what takes back what it opened.
+func (e *Engine) answer(ctx context.Context, f func(context.Context) (any, error)) (text []byte, undo func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			text = panicked(r)
 		}
 	}()
-	var r struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
-	var out answer
-	err := json.Unmarshal(request, &r)
-	if err == nil {
-		if m := methods[r.Method]; m != nil {
-			out.Result, err = m(e, ctx, r.Params)
-		} else {
-			err = fmt.Errorf("engine: no method %q", r.Method)
-		}
-	}
+	result, err := f(ctx)
 	if err != nil {
-		out = answer{Error: wire(err)}
-	} else if o, ok := out.Result.(opened); ok {
+		return Failure(err), nil
+	}
+	if o, ok := result.(opened); ok {
 		undo = func() { o.undo(e) }
 	}
-	if text, err = json.Marshal(out); err != nil {
+	if text, err = json.Marshal(answer{Result: result}); err != nil {
 		text = Failure(err)
 	}
 	return text, undo
@@ -214,8 +218,7 @@ type openNow struct {
 	Batches    int `json:"batches"` // that Python holds
 	Loaders    int `json:"loaders"`
 	Records    int `json:"records"` // opened and not taken
-	Jobs       int `json:"jobs"`
-	Calls      int `json:"calls"` // this one among them, where it was begun
+	Calls      int `json:"calls"`   // this one among them, where it was begun
 	Goroutines int `json:"goroutines"`
 }
 
@@ -223,7 +226,7 @@ func (e *Engine) openCounts(context.Context, json.RawMessage) (any, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return openNow{
-		Batches: len(e.batches), Loaders: len(e.loaders), Records: len(e.records), Jobs: len(e.jobs), Calls: len(e.calls),
+		Batches: len(e.batches), Loaders: len(e.loaders), Records: len(e.records), Calls: len(e.calls),
 		Goroutines: runtime.NumGoroutine(),
 	}, nil
 }

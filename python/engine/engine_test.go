@@ -127,7 +127,7 @@ func rows(n int) arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-// A failing RecordSource ends badly after its first record.
+// A failing RecordReader ends badly after its first record.
 type failing struct {
 	array.RecordReader
 	given bool
@@ -170,11 +170,7 @@ func startOf(t *testing.T, e *Engine, at map[string]any, n int, fail bool) int64
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out struct{ Result int64 }
-	if err := json.Unmarshal(e.IngestRecords(context.Background(), raw, from), &out); err != nil || out.Result == 0 {
-		t.Fatalf("ingest: %v", err)
-	}
-	return out.Result
+	return e.BeginIngest(raw, func() (source.RecordReader, error) { return from, nil })
 }
 
 func with(m map[string]any, pairs ...any) map[string]any {
@@ -188,14 +184,28 @@ func with(m map[string]any, pairs ...any) map[string]any {
 	return out
 }
 
-func wait(t *testing.T, e *Engine, h int64) map[string]any {
+// wait returns the report of an ingest that was begun.
+func wait(t *testing.T, e *Engine, call int64) map[string]any {
 	t.Helper()
-	for {
-		p := must[pollAnswer](t, e, "poll", map[string]any{"handle": h, "seconds": 0.05})
-		if p.Done {
-			return p.Report.(map[string]any)
-		}
+	var out struct {
+		Result map[string]any
+		Error  *wireError
 	}
+	if err := json.Unmarshal(ended(t, e, call), &out); err != nil || out.Error != nil {
+		t.Fatalf("%v, %+v", err, out.Error)
+	}
+	return out.Result
+}
+
+// ended waits for a call, ends it and returns its answer.
+func ended(t *testing.T, e *Engine, call int64) []byte {
+	t.Helper()
+	answer, done := e.Wait(call, time.Minute)
+	if !done {
+		t.Fatal("no answer within a minute")
+	}
+	e.End(call)
+	return answer
 }
 
 func TestErrorsSayTheirKind(t *testing.T) {
@@ -218,7 +228,8 @@ func TestErrorsSayTheirKind(t *testing.T) {
 		`{"method":"plan","params":` + in + `,"features":["list"],"labels":["click"]}}`:               {"usage", "not among the features"},
 		`{"method":"plan","params":` + in + `,"features":["list"],"labels":["list"]}}`:                {"usage", "want a dense feature"},
 		`{"method":"plan","params":` + in + `,"features":["list"],"transforms":{"list":"frist(1)"}}}`: {"usage", "first"},
-		`{"method":"poll","params":{"handle":99}}`:                                                    {"error", "closed"},
+		`{"method":"progress","params":{"call":99}}`:                                                  {"error", "closed"},
+		`{"method":"cancel","params":{"call":99}}`:                                                    {"error", "closed"},
 		`{"method":"loader_seek","params":{"handle":99}}`:                                             {"error", "closed"},
 		`{"method":"loader_close","params":{"handle":99}}`:                                            {"error", "closed"},
 	} {
@@ -339,18 +350,24 @@ func (c *counted) holds(t *testing.T, d arrow.ArrayData) {
 func TestIngestThatFails(t *testing.T) {
 	e := newEngine(t)
 	at := map[string]any{"uri": t.TempDir(), "table": "ads"}
-	h := startOf(t, e, at, 50, true)
-	got := pollError(t, e, h)
+	got := failed(t, e, startOf(t, e, at, 50, true))
 	if !strings.Contains(got.Message, "the source broke") {
 		t.Errorf("%+v", got)
 	}
-	h = must[int64](t, e, "ingest", with(at, "paths", []string{"/no-such-file.parquet"}))
-	if got := pollError(t, e, h); !strings.Contains(got.Message, "no-such-file") {
+	paths, err := json.Marshal(map[string]any{"method": "ingest", "params": with(at, "paths", []string{"/no-such-file.parquet"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := failed(t, e, e.Begin(paths)); !strings.Contains(got.Message, "no-such-file") {
 		t.Errorf("%+v", got)
 	}
-	h = startOf(t, e, at, 100_000, false)
-	must[bool](t, e, "cancel", map[string]any{"handle": h})
-	if got := pollError(t, e, h); got.Kind != "canceled" {
+	no := errors.New("no stream")
+	if got := failed(t, e, e.BeginIngest(nil, func() (source.RecordReader, error) { return nil, no })); got.Message != no.Error() {
+		t.Errorf("%+v", got)
+	}
+	call := startOf(t, e, at, 100_000, false)
+	must[bool](t, e, "cancel", map[string]any{"call": call})
+	if got := failed(t, e, call); got.Kind != "canceled" {
 		t.Errorf("%+v", got)
 	}
 	if tables := must[[]string](t, e, "tables", map[string]any{"uri": at["uri"]}); len(tables) != 0 {
@@ -358,22 +375,62 @@ func TestIngestThatFails(t *testing.T) {
 	}
 }
 
-// pollError waits for a job that fails.
-func pollError(t *testing.T, e *Engine, h int64) wireError {
+// failed waits for a call that fails.
+func failed(t *testing.T, e *Engine, call int64) wireError {
 	t.Helper()
-	request := fmt.Sprintf(`{"method":"poll","params":{"handle":%d,"seconds":0.05}}`, h)
-	for {
-		var out answer
-		if err := json.Unmarshal(e.Call(context.Background(), []byte(request)), &out); err != nil {
-			t.Fatal(err)
-		}
-		if out.Error != nil {
-			return *out.Error
-		}
-		if done, _ := out.Result.(map[string]any)["done"].(bool); done {
-			t.Fatalf("it worked: %v", out.Result)
+	var out answer
+	if err := json.Unmarshal(ended(t, e, call), &out); err != nil || out.Error == nil {
+		t.Fatalf("%v; it worked: %v", err, out.Result)
+	}
+	return *out.Error
+}
+
+// An ingest that goes on says how far it is.
+func TestProgress(t *testing.T) {
+	e := newEngine(t)
+	at := map[string]any{"uri": t.TempDir(), "table": "ads"}
+	raw, err := json.Marshal(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := rows(50_000)
+	defer record.Release()
+	from := &gated{record: record, asked: make(chan struct{}), goOn: make(chan struct{})}
+	call := e.BeginIngest(raw, func() (source.RecordReader, error) { return from, nil })
+	<-from.asked
+	progress := func() progressAnswer { return must[progressAnswer](t, e, "progress", map[string]any{"call": call}) }
+	for start := time.Now(); progress().Rows == 0; time.Sleep(time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			t.Fatalf("%+v: the first rows are not told of", progress())
 		}
 	}
+	if got := progress(); got.Phase == "" || got.Rows > 50_000 {
+		t.Errorf("%+v", got)
+	}
+	close(from.goOn)
+	if report := wait(t, e, call); report["rows"] != 100_000.0 {
+		t.Errorf("report %v", report)
+	}
+}
+
+// A gated RecordReader gives a record twice, the second time when it may.
+type gated struct {
+	record      arrow.RecordBatch
+	given       int
+	asked, goOn chan struct{} // asked is closed when the second is asked for
+}
+
+func (g *gated) Schema() *arrow.Schema          { return g.record.Schema() }
+func (g *gated) RecordBatch() arrow.RecordBatch { return g.record }
+func (g *gated) Err() error                     { return nil }
+func (g *gated) Release()                       {}
+func (g *gated) Next() bool {
+	g.given++
+	if g.given == 2 {
+		close(g.asked)
+		<-g.goOn
+	}
+	return g.given <= 2
 }
 
 func TestTableAndFeatures(t *testing.T) {

@@ -66,7 +66,7 @@ def library() -> ctypes.CDLL:
                 ("dsi_close", i32, i64),
                 ("dsi_stream", i32, i64, pointer),
                 ("dsi_destructor", pointer, pointer, pointer),
-                ("dsi_ingest_stream", _Text, ctypes.c_char_p, i64, pointer),
+                ("dsi_ingest_stream", i64, ctypes.c_char_p, i64, pointer),
             ):
                 function = getattr(lib, name)
                 function.restype, function.argtypes = returns, takes
@@ -98,19 +98,49 @@ def _result(answer: bytes) -> Any:
 _WAIT_MILLISECONDS = 50
 
 
-def call(method: str, **params: Any) -> Any:
-    """Runs a method of the engine; parameters that are None are left out. What interrupts it cancels it."""
-    lib = library()
-    given = {k: v for k, v in params.items() if v is not None}
-    request = json.dumps({"method": method, "params": given}).encode()
-    text = _Text()
-    started = lib.dsi_begin(request, len(request))
+def _request(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that are None are left out."""
+    return {k: v for k, v in params.items() if v is not None}
+
+
+def begin(method: str, **params: Any) -> int:
+    """Starts a method of the engine, and returns the call: each is waited for, once."""
+    request = json.dumps({"method": method, "params": _request(params)}).encode()
+    started: int = library().dsi_begin(request, len(request))
+    return started
+
+
+def begin_ingest(address: int, **params: Any) -> int:
+    """Starts an ingest of the ArrowArrayStream at an address, which it takes over, as begin does."""
+    request = json.dumps(_request(params)).encode()
+    started: int = library().dsi_ingest_stream(request, len(request), address)
+    return started
+
+
+def wait(started: int, progress: Callable[[dict[str, Any]], None] | None = None, *, until_cancelled: bool = False) -> Any:
+    """The result of a call that was begun. Until it is there progress is told now and then how far the call is. What interrupts it
+    cancels the call, and until_cancelled waits for that."""
+    lib, text = library(), _Text()
     try:
-        while lib.dsi_wait(started, _WAIT_MILLISECONDS, ctypes.byref(text)):
-            pass
+        try:
+            while lib.dsi_wait(started, _WAIT_MILLISECONDS, ctypes.byref(text)):
+                if progress is not None:
+                    progress(call("progress", call=started))
+        except BaseException:
+            if until_cancelled:
+                call("cancel", call=started)
+                while lib.dsi_wait(started, _WAIT_MILLISECONDS, ctypes.byref(text)):
+                    pass
+                _take(lib, text)
+            raise
     finally:
         lib.dsi_end(started)
     return _result(_take(lib, text))
+
+
+def call(method: str, **params: Any) -> Any:
+    """Runs a method of the engine. What interrupts it cancels it."""
+    return wait(begin(method, **params))
 
 
 def stream(address: int, records: int) -> None:
@@ -125,14 +155,6 @@ def destructor() -> int:
     address: int = library().dsi_destructor(
         *(ctypes.cast(f, ctypes.c_void_p) for f in (ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyMem_RawFree)))
     return address
-
-
-def ingest_stream(address: int, **params: Any) -> int:
-    """Starts an ingest of the ArrowArrayStream at an address, which it takes over, and returns the job's handle."""
-    lib = library()
-    request = json.dumps({k: v for k, v in params.items() if v is not None}).encode()
-    handle: int = _result(_take(lib, lib.dsi_ingest_stream(request, len(request), address)))
-    return handle
 
 
 _BATCH, _END, _TIMEOUT = 0, 1, 2

@@ -124,18 +124,24 @@ class Store:
             source = source.scanner()
         if hasattr(source, "to_reader") and not hasattr(source, "__arrow_c_stream__"):  # a pyarrow Scanner
             source = source.to_reader()
+
+        def told(state: dict[str, Any]) -> None:
+            if progress is not None and state["phase"]:
+                progress(state["phase"], state["rows"], state["bytes"], state["total_bytes"])
+
         if hasattr(source, "__arrow_c_stream__"):
             capsule = source.__arrow_c_stream__()
-            handle = _engine.ingest_stream(_address(capsule), resident=_resident(source), **params)
+            started = _engine.begin_ingest(_address(capsule), resident=_resident(source), **params)
         else:
             paths = source if isinstance(source, (list, tuple)) else [source]
             if not paths or not all(isinstance(p, (str, os.PathLike)) for p in paths):
                 raise errors.UsageError(
                     f"source: {type(source).__name__}: want a path, a list of paths or an Arrow stream (of batches: "
                     "pyarrow.RecordBatchReader.from_batches)")
-            handle = _engine.call(
+            started = _engine.begin(
                 "ingest", paths=[os.fspath(p) for p in paths], format=None if format == "auto" else format, **params)
-        return _wait(handle, progress)
+        report: dict[str, Any] = _engine.wait(started, None if progress is None else told, until_cancelled=True)
+        return report
 
 
 def _resident(source: Any) -> bool | None:
@@ -146,28 +152,6 @@ def _resident(source: Any) -> bool | None:
 
 def _path(p: str | os.PathLike[str] | None) -> str | None:
     return None if p is None else os.fspath(p)
-
-
-def _wait(handle: int, progress: Callable[[str, int, int, int], None] | None) -> dict[str, Any]:
-    """Waits for a job. Whatever interrupts it cancels the job and waits for that."""
-    try:
-        while True:
-            state = _engine.call("poll", handle=handle, seconds=0.05)
-            if state["done"]:
-                report: dict[str, Any] = state["report"]
-                return report
-            if progress is not None and state.get("phase"):
-                progress(state["phase"], state["rows"], state["bytes"], state["total_bytes"])
-    except errors.DsistoreError:
-        raise
-    except BaseException:
-        _engine.call("cancel", handle=handle)
-        try:
-            while not _engine.call("poll", handle=handle, seconds=1)["done"]:
-                pass
-        except errors.DsistoreError:
-            pass
-        raise
 
 
 class Table:
