@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -50,7 +49,7 @@ type piece struct {
 // Release gives the batch back to its Scanner. It must be called exactly once; a second call panics.
 func (b *Batch) Release() {
 	if !b.held.Swap(false) {
-		panic(fmt.Sprintf("reader: batch %d is released twice", b.Index))
+		panic("reader: a batch is released twice") // which one is not known: it may be in the making again
 	}
 	b.pool.put(b)
 }
