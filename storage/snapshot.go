@@ -3,10 +3,12 @@ package storage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // SnapshotInfo is what `dsi snapshots` prints.
@@ -30,6 +32,16 @@ type Snapshot struct {
 // Info describes the snapshot. Table returns the table that it is a version of.
 func (s *Snapshot) Info() SnapshotInfo { return s.m.info }
 func (s *Snapshot) Table() *Table      { return s.t }
+
+// Stands reports whether the store still has this very snapshot: it was not removed, nor the store made anew with another of its
+// number. One small read.
+func (s *Snapshot) Stands(ctx context.Context) (bool, error) {
+	m, err := s.t.header(ctx, s.m.info.Number)
+	if errors.Is(err, object.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && m.commit == s.m.commit, err
+}
 
 func (s *Snapshot) name() string { return snapshotName(s.t.name, s.m.info.Number) }
 

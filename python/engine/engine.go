@@ -28,7 +28,7 @@ type Engine struct {
 	takers  []*taker           // kept for the next take, the last one used at the end; guarded by mu
 	// stores are kept open for as long as the process lives: they hold no handle of the system's. By URI; guarded by mu.
 	stores map[string]*storage.Store
-	// known are snapshots that were asked for: they never change. Guarded by mu.
+	// known are snapshots that were asked for: while they stand they never change. Guarded by mu.
 	known map[snapshotKey]*storage.Snapshot
 }
 
@@ -173,13 +173,10 @@ func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*sto
 	snap := e.known[key]
 	e.mu.Unlock()
 	if snap != nil {
-		return snap, nil
+		if ok, err := snap.Stands(ctx); ok || err != nil {
+			return snap, err
+		}
 	}
-	return e.read(ctx, uri, table, number)
-}
-
-// read reads a snapshot, also one that is known: a store that was removed and made anew has others under the same numbers.
-func (e *Engine) read(ctx context.Context, uri, table string, number uint64) (*storage.Snapshot, error) {
 	s, err := e.store(ctx, uri)
 	if err != nil {
 		return nil, err
@@ -188,8 +185,7 @@ func (e *Engine) read(ctx context.Context, uri, table string, number uint64) (*s
 	if err != nil {
 		return nil, err
 	}
-	snap, err := t.At(ctx, number)
-	if err == nil {
+	if snap, err = t.At(ctx, number); err == nil {
 		e.keepSnapshot(uri, snap)
 	}
 	return snap, err

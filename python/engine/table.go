@@ -85,13 +85,7 @@ func (e *Engine) table(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := params(raw, &p); err != nil {
 		return nil, err
 	}
-	var snap *storage.Snapshot
-	var err error
-	if p.Snapshot != 0 && p.Time == "" {
-		snap, err = e.read(ctx, p.URI, p.Table, p.Snapshot)
-	} else {
-		snap, err = e.snapshot(ctx, p)
-	}
+	snap, err := e.snapshot(ctx, p)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -76,5 +77,43 @@ func TestSnapshotsAreKept(t *testing.T) {
 	must[planAnswer](t, e, "plan", with(at, "snapshot", number, "features", []string{"@all"}))
 	if c := counted.Counts().Sub(before); c.Stats+c.Lists != 0 {
 		t.Errorf("%d stats and %d lists for plans of a snapshot that is known", c.Stats, c.Lists)
+	}
+}
+
+// A store that is made anew under a process has snapshots of the same numbers: what was kept of the old one serves nobody.
+func TestWhatIsKeptOfARemovedStore(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 100)
+	defer func() {
+		for _, x := range e.takers {
+			e.leaveTaker(x)
+		}
+	}()
+	at["snapshot"], at["features"] = must[snapshotInfo](t, e, "table", at).Number, []string{"@all"}
+	take := with(at, "rows", encoded(99))
+	refused := func(method string, params map[string]any) wireError {
+		t.Helper()
+		request, err := json.Marshal(map[string]any{"method": method, "params": params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fails(t, e, string(request))
+	}
+	must[planAnswer](t, e, "plan", at)
+	e.TakeRecords(must[int64](t, e, "take", take)).Release()
+	if err := os.RemoveAll(at["uri"].(string)); err != nil {
+		t.Fatal(err)
+	}
+	for method, params := range map[string]map[string]any{"plan": at, "take": take} {
+		if w := refused(method, params); w.Kind != "not_found" {
+			t.Errorf("%s of a removed store: %+v", method, w)
+		}
+	}
+	wait(t, e, startOf(t, e, map[string]any{"uri": at["uri"], "table": at["table"]}, 50, false))
+	if p := must[planAnswer](t, e, "plan", at); p.Rows != 50 {
+		t.Errorf("plan of the store made anew: %d rows", p.Rows)
+	}
+	if w := refused("take", take); !strings.Contains(w.Message, "want 0 to 49") {
+		t.Errorf("row 99 of the store made anew: %+v", w)
 	}
 }
