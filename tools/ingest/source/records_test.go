@@ -253,6 +253,44 @@ func TestRecordsFingerprint(t *testing.T) {
 	}
 }
 
+// TestRecordsFingerprintKnowsBitmaps: the same words in memory, where a bitmap is in one and values are in the other, are other rows.
+func TestRecordsFingerprintKnowsBitmaps(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "b", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	}, nil)
+	column := func(bitmap []byte, values ...int64) arrow.Array {
+		buffers, nulls := []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int64Traits.CastToBytes(values))}, 0
+		if bitmap != nil {
+			buffers[0], nulls = memory.NewBufferBytes(bitmap), 1
+		}
+		return arrowarray.NewInt64Data(arrowarray.NewData(schema.Field(0).Type, len(values), buffers, nil, nulls, 0))
+	}
+	sum := func(a, b arrow.Array) string {
+		r, err := arrowarray.NewRecordReader(schema, []arrow.RecordBatch{arrowarray.NewRecordBatch(schema, []arrow.Array{a, b}, 2)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := NewRecords(r, true)
+		defer in.Close()
+		s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readAll(t, s); err != nil {
+			t.Fatal(err)
+		}
+		out, err := in.sum()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	// In words, without what tells them apart: 2, 1, 7, 2, 2, 5, 6.
+	if x, y := sum(column([]byte{1}, 7, 2), column(nil, 5, 6)), sum(column(nil, 1, 7), column([]byte{2}, 5, 6)); x == y {
+		t.Errorf("other rows have %s too", x)
+	}
+}
+
 // A stuckReader never returns from Next until it is let go.
 type stuckReader struct {
 	RecordReader
