@@ -48,12 +48,12 @@ type poolsKey struct {
 	sessions             bool // batches have sessions
 }
 
-// fits reports whether what p holds serves a plan: it has the same features, in batches of the same form. Which rows of which
+// fits reports whether what p holds serves a plan: it has the same features, transformed alike, in batches of the same form. Which rows of which
 // snapshot it reads does not matter.
 func (p *pools) fits(key *poolsKey, plan *Plan) bool {
 	a := p.stock.layout.plan
 	return p.key == *key && a.BatchSize == plan.BatchSize && a.Output == plan.Output && a.Dedup == plan.Dedup &&
-		a.Shuffle == plan.Shuffle && slices.Equal(a.Features, plan.Features)
+		a.Shuffle == plan.Shuffle && slices.Equal(a.Features, plan.Features) && reflect.DeepEqual(a.Transforms, plan.Transforms)
 }
 
 // take returns pools that fit, or nil.

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format/vector"
 )
 
 // valuesAt reads an epoch and returns where the values of its first batch lay.
@@ -48,10 +50,22 @@ func TestReuse(t *testing.T) {
 	if again := read(layout(), opts); again != first {
 		t.Error("the memory of the scanner before is not used")
 	}
+	chain, err := ParseChain("first(1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transformed := make([]FeatureTransform, len(all))
+	for i, f := range table.features {
+		if f.Type.Kind == vector.Sparse {
+			transformed[i] = FeatureTransform{Chain: chain, StoredType: f.Type, StoredLogical: f.Logical}
+		}
+	}
 	for name, x := range map[string]struct {
 		l    *Layout
 		opts Options
 	}{
+		"transforms": {table.layoutOf(all, Plan{Table: "t", Snapshot: 1, BatchSize: 100, Output: OutputTensors,
+			Transforms: transformed}), opts},
 		"fewer features":    {table.dedupLayout(all[1:], 100, OutputTensors, DedupKJT), opts},
 		"other batches":     {table.dedupLayout(all, 101, OutputTensors, DedupKJT), opts},
 		"another form":      {table.dedupLayout(all, 100, OutputTensors, DedupWindowed), opts},
