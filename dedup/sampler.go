@@ -41,7 +41,7 @@ func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
 	dst.Choice = s.finder.Choice()
 	s.v.set(rows.Values, rows.Values.Rows)
 	defer s.v.drop()
-	at := rows.Starts
+	var at []int32
 	if rows.Starts == nil {
 		s.marked = s.v.markRuns(s.marked[:0], rows.Rows)
 		dst.starts, at = append(dst.starts[:0], s.marked...), s.marked
