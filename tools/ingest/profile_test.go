@@ -14,12 +14,15 @@ func TestProfilesHoldTheDump(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	dumps := t.TempDir()
 	var rows []testRow
-	version := 0
+	version, each := 0, 1500
+	if raceEnabled {
+		each = 300
+	}
 	for _, step := range []struct{ asked, want string }{
 		{"", "balanced"}, {"size", "size"}, {"", "size"}, {"speed", "speed"}, {"", "speed"}, {"balanced", "balanced"}, {"", "balanced"},
 	} {
 		version++
-		more := dumpRows(version, 1500)
+		more := dumpRows(version, each)
 		for i := range more {
 			more[i].session += int64(version) << 40
 		}
@@ -38,6 +41,7 @@ func TestProfilesHoldTheDump(t *testing.T) {
 }
 
 func TestProfilesAreOrdered(t *testing.T) {
+	onlyWhole(t)
 	sum, err := workload.Generate(t.Context(), t.TempDir(), workload.Options{Rows: 8000, Sparse: 24, Weighted: 3, Dense: 24})
 	if err != nil {
 		t.Fatal(err)
