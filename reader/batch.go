@@ -37,6 +37,7 @@ type Batch struct {
 	// pieces are next to each other for a stripe, ascend in its rows and do not touch.
 	pieces []piece
 	maker  groupMaker
+	memory []anyBuffer // all that the allocator gives memory to
 }
 
 // A piece is the rows of one stripe that a batch takes.
@@ -156,28 +157,33 @@ func (l *batchLayout) newBatch(pool *batchPool) *Batch {
 	if l.plan.Output == OutputTensors {
 		b.Tensors = newTensors(l)
 	}
+	b.memory = b.buffers()
 	return b
+}
+
+// buffers returns what the allocator gives memory to.
+func (b *Batch) buffers() []anyBuffer {
+	all := []anyBuffer{&b.maker.inverse}
+	for i := range b.exact {
+		all = append(all, b.exact[i].buffers()...)
+	}
+	if b.Tensors != nil {
+		all = append(all, b.Tensors.buffers()...)
+	}
+	return all
 }
 
 // free gives the batch's memory back to the allocator.
 func (b *Batch) free(a Allocator) {
-	for i := range b.exact {
-		b.exact[i].free(a)
+	for _, x := range b.memory {
+		x.free(a)
 	}
-	if b.Tensors != nil {
-		b.Tensors.free(a)
-	}
-	b.maker.inverse.free(a)
 }
 
 func (b *Batch) poison() {
-	for i := range b.exact {
-		b.exact[i].poison()
+	for _, x := range b.memory {
+		x.poison()
 	}
-	if b.Tensors != nil {
-		b.Tensors.poison()
-	}
-	b.maker.inverse.poison()
 }
 
 // A draft says what a batch takes, from when it is cut until Next gives it. It has no memory of a batch before a worker makes

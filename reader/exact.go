@@ -111,28 +111,8 @@ func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Co
 	}
 }
 
-func (e *exactColumn) free(a Allocator) {
-	e.present.free(a)
-	e.offsets.free(a)
-	e.lengths.free(a)
-	e.ints.free(a)
-	e.floats.free(a)
-	e.doubles.free(a)
-	e.data.free(a)
-	e.scoreFloats.free(a)
-	e.scoreDoubles.free(a)
-}
-
-func (e *exactColumn) poison() {
-	e.present.poison()
-	e.offsets.poison()
-	e.lengths.poison()
-	e.ints.poison()
-	e.floats.poison()
-	e.doubles.poison()
-	e.data.poison()
-	e.scoreFloats.poison()
-	e.scoreDoubles.poison()
+func (e *exactColumn) buffers() []anyBuffer {
+	return []anyBuffer{&e.present, &e.offsets, &e.lengths, &e.ints, &e.floats, &e.doubles, &e.data, &e.scoreFloats, &e.scoreDoubles}
 }
 
 // column returns the decoded column of a feature; nil: every row is null.

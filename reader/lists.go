@@ -26,22 +26,8 @@ type listMemory struct {
 	present     buffer[uint64]
 }
 
-func (m *listMemory) free(a Allocator) {
-	m.lengths.free(a)
-	m.offsets.free(a)
-	m.values.free(a)
-	m.floatValues.free(a)
-	m.weights.free(a)
-	m.present.free(a)
-}
-
-func (m *listMemory) poison() {
-	m.lengths.poison()
-	m.offsets.poison()
-	m.values.poison()
-	m.floatValues.poison()
-	m.weights.poison()
-	m.present.poison()
+func (m *listMemory) buffers() []anyBuffer {
+	return []anyBuffer{&m.lengths, &m.offsets, &m.values, &m.floatValues, &m.weights, &m.present}
 }
 
 // A valueCopy is values of a column that a windowed feature's slots share, and where they go among the feature's group's.

@@ -60,6 +60,12 @@ func (b *buffer[T]) poison() {
 	}
 }
 
+// anyBuffer is a buffer of whatever numbers.
+type anyBuffer interface {
+	free(Allocator)
+	poison()
+}
+
 // A budget hands out bytes to one taker; any number of goroutines give back.
 type budget struct {
 	mu   sync.Mutex

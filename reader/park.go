@@ -52,8 +52,14 @@ type poolsKey struct {
 // snapshot it reads does not matter.
 func (p *pools) fits(key *poolsKey, plan *Plan) bool {
 	a := p.stock.layout.plan
-	return p.key == *key && a.BatchSize == plan.BatchSize && a.Output == plan.Output && a.Dedup == plan.Dedup &&
-		a.Shuffle == plan.Shuffle && slices.Equal(a.Features, plan.Features) && reflect.DeepEqual(a.Transforms, plan.Transforms)
+	return p.key == *key && slices.Equal(a.Features, plan.Features) && reflect.DeepEqual(a.form(), plan.form())
+}
+
+// form returns p without its Features and without what says which rows it reads: a field that is not named here counts.
+func (p *Plan) form() Plan {
+	f := *p
+	f.Features, f.Table, f.Snapshot, f.Partition = nil, "", 0, ""
+	return f
 }
 
 // take returns pools that fit, or nil.

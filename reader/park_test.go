@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -90,6 +92,100 @@ func TestReuse(t *testing.T) {
 		}
 		if again := read(layout(), opts); again != first {
 			t.Errorf("%s: what was parked is gone", name)
+		}
+	}
+}
+
+// All fields of a plan count but those that say which rows are read: also fields that will be added.
+func TestFits(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 2, stripeRows: 256, session: 4})
+	l := table.dedupLayout(indices(len(table.features)), 100, OutputTensors, DedupKJT)
+	p := l.newPools(&Options{Workers: 1, MemoryBudget: 1 << 20, Allocator: heapAllocator{}})
+	rows := []string{"Table", "Snapshot", "Partition"}
+	fields := reflect.TypeFor[Plan]()
+	for i := range fields.NumField() {
+		plan := *l.plan
+		field := reflect.ValueOf(&plan).Elem().Field(i)
+		change(t, field)
+		name := fields.Field(i).Name
+		if got, want := p.fits(&p.key, &plan), slices.Contains(rows, name); got != want {
+			t.Errorf("another %s: fits says %v", name, got)
+		}
+	}
+	if !p.fits(&p.key, l.plan) {
+		t.Error("the plan does not fit what was made for it")
+	}
+}
+
+// change makes v, a field or what is in one, another value.
+func change(t *testing.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(v.String() + "x")
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(v.Uint() + 1)
+	case reflect.Float64:
+		v.SetFloat(v.Float() + 1)
+	case reflect.Slice:
+		v.Set(reflect.Append(v.Slice3(0, v.Len(), v.Len()), reflect.Zero(v.Type().Elem())))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Struct:
+		change(t, v.Field(0))
+	default:
+		t.Fatalf("a field of a plan is a %s: say here how to change it", v.Kind())
+	}
+}
+
+// What a batch frees, and overwrites when it is released, is every buffer that it has.
+func TestBatchMemory(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 2, stripeRows: 256, session: 4})
+	for _, output := range []Output{OutputColumns, OutputTensors} {
+		s := open(t, table.dedupLayout(indices(len(table.features)), 100, output, DedupIKJT), Options{Workers: 1})
+		b, err := s.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed := map[uintptr]bool{}
+		for _, x := range b.memory {
+			listed[reflect.ValueOf(x).Pointer()] = true
+		}
+		found := 0
+		eachBuffer(reflect.ValueOf(b).Elem(), func(v reflect.Value) {
+			found++
+			if !listed[v.Addr().Pointer()] {
+				t.Errorf("%s: a %s is not in the batch's memory", output, v.Type())
+			}
+		})
+		if found == 0 || found != len(listed) || found != len(b.memory) {
+			t.Errorf("%s: the batch has %d buffers, its memory %d, of which %d differ", output, found, len(b.memory), len(listed))
+		}
+		b.Release()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// eachBuffer calls do for every buffer that lies in v: in its fields, arrays and slices, and in Tensors, but not in what belongs to
+// others.
+func eachBuffer(v reflect.Value, do func(reflect.Value)) {
+	switch {
+	case strings.HasPrefix(v.Type().Name(), "buffer["):
+		do(v)
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			eachBuffer(v.Field(i), do)
+		}
+	case v.Type() == reflect.TypeFor[*Tensors]() && !v.IsNil():
+		eachBuffer(v.Elem(), do)
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct, v.Kind() == reflect.Array:
+		for i := range v.Len() {
+			eachBuffer(v.Index(i), do)
 		}
 	}
 }

@@ -262,34 +262,15 @@ func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, h
 	putLists(dst, floats, c, lo, hi)
 }
 
-func (t *Tensors) free(a Allocator) {
-	t.Dense.free(a)
-	t.Labels.free(a)
+func (t *Tensors) buffers() []anyBuffer {
+	all := append(t.Dense.buffers(), t.Labels.buffers()...)
 	for i := range t.Embeddings {
-		t.Embeddings[i].free(a)
+		all = append(all, t.Embeddings[i].buffers()...)
 	}
 	for k := range t.memory {
-		t.memory[k].free(a)
+		all = append(all, t.memory[k].buffers()...)
 	}
+	return all
 }
 
-func (m *Matrix) free(a Allocator) {
-	m.values.free(a)
-	m.present.free(a)
-}
-
-func (t *Tensors) poison() {
-	t.Dense.poison()
-	t.Labels.poison()
-	for i := range t.Embeddings {
-		t.Embeddings[i].poison()
-	}
-	for k := range t.memory {
-		t.memory[k].poison()
-	}
-}
-
-func (m *Matrix) poison() {
-	m.values.poison()
-	m.present.poison()
-}
+func (m *Matrix) buffers() []anyBuffer { return []anyBuffer{&m.values, &m.present} }

@@ -468,43 +468,35 @@ func (d *Decoder) zstdIntsAt(dst []int64, n int, spans []Span, p []byte, depth i
 	return d.intsAt(dst, n, spans, chunk, depth+1)
 }
 
+// A floatKind is what decoding spans of floats of one width needs of it.
+type floatKind[T float32 | float64] struct {
+	size       int            // of a value, in bytes
+	get        func([]byte) T // the value whose bits begin a slice
+	arena      *arena[T]
+	tens, frac []T // of decimals
+	whole      func(*Decoder, []T, []byte, int) error
+	spans      func(*Decoder, []T, int, []Span, []byte, int) error
+	split      func(*Decoder, []T, int, []Span, []byte) error
+}
+
 func (d *Decoder) floatsAt(dst []float32, n int, spans []Span, src []byte, depth int) error {
-	id, p, err := head(src)
-	if err != nil {
-		return err
-	}
-	if depth > maxDepth {
-		return errDepth
-	}
-	if id == IDFloatConstant {
-		return d.decodeFloats(dst, src, depth)
-	}
-	if !mostly(len(dst), len(spans), n) {
-		switch id {
-		case IDFloatPlain:
-			if len(p) != 4*n {
-				return errLength
-			}
-			eachPlace(spans, func(i, at int) { dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(p[4*at:])) })
-			return nil
-		case IDFloatSplit:
-			return d.splitFloatsAt(dst, n, spans, p)
-		case IDFloatDecimal:
-			return d.decimalFloatsAt(dst, n, spans, p, depth)
-		case IDFloatDictionary:
-			return dictionaryAt(d, dst, n, spans, p, depth, &d.floats, (*Decoder).decodeFloats, (*Decoder).floatsAt)
-		case IDFloatRuns:
-			return runsAt(d, dst, n, spans, p, depth, &d.floats, (*Decoder).decodeFloats)
-		case IDFloatRepeats:
-			if done, err := stepsAt(d, dst, n, spans, p, depth, (*Decoder).floatsAt); done || err != nil {
-				return err
-			}
-		}
-	}
-	return wholeAt(d, dst, n, spans, src, depth, &d.floats, (*Decoder).decodeFloats)
+	return someFloats(d, &floatKind[float32]{
+		size: 4, get: func(p []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(p)) },
+		arena: &d.floats, tens: tens32[:], frac: frac32[:],
+		whole: (*Decoder).decodeFloats, spans: (*Decoder).floatsAt, split: (*Decoder).splitFloatsAt,
+	}, dst, n, spans, src, depth)
 }
 
 func (d *Decoder) doublesAt(dst []float64, n int, spans []Span, src []byte, depth int) error {
+	return someFloats(d, &floatKind[float64]{
+		size: 8, get: func(p []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(p)) },
+		arena: &d.doubles, tens: tens64[:], frac: frac64[:],
+		whole: (*Decoder).decodeDoubles, spans: (*Decoder).doublesAt, split: (*Decoder).splitDoublesAt,
+	}, dst, n, spans, src, depth)
+}
+
+// someFloats is floatsAt and doublesAt.
+func someFloats[T float32 | float64](d *Decoder, k *floatKind[T], dst []T, n int, spans []Span, src []byte, depth int) error {
 	id, p, err := head(src)
 	if err != nil {
 		return err
@@ -513,31 +505,47 @@ func (d *Decoder) doublesAt(dst []float64, n int, spans []Span, src []byte, dept
 		return errDepth
 	}
 	if id == IDFloatConstant {
-		return d.decodeDoubles(dst, src, depth)
+		return k.whole(d, dst, src, depth)
 	}
 	if !mostly(len(dst), len(spans), n) {
 		switch id {
 		case IDFloatPlain:
-			if len(p) != 8*n {
+			if len(p) != k.size*n {
 				return errLength
 			}
-			eachPlace(spans, func(i, at int) { dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(p[8*at:])) })
+			eachPlace(spans, func(i, at int) { dst[i] = k.get(p[k.size*at:]) })
 			return nil
 		case IDFloatSplit:
-			return d.splitDoublesAt(dst, n, spans, p)
+			return k.split(d, dst, n, spans, p)
 		case IDFloatDecimal:
-			return d.decimalDoublesAt(dst, n, spans, p, depth)
+			return someDecimals(d, k, dst, n, spans, p, depth)
 		case IDFloatDictionary:
-			return dictionaryAt(d, dst, n, spans, p, depth, &d.doubles, (*Decoder).decodeDoubles, (*Decoder).doublesAt)
+			return dictionaryAt(d, dst, n, spans, p, depth, k.arena, k.whole, k.spans)
 		case IDFloatRuns:
-			return runsAt(d, dst, n, spans, p, depth, &d.doubles, (*Decoder).decodeDoubles)
+			return runsAt(d, dst, n, spans, p, depth, k.arena, k.whole)
 		case IDFloatRepeats:
-			if done, err := stepsAt(d, dst, n, spans, p, depth, (*Decoder).doublesAt); done || err != nil {
+			if done, err := stepsAt(d, dst, n, spans, p, depth, k.spans); done || err != nil {
 				return err
 			}
 		}
 	}
-	return wholeAt(d, dst, n, spans, src, depth, &d.doubles, (*Decoder).decodeDoubles)
+	return wholeAt(d, dst, n, spans, src, depth, k.arena, k.whole)
+}
+
+// someDecimals decodes spans of the payload of decimals. The digits are multiplied as decimalFloats and decimalDoubles do.
+func someDecimals[T float32 | float64](d *Decoder, k *floatKind[T], dst []T, n int, spans []Span, p []byte, depth int) error {
+	m := d.ints.mark()
+	defer d.ints.release(m)
+	c, ints, positions, err := d.decimalAt(n, len(dst), spans, p, k.size, depth)
+	if err != nil {
+		return err
+	}
+	a, b := k.tens[c.f], k.frac[c.e]
+	for i, v := range ints {
+		dst[i] = T(v) * a * b
+	}
+	eachPosition(positions, spans, func(i, x int) { dst[i] = k.get(c.values[k.size*x:]) })
+	return nil
 }
 
 func (d *Decoder) splitFloatsAt(dst []float32, n int, spans []Span, p []byte) error {
@@ -584,34 +592,4 @@ func (d *Decoder) decimalAt(n, taken int, spans []Span, p []byte, width, depth i
 		return c, nil, nil, err
 	}
 	return c, ints, positions, checkPositions(positions, n)
-}
-
-func (d *Decoder) decimalFloatsAt(dst []float32, n int, spans []Span, p []byte, depth int) error {
-	m := d.ints.mark()
-	defer d.ints.release(m)
-	c, ints, positions, err := d.decimalAt(n, len(dst), spans, p, 4, depth)
-	if err != nil {
-		return err
-	}
-	a, b := tens32[c.f], frac32[c.e]
-	for i, v := range ints {
-		dst[i] = float32(v) * a * b
-	}
-	eachPosition(positions, spans, func(i, x int) { dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(c.values[4*x:])) })
-	return nil
-}
-
-func (d *Decoder) decimalDoublesAt(dst []float64, n int, spans []Span, p []byte, depth int) error {
-	m := d.ints.mark()
-	defer d.ints.release(m)
-	c, ints, positions, err := d.decimalAt(n, len(dst), spans, p, 8, depth)
-	if err != nil {
-		return err
-	}
-	a, b := tens64[c.f], frac64[c.e]
-	for i, v := range ints {
-		dst[i] = float64(v) * a * b
-	}
-	eachPosition(positions, spans, func(i, x int) { dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(c.values[8*x:])) })
-	return nil
 }
