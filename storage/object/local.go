@@ -67,6 +67,9 @@ func (l *Local) Path(name string) (string, error) {
 }
 
 func (l *Local) path(name string) string {
+	if l.fs == vfs.Default && filepath.Separator == '/' && name != "" {
+		return l.root + "/" + name
+	}
 	return l.fs.PathJoin(append([]string{l.root}, strings.Split(name, "/")...)...)
 }
 

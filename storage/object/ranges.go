@@ -48,6 +48,9 @@ func (l *Local) readRanges(ctx context.Context, name string, ranges []Range) err
 			return err
 		}
 	}
+	if tried, err := l.readPlain(ctx, name, ranges); tried {
+		return err
+	}
 	f, err := l.open(name)
 	if err != nil {
 		return err
