@@ -11,6 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/jsontext"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -58,18 +59,6 @@ type shuffleWire struct {
 	Key    *featureWire `json:"key,omitempty"`
 }
 
-func wireShuffle(s *Shuffle) *shuffleWire {
-	if s.Unit == UnitNone {
-		return nil
-	}
-	w := &shuffleWire{Order: OrderVersion, Unit: s.Unit.String(), Window: s.Window, Seed: s.Seed}
-	if s.Key != (storage.Feature{}) {
-		key := wireFeature(s.Key)
-		w.Key = &key
-	}
-	return w
-}
-
 func (w *shuffleWire) shuffle() (Shuffle, error) {
 	s := Shuffle{Window: w.Window, Seed: w.Seed}
 	if w.Order != OrderVersion {
@@ -85,41 +74,87 @@ func (w *shuffleWire) shuffle() (Shuffle, error) {
 	return s, err
 }
 
-// MarshalJSON gives the stable, versioned encoding of p.
+// MarshalJSON gives the stable, versioned encoding of p: that of its planWire.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	w := planWire{
-		Version: PlanVersion, Table: p.Table, Snapshot: p.Snapshot, Partition: p.Partition,
-		BatchSize: p.BatchSize, Output: p.Output.String(), Features: make([]featureWire, len(p.Features)),
-	}
+	b := make([]byte, 0, 256+200*len(p.Features))
+	b = jsontext.AppendUint(append(b, '{'), "version", PlanVersion)
+	b = jsontext.AppendText(b, "table", p.Table)
+	b = jsontext.AppendUint(b, "snapshot", p.Snapshot)
+	b = appendTextIf(b, "partition", p.Partition)
+	b = jsontext.AppendUint(b, "batch_size", uint64(p.BatchSize))
+	b = jsontext.AppendText(b, "output", p.Output.String())
 	if p.Dedup != DedupKJT {
-		w.Dedup = p.Dedup.String()
+		b = jsontext.AppendText(b, "dedup", p.Dedup.String())
 	}
-	w.Shuffle = wireShuffle(&p.Shuffle)
-	for i, f := range p.Features {
-		if IsPartitionKey(f) {
-			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String()}
-			continue
+	if s := &p.Shuffle; s.Unit != UnitNone {
+		b = jsontext.AppendUint(append(jsontext.AppendMember(b, "shuffle"), '{'), "order", OrderVersion)
+		b = jsontext.AppendText(b, "unit", s.Unit.String())
+		b = strconv.AppendInt(jsontext.AppendMember(b, "window"), int64(s.Window), 10)
+		b = jsontext.AppendUint(b, "seed", s.Seed)
+		if s.Key != (storage.Feature{}) {
+			b = appendFeature(jsontext.AppendMember(b, "key"), &s.Key, s.Key.Type, s.Key.Logical, "")
 		}
-		x := FeatureTransform{StoredType: f.Type, StoredLogical: f.Logical}
-		if t := p.transform(i); t != nil {
-			x = *t
-		}
-		f.Type, f.Logical = x.StoredType, x.StoredLogical
-		w.Features[i] = wireFeature(f)
-		w.Features[i].Transforms = x.Chain.String()
+		b = append(b, '}')
 	}
-	return marshal(w)
+	b = append(jsontext.AppendMember(b, "features"), '[')
+	for i := range p.Features {
+		f := &p.Features[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if x := p.transform(i); x != nil {
+			b = appendFeature(b, f, x.StoredType, x.StoredLogical, x.Chain.String())
+		} else {
+			b = appendFeature(b, f, f.Type, f.Logical, "")
+		}
+	}
+	return append(b, "]}"...), nil
 }
 
-func wireFeature(f storage.Feature) featureWire {
-	return featureWire{
-		ID: fmt.Sprintf("%016x", uint64(f.ID)), Name: f.Name, Generation: f.Generation, Role: roleNames[f.Role],
-		Kind: f.Type.Kind.String(), Elem: elemName(f.Type.Elem), Score: elemName(f.Type.Score), Dim: f.Type.Dim,
-		Logical: f.Logical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey,
+// appendFeature appends the encoding, a featureWire's, of a feature with its stored type and the text of its transforms.
+func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transforms string) []byte {
+	b = append(b, '{')
+	if IsPartitionKey(*f) {
+		b = jsontext.AppendText(b, "name", f.Name)
+		b = jsontext.AppendText(b, "role", partitionRole)
+		b = jsontext.AppendText(b, "kind", f.Type.Kind.String())
+		return append(b, '}')
 	}
+	b = append(appendHex64(append(jsontext.AppendMember(b, "id"), '"'), uint64(f.ID)), '"')
+	b = jsontext.AppendText(b, "name", f.Name)
+	if f.Generation != 0 {
+		b = jsontext.AppendUint(b, "generation", uint64(f.Generation))
+	}
+	b = jsontext.AppendText(b, "role", roleNames[f.Role])
+	b = jsontext.AppendText(b, "kind", t.Kind.String())
+	b = appendTextIf(b, "elem", elemName(t.Elem))
+	b = appendTextIf(b, "score", elemName(t.Score))
+	if t.Dim != 0 {
+		b = jsontext.AppendUint(b, "dim", uint64(t.Dim))
+	}
+	b = appendTextIf(b, "logical", logical)
+	b = appendTextIf(b, "origin_column", f.OriginColumn)
+	b = appendTextIf(b, "origin_key", f.OriginKey)
+	return append(appendTextIf(b, "transforms", transforms), '}')
+}
+
+// appendTextIf appends a member unless it is empty.
+func appendTextIf(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return jsontext.AppendText(b, name, value)
+}
+
+// appendHex64 appends 16 hex digits.
+func appendHex64(b []byte, v uint64) []byte {
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, "0123456789abcdef"[v>>shift&0xF])
+	}
+	return b
 }
 
 // marshal is json.Marshal without the escaping of HTML, so that the text of predicates stays readable.
@@ -238,11 +273,19 @@ func (w *featureWire) feature() (f storage.Feature, err error) {
 
 // Hash identifies p: it is the xxhash64 of its encoding. It is 0 for a plan that is not valid.
 func (p *Plan) Hash() uint64 {
-	b, err := p.MarshalJSON()
+	_, hash, err := p.Encode()
 	if err != nil {
 		return 0
 	}
-	return xxhash.Sum64(b)
+	return hash
+}
+
+// Encode returns what MarshalJSON and Hash do.
+func (p *Plan) Encode() (text []byte, hash uint64, err error) {
+	if text, err = p.MarshalJSON(); err != nil {
+		return nil, 0, err
+	}
+	return text, xxhash.Sum64(text), nil
 }
 
 // splitWire is the encoding of a Split.

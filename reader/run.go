@@ -19,8 +19,9 @@ import (
 type run struct {
 	s          *Scanner
 	epoch      uint64
-	first, end uint64 // rows of the epoch's order
-	batch      uint64 // index of the first batch
+	first, end uint64       // rows of the epoch's order
+	batch      uint64       // index of the first batch
+	loaded     *segmentLoad // a segment that was looked up before, or nil
 
 	cancel context.CancelFunc
 	done   <-chan struct{}
@@ -64,7 +65,7 @@ const segmentsAhead = 4
 func (s *Scanner) start(epoch, first, end, batch uint64) *run {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		s: s, epoch: epoch, first: first, end: end, batch: batch, cancel: cancel, done: ctx.Done(),
+		s: s, epoch: epoch, first: first, end: end, batch: batch, loaded: s.loaded, cancel: cancel, done: ctx.Done(),
 		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.Window),
 		requests: make(chan fetchJob),
 		decode:   make(chan decodeTask, 4*s.opts.Workers),
@@ -72,6 +73,7 @@ func (s *Scanner) start(epoch, first, end, batch uint64) *run {
 		assemble: make(chan *draft, s.opts.MaxBatches),
 		out:      make(chan result, s.opts.MaxBatches+1),
 	}
+	s.loaded = nil
 	if s.layout.plan.Shuffle.Unit == UnitNone {
 		r.wg.Go(func() { r.openSegments(ctx) })
 	} else {
@@ -116,11 +118,17 @@ func (r *run) openSegments(ctx context.Context) {
 		if l.segments[i].Rows == 0 {
 			continue
 		}
-		x := &segmentLoad{index: i, done: make(chan struct{})}
+		x, loaded := r.loaded, r.loaded != nil && r.loaded.index == i
+		if !loaded {
+			x = &segmentLoad{index: i, done: make(chan struct{})}
+		}
 		select {
 		case r.chunks <- chunk{load: x}:
 		case <-r.done:
 			return
+		}
+		if loaded {
+			continue
 		}
 		r.wg.Go(func() {
 			x.segment, x.err = l.loadSegment(ctx, x.index)
@@ -419,15 +427,29 @@ func (r *run) task(f func()) {
 }
 
 func (r *run) decodeItems(t decodeTask) {
+	if i, err := r.decodeTask(t); err != nil {
+		t.stripe.fail(i, err)
+	}
+	// The stripe may be used up, and the unit read anew, as soon as their last task is counted.
+	unitDone := t.unit.undecoded.Add(-1) == 0
+	if t.stripe.undecoded.Add(-1) == 0 {
+		t.stripe.ready <- struct{}{}
+	}
+	if unitDone {
+		r.s.putUnit(t.unit)
+	}
+}
+
+// decodeTask decodes the items of a task as far as they can be; the error is that of item i.
+func (r *run) decodeTask(t decodeTask) (i int, err error) {
 	start := time.Now()
 	d := r.s.getDecoder()
 	defer r.s.putDecoder(d)
 	var rows, slots uint64
-	for i := t.lo; i < t.hi; i++ {
+	for i = t.lo; i < t.hi; i++ {
 		it := &t.stripe.segment.items[i]
-		n, err := r.decodeItem(d, t, it)
-		if err != nil {
-			t.stripe.fail(i, err)
+		var n uint64
+		if n, err = r.decodeItem(d, t, it); err != nil {
 			break
 		}
 		if n > 0 {
@@ -439,14 +461,7 @@ func (r *run) decodeItems(t decodeTask) {
 	st.decodedRows.Add(rows)
 	st.decodedSlots.Add(slots)
 	st.decode.Add(int64(time.Since(start)))
-	// The stripe may be used up, and the unit read anew, as soon as their last task is counted.
-	unitDone := t.unit.undecoded.Add(-1) == 0
-	if t.stripe.undecoded.Add(-1) == 0 {
-		t.stripe.ready <- struct{}{}
-	}
-	if unitDone {
-		r.s.putUnit(t.unit)
-	}
+	return i, err
 }
 
 // decodeItem decodes the features of an item, transforms them and returns how many slots were stored.

@@ -176,9 +176,11 @@ type Scanner struct {
 	stride     uint64 // from one batch to the next: those between are not made
 	shared     bool   // its pools are a RankScanner's
 	next       Position
-	run        *run   // nil until Next, and after an error, Seek and Close
-	pending    *draft // received, but not yet made when a ctx ended
-	err        error  // what every Next returns
+	run        *run         // nil until Next, and after an error, Seek and Close
+	pending    *draft       // received, but not yet made when a ctx ended
+	tried      bool         // inline was, since the last Seek
+	loaded     *segmentLoad // by inline, for the run; or nil
+	err        error        // what every Next returns
 
 	batches *batchPool
 	budget  *budget   // of the run
@@ -198,10 +200,17 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	var d *draft
+	var err error
 	if s.run == nil {
-		s.begin()
+		d, err = s.inline(ctx)
 	}
-	d, err := s.receive(ctx)
+	if d == nil && err == nil {
+		if s.run == nil {
+			s.begin()
+		}
+		d, err = s.receive(ctx)
+	}
 	if err != nil {
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			s.stop()
@@ -292,7 +301,7 @@ func (s *Scanner) Seek(p Position) error {
 		return fmt.Errorf("position: batch %d of %d", p.Batch, n)
 	}
 	s.stop()
-	s.next, s.err = p, nil
+	s.next, s.err, s.tried = p, nil, false
 	return nil
 }
 

@@ -243,6 +243,7 @@ func TestScanEqualsModel(t *testing.T) {
 		}
 		s := open(t, l, drawOptions(t))
 		defer s.Close()
+		s.tried = rapid.Bool().Draw(t, "never inline")
 		row := 0
 		var held []*Batch
 		for {
@@ -452,8 +453,9 @@ func TestDamageHasAPlace(t *testing.T) {
 		}
 		var first error
 		var firstRow int
-		for range 2 {
+		for turn := range 2 {
 			s := open(t, l, drawOptions(t))
+			s.tried = turn > 0 // never inline
 			row := 0
 			for {
 				b, err := s.Next(context.Background())
