@@ -30,6 +30,8 @@ type Engine struct {
 	stores map[string]*storage.Store
 	// known are snapshots that were asked for: while they stand they never change. Guarded by mu.
 	known map[snapshotKey]*storage.Snapshot
+	// layouts are those of the last plans, the last one at the end; guarded by mu.
+	layouts []keptLayout
 }
 
 type snapshotKey struct {
@@ -117,11 +119,17 @@ func (e *Engine) answer(ctx context.Context, f func(context.Context) (any, error
 	if o, ok := result.(opened); ok {
 		undo = func() { o.undo(e) }
 	}
+	if w, ok := result.(written); ok {
+		return append(w.appendJSON([]byte(`{"result":`)), '}'), undo
+	}
 	if text, err = json.Marshal(answer{Result: result}); err != nil {
 		text = Failure(err)
 	}
 	return text, undo
 }
+
+// written is a result that is written by hand: see package jsontext.
+type written interface{ appendJSON(b []byte) []byte }
 
 // params reads a method's parameters, refusing unknown ones. They come from the arguments of a function of Python: one of a
 // wrong type is the caller's mistake.

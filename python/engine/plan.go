@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/jsontext"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -66,15 +70,16 @@ func (e *Engine) plan(ctx context.Context, raw json.RawMessage) (any, error) {
 		}
 		groups = append(groups, found...)
 	}
-	text, err := json.Marshal(plan)
+	text, hash, err := plan.Encode()
 	if err != nil {
 		return nil, err
 	}
 	out := planAnswer{
-		Plan: string(text), Hash: fmt.Sprintf("%016x", plan.Hash()), Snapshot: plan.Snapshot,
+		Plan: string(text), Hash: fmt.Sprintf("%016x", hash), Snapshot: plan.Snapshot,
 		Rows: layout.Rows(), Batches: layout.Batches(), Features: make([]featureInfo, len(plan.Features)),
 		Groups: groups,
 	}
+	e.keepLayout(keptLayout{uri: p.URI, hash: out.Hash, layout: layout, snapshot: snap})
 	for i, f := range plan.Features {
 		out.Features[i] = featureOf(f)
 	}
@@ -130,8 +135,80 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 	return plan, snap, nil
 }
 
+// appendJSON writes a as encoding/json would.
+func (a planAnswer) appendJSON(b []byte) []byte {
+	b = jsontext.AppendText(append(b, '{'), "plan", a.Plan)
+	b = jsontext.AppendText(b, "hash", a.Hash)
+	b = jsontext.AppendUint(b, "snapshot", a.Snapshot)
+	b = jsontext.AppendUint(b, "rows", a.Rows)
+	b = jsontext.AppendUint(b, "batches", a.Batches)
+	b = append(jsontext.AppendMember(b, "features"), '[')
+	for i := range a.Features {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = a.Features[i].appendJSON(b)
+	}
+	b = append(jsontext.AppendMember(append(b, ']'), "groups"), '[')
+	for i, g := range a.Groups {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '[')
+		for j, f := range g {
+			if j > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, int64(f), 10)
+		}
+		b = append(b, ']')
+	}
+	return append(b, "]}"...)
+}
+
+// A keptLayout is what a plan came to, for who opens the plan: its segments need not be listed again.
+type keptLayout struct {
+	uri, hash string
+	layout    *reader.Layout
+	snapshot  *storage.Snapshot
+}
+
+// maxLayouts is how many layouts are kept: those of the last plans.
+const maxLayouts = 4
+
+func (e *Engine) keepLayout(k keptLayout) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.layouts) == maxLayouts {
+		e.layouts = slices.Delete(e.layouts, 0, 1)
+	}
+	e.layouts = append(e.layouts, k)
+}
+
+// layoutOf returns the layout that is kept of a plan, while its snapshot stands, or nil.
+func (e *Engine) layoutOf(ctx context.Context, uri, hash string) (*reader.Layout, error) {
+	e.mu.Lock()
+	at := slices.IndexFunc(e.layouts, func(k keptLayout) bool { return k.uri == uri && k.hash == hash })
+	var k keptLayout
+	if at >= 0 {
+		k = e.layouts[at]
+	}
+	e.mu.Unlock()
+	if at < 0 {
+		return nil, nil
+	}
+	ok, err := k.snapshot.Stands(ctx)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return k.layout, nil
+}
+
 // openPlan finds the snapshot of a plan that makePlan made, perhaps in another process.
 func (e *Engine) openPlan(ctx context.Context, uri, text string) (*reader.Layout, error) {
+	if l, err := e.layoutOf(ctx, uri, fmt.Sprintf("%016x", xxhash.Sum64String(text))); l != nil || err != nil {
+		return l, err
+	}
 	plan := new(reader.Plan)
 	if err := json.Unmarshal([]byte(text), plan); err != nil {
 		return nil, err

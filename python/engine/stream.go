@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -37,6 +38,9 @@ type Records struct {
 // recordsAnswer is the handle of records, which TakeRecords takes.
 type recordsAnswer int64
 
+// appendJSON writes a as encoding/json would.
+func (a recordsAnswer) appendJSON(b []byte) []byte { return strconv.AppendInt(b, int64(a), 10) }
+
 func (a recordsAnswer) undo(e *Engine) {
 	if r := e.TakeRecords(int64(a)); r != nil {
 		r.Release()
@@ -46,7 +50,7 @@ func (a recordsAnswer) undo(e *Engine) {
 // recordsOpen opens a plan with exact columns, as "plan" gives it, as Arrow records. The parameters are those of a loader.
 func (e *Engine) recordsOpen(ctx context.Context, raw json.RawMessage) (any, error) {
 	r, err := e.newRecords(ctx, raw)
-	if err != nil {
+	if err != nil || r == nil {
 		return nil, err
 	}
 	return e.opened(r), nil
@@ -75,13 +79,21 @@ func (e *Engine) TakeRecords(handle int64) *Records {
 func (e *Engine) newRecords(ctx context.Context, request json.RawMessage) (*Records, error) {
 	var p struct {
 		loaderParams
-		Fold bool `json:"fold,omitempty"`
+		// Hash, where there is no Plan, is that of a plan that may be kept; if it is not, there is no result.
+		Hash string `json:"hash,omitempty"`
+		Fold bool   `json:"fold,omitempty"`
 	}
 	if err := params(request, &p); err != nil {
 		return nil, err
 	}
-	layout, err := e.openPlan(ctx, p.URI, p.Plan)
-	if err != nil {
+	var layout *reader.Layout
+	var err error
+	if p.Plan == "" {
+		layout, err = e.layoutOf(ctx, p.URI, p.Hash)
+	} else {
+		layout, err = e.openPlan(ctx, p.URI, p.Plan)
+	}
+	if err != nil || layout == nil {
 		return nil, err
 	}
 	converter, err := arrowbatch.NewConverter(layout.Plan(), arrowbatch.Options{Fold: p.Fold})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/jsontext"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -73,6 +74,17 @@ type snapshotInfo struct {
 	Features  uint64 `json:"features"`
 }
 
+// appendJSON writes i as encoding/json would.
+func (i snapshotInfo) appendJSON(b []byte) []byte {
+	b = jsontext.AppendUint(append(b, '{'), "number", i.Number)
+	b = jsontext.AppendText(b, "time", i.Time)
+	b = jsontext.AppendText(b, "operation", i.Operation)
+	b = jsontext.AppendUint(b, "rows", i.Rows)
+	b = jsontext.AppendUint(b, "segments", i.Segments)
+	b = jsontext.AppendUint(b, "bytes", i.Bytes)
+	return append(jsontext.AppendUint(b, "features", i.Features), '}')
+}
+
 func infoOf(i storage.SnapshotInfo) snapshotInfo {
 	return snapshotInfo{
 		Number: i.Number, Time: i.Time.UTC().Format(time.RFC3339Nano), Operation: i.Operation, Rows: i.Rows,
@@ -129,6 +141,20 @@ type featureInfo struct {
 	Logical      string `json:"logical"`
 	OriginColumn string `json:"origin_column"`
 	OriginKey    string `json:"origin_key"`
+}
+
+// appendJSON writes i as encoding/json would.
+func (i *featureInfo) appendJSON(b []byte) []byte {
+	b = jsontext.AppendText(append(b, '{'), "name", i.Name)
+	b = jsontext.AppendText(b, "id", i.ID)
+	b = jsontext.AppendText(b, "kind", i.Kind)
+	b = jsontext.AppendText(b, "elem", i.Elem)
+	b = jsontext.AppendText(b, "score", i.Score)
+	b = jsontext.AppendUint(b, "dim", uint64(i.Dim))
+	b = jsontext.AppendText(b, "role", i.Role)
+	b = jsontext.AppendText(b, "logical", i.Logical)
+	b = jsontext.AppendText(b, "origin_column", i.OriginColumn)
+	return append(jsontext.AppendText(b, "origin_key", i.OriginKey), '}')
 }
 
 func featureOf(f storage.Feature) featureInfo {

@@ -355,7 +355,10 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A capsule with a new ArrowArrayStream. requested_schema is what a consumer would like; it gets the table's types."""
-        return _capsule(_engine.call("records_open", uri=self._uri, plan=self._plan["plan"], **self._options))
+        records = _engine.call("records_open", uri=self._uri, hash=self._plan["hash"], **self._options)
+        if records is None:  # the engine, perhaps another process's, does not know the plan any more
+            records = _engine.call("records_open", uri=self._uri, plan=self._plan["plan"], **self._options)
+        return _capsule(records)
 
     def reader(self) -> pyarrow.RecordBatchReader:
         """A pyarrow reader of the record batches."""
