@@ -50,3 +50,10 @@ func (c *Choice) due(share float64) bool {
 	c.wait--
 	return false
 }
+
+// Note takes over what a sample says of a feature of which nothing is known.
+func (c *Choice) Note(s *Sampled) {
+	if !c.known {
+		c.saved = s.saved
+	}
+}

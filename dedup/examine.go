@@ -25,7 +25,6 @@ type measure struct {
 func (f *Finder) examine() *vector.Column {
 	f.markRuns()
 	elements := f.stripe.Elements()
-	f.model.learn(&f.estimate, &f.v, f.stripe)
 	f.resetSizer(false)
 	best := measure{score: math.Inf(1)}
 	if !f.opts.NoRuns && f.take(byRuns) {
@@ -66,10 +65,8 @@ func (f *Finder) examine() *vector.Column {
 	}
 	if best.step == noStep && !window {
 		f.choice.keep(noStep, false, 0)
-		f.taken = plain
 		return f.plain()
 	}
-	f.taken = best.bytes
 	f.choice.keep(best.step, window, (plain-best.bytes)/float64(f.stripe.Rows))
 	return f.form(best.step, window)
 }
@@ -109,11 +106,14 @@ func (f *Finder) size(out *vector.Column) float64 {
 	return float64(n)
 }
 
+// resetSizer makes ready to size forms of the stripe, which is in v.
 func (f *Finder) resetSizer(grouped bool) {
-	f.model.grouped = grouped
 	if f.opts.Sizer != nil {
 		f.opts.Sizer.Reset(f.typ, grouped)
+		return
 	}
+	f.model.grouped = grouped
+	f.model.learn(&f.estimate, &f.v, f.stripe)
 }
 
 // plainBytes returns what the stripe's rows, of so many values, take as they are. Where the form without windows whose slots reps has,

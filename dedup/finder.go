@@ -51,7 +51,6 @@ type Finder struct {
 	opts     Options
 	stats    Stats
 	choice   Choice
-	taken    float64 // bytes of the form that the last examination chose; below 0: not known
 	v        values
 	table    slotTable
 	windower windowFinder
@@ -143,6 +142,9 @@ func (f *Finder) find(s Stripe) *vector.Column {
 	if s.Rows < 2 || s.Values.Type.Kind == vector.Inverse {
 		f.stats.Runs += int64(s.Rows)
 		return s.Values
+	}
+	if f.choice.grouped { // what was known of it in a group says nothing of it alone
+		f.choice = Choice{backward: f.choice.backward}
 	}
 	if f.choice.due(f.sampleShare(s)) {
 		return f.examine()

@@ -8,18 +8,12 @@ import (
 
 // A Sampler examines features of a sample for a Grouper, one after the other. It keeps its memory. One for each goroutine.
 type Sampler struct {
-	finder   Finder
-	v        values
-	table    slotTable
-	estimate estimator
-	marked   []int32
-	reps     []int32
+	finder Finder
+	reps   []int32 // values that are encoded
 }
 
 // Sampled is what a Sampler learnt of a feature. Its memory is used again.
 type Sampled struct {
-	Choice Choice // what it does best by itself
-
 	rows    int
 	apart   bool          // some rows differ, and have values: it may share an inverse
 	starts  []int32       // first row of each run
@@ -28,79 +22,113 @@ type Sampled struct {
 	present vector.Bitmap // rows that are neither null nor empty
 	rowBits []float32     // what each row takes
 	alone   float64       // what it takes by itself, its inverse included, in bits
+	saved   float64       // bytes a row that a slot for each row would take more, no inverse counted
 }
+
+const (
+	// encodedValues is about how many values of a feature's sample are encoded to learn what they take: in encodedBlocks pieces that
+	// are spread over it, so that what is not like the rest does not decide.
+	encodedValues = 1 << 13
+	encodedBlocks = 4
+	// copyBits is about what the encodings take, size and time together, for a list that comes again and again in the rows after it, and
+	// repeatBits for a number.
+	copyBits   = 32
+	repeatBits = 8
+)
 
 // Sample examines the rows of a feature, which are borrowed for the call. opts say what the feature may do by itself.
 func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
-	dst.Choice, dst.rows, dst.apart = Choice{}, rows.Rows, false
+	dst.rows, dst.apart, dst.saved = rows.Rows, false, 0
 	if rows.Rows < 2 {
 		return
 	}
-	s.finder.Reset(rows.Values.Type, opts, Choice{})
-	byItself := s.finder.FindRuns(rows)
-	dst.Choice = s.finder.Choice()
-	s.v.set(rows.Values, rows.Values.Rows)
-	defer s.v.drop()
-	var at []int32
-	if rows.Starts == nil {
-		s.marked = s.v.markRuns(s.marked[:0], rows.Rows)
-		dst.starts, at = append(dst.starts[:0], s.marked...), s.marked
-	} else {
-		dst.starts, at = append(dst.starts[:0], rows.Starts...), s.finder.count(len(rows.Starts))
-	}
-	dst.codes = resize(dst.codes, len(at))
-	s.reps = s.table.find(&s.v, at, dst.codes, s.reps[:0])
-	dst.slots = len(s.reps)
-	if dst.markPresent(rows) == 0 || len(at) == 1 {
+	f := &s.finder
+	f.Reset(rows.Values.Type, opts, Choice{})
+	defer f.drop()
+	f.stripe = rows
+	f.markRuns()
+	f.findSlots()
+	dst.starts, dst.codes, dst.slots = append(dst.starts[:0], f.starts...), append(dst.codes[:0], f.codes...), len(f.slotReps)
+	if dst.markPresent(rows) == 0 || len(f.starts) == 1 {
 		return // nothing to tell apart: by itself it takes next to nothing
 	}
 	dst.apart = true
-	s.measure(dst, rows, byItself, at, opts.nsPerByte())
+	s.measure(dst, rows)
 }
 
-// measure sets rowBits so that the rows' bits add up to what the feature takes by itself, byItself being its form, and alone to that,
-// its inverse included. at are the values of the runs.
-func (s *Sampler) measure(dst *Sampled, rows Stripe, byItself *vector.Column, at []int32, nsPerByte float64) {
-	cost := s.costOf(rows)
+// measure sets rowBits to what each row takes once encoded, and alone to what the feature takes by itself in the form that takes least,
+// with its inverse.
+func (s *Sampler) measure(dst *Sampled, rows Stripe) {
+	f := &s.finder
+	cost := f.costOf(rows)
+	scale := s.encoded(&cost)
 	dst.rowBits = resize(dst.rowBits, rows.Rows)
-	all, ofRuns := 0.0, 0.0
+	copied := 0.0 // the rows that are equal to the one before, with a slot each
+	ofRuns := 0.0
+	again := float64(repeatBits)
+	if rows.Values.Type.IsList() {
+		again = copyBits
+	}
 	for i, start := range dst.starts {
-		bits := float32(cost.row(int(at[i])))
-		ofRuns += float64(bits)
-		run := dst.rowBits[start : int(start)+dst.length(i)]
+		bits := cost.row(int(f.at[i])) * scale
+		length := dst.length(i)
+		run := dst.rowBits[start : int(start)+length]
 		for j := range run {
-			run[j] = bits
+			run[j] = float32(bits)
 		}
-		all += cost.row(int(at[i])) * float64(len(run))
+		ofRuns += bits
+		copied += min(float64(length-1)*bits, again)
 	}
-	inverse := 0.0
-	choice := dst.Choice
-	switch choice.step {
-	case byRuns:
-		all = ofRuns
-		inverse = inverseBits(rows.Rows, len(dst.starts), 0)
-	case bySlots:
-		all = 0
-		for _, rep := range s.reps {
-			all += float64(float32(cost.row(int(rep))))
+	dst.saved = copied / 8 / float64(rows.Rows)
+	inverse := inverseBits(rows.Rows, len(dst.starts), 0)
+	copied = max(copied, inverse) // what changes has to be said in any form
+	dst.alone = ofRuns + inverse + inverseTime(rows.Rows, true, f.opts.nsPerByte())
+	if rows.Rows < plainTimes*len(dst.starts) && ofRuns+copied < dst.alone {
+		dst.alone = ofRuns + copied
+	}
+}
+
+// encoded returns how many bits some of the runs' values take once encoded, as windows where that is less, for each bit of the estimate.
+func (s *Sampler) encoded(cost *rowCost) float64 {
+	f := &s.finder
+	s.reps = appendBlocks(s.reps[:0], f.stripe.Values, f.at)
+	estimated := 0.0
+	for _, row := range s.reps {
+		estimated += cost.row(int(row))
+	}
+	if estimated == 0 {
+		return 1
+	}
+	f.reps = s.reps
+	f.resetSizer(true)
+	m := f.scoreSlots(false)
+	if f.seekWindows() {
+		if w := f.scoreSlots(true); w.score < m.score {
+			m = w
 		}
-		inverse = inverseBits(rows.Rows, len(dst.starts), dst.slots)
 	}
-	took := 8 * s.finder.taken
-	if took < 0 {
-		took = 8 * s.finder.size(byItself)
+	if scale := 8 * m.bytes / estimated; scale < math.MaxFloat32 {
+		return scale
 	}
-	values := max(took-inverse, took/8)
-	if all > 0 && values < math.MaxFloat32 {
-		scale := float32(values / all)
-		for row := range dst.rowBits {
-			dst.rowBits[row] *= scale
-		}
+	return 1 // a form that cannot be stored: WriteStripe will say so
+}
+
+// appendBlocks appends those of the rows reps of c that are encoded.
+func appendBlocks(dst []int32, c *vector.Column, reps []int32) []int32 {
+	values := 0
+	for _, row := range reps {
+		lo, hi := c.SlotRange(int(row))
+		values += max(hi-lo, 1)
 	}
-	if choice.step != noStep {
-		inverse += inverseTime(rows.Rows, choice.step == byRuns, nsPerByte)
+	if values <= encodedValues {
+		return append(dst, reps...)
 	}
-	dst.alone = values + inverse
+	length := max(len(reps)*encodedValues/values/encodedBlocks, 1)
+	for i := range encodedBlocks {
+		from := i * (len(reps) - length) / (encodedBlocks - 1)
+		dst = append(dst, reps[from:from+length]...)
+	}
+	return dst
 }
 
 // length returns how many rows run i has.
@@ -134,7 +162,7 @@ type rowCost struct {
 }
 
 // costOf estimates what rows of the stripe, which is in v, take.
-func (s *Sampler) costOf(rows Stripe) rowCost {
+func (f *Finder) costOf(rows Stripe) rowCost {
 	c := rows.Values
 	r := rowCost{c: c}
 	present := rows.Rows
@@ -151,7 +179,7 @@ func (s *Sampler) costOf(rows Stripe) rowCost {
 		}
 	}
 	r.null = entropy(present, rows.Rows)
-	r.elementBits = s.estimate.valueBits(&s.v, rows)
+	r.elementBits = f.estimate.valueBits(&f.v, rows)
 	if c.Type.Kind == vector.Weighted {
 		r.elementBits += scoreBits
 	}

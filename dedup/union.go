@@ -2,7 +2,6 @@ package dedup
 
 import (
 	"math/bits"
-	"sort"
 
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -205,23 +204,21 @@ func (f *Finder) valuesOf(rows []int32) []int32 {
 	return f.ofUnion
 }
 
-// examinedSlots is how many slots of a group's stripe say whether windows pay, at least, and examinedRows how many rows.
+// examinedRows is how many rows of a group's stripe say whether windows pay, and examinedValues how many values of their lists, at most.
 const (
-	examinedSlots = 1024
-	examinedRows  = 4096
+	examinedRows   = 4096
+	examinedValues = 1 << 14
 )
 
 // examineIn reports whether windows pay in a stripe of a group, judged by its first rows, lays them down, and notes what the group
 // saves: about what the feature saved by itself.
 func (f *Finder) examineIn(u *Union) bool {
-	f.model.learn(&f.estimate, &f.v, f.stripe)
-	f.resetSizer(true)
 	saved, known := f.choice.saved, f.choice.grouped || f.choice.windows
 	window := f.seekWindows()
 	if window {
 		all := f.reps
-		n := sort.Search(len(all), func(i int) bool { return u.reps[i] >= examinedRows })
-		f.reps = all[:min(max(n, examinedSlots), len(all))]
+		f.reps = all[:f.examinedSlots(u)]
+		f.resetSizer(true)
 		f.windower.walk(&f.v, f.reps, f.choice.backward)
 		without, with := f.scoreSlots(false), f.scoreSlots(true)
 		window = with.score < without.score
@@ -234,6 +231,19 @@ func (f *Finder) examineIn(u *Union) bool {
 	f.choice.keep(noStep, window, saved)
 	f.choice.grouped = true
 	return window
+}
+
+// examinedSlots returns how many of the group's slots, at least one, say whether windows pay.
+func (f *Finder) examinedSlots(u *Union) int {
+	values := 0
+	for i, rep := range f.reps {
+		lo, hi := f.v.c.SlotRange(int(rep))
+		values += hi - lo
+		if u.reps[i] >= examinedRows || values > examinedValues {
+			return max(i, 1)
+		}
+	}
+	return len(f.reps)
 }
 
 // scoreSlots returns what the slots of reps take by themselves.

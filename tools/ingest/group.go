@@ -149,7 +149,7 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 		eg.Go(func() error { return sampleAll(ctx, samplers, places[:min(ahead, len(places))], next) })
 		for k, i := range block {
 			f := j.order[i]
-			f.choice = now[k].Choice
+			f.choice.Note(&now[k])
 			g.Add(i, &now[k], j.estimate(f), j.share)
 		}
 		if err := eg.Wait(); err != nil {
