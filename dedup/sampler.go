@@ -101,10 +101,11 @@ func (s *Sampler) encoded(cost *rowCost) float64 {
 	}
 	f.reps = s.reps
 	f.resetSizer(true)
-	m := f.scoreSlots(false)
-	if f.seekWindows() {
-		if w := f.scoreSlots(true); w.score < m.score {
-			m = w
+	window := f.seekWindows()
+	m := f.scoreSlots(window)
+	if window && !f.windower.clear() {
+		if without := f.scoreSlots(false); without.score < m.score {
+			m = without
 		}
 	}
 	if scale := 8 * m.bytes / estimated; scale < math.MaxFloat32 {

@@ -215,7 +215,13 @@ const (
 func (f *Finder) examineIn(u *Union) bool {
 	saved, known := f.choice.saved, f.choice.grouped || f.choice.windows
 	window := f.seekWindows()
-	if window {
+	switch {
+	case !window:
+	case f.windower.clear():
+		if !known {
+			saved += copyBits / 8 * float64(u.slots) / float64(u.rows)
+		}
+	default:
 		all := f.reps
 		f.reps = all[:f.examinedSlots(u)]
 		f.resetSizer(true)

@@ -7,6 +7,8 @@ const (
 	maxCompares = 4
 	// minOverlap is how many values a list shares with its neighbour at least, when it has as many.
 	minOverlap = 2
+	// clearValues is how many values a list saves on average where windows are taken unseen.
+	clearValues = 8
 )
 
 // A span is values [lo, hi) of a column.
@@ -78,6 +80,13 @@ func (w *windowFinder) values() int {
 		n += int(l)
 	}
 	return n
+}
+
+// clear reports whether the windows save so much that they are taken unseen: half of the values, and more of each list than its place
+// can cost.
+func (w *windowFinder) clear() bool {
+	saved := w.values() - int(w.end)
+	return saved >= int(w.end) && saved >= clearValues*len(w.lengths)
 }
 
 func (w *windowFinder) lay(s span) {

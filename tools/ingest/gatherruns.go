@@ -214,6 +214,30 @@ func (g *runGatherer) keep(src, lo, hi uint32) {
 // copyKept appends what is kept to dst's values.
 func (g *runGatherer) copyKept(dst *vector.Column, srcs []*vector.Column) {
 	t := dst.Type
+	n := 0
+	for _, s := range g.kept {
+		n += int(s.hi - s.lo)
+	}
+	if n == 0 {
+		return
+	}
+	switch t.Physical() {
+	case vector.Int64Values:
+		dst.Ints = resize(dst.Ints, n)[:0]
+	case vector.Float32Values:
+		dst.Floats = resize(dst.Floats, n)[:0]
+	case vector.Float64Values:
+		dst.Doubles = resize(dst.Doubles, n)[:0]
+	case vector.ByteValues:
+		dst.Data = resize(dst.Data, n)[:0]
+	}
+	switch {
+	case t.Kind != vector.Weighted:
+	case t.Score == vector.Float64:
+		dst.ScoreDoubles = resize(dst.ScoreDoubles, n)[:0]
+	default:
+		dst.ScoreFloats = resize(dst.ScoreFloats, n)[:0]
+	}
 	for _, s := range g.kept {
 		c := srcs[s.src]
 		if c == nil { // a vector that is null
