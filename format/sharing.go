@@ -1,10 +1,10 @@
 package format
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
 // What a Writer holds back at most, until it knows which values the stripes share.
@@ -20,22 +20,56 @@ const (
 //	stripe 1    b a d a        codes 1 0 2 0   own d        dictionary a b
 //
 // Until it is settled what is shared the stripes wait, but for their values whole. The first stripes decide: those that
-// come after use the dictionary that there is by then.
+// come after use the dictionary that there is by then. Where nothing is shared the Writer has no sharing any more.
 type sharing struct {
 	open    bool // stripes wait
 	table   valueTable
 	waiting []waitingStripe
-	codes   []int32 // of the values of all that wait, in the table
+	held    []int32 // codes of the values of all that wait, in the table
 	bytes   int     // of their other streams
 
-	shared int // values at the front of the table that are the dictionary's; 0: none
+	shared int // values at the front of the table that are the dictionary's
 	// Memory of the stripe being made.
+	codes  []int32
 	own    []int64 // values that the dictionary lacks
 	fresh  []int32 // their codes in the table that was
 	counts []int32 // of each
 	order  []int32
 	place  []int32
 	vals   []int64
+	// Memory of settling.
+	keys    []int64
+	placeOf []int32 // by code in the table that was
+	tallies []tally
+	touched []int32
+	sorter  frequencySorter
+}
+
+// sharings are those that no Writer uses: their memory is several megabytes, which a file after the other would grow anew.
+var sharings = sync.Pool{New: func() any { return new(sharing) }}
+
+// newSharing returns a sharing in which stripes wait.
+func newSharing() *sharing {
+	h := sharings.Get().(*sharing)
+	h.table.reset()
+	h.open, h.waiting, h.held, h.bytes, h.shared = true, nil, h.held[:0], 0, 0
+	return h
+}
+
+// dropSharing gives the memory back.
+func (w *Writer) dropSharing() {
+	if w.sharing != nil {
+		sharings.Put(w.sharing)
+		w.sharing = nil
+	}
+}
+
+// waiting returns how many stripes wait.
+func (w *Writer) waiting() int {
+	if w.sharing == nil {
+		return 0
+	}
+	return len(w.sharing.waiting)
 }
 
 // A waitingStripe is a stripe without its values.
@@ -47,33 +81,34 @@ type waitingStripe struct {
 
 // hold keeps the stripe that w.build made, whose values are vals, and settles once enough is known.
 func (w *Writer) hold(vals []int64) {
-	h := &w.sharing
-	for _, v := range vals {
-		h.codes = append(h.codes, h.table.add(v))
-	}
+	h := w.sharing
+	n := len(h.held)
+	h.held = slices.Grow(h.held, len(vals))[:n+len(vals)]
+	h.table.addAll(h.held[n:], vals)
 	s := w.stripe
 	s.Streams = slices.Clone(w.streams)
 	h.waiting = append(h.waiting, waitingStripe{meta: s, buf: slices.Clone(w.buf), values: len(vals)})
 	h.bytes += len(w.buf)
-	if len(h.codes) >= maxWaitingValues || len(h.table.keys) >= maxWaitingDistinct || h.bytes >= maxWaitingBytes {
+	if len(h.held) >= maxWaitingValues || len(h.table.keys) >= maxWaitingDistinct || h.bytes >= maxWaitingBytes {
 		w.settle()
 	}
 }
 
 // settle decides what is shared and writes the dictionary and the stripes that wait.
 func (w *Writer) settle() {
-	h := &w.sharing
-	if !h.open {
+	h := w.sharing
+	if h == nil || !h.open {
 		return
 	}
 	h.open = false
-	keys := slices.Clone(h.table.keys)
 	shared := h.choose(w.chooser.Profile.NsPerByte())
-	h.table.reset()
-	for _, c := range shared {
-		h.table.add(keys[c])
-	}
+	h.keys = append(h.keys[:0], h.table.keys...)
+	keys := h.keys
 	if h.shared = len(shared); h.shared > 0 {
+		h.table.reset()
+		for _, c := range shared {
+			h.table.add(keys[c])
+		}
 		w.buf = w.chooser.AppendInts(w.buf[:0], dictionaryMemory, h.table.keys)
 		w.streams = w.streams[:0]
 		w.endStream(Values)
@@ -81,33 +116,33 @@ func (w *Writer) settle() {
 		w.write(w.buf)
 	}
 	// What waits has codes in the table that was: they are turned into those of the dictionary without looking values up again.
-	place := make([]int32, len(keys))
+	h.placeOf = resize(h.placeOf, len(keys))
+	place := h.placeOf
 	for i := range place {
 		place[i] = -1
 	}
 	for i, c := range shared {
 		place[c] = int32(i)
 	}
-	codes := h.codes
-	h.codes = nil
+	codes := h.held
 	for i := range h.waiting {
 		s := &h.waiting[i]
 		w.stripe, w.streams, w.buf = s.meta, append(w.streams[:0], s.meta.Streams...), append(w.buf[:0], s.buf...)
 		if h.shared > 0 {
 			w.insertCodes(h.recode(codes[:s.values], keys, place))
 		} else {
-			h.vals = h.vals[:0]
-			for _, c := range codes[:s.values] {
-				h.vals = append(h.vals, keys[c])
+			h.vals = resize(h.vals, s.values)
+			for k, c := range codes[:s.values] {
+				h.vals[k] = keys[c]
 			}
 			w.insertValues(h.vals)
 		}
 		codes = codes[s.values:]
 		w.writeStripe()
 	}
-	h.waiting, h.codes, h.bytes = nil, nil, 0
+	h.waiting, h.held, h.bytes = nil, h.held[:0], 0
 	if h.shared == 0 {
-		*h = sharing{}
+		w.dropSharing()
 	}
 }
 
@@ -139,11 +174,10 @@ func (h *sharing) recode(codes []int32, keys []int64, place []int32) []int32 {
 // insertValues adds the streams of vals to the streams that the stripe being made has already: as values, or as codes with
 // the values of its own.
 func (w *Writer) insertValues(vals []int64) {
-	h := &w.sharing
 	if len(vals) == 0 {
 		return
 	}
-	if h.shared > 0 {
+	if h := w.sharing; h != nil && h.shared > 0 {
 		w.insertCodes(h.code(vals))
 		return
 	}
@@ -155,7 +189,7 @@ func (w *Writer) insertValues(vals []int64) {
 
 // insertCodes adds the streams of codes, and of h.own in h.order.
 func (w *Writer) insertCodes(codes []int32) {
-	h := &w.sharing
+	h := w.sharing
 	if len(codes) == 0 {
 		return
 	}
@@ -218,7 +252,7 @@ func (h *sharing) code(vals []int64) []int32 {
 
 // orderOwn sets h.order and makes h.codes, which number h.own as it stands, follow it. Borrowed.
 func (h *sharing) orderOwn() []int32 {
-	h.order = byFrequency(h.order[:0], h.own, h.counts)
+	h.order = h.sorter.byFrequency(h.order[:0], h.own, h.counts)
 	if len(h.own) == 0 {
 		return h.codes
 	}
@@ -234,31 +268,6 @@ func (h *sharing) orderOwn() []int32 {
 	return h.codes
 }
 
-// byFrequency appends the numbers of keys, those of the highest frequency class (a power of two of occurrences) first, in each
-// class by ascending key: codes are small where it counts, and yet neighbouring keys differ by little.
-func byFrequency(dst []int32, keys []int64, counts []int32) []int32 {
-	ordered := make([]frequent, len(keys))
-	for i, k := range keys {
-		ordered[i] = frequent{class: int32(bits.Len32(uint32(counts[i]))), number: int32(i), key: uint64(k)}
-	}
-	slices.SortFunc(ordered, func(a, b frequent) int {
-		if a.class != b.class {
-			return int(b.class - a.class)
-		}
-		return cmp.Compare(a.key, b.key)
-	})
-	for _, f := range ordered {
-		dst = append(dst, f.number)
-	}
-	return dst
-}
-
-// A frequent is a key with its frequency class, laid out so that sorting looks at nothing else.
-type frequent struct {
-	class, number int32
-	key           uint64
-}
-
 // What choose takes a dictionary to cost and to save, beside bytes.
 const (
 	sharedMargin  = 0.95 // of the cost without: what a dictionary must come to
@@ -269,6 +278,30 @@ const (
 	bitsOverEntry = 2.0 // of an entry, over the log2 of the mean gap
 )
 
+// A tally counts a value of the stripes that wait.
+type tally struct {
+	total int32 // occurrences
+	here  int32 // in the stripe at hand
+	in    int32 // stripes
+	last  int32 // stripe
+}
+
+// log2 is math.Log2 of a count.
+func log2(n int) float64 {
+	if n < len(logarithms) {
+		return logarithms[n]
+	}
+	return math.Log2(float64(n))
+}
+
+// logarithms are those of most counts; that of 0 is 0.
+var logarithms = func() (l [256]float64) {
+	for i := 1; i < len(l); i++ {
+		l[i] = math.Log2(float64(i))
+	}
+	return l
+}()
+
 // choose returns the places in the table of the values that are worth sharing, those of several stripes, in the order of the
 // dictionary; none when it does not pay, at nsPerByte for a byte stored.
 func (h *sharing) choose(nsPerByte float64) []int32 {
@@ -276,8 +309,8 @@ func (h *sharing) choose(nsPerByte float64) []int32 {
 	if len(h.waiting) < 2 || len(keys) == 0 {
 		return nil
 	}
-	total, in, last := make([]int32, len(keys)), make([]int32, len(keys)), make([]int32, len(keys))
-	here := make([]int32, len(keys))
+	h.tallies = resize(h.tallies, len(keys))
+	clear(h.tallies)
 	low, high := uint64(math.MaxUint64), uint64(0)
 	for _, k := range keys {
 		low, high = min(low, uint64(k)), max(high, uint64(k))
@@ -290,23 +323,24 @@ func (h *sharing) choose(nsPerByte float64) []int32 {
 		return float64(n) * (max(width-math.Log2(float64(n)), 0) + bitsOverEntry)
 	}
 	alone, decoded := 0.0, 0 // bits and entries without a dictionary
-	codes := h.codes
-	var touched []int32
+	codes, touched := h.held, h.touched
 	for i := range h.waiting {
 		n := h.waiting[i].values
 		touched = touched[:0]
 		for _, c := range codes[:n] {
-			if here[c]++; here[c] == 1 {
+			t := &h.tallies[c]
+			if t.here++; t.here == 1 {
 				touched = append(touched, c)
 			}
 		}
-		bits := float64(n) * math.Log2(float64(max(n, 1)))
+		bits := float64(n) * log2(n)
 		for _, c := range touched {
-			bits -= float64(here[c]) * math.Log2(float64(here[c]))
-			total[c] += here[c]
-			in[c]++
-			last[c] = int32(i)
-			here[c] = 0
+			t := &h.tallies[c]
+			bits -= float64(t.here) * log2(int(t.here))
+			t.total += t.here
+			t.in++
+			t.last = int32(i)
+			t.here = 0
 		}
 		own := bits + entries(len(touched))
 		alone += min(own, float64(n)*width)
@@ -315,21 +349,24 @@ func (h *sharing) choose(nsPerByte float64) []int32 {
 		}
 		codes = codes[n:]
 	}
-	var shared []int32
+	h.touched = touched
+	shared := h.place[:0]
 	own := make([]int, len(h.waiting))
 	occurrences, ownOccurrences := 0.0, 0.0
 	together := 0.0
-	for c := range keys {
-		n := float64(total[c])
+	for c := range h.tallies {
+		t := &h.tallies[c]
+		n := float64(t.total)
 		occurrences += n
-		if in[c] > 1 {
+		if t.in > 1 {
 			shared = append(shared, int32(c))
-			together -= n * math.Log2(n)
+			together -= n * log2(int(t.total))
 		} else {
-			own[last[c]]++
+			own[t.last]++
 			ownOccurrences += n
 		}
 	}
+	h.place = shared
 	if len(shared) == 0 {
 		return nil
 	}
@@ -352,11 +389,12 @@ func (h *sharing) choose(nsPerByte float64) []int32 {
 	if after > sharedMargin*before {
 		return nil
 	}
-	keysOf, counts := make([]int64, len(shared)), make([]int32, len(shared))
+	h.own, h.counts = resize(h.own, len(shared)), resize(h.counts, len(shared))
 	for i, c := range shared {
-		keysOf[i], counts[i] = keys[c], total[c]
+		h.own[i], h.counts[i] = keys[c], h.tallies[c].total
 	}
-	order := byFrequency(nil, keysOf, counts)
+	order := h.sorter.byFrequency(h.order[:0], h.own, h.counts)
+	h.order = nil // borrowed by the caller
 	for i, o := range order {
 		order[i] = shared[o]
 	}

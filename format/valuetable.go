@@ -12,9 +12,25 @@ type valueTable struct {
 	slots []int32 // place in keys, plus one; 0 is free
 }
 
+// leastSlots are those of an empty table.
+const leastSlots = 1024
+
 func (t *valueTable) reset() {
 	t.keys = t.keys[:0]
-	clear(t.slots)
+	t.grow(leastSlots)
+}
+
+// grow makes n places for the keys.
+func (t *valueTable) grow(n int) {
+	if cap(t.slots) < n {
+		t.slots = make([]int32, n)
+	} else {
+		t.slots = t.slots[:n]
+		clear(t.slots)
+	}
+	for i, k := range t.keys {
+		t.slots[t.find(k)] = int32(i) + 1
+	}
 }
 
 func (t *valueTable) find(v int64) int {
@@ -31,10 +47,7 @@ func (t *valueTable) find(v int64) int {
 // add returns the number of v.
 func (t *valueTable) add(v int64) int32 {
 	if 2*len(t.keys) >= len(t.slots) {
-		t.slots = make([]int32, max(1024, 2*len(t.slots)))
-		for i, k := range t.keys {
-			t.slots[t.find(k)] = int32(i) + 1
-		}
+		t.grow(4 * max(len(t.slots), leastSlots/4))
 	}
 	at := t.find(v)
 	if t.slots[at] == 0 {
@@ -42,6 +55,17 @@ func (t *valueTable) add(v int64) int32 {
 		t.slots[at] = int32(len(t.keys))
 	}
 	return t.slots[at] - 1
+}
+
+// addAll sets numbers to those of vals. A value that comes right again is not looked up.
+func (t *valueTable) addAll(numbers []int32, vals []int64) {
+	for i, v := range vals {
+		if i > 0 && v == vals[i-1] {
+			numbers[i] = numbers[i-1]
+			continue
+		}
+		numbers[i] = t.add(v)
+	}
 }
 
 // cut takes out the values added last, down to n of them. What was added last stands at the end of its stretch of taken

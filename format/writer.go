@@ -27,7 +27,7 @@ type Writer struct {
 	w       io.Writer
 	meta    FileMeta
 	chooser encoding.Chooser
-	sharing sharing
+	sharing *sharing // nil: values are stored as they are
 	offset  uint64
 	err     error
 
@@ -59,7 +59,9 @@ func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) 
 	}
 	out := &Writer{w: w, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name, Group: opts.Group}}
 	out.chooser.Profile = opts.Profile
-	out.sharing.open = mayShare(t)
+	if mayShare(t) {
+		out.sharing = newSharing()
+	}
 	out.write(appendHeader(nil, fileMagic))
 	return out, out.err
 }
@@ -87,9 +89,9 @@ func (w *Writer) WriteStripe(c *vector.Column) error {
 		err = w.build(c)
 	}
 	if err != nil {
-		return fmt.Errorf("stripe %d: %w", len(w.meta.Stripes)+len(w.sharing.waiting), err)
+		return fmt.Errorf("stripe %d: %w", len(w.meta.Stripes)+w.waiting(), err)
 	}
-	if w.sharing.open {
+	if w.sharing != nil && w.sharing.open {
 		w.hold(w.vals)
 		w.vals = nil
 		return w.err
@@ -119,6 +121,7 @@ func (w *Writer) Note(f Found) { w.meta.Found = f }
 func (w *Writer) Finish() (*FileMeta, int64, error) {
 	if w.err == nil {
 		w.settle()
+		w.dropSharing()
 	}
 	if w.err != nil {
 		return nil, 0, w.err
@@ -205,7 +208,7 @@ func (w *Writer) appendValues(c *vector.Column) error {
 		case vector.Int64Values:
 			vals := compact(&w.ints, c, c.Ints)
 			s.Stats.boundInts(c.Type, vals)
-			if w.sharing.open || w.sharing.shared > 0 {
+			if w.sharing != nil {
 				w.vals = vals
 				break
 			}

@@ -1,0 +1,89 @@
+package format
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// A frequencySorter keeps the memory of byFrequency.
+type frequencySorter struct{ from, to []frequent }
+
+// A frequent is a key with its frequency class, laid out so that sorting looks at nothing else.
+type frequent struct {
+	class, number int32
+	key           uint64
+}
+
+// radixFrom is from how many keys on they are sorted byte by byte.
+const radixFrom = 256
+
+// byFrequency appends the numbers of keys, which differ, those of the highest frequency class (a power of two of occurrences) first, in
+// each class by ascending key: codes are small where it counts, and yet neighbouring keys differ by little.
+func (s *frequencySorter) byFrequency(dst []int32, keys []int64, counts []int32) []int32 {
+	s.from = resize(s.from, len(keys))
+	for i, k := range keys {
+		s.from[i] = frequent{class: int32(bits.Len32(uint32(counts[i]))), number: int32(i), key: uint64(k)}
+	}
+	if len(keys) < radixFrom {
+		slices.SortFunc(s.from, func(a, b frequent) int {
+			if a.class != b.class {
+				return int(b.class - a.class)
+			}
+			return cmp.Compare(a.key, b.key)
+		})
+	} else {
+		s.radix()
+	}
+	for _, f := range s.from {
+		dst = append(dst, f.number)
+	}
+	return dst
+}
+
+// radix sorts s.from, the least significant byte first: those of the keys in which some differ, then the classes.
+func (s *frequencySorter) radix() {
+	s.to = resize(s.to, len(s.from))
+	or, and := uint64(0), ^uint64(0)
+	for _, f := range s.from {
+		or |= f.key
+		and &= f.key
+	}
+	for shift := 0; shift < 64; shift += 8 {
+		if byte((or^and)>>shift) != 0 {
+			s.pass(shift)
+		}
+	}
+	s.pass(classDigit)
+}
+
+// classDigit is the digit of the class, in place of the shift of a key's byte.
+const classDigit = 64
+
+// digit returns what a pass sorts by.
+func (f *frequent) digit(shift int) byte {
+	if shift == classDigit {
+		return byte(32 - f.class)
+	}
+	return byte(f.key >> (shift & 63))
+}
+
+// pass sorts s.from by a digit, and what is equal in it stays in order.
+func (s *frequencySorter) pass(shift int) {
+	var at [256]int32
+	for i := range s.from {
+		at[s.from[i].digit(shift)]++
+	}
+	sum := int32(0)
+	for i, n := range at {
+		at[i] = sum
+		sum += n
+	}
+	to := s.to[:len(s.from)]
+	for i := range s.from {
+		d := s.from[i].digit(shift)
+		to[at[d]] = s.from[i]
+		at[d]++
+	}
+	s.from, s.to = to, s.from
+}
