@@ -24,7 +24,7 @@ func TestNewerSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[7] = 2
+	b[7] = snapshotVersion + 1
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
 	}

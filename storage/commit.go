@@ -25,6 +25,34 @@ type Change struct {
 	Base      uint64 // the snapshot the change was made against; 0: none
 	// Properties are set; those of the table that it does not name stay.
 	Properties map[string]string
+
+	// Deletes are united with what is deleted already.
+	Deletes []Deletes
+	// FeatureChanges rename features, or set what becomes of them.
+	FeatureChanges []FeatureChange
+
+	// What follows needs Base.
+
+	// Overlays are defined, in this order from the lowest up, over those that there are. Number, Added and Merged are not
+	// looked at. DropOverlays names some to take away first, with their layers, and MergeOverlays some to make part of the
+	// table, their features part of its schema.
+	Overlays      []Overlay
+	DropOverlays  []string
+	MergeOverlays []string
+	// Layers are set, in place of those that there are.
+	Layers []Layer
+	// Lists are defined, after DropLists are taken away: one in both is replaced. ListRows are set; what a list has in other
+	// segments stays.
+	Lists     []SampleList
+	DropLists []string
+	ListRows  []ListRows
+	// Branches are set: new ones where Added is 0, else in place of the one that was set in that snapshot. A snapshot of 0, of
+	// the branch or of a pin, is the one that the commit makes. DropBranches takes some away, with the overlays made on them.
+	Branches     []Branch
+	DropBranches []string
+
+	// Oldest, unless 0, says that the snapshots below it expire. Expire uses it.
+	Oldest uint64
 }
 
 // Validate returns an error naming the first part that is wrong by itself.
@@ -34,6 +62,9 @@ func (c Change) Validate() error {
 	}
 	if uint64(len(c.Add)) > math.MaxUint32 {
 		return fmt.Errorf("change: %d segments", len(c.Add))
+	}
+	if err := c.validateLayers(); err != nil {
+		return fmt.Errorf("change: %w", err)
 	}
 	names := make(map[string]bool, len(c.Features))
 	ids := make(map[FeatureID]string, len(c.Features))
@@ -102,10 +133,14 @@ func idCollision(f FeatureID, a, b string) error {
 // it returns
 //
 //   - ErrConflict, when a segment to remove is gone, or a partition to overwrite got segments after Base;
+//   - ErrConflict, when a segment that deletes, layers or rows of lists are of is gone, a segment to remove got some after Base
+//     (a compaction must carry them), or what the change sets was set after Base by another: a layer, rows of a list, a
+//     branch, an overlay or list of the name. Deletes commute with deletes, and all with appends;
+//   - ErrExists, when the name of a new overlay, list or branch is taken;
 //   - ErrDuplicateSource, when the table holds a source already; an Overwrite may repeat sources that Base held;
 //   - an error naming feature and types, when a type has no common wider one, or roles or logical types differ.
 //
-// The objects of the added segments must exist. After an error nothing is changed, except that an error of the object
+// The objects of the added segments, and of layers and sets of rows, must exist. After an error nothing is changed, except that an error of the object
 // store in the last step may leave the commit made; running it again then gives ErrConflict or ErrDuplicateSource.
 func (t *Table) Commit(ctx context.Context, c Change) (*Snapshot, error) {
 	s, err := t.commit(ctx, c)
@@ -121,7 +156,7 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 	}
 	for {
 		// Each time, so that as little as possible can happen between this and the put.
-		if err := t.checkAdded(ctx, c.Add); err != nil {
+		if err := t.checkAdded(ctx, c); err != nil {
 			return nil, err
 		}
 		n, err := t.newest(ctx)
@@ -150,10 +185,17 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 // errLostRace: another commit took the number.
 var errLostRace = errors.New("lost the race for a snapshot number")
 
-// checkAdded makes sure that gc or a mistake has taken nothing of an added segment away.
-func (t *Table) checkAdded(ctx context.Context, add []SegmentDescriptor) error {
+// checkAdded makes sure that gc or a mistake has taken nothing of what a change adds away.
+func (t *Table) checkAdded(ctx context.Context, c Change) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
+	add := c.Add
+	for _, l := range c.Layers {
+		add = append(add[:len(add):len(add)], l.Data)
+	}
+	for _, r := range c.rowSets() {
+		g.Go(func() error { return t.s.checkRows(gctx, r) })
+	}
 	for _, d := range add {
 		g.Go(func() error {
 			if err := t.s.checkSegment(gctx, d); err != nil {
@@ -203,7 +245,7 @@ func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
 
 // attempt tries to make the snapshot after base.
 func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snapshot, err error) {
-	e := edit{base: base, info: base.m.info}
+	e := edit{base: base, m: base.m, info: base.m.info}
 	e.info.Number++
 	e.info.Operation = c.Operation
 	e.info.AddedRows, e.info.RemovedRows = 0, 0
@@ -213,28 +255,33 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 	}
 	// As it is stored: without what a clock adds to tell times apart.
 	e.info.Time = time.Unix(0, e.info.Time.UnixNano()).UTC()
-	for _, step := range [...]func(context.Context, Change) error{e.features, e.properties, e.sources, e.overwrite, e.remove, e.add} {
-		if err := step(ctx, c); err != nil {
-			return nil, err
-		}
-	}
-	m := manifest{info: e.info, commit: newID()}
-	var made []id
-	var madeKinds []treeKind
 	committed := false
 	defer func() {
 		if committed {
 			return
 		}
-		// Nobody names these runs yet. What a failed delete leaves, gc finds.
-		for i, r := range made {
-			_ = t.s.blobs.Delete(context.WithoutCancel(ctx), r.runName(madeKinds[i]))
+		// Nobody names these yet. What a failed delete leaves, gc finds.
+		for _, name := range e.made {
+			_ = t.s.blobs.Delete(context.WithoutCancel(ctx), name)
 		}
 	}()
+	for _, step := range [...]func(context.Context, Change) error{
+		e.overlays, e.features, e.featureChanges, e.keys, e.properties, e.sources, e.overwrite, e.remove, e.add, e.strip,
+		e.deletes, e.layers, e.lists, e.branches, e.oldest,
+	} {
+		if err := step(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	m := e.m
+	m.info, m.commit, m.version = e.info, newID(), max(e.m.version, 1)
+	if c.needsVersion2() {
+		m.version = max(m.version, 2)
+	}
 	put := func(t0 tree, changes []treeEntry) (tree, error) {
 		out, ids, err := t.s.put(ctx, t0, sortEntries(changes))
 		for _, i := range ids {
-			made, madeKinds = append(made, i), append(madeKinds, t0.kind)
+			e.made = append(e.made, i.runName(t0.kind))
 		}
 		return out, err
 	}
@@ -292,20 +339,34 @@ func (t *Table) putSnapshot(ctx context.Context, name string, b []byte, m manife
 // An edit collects what one attempt changes.
 type edit struct {
 	base            *Snapshot
+	m               manifest // the next one; its trees and info are put together last
 	info            SnapshotInfo
 	listing, schema []treeEntry
+	made            []string // objects that the attempt made
+
+	added    []Feature                    // to the schema
+	merging  []Feature                    // of overlays that become part of the table
+	removed  map[string]SegmentDescriptor // segments that the change takes away
+	replaced map[string]bool              // those of them whose deletes, layers and listed rows the change must have seen
+	defined  map[string]*Overlay          // overlays that the change defines or alters; nil: that it takes away
+	listed   map[string]*SampleList
+	renamed  []renamed
 }
 
 func (e *edit) store() *Store { return e.base.t.s }
 
 // features merges the change's features into the schema.
 func (e *edit) features(ctx context.Context, c Change) error {
-	names := make([]string, len(c.Features))
-	keys := make([][]byte, len(c.Features))
-	for i, f := range c.Features {
+	features, err := c.allFeatures(e.merging)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(features))
+	keys := make([][]byte, len(features))
+	for i, f := range features {
 		names[i], keys[i] = f.Name, featureIDKey(f.ID)
 	}
-	known, err := e.base.Find(ctx, names...)
+	known, err := e.base.find(ctx, names...)
 	if err != nil {
 		return err
 	}
@@ -313,15 +374,22 @@ func (e *edit) features(ctx context.Context, c Change) error {
 	if err != nil {
 		return err
 	}
-	var added []Feature
-	for i, f := range c.Features {
+	for i, f := range features {
 		if owners[i] != nil && string(owners[i]) != f.Name {
-			return idCollision(f.ID, string(owners[i]), f.Name)
+			return ownedBy(f, string(owners[i]))
 		}
 		merged := f
+		merged.Status = FeatureActive
+		if known[i] != nil && known[i].Status == FeatureDropped {
+			// One of the same name is another feature, with an id of its own.
+			if known[i].ID == f.ID {
+				return fmt.Errorf("feature %s was dropped: %w", f.Name, ErrConflict)
+			}
+			known[i] = nil
+		}
 		if known[i] == nil {
 			e.info.Features++
-			added = append(added, f)
+			e.added = append(e.added, f)
 			e.schema = append(e.schema, treeEntry{keys[i], []byte(f.Name)})
 		} else {
 			if merged, err = mergeFeature(*known[i], f); err != nil {
@@ -333,7 +401,17 @@ func (e *edit) features(ctx context.Context, c Change) error {
 		}
 		e.schema = append(e.schema, treeEntry{nameKey(f.Name), appendFeature(nil, merged)})
 	}
-	return e.keys(ctx, added)
+	return nil
+}
+
+// ownedBy says why a feature of f's id under another name stands in the way of f.
+func ownedBy(f Feature, other string) error {
+	for g := range f.Generation + 1 {
+		if NewFeatureID(other, g) == f.ID {
+			return idCollision(f.ID, other, f.Name)
+		}
+	}
+	return fmt.Errorf("feature %s is called %s now: %w", f.Name, other, ErrConflict)
 }
 
 // mergeFeature returns the schema's feature once a segment with f is added.
@@ -411,7 +489,7 @@ func (e *edit) overwrite(ctx context.Context, c Change) error {
 			if removed[d.ID] {
 				continue
 			}
-			if err := e.drop(slices.Clone(it.key), d); err != nil {
+			if err := e.drop(slices.Clone(it.key), d, false); err != nil {
 				return err
 			}
 		}
@@ -449,19 +527,24 @@ func (e *edit) remove(ctx context.Context, c Change) error {
 		if reason != "" {
 			return corrupt(e.base.treeName(e.base.m.listing), reason)
 		}
-		if err := e.drop(where[i], d); err != nil {
+		if err := e.drop(where[i], d, true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drop takes a segment out of the listing and the totals. key is taken over.
-func (e *edit) drop(key []byte, d SegmentDescriptor) error {
+// drop takes a segment out of the listing and the totals. key is taken over. replaced: the change must have seen what lies over it.
+func (e *edit) drop(key []byte, d SegmentDescriptor, replaced bool) error {
 	segment, err := parseID(d.ID)
 	if err != nil {
 		return err
 	}
+	if e.removed == nil {
+		e.removed, e.replaced = map[string]SegmentDescriptor{}, map[string]bool{}
+	}
+	e.removed[d.ID] = d
+	e.replaced[d.ID] = replaced
 	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {
 		return corrupt(e.base.name(), "totals are less than their parts")
 	}

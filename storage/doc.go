@@ -7,6 +7,9 @@
 //	                                                         |
 //	                                            packs and single feature files (package format)
 //
+// Over a segment lie, named in the listing too (decision 23): deleted rows, layers of overlays, rows of sample lists. A Branch names
+// snapshots, overlays and a list that are read together; a View is what that comes to. A Lease keeps a snapshot that expires.
+//
 // A Snapshot is one object, tables/<table>/snapshots/<number>, and creating it, if absent, is the commit. It holds what
 // opening needs: totals, and the two trees. A tree is a sorted map kept as a few immutable tables (runs) of growing size
 // and a small tail inside the snapshot object; a commit adds to the tail, and moves the tail into a run when it is large,
@@ -16,7 +19,8 @@
 // # Invariants
 //
 //   - Nothing is ever overwritten. An object that a snapshot names exists and is durable before the snapshot is.
-//   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back.
+//   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. Those that expired go lowest
+//     first.
 //   - Readers take no lock and need neither the index database nor a local disk.
 //   - Every object name is made in names.go. Names of tables, features and partition values are data: only the table's
 //     becomes part of an object name, escaped.
@@ -26,7 +30,10 @@
 //
 //	tables/<table>/snapshots/<20 digits>     a snapshot
 //	tables/<table>/newest/<20 digits>        a hint, every 64 snapshots: numbered down, so that the newest lists first
+//	tables/<table>/pinned/<20 digits>        a copy of an expired snapshot that somebody holds
+//	tables/<table>/leases/<32 hex>           a lease
 //	<2 hex>/<32 hex>/listing.sst, schema.sst a run of a tree
+//	<2 hex>/<32 hex>/rows.roaring            a set of rows
 //	<2 hex>/<32 hex>/index.sst               a segment's index
 //	<2 hex>/<32 hex>/pack-<6 digits>         many small feature files
 //	<2 hex>/<32 hex>/file-<6 digits>         one large feature file

@@ -59,8 +59,30 @@ type Feature struct {
 	// Logical is the Arrow type that an export restores where Type alone does not say it: "timestamp[us, tz=UTC]",
 	// "date32", "decimal(10, 2)", "float16", "fixed_size_binary[16]", ... Empty: Type says all.
 	Logical string
+	Status  FeatureStatus
 	// OriginColumn and OriginKey are set on features that came out of a map or struct column: export can fold them back.
 	OriginColumn, OriginKey string
+}
+
+// A FeatureStatus says what becomes of a feature. The numbers are written to disk.
+type FeatureStatus uint8
+
+const (
+	FeatureActive FeatureStatus = 0
+	// FeatureDeprecated: it is to go; readers and writers still have it.
+	FeatureDeprecated FeatureStatus = 1
+	// FeatureDropped: no reader sees it, and compaction leaves it out. A feature that is added under its name later has
+	// another id.
+	FeatureDropped FeatureStatus = 2
+)
+
+var statusNames = [...]string{FeatureActive: "active", FeatureDeprecated: "deprecated", FeatureDropped: "dropped"}
+
+func (s FeatureStatus) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("status(%d)", uint8(s))
 }
 
 // maxName bounds the strings of a Feature and of a Source, in bytes.
@@ -80,6 +102,9 @@ func (f Feature) Validate() error {
 	if int(f.Role) >= len(roleNames) {
 		return fmt.Errorf("feature %s: unknown %v", f.Name, f.Role)
 	}
+	if int(f.Status) >= len(statusNames) {
+		return fmt.Errorf("feature %s: unknown %v", f.Name, f.Status)
+	}
 	for _, s := range [...]string{f.Logical, f.OriginColumn, f.OriginKey} {
 		if len(s) > maxName {
 			return fmt.Errorf("feature %s: logical type or origin of %d bytes: want at most %d", f.Name, len(s), maxName)
@@ -90,7 +115,8 @@ func (f Feature) Validate() error {
 
 // appendFeature appends the value of a schema entry; the name is its key.
 //
-//	id (8 LE) | generation | kind (1) | elem (1) | score (1) | dim | role (1) | logical | origin column | origin key
+//	id (8 LE) | generation | kind (1) | elem (1) | score (1) | dim | role (1) | logical | origin column | origin key |
+//	status (1), which active features lack
 func appendFeature(dst []byte, f Feature) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(f.ID))
 	dst = binary.AppendUvarint(dst, uint64(f.Generation))
@@ -99,7 +125,11 @@ func appendFeature(dst []byte, f Feature) []byte {
 	dst = append(dst, byte(f.Role))
 	dst = appendString(dst, f.Logical)
 	dst = appendString(dst, f.OriginColumn)
-	return appendString(dst, f.OriginKey)
+	dst = appendString(dst, f.OriginKey)
+	if f.Status != FeatureActive {
+		dst = append(dst, byte(f.Status))
+	}
+	return dst
 }
 
 // decodeFeature decodes what appendFeature wrote; reason is empty when it is right.
@@ -110,6 +140,11 @@ func decodeFeature(name string, b []byte) (f Feature, reason string) {
 	f.Type.Dim = uint32(d.max(vector.MaxDim, "dimension"))
 	f.Role = Role(d.byte())
 	f.Logical, f.OriginColumn, f.OriginKey = d.string(), d.string(), d.string()
+	if len(d.b) > 0 {
+		if f.Status = FeatureStatus(d.byte()); f.Status == FeatureActive {
+			d.fail("status of an active feature")
+		}
+	}
 	d.end()
 	if d.reason != "" {
 		return Feature{}, d.reason

@@ -31,13 +31,24 @@ type GCReport struct {
 	Unknown    uint64        // objects whose names are not ours: left alone
 	YoungBytes uint64        // of Young
 	Tables     uint64
-	Snapshots  uint64 // looked at
+	Snapshots  uint64 // looked at: those that have not expired, and those held
+	Expired    uint64 // snapshots removed
+	// Held says which expired snapshots stay, and for whom.
+	Held []Hold
 }
 
-// GC removes the objects that no snapshot of any table names, and the temporary files, when the newest object of their
-// segment or run is older than the grace period.
+// A Hold keeps an expired snapshot of a table.
+type Hold struct {
+	Table    string
+	Snapshot uint64
+	By       string // "branch b", or "lease of o until t"
+}
+
+// GC removes the snapshots that expired longer ago than the grace period, the objects that no other snapshot of any table names,
+// leases that have run out, and temporary files; each only when it, or the newest object of its segment or run, is older than the
+// grace period. A snapshot that a branch of the newest snapshot pins, or a lease, stays with all it names.
 //
-// It never removes what a snapshot names: it lists the objects first and reads the snapshots after, so that what was
+// It never removes what a snapshot that stays names: it lists the objects first and reads the snapshots after, so that what was
 // committed before that is known, and what is committed later was written within the grace period. A damaged or
 // missing snapshot ends it before anything is removed, and so does a store that holds old objects and not one table. Several
 // may run at once. Ages count by the clock that dates the objects; one dated in the future stays.
@@ -62,9 +73,14 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	referenced, err := s.referenced(ctx, r)
+	referenced, plans, err := s.referenced(ctx, now, cutoff, grace == 0, r)
 	if err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
+	}
+	for _, p := range plans {
+		if err := p.run(ctx, r); err != nil {
+			return r, fmt.Errorf("gc: table %s: %w", p.t.name, err)
+		}
 	}
 	local := object.AsLocal(s.blobs)
 	for _, g := range groups {
@@ -195,57 +211,4 @@ func (s *Store) listData(ctx context.Context, r *GCReport) ([]*dataGroup, error)
 			return out, nil
 		}
 	}
-}
-
-// referenced returns the segments and runs that any snapshot names.
-func (s *Store) referenced(ctx context.Context, r *GCReport) (map[id]bool, error) {
-	tables, err := s.Tables(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := map[id]bool{}
-	for _, name := range tables {
-		// A table of its own, so that nothing known from before is trusted.
-		t := &Table{s: s, name: name}
-		numbers, err := t.numbers(ctx)
-		if err != nil {
-			return nil, err
-		}
-		n := uint64(len(numbers))
-		for i, number := range numbers {
-			// What only a snapshot that is missing names would look like garbage.
-			if want := uint64(i) + 1; number != want {
-				return nil, t.gap(want, number)
-			}
-		}
-		if n == 0 {
-			return nil, corrupt(snapshotName(name, 1), "object is missing: the table has no snapshot")
-		}
-		r.Tables++
-		r.Snapshots += n
-		h := history{t: t,
-			snapshot: func(m manifest) error {
-				for _, tr := range [...]tree{m.listing, m.schema} {
-					for _, ref := range tr.runs {
-						out[ref.id] = true
-					}
-				}
-				return nil
-			},
-			entry: func(obj string, kind treeKind, key, _ []byte) error {
-				if kind != listingTree || len(key) == 0 || key[0] != segmentSpace {
-					return nil
-				}
-				if len(key) != 17 {
-					return corrupt(obj, "segment key is malformed")
-				}
-				out[id(key[1:])] = true
-				return nil
-			},
-		}
-		if err := h.walk(ctx, 1, n); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }

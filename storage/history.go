@@ -13,10 +13,14 @@ type history struct {
 	// entry, when set, is called for each entry of the trees' tails and runs: for those of a tail once for every snapshot
 	// that repeats it. value is nil when the entry removes. key and value are borrowed for the call.
 	entry func(object string, kind treeKind, key, value []byte) error
+	// shown, when set, is called for each entry that a snapshot of the walk shows, at least once for all of them together, and
+	// never for one that an earlier run holds and every one of them hides. It never removes.
+	shown func(object string, kind treeKind, key, value []byte) error
 	// damaged, when set, takes the errors of what cannot be read or is wrong, and the walk goes on; else they end it.
 	damaged func(error)
 
-	runs map[id]bool // walked
+	runs   map[id]bool // walked
+	before uint64      // the snapshot that was walked last, whole
 }
 
 // walk visits the snapshots from to to, both included. Runs that an earlier walk visited it passes over.
@@ -40,11 +44,36 @@ func (h *history) walk(ctx context.Context, from, to uint64) error {
 				return err
 			}
 		}
+		// What a snapshot shows and the one before does not, its commit has set: it is in the tail, or in the run that the
+		// commit made of the tail. So only the first of a row of snapshots is gone through as a whole.
+		whole := h.before == 0 || h.before+1 != n
 		for _, t := range [...]tree{s.m.listing, s.m.schema} {
-			if err := h.tree(ctx, s, t); err != nil {
+			if err := h.tree(ctx, s, t, !whole); err != nil {
+				return err
+			}
+			if whole && h.shown != nil {
+				if err := h.all(ctx, s, t); err != nil {
+					return err
+				}
+			}
+		}
+		h.before = n
+	}
+	return nil
+}
+
+// all calls shown for everything that a tree of a snapshot shows.
+func (h *history) all(ctx context.Context, s *Snapshot, t tree) error {
+	it := h.t.s.iter(ctx, t, nil)
+	for ok := it.seek(ctx, nil); ok; ok = it.next(ctx) {
+		if err := h.shown(s.treeName(t), t.kind, it.key, it.value); err != nil {
+			if err := h.failed(ctx, err); err != nil {
 				return err
 			}
 		}
+	}
+	if it.err != nil {
+		return h.failed(ctx, it.err)
 	}
 	return nil
 }
@@ -58,30 +87,42 @@ func (h *history) failed(ctx context.Context, err error) error {
 	return nil
 }
 
-func (h *history) tree(ctx context.Context, s *Snapshot, t tree) error {
-	if h.entry == nil {
-		return nil
+// tree visits what of a tree no snapshot before has. shows: what it sets there, the snapshot shows.
+func (h *history) tree(ctx context.Context, s *Snapshot, t tree, shows bool) error {
+	visit := func(object string, key, value []byte) error {
+		var err error
+		if h.entry != nil {
+			err = h.entry(object, t.kind, key, value)
+		}
+		if err == nil && shows && h.shown != nil && value != nil {
+			err = h.shown(object, t.kind, key, value)
+		}
+		if err == nil {
+			return nil
+		}
+		return h.failed(ctx, err)
 	}
 	for _, ref := range t.runs {
 		if h.runs[ref.id] {
 			continue
 		}
 		h.runs[ref.id] = true
-		if err := h.run(ctx, t.kind, ref); err != nil {
+		if h.entry == nil && !shows {
+			continue // all goes through it
+		}
+		if err := h.run(ctx, t.kind, ref, visit); err != nil {
 			return err
 		}
 	}
 	for _, e := range t.tail {
-		if err := h.entry(s.name(), t.kind, e.key, e.value); err != nil {
-			if err := h.failed(ctx, err); err != nil {
-				return err
-			}
+		if err := visit(s.name(), e.key, e.value); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (h *history) run(ctx context.Context, kind treeKind, ref runRef) error {
+func (h *history) run(ctx context.Context, kind treeKind, ref runRef, visit func(object string, key, value []byte) error) error {
 	name := ref.id.runName(kind)
 	r, err := h.t.s.openTable(ctx, name, ref.size, 0)
 	if err != nil {
@@ -91,14 +132,12 @@ func (h *history) run(ctx context.Context, kind treeKind, ref runRef) error {
 	for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
 		value, reason := parseValue(it.Value())
 		if reason != "" {
-			err = corrupt(name, reason)
+			err = h.failed(ctx, corrupt(name, reason))
 		} else {
-			err = h.entry(name, kind, it.Key(), value)
+			err = visit(name, it.Key(), value)
 		}
 		if err != nil {
-			if err := h.failed(ctx, err); err != nil {
-				return err
-			}
+			return err
 		}
 	}
 	if it.Err() != nil {

@@ -279,21 +279,37 @@ func (x *Index) syncTable(ctx context.Context, t *Table) error {
 	}
 	var todo []added
 	seen := map[string]bool{}
-	h := history{t: t, entry: func(obj string, kind treeKind, key, value []byte) error {
-		if kind != listingTree || len(key) == 0 || key[0] != partitionSpace || value == nil {
-			return nil
-		}
-		number, d, reason := parseSegment(key, value)
-		if reason != "" {
-			return corrupt(obj, reason)
-		}
+	note := func(d SegmentDescriptor, number uint64) {
 		if number > have && !seen[d.ID] {
 			seen[d.ID] = true
 			todo = append(todo, added{d, number})
 		}
+	}
+	h := history{t: t, shown: func(obj string, kind treeKind, key, value []byte) error {
+		if kind != listingTree || len(key) == 0 {
+			return nil
+		}
+		switch key[0] {
+		case partitionSpace:
+			number, d, reason := parseSegment(key, value)
+			if reason != "" {
+				return corrupt(obj, reason)
+			}
+			note(d, number)
+		case layerSpace:
+			l, reason := parseLayer(key, value, obj)
+			if reason != "" {
+				return corrupt(obj, reason)
+			}
+			note(l.Data, l.Since)
+		}
 		return nil
 	}}
-	if err := h.walk(ctx, have+1, newest); err != nil {
+	first, _, err := t.span(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.walk(ctx, max(have+1, first), newest); err != nil {
 		return err
 	}
 	for len(todo) > 0 {

@@ -11,8 +11,9 @@ import (
 //
 //	number of features that it speaks of | (role (1) | name)...
 //
-// It holds in a snapshot of as many features, for those are never removed and keep their role. Where a writer that does not
-// know the entry has added some it never holds again, and readers go through the schema.
+// It holds in a snapshot of as many features, dropped ones not counted: keys are not dropped and keep their role, and a writer
+// that drops or renames features brings it up to date. Where a writer that does not know the entry has added some it never holds
+// again, and readers go through the schema.
 type keyFeatures struct {
 	of   uint64
 	keys []keyFeature
@@ -106,23 +107,42 @@ func (s *Snapshot) KeyFeatures(ctx context.Context) ([]Feature, error) {
 	return out, nil
 }
 
-// keys notes the keys among the features that the change adds.
-func (e *edit) keys(ctx context.Context, added []Feature) error {
-	if len(added) == 0 {
+// A renamed feature, in either of its names.
+type renamed struct{ from, to string }
+
+// keys brings the entry up to date with the features that the change adds, drops and renames.
+func (e *edit) keys(ctx context.Context, _ Change) error {
+	before, after := e.base.m.info.Features, e.info.Features
+	if len(e.added) == 0 && len(e.renamed) == 0 && before == after {
 		return nil
 	}
 	k, err := e.base.keyFeatures(ctx)
-	if err != nil || k == nil {
+	if err != nil {
 		return err
 	}
-	k.of += uint64(len(added))
-	for _, f := range added {
-		if f.Role.IsKey() {
-			k.keys = append(k.keys, keyFeature{f.Role, f.Name})
+	if k != nil {
+		k.of = after
+		for _, f := range e.added {
+			if f.Role.IsKey() {
+				k.keys = append(k.keys, keyFeature{f.Role, f.Name})
+			}
+		}
+		for _, r := range e.renamed {
+			for i := range k.keys {
+				if k.keys[i].name == r.from {
+					k.keys[i].name = r.to
+					break
+				}
+			}
+		}
+		if value := appendKeyFeatures(nil, *k); len(value) <= maxKeyFeatures {
+			e.schema = append(e.schema, treeEntry{keysKey(), value})
+			return nil
 		}
 	}
-	if value := appendKeyFeatures(nil, *k); len(value) <= maxKeyFeatures {
-		e.schema = append(e.schema, treeEntry{keysKey(), value})
+	// An entry that stays must never hold again: with features dropped their number might come back to it.
+	if len(e.renamed) > 0 || after < before+uint64(len(e.added)) || e.m.version >= 2 {
+		e.schema = append(e.schema, treeEntry{keysKey(), nil})
 	}
 	return nil
 }

@@ -12,6 +12,15 @@ import (
 //	's' segment id (16)                               the rest of its 'p' key
 //	'f' fingerprint                                   number (8 BE) | name: a source, and the snapshot that added it
 //
+// from snapshot version 2 on also
+//
+//	'd' segment id (16)                               deleted rows of the segment: deletes.go
+//	'v' name                                          an overlay: overlay.go
+//	'V' overlay number (4 BE) | segment id (16)       its layer over the segment: layer.go
+//	'l' name                                          a sample list: samplelist.go
+//	'L' name 00 | segment id (16)                     its rows of the segment
+//	'b' name                                          a branch: branch.go
+//
 // and of the schema tree:
 //
 //	'n' name       feature
@@ -25,6 +34,12 @@ const (
 	partitionSpace = 'p'
 	segmentSpace   = 's'
 	sourceSpace    = 'f'
+	deletesSpace   = 'd'
+	overlaySpace   = 'v'
+	layerSpace     = 'V'
+	listSpace      = 'l'
+	listRowsSpace  = 'L'
+	branchSpace    = 'b'
 	nameSpace      = 'n'
 	idSpace        = 'i'
 	keysSpace      = 'k'
@@ -56,6 +71,29 @@ func parseSegmentKey(k []byte) (canonical string, number uint64, ok bool) {
 }
 
 func idKey(segment id) []byte { return append([]byte{segmentSpace}, segment[:]...) }
+
+func deletesKey(segment id) []byte      { return append([]byte{deletesSpace}, segment[:]...) }
+func overlayKey(name string) []byte     { return append([]byte{overlaySpace}, name...) }
+func listKey(name string) []byte        { return append([]byte{listSpace}, name...) }
+func branchKey(name string) []byte      { return append([]byte{branchSpace}, name...) }
+func listRowsPrefix(name string) []byte { return append([]byte{listRowsSpace}, name+"\x00"...) }
+func layerPrefix(number uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{layerSpace}, number)
+}
+
+// segmentOf returns the id that a key ends in, after the prefix.
+func segmentOf(key, prefix []byte) (segment id, ok bool) {
+	rest, ok := bytes.CutPrefix(key, prefix)
+	if !ok || len(rest) != len(segment) || id(rest) == (id{}) {
+		return id{}, false
+	}
+	return id(rest), true
+}
+
+// prefixEnd is above every key that begins with prefix and a segment id, and below those of the prefixes after it.
+func prefixEnd(prefix []byte) []byte {
+	return append(prefix[:len(prefix):len(prefix)], bytes.Repeat([]byte{0xff}, 17)...)
+}
 
 func sourceKey(fingerprint string) []byte { return append([]byte{sourceSpace}, fingerprint...) }
 func keysKey() []byte                     { return []byte{keysSpace} }

@@ -15,10 +15,13 @@ const (
 	tablesPrefix = "tables/"
 	snapshotsDir = "/snapshots/"
 	newestDir    = "/newest/"
+	pinnedDir    = "/pinned/"
+	leasesDir    = "/leases/"
 
 	indexFile   = "index.sst"
 	listingFile = "listing.sst"
 	schemaFile  = "schema.sst"
+	rowsFile    = "rows.roaring"
 	clockFile   = "clock" // put to read the store's clock, and deleted
 	packPrefix  = "pack-"
 	filePrefix  = "file-"
@@ -60,6 +63,7 @@ func parseID(s string) (id, error) {
 func (i id) dir() string { s := i.String(); return s[:2] + "/" + s + "/" }
 
 func (i id) indexName() string         { return i.dir() + indexFile }
+func (i id) rowsName() string          { return i.dir() + rowsFile }
 func (i id) runName(k treeKind) string { return i.dir() + k.file() }
 
 // An objectKind tells the data objects of a segment apart. The numbers are written to disk.
@@ -101,7 +105,7 @@ func parseDataName(name string) (id, bool) {
 // isDataFile reports whether a segment or run may have an object whose name ends in s.
 func isDataFile(s string) bool {
 	switch s {
-	case indexFile, listingFile, schemaFile, clockFile:
+	case indexFile, listingFile, schemaFile, rowsFile, clockFile:
 		return true
 	}
 	number, ok := strings.CutPrefix(s, packPrefix)
@@ -125,6 +129,13 @@ func tableDir(table string) string { return tablesPrefix + escape(table) }
 func snapshotName(table string, number uint64) string {
 	return tableDir(table) + snapshotsDir + fmt.Sprintf("%020d", number)
 }
+
+// pinnedName names the copy of an expired snapshot that a branch or a lease keeps.
+func pinnedName(table string, number uint64) string {
+	return tableDir(table) + pinnedDir + fmt.Sprintf("%020d", number)
+}
+
+func leaseName(table string, lease id) string { return tableDir(table) + leasesDir + lease.String() }
 
 func newestName(table string, number uint64) string {
 	return tableDir(table) + newestDir + fmt.Sprintf("%020d", math.MaxUint64-number)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dsistore/dsistore/internal/nearest"
@@ -16,12 +17,18 @@ type SnapshotInfo struct {
 	Number                 uint64
 	Time                   time.Time
 	Operation              string // ingest, overwrite, ...
-	Rows                   uint64 // in the whole snapshot
+	Rows                   uint64 // of the segments, deleted ones too
 	Segments               uint64
 	Bytes                  uint64
 	Features               uint64
-	AddedRows, RemovedRows uint64
+	AddedRows, RemovedRows uint64 // rows of segments that the commit added and took away
+	DeletedRows            uint64 // of Rows: in segments, and no reader sees them
+	// Oldest is the first snapshot that had not expired then; 0: none had.
+	Oldest uint64
 }
+
+// LiveRows returns how many rows a reader sees.
+func (i SnapshotInfo) LiveRows() uint64 { return i.Rows - i.DeletedRows }
 
 // A Snapshot is an immutable version of a table. Safe for concurrent use.
 type Snapshot struct {
@@ -72,6 +79,17 @@ func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]Feature, erro
 
 // Find is Lookup with nil where there is no such feature.
 func (s *Snapshot) Find(ctx context.Context, names ...string) ([]*Feature, error) {
+	out, err := s.find(ctx, names...)
+	for i, f := range out {
+		if f != nil && f.Status == FeatureDropped {
+			out[i] = nil
+		}
+	}
+	return out, err
+}
+
+// find is Find with those that were dropped.
+func (s *Snapshot) find(ctx context.Context, names ...string) ([]*Feature, error) {
 	keys := make([][]byte, len(names))
 	for i, n := range names {
 		keys[i] = nameKey(n)
@@ -110,8 +128,14 @@ func (s *Snapshot) noFeature(ctx context.Context, name string) error {
 	return fmt.Errorf("table %s: feature %.100q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
 }
 
-// Features returns the whole schema in name order: its cost is the schema's.
+// Features returns the whole schema in name order, without features that were dropped: its cost is the schema's.
 func (s *Snapshot) Features(ctx context.Context) ([]Feature, error) {
+	all, err := s.AllFeatures(ctx)
+	return slices.DeleteFunc(all, func(f Feature) bool { return f.Status == FeatureDropped }), err
+}
+
+// AllFeatures is Features with those that were dropped and whose name no other feature has taken since.
+func (s *Snapshot) AllFeatures(ctx context.Context) ([]Feature, error) {
 	lower, upper := spaceBounds(nameSpace)
 	it := s.t.s.iter(ctx, s.m.schema, upper)
 	var out []Feature
@@ -218,4 +242,43 @@ func parseSegment(key, value []byte) (number uint64, d SegmentDescriptor, reason
 func (s *Snapshot) HasSource(ctx context.Context, fingerprint string) (bool, error) {
 	v, err := s.t.s.get(ctx, s.m.listing, sourceKey(fingerprint))
 	return err == nil && v[0] != nil, err
+}
+
+// SegmentsByID returns the segments of the ids in order, nil where the snapshot has none. Its cost is two look-ups.
+func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*SegmentDescriptor, error) {
+	keys := make([][]byte, len(ids))
+	for i, v := range ids {
+		segment, err := parseID(v)
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = idKey(segment)
+	}
+	where, err := s.t.s.get(ctx, s.m.listing, keys...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*SegmentDescriptor, len(ids))
+	var at []int
+	var there [][]byte
+	for i, w := range where {
+		if w != nil {
+			at, there = append(at, i), append(there, append([]byte{partitionSpace}, w...))
+		}
+	}
+	values, err := s.t.s.get(ctx, s.m.listing, there...)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range at {
+		_, d, reason := parseSegment(there[k], values[k])
+		if reason == "" && d.ID != ids[i] {
+			reason = fmt.Sprintf("segment %s is listed by the id %s", d.ID, ids[i])
+		}
+		if reason != "" {
+			return nil, corrupt(s.treeName(s.m.listing), reason)
+		}
+		out[i] = &d
+	}
+	return out, nil
 }

@@ -14,7 +14,7 @@ import (
 // The bytes of a snapshot object. Numbers of the header are little-endian.
 //
 //	offset  size
-//	     0     8  magic "DSISNAP" and the version, 1
+//	     0     8  magic "DSISNAP" and the version, 1 or 2
 //	     8     8  number
 //	    16     8  time, nanoseconds since 1970, signed
 //	    24     8  rows of the snapshot
@@ -28,12 +28,17 @@ import (
 //	    96     8  xxhash64 of the body
 //	   104     1  length of the operation, at most 31
 //	   105    31  operation, zeros after it
-//	   136    16  zeros
+//	   136     8  oldest: snapshots below it have expired          version 1: zeros
+//	   144     8  deleted rows, of the rows of the snapshot        version 1: zeros
 //	   152     8  xxhash64 of bytes 0 to 151
-//	   160        body: the listing tree, the schema tree
+//	   160        body: the listing tree, the schema tree; from version 2 on then, as varints, the number that the next
+//	              overlay gets, and how many overlays, sample lists and branches there are
+//
+// A table's snapshots are of version 1 until a commit needs what version 2 has, and of version 2 from then on, so that
+// programs that know version 1 alone read what they can.
 const (
 	snapshotMagic   = "DSISNAP"
-	snapshotVersion = 1
+	snapshotVersion = 2 // the newest
 	headerBytes     = 160
 	maxOperation    = 31
 	// maxSnapshotBody bounds what an object may make a reader allocate. Writers keep tails to some 32 KiB.
@@ -42,12 +47,16 @@ const (
 
 // A manifest is the decoded snapshot object.
 type manifest struct {
+	version  byte // 0, of a snapshot not made yet, stands for 1
 	info     SnapshotInfo
 	commit   id
 	bodySize uint64
 	bodySum  uint64
 	listing  tree
 	schema   tree
+
+	nextOverlay               uint64
+	overlays, lists, branches uint64
 }
 
 func appendManifest(dst []byte, m manifest) []byte {
@@ -55,9 +64,14 @@ func appendManifest(dst []byte, m manifest) []byte {
 	dst = append(dst, make([]byte, headerBytes)...)
 	dst = appendTree(dst, m.listing)
 	dst = appendTree(dst, m.schema)
+	if m.version >= 2 {
+		for _, v := range [...]uint64{m.nextOverlay, m.overlays, m.lists, m.branches} {
+			dst = binary.AppendUvarint(dst, v)
+		}
+	}
 	h, body := dst[start:start+headerBytes], dst[start+headerBytes:]
 	copy(h, snapshotMagic)
-	h[7] = snapshotVersion
+	h[7] = max(m.version, 1)
 	le := binary.LittleEndian
 	for i, v := range [...]uint64{
 		m.info.Number, uint64(m.info.Time.UnixNano()), m.info.Rows, m.info.Segments, m.info.Bytes, m.info.Features,
@@ -70,6 +84,8 @@ func appendManifest(dst []byte, m manifest) []byte {
 	le.PutUint64(h[96:], xxhash.Sum64(body))
 	h[104] = byte(len(m.info.Operation))
 	copy(h[105:136], m.info.Operation)
+	le.PutUint64(h[136:], m.info.Oldest)
+	le.PutUint64(h[144:], m.info.DeletedRows)
 	le.PutUint64(h[152:], xxhash.Sum64(h[:152]))
 	return dst
 }
@@ -78,7 +94,7 @@ func appendManifest(dst []byte, m manifest) []byte {
 // version byte is then that version's own, its checksum too.
 func newerSnapshot(name string, b []byte) error {
 	if len(b) >= 8 && string(b[:7]) == snapshotMagic && b[7] > snapshotVersion {
-		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads version %d",
+		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads versions 1 to %d",
 			name, format.ErrUnsupported, b[7], snapshotVersion)
 	}
 	return nil
@@ -93,7 +109,7 @@ func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 	if string(h[:7]) != snapshotMagic {
 		return m, "no snapshot: wrong magic"
 	}
-	if h[7] != snapshotVersion {
+	if m.version = h[7]; m.version < 1 || m.version > snapshotVersion {
 		return m, "snapshot of another version"
 	}
 	if le.Uint64(h[152:]) != xxhash.Sum64(h[:152]) {
@@ -107,12 +123,20 @@ func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 		return m, fmt.Sprintf("holds snapshot %d", v[0])
 	}
 	n := h[104]
-	if n > maxOperation || !bytes.Equal(h[105+int(n):152], make([]byte, 152-105-int(n))) {
+	zeros := 136 // up to here
+	if m.version == 1 {
+		zeros = 152
+	}
+	if n > maxOperation || !bytes.Equal(h[105+int(n):zeros], make([]byte, zeros-105-int(n))) {
 		return m, "operation out of range"
+	}
+	oldest, deleted := le.Uint64(h[136:]), le.Uint64(h[144:])
+	if oldest > number || deleted > v[2] {
+		return m, fmt.Sprintf("oldest snapshot %d, %d of %d rows deleted: out of range", oldest, deleted, v[2])
 	}
 	m.info = SnapshotInfo{
 		Number: v[0], Time: time.Unix(0, int64(v[1])).UTC(), Rows: v[2], Segments: v[3], Bytes: v[4], Features: v[5],
-		AddedRows: v[6], RemovedRows: v[7], Operation: string(h[105 : 105+int(n)]),
+		AddedRows: v[6], RemovedRows: v[7], Operation: string(h[105 : 105+int(n)]), Oldest: oldest, DeletedRows: deleted,
 	}
 	copy(m.commit[:], h[72:88])
 	m.bodySize, m.bodySum = le.Uint64(h[88:]), le.Uint64(h[96:])
@@ -138,6 +162,10 @@ func decodeManifest(b []byte, number uint64) (manifest, string) {
 	d := decoder{b: body}
 	m.listing = decodeTree(&d, listingTree)
 	m.schema = decodeTree(&d, schemaTree)
+	if m.version >= 2 {
+		m.nextOverlay = d.max(1<<32, "overlay number")
+		m.overlays, m.lists, m.branches = d.uvarint(), d.uvarint(), d.uvarint()
+	}
 	d.end()
 	return m, d.reason
 }

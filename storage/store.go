@@ -90,8 +90,10 @@ func (s *Store) Tables(ctx context.Context) ([]string, error) {
 			after = found
 			continue
 		}
-		if strings.HasPrefix(found, tableDir(table)+newestDir) || strings.HasPrefix(found, tableDir(table)+snapshotsDir) {
-			out = append(out, table)
+		for _, dir := range [...]string{leasesDir, newestDir, pinnedDir, snapshotsDir} {
+			if strings.HasPrefix(found, tableDir(table)+dir) {
+				out = append(out, table)
+			}
 		}
 		after = next
 	}
@@ -109,9 +111,12 @@ func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
 		defer close(hinted)
 		_ = t.readHint(ctx) // who needs it asks again
 	}()
-	// Snapshots are numbered from 1 without gaps.
+	// Snapshots are numbered from 1 without gaps. Where the first have expired the newest is looked for.
 	ok, err := t.exists(ctx, 1)
 	<-hinted
+	if err == nil && !ok {
+		ok, err = t.expiredFirst(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -16,14 +16,15 @@ type Table struct {
 	name string
 
 	mu sync.Mutex
-	// known is the highest snapshot number seen so far: snapshots are never removed, so a search starts there. last is
-	// the snapshot of that number, or nil. Guarded by mu.
+	// known is the highest snapshot number seen so far: a search starts there. last is the snapshot of that number, or nil.
+	// gone is the highest that was there and is no more. Guarded by mu.
 	// size is the size of that snapshot's object, 0 when it is not known; hint is what the hints said, once hinted.
 	known  uint64
 	last   *Snapshot
 	size   int64
 	hint   uint64
 	hinted bool
+	gone   uint64
 }
 
 // Name returns the table's name.
@@ -32,11 +33,56 @@ func (t *Table) Name() string { return t.name }
 // Store returns the store that the table is in.
 func (t *Table) Store() *Store { return t.s }
 
-// newest returns the highest snapshot number, 0 when there is none. Snapshots are numbered without gaps, so that a
-// number that exists bounds it from below and one that does not from above; hints only say where to begin.
+// newest returns the highest snapshot number, 0 when there is none. The numbers that there are follow each other without gaps,
+// from 1 or, where those before expired and gc took them, lowest first, from a later one. So a number that exists bounds the newest
+// from below and, as long as it exists, one that does not from above; hints only say where to begin.
 func (t *Table) newest(ctx context.Context) (uint64, error) {
-	if err := t.readHint(ctx); err != nil {
+	for again := false; ; again = true {
+		n, sure, err := t.search(ctx)
+		if err != nil || sure {
+			return n, err
+		}
+		if n > 0 {
+			// No later one was found: is that because this one and those behind it are gone?
+			if sure, err = t.exists(ctx, n); err != nil || sure {
+				return n, err
+			}
+		}
+		if again || n == 0 {
+			return t.listed(ctx)
+		}
+		t.mu.Lock()
+		if t.known == n {
+			t.known, t.last, t.size, t.hinted = 0, nil, 0, false
+		}
+		t.gone = max(t.gone, n)
+		t.mu.Unlock()
+	}
+}
+
+// listed is newest by a listing of all snapshots, for where no number is known to begin with.
+func (t *Table) listed(ctx context.Context) (uint64, error) {
+	numbers, err := t.numbers(ctx)
+	if err != nil {
 		return 0, err
+	}
+	if len(numbers) > 0 {
+		n := numbers[len(numbers)-1]
+		t.saw(n, 0, nil)
+		return n, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone > 0 {
+		return 0, fmt.Errorf("snapshot %d, which was there, is gone: %w", t.gone, ErrNotFound)
+	}
+	return 0, nil
+}
+
+// search returns the highest snapshot number that can be reached from where the handle stands; sure: it was seen just now.
+func (t *Table) search(ctx context.Context) (n uint64, sure bool, err error) {
+	if err := t.readHint(ctx); err != nil {
+		return 0, false, err
 	}
 	t.mu.Lock()
 	low, hint := t.known, t.hint
@@ -45,10 +91,10 @@ func (t *Table) newest(ctx context.Context) (uint64, error) {
 	if hint > low {
 		ok, err := t.exists(ctx, hint)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		if ok {
-			low = hint
+			low, sure = hint, true
 		}
 	}
 	ahead := t.readAhead(ctx, low)
@@ -57,12 +103,12 @@ func (t *Table) newest(ctx context.Context) (uint64, error) {
 	for {
 		ok, err := t.exists(ctx, low+step)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		if !ok {
 			break
 		}
-		low += step
+		low, sure = low+step, true
 		step *= 2
 	}
 	high := low + step
@@ -70,7 +116,7 @@ func (t *Table) newest(ctx context.Context) (uint64, error) {
 		mid := low + (high-low)/2
 		ok, err := t.exists(ctx, mid)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		if ok {
 			low = mid
@@ -78,7 +124,7 @@ func (t *Table) newest(ctx context.Context) (uint64, error) {
 			high = mid
 		}
 	}
-	return low, nil
+	return low, sure, nil
 }
 
 // readHint asks once for the number that the newest hint names.
@@ -203,7 +249,46 @@ func (t *Table) Latest(ctx context.Context) (*Snapshot, error) {
 	if n == 0 {
 		return nil, t.s.noTable(ctx, t.name)
 	}
-	return t.read(ctx, n)
+	s, err := t.read(ctx, n)
+	if errors.Is(err, object.ErrNotFound) { // gc was quicker: there is a newer one
+		if n, err = t.newest(ctx); err == nil && n > 0 {
+			s, err = t.read(ctx, n)
+		}
+	}
+	return s, err
+}
+
+// span returns the numbers of the first snapshot that has not expired and of the newest.
+func (t *Table) span(ctx context.Context) (first, newest uint64, err error) {
+	n, err := t.newest(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if n == 0 {
+		return 0, 0, t.s.noTable(ctx, t.name)
+	}
+	t.mu.Lock()
+	last := t.last
+	t.mu.Unlock()
+	if last != nil && last.m.info.Number == n {
+		return max(last.m.info.Oldest, 1), n, nil
+	}
+	m, err := t.header(ctx, n)
+	return max(m.info.Oldest, 1), n, err
+}
+
+// expiredFirst reports whether the table's first snapshots have expired, for one without snapshot 1. Where they have not, that it
+// is missing is damage.
+func (t *Table) expiredFirst(ctx context.Context) (bool, error) {
+	n, err := t.newest(ctx)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	m, err := t.header(ctx, n)
+	if err == nil && m.info.Oldest <= 1 {
+		err = t.gap(1, 2)
+	}
+	return err == nil, err
 }
 
 // At returns the snapshot of a number; ErrNotFound says which numbers there are.
@@ -214,34 +299,48 @@ func (t *Table) At(ctx context.Context, number uint64) (*Snapshot, error) {
 			return s, err
 		}
 	}
-	n, err := t.newest(ctx)
+	first, n, err := t.span(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if n == 0 {
-		return nil, t.s.noTable(ctx, t.name)
+	expired := ""
+	if number > 0 && number < first {
+		expired = ": it has expired"
 	}
-	return nil, fmt.Errorf("table %s: snapshot %d: %w; there are 1 to %d", t.name, number, ErrNotFound, n)
+	return nil, fmt.Errorf("table %s: snapshot %d: %w%s; there are %d to %d", t.name, number, ErrNotFound, expired, first, n)
 }
 
 // AsOf returns the newest snapshot that is not younger than at; ErrNotFound says how old the first is. Its cost is
 // logarithmic in the number of snapshots.
 func (t *Table) AsOf(ctx context.Context, at time.Time) (*Snapshot, error) {
-	n, err := t.newest(ctx)
+	from, n, err := t.span(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if n == 0 {
-		return nil, t.s.noTable(ctx, t.name)
+	number, first, err := t.asOf(ctx, at, from, n)
+	if err != nil {
+		return nil, err
 	}
+	if number == 0 {
+		which := "first"
+		if from > 1 {
+			which = "first that has not expired"
+		}
+		return nil, fmt.Errorf("table %s: snapshot as of %s: %w; the %s is of %s",
+			t.name, at.Format(time.RFC3339Nano), ErrNotFound, which, first.Format(time.RFC3339Nano))
+	}
+	return t.read(ctx, number)
+}
+
+// asOf returns the newest of the snapshots from to to that is not younger than at, or 0 and the time of the first.
+func (t *Table) asOf(ctx context.Context, at time.Time, from, to uint64) (number uint64, first time.Time, err error) {
 	// Times never go back. Snapshots up to low are not younger, those from high on are.
-	low, high := uint64(0), n+1
-	var first time.Time
+	low, high := from-1, to+1
 	for high-low > 1 {
 		mid := low + (high-low)/2
 		m, err := t.header(ctx, mid)
 		if err != nil {
-			return nil, err
+			return 0, first, err
 		}
 		if m.info.Time.After(at) {
 			high, first = mid, m.info.Time
@@ -249,24 +348,20 @@ func (t *Table) AsOf(ctx context.Context, at time.Time) (*Snapshot, error) {
 			low = mid
 		}
 	}
-	if low == 0 {
-		return nil, fmt.Errorf("table %s: snapshot as of %s: %w; the first is of %s",
-			t.name, at.Format(time.RFC3339Nano), ErrNotFound, first.Format(time.RFC3339Nano))
+	if low < from {
+		return 0, first, nil
 	}
-	return t.read(ctx, low)
+	return low, first, nil
 }
 
-// Snapshots describes all snapshots, oldest first. Its cost is a small read each.
+// Snapshots describes the snapshots that have not expired, oldest first. Its cost is a small read each.
 func (t *Table) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
-	n, err := t.newest(ctx)
+	first, n, err := t.span(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if n == 0 {
-		return nil, t.s.noTable(ctx, t.name)
-	}
 	var out []SnapshotInfo
-	for i := uint64(1); i <= n; i++ {
+	for i := first; i <= n; i++ {
 		m, err := t.header(ctx, i)
 		if err != nil {
 			return nil, err
@@ -280,7 +375,15 @@ func (t *Table) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
 func (t *Table) header(ctx context.Context, number uint64) (manifest, error) {
 	name := snapshotName(t.name, number)
 	var h [headerBytes]byte
-	if err := t.s.blobs.ReadAt(ctx, name, h[:], 0); err != nil {
+	err := t.s.blobs.ReadAt(ctx, name, h[:], 0)
+	if errors.Is(err, object.ErrNotFound) {
+		// An expired one may be kept elsewhere; where it is not, the error is the first.
+		pinned := pinnedName(t.name, number)
+		if perr := t.s.blobs.ReadAt(ctx, pinned, h[:], 0); !errors.Is(perr, object.ErrNotFound) {
+			name, err = pinned, perr
+		}
+	}
+	if err != nil {
 		return manifest{}, damaged(name, err)
 	}
 	if err := newerSnapshot(name, h[:]); err != nil {
@@ -307,6 +410,12 @@ func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
 	name := snapshotName(t.name, number)
 	if size == 0 {
 		info, err := t.s.blobs.Stat(ctx, name)
+		if errors.Is(err, object.ErrNotFound) {
+			pinned, perr := t.s.blobs.Stat(ctx, pinnedName(t.name, number))
+			if !errors.Is(perr, object.ErrNotFound) {
+				name, info, err = pinnedName(t.name, number), pinned, perr
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -327,6 +436,8 @@ func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
 		return nil, corrupt(name, reason)
 	}
 	s := &Snapshot{t: t, m: m}
-	t.saw(number, size, s)
+	if name == snapshotName(t.name, number) { // a copy elsewhere says nothing of the numbers that there are
+		t.saw(number, size, s)
+	}
 	return s, nil
 }

@@ -24,7 +24,8 @@ type VerifyReport struct {
 	Deep      bool
 	Tables    uint64
 	Snapshots uint64
-	Segments  uint64 // of any snapshot
+	Segments  uint64 // of any snapshot, those of layers too
+	RowSets   uint64 // deleted rows, rows of sample lists and covered rows of layers
 	Objects   uint64 // of segments
 	Features  uint64 // feature files read (deep)
 	Stripes   uint64 // whose checksums were verified (deep)
@@ -37,9 +38,11 @@ type VerifyReport struct {
 // Verify checks a table, or all when table is "", and returns what it found; the error is for what kept it from looking.
 // What is damaged, missing or unreadable is in the report.
 //
-// Shallow: no snapshot before the newest is missing; every one decodes and follows from the one before; every listing and schema decodes, all checksums of
-// their tables right; every object that a segment of any snapshot names exists with the right size. Deep: besides, every
-// stripe's checksums hold, and each feature file's and pack's own directory agrees with the segment's index.
+// Shallow: no snapshot that has not expired is missing, nor one that a branch or a lease holds; every one decodes and follows from
+// the one before; every listing and schema decodes, all checksums of their tables right; every object that a segment, a layer or a
+// set of rows of any of them names exists with the right size; sets within the listing decode. Deep: besides, every
+// stripe's checksums hold, each feature file's and pack's own directory agrees with the segment's index, every set of rows
+// decodes, and every layer has the stripes of the segment under it.
 //
 // progress, which may be nil, is called with the bytes of segments done and to do; never by two goroutines at once.
 func Verify(ctx context.Context, s *Store, table string, deep bool, progress func(done, total uint64)) (*VerifyReport, error) {
@@ -68,9 +71,12 @@ type verifier struct {
 	s        *Store
 	progress func(done, total uint64)
 
-	todo  []SegmentDescriptor // every segment of any snapshot, once
-	seen  map[id]bool
-	total uint64 // bytes of todo
+	todo   []SegmentDescriptor // every segment of any snapshot, once, those of layers too
+	seen   map[id]bool
+	total  uint64 // bytes of todo
+	layers []notedLayer
+	sets   []notedSet
+	noted  map[string]bool // entries of layers and sets, by key and value
 
 	mu     sync.Mutex // guards report and done
 	report *VerifyReport
@@ -101,7 +107,7 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 		return nil
 	}
 	var before *SnapshotInfo
-	h := history{t: t, damaged: v.damage, entry: v.entry}
+	h := history{t: t, damaged: v.damage, entry: v.entry, shown: v.shown}
 	h.snapshot = func(m manifest) error {
 		v.report.Snapshots++
 		name := snapshotName(t.name, m.info.Number)
@@ -117,8 +123,18 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 		before = &m.info
 		return nil
 	}
-	next := uint64(1)
+	last := numbers[len(numbers)-1]
+	first, held := v.span(ctx, t, last)
+	for _, n := range held {
+		if err := h.walk(ctx, n, n); err != nil {
+			return err
+		}
+	}
+	next := first
 	for _, n := range numbers {
+		if n < first {
+			continue // expired
+		}
 		if n != next {
 			v.damage(t.gap(next, n))
 		}
@@ -127,7 +143,7 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 		}
 		next = n + 1
 	}
-	return v.totals(ctx, t, numbers[len(numbers)-1])
+	return v.totals(ctx, t, last)
 }
 
 // entry checks one entry of a tree.
@@ -142,11 +158,9 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 			_, _, ok = parseSegmentKey(key)
 			break
 		}
-		_, d, reason := parseSegment(key, value)
-		if reason != "" {
+		if _, _, reason := parseSegment(key, value); reason != "" {
 			return corrupt(object, reason)
 		}
-		v.note(d)
 	case kind == listingTree && space == segmentSpace:
 		ok = len(key) == 17
 		if ok && value != nil {
@@ -155,6 +169,11 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 	case kind == listingTree && space == sourceSpace:
 		if value != nil {
 			_, _, ok = parseSource(value)
+		}
+	case kind == listingTree && isLayerSpace(space):
+		reason := checkLayerEntry(object, key, value)
+		if reason != "" {
+			return corrupt(object, fmt.Sprintf("entry %.40q: %s", key, reason))
 		}
 	case kind == schemaTree && space == nameSpace:
 		if value != nil {
@@ -212,6 +231,9 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 	})
 	if err == nil {
 		err = v.listedByID(ctx, s, keys)
+	}
+	if err == nil {
+		err = v.overTable(ctx, s)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -271,10 +293,11 @@ func (v *verifier) listedByID(ctx context.Context, s *Snapshot, keys [][]byte) e
 	return nil
 }
 
-// segments checks all segments noted, several at once.
+// segments checks all segments noted, and what lies over them, several at once.
 func (v *verifier) segments(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
+	v.overSegments(gctx, g)
 	for _, d := range v.todo {
 		g.Go(func() error {
 			if err := v.segment(gctx, d); err != nil {

@@ -1,0 +1,56 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+)
+
+// Deletes are rows that a Change deletes of a segment. No reader of its snapshot, or of a later one, sees them.
+type Deletes struct {
+	Segment string // id
+	Rows    RowSet // of Store.PutRows
+}
+
+// The value of the entry of a segment's deleted rows:
+//
+//	since | the set
+func appendDeletes(dst []byte, r RowSet) []byte {
+	return appendRows(binary.AppendUvarint(dst, r.Since), r)
+}
+
+// decodeSet decodes a set of rows that the number of the snapshot precedes. The set borrows b.
+func decodeSet(b []byte, rows uint64, place string) (RowSet, string) {
+	d := decoder{b: b}
+	since := d.uvarint()
+	r := decodeRows(&d, since, rows, place)
+	return r, d.reason
+}
+
+// DeletedRows returns the deleted rows of segments of the snapshot, in order. Its cost follows from what is asked for, and is
+// none in a snapshot without deletes.
+func (s *Snapshot) DeletedRows(ctx context.Context, segments ...SegmentDescriptor) ([]RowSet, error) {
+	if s.m.info.DeletedRows == 0 {
+		return make([]RowSet, len(segments)), nil
+	}
+	return s.rowSets(ctx, []byte{deletesSpace}, "deleted rows", segments)
+}
+
+// rowSets returns the sets under prefix of the segments, empty where there is none.
+func (s *Snapshot) rowSets(ctx context.Context, prefix []byte, what string, segments []SegmentDescriptor) ([]RowSet, error) {
+	values, err := s.perSegment(ctx, prefix, segments)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]RowSet, len(segments))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		var reason string
+		if out[i], reason = decodeSet(v, segments[i].Rows, s.treeName(s.m.listing)); reason != "" {
+			return nil, corrupt(s.treeName(s.m.listing), fmt.Sprintf("%s of segment %s: %s", what, segments[i].ID, reason))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,79 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ExpireOptions say which snapshots stay: those that either of the first two keeps, and always the newest.
+type ExpireOptions struct {
+	KeepLast    uint64        // this many of the newest
+	YoungerThan time.Duration // those made, or followed by the next, within this time
+	DryRun      bool          // say what would expire, and commit nothing
+}
+
+// An ExpireReport says what Expire did, or would do.
+type ExpireReport struct {
+	DryRun   bool
+	Oldest   uint64   // the first snapshot that has not expired
+	Expired  []uint64 // those that expired now
+	Held     []Hold   // those below Oldest that stay, and for whom
+	Snapshot uint64   // that the commit made; 0: none was needed
+}
+
+// Expire makes the snapshots below a number expire: they are no longer part of the table's history, and gc removes them, with
+// what only they name, after its grace period. Those that a branch pins, or a lease holds, stay for those. Its cost is a small read
+// for each snapshot that is looked at, and a commit.
+func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, error) {
+	if opts.KeepLast == 0 && opts.YoungerThan <= 0 {
+		return nil, errors.New("expire: nothing says which snapshots stay")
+	}
+	newest, err := t.Latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first, last := max(newest.m.info.Oldest, 1), newest.m.info.Number
+	oldest := last
+	if opts.KeepLast > 0 {
+		oldest = last - min(last-first, opts.KeepLast-1)
+	}
+	if opts.YoungerThan > 0 {
+		// The newest that is older than that was the table until the next one came, and stays.
+		at, _, err := t.asOf(ctx, t.s.now().Add(-opts.YoungerThan), first, last)
+		if err != nil {
+			return nil, fmt.Errorf("expire: %w", err)
+		}
+		young := max(at, first)
+		if opts.KeepLast == 0 {
+			oldest = young
+		}
+		oldest = min(oldest, young)
+	}
+	r := &ExpireReport{DryRun: opts.DryRun, Oldest: max(oldest, first)}
+	for n := first; n < oldest; n++ {
+		r.Expired = append(r.Expired, n)
+	}
+	if len(r.Expired) > 0 && !opts.DryRun {
+		s, err := t.Commit(ctx, Change{Operation: "expire", Base: last, Oldest: oldest})
+		if err != nil {
+			return nil, err
+		}
+		newest, r.Snapshot = s, s.m.info.Number
+	}
+	r.Held, err = t.held(ctx, newest, r.Oldest)
+	return r, err
+}
+
+// held says which snapshots below oldest stay, by branches of the newest snapshot and by leases.
+func (t *Table) held(ctx context.Context, newest *Snapshot, oldest uint64) ([]Hold, error) {
+	p := tablePlan{t: t, oldest: oldest}
+	var r GCReport
+	if err := p.holds(ctx, newest, t.s.now(), &r); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(r.Held, func(a, b Hold) int { return int(int64(a.Snapshot) - int64(b.Snapshot)) })
+	return r.Held, nil
+}

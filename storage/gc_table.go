@@ -1,0 +1,264 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// referenced returns the ids of the segments, runs and sets of rows that a snapshot that stays names, and what is to be done
+// about each table.
+func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noGrace bool, r *GCReport) (map[id]bool, []*tablePlan, error) {
+	tables, err := s.Tables(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := map[id]bool{}
+	var plans []*tablePlan
+	for _, name := range tables {
+		// A table of its own, so that nothing known from before is trusted.
+		p := &tablePlan{t: &Table{s: s, name: name}, cutoff: cutoff, noGrace: noGrace}
+		if err := p.look(ctx, now, r); err != nil {
+			return nil, nil, err
+		}
+		r.Tables++
+		if err := p.mark(ctx, out, r); err != nil {
+			return nil, nil, err
+		}
+		plans = append(plans, p)
+	}
+	return out, plans, nil
+}
+
+// A tablePlan is what gc does about the snapshots of a table.
+type tablePlan struct {
+	t       *Table
+	cutoff  int64
+	noGrace bool
+
+	first, newest uint64 // of the numbers that there are
+	oldest        uint64 // of those that stay; the ones below stay when they are pinned
+	pinned        map[uint64]bool
+	leases        []storedLease // that have run out
+}
+
+// look finds out which snapshots stay.
+func (p *tablePlan) look(ctx context.Context, now time.Time, r *GCReport) error {
+	numbers, err := p.t.numbers(ctx)
+	if err != nil {
+		return err
+	}
+	if len(numbers) == 0 {
+		return corrupt(snapshotName(p.t.name, 1), "object is missing: the table has no snapshot")
+	}
+	p.first, p.newest = numbers[0], numbers[len(numbers)-1]
+	newest, err := p.t.read(ctx, p.newest)
+	if err != nil {
+		return missing(snapshotName(p.t.name, p.newest), err)
+	}
+	// What only a snapshot that is missing names would look like garbage.
+	if want := max(newest.m.info.Oldest, 1); p.first > want {
+		return p.t.gap(want, p.first)
+	}
+	for i, number := range numbers {
+		if want := p.first + uint64(i); number != want {
+			return p.t.gap(want, number)
+		}
+	}
+	// Snapshots that expired within the grace period stay: whoever has just opened one reads on.
+	p.oldest = max(newest.m.info.Oldest, 1)
+	if !p.noGrace {
+		at, _, err := p.t.asOf(ctx, time.Unix(0, p.cutoff), p.first, p.newest)
+		if err != nil {
+			return err
+		}
+		p.oldest = max(p.first, 1)
+		if at > 0 {
+			m, err := p.t.header(ctx, at)
+			if err != nil {
+				return err
+			}
+			p.oldest = max(m.info.Oldest, p.first)
+		}
+	}
+	return p.holds(ctx, newest, now, r)
+}
+
+// holds finds out which snapshots below the oldest are held, after it is known which have expired: see Snapshot.Lease.
+func (p *tablePlan) holds(ctx context.Context, newest *Snapshot, now time.Time, r *GCReport) error {
+	p.pinned = map[uint64]bool{}
+	branches, err := newest.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range branches {
+		for _, n := range b.Pins() {
+			if n < p.oldest {
+				p.pinned[n] = true
+				r.Held = append(r.Held, Hold{p.t.name, n, "branch " + b.Name})
+			}
+		}
+	}
+	leases, err := p.t.leases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range leases {
+		if !l.Until.After(now) {
+			p.leases = append(p.leases, l)
+			continue
+		}
+		if l.Snapshot >= p.oldest {
+			continue
+		}
+		// One that was refused, because the snapshot was gone, may not have been taken back.
+		if _, err := p.t.header(ctx, l.Snapshot); errors.Is(err, object.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		p.pinned[l.Snapshot] = true
+		r.Held = append(r.Held, Hold{p.t.name, l.Snapshot, fmt.Sprintf("lease of %s until %s", l.Owner, l.Until.Format(time.RFC3339))})
+	}
+	return nil
+}
+
+// mark adds the ids that the snapshots that stay name.
+func (p *tablePlan) mark(ctx context.Context, out map[id]bool, r *GCReport) error {
+	set := func(rows RowSet) {
+		if rows.size > 0 {
+			out[rows.object] = true
+		}
+	}
+	h := history{t: p.t,
+		snapshot: func(m manifest) error {
+			r.Snapshots++
+			for _, tr := range [...]tree{m.listing, m.schema} {
+				for _, ref := range tr.runs {
+					out[ref.id] = true
+				}
+			}
+			return nil
+		},
+		shown: func(obj string, kind treeKind, key, value []byte) error {
+			if kind != listingTree || len(key) == 0 {
+				return nil
+			}
+			switch key[0] {
+			case segmentSpace:
+				if len(key) != 17 {
+					return corrupt(obj, "segment key is malformed")
+				}
+				out[id(key[1:])] = true
+			case layerSpace:
+				l, reason := parseLayer(key, value, obj)
+				if reason != "" {
+					return corrupt(obj, reason)
+				}
+				data, err := parseID(l.Data.ID)
+				if err != nil {
+					return corrupt(obj, err.Error())
+				}
+				out[data] = true
+				set(l.Covered)
+			case deletesSpace, listRowsSpace:
+				rows, reason := decodeSet(value, maxBitmapRows, obj)
+				if reason != "" {
+					return corrupt(obj, reason)
+				}
+				set(rows)
+			}
+			return nil
+		},
+	}
+	for _, n := range slices.Sorted(maps.Keys(p.pinned)) {
+		if err := h.walk(ctx, n, n); err != nil {
+			return err
+		}
+	}
+	return h.walk(ctx, p.oldest, p.newest)
+}
+
+// run removes the snapshots that do not stay, lowest first, so that the numbers that there are have no gaps at any time.
+func (p *tablePlan) run(ctx context.Context, r *GCReport) error {
+	if p.oldest > p.first {
+		if err := p.expire(ctx, r); err != nil {
+			return err
+		}
+	}
+	// Copies of expired ones that nobody holds any more.
+	for info, err := range p.t.s.blobs.List(ctx, tableDir(p.t.name)+pinnedDir, "") {
+		if err != nil {
+			return err
+		}
+		if n, ok := parseSnapshot(info.Name); ok && info.Name == pinnedName(p.t.name, n) && !p.pinned[n] {
+			if err := p.remove(ctx, info, r); err != nil {
+				return err
+			}
+		}
+	}
+	for _, l := range p.leases {
+		if err := p.remove(ctx, l.object, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *tablePlan) expire(ctx context.Context, r *GCReport) error {
+	s := p.t.s
+	if !r.DryRun {
+		// With the hints of those removed the newest would be looked for from the start.
+		if err := s.blobs.PutIfAbsent(ctx, newestName(p.t.name, p.newest), nil); err != nil && !errors.Is(err, object.ErrExists) {
+			return err
+		}
+	}
+	for n := p.first; n < p.oldest; n++ {
+		name := snapshotName(p.t.name, n)
+		info, err := s.blobs.Stat(ctx, name)
+		if errors.Is(err, object.ErrNotFound) {
+			continue // another gc was quicker
+		}
+		if err != nil {
+			return err
+		}
+		// A writer that has not heard of it might make it anew.
+		if info.ModTime > p.cutoff {
+			return nil
+		}
+		if p.pinned[n] && !r.DryRun {
+			b := make([]byte, info.Size)
+			if err := s.blobs.ReadAt(ctx, name, b, 0); err != nil {
+				return err
+			}
+			if err := s.blobs.PutIfAbsent(ctx, pinnedName(p.t.name, n), b); err != nil && !errors.Is(err, object.ErrExists) {
+				return err
+			}
+		}
+		if err := p.remove(ctx, info, r); err != nil {
+			return err
+		}
+		r.Expired++
+		if (n-1)%newestEvery == 0 && !r.DryRun {
+			if err := p.t.remove(ctx, newestName(p.t.name, n)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *tablePlan) remove(ctx context.Context, info object.Info, r *GCReport) error {
+	if !r.DryRun {
+		if err := p.t.remove(ctx, info.Name); err != nil {
+			return err
+		}
+	}
+	r.removed(info)
+	return nil
+}

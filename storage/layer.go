@@ -1,0 +1,186 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+)
+
+// A Layer is what an overlay has for one segment: a segment of its own, whose feature files are the overlay's features for the
+// same rows in the same stripes. Table.NewLayer writes one.
+type Layer struct {
+	Overlay string
+	Segment string // id of the segment that it lies over
+	// Data is the segment with the overlay's features. Its partition, rows and stripes are those of Segment.
+	Data SegmentDescriptor
+	// All: every row is covered. Else Covered has those that are; what Data holds in the others means nothing.
+	All     bool
+	Covered RowSet
+	// Since is the snapshot that set the layer. Commit sets it.
+	Since uint64
+}
+
+// appendLayer appends the value of a layer's entry; overlay and segment are its key.
+//
+//	since | its segment's descriptor, a string | 01: all rows are covered
+//	                                           | 00, then the set of those that are
+func appendLayer(dst []byte, l Layer) []byte {
+	dst = binary.AppendUvarint(dst, l.Since)
+	dst = appendString(dst, appendDescriptor(nil, l.Data))
+	if l.All {
+		return append(dst, 1)
+	}
+	return appendRows(append(dst, 0), l.Covered)
+}
+
+// decodeLayer decodes what appendLayer wrote; the reason is empty when it is right. The set of rows borrows b.
+func decodeLayer(overlay string, segment id, b []byte, place string) (Layer, string) {
+	d := decoder{b: b}
+	l := Layer{Overlay: overlay, Segment: segment.String(), Since: d.uvarint()}
+	data := d.bytes()
+	if d.reason == "" {
+		var reason string
+		if l.Data, reason = decodeDescriptor(data); reason != "" {
+			d.fail(reason)
+		}
+	}
+	switch all := d.byte(); all {
+	case 1:
+		l.All = true
+		d.end()
+	case 0:
+		l.Covered = decodeRows(&d, l.Since, l.Data.Rows, place)
+	default:
+		d.fail("coverage is neither 0 nor 1")
+	}
+	if d.reason != "" {
+		return Layer{}, fmt.Sprintf("layer over segment %s: %s", segment, d.reason)
+	}
+	return l, ""
+}
+
+// parseLayer decodes an entry of the listing. The overlay's name is not in it.
+func parseLayer(key, value []byte, place string) (Layer, string) {
+	if len(key) != 5+16 || key[0] != layerSpace {
+		return Layer{}, "layer key is malformed"
+	}
+	segment, ok := segmentOf(key, key[:5])
+	if !ok {
+		return Layer{}, "layer key is malformed"
+	}
+	return decodeLayer("", segment, value, place)
+}
+
+// Layers returns what the overlays have for segments of the snapshot: out[i][j] is the layer of overlays[j] over segments[i],
+// nil where it has none. Its cost follows from what is asked for, not from what the table has.
+func (s *Snapshot) Layers(ctx context.Context, overlays []Overlay, segments ...SegmentDescriptor) ([][]*Layer, error) {
+	out := make([][]*Layer, len(segments))
+	for i := range out {
+		out[i] = make([]*Layer, len(overlays))
+	}
+	if s.m.overlays == 0 {
+		return out, nil
+	}
+	for j, o := range overlays {
+		values, err := s.perSegment(ctx, layerPrefix(o.Number), segments)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range values {
+			if v == nil {
+				continue
+			}
+			segment, err := parseID(segments[i].ID)
+			if err != nil {
+				return nil, err
+			}
+			l, reason := decodeLayer(o.Name, segment, v, s.treeName(s.m.listing))
+			if reason == "" {
+				reason = l.misfit(segments[i])
+			}
+			if reason != "" {
+				return nil, corrupt(s.treeName(s.m.listing), reason)
+			}
+			out[i][j] = &l
+		}
+	}
+	return out, nil
+}
+
+// misfit says what of a layer is not as the segment under it; empty: nothing.
+func (l *Layer) misfit(base SegmentDescriptor) string {
+	if l.Data.Rows != base.Rows || !l.Data.Partition.Equal(base.Partition) {
+		return fmt.Sprintf("layer of overlay %s has %d rows of partition %q: segment %s has %d of %q",
+			l.Overlay, l.Data.Rows, l.Data.Partition, base.ID, base.Rows, base.Partition)
+	}
+	return ""
+}
+
+// AllLayers calls visit for every layer of an overlay, in the order of segment ids, until visit returns an error.
+func (s *Snapshot) AllLayers(ctx context.Context, o Overlay, visit func(Layer) error) error {
+	if s.m.overlays == 0 {
+		return nil
+	}
+	prefix := layerPrefix(o.Number)
+	var stop error
+	err := s.between(ctx, prefix, prefixEnd(prefix), func(key, value []byte) string {
+		if stop != nil {
+			return ""
+		}
+		segment, ok := segmentOf(key, prefix)
+		if !ok {
+			return "layer key is malformed"
+		}
+		l, reason := decodeLayer(o.Name, segment, append([]byte(nil), value...), s.treeName(s.m.listing))
+		if reason == "" {
+			stop = visit(l)
+		}
+		return reason
+	})
+	if stop != nil {
+		return stop
+	}
+	return err
+}
+
+// scanShare: when more than one of so many of a snapshot's segments are asked about, their space is walked, and not each
+// looked up.
+const scanShare = 16
+
+// perSegment returns the entries of prefix and each segment's id, nil where there is none. What it returns is the caller's.
+func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []SegmentDescriptor) ([][]byte, error) {
+	keys := make([][]byte, len(segments))
+	for i, d := range segments {
+		segment, err := parseID(d.ID)
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = append(prefix[:len(prefix):len(prefix)], segment[:]...)
+	}
+	if uint64(len(segments)) <= s.m.info.Segments/scanShare || len(segments) < scanShare {
+		return s.t.s.get(ctx, s.m.listing, keys...)
+	}
+	at := make(map[string][]int, len(keys))
+	for i, k := range keys {
+		at[string(k)] = append(at[string(k)], i)
+	}
+	out := make([][]byte, len(segments))
+	err := s.between(ctx, prefix, prefixEnd(prefix), func(key, value []byte) string {
+		for _, i := range at[string(key)] {
+			out[i] = append(make([]byte, 0, len(value)), value...)
+		}
+		return ""
+	})
+	return out, err
+}
+
+// NewLayer starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
+// it is finished, like any segment's; Finish gives Layer.Data.
+func (t *Table) NewLayer(ctx context.Context, base SegmentDescriptor, opts SegmentOptions) (*SegmentWriter, error) {
+	g, err := t.s.OpenSegment(ctx, base)
+	if err != nil {
+		return nil, fmt.Errorf("layer over segment %s: %w", base.ID, err)
+	}
+	defer g.Close()
+	return t.NewSegment(ctx, base.Partition, g.StripeRows(), opts)
+}

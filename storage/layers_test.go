@@ -1,0 +1,461 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// rowSet makes a set for a change.
+func rowSet(t testing.TB, s *Store, d SegmentDescriptor, rows ...uint32) RowSet {
+	t.Helper()
+	r, err := s.PutRows(t.Context(), d, roaring.BitmapOf(rows...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// everySecond has many rows in no order that compresses, so that its set is an object.
+func everySecond(t testing.TB, s *Store, d SegmentDescriptor, from uint64) RowSet {
+	t.Helper()
+	rows := roaring.New()
+	for i := from; i < d.Rows; i += 2 {
+		rows.Add(uint32(i))
+	}
+	r, err := s.PutRows(t.Context(), d, rows)
+	if err != nil || r.size == 0 {
+		t.Fatal(err, r)
+	}
+	return r
+}
+
+func mustCommit(t testing.TB, tab *Table, c Change) *Snapshot {
+	t.Helper()
+	if c.Operation == "" {
+		c.Operation = "test"
+	}
+	s, err := tab.Commit(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func wantConflict(t testing.TB, tab *Table, c Change, what string) {
+	t.Helper()
+	c.Operation = "test"
+	if s, err := tab.Commit(t.Context(), c); !errors.Is(err, ErrConflict) {
+		t.Errorf("%s: %v %v, want a conflict", what, s, err)
+	} else {
+		t.Log(err)
+	}
+}
+
+func readRows(t testing.TB, s *Snapshot, r RowSet) []uint32 {
+	t.Helper()
+	rows, err := s.t.s.ReadRows(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows.GetCardinality() != r.Count {
+		t.Fatalf("%d rows, its entry says %d", rows.GetCardinality(), r.Count)
+	}
+	return rows.ToArray()
+}
+
+func verifyClean(t testing.TB, s *Store) *VerifyReport {
+	t.Helper()
+	r, err := Verify(t.Context(), s, "", true, nil)
+	if err != nil || r.DamageCount > 0 {
+		t.Fatal(err, r.Damage)
+	}
+	return r
+}
+
+func TestDeletes(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	a := segment(t, tab, partition("p", "a"), []uint32{100, 50_000}, 1, SegmentOptions{}, "x")
+	b := segment(t, tab, partition("p", "b"), []uint32{10}, 1, SegmentOptions{}, "x")
+	s1 := mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a, b}})
+	if s1.m.version != 1 {
+		t.Fatalf("version %d without anything of version 2", s1.m.version)
+	}
+	// Deletes made against one snapshot unite, in whichever order they come; so do appends between.
+	mustCommit(t, tab, Change{Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}})
+	c := segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{c}, Base: 1})
+	mustCommit(t, tab, Change{Deletes: []Deletes{{a.ID, everySecond(t, tab.s, a, 0)}}, Base: 1})
+	s := mustCommit(t, tab, Change{Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 1, 3)}}, Base: 1})
+	got, err := s.DeletedRows(ctx, c, b, a)
+	if err != nil || !got[0].IsEmpty() || got[1].Since != 2 || got[2].Since != 5 {
+		t.Fatal(got, err)
+	}
+	if rows := readRows(t, s, got[1]); !slices.Equal(rows, []uint32{9}) {
+		t.Fatal(rows)
+	}
+	want := []uint32{0, 1, 2, 3}
+	for i := uint32(4); i < 50_100; i += 2 {
+		want = append(want, i)
+	}
+	if rows := readRows(t, s, got[2]); !slices.Equal(rows, want) {
+		t.Fatal(len(rows), len(want), rows[:6])
+	}
+	if i := s.Info(); i.DeletedRows != uint64(len(want))+1 || i.LiveRows() != i.Rows-i.DeletedRows || i.Rows != 50_120 {
+		t.Fatalf("%+v", i)
+	}
+	// What is deleted already changes nothing, and keeps the version that caches go by.
+	s = mustCommit(t, tab, Change{Deletes: []Deletes{{b.ID, rowSet(t, tab.s, b, 9)}}})
+	if got, err := s.DeletedRows(ctx, b); err != nil || got[0].Since != 2 {
+		t.Fatal(got, err)
+	}
+	// The snapshots before see them.
+	if got, err := s1.DeletedRows(ctx, a); err != nil || !got[0].IsEmpty() {
+		t.Fatal(got, err)
+	}
+	verifyClean(t, tab.s)
+	// A compaction that has not seen the last deletes would bring rows back.
+	merged := segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x")
+	compaction := Change{Features: features("x"), Remove: []string{a.ID, c.ID}, Add: []SegmentDescriptor{merged}, Base: 4}
+	wantConflict(t, tab, compaction, "compaction of what got deletes")
+	compaction.Base = 6
+	compaction.Deletes = []Deletes{{merged.ID, rowSet(t, tab.s, merged, 5)}}
+	s = mustCommit(t, tab, compaction)
+	if got, err := s.DeletedRows(ctx, merged, b); err != nil || got[0].Count != 1 || got[1].Count != 1 || s.Info().DeletedRows != 2 {
+		t.Fatal(got, err, s.Info())
+	}
+	wantConflict(t, tab, Change{Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 7)}}}, "deletes of a segment that is gone")
+	// An overwrite takes what was deleted away with the rows.
+	s = mustCommit(t, tab, Change{Overwrite: []Partition{a.Partition}, Base: 7})
+	if i := s.Info(); i.DeletedRows != 1 || i.Rows != 10 {
+		t.Fatalf("%+v", i)
+	}
+	verifyClean(t, tab.s)
+	for _, bad := range []struct {
+		d    SegmentDescriptor
+		rows uint32
+	}{{b, 10}, {b, 1 << 31}} {
+		if r, err := tab.s.PutRows(ctx, bad.d, roaring.BitmapOf(bad.rows)); err == nil {
+			t.Errorf("row %d of %d: %+v", bad.rows, bad.d.Rows, r)
+		}
+	}
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Deletes: []Deletes{{b.ID, rowSet(t, tab.s, a, 7)}}}); err == nil || errors.Is(err, ErrConflict) {
+		t.Errorf("rows of another segment: %v", err)
+	}
+}
+
+// layer writes a layer of features over a segment.
+func layer(t testing.TB, tab *Table, o string, base SegmentDescriptor, seed int64, names ...string) Layer {
+	t.Helper()
+	ctx := t.Context()
+	w, err := tab.NewLayer(ctx, base, SegmentOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range names {
+		if err := w.AddFeature(ctx, i, feature(n, int64Type), denseRows(w.stripes, seed)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := w.Finish(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Layer{Overlay: o, Segment: base.ID, Data: d, All: true}
+}
+
+func overlay(name string, names ...string) Overlay {
+	fs := features(names...)
+	slices.SortFunc(fs, func(a, b Feature) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return Overlay{Name: name, Features: fs}
+}
+
+func TestOverlays(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, localStore(t))
+	a := segment(t, tab, partition("p", "a"), []uint32{100, 20}, 1, SegmentOptions{}, "x", "y")
+	b := segment(t, tab, partition("p", "b"), []uint32{10}, 1, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a, b}})
+	over := layer(t, tab, "low", b, 1, "y", "z")
+	over.All, over.Covered = false, rowSet(t, tab.s, b, 1, 4)
+	s := mustCommit(t, tab, Change{Overlays: []Overlay{overlay("low", "y", "z"), overlay("high", "y")}, Base: 1,
+		Layers: []Layer{layer(t, tab, "low", a, 2, "y", "z"), over, layer(t, tab, "high", b, 3, "y")}})
+	all, err := s.Overlays(ctx)
+	if err != nil || len(all) != 2 || all[0].Name != "low" || all[1].Name != "high" || all[0].Number >= all[1].Number || all[0].Added != 2 {
+		t.Fatal(all, err)
+	}
+	layers, err := s.Layers(ctx, all, b, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := layers[0][0]; l == nil || l.All || l.Data.ID != over.Data.ID || l.Since != 2 || fmt.Sprint(readRows(t, s, l.Covered)) != "[1 4]" {
+		t.Fatalf("%+v", l)
+	}
+	if layers[0][1] == nil || !layers[0][1].All || layers[1][0] == nil || layers[1][1] != nil {
+		t.Fatal(layers)
+	}
+	g, err := s.OpenSegment(ctx, layers[1][0].Data)
+	if err != nil || !slices.Equal(g.StripeRows(), []uint32{100, 20}) {
+		t.Fatal(g, err)
+	}
+	if e, err := g.Lookup(ctx, NewFeatureID("z", 0)); err != nil || e[0] == nil {
+		t.Fatal(e, err)
+	}
+	if _, err := s.Lookup(ctx, "z"); !errors.Is(err, ErrNotFound) {
+		t.Fatalf("a feature of an overlay that is not merged is in the schema: %v", err)
+	}
+	if _, err := s.Overlay(ctx, "hihg"); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "high") {
+		t.Fatal(err)
+	}
+	verifyClean(t, tab.s)
+	// gc keeps the layers.
+	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 {
+		t.Fatal(err, r.Removed)
+	}
+	// Two that set one layer: the later has not seen the first.
+	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "low", a, 9, "y", "z")}, Base: 1}, "a layer set since")
+	mustCommit(t, tab, Change{Layers: []Layer{layer(t, tab, "low", a, 9, "y", "z")}, Base: 2})
+	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "low", a, 9, "y", "z")}, Base: 2}, "a layer set since")
+	// Names are taken.
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Overlays: []Overlay{overlay("low", "q")}, Base: 3}); !errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
+		t.Fatal(err)
+	}
+	wantConflict(t, tab, Change{Overlays: []Overlay{overlay("low", "q")}, Base: 1}, "a name taken since")
+	// A compaction carries the layers, or does not take place.
+	c := segment(t, tab, partition("p", "a"), []uint32{60}, 1, SegmentOptions{}, "x")
+	compaction := Change{Features: features("x"), Remove: []string{a.ID}, Add: []SegmentDescriptor{c}, Base: 2, Layers: []Layer{layer(t, tab, "low", c, 2, "y", "z")}}
+	wantConflict(t, tab, compaction, "compaction under a new layer")
+	compaction.Base = 3
+	s = mustCommit(t, tab, compaction)
+	if layers, err = s.Layers(ctx, all, c, a); err != nil || layers[0][0] == nil || layers[1][0] != nil {
+		t.Fatal(layers, err)
+	}
+	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "high", a, 9, "y")}, Base: 4}, "a layer over a segment that is gone")
+	// Merged, its features are the table's.
+	s = mustCommit(t, tab, Change{MergeOverlays: []string{"low"}, Base: 4})
+	if f, err := s.Lookup(ctx, "z"); err != nil || f[0].ID != NewFeatureID("z", 0) || s.Info().Features != 3 {
+		t.Fatal(f, err, s.Info())
+	}
+	if o, err := s.Overlay(ctx, "low"); err != nil || o.Merged != 5 {
+		t.Fatal(o, err)
+	}
+	if _, err := tab.Commit(ctx, Change{Operation: "x", DropOverlays: []string{"low"}, Base: 5}); err == nil {
+		t.Fatal("a merged overlay with layers was dropped")
+	}
+	s = mustCommit(t, tab, Change{DropOverlays: []string{"high"}, Base: 5})
+	if left, err := s.Overlays(ctx); err != nil || len(left) != 1 {
+		t.Fatal(left, err)
+	}
+	// Its number is not given again.
+	s = mustCommit(t, tab, Change{Overlays: []Overlay{overlay("high", "y")}, Base: 6})
+	if o, err := s.Overlay(ctx, "high"); err != nil || o.Number != 2 {
+		t.Fatal(o, err)
+	}
+	if layers, err = s.Layers(ctx, []Overlay{{Name: "high", Number: 2}}, b); err != nil || layers[0][0] != nil {
+		t.Fatal("a new overlay has the layers of one dropped", layers, err)
+	}
+	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "high", b, 9, "y")}, Base: 6}, "a layer of an overlay dropped and defined anew")
+	// Types and ids are held to the schema's.
+	wrong := overlay("w", "y")
+	wrong.Features[0].Type = vector.Type{Kind: vector.String}
+	other := overlay("w", "y")
+	other.Features[0].ID++
+	for _, o := range []Overlay{wrong, other, overlay("a@b", "y"), overlay("n")} {
+		if _, err := tab.Commit(ctx, Change{Operation: "x", Overlays: []Overlay{o}, Base: 7}); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+	short := layer(t, tab, "high", b, 9, "y")
+	short.Data.Rows--
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Layers: []Layer{short}, Base: 7}); err == nil {
+		t.Error("a layer of other rows is accepted")
+	}
+	verifyClean(t, tab.s)
+}
+
+func TestSampleLists(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	a := segment(t, tab, nil, []uint32{50_000}, 1, SegmentOptions{}, "x")
+	b := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a, b}})
+	s := mustCommit(t, tab, Change{Lists: []SampleList{{Name: "clicks", Definition: "click = 1"}, {Name: "clicks2"}}, Base: 1,
+		ListRows: []ListRows{{"clicks", a.ID, everySecond(t, tab.s, a, 1)}, {"clicks", b.ID, rowSet(t, tab.s, b, 3)}, {"clicks2", b.ID, rowSet(t, tab.s, b, 4)}}})
+	got, err := s.ListedRows(ctx, "clicks", b, a)
+	if err != nil || got[1].Count != 25_000 || fmt.Sprint(readRows(t, s, got[0])) != "[3]" || readRows(t, s, got[1])[100] != 201 {
+		t.Fatal(got, err)
+	}
+	if got, err := s.ListedRows(ctx, "clicks2", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[4]" || !got[1].IsEmpty() {
+		t.Fatal(got, err)
+	}
+	wantConflict(t, tab, Change{ListRows: []ListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}, Base: 1}, "rows of a list defined since")
+	s = mustCommit(t, tab, Change{DropLists: []string{"clicks"}, Lists: []SampleList{{Name: "clicks"}}, Base: 2,
+		ListRows: []ListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}})
+	if got, err := s.ListedRows(ctx, "clicks", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[5]" || !got[1].IsEmpty() {
+		t.Fatal(got, err)
+	}
+	if l, err := s.SampleList(ctx, "clicks"); err != nil || l.Added != 3 || l.Definition != "" {
+		t.Fatal(l, err)
+	}
+	// A compaction that carries a list which was replaced meanwhile would bring the old rows back.
+	c := segment(t, tab, nil, []uint32{60}, 1, SegmentOptions{}, "x")
+	compaction := Change{Features: features("x"), Remove: []string{a.ID}, Add: []SegmentDescriptor{c}, Base: 2,
+		ListRows: []ListRows{{"clicks", c.ID, rowSet(t, tab.s, c, 7)}}}
+	wantConflict(t, tab, compaction, "compaction and a list replaced")
+	compaction.Base = 3
+	mustCommit(t, tab, compaction)
+	s = mustCommit(t, tab, Change{ListRows: []ListRows{{"clicks", b.ID, RowSet{}}}, Base: 4})
+	if got, err := s.ListedRows(ctx, "clicks", c, b); err != nil || got[0].Count != 1 || !got[1].IsEmpty() {
+		t.Fatal(got, err)
+	}
+	s = mustCommit(t, tab, Change{DropLists: []string{"clicks"}, Base: 5})
+	if l, err := s.SampleLists(ctx); err != nil || len(l) != 1 || l[0].Name != "clicks2" {
+		t.Fatal(l, err)
+	}
+	verifyClean(t, tab.s)
+}
+
+func TestBranches(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y")
+	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a}})
+	// A branch, its overlay and its list in one commit.
+	s := mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("lbl", "y")}, Layers: []Layer{layer(t, tab, "lbl", a, 7, "y")},
+		Lists: []SampleList{{Name: "some"}}, ListRows: []ListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}},
+		Branches: []Branch{{Name: "exp", Overlays: []Pin{{Name: "lbl"}}, List: Pin{Name: "some"}, Owner: "me"}}})
+	b, err := s.Branch(ctx, "exp")
+	if err != nil || b.Snapshot != 2 || b.Overlays[0].Snapshot != 2 || b.List.Snapshot != 2 || b.Added != 2 || b.Owner != "me" || !b.Created.Equal(s.Info().Time) {
+		t.Fatal(b, err)
+	}
+	// The table goes on without the segment, the overlay and the list: the branch stays as it was.
+	c := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{c}, Remove: []string{a.ID}, DropOverlays: []string{"lbl"}, DropLists: []string{"some"}, Base: 2})
+	read := func() *View {
+		t.Helper()
+		v, err := tab.s.Open(ctx, "ads@exp")
+		if err != nil || v.Snapshot.Info().Number != 2 || len(v.Overlays) == 0 || v.Overlays[0].Name != "lbl" || v.List != "some" || v.Branch != "exp" {
+			t.Fatal(v, err)
+		}
+		segs, err := v.Snapshot.Segments(ctx, nil)
+		if err != nil || len(segs) != 1 || segs[0].ID != a.ID {
+			t.Fatal(segs, err)
+		}
+		layers, err := v.Overlays[0].In.Layers(ctx, []Overlay{v.Overlays[0].Overlay}, segs...)
+		if err != nil || layers[0][0] == nil {
+			t.Fatal(layers, err)
+		}
+		rows, err := v.ListIn.ListedRows(ctx, v.List, segs...)
+		if err != nil || rows[0].Count != 1 {
+			t.Fatal(rows, err)
+		}
+		return v
+	}
+	read()
+	// An overlay made on the branch lies over segments that the table no longer has.
+	onBranch := overlay("more", "x")
+	onBranch.Branch = "exp"
+	b.Overlays = append(b.Overlays, Pin{Name: "more"})
+	mustCommit(t, tab, Change{Base: 3, Overlays: []Overlay{onBranch}, Layers: []Layer{layer(t, tab, "more", a, 8, "x")}, Branches: []Branch{b}})
+	v := read()
+	if len(v.Overlays) != 2 || v.Overlays[1].In.Info().Number != 4 {
+		t.Fatal(v.Overlays)
+	}
+	layers, err := v.Overlays[1].In.Layers(ctx, []Overlay{v.Overlays[1].Overlay}, a)
+	if err != nil || layers[0][0] == nil {
+		t.Fatal(layers, err)
+	}
+	wantConflict(t, tab, Change{Base: 4, Branches: []Branch{b}}, "a branch set since")
+	wantConflict(t, tab, Change{Base: 1, Branches: []Branch{{Name: "exp"}}}, "a name taken since")
+	for _, bad := range []Branch{{Name: "x", Snapshot: 9}, {Name: "x", Overlays: []Pin{{Name: "none"}}}, {Name: "x", List: Pin{Name: "some"}},
+		{Name: "x", Snapshot: 2, Overlays: []Pin{{Name: "none", Snapshot: 2}}}, {Name: ""}, {Name: "x@y"}} {
+		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 4, Branches: []Branch{bad}}); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		} else {
+			t.Log(err)
+		}
+	}
+	if _, err := tab.s.Open(ctx, "ads@exq"); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "exp") {
+		t.Fatal(err)
+	}
+	verifyClean(t, tab.s)
+	// With the branch goes the overlay that was made on it.
+	s = mustCommit(t, tab, Change{Base: 4, DropBranches: []string{"exp"}})
+	if o, err := s.Overlays(ctx); err != nil || len(o) > 0 || s.m.branches != 0 || s.m.overlays != 0 {
+		t.Fatal(o, err)
+	}
+}
+
+func TestFeatureChanges(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	fs := features("x", "y", "k")
+	fs[2].Role = RoleSessionKey
+	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y", "k")
+	mustCommit(t, tab, Change{Features: fs, Add: []SegmentDescriptor{a}})
+	status := func(s FeatureStatus) *FeatureStatus { return &s }
+	s := mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "x", Rename: "x2"}, {Feature: "k", Rename: "key"}, {Feature: "y", Status: status(FeatureDeprecated)}}})
+	if f, err := s.Lookup(ctx, "x2", "y", "key"); err != nil || f[0].ID != fs[0].ID || f[1].Status != FeatureDeprecated || f[2].ID != fs[2].ID {
+		t.Fatal(f, err)
+	}
+	if k, err := s.KeyFeatures(ctx); err != nil || len(k) != 1 || k[0].Name != "key" {
+		t.Fatal(k, err)
+	}
+	if f, err := s.Find(ctx, "x", "k"); err != nil || f[0] != nil || f[1] != nil {
+		t.Fatal(f, err)
+	}
+	// A column of the old name, from a writer that has not heard, is not taken for the feature, nor for another.
+	d := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
+	wantConflict(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{d}, Base: 1}, "a feature renamed since")
+	next, err := s.NewFeatures(ctx, feature("x", int64Type), feature("y", int64Type), feature("new", int64Type))
+	if err != nil || next[0].Generation != 1 || next[0].ID != NewFeatureID("x", 1) || next[1].ID != fs[1].ID || next[2].Generation != 0 {
+		t.Fatal(next, err)
+	}
+	s = mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: status(FeatureDropped)}}})
+	if all, err := s.Features(ctx); err != nil || len(all) != 2 || s.Info().Features != 2 {
+		t.Fatal(all, err, s.Info())
+	}
+	if all, err := s.AllFeatures(ctx); err != nil || len(all) != 3 {
+		t.Fatal(all, err)
+	}
+	wantConflict(t, tab, Change{Features: features("y"), Base: 2}, "a feature dropped since")
+	verifyClean(t, tab.s)
+	// Taken back.
+	s = mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: status(FeatureActive)}}})
+	if f, err := s.Lookup(ctx, "y"); err != nil || f[0] != fs[1] || s.Info().Features != 3 {
+		t.Fatal(f, err)
+	}
+	// Dropped, and another of the name added.
+	s = mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: status(FeatureDropped)}}})
+	if next, err = s.NewFeatures(ctx, feature("y", vector.Type{Kind: vector.String})); err != nil || next[0].Generation != 1 {
+		t.Fatal(next, err)
+	}
+	s = mustCommit(t, tab, Change{Features: next})
+	if f, err := s.Lookup(ctx, "y"); err != nil || f[0].ID != NewFeatureID("y", 1) || f[0].Type.Kind != vector.String || s.Info().Features != 3 {
+		t.Fatal(f, err)
+	}
+	if k, err := s.keyFeatures(ctx); err != nil || k == nil || k.of != 3 {
+		t.Fatal("the keys' entry does not hold", k, err)
+	}
+	for _, bad := range []FeatureChange{{Feature: "none", Rename: "z"}, {Feature: "x2", Rename: "key"}, {Feature: "key", Status: status(FeatureDropped)}, {Feature: "x2"}} {
+		if _, err := tab.Commit(ctx, Change{Operation: "x", FeatureChanges: []FeatureChange{bad}}); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		} else {
+			t.Log(err)
+		}
+	}
+	verifyClean(t, tab.s)
+}

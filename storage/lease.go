@@ -1,0 +1,242 @@
+package storage
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A lease is an object of its own, so that readers commit nothing. Numbers are little-endian.
+//
+//	offset  size
+//	     0     8  magic "DSILEAS" and the version, 1
+//	     8     8  snapshot
+//	    16     8  until, nanoseconds since 1970, signed
+//	    24     1  length of the owner, at most 255
+//	    25     n  owner
+//	          8  xxhash64 of all before
+const (
+	leaseMagic   = "DSILEAS"
+	leaseVersion = 1
+	leaseHead    = 25
+	maxLeaseName = 255 // bytes of an owner
+	maxLeaseSize = leaseHead + maxLeaseName + 8
+)
+
+// MaxLease is how long a lease lasts at most before it is renewed.
+const MaxLease = 7 * 24 * time.Hour
+
+// A LeaseInfo describes a lease.
+type LeaseInfo struct {
+	Snapshot uint64
+	Until    time.Time
+	Owner    string // for people
+}
+
+// A Lease keeps everything that a snapshot names, until a time or until it is released, whatever expires meanwhile. Whoever
+// reads longer than that renews it. Safe for concurrent use.
+type Lease struct {
+	t    *Table
+	mu   sync.Mutex // guards what follows, and is held while the lease is renewed or released
+	id   id         // zero: released
+	info LeaseInfo
+}
+
+// Lease takes a lease on the snapshot for d, at most MaxLease. ErrNotFound: the snapshot has expired.
+func (s *Snapshot) Lease(ctx context.Context, owner string, d time.Duration) (*Lease, error) {
+	l := &Lease{t: s.t, info: LeaseInfo{Snapshot: s.m.info.Number, Owner: owner}}
+	if err := l.put(ctx, d); err != nil {
+		return nil, err
+	}
+	// gc reads which snapshots have expired first and the leases after. So a lease that gc has not seen finds here that the
+	// snapshot has expired.
+	if err := s.stays(ctx); err != nil {
+		return nil, errors.Join(err, l.Release(context.WithoutCancel(ctx)))
+	}
+	return l, nil
+}
+
+// stays returns an error when the snapshot has expired and no branch pins it.
+func (s *Snapshot) stays(ctx context.Context) error {
+	// A handle of its own: what was known before the lease counts for nothing.
+	newest, err := (&Table{s: s.t.s, name: s.t.name}).Latest(ctx)
+	if err != nil {
+		return err
+	}
+	if s.m.info.Number >= newest.m.info.Oldest {
+		return nil
+	}
+	branches, err := newest.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range branches {
+		if slices.Contains(b.Pins(), s.m.info.Number) {
+			return nil
+		}
+	}
+	return fmt.Errorf("table %s: snapshot %d has expired: %w; there are %d to %d",
+		s.t.name, s.m.info.Number, ErrNotFound, newest.m.info.Oldest, newest.m.info.Number)
+}
+
+// put writes the lease under a new id and takes the one before away. The caller has the lock, or the lease alone.
+func (l *Lease) put(ctx context.Context, d time.Duration) error {
+	if d <= 0 || d > MaxLease {
+		return fmt.Errorf("lease for %v: want more than 0 and at most %v", d, MaxLease)
+	}
+	if len(l.info.Owner) > maxLeaseName {
+		return fmt.Errorf("lease: owner of %d bytes: want at most %d", len(l.info.Owner), maxLeaseName)
+	}
+	next := l.info
+	next.Until = time.Unix(0, l.t.s.now().Add(d).UnixNano()).UTC()
+	i := newID()
+	if err := l.t.s.blobs.PutIfAbsent(ctx, leaseName(l.t.name, i), appendLease(nil, next)); err != nil {
+		return fmt.Errorf("lease: %w", err)
+	}
+	old := l.id
+	l.id, l.info = i, next
+	if old == (id{}) {
+		return nil
+	}
+	return l.t.remove(ctx, leaseName(l.t.name, old))
+}
+
+// remove deletes an object that may be gone.
+func (t *Table) remove(ctx context.Context, name string) error {
+	if err := t.s.blobs.Delete(ctx, name); err != nil && !errors.Is(err, object.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// Info describes the lease.
+func (l *Lease) Info() LeaseInfo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.info
+}
+
+// Renew makes the lease last for d from now on. One that ran out before may have come too late: what it kept may be gone.
+func (l *Lease) Renew(ctx context.Context, d time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.id == (id{}) {
+		return errors.New("lease: renewed after its release")
+	}
+	return l.put(ctx, d)
+}
+
+// Release ends the lease. Again it does nothing.
+func (l *Lease) Release(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.id == (id{}) {
+		return nil
+	}
+	if err := l.t.remove(ctx, leaseName(l.t.name, l.id)); err != nil {
+		return fmt.Errorf("lease: %w", err)
+	}
+	l.id = id{}
+	return nil
+}
+
+func appendLease(dst []byte, l LeaseInfo) []byte {
+	start := len(dst)
+	dst = append(append(dst, leaseMagic...), leaseVersion)
+	dst = binary.LittleEndian.AppendUint64(dst, l.Snapshot)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(l.Until.UnixNano()))
+	dst = append(append(dst, byte(len(l.Owner))), l.Owner...)
+	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
+}
+
+func decodeLease(b []byte) (l LeaseInfo, reason string) {
+	d := decoder{b: b}
+	head := d.take(8)
+	if !bytes.Equal(head, append([]byte(leaseMagic), leaseVersion)) {
+		return l, "no lease, or one of another version"
+	}
+	l.Snapshot = d.u64()
+	l.Until = time.Unix(0, int64(d.u64())).UTC()
+	l.Owner = string(d.take(uint64(d.byte())))
+	sum := d.u64()
+	d.end()
+	if d.reason == "" && sum != xxhash.Sum64(b[:len(b)-8]) {
+		d.reason = "checksum mismatch"
+	}
+	if d.reason == "" && l.Snapshot == 0 {
+		d.reason = "of snapshot 0"
+	}
+	return l, d.reason
+}
+
+// Leases returns the table's leases that have not run out, by snapshot and then by time.
+func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) {
+	all, err := t.leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []LeaseInfo
+	now := t.s.now()
+	for _, l := range all {
+		if l.Until.After(now) {
+			out = append(out, l.LeaseInfo)
+		}
+	}
+	slices.SortFunc(out, func(a, b LeaseInfo) int {
+		return cmp.Or(cmp.Compare(a.Snapshot, b.Snapshot), a.Until.Compare(b.Until), cmp.Compare(a.Owner, b.Owner))
+	})
+	return out, nil
+}
+
+// A storedLease is a lease and its object.
+type storedLease struct {
+	LeaseInfo
+	object object.Info
+}
+
+// leases returns the leases that there are objects of, those that have run out too.
+func (t *Table) leases(ctx context.Context) ([]storedLease, error) {
+	found := map[string]object.Info{}
+	prefix := tableDir(t.name) + leasesDir
+	// Twice, for one that is renewed during the first listing may be in front of where it is and then no more behind.
+	for range 2 {
+		for info, err := range t.s.blobs.List(ctx, prefix, "") {
+			if err != nil {
+				return nil, err
+			}
+			if i, err := parseID(info.Name[len(prefix):]); err == nil && info.Name == leaseName(t.name, i) {
+				found[info.Name] = info
+			}
+		}
+	}
+	var out []storedLease
+	for _, o := range found {
+		if o.Size > maxLeaseSize {
+			return nil, corrupt(o.Name, fmt.Sprintf("%d bytes are no lease", o.Size))
+		}
+		b := make([]byte, o.Size)
+		err := t.s.blobs.ReadAt(ctx, o.Name, b, 0)
+		if errors.Is(err, object.ErrNotFound) {
+			continue // renewed, and found under its new name, or released
+		}
+		if err != nil {
+			return nil, damaged(o.Name, err)
+		}
+		l, reason := decodeLease(b)
+		if reason != "" {
+			return nil, corrupt(o.Name, reason)
+		}
+		out = append(out, storedLease{l, o})
+	}
+	return out, nil
+}

@@ -1,0 +1,230 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/dsistore/dsistore/internal/nearest"
+)
+
+// An Overlay is a named layer of features over a table. For a segment it has at most one Layer, whose feature files hold its
+// features for the segment's rows. It says nothing about who reads it: a branch, a plan that names it, or, once merged, everybody.
+type Overlay struct {
+	Name string
+	// Number orders overlays: a higher one lies over a lower one. Commit gives it, and gives none twice in a table.
+	Number uint32
+	// Added is the snapshot that defined it. Commit sets it.
+	Added uint64
+	// Features are what it adds to the table's or replaces, in id order. One that replaces has the id of the table's.
+	Features []Feature
+	// Uncovered says what its features are in rows that a layer does not cover, Missing what they are in segments that
+	// have no layer of it, such as those ingested since.
+	Uncovered Uncovered
+	Missing   Uncovered
+	// Merged is the snapshot that made it part of the table; 0: it is read only by those who name it.
+	Merged uint64
+	// Branch is the branch that it was made on, whose snapshot has the segments of its layers; empty: the table's newest.
+	Branch string
+}
+
+// Uncovered says what an overlay's features are where it has no values. The numbers are written to disk.
+type Uncovered uint8
+
+const (
+	// FallThrough: what the overlays below and the table have.
+	FallThrough Uncovered = 0
+	// Null: null, whatever lies below.
+	Null Uncovered = 1
+	// Refuse: to read there is an error. Of segments without a layer only.
+	Refuse Uncovered = 2
+)
+
+var uncoveredNames = [...]string{FallThrough: "fall through", Null: "null", Refuse: "refuse"}
+
+func (u Uncovered) String() string {
+	if int(u) < len(uncoveredNames) {
+		return uncoveredNames[u]
+	}
+	return fmt.Sprintf("uncovered(%d)", uint8(u))
+}
+
+const (
+	maxLayerName = 128 // of an overlay, a sample list or a branch
+	// maxOverlayFeatures bounds an overlay, and so how large its entry gets.
+	maxOverlayFeatures = 1 << 16
+)
+
+// checkName returns an error when name cannot be that of an overlay, a sample list or a branch.
+func checkName(what, name string) error {
+	if name == "" || len(name) > maxLayerName || !utf8.ValidString(name) {
+		return fmt.Errorf("%s %.150q of %d bytes: want a name of 1 to %d bytes of UTF-8", what, name, len(name), maxLayerName)
+	}
+	for i := range len(name) {
+		// '@' stands between a table and a branch where both are typed.
+		if c := name[i]; c < 0x20 || c == 0x7f || c == '@' {
+			return fmt.Errorf("%s %q: byte %#02x is not allowed in a name", what, name, c)
+		}
+	}
+	return nil
+}
+
+// Validate returns an error naming the first field that is wrong.
+func (o Overlay) Validate() error {
+	if err := checkName("overlay", o.Name); err != nil {
+		return err
+	}
+	if o.Branch != "" {
+		if err := checkName("branch", o.Branch); err != nil {
+			return fmt.Errorf("overlay %s: %w", o.Name, err)
+		}
+		if o.Merged != 0 {
+			return fmt.Errorf("overlay %s: merged, and of branch %s", o.Name, o.Branch)
+		}
+	}
+	if o.Uncovered > Null || o.Missing > Refuse {
+		return fmt.Errorf("overlay %s: uncovered rows %v, segments without a layer %v: unknown", o.Name, o.Uncovered, o.Missing)
+	}
+	if len(o.Features) == 0 || len(o.Features) > maxOverlayFeatures {
+		return fmt.Errorf("overlay %s: %d features: want 1 to %d", o.Name, len(o.Features), maxOverlayFeatures)
+	}
+	names := make(map[string]bool, len(o.Features))
+	for i, f := range o.Features {
+		if err := f.Validate(); err != nil {
+			return fmt.Errorf("overlay %s: %w", o.Name, err)
+		}
+		if i > 0 && o.Features[i-1].ID >= f.ID {
+			return fmt.Errorf("overlay %s: feature %s twice, or not in the order of ids", o.Name, f.Name)
+		}
+		if names[f.Name] {
+			return fmt.Errorf("overlay %s: feature %s twice", o.Name, f.Name)
+		}
+		names[f.Name] = true
+	}
+	return nil
+}
+
+// appendOverlay appends the value of an overlay's entry; the name is its key.
+//
+//	number | added | merged | uncovered rows (1) | segments without a layer (1) | branch |
+//	features | (name | its entry in a schema, a string)...
+func appendOverlay(dst []byte, o Overlay) []byte {
+	for _, v := range [...]uint64{uint64(o.Number), o.Added, o.Merged} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	dst = append(dst, byte(o.Uncovered), byte(o.Missing))
+	dst = appendString(dst, o.Branch)
+	dst = binary.AppendUvarint(dst, uint64(len(o.Features)))
+	for _, f := range o.Features {
+		dst = appendString(dst, f.Name)
+		dst = appendString(dst, appendFeature(nil, f))
+	}
+	return dst
+}
+
+// decodeOverlay decodes what appendOverlay wrote; the reason is empty when it is right.
+func decodeOverlay(name string, b []byte) (Overlay, string) {
+	d := decoder{b: b}
+	o := Overlay{Name: name, Number: uint32(d.max(1<<32-1, "number")), Added: d.uvarint(), Merged: d.uvarint(),
+		Uncovered: Uncovered(d.byte()), Missing: Uncovered(d.byte()), Branch: d.string()}
+	for range d.max(min(uint64(len(d.b)), maxOverlayFeatures), "features") {
+		name, value := d.string(), d.bytes()
+		if d.reason != "" {
+			break
+		}
+		f, reason := decodeFeature(name, value)
+		if reason != "" {
+			d.fail(reason)
+			break
+		}
+		o.Features = append(o.Features, f)
+	}
+	d.end()
+	if d.reason != "" {
+		return Overlay{}, fmt.Sprintf("overlay %.150q: %s", name, d.reason)
+	}
+	if err := o.Validate(); err != nil {
+		return Overlay{}, err.Error()
+	}
+	return o, ""
+}
+
+// Overlays returns the overlays of the snapshot, the lowest first. Its cost is one request or two, and none in a snapshot
+// without overlays.
+func (s *Snapshot) Overlays(ctx context.Context) ([]Overlay, error) {
+	if s.m.overlays == 0 {
+		return nil, nil
+	}
+	var out []Overlay
+	err := s.space(ctx, overlaySpace, func(key, value []byte) string {
+		o, reason := decodeOverlay(string(key[1:]), value)
+		out = append(out, o)
+		return reason
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out, func(a, b Overlay) int { return cmp.Compare(a.Number, b.Number) })
+	return out, nil
+}
+
+// Overlay returns the overlay of a name; ErrNotFound names the nearest.
+func (s *Snapshot) Overlay(ctx context.Context, name string) (Overlay, error) {
+	o, err := s.findOverlay(ctx, name)
+	if err != nil || o != nil {
+		return deref(o), err
+	}
+	all, err := s.Overlays(ctx)
+	if err != nil {
+		return Overlay{}, err
+	}
+	var names []string
+	for _, o := range all {
+		names = append(names, o.Name)
+	}
+	return Overlay{}, fmt.Errorf("table %s: overlay %.150q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
+}
+
+// findOverlay returns nil where there is no such overlay.
+func (s *Snapshot) findOverlay(ctx context.Context, name string) (*Overlay, error) {
+	if s.m.overlays == 0 {
+		return nil, nil
+	}
+	values, err := s.t.s.get(ctx, s.m.listing, overlayKey(name))
+	if err != nil || values[0] == nil {
+		return nil, err
+	}
+	o, reason := decodeOverlay(name, values[0])
+	if reason != "" {
+		return nil, corrupt(s.treeName(s.m.listing), reason)
+	}
+	return &o, nil
+}
+
+// deref returns what p points to, the zero value for nil.
+func deref[T any](p *T) T {
+	if p == nil {
+		return *new(T)
+	}
+	return *p
+}
+
+// space calls visit for every entry of a space of the listing. What visit returns, unless it is empty, is wrong with it.
+func (s *Snapshot) space(ctx context.Context, space byte, visit func(key, value []byte) (reason string)) error {
+	lower, upper := spaceBounds(space)
+	return s.between(ctx, lower, upper, visit)
+}
+
+// between is space for the keys from lower on and below upper.
+func (s *Snapshot) between(ctx context.Context, lower, upper []byte, visit func(key, value []byte) (reason string)) error {
+	it := s.t.s.iter(ctx, s.m.listing, upper)
+	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
+		if reason := visit(it.key, it.value); reason != "" {
+			return corrupt(s.treeName(s.m.listing), reason)
+		}
+	}
+	return it.err
+}

@@ -1,0 +1,187 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A RowSet names a set of rows of one segment: those deleted, those of a sample list, those that a layer covers. Rows are
+// numbered from 0 in the segment, deleted ones too. The set itself is a Roaring bitmap, within the listing where it is
+// small and an object of its own where it is not; Store.ReadRows gets it. The zero RowSet is the empty set.
+type RowSet struct {
+	// Count is how many rows the set has.
+	Count uint64
+	// Since is the snapshot that set it: segment, what the set is for, and Since tell sets apart, for caches. 0: it was not
+	// committed.
+	Since uint64
+
+	rows   uint64 // of the segment
+	inline []byte // the portable form; nil: an object has it, or the set is empty
+	object id
+	size   uint64 // of the object
+	sum    uint64 // its xxhash64
+	place  string // the object to blame for what inline holds
+}
+
+// IsEmpty reports whether the set has no rows.
+func (r RowSet) IsEmpty() bool { return r.Count == 0 }
+
+// maxInlineRows is how large the stored form of a set gets, in bytes, before it is an object of its own.
+const maxInlineRows = 4096
+
+// The forms of a set in an entry. The numbers are written to disk.
+const (
+	inlineRows = 1
+	objectRows = 2
+)
+
+// PutRows makes the set of the given rows of a segment, for a Change. Where it is large it is written, durably, as an object,
+// which gc takes after its grace period if no change names it; DiscardRows removes it at once. rows is not kept.
+func (s *Store) PutRows(ctx context.Context, segment SegmentDescriptor, rows *roaring.Bitmap) (RowSet, error) {
+	return s.putRows(ctx, segment.ID, segment.Rows, rows, nil)
+}
+
+// putRows is PutRows; made, when set, is called with the id of an object before it is put.
+func (s *Store) putRows(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap, made func(id)) (RowSet, error) {
+	if err := ctx.Err(); err != nil {
+		return RowSet{}, err
+	}
+	if rows.IsEmpty() {
+		return RowSet{rows: segmentRows}, nil
+	}
+	if last := uint64(rows.Maximum()); last >= segmentRows {
+		return RowSet{}, fmt.Errorf("row %d of segment %s: it has %d", last, segment, segmentRows)
+	}
+	b, err := appendBitmap(nil, rows)
+	if err != nil {
+		return RowSet{}, err
+	}
+	out := RowSet{Count: rows.GetCardinality(), rows: segmentRows, place: "set of rows"}
+	if len(b) <= maxInlineRows {
+		out.inline = b
+		return out, nil
+	}
+	out.object, out.size, out.sum = newID(), uint64(len(b)), xxhash.Sum64(b)
+	if made != nil {
+		made(out.object)
+	}
+	return out, s.blobs.PutIfAbsent(ctx, out.object.rowsName(), b)
+}
+
+// DiscardRows removes the object of a set that no change will name. It must not be called for one that was committed, ever.
+func (s *Store) DiscardRows(ctx context.Context, r RowSet) error {
+	if r.size == 0 {
+		return nil
+	}
+	if err := s.blobs.Delete(ctx, r.object.rowsName()); err != nil && !errors.Is(err, object.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// ReadRows returns the rows of a set: one read of at most the set's size where it is an object, none where it is not. The
+// bitmap is the caller's. Errors match format.ErrCorrupt where the stored set is damaged.
+func (s *Store) ReadRows(ctx context.Context, r RowSet) (*roaring.Bitmap, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if r.Count == 0 {
+		return roaring.New(), nil
+	}
+	b, place := r.inline, r.place
+	if r.size > 0 {
+		place = r.object.rowsName()
+		b = make([]byte, r.size)
+		if err := s.blobs.ReadAt(ctx, place, b, 0); err != nil {
+			return nil, missing(place, err)
+		}
+		if xxhash.Sum64(b) != r.sum {
+			return nil, corrupt(place, "checksum mismatch")
+		}
+	}
+	out, reason := decodeBitmap(b, r.Count, r.rows)
+	if reason != "" {
+		return nil, corrupt(place, reason)
+	}
+	return out, nil
+}
+
+// checkRows makes sure that the object of a set, if it has one, is there.
+func (s *Store) checkRows(ctx context.Context, r RowSet) error {
+	if r.size == 0 {
+		return nil
+	}
+	name := r.object.rowsName()
+	info, err := s.blobs.Stat(ctx, name)
+	if err != nil {
+		return err
+	}
+	if uint64(info.Size) != r.size {
+		return corrupt(name, fmt.Sprintf("%d bytes: want %d", info.Size, r.size))
+	}
+	return nil
+}
+
+// fits returns an error when the set is of a segment of another number of rows.
+func (r RowSet) fits(segment string, rows uint64) error {
+	if r.Count > rows || r.Count > 0 && r.rows != rows {
+		return fmt.Errorf("set of %d rows of a segment of %d: segment %s has %d", r.Count, r.rows, segment, rows)
+	}
+	return nil
+}
+
+// appendRows appends a set as an entry holds it:
+//
+//	rows in it | 01 | portable form          within the entry
+//	rows in it | 02 | id (16) | size | xxhash64 (8 LE)   an object
+//	0                                        the empty set
+func appendRows(dst []byte, r RowSet) []byte {
+	dst = binary.AppendUvarint(dst, r.Count)
+	switch {
+	case r.Count == 0:
+	case r.size == 0:
+		dst = append(append(dst, inlineRows), r.inline...)
+	default:
+		dst = append(append(dst, objectRows), r.object[:]...)
+		dst = binary.AppendUvarint(dst, r.size)
+		dst = binary.LittleEndian.AppendUint64(dst, r.sum)
+	}
+	return dst
+}
+
+// decodeRows decodes a set to the end of d. rows are those of its segment. The form within the entry is borrowed, and looked at
+// when it is read.
+func decodeRows(d *decoder, since, rows uint64, place string) RowSet {
+	r := RowSet{Count: d.max(min(rows, maxBitmapRows), "rows of a set"), Since: since, rows: rows, place: place}
+	if r.Count == 0 {
+		d.end()
+		return RowSet{Since: since, rows: rows}
+	}
+	switch form := d.byte(); {
+	case form == inlineRows:
+		if r.inline = d.take(uint64(len(d.b))); len(r.inline) > maxInlineRows || len(r.inline) == 0 {
+			d.fail(fmt.Sprintf("set of rows of %d bytes within its entry: want 1 to %d", len(r.inline), maxInlineRows))
+		}
+	case form == objectRows:
+		copy(r.object[:], d.take(16))
+		r.size = d.max(maxBitmapBytes(rows), "size of a set of rows")
+		r.sum = d.u64()
+		if r.size == 0 || r.object == (id{}) {
+			d.fail("set of rows without an object")
+		}
+	default:
+		d.fail("set of rows of an unknown form")
+	}
+	d.end()
+	if d.reason != "" {
+		return RowSet{}
+	}
+	return r
+}

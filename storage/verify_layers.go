@@ -1,0 +1,344 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// This file checks what lies over segments: deletes, layers, sample lists, branches, leases.
+
+// A notedLayer is a layer that some snapshot shows.
+type notedLayer struct {
+	Layer
+	base  id
+	place string
+}
+
+// A notedSet is a set of rows that some snapshot shows, of a segment or, covered ones, of a layer's.
+type notedSet struct {
+	RowSet
+	segment id
+	place   string
+	rows    uint64 // of the segment; 0: those of the descriptor noted
+}
+
+func isLayerSpace(space byte) bool {
+	switch space {
+	case deletesSpace, overlaySpace, layerSpace, listSpace, listRowsSpace, branchSpace:
+		return true
+	}
+	return false
+}
+
+// checkLayerEntry says what is wrong with an entry of one of those spaces; value is nil when it removes.
+func checkLayerEntry(place string, key, value []byte) (reason string) {
+	name := string(key[1:])
+	if reason = checkLayerKey(key); reason != "" || value == nil {
+		return reason
+	}
+	switch key[0] {
+	case deletesSpace, listRowsSpace:
+		_, reason = decodeSet(value, maxBitmapRows, place)
+	case overlaySpace:
+		_, reason = decodeOverlay(name, value)
+	case layerSpace:
+		_, reason = parseLayer(key, value, place)
+	case listSpace:
+		_, reason = decodeList(name, value)
+	case branchSpace:
+		_, reason = decodeBranch(name, value)
+	}
+	return reason
+}
+
+// checkLayerKey says what is wrong with a key of one of those spaces.
+func checkLayerKey(key []byte) string {
+	ok := true
+	switch key[0] {
+	case deletesSpace:
+		_, ok = segmentOf(key, key[:1])
+	case layerSpace:
+		ok = len(key) == 5+16
+		if ok {
+			_, ok = segmentOf(key, key[:5])
+		}
+	case listRowsSpace:
+		_, _, ok = parseListRowsKey(key)
+	default:
+		ok = checkName("entry", string(key[1:])) == nil
+	}
+	if !ok {
+		return "is malformed"
+	}
+	return ""
+}
+
+// parseListRowsKey takes an 'L' key apart.
+func parseListRowsKey(key []byte) (list string, segment id, ok bool) {
+	at := len(key) - 17 // the NUL
+	if at < 1 || key[0] != listRowsSpace || key[at] != 0 || checkName("sample list", string(key[1:at])) != nil {
+		return "", id{}, false
+	}
+	segment, ok = segmentOf(key, key[:at+1])
+	return string(key[1:at]), segment, ok
+}
+
+// shown notes what an entry that a snapshot shows names, each once. entry has found the entry to be right.
+func (v *verifier) shown(place string, kind treeKind, key, value []byte) error {
+	if kind != listingTree || len(key) == 0 {
+		return nil
+	}
+	switch key[0] {
+	case partitionSpace:
+		if _, d, reason := parseSegment(key, value); reason == "" {
+			v.note(d)
+		}
+		return nil
+	case deletesSpace, layerSpace, listRowsSpace:
+	default:
+		return nil
+	}
+	if reason := checkLayerEntry(place, key, value); reason != "" {
+		return nil
+	}
+	if v.noted == nil {
+		v.noted = map[string]bool{}
+	}
+	once := string(key) + string(value)
+	if v.noted[once] {
+		return nil
+	}
+	v.noted[once] = true
+	segment := id(key[len(key)-16:])
+	value = slices.Clone(value)
+	if key[0] != layerSpace {
+		set, _ := decodeSet(value, maxBitmapRows, place)
+		v.sets = append(v.sets, notedSet{RowSet: set, segment: segment, place: place})
+		return nil
+	}
+	l, _ := parseLayer(key, value, place)
+	v.note(l.Data)
+	v.layers = append(v.layers, notedLayer{l, segment, place})
+	if !l.Covered.IsEmpty() {
+		v.sets = append(v.sets, notedSet{RowSet: l.Covered, segment: segment, place: place, rows: l.Data.Rows})
+	}
+	return nil
+}
+
+// span returns the first snapshot that has not expired and the expired ones that are held. What of it cannot be read is damage.
+func (v *verifier) span(ctx context.Context, t *Table, newest uint64) (first uint64, held []uint64) {
+	s, err := t.read(ctx, newest)
+	if err != nil {
+		return 1, nil // the walk reports it
+	}
+	first = max(s.m.info.Oldest, 1)
+	branches, err := s.Branches(ctx)
+	if err != nil {
+		v.damage(err)
+	}
+	for _, b := range branches {
+		held = append(held, b.Pins()...)
+	}
+	leases, err := t.leases(ctx)
+	if err != nil {
+		v.damage(err)
+	}
+	now := v.s.now()
+	for _, l := range leases {
+		if !l.Until.After(now) || l.Snapshot >= first {
+			continue
+		}
+		// One that was refused may not have been taken back.
+		if _, err := t.header(ctx, l.Snapshot); !errors.Is(err, object.ErrNotFound) {
+			held = append(held, l.Snapshot)
+		}
+	}
+	slices.Sort(held)
+	held = slices.Compact(held)
+	return first, slices.DeleteFunc(held, func(n uint64) bool { return n >= first })
+}
+
+// overTable holds what lies over the segments of a snapshot to them, and to the snapshot's totals.
+func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
+	place := s.treeName(s.m.listing)
+	listed := map[id]uint64{} // rows
+	if err := s.walk(ctx, func(string, Partition) bool { return true }, func(_ uint64, d SegmentDescriptor) {
+		if segment, err := parseID(d.ID); err == nil {
+			listed[segment] = d.Rows
+		}
+	}); err != nil {
+		return err
+	}
+	overlays, err := v.all(ctx, s)
+	if err != nil {
+		return err
+	}
+	lists, err := s.SampleLists(ctx)
+	if err != nil {
+		return err
+	}
+	branches, err := s.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	byNumber := map[uint32]Overlay{}
+	for _, o := range overlays {
+		if other, ok := byNumber[o.Number]; ok || uint64(o.Number) >= s.m.nextOverlay {
+			v.damage(corrupt(place, fmt.Sprintf("overlay %s has number %d, as has %q; the next is %d", o.Name, o.Number, other.Name, s.m.nextOverlay)))
+		}
+		byNumber[o.Number] = o
+	}
+	names := map[string]bool{}
+	for _, l := range lists {
+		names[l.Name] = true
+	}
+	deleted := uint64(0)
+	for _, space := range [...]byte{deletesSpace, layerSpace, listRowsSpace} {
+		err := s.space(ctx, space, func(key, value []byte) string {
+			if checkLayerEntry(place, key, value) != "" {
+				return "" // reported by the walk
+			}
+			segment := id(key[len(key)-16:])
+			_, ok := listed[segment]
+			switch space {
+			case deletesSpace:
+				r, _ := decodeSet(value, maxBitmapRows, place)
+				deleted += r.Count
+			case layerSpace:
+				l, _ := parseLayer(key, value, place)
+				o, known := byNumber[uint32(key[1])<<24|uint32(key[2])<<16|uint32(key[3])<<8|uint32(key[4])]
+				if !known {
+					return fmt.Sprintf("layer %s is of no overlay", l.Data.ID)
+				}
+				ok = ok || o.Branch != ""
+			case listRowsSpace:
+				name, _, _ := parseListRowsKey(key)
+				if !names[name] {
+					return fmt.Sprintf("rows of sample list %q, which there is not", name)
+				}
+			}
+			if !ok {
+				return fmt.Sprintf("entry %.40q is of segment %s, which is not listed", key, segment)
+			}
+			return ""
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if m := s.m; m.info.DeletedRows != deleted || m.overlays != uint64(len(overlays)) || m.lists != uint64(len(lists)) || m.branches != uint64(len(branches)) {
+		v.damage(corrupt(s.name(), fmt.Sprintf("says %d deleted rows, %d overlays, %d sample lists, %d branches: its parts have %d, %d, %d, %d",
+			m.info.DeletedRows, m.overlays, m.lists, m.branches, deleted, len(overlays), len(lists), len(branches))))
+	}
+	// What a branch pins must have what it names.
+	for _, b := range branches {
+		if _, err := s.t.view(ctx, b); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			v.damage(missing(s.name(), fmt.Errorf("branch %s: %w", b.Name, err)))
+		}
+	}
+	return nil
+}
+
+// all returns the overlays that the listing has, whatever its count says.
+func (v *verifier) all(ctx context.Context, s *Snapshot) ([]Overlay, error) {
+	var out []Overlay
+	err := s.space(ctx, overlaySpace, func(key, value []byte) string {
+		o, reason := decodeOverlay(string(key[1:]), value)
+		out = append(out, o)
+		return reason
+	})
+	return out, err
+}
+
+// overSegments checks the layers and sets that were noted.
+func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
+	byID := make(map[id]SegmentDescriptor, len(v.todo))
+	for _, d := range v.todo {
+		if segment, err := parseID(d.ID); err == nil {
+			byID[segment] = d
+		}
+	}
+	report := func(place string, err error) error {
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		v.damage(missing(place, err))
+		return nil
+	}
+	for _, l := range v.layers {
+		g.Go(func() error { return report(l.Data.Index, v.layer(ctx, l, byID)) })
+	}
+	for _, set := range v.sets {
+		g.Go(func() error { return report(set.place, v.set(ctx, set, byID)) })
+	}
+}
+
+// layer holds a layer to the segment under it.
+func (v *verifier) layer(ctx context.Context, l notedLayer, byID map[id]SegmentDescriptor) error {
+	base, ok := byID[l.base]
+	if !ok {
+		return corrupt(l.place, fmt.Sprintf("layer %s lies over segment %s, which no snapshot lists", l.Data.ID, l.base))
+	}
+	if reason := l.misfit(base); reason != "" {
+		return corrupt(l.place, reason)
+	}
+	if !v.report.Deep {
+		return nil
+	}
+	var stripes [2][]uint32
+	for i, d := range [...]SegmentDescriptor{base, l.Data} {
+		g, err := v.s.OpenSegment(ctx, d)
+		if err != nil {
+			return nil // the segment's own check reports it
+		}
+		stripes[i] = g.StripeRows()
+		if err := g.Close(); err != nil {
+			return err
+		}
+	}
+	if !slices.Equal(stripes[0], stripes[1]) {
+		return corrupt(l.Data.Index, fmt.Sprintf("its stripes are not those of segment %s, which it lies over", base.ID))
+	}
+	return nil
+}
+
+// set checks a set of rows: that its object is there, that it decodes.
+func (v *verifier) set(ctx context.Context, set notedSet, byID map[id]SegmentDescriptor) error {
+	v.mu.Lock()
+	v.report.RowSets++
+	v.mu.Unlock()
+	r := set.RowSet
+	r.rows = set.rows
+	if r.rows == 0 {
+		d, ok := byID[set.segment]
+		if !ok {
+			return corrupt(set.place, fmt.Sprintf("set of rows of segment %s, which no snapshot lists", set.segment))
+		}
+		r.rows = d.Rows
+	}
+	if r.Count > r.rows {
+		return corrupt(set.place, fmt.Sprintf("set of %d rows of segment %s, which has %d", r.Count, set.segment, r.rows))
+	}
+	if r.size > 0 {
+		if err := v.object(ctx, ObjectRef{r.object.rowsName(), r.size}); err != nil {
+			return err
+		}
+		if !v.report.Deep {
+			return nil
+		}
+	}
+	_, err := v.s.ReadRows(ctx, r)
+	return err
+}

@@ -1,0 +1,124 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A View is what a reader reads of a table: the rows of a snapshot, under overlays, and of those the ones in a sample list.
+type View struct {
+	// Snapshot has the segments, their deletes, the schema and the merged overlays.
+	Snapshot *Snapshot
+	// Overlays lie over the merged ones, the lowest first.
+	Overlays []ViewOverlay
+	// List is the sample list of ListIn; empty: all rows.
+	List   string
+	ListIn *Snapshot
+	// Branch is the name of the branch that the view was opened by; empty: none.
+	Branch string
+}
+
+// A ViewOverlay is an overlay, and the snapshot that has its layers.
+type ViewOverlay struct {
+	Overlay
+	In *Snapshot
+}
+
+// OpenBranch returns what a branch of the table reads; ErrNotFound names the nearest branch.
+func (t *Table) OpenBranch(ctx context.Context, name string) (*View, error) {
+	newest, err := t.Latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := newest.Branch(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	v, err := t.view(ctx, b)
+	if err != nil {
+		return nil, fmt.Errorf("branch %s: %w", name, err)
+	}
+	return v, nil
+}
+
+// view opens what a branch pins.
+func (t *Table) view(ctx context.Context, b Branch) (*View, error) {
+	opened := map[uint64]*Snapshot{}
+	at := func(n uint64) (*Snapshot, error) {
+		if s := opened[n]; s != nil {
+			return s, nil
+		}
+		s, err := t.At(ctx, n)
+		if err == nil {
+			opened[n] = s
+		}
+		return s, err
+	}
+	v := &View{Branch: b.Name, List: b.List.Name}
+	var err error
+	if v.Snapshot, err = at(b.Snapshot); err != nil {
+		return nil, err
+	}
+	for _, p := range b.Overlays {
+		in, err := at(p.Snapshot)
+		if err != nil {
+			return nil, err
+		}
+		o, err := in.Overlay(ctx, p.Name)
+		if err != nil {
+			return nil, err
+		}
+		v.Overlays = append(v.Overlays, ViewOverlay{o, in})
+	}
+	if v.List != "" {
+		if v.ListIn, err = at(b.List.Snapshot); err != nil {
+			return nil, err
+		}
+		if _, err := v.ListIn.SampleList(ctx, v.List); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// SplitRef splits "table@branch" at its last @. Without one branch is empty.
+func SplitRef(ref string) (table, branch string) {
+	if i := strings.LastIndexByte(ref, '@'); i >= 0 {
+		return ref[:i], ref[i+1:]
+	}
+	return ref, ""
+}
+
+// Open opens what "table" or "table@branch" stands for: the table's newest snapshot, or what its branch reads. A table whose
+// whole name has an @ goes before the branch of another.
+func (s *Store) Open(ctx context.Context, ref string) (*View, error) {
+	t, branch, err := s.OpenRef(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if branch != "" {
+		return t.OpenBranch(ctx, branch)
+	}
+	snap, err := t.Latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &View{Snapshot: snap}, nil
+}
+
+// OpenRef returns the table that "table" or "table@branch" names, and the branch, which may not exist; empty: none is named.
+func (s *Store) OpenRef(ctx context.Context, ref string) (t *Table, branch string, err error) {
+	name, branch := SplitRef(ref)
+	if branch == "" {
+		t, err = s.Table(ctx, ref)
+		return t, "", err
+	}
+	t, err = s.Table(ctx, ref)
+	if !errors.Is(err, ErrNotFound) {
+		return t, "", err
+	}
+	t, err = s.Table(ctx, name)
+	return t, branch, err
+}
