@@ -64,7 +64,7 @@ func (s *Store) putRows(ctx context.Context, segment string, segmentRows uint64,
 		return RowSet{}, err
 	}
 	out := RowSet{Count: rows.GetCardinality(), rows: segmentRows, place: "set of rows"}
-	if len(b) <= maxInlineRows {
+	if len(b) <= s.inlineRows {
 		out.inline = b
 		return out, nil
 	}

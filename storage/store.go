@@ -25,9 +25,11 @@ const maxOpenRuns = 64
 
 // A Store is a root that holds tables. Safe for concurrent use.
 type Store struct {
-	blobs     object.Store
-	opts      Options
-	tailBytes uint64 // how large a tree's tail gets; tests make it small
+	blobs object.Store
+	opts  Options
+	// How large a tree's tail gets, and a set of rows within an entry; tests make them small.
+	tailBytes  uint64
+	inlineRows int
 
 	mu   sync.Mutex
 	runs map[id]*sst.Reader // open runs; guarded by mu
@@ -39,7 +41,7 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, runs: map[id]*sst.Reader{}}, nil
+	return &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, inlineRows: maxInlineRows, runs: map[id]*sst.Reader{}}, nil
 }
 
 // now returns the time by which commits are dated, within the years 1678 to 2261, which nanoseconds since 1970 can tell.

@@ -1,0 +1,129 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+)
+
+// This file puts branches into a commit.
+
+// branches drops and sets branches.
+func (e *edit) branches(ctx context.Context, c Change) error {
+	for _, name := range c.DropBranches {
+		b, err := e.base.Branch(ctx, name)
+		if err != nil {
+			return err
+		}
+		if b.Added > c.Base {
+			return later("branch", name, b.Added, c.Base)
+		}
+		e.listing = append(e.listing, treeEntry{branchKey(name), nil})
+		e.m.branches--
+	}
+	if len(c.Branches) == 0 {
+		return nil
+	}
+	all, err := e.base.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	pinned := map[uint64]bool{} // also when they have expired
+	for _, b := range all {
+		for _, n := range b.Pins() {
+			pinned[n] = true
+		}
+	}
+	for _, b := range c.Branches {
+		there, err := e.base.findBranch(ctx, b.Name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case there != nil && b.Added == 0:
+			return taken("branch", b.Name, there.Added, c.Base)
+		case there == nil && b.Added != 0:
+			return fmt.Errorf("branch %s is gone: %w", b.Name, ErrConflict)
+		case there != nil && there.Added != b.Added:
+			return later("branch", b.Name, there.Added, b.Added)
+		case there == nil:
+			e.m.branches++
+		}
+		b = b.resolved(e.info.Number)
+		b.Added = e.info.Number
+		switch {
+		case there != nil:
+			b.Created = there.Created
+		case b.Created.IsZero():
+			b.Created = e.info.Time
+		}
+		if err := e.checkPins(ctx, b, pinned); err != nil {
+			return fmt.Errorf("branch %s: %w", b.Name, err)
+		}
+		e.listing = append(e.listing, treeEntry{branchKey(b.Name), appendBranch(nil, b)})
+	}
+	return nil
+}
+
+// checkPins makes sure that a branch pins what is there, and stays.
+func (e *edit) checkPins(ctx context.Context, b Branch, pinned map[uint64]bool) error {
+	at := func(n uint64) (*Snapshot, error) {
+		if n < e.base.m.info.Oldest && !pinned[n] {
+			return nil, fmt.Errorf("snapshot %d has expired, and gc may be about to take it: %w", n, ErrNotFound)
+		}
+		return e.base.t.At(ctx, n)
+	}
+	if b.Snapshot != e.info.Number {
+		if _, err := at(b.Snapshot); err != nil {
+			return err
+		}
+	}
+	for _, p := range b.Overlays {
+		if p.Snapshot != e.info.Number {
+			s, err := at(p.Snapshot)
+			if err == nil {
+				_, err = s.Overlay(ctx, p.Name)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		o, err := e.overlay(ctx, p.Name)
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			_, err := e.base.Overlay(ctx, p.Name)
+			return cmpErr(err, fmt.Errorf("overlay %s is gone: %w", p.Name, ErrConflict))
+		}
+	}
+	switch p := b.List; {
+	case p.Name == "":
+	case p.Snapshot != e.info.Number:
+		s, err := at(p.Snapshot)
+		if err == nil {
+			_, err = s.SampleList(ctx, p.Name)
+		}
+		return err
+	default:
+		l, err := e.list(ctx, p.Name)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			_, err := e.base.SampleList(ctx, p.Name)
+			return cmpErr(err, fmt.Errorf("sample list %s is gone: %w", p.Name, ErrConflict))
+		}
+	}
+	return nil
+}
+
+// cmpErr returns the first error that is one.
+func cmpErr(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

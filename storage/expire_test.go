@@ -1,0 +1,360 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// replaceAll commits n overwrites, each of which takes the rows of the one before away, and returns the segments.
+func replaceAll(t testing.TB, tab *Table, n int) (segs []SegmentDescriptor) {
+	t.Helper()
+	base := uint64(0)
+	if s, err := tab.Latest(t.Context()); err == nil {
+		base = s.Info().Number
+	}
+	for i := range n {
+		d := segment(t, tab, nil, []uint32{10}, int64(i), SegmentOptions{}, "x")
+		s := mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{d}, Overwrite: []Partition{nil}, Base: base})
+		base = s.Info().Number
+		segs = append(segs, d)
+	}
+	return segs
+}
+
+func segmentThere(t testing.TB, s *Store, d SegmentDescriptor) bool {
+	t.Helper()
+	err := s.checkSegment(t.Context(), d)
+	if err != nil && !errors.Is(err, object.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestExpire(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	segs := replaceAll(t, tab, 9)
+	s := mustCommit(t, tab, Change{Base: 9, Branches: []Branch{{Name: "exp", Snapshot: 3}}}) // 10
+	stale, asleep := newTable(t, mem), newTable(t, mem)
+	for _, h := range []*Table{stale, asleep} {
+		if _, err := h.Latest(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	five, err := tab.At(ctx, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := five.Lease(ctx, "job 7", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaceAll(t, tab, 3) // 11 to 13
+	dry, err := tab.Expire(ctx, ExpireOptions{KeepLast: 2, DryRun: true})
+	if err != nil || dry.Oldest != 12 || len(dry.Expired) != 11 || dry.Snapshot != 0 {
+		t.Fatal(dry, err)
+	}
+	r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 2})
+	if err != nil || r.Oldest != 12 || len(r.Expired) != 11 || r.Snapshot != 14 || fmt.Sprint(r.Held) != fmt.Sprint(dry.Held) {
+		t.Fatal(r, err)
+	}
+	if len(r.Held) != 2 || r.Held[0] != (Hold{"ads", 3, "branch exp"}) || r.Held[1].Snapshot != 5 || !strings.Contains(r.Held[1].By, "job 7") {
+		t.Fatal(r.Held)
+	}
+	// Within the grace period everything stays.
+	if r, err := GC(ctx, tab.s, GCOptions{}); err != nil || len(r.Removed) > 0 || r.Snapshots != 14 {
+		t.Fatal(r, err)
+	}
+	would, err := GC(ctx, tab.s, GCOptions{NoWait: true, DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !segmentThere(t, tab.s, segs[0]) {
+		t.Fatal("a dry run removed something")
+	}
+	did, err := GC(ctx, tab.s, GCOptions{NoWait: true})
+	if err != nil || did.Expired != 11 || len(did.Removed) != len(would.Removed) || did.Bytes != would.Bytes || fmt.Sprint(did.Held) != fmt.Sprint(would.Held) {
+		t.Fatalf("%+v, and before, dry, %+v: %v", did, would, err)
+	}
+	for i, d := range segs {
+		// Snapshots 3 and 5 are held; 10, whose rows are those of 9, is not.
+		if want := i == 2 || i == 4; segmentThere(t, tab.s, d) != want {
+			t.Errorf("segment of snapshot %d: there %v, want %v", i+1, !want, want)
+		}
+	}
+	verifyClean(t, tab.s)
+	// Every handle finds the newest, whatever it knew, and with no hint left.
+	check := func(h *Table, what string) {
+		t.Helper()
+		s, err := h.Latest(ctx)
+		if err != nil || s.Info().Number != 14 || s.Info().Oldest != 12 {
+			t.Errorf("%s: %v %v", what, s, err)
+		}
+	}
+	check(stale, "a handle from before")
+	check(newTable(t, mem), "a new handle")
+	for n := uint64(1); n <= 14; n++ {
+		if err := mem.Delete(ctx, newestName("ads", n)); err != nil && !errors.Is(err, object.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	check(newTable(t, mem), "without hints")
+	if h, err := tab.s.Table(ctx, "ads"); err != nil {
+		t.Error(err)
+	} else {
+		check(h, "by name")
+	}
+	if names, err := tab.s.Tables(ctx); err != nil || fmt.Sprint(names) != "[ads]" {
+		t.Error(names, err)
+	}
+	fresh := newTable(t, mem)
+	infos, err := fresh.Snapshots(ctx)
+	if err != nil || len(infos) != 3 || infos[0].Number != 12 {
+		t.Error(infos, err)
+	}
+	if _, err := fresh.At(ctx, 7); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "expired") || !strings.Contains(err.Error(), "12 to 14") {
+		t.Error(err)
+	}
+	if _, err := fresh.AsOf(ctx, s.Info().Time.Add(-time.Hour)); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	v, err := fresh.OpenBranch(ctx, "exp")
+	if err != nil || v.Snapshot.Info().Number != 3 {
+		t.Fatal(v, err)
+	}
+	if got, err := v.Snapshot.Segments(ctx, nil); err != nil || len(got) != 1 || got[0].ID != segs[2].ID {
+		t.Error(got, err)
+	}
+	// A handle that slept through it all commits behind the newest, not into the gap.
+	if s, err := asleep.Commit(ctx, Change{Operation: "wake"}); err != nil || s.Info().Number != 15 {
+		t.Fatal(s, err)
+	}
+	// What is no longer held goes.
+	if err := lease.Renew(ctx, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := tab.Leases(ctx); err != nil || len(all) != 1 || all[0].Owner != "job 7" || all[0].Snapshot != 5 {
+		t.Fatal(all, err)
+	}
+	if err := errors.Join(lease.Release(ctx), lease.Release(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, tab, Change{Base: 15, DropBranches: []string{"exp"}})
+	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	if segmentThere(t, tab.s, segs[2]) || segmentThere(t, tab.s, segs[4]) {
+		t.Error("what nobody holds is still there")
+	}
+	for info, err := range mem.List(ctx, tableDir("ads")+pinnedDir, "") {
+		t.Error(info, err)
+	}
+	verifyClean(t, tab.s)
+}
+
+// TestExpireGrace: an expired snapshot stays for the grace period after it expired, and not for ever where snapshots expire every day.
+func TestExpireGrace(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	now := time.Now()
+	s, err := Open(ctx, mem, Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, err := s.NewTable(ctx, "ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var segs []SegmentDescriptor
+	for day := range 6 {
+		segs = append(segs, replaceAll(t, tab, 1)...)
+		now = now.Add(20 * time.Hour)
+		r, err := tab.Expire(ctx, ExpireOptions{YoungerThan: 30 * time.Hour})
+		if err != nil {
+			t.Fatal(day, err)
+		}
+		if _, err := GC(ctx, s, GCOptions{}); err != nil {
+			t.Fatal(day, err)
+		}
+		for _, n := range r.Expired {
+			if _, err := tab.At(ctx, n); err != nil {
+				t.Errorf("day %d: snapshot %d went as soon as it had expired: %v", day, n, err)
+			}
+		}
+	}
+	if segmentThere(t, s, segs[0]) || segmentThere(t, s, segs[1]) {
+		t.Error("what expired days ago is still there")
+	}
+	if !segmentThere(t, s, segs[4]) || !segmentThere(t, s, segs[5]) {
+		t.Error("what is young is gone")
+	}
+	verifyClean(t, s)
+}
+
+// TestLeaseOfExpired: no lease is given on a snapshot that gc may be about to take, whenever it expired.
+func TestLeaseOfExpired(t *testing.T) {
+	ctx := t.Context()
+	meanwhile := &hookedStore{Store: object.NewMemory()}
+	tab := newTable(t, meanwhile)
+	replaceAll(t, tab, 4)
+	two, err := tab.At(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It expires, and gc looks for leases, just before the lease is there.
+	meanwhile.before = func(name string) {
+		if !strings.Contains(name, leasesDir) {
+			return
+		}
+		meanwhile.before = nil
+		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+			t.Error(err)
+		}
+		if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 3 {
+			t.Error(r, err)
+		}
+	}
+	if l, err := two.Lease(ctx, "late", time.Hour); !errors.Is(err, ErrNotFound) {
+		t.Fatal(l, err)
+	}
+	if all, err := tab.Leases(ctx); err != nil || len(all) > 0 {
+		t.Fatal("a lease that was refused is there", all, err)
+	}
+	for _, d := range []time.Duration{0, -1, MaxLease + 1} {
+		if _, err := two.Lease(ctx, "x", d); err == nil {
+			t.Error(d)
+		}
+	}
+	// A lease that nobody renewed ends.
+	s, err := tab.Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Lease(ctx, "forgotten", time.Nanosecond); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range meanwhile.List(ctx, tableDir("ads")+leasesDir, "") {
+		t.Error(info, err)
+	}
+	// A damaged lease ends gc before anything is removed: it may hold anything.
+	if err := meanwhile.PutIfAbsent(ctx, leaseName("ads", newID()), []byte("DSILEAS\x01 and more")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err == nil {
+		t.Error(r)
+	}
+	if r, err := Verify(ctx, tab.s, "", false, nil); err != nil || r.DamageCount != 1 {
+		t.Error(r, err)
+	}
+}
+
+// A hookedStore calls before ahead of every put.
+type hookedStore struct {
+	object.Store
+	before func(name string)
+}
+
+func (h *hookedStore) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	if h.before != nil {
+		h.before(name)
+	}
+	return h.Store.PutIfAbsent(ctx, name, data)
+}
+
+// TestGCUnderReaders: readers that hold leases read on while their snapshots expire, and gc takes all that nobody holds at once.
+func TestGCUnderReaders(t *testing.T) {
+	ctx := t.Context()
+	l := object.NewMemory() // a local store's temporary files would not survive a gc without grace
+	const n = 30
+	replaceAll(t, newTable(t, l), n)
+	var wg sync.WaitGroup
+	held := make(chan int, 1000) // a number for each lease that was given
+	wg.Go(func() {
+		for keep := uint64(n); keep > 0; keep-- {
+			if _, err := newTable(t, l).Expire(ctx, ExpireOptions{KeepLast: keep}); err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := GC(ctx, newTable(t, l).s, GCOptions{NoWait: true}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for who := range 3 {
+		wg.Go(func() {
+			tab := newTable(t, l)
+			for k := range 40 {
+				s, err := tab.At(ctx, uint64((k*7+who*11)%n+1))
+				if errors.Is(err, ErrNotFound) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				lease, err := s.Lease(ctx, "reader", time.Hour)
+				if errors.Is(err, ErrNotFound) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range 3 {
+					if err := readWhole(ctx, s); err != nil {
+						t.Errorf("snapshot %d, leased: %v", s.Info().Number, err)
+					}
+				}
+				if err := errors.Join(lease.Renew(ctx, time.Minute), readWhole(ctx, s), lease.Release(ctx)); err != nil {
+					t.Errorf("snapshot %d, leased: %v", s.Info().Number, err)
+				}
+				held <- k
+			}
+		})
+	}
+	wg.Wait()
+	if len(held) == 0 {
+		t.Error("no reader got a lease")
+	}
+	t.Log(len(held), "leases")
+	verifyClean(t, newTable(t, l).s)
+}
+
+// readWhole reads everything that a snapshot names.
+func readWhole(ctx context.Context, s *Snapshot) error {
+	segs, err := s.Segments(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, d := range segs {
+		g, err := s.OpenSegment(ctx, d)
+		if err != nil {
+			return err
+		}
+		objects, err := g.Objects(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			b := make([]byte, o.Size)
+			if err := s.t.s.blobs.ReadAt(ctx, o.Name, b, 0); err != nil && !errors.Is(err, io.EOF) {
+				return err
+			}
+		}
+	}
+	_, err = s.Features(ctx)
+	return err
+}

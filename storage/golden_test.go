@@ -1,0 +1,215 @@
+package storage
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+var updateGolden = flag.Bool("update", false, "write the golden store if it does not exist yet (storage/testdata/golden)")
+
+// goldenStore is a store that a build of 2026 wrote: its first snapshots of version 1, the later ones of version 2. It is kept for ever,
+// and never written again; a new version gets a store of its own.
+const goldenStore = "testdata/golden/v2"
+
+func localAt(t *testing.T, dir string) *object.Local {
+	t.Helper()
+	l, err := object.NewLocal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// makeGolden writes the golden store.
+func makeGolden(t *testing.T, dir string) {
+	ctx := t.Context()
+	l := localAt(t, dir)
+	now := time.Now().UTC().Truncate(time.Second).Add(time.Hour) // past everything that gc looks at
+	s, err := Open(ctx, l, Options{Now: func() time.Time { now = now.Add(time.Second); return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tailBytes, s.inlineRows = 500, 40 // so that there are runs, and sets in objects
+	tab, err := s.NewTable(ctx, "ads/é")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := features("x", "y", "k")
+	schema[2].Role = RoleSessionKey
+	a := segment(t, tab, partition("ds", "1"), []uint32{50, 20}, 1, SegmentOptions{}, "x", "y", "k")
+	mustCommit(t, tab, Change{Operation: "ingest", Features: schema, Add: []SegmentDescriptor{a}, Sources: []Source{{"f1", "a.parquet"}}, Properties: map[string]string{"profile": "size"}})
+	b := segment(t, tab, partition("ds", "2"), []uint32{40}, 2, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Operation: "ingest", Features: features("x"), Add: []SegmentDescriptor{b}, Sources: []Source{{"f2", "b.parquet"}}})
+	mustCommit(t, tab, Change{Operation: "delete", Deletes: []Deletes{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}})
+	some := layer(t, tab, "label", a, 5, "y", "z")
+	some.All, some.Covered = false, rowSet(t, s, a, 1, 2, 3)
+	label := overlay("label", "y", "z")
+	label.Uncovered, label.Missing = Null, Refuse
+	mustCommit(t, tab, Change{Operation: "overlay", Base: 3, Overlays: []Overlay{label, overlay("fill", "x")},
+		Layers: []Layer{some, layer(t, tab, "fill", b, 6, "x")}})
+	mustCommit(t, tab, Change{Operation: "samples", Base: 4, Lists: []SampleList{{Name: "clicks", Definition: "click = 1"}},
+		ListRows: []ListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}})
+	mustCommit(t, tab, Change{Operation: "branch", Base: 5, Branches: []Branch{
+		{Name: "exp", Snapshot: 5, Overlays: []Pin{{"label", 4}}, List: Pin{"clicks", 5}, Owner: "ann"}, {Name: "old", Snapshot: 1}}})
+	dropped, deprecated := FeatureDropped, FeatureDeprecated
+	mustCommit(t, tab, Change{Operation: "features", Base: 6, MergeOverlays: []string{"fill"}, FeatureChanges: []FeatureChange{
+		{Feature: "k", Rename: "key"}, {Feature: "y", Status: &dropped}, {Feature: "x", Status: &deprecated}}})
+	// A lease that lasts: no method gives one for so long.
+	i := newID()
+	if err := l.PutIfAbsent(ctx, leaseName("ads/é", i), appendLease(nil, LeaseInfo{2, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), "trainer"})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil || r.Expired != 4 || len(r.Held) != 3 {
+		t.Fatal(r, err)
+	}
+	for _, junk := range []string{"_tmp", "_index"} {
+		if err := os.RemoveAll(filepath.Join(dir, junk)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// goldenText says all that the golden store holds.
+func goldenText(t *testing.T, s *Store) string {
+	ctx := t.Context()
+	var b strings.Builder
+	tables, err := s.Tables(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tables {
+		tab, err := s.Table(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases, err := tab.Leases(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "table %q\n", name)
+		for _, l := range leases {
+			fmt.Fprintf(&b, "lease on %d by %q until %v\n", l.Snapshot, l.Owner, l.Until)
+		}
+		newest, err := tab.Latest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := uint64(1); n <= newest.Info().Number; n++ {
+			snap, err := tab.At(ctx, n)
+			if err != nil {
+				fmt.Fprintf(&b, "snapshot %d: %v\n", n, err)
+				continue
+			}
+			goldenSnapshot(t, &b, snap)
+		}
+	}
+	return b.String()
+}
+
+func goldenSnapshot(t *testing.T, b *strings.Builder, s *Snapshot) {
+	ctx := t.Context()
+	fail := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fmt.Fprintf(b, "snapshot, version %d: %+v\n", s.m.version, s.Info())
+	features, err := s.AllFeatures(ctx)
+	fail(err)
+	for _, f := range features {
+		fmt.Fprintf(b, "  feature %+v\n", f)
+	}
+	segs, err := s.Segments(ctx, nil)
+	fail(err)
+	overlays, err := s.Overlays(ctx)
+	fail(err)
+	lists, err := s.SampleLists(ctx)
+	fail(err)
+	branches, err := s.Branches(ctx)
+	fail(err)
+	deleted, err := s.DeletedRows(ctx, segs...)
+	fail(err)
+	layers, err := s.Layers(ctx, overlays, segs...)
+	fail(err)
+	set := func(what string, r RowSet) {
+		rows := readRows(t, s, r)
+		fmt.Fprintf(b, "    %s since %d, %d rows, first %v, object of %d bytes\n", what, r.Since, len(rows), rows[:min(3, len(rows))], r.size)
+	}
+	for _, o := range overlays {
+		fmt.Fprintf(b, "  overlay %+v\n", o)
+	}
+	for i, d := range segs {
+		fmt.Fprintf(b, "  segment %+v\n", d)
+		set("deleted", deleted[i])
+		for j, o := range overlays {
+			if l := layers[i][j]; l != nil {
+				fmt.Fprintf(b, "    layer of %s since %d: all %v, %+v\n", o.Name, l.Since, l.All, l.Data)
+				set("covered", l.Covered)
+			}
+		}
+		for _, l := range lists {
+			rows, err := s.ListedRows(ctx, l.Name, d)
+			fail(err)
+			set("in list "+l.Name, rows[0])
+		}
+	}
+	for _, l := range lists {
+		fmt.Fprintf(b, "  list %+v\n", l)
+	}
+	for _, x := range branches {
+		fmt.Fprintf(b, "  branch %+v\n", x)
+	}
+}
+
+// TestGolden: what was written stays readable, and says the same.
+func TestGolden(t *testing.T) {
+	text := filepath.Join(filepath.Dir(goldenStore), "v2.txt")
+	if _, err := os.Stat(text); *updateGolden && os.IsNotExist(err) {
+		makeGolden(t, goldenStore)
+		s, err := Open(t.Context(), localAt(t, goldenStore), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(text, []byte(goldenText(t, s)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A copy, for verify and a store that is opened leave no file where they were given none, but a mistake might.
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(goldenStore)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), localAt(t, dir), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := goldenText(t, s); got != string(want) {
+		t.Errorf("it reads as\n%s\nwant\n%s", got, want)
+	}
+	r := verifyClean(t, s)
+	if r.RowSets < 5 || r.Snapshots < 4 {
+		t.Errorf("%+v", r)
+	}
+	// It can be written on.
+	tab, err := s.Table(t.Context(), "ads/é")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, tab, Change{Operation: "on"})
+	verifyClean(t, s)
+}

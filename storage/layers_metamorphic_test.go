@@ -1,0 +1,630 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// The model of what lies over a table: plain maps, copied from snapshot to snapshot.
+type (
+	layeredTable struct {
+		segments []layeredSegment // in the order of their commits
+		overlays map[string]modelOverlay
+		lists    map[string]int // by name: the snapshot that defined it
+		branches map[string]modelBranch
+		oldest   int
+		overlaid int // how many overlays there ever were
+	}
+	layeredSegment struct {
+		id      string
+		rows    uint32
+		deleted modelSet
+		layers  map[string]modelLayer // by overlay
+		listed  map[string]modelSet   // by list
+	}
+	modelSet struct {
+		rows  map[uint32]bool
+		since int
+	}
+	modelLayer struct {
+		data  string
+		all   bool
+		cover modelSet
+		since int
+	}
+	modelOverlay struct{ number, added, merged int }
+	modelBranch  struct {
+		snapshot, added int
+		overlays        []string
+		list            string
+	}
+)
+
+func (t layeredTable) clone() layeredTable {
+	t.segments = slices.Clone(t.segments)
+	for i := range t.segments {
+		s := &t.segments[i]
+		s.layers, s.listed = maps.Clone(s.layers), maps.Clone(s.listed)
+	}
+	t.overlays, t.lists, t.branches = maps.Clone(t.overlays), maps.Clone(t.lists), maps.Clone(t.branches)
+	return t
+}
+
+func (t layeredTable) find(id string) *layeredSegment {
+	for i := range t.segments {
+		if t.segments[i].id == id {
+			return &t.segments[i]
+		}
+	}
+	return nil
+}
+
+func (t layeredTable) deletedRows() (n int) {
+	for _, s := range t.segments {
+		n += len(s.deleted.rows)
+	}
+	return n
+}
+
+func unionOf(a, b map[uint32]bool) map[uint32]bool {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[uint32]bool{}
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+// layeredRun is one run of the test.
+type layeredRun struct {
+	blobs     object.Store
+	handles   []*Table
+	snapshots []layeredTable // snapshot n is at n-1
+	files     map[string]SegmentDescriptor
+}
+
+func (r *layeredRun) latest() layeredTable { return r.snapshots[len(r.snapshots)-1] }
+
+// segment makes a segment of nothing.
+func (r *layeredRun) segment(t *rapid.T, rows uint32) SegmentDescriptor {
+	d, err := fakeSegment(context.Background(), r.blobs, nil, uint64(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.files[d.ID] = d
+	return d
+}
+
+func (r *layeredRun) set(t *rapid.T, segment string, rows map[uint32]bool) RowSet {
+	b := roaring.New()
+	for row := range rows {
+		b.Add(row)
+	}
+	set, err := r.handles[0].s.PutRows(context.Background(), r.files[segment], b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func drawRows(t *rapid.T, limit uint32) map[uint32]bool {
+	out := map[uint32]bool{}
+	for _, v := range rapid.SliceOfN(rapid.Uint32Range(0, limit-1), 1, 30).Draw(t, "rows") {
+		out[v] = true
+	}
+	return out
+}
+
+// pick returns up to three segments of a view.
+func pick(t *rapid.T, view layeredTable) []layeredSegment {
+	var out []layeredSegment
+	if len(view.segments) == 0 {
+		return nil
+	}
+	for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(view.segments)-1), 1, min(3, len(view.segments)), rapid.ID).Draw(t, "segments") {
+		out = append(out, view.segments[i])
+	}
+	return out
+}
+
+// want is what a commit must come to; nil: it is made.
+type want error
+
+// rules says plainly what Commit promises, about the one thing that each change of this test does.
+func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
+	l := r.latest()
+	n := len(r.snapshots) + 1
+	next := l.clone()
+	gone := func(id string) bool { return next.find(id) == nil }
+	for _, id := range c.Remove {
+		s := next.find(id)
+		if s == nil || s.deleted.since > base {
+			return l, ErrConflict
+		}
+		for _, y := range s.layers {
+			if y.since > base {
+				return l, ErrConflict
+			}
+		}
+		for _, y := range s.listed {
+			if y.since > base {
+				return l, ErrConflict
+			}
+		}
+	}
+	next.segments = slices.DeleteFunc(next.segments, func(s layeredSegment) bool { return slices.Contains(c.Remove, s.id) })
+	for _, d := range c.Add {
+		next.segments = append(next.segments, layeredSegment{id: d.ID, rows: uint32(d.Rows), layers: map[string]modelLayer{}, listed: map[string]modelSet{}})
+	}
+	for _, name := range c.DropOverlays {
+		o, ok := l.overlays[name]
+		switch {
+		case !ok:
+			return l, ErrNotFound
+		case o.added > base:
+			return l, ErrConflict
+		}
+		for i := range next.segments {
+			if _, has := next.segments[i].layers[name]; has && o.merged > 0 {
+				return l, errors.ErrUnsupported
+			}
+			delete(next.segments[i].layers, name)
+		}
+		delete(next.overlays, name)
+	}
+	for _, o := range c.Overlays {
+		if _, ok := next.overlays[o.Name]; ok {
+			return l, ErrExists
+		}
+		next.overlays[o.Name] = modelOverlay{number: next.overlaid, added: n}
+		next.overlaid++
+	}
+	for _, name := range c.MergeOverlays {
+		o, ok := next.overlays[name]
+		switch {
+		case !ok || o.added > base:
+			return l, ErrConflict
+		case o.merged > 0:
+			return l, errors.ErrUnsupported
+		}
+		o.merged = n
+		next.overlays[name] = o
+	}
+	for _, name := range c.DropLists {
+		added, ok := l.lists[name]
+		switch {
+		case !ok:
+			return l, ErrNotFound
+		case added > base:
+			return l, ErrConflict
+		}
+		for i := range next.segments {
+			delete(next.segments[i].listed, name)
+		}
+		delete(next.lists, name)
+	}
+	for _, y := range c.Lists {
+		if _, ok := next.lists[y.Name]; ok {
+			return l, ErrExists
+		}
+		next.lists[y.Name] = n
+	}
+	for _, name := range c.DropBranches {
+		b, ok := l.branches[name]
+		switch {
+		case !ok:
+			return l, ErrNotFound
+		case b.added > base:
+			return l, ErrConflict
+		}
+		delete(next.branches, name)
+	}
+	for _, d := range c.Deletes {
+		if gone(d.Segment) {
+			return l, ErrConflict
+		}
+		s := next.find(d.Segment)
+		if u := unionOf(s.deleted.rows, r.rowsOf(d.Rows)); len(u) > len(s.deleted.rows) {
+			s.deleted = modelSet{u, n}
+		}
+	}
+	for _, y := range c.Layers {
+		o, ok := next.overlays[y.Overlay]
+		if !ok || o.added > base && o.added < n || gone(y.Segment) {
+			return l, ErrConflict
+		}
+		s := next.find(y.Segment)
+		if s.layers[y.Overlay].since > base {
+			return l, ErrConflict
+		}
+		s.layers[y.Overlay] = modelLayer{y.Data.ID, y.All, modelSet{r.rowsOf(y.Covered), n}, n}
+	}
+	for _, y := range c.ListRows {
+		added, ok := next.lists[y.List]
+		if !ok || added > base && added < n || gone(y.Segment) {
+			return l, ErrConflict
+		}
+		s := next.find(y.Segment)
+		if s.listed[y.List].since > base {
+			return l, ErrConflict
+		}
+		s.listed[y.List] = modelSet{r.rowsOf(y.Rows), n}
+	}
+	for _, b := range c.Branches {
+		if _, ok := next.branches[b.Name]; ok {
+			return l, ErrExists
+		}
+		if int(b.Snapshot) < l.oldest && !slices.ContainsFunc(slices.Collect(maps.Values(l.branches)), func(o modelBranch) bool { return o.snapshot == int(b.Snapshot) }) {
+			return l, ErrNotFound
+		}
+		m := modelBranch{snapshot: int(b.Snapshot), added: n, list: b.List.Name}
+		for _, p := range b.Overlays {
+			m.overlays = append(m.overlays, p.Name)
+		}
+		next.branches[b.Name] = m
+	}
+	next.oldest = max(next.oldest, int(c.Oldest))
+	return next, nil
+}
+
+func (r *layeredRun) rowsOf(set RowSet) map[uint32]bool {
+	b, err := r.handles[0].s.ReadRows(context.Background(), set)
+	if err != nil {
+		panic(err)
+	}
+	out := map[uint32]bool{}
+	for _, row := range b.ToArray() {
+		out[row] = true
+	}
+	return out
+}
+
+func (r *layeredRun) sameRows(t *rapid.T, what string, got RowSet, wanted modelSet) {
+	if int(got.Count) != len(wanted.rows) || len(wanted.rows) > 0 && int(got.Since) != wanted.since {
+		t.Fatalf("%s: %d rows since %d, want %d since %d", what, got.Count, got.Since, len(wanted.rows), wanted.since)
+	}
+	if rows := r.rowsOf(got); !maps.Equal(rows, wanted.rows) && len(wanted.rows) > 0 {
+		t.Fatalf("%s: %v, want %v", what, rows, wanted.rows)
+	}
+}
+
+// check holds a snapshot to the model.
+func (r *layeredRun) check(t *rapid.T, s *Snapshot, m layeredTable) {
+	ctx := context.Background()
+	segs, err := s.Segments(ctx, nil)
+	if err != nil || len(segs) != len(m.segments) {
+		t.Fatalf("snapshot %d: %d segments, want %d: %v", s.Info().Number, len(segs), len(m.segments), err)
+	}
+	if int(s.Info().DeletedRows) != m.deletedRows() || int(s.Info().Oldest) != m.oldest {
+		t.Fatalf("%+v, want %d deleted, oldest %d", s.Info(), m.deletedRows(), m.oldest)
+	}
+	deleted, err := s.DeletedRows(ctx, segs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlays, err := s.Overlays(ctx)
+	if err != nil || len(overlays) != len(m.overlays) {
+		t.Fatalf("%v, want %v: %v", overlays, m.overlays, err)
+	}
+	for _, o := range overlays {
+		if w := m.overlays[o.Name]; (modelOverlay{int(o.Number), int(o.Added), int(o.Merged)}) != w {
+			t.Fatalf("%+v, want %+v", o, w)
+		}
+	}
+	layers, err := s.Layers(ctx, overlays, segs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := s.SampleLists(ctx)
+	if err != nil || len(lists) != len(m.lists) {
+		t.Fatalf("%v, want %v: %v", lists, m.lists, err)
+	}
+	for i, d := range segs {
+		w := m.segments[i]
+		if d.ID != w.id {
+			t.Fatalf("segment %d is %s, want %s", i, d.ID, w.id)
+		}
+		r.sameRows(t, "deleted", deleted[i], w.deleted)
+		for j, o := range overlays {
+			y, ok := w.layers[o.Name]
+			if got := layers[i][j]; (got != nil) != ok || ok && (got.Data.ID != y.data || got.All != y.all || int(got.Since) != y.since) {
+				t.Fatalf("layer %s of %s: %+v, want %+v", o.Name, d.ID, got, y)
+			} else if ok && !y.all {
+				r.sameRows(t, "covered", got.Covered, y.cover)
+			}
+		}
+		for _, l := range lists {
+			if m.lists[l.Name] != int(l.Added) {
+				t.Fatalf("%+v, want it added in %d", l, m.lists[l.Name])
+			}
+			got, err := s.ListedRows(ctx, l.Name, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.sameRows(t, "listed", got[0], w.listed[l.Name])
+		}
+	}
+	branches, err := s.Branches(ctx)
+	if err != nil || len(branches) != len(m.branches) {
+		t.Fatalf("%v, want %v: %v", branches, m.branches, err)
+	}
+	for _, b := range branches {
+		if w := m.branches[b.Name]; int(b.Snapshot) != w.snapshot || int(b.Added) != w.added || b.List.Name != w.list || len(b.Overlays) != len(w.overlays) {
+			t.Fatalf("%+v, want %+v", b, w)
+		}
+	}
+}
+
+// compaction replaces segments of a view by one, and carries what the view has over them.
+func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c Change) {
+	inputs := pick(t, view)
+	rows := uint32(0)
+	for _, s := range inputs {
+		rows += s.rows
+	}
+	out := r.segment(t, rows)
+	c.Add = []SegmentDescriptor{out}
+	deleted := map[uint32]bool{}
+	cover, listed := map[string]map[uint32]bool{}, map[string]map[uint32]bool{}
+	at := uint32(0)
+	for _, s := range inputs {
+		c.Remove = append(c.Remove, s.id)
+		for row := range s.deleted.rows {
+			deleted[at+row] = true
+		}
+		for name, y := range s.layers {
+			if cover[name] == nil {
+				cover[name] = map[uint32]bool{}
+			}
+			for row := range s.rows {
+				if y.all || y.cover.rows[row] {
+					cover[name][at+row] = true
+				}
+			}
+		}
+		for name, y := range s.listed {
+			if listed[name] == nil {
+				listed[name] = map[uint32]bool{}
+			}
+			for row := range y.rows {
+				listed[name][at+row] = true
+			}
+		}
+		at += s.rows
+	}
+	if len(deleted) > 0 {
+		c.Deletes = []Deletes{{out.ID, r.set(t, out.ID, deleted)}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cover)) {
+		y := Layer{Overlay: name, Segment: out.ID, Data: r.segment(t, rows), All: len(cover[name]) == int(rows)}
+		if !y.All {
+			y.Covered = r.set(t, out.ID, cover[name])
+		}
+		c.Layers = append(c.Layers, y)
+	}
+	for _, name := range slices.Sorted(maps.Keys(listed)) {
+		if len(listed[name]) > 0 {
+			c.ListRows = append(c.ListRows, ListRows{name, out.ID, r.set(t, out.ID, listed[name])})
+		}
+	}
+	return c
+}
+
+// draw makes a change of one kind against a view.
+func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
+	overlay := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "overlay")
+	list := rapid.SampledFrom([]string{"l", "l2"}).Draw(t, "list")
+	branch := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "branch")
+	layers := func() {
+		for _, s := range pick(t, view) {
+			y := Layer{Overlay: overlay, Segment: s.id, Data: r.segment(t, s.rows), All: rapid.Bool().Draw(t, "all")}
+			if !y.All {
+				y.Covered = r.set(t, s.id, drawRows(t, s.rows))
+			}
+			c.Layers = append(c.Layers, y)
+		}
+	}
+	listRows := func() {
+		for _, s := range pick(t, view) {
+			c.ListRows = append(c.ListRows, ListRows{list, s.id, r.set(t, s.id, drawRows(t, s.rows))})
+		}
+	}
+	kind := rapid.SampledFrom([]string{"append", "append", "delete", "delete", "overlay", "layers", "merge", "drop overlay", "list", "list rows",
+		"replace list", "drop list", "branch", "drop branch", "compact", "compact", "expire"}).Draw(t, "kind")
+	switch c.Operation = kind; kind {
+	case "append":
+		c.Add = []SegmentDescriptor{r.segment(t, rapid.Uint32Range(1, 400).Draw(t, "rows"))}
+	case "delete":
+		for _, s := range pick(t, view) {
+			c.Deletes = append(c.Deletes, Deletes{s.id, r.set(t, s.id, drawRows(t, s.rows))})
+		}
+	case "overlay":
+		c.Overlays = []Overlay{{Name: overlay, Features: features("f-" + overlay)}}
+		layers()
+	case "layers":
+		layers()
+	case "merge":
+		c.MergeOverlays = []string{overlay}
+	case "drop overlay":
+		c.DropOverlays = []string{overlay}
+	case "list":
+		c.Lists = []SampleList{{Name: list}}
+		listRows()
+	case "list rows":
+		listRows()
+	case "replace list":
+		c.DropLists, c.Lists = []string{list}, []SampleList{{Name: list}}
+		listRows()
+	case "drop list":
+		c.DropLists = []string{list}
+	case "branch":
+		b := Branch{Name: branch, Snapshot: c.Base}
+		c.Branches = []Branch{b}
+	case "drop branch":
+		c.DropBranches = []string{branch}
+	case "compact":
+		if len(view.segments) > 0 {
+			c = r.compaction(t, view)
+		}
+	case "expire":
+		c.Oldest = uint64(max(1, len(r.snapshots)-rapid.IntRange(0, 5).Draw(t, "keep")))
+	}
+	c.Operation = kind
+	return c
+}
+
+// collect runs gc, and looks at what it left: all that snapshots that stay name, and no segment besides.
+func (r *layeredRun) collect(t *rapid.T, s *Store) {
+	ctx := context.Background()
+	if _, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	keep := map[string]bool{}
+	l := r.latest()
+	for n := max(1, l.oldest); n <= len(r.snapshots); n++ {
+		keep[fmt.Sprint(n)] = true
+	}
+	for _, b := range l.branches {
+		keep[fmt.Sprint(b.snapshot)] = true
+	}
+	named := map[string]bool{}
+	for n, m := range r.snapshots {
+		if !keep[fmt.Sprint(n+1)] {
+			continue
+		}
+		for _, s := range m.segments {
+			named[s.id] = true
+			for _, y := range s.layers {
+				named[y.data] = true
+			}
+		}
+	}
+	there := map[string]bool{}
+	for info, err := range r.blobs.List(ctx, "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if segment, ok := strings.CutSuffix(info.Name, "/"+indexFile); ok {
+			there[segment[3:]] = true
+		}
+	}
+	if !maps.Equal(there, named) {
+		t.Fatalf("gc left %d segments, want %d", len(there), len(named))
+	}
+}
+
+// TestMetamorphicLayers runs random changes by writers that have not seen the latest ones, expiry, gc and time travel, against the model.
+func TestMetamorphicLayers(t *testing.T) {
+	outcomes := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		ctx := context.Background()
+		now := time.Now().Add(time.Hour).UTC() // past everything that gc looks at
+		r := &layeredRun{blobs: object.NewMemory(), files: map[string]SegmentDescriptor{}}
+		open := func() *Table {
+			s, err := Open(ctx, r.blobs, Options{Now: func() time.Time { return now }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.tailBytes = rapid.SampledFrom([]uint64{0, 300, 2000, defaultTailBytes}).Draw(t, "tail")
+			s.inlineRows = rapid.SampledFrom([]int{0, 40, maxInlineRows}).Draw(t, "inline")
+			tab, err := s.NewTable(ctx, "ads")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return tab
+		}
+		r.handles = []*Table{open(), open(), open()}
+		first := r.segment(t, 100)
+		if _, err := r.handles[0].Commit(ctx, Change{Operation: "test", Add: []SegmentDescriptor{first}}); err != nil {
+			t.Fatal(err)
+		}
+		r.snapshots = []layeredTable{{
+			segments: []layeredSegment{{id: first.ID, rows: 100, layers: map[string]modelLayer{}, listed: map[string]modelSet{}}},
+			overlays: map[string]modelOverlay{}, lists: map[string]int{}, branches: map[string]modelBranch{},
+		}}
+		handle := func() *Table { return r.handles[rapid.IntRange(0, len(r.handles)-1).Draw(t, "handle")] }
+		t.Repeat(map[string]func(*rapid.T){
+			"commit": func(t *rapid.T) {
+				now = now.Add(time.Second)
+				base := max(1, len(r.snapshots)-rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4}).Draw(t, "behind"))
+				view := r.snapshots[base-1]
+				c := r.draw(t, view)
+				c.Base = uint64(base)
+				for i := range c.Branches {
+					c.Branches[i].Snapshot = uint64(base)
+					for _, name := range slices.Sorted(maps.Keys(view.overlays)) {
+						c.Branches[i].Overlays = append(c.Branches[i].Overlays, Pin{name, uint64(base)})
+					}
+					for _, name := range slices.Sorted(maps.Keys(view.lists)) {
+						c.Branches[i].List = Pin{name, uint64(base)}
+					}
+				}
+				if c.Oldest >= uint64(len(r.snapshots)+1) {
+					c.Oldest = uint64(len(r.snapshots))
+				}
+				next, wanted := r.rules(c, base)
+				s, err := handle().Commit(ctx, c)
+				what := "made"
+				switch {
+				case wanted == nil && err != nil:
+					t.Fatalf("%s against %d of %d: %v", c.Operation, base, len(r.snapshots), err)
+				case wanted == nil:
+					r.snapshots = append(r.snapshots, next)
+					if int(s.Info().Number) != len(r.snapshots) {
+						t.Fatalf("snapshot %d, want %d", s.Info().Number, len(r.snapshots))
+					}
+					r.check(t, s, next)
+				case err == nil:
+					t.Fatalf("%s against %d of %d was made, want %v", c.Operation, base, len(r.snapshots), wanted)
+				case !errors.Is(wanted, errors.ErrUnsupported) && !errors.Is(err, wanted):
+					t.Fatalf("%s against %d of %d: %v, want %v", c.Operation, base, len(r.snapshots), err, wanted)
+				default:
+					what = wanted.Error()
+				}
+				outcomes[c.Operation+": "+what]++
+			},
+			"latest": func(t *rapid.T) {
+				s, err := handle().Latest(ctx)
+				if err != nil || int(s.Info().Number) != len(r.snapshots) {
+					t.Fatal(s, err)
+				}
+				r.check(t, s, r.latest())
+			},
+			"travel": func(t *rapid.T) {
+				n := rapid.IntRange(max(1, r.latest().oldest), len(r.snapshots)).Draw(t, "number")
+				s, err := handle().At(ctx, uint64(n))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.check(t, s, r.snapshots[n-1])
+			},
+			"branch": func(t *rapid.T) {
+				for _, name := range slices.Sorted(maps.Keys(r.latest().branches)) {
+					v, err := handle().OpenBranch(ctx, name)
+					if err != nil || int(v.Snapshot.Info().Number) != r.latest().branches[name].snapshot {
+						t.Fatal(v, err)
+					}
+					r.check(t, v.Snapshot, r.snapshots[v.Snapshot.Info().Number-1])
+				}
+			},
+			"gc": func(t *rapid.T) { r.collect(t, handle().s) },
+			"reopen": func(t *rapid.T) {
+				r.handles[rapid.IntRange(0, len(r.handles)-1).Draw(t, "handle")] = open()
+			},
+		})
+	})
+	for _, k := range slices.Sorted(maps.Keys(outcomes)) {
+		t.Log(k, outcomes[k])
+	}
+}
