@@ -3,6 +3,7 @@ package storage
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/dsistore/dsistore/internal/nearest"
@@ -141,4 +142,22 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...Feature) ([]Feat
 		open = rest
 	}
 	return out, nil
+}
+
+// FeatureIDs returns the ids that features of the table have or had: a new feature must have another. Its cost is the schema's; nil,
+// at no cost, where none was dropped or renamed, and every id is that of a feature in Features.
+func (s *Snapshot) FeatureIDs(ctx context.Context) (map[FeatureID]bool, error) {
+	if s.m.version < 2 {
+		return nil, nil
+	}
+	lower, upper := spaceBounds(idSpace)
+	it := s.t.s.iter(ctx, s.m.schema, upper)
+	out := map[FeatureID]bool{}
+	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
+		if len(it.key) != 9 {
+			return nil, corrupt(s.treeName(s.m.schema), "feature id key is malformed")
+		}
+		out[FeatureID(binary.BigEndian.Uint64(it.key[1:]))] = true
+	}
+	return out, it.err
 }

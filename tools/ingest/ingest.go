@@ -128,7 +128,7 @@ func (e *engine) check(ctx context.Context) error {
 	if err := e.setProfile(); err != nil {
 		return err
 	}
-	e.schema = newSchema(e.state.features)
+	e.schema = newSchema(e.state.features, e.state.taken)
 	for i := range e.files {
 		e.report.BytesIn += max(e.files[i].Size, 0)
 	}

@@ -28,6 +28,7 @@ type feature struct {
 	rawBytes     uint64       // decoded, so far
 	choice       dedup.Choice // by the worker that writes the feature
 	known        *storage.Feature
+	generation   uint32   // of a feature that the table does not have
 	class        keyClass // of the first file: keys must keep it
 }
 
@@ -35,15 +36,17 @@ type feature struct {
 type schema struct {
 	// mu guards everything below and the features' fields.
 	mu      sync.Mutex
+	taken   map[storage.FeatureID]bool
 	byName  map[string]*feature
 	list    []*feature
 	session *feature
 	time    *feature
 }
 
-// newSchema returns the schema of a table that has the given features.
-func newSchema(known []storage.Feature) *schema {
-	s := &schema{byName: make(map[string]*feature, len(known))}
+// newSchema returns the schema of a table that has the given features. taken are the ids that a new feature must not have, those
+// of features that were dropped or renamed.
+func newSchema(known []storage.Feature, taken map[storage.FeatureID]bool) *schema {
+	s := &schema{byName: make(map[string]*feature, len(known)), taken: taken}
 	for i := range known {
 		f := s.add(known[i].Name)
 		f.known = &known[i]
@@ -55,6 +58,9 @@ func newSchema(known []storage.Feature) *schema {
 
 func (s *schema) add(name string) *feature {
 	f := &feature{number: len(s.list), name: name}
+	for s.taken != nil && s.taken[storage.NewFeatureID(name, f.generation)] {
+		f.generation++
+	}
 	s.list = append(s.list, f)
 	s.byName[name] = f
 	return f
@@ -204,7 +210,7 @@ func (x *feature) stored() storage.Feature {
 	if x.known != nil {
 		f.ID, f.Generation, f.Role = x.known.ID, x.known.Generation, x.known.Role
 	} else {
-		f.ID = storage.NewFeatureID(x.name, 0)
+		f.ID, f.Generation = storage.NewFeatureID(x.name, x.generation), x.generation
 	}
 	return f
 }

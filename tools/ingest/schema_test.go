@@ -49,7 +49,7 @@ func TestSchemaRefusesByName(t *testing.T) {
 		{"origin", []source.Field{{Name: "m.a", Type: dense(vector.Float32)}}, []string{`"m.a"`, "in the table", "file a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSchema(known)
+			s := newSchema(known, nil)
 			var err error
 			for i := range c.fields {
 				if _, err = s.bind("file "+string(rune('a'+i)), &c.fields[i]); err != nil {
@@ -70,7 +70,7 @@ func TestSchemaRefusesByName(t *testing.T) {
 
 // TestCommittedSchema: a dump's feature that the table has keeps its id and role, and its type holds both.
 func TestCommittedSchema(t *testing.T) {
-	s := newSchema([]storage.Feature{{ID: 7, Name: "age", Type: dense(vector.Int16), Generation: 2}})
+	s := newSchema([]storage.Feature{{ID: 7, Name: "age", Type: dense(vector.Int16), Generation: 2}}, nil)
 	x, err := s.bind("a", &source.Field{Name: "age", Type: dense(vector.Uint16), Role: storage.RoleSessionKey})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestCommittedSchema(t *testing.T) {
 
 // TestPackOrder: keys and labels, then from small to large, then by name.
 func TestPackOrder(t *testing.T) {
-	s := newSchema([]storage.Feature{{Name: "absent"}})
+	s := newSchema([]storage.Feature{{Name: "absent"}}, nil)
 	for _, f := range []struct {
 		field source.Field
 		size  uint64

@@ -40,7 +40,8 @@ type target interface {
 type targetState struct {
 	number   uint64
 	features []storage.Feature
-	profile  string // a property of the table; empty: none
+	taken    map[storage.FeatureID]bool // ids that no new feature may have
+	profile  string                     // a property of the table; empty: none
 	// partition is one that the table has; nil: it has none.
 	partition storage.Partition
 	// hasSource reports whether the fingerprint is of something ingested already.
@@ -63,6 +64,9 @@ func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 	}
 	s := targetState{number: snap.Info().Number, hasSource: snap.HasSource}
 	if s.features, err = snap.Features(ctx); err != nil {
+		return targetState{}, err
+	}
+	if s.taken, err = snap.FeatureIDs(ctx); err != nil {
 		return targetState{}, err
 	}
 	if s.profile, err = snap.Property(ctx, storage.ProfileProperty); err != nil {

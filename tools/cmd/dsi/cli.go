@@ -20,8 +20,9 @@ type cli struct {
 	Ingest    ingestCmd    `cmd:"" help:"Land dumps in a table: one commit."`
 	Tables    tablesCmd    `cmd:"" help:"List the tables of a store."`
 	Describe  describeCmd  `cmd:"" help:"Sum up a table."`
-	Features  featuresCmd  `cmd:"" help:"List a table's features and their types."`
-	Snapshots snapshotsCmd `cmd:"" help:"List a table's snapshots."`
+	Features  featuresCmd  `cmd:"" help:"List a table's features and their types; rename, deprecate, drop them."`
+	Snapshots snapshotsCmd `cmd:"" help:"List a table's snapshots; let old ones expire."`
+	Branch    branchCmd    `cmd:"" help:"Name what is read together: a snapshot, overlays, a sample list."`
 	Head      headCmd      `cmd:"" help:"Print the first rows."`
 	Scan      scanCmd      `cmd:"" help:"Read everything as a trainer would, and print the rates."`
 	Export    exportCmd    `cmd:"" help:"Write rows as Parquet or Arrow."`

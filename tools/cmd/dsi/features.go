@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-type featuresCmd struct {
+type featuresListCmd struct {
 	tableArgs
 	atFlag
 	Features []string `help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)." default:"@all"`
@@ -22,6 +22,7 @@ type featureJSON struct {
 	Kind         string `json:"kind"`
 	Type         string `json:"type"`
 	Role         string `json:"role,omitempty"`
+	Status       string `json:"status,omitempty"` // none: active
 	Logical      string `json:"logical,omitempty"`
 	OriginColumn string `json:"origin_column,omitempty"`
 	OriginKey    string `json:"origin_key,omitempty"`
@@ -50,13 +51,18 @@ func featureInfo(f storage.Feature) featureJSON {
 	if reader.IsPartitionKey(f) {
 		return featureJSON{Name: f.Name, Kind: f.Type.Kind.String(), Type: f.Type.String(), Role: "partition key"}
 	}
+	status := ""
+	if f.Status != storage.FeatureActive {
+		status = f.Status.String()
+	}
 	return featureJSON{
-		Name: f.Name, ID: fmt.Sprintf("%016x", uint64(f.ID)), Kind: f.Type.Kind.String(), Type: f.Type.String(),
+		Status: status,
+		Name:   f.Name, ID: fmt.Sprintf("%016x", uint64(f.ID)), Kind: f.Type.Kind.String(), Type: f.Type.String(),
 		Role: roleText(f.Role), Logical: f.Logical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey,
 	}
 }
 
-func (c *featuresCmd) Run(ctx context.Context, a *app) error {
+func (c *featuresListCmd) Run(ctx context.Context, a *app) error {
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -119,18 +125,18 @@ func addTotals(ctx context.Context, snap *storage.Snapshot, infos []featureJSON)
 
 // printFeatures prints a line a feature; columns that would be empty throughout are left out.
 func (a *app) printFeatures(features []featureJSON) {
-	names := []string{"feature", "kind", "type", "role", "logical", "from column", "coverage", "values a row", "raw", "stored", "dedupe", "windows", "group"}
+	names := []string{"feature", "kind", "type", "role", "status", "logical", "from column", "coverage", "values a row", "raw", "stored", "dedupe", "windows", "group"}
 	used := make([]bool, len(names))
 	var all [][]string
 	for _, f := range features {
-		row := []string{f.Name, f.Kind, f.Type, f.Role, f.Logical, f.OriginColumn, "", "", "", "", "", "", ""}
+		row := []string{f.Name, f.Kind, f.Type, f.Role, f.Status, f.Logical, f.OriginColumn, "", "", "", "", "", "", ""}
 		if t := f.totalsJSON; t != nil {
-			row[6] = fmt.Sprintf("%.3f", t.Coverage)
-			row[7] = fmt.Sprintf("%.2f", float64(t.Elements)/float64(max(t.Rows, 1)))
-			row[8], row[9] = bytesText(t.RawBytes), bytesText(t.StoredBytes)
-			row[10], row[12] = fmt.Sprintf("%.2f", t.Factor), t.Group
+			row[7] = fmt.Sprintf("%.3f", t.Coverage)
+			row[8] = fmt.Sprintf("%.2f", float64(t.Elements)/float64(max(t.Rows, 1)))
+			row[9], row[10] = bytesText(t.RawBytes), bytesText(t.StoredBytes)
+			row[11], row[13] = fmt.Sprintf("%.2f", t.Factor), t.Group
 			if t.Windows > 0 {
-				row[11] = countText(t.Windows)
+				row[12] = countText(t.Windows)
 			}
 		}
 		for i, cell := range row {

@@ -25,6 +25,8 @@ type gcJSON struct {
 	Unknown    uint64       `json:"unknown"`
 	Tables     uint64       `json:"tables"`
 	Snapshots  uint64       `json:"snapshots"`
+	Expired    uint64       `json:"expired_snapshots"`
+	Held       []holdJSON   `json:"held"`
 }
 
 type objectJSON struct {
@@ -45,7 +47,8 @@ func (c *gcCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	out := gcJSON{store.Blobs().URI(), r.DryRun, []objectJSON{}, r.Bytes, r.Young, r.YoungBytes, r.Referenced, r.Unknown, r.Tables, r.Snapshots}
+	out := gcJSON{store.Blobs().URI(), r.DryRun, []objectJSON{}, r.Bytes, r.Young, r.YoungBytes, r.Referenced, r.Unknown, r.Tables, r.Snapshots,
+		r.Expired, holdsJSON(r.Held)}
 	for _, o := range r.Removed {
 		out.Removed = append(out.Removed, objectJSON{o.Name, o.Size})
 	}
@@ -62,6 +65,7 @@ func (c *gcCmd) Run(ctx context.Context, a *app) error {
 	a.printf("%s %s, %s; kept %s of %s, and %s, %s, younger than %v\n", did, plural(uint64(len(out.Removed)), "object"),
 		bytesText(out.Bytes), plural(out.Referenced, "object"), plural(out.Snapshots, "snapshot"), plural(out.Young, "object"),
 		bytesText(out.YoungBytes), c.Grace)
+	a.printHolds(out.Held)
 	if out.Unknown > 0 {
 		a.printf("left alone %s with names that are not a store's\n", plural(out.Unknown, "object"))
 	}

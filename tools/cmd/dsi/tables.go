@@ -16,6 +16,7 @@ type snapshotJSON struct {
 	Rows        uint64 `json:"rows"`
 	RowsAdded   uint64 `json:"rows_added"`
 	RowsRemoved uint64 `json:"rows_removed"`
+	RowsDeleted uint64 `json:"rows_deleted"` // of rows: stored, and seen by no reader
 	Features    uint64 `json:"features"`
 	Segments    uint64 `json:"segments"`
 	Bytes       uint64 `json:"bytes"`
@@ -24,7 +25,7 @@ type snapshotJSON struct {
 func snapshotInfo(i storage.SnapshotInfo) snapshotJSON {
 	return snapshotJSON{
 		Number: i.Number, Time: i.Time.UTC().Format("2006-01-02T15:04:05.000Z"), Operation: i.Operation, Rows: i.Rows,
-		RowsAdded: i.AddedRows, RowsRemoved: i.RemovedRows, Features: i.Features, Segments: i.Segments, Bytes: i.Bytes,
+		RowsAdded: i.AddedRows, RowsRemoved: i.RemovedRows, RowsDeleted: i.DeletedRows, Features: i.Features, Segments: i.Segments, Bytes: i.Bytes,
 	}
 }
 
@@ -69,9 +70,9 @@ func (c *tablesCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-type snapshotsCmd struct{ tableArgs }
+type snapshotsListCmd struct{ tableArgs }
 
-func (c *snapshotsCmd) Run(ctx context.Context, a *app) error {
+func (c *snapshotsListCmd) Run(ctx context.Context, a *app) error {
 	store, err := c.open(ctx)
 	if err != nil {
 		return err

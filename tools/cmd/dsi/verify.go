@@ -21,6 +21,7 @@ type verifyJSON struct {
 	Tables      uint64   `json:"tables"`
 	Snapshots   uint64   `json:"snapshots"`
 	Segments    uint64   `json:"segments"`
+	RowSets     uint64   `json:"row_sets"`
 	Objects     uint64   `json:"objects"`
 	Features    uint64   `json:"feature_files"`
 	Stripes     uint64   `json:"stripes"`
@@ -45,7 +46,7 @@ func (c *verifyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	out := verifyJSON{
-		store.Blobs().URI(), r.Deep, r.Tables, r.Snapshots, r.Segments, r.Objects, r.Features, r.Stripes, r.Bytes, r.DamageCount,
+		store.Blobs().URI(), r.Deep, r.Tables, r.Snapshots, r.Segments, r.RowSets, r.Objects, r.Features, r.Stripes, r.Bytes, r.DamageCount,
 		[]string{}, time.Since(start).Seconds(),
 	}
 	for _, d := range r.Damage {
