@@ -106,7 +106,7 @@ func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Co
 		case width > 0:
 			putFixed(dst[p.at*width:], values(s), s, width, p.lo, p.hi)
 		case s != nil:
-			putLists(dst[e.column.Offsets[p.at]:], values(s), s, p.lo, p.hi)
+			putLists(dst[e.column.Offsets[p.at]:], values(s), s, p.lo, p.hi, false)
 		}
 	}
 }

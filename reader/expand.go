@@ -63,8 +63,13 @@ func putSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	return n
 }
 
-// putLists is putSlotLists for rows.
-func putLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
+// streamed is from how many bytes on the values of a batch's lists are written past the caches. They would leave the nearest ones
+// before the batch is whole, and push out the slots that they come from and the code of who takes them; and for each line that is
+// written whole its old content would be fetched first.
+const streamed = 2 << 20
+
+// putLists is putSlotLists for rows; past: past the caches, where the processor has vectors.
+func putLists[T any](dst, values []T, c *vector.Column, lo, hi int, past bool) int {
 	if lo == hi {
 		return 0
 	}
@@ -72,7 +77,7 @@ func putLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 		return putSlotLists(dst, values, c, lo, hi)
 	}
 	inverse := c.Inverse[lo:hi]
-	rows, n := copyRows(dst, values, c, inverse)
+	rows, n := copyRows(dst, values, c, inverse, past)
 	return n + copyRowsPlain(dst[n:], values, c, inverse[rows:])
 }
 

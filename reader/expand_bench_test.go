@@ -52,8 +52,9 @@ func BenchmarkExpand(b *testing.B) {
 		bytes  int
 		put    func()
 	}{
-		{"lists", total, 8 * total, func() { putLists(ints, c.Ints, c, 0, rows) }},
-		{"weights", total, 4 * total, func() { putLists(floats, c.ScoreFloats, c, 0, rows) }},
+		{"lists", total, 8 * total, func() { putLists(ints, c.Ints, c, 0, rows, false) }},
+		{"lists-past", total, 8 * total, func() { putLists(ints, c.Ints, c, 0, rows, true) }},
+		{"weights", total, 4 * total, func() { putLists(floats, c.ScoreFloats, c, 0, rows, false) }},
 		{"windows", values, 8 * values, func() { putSlotLists(ints, c.Ints, &windowed, 0, c.Slots) }},
 		{"matrix", rows, 4 * rows, func() { scatter(matrix, width, c.Floats, c, 1, 0, rows) }},
 		{"presence", rows, rows / 8, func() {

@@ -4,7 +4,7 @@ package reader
 
 import "github.com/dsistore/dsistore/format/vector"
 
-func copyRows[T any](_, _ []T, _ *vector.Column, _ []int32) (rows, n int) { return 0, 0 }
+func copyRows[T any](_, _ []T, _ *vector.Column, _ []int32, _ bool) (rows, n int) { return 0, 0 }
 
 func copySlots[T any](_, _ []T, _ *vector.Column, _, _ int) (slots, n int) { return 0, 0 }
 

@@ -16,10 +16,16 @@ func copyLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, start
 func copyLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int, inverse *int32, rows int) (row, n int)
 
 //go:noescape
+func streamLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int, inverse *int32, rows int) (row, n int)
+
+//go:noescape
+func streamLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int, inverse *int32, rows int) (row, n int)
+
+//go:noescape
 func presenceAVX2(dst *byte, n int, present *uint64, last uint32, inverse *int32)
 
 // copyRows is copyRowsPlain for the first rows; it returns for how many, and the values that they have.
-func copyRows[T any](dst, values []T, c *vector.Column, inverse []int32) (rows, n int) {
+func copyRows[T any](dst, values []T, c *vector.Column, inverse []int32, past bool) (rows, n int) {
 	if c.Slots == 0 {
 		return 0, 0
 	}
@@ -28,7 +34,7 @@ func copyRows[T any](dst, values []T, c *vector.Column, inverse []int32) (rows, 
 	if sizes == nil {
 		sizes, minus = c.Offsets[1:], -1
 	}
-	return copyLists(dst, values, c.Offsets[:c.Slots], sizes[:c.Slots], minus, inverse)
+	return copyLists(dst, values, c.Offsets[:c.Slots], sizes[:c.Slots], minus, inverse, past)
 }
 
 // identity is the inverse of slots that are rows.
@@ -43,7 +49,7 @@ var identity = func() (v [1024]int32) {
 func copySlots[T any](dst, values []T, c *vector.Column, lo, hi int) (slots, n int) {
 	for lo < hi {
 		k := min(hi-lo, len(identity))
-		done, m := copyLists(dst[n:], values, c.Offsets[lo:lo+k], c.Lengths[lo:lo+k], 0, identity[:k])
+		done, m := copyLists(dst[n:], values, c.Offsets[lo:lo+k], c.Lengths[lo:lo+k], 0, identity[:k], false)
 		slots, n = slots+done, n+m
 		if done < k {
 			break
@@ -53,14 +59,19 @@ func copySlots[T any](dst, values []T, c *vector.Column, lo, hi int) (slots, n i
 	return slots, n
 }
 
-// copyLists copies the lists of the first rows, sizes[s] - starts[s]&minus values from starts[s] on.
-func copyLists[T any](dst, values []T, starts, sizes []int32, minus int, inverse []int32) (rows, n int) {
+// copyLists copies the lists of the first rows, sizes[s] - starts[s]&minus values from starts[s] on; past: past the caches.
+func copyLists[T any](dst, values []T, starts, sizes []int32, minus int, inverse []int32, past bool) (rows, n int) {
 	size := unsafe.Sizeof(*new(T))
 	if !simd.AVX512 || size != 4 && size != 8 || len(dst) == 0 || len(values) == 0 || len(inverse) == 0 {
 		return 0, 0
 	}
 	kernel := copyLists64AVX512
-	if size == 4 {
+	switch {
+	case past && size == 8:
+		kernel = streamLists64AVX512
+	case past:
+		kernel = streamLists32AVX512
+	case size == 4:
 		kernel = copyLists32AVX512
 	}
 	return kernel((*byte)(unsafe.Pointer(&dst[0])), len(dst), (*byte)(unsafe.Pointer(&values[0])), len(values),

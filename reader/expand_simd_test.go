@@ -41,24 +41,25 @@ func randomLists(r *rand.Rand) (c *vector.Column, total int) {
 	return c, total
 }
 
-func sameCopies[T comparable](t *testing.T, values []T, c *vector.Column, total, lo int, guard T) {
+func sameCopies[T comparable](t *testing.T, values []T, c *vector.Column, total, lo, before int, guard T, past bool) {
 	t.Helper()
 	var want []T
 	for row := lo; row < c.Rows; row++ {
 		from, to := c.RowRange(row)
 		want = append(want, values[from:to]...)
 	}
-	all := make([]T, total+16)
+	all := make([]T, before+total+16)
 	for i := range all {
 		all[i] = guard
 	}
-	n := putLists(all[:len(want):len(want)], values, c, lo, c.Rows)
-	if n != len(want) || !slices.Equal(all[:n], want) {
+	end := before + len(want)
+	n := putLists(all[before:end:end], values, c, lo, c.Rows, past)
+	if n != len(want) || !slices.Equal(all[before:end], want) {
 		t.Fatalf("%d values, want %d, or others", n, len(want))
 	}
-	for _, v := range all[len(want):] {
-		if v != guard {
-			t.Fatal("written beyond")
+	for i, v := range all {
+		if (i < before || i >= end) && v != guard {
+			t.Fatalf("written at %d, beside %d to %d", i, before, end)
 		}
 	}
 }
@@ -71,12 +72,13 @@ func TestCopyRowsIsItsTwin(t *testing.T) {
 	for range 3000 {
 		c, total := randomLists(r)
 		lo := r.IntN(c.Rows + 1)
-		sameCopies(t, c.Ints, c, total, lo, -7)
+		before, past := r.IntN(18), r.IntN(2) == 0 // any place in a line
+		sameCopies(t, c.Ints, c, total, lo, before, -7, past)
 		floats := make([]float32, len(c.Ints))
 		for i := range floats {
 			floats[i] = r.Float32()
 		}
-		sameCopies(t, floats, c, total, lo, -7)
+		sameCopies(t, floats, c, total, lo, before, -7, past)
 	}
 }
 
@@ -131,9 +133,11 @@ func TestCopyRowsStops(t *testing.T) {
 	} {
 		c := column()
 		x.spoil(c)
-		dst := make([]int64, x.room)
-		if rows, n := copyRows(dst, c.Ints, c, c.Inverse); rows != x.rows || n != x.n {
-			t.Errorf("%s: %d rows, %d values, want %d, %d", name, rows, n, x.rows, x.n)
+		for _, past := range []bool{false, true} {
+			dst := make([]int64, x.room)
+			if rows, n := copyRows(dst, c.Ints, c, c.Inverse, past); rows != x.rows || n != x.n {
+				t.Errorf("%s, past the caches %v: %d rows, %d values, want %d, %d", name, past, rows, n, x.rows, x.n)
+			}
 		}
 	}
 }

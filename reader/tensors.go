@@ -230,18 +230,19 @@ func (j *Jagged) fill(b *Batch, l *batchLayout, kind listKind, m *listMemory) er
 	if kind == weightedLists {
 		j.Weights = m.weights.resize(l.allocator, n)
 	}
+	past := 8*len(j.Values)+4*len(j.FloatValues) >= streamed
 	for k, f := range j.Features {
 		for i := range b.pieces {
 			p := &b.pieces[i]
 			if c := p.column(f); c != nil {
 				at := j.Offsets[k*rows+p.at]
 				if kind == floatLists {
-					putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, p.lo, p.hi)
+					putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, p.lo, p.hi, past)
 				} else {
-					putLists(j.Values[at:], c.Ints, c, p.lo, p.hi)
+					putLists(j.Values[at:], c.Ints, c, p.lo, p.hi, past)
 				}
 				if kind == weightedLists {
-					putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, p.lo, p.hi)
+					putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, p.lo, p.hi, past)
 				}
 			}
 		}
@@ -254,12 +255,12 @@ func (j *Jagged) fill(b *Batch, l *batchLayout, kind listKind, m *listMemory) er
 }
 
 // putFloats copies lists of float32, or of float64 as float32: one of the two holds the values.
-func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, hi int) {
+func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, hi int, past bool) {
 	if len(doubles) > 0 {
 		putConvertedLists(dst, doubles, c, lo, hi)
 		return
 	}
-	putLists(dst, floats, c, lo, hi)
+	putLists(dst, floats, c, lo, hi, past)
 }
 
 func (t *Tensors) buffers() []anyBuffer {
