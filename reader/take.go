@@ -31,9 +31,11 @@ import (
 type Taker struct {
 	layout *Layout
 
-	mu     sync.Mutex
-	s      *Scanner // its pools and options: it never runs; guarded by mu
+	// lock holds a token while somebody takes or closes, and guards what follows: unlike a mutex, whoever waits for it can give up.
+	lock   chan struct{}
+	s      *Scanner // its pools and options: it never runs
 	kept   keptSegments
+	views  takeViews
 	closed bool
 }
 
@@ -66,13 +68,14 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	}
 	s := l.newScanner(&opts, l.newPools(&opts), 0, 0)
 	s.budget = newBudget(opts.MemoryBudget)
-	t := &Taker{layout: l, s: s}
+	t := &Taker{layout: l, lock: make(chan struct{}, 1), s: s}
 	t.kept = keptSegments{max: opts.MemoryBudget / 4, maxStripes: opts.MemoryBudget / 2, release: s.releaseStripe}
 	return t, nil
 }
 
 // Take returns a Batch with the rows at the given places, in the order given; the same place may be given again. Its Index and
-// FirstRow are 0. The error of a place that the plan does not have names it.
+// FirstRow are 0. The error of a place that the plan does not have names it. It returns ctx.Err() when ctx ends first, also while
+// it waits for another take.
 func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	if len(rows) > MaxBatchSize {
 		return nil, fmt.Errorf("take: %d rows: want at most %d at a time", len(rows), MaxBatchSize)
@@ -83,8 +86,12 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 			return nil, fmt.Errorf("take: row %d: there are %d, counted from 0", r, n)
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	select {
+	case t.lock <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-t.lock }()
 	if t.closed {
 		return nil, errClosed
 	}
@@ -109,8 +116,9 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	}
 	b := t.s.batches.take()
 	b.Index, b.FirstRow, b.Rows = 0, 0, len(rows)
-	b.pieces = appendPieces(b.pieces[:0], stripes, rows, sorted)
+	b.pieces = t.views.condense(appendPieces(b.pieces[:0], stripes, rows, sorted), stripes)
 	err = b.make(t.s.stock.layout)
+	t.views.release()
 	clear(b.pieces)
 	b.pieces = b.pieces[:0]
 	d.batch = b
@@ -123,8 +131,8 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 
 // Close gives back what the Taker keeps. Batches given stay valid until their Release.
 func (t *Taker) Close() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.lock <- struct{}{}
+	defer func() { <-t.lock }()
 	t.closed = true
 	t.kept.clear()
 	return t.s.Close()

@@ -268,32 +268,131 @@ func TestTakeAfterFailure(t *testing.T) {
 	}
 }
 
-// Takes from many goroutines are each right.
+// Takes from many goroutines, of rows of several segments in any order, are each right, and so are those that go on beside one
+// that is given up.
 func TestTakeFromManyGoroutines(t *testing.T) {
-	table := plainTable(t, plainShape{dense: 1, sparse: 1, segments: 2, stripes: 2, stripeRows: 100})
-	l := table.layout([]int{0, 1}, 10, OutputColumns)
-	taker, err := l.Taker(Options{})
+	table := plainTable(t, plainShape{dense: 1, sparse: 2, segments: 5, stripes: 3, stripeRows: 60, session: 4})
+	l := table.layout(indices(3), 900, OutputColumns)
+	s := open(t, l, Options{})
+	defer s.Close()
+	all, err := s.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, budget := range []int64{0, 4000} { // the second keeps next to nothing
+		taker, err := l.Taker(Options{Workers: 2, MemoryBudget: budget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				rng := rand.New(rand.NewPCG(uint64(i), 3))
+				for k := range 20 {
+					rows := make([]uint64, 1+rng.IntN(100))
+					for j := range rows {
+						rows[j] = rng.Uint64N(900)
+					}
+					if k%2 == 0 {
+						slices.Sort(rows)
+					}
+					ctx, cancel := context.WithCancel(context.Background())
+					if k%5 == 4 {
+						cancel()
+					}
+					b, err := taker.Take(ctx, rows)
+					cancel()
+					if k%5 == 4 && errors.Is(err, context.Canceled) {
+						continue
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for f, c := range b.Columns {
+						for j, r := range rows {
+							if !vector.RowsEqual(c, j, all.Columns[f], int(r)) {
+								t.Errorf("feature %d: row %d, at %d, differs", f, r, j)
+								return
+							}
+						}
+					}
+					b.Release()
+				}
+			})
+		}
+		wg.Wait()
+		taker.Close()
+	}
+}
+
+// A take that waits for another one gives up when its context ends.
+func TestTakeGivesUpWaiting(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 1, stripeRows: 10})
+	taker, err := table.layout([]int{0}, 10, OutputColumns).Taker(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taker.Close()
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for k := range 20 {
-				b, err := taker.Take(context.Background(), []uint64{uint64(i), uint64(k * 20)})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if b.Rows != 2 || b.Columns[0].Rows != 2 {
-					t.Error("not two rows")
-				}
-				b.Release()
-			}
-		})
+	reading, goOn := make(chan struct{}), make(chan struct{})
+	table.blobs.hook = func(context.Context, string, []byte, int64) error {
+		close(reading)
+		<-goOn
+		return nil
 	}
-	wg.Wait()
+	first := make(chan error)
+	go func() {
+		b, err := taker.Take(context.Background(), []uint64{1})
+		if err == nil {
+			b.Release()
+		}
+		first <- err
+	}()
+	<-reading
+	ctx, cancel := context.WithCancel(t.Context())
+	second := make(chan error)
+	go func() {
+		_, err := taker.Take(ctx, []uint64{2})
+		second <- err
+	}()
+	cancel()
+	if err := <-second; !errors.Is(err, context.Canceled) {
+		t.Errorf("the take that waited: %v", err)
+	}
+	close(goOn)
+	if err := <-first; err != nil {
+		t.Errorf("the take that it waited for: %v", err)
+	}
+}
+
+// Rows of a stripe that is kept are few pieces, in any order, and the memory that they are gathered in is used again.
+func TestTakeGathersPieces(t *testing.T) {
+	a, b := &stripe{columns: make([]*decoded, 1)}, &stripe{columns: make([]*decoded, 1)}
+	a.columns[0] = &decoded{column: &vector.Column{Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}, Rows: 9, Slots: 2,
+		Inverse: []int32{0, 0, 1, 1, 1, 0, 0, 0, 1}, Monotone: true, Ints: []int64{7, 8}}}
+	var x takeViews
+	for range 2 {
+		var pieces []piece
+		for i, r := range []int{8, 1, 2, 3, 0} {
+			pieces = append(pieces, piece{stripe: a, lo: r, hi: r + 1, at: i})
+		}
+		pieces = append(pieces, piece{stripe: b, lo: 4, hi: 6, at: 5}, piece{stripe: a, lo: 5, hi: 6, at: 7})
+		got := x.condense(pieces, make([]takenStripe, 2))
+		if len(got) != 3 || got[0].lo != 0 || got[0].hi != 5 || got[1].at != 5 || got[1].hi != 2 || got[2].lo != 5 || got[2].at != 7 {
+			t.Fatalf("%+v", got)
+		}
+		c := got[0].column(0)
+		if !slices.Equal(c.Inverse, []int32{1, 0, 1, 1, 0, 0}) || c.Rows != 6 || c.Monotone || got[1].column(0) != nil {
+			t.Fatalf("%+v", c)
+		}
+		if a.columns[0].column.Rows != 9 {
+			t.Fatal("the stripe is changed")
+		}
+		x.release()
+		if x.used != 0 || len(x.all) != 2 || x.all[0].columns[0].column != nil {
+			t.Fatalf("%+v", x)
+		}
+	}
 }
 
 // How often stripes were asked for counts half after a while.

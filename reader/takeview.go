@@ -1,0 +1,131 @@
+package reader
+
+import (
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A takeView is the rows that a take wants of a stripe, in the order in which it wants them: the stripe's columns, each with an
+// inverse that has those rows alone. What would be a piece a row is one piece, or few, which batches are filled with by loops, and
+// kernels, over many rows.
+//
+//	stripe    rows 0 .. 16383         pieces [5,6) [870,871) [9001,9002) ...
+//	view      rows 5 870 9001 ...     piece [0,143)
+type takeView struct {
+	of       *stripe
+	stripe   stripe
+	rows     []int32 // of the stripe
+	columns  []decoded
+	inverses []viewInverse // of the columns, which those of a group share
+}
+
+// viewInverse is what a view makes of an inverse, which begins at of.
+type viewInverse struct {
+	of   *int32
+	rows []int32
+}
+
+// takeViews are the views of a take; their memory is used again.
+type takeViews struct {
+	all  []*takeView
+	used int
+}
+
+// condense makes the pieces of a batch pieces of views, unless they are few. The views are good until release.
+func (x *takeViews) condense(pieces []piece, stripes []takenStripe) []piece {
+	if len(pieces) < 2*len(stripes) {
+		return pieces
+	}
+	out := pieces[:0]
+	var v *takeView
+	for _, p := range pieces {
+		if v == nil || v.of != p.stripe {
+			v = x.of(p.stripe)
+		}
+		lo := len(v.rows)
+		for r := p.lo; r < p.hi; r++ {
+			v.rows = append(v.rows, int32(r))
+		}
+		if k := len(out) - 1; k >= 0 && out[k].stripe == &v.stripe && out[k].hi == lo {
+			out[k].hi = len(v.rows)
+			continue
+		}
+		out = append(out, piece{stripe: &v.stripe, lo: lo, hi: len(v.rows), at: p.at})
+	}
+	clear(pieces[len(out):])
+	for _, v := range x.all[:x.used] {
+		v.fill()
+	}
+	return out
+}
+
+// of returns the view of a stripe, a new one of no rows if there is none. There are as many as a take has stripes.
+func (x *takeViews) of(s *stripe) *takeView {
+	if at := slices.IndexFunc(x.all[:x.used], func(v *takeView) bool { return v.of == s }); at >= 0 {
+		return x.all[at]
+	}
+	if x.used == len(x.all) {
+		x.all = append(x.all, new(takeView))
+	}
+	v := x.all[x.used]
+	x.used++
+	v.of = s
+	return v
+}
+
+// release lets the stripes go.
+func (x *takeViews) release() {
+	for _, v := range x.all[:x.used] {
+		v.of, v.stripe.segment, v.rows = nil, nil, v.rows[:0]
+		clear(v.columns)
+		for i := range v.inverses {
+			v.inverses[i].of = nil
+		}
+	}
+	x.used = 0
+}
+
+// fill makes the columns of the view's rows.
+func (v *takeView) fill() {
+	s := &v.stripe
+	s.segment, s.index, s.firstRow, s.rows = v.of.segment, v.of.index, v.of.firstRow, len(v.rows)
+	if len(v.columns) < len(v.of.columns) {
+		v.columns = make([]decoded, len(v.of.columns))
+		s.columns = make([]*decoded, len(v.of.columns))
+	}
+	for f, d := range v.of.columns {
+		s.columns[f] = nil
+		if d == nil {
+			continue
+		}
+		to := &v.columns[f]
+		to.stored = *d.column
+		c := &to.stored
+		c.Rows, c.Monotone, c.InverseBorrowed, c.Inverse = len(v.rows), false, true, v.inverse(d.column)
+		to.column = c
+		s.columns[f] = to
+	}
+}
+
+// inverse returns the slots of the view's rows. Borrowed until release.
+func (v *takeView) inverse(c *vector.Column) []int32 {
+	if len(c.Inverse) == 0 {
+		return v.rows
+	}
+	of := &c.Inverse[0]
+	at := slices.IndexFunc(v.inverses, func(i viewInverse) bool { return i.of == of })
+	if at >= 0 {
+		return v.inverses[at].rows
+	}
+	if at = slices.IndexFunc(v.inverses, func(i viewInverse) bool { return i.of == nil }); at < 0 {
+		at = len(v.inverses)
+		v.inverses = append(v.inverses, viewInverse{})
+	}
+	to := &v.inverses[at]
+	to.of, to.rows = of, to.rows[:0]
+	for _, r := range v.rows {
+		to.rows = append(to.rows, c.Inverse[r])
+	}
+	return to.rows
+}
