@@ -24,6 +24,7 @@ type flags struct {
 	Latency   time.Duration `help:"What every request takes longer." default:"10ms"`
 	Workers   int           `help:"Workers that decode." default:"1"`
 	BatchSize int           `help:"Rows of a batch." default:"4096"`
+	Gap       int64         `help:"Bytes of a gap that is read rather than be two requests; 0: the reader's default, below 0: none."`
 	Check     bool          `help:"First compare the rows with those read without latency."`
 }
 
@@ -92,7 +93,7 @@ func (s *side) Epoch(ctx context.Context, workers int, each versus.Each) (err er
 		return err
 	}
 	counted := object.NewCounted(object.NewDelayed(local, s.latency))
-	table := versus.StoreSide{Blobs: counted, BatchSize: s.f.BatchSize, Bare: true}
+	table := versus.StoreSide{Blobs: counted, BatchSize: s.f.BatchSize, Bare: true, GapBytes: s.f.Gap}
 	for _, name := range s.f.Features {
 		table.Features = append(table.Features, workload.Feature{Name: name})
 	}

@@ -33,7 +33,8 @@ type StoreSide struct {
 	Features  []workload.Feature
 	BatchSize int
 	Dedup     reader.Dedup
-	Bare      bool // without presence
+	Bare      bool  // without presence
+	GapBytes  int64 // reader.Options.GapBytes
 
 	// Stats are of the last epoch.
 	Stats reader.Stats
@@ -75,7 +76,7 @@ func (s *StoreSide) Open(ctx context.Context, threads int) (_ *reader.Scanner, c
 	if err != nil {
 		return nil, nil, err
 	}
-	sc, err := layout.Open(reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true})
+	sc, err := layout.Open(reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true, GapBytes: s.GapBytes})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeStore())
 	}
