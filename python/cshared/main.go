@@ -38,6 +38,18 @@ func request(p *C.char, n C.int64_t) []byte {
 	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n)))
 }
 
+// dsi_call runs one request, as engine.Run does. It returns 0 with the answer, which is freed with dsi_free, or the number that
+// dsi_wait and dsi_end take.
+//
+//export dsi_call
+func dsi_call(p *C.char, n, milliseconds C.int64_t, answer *C.dsi_text) C.int64_t {
+	b, call := theEngine.Run(request(p, n), time.Duration(milliseconds)*time.Millisecond)
+	if call == 0 {
+		*answer = text(b)
+	}
+	return C.int64_t(call)
+}
+
 // dsi_begin starts one request: see engine.Begin. dsi_end ends it.
 //
 //export dsi_begin

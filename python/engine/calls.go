@@ -34,6 +34,17 @@ func (e *Engine) Begin(request []byte) int64 {
 	return e.begin(func(ctx context.Context) (any, error) { return e.method(ctx, request) })
 }
 
+// Run is Begin, Wait and End in one, as far as the answer is there in time: else call is the number that Wait and End take.
+func (e *Engine) Run(request []byte, wait time.Duration) (answer []byte, call int64) {
+	call = e.Begin(request)
+	answer, done := e.Wait(call, wait)
+	if !done {
+		return nil, call
+	}
+	e.End(call)
+	return answer, 0
+}
+
 // begin starts f as a call.
 func (e *Engine) begin(f func(context.Context) (any, error)) int64 {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A call gives its answer to whoever waits, and what it opened stays open.
@@ -83,4 +85,27 @@ func TestPanicIsAnAnswer(t *testing.T) {
 	if !strings.Contains(string(answer), "defect") || !strings.Contains(string(answer), "for the test") {
 		t.Errorf("%s", answer)
 	}
+}
+
+// Run answers at once what is done in time, and nothing is left of it; what takes longer is waited for by its number.
+func TestRun(t *testing.T) {
+	e := newEngine(t)
+	answer, call := e.Run([]byte(`{"method": "version", "params": {}}`), time.Minute)
+	if call != 0 || string(answer) != `{"result":"devel"}` || len(e.calls) != 0 {
+		t.Fatalf("%s, call %d; %d calls are open", answer, call, len(e.calls))
+	}
+	goOn := make(chan struct{})
+	e.open = func(string) (object.Store, error) {
+		<-goOn
+		return nil, errNoHandle
+	}
+	answer, call = e.Run([]byte(`{"method": "tables", "params": {"uri": "x"}}`), time.Nanosecond)
+	if call == 0 || answer != nil || len(e.calls) != 1 {
+		t.Fatalf("%s, call %d; %d calls are open", answer, call, len(e.calls))
+	}
+	close(goOn)
+	if answer, done := e.Wait(call, time.Minute); !done || !strings.Contains(string(answer), "error") {
+		t.Fatalf("%s", answer)
+	}
+	e.End(call)
 }

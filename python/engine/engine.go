@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -137,16 +139,46 @@ func params(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	err := strict(raw, into)
+	var err error
+	name := ""
+	if b, ok := into.(bound); ok {
+		name, err = bind(raw, b.fields())
+	} else {
+		err = strict(raw, into)
+	}
 	var mistyped *json.UnmarshalTypeError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &mistyped):
-		name := mistyped.Field[strings.LastIndexByte(mistyped.Field, '.')+1:]
+		if mistyped.Field != "" {
+			name = mistyped.Field[strings.LastIndexByte(mistyped.Field, '.')+1:]
+		}
 		return usageError{fmt.Errorf("%s: %s: want %v", name, mistyped.Value, mistyped.Type)}
 	}
 	return fmt.Errorf("engine: parameters: %w", err)
+}
+
+// Bound parameters say where each goes. A method that opens a table is waited for in a process that has just begun, where what
+// encoding/json learns of a struct's fields the first time takes as long as the rest of such a call.
+type bound interface{ fields() map[string]any }
+
+// bind reads an object's members into the places of their names; the error is that of a name.
+func bind(raw json.RawMessage, into map[string]any) (name string, err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return "parameters", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		to := into[name]
+		if to == nil {
+			return name, fmt.Errorf("unknown field %q", name)
+		}
+		if err := json.Unmarshal(members[name], to); err != nil {
+			return name, err
+		}
+	}
+	return "", nil
 }
 
 // store returns the store at uri.

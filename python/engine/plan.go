@@ -30,6 +30,13 @@ type planParams struct {
 	Transforms map[string]string `json:"transforms,omitempty"`
 }
 
+func (p *planParams) fields() map[string]any {
+	f := placeFields(&p.place)
+	f["features"], f["partitions"], f["batch_size"], f["labels"] = &p.Features, &p.Partitions, &p.BatchSize, &p.Labels
+	f["output"], f["dedup"], f["shuffle"], f["transforms"] = &p.Output, &p.Dedup, &p.Shuffle, &p.Transforms
+	return f
+}
+
 type shuffle struct {
 	Unit   string `json:"unit"`
 	Window int    `json:"window,omitempty"`

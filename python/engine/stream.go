@@ -47,6 +47,19 @@ func (a recordsAnswer) undo(e *Engine) {
 	}
 }
 
+type recordsParams struct {
+	loaderParams
+	Hash string // where there is no Plan: that of a plan that may be kept; if it is not, there is no result
+	Fold bool
+}
+
+func (p *recordsParams) fields() map[string]any {
+	return map[string]any{
+		"uri": &p.URI, "plan": &p.Plan, "workers": &p.Workers, "memory": &p.Memory, "prefetch": &p.Prefetch,
+		"hash": &p.Hash, "fold": &p.Fold,
+	}
+}
+
 // recordsOpen opens a plan with exact columns, as "plan" gives it, as Arrow records. The parameters are those of a loader.
 func (e *Engine) recordsOpen(ctx context.Context, raw json.RawMessage) (any, error) {
 	r, err := e.newRecords(ctx, raw)
@@ -77,12 +90,7 @@ func (e *Engine) TakeRecords(handle int64) *Records {
 }
 
 func (e *Engine) newRecords(ctx context.Context, request json.RawMessage) (*Records, error) {
-	var p struct {
-		loaderParams
-		// Hash, where there is no Plan, is that of a plan that may be kept; if it is not, there is no result.
-		Hash string `json:"hash,omitempty"`
-		Fold bool   `json:"fold,omitempty"`
-	}
+	var p recordsParams
 	if err := params(request, &p); err != nil {
 		return nil, err
 	}

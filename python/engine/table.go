@@ -20,6 +20,11 @@ type place struct {
 	Time     string `json:"time,omitempty"` // RFC 3339
 }
 
+// placeFields is the part of bound.fields that is p's. It is no method, which whatever embeds a place would have too.
+func placeFields(p *place) map[string]any {
+	return map[string]any{"uri": &p.URI, "table": &p.Table, "snapshot": &p.Snapshot, "time": &p.Time}
+}
+
 func (e *Engine) snapshot(ctx context.Context, p place) (*storage.Snapshot, error) {
 	if p.Snapshot != 0 && p.Time != "" {
 		return nil, usageError{fmt.Errorf("version: a snapshot and a time: want one")}
@@ -92,12 +97,16 @@ func infoOf(i storage.SnapshotInfo) snapshotInfo {
 	}
 }
 
+type tableParams struct{ place }
+
+func (p *tableParams) fields() map[string]any { return placeFields(&p.place) }
+
 func (e *Engine) table(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p place
+	var p tableParams
 	if err := params(raw, &p); err != nil {
 		return nil, err
 	}
-	snap, err := e.snapshot(ctx, p)
+	snap, err := e.snapshot(ctx, p.place)
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,7 @@ def library() -> ctypes.CDLL:
             # while the interpreter ends is ended there and then, in the middle of somebody's destructor, which may abort the process.
             setattr(lib, "dsi_release", ctypes.PyDLL(_path()).dsi_release)
             for name, returns, *takes in (
+                ("dsi_call", i64, ctypes.c_char_p, i64, i64, text),
                 ("dsi_begin", i64, ctypes.c_char_p, i64),
                 ("dsi_wait", i32, i64, i64, text),
                 ("dsi_end", None, i64),
@@ -103,9 +104,13 @@ def _request(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in params.items() if v is not None}
 
 
+def _text(method: str, params: dict[str, Any]) -> bytes:
+    return json.dumps({"method": method, "params": _request(params)}).encode()
+
+
 def begin(method: str, **params: Any) -> int:
     """Starts a method of the engine, and returns the call: each is waited for, once."""
-    request = json.dumps({"method": method, "params": _request(params)}).encode()
+    request = _text(method, params)
     started: int = library().dsi_begin(request, len(request))
     return started
 
@@ -140,7 +145,9 @@ def wait(started: int, progress: Callable[[dict[str, Any]], None] | None = None,
 
 def call(method: str, **params: Any) -> Any:
     """Runs a method of the engine. What interrupts it cancels it."""
-    return wait(begin(method, **params))
+    lib, text, request = library(), _Text(), _text(method, params)
+    started = lib.dsi_call(request, len(request), _WAIT_MILLISECONDS, ctypes.byref(text))  # as a rule it is all that is needed
+    return wait(started) if started else _result(_take(lib, text))
 
 
 def stream(address: int, records: int) -> None:

@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// Parameters that are bound are read as encoding/json reads the struct, and refused with the same kinds of errors.
+func TestBoundParameters(t *testing.T) {
+	const place = `"uri": "u", "table": "t", "snapshot": 18446744073709551615, "time": "x"`
+	for _, c := range []struct {
+		bound, plain any
+		text         string
+	}{
+		{new(tableParams), new(tableParams), "{" + place + "}"},
+		{new(planParams), new(planParams), "{" + place + `, "features": ["a", "b"], "partitions": "p", "batch_size": 7, "labels": ["c"],
+			"output": "tensors", "dedup": "ikjt", "shuffle": {"unit": "row", "window": 3, "seed": 18446744073709551615},
+			"transforms": {"a": "first(3)"}}`},
+		{new(recordsParams), new(recordsParams), `{"uri": "u", "plan": "p", "workers": 2, "memory": 3, "prefetch": 4, "hash": "h", "fold": true}`},
+	} {
+		if err := params(json.RawMessage(c.text), c.bound); err != nil {
+			t.Fatal(err)
+		}
+		if err := strict([]byte(c.text), c.plain); err != nil {
+			t.Fatal(err)
+		}
+		var members map[string]any
+		if err := json.Unmarshal([]byte(c.text), &members); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(c.bound, c.plain) || len(members) != len(c.bound.(bound).fields()) {
+			t.Errorf("%+v, want %+v", c.bound, c.plain)
+		}
+		if err := params(json.RawMessage(`{"uri": "u", "colour": 1}`), c.bound); err == nil || !strings.Contains(err.Error(), `"colour"`) {
+			t.Errorf("an unknown parameter: %v", err)
+		}
+		var usage usageError
+		if err := params(json.RawMessage(`{"uri": 7}`), c.bound); !errors.As(err, &usage) || err.Error() != "uri: number: want string" {
+			t.Errorf("a parameter of a wrong type: %v", err)
+		}
+		if err := params(nil, c.bound); err != nil {
+			t.Errorf("no parameters: %v", err)
+		}
+	}
+	err := params(json.RawMessage(`{"shuffle": {"unit": 7}}`), new(planParams))
+	if err == nil || err.Error() != "unit: number: want string" {
+		t.Errorf("a part of a wrong type: %v", err)
+	}
+}
