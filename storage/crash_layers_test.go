@@ -1,0 +1,406 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// layeredScenario commits all that lies over segments, lets snapshots expire and collects them, and returns how many commits
+// returned without an error.
+func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (done uint64, err error) {
+	s, err := Open(ctx, blobs, Options{})
+	if err != nil {
+		return 0, err
+	}
+	s.tailBytes, s.inlineRows = 300, 0 // runs are made, and every set is an object
+	tab, err := s.NewTable(ctx, "ads")
+	if err != nil {
+		return 0, err
+	}
+	write := func(w *SegmentWriter, err error, names ...string) (SegmentDescriptor, error) {
+		if err != nil {
+			return SegmentDescriptor{}, err
+		}
+		defer w.Abort()
+		for i, n := range names {
+			if err := w.AddFeature(ctx, i, feature(n, int64Type), denseRows(w.stripes, 3)); err != nil {
+				return SegmentDescriptor{}, err
+			}
+		}
+		return w.Finish(ctx)
+	}
+	set := func(d SegmentDescriptor, rows ...uint32) RowSet {
+		r, e := s.PutRows(ctx, d, roaring.BitmapOf(rows...))
+		err = errors.Join(err, e)
+		return r
+	}
+	commit := func(c Change) error {
+		if err != nil {
+			return err
+		}
+		c.Operation, c.Base = "test", done
+		if _, err := tab.Commit(ctx, c); err != nil {
+			return err
+		}
+		done++
+		return nil
+	}
+	w, werr := tab.NewSegment(ctx, nil, []uint32{20, 5}, SegmentOptions{})
+	a, werr := write(w, werr, "x")
+	if werr != nil {
+		return done, werr
+	}
+	if err := commit(Change{Features: features("x"), Add: []SegmentDescriptor{a}}); err != nil {
+		return done, err
+	}
+	w, werr = tab.NewLayer(ctx, a, SegmentOptions{})
+	data, werr := write(w, werr, "y")
+	if werr != nil {
+		return done, werr
+	}
+	changes := []func() Change{
+		func() Change {
+			return Change{Overlays: []Overlay{overlay("o", "y")}, Layers: []Layer{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}
+		},
+		func() Change {
+			return Change{Lists: []SampleList{{Name: "l"}}, ListRows: []ListRows{{"l", a.ID, set(a, 5)}}, Branches: []Branch{{Name: "b", Snapshot: 1}}}
+		},
+		func() Change { return Change{Deletes: []Deletes{{a.ID, set(a, 1)}}} },
+		func() Change { return Change{Deletes: []Deletes{{a.ID, set(a, 1, 7)}}, MergeOverlays: []string{"o"}} },
+		func() Change { return Change{Oldest: 4} },
+	}
+	for _, c := range changes {
+		if err := commit(c()); err != nil {
+			return done, err
+		}
+	}
+	snap, err := tab.Latest(ctx)
+	if err != nil {
+		return done, err
+	}
+	lease, err := snap.Lease(ctx, "me", MaxLease)
+	if err != nil {
+		return done, err
+	}
+	if _, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil {
+		return done, err
+	}
+	return done, errors.Join(lease.Renew(ctx, MaxLease), lease.Release(ctx))
+}
+
+// layeredState checks a store after layeredScenario, however far that came.
+func layeredState(t *testing.T, blobs object.Store, done uint64, what string) {
+	t.Helper()
+	ctx := t.Context()
+	s, err := Open(ctx, blobs, Options{})
+	if err != nil {
+		t.Fatal(what, err)
+	}
+	tab, err := s.NewTable(ctx, "ads")
+	if err != nil {
+		t.Fatal(what, err)
+	}
+	for _, after := range []string{"", ", after gc"} {
+		r, err := Verify(ctx, s, "", true, nil)
+		if err != nil || r.DamageCount > 0 {
+			t.Fatalf("%s%s: %v %v", what, after, err, r.Damage)
+		}
+		snap, err := tab.Latest(ctx)
+		if errors.Is(err, ErrNotFound) && done == 0 {
+			return
+		}
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		n := snap.Info().Number
+		if n != done && n != done+1 {
+			t.Fatalf("%s: snapshot %d after %d commits", what, n, done)
+		}
+		if want := []uint64{0, 0, 0, 0, 1, 2, 2}[n]; snap.Info().DeletedRows != want {
+			t.Fatalf("%s: %d rows deleted in snapshot %d", what, snap.Info().DeletedRows, n)
+		}
+		if n >= 3 {
+			if v, err := tab.OpenBranch(ctx, "b"); err != nil || v.Snapshot.Info().Number != 1 {
+				t.Fatal(what, err)
+			}
+		}
+		if _, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil {
+			t.Fatal(what, err)
+		}
+	}
+	if _, err := tab.Commit(ctx, Change{Operation: "after"}); err != nil {
+		t.Fatal(what, err)
+	}
+}
+
+// TestLayersCrash cuts the power before every single operation on the file system.
+func TestLayersCrash(t *testing.T) {
+	root := "/stores/x"
+	count := 0
+	for at := int64(0); ; at++ {
+		mem := vfs.NewCrashableMem()
+		var n atomic.Int64
+		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(errorfs.Op) error {
+			if n.Add(1) > at {
+				return errPower
+			}
+			return nil
+		}))
+		done, err := layeredScenario(t.Context(), t, object.NewLocalFS(fs, root))
+		for _, percent := range []int{0, 100} {
+			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(at), uint64(percent)))})
+			layeredState(t, object.NewLocalFS(clone, root), done, fmt.Sprintf("operation %d, %d %%", at, percent))
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errPower) {
+			t.Fatalf("operation %d: %v", at, err)
+		}
+		count++
+	}
+	t.Logf("%d operations", count)
+	if count < 100 {
+		t.Fatalf("only %d operations: is the file system used?", count)
+	}
+}
+
+// TestLayersFaults fails each request to the object store in turn, before or after it is done.
+func TestLayersFaults(t *testing.T) {
+	for _, mode := range []object.FaultMode{object.FailBefore, object.FailAfter} {
+		for at := int64(1); ; at++ {
+			mem := object.NewMemory()
+			f := object.NewFault(mem)
+			f.FailAt(at, mode)
+			done, err := layeredScenario(t.Context(), t, f)
+			if err != nil && !errors.Is(err, object.ErrInjected) {
+				t.Fatalf("operation %d: %v", at, err)
+			}
+			layeredState(t, mem, done, fmt.Sprintf("operation %d", at))
+			if f.Operations() < at {
+				break
+			}
+		}
+	}
+}
+
+// TestLateDeletes: a put that failed for all that the writer can see is carried out later; the set that it made of two stays for it.
+func TestLateDeletes(t *testing.T) {
+	ctx := t.Context()
+	late := &latePut{Store: object.NewMemory()}
+	tab := newTable(t, late)
+	tab.s.tailBytes, tab.s.inlineRows = 1, 0
+	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 1)}}})
+	late.armed = true
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 2)}}}); !errors.Is(err, object.ErrInjected) {
+		t.Fatal(err)
+	}
+	if err := late.land(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tab.Latest(ctx)
+	if err != nil || s.Info().DeletedRows != 2 {
+		t.Fatal(s, err)
+	}
+	verifyClean(t, tab.s)
+}
+
+// TestLayersConcurrent: deletes of the same segment by many at once unite, and of layers set at once one wins.
+func TestLayersConcurrent(t *testing.T) {
+	ctx := t.Context()
+	l := localStore(t)
+	tab := newTable(t, l)
+	a := segment(t, tab, nil, []uint32{1000}, 1, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Overlays: []Overlay{overlay("o", "y")}, Base: 1})
+	var wg sync.WaitGroup
+	const writers, each = 4, 6
+	var won, lost atomic.Int64
+	for w := range writers {
+		h := newTable(t, l)
+		h.s.inlineRows = w % 2 * maxInlineRows
+		wg.Go(func() {
+			for k := range each {
+				c := Change{Operation: "delete", Deletes: []Deletes{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}
+				if _, err := h.Commit(ctx, c); err != nil {
+					t.Error(err)
+				}
+			}
+			y := layer(t, h, "o", a, int64(w), "y")
+			switch _, err := h.Commit(ctx, Change{Operation: "layer", Base: 2, Layers: []Layer{y}}); {
+			case err == nil:
+				won.Add(1)
+			case errors.Is(err, ErrConflict):
+				lost.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	s, err := newTable(t, l).Latest(ctx)
+	if err != nil || won.Load() != 1 || lost.Load() != writers-1 {
+		t.Fatal(won.Load(), lost.Load(), err)
+	}
+	got, err := s.DeletedRows(ctx, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[uint32]bool{}
+	for w := range uint32(writers) {
+		for k := range uint32(each) {
+			want[w*100+k], want[k] = true, true
+		}
+	}
+	rows := readRows(t, s, got[0])
+	for _, row := range rows {
+		if !want[row] {
+			t.Errorf("row %d was deleted by nobody", row)
+		}
+	}
+	if len(rows) != len(want) || s.Info().DeletedRows != uint64(len(want)) {
+		t.Errorf("%d rows are deleted, want %d", len(rows), len(want))
+	}
+	verifyClean(t, tab.s)
+}
+
+// TestVerifyLayersDamage flips a byte in every object of the golden store in turn: verify says which it is.
+func TestVerifyLayersDamage(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(goldenStore)); err != nil {
+		t.Fatal(err)
+	}
+	l := localAt(t, dir)
+	check := func(name, what string) {
+		t.Helper()
+		s, err := Open(t.Context(), l, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Verify(t.Context(), s, "", true, nil)
+		if err != nil {
+			t.Fatalf("%s %s: %v", name, what, err)
+		}
+		found := false
+		for _, d := range r.Damage {
+			if !errors.Is(d, format.ErrCorrupt) {
+				t.Errorf("%s %s: %v is not corrupt", name, what, d)
+			}
+			found = found || strings.Contains(d.Error(), name)
+		}
+		if !found {
+			t.Errorf("%s %s: not found in %v", name, what, r.Damage)
+		}
+	}
+	count := 0
+	for info, err := range l.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := info.Name
+		if strings.Contains(name, newestDir) {
+			continue
+		}
+		count++
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		clean, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []int{0, len(clean) / 2, len(clean) - 1} {
+			b := append([]byte(nil), clean...)
+			b[at] ^= 0x10
+			if err := os.WriteFile(path, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			check(name, fmt.Sprintf("byte %d of %d", at, len(b)))
+		}
+		if err := os.WriteFile(path, clean, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, rowsFile) || strings.HasSuffix(name, indexFile) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			check(name, "missing")
+			if err := os.WriteFile(path, clean, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if count < 15 {
+		t.Errorf("%d objects", count)
+	}
+}
+
+// FuzzLayerEntries: what an entry of the listing may say of deletes, layers, lists and branches is refused or understood, and what is understood is
+// written as it is read.
+func FuzzLayerEntries(f *testing.F) {
+	segment := newID()
+	d := SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.indexName(), IndexSize: 10}
+	bitmap, err := appendBitmap(nil, roaring.BitmapOf(1, 5))
+	if err != nil {
+		f.Fatal(err)
+	}
+	set := RowSet{Count: 2, Since: 3, inline: bitmap}
+	object := RowSet{Count: 2, Since: 3, object: segment, size: 40, sum: 7}
+	f.Add(deletesKey(segment), appendDeletes(nil, set))
+	f.Add(deletesKey(segment), appendDeletes(nil, object))
+	f.Add(append(listRowsPrefix("clicks"), segment[:]...), appendDeletes(nil, object))
+	f.Add(append(layerPrefix(7), segment[:]...), appendLayer(nil, Layer{Data: d, All: true, Since: 4}))
+	f.Add(append(layerPrefix(7), segment[:]...), appendLayer(nil, Layer{Data: d, Covered: set, Since: 4}))
+	f.Add(overlayKey("o"), appendOverlay(nil, overlay("o", "x", "y")))
+	f.Add(listKey("clicks"), appendList(nil, SampleList{Name: "clicks", Definition: "a > 1", Added: 9}))
+	f.Add(branchKey("b"), appendBranch(nil, Branch{Name: "b", Snapshot: 3, Overlays: []Pin{{"o", 2}}, List: Pin{"l", 1}, Owner: "x", Added: 4}))
+	f.Add([]byte{'x'}, appendLease(nil, LeaseInfo{Snapshot: 3, Owner: "x"}))
+	f.Fuzz(func(t *testing.T, key, value []byte) {
+		if l, reason := decodeLease(value); reason == "" && string(appendLease(nil, l)) != string(value) {
+			t.Fatalf("%+v is written otherwise", l)
+		}
+		if len(key) == 0 || !isLayerSpace(key[0]) || checkLayerEntry("o", key, value) != "" {
+			return
+		}
+		var again []byte
+		name := string(key[1:])
+		switch key[0] {
+		case deletesSpace, listRowsSpace:
+			r, _ := decodeSet(value, maxBitmapRows, "o")
+			again = appendDeletes(nil, r)
+		case layerSpace:
+			l, _ := parseLayer(key, value, "o")
+			again = appendLayer(nil, l)
+		case overlaySpace:
+			o, _ := decodeOverlay(name, value)
+			again = appendOverlay(nil, o)
+		case listSpace:
+			l, _ := decodeList(name, value)
+			again = appendList(nil, l)
+		case branchSpace:
+			b, _ := decodeBranch(name, value)
+			again = appendBranch(nil, b)
+		}
+		if reason := checkLayerEntry("o", key, again); reason != "" {
+			t.Fatalf("what was understood is not when it is written again: %s", reason)
+		}
+		if len(again) > len(value) {
+			t.Fatalf("% x is written again as % x", value, again)
+		}
+	})
+}
