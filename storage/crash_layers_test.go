@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -277,6 +279,83 @@ func TestLayersConcurrent(t *testing.T) {
 	}
 	if len(rows) != len(want) || s.Info().DeletedRows != uint64(len(want)) {
 		t.Errorf("%d rows are deleted, want %d", len(rows), len(want))
+	}
+	verifyClean(t, tab.s)
+}
+
+const layersEnv = "STORAGE_TEST_LAYERS_INTO"
+
+// TestLayersProcesses has three processes delete rows and replace what is small while the others do: no delete is lost, and each row is
+// deleted where compactions took it.
+func TestLayersProcesses(t *testing.T) {
+	ctx := t.Context()
+	const each, rows = 12, 60
+	if root := os.Getenv(layersEnv); root != "" {
+		who, err := strconv.Atoi(os.Getenv(layersEnv + "_WHO"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := object.NewLocal(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab := newTable(t, l)
+		tab.s.tailBytes, tab.s.inlineRows = 500, 20
+		for k := 0; k < each; {
+			s, err := tab.Latest(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			segs, err := s.Segments(ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Every process deletes rows of its own; a row keeps its number in the one segment that there is.
+			c := Change{Operation: "delete", Base: s.Info().Number, Deletes: []Deletes{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}
+			if k%3 == 2 {
+				d := segment(t, tab, nil, []uint32{rows}, 1, SegmentOptions{}, "x")
+				deleted, err := s.DeletedRows(ctx, segs[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := tab.s.ReadRows(ctx, deleted[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				all.Add(uint32(who*each + k))
+				set, err := tab.s.PutRows(ctx, d, all)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c = Change{Operation: "compact", Base: s.Info().Number, Features: features("x"), Add: []SegmentDescriptor{d}, Remove: []string{segs[0].ID},
+					Deletes: []Deletes{{d.ID, set}}}
+			}
+			switch _, err := tab.Commit(ctx, c); {
+			case err == nil:
+				k++
+			case !errors.Is(err, ErrConflict):
+				t.Fatal(err)
+			}
+		}
+		return
+	}
+	l := localStore(t)
+	tab := newTable(t, l)
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{segment(t, tab, nil, []uint32{rows}, 1, SegmentOptions{}, "x")}})
+	var wg sync.WaitGroup
+	for who := range 3 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestLayersProcesses$", "-test.count=1")
+		cmd.Env = append(os.Environ(), layersEnv+"="+l.Root(), layersEnv+"_WHO="+fmt.Sprint(who))
+		wg.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	wg.Wait()
+	s, err := tab.Latest(ctx)
+	if err != nil || s.Info().DeletedRows != 3*each || s.Info().Number != 3*each+1 {
+		t.Fatalf("%+v %v", s.Info(), err)
 	}
 	verifyClean(t, tab.s)
 }

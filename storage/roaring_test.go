@@ -109,6 +109,9 @@ func checkDecoded(t *testing.T, b []byte, limit uint64) (refused bool) {
 	if got.GetCardinality() != n || uint64(got.Maximum()) >= limit {
 		t.Fatalf("%d rows up to %d, said %d below %d", got.GetCardinality(), got.Maximum(), n, limit)
 	}
+	if n > 1<<20 {
+		return false // few bytes may stand for many rows
+	}
 	count := uint64(0)
 	for it := got.Iterator(); it.HasNext(); count++ {
 		it.Next()
