@@ -42,6 +42,9 @@ func NewLayout(ctx context.Context, snap *storage.Snapshot, plan *Plan) (*Layout
 		return nil, fmt.Errorf("plan: it is of table %s, snapshot %d, not of table %s, snapshot %d",
 			plan.Table, plan.Snapshot, name, n)
 	}
+	if err := checkLayers(ctx, snap); err != nil {
+		return nil, err
+	}
 	match, err := plan.partitionMatch(ctx, snap)
 	if err != nil {
 		return nil, err

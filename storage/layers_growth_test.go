@@ -1,0 +1,77 @@
+package storage
+
+import (
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// TestLayersGrowth: what lies over a few segments is found, and set, at a cost that does not grow with the table.
+func TestLayersGrowth(t *testing.T) {
+	ctx := t.Context()
+	cost := map[int][3]int64{}
+	for _, n := range []int{100, 1600} {
+		mem := object.NewMemory()
+		tab := newTable(t, mem)
+		var c Change
+		for range n {
+			d, err := fakeSegment(ctx, mem, nil, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Add = append(c.Add, d)
+		}
+		mustCommit(t, tab, c)
+		over := Change{Base: 1, Overlays: []Overlay{overlay("o", "y")}, Lists: []SampleList{{Name: "l"}}}
+		for i, d := range c.Add {
+			over.Deletes = append(over.Deletes, Deletes{d.ID, rowSet(t, tab.s, d, uint32(i%50))})
+			over.ListRows = append(over.ListRows, ListRows{"l", d.ID, rowSet(t, tab.s, d, uint32(i%50))})
+			data, err := fakeSegment(ctx, mem, nil, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			over.Layers = append(over.Layers, Layer{Overlay: "o", Segment: d.ID, Data: data, All: true})
+		}
+		mustCommit(t, tab, over)
+		counted := object.NewCounted(mem)
+		h := newTable(t, counted)
+		s, err := h.Latest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		few := []SegmentDescriptor{c.Add[0], c.Add[n/3], c.Add[n/2], c.Add[n-1]}
+		start := counted.Counts()
+		deleted, err := s.DeletedRows(ctx, few...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		overlays, err := s.Overlays(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := s.Layers(ctx, overlays, few...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed, err := s.ListedRows(ctx, "l", few...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range few {
+			if deleted[i].Count != 1 || listed[i].Count != 1 || layers[i][0] == nil {
+				t.Fatal(deleted[i], listed[i], layers[i])
+			}
+		}
+		read := counted.Counts().Sub(start)
+		start = counted.Counts()
+		mustCommit(t, h, Change{Deletes: []Deletes{{few[1].ID, rowSet(t, h.s, few[1], 49, 48)}}})
+		commit := counted.Counts().Sub(start)
+		cost[n] = [3]int64{read.Requests(), read.BytesRead, commit.Requests()}
+		t.Logf("%d segments: reading what lies over 4 takes %d requests, %d bytes; a commit of deletes %d requests, %d bytes read",
+			n, read.Requests(), read.BytesRead, commit.Requests(), commit.BytesRead)
+	}
+	small, large := cost[100], cost[6400]
+	if large[0] > small[0]+45 || large[1] > small[1]+150_000 || large[2] > small[2]+15 {
+		t.Errorf("requests, bytes and requests of a commit: %v of 100 segments, %v of 1,600", small, large)
+	}
+}
