@@ -23,10 +23,10 @@ import (
 )
 
 type flags struct {
-	Rounds  int    `help:"Rounds that count; one more runs before." default:"5"`
-	Time    string `help:"Time of one benchmark in a round." default:"50ms"`
-	Only    string `help:"Benchmarks: a pattern of go test -bench." default:"Decode|Unpack|LookUp|Inverse|Expand"`
-	Results string `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	Rounds int    `help:"Rounds that count; one more runs before." default:"5"`
+	Time   string `help:"Time of one benchmark in a round." default:"50ms"`
+	Only   string `help:"Benchmarks: a pattern of go test -bench." default:"Decode|Unpack|LookUp|Inverse|Expand"`
+	program.ResultsFlag
 }
 
 // packages have the benchmarks.
@@ -108,14 +108,7 @@ func (f *flags) run(ctx context.Context) error {
 		}
 	}
 	rep.print()
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "codecs", rep)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("codecs", rep)
 }
 
 // gigahertz returns the clock of the processor, by a loop that takes a cycle a turn: the best of many short tries.

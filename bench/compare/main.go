@@ -5,30 +5,24 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
 type flags struct {
-	Profile     string    `help:"Generator's profile: small, wide, metawide or narrow." default:"small"`
-	Rows        int64     `help:"Rows; 0: the profile's."`
-	Seed        uint64    `help:"Seed of the generator."`
-	Share       []float64 `help:"Shares of the features to read." default:"0.1"`
-	Threads     []int     `help:"Threads of each side." default:"1"`
-	Rounds      int       `help:"Rounds that count; one more runs before." default:"7"`
-	BatchSize   int       `help:"Rows of a batch." default:"4096"`
-	Clustered   bool      `help:"Also compare with Parquet clustered by session." default:"true" negatable:""`
-	KeepStore   bool      `help:"Use the store that an earlier run left, if any."`
-	Dir         string    `help:"Where the data lies; what is there already is used." default:"out/compare"`
-	Results     string    `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
-	IngestBytes int64     `name:"memory" help:"Memory of ingest, in bytes." default:"1073741824"`
+	versus.TableFlags
+	Share     []float64 `help:"Shares of the features to read." default:"0.1"`
+	Threads   []int     `help:"Threads of each side." default:"1"`
+	Rounds    int       `help:"Rounds that count; one more runs before." default:"7"`
+	BatchSize int       `help:"Rows of a batch." default:"4096"`
+	Clustered bool      `help:"Also compare with Parquet clustered by session." default:"true" negatable:""`
+	KeepStore bool      `help:"Use the store that an earlier run left, if any."`
+	program.ResultsFlag
+	IngestBytes int64 `name:"memory" help:"Memory of ingest, in bytes." default:"1073741824"`
 }
 
 // A report is what a run found.
@@ -51,56 +45,41 @@ func (f *flags) run(ctx context.Context) error {
 	if f.Rounds < 1 || f.BatchSize < 1 || len(f.Share) == 0 || len(f.Threads) == 0 {
 		return errors.New("rounds, batch-size, share and threads: want at least 1 of each")
 	}
-	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	o := workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed}
-	truth, err := workload.NewTruth(o)
+	inter, err := f.Dump(ctx, workload.Interleaved)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(f.Dir, fmt.Sprintf("%s-%d-%d", f.Profile, truth.Rows(), f.Seed))
-	log("Parquet, interleaved: %s", filepath.Join(dir, "interleaved"))
-	inter, err := versus.Generate(ctx, filepath.Join(dir, "interleaved"), o)
+	truth, err := workload.NewTruth(inter.Options)
 	if err != nil {
 		return err
 	}
 	dumps := []*versus.Dump{inter}
 	if f.Clustered {
-		o.Order = workload.Clustered
-		log("Parquet, clustered: %s", filepath.Join(dir, "clustered"))
-		d, err := versus.Generate(ctx, filepath.Join(dir, "clustered"), o)
+		d, err := f.Dump(ctx, workload.Clustered)
 		if err != nil {
 			return err
 		}
 		dumps = append(dumps, d)
 	}
 	rep := report{Profile: f.Profile, Seed: f.Seed, Rows: inter.Rows, Stats: inter.Stats}
-	store := filepath.Join(dir, "store")
-	if _, err := os.Stat(store); err != nil || !f.KeepStore {
-		log("ingest: %s", store)
-		r, err := versus.Ingest(ctx, store, inter, ingest.Options{Memory: f.IngestBytes})
-		if err != nil {
-			return err
-		}
-		log("ingested in %.1f s: %.0f rows/s, %.1f MB/s of Parquet", r.Seconds.Total, float64(r.Rows)/r.Seconds.Total, float64(r.BytesIn)/r.Seconds.Total/1e6)
-		rep.Ingest = &r
+	store, r, err := f.Store(ctx, workload.Interleaved, f.KeepStore, ingest.Options{Memory: f.IngestBytes})
+	if err != nil {
+		return err
+	}
+	if r != nil {
+		program.Log("ingested in %.1f s: %.0f rows/s, %.1f MB/s of Parquet", r.Seconds.Total, float64(r.Rows)/r.Seconds.Total, float64(r.BytesIn)/r.Seconds.Total/1e6)
+		rep.Ingest = r
 	}
 	if rep.Sizes, err = sizes(store, dumps); err != nil {
 		return err
 	}
 	versus.PrintSizes(os.Stdout, rep.Sizes)
 	for _, share := range f.Share {
-		if err := f.scans(ctx, &rep, truth, share, store, dumps, log); err != nil {
+		if err := f.scans(ctx, &rep, truth, share, store, dumps); err != nil {
 			return err
 		}
 	}
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "compare", rep)
-	if err == nil {
-		log("results: %s", path)
-	}
-	return err
+	return f.WriteResults("compare", rep)
 }
 
 func sizes(store string, dumps []*versus.Dump) ([]versus.Size, error) {
@@ -116,7 +95,7 @@ func sizes(store string, dumps []*versus.Dump) ([]versus.Size, error) {
 	return append(out, versus.SizeOf("raw", d.RawBytes, d.Rows)), nil
 }
 
-func (f *flags) scans(ctx context.Context, rep *report, truth *workload.Truth, share float64, store string, dumps []*versus.Dump, log func(string, ...any)) error {
+func (f *flags) scans(ctx context.Context, rep *report, truth *workload.Truth, share float64, store string, dumps []*versus.Dump) error {
 	fs, err := versus.Project(truth, share, f.Seed)
 	if err != nil {
 		return err
@@ -125,7 +104,7 @@ func (f *flags) scans(ctx context.Context, rep *report, truth *workload.Truth, s
 	for i, label := range []string{"Parquet (arrow-go)", "Parquet clustered (arrow-go)"}[:len(dumps)] {
 		sides = append(sides, &versus.ParquetSide{Label: label, Paths: dumps[i].Paths(), Features: fs, BatchSize: f.BatchSize})
 	}
-	return versus.Compare(ctx, share, fs, f.BatchSize, f.Threads, f.Rounds, sides, log, func(_ int, s versus.Scans) error {
+	return versus.Compare(ctx, share, fs, f.BatchSize, f.Threads, f.Rounds, sides, program.Log, func(_ int, s versus.Scans) error {
 		rep.Scans = append(rep.Scans, s)
 		return nil
 	})

@@ -29,11 +29,11 @@ import (
 )
 
 type flags struct {
-	Data    string `help:"Directory of the data sets, with recsys/derived and recsys/online-retail." env:"DSISTORE_TESTDATA" required:""`
-	Dir     string `help:"Where stores and Parquet files lie." default:"out/dedupreal"`
-	Python  string `help:"Python that writes the peers' Parquet; empty: none." default:"python3"`
-	Page    string `help:"Page whose part between <!-- real --> and <!-- /real --> becomes the table; empty: none." default:"docs/dedup.md"`
-	Results string `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	Data   string `help:"Directory of the data sets, with recsys/derived and recsys/online-retail." env:"DSISTORE_TESTDATA" required:""`
+	Dir    string `help:"Where stores and Parquet files lie." default:"out/dedupreal"`
+	Python string `help:"Python that writes the peers' Parquet; empty: none." default:"python3"`
+	Page   string `help:"Page whose part between <!-- real --> and <!-- /real --> becomes the table; empty: none." default:"docs/dedup.md"`
+	program.ResultsFlag
 }
 
 // A report is what one table gave.
@@ -78,14 +78,7 @@ func (f *flags) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "dedupreal", reports)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("dedupreal", reports)
 }
 
 func (f *flags) tables(ctx context.Context) ([]report, error) {

@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/storage"
@@ -26,7 +24,7 @@ type flags struct {
 	Rounds  int      `help:"How often each step is timed, in turn with the others; the median counts." default:"1"`
 	Steps   []string `help:"Steps to take." default:"off,runs,slots,windows,groups"`
 	Dir     string   `help:"Where the data lies; a dump that is there already is used." default:"out/dedupsteps"`
-	Results string   `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 }
 
 // A report is what one step gave.
@@ -69,14 +67,7 @@ func (f *flags) run(ctx context.Context) error {
 		r.RowsPerSec = float64(dump.Rows) / r.Seconds
 	}
 	show(reports)
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "dedupsteps", reports)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("dedupsteps", reports)
 }
 
 // round ingests the dump with one step.

@@ -32,7 +32,7 @@ type flags struct {
 	Dir       string    `help:"Where the data lies." default:"out/dedupsweep"`
 	Page      string    `help:"Page whose part between <!-- sweep --> and <!-- /sweep --> becomes the table; empty: none." default:"docs/dedup.md"`
 	Images    string    `help:"Directory for the plots; empty: none." default:"docs/img"`
-	Results   string    `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 }
 
 // A point is what one table gave.
@@ -84,14 +84,7 @@ func (f *flags) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "dedupsweep", points)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("dedupsweep", points)
 }
 
 // formula is RecD's dedupe factor of a feature: of the S samples of a session the first brings a value, and each other one

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/bench/program"
 )
 
 // A short sweep writes its table into the page, and its plots. What is stored is near what the formula says.
@@ -16,7 +18,7 @@ func TestDedupSweep(t *testing.T) {
 	}
 	f := flags{
 		Rows: 2000, Sparse: 10, Dense: 8, Samples: []float64{1, 16.5}, Unchanged: []float64{0, 0.8}, Rounds: 1, BatchSize: 500,
-		Dir: t.TempDir(), Page: page, Images: t.TempDir(), Results: t.TempDir(),
+		Dir: t.TempDir(), Page: page, Images: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 	for range 2 { // what was written is replaced
 		if err := f.run(t.Context()); err != nil {

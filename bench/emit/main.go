@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/reader"
@@ -23,16 +21,13 @@ import (
 )
 
 type flags struct {
-	Profile   string    `help:"Generator's profile: small, wide, metawide or narrow." default:"small"`
-	Rows      int64     `help:"Rows; 0: the profile's."`
-	Seed      uint64    `help:"Seed of the generator."`
+	versus.TableFlags
 	Share     []float64 `help:"Shares of the features to read." default:"0.1,1"`
 	Threads   []int     `help:"Threads of each side." default:"1,2"`
 	Rounds    int       `help:"Rounds that count; one more runs before." default:"7"`
 	BatchSize int       `help:"Rows of a batch." default:"4096"`
 	KeepStore bool      `help:"Use the store that an earlier run left, if any."`
-	Dir       string    `help:"Where the data lies; what is there already is used." default:"out/emit"`
-	Results   string    `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 }
 
 // A report is what a run found.
@@ -72,42 +67,28 @@ func (f *flags) run(ctx context.Context) error {
 	if f.Rounds < 1 || f.BatchSize < 1 || len(f.Share) == 0 || len(f.Threads) == 0 {
 		return errors.New("rounds, batch-size, share and threads: want at least 1 of each")
 	}
-	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	o := workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed, Order: workload.Clustered}
-	truth, err := workload.NewTruth(o)
+	dump, err := f.Dump(ctx, workload.Clustered)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(f.Dir, fmt.Sprintf("%s-%d-%d", f.Profile, truth.Rows(), f.Seed))
-	log("Parquet, clustered: %s", filepath.Join(dir, "clustered"))
-	dump, err := versus.Generate(ctx, filepath.Join(dir, "clustered"), o)
+	truth, err := workload.NewTruth(dump.Options)
 	if err != nil {
 		return err
 	}
-	store := filepath.Join(dir, "store")
-	if _, err := os.Stat(store); err != nil || !f.KeepStore {
-		log("ingest: %s", store)
-		if _, err := versus.Ingest(ctx, store, dump, ingest.Options{}); err != nil {
-			return err
-		}
+	store, _, err := f.Store(ctx, workload.Clustered, f.KeepStore, ingest.Options{})
+	if err != nil {
+		return err
 	}
 	rep := report{Profile: f.Profile, Seed: f.Seed, Rows: dump.Rows, Stats: dump.Stats}
 	for _, share := range f.Share {
-		if err := f.share(ctx, &rep, truth, share, store, dump, log); err != nil {
+		if err := f.share(ctx, &rep, truth, share, store, dump); err != nil {
 			return err
 		}
 	}
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "emit", rep)
-	if err == nil {
-		log("results: %s", path)
-	}
-	return err
+	return f.WriteResults("emit", rep)
 }
 
-func (f *flags) share(ctx context.Context, rep *report, truth *workload.Truth, share float64, store string, dump *versus.Dump, log func(string, ...any)) error {
+func (f *flags) share(ctx context.Context, rep *report, truth *workload.Truth, share float64, store string, dump *versus.Dump) error {
 	fs, err := versus.Project(truth, share, f.Seed)
 	if err != nil {
 		return err
@@ -123,8 +104,8 @@ func (f *flags) share(ctx context.Context, rep *report, truth *workload.Truth, s
 	parquet := &versus.ParquetSide{Label: "Parquet clustered (arrow-go)", Paths: dump.Paths(), Features: fs, BatchSize: f.BatchSize}
 	hashed := &versus.HashSide{Label: "the same, hashed into ikjt", Side: parquet, Groups: groups}
 	sides := []versus.Side{stores[0], hashed, parquet, stores[1], stores[2]}
-	log("%d groups", len(groups))
-	return versus.Compare(ctx, share, fs, f.BatchSize, f.Threads, f.Rounds, sides, log, func(threads int, measured versus.Scans) error {
+	program.Log("%d groups", len(groups))
+	return versus.Compare(ctx, share, fs, f.BatchSize, f.Threads, f.Rounds, sides, program.Log, func(threads int, measured versus.Scans) error {
 		s := scans{Scans: measured, Groups: len(groups)}
 		for _, side := range stores {
 			c, err := storeCost(ctx, side, threads)

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format"
@@ -27,7 +26,7 @@ type flags struct {
 	Seed     uint64 `help:"Seed of the workload."`
 	Features bool   `help:"A line for each feature too, with the codecs of its last stripe's values or codes."`
 	Dir      string `help:"Where the data lies; a dump that is there already is used." default:"out/floor"`
-	Results  string `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 }
 
 // parts are what bytes say, in the order in which they are shown.
@@ -78,14 +77,7 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	show(lines)
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "floor", lines)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("floor", lines)
 }
 
 // lines returns a line for each family, for each feature where asked, and for all, the last.

@@ -3,13 +3,14 @@ package main
 import (
 	"testing"
 
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 )
 
 // All stored bytes are accounted for, and no family takes less than its floor.
 func TestFloor(t *testing.T) {
-	f := flags{Rows: 2000, Profile: "small", Features: true, Dir: t.TempDir(), Results: t.TempDir()}
+	f := flags{Rows: 2000, Profile: "small", Features: true, Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

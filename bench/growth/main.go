@@ -36,7 +36,7 @@ type flags struct {
 	Memory   int64    `help:"Bytes of stripes in memory; 0: the reader's default."`
 	Rounds   int      `help:"Rounds that count; one more runs before." default:"5"`
 	Dir      string   `help:"Where the data lies; stores that are there are used, and dumps are removed." default:"out/growth"`
-	Results  string   `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 }
 
 // A sample is what one round of one table took.
@@ -117,14 +117,7 @@ func (f *flags) run(ctx context.Context) error {
 		results = append(results, s.result)
 	}
 	printResults(results)
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "growth", results)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("growth", results)
 }
 
 // prepare makes the store of a table, unless it is there, and chooses its features.

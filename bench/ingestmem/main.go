@@ -24,8 +24,8 @@ type flags struct {
 	Files     int     `help:"Files of the dump." default:"4"`
 	Workers   int     `help:"Goroutines of ingest; 0: one a core."`
 	Dir       string  `help:"Where the data lies; a dump that is there already is used." default:"out/ingestmem"`
-	Results   string  `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
-	Child     bool    `help:"Internal: ingest the dump and print the report." hidden:""`
+	program.ResultsFlag
+	Child bool `help:"Internal: ingest the dump and print the report." hidden:""`
 }
 
 // A report is what a run found.
@@ -81,14 +81,7 @@ func (f *flags) run(ctx context.Context) error {
 	fmt.Printf("peak resident       %8.1f MiB\n", float64(rep.PeakBytes)/(1<<20))
 	fmt.Printf("spilled             %8.1f MiB in %d runs\n", float64(rep.Ingest.SpillBytes)/(1<<20), rep.Ingest.Spills)
 	fmt.Printf("speed               %8.0f rows/s, %.1f MB/s of Parquet, %.1f MB/s raw\n", rep.RowsPerSec, rep.MBPerSec, rep.RawMBPerSec)
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "ingestmem", rep)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("ingestmem", rep)
 }
 
 // measure ingests in a new process, so that the peak is that of ingest alone.

@@ -33,7 +33,7 @@ type flags struct {
 	Check      bool             `help:"Hold what was written against the Parquet." default:"true" negatable:""`
 	CPUProfile string           `name:"cpuprofile" help:"Write a profile of all rounds to this file."`
 	Dir        string           `help:"Where the data lies; what is there already is used." default:"out/ingestrows"`
-	Results    string           `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 }
 
 // A report is what one setting took.
@@ -118,14 +118,7 @@ func (f *flags) run(ctx context.Context) error {
 		r.Speedup = first[r.Order].Median / r.Median
 		fmt.Printf("%-12s %7d %9.2f %12.2f %14.1f %7d %8.2f\n", r.Order, r.Workers, r.Median, r.MedianCPU, r.BytesPerRow, r.Spills, r.Speedup)
 	}
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "ingestrows", reports)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("ingestrows", reports)
 }
 
 // An input is the rows of one order.

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/workload"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestIngestRows(t *testing.T) {
 	f := flags{
 		Workload: "small", Rows: 300, Orders: []workload.Order{workload.Clustered, workload.Interleaved}, Workers: []int{1, 2}, Rounds: 2,
-		Check: true, Dir: t.TempDir(), Results: t.TempDir(),
+		Check: true, Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 	for range 2 {
 		if err := f.run(t.Context()); err != nil {

@@ -25,14 +25,14 @@ import (
 )
 
 type flags struct {
-	Narrow  string   `help:"Profile of the smaller table." default:"narrow"`
-	Wide    string   `help:"Profile of the larger table." default:"metawide"`
-	Plan    int      `help:"Features to plan." default:"10"`
-	Rounds  int      `help:"New processes for each table." default:"15"`
-	Warm    bool     `help:"Leave the store's files in the system's cache between rounds."`
-	Dir     string   `help:"Where the data lies; dumps that are there already are used." default:"out/openplan"`
-	Results string   `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
-	Child   []string `help:"Internal: the store and the features of one measurement." hidden:""`
+	Narrow string `help:"Profile of the smaller table." default:"narrow"`
+	Wide   string `help:"Profile of the larger table." default:"metawide"`
+	Plan   int    `help:"Features to plan." default:"10"`
+	Rounds int    `help:"New processes for each table." default:"15"`
+	Warm   bool   `help:"Leave the store's files in the system's cache between rounds."`
+	Dir    string `help:"Where the data lies; dumps that are there already are used." default:"out/openplan"`
+	program.ResultsFlag
+	Child []string `help:"Internal: the store and the features of one measurement." hidden:""`
 }
 
 // A sample is what one process measured.
@@ -155,14 +155,7 @@ func (f *flags) run(ctx context.Context) error {
 		results = append(results, s.result)
 	}
 	printResults(results)
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "openplan", results)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("openplan", results)
 }
 
 // prepare makes the table of a profile and chooses its features.

@@ -34,7 +34,7 @@ type flags struct {
 	Dir     string    `help:"Where the data lies; a dump that is there already is used." default:"out/profiles"`
 	Page    string    `help:"Page whose part between <!-- profiles --> and <!-- /profiles --> becomes the tables; empty: none." default:"docs/profiles.md"`
 	Images  string    `help:"Directory of the plots; empty: none." default:"docs/img"`
-	Results string    `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 }
 
 // A point is what one weight gives.
@@ -108,14 +108,7 @@ func (f *flags) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "profiles", curves)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
+	return f.WriteResults("profiles", curves)
 }
 
 // points returns a point for each profile and weight, by weight.

@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/bench/program"
 )
 
 // A small run ends and leaves a page, a plot and its results.
 func TestProfiles(t *testing.T) {
 	dir := t.TempDir()
 	f := flags{
-		Rows: 600, Weights: []float64{30}, Rounds: 1, Dir: filepath.Join(dir, "data"), Page: filepath.Join(dir, "page.md"), Images: dir, Results: dir,
+		Rows: 600, Weights: []float64{30}, Rounds: 1, Dir: filepath.Join(dir, "data"), Page: filepath.Join(dir, "page.md"), Images: dir, ResultsFlag: program.ResultsFlag{Results: dir},
 	}
 	if err := os.WriteFile(f.Page, []byte("before\n<!-- profiles -->\n<!-- /profiles -->\nafter\n"), 0o666); err != nil {
 		t.Fatal(err)

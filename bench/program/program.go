@@ -9,12 +9,14 @@ import (
 	"os/signal"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/dsistore/dsistore/bench/result"
 )
 
-// Main parses the command line into flags, a pointer to a struct with kong's tags, and calls run, whose context ends with an
-// interrupt. An error is printed and ends the process: with 130 when it is of the interrupt, else 1.
+// Main parses the command line into flags, a pointer to a struct with kong's tags, where ${program} is the name, and calls run, whose
+// context ends with an interrupt. An error is printed and ends the process: with 130 when it is of the interrupt, else 1.
 func Main(flags any, name, description string, run func(context.Context) error) {
-	kong.Parse(flags, kong.Name(name), kong.Description(description))
+	kong.Parse(flags, kong.Name(name), kong.Description(description), kong.Vars{"program": name})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx); err != nil {
@@ -25,3 +27,23 @@ func Main(flags any, name, description string, run func(context.Context) error) 
 		os.Exit(1)
 	}
 }
+
+// ResultsFlag is the flag of a program that keeps what it measured. It is embedded in the program's flags.
+type ResultsFlag struct {
+	Results string `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+}
+
+// WriteResults writes v as NAME-TIME.json into the directory, if there is one, and says so.
+func (r *ResultsFlag) WriteResults(name string, v any) error {
+	if r.Results == "" {
+		return nil
+	}
+	path, err := result.Write(r.Results, name, v)
+	if err == nil {
+		Log("results: %s", path)
+	}
+	return err
+}
+
+// Log says on standard error what a program is at.
+func Log(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -26,9 +25,7 @@ import (
 )
 
 type flags struct {
-	Profile    string    `help:"Generator's profile: small, wide, metawide or narrow." default:"small"`
-	Rows       int64     `help:"Rows; 0: the profile's."`
-	Seed       uint64    `help:"Seed of the generator."`
+	versus.TableFlags
 	Share      []float64 `help:"Shares of the features to read." default:"0.1,1"`
 	Threads    []int     `help:"Workers, and processors of the process." default:"1,2"`
 	Dedup      []string  `help:"Forms of lists: kjt, ikjt, windowed." default:"kjt,ikjt"`
@@ -36,10 +33,9 @@ type flags struct {
 	BatchSize  int       `help:"Rows of a batch." default:"4096"`
 	Presence   bool      `help:"Also fill the presence of every value." default:"false"`
 	Steady     bool      `help:"Begin epochs anew with an open scanner." default:"false"`
-	Dir        string    `help:"Where the data lies; what is there already is used." default:"out/readcost"`
 	CPUProfile string    `name:"cpuprofile" help:"Write a profile of as many seconds as rounds to this file, and measure nothing; of one share, form and number of threads."`
 	Flame      string    `help:"Draw such a profile as a flame graph into this file."`
-	Results    string    `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 
 	copies copier
 }
@@ -80,12 +76,11 @@ func (f *flags) run(ctx context.Context) error {
 	if f.Rounds < 1 || f.BatchSize < 1 || len(f.Share) == 0 || len(f.Threads) == 0 {
 		return errors.New("rounds, batch-size, share and threads: want at least 1 of each")
 	}
-	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	truth, err := workload.NewTruth(workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed, Order: workload.Clustered})
+	truth, err := workload.NewTruth(f.Options(workload.Clustered))
 	if err != nil {
 		return err
 	}
-	store, err := f.store(ctx, truth, log)
+	store, _, err := f.Store(ctx, workload.Clustered, true, ingest.Options{})
 	if err != nil {
 		return err
 	}
@@ -108,7 +103,7 @@ func (f *flags) run(ctx context.Context) error {
 			}
 			for _, threads := range f.Threads {
 				what := fmt.Sprintf("%v %% of the features into %s, %d threads", 100*share, dedup, threads)
-				log("%s", what)
+				program.Log("%s", what)
 				if profiled {
 					return f.profile(ctx, side, threads, what)
 				}
@@ -129,14 +124,7 @@ func (f *flags) run(ctx context.Context) error {
 		}
 	}
 	t.Render()
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "readcost", rep)
-	if err == nil {
-		log("results: %s", path)
-	}
-	return err
+	return f.WriteResults("readcost", rep)
 }
 
 func dedupOf(name string) (reader.Dedup, error) {
@@ -146,23 +134,6 @@ func dedupOf(name string) (reader.Dedup, error) {
 		}
 	}
 	return 0, fmt.Errorf("dedup %q: want kjt, ikjt or windowed", name)
-}
-
-// store returns the directory of the table's store, which is made if it is not there.
-func (f *flags) store(ctx context.Context, truth *workload.Truth, log func(string, ...any)) (string, error) {
-	dir := filepath.Join(f.Dir, fmt.Sprintf("%s-%d-%d", f.Profile, truth.Rows(), f.Seed))
-	store := filepath.Join(dir, "store")
-	if _, err := os.Stat(filepath.Join(store, "tables")); err == nil {
-		return store, nil
-	}
-	log("Parquet, clustered: %s", dir)
-	dump, err := versus.Generate(ctx, filepath.Join(dir, "clustered"), truth.Options())
-	if err != nil {
-		return "", err
-	}
-	log("ingest: %s", store)
-	_, err = versus.Ingest(ctx, store, dump, ingest.Options{})
-	return store, err
 }
 
 // A side reads epochs of a store.

@@ -6,13 +6,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/bench/program"
+	"github.com/dsistore/dsistore/bench/versus"
 )
 
 // A small run comes to its end in every form, and again with what it left, and writes its results.
 func TestReadcost(t *testing.T) {
 	f := flags{
-		Profile: "small", Rows: 300, Share: []float64{0.1, 1}, Threads: []int{1, 2}, Dedup: []string{"kjt", "ikjt", "windowed"},
-		Rounds: 1, BatchSize: 100, Dir: t.TempDir(), Results: t.TempDir(),
+		TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: []float64{0.1, 1}, Threads: []int{1, 2}, Dedup: []string{"kjt", "ikjt", "windowed"},
+		Rounds: 1, BatchSize: 100, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 	for range 2 {
 		if err := f.run(t.Context()); err != nil {
@@ -33,15 +36,24 @@ func TestReadcost(t *testing.T) {
 func TestFlame(t *testing.T) {
 	dir := t.TempDir()
 	f := flags{
-		Profile: "small", Rows: 3000, Share: []float64{1}, Threads: []int{1}, Dedup: []string{"kjt"}, Rounds: 1, BatchSize: 500,
-		Dir: dir, CPUProfile: filepath.Join(dir, "cpu"), Flame: filepath.Join(dir, "flame.svg"),
+		TableFlags: versus.TableFlags{Profile: "small", Rows: 3000, Dir: dir}, Share: []float64{1}, Threads: []int{1}, Dedup: []string{"kjt"}, Rounds: 1, BatchSize: 500,
+		CPUProfile: filepath.Join(dir, "cpu"), Flame: filepath.Join(dir, "flame.svg"),
 	}
-	if err := f.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	profile, err := os.ReadFile(f.CPUProfile)
-	if err != nil {
-		t.Fatal(err)
+	var profile, svg []byte
+	for range 10 { // a profile of a busy machine has few samples
+		err := f.run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if profile, err = os.ReadFile(f.CPUProfile); err != nil {
+			t.Fatal(err)
+		}
+		if svg, err = os.ReadFile(f.Flame); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(svg), "Batch).make") {
+			break
+		}
 	}
 	found, err := shares(profile)
 	if err != nil {
@@ -54,9 +66,8 @@ func TestFlame(t *testing.T) {
 	if sum < 0.999 || sum > 1.001 {
 		t.Errorf("shares add up to %v", sum)
 	}
-	svg, err := os.ReadFile(f.Flame)
-	if err != nil || !strings.Contains(string(svg), "Batch).make") || xml.Unmarshal(svg, new(struct{})) != nil {
-		t.Errorf("%v, or not a drawing of a read: %.200s", err, svg)
+	if !strings.Contains(string(svg), "Batch).make") || xml.Unmarshal(svg, new(struct{})) != nil {
+		t.Errorf("not a drawing of a read: %.200s", svg)
 	}
 	for n := range profile {
 		if n%97 == 0 && stacks(profile[:n], func([]string, int64) {}) == nil {

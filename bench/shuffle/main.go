@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
@@ -34,7 +32,7 @@ type flags struct {
 	Threads    int     `help:"Processors of the process." default:"1"`
 	Rounds     int     `help:"How often each order is timed; medians count." default:"5"`
 	Dir        string  `help:"Where the data lies; a dump that is there already is used." default:"out/shuffle"`
-	Results    string  `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 }
 
 // A report is one order. Rates are medians over rounds, the rest is over the batches of all of them: every round is an epoch.
@@ -54,16 +52,7 @@ type report struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Name("shuffle"), kong.Description("What orders of an epoch trade: speed and duplicates against mixing."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "shuffle:", err)
-		if errors.Is(err, context.Canceled) {
-			os.Exit(130)
-		}
-		os.Exit(1)
-	}
+	program.Main(&f, "shuffle", "What orders of an epoch trade: speed and duplicates against mixing.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {
@@ -127,17 +116,10 @@ func (f *flags) run(ctx context.Context) error {
 		out[i] = *r
 	}
 	show(out)
-	if f.Results == "" {
-		return nil
-	}
-	path, err := result.Write(f.Results, "shuffle", struct {
+	return f.WriteResults("shuffle", struct {
 		Flags  *flags   `json:"flags"`
 		Orders []report `json:"orders"`
 	}{f, out})
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", path)
-	}
-	return err
 }
 
 // measure reads every order once without timing, for what its batches are made of, and then in rounds of all orders, in turns

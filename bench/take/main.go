@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
@@ -26,17 +24,14 @@ import (
 )
 
 type flags struct {
-	Profile    string  `help:"Generator's profile: small, wide, metawide or narrow." default:"small"`
-	Rows       int64   `help:"Rows of the table; 0: the profile's."`
-	Seed       uint64  `help:"Seed of the generator."`
+	versus.TableFlags
 	Share      float64 `help:"Share of the features." default:"0.1"`
 	Take       []int   `help:"Rows to take." default:"1,10,100,1000,10000"`
 	Threads    int     `help:"Threads." default:"1"`
 	Rounds     int     `help:"Rounds that count; one more runs before." default:"15"`
 	KeepStore  bool    `help:"Use the store that an earlier run left, if any."`
 	CPUProfile string  `name:"cpuprofile" help:"Write a profile of the takes to a file."`
-	Dir        string  `help:"Where the data lies; what is there already is used." default:"out/take"`
-	Results    string  `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
+	program.ResultsFlag
 }
 
 // A measure is what some rows took: medians of the rounds.
@@ -68,21 +63,13 @@ func (f *flags) run(ctx context.Context) (err error) {
 	if f.Rounds < 1 || f.Threads < 1 || len(f.Take) == 0 || slices.Min(f.Take) < 1 {
 		return errors.New("rounds, threads and take: want at least 1 of each")
 	}
-	o := workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed, Order: workload.Clustered}
-	truth, err := workload.NewTruth(o)
+	truth, err := workload.NewTruth(f.Options(workload.Clustered))
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(f.Dir, fmt.Sprintf("%s-%d-%d", f.Profile, truth.Rows(), f.Seed))
-	path := filepath.Join(dir, "store")
-	if _, err := os.Stat(path); err != nil || !f.KeepStore {
-		dump, err := versus.Generate(ctx, filepath.Join(dir, "clustered"), o)
-		if err != nil {
-			return err
-		}
-		if _, err := versus.Ingest(ctx, path, dump, ingest.Options{}); err != nil {
-			return err
-		}
+	path, _, err := f.Store(ctx, workload.Clustered, f.KeepStore, ingest.Options{})
+	if err != nil {
+		return err
 	}
 	fs, err := versus.Project(truth, f.Share, f.Seed)
 	if err != nil {
@@ -106,14 +93,7 @@ func (f *flags) run(ctx context.Context) (err error) {
 		return err
 	}
 	printReport(&rep)
-	if f.Results == "" {
-		return nil
-	}
-	written, err := result.Write(f.Results, "take", rep)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "results:", written)
-	}
-	return err
+	return f.WriteResults("take", rep)
 }
 
 func layoutOf(ctx context.Context, store *storage.Store, names []string) (*reader.Layout, error) {
@@ -223,13 +203,7 @@ func (m *measure) timed(to *[]float64, f func() error) error {
 	return err
 }
 
-func cpuMillis() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e6
-}
+func cpuMillis() float64 { return result.CPUSeconds() * 1e3 }
 
 // scanAll reads all rows, and keeps them when asked to.
 func scanAll(ctx context.Context, layout *reader.Layout, opts reader.Options, keep bool, all []*vector.Column, m *measure) error {

@@ -3,11 +3,14 @@ package main
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/dsistore/dsistore/bench/program"
+	"github.com/dsistore/dsistore/bench/versus"
 )
 
 // A small run ends, its takes equal to a scan, and writes its results.
 func TestTake(t *testing.T) {
-	f := flags{Profile: "small", Rows: 300, Share: 0.1, Take: []int{1, 50}, Threads: 2, Rounds: 1, Dir: t.TempDir(), Results: t.TempDir()}
+	f := flags{TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: 0.1, Take: []int{1, 50}, Threads: 2, Rounds: 1, ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
