@@ -65,13 +65,16 @@ def loader(result: dict[str, Any], images: pathlib.Path) -> str:
         bars(images / f"pytorch-rate-{100 * share:.0f}.svg", "Reading into tensors and KeyedJaggedTensors, samples/s",
              [g for g, s in zip(groups, result["scans"]) if s["share"] == share])
         out += [f"![Samples a second, {share:.0%}](img/pytorch-rate-{100 * share:.0f}.svg)", ""]
-    out += [*table, "", "| features | threads | output | Python, ms a batch | share of an epoch | a consumer that takes | waits, of the epoch |",
-            "|---|---|---|---|---|---|---|"]
+    out += [*table, "", "| features | threads | output | Python, ms a batch | share of an epoch | a consumer that takes | waits, of the epoch | for the first batch |",
+            "|---|---|---|---|---|---|---|---|"]
     for s in result["scans"]:
         for c in s["costs"]:
             stall = c["stall"]
+            # Results of before have no wait for the first batch.
+            first = f"{stall['waited_for_first_seconds'] / stall['seconds']:.0%}" if "waited_for_first_seconds" in stall else ""
             out.append(f"| {s['share']:.0%} | {s['threads']} | {c['output']} | {c['python_ms_a_batch']:.3f} | {c['python_share']:.0%} | "
-                       f"{stall['consumer_ms']:g} ms | {stall['waited_seconds'] / stall['seconds']:.0%} |")
+                       f"{stall['consumer_ms']:g} ms | {stall['waited_seconds'] / stall['seconds']:.0%} | "
+                       f"{first} |")
     if f := result["forward"]:
         bars(images / "pytorch-forward.svg", f"EmbeddingBagCollection on the CPU, dim {f['dim']}, samples/s",
              [("read and forward", [(m["side"], m["samples_per_second"]) for m in f["measures"]]),
