@@ -11,6 +11,12 @@ RACE_NOTE := (no C compiler: without the race detector)
 endif
 TAGS := invariants,pebblegozstd
 
+# What runs without the race detector is compiled as the Python package's library is, so that all packages without the tag invariants
+# in them are compiled once for both, for go vet and for staticcheck.
+ifeq ($(shell $(GO) env CGO_ENABLED),1)
+ALIKE := GOFLAGS="$(shell $(GO) env GOFLAGS) -buildmode=pie -trimpath"
+endif
+
 # How long each fuzz target runs in fuzz-smoke, and each benchmark in bench. A count, because go test can fail at a deadline
 # that falls into its own minimising (context deadline exceeded); that is kept short for the same reason.
 FUZZTIME ?= 1000x
@@ -25,11 +31,11 @@ demo: build ## generates a training table, ingests it and scans it, beside the P
 	@CGO_ENABLED=0 $(GO) run ./bench/demo
 
 
-# The environment of the Python tests is downloaded while the Go tests run.
+# The environment of the Python tests is downloaded while the Go tests run; its wheel is built after them, from what they compiled.
 test: ## everything that CI runs; fuzz targets run on their seeds
 	@python/test.sh prepare & prepare=$$!; trap 'kill $$prepare 2>/dev/null' INT TERM; \
 	$(MAKE) --no-print-directory fmt vet lint race || { kill $$prepare 2>/dev/null; exit 1; }; \
-	wait $$prepare; python/test.sh run
+	wait $$prepare; $(ALIKE) python/test.sh run
 	@if [ -f out/python-left-out ]; then echo "make test: all green, but the Python tests were left out"; \
 	else echo "make test: all green"; fi
 
@@ -42,21 +48,21 @@ fmt: ## fails on Go files that gofmt would change
 
 vet: ## go vet
 	@echo "== go vet"
-	@$(GO) vet -tags $(TAGS) ./...
+	@$(ALIKE) $(GO) vet -tags $(TAGS) ./...
 
 lint: ## staticcheck, pinned in go.mod, and the rules of internal/lint (layers above all)
 	@echo "== staticcheck"
-	@$(GO) tool staticcheck -tags $(TAGS) ./...
+	@$(ALIKE) $(GO) tool staticcheck -tags $(TAGS) ./...
 	@echo "== internal/lint"
-	@$(GO) test -count=1 ./internal/lint
+	@$(ALIKE) $(GO) test -vet=off -count=1 ./internal/lint
 
 # Packages with a norace_test.go do less under the race detector: smaller inputs, no counts of allocations. They run again, whole,
-# without. The measuring programs and the corpus, which run dsi as a process or have one goroutine, run only so.
+# without. The measuring programs and the corpus, which run dsi as a process or have one goroutine, run only so. go vet was there before.
 race: ## all tests, with the race detector where a C compiler is found; then without what is too slow or makes no sense with it
 	@echo "== go test $(RACE) -tags $(TAGS) $(RACE_NOTE)"
-	@$(GO) test $(RACE) -tags $(TAGS) -timeout 15m $$($(GO) list -tags $(TAGS) ./... | grep -v -e /bench/ -e /internal/corpus$$)
+	@$(GO) test -vet=off $(RACE) -tags $(TAGS) -timeout 15m $$($(GO) list -tags $(TAGS) ./... | grep -v -e /bench/ -e /internal/corpus$$)
 	@echo "== go test -tags $(TAGS), without the race detector: ./bench/... and what does less with it"
-	@$(GO) test -tags $(TAGS) -timeout 15m ./bench/... ./internal/corpus $$(find . -name norace_test.go | xargs -n 1 dirname | sort)
+	@$(ALIKE) $(GO) test -vet=off -tags $(TAGS) -timeout 15m ./bench/... ./internal/corpus $$(find . -name norace_test.go | xargs -n 1 dirname | sort)
 
 fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 	@echo "== fuzz targets, $(FUZZTIME) each"
@@ -70,7 +76,7 @@ kill-test: ## kill -9 at 200 random moments of ingest, a deep verification after
 	DSI_KILLS=200 $(GO) test -count=1 -timeout 30m -run '^TestKilledIngest$$' -v ./tools/ingest
 
 python-test: ## builds the Python package and tests it in out/venv; says what is left out where something is missing
-	@python/test.sh prepare; python/test.sh run
+	@python/test.sh prepare; $(ALIKE) python/test.sh run
 
 python-bench: build python-test ## measures the Python loader beside pyarrow, and draws the guide's plots of it
 	out/venv/bin/python bench/pytorch/loader.py
@@ -81,7 +87,7 @@ python-bench: build python-test ## measures the Python loader beside pyarrow, an
 
 # The peers join the Python package in the virtual environment of its tests.
 peers: build
-	@python/test.sh prepare; test -f out/python-ready || { cat out/python-left-out out/python-prepare.log; exit 1; }
+	@python/test.sh prepare; python/test.sh wheel; test -f out/python-ready || { cat out/python-left-out out/python-prepare.log; exit 1; }
 	out/venv/bin/pip --disable-pip-version-check install -q -r bench/peers/requirements.txt
 	out/venv/bin/pip --disable-pip-version-check install -q --no-deps -r bench/peers/requirements-nodeps.txt
 

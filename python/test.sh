@@ -1,8 +1,9 @@
 #!/bin/sh
 # Tests the Python package in a virtual environment of its own (several GB, because of torch).
 #
-#   python/test.sh prepare   makes out/venv and builds the wheel; slow the first time, and may run beside other tests
-#   python/test.sh run       runs the tests on the wheel, or says what keeps this machine from it and is content
+#   python/test.sh prepare   makes out/venv; slow the first time, and may run beside other tests
+#   python/test.sh wheel     builds the wheel and installs it there
+#   python/test.sh run       does so and runs the tests on it, or says what keeps this machine from it and is content
 #
 # PYTHON names the interpreter; PYTHON=none leaves the Python tests out.
 set -u
@@ -47,6 +48,10 @@ prepare() {
 		$pip -r python/requirements-test.txt && $pip --no-deps -r python/requirements-torchrec.txt || exit 1
 		echo "$state" >$venv/ready
 	fi
+}
+
+wheel() {
+	[ -f $venv/ready ] && [ ! -f "$reason" ] || return 1
 	$venv/bin/python -m build -q --no-isolation --wheel --outdir $wheel python &&
 		$venv/bin/pip --disable-pip-version-check install -q --force-reinstall --no-deps $wheel/dsistore-*.whl &&
 		touch out/python-ready
@@ -57,13 +62,16 @@ prepare)
 	mkdir -p out
 	prepare >"$log" 2>&1
 	;;
+wheel)
+	wheel >>"$log" 2>&1
+	;;
 run)
 	if [ -f "$reason" ]; then
 		echo "== Python tests LEFT OUT: $(cat "$reason")"
 		exit 0
 	fi
 	echo "== Python tests"
-	if [ ! -f out/python-ready ]; then
+	if ! wheel >>"$log" 2>&1; then
 		cat "$log"
 		echo "python/test.sh: the environment or the wheel could not be made"
 		exit 1
@@ -72,7 +80,7 @@ run)
 	cd out && exec venv/bin/python -m pytest -q -p no:cacheprovider -n 2 --durations=10 ../python/tests
 	;;
 *)
-	sed -n '2,7p' "$0"
+	sed -n '2,8p' "$0"
 	exit 2
 	;;
 esac
