@@ -116,7 +116,7 @@ func (e *engine) discard(ctx context.Context, segments []storage.SegmentDescript
 // check finds out what can be known before any work: that there is something to ingest, and that it is new.
 func (e *engine) check(ctx context.Context) error {
 	if len(e.files) == 0 {
-		return errors.New("nothing to ingest: no file found")
+		return errors.New("nothing to ingest: no file found; empty files, and those whose names begin with _ or ., do not count")
 	}
 	if len(e.files) > maxFiles {
 		return fmt.Errorf("%d files in one ingest: want at most %d", len(e.files), maxFiles)

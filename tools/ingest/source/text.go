@@ -106,7 +106,8 @@ func newTextReader(lines *lineReader, nodes []*node, t *TextOptions, typeOf func
 		}
 	}
 	if len(r.nodes) == 0 {
-		return nil, errors.New("text has no schema of its own: give --ddl FILE, or text.columns or text.header in a mapping file")
+		return nil, errors.New("text has no schema of its own: give --ddl FILE, or text.columns or text.header in a mapping file, " +
+			`as {"text": {"quote": "\"", "header": true}} for CSV that begins with names`)
 	}
 	return r, nil
 }
