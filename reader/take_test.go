@@ -131,6 +131,53 @@ func TestTakeKeepsStripes(t *testing.T) {
 	}
 }
 
+// Where there is room for two stripes, the one of them that was asked for less goes.
+func TestTakeKeepsWhatIsAskedForMost(t *testing.T) {
+	table := plainTable(t, plainShape{sparse: 1, segments: 1, stripes: 4, stripeRows: 500})
+	l := table.layout([]int{0}, 10, OutputColumns)
+	one := int64(table.indexes[table.segments[0].ID].entries[1].Meta.Stripes[0].Elements)*8 + 5000
+	taker, err := l.Taker(Options{MemoryBudget: 2 * (2*one + one/2), Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
+	reads := func(stripe int) int {
+		before := len(table.blobs.reads)
+		takeRows(t, taker, []uint64{uint64(500*stripe + 7)}).Release()
+		return len(table.blobs.reads) - before
+	}
+	for stripe, times := range []int{3, 8, 6} {
+		for range times {
+			reads(stripe)
+		}
+	}
+	if got := []int{reads(2), reads(1), reads(0)}; !slices.Equal(got, []int{0, 0, 1}) {
+		t.Errorf("stripes 2, 1 and 0, asked for 6, 8 and 3 times, take %v reads", got)
+	}
+}
+
+// What is read together is bounded by the memory, however many rows a take has.
+func TestTakeReadsInWaves(t *testing.T) {
+	const stripes = 24
+	table := plainTable(t, plainShape{sparse: 1, segments: 1, stripes: stripes, stripeRows: 500})
+	l := table.layout([]int{0}, 10, OutputColumns)
+	stored := int64(table.indexes[table.segments[0].ID].entries[1].Meta.Stripes[0].Length)
+	taker, err := l.Taker(Options{MemoryBudget: stripes * stored, Workers: 1, GapBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
+	var rows []uint64
+	for i := range stripes {
+		rows = append(rows, uint64(500*i))
+	}
+	takeRows(t, taker, rows).Release()
+	// Buffers that are read into at once are idle afterwards: those of a wave, which a unit more than a quarter of the budget ends.
+	if idle := taker.s.buffers.idle; idle == 0 || idle > 10*stored {
+		t.Errorf("%d bytes were read at once, with a memory of %d", idle, stripes*stored)
+	}
+}
+
 // Takes of stripes of many rows, from few of them to all, equal a scan.
 func TestTakeEqualsScan(t *testing.T) {
 	table := plainTable(t, plainShape{dense: 2, sparse: 2, weighted: 1, segments: 2, stripes: 3, stripeRows: 3000, session: 8})
@@ -265,6 +312,37 @@ func TestTakeAfterFailure(t *testing.T) {
 	defer taker.Close()
 	if _, err := taker.Take(t.Context(), rows); !errors.Is(err, format.ErrCorrupt) {
 		t.Fatalf("cleared: %v", err)
+	}
+}
+
+// A stripe that was to be kept, and did not decode, takes no room.
+func TestTakeForgetsDamage(t *testing.T) {
+	table := plainTable(t, plainShape{sparse: 1, segments: 1, stripes: 2, stripeRows: 100})
+	l := table.layout([]int{0}, 10, OutputColumns)
+	taker, err := l.Taker(Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taker.Close()
+	good := map[string][]byte{}
+	for name, data := range table.blobs.objects {
+		good[name] = slices.Clone(data)
+		clear(data)
+	}
+	for range 3 {
+		if _, err := taker.Take(t.Context(), []uint64{7}); !errors.Is(err, format.ErrCorrupt) {
+			t.Fatalf("cleared: %v", err)
+		}
+		if taker.kept.stripes != 0 {
+			t.Fatalf("%d bytes of stripes are kept, and none is there", taker.kept.stripes)
+		}
+	}
+	for name, data := range good {
+		copy(table.blobs.objects[name], data)
+	}
+	takeRows(t, taker, []uint64{7}).Release()
+	if taker.kept.stripes == 0 {
+		t.Error("a stripe that decodes again is not kept")
 	}
 }
 
