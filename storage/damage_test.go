@@ -135,7 +135,7 @@ func TestReadDamage(t *testing.T) {
 			}
 		}
 		step := 1
-		if testing.Short() {
+		if testing.Short() || raceEnabled {
 			step = 7
 		}
 		for i := 0; i < len(data); i += step {

@@ -22,7 +22,7 @@ import (
 // childEnv holds the job of a child process: a childJob as JSON.
 const childEnv = "DSI_INGEST_TEST_CHILD"
 
-// killsEnv says how many kills TestKilledIngest makes; default 6.
+// killsEnv says how many kills TestKilledIngest makes; default 6, and 2 under the race detector.
 const killsEnv = "DSI_KILLS"
 
 type childJob struct {
@@ -133,6 +133,9 @@ func runChild(t *testing.T, j childJob, after time.Duration) (took time.Duration
 // store opens, verifies deep and holds a committed snapshot, whole, and the ingest run again completes.
 func TestKilledIngest(t *testing.T) {
 	kills := 6
+	if raceEnabled {
+		kills = 2
+	}
 	if s := os.Getenv(killsEnv); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {

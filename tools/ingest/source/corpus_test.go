@@ -76,6 +76,13 @@ func TestCorpus(t *testing.T) {
 	if len(files) == 0 {
 		t.Skip("the corpus holds no files that this test knows")
 	}
+	if raceEnabled { // where each takes ten times as long; make test runs all of them without as well
+		some := files[:0]
+		for i := 0; i < len(files); i += 8 {
+			some = append(some, files[i])
+		}
+		files = some
+	}
 	hasPyarrow := exec.Command("python3", "-c", "import pyarrow").Run() == nil
 	if !hasPyarrow {
 		t.Log("no pyarrow: files are read, ORC files left out, nothing is compared")

@@ -323,6 +323,9 @@ func TestParquetLists(t *testing.T) {
 // TestWideHeap reads a row group of 3,000 list columns whose pages take some 50 MB a few rows at a time: what stays in
 // memory is bounded by PageBytes, and what is handed over by ChunkBytes.
 func TestWideHeap(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector has a heap of its own")
+	}
 	const columns, rows = 3000, 200
 	fields := make([]arrow.Field, columns)
 	for i := range fields {
