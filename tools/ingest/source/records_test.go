@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
@@ -288,6 +290,89 @@ func TestRecordsFingerprintKnowsBitmaps(t *testing.T) {
 	// In words, without what tells them apart: 2, 1, 7, 2, 2, 5, 6.
 	if x, y := sum(column([]byte{1}, 7, 2), column(nil, 5, 6)), sum(column(nil, 1, 7), column([]byte{2}, 5, 6)); x == y {
 		t.Errorf("other rows have %s too", x)
+	}
+}
+
+// TestRecordsFingerprintKnowsEach: rows that differ in one respect alone are other rows.
+func TestRecordsFingerprintKnowsEach(t *testing.T) {
+	sum := func(name string, of arrow.DataType, batches ...string) string {
+		schema := arrow.NewSchema([]arrow.Field{{Name: name, Type: of, Nullable: true}}, nil)
+		var records []arrow.RecordBatch
+		for _, rows := range batches {
+			rec, _, err := arrowarray.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(strings.ReplaceAll(rows, "a:", `"`+name+`":`)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, rec)
+		}
+		r, err := arrowarray.NewRecordReader(schema, records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := NewRecords(r, true)
+		defer in.Close()
+		s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readAll(t, s); err != nil {
+			t.Fatal(err)
+		}
+		out, err := in.sum()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	number, list := arrow.PrimitiveTypes.Int64, arrow.ListOf(arrow.PrimitiveTypes.Int64)
+	for what, pair := range map[string][2]string{
+		"presence":      {sum("x", number, `[{a: 1}, {a: 0}]`), sum("x", number, `[{a: 1}, {a: null}]`)},
+		"null or empty": {sum("x", list, `[{a: [1]}, {a: []}]`), sum("x", list, `[{a: [1]}, {a: null}]`)},
+		"lengths":       {sum("x", list, `[{a: [1, 2]}, {a: [3]}]`), sum("x", list, `[{a: [1]}, {a: [2, 3]}]`)},
+		"values":        {sum("x", list, `[{a: [1, 2]}]`), sum("x", list, `[{a: [1, 3]}]`)},
+		"names":         {sum("x", number, `[{a: 1}]`), sum("y", number, `[{a: 1}]`)},
+		"types":         {sum("x", number, `[{a: 1}]`), sum("x", arrow.PrimitiveTypes.Uint64, `[{a: 1}]`)},
+		"rows of nulls": {sum("x", arrow.Null, `[{a: null}]`), sum("x", arrow.Null, `[{a: null}, {a: null}]`)},
+		"batches":       {sum("x", number, `[{a: 1}, {a: 2}]`), sum("x", number, `[{a: 1}]`, `[{a: 2}]`)},
+	} {
+		if pair[0] == pair[1] {
+			t.Errorf("rows that differ in %s have the same fingerprint", what)
+		}
+	}
+}
+
+// A releasedReader says when it was released.
+type releasedReader struct {
+	RecordReader
+	released chan struct{}
+}
+
+func (r *releasedReader) Release() {
+	r.RecordReader.Release()
+	close(r.released)
+}
+
+// TestClosedRecordsKeepNothing: the reader, and the record that it had ready, are released, also where nothing was read.
+func TestClosedRecordsKeepNothing(t *testing.T) {
+	for _, read := range []int{0, 1} {
+		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		rng := rand.New(rand.NewPCG(1, 1))
+		r := &releasedReader{readerOf(t, []arrow.RecordBatch{randomRecord(mem, rng, 5), randomRecord(mem, rng, 5), randomRecord(mem, rng, 5)}), make(chan struct{})}
+		in := NewRecords(r, false)
+		for range read {
+			rec, err := in.next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec.Release()
+		}
+		in.Close()
+		select {
+		case <-r.released:
+		case <-time.After(time.Minute):
+			t.Fatalf("after %d records: the reader is never released", read)
+		}
+		mem.AssertSize(t, 0)
 	}
 }
 
