@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 )
 
@@ -74,6 +75,11 @@ func TestReuse(t *testing.T) {
 		"presence":          {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Presence: true}},
 		"another allocator": {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Allocator: &countingAllocator{live: map[*byte]int{}}}},
 		"no reuse":          {layout(), Options{Workers: 1, MaxBatches: 1}},
+		"other limits":      {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Limits: format.Limits{StripeRows: 1 << 20}}},
+		"less memory":       {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, MemoryBudget: 1 << 20}},
+		"more workers":      {layout(), Options{Workers: 2, MaxBatches: 1, Reuse: true}},
+		"info":              {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Info: true}},
+		"kept batches":      {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, KeepBatches: true}},
 	} {
 		ReleaseReused()
 		first := read(layout(), opts)
@@ -295,6 +301,29 @@ func TestParkingEnds(t *testing.T) {
 	}
 	if p := place.take(&p.key, p.stock.layout.plan); p != nil {
 		t.Error("what was dropped is taken")
+	}
+}
+
+// What a closed scanner leaves has been trimmed to its share of the memory.
+func TestParkedIsTrimmed(t *testing.T) {
+	ReleaseReused()
+	defer ReleaseReused()
+	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 6, stripeRows: 256, session: 4})
+	const memory = 1 << 14 // less than a stripe: what is needed is let through
+	s := open(t, table.dedupLayout(indices(len(table.features)), 100, OutputTensors, DedupKJT), Options{Workers: 2, MemoryBudget: memory, Reuse: true})
+	drain(t, s)
+	p := s.pools
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var columns int64
+	for i := range p.columns {
+		for _, d := range p.columns[i].idle {
+			columns += d.bytes()
+		}
+	}
+	if batches := p.stock.memory.bytes.Load(); batches > parkedBatches*memory/8 || columns > parkedColumns*memory/8 || p.buffers.idle > parkedBuffers*memory/8 {
+		t.Errorf("%d bytes of batches, %d of columns and %d of buffers are parked, of %d", batches, columns, p.buffers.idle, memory)
 	}
 }
 

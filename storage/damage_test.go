@@ -135,7 +135,7 @@ func TestReadDamage(t *testing.T) {
 			}
 		}
 		step := 1
-		if testing.Short() || raceEnabled {
+		if testing.Short() {
 			step = 7
 		}
 		for i := 0; i < len(data); i += step {

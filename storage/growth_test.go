@@ -19,9 +19,6 @@ func TestGrowth(t *testing.T) {
 	type cost struct{ requests, bytes int64 }
 	costs := map[string][]cost{}
 	sizes := []int{256, 4096}
-	if raceEnabled { // what is counted are requests of one goroutine
-		sizes = []int{64, 256}
-	}
 	for _, n := range sizes {
 		mem := object.NewMemory()
 		counted := object.NewCounted(mem)

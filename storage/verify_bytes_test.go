@@ -31,7 +31,7 @@ func TestVerifyEveryPart(t *testing.T) {
 		}
 	}
 	parts := 60
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		parts = 8
 	}
 	tried, unnoticed := 0, map[string]int{}
