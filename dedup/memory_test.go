@@ -69,7 +69,7 @@ func TestScratchIsBounded(t *testing.T) {
 				if got, most := f.scratch(), int(ScratchBytes(int64(rows), int64(c.SizeBytes()))); got > most {
 					t.Errorf("%v, %d rows, %d %% repeat: a Finder holds %d bytes: want %d at most", ty, rows, repeat, got, most)
 				}
-				got := u.table.scratch() + 8*cap(u.pairs.keys) + 4*cap(u.pairs.slots) +
+				got := u.table.scratch() + 8*cap(u.pairs.keys) + 4*(cap(u.pairs.slots)+cap(u.pairs.codes)) +
 					4*(cap(u.starts)+cap(u.merged)+cap(u.other)+cap(u.runs)+cap(u.codes)+cap(u.reps)+cap(u.column.Inverse))
 				if most := int(UnionBytes(int64(rows))); got > most+4096 {
 					t.Errorf("%v, %d rows, %d %% repeat: a Union holds %d bytes: want %d at most", ty, rows, repeat, got, most)

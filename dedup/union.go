@@ -30,7 +30,7 @@ type Union struct {
 
 // UnionBytes bounds the memory that a Union holds for stripes of so many rows.
 func UnionBytes(rows int64) int64 {
-	// By row: the inverse, runs of the group and of a feature, their numbers, codes, slots' rows (4 each); both tables, of 8 and 12 bytes for
+	// By row: the inverse, runs of the group and of a feature, their numbers, codes, slots of slots, slots' rows (4 each); both tables, of 8 and 12 bytes for
 	// each of at most 4 places; memory that grows is a quarter more, or by append twice as much. Floats as bits: 8 at
 	// least, and more for lists, which a Finder's memory, not used yet, allows for.
 	return 160 * rows
@@ -112,11 +112,37 @@ func mergeStarts(dst, a, b []int32) []int32 {
 type pairTable struct {
 	keys  []uint64 // pair by place
 	slots []int32  // slot+1 by place; 0: free
+	codes []int32  // the feature's slot by slot of the inverse
 }
 
-// refine sets each row of inverse to the number of its pair of inverse and the feature's slot, and returns how many pairs
-// there are. starts are the first rows of the feature's runs, codes their slots.
+// same reports whether the rows of each slot of inverse, which numbers them as they first occur, are in one slot of the feature, and
+// how many slots inverse then has: the feature tells nothing apart that is not told apart already.
+func (t *pairTable) same(inverse, starts, codes []int32) (slots int, same bool) {
+	t.codes = resize(t.codes, len(inverse))
+	for i, start := range starts {
+		end := len(inverse)
+		if i+1 < len(starts) {
+			end = int(starts[i+1])
+		}
+		code := codes[i]
+		for _, g := range inverse[start:end] {
+			if int(g) == slots {
+				t.codes[slots] = code
+				slots++
+			} else if t.codes[g] != code {
+				return 0, false
+			}
+		}
+	}
+	return slots, true
+}
+
+// refine sets each row of inverse, which numbers slots as they first occur, to the number of its pair of inverse and the feature's slot,
+// and returns how many pairs there are. starts are the first rows of the feature's runs, codes their slots.
 func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
+	if slots, same := t.same(inverse, starts, codes); same {
+		return slots
+	}
 	size := 1 << bits.Len(uint(max(2*len(inverse), 16)-1))
 	t.keys, t.slots = resize(t.keys, size), resize(t.slots, size)
 	clear(t.slots)

@@ -118,6 +118,38 @@ func TestNothingShared(t *testing.T) {
 	}
 }
 
+// TestFilesDoNotSeeThoseBefore: what stripes share is found in memory that other files used, which leaves no trace.
+func TestFilesDoNotSeeThoseBefore(t *testing.T) {
+	var columns []*vector.Column
+	for first := range 3 { // 2,000 values, three quarters of which the one before has
+		var vals []int64
+		for i := range 6000 {
+			vals = append(vals, hashed(500*first+i*7%2000))
+		}
+		columns = append(columns, listsOf(vals))
+	}
+	var apart []*vector.Column // nothing shared, and many values
+	for stripe := range 2 {
+		var vals []int64
+		for i := range 20000 {
+			vals = append(vals, hashed(1e6+20000*stripe+i))
+		}
+		apart = append(apart, listsOf(vals))
+	}
+	var want [3][]byte
+	for round := range 3 {
+		for i, file := range [][]*vector.Column{columns, apart, columns[1:]} {
+			got, _ := writeFile(fatal{t}, columns[0].Type, format.WriterOptions{}, file...)
+			if want[i] == nil {
+				want[i] = got
+			}
+			if !bytes.Equal(got, want[i]) {
+				t.Fatalf("round %d, file %d: other bytes than the first time", round, i)
+			}
+		}
+	}
+}
+
 // A Writer holds a part of a large file back, not all of it, and uses what it learned from it.
 func TestSharingIsSettledEarly(t *testing.T) {
 	if testing.Short() {

@@ -21,17 +21,13 @@ func (w *Writer) countRows(c *vector.Column) {
 
 // countSlots returns how many rows are null, and how many values the rows have.
 func countSlots(c *vector.Column) (nulls, elements uint64) {
-	each := func(s int) {
-		if c.Present != nil && !c.Present.Get(s) {
-			nulls++
-			return
-		}
-		lo, hi := c.SlotRange(s)
-		elements += uint64(hi - lo)
+	if c.Present == nil && !c.Type.IsList() {
+		return 0, uint64(c.Rows * c.Type.Width())
 	}
 	if c.Inverse == nil {
 		for s := range c.Slots {
-			each(s)
+			n, e := countSlot(c, s)
+			nulls, elements = nulls+n, elements+e
 		}
 		return nulls, elements
 	}
@@ -42,12 +38,21 @@ func countSlots(c *vector.Column) (nulls, elements uint64) {
 		for end < len(c.Inverse) && c.Inverse[end] == s {
 			end++
 		}
-		n, e := nulls, elements
-		each(int(s))
-		nulls, elements = n+(nulls-n)*uint64(end-row), e+(elements-e)*uint64(end-row)
+		n, e := countSlot(c, int(s))
+		rows := uint64(end - row)
+		nulls, elements = nulls+n*rows, elements+e*rows
 		row = end
 	}
 	return nulls, elements
+}
+
+// countSlot returns 1 and 0 for a slot that is null, else 0 and how many values it has.
+func countSlot(c *vector.Column, s int) (null, elements uint64) {
+	if c.Present != nil && !c.Present.Get(s) {
+		return 1, 0
+	}
+	lo, hi := c.SlotRange(s)
+	return 0, uint64(hi - lo)
 }
 
 // boundInts sets the bounds of vals, of which there is at least one.

@@ -164,6 +164,9 @@ func (c *Column) validateInverse() error {
 	}
 	prev := int32(-1)
 	for row, s := range c.Inverse {
+		if s == prev && row > 0 {
+			continue
+		}
 		if s < 0 || int(s) >= c.Slots {
 			return fmt.Errorf("row %d has slot %d of %d", row, s, c.Slots)
 		}

@@ -374,7 +374,7 @@ func TestModesHoldTheSameRows(t *testing.T) {
 		for _, d := range append(slices.Clone(dedupSteps), DedupAuto) {
 			var first [32]byte
 			var firstReport Report
-			for i, workers := range []int{1, 4} {
+			for i, workers := range []int{1, 2, 4} {
 				o := layout
 				o.Dedup, o.Workers = d, workers
 				s := openStore(t, t.TempDir())
