@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// An Expr is a parsed expression: *Or, *And, *Not, *Compare, *In, *Between, *Like, *IsNull, *Contains, *Name or *Literal.
+// An Expr is a parsed expression: *Or, *And, *Not, *Compare, *In, *Between, *Like, *IsNull, *Contains, *Sample, *Name or *Literal.
 // String prints it so that Parse gives an equal one back. Do not write to one.
 type Expr interface {
 	String() string

@@ -1,4 +1,5 @@
-// Package expr parses the SQL expressions that users write to select rows, and evaluates them over partition values.
+// Package expr parses the SQL expressions that users write to select rows, and evaluates them over partition values, over statistics
+// and over the columns of stripes.
 //
 //	"ds >= '2026-11-01' AND hr IN (1, 2)"
 //	      |  tokens (lexer.go)
@@ -7,6 +8,7 @@
 //	                             |
 //	                             v
 //	                          Partition (partition.go)  ──>  func(storage.Partition) bool
+//	                          Filter (filter.go)        ──>  a Verdict of statistics, a bitmap of columns
 //
 // The grammar, loosest first; keywords in any case:
 //
@@ -19,6 +21,7 @@
 //	          | operand [ NOT ] LIKE 'pattern'           % any characters, _ one, \ takes the next as it is
 //	          | operand IS [ NOT ] NULL
 //	          | contains ( name , literal )              the list holds the value
+//	          | sample ( number , key = name [ , seed = integer ] )    that fraction of all keys, by hash
 //	          | name | TRUE | FALSE                      a value that is itself true or false
 //	          | ( or )
 //	operand   = literal | name
@@ -32,5 +35,5 @@
 //
 // Expressions are data: they call nothing, and their text, their depth and the number of their parts are bounded
 // (MaxBytes, MaxDepth, MaxNodes), so hostile ones cost no more than that. Parsed expressions are immutable and safe for
-// concurrent use, and so is what Partition returns.
+// concurrent use, and so are a Filter and what Partition returns.
 package expr

@@ -14,7 +14,12 @@ type Error struct {
 	Text   string // the whole expression
 	Offset int    // of the place, in bytes
 	Reason string
+	// Cause is the error that Reason comes from, if there is one.
+	Cause error
 }
+
+// Unwrap returns Cause.
+func (e *Error) Unwrap() error { return e.Cause }
 
 func (e *Error) Error() string {
 	line, column := e.place()

@@ -44,6 +44,8 @@ func sketch(e any) string {
 	switch x := e.(type) {
 	case *Name:
 		return fmt.Sprintf("name:%q", x.Name)
+	case *Sample:
+		return fmt.Sprintf("sample(%v %s %d)", x.Fraction, sketch(x.Key), x.Seed)
 	case *Literal:
 		return [...]string{StringLiteral: "string:", NumberLiteral: "number:", BoolLiteral: "bool:"}[x.Kind] + x.String()
 	}

@@ -21,7 +21,7 @@ func Parse(text string) (Expr, error) {
 	}
 	for i, r := range text {
 		if r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
-			return nil, &Error{text, i, fmt.Sprintf("byte 0x%02x is not UTF-8", text[i])}
+			return nil, &Error{Text: text, Offset: i, Reason: fmt.Sprintf("byte 0x%02x is not UTF-8", text[i])}
 		}
 	}
 	p := &parser{lexer: lexer{text: text}}
@@ -169,6 +169,11 @@ func (p *parser) predicate() (Expr, error) {
 		return p.contains()
 	}
 	start := p.token
+	if function, err := p.callOf("sample"); err != nil {
+		return nil, err
+	} else if function {
+		return p.sample(start.offset)
+	}
 	x, err := p.operand()
 	if err != nil {
 		return nil, err
@@ -416,7 +421,7 @@ func (p *parser) name(where string) (*Name, error) {
 			return nil, err
 		}
 		if ahead.isSymbol("(") {
-			return nil, p.fail("%s(...) is not known here: there are len, contains, any and all", shorten(t.text))
+			return nil, p.fail("%s(...) is not known here: there are len, contains, any, all and sample", shorten(t.text))
 		}
 	case where == "":
 		return nil, p.fail("want a name or a value, found %s", t.describe())

@@ -147,6 +147,8 @@ func (c *compiler) condition(e Expr) (condition, error) {
 		return negate(e.Negated, func(p storage.Partition) truth { return truthOf(x(p).kind == 0) }), nil
 	case *Contains:
 		return nil, c.fail(e.List.Offset, "contains(...) is about lists, and a partition value is none")
+	case *Sample:
+		return nil, c.fail(e.Offset, "sample(...) takes rows by a feature, and %s is a partition key", e.Key)
 	case *Name:
 		x, err := c.operand(e)
 		if err != nil {
