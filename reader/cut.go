@@ -8,7 +8,8 @@ import "slices"
 //	window    stripe 4   stripe 7   stripe 9
 //	runs      [4: 0-3] [4: 3-9] ... [9: 96-100]         its sessions or rows, or all of a stripe
 //	permuted  [7: 12-40] [4: 3-9] [9: 0-17] | [4: ...]  cut where a batch is full
-//	pieces    [4: 3-9] [7: 12-40] [9: 0-17]             in the order of stripes and rows, neighbours joined
+//	pieces    [4: 3-9] [7: 12-40] [9: 0-17]             in the order of stripes and rows, neighbours joined; rows that are not
+//	                                                    selected cut them
 //
 // Within a batch the order of rows does not matter to training; ascending pieces are cheaper to assemble, and rows that share
 // a slot stay together. A batch that takes from two windows has the pieces of the first one first. No stripe is in two
@@ -159,18 +160,22 @@ func (c *cutter) takePart() {
 	}
 	last := int32(-1)
 	for _, p := range c.part {
-		lo, hi := int(p.lo), int(p.hi)
-		switch k := len(b.pieces) - 1; {
-		case p.stripe != last:
-			c.window[p.stripe].users.Add(1)
-			last = p.stripe
-			fallthrough
-		case b.pieces[k].hi != lo:
-			b.pieces = append(b.pieces, piece{stripe: c.window[p.stripe], lo: lo, hi: hi, at: at})
-		default:
-			b.pieces[k].hi = hi
+		s := c.window[p.stripe]
+		for place := int(p.lo); place < int(p.hi); {
+			lo, hi := s.runAt(place, int(p.hi))
+			switch k := len(b.pieces) - 1; {
+			case p.stripe != last:
+				s.users.Add(1)
+				last = p.stripe
+				fallthrough
+			case b.pieces[k].hi != lo:
+				b.pieces = append(b.pieces, piece{stripe: s, lo: lo, hi: hi, at: at})
+			default:
+				b.pieces[k].hi = hi
+			}
+			at += hi - lo
+			place += hi - lo
 		}
-		at += hi - lo
 	}
 	c.part = c.part[:0]
 }

@@ -10,6 +10,8 @@
 //	                                            ^              │
 //	                                            └───── pool <──┘
 //
+// Which rows those are, where the plan has a filter, is known before: filter.go finds them, selection.go says what follows.
+//
 // A scanner runs its stages side by side. Arrows are channels; everything is handed on in the canonical order of rows,
 // except inside the two boxes marked with *, where requests and tasks finish as they may:
 //

@@ -279,9 +279,9 @@ func decodeAll(t *rapid.T, s *Scanner) []*stripe {
 				}
 			}
 			st := s.getStripe()
-			st.segment, st.index, st.firstRow, st.rows = g, k, g.starts[k], int(g.starts[k+1]-g.starts[k])
+			st.segment, st.index, st.firstRow, st.rows, st.stored = g, k, g.starts[k], g.storedRows(k), g.storedRows(k)
 			for j := range g.items {
-				if _, err := r.decodeItem(d, decodeTask{unit: u, stripe: st}, &g.items[j]); err != nil {
+				if _, err := r.decodeItem(d, nil, decodeTask{unit: u, stripe: st}, &g.items[j]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -295,7 +295,9 @@ func decodeAll(t *rapid.T, s *Scanner) []*stripe {
 // pieces use it.
 func TestGroupsOfManyPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		table := drawTable(t, smallShape)
+		shape := smallShape
+		shape.whole = true
+		table := drawTable(t, shape)
 		features := drawProjection(t, table)
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
 		s := open(t, table.dedupLayout(features, 1000, output, drawDedup(t)), drawOptions(t))

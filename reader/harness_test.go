@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
@@ -49,6 +50,11 @@ type testTable struct {
 	names    []string // of the objects, segment by segment
 	opens    atomic.Int64
 	slots    [][]storedSlot // [row][feature]
+	// selected are the rows of each segment that model has and layouts give; nil: all.
+	selected   []*roaring.Bitmap
+	sparseRows int
+	places     []int      // in rows, of each row that is stored, or -1
+	stripeRows [][]uint32 // of each segment's stripes, that are selected
 }
 
 type testIndex struct {
@@ -91,11 +97,64 @@ func (table *testTable) layoutOf(features []int, plan Plan) *Layout {
 	if err := p.Validate(); err != nil {
 		panic(err)
 	}
-	l, err := newLayout(p, table.blobs, table.segments, table.open)
+	l, err := table.newLayout(p)
 	if err != nil {
 		panic(err)
 	}
 	return l
+}
+
+// newLayout puts a plan against the rows of the table that are selected.
+func (table *testTable) newLayout(p *Plan) (*Layout, error) {
+	l, err := newLayout(p, table.blobs, table.segments, table.open)
+	if err == nil && table.selected != nil {
+		l.sparseRows = table.sparseRows
+		err = l.restrict(table.selected)
+	}
+	return l, err
+}
+
+// drawSelection leaves, of a table that is not to be whole, only some rows selected: the model has those alone, and so do layouts.
+func (table *testTable) drawSelection(t *rapid.T, whole bool) {
+	for row := range table.rows {
+		table.places = append(table.places, row)
+	}
+	for _, d := range table.segments {
+		table.stripeRows = append(table.stripeRows, table.indexes[d.ID].stripeRows)
+	}
+	if whole || rapid.IntRange(0, 2).Draw(t, "selection") > 0 {
+		return
+	}
+	table.sparseRows = rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows")
+	all, slots := table.rows, table.slots
+	table.rows, table.slots, table.stripeRows = nil, nil, nil
+	row := 0
+	for _, d := range table.segments {
+		share := rapid.SampledFrom([]int{0, 1, 5, 9, 10, 11}).Draw(t, "share")
+		selected := roaring.New()
+		var counts []uint32
+		at := uint32(0)
+		for _, n := range table.indexes[d.ID].stripeRows {
+			before := len(table.rows)
+			for range n {
+				table.places[row] = -1
+				if share > 10 || rapid.IntRange(0, 9).Draw(t, "row") < share {
+					selected.Add(at)
+					table.places[row] = len(table.rows)
+					table.rows = append(table.rows, all[row])
+					table.slots = append(table.slots, slots[row])
+				}
+				at++
+				row++
+			}
+			counts = append(counts, uint32(len(table.rows)-before))
+		}
+		if share > 10 && rapid.Bool().Draw(t, "unrestricted") {
+			selected = nil
+		}
+		table.selected = append(table.selected, selected)
+		table.stripeRows = append(table.stripeRows, counts)
+	}
 }
 
 // memoryBlobs are objects in memory. hook, when set, runs before every read.
@@ -313,6 +372,8 @@ type tableShape struct {
 	features, segments, stripes, stripeRows int // at most
 	// sessions: the last two features are a session key with few values, and the number of the row, in every segment.
 	sessions bool
+	// whole: every row is selected.
+	whole bool
 }
 
 // drawTable draws a table: its model, and segments with every layout that the format has.
@@ -340,6 +401,7 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 	for range rapid.IntRange(0, shape.segments).Draw(t, "segments") {
 		out.drawSegment(t, shape)
 	}
+	out.drawSelection(t, shape.whole)
 	return out
 }
 

@@ -61,11 +61,11 @@ func countSessions(pieces []piece) int {
 		if i == 0 || p.stripe != pieces[i-1].stripe {
 			next = 0
 		}
-		starts := p.stripe.sessions
+		s := p.stripe
 		// The session that holds a row is the one before the first that starts after it.
 		at := func(row int) int {
-			rest := starts[next:]
-			return next + sort.Search(len(rest), func(k int) bool { return int(rest[k]) > row }) - 1
+			rest := s.sessions[next : len(s.sessions)-1]
+			return next + sort.Search(len(rest), func(k int) bool { return s.at(int(rest[k])) > row }) - 1
 		}
 		first := max(at(p.lo), next)
 		last := at(p.hi - 1)

@@ -89,7 +89,7 @@ func TestKeepBatchesOfAllModes(t *testing.T) {
 		for dedup := range scanners {
 			q := *p
 			q.Dedup = Dedup(dedup)
-			l, err := newLayout(&q, x.table.blobs, x.table.segments, x.table.open)
+			l, err := x.table.newLayout(&q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,10 @@ func TestKeepBatchesOfAllModes(t *testing.T) {
 				}
 			}
 			for i, kjt := range kept[DedupKJT] {
-				rows := kjt.Columns[len(x.features)-1].Ints
+				rows := slices.Clone(kjt.Columns[len(x.features)-1].Ints)
+				for r, n := range rows {
+					rows[r] = int64(x.table.places[n])
+				}
 				for dedup := range scanners {
 					b := kept[dedup][i]
 					checkRows(t, want, x.features, b, intsOf(rows))

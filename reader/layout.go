@@ -7,6 +7,9 @@ import (
 	"math"
 	"sort"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -17,6 +20,10 @@ type Layout struct {
 	blobs    object.Store
 	segments []storage.SegmentDescriptor
 	firstRow []uint64 // of each segment in the plan's own order, and the total at the end
+	// selected are the rows that are read of each segment, nil where it is every row; nil: that of all.
+	selected   []*roaring.Bitmap
+	sparseRows int
+	pruning    *Pruning // nil: no filter
 	// features are what is read, of the types that are stored: the plan's, and after them the session key where it is not among
 	// those.
 	features   []storage.Feature
@@ -33,8 +40,22 @@ type segmentIndex interface {
 	Close() error
 }
 
-// NewLayout lists the segments that the plan selects; it opens none of them. The snapshot must be the plan's.
+// LayoutOptions say how a layout finds the rows that its plan's filter selects. They do not change which they are. The zero value works.
+type LayoutOptions struct {
+	// Read are the memory, workers and requests to do it with; its other fields have no place here.
+	Read Options
+	// Selections keep what filters select for the layouts to come. Default: 64 MiB that all layouts of the process share.
+	Selections *Selections
+}
+
+// NewLayout lists the segments that the plan selects. Without a filter it opens none of them; with one it reads, of those that the filter may
+// select something of, the features that the filter is about. The snapshot must be the plan's.
 func NewLayout(ctx context.Context, snap *storage.Snapshot, plan *Plan) (*Layout, error) {
+	return NewLayoutWith(ctx, snap, plan, LayoutOptions{})
+}
+
+// NewLayoutWith is NewLayout with options.
+func NewLayoutWith(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts LayoutOptions) (*Layout, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, err
 	}
@@ -56,12 +77,44 @@ func NewLayout(ctx context.Context, snap *storage.Snapshot, plan *Plan) (*Layout
 	open := func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error) {
 		return snap.OpenSegment(ctx, d)
 	}
-	return newLayout(plan, snap.Table().Store().Blobs(), segments, open)
+	l, err := newLayout(plan, snap.Table().Store().Blobs(), segments, open)
+	if err != nil || plan.Filter == "" {
+		return l, err
+	}
+	filter, features, err := parseFilter(ctx, snap, plan.Filter)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.filter(ctx, filter, features, opts); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
+
+// filter leaves the rows for which a filter, which reads the features, is true.
+func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []storage.Feature, opts LayoutOptions) error {
+	if opts.Selections == nil {
+		opts.Selections = sharedSelections
+	}
+	v, err := l.newSieve(filter, features, opts.Read, opts.Selections)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	selected, err := v.all(ctx, l.segments)
+	if err != nil {
+		return err
+	}
+	l.pruning = &v.pruning
+	return l.restrict(selected)
+}
+
+// Pruning returns what the plan's filter took; nil: it has none. Borrowed: do not write.
+func (l *Layout) Pruning() *Pruning { return l.pruning }
 
 func newLayout(plan *Plan, blobs object.Store, segments []storage.SegmentDescriptor,
 	open func(context.Context, storage.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
-	l := &Layout{plan: plan, blobs: blobs, segments: segments, open: open}
+	l := &Layout{plan: plan, blobs: blobs, segments: segments, open: open, sparseRows: sparseRows}
 	var err error
 	if l.transformers, err = plan.transformers(); err != nil {
 		return nil, err
@@ -163,7 +216,7 @@ func (l *Layout) stripeStarts(ctx context.Context, seg int) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cumulate(l.firstRow[seg], l.segments[seg], rows)
+	return startsOf(l.firstRow[seg], rows), nil
 }
 
 // nearest returns the entry of the ascending, non-empty list that is closest to v.
@@ -247,8 +300,12 @@ func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error
 
 // add counts what reading stripes [from, to) of a segment takes.
 func (c *Cost) add(u *unit, g *segment, from, to int, opts *Options) {
-	for from < to {
-		u.plan(g, from, to, opts)
+	for {
+		lo, hi := g.nextRun(from, to)
+		if lo == to {
+			return
+		}
+		u.plan(g, lo, hi, opts)
 		from = u.to
 		c.Stripes += uint64(u.to - u.from)
 		c.Requests += uint64(len(u.requests))

@@ -93,8 +93,10 @@ type orderWindow struct {
 func (o *order) windows(group int, stripeRows [][]uint32) []orderWindow {
 	var all []stripeRef
 	for i, stripes := range stripeRows {
-		for j := range stripes {
-			all = append(all, stripeRef{int32(i), int32(j)})
+		for j, rows := range stripes {
+			if rows > 0 { // else none is selected
+				all = append(all, stripeRef{int32(i), int32(j)})
+			}
 		}
 	}
 	g := newGenerator(o.shuffle.Seed, o.epoch, permuteStripes, uint64(group), 0)

@@ -58,6 +58,9 @@ type PlanOptions struct {
 	Features []string
 	// Partition is a predicate over partition values in the words of reader/expr. Default: every partition.
 	Partition string
+	// Filter is a predicate over features and partition keys in the words of reader/expr: only rows for which it is true are read. It sees
+	// values as they are stored, before Transforms. Default: every row.
+	Filter string
 	// BatchSize is the number of rows of every batch but the last. Default 4096.
 	BatchSize int
 	// Output says what batches hold. Default OutputColumns.
@@ -82,6 +85,7 @@ type Plan struct {
 	// the row's partition. It is null where that is Hive's default partition or has no such key.
 	Features  []storage.Feature
 	Partition string
+	Filter    string // empty: none
 	BatchSize int
 	Output    Output
 	Dedup     Dedup
@@ -126,7 +130,7 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	}
 	p := &Plan{
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Features: features,
-		Partition: opts.Partition, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup, Shuffle: shuffle,
+		Partition: opts.Partition, Filter: opts.Filter, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup, Shuffle: shuffle,
 	}
 	if p.BatchSize == 0 {
 		p.BatchSize = DefaultBatchSize
@@ -142,6 +146,11 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	}
 	if _, err := p.partitionMatch(ctx, snap); err != nil {
 		return nil, err
+	}
+	if p.Filter != "" {
+		if _, _, err := parseFilter(ctx, snap, p.Filter); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
 }
@@ -163,6 +172,8 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan: %v: want kjt, ikjt or windowed", p.Dedup)
 	case !utf8.ValidString(p.Partition):
 		return fmt.Errorf("plan: partition predicate %q is not UTF-8", p.Partition)
+	case !utf8.ValidString(p.Filter):
+		return fmt.Errorf("plan: filter %q is not UTF-8", p.Filter)
 	}
 	seen := make(map[storage.FeatureID]bool, len(p.Features))
 	keys := make(map[string]bool)
@@ -224,6 +235,9 @@ func (p *Plan) String() string {
 		partition = "(all)"
 	}
 	fmt.Fprintf(&b, "partition  %s\n", partition)
+	if p.Filter != "" {
+		fmt.Fprintf(&b, "filter     %s\n", p.Filter)
+	}
 	fmt.Fprintf(&b, "batch      %d rows, %v", p.BatchSize, p.Output)
 	if p.Dedup != DedupKJT {
 		fmt.Fprintf(&b, ", %v", p.Dedup)

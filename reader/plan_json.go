@@ -24,6 +24,7 @@ type planWire struct {
 	Table     string        `json:"table"`
 	Snapshot  uint64        `json:"snapshot"`
 	Partition string        `json:"partition,omitempty"`
+	Filter    string        `json:"filter,omitempty"`
 	BatchSize int           `json:"batch_size"`
 	Output    string        `json:"output"`
 	Dedup     string        `json:"dedup,omitempty"` // none for kjt, which plans were before there was another
@@ -84,6 +85,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	b = jsontext.AppendText(b, "table", p.Table)
 	b = jsontext.AppendUint(b, "snapshot", p.Snapshot)
 	b = appendTextIf(b, "partition", p.Partition)
+	b = appendTextIf(b, "filter", p.Filter)
 	b = jsontext.AppendUint(b, "batch_size", uint64(p.BatchSize))
 	b = jsontext.AppendText(b, "output", p.Output.String())
 	if p.Dedup != DedupKJT {
@@ -191,7 +193,7 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 		}
 	}
 	out := Plan{
-		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
+		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, Filter: w.Filter, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
 		Features: make([]storage.Feature, len(w.Features)),
 	}
 	for i := range w.Features {

@@ -161,12 +161,16 @@ func (r *run) emitStripes(ctx context.Context) {
 		from, to := c.from, c.to
 		if c.window == nil {
 			from, to = g.stripesOf(max(r.first, g.starts[0]), r.end)
-			c.left = to - from
+			c.left = g.countStripes(from, to)
 		}
 		g.dictionaries.expect(c.left)
-		for from < to {
+		for {
+			lo, hi := g.nextRun(from, to)
+			if lo == to {
+				break
+			}
 			u := r.s.getUnit()
-			u.plan(g, from, to, &r.s.opts)
+			u.plan(g, lo, hi, &r.s.opts)
 			from = u.to
 			n := u.to - u.from
 			if !r.emitUnit(ctx, u, &c, c.last && from == to) {
@@ -212,7 +216,12 @@ func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 	u.stripes = u.stripes[:0]
 	for i := u.from; i < u.to; i++ {
 		s := r.s.getStripe()
-		s.segment, s.index, s.firstRow, s.rows = g, i, g.starts[i], int(g.starts[i+1]-g.starts[i])
+		s.segment, s.index, s.firstRow, s.rows, s.stored = g, i, g.starts[i], int(g.starts[i+1]-g.starts[i]), g.storedRows(i)
+		s.picked, s.sparse = nil, false
+		if s.rows < s.stored {
+			s.selection = g.appendSelected(s.selection[:0], i)
+			s.picked, s.sparse = s.selection, r.s.decodesRows(s.rows, s.stored)
+		}
 		s.window, s.endsWindow = c.window, last && i == u.to-1
 		if r.s.sessions && g.featureFile[r.s.layout.sessionKey] < 0 {
 			s.findSessions(nil)
@@ -445,16 +454,21 @@ func (r *run) decodeTask(t decodeTask) (i int, err error) {
 	start := time.Now()
 	d := r.s.getDecoder()
 	defer r.s.putDecoder(d)
+	var group *format.Selection
+	if t.stripe.sparse {
+		group = groupSelections.Get().(*format.Selection)
+		defer groupSelections.Put(group)
+	}
 	var rows, slots uint64
 	for i = t.lo; i < t.hi; i++ {
 		it := &t.stripe.segment.items[i]
 		var n uint64
-		if n, err = r.decodeItem(d, t, it); err != nil {
+		if n, err = r.decodeItem(d, group, t, it); err != nil {
 			break
 		}
 		if n > 0 {
 			slots += n
-			rows += uint64(len(it.features) * t.stripe.rows)
+			rows += uint64(len(it.features) * t.stripe.columnRows())
 		}
 	}
 	st := &r.s.stats
@@ -464,16 +478,27 @@ func (r *run) decodeTask(t decodeTask) (i int, err error) {
 	return i, err
 }
 
-// decodeItem decodes the features of an item, transforms them and returns how many slots were stored.
-func (r *run) decodeItem(d *format.StripeDecoder, t decodeTask, it *item) (uint64, error) {
+// groupSelections are memory for the rows of a group's stripe that are decoded alone.
+var groupSelections = sync.Pool{New: func() any { return new(format.Selection) }}
+
+// decodeItem decodes the features of an item, transforms them and returns how many slots they have. group is scratch memory, of stripes
+// that are sparse.
+func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t decodeTask, it *item) (uint64, error) {
 	g, s := t.stripe.segment, t.stripe
 	var inverse *vector.Column
-	if it.inverse >= 0 {
+	switch {
+	case it.inverse >= 0 && s.sparse:
+		f := &g.files[it.inverse]
+		src, at := t.unit.bytes(it.inverse, s.index)
+		if err := d.SelectRows(group, f.entry.Meta, s.index, src, s.picked); err != nil {
+			return 0, f.locate(err, at)
+		}
+	case it.inverse >= 0:
 		inv := r.s.inverses.get()
 		s.mu.Lock()
 		s.inverses = append(s.inverses, inv)
 		s.mu.Unlock()
-		if err := r.decodeFile(d, t, it.inverse, inv, nil); err != nil {
+		if err := r.decodeFile(d, t, it.inverse, inv, nil, nil); err != nil {
 			return 0, err
 		}
 		inverse = inv.column
@@ -484,12 +509,12 @@ func (r *run) decodeItem(d *format.StripeDecoder, t decodeTask, it *item) (uint6
 		s.columns[f] = c
 		x := r.s.layout.transformers[f]
 		if g.featureFile[f] < 0 {
-			if err := c.missing(x, r.s.zeros.get(s.rows)); err != nil {
+			if err := c.missing(x, r.s.zeros.get(s.columnRows())); err != nil {
 				return 0, fmt.Errorf("feature %q: %w", r.s.layout.plan.Features[f].Name, err)
 			}
 			continue
 		}
-		if err := r.decodeFile(d, t, g.featureFile[f], c, inverse); err != nil {
+		if err := r.decodeFile(d, t, g.featureFile[f], c, inverse, group); err != nil {
 			return 0, err
 		}
 		if r.s.sessions && f == r.s.layout.sessionKey {
@@ -506,19 +531,25 @@ func (r *run) decodeItem(d *format.StripeDecoder, t decodeTask, it *item) (uint6
 	return slots, nil
 }
 
-// decodeFile decodes the stripe of one feature file and widens it to the plan's type.
-func (r *run) decodeFile(d *format.StripeDecoder, t decodeTask, fileIndex int32, c *decoded, inverse *vector.Column) error {
+// decodeFile decodes the stripe of one feature file, or of a sparse one the rows of the group, and widens it to the plan's type.
+func (r *run) decodeFile(d *format.StripeDecoder, t decodeTask, fileIndex int32, c *decoded, inverse *vector.Column, group *format.Selection) error {
 	f := &t.stripe.segment.files[fileIndex]
 	src, at := t.unit.bytes(fileIndex, t.stripe.index)
 	c.stored.Type = f.entry.Meta.Type
 	d.Use(t.stripe.segment.dictionaries.of(fileIndex))
-	if err := d.DecodeStripe(&c.stored, f.entry.Meta, t.stripe.index, src, inverse); err != nil {
+	var err error
+	if t.stripe.sparse {
+		err = d.DecodeRows(&c.stored, f.entry.Meta, t.stripe.index, src, t.stripe.picked, group)
+	} else {
+		err = d.DecodeStripe(&c.stored, f.entry.Meta, t.stripe.index, src, inverse)
+	}
+	if err != nil {
 		return f.locate(err, at)
 	}
-	if c.stored.Rows != t.stripe.rows {
+	if c.stored.Rows != t.stripe.columnRows() {
 		return &format.CorruptError{
 			Object: f.entry.Object, Feature: f.feature, Stripe: t.stripe.index, Offset: int64(at),
-			Reason: fmt.Sprintf("%d rows, the segment has %d", c.stored.Rows, t.stripe.rows),
+			Reason: fmt.Sprintf("%d rows, the segment has %d", c.stored.Rows, t.stripe.columnRows()),
 		}
 	}
 	c.widen(f.want)

@@ -8,6 +8,8 @@ import (
 	"sort"
 	"sync/atomic"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
@@ -18,6 +20,9 @@ import (
 type segment struct {
 	id     string
 	starts []uint64 // row of the plan's own order at which each stripe starts, and the end
+	first  []uint64 // row of the segment at which each stripe starts, and the end
+	// selected are the rows of the segment that the plan reads; nil: all. Those without any are in no unit.
+	selected *roaring.Bitmap
 	// files are what is read: those of the layout's features that the segment has, then the inverses of their groups.
 	files []file
 	// items are the units of decoding in a stripe. An item's inverse, when it has one, is decoded before its features.
@@ -62,11 +67,14 @@ func (l *Layout) loadSegment(ctx context.Context, i int) (*segment, error) {
 
 func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*segment, error) {
 	d := l.segments[i]
-	starts, err := cumulate(l.firstRow[i], d, index.StripeRows())
+	first, err := cumulate(d, index.StripeRows())
 	if err != nil {
 		return nil, err
 	}
-	g := &segment{id: d.ID, starts: starts, featureFile: make([]int32, len(l.features)), partition: d.Partition}
+	g := &segment{
+		id: d.ID, first: first, selected: l.selectionOf(i), featureFile: make([]int32, len(l.features)), partition: d.Partition,
+	}
+	g.starts = startsOf(l.firstRow[i], selectedRows(index.StripeRows(), g.selected))
 	var ids []storage.FeatureID
 	var places []int // in Layout.features, of ids
 	for j, f := range l.features {
@@ -135,11 +143,10 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 	return g, nil
 }
 
-// cumulate returns the rows at which the stripes of a segment start when its first row is base, and its end.
-func cumulate(base uint64, d storage.SegmentDescriptor, stripeRows []uint32) ([]uint64, error) {
+// cumulate returns the rows of a segment at which its stripes start, and its end.
+func cumulate(d storage.SegmentDescriptor, stripeRows []uint32) ([]uint64, error) {
 	starts := make([]uint64, 1, len(stripeRows)+1)
-	starts[0] = base
-	sum := base
+	sum := uint64(0)
 	for i, r := range stripeRows {
 		if r == 0 || r > math.MaxInt32 {
 			return nil, &format.CorruptError{
@@ -149,10 +156,10 @@ func cumulate(base uint64, d storage.SegmentDescriptor, stripeRows []uint32) ([]
 		sum += uint64(r)
 		starts = append(starts, sum)
 	}
-	if sum-base != d.Rows {
+	if sum != d.Rows {
 		return nil, &format.CorruptError{
 			Object: d.Index, Stripe: -1, Offset: -1,
-			Reason: fmt.Sprintf("the stripes have %d rows, the segment %d", sum-base, d.Rows),
+			Reason: fmt.Sprintf("the stripes have %d rows, the segment %d", sum, d.Rows),
 		}
 	}
 	return starts, nil
@@ -185,8 +192,8 @@ func (g *segment) addFile(d storage.SegmentDescriptor, e *storage.FeatureEntry, 
 	}
 	for i := range m.Stripes {
 		s := &m.Stripes[i]
-		if uint64(s.Rows) != g.starts[i+1]-g.starts[i] {
-			return bad(i, "%d rows, the segment has %d", s.Rows, g.starts[i+1]-g.starts[i])
+		if int(s.Rows) != g.storedRows(i) {
+			return bad(i, "%d rows, the segment has %d", s.Rows, g.storedRows(i))
 		}
 		if s.Offset < at || s.Length > e.Length || s.Offset > e.Length-s.Length {
 			return bad(i, "bytes %d+%d do not lie between %d and %d", s.Offset, s.Length, at, e.Length)

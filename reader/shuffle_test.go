@@ -56,8 +56,8 @@ func drawShuffled(t *rapid.T, shape tableShape) *shuffled {
 	}
 	x.layout = x.table.layoutOf(x.features, plan)
 	row := 0
-	for _, d := range x.table.segments {
-		for _, n := range x.table.indexes[d.ID].stripeRows {
+	for _, stripes := range x.table.stripeRows {
+		for _, n := range stripes {
 			for i := range int(n) {
 				k := x.table.rows[row]
 				if i == 0 || k[key].null || !equalValues(k[key], x.table.rows[row-1][key], x.table.features[key].Type) {
@@ -77,7 +77,7 @@ func (x *shuffled) numbers(t *rapid.T, b *Batch) []int {
 	column := b.Columns[len(x.features)-1]
 	out := make([]int, b.Rows)
 	for r := range out {
-		out[r] = int(column.Ints[column.Slot(r)])
+		out[r] = x.table.places[column.Ints[column.Slot(r)]]
 	}
 	checkRows(t, x.table, x.features, b, out)
 	if x.layout.plan.Dedup != DedupKJT {
@@ -144,7 +144,7 @@ func TestInfoSlots(t *testing.T) {
 		for dedup := range slots {
 			p := *x.layout.plan
 			p.Dedup = Dedup(dedup)
-			l, err := newLayout(&p, x.table.blobs, x.table.segments, x.table.open)
+			l, err := x.table.newLayout(&p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,8 +273,8 @@ func TestShuffleWindowBounds(t *testing.T) {
 		defer s.Close()
 		var stripeOf []int
 		stripe := 0
-		for _, d := range x.table.segments {
-			for _, n := range x.table.indexes[d.ID].stripeRows {
+		for _, stripes := range x.table.stripeRows {
+			for _, n := range stripes {
 				stripeOf = append(stripeOf, slices.Repeat([]int{stripe}, int(n))...)
 				stripe++
 			}

@@ -12,12 +12,18 @@ type stripe struct {
 	segment  *segment
 	index    int
 	firstRow uint64 // in the plan's own order
-	rows     int
+	rows     int    // that are selected
+	stored   int    // rows, selected or not
+	// picked are the rows of the stripe that are selected; nil: all.
+	picked    []int32
+	selection []int32 // the memory of picked
+	// sparse: the columns have the selected rows alone.
+	sparse bool
 	// window is what the stripe is a part of when the plan shuffles. It is read whole, and endsWindow says that this is its
 	// last stripe.
 	window     *orderWindow
 	endsWindow bool
-	// sessions are the rows at which sessions start, and the end, where they are asked for.
+	// sessions are the places at which sessions start, and the end, where they are asked for.
 	sessions []int32
 	taken    int64 // from the budget, for the decoded columns
 

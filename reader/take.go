@@ -223,6 +223,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 					x := takenStripe{stripe: s, whole: true}
 					x.rows, rows = rowsOf(rows, g.starts[from], g.starts[from+1])
 					out = append(out, x)
+					g.selectRows(from, x.rows)
 					continue
 				}
 				limit, last := from+1, 0
@@ -246,13 +247,15 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 					x.rows, rows = rowsOf(rows, g.starts[k], g.starts[k+1])
 					s := x.stripe
 					s.segment, s.index, s.firstRow, s.rows = g.segment, k, g.starts[k], len(x.rows)
+					s.picked, s.sparse = nil, false
 					s.users.Store(1)
 					if x.whole {
-						s.rows = int(g.starts[k+1] - g.starts[k])
+						s.rows = g.storedRows(k)
 						wave.whole = append(wave.whole, wholeStripe{g, s})
 					}
 					out = append(out, x)
 					wave.stripes = append(wave.stripes, x)
+					g.selectRows(k, x.rows)
 				}
 				if 4*wave.bytes >= t.s.opts.MemoryBudget {
 					if err := t.flush(ctx, &wave); err != nil {

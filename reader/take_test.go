@@ -58,7 +58,7 @@ func TestTakeEqualsModel(t *testing.T) {
 				p.Features = append(p.Features, table.features[f])
 			}
 		}
-		l, err := newLayout(p, table.blobs, table.segments, table.open)
+		l, err := table.newLayout(p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func transformedLayout(tb testing.TB, table *testTable, batch int, output Output
 	if err := p.transformBy(parsed); err != nil {
 		tb.Fatal(err)
 	}
-	l, err := newLayout(p, table.blobs, table.segments, table.open)
+	l, err := table.newLayout(p)
 	if err != nil {
 		tb.Fatal(err)
 	}

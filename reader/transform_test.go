@@ -496,7 +496,10 @@ func drawChain(t *rapid.T, in vector.Type) ([]modelTransform, Chain, vector.Type
 func drawTransformed(t *rapid.T, table *testTable, features []int, plan Plan, plain storage.Role) (*testTable, *Plan) {
 	p := &plan
 	p.Features, p.Transforms = nil, make([]FeatureTransform, len(features))
-	out := &testTable{model: model{features: slices.Clone(table.features)}, slots: table.slots, segments: table.segments, indexes: table.indexes}
+	out := &testTable{
+		model: model{features: slices.Clone(table.features)}, slots: table.slots, segments: table.segments, indexes: table.indexes,
+		places: table.places, stripeRows: table.stripeRows,
+	}
 	for _, row := range table.rows {
 		out.rows = append(out.rows, slices.Clone(row))
 	}
@@ -542,7 +545,7 @@ func TestTransformsEqualModel(t *testing.T) {
 			Table: "t", Snapshot: 1, BatchSize: drawBatchSize(t), Dedup: drawDedup(t),
 			Output: rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"),
 		}, 0)
-		l, err := newLayout(p, table.blobs, table.segments, table.open)
+		l, err := table.newLayout(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -587,7 +590,7 @@ func TestTransformsShuffled(t *testing.T) {
 		defer plain.Close()
 		order := x.epoch(t, plain, Position{})
 		want, p := drawTransformed(t, x.table, x.features, *x.layout.plan, storage.RoleRequestKey)
-		l, err := newLayout(p, x.table.blobs, x.table.segments, x.table.open)
+		l, err := x.table.newLayout(p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,15 +114,18 @@ func (l *Layout) stripeRowsOf(ctx context.Context, segments []int32) ([][]uint32
 	return out, nil
 }
 
-// stripeRows returns the rows of the stripes of a segment.
+// stripeRows returns how many rows are selected of each stripe of a segment.
 func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
 	index, err := l.open(ctx, l.segments[seg])
 	if err != nil {
 		return nil, err
 	}
 	rows := slices.Clone(index.StripeRows())
-	_, err = cumulate(0, l.segments[seg], rows)
-	return rows, errors.Join(err, index.Close())
+	_, err = cumulate(l.segments[seg], rows)
+	if err = errors.Join(err, index.Close()); err != nil {
+		return nil, err
+	}
+	return selectedRows(rows, l.selectionOf(seg)), nil
 }
 
 // A segmentCache keeps the segments that were used last while windows come back to them. One goroutine uses it.
@@ -205,19 +208,24 @@ func (r *run) openWindows(ctx context.Context) {
 	}
 }
 
-// findSessions sets where the sessions of the stripe start, and its end: wherever the session key, nil if the segment has
-// none, differs from the row before or is null.
+// findSessions sets the places where the sessions of the stripe start, and its end: wherever the session key, nil if the segment
+// has none, differs from that of the selected row before or is null.
 func (s *stripe) findSessions(key *vector.Column) {
 	s.sessions = append(s.sessions[:0], 0)
-	for row := 1; row < s.rows; row++ {
+	before := s.at(0)
+	for place := 1; place < s.rows; place++ {
+		row := s.at(place)
+		differs := true
 		switch {
 		case key == nil || key.IsNull(row):
-		case key.Inverse != nil && key.Inverse[row] == key.Inverse[row-1]:
-			continue
-		case vector.RowsEqual(key, row-1, key, row):
-			continue
+		case key.Inverse != nil && key.Inverse[row] == key.Inverse[before]:
+			differs = false
+		case vector.RowsEqual(key, before, key, row):
+			differs = false
 		}
-		s.sessions = append(s.sessions, int32(row))
+		if before = row; differs {
+			s.sessions = append(s.sessions, int32(place))
+		}
 	}
 	s.sessions = append(s.sessions, int32(s.rows))
 }

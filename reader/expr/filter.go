@@ -98,12 +98,13 @@ const (
 	Always                // all
 )
 
-// FieldStats are what is known of a feature in some rows: a stripe's or a whole segment's. Zero Rows with a nil Stats stand for a
-// feature that is null in every row.
+// FieldStats are what is known of a feature in some rows: a stripe's or a whole segment's. A nil Stats stands for a feature that is null
+// in every row.
 type FieldStats struct {
-	Type  vector.Type // as it is stored, which the Field's type may be wider than
-	Rows  uint64
-	Stats *format.Stats
+	Unknown bool        // nothing is
+	Type    vector.Type // as it is stored, which the Field's type may be wider than
+	Rows    uint64
+	Stats   *format.Stats
 }
 
 // Prune returns the verdict over rows of a partition. stats returns what is known of one of Features.

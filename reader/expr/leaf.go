@@ -49,6 +49,8 @@ func (n *nullNode) outcomes(x *pruner) outcomes {
 // presence returns canBeTrue when a row is present, canBeUnknown when one is null.
 func presence(s FieldStats) outcomes {
 	switch {
+	case s.Unknown:
+		return canBeTrue | canBeUnknown
 	case s.Stats == nil || s.Stats.NullRows >= s.Rows:
 		return canBeUnknown
 	case s.Stats.NullRows > 0:
@@ -258,7 +260,7 @@ func (n *leafNode) outcomes(x *pruner) outcomes {
 // present returns what the condition may be in rows that are not null.
 func (n *leafNode) present(s FieldStats) outcomes {
 	t, ok := n.test.(numberTest)
-	if !ok {
+	if !ok || s.Unknown {
 		return canBeTrue | canBeFalse
 	}
 	st := s.Stats

@@ -1,0 +1,407 @@
+package reader
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expr"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A Pruning is what a filter took: what was known without reading, and what was read to know the rest.
+type Pruning struct {
+	// Segments that the plan's partitions have, those of them ruled out without a stripe of the filter's features read, and those
+	// selected whole in the same way.
+	Segments, SegmentsNever, SegmentsAlways uint64
+	// Stripes of the segments that are left: ruled out by their statistics, selected whole by them, and evaluated.
+	StripesNever, StripesAlways, StripesEvaluated uint64
+	// SegmentsKept were evaluated before, by the same filter.
+	SegmentsKept uint64
+	Rows         uint64 // of all segments
+	RowsSelected uint64
+	// BytesNeeded and BytesOverRead of the filter's features, in so many Requests.
+	BytesNeeded, BytesOverRead, Requests uint64
+	Seconds                              float64
+}
+
+// parseFilter types a filter against a snapshot, and returns the features that it reads, in its order.
+func parseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, []storage.Feature, error) {
+	known := map[string]storage.Feature{}
+	f, err := expr.ParseFilter(text, func(names []string) ([]expr.Field, error) {
+		found, err := snap.Find(ctx, names...)
+		if err != nil {
+			return nil, err
+		}
+		var keys []string
+		if slices.Contains(found, nil) {
+			if keys, err = snap.PartitionKeys(ctx); err != nil {
+				return nil, err
+			}
+		}
+		out := make([]expr.Field, len(names))
+		for i, x := range found {
+			switch {
+			case x != nil:
+				known[names[i]] = *x
+				out[i] = expr.Field{Type: x.Type, Logical: x.Logical}
+			case slices.Contains(keys, names[i]):
+				out[i].Partition = true
+			default:
+				_, out[i].Err = snap.Lookup(ctx, names[i])
+				if out[i].Err == nil {
+					out[i].Err = fmt.Errorf("feature %q: %w", names[i], storage.ErrNotFound)
+				}
+			}
+		}
+		return out, nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("filter: %w", err)
+	}
+	var features []storage.Feature
+	for _, name := range f.Features() {
+		features = append(features, known[name])
+	}
+	return f, features, nil
+}
+
+// A sieve finds the rows of segments for which a filter is true: partition values and statistics rule out what they can, the filter's
+// features of the stripes that are left are read and decoded, and the filter is evaluated on their slots.
+type sieve struct {
+	filter *expr.Filter
+	base   *Layout       // of every row, with the filter's features; nil: it has none
+	taker  *Taker        // fetches and decodes; its Take is not called
+	room   chan struct{} // holds a token for each unit that is read or evaluated
+	kept   *Selections
+	key    string // of the filter, among Selections
+
+	mu      sync.Mutex
+	pruning Pruning           // guarded by mu
+	idle    []*expr.Evaluator // guarded by mu
+}
+
+// sieveUnits bounds the units under way; all of them together take what Options.MemoryBudget says: see unitBytes.
+const sieveUnits = 64
+
+// newSieve returns a sieve for segments of a layout; close it.
+func (l *Layout) newSieve(filter *expr.Filter, features []storage.Feature, opts Options, kept *Selections) (*sieve, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	v := &sieve{filter: filter, kept: kept, room: make(chan struct{}, min(2*opts.Workers, sieveUnits)), key: l.blobs.URI() + "\n" + filter.String()}
+	for _, f := range features {
+		v.key += fmt.Sprintf("\n%016x %v %s", uint64(f.ID), f.Type, f.Logical)
+	}
+	if len(features) == 0 {
+		return v, nil
+	}
+	plan := &Plan{Table: l.plan.Table, Snapshot: l.plan.Snapshot, Features: features, BatchSize: 1, Output: OutputColumns}
+	if v.base, err = newLayout(plan, l.blobs, l.segments, l.open); err != nil {
+		return nil, err
+	}
+	v.taker, err = v.base.Taker(Options{
+		MemoryBudget: opts.MemoryBudget * 8 / sieveUnits, Workers: opts.Workers, Requests: opts.Requests, GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
+		Limits: opts.Limits,
+	})
+	return v, err
+}
+
+func (v *sieve) close() {
+	if v.taker != nil {
+		_ = v.taker.Close()
+	}
+}
+
+// segmentsSieved is how many segments are under way at once.
+const segmentsSieved = 16
+
+// all returns the rows of each segment for which the filter is true; nil: every row.
+func (v *sieve) all(ctx context.Context, segments []storage.SegmentDescriptor) ([]*roaring.Bitmap, error) {
+	start := time.Now()
+	out := make([]*roaring.Bitmap, len(segments))
+	errs := make([]error, len(segments))
+	var g errgroup.Group
+	g.SetLimit(segmentsSieved)
+	var failed atomic.Bool
+	for i := range segments {
+		if failed.Load() { // those before it go on, so that the error is the first in order
+			break
+		}
+		g.Go(func() error {
+			if out[i], errs[i] = v.segment(ctx, i, segments[i]); errs[i] != nil {
+				failed.Store(true)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	if err := firstError(errs); err != nil {
+		return nil, err
+	}
+	p := &v.pruning
+	p.Segments = uint64(len(segments))
+	for i, b := range out {
+		p.Rows += segments[i].Rows
+		if b == nil {
+			p.RowsSelected += segments[i].Rows
+		} else {
+			p.RowsSelected += b.GetCardinality()
+		}
+	}
+	if v.taker != nil {
+		s := v.taker.Stats()
+		p.BytesNeeded, p.BytesOverRead, p.Requests = s.BytesNeeded, s.BytesOverRead, s.Requests
+	}
+	p.Seconds = time.Since(start).Seconds()
+	return out, nil
+}
+
+// count changes what the sieve says of its work.
+func (v *sieve) count(change func(p *Pruning)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	change(&v.pruning)
+}
+
+// segment returns the rows of segment i for which the filter is true; nil: every row.
+func (v *sieve) segment(ctx context.Context, i int, d storage.SegmentDescriptor) (*roaring.Bitmap, error) {
+	unknown := func(int) expr.FieldStats { return expr.FieldStats{Unknown: true} }
+	switch v.filter.Prune(d.Partition, unknown) {
+	case expr.Never:
+		v.count(func(p *Pruning) { p.SegmentsNever++ })
+		return roaring.New(), nil
+	case expr.Always:
+		v.count(func(p *Pruning) { p.SegmentsAlways++ })
+		return nil, nil
+	}
+	key := selectionKey{segment: d.ID, index: d.Index, filter: v.key}
+	if b, ok := v.kept.get(key); ok {
+		v.count(func(p *Pruning) { p.SegmentsKept++ })
+		return b, nil
+	}
+	b, err := v.evaluate(ctx, i, d)
+	if err != nil {
+		return nil, err
+	}
+	v.kept.put(key, b)
+	return b, nil
+}
+
+// evaluate returns the rows of a segment that partition values do not decide.
+func (v *sieve) evaluate(ctx context.Context, i int, d storage.SegmentDescriptor) (*roaring.Bitmap, error) {
+	g, err := v.base.loadSegment(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	verdict := v.filter.Prune(d.Partition, func(feature int) expr.FieldStats {
+		f := g.featureFile[feature]
+		if f < 0 {
+			return expr.FieldStats{Rows: d.Rows}
+		}
+		m := g.files[f].entry.Meta
+		return expr.FieldStats{Type: m.Type, Rows: m.Rows, Stats: &m.Stats}
+	})
+	switch verdict {
+	case expr.Never:
+		v.count(func(p *Pruning) { p.SegmentsNever++ })
+		return roaring.New(), nil
+	case expr.Always:
+		v.count(func(p *Pruning) { p.SegmentsAlways++ })
+		return nil, nil
+	}
+	x := &sifted{selected: roaring.New()}
+	verdicts := make([]expr.Verdict, g.stripes())
+	for k := range verdicts {
+		verdicts[k] = v.filter.Prune(d.Partition, func(feature int) expr.FieldStats {
+			f := g.featureFile[feature]
+			if f < 0 {
+				return expr.FieldStats{Rows: uint64(g.storedRows(k))}
+			}
+			m := g.files[f].entry.Meta
+			return expr.FieldStats{Type: m.Type, Rows: uint64(m.Stripes[k].Rows), Stats: &m.Stripes[k].Stats}
+		})
+		if verdicts[k] == expr.Always {
+			x.selected.AddRange(g.first[k], g.first[k+1])
+		}
+	}
+	v.count(func(p *Pruning) {
+		for _, o := range verdicts {
+			switch o {
+			case expr.Never:
+				p.StripesNever++
+			case expr.Always:
+				p.StripesAlways++
+			default:
+				p.StripesEvaluated++
+			}
+		}
+	})
+	if err := v.evaluateStripes(ctx, g, verdicts, x); err != nil {
+		return nil, err
+	}
+	if x.selected.GetCardinality() == d.Rows {
+		return nil, nil
+	}
+	x.selected.RunOptimize()
+	return x.selected, nil
+}
+
+// sifted are the rows of a segment that were found so far.
+type sifted struct {
+	mu       sync.Mutex
+	selected *roaring.Bitmap // guarded by mu
+	err      error           // of the first stripe in order that has one; guarded by mu
+	errAt    int             // guarded by mu
+}
+
+// evaluateStripes adds the rows of those stripes that the verdicts do not decide.
+func (v *sieve) evaluateStripes(ctx context.Context, g *segment, verdicts []expr.Verdict, x *sifted) error {
+	var wg sync.WaitGroup
+	s := v.taker.s
+	for from := 0; from < len(verdicts); {
+		if verdicts[from] != expr.Some {
+			from++
+			continue
+		}
+		to := from
+		for to < len(verdicts) && verdicts[to] == expr.Some {
+			to++
+		}
+		u := s.getUnit()
+		u.plan(g, from, to, &s.opts)
+		g.dictionaries.enter()
+		from = u.to
+		select {
+		case v.room <- struct{}{}:
+		case <-ctx.Done():
+			s.putUnit(u)
+			wg.Wait()
+			return ctx.Err()
+		}
+		work := func() {
+			defer func() { s.putUnit(u); <-v.room }()
+			at := u.from
+			if err := v.evaluateUnit(ctx, u, x); err != nil {
+				x.mu.Lock()
+				defer x.mu.Unlock()
+				if x.err == nil || at < x.errAt {
+					x.err, x.errAt = err, at
+				}
+			}
+		}
+		if u.leads { // the others need its dictionaries
+			work()
+			if x.failed() != nil {
+				break
+			}
+			continue
+		}
+		wg.Go(work)
+	}
+	wg.Wait()
+	return x.failed()
+}
+
+func (x *sifted) failed() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.err
+}
+
+// evaluateUnit reads a unit's stripes and adds their rows.
+func (v *sieve) evaluateUnit(ctx context.Context, u *unit, x *sifted) error {
+	t, g := v.taker, u.segment
+	if err := t.fetch(ctx, []*unit{u}); err != nil {
+		return err
+	}
+	d := t.s.getDecoder()
+	defer t.s.putDecoder(d)
+	if u.leads {
+		if err := u.decodeDictionaries(d); err != nil {
+			return err
+		}
+	}
+	e := v.evaluator()
+	defer v.putEvaluator(e)
+	columns := make([]*vector.Column, len(v.base.features))
+	var rows []uint32
+	var mask vector.Bitmap
+	for k := u.from; k < u.to; k++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s := t.s.getStripe()
+		s.segment, s.index, s.firstRow, s.rows, s.stored = g, k, g.starts[k], g.storedRows(k), g.storedRows(k)
+		s.picked, s.sparse = nil, false
+		s.users.Store(1)
+		err := t.decodeWhole(d, u, s)
+		if err == nil {
+			for i, c := range s.columns {
+				columns[i] = nil
+				if c != nil {
+					columns[i] = c.column
+				}
+			}
+			mask = append(mask[:0], make(vector.Bitmap, vector.BitmapWords(s.stored))...)
+			e.Select(mask, v.filter, s.stored, g.partition, columns)
+			rows = appendRows(rows, mask, uint32(g.first[k]))
+		}
+		t.s.releaseStripe(s)
+		if err != nil {
+			return err
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.selected.AddMany(rows)
+	return nil
+}
+
+// decodeWhole decodes the stripe of a unit whose bytes are there.
+func (t *Taker) decodeWhole(d *format.StripeDecoder, u *unit, s *stripe) error {
+	x := &takenStripe{unit: u, stripe: s, whole: true}
+	for i := range s.segment.items {
+		if err := t.decodeItem(d, nil, x, &s.segment.items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendRows appends the places of the bits that are set, counted from first.
+func appendRows(rows []uint32, mask vector.Bitmap, first uint32) []uint32 {
+	for i, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			rows = append(rows, first+uint32(64*i+bits.TrailingZeros64(word)))
+		}
+	}
+	return rows
+}
+
+func (v *sieve) evaluator() *expr.Evaluator {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if k := len(v.idle) - 1; k >= 0 {
+		e := v.idle[k]
+		v.idle = v.idle[:k]
+		return e
+	}
+	return new(expr.Evaluator)
+}
+
+func (v *sieve) putEvaluator(e *expr.Evaluator) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.idle = append(v.idle, e)
+}

@@ -1,0 +1,300 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expr"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A drawnFilter is a filter as text and as the model has it.
+type drawnFilter struct {
+	text string
+	// holds: 1 true, -1 false, 0 unknown.
+	holds func(row []value) int
+}
+
+func sign(b bool) int {
+	if b {
+		return 1
+	}
+	return -1
+}
+
+func drawCondition(t *rapid.T, table *testTable) drawnFilter {
+	f := rapid.IntRange(0, len(table.features)-1).Draw(t, "feature")
+	x := table.features[f]
+	typ := x.Type
+	n := rapid.SampledFrom([]int64{0, 1, 100, -7}).Draw(t, "n")
+	switch {
+	case IsPartitionKey(x):
+		return drawnFilter{x.Name + " >= '2'", func(row []value) int {
+			if row[f].null {
+				return 0
+			}
+			return sign(row[f].text >= "2")
+		}}
+	case rapid.IntRange(0, 3).Draw(t, "null") == 0:
+		return drawnFilter{x.Name + " IS NULL", func(row []value) int { return sign(row[f].null) }}
+	case typ.Kind == vector.String || typ.Kind == vector.Bytes:
+		return drawnFilter{x.Name + " < 'm'", func(row []value) int {
+			if row[f].null {
+				return 0
+			}
+			return sign(row[f].text < "m")
+		}}
+	case typ.Kind == vector.Embedding:
+		return drawnFilter{x.Name + " IS NOT NULL", func(row []value) int { return -sign(row[f].null) }}
+	}
+	above := func(v number64) bool {
+		switch {
+		case typ.Elem == vector.Uint64:
+			return n < 0 || uint64(v.i) > uint64(n)
+		case typ.Elem.IsInteger():
+			return v.i > n
+		}
+		return v.f > float64(n)
+	}
+	switch {
+	case typ.Kind == vector.Dense:
+		return drawnFilter{fmt.Sprintf("%s > %d", x.Name, n), func(row []value) int {
+			if row[f].null {
+				return 0
+			}
+			return sign(above(row[f].numbers[0]))
+		}}
+	case n == 1:
+		return drawnFilter{fmt.Sprintf("len(%s) > 1", x.Name), func(row []value) int {
+			if row[f].null {
+				return 0
+			}
+			return sign(len(row[f].numbers) > 1)
+		}}
+	}
+	return drawnFilter{fmt.Sprintf("any(%s) > %d", x.Name, n), func(row []value) int {
+		if row[f].null {
+			return 0
+		}
+		return sign(slices.ContainsFunc(row[f].numbers, above))
+	}}
+}
+
+func drawFilter(t *rapid.T, table *testTable) drawnFilter {
+	out := drawCondition(t, table)
+	for range rapid.IntRange(0, 2).Draw(t, "more conditions") {
+		a, b := out, drawCondition(t, table)
+		switch rapid.IntRange(0, 2).Draw(t, "joined by") {
+		case 0:
+			out = drawnFilter{"(" + a.text + ") AND " + b.text, func(row []value) int { return min(a.holds(row), b.holds(row)) }}
+		case 1:
+			out = drawnFilter{"(" + a.text + ") OR " + b.text, func(row []value) int { return max(a.holds(row), b.holds(row)) }}
+		case 2:
+			out = drawnFilter{"NOT (" + a.text + ")", func(row []value) int { return -a.holds(row) }}
+		}
+	}
+	return out
+}
+
+// parse types a filter against the table's features.
+func (table *testTable) parse(t interface{ Fatal(...any) }, text string) (*expr.Filter, []storage.Feature) {
+	find := func(name string) storage.Feature {
+		return table.features[slices.IndexFunc(table.features, func(f storage.Feature) bool { return f.Name == name })]
+	}
+	f, err := expr.ParseFilter(text, func(names []string) ([]expr.Field, error) {
+		var out []expr.Field
+		for _, n := range names {
+			x := find(n)
+			out = append(out, expr.Field{Partition: IsPartitionKey(x), Type: x.Type})
+		}
+		return out, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var features []storage.Feature
+	for _, n := range f.Features() {
+		features = append(features, find(n))
+	}
+	return f, features
+}
+
+// A filtered scan gives the rows that the model selects, and reads no stripe that has none; a second one gives the same out of what was kept.
+func TestFilterEqualsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shape := smallShape
+		shape.whole = true
+		table := drawTable(t, shape)
+		filter := drawFilter(t, table)
+		var want []int
+		for r, row := range table.rows {
+			if filter.holds(row) > 0 {
+				want = append(want, r)
+			}
+		}
+		features := drawProjection(t, table)
+		f, filterFeatures := table.parse(t, filter.text)
+		kept := NewSelections(rapid.SampledFrom([]int64{0, 1 << 20}).Draw(t, "kept bytes"))
+		for range 2 {
+			l := table.dedupLayout(features, drawBatchSize(t), rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"), drawDedup(t))
+			l.sparseRows = rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows")
+			opts := drawOptions(t)
+			err := l.filter(context.Background(), f, filterFeatures, LayoutOptions{Read: opts, Selections: kept})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := l.Pruning(); l.Rows() != uint64(len(want)) || p.RowsSelected != l.Rows() || p.Rows != uint64(len(table.rows)) {
+				t.Fatalf("%s: %d rows, want %d: %+v", filter.text, l.Rows(), len(want), p)
+			}
+			s := open(t, l, opts)
+			row := 0
+			for {
+				b, err := s.Next(context.Background())
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkRows(t, table, features, b, want[row:row+b.Rows])
+				row += b.Rows
+				b.Release()
+			}
+			if err := s.Close(); err != nil || row != len(want) {
+				t.Fatalf("%d rows of %d: %v", row, len(want), err)
+			}
+		}
+	})
+}
+
+// TestFilterPrunes counts what is read: nothing of what statistics and partitions decide, nothing the second time.
+func TestFilterPrunes(t *testing.T) {
+	table := sessionsOfStripes(t)
+	f, features := table.parse(t, "row >= 30 AND row < 45")
+	kept := NewSelections(1 << 20)
+	l := table.layout([]int{0}, 4, OutputColumns)
+	reads := len(table.blobs.reads)
+	if err := l.filter(t.Context(), f, features, LayoutOptions{Selections: kept}); err != nil {
+		t.Fatal(err)
+	}
+	// Stripes of ten rows, three a segment: 30 to 39 is the first of the second one, whole, and 40 to 49 has five.
+	p := *l.Pruning()
+	if p.SegmentsNever != 3 || p.StripesAlways != 1 || p.StripesEvaluated != 1 || p.StripesNever != 1 || p.RowsSelected != 15 {
+		t.Fatalf("%+v", p)
+	}
+	if n := len(table.blobs.reads) - reads; n != 1 || p.Requests != 1 {
+		t.Fatalf("%d reads to filter, %+v", n, p)
+	}
+	cost, err := l.Cost(t.Context(), Options{})
+	if err != nil || cost.Stripes != 2 || cost.Rows != 15 {
+		t.Fatalf("%+v, %v", cost, err)
+	}
+	reads = len(table.blobs.reads)
+	again := table.layout([]int{0}, 4, OutputColumns)
+	if err := again.filter(t.Context(), f, features, LayoutOptions{Selections: kept}); err != nil {
+		t.Fatal(err)
+	}
+	if p := again.Pruning(); len(table.blobs.reads) != reads || p.SegmentsKept != 4 || again.Rows() != 15 {
+		t.Fatalf("the second time: %+v", p)
+	}
+}
+
+// sessionsOfStripes returns four segments of three stripes of ten rows; the feature row is the number of the row.
+func sessionsOfStripes(t *testing.T) *testTable {
+	table := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
+	table.features = []storage.Feature{{ID: 1, Name: "row", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}}
+	for i := range 4 {
+		name := fmt.Sprintf("seg%d", i)
+		var file strings.Builder
+		w, err := format.NewWriter(&file, table.features[0].Type, format.WriterOptions{Feature: 1, Name: "row"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range 3 {
+			c := vector.NewColumn(table.features[0].Type)
+			for r := range 10 {
+				c.Ints = append(c.Ints, int64(30*i+10*k+r))
+				c.AddSlot()
+				table.rows = append(table.rows, []value{{numbers: []number64{{i: int64(30*i + 10*k + r)}}}})
+			}
+			if err := w.WriteStripe(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		meta, _, err := w.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		table.blobs.objects[name] = []byte(file.String())
+		d := storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index", Objects: 1}
+		table.segments = append(table.segments, d)
+		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10}, entries: map[storage.FeatureID]*storage.FeatureEntry{
+			1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
+		}}
+	}
+	return table
+}
+
+// TestFilterFails: of several damaged segments the first in order is reported, and a ctx that ends stops the filter.
+func TestFilterFails(t *testing.T) {
+	table := sessionsOfStripes(t)
+	f, features := table.parse(t, "row != 45 AND row != 75")
+	for _, name := range []string{"seg1", "seg2"} {
+		data := table.blobs.objects[name]
+		for i := range data {
+			data[i] ^= 0x55
+		}
+	}
+	l := table.layout([]int{0}, 4, OutputColumns)
+	var corrupt *format.CorruptError
+	err := l.filter(t.Context(), f, features, LayoutOptions{Selections: NewSelections(0)})
+	if !errors.As(err, &corrupt) || corrupt.Object != "seg1" || corrupt.Feature != "row" || corrupt.Stripe != 1 {
+		t.Fatalf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.filter(ctx, f, features, LayoutOptions{Selections: NewSelections(0)}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("after its ctx has ended: %v", err)
+	}
+}
+
+// Selections forget what was used longest ago.
+func TestSelectionsAreBounded(t *testing.T) {
+	key := func(i int) selectionKey { return selectionKey{segment: fmt.Sprint(i)} }
+	s := NewSelections(3 * (selectionOverhead + 200))
+	for i := range 3 {
+		s.put(key(i), roaring.BitmapOf(uint32(i)))
+	}
+	s.put(key(0), nil) // as another goroutine does: the first stands
+	if b, ok := s.get(key(0)); !ok || !b.Contains(0) {
+		t.Fatal("the first is not kept")
+	}
+	for i := 3; i < 50; i++ {
+		s.get(key(0))
+		s.put(key(i), roaring.BitmapOf(uint32(i)))
+	}
+	if _, ok := s.get(key(0)); !ok || s.size > s.max || len(s.byKey) != s.used.Len() {
+		t.Fatalf("%d bytes of %d, %d entries", s.size, s.max, len(s.byKey))
+	}
+	if _, ok := s.get(key(1)); ok {
+		t.Fatal("what was used longest ago is kept")
+	}
+	large := roaring.New()
+	for i := range uint32(1000) {
+		large.Add(i << 20)
+	}
+	s.put(key(99), large)
+	if _, ok := s.get(key(99)); ok || s.size == 0 {
+		t.Fatal("one that is larger than the bound is kept, or all others went for it")
+	}
+}
