@@ -23,7 +23,7 @@ func (s *Scanner) inline(ctx context.Context) (*draft, error) {
 		return nil, io.EOF
 	}
 	index := l.segmentAt(first)
-	if s.end > l.firstRow[index+1] {
+	if s.end > l.firstRow[index+1] || l.selectionOf(index) != nil {
 		return nil, nil
 	}
 	// Once only: a caller who waits for a slow store in many short steps needs a run, which goes on between them.
@@ -92,7 +92,8 @@ func (r *run) readInline(ctx context.Context, d *draft, g *segment, from, to int
 	}
 	for i := from; i < to; i++ {
 		x := s.getStripe()
-		x.segment, x.index, x.firstRow, x.rows = g, i, g.starts[i], int(g.starts[i+1]-g.starts[i])
+		x.segment, x.index, x.firstRow, x.rows, x.stored = g, i, g.starts[i], g.storedRows(i), g.storedRows(i)
+		x.picked, x.sparse = nil, false
 		x.users.Store(1) // the batch
 		lo, hi := max(r.first, g.starts[i]), min(r.end, g.starts[i+1])
 		d.pieces = append(d.pieces, piece{
