@@ -21,6 +21,7 @@ type planParams struct {
 	place
 	Features   []string `json:"features"`
 	Partitions string   `json:"partitions,omitempty"`
+	Filter     string   `json:"filter,omitempty"`
 	BatchSize  int      `json:"batch_size,omitempty"`
 	Labels     []string `json:"labels,omitempty"` // names among the features that are labels, whatever their role is
 	Output     string   `json:"output,omitempty"` // columns (default) or tensors
@@ -98,7 +99,7 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := reader.PlanOptions{Features: p.Features, Partition: p.Partitions, BatchSize: p.BatchSize}
+	opts := reader.PlanOptions{Features: p.Features, Partition: p.Partitions, Filter: p.Filter, BatchSize: p.BatchSize}
 	if p.Output != "" {
 		if opts.Output, err = reader.ParseOutput(p.Output); err != nil {
 			return nil, nil, usageError{err}

@@ -189,9 +189,15 @@ class Table:
         """The features that names, globs (``user_*``) or sets (``@all``, ``@labels``, ``@keys``, ``@partitions``) select."""
         return [Feature(**f) for f in _engine.call("features", **self._place, features=_names(select))]
 
-    def scan(self, features: str | Sequence[str] = "@all", *, partitions: str | None = None, batch_size: int = 65536,
-             fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
+    def scan(self, features: str | Sequence[str] = "@all", *, partitions: str | None = None, filter: str | None = None,
+             batch_size: int = 65536, fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
         """The rows as Arrow. partitions is a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``.
+
+        filter is one over features too: only rows for which it is true are given. ``click = 1 AND country IN ('US', 'CA')``,
+        ``dwell BETWEEN 3 AND 10``, ``len(hist) > 3``, ``contains(hist, 17)``, ``any(hist) > 100``, ``name LIKE 'a%'``,
+        ``x IS NULL``, and ``click = 1 OR sample(0.1, key=request_id, seed=7)``, which takes the same tenth of all keys for ever.
+        It is SQL's: a comparison with null is not true. NaN is compared as numpy does. The features that it is about are
+        read at once, of the segments and stripes that statistics do not decide, so that len() and batches are exact.
 
         fold puts the features of a source map or struct back into one column. batch_size bounds the rows of a record batch,
         workers the engine's threads, memory the bytes of stripes in memory. Nothing is read yet.
@@ -200,7 +206,8 @@ class Table:
         """
         if batch_size < 1:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
-        plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, batch_size=batch_size)
+        plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, filter=filter,
+                            batch_size=batch_size)
         return Scan(self.store._root, plan, {"fold": fold, "workers": workers, "memory": memory})
 
     def take(self, rows: Any, features: str | Sequence[str] = "@all", *, fold: bool = False, workers: int | None = None,
@@ -220,8 +227,8 @@ class Table:
         return _table(_Records(records))
 
     def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (), partitions: str | None = None,
-              batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0,
-              rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
+              filter: str | None = None, batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
+              seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
               transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
               device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
               memory: int | None = None) -> TorchDataset:
@@ -230,6 +237,7 @@ class Table:
         features    names, globs or sets, as in ``features``; nothing else is read
         labels      the same: of one name ("click") they come as [B], of a list as [B, L]
         partitions  a predicate over partition keys, as in ``scan``
+        filter      a predicate over features, as in ``scan``, of values before transforms
         batch_size  rows of a batch, B
         shuffle     None (the table's order), "session" (sessions stay whole), "row", or a dsistore.torch.Shuffle
         seed        of the shuffle
@@ -252,8 +260,8 @@ class Table:
         from .torch import TorchDataset
 
         return TorchDataset(
-            self, features, labels=labels, partitions=partitions, batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank,
-            world_size=world_size, output=output, transforms=transforms, drop_last=drop_last, presence=presence, device=device,
+            self, features, labels=labels, partitions=partitions, filter=filter, batch_size=batch_size, shuffle=shuffle, seed=seed,
+            rank=rank, world_size=world_size, output=output, transforms=transforms, drop_last=drop_last, presence=presence, device=device,
             shards=shards, prefetch=prefetch, workers=workers, memory=memory)
 
 

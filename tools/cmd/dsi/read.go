@@ -12,13 +12,14 @@ import (
 // readFlags select what the reading commands read.
 type readFlags struct {
 	Partition string   `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
+	Where     string   `placeholder:"EXPR" help:"Read the rows for which this is true, as in click = 1 AND (len(hist) > 3 OR sample(0.1, key=request_id, seed=7)). It sees values before --transform. Default: all."`
 	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
 	atFlag
 }
 
 // planOptions returns what the flags say of a plan.
 func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
-	out := reader.PlanOptions{Features: features, Partition: r.Partition}
+	out := reader.PlanOptions{Features: features, Partition: r.Partition, Filter: r.Where}
 	for _, text := range r.Transform {
 		rule, err := reader.ParseTransformRule(text)
 		if err != nil {

@@ -42,6 +42,8 @@ type scanJSON struct {
 	DecodeSeconds    float64 `json:"decode_seconds"`
 	AssembleSeconds  float64 `json:"assemble_seconds"`
 	StallSeconds     float64 `json:"stall_seconds"`
+	// Filter is there with --where.
+	Filter *filterJSON `json:"filter,omitempty"`
 	// Shuffle is there with --shuffle.
 	Shuffle *shuffleJSON `json:"shuffle,omitempty"`
 }
@@ -72,9 +74,14 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.Plan {
-		return a.printPlan(plan)
+		return a.printPlan(ctx, snap, plan)
+	}
+	layout, err := reader.NewLayout(ctx, snap, plan)
+	if err != nil {
+		return err
 	}
 	out := scanJSON{Table: c.Table, Snapshot: plan.Snapshot, Features: len(plan.Features), BatchSize: c.BatchSize, Epochs: c.Epochs, Dedup: plan.Dedup.String()}
+	out.Filter = newFilterJSON(plan, layout)
 	bar := a.progress("scanning")
 	defer bar.finish()
 	var totals *reader.InfoTotals
@@ -82,7 +89,7 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 		totals = new(reader.InfoTotals)
 	}
 	for epoch := range uint64(c.Epochs) {
-		if err := scanEpoch(ctx, snap, plan, epoch, &out, totals, bar); err != nil {
+		if err := scanEpoch(ctx, layout, epoch, &out, totals, bar); err != nil {
 			return err
 		}
 	}
@@ -102,12 +109,11 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// scanEpoch reads the plan's rows once and adds what it measures to out, and what the batches were made of to totals unless
+// scanEpoch reads the layout's rows once and adds what it measures to out, and what the batches were made of to totals unless
 // that is nil.
-func scanEpoch(ctx context.Context, snap *storage.Snapshot, plan *reader.Plan, epoch uint64, out *scanJSON,
-	totals *reader.InfoTotals, bar *progress) error {
+func scanEpoch(ctx context.Context, layout *reader.Layout, epoch uint64, out *scanJSON, totals *reader.InfoTotals, bar *progress) error {
 	start := time.Now()
-	s, err := reader.Open(ctx, snap, plan, reader.Options{Info: totals != nil})
+	s, err := layout.Open(reader.Options{Info: totals != nil})
 	if err != nil {
 		return err
 	}
@@ -176,14 +182,15 @@ func scanFacts(s scanJSON) [][2]string {
 			countText(s.Requests), rateText(s.BytesNeeded+s.BytesOverRead, s.Seconds))},
 		{"dedupe", fmt.Sprintf("%.2f rows a slot stored, %.2f emitted (%s)", s.DedupeFactor, s.EmittedFactor, s.Dedup)},
 	}
+	facts = append(facts, s.Filter.facts()...)
 	return append(facts, s.Shuffle.facts()...)
 }
 
-// printPlan prints the plan for people, or with --json as it travels.
-func (a *app) printPlan(p *reader.Plan) error {
+// printPlan prints the plan for people, with what its filter leaves to read, or with --json as it travels.
+func (a *app) printPlan(ctx context.Context, snap *storage.Snapshot, p *reader.Plan) error {
 	if !a.json {
 		a.printf("%s", p)
-		return nil
+		return a.printFiltered(ctx, snap, p)
 	}
 	text, err := json.Marshal(p)
 	if err != nil {

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// filterJSON is what --where took. Stripes are of the segments that it left to look into.
+type filterJSON struct {
+	Where            string  `json:"where"`
+	Rows             uint64  `json:"rows"`
+	RowsSelected     uint64  `json:"rows_selected"`
+	Segments         uint64  `json:"segments"`
+	SegmentsPruned   uint64  `json:"segments_pruned"`
+	SegmentsWhole    uint64  `json:"segments_whole"`
+	StripesPruned    uint64  `json:"stripes_pruned"`
+	StripesWhole     uint64  `json:"stripes_whole"`
+	StripesEvaluated uint64  `json:"stripes_evaluated"`
+	BytesNeeded      uint64  `json:"bytes_needed"`
+	BytesOverRead    uint64  `json:"bytes_over_read"`
+	Requests         uint64  `json:"requests"`
+	Seconds          float64 `json:"seconds"`
+}
+
+// newFilterJSON returns what the layout's filter took; nil: it has none.
+func newFilterJSON(plan *reader.Plan, l *reader.Layout) *filterJSON {
+	p := l.Pruning()
+	if p == nil {
+		return nil
+	}
+	return &filterJSON{
+		Where: plan.Filter, Rows: p.Rows, RowsSelected: p.RowsSelected, Segments: p.Segments, SegmentsPruned: p.SegmentsNever,
+		SegmentsWhole: p.SegmentsAlways, StripesPruned: p.StripesNever, StripesWhole: p.StripesAlways, StripesEvaluated: p.StripesEvaluated,
+		BytesNeeded: p.BytesNeeded, BytesOverRead: p.BytesOverRead, Requests: p.Requests, Seconds: p.Seconds,
+	}
+}
+
+func (f *filterJSON) facts() [][2]string {
+	if f == nil {
+		return nil
+	}
+	share := 0.0
+	if f.Rows > 0 {
+		share = 100 * float64(f.RowsSelected) / float64(f.Rows)
+	}
+	return [][2]string{
+		{"filter", fmt.Sprintf("%s of %s (%.3g %%), in %.3f s", countText(f.RowsSelected), plural(f.Rows, "row"), share, f.Seconds)},
+		{"pruned", fmt.Sprintf("%s of %s; of the others %s by statistics", countText(f.SegmentsPruned), plural(f.Segments, "segment"), plural(f.StripesPruned, "stripe"))},
+		{"evaluated", fmt.Sprintf("%s, %s read in %s", plural(f.StripesEvaluated, "stripe"), bytesText(f.BytesNeeded+f.BytesOverRead), plural(f.Requests, "request"))},
+	}
+}
+
+// printFiltered prints what a plan's filter leaves to read, of what the plan would read without it.
+func (a *app) printFiltered(ctx context.Context, snap *storage.Snapshot, p *reader.Plan) error {
+	if p.Filter == "" {
+		return nil
+	}
+	whole := *p
+	whole.Filter = ""
+	var costs [2]reader.Cost
+	for i, plan := range []*reader.Plan{p, &whole} {
+		l, err := reader.NewLayout(ctx, snap, plan)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			a.printFacts(newFilterJSON(plan, l).facts())
+		}
+		if costs[i], err = l.Cost(ctx, reader.Options{}); err != nil {
+			return err
+		}
+	}
+	a.printFacts([][2]string{{"fetched", fmt.Sprintf("%s of %s, %s of %s", countText(costs[0].Stripes), plural(costs[1].Stripes, "stripe"),
+		bytesText(costs[0].BytesNeeded+costs[0].BytesOverRead), bytesText(costs[1].BytesNeeded+costs[1].BytesOverRead))}})
+	return nil
+}
