@@ -16,7 +16,7 @@ func BenchmarkDecode(b *testing.B) {
 	}{
 		{"constant", 0}, {"random63", IDPlain}, {"lengths", IDPlain}, {"lengths", IDFOR}, {"width17", IDFOR}, {"random63", IDFOR},
 		{"timestamps", IDDelta}, {"inverse", IDDelta}, {"outliers", IDPatched}, {"sessions", IDRuns}, {"uniform-ids", IDDictionary},
-		{"zipf-ids", IDDictionary}, {"repeated-lists", IDZstd}, {"repeated-lists", IDRepeats}, {"zipf-counts", IDTopByte}, {"skewed-codes", IDTopByte}, {"repeated-lists", 0}, {"zipf-counts", 0}, {"zipf-ids", 0},
+		{"zipf-ids", IDDictionary}, {"repeated-lists", IDZstd}, {"repeated-lists", IDRepeats}, {"zipf-counts", IDTopByte}, {"skewed-codes", IDTopByte}, {"zipf-counts", IDRANS}, {"skewed-codes", IDRANS}, {"repeated-lists", 0}, {"zipf-counts", 0}, {"zipf-ids", 0},
 	}
 	d := new(Decoder)
 	for _, c := range ints {

@@ -105,8 +105,9 @@ type encoder struct {
 	sorting []keyed
 	sorted  []keyed
 	places  []int32
+	counts  []int32 // of distances, by ransClasses
+	rans    *ransEncoder
 	zstd    *zstd.Encoder
-	entropy *zstd.Encoder
 	hard    *zstd.Encoder
 }
 

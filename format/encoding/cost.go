@@ -29,9 +29,6 @@ func (p Profile) NsPerByte() float64 {
 // zstdMargin is the part of the size that zstd must take off before it is used.
 const zstdMargin = 0.10
 
-// topByteMargin is the same for the entropy coding of top bytes.
-const topByteMargin = 0.03
-
 // Decode costs in ns, from BenchmarkDecode on two busy cores of a 2.6 GHz Xeon (plain Go), rounded. What counts is their
 // ratio: a machine twice as fast would choose nearly the same. Costs of nested chunks come on top.
 const (
@@ -41,7 +38,7 @@ const (
 	nsPatch      = 3.0 // an exception
 	nsRunFill    = 0.3
 	nsRun        = 8.0 // a run
-	nsTopByte    = 1.0 // and nsZstdByte
+	nsRANS       = 1.5 // with AVX2: less than half of it with AVX-512, five times as much in plain Go
 	nsCopy       = 0.2 // a value that repeats copies
 	nsStep       = 8.0 // a step of repeats
 	nsZstdByte   = 1.2 // a byte that comes out

@@ -20,6 +20,7 @@ type Decoder struct {
 	int32s  arena[int32]
 	spans   arena[Span]
 	block   [blockLen]int64 // one block on its way to where it goes
+	rans    ransDecoder
 	zstd    *zstd.Decoder
 }
 
@@ -109,6 +110,8 @@ func (d *Decoder) decodeInts(dst []int64, src []byte, depth int) error {
 		return d.decodeZstdInts(dst, p, depth)
 	case IDTopByte:
 		return d.decodeTopByte(dst, p)
+	case IDRANS:
+		return d.decodeRANS(dst, p)
 	case IDRepeats:
 		return decodeSteps(d, dst, p, depth, (*Decoder).decodeInts)
 	}

@@ -85,7 +85,7 @@ func describe(b *strings.Builder, d *Decoder, src []byte, depth int) {
 			}
 		}
 		nested(chunk, 1, true)
-	case IDTopByte:
+	case IDTopByte, IDRANS:
 		b.WriteString(":" + arg(0))
 	case IDRepeats, IDFloatRepeats:
 		nested(afterCount(afterCount(p)), 4, true)

@@ -41,6 +41,7 @@ var (
 	errPlane      = reason("byte plane has an unknown form")
 	errOffsets    = reason("offsets do not increase or do not match the bytes")
 	errStringSize = reason("one dictionary entry is used with two lengths")
+	errRANS       = reason("entropy-coded classes end elsewhere than their states and words say")
 	errDst        = reason("destination is too short for the count of bits")
 )
 

@@ -48,7 +48,7 @@ func TestGolden(t *testing.T) {
 		offsets = append(offsets, int32(len(data)))
 	}
 	want := map[string]func() ([]byte, bool){}
-	for id := IDConstant; id <= IDRepeats; id++ {
+	for id := IDConstant; id <= IDRANS; id++ {
 		want["ints "+id.String()] = func() ([]byte, bool) { return forceInts(id, vals) }
 	}
 	delete(want, "ints constant")

@@ -141,9 +141,9 @@ func (e *encoder) appendIntsAs(codec ID, dst []byte, m *memory, vals []int64, s 
 		}
 		dst = e.appendSteps(append(dst, byte(IDRepeats)), m, &p, depth)
 		return e.appendInts(dst, m.kid(0), p.literals, depth+1), true
-	case IDTopByte:
+	case IDRANS:
 		start := len(dst)
-		if dst = e.appendTopByte(dst, vals, s); float64(len(dst)-start) < float64(sizeFOR(s.n, s.width, s.base)) {
+		if dst = e.appendRANS(dst, vals, s); float64(len(dst)-start) < float64(sizeFOR(s.n, s.width, s.base)) {
 			return dst, true
 		}
 		dst = dst[:start]
@@ -226,7 +226,7 @@ func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without uint6
 		}
 	}
 	if s.n >= 256 && b.bytes > n/16 {
-		e.tryTopByte(&b, sample, s)
+		e.tryRANS(&b, sample, s)
 	}
 	copied := 0.0
 	if s.n >= 256 && depth <= 1 && without>>IDRepeats&1 == 0 && b.bytes > n/8 {

@@ -114,3 +114,42 @@ func TestAddTopStaysInBounds(t *testing.T) {
 		}
 	}
 }
+
+func TestRANSStaysInBounds(t *testing.T) {
+	in, out := simdtest.NewFence(t, 64*1024), simdtest.NewFence(t, 64*1024)
+	r := rand.New(rand.NewPCG(seed, 13))
+	// States of 0 take two words of 0 each in every row, the most that there can be.
+	for rows := 1; rows < 5; rows++ {
+		for words := 0; words <= rows*ransRowWords+4; words += 2 {
+			chunk := make([]byte, 3+ransTableLen+ransStateLen+words)
+			chunk[0] = byte(IDRANS)
+			got := simdtest.Place(out, make([]int64, rows*ransLanes), false)
+			if err := new(Decoder).Ints(got, simdtest.Place(in, chunk, false)); err != errRANS {
+				t.Fatalf("%d rows of %d bytes of words: %v", rows, words, err)
+			}
+		}
+	}
+	for n := range 2*fencedLen + 1 {
+		for _, spread := range []int{1, 2, 300, 60000} {
+			vals := make([]int64, n)
+			for i := range vals {
+				vals[i] = 5 + int64(r.IntN(spread))
+			}
+			chunk, ok := forceInts(IDRANS, vals)
+			if !ok {
+				continue
+			}
+			bad := slices.Clone(chunk)
+			bad[r.IntN(len(bad))] ^= 1 << r.IntN(8)
+			for _, low := range []bool{false, true} {
+				got := simdtest.Place(out, make([]int64, n), low)
+				if err := new(Decoder).Ints(got, simdtest.Place(in, chunk, low)); err != nil || !slices.Equal(got, vals) {
+					t.Fatalf("%d values below %d: %v, or others", n, spread, err)
+				}
+				_ = new(Decoder).Ints(got, simdtest.Place(in, bad, low))
+				cut := 2 * r.IntN(len(chunk)/2)
+				_ = new(Decoder).Ints(got, simdtest.Place(in, chunk[:cut], low))
+			}
+		}
+	}
+}

@@ -2,7 +2,11 @@
 
 package encoding
 
-import "github.com/dsistore/dsistore/internal/simd"
+import (
+	"math/bits"
+
+	"github.com/dsistore/dsistore/internal/simd"
+)
 
 // unpackBlocksAVX2 unpacks whole blocks of values of 1 to 64 bits. dst has room for 256 values a block, src holds 32*width bytes
 // a block.
@@ -19,6 +23,26 @@ func gatherTwoAVX512(dst, codes *int64, n int, first *int64, firstLen int, secon
 //
 //go:noescape
 func addTopAVX2(dst *int64, top *byte, n, low int)
+
+// ransRowsAVX512 is ransRows; it ends where fewer than ransRowWords bytes of words are left, of which there are at least as many.
+//
+//go:noescape
+func ransRowsAVX512(dst *int64, rows int, r *ransDecoder, words *byte, size int, base int64, low int) (done, used int)
+
+// ransRowsAVX2 is ransRowsAVX512. take is ransTake.
+//
+//go:noescape
+func ransRowsAVX2(dst *int64, rows int, r *ransDecoder, words *byte, size int, base int64, low int, take *[256][8]uint8) (done, used int)
+
+// ransTake says for every set of 8 states, a bit each, how many of the states before are in it.
+var ransTake = func() (take [256][8]uint8) {
+	for set := range take {
+		for i := range 8 {
+			take[set][i] = uint8(bits.OnesCount8(uint8(set) & (1<<i - 1)))
+		}
+	}
+	return take
+}()
 
 // unpackBlocks is unpackBlocksPlain.
 func unpackBlocks(dst []int64, src []byte, width int, base int64) {
@@ -53,6 +77,19 @@ func base(s []int64) *int64 {
 		return nil
 	}
 	return &s[0]
+}
+
+// ransRows decodes the first of some rows of 32 values, which dst has room for; it returns how many, and the bytes of words that they used.
+// What it leaves is for rowPlain.
+func ransRows(dst []int64, rows int, r *ransDecoder) (done, used int) {
+	if !simd.AVX2 || rows == 0 || len(r.words) < ransRowWords {
+		return 0, 0
+	}
+	_ = dst[rows*ransLanes-1]
+	if !simd.AVX512 {
+		return ransRowsAVX2(&dst[0], rows, r, &r.words[0], len(r.words), r.base, r.low, &ransTake)
+	}
+	return ransRowsAVX512(&dst[0], rows, r, &r.words[0], len(r.words), r.base, r.low)
 }
 
 // addTop is addTopPlain.

@@ -106,14 +106,6 @@ func (e *encoder) compress(dst, raw []byte) []byte {
 	return e.zstd.EncodeAll(raw, dst)
 }
 
-// squeeze is compress for bytes in which few sequences come again, so that it is their entropy that counts: it looks for them less hard.
-func (e *encoder) squeeze(dst, raw []byte) []byte {
-	if e.entropy == nil {
-		e.entropy = newZstdEncoder(zstd.SpeedFastest)
-	}
-	return e.entropy.EncodeAll(raw, dst)
-}
-
 // appendZstdInts appends chunk, an ints chunk, compressed.
 func (e *encoder) appendZstdInts(dst, chunk []byte) []byte {
 	dst = append(dst, byte(IDZstd))

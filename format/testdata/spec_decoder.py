@@ -181,6 +181,51 @@ def repeats(b, n, depth, literals):
     return repeat(literals(b.rest(), m), skips, copies, distances, n)
 
 
+def classes(b, n):
+    w, minimum = b.uint(1), b.svarint()
+    need(w <= 48, "low width")
+    cuts, others, sizes = [], [], []
+    for _ in range(16):
+        cuts.append(b.uint(1))
+        both = b.uint(1)
+        others.append(both & 15)
+        sizes.append(both >> 4)
+    states = [b.uint(4) for _ in range(32)]
+    low_bytes = packed_size(n, w)
+    need(b.left() >= low_bytes and (b.left() - low_bytes) % 2 == 0, "words")
+    words = Bytes(b.take(b.left() - low_bytes))
+    lows = unpack(b.rest(), n, w)
+    owner, rank, frequency = [0] * 4096, [0] * 4096, [0] * 16
+    for bucket in range(16):
+        for place in range(256):
+            c = bucket if place < cuts[bucket] else others[bucket]
+            owner[place * 16 + bucket] = c
+            rank[place * 16 + bucket] = frequency[c]
+            frequency[c] += 1
+
+    def refilled(x):
+        x &= 0xFFFFFFFF
+        return (x << 16 | words.uint(2)) & 0xFFFFFFFF if x < 65536 else x
+
+    out = []
+    for begin in range(0, n, 32):
+        row = []
+        count = min(32, n - begin)
+        for i in range(count):
+            x = states[i]
+            c = owner[x % 4096]
+            row.append(c)
+            states[i] = refilled(frequency[c] * (x // 4096) + rank[x % 4096])
+        for i, c in enumerate(row):
+            size = 2 ** sizes[c]
+            distance = sum(2**s for s in sizes[:c]) + states[i] % size
+            out.append(signed64(minimum + lows[begin + i] + (distance << w)))
+            states[i] = refilled(states[i] // size)
+    need(all(x == 65536 for x in states), "states at the end")
+    words.end()
+    return out
+
+
 def ints(data, n, depth=0):
     need(depth <= 4, "depth")
     b = Bytes(data)
@@ -230,6 +275,8 @@ def ints(data, n, depth=0):
         out = [signed64(minimum + low + (top << w)) for top, low in zip(tops, unpack(b.rest(), n, w))]
     elif codec == 10:
         out = repeats(b, n, depth, lambda d, m: ints(d, m, depth + 1))
+    elif codec == 11:
+        out = classes(b, n)
     else:
         raise Damaged("codec %d of ints" % codec)
     b.end()
