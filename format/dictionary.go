@@ -111,11 +111,12 @@ func (d *StripeDecoder) decodeCodes(dst *vector.Column, m *FileMeta, s *StripeMe
 		}
 	}
 	vals := dst.Ints[:s.Elements]
-	if err := d.codec.Ints(vals, d.chunks[Codes]); err != nil {
+	bad, code, err := d.codec.LookUp(vals, shared, d.own, d.chunks[Codes])
+	if err != nil {
 		return d.fail(Codes, err)
 	}
-	if i := encoding.LookUp(vals, shared, d.own, vals); i >= 0 {
-		return d.fail(Codes, reasonf("code %d of value %d, of %d values of the file and %d of the stripe", vals[i], i, len(shared), len(d.own)))
+	if bad >= 0 {
+		return d.fail(Codes, reasonf("code %d of value %d, of %d values of the file and %d of the stripe", code, bad, len(shared), len(d.own)))
 	}
 	return nil
 }

@@ -119,7 +119,7 @@ func BenchmarkLookUp(b *testing.B) {
 			codes[i] = int64(uint64(i) * 0x9e3779b97f4a7c15 >> 20 % x.most)
 		}
 		b.Run(x.name, func(b *testing.B) {
-			measure(b, n, 8, 0, func() error { LookUp(dst, first, second, codes); return nil })
+			measure(b, n, 8, 0, func() error { gatherTwo(dst, first, second, codes); return nil })
 		})
 	}
 }

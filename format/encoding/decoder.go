@@ -19,7 +19,8 @@ type Decoder struct {
 	bytes   arena[byte]
 	int32s  arena[int32]
 	spans   arena[Span]
-	block   [blockLen]int64 // one block on its way to where it goes
+	block   [blockLen]int64     // one block on its way to where it goes
+	codes   [4 * blockLen]int64 // a few, between a chunk of codes and a look-up
 	rans    ransDecoder
 	zstd    *zstd.Decoder
 }

@@ -82,35 +82,89 @@ func (d *Decoder) decodeDictionary(dst []int64, p []byte, depth int) error {
 
 // lookUp decodes a chunk of len(dst) codes and writes the value of each. room has the length of dst, and may be dst.
 func lookUp[T any](d *Decoder, dst, values []T, src []byte, room []int64, depth int) error {
+	done, err := d.codeBlocks(len(dst), src, depth, func(at int, codes []int64) error {
+		return gather(dst[at:at+len(codes)], values, codes)
+	})
+	if done || err != nil {
+		return err
+	}
+	if err := d.decodeInts(room, src, depth); err != nil {
+		return err
+	}
+	return gather(dst, values, room)
+}
+
+// LookUp decodes a chunk of len(dst) codes and writes the value of each: first[c], or second[c-len(first)] from len(first) on. A code that is
+// past both ends it, with its place and itself; bad is -1 where there is none. Of an error the values say nothing.
+func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code int64, err error) {
+	bad = -1
+	done, err := d.codeBlocks(len(dst), src, 0, func(at int, codes []int64) error {
+		if i := gatherTwo(dst[at:at+len(codes)], first, second, codes); i >= 0 {
+			bad, code = at+i, codes[i]
+			return errCode
+		}
+		return nil
+	})
+	if done || err != nil {
+		if bad >= 0 {
+			err = nil
+		}
+		return bad, code, err
+	}
+	if err := d.decodeInts(dst, src, 0); err != nil {
+		return -1, 0, err
+	}
+	if bad = gatherTwo(dst, first, second, dst); bad >= 0 {
+		code = dst[bad]
+	}
+	return bad, code, nil
+}
+
+// codeBlocks decodes a chunk of n codes in blocks that stay in the first-level cache and gives f each with the place at which it begins,
+// until f returns an error. done is false where the codec is none that decodes in blocks: then nothing was decoded.
+func (d *Decoder) codeBlocks(n int, src []byte, depth int, f func(at int, codes []int64) error) (done bool, err error) {
 	id, p, err := head(src)
 	if err != nil {
-		return err
-	}
-	if id != IDFOR {
-		if err := d.decodeInts(room, src, depth); err != nil {
-			return err
-		}
-		return gather(dst, values, room)
+		return false, err
 	}
 	if depth > maxDepth {
-		return errDepth
+		return false, errDepth
 	}
-	packed, width, base, err := parseFOR(len(dst), p)
-	if err != nil {
-		return err
-	}
-	// Codes pass through one block that stays in the first-level cache.
-	block := &d.block
-	for len(dst) > 0 {
-		n := min(len(dst), blockLen)
-		size := packedLen(n, width)
-		unpack(block[:n], packed[:size], width, base)
-		if err := gather(dst[:n], values, block[:n]); err != nil {
-			return err
+	var next func([]int64) error
+	end := func() error { return nil }
+	switch id {
+	case IDFOR:
+		packed, width, base, err := parseFOR(n, p)
+		if err != nil {
+			return false, err
 		}
-		dst, packed = dst[n:], packed[size:]
+		next = func(codes []int64) error {
+			size := packedLen(len(codes), width)
+			unpack(codes, packed[:size], width, base)
+			packed = packed[size:]
+			return nil
+		}
+	case IDRANS:
+		r := &d.rans
+		if err := r.parse(n, p); err != nil {
+			return false, err
+		}
+		defer r.forget()
+		next, end = r.next, r.end
+	default:
+		return false, nil
 	}
-	return nil
+	for at := 0; at < n; {
+		codes := d.codes[:min(n-at, len(d.codes))]
+		if err := next(codes); err != nil {
+			return false, err
+		}
+		if err := f(at, codes); err != nil {
+			return false, err
+		}
+		at += len(codes)
+	}
+	return true, end()
 }
 
 // gather writes the value of each code. codes and dst may be the same memory.
@@ -131,11 +185,8 @@ func gather[T any](dst, values []T, codes []int64) error {
 	return nil
 }
 
-// LookUp writes the value of each code: first[c], or second[c-len(first)] from len(first) on. codes and dst may be the same
-// memory. It returns the place of the first code that is past both, or -1; what is before it has been written, and perhaps more.
-func LookUp(dst, first, second, codes []int64) (bad int) { return gatherTwo(dst, first, second, codes) }
-
-// gatherTwoPlain is LookUp. Hot: gatherTwo replaces it where the processor has vectors.
+// gatherTwoPlain writes the value of each code: first[c], or second[c-len(first)] from len(first) on. codes and dst may be the same memory.
+// It returns the place of the first code that is past both, or -1; what is before it has been written, and perhaps more. Hot: gatherTwo replaces it where the processor has vectors.
 func gatherTwoPlain(dst, first, second, codes []int64) (bad int) {
 	dst = dst[:len(codes)]
 	for i, c := range codes {

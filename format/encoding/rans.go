@@ -181,9 +181,11 @@ func (r *ransDecoder) addLow(dst []int64) {
 	for len(dst) > 0 {
 		n := min(len(dst), blockLen)
 		size := packedLen(n, r.low)
-		unpack(r.block[:n], r.packed[:size], r.low, 0)
-		for i, v := range r.block[:n] {
-			dst[i] += v
+		part := dst[:n]
+		lows := r.block[:len(part)]
+		unpack(lows, r.packed[:size], r.low, 0)
+		for i := range part {
+			part[i] += lows[i]
 		}
 		dst, r.packed = dst[n:], r.packed[size:]
 	}
@@ -202,15 +204,17 @@ func (r *ransDecoder) end() error {
 	return nil
 }
 
+// forget lets go of the chunk.
+func (r *ransDecoder) forget() { r.words, r.packed = nil, nil }
+
 func (d *Decoder) decodeRANS(dst []int64, p []byte) error {
 	r := &d.rans
 	if err := r.parse(len(dst), p); err != nil {
 		return err
 	}
+	defer r.forget()
 	if err := r.next(dst); err != nil {
 		return err
 	}
-	err := r.end()
-	r.words, r.packed = nil, nil
-	return err
+	return r.end()
 }
