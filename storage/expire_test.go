@@ -70,6 +70,10 @@ func TestExpire(t *testing.T) {
 	if len(r.Held) != 2 || r.Held[0] != (Hold{"ads", 3, "branch exp"}) || r.Held[1].Snapshot != 5 || !strings.Contains(r.Held[1].By, "job 7") {
 		t.Fatal(r.Held)
 	}
+	// An expired snapshot that nobody holds may go at any moment: no branch is made of it, though it is there yet.
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 14, Branches: []Branch{{Name: "late", Snapshot: 4}}}); !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
 	// Within the grace period everything stays.
 	if r, err := GC(ctx, tab.s, GCOptions{}); err != nil || len(r.Removed) > 0 || r.Snapshots != 14 {
 		t.Fatal(r, err)

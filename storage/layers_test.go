@@ -302,26 +302,30 @@ func TestSampleLists(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	wantConflict(t, tab, Change{ListRows: []ListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}, Base: 1}, "rows of a list defined since")
+	late := Change{ListRows: []ListRows{{"clicks2", b.ID, rowSet(t, tab.s, b, 4, 5)}}, Base: 2}
+	mustCommit(t, tab, late)
+	wantConflict(t, tab, late, "rows of a list set since")
+	mustCommit(t, tab, Change{ListRows: []ListRows{{"clicks2", a.ID, rowSet(t, tab.s, a, 4, 5)}}, Base: 2}) // of another segment
 	s = mustCommit(t, tab, Change{DropLists: []string{"clicks"}, Lists: []SampleList{{Name: "clicks"}}, Base: 2,
 		ListRows: []ListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}})
 	if got, err := s.ListedRows(ctx, "clicks", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[5]" || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
-	if l, err := s.SampleList(ctx, "clicks"); err != nil || l.Added != 3 || l.Definition != "" {
+	if l, err := s.SampleList(ctx, "clicks"); err != nil || l.Added != 5 || l.Definition != "" {
 		t.Fatal(l, err)
 	}
 	// A compaction that carries a list which was replaced meanwhile would bring the old rows back.
 	c := segment(t, tab, nil, []uint32{60}, 1, SegmentOptions{}, "x")
-	compaction := Change{Features: features("x"), Remove: []string{a.ID}, Add: []SegmentDescriptor{c}, Base: 2,
+	compaction := Change{Features: features("x"), Remove: []string{a.ID}, Add: []SegmentDescriptor{c}, Base: 4,
 		ListRows: []ListRows{{"clicks", c.ID, rowSet(t, tab.s, c, 7)}}}
 	wantConflict(t, tab, compaction, "compaction and a list replaced")
-	compaction.Base = 3
+	compaction.Base = 5
 	mustCommit(t, tab, compaction)
-	s = mustCommit(t, tab, Change{ListRows: []ListRows{{"clicks", b.ID, RowSet{}}}, Base: 4})
+	s = mustCommit(t, tab, Change{ListRows: []ListRows{{"clicks", b.ID, RowSet{}}}, Base: 6})
 	if got, err := s.ListedRows(ctx, "clicks", c, b); err != nil || got[0].Count != 1 || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
-	s = mustCommit(t, tab, Change{DropLists: []string{"clicks"}, Base: 5})
+	s = mustCommit(t, tab, Change{DropLists: []string{"clicks"}, Base: 7})
 	if l, err := s.SampleLists(ctx); err != nil || len(l) != 1 || l[0].Name != "clicks2" {
 		t.Fatal(l, err)
 	}
