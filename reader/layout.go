@@ -78,8 +78,20 @@ func NewLayoutWith(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts
 		return snap.OpenSegment(ctx, d)
 	}
 	l, err := newLayout(plan, snap.Table().Store().Blobs(), segments, open)
-	if err != nil || plan.Filter == "" {
-		return l, err
+	if err != nil {
+		return nil, err
+	}
+	sets, err := l.storedSets(ctx, snap)
+	if err != nil {
+		return nil, err
+	}
+	if sets != nil { // a filter is not evaluated where no row is left
+		if err := l.restrict(sets); err != nil {
+			return nil, err
+		}
+	}
+	if plan.Filter == "" {
+		return l, nil
 	}
 	filter, features, err := parseFilter(ctx, snap, plan.Filter)
 	if err != nil {
@@ -106,7 +118,14 @@ func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []sto
 		return err
 	}
 	l.pruning = &v.pruning
-	return l.restrict(selected)
+	if l.selected != nil {
+		selected = intersect(selected, l.selected)
+	}
+	if err := l.restrict(selected); err != nil {
+		return err
+	}
+	v.pruning.RowsSelected = l.Rows()
+	return nil
 }
 
 // Pruning returns what the plan's filter took; nil: it has none. Borrowed: do not write.

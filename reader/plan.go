@@ -61,6 +61,8 @@ type PlanOptions struct {
 	// Filter is a predicate over features and partition keys in the words of reader/expr: only rows for which it is true are read. It sees
 	// values as they are stored, before Transforms. Default: every row.
 	Filter string
+	// SampleList is the name of a list of rows of the table: only they are read. Default: every row.
+	SampleList string
 	// BatchSize is the number of rows of every batch but the last. Default 4096.
 	BatchSize int
 	// Output says what batches hold. Default OutputColumns.
@@ -86,9 +88,11 @@ type Plan struct {
 	Features  []storage.Feature
 	Partition string
 	Filter    string // empty: none
-	BatchSize int
-	Output    Output
-	Dedup     Dedup
+	// SampleList is empty for none.
+	SampleList string
+	BatchSize  int
+	Output     Output
+	Dedup      Dedup
 	// Transforms has an entry a feature, a zero one where nothing is done. nil: nothing is done to any.
 	Transforms []FeatureTransform
 	Shuffle    Shuffle
@@ -130,7 +134,7 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	}
 	p := &Plan{
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Features: features,
-		Partition: opts.Partition, Filter: opts.Filter, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup, Shuffle: shuffle,
+		Partition: opts.Partition, Filter: opts.Filter, SampleList: opts.SampleList, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup, Shuffle: shuffle,
 	}
 	if p.BatchSize == 0 {
 		p.BatchSize = DefaultBatchSize
@@ -146,6 +150,11 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	}
 	if _, err := p.partitionMatch(ctx, snap); err != nil {
 		return nil, err
+	}
+	if p.SampleList != "" {
+		if _, err := snap.SampleList(ctx, p.SampleList); err != nil {
+			return nil, err
+		}
 	}
 	if p.Filter != "" {
 		if _, _, err := parseFilter(ctx, snap, p.Filter); err != nil {
@@ -174,6 +183,8 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan: partition predicate %q is not UTF-8", p.Partition)
 	case !utf8.ValidString(p.Filter):
 		return fmt.Errorf("plan: filter %q is not UTF-8", p.Filter)
+	case !utf8.ValidString(p.SampleList):
+		return fmt.Errorf("plan: sample list %q is not UTF-8", p.SampleList)
 	}
 	seen := make(map[storage.FeatureID]bool, len(p.Features))
 	keys := make(map[string]bool)
@@ -237,6 +248,9 @@ func (p *Plan) String() string {
 	fmt.Fprintf(&b, "partition  %s\n", partition)
 	if p.Filter != "" {
 		fmt.Fprintf(&b, "filter     %s\n", p.Filter)
+	}
+	if p.SampleList != "" {
+		fmt.Fprintf(&b, "samples    %s\n", p.SampleList)
 	}
 	fmt.Fprintf(&b, "batch      %d rows, %v", p.BatchSize, p.Output)
 	if p.Dedup != DedupKJT {

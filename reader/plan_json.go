@@ -20,16 +20,17 @@ const PlanVersion = 1
 
 // planWire is the encoding of a Plan. Field order is part of it: Hash is taken over the bytes.
 type planWire struct {
-	Version   int           `json:"version"`
-	Table     string        `json:"table"`
-	Snapshot  uint64        `json:"snapshot"`
-	Partition string        `json:"partition,omitempty"`
-	Filter    string        `json:"filter,omitempty"`
-	BatchSize int           `json:"batch_size"`
-	Output    string        `json:"output"`
-	Dedup     string        `json:"dedup,omitempty"` // none for kjt, which plans were before there was another
-	Shuffle   *shuffleWire  `json:"shuffle,omitempty"`
-	Features  []featureWire `json:"features"`
+	Version    int           `json:"version"`
+	Table      string        `json:"table"`
+	Snapshot   uint64        `json:"snapshot"`
+	Partition  string        `json:"partition,omitempty"`
+	Filter     string        `json:"filter,omitempty"`
+	SampleList string        `json:"sample_list,omitempty"`
+	BatchSize  int           `json:"batch_size"`
+	Output     string        `json:"output"`
+	Dedup      string        `json:"dedup,omitempty"` // none for kjt, which plans were before there was another
+	Shuffle    *shuffleWire  `json:"shuffle,omitempty"`
+	Features   []featureWire `json:"features"`
 }
 
 type featureWire struct {
@@ -86,6 +87,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	b = jsontext.AppendUint(b, "snapshot", p.Snapshot)
 	b = appendTextIf(b, "partition", p.Partition)
 	b = appendTextIf(b, "filter", p.Filter)
+	b = appendTextIf(b, "sample_list", p.SampleList)
 	b = jsontext.AppendUint(b, "batch_size", uint64(p.BatchSize))
 	b = jsontext.AppendText(b, "output", p.Output.String())
 	if p.Dedup != DedupKJT {
@@ -193,7 +195,7 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 		}
 	}
 	out := Plan{
-		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, Filter: w.Filter, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
+		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, Filter: w.Filter, SampleList: w.SampleList, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
 		Features: make([]storage.Feature, len(w.Features)),
 	}
 	for i := range w.Features {

@@ -8,13 +8,9 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// checkLayers refuses a snapshot with something over its segments that this reader does not apply: rather no rows than ones that
-// were deleted, or values that were replaced.
+// checkLayers refuses a snapshot with something over its segments that this reader does not apply: rather no rows than values that
+// were replaced.
 func checkLayers(ctx context.Context, snap *storage.Snapshot) error {
-	if n := snap.Info().DeletedRows; n > 0 {
-		return fmt.Errorf("table %s, snapshot %d: %w: %d of its rows are deleted, which this reader does not leave out",
-			snap.Table().Name(), snap.Info().Number, format.ErrUnsupported, n)
-	}
 	overlays, err := snap.Overlays(ctx)
 	if err != nil {
 		return err
