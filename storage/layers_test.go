@@ -286,6 +286,21 @@ func TestOverlays(t *testing.T) {
 	verifyClean(t, tab.s)
 }
 
+// TestLayerOfOtherStripes: what commits do not look for, a deep verify finds.
+func TestLayerOfOtherStripes(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	a := segment(t, tab, nil, []uint32{7, 3}, 1, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
+	other := segment(t, tab, nil, []uint32{3, 7}, 1, SegmentOptions{}, "y")
+	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "y")}, Layers: []Layer{{Overlay: "o", Segment: a.ID, Data: other, All: true}}})
+	for _, deep := range []bool{false, true} {
+		if r, err := Verify(ctx, tab.s, "", deep, nil); err != nil || (r.DamageCount == 1) != deep {
+			t.Errorf("deep %v: %+v %v", deep, r, err)
+		}
+	}
+}
+
 func TestSampleLists(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())

@@ -83,6 +83,15 @@ func TestBitmapDamage(t *testing.T) {
 	if refused < 100 {
 		t.Fatalf("only %d of 300 were refused", refused)
 	}
+	last, err := appendBitmap(nil, roaring.BitmapOf(70_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, right := range map[uint64]bool{70_000: false, 70_001: true} {
+		if _, reason := checkBitmap(last, limit); (reason == "") != right {
+			t.Errorf("row 70,000 of a segment of %d: %q", limit, reason)
+		}
+	}
 	for _, b := range [][]byte{nil, {0x3a}, {0x3a, 0x30, 0, 0}, {0x3a, 0x30, 0, 0, 255, 255, 255, 255}, {0x3b, 0x30, 255, 255, 1}} {
 		if _, reason := checkBitmap(b, limit); reason == "" {
 			t.Errorf("% x is accepted", b)
