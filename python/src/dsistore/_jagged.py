@@ -82,6 +82,8 @@ class Lists:
 
     def parts(self) -> list[Jagged]:
         """A Jagged a group, and one of the plain lists: views."""
+        if len(self.keys) == 1:
+            return [self.plain()]
         out = []
         at = first = 0
         for i, (keys, size, count) in enumerate(zip(self.keys, self.sizes, self.counts)):
@@ -91,6 +93,8 @@ class Lists:
 
     def plain(self) -> Jagged:
         """The last of parts, the plain lists, without the others."""
+        if len(self.keys) == 1:  # all of it: no views, which take as long as all else that is done for a batch
+            return Jagged(self.keys[0], self.lengths, self.offsets, self.values, self.weights, self.present)
         return self._part(len(self.keys) - 1, len(self.lengths) - len(self.keys[-1]) * self.sizes[-1], len(self.values) - self.counts[-1])
 
     def _part(self, i: int, at: int, first: int) -> Jagged:
@@ -115,6 +119,8 @@ class BatchLists:
         return BatchLists(f(self.inverses), self.sparse.map(f), self.weighted.map(f), self.floats.map(f))
 
     def groups(self) -> list[DedupGroup]:
+        if len(self.sparse.keys) == 1:
+            return []
         parts = [self.sparse.parts(), self.weighted.parts(), self.floats.parts()]
         return [
             DedupGroup(inverse, self.sparse.sizes[i], *(p[i] for p in parts)) for i, inverse in enumerate(self.inverses)
