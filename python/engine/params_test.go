@@ -16,7 +16,7 @@ func TestBoundParameters(t *testing.T) {
 		text         string
 	}{
 		{new(tableParams), new(tableParams), "{" + place + "}"},
-		{new(planParams), new(planParams), "{" + place + `, "features": ["a", "b"], "partitions": "p", "batch_size": 7, "labels": ["c"],
+		{new(planParams), new(planParams), "{" + place + `, "features": ["a", "b"], "partitions": "p", "filter": "c = 1", "batch_size": 7, "labels": ["c"],
 			"output": "tensors", "dedup": "ikjt", "shuffle": {"unit": "row", "window": 3, "seed": 18446744073709551615},
 			"transforms": {"a": "first(3)"}}`},
 		{new(recordsParams), new(recordsParams), `{"uri": "u", "plan": "p", "workers": 2, "memory": 3, "prefetch": 4, "hash": "h", "fold": true}`},
@@ -44,9 +44,31 @@ func TestBoundParameters(t *testing.T) {
 		if err := params(nil, c.bound); err != nil {
 			t.Errorf("no parameters: %v", err)
 		}
+		if _, ok := c.plain.(*recordsParams); ok {
+			continue // has what a loader has, of which it takes a part
+		}
+		for _, name := range parameterNames(reflect.TypeOf(c.plain).Elem()) {
+			if members[name] == nil || c.bound.(bound).fields()[name] == nil {
+				t.Errorf("%T: parameter %s is not bound, or not tested", c.bound, name)
+			}
+		}
 	}
 	err := params(json.RawMessage(`{"shuffle": {"unit": 7}}`), new(planParams))
 	if err == nil || err.Error() != "unit: number: want string" {
 		t.Errorf("a part of a wrong type: %v", err)
 	}
+}
+
+// parameterNames returns the names that encoding/json knows the fields of a struct by.
+func parameterNames(of reflect.Type) (names []string) {
+	for i := range of.NumField() {
+		f := of.Field(i)
+		if f.Anonymous {
+			names = append(names, parameterNames(f.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }

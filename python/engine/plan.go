@@ -33,7 +33,7 @@ type planParams struct {
 
 func (p *planParams) fields() map[string]any {
 	f := placeFields(&p.place)
-	f["features"], f["partitions"], f["batch_size"], f["labels"] = &p.Features, &p.Partitions, &p.BatchSize, &p.Labels
+	f["features"], f["partitions"], f["filter"], f["batch_size"], f["labels"] = &p.Features, &p.Partitions, &p.Filter, &p.BatchSize, &p.Labels
 	f["output"], f["dedup"], f["shuffle"], f["transforms"] = &p.Output, &p.Dedup, &p.Shuffle, &p.Transforms
 	return f
 }
