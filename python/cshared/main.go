@@ -16,7 +16,6 @@ import "C"
 
 import (
 	"bytes"
-	"runtime"
 	"time"
 	"unsafe"
 
@@ -28,21 +27,7 @@ import (
 
 func main() {}
 
-var theEngine = newEngine()
-
-// newEngine returns the engine of the process.
-//
-// On one processor, whoever calls from Python would have to take the runtime's only place to run Go from the thread that makes
-// batches, and give it back, at every call: two switches between threads, and two more where it waits. With a second place the
-// system's scheduler does what is needed. Work is not spread over more goroutines than there were places: see Workers.
-func newEngine() *engine.Engine {
-	e := engine.New(cMemory{})
-	e.Workers = runtime.GOMAXPROCS(0)
-	if e.Workers == 1 && runtime.NumCPU() == 1 {
-		runtime.GOMAXPROCS(2)
-	}
-	return e
-}
+var theEngine = engine.New(cMemory{})
 
 // text returns a copy in C's heap, which the caller frees with dsi_free.
 func text(b []byte) C.dsi_text {

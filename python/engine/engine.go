@@ -18,9 +18,6 @@ import (
 
 // An Engine holds what Python has open. Its methods are safe for concurrent use.
 type Engine struct {
-	// Workers read, decode and write where a caller does not say how many. 0: GOMAXPROCS. It is set before the first call.
-	Workers int
-
 	allocator reader.Allocator
 	open      func(uri string) (object.Store, error)
 

@@ -67,7 +67,7 @@ func (e *Engine) runIngest(ctx context.Context, p *ingestParams, in *source.Reco
 	opts := ingest.Options{
 		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
 		PartitionBy: p.PartitionBy, Memory: p.Memory, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),
-		BadRowReport: p.BadRowReport, Profile: p.Profile, Records: in, Workers: e.Workers,
+		BadRowReport: p.BadRowReport, Profile: p.Profile, Records: in,
 		Progress: func(now ingest.Progress) { tell(ctx, now) },
 	}
 	if err := opts.Validate(); err != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,7 +69,7 @@ func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, erro
 		return nil, err
 	}
 	s, err := layout.OpenRank(reader.Options{
-		Workers: cmp.Or(p.Workers, e.Workers), MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Presence: p.Presence,
+		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Presence: p.Presence,
 		Reuse: true, Allocator: e.allocator,
 	}, reader.Ranks{
 		Rank: p.Rank, World: max(p.World, 1), Worker: p.Worker, Workers: p.RankWorkers, Shards: max(p.Shards, 1),

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,7 +110,7 @@ func (e *Engine) newRecords(ctx context.Context, request json.RawMessage) (*Reco
 	}
 	m := &tracked{under: e.allocator}
 	s, err := layout.Open(reader.Options{
-		Workers: cmp.Or(p.Workers, e.Workers), MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Allocator: m,
+		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Allocator: m,
 	})
 	if err != nil {
 		return nil, usageError{err}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -106,7 +105,7 @@ func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
 	if t.converter, err = arrowbatch.NewConverter(plan, arrowbatch.Options{Fold: p.Fold}); err != nil {
 		return nil, err
 	}
-	t.taker, err = layout.Taker(reader.Options{Workers: cmp.Or(p.Workers, e.Workers), MemoryBudget: p.Memory, Allocator: t.memory})
+	t.taker, err = layout.Taker(reader.Options{Workers: p.Workers, MemoryBudget: p.Memory, Allocator: t.memory})
 	if err != nil {
 		return nil, usageError{err}
 	}
