@@ -84,12 +84,17 @@ class Lists:
         """A Jagged a group, and one of the plain lists: views."""
         if len(self.keys) == 1:
             return [self.plain()]
-        out = []
-        at = first = 0
-        for i, (keys, size, count) in enumerate(zip(self.keys, self.sizes, self.counts)):
-            out.append(self._part(i, at, first))
-            at, first = at + len(keys) * size, first + count
-        return out
+        if not any(self.keys):  # no features of this kind: one set of views for all parts
+            offsets = self.offsets[:1]
+            return [Jagged(keys, self.lengths, offsets, self.values, self.weights, self.present) for keys in self.keys]
+        # One call a tensor for the views of all parts: one a view takes longer than the rest of a batch in Python.
+        lists = [len(keys) * size for keys, size in zip(self.keys, self.sizes)]
+        none = [None] * len(lists)
+        return list(map(
+            Jagged, self.keys, self.lengths.split_with_sizes(lists), self.offsets.split_with_sizes([n + 1 for n in lists]),
+            self.values.split_with_sizes(self.counts),
+            none if self.weights is None else self.weights.split_with_sizes(self.counts),
+            none if self.present is None else self.present.split_with_sizes(lists)))
 
     def plain(self) -> Jagged:
         """The last of parts, the plain lists, without the others."""
