@@ -151,6 +151,9 @@ type Number struct {
 	Negative bool // Integer only; false when Abs is 0
 	Abs      uint64
 	Float    float64
+	// Text, of a number that was written with a point or an exponent, is that number, and Float the float64 next to it: floats are compared
+	// with Float, integers and decimals with Text. It is Float's shortest form where that is the same number. Empty: the number is Float itself.
+	Text string
 }
 
 func (e *Or) String() string         { return text(e) }
@@ -320,6 +323,9 @@ func (n Number) String() string {
 		}
 		return s
 	}
+	if n.Text != "" {
+		return n.Text
+	}
 	s := strconv.FormatFloat(n.Float, 'g', -1, 64)
 	if !strings.ContainsAny(s, ".e") {
 		s += ".0"
@@ -330,6 +336,8 @@ func (n Number) String() string {
 // compareNumbers returns the order of a and b, exactly, also between an integer and a float.
 func compareNumbers(a, b Number) int {
 	switch {
+	case a.Text != "" && (b.Text != "" || b.Integer), a.Integer && b.Text != "":
+		return parseDecimal(a.String()).compare(parseDecimal(b.String()))
 	case a.Integer && b.Integer:
 		return compareIntegers(a, b)
 	case a.Integer:

@@ -27,7 +27,8 @@ type Field struct {
 //	ds > '2026-11-01'    x          -          -      the same in all rows of a segment
 //
 // What is compared:
-//   - Numbers exactly, whatever their types: an int64 with 9007199254740993.0, a float32 with 0.1, which none equals.
+//   - Numbers exactly, whatever their types: an int64 with 9007199254740993.0, a float32 with 0.1, which none equals. What is written with a
+//     point or an exponent means the float64 next to it where floats are compared, and else itself.
 //   - NaN as IEEE 754 has it, and numpy, torch and pyarrow: it is neither equal to, below nor above anything, so that != and NOT are
 //     true of it. -0.0 equals 0.
 //   - Strings and bytes by their bytes. LIKE's _ is one character.

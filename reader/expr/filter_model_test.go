@@ -14,7 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A cell is a value of the model: nil, *big.Int, float64, string, or a []cell.
+// A cell is a value of the model: nil, *big.Int, float64, string, or a []cell; a literal may be a *big.Rat too.
 type cell any
 
 // A modelColumn is a feature of the model: its rows, and the same as a column.
@@ -214,14 +214,18 @@ func orderOf(a, b cell) (int, bool) {
 		return strings.Compare(x, b.(string)), true
 	}
 	float := func(c cell) (*big.Float, bool) {
-		if n, ok := c.(*big.Int); ok {
-			return new(big.Float).SetPrec(200).SetInt(n), true
+		const enough = 2000 // bits, for every literal's difference from an integer
+		switch n := c.(type) {
+		case *big.Int:
+			return new(big.Float).SetPrec(enough).SetInt(n), true
+		case *big.Rat:
+			return new(big.Float).SetPrec(enough).SetRat(n), true
 		}
 		f := c.(float64)
 		if math.IsNaN(f) {
 			return nil, false
 		}
-		return new(big.Float).SetPrec(200).SetFloat64(f), true
+		return new(big.Float).SetPrec(enough).SetFloat64(f), true
 	}
 	x, okX := float(a)
 	y, okY := float(b)
@@ -255,10 +259,16 @@ func (x *exprDrawer) literal(m *modelColumn) (string, cell) {
 		v := rapid.SampledFrom([]string{
 			"0", "1", "2", "3", "-3", "2.5", "0.1", "1e300", "9007199254740992", "9007199254740993", "9007199254740993.0", "18446744073709551615",
 			"9223372036854775807", "-9223372036854775808", "1e19", "-0.0", "0.10000000149011612",
+			"9007199254740992.5", "9007199254740993.000", "-9223372036854775808.5", "9223372036854775807.0", "18446744073709551614.9", "1e-400", "-1e-400",
+			"900719925474099.3e1", "000.30e1", "3.0000000000000000000000000000000000001",
 		}).Draw(x.t, "number")
 		if strings.ContainsAny(v, ".e") {
-			f, _ := strconv.ParseFloat(v, 64)
-			return v, f
+			r, _ := new(big.Rat).SetString(v)
+			if m != nil && (m.field.Type.Elem == vector.Float32 || m.field.Type.Elem == vector.Float64) {
+				f, _ := r.Float64() // floats are compared with the float64 next to what is written
+				return v, f
+			}
+			return v, r
 		}
 		n, _ := new(big.Int).SetString(v, 10)
 		return v, n

@@ -138,6 +138,8 @@ func TestFilterErrors(t *testing.T) {
 		{"sample(1.5, key=abc)", Field{}, "column 8: a sample is a fraction from 0 to 1, and 1.5 is none"},
 		{"sample(0.1, seed=-1, key=abc)", Field{}, "column 18: a seed is an integer"},
 		{"sample(0.1, kee=abc)", Field{}, "want key=name or seed=integer"},
+		{"sample(0.1, seed=1, key=abc, seed=2)", Field{Type: dense(vector.Int8)}, "column 30: want key=name or seed=integer"},
+		{"sample(0.1, key=abc, key=abc)", Field{Type: dense(vector.Int8)}, "column 22: want key=name or seed=integer"},
 		{"sample(0.1, key=abc)", Field{Type: list}, "column 17: a sample's key is an integer or a string, and abc is list<int64>"},
 	} {
 		_, err := ParseFilter(c.text, oneField(c.field))
@@ -169,6 +171,31 @@ func TestFilterLogical(t *testing.T) {
 		{"x = '2026-11-01T02:00:01+02:00'", "timestamp[us]", vector.Int64, 1793491201000000, true},
 		{"x = 1793491201000000", "timestamp[us]", vector.Int64, 1793491201000000, true},
 		{"x = 5", "time32[s]", vector.Int32, 5, true},
+		{"x = '2026-11-01'", "timestamp[us]", vector.Uint64, 1793491200000000, true},
+		{"x > '2026-11-01'", "timestamp[us]", vector.Uint64, 1793491200000000, false},
+		{"x < '1969-12-31'", "timestamp[us]", vector.Uint64, 0, false},
+		// More digits than a float64 tells apart.
+		{"x = 1234567890123456.78", "decimal(18, 2)", vector.Int64, 123456789012345678, true},
+		{"x = 1234567890123456.78", "decimal(18, 2)", vector.Int64, 123456789012345680, false},
+		{"x = 123456789012345678e-2", "decimal(18, 2)", vector.Int64, 123456789012345678, true},
+		{"x <= -1234567890123456.785", "decimal(18, 2)", vector.Int64, -123456789012345678, false},
+		{"x = 9007199254740993.0", "", vector.Int64, 1<<53 + 1, true},
+		{"x = 9007199254740993.0", "", vector.Int64, 1 << 53, false},
+		{"x IN (1, 9007199254740992.0)", "", vector.Uint64, 1<<53 + 1, false},
+		{"x = 1e76", "decimal(76, -76)", vector.Int64, 1, true},
+		{"x > 1e-76", "decimal(76, 76)", vector.Int64, 1, false},
+		// Digits and exponents that no rational should be made of.
+		{"x > 1e-999999999", "", vector.Int64, 0, false},
+		{"x >= -1e-999999999", "decimal(76, 76)", vector.Int64, 0, true},
+		{"x >= 1e-999999999", "decimal(76, 76)", vector.Int64, 1, true},
+		{"x = 0e999999999", "", vector.Int64, 0, true},
+		{"x < 1e308", "decimal(76, -76)", vector.Int64, math.MaxInt64, true},
+		{"x > -1e308", "", vector.Int64, math.MinInt64, true},
+		{"x = 3." + strings.Repeat("0", 500_000), "", vector.Int64, 3, true},
+		{"x = 3." + strings.Repeat("0", 500_000) + "1", "", vector.Int64, 3, false},
+		{"x > 3." + strings.Repeat("0", 500_000) + "1", "", vector.Int64, 4, true},
+		{"x > " + strings.Repeat("1", 400_000) + "e-399999", "", vector.Int64, 1, false},
+		{"x > " + strings.Repeat("1", 400_000) + "e-399999", "", vector.Int64, 2, true},
 	} {
 		f, err := ParseFilter(c.text, oneField(Field{Type: dense(c.elem), Logical: c.logical}))
 		if err != nil {
@@ -181,7 +208,7 @@ func TestFilterLogical(t *testing.T) {
 		got := make(vector.Bitmap, 1)
 		new(Evaluator).Select(got, f, 1, nil, []*vector.Column{column})
 		if got.Get(0) != c.want {
-			t.Errorf("%s of %d, %s: %v", c.text, c.value, c.logical, !c.want)
+			t.Errorf("%.50s of %d, %s: %v", c.text, c.value, c.logical, !c.want)
 		}
 	}
 	if _, err := ParseFilter("x = 0.1", oneField(Field{Type: vector.Type{Kind: vector.Bytes}, Logical: "decimal(30, 2)"})); err == nil {
@@ -263,4 +290,18 @@ func FuzzParseFilter(f *testing.F) {
 			t.Fatalf("%q selects %b, %q %b", text, a, y, b)
 		}
 	})
+}
+
+// The canonical text of a filter is the key under which its rows are kept: numbers that differ differ there, and those that a float64
+// tells are in its shortest form.
+func TestNumbersAreWrittenInFull(t *testing.T) {
+	for text, want := range map[string]string{
+		"1234567890123456.78": "1234567890123456.78", "-1234567890123456.7800": "-1234567890123456.7800", "+1.50": "1.5", "3.": "3.0", ".5e1": "5.0",
+		"1e-400": "1e-400", "0e9": "0.0", "-0.0": "-0.0", "2e9": "2e+09",
+	} {
+		f, err := ParseFilter("x = "+text, oneField(Field{Type: dense(vector.Int64)}))
+		if err != nil || f.String() != "x = "+want {
+			t.Errorf("%s is written as %v: %v", text, f, err)
+		}
+	}
 }

@@ -57,10 +57,6 @@ func (u logicalUnit) stored(n Number) *big.Rat {
 	if u.class != decimalClass {
 		return r
 	}
-	if !n.Integer {
-		// 0.1 is meant as it is written, and not as the float64 next to it.
-		r, _ = new(big.Rat).SetString(n.String())
-	}
 	power := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(u.scale, -u.scale))), nil))
 	if u.scale < 0 {
 		power.Inv(power)
@@ -68,10 +64,11 @@ func (u logicalUnit) stored(n Number) *big.Rat {
 	return r.Mul(r, power)
 }
 
-// rat returns n, exactly.
+// rat returns n as it is written: 0.1 and not the float64 next to it. What no integer, and no decimal, can tell from n may stand for it: see
+// decimal.rat.
 func (n Number) rat() *big.Rat {
 	if !n.Integer {
-		return new(big.Rat).SetFloat64(n.Float)
+		return parseDecimal(n.String()).rat()
 	}
 	i := new(big.Int).SetUint64(n.Abs)
 	if n.Negative {

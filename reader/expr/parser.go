@@ -482,9 +482,14 @@ func parseNumber(text string, negative bool) (Number, error) {
 			return Number{}, fmt.Errorf("number %s is beyond what a float64 holds", shorten(text))
 		}
 		if negative {
-			f = -f
+			f, text = -f, "-"+text
 		}
-		return Number{Float: f}, nil
+		n := Number{Float: f}
+		if short := n.String(); parseDecimal(short) == parseDecimal(text) {
+			text = short
+		}
+		n.Text = text
+		return n, nil
 	}
 	abs, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || negative && abs > 1<<63 {

@@ -145,3 +145,33 @@ func TestCompareNumbers(t *testing.T) {
 		}
 	})
 }
+
+// TestCompareWritten holds comparisons of numbers as they are written to exact arithmetic.
+func TestCompareWritten(t *testing.T) {
+	written := rapid.Custom(func(t *rapid.T) string {
+		return rapid.OneOf(
+			rapid.StringMatching(`-?(0|[0-9]{1,25}\.[0-9]{0,25}|\.[0-9]{1,3})(e[+-]?[0-9])?`),
+			rapid.StringMatching(`-?[0-9]{1,18}`),
+			rapid.SampledFrom([]string{"0.1", "0.10", "1e-1", "9007199254740993.0", "9007199254740993", "9007199254740992", "-0.0", "0", "10.0", "1e1", "1e+1"}),
+		).Draw(t, "number")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := written.Draw(t, "a"), written.Draw(t, "b")
+		if strings.Contains(a, ".") && !strings.Contains(a, "e") && rapid.Bool().Draw(t, "close") {
+			b = a + rapid.StringMatching(`[0-9]{0,3}`).Draw(t, "more digits") // or the same number, in another way
+		}
+		x, okX := new(big.Rat).SetString(a)
+		y, okY := new(big.Rat).SetString(b)
+		m, okM := readNumber(a)
+		n, okN := readNumber(b)
+		if !okX || !okY || !okM || !okN {
+			t.Fatalf("%s or %s is no number", a, b)
+		}
+		if got, want := compareNumbers(m, n), x.Cmp(y); got != want {
+			t.Fatalf("order of %s and %s is %d, want %d", a, b, got, want)
+		}
+		if r := parseDecimal(a).rat(); r.Cmp(x) != 0 {
+			t.Fatalf("%s is %s", a, r)
+		}
+	})
+}

@@ -41,7 +41,7 @@ func (p *parser) sample(offset int) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Sample{Offset: offset}
+	e, seeded := &Sample{Offset: offset}, false
 	if l.Kind == NumberLiteral {
 		if e.Fraction = l.Number.Float; l.Number.Integer {
 			e.Fraction = float64(l.Number.Abs)
@@ -58,7 +58,7 @@ func (p *parser) sample(offset int) (Expr, error) {
 			return nil, err
 		}
 		argument := p.token
-		if !argument.is("key") && !argument.is("seed") || argument.is("key") && e.Key != nil {
+		if !argument.is("key") && !argument.is("seed") || argument.is("key") && e.Key != nil || argument.is("seed") && seeded {
 			return nil, p.fail("want key=name or seed=integer, found %s", argument.describe())
 		}
 		if err := p.advance(); err != nil {
@@ -80,7 +80,7 @@ func (p *parser) sample(offset int) (Expr, error) {
 		if l.Kind != NumberLiteral || !l.Number.Integer || l.Number.Negative {
 			return nil, p.lexer.fail(l.Offset, "a seed is an integer, 0 or above, and %s is none", l)
 		}
-		e.Seed = l.Number.Abs
+		e.Seed, seeded = l.Number.Abs, true
 	}
 	if e.Key == nil {
 		return nil, p.fail("want key=name, as in sample(0.1, key=request_id): it says what is kept or left as a whole")

@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/dsistore/dsistore/format/vector"
+import (
+	"math/big"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
 
 // A class says with what values of a subject are compared.
 type class uint8
@@ -141,18 +145,23 @@ func (b *binder) values(s *subject, op Op, l *Literal) (test, error) {
 		if err != nil {
 			return nil, b.fail(l.Offset, "%v", err)
 		}
-		return numberTest{domain: s.domain, ints: intsWhere(op, r)}, nil
+		return s.integers(op, r), nil
 	case l.Kind == StringLiteral:
 		return nil, b.fail(l.Offset, "%s is text, and is compared with %v", l, s.field.Type)
 	}
-	t := numberTest{domain: s.domain}
-	switch s.domain {
-	case intDomain:
-		t.ints = intsWhere(op, s.logical.stored(n))
-	case uintDomain:
-		t.uints = uintsWhere(op, s.logical.stored(n))
-	case floatDomain:
-		t.floats = floatsWhere(op, n)
+	if s.domain == floatDomain {
+		return numberTest{domain: s.domain, floats: floatsWhere(op, n)}, nil
 	}
-	return t, nil
+	return s.integers(op, s.logical.stored(n)), nil
+}
+
+// integers returns the test for what, as it is stored, compares so with r. The subject's values are integers.
+func (s *subject) integers(op Op, r *big.Rat) test {
+	t := numberTest{domain: s.domain}
+	if s.domain == uintDomain {
+		t.uints = uintsWhere(op, r)
+	} else {
+		t.ints = intsWhere(op, r)
+	}
+	return t
 }

@@ -149,7 +149,7 @@ func integersWhere(op Op, r *big.Rat, least, most *big.Int) (lo, hi *big.Int, ok
 
 // floatsWhere returns the float64s that compare so with n.
 func floatsWhere(op Op, n Number) []span[float64] {
-	// below and above are the floats next to n, or n itself where a float is n.
+	// below and above are the floats next to n, or n itself where a float is n. What was written with a point or an exponent means a float.
 	f := n.Float
 	if n.Integer {
 		f = float64(n.Abs)
