@@ -6,11 +6,9 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
@@ -123,30 +121,15 @@ func (v *sieve) close() {
 	}
 }
 
-// segmentsSieved is how many segments are under way at once.
-const segmentsSieved = 16
-
 // all returns the rows of each segment for which the filter is true; nil: every row.
 func (v *sieve) all(ctx context.Context, segments []storage.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	start := time.Now()
 	out := make([]*roaring.Bitmap, len(segments))
-	errs := make([]error, len(segments))
-	var g errgroup.Group
-	g.SetLimit(segmentsSieved)
-	var failed atomic.Bool
-	for i := range segments {
-		if failed.Load() { // those before it go on, so that the error is the first in order
-			break
-		}
-		g.Go(func() error {
-			if out[i], errs[i] = v.segment(ctx, i, segments[i]); errs[i] != nil {
-				failed.Store(true)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait()
-	if err := firstError(errs); err != nil {
+	err := ofSegments(len(segments), func(i int) (err error) {
+		out[i], err = v.segment(ctx, i, segments[i])
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	p := &v.pruning
@@ -219,6 +202,9 @@ func (v *sieve) evaluate(ctx context.Context, i int, d storage.SegmentDescriptor
 	case expr.Always:
 		v.count(func(p *Pruning) { p.SegmentsAlways++ })
 		return nil, nil
+	}
+	if err := selectable(d); err != nil {
+		return nil, err
 	}
 	x := &sifted{selected: roaring.New()}
 	verdicts := make([]expr.Verdict, g.stripes())

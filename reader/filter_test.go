@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
@@ -296,5 +300,109 @@ func TestSelectionsAreBounded(t *testing.T) {
 	s.put(key(99), large)
 	if _, ok := s.get(key(99)); ok || s.size == 0 {
 		t.Fatal("one that is larger than the bound is kept, or all others went for it")
+	}
+}
+
+// A segment may have more rows than can be selected from: what partitions and statistics rule out is left out, and the rest is an error. The
+// rows of the segment are of one stripe of 0 and 256 of 1, of 2^24 rows each.
+func TestFilterOfTooManyRows(t *testing.T) {
+	const stripes, rows = 257, 1 << 24
+	table := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
+	table.features = []storage.Feature{{ID: 1, Name: "n", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}}
+	var file strings.Builder
+	w, err := format.NewWriter(&file, table.features[0].Type, format.WriterOptions{Feature: 1, Name: "n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range stripes {
+		c := vector.NewColumn(table.features[0].Type)
+		c.Ints = append(c.Ints, int64(min(k, 1)))
+		c.AddSlot()
+		if err := w.WriteStripe(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meta, _, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta.Rows = stripes * rows
+	for k := range meta.Stripes {
+		meta.Stripes[k].Rows = rows
+	}
+	table.segments = []storage.SegmentDescriptor{{ID: "s", Rows: stripes * rows, Index: "s/index", Objects: 1}}
+	table.indexes["s"] = &testIndex{stripeRows: slices.Repeat([]uint32{rows}, stripes), entries: map[storage.FeatureID]*storage.FeatureEntry{
+		1: {Object: "s", Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
+	}}
+	for text, want := range map[string]struct {
+		rows uint64
+		err  string
+	}{
+		"n = 7":  {},
+		"n >= 0": {rows: stripes * rows},
+		"n = 1":  {err: "segment s: 4311744512 rows are too many to select from"},
+	} {
+		f, features := table.parse(t, text)
+		l := table.layout([]int{0}, 4, OutputColumns)
+		err := l.filter(t.Context(), f, features, LayoutOptions{Selections: NewSelections(0)})
+		switch {
+		case want.err != "" && (err == nil || err.Error() != want.err):
+			t.Errorf("%s: %v, want %s", text, err, want.err)
+		case want.err == "" && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case want.err == "" && l.Rows() != want.rows:
+			t.Errorf("%s: %d rows", text, l.Rows())
+		}
+	}
+}
+
+// What a layout tells of its filter does not keep what the filter was evaluated with.
+func TestPruningKeepsNothing(t *testing.T) {
+	table := sessionsOfStripes(t)
+	l := table.layout([]int{0}, 4, OutputColumns)
+	filtered := func() weak.Pointer[expr.Filter] { // a sieve has its filter
+		f, features := table.parse(t, "row >= 30 AND row < 45")
+		if err := l.filter(t.Context(), f, features, LayoutOptions{Selections: NewSelections(0)}); err != nil {
+			t.Fatal(err)
+		}
+		return weak.Make(f)
+	}()
+	for range 3 {
+		runtime.GC()
+	}
+	if filtered.Value() != nil {
+		t.Error("the sieve is still there")
+	}
+	if p := l.Pruning(); p.RowsSelected != 15 || p.StripesEvaluated != 1 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Options.Requests bounds what a filter reads at once, of all segments together.
+func TestFilterReadsWithinRequests(t *testing.T) {
+	table := sessionsOfStripes(t)
+	f, features := table.parse(t, "row != 5 AND row != 35 AND row != 65 AND row != 95")
+	for _, requests := range []int{1, 2} {
+		var mu sync.Mutex
+		now, most := 0, 0
+		table.blobs.hook = func(context.Context, string, []byte, int64) error {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			time.Sleep(20 * time.Millisecond) // for others to come, if they may
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil
+		}
+		l := table.layout([]int{0}, 4, OutputColumns)
+		opts := LayoutOptions{Read: Options{Requests: requests, Workers: 4}, Selections: NewSelections(0)}
+		if err := l.filter(t.Context(), f, features, opts); err != nil {
+			t.Fatal(err)
+		}
+		if most > requests || l.Rows() != 116 {
+			t.Errorf("%d reads at once of %d; %d rows", most, requests, l.Rows())
+		}
 	}
 }

@@ -117,14 +117,15 @@ func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []sto
 	if err != nil {
 		return err
 	}
-	l.pruning = &v.pruning
+	pruning := v.pruning // a copy: what points into the sieve keeps its decoders and buffers
+	l.pruning = &pruning
 	if l.selected != nil {
 		selected = intersect(selected, l.selected)
 	}
 	if err := l.restrict(selected); err != nil {
 		return err
 	}
-	v.pruning.RowsSelected = l.Rows()
+	pruning.RowsSelected = l.Rows()
 	return nil
 }
 

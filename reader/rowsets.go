@@ -2,8 +2,11 @@ package reader
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/storage"
 )
@@ -24,31 +27,69 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot) (sets [
 			return nil, err
 		}
 	}
-	store, some := snap.Table().Store(), false
 	sets = make([]*roaring.Bitmap, len(l.segments))
-	for i, d := range l.segments {
+	err = ofSegments(len(l.segments), func(i int) (err error) {
+		var of *storage.RowSet
 		if listed != nil {
-			if sets[i], err = store.ReadRows(ctx, listed[i]); err != nil {
-				return nil, err
-			}
+			of = &listed[i]
 		}
-		if !deleted[i].IsEmpty() {
-			gone, err := store.ReadRows(ctx, deleted[i])
-			if err != nil {
-				return nil, err
-			}
-			if sets[i] == nil {
-				sets[i] = roaring.New()
-				sets[i].AddRange(0, d.Rows)
-			}
-			sets[i].AndNot(gone)
-		}
-		some = some || sets[i] != nil
-	}
-	if !some {
-		return nil, nil
+		sets[i], err = storedSet(ctx, snap.Table().Store(), l.segments[i], of, deleted[i])
+		return err
+	})
+	if err != nil || !slices.ContainsFunc(sets, func(b *roaring.Bitmap) bool { return b != nil }) {
+		return nil, err
 	}
 	return sets, nil
+}
+
+// storedSet returns the rows of a segment that are listed, nil: all, and not deleted; nil: every row.
+func storedSet(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, listed *storage.RowSet, deleted storage.RowSet) (
+	set *roaring.Bitmap, err error) {
+	if listed != nil {
+		if set, err = store.ReadRows(ctx, *listed); err != nil {
+			return nil, err
+		}
+	}
+	if deleted.IsEmpty() {
+		return set, nil
+	}
+	gone, err := store.ReadRows(ctx, deleted)
+	if err != nil {
+		return nil, err
+	}
+	if set == nil {
+		if err := selectable(d); err != nil {
+			return nil, err
+		}
+		set = roaring.New()
+		set.AddRange(0, d.Rows)
+	}
+	set.AndNot(gone)
+	return set, nil
+}
+
+// segmentsAtOnce is of how many segments at once it is found out which rows are read.
+const segmentsAtOnce = 16
+
+// ofSegments calls do for each of n segments, several at a time, and returns the error of the first in order that has one.
+func ofSegments(n int, do func(i int) error) error {
+	errs := make([]error, n)
+	var g errgroup.Group
+	g.SetLimit(segmentsAtOnce)
+	var failed atomic.Bool
+	for i := range n {
+		if failed.Load() { // those before it go on, so that the error is the first in order
+			break
+		}
+		g.Go(func() error {
+			if errs[i] = do(i); errs[i] != nil {
+				failed.Store(true)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return firstError(errs)
 }
 
 // intersect returns the rows that are in both of two entries a segment; nil: every row. Neither is written to.

@@ -1,15 +1,22 @@
 package reader
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // What a snapshot deletes is not read, a sample list is what is read, and both are one with a filter.
@@ -83,5 +90,136 @@ func TestDeletesAndSampleLists(t *testing.T) {
 	}
 	if _, err := NewPlan(ctx, before, PlanOptions{Features: []string{"n"}, SampleList: "mine"}); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("a list of a later snapshot: %v", err)
+	}
+}
+
+// Of a segment with more rows than can be selected from none can be deleted; listed they can be.
+func TestSetsOfTooManyRows(t *testing.T) {
+	ctx := t.Context()
+	store, snap := realStore(t)
+	segments, err := snap.Segments(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := store.PutRows(ctx, segments[0], roaring.BitmapOf(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	huge := segments[0]
+	huge.Rows = 1 << 62
+	if _, err := storedSet(ctx, store, huge, nil, set); err == nil || !strings.Contains(err.Error(), "too many to select from") {
+		t.Errorf("rows of it are deleted: %v", err)
+	}
+	if b, err := storedSet(ctx, store, huge, &set, storage.RowSet{}); err != nil || b.GetCardinality() != 1 {
+		t.Errorf("rows of it are listed: %v, %v", b, err)
+	}
+	if b, err := storedSet(ctx, store, huge, nil, storage.RowSet{}); err != nil || b != nil {
+		t.Errorf("it has all rows: %v, %v", b, err)
+	}
+}
+
+// Sets of several segments are read side by side, and of several that are damaged the first in order is reported.
+func TestSetsAreReadTogether(t *testing.T) {
+	ctx := t.Context()
+	const rows = 60_000
+	blobs := &meetingBlobs{Store: object.NewMemory()}
+	store, err := storage.Open(ctx, blobs, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	table, err := store.NewTable(ctx, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	feature := storage.Feature{ID: storage.NewFeatureID("n", 1), Name: "n", Generation: 1, Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
+	change := storage.Change{Operation: "ingest", Features: []storage.Feature{feature}}
+	for range 4 {
+		w, err := table.NewSegment(ctx, nil, []uint32{rows}, storage.SegmentOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.AddFeature(ctx, 0, feature, func(w *format.Writer) error {
+			c := vector.NewColumn(feature.Type)
+			for r := range rows {
+				c.Ints = append(c.Ints, int64(r))
+				c.AddSlot()
+			}
+			return w.WriteStripe(c)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := w.Finish(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change.Add = append(change.Add, d)
+	}
+	snap, err := table.Commit(ctx, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deletes := storage.Change{Operation: "delete", Base: snap.Info().Number}
+	for _, d := range change.Add {
+		gone := roaring.New()
+		for r := uint32(0); r < rows; r += 3 + r%13 { // too many for the snapshot: the set is an object
+			gone.Add(r)
+		}
+		set, err := store.PutRows(ctx, d, gone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deletes.Deletes = append(deletes.Deletes, storage.Deletes{Segment: d.ID, Rows: set})
+	}
+	if snap, err = table.Commit(ctx, deletes); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs.wanted = len(change.Add)
+	l, err := NewLayout(ctx, snap, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if blobs.came != len(change.Add) || l.Rows() >= 4*rows || l.Segments() != 4 {
+		t.Errorf("%d sets are read; %d rows are left", blobs.came, l.Rows())
+	}
+	bad := []error{nil, errors.New("the second"), nil, errors.New("the fourth")}
+	if err := ofSegments(4, func(i int) error { return bad[i] }); err != bad[1] {
+		t.Errorf("of several errors: %v", err)
+	}
+}
+
+// meetingBlobs let nobody read a set of rows before so many do.
+type meetingBlobs struct {
+	object.Store
+	wanted int // 0: anybody reads
+
+	mu   sync.Mutex
+	came int // guarded by mu
+	all  chan struct{}
+}
+
+func (m *meetingBlobs) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
+	if m.wanted == 0 || !strings.HasSuffix(name, "/rows.roaring") {
+		return m.Store.ReadAt(ctx, name, p, off)
+	}
+	m.mu.Lock()
+	if m.all == nil {
+		m.all = make(chan struct{})
+	}
+	if m.came++; m.came == m.wanted {
+		close(m.all)
+	}
+	all := m.all
+	m.mu.Unlock()
+	select {
+	case <-all:
+		return m.Store.ReadAt(ctx, name, p, off)
+	case <-time.After(20 * time.Second):
+		return errors.New("it is read alone")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/storage"
 )
 
 // Which rows of a segment a plan reads is one bitmap, made before order and batches: what comes after counts selected rows alone. Rows have
@@ -26,12 +28,16 @@ func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 	for i, d := range l.segments {
 		rows := d.Rows
 		if b := selected[i]; b != nil {
-			if d.Rows > math.MaxUint32 {
-				return fmt.Errorf("segment %s: %d rows are too many to select from", d.ID, d.Rows)
+			if b.IsEmpty() { // of a segment of any size
+				continue
 			}
-			if rows = b.GetCardinality(); rows > 0 && uint64(b.Maximum()) >= d.Rows {
+			if err := selectable(d); err != nil {
+				return err
+			}
+			if uint64(b.Maximum()) >= d.Rows {
 				return fmt.Errorf("segment %s: row %d is selected of %d", d.ID, b.Maximum(), d.Rows)
 			}
+			rows = b.GetCardinality()
 		}
 		if rows == 0 {
 			continue
@@ -41,6 +47,14 @@ func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 		l.firstRow = append(l.firstRow, l.firstRow[len(l.firstRow)-1]+rows)
 	}
 	l.segments = segments
+	return nil
+}
+
+// selectable returns an error where a segment has more rows than a bitmap can tell apart: beyond 2^32 roaring panics.
+func selectable(d storage.SegmentDescriptor) error {
+	if d.Rows > math.MaxUint32 {
+		return fmt.Errorf("segment %s: %d rows are too many to select from", d.ID, d.Rows)
+	}
 	return nil
 }
 
@@ -167,8 +181,8 @@ func (s *stripe) columnRows() int {
 	return s.stored
 }
 
-// sparseRows is Layout.sparseRows unless a test says otherwise: the share of a stripe's rows, one in so many, below which they are decoded alone. A whole stripe is decoded in runs that the
-// processor foresees; at this share the two take about as long (bench/filter measures it).
+// sparseRows is Layout.sparseRows unless a test says otherwise: the share of a stripe's rows, one in so many, below which they are decoded
+// alone. A whole stripe is decoded in runs that the processor foresees. The share is a guess: nothing measures yet where the two take as long.
 const sparseRows = 16
 
 // decodesRows reports whether so many selected rows of a stripe are decoded alone. What repeats among them is then given row by row, so that

@@ -37,6 +37,8 @@ type Taker struct {
 	kept   keptSegments
 	views  takeViews
 	closed bool
+
+	reading chan struct{} // holds a token for each request under way: a sieve fetches several units at once
 }
 
 // A takenStripe is rows of a stripe, on their way to a batch.
@@ -68,7 +70,7 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	}
 	s := l.newScanner(&opts, l.newPools(&opts), 0, 0)
 	s.budget = newBudget(opts.MemoryBudget)
-	t := &Taker{layout: l, lock: make(chan struct{}, 1), s: s}
+	t := &Taker{layout: l, lock: make(chan struct{}, 1), s: s, reading: make(chan struct{}, opts.Requests)}
 	t.kept = keptSegments{max: opts.MemoryBudget / 4, maxStripes: opts.MemoryBudget / 2, release: s.releaseStripe}
 	return t, nil
 }
@@ -351,15 +353,24 @@ func (t *Taker) fetch(ctx context.Context, units []*unit) error {
 		st.needed.Add(u.needed)
 		st.overRead.Add(u.stored - min(u.stored, u.needed))
 	}
+	read := func(name string) error {
+		select {
+		case t.reading <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-t.reading }()
+		return readError(name, object.ReadRanges(ctx, t.s.layout.blobs, name, ranges[name]...))
+	}
 	if len(names) == 1 {
-		return readError(names[0], object.ReadRanges(ctx, t.s.layout.blobs, names[0], ranges[names[0]]...))
+		return read(names[0])
 	}
 	errs := make([]error, len(names))
 	var g errgroup.Group
 	g.SetLimit(t.s.opts.Requests)
 	for i, name := range names {
 		g.Go(func() error {
-			errs[i] = readError(name, object.ReadRanges(ctx, t.s.layout.blobs, name, ranges[name]...))
+			errs[i] = read(name)
 			return nil
 		})
 	}
