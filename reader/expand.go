@@ -68,6 +68,13 @@ func putSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 // written whole its old content would be fetched first.
 const streamed = 2 << 20
 
+// streamedRows is from how many rows on a piece is written past the caches: each call begins and ends with a line that is not whole, and waits
+// for all that it wrote.
+const streamedRows = 32
+
+// goesPast reports whether a piece of so many rows, of lists with so many bytes in all, is written past the caches.
+func goesPast(bytes, rows int) bool { return bytes >= streamed && rows >= streamedRows }
+
 // putLists is putSlotLists for rows; past: past the caches, where the processor has vectors.
 func putLists[T any](dst, values []T, c *vector.Column, lo, hi int, past bool) int {
 	if lo == hi {

@@ -46,12 +46,29 @@ func BenchmarkExpand(b *testing.B) {
 	const width = 10
 	matrix := make([]float32, rows*width)
 	present := make(vector.Bitmap, vector.BitmapWords(rows))
+	// The same in pieces of so many rows, as a shuffle of rows and a filter that keeps few make them.
+	pieces := func(n int, past bool) func() {
+		return func() {
+			at := 0
+			for lo := 0; lo < rows; lo += n {
+				at += putLists(ints[at:], c.Ints, c, lo, lo+n, past)
+			}
+		}
+	}
 	for _, x := range []struct {
 		name   string
 		values int
 		bytes  int
 		put    func()
 	}{
+		{"pieces-1", total, 8 * total, pieces(1, false)},
+		{"pieces-1-past", total, 8 * total, pieces(1, true)},
+		{"pieces-8", total, 8 * total, pieces(8, false)},
+		{"pieces-8-past", total, 8 * total, pieces(8, true)},
+		{"pieces-32", total, 8 * total, pieces(32, false)},
+		{"pieces-32-past", total, 8 * total, pieces(32, true)},
+		{"pieces-128", total, 8 * total, pieces(128, false)},
+		{"pieces-128-past", total, 8 * total, pieces(128, true)},
 		{"lists", total, 8 * total, func() { putLists(ints, c.Ints, c, 0, rows, false) }},
 		{"lists-past", total, 8 * total, func() { putLists(ints, c.Ints, c, 0, rows, true) }},
 		{"weights", total, 4 * total, func() { putLists(floats, c.ScoreFloats, c, 0, rows, false) }},

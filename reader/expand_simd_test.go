@@ -204,3 +204,15 @@ func TestScatterFloatsIsItsTwin(t *testing.T) {
 		}
 	}
 }
+
+// Only what is large goes past the caches, and no piece of few rows: each waits for what it wrote.
+func TestGoesPast(t *testing.T) {
+	for _, x := range []struct {
+		bytes, rows int
+		want        bool
+	}{{streamed, 4096, true}, {streamed - 1, 4096, false}, {streamed, 1, false}, {64 * streamed, streamedRows - 1, false}, {streamed, streamedRows, true}} {
+		if got := goesPast(x.bytes, x.rows); got != x.want {
+			t.Errorf("%d rows of %d bytes: %v", x.rows, x.bytes, got)
+		}
+	}
+}

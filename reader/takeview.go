@@ -28,8 +28,9 @@ type viewInverse struct {
 
 // takeViews are the views of a take; their memory is used again.
 type takeViews struct {
-	all  []*takeView
-	used int
+	all      []*takeView
+	used     int
+	byStripe map[*stripe]*takeView // of those used
 }
 
 // condense makes the pieces of a batch pieces of views, unless they are few. The views are good until release.
@@ -62,8 +63,8 @@ func (x *takeViews) condense(pieces []piece, stripes []takenStripe) []piece {
 
 // of returns the view of a stripe, a new one of no rows if there is none. There are as many as a take has stripes.
 func (x *takeViews) of(s *stripe) *takeView {
-	if at := slices.IndexFunc(x.all[:x.used], func(v *takeView) bool { return v.of == s }); at >= 0 {
-		return x.all[at]
+	if v := x.byStripe[s]; v != nil {
+		return v
 	}
 	if x.used == len(x.all) {
 		x.all = append(x.all, new(takeView))
@@ -71,6 +72,10 @@ func (x *takeViews) of(s *stripe) *takeView {
 	v := x.all[x.used]
 	x.used++
 	v.of = s
+	if x.byStripe == nil {
+		x.byStripe = map[*stripe]*takeView{}
+	}
+	x.byStripe[s] = v
 	return v
 }
 
@@ -84,6 +89,7 @@ func (x *takeViews) release() {
 		}
 	}
 	x.used = 0
+	clear(x.byStripe)
 }
 
 // fill makes the columns of the view's rows.

@@ -230,12 +230,12 @@ func (j *Jagged) fill(b *Batch, l *batchLayout, kind listKind, m *listMemory) er
 	if kind == weightedLists {
 		j.Weights = m.weights.resize(l.allocator, n)
 	}
-	past := 8*len(j.Values)+4*len(j.FloatValues) >= streamed
+	bytes := 8*len(j.Values) + 4*len(j.FloatValues)
 	for k, f := range j.Features {
 		for i := range b.pieces {
 			p := &b.pieces[i]
 			if c := p.column(f); c != nil {
-				at := j.Offsets[k*rows+p.at]
+				at, past := j.Offsets[k*rows+p.at], goesPast(bytes, p.hi-p.lo)
 				if kind == floatLists {
 					putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, p.lo, p.hi, past)
 				} else {
