@@ -38,16 +38,17 @@ func request(p *C.char, n C.int64_t) []byte {
 	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n)))
 }
 
-// dsi_call runs one request, as engine.Run does. It returns 0 with the answer, which is freed with dsi_free, or the number that
-// dsi_wait and dsi_end take.
+// dsi_call runs one request, as engine.Run does. It returns 0 with the answer, which is freed with dsi_free, or 1 when there is none yet.
+// call, where it is not 0, is the number that dsi_wait and dsi_end take, in both cases.
 //
 //export dsi_call
-func dsi_call(p *C.char, n, milliseconds C.int64_t, answer *C.dsi_text) C.int64_t {
-	b, call := theEngine.Run(request(p, n), time.Duration(milliseconds)*time.Millisecond)
-	if call == 0 {
-		*answer = text(b)
+func dsi_call(p *C.char, n, milliseconds C.int64_t, call *C.int64_t, answer *C.dsi_text) C.int32_t {
+	b, done := theEngine.Run(request(p, n), time.Duration(milliseconds)*time.Millisecond, (*int64)(unsafe.Pointer(call)))
+	if !done {
+		return 1
 	}
-	return C.int64_t(call)
+	*answer = text(b)
+	return 0
 }
 
 // dsi_begin starts one request: see engine.Begin. dsi_end ends it.
@@ -68,10 +69,10 @@ func dsi_wait(call, milliseconds C.int64_t, answer *C.dsi_text) C.int32_t {
 	return 0
 }
 
-// dsi_end forgets a call, and cancels it where dsi_wait has not given its answer.
+// dsi_end forgets a call. With keep not 0 what it opened is the caller's; else the call is cancelled, and what it opened closed.
 //
 //export dsi_end
-func dsi_end(call C.int64_t) { theEngine.End(int64(call)) }
+func dsi_end(call C.int64_t, keep C.int32_t) { theEngine.End(int64(call), keep != 0) }
 
 // dsi_free frees what a dsi_text holds.
 //

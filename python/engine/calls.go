@@ -13,9 +13,9 @@ import (
 
 // A pending is a call that Python waits for in steps, so that its signals are handled in between.
 //
-//	Begin ──> Wait ──> Wait ──> ... done, answer ──> End
-//	           |        |
-//	           |        interrupted ──────────────> End: the call is cancelled, and what it opened is closed
+//	Begin ──> Wait ──> Wait ──> ... done, answer ──> End, keep
+//	           |        |                  |
+//	           |        interrupted ───────┴───────> End: the call is cancelled, and what it opened is closed
 //	           "progress" and "cancel" of the call, from calls of their own
 type pending struct {
 	cancel   context.CancelFunc
@@ -23,7 +23,6 @@ type pending struct {
 	done     chan struct{}                   // closed once answer and undo are set
 	answer   []byte
 	undo     func() // takes back what the call opened; nil: nothing
-	taken    bool   // Wait has returned the answer; guarded by Engine.mu
 }
 
 // opened is a result that stays open until it is closed by its handle.
@@ -34,15 +33,27 @@ func (e *Engine) Begin(request []byte) int64 {
 	return e.begin(func(ctx context.Context) (any, error) { return e.method(ctx, request) })
 }
 
-// Run is Begin, Wait and End in one, as far as the answer is there in time: else call is the number that Wait and End take.
-func (e *Engine) Run(request []byte, wait time.Duration) (answer []byte, call int64) {
-	call = e.Begin(request)
-	answer, done := e.Wait(call, wait)
-	if !done {
-		return nil, call
+// Run is Begin and Wait in one, and End where nothing is open: call is then 0. Else it is the number that Wait, while done is false, and End
+// take. It is there before anything is waited for: who is interrupted ends the call.
+func (e *Engine) Run(request []byte, wait time.Duration, call *int64) (answer []byte, done bool) {
+	id := e.Begin(request)
+	*call = id
+	answer, done = e.Wait(id, wait)
+	if done && e.endIfClosed(id) {
+		*call = 0
 	}
-	e.End(call)
-	return answer, 0
+	return answer, done
+}
+
+// endIfClosed ends a call whose answer is there, and which opened nothing.
+func (e *Engine) endIfClosed(call int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p := e.calls[call]; p != nil && p.undo != nil {
+		return false
+	}
+	delete(e.calls, call)
+	return true
 }
 
 // begin starts f as a call.
@@ -94,23 +105,20 @@ func (e *Engine) Wait(call int64, wait time.Duration) (answer []byte, done bool)
 	defer timer.Stop()
 	select {
 	case <-p.done:
-		e.mu.Lock()
-		p.taken = true
-		e.mu.Unlock()
 		return p.answer, true
 	case <-timer.C:
 		return nil, false
 	}
 }
 
-// End forgets a call. One whose answer Wait has not returned is cancelled, without waiting for it.
-func (e *Engine) End(call int64) {
+// End forgets a call. keep: the caller has the answer, and what it opened. Else the call is cancelled, without waiting for it, and what it
+// opened is closed.
+func (e *Engine) End(call int64, keep bool) {
 	e.mu.Lock()
 	p := e.calls[call]
 	delete(e.calls, call)
-	abandoned := p != nil && !p.taken
 	e.mu.Unlock()
-	if !abandoned {
+	if p == nil || keep {
 		return
 	}
 	p.cancel()

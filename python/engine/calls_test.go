@@ -35,7 +35,7 @@ func TestCalls(t *testing.T) {
 	if !done || !strings.Contains(string(answer), `"handle":`) {
 		t.Fatalf("%s, %v", answer, done)
 	}
-	e.End(id)
+	e.End(id, true)
 	if got := counts(); got != (openNow{Loaders: 1}) {
 		t.Errorf("%+v: want the loader alone", got)
 	}
@@ -50,7 +50,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("closed twice: %v", err)
 	}
 
-	// Calls whose answers nobody has taken leave nothing, whether they had one or not.
+	// Calls that nobody keeps leave nothing, whether they had an answer, which somebody waited for, or not.
 	for i := range 20 {
 		for _, method := range []string{"loader_open", "records_open"} {
 			id := e.Begin(request(method, open))
@@ -59,8 +59,11 @@ func TestCalls(t *testing.T) {
 				p := e.calls[id]
 				e.mu.Unlock()
 				<-p.done
+				if i%4 == 0 {
+					e.Wait(id, time.Minute)
+				}
 			}
-			e.End(id)
+			e.End(id, false)
 		}
 	}
 	for start := time.Now(); counts() != (openNow{}); time.Sleep(time.Millisecond) {
@@ -71,7 +74,7 @@ func TestCalls(t *testing.T) {
 	if answer, done := e.Wait(id, time.Minute); !done || !strings.Contains(string(answer), "closed") {
 		t.Errorf("a call that has ended: %s, %v", answer, done)
 	}
-	e.End(id)
+	e.End(id, true)
 }
 
 // A panic is an answer, not the end of the process.
@@ -87,11 +90,12 @@ func TestPanicIsAnAnswer(t *testing.T) {
 	}
 }
 
-// Run answers at once what is done in time, and nothing is left of it; what takes longer is waited for by its number.
+// Run answers at once what is done in time, and nothing is left of it; what takes longer is waited for by its number, which is known before.
 func TestRun(t *testing.T) {
 	e := newEngine(t)
-	answer, call := e.Run([]byte(`{"method": "version", "params": {}}`), time.Minute)
-	if call != 0 || string(answer) != `{"result":"devel"}` || len(e.calls) != 0 {
+	var call int64
+	answer, done := e.Run([]byte(`{"method": "version", "params": {}}`), time.Minute, &call)
+	if !done || call != 0 || string(answer) != `{"result":"devel"}` || len(e.calls) != 0 {
 		t.Fatalf("%s, call %d; %d calls are open", answer, call, len(e.calls))
 	}
 	goOn := make(chan struct{})
@@ -99,13 +103,51 @@ func TestRun(t *testing.T) {
 		<-goOn
 		return nil, errNoHandle
 	}
-	answer, call = e.Run([]byte(`{"method": "tables", "params": {"uri": "x"}}`), time.Nanosecond)
-	if call == 0 || answer != nil || len(e.calls) != 1 {
+	answer, done = e.Run([]byte(`{"method": "tables", "params": {"uri": "x"}}`), time.Nanosecond, &call)
+	if done || call == 0 || answer != nil || len(e.calls) != 1 {
 		t.Fatalf("%s, call %d; %d calls are open", answer, call, len(e.calls))
 	}
 	close(goOn)
 	if answer, done := e.Wait(call, time.Minute); !done || !strings.Contains(string(answer), "error") {
 		t.Fatalf("%s", answer)
 	}
-	e.End(call)
+	e.End(call, true)
+}
+
+// What a Run opened in time is the caller's to keep or not: it may be interrupted before it has the answer.
+func TestRunThatOpens(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 100)
+	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list"}, "batch_size", 30, "output", "tensors"))
+	request, err := json.Marshal(map[string]any{"method": "loader_open", "params": map[string]any{"uri": at["uri"], "plan": p.Plan}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaders := func() int { return must[openNow](t, e, "open_counts", nil).Loaders }
+	for _, keep := range []bool{true, false} {
+		var call int64
+		answer, done := e.Run(request, time.Minute, &call)
+		if !done || call == 0 || loaders() != 1 {
+			t.Fatalf("%s, call %d, %d loaders", answer, call, loaders())
+		}
+		e.End(call, keep)
+		if keep {
+			time.Sleep(10 * time.Millisecond) // for it to be closed, if it were
+			var a struct{ Result loaderAnswer }
+			if err := json.Unmarshal(answer, &a); err != nil || loaders() != 1 {
+				t.Fatalf("%s: %d loaders", answer, loaders())
+			}
+			if err := e.CloseLoader(a.Result.Handle); err != nil {
+				t.Error(err)
+			}
+		}
+		for start := time.Now(); loaders() > 0; time.Sleep(time.Millisecond) {
+			if time.Since(start) > time.Minute {
+				t.Fatal("what nobody keeps stays open")
+			}
+		}
+	}
+	if len(e.calls) != 0 {
+		t.Errorf("%d calls are open", len(e.calls))
+	}
 }

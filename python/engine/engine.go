@@ -174,7 +174,7 @@ func bind(raw json.RawMessage, into map[string]any) (name string, err error) {
 		if to == nil {
 			return name, fmt.Errorf("unknown field %q", name)
 		}
-		if err := json.Unmarshal(members[name], to); err != nil {
+		if err := strict(members[name], to); err != nil {
 			return name, err
 		}
 	}

@@ -204,7 +204,7 @@ func ended(t *testing.T, e *Engine, call int64) []byte {
 	if !done {
 		t.Fatal("no answer within a minute")
 	}
-	e.End(call)
+	e.End(call, true)
 	return answer
 }
 

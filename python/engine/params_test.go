@@ -57,6 +57,10 @@ func TestBoundParameters(t *testing.T) {
 	if err == nil || err.Error() != "unit: number: want string" {
 		t.Errorf("a part of a wrong type: %v", err)
 	}
+	err = params(json.RawMessage(`{"shuffle": {"unit": "row", "colour": 1}}`), new(planParams))
+	if err == nil || !strings.Contains(err.Error(), `"colour"`) {
+		t.Errorf("an unknown part: %v", err)
+	}
 }
 
 // parameterNames returns the names that encoding/json knows the fields of a struct by.

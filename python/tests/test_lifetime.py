@@ -178,6 +178,63 @@ def test_signals_are_pythons(store_path, what):
     assert status == -signal.SIGSEGV and err.startswith("Fatal Python error: Segmentation fault") and "goroutine" not in err
 
 
+class InterruptedCalls:
+    """The engine's library, of which a signal handler raises just when dsi_call returns: before what it returned has a name."""
+
+    def __init__(self, lib):
+        self._lib = lib
+
+    def __getattr__(self, name):
+        return getattr(self._lib, name)
+
+    def dsi_call(self, *args):
+        self._lib.dsi_call(*args)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("milliseconds", [0, 10_000], ids=["no answer in time", "an answer"])
+@pytest.mark.parametrize("method", ["plan", "loader_open", "records_open"])
+def test_an_interrupted_call_leaves_nothing(store_path, monkeypatch, method, milliseconds):
+    place = {"uri": str(store_path), "table": "ads", "features": ["click"], "batch_size": 10}
+    plan = _engine.call("plan", output="tensors" if method == "loader_open" else "columns", **place)["plan"]
+    params = place if method == "plan" else {"uri": str(store_path), "plan": plan}
+    names = ("calls", "loaders", "records")
+    before = {name: _engine.call("open_counts")[name] for name in names}
+    with monkeypatch.context() as m:
+        lib = InterruptedCalls(_engine.library())
+        m.setattr(_engine, "library", lambda: lib)
+        m.setattr(_engine, "_WAIT_MILLISECONDS", milliseconds)
+        for _ in range(5):
+            with pytest.raises(KeyboardInterrupt):
+                _engine.call(method, **params)
+    deadline = time.monotonic() + 30  # what it opened is closed when it is there, without being waited for
+    while (after := {name: _engine.call("open_counts")[name] for name in names}) != before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert after == before
+
+
+SLOW_CALL = """
+    import os, signal, sys, time
+    from dsistore import _engine
+    path, pipe = sys.argv[1:]
+    os.mkfifo(pipe)
+    before = _engine.call("open_counts")["calls"]
+    def interrupt(*_):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        _engine.call("ingest", uri=path, table="new", paths=[pipe])  # whose rows never come
+    except KeyboardInterrupt:
+        print(_engine.call("open_counts")["calls"] - before, flush=True)
+    os._exit(0)
+"""
+
+
+def test_a_call_that_is_interrupted_at_once_is_cancelled(tmp_path):
+    assert finish(start(SLOW_CALL, tmp_path / "store", tmp_path / "pipe.parquet")) == (0, "0\n", "")
+
+
 def counts() -> dict[str, int]:
     gc.collect()
     return _engine.call("open_counts")

@@ -57,10 +57,10 @@ def library() -> ctypes.CDLL:
             # while the interpreter ends is ended there and then, in the middle of somebody's destructor, which may abort the process.
             setattr(lib, "dsi_release", ctypes.PyDLL(_path()).dsi_release)
             for name, returns, *takes in (
-                ("dsi_call", i64, ctypes.c_char_p, i64, i64, text),
+                ("dsi_call", i32, ctypes.c_char_p, i64, i64, ctypes.POINTER(i64), text),
                 ("dsi_begin", i64, ctypes.c_char_p, i64),
                 ("dsi_wait", i32, i64, i64, text),
-                ("dsi_end", None, i64),
+                ("dsi_end", None, i64, i32),
                 ("dsi_free", None, pointer),
                 ("dsi_next", i32, i64, i64, words, ctypes.POINTER(i64), text),
                 ("dsi_release", i32, i64),
@@ -82,10 +82,11 @@ def usable(_getpid: Callable[[], int] = os.getpid) -> bool:
 
 
 def _take(lib: ctypes.CDLL, text: _Text) -> bytes:
+    data, text.data = text.data, None  # whatever interrupts what follows, it is freed once at the most
     try:
-        return ctypes.string_at(text.data, text.size) if text.size else b""
+        return ctypes.string_at(data, text.size) if data else b""
     finally:
-        lib.dsi_free(text.data)
+        lib.dsi_free(data)
 
 
 def _result(answer: bytes) -> Any:
@@ -125,7 +126,7 @@ def begin_ingest(address: int, **params: Any) -> int:
 def wait(started: int, progress: Callable[[dict[str, Any]], None] | None = None, *, until_cancelled: bool = False) -> Any:
     """The result of a call that was begun. Until it is there progress is told now and then how far the call is. What interrupts it
     cancels the call, and until_cancelled waits for that."""
-    lib, text = library(), _Text()
+    lib, text, kept = library(), _Text(), False
     try:
         try:
             while lib.dsi_wait(started, _WAIT_MILLISECONDS, ctypes.byref(text)):
@@ -136,18 +137,38 @@ def wait(started: int, progress: Callable[[dict[str, Any]], None] | None = None,
                 call("cancel", call=started)
                 while lib.dsi_wait(started, _WAIT_MILLISECONDS, ctypes.byref(text)):
                     pass
-                _take(lib, text)
             raise
+        answer = _take(lib, text)
+        kept = True
     finally:
-        lib.dsi_end(started)
-    return _result(_take(lib, text))
+        _end(lib, started, text, kept)
+    return _result(answer)
+
+
+def _end(lib: ctypes.CDLL, started: int, text: _Text, kept: bool) -> None:
+    """Forgets a call: unless kept it is cancelled, what it opened is closed, and its answer freed."""
+    if not kept:
+        _take(lib, text)
+    lib.dsi_end(started, kept)
 
 
 def call(method: str, **params: Any) -> Any:
     """Runs a method of the engine. What interrupts it cancels it."""
-    lib, text, request = library(), _Text(), _text(method, params)
-    started = lib.dsi_call(request, len(request), _WAIT_MILLISECONDS, ctypes.byref(text))  # as a rule it is all that is needed
-    return wait(started) if started else _result(_take(lib, text))
+    lib, text, request, kept = library(), _Text(), _text(method, params), False
+    # An exception of a signal handler is raised when dsi_call has returned, before what it returns has a name: that the call has begun,
+    # and may have opened something, is known by its number.
+    started = ctypes.c_int64()
+    try:
+        # As a rule it is all that is needed.
+        if lib.dsi_call(request, len(request), _WAIT_MILLISECONDS, ctypes.byref(started), ctypes.byref(text)):
+            while lib.dsi_wait(started.value, _WAIT_MILLISECONDS, ctypes.byref(text)):
+                pass
+        answer = _take(lib, text)
+        kept = True
+    finally:
+        if started.value or not kept:
+            _end(lib, started.value, text, kept)
+    return _result(answer)
 
 
 def stream(address: int, records: int) -> None:
