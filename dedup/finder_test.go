@@ -362,3 +362,24 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+// Rows that are encoded to learn what values take are encoded once each, spread over all, however few and long their lists are.
+func TestEncodedRowsAreDistinct(t *testing.T) {
+	for _, x := range []struct{ rows, length int }{{1, 3 * encodedValues}, {2, encodedValues}, {3, encodedValues}, {4, encodedValues}, {5, encodedValues}, {9, 2000},
+		{1000, 50}, {encodedValues, 1}, {4 * encodedValues, 3}} {
+		c := vector.NewColumn(vector.Type{Kind: vector.Sparse, Elem: vector.Int64})
+		var reps []int32
+		for r := range x.rows {
+			c.Ints = append(c.Ints, make([]int64, x.length)...)
+			c.AddSlot()
+			reps = append(reps, int32(r))
+		}
+		got := appendBlocks(nil, c, reps)
+		if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+			t.Errorf("%d lists of %d: some rows are encoded twice: %d", x.rows, x.length, got[:min(len(got), 8)])
+		}
+		if got[0] != 0 || got[len(got)-1] != int32(x.rows-1) {
+			t.Errorf("%d lists of %d: rows %d to %d are encoded", x.rows, x.length, got[0], got[len(got)-1])
+		}
+	}
+}

@@ -124,10 +124,14 @@ func appendBlocks(dst []int32, c *vector.Column, reps []int32) []int32 {
 	if values <= encodedValues {
 		return append(dst, reps...)
 	}
-	length := max(len(reps)*encodedValues/values/encodedBlocks, 1)
+	length, end := max(len(reps)*encodedValues/values/encodedBlocks, 1), 0
 	for i := range encodedBlocks {
 		from := i * (len(reps) - length) / (encodedBlocks - 1)
-		dst = append(dst, reps[from:from+length]...)
+		if from < end {
+			continue // fewer rows than blocks: none is encoded twice
+		}
+		end = from + length
+		dst = append(dst, reps[from:end]...)
 	}
 	return dst
 }
