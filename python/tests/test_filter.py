@@ -94,6 +94,8 @@ def test_samples_are_of_keys_and_for_ever(table, source):
 @pytest.mark.parametrize("shuffle", [None, "session", "row"])
 def test_batches_hold_the_selected_rows(table, source, output, shuffle):
     pytest.importorskip("torch")
+    from test_torch import expanded
+
     condition = "dense_a > 0.25 AND len(user_list) > 0"
     want = selected(source, condition)
     ds = table.torch(["user_history", "dense_a", "request_id"], labels="click", filter=condition, batch_size=64, shuffle=shuffle,
@@ -103,13 +105,10 @@ def test_batches_hold_the_selected_rows(table, source, output, shuffle):
     assert [len(b.labels) for b in batches[:-1]] == [64] * (len(batches) - 1)
     got = {}
     for b in batches:
-        lists = b.sparse_features["user_history"] if output == "kjt" else None
-        for i, key in enumerate(b.keys["request_id"]):
-            got[key] = lists.to_dense()[i].tolist() if lists is not None else None
+        got.update(zip(b.keys["request_id"], expanded(b, "sparse")["user_history"], strict=True))
     rows = want.to_pydict()
-    assert sorted(got) == sorted(rows["request_id"])
-    if output == "kjt":
-        assert got == dict(zip(rows["request_id"], rows["user_history"]))
+    assert got == dict(zip(rows["request_id"], rows["user_history"]))
+    assert any(b.groups for b in batches) == (output == "ikjt")
 
 
 def test_a_job_goes_on_where_it_was(table):
