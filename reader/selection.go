@@ -137,18 +137,36 @@ func (g *segment) appendSelected(dst []int32, i int) []int32 {
 	return dst
 }
 
-// selectRows turns places in stripe i, which ascend, into rows of the stripe.
+// selectBlock is how many rows are counted at once on the way to a place; fewer are gone through one by one.
+const selectBlock = 128
+
+// selectRows turns places in stripe i, which ascend, into rows of the stripe. Bitmap.Select would begin at the segment's first row for each, and
+// in a container of runs add all of them up.
 func (g *segment) selectRows(i int, places []int32) {
 	if g.selected == nil {
 		return
 	}
-	before := uint32(g.starts[i] - g.starts[0])
+	first, end := g.first[i], g.first[i+1]
+	it := g.selected.Iterator()
+	// The block from lo on has the places [from, to); it gives that at next.
+	lo, from, to, at := first, 0, int(g.selected.CardinalityInRange(first, min(first+selectBlock, end))), 0
+	it.AdvanceIfNeeded(uint32(first))
 	for k, p := range places {
-		row, err := g.selected.Select(before + uint32(p))
-		if err != nil {
-			panic(fmt.Sprintf("reader: place %d of stripe %d of segment %s: %v", p, i, g.id, err)) // starts says that it is there
+		for int(p) >= to {
+			if lo += selectBlock; lo >= end {
+				panic(fmt.Sprintf("reader: stripe %d of segment %s has no place %d", i, g.id, p)) // starts says that it is there
+			}
+			from, to = to, to+int(g.selected.CardinalityInRange(lo, min(lo+selectBlock, end)))
 		}
-		places[k] = int32(row - uint32(g.first[i]))
+		if at < from {
+			it.AdvanceIfNeeded(uint32(lo))
+			at = from
+		}
+		for ; at < int(p); at++ {
+			it.Next()
+		}
+		places[k] = int32(uint64(it.Next()) - first)
+		at++
 	}
 }
 
