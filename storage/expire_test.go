@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -264,10 +265,24 @@ func TestLeaseOfExpired(t *testing.T) {
 	}
 }
 
-// A hookedStore calls before ahead of every put.
+// A hookedStore calls before ahead of every put, reads ahead of every read and lists ahead of every listing.
 type hookedStore struct {
 	object.Store
-	before func(name string)
+	before, reads, lists func(name string)
+}
+
+func (h *hookedStore) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
+	if h.reads != nil {
+		h.reads(name)
+	}
+	return h.Store.ReadAt(ctx, name, p, off)
+}
+
+func (h *hookedStore) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
+	if h.lists != nil {
+		h.lists(prefix)
+	}
+	return h.Store.List(ctx, prefix, startAfter)
 }
 
 func (h *hookedStore) PutIfAbsent(ctx context.Context, name string, data []byte) error {
@@ -275,6 +290,53 @@ func (h *hookedStore) PutIfAbsent(ctx context.Context, name string, data []byte)
 		h.before(name)
 	}
 	return h.Store.PutIfAbsent(ctx, name, data)
+}
+
+// TestTwoGCs: one gc leaves the copies alone that another makes of what expires and is held while it is under way.
+func TestTwoGCs(t *testing.T) {
+	ctx := t.Context()
+	meanwhile := &hookedStore{Store: object.NewMemory()}
+	tab := newTable(t, meanwhile)
+	segs := replaceAll(t, tab, 9)
+	mustCommit(t, tab, Change{Base: 9, Branches: []Branch{{Name: "exp", Snapshot: 5}}}) // 10
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 8}); err != nil {              // 3 is the oldest
+		t.Fatal(err)
+	}
+	other := false
+	meanwhile.lists = func(prefix string) {
+		if prefix != tableDir("ads")+pinnedDir {
+			return
+		}
+		meanwhile.lists = nil
+		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+			t.Error(err)
+		}
+		r, err := GC(ctx, newTable(t, meanwhile).s, GCOptions{NoWait: true})
+		if err != nil || len(r.Held) != 1 {
+			t.Error(r, err)
+		}
+		_, err = meanwhile.Stat(ctx, pinnedName("ads", 5))
+		other = err == nil
+	}
+	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 2 {
+		t.Fatal(r, err)
+	}
+	if !other {
+		t.Fatal("the other gc made no copy")
+	}
+	v, err := newTable(t, meanwhile).OpenBranch(ctx, "exp")
+	if err != nil || v.Snapshot.Info().Number != 5 || !segmentThere(t, tab.s, segs[4]) {
+		t.Fatal(v, err)
+	}
+	// A later one takes them when nobody holds them.
+	mustCommit(t, tab, Change{Base: 12, DropBranches: []string{"exp"}})
+	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := meanwhile.Stat(ctx, pinnedName("ads", 5)); !errors.Is(err, object.ErrNotFound) || segmentThere(t, tab.s, segs[4]) {
+		t.Error("what nobody holds is still there", err)
+	}
+	verifyClean(t, tab.s)
 }
 
 // TestGCUnderReaders: readers that hold leases read on while their snapshots expire, and gc takes all that nobody holds at once.

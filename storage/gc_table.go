@@ -191,12 +191,13 @@ func (p *tablePlan) run(ctx context.Context, r *GCReport) error {
 			return err
 		}
 	}
-	// Copies of expired ones that nobody holds any more.
+	// Copies of expired ones that nobody holds any more. Those from oldest on another gc has made meanwhile, of what expired and
+	// is held since this one looked.
 	for info, err := range p.t.s.blobs.List(ctx, tableDir(p.t.name)+pinnedDir, "") {
 		if err != nil {
 			return err
 		}
-		if n, ok := parseSnapshot(info.Name); ok && info.Name == pinnedName(p.t.name, n) && !p.pinned[n] {
+		if n, ok := parseSnapshot(info.Name); ok && info.Name == pinnedName(p.t.name, n) && n < p.oldest && !p.pinned[n] {
 			if err := p.remove(ctx, info, r); err != nil {
 				return err
 			}
