@@ -109,13 +109,9 @@ func (e *edit) listRows(ctx context.Context, c Change, name string, sets []ListR
 		if err != nil {
 			return err
 		}
-		key := append(listRowsPrefix(name), segment[:]...)
-		if r.Rows.IsEmpty() {
-			e.listing = append(e.listing, treeEntry{key, nil})
-			continue
-		}
+		// The empty set too: an entry says since when, so that no compaction brings the rows before back.
 		r.Rows.Since = e.info.Number
-		e.listing = append(e.listing, treeEntry{key, appendDeletes(nil, r.Rows)})
+		e.listing = append(e.listing, treeEntry{append(listRowsPrefix(name), segment[:]...), appendDeletes(nil, r.Rows)})
 	}
 	return nil
 }

@@ -340,6 +340,13 @@ func TestSampleLists(t *testing.T) {
 	if got, err := s.ListedRows(ctx, "clicks", c, b); err != nil || got[0].Count != 1 || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
+	// A compaction that has not seen that they were taken out would bring them back.
+	d := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
+	compaction = Change{Features: features("x"), Remove: []string{b.ID}, Add: []SegmentDescriptor{d}, Base: 6,
+		ListRows: []ListRows{{"clicks", d.ID, rowSet(t, tab.s, d, 5)}, {"clicks2", d.ID, rowSet(t, tab.s, d, 4, 5)}}}
+	wantConflict(t, tab, compaction, "compaction and rows taken out of a list")
+	late = Change{ListRows: []ListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}, Base: 6}
+	wantConflict(t, tab, late, "rows of a list, taken out since")
 	s = mustCommit(t, tab, Change{DropLists: []string{"clicks"}, Base: 7})
 	if l, err := s.SampleLists(ctx); err != nil || len(l) != 1 || l[0].Name != "clicks2" {
 		t.Fatal(l, err)
