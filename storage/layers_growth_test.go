@@ -70,7 +70,7 @@ func TestLayersGrowth(t *testing.T) {
 		t.Logf("%d segments: reading what lies over 4 takes %d requests, %d bytes; a commit of deletes %d requests, %d bytes read",
 			n, read.Requests(), read.BytesRead, commit.Requests(), commit.BytesRead)
 	}
-	small, large := cost[100], cost[6400]
+	small, large := cost[100], cost[1600]
 	if large[0] > small[0]+45 || large[1] > small[1]+150_000 || large[2] > small[2]+15 {
 		t.Errorf("requests, bytes and requests of a commit: %v of 100 segments, %v of 1,600", small, large)
 	}
