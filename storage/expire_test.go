@@ -265,6 +265,61 @@ func TestLeaseOfExpired(t *testing.T) {
 	}
 }
 
+// TestGCAndRenewal: gc misses no lease that is renewed between its listing and its reading, however often, or ends.
+func TestGCAndRenewal(t *testing.T) {
+	ctx := t.Context()
+	for _, c := range []struct{ times, each int }{{1, 1}, {1, 2}, {1, 3}, {20, 2}, {1 << 30, 1}, {1 << 30, 2}} {
+		meanwhile := &hookedStore{Store: object.NewMemory()}
+		tab := newTable(t, meanwhile)
+		segs := replaceAll(t, tab, 4)
+		two, err := tab.At(ctx, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := two.Lease(ctx, "busy", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+			t.Fatal(err)
+		}
+		left := c.times
+		meanwhile.reads = func(name string) {
+			if left == 0 || !strings.Contains(name, leasesDir) {
+				return
+			}
+			left--
+			for range c.each {
+				if err := lease.Renew(ctx, time.Hour); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		r, err := GC(ctx, tab.s, GCOptions{NoWait: true})
+		meanwhile.reads = nil
+		if c.times == 1<<30 && c.each > 1 { // at each read it is gone
+			if err == nil {
+				t.Errorf("%+v: gc has not seen the lease, and goes on: %+v", c, r)
+			}
+		} else if err != nil || len(r.Held) != 1 || r.Expired != 3 {
+			t.Errorf("%+v: %+v %v", c, r, err)
+		}
+		if _, err := newTable(t, meanwhile).At(ctx, 2); err != nil || !segmentThere(t, tab.s, segs[1]) {
+			t.Errorf("%+v: what is leased is gone: %v", c, err)
+		}
+		if all, err := tab.Leases(ctx); err != nil || len(all) != 1 {
+			t.Errorf("%+v: %v %v", c, all, err)
+		}
+		// Nothing of it stays.
+		if err := lease.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for info, err := range meanwhile.List(ctx, tableDir("ads")+leasesDir, "") {
+			t.Error(info, err)
+		}
+	}
+}
+
 // A hookedStore calls before ahead of every put, reads ahead of every read and lists ahead of every listing.
 type hookedStore struct {
 	object.Store

@@ -89,10 +89,11 @@ func (p *tablePlan) look(ctx context.Context, now time.Time, r *GCReport) error 
 	return p.holds(ctx, newest, now, r)
 }
 
-// holds finds out which snapshots below the oldest are held, after it is known which have expired: see Snapshot.Lease.
-func (p *tablePlan) holds(ctx context.Context, newest *Snapshot, now time.Time, r *GCReport) error {
+// holds finds out which snapshots below the oldest are held, after it is known which have expired: see Snapshot.Lease. s is the
+// newest snapshot.
+func (p *tablePlan) holds(ctx context.Context, s *Snapshot, now time.Time, r *GCReport) error {
 	p.pinned = map[uint64]bool{}
-	branches, err := newest.Branches(ctx)
+	branches, err := s.Branches(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,6 +109,7 @@ func (p *tablePlan) holds(ctx context.Context, newest *Snapshot, now time.Time, 
 	if err != nil {
 		return err
 	}
+	newest := newestLeases(leases)
 	for _, l := range leases {
 		if !l.Until.After(now) {
 			p.leases = append(p.leases, l)
@@ -123,6 +125,9 @@ func (p *tablePlan) holds(ctx context.Context, newest *Snapshot, now time.Time, 
 			return err
 		}
 		p.pinned[l.Snapshot] = true
+		if !slices.ContainsFunc(newest, func(n storedLease) bool { return n.id == l.id }) {
+			continue // renewed since
+		}
 		r.Held = append(r.Held, Hold{p.t.name, l.Snapshot, fmt.Sprintf("lease of %s until %s", l.Owner, l.Until.Format(time.RFC3339))})
 	}
 	return nil

@@ -31,6 +31,11 @@ const (
 	leaseHead    = 25
 	maxLeaseName = 255 // bytes of an owner
 	maxLeaseSize = leaseHead + maxLeaseName + 8
+
+	// leaseIDBytes of the ids that a lease has, one after the other, are the same.
+	leaseIDBytes = 8
+	// maxLeasePasses bounds how often leases are listed and read until none that was listed is gone.
+	maxLeasePasses = 100
 )
 
 // MaxLease is how long a lease lasts at most before it is renewed.
@@ -46,10 +51,11 @@ type LeaseInfo struct {
 // A Lease keeps everything that a snapshot names, until a time or until it is released, whatever expires meanwhile. Whoever
 // reads longer than that renews it. Safe for concurrent use.
 type Lease struct {
-	t    *Table
-	mu   sync.Mutex // guards what follows, and is held while the lease is renewed or released
-	id   id         // zero: released
-	info LeaseInfo
+	t      *Table
+	mu     sync.Mutex // guards what follows, and is held while the lease is renewed or released
+	id     id         // zero: released
+	before id         // what it was renewed from; zero: it never was
+	info   LeaseInfo
 }
 
 // Lease takes a lease on the snapshot for d, at most MaxLease. ErrNotFound: the snapshot has expired.
@@ -89,7 +95,8 @@ func (s *Snapshot) stays(ctx context.Context) error {
 		s.t.name, s.m.info.Number, ErrNotFound, newest.m.info.Oldest, newest.m.info.Number)
 }
 
-// put writes the lease under a new id and takes the one before away. The caller has the lock, or the lease alone.
+// put writes the lease under a new id, keeps the one before, and takes the one before that away: who has listed leases and reads
+// them then does not find one gone that was renewed meanwhile. The caller has the lock, or the lease alone.
 func (l *Lease) put(ctx context.Context, d time.Duration) error {
 	if d <= 0 || d > MaxLease {
 		return fmt.Errorf("lease for %v: want more than 0 and at most %v", d, MaxLease)
@@ -100,11 +107,14 @@ func (l *Lease) put(ctx context.Context, d time.Duration) error {
 	next := l.info
 	next.Until = time.Unix(0, l.t.s.now().Add(d).UnixNano()).UTC()
 	i := newID()
+	if l.id != (id{}) {
+		copy(i[:leaseIDBytes], l.id[:])
+	}
 	if err := l.t.s.blobs.PutIfAbsent(ctx, leaseName(l.t.name, i), appendLease(nil, next)); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
-	old := l.id
-	l.id, l.info = i, next
+	old := l.before
+	l.id, l.before, l.info = i, l.id, next
 	if old == (id{}) {
 		return nil
 	}
@@ -143,10 +153,15 @@ func (l *Lease) Release(ctx context.Context) error {
 	if l.id == (id{}) {
 		return nil
 	}
-	if err := l.t.remove(ctx, leaseName(l.t.name, l.id)); err != nil {
-		return fmt.Errorf("lease: %w", err)
+	for _, i := range [...]*id{&l.before, &l.id} {
+		if *i == (id{}) {
+			continue
+		}
+		if err := l.t.remove(ctx, leaseName(l.t.name, *i)); err != nil {
+			return fmt.Errorf("lease: %w", err)
+		}
+		*i = id{}
 	}
-	l.id = id{}
 	return nil
 }
 
@@ -187,7 +202,7 @@ func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) {
 	}
 	var out []LeaseInfo
 	now := t.s.now()
-	for _, l := range all {
+	for _, l := range newestLeases(all) {
 		if l.Until.After(now) {
 			out = append(out, l.LeaseInfo)
 		}
@@ -201,42 +216,79 @@ func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) {
 // A storedLease is a lease and its object.
 type storedLease struct {
 	LeaseInfo
+	id     id
 	object object.Info
 }
 
-// leases returns the leases that there are objects of, those that have run out too.
+// newestLeases returns of each lease the object that lasts longest, in the order of ids.
+func newestLeases(all []storedLease) []storedLease {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b storedLease) int {
+		return cmp.Or(bytes.Compare(a.id[:leaseIDBytes], b.id[:leaseIDBytes]), b.Until.Compare(a.Until), bytes.Compare(a.id[:], b.id[:]))
+	})
+	return slices.CompactFunc(all, func(a, b storedLease) bool { return [leaseIDBytes]byte(a.id[:]) == [leaseIDBytes]byte(b.id[:]) })
+}
+
+// leases returns the leases that there are objects of, those that have run out too, and of one that was renewed also the one
+// before. It misses none that lasts all the while: one that was listed and is gone when it is read may have been renewed, so that
+// all is listed again.
 func (t *Table) leases(ctx context.Context) ([]storedLease, error) {
-	found := map[string]object.Info{}
+	found := map[id]*storedLease{} // nil: it is gone
+	for range maxLeasePasses {
+		again, err := t.findLeases(ctx, found)
+		if err != nil {
+			return nil, err
+		}
+		if again {
+			continue
+		}
+		var out []storedLease
+		for _, l := range found {
+			if l != nil {
+				out = append(out, *l)
+			}
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("%s: some of the leases listed were gone when they were read, %d times", tableDir(t.name)+leasesDir, maxLeasePasses)
+}
+
+// findLeases lists the leases and reads those that are not in found yet; again: one that was listed was gone.
+func (t *Table) findLeases(ctx context.Context, found map[id]*storedLease) (again bool, err error) {
+	listed := map[id]object.Info{}
 	prefix := tableDir(t.name) + leasesDir
 	// Twice, for one that is renewed during the first listing may be in front of where it is and then no more behind.
 	for range 2 {
 		for info, err := range t.s.blobs.List(ctx, prefix, "") {
 			if err != nil {
-				return nil, err
+				return false, err
 			}
 			if i, err := parseID(info.Name[len(prefix):]); err == nil && info.Name == leaseName(t.name, i) {
-				found[info.Name] = info
+				listed[i] = info
 			}
 		}
 	}
-	var out []storedLease
-	for _, o := range found {
+	for i, o := range listed {
+		if _, known := found[i]; known {
+			continue
+		}
 		if o.Size > maxLeaseSize {
-			return nil, corrupt(o.Name, fmt.Sprintf("%d bytes are no lease", o.Size))
+			return false, corrupt(o.Name, fmt.Sprintf("%d bytes are no lease", o.Size))
 		}
 		b := make([]byte, o.Size)
 		err := t.s.blobs.ReadAt(ctx, o.Name, b, 0)
 		if errors.Is(err, object.ErrNotFound) {
-			continue // renewed, and found under its new name, or released
+			found[i], again = nil, true // renewed, or released
+			continue
 		}
 		if err != nil {
-			return nil, damaged(o.Name, err)
+			return false, damaged(o.Name, err)
 		}
 		l, reason := decodeLease(b)
 		if reason != "" {
-			return nil, corrupt(o.Name, reason)
+			return false, corrupt(o.Name, reason)
 		}
-		out = append(out, storedLease{l, o})
+		found[i] = &storedLease{l, i, o}
 	}
-	return out, nil
+	return again, nil
 }
