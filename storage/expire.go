@@ -8,9 +8,12 @@ import (
 	"time"
 )
 
+// expireOperation is the operation of the snapshots that Expire makes. They have the rows of those before them.
+const expireOperation = "expire"
+
 // ExpireOptions say which snapshots stay: those that either of the first two keeps, and always the newest.
 type ExpireOptions struct {
-	KeepLast    uint64        // this many of the newest
+	KeepLast    uint64        // this many of the newest, those that Expire made not counted
 	YoungerThan time.Duration // those made, or followed by the next, within this time
 	DryRun      bool          // say what would expire, and commit nothing
 }
@@ -26,9 +29,13 @@ type ExpireReport struct {
 
 // Expire makes the snapshots below a number expire: they are no longer part of the table's history, and gc removes them, with
 // what only they name, after its grace period. Those that a branch pins, or a lease holds, stay for those. Its cost is a small read
-// for each snapshot that is looked at, and a commit.
+// for each snapshot that is looked at, and a commit; none where only snapshots that an Expire made would expire: else one that runs
+// every day would go on for ever about itself.
 func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, error) {
-	if opts.KeepLast == 0 && opts.YoungerThan <= 0 {
+	if opts.YoungerThan < 0 {
+		return nil, fmt.Errorf("expire: younger than %v: want none negative", opts.YoungerThan)
+	}
+	if opts.KeepLast == 0 && opts.YoungerThan == 0 {
 		return nil, errors.New("expire: nothing says which snapshots stay")
 	}
 	newest, err := t.Latest(ctx)
@@ -38,7 +45,9 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 	first, last := max(newest.m.info.Oldest, 1), newest.m.info.Number
 	oldest := last
 	if opts.KeepLast > 0 {
-		oldest = last - min(last-first, opts.KeepLast-1)
+		if oldest, err = t.keepLast(ctx, first, last, opts.KeepLast); err != nil {
+			return nil, fmt.Errorf("expire: %w", err)
+		}
 	}
 	if opts.YoungerThan > 0 {
 		// The newest that is older than that was the table until the next one came, and stays.
@@ -52,12 +61,17 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 		}
 		oldest = min(oldest, young)
 	}
+	if some, err := t.someChange(ctx, first, oldest); err != nil {
+		return nil, fmt.Errorf("expire: %w", err)
+	} else if !some {
+		oldest = first
+	}
 	r := &ExpireReport{DryRun: opts.DryRun, Oldest: max(oldest, first)}
 	for n := first; n < oldest; n++ {
 		r.Expired = append(r.Expired, n)
 	}
 	if len(r.Expired) > 0 && !opts.DryRun {
-		s, err := t.Commit(ctx, Change{Operation: "expire", Base: last, Oldest: oldest})
+		s, err := t.Commit(ctx, Change{Operation: expireOperation, Base: last, Oldest: oldest})
 		if err != nil {
 			return nil, err
 		}
@@ -65,6 +79,34 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 	}
 	r.Held, err = t.held(ctx, newest, r.Oldest)
 	return r, err
+}
+
+// keepLast returns the lowest of the n newest snapshots from first to last that no Expire made, first where there are fewer.
+func (t *Table) keepLast(ctx context.Context, first, last, n uint64) (uint64, error) {
+	for at := last; at > first; at-- {
+		m, err := t.header(ctx, at)
+		if err != nil {
+			return 0, err
+		}
+		if m.info.Operation == expireOperation {
+			continue
+		}
+		if n--; n == 0 {
+			return at, nil
+		}
+	}
+	return first, nil
+}
+
+// someChange reports whether a snapshot from first on and below end was made by something else than Expire.
+func (t *Table) someChange(ctx context.Context, first, end uint64) (bool, error) {
+	for at := first; at < end; at++ {
+		m, err := t.header(ctx, at)
+		if err != nil || m.info.Operation != expireOperation {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // held says which snapshots below oldest stay, by branches of the newest snapshot and by leases.

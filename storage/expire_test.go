@@ -166,6 +166,51 @@ func TestExpire(t *testing.T) {
 	verifyClean(t, tab.s)
 }
 
+// TestExpireDaily: what expires every day keeps as many snapshots as it was told, and makes none about its own.
+func TestExpireDaily(t *testing.T) {
+	ctx := t.Context()
+	now := time.Now()
+	s, err := Open(ctx, object.NewMemory(), Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, err := s.NewTable(ctx, "ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaceAll(t, tab, 5)
+	expire := func(opts ExpireOptions, oldest uint64, made uint64) {
+		t.Helper()
+		now = now.Add(24 * time.Hour)
+		would, err := tab.Expire(ctx, ExpireOptions{KeepLast: opts.KeepLast, YoungerThan: opts.YoungerThan, DryRun: true})
+		if err != nil || would.Oldest != oldest || (len(would.Expired) > 0) != (made > 0) {
+			t.Errorf("dry: %+v %v, want %d the oldest", would, err, oldest)
+		}
+		r, err := tab.Expire(ctx, opts)
+		if err != nil || r.Oldest != oldest || r.Snapshot != made || (len(r.Expired) > 0) != (made > 0) {
+			t.Errorf("%+v %v, want %d the oldest, and snapshot %d", r, err, oldest, made)
+		}
+	}
+	expire(ExpireOptions{KeepLast: 3}, 3, 6)
+	for range 3 {
+		expire(ExpireOptions{KeepLast: 3}, 3, 0)
+	}
+	replaceAll(t, tab, 1) // 7
+	expire(ExpireOptions{KeepLast: 3}, 4, 8)
+	expire(ExpireOptions{KeepLast: 3}, 4, 0)
+	expire(ExpireOptions{KeepLast: 2}, 5, 9)
+	expire(ExpireOptions{KeepLast: 1}, 7, 10)
+	// Days later only snapshots that Expire made would go: once snapshot 7 has, none.
+	expire(ExpireOptions{YoungerThan: time.Hour}, 10, 11)
+	for range 3 {
+		expire(ExpireOptions{YoungerThan: time.Hour}, 10, 0)
+	}
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1, YoungerThan: -time.Hour}); err == nil {
+		t.Error("snapshots younger than a negative time are kept")
+	}
+	verifyClean(t, s)
+}
+
 // TestExpireGrace: an expired snapshot stays for the grace period after it expired, and not for ever where snapshots expire every day.
 func TestExpireGrace(t *testing.T) {
 	ctx := t.Context()

@@ -15,7 +15,7 @@ type snapshotsCmd struct {
 
 type snapshotsExpireCmd struct {
 	tableArgs
-	KeepLast    uint64        `help:"Keep this many of the newest." placeholder:"N"`
+	KeepLast    uint64        `help:"Keep this many of the newest, those that expire itself made not counted." placeholder:"N"`
 	YoungerThan time.Duration `help:"Keep those that were the table within this time, such as 168h." placeholder:"TIME"`
 	DryRun      bool          `help:"Say what would expire, and who holds what, and change nothing."`
 }
@@ -53,7 +53,10 @@ func (a *app) printHolds(holds []holdJSON) {
 }
 
 func (c *snapshotsExpireCmd) Run(ctx context.Context, a *app) error {
-	if c.KeepLast == 0 && c.YoungerThan <= 0 {
+	if c.YoungerThan < 0 {
+		return usagef("--younger-than %v: want none negative", c.YoungerThan)
+	}
+	if c.KeepLast == 0 && c.YoungerThan == 0 {
 		return usagef("say which snapshots stay: --keep-last N, --younger-than TIME, or both")
 	}
 	store, err := c.openExisting(ctx)
