@@ -423,6 +423,14 @@ func TestBranches(t *testing.T) {
 	if o, err := s.Overlays(ctx); err != nil || len(o) > 0 || s.m.branches != 0 || s.m.overlays != 0 {
 		t.Fatal(o, err)
 	}
+	// Snapshot 4 has the overlay yet when the segment under its layer has gone, with the last snapshot that had it: no damage.
+	if r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 2}); err != nil || r.Oldest != 4 {
+		t.Fatal(r, err)
+	}
+	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || segmentThere(t, tab.s, a) {
+		t.Fatal("gc left the segment", err)
+	}
+	verifyClean(t, tab.s)
 }
 
 func TestFeatureChanges(t *testing.T) {

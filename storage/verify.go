@@ -77,6 +77,8 @@ type verifier struct {
 	layers []notedLayer
 	sets   []notedSet
 	noted  map[string]bool // entries of layers and sets, by key and value
+	// onBranch has the overlays that were made on a branch.
+	onBranch map[notedOverlay]bool
 
 	mu     sync.Mutex // guards report and done
 	report *VerifyReport
@@ -107,7 +109,10 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 		return nil
 	}
 	var before *SnapshotInfo
-	h := history{t: t, damaged: v.damage, entry: v.entry, shown: v.shown}
+	h := history{t: t, damaged: v.damage, entry: v.entry}
+	h.shown = func(object string, kind treeKind, key, value []byte) error {
+		return v.shown(t.name, object, kind, key, value)
+	}
 	h.snapshot = func(m manifest) error {
 		v.report.Snapshots++
 		name := snapshotName(t.name, m.info.Number)

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,8 +17,15 @@ import (
 // A notedLayer is a layer that some snapshot shows.
 type notedLayer struct {
 	Layer
+	over  notedOverlay
 	base  id
 	place string
+}
+
+// A notedOverlay is an overlay of a table, by its number.
+type notedOverlay struct {
+	table  string
+	number uint32
 }
 
 // A notedSet is a set of rows that some snapshot shows, of a segment or, covered ones, of a layer's.
@@ -89,8 +97,8 @@ func parseListRowsKey(key []byte) (list string, segment id, ok bool) {
 	return string(key[1:at]), segment, ok
 }
 
-// shown notes what an entry that a snapshot shows names, each once. entry has found the entry to be right.
-func (v *verifier) shown(place string, kind treeKind, key, value []byte) error {
+// shown notes what an entry that a snapshot of a table shows names, each once. entry has found the entry to be right.
+func (v *verifier) shown(table, place string, kind treeKind, key, value []byte) error {
 	if kind != listingTree || len(key) == 0 {
 		return nil
 	}
@@ -98,6 +106,14 @@ func (v *verifier) shown(place string, kind treeKind, key, value []byte) error {
 	case partitionSpace:
 		if _, d, reason := parseSegment(key, value); reason == "" {
 			v.note(d)
+		}
+		return nil
+	case overlaySpace:
+		if o, reason := decodeOverlay(string(key[1:]), value); reason == "" && o.Branch != "" {
+			if v.onBranch == nil {
+				v.onBranch = map[notedOverlay]bool{}
+			}
+			v.onBranch[notedOverlay{table, o.Number}] = true
 		}
 		return nil
 	case deletesSpace, layerSpace, listRowsSpace:
@@ -124,7 +140,8 @@ func (v *verifier) shown(place string, kind treeKind, key, value []byte) error {
 	}
 	l, _ := parseLayer(key, value, place)
 	v.note(l.Data)
-	v.layers = append(v.layers, notedLayer{l, segment, place})
+	over := notedOverlay{table, binary.BigEndian.Uint32(key[1:])}
+	v.layers = append(v.layers, notedLayer{l, over, segment, place})
 	if !l.Covered.IsEmpty() {
 		v.sets = append(v.sets, notedSet{RowSet: l.Covered, segment: segment, place: place, rows: l.Data.Rows})
 	}
@@ -212,7 +229,7 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 				deleted += r.Count
 			case layerSpace:
 				l, _ := parseLayer(key, value, place)
-				o, known := byNumber[uint32(key[1])<<24|uint32(key[2])<<16|uint32(key[3])<<8|uint32(key[4])]
+				o, known := byNumber[binary.BigEndian.Uint32(key[1:])]
 				if !known {
 					return fmt.Sprintf("layer %s is of no overlay", l.Data.ID)
 				}
@@ -289,6 +306,9 @@ func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
 func (v *verifier) layer(ctx context.Context, l notedLayer, byID map[id]SegmentDescriptor) error {
 	base, ok := byID[l.base]
 	if !ok {
+		if v.onBranch[l.over] {
+			return nil // of a branch that is gone, with the snapshot that had the segment; the overlay's own go after
+		}
 		return corrupt(l.place, fmt.Sprintf("layer %s lies over segment %s, which no snapshot lists", l.Data.ID, l.base))
 	}
 	if reason := l.misfit(base); reason != "" {
