@@ -310,6 +310,68 @@ func TestLeaseOfExpired(t *testing.T) {
 	}
 }
 
+// TestGCBehindGC: one gc does not take for damage what another removes while it lists the snapshots.
+func TestGCBehindGC(t *testing.T) {
+	ctx := t.Context()
+	for _, opts := range []GCOptions{{NoWait: true}, {}} {
+		for _, after := range []int{1, 3, 9, 11} {
+			mem := object.NewMemory()
+			replaceAll(t, newTable(t, mem), 12)
+			if _, err := newTable(t, mem).Expire(ctx, ExpireOptions{KeepLast: 3}); err != nil { // 10 is the oldest
+				t.Fatal(err)
+			}
+			other := func() {
+				if r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true}); err != nil || r.Expired != 9 {
+					t.Error(r, err)
+				}
+			}
+			paged := &pagedStore{Store: mem, prefix: tableDir("ads") + snapshotsDir, after: after, between: other}
+			if r, err := GC(ctx, newTable(t, paged).s, opts); err != nil {
+				t.Errorf("%+v, after %d of a listing: %+v %v", opts, after, r, err)
+			}
+			if infos, err := newTable(t, mem).Snapshots(ctx); err != nil || len(infos) != 4 || infos[0].Number != 10 {
+				t.Errorf("%+v, after %d of a listing: %+v %v", opts, after, infos, err)
+			}
+			verifyClean(t, newTable(t, mem).s)
+		}
+	}
+}
+
+// A pagedStore lists what is under prefix in two pages, of which the first has after names, and calls between between them, once.
+type pagedStore struct {
+	object.Store
+	prefix  string
+	after   int
+	between func()
+}
+
+func (p *pagedStore) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
+	if prefix != p.prefix || p.between == nil {
+		return p.Store.List(ctx, prefix, startAfter)
+	}
+	return func(yield func(object.Info, error) bool) {
+		n := 0
+		for info, err := range p.Store.List(ctx, prefix, startAfter) {
+			if !yield(info, err) {
+				return
+			}
+			startAfter = info.Name
+			if n++; n == p.after {
+				break
+			}
+		}
+		if p.between != nil {
+			p.between()
+			p.between = nil
+		}
+		for info, err := range p.Store.List(ctx, prefix, startAfter) {
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
 // TestGCAndRenewal: gc misses no lease that is renewed between its listing and its reading, however often, or ends.
 func TestGCAndRenewal(t *testing.T) {
 	ctx := t.Context()

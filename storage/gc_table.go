@@ -41,7 +41,7 @@ type tablePlan struct {
 	cutoff  int64
 	noGrace bool
 
-	first, newest uint64 // of the numbers that there are
+	first, newest uint64 // of the numbers that were listed
 	oldest        uint64 // of those that stay; the ones below stay when they are pinned
 	pinned        map[uint64]bool
 	leases        []storedLease // that have run out
@@ -56,37 +56,62 @@ func (p *tablePlan) look(ctx context.Context, now time.Time, r *GCReport) error 
 	if len(numbers) == 0 {
 		return corrupt(snapshotName(p.t.name, 1), "object is missing: the table has no snapshot")
 	}
-	p.first, p.newest = numbers[0], numbers[len(numbers)-1]
+	p.newest = numbers[len(numbers)-1]
 	newest, err := p.t.read(ctx, p.newest)
 	if err != nil {
 		return missing(snapshotName(p.t.name, p.newest), err)
 	}
-	// What only a snapshot that is missing names would look like garbage.
-	if want := max(newest.m.info.Oldest, 1); p.first > want {
-		return p.t.gap(want, p.first)
-	}
-	for i, number := range numbers {
-		if want := p.first + uint64(i); number != want {
+	p.first = numbers[0]
+	// What only a snapshot that is missing names would look like garbage. Of the expired ones some may be missing: while they were
+	// listed another gc has taken them away.
+	p.oldest = max(newest.m.info.Oldest, 1)
+	want := p.oldest
+	for _, number := range numbers {
+		if number < want {
+			continue
+		}
+		if number > want {
 			return p.t.gap(want, number)
 		}
+		want++
 	}
 	// Snapshots that expired within the grace period stay: whoever has just opened one reads on.
-	p.oldest = max(newest.m.info.Oldest, 1)
 	if !p.noGrace {
-		at, _, err := p.t.asOf(ctx, time.Unix(0, p.cutoff), p.first, p.newest)
+		first, err := p.there(ctx, p.oldest)
 		if err != nil {
 			return err
 		}
-		p.oldest = max(p.first, 1)
+		at, _, err := p.t.asOf(ctx, time.Unix(0, p.cutoff), first, p.newest)
+		if err != nil {
+			return err
+		}
+		p.oldest = first
 		if at > 0 {
 			m, err := p.t.header(ctx, at)
 			if err != nil {
 				return err
 			}
-			p.oldest = max(m.info.Oldest, p.first)
+			p.oldest = max(m.info.Oldest, first)
 		}
 	}
 	return p.holds(ctx, newest, now, r)
+}
+
+// there returns the first snapshot that is there yet, at most the given one, which is: those before it go lowest first.
+func (p *tablePlan) there(ctx context.Context, high uint64) (uint64, error) {
+	for low := p.first; low < high; {
+		mid := low + (high-low)/2
+		ok, err := p.t.exists(ctx, mid)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return high, nil
 }
 
 // holds finds out which snapshots below the oldest are held, after it is known which have expired: see Snapshot.Lease. s is the
