@@ -136,6 +136,7 @@ func idCollision(f FeatureID, a, b string) error {
 //   - ErrConflict, when a segment that deletes, layers or rows of lists are of is gone, a segment to remove got some after Base
 //     (a compaction must carry them), or what the change sets was set after Base by another: a layer, rows of a list, a
 //     branch, an overlay or list of the name. Deletes commute with deletes, and all with appends;
+//   - ErrConflict, when an overlay that layers are of was merged after Base;
 //   - ErrExists, when the name of a new overlay, list or branch is taken;
 //   - ErrDuplicateSource, when the table holds a source already; an Overwrite may repeat sources that Base held;
 //   - an error naming feature and types, when a type has no common wider one, or roles or logical types differ.

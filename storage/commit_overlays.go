@@ -184,6 +184,11 @@ func (e *edit) layers(ctx context.Context, c Change) error {
 		if o.Added > c.Base && o.Added != e.info.Number {
 			return later("overlay", name, o.Added, c.Base)
 		}
+		// What was to be seen by those who name the overlay would be seen by everybody.
+		if o.Merged > c.Base && o.Merged != e.info.Number {
+			return fmt.Errorf("overlay %s became part of the table in snapshot %d, after snapshot %d that the change was made against: %w",
+				name, o.Merged, c.Base, ErrConflict)
+		}
 		if err := e.layersOf(ctx, c, *o, byOverlay[name]); err != nil {
 			return fmt.Errorf("overlay %s: %w", name, err)
 		}

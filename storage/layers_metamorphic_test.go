@@ -241,7 +241,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 	}
 	for _, y := range c.Layers {
 		o, ok := next.overlays[y.Overlay]
-		if !ok || o.added > base && o.added < n || gone(y.Segment) {
+		if !ok || o.added > base && o.added < n || o.merged > base && o.merged < n || gone(y.Segment) {
 			return l, ErrConflict
 		}
 		s := next.find(y.Segment)

@@ -252,6 +252,7 @@ func TestOverlays(t *testing.T) {
 	if o, err := s.Overlay(ctx, "low"); err != nil || o.Merged != 5 {
 		t.Fatal(o, err)
 	}
+	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "low", c, 9, "y", "z")}, Base: 4}, "a layer of an overlay merged since")
 	if _, err := tab.Commit(ctx, Change{Operation: "x", DropOverlays: []string{"low"}, Base: 5}); err == nil {
 		t.Fatal("a merged overlay with layers was dropped")
 	}
