@@ -269,6 +269,14 @@ func TestOverlays(t *testing.T) {
 		t.Fatal("a new overlay has the layers of one dropped", layers, err)
 	}
 	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "high", b, 9, "y")}, Base: 6}, "a layer of an overlay dropped and defined anew")
+	// One that says something else than what lies below of segments that it has no layer of cannot become part of the table.
+	for _, m := range []Uncovered{Null, Refuse} {
+		o := overlay("strict", "y")
+		o.Missing = m
+		if _, err := tab.Commit(ctx, Change{Operation: "x", Overlays: []Overlay{o}, MergeOverlays: []string{"strict"}, Base: 7}); err == nil || !strings.Contains(err.Error(), m.String()) {
+			t.Errorf("an overlay with %v of segments without a layer was merged: %v", m, err)
+		}
+	}
 	// Types and ids are held to the schema's.
 	wrong := overlay("w", "y")
 	wrong.Features[0].Type = vector.Type{Kind: vector.String}

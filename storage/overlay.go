@@ -22,7 +22,7 @@ type Overlay struct {
 	// Features are what it adds to the table's or replaces, in id order. One that replaces has the id of the table's.
 	Features []Feature
 	// Uncovered says what its features are in rows that a layer does not cover, Missing what they are in segments that
-	// have no layer of it, such as those ingested since.
+	// have no layer of it, such as those ingested since. Of an overlay to merge the latter must be FallThrough.
 	Uncovered Uncovered
 	Missing   Uncovered
 	// Merged is the snapshot that made it part of the table; 0: it is read only by those who name it.
