@@ -25,7 +25,8 @@ type Branch struct {
 	Added uint64
 }
 
-// A Pin names an overlay or a sample list as it was in a snapshot.
+// A Pin names an overlay or a sample list as it was in a snapshot. What it has are the layers and rows of that snapshot's segments: of
+// those that only the branch's snapshot has, because a compaction lies between the two, it has none.
 type Pin struct {
 	Name     string
 	Snapshot uint64

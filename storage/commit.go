@@ -47,7 +47,8 @@ type Change struct {
 	DropLists []string
 	ListRows  []ListRows
 	// Branches are set: new ones where Added is 0, else in place of the one that was set in that snapshot. A snapshot of 0, of
-	// the branch or of a pin, is the one that the commit makes. DropBranches takes some away, with the overlays made on them.
+	// the branch or of a pin, is the one that the commit makes. One that overlays were made on keeps its snapshot, unless the same
+	// change drops those. DropBranches takes some away, with the overlays made on them.
 	Branches     []Branch
 	DropBranches []string
 

@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 )
 
 // This file puts branches into a commit.
@@ -56,10 +58,47 @@ func (e *edit) branches(ctx context.Context, c Change) error {
 		case b.Created.IsZero():
 			b.Created = e.info.Time
 		}
+		if there != nil {
+			if err := e.checkMove(ctx, *there, b); err != nil {
+				return fmt.Errorf("branch %s: %w", b.Name, err)
+			}
+		}
 		if err := e.checkPins(ctx, b, pinned); err != nil {
 			return fmt.Errorf("branch %s: %w", b.Name, err)
 		}
 		e.listing = append(e.listing, treeEntry{branchKey(b.Name), appendBranch(nil, b)})
+	}
+	return nil
+}
+
+// branch returns a branch as the change leaves it, nil where there is none then. A snapshot of 0 is the one that the commit makes.
+func (e *edit) branch(ctx context.Context, c Change, name string) (*Branch, error) {
+	for _, b := range c.Branches {
+		if b.Name == name {
+			return &b, nil
+		}
+	}
+	if slices.Contains(c.DropBranches, name) {
+		return nil, nil
+	}
+	return e.base.findBranch(ctx, name)
+}
+
+// checkMove returns an error when a branch that is set goes to another snapshot, and overlays that were made on it stay: their layers
+// lie over the segments of the one that it had.
+func (e *edit) checkMove(ctx context.Context, there, b Branch) error {
+	if there.Snapshot == b.Snapshot {
+		return nil
+	}
+	overlays, err := e.base.Overlays(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range overlays {
+		// What the change has defined is of the new snapshot.
+		if _, changed := e.defined[o.Name]; o.Branch == b.Name && !changed {
+			return fmt.Errorf("overlay %s was made on its snapshot %d: drop it in the change that sets another", o.Name, there.Snapshot)
+		}
 	}
 	return nil
 }
@@ -78,23 +117,12 @@ func (e *edit) checkPins(ctx context.Context, b Branch, pinned map[uint64]bool) 
 		}
 	}
 	for _, p := range b.Overlays {
-		if p.Snapshot != e.info.Number {
-			s, err := at(p.Snapshot)
-			if err == nil {
-				_, err = s.Overlay(ctx, p.Name)
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		o, err := e.overlay(ctx, p.Name)
+		o, err := e.pinned(ctx, p, at)
 		if err != nil {
 			return err
 		}
-		if o == nil {
-			_, err := e.base.Overlay(ctx, p.Name)
-			return cmpErr(err, fmt.Errorf("overlay %s is gone: %w", p.Name, ErrConflict))
+		if o.Branch != "" && o.Branch != b.Name {
+			return fmt.Errorf("overlay %s was made on branch %s: its layers are over segments of that", p.Name, o.Branch)
 		}
 	}
 	switch p := b.List; {
@@ -112,18 +140,25 @@ func (e *edit) checkPins(ctx context.Context, b Branch, pinned map[uint64]bool) 
 		}
 		if l == nil {
 			_, err := e.base.SampleList(ctx, p.Name)
-			return cmpErr(err, fmt.Errorf("sample list %s is gone: %w", p.Name, ErrConflict))
+			return cmp.Or(err, fmt.Errorf("sample list %s is gone: %w", p.Name, ErrConflict))
 		}
 	}
 	return nil
 }
 
-// cmpErr returns the first error that is one.
-func cmpErr(errs ...error) error {
-	for _, err := range errs {
+// pinned returns an overlay as a branch pins it, in the snapshot that the commit makes or in one of at.
+func (e *edit) pinned(ctx context.Context, p Pin, at func(uint64) (*Snapshot, error)) (Overlay, error) {
+	if p.Snapshot != e.info.Number {
+		s, err := at(p.Snapshot)
 		if err != nil {
-			return err
+			return Overlay{}, err
 		}
+		return s.Overlay(ctx, p.Name)
 	}
-	return nil
+	o, err := e.overlay(ctx, p.Name)
+	if err == nil && o == nil {
+		_, err = e.base.Overlay(ctx, p.Name)
+		err = cmp.Or(err, fmt.Errorf("overlay %s is gone: %w", p.Name, ErrConflict))
+	}
+	return deref(o), err
 }

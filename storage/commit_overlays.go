@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,14 @@ func (e *edit) overlays(ctx context.Context, c Change) error {
 		o.Features = slices.Clone(o.Features)
 		for i := range o.Features {
 			o.Features[i].Status = FeatureActive
+		}
+		if o.Branch != "" {
+			if b, err := e.branch(ctx, c, o.Branch); err != nil {
+				return err
+			} else if b == nil {
+				_, err := e.base.Branch(ctx, o.Branch)
+				return fmt.Errorf("overlay %s: %w", o.Name, cmp.Or(err, fmt.Errorf("branch %s is gone: %w", o.Branch, ErrConflict)))
+			}
 		}
 		if err := e.fitsSchema(ctx, o); err != nil {
 			return err
@@ -241,20 +250,17 @@ func (e *edit) underOverlay(ctx context.Context, c Change, o Overlay, ids []stri
 	if o.Branch == "" {
 		return e.under(ctx, c, ids)
 	}
-	var b *Branch
-	for _, set := range c.Branches {
-		if set.Name == o.Branch && set.Added != 0 {
-			b = &set
-		}
+	b, err := e.branch(ctx, c, o.Branch)
+	if err != nil {
+		return nil, err
 	}
-	if b == nil {
-		var err error
-		if b, err = e.base.findBranch(ctx, o.Branch); err != nil {
-			return nil, err
-		}
-	}
-	if b == nil {
+	switch {
+	case b == nil:
 		return nil, fmt.Errorf("branch %s is gone: %w", o.Branch, ErrConflict)
+	case b.Added > c.Base:
+		return nil, later("branch", o.Branch, b.Added, c.Base)
+	case b.Snapshot == 0:
+		return e.under(ctx, c, ids) // of the snapshot that the commit makes
 	}
 	s, err := e.base.t.At(ctx, b.Snapshot)
 	if err != nil {
@@ -267,7 +273,7 @@ func (e *edit) underOverlay(ctx context.Context, c Change, o Overlay, ids []stri
 	out := make(map[string]SegmentDescriptor, len(ids))
 	for i, d := range found {
 		if d == nil {
-			return nil, fmt.Errorf("segment %s is not in snapshot %d of branch %s", ids[i], b.Snapshot, o.Branch)
+			return nil, fmt.Errorf("segment %s is not in snapshot %d of branch %s: %w", ids[i], b.Snapshot, o.Branch, ErrConflict)
 		}
 		out[ids[i]] = *d
 	}

@@ -442,6 +442,70 @@ func TestBranches(t *testing.T) {
 	verifyClean(t, tab.s)
 }
 
+// TestOverlaysOnBranches: layers of overlays that were made on a branch lie over the segments of its snapshot, and stay so.
+func TestOverlaysOnBranches(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	on := func(name, branch string) Overlay {
+		o := overlay(name, "x")
+		o.Branch = branch
+		return o
+	}
+	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
+	c := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{c}, Remove: []string{a.ID}, Base: 1})
+	// Branches and overlays on them in one commit, of a snapshot before and of the one that is made.
+	s := mustCommit(t, tab, Change{Base: 2, Overlays: []Overlay{on("o", "old"), on("n", "now")},
+		Layers:   []Layer{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")},
+		Branches: []Branch{{Name: "old", Snapshot: 1, Overlays: []Pin{{Name: "o"}}}, {Name: "now", Overlays: []Pin{{Name: "n"}}}}})
+	for branch, base := range map[string]SegmentDescriptor{"old": a, "now": c} {
+		v, err := tab.OpenBranch(ctx, branch)
+		if err != nil || len(v.Overlays) != 1 {
+			t.Fatal(v, err)
+		}
+		segs, err := v.Snapshot.Segments(ctx, nil)
+		if err != nil || len(segs) != 1 || segs[0].ID != base.ID {
+			t.Fatal(segs, err)
+		}
+		if layers, err := v.Overlays[0].In.Layers(ctx, []Overlay{v.Overlays[0].Overlay}, segs...); err != nil || layers[0][0] == nil {
+			t.Fatal(branch, layers, err)
+		}
+	}
+	b, err := s.Branch(ctx, "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Owner = "else"
+	b.Overlays = []Pin{{Name: "o"}}
+	s = mustCommit(t, tab, Change{Base: 3, Branches: []Branch{b}}) // 4
+	wantConflict(t, tab, Change{Base: 3, Layers: []Layer{layer(t, tab, "o", a, 9, "x")}}, "a layer on a branch set since")
+	wantConflict(t, tab, Change{Base: 4, Layers: []Layer{layer(t, tab, "o", c, 9, "x")}}, "a layer over a segment that the branch has not")
+	if b, err = s.Branch(ctx, "old"); err != nil {
+		t.Fatal(err)
+	}
+	b.Snapshot, b.Overlays = 2, nil
+	for _, bad := range []struct {
+		c    Change
+		says string
+	}{
+		{Change{Overlays: []Overlay{on("p", "odl")}}, "old"},
+		{Change{Overlays: []Overlay{on("p", "old")}, DropBranches: []string{"old"}}, "gone"},
+		{Change{Branches: []Branch{{Name: "third", Snapshot: 1, Overlays: []Pin{{"o", 4}}}}}, "branch old"},
+		{Change{Branches: []Branch{{Name: "third", Overlays: []Pin{{Name: "o"}}}}}, "branch old"},
+		{Change{Branches: []Branch{b}}, "overlay o was made"},
+	} {
+		bad.c.Base, bad.c.Operation = 4, "test"
+		if _, err := tab.Commit(ctx, bad.c); err == nil || !strings.Contains(err.Error(), bad.says) {
+			t.Errorf("%+v: %v, want an error with %q", bad.c, err, bad.says)
+		}
+	}
+	// Without the overlay the branch goes to another snapshot, and another one lies over that one's segments.
+	mustCommit(t, tab, Change{Base: 4, DropOverlays: []string{"o"}, Overlays: []Overlay{on("o2", "old")},
+		Layers: []Layer{layer(t, tab, "o2", c, 9, "x")}, Branches: []Branch{b}})
+	verifyClean(t, tab.s)
+}
+
 func TestFeatureChanges(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
