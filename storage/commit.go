@@ -382,12 +382,12 @@ func (e *edit) features(ctx context.Context, c Change) error {
 		}
 		merged := f
 		merged.Status = FeatureActive
-		if known[i] != nil && known[i].Status == FeatureDropped {
-			// One of the same name is another feature, with an id of its own.
-			if known[i].ID == f.ID {
-				return fmt.Errorf("feature %s was dropped: %w", f.Name, ErrConflict)
-			}
+		// One of the same name is another feature, with an id of its own; the name of a dropped one may have been another's since.
+		if known[i] != nil && known[i].Status == FeatureDropped && known[i].ID != f.ID {
 			known[i] = nil
+		}
+		if owners[i] != nil && (known[i] == nil || known[i].ID != f.ID || known[i].Status == FeatureDropped) {
+			return ownedBy(f, f.Name)
 		}
 		if known[i] == nil {
 			e.info.Features++
@@ -406,8 +406,11 @@ func (e *edit) features(ctx context.Context, c Change) error {
 	return nil
 }
 
-// ownedBy says why a feature of f's id under another name stands in the way of f.
+// ownedBy says why a feature of f's id, under another name or dropped, stands in the way of f.
 func ownedBy(f Feature, other string) error {
+	if other == f.Name {
+		return fmt.Errorf("feature %s was dropped: %w", f.Name, ErrConflict)
+	}
 	for g := range f.Generation + 1 {
 		if NewFeatureID(other, g) == f.ID {
 			return idCollision(f.ID, other, f.Name)

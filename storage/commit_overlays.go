@@ -91,10 +91,32 @@ func (e *edit) overlays(ctx context.Context, c Change) error {
 		}
 		o := *there
 		o.Merged = e.info.Number
+		if o.Features, err = e.renamedFeatures(ctx, o.Features); err != nil {
+			return err
+		}
 		e.merging = append(e.merging, o.Features...)
 		e.setOverlay(o)
 	}
 	return nil
+}
+
+// renamedFeatures returns an overlay's features under the names that the table has for their ids now.
+func (e *edit) renamedFeatures(ctx context.Context, features []Feature) ([]Feature, error) {
+	keys := make([][]byte, len(features))
+	for i, f := range features {
+		keys[i] = featureIDKey(f.ID)
+	}
+	names, err := e.store().get(ctx, e.base.m.schema, keys...)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(features)
+	for i, name := range names {
+		if name != nil {
+			out[i].Name = string(name)
+		}
+	}
+	return out, nil
 }
 
 func (e *edit) setOverlay(o Overlay) {

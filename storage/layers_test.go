@@ -566,3 +566,52 @@ func TestFeatureChanges(t *testing.T) {
 	}
 	verifyClean(t, tab.s)
 }
+
+// TestFeaturesByID: whatever names features have had since, overlays and dropped features are told by their ids.
+func TestFeaturesByID(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y")
+	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "x", "z")}, Layers: []Layer{layer(t, tab, "o", a, 3, "x", "z")}})
+	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "x", Rename: "x2"}}})
+	s := mustCommit(t, tab, Change{Base: 3, MergeOverlays: []string{"o"}})
+	if f, err := s.Lookup(ctx, "x2", "z"); err != nil || f[0].ID != NewFeatureID("x", 0) || f[1].ID != NewFeatureID("z", 0) || s.Info().Features != 3 {
+		t.Fatal(f, err, s.Info())
+	}
+	if f, err := s.Find(ctx, "x"); err != nil || f[0] != nil {
+		t.Fatal("the name before is another feature", f, err)
+	}
+	o, err := s.Overlay(ctx, "o")
+	if err != nil || o.Merged != 4 || !slices.ContainsFunc(o.Features, func(f Feature) bool { return f.Name == "x2" && f.ID == NewFeatureID("x", 0) }) {
+		t.Fatal(o, err)
+	}
+	verifyClean(t, tab.s)
+	// A dropped feature does not come back, also when another has had its name since.
+	dropped := FeatureDropped
+	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: &dropped}}})
+	late := func(what string) {
+		t.Helper()
+		wantConflict(t, tab, Change{Features: features("y"), Base: 1}, what)
+		c := Change{Operation: "test", Base: 5, Overlays: []Overlay{overlay("p", "y")}}
+		if _, err := tab.Commit(ctx, c); err == nil || strings.Contains(err.Error(), "same id") {
+			t.Errorf("%s: an overlay of it: %v", what, err)
+		}
+	}
+	late("a feature dropped since")
+	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "x2", Rename: "y"}}})
+	late("a feature dropped since, whose name another has")
+	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Rename: "w"}}})
+	late("a feature dropped since, whose name another had")
+	if next, err := s.NewFeatures(ctx, feature("y", int64Type)); err != nil || next[0].ID != NewFeatureID("y", 0) {
+		t.Fatal("the snapshot before", next, err)
+	}
+	if s, err = tab.Latest(ctx); err != nil {
+		t.Fatal(err)
+	}
+	next, err := s.NewFeatures(ctx, feature("y", int64Type))
+	if err != nil || next[0].Generation != 1 {
+		t.Fatal(next, err)
+	}
+	mustCommit(t, tab, Change{Features: next})
+}
