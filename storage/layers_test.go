@@ -147,6 +147,16 @@ func TestDeletes(t *testing.T) {
 			t.Errorf("row %d of %d: %+v", bad.rows, bad.d.Rows, r)
 		}
 	}
+	// Readers make bitmaps of all rows of a segment that has deleted ones: of no more rows than a bitmap can have.
+	if r, err := tab.s.PutRows(ctx, SegmentDescriptor{ID: b.ID, Rows: 1<<32 + 1}, roaring.BitmapOf(1)); err == nil {
+		t.Errorf("a set of rows of a segment of 2^32 + 1: %+v", r)
+	}
+	entry := appendDeletes(nil, rowSet(t, tab.s, b, 1))
+	for rows, ok := range map[uint64]bool{10: true, 1 << 32: true, 1<<32 + 1: false} {
+		if r, reason := decodeSet(entry, rows, "o"); (reason == "") != ok {
+			t.Errorf("a set of a segment of %d: %+v %s", rows, r, reason)
+		}
+	}
 	if _, err := tab.Commit(ctx, Change{Operation: "x", Deletes: []Deletes{{b.ID, rowSet(t, tab.s, a, 7)}}}); err == nil || errors.Is(err, ErrConflict) {
 		t.Errorf("rows of another segment: %v", err)
 	}

@@ -56,6 +56,9 @@ func (s *Store) putRows(ctx context.Context, segment string, segmentRows uint64,
 	if rows.IsEmpty() {
 		return RowSet{rows: segmentRows}, nil
 	}
+	if segmentRows > maxBitmapRows {
+		return RowSet{}, fmt.Errorf("set of rows of segment %s: it has %d: want at most %d", segment, segmentRows, uint64(maxBitmapRows))
+	}
 	if last := uint64(rows.Maximum()); last >= segmentRows {
 		return RowSet{}, fmt.Errorf("row %d of segment %s: it has %d", last, segment, segmentRows)
 	}
@@ -163,6 +166,9 @@ func decodeRows(d *decoder, since, rows uint64, place string) RowSet {
 	if r.Count == 0 {
 		d.end()
 		return RowSet{Since: since, rows: rows}
+	}
+	if rows > maxBitmapRows {
+		d.fail(fmt.Sprintf("set of rows of a segment of %d: want at most %d", rows, uint64(maxBitmapRows)))
 	}
 	switch form := d.byte(); {
 	case form == inlineRows:

@@ -348,7 +348,7 @@ func (v *verifier) set(ctx context.Context, set notedSet, byID map[id]SegmentDes
 		}
 		r.rows = d.Rows
 	}
-	if r.Count > r.rows {
+	if r.Count > r.rows || r.Count > 0 && r.rows > maxBitmapRows {
 		return corrupt(set.place, fmt.Sprintf("set of %d rows of segment %s, which has %d", r.Count, set.segment, r.rows))
 	}
 	if r.size > 0 {
