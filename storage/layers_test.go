@@ -452,6 +452,46 @@ func TestBranches(t *testing.T) {
 	verifyClean(t, tab.s)
 }
 
+// TestOpenRef: a branch is opened at a cost that does not grow with the number of tables, however long its name.
+func TestOpenRef(t *testing.T) {
+	ctx := t.Context()
+	counted := object.NewCounted(localStore(t))
+	tab := newTable(t, counted)
+	long := strings.Repeat("é", maxLayerName/2) // which no file name can be
+	mustCommit(t, tab, Change{})
+	mustCommit(t, tab, Change{Base: 1, Branches: []Branch{{Name: long, Snapshot: 1}, {Name: "b", Snapshot: 1}}})
+	cost := func() int64 {
+		t.Helper()
+		start := counted.Counts()
+		for _, branch := range []string{"b", long} {
+			if v, err := tab.s.Open(ctx, "ads@"+branch); err != nil || v.Branch != branch || v.Snapshot.Info().Number != 1 {
+				t.Fatal(v, err)
+			}
+		}
+		return counted.Counts().Sub(start).Requests()
+	}
+	before := cost()
+	for i := range 20 {
+		other, err := tab.s.NewTable(ctx, fmt.Sprint("a", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustCommit(t, other, Change{})
+	}
+	if after := cost(); after > before+8 { // what is read ahead may be asked for twice
+		t.Errorf("%d requests with one table, %d with 21", before, after)
+	}
+	// The table of the whole name goes first.
+	whole, err := tab.s.NewTable(ctx, "ads@b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, whole, Change{})
+	if v, err := tab.s.Open(ctx, "ads@b"); err != nil || v.Branch != "" || v.Snapshot.Table().Name() != "ads@b" {
+		t.Fatal(v, err)
+	}
+}
+
 // TestOverlaysOnBranches: layers of overlays that were made on a branch lie over the segments of its snapshot, and stay so.
 func TestOverlaysOnBranches(t *testing.T) {
 	ctx := t.Context()

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -115,9 +114,16 @@ func (s *Store) OpenRef(ctx context.Context, ref string) (t *Table, branch strin
 		t, err = s.Table(ctx, ref)
 		return t, "", err
 	}
-	t, err = s.Table(ctx, ref)
-	if !errors.Is(err, ErrNotFound) {
-		return t, "", err
+	if ValidateTable(ref) == nil {
+		// Only whether it is there is asked: Table would list all tables to say which is near.
+		n, err := (&Table{s: s, name: ref}).newest(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		if n > 0 {
+			t, err = s.Table(ctx, ref)
+			return t, "", err
+		}
 	}
 	t, err = s.Table(ctx, name)
 	return t, branch, err
