@@ -310,6 +310,30 @@ func TestLeaseOfExpired(t *testing.T) {
 	}
 }
 
+// TestReadOfMoved: a held snapshot is found also when gc moves it while it is opened.
+func TestReadOfMoved(t *testing.T) {
+	ctx := t.Context()
+	meanwhile := &hookedStore{Store: object.NewMemory()}
+	tab := newTable(t, meanwhile)
+	replaceAll(t, tab, 4)
+	mustCommit(t, tab, Change{Base: 4, Branches: []Branch{{Name: "exp", Snapshot: 2}}})
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile.reads = func(name string) {
+		if name != snapshotName("ads", 2) {
+			return
+		}
+		meanwhile.reads = nil
+		if r, err := GC(ctx, newTable(t, meanwhile).s, GCOptions{NoWait: true}); err != nil || len(r.Held) != 1 {
+			t.Error(r, err)
+		}
+	}
+	if s, err := newTable(t, meanwhile).At(ctx, 2); err != nil || meanwhile.reads != nil {
+		t.Fatal(s, err)
+	}
+}
+
 // TestGCBehindGC: one gc does not take for damage what another removes while it lists the snapshots.
 func TestGCBehindGC(t *testing.T) {
 	ctx := t.Context()

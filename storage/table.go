@@ -408,14 +408,35 @@ func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
 		return last, nil
 	}
 	name := snapshotName(t.name, number)
+	b, err := t.readObject(ctx, name, size)
+	if errors.Is(err, object.ErrNotFound) {
+		// An expired one may be kept elsewhere, also since just now; where it is not, the error is the first.
+		pinned := pinnedName(t.name, number)
+		if pb, perr := t.readObject(ctx, pinned, 0); !errors.Is(perr, object.ErrNotFound) {
+			name, b, err = pinned, pb, perr
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := newerSnapshot(name, b); err != nil {
+		return nil, err
+	}
+	m, reason := decodeManifest(b, number)
+	if reason != "" {
+		return nil, corrupt(name, reason)
+	}
+	s := &Snapshot{t: t, m: m}
+	if name == snapshotName(t.name, number) { // a copy elsewhere says nothing of the numbers that there are
+		t.saw(number, int64(len(b)), s)
+	}
+	return s, nil
+}
+
+// readObject reads the whole of a snapshot's object; size 0: it is not known.
+func (t *Table) readObject(ctx context.Context, name string, size int64) ([]byte, error) {
 	if size == 0 {
 		info, err := t.s.blobs.Stat(ctx, name)
-		if errors.Is(err, object.ErrNotFound) {
-			pinned, perr := t.s.blobs.Stat(ctx, pinnedName(t.name, number))
-			if !errors.Is(perr, object.ErrNotFound) {
-				name, info, err = pinnedName(t.name, number), pinned, perr
-			}
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -428,16 +449,5 @@ func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
 	if err := t.s.blobs.ReadAt(ctx, name, b, 0); err != nil {
 		return nil, damaged(name, err)
 	}
-	if err := newerSnapshot(name, b); err != nil {
-		return nil, err
-	}
-	m, reason := decodeManifest(b, number)
-	if reason != "" {
-		return nil, corrupt(name, reason)
-	}
-	s := &Snapshot{t: t, m: m}
-	if name == snapshotName(t.name, number) { // a copy elsewhere says nothing of the numbers that there are
-		t.saw(number, size, s)
-	}
-	return s, nil
+	return b, nil
 }
