@@ -310,6 +310,30 @@ func TestLeaseOfExpired(t *testing.T) {
 	}
 }
 
+// TestNumbersAfterExpiry: to list the snapshots takes no request for each that has gone.
+func TestNumbersAfterExpiry(t *testing.T) {
+	ctx := t.Context()
+	counted := object.NewCounted(object.NewMemory())
+	tab := newTable(t, counted)
+	for range 100 {
+		mustCommit(t, tab, Change{})
+	}
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 99 {
+		t.Fatal(r, err)
+	}
+	start := counted.Counts()
+	numbers, err := newTable(t, counted).numbers(ctx)
+	if err != nil || fmt.Sprint(numbers) != "[100 101]" {
+		t.Fatal(numbers, err)
+	}
+	if n := counted.Counts().Sub(start).Requests(); n > 2 {
+		t.Errorf("%d requests", n)
+	}
+}
+
 // TestReadOfMoved: a held snapshot is found also when gc moves it while it is opened.
 func TestReadOfMoved(t *testing.T) {
 	ctx := t.Context()

@@ -191,27 +191,30 @@ func (t *Table) numbers(ctx context.Context) ([]uint64, error) {
 		if !ok || info.Name != snapshotName(t.name, n) {
 			continue
 		}
-		// Of two that are made while a directory is read, the later may be seen alone.
+		// Of two that are made while a directory is read, the later may be seen alone: those right before it are asked for. Where
+		// the first have expired, that is one request and not one for each.
 		last := uint64(0)
 		if len(out) > 0 {
 			last = out[len(out)-1]
 		}
-		for between := last + 1; between < n && n-last < maxUnlisted; between++ {
-			ok, err := t.exists(ctx, between)
+		low := n
+		for low-1 > last {
+			ok, err := t.exists(ctx, low-1)
 			if err != nil {
 				return nil, err
 			}
-			if ok {
-				out = append(out, between)
+			if !ok {
+				break
 			}
+			low--
+		}
+		for ; low < n; low++ {
+			out = append(out, low)
 		}
 		out = append(out, n)
 	}
 	return out, nil
 }
-
-// maxUnlisted bounds how many numbers that a listing passed over are asked for one by one.
-const maxUnlisted = 1000
 
 // gap says that the snapshots from first up to before next are missing.
 func (t *Table) gap(first, next uint64) error {
