@@ -187,7 +187,7 @@ func (e *encoder) chooseFloats(raw []int64, width, runs, depth int, without uint
 		}
 	}
 	if len(raw) >= 128 {
-		long := sampleInts(&e.ints, raw, 4, 512)
+		long := sampleInts(&e.ints, raw, 4, 1024)
 		scale := n / float64(len(long))
 		if bytes, packed := e.splitSize(long, width); bytes*scale+16 < (1-zstdMargin)*b.bytes {
 			b.offer(IDFloatSplit, bytes*scale+16, n*w*nsSplitByte+packed*scale*nsZstdByte)
@@ -202,7 +202,7 @@ func (e *encoder) chooseFloats(raw []int64, width, runs, depth int, without uint
 		copied = e.tryRepeats(&b, IDFloatRepeats, raw, perValue)
 	}
 	if len(raw) >= 128 && copied < 0.5 {
-		long := sampleInts(&e.ints, raw, 4, 512)
+		long := sampleInts(&e.ints, raw, 4, 1024)
 		scale := n / float64(len(long))
 		plain := appendFloatBytes(e.bytes.grab(len(long) * width)[:0], long, width)
 		bytes := scale * float64(len(e.compress(e.bytes.grab(len(plain) + 64)[:0], plain)))

@@ -250,7 +250,7 @@ func (e *encoder) tryZstd(b *best, vals []int64, s *intStats) {
 	mark, bmark := e.ints.mark(), e.bytes.mark()
 	defer e.ints.release(mark)
 	defer e.bytes.release(bmark)
-	sample := sampleInts(&e.ints, vals, 4, 512)
+	sample := sampleInts(&e.ints, vals, 4, 1024)
 	width := plainWidth(s.min, s.max)
 	raw := appendPlain(e.bytes.grab(chunkRoom(len(sample)))[:0], sample, width)
 	packed := e.compress(e.bytes.grab(len(raw) + 64)[:0], raw)
