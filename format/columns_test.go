@@ -42,7 +42,7 @@ type shape struct {
 	windows            bool
 	maxLength          int
 	constant, extremes bool
-	style              string // of the values: "" at random; time, zipf, hashed, decimal, gauss, word
+	style              string // of the values: "" at random; time, zipf, skewed, hashed, decimal, gauss, word
 }
 
 func drawShape(t *rapid.T, ty vector.Type) shape {
@@ -220,6 +220,8 @@ func (g *valueMaker) integer(e vector.Elem) int64 {
 		return 1_790_000_000 + g.time
 	case g.s.style == "zipf" && e != vector.Bool:
 		return min(g.zipf(), l[1]&math.MaxInt64)
+	case g.s.style == "skewed": // small, few large
+		return min(int64(math.Exp(1+2*g.rng.NormFloat64())), l[1]&math.MaxInt64)
 	case g.s.style == "hashed":
 		return int64(uint64(g.zipf()+1) * 0x9e3779b97f4a7c15 >> 1)
 	case g.s.style == "ids": // hashed, of few

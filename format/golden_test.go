@@ -57,6 +57,8 @@ var goldens = []struct {
 	{"no_rows", sparse(vector.Int64), 0, []shape{{}, {}}},
 	{"dense_int64_time", dense(vector.Int64), 0, []shape{{rows: 400, style: "time"}}},
 	{"dense_int64_zipf", dense(vector.Int64), 0, []shape{{rows: 400, style: "zipf"}}},
+	{"dense_int32_skewed", dense(vector.Int32), 0, []shape{{rows: 3000, style: "skewed"}}},
+	{"sparse_int64_skewed", sparse(vector.Int64), 0, []shape{{rows: 500, null: 20, maxLength: 12, style: "skewed"}}},
 	{"dense_uint64_hashed", dense(vector.Uint64), 0, []shape{{rows: 600, style: "hashed"}}},
 	{"dense_float32_decimal", dense(vector.Float32), 0, []shape{{rows: 400, null: 3, style: "decimal"}}},
 	{"dense_float64_decimal", dense(vector.Float64), 0, []shape{{rows: 400, style: "decimal"}}},

@@ -303,7 +303,7 @@ func (e *edit) deletes(ctx context.Context, c Change) error {
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, treeEntry{deletesKey(segment), appendDeletes(nil, set)})
+		e.listing = append(e.listing, treeEntry{deletesKey(segment), appendSet(nil, set)})
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (e *edit) listRows(ctx context.Context, c Change, name string, sets []ListR
 		}
 		// The empty set too: an entry says since when, so that no compaction brings the rows before back.
 		r.Rows.Since = e.info.Number
-		e.listing = append(e.listing, treeEntry{append(listRowsPrefix(name), segment[:]...), appendDeletes(nil, r.Rows)})
+		e.listing = append(e.listing, treeEntry{append(listRowsPrefix(name), segment[:]...), appendSet(nil, r.Rows)})
 	}
 	return nil
 }

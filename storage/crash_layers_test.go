@@ -440,9 +440,9 @@ func FuzzLayerEntries(f *testing.F) {
 	}
 	set := RowSet{Count: 2, Since: 3, inline: bitmap}
 	object := RowSet{Count: 2, Since: 3, object: segment, size: 40, sum: 7}
-	f.Add(deletesKey(segment), appendDeletes(nil, set))
-	f.Add(deletesKey(segment), appendDeletes(nil, object))
-	f.Add(append(listRowsPrefix("clicks"), segment[:]...), appendDeletes(nil, object))
+	f.Add(deletesKey(segment), appendSet(nil, set))
+	f.Add(deletesKey(segment), appendSet(nil, object))
+	f.Add(append(listRowsPrefix("clicks"), segment[:]...), appendSet(nil, object))
 	f.Add(append(layerPrefix(7), segment[:]...), appendLayer(nil, Layer{Data: d, All: true, Since: 4}))
 	f.Add(append(layerPrefix(7), segment[:]...), appendLayer(nil, Layer{Data: d, Covered: set, Since: 4}))
 	f.Add(overlayKey("o"), appendOverlay(nil, overlay("o", "x", "y")))
@@ -461,7 +461,7 @@ func FuzzLayerEntries(f *testing.F) {
 		switch key[0] {
 		case deletesSpace, listRowsSpace:
 			r, _ := decodeSet(value, maxBitmapRows, "o")
-			again = appendDeletes(nil, r)
+			again = appendSet(nil, r)
 		case layerSpace:
 			l, _ := parseLayer(key, value, "o")
 			again = appendLayer(nil, l)

@@ -12,10 +12,10 @@ type Deletes struct {
 	Rows    RowSet // of Store.PutRows
 }
 
-// The value of the entry of a segment's deleted rows:
+// appendSet appends the value of the entry of a segment's deleted rows, or rows of a sample list:
 //
 //	since | the set
-func appendDeletes(dst []byte, r RowSet) []byte {
+func appendSet(dst []byte, r RowSet) []byte {
 	return appendRows(binary.AppendUvarint(dst, r.Since), r)
 }
 

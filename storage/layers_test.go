@@ -151,7 +151,7 @@ func TestDeletes(t *testing.T) {
 	if r, err := tab.s.PutRows(ctx, SegmentDescriptor{ID: b.ID, Rows: 1<<32 + 1}, roaring.BitmapOf(1)); err == nil {
 		t.Errorf("a set of rows of a segment of 2^32 + 1: %+v", r)
 	}
-	entry := appendDeletes(nil, rowSet(t, tab.s, b, 1))
+	entry := appendSet(nil, rowSet(t, tab.s, b, 1))
 	for rows, ok := range map[uint64]bool{10: true, 1 << 32: true, 1<<32 + 1: false} {
 		if r, reason := decodeSet(entry, rows, "o"); (reason == "") != ok {
 			t.Errorf("a set of a segment of %d: %+v %s", rows, r, reason)
