@@ -144,8 +144,8 @@ def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rou
         return lambda: run.sides.worker(side, threads)("read", path=path, projection=parts(p), groups=groups)
 
     todo = {s: of(s) for s in sides}
-    if "copy" in run.sides.names and threads == 1 and not hashed:
-        todo["copy"] = lambda: run.sides.worker("copy", 1)("copy", bytes=truth["bytes"],
+    if "copy" in run.sides.names and not hashed:
+        todo["copy"] = lambda: run.sides.worker("copy", threads)("copy", bytes=truth["bytes"],
                                                            batches=-(-truth["rows"] // 4096)) | {"rows": truth["rows"]}
     log(f"{measure}: {share:.0%}, {threads} threads")
     out = []
@@ -360,7 +360,8 @@ def counts(endpoint: str) -> dict[str, int]:
 
 def limits(run: Run) -> list[dict[str, Any]]:
     """What this machine can do at all: copy memory, read a file from the system's cache, and from the disk."""
-    rounds = [run.sides.worker("copy", 1)("limits", path=run.small.arrow("clustered")) for _ in range(run.rounds)]
+    rounds = [[x for t in (1, 2) for x in run.sides.worker("copy", t)("limits", path=run.small.arrow("clustered"))]
+              for _ in range(run.rounds)]
     out = []
     for answers in zip(*rounds):
         row = {"side": "copy", "what": answers[0]["what"], "bytes": answers[0]["bytes"], **summary(list(answers))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from .side import Side
 
 
 class Copy(Side):
-    """On one thread, from memory that no cache holds to a batch that is used again."""
+    """From memory that no cache holds to a batch that is used again, each thread to one of its own."""
 
     def __init__(self, threads: int):
         super().__init__(threads)
+        self._pool = ThreadPoolExecutor(threads)
         self._from = np.empty(0, np.uint8)
-        self._to = np.empty(0, np.uint8)
+        self._to = [np.empty(0, np.uint8)] * threads
         self._at = 0
 
     def copy(self, total: int, batches: int) -> float:
@@ -26,22 +28,33 @@ class Copy(Side):
         if len(self._from) < max(total, _MEMORY):
             self._from = np.ones(max(total, _MEMORY), np.uint8)
         size = -(-total // batches)
-        if len(self._to) < size:
-            self._to = np.ones(size, np.uint8)
+        if len(self._to[0]) < size:
+            self._to = [np.ones(size, np.uint8) for _ in range(self.threads)]
+        places = len(self._from) // size
+        first, self._at = self._at, (self._at + batches) % places
+
+        def some(thread: int) -> None:
+            to = self._to[thread]
+            for i in range(thread, batches, self.threads):
+                n = min(size, total - i * size)
+                at = (first + i) % places * size
+                to[:n] = self._from[at: at + n]
+
         begin = time.perf_counter()
-        for done in range(0, total, size):
-            n = min(size, total - done)
-            if self._at + n > len(self._from):
-                self._at = 0
-            self._to[:n] = self._from[self._at: self._at + n]
-            self._at += n
+        if self.threads == 1:
+            some(0)
+        else:
+            list(self._pool.map(some, range(self.threads)))
         return time.perf_counter() - begin
 
     def limits(self, path: str) -> list[dict[str, Any]]:
-        """Bytes a second of this machine: a copy in memory, and reads of a file from the system's cache and from the disk."""
+        """Bytes a second of this machine: a copy in memory and, on one thread, reads of a file from the system's cache and the disk."""
         size = min(os.path.getsize(path), 512 << 20) // _BLOCK * _BLOCK or os.path.getsize(path)
         out = []
-        out.append({"what": "memory copy", "seconds": self.copy(size, max(size // _BLOCK, 1)), "bytes": size})
+        what = "memory copy" if self.threads == 1 else f"memory copy, {self.threads} threads"
+        out.append({"what": what, "seconds": self.copy(size, max(size // _BLOCK, 1)), "bytes": size})
+        if self.threads > 1:
+            return out
         block = mmap.mmap(-1, _BLOCK)  # aligned, as O_DIRECT wants
         fd = os.open(path, os.O_RDONLY)
         for _ in range(2):  # the first fills the cache
