@@ -63,6 +63,11 @@ func NewLayoutWith(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts
 		return nil, fmt.Errorf("plan: it is of table %s, snapshot %d, not of table %s, snapshot %d",
 			plan.Table, plan.Snapshot, name, n)
 	}
+	return layoutOf(ctx, snap, plan, opts)
+}
+
+// layoutOf is NewLayoutWith for a plan that need not have features.
+func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts LayoutOptions) (*Layout, error) {
 	if err := checkLayers(ctx, snap); err != nil {
 		return nil, err
 	}

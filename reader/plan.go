@@ -179,12 +179,9 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan: %v: want columns or tensors", p.Output)
 	case p.Dedup > DedupWindowed:
 		return fmt.Errorf("plan: %v: want kjt, ikjt or windowed", p.Dedup)
-	case !utf8.ValidString(p.Partition):
-		return fmt.Errorf("plan: partition predicate %q is not UTF-8", p.Partition)
-	case !utf8.ValidString(p.Filter):
-		return fmt.Errorf("plan: filter %q is not UTF-8", p.Filter)
-	case !utf8.ValidString(p.SampleList):
-		return fmt.Errorf("plan: sample list %q is not UTF-8", p.SampleList)
+	}
+	if err := p.validateSelection(); err != nil {
+		return err
 	}
 	seen := make(map[storage.FeatureID]bool, len(p.Features))
 	keys := make(map[string]bool)
@@ -208,6 +205,19 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan: %w", err)
 	}
 	return p.validateShuffle()
+}
+
+// validateSelection is Validate for what says which rows are read.
+func (p *Plan) validateSelection() error {
+	switch {
+	case !utf8.ValidString(p.Partition):
+		return fmt.Errorf("plan: partition predicate %q is not UTF-8", p.Partition)
+	case !utf8.ValidString(p.Filter):
+		return fmt.Errorf("plan: filter %q is not UTF-8", p.Filter)
+	case !utf8.ValidString(p.SampleList):
+		return fmt.Errorf("plan: sample list %q is not UTF-8", p.SampleList)
+	}
+	return nil
 }
 
 // validateFeature names what no feature of a plan can have.

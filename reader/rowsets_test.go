@@ -87,6 +87,25 @@ func TestDeletesAndSampleLists(t *testing.T) {
 			t.Errorf("list %q, filter %q: %d rows: %v, want %v", c.list, c.filter, s.Rows(), got, c.want)
 		}
 		s.Close()
+		m, err := Matching(ctx, c.snap, PlanOptions{Filter: c.filter, SampleList: c.list}, LayoutOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var matched []int64
+		for _, r := range m.Segments {
+			i := slices.IndexFunc(segments, func(d storage.SegmentDescriptor) bool { return d.ID == r.Segment.ID })
+			for row := range int64(r.Segment.Rows) {
+				if r.Rows == nil || r.Rows.Contains(uint32(row)) {
+					matched = append(matched, 10*int64(i+1)+row)
+				}
+			}
+			if r.Count() == 0 {
+				t.Errorf("list %q, filter %q: an entry without rows", c.list, c.filter)
+			}
+		}
+		if m.Rows != uint64(len(c.want)) || !slices.Equal(matched, c.want) || (m.Pruning == nil) != (c.filter == "") {
+			t.Errorf("list %q, filter %q: matched %d rows: %v, want %v", c.list, c.filter, m.Rows, matched, c.want)
+		}
 	}
 	if _, err := NewPlan(ctx, before, PlanOptions{Features: []string{"n"}, SampleList: "mine"}); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("a list of a later snapshot: %v", err)

@@ -1,0 +1,61 @@
+package reader
+
+import (
+	"context"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A Match is the rows of a snapshot that a plan reads, found without reading them: for deleting, listing and counting.
+type Match struct {
+	// Segments are those that have such rows, in the table's order.
+	Segments []SegmentRows
+	Rows     uint64 // of all
+	// Pruning is what the filter took; nil: there is none.
+	Pruning *Pruning
+}
+
+// SegmentRows are rows of a segment, one at least, numbered from 0 as in storage.RowSet.
+type SegmentRows struct {
+	Segment storage.SegmentDescriptor
+	Rows    *roaring.Bitmap // nil: every row. Borrowed: do not write.
+}
+
+// Count returns how many rows they are.
+func (r SegmentRows) Count() uint64 {
+	if r.Rows == nil {
+		return r.Segment.Rows
+	}
+	return r.Rows.GetCardinality()
+}
+
+// Matching returns the rows that a plan with these options would read: those of the partitions that are in the sample list, for which
+// the filter is true, and that are not deleted. What else the options say is not looked at. It reads the filter's features where
+// statistics do not decide, and no others.
+func Matching(ctx context.Context, snap *storage.Snapshot, opts PlanOptions, how LayoutOptions) (*Match, error) {
+	p := &Plan{
+		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Partition: opts.Partition, Filter: opts.Filter, SampleList: opts.SampleList,
+		BatchSize: DefaultBatchSize, Output: OutputColumns,
+	}
+	if err := p.validateSelection(); err != nil {
+		return nil, err
+	}
+	l, err := layoutOf(ctx, snap, p, how)
+	if err != nil {
+		return nil, err
+	}
+	return &Match{Segments: l.Matched(), Rows: l.Rows(), Pruning: l.pruning}, nil
+}
+
+// Matched returns the rows that the layout reads, by segment: place i of the layout's own order is the i-th of them.
+func (l *Layout) Matched() []SegmentRows {
+	out := make([]SegmentRows, 0, len(l.segments))
+	for i, d := range l.segments {
+		if d.Rows > 0 {
+			out = append(out, SegmentRows{d, l.selectionOf(i)})
+		}
+	}
+	return out
+}
