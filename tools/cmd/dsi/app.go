@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/tools/samples"
 )
 
 // The exit codes.
@@ -74,7 +75,7 @@ func (a *app) report(ctx context.Context, err error) int {
 	}
 	var usage usageError
 	switch {
-	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection):
+	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection), errors.Is(err, samples.ErrQuery):
 		return exitUsage
 	case errors.Is(err, errDamage):
 		return exitDamage

@@ -23,9 +23,12 @@ type cli struct {
 	Features  featuresCmd  `cmd:"" help:"List a table's features and their types; rename, deprecate, drop them."`
 	Snapshots snapshotsCmd `cmd:"" help:"List a table's snapshots; let old ones expire."`
 	Branch    branchCmd    `cmd:"" help:"Name what is read together: a snapshot, overlays, a sample list."`
+	Samples   samplesCmd   `cmd:"" help:"Keep rows under a name: sample lists."`
 	Head      headCmd      `cmd:"" help:"Print the first rows."`
 	Scan      scanCmd      `cmd:"" help:"Read everything as a trainer would, and print the rates."`
+	Count     countCmd     `cmd:"" help:"Count rows, without reading them."`
 	Export    exportCmd    `cmd:"" help:"Write rows as Parquet or Arrow."`
+	Delete    deleteCmd    `cmd:"" help:"Delete rows: at once, for who reads the table from now on."`
 	Verify    verifyCmd    `cmd:"" help:"Check that what the snapshots refer to is there and whole."`
 	GC        gcCmd        `cmd:"" name:"gc" help:"Remove objects that nothing refers to."`
 	Index     indexCmd     `cmd:"" help:"Look after the index database."`

@@ -13,9 +13,12 @@ func describeFacts(d describeJSON) [][2]string {
 		{"table", d.Table},
 		{"store", d.Store},
 		{"snapshot", fmt.Sprintf("%d, %s, %s", d.Number, d.Operation, d.Time)},
-		{"rows", countText(d.Rows)},
+		{"rows", countText(d.Rows - d.RowsDeleted)},
 		{"bytes", fmt.Sprintf("%s, %.1f a row", bytesText(d.Bytes), d.BytesPerRow)},
 		{"segments", countText(d.Segments)},
+	}
+	if d.RowsDeleted > 0 {
+		facts = append(facts, [2]string{"deleted", plural(d.RowsDeleted, "row") + ", stored and seen by no reader"})
 	}
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(d.Kinds)) {

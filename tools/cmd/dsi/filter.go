@@ -25,14 +25,13 @@ type filterJSON struct {
 	Seconds          float64 `json:"seconds"`
 }
 
-// newFilterJSON returns what the layout's filter took; nil: it has none.
-func newFilterJSON(plan *reader.Plan, l *reader.Layout) *filterJSON {
-	p := l.Pruning()
+// newFilterJSON returns what a filter took; nil: there is none.
+func newFilterJSON(where string, p *reader.Pruning) *filterJSON {
 	if p == nil {
 		return nil
 	}
 	return &filterJSON{
-		Where: plan.Filter, Rows: p.Rows, RowsSelected: p.RowsSelected, Segments: p.Segments, SegmentsPruned: p.SegmentsNever,
+		Where: where, Rows: p.Rows, RowsSelected: p.RowsSelected, Segments: p.Segments, SegmentsPruned: p.SegmentsNever,
 		SegmentsWhole: p.SegmentsAlways, StripesPruned: p.StripesNever, StripesWhole: p.StripesAlways, StripesEvaluated: p.StripesEvaluated,
 		BytesNeeded: p.BytesNeeded, BytesOverRead: p.BytesOverRead, Requests: p.Requests, Seconds: p.Seconds,
 	}
@@ -53,13 +52,13 @@ func (f *filterJSON) facts() [][2]string {
 	}
 }
 
-// printFiltered prints what a plan's filter leaves to read, of what the plan would read without it.
+// printFiltered prints what a plan's filter and sample list leave to read, of what the plan would read without them.
 func (a *app) printFiltered(ctx context.Context, snap *storage.Snapshot, p *reader.Plan) error {
-	if p.Filter == "" {
+	if p.Filter == "" && p.SampleList == "" {
 		return nil
 	}
 	whole := *p
-	whole.Filter = ""
+	whole.Filter, whole.SampleList = "", ""
 	var costs [2]reader.Cost
 	for i, plan := range []*reader.Plan{p, &whole} {
 		l, err := reader.NewLayout(ctx, snap, plan)
@@ -67,7 +66,7 @@ func (a *app) printFiltered(ctx context.Context, snap *storage.Snapshot, p *read
 			return err
 		}
 		if i == 0 {
-			a.printFacts(newFilterJSON(plan, l).facts())
+			a.printFacts(newFilterJSON(plan.Filter, l.Pruning()).facts())
 		}
 		if costs[i], err = l.Cost(ctx, reader.Options{}); err != nil {
 			return err

@@ -9,17 +9,29 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
+// selectFlags select which rows are read.
+type selectFlags struct {
+	Partition  string `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
+	Where      string `placeholder:"EXPR" help:"Read the rows for which this is true, as in click = 1 AND (len(hist) > 3 OR sample(0.1, key=request_id, seed=7)). It sees values before --transform. Default: all."`
+	SampleList string `placeholder:"NAME" help:"Read the rows in this list: dsi samples. Default: all."`
+	atFlag
+}
+
+// selection returns what the flags say of a plan.
+func (s selectFlags) selection() reader.PlanOptions {
+	return reader.PlanOptions{Partition: s.Partition, Filter: s.Where, SampleList: s.SampleList}
+}
+
 // readFlags select what the reading commands read.
 type readFlags struct {
-	Partition string   `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
-	Where     string   `placeholder:"EXPR" help:"Read the rows for which this is true, as in click = 1 AND (len(hist) > 3 OR sample(0.1, key=request_id, seed=7)). It sees values before --transform. Default: all."`
+	selectFlags
 	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
-	atFlag
 }
 
 // planOptions returns what the flags say of a plan.
 func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
-	out := reader.PlanOptions{Features: features, Partition: r.Partition, Filter: r.Where}
+	out := r.selection()
+	out.Features = features
 	for _, text := range r.Transform {
 		rule, err := reader.ParseTransformRule(text)
 		if err != nil {
@@ -31,12 +43,12 @@ func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
 }
 
 // openTable opens the store and finds the snapshot. Close the store.
-func (r readFlags) openTable(ctx context.Context, t tableArgs) (*storage.Store, *storage.Snapshot, error) {
+func (s selectFlags) openTable(ctx context.Context, t tableArgs) (*storage.Store, *storage.Snapshot, error) {
 	store, err := t.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	snap, err := r.snapshot(ctx, store, t.Table)
+	snap, err := s.snapshot(ctx, store, t.Table)
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}

@@ -81,7 +81,7 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	out := scanJSON{Table: c.Table, Snapshot: plan.Snapshot, Features: len(plan.Features), BatchSize: c.BatchSize, Epochs: c.Epochs, Dedup: plan.Dedup.String()}
-	out.Filter = newFilterJSON(plan, layout)
+	out.Filter = newFilterJSON(plan.Filter, layout.Pruning())
 	bar := a.progress("scanning")
 	defer bar.finish()
 	var totals *reader.InfoTotals

@@ -55,7 +55,7 @@ func (c *tablesCmd) Run(ctx context.Context, a *app) error {
 		}
 		i := snap.Info()
 		out.Tables = append(out.Tables, tableJSON{name, snapshotInfo(i)})
-		rows = append(rows, []string{name, countText(i.Rows), countText(i.Features), countText(i.Segments), bytesText(i.Bytes),
+		rows = append(rows, []string{name, countText(i.LiveRows()), countText(i.Features), countText(i.Segments), bytesText(i.Bytes),
 			countText(i.Number), timeText(i.Time)})
 	}
 	if a.json {
@@ -99,7 +99,7 @@ func (c *snapshotsListCmd) Run(ctx context.Context, a *app) error {
 	}
 	var rows [][]string
 	for _, i := range infos {
-		rows = append(rows, []string{countText(i.Number), timeText(i.Time), i.Operation, countText(i.Rows), "+" + countText(i.AddedRows),
+		rows = append(rows, []string{countText(i.Number), timeText(i.Time), i.Operation, countText(i.LiveRows()), "+" + countText(i.AddedRows),
 			"-" + countText(i.RemovedRows), countText(i.Features), countText(i.Segments), bytesText(i.Bytes)})
 	}
 	a.printTable([]string{"snapshot", "time", "operation", "rows", "added", "removed", "features", "segments", "bytes"}, rows,
