@@ -22,7 +22,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test python-test python-bench peers bench-peers peers-test bench licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic python-test python-bench peers bench-peers peers-test bench licences clean
 
 build: ## builds bin/dsi
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -74,6 +74,14 @@ fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 
 kill-test: ## kill -9 at 200 random moments of ingest, a deep verification after each
 	DSI_KILLS=200 $(GO) test -count=1 -timeout 30m -run '^TestKilledIngest$$' -v ./tools/ingest
+
+# The seed that it begins with is printed, and those that follow are counted up from it.
+HOURS ?= 1
+SEED ?= $(shell date +%s)
+
+metamorphic: ## does random things to tables and to a model of them, for HOURS hours from SEED on, and compares what is read
+	@echo "seed $(SEED), $(HOURS) h"
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMetamorphic$$' ./internal/metamorphic -seed $(SEED) -hours $(HOURS)
 
 python-test: ## builds the Python package and tests it in out/venv; says what is left out where something is missing
 	@python/test.sh prepare; $(ALIKE) python/test.sh run

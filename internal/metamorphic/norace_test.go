@@ -1,0 +1,5 @@
+//go:build !race
+
+package metamorphic
+
+const fewSeeds, fewSteps = 12, 40
