@@ -23,6 +23,8 @@ type Change struct {
 	Overwrite []Partition // every segment of these partitions is replaced
 	Sources   []Source
 	Base      uint64 // the snapshot the change was made against; 0: none
+	// Without are dropped features that the added segments leave out of what the removed ones had: they must be dropped yet.
+	Without []FeatureID
 	// Properties are set; those of the table that it does not name stay.
 	Properties map[string]string
 
@@ -137,7 +139,7 @@ func idCollision(f FeatureID, a, b string) error {
 //   - ErrConflict, when a segment that deletes, layers or rows of lists are of is gone, a segment to remove got some after Base
 //     (a compaction must carry them), or what the change sets was set after Base by another: a layer, rows of a list, a
 //     branch, an overlay or list of the name. Deletes commute with deletes, and all with appends;
-//   - ErrConflict, when an overlay that layers are of was merged after Base;
+//   - ErrConflict, when an overlay that layers are of was merged after Base, or a feature of Without was taken back;
 //   - ErrExists, when the name of a new overlay, list or branch is taken;
 //   - ErrDuplicateSource, when the table holds a source already; an Overwrite may repeat sources that Base held;
 //   - an error naming feature and types, when a type has no common wider one, or roles or logical types differ.
@@ -268,7 +270,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 		}
 	}()
 	for _, step := range [...]func(context.Context, Change) error{
-		e.overlays, e.features, e.featureChanges, e.keys, e.properties, e.sources, e.overwrite, e.remove, e.add, e.strip,
+		e.overlays, e.features, e.without, e.featureChanges, e.keys, e.properties, e.sources, e.overwrite, e.remove, e.add, e.strip,
 		e.deletes, e.layers, e.lists, e.branches, e.oldest,
 	} {
 		if err := step(ctx, c); err != nil {

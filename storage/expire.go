@@ -111,7 +111,7 @@ func (t *Table) someChange(ctx context.Context, first, end uint64) (bool, error)
 
 // held says which snapshots below oldest stay, by branches of the newest snapshot and by leases.
 func (t *Table) held(ctx context.Context, newest *Snapshot, oldest uint64) ([]Hold, error) {
-	p := tablePlan{t: t, oldest: oldest}
+	p := tablePlan{t: t, oldest: oldest, whole: oldest}
 	var r GCReport
 	if err := p.holds(ctx, newest, t.s.now(), &r); err != nil {
 		return nil, err

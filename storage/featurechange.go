@@ -81,6 +81,36 @@ func (e *edit) featureChanges(ctx context.Context, c Change) error {
 	return nil
 }
 
+// without makes sure that features which the added segments leave out are dropped: else their values would be lost.
+func (e *edit) without(ctx context.Context, c Change) error {
+	if len(c.Without) == 0 {
+		return nil
+	}
+	keys := make([][]byte, len(c.Without))
+	for i, f := range c.Without {
+		keys[i] = featureIDKey(f)
+	}
+	owners, err := e.store().get(ctx, e.base.m.schema, keys...)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, o := range owners {
+		names = append(names, string(o))
+	}
+	found, err := e.base.find(ctx, names...)
+	if err != nil {
+		return err
+	}
+	for i, f := range found {
+		// Another feature may have taken the name since.
+		if f != nil && f.ID == c.Without[i] && f.Status != FeatureDropped {
+			return fmt.Errorf("feature %s, which the added segments leave out, is not dropped any more: %w", f.Name, ErrConflict)
+		}
+	}
+	return nil
+}
+
 // noFeature is Snapshot.noFeature with the names of dropped features too.
 func (e *edit) noFeature(ctx context.Context, name string) error {
 	all, err := e.base.AllFeatures(ctx)

@@ -19,6 +19,9 @@ type GCOptions struct {
 	DryRun bool          // report only
 	Grace  time.Duration // default DefaultGrace
 	NoWait bool          // Grace of 0 means 0: only when nobody writes
+	// ExpiredAtOnce takes the data that only expired snapshots name whatever its age: segments, layers and sets of rows. Whoever reads an
+	// expired snapshot without a lease finds it gone. Snapshots and runs, and what no snapshot names, keep the grace period.
+	ExpiredAtOnce bool
 }
 
 // A GCReport says what GC removed, or would remove.
@@ -73,7 +76,7 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	referenced, plans, err := s.referenced(ctx, now, cutoff, grace == 0, r)
+	named, plans, err := s.referenced(ctx, now, cutoff, grace == 0, opts.ExpiredAtOnce, r)
 	if err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
@@ -85,10 +88,10 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	local := object.AsLocal(s.blobs)
 	for _, g := range groups {
 		switch {
-		case referenced[g.id]:
+		case named.staying[g.id]:
 			r.Referenced += uint64(len(g.objects))
 			continue
-		case g.newest > cutoff:
+		case g.newest > cutoff && !named.expired[g.id]:
 			r.Young += uint64(len(g.objects))
 			for _, o := range g.objects {
 				r.YoungBytes += uint64(o.Size)

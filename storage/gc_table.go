@@ -11,24 +11,29 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// referenced returns the ids of the segments, runs and sets of rows that a snapshot that stays names, and what is to be done
-// about each table.
-func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noGrace bool, r *GCReport) (map[id]bool, []*tablePlan, error) {
+// namedIDs are ids of segments, runs and sets of rows that snapshots name.
+type namedIDs struct {
+	staying map[id]bool // by snapshots that stay, with what is theirs
+	expired map[id]bool // the data of snapshots that have expired within the grace period, when it goes at once
+}
+
+// referenced returns the ids that snapshots name, and what is to be done about each table.
+func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noGrace, atOnce bool, r *GCReport) (namedIDs, []*tablePlan, error) {
+	out := namedIDs{staying: map[id]bool{}, expired: map[id]bool{}}
 	tables, err := s.Tables(ctx)
 	if err != nil {
-		return nil, nil, err
+		return out, nil, err
 	}
-	out := map[id]bool{}
 	var plans []*tablePlan
 	for _, name := range tables {
 		// A table of its own, so that nothing known from before is trusted.
-		p := &tablePlan{t: &Table{s: s, name: name}, cutoff: cutoff, noGrace: noGrace}
+		p := &tablePlan{t: &Table{s: s, name: name}, cutoff: cutoff, noGrace: noGrace, atOnce: atOnce}
 		if err := p.look(ctx, now, r); err != nil {
-			return nil, nil, err
+			return out, nil, err
 		}
 		r.Tables++
 		if err := p.mark(ctx, out, r); err != nil {
-			return nil, nil, err
+			return out, nil, err
 		}
 		plans = append(plans, p)
 	}
@@ -40,9 +45,11 @@ type tablePlan struct {
 	t       *Table
 	cutoff  int64
 	noGrace bool
+	atOnce  bool
 
 	first, newest uint64 // of the numbers that were listed
 	oldest        uint64 // of those that stay; the ones below stay when they are pinned
+	whole         uint64 // the first from which on they stay with their data
 	pinned        map[uint64]bool
 	leases        []storedLease // that have run out
 }
@@ -65,7 +72,7 @@ func (p *tablePlan) look(ctx context.Context, now time.Time, r *GCReport) error 
 	// What only a snapshot that is missing names would look like garbage. Of the expired ones some may be missing: while they were
 	// listed another gc has taken them away.
 	p.oldest = max(newest.m.info.Oldest, 1)
-	want := p.oldest
+	unexpired, want := p.oldest, p.oldest
 	for _, number := range numbers {
 		if number < want {
 			continue
@@ -94,6 +101,9 @@ func (p *tablePlan) look(ctx context.Context, now time.Time, r *GCReport) error 
 			p.oldest = max(m.info.Oldest, first)
 		}
 	}
+	if p.whole = p.oldest; p.atOnce {
+		p.whole = unexpired
+	}
 	return p.holds(ctx, newest, now, r)
 }
 
@@ -114,7 +124,7 @@ func (p *tablePlan) there(ctx context.Context, high uint64) (uint64, error) {
 	return high, nil
 }
 
-// holds finds out which snapshots below the oldest are held, after it is known which have expired: see Snapshot.Lease. s is the
+// holds finds out which snapshots below whole are held, after it is known which have expired: see Snapshot.Lease. s is the
 // newest snapshot.
 func (p *tablePlan) holds(ctx context.Context, s *Snapshot, now time.Time, r *GCReport) error {
 	p.pinned = map[uint64]bool{}
@@ -124,7 +134,7 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, now time.Time, r *GC
 	}
 	for _, b := range branches {
 		for _, n := range b.Pins() {
-			if n < p.oldest {
+			if n < p.whole {
 				p.pinned[n] = true
 				r.Held = append(r.Held, Hold{p.t.name, n, "branch " + b.Name})
 			}
@@ -140,7 +150,7 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, now time.Time, r *GC
 			p.leases = append(p.leases, l)
 			continue
 		}
-		if l.Snapshot >= p.oldest {
+		if l.Snapshot >= p.whole {
 			continue
 		}
 		// One that was refused, because the snapshot was gone, may not have been taken back.
@@ -158,60 +168,70 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, now time.Time, r *GC
 	return nil
 }
 
-// mark adds the ids that the snapshots that stay name.
-func (p *tablePlan) mark(ctx context.Context, out map[id]bool, r *GCReport) error {
-	set := func(rows RowSet) {
-		if rows.size > 0 {
-			out[rows.object] = true
+// mark adds the ids that the snapshots of the table name.
+func (p *tablePlan) mark(ctx context.Context, out namedIDs, r *GCReport) error {
+	runs := func(m manifest) error {
+		r.Snapshots++
+		for _, tr := range [...]tree{m.listing, m.schema} {
+			for _, ref := range tr.runs {
+				out.staying[ref.id] = true
+			}
 		}
+		return nil
 	}
-	h := history{t: p.t,
-		snapshot: func(m manifest) error {
-			r.Snapshots++
-			for _, tr := range [...]tree{m.listing, m.schema} {
-				for _, ref := range tr.runs {
-					out[ref.id] = true
-				}
-			}
-			return nil
-		},
-		shown: func(obj string, kind treeKind, key, value []byte) error {
-			if kind != listingTree || len(key) == 0 {
-				return nil
-			}
-			switch key[0] {
-			case segmentSpace:
-				if len(key) != 17 {
-					return corrupt(obj, "segment key is malformed")
-				}
-				out[id(key[1:])] = true
-			case layerSpace:
-				l, reason := parseLayer(key, value, obj)
-				if reason != "" {
-					return corrupt(obj, reason)
-				}
-				data, err := parseID(l.Data.ID)
-				if err != nil {
-					return corrupt(obj, err.Error())
-				}
-				out[data] = true
-				set(l.Covered)
-			case deletesSpace, listRowsSpace:
-				rows, reason := decodeSet(value, maxBitmapRows, obj)
-				if reason != "" {
-					return corrupt(obj, reason)
-				}
-				set(rows)
-			}
-			return nil
-		},
-	}
+	h := history{t: p.t, snapshot: runs, shown: markData(out.staying)}
 	for _, n := range slices.Sorted(maps.Keys(p.pinned)) {
 		if err := h.walk(ctx, n, n); err != nil {
 			return err
 		}
 	}
-	return h.walk(ctx, p.oldest, p.newest)
+	if err := h.walk(ctx, p.whole, p.newest); err != nil {
+		return err
+	}
+	if p.whole == p.oldest {
+		return nil
+	}
+	h = history{t: p.t, snapshot: runs, shown: markData(out.expired)}
+	return h.walk(ctx, p.oldest, p.whole-1)
+}
+
+// markData returns what adds the segments, and sets of rows, that entries of a listing name.
+func markData(out map[id]bool) func(obj string, kind treeKind, key, value []byte) error {
+	set := func(rows RowSet) {
+		if rows.size > 0 {
+			out[rows.object] = true
+		}
+	}
+	return func(obj string, kind treeKind, key, value []byte) error {
+		if kind != listingTree || len(key) == 0 {
+			return nil
+		}
+		switch key[0] {
+		case segmentSpace:
+			if len(key) != 17 {
+				return corrupt(obj, "segment key is malformed")
+			}
+			out[id(key[1:])] = true
+		case layerSpace:
+			l, reason := parseLayer(key, value, obj)
+			if reason != "" {
+				return corrupt(obj, reason)
+			}
+			data, err := parseID(l.Data.ID)
+			if err != nil {
+				return corrupt(obj, err.Error())
+			}
+			out[data] = true
+			set(l.Covered)
+		case deletesSpace, listRowsSpace:
+			rows, reason := decodeSet(value, maxBitmapRows, obj)
+			if reason != "" {
+				return corrupt(obj, reason)
+			}
+			set(rows)
+		}
+		return nil
+	}
 }
 
 // run removes the snapshots that do not stay, lowest first, so that the numbers that there are have no gaps at any time.

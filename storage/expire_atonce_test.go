@@ -1,0 +1,116 @@
+package storage
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// TestExpiredAtOnce: within the grace period gc takes the data that only expired snapshots name, and nothing else: not what a branch or a lease
+// holds, not what no snapshot names, not the snapshots themselves.
+func TestExpiredAtOnce(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	tab.s.inlineRows = 0 // every set is an object
+	segs := replaceAll(t, tab, 4)
+	over := mustCommit(t, tab, Change{Base: 4, Overlays: []Overlay{overlay("o", "y")}, Layers: []Layer{layer(t, tab, "o", segs[3], 7, "y")},
+		Deletes: []Deletes{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}) // 5
+	layers, err := over.Layers(ctx, []Overlay{{Name: "o", Number: 0}}, segs[3])
+	if err != nil || layers[0][0] == nil {
+		t.Fatal(layers, err)
+	}
+	deleted, err := over.DeletedRows(ctx, segs[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, tab, Change{Base: 5, Branches: []Branch{{Name: "b", Snapshot: 2}}}) // 6
+	three, err := tab.At(ctx, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := three.Lease(ctx, "me", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := replaceAll(t, tab, 1)                                                                 // 7
+	loose := segment(t, tab, nil, []uint32{10}, 99, SegmentOptions{}, "x")                        // of a commit to come
+	if r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 6 { // 8
+		t.Fatal(r, err)
+	}
+	r, err := GC(ctx, tab.s, GCOptions{})
+	if err != nil || len(r.Removed) != 0 {
+		t.Fatal(r, err)
+	}
+	would, err := GC(ctx, tab.s, GCOptions{ExpiredAtOnce: true, DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err = GC(ctx, tab.s, GCOptions{ExpiredAtOnce: true})
+	if err != nil || r.Expired != 0 || len(r.Held) != 2 || len(r.Removed) != len(would.Removed) {
+		t.Fatal(r, err)
+	}
+	check := func(what string, d SegmentDescriptor, want bool) {
+		t.Helper()
+		if segmentThere(t, tab.s, d) != want {
+			t.Errorf("%s: there %v", what, !want)
+		}
+	}
+	check("segment of snapshot 1", segs[0], false)
+	check("of a branch's", segs[1], true)
+	check("of a leased one", segs[2], true)
+	check("of snapshot 4", segs[3], false)
+	check("a layer", layers[0][0].Data, false)
+	check("of the newest", more[0], true)
+	check("of no snapshot", loose, true)
+	if err := tab.s.checkRows(ctx, deleted[0]); err == nil {
+		t.Error("deleted rows are there")
+	}
+	verifyClean(t, tab.s)
+	// What stays behind is whole enough for all that comes: gc within the grace period and after it, leases that end, new handles.
+	if r, err := GC(ctx, tab.s, GCOptions{}); err != nil || len(r.Removed) != 0 {
+		t.Fatal(r, err)
+	}
+	if err := lease.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := GC(ctx, tab.s, GCOptions{ExpiredAtOnce: true}); err != nil {
+		t.Fatal(err)
+	}
+	check("of a leased one, released", segs[2], false)
+	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 6 {
+		t.Fatal(r, err)
+	}
+	verifyClean(t, tab.s)
+	if s, err := newTable(t, mem).Latest(ctx); err != nil || s.Info().Number != 8 {
+		t.Fatal(s, err)
+	}
+}
+
+// TestWithout: segments that leave a dropped feature out are refused once it was taken back.
+func TestWithout(t *testing.T) {
+	tab := newTable(t, object.NewMemory())
+	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x", "y")
+	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a}})
+	dropped, active := FeatureDropped, FeatureActive
+	mustCommit(t, tab, Change{Base: 1, FeatureChanges: []FeatureChange{{Feature: "y", Status: &dropped}}})
+	b := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
+	c := Change{Base: 2, Features: features("x"), Add: []SegmentDescriptor{b}, Remove: []string{a.ID}, Without: []FeatureID{features("y")[0].ID}}
+	mustCommit(t, tab, Change{Base: 2, FeatureChanges: []FeatureChange{{Feature: "y", Status: &active}}})
+	wantConflict(t, tab, c, "it is not dropped any more")
+	// Dropped again, and its name taken by another: it is gone for good.
+	mustCommit(t, tab, Change{Base: 3, FeatureChanges: []FeatureChange{{Feature: "y", Status: &dropped}}})
+	fresh, err := tab.Latest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := fresh.NewFeatures(t.Context(), feature("y", int64Type))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, tab, Change{Base: 4, Features: y})
+	c.Base = 5
+	mustCommit(t, tab, c)
+	verifyClean(t, tab.s)
+}
