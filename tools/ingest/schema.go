@@ -261,13 +261,14 @@ func (s *schema) packOrder() []*feature {
 		}
 	}
 	slices.SortFunc(out, func(a, b *feature) int {
-		return cmp.Or(cmp.Compare(roleOrder(a.role), roleOrder(b.role)),
+		return cmp.Or(cmp.Compare(RoleOrder(a.role), RoleOrder(b.role)),
 			cmp.Compare(a.rawBytes, b.rawBytes), cmp.Compare(a.name, b.name))
 	})
 	return out
 }
 
-func roleOrder(r storage.Role) int {
+// RoleOrder says where in packs features of a role come: keys first, then labels, then the others.
+func RoleOrder(r storage.Role) int {
 	switch r {
 	case storage.RoleSessionKey:
 		return 0

@@ -1,0 +1,502 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/dsistore/dsistore/dedup"
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A Rewrite makes segments of one partition into others: the second half of an ingest, for rows that are stored already.
+//
+//	inputs' keys ──> streams of records, each in order ──> merge ──> plans: rows of segments and stripes, as pieces of inputs
+//	                                                                    |            └─> Origins
+//	inputs' columns, opened feature by feature ──> gather pieces ──> duplicates ──> segments, and those of layers over them
+//
+// Since an ingest leaves the rows of a segment in the order of records, inputs are merged as runs are, and nothing is spilled: of a
+// feature a worker holds one stripe of each input. Nothing is committed.
+type Rewrite struct {
+	Table     *storage.Table
+	Partition storage.Partition
+	Inputs    []RewriteInput
+	// Features are those of the segments, in the order in which packs hold them. Layers are further segments over the same rows, in the
+	// same stripes, with these features. All of them have numbers, counted through: those of Features from 0, then those of each layer.
+	Features []RewriteFeature
+	Layers   [][]RewriteFeature
+	// Session and Time are the numbers of the keys that order the rows; below 0: none.
+	Session, Time int
+	// Segments is into how many segments, about, the rows are cut. Default 1.
+	Segments int
+	// KeepOrder leaves the rows in the order of the inputs, whatever their keys.
+	KeepOrder bool
+	// Open opens a feature of an input, by number; nil: it is null in every row. It is called by several goroutines at once, each column is
+	// used by one.
+	Open func(ctx context.Context, input, feature int) (RewriteColumn, error)
+}
+
+// A RewriteInput is the rows of a segment.
+type RewriteInput struct {
+	Stripes []RewriteStripe
+	Deleted *roaring.Bitmap // rows that are left out; nil: none
+}
+
+// A RewriteStripe says how many rows a stripe has, deleted ones too, and what one of them decodes to on average.
+type RewriteStripe struct {
+	Rows uint32
+	// RowBytes is over all features, MostBytes the largest of one.
+	RowBytes, MostBytes uint32
+}
+
+// A RewriteFeature is a feature to be written.
+type RewriteFeature struct {
+	storage.Feature
+	RawBytes  uint64 // that the rows of all inputs decode to
+	HeldBytes int64  // memory of its opened columns, one of each input
+}
+
+// A RewriteColumn is an opened feature of an input.
+type RewriteColumn interface {
+	// MayHave reports whether a row of [lo, hi) may be not null.
+	MayHave(lo, hi int) bool
+	// Append appends rows [lo, hi) to dst, a plain column of the feature's type. Calls ascend, save that the rows of one call may come again in the
+	// next.
+	Append(dst *vector.Column, lo, hi int) error
+	// Close gives its memory back for others.
+	Close()
+}
+
+// ErrUnordered is matched when the rows of an input are not in the order of the keys: they were written when the table had others.
+var ErrUnordered = errors.New("rows are not in the order of the keys")
+
+// A Rewritten is one segment that a Rewrite made.
+type Rewritten struct {
+	Data   storage.SegmentDescriptor
+	Layers []storage.SegmentDescriptor // aligned with Rewrite.Layers
+	Rows   OriginSpan
+}
+
+// A RewriteResult is what a Rewrite made. Close it.
+type RewriteResult struct {
+	Segments   []Rewritten
+	Duplicates Duplicates
+	origins    *originFile
+}
+
+// Close frees the file of origins.
+func (r *RewriteResult) Close() error { return r.origins.close() }
+
+// Origins calls visit for the rows of a segment, in order, as pieces of inputs: n rows of the segment from at on are those of the input
+// from row on.
+func (r *RewriteResult) Origins(of OriginSpan, visit func(at uint32, o Origin) error) error {
+	return r.origins.each(of, visit)
+}
+
+// Run writes the segments. After an error there are none: what was written is deleted, as far as that can be.
+func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	opts = opts.withDefaults()
+	release := holdMemoryLimit(opts.Memory)
+	defer release()
+	dir, err := spillDir(opts.TempDir, x.Table.Store().Blobs())
+	if err != nil {
+		return nil, err
+	}
+	r := &rewriting{Rewrite: x, opts: opts, target: tableTarget{x.Table, segmentOptions(opts.Memory)}, progress: progress{tell: opts.Progress}}
+	if r.profile, err = format.ParseProfile(cmp.Or(opts.Profile, "balanced")); err != nil {
+		return nil, err
+	}
+	if opts.NsPerByte > 0 {
+		r.profile = format.Profile(opts.NsPerByte)
+	}
+	if r.origins, err = newOriginFile(dir); err != nil {
+		return nil, err
+	}
+	out := &RewriteResult{origins: r.origins}
+	if err = r.write(ctx, out); err == nil {
+		return out, nil
+	}
+	r.discard(ctx, out.Segments)
+	return nil, errors.Join(err, out.Close())
+}
+
+// A rewriting is a Rewrite under way.
+type rewriting struct {
+	*Rewrite
+	opts    Options
+	profile format.Profile
+	target  target
+	origins *originFile
+
+	rows, bytes int64 // that are live
+	memory      *semaphore.Weighted
+	makers      *sync.Pool
+	seekers     *sync.Pool
+
+	mu       sync.Mutex // guards progress and the result's Duplicates
+	progress progress
+}
+
+func (r *rewriting) discard(ctx context.Context, made []Rewritten) {
+	var all []storage.SegmentDescriptor
+	for _, m := range made {
+		all = append(append(all, m.Data), m.Layers...)
+	}
+	r.target.discard(context.WithoutCancel(ctx), all)
+}
+
+func (r *rewriting) write(ctx context.Context, out *RewriteResult) error {
+	for i := range r.Inputs {
+		rows, bytes := r.Inputs[i].live()
+		r.rows += rows
+		r.bytes += bytes
+	}
+	r.progress.start(PhaseWrite, r.bytes)
+	base, layers := r.numbered()
+	p, err := r.planner(ctx)
+	if err != nil {
+		return err
+	}
+	most := writeShare(r.opts.Memory)
+	r.memory = semaphore.NewWeighted(most)
+	r.makers = &sync.Pool{New: func() any { return &stripeMaker{rows: &inputRows{ctx: ctx, x: r.Rewrite}} }}
+	r.seekers = &sync.Pool{New: func() any { return new(seeker) }}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		plan, err := p.next()
+		if err != nil || plan == nil {
+			return err
+		}
+		made := Rewritten{}
+		if made.Rows, err = r.origins.end(); err != nil {
+			return err
+		}
+		if made.Data, err = r.segment(ctx, plan, base, &out.Duplicates); err != nil {
+			return err
+		}
+		out.Segments = append(out.Segments, made)
+		for _, features := range layers {
+			d, err := r.segment(ctx, plan, features, &out.Duplicates)
+			if err != nil {
+				return err
+			}
+			last := &out.Segments[len(out.Segments)-1]
+			last.Layers = append(last.Layers, d)
+		}
+	}
+}
+
+// numbered returns the features as the writer of segments knows them.
+func (r *rewriting) numbered() (base []*feature, layers [][]*feature) {
+	n := 0
+	number := func(in []RewriteFeature) []*feature {
+		var out []*feature
+		for i := range in {
+			out = append(out, &feature{
+				number: n, name: in[i].Name, role: in[i].Role, seen: true, valued: true, typ: in[i].Type, logical: in[i].Logical,
+				originColumn: in[i].OriginColumn, originKey: in[i].OriginKey, rawBytes: in[i].RawBytes, known: &in[i].Feature,
+			})
+			n++
+		}
+		return out
+	}
+	base = number(r.Features)
+	for _, l := range r.Layers {
+		layers = append(layers, number(l))
+	}
+	return base, layers
+}
+
+// feature returns the feature of a number.
+func (x *Rewrite) feature(number int) *RewriteFeature {
+	if number < len(x.Features) {
+		return &x.Features[number]
+	}
+	number -= len(x.Features)
+	for _, l := range x.Layers {
+		if number < len(l) {
+			return &l[number]
+		}
+		number -= len(l)
+	}
+	return nil
+}
+
+// live returns how many rows are not deleted, and about what they decode to.
+func (i *RewriteInput) live() (rows, bytes int64) {
+	first := uint64(0)
+	for _, s := range i.Stripes {
+		n := uint64(s.Rows)
+		if i.Deleted != nil {
+			n -= i.Deleted.CardinalityInRange(first, first+n)
+		}
+		first += uint64(s.Rows)
+		rows += int64(n)
+		bytes += int64(n) * int64(s.RowBytes)
+	}
+	return rows, bytes
+}
+
+// planner returns what plans the segments from the inputs' records.
+func (r *rewriting) planner(ctx context.Context) (*planner, error) {
+	if len(r.Inputs) > maxFiles {
+		return nil, fmt.Errorf("%d inputs: want at most %d", len(r.Inputs), maxFiles)
+	}
+	streams := make([]recordStream, len(r.Inputs))
+	for i := range r.Inputs {
+		s := &inputStream{ctx: ctx, x: r.Rewrite, input: i}
+		if err := s.open(); err != nil {
+			return nil, err
+		}
+		streams[i] = s
+	}
+	n := max(r.Segments, 1)
+	rows := int(math.Ceil(float64(r.rows) / float64(n)))
+	return &planner{
+		in: newMergedStream(streams), stripeRows: r.opts.StripeRows, stripeBytes: r.opts.StripeBytes, overRuns: true,
+		segmentRows: func(uint32) int { return max(rows, 1) },
+		keep:        func(h *record) { r.origins.add(h.chunk, h.row) },
+	}, nil
+}
+
+// segment writes one segment of the planned rows.
+func (r *rewriting) segment(ctx context.Context, plan *segmentPlan, features []*feature, found *Duplicates) (storage.SegmentDescriptor, error) {
+	var none storage.SegmentDescriptor
+	stripeRows := make([]uint32, len(plan.stripes))
+	for i, s := range plan.stripes {
+		stripeRows[i] = uint32(s.rows)
+	}
+	out, err := r.target.newSegment(ctx, r.Partition, stripeRows, r.profile)
+	if err != nil {
+		return none, err
+	}
+	most := writeShare(r.opts.Memory)
+	share := plan.bytes / int64(max(len(features), 1))
+	j := &segmentJob{
+		plan: plan, out: out, order: features, workers: r.opts.Workers, memory: r.memory, most: most, makers: r.makers, seekers: r.seekers,
+		estimate: r.stripeMemory, stripeBytes: r.stripeBytes, dedup: r.opts.Dedup, profile: r.profile, share: most / 2,
+		done: func(s dedup.Stats) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.progress.add(0, share)
+			found.add(s)
+		},
+		grouped: func(features int, inverseBytes int64) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			found.addAll(Duplicates{Groups: 1, GroupFeatures: features, saved: -inverseBytes})
+		},
+	}
+	if err := j.write(ctx); err != nil {
+		out.Abort()
+		return none, err
+	}
+	d, err := out.Finish(ctx)
+	if err != nil {
+		out.Abort()
+		return none, err
+	}
+	if d.Rows != uint64(plan.rows) {
+		r.discard(ctx, []Rewritten{{Data: d}})
+		return none, errors.New("segment " + d.ID + " does not hold the rows that were planned")
+	}
+	return d, nil
+}
+
+// stripeBytes estimates what a stripe of f decodes to.
+func (r *rewriting) stripeBytes(f *feature) int64 {
+	return min(int64(float64(f.rawBytes)/float64(max(r.rows, 1))*float64(r.opts.StripeRows)), r.opts.StripeBytes)
+}
+
+// stripeMemory estimates what is held while a stripe of f is written: the stripe, its encoded form, and what it is gathered from: rows
+// of the inputs' stripes, and those stripes.
+func (r *rewriting) stripeMemory(f *feature) int64 {
+	return min(3*r.stripeBytes(f)+r.feature(f.number).HeldBytes, writeShare(r.opts.Memory))
+}
+
+// inputRows gives the rows of inputs.
+type inputRows struct {
+	ctx     context.Context // of the one Run that the rows are read for
+	x       *Rewrite
+	opened  []RewriteColumn // by place in the segment's ranges; nil: null in every row
+	decoded []vector.Column
+	cols    []*vector.Column
+	typ     vector.Type
+}
+
+func (r *inputRows) open(number int, t vector.Type, s *segmentPlan) (present bool, err error) {
+	for _, c := range r.opened {
+		if c != nil {
+			c.Close()
+		}
+	}
+	r.typ, r.opened = t, r.opened[:0]
+	for len(r.decoded) < len(s.ranges) {
+		r.decoded = append(r.decoded, vector.Column{})
+	}
+	r.cols = resize(r.cols, len(s.ranges))
+	for _, g := range s.ranges {
+		c, err := r.x.Open(r.ctx, int(g.run), number)
+		if err != nil {
+			return false, err
+		}
+		r.opened = append(r.opened, c)
+		present = present || c != nil && c.MayHave(int(g.lo), int(g.hi))
+	}
+	return present, nil
+}
+
+func (r *inputRows) stripe(st *stripePlan) ([]*vector.Column, error) {
+	clear(r.cols)
+	for _, g := range st.ranges {
+		c := r.opened[g.run]
+		if c == nil {
+			continue
+		}
+		to := &r.decoded[g.run]
+		to.Type = r.typ
+		to.Reset()
+		if err := c.Append(to, int(g.lo), int(g.hi)); err != nil {
+			return nil, err
+		}
+		r.cols[g.run] = to
+	}
+	return r.cols, nil
+}
+
+// keyBlockRows is how many rows' keys an inputStream reads at once.
+const keyBlockRows = 4096
+
+// An inputStream is the records of an input's live rows. Their chunk is the input, their row the row in it.
+type inputStream struct {
+	ctx           context.Context // of the one Run that the stream is read for
+	x             *Rewrite
+	input         int
+	session, time RewriteColumn // nil: there is none
+	sessions      vector.Column
+	times         vector.Column
+
+	stripe     int // of the next row
+	stripeEnd  int
+	next, rows int
+	records    []record
+	at         int
+	last       record
+	any        bool // last is set
+}
+
+// open makes the first record the head.
+func (s *inputStream) open() (err error) {
+	for _, n := range s.x.Inputs[s.input].Stripes {
+		s.rows += int(n.Rows)
+	}
+	if s.rows > math.MaxUint32 {
+		return fmt.Errorf("input of %d rows: want at most %d", s.rows, math.MaxUint32)
+	}
+	s.stripe = -1
+	if s.x.Session >= 0 && !s.x.KeepOrder {
+		if s.session, err = s.x.Open(s.ctx, s.input, s.x.Session); err != nil {
+			return err
+		}
+		s.sessions.Type = s.x.feature(s.x.Session).Type
+	}
+	if s.session != nil && s.x.Time >= 0 {
+		if s.time, err = s.x.Open(s.ctx, s.input, s.x.Time); err != nil {
+			return err
+		}
+		s.times.Type = s.x.feature(s.x.Time).Type
+	}
+	return s.load()
+}
+
+func (s *inputStream) head() *record {
+	if s.at == len(s.records) {
+		return nil
+	}
+	return &s.records[s.at]
+}
+
+func (s *inputStream) advance() error {
+	if s.at++; s.at < len(s.records) {
+		return nil
+	}
+	return s.load()
+}
+
+// load makes records of the next rows that are not deleted; none at the end.
+func (s *inputStream) load() error {
+	s.records, s.at = s.records[:0], 0
+	for len(s.records) == 0 && s.next < s.rows {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.block(s.next, min(s.next+keyBlockRows, s.rows)); err != nil {
+			return err
+		}
+	}
+	for _, c := range []RewriteColumn{s.session, s.time} {
+		if c != nil && len(s.records) == 0 {
+			c.Close()
+		}
+	}
+	return nil
+}
+
+// block makes records of rows [lo, hi).
+func (s *inputStream) block(lo, hi int) error {
+	in := &s.x.Inputs[s.input]
+	key := func(c RewriteColumn, to *vector.Column) (*vector.Column, error) {
+		if c == nil {
+			return nil, nil
+		}
+		to.Reset()
+		return to, c.Append(to, lo, hi)
+	}
+	session, err := key(s.session, &s.sessions)
+	if err != nil {
+		return err
+	}
+	times, err := key(s.time, &s.times)
+	if err != nil {
+		return err
+	}
+	s.records = resize(s.records, hi-lo)
+	clear(s.records)
+	setKeys(s.records, session, times)
+	kept := 0
+	for i := range s.records {
+		row := lo + i
+		for row >= s.stripeEnd {
+			s.stripe++
+			s.stripeEnd += int(in.Stripes[s.stripe].Rows)
+		}
+		if in.Deleted != nil && in.Deleted.Contains(uint32(row)) {
+			continue
+		}
+		r := s.records[i]
+		r.ord = uint64(s.input)<<ordFileShift | uint64(row)
+		r.chunk, r.row = uint32(s.input), uint32(row)
+		r.bytes, r.most = in.Stripes[s.stripe].RowBytes, in.Stripes[s.stripe].MostBytes
+		if s.any && compareRecords(&s.last, &r) > 0 {
+			return fmt.Errorf("row %d: %w", row, ErrUnordered)
+		}
+		s.last, s.any = r, true
+		s.records[kept] = r
+		kept++
+	}
+	s.records, s.next = s.records[:kept], hi
+	return nil
+}
