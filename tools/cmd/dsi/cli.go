@@ -29,6 +29,7 @@ type cli struct {
 	Count     countCmd     `cmd:"" help:"Count rows, without reading them."`
 	Export    exportCmd    `cmd:"" help:"Write rows as Parquet or Arrow."`
 	Delete    deleteCmd    `cmd:"" help:"Delete rows: at once, for who reads the table from now on."`
+	Compact   compactCmd   `cmd:"" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows."`
 	Verify    verifyCmd    `cmd:"" help:"Check that what the snapshots refer to is there and whole."`
 	GC        gcCmd        `cmd:"" name:"gc" help:"Remove objects that nothing refers to."`
 	Index     indexCmd     `cmd:"" help:"Look after the index database."`

@@ -1,0 +1,551 @@
+package compaction
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+// A testRow is a row as a model knows it.
+type testRow struct {
+	Day     string  `json:"day"`
+	Session string  `json:"session"`
+	Time    int64   `json:"time"`
+	ID      int64   `json:"id"`
+	History []int64 `json:"history"`
+	Name    *string `json:"name"`
+}
+
+// text is the row without its partition, as decode prints it. A merged overlay gives it a label.
+func (r testRow) text(label *int64) string {
+	name, l := "null", "null"
+	if r.Name != nil {
+		name = fmt.Sprintf("%q", *r.Name)
+	}
+	if label != nil {
+		l = fmt.Sprint(*label)
+	}
+	return fmt.Sprintf("%s session %q time %d history %v name %s label %s", r.Day, r.Session, r.Time, r.History, name, l)
+}
+
+// A tester is a table and a model of it that shares no code.
+type tester struct {
+	testing.TB
+	blobs object.Store
+	store *storage.Store
+	table *storage.Table
+	rand  *rand.Rand
+	dir   string
+	next  int64
+
+	rows     map[int64]testRow // by id
+	lists    map[string]map[int64]bool
+	overlays map[string]map[int64]int64 // label by id, of the rows that are covered
+	labels   map[int64]int64            // of the feature label, once an overlay is merged
+	dumps    int
+}
+
+func newTester(t testing.TB, blobs object.Store, seed uint64) *tester {
+	x := &tester{TB: t, blobs: blobs, rand: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), rows: map[int64]testRow{},
+		lists: map[string]map[int64]bool{}, overlays: map[string]map[int64]int64{}, labels: map[int64]int64{}}
+	x.open()
+	return x
+}
+
+func (x *tester) open() {
+	s, err := storage.Open(context.Background(), x.blobs, storage.Options{})
+	x.check(err)
+	x.store = s
+	x.table, err = s.NewTable(context.Background(), "ads")
+	x.check(err)
+}
+
+func (x *tester) check(err error) {
+	x.Helper()
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+func writeOptions() ingest.Options {
+	return ingest.Options{SessionKey: "session", TimeKey: "time", PartitionBy: "day", Memory: 16 << 20, Workers: 2, StripeRows: 16}
+}
+
+const mapping = `{"columns": {"day": {"type": "string"}, "session": {"type": "string"}, "time": {"type": "bigint"}, "id": {"type": "bigint"},
+	"history": {"type": "array<bigint>"}, "name": {"type": "string"}}}`
+
+// newRows makes rows of a few sessions, which come back in later ingests.
+func (x *tester) newRows(n, days int) []testRow {
+	out := make([]testRow, n)
+	for i := range out {
+		x.next++
+		r := testRow{Day: fmt.Sprint("d", x.rand.IntN(days)), Session: fmt.Sprintf("session %d", x.rand.IntN(n)), Time: int64(x.rand.IntN(1000)), ID: x.next}
+		for range x.rand.IntN(4) {
+			r.History = append(r.History, x.rand.Int64N(50))
+		}
+		if x.rand.IntN(3) > 0 {
+			name := fmt.Sprint("name ", x.rand.IntN(5))
+			r.Name = &name
+		}
+		out[i] = r
+	}
+	return out
+}
+
+// ingest adds rows to the table and the model.
+func (x *tester) ingest(rows []testRow) {
+	x.Helper()
+	x.dumps++
+	path := filepath.Join(x.dir, fmt.Sprintf("dump-%d.jsonl", x.dumps))
+	f, err := os.Create(path)
+	x.check(err)
+	out := json.NewEncoder(f)
+	for i := range rows {
+		r := rows[i]
+		if r.History == nil {
+			r.History = []int64{}
+		}
+		x.check(out.Encode(r))
+		x.rows[r.ID] = rows[i]
+	}
+	x.check(f.Close())
+	opts := writeOptions()
+	opts.MappingFile = filepath.Join(x.dir, "mapping.json")
+	x.check(os.WriteFile(opts.MappingFile, []byte(mapping), 0o666))
+	_, err = ingest.Run(context.Background(), x.store, "ads", []string{path}, opts)
+	x.check(err)
+}
+
+func (x *tester) latest() *storage.Snapshot {
+	x.Helper()
+	s, err := x.table.Latest(context.Background())
+	x.check(err)
+	return s
+}
+
+// A place is where a row is.
+type place struct {
+	segment storage.SegmentDescriptor
+	row     uint32
+}
+
+// where finds the live rows by id.
+func (x *tester) where(s *storage.Snapshot) map[int64]place {
+	x.Helper()
+	out := map[int64]place{}
+	for _, d := range x.segments(s) {
+		deleted := x.readSet(x.first(s.DeletedRows(context.Background(), d)))
+		for i, r := range x.decode(d) {
+			if !deleted.Contains(uint32(i)) {
+				out[r.id] = place{d, uint32(i)}
+			}
+		}
+	}
+	return out
+}
+
+func (x *tester) segments(s *storage.Snapshot) []storage.SegmentDescriptor {
+	x.Helper()
+	out, err := s.Segments(context.Background(), nil)
+	x.check(err)
+	return out
+}
+
+func (x *tester) first(sets []storage.RowSet, err error) storage.RowSet {
+	x.Helper()
+	x.check(err)
+	return sets[0]
+}
+
+func (x *tester) readSet(r storage.RowSet) *roaring.Bitmap {
+	x.Helper()
+	out, err := x.store.ReadRows(context.Background(), r)
+	x.check(err)
+	return out
+}
+
+// A decodedRow is a stored row.
+type decodedRow struct {
+	id     int64
+	text   string // without label
+	label  *int64
+	values map[string]string
+}
+
+// decode decodes a segment, feature by feature.
+func (x *tester) decode(d storage.SegmentDescriptor) []decodedRow {
+	x.Helper()
+	ctx := context.Background()
+	g, err := x.store.OpenSegment(ctx, d)
+	x.check(err)
+	defer g.Close()
+	entries, err := g.Entries(ctx)
+	x.check(err)
+	out := make([]decodedRow, d.Rows)
+	for i := range out {
+		out[i].values = map[string]string{}
+	}
+	decoder := format.NewStripeDecoder(format.Limits{})
+	stripe := func(e *storage.FeatureEntry, i int, inverse *vector.Column) *vector.Column {
+		st := e.Meta.Stripes[i]
+		raw := make([]byte, st.Length)
+		x.check(x.blobs.ReadAt(ctx, e.Object, raw, int64(e.Offset+st.Offset)))
+		decoder.Use(nil)
+		if at, length := e.Meta.Dictionary.Range(); length > 0 {
+			src, dictionary := make([]byte, length), new(format.Dictionary)
+			x.check(x.blobs.ReadAt(ctx, e.Object, src, int64(e.Offset+at)))
+			x.check(decoder.DecodeDictionary(dictionary, e.Meta, src))
+			decoder.Use(dictionary)
+		}
+		col := vector.NewColumn(e.Meta.Type)
+		x.check(decoder.DecodeStripe(col, e.Meta, i, raw, inverse))
+		return col
+	}
+	for _, e := range entries {
+		if e.Meta.Type.Kind == vector.Inverse {
+			continue
+		}
+		group, err := g.Lookup(ctx, storage.FeatureID(e.Meta.Group))
+		x.check(err)
+		at := 0
+		for i := range e.Meta.Stripes {
+			var inverse *vector.Column
+			if e.Meta.Group != 0 {
+				inverse = stripe(group[0], i, nil)
+			}
+			col := stripe(e, i, inverse)
+			for row := range col.Rows {
+				if col.IsNull(row) {
+					continue
+				}
+				lo, hi := col.RowRange(row)
+				to := &out[at+row]
+				switch {
+				case col.Type.Physical() == vector.ByteValues:
+					to.values[e.Meta.Name] = fmt.Sprintf("%q", col.Data[lo:hi])
+				case col.Type.IsList():
+					to.values[e.Meta.Name] = fmt.Sprint(append([]int64{}, col.Ints[lo:hi]...))
+				default:
+					to.values[e.Meta.Name] = fmt.Sprint(col.Ints[lo])
+					if e.Meta.Name == "id" {
+						to.id = col.Ints[lo]
+					}
+					if e.Meta.Name == "label" {
+						v := col.Ints[lo]
+						to.label = &v
+					}
+				}
+			}
+			at += col.Rows
+		}
+	}
+	for i := range out {
+		v := out[i].values
+		name := v["name"]
+		if name == "" {
+			name = "null"
+		}
+		history := v["history"]
+		out[i].text = fmt.Sprintf("%s session %s time %s history %s name %s", d.Partition[0].Value, v["session"], v["time"], history, name)
+	}
+	return out
+}
+
+// verify compares the newest snapshot with the model, and verifies the store.
+func (x *tester) verify(what string) {
+	x.Helper()
+	ctx := context.Background()
+	s := x.latest()
+	overlays, err := s.Overlays(ctx)
+	x.check(err)
+	seen := map[int64]bool{}
+	lists := map[string]map[int64]bool{}
+	covered := map[string]map[int64]int64{}
+	for _, d := range x.segments(s) {
+		rows := x.decode(d)
+		deleted := x.readSet(x.first(s.DeletedRows(ctx, d)))
+		labels := map[int]*int64{} // that merged overlays give
+		layers, err := s.Layers(ctx, overlays, d)
+		x.check(err)
+		for j, l := range layers[0] {
+			o := overlays[j]
+			if l == nil {
+				continue
+			}
+			cover := x.readSet(l.Covered)
+			for i, r := range x.decode(l.Data) {
+				in := l.All || cover.Contains(uint32(i))
+				switch {
+				case o.Merged != 0 && (in || o.Uncovered == storage.Null):
+					if labels[i] = nil; in {
+						labels[i] = r.label
+					}
+				case o.Merged == 0 && in && !deleted.Contains(uint32(i)):
+					if covered[o.Name] == nil {
+						covered[o.Name] = map[int64]int64{}
+					}
+					if r.label == nil {
+						x.Fatalf("%s: overlay %s: row %d has no label", what, o.Name, rows[i].id)
+					}
+					covered[o.Name][rows[i].id] = *r.label
+				}
+			}
+		}
+		for i, r := range rows {
+			if deleted.Contains(uint32(i)) {
+				continue
+			}
+			want, ok := x.rows[r.id]
+			if !ok || seen[r.id] {
+				x.Fatalf("%s: row %d is there, known %v, seen %v", what, r.id, ok, seen[r.id])
+			}
+			seen[r.id] = true
+			label := r.label
+			if over, ok := labels[i]; ok {
+				label = over
+			}
+			var model *int64
+			if v, ok := x.labels[r.id]; ok {
+				model = &v
+			}
+			l := "null"
+			if label != nil {
+				l = fmt.Sprint(*label)
+			}
+			if got := r.text + " label " + l; got != want.text(model) {
+				x.Fatalf("%s: row %d is\n%s\nwant\n%s", what, r.id, got, want.text(model))
+			}
+		}
+		all, err := s.SampleLists(ctx)
+		x.check(err)
+		for _, l := range all {
+			set := x.readSet(x.first(s.ListedRows(ctx, l.Name, d)))
+			for i, r := range rows {
+				if set.Contains(uint32(i)) && !deleted.Contains(uint32(i)) {
+					if lists[l.Name] == nil {
+						lists[l.Name] = map[int64]bool{}
+					}
+					lists[l.Name][r.id] = true
+				}
+			}
+		}
+	}
+	if len(seen) != len(x.rows) {
+		x.Fatalf("%s: %d rows, want %d", what, len(seen), len(x.rows))
+	}
+	for name, want := range x.lists {
+		if len(want) != len(lists[name]) {
+			x.Fatalf("%s: list %s has %d rows, want %d", what, name, len(lists[name]), len(want))
+		}
+		for id := range want {
+			if !lists[name][id] {
+				x.Fatalf("%s: list %s has not row %d", what, name, id)
+			}
+		}
+	}
+	for name, want := range x.overlays {
+		if len(want) != len(covered[name]) {
+			x.Fatalf("%s: overlay %s covers %d rows, want %d", what, name, len(covered[name]), len(want))
+		}
+		for id, v := range want {
+			if got, ok := covered[name][id]; !ok || got != v {
+				x.Fatalf("%s: overlay %s: row %d has %d, covered %v: want %d", what, name, id, got, ok, v)
+			}
+		}
+	}
+	r, err := storage.Verify(ctx, x.store, "", true, nil)
+	if err != nil || r.DamageCount > 0 {
+		x.Fatalf("%s: verify: %v %v", what, err, r.Damage)
+	}
+}
+
+// some draws about one in n of the ids that are live, in order.
+func (x *tester) some(n int) []int64 {
+	var out []int64
+	for id := range x.rows {
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(out, func(int64) bool { return x.rand.IntN(n) != 0 })
+}
+
+// commit commits a change made against the newest snapshot.
+func (x *tester) commit(s *storage.Snapshot, c storage.Change) {
+	x.Helper()
+	c.Operation, c.Base = "test", s.Info().Number
+	_, err := x.table.Commit(context.Background(), c)
+	x.check(err)
+}
+
+// bySegment groups rows by segment.
+func bySegment(ids []int64, where map[int64]place) map[string]*roaring.Bitmap {
+	out := map[string]*roaring.Bitmap{}
+	for _, id := range ids {
+		p := where[id]
+		if out[p.segment.ID] == nil {
+			out[p.segment.ID] = roaring.New()
+		}
+		out[p.segment.ID].Add(p.row)
+	}
+	return out
+}
+
+func (x *tester) put(d storage.SegmentDescriptor, rows *roaring.Bitmap) storage.RowSet {
+	x.Helper()
+	set, err := x.store.PutRows(context.Background(), d, rows)
+	x.check(err)
+	return set
+}
+
+func (x *tester) delete(ids []int64) {
+	x.Helper()
+	s := x.latest()
+	sets := bySegment(ids, x.where(s))
+	var c storage.Change
+	for _, d := range x.segments(s) {
+		if sets[d.ID] != nil {
+			c.Deletes = append(c.Deletes, storage.Deletes{Segment: d.ID, Rows: x.put(d, sets[d.ID])})
+		}
+	}
+	x.commit(s, c)
+	for _, id := range ids {
+		delete(x.rows, id)
+		delete(x.labels, id)
+		for _, l := range x.lists {
+			delete(l, id)
+		}
+		for _, o := range x.overlays {
+			delete(o, id)
+		}
+	}
+}
+
+func (x *tester) list(name string, ids []int64) {
+	x.Helper()
+	s := x.latest()
+	sets := bySegment(ids, x.where(s))
+	c := storage.Change{Lists: []storage.SampleList{{Name: name}}}
+	for _, d := range x.segments(s) {
+		if sets[d.ID] != nil {
+			c.ListRows = append(c.ListRows, storage.ListRows{List: name, Segment: d.ID, Rows: x.put(d, sets[d.ID])})
+		}
+	}
+	x.commit(s, c)
+	x.lists[name] = map[int64]bool{}
+	for _, id := range ids {
+		x.lists[name][id] = true
+	}
+}
+
+var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
+
+// overlay makes an overlay of the feature label over the segments that pick says.
+func (x *tester) overlay(name string, uncovered, missing storage.Uncovered, pick func(i int) bool) {
+	x.Helper()
+	ctx := context.Background()
+	s := x.latest()
+	label, err := s.NewFeatures(ctx, storage.Feature{Name: "label", Type: int64Type, Role: storage.RoleLabel})
+	x.check(err)
+	c := storage.Change{Overlays: []storage.Overlay{{Name: name, Features: label, Uncovered: uncovered, Missing: missing}}}
+	x.overlays[name] = map[int64]int64{}
+	for i, d := range x.segments(s) {
+		if !pick(i) {
+			continue
+		}
+		l := storage.Layer{Overlay: name, Segment: d.ID, All: x.rand.IntN(3) == 0}
+		cover := roaring.New()
+		var values []int64
+		deleted := x.readSet(x.first(s.DeletedRows(ctx, d)))
+		for row, r := range x.decode(d) {
+			v := x.rand.Int64N(1 << 40)
+			values = append(values, v)
+			if !l.All && x.rand.IntN(3) == 0 {
+				continue
+			}
+			cover.Add(uint32(row))
+			if !deleted.Contains(uint32(row)) {
+				x.overlays[name][r.id] = v
+			}
+		}
+		if !l.All {
+			l.Covered = x.put(d, cover)
+		}
+		g, err := x.store.OpenSegment(ctx, d)
+		x.check(err)
+		stripes := g.StripeRows()
+		x.check(g.Close())
+		w, err := x.table.NewLayer(ctx, d, storage.SegmentOptions{})
+		x.check(err)
+		x.check(w.AddFeature(ctx, 0, label[0], func(f *format.Writer) error {
+			for _, n := range stripes {
+				col := vector.NewColumn(int64Type)
+				for range n {
+					col.Ints = append(col.Ints, values[0])
+					col.AddSlot()
+					values = values[1:]
+				}
+				if err := f.WriteStripe(col); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		l.Data, err = w.Finish(ctx)
+		x.check(err)
+		c.Layers = append(c.Layers, l)
+	}
+	x.commit(s, c)
+}
+
+// merge makes an overlay part of the table.
+func (x *tester) merge(name string) {
+	x.Helper()
+	ctx := context.Background()
+	s := x.latest()
+	o, err := s.Overlay(ctx, name)
+	x.check(err)
+	if o.Uncovered == storage.Null {
+		where := x.where(s)
+		x.check(s.AllLayers(ctx, o, func(l storage.Layer) error {
+			for id, p := range where {
+				if p.segment.ID == l.Segment {
+					delete(x.labels, id)
+				}
+			}
+			return nil
+		}))
+	}
+	for id, v := range x.overlays[name] {
+		x.labels[id] = v
+	}
+	delete(x.overlays, name)
+	x.commit(s, storage.Change{MergeOverlays: []string{name}})
+}
+
+func (x *tester) options() Options {
+	w := writeOptions()
+	return Options{SegmentRows: 100, Write: ingest.Options{Memory: w.Memory, Workers: w.Workers, StripeRows: w.StripeRows}}
+}
+
+// compact plans and runs.
+func (x *tester) compact(opts Options) (*Plan, *Report) {
+	x.Helper()
+	p, err := NewPlan(context.Background(), x.table, opts)
+	x.check(err)
+	r, err := Run(context.Background(), x.table, p, opts)
+	x.check(err)
+	return p, r
+}

@@ -1,0 +1,231 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+// An input is a segment to be rewritten, and what lies over it.
+type input struct {
+	d       storage.SegmentDescriptor
+	stripes []uint32 // rows of each
+	entries map[storage.FeatureID]*storage.FeatureEntry
+	deleted *roaring.Bitmap // nil: none
+	// merged are the layers of overlays that are part of the table, the highest first; carried has an entry for each overlay whose layers are carried,
+	// nil where the segment has none.
+	merged  []*layer
+	carried []*layer
+}
+
+// A layer is what an overlay has for an input.
+type layer struct {
+	overlay storage.Overlay
+	data    storage.SegmentDescriptor
+	entries map[storage.FeatureID]*storage.FeatureEntry
+	covered *roaring.Bitmap // nil: all rows
+}
+
+// entriesOf returns the entries of a segment's index.
+func entriesOf(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor) (map[storage.FeatureID]*storage.FeatureEntry, error) {
+	entries, _, err := indexOf(ctx, store, d)
+	return entries, err
+}
+
+func indexOf(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor) (map[storage.FeatureID]*storage.FeatureEntry, []uint32, error) {
+	g, err := store.OpenSegment(ctx, d)
+	if err != nil {
+		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
+	}
+	entries, err := g.Entries(ctx)
+	if err = errors.Join(err, g.Close()); err != nil {
+		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
+	}
+	out := make(map[storage.FeatureID]*storage.FeatureEntry, len(entries))
+	for _, e := range entries {
+		out[storage.FeatureID(e.Meta.Feature)] = e
+	}
+	return out, g.StripeRows(), nil
+}
+
+// openInputs opens segments of a snapshot with all that lies over them. overlays are those of the snapshot.
+func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor, overlays []storage.Overlay) ([]*input, error) {
+	store := snap.Table().Store()
+	deleted, err := snap.DeletedRows(ctx, ds...)
+	if err != nil {
+		return nil, err
+	}
+	layers, err := snap.Layers(ctx, overlays, ds...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*input, len(ds))
+	for i, d := range ds {
+		if d.Rows > math.MaxUint32 {
+			return nil, fmt.Errorf("segment %s: %d rows are too many to be rewritten", d.ID, d.Rows)
+		}
+		in := &input{d: d}
+		if in.entries, in.stripes, err = indexOf(ctx, store, d); err != nil {
+			return nil, err
+		}
+		if !deleted[i].IsEmpty() {
+			if in.deleted, err = store.ReadRows(ctx, deleted[i]); err != nil {
+				return nil, err
+			}
+		}
+		for j, o := range overlays {
+			l, err := openLayer(ctx, store, in, o, layers[i][j])
+			if err != nil {
+				return nil, err
+			}
+			switch {
+			case o.Merged != 0 && l != nil:
+				in.merged = append([]*layer{l}, in.merged...)
+			case carried(o):
+				in.carried = append(in.carried, l)
+			}
+		}
+		out[i] = in
+	}
+	return out, nil
+}
+
+// openLayer opens a layer over an input; nil where there is none, or it is no business of compaction's.
+func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.Overlay, l *storage.Layer) (*layer, error) {
+	if l == nil || o.Branch != "" {
+		return nil, nil
+	}
+	out := &layer{overlay: o, data: l.Data}
+	var stripes []uint32
+	var err error
+	if out.entries, stripes, err = indexOf(ctx, store, l.Data); err != nil {
+		return nil, err
+	}
+	if len(stripes) != len(in.stripes) {
+		return nil, misfit(l, in)
+	}
+	for i := range stripes {
+		if stripes[i] != in.stripes[i] {
+			return nil, misfit(l, in)
+		}
+	}
+	if l.All {
+		return out, nil
+	}
+	out.covered, err = store.ReadRows(ctx, l.Covered)
+	return out, err
+}
+
+func misfit(l *storage.Layer, in *input) error {
+	return &format.CorruptError{Object: l.Data.Index, Stripe: -1, Offset: -1,
+		Reason: fmt.Sprintf("the layer of overlay %s has other stripes than segment %s under it", l.Overlay, in.d.ID)}
+}
+
+// covers returns the rows that l covers; nil: all. None without a layer.
+func (l *layer) covers() *roaring.Bitmap {
+	if l == nil {
+		return roaring.New()
+	}
+	return l.covered
+}
+
+// has reports whether the input has a file of a feature, its own or of a merged layer.
+func (in *input) has(f storage.FeatureID) bool {
+	if in.entries[f] != nil {
+		return true
+	}
+	for _, l := range in.merged {
+		if l.entries[f] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// sources returns where the rows of a feature of the table are, the highest first.
+func (in *input) sources(f storage.FeatureID) []source {
+	var out []source
+	for _, l := range in.merged {
+		if !hasFeature(l.overlay, f) {
+			continue
+		}
+		out = append(out, l.source(f))
+		if l.covered == nil {
+			return out
+		}
+		if l.overlay.Uncovered == storage.Null {
+			return append(out, source{})
+		}
+	}
+	return append(out, sourceOf(in.entries, f, nil))
+}
+
+func hasFeature(o storage.Overlay, f storage.FeatureID) bool {
+	return slices.ContainsFunc(o.Features, func(g storage.Feature) bool { return g.ID == f })
+}
+
+// source returns where l has the rows of a feature.
+func (l *layer) source(f storage.FeatureID) source { return sourceOf(l.entries, f, l.covered) }
+
+// A source is a feature file, and the rows that are looked for in it.
+type source struct {
+	entry   *storage.FeatureEntry // nil: null in every row
+	group   *storage.FeatureEntry // the inverse of its group; nil: it has none
+	covered *roaring.Bitmap       // nil: all rows
+}
+
+func sourceOf(entries map[storage.FeatureID]*storage.FeatureEntry, f storage.FeatureID, covered *roaring.Bitmap) source {
+	s := source{entry: entries[f], covered: covered}
+	if s.entry != nil && s.entry.Meta.Group != 0 {
+		s.group = entries[storage.FeatureID(s.entry.Meta.Group)]
+	}
+	return s
+}
+
+// rewriteInput returns what ingest needs to know of the rows.
+func (in *input) rewriteInput() ingest.RewriteInput {
+	out := ingest.RewriteInput{Deleted: in.deleted, Stripes: make([]ingest.RewriteStripe, len(in.stripes))}
+	sum, most := make([]uint64, len(in.stripes)), make([]uint64, len(in.stripes))
+	for _, e := range in.entries {
+		for i := range e.Meta.Stripes {
+			n := decodedBytes(e.Meta.Type, &e.Meta.Stripes[i].Stats, uint64(in.stripes[i]))
+			sum[i] += n
+			most[i] = max(most[i], n)
+		}
+	}
+	for i, rows := range in.stripes {
+		perRow := func(n uint64) uint32 { return uint32(min(n/max(uint64(rows), 1), math.MaxUint32)) }
+		out.Stripes[i] = ingest.RewriteStripe{Rows: rows, RowBytes: perRow(sum[i]), MostBytes: perRow(most[i])}
+	}
+	return out
+}
+
+// decodedBytes returns what so many rows of a type take in memory, without duplicates.
+func decodedBytes(t vector.Type, s *format.Stats, rows uint64) uint64 {
+	unit := uint64(8)
+	switch t.Physical() {
+	case vector.Float32Values:
+		unit = 4
+	case vector.ByteValues:
+		unit = 1
+	}
+	switch t.Score {
+	case vector.Float32:
+		unit += 4
+	case vector.Float64:
+		unit += 8
+	}
+	if !t.IsList() {
+		return unit * uint64(t.Width()) * rows
+	}
+	return unit*s.Elements + 4*rows
+}

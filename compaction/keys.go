@@ -1,0 +1,172 @@
+package compaction
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// sampledSessions is about how many sessions of a partition are looked at.
+const sampledSessions = 1 << 20
+
+// shared reports whether so many sessions lie in several large segments of g that it is merged; the text says how many, and is empty when that
+// was not looked at.
+func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text string, err error) {
+	var large []*candidate
+	rows := uint64(0)
+	for _, s := range g {
+		if p.tier(s) == 0 {
+			large = append(large, s)
+			rows += s.d.Rows
+		}
+	}
+	if len(large) < 2 || p.opts.SharedShare > 1 || len(p.opts.Segments) > 0 {
+		return false, "", nil
+	}
+	keys, err := p.snap.KeyFeatures(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	at := slices.IndexFunc(keys, func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey })
+	if at < 0 {
+		return false, "", nil
+	}
+	var columns []*column
+	fetch := newFetcher(p.snap.Table().Store().Blobs(), 8*blockBytes)
+	for _, s := range large {
+		c, err := keyColumn(ctx, fetch, p.snap.Table().Store(), s.d, keys[at])
+		if err != nil {
+			return false, "", err
+		}
+		columns = append(columns, c)
+	}
+	if !overlap(columns) {
+		return false, "", nil
+	}
+	several, all, err := countShared(columns, max(rows/sampledSessions, 1))
+	if err != nil || all == 0 {
+		return false, "", err
+	}
+	share := float64(several) / float64(all)
+	merge = share >= p.opts.SharedShare
+	text = fmt.Sprintf("%.1f %% of the sessions of partition %q lie in several of its %d large segments", 100*share, g[0].d.Partition, len(large))
+	return merge, text, nil
+}
+
+// keyColumn opens a feature of a segment, as the segment itself has it.
+func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d storage.SegmentDescriptor, key storage.Feature) (*column, error) {
+	g, err := store.OpenSegment(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	entries := map[storage.FeatureID]*storage.FeatureEntry{}
+	look := func(f storage.FeatureID) error {
+		e, err := g.Lookup(ctx, f)
+		if err == nil && e[0] != nil {
+			entries[f] = e[0]
+		}
+		return err
+	}
+	err = look(key.ID)
+	if e := entries[key.ID]; err == nil && e != nil && e.Meta.Group != 0 {
+		err = look(storage.FeatureID(e.Meta.Group))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newColumn(ctx, fetch, key.Type, startsOf(g.StripeRows()), []source{sourceOf(entries, key.ID, nil)}), nil
+}
+
+// overlap reports whether the ranges of keys of two columns overlap, or may.
+func overlap(columns []*column) bool {
+	type span struct{ lo, hi float64 }
+	var spans []span
+	for _, c := range columns {
+		e := c.sources[0].entry
+		if e == nil {
+			continue
+		}
+		s := &e.Meta.Stats
+		switch {
+		case !s.HasMinMax:
+			return true
+		case e.Meta.Type.Physical() != vector.Int64Values:
+			spans = append(spans, span{s.MinFloat, s.MaxFloat})
+		case e.Meta.Type.Elem == vector.Uint64:
+			spans = append(spans, span{float64(uint64(s.MinInt)), float64(uint64(s.MaxInt))})
+		default:
+			spans = append(spans, span{float64(s.MinInt), float64(s.MaxInt)})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi)) })
+	for i := 1; i < len(spans); i++ {
+		if spans[i].lo < spans[i-1].hi {
+			return true
+		}
+	}
+	return false
+}
+
+// countShared returns how many sessions, of one in so many by hash, are in several columns, and how many there are.
+func countShared(columns []*column, oneIn uint64) (several, all int, err error) {
+	type seen struct {
+		in   int32
+		many bool
+	}
+	found := map[uint64]seen{}
+	for i, c := range columns {
+		err = errors.Join(err, c.eachSlot(func(h uint64) {
+			if h%oneIn != 0 {
+				return
+			}
+			s, ok := found[h]
+			found[h] = seen{int32(i), s.many || ok && s.in != int32(i)}
+		}))
+		c.Close()
+	}
+	for _, s := range found {
+		if s.many {
+			several++
+		}
+	}
+	return several, len(found), err
+}
+
+// eachSlot calls visit with a hash of every value that is stored and not null.
+func (c *column) eachSlot(visit func(hash uint64)) error {
+	return c.eachStripe(func(_ int, stripe *vector.Column) error {
+		for slot := range stripe.Slots {
+			if present(stripe, slot) {
+				visit(hashOf(stripe, slot))
+			}
+		}
+		return nil
+	})
+}
+
+// hashOf hashes the value of a slot of a key: a number, or bytes.
+func hashOf(c *vector.Column, slot int) uint64 {
+	var b [8]byte
+	lo, hi := c.SlotRange(slot)
+	switch c.Type.Physical() {
+	case vector.Int64Values:
+		binary.LittleEndian.PutUint64(b[:], uint64(c.Ints[lo]))
+	case vector.Float32Values:
+		binary.LittleEndian.PutUint64(b[:], math.Float64bits(float64(c.Floats[lo])))
+	case vector.Float64Values:
+		binary.LittleEndian.PutUint64(b[:], math.Float64bits(c.Doubles[lo]))
+	default:
+		return xxhash.Sum64(c.Data[lo:hi])
+	}
+	return xxhash.Sum64(b[:])
+}

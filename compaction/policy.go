@@ -1,0 +1,369 @@
+package compaction
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dsistore/dsistore/reader/expr"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// NewPlan looks at the newest snapshot of a table, and says which of its segments are worth rewriting. It writes nothing. Its cost is the listing, and what
+// lies over the segments; the indexes of segments where features were dropped, and, of partitions with several large
+// segments, their session keys.
+func NewPlan(ctx context.Context, table *storage.Table, opts Options) (*Plan, error) {
+	snap, err := table.Latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return planOf(ctx, snap, opts)
+}
+
+func planOf(ctx context.Context, snap *storage.Snapshot, opts Options) (*Plan, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	p := planner{snap: snap, opts: opts.withDefaults()}
+	p.plan = &Plan{Table: snap.Table().Name(), Snapshot: snap.Info().Number, Jobs: []Job{}, Notes: []string{}}
+	if err := p.look(ctx); err != nil {
+		return nil, fmt.Errorf("plan of compaction: %w", err)
+	}
+	for _, g := range p.groups() {
+		if err := p.group(ctx, g); err != nil {
+			return nil, fmt.Errorf("plan of compaction: %w", err)
+		}
+	}
+	for _, s := range p.segments {
+		if !s.planned {
+			p.plan.Left++
+			p.plan.LeftRows += s.d.Rows
+			p.plan.LeftBytes += s.d.Bytes
+		}
+	}
+	return p.plan, nil
+}
+
+// A planner makes a Plan.
+type planner struct {
+	snap     *storage.Snapshot
+	opts     Options
+	plan     *Plan
+	segments []*candidate // in the table's order
+}
+
+// A candidate is a segment, and what speaks for rewriting it.
+type candidate struct {
+	d       storage.SegmentDescriptor
+	deleted uint64
+	dropped uint64 // bytes of dropped features
+	// kind has a byte for each overlay that says something else of rows that it does not cover than of segments without a layer: whether
+	// the segment has one.
+	kind    string
+	forced  bool
+	reasons []string // to rewrite it, whatever its size
+	planned bool
+}
+
+// live returns how many rows are not deleted.
+func (c *candidate) live() uint64 { return c.d.Rows - c.deleted }
+
+// look finds the candidates and what is known of each.
+func (p *planner) look(ctx context.Context) error {
+	match, err := partitionMatch(ctx, p.snap, p.opts.Partition)
+	if err != nil {
+		return err
+	}
+	all, err := p.snap.Segments(ctx, match)
+	if err != nil {
+		return err
+	}
+	forced := map[string]bool{}
+	for _, i := range p.opts.Segments {
+		forced[i] = true
+	}
+	var ds []storage.SegmentDescriptor
+	for _, d := range all {
+		if len(forced) > 0 && !forced[d.ID] {
+			continue
+		}
+		ds = append(ds, d)
+		p.segments = append(p.segments, &candidate{d: d, forced: len(forced) > 0})
+	}
+	deleted, err := p.snap.DeletedRows(ctx, ds...)
+	if err != nil {
+		return err
+	}
+	for i, s := range p.segments {
+		s.deleted = deleted[i].Count
+	}
+	kinds, err := kindsOf(ctx, p.snap, ds)
+	if err != nil {
+		return err
+	}
+	for i, s := range p.segments {
+		s.kind = kinds[i]
+	}
+	if err := p.lookDropped(ctx); err != nil {
+		return err
+	}
+	for _, s := range p.segments {
+		p.reasons(s)
+	}
+	return nil
+}
+
+// partitionMatch returns a predicate over partitions; nil selects all.
+func partitionMatch(ctx context.Context, snap *storage.Snapshot, text string) (func(storage.Partition) bool, error) {
+	if text == "" {
+		return nil, nil
+	}
+	keys, err := snap.PartitionKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	match, err := expr.ParsePartition(text, keys)
+	if err != nil {
+		return nil, fmt.Errorf("partition: %w", err)
+	}
+	return match, nil
+}
+
+// kindsOf returns candidate.kind of each segment.
+func kindsOf(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor) ([]string, error) {
+	overlays, err := snap.Overlays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	overlays = slices.DeleteFunc(overlays, func(o storage.Overlay) bool { return !splits(o) })
+	out := make([]string, len(ds))
+	layers, err := snap.Layers(ctx, overlays, ds...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ds {
+		kind := make([]byte, len(overlays))
+		for j, l := range layers[i] {
+			kind[j] = '0'
+			if l != nil {
+				kind[j] = '1'
+			}
+		}
+		out[i] = string(kind)
+	}
+	return out, nil
+}
+
+// carried reports whether an overlay's layers are carried by themselves: it is neither part of the table nor of a branch, which keeps
+// the segments under it.
+func carried(o storage.Overlay) bool { return o.Merged == 0 && o.Branch == "" }
+
+// splits reports whether segments with a layer of the overlay and segments without one cannot be merged: rows of one segment that a
+// layer does not cover are all one thing.
+func splits(o storage.Overlay) bool { return carried(o) && o.Missing != o.Uncovered }
+
+// lookDropped finds how much of the segments is features that were dropped.
+func (p *planner) lookDropped(ctx context.Context) error {
+	live, err := p.snap.Features(ctx)
+	if err != nil {
+		return err
+	}
+	ids, err := p.snap.FeatureIDs(ctx)
+	if err != nil {
+		return err
+	}
+	known := make(map[storage.FeatureID]bool, len(live))
+	for _, f := range live {
+		known[f.ID] = true
+	}
+	some := false
+	for f := range ids {
+		some = some || !known[f]
+	}
+	if !some {
+		return nil
+	}
+	for _, s := range p.segments {
+		entries, err := entriesOf(ctx, p.snap.Table().Store(), s.d)
+		if err != nil {
+			return err
+		}
+		for f, e := range entries {
+			if !known[f] && ids[f] { // not the inverse of a group
+				s.dropped += e.Length
+			}
+		}
+	}
+	return nil
+}
+
+// reasons says why a segment is rewritten whatever its size.
+func (p *planner) reasons(s *candidate) {
+	add := func(format string, args ...any) { s.reasons = append(s.reasons, fmt.Sprintf(format, args...)) }
+	if s.forced {
+		add("it was asked for")
+	}
+	if share := float64(s.deleted) / float64(max(s.d.Rows, 1)); s.deleted > 0 && share >= p.opts.DeletedShare {
+		add("%.1f %% of its rows are deleted", 100*share)
+	}
+	if share := float64(s.dropped) / float64(max(s.d.Bytes, 1)); s.dropped > 0 && share >= p.opts.DroppedShare {
+		add("%.1f %% of it is features that were dropped", 100*share)
+	}
+	if p.size(s) > 2 {
+		add("it is %.1f times as large as a segment should be", p.size(s))
+	}
+	if p.opts.Repack {
+		add("its features are packed anew")
+	}
+}
+
+// size returns what share of a whole segment s is.
+func (p *planner) size(s *candidate) float64 {
+	return p.share(s.live(), liveBytes(s))
+}
+
+func (p *planner) share(rows, bytes uint64) float64 {
+	return max(float64(rows)/float64(p.opts.SegmentRows), float64(bytes)/float64(p.opts.SegmentBytes))
+}
+
+// liveBytes estimates what of s stays.
+func liveBytes(s *candidate) uint64 {
+	return uint64(float64(s.d.Bytes-min(s.dropped, s.d.Bytes)) * float64(s.live()) / float64(max(s.d.Rows, 1)))
+}
+
+// groups returns the segments that may be merged with each other, in the table's order.
+func (p *planner) groups() [][]*candidate {
+	var out [][]*candidate
+	at := map[string]int{}
+	for _, s := range p.segments {
+		key := s.d.Partition.String() + "\x00" + s.kind
+		i, ok := at[key]
+		if !ok {
+			i = len(out)
+			at[key] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], s)
+	}
+	return out
+}
+
+// small: a segment of less than this share of a whole one is merged with others.
+const small = 0.5
+
+// tier returns how often s must be taken four times to be not small: 1 for the largest of the small ones, 0 for one that is not.
+func (p *planner) tier(s *candidate) int {
+	size := p.size(s)
+	if size >= small {
+		return 0
+	}
+	return 1 + int(math.Log(small/max(size, 1e-12))/math.Log(4))
+}
+
+// group plans segments that may be merged with each other.
+func (p *planner) group(ctx context.Context, g []*candidate) error {
+	merge, why := p.mergeBySize(g)
+	if shared, text, err := p.shared(ctx, g); err != nil {
+		return err
+	} else if shared {
+		merge, why = g, append(why, text)
+	} else if text != "" {
+		p.plan.Notes = append(p.plan.Notes, text)
+	}
+	for from := 0; from < len(merge); {
+		to := p.fill(merge, from)
+		if to-from > 1 || len(merge[from].reasons) > 0 {
+			p.job(merge[from:to], why)
+		}
+		from = to
+	}
+	for _, s := range g {
+		if !s.planned && len(s.reasons) > 0 {
+			p.job([]*candidate{s}, nil)
+		}
+	}
+	return nil
+}
+
+// fill returns the end of the segments from one on that make a job: as many as its memory allows.
+func (p *planner) fill(merge []*candidate, from int) int {
+	to, held := from, int64(0)
+	for to < len(merge) && to-from < p.opts.MaxInputs {
+		held += indexMemory(merge[to].d)
+		if to > from && held > memoryOf(&p.opts)/8 {
+			break
+		}
+		to++
+	}
+	return to
+}
+
+// memoryOf is ingest.Options.Memory with its default.
+func memoryOf(o *Options) int64 { return cmp.Or(o.Write.Memory, 1<<30) }
+
+// indexMemory estimates what the index of a segment takes in memory: its entries, and their stripes.
+func indexMemory(d storage.SegmentDescriptor) int64 {
+	return int64(d.Features) * (300 + 250*int64(1+d.Rows/16384))
+}
+
+// mergeBySize returns the small segments that are merged, and why.
+func (p *planner) mergeBySize(g []*candidate) (merge []*candidate, why []string) {
+	perTier := map[int]int{}
+	for _, s := range g {
+		perTier[p.tier(s)]++
+	}
+	from := 0 // the first tier that is merged; 0: none
+	for t, n := range perTier {
+		if t > 0 && n >= p.opts.Fanout && (from == 0 || t < from) {
+			from = t
+		}
+	}
+	count := len(g) - perTier[0]
+	if p.opts.Full && count > 1 {
+		from = 1
+	}
+	if p.opts.Segments != nil {
+		return g, nil
+	}
+	if from == 0 {
+		return nil, nil
+	}
+	for _, s := range g {
+		if p.tier(s) >= from {
+			merge = append(merge, s)
+		}
+	}
+	return merge, []string{fmt.Sprintf("%d segments are smaller than %.3g of a whole one", len(merge), small/math.Pow(4, float64(from-1)))}
+}
+
+// job adds a job.
+func (p *planner) job(segments []*candidate, why []string) {
+	j := Job{Partition: segments[0].d.Partition.String(), Segments: []string{}, Reasons: slices.Clone(why)}
+	reasons := map[string]int{}
+	var order []string
+	for _, s := range segments {
+		s.planned = true
+		j.Segments = append(j.Segments, s.d.ID)
+		j.Rows += s.d.Rows
+		j.Deleted += s.deleted
+		j.Bytes += s.d.Bytes
+		j.BytesOut += liveBytes(s)
+		for _, r := range s.reasons {
+			if reasons[r]++; reasons[r] == 1 {
+				order = append(order, r)
+			}
+		}
+	}
+	for _, r := range order {
+		if n := reasons[r]; n > 1 {
+			r = fmt.Sprintf("%s (%d segments)", r, n)
+		}
+		j.Reasons = append(j.Reasons, r)
+	}
+	if live := j.Rows - j.Deleted; live > 0 {
+		j.Into = uint64(max(math.Round(p.share(live, j.BytesOut)), 1))
+	}
+	p.plan.Jobs = append(p.plan.Jobs, j)
+}

@@ -1,0 +1,544 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+// A Report says what Run did. Its JSON keys are stable.
+type Report struct {
+	Table    string      `json:"table"`
+	Snapshot uint64      `json:"snapshot"` // the last one made; 0: none
+	Jobs     []JobReport `json:"jobs"`
+	Seconds  float64     `json:"seconds"`
+}
+
+// A JobReport says what became of a job.
+type JobReport struct {
+	Partition string `json:"partition"`
+	Snapshot  uint64 `json:"snapshot"`            // that its commit made; 0: it was left out
+	LeftOut   string `json:"left_out,omitempty"`  // why
+	Removed   int    `json:"segments_removed"`    // segments that are gone
+	Made      int    `json:"segments_made"`       // and those in their place
+	Rows      uint64 `json:"rows"`                // written
+	Deleted   uint64 `json:"rows_deleted_purged"` // not written
+	BytesIn   uint64 `json:"bytes_removed"`       // stored, of the segments that are gone
+	BytesOut  uint64 `json:"bytes_made"`          // and of those in their place
+	LayersOut uint64 `json:"bytes_made_layers"`   // and of the layers over them
+	BytesRead uint64 `json:"bytes_read"`
+	// KeptOrder: the rows of an input are not in the order of the table's keys, so that those of all stay in their order.
+	KeptOrder bool `json:"kept_order,omitempty"`
+	// Attempts is how often the rows were written, Commits how often the commit was tried: others change the table meanwhile.
+	Attempts   int               `json:"attempts"`
+	Commits    int               `json:"commits"`
+	Duplicates ingest.Duplicates `json:"duplicates"`
+	Seconds    float64           `json:"seconds"`
+}
+
+const (
+	// maxAttempts is how often a job is begun again because what lies over its segments changed.
+	maxAttempts = 4
+	// maxCommits is how often one attempt is committed, when only rows were deleted or listed meanwhile.
+	maxCommits = 20
+)
+
+// Run does the jobs of a plan, one after the other, each in a commit of its own. It returns what was done also with an error: what was committed
+// stays. When ctx ends nothing of the job under way can be seen.
+func Run(ctx context.Context, table *storage.Table, plan *Plan, opts Options) (*Report, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	if plan.Table != table.Name() {
+		return nil, fmt.Errorf("plan of compaction: it is of table %s, not of %s", plan.Table, table.Name())
+	}
+	start := time.Now()
+	r := &runner{table: table, opts: opts.withDefaults()}
+	out := &Report{Table: table.Name(), Jobs: []JobReport{}}
+	defer func() { out.Seconds = time.Since(start).Seconds() }()
+	for i := range plan.Jobs {
+		r.tell = func(bytes, total int64) {
+			if r.opts.Progress != nil {
+				r.opts.Progress(Progress{Job: i + 1, Jobs: len(plan.Jobs), Bytes: bytes, TotalBytes: total})
+			}
+		}
+		j, err := r.job(ctx, &plan.Jobs[i])
+		if j.Snapshot > 0 {
+			out.Snapshot = j.Snapshot
+		}
+		out.Jobs = append(out.Jobs, j)
+		if err != nil {
+			return out, fmt.Errorf("compaction of table %s: %w", table.Name(), err)
+		}
+	}
+	number, err := r.dropMerged(ctx)
+	if err != nil {
+		return out, fmt.Errorf("compaction of table %s: %w", table.Name(), err)
+	}
+	out.Snapshot = max(out.Snapshot, number)
+	return out, nil
+}
+
+// A runner does jobs.
+type runner struct {
+	table *storage.Table
+	opts  Options
+	tell  func(bytes, total int64)
+}
+
+// errLeft is matched when a job cannot be done any more.
+var errLeft = errors.New("left out")
+
+// job does one job, beginning it again when others were quicker.
+func (r *runner) job(ctx context.Context, j *Job) (out JobReport, err error) {
+	start := time.Now()
+	out.Partition = j.Partition
+	defer func() { out.Seconds = time.Since(start).Seconds() }()
+	for {
+		out.Attempts++
+		err := r.attempt(ctx, j, &out)
+		switch {
+		case errors.Is(err, errLeft):
+			out.LeftOut = err.Error()
+			return out, nil
+		case !errors.Is(err, storage.ErrConflict) || out.Attempts == maxAttempts:
+			return out, err
+		}
+	}
+}
+
+// attempt writes the rows of a job and commits them.
+func (r *runner) attempt(ctx context.Context, j *Job, out *JobReport) error {
+	snap, err := r.table.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	lease, err := hold(ctx, snap, r.opts.Owner)
+	if err != nil {
+		return err
+	}
+	defer lease.release(ctx)
+	b, err := r.base(ctx, snap, j.Segments)
+	if err != nil {
+		return err
+	}
+	w, change, err := r.rewrite(ctx, b, out)
+	if err != nil {
+		return err
+	}
+	defer w.result.Close()
+	made, c, err := r.commit(ctx, b, w, change, out)
+	if err != nil {
+		if errors.Is(err, storage.ErrConflict) || errors.Is(err, errLeft) {
+			// Refused for certain. After any other error the snapshot may be there all the same: its objects stay.
+			r.discard(ctx, w.result.Segments)
+		}
+		return err
+	}
+	for _, d := range c.unused {
+		_ = r.table.Store().Discard(context.WithoutCancel(ctx), d) // what stays, gc finds
+	}
+	out.Snapshot = made.Info().Number
+	out.Removed, out.Made = len(w.inputs), len(w.result.Segments)
+	out.Duplicates = w.result.Duplicates
+	for _, in := range w.inputs {
+		out.BytesIn += in.d.Bytes
+		out.Deleted += in.d.Rows
+	}
+	for _, s := range w.result.Segments {
+		out.BytesOut += s.Data.Bytes
+		out.Rows += s.Data.Rows
+	}
+	for _, l := range c.layers {
+		out.LayersOut += l.Data.Bytes
+	}
+	out.Deleted -= out.Rows
+	return nil
+}
+
+func (r *runner) discard(ctx context.Context, made []ingest.Rewritten) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	for _, m := range made {
+		for _, d := range append([]storage.SegmentDescriptor{m.Data}, m.Layers...) {
+			_ = r.table.Store().Discard(ctx, d) // what stays, gc finds
+		}
+	}
+}
+
+// A base is what a job's inputs are in a snapshot.
+type base struct {
+	snap     *storage.Snapshot
+	segments []storage.SegmentDescriptor
+	features []storage.Feature          // of the table, in name order
+	overlays []storage.Overlay          // that have a layer over an input and are not a branch's, the lowest first
+	since    [][]uint64                 // by input and overlay: the snapshot that set the layer; 0: there is none
+	had      map[storage.FeatureID]bool // ids that a feature has or had; nil: none was dropped
+}
+
+// base looks segments up in a snapshot.
+func (r *runner) base(ctx context.Context, snap *storage.Snapshot, ids []string) (*base, error) {
+	b := &base{snap: snap}
+	found, err := snap.SegmentsByID(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range found {
+		if d == nil {
+			return nil, fmt.Errorf("%w: segment %s is gone: another compaction had it, or its partition was overwritten", errLeft, ids[i])
+		}
+		b.segments = append(b.segments, *d)
+	}
+	kinds, err := kindsOf(ctx, snap, b.segments)
+	if err != nil {
+		return nil, err
+	}
+	for i := range kinds {
+		if kinds[i] != kinds[0] {
+			return nil, fmt.Errorf("%w: an overlay that says something else of segments without a layer has got one over some of the segments", errLeft)
+		}
+	}
+	if b.features, err = snap.Features(ctx); err != nil {
+		return nil, err
+	}
+	if b.had, err = snap.FeatureIDs(ctx); err != nil {
+		return nil, err
+	}
+	return b, b.layers(ctx)
+}
+
+// layers finds the overlays over the segments.
+func (b *base) layers(ctx context.Context) error {
+	all, err := b.snap.Overlays(ctx)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(o storage.Overlay) bool { return o.Branch != "" })
+	layers, err := b.snap.Layers(ctx, all, b.segments...)
+	if err != nil {
+		return err
+	}
+	b.since = make([][]uint64, len(b.segments))
+	for j, o := range all {
+		if !slices.ContainsFunc(layers, func(l []*storage.Layer) bool { return l[j] != nil }) {
+			continue
+		}
+		b.overlays = append(b.overlays, o)
+		for i := range layers {
+			since := uint64(0)
+			if layers[i][j] != nil {
+				since = layers[i][j].Since
+			}
+			b.since[i] = append(b.since[i], since)
+		}
+	}
+	return nil
+}
+
+// same reports whether what was written on b is what would be written on o: only deletes and sample lists may differ.
+func (b *base) same(o *base) bool {
+	sameOverlay := func(x, y storage.Overlay) bool {
+		return x.Name == y.Name && x.Number == y.Number && x.Added == y.Added && x.Merged == y.Merged
+	}
+	names := func(fs []storage.Feature) map[storage.FeatureID]string {
+		out := make(map[storage.FeatureID]string, len(fs))
+		for _, f := range fs {
+			out[f.ID] = f.Name
+		}
+		return out
+	}
+	before, now := names(b.features), names(o.features)
+	for f, name := range before {
+		if now[f] != name {
+			return false
+		}
+	}
+	for f := range b.had { // one that was dropped may be back
+		if _, was := before[f]; !was && now[f] != "" {
+			return false
+		}
+	}
+	return slices.EqualFunc(b.overlays, o.overlays, sameOverlay) && slices.EqualFunc(b.since, o.since, slices.Equal[[]uint64])
+}
+
+// rewrite writes the rows, and returns them with the part of the change that does not depend on what follows them.
+func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritten, storage.Change, error) {
+	change := storage.Change{Operation: r.opts.Operation}
+	store := r.table.Store()
+	inputs, err := openInputs(ctx, b.snap, b.segments, b.overlays)
+	if err != nil {
+		return nil, change, err
+	}
+	w := &rewritten{store: store, inputs: inputs}
+	for _, o := range b.overlays {
+		if carried(o) {
+			w.overlays = append(w.overlays, o)
+		}
+	}
+	for _, in := range inputs {
+		w.layers = append(w.layers, in.carried)
+		change.Remove = append(change.Remove, in.d.ID)
+	}
+	x := &job{runner: r, base: b, rewritten: w, fetch: newFetcher(store.Blobs(), max(memoryOf(&r.opts)/8, 2*blockBytes))}
+	change.Features, change.Without = x.prepare()
+	opts := r.opts.Write
+	if opts.Profile == "" {
+		if opts.Profile, err = b.snap.Property(ctx, storage.ProfileProperty); err != nil {
+			return nil, change, err
+		}
+	}
+	opts.Progress = func(p ingest.Progress) { r.tell(p.Bytes, p.TotalBytes) }
+	w.result, err = x.rewrite.Run(ctx, opts)
+	if errors.Is(err, ingest.ErrUnordered) {
+		out.KeptOrder, x.rewrite.KeepOrder = true, true
+		w.result, err = x.rewrite.Run(ctx, opts)
+	}
+	out.BytesRead += uint64(x.fetch.bytesRead())
+	if err != nil {
+		return nil, change, err
+	}
+	for _, s := range w.result.Segments {
+		change.Add = append(change.Add, s.Data)
+	}
+	return w, change, nil
+}
+
+// A job is a rewrite being prepared.
+type job struct {
+	*runner
+	*base
+	*rewritten
+	fetch   *fetcher
+	rewrite ingest.Rewrite
+	starts  [][]int // by input: the rows at which its stripes start
+}
+
+// prepare says what is rewritten, and returns the features of the new segments and the dropped ones that they leave out.
+func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID) {
+	rw := &x.rewrite
+	rw.Table, rw.Partition, rw.Session, rw.Time = x.table, x.segments[0].Partition, -1, -1
+	rows, bytes := uint64(0), uint64(0)
+	for _, in := range x.inputs {
+		c := candidate{d: in.d}
+		if in.deleted != nil {
+			c.deleted = in.deleted.GetCardinality()
+		}
+		rows += c.live()
+		bytes += liveBytes(&c)
+		rw.Inputs = append(rw.Inputs, in.rewriteInput())
+		x.starts = append(x.starts, startsOf(in.stripes))
+	}
+	p := planner{opts: x.opts}
+	rw.Segments = int(max(math.Round(p.share(rows, bytes)), 1))
+	left := map[storage.FeatureID]bool{}
+	for _, in := range x.inputs {
+		for f := range in.entries {
+			left[f] = x.had[f]
+		}
+	}
+	for _, f := range x.base.features {
+		delete(left, f.ID)
+		if slices.ContainsFunc(x.inputs, func(in *input) bool { return in.has(f.ID) }) {
+			rw.Features = append(rw.Features, x.feature(f, func(in *input) []source { return in.sources(f.ID) }))
+			features = append(features, f)
+		}
+	}
+	for f, was := range left {
+		if was { // else it is the inverse of a group
+			without = append(without, f)
+		}
+	}
+	slices.Sort(without)
+	sortForPacks(rw.Features, x.opts.Popularity)
+	for i, f := range rw.Features {
+		switch f.Role {
+		case storage.RoleSessionKey:
+			rw.Session = i
+		case storage.RoleTimeKey:
+			rw.Time = i
+		}
+	}
+	for j, o := range x.rewritten.overlays {
+		var features []ingest.RewriteFeature
+		for _, f := range o.Features {
+			features = append(features, x.feature(f, func(in *input) []source { return in.layerSources(j, f.ID) }))
+		}
+		rw.Layers = append(rw.Layers, features)
+	}
+	rw.Open = x.open
+	return features, without
+}
+
+// feature sums up what the inputs hold of a feature.
+func (x *job) feature(f storage.Feature, sources func(*input) []source) ingest.RewriteFeature {
+	out := ingest.RewriteFeature{Feature: f}
+	out.Status = storage.FeatureActive // segments do not know
+	for _, in := range x.inputs {
+		for _, s := range sources(in) {
+			if s.entry == nil {
+				continue
+			}
+			most := uint64(0)
+			for i := range s.entry.Meta.Stripes {
+				st := &s.entry.Meta.Stripes[i]
+				out.RawBytes += decodedBytes(f.Type, &st.Stats, uint64(st.Rows))
+				stored := st.Stats
+				stored.Elements = st.Elements
+				most = max(most, decodedBytes(f.Type, &stored, uint64(st.Slots))+4*uint64(st.Rows)+st.Length)
+			}
+			out.HeldBytes += int64(most)
+		}
+	}
+	return out
+}
+
+// layerSources returns where the rows of a feature of a carried overlay are; none without a layer.
+func (in *input) layerSources(overlay int, f storage.FeatureID) []source {
+	if l := in.carried[overlay]; l != nil {
+		return []source{l.source(f)}
+	}
+	return nil
+}
+
+// open opens a feature of an input.
+func (x *job) open(ctx context.Context, i, number int) (ingest.RewriteColumn, error) {
+	in := x.inputs[i]
+	var sources []source
+	var f *ingest.RewriteFeature
+	if number < len(x.rewrite.Features) {
+		f = &x.rewrite.Features[number]
+		sources = in.sources(f.ID)
+	} else {
+		number -= len(x.rewrite.Features)
+		layer := 0
+		for number >= len(x.rewrite.Layers[layer]) {
+			number -= len(x.rewrite.Layers[layer])
+			layer++
+		}
+		f = &x.rewrite.Layers[layer][number]
+		sources = in.layerSources(layer, f.ID)
+	}
+	if !slices.ContainsFunc(sources, func(s source) bool { return s.entry != nil }) {
+		return nil, nil
+	}
+	return newColumn(ctx, x.fetch, f.Type, x.starts[i], sources), nil
+}
+
+// commit commits what was rewritten. While only deletes and sample lists change, it carries them again and tries again.
+func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change storage.Change, out *JobReport) (*storage.Snapshot, *carriage, error) {
+	for range maxCommits {
+		out.Commits++
+		c, err := w.carry(ctx, b.snap)
+		if err != nil {
+			return nil, nil, err
+		}
+		change.Base = b.snap.Info().Number
+		change.Deletes, change.Layers, change.ListRows = c.deletes, c.layers, c.lists
+		made, err := r.table.Commit(ctx, change)
+		if err == nil {
+			return made, c, nil
+		}
+		if !errors.Is(err, storage.ErrConflict) {
+			return nil, nil, err
+		}
+		c.discard(ctx)
+		newest, lerr := r.table.Latest(ctx)
+		if lerr != nil {
+			return nil, nil, errors.Join(err, lerr)
+		}
+		now, lerr := r.base(ctx, newest, change.Remove)
+		if lerr != nil {
+			return nil, nil, lerr
+		}
+		if newest.Info().Number == b.snap.Info().Number || !b.same(now) {
+			return nil, nil, err
+		}
+		b = now
+	}
+	return nil, nil, fmt.Errorf("deletes or sample lists of its segments changed %d times in a row: %w", maxCommits, storage.ErrConflict)
+}
+
+// dropMerged takes away overlays that are part of the table and lie over no segment any more. It returns the snapshot made; 0: none was needed.
+func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
+	snap, err := r.table.Latest(ctx)
+	if err != nil {
+		return 0, err
+	}
+	overlays, err := snap.Overlays(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var drop []string
+	some := errors.New("there is a layer")
+	for _, o := range overlays {
+		if o.Merged == 0 {
+			continue
+		}
+		err := snap.AllLayers(ctx, o, func(storage.Layer) error { return some })
+		switch {
+		case err == nil:
+			drop = append(drop, o.Name)
+		case !errors.Is(err, some):
+			return 0, err
+		}
+	}
+	if len(drop) == 0 {
+		return 0, nil
+	}
+	made, err := r.table.Commit(ctx, storage.Change{Operation: r.opts.Operation, Base: snap.Info().Number, DropOverlays: drop})
+	if errors.Is(err, storage.ErrConflict) {
+		return 0, nil // the next compaction tries again
+	}
+	if err != nil {
+		return 0, err
+	}
+	return made.Info().Number, nil
+}
+
+// A lease is one that is renewed until it is released.
+type lease struct {
+	of      *storage.Lease
+	done    chan struct{}
+	renewed chan struct{} // closed when nobody renews any more
+}
+
+const leaseTime = time.Hour
+
+// hold takes a lease on a snapshot. ErrConflict: it has expired meanwhile.
+func hold(ctx context.Context, snap *storage.Snapshot, owner string) (*lease, error) {
+	of, err := snap.Lease(ctx, owner, leaseTime)
+	if errors.Is(err, storage.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", err, storage.ErrConflict)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &lease{of: of, done: make(chan struct{}), renewed: make(chan struct{})}
+	go func() {
+		defer close(l.renewed)
+		t := time.NewTicker(leaseTime / 4)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				_ = of.Renew(ctx, leaseTime) // three more come before it runs out
+			case <-l.done:
+				return
+			}
+		}
+	}()
+	return l, nil
+}
+
+// release gives the lease back. One that cannot be, runs out.
+func (l *lease) release(ctx context.Context) {
+	close(l.done)
+	<-l.renewed
+	_ = l.of.Release(context.WithoutCancel(ctx))
+}
