@@ -16,7 +16,6 @@ import (
 type column struct {
 	ctx     context.Context // of the one Run that the column is read for
 	fetch   *fetcher
-	limits  format.Limits
 	typ     vector.Type
 	starts  []int // row at which each stripe starts, and the end
 	sources []sourceColumn

@@ -296,8 +296,6 @@ func TestMeanwhile(t *testing.T) {
 // TestFaults: an error of the store at any operation of a compaction leaves the table as it was, or compacted; nothing of it that gc does not
 // take; and running again works.
 func TestFaults(t *testing.T) {
-	memory := object.NewMemory()
-	fault := object.NewFault(memory)
 	run := func(x *tester) error {
 		p, err := NewPlan(t.Context(), x.table, x.options())
 		if err == nil {
@@ -311,8 +309,7 @@ func TestFaults(t *testing.T) {
 	}
 	for at := int64(0); at <= total; at += 1 + at/step {
 		for _, die := range []bool{false, true} {
-			memory = object.NewMemory()
-			fault = object.NewFault(memory)
+			fault := object.NewFault(object.NewMemory())
 			x := newTester(t, fault, 5)
 			for range 4 {
 				x.ingest(x.newRows(20, 1))
