@@ -131,9 +131,20 @@ type Evaluator struct {
 // Select sets dst to the rows for which f is true. columns are those of Features, of rows rows each and of the type of their
 // Field; nil: null in every row. They are borrowed until Select returns. dst has room for rows bits.
 func (x *Evaluator) Select(dst vector.Bitmap, f *Filter, rows int, p storage.Partition, columns []*vector.Column) {
+	x.evaluate(f, rows, p, columns, func(t ternary) { copy(dst, t.yes) })
+}
+
+// Evaluate is Select for who tells false from unknown: it sets yes to the rows for which f is true and no to those for which it is
+// false.
+func (x *Evaluator) Evaluate(yes, no vector.Bitmap, f *Filter, rows int, p storage.Partition, columns []*vector.Column) {
+	x.evaluate(f, rows, p, columns, func(t ternary) { copy(yes, t.yes); copy(no, t.no) })
+}
+
+// evaluate calls take with what f is in each row.
+func (x *Evaluator) evaluate(f *Filter, rows int, p storage.Partition, columns []*vector.Column, take func(ternary)) {
 	x.rows, x.columns, x.part = rows, columns, p
 	t := f.root.eval(x)
-	copy(dst, t.yes)
+	take(t)
 	x.put(t)
 	x.columns, x.part = nil, nil
 }

@@ -435,6 +435,8 @@ func TestFilterModel(t *testing.T) {
 		}
 		got := make(vector.Bitmap, vector.BitmapWords(rows))
 		x.Select(got, f, rows, nil, given)
+		yes, no := make(vector.Bitmap, len(got)), make(vector.Bitmap, len(got))
+		x.Evaluate(yes, no, f, rows, nil, given)
 		selected := 0
 		for r := range rows {
 			w := want.eval(r)
@@ -444,8 +446,11 @@ func TestFilterModel(t *testing.T) {
 			if got.Get(r) != (w != nil && *w) {
 				t.Fatalf("%s, row %d: %v", want.text, r, got.Get(r))
 			}
+			if yes.Get(r) != got.Get(r) || no.Get(r) != (w != nil && !*w) {
+				t.Fatalf("%s, row %d: true %v, false %v", want.text, r, yes.Get(r), no.Get(r))
+			}
 		}
-		for _, w := range got[len(got)-1:] {
+		for _, w := range []uint64{got[len(got)-1], yes[len(got)-1], no[len(got)-1]} {
 			if rows%64 != 0 && w>>uint(rows%64) != 0 {
 				t.Fatalf("%s: bits past the rows", want.text)
 			}
