@@ -1,0 +1,67 @@
+// Package spill makes files for what does not fit in memory. They have no name: the system frees them when the process ends, in
+// whatever way.
+//
+//	Dir ──> directory ── Create ──> *os.File, unlinked ── Close ──> gone
+package spill
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// Prefix begins the names of spill files. Each is unlinked as soon as it is open: a name is seen only if the process died between
+// the two steps.
+const Prefix = "ingest-spill-"
+
+// Create makes a spill file in dir. Closing it frees it.
+func Create(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, Prefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Dir returns the directory for spill files, made if need be: the one asked for; else one in the store where that is
+// a local directory; else the system's. Names that killed processes left there are removed.
+func Dir(asked string, blobs object.Store) (string, error) {
+	dir := asked
+	if dir == "" {
+		dir = os.TempDir()
+		if local := object.AsLocal(blobs); local != nil {
+			dir = filepath.Join(local.Root(), "_tmp")
+		}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", err
+	}
+	return dir, removeStale(dir)
+}
+
+// removeStale removes names that killed processes left in dir. Taking the name of one that is just being made does no
+// harm: its owner was about to.
+func removeStale(dir string) error {
+	names, err := filepath.Glob(filepath.Join(globEscape(dir), Prefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func globEscape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+}

@@ -1,0 +1,416 @@
+package overlay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/spill"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// maxAttempts bounds how often layers are made for segments that came meanwhile, and the commit is tried again.
+const maxAttempts = 10
+
+// Add makes an overlay of a table, or of a branch, "table@branch", which has it on top from then on, as one commit, and says what it did. On any
+// error, and when ctx ends first, the table is as it was. It returns storage.ErrConflict where others kept changing the
+// table, and storage.ErrExists where there is an overlay of the name.
+func Add(ctx context.Context, store *storage.Store, ref, name string, opts Options) (Report, error) {
+	r := Report{Overlay: name, Features: []FeatureReport{}, Partial: []SegmentReport{}, Unknown: []Row{}}
+	if err := opts.Validate(); err != nil {
+		return r, err
+	}
+	opts = opts.withDefaults()
+	t, branch, err := store.OpenRef(ctx, ref)
+	if err != nil {
+		return r, err
+	}
+	r.Table, r.Branch = t.Name(), branch
+	m := &maker{
+		table: t, opts: &opts, report: &r, layers: map[string]*storage.Layer{},
+		overlay: storage.Overlay{Name: name, Uncovered: opts.Uncovered, Missing: opts.Missing, Branch: branch},
+		dir:     sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
+	}
+	start := time.Now()
+	err = m.run(ctx)
+	since(&r.Seconds.Total, start)
+	return r, err
+}
+
+// A maker makes one overlay.
+type maker struct {
+	table   *storage.Table
+	opts    *Options
+	report  *Report
+	overlay storage.Overlay
+	dir     func() (string, error) // for spill files
+	exprs   []computed             // or
+	rows    joined
+	writer  *layerWriter
+	// layers are those that were written, by the segment that they lie over; nil where one has no covered row, and none is needed.
+	layers map[string]*storage.Layer
+	phase  Progress
+}
+
+func (m *maker) run(ctx context.Context) (err error) {
+	unsure := false // whether the commit was made
+	defer func() {
+		if err != nil && !unsure {
+			m.discard(ctx, m.layers)
+		}
+		if m.rows != nil {
+			m.report.Spills, m.report.SpillBytes = m.rows.spilled()
+			m.rows.close()
+		}
+	}()
+	v, err := openView(ctx, m.table, m.overlay.Branch)
+	if err != nil {
+		return err
+	}
+	if err := m.checkName(ctx, v); err != nil {
+		return err
+	}
+	if err := m.prepare(ctx, v); err != nil {
+		return err
+	}
+	for {
+		if err := m.cover(ctx, v); err != nil {
+			return err
+		}
+		// What came meanwhile is covered, too, as long as it does not go on for ever.
+		if m.report.Attempts++; m.report.Attempts < maxAttempts {
+			now, err := openView(ctx, m.table, m.overlay.Branch)
+			if err != nil {
+				return err
+			}
+			if len(m.uncovered(now)) > 0 {
+				v = now
+				continue
+			}
+			v = now
+		}
+		err := m.commit(ctx, v)
+		if err == nil {
+			break
+		}
+		conflict, exists := errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrExists)
+		if !conflict || exists || m.report.Attempts >= maxAttempts {
+			// After any other error than these the snapshot may be there all the same: its objects stay.
+			unsure = !conflict && !exists
+			return err
+		}
+		if v, err = openView(ctx, m.table, m.overlay.Branch); err != nil {
+			return err
+		}
+	}
+	m.finish(ctx, v)
+	return nil
+}
+
+// checkName refuses the name of an overlay that is there and not to be replaced.
+func (m *maker) checkName(ctx context.Context, v *view) error {
+	all, err := v.newest.Overlays(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		switch {
+		case o.Name != m.overlay.Name:
+		case !m.opts.Replace:
+			return fmt.Errorf("overlay %s: %w since snapshot %d", o.Name, storage.ErrExists, o.Added)
+		case o.Merged != 0:
+			return fmt.Errorf("overlay %s is part of the table since snapshot %d: it is not replaced", o.Name, o.Merged)
+		}
+	}
+	return nil
+}
+
+// prepare finds out what the overlay has: it types the expressions, or reads the files.
+func (m *maker) prepare(ctx context.Context, v *view) error {
+	name, err := v.snap.Property(ctx, storage.ProfileProperty)
+	if err != nil {
+		return err
+	}
+	profile, err := format.ParseProfile(cmp.Or(name, "balanced"))
+	if err != nil {
+		return fmt.Errorf("the table's %w", err)
+	}
+	find := func(ctx context.Context, name string) (*known, error) { return m.find(ctx, v, name) }
+	if len(m.opts.Exprs) > 0 {
+		if m.exprs, err = v.parseExprs(ctx, m.opts, find); err != nil {
+			return err
+		}
+		for i := range m.exprs {
+			if err := m.define(ctx, v, &m.exprs[i].Feature); err != nil {
+				return err
+			}
+		}
+		slices.SortFunc(m.exprs, func(a, b computed) int { return cmp.Compare(a.ID, b.ID) })
+	} else if err := m.readFiles(ctx, v, find); err != nil {
+		return err
+	}
+	slices.SortFunc(m.overlay.Features, func(a, b storage.Feature) int { return cmp.Compare(a.ID, b.ID) })
+	if err := m.overlay.Validate(); err != nil {
+		return err
+	}
+	m.writer = newLayerWriter(m.table, &m.overlay, profile, m.opts)
+	return nil
+}
+
+// find returns the table's feature of a name, nil where there is none, and refuses what no overlay replaces.
+func (m *maker) find(ctx context.Context, v *view, name string) (*known, error) {
+	keys, err := v.snap.PartitionKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := v.snap.Find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	switch f := found[0]; {
+	case f == nil && slices.Contains(keys, name):
+		return nil, fmt.Errorf("%s is a partition key of the table: name the features to take, without it", name)
+	case f == nil:
+		return nil, nil
+	case f.Role.IsKey():
+		return nil, fmt.Errorf("%s is the %v of the table: name the features to take, without it", name, f.Role)
+	default:
+		return &known{*f}, nil
+	}
+}
+
+// define gives a feature its id, and puts it among those of the overlay: the table's, where it has one of the name.
+func (m *maker) define(ctx context.Context, v *view, f *storage.Feature) error {
+	found, err := v.snap.Find(ctx, f.Name)
+	if err != nil {
+		return err
+	}
+	if k := found[0]; k != nil {
+		t := f.Type
+		*f = *k
+		f.Type, f.Status = t, storage.FeatureActive
+	} else {
+		taken, err := v.newest.FeatureIDs(ctx)
+		if err != nil {
+			return err
+		}
+		f.ID = storage.NewFeatureID(f.Name, 0)
+		for taken[f.ID] {
+			f.Generation++
+			f.ID = storage.NewFeatureID(f.Name, f.Generation)
+		}
+	}
+	m.overlay.Features = append(m.overlay.Features, *f)
+	m.report.Features = append(m.report.Features, FeatureReport{
+		Name: f.Name, Type: typeName(f.Type, f.Logical), Role: f.Role.String(), Replaces: found[0] != nil,
+	})
+	return nil
+}
+
+// keyOf returns the features that are the key.
+func (m *maker) keyOf(ctx context.Context, v *view) ([]keyPart, error) {
+	var names []string
+	if names = m.opts.Key; len(names) == 0 {
+		all, err := v.snap.KeyFeatures(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range all {
+			if f.Role == storage.RoleRequestKey {
+				names = append(names, f.Name)
+			}
+		}
+		if len(names) != 1 {
+			return nil, fmt.Errorf("table %s has %d request keys: say which feature is the key", m.table.Name(), len(names))
+		}
+	}
+	features, err := v.snap.Lookup(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("key: %w", err)
+	}
+	return newKey(features)
+}
+
+// readFiles reads what is joined.
+func (m *maker) readFiles(ctx context.Context, v *view, find func(context.Context, string) (*known, error)) (err error) {
+	defer m.timed(&m.report.Seconds.Read)()
+	key, err := m.keyOf(ctx, v)
+	if err != nil {
+		return err
+	}
+	f := newFiles(key, m.opts, find)
+	j := newJoiner(f, m.dir)
+	defer func() {
+		if err != nil {
+			j.close()
+		}
+	}()
+	if err := f.read(ctx, func(done, total int64) { m.tell(PhaseRead, done, total) }, func(p *filePart) error { return j.add(ctx, p) }); err != nil {
+		return err
+	}
+	m.report.FileRows, m.report.BytesIn = f.rows, f.bytes
+	for _, x := range f.features {
+		if err := m.define(ctx, v, &x.Feature); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(f.features, func(a, b *fileFeature) int { return cmp.Compare(a.ID, b.ID) })
+	m.rows, err = j.finish(f.features)
+	return err
+}
+
+// timed returns what adds the time from now on to *s.
+func (m *maker) timed(s *float64) func() {
+	start := time.Now()
+	return func() { since(s, start) }
+}
+
+// tell says how far a phase is.
+func (m *maker) tell(phase Phase, done, total int64) {
+	m.phase = Progress{phase, done, total}
+	if m.opts.Progress != nil {
+		m.opts.Progress(m.phase)
+	}
+}
+
+// uncovered returns which of a view's segments are not done, by place; nil: all are.
+func (m *maker) uncovered(v *view) map[int]bool {
+	var out map[int]bool
+	for i, s := range v.segments {
+		if _, ok := m.layers[s.ID]; !ok {
+			if out == nil {
+				out = map[int]bool{}
+			}
+			out[i] = true
+		}
+	}
+	return out
+}
+
+// cover writes the layers of the segments that have none yet.
+func (m *maker) cover(ctx context.Context, v *view) error {
+	todo := m.uncovered(v)
+	if len(todo) == 0 && (m.rows == nil || m.report.Attempts > 0) {
+		return nil // of a table without rows the files are matched once all the same: they may have a key twice
+	}
+	want := make([]bool, len(v.segments))
+	total := int64(0)
+	for i := range todo {
+		want[i] = true
+		total += int64(v.segments[i].rows)
+	}
+	writing := 0.0
+	start := time.Now()
+	visit := func(segment int, vals values) error {
+		defer m.timed(&writing)()
+		return m.layer(ctx, &v.segments[segment], vals)
+	}
+	var err error
+	if m.rows == nil {
+		m.tell(PhaseWrite, 0, total)
+		err = v.evaluate(ctx, m.exprs, m.opts, want, func(rows uint64) { m.tell(PhaseWrite, int64(rows), total) }, visit)
+	} else {
+		m.tell(PhaseMatch, 0, total)
+		err = m.rows.match(ctx, v, want, func(rows uint64) { m.tell(PhaseMatch, int64(rows), total) }, visit)
+	}
+	m.report.Seconds.Write += writing
+	m.report.Seconds.Match += time.Since(start).Seconds() - writing
+	return err
+}
+
+// layer writes the layer over a segment, where it says anything.
+func (m *maker) layer(ctx context.Context, s *segment, vals values) error {
+	if vals.count == 0 && m.overlay.Uncovered == m.overlay.Missing {
+		m.layers[s.ID] = nil
+		return nil
+	}
+	l, err := m.writer.write(ctx, s, vals)
+	if err != nil {
+		return err
+	}
+	m.layers[s.ID] = &l
+	return nil
+}
+
+// commit makes the overlay visible, over the segments of a view.
+func (m *maker) commit(ctx context.Context, v *view) error {
+	defer m.timed(&m.report.Seconds.Commit)()
+	m.tell(PhaseCommit, 0, 0)
+	// The name may have been taken, or what was to be replaced may be gone.
+	if err := m.checkName(ctx, v); err != nil {
+		return err
+	}
+	c := storage.Change{Operation: "overlay", Base: v.newest.Info().Number, Overlays: []storage.Overlay{m.overlay}}
+	if m.opts.Replace {
+		all, err := v.newest.Overlays(ctx)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(o storage.Overlay) bool { return o.Name == m.overlay.Name }) {
+			c.DropOverlays = []string{m.overlay.Name}
+		}
+	}
+	for _, s := range v.segments {
+		if l := m.layers[s.ID]; l != nil {
+			c.Layers = append(c.Layers, *l)
+		}
+	}
+	if b := v.branch; b != nil {
+		set := *b
+		set.Overlays = slices.DeleteFunc(slices.Clone(b.Overlays), func(p storage.Pin) bool { return p.Name == m.overlay.Name })
+		set.Overlays = append(set.Overlays, storage.Pin{Name: m.overlay.Name}) // as of the snapshot that the commit makes
+		c.Branches = []storage.Branch{set}
+	}
+	made, err := m.table.Commit(ctx, c)
+	if err != nil {
+		return err
+	}
+	m.report.Snapshot = made.Info().Number
+	return nil
+}
+
+// finish removes the layers of segments that are gone, and fills the report.
+func (m *maker) finish(ctx context.Context, v *view) {
+	r := m.report
+	left := m.layers
+	for _, s := range v.segments {
+		l := left[s.ID]
+		delete(left, s.ID)
+		r.Rows += s.rows
+		r.Segments++
+		covered := uint64(0)
+		if l != nil {
+			r.Layers++
+			r.BytesOut += l.Data.Bytes
+			if covered = l.Covered.Count; l.All {
+				covered = s.rows
+			}
+		}
+		r.Covered += covered
+		if covered < s.rows {
+			r.Partial = append(r.Partial, SegmentReport{s.ID, s.Partition.String(), s.rows, covered})
+		}
+	}
+	m.discard(ctx, left)
+	if m.rows != nil {
+		var unknown []Row
+		r.Unmatched, unknown = m.rows.unmatched()
+		r.Unknown = append(r.Unknown, unknown...)
+	}
+}
+
+// discard removes layers that no commit names, even when ctx has ended. What stays, gc finds.
+func (m *maker) discard(ctx context.Context, layers map[string]*storage.Layer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	for _, l := range layers {
+		if l != nil {
+			m.writer.discard(ctx, *l)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A view is the rows that an overlay is made over: those of the table's newest snapshot, or of a branch's.
+type view struct {
+	newest *storage.Snapshot // that the commit is made against
+	snap   *storage.Snapshot // that has the segments
+	branch *storage.Branch   // nil: none
+	over   *storage.View     // what is read
+	// segments are snap's, in the order of the table, with at least a row that is not deleted.
+	segments []segment
+	batch    uint64 // number of the last that walk has read
+}
+
+// A segment is one segment of a view.
+type segment struct {
+	storage.SegmentDescriptor
+	dead  vector.Bitmap // rows that are deleted; nil: none
+	rows  uint64        // that are not
+	first uint64        // of those, the place of the first among the view's
+}
+
+// openView opens what a reader of the table, or of the branch, sees now.
+func openView(ctx context.Context, t *storage.Table, branch string) (*view, error) {
+	newest, err := t.Latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{newest: newest, snap: newest, over: &storage.View{Snapshot: newest}}
+	if branch != "" {
+		b, err := newest.Branch(ctx, branch)
+		if err != nil {
+			return nil, err
+		}
+		v.branch = &b
+		if v.over, err = t.OpenBranch(ctx, branch); err != nil {
+			return nil, err
+		}
+		v.snap = v.over.Snapshot
+		if v.snap.Info().Number != b.Snapshot {
+			return nil, fmt.Errorf("branch %s was set anew meanwhile: %w", branch, storage.ErrConflict)
+		}
+	}
+	descriptors, err := v.snap.Segments(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := v.snap.DeletedRows(ctx, descriptors...)
+	if err != nil {
+		return nil, err
+	}
+	place := uint64(0)
+	for i, d := range descriptors {
+		if d.Rows > math.MaxUint32 {
+			return nil, fmt.Errorf("segment %s: %d rows are too many to say which are covered", d.ID, d.Rows)
+		}
+		s := segment{SegmentDescriptor: d, rows: d.Rows - deleted[i].Count, first: place}
+		if s.rows == 0 {
+			continue
+		}
+		if !deleted[i].IsEmpty() {
+			gone, err := t.Store().ReadRows(ctx, deleted[i])
+			if err != nil {
+				return nil, err
+			}
+			s.dead = bitmapOf(gone, int(d.Rows))
+		}
+		place += s.rows
+		v.segments = append(v.segments, s)
+	}
+	return v, nil
+}
+
+// rows returns how many rows the view has.
+func (v *view) rows() uint64 {
+	n := uint64(0)
+	for _, s := range v.segments {
+		n += s.rows
+	}
+	return n
+}
+
+// plan returns the plan of reading the named features.
+func (v *view) plan(ctx context.Context, names []string, batchSize int) (*reader.Plan, error) {
+	features := make([]string, len(names))
+	for i, n := range names {
+		features[i] = literal(n)
+	}
+	return reader.NewPlan(ctx, v.snap, reader.PlanOptions{Features: features, BatchSize: batchSize})
+}
+
+// literal returns what selects the feature of a name, whatever is in it, and no other.
+func literal(name string) string {
+	if !strings.HasPrefix(name, "@") && !strings.ContainsAny(name, `*?\`) {
+		return name
+	}
+	var b strings.Builder
+	for i, c := range name {
+		if c == '*' || c == '?' || c == '\\' || c == '@' && i == 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// bitmapOf returns the rows of a set, of a segment of so many.
+func bitmapOf(set *roaring.Bitmap, rows int) vector.Bitmap {
+	out := make(vector.Bitmap, vector.BitmapWords(rows))
+	for it := set.Iterator(); it.HasNext(); {
+		out.Set(int(it.Next()))
+	}
+	return out
+}
+
+// A piece is rows of a segment, in order, with features of theirs. Its columns are plain and borrowed for the visit.
+type piece struct {
+	segment int    // in view.segments
+	place   int    // of the first row, among the segment's rows that are not deleted
+	batch   uint64 // number of what columns are of; 0: of this piece alone
+	columns []*vector.Column
+	rows    int  // of the columns
+	lo, hi  int  // those of the piece
+	last    bool // it ends the segment
+}
+
+// walk calls visit for all rows of those segments that are wanted, in order, until visit returns an error. the named features are as a reader of
+// the view sees them.
+func (v *view) walk(ctx context.Context, names []string, opts *Options, want []bool, visit func(piece) error) error {
+	// Small segments in small batches: what is visited of a batch is a segment's share.
+	size := int(min(max(v.rows()/uint64(max(len(v.segments), 1)), 1024), 16384))
+	plan, err := v.plan(ctx, names, size)
+	if err != nil {
+		return err
+	}
+	layout, err := reader.NewLayout(ctx, v.snap, plan)
+	if err != nil {
+		return err
+	}
+	if layout.Rows() != v.rows() {
+		return fmt.Errorf("table %s: %d rows to read, %d in its segments", v.snap.Table().Name(), layout.Rows(), v.rows())
+	}
+	hash := plan.Hash()
+	for from := 0; from < len(v.segments); {
+		to := from
+		for to < len(v.segments) && want[to] {
+			to++
+		}
+		if to > from {
+			last := v.segments[to-1]
+			split := reader.Split{Plan: hash, FirstRow: v.segments[from].first, Rows: last.first + last.rows - v.segments[from].first}
+			if err := v.scan(ctx, layout, split, from, opts, visit); err != nil {
+				return err
+			}
+		}
+		from = to + 1
+	}
+	return nil
+}
+
+// scan is walk for segments next to each other, from the given one on.
+func (v *view) scan(ctx context.Context, layout *reader.Layout, split reader.Split, at int, opts *Options, visit func(piece) error) (err error) {
+	s, err := layout.Open(reader.Options{
+		MemoryBudget: opts.readerShare(), MaxBatches: 3, Workers: opts.Workers, Split: &split,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	place := uint64(0)
+	for {
+		b, err := s.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		v.batch++
+		for lo := 0; lo < b.Rows; {
+			g := &v.segments[at]
+			n := int(min(uint64(b.Rows-lo), g.rows-place))
+			p := piece{segment: at, place: int(place), batch: v.batch, columns: b.Columns, rows: b.Rows, lo: lo, hi: lo + n, last: place+uint64(n) == g.rows}
+			if err := visit(p); err != nil {
+				b.Release()
+				return err
+			}
+			lo += n
+			if place += uint64(n); p.last {
+				at, place = at+1, 0
+			}
+		}
+		b.Release()
+	}
+}
+
+// nextLive returns the first row from the given one on that is not deleted.
+func (s *segment) nextLive(row int) int {
+	if s.dead == nil {
+		return row
+	}
+	for row < int(s.Rows) && s.dead.Get(row) {
+		row++
+	}
+	return row
+}
