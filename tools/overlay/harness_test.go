@@ -124,7 +124,7 @@ func writeArrow(t testing.TB, fields []arrow.Field, rows []row) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, bytes.NewReader(text), array.WithUseNumber())
+		rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, bytes.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,12 +21,11 @@ type joined interface {
 
 // A joiner takes the rows of files as they come: they are held while they fit in memory.
 type joiner struct {
-	files   *files
-	dir     func() (string, error)
-	held    *held      // nil once they do not fit
-	sorted  *sortMerge // nil before
-	bytes   int64      // of held.parts
-	matched matchedRows
+	files  *files
+	dir    func() (string, error)
+	held   *held      // nil once they do not fit
+	sorted *sortMerge // nil before
+	bytes  int64      // of held.parts
 }
 
 func newJoiner(f *files, dir func() (string, error)) *joiner {

@@ -24,6 +24,7 @@ type cli struct {
 	Snapshots snapshotsCmd `cmd:"" help:"List a table's snapshots; let old ones expire."`
 	Branch    branchCmd    `cmd:"" help:"Name what is read together: a snapshot, overlays, a sample list."`
 	Samples   samplesCmd   `cmd:"" help:"Keep rows under a name: sample lists."`
+	Overlay   overlayCmd   `cmd:"" help:"Lay features over a table without rewriting it; list, show, drop, merge overlays."`
 	Head      headCmd      `cmd:"" help:"Print the first rows."`
 	Scan      scanCmd      `cmd:"" help:"Read everything as a trainer would, and print the rates."`
 	Count     countCmd     `cmd:"" help:"Count rows, without reading them."`
