@@ -63,6 +63,11 @@ func (e *engine) add(ctx context.Context, file int, recs []record, chunk *source
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if len(e.parts) == 0 && len(chunk.Partition) == len(e.files[file].Partition) {
+		if err := e.numberDirectories(); err != nil {
+			return err
+		}
+	}
 	part, err := e.partition(chunk.Partition, e.files[file].Path)
 	if err != nil {
 		return err
@@ -86,6 +91,18 @@ func (e *engine) add(ctx context.Context, file int, recs []record, chunk *source
 	}
 	e.fileOf[file].rows += int64(len(recs))
 	e.progress.add(int64(len(recs)), 0)
+	return nil
+}
+
+// numberDirectories numbers the partitions that directories name in the order of the files: partitions are written in the order of their
+// numbers, and what was learnt of features goes from one to the next, so that the same dump makes the same segments whichever file is
+// read first. Where columns partition the rows, too, the order is that in which values are first read. It is called with mu held.
+func (e *engine) numberDirectories() error {
+	for i := range e.files {
+		if _, err := e.partition(e.files[i].Partition, e.files[i].Path); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
