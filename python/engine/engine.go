@@ -75,8 +75,13 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"loader_close": (*Engine).loaderClose,
 	"records_open": (*Engine).recordsOpen,
 	"take":         (*Engine).take,
+	"delete":       (*Engine).deleteRows,
 	"held":         (*Engine).heldBatches,
 	"open_counts":  (*Engine).openCounts,
+
+	"samples_create": (*Engine).samplesCreate,
+	"samples_list":   (*Engine).samplesList,
+	"samples_drop":   (*Engine).samplesDrop,
 }
 
 // answer is what Call returns: one of the two.

@@ -22,6 +22,7 @@ type planParams struct {
 	Features   []string `json:"features"`
 	Partitions string   `json:"partitions,omitempty"`
 	Filter     string   `json:"filter,omitempty"`
+	SampleList string   `json:"sample_list,omitempty"`
 	BatchSize  int      `json:"batch_size,omitempty"`
 	Labels     []string `json:"labels,omitempty"` // names among the features that are labels, whatever their role is
 	Output     string   `json:"output,omitempty"` // columns (default) or tensors
@@ -34,6 +35,7 @@ type planParams struct {
 func (p *planParams) fields() map[string]any {
 	f := placeFields(&p.place)
 	f["features"], f["partitions"], f["filter"], f["batch_size"], f["labels"] = &p.Features, &p.Partitions, &p.Filter, &p.BatchSize, &p.Labels
+	f["sample_list"] = &p.SampleList
 	f["output"], f["dedup"], f["shuffle"], f["transforms"] = &p.Output, &p.Dedup, &p.Shuffle, &p.Transforms
 	return f
 }
@@ -99,7 +101,7 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := reader.PlanOptions{Features: p.Features, Partition: p.Partitions, Filter: p.Filter, BatchSize: p.BatchSize}
+	opts := reader.PlanOptions{Features: p.Features, Partition: p.Partitions, Filter: p.Filter, SampleList: p.SampleList, BatchSize: p.BatchSize}
 	if p.Output != "" {
 		if opts.Output, err = reader.ParseOutput(p.Output); err != nil {
 			return nil, nil, usageError{err}

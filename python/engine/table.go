@@ -73,7 +73,7 @@ type snapshotInfo struct {
 	Number    uint64 `json:"number"`
 	Time      string `json:"time"`
 	Operation string `json:"operation"`
-	Rows      uint64 `json:"rows"`
+	Rows      uint64 `json:"rows"` // that readers see
 	Segments  uint64 `json:"segments"`
 	Bytes     uint64 `json:"bytes"`
 	Features  uint64 `json:"features"`
@@ -92,7 +92,7 @@ func (i snapshotInfo) appendJSON(b []byte) []byte {
 
 func infoOf(i storage.SnapshotInfo) snapshotInfo {
 	return snapshotInfo{
-		Number: i.Number, Time: i.Time.UTC().Format(time.RFC3339Nano), Operation: i.Operation, Rows: i.Rows,
+		Number: i.Number, Time: i.Time.UTC().Format(time.RFC3339Nano), Operation: i.Operation, Rows: i.LiveRows(),
 		Segments: i.Segments, Bytes: i.Bytes, Features: i.Features,
 	}
 }

@@ -17,6 +17,9 @@ type listExpr struct {
 	names []string // of the lists, each once
 }
 
+// ListName writes the name of a list as Query.Lists has it.
+func ListName(name string) string { return (&expr.Name{Name: name}).String() }
+
 // parseLists reads the words that join lists. They are those of a filter, with names of lists where that has predicates.
 func parseLists(text string) (*listExpr, error) {
 	e, err := expr.Parse(text)

@@ -24,11 +24,11 @@ from .errors import (
     UnsupportedError,
     UsageError,
 )
-from .table import Feature, Scan, Snapshot, Store, Table, open
+from .table import Feature, SampleList, Samples, Scan, Snapshot, Store, Table, open
 
 __version__ = VERSION
 
 __all__ = [
     "ConflictError", "CorruptError", "DsistoreError", "DuplicateSourceError", "Feature", "ForkError", "NotFoundError",
-    "Scan", "Snapshot", "Store", "Table", "UnsupportedError", "UsageError", "open",
+    "SampleList", "Samples", "Scan", "Snapshot", "Store", "Table", "UnsupportedError", "UsageError", "open",
 ]

@@ -50,7 +50,7 @@ class Feature:
 class Snapshot:
     """An immutable version of a table: the number-th, made by an operation (ingest, overwrite, ...) at a time (UTC).
 
-    rows, segments, bytes (stored) and features are those of the whole table at it.
+    rows (without those that are deleted), segments, bytes (stored) and features are those of the whole table at it.
     """
 
     number: int
@@ -190,7 +190,7 @@ class Table:
         return [Feature(**f) for f in _engine.call("features", **self._place, features=_names(select))]
 
     def scan(self, features: str | Sequence[str] = "@all", *, partitions: str | None = None, filter: str | None = None,
-             batch_size: int = 65536, fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
+             sample_list: str | SampleList | None = None, batch_size: int = 65536, fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
         """The rows as Arrow. partitions is a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``.
 
         filter is one over features too: only rows for which it is true are given. ``click = 1 AND country IN ('US', 'CA')``,
@@ -198,6 +198,9 @@ class Table:
         ``x IS NULL``, and ``click = 1 OR sample(0.1, key=request_id, seed=7)``, which takes the same tenth of all keys for ever.
         It is SQL's: a comparison with null is not true. NaN is compared as numpy does. The features that it is about are
         read at once, of the segments and stripes that statistics do not decide, so that len() and batches are exact.
+
+        sample_list is the name of a list of rows, or one of ``samples.list()``: only rows in it are given. It must be there at the
+        table's version.
 
         fold puts the features of a source map or struct back into one column. batch_size bounds the rows of a record batch,
         workers the engine's threads, memory the bytes of stripes in memory. Nothing is read yet.
@@ -207,8 +210,34 @@ class Table:
         if batch_size < 1:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
         plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, filter=filter,
-                            batch_size=batch_size)
+                            sample_list=_list_name(sample_list), batch_size=batch_size)
         return Scan(self.store._root, plan, {"fold": fold, "workers": workers, "memory": memory})
+
+    def delete(self, filter: str | None = None, *, partitions: str | None = None, sample_list: str | SampleList | None = None,
+               keys: Any = None, key: str | None = None, memory: int | None = None, dry_run: bool = False) -> dict[str, Any]:
+        """Deletes rows of the table's newest snapshot, at once, in a new one, and returns the report of ``dsi delete``: rows_deleted,
+        rows_left, and segments, with the rows of each.
+
+        Rows go that are in all that is given: those for which filter is true, of the partitions, in the sample list, that have one of
+        the keys. keys is a path of a file, a list of paths (pathlib's), or the keys themselves: a list, a numpy or pyarrow array of
+        integers or strings; key is the feature that has them, by default the request key. The report says how many keys no row has.
+        memory bounds, in bytes, the keys held at once. dry_run reports, and deletes nothing.
+
+        This object, and every other reader of an older snapshot, goes on reading what it read: ``store.table(name)`` is the table
+        without the rows. Bytes stay until ``dsi erase``. Rows ingested meanwhile stay.
+
+        UsageError: nothing is given, or it makes no sense; NotFoundError: no such feature or list.
+        """
+        started = _engine.begin(
+            "delete", uri=self.store._root, table=self.name, filter=filter, partitions=partitions,
+            sample_list=_list_name(sample_list), dry_run=dry_run or None, **_keys(keys, key, memory))
+        report: dict[str, Any] = _engine.wait(started, until_cancelled=True)
+        return report
+
+    @property
+    def samples(self) -> Samples:
+        """The table's sample lists: rows kept under a name."""
+        return Samples(self)
 
     def take(self, rows: Any, features: str | Sequence[str] = "@all", *, fold: bool = False, workers: int | None = None,
              memory: int | None = None) -> pyarrow.Table:
@@ -227,7 +256,7 @@ class Table:
         return _table(_Records(records))
 
     def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (), partitions: str | None = None,
-              filter: str | None = None, batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
+              filter: str | None = None, sample_list: str | SampleList | None = None, batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
               seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
               transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
               device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
@@ -238,6 +267,7 @@ class Table:
         labels      the same: of one name ("click") they come as [B], of a list as [B, L]
         partitions  a predicate over partition keys, as in ``scan``
         filter      a predicate over features, as in ``scan``, of values before transforms
+        sample_list a list of rows, as in ``scan``
         batch_size  rows of a batch, B
         shuffle     None (the table's order), "session" (sessions stay whole), "row", or a dsistore.torch.Shuffle
         seed        of the shuffle
@@ -260,8 +290,8 @@ class Table:
         from .torch import TorchDataset
 
         return TorchDataset(
-            self, features, labels=labels, partitions=partitions, filter=filter, batch_size=batch_size, shuffle=shuffle, seed=seed,
-            rank=rank, world_size=world_size, output=output, transforms=transforms, drop_last=drop_last, presence=presence, device=device,
+            self, features, labels=labels, partitions=partitions, filter=filter, sample_list=sample_list, batch_size=batch_size,
+            shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, output=output, transforms=transforms, drop_last=drop_last, presence=presence, device=device,
             shards=shards, prefetch=prefetch, workers=workers, memory=memory)
 
 
@@ -340,6 +370,93 @@ def _places(rows: Any) -> str:
     if sys.byteorder != "little":
         places.byteswap()
     return base64.b64encode(places).decode()
+
+
+@dataclass(frozen=True)
+class SampleList:
+    """A named set of rows. definition says what it was made from, added is the snapshot that has it since; rows are those in it that
+    readers see, share is that of the table, and deleted counts those in it that nobody sees."""
+
+    name: str
+    definition: str
+    added: int
+    rows: int
+    share: float
+    deleted: int
+
+
+class Samples:
+    """The sample lists of a table, of its newest snapshot: what they do does not change the version that the table is at."""
+
+    def __init__(self, table: Table):
+        self._table = table
+        self._place = {"uri": table.store._root, "table": table.name}
+
+    def create(self, name: str, filter: str | None = None, *, partitions: str | None = None, lists: str | None = None,
+               keys: Any = None, key: str | None = None, memory: int | None = None, replace: bool = False,
+               dry_run: bool = False) -> dict[str, Any]:
+        """Keeps rows under a name, and returns the report of ``dsi samples create``: rows, table_rows, share, and what became of keys.
+
+        Rows must be in all that is given, as in ``Table.delete``. lists joins other lists: ``"a AND NOT (b OR c)"``. Rows that are
+        ingested later are not in it. replace takes the place of the list that has the name.
+
+        UsageError: the name is taken, nothing is given, or it makes no sense.
+        """
+        started = _engine.begin(
+            "samples_create", **self._place, name=name, filter=filter, partitions=partitions, lists=lists,
+            replace=replace or None, dry_run=dry_run or None, **_keys(keys, key, memory))
+        report: dict[str, Any] = _engine.wait(started, until_cancelled=True)
+        return report
+
+    def list(self) -> Sequence[SampleList]:
+        """All sample lists, in name order."""
+        return [_sample_list(i) for i in _engine.call("samples_list", **self._place)]
+
+    def show(self, name: str) -> SampleList:
+        """The sample list of a name; NotFoundError names the nearest."""
+        return _sample_list(_engine.call("samples_list", **self._place, name=name)[0])
+
+    def drop(self, name: str | SampleList) -> None:
+        """Drops a sample list. Its rows stay."""
+        _engine.call("samples_drop", **self._place, name=_list_name(name))
+
+
+def _sample_list(info: dict[str, Any]) -> SampleList:
+    return SampleList(name=info["sample_list"], definition=info["definition"], added=info["added"], rows=info["rows"],
+                      share=info["share"], deleted=info["rows_deleted"])
+
+
+def _list_name(of: str | SampleList | None) -> str | None:
+    return of.name if isinstance(of, SampleList) else of
+
+
+def _keys(keys: Any, key: str | None, memory: int | None) -> dict[str, Any]:
+    """Keys as the engine takes them: paths, or texts."""
+    if keys is None:
+        if key is not None:
+            raise errors.UsageError(f"key {key!r} without keys")
+        return {}
+    out = {"key": key, "memory": memory}
+    if isinstance(keys, (str, os.PathLike)):
+        return {**out, "key_paths": [os.path.abspath(os.fspath(keys))]}
+    for name in ("to_pylist", "tolist"):  # of pyarrow; of numpy, pandas and torch
+        if hasattr(keys, name):
+            keys = getattr(keys, name)()
+            break
+    try:
+        keys = list(keys)
+    except TypeError as e:
+        raise errors.UsageError(f"keys: {type(keys).__name__}: want a path, or integers or strings") from e
+    if keys and all(isinstance(k, os.PathLike) for k in keys):
+        return {**out, "key_paths": [os.path.abspath(k) for k in keys]}
+    texts = []
+    for i, k in enumerate(keys):
+        if k is None:
+            raise errors.UsageError(f"keys: the one at {i} is None: no row can be named by it")
+        if isinstance(k, bool) or not isinstance(k, (int, str)):
+            raise errors.UsageError(f"keys: {k!r} at {i}: want integers or strings")
+        texts.append(str(k))
+    return {**out, "key_texts": texts}
 
 
 class Scan:

@@ -26,7 +26,7 @@ from ._pass import Pass
 from ._standing import Standing, number
 from ._start import Position
 from ._stats import Meter, Stats
-from .table import _names
+from .table import SampleList, _list_name, _names
 
 if TYPE_CHECKING:
     from torch.types import Device
@@ -214,7 +214,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     """Training batches of a table, in an order that the arguments and the epoch decide alone: Table.torch makes it.
 
     features and labels are names, globs or sets, as in Table.features; the labels of one name alone (labels="click") come as
-    [B], those of a list as [B, L]. partitions is a predicate over partition keys, filter one over features (Table.scan).
+    [B], those of a list as [B, L]. partitions is a predicate over partition keys, filter one over features, sample_list a list of
+    rows (Table.scan).
     shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows share
     are given once, in Batch.groups). transforms maps names or globs to what is done to the values:
     {"user_history_*": "first(50) | mod(1000000)"}. rank and world_size, given together, default to torch.distributed's, then to
@@ -233,8 +234,9 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     """
 
     def __init__(self, table: Table, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
-                 partitions: str | None = None, filter: str | None = None, batch_size: int = 4096,
-                 shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
+                 partitions: str | None = None, filter: str | None = None, sample_list: str | SampleList | None = None,
+                 batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0,
+                 rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
                  transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
                  device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
                  memory: int | None = None):
@@ -256,7 +258,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         label_names = [f.name for f in table.features(labels)] if labels else []
         self._plan: dict[str, Any] = _engine.call(
             "plan", **table._place, features=label_names + _names(features), labels=label_names,
-            partitions=partitions, filter=filter, batch_size=batch_size, output="tensors", dedup=output,
+            partitions=partitions, filter=filter, sample_list=_list_name(sample_list), batch_size=batch_size,
+            output="tensors", dedup=output,
             shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
             transforms=dict(transforms) if transforms else None,
         )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/tools/samples"
 )
 
@@ -18,7 +17,7 @@ type deleteCmd struct {
 func (c *deleteCmd) Run(ctx context.Context, a *app) error {
 	lists := ""
 	if c.SampleList != "" {
-		lists = (&expr.Name{Name: c.SampleList}).String()
+		lists = samples.ListName(c.SampleList)
 	}
 	q, err := c.query(ctx, a, lists)
 	if err != nil {

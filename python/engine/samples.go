@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/samples"
+)
+
+// whichParams say which rows of a table's newest snapshot are meant.
+type whichParams struct {
+	URI        string `json:"uri"`
+	Table      string `json:"table"`
+	Filter     string `json:"filter,omitempty"`
+	Partitions string `json:"partitions,omitempty"`
+	Lists      string `json:"lists,omitempty"`       // joined by AND, OR and NOT
+	SampleList string `json:"sample_list,omitempty"` // a name
+	// KeyPaths are files of keys, KeyTexts keys; at most one of both is there.
+	KeyPaths []string `json:"key_paths,omitempty"`
+	KeyTexts []string `json:"key_texts,omitempty"`
+	Key      string   `json:"key,omitempty"` // the feature that has them
+	Memory   int64    `json:"memory,omitempty"`
+	DryRun   bool     `json:"dry_run,omitempty"`
+}
+
+func (p *whichParams) query() *samples.Query {
+	q := &samples.Query{Where: p.Filter, Partition: p.Partitions, Lists: p.Lists}
+	if p.SampleList != "" {
+		q.Lists = samples.ListName(p.SampleList)
+	}
+	if p.KeyPaths != nil || p.KeyTexts != nil {
+		q.Keys = &samples.KeySource{Paths: p.KeyPaths, Given: p.KeyTexts, Feature: p.Key, Memory: p.Memory}
+	}
+	return q
+}
+
+// tableOf returns a table.
+func (e *Engine) tableOf(ctx context.Context, uri, table string) (*storage.Table, error) {
+	s, err := e.store(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	return s.Table(ctx, table)
+}
+
+// deleteRows answers with the report of a delete.
+func (e *Engine) deleteRows(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p whichParams
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	t, err := e.tableOf(ctx, p.URI, p.Table)
+	if err != nil {
+		return nil, err
+	}
+	report, err := samples.Delete(ctx, t, p.query(), samples.Options{DryRun: p.DryRun})
+	if err != nil {
+		return nil, unlessOfSystem(err)
+	}
+	return report, nil
+}
+
+// samplesCreate answers with the report of a sample list that was made.
+func (e *Engine) samplesCreate(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		whichParams
+		Name    string `json:"name"`
+		Replace bool   `json:"replace,omitempty"`
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	t, err := e.tableOf(ctx, p.URI, p.Table)
+	if err != nil {
+		return nil, err
+	}
+	report, err := samples.Create(ctx, t, p.Name, p.query(), p.Replace, samples.Options{DryRun: p.DryRun})
+	if err != nil {
+		return nil, unlessOfSystem(err)
+	}
+	return report, nil
+}
+
+// samplesList answers with the sample lists of a snapshot, or with the one of a name.
+func (e *Engine) samplesList(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		place
+		Name string `json:"name,omitempty"`
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	snap, err := e.snapshot(ctx, p.place)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := snap.SampleLists(ctx)
+	if p.Name != "" {
+		lists = make([]storage.SampleList, 1)
+		lists[0], err = snap.SampleList(ctx, p.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := []*samples.ListInfo{}
+	for _, l := range lists {
+		info, _, err := samples.Describe(ctx, snap, l)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, info)
+	}
+	return out, nil
+}
+
+// samplesDrop answers with the number of the snapshot that has the list no more.
+func (e *Engine) samplesDrop(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		URI   string `json:"uri"`
+		Table string `json:"table"`
+		Name  string `json:"name"`
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	t, err := e.tableOf(ctx, p.URI, p.Table)
+	if err != nil {
+		return nil, err
+	}
+	made, err := samples.Drop(ctx, t, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	return made.Info().Number, nil
+}

@@ -1,0 +1,138 @@
+"""Sample lists and deletes, beside the same done to the source with pyarrow."""
+
+import pathlib
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import dsistore
+from conftest import ROWS, make_rows
+
+COLUMNS = ["request_id", "session_id", "user_history", "click"]
+
+
+@pytest.fixture
+def store(tmp_path: pathlib.Path) -> dsistore.Store:
+    """A store of its own, with the same rows in two ingests: two segments or more."""
+    store, rows = dsistore.open(tmp_path / "store"), make_rows()
+    for part in (rows.slice(0, ROWS // 2), rows.slice(ROWS // 2)):
+        store.ingest("ads", part, session_key="session_id", time_key="event_time")
+    return store
+
+
+def same(got: dsistore.Scan, want: pa.Table) -> None:
+    """The rows are the same, in whatever order."""
+    assert got.rows == want.num_rows
+    rows = got.to_arrow().sort_by("request_id").combine_chunks()
+    assert rows.equals(want.select(rows.column_names).sort_by("request_id").combine_chunks())
+
+
+def test_a_sample_list_is_the_rows_it_was_made_of(store, source):
+    samples = store.table("ads").samples
+    report = samples.create("clicked", "click = 1")
+    clicked = source.filter(pc.equal(source["click"], 1))
+    assert (report["rows"], report["table_rows"], report["replaced"]) == (clicked.num_rows, ROWS, False)
+    samples.create("long", "len(user_history) > 4")
+    samples.create("both", lists="clicked AND NOT long", filter="dense_b < 50")
+    long = pc.greater(pc.list_value_length(source["user_history"]), 4)
+    both = source.filter(pc.and_(pc.and_(pc.equal(source["click"], 1), pc.invert(long)), pc.less(source["dense_b"], 50)))
+    table = store.table("ads")
+    same(table.scan(COLUMNS, sample_list="clicked"), clicked)
+    same(table.scan(COLUMNS, sample_list="both"), both)
+    same(table.scan(COLUMNS, sample_list=samples.show("clicked"), filter="session_id < 40"),
+         clicked.filter(pc.less(clicked["session_id"], 40)))
+    assert [(s.name, s.rows, s.deleted) for s in samples.list()] == [
+        ("both", both.num_rows, 0), ("clicked", clicked.num_rows, 0), ("long", pc.sum(long).as_py(), 0)]
+    assert samples.show("both").definition == "dense_b < 50; lists clicked AND NOT long"
+    assert samples.show("clicked").share == clicked.num_rows / ROWS
+    with pytest.raises(dsistore.UsageError, match="taken"):
+        samples.create("both", "click = 0")
+    assert samples.create("both", "click = 0", replace=True)["replaced"]
+    same(store.table("ads").scan(COLUMNS, sample_list="both"), source.filter(pc.equal(source["click"], 0)))
+    same(table.scan(COLUMNS, sample_list="both"), both)  # at the version that it is at
+    samples.drop("both")
+    with pytest.raises(dsistore.NotFoundError, match='did you mean "long"'):
+        samples.show("lon")
+    with pytest.raises(dsistore.NotFoundError):
+        store.table("ads").scan(COLUMNS, sample_list="both")
+
+
+@pytest.mark.parametrize("kind", ["list", "numpy", "pyarrow", "parquet", "text"])
+def test_rows_are_named_by_keys(store, source, tmp_path, kind):
+    wanted = [3, 5, 17, 90, 100_000]
+    keys = {
+        "list": wanted, "numpy": np.array(wanted), "pyarrow": pa.array(wanted), "parquet": tmp_path / "keys.parquet",
+        "text": [tmp_path / "keys.txt"],
+    }[kind]
+    pq.write_table(pa.table({"other": [0] * 5, "session_id": wanted}), tmp_path / "keys.parquet")
+    (tmp_path / "keys.txt").write_text("".join(f"{k}\n" for k in wanted))
+    report = store.table("ads").delete(keys=keys, key="session_id")
+    gone = pc.is_in(source["session_id"], pa.array(wanted, pa.int64()))
+    assert report["rows_deleted"] == pc.sum(gone).as_py() == sum(s["rows_deleted"] for s in report["segments"])
+    assert (report["keys"]["missing"], report["keys"]["missing_examples"]) == (1, ["100000"])
+    same(store.table("ads").scan(COLUMNS), source.filter(pc.invert(gone)))
+
+
+def test_keys_that_name_no_row(store):
+    table = store.table("ads")
+    for keys, says in [([1, None], "None"), ([1.5], "integers or strings"), ([True], "integers or strings"), (17, "want a path"),
+                       (["x"], "no integer"), (pa.array([1, None]), "None")]:
+        with pytest.raises(dsistore.DsistoreError, match=says):
+            table.delete(keys=keys, key="session_id")
+    with pytest.raises(dsistore.UsageError, match="no request key"):
+        table.delete(keys=[1])
+    with pytest.raises(dsistore.UsageError, match="without keys"):
+        table.delete(key="session_id")
+    assert table.delete(keys=[], key="session_id")["rows_deleted"] == 0
+
+
+def test_deleted_rows_are_seen_by_nobody_new(store, source):
+    old = store.table("ads")
+    scan = old.scan(COLUMNS)
+    dry = old.delete("country = 'de'", dry_run=True)
+    report = old.delete("country = 'de'")
+    gone = pc.fill_null(pc.equal(source["country"], "de"), False)
+    left = source.filter(pc.invert(gone))
+    assert dry["rows_deleted"] == report["rows_deleted"] == ROWS - left.num_rows
+    assert report["rows_left"] == left.num_rows and dry["snapshot"] == old.snapshot.number < report["snapshot"]
+    table = store.table("ads")
+    assert len(table) == left.num_rows and len(old) == ROWS
+    same(table.scan(COLUMNS), left)
+    same(scan, source)
+    same(old.scan(COLUMNS), source)
+    places = [0, left.num_rows - 1, 7]
+    assert table.take(places, COLUMNS).to_pylist() == table.scan(COLUMNS).to_arrow().take(pa.array(places)).to_pylist()
+    assert set(table.take(range(len(table)), ["request_id"])["request_id"].to_pylist()) == set(left["request_id"].to_pylist())
+    assert table.delete("country = 'de'")["snapshot"] == table.snapshot.number  # nothing left to delete
+    with pytest.raises(dsistore.UsageError, match="no row is named"):
+        table.delete()
+    with pytest.raises(dsistore.NotFoundError, match="countr"):
+        table.delete("countri = 'de'")
+    # A list goes on without them.
+    table.samples.create("clicked", "click = 1")
+    table.delete("session_id < 20", sample_list="clicked")
+    clicked = left.filter(pc.equal(left["click"], 1))
+    shown = store.table("ads").samples.show("clicked")
+    kept = clicked.filter(pc.greater_equal(clicked["session_id"], 20))
+    assert (shown.rows, shown.deleted) == (kept.num_rows, clicked.num_rows - kept.num_rows)
+    same(store.table("ads").scan(COLUMNS, sample_list="clicked"), kept)
+
+
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
+@pytest.mark.parametrize("shuffle", [None, "session", "row"])
+def test_batches_of_a_sample_list(store, source, output, shuffle):
+    pytest.importorskip("torch")
+    table = store.table("ads")
+    table.samples.create("some", "sample(0.3, key=request_id, seed=1)")
+    table.delete("click = 1 AND dense_b < 30")
+    table = store.table("ads")
+    ds = table.torch(["user_history", "request_id"], labels="click", sample_list="some", batch_size=32, shuffle=shuffle, output=output,
+                     world_size=1, rank=0)
+    want = table.scan(["request_id"], filter="sample(0.3, key=request_id, seed=1)").to_arrow()["request_id"].to_pylist()
+    assert len(ds) == -(-len(want) // 32)
+    got = [k for b in pickle.loads(pickle.dumps(ds)) for k in b.keys["request_id"]]
+    assert sorted(got) == sorted(want) and 0 < len(want) < ROWS // 2
