@@ -1,0 +1,560 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// An Erasure says which rows are erased: those that a filter selects, or those with a key.
+type Erasure struct {
+	// Where is a predicate in the words of reader/expr; empty: Keys say it.
+	Where string
+	// Keys are values of a feature of the table.
+	Keys *Keys
+	// Key is the feature whose values are searched for when Where says which rows are erased; empty: the user key, else the request key, else
+	// the session key of the table; without any, nothing is searched for.
+	Key string
+	// DropBranches drops the branches that hold such rows. Default: they are refused, by name.
+	DropBranches bool
+	DryRun       bool // say what would be touched, and change nothing
+	// Compact says how segments are rewritten; what it says of what is worth it is not looked at.
+	Compact Options
+}
+
+// An EraseReport says what Erase did, or would do. Its JSON keys are stable.
+type EraseReport struct {
+	Table    string `json:"table"`
+	DryRun   bool   `json:"dry_run"`
+	Snapshot uint64 `json:"snapshot"`            // the newest after it
+	Rows     uint64 `json:"rows"`                // that were there, and are erased
+	Deleted  uint64 `json:"rows_deleted_before"` // rows of the keys that were deleted, and not yet erased
+	// Segments are those that were rewritten, of TableSegments; Bytes what they took, of TableBytes, and BytesMade what those in their place take.
+	Segments      uint64   `json:"segments_rewritten"`
+	TableSegments uint64   `json:"table_segments"`
+	Bytes         uint64   `json:"bytes_rewritten"`
+	TableBytes    uint64   `json:"table_bytes"`
+	BytesMade     uint64   `json:"bytes_made"`
+	Branches      []string `json:"branches_dropped"`
+	Expired       []uint64 `json:"snapshots_expired"`
+	Removed       uint64   `json:"objects_removed"`
+	BytesRemoved  uint64   `json:"bytes_removed"`
+	IndexRebuilt  bool     `json:"index_rebuilt"`
+	Compaction    *Report  `json:"compaction,omitempty"`
+	Search        *Search  `json:"search,omitempty"` // nil: nothing was searched for
+	Seconds       float64  `json:"seconds"`
+}
+
+// eraseOperation is the operation of snapshots that Erase makes.
+const eraseOperation = "erase"
+
+// ErrHeld is matched when a branch or a lease keeps a snapshot that has rows which are to be erased.
+var ErrHeld = errors.New("held")
+
+// Erase takes rows out of a table physically:
+//
+//	deletes ──> rewrite of the segments that have them, with what lies over these ──> expiry of all snapshots before ──> gc at once of
+//	their data ──> index database anew ──> search
+//
+// After the first step no reader of the newest snapshot sees the rows; an error in a later one leaves that so, and to run Erase again goes on: where
+// one was not finished, all segments with deleted rows are rewritten. The history of the table ends: no snapshot before can be read, but by branches that have none of the rows. gc is told to take at once
+// what only expired snapshots name: whoever reads one without a lease fails. A lease on such a snapshot refuses the whole, as a branch does.
+func Erase(ctx context.Context, table *storage.Table, what Erasure) (_ *EraseReport, err error) {
+	start := time.Now()
+	if err := what.Compact.Validate(); err != nil {
+		return nil, err
+	}
+	e := &eraser{table: table, store: table.Store(), what: what, out: &EraseReport{
+		Table: table.Name(), DryRun: what.DryRun, Branches: []string{}, Expired: []uint64{}}}
+	defer func() { e.out.Seconds = time.Since(start).Seconds() }()
+	if err := e.run(ctx); err != nil {
+		return e.out, fmt.Errorf("erase from table %s: %w", table.Name(), err)
+	}
+	return e.out, nil
+}
+
+// An eraser is an Erase under way.
+type eraser struct {
+	table *storage.Table
+	store *storage.Store
+	what  Erasure
+	out   *EraseReport
+
+	snap *storage.Snapshot
+	all  []storage.SegmentDescriptor
+	keys *Keys                      // that no row has afterwards; nil: not known
+	live map[string]*roaring.Bitmap // by segment: rows to be erased
+	had  map[string]bool            // segments to be rewritten: also for rows that were deleted before
+	// unfinished: the snapshots before an earlier erasure have not expired; uncollected: their data may be there yet.
+	unfinished, uncollected bool
+}
+
+func (e *eraser) run(ctx context.Context) error {
+	if err := e.find(ctx); err != nil {
+		return err
+	}
+	if err := e.resume(ctx); err != nil {
+		return err
+	}
+	info := e.snap.Info()
+	e.out.Snapshot, e.out.TableSegments, e.out.TableBytes = info.Number, info.Segments, info.Bytes
+	for _, d := range e.all {
+		if e.had[d.ID] {
+			e.out.Segments++
+			e.out.Bytes += d.Bytes
+		}
+	}
+	held, err := e.holds(ctx)
+	if err != nil || e.what.DryRun {
+		return err
+	}
+	if err := e.delete(ctx, held); err != nil {
+		return err
+	}
+	if err := e.rewrite(ctx); err != nil {
+		return err
+	}
+	if err := e.expire(ctx); err != nil {
+		return err
+	}
+	return e.search(ctx)
+}
+
+// find finds the rows, and the segments that have them.
+func (e *eraser) find(ctx context.Context) (err error) {
+	if e.snap, err = e.table.Latest(ctx); err != nil {
+		return err
+	}
+	if e.all, err = e.snap.Segments(ctx, nil); err != nil {
+		return err
+	}
+	e.live, e.had = map[string]*roaring.Bitmap{}, map[string]bool{}
+	if e.what.Keys != nil {
+		if err := e.plainKey(ctx, e.what.Keys.feature); err != nil {
+			return err
+		}
+		e.keys = e.what.Keys
+		return e.findKeys(ctx)
+	}
+	match, err := reader.Matching(ctx, e.snap, reader.PlanOptions{Filter: e.what.Where}, reader.LayoutOptions{})
+	if err != nil {
+		return err
+	}
+	for _, s := range match.Segments {
+		rows := s.Rows
+		if rows == nil {
+			rows = roaring.New()
+			rows.AddRange(0, s.Segment.Rows)
+		}
+		e.live[s.Segment.ID], e.had[s.Segment.ID] = rows, true
+		e.out.Rows += rows.GetCardinality()
+	}
+	key, err := KeyFeature(ctx, e.snap, e.what.Key)
+	if err != nil || key == nil {
+		return err
+	}
+	if err := e.plainKey(ctx, *key); err != nil {
+		return err
+	}
+	if e.keys, err = NewKeys(*key); err != nil {
+		return err
+	}
+	return e.collect(ctx)
+}
+
+// resume finds out whether an earlier erasure was not finished. Which rows it was about nobody knows any more: they are deleted.
+func (e *eraser) resume(ctx context.Context) error {
+	infos, err := e.table.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	oldest := e.snap.Info().Oldest
+	for _, i := range infos {
+		if i.Operation == eraseOperation && i.Number >= oldest {
+			e.uncollected = true
+			e.unfinished = e.unfinished || i.Number > max(oldest, 1)
+		}
+	}
+	if !e.unfinished {
+		return nil
+	}
+	deleted, err := e.snap.DeletedRows(ctx, e.all...)
+	if err != nil {
+		return err
+	}
+	for i, d := range e.all {
+		if !deleted[i].IsEmpty() {
+			e.had[d.ID] = true
+		}
+	}
+	return nil
+}
+
+// KeyFeature returns the feature of a name, which keys are of; without a name the user key of the table, else its request key, else its session
+// key, and nil when it has none.
+func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*storage.Feature, error) {
+	if name != "" {
+		found, err := snap.Lookup(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return &found[0], nil
+	}
+	keys, err := snap.KeyFeatures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, role := range []storage.Role{storage.RoleUserKey, storage.RoleRequestKey, storage.RoleSessionKey} {
+		if i := slices.IndexFunc(keys, func(f storage.Feature) bool { return f.Role == role }); i >= 0 {
+			return &keys[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// plainKey returns an error where an overlay that is part of the table replaces the key: its values are in two places then.
+func (e *eraser) plainKey(ctx context.Context, key storage.Feature) error {
+	overlays, err := e.snap.Overlays(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range overlays {
+		if hasFeature(o, key.ID) {
+			return fmt.Errorf("overlay %s replaces the key %s: drop it, or merge it and compact the table, first", o.Name, key.Name)
+		}
+	}
+	return nil
+}
+
+// column opens the key of a segment.
+func (e *eraser) column(ctx context.Context, d storage.SegmentDescriptor) (*column, error) {
+	return keyColumn(ctx, newFetcher(e.store.Blobs(), 4*blockBytes), e.store, d, e.keys.feature)
+}
+
+// findKeys finds the rows that have one of the keys, deleted ones too.
+func (e *eraser) findKeys(ctx context.Context) error {
+	deleted, err := e.snap.DeletedRows(ctx, e.all...)
+	if err != nil {
+		return err
+	}
+	for i, d := range e.all {
+		c, err := e.column(ctx, d)
+		if err != nil {
+			return err
+		}
+		rows, err := e.keys.rows(c)
+		c.Close()
+		if err != nil {
+			return err
+		}
+		if rows.IsEmpty() {
+			continue
+		}
+		e.had[d.ID] = true
+		gone, err := e.store.ReadRows(ctx, deleted[i])
+		if err != nil {
+			return err
+		}
+		n := rows.GetCardinality()
+		if rows.AndNot(gone); !rows.IsEmpty() {
+			e.live[d.ID] = rows
+			e.out.Rows += rows.GetCardinality()
+		}
+		e.out.Deleted += n - rows.GetCardinality()
+	}
+	return nil
+}
+
+// collect finds the keys of the rows to be erased, without those that other rows have too, and the deleted rows that have them yet.
+func (e *eraser) collect(ctx context.Context) error {
+	deleted, err := e.snap.DeletedRows(ctx, e.all...)
+	if err != nil {
+		return err
+	}
+	gone := make([]*roaring.Bitmap, len(e.all))
+	each := func(visit func(i int, row uint32, stripe *vector.Column, slot int)) error {
+		for i, d := range e.all {
+			c, err := e.column(ctx, d)
+			if err != nil {
+				return err
+			}
+			err = c.eachStripe(func(first int, stripe *vector.Column) error {
+				for row := range stripe.Rows {
+					if slot := stripe.Slot(row); present(stripe, slot) {
+						visit(i, uint32(first+row), stripe, slot)
+					}
+				}
+				return nil
+			})
+			if c.Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := range e.all {
+		if gone[i], err = e.store.ReadRows(ctx, deleted[i]); err != nil {
+			return err
+		}
+	}
+	erased := func(i int, row uint32) bool {
+		rows := e.live[e.all[i].ID]
+		return rows != nil && rows.Contains(row)
+	}
+	if err := each(func(i int, row uint32, stripe *vector.Column, slot int) {
+		if erased(i, row) {
+			e.keys.add(stripe, slot)
+		}
+	}); err != nil {
+		return err
+	}
+	if err := each(func(i int, row uint32, stripe *vector.Column, slot int) {
+		if !erased(i, row) && !gone[i].Contains(row) {
+			e.keys.remove(stripe, slot)
+		}
+	}); err != nil {
+		return err
+	}
+	return each(func(i int, row uint32, stripe *vector.Column, slot int) {
+		if gone[i].Contains(row) && e.keys.has(stripe, slot) {
+			e.had[e.all[i].ID] = true
+			e.out.Deleted++
+		}
+	})
+}
+
+// holds returns the branches that keep a snapshot which may have the rows, and refuses leases, and branches unless they are dropped.
+func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
+	if len(e.had) == 0 && !e.unfinished {
+		return nil, nil
+	}
+	clean := map[string]bool{} // segments of the newest snapshot that have none of the rows
+	for _, d := range e.all {
+		clean[d.ID] = !e.had[d.ID]
+	}
+	known := map[uint64]bool{}
+	dirty := func(n uint64) (bool, error) {
+		if dirty, ok := known[n]; ok {
+			return dirty, nil
+		}
+		s, err := e.table.At(ctx, n)
+		if err != nil {
+			return false, err
+		}
+		segments, err := s.Segments(ctx, nil)
+		if err != nil {
+			return false, err
+		}
+		// Of a segment that the newest snapshot has no more, nobody knows.
+		known[n] = slices.ContainsFunc(segments, func(d storage.SegmentDescriptor) bool { return !clean[d.ID] })
+		return known[n], nil
+	}
+	all, err := e.snap.Branches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range all {
+		for _, n := range b.Pins() {
+			d, err := dirty(n)
+			if err != nil {
+				return nil, fmt.Errorf("branch %s: %w", b.Name, err)
+			}
+			if d {
+				branches = append(branches, b.Name)
+				break
+			}
+		}
+	}
+	leases, err := e.table.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range leases {
+		d, err := dirty(l.Snapshot)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if d {
+			return nil, fmt.Errorf("snapshot %d, which may have the rows, is %w by a lease of %s until %s", l.Snapshot, ErrHeld, l.Owner,
+				l.Until.Format(time.RFC3339))
+		}
+	}
+	if len(branches) > 0 && !e.what.DropBranches {
+		return nil, fmt.Errorf("snapshots that may have the rows are %w by branches %s: drop them", ErrHeld, strings.Join(branches, ", "))
+	}
+	if e.what.DryRun {
+		e.out.Branches = append(e.out.Branches, branches...)
+	}
+	return branches, nil
+}
+
+// delete deletes the rows, and drops the branches.
+func (e *eraser) delete(ctx context.Context, branches []string) error {
+	c := storage.Change{Operation: eraseOperation, Base: e.snap.Info().Number, DropBranches: branches}
+	for _, d := range e.all {
+		if e.live[d.ID] == nil {
+			continue
+		}
+		set, err := e.store.PutRows(ctx, d, e.live[d.ID])
+		if err != nil {
+			return err
+		}
+		c.Deletes = append(c.Deletes, storage.Deletes{Segment: d.ID, Rows: set})
+	}
+	if len(c.Deletes) == 0 && len(branches) == 0 {
+		return nil
+	}
+	s, err := e.table.Commit(ctx, c)
+	if errors.Is(err, storage.ErrConflict) {
+		for _, d := range c.Deletes {
+			_ = e.store.DiscardRows(context.WithoutCancel(ctx), d.Rows)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	e.out.Snapshot = s.Info().Number
+	e.out.Branches = append(e.out.Branches, branches...)
+	return nil
+}
+
+// maxRewrites is how often other compactions may be quicker.
+const maxRewrites = 4
+
+// rewrite rewrites the segments that have the rows.
+func (e *eraser) rewrite(ctx context.Context) error {
+	opts := e.what.Compact
+	opts.Operation, opts.Partition, opts.Repack = eraseOperation, "", false
+	for _, d := range e.all {
+		if e.had[d.ID] {
+			opts.Segments = append(opts.Segments, d.ID)
+		}
+	}
+	e.out.Compaction = &Report{Table: e.table.Name(), Jobs: []JobReport{}}
+	for range maxRewrites {
+		if len(opts.Segments) == 0 {
+			return nil
+		}
+		left, err := e.rewriteSome(ctx, opts)
+		if err != nil {
+			return err
+		}
+		if !left {
+			return nil
+		}
+		if opts.Segments, err = e.moved(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("other compactions took segments that have the rows %d times in a row: %w", maxRewrites, storage.ErrConflict)
+}
+
+// rewriteSome rewrites segments; left: other compactions had some.
+func (e *eraser) rewriteSome(ctx context.Context, opts Options) (left bool, err error) {
+	plan, err := NewPlan(ctx, e.table, opts)
+	if err != nil {
+		return false, err
+	}
+	left = plan.Segments() < len(opts.Segments)
+	r, err := Run(ctx, e.table, plan, opts)
+	if r == nil {
+		return false, err
+	}
+	all := e.out.Compaction
+	all.Snapshot, all.Seconds = max(all.Snapshot, r.Snapshot), all.Seconds+r.Seconds
+	all.Jobs = append(all.Jobs, r.Jobs...)
+	e.out.Snapshot = max(e.out.Snapshot, r.Snapshot)
+	for _, j := range r.Jobs {
+		e.out.BytesMade += j.BytesOut + j.LayersOut
+		left = left || j.LeftOut != ""
+	}
+	return left, err
+}
+
+// moved returns the segments that another compaction may have carried the rows to, as deleted ones.
+func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
+	snap, err := e.table.Latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	segments, err := snap.Segments(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := snap.DeletedRows(ctx, segments...)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range segments {
+		known := slices.ContainsFunc(e.all, func(o storage.SegmentDescriptor) bool { return o.ID == d.ID })
+		if !deleted[i].IsEmpty() && (!known || e.had[d.ID]) {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids, nil
+}
+
+// expire lets all snapshots before the newest expire, and takes what only they name.
+func (e *eraser) expire(ctx context.Context) error {
+	if len(e.had) > 0 || e.unfinished {
+		if err := e.endHistory(ctx); err != nil {
+			return err
+		}
+	} else if !e.uncollected {
+		return nil
+	}
+	return e.collectGarbage(ctx)
+}
+
+func (e *eraser) endHistory(ctx context.Context) error {
+	newest, err := e.table.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	// Whatever others committed since is theirs to keep: a compaction of theirs wrote none of the deleted rows either.
+	s, err := e.table.Commit(ctx, storage.Change{Operation: "expire", Base: newest.Info().Number, Oldest: newest.Info().Number})
+	if err != nil {
+		return err
+	}
+	for n := max(newest.Info().Oldest, 1); n < newest.Info().Number; n++ {
+		e.out.Expired = append(e.out.Expired, n)
+	}
+	e.out.Snapshot = s.Info().Number
+	return nil
+}
+
+// collectGarbage takes what only expired snapshots name, and makes the index database anew.
+func (e *eraser) collectGarbage(ctx context.Context) error {
+	r, err := storage.GC(ctx, e.store, storage.GCOptions{ExpiredAtOnce: true})
+	if err != nil {
+		return err
+	}
+	e.out.Removed, e.out.BytesRemoved = uint64(len(r.Removed)), r.Bytes
+	for _, h := range r.Held {
+		// Branches that hold nothing of the rows stay.
+		if h.Table == e.table.Name() && strings.HasPrefix(h.By, "lease ") {
+			return fmt.Errorf("snapshot %d, which may have the rows, is %w by a %s: erase again when it is over", h.Snapshot, ErrHeld, h.By)
+		}
+	}
+	// It has copies of the segments' indexes, with the least and the greatest value of each stripe.
+	switch err := storage.RebuildIndex(ctx, e.store); {
+	case errors.Is(err, storage.ErrNoIndex):
+	case err != nil:
+		return err
+	default:
+		e.out.IndexRebuilt = true
+	}
+	return nil
+}

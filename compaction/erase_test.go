@@ -1,0 +1,273 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// forget takes the rows of a model that were erased.
+func (x *tester) forget(gone func(testRow) bool) (ids []int64) {
+	for id, r := range x.rows {
+		if gone(r) {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		delete(x.rows, id)
+		delete(x.labels, id)
+		for _, l := range x.lists {
+			delete(l, id)
+		}
+		for _, o := range x.overlays {
+			delete(o, id)
+		}
+	}
+	return ids
+}
+
+// erasable returns a table whose sessions have long names, with lists, overlays, deletes and a snapshot of each.
+func erasable(t *testing.T, blobs object.Store, seed uint64) *tester {
+	x := newTester(t, blobs, seed)
+	for range 4 {
+		rows := x.newRows(25, 2)
+		for i := range rows {
+			rows[i].Session = fmt.Sprintf("person-%04d", i%12)
+		}
+		x.ingest(rows)
+	}
+	x.overlay("o", storage.Null, storage.FallThrough, func(i int) bool { return i%2 == 0 })
+	x.list("l", x.some(2))
+	x.delete(x.some(9))
+	return x
+}
+
+func sessionKeys(x *tester, names ...string) *Keys {
+	x.Helper()
+	f, err := KeyFeature(context.Background(), x.latest(), "")
+	x.check(err)
+	k, err := ReadKeys(*f, strings.NewReader(strings.Join(names, "\n")+"\n"))
+	x.check(err)
+	return k
+}
+
+// holdsBytes returns the objects that have the text.
+func (x *tester) holdsBytes(text string) (out []string) {
+	x.Helper()
+	ctx := context.Background()
+	for info, err := range x.blobs.List(ctx, "", "") {
+		x.check(err)
+		b := make([]byte, info.Size)
+		x.check(x.blobs.ReadAt(ctx, info.Name, b, 0))
+		if strings.Contains(string(b), text) {
+			out = append(out, info.Name)
+		}
+	}
+	return out
+}
+
+// TestEraseKeys: people are gone from every object, all else is as it was, and the report says what was touched.
+func TestEraseKeys(t *testing.T) {
+	x := erasable(t, object.NewMemory(), 1)
+	before := x.latest().Info()
+	if len(x.holdsBytes("person-0003")) == 0 {
+		t.Fatal("no object has the key as bytes: the test would see nothing")
+	}
+	keys := sessionKeys(x, "person-0003", "person-0007", "person-9999")
+	dry, err := Erase(t.Context(), x.table, Erasure{Keys: keys, DryRun: true, Compact: x.options()})
+	x.check(err)
+	if n := x.latest().Info().Number; n != before.Number || dry.Rows == 0 || dry.Segments == 0 {
+		t.Fatalf("a dry run made snapshot %d: %+v", n, dry)
+	}
+	r, err := Erase(t.Context(), x.table, Erasure{Keys: keys, Compact: x.options()})
+	x.check(err)
+	gone := x.forget(func(r testRow) bool { return r.Session == "person-0003" || r.Session == "person-0007" })
+	if r.Rows != uint64(len(gone)) || r.Rows != dry.Rows || r.Segments != dry.Segments || r.TableBytes != before.Bytes || r.Deleted == 0 {
+		t.Fatalf("%d rows: %+v", len(gone), r)
+	}
+	s := r.Search
+	if s == nil || s.Keys != 3 || s.ByteKeys != 3 || len(s.Found) > 0 || s.Slots == 0 || s.Bytes == 0 || !strings.Contains(s.Proves(), "session") {
+		t.Fatalf("%+v", s)
+	}
+	x.verify("erased")
+	if left := slices.Concat(x.holdsBytes("person-0003"), x.holdsBytes("person-0007")); len(left) > 0 {
+		t.Fatalf("left in %v", left)
+	}
+	infos, err := x.table.Snapshots(t.Context())
+	x.check(err)
+	if infos[0].Number != r.Snapshot-1 {
+		t.Fatalf("snapshots from %d on are left", infos[0].Number)
+	}
+	// Again there is nothing to do.
+	again, err := Erase(t.Context(), x.table, Erasure{Keys: keys, Compact: x.options()})
+	x.check(err)
+	if again.Rows != 0 || again.Segments != 0 || len(again.Expired) > 0 {
+		t.Fatalf("%+v", again)
+	}
+	x.verify("erased again")
+}
+
+// TestEraseWhere: rows by a filter; of keys that other rows keep nothing is said to be gone.
+func TestEraseWhere(t *testing.T) {
+	x := erasable(t, object.NewMemory(), 2)
+	r, err := Erase(t.Context(), x.table, Erasure{Where: "session = 'person-0002' OR time < 200", Compact: x.options()})
+	x.check(err)
+	gone := x.forget(func(r testRow) bool { return r.Session == "person-0002" || r.Time < 200 })
+	left := map[string]bool{}
+	for _, r := range x.rows {
+		left[r.Session] = true
+	}
+	want := 0
+	for i := range 12 {
+		if !left[fmt.Sprintf("person-%04d", i)] {
+			want++
+		}
+	}
+	if r.Rows != uint64(len(gone)) || r.Search == nil || r.Search.Keys != want {
+		t.Fatalf("%d rows, %d keys: %+v %+v", len(gone), want, r, r.Search)
+	}
+	x.verify("erased")
+	if left := x.holdsBytes("person-0002"); len(left) > 0 {
+		t.Fatalf("left in %v", left)
+	}
+}
+
+// TestEraseHeld: a branch, or a lease, on a snapshot that has the rows is named, and nothing is done; one that has none of them stays.
+func TestEraseHeld(t *testing.T) {
+	ctx := t.Context()
+	x := erasable(t, object.NewMemory(), 3)
+	s := x.latest()
+	x.commit(s, storage.Change{Branches: []storage.Branch{{Name: "b", Snapshot: s.Info().Number}}})
+	before := x.latest().Info().Number
+	erase := func(what Erasure) (*EraseReport, error) {
+		what.Keys, what.Compact = sessionKeys(x, "person-0001"), x.options()
+		return Erase(ctx, x.table, what)
+	}
+	if _, err := erase(Erasure{}); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "branches b") {
+		t.Fatal(err)
+	}
+	lease, err := s.Lease(ctx, "somebody", time.Hour)
+	x.check(err)
+	if _, err := erase(Erasure{DropBranches: true}); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "somebody") {
+		t.Fatal(err)
+	}
+	if n := x.latest().Info().Number; n != before {
+		t.Fatalf("snapshot %d after %d", n, before)
+	}
+	x.check(lease.Release(ctx))
+	r, err := erase(Erasure{DropBranches: true})
+	x.check(err)
+	if !slices.Equal(r.Branches, []string{"b"}) {
+		t.Fatalf("%+v", r)
+	}
+	x.forget(func(r testRow) bool { return r.Session == "person-0001" })
+	x.verify("erased")
+	// A branch of the newest snapshot, and rows of one partition only.
+	day := ""
+	for _, r := range x.rows {
+		day = max(day, r.Day)
+	}
+	clean := testRow{Day: "other", Session: "somebody else", Time: 1, ID: 5000}
+	x.ingest([]testRow{clean})
+	x.ingest([]testRow{{Day: "d0", Session: "person-0099", Time: 1, ID: 5001}})
+	s = x.latest()
+	x.commit(s, storage.Change{Branches: []storage.Branch{{Name: "c", Snapshot: s.Info().Number - 1}}})
+	r, err = Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, "person-0099"), Compact: x.options()})
+	x.check(err)
+	if r.Segments != 1 || len(r.Branches) > 0 {
+		t.Fatalf("%+v", r)
+	}
+	x.forget(func(r testRow) bool { return r.Session == "person-0099" })
+	x.verify("erased beside a branch")
+	if _, err := x.table.OpenBranch(ctx, "c"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEraseResumes: an erasure that fails at any operation leaves the rows as they were or deleted, and run again, it ends with nothing left.
+func TestEraseResumes(t *testing.T) {
+	kinds, grow := []bool{false, true}, int64(3)
+	if raceEnabled {
+		kinds, grow = kinds[1:], 1
+	}
+	for _, where := range kinds {
+		for at := int64(1); at < 2000; at += 1 + at/grow {
+			memory := object.NewMemory()
+			fault := object.NewFault(memory)
+			x := erasable(t, fault, 4)
+			what := func() Erasure {
+				if where {
+					return Erasure{Where: "session = 'person-0005'", Compact: x.options()}
+				}
+				return Erasure{Keys: sessionKeys(x, "person-0005"), Compact: x.options()}
+			}
+			w := what()
+			fault.DieAt(at, object.FailAfter)
+			_, err := Erase(t.Context(), x.table, w)
+			fault.FailAt(0, object.FailBefore)
+			done := err == nil
+			if err != nil && !errors.Is(err, object.ErrInjected) {
+				t.Fatalf("operation %d: %v", at, err)
+			}
+			// What a killed process leaves: a lease that runs out.
+			for info, err := range memory.List(t.Context(), "tables/ads/leases/", "") {
+				x.check(err)
+				x.check(memory.Delete(t.Context(), info.Name))
+			}
+			x.open()
+			if _, err := Erase(t.Context(), x.table, what()); err != nil {
+				t.Fatalf("operation %d, again: %v", at, err)
+			}
+			x.forget(func(r testRow) bool { return r.Session == "person-0005" })
+			x.verify(fmt.Sprint("operation ", at))
+			_, err = storage.GC(t.Context(), x.store, storage.GCOptions{NoWait: true})
+			x.check(err)
+			if left := x.holdsBytes("person-0005"); len(left) > 0 {
+				t.Fatalf("operation %d: left in %v", at, left)
+			}
+			if done {
+				break
+			}
+		}
+	}
+}
+
+// TestSearchFinds: what is planted is found, by value and by bytes.
+func TestSearchFinds(t *testing.T) {
+	x := erasable(t, object.NewMemory(), 5)
+	e := &eraser{table: x.table, store: x.store, out: &EraseReport{}, keys: sessionKeys(x, "person-0001")}
+	if err := e.search(t.Context()); !errors.Is(err, ErrFound) {
+		t.Fatal(err)
+	}
+	values := slices.ContainsFunc(e.out.Search.Found, func(s string) bool { return strings.HasPrefix(s, "segment ") })
+	if !values {
+		t.Fatalf("%v", e.out.Search.Found)
+	}
+	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/planted", append(make([]byte, searchBlock-5), "person-0777"...)))
+	e.keys = sessionKeys(x, "person-0777", "short")
+	if err := e.search(t.Context()); !errors.Is(err, ErrFound) || len(e.out.Search.Found) != 1 || e.out.Search.ByteKeys != 1 {
+		t.Fatalf("%v %+v", err, e.out.Search)
+	}
+	id, err := KeyFeature(t.Context(), x.latest(), "id")
+	x.check(err)
+	if e.keys, err = ReadKeys(*id, strings.NewReader("1234567890123456789\n12\n")); err != nil {
+		t.Fatal(err)
+	}
+	delete(x.rows, 0)
+	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/number", []byte{9, 9, 0x15, 0x81, 0xe9, 0x7d, 0xf4, 0x10, 0x22, 0x11, 9}))
+	err = e.search(t.Context())
+	s := e.out.Search
+	if !errors.Is(err, ErrFound) || s.ByteKeys != 1 || !slices.ContainsFunc(s.Found, func(f string) bool { return strings.Contains(f, "ab/number, byte 2") }) {
+		t.Fatalf("%v %+v", err, s)
+	}
+	if _, err := ReadKeys(*id, strings.NewReader("seven\n")); err == nil {
+		t.Fatal("a key that is no integer is taken")
+	}
+}

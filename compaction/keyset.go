@@ -1,0 +1,129 @@
+package compaction
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// Keys are values of a feature that names people, requests or sessions: integers, or strings.
+type Keys struct {
+	feature storage.Feature
+	numbers map[int64]struct{} // of an integer feature; bit for bit where it is unsigned
+	texts   map[string]struct{}
+}
+
+// maxKeyLine bounds a line of a file of keys.
+const maxKeyLine = 1 << 20
+
+// NewKeys returns no keys of a feature, which must be an integer or a string.
+func NewKeys(f storage.Feature) (*Keys, error) {
+	k := &Keys{feature: f}
+	switch {
+	case f.Type.Kind == vector.Bytes || f.Type.Kind == vector.String:
+		k.texts = map[string]struct{}{}
+	case f.Type.Kind == vector.Dense && f.Type.Elem.IsInteger():
+		k.numbers = map[int64]struct{}{}
+	default:
+		return nil, fmt.Errorf("key %q is %v: want an integer or a string", f.Name, f.Type)
+	}
+	return k, nil
+}
+
+// ReadKeys reads keys of a feature, a line each. Empty lines do not count.
+func ReadKeys(f storage.Feature, r io.Reader) (*Keys, error) {
+	k, err := NewKeys(f)
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, maxKeyLine)
+	for n := 1; in.Scan(); n++ {
+		text := in.Text()
+		if text == "" {
+			continue
+		}
+		if k.texts != nil {
+			k.texts[text] = struct{}{}
+			continue
+		}
+		v, err := strconv.ParseInt(text, 10, 64)
+		if f.Type.Elem == vector.Uint64 {
+			var u uint64
+			u, err = strconv.ParseUint(text, 10, 64)
+			v = int64(u)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("keys, line %d: %.50q is no %v", n, text, f.Type)
+		}
+		k.numbers[v] = struct{}{}
+	}
+	return k, in.Err()
+}
+
+// Len returns how many keys there are.
+func (k *Keys) Len() int { return len(k.numbers) + len(k.texts) }
+
+// has reports whether the value of a slot, which is not null, is one of the keys.
+func (k *Keys) has(c *vector.Column, slot int) bool {
+	lo, hi := c.SlotRange(slot)
+	if k.texts != nil {
+		_, ok := k.texts[string(c.Data[lo:hi])]
+		return ok
+	}
+	_, ok := k.numbers[c.Ints[lo]]
+	return ok
+}
+
+// add and remove change the keys by the value of a slot, which is not null.
+func (k *Keys) add(c *vector.Column, slot int) {
+	lo, hi := c.SlotRange(slot)
+	if k.texts != nil {
+		k.texts[string(c.Data[lo:hi])] = struct{}{}
+		return
+	}
+	k.numbers[c.Ints[lo]] = struct{}{}
+}
+
+func (k *Keys) remove(c *vector.Column, slot int) {
+	lo, hi := c.SlotRange(slot)
+	if k.texts != nil {
+		delete(k.texts, string(c.Data[lo:hi]))
+		return
+	}
+	delete(k.numbers, c.Ints[lo])
+}
+
+// rows returns the rows of a column whose value is one of the keys, deleted ones too.
+func (k *Keys) rows(c *column) (*roaring.Bitmap, error) {
+	out := roaring.New()
+	var hit []bool
+	err := c.eachStripe(func(first int, stripe *vector.Column) error {
+		hit = append(hit[:0], make([]bool, stripe.Slots)...)
+		some := false
+		for slot := range stripe.Slots {
+			hit[slot] = present(stripe, slot) && k.has(stripe, slot)
+			some = some || hit[slot]
+		}
+		if !some {
+			return nil
+		}
+		for row := range stripe.Rows {
+			if hit[stripe.Slot(row)] {
+				if first+row > math.MaxUint32 {
+					return fmt.Errorf("more than %d rows in a segment", math.MaxUint32)
+				}
+				out.Add(uint32(first + row))
+			}
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,234 @@
+package compaction
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A Search says where erased keys were looked for, and found. Its JSON keys are stable.
+type Search struct {
+	Feature string `json:"feature"`
+	Keys    int    `json:"keys"`
+	// Values: every stored slot of the feature in so many segments, and layers, was decoded and compared: those of the newest snapshot, and of
+	// snapshots that branches keep.
+	Segments uint64 `json:"segments_decoded"`
+	Slots    uint64 `json:"slots_decoded"`
+	// Bytes: every byte of every object was compared with the keys that have eight bytes at least: integers as eight bytes, in either order, strings
+	// as they are. Shorter strings, and integers below 2^40, which chance would find, are looked for as values only.
+	Objects  uint64 `json:"objects_read"`
+	Bytes    uint64 `json:"bytes_read"`
+	ByteKeys int    `json:"keys_searched_as_bytes"`
+	// Found are the places where a key was found; none: the search succeeded.
+	Found []string `json:"found"`
+	// More is how many places were found beyond those that Found has.
+	More uint64 `json:"found_more"`
+}
+
+// maxFound bounds the places that a Search lists.
+const maxFound = 100
+
+// Proves says what it means that nothing was found.
+func (s *Search) Proves() string {
+	return fmt.Sprintf("no stored value of feature %s in any segment that can be read is one of the keys, and no object has the bytes of one of the %d keys of eight bytes or more; "+
+		"compressed and packed bytes are proved by their values alone, and values of other features are not looked at", s.Feature, s.ByteKeys)
+}
+
+func (s *Search) found(format string, args ...any) {
+	if len(s.Found) == maxFound {
+		s.More++
+		return
+	}
+	s.Found = append(s.Found, fmt.Sprintf(format, args...))
+}
+
+// ErrFound is matched when a search found an erased key.
+var ErrFound = errors.New("an erased key was found")
+
+// search looks for the keys in everything that the store has.
+func (e *eraser) search(ctx context.Context) error {
+	if e.keys == nil || e.keys.Len() == 0 {
+		return nil
+	}
+	s := &Search{Feature: e.keys.feature.Name, Keys: e.keys.Len(), Found: []string{}}
+	e.out.Search = s
+	if err := e.searchValues(ctx, s); err != nil {
+		return err
+	}
+	if err := e.searchBytes(ctx, s); err != nil {
+		return err
+	}
+	if len(s.Found) > 0 {
+		return fmt.Errorf("%w: %s", ErrFound, strings.Join(s.Found[:min(len(s.Found), 3)], "; "))
+	}
+	return nil
+}
+
+// searchValues decodes the feature wherever it can be read.
+func (e *eraser) searchValues(ctx context.Context, s *Search) error {
+	newest, err := e.table.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	snaps := []*storage.Snapshot{newest}
+	branches, err := newest.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range branches {
+		for _, n := range b.Pins() {
+			if slices.ContainsFunc(snaps, func(s *storage.Snapshot) bool { return s.Info().Number == n }) {
+				continue
+			}
+			snap, err := e.table.At(ctx, n)
+			if err != nil {
+				return err
+			}
+			snaps = append(snaps, snap)
+		}
+	}
+	done := map[string]bool{}
+	for _, snap := range snaps {
+		segments, err := snap.Segments(ctx, nil)
+		if err != nil {
+			return err
+		}
+		overlays, err := snap.Overlays(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range overlays {
+			err := snap.AllLayers(ctx, o, func(l storage.Layer) error {
+				segments = append(segments, l.Data)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		for _, d := range segments {
+			if done[d.ID] {
+				continue
+			}
+			done[d.ID] = true
+			if err := e.searchSegment(ctx, s, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *eraser) searchSegment(ctx context.Context, s *Search, d storage.SegmentDescriptor) error {
+	c, err := e.column(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s.Segments++
+	return c.eachStripe(func(first int, stripe *vector.Column) error {
+		s.Slots += uint64(stripe.Slots)
+		for slot := range stripe.Slots {
+			if present(stripe, slot) && e.keys.has(stripe, slot) {
+				s.found("segment %s, the stripe from row %d on: a value of feature %s", d.ID, first, s.Feature)
+				return nil
+			}
+		}
+		return nil
+	})
+}
+
+// leastByteInt is the least integer that is looked for as bytes.
+const leastByteInt = 1 << 40
+
+// A byteKeys finds keys in bytes: by their first eight, and then whole.
+type byteKeys struct {
+	by8    map[uint64][]string
+	filter [1 << 16 / 64]uint64 // of the low 16 bits of by8's
+	count  int
+	most   int // the longest, in bytes
+}
+
+func newByteKeys(k *Keys) *byteKeys {
+	b := &byteKeys{by8: map[uint64][]string{}}
+	add := func(key string) {
+		w := binary.LittleEndian.Uint64([]byte(key[:8]))
+		b.by8[w] = append(b.by8[w], key)
+		b.filter[w&0xffff>>6] |= 1 << (w & 63)
+		b.most = max(b.most, len(key))
+	}
+	for t := range k.texts {
+		if len(t) >= 8 {
+			add(t)
+			b.count++
+		}
+	}
+	for v := range k.numbers {
+		if v < leastByteInt && v > -leastByteInt {
+			continue
+		}
+		b.count++
+		add(string(binary.LittleEndian.AppendUint64(nil, uint64(v))))
+		add(string(binary.BigEndian.AppendUint64(nil, uint64(v))))
+	}
+	return b
+}
+
+// find returns where in p a key begins, -1: nowhere.
+func (b *byteKeys) find(p []byte) int {
+	if len(p) < 8 {
+		return -1
+	}
+	w := binary.LittleEndian.Uint64(p) // bytes [at, at+8)
+	for at := 0; ; at++ {
+		if b.filter[w&0xffff>>6]>>(w&63)&1 != 0 {
+			for _, key := range b.by8[w] {
+				if len(p)-at >= len(key) && string(p[at:at+len(key)]) == key {
+					return at
+				}
+			}
+		}
+		if at+8 == len(p) {
+			return -1
+		}
+		w = w>>8 | uint64(p[at+8])<<56
+	}
+}
+
+// searchBlock is how much of an object is read at once.
+const searchBlock = 1 << 20
+
+// searchBytes reads every object of the store.
+func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
+	keys := newByteKeys(e.keys)
+	s.ByteKeys = keys.count
+	if keys.count == 0 {
+		return nil
+	}
+	buf := make([]byte, searchBlock+keys.most)
+	for info, err := range e.store.Blobs().List(ctx, "", "") {
+		if err != nil {
+			return err
+		}
+		s.Objects++
+		for at := int64(0); at < info.Size; at += searchBlock {
+			// With what a key that begins in the block may go on into.
+			p := buf[:min(int64(len(buf)), info.Size-at)]
+			if err := e.store.Blobs().ReadAt(ctx, info.Name, p, at); err != nil {
+				return err
+			}
+			s.Bytes += uint64(min(searchBlock, len(p)))
+			if i := keys.find(p); i >= 0 {
+				s.found("object %s, byte %d: the bytes of a key", info.Name, at+int64(i))
+				break
+			}
+		}
+	}
+	return nil
+}
