@@ -54,13 +54,14 @@ type tester struct {
 	rows     map[int64]testRow // by id
 	lists    map[string]map[int64]bool
 	overlays map[string]map[int64]int64 // label by id, of the rows that are covered
+	layered  map[string]map[int64]bool  // rows of segments that have a layer of it
 	labels   map[int64]int64            // of the feature label, once an overlay is merged
 	dumps    int
 }
 
 func newTester(t testing.TB, blobs object.Store, seed uint64) *tester {
 	x := &tester{TB: t, blobs: blobs, rand: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), rows: map[int64]testRow{},
-		lists: map[string]map[int64]bool{}, overlays: map[string]map[int64]int64{}, labels: map[int64]int64{}}
+		lists: map[string]map[int64]bool{}, overlays: map[string]map[int64]int64{}, layered: map[string]map[int64]bool{}, labels: map[int64]int64{}}
 	x.open()
 	return x
 }
@@ -282,6 +283,13 @@ func (x *tester) verify(what string) {
 		x.check(err)
 		for j, l := range layers[0] {
 			o := overlays[j]
+			if o.Merged == 0 && o.Missing != o.Uncovered {
+				for i, r := range rows {
+					if !deleted.Contains(uint32(i)) && x.layered[o.Name][r.id] != (l != nil) {
+						x.Fatalf("%s: overlay %s: row %d is of a segment with a layer: %v", what, o.Name, r.id, l != nil)
+					}
+				}
+			}
 			if l == nil {
 				continue
 			}
@@ -460,19 +468,21 @@ func (x *tester) overlay(name string, uncovered, missing storage.Uncovered, pick
 	label, err := s.NewFeatures(ctx, storage.Feature{Name: "label", Type: int64Type, Role: storage.RoleLabel})
 	x.check(err)
 	c := storage.Change{Overlays: []storage.Overlay{{Name: name, Features: label, Uncovered: uncovered, Missing: missing}}}
-	x.overlays[name] = map[int64]int64{}
+	x.overlays[name], x.layered[name] = map[int64]int64{}, map[int64]bool{}
 	for i, d := range x.segments(s) {
 		if !pick(i) {
 			continue
 		}
 		l := storage.Layer{Overlay: name, Segment: d.ID, All: x.rand.IntN(3) == 0}
+		none := x.rand.IntN(4) == 0
 		cover := roaring.New()
 		var values []int64
 		deleted := x.readSet(x.first(s.DeletedRows(ctx, d)))
 		for row, r := range x.decode(d) {
 			v := x.rand.Int64N(1 << 40)
 			values = append(values, v)
-			if !l.All && x.rand.IntN(3) == 0 {
+			x.layered[name][r.id] = true
+			if !l.All && (none || x.rand.IntN(3) == 0) {
 				continue
 			}
 			cover.Add(uint32(row))
