@@ -92,6 +92,11 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     rows = measures.get("take", [])
     at_most("random rows, 10 % of the features", 0.1, "s", _value(rows, "dsistore", "median_seconds"),
             _best(rows, "median_seconds", min))
+    rows = measures.get("select", [])
+    for share, wanted in ((0.01, 0.1), (0.1, 0.1), (0.5, 0.125)):
+        for by, what in (("session_id", "by session"), ("event_time", "by time"), ("list", "by a list")):
+            at_most(f"{share:.0%} of the rows, {what}", wanted, "s", _value(rows, "dsistore", "median_seconds", share=share, by=by),
+                    _best(rows, "median_seconds", min, share=share, by=by))
     rows = measures.get("open", [])
     for field, what in (("median_open_seconds", "open + plan 10 features of 20,000"),
                         ("median_total_seconds", "the same, and read 256 rows")):

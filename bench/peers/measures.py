@@ -221,6 +221,56 @@ def take(run: Run) -> list[dict[str, Any]]:
             for s, a in run.sides.rounds("take", run.rounds, {s: of(s) for s in sides}).items()]
 
 
+_SELECTED = (0.001, 0.01, 0.1, 0.5, 1.0)
+
+
+def select(run: Run) -> list[dict[str, Any]]:
+    """10 % of the features, into a KJT, of a share of the rows: by a filter on what dsistore clusters by, on what peers' files happen to
+    be in the order of, and by a list of rows that lie here and there. dsistore has the list as a sample list, peers are given places."""
+    import numpy as np
+    import pyarrow as pa
+
+    from .worker import table_digest
+
+    p = run.small.projection(0.1)
+    source = pa.ipc.open_file(pa.memory_map(run.small.arrow("clustered"))).read_all()
+    random_order = np.random.default_rng(7).permutation(source.num_rows)
+    sides = run.right("select", run.has("raw", "mds"), lambda s: run.check(s, "clustered", p))
+    out = []
+    for by in ("session_id", "event_time", "list"):
+        for share in _SELECTED:
+            if by == "list":
+                rows = np.sort(random_order[:round(share * source.num_rows)])
+                how: dict[str, Any] = {"name": f"share-{share}", "rows": rows.tolist()}
+                keys = source["request_id"].take(rows).to_pylist()
+            else:
+                column = source[by].to_numpy()
+                most = int(np.sort(column)[max(round(share * source.num_rows), 1) - 1])
+                rows = np.flatnonzero(column <= most)
+                how, keys = {"column": by, "most": most}, []
+            truth = table_digest(source.select(p.columns).take(rows))
+
+            def check(side: str) -> None:
+                if keys:
+                    run.sides.worker(side, 1)("keep_rows", path=run.written(side, "clustered"), keys=keys, **how)
+                got = run.sides.worker(side, 1)("select", path=run.written(side, "clustered"), projection=parts(p), how=how, digest=True)
+                if any(got[name] != truth[name] for name in ("rows", "ids", "unordered")):
+                    raise Wrong(f"{side}: {by}, {share:.1%}: other rows than those selected")
+
+            def of(side: str) -> Callable[[], dict[str, Any]]:
+                path = run.written(side, "clustered")
+                return lambda: run.sides.worker(side, 1)("select", path=path, projection=parts(p), how=how)
+
+            right = run.right("select", sides, check)
+            log(f"select: {by}, {share:.1%}")
+            for side, answers in run.sides.rounds("select", run.rounds, {s: of(s) for s in right}).items():
+                row = {"side": side, "by": by, "share": share, "rows": len(rows), "threads": 1, **summary(answers),
+                       **summary(answers, "cpu_seconds"), **summary(answers, "asked_bytes")}
+                row["samples_per_second"] = len(rows) / row["median_seconds"]
+                out.append(row)
+    return out
+
+
 def memory(run: Run) -> list[dict[str, Any]]:
     """How far resident memory rises over a read of 10 %, in a new process."""
     p = run.small.projection(0.1)
@@ -370,7 +420,7 @@ def limits(run: Run) -> list[dict[str, Any]]:
 
 
 MEASURES: dict[str, Callable[[Run], list[dict[str, Any]]]] = {
-    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take, "first": first,
+    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take, "select": select, "first": first,
     "memory": memory,
     "cold": cold, "latency": latency,
 }

@@ -132,6 +132,14 @@ def _open(rows: Rows) -> str:
          *_cells(of, columns[-1:], lambda r: seconds(r["median_process_seconds"]))] for s, of in _by_side(rows, "columns")])
 
 
+def _select(rows: Rows) -> str:
+    shares = sorted({r["share"] for r in rows})
+    names = {"session_id": "sessions by their id", "event_time": "rows by their time", "list": "a list of rows here and there"}
+    return "\n".join(f"{names[by].capitalize()}:\n\n" + _table(["", *(f"{x:.1%}" for x in shares)], [
+        [label(s), *_cells(of, shares, lambda r: seconds(r["median_seconds"]))]
+        for s, of in _by_side([r for r in rows if r["by"] == by], "share")]) for by in names)
+
+
 def _one(title: str, show: Callable[[dict[str, Any]], str]) -> Callable[[Rows], str]:
     return lambda rows: _table(["", title], [[label(s), *_cells(of, [1], show)] for s, of in _by_side(rows, "threads")])
 
@@ -161,6 +169,7 @@ _TABLES: dict[str, Callable[[Rows], str]] = {
     "limits": _limits, "write": _write, "kjt": _reads, "ikjt": _reads, "sweep": _sweep, "open": _open, "memory": _memory,
     "cold": _cold,
     "latency": _latency, "take": _one("1,000 rows", lambda r: seconds(r["median_seconds"])),
+    "select": _select,
     "first": _one("first batch", lambda r: seconds(r["median_seconds"])),
 }
 

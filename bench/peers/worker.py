@@ -164,6 +164,26 @@ class Commands:
         self._side.close(opened)
         return out
 
+    def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
+        self._side.keep_rows(path, name, rows, keys)
+
+    def select(self, path: str, projection: list[list[str]], how: dict[str, Any], digest: bool = False) -> dict[str, Any]:
+        """The rows that a filter or a list selects as tensors, opening included; with digest, that of them."""
+        from .tensors import Digest
+
+        gc.collect()
+        d, rows, asked = Digest(), 0, io_counts()["rchar"]
+        cpu, begin = time.process_time(), time.perf_counter()
+        opened = self._side.open(path)
+        for b in self._side.selected(opened, _projection(projection), how):
+            rows += b.rows
+            if digest:
+                d.add(b)
+        self._side.close(opened)
+        seconds = time.perf_counter() - begin
+        return d.result() if digest else {"seconds": seconds, "cpu_seconds": time.process_time() - cpu, "rows": rows,
+                                          "asked_bytes": io_counts()["rchar"] - asked}
+
     def open(self, path: str, columns: list[str]) -> dict[str, Any]:
         """In a process of its own: what it takes to load the library, to open, and to read all rows of some columns."""
         begin = time.perf_counter()

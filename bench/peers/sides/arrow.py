@@ -26,6 +26,16 @@ class _Arrow(Side):
         s3 = fs.S3FileSystem(anonymous=True, scheme="http", endpoint_override=endpoint, region="us-east-1")
         return dataset.dataset(f"{bucket}/{key}", filesystem=s3, format=form)
 
+    # What datasets read a file as: they know which row groups a filter rules out.
+    form: type[dataset.FileFormat]
+
+    def filtered(self, opened: Any, columns: list[str], column: str, most: int) -> Iterator[pa.RecordBatch]:
+        return dataset.dataset(self._path(opened), format=self.form()).scanner(
+            columns=columns, filter=dataset.field(column) <= most, batch_size=16384, use_threads=self.threads > 1).to_batches()
+
+    def _path(self, opened: Any) -> str:
+        raise NotImplementedError
+
     def _scan(self, opened: dataset.Dataset, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
         return opened.scanner(columns=columns, batch_size=rows, use_threads=True, batch_readahead=16).to_batches()
 
@@ -35,6 +45,10 @@ class _IPC(_Arrow):
     compression finds a session's rows. Columns that nobody wants are not decompressed."""
 
     codec = ""
+    form = dataset.IpcFileFormat
+
+    def _path(self, opened: Any) -> str:
+        return opened[0]
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         codec = pa.Codec(self.codec, 3) if self.codec == "zstd" else pa.Codec(self.codec)
@@ -98,6 +112,10 @@ class _Parquet(_Arrow):
     131,072 rows a group, and dictionaries and pages large enough for what comes back far away."""
 
     codec: dict[str, Any] = {}
+    form = dataset.ParquetFileFormat
+
+    def _path(self, opened: Any) -> str:
+        return self._opened
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         if clustered:
@@ -107,6 +125,7 @@ class _Parquet(_Arrow):
                            max_rows_per_page=131072, **self.codec)
 
     def open(self, path: str) -> pq.ParquetFile:
+        self._opened = path
         return pq.ParquetFile(path, memory_map=self.mapped, pre_buffer=not self.mapped)
 
     def open_remote(self, endpoint: str, bucket: str, key: str) -> dataset.Dataset:

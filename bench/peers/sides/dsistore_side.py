@@ -47,6 +47,16 @@ class Dsistore(Side):
                 Group([*g.sparse.keys, *g.weighted.keys], g.inverse.numpy(), g.slots, _lists(g.sparse), _lists(g.weighted))
                 for g in b.groups])
 
+    def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
+        report = dsistore.open(path).table(TABLE).samples.create(name, keys=keys, key="request_id", replace=True)
+        if report["rows"] != len(rows):
+            raise ValueError(f"{report['rows']} rows have {len(rows)} request ids: they are not one each")
+
+    def selected(self, opened: Any, projection: Projection, how: dict[str, Any]) -> Iterator[Batch]:
+        rows = {"sample_list": how["name"]} if "name" in how else {"filter": f"{how['column']} <= {how['most']}"}
+        for b in opened.torch(projection.columns, batch_size=BATCH, workers=self.threads, **rows):
+            yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse), _lists(b.weighted), [])
+
     def plan(self, opened: Any, columns: list[str]) -> Any:
         return opened.scan(columns, workers=self.threads)
 

@@ -37,6 +37,10 @@ class DuckDB(Side):
         con, source = opened
         yield from con.sql(f"SELECT {_list(columns)} FROM {source}").to_arrow_reader(_READ)
 
+    def filtered(self, opened: Any, columns: list[str], column: str, most: int) -> Iterator[pa.RecordBatch]:
+        con, source = opened
+        yield from con.sql(f'SELECT {_list(columns)} FROM {source} WHERE "{column}" <= {most}').to_arrow_reader(_READ)
+
     def take(self, opened: Any, rows: list[int], columns: list[str]) -> pa.Table:
         con, source = opened
         con.register("wanted", pa.table({"place": pa.array(rows, pa.int64())}))

@@ -36,6 +36,9 @@ class Lance(Side):
     def chunks(self, opened: lance.LanceDataset, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from opened.to_batches(columns=columns, batch_size=16384, batch_readahead=2 * self.threads)
 
+    def filtered(self, opened: lance.LanceDataset, columns: list[str], column: str, most: int) -> Iterator[pa.RecordBatch]:
+        yield from opened.to_batches(columns=columns, filter=f"{column} <= {most}", batch_size=16384, batch_readahead=2 * self.threads)
+
     def take(self, opened: lance.LanceDataset, rows: list[int], columns: list[str]) -> pa.Table:
         return opened.take(rows, columns=columns)
 

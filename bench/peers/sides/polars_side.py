@@ -33,5 +33,8 @@ class Polars(Side):
         frame = opened.select(columns).collect()
         yield frame.to_arrow()
 
+    def filtered(self, opened: pl.LazyFrame, columns: list[str], column: str, most: int) -> Iterator[pa.Table]:
+        yield opened.filter(pl.col(column) <= most).select(columns).collect().to_arrow()
+
     def take(self, opened: pl.LazyFrame, rows: list[int], columns: list[str]) -> pa.Table:
         return opened.select(columns).select(pl.all().gather(rows)).collect().to_arrow()

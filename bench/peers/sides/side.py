@@ -56,6 +56,23 @@ class Side:
         """The rows at places, ascending and different, as Arrow."""
         raise NotImplementedError
 
+    def filtered(self, opened: Any, columns: list[str], column: str, most: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The columns of the rows in which an integer column, which may not be one of them, is at most so much."""
+        raise NotImplementedError
+
+    def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
+        """Keeps, under a name, which rows listed gives: at places, with those request ids. For sides that have such a thing."""
+
+    def listed(self, opened: Any, columns: list[str], name: str, rows: list[int]) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The columns of the rows at places, which are kept under a name where the side keeps them."""
+        yield self.take(opened, rows, columns)
+
+    def selected(self, opened: Any, projection: Projection, how: dict[str, Any]) -> Iterator[Batch]:
+        """Tensors of the rows that filtered or listed gives."""
+        make, get = Maker(projection), self.listed if "name" in how else self.filtered
+        for b in pieces(get(opened, projection.columns, **how), BATCH):
+            yield make(b)
+
     def close(self, opened: Any) -> None:
         """Frees what open took."""
 

@@ -31,5 +31,8 @@ class Vortex(Side):
     def chunks(self, opened: vortex.VortexFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from opened.to_arrow(columns, batch_size=16384)
 
+    def filtered(self, opened: vortex.VortexFile, columns: list[str], column: str, most: int) -> Iterator[pa.RecordBatch]:
+        yield from opened.to_arrow(columns, expr=vortex.expr.column(column) <= most, batch_size=16384)
+
     def take(self, opened: vortex.VortexFile, rows: list[int], columns: list[str]) -> pa.Table:
         return opened.to_arrow(columns, indices=vortex.array(pa.array(rows, pa.uint64()))).read_all()
