@@ -120,7 +120,11 @@ func (w *world) read(v *storage.View, s *state, list map[int64]bool) error {
 func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan, error) {
 	x := &scan{view: v, epoch: w.rnd.Uint64N(3), expected: map[int64]string{}}
 	opts := reader.PlanOptions{BatchSize: pick(w, 1, 3, 16, 50, 4096), Dedup: pick(w, reader.DedupKJT, reader.DedupIKJT, reader.DedupWindowed)}
-	names := append(s.names(), "day")
+	names := s.names()
+	empty := len(s.rows) == 0 // then it may have no partition key: see drawOperation
+	if !empty {
+		names = append(names, "day")
+	}
 	names = shuffled(w, names)[:w.rnd.IntN(len(names)+1)]
 	opts.Features = shuffled(w, append(slices.DeleteFunc(names, func(n string) bool { return n == "row" }), "row"))
 	for _, n := range opts.Features {
@@ -134,12 +138,12 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 	if list != nil {
 		also(func(r *row) bool { return list[r.number] })
 	}
-	if w.chance(0.4) {
+	if !empty && w.chance(0.4) {
 		p := w.drawPredicate(s, 2)
 		opts.Filter = p.text
 		also(func(r *row) bool { return p.of(r) == yes })
 	}
-	if w.chance(0.2) {
+	if !empty && w.chance(0.2) {
 		p := w.drawDays()
 		opts.Partition = p.text
 		also(func(r *row) bool { return p.of(r) == yes })
