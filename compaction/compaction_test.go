@@ -249,6 +249,13 @@ func TestMeanwhile(t *testing.T) {
 		}, do: func(x *tester) {
 			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name", Status: &active}}})
 		}, attempts: 2, commits: 2},
+		{name: "taken back, of a merged overlay", before: func(x *tester) {
+			x.overlay("o", storage.FallThrough, storage.FallThrough, func(int) bool { return true })
+			x.merge("o")
+			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "label", Status: &dropped}}})
+		}, do: func(x *tester) {
+			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "label", Status: &active}}})
+		}, attempts: 2, commits: 2},
 		{name: "renamed", do: func(x *tester) {
 			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name", Rename: "called"}}})
 			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "called", Rename: "name"}}})

@@ -337,9 +337,15 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 	p := planner{opts: x.opts}
 	rw.Segments = int(max(math.Round(p.share(rows, bytes)), 1))
 	left := map[storage.FeatureID]bool{}
-	for _, in := range x.inputs {
-		for f := range in.entries {
+	leave := func(entries map[storage.FeatureID]*storage.FeatureEntry) {
+		for f := range entries {
 			left[f] = x.had[f]
+		}
+	}
+	for _, in := range x.inputs {
+		leave(in.entries)
+		for _, l := range in.merged {
+			leave(l.entries)
 		}
 	}
 	for _, f := range x.base.features {
