@@ -36,7 +36,7 @@ func newJoiner(f *files, dir func() (string, error)) *joiner {
 func (j *joiner) add(ctx context.Context, p *filePart) error {
 	if h := j.held; h != nil {
 		j.bytes += p.bytes()
-		if len(h.hashes)+p.rows <= maxHeldRows && j.bytes+h.bytes(p.rows) <= j.files.opts.heldShare() {
+		if len(h.places)+p.rows <= maxHeldRows && j.bytes+h.bytes(p.rows) <= j.files.opts.heldShare() {
 			return h.add(p)
 		}
 		if err := j.moveOut(ctx); err != nil {
@@ -57,7 +57,7 @@ func (j *joiner) moveOut(ctx context.Context) error {
 	for _, p := range h.parts {
 		number := j.sorted.shapeOf(p)
 		for i := range p.rows {
-			if err := j.sorted.add(ctx, row, h.hashes[row], h.key(row), number, p, i); err != nil {
+			if err := j.sorted.add(ctx, row, j.files.opts.hash(h.key(row)), h.key(row), number, p, i); err != nil {
 				return err
 			}
 			row++
@@ -115,7 +115,8 @@ type heldMatch struct {
 
 func (h *heldMatch) match(ctx context.Context, v *view, want []bool, progress func(uint64), visit func(int, values) error) error {
 	f := h.held.files
-	var key []byte
+	var keys keyBatch
+	var found []int64
 	var rows []uint32 // of the files, of each covered row of the segment
 	var covered vector.Bitmap
 	row, done := 0, uint64(0)
@@ -127,16 +128,22 @@ func (h *heldMatch) match(ctx context.Context, v *view, want []bool, progress fu
 			clear(covered)
 			rows, row = rows[:0], 0
 		}
+		keys.reset()
 		for i := p.lo; i < p.hi; i++ {
 			row = s.nextLive(row)
 			var null int
-			if key, null = appendKey(key[:0], p.columns, i); null < 0 {
-				if _, r := h.find(f.opts.hash(key), key); r >= 0 {
-					covered.Set(row)
-					rows = append(rows, uint32(r))
-				}
+			if keys.keys, null = appendKey(keys.keys, p.columns, i); null < 0 {
+				keys.add(row)
 			}
 			row++
+		}
+		keys.hash(f.opts.hash)
+		found = h.findAll(found, &keys)
+		for i, r := range found {
+			if r >= 0 {
+				covered.Set(int(keys.rows[i]))
+				rows = append(rows, uint32(r))
+			}
 		}
 		if !p.last {
 			return nil

@@ -21,8 +21,12 @@ type entry struct {
 	data   []byte
 }
 
-func (e *entry) compare(o *entry) int {
-	return cmp.Or(cmp.Compare(e.hi, o.hi), cmp.Compare(e.lo, o.lo))
+// comparePlaces compares by the first numbers of two, then by their second.
+func comparePlaces(hi, lo, otherHi, otherLo uint64) int {
+	if hi != otherHi {
+		return cmp.Compare(hi, otherHi)
+	}
+	return cmp.Compare(lo, otherLo)
 }
 
 // A sorter sorts entries in bounded memory: what is full is sorted and written as a run, and runs are merged.
@@ -102,7 +106,7 @@ func (s *sorter) add(ctx context.Context, hi, lo uint64, data ...[]byte) error {
 }
 
 func (s *sorter) sortBuffer() {
-	slices.SortFunc(s.buffer, func(a, b bufferedEntry) int { return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.lo, b.lo)) })
+	slices.SortFunc(s.buffer, func(a, b bufferedEntry) int { return comparePlaces(a.hi, a.lo, b.hi, b.lo) })
 }
 
 // spill writes what is buffered as a run.
@@ -326,10 +330,12 @@ func (m *mergeStream) next(e *entry) (bool, error) {
 	return m.given, nil
 }
 
-func (m *mergeStream) Len() int           { return len(m.runs) }
-func (m *mergeStream) Less(i, j int) bool { return m.runs[i].e.compare(&m.runs[j].e) < 0 }
-func (m *mergeStream) Swap(i, j int)      { m.runs[i], m.runs[j] = m.runs[j], m.runs[i] }
-func (m *mergeStream) Push(x any)         { m.runs = append(m.runs, x.(*runStream)) }
+func (m *mergeStream) Len() int { return len(m.runs) }
+func (m *mergeStream) Less(i, j int) bool {
+	return comparePlaces(m.runs[i].e.hi, m.runs[i].e.lo, m.runs[j].e.hi, m.runs[j].e.lo) < 0
+}
+func (m *mergeStream) Swap(i, j int) { m.runs[i], m.runs[j] = m.runs[j], m.runs[i] }
+func (m *mergeStream) Push(x any)    { m.runs = append(m.runs, x.(*runStream)) }
 func (m *mergeStream) Pop() any {
 	last := m.runs[len(m.runs)-1]
 	m.runs = m.runs[:len(m.runs)-1]
