@@ -138,13 +138,25 @@ func dsi_stream(records C.int64_t, out unsafe.Pointer) C.int32_t {
 //
 //export dsi_ingest_stream
 func dsi_ingest_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.int64_t {
-	return C.int64_t(theEngine.BeginIngest(request(p, n), func() (source.RecordReader, error) {
+	return C.int64_t(theEngine.BeginIngest(request(p, n), importStream(in)))
+}
+
+// dsi_overlay_stream is dsi_ingest_stream for the making of an overlay: the answer is that of "overlay".
+//
+//export dsi_overlay_stream
+func dsi_overlay_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.int64_t {
+	return C.int64_t(theEngine.BeginOverlay(request(p, n), importStream(in)))
+}
+
+// importStream returns what takes over the ArrowArrayStream at in.
+func importStream(in unsafe.Pointer) func() (source.RecordReader, error) {
+	return func() (source.RecordReader, error) {
 		records, err := cdata.ImportCRecordReader((*cdata.CArrowArrayStream)(in), nil)
 		if err != nil {
 			return nil, err
 		}
 		return records.(source.RecordReader), nil
-	}))
+	}
 }
 
 // dsi_destructor returns the PyCapsule_Destructor of capsules with an ArrowArrayStream: see capsule.h.

@@ -67,6 +67,7 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"features":     (*Engine).features,
 	"plan":         (*Engine).plan,
 	"ingest":       (*Engine).ingest,
+	"overlay":      (*Engine).overlay,
 	"progress":     (*Engine).progress,
 	"cancel":       (*Engine).cancel,
 	"loader_open":  (*Engine).loaderOpen,

@@ -38,24 +38,44 @@ func (e *Engine) ingest(ctx context.Context, raw json.RawMessage) (any, error) {
 // BeginIngest starts an ingest of the records that open gives before it returns, and takes them over; raw are the parameters of
 // an ingest without paths. Wait and End take the number that it returns, and the answer is that of "ingest".
 func (e *Engine) BeginIngest(raw []byte, open func() (source.RecordReader, error)) int64 {
-	records, err := open()
+	return e.beginRecords(open, func(ctx context.Context, in source.RecordReader) (any, error) {
+		var p struct {
+			ingestParams
+			residentParam
+		}
+		records, err := takeRecords(raw, &p, &p.residentParam, in)
+		if err != nil {
+			return nil, err
+		}
+		defer records.Close()
+		p.Paths, p.Format = []string{"-"}, "arrow"
+		return e.runIngest(ctx, &p.ingestParams, records)
+	})
+}
+
+// beginRecords starts a call that reads the records that open gives before this returns. run takes them over.
+func (e *Engine) beginRecords(open func() (source.RecordReader, error), run func(context.Context, source.RecordReader) (any, error)) int64 {
+	in, err := open()
 	return e.begin(func(ctx context.Context) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		var p struct {
-			ingestParams
-			Resident bool `json:"resident,omitempty"` // the records are in memory whether or not they are read
-		}
-		if err := params(raw, &p); err != nil {
-			records.Release()
-			return nil, err
-		}
-		p.Paths, p.Format = []string{"-"}, "arrow"
-		in := source.NewRecords(records, p.Resident)
-		defer in.Close()
-		return e.runIngest(ctx, &p.ingestParams, in)
+		return run(ctx, in)
 	})
+}
+
+// residentParam is a parameter of calls that read records.
+type residentParam struct {
+	Resident bool `json:"resident,omitempty"` // the records are in memory whether or not they are read
+}
+
+// takeRecords reads the parameters of a call into p, of which resident is a part, and takes its records over.
+func takeRecords(raw []byte, p any, resident *residentParam, in source.RecordReader) (*source.Records, error) {
+	if err := params(raw, p); err != nil {
+		in.Release()
+		return nil, err
+	}
+	return source.NewRecords(in, resident.Resident), nil
 }
 
 // runIngest runs an ingest, and returns its report. in, unless it is nil, is what "-" reads.

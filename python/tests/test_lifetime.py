@@ -106,7 +106,7 @@ INTERRUPTED = """
             store.ingest("new", source)
         if what == "call":  # of the engine, that takes long: it is left, and ends by itself, and is left
             capsule = source.__arrow_c_stream__()
-            _engine.wait(_engine.begin_ingest(_address(capsule), uri=path, table="new"))
+            _engine.wait(_engine.begin_stream("ingest", _address(capsule), uri=path, table="new"))
     except KeyboardInterrupt:
         print("interrupted", store.tables().count("new"), flush=True)
         raise

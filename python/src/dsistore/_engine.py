@@ -68,6 +68,7 @@ def library() -> ctypes.CDLL:
                 ("dsi_stream", i32, i64, pointer),
                 ("dsi_destructor", pointer, pointer, pointer),
                 ("dsi_ingest_stream", i64, ctypes.c_char_p, i64, pointer),
+                ("dsi_overlay_stream", i64, ctypes.c_char_p, i64, pointer),
             ):
                 function = getattr(lib, name)
                 function.restype, function.argtypes = returns, takes
@@ -116,10 +117,11 @@ def begin(method: str, **params: Any) -> int:
     return started
 
 
-def begin_ingest(address: int, **params: Any) -> int:
-    """Starts an ingest of the ArrowArrayStream at an address, which it takes over, as begin does."""
+def begin_stream(method: str, address: int, **params: Any) -> int:
+    """Starts a method that reads the ArrowArrayStream at an address, ingest or overlay, as begin does. The stream is taken over."""
     request = json.dumps(_request(params)).encode()
-    started: int = library().dsi_ingest_stream(request, len(request), address)
+    start = {"ingest": library().dsi_ingest_stream, "overlay": library().dsi_overlay_stream}[method]
+    started: int = start(request, len(request), address)
     return started
 
 

@@ -120,28 +120,38 @@ class Store:
             mapping=_path(mapping), ddl=_path(ddl), memory=memory, overwrite=overwrite, on_bad_row=on_bad_row,
             bad_row_report=_path(bad_row_report), profile=profile,
         )
-        if hasattr(source, "scanner"):  # a pyarrow Dataset
-            source = source.scanner()
-        if hasattr(source, "to_reader") and not hasattr(source, "__arrow_c_stream__"):  # a pyarrow Scanner
-            source = source.to_reader()
+        return _land("ingest", source, format, progress, params)
 
-        def told(state: dict[str, Any]) -> None:
-            if progress is not None and state["phase"]:
-                progress(state["phase"], state["rows"], state["bytes"], state["total_bytes"])
 
-        if hasattr(source, "__arrow_c_stream__"):
-            capsule = source.__arrow_c_stream__()
-            started = _engine.begin_ingest(_address(capsule), resident=_resident(source), **params)
-        else:
-            paths = source if isinstance(source, (list, tuple)) else [source]
-            if not paths or not all(isinstance(p, (str, os.PathLike)) for p in paths):
-                raise errors.UsageError(
-                    f"source: {type(source).__name__}: want a path, a list of paths or an Arrow stream (of batches: "
-                    "pyarrow.RecordBatchReader.from_batches)")
-            started = _engine.begin(
-                "ingest", paths=[os.fspath(p) for p in paths], format=None if format == "auto" else format, **params)
-        report: dict[str, Any] = _engine.wait(started, None if progress is None else told, until_cancelled=True)
-        return report
+def _land(method: str, source: Any, format: str, progress: Callable[[str, int, int, int], None] | None,
+          params: dict[str, Any]) -> dict[str, Any]:
+    """Runs a method of the engine that reads a source, paths or anything that gives Arrow, and returns its report."""
+    if hasattr(source, "scanner"):  # a pyarrow Dataset
+        source = source.scanner()
+    if hasattr(source, "to_reader") and not hasattr(source, "__arrow_c_stream__"):  # a pyarrow Scanner
+        source = source.to_reader()
+    if hasattr(source, "__arrow_c_stream__"):
+        capsule = source.__arrow_c_stream__()
+        started = _engine.begin_stream(method, _address(capsule), resident=_resident(source), **params)
+    else:
+        paths = source if isinstance(source, (list, tuple)) else [source]
+        if not paths or not all(isinstance(p, (str, os.PathLike)) for p in paths):
+            raise errors.UsageError(
+                f"source: {type(source).__name__}: want a path, a list of paths or an Arrow stream (of batches: "
+                "pyarrow.RecordBatchReader.from_batches)")
+        started = _engine.begin(
+            method, paths=[os.fspath(p) for p in paths], format=None if format == "auto" else format, **params)
+    return _report(started, progress)
+
+
+def _report(started: int, progress: Callable[[str, int, int, int], None] | None) -> dict[str, Any]:
+    """The report of a call that was begun. Interrupted, it is cancelled, and that is waited for."""
+    def told(state: dict[str, Any]) -> None:
+        if progress is not None and state["phase"]:
+            progress(state["phase"], state["rows"], state["bytes"], state["total_bytes"])
+
+    report: dict[str, Any] = _engine.wait(started, None if progress is None else told, until_cancelled=True)
+    return report
 
 
 def _resident(source: Any) -> bool | None:
@@ -254,6 +264,44 @@ class Table:
         records = _engine.call("take", **self._place, features=_names(features), rows=_places(rows), fold=fold or None,
                                workers=workers, memory=memory)
         return _table(_Records(records))
+
+    def overlay(self, name: str, source: Any = None, *, expr: str | Sequence[str] | None = None,
+                key: str | Sequence[str] | None = None, features: Sequence[str] | None = None, format: str = "auto",
+                mapping: str | os.PathLike[str] | None = None, ddl: str | os.PathLike[str] | None = None, label: bool = False,
+                uncovered: Literal["fallthrough", "null"] = "fallthrough", new: Literal["fallthrough", "null", "refuse"] = "fallthrough",
+                replace: bool = False, memory: int | None = None,
+                progress: Callable[[str, int, int, int], None] | None = None) -> dict[str, Any]:
+        """Lays features over the table, without rewriting it, as one commit, and returns the report of ``dsi overlay add``.
+
+        source  rows to join by a key: what ``Store.ingest`` takes, a path or a pyarrow Table for one
+        expr    or what features are computed from: ``label_v2 = click = 1 AND dwell > 10`` is 1, 0, or null where it is unknown
+        key     the feature that the rows of source and of the table have in common, or several that are a key together; default: the
+                request key of the table. A key comes once in source, and is not null
+        features  those of source to take; default: all but the key. They add features to the table's, or replace some of the same name
+        format, mapping, ddl  say how to read source, as in ``Store.ingest``
+        label   features that the table does not have are labels
+        uncovered  what the features are in rows of the table that source has not: what they are below, or null
+        new     the same in segments that are ingested later, and in those without any such row; ``refuse``: to read there is an error
+        replace drops an overlay of the name, in the same commit
+        memory  bounds, in bytes, what is held; progress is called now and then with (phase, rows, bytes done, bytes in all)
+
+        The overlay lies over the newest snapshot of the table, not over this one: open the table again to read it. Interrupted
+        or failed, the table is as it was.
+
+        UsageError: what is asked for makes no sense; NotFoundError: there is no such key or feature; ConflictError: others kept changing
+        the table.
+        """
+        exprs = None if expr is None else _names(expr)
+        if (source is None) == (exprs is None):
+            raise errors.UsageError("an overlay is made from a source or from an expression: give one of them")
+        params: dict[str, Any] = dict(
+            uri=self.store._root, table=self.name, overlay=name, exprs=exprs, key=None if key is None else _names(key),
+            features=None if features is None else _names(features), mapping=_path(mapping), ddl=_path(ddl), label=label,
+            uncovered=uncovered, new=new, replace=replace, memory=memory,
+        )
+        if source is not None:
+            return _land("overlay", source, format, progress, params)
+        return _report(_engine.begin("overlay", **params), progress)
 
     def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (), partitions: str | None = None,
               filter: str | None = None, sample_list: str | SampleList | None = None, batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
