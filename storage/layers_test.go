@@ -649,10 +649,29 @@ func TestFeaturesByID(t *testing.T) {
 		}
 	}
 	late("a feature dropped since")
+	byID := func(what string, want ...string) {
+		t.Helper()
+		s, err := tab.Latest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := s.FeaturesByID(ctx, NewFeatureID("x", 0), NewFeatureID("y", 0), NewFeatureID("nobody", 0), NewFeatureID("z", 0))
+		if err != nil || found[2] != nil {
+			t.Fatal(what, found[2], err)
+		}
+		for i, f := range append(found[:2], found[3]) {
+			if got := fmt.Sprint(f.Name, " ", f.Status); got != want[i] || f.ID != NewFeatureID(string("xyz"[i]), 0) {
+				t.Errorf("%s: %s, want %s", what, got, want[i])
+			}
+		}
+	}
+	byID("dropped", "x2 active", "y dropped", "z active")
 	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "x2", Rename: "y"}}})
 	late("a feature dropped since, whose name another has")
+	byID("its name is another's", "y active", "y dropped", "z active")
 	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Rename: "w"}}})
 	late("a feature dropped since, whose name another had")
+	byID("its name was another's", "w active", "y dropped", "z active")
 	if next, err := s.NewFeatures(ctx, feature("y", int64Type)); err != nil || next[0].ID != NewFeatureID("y", 0) {
 		t.Fatal("the snapshot before", next, err)
 	}

@@ -282,3 +282,33 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*SegmentD
 	}
 	return out, nil
 }
+
+// FeaturesByID returns the features of the ids in order, under the names that they have now and dropped ones too; nil where the schema has
+// none. Its cost is two look-ups.
+func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...FeatureID) ([]*Feature, error) {
+	keys := make([][]byte, len(ids))
+	for i, f := range ids {
+		keys[i] = featureIDKey(f)
+	}
+	owners, err := s.t.s.get(ctx, s.m.schema, keys...)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(ids))
+	for i, name := range owners {
+		names[i] = string(name)
+	}
+	out, err := s.find(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range out {
+		switch {
+		case owners[i] == nil:
+			out[i] = nil
+		case f == nil || f.ID != ids[i]: // it was dropped, and another has, or had, its name
+			out[i] = &Feature{ID: ids[i], Name: names[i], Status: FeatureDropped}
+		}
+	}
+	return out, nil
+}
