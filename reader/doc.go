@@ -37,6 +37,8 @@
 //   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, and overdrawn only where the
 //     batch being cut needs another stripe, or the rest of a window, and nothing else holds any. Memory of batches is bounded by their number.
 //   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
+//   - Overlays are put over segments when these are looked up (overlays.go, mixed.go), and blended when stripes are decoded (blend.go):
+//     what comes after does not know of them.
 //   - Decoded stripes keep slots and inverse (format/vector). With Plan.Dedup DedupKJT rows are expanded when a batch is
 //     assembled, not before; else the batch has slots and inverse too. Nothing is hashed and no values are compared: which
 //     features share an inverse is known from the segment (sharing.go), which slots a batch uses from the inverse (slots.go).

@@ -108,6 +108,10 @@ func (l *Layout) newSieve(filter *expr.Filter, features []storage.Feature, opts 
 	if v.base, err = newLayout(plan, l.blobs, l.segments, l.open); err != nil {
 		return nil, err
 	}
+	if l.overlays != nil {
+		v.base.lay(l.overlays, l.layers, l.covered)
+		v.key += v.base.chainKey()
+	}
 	v.taker, err = v.base.Taker(Options{
 		MemoryBudget: opts.MemoryBudget * 8 / sieveUnits, Workers: opts.Workers, Requests: opts.Requests, GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
 		Limits: opts.Limits,
@@ -169,6 +173,9 @@ func (v *sieve) segment(ctx context.Context, i int, d storage.SegmentDescriptor)
 		return nil, nil
 	}
 	key := selectionKey{segment: d.ID, index: d.Index, filter: v.key}
+	if v.base != nil {
+		key.layers = v.base.layersKey(i)
+	}
 	if b, ok := v.kept.get(key); ok {
 		v.count(func(p *Pruning) { p.SegmentsKept++ })
 		return b, nil
@@ -187,14 +194,7 @@ func (v *sieve) evaluate(ctx context.Context, i int, d storage.SegmentDescriptor
 	if err != nil {
 		return nil, err
 	}
-	verdict := v.filter.Prune(d.Partition, func(feature int) expr.FieldStats {
-		f := g.featureFile[feature]
-		if f < 0 {
-			return expr.FieldStats{Rows: d.Rows}
-		}
-		m := g.files[f].entry.Meta
-		return expr.FieldStats{Type: m.Type, Rows: m.Rows, Stats: &m.Stats}
-	})
+	verdict := v.filter.Prune(d.Partition, func(feature int) expr.FieldStats { return g.statsOf(feature, d.Rows) })
 	switch verdict {
 	case expr.Never:
 		v.count(func(p *Pruning) { p.SegmentsNever++ })
@@ -209,14 +209,7 @@ func (v *sieve) evaluate(ctx context.Context, i int, d storage.SegmentDescriptor
 	x := &sifted{selected: roaring.New()}
 	verdicts := make([]expr.Verdict, g.stripes())
 	for k := range verdicts {
-		verdicts[k] = v.filter.Prune(d.Partition, func(feature int) expr.FieldStats {
-			f := g.featureFile[feature]
-			if f < 0 {
-				return expr.FieldStats{Rows: uint64(g.storedRows(k))}
-			}
-			m := g.files[f].entry.Meta
-			return expr.FieldStats{Type: m.Type, Rows: uint64(m.Stripes[k].Rows), Stats: &m.Stripes[k].Stats}
-		})
+		verdicts[k] = v.filter.Prune(d.Partition, func(feature int) expr.FieldStats { return g.stripeStatsOf(feature, k) })
 		if verdicts[k] == expr.Always {
 			x.selected.AddRange(g.first[k], g.first[k+1])
 		}

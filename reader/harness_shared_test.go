@@ -9,11 +9,19 @@ import (
 // A storedSlot is what a row has of a feature as it was written: rows with one share a value there. Features with one
 // inverse share it.
 type storedSlot struct {
-	segment, stripe int
-	inverse         int // 0: none, 1: the feature is missing, 2 and more: the groups', then the features' own
-	slot            int
-	stripeInverse   bool // false: in this stripe each row is its own slot
+	segment       string // or layer
+	stripe        int
+	inverse       string // of a segment's group, or the feature's own
+	group         string // of the segment; empty: none
+	slot          int
+	stripeInverse bool // false: in this stripe each row is its own slot
 }
+
+// Inverses that are none.
+const (
+	noInverse      = ""        // in no stripe of the segment
+	missingInverse = "missing" // the feature is not there
+)
 
 func isIdentity(inverse []int32) bool {
 	for i, s := range inverse {
@@ -22,18 +30,6 @@ func isIdentity(inverse []int32) bool {
 		}
 	}
 	return true
-}
-
-// forgetIdentity notes, where a feature has no inverse in any stripe from row base on, that it has none.
-func (table *testTable) forgetIdentity(f, base int) {
-	for _, row := range table.slots[base:] {
-		if row[f].stripeInverse {
-			return
-		}
-	}
-	for _, row := range table.slots[base:] {
-		row[f].inverse = 0
-	}
 }
 
 // A testGroup is an inverse for each stripe of a segment.

@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
-	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -55,6 +53,7 @@ type testTable struct {
 	sparseRows int
 	places     []int      // in rows, of each row that is stored, or -1
 	stripeRows [][]uint32 // of each segment's stripes, that are selected
+	overlays   testOverlays
 }
 
 type testIndex struct {
@@ -107,6 +106,9 @@ func (table *testTable) layoutOf(features []int, plan Plan) *Layout {
 // newLayout puts a plan against the rows of the table that are selected.
 func (table *testTable) newLayout(p *Plan) (*Layout, error) {
 	l, err := newLayout(p, table.blobs, table.segments, table.open)
+	if err == nil && table.overlays.defined != nil {
+		table.overlays.lay(l)
+	}
 	if err == nil && table.selected != nil {
 		l.sparseRows = table.sparseRows
 		err = l.restrict(table.selected)
@@ -374,6 +376,8 @@ type tableShape struct {
 	sessions bool
 	// whole: every row is selected.
 	whole bool
+	// bare: there are no overlays.
+	bare bool
 }
 
 // drawTable draws a table: its model, and segments with every layout that the format has.
@@ -398,8 +402,12 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 	for _, key := range []string{"ds", "hr"}[:rapid.IntRange(0, 2).Draw(t, "partition keys")] {
 		out.features = append(out.features, partitionColumn(key))
 	}
+	if !shape.bare && rapid.IntRange(0, 2).Draw(t, "overlaid") == 0 {
+		out.overlays.draw(t, out.features)
+	}
 	for range rapid.IntRange(0, shape.segments).Draw(t, "segments") {
 		out.drawSegment(t, shape)
+		out.overlays.drawLayers(t, out)
 	}
 	out.drawSelection(t, shape.whole)
 	return out
@@ -414,6 +422,7 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		stripeRows = append(stripeRows, uint32(r))
 		total += r
 	}
+	d := storage.SegmentDescriptor{ID: fmt.Sprintf("%032x", number), Rows: uint64(total), Index: fmt.Sprintf("seg%d/index.sst", number)}
 	base := len(table.rows)
 	for range total {
 		row := make([]value, len(table.features))
@@ -426,47 +435,15 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 	for i, row := 0, base; i < len(stripeRows); i++ {
 		for range stripeRows[i] {
 			for f := range table.features {
-				table.slots[row][f] = storedSlot{segment: number, stripe: i, inverse: 1, stripeInverse: true}
+				table.slots[row][f] = storedSlot{segment: d.Index, stripe: i, inverse: missingInverse, stripeInverse: true}
 			}
 			row++
 		}
 	}
-	index := &testIndex{stripeRows: stripeRows, entries: map[storage.FeatureID]*storage.FeatureEntry{}}
-	d := storage.SegmentDescriptor{ID: fmt.Sprintf("%032x", number), Rows: uint64(total), Index: fmt.Sprintf("seg%d/index.sst", number)}
-	pack := fmt.Sprintf("seg%d/pack", number)
-	var packed bytes.Buffer
-	flush := func() {
-		if packed.Len() == 0 {
-			return
-		}
-		name := fmt.Sprintf("%s%d", pack, d.Objects)
-		table.blobs.objects[name] = slices.Clone(packed.Bytes())
-		table.names = append(table.names, name)
-		for _, e := range index.entries {
-			if e.Object == name {
-				e.ObjectSize = uint64(packed.Len())
-			}
-		}
-		d.Objects++
-		packed.Reset()
-	}
-	place := func(id storage.FeatureID, file []byte, meta *format.FileMeta) {
-		packed.Write(make([]byte, rapid.SampledFrom([]int{0, 0, 10, 300}).Draw(t, "gap")))
-		name := fmt.Sprintf("%s%d", pack, d.Objects)
-		index.entries[id] = &storage.FeatureEntry{Object: name, Offset: uint64(packed.Len()), Length: uint64(len(file)), Meta: meta}
-		packed.Write(file)
-		if rapid.IntRange(0, 5).Draw(t, "new object") == 0 {
-			flush()
-		}
-	}
-	// Groups: an inverse for each stripe that some features share.
-	groups := make([]testGroup, 2)
-	for k := range groups {
-		groups[k] = drawGroup(t, 1<<40+uint64(k), stripeRows)
-	}
+	var stored []int
 	for f := range table.features {
 		rowNumber := table.features[f].Role == storage.RoleRequestKey
-		if !rowNumber && rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
+		if !rowNumber && (table.overlays.only[f] || rapid.IntRange(0, 4).Draw(t, "missing") == 0) {
 			continue
 		}
 		if IsPartitionKey(table.features[f]) {
@@ -477,109 +454,11 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 			}
 			continue
 		}
-		want := table.features[f].Type
-		have := want
-		if !rowNumber {
-			have = drawNarrower(t, want)
-		}
-		opts := format.WriterOptions{Feature: uint64(table.features[f].ID), Name: table.features[f].Name}
-		var group *testGroup
-		if k := rapid.IntRange(0, 5).Draw(t, "grouped"); k < len(groups) && !rowNumber {
-			group = &groups[k]
-			opts.Group, group.used = group.id, true
-		}
-		var file bytes.Buffer
-		w, err := format.NewWriter(&file, have, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		row := base
-		for i, r := range stripeRows {
-			var inverse []int32
-			slots, monotone := int(r), true
-			switch layout := rapid.IntRange(0, 2).Draw(t, "layout"); {
-			case rowNumber:
-			case group != nil:
-				inverse, slots, monotone = group.inverse[i], group.slots[i], group.monotone
-			case layout == 1:
-				inverse, slots = drawRuns(t, int(r))
-			case layout == 2:
-				inverse, slots = drawCodes(t, int(r))
-				monotone = false
-			}
-			values := make([]value, slots)
-			var c *vector.Column
-			if (have.Kind == vector.Sparse || have.Kind == vector.Weighted) && rapid.IntRange(0, 2).Draw(t, "windows") == 0 {
-				c = drawWindows(t, have, values)
-				if inverse != nil {
-					c.Inverse, c.Rows, c.Monotone = inverse, len(inverse), monotone
-				}
-			} else {
-				for s := range values {
-					switch {
-					case rowNumber:
-						values[s] = value{numbers: []number64{{i: int64(row + s)}}}
-					case table.features[f].Role == storage.RoleSessionKey:
-						values[s] = drawSession(t, have)
-					default:
-						values[s] = drawValue(t, have)
-					}
-				}
-				c = slotColumn(have, values, inverse, monotone)
-			}
-			if err := c.Validate(); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.WriteStripe(c); err != nil {
-				t.Fatal(err)
-			}
-			for j := range int(r) {
-				s := j
-				if inverse != nil {
-					s = int(inverse[j])
-				}
-				table.rows[row+j][f] = values[s].widened(have, want)
-				x := &table.slots[row+j][f]
-				x.slot, x.stripeInverse = s, inverse != nil && !isIdentity(inverse)
-				if x.inverse = 100 + f; group != nil {
-					x.inverse = int(group.id)
-				}
-			}
-			row += int(r)
-		}
-		table.forgetIdentity(f, base)
-		meta, _, err := w.Finish()
-		if err != nil {
-			t.Fatal(err)
-		}
-		place(table.features[f].ID, file.Bytes(), meta)
+		stored = append(stored, f)
 	}
-	for _, group := range groups {
-		if !group.used {
-			continue
-		}
-		var file bytes.Buffer
-		w, err := format.NewWriter(&file, vector.Type{Kind: vector.Inverse}, format.WriterOptions{Feature: group.id, Name: "group"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, r := range stripeRows {
-			c := &vector.Column{
-				Type: vector.Type{Kind: vector.Inverse}, Rows: int(r), Slots: group.slots[i], Inverse: group.inverse[i], Monotone: group.monotone,
-			}
-			if err := w.WriteStripe(c); err != nil {
-				t.Fatal(err)
-			}
-		}
-		meta, _, err := w.Finish()
-		if err != nil {
-			t.Fatal(err)
-		}
-		place(storage.FeatureID(group.id), file.Bytes(), meta)
-	}
-	flush()
-	table.segments = append(table.segments, d)
-	table.indexes[d.ID] = index
+	table.segments = append(table.segments, table.drawFiles(t, d, stripeRows, stored, base, func(row, f int, v value, x storedSlot) {
+		table.rows[row][f], table.slots[row][f] = v, x
+	}))
 }
 
 func drawPartitionValue(t *rapid.T, key string) storage.PartitionValue {

@@ -60,10 +60,15 @@ func (g *segment) readBytes(from, to int) uint64 {
 	var n uint64
 	for j := range g.files {
 		for i := from; i < to; i++ {
-			n += g.files[j].entry.Meta.Stripes[i].Length + g.files[j].decodedBytes(i)
+			if g.files[j].neededIn(i) {
+				n += g.files[j].entry.Meta.Stripes[i].Length
+			}
 		}
 		_, length := g.files[j].entry.Meta.Dictionary.Range()
 		n += length
+	}
+	for i := from; i < to; i++ {
+		n += g.decodedBytes(i)
 	}
 	if g.dictionaries != nil {
 		n += uint64(g.dictionaries.bytes)

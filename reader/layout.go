@@ -29,6 +29,13 @@ type Layout struct {
 	features   []storage.Feature
 	sessionKey int32 // its place in features, or -1
 	open       func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error)
+	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest first.
+	overlays []storage.Overlay
+	layers   [][]*storage.Layer // of each segment an entry an overlay, nil where it has none
+	covered  coverage
+	chains   [][]int32 // those that features have: overlays, the highest first. nil: no overlay has any of the features
+	chainOf  []int32   // the chain of each of features, or -1
+	read     []int32   // overlays that are in chains, ascending
 	// transformers has an entry for each of features, nil where there are no transforms.
 	transformers []*transformer
 }
@@ -46,6 +53,8 @@ type LayoutOptions struct {
 	Read Options
 	// Selections keep what filters select for the layouts to come. Default: 64 MiB that all layouts of the process share.
 	Selections *Selections
+	// View is what the plan was made of: snapshots that it has open are not opened again. Default: they are.
+	View *storage.View
 }
 
 // NewLayout lists the segments that the plan selects. Without a filter it opens none of them; with one it reads, of those that the filter may
@@ -68,8 +77,21 @@ func NewLayoutWith(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts
 
 // layoutOf is NewLayoutWith for a plan that need not have features.
 func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts LayoutOptions) (*Layout, error) {
-	if err := checkLayers(ctx, snap); err != nil {
+	at := snapshotsOf(snap, opts.View)
+	merged, named, err := overlaysOf(ctx, snap, plan, at)
+	if err != nil {
 		return nil, err
+	}
+	var filter *expr.Filter
+	var filtered []storage.Feature // what it reads
+	if plan.Filter != "" {
+		schema, err := overlaySchema(ctx, snap, named)
+		if err != nil {
+			return nil, err
+		}
+		if filter, filtered, err = parseFilter(ctx, schema, plan.Filter); err != nil {
+			return nil, err
+		}
 	}
 	match, err := plan.partitionMatch(ctx, snap)
 	if err != nil {
@@ -86,7 +108,7 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Layo
 	if err != nil {
 		return nil, err
 	}
-	sets, err := l.storedSets(ctx, snap)
+	sets, err := l.storedSets(ctx, snap, at)
 	if err != nil {
 		return nil, err
 	}
@@ -95,17 +117,15 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Layo
 			return nil, err
 		}
 	}
-	if plan.Filter == "" {
-		return l, nil
-	}
-	filter, features, err := parseFilter(ctx, snap, plan.Filter)
-	if err != nil {
+	if err := l.layOver(ctx, append(merged, named...), filtered); err != nil {
 		return nil, err
 	}
-	if err := l.filter(ctx, filter, features, opts); err != nil {
-		return nil, err
+	if filter != nil {
+		if err := l.filter(ctx, filter, filtered, opts); err != nil {
+			return nil, err
+		}
 	}
-	return l, nil
+	return l, l.refused()
 }
 
 // filter leaves the rows for which a filter, which reads the features, is true.

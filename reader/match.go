@@ -32,7 +32,7 @@ func (r SegmentRows) Count() uint64 {
 }
 
 // Matching returns the rows that a plan with these options would read: those of the partitions that are in the sample list, for which
-// the filter is true, and that are not deleted. What else the options say is not looked at. It reads the filter's features where
+// the filter is true under the overlays, and that are not deleted. What else the options say is not looked at. It reads the filter's features where
 // statistics do not decide, and no others.
 func Matching(ctx context.Context, snap *storage.Snapshot, opts PlanOptions, how LayoutOptions) (*Match, error) {
 	p := &Plan{
@@ -42,6 +42,15 @@ func Matching(ctx context.Context, snap *storage.Snapshot, opts PlanOptions, how
 	if err := p.validateSelection(); err != nil {
 		return nil, err
 	}
+	v := how.View
+	if v == nil {
+		v = &storage.View{Snapshot: snap}
+	}
+	overlays, err := namedOverlays(ctx, v, opts.Overlays)
+	if err != nil {
+		return nil, err
+	}
+	p.pin(v, overlays)
 	l, err := layoutOf(ctx, snap, p, how)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage"
 )
 
 // What a parking place keeps, and how long: the pools closed last, and of each at the most these eighths of Options.MemoryBudget.
@@ -59,6 +60,7 @@ func (p *pools) fits(key *poolsKey, plan *Plan) bool {
 func (p *Plan) form() Plan {
 	f := *p
 	f.Features, f.Table, f.Snapshot, f.Partition, f.Filter, f.SampleList = nil, "", 0, "", "", ""
+	f.Branch, f.Overlays, f.BranchList = "", nil, storage.Pin{}
 	return f
 }
 

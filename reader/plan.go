@@ -63,6 +63,8 @@ type PlanOptions struct {
 	Filter string
 	// SampleList is the name of a list of rows of the table: only they are read. Default: every row.
 	SampleList string
+	// Overlays are names of overlays to read over the table, the lowest first, and over those of the branch that is read. Default: none.
+	Overlays []string
 	// BatchSize is the number of rows of every batch but the last. Default 4096.
 	BatchSize int
 	// Output says what batches hold. Default OutputColumns.
@@ -90,6 +92,12 @@ type Plan struct {
 	Filter    string // empty: none
 	// SampleList is empty for none.
 	SampleList string
+	// Branch is the name of the branch that the plan was made of, for people: what it is of is in Snapshot, Overlays and BranchList.
+	Branch string
+	// Overlays lie over the rows, the lowest first, and over what is part of the table. Each is meant as it was in its snapshot.
+	Overlays []storage.Pin
+	// BranchList is the branch's sample list: only rows in it are read, and of these those in SampleList. Without a name: every row.
+	BranchList storage.Pin
 	BatchSize  int
 	Output     Output
 	Dedup      Dedup
@@ -120,15 +128,52 @@ func (p *Plan) places(want func(storage.Feature) bool) []int {
 
 func isLabel(r storage.Role) bool { return r == storage.RoleLabel }
 
+// pin makes p of what a view has, and of the overlays that lie over it.
+func (p *Plan) pin(v *storage.View, overlays []storage.ViewOverlay) {
+	p.Branch = v.Branch
+	for _, o := range overlays {
+		p.Overlays = append(p.Overlays, storage.Pin{Name: o.Name, Snapshot: o.In.Info().Number})
+	}
+	if v.List != "" {
+		p.BranchList = storage.Pin{Name: v.List, Snapshot: v.ListIn.Info().Number}
+	}
+}
+
+// lists returns the plan's sample lists.
+func (p *Plan) lists() []storage.Pin {
+	var out []storage.Pin
+	if p.SampleList != "" {
+		out = append(out, storage.Pin{Name: p.SampleList, Snapshot: p.Snapshot})
+	}
+	if p.BranchList.Name != "" {
+		out = append(out, p.BranchList)
+	}
+	return out
+}
+
 // NewPlan makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs, and sets other than @keys and @partitions, read the
 // schema. An unknown name
 // gives storage.ErrNotFound with the nearest names; a glob or set that selects nothing is an error.
 func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Plan, error) {
-	features, err := selectFeatures(ctx, snap, opts.Features)
+	return NewViewPlan(ctx, &storage.View{Snapshot: snap}, opts)
+}
+
+// NewViewPlan makes a plan over what a branch reads, as NewPlan does over a snapshot: features are those of the table under its overlays.
+func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan, error) {
+	snap := v.Snapshot
+	overlays, err := namedOverlays(ctx, v, opts.Overlays)
 	if err != nil {
 		return nil, err
 	}
-	shuffle, err := opts.Shuffle.find(ctx, snap, features)
+	schema, err := overlaySchema(ctx, snap, overlays)
+	if err != nil {
+		return nil, err
+	}
+	features, err := selectFeatures(ctx, schema, opts.Features)
+	if err != nil {
+		return nil, err
+	}
+	shuffle, err := opts.Shuffle.find(ctx, schema, features)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +181,7 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Features: features,
 		Partition: opts.Partition, Filter: opts.Filter, SampleList: opts.SampleList, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup, Shuffle: shuffle,
 	}
+	p.pin(v, overlays)
 	if p.BatchSize == 0 {
 		p.BatchSize = DefaultBatchSize
 	}
@@ -157,7 +203,7 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 		}
 	}
 	if p.Filter != "" {
-		if _, _, err := parseFilter(ctx, snap, p.Filter); err != nil {
+		if _, _, err := parseFilter(ctx, schema, p.Filter); err != nil {
 			return nil, err
 		}
 	}
@@ -181,6 +227,9 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan: %v: want kjt, ikjt or windowed", p.Dedup)
 	}
 	if err := p.validateSelection(); err != nil {
+		return err
+	}
+	if err := p.validateView(); err != nil {
 		return err
 	}
 	seen := make(map[storage.FeatureID]bool, len(p.Features))
@@ -216,6 +265,24 @@ func (p *Plan) validateSelection() error {
 		return fmt.Errorf("plan: filter %q is not UTF-8", p.Filter)
 	case !utf8.ValidString(p.SampleList):
 		return fmt.Errorf("plan: sample list %q is not UTF-8", p.SampleList)
+	}
+	return nil
+}
+
+// validateView is Validate for what a branch and overlays add to a plan.
+func (p *Plan) validateView() error {
+	if !utf8.ValidString(p.Branch) {
+		return fmt.Errorf("plan: branch %q is not UTF-8", p.Branch)
+	}
+	if l := p.BranchList; !utf8.ValidString(l.Name) || (l.Name == "") != (l.Snapshot == 0) {
+		return fmt.Errorf("plan: the branch's sample list is %q of snapshot %d", l.Name, l.Snapshot)
+	}
+	seen := make(map[string]bool, len(p.Overlays))
+	for _, o := range p.Overlays {
+		if o.Name == "" || !utf8.ValidString(o.Name) || o.Snapshot == 0 || seen[o.Name] {
+			return fmt.Errorf("plan: overlay %q of snapshot %d: want each once, by its name and snapshot", o.Name, o.Snapshot)
+		}
+		seen[o.Name] = true
 	}
 	return nil
 }
@@ -262,6 +329,15 @@ func (p *Plan) String() string {
 	if p.SampleList != "" {
 		fmt.Fprintf(&b, "samples    %s\n", p.SampleList)
 	}
+	if p.Branch != "" {
+		fmt.Fprintf(&b, "branch     %s\n", p.Branch)
+	}
+	if l := p.BranchList; l.Name != "" {
+		fmt.Fprintf(&b, "samples    %s\n", pinText(l, p.Snapshot))
+	}
+	for i := len(p.Overlays) - 1; i >= 0; i-- { // as they lie
+		fmt.Fprintf(&b, "overlay    %s\n", pinText(p.Overlays[i], p.Snapshot))
+	}
 	fmt.Fprintf(&b, "batch      %d rows, %v", p.BatchSize, p.Output)
 	if p.Dedup != DedupKJT {
 		fmt.Fprintf(&b, ", %v", p.Dedup)
@@ -283,6 +359,14 @@ func (p *Plan) String() string {
 		}
 	}
 	return b.String()
+}
+
+// pinText says in which snapshot a pin is meant where it is not in the plan's.
+func pinText(p storage.Pin, snapshot uint64) string {
+	if p.Snapshot == snapshot {
+		return p.Name
+	}
+	return fmt.Sprintf("%s, as of snapshot %d", p.Name, p.Snapshot)
 }
 
 func roleSuffix(r storage.Role) string {

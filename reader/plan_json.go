@@ -26,11 +26,20 @@ type planWire struct {
 	Partition  string        `json:"partition,omitempty"`
 	Filter     string        `json:"filter,omitempty"`
 	SampleList string        `json:"sample_list,omitempty"`
+	Branch     string        `json:"branch,omitempty"`
+	BranchList *pinWire      `json:"branch_list,omitempty"`
+	Overlays   []pinWire     `json:"overlays,omitempty"` // the lowest first
 	BatchSize  int           `json:"batch_size"`
 	Output     string        `json:"output"`
 	Dedup      string        `json:"dedup,omitempty"` // none for kjt, which plans were before there was another
 	Shuffle    *shuffleWire  `json:"shuffle,omitempty"`
 	Features   []featureWire `json:"features"`
+}
+
+// pinWire is the encoding of a storage.Pin.
+type pinWire struct {
+	Name     string `json:"name"`
+	Snapshot uint64 `json:"snapshot"`
 }
 
 type featureWire struct {
@@ -88,6 +97,21 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	b = appendTextIf(b, "partition", p.Partition)
 	b = appendTextIf(b, "filter", p.Filter)
 	b = appendTextIf(b, "sample_list", p.SampleList)
+	b = appendTextIf(b, "branch", p.Branch)
+	if p.BranchList.Name != "" {
+		b = appendPin(jsontext.AppendMember(b, "branch_list"), p.BranchList)
+	}
+	for i, o := range p.Overlays {
+		if i == 0 {
+			b = append(jsontext.AppendMember(b, "overlays"), '[')
+		} else {
+			b = append(b, ',')
+		}
+		b = appendPin(b, o)
+	}
+	if len(p.Overlays) > 0 {
+		b = append(b, ']')
+	}
 	b = jsontext.AppendUint(b, "batch_size", uint64(p.BatchSize))
 	b = jsontext.AppendText(b, "output", p.Output.String())
 	if p.Dedup != DedupKJT {
@@ -145,6 +169,12 @@ func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transfo
 	return append(appendTextIf(b, "transforms", transforms), '}')
 }
 
+// appendPin appends the encoding, a pinWire's, of a pin.
+func appendPin(b []byte, p storage.Pin) []byte {
+	b = jsontext.AppendText(append(b, '{'), "name", p.Name)
+	return append(jsontext.AppendUint(b, "snapshot", p.Snapshot), '}')
+}
+
 // appendTextIf appends a member unless it is empty.
 func appendTextIf(b []byte, name, value string) []byte {
 	if value == "" {
@@ -196,7 +226,13 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	}
 	out := Plan{
 		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, Filter: w.Filter, SampleList: w.SampleList, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
-		Features: make([]storage.Feature, len(w.Features)),
+		Branch: w.Branch, Features: make([]storage.Feature, len(w.Features)),
+	}
+	if w.BranchList != nil {
+		out.BranchList = storage.Pin(*w.BranchList)
+	}
+	for _, o := range w.Overlays {
+		out.Overlays = append(out.Overlays, storage.Pin(o))
 	}
 	for i := range w.Features {
 		if out.Features[i], err = w.Features[i].feature(); err != nil {

@@ -25,6 +25,13 @@ func drawPlan(t *rapid.T) *Plan {
 		Output:    rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"),
 		Dedup:     rapid.SampledFrom([]Dedup{DedupKJT, DedupIKJT, DedupWindowed}).Draw(t, "dedup"),
 	}
+	if rapid.Bool().Draw(t, "branch") {
+		p.Branch = rapid.StringN(1, 10, -1).Draw(t, "name")
+		p.BranchList = storage.Pin{Name: rapid.StringN(1, 10, -1).Draw(t, "list"), Snapshot: rapid.Uint64Min(1).Draw(t, "of")}
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "overlays") {
+		p.Overlays = append(p.Overlays, storage.Pin{Name: fmt.Sprint(i, `"<é`), Snapshot: rapid.Uint64Min(1).Draw(t, "of")})
+	}
 	for i := range rapid.IntRange(1, 5).Draw(t, "features") {
 		p.Features = append(p.Features, storage.Feature{
 			ID:           storage.FeatureID(rapid.Uint64Range(1, 1<<60).Draw(t, "id")<<3 | uint64(i)),

@@ -2,6 +2,7 @@ package reader
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -11,29 +12,42 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// storedSets returns the rows of each of the layout's segments that the plan's sample list has, without those that are deleted; an entry is nil
-// where that is every row, and there are no entries where it is so in each segment.
-func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot) (sets []*roaring.Bitmap, err error) {
+// storedSets returns the rows of each of the layout's segments that the plan's sample lists have, without those that are deleted; an entry is
+// nil where that is every row, and there are no entries where it is so in each segment.
+func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snapshots) (sets []*roaring.Bitmap, err error) {
 	deleted, err := snap.DeletedRows(ctx, l.segments...)
 	if err != nil {
 		return nil, err
 	}
-	var listed []storage.RowSet
-	if name := l.plan.SampleList; name != "" {
-		if _, err := snap.SampleList(ctx, name); err != nil {
+	var listed [][]storage.RowSet // of each list, by segment
+	for _, list := range l.plan.lists() {
+		in, err := at(ctx, list.Snapshot)
+		if err != nil {
+			return nil, fmt.Errorf("sample list %s: %w", list.Name, err)
+		}
+		if _, err := in.SampleList(ctx, list.Name); err != nil {
 			return nil, err
 		}
-		if listed, err = snap.ListedRows(ctx, name, l.segments...); err != nil {
+		rows, err := in.ListedRows(ctx, list.Name, l.segments...)
+		if err != nil {
 			return nil, err
 		}
+		listed = append(listed, rows)
 	}
 	sets = make([]*roaring.Bitmap, len(l.segments))
+	store := snap.Table().Store()
 	err = ofSegments(len(l.segments), func(i int) (err error) {
-		var of *storage.RowSet
-		if listed != nil {
-			of = &listed[i]
+		var first *storage.RowSet
+		if len(listed) > 0 {
+			first = &listed[0][i]
 		}
-		sets[i], err = storedSet(ctx, snap.Table().Store(), l.segments[i], of, deleted[i])
+		if sets[i], err = storedSet(ctx, store, l.segments[i], first, deleted[i]); err != nil || len(listed) < 2 {
+			return err
+		}
+		second, err := store.ReadRows(ctx, listed[1][i])
+		if err == nil {
+			sets[i].And(second)
+		}
 		return err
 	})
 	if err != nil || !slices.ContainsFunc(sets, func(b *roaring.Bitmap) bool { return b != nil }) {

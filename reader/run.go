@@ -485,6 +485,13 @@ var groupSelections = sync.Pool{New: func() any { return new(format.Selection) }
 // that are sparse.
 func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t decodeTask, it *item) (uint64, error) {
 	g, s := t.stripe.segment, t.stripe
+	if it.parts != nil {
+		var rows []int32
+		if s.sparse {
+			rows = s.picked
+		}
+		return r.s.decodeBlended(d, t.unit, s, it, rows)
+	}
 	var inverse *vector.Column
 	switch {
 	case it.inverse >= 0 && s.sparse:
@@ -495,9 +502,7 @@ func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t dec
 		}
 	case it.inverse >= 0:
 		inv := r.s.inverses.get()
-		s.mu.Lock()
-		s.inverses = append(s.inverses, inv)
-		s.mu.Unlock()
+		s.keepInverse(inv)
 		if err := r.decodeFile(d, t, it.inverse, inv, nil, nil); err != nil {
 			return 0, err
 		}
@@ -533,27 +538,11 @@ func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t dec
 
 // decodeFile decodes the stripe of one feature file, or of a sparse one the rows of the group, and widens it to the plan's type.
 func (r *run) decodeFile(d *format.StripeDecoder, t decodeTask, fileIndex int32, c *decoded, inverse *vector.Column, group *format.Selection) error {
-	f := &t.stripe.segment.files[fileIndex]
-	src, at := t.unit.bytes(fileIndex, t.stripe.index)
-	c.stored.Type = f.entry.Meta.Type
-	d.Use(t.stripe.segment.dictionaries.of(fileIndex))
-	var err error
+	var rows []int32
 	if t.stripe.sparse {
-		err = d.DecodeRows(&c.stored, f.entry.Meta, t.stripe.index, src, t.stripe.picked, group)
-	} else {
-		err = d.DecodeStripe(&c.stored, f.entry.Meta, t.stripe.index, src, inverse)
+		rows = t.stripe.picked
 	}
-	if err != nil {
-		return f.locate(err, at)
-	}
-	if c.stored.Rows != t.stripe.columnRows() {
-		return &format.CorruptError{
-			Object: f.entry.Object, Feature: f.feature, Stripe: t.stripe.index, Offset: int64(at),
-			Reason: fmt.Sprintf("%d rows, the segment has %d", c.stored.Rows, t.stripe.columnRows()),
-		}
-	}
-	c.widen(f.want)
-	return nil
+	return r.s.decodeFile(d, t.unit, t.stripe, fileIndex, c, rows, inverse, group)
 }
 
 // locate adds what a decoder does not know to its error: the object, the feature's name and the offset in the object.

@@ -133,7 +133,12 @@ func OpenPlan(ctx context.Context, store *storage.Store, plan *Plan, opts Option
 // Open returns a Scanner of the plan's rows. The snapshot must be the plan's; it stays in use until Close. ctx is for
 // opening only.
 func Open(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Options) (*Scanner, error) {
-	l, err := NewLayout(ctx, snap, plan)
+	return OpenView(ctx, &storage.View{Snapshot: snap}, plan, opts)
+}
+
+// OpenView is Open for a plan that was made of v, whose snapshots need not be opened again.
+func OpenView(ctx context.Context, v *storage.View, plan *Plan, opts Options) (*Scanner, error) {
+	l, err := NewLayoutWith(ctx, v.Snapshot, plan, LayoutOptions{View: v})
 	if err != nil {
 		return nil, err
 	}

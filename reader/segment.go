@@ -29,6 +29,8 @@ type segment struct {
 	items []item
 	// featureFile is the place in files of each feature that the layout reads, or -1: null in every row, or a partition key.
 	featureFile []int32
+	// blends are the items that have parts.
+	blends []int32
 	// dictionaries are those of files, nil when none has one.
 	dictionaries *dictionaries
 	partition    storage.Partition
@@ -40,6 +42,8 @@ type file struct {
 	entry   *storage.FeatureEntry
 	feature string // its name for messages
 	want    vector.Type
+	// stripes are those that it is needed in; nil: all.
+	stripes vector.Bitmap
 	// transforms come after want; nil: none.
 	transforms *transformer
 }
@@ -49,6 +53,18 @@ type file struct {
 type item struct {
 	inverse  int32   // in files, or -1
 	features []int32 // places in Layout.features
+	// parts are where the rows come from when that is more than one place: see blend.go. They have the inverses then.
+	parts []itemPart
+	// grouped: all parts with files are of groups, and so are the features, which then share an inverse.
+	grouped bool
+}
+
+// An itemPart is some rows of an item's features; the parts of an item have different ones, and together all.
+type itemPart struct {
+	rows    *roaring.Bitmap // of the segment
+	stripes vector.Bitmap   // those that have some of them
+	inverse int32           // in files, or -1
+	files   []int32         // of each feature, in files; -1: null
 }
 
 // loadSegment opens the index of segment i of the layout, looks the projection up and closes it again.
@@ -75,6 +91,12 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 		id: d.ID, first: first, selected: l.selectionOf(i), featureFile: make([]int32, len(l.features)), partition: d.Partition,
 	}
 	g.starts = startsOf(l.firstRow[i], selectedRows(index.StripeRows(), g.selected))
+	if l.chains != nil && l.hasLayers(i) {
+		for j := range g.featureFile {
+			g.featureFile[j] = -1
+		}
+		return l.readMixed(ctx, g, i, index)
+	}
 	var ids []storage.FeatureID
 	var places []int // in Layout.features, of ids
 	for j, f := range l.features {
@@ -129,10 +151,7 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 		it := &g.items[byGroup[groups[j]]]
 		name := l.features[it.features[0]].Name
 		if e == nil {
-			return nil, &format.CorruptError{
-				Object: d.Index, Feature: name, Stripe: -1, Offset: -1,
-				Reason: fmt.Sprintf("its dedup group %016x is not in the segment", uint64(groups[j])),
-			}
+			return nil, noGroup(d, name, groups[j])
 		}
 		if err := g.addFile(d, e, "group of "+name, vector.Type{Kind: vector.Inverse}); err != nil {
 			return nil, err
@@ -205,6 +224,20 @@ func (g *segment) addFile(d storage.SegmentDescriptor, e *storage.FeatureEntry, 
 	}
 	g.files = append(g.files, file{entry: e, feature: name, want: want})
 	return nil
+}
+
+// neededIn reports whether the file is needed in stripe i.
+func (f *file) neededIn(i int) bool { return f.stripes == nil || f.stripes.Get(i) }
+
+// decodedBytes estimates the memory of stripe i of all that is read.
+func (g *segment) decodedBytes(i int) uint64 {
+	n := uint64(0)
+	for j := range g.files {
+		if f := &g.files[j]; f.neededIn(i) {
+			n += f.decodedBytes(i)
+		}
+	}
+	return n + g.blendedBytes(i)
 }
 
 // stripes returns how many stripes the segment has.

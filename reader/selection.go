@@ -22,7 +22,7 @@ import (
 // restrict makes the layout one of the rows that are in the bitmaps, an entry a segment; nil: every row. Segments without any are left out. The
 // bitmaps are not written to afterwards.
 func (l *Layout) restrict(selected []*roaring.Bitmap) error {
-	segments := l.segments[:0:0]
+	segments, layers := l.segments[:0:0], l.layers[:0:0]
 	l.selected = nil
 	l.firstRow = []uint64{0}
 	for i, d := range l.segments {
@@ -43,10 +43,13 @@ func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 			continue
 		}
 		segments = append(segments, d)
+		if l.layers != nil {
+			layers = append(layers, l.layers[i])
+		}
 		l.selected = append(l.selected, selected[i])
 		l.firstRow = append(l.firstRow, l.firstRow[len(l.firstRow)-1]+rows)
 	}
-	l.segments = segments
+	l.segments, l.layers = segments, layers
 	return nil
 }
 

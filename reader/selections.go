@@ -18,8 +18,8 @@ type Selections struct {
 	used  *list.List                     // of keptSelection, the last one used in front; guarded by mu
 }
 
-// A selectionKey names a segment and a filter with the features that it reads.
-type selectionKey struct{ segment, index, filter string }
+// A selectionKey names a segment, a filter with the features that it reads, and the layers over the segment that these come from.
+type selectionKey struct{ segment, index, filter, layers string }
 
 type keptSelection struct {
 	key  selectionKey
@@ -51,7 +51,7 @@ func (s *Selections) get(key selectionKey) (rows *roaring.Bitmap, ok bool) {
 
 // put keeps what a filter selects of a segment. Nobody writes to rows afterwards.
 func (s *Selections) put(key selectionKey, rows *roaring.Bitmap) {
-	x := &keptSelection{key: key, rows: rows, size: int64(selectionOverhead + len(key.segment) + len(key.index) + len(key.filter))}
+	x := &keptSelection{key: key, rows: rows, size: int64(selectionOverhead + len(key.segment) + len(key.index) + len(key.filter) + len(key.layers))}
 	if rows != nil {
 		x.size += int64(rows.GetSizeInBytes())
 	}

@@ -154,8 +154,11 @@ func appendNumbers(b []byte, numbers []int32) []byte {
 	return b
 }
 
-// hasInverse reports whether an item has an inverse in any stripe.
+// hasInverse reports whether an item has an inverse in any stripe; of what is blended it may.
 func (g *segment) hasInverse(it *item) bool {
+	if it.parts != nil {
+		return true
+	}
 	file := it.inverse
 	if file < 0 {
 		file = g.featureFile[it.features[0]]

@@ -441,15 +441,21 @@ func (t *Taker) decode(ctx context.Context, stripes []takenStripe) error {
 // decodeItem decodes the features of an item, of the rows or of the whole stripe, and transforms them.
 func (t *Taker) decodeItem(d *format.StripeDecoder, group *format.Selection, x *takenStripe, it *item) error {
 	g, s := x.stripe.segment, x.stripe
+	if it.parts != nil {
+		rows := x.rows
+		if x.whole {
+			rows = nil
+		}
+		_, err := t.s.decodeBlended(d, x.unit, s, it, rows)
+		return err
+	}
 	var inverse *vector.Column // of a whole stripe
 	if it.inverse >= 0 {
 		f := &g.files[it.inverse]
 		src, at := x.unit.bytes(it.inverse, s.index)
 		if x.whole {
 			c := t.s.inverses.get()
-			s.mu.Lock()
-			s.inverses = append(s.inverses, c)
-			s.mu.Unlock()
+			s.keepInverse(c)
 			c.stored.Type = f.entry.Meta.Type
 			if err := d.DecodeStripe(&c.stored, f.entry.Meta, s.index, src, nil); err != nil {
 				return f.locate(err, at)

@@ -44,15 +44,6 @@ func newKeptSegment(index int, g *segment) *keptSegment {
 	return k
 }
 
-// wholeBytes estimates the memory of stripe i, decoded whole.
-func (g *keptSegment) wholeBytes(i int) int64 {
-	n := uint64(0)
-	for f := range g.files {
-		n += g.files[f].decodedBytes(i)
-	}
-	return int64(n)
-}
-
 // get returns a segment, nil when it is not kept.
 func (k *keptSegments) get(index int) *keptSegment {
 	if at := slices.IndexFunc(k.used, func(g *keptSegment) bool { return g.index == index }); at >= 0 {
@@ -121,7 +112,7 @@ func (k *keptSegments) admit(g *keptSegment, i int) bool {
 			}
 		}
 	}
-	size := g.wholeBytes(i)
+	size := int64(g.decodedBytes(i))
 	if g.forgot || g.touched[i] < 2 || size > k.maxStripes {
 		return false
 	}

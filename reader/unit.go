@@ -47,7 +47,7 @@ type unit struct {
 type need struct {
 	file     int32  // of the segment
 	from, to uint64 // in the object
-	rng      int32  // the range that it is in
+	rng      int32  // the range that it is in; -1: nothing is needed
 }
 
 // A fetchRange is consecutive bytes of an object that are read into one buffer.
@@ -73,9 +73,12 @@ func (u *unit) plan(g *segment, from, limit int, opts *Options) {
 	for i := from; i < limit; i++ {
 		var stored, decoded uint64
 		for j := range g.files {
-			stored += g.files[j].entry.Meta.Stripes[i].Length
-			decoded += g.files[j].decodedBytes(i)
+			if f := &g.files[j]; f.neededIn(i) {
+				stored += f.entry.Meta.Stripes[i].Length
+				decoded += f.decodedBytes(i)
+			}
 		}
+		decoded += g.blendedBytes(i)
 		size += stored + decoded
 		if i > from && size > uint64(opts.unitBytes()) {
 			break
@@ -100,7 +103,12 @@ func (u *unit) coalesce(opts *Options) {
 	gap := uint64(max(opts.GapBytes, 0))
 	for j := range files {
 		e := files[j].entry
-		first, last := &e.Meta.Stripes[u.from], &e.Meta.Stripes[u.to-1]
+		from, to := files[j].neededOf(u.from, u.to)
+		if from == to {
+			u.needs = append(u.needs, need{file: int32(j), rng: -1})
+			continue
+		}
+		first, last := &e.Meta.Stripes[from], &e.Meta.Stripes[to-1]
 		u.needs = append(u.needs, need{file: int32(j), from: e.Offset + first.Offset, to: e.Offset + last.Offset + last.Length})
 	}
 	for j := range files {
@@ -111,7 +119,9 @@ func (u *unit) coalesce(opts *Options) {
 		}
 	}
 	for j := range u.needs {
-		u.order = append(u.order, int32(j))
+		if u.needs[j].rng >= 0 {
+			u.order = append(u.order, int32(j))
+		}
 	}
 	slices.SortFunc(u.order, func(a, b int32) int {
 		return cmp.Or(
@@ -143,6 +153,17 @@ func (u *unit) coalesce(opts *Options) {
 			at = end
 		}
 	}
+}
+
+// neededOf returns the stripes from the first to the last of [from, to) that f is needed in.
+func (f *file) neededOf(from, to int) (first, end int) {
+	for from < to && !f.neededIn(from) {
+		from++
+	}
+	for from < to && !f.neededIn(to-1) {
+		to--
+	}
+	return from, to
 }
 
 // bytes returns the stored bytes of stripe i of a file of u's segment, and where they start in the object. Borrowed

@@ -1,0 +1,558 @@
+package reader
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A blend makes the stripe of features whose rows come from several parts: layers of overlays, the segment, or nothing.
+//
+//	rows        0 1 2 3 4 5 6 7
+//	which       b b o o b - - b           b: the segment, o: a layer, -: null
+//
+//	dense       b b o o b 0 0 b           copied row by row
+//	lists       slots of o, then of b, then one that is null; the inverse says which a row has: what a part has once is there once
+//
+// A stripe whose rows are all of one part is that part's, decoded as if there were no other; parts without a row of a stripe are not
+// fetched for it. A part with few rows of a stripe is decoded for those alone, where stripes with few selected rows are. The zero blend is
+// scratch memory, which blends keep.
+type blend struct {
+	parts []blendPart
+	which []uint16 // of each row, its part
+	rows  int
+	whole bool // all rows of the stripe are wanted
+
+	bases []int32   // of each part, its first slot
+	invs  [][]int32 // and inverse
+	next  []int32   // and the next of its rows, where it is decoded for them alone; else -1
+}
+
+// A blendPart is a part in one stripe.
+type blendPart struct {
+	of    *itemPart
+	count int     // of the rows wanted
+	rows  []int32 // of the stripe, where the part is decoded for them alone; else nil
+	list  []int32 // memory of rows
+
+	selection format.Selection // the rows in its group
+	inverse   *decoded         // of its group; nil: it has none, or rows are decoded alone
+	lent      bool             // the inverse is the stripe's
+	decoded   *decoded
+	column    *vector.Column // nil: null
+}
+
+var blends = sync.Pool{New: func() any { return new(blend) }}
+
+// decodeBlended decodes the features of an item that has parts: of the whole stripe, or of rows, which are the stripe's and ascend. It returns
+// how many slots they have.
+func (s *Scanner) decodeBlended(d *format.StripeDecoder, u *unit, st *stripe, it *item, rows []int32) (slots uint64, err error) {
+	b := blends.Get().(*blend)
+	defer func() {
+		b.release(s)
+		blends.Put(b)
+	}()
+	b.find(s, st, it, rows)
+	for p := range b.parts {
+		if err := b.decodeGroup(d, u, st, p, s); err != nil {
+			return 0, err
+		}
+	}
+	var shared *decoded // the inverse of the features, where they are several
+	for x, f := range it.features {
+		c, err := b.decode(d, u, st, it, x, s, &shared)
+		if err != nil {
+			return 0, err
+		}
+		if s.sessions && f == s.layout.sessionKey {
+			var key *vector.Column
+			if c != nil {
+				key = c.column
+			}
+			st.findSessions(key)
+		}
+		switch t := s.layout.transformers[f]; {
+		case c != nil:
+			slots += uint64(min(c.column.Slots, b.rows)) // of some parts there may be slots that no row has
+			if t != nil {
+				err = c.transform(t)
+			}
+		case t != nil && t.fills:
+			c = s.columns[f].get()
+			st.columns[f] = c
+			err = c.missing(t, s.zeros.get(b.rows))
+		}
+		if err != nil {
+			return 0, fmt.Errorf("feature %q: %w", s.layout.features[f].Name, err)
+		}
+	}
+	return slots, nil
+}
+
+// find finds the parts of the rows that are wanted.
+func (b *blend) find(s *Scanner, st *stripe, it *item, rows []int32) {
+	g, k := st.segment, st.index
+	first, stored := g.first[k], g.storedRows(k)
+	b.whole, b.rows, b.parts = rows == nil, len(rows), b.parts[:0]
+	if b.whole {
+		b.rows = stored
+	}
+	for p := range it.parts {
+		if it.parts[p].stripes.Get(k) {
+			b.addPart(&it.parts[p])
+		}
+	}
+	last := len(b.parts) - 1
+	if last == 0 {
+		b.parts[0].count, b.parts[0].rows = b.rows, rows
+		return
+	}
+	b.which = room(b.which, b.rows)
+	for r := range b.which {
+		b.which[r] = uint16(last)
+	}
+	left := b.rows
+	for p := range b.parts[:last] {
+		part := &b.parts[p]
+		its := part.of.rows.Iterator()
+		its.AdvanceIfNeeded(uint32(first))
+		if b.whole {
+			end := uint32(g.first[k+1] - 1) // the last
+			for its.HasNext() && its.PeekNext() <= end {
+				b.which[its.Next()-uint32(first)] = uint16(p)
+				part.count++
+			}
+		} else {
+			for r, row := range rows {
+				at := uint32(first) + uint32(row)
+				if its.AdvanceIfNeeded(at); !its.HasNext() {
+					break
+				}
+				if its.PeekNext() == at {
+					b.which[r] = uint16(p)
+					part.count++
+				}
+			}
+		}
+		left -= part.count
+	}
+	b.parts[last].count = left
+	for p := range b.parts {
+		part := &b.parts[p]
+		if b.whole && !s.decodesRows(part.count, stored) {
+			continue
+		}
+		part.rows = part.list[:0]
+		for r, of := range b.which {
+			if int(of) == p {
+				row := int32(r)
+				if !b.whole {
+					row = rows[r]
+				}
+				part.rows = append(part.rows, row)
+			}
+		}
+		part.list = part.rows
+	}
+	for p := range b.parts {
+		if b.parts[p].count == b.rows { // it is as if there were no other
+			b.parts[0], b.parts[p] = b.parts[p], b.parts[0]
+			b.parts = b.parts[:1]
+			return
+		}
+	}
+}
+
+func (b *blend) addPart(of *itemPart) {
+	if n := len(b.parts); n < cap(b.parts) {
+		b.parts = b.parts[:n+1]
+	} else {
+		b.parts = append(b.parts, blendPart{})
+	}
+	p := &b.parts[len(b.parts)-1]
+	p.of, p.count, p.rows, p.inverse, p.lent, p.decoded, p.column = of, 0, nil, nil, false, nil, nil
+}
+
+// decodeGroup decodes the inverse of a part's group, or finds the rows in it.
+func (b *blend) decodeGroup(d *format.StripeDecoder, u *unit, st *stripe, p int, s *Scanner) error {
+	part := &b.parts[p]
+	file := part.of.inverse
+	if file < 0 || part.count == 0 {
+		return nil
+	}
+	if part.rows != nil {
+		f := &st.segment.files[file]
+		src, at := u.bytes(file, st.index)
+		if err := d.SelectRows(&part.selection, f.entry.Meta, st.index, src, part.rows); err != nil {
+			return f.locate(err, at)
+		}
+		return nil
+	}
+	part.inverse = s.inverses.get()
+	if part.lent = len(b.parts) == 1; part.lent {
+		st.keepInverse(part.inverse)
+	}
+	return s.decodeFile(d, u, st, file, part.inverse, nil, nil, nil)
+}
+
+// keepInverse gives the stripe an inverse that its columns borrow.
+func (s *stripe) keepInverse(inverse *decoded) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inverses = append(s.inverses, inverse)
+}
+
+// decode makes the x-th feature of the item: a column of st's, or nil where every row is null.
+func (b *blend) decode(d *format.StripeDecoder, u *unit, st *stripe, it *item, x int, s *Scanner, shared **decoded) (*decoded, error) {
+	f := it.features[x]
+	some := false
+	for p := range b.parts {
+		part := &b.parts[p]
+		part.column = nil
+		file := part.of.files[x]
+		if file < 0 || part.count == 0 {
+			continue
+		}
+		some = true
+		part.decoded = s.columns[f].get()
+		var inverse *vector.Column
+		if part.inverse != nil {
+			inverse = part.inverse.column
+		}
+		if err := s.decodeFile(d, u, st, file, part.decoded, part.rows, inverse, &part.selection); err != nil {
+			return nil, err
+		}
+		part.column = part.decoded.column
+	}
+	if !some {
+		return nil, nil
+	}
+	if len(b.parts) == 1 {
+		only := &b.parts[0]
+		c := only.decoded
+		st.columns[f], only.decoded = c, nil
+		return c, nil
+	}
+	c := s.columns[f].get()
+	st.columns[f] = c
+	if it.grouped && *shared == nil {
+		*shared = s.inverses.get()
+		st.keepInverse(*shared)
+	}
+	if err := b.make(&c.stored, s.layout.features[f].Type, *shared, x == 0); err != nil {
+		return nil, fmt.Errorf("feature %q: %w", s.layout.features[f].Name, err)
+	}
+	c.column = &c.stored
+	for p := range b.parts {
+		part := &b.parts[p]
+		if part.decoded != nil {
+			s.columns[f].put(part.decoded)
+			part.decoded = nil
+		}
+	}
+	return c, nil
+}
+
+// release gives back what an error left, and lets go of the item.
+func (b *blend) release(s *Scanner) {
+	all := b.parts[:cap(b.parts)]
+	for p := range all {
+		part := &all[p]
+		if part.inverse != nil && !part.lent {
+			s.inverses.put(part.inverse)
+		}
+		part.of, part.inverse, part.decoded, part.column = nil, nil, nil, nil
+	}
+	clear(b.invs[:cap(b.invs)])
+}
+
+// decodeFile decodes the stripe of one feature file, or rows of it, and widens it to the type that is read. inverse, or group for rows, is that
+// of its group.
+func (s *Scanner) decodeFile(d *format.StripeDecoder, u *unit, st *stripe, fileIndex int32, c *decoded, rows []int32,
+	inverse *vector.Column, group *format.Selection) error {
+	f := &st.segment.files[fileIndex]
+	src, at := u.bytes(fileIndex, st.index)
+	c.stored.Type = f.entry.Meta.Type
+	d.Use(st.segment.dictionaries.of(fileIndex))
+	var err error
+	want := len(rows)
+	if rows != nil {
+		err = d.DecodeRows(&c.stored, f.entry.Meta, st.index, src, rows, group)
+	} else {
+		want = st.segment.storedRows(st.index)
+		err = d.DecodeStripe(&c.stored, f.entry.Meta, st.index, src, inverse)
+	}
+	if err != nil {
+		return f.locate(err, at)
+	}
+	if c.stored.Rows != want {
+		return &format.CorruptError{
+			Object: f.entry.Object, Feature: f.feature, Stripe: st.index, Offset: int64(at),
+			Reason: fmt.Sprintf("%d rows, the segment has %d", c.stored.Rows, want),
+		}
+	}
+	c.widen(f.want)
+	return nil
+}
+
+// make makes to, whose memory is used again, of the parts' columns. shared is the inverse of an item with groups, made with its first feature;
+// nil: to has its own, or none.
+func (b *blend) make(to *vector.Column, t vector.Type, shared *decoded, first bool) error {
+	if to.InverseBorrowed {
+		to.Inverse, to.InverseBorrowed = nil, false
+	}
+	to.Type, to.Rows, to.Monotone = t, b.rows, false
+	to.Offsets, to.Ints, to.Floats, to.Doubles = to.Offsets[:0], to.Ints[:0], to.Floats[:0], to.Doubles[:0]
+	to.Data, to.ScoreFloats, to.ScoreDoubles = to.Data[:0], to.ScoreFloats[:0], to.ScoreDoubles[:0]
+	if shared == nil && !t.IsList() && b.plain() {
+		b.copyRows(to)
+		return nil
+	}
+	if err := b.joinSlots(to); err != nil {
+		return err
+	}
+	if shared == nil {
+		to.Inverse = room(to.Inverse, b.rows)
+		b.invert(to.Inverse)
+		return nil
+	}
+	if first {
+		shared.stored.Inverse = room(shared.stored.Inverse, b.rows)
+		b.invert(shared.stored.Inverse)
+	}
+	to.Inverse, to.InverseBorrowed = shared.stored.Inverse, true
+	return nil
+}
+
+// plain reports whether no part has an inverse.
+func (b *blend) plain() bool {
+	for p := range b.parts {
+		if c := b.parts[p].column; c != nil && c.Inverse != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// start sets what is asked for of each row's part.
+func (b *blend) start() {
+	b.next, b.invs = b.next[:0], b.invs[:0]
+	for p := range b.parts {
+		part := &b.parts[p]
+		next, inverse := int32(-1), []int32(nil)
+		if part.rows != nil {
+			next = 0
+		}
+		if part.column != nil {
+			inverse = part.column.Inverse
+		}
+		b.next, b.invs = append(b.next, next), append(b.invs, inverse)
+	}
+}
+
+// row returns the row that row r of the blend is in the column of its part.
+func (b *blend) row(p uint16, r int) int {
+	if next := b.next[p]; next >= 0 {
+		b.next[p]++
+		return int(next)
+	}
+	return r
+}
+
+// copyRows makes to out of values of fixed width, row by row.
+func (b *blend) copyRows(to *vector.Column) {
+	to.Slots, to.Inverse, to.Lengths = b.rows, nil, nil
+	b.start()
+	nulls := false
+	for p := range b.parts {
+		part := &b.parts[p]
+		nulls = nulls || part.count > 0 && (part.column == nil || part.column.Present != nil)
+	}
+	if !nulls {
+		to.Present = nil
+	} else {
+		to.Present = room(to.Present, vector.BitmapWords(b.rows))
+		clear(to.Present)
+		for r, p := range b.which {
+			at := b.row(p, r)
+			if c := b.parts[p].column; c != nil && (c.Present == nil || c.Present.Get(at)) {
+				to.Present.Set(r)
+			}
+		}
+		b.start()
+	}
+	n, width := b.rows*to.Type.Width(), to.Type.Width()
+	switch to.Type.Physical() {
+	case vector.Int64Values:
+		to.Ints = room(to.Ints, n)
+		blendRows(b, to.Ints, width, func(c *vector.Column) []int64 { return c.Ints })
+	case vector.Float32Values:
+		to.Floats = room(to.Floats, n)
+		blendRows(b, to.Floats, width, func(c *vector.Column) []float32 { return c.Floats })
+	case vector.Float64Values:
+		to.Doubles = room(to.Doubles, n)
+		blendRows(b, to.Doubles, width, func(c *vector.Column) []float64 { return c.Doubles })
+	}
+}
+
+// blendRows copies the value of each row, zeros for null; values says which slice of a column they are.
+func blendRows[T any](b *blend, dst []T, width int, values func(*vector.Column) []T) {
+	var few [4][]T
+	from := few[:0]
+	for p := range b.parts {
+		var v []T
+		if c := b.parts[p].column; c != nil {
+			v = values(c)
+		}
+		from = append(from, v)
+	}
+	for r, p := range b.which {
+		at := b.row(p, r)
+		switch v := from[p]; {
+		case v == nil:
+			clear(dst[r*width : (r+1)*width])
+		case width == 1:
+			dst[r] = v[at]
+		default:
+			copy(dst[r*width:(r+1)*width], v[at*width:])
+		}
+	}
+}
+
+// invert writes the slot of each row.
+func (b *blend) invert(dst []int32) {
+	b.start()
+	for r, p := range b.which {
+		slot := 0
+		if b.parts[p].column != nil {
+			slot = b.row(p, r)
+			if inverse := b.invs[p]; inverse != nil {
+				slot = int(inverse[slot])
+			}
+		}
+		dst[r] = b.bases[p] + int32(slot)
+	}
+}
+
+// joinSlots makes to of the slots of all parts, one after the other, and one for null.
+func (b *blend) joinSlots(to *vector.Column) error {
+	width := to.Type.Width()
+	slots, values := 0, 0
+	nulls, windows := false, false
+	b.bases = b.bases[:0]
+	for p := range b.parts {
+		part := &b.parts[p]
+		b.bases = append(b.bases, int32(slots))
+		switch c := part.column; {
+		case part.count == 0:
+		case c == nil:
+			nulls = true
+			slots++
+			values += width
+		default:
+			nulls, windows = nulls || c.Present != nil, windows || c.Lengths != nil
+			slots += c.Slots
+			values += c.Elements()
+		}
+		if slots > vector.MaxElements || values > vector.MaxElements {
+			return fmt.Errorf("the parts of a stripe have more than %d values together", vector.MaxElements)
+		}
+	}
+	to.Slots = slots
+	if nulls {
+		to.Present = room(to.Present, vector.BitmapWords(slots))
+		clear(to.Present)
+	} else {
+		to.Present = nil
+	}
+	if !windows {
+		to.Lengths = nil
+	} else {
+		to.Lengths = room(to.Lengths, slots)
+	}
+	if to.Type.IsList() {
+		n := slots
+		if !windows {
+			n++
+		}
+		to.Offsets = room(to.Offsets, n)
+		to.Offsets[0] = 0
+	}
+	at := int32(0) // values so far
+	for p := range b.parts {
+		part := &b.parts[p]
+		if part.count == 0 {
+			continue
+		}
+		c := part.column
+		if c != nil && nulls {
+			putSlotPresence(to.Present, int(b.bases[p]), c, 0, c.Slots)
+		}
+		if to.Type.IsList() {
+			joinRanges(to, c, b.bases[p], at)
+		}
+		if c != nil {
+			at += int32(c.Elements())
+		}
+	}
+	switch to.Type.Physical() {
+	case vector.Int64Values:
+		to.Ints = joinValues(b, room(to.Ints, values), width, func(c *vector.Column) []int64 { return c.Ints })
+	case vector.Float32Values:
+		to.Floats = joinValues(b, room(to.Floats, values), width, func(c *vector.Column) []float32 { return c.Floats })
+	case vector.Float64Values:
+		to.Doubles = joinValues(b, room(to.Doubles, values), width, func(c *vector.Column) []float64 { return c.Doubles })
+	case vector.ByteValues:
+		to.Data = joinValues(b, room(to.Data, values), width, func(c *vector.Column) []byte { return c.Data })
+	}
+	switch to.Type.Score {
+	case vector.Float32:
+		to.ScoreFloats = joinValues(b, room(to.ScoreFloats, values), width, func(c *vector.Column) []float32 { return c.ScoreFloats })
+	case vector.Float64:
+		to.ScoreDoubles = joinValues(b, room(to.ScoreDoubles, values), width, func(c *vector.Column) []float64 { return c.ScoreDoubles })
+	}
+	return nil
+}
+
+// joinRanges writes the ranges of c's slots, nil: of a null one, to the slots of to from base on. Their values come after at others.
+func joinRanges(to, c *vector.Column, base, at int32) {
+	if to.Lengths == nil {
+		ends := to.Offsets[base+1:]
+		if c == nil {
+			ends[0] = at
+			return
+		}
+		for i, o := range c.Offsets[1 : c.Slots+1] {
+			ends[i] = at + o
+		}
+		return
+	}
+	if c == nil {
+		to.Offsets[base], to.Lengths[base] = at, 0
+		return
+	}
+	starts, lengths := to.Offsets[base:], to.Lengths[base:]
+	for i := range c.Slots {
+		lo, hi := c.SlotRange(i)
+		starts[i], lengths[i] = at+int32(lo), int32(hi-lo)
+	}
+}
+
+// joinValues copies the values of all parts to dst, zeros for the slot that is null.
+func joinValues[T any](b *blend, dst []T, width int, values func(*vector.Column) []T) []T {
+	at := 0
+	for p := range b.parts {
+		part := &b.parts[p]
+		switch {
+		case part.count == 0:
+		case part.column == nil:
+			clear(dst[at : at+width])
+			at += width
+		default:
+			at += copy(dst[at:], values(part.column))
+		}
+	}
+	return dst
+}

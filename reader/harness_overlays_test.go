@@ -1,0 +1,197 @@
+package reader
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// testOverlays are overlays over a testTable, whose model has what they make of it: each is put over the rows when it is drawn, from the lowest
+// up, row by row.
+type testOverlays struct {
+	defined []storage.Overlay // the lowest first; nil: none
+	places  [][]int           // their features, in the table
+	only    map[int]bool      // features that no segment has
+	layers  [][]*storage.Layer
+	covers  map[*storage.Layer]*roaring.Bitmap
+}
+
+// lay puts the overlays over a layout.
+func (o *testOverlays) lay(l *Layout) {
+	l.lay(o.defined, o.layers, func(ctx context.Context, x *storage.Layer) (*roaring.Bitmap, error) { return o.covers[x], ctx.Err() })
+}
+
+func (o *testOverlays) draw(t *rapid.T, features []storage.Feature) {
+	var may []int
+	o.only, o.covers = map[int]bool{}, map[*storage.Layer]*roaring.Bitmap{}
+	for i, f := range features {
+		if IsPartitionKey(f) || f.Role == storage.RoleRequestKey {
+			continue
+		}
+		may = append(may, i)
+		o.only[i] = rapid.IntRange(0, 4).Draw(t, "added") == 0
+	}
+	if len(may) == 0 {
+		return
+	}
+	policies := []storage.Uncovered{storage.FallThrough, storage.FallThrough, storage.Null}
+	for k := range rapid.SampledFrom([]int{1, 1, 2, 3, 10}).Draw(t, "overlays") {
+		x := storage.Overlay{
+			Name: fmt.Sprint("o", k), Number: uint32(k), Uncovered: rapid.SampledFrom(policies).Draw(t, "uncovered"),
+			Missing: rapid.SampledFrom(policies).Draw(t, "missing layers"),
+		}
+		places := rapid.Permutation(may).Draw(t, "overlay's features")
+		places = slices.Clone(places[:rapid.IntRange(1, min(4, len(places))).Draw(t, "features of the overlay")])
+		slices.Sort(places) // which is the order of ids
+		for _, f := range places {
+			x.Features = append(x.Features, features[f])
+		}
+		o.defined, o.places = append(o.defined, x), append(o.places, places)
+	}
+}
+
+// drawLayers draws what the overlays have over the last segment, and puts it over the model.
+func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
+	if o.defined == nil {
+		return
+	}
+	d := table.segments[len(table.segments)-1]
+	stripeRows := table.indexes[d.ID].stripeRows
+	base := len(table.rows) - int(d.Rows)
+	stripeOf := make([]int, 0, d.Rows)
+	for i, n := range stripeRows {
+		stripeOf = append(stripeOf, slices.Repeat([]int{i}, int(n))...)
+	}
+	layers := make([]*storage.Layer, len(o.defined))
+	for k, x := range o.defined {
+		null := func(row, f int, segment string) {
+			table.rows[row][f] = value{null: true}
+			table.slots[row][f] = storedSlot{segment: segment, stripe: stripeOf[row-base], inverse: missingInverse, stripeInverse: true}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "no layer") == 0 {
+			for r := range stripeOf {
+				for _, f := range o.places[k] {
+					if x.Missing == storage.Null {
+						null(base+r, f, d.Index+" null")
+					}
+				}
+			}
+			continue
+		}
+		data := storage.SegmentDescriptor{ID: fmt.Sprint(d.ID, " ", k), Rows: d.Rows, Index: fmt.Sprint(d.Index, " ", k)}
+		var stored []int
+		for _, f := range o.places[k] {
+			if rapid.IntRange(0, 5).Draw(t, "in the layer") > 0 {
+				stored = append(stored, f)
+			}
+		}
+		type cell struct {
+			v value
+			x storedSlot
+		}
+		cells := map[[2]int]cell{}
+		data = table.drawFiles(t, data, stripeRows, stored, base, func(row, f int, v value, x storedSlot) { cells[[2]int{row, f}] = cell{v, x} })
+		share := rapid.SampledFrom([]int{0, 1, 5, 9, 10, 10, 11}).Draw(t, "coverage")
+		covered := roaring.New()
+		stripe, whole := -1, false
+		for r, i := range stripeOf {
+			if i != stripe { // now and then a stripe is covered as a whole, or not at all
+				stripe, whole = i, rapid.IntRange(0, 3).Draw(t, "whole stripe") == 0
+			}
+			switch {
+			case share >= 10, whole && i%2 == 0, !whole && rapid.IntRange(0, 9).Draw(t, "covered") < share:
+				covered.Add(uint32(r))
+			}
+		}
+		for r := range stripeOf {
+			for _, f := range o.places[k] {
+				c, ok := cells[[2]int{base + r, f}]
+				switch {
+				case !covered.Contains(uint32(r)):
+					if x.Uncovered == storage.Null {
+						null(base+r, f, d.Index+" null")
+					}
+				case !ok:
+					null(base+r, f, data.Index)
+				default:
+					table.rows[base+r][f], table.slots[base+r][f] = c.v, c.x
+				}
+			}
+		}
+		layers[k] = &storage.Layer{Overlay: x.Name, Segment: d.ID, Data: data, All: share == 10, Since: 1}
+		if share != 10 { // of 11 it says so row by row
+			layers[k].Covered = storage.RowSet{Count: covered.GetCardinality()}
+			o.covers[layers[k]] = covered
+		}
+	}
+	o.layers = append(o.layers, layers)
+	for f := range table.features {
+		shareSlots(table, f, base, stripeOf)
+	}
+}
+
+// shareSlots says which slots the rows from base on, of one segment, have of a feature after all layers are put over it. Where it has parts of
+// several origins, so has its inverse; features share one where all parts of both are of the same groups. What is blended of numbers without
+// an inverse has none.
+func shareSlots(table *testTable, f, base int, stripeOf []int) {
+	var origins, parts []string
+	all, grouped := true, true // missing; of groups
+	for r := range stripeOf {
+		x := table.slots[base+r][f]
+		parts = append(parts, x.segment+"/"+x.group)
+		if !slices.Contains(origins, x.segment) {
+			origins = append(origins, x.segment)
+		}
+		if x.inverse != missingInverse {
+			all = false
+			grouped = grouped && x.group != ""
+		}
+	}
+	if all { // as if no layer nor the segment had it
+		for r := range stripeOf {
+			table.slots[base+r][f].segment = fmt.Sprint("missing in ", base)
+		}
+	}
+	if all || len(origins) == 1 {
+		return
+	}
+	inverse := fmt.Sprint("blend of ", f)
+	if grouped {
+		inverse = "blend of groups " + strings.Join(parts, " ")
+	}
+	width := table.features[f].Type.Kind == vector.Dense || table.features[f].Type.Kind == vector.Embedding
+	for from := 0; from < len(stripeOf); {
+		to := from
+		var here []string
+		some, null := false, true
+		for ; to < len(stripeOf) && stripeOf[to] == stripeOf[from]; to++ {
+			x := table.slots[base+to][f]
+			if !slices.Contains(here, x.segment) {
+				here = append(here, x.segment)
+			}
+			some = some || x.inverse != missingInverse && x.stripeInverse
+			null = null && x.inverse == missingInverse
+		}
+		for r := from; r < to; r++ {
+			x := &table.slots[base+r][f]
+			x.inverse = inverse
+			switch {
+			case null: // as if there were nothing
+				x.segment = fmt.Sprint("missing in ", base)
+			case len(here) == 1:
+			case width && !grouped && !some:
+				*x = storedSlot{segment: "blend", stripe: x.stripe, inverse: inverse, slot: r}
+			default:
+				x.stripeInverse = true
+			}
+		}
+		from = to
+	}
+}

@@ -1,0 +1,120 @@
+package reader
+
+import (
+	"slices"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expr"
+)
+
+// Statistics of what is read, for pruning: those of the file that a feature is in. Of one that is blended of parts they are the union of the
+// parts', unless one of these has none. A part's cover rows that it does not have in the blend, too: all that is concluded from them
+// holds for fewer rows as well.
+
+// statsOf returns what is known of a feature in the segment, which has so many rows.
+func (g *segment) statsOf(feature int, rows uint64) expr.FieldStats {
+	return g.unionStats(feature, rows, func(f *file) *format.Stats { return &f.entry.Meta.Stats }, func(*itemPart) bool { return true })
+}
+
+// stripeStatsOf returns what is known of a feature in stripe k.
+func (g *segment) stripeStatsOf(feature, k int) expr.FieldStats {
+	return g.unionStats(feature, uint64(g.storedRows(k)), func(f *file) *format.Stats { return &f.entry.Meta.Stripes[k].Stats },
+		func(p *itemPart) bool { return p.stripes.Get(k) })
+}
+
+func (g *segment) unionStats(feature int, rows uint64, stats func(*file) *format.Stats, has func(*itemPart) bool) expr.FieldStats {
+	out := expr.FieldStats{Rows: rows}
+	it, x := g.blended(feature)
+	if it == nil {
+		if f := g.featureFile[feature]; f >= 0 {
+			out.Type, out.Stats = g.files[f].entry.Meta.Type, stats(&g.files[f])
+		}
+		return out
+	}
+	first, nulls := true, false
+	for p := range it.parts {
+		part := &it.parts[p]
+		switch {
+		case !has(part):
+		case part.files[x] < 0:
+			nulls = true
+		default:
+			f := &g.files[part.files[x]]
+			s := *stats(f)
+			switch {
+			case s.NullRows >= rows: // as if it had no file
+				nulls = true
+				continue
+			case first:
+				first, out.Type, out.Stats = false, f.entry.Meta.Type, &s
+			case f.entry.Meta.Type != out.Type:
+				return expr.FieldStats{Unknown: true}
+			default:
+				uniteStats(out.Stats, &s, out.Type)
+			}
+			nulls = nulls || s.NullRows > 0
+		}
+	}
+	if out.Stats != nil {
+		out.Stats.NullRows = 0
+		if nulls { // some: how many is not known, but that they are not all
+			out.Stats.NullRows = min(1, rows-1)
+		}
+	}
+	return out
+}
+
+// uniteStats adds b to a; both have rows that are not null.
+func uniteStats(a, b *format.Stats, t vector.Type) {
+	empty := func(s *format.Stats) bool { return t.IsList() && s.Elements == 0 }
+	switch {
+	case empty(b):
+	case empty(a):
+		a.HasMinMax, a.MinInt, a.MaxInt, a.MinFloat, a.MaxFloat = b.HasMinMax, b.MinInt, b.MaxInt, b.MinFloat, b.MaxFloat
+	case !b.HasMinMax:
+		a.HasMinMax = false
+	case a.HasMinMax:
+		if t.Elem == vector.Uint64 {
+			a.MinInt, a.MaxInt = int64(min(uint64(a.MinInt), uint64(b.MinInt))), int64(max(uint64(a.MaxInt), uint64(b.MaxInt)))
+		} else {
+			a.MinInt, a.MaxInt = min(a.MinInt, b.MinInt), max(a.MaxInt, b.MaxInt)
+		}
+		a.MinFloat, a.MaxFloat = min(a.MinFloat, b.MinFloat), max(a.MaxFloat, b.MaxFloat)
+	}
+	a.Elements += b.Elements
+}
+
+// blended returns the item of a feature that is blended, and the feature's place in it; nil: it is not.
+func (g *segment) blended(feature int) (it *item, x int) {
+	for _, i := range g.blends {
+		if x = slices.Index(g.items[i].features, int32(feature)); x >= 0 {
+			return &g.items[i], x
+		}
+	}
+	return nil, 0
+}
+
+// blendedBytes estimates the memory that blending stripe i takes, beside that of its parts.
+func (g *segment) blendedBytes(i int) uint64 {
+	n := uint64(0)
+	for _, k := range g.blends {
+		it := &g.items[k]
+		parts, bytes := 0, uint64(0)
+		for p := range it.parts {
+			if !it.parts[p].stripes.Get(i) {
+				continue
+			}
+			parts++
+			for _, f := range it.parts[p].files {
+				if f >= 0 {
+					bytes += g.files[f].decodedBytes(i)
+				}
+			}
+		}
+		if parts > 1 {
+			n += bytes + uint64(g.storedRows(i))*6
+		}
+	}
+	return n
+}

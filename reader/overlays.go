@@ -1,0 +1,284 @@
+package reader
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// What a feature is in a segment follows from a chain: overlays that have it, the highest first, and the segment itself below them.
+//
+//	overlay b   [layer over all rows]      the feature is b's: nothing below is looked up or read
+//	overlay a   [layer over some rows]     its rows are a's; the others fall through, or are null
+//	overlay m   no layer                   falls through, is null, or is refused
+//	segment     the feature, or nothing: null
+//
+// Merged overlays lie lowest, by number; then those of a branch, then those that a plan names, in the order that they have there.
+
+// namedOverlays returns the overlays of a view and, over them, those of the names.
+func namedOverlays(ctx context.Context, v *storage.View, names []string) ([]storage.ViewOverlay, error) {
+	out := slices.Clone(v.Overlays)
+	for _, name := range names {
+		if slices.ContainsFunc(out, func(o storage.ViewOverlay) bool { return o.Name == name }) {
+			return nil, fmt.Errorf("overlay %s is named twice, or by branch %q already", name, v.Branch)
+		}
+		o, err := v.Snapshot.Overlay(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, storage.ViewOverlay{Overlay: o, In: v.Snapshot})
+	}
+	return out, nil
+}
+
+// snapshots returns a snapshot of a plan's table by its number.
+type snapshots func(ctx context.Context, number uint64) (*storage.Snapshot, error)
+
+// snapshotsOf finds them in a view where it has them, which may be nil, and else in the table.
+func snapshotsOf(snap *storage.Snapshot, v *storage.View) snapshots {
+	open := map[uint64]*storage.Snapshot{snap.Info().Number: snap}
+	if v != nil {
+		for _, o := range v.Overlays {
+			open[o.In.Info().Number] = o.In
+		}
+		if v.ListIn != nil {
+			open[v.ListIn.Info().Number] = v.ListIn
+		}
+	}
+	return func(ctx context.Context, number uint64) (*storage.Snapshot, error) {
+		s, err := open[number], error(nil)
+		if s == nil {
+			if s, err = snap.Table().At(ctx, number); err == nil {
+				open[number] = s
+			}
+		}
+		return s, err
+	}
+}
+
+// overlaysOf returns the overlays that are part of the table, and those that a plan names. They cost nothing where the snapshot has none.
+func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *Plan, at snapshots) (merged, named []storage.ViewOverlay, err error) {
+	own, err := snap.Overlays(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, o := range own {
+		if o.Merged != 0 {
+			merged = append(merged, storage.ViewOverlay{Overlay: o, In: snap})
+		}
+	}
+	for _, pin := range p.Overlays {
+		in, err := at(ctx, pin.Snapshot)
+		if err != nil {
+			return nil, nil, fmt.Errorf("overlay %s: %w", pin.Name, err)
+		}
+		var o storage.Overlay
+		if k := slices.IndexFunc(own, func(o storage.Overlay) bool { return o.Name == pin.Name }); in == snap && k >= 0 {
+			o = own[k]
+		} else if o, err = in.Overlay(ctx, pin.Name); err != nil {
+			return nil, nil, err
+		}
+		named = append(named, storage.ViewOverlay{Overlay: o, In: in})
+	}
+	return merged, named, nil
+}
+
+// coverage returns the rows that a layer covers.
+type coverage func(ctx context.Context, l *storage.Layer) (*roaring.Bitmap, error)
+
+// layOver puts overlays, the lowest first, over the layout's segments, as far as its features or others are theirs.
+func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, others []storage.Feature) error {
+	read := map[storage.FeatureID]bool{}
+	for _, list := range [][]storage.Feature{l.features, others} {
+		for _, f := range list {
+			if !IsPartitionKey(f) {
+				read[f.ID] = true
+			}
+		}
+	}
+	overlays = slices.DeleteFunc(slices.Clone(overlays), func(o storage.ViewOverlay) bool {
+		return !slices.ContainsFunc(o.Features, func(f storage.Feature) bool { return read[f.ID] })
+	})
+	if len(overlays) == 0 || len(l.segments) == 0 {
+		return nil
+	}
+	layers, err := layersOf(ctx, overlays, l.segments)
+	if err != nil {
+		return err
+	}
+	defined := make([]storage.Overlay, len(overlays))
+	for k, o := range overlays {
+		defined[k] = o.Overlay
+	}
+	store := overlays[0].In.Table().Store()
+	l.lay(defined, layers, func(ctx context.Context, x *storage.Layer) (*roaring.Bitmap, error) {
+		return store.ReadRows(ctx, x.Covered)
+	})
+	return nil
+}
+
+// layersOf returns what overlays have over segments, as Snapshot.Layers does.
+func layersOf(ctx context.Context, overlays []storage.ViewOverlay, segments []storage.SegmentDescriptor) ([][]*storage.Layer, error) {
+	out := make([][]*storage.Layer, len(segments))
+	for i := range out {
+		out[i] = make([]*storage.Layer, len(overlays))
+	}
+	done := make([]bool, len(overlays))
+	for k, o := range overlays {
+		if done[k] {
+			continue
+		}
+		var some []storage.Overlay
+		var at []int
+		for j := k; j < len(overlays); j++ { // those of one snapshot are asked for together
+			if overlays[j].In == o.In {
+				some, at, done[j] = append(some, overlays[j].Overlay), append(at, j), true
+			}
+		}
+		found, err := o.In.Layers(ctx, some, segments...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			for n, j := range at {
+				out[i][j] = found[i][n]
+			}
+		}
+	}
+	return out, nil
+}
+
+// lay is layOver for overlays whose layers are known.
+func (l *Layout) lay(overlays []storage.Overlay, layers [][]*storage.Layer, covered coverage) {
+	l.overlays, l.layers, l.covered = overlays, layers, covered
+	l.chains, l.read, l.chainOf = nil, nil, make([]int32, len(l.features))
+	known := map[string]int32{"": -1}
+	for j, f := range l.features {
+		var chain []int32
+		var key []byte
+		for k := len(overlays) - 1; k >= 0 && !IsPartitionKey(f); k-- {
+			if _, ok := slices.BinarySearchFunc(overlays[k].Features, f.ID, compareID); ok {
+				chain = append(chain, int32(k))
+				key = binary.LittleEndian.AppendUint32(key, uint32(k))
+			}
+		}
+		at, ok := known[string(key)]
+		if !ok {
+			at = int32(len(l.chains))
+			known[string(key)] = at
+			l.chains = append(l.chains, chain)
+			l.read = append(l.read, chain...)
+		}
+		l.chainOf[j] = at
+	}
+	slices.Sort(l.read)
+	l.read = slices.Compact(l.read)
+}
+
+func compareID(f storage.Feature, id storage.FeatureID) int {
+	switch {
+	case f.ID < id:
+		return -1
+	case f.ID > id:
+		return 1
+	}
+	return 0
+}
+
+// ends reports whether what lies below overlay k over segment i is not seen, in rows that a layer does not cover neither.
+func (l *Layout) ends(k int32, i int) bool {
+	x := l.layers[i][k]
+	if x == nil {
+		return l.overlays[k].Missing != storage.FallThrough
+	}
+	return coversAll(x) || l.overlays[k].Uncovered == storage.Null
+}
+
+// hasLayers reports whether what is read of segment i is anything else than the segment has.
+func (l *Layout) hasLayers(i int) bool {
+	return slices.ContainsFunc(l.read, func(k int32) bool { return l.layers[i][k] != nil || l.overlays[k].Missing != storage.FallThrough })
+}
+
+func coversAll(x *storage.Layer) bool { return x.All || x.Covered.Count == x.Data.Rows }
+
+// refused returns an error where an overlay that is read refuses to be, in segments that have no layer of it.
+func (l *Layout) refused() error {
+	if !slices.ContainsFunc(l.overlays, func(o storage.Overlay) bool { return o.Missing == storage.Refuse }) {
+		return nil
+	}
+	for k := range l.overlays {
+		segments, rows, first := 0, uint64(0), -1
+		for i := range l.segments {
+			if l.refusedIn(int32(k), i) {
+				segments++
+				rows += l.segments[i].Rows
+				if first < 0 {
+					first = i
+				}
+			}
+		}
+		if segments > 0 {
+			return l.refusal(int32(k), first, fmt.Sprintf("%d segments of %d, with %d rows", segments, len(l.segments), rows))
+		}
+	}
+	return nil
+}
+
+// refusedIn reports whether overlay k refuses to be read over segment i: it has no layer there, and nothing hides it.
+func (l *Layout) refusedIn(k int32, i int) bool {
+	if l.overlays[k].Missing != storage.Refuse || l.layers[i][k] != nil {
+		return false
+	}
+	return slices.ContainsFunc(l.chains, func(chain []int32) bool {
+		for _, other := range chain {
+			if other == k {
+				return true
+			}
+			if l.ends(other, i) {
+				return false
+			}
+		}
+		return false
+	})
+}
+
+func (l *Layout) refusal(k int32, first int, where string) error {
+	return fmt.Errorf("overlay %s has no layer over %s, the first of partition %q, and refuses to be read there: add rows to it, "+
+		"leave those partitions out, or read without it", l.overlays[k].Name, where, l.segments[first].Partition)
+}
+
+// layersKey tells what lies over segment i, of the overlays that are read, from whatever else may.
+func (l *Layout) layersKey(i int) string {
+	var key []byte
+	for _, k := range l.read {
+		x := l.layers[i][k]
+		if x == nil {
+			key = append(key, 0)
+			continue
+		}
+		key = append(append(key, 1), x.Data.ID...)
+		key = binary.LittleEndian.AppendUint64(key, x.Since)
+	}
+	return string(key)
+}
+
+// chainKey tells the chains of the features from others, whatever the segment.
+func (l *Layout) chainKey() string {
+	var key []byte
+	for _, at := range l.chainOf {
+		key = append(key, '\n')
+		if at < 0 {
+			continue
+		}
+		for _, k := range l.chains[at] {
+			o := &l.overlays[k]
+			key = fmt.Appendf(key, " %d:%d:%d", o.Number, o.Uncovered, o.Missing)
+		}
+	}
+	return string(key)
+}

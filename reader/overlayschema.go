@@ -1,0 +1,197 @@
+package reader
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+	near "github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// An overlaidSchema is a table's schema under overlays that a plan names: it has what they add, and for what they replace a type that
+// holds the values of both. Features are told by their ids: one that was renamed since is replaced under its new name, one that was
+// dropped stays so. Overlays that are merged are in the table's own schema.
+type overlaidSchema struct {
+	schema
+	table   string
+	byName  map[string]storage.Feature // that overlays have
+	byID    map[storage.FeatureID]storage.Feature
+	added   []storage.Feature // of byID, those that the table has not; in name order
+	dropped map[storage.FeatureID]bool
+}
+
+// overlay returns the schema of a snapshot under overlays, the snapshot's own where there are none. Its cost is three look-ups.
+func overlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []storage.ViewOverlay) (schema, error) {
+	if len(overlays) == 0 {
+		return snap, nil
+	}
+	s := &overlaidSchema{
+		schema: snap, table: snap.Table().Name(), byName: map[string]storage.Feature{}, byID: map[storage.FeatureID]storage.Feature{},
+		dropped: map[storage.FeatureID]bool{},
+	}
+	var ids []storage.FeatureID
+	for _, o := range overlays {
+		for _, f := range o.Features {
+			ids = append(ids, f.ID)
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	known, err := snap.FeaturesByID(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	of := map[storage.FeatureID]string{} // the overlay that adds the feature
+	for i, f := range known {
+		switch {
+		case f == nil:
+		case f.Status == storage.FeatureDropped:
+			s.dropped[ids[i]] = true
+		default:
+			s.byID[f.ID] = *f
+		}
+	}
+	for _, o := range overlays {
+		for _, f := range o.Features {
+			if s.dropped[f.ID] {
+				continue
+			}
+			below, ok := s.byID[f.ID]
+			if !ok {
+				of[f.ID] = o.Name
+				s.byID[f.ID] = f
+				continue
+			}
+			if s.byID[f.ID], err = under(below, f); err != nil {
+				return nil, fmt.Errorf("overlay %s: %w", o.Name, err)
+			}
+		}
+	}
+	var names []string
+	for id := range of {
+		s.added = append(s.added, s.byID[id])
+	}
+	slices.SortFunc(s.added, func(a, b storage.Feature) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	for _, f := range s.added {
+		names = append(names, f.Name)
+	}
+	taken, err := snap.Find(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range s.added {
+		if other := taken[i]; other != nil {
+			return nil, fmt.Errorf("overlay %s adds feature %s, and the table has another of that name", of[f.ID], f.Name)
+		}
+	}
+	for _, f := range s.byID {
+		if other, ok := s.byName[f.Name]; ok {
+			return nil, fmt.Errorf("overlays %s and %s have two features of the name %s", of[other.ID], of[f.ID], f.Name)
+		}
+		s.byName[f.Name] = f
+	}
+	return s, nil
+}
+
+// under returns a feature once another's values may lie over it.
+func under(below, f storage.Feature) (storage.Feature, error) {
+	t, err := vector.Widen(below.Type, f.Type)
+	switch {
+	case err != nil:
+		return below, fmt.Errorf("feature %s is %v below it and %v in it: %w", below.Name, below.Type, f.Type, err)
+	case below.Logical != f.Logical:
+		return below, fmt.Errorf("feature %s is of logical type %q below it and %q in it", below.Name, below.Logical, f.Logical)
+	}
+	below.Type = t
+	return below, nil
+}
+
+// Find is the snapshot's under the overlays.
+func (s *overlaidSchema) Find(ctx context.Context, names ...string) ([]*storage.Feature, error) {
+	out := make([]*storage.Feature, len(names))
+	var rest []string
+	var at []int
+	for i, name := range names {
+		if f, ok := s.byName[name]; ok {
+			out[i] = &f
+			continue
+		}
+		rest, at = append(rest, name), append(at, i)
+	}
+	found, err := s.schema.Find(ctx, rest...)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range at {
+		out[i] = found[k]
+	}
+	return out, nil
+}
+
+// Lookup is Find with an error that names the nearest.
+func (s *overlaidSchema) Lookup(ctx context.Context, names ...string) ([]storage.Feature, error) {
+	found, err := s.Find(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]storage.Feature, len(names))
+	for i, f := range found {
+		if f != nil {
+			out[i] = *f
+			continue
+		}
+		all, err := s.Features(ctx)
+		if err != nil {
+			return nil, err
+		}
+		among, err := s.PartitionKeys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range all {
+			among = append(among, f.Name)
+		}
+		return nil, fmt.Errorf("table %s: feature %.100q: %w%s", s.table, names[i], storage.ErrNotFound, near.Hint(names[i], among))
+	}
+	return out, nil
+}
+
+// Features returns the whole schema in name order.
+func (s *overlaidSchema) Features(ctx context.Context) ([]storage.Feature, error) {
+	all, err := s.schema.Features(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = append(s.replaced(all), s.added...)
+	slices.SortFunc(all, func(a, b storage.Feature) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// KeyFeatures returns those that are keys.
+func (s *overlaidSchema) KeyFeatures(ctx context.Context) ([]storage.Feature, error) {
+	all, err := s.schema.KeyFeatures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = s.replaced(all)
+	for _, f := range s.added {
+		if f.Role.IsKey() {
+			all = append(all, f)
+		}
+	}
+	return all, nil
+}
+
+// replaced returns features of the table as they are under the overlays.
+func (s *overlaidSchema) replaced(features []storage.Feature) []storage.Feature {
+	out := slices.Clone(features)
+	for i, f := range out {
+		if over, ok := s.byID[f.ID]; ok {
+			out[i] = over
+		}
+	}
+	return out
+}
