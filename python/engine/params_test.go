@@ -10,13 +10,14 @@ import (
 
 // Parameters that are bound are read as encoding/json reads the struct, and refused with the same kinds of errors.
 func TestBoundParameters(t *testing.T) {
-	const place = `"uri": "u", "table": "t", "snapshot": 18446744073709551615, "time": "x"`
+	const place = `"uri": "u", "table": "t", "snapshot": 18446744073709551615, "time": "x", "branch": "b",
+		"overlays": [{"name": "o", "snapshot": 3}], "list": {"name": "l", "snapshot": 4}`
 	for _, c := range []struct {
 		bound, plain any
 		text         string
 	}{
 		{new(tableParams), new(tableParams), "{" + place + "}"},
-		{new(planParams), new(planParams), "{" + place + `, "features": ["a", "b"], "partitions": "p", "filter": "c = 1", "sample_list": "s", "batch_size": 7, "labels": ["c"],
+		{new(planParams), new(planParams), "{" + place + `, "features": ["a", "b"], "overlay": ["o"], "partitions": "p", "filter": "c = 1", "sample_list": "s", "batch_size": 7, "labels": ["c"],
 			"output": "tensors", "dedup": "ikjt", "shuffle": {"unit": "row", "window": 3, "seed": 18446744073709551615},
 			"transforms": {"a": "first(3)"}}`},
 		{new(recordsParams), new(recordsParams), `{"uri": "u", "plan": "p", "workers": 2, "memory": 3, "prefetch": 4, "hash": "h", "fold": true}`},

@@ -20,6 +20,7 @@ import (
 type planParams struct {
 	place
 	Features   []string `json:"features"`
+	Overlay    []string `json:"overlay,omitempty"` // names, the lowest first
 	Partitions string   `json:"partitions,omitempty"`
 	Filter     string   `json:"filter,omitempty"`
 	SampleList string   `json:"sample_list,omitempty"`
@@ -36,6 +37,7 @@ func (p *planParams) fields() map[string]any {
 	f := placeFields(&p.place)
 	f["features"], f["partitions"], f["filter"], f["batch_size"], f["labels"] = &p.Features, &p.Partitions, &p.Filter, &p.BatchSize, &p.Labels
 	f["sample_list"] = &p.SampleList
+	f["overlay"] = &p.Overlay
 	f["output"], f["dedup"], f["shuffle"], f["transforms"] = &p.Output, &p.Dedup, &p.Shuffle, &p.Transforms
 	return f
 }
@@ -64,11 +66,11 @@ func (e *Engine) plan(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := params(raw, &p); err != nil {
 		return nil, err
 	}
-	plan, snap, err := e.makePlan(ctx, p)
+	plan, view, err := e.makePlan(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	layout, err := reader.NewLayout(ctx, snap, plan)
+	layout, err := reader.NewLayoutWith(ctx, view.Snapshot, plan, reader.LayoutOptions{View: view})
 	if err != nil {
 		return nil, err
 	}
@@ -89,19 +91,21 @@ func (e *Engine) plan(ctx context.Context, raw json.RawMessage) (any, error) {
 		Rows: layout.Rows(), Batches: layout.Batches(), Features: make([]featureInfo, len(plan.Features)),
 		Groups: groups,
 	}
-	e.keepLayout(keptLayout{uri: p.URI, hash: out.Hash, layout: layout, snapshot: snap})
+	e.keepLayout(keptLayout{uri: p.URI, hash: out.Hash, layout: layout, snapshot: view.Snapshot})
 	for i, f := range plan.Features {
 		out.Features[i] = featureOf(f)
 	}
 	return out, nil
 }
 
-func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *storage.Snapshot, error) {
-	snap, err := e.snapshot(ctx, p.place)
+func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *storage.View, error) {
+	view, err := e.view(ctx, p.place)
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := reader.PlanOptions{Features: p.Features, Partition: p.Partitions, Filter: p.Filter, SampleList: p.SampleList, BatchSize: p.BatchSize}
+	opts := reader.PlanOptions{
+		Features: p.Features, Partition: p.Partitions, Filter: p.Filter, SampleList: p.SampleList, Overlays: p.Overlay, BatchSize: p.BatchSize,
+	}
 	if p.Output != "" {
 		if opts.Output, err = reader.ParseOutput(p.Output); err != nil {
 			return nil, nil, usageError{err}
@@ -128,7 +132,7 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 		}
 		opts.Transforms = append(opts.Transforms, reader.TransformRule{Features: features, Chain: chain})
 	}
-	plan, err := reader.NewPlan(ctx, snap, opts)
+	plan, err := reader.NewViewPlan(ctx, view, opts)
 	if err != nil {
 		return nil, nil, unlessOfSystem(err)
 	}
@@ -142,7 +146,7 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 		}
 		plan.Features[i].Role = storage.RoleLabel
 	}
-	return plan, snap, nil
+	return plan, view, nil
 }
 
 // appendJSON writes a as encoding/json would.

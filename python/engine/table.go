@@ -18,11 +18,25 @@ type place struct {
 	Table    string `json:"table"`
 	Snapshot uint64 `json:"snapshot,omitempty"`
 	Time     string `json:"time,omitempty"` // RFC 3339
+	// Branch is what is read instead of a version. With Snapshot it is what the branch read when it was opened: Overlays, the lowest first,
+	// and List.
+	Branch   string `json:"branch,omitempty"`
+	Overlays []pin  `json:"overlays,omitempty"`
+	List     *pin   `json:"list,omitempty"`
+}
+
+// pin is a storage.Pin as Python keeps it.
+type pin struct {
+	Name     string `json:"name"`
+	Snapshot uint64 `json:"snapshot"`
 }
 
 // placeFields is the part of bound.fields that is p's. It is no method, which whatever embeds a place would have too.
 func placeFields(p *place) map[string]any {
-	return map[string]any{"uri": &p.URI, "table": &p.Table, "snapshot": &p.Snapshot, "time": &p.Time}
+	return map[string]any{
+		"uri": &p.URI, "table": &p.Table, "snapshot": &p.Snapshot, "time": &p.Time,
+		"branch": &p.Branch, "overlays": &p.Overlays, "list": &p.List,
+	}
 }
 
 func (e *Engine) snapshot(ctx context.Context, p place) (*storage.Snapshot, error) {
@@ -48,6 +62,85 @@ func (e *Engine) snapshot(ctx context.Context, p place) (*storage.Snapshot, erro
 		return nil, usageError{fmt.Errorf("version: time %q: want RFC 3339", p.Time)}
 	}
 	return t.AsOf(ctx, at)
+}
+
+// view returns what is read of a place.
+func (e *Engine) view(ctx context.Context, p place) (*storage.View, error) {
+	if p.Snapshot == 0 {
+		if now, _, err := e.branch(ctx, p); err != nil {
+			return nil, err
+		} else if now != nil {
+			p = *now
+		}
+	}
+	snap, err := e.snapshot(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	v := &storage.View{Snapshot: snap, Branch: p.Branch}
+	at := func(number uint64) (*storage.Snapshot, error) {
+		if number == snap.Info().Number {
+			return snap, nil
+		}
+		return e.at(ctx, p.URI, p.Table, number)
+	}
+	for _, o := range p.Overlays {
+		in, err := at(o.Snapshot)
+		if err != nil {
+			return nil, err
+		}
+		overlay, err := in.Overlay(ctx, o.Name)
+		if err != nil {
+			return nil, err
+		}
+		v.Overlays = append(v.Overlays, storage.ViewOverlay{Overlay: overlay, In: in})
+	}
+	if p.List != nil {
+		if v.ListIn, err = at(p.List.Snapshot); err != nil {
+			return nil, err
+		}
+		v.List = p.List.Name
+	}
+	return v, nil
+}
+
+// branch returns the place that stands for what a branch reads now, and its snapshot; nil: p names none.
+func (e *Engine) branch(ctx context.Context, p place) (*place, *storage.Snapshot, error) {
+	_, branch := storage.SplitRef(p.Table)
+	if p.Branch == "" && branch == "" {
+		return nil, nil, nil
+	}
+	s, err := e.store(ctx, p.URI)
+	if err != nil {
+		return nil, nil, err
+	}
+	var t *storage.Table
+	if p.Branch != "" {
+		branch = p.Branch
+		t, err = s.Table(ctx, p.Table)
+	} else {
+		t, branch, err = s.OpenRef(ctx, p.Table)
+	}
+	if err != nil || branch == "" { // a table may have an @ in its name
+		return nil, nil, err
+	}
+	if p.Snapshot != 0 || p.Time != "" {
+		return nil, nil, usageError{fmt.Errorf("version: branch %s has its own: want one or the other", branch)}
+	}
+	v, err := t.OpenBranch(ctx, branch)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := &place{URI: p.URI, Table: t.Name(), Snapshot: v.Snapshot.Info().Number, Branch: branch}
+	for _, o := range v.Overlays {
+		e.keepSnapshot(p.URI, o.In)
+		out.Overlays = append(out.Overlays, pin{o.Name, o.In.Info().Number})
+	}
+	if v.List != "" {
+		e.keepSnapshot(p.URI, v.ListIn)
+		out.List = &pin{v.List, v.ListIn.Info().Number}
+	}
+	return out, v.Snapshot, nil
 }
 
 func (e *Engine) tables(ctx context.Context, raw json.RawMessage) (any, error) {
@@ -106,12 +199,36 @@ func (e *Engine) table(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := params(raw, &p); err != nil {
 		return nil, err
 	}
-	snap, err := e.snapshot(ctx, p.place)
+	out := tableAnswer{}
+	branch, snap, err := e.branch(ctx, p.place)
+	if err == nil && branch == nil {
+		snap, err = e.snapshot(ctx, p.place)
+	}
 	if err != nil {
 		return nil, err
 	}
 	e.keepSnapshot(p.URI, snap) // it is asked for by its number from now on
-	return infoOf(snap.Info()), nil
+	out.snapshotInfo, out.Place = infoOf(snap.Info()), branch
+	return out, nil
+}
+
+// tableAnswer is a table as Python gets it: a snapshot, and, where a branch was opened, the place that stands for what it reads.
+type tableAnswer struct {
+	snapshotInfo
+	Place *place `json:"place,omitempty"`
+}
+
+// appendJSON writes a as encoding/json would.
+func (a tableAnswer) appendJSON(b []byte) []byte {
+	b = a.snapshotInfo.appendJSON(b)
+	if a.Place == nil {
+		return b
+	}
+	text, err := json.Marshal(a.Place)
+	if err != nil {
+		panic(err) // it is numbers and strings
+	}
+	return append(append(jsontext.AppendMember(b[:len(b)-1], "place"), text...), '}')
 }
 
 func (e *Engine) snapshots(ctx context.Context, raw json.RawMessage) (any, error) {
@@ -189,15 +306,16 @@ func (e *Engine) features(ctx context.Context, raw json.RawMessage) (any, error)
 	var p struct {
 		place
 		Features []string `json:"features"`
+		Overlay  []string `json:"overlay,omitempty"`
 	}
 	if err := params(raw, &p); err != nil {
 		return nil, err
 	}
-	snap, err := e.snapshot(ctx, p.place)
+	view, err := e.view(ctx, p.place)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: p.Features})
+	plan, err := reader.NewViewPlan(ctx, view, reader.PlanOptions{Features: p.Features, Overlays: p.Overlay})
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type taker struct {
 type takeParams struct {
 	place
 	Features []string `json:"features"`
+	Overlay  []string `json:"overlay,omitempty"`
 	Fold     bool     `json:"fold,omitempty"`
 	Workers  int      `json:"workers,omitempty"`
 	Memory   int64    `json:"memory,omitempty"`
@@ -93,11 +94,11 @@ func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
 		return t, nil
 	}
 	p.Snapshot, p.Time = snap.Info().Number, ""
-	plan, snap, err := e.makePlan(ctx, planParams{place: p.place, Features: p.Features})
+	plan, view, err := e.makePlan(ctx, planParams{place: p.place, Features: p.Features, Overlay: p.Overlay})
 	if err != nil {
 		return nil, err
 	}
-	layout, err := reader.NewLayout(ctx, snap, plan)
+	layout, err := reader.NewLayoutWith(ctx, view.Snapshot, plan, reader.LayoutOptions{View: view})
 	if err != nil {
 		return nil, err
 	}

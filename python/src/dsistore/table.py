@@ -92,12 +92,13 @@ class Store:
         names: list[str] = _engine.call("tables", uri=self._root)
         return names
 
-    def table(self, name: str, version: Version | None = None) -> Table:
-        """A table at a version: a snapshot's number, or a time; default: the latest snapshot now.
+    def table(self, name: str, version: Version | None = None, *, branch: str | None = None) -> Table:
+        """A table at a version: a snapshot's number, or a time; default: the latest snapshot now. With a branch, or as
+        ``"ads@exp"``, it is what the branch reads: its snapshot, under its overlays, and of the rows those in its sample list.
 
-        NotFoundError names the nearest when there is no such table.
+        NotFoundError names the nearest when there is no such table or branch.
         """
-        return Table(self, name, version)
+        return Table(self, name, version, branch)
 
     def ingest(self, table: str, source: Any, *, format: str = "auto", session_key: str | None = None,
                time_key: str | None = None, partition_by: str | None = None,
@@ -165,9 +166,13 @@ def _path(p: str | os.PathLike[str] | None) -> str | None:
 
 
 class Table:
-    """A table at one snapshot. It pickles, and reads the same snapshot wherever it is unpickled."""
+    """A table at one snapshot, or as a branch had it when it was opened. It pickles, and reads the same wherever it is unpickled.
 
-    def __init__(self, store: Store, name: str, version: Version | None = None):
+    name is the table's, branch that of the branch or None, and len() the rows of its snapshot, whichever of them a branch's sample
+    list has.
+    """
+
+    def __init__(self, store: Store, name: str, version: Version | None = None, branch: str | None = None):
         self.store = store
         self.name = name
         self._place: dict[str, Any] = {"uri": store._root, "table": name}
@@ -182,11 +187,16 @@ class Table:
             asked["time"] = version.astimezone(datetime.timezone.utc).isoformat().replace("+00:00", "Z")
         elif isinstance(version, str):
             asked["time"] = version if "T" in version else version + "T00:00:00Z"
-        self.snapshot = _snapshot(_engine.call("table", **asked))
+        answer = _engine.call("table", **asked, branch=branch)
+        self._place.update(answer.pop("place", {}))
+        self.snapshot = _snapshot(answer)
         self._place["snapshot"] = self.snapshot.number
+        self.name = self._place["table"]
+        self.branch: str | None = self._place.get("branch")
 
     def __repr__(self) -> str:
-        return f"{self.store!r}.table({self.name!r}, {self.snapshot.number})"
+        version = self.snapshot.number if self.branch is None else f"branch={self.branch!r}"
+        return f"{self.store!r}.table({self.name!r}, {version})"
 
     def __len__(self) -> int:
         return self.snapshot.rows
@@ -195,12 +205,14 @@ class Table:
         """All snapshots of the table, oldest first."""
         return [_snapshot(i) for i in _engine.call("snapshots", **self._place)]
 
-    def features(self, select: str | Sequence[str] = "@all") -> list[Feature]:
-        """The features that names, globs (``user_*``) or sets (``@all``, ``@labels``, ``@keys``, ``@partitions``) select."""
-        return [Feature(**f) for f in _engine.call("features", **self._place, features=_names(select))]
+    def features(self, select: str | Sequence[str] = "@all", *, overlay: str | Sequence[str] = ()) -> list[Feature]:
+        """The features that names, globs (``user_*``) or sets (``@all``, ``@labels``, ``@keys``, ``@partitions``) select, under
+        overlays as in ``scan``."""
+        return [Feature(**f) for f in _engine.call("features", **self._place, features=_names(select), overlay=_names(overlay) or None)]
 
     def scan(self, features: str | Sequence[str] = "@all", *, partitions: str | None = None, filter: str | None = None,
-             sample_list: str | SampleList | None = None, batch_size: int = 65536, fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
+             sample_list: str | SampleList | None = None, overlay: str | Sequence[str] = (), batch_size: int = 65536,
+             fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
         """The rows as Arrow. partitions is a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``.
 
         filter is one over features too: only rows for which it is true are given. ``click = 1 AND country IN ('US', 'CA')``,
@@ -212,15 +224,18 @@ class Table:
         sample_list is the name of a list of rows, or one of ``samples.list()``: only rows in it are given. It must be there at the
         table's version.
 
+        overlay is the name of an overlay, or a list of names, the lowest first: features come from them where they have values, and
+        from those of the branch or the table elsewhere, as each overlay declares. Filters see what they make of the table.
+
         fold puts the features of a source map or struct back into one column. batch_size bounds the rows of a record batch,
         workers the engine's threads, memory the bytes of stripes in memory. Nothing is read yet.
 
-        NotFoundError: no such feature; UsageError: the predicate makes no sense.
+        NotFoundError: no such feature or overlay; UsageError: the predicate makes no sense.
         """
         if batch_size < 1:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
         plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, filter=filter,
-                            sample_list=_list_name(sample_list), batch_size=batch_size)
+                            sample_list=_list_name(sample_list), overlay=_names(overlay) or None, batch_size=batch_size)
         return Scan(self.store._root, plan, {"fold": fold, "workers": workers, "memory": memory})
 
     def delete(self, filter: str | None = None, *, partitions: str | None = None, sample_list: str | SampleList | None = None,
@@ -249,20 +264,21 @@ class Table:
         """The table's sample lists: rows kept under a name."""
         return Samples(self)
 
-    def take(self, rows: Any, features: str | Sequence[str] = "@all", *, fold: bool = False, workers: int | None = None,
-             memory: int | None = None) -> pyarrow.Table:
+    def take(self, rows: Any, features: str | Sequence[str] = "@all", *, overlay: str | Sequence[str] = (), fold: bool = False,
+             workers: int | None = None, memory: int | None = None) -> pyarrow.Table:
         """The rows at places in the order of the table, counted from 0, as a pyarrow Table: in the order given, a place as often as it
         is given.
 
         rows is any sequence of integers, a numpy or pyarrow array or a tensor among them. The order of the table is that in which
         ``scan`` without partitions gives its rows. Only the stripes that the rows are in are read; those that are asked for
         again are kept decoded, and taking from them is quicker, in half of memory (bytes, default 256 MiB) for each of the two
-        selections of features that were used last. fold and workers are as in ``scan``.
+        selections of features that were used last. overlay, fold and workers are as in ``scan``. Of a branch with a sample list
+        the rows in it are counted.
 
         UsageError: the table has no such row; NotFoundError: no such feature.
         """
         records = _engine.call("take", **self._place, features=_names(features), rows=_places(rows), fold=fold or None,
-                               workers=workers, memory=memory)
+                               overlay=_names(overlay) or None, workers=workers, memory=memory)
         return _table(_Records(records))
 
     def overlay(self, name: str, source: Any = None, *, expr: str | Sequence[str] | None = None,
@@ -304,7 +320,8 @@ class Table:
         return _report(_engine.begin("overlay", **params), progress)
 
     def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (), partitions: str | None = None,
-              filter: str | None = None, sample_list: str | SampleList | None = None, batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
+              filter: str | None = None, sample_list: str | SampleList | None = None, overlay: str | Sequence[str] = (),
+              batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
               seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
               transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
               device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
@@ -316,6 +333,7 @@ class Table:
         partitions  a predicate over partition keys, as in ``scan``
         filter      a predicate over features, as in ``scan``, of values before transforms
         sample_list a list of rows, as in ``scan``
+        overlay     names of overlays, the lowest first, as in ``scan``
         batch_size  rows of a batch, B
         shuffle     None (the table's order), "session" (sessions stay whole), "row", or a dsistore.torch.Shuffle
         seed        of the shuffle
@@ -338,8 +356,9 @@ class Table:
         from .torch import TorchDataset
 
         return TorchDataset(
-            self, features, labels=labels, partitions=partitions, filter=filter, sample_list=sample_list, batch_size=batch_size,
-            shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, output=output, transforms=transforms, drop_last=drop_last, presence=presence, device=device,
+            self, features, labels=labels, partitions=partitions, filter=filter, sample_list=sample_list, overlay=overlay,
+            batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, output=output,
+            transforms=transforms, drop_last=drop_last, presence=presence, device=device,
             shards=shards, prefetch=prefetch, workers=workers, memory=memory)
 
 

@@ -215,7 +215,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
 
     features and labels are names, globs or sets, as in Table.features; the labels of one name alone (labels="click") come as
     [B], those of a list as [B, L]. partitions is a predicate over partition keys, filter one over features, sample_list a list of
-    rows (Table.scan).
+    rows, and overlay names overlays (Table.scan).
     shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows share
     are given once, in Batch.groups). transforms maps names or globs to what is done to the values:
     {"user_history_*": "first(50) | mod(1000000)"}. rank and world_size, given together, default to torch.distributed's, then to
@@ -235,7 +235,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
 
     def __init__(self, table: Table, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
                  partitions: str | None = None, filter: str | None = None, sample_list: str | SampleList | None = None,
-                 batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0,
+                 overlay: str | Sequence[str] = (), batch_size: int = 4096,
+                 shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0,
                  rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
                  transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
                  device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
@@ -255,11 +256,11 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             raise errors.UsageError(f"shuffle {shuffle!r}: want None, 'session', 'row' or a Shuffle")
         self._store = table.store
         # Before the features, so that a label that they select too keeps its place among the labels.
-        label_names = [f.name for f in table.features(labels)] if labels else []
+        label_names = [f.name for f in table.features(labels, overlay=overlay)] if labels else []
         self._plan: dict[str, Any] = _engine.call(
             "plan", **table._place, features=label_names + _names(features), labels=label_names,
-            partitions=partitions, filter=filter, sample_list=_list_name(sample_list), batch_size=batch_size,
-            output="tensors", dedup=output,
+            partitions=partitions, filter=filter, sample_list=_list_name(sample_list), overlay=_names(overlay) or None,
+            batch_size=batch_size, output="tensors", dedup=output,
             shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
             transforms=dict(transforms) if transforms else None,
         )

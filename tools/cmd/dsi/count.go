@@ -25,12 +25,13 @@ type countJSON struct {
 }
 
 func (c *countCmd) Run(ctx context.Context, a *app) error {
-	store, snap, err := c.openTable(ctx, c.tableArgs)
+	store, view, err := c.openTable(ctx, c.tableArgs)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	m, err := reader.Matching(ctx, snap, c.selection(), reader.LayoutOptions{})
+	snap := view.Snapshot
+	m, err := reader.Matching(ctx, snap, c.selection(), reader.LayoutOptions{View: view})
 	if err != nil {
 		return err
 	}

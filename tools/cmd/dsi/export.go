@@ -55,18 +55,18 @@ func (c *exportCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	store, snap, err := c.openTable(ctx, c.tableArgs)
+	store, view, err := c.openTable(ctx, c.tableArgs)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	opts.Dedup = reader.Dedup(c.Dedup)
-	plan, err := reader.NewPlan(ctx, snap, opts)
+	plan, err := reader.NewViewPlan(ctx, view, opts)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	s, err := reader.Open(ctx, snap, plan, reader.Options{})
+	s, err := reader.OpenView(ctx, view, plan, reader.Options{})
 	if err != nil {
 		return err
 	}

@@ -68,11 +68,12 @@ func (c *featuresListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer store.Close()
-	snap, err := c.snapshot(ctx, store, c.Table)
+	view, err := c.view(ctx, store, c.Table)
 	if err != nil {
 		return err
 	}
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: c.Features})
+	snap := view.Snapshot
+	plan, err := reader.NewViewPlan(ctx, view, reader.PlanOptions{Features: c.Features})
 	if err != nil {
 		return err
 	}

@@ -26,17 +26,17 @@ func (c *headCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	store, snap, err := c.openTable(ctx, c.tableArgs)
+	store, view, err := c.openTable(ctx, c.tableArgs)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	opts.BatchSize = c.Rows
-	plan, err := reader.NewPlan(ctx, snap, opts)
+	plan, err := reader.NewViewPlan(ctx, view, opts)
 	if err != nil {
 		return err
 	}
-	s, err := reader.Open(ctx, snap, plan, reader.Options{MaxBatches: 1, Workers: 1})
+	s, err := reader.OpenView(ctx, view, plan, reader.Options{MaxBatches: 1, Workers: 1})
 	if err != nil {
 		return err
 	}

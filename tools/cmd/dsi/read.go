@@ -11,15 +11,16 @@ import (
 
 // selectFlags select which rows are read.
 type selectFlags struct {
-	Partition  string `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
-	Where      string `placeholder:"EXPR" help:"Read the rows for which this is true, as in click = 1 AND (len(hist) > 3 OR sample(0.1, key=request_id, seed=7)). It sees values before --transform. Default: all."`
-	SampleList string `placeholder:"NAME" help:"Read the rows in this list: dsi samples. Default: all."`
+	Partition  string   `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
+	Where      string   `placeholder:"EXPR" help:"Read the rows for which this is true, as in click = 1 AND (len(hist) > 3 OR sample(0.1, key=request_id, seed=7)). It sees values before --transform. Default: all."`
+	SampleList string   `placeholder:"NAME" help:"Read the rows in this list: dsi samples. Default: all."`
+	Overlay    []string `placeholder:"NAME" help:"Read this overlay over the table. May be repeated, the lowest first; they lie over those of a branch."`
 	atFlag
 }
 
 // selection returns what the flags say of a plan.
 func (s selectFlags) selection() reader.PlanOptions {
-	return reader.PlanOptions{Partition: s.Partition, Filter: s.Where, SampleList: s.SampleList}
+	return reader.PlanOptions{Partition: s.Partition, Filter: s.Where, SampleList: s.SampleList, Overlays: s.Overlay}
 }
 
 // readFlags select what the reading commands read.
@@ -42,17 +43,17 @@ func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
 	return out, nil
 }
 
-// openTable opens the store and finds the snapshot. Close the store.
-func (s selectFlags) openTable(ctx context.Context, t tableArgs) (*storage.Store, *storage.Snapshot, error) {
+// openTable opens the store and finds what is to be read of the table, or of its branch. Close the store.
+func (s selectFlags) openTable(ctx context.Context, t tableArgs) (*storage.Store, *storage.View, error) {
 	store, err := t.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	snap, err := s.snapshot(ctx, store, t.Table)
+	view, err := s.view(ctx, store, t.Table)
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}
-	return store, snap, nil
+	return store, view, nil
 }
 
 // each gives every batch that is left to f, which may return io.EOF to have no more, and releases it.

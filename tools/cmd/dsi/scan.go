@@ -63,20 +63,20 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	store, snap, err := c.openTable(ctx, c.tableArgs)
+	store, view, err := c.openTable(ctx, c.tableArgs)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	opts.BatchSize, opts.Output, opts.Dedup = c.BatchSize, reader.OutputTensors, reader.Dedup(c.Dedup)
-	plan, err := reader.NewPlan(ctx, snap, opts)
+	plan, err := reader.NewViewPlan(ctx, view, opts)
 	if err != nil {
 		return err
 	}
 	if c.Plan {
-		return a.printPlan(ctx, snap, plan)
+		return a.printPlan(ctx, view.Snapshot, plan)
 	}
-	layout, err := reader.NewLayout(ctx, snap, plan)
+	layout, err := reader.NewLayoutWith(ctx, view.Snapshot, plan, reader.LayoutOptions{View: view})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (s storeArg) openExisting(ctx context.Context) (*storage.Store, error) {
 // tableArgs are the arguments of the commands that read a table.
 type tableArgs struct {
 	storeArg
-	Table string `arg:"" help:"Name of the table."`
+	Table string `arg:"" help:"Name of the table. Commands that read also take TABLE@BRANCH."`
 }
 
 // atFlag selects the snapshot.
@@ -54,6 +54,30 @@ func (at atFlag) snapshot(ctx context.Context, store *storage.Store, name string
 	if err != nil {
 		return nil, err
 	}
+	return at.of(ctx, t)
+}
+
+// view finds what the arguments mean: of "table@branch" what the branch reads, else a snapshot.
+func (at atFlag) view(ctx context.Context, store *storage.Store, name string) (*storage.View, error) {
+	t, branch, err := store.OpenRef(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if branch != "" {
+		if at.At.number != 0 || !at.At.time.IsZero() {
+			return nil, usagef("--at: %s is of the snapshot that the branch names", oneLine(name))
+		}
+		return t.OpenBranch(ctx, branch)
+	}
+	snap, err := at.of(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return &storage.View{Snapshot: snap}, nil
+}
+
+// of finds the snapshot of a table.
+func (at atFlag) of(ctx context.Context, t *storage.Table) (*storage.Snapshot, error) {
 	switch {
 	case at.At.number != 0:
 		return t.At(ctx, at.At.number)
