@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,12 +19,12 @@ import (
 // TestMerge: many small ingests become a few segments of the size asked for, clustered, and a second plan finds nothing to do.
 func TestMerge(t *testing.T) {
 	x := newTester(t, object.NewMemory(), 1)
-	for range 20 {
-		x.ingest(x.newRows(30, 2))
+	for range 10 {
+		x.ingest(x.newRows(60, 2))
 	}
 	before := x.latest().Info()
 	p, r := x.compact(x.options())
-	if len(p.Jobs) != 2 || p.Segments() != 40 || p.Left != 0 {
+	if len(p.Jobs) != 2 || p.Segments() != 20 || p.Left != 0 {
 		t.Fatalf("plan:\n%v", p)
 	}
 	after := x.latest().Info()
@@ -125,7 +126,7 @@ func TestPlan(t *testing.T) {
 func TestCarried(t *testing.T) {
 	seeds := uint64(12)
 	if raceEnabled {
-		seeds = 2
+		seeds = 1
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestKinds(t *testing.T) {
 		{storage.FallThrough, storage.Null, 2}, {storage.FallThrough, storage.Refuse, 2},
 	} {
 		x := newTester(t, object.NewMemory(), 3)
-		for range 6 {
+		for range 4 {
 			x.ingest(x.newRows(10, 1))
 		}
 		x.overlay("o", c.uncovered, c.missing, func(i int) bool { return i%2 == 0 })
@@ -433,5 +434,57 @@ func TestOrderKept(t *testing.T) {
 		if got := all[len(all)-len(rows)+i].id; got != r.ID {
 			t.Fatalf("row %d is %d", i, got)
 		}
+	}
+}
+
+// TestDamaged: a compaction of damaged segments says what is damaged, commits nothing of it, and never panics.
+func TestDamaged(t *testing.T) {
+	ctx := t.Context()
+	damaged, seeds := 0, uint64(60)
+	if raceEnabled {
+		seeds = 12
+	}
+	for seed := range seeds {
+		r := rand.New(rand.NewPCG(seed, 3))
+		memory := object.NewMemory()
+		x := newTester(t, memory, 8)
+		for range 2 {
+			x.ingest(x.newRows(20, 1))
+		}
+		x.overlay("o", storage.FallThrough, storage.FallThrough, func(int) bool { return true })
+		x.delete(x.some(5))
+		var objects []object.Info
+		for info, err := range memory.List(ctx, "", "") {
+			x.check(err)
+			if !strings.HasPrefix(info.Name, "tables/") {
+				objects = append(objects, info)
+			}
+		}
+		o := objects[r.IntN(len(objects))]
+		b := make([]byte, o.Size)
+		x.check(memory.ReadAt(ctx, o.Name, b, 0))
+		b[r.Int64N(o.Size)] ^= 1 << r.IntN(8)
+		x.check(memory.Delete(ctx, o.Name))
+		x.check(memory.PutIfAbsent(ctx, o.Name, b))
+		opts := x.options()
+		opts.Full = true
+		before := x.latest().Info().Number
+		p, err := NewPlan(ctx, x.table, opts)
+		if err == nil {
+			_, err = Run(ctx, x.table, p, opts)
+		}
+		if err == nil {
+			continue // a byte that nothing reads
+		}
+		damaged++
+		if !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported) {
+			t.Errorf("%s: %v", o.Name, err)
+		}
+		if n := x.latest().Info().Number; n != before {
+			t.Errorf("%s: snapshot %d was made", o.Name, n)
+		}
+	}
+	if damaged < int(seeds)/4 {
+		t.Fatalf("%d errors: the test sees nothing", damaged)
 	}
 }

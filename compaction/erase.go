@@ -237,7 +237,7 @@ func (e *eraser) plainKey(ctx context.Context, key storage.Feature) error {
 
 // column opens the key of a segment.
 func (e *eraser) column(ctx context.Context, d storage.SegmentDescriptor) (*column, error) {
-	return keyColumn(ctx, newFetcher(e.store.Blobs(), 4*blockBytes), e.store, d, e.keys.feature)
+	return keyColumn(ctx, newFetcher(e.store.Blobs(), 2*maxBlock, 8), e.store, d, e.keys.feature)
 }
 
 // findKeys finds the rows that have one of the keys, deleted ones too.

@@ -18,6 +18,7 @@ import (
 type fetcher struct {
 	blobs object.Store
 	max   int64
+	size  uint64 // of a block
 
 	mu     sync.Mutex
 	held   int64                      // guarded by mu
@@ -26,26 +27,32 @@ type fetcher struct {
 	read   int64                      // bytes, guarded by mu
 }
 
+// A blockKey names a block of an object, which is of the size that a segment says: another may lie.
 type blockKey struct {
-	object string
-	number uint64
+	object       string
+	size, number uint64
 }
 
 type block struct {
 	key  blockKey
+	size int64
 	once sync.Once
 	data []byte
 	err  error
 }
 
 const (
-	blockBytes = 1 << 20
+	minBlock, maxBlock = 64 << 10, 4 << 20
+	// blocksEach is how many blocks of each object there is room for: where the next features are, and where those of their groups.
+	blocksEach = 4
 	// longRange: what is longer is read by itself. The object's size is looked at first, so that a damaged index allocates nothing that no object has.
-	longRange = blockBytes / 2
+	longRange = 8 << 20
 )
 
-func newFetcher(blobs object.Store, max int64) *fetcher {
-	return &fetcher{blobs: blobs, max: max, blocks: map[blockKey]*list.Element{}, used: list.New()}
+// newFetcher returns a fetcher that keeps about so many bytes, of so many objects that are read side by side.
+func newFetcher(blobs object.Store, bytes int64, objects int) *fetcher {
+	size := uint64(min(max(bytes/int64(blocksEach*max(objects, 1)), minBlock), maxBlock))
+	return &fetcher{blobs: blobs, max: bytes, size: size, blocks: map[blockKey]*list.Element{}, used: list.New()}
 }
 
 // bytesRead returns how many bytes were read from the store.
@@ -64,11 +71,11 @@ func (f *fetcher) get(ctx context.Context, dst []byte, name string, size, off, n
 		return f.long(ctx, dst, name, off, n)
 	}
 	for n > 0 {
-		b, err := f.block(ctx, name, size, off/blockBytes)
+		b, err := f.block(ctx, name, size, off/f.size)
 		if err != nil {
 			return dst, err
 		}
-		part := b[off%blockBytes:]
+		part := b[off%f.size:]
 		part = part[:min(n, uint64(len(part)))]
 		dst = append(dst, part...)
 		off, n = off+uint64(len(part)), n-uint64(len(part))
@@ -101,17 +108,18 @@ func (f *fetcher) count(n int64) {
 
 // block returns a block of an object. Borrowed: nobody writes to it.
 func (f *fetcher) block(ctx context.Context, name string, size, number uint64) ([]byte, error) {
-	key := blockKey{name, number}
+	key := blockKey{name, size, number}
+	n := min(f.size, size-number*f.size)
 	f.mu.Lock()
 	e := f.blocks[key]
 	if e == nil {
-		e = f.used.PushFront(&block{key: key})
+		e = f.used.PushFront(&block{key: key, size: int64(n)})
 		f.blocks[key] = e
-		f.held += blockBytes
+		f.held += int64(n)
 		for f.held > f.max && f.used.Len() > 1 {
-			last := f.used.Back()
-			delete(f.blocks, f.used.Remove(last).(*block).key)
-			f.held -= blockBytes
+			last := f.used.Remove(f.used.Back()).(*block)
+			delete(f.blocks, last.key)
+			f.held -= last.size
 		}
 	} else {
 		f.used.MoveToFront(e)
@@ -119,13 +127,13 @@ func (f *fetcher) block(ctx context.Context, name string, size, number uint64) (
 	b := e.Value.(*block)
 	f.mu.Unlock()
 	b.once.Do(func() {
-		b.data = make([]byte, min(blockBytes, size-number*blockBytes))
-		b.err = f.blobs.ReadAt(ctx, name, b.data, int64(number*blockBytes))
+		b.data = make([]byte, n)
+		b.err = f.blobs.ReadAt(ctx, name, b.data, int64(number*f.size))
 		f.count(int64(len(b.data)))
 	})
 	if b.err != nil {
 		f.drop(e, b)
-		return nil, missing(name, number*blockBytes, b.err)
+		return nil, missing(name, number*f.size, b.err)
 	}
 	return b.data, nil
 }
@@ -137,7 +145,7 @@ func (f *fetcher) drop(e *list.Element, b *block) {
 	if f.blocks[b.key] == e {
 		delete(f.blocks, b.key)
 		f.used.Remove(e)
-		f.held -= blockBytes
+		f.held -= b.size
 	}
 }
 

@@ -41,7 +41,7 @@ func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text 
 		return false, "", nil
 	}
 	var columns []*column
-	fetch := newFetcher(p.snap.Table().Store().Blobs(), 8*blockBytes)
+	fetch := newFetcher(p.snap.Table().Store().Blobs(), 2*maxBlock, 1)
 	for _, s := range large {
 		c, err := keyColumn(ctx, fetch, p.snap.Table().Store(), s.d, keys[at])
 		if err != nil {

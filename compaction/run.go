@@ -285,7 +285,7 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 		w.layers = append(w.layers, in.carried)
 		change.Remove = append(change.Remove, in.d.ID)
 	}
-	x := &job{runner: r, base: b, rewritten: w, fetch: newFetcher(store.Blobs(), max(memoryOf(&r.opts)/8, 2*blockBytes))}
+	x := &job{runner: r, base: b, rewritten: w, fetch: newFetcher(store.Blobs(), memoryOf(&r.opts)/8, len(inputs))}
 	change.Features, change.Without = x.prepare()
 	opts := r.opts.Write
 	if opts.Profile == "" {
