@@ -23,6 +23,7 @@ type overlayParams struct {
 	Mapping   string   `json:"mapping,omitempty"`
 	DDL       string   `json:"ddl,omitempty"`
 	Exprs     []string `json:"exprs,omitempty"`
+	Over      []string `json:"over,omitempty"`
 	Label     bool     `json:"label,omitempty"`
 	Uncovered string   `json:"uncovered,omitempty"`
 	New       string   `json:"new,omitempty"`
@@ -70,7 +71,7 @@ func (e *Engine) runOverlay(ctx context.Context, p *overlayParams, in *source.Re
 	}
 	opts := overlay.Options{
 		From: p.Paths, Key: p.Key, Features: p.Features, Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, Records: in,
-		Exprs: p.Exprs, Replace: p.Replace, Memory: p.Memory,
+		Exprs: p.Exprs, Over: p.Over, Replace: p.Replace, Memory: p.Memory,
 		Progress: func(now overlay.Progress) { tell(ctx, overlayProgress(now)) },
 	}
 	if p.Label {

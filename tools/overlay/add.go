@@ -68,7 +68,7 @@ func (m *maker) run(ctx context.Context) (err error) {
 			m.rows.close()
 		}
 	}()
-	v, err := openView(ctx, m.table, m.overlay.Branch)
+	v, err := openView(ctx, m.table, m.overlay.Branch, m.opts.Over)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (m *maker) run(ctx context.Context) (err error) {
 		}
 		// What came meanwhile is covered, too, as long as it does not go on for ever.
 		if m.report.Attempts++; m.report.Attempts < maxAttempts {
-			now, err := openView(ctx, m.table, m.overlay.Branch)
+			now, err := openView(ctx, m.table, m.overlay.Branch, m.opts.Over)
 			if err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func (m *maker) run(ctx context.Context) (err error) {
 			unsure = !conflict && !exists
 			return err
 		}
-		if v, err = openView(ctx, m.table, m.overlay.Branch); err != nil {
+		if v, err = openView(ctx, m.table, m.overlay.Branch, m.opts.Over); err != nil {
 			return err
 		}
 	}

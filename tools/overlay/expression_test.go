@@ -139,6 +139,56 @@ func TestExpressionOfPartitionKeys(t *testing.T) {
 	}
 }
 
+// Expressions are of what a reader sees: under what is part of the table, under a branch's overlays, and under those that are named.
+func TestExpressionUnderOverlays(t *testing.T) {
+	s := keyed(t, 700)
+	add := func(ref, name string, over []string, exprs ...string) {
+		t.Helper()
+		if _, err := Add(t.Context(), s, ref, name, Options{Exprs: exprs, Over: over}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change := func(c storage.Change) {
+		t.Helper()
+		snap := latest(t, s)
+		c.Operation, c.Base = "test", snap.Info().Number
+		if _, err := snap.Table().Commit(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("ads", "merged", nil, "click = click = 0") // the other way round
+	add("ads", "named", nil, "low = id < 300")
+	change(storage.Change{MergeOverlays: []string{"merged"}})
+	change(storage.Change{Branches: []storage.Branch{{Name: "b", Overlays: []storage.Pin{{Name: "named"}}}}})
+	add("ads", "a", []string{"named"}, "y = click = 1 AND low = 1")
+	add("ads@b", "b", nil, "z = click = 1 AND low = 1")
+	if _, err := Add(t.Context(), s, "ads", "c", Options{Exprs: []string{"y = low = 1"}}); err == nil || !strings.Contains(err.Error(), "low") {
+		t.Fatal(err)
+	}
+	snap := latest(t, s)
+	layers := [2]map[string]readLayer{readOverlay(t, snap, "a"), readOverlay(t, snap, "b")}
+	rows := readRows(t, snap, "id")
+	segments, err := snap.Segments(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range segments {
+		for k := range int(d.Rows) {
+			var id int
+			_, _ = fmt.Sscanf(rows[0]["id"], "[%d]", &id)
+			rows = rows[1:]
+			want := "[0]"
+			if id%2 == 0 && id < 300 {
+				want = "[1]"
+			}
+			if y, z := layers[0][d.ID].rows[k]["y"], layers[1][d.ID].rows[k]["z"]; y != want || z != want {
+				t.Fatalf("row of id %d: %s under named overlays, %s on the branch: want %s", id, y, z, want)
+			}
+		}
+	}
+	verifyClean(t, s)
+}
+
 func TestSplitExpr(t *testing.T) {
 	for _, c := range []struct{ text, name, condition string }{
 		{"a = b = 1", "a", "b = 1"},

@@ -195,7 +195,13 @@ func latest(t testing.TB, s *storage.Store) *storage.Snapshot {
 // readRows returns the texts of the features in all rows of a snapshot, deleted ones not, in its order.
 func readRows(t testing.TB, snap *storage.Snapshot, features ...string) []map[string]string {
 	t.Helper()
-	plan, err := reader.NewPlan(t.Context(), snap, reader.PlanOptions{Features: features})
+	return readUnder(t, snap, nil, features...)
+}
+
+// readUnder is readRows under overlays.
+func readUnder(t testing.TB, snap *storage.Snapshot, overlays []string, features ...string) []map[string]string {
+	t.Helper()
+	plan, err := reader.NewPlan(t.Context(), snap, reader.PlanOptions{Features: features, Overlays: overlays})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -213,8 +213,11 @@ func testJoin(t *testing.T, r *rand.Rand) {
 		if len(names) == 1 && i%2 == 0 {
 			opts.Key = nil // the request key
 		}
-		if i%2 == 0 {
+		switch i % 3 {
+		case 0:
 			opts.Missing = storage.Null // other than Uncovered: every segment gets a layer
+		case 1:
+			opts.Missing, opts.Uncovered = storage.Null, storage.Null
 		}
 		j.change(&opts)
 		name := fmt.Sprint("o", i)
@@ -236,11 +239,34 @@ func testJoin(t *testing.T, r *rand.Rand) {
 		if spilled := report.Spills > 0; spilled && j.spills == 0 || !spilled && j.spills == 1 {
 			t.Fatalf("%s: %d spills", j.name, report.Spills)
 		}
+		checkReader(t, snap, name, names, columns, opts, want)
 		if opts.Missing != opts.Uncovered && report.Layers != report.Segments {
 			t.Fatalf("%s: %d layers over %d segments", j.name, report.Layers, report.Segments)
 		}
 	}
 	verifyClean(t, s)
+}
+
+// checkReader holds what a reader sees under an overlay to the values that rows have, and to the table's where they have none.
+func checkReader(t *testing.T, snap *storage.Snapshot, name string, keys, columns []string, opts Options,
+	want func(map[string]string) (map[string]string, bool)) {
+	t.Helper()
+	below := readRows(t, snap, append([]string{"replaced"}, keys...)...)
+	for i, got := range readUnder(t, snap, []string{name}, append(columns, keys...)...) {
+		texts, has := want(below[i])
+		for _, c := range columns {
+			text := "null"
+			switch {
+			case has:
+				text = texts[c]
+			case c == "replaced" && opts.Uncovered == storage.FallThrough:
+				text = below[i][c]
+			}
+			if got[c] != text {
+				t.Fatalf("row %d (%v): a reader sees %s %s, want %s", i, below[i], c, got[c], text)
+			}
+		}
+	}
 }
 
 func sumPartial(r Report) uint64 {

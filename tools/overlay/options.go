@@ -34,6 +34,10 @@ type Options struct {
 	// Exprs are expressions of features, each "name = condition" in the words of package expr.
 	Exprs []string
 
+	// Over are names of overlays, the lowest first, that features of expressions are read under, besides those that are part of the table and
+	// the branch's. Default: none.
+	Over []string
+
 	// Role is that of features which the table does not have and of which a mapping says nothing: a feature, which is the default, or a
 	// label.
 	Role storage.Role
@@ -69,6 +73,8 @@ func (o *Options) Validate() error {
 		return errors.New("an overlay is made from files or from expressions: both are given")
 	case len(o.Exprs) > 0 && (len(o.Key) > 0 || len(o.Features) > 0 || o.Format != "" || o.MappingFile != "" || o.DDLFile != ""):
 		return errors.New("key, features, format, mapping and DDL are about files: an expression has none")
+	case len(o.From) > 0 && len(o.Over) > 0:
+		return errors.New("over is about expressions: files are joined with the table's own key")
 	case o.Role != storage.RoleFeature && o.Role != storage.RoleLabel:
 		return fmt.Errorf("role %v: want %v or %v", o.Role, storage.RoleFeature, storage.RoleLabel)
 	case o.Uncovered > storage.Null:

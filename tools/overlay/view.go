@@ -20,7 +20,9 @@ type view struct {
 	newest *storage.Snapshot // that the commit is made against
 	snap   *storage.Snapshot // that has the segments
 	branch *storage.Branch   // nil: none
-	over   *storage.View     // what is read
+	over   *storage.View     // what is read: snap under the branch's overlays
+	// named are overlays that lie over those.
+	named []string
 	// segments are snap's, in the order of the table, with at least a row that is not deleted.
 	segments []segment
 	batch    uint64 // number of the last that walk has read
@@ -34,13 +36,13 @@ type segment struct {
 	first uint64        // of those, the place of the first among the view's
 }
 
-// openView opens what a reader of the table, or of the branch, sees now.
-func openView(ctx context.Context, t *storage.Table, branch string) (*view, error) {
+// openView opens what a reader of the table, or of the branch, sees now. It reads features under the named overlays.
+func openView(ctx context.Context, t *storage.Table, branch string, named []string) (*view, error) {
 	newest, err := t.Latest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v := &view{newest: newest, snap: newest, over: &storage.View{Snapshot: newest}}
+	v := &view{newest: newest, snap: newest, over: &storage.View{Snapshot: newest}, named: named}
 	if branch != "" {
 		b, err := newest.Branch(ctx, branch)
 		if err != nil {
@@ -50,6 +52,7 @@ func openView(ctx context.Context, t *storage.Table, branch string) (*view, erro
 		if v.over, err = t.OpenBranch(ctx, branch); err != nil {
 			return nil, err
 		}
+		v.over.List, v.over.ListIn = "", nil // all rows get what the overlay has
 		v.snap = v.over.Snapshot
 		if v.snap.Info().Number != b.Snapshot {
 			return nil, fmt.Errorf("branch %s was set anew meanwhile: %w", branch, storage.ErrConflict)
@@ -100,7 +103,7 @@ func (v *view) plan(ctx context.Context, names []string, batchSize int) (*reader
 	for i, n := range names {
 		features[i] = literal(n)
 	}
-	return reader.NewPlan(ctx, v.snap, reader.PlanOptions{Features: features, BatchSize: batchSize})
+	return reader.NewViewPlan(ctx, v.over, reader.PlanOptions{Features: features, BatchSize: batchSize, Overlays: v.named})
 }
 
 // literal returns what selects the feature of a name, whatever is in it, and no other.
@@ -147,7 +150,7 @@ func (v *view) walk(ctx context.Context, names []string, opts *Options, want []b
 	if err != nil {
 		return err
 	}
-	layout, err := reader.NewLayout(ctx, v.snap, plan)
+	layout, err := reader.NewLayoutWith(ctx, v.snap, plan, reader.LayoutOptions{View: v.over})
 	if err != nil {
 		return err
 	}

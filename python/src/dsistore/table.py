@@ -283,7 +283,8 @@ class Table:
 
     def overlay(self, name: str, source: Any = None, *, expr: str | Sequence[str] | None = None,
                 key: str | Sequence[str] | None = None, features: Sequence[str] | None = None, format: str = "auto",
-                mapping: str | os.PathLike[str] | None = None, ddl: str | os.PathLike[str] | None = None, label: bool = False,
+                mapping: str | os.PathLike[str] | None = None, ddl: str | os.PathLike[str] | None = None,
+                over: str | Sequence[str] = (), label: bool = False,
                 uncovered: Literal["fallthrough", "null"] = "fallthrough", new: Literal["fallthrough", "null", "refuse"] = "fallthrough",
                 replace: bool = False, memory: int | None = None,
                 progress: Callable[[str, int, int, int], None] | None = None) -> dict[str, Any]:
@@ -295,6 +296,7 @@ class Table:
                 request key of the table. A key comes once in source, and is not null
         features  those of source to take; default: all but the key. They add features to the table's, or replace some of the same name
         format, mapping, ddl  say how to read source, as in ``Store.ingest``
+        over    overlays that the features of expr are read under, the lowest first, besides those of the table and its branch
         label   features that the table does not have are labels
         uncovered  what the features are in rows of the table that source has not: what they are below, or null
         new     the same in segments that are ingested later, and in those without any such row; ``refuse``: to read there is an error
@@ -312,7 +314,7 @@ class Table:
             raise errors.UsageError("an overlay is made from a source or from an expression: give one of them")
         params: dict[str, Any] = dict(
             uri=self.store._root, table=self.name, overlay=name, exprs=exprs, key=None if key is None else _names(key),
-            features=None if features is None else _names(features), mapping=_path(mapping), ddl=_path(ddl), label=label,
+            features=None if features is None else _names(features), mapping=_path(mapping), ddl=_path(ddl), over=_names(over) or None, label=label,
             uncovered=uncovered, new=new, replace=replace, memory=memory,
         )
         if source is not None:

@@ -40,6 +40,7 @@ type overlayAddCmd struct {
 	Mapping   string   `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
 	DDL       string   `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
 	Expr      []string `sep:"none" placeholder:"EXPR" help:"A feature and the condition that it is 1 for, as in 'label_v2 = click = 1 AND dwell > 10': 0 where that is false, null where it is unknown. May be given several times."`
+	Over      []string `sep:"none" placeholder:"NAME" help:"An overlay that the features of --expr are read under. May be given several times, the lowest first."`
 	Label     bool     `help:"Features that the table does not have are labels."`
 	Uncovered string   `default:"fallthrough" enum:"fallthrough,null" help:"What the features are in rows that are not covered: fallthrough, what they are below; or null. Default: ${default}."`
 	New       string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"What they are in segments that are ingested later, and in those without any covered row: fallthrough, null, or refuse to read there. Default: ${default}."`
@@ -49,7 +50,7 @@ type overlayAddCmd struct {
 
 func (c *overlayAddCmd) Run(ctx context.Context, a *app) error {
 	opts := overlay.Options{
-		From: c.From, Key: c.Key, Features: c.Features, MappingFile: c.Mapping, DDLFile: c.DDL, Exprs: c.Expr,
+		From: c.From, Key: c.Key, Features: c.Features, MappingFile: c.Mapping, DDLFile: c.DDL, Exprs: c.Expr, Over: c.Over,
 		Uncovered: policies[c.Uncovered], Missing: policies[c.New], Replace: c.Replace, Memory: int64(c.Memory),
 	}
 	if c.Format != "auto" {
