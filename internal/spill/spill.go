@@ -1,5 +1,5 @@
-// Package spill makes files for what does not fit in memory. They have no name: the system frees them when the process ends, in
-// whatever way.
+// Package spill makes files for what does not fit in memory, and holds the collector to that memory. The files have no name: the system frees
+// them when the process ends, in whatever way.
 //
 //	Dir ──> directory ── Create ──> *os.File, unlinked ── Close ──> gone
 package spill

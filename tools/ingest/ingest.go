@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"golang.org/x/sync/errgroup"
@@ -34,7 +35,7 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 		return Report{Table: table}, err
 	}
 	e := newEngine(opts, files, tableTarget{t, segmentOptions(opts.Memory)}, bad)
-	e.dir = sync.OnceValues(func() (string, error) { return spillDir(opts.TempDir, store.Blobs()) })
+	e.dir = sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) })
 	e.report.Table = table
 	return e.run(ctx)
 }
@@ -67,7 +68,7 @@ func newEngine(opts Options, files []source.File, t target, bad *quarantine) *en
 // run does the ingest and frees everything but the objects that it committed.
 func (e *engine) run(ctx context.Context) (Report, error) {
 	start := time.Now()
-	release := holdMemoryLimit(e.opts.Memory)
+	release := spill.HoldMemory(e.opts.Memory)
 	defer release()
 	err := e.phases(ctx)
 	e.close()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -214,7 +215,7 @@ func checkWhole(t *testing.T, s *storage.Store, number uint64, rows []testRow) {
 // checkNoSpills: an ingest leaves no names of spill files, not even those of killed ones.
 func checkNoSpills(t *testing.T, root string) {
 	t.Helper()
-	left, err := filepath.Glob(filepath.Join(root, "_tmp", spillPrefix+"*"))
+	left, err := filepath.Glob(filepath.Join(root, "_tmp", spill.Prefix+"*"))
 	if err != nil || len(left) > 0 {
 		t.Fatalf("spill files are left: %v, %v", left, err)
 	}

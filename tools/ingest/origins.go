@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/dsistore/dsistore/internal/spill"
 )
 
 // An Origin is n rows of an input of a Rewrite, from row on.
@@ -36,7 +38,7 @@ type originFile struct {
 const originBytes = 12
 
 func newOriginFile(dir string) (*originFile, error) {
-	file, err := createSpill(dir)
+	file, err := spill.Create(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -107,9 +108,9 @@ func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err 
 		return nil, err
 	}
 	opts = opts.withDefaults()
-	release := holdMemoryLimit(opts.Memory)
+	release := spill.HoldMemory(opts.Memory)
 	defer release()
-	dir, err := spillDir(opts.TempDir, x.Table.Store().Blobs())
+	dir, err := spill.Dir(opts.TempDir, x.Table.Store().Blobs())
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/spill"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -38,7 +39,7 @@ type run struct {
 }
 
 func newSequence(dir string) (*sequence, error) {
-	file, err := createSpill(dir)
+	file, err := spill.Create(dir)
 	if err != nil {
 		return nil, err
 	}

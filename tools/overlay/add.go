@@ -36,6 +36,8 @@ func Add(ctx context.Context, store *storage.Store, ref, name string, opts Optio
 		overlay: storage.Overlay{Name: name, Uncovered: opts.Uncovered, Missing: opts.Missing, Branch: branch},
 		dir:     sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
 	}
+	release := spill.HoldMemory(opts.Memory)
+	defer release()
 	start := time.Now()
 	err = m.run(ctx)
 	since(&r.Seconds.Total, start)
