@@ -25,41 +25,38 @@ func (w *world) compactionOptions() compaction.Options {
 	return o
 }
 
-// compact plans and runs a compaction, and returns the snapshots that it made.
-func (w *world) compact(t *storage.Table, opts compaction.Options) (made []uint64, err error) {
+// compact plans and runs a compaction: each job is a commit, and there may be one more that takes away what nothing uses any longer.
+func (w *world) compact(t *storage.Table, opts compaction.Options) error {
 	plan, err := compaction.NewPlan(w.ctx, t, opts)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	report, err := compaction.Run(w.ctx, t, plan, opts)
+	_, err = compaction.Run(w.ctx, t, plan, opts)
+	return err
+}
+
+// commits says what all snapshots stand for that were made since the newest that is known.
+func (w *world) commits(of func(n uint64) *state) error {
+	snap, err := w.table().Latest(w.ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, j := range report.Jobs {
-		if j.Snapshot != 0 {
-			made = append(made, j.Snapshot)
+	for n := w.newest + 1; n <= snap.Info().Number; n++ {
+		if err := w.commit(n, of(n)); err != nil {
+			return err
 		}
 	}
-	return made, nil
+	return nil
 }
 
 // compactRows rewrites segments: no reader can tell.
 func compactRows(w *world) error {
 	opts := w.compactionOptions()
 	w.note("%+v", opts)
-	made, err := w.compact(w.table(), opts)
-	if err != nil {
+	if err := w.compact(w.table(), opts); err != nil {
 		return err
 	}
-	if len(made) == 0 {
-		return errSkip
-	}
-	for _, n := range made {
-		if err := w.commit(n, w.latest().clone()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.commits(func(uint64) *state { return w.latest().clone() })
 }
 
 // compactAndDelete does both side by side: the delete holds, whether its bitmap is carried along or made of the new segments.
@@ -75,11 +72,10 @@ func compactAndDelete(w *world) error {
 	}
 	opts := w.compactionOptions()
 	w.note("%s; %+v", &c.query, opts)
-	var made []uint64
 	var deleted *samples.DeleteReport
 	var errs [2]error
 	var wg sync.WaitGroup
-	wg.Go(func() { made, errs[0] = w.compact(w.tables[0], opts) })
+	wg.Go(func() { errs[0] = w.compact(w.tables[0], opts) })
 	wg.Go(func() { deleted, errs[1] = samples.Delete(w.ctx, w.tables[1], &c.query, samples.Options{}) })
 	wg.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
@@ -88,18 +84,11 @@ func compactAndDelete(w *world) error {
 	if deleted.Deleted != uint64(len(gone)) {
 		return fmt.Errorf("%d rows deleted, want %d", deleted.Deleted, len(gone))
 	}
-	last := w.newest + uint64(len(made))
-	if len(gone) > 0 {
-		last++
-	}
-	for n := w.newest + 1; n <= last; n++ {
+	return w.commits(func(n uint64) *state {
 		next := before.clone()
 		if len(gone) > 0 && n >= deleted.Snapshot {
 			maps.DeleteFunc(next.rows, func(n int64, _ *row) bool { return gone[n] })
 		}
-		if err := w.commit(n, next); err != nil {
-			return err
-		}
-	}
-	return nil
+		return next
+	})
 }

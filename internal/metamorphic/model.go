@@ -36,10 +36,26 @@ type row struct {
 	values map[*feature]any
 }
 
+// An overlayState is an overlay that is not part of the table: values of features, for the rows that it covers.
+type overlayState struct {
+	name     string
+	features map[string]*feature // by their names: the table's, where it replaces them
+	covered  map[int64]map[*feature]any
+	null     bool // other rows are null in it; else they are what lies below
+}
+
 // A branchState is what a branch reads.
 type branchState struct {
 	snapshot uint64
-	list     string // of that snapshot; empty: all rows
+	list     string   // of that snapshot; empty: all rows
+	overlays []string // of that snapshot, the lowest first
+}
+
+// with returns the row with other values of some features.
+func (r *row) with(values map[*feature]any) *row {
+	out := &row{number: r.number, day: r.day, values: maps.Clone(r.values)}
+	maps.Copy(out.values, values)
+	return out
 }
 
 // A state is a table at a snapshot, as readers see it.
@@ -48,6 +64,7 @@ type state struct {
 	features map[string]*feature       // by their names
 	lists    map[string]map[int64]bool // row numbers; of rows that are gone too
 	branches map[string]branchState
+	overlays []*overlayState // the lowest first; never written to
 }
 
 func newState() *state {
@@ -56,7 +73,43 @@ func newState() *state {
 
 // clone returns a state that can be changed without changing s: rows and sets of a list are replaced, not written to.
 func (s *state) clone() *state {
-	return &state{rows: maps.Clone(s.rows), features: maps.Clone(s.features), lists: maps.Clone(s.lists), branches: maps.Clone(s.branches)}
+	return &state{rows: maps.Clone(s.rows), features: maps.Clone(s.features), lists: maps.Clone(s.lists), branches: maps.Clone(s.branches),
+		overlays: slices.Clone(s.overlays)}
+}
+
+// overlay returns the overlay of a name, or nil.
+func (s *state) overlay(name string) *overlayState {
+	for _, o := range s.overlays {
+		if o.name == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// under returns the state as those see it who read overlays of it, the lowest first.
+func (s *state) under(names []string) *state {
+	if len(names) == 0 {
+		return s
+	}
+	out := s.clone()
+	for _, name := range names {
+		o := s.overlay(name)
+		maps.Copy(out.features, o.features)
+		for n, r := range out.rows {
+			values := o.covered[n]
+			if values == nil && o.null {
+				values = map[*feature]any{}
+				for _, f := range o.features {
+					values[f] = nil
+				}
+			}
+			if values != nil {
+				out.rows[n] = r.with(values)
+			}
+		}
+	}
+	return out
 }
 
 // names returns the names of the features, sorted: maps have no order, and the same seed must do the same.

@@ -22,8 +22,12 @@ var operations = []operation{
 	{"ingest", 6, ingestRows},
 	{"overwrite", 2, overwriteRows},
 	{"delete", 5, deleteRows},
-	{"compact", 5, compactRows},
+	{"compact", 4, compactRows},
 	{"compact and delete", 2, compactAndDelete},
+	{"erase", 1, eraseRows},
+	{"add overlay", 4, addOverlay},
+	{"merge overlay", 1, mergeOverlay},
+	{"drop overlay", 1, dropOverlay},
 	{"create list", 4, createList},
 	{"drop list", 1, dropList},
 	{"create branch", 2, createBranch},
@@ -237,7 +241,11 @@ func overwriteRows(w *world) error {
 
 // changeable returns the names of the features that may be renamed and dropped.
 func (s *state) changeable() []string {
-	return slices.DeleteFunc(s.names(), func(name string) bool { return fixed[name] != nil })
+	return slices.DeleteFunc(s.names(), func(name string) bool {
+		// What an overlay replaces keeps its name: the overlay has it by that.
+		replaced := slices.ContainsFunc(s.overlays, func(o *overlayState) bool { return o.features[name] != nil })
+		return fixed[name] != nil || replaced
+	})
 }
 
 func renameFeature(w *world) error {

@@ -84,6 +84,8 @@ func (w *world) checkBranch(name string) error {
 	if b.list != "" {
 		list = s.lists[b.list]
 	}
+	s = s.under(b.overlays).clone()
+	s.overlays = nil // more of them would have to be named by the branch
 	if v.Snapshot.Info().Number != b.snapshot || v.List != b.list {
 		return fmt.Errorf("branch %s is %d, list %q: want %+v", name, v.Snapshot.Info().Number, v.List, b)
 	}
@@ -118,6 +120,13 @@ func (w *world) read(v *storage.View, s *state, list map[int64]bool) error {
 }
 
 func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan, error) {
+	overlays := []string{}
+	for _, o := range shuffled(w, s.overlays) {
+		if w.chance(0.4) {
+			overlays = append(overlays, o.name)
+		}
+	}
+	s = s.under(overlays)
 	x := &scan{view: v, epoch: w.rnd.Uint64N(3), expected: map[int64]string{}}
 	opts := reader.PlanOptions{BatchSize: pick(w, 1, 3, 16, 50, 4096), Dedup: pick(w, reader.DedupKJT, reader.DedupIKJT, reader.DedupWindowed)}
 	names := s.names()
@@ -126,6 +135,7 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 		names = append(names, "day")
 	}
 	names = shuffled(w, names)[:w.rnd.IntN(len(names)+1)]
+	opts.Overlays = overlays
 	opts.Features = shuffled(w, append(slices.DeleteFunc(names, func(n string) bool { return n == "row" }), "row"))
 	for _, n := range opts.Features {
 		x.features = append(x.features, s.features[n])
@@ -173,7 +183,7 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 		RequestBytes: pick[int64](w, 0, 100), Reuse: w.chance(0.3),
 	}
 	var err error
-	if x.plan, err = newPlan(w.ctx, v, opts); err != nil {
+	if x.plan, err = reader.NewViewPlan(w.ctx, v, opts); err != nil {
 		return x, fmt.Errorf("%+v: %w", opts, err)
 	}
 	if x.layout, err = newLayout(w.ctx, v, x.plan, reader.LayoutOptions{Read: x.options, Selections: pick[*reader.Selections](w, nil, reader.NewSelections(0))}); err != nil {

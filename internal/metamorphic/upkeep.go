@@ -28,6 +28,12 @@ func createBranch(w *world) error {
 		b.list = w.draw(slices.Sorted(maps.Keys(lists)))
 		made.List = storage.Pin{Name: b.list, Snapshot: at}
 	}
+	for _, o := range shuffled(w, w.states[at].overlays) {
+		if w.chance(0.5) {
+			b.overlays = append(b.overlays, o.name)
+			made.Overlays = append(made.Overlays, storage.Pin{Name: o.name, Snapshot: at})
+		}
+	}
 	w.note("%s: %+v", name, b)
 	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest, Branches: []storage.Branch{made}})
 	if err != nil {

@@ -1,0 +1,126 @@
+package metamorphic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/overlay"
+)
+
+// addOverlay makes an overlay from a file joined by a key, or from an expression: a feature of its own, or one of the table anew.
+//
+// What an overlay says of rows without values it says of segments without a layer, too: which segments those are depends on how rows
+// lie in segments, of which the model knows nothing.
+func addOverlay(w *world) error {
+	next := w.latest().clone()
+	w.files++
+	o := &overlayState{name: fmt.Sprint("overlay ", w.files), covered: map[int64]map[*feature]any{}, null: w.chance(0.3)}
+	opts := overlay.Options{Memory: 64 << 20, Workers: 1 + w.rnd.IntN(2), TempDir: w.dir}
+	if o.null {
+		opts.Uncovered, opts.Missing = storage.Null, storage.Null
+	}
+	if w.chance(0.4) {
+		f := &feature{kind: numbers}
+		name := fmt.Sprint("label ", w.files)
+		o.features = map[string]*feature{name: f}
+		p := w.drawPredicate(next, 1)
+		opts.Exprs = []string{quote(name) + " = " + p.text}
+		for n, r := range next.rows {
+			o.covered[n] = map[*feature]any{f: map[truth]any{no: int64(0), yes: int64(1), unknown: nil}[p.of(r)]}
+		}
+	} else if err := w.drawOverlayFile(next, o, &opts); err != nil {
+		return err
+	}
+	w.note("%s: %v %v, %d rows, null %v", o.name, slices.Sorted(maps.Keys(o.features)), opts.Exprs, len(o.covered), o.null)
+	report, err := overlay.Add(w.ctx, w.store(), tableName, o.name, opts)
+	if err != nil {
+		return err
+	}
+	next.overlays = append(next.overlays, o)
+	return w.commit(report.Snapshot, next)
+}
+
+// drawOverlayFile draws the values of some rows, and of some that are not there, by their number or key.
+func (w *world) drawOverlayFile(s *state, o *overlayState, opts *overlay.Options) error {
+	name, f := fmt.Sprint("label ", w.files), &feature{kind: pick(w, numbers, floats, texts, idLists)}
+	if names := s.changeable(); len(names) > 0 && w.chance(0.5) {
+		name = w.draw(names)
+		f = s.features[name]
+	}
+	o.features = map[string]*feature{name: f}
+	key := pick(w, "row", "key")
+	opts.Key = []string{key}
+	var b strings.Builder
+	share := w.rnd.Float64()
+	for n := int64(0); n < w.nextRow+2; n++ {
+		if !w.chance(share) {
+			continue
+		}
+		var v any
+		if w.chance(0.9) {
+			v = w.drawValue(f)
+		}
+		if r := s.rows[n]; r != nil {
+			o.covered[n] = map[*feature]any{f: v}
+		}
+		k := fmt.Sprint(n)
+		if key == "key" {
+			k = fmt.Sprintf("%q", "key-"+k)
+		}
+		fmt.Fprintf(&b, "{%q: %s, %q: %s}\n", key, k, name, jsonText(v))
+	}
+	if len(o.covered) == 0 {
+		return errSkip
+	}
+	path, err := w.file(".jsonl", b.String())
+	if err != nil {
+		return err
+	}
+	opts.From = []string{path}
+	opts.MappingFile, err = w.file(".json", fmt.Sprintf("{\"columns\": {%q: {\"type\": %q}, %q: {\"type\": %q}}}",
+		name, w.drawType(name, f), key, map[string]string{"row": "bigint", "key": "string"}[key]))
+	return err
+}
+
+// mergeOverlay makes an overlay part of the table: its values are those of the rows from then on. One that says null of others cannot be.
+func mergeOverlay(w *world) error {
+	next := w.latest().clone()
+	if len(next.overlays) == 0 {
+		return errSkip
+	}
+	o := next.overlays[w.rnd.IntN(len(next.overlays))]
+	if o.null {
+		return errSkip
+	}
+	w.note("%s", o.name)
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest, MergeOverlays: []string{o.name}})
+	if err != nil {
+		return err
+	}
+	maps.Copy(next.features, o.features)
+	for n, values := range o.covered {
+		if r := next.rows[n]; r != nil {
+			next.rows[n] = r.with(values)
+		}
+	}
+	next.overlays = slices.DeleteFunc(next.overlays, func(x *overlayState) bool { return x == o })
+	return w.commit(made.Info().Number, next)
+}
+
+func dropOverlay(w *world) error {
+	next := w.latest().clone()
+	if len(next.overlays) == 0 {
+		return errSkip
+	}
+	o := next.overlays[w.rnd.IntN(len(next.overlays))]
+	w.note("%s", o.name)
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest, DropOverlays: []string{o.name}})
+	if err != nil {
+		return err
+	}
+	next.overlays = slices.DeleteFunc(next.overlays, func(x *overlayState) bool { return x == o })
+	return w.commit(made.Info().Number, next)
+}
