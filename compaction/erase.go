@@ -17,7 +17,8 @@ import (
 
 // An Erasure says which rows are erased: those that a filter selects, or those with a key.
 type Erasure struct {
-	// Where is a predicate in the words of reader/expr; empty: Keys say it.
+	// Where is a predicate in the words of reader/expr; empty: Keys say it. Of rows that were deleted before it is not known, so that all of
+	// them are erased too: what was deleted by a predicate is erased by the same one.
 	Where string
 	// Keys are values of a feature of the table.
 	Keys *Keys
@@ -37,7 +38,7 @@ type EraseReport struct {
 	DryRun   bool   `json:"dry_run"`
 	Snapshot uint64 `json:"snapshot"`            // the newest after it
 	Rows     uint64 `json:"rows"`                // that were there, and are erased
-	Deleted  uint64 `json:"rows_deleted_before"` // rows of the keys that were deleted, and not yet erased
+	Deleted  uint64 `json:"rows_deleted_before"` // that were deleted, and not yet erased: those of the keys, or all
 	// Segments are those that were rewritten, of TableSegments; Bytes what they took, of TableBytes, and BytesMade what those in their place take.
 	Segments      uint64   `json:"segments_rewritten"`
 	TableSegments uint64   `json:"table_segments"`
@@ -158,6 +159,16 @@ func (e *eraser) find(ctx context.Context) (err error) {
 		e.live[s.Segment.ID], e.had[s.Segment.ID] = rows, true
 		e.out.Rows += rows.GetCardinality()
 	}
+	deleted, err := e.snap.DeletedRows(ctx, e.all...)
+	if err != nil {
+		return err
+	}
+	for i, d := range e.all {
+		if !deleted[i].IsEmpty() {
+			e.had[d.ID] = true
+			e.out.Deleted += deleted[i].Count
+		}
+	}
 	key, err := KeyFeature(ctx, e.snap, e.what.Key)
 	if err != nil || key == nil {
 		return err
@@ -168,7 +179,7 @@ func (e *eraser) find(ctx context.Context) (err error) {
 	if e.keys, err = NewKeys(*key); err != nil {
 		return err
 	}
-	return e.collect(ctx)
+	return e.collect(ctx, deleted)
 }
 
 // resume finds out whether an earlier erasure was not finished. Which rows it was about nobody knows any more: they are deleted.
@@ -274,13 +285,18 @@ func (e *eraser) findKeys(ctx context.Context) error {
 	return nil
 }
 
-// collect finds the keys of the rows to be erased, without those that other rows have too, and the deleted rows that have them yet.
-func (e *eraser) collect(ctx context.Context) error {
-	deleted, err := e.snap.DeletedRows(ctx, e.all...)
-	if err != nil {
-		return err
-	}
+// collect finds the keys of the rows to be erased, and of those that were deleted, without those that other rows have too.
+func (e *eraser) collect(ctx context.Context, deleted []storage.RowSet) error {
 	gone := make([]*roaring.Bitmap, len(e.all))
+	for i, d := range e.all {
+		var err error
+		if gone[i], err = e.store.ReadRows(ctx, deleted[i]); err != nil {
+			return err
+		}
+		if rows := e.live[d.ID]; rows != nil {
+			gone[i].Or(rows)
+		}
+	}
 	each := func(visit func(i int, row uint32, stripe *vector.Column, slot int)) error {
 		for i, d := range e.all {
 			c, err := e.column(ctx, d)
@@ -301,33 +317,16 @@ func (e *eraser) collect(ctx context.Context) error {
 		}
 		return nil
 	}
-	for i := range e.all {
-		if gone[i], err = e.store.ReadRows(ctx, deleted[i]); err != nil {
-			return err
-		}
-	}
-	erased := func(i int, row uint32) bool {
-		rows := e.live[e.all[i].ID]
-		return rows != nil && rows.Contains(row)
-	}
 	if err := each(func(i int, row uint32, stripe *vector.Column, slot int) {
-		if erased(i, row) {
+		if gone[i].Contains(row) {
 			e.keys.add(stripe, slot)
 		}
 	}); err != nil {
 		return err
 	}
-	if err := each(func(i int, row uint32, stripe *vector.Column, slot int) {
-		if !erased(i, row) && !gone[i].Contains(row) {
-			e.keys.remove(stripe, slot)
-		}
-	}); err != nil {
-		return err
-	}
 	return each(func(i int, row uint32, stripe *vector.Column, slot int) {
-		if gone[i].Contains(row) && e.keys.has(stripe, slot) {
-			e.had[e.all[i].ID] = true
-			e.out.Deleted++
+		if !gone[i].Contains(row) {
+			e.keys.remove(stripe, slot)
 		}
 	})
 }
@@ -537,7 +536,7 @@ func (e *eraser) endHistory(ctx context.Context) error {
 
 // collectGarbage takes what only expired snapshots name, and makes the index database anew.
 func (e *eraser) collectGarbage(ctx context.Context) error {
-	r, err := storage.GC(ctx, e.store, storage.GCOptions{ExpiredAtOnce: true})
+	r, err := storage.GC(ctx, e.store, storage.GCOptions{ExpiredAtOnce: e.table.Name()})
 	if err != nil {
 		return err
 	}

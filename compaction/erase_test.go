@@ -139,6 +139,39 @@ func TestEraseWhere(t *testing.T) {
 	}
 }
 
+// TestEraseDeleted: rows that were deleted are erased by the predicate that they were deleted by, though no reader sees them any more.
+func TestEraseDeleted(t *testing.T) {
+	x := erasable(t, object.NewMemory(), 2)
+	var ids []int64
+	for id, r := range x.rows {
+		if r.Session == "person-0002" {
+			ids = append(ids, id)
+		}
+	}
+	x.delete(ids)
+	where := Erasure{Where: "session = 'person-0002'", Compact: x.options(), DryRun: true}
+	before := x.latest().Info()
+	dry, err := Erase(t.Context(), x.table, where)
+	x.check(err)
+	where.DryRun = false
+	r, err := Erase(t.Context(), x.table, where)
+	x.check(err)
+	if r.Rows != 0 || r.Deleted != before.DeletedRows || dry.Deleted != r.Deleted || r.Segments == 0 || r.Search == nil || r.Search.Keys != 1 {
+		t.Fatalf("%+v %+v", r, r.Search)
+	}
+	x.verify("erased")
+	for _, d := range x.segments(x.latest()) {
+		for _, row := range x.decode(d) {
+			if _, ok := x.rows[row.id]; !ok {
+				t.Fatalf("segment %s has row %d: %s", d.ID, row.id, row.text)
+			}
+		}
+	}
+	if left := x.holdsBytes("person-0002"); len(left) > 0 {
+		t.Fatalf("left in %v", left)
+	}
+}
+
 // TestEraseHeld: a branch, or a lease, on a snapshot that has the rows is named, and nothing is done; one that has none of them stays.
 func TestEraseHeld(t *testing.T) {
 	ctx := t.Context()

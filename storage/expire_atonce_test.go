@@ -34,7 +34,15 @@ func TestExpiredAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	more := replaceAll(t, tab, 1)                                                                 // 7
+	more := replaceAll(t, tab, 1) // 7
+	other, err := tab.s.NewTable(ctx, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := replaceAll(t, other, 2)
+	if r, err := other.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 1 {
+		t.Fatal(r, err)
+	}
 	loose := segment(t, tab, nil, []uint32{10}, 99, SegmentOptions{}, "x")                        // of a commit to come
 	if r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 6 { // 8
 		t.Fatal(r, err)
@@ -43,11 +51,11 @@ func TestExpiredAtOnce(t *testing.T) {
 	if err != nil || len(r.Removed) != 0 {
 		t.Fatal(r, err)
 	}
-	would, err := GC(ctx, tab.s, GCOptions{ExpiredAtOnce: true, DryRun: true})
+	would, err := GC(ctx, tab.s, GCOptions{ExpiredAtOnce: tab.name, DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err = GC(ctx, tab.s, GCOptions{ExpiredAtOnce: true})
+	r, err = GC(ctx, tab.s, GCOptions{ExpiredAtOnce: tab.name})
 	if err != nil || r.Expired != 0 || len(r.Held) != 2 || len(r.Removed) != len(would.Removed) {
 		t.Fatal(r, err)
 	}
@@ -64,6 +72,7 @@ func TestExpiredAtOnce(t *testing.T) {
 	check("a layer", layers[0][0].Data, false)
 	check("of the newest", more[0], true)
 	check("of no snapshot", loose, true)
+	check("of an expired snapshot of another table", others[0], true)
 	if err := tab.s.checkRows(ctx, deleted[0]); err == nil {
 		t.Error("deleted rows are there")
 	}
@@ -75,11 +84,11 @@ func TestExpiredAtOnce(t *testing.T) {
 	if err := lease.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := GC(ctx, tab.s, GCOptions{ExpiredAtOnce: true}); err != nil {
+	if _, err := GC(ctx, tab.s, GCOptions{ExpiredAtOnce: tab.name}); err != nil {
 		t.Fatal(err)
 	}
 	check("of a leased one, released", segs[2], false)
-	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 6 {
+	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 7 {
 		t.Fatal(r, err)
 	}
 	verifyClean(t, tab.s)

@@ -19,9 +19,10 @@ type GCOptions struct {
 	DryRun bool          // report only
 	Grace  time.Duration // default DefaultGrace
 	NoWait bool          // Grace of 0 means 0: only when nobody writes
-	// ExpiredAtOnce takes the data that only expired snapshots name whatever its age: segments, layers and sets of rows. Whoever reads an
-	// expired snapshot without a lease finds it gone. Snapshots and runs, and what no snapshot names, keep the grace period.
-	ExpiredAtOnce bool
+	// ExpiredAtOnce names a table of which the data that only expired snapshots name goes whatever its age: segments, layers and sets of rows.
+	// Whoever reads an expired snapshot of it without a lease finds it gone. Snapshots and runs, what no snapshot names, and other tables
+	// keep the grace period.
+	ExpiredAtOnce string
 }
 
 // A GCReport says what GC removed, or would remove.

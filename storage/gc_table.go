@@ -18,7 +18,7 @@ type namedIDs struct {
 }
 
 // referenced returns the ids that snapshots name, and what is to be done about each table.
-func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noGrace, atOnce bool, r *GCReport) (namedIDs, []*tablePlan, error) {
+func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noGrace bool, atOnce string, r *GCReport) (namedIDs, []*tablePlan, error) {
 	out := namedIDs{staying: map[id]bool{}, expired: map[id]bool{}}
 	tables, err := s.Tables(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noG
 	var plans []*tablePlan
 	for _, name := range tables {
 		// A table of its own, so that nothing known from before is trusted.
-		p := &tablePlan{t: &Table{s: s, name: name}, cutoff: cutoff, noGrace: noGrace, atOnce: atOnce}
+		p := &tablePlan{t: &Table{s: s, name: name}, cutoff: cutoff, noGrace: noGrace, atOnce: name == atOnce}
 		if err := p.look(ctx, now, r); err != nil {
 			return out, nil, err
 		}
