@@ -95,8 +95,9 @@ func TestPlan(t *testing.T) {
 	plan(func(o *Options) { o.Full = true }, 1, "3 segments are smaller than 0.5")
 	plan(func(o *Options) { o.Fanout = 3 }, 1, "3 segments")
 	plan(func(o *Options) { o.Fanout, o.Partition = 3, "day = 'd1'" }, 0, "")
-	plan(func(o *Options) { o.SegmentRows, o.SharedShare = 10, 2 }, 3, "3.0 times as large")
+	plan(func(o *Options) { o.SegmentRows, o.SharedShare, o.Write.StripeRows = 10, 2, 7 }, 3, "3.0 times as large")
 	plan(func(o *Options) { o.Repack = true }, 3, "packed anew")
+	plan(func(o *Options) { o.Segments = []string{} }, 0, "")
 	plan(func(o *Options) { o.Segments = []string{x.segments(x.latest())[1].ID} }, 1, "asked for")
 	if p := plan(func(o *Options) { o.Fanout, o.MaxInputs = 3, 2 }, 1, ""); p.Segments() != 2 || p.Left != 1 {
 		t.Fatalf("%v", p)
@@ -118,6 +119,39 @@ func TestPlan(t *testing.T) {
 		if _, err := NewPlan(ctx, x.table, o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
+	}
+}
+
+// TestConverges: a compaction after a compaction finds nothing to do, also where sessions lie in segments that no job can have together, and
+// where they are larger than a segment.
+func TestConverges(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		change     func(*Options)
+		rows, jobs int
+		sessions   int
+	}{
+		{"few inputs", func(o *Options) { o.SegmentRows, o.MaxInputs = 60, 2 }, 60, 3, 20},
+		{"large sessions", func(o *Options) { o.SegmentRows = 20 }, 200, 1, 1},
+		{"small segments", func(o *Options) { o.SegmentRows = 4 }, 60, 1, 60},
+	} {
+		x := newTester(t, object.NewMemory(), 4)
+		for range 6 {
+			rows := x.newRows(c.rows, 1)
+			for i := range rows {
+				rows[i].Session = fmt.Sprint(i % c.sessions)
+			}
+			x.ingest(rows)
+		}
+		o := x.options()
+		c.change(&o)
+		if p, _ := x.compact(o); len(p.Jobs) != c.jobs || p.Segments() != 6 {
+			t.Fatalf("%s:\n%v", c.name, p)
+		}
+		if p, _ := x.compact(o); len(p.Jobs) > 0 {
+			t.Errorf("%s, again:\n%v", c.name, p)
+		}
+		x.verify(c.name)
 	}
 }
 

@@ -18,8 +18,9 @@ import (
 // sampledSessions is about how many sessions of a partition are looked at.
 const sampledSessions = 1 << 20
 
-// shared reports whether so many sessions lie in several large segments of g that it is merged; the text says how many, and is empty when that
-// was not looked at.
+// shared reports whether so many sessions lie in large segments of several commits that g is merged; the text says how many, and is empty when
+// that was not looked at. What one commit made was clustered by it as well as can be: a session that is larger than a segment, and rows that
+// keep another order, would be merged for ever.
 func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text string, err error) {
 	var large []*candidate
 	rows := uint64(0)
@@ -31,6 +32,10 @@ func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text 
 	}
 	if len(large) < 2 || p.opts.SharedShare > 1 || len(p.opts.Segments) > 0 {
 		return false, "", nil
+	}
+	commits, err := addedIn(ctx, p.snap, large)
+	if err != nil || len(slices.Compact(slices.Sorted(slices.Values(commits)))) < 2 {
+		return false, "", err
 	}
 	keys, err := p.snap.KeyFeatures(ctx)
 	if err != nil {
@@ -52,14 +57,22 @@ func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text 
 	if !overlap(columns) {
 		return false, "", nil
 	}
-	several, all, err := countShared(columns, max(rows/sampledSessions, 1))
+	several, all, err := countShared(columns, commits, max(rows/sampledSessions, 1))
 	if err != nil || all == 0 {
 		return false, "", err
 	}
 	share := float64(several) / float64(all)
 	merge = share >= p.opts.SharedShare
-	text = fmt.Sprintf("%.1f %% of the sessions of partition %q lie in several of its %d large segments", 100*share, g[0].d.Partition, len(large))
+	text = fmt.Sprintf("%.1f %% of the sessions of partition %q lie in several commits' segments, of %d large ones", 100*share, g[0].d.Partition, len(large))
 	return merge, text, nil
+}
+
+func addedIn(ctx context.Context, snap *storage.Snapshot, segments []*candidate) ([]uint64, error) {
+	ds := make([]storage.SegmentDescriptor, len(segments))
+	for i, s := range segments {
+		ds[i] = s.d
+	}
+	return snap.AddedIn(ctx, ds...)
 }
 
 // keyColumn opens a feature of a segment, as the segment itself has it.
@@ -117,10 +130,10 @@ func overlap(columns []*column) bool {
 	return false
 }
 
-// countShared returns how many sessions, of one in so many by hash, are in several columns, and how many there are.
-func countShared(columns []*column, oneIn uint64) (several, all int, err error) {
+// countShared returns how many sessions, of one in so many by hash, are in columns of several commits, and how many there are.
+func countShared(columns []*column, commits []uint64, oneIn uint64) (several, all int, err error) {
 	type seen struct {
-		in   int32
+		in   uint64
 		many bool
 	}
 	found := map[uint64]seen{}
@@ -130,7 +143,7 @@ func countShared(columns []*column, oneIn uint64) (several, all int, err error) 
 				return
 			}
 			s, ok := found[h]
-			found[h] = seen{int32(i), s.many || ok && s.in != int32(i)}
+			found[h] = seen{commits[i], s.many || ok && s.in != commits[i]}
 		}))
 		c.Close()
 	}

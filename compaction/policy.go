@@ -211,12 +211,18 @@ func (p *planner) reasons(s *candidate) {
 	if share := float64(s.dropped) / float64(max(s.d.Bytes, 1)); s.dropped > 0 && share >= p.opts.DroppedShare {
 		add("%.1f %% of it is features that were dropped", 100*share)
 	}
-	if p.size(s) > 2 {
+	if p.size(s) > 2 && p.cuttable(s) {
 		add("it is %.1f times as large as a segment should be", p.size(s))
 	}
 	if p.opts.Repack {
 		add("its features are packed anew")
 	}
+}
+
+// cuttable reports whether s has so many rows that cutting it makes smaller ones, whatever its sessions: a segment ends where a stripe does,
+// and a stripe has twice its rows at most.
+func (p *planner) cuttable(s *candidate) bool {
+	return s.live() > 4*uint64(stripeRowsOf(&p.opts))
 }
 
 // size returns what share of a whole segment s is.
@@ -264,14 +270,22 @@ func (p *planner) tier(s *candidate) int {
 
 // group plans segments that may be merged with each other.
 func (p *planner) group(ctx context.Context, g []*candidate) error {
-	merge, why := p.mergeBySize(g)
-	if shared, text, err := p.shared(ctx, g); err != nil {
-		return err
-	} else if shared {
-		merge, why = g, append(why, text)
-	} else if text != "" {
-		p.plan.Notes = append(p.plan.Notes, text)
+	// What is shared between jobs would be shared after them too, and merged again by every plan: so it is looked for job by job.
+	for from := 0; from < len(g); {
+		to := p.fill(g, from)
+		shared, text, err := p.shared(ctx, g[from:to])
+		switch {
+		case err != nil:
+			return err
+		case shared:
+			p.job(g[from:to], []string{text})
+		case text != "":
+			p.plan.Notes = append(p.plan.Notes, text)
+		}
+		from = to
 	}
+	g = slices.DeleteFunc(slices.Clone(g), func(s *candidate) bool { return s.planned })
+	merge, why := p.mergeBySize(g)
 	for from := 0; from < len(merge); {
 		to := p.fill(merge, from)
 		if to-from > 1 || len(merge[from].reasons) > 0 {
@@ -303,6 +317,9 @@ func (p *planner) fill(merge []*candidate, from int) int {
 // memoryOf is ingest.Options.Memory with its default.
 func memoryOf(o *Options) int64 { return cmp.Or(o.Write.Memory, 1<<30) }
 
+// stripeRowsOf is ingest.Options.StripeRows with its default.
+func stripeRowsOf(o *Options) int { return cmp.Or(o.Write.StripeRows, 16384) }
+
 // indexMemory estimates what the index of a segment takes in memory: its entries, and their stripes.
 func indexMemory(d storage.SegmentDescriptor) int64 {
 	return int64(d.Features) * (300 + 250*int64(1+d.Rows/16384))
@@ -324,7 +341,7 @@ func (p *planner) mergeBySize(g []*candidate) (merge []*candidate, why []string)
 	if p.opts.Full && count > 1 {
 		from = 1
 	}
-	if p.opts.Segments != nil {
+	if len(p.opts.Segments) > 0 {
 		return g, nil
 	}
 	if from == 0 {

@@ -283,6 +283,33 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*SegmentD
 	return out, nil
 }
 
+// AddedIn returns the numbers of the snapshots that added segments of this one, in order. Its cost is a look-up.
+func (s *Snapshot) AddedIn(ctx context.Context, segments ...SegmentDescriptor) ([]uint64, error) {
+	keys := make([][]byte, len(segments))
+	for i, d := range segments {
+		segment, err := parseID(d.ID)
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = idKey(segment)
+	}
+	where, err := s.t.s.get(ctx, s.m.listing, keys...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]uint64, len(segments))
+	for i, w := range where {
+		if w == nil {
+			return nil, fmt.Errorf("table %s: segment %s in snapshot %d: %w", s.t.name, segments[i].ID, s.m.info.Number, ErrNotFound)
+		}
+		var ok bool
+		if _, out[i], ok = parseSegmentKey(append([]byte{partitionSpace}, w...)); !ok {
+			return nil, corrupt(s.treeName(s.m.listing), "listing key is malformed")
+		}
+	}
+	return out, nil
+}
+
 // FeaturesByID returns the features of the ids in order, under the names that they have now and dropped ones too; nil where the schema has
 // none. Its cost is two look-ups.
 func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...FeatureID) ([]*Feature, error) {
