@@ -522,3 +522,15 @@ func TestDamaged(t *testing.T) {
 		t.Fatalf("%d errors: the test sees nothing", damaged)
 	}
 }
+
+// TestThrottled: a compaction works through a store that lets bytes pass at a rate.
+func TestThrottled(t *testing.T) {
+	x := newTester(t, object.NewThrottled(t.Context(), object.NewMemory(), 8<<20), 9)
+	for range 4 {
+		x.ingest(x.newRows(30, 1))
+	}
+	if _, r := x.compact(x.options()); r.Snapshot == 0 {
+		t.Fatalf("%+v", r)
+	}
+	x.verify("compacted")
+}

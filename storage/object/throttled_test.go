@@ -11,7 +11,7 @@ import (
 // TestThrottled: by a clock that only sleeping moves, so many bytes take their time, reads and writes each by themselves, and no longer.
 func TestThrottled(t *testing.T) {
 	ctx := t.Context()
-	s := NewThrottled(NewMemory(), 1000)
+	s := NewThrottled(ctx, NewMemory(), 1000)
 	clock := time.Unix(0, 0)
 	var slept time.Duration
 	for _, p := range []*pace{&s.reads, &s.writes} {
@@ -29,10 +29,12 @@ func TestThrottled(t *testing.T) {
 			t.Fatalf("slept %v before the end of put %d: want %v", slept, i, want)
 		}
 	}
-	w, err := s.Create(ctx, "b/b")
+	of, end := context.WithCancel(ctx)
+	w, err := s.Create(of, "b/b")
 	if err != nil {
 		t.Fatal(err)
 	}
+	end() // whoever made it is done; others write on
 	if _, err := w.Write(bytes.Repeat([]byte{7}, 2000)); err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +48,9 @@ func TestThrottled(t *testing.T) {
 	if err := s.ReadAt(ctx, "b/b", p, 0); err != nil || p[1999] != 7 || slept != 1500*time.Millisecond {
 		t.Fatalf("a first read slept until %v: %v", slept, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	done, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := s.ReadAt(ctx, "b/b", p, 0); !errors.Is(err, context.Canceled) {
+	if err := s.ReadAt(done, "b/b", p, 0); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 }
