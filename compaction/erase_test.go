@@ -172,6 +172,39 @@ func TestEraseDeleted(t *testing.T) {
 	}
 }
 
+// TestEraseSaysWhatIsLeft: what no snapshot names, and the definition of a sample list, may name people: both are told.
+func TestEraseSaysWhatIsLeft(t *testing.T) {
+	ctx := t.Context()
+	x := erasable(t, object.NewMemory(), 2)
+	w, err := x.table.NewSegment(ctx, x.segments(x.latest())[0].Partition, []uint32{1}, storage.SegmentOptions{}) // nobody commits it
+	x.check(err)
+	_, err = w.Finish(ctx)
+	x.check(err)
+	id, err := KeyFeature(ctx, x.latest(), "id")
+	x.check(err)
+	keys, err := ReadKeys(*id, strings.NewReader("17\n18\n"))
+	x.check(err)
+	r, err := Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
+	x.check(err)
+	if r.Young == 0 || r.YoungBytes == 0 {
+		t.Fatalf("%+v", r)
+	}
+	x.commit(x.latest(), storage.Change{Lists: []storage.SampleList{{Name: "other", Definition: "time = 17"}, {Name: "people", Definition: "id IN (16,17)"}}})
+	r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
+	if !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "sample list people") || len(r.Search.Found) != 1 {
+		t.Fatalf("%v %+v", err, r.Search)
+	}
+	x.commit(x.latest(), storage.Change{DropLists: []string{"people"}})
+	_, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
+	x.check(err)
+	if _, err = storage.GC(ctx, x.store, storage.GCOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()}); err != nil || r.Young != 0 {
+		t.Fatalf("%v %+v", err, r)
+	}
+}
+
 // TestEraseHeld: a branch, or a lease, on a snapshot that has the rows is named, and nothing is done; one that has none of them stays.
 func TestEraseHeld(t *testing.T) {
 	ctx := t.Context()
@@ -299,6 +332,11 @@ func TestSearchFinds(t *testing.T) {
 	s := e.out.Search
 	if !errors.Is(err, ErrFound) || s.ByteKeys != 1 || !slices.ContainsFunc(s.Found, func(f string) bool { return strings.Contains(f, "ab/number, byte 2") }) {
 		t.Fatalf("%v %+v", err, s)
+	}
+	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/text", []byte("id = 1234567890123456789")))
+	err = e.search(t.Context())
+	if !errors.Is(err, ErrFound) || !slices.ContainsFunc(e.out.Search.Found, func(f string) bool { return strings.Contains(f, "ab/text, byte 5") }) {
+		t.Fatalf("%v %+v", err, e.out.Search)
 	}
 	if _, err := ReadKeys(*id, strings.NewReader("seven\n")); err == nil {
 		t.Fatal("a key that is no integer is taken")

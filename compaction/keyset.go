@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -54,18 +56,43 @@ func ReadKeys(f storage.Feature, r io.Reader) (*Keys, error) {
 			k.texts[text] = struct{}{}
 			continue
 		}
-		v, err := strconv.ParseInt(text, 10, 64)
-		if f.Type.Elem == vector.Uint64 {
-			var u uint64
-			u, err = strconv.ParseUint(text, 10, 64)
-			v = int64(u)
-		}
+		v, err := k.number(text)
 		if err != nil {
 			return nil, fmt.Errorf("keys, line %d: %.50q is no %v", n, text, f.Type)
 		}
 		k.numbers[v] = struct{}{}
 	}
 	return k, in.Err()
+}
+
+// number parses an integer of the feature's type; text prints one.
+func (k *Keys) number(text string) (int64, error) {
+	if k.feature.Type.Elem == vector.Uint64 {
+		u, err := strconv.ParseUint(text, 10, 64)
+		return int64(u), err
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
+func (k *Keys) text(v int64) string {
+	if k.feature.Type.Elem == vector.Uint64 {
+		return strconv.FormatUint(uint64(v), 10)
+	}
+	return strconv.FormatInt(v, 10)
+}
+
+// named reports whether a predicate names the feature and has one of the keys as a word: "user_id IN (17, 18)" has 17.
+func (k *Keys) named(predicate string) bool {
+	words := strings.FieldsFunc(predicate, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`(),;=<>!", r) })
+	return slices.Contains(words, k.feature.Name) && slices.ContainsFunc(words, func(word string) bool {
+		if k.texts != nil {
+			_, ok := k.texts[word]
+			return ok
+		}
+		v, err := k.number(word)
+		_, ok := k.numbers[v]
+		return ok && err == nil
+	})
 }
 
 // Len returns how many keys there are.

@@ -13,7 +13,7 @@ import (
 type eraseCmd struct {
 	tableArgs
 	rewriteFlags
-	Where        string `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17."`
+	Where        string `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all that were deleted before."`
 	Keys         string `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file, a line each; - is standard input."`
 	Key          string `placeholder:"FEATURE" help:"The feature that --keys are of, or whose values are searched for. Default: the table's user key, else its request key, else its session key."`
 	DropBranches bool   `help:"Drop the branches that may have the rows. Without it they are named, and nothing is done."`
@@ -88,8 +88,8 @@ func (c *eraseCmd) keys(ctx context.Context, a *app, table *storage.Table) (*com
 
 func (a *app) printErasure(r *compaction.EraseReport) {
 	if r.DryRun {
-		a.printf("would erase %s rows, rewrite %s of %s, %s of %s, and let all snapshots before expire\n", countText(r.Rows),
-			countText(r.Segments), plural(r.TableSegments, "segment"), bytesText(r.Bytes), bytesText(r.TableBytes))
+		a.printf("would erase %s rows, and %s that were deleted before, rewrite %s of %s, %s of %s, and let all snapshots before expire\n",
+			countText(r.Rows), countText(r.Deleted), countText(r.Segments), plural(r.TableSegments, "segment"), bytesText(r.Bytes), bytesText(r.TableBytes))
 		if len(r.Branches) > 0 {
 			a.printf("would drop branches %s\n", oneLine(strings.Join(r.Branches, ", ")))
 		}
@@ -113,6 +113,10 @@ func (a *app) printErasure(r *compaction.EraseReport) {
 		facts = append(facts, [2]string{"searched", fmt.Sprintf("%s of %s: %s decoded in %s, %s read in %s; none was found", plural(uint64(s.Keys), "key"),
 			s.Feature, plural(s.Slots, "value"), plural(s.Segments, "segment"), bytesText(s.Bytes), plural(s.Objects, "object"))},
 			[2]string{"proved", s.Proves()})
+	}
+	if r.Young > 0 {
+		facts = append(facts, [2]string{"not known", fmt.Sprintf("what is in %s, %s, that no snapshot names: of an ingest or compaction under way, or killed less than a day ago; dsi gc takes them then",
+			plural(r.Young, "object"), bytesText(r.YoungBytes))})
 	}
 	facts = append(facts, [2]string{"time", fmt.Sprintf("%.1f s", r.Seconds)})
 	a.printFacts(facts)
