@@ -120,9 +120,36 @@ func TestConflicts(t *testing.T) {
 				if uint64(covered) != report.Covered && c.attempts > 1 {
 					t.Errorf("%d rows are covered, the report says %d", covered, report.Covered)
 				}
+				// Layers over what is gone are not left to gc.
+				garbage, err := storage.GC(t.Context(), s, storage.GCOptions{NoWait: true, DryRun: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, o := range garbage.Removed {
+					t.Errorf("%s is nobody's", o.Name)
+				}
 				verifyClean(t, s)
 			})
 		}
+	}
+}
+
+// A gc that leaves no time takes layers before they are committed: that is an error, and the table as it was.
+func TestGCWithoutGrace(t *testing.T) {
+	for _, opts := range []Options{{Exprs: []string{"y = click = 1"}}, {From: []string{labelsOf(t, 1000)}, Uncovered: storage.Null}} {
+		s := keyed(t, 1000)
+		opts.Progress = func(p Progress) {
+			if p.Phase == PhaseCommit {
+				objectsAfterGC(t, s)
+			}
+		}
+		if _, err := Add(t.Context(), s, "ads", "o", opts); err == nil {
+			t.Fatal("no error")
+		}
+		if n := latest(t, s).Info().Number; n != 1 {
+			t.Fatalf("snapshot %d", n)
+		}
+		verifyClean(t, s)
 	}
 }
 
