@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -181,6 +182,7 @@ func (r *rewriting) write(ctx context.Context, out *RewriteResult) error {
 		if err != nil || plan == nil {
 			return err
 		}
+		r.locate(plan)
 		made := Rewritten{}
 		if made.Rows, err = r.origins.end(); err != nil {
 			return err
@@ -251,6 +253,53 @@ func (i *RewriteInput) live() (rows, bytes int64) {
 	return rows, bytes
 }
 
+// locate makes the ranges of a plan, which count live rows, those of the inputs' rows, with the deleted ones between them.
+func (r *rewriting) locate(plan *segmentPlan) {
+	move := func(g *runRange, in *RewriteInput) {
+		if in.Deleted != nil {
+			g.lo, g.hi = in.liveRow(g.lo), in.liveRow(g.hi-1)+1
+		}
+	}
+	for i := range plan.stripes {
+		for k := range plan.stripes[i].ranges {
+			g := &plan.stripes[i].ranges[k]
+			move(g, &r.Inputs[plan.ranges[g.run].run])
+		}
+	}
+	for k := range plan.ranges {
+		move(&plan.ranges[k], &r.Inputs[plan.ranges[k].run])
+	}
+}
+
+// liveRow returns the row that the n-th live one is, from 0. There are deleted ones.
+func (i *RewriteInput) liveRow(n uint32) uint32 {
+	rows := 0
+	for _, s := range i.Stripes {
+		rows += int(s.Rows)
+	}
+	return uint32(sort.Search(rows, func(row int) bool { return uint64(row)+1-i.Deleted.Rank(uint32(row)) > uint64(n) }))
+}
+
+// eachLive calls visit with the pieces of rows [lo, hi) that are not deleted.
+func (i *RewriteInput) eachLive(lo, hi uint32, visit func(lo, hi int) error) error {
+	if i.Deleted != nil {
+		it := i.Deleted.Iterator()
+		for it.AdvanceIfNeeded(lo); it.HasNext() && it.PeekNext() < hi; it.AdvanceIfNeeded(lo) {
+			gone := it.Next()
+			if gone > lo {
+				if err := visit(int(lo), int(gone)); err != nil {
+					return err
+				}
+			}
+			lo = gone + 1
+		}
+	}
+	if lo == hi {
+		return nil
+	}
+	return visit(int(lo), int(hi))
+}
+
 // planner returns what plans the segments from the inputs' records.
 func (r *rewriting) planner(ctx context.Context) (*planner, error) {
 	if len(r.Inputs) > maxFiles {
@@ -269,7 +318,7 @@ func (r *rewriting) planner(ctx context.Context) (*planner, error) {
 	return &planner{
 		in: newMergedStream(streams), stripeRows: r.opts.StripeRows, stripeBytes: r.opts.StripeBytes, overRuns: true,
 		segmentRows: func(uint32) int { return max(rows, 1) },
-		keep:        func(h *record) { r.origins.add(h.chunk, h.row) },
+		keep:        func(h *record) { r.origins.add(h.chunk, uint32(h.ord&(1<<ordFileShift-1))) },
 	}, nil
 }
 
@@ -328,11 +377,12 @@ func (r *rewriting) stripeMemory(f *feature) int64 {
 	return min(3*r.stripeBytes(f)+r.feature(f.number).HeldBytes, writeShare(r.opts.Memory))
 }
 
-// inputRows gives the rows of inputs.
+// inputRows gives the live rows of inputs: those that are deleted do not count in a plan's ranges, and are not held in memory.
 type inputRows struct {
 	ctx     context.Context // of the one Run that the rows are read for
 	x       *Rewrite
 	opened  []RewriteColumn // by place in the segment's ranges; nil: null in every row
+	inputs  []*RewriteInput
 	decoded []vector.Column
 	cols    []*vector.Column
 	typ     vector.Type
@@ -344,7 +394,7 @@ func (r *inputRows) open(number int, t vector.Type, s *segmentPlan) (present boo
 			c.Close()
 		}
 	}
-	r.typ, r.opened = t, r.opened[:0]
+	r.typ, r.opened, r.inputs = t, r.opened[:0], r.inputs[:0]
 	for len(r.decoded) < len(s.ranges) {
 		r.decoded = append(r.decoded, vector.Column{})
 	}
@@ -355,6 +405,7 @@ func (r *inputRows) open(number int, t vector.Type, s *segmentPlan) (present boo
 			return false, err
 		}
 		r.opened = append(r.opened, c)
+		r.inputs = append(r.inputs, &r.x.Inputs[g.run])
 		present = present || c != nil && c.MayHave(int(g.lo), int(g.hi))
 	}
 	return present, nil
@@ -370,7 +421,7 @@ func (r *inputRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 		to := &r.decoded[g.run]
 		to.Type = r.typ
 		to.Reset()
-		if err := c.Append(to, int(g.lo), int(g.hi)); err != nil {
+		if err := r.inputs[g.run].eachLive(g.lo, g.hi, func(lo, hi int) error { return c.Append(to, lo, hi) }); err != nil {
 			return nil, err
 		}
 		r.cols[g.run] = to
@@ -381,7 +432,8 @@ func (r *inputRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 // keyBlockRows is how many rows' keys an inputStream reads at once.
 const keyBlockRows = 4096
 
-// An inputStream is the records of an input's live rows. Their chunk is the input, their row the row in it.
+// An inputStream is the records of an input's live rows. Their chunk is the input, their row counts its live ones, and the end of their ord is the
+// row in it.
 type inputStream struct {
 	ctx           context.Context // of the one Run that the stream is read for
 	x             *Rewrite
@@ -393,6 +445,7 @@ type inputStream struct {
 	stripe     int // of the next row
 	stripeEnd  int
 	next, rows int
+	live       uint32 // rows before next that are not deleted
 	records    []record
 	at         int
 	last       record
@@ -489,12 +542,13 @@ func (s *inputStream) block(lo, hi int) error {
 		}
 		r := s.records[i]
 		r.ord = uint64(s.input)<<ordFileShift | uint64(row)
-		r.chunk, r.row = uint32(s.input), uint32(row)
+		r.chunk, r.row = uint32(s.input), s.live
 		r.bytes, r.most = in.Stripes[s.stripe].RowBytes, in.Stripes[s.stripe].MostBytes
 		if s.any && compareRecords(&s.last, &r) > 0 {
 			return fmt.Errorf("row %d: %w", row, ErrUnordered)
 		}
 		s.last, s.any = r, true
+		s.live++
 		s.records[kept] = r
 		kept++
 	}
