@@ -18,7 +18,7 @@ import (
 //	overlay m   no layer                   falls through, is null, or is refused
 //	segment     the feature, or nothing: null
 //
-// Merged overlays lie lowest, by number; then those of a branch, then those that a plan names, in the order that they have there.
+// Merged overlays lie lowest, in the order of merging; then those of a branch, then those that a plan names, in the order that they have there.
 
 // namedOverlays returns the overlays of a view and, over them, those of the names.
 func namedOverlays(ctx context.Context, v *storage.View, names []string) ([]storage.ViewOverlay, error) {

@@ -1,10 +1,12 @@
 package storage
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +136,7 @@ func goldenSnapshot(t *testing.T, b *strings.Builder, s *Snapshot) {
 	fail(err)
 	overlays, err := s.Overlays(ctx)
 	fail(err)
+	slices.SortFunc(overlays, func(a, b Overlay) int { return cmp.Compare(a.Number, b.Number) })
 	lists, err := s.SampleLists(ctx)
 	fail(err)
 	branches, err := s.Branches(ctx)

@@ -15,7 +15,7 @@ import (
 // features for the segment's rows. It says nothing about who reads it: a branch, a plan that names it, or, once merged, everybody.
 type Overlay struct {
 	Name string
-	// Number orders overlays: a higher one lies over a lower one. Commit gives it, and gives none twice in a table.
+	// Number tells overlays of a table apart, in the order in which they were added. Commit gives it, and gives none twice in a table.
 	Number uint32
 	// Added is the snapshot that defined it. Commit sets it.
 	Added uint64
@@ -25,7 +25,8 @@ type Overlay struct {
 	// have no layer of it, such as those ingested since. Of an overlay to merge the latter must be FallThrough.
 	Uncovered Uncovered
 	Missing   Uncovered
-	// Merged is the snapshot that made it part of the table; 0: it is read only by those who name it.
+	// Merged is the snapshot that made it part of the table; 0: it is read only by those who name it. Of those that are merged, the one that
+	// was so later lies over the others, whichever was added first: these may be part of the segments by then.
 	Merged uint64
 	// Branch is the branch that it was made on, whose snapshot has the segments of its layers; empty: the table's newest.
 	Branch string
@@ -152,8 +153,8 @@ func decodeOverlay(name string, b []byte) (Overlay, string) {
 	return o, ""
 }
 
-// Overlays returns the overlays of the snapshot, the lowest first. Its cost is one request or two, and none in a snapshot
-// without overlays.
+// Overlays returns the overlays of the snapshot: those that are merged, the lowest first, and then the others, by number. Its cost is one request
+// or two, and none in a snapshot without overlays.
 func (s *Snapshot) Overlays(ctx context.Context) ([]Overlay, error) {
 	if s.m.overlays == 0 {
 		return nil, nil
@@ -167,7 +168,10 @@ func (s *Snapshot) Overlays(ctx context.Context) ([]Overlay, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(out, func(a, b Overlay) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(out, func(a, b Overlay) int {
+		// Merged-1: those that are not come last.
+		return cmp.Or(cmp.Compare(a.Merged-1, b.Merged-1), cmp.Compare(a.Number, b.Number))
+	})
 	return out, nil
 }
 

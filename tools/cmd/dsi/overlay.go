@@ -139,7 +139,7 @@ func overlayFacts(r overlay.Report) [][2]string {
 // overlayJSON is an overlay as --json prints it.
 type overlayJSON struct {
 	Name      string             `json:"overlay"`
-	Number    uint32             `json:"number"` // a higher one lies over a lower one
+	Number    uint32             `json:"number"` // in the order in which they were added
 	Features  []featureJSON      `json:"features"`
 	Uncovered string             `json:"uncovered"`
 	New       string             `json:"new"`
