@@ -58,15 +58,23 @@ func (e *edit) overlays(ctx context.Context, c Change) error {
 		for i := range o.Features {
 			o.Features[i].Status = FeatureActive
 		}
+		under := e.base // whose schema it lies over
 		if o.Branch != "" {
-			if b, err := e.branch(ctx, c, o.Branch); err != nil {
+			b, err := e.branch(ctx, c, o.Branch)
+			if err != nil {
 				return err
-			} else if b == nil {
+			}
+			if b == nil {
 				_, err := e.base.Branch(ctx, o.Branch)
 				return fmt.Errorf("overlay %s: %w", o.Name, cmp.Or(err, fmt.Errorf("branch %s is gone: %w", o.Branch, ErrConflict)))
 			}
+			if b.Snapshot != 0 {
+				if under, err = e.base.t.At(ctx, b.Snapshot); err != nil {
+					return fmt.Errorf("branch %s: %w", o.Branch, err)
+				}
+			}
 		}
-		if err := e.fitsSchema(ctx, o); err != nil {
+		if err := e.fitsSchema(ctx, o, under); err != nil {
 			return err
 		}
 		e.setOverlay(o)
@@ -133,18 +141,18 @@ func taken(what, name string, since, base uint64) error {
 	return err
 }
 
-// fitsSchema holds an overlay's features to the schema's of their names and ids.
-func (e *edit) fitsSchema(ctx context.Context, o Overlay) error {
+// fitsSchema holds an overlay's features to those of their names and ids in the schema of the snapshot that it lies over.
+func (e *edit) fitsSchema(ctx context.Context, o Overlay, under *Snapshot) error {
 	names := make([]string, len(o.Features))
 	keys := make([][]byte, len(o.Features))
 	for i, f := range o.Features {
 		names[i], keys[i] = f.Name, featureIDKey(f.ID)
 	}
-	known, err := e.base.Find(ctx, names...)
+	known, err := under.Find(ctx, names...)
 	if err != nil {
 		return err
 	}
-	owners, err := e.store().get(ctx, e.base.m.schema, keys...)
+	owners, err := e.store().get(ctx, under.m.schema, keys...)
 	if err != nil {
 		return err
 	}

@@ -164,17 +164,17 @@ func (m *maker) prepare(ctx context.Context, v *view) error {
 	return nil
 }
 
-// find returns the table's feature of a name, nil where there is none, and refuses what no overlay replaces.
+// find returns the view's feature of a name, nil where there is none, and refuses what no overlay replaces.
 func (m *maker) find(ctx context.Context, v *view, name string) (*known, error) {
 	keys, err := v.snap.PartitionKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, err := v.snap.Find(ctx, name)
+	f, err := v.feature(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	switch f := found[0]; {
+	switch {
 	case f == nil && slices.Contains(keys, name):
 		return nil, fmt.Errorf("%s is a partition key of the table: name the features to take, without it", name)
 	case f == nil:
@@ -186,13 +186,13 @@ func (m *maker) find(ctx context.Context, v *view, name string) (*known, error) 
 	}
 }
 
-// define gives a feature its id, and puts it among those of the overlay: the table's, where it has one of the name.
+// define gives a feature its id, and puts it among those of the overlay: the view's, where it has one of the name.
 func (m *maker) define(ctx context.Context, v *view, f *storage.Feature) error {
-	found, err := v.snap.Find(ctx, f.Name)
+	k, err := v.feature(ctx, f.Name)
 	if err != nil {
 		return err
 	}
-	if k := found[0]; k != nil {
+	if k != nil {
 		t := f.Type
 		*f = *k
 		f.Type, f.Status = t, storage.FeatureActive
@@ -209,7 +209,7 @@ func (m *maker) define(ctx context.Context, v *view, f *storage.Feature) error {
 	}
 	m.overlay.Features = append(m.overlay.Features, *f)
 	m.report.Features = append(m.report.Features, FeatureReport{
-		Name: f.Name, Type: typeName(f.Type, f.Logical), Role: f.Role.String(), Replaces: found[0] != nil,
+		Name: f.Name, Type: typeName(f.Type, f.Logical), Role: f.Role.String(), Replaces: k != nil,
 	})
 	return nil
 }

@@ -106,6 +106,28 @@ func (v *view) plan(ctx context.Context, names []string, batchSize int) (*reader
 	return reader.NewViewPlan(ctx, v.over, reader.PlanOptions{Features: features, BatchSize: batchSize, Overlays: v.named})
 }
 
+// feature returns what an overlay of the view replaces under a name: a feature of the table or of the branch's overlays. nil: there is none,
+// or it is a partition key.
+func (v *view) feature(ctx context.Context, name string) (*storage.Feature, error) {
+	if len(v.over.Overlays) == 0 {
+		found, err := v.snap.Find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return found[0], nil
+	}
+	plan, err := reader.NewViewPlan(ctx, v.over, reader.PlanOptions{Features: []string{literal(name)}})
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case reader.IsPartitionKey(plan.Features[0]):
+		return nil, nil
+	}
+	return &plan.Features[0], nil
+}
+
 // literal returns what selects the feature of a name, whatever is in it, and no other.
 func literal(name string) string {
 	if !strings.HasPrefix(name, "@") && !strings.ContainsAny(name, `*?\`) {
