@@ -114,7 +114,7 @@ func (l *Layout) newSieve(filter *expr.Filter, features []storage.Feature, opts 
 	}
 	v.taker, err = v.base.Taker(Options{
 		MemoryBudget: opts.MemoryBudget * 8 / sieveUnits, Workers: opts.Workers, Requests: opts.Requests, GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
-		Limits: opts.Limits,
+		Limits: opts.Limits, Lease: LeaseOptions{Off: true},
 	})
 	return v, err
 }

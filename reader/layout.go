@@ -29,6 +29,7 @@ type Layout struct {
 	features   []storage.Feature
 	sessionKey int32 // its place in features, or -1
 	open       func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error)
+	snapshots  []*storage.Snapshot // that the plan is of, to be kept while it is read
 	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest first.
 	overlays []storage.Overlay
 	layers   [][]*storage.Layer // of each segment an entry an overlay, nil where it has none
@@ -106,6 +107,9 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Layo
 	}
 	l, err := newLayout(plan, snap.Table().Store().Blobs(), segments, open)
 	if err != nil {
+		return nil, err
+	}
+	if l.snapshots, err = plan.snapshots(ctx, at); err != nil {
 		return nil, err
 	}
 	sets, err := l.storedSets(ctx, snap, at)

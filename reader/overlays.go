@@ -61,6 +61,27 @@ func snapshotsOf(snap *storage.Snapshot, v *storage.View) snapshots {
 	}
 }
 
+// snapshots returns the snapshots that p is of, each once.
+func (p *Plan) snapshots(ctx context.Context, at snapshots) ([]*storage.Snapshot, error) {
+	numbers := []uint64{p.Snapshot}
+	for _, o := range p.Overlays {
+		numbers = append(numbers, o.Snapshot)
+	}
+	for _, l := range p.lists() {
+		numbers = append(numbers, l.Snapshot)
+	}
+	slices.Sort(numbers)
+	var out []*storage.Snapshot
+	for _, n := range slices.Compact(numbers) {
+		s, err := at(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
 // overlaysOf returns the overlays that are part of the table, and those that a plan names. They cost nothing where the snapshot has none.
 func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *Plan, at snapshots) (merged, named []storage.ViewOverlay, err error) {
 	own, err := snap.Overlays(ctx)

@@ -94,8 +94,11 @@ func (x *parking) leave(p *pools) {
 	}
 }
 
-// ReleaseReused frees what closed scanners with Options.Reuse left, without waiting for its minute to pass.
-func ReleaseReused() { parkingPlace.clear() }
+// ReleaseReused frees what closed scanners with Options.Reuse left, without waiting for its minute to pass, and gives back their leases.
+func ReleaseReused() {
+	parkingPlace.clear()
+	releaseKept()
+}
 
 func (x *parking) clear() {
 	x.mu.Lock()

@@ -49,6 +49,8 @@ type Options struct {
 	Allocator Allocator
 	// Limits bound what stored metadata may claim. Default: format's.
 	Limits format.Limits
+	// Lease says how what is read is kept from gc while the reader is open.
+	Lease LeaseOptions
 }
 
 // Validate names the first field that no reader can have.
@@ -65,7 +67,7 @@ func (o *Options) Validate() error {
 	case o.RequestBytes < 0:
 		return fmt.Errorf("request bytes %d: want 0 (default) or more", o.RequestBytes)
 	}
-	return nil
+	return o.Lease.Validate()
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -158,7 +160,9 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	if size := uint64(l.plan.BatchSize); opts.EndBatch != 0 && opts.EndBatch < batchCount(end-first, l.plan.BatchSize) {
 		end = first + opts.EndBatch*size
 	}
-	return l.newScanner(&opts, l.newPools(&opts), first, end), nil
+	s := l.newScanner(&opts, l.newPools(&opts), first, end)
+	s.hold = l.keep(&opts)
+	return s, nil
 }
 
 // newScanner returns a Scanner of rows [first, end) of an epoch's order, with all their batches.
@@ -180,6 +184,7 @@ type Scanner struct {
 	sessions   bool   // stripes are asked for their sessions
 	stride     uint64 // from one batch to the next: those between are not made
 	shared     bool   // its pools are a RankScanner's
+	hold       *hold  // of what it reads
 	next       Position
 	run        *run         // nil until Next, and after an error, Seek and Close
 	pending    *draft       // received, but not yet made when a ctx ended
@@ -317,6 +322,7 @@ func (s *Scanner) Close() error {
 		s.pools.close()
 	}
 	s.err = errClosed
+	s.hold.end()
 	return nil
 }
 

@@ -113,6 +113,7 @@ type RankScanner struct {
 	granted  uint64 // batch of this rank before which all may be made
 	end      uint64 // batch of the global order before which the epoch ends
 	closed   bool
+	hold     *hold
 }
 
 // OpenRank returns a RankScanner at the start of epoch 0. The options are what all its scanners have in sum, but that each has
@@ -140,6 +141,7 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	own := ranks.Shards / gcd(ranks.Shards, int(s.step)) // shards that this rank comes by
 	s.opts.MemoryBudget = max(s.opts.MemoryBudget/int64(own), 1)
 	s.opts.Requests = (s.opts.Requests + own - 1) / own
+	s.hold = l.keep(&opts)
 	return s, nil
 }
 
@@ -264,5 +266,6 @@ func (s *RankScanner) Close() error {
 		errs = append(errs, x.Close())
 	}
 	s.pools.close()
+	s.hold.end()
 	return errors.Join(errs...)
 }

@@ -70,6 +70,7 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	}
 	s := l.newScanner(&opts, l.newPools(&opts), 0, 0)
 	s.budget = newBudget(opts.MemoryBudget)
+	s.hold = l.keep(&opts)
 	t := &Taker{layout: l, lock: make(chan struct{}, 1), s: s, reading: make(chan struct{}, opts.Requests)}
 	t.kept = keptSegments{max: opts.MemoryBudget / 4, maxStripes: opts.MemoryBudget / 2, release: s.releaseStripe}
 	return t, nil

@@ -1,0 +1,237 @@
+package reader
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// LeaseOptions say how a reader that is open keeps what it reads from gc. The zero value works.
+//
+// A snapshot that expires stays for gc's grace period, a day unless gc is told otherwise: so most readers need nothing. One that
+// stays open takes a lease in the background on each snapshot that its plan is of, renews it, and gives it back when it is closed; readers of
+// one process share it, and with Options.Reuse it waits 10 minutes for the next. What a branch reads may have expired long ago: leases on that
+// are taken at once. A process that dies keeps the snapshots until its leases have run out. An error of a lease is none of the reader: it is
+// tried again.
+type LeaseOptions struct {
+	// Off takes none: where the store may not be written to, or where somebody else has one.
+	Off bool
+	// Owner is told to those who list leases. Default: user@host and the process.
+	Owner string
+	// After is how long a reader is open before it takes one. Default 5 minutes.
+	After time.Duration
+	// For is how long a lease lasts; it is renewed after half of that. Default 2 hours.
+	For time.Duration
+}
+
+// Validate names the first field that no reader can have.
+func (o *LeaseOptions) Validate() error {
+	switch {
+	case o.After < 0:
+		return fmt.Errorf("lease after %v: want 0 (default) or more", o.After)
+	case o.For < 0 || o.For > storage.MaxLease:
+		return fmt.Errorf("lease for %v: want 0 (default) to %v", o.For, storage.MaxLease)
+	}
+	return nil
+}
+
+// A keeper holds the lease on one snapshot for all readers of the process that have it open.
+type keeper struct {
+	key      keeperKey
+	snapshot *storage.Snapshot
+	owner    string
+	lasts    time.Duration
+	ctx      context.Context // of the requests; it ends with the keeper
+	cancel   context.CancelFunc
+	taken    atomic.Bool // there is a lease
+
+	readers int         // guarded by keepers.mu
+	linger  *time.Timer // ends it, while it has no readers; guarded by keepers.mu
+
+	mu    sync.Mutex     // guards what follows, and is held during requests
+	timer *time.Timer    // for the next of them
+	lease *storage.Lease // nil: none yet
+	ended bool
+}
+
+type keeperKey struct {
+	store  *storage.Store
+	table  string
+	number uint64
+}
+
+// keepers are the process's.
+var keepers struct {
+	mu         sync.Mutex
+	bySnapshot map[keeperKey]*keeper // guarded by mu
+}
+
+const (
+	// releaseWithin bounds how long closing a reader waits for a lease to be given back. One that is not runs out.
+	releaseWithin = 10 * time.Second
+	// leasesLinger is how long the leases of a closed reader with Options.Reuse stay for the next one, as that of a job's next epoch.
+	leasesLinger = 10 * time.Minute
+)
+
+// A hold is the keepers of one open reader.
+type hold struct {
+	keepers []*keeper
+	reuse   bool
+}
+
+// keep returns the hold of a reader that is opened now; nil: there is nothing to keep. It makes no request.
+func (l *Layout) keep(opts *Options) *hold {
+	o := &opts.Lease
+	if o.Off || len(l.snapshots) == 0 {
+		return nil
+	}
+	after := o.After
+	switch {
+	case l.plan.Branch != "":
+		after = 0
+	case after == 0:
+		after = 5 * time.Minute
+	}
+	h := &hold{reuse: opts.Reuse}
+	keepers.mu.Lock()
+	defer keepers.mu.Unlock()
+	for _, s := range l.snapshots {
+		key := keeperKey{s.Table().Store(), s.Table().Name(), s.Info().Number}
+		k := keepers.bySnapshot[key]
+		if k == nil {
+			k = newKeeper(key, s, after, o)
+			if keepers.bySnapshot == nil {
+				keepers.bySnapshot = map[keeperKey]*keeper{}
+			}
+			keepers.bySnapshot[key] = k
+		} else if after == 0 && !k.taken.Load() {
+			k.timer.Reset(0)
+		}
+		if k.linger != nil {
+			k.linger.Stop()
+			k.linger = nil
+		}
+		k.readers++
+		h.keepers = append(h.keepers, k)
+	}
+	return h
+}
+
+func newKeeper(key keeperKey, s *storage.Snapshot, after time.Duration, o *LeaseOptions) *keeper {
+	k := &keeper{key: key, snapshot: s, owner: o.Owner, lasts: cmp.Or(o.For, 2*time.Hour)}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.timer = time.AfterFunc(after, k.renew)
+	return k
+}
+
+// renew takes the lease, or renews it.
+func (k *keeper) renew() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ended {
+		return
+	}
+	var err error
+	if k.lease != nil {
+		err = k.lease.Renew(k.ctx, k.lasts)
+	} else if k.lease, err = k.snapshot.Lease(k.ctx, cmp.Or(k.owner, thisReader()), k.lasts); err == nil {
+		k.taken.Store(true)
+	}
+	if err != nil {
+		k.timer.Reset(k.lasts / 8)
+		return
+	}
+	k.timer.Reset(k.lasts / 2)
+}
+
+// end lets the keepers go. A nil hold has none.
+func (h *hold) end() {
+	if h == nil {
+		return
+	}
+	for _, k := range h.keepers {
+		k.leave(h.reuse)
+	}
+	h.keepers = nil
+}
+
+// leave says that a reader is closed. After the last the lease is given back: at once, or where another reader is to come, when none does.
+func (k *keeper) leave(reuse bool) {
+	keepers.mu.Lock()
+	k.readers--
+	switch {
+	case k.readers > 0:
+		keepers.mu.Unlock()
+		return
+	case reuse && k.taken.Load():
+		k.linger = time.AfterFunc(leasesLinger, k.endUnused)
+		keepers.mu.Unlock()
+		return
+	}
+	delete(keepers.bySnapshot, k.key)
+	keepers.mu.Unlock()
+	k.end()
+}
+
+// endUnused ends the keeper unless a reader has come.
+func (k *keeper) endUnused() {
+	keepers.mu.Lock()
+	if k.readers > 0 || keepers.bySnapshot[k.key] != k {
+		keepers.mu.Unlock()
+		return
+	}
+	delete(keepers.bySnapshot, k.key)
+	keepers.mu.Unlock()
+	k.end()
+}
+
+// end gives the lease back, as far as that is done soon: else it runs out.
+func (k *keeper) end() {
+	k.cancel()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = true
+	k.timer.Stop()
+	if k.lease != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
+		defer cancel()
+		_ = k.lease.Release(ctx)
+	}
+}
+
+// releaseKept ends the keepers that wait for another reader.
+func releaseKept() {
+	keepers.mu.Lock()
+	var unused []*keeper
+	for _, k := range keepers.bySnapshot {
+		if k.linger != nil {
+			k.linger.Stop()
+			unused = append(unused, k)
+		}
+	}
+	keepers.mu.Unlock()
+	for _, k := range unused {
+		k.endUnused()
+	}
+}
+
+// thisReader returns user@host and the process, as far as they are known.
+func thisReader() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return fmt.Sprintf("reader of %.200s, process %d", name, os.Getpid())
+}

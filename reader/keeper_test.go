@@ -1,0 +1,211 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// leaseBlobs tells of leases that are put, and of those that fail.
+type leaseBlobs struct {
+	object.Store
+	put  chan string
+	fail atomic.Int64 // how many are to fail
+}
+
+func (b *leaseBlobs) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	if !strings.Contains(name, "/leases/") {
+		return b.Store.PutIfAbsent(ctx, name, data)
+	}
+	if b.fail.Add(-1) >= 0 {
+		b.put <- "failed"
+		return errors.New("not now")
+	}
+	err := b.Store.PutIfAbsent(ctx, name, data)
+	select {
+	case b.put <- name:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+func leasedStore(t *testing.T) (*leaseBlobs, *storage.Snapshot) {
+	t.Helper()
+	_, snap := realStore(t)
+	blobs := &leaseBlobs{Store: snap.Table().Store().Blobs(), put: make(chan string)}
+	store, err := storage.Open(t.Context(), blobs, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	table, err := store.Table(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snap, err = table.Latest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return blobs, snap
+}
+
+func leased(t *testing.T, table *storage.Table) []storage.LeaseInfo {
+	t.Helper()
+	all, err := table.Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A reader that stays open takes a lease, tries again where that fails, renews it, and gives it back.
+func TestReadersHoldLeases(t *testing.T) {
+	ctx := t.Context()
+	blobs, snap := leasedStore(t)
+	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLayout(ctx, snap, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := Options{Lease: LeaseOptions{Owner: "me", After: 1, For: 80 * time.Millisecond}}
+	for what, open := range map[string]func() (interface{ Close() error }, error){
+		"a scanner": func() (interface{ Close() error }, error) { return l.Open(opts) },
+		"a rank": func() (interface{ Close() error }, error) {
+			return l.OpenRank(opts, Ranks{World: 1, Workers: 1, Shards: 1})
+		},
+		"a taker": func() (interface{ Close() error }, error) { return l.Taker(opts) },
+	} {
+		blobs.fail.Store(1)
+		r, err := open()
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		if name := <-blobs.put; name != "failed" {
+			t.Fatalf("%s: %s", what, name)
+		}
+		first := <-blobs.put
+		if renewed := <-blobs.put; renewed == first {
+			t.Errorf("%s: renewed as it was: %s", what, first)
+		}
+		if err := r.Close(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if all := leased(t, snap.Table()); len(all) > 0 {
+			t.Errorf("%s: closed, there is still %+v", what, all)
+		}
+	}
+}
+
+// Readers of one snapshot share a lease, which with Options.Reuse waits for the next.
+func TestReadersShareLeases(t *testing.T) {
+	blobs, snap := leasedStore(t)
+	plan, err := NewPlan(t.Context(), snap, PlanOptions{Features: []string{"n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLayout(t.Context(), snap, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := Options{Reuse: true, Lease: LeaseOptions{Owner: "me", After: 1, For: time.Hour}}
+	var readers []*Scanner
+	for range 2 {
+		s, err := l.Open(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readers = append(readers, s)
+	}
+	name := <-blobs.put
+	again := func(what string) {
+		t.Helper()
+		if all := leased(t, snap.Table()); len(all) != 1 || all[0].Owner != "me" {
+			t.Errorf("%s there is %+v, want the lease %s", what, all, name)
+		}
+	}
+	readers[0].hold.keepers[0].mu.Lock() // the lease is there when it is free
+	readers[0].hold.keepers[0].mu.Unlock()
+	readers[0].Close()
+	again("one of two closed,")
+	readers[1].Close()
+	again("both closed,")
+	s, err := l.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ReleaseReused()
+	again("the next opened,")
+	s.Close()
+	ReleaseReused()
+	if all := leased(t, snap.Table()); len(all) > 0 {
+		t.Errorf("released, there is still %+v", all)
+	}
+}
+
+// What a branch reads is leased at once: it may have expired.
+func TestBranchesAreLeasedAtOnce(t *testing.T) {
+	ctx := t.Context()
+	blobs, snap := leasedStore(t)
+	if _, err := snap.Table().Commit(ctx, storage.Change{Operation: "branch", Base: snap.Info().Number,
+		Branches: []storage.Branch{{Name: "b", Snapshot: 2}}}); err != nil {
+		t.Fatal(err)
+	}
+	v, err := snap.Table().Store().Open(ctx, "t@b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := NewViewPlan(ctx, v, PlanOptions{Features: []string{"n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenView(ctx, v, plan, Options{Lease: LeaseOptions{For: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-blobs.put
+	if all := leased(t, snap.Table()); len(all) != 1 || all[0].Snapshot != 2 || !strings.HasPrefix(all[0].Owner, "reader of ") {
+		t.Errorf("leases %+v", all)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if all := leased(t, snap.Table()); len(all) > 0 {
+		t.Errorf("closed, there is still %+v", all)
+	}
+}
+
+// Opening a reader asks the store for nothing more than without leases, and without them nothing is kept.
+func TestLeasesTakeNothingToOpen(t *testing.T) {
+	_, snap := leasedStore(t) // who takes a lease waits for ever
+	plan, err := NewPlan(t.Context(), snap, PlanOptions{Features: []string{"n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLayout(t.Context(), snap, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []LeaseOptions{{}, {Off: true, After: 1}} {
+		s, err := l.Open(Options{Lease: o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (s.hold == nil) != o.Off {
+			t.Errorf("%+v: %+v", o, s.hold)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Open(Options{Lease: LeaseOptions{For: storage.MaxLease + 1}}); err == nil {
+		t.Error("a lease that lasts too long is taken")
+	}
+}
