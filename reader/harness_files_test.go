@@ -58,7 +58,11 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 		}
 		opts := format.WriterOptions{Feature: uint64(table.features[f].ID), Name: table.features[f].Name}
 		var group *testGroup
-		if k := rapid.IntRange(0, 5).Draw(t, "grouped"); k < len(groups) && !rowNumber {
+		most := 5
+		if table.overlays.defined != nil { // for groups that are blended with groups
+			most = 2
+		}
+		if k := rapid.IntRange(0, most).Draw(t, "grouped"); k < len(groups) && !rowNumber {
 			group = &groups[k]
 			opts.Group, group.used = group.id, true
 		}

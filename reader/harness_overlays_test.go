@@ -49,7 +49,11 @@ func (o *testOverlays) draw(t *rapid.T, features []storage.Feature) {
 		}
 		places := rapid.Permutation(may).Draw(t, "overlay's features")
 		places = slices.Clone(places[:rapid.IntRange(1, min(4, len(places))).Draw(t, "features of the overlay")])
+		if rapid.IntRange(0, 3).Draw(t, "hot") > 0 { // stacks are to be over the same features
+			places = append(places, may[:min(2, len(may))]...)
+		}
 		slices.Sort(places) // which is the order of ids
+		places = slices.Compact(places)
 		for _, f := range places {
 			x.Features = append(x.Features, features[f])
 		}
@@ -98,7 +102,7 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 		}
 		cells := map[[2]int]cell{}
 		data = table.drawFiles(t, data, stripeRows, stored, base, func(row, f int, v value, x storedSlot) { cells[[2]int{row, f}] = cell{v, x} })
-		share := rapid.SampledFrom([]int{0, 1, 5, 9, 10, 10, 11}).Draw(t, "coverage")
+		share := rapid.SampledFrom([]int{0, 1, 5, 5, 9, 10, 11}).Draw(t, "coverage")
 		covered := roaring.New()
 		stripe, whole := -1, false
 		for r, i := range stripeOf {

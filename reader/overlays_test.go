@@ -46,6 +46,7 @@ type worldState struct {
 	overlays []worldOverlay // in the order of their numbers
 	deleted  map[int]bool   // numbers of rows
 	branches map[string]worldBranch
+	lists    map[string]map[int]bool // numbers of rows
 }
 
 type worldOverlay struct {
@@ -71,7 +72,7 @@ func newWorld(t *rapid.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: store, now: worldState{deleted: map[int]bool{}, branches: map[string]worldBranch{}}}
+	w := &world{t: t, store: store, now: worldState{deleted: map[int]bool{}, branches: map[string]worldBranch{}, lists: map[string]map[int]bool{}}}
 	if w.table, err = store.NewTable(ctx, "t"); err != nil {
 		t.Fatal(err)
 	}
@@ -156,6 +157,7 @@ func (w *world) commit(c storage.Change) {
 	w.now.snap = snap
 	kept := w.now
 	kept.overlays, kept.deleted, kept.branches = slices.Clone(kept.overlays), maps.Clone(kept.deleted), maps.Clone(kept.branches)
+	kept.lists = maps.Clone(kept.lists)
 	for i := range kept.overlays {
 		kept.overlays[i].layers = maps.Clone(kept.overlays[i].layers)
 	}
@@ -210,7 +212,7 @@ func (w *world) layer(o *worldOverlay, i int) storage.Layer {
 		}
 	}
 	rows := w.drawRows(len(g.rows), features)
-	share := rapid.SampledFrom([]int{0, 3, 7, 10, 10}).Draw(w.t, "coverage")
+	share := rapid.SampledFrom([]int{0, 3, 5, 7, 10}).Draw(w.t, "coverage")
 	covered, set := make([]bool, len(rows)), roaring.New()
 	for r := range covered {
 		if covered[r] = rapid.IntRange(0, 9).Draw(w.t, "covered") < share; covered[r] {
@@ -232,7 +234,7 @@ func (w *world) layer(o *worldOverlay, i int) storage.Layer {
 }
 
 func (w *world) addOverlay() {
-	places := rapid.Permutation([]int{1, 2, 3, 4}).Draw(w.t, "features")[:rapid.IntRange(1, 3).Draw(w.t, "how many")]
+	places := rapid.Permutation([]int{1, 2, 3, 4}).Draw(w.t, "features")[:rapid.IntRange(1, 4).Draw(w.t, "how many")]
 	o := worldOverlay{layers: map[int]worldLayer{}}
 	o.Name, o.Number = fmt.Sprint("o", len(w.now.overlays)), uint32(len(w.now.overlays))
 	for _, f := range places {
@@ -317,6 +319,7 @@ func (w *world) branch() {
 			c.ListRows = append(c.ListRows, storage.ListRows{List: "l" + name, Segment: w.segments[i].d.ID, Rows: rows})
 		}
 		of.List = storage.Pin{Name: "l" + name}
+		w.now.lists["l"+name] = b.list
 	}
 	c.Branches = []storage.Branch{of}
 	w.now.branches[name] = b
@@ -329,6 +332,9 @@ func (w *world) drawNames(s worldState) []string {
 		names = append(names, o.Name)
 	}
 	names = rapid.Permutation(names).Draw(w.t, "overlays")
+	if rapid.Bool().Draw(w.t, "all overlays") {
+		return names
+	}
 	return names[:rapid.IntRange(0, len(names)).Draw(w.t, "overlays named")]
 }
 
@@ -412,6 +418,14 @@ func (w *world) read() {
 	}
 	s := w.states[at]
 	opts := PlanOptions{BatchSize: rapid.IntRange(1, 9).Draw(t, "batch"), Dedup: drawDedup(t)}
+	if names := slices.Sorted(maps.Keys(s.lists)); len(names) > 0 && rapid.Bool().Draw(t, "listed") {
+		opts.SampleList = rapid.SampledFrom(names).Draw(t, "list")
+		both := map[int]bool{}
+		for n := range s.lists[opts.SampleList] {
+			both[n] = list == nil || list[n]
+		}
+		list = both
+	}
 	for _, name := range w.drawNames(s) {
 		if !slices.ContainsFunc(pins, func(p storage.Pin) bool { return p.Name == name }) {
 			opts.Overlays = append(opts.Overlays, name)
@@ -460,7 +474,7 @@ func (w *world) read() {
 		}
 	}
 	want, wantErr := w.rows(s, features, stack, list, keep)
-	what := fmt.Sprintf("%s snapshot %d, overlays %v, features %v, filter %q", ref, at+1, pins, opts.Features, opts.Filter)
+	what := fmt.Sprintf("%s snapshot %d, overlays %v, features %v, filter %q, list %q", ref, at+1, pins, opts.Features, opts.Filter, opts.SampleList)
 	plan, err := NewViewPlan(ctx, view, opts)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
