@@ -3,6 +3,7 @@ package reader
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -131,8 +132,9 @@ func TestReadersShareLeases(t *testing.T) {
 			t.Errorf("%s there is %+v, want the lease %s", what, all, name)
 		}
 	}
-	readers[0].hold.keepers[0].mu.Lock() // the lease is there when it is free
-	readers[0].hold.keepers[0].mu.Unlock()
+	for !readers[0].hold.keepers[0].taken.Load() { // it is looked at once more after it was put
+		runtime.Gosched()
+	}
 	readers[0].Close()
 	again("one of two closed,")
 	readers[1].Close()
