@@ -151,6 +151,7 @@ func (l *batchLayout) newBatch(pool *batchPool) *Batch {
 		if IsPartitionKey(l.plan.Features[f]) {
 			b.exact[i].partitionKey = l.plan.Features[f].Name
 		}
+		b.exact[i].alone = IsPartitionKey(l.plan.Features[f]) || isWeight(l.plan.Features[f])
 		b.exact[i].column.Type = l.plan.Features[f].Type
 		b.Columns[f] = &b.exact[i].column
 	}

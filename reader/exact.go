@@ -12,6 +12,7 @@ type exactColumn struct {
 	column  vector.Column
 	// partitionKey: the column is of that partition key and of no feature, unless it is empty.
 	partitionKey string
+	alone        bool // it shares slots with no feature: a partition key, weights
 
 	present      buffer[uint64]
 	offsets      buffer[int32]

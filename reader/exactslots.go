@@ -27,7 +27,7 @@ func (x *groupMaker) fillColumns(b *Batch, l *batchLayout) error {
 		}
 	}
 	for i := range b.exact {
-		if b.exact[i].partitionKey != "" {
+		if b.exact[i].alone {
 			if err := b.exact[i].fill(b, l); err != nil {
 				return err
 			}

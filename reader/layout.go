@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -24,6 +25,9 @@ type Layout struct {
 	selected   []*roaring.Bitmap
 	sparseRows int
 	pruning    *Pruning // nil: no filter
+	// weighted are the rows of each segment that have weight, where others have 1; nil: the plan has no weights.
+	weighted []*roaring.Bitmap
+	weight   float32
 	// features are what is read, of the types that are stored: the plan's, and after them the session key where it is not among
 	// those.
 	features   []storage.Feature
@@ -94,6 +98,17 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Layo
 			return nil, err
 		}
 	}
+	var thin *thinning
+	if plan.Downsample != "" {
+		schema, err := overlaySchema(ctx, snap, named)
+		if err != nil {
+			return nil, err
+		}
+		if thin, err = parseThinning(ctx, schema, plan.Downsample); err != nil {
+			return nil, err
+		}
+		filtered = append(slices.Clone(filtered), thin.features...)
+	}
 	match, err := plan.partitionMatch(ctx, snap)
 	if err != nil {
 		return nil, err
@@ -126,6 +141,11 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Layo
 	}
 	if filter != nil {
 		if err := l.filter(ctx, filter, filtered, opts); err != nil {
+			return nil, err
+		}
+	}
+	if thin != nil {
+		if err := l.thin(ctx, thin, opts); err != nil {
 			return nil, err
 		}
 	}

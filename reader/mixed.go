@@ -286,6 +286,10 @@ func (x *mixedSegment) addFeatures() error {
 	items := map[string]int{} // of features with groups, by these
 	for j := range l.features {
 		f := &l.features[j]
+		if isWeight(*f) {
+			g.items = append(g.items, item{inverse: -1, features: []int32{int32(j)}})
+			continue
+		}
 		if IsPartitionKey(*f) {
 			continue
 		}

@@ -59,7 +59,7 @@ func (p *pools) fits(key *poolsKey, plan *Plan) bool {
 // form returns p without its Features and without what says which rows it reads: a field that is not named here counts.
 func (p *Plan) form() Plan {
 	f := *p
-	f.Features, f.Table, f.Snapshot, f.Partition, f.Filter, f.SampleList = nil, "", 0, "", "", ""
+	f.Features, f.Table, f.Snapshot, f.Partition, f.Filter, f.Downsample, f.SampleList = nil, "", 0, "", "", "", ""
 	f.Branch, f.Overlays, f.BranchList = "", nil, storage.Pin{}
 	return f
 }

@@ -107,7 +107,7 @@ func TestFits(t *testing.T) {
 	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 2, stripeRows: 256, session: 4})
 	l := table.dedupLayout(indices(len(table.features)), 100, OutputTensors, DedupKJT)
 	p := l.newPools(&Options{Workers: 1, MemoryBudget: 1 << 20, Allocator: heapAllocator{}})
-	rows := []string{"Table", "Snapshot", "Partition", "Filter", "SampleList", "Branch", "Overlays", "BranchList"}
+	rows := []string{"Table", "Snapshot", "Partition", "Filter", "Downsample", "SampleList", "Branch", "Overlays", "BranchList"}
 	fields := reflect.TypeFor[Plan]()
 	for i := range fields.NumField() {
 		plan := *l.plan

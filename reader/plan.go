@@ -61,6 +61,10 @@ type PlanOptions struct {
 	// Filter is a predicate over features and partition keys in the words of reader/expr: only rows for which it is true are read. It sees
 	// values as they are stored, before Transforms. Default: every row.
 	Filter string
+	// Downsample leaves rows of a class out, but for a sample of them, whose weight stands for the rest: in click = 0 AND sample(0.1,
+	// key=request_id, seed=7) a tenth of the rows with click = 0 stay, with weight 10; all others have weight 1. The weight is one more feature,
+	// the last, WeightFeature: a float32 label. Like a filter it sees stored values, and the same rows stay for ever. Default: all stay.
+	Downsample string
 	// SampleList is the name of a list of rows of the table: only they are read. Default: every row.
 	SampleList string
 	// Overlays are names of overlays to read over the table, the lowest first, and over those of the branch that is read. Default: none.
@@ -90,6 +94,8 @@ type Plan struct {
 	Features  []storage.Feature
 	Partition string
 	Filter    string // empty: none
+	// Downsample is empty for none. Else the last of Features is WeightFeature.
+	Downsample string
 	// SampleList is empty for none.
 	SampleList string
 	// Branch is the name of the branch that the plan was made of, for people: what it is of is in Snapshot, Overlays and BranchList.
@@ -191,6 +197,11 @@ func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan,
 	if err := p.transformBy(opts.Transforms); err != nil {
 		return nil, err
 	}
+	if opts.Downsample != "" {
+		if err := p.addWeights(ctx, schema, opts.Downsample); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
@@ -249,6 +260,9 @@ func (p *Plan) Validate() error {
 		if err := validateFeature(f); err != nil {
 			return fmt.Errorf("plan: %w", err)
 		}
+	}
+	if err := p.validateWeights(); err != nil {
+		return fmt.Errorf("plan: %w", err)
 	}
 	if err := p.validateTransforms(); err != nil {
 		return fmt.Errorf("plan: %w", err)
@@ -325,6 +339,9 @@ func (p *Plan) String() string {
 	fmt.Fprintf(&b, "partition  %s\n", partition)
 	if p.Filter != "" {
 		fmt.Fprintf(&b, "filter     %s\n", p.Filter)
+	}
+	if p.Downsample != "" {
+		fmt.Fprintf(&b, "downsample %s\n", p.Downsample)
 	}
 	if p.SampleList != "" {
 		fmt.Fprintf(&b, "samples    %s\n", p.SampleList)

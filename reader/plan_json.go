@@ -25,6 +25,7 @@ type planWire struct {
 	Snapshot   uint64        `json:"snapshot"`
 	Partition  string        `json:"partition,omitempty"`
 	Filter     string        `json:"filter,omitempty"`
+	Downsample string        `json:"downsample,omitempty"`
 	SampleList string        `json:"sample_list,omitempty"`
 	Branch     string        `json:"branch,omitempty"`
 	BranchList *pinWire      `json:"branch_list,omitempty"`
@@ -96,6 +97,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	b = jsontext.AppendUint(b, "snapshot", p.Snapshot)
 	b = appendTextIf(b, "partition", p.Partition)
 	b = appendTextIf(b, "filter", p.Filter)
+	b = appendTextIf(b, "downsample", p.Downsample)
 	b = appendTextIf(b, "sample_list", p.SampleList)
 	b = appendTextIf(b, "branch", p.Branch)
 	if p.BranchList.Name != "" {
@@ -225,7 +227,7 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 		}
 	}
 	out := Plan{
-		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, Filter: w.Filter, SampleList: w.SampleList, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
+		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, Filter: w.Filter, Downsample: w.Downsample, SampleList: w.SampleList, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
 		Branch: w.Branch, Features: make([]storage.Feature, len(w.Features)),
 	}
 	if w.BranchList != nil {

@@ -513,6 +513,14 @@ func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t dec
 		c := r.s.columns[f].get()
 		s.columns[f] = c
 		x := r.s.layout.transformers[f]
+		if isWeight(r.s.layout.features[f]) {
+			var rows []int32
+			if s.sparse {
+				rows = s.picked
+			}
+			c.weigh(g.weighted, r.s.layout.weight, g.first[s.index], s.columnRows(), rows)
+			continue
+		}
 		if g.featureFile[f] < 0 {
 			if err := c.missing(x, r.s.zeros.get(s.columnRows())); err != nil {
 				return 0, fmt.Errorf("feature %q: %w", r.s.layout.plan.Features[f].Name, err)

@@ -31,6 +31,8 @@ type segment struct {
 	featureFile []int32
 	// blends are the items that have parts.
 	blends []int32
+	// weighted are the rows with the layout's weight; nil: the plan has no weights.
+	weighted *roaring.Bitmap
 	// dictionaries are those of files, nil when none has one.
 	dictionaries *dictionaries
 	partition    storage.Partition
@@ -90,6 +92,9 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 	g := &segment{
 		id: d.ID, first: first, selected: l.selectionOf(i), featureFile: make([]int32, len(l.features)), partition: d.Partition,
 	}
+	if l.weighted != nil {
+		g.weighted = l.weighted[i]
+	}
 	g.starts = startsOf(l.firstRow[i], selectedRows(index.StripeRows(), g.selected))
 	if l.chains != nil && l.hasLayers(i) {
 		for j := range g.featureFile {
@@ -101,7 +106,10 @@ func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*seg
 	var places []int // in Layout.features, of ids
 	for j, f := range l.features {
 		g.featureFile[j] = -1
-		if !IsPartitionKey(f) {
+		switch {
+		case isWeight(f):
+			g.items = append(g.items, item{inverse: -1, features: []int32{int32(j)}})
+		case !IsPartitionKey(f):
 			ids, places = append(ids, f.ID), append(places, j)
 		}
 	}

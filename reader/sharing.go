@@ -63,7 +63,7 @@ func newGroupings(l *batchLayout) *groupings {
 	s.kinds = make([]listKind, len(l.plan.Features))
 	add := func(places []int32, k listKind) {
 		for _, f := range places {
-			if !IsPartitionKey(l.plan.Features[f]) {
+			if x := l.plan.Features[f]; !IsPartitionKey(x) && !isWeight(x) {
 				s.features = append(s.features, f)
 				s.kinds[f] = k
 			}

@@ -472,6 +472,14 @@ func (t *Taker) decodeItem(d *format.StripeDecoder, group *format.Selection, x *
 		transform := t.layout.transformers[place]
 		index := g.featureFile[place]
 		var err error
+		if isWeight(t.layout.features[place]) {
+			rows := x.rows
+			if x.whole {
+				rows = nil
+			}
+			c.weigh(g.weighted, t.layout.weight, g.first[s.index], s.rows, rows)
+			continue
+		}
 		if index < 0 {
 			err = c.missing(transform, t.s.zeros.get(s.rows))
 		} else {

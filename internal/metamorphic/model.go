@@ -261,9 +261,12 @@ func (w *world) drawDays() predicate {
 
 // drawSample draws a sample of row numbers or texts.
 func (w *world) drawSample(s *state) predicate {
-	name := w.draw([]string{"row", "key"})
+	return w.drawSampleOf(s, w.draw([]string{"0", "0.25", "0.5", "1"}))
+}
+
+func (w *world) drawSampleOf(s *state, share string) predicate {
+	name := w.draw([]string{"row", "key", "session"})
 	f, seed := s.features[name], w.rnd.Uint64N(5)
-	share := w.draw([]string{"0", "0.25", "0.5", "1"})
 	limit := map[string]uint64{"0": 0, "0.25": 1 << 62, "0.5": 1 << 63, "1": 0}[share]
 	return predicate{fmt.Sprintf("sample(%s, key=%s, seed=%d)", share, quote(name), seed), func(r *row) truth {
 		b := binary.LittleEndian.AppendUint64(nil, seed)

@@ -163,6 +163,20 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 		list := s.lists[opts.SampleList]
 		also(func(r *row) bool { return list[r.number] })
 	}
+	weights := func(*row) string { return "" }
+	if !empty && w.chance(0.2) {
+		share := w.draw([]string{"0.25", "0.5", "1"})
+		class, sample := w.drawPredicate(s, 1), w.drawSampleOf(s, share)
+		// An OR, since a sample among the terms of the class would be another one.
+		opts.Downsample = "((" + class.text + ") OR (" + class.text + ")) AND " + sample.text
+		also(func(r *row) bool { return class.of(r) != yes || sample.of(r) != no })
+		weights = func(r *row) string {
+			if class.of(r) == yes && sample.of(r) == yes {
+				return " | " + map[string]string{"0.25": "4", "0.5": "2", "1": "1"}[share]
+			}
+			return " | 1"
+		}
+	}
 	if w.chance(0.4) {
 		opts.Shuffle = reader.Shuffle{Unit: pick(w, reader.UnitSession, reader.UnitRow), Window: pick(w, 0, 1, 2, 5), Seed: w.rnd.Uint64N(4)}
 	}
@@ -176,7 +190,7 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 				cells[i] = text(r.values[f])
 			}
 		}
-		x.expected[n] = strings.Join(cells, " | ")
+		x.expected[n] = strings.Join(cells, " | ") + weights(r)
 	}
 	x.options = reader.Options{
 		Workers: 1 + w.rnd.IntN(3), MemoryBudget: pick[int64](w, 0, 1, 20_000), Requests: pick(w, 0, 1, 3), GapBytes: pick[int64](w, 0, -1),
@@ -192,7 +206,7 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 	if got := x.layout.Rows(); got != uint64(len(x.expected)) {
 		return x, fmt.Errorf("%d rows are selected, want %d, by\n%v", got, len(x.expected), x.plan)
 	}
-	if w.chance(0.3) {
+	if opts.Downsample == "" && w.chance(0.3) {
 		m, err := newMatch(w.ctx, v, opts)
 		if err != nil {
 			return x, err

@@ -24,6 +24,7 @@ type planParams struct {
 	Partitions string   `json:"partitions,omitempty"`
 	Filter     string   `json:"filter,omitempty"`
 	SampleList string   `json:"sample_list,omitempty"`
+	Downsample string   `json:"downsample,omitempty"`
 	BatchSize  int      `json:"batch_size,omitempty"`
 	Labels     []string `json:"labels,omitempty"` // names among the features that are labels, whatever their role is
 	Output     string   `json:"output,omitempty"` // columns (default) or tensors
@@ -36,7 +37,7 @@ type planParams struct {
 func (p *planParams) fields() map[string]any {
 	f := placeFields(&p.place)
 	f["features"], f["partitions"], f["filter"], f["batch_size"], f["labels"] = &p.Features, &p.Partitions, &p.Filter, &p.BatchSize, &p.Labels
-	f["sample_list"] = &p.SampleList
+	f["sample_list"], f["downsample"] = &p.SampleList, &p.Downsample
 	f["overlay"] = &p.Overlay
 	f["output"], f["dedup"], f["shuffle"], f["transforms"] = &p.Output, &p.Dedup, &p.Shuffle, &p.Transforms
 	return f
@@ -104,7 +105,7 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 		return nil, nil, err
 	}
 	opts := reader.PlanOptions{
-		Features: p.Features, Partition: p.Partitions, Filter: p.Filter, SampleList: p.SampleList, Overlays: p.Overlay, BatchSize: p.BatchSize,
+		Features: p.Features, Partition: p.Partitions, Filter: p.Filter, SampleList: p.SampleList, Downsample: p.Downsample, Overlays: p.Overlay, BatchSize: p.BatchSize,
 	}
 	if p.Output != "" {
 		if opts.Output, err = reader.ParseOutput(p.Output); err != nil {

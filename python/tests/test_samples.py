@@ -123,6 +123,33 @@ def test_deleted_rows_are_seen_by_nobody_new(store, source):
 
 
 @pytest.mark.parametrize("output", ["kjt", "ikjt"])
+@pytest.mark.parametrize("labels", ["click", ["click", "dense_b"], []])
+def test_downsampling_keeps_the_weighted_sum(store, source, output, labels):
+    pytest.importorskip("torch")
+    text = "click = 0 AND sample(0.25, key=request_id, seed=5)"
+    table = store.table("ads")
+    scan = table.scan(["request_id", "click"], downsample=text)
+    rows = scan.to_arrow()
+    assert rows.column_names == ["request_id", "click", "sample_weight"]
+    sampled = set(table.scan(["request_id"], filter=text).to_arrow()["request_id"].to_pylist())
+    clicked = set(source.filter(pc.equal(source["click"], 1))["request_id"].to_pylist())
+    want = {**dict.fromkeys(clicked, 1.0), **dict.fromkeys(sampled, 4.0)}
+    assert dict(zip(rows["request_id"].to_pylist(), rows["sample_weight"].to_pylist())) == want and scan.rows == len(want)
+    assert 0.7 * ROWS < sum(want.values()) < 1.3 * ROWS
+    ds = table.torch(["request_id", "user_history"], labels=labels, downsample=text, batch_size=64, shuffle="session", output=output,
+                     presence=True, world_size=1, rank=0)
+    got = {}
+    for b in pickle.loads(pickle.dumps(ds)):
+        got.update(zip(b.keys["request_id"], b.sample_weight.tolist(), strict=True))
+        assert b.label_names == ([labels] if isinstance(labels, str) else labels) and "sample_weight" not in b.dense_names
+        assert tuple(b.labels.shape) == ((b.rows,) if isinstance(labels, str) else (b.rows, len(labels)))
+    assert got == want
+    assert next(iter(table.torch(["user_history"], world_size=1, rank=0))).sample_weight is None
+    with pytest.raises(dsistore.UsageError, match="one sample"):
+        table.scan(["click"], downsample=text + " AND sample(0.5, key=click)")
+
+
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
 @pytest.mark.parametrize("shuffle", [None, "session", "row"])
 def test_batches_of_a_sample_list(store, source, output, shuffle):
     pytest.importorskip("torch")

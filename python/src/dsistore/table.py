@@ -211,7 +211,8 @@ class Table:
         return [Feature(**f) for f in _engine.call("features", **self._place, features=_names(select), overlay=_names(overlay) or None)]
 
     def scan(self, features: str | Sequence[str] = "@all", *, partitions: str | None = None, filter: str | None = None,
-             sample_list: str | SampleList | None = None, overlay: str | Sequence[str] = (), batch_size: int = 65536,
+             sample_list: str | SampleList | None = None, downsample: str | None = None, overlay: str | Sequence[str] = (),
+             batch_size: int = 65536,
              fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
         """The rows as Arrow. partitions is a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``.
 
@@ -224,6 +225,9 @@ class Table:
         sample_list is the name of a list of rows, or one of ``samples.list()``: only rows in it are given. It must be there at the
         table's version.
 
+        downsample leaves rows of a class out but for a sample: of ``click = 0 AND sample(0.1, key=request_id, seed=7)`` a tenth of the
+        rows with click = 0 stays. The column sample_weight, the last, is 10 for them and 1 for all others.
+
         overlay is the name of an overlay, or a list of names, the lowest first: features come from them where they have values, and
         from those of the branch or the table elsewhere, as each overlay declares. Filters see what they make of the table.
 
@@ -235,7 +239,8 @@ class Table:
         if batch_size < 1:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
         plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, filter=filter,
-                            sample_list=_list_name(sample_list), overlay=_names(overlay) or None, batch_size=batch_size)
+                            sample_list=_list_name(sample_list), downsample=downsample, overlay=_names(overlay) or None,
+                            batch_size=batch_size)
         return Scan(self.store._root, plan, {"fold": fold, "workers": workers, "memory": memory})
 
     def delete(self, filter: str | None = None, *, partitions: str | None = None, sample_list: str | SampleList | None = None,
@@ -322,7 +327,8 @@ class Table:
         return _report(_engine.begin("overlay", **params), progress)
 
     def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (), partitions: str | None = None,
-              filter: str | None = None, sample_list: str | SampleList | None = None, overlay: str | Sequence[str] = (),
+              filter: str | None = None, sample_list: str | SampleList | None = None, downsample: str | None = None,
+              overlay: str | Sequence[str] = (),
               batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
               seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
               transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
@@ -335,6 +341,7 @@ class Table:
         partitions  a predicate over partition keys, as in ``scan``
         filter      a predicate over features, as in ``scan``, of values before transforms
         sample_list a list of rows, as in ``scan``
+        downsample  leaves rows of a class out but for a sample, as in ``scan``: Batch.sample_weight stands for the rest
         overlay     names of overlays, the lowest first, as in ``scan``
         batch_size  rows of a batch, B
         shuffle     None (the table's order), "session" (sessions stay whole), "row", or a dsistore.torch.Shuffle
@@ -358,7 +365,7 @@ class Table:
         from .torch import TorchDataset
 
         return TorchDataset(
-            self, features, labels=labels, partitions=partitions, filter=filter, sample_list=sample_list, overlay=overlay,
+            self, features, labels=labels, partitions=partitions, filter=filter, sample_list=sample_list, downsample=downsample, overlay=overlay,
             batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, output=output,
             transforms=transforms, drop_last=drop_last, presence=presence, device=device,
             shards=shards, prefetch=prefetch, workers=workers, memory=memory)

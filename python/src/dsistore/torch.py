@@ -62,7 +62,7 @@ class Batch:
     of int64, uint64, float32 or float64 where they are numbers without null, as wide as that holds them; else a list of
     numbers, str or bytes, None for null.
     dense_present and labels_present, of the shapes of dense and labels, and embeddings_present, [B] each, are bool: False where
-    the value is null. Like Jagged.present they come with ``presence=True`` only; without it they are None and empty.
+    the value is null. sample_weight, [B] float32, is what each row counts, with ``downsample``; else None. Like Jagged.present they come with ``presence=True`` only; without it they are None and empty.
     """
 
     index: int
@@ -77,6 +77,7 @@ class Batch:
     keys: dict[str, Any] = field(default_factory=dict)
     dense_present: torch.Tensor | None = None
     labels_present: torch.Tensor | None = None
+    sample_weight: torch.Tensor | None = None
     embeddings_present: dict[str, torch.Tensor] = field(default_factory=dict)
     # KJTs that were asked for, and the streams that use the batch: those must also know of tensors that are made later.
     _made: dict[tuple[str, bool, bool], KeyedJaggedTensor] = field(default_factory=dict, init=False, repr=False)
@@ -100,6 +101,7 @@ class Batch:
             keys={k: f(v) if isinstance(v, torch.Tensor) else v for k, v in self.keys.items()},
             dense_present=None if self.dense_present is None else f(self.dense_present),
             labels_present=None if self.labels_present is None else f(self.labels_present),
+            sample_weight=None if self.sample_weight is None else f(self.sample_weight),
             embeddings_present={k: f(v) for k, v in self.embeddings_present.items()},
         )
 
@@ -234,7 +236,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     """
 
     def __init__(self, table: Table, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
-                 partitions: str | None = None, filter: str | None = None, sample_list: str | SampleList | None = None,
+                 partitions: str | None = None, filter: str | None = None, sample_list: str | SampleList | None = None, downsample: str | None = None,
                  overlay: str | Sequence[str] = (), batch_size: int = 4096,
                  shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0,
                  rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
@@ -259,11 +261,12 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         label_names = [f.name for f in table.features(labels, overlay=overlay)] if labels else []
         self._plan: dict[str, Any] = _engine.call(
             "plan", **table._place, features=label_names + _names(features), labels=label_names,
-            partitions=partitions, filter=filter, sample_list=_list_name(sample_list), overlay=_names(overlay) or None,
+            partitions=partitions, filter=filter, sample_list=_list_name(sample_list), downsample=downsample, overlay=_names(overlay) or None,
             batch_size=batch_size, output="tensors", dedup=output,
             shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
             transforms=dict(transforms) if transforms else None,
         )
+        self._weighted = downsample is not None
         self._one_label = isinstance(labels, str) and len(label_names) == 1
         self._names: list[str] = [f["name"] for f in self._plan["features"]]
         self._kinds: list[tuple[str, str]] = [(f["kind"], f["elem"]) for f in self._plan["features"]]
@@ -361,12 +364,16 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     def _make(self, raw: _batch.RawBatch) -> Batch:
         names = self._names
         labels, labels_present = torch.from_numpy(raw.labels.values), _columns(raw.labels, raw.rows)
+        label_names, weight = [names[f] for f in raw.labels.features], None
+        if self._weighted:  # the last of the labels
+            weight, labels, label_names = labels[:, -1], labels[:, :-1], label_names[:-1]
+            labels_present = None if labels_present is None else labels_present[:, :-1]
         if self._one_label:
             labels, labels_present = labels[:, 0], None if labels_present is None else labels_present[:, 0]
         return Batch(
             index=raw.index, epoch=raw.epoch, rows=raw.rows,
             dense_names=[names[f] for f in raw.dense.features], dense=torch.from_numpy(raw.dense.values),
-            label_names=[names[f] for f in raw.labels.features], labels=labels,
+            label_names=label_names, labels=labels, sample_weight=weight,
             lists=self._canonical.lists(raw),
             embeddings={names[m.features[0]]: torch.from_numpy(m.values) for m in raw.embeddings},
             keys={names[place]: self._key(c) for place, c in raw.columns.items()},

@@ -26,13 +26,14 @@ func (s selectFlags) selection() reader.PlanOptions {
 // readFlags select what the reading commands read.
 type readFlags struct {
 	selectFlags
-	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
+	Downsample string   `placeholder:"EXPR" help:"Leave rows of a class out but for a sample, as in click = 0 AND sample(0.1, key=request_id, seed=7): a tenth of those with click = 0 stays. The label sample_weight is 10 for them, 1 for all others."`
+	Transform  []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
 }
 
 // planOptions returns what the flags say of a plan.
 func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
 	out := r.selection()
-	out.Features = features
+	out.Features, out.Downsample = features, r.Downsample
 	for _, text := range r.Transform {
 		rule, err := reader.ParseTransformRule(text)
 		if err != nil {
