@@ -97,6 +97,9 @@ func (e *edit) overlays(ctx context.Context, c Change) error {
 			// Compaction makes merged overlays part of the segments that it writes, and could not tell the segments without a layer.
 			return fmt.Errorf("overlay %s says %q of segments without a layer: want %q of one that becomes part of the table", name, there.Missing, FallThrough)
 		}
+		if err := e.noneDropped(ctx, *there); err != nil {
+			return err
+		}
 		o := *there
 		o.Merged = e.info.Number
 		if o.Features, err = e.renamedFeatures(ctx, o.Features); err != nil {
@@ -104,6 +107,24 @@ func (e *edit) overlays(ctx context.Context, c Change) error {
 		}
 		e.merging = append(e.merging, o.Features...)
 		e.setOverlay(o)
+	}
+	return nil
+}
+
+// noneDropped returns an error when the table has dropped a feature of an overlay: what is part of the table has its features in the schema.
+func (e *edit) noneDropped(ctx context.Context, o Overlay) error {
+	ids := make([]FeatureID, len(o.Features))
+	for i, f := range o.Features {
+		ids[i] = f.ID
+	}
+	known, err := e.base.FeaturesByID(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		if k != nil && k.Status == FeatureDropped {
+			return fmt.Errorf("overlay %s has feature %s, which was dropped: it cannot become part of the table", o.Name, k.Name)
+		}
 	}
 	return nil
 }

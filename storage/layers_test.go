@@ -684,3 +684,17 @@ func TestFeaturesByID(t *testing.T) {
 	}
 	mustCommit(t, tab, Change{Features: next})
 }
+
+// TestMergeOfDropped: an overlay with a feature that the table has dropped does not become part of it, however often that is tried.
+func TestMergeOfDropped(t *testing.T) {
+	tab := newTable(t, localStore(t))
+	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x", "y")}})
+	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "y")}})
+	dropped := FeatureDropped
+	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: &dropped}}})
+	_, err := tab.Commit(t.Context(), Change{Operation: "test", Base: 3, MergeOverlays: []string{"o"}})
+	if err == nil || errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "feature y, which was dropped") {
+		t.Fatal(err)
+	}
+	verifyClean(t, tab.s)
+}
