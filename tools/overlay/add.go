@@ -100,7 +100,8 @@ func (m *maker) run(ctx context.Context) (err error) {
 		if err == nil {
 			break
 		}
-		conflict, exists := errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrExists)
+		// Another that took the name is replaced, too.
+		conflict, exists := errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrExists) && !m.opts.Replace
 		if !conflict || exists || m.report.Attempts >= maxAttempts {
 			// After any other error than these the snapshot may be there all the same: its objects stay.
 			unsure = !conflict && !exists

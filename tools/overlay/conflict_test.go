@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -151,6 +152,29 @@ func TestGCWithoutGrace(t *testing.T) {
 		}
 		verifyClean(t, s)
 	}
+}
+
+// One that replaces whatever has the name replaces one that took it meanwhile, too.
+func TestReplaceMeanwhile(t *testing.T) {
+	s := keyed(t, 100)
+	other := sync.OnceFunc(func() {
+		if _, err := Add(t.Context(), s, "ads", "o", Options{Exprs: []string{"y = click = 0"}}); err != nil {
+			t.Error(err)
+		}
+	})
+	opts := Options{Exprs: []string{"x = click = 1"}, Replace: true, Progress: func(p Progress) {
+		if p.Phase == PhaseCommit {
+			other()
+		}
+	}}
+	if _, err := Add(t.Context(), s, "ads", "o", opts); err != nil {
+		t.Fatal(err)
+	}
+	o, err := latest(t, s).Overlay(t.Context(), "o")
+	if err != nil || len(o.Features) != 1 || o.Features[0].Name != "x" {
+		t.Fatal(o, err)
+	}
+	verifyClean(t, s)
 }
 
 // Whoever is there first has the name; nothing is left of the other.
