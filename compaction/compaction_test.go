@@ -92,7 +92,7 @@ func TestPlan(t *testing.T) {
 		x.ingest(x.newRows(30, 1))
 	}
 	plan(none, 0, "")
-	plan(func(o *Options) { o.Full = true }, 1, "3 segments are smaller than 0.5")
+	plan(func(o *Options) { o.Full = true }, 1, "3 segments have less than 50 %")
 	plan(func(o *Options) { o.Fanout = 3 }, 1, "3 segments")
 	plan(func(o *Options) { o.Fanout, o.Partition = 3, "day = 'd1'" }, 0, "")
 	plan(func(o *Options) { o.SegmentRows, o.SharedShare, o.Write.StripeRows = 10, 2, 7 }, 3, "3.0 times as large")

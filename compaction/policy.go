@@ -352,7 +352,7 @@ func (p *planner) mergeBySize(g []*candidate) (merge []*candidate, why []string)
 			merge = append(merge, s)
 		}
 	}
-	return merge, []string{fmt.Sprintf("%d segments are smaller than %.3g of a whole one", len(merge), small/math.Pow(4, float64(from-1)))}
+	return merge, []string{fmt.Sprintf("%d segments have less than %.3g %% of a whole one's rows", len(merge), 100*small/math.Pow(4, float64(from-1)))}
 }
 
 // job adds a job.
