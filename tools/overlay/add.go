@@ -50,8 +50,9 @@ type maker struct {
 	opts    *Options
 	report  *Report
 	overlay storage.Overlay
-	dir     func() (string, error) // for spill files
-	exprs   []computed             // or
+	dir     func() (string, error)     // for spill files
+	taken   map[storage.FeatureID]bool // ids that features of the table have or had; nil: they are not read yet
+	exprs   []computed                 // or
 	rows    joined
 	writer  *layerWriter
 	// layers are those that were written, by the segment that they lie over; nil where one has no covered row, and none is needed.
@@ -198,12 +199,13 @@ func (m *maker) define(ctx context.Context, v *view, f *storage.Feature) error {
 		*f = *k
 		f.Type, f.Status = t, storage.FeatureActive
 	} else {
-		taken, err := v.newest.FeatureIDs(ctx)
-		if err != nil {
-			return err
+		if m.taken == nil {
+			if m.taken, err = v.newest.FeatureIDs(ctx); err != nil {
+				return err
+			}
 		}
 		f.ID = storage.NewFeatureID(f.Name, 0)
-		for taken[f.ID] {
+		for m.taken[f.ID] {
 			f.Generation++
 			f.ID = storage.NewFeatureID(f.Name, f.Generation)
 		}
