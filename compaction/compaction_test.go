@@ -131,12 +131,12 @@ func TestConverges(t *testing.T) {
 		rows, jobs int
 		sessions   int
 	}{
-		{"few inputs", func(o *Options) { o.SegmentRows, o.MaxInputs = 60, 2 }, 60, 3, 20},
+		{"few inputs", func(o *Options) { o.SegmentRows, o.MaxInputs = 60, 2 }, 60, 2, 20},
 		{"large sessions", func(o *Options) { o.SegmentRows = 20 }, 200, 1, 1},
 		{"small segments", func(o *Options) { o.SegmentRows = 4 }, 60, 1, 60},
 	} {
 		x := newTester(t, object.NewMemory(), 4)
-		for range 6 {
+		for range 4 {
 			rows := x.newRows(c.rows, 1)
 			for i := range rows {
 				rows[i].Session = fmt.Sprint(i % c.sessions)
@@ -145,7 +145,7 @@ func TestConverges(t *testing.T) {
 		}
 		o := x.options()
 		c.change(&o)
-		if p, _ := x.compact(o); len(p.Jobs) != c.jobs || p.Segments() != 6 {
+		if p, _ := x.compact(o); len(p.Jobs) != c.jobs || p.Segments() != 4 {
 			t.Fatalf("%s:\n%v", c.name, p)
 		}
 		if p, _ := x.compact(o); len(p.Jobs) > 0 {

@@ -82,17 +82,19 @@ func (c *compactCmd) Run(ctx context.Context, a *app) error {
 		a.printLines(plan.String())
 	}
 	if !c.DryRun {
-		if out.Report, err = a.compact(ctx, store, table, plan, opts); err != nil {
-			return err
-		}
+		out.Report, err = a.compact(ctx, store, table, plan, opts)
 	}
+	if err != nil && (out.Report == nil || out.Report.Snapshot == 0) {
+		return err
+	}
+	// Of an error too: what was committed before it stays.
 	if a.json {
-		return a.printJSON(out)
+		return errors.Join(a.printJSON(out), err)
 	}
 	if out.Report != nil {
 		a.printCompaction(out.Report)
 	}
-	return nil
+	return err
 }
 
 // compact runs a plan, and brings the index database up to date.
@@ -108,13 +110,12 @@ func (a *app) compact(ctx context.Context, store *storage.Store, table *storage.
 	r, err := compaction.Run(ctx, table, plan, opts)
 	bar.finish()
 	if errors.Is(err, storage.ErrConflict) {
-		return nil, fmt.Errorf("%w; what was committed stays: run this again", err)
+		err = fmt.Errorf("%w; what was committed stays: run this again", err)
 	}
-	if err != nil {
-		return nil, err
+	if ctx.Err() == nil {
+		a.syncIndex(ctx, store)
 	}
-	a.syncIndex(ctx, store)
-	return r, nil
+	return r, err
 }
 
 // syncIndex brings the index database up to date after a commit. Nothing depends on it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -52,14 +53,14 @@ func (c *eraseCmd) Run(ctx context.Context, a *app) error {
 	}
 	r, err := compaction.Erase(ctx, table, what)
 	bar.finish()
-	if err != nil {
+	switch {
+	case err != nil && !errors.Is(err, compaction.ErrFound):
 		return err
-	}
-	if a.json {
-		return a.printJSON(eraseJSON{store.Blobs().URI(), r})
+	case a.json:
+		return errors.Join(a.printJSON(eraseJSON{store.Blobs().URI(), r}), err)
 	}
 	a.printErasure(r)
-	return nil
+	return err
 }
 
 // keys reads the file of keys.
@@ -109,6 +110,13 @@ func (a *app) printErasure(r *compaction.EraseReport) {
 	switch s := r.Search; {
 	case s == nil:
 		facts = append(facts, [2]string{"searched", "for nothing: no feature says which values are gone"})
+	case len(s.Found) > 0:
+		for _, place := range s.Found {
+			facts = append(facts, [2]string{"found", place})
+		}
+		if s.More > 0 {
+			facts = append(facts, [2]string{"found", fmt.Sprintf("in %s more", plural(s.More, "place"))})
+		}
 	default:
 		facts = append(facts, [2]string{"searched", fmt.Sprintf("%s of %s: %s decoded in %s, %s read in %s; none was found", plural(uint64(s.Keys), "key"),
 			s.Feature, plural(s.Slots, "value"), plural(s.Segments, "segment"), bytesText(s.Bytes), plural(s.Objects, "object"))},
