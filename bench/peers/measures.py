@@ -22,6 +22,8 @@ from .workload import Workload
 
 ORDERS = ("clustered", "interleaved")
 
+_TURN = 0.3  # seconds of a side's turn, in measures of files that lie in the system's cache
+
 
 @dataclass
 class Run:
@@ -149,7 +151,7 @@ def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rou
                                                            batches=-(-truth["rows"] // 4096)) | {"rows": truth["rows"]}
     log(f"{measure}: {share:.0%}, {threads} threads")
     out = []
-    for side, answers in run.sides.rounds(measure, rounds, todo, warm).items():
+    for side, answers in run.sides.rounds(measure, rounds, todo, warm, _TURN).items():
         row = {"side": side, "share": share, "features": len(p.columns), "threads": threads, **summary(answers)}
         if side != "copy":
             row |= summary(answers, "cpu_seconds")
@@ -192,7 +194,7 @@ def first(run: Run) -> list[dict[str, Any]]:
 
     log("first batch")
     return [{"side": s, "threads": 1, **summary(a)}
-            for s, a in run.sides.rounds("first", run.rounds, {s: of(s) for s in sides}).items()]
+            for s, a in run.sides.rounds("first", run.rounds, {s: of(s) for s in sides}, turn=_TURN).items()]
 
 
 def take(run: Run) -> list[dict[str, Any]]:
@@ -218,7 +220,7 @@ def take(run: Run) -> list[dict[str, Any]]:
     sides = run.right("take", run.has("raw", "mds"), check)
     log("take")
     return [{"side": s, "threads": 1, "rows": len(rows), **summary(a)}
-            for s, a in run.sides.rounds("take", run.rounds, {s: of(s) for s in sides}).items()]
+            for s, a in run.sides.rounds("take", run.rounds, {s: of(s) for s in sides}, turn=_TURN).items()]
 
 
 _SELECTED = (0.001, 0.01, 0.1, 0.5, 1.0)
@@ -240,7 +242,7 @@ def select(run: Run) -> list[dict[str, Any]]:
     for by in ("session_id", "event_time", "list"):
         for share in _SELECTED:
             if by == "list":
-                rows = np.sort(random_order[:round(share * source.num_rows)])
+                rows = np.sort(random_order[:max(round(share * source.num_rows), 1)])
                 how: dict[str, Any] = {"name": f"share-{share}", "rows": rows.tolist()}
                 keys = source["request_id"].take(rows).to_pylist()
             else:
@@ -263,7 +265,7 @@ def select(run: Run) -> list[dict[str, Any]]:
 
             right = run.right("select", sides, check)
             log(f"select: {by}, {share:.1%}")
-            for side, answers in run.sides.rounds("select", run.rounds, {s: of(s) for s in right}).items():
+            for side, answers in run.sides.rounds("select", run.rounds, {s: of(s) for s in right}, turn=_TURN).items():
                 row = {"side": side, "by": by, "share": share, "rows": len(rows), "threads": 1, **summary(answers),
                        **summary(answers, "cpu_seconds"), **summary(answers, "asked_bytes")}
                 row["samples_per_second"] = len(rows) / row["median_seconds"]
