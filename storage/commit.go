@@ -180,9 +180,14 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 			}
 		}
 		s, err := t.attempt(ctx, base, c)
-		if !errors.Is(err, errLostRace) {
-			return s, err
+		if errors.Is(err, errLostRace) {
+			t.s.conflicts.retried.Add(1)
+			continue
 		}
+		if errors.Is(err, ErrConflict) {
+			t.s.conflicts.refused.Add(1)
+		}
+		return s, err
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dsistore/dsistore/format"
@@ -31,8 +32,21 @@ type Store struct {
 	tailBytes  uint64
 	inlineRows int
 
+	conflicts struct{ retried, refused atomic.Uint64 }
+
 	mu   sync.Mutex
 	runs map[id]*sst.Reader // open runs; guarded by mu
+}
+
+// Conflicts are commits through a Store that met others.
+type Conflicts struct {
+	Retried uint64 // another took the snapshot's number, and the commit was tried on top of it
+	Refused uint64 // ErrConflict was returned
+}
+
+// Conflicts returns how many there have been.
+func (s *Store) Conflicts() Conflicts {
+	return Conflicts{s.conflicts.retried.Load(), s.conflicts.refused.Load()}
 }
 
 // Open opens the store at the root that blobs stand for. It reads nothing, takes no lock and does not touch the index

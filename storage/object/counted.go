@@ -31,6 +31,7 @@ func (c Counts) Sub(earlier Counts) Counts {
 type Counted struct {
 	Store
 	reads, bytesRead, stats, lists, writes, bytesWritten, deletes atomic.Int64
+	ended                                                         endings
 }
 
 // NewCounted returns a Counted over s.
@@ -50,32 +51,38 @@ func (c *Counted) Counts() Counts {
 func (c *Counted) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
 	c.reads.Add(1)
 	c.bytesRead.Add(int64(len(p)))
-	return c.Store.ReadAt(ctx, name, p, off)
+	return c.ended.end(opRead, c.Store.ReadAt(ctx, name, p, off))
 }
 
 func (c *Counted) Stat(ctx context.Context, name string) (Info, error) {
 	c.stats.Add(1)
-	return c.Store.Stat(ctx, name)
+	info, err := c.Store.Stat(ctx, name)
+	return info, c.ended.end(opStat, err)
 }
 
 func (c *Counted) PutIfAbsent(ctx context.Context, name string, data []byte) error {
 	c.writes.Add(1)
 	c.bytesWritten.Add(int64(len(data)))
-	return c.Store.PutIfAbsent(ctx, name, data)
+	return c.ended.end(opWrite, c.Store.PutIfAbsent(ctx, name, data))
 }
 
 func (c *Counted) Create(ctx context.Context, name string) (Writer, error) {
 	c.writes.Add(1)
 	w, err := c.Store.Create(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, c.ended.end(opWrite, err)
 	}
-	return &countedWriter{Writer: w, n: &c.bytesWritten}, nil
+	return &countedWriter{Writer: w, n: &c.bytesWritten, ended: &c.ended}, nil
 }
 
 type countedWriter struct {
 	Writer
-	n *atomic.Int64
+	n     *atomic.Int64
+	ended *endings
+}
+
+func (w *countedWriter) Commit(ctx context.Context) error {
+	return w.ended.end(opWrite, w.Writer.Commit(ctx))
 }
 
 func (w *countedWriter) Write(p []byte) (int, error) {
@@ -93,15 +100,22 @@ func (c *Counted) List(ctx context.Context, prefix, startAfter string) iter.Seq2
 		for info, err := range c.Store.List(ctx, prefix, startAfter) {
 			if n++; n%listPage == 0 {
 				c.lists.Add(1)
+				c.ended.end(opList, nil)
 			}
-			if !yield(info, err) {
+			if err != nil {
+				c.ended.end(opList, err)
+				yield(info, err)
 				return
 			}
+			if !yield(info, nil) {
+				break
+			}
 		}
+		c.ended.end(opList, nil)
 	}
 }
 
 func (c *Counted) Delete(ctx context.Context, name string) error {
 	c.deletes.Add(1)
-	return c.Store.Delete(ctx, name)
+	return c.ended.end(opDelete, c.Store.Delete(ctx, name))
 }

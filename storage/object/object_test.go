@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,6 +206,45 @@ func TestCounted(t *testing.T) {
 	}
 	if before != (object.Counts{Writes: 1, BytesWritten: 100}) {
 		t.Fatalf("%+v", before)
+	}
+}
+
+// A Counted says of each kind of request how it ended.
+func TestCountedEndings(t *testing.T) {
+	ctx := t.Context()
+	over, end := context.WithCancel(ctx)
+	end()
+	faulty := object.NewFault(object.NewMemory())
+	c := object.NewCounted(faulty)
+	_ = c.PutIfAbsent(ctx, "a", make([]byte, 100))
+	_ = c.PutIfAbsent(ctx, "a", nil)
+	w, err := c.Create(ctx, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.ReadAt(ctx, "a", make([]byte, 100), 0)
+	_ = c.ReadAt(ctx, "a", make([]byte, 100), 1)
+	_ = c.ReadAt(ctx, "z", make([]byte, 1), 0)
+	_ = c.ReadAt(over, "a", make([]byte, 1), 0)
+	_ = object.ReadRanges(ctx, c, "a", object.Range{P: make([]byte, 1)}, object.Range{P: make([]byte, 2), Off: 9})
+	_ = object.ReadRanges(ctx, c, "z", object.Range{P: make([]byte, 1)}, object.Range{P: make([]byte, 2), Off: 9})
+	_, _ = c.Stat(ctx, "z")
+	for range c.List(ctx, "", "") {
+	}
+	_ = c.Delete(ctx, "b")
+	faulty.FailAt(1, object.FailBefore)
+	_ = c.Delete(ctx, "a")
+	want := []object.Ending{
+		{Op: "read", Code: "ok", N: 3}, {Op: "read", Code: "not_found", N: 2}, {Op: "read", Code: "short", N: 1}, {Op: "read", Code: "canceled", N: 1},
+		{Op: "stat", Code: "not_found", N: 1}, {Op: "list", Code: "ok", N: 1},
+		{Op: "write", Code: "ok", N: 2}, {Op: "write", Code: "exists", N: 1},
+		{Op: "delete", Code: "ok", N: 1}, {Op: "delete", Code: "error", N: 1},
+	}
+	if got := c.Endings(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -86,5 +86,13 @@ func (c *Counted) readRanges(ctx context.Context, name string, ranges []Range) e
 		c.reads.Add(1)
 		c.bytesRead.Add(int64(len(r.P)))
 	}
-	return ReadRanges(ctx, c.Store, name, ranges...)
+	err := ReadRanges(ctx, c.Store, name, ranges...)
+	if err != nil {
+		// How many of the others were made, and how they ended, nobody knows.
+		return c.ended.end(opRead, err)
+	}
+	for range ranges {
+		c.ended.end(opRead, nil)
+	}
+	return nil
 }
