@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
@@ -47,10 +46,7 @@ type Options struct {
 }
 
 // A Popularity says how often features are read. Access records implement it.
-type Popularity interface {
-	// Popularity returns a number for each feature that is larger the more often it is read; 0: not known.
-	Popularity(features []storage.Feature) []float64
-}
+type Popularity = ingest.Popularity
 
 // Progress says how far Run is.
 type Progress struct {

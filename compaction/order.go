@@ -2,39 +2,92 @@ package compaction
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
-// sortForPacks puts features in the order in which packs hold them: keys and labels, which nearly every job reads, then those that are read
-// most, then from small to large, so that a job's many small features lie together and large ones do not push them apart.
-func sortForPacks(features []ingest.RewriteFeature, p Popularity) {
+// A PackOrder says in which order the packs of new segments will hold the features, and why. Its JSON keys are stable.
+type PackOrder struct {
+	// By is popularity, or size where no feature is known to be read: then those that are no keys or labels come from small to large.
+	By string `json:"by"`
+	// Popular are features that are read, the first in the packs first: at most maxPopular of Read. Keys and labels come before all others.
+	Popular []PopularFeature `json:"popular"`
+	Read    int              `json:"features_read"`
+	Unread  int              `json:"features_unread"` // they come last, from small to large
+}
+
+// A PopularFeature is a feature that is read.
+type PopularFeature struct {
+	Name       string  `json:"feature"`
+	Role       string  `json:"role,omitempty"`
+	Popularity float64 `json:"popularity"`
+}
+
+// maxPopular is how many features a PackOrder names, and shownPopular how many of them it prints.
+const (
+	maxPopular   = 1000
+	shownPopular = 8
+)
+
+// packOrder returns the order of the table's features. Its cost is the schema's.
+func packOrder(ctx context.Context, snap *storage.Snapshot, p Popularity) (*PackOrder, error) {
+	out := &PackOrder{By: "size", Popular: []PopularFeature{}}
+	features, err := snap.Features(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var popular []float64
 	if p != nil {
-		all := make([]storage.Feature, len(features))
-		for i := range features {
-			all[i] = features[i].Feature
-		}
-		popular = p.Popularity(all)
+		popular = p.Popularity(features)
 	}
-	type ordered struct {
-		f       ingest.RewriteFeature
-		popular float64
+	type read struct {
+		PopularFeature
+		order int
 	}
-	order := make([]ordered, len(features))
+	var all []read
 	for i, f := range features {
-		order[i].f = f
-		if i < len(popular) {
-			order[i].popular = popular[i]
+		if i >= len(popular) || !(popular[i] > 0) {
+			out.Unread++
+			continue
 		}
+		r := read{PopularFeature{Name: f.Name, Popularity: popular[i]}, ingest.RoleOrder(f.Role)}
+		if f.Role != storage.RoleFeature {
+			r.Role = f.Role.String()
+		}
+		all = append(all, r)
 	}
-	slices.SortFunc(order, func(a, b ordered) int {
-		return cmp.Or(cmp.Compare(ingest.RoleOrder(a.f.Role), ingest.RoleOrder(b.f.Role)), cmp.Compare(b.popular, a.popular),
-			cmp.Compare(a.f.RawBytes, b.f.RawBytes), cmp.Compare(a.f.Name, b.f.Name))
+	slices.SortFunc(all, func(a, b read) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(b.Popularity, a.Popularity), cmp.Compare(a.Name, b.Name))
 	})
-	for i := range order {
-		features[i] = order[i].f
+	if out.Read = len(all); out.Read > 0 {
+		out.By = "popularity"
 	}
+	for _, r := range all[:min(len(all), maxPopular)] {
+		out.Popular = append(out.Popular, r.PopularFeature)
+	}
+	return out, nil
+}
+
+// String prints o for people, as a line.
+func (o *PackOrder) String() string {
+	if o.By == "size" {
+		return "packs: keys and labels first, then from small to large: what is read is not known"
+	}
+	names := make([]string, 0, shownPopular)
+	for _, f := range o.Popular[:min(len(o.Popular), shownPopular)] {
+		names = append(names, f.Name)
+	}
+	text := "packs: keys and labels first, then what is read most: " + strings.Join(names, ", ")
+	if more := o.Read - len(names); more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	if o.Unread > 0 {
+		text += fmt.Sprintf("; then %d that nobody read, from small to large", o.Unread)
+	}
+	return text
 }

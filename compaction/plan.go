@@ -14,6 +14,8 @@ type Plan struct {
 	Left      uint64 `json:"segments_left"`
 	LeftRows  uint64 `json:"rows_left"`
 	LeftBytes uint64 `json:"bytes_left"`
+	// Packs say in which order the new segments' packs will hold the features; nil where nothing is rewritten.
+	Packs *PackOrder `json:"packs,omitempty"`
 	// Notes say what was looked at and is left as it is.
 	Notes []string `json:"notes"`
 }
@@ -65,6 +67,9 @@ func (p *Plan) String() string {
 		for _, r := range j.Reasons {
 			fmt.Fprintf(&b, "  %s\n", r)
 		}
+	}
+	if p.Packs != nil {
+		fmt.Fprintf(&b, "%s\n", p.Packs)
 	}
 	for _, n := range p.Notes {
 		fmt.Fprintf(&b, "%s\n", n)

@@ -12,7 +12,7 @@ import (
 )
 
 // NewPlan looks at the newest snapshot of a table, and says which of its segments are worth rewriting. It writes nothing. Its cost is the listing, and what
-// lies over the segments; the indexes of segments where features were dropped, and, of partitions with several large
+// lies over the segments; the schema, for the order of packs; the indexes of segments where features were dropped, and, of partitions with several large
 // segments, their session keys.
 func NewPlan(ctx context.Context, table *storage.Table, opts Options) (*Plan, error) {
 	snap, err := table.Latest(ctx)
@@ -41,6 +41,12 @@ func planOf(ctx context.Context, snap *storage.Snapshot, opts Options) (*Plan, e
 			p.plan.Left++
 			p.plan.LeftRows += s.d.Rows
 			p.plan.LeftBytes += s.d.Bytes
+		}
+	}
+	if len(p.plan.Jobs) > 0 {
+		var err error
+		if p.plan.Packs, err = packOrder(ctx, snap, p.opts.Popularity); err != nil {
+			return nil, fmt.Errorf("plan of compaction: %w", err)
 		}
 	}
 	return p.plan, nil

@@ -361,7 +361,7 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 		}
 	}
 	slices.Sort(without)
-	sortForPacks(rw.Features, x.opts.Popularity)
+	ingest.SortForPacks(rw.Features, x.opts.Popularity, func(f ingest.RewriteFeature) (storage.Feature, uint64) { return f.Feature, f.RawBytes })
 	for i, f := range rw.Features {
 		switch f.Role {
 		case storage.RoleSessionKey:

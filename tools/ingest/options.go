@@ -88,6 +88,10 @@ type Options struct {
 	// profile's.
 	NsPerByte float64
 
+	// Popularity says which features are read most; they lie together in packs. Default: not known, small ones come first. A Rewrite
+	// has its features in order already.
+	Popularity Popularity
+
 	Workers int // goroutines that read, encode and write; default GOMAXPROCS
 
 	SegmentRows  int   // rows of a segment, about; default 1<<20

@@ -1,9 +1,7 @@
 package ingest
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/dsistore/dsistore/dedup"
@@ -250,38 +248,20 @@ func (s *schema) types() []vector.Type {
 	return out
 }
 
-// packOrder returns the features of the dump in the order in which packs hold them: keys and labels, which nearly every
-// job reads, then from small to large by what they decode to, so that a job's many small features lie together and
-// large ones do not push them apart. By popularity would be better; nothing is known of it at ingest.
-func (s *schema) packOrder() []*feature {
+// packOrder returns the features of the dump in the order in which packs hold them.
+func (s *schema) packOrder(p Popularity) []*feature {
 	out := make([]*feature, 0, len(s.list))
 	for _, f := range s.list {
 		if f.seen {
 			out = append(out, f)
 		}
 	}
-	slices.SortFunc(out, func(a, b *feature) int {
-		return cmp.Or(cmp.Compare(RoleOrder(a.role), RoleOrder(b.role)),
-			cmp.Compare(a.rawBytes, b.rawBytes), cmp.Compare(a.name, b.name))
+	SortForPacks(out, p, func(f *feature) (storage.Feature, uint64) {
+		known := f.stored()
+		known.Role = f.role
+		return known, f.rawBytes
 	})
 	return out
-}
-
-// RoleOrder says where in packs features of a role come: keys first, then labels, then the others.
-func RoleOrder(r storage.Role) int {
-	switch r {
-	case storage.RoleSessionKey:
-		return 0
-	case storage.RoleRequestKey:
-		return 1
-	case storage.RoleUserKey:
-		return 2
-	case storage.RoleTimeKey:
-		return 3
-	case storage.RoleLabel:
-		return 4
-	}
-	return 5
 }
 
 func typeName(t vector.Type, logical string) string {

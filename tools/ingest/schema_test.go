@@ -85,7 +85,18 @@ func TestCommittedSchema(t *testing.T) {
 	}
 }
 
-// TestPackOrder: keys and labels, then from small to large, then by name.
+// popular is a Popularity by name.
+type popular map[string]float64
+
+func (p popular) Popularity(features []storage.Feature) []float64 {
+	out := make([]float64, len(features))
+	for i, f := range features {
+		out[i] = p[f.Name]
+	}
+	return out
+}
+
+// TestPackOrder: keys and labels, then what is read most, then from small to large, then by name.
 func TestPackOrder(t *testing.T) {
 	s := newSchema([]storage.Feature{{Name: "absent"}}, nil)
 	for _, f := range []struct {
@@ -104,11 +115,20 @@ func TestPackOrder(t *testing.T) {
 		}
 		x.rawBytes = f.size
 	}
-	var names []string
-	for _, f := range s.packOrder() {
-		names = append(names, f.name)
-	}
-	if got := strings.Join(names, " "); got != "sid click a b large" {
-		t.Fatalf("order %q", got)
+	for _, test := range []struct {
+		p    Popularity
+		want string
+	}{
+		{nil, "sid click a b large"},
+		{popular{}, "sid click a b large"},
+		{popular{"large": 2, "b": 1, "sid": 0, "absent": 9}, "sid click large b a"},
+	} {
+		var names []string
+		for _, f := range s.packOrder(test.p) {
+			names = append(names, f.name)
+		}
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("order %q with popularity %v, want %q", got, test.p, test.want)
+		}
 	}
 }

@@ -19,7 +19,7 @@ func (e *engine) write(ctx context.Context) (segments []storage.SegmentDescripto
 	if err != nil {
 		return nil, err
 	}
-	order := e.schema.packOrder()
+	order := e.schema.packOrder(e.opts.Popularity)
 	makers := &sync.Pool{New: func() any { return &stripeMaker{rows: newRows()} }}
 	seekers := &sync.Pool{New: func() any { return new(seeker) }}
 	most := writeShare(e.opts.Memory)
