@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/tools/metrics"
 	"github.com/dsistore/dsistore/tools/samples"
 )
 
@@ -37,6 +38,9 @@ type app struct {
 	out  *bufio.Writer // standard output
 	err  io.Writer     // standard error
 	json bool
+
+	metrics *metrics.Metrics // nil: nobody asked for any
+	command string           // that they are of
 }
 
 func newApp(in io.Reader, out, err io.Writer) *app {

@@ -86,6 +86,11 @@ func (a *app) do(ctx context.Context, args []string) (err error) {
 		return badArguments(err)
 	}
 	a.json = c.JSON
+	ctx, stop, err := a.serveMetrics(ctx, parsed)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(a)
 }

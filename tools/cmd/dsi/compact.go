@@ -29,7 +29,10 @@ func (f rewriteFlags) openThrottled(ctx context.Context, s storeArg) (*storage.S
 	if err := store.Close(); err != nil {
 		return nil, err
 	}
-	return storage.Open(ctx, blobs, storage.Options{})
+	if store, err = storage.Open(ctx, blobs, storage.Options{}); err == nil {
+		metricsOf(ctx).AddStore(store)
+	}
+	return store, err
 }
 
 func (f rewriteFlags) options() compaction.Options {
@@ -39,6 +42,7 @@ func (f rewriteFlags) options() compaction.Options {
 type compactCmd struct {
 	tableArgs
 	rewriteFlags
+	metricsFlag
 	Partition    string  `placeholder:"EXPR" help:"Only these partitions, as in ds >= '2026-11-01'."`
 	DryRun       bool    `help:"Print what would be rewritten, and why, and write nothing."`
 	Full         bool    `help:"Merge all small segments of a partition, however few there are."`
@@ -102,7 +106,7 @@ func (a *app) compact(ctx context.Context, store *storage.Store, table *storage.
 	if err := a.flush(); err != nil {
 		return nil, err
 	}
-	bar := a.progress("compacting")
+	bar := a.progress("compacting", unitBytes)
 	defer bar.finish()
 	opts.Progress = func(p compaction.Progress) {
 		bar.phase(fmt.Sprintf("job %d of %d", p.Job, p.Jobs), p.Bytes, p.TotalBytes)

@@ -14,6 +14,7 @@ import (
 type eraseCmd struct {
 	tableArgs
 	rewriteFlags
+	metricsFlag
 	Where        string `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all that were deleted before."`
 	Keys         string `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file, a line each; - is standard input."`
 	Key          string `placeholder:"FEATURE" help:"The feature that --keys are of, or whose values are searched for. Default: the table's user key, else its request key, else its session key."`
@@ -46,7 +47,7 @@ func (c *eraseCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	bar := a.progress("erasing")
+	bar := a.progress("erasing", unitBytes)
 	defer bar.finish()
 	what.Compact.Progress = func(p compaction.Progress) {
 		bar.phase(fmt.Sprintf("job %d of %d", p.Job, p.Jobs), p.Bytes, p.TotalBytes)

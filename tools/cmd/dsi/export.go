@@ -22,6 +22,7 @@ type exportCmd struct {
 	Fold     bool     `help:"Put features of one source map or struct back into one column."`
 	Dedup    dedup    `help:"Keep what rows share, in Arrow: dictionaries of lists (ikjt, which --dedup alone means; .arrows and - only) or list views (windowed)."`
 	readFlags
+	metricsFlag
 }
 
 // exportJSON is what export prints with --json.
@@ -70,6 +71,7 @@ func (c *exportCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	defer metricsOf(ctx).AddReader(s)()
 	defer s.Close()
 	var rows uint64
 	write := func(w io.Writer) error {

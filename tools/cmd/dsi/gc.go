@@ -9,6 +9,7 @@ import (
 
 type gcCmd struct {
 	storeArg
+	metricsFlag
 	DryRun bool          `help:"Say what would go, and remove nothing."`
 	Grace  time.Duration `default:"24h" help:"Leave objects that are younger than this: an ingest may be about to commit them."`
 }

@@ -19,7 +19,7 @@ type generateCmd struct {
 }
 
 func (c *generateCmd) Run(ctx context.Context, a *app) error {
-	bar := a.progress("generating")
+	bar := a.progress("generating", unitValues)
 	defer bar.finish()
 	o := workload.Options{
 		Profile: c.Profile, Seed: c.Seed, Rows: c.Rows, Order: c.Order, Layout: c.Layout, Codec: c.Codec,

@@ -14,6 +14,7 @@ import (
 
 type ingestCmd struct {
 	tableArgs
+	metricsFlag
 	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, or - for an Arrow IPC stream on standard input."`
 	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
 	SessionKey   string        `placeholder:"COLUMN" help:"Cluster rows by this column. Default: what the mapping or the table says, else the source's order is kept."`
@@ -58,9 +59,15 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer store.Close()
-	bar := a.progress("ingesting")
+	bar := a.progress("ingesting", unitBytes)
 	defer bar.finish()
-	opts.Progress = func(p ingest.Progress) { bar.phase(string(p.Phase), p.Bytes, p.TotalBytes) }
+	written := metricsOf(ctx).Ingest()
+	opts.Progress = func(p ingest.Progress) {
+		bar.phase(string(p.Phase), p.Bytes, p.TotalBytes)
+		if p.Phase == ingest.PhaseWrite {
+			written(p.Rows)
+		}
+	}
 	report, err := ingest.Run(ctx, store, c.Table, c.Sources, opts)
 	bar.finish()
 	if errors.Is(err, storage.ErrDuplicateSource) && !errors.Is(err, ingest.ErrSameBytes) {

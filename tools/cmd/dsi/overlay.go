@@ -32,6 +32,7 @@ func policyText(u storage.Uncovered) string {
 
 type overlayAddCmd struct {
 	tableArgs
+	metricsFlag
 	Overlay   string   `arg:"" help:"Name of the overlay."`
 	From      []string `placeholder:"FILE" help:"Files or directories to join, or - for an Arrow IPC stream on standard input. May be given several times."`
 	Key       []string `placeholder:"FEATURE" help:"The feature that a row of the files and its rows of the table have in common; several, with commas, are a key together. Default: the table's request key."`
@@ -70,9 +71,15 @@ func (c *overlayAddCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer store.Close()
-	bar := a.progress("overlay")
+	bar := a.progress("overlay", unitSamples)
 	defer bar.finish()
-	opts.Progress = func(p overlay.Progress) { bar.phase(string(p.Phase), p.Done, p.Total) }
+	opts.Progress = func(p overlay.Progress) {
+		unit := unitSamples
+		if p.Phase == overlay.PhaseRead {
+			unit = unitBytes
+		}
+		bar.phaseIn(unit, string(p.Phase), p.Done, p.Total)
+	}
 	r, err := overlay.Add(ctx, store, c.Table, c.Overlay, opts)
 	bar.finish()
 	if err != nil {

@@ -1,50 +1,104 @@
 package main
 
 import (
+	"io"
 	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/dsistore/dsistore/tools/metrics"
 )
 
-// A progress shows how far a command is: a bar when standard error is a terminal, and nothing otherwise. A nil progress
-// shows nothing. Calls come from one goroutine at a time.
+// A unit is what the work of a command is counted in; its bar shows how much is done, and how fast.
+type unit string
+
+const (
+	unitBytes   unit = "bytes"
+	unitSamples unit = "samples"
+	unitValues  unit = "values"
+)
+
+// A progress shows how far a command is, with its rate: as a bar when standard error is a terminal, and in the command's metrics where it has
+// some. A nil progress shows nothing. Calls come from one goroutine at a time.
 type progress struct {
-	bar   *progressbar.ProgressBar
-	what  string
-	total int64
+	out      io.Writer // nil: no terminal
+	throttle time.Duration
+	bar      *progressbar.ProgressBar // nil: not begun, or finished
+	finished bool
+	unit     unit
+	what     string
+	total    int64
+
+	metrics *metrics.Metrics
+	command string
 }
 
-func (a *app) progress(what string) *progress {
-	f, ok := a.err.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+func (a *app) progress(what string, u unit) *progress {
+	p := &progress{what: what, unit: u, throttle: 100 * time.Millisecond, metrics: a.metrics, command: a.command}
+	if f, ok := a.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.out = f
+	}
+	if p.out == nil && p.metrics == nil {
 		return nil
 	}
-	p := &progress{what: what, total: -1}
-	p.bar = progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what), progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(), progressbar.OptionSpinnerType(14),
-		progressbar.OptionSetPredictTime(true))
+	p.begin()
 	return p
 }
 
+// begin puts a bar on the terminal.
+func (p *progress) begin() {
+	p.total = -1
+	if p.out == nil {
+		return
+	}
+	options := []progressbar.Option{
+		progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(p.what), progressbar.OptionThrottle(p.throttle),
+		progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(), progressbar.OptionSpinnerType(14),
+		progressbar.OptionSetPredictTime(true), progressbar.OptionShowCount(),
+	}
+	if p.unit == unitBytes {
+		options = append(options, progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true))
+	} else {
+		options = append(options, progressbar.OptionShowIts(), progressbar.OptionSetItsString(string(p.unit)))
+	}
+	p.bar = progressbar.NewOptions64(-1, options...)
+}
+
 // set says that done of total are done; a total of 0 is not known.
-func (p *progress) set(done, total int64) { p.phase("", done, total) }
+func (p *progress) set(done, total int64) {
+	if p != nil {
+		p.phaseIn(p.unit, "", done, total)
+	}
+}
 
 // phase is set for a part of the work that has a name.
 func (p *progress) phase(what string, done, total int64) {
-	if p == nil || p.bar == nil {
+	if p != nil {
+		p.phaseIn(p.unit, what, done, total)
+	}
+}
+
+// phaseIn is phase for a part that is counted in another unit.
+func (p *progress) phaseIn(u unit, what string, done, total int64) {
+	if p == nil || p.finished {
+		return
+	}
+	if what == "" {
+		what = p.what
+	}
+	p.metrics.Work(p.command, what, done, total)
+	if p.bar == nil {
 		return
 	}
 	if total <= 0 {
 		total = -1
 	}
-	if what != "" && what != p.what {
-		p.what = what
-		p.bar.Reset()
-		p.bar.Describe(what)
-		p.total = 0
+	if what != p.what || u != p.unit {
+		_ = p.bar.Clear()
+		p.what, p.unit = what, u
+		p.begin()
 	}
 	if total != p.total {
 		p.total = total
@@ -56,9 +110,12 @@ func (p *progress) phase(what string, done, total int64) {
 
 // finish takes the bar away. It may be called again.
 func (p *progress) finish() {
-	if p == nil || p.bar == nil {
+	if p == nil || p.finished {
 		return
 	}
-	_ = p.bar.Finish()
-	p.bar = nil
+	p.finished = true
+	if p.bar != nil {
+		_ = p.bar.Finish()
+		p.bar = nil
+	}
 }

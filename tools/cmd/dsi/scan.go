@@ -19,6 +19,7 @@ type scanCmd struct {
 	shuffleFlags
 	Plan bool `help:"Print the plan and read nothing."`
 	readFlags
+	metricsFlag
 }
 
 // scanJSON is what scan prints with --json. Bytes and rates are over all epochs.
@@ -82,7 +83,7 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 	}
 	out := scanJSON{Table: c.Table, Snapshot: plan.Snapshot, Features: len(plan.Features), BatchSize: c.BatchSize, Epochs: c.Epochs, Dedup: plan.Dedup.String()}
 	out.Filter = newFilterJSON(plan.Filter, layout.Pruning())
-	bar := a.progress("scanning")
+	bar := a.progress("scanning", unitSamples)
 	defer bar.finish()
 	var totals *reader.InfoTotals
 	if c.Shuffle != "" {
@@ -117,6 +118,7 @@ func scanEpoch(ctx context.Context, layout *reader.Layout, epoch uint64, out *sc
 	if err != nil {
 		return err
 	}
+	defer metricsOf(ctx).AddReader(s)()
 	defer s.Close()
 	if err := s.Seek(reader.Position{Epoch: epoch}); err != nil {
 		return err

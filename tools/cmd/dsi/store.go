@@ -19,7 +19,13 @@ func (s storeArg) open(ctx context.Context) (*storage.Store, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return storage.Open(ctx, blobs, storage.Options{})
+	m := metricsOf(ctx)
+	store, err := storage.Open(ctx, m.Blobs(blobs), storage.Options{})
+	if err != nil {
+		return nil, err
+	}
+	m.AddStore(store)
+	return store, nil
 }
 
 // openExisting is open for the commands that keep a store in order: of one that is not there, a disk that is not mounted or a

@@ -10,6 +10,7 @@ import (
 
 type verifyCmd struct {
 	storeArg
+	metricsFlag
 	Table string `arg:"" optional:"" help:"Check this table only."`
 	Deep  bool   `help:"Read everything and check every checksum. Default: check that everything is there with the right size."`
 }
@@ -37,7 +38,7 @@ func (c *verifyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer store.Close()
-	bar := a.progress("verifying")
+	bar := a.progress("verifying", unitBytes)
 	defer bar.finish()
 	start := time.Now()
 	r, err := storage.Verify(ctx, store, c.Table, c.Deep, func(done, total uint64) { bar.set(int64(done), int64(total)) })

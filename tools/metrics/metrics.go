@@ -1,0 +1,237 @@
+package metrics
+
+import (
+	"cmp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A Reader is a reader.Scanner, a reader.RankScanner or a reader.Taker.
+type Reader interface {
+	// Stats may be called at any time, from any goroutine, also after the reader was closed.
+	Stats() reader.Stats
+}
+
+// Metrics are the metrics of a process: a prometheus.Collector.
+type Metrics struct {
+	mu      sync.Mutex // guards what follows
+	readers map[*openReader]bool
+	closed  reader.Stats // of readers that are closed, added up; factors are not looked at
+	blobs   []*object.Counted
+	stores  []*storage.Store
+	rows    int64 // that ingests have written
+	work    work
+}
+
+type openReader struct{ Reader }
+
+// work is what a long command is at.
+type work struct {
+	command, phase string
+	done, total    int64 // total 0: not known
+}
+
+// New returns Metrics of nothing yet.
+func New() *Metrics { return &Metrics{readers: map[*openReader]bool{}} }
+
+// AddReader shows what r does, until closed is called: then what it did stays in the sums. Call it after the reader's Close.
+func (m *Metrics) AddReader(r Reader) (closed func()) {
+	if m == nil {
+		return func() {}
+	}
+	o := &openReader{r}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.readers[o] = true
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.readers[o] {
+			delete(m.readers, o)
+			add(&m.closed, r.Stats())
+		}
+	}
+}
+
+// add adds up what can be added up.
+func add(to *reader.Stats, s reader.Stats) {
+	to.Rows += s.Rows
+	to.Batches += s.Batches
+	to.BytesNeeded += s.BytesNeeded
+	to.BytesOverRead += s.BytesOverRead
+	to.DecodeSeconds += s.DecodeSeconds
+	to.AssembleSeconds += s.AssembleSeconds
+	to.StallSeconds += s.StallSeconds
+}
+
+// Blobs returns a store over s whose requests are shown; s itself where m is nil.
+func (m *Metrics) Blobs(s object.Store) object.Store {
+	if m == nil {
+		return s
+	}
+	c := object.NewCounted(s)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.blobs = append(m.blobs, c)
+	return c
+}
+
+// AddStore shows what becomes of the store's commits. It is held for as long as m is.
+func (m *Metrics) AddStore(s *storage.Store) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stores = append(m.stores, s)
+}
+
+// Ingest returns what an ingest tells how many rows it has written so far. Those of several add up.
+func (m *Metrics) Ingest() (written func(rows int64)) {
+	if m == nil {
+		return func(int64) {}
+	}
+	told := int64(0) // guarded by m.mu
+	return func(rows int64) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.rows += max(rows-told, 0)
+		told = max(rows, told)
+	}
+}
+
+// Work says how far a long command is with a phase of its work; a total of 0 is not known. The newest counts. Neither name may come from data.
+func (m *Metrics) Work(command, phase string, done, total int64) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.work = work{command, phase, done, total}
+}
+
+var (
+	bytesRead = prometheus.NewDesc("dsi_reader_bytes_read_total",
+		"Bytes that readers have fetched: needed, of the projected stripes, and overread, of the gaps between them.", []string{"class"}, nil)
+	requests = prometheus.NewDesc("dsi_reader_requests_total",
+		"Requests to stores that have ended, by kind of store (file, memory, s3), op (read, stat, list, write, delete) and how they ended.",
+		[]string{"store", "op", "code"}, nil)
+	rowsRead = prometheus.NewDesc("dsi_reader_rows_total", "Rows in the batches that readers have given.", nil, nil)
+	batches  = prometheus.NewDesc("dsi_reader_batches_total", "Batches that readers have given.", nil, nil)
+	stall    = prometheus.NewDesc("dsi_reader_stall_seconds_total", "Seconds that callers waited for batches.", nil, nil)
+	decode   = prometheus.NewDesc("dsi_reader_decode_seconds_total",
+		"Seconds of all threads spent on checksums, decoding and widening.", nil, nil)
+	assemble    = prometheus.NewDesc("dsi_reader_assemble_seconds_total", "Seconds of all threads spent on making batches of stripes.", nil, nil)
+	openReaders = prometheus.NewDesc("dsi_reader_open", "Readers that are open now.", nil, nil)
+	ingestRows  = prometheus.NewDesc("dsi_ingest_rows_total", "Rows that ingests have written into segments.", nil, nil)
+	conflicts   = prometheus.NewDesc("dsi_commit_conflicts_total",
+		"Commits that met another's: retried on top of it, or refused because they do not commute.", []string{"outcome"}, nil)
+	progress = prometheus.NewDesc("dsi_command_progress_ratio",
+		"How much of a phase of a long command is done, where that is known.", []string{"command", "phase"}, nil)
+	buildInfo = prometheus.NewDesc("dsi_build_info", "1, with what this program was built from.", []string{"version", "revision", "go"}, nil)
+
+	all = []*prometheus.Desc{bytesRead, requests, rowsRead, batches, stall, decode, assemble, openReaders,
+		ingestRows, conflicts, progress, buildInfo}
+)
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range all {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. A series whose labels a name alone decides is there from the beginning, at 0.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.closed
+	for r := range m.readers {
+		add(&s, r.Stats())
+	}
+	counter(bytesRead, float64(s.BytesNeeded), "needed")
+	counter(bytesRead, float64(s.BytesOverRead), "overread")
+	counter(rowsRead, float64(s.Rows))
+	counter(batches, float64(s.Batches))
+	counter(stall, s.StallSeconds)
+	counter(decode, s.DecodeSeconds)
+	counter(assemble, s.AssembleSeconds)
+	gauge(openReaders, float64(len(m.readers)))
+	counter(ingestRows, float64(m.rows))
+	var met storage.Conflicts
+	for _, x := range m.stores {
+		c := x.Conflicts()
+		met.Retried += c.Retried
+		met.Refused += c.Refused
+	}
+	counter(conflicts, float64(met.Retried), "retried")
+	counter(conflicts, float64(met.Refused), "refused")
+	for _, e := range m.endings() {
+		counter(requests, float64(e.N), e.kind, e.Op, e.Code)
+	}
+	if w := m.work; w.total > 0 {
+		gauge(progress, min(float64(w.done)/float64(w.total), 1), w.command, w.phase)
+	}
+	version, revision := build()
+	gauge(buildInfo, 1, version, revision, runtime.Version())
+}
+
+type storeEnding struct {
+	kind string
+	object.Ending
+}
+
+// endings adds up those of stores of one kind. m.mu is held.
+func (m *Metrics) endings() []storeEnding {
+	type key struct{ kind, op, code string }
+	sums := map[key]int64{}
+	for _, c := range m.blobs {
+		for _, e := range c.Endings() {
+			sums[key{kindOf(c.URI()), e.Op, e.Code}] += e.N
+		}
+	}
+	out := make([]storeEnding, 0, len(sums))
+	for k, n := range sums {
+		out = append(out, storeEnding{k.kind, object.Ending{Op: k.op, Code: k.code, N: n}})
+	}
+	return out
+}
+
+// kindOf returns the scheme of a store's URI, which may have no other part: a path is a file's, and a word is its own.
+func kindOf(uri string) string {
+	if scheme, _, ok := strings.Cut(uri, "://"); ok {
+		return scheme
+	}
+	if uri == "memory" {
+		return uri
+	}
+	return "file"
+}
+
+// build returns the version and the revision of the module that the program was built from.
+func build() (version, revision string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			revision = s.Value
+		}
+	}
+	return cmp.Or(info.Main.Version, "(devel)"), revision
+}
