@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -57,14 +56,10 @@ func (s *Snapshot) objectTotals(ctx context.Context, d SegmentDescriptor, visit 
 		return err
 	}
 	defer g.Close()
-	entries, err := g.Entries(ctx)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return g.Each(ctx, func(e *FeatureEntry) error {
 		visit(FeatureID(e.Meta.Feature), e)
-	}
-	return nil
+		return nil
+	})
 }
 
 // FeatureTotals is Snapshot.FeatureTotals from the index database: one range scan a segment. A segment that is not in
@@ -147,7 +142,7 @@ func (s *Snapshot) featureTotals(
 		err := each(d, func(f FeatureID, e *FeatureEntry) {
 			t := byID[f]
 			if t == nil { // the inverse of a dedup group: no feature of the schema
-				groups[f] = strings.TrimPrefix(e.Meta.Name, inverseOf)
+				groups[f] = GroupName(e.Meta)
 				return
 			}
 			groupOf[t] = FeatureID(e.Meta.Group)

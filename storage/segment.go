@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/sst"
@@ -204,20 +205,38 @@ func (g *Segment) Lookup(ctx context.Context, ids ...FeatureID) ([]*FeatureEntry
 // Entries returns all entries, in id order.
 func (g *Segment) Entries(ctx context.Context) ([]*FeatureEntry, error) {
 	var out []*FeatureEntry
+	err := g.Each(ctx, func(e *FeatureEntry) error {
+		out = append(out, e)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Each calls visit for every entry, in id order, until visit returns an error, which Each then returns. Entries are the visitor's to
+// keep: what it does not keep takes no memory after the call, however many features the segment has.
+func (g *Segment) Each(ctx context.Context, visit func(*FeatureEntry) error) error {
 	it := g.table.Iter(g.id.recordKey(featureRecord + 1))
 	for ok := it.SeekGE(ctx, g.id.recordKey(featureRecord)); ok; ok = it.Next(ctx) {
 		f, reason := parseFeatureKey(it.Key(), g.id)
 		if reason != "" {
-			return nil, corrupt(g.d.Index, reason)
+			return corrupt(g.d.Index, reason)
 		}
 		e, err := g.entry(f, it.Value())
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out = append(out, e)
+		if err := visit(e); err != nil {
+			return err
+		}
 	}
-	return out, it.Err()
+	return it.Err()
 }
+
+// GroupName returns the name of a dedup group, which is that of its first feature, from its inverse's directory.
+func GroupName(inverse *format.FileMeta) string { return strings.TrimPrefix(inverse.Name, inverseOf) }
 
 func parseFeatureKey(k []byte, segment id) (FeatureID, string) {
 	if len(k) != 25 || id(k[:16]) != segment || k[16] != featureRecord {
