@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package command
 
 // ignoreFileSizeSignal does nothing: the system has no such signal.
 func ignoreFileSizeSignal() {}

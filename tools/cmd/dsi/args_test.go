@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/tools/command"
 )
 
 // TestNotUTF8: names that are no text are refused; they would all become one.
@@ -10,7 +12,7 @@ func TestNotUTF8(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{{"tables", dir + "\xff"}, {"ingest", dir, "a\xfe", "dump"}, {"describe", dir, "\xc3\x28"}} {
 		var out, err strings.Builder
-		if code := run(t.Context(), args, strings.NewReader(""), &out, &err); code != exitUsage || !strings.Contains(err.String(), "is not UTF-8") {
+		if code := run(t.Context(), args, strings.NewReader(""), &out, &err); code != command.ExitUsage || !strings.Contains(err.String(), "is not UTF-8") {
 			t.Errorf("%q: exit code %d: %s", args, code, err.String())
 		}
 	}

@@ -71,7 +71,7 @@ func (c *branchCreateCmd) Run(ctx context.Context, a *app) error {
 		b.List = storage.Pin{Name: c.SampleList, Snapshot: number}
 	}
 	if err := b.Validate(); err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	made, err := snap.Table().Commit(ctx, storage.Change{Operation: "branch", Base: number, Branches: []storage.Branch{b}})
 	if err != nil {

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/dsistore/dsistore/tools/command"
 )
 
 // cli is the grammar of the command line.
@@ -46,44 +44,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if flushErr := a.flush(); err == nil && flushErr != nil {
 		err = fmt.Errorf("standard output: %w", flushErr)
 	}
-	return a.report(ctx, err)
+	return command.Report(ctx, "dsi", a.err, err)
 }
 
-// errExit ends do early when kong has printed help or the version.
-var errExit = errors.New("exit")
-
 // do parses args and runs the command that they name.
-func (a *app) do(ctx context.Context, args []string) (err error) {
-	for _, arg := range args {
-		// kong would put U+FFFD for such bytes, and one name would stand for many.
-		if !utf8.ValidString(arg) {
-			return usagef("argument %.100q is not UTF-8", arg)
-		}
-	}
+func (a *app) do(ctx context.Context, args []string) error {
 	var c cli
-	// kong prints help and the version itself and then calls Exit, which must not return.
-	defer func() {
-		if r := recover(); r != nil {
-			if r != errExit {
-				panic(r)
-			}
-			err = nil
-		}
-	}()
-	parser, err := kong.New(&c,
-		kong.Name("dsi"),
-		kong.Description("Training tables for recommendation models: ingest, look, read, export."),
-		kong.Writers(a.out, a.err),
-		kong.Exit(func(int) { panic(errExit) }),
-		kong.Vars{"version": version()},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-	)
-	if err != nil {
+	parsed, err := command.Parse("dsi", "Training tables for recommendation models: ingest, look, read, export.", &c, args, a.out, a.err)
+	if err != nil || parsed == nil {
 		return err
-	}
-	parsed, err := parser.Parse(args)
-	if err != nil {
-		return badArguments(err)
 	}
 	a.json = c.JSON
 	ctx, stop, err := a.serveMetrics(ctx, parsed)
@@ -93,24 +62,4 @@ func (a *app) do(ctx context.Context, args []string) (err error) {
 	defer stop()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(a)
-}
-
-// badArguments turns what kong says of wrong arguments into a usage error that says where help is.
-func badArguments(err error) error {
-	help := "dsi --help"
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil {
-		if n := parse.Context.Selected(); n != nil {
-			help = "dsi " + strings.TrimSpace(n.Path()) + " --help"
-		}
-	}
-	return usagef("%v (see %s)", err, help)
-}
-
-// version returns the version of the module that this binary was built from.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return "dsi " + info.Main.Version
-	}
-	return "dsi (unknown version)"
 }

@@ -66,7 +66,7 @@ func (c *compactCmd) Run(ctx context.Context, a *app) error {
 	opts.Partition, opts.Full, opts.Repack, opts.Fanout = c.Partition, c.Full, c.Repack, c.Fanout
 	opts.DeletedShare, opts.DroppedShare, opts.SharedShare = c.DeletedShare, c.DroppedShare, c.SharedShare
 	if err := opts.Validate(); err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	store, err := c.openThrottled(ctx, c.storeArg)
 	if err != nil {

@@ -26,7 +26,7 @@ func (c *generateCmd) Run(ctx context.Context, a *app) error {
 		Partitions: c.Partitions, Files: c.Files, Progress: bar.set,
 	}
 	if _, err := workload.NewTruth(o); err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	s, err := workload.Generate(ctx, c.Dir, o)
 	bar.finish()

@@ -44,7 +44,7 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 		opts.BadRowReport = c.BadRowReport
 	}
 	if err := opts.Validate(); err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	if c.ShowSchema {
 		text, err := ingest.ShowSchema(ctx, c.Sources, opts)

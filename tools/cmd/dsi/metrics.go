@@ -39,7 +39,7 @@ func (a *app) serveMetrics(ctx context.Context, parsed *kong.Context) (_ context
 	m := metrics.New()
 	server, err := metrics.Serve(f.metricsAddr(), m)
 	if err != nil {
-		return ctx, none, usageError{err}
+		return ctx, none, usageError{Err: err}
 	}
 	fmt.Fprintf(a.err, "dsi: metrics at %s\n", server.URL())
 	a.metrics, a.command = m, strings.TrimSpace(command.Path())

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/dsistore/dsistore/tools/command"
 )
 
 // A scraper is a standard error that scrapes the metrics it is told of, each time that it is written to or asked to.
@@ -103,7 +105,7 @@ func TestMetricsAddr(t *testing.T) {
 		}
 	}
 	var text bytes.Buffer
-	if code := do(nil, &text, "scan", dir+"/store", "ads", "--features", "click", "--metrics-addr", "here"); code != exitUsage || !strings.Contains(text.String(), "host:port") {
+	if code := do(nil, &text, "scan", dir+"/store", "ads", "--features", "click", "--metrics-addr", "here"); code != command.ExitUsage || !strings.Contains(text.String(), "host:port") {
 		t.Errorf("an address that is none: exit code %d, %q", code, text.String())
 	}
 }

@@ -64,7 +64,7 @@ func (c *overlayAddCmd) Run(ctx context.Context, a *app) error {
 		opts.Stdin = interruptible(ctx, a.in)
 	}
 	if err := opts.Validate(); err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	store, err := c.openExisting(ctx)
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/dsistore/dsistore/tools/command"
 )
 
 func TestMain(m *testing.M) {
@@ -222,7 +224,7 @@ func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	w := startWaiting(ts, args[1], args[2:])
 	defer w.cancel()
 	ts.Check(w.cmd.Process.Signal(signals[args[0]]))
-	w.exits(ts, exitInterrupted)
+	w.exits(ts, command.ExitInterrupted)
 	if got := w.stderr.String(); got != "dsi: interrupted\n" {
 		ts.Fatalf("standard error: %s", got)
 	}

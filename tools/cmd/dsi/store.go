@@ -17,7 +17,7 @@ type storeArg struct {
 func (s storeArg) open(ctx context.Context) (*storage.Store, error) {
 	blobs, err := object.Open(s.Store)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{Err: err}
 	}
 	m := metricsOf(ctx)
 	store, err := storage.Open(ctx, m.Blobs(blobs), storage.Options{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/command"
 )
 
 // size is a number of bytes as users write it: 512MiB, 1GiB, 4g, 1.5T, 250MB, 1048576.
@@ -96,60 +97,13 @@ func roleText(r storage.Role) string {
 	return r.String()
 }
 
-// bytesText prints a number of bytes for people.
-func bytesText(n uint64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n), 0
-	for v >= 1024 && unit < 4 {
-		v /= 1024
-		unit++
-	}
-	return fmt.Sprintf("%.*f %ciB", decimals(v), v, "_KMGT"[unit])
-}
+// The texts that all commands share.
+var (
+	bytesText = command.Bytes
+	rateText  = command.Rate
+	plural    = command.Plural
+	timeText  = command.Time
+	oneLine   = command.OneLine
+)
 
-// rateText prints bytes a second for people.
-func rateText(bytes uint64, seconds float64) string {
-	if seconds <= 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.*f MB/s", decimals(float64(bytes)/seconds/1e6), float64(bytes)/seconds/1e6)
-}
-
-// decimals keeps three digits of a number below 1,000.
-func decimals(v float64) int {
-	switch {
-	case v < 10:
-		return 2
-	case v < 100:
-		return 1
-	}
-	return 0
-}
-
-// countText prints a number with a comma every three digits.
-func countText[T uint64 | int64 | int](n T) string {
-	s := fmt.Sprint(n)
-	start := 0
-	if n < 0 {
-		start = 1
-	}
-	for i := len(s) - 3; i > start; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// plural prints a count and a noun.
-func plural(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	if strings.HasSuffix(noun, "ch") {
-		noun += "e"
-	}
-	return countText(n) + " " + noun + "s"
-}
-
-func timeText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+func countText[T uint64 | int64 | int](n T) string { return command.Count(n) }

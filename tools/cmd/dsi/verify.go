@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/command"
 )
 
 type verifyCmd struct {
@@ -59,7 +60,7 @@ func (c *verifyCmd) Run(ctx context.Context, a *app) error {
 		a.printVerified(out)
 	}
 	if err == nil && out.DamageCount > 0 {
-		err = fmt.Errorf("%w: %s in %s", errDamage, plural(out.DamageCount, "fault"), out.Store)
+		err = fmt.Errorf("%w: %s in %s", command.ErrDamage, plural(out.DamageCount, "fault"), out.Store)
 	}
 	return err
 }
