@@ -32,6 +32,7 @@
 //	tables/<table>/newest/<20 digits>        a hint, every 64 snapshots: numbered down, so that the newest lists first
 //	tables/<table>/pinned/<20 digits>        a copy of an expired snapshot that somebody holds
 //	tables/<table>/leases/<32 hex>           a lease
+//	tables/<table>/access/...                access records: package access
 //	<2 hex>/<32 hex>/listing.sst, schema.sst a run of a tree
 //	<2 hex>/<32 hex>/rows.roaring            a set of rows
 //	<2 hex>/<32 hex>/index.sst               a segment's index

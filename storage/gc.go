@@ -67,7 +67,7 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	now := s.now()
 	if grace > 0 {
 		var err error
-		if now, err = s.clock(ctx); err != nil && !opts.DryRun { // which may look at a store that it cannot write to
+		if now, err = s.Clock(ctx); err != nil && !opts.DryRun { // which may look at a store that it cannot write to
 			return nil, fmt.Errorf("gc: %w", err)
 		}
 	}
@@ -138,10 +138,10 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	return r, nil
 }
 
-// clock returns the time by which the ages of objects count: with Options.Now that one, else the earlier of this machine's and
+// Clock returns the time by which the ages of objects count: with Options.Now that one, else the earlier of this machine's and
 // the store's, which dates the objects. By a clock that is ahead of the store's everything would look old, what other
 // machines are just writing too. An error comes with this machine's time.
-func (s *Store) clock(ctx context.Context) (time.Time, error) {
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	now := s.now()
 	if s.opts.Now != nil {
 		return now, nil

@@ -17,6 +17,7 @@ const (
 	newestDir    = "/newest/"
 	pinnedDir    = "/pinned/"
 	leasesDir    = "/leases/"
+	accessDir    = "/access/"
 
 	indexFile   = "index.sst"
 	listingFile = "listing.sst"
@@ -136,6 +137,9 @@ func pinnedName(table string, number uint64) string {
 }
 
 func leaseName(table string, lease id) string { return tableDir(table) + leasesDir + lease.String() }
+
+// AccessPrefix is what the names of the table's access records begin with. Package access makes the rest.
+func (t *Table) AccessPrefix() string { return tableDir(t.name) + accessDir }
 
 func newestName(table string, number uint64) string {
 	return tableDir(table) + newestDir + fmt.Sprintf("%020d", math.MaxUint64-number)

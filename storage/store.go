@@ -34,8 +34,10 @@ type Store struct {
 
 	conflicts struct{ retried, refused atomic.Uint64 }
 
-	mu   sync.Mutex
-	runs map[id]*sst.Reader // open runs; guarded by mu
+	mu      sync.Mutex
+	runs    map[id]*sst.Reader // open runs; guarded by mu
+	closing map[uint64]func()  // what Close calls, by when it was asked to; guarded by mu
+	asked   uint64             // the last key of closing; guarded by mu
 }
 
 // Conflicts are commits through a Store that met others.
@@ -76,8 +78,33 @@ func (s *Store) now() time.Time {
 // Blobs returns the store's objects.
 func (s *Store) Blobs() object.Store { return s.blobs }
 
-// Close drops what the store holds in memory. It must not be used after.
+// BeforeClose makes Close call f first, unless forget is called before. It is for what is written to the store in the background.
+func (s *Store) BeforeClose(f func()) (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	key := s.asked
+	if s.closing == nil {
+		s.closing = map[uint64]func(){}
+	}
+	s.closing[key] = f
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.closing, key)
+	}
+}
+
+// Close calls what BeforeClose was given, which waits 2 seconds at the most for a store that does not answer, and drops what the store
+// holds in memory. It must not be used after.
 func (s *Store) Close() error {
+	s.mu.Lock()
+	closing := s.closing
+	s.closing = nil
+	s.mu.Unlock()
+	for _, f := range closing {
+		f()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.runs)
@@ -106,7 +133,7 @@ func (s *Store) Tables(ctx context.Context) ([]string, error) {
 			after = found
 			continue
 		}
-		for _, dir := range [...]string{leasesDir, newestDir, pinnedDir, snapshotsDir} {
+		for _, dir := range [...]string{accessDir, leasesDir, newestDir, pinnedDir, snapshotsDir} {
 			if strings.HasPrefix(found, tableDir(table)+dir) {
 				out = append(out, table)
 			}
