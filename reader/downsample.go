@@ -196,7 +196,11 @@ func (l *Layout) sieved(ctx context.Context, filter *expr.Filter, features []sto
 		return nil, err
 	}
 	defer v.close()
-	return v.all(ctx, l.segments)
+	rows, err := v.all(ctx, l.segments)
+	if err == nil {
+		l.filters.add(v)
+	}
+	return rows, err
 }
 
 // weigh makes d.column the weights of rows of a stripe that begins at row first of its segment: of those of picked, nil: of all.

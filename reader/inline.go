@@ -119,10 +119,11 @@ func (r *run) readInline(ctx context.Context, d *draft, g *segment, from, to int
 
 // readUnit does the requests of a unit, those of one object together.
 func (r *run) readUnit(ctx context.Context, u *unit) error {
-	st := &r.s.stats
-	st.needed.Add(u.needed)
-	st.overRead.Add(u.stored - min(u.stored, u.needed))
+	st := r.s.stats
+	st.count(u)
 	st.requests.Add(uint64(len(u.requests)))
+	start := time.Now()
+	defer func() { st.read.Add(int64(time.Since(start))) }()
 	var ranges []object.Range
 	for i := 0; i < len(u.requests); {
 		name, first := u.ranges[u.requests[i].rng].object, i

@@ -34,6 +34,8 @@ type Layout struct {
 	sessionKey int32 // its place in features, or -1
 	open       func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error)
 	snapshots  []*storage.Snapshot // that the plan is of, to be kept while it is read
+	table      *storage.Table      // nil: nobody records what is read
+	filters    filterReads         // what they took
 	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest first.
 	overlays []storage.Overlay
 	layers   [][]*storage.Layer // of each segment an entry an overlay, nil where it has none
@@ -124,6 +126,7 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Layo
 	if err != nil {
 		return nil, err
 	}
+	l.table = snap.Table()
 	if l.snapshots, err = plan.snapshots(ctx, at); err != nil {
 		return nil, err
 	}
@@ -166,6 +169,7 @@ func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []sto
 	if err != nil {
 		return err
 	}
+	l.filters.add(v)
 	pruning := v.pruning // a copy: what points into the sieve keeps its decoders and buffers
 	l.pruning = &pruning
 	if l.selected != nil {

@@ -234,10 +234,7 @@ func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 	u.undecoded.Store(int32(tasks * len(u.stripes)))
 	u.unread.Store(int32(len(u.requests)))
 	u.err = nil
-	r.s.stats.needed.Add(u.needed)
-	if u.stored > u.needed {
-		r.s.stats.overRead.Add(u.stored - u.needed)
-	}
+	r.s.stats.count(u)
 	r.emitted += len(u.stripes)
 	if c.window == nil || last {
 		r.before = r.emitted
@@ -303,9 +300,11 @@ func (r *run) fetch(ctx context.Context) {
 		case <-r.done:
 			return
 		}
+		start := time.Now()
 		if err := r.read(ctx, j.unit, j.index); err != nil {
 			j.unit.fail(j.index, err)
 		}
+		r.s.stats.read.Add(int64(time.Since(start)))
 		r.s.stats.requests.Add(1)
 		if j.unit.unread.Add(-1) == 0 {
 			r.arrived(j.unit)
@@ -471,7 +470,7 @@ func (r *run) decodeTask(t decodeTask) (i int, err error) {
 			rows += uint64(len(it.features) * t.stripe.columnRows())
 		}
 	}
-	st := &r.s.stats
+	st := r.s.stats
 	st.decodedRows.Add(rows)
 	st.decodedSlots.Add(slots)
 	st.decode.Add(int64(time.Since(start)))

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -51,6 +52,8 @@ type Options struct {
 	Limits format.Limits
 	// Lease says how what is read is kept from gc while the reader is open.
 	Lease LeaseOptions
+	// Access says how it is recorded who reads what.
+	Access AccessOptions
 }
 
 // Validate names the first field that no reader can have.
@@ -160,15 +163,16 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	if size := uint64(l.plan.BatchSize); opts.EndBatch != 0 && opts.EndBatch < batchCount(end-first, l.plan.BatchSize) {
 		end = first + opts.EndBatch*size
 	}
-	s := l.newScanner(&opts, l.newPools(&opts), first, end)
+	s := l.newScanner(&opts, l.newPools(&opts), newCounters(l), first, end)
 	s.hold = l.keep(&opts)
+	s.session = l.record(&opts, s.stats)
 	return s, nil
 }
 
 // newScanner returns a Scanner of rows [first, end) of an epoch's order, with all their batches.
-func (l *Layout) newScanner(opts *Options, p *pools, first, end uint64) *Scanner {
+func (l *Layout) newScanner(opts *Options, p *pools, stats *counters, first, end uint64) *Scanner {
 	return &Scanner{
-		pools: p, layout: l, opts: *opts, first: first, end: end, stride: 1,
+		pools: p, layout: l, opts: *opts, first: first, end: end, stride: 1, stats: stats,
 		batches:  newBatchPool(p.stock, opts.MaxBatches),
 		sessions: l.plan.Shuffle.Unit == UnitSession || p.stock.layout.sessions,
 	}
@@ -185,6 +189,7 @@ type Scanner struct {
 	stride     uint64 // from one batch to the next: those between are not made
 	shared     bool   // its pools are a RankScanner's
 	hold       *hold  // of what it reads
+	session    *access.Session
 	next       Position
 	run        *run         // nil until Next, and after an error, Seek and Close
 	pending    *draft       // received, but not yet made when a ctx ended
@@ -195,7 +200,7 @@ type Scanner struct {
 	batches *batchPool
 	budget  *budget   // of the run
 	emitted []*stripe // scratch of the run's emitStripes
-	stats   counters
+	stats   *counters
 }
 
 // errClosed is what Next returns after Close.
@@ -322,6 +327,7 @@ func (s *Scanner) Close() error {
 		s.pools.close()
 	}
 	s.err = errClosed
+	s.session.End()
 	s.hold.end()
 	return nil
 }
@@ -405,14 +411,28 @@ func (s *Scanner) releaseStripe(t *stripe) {
 	s.stripes = append(s.stripes, t)
 }
 
-// counters are what Stats reports. Times are in nanoseconds.
+// counters are what Stats reports, of one scanner or of several that are one reader. Times are in nanoseconds.
 type counters struct {
-	rows, batches             atomic.Uint64
-	slotRows, slots           atomic.Uint64
-	needed, overRead          atomic.Uint64
-	requests                  atomic.Uint64
-	decodedRows, decodedSlots atomic.Uint64
-	decode, assemble, stall   atomic.Int64
+	rows, batches                 atomic.Uint64
+	slotRows, slots               atomic.Uint64
+	needed, overRead              atomic.Uint64
+	requests                      atomic.Uint64
+	decodedRows, decodedSlots     atomic.Uint64
+	decode, assemble, stall, read atomic.Int64
+	meter                         meter
+}
+
+func newCounters(l *Layout) *counters {
+	return &counters{meter: meter{features: make([]featureMeter, len(l.features))}}
+}
+
+// count counts a unit that is to be read.
+func (c *counters) count(u *unit) {
+	c.needed.Add(u.needed)
+	if u.stored > u.needed {
+		c.overRead.Add(u.stored - u.needed)
+	}
+	c.meter.count(u)
 }
 
 // Stats are what a Scanner has done so far.
@@ -423,6 +443,7 @@ type Stats struct {
 	Requests        uint64
 	DecodeSeconds   float64 // over all workers: checksum, decode, widen
 	AssembleSeconds float64 // over all workers: making batches of stripes
+	ReadSeconds     float64 // over all requests: until the bytes were there
 	StallSeconds    float64 // Next waited
 	// DedupeFactor is rows over slots of the feature stripes decoded; 1 without duplicates.
 	DedupeFactor float64
@@ -433,35 +454,20 @@ type Stats struct {
 }
 
 // Stats may be called at any time, also after Close.
-func (s *Scanner) Stats() Stats { return statsOf(&s.stats) }
+func (s *Scanner) Stats() Stats { return s.stats.stats() }
 
-// statsOf adds up what several scanners have done.
-func statsOf(all ...*counters) Stats {
-	out := Stats{DedupeFactor: 1, EmittedFactor: 1}
-	var decode, assemble, stall int64
-	var decodedRows, decodedSlots uint64
-	for _, c := range all {
-		out.Rows += c.rows.Load()
-		out.Batches += c.batches.Load()
-		out.BytesNeeded += c.needed.Load()
-		out.BytesOverRead += c.overRead.Load()
-		out.Requests += c.requests.Load()
-		decode += c.decode.Load()
-		assemble += c.assemble.Load()
-		stall += c.stall.Load()
-		decodedRows += c.decodedRows.Load()
-		decodedSlots += c.decodedSlots.Load()
-		out.SlotRows += c.slotRows.Load()
-		out.Slots += c.slots.Load()
+func (c *counters) stats() Stats {
+	out := Stats{
+		Rows: c.rows.Load(), Batches: c.batches.Load(), BytesNeeded: c.needed.Load(), BytesOverRead: c.overRead.Load(), Requests: c.requests.Load(),
+		DecodeSeconds: time.Duration(c.decode.Load()).Seconds(), AssembleSeconds: time.Duration(c.assemble.Load()).Seconds(),
+		ReadSeconds: time.Duration(c.read.Load()).Seconds(), StallSeconds: time.Duration(c.stall.Load()).Seconds(),
+		SlotRows: c.slotRows.Load(), Slots: c.slots.Load(), DedupeFactor: 1, EmittedFactor: 1,
 	}
-	out.DecodeSeconds = time.Duration(decode).Seconds()
-	out.AssembleSeconds = time.Duration(assemble).Seconds()
-	out.StallSeconds = time.Duration(stall).Seconds()
 	if out.Slots > 0 {
 		out.EmittedFactor = float64(out.SlotRows) / float64(out.Slots)
 	}
-	if decodedSlots > 0 {
-		out.DedupeFactor = float64(decodedRows) / float64(decodedSlots)
+	if slots := c.decodedSlots.Load(); slots > 0 {
+		out.DedupeFactor = float64(c.decodedRows.Load()) / float64(slots)
 	}
 	return out
 }

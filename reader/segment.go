@@ -31,6 +31,9 @@ type segment struct {
 	featureFile []int32
 	// blends are the items that have parts.
 	blends []int32
+	// owners and shared say whose bytes the files have: see setOwners.
+	owners []int32
+	shared [][]int32
 	// weighted are the rows with the layout's weight; nil: the plan has no weights.
 	weighted *roaring.Bitmap
 	// dictionaries are those of files, nil when none has one.
@@ -46,6 +49,7 @@ type file struct {
 	want    vector.Type
 	// stripes are those that it is needed in; nil: all.
 	stripes vector.Bitmap
+	gaps    bool // there is something between its stripes
 	// transforms come after want; nil: none.
 	transforms *transformer
 }
@@ -80,6 +84,7 @@ func (l *Layout) loadSegment(ctx context.Context, i int) (*segment, error) {
 	if err = errors.Join(err, index.Close()); err != nil {
 		return nil, err
 	}
+	g.setOwners()
 	return g, nil
 }
 
@@ -210,7 +215,7 @@ func (g *segment) addFile(d storage.SegmentDescriptor, e *storage.FeatureEntry, 
 	if len(m.Stripes) != len(g.starts)-1 {
 		return bad(-1, "%d stripes, the segment has %d", len(m.Stripes), len(g.starts)-1)
 	}
-	at := uint64(0)
+	at, gaps := uint64(0), false
 	if start, length := m.Dictionary.Range(); length > 0 {
 		if length > e.Length || start > e.Length-length {
 			return bad(-1, "the dictionary's bytes %d+%d do not lie in %d", start, length, e.Length)
@@ -225,12 +230,13 @@ func (g *segment) addFile(d storage.SegmentDescriptor, e *storage.FeatureEntry, 
 		if s.Offset < at || s.Length > e.Length || s.Offset > e.Length-s.Length {
 			return bad(i, "bytes %d+%d do not lie between %d and %d", s.Offset, s.Length, at, e.Length)
 		}
+		gaps = gaps || i > 0 && s.Offset > at
 		at = s.Offset + s.Length
 	}
 	if w, err := vector.Widen(m.Type, want); err != nil || w != want {
 		return bad(-1, "type %v does not widen to the schema's %v", m.Type, want)
 	}
-	g.files = append(g.files, file{entry: e, feature: name, want: want})
+	g.files = append(g.files, file{entry: e, feature: name, want: want, gaps: gaps})
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/dsistore/dsistore/access"
 )
 
 // Shards deals the batches of an epoch to Count shards, each a block of consecutive batches of the plan's order, whose
@@ -114,6 +116,8 @@ type RankScanner struct {
 	end      uint64 // batch of the global order before which the epoch ends
 	closed   bool
 	hold     *hold
+	stats    *counters // of all scanners
+	session  *access.Session
 }
 
 // OpenRank returns a RankScanner at the start of epoch 0. The options are what all its scanners have in sum, but that each has
@@ -130,7 +134,7 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 		return nil, err
 	}
 	opts.KeepBatches = true
-	s := &RankScanner{layout: l, pools: l.newPools(&opts), opts: opts, ranks: ranks, scanners: map[int]*Scanner{}}
+	s := &RankScanner{layout: l, pools: l.newPools(&opts), opts: opts, ranks: ranks, scanners: map[int]*Scanner{}, stats: newCounters(l)}
 	s.shards = Shards{Batches: l.Batches(), Count: ranks.Shards}
 	if ranks.DropLast {
 		s.shards.Batches = l.Rows() / uint64(l.plan.BatchSize)
@@ -142,6 +146,7 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	s.opts.MemoryBudget = max(s.opts.MemoryBudget/int64(own), 1)
 	s.opts.Requests = (s.opts.Requests + own - 1) / own
 	s.hold = l.keep(&opts)
+	s.session = l.record(&opts, s.stats)
 	return s, nil
 }
 
@@ -239,21 +244,15 @@ func (s *RankScanner) grant(before uint64) error {
 func (s *RankScanner) open(shard int) *Scanner {
 	_, end := s.shards.Block(shard)
 	rows := min(end*uint64(s.layout.plan.BatchSize), s.layout.Rows())
-	x := s.layout.newScanner(&s.opts, s.pools, 0, rows)
+	x := s.layout.newScanner(&s.opts, s.pools, s.stats, 0, rows)
 	x.shared = true
 	x.stride = s.step / uint64(gcd(s.ranks.Shards, int(s.step)))
 	x.batches.gate()
 	return x
 }
 
-// Stats adds up what the scanners have done.
-func (s *RankScanner) Stats() Stats {
-	all := make([]*counters, 0, len(s.scanners))
-	for _, x := range s.scanners {
-		all = append(all, &x.stats)
-	}
-	return statsOf(all...)
-}
+// Stats adds up what the scanners have done. It may be called at any time, also after Close.
+func (s *RankScanner) Stats() Stats { return s.stats.stats() }
 
 // Close stops all work and waits for it. Batches given stay valid until their Release.
 func (s *RankScanner) Close() error {
@@ -266,6 +265,7 @@ func (s *RankScanner) Close() error {
 		errs = append(errs, x.Close())
 	}
 	s.pools.close()
+	s.session.End()
 	s.hold.end()
 	return errors.Join(errs...)
 }

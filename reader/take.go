@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -68,9 +69,10 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := l.newScanner(&opts, l.newPools(&opts), 0, 0)
+	s := l.newScanner(&opts, l.newPools(&opts), newCounters(l), 0, 0)
 	s.budget = newBudget(opts.MemoryBudget)
 	s.hold = l.keep(&opts)
+	s.session = l.record(&opts, s.stats)
 	t := &Taker{layout: l, lock: make(chan struct{}, 1), s: s, reading: make(chan struct{}, opts.Requests)}
 	t.kept = keptSegments{max: opts.MemoryBudget / 4, maxStripes: opts.MemoryBudget / 2, release: s.releaseStripe}
 	return t, nil
@@ -129,6 +131,11 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 		t.s.batches.drop(d)
 		return nil, err
 	}
+	st := t.s.stats
+	st.batches.Add(1)
+	st.rows.Add(uint64(b.Rows))
+	st.slotRows.Add(b.SlotRows)
+	st.slots.Add(b.Slots)
 	return t.s.batches.give(d), nil
 }
 
@@ -248,6 +255,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 				for k := u.from; k < u.to; k++ {
 					x := takenStripe{unit: u, stripe: t.s.getStripe(), whole: t.kept.admit(g, k)}
 					x.rows, rows = rowsOf(rows, g.starts[k], g.starts[k+1])
+					u.asked[k-u.from] = uint64(len(x.rows))
 					s := x.stripe
 					s.segment, s.index, s.firstRow, s.rows = g.segment, k, g.starts[k], len(x.rows)
 					s.picked, s.sparse = nil, false
@@ -335,7 +343,7 @@ func (t *Taker) drop(w *takeWave) {
 
 // fetch reads the ranges of units, those of an object together and several objects at a time.
 func (t *Taker) fetch(ctx context.Context, units []*unit) error {
-	st := &t.s.stats
+	st := t.s.stats
 	var names []string
 	ranges := map[string][]object.Range{}
 	for _, u := range units {
@@ -351,8 +359,7 @@ func (t *Taker) fetch(ctx context.Context, units []*unit) error {
 			ranges[r.object] = append(ranges[r.object], object.Range{P: r.buf[q.from-r.from : q.to-r.from], Off: int64(q.from)})
 		}
 		st.requests.Add(uint64(len(u.requests)))
-		st.needed.Add(u.needed)
-		st.overRead.Add(u.stored - min(u.stored, u.needed))
+		st.count(u)
 	}
 	read := func(name string) error {
 		select {
@@ -361,6 +368,8 @@ func (t *Taker) fetch(ctx context.Context, units []*unit) error {
 			return ctx.Err()
 		}
 		defer func() { <-t.reading }()
+		start := time.Now()
+		defer func() { st.read.Add(int64(time.Since(start))) }()
 		return readError(name, object.ReadRanges(ctx, t.s.layout.blobs, name, ranges[name]...))
 	}
 	if len(names) == 1 {
@@ -413,8 +422,12 @@ func (t *Taker) decode(ctx context.Context, stripes []takenStripe) error {
 	errs := make([]error, len(tasks))
 	var next atomic.Int64
 	work := func() {
+		start := time.Now()
 		d := t.s.getDecoder()
-		defer t.s.putDecoder(d)
+		defer func() {
+			t.s.putDecoder(d)
+			t.s.stats.decode.Add(int64(time.Since(start)))
+		}()
 		var group format.Selection
 		for ctx.Err() == nil {
 			i := int(next.Add(1)) - 1

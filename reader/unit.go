@@ -28,9 +28,10 @@ type unit struct {
 	ranges   []fetchRange
 	requests []request
 
-	needed  uint64  // bytes of the stripes and dictionaries
-	stored  uint64  // bytes of the ranges
-	decoded []int64 // estimate of each stripe, decoded
+	needed  uint64   // bytes of the stripes and dictionaries
+	stored  uint64   // bytes of the ranges
+	decoded []int64  // estimate of each stripe, decoded
+	asked   []uint64 // rows of each stripe that are asked for
 
 	// While it is read:
 	stripes   []*stripe
@@ -47,6 +48,7 @@ type unit struct {
 type need struct {
 	file     int32  // of the segment
 	from, to uint64 // in the object
+	bytes    uint64 // of them that are needed: stripes between may not be
 	rng      int32  // the range that it is in; -1: nothing is needed
 }
 
@@ -67,7 +69,7 @@ type request struct {
 // at least one. The first unit that is planned of a segment leads. It reuses u's memory.
 func (u *unit) plan(g *segment, from, limit int, opts *Options) {
 	u.segment, u.from, u.to = g, from, from
-	u.decoded = u.decoded[:0]
+	u.decoded, u.asked = u.decoded[:0], u.asked[:0]
 	u.needed, u.stored = 0, 0
 	var size uint64
 	for i := from; i < limit; i++ {
@@ -85,6 +87,7 @@ func (u *unit) plan(g *segment, from, limit int, opts *Options) {
 		}
 		u.needed += stored
 		u.decoded = append(u.decoded, int64(decoded))
+		u.asked = append(u.asked, g.starts[i+1]-g.starts[i])
 		u.to++
 	}
 	if d := g.dictionaries; d != nil && !d.led {
@@ -109,12 +112,17 @@ func (u *unit) coalesce(opts *Options) {
 			continue
 		}
 		first, last := &e.Meta.Stripes[from], &e.Meta.Stripes[to-1]
-		u.needs = append(u.needs, need{file: int32(j), from: e.Offset + first.Offset, to: e.Offset + last.Offset + last.Length})
+		n := need{file: int32(j), from: e.Offset + first.Offset, to: e.Offset + last.Offset + last.Length}
+		n.bytes = n.to - n.from
+		if files[j].stripes != nil || files[j].gaps {
+			n.bytes = files[j].neededBytes(from, to)
+		}
+		u.needs = append(u.needs, n)
 	}
 	for j := range files {
 		e := files[j].entry
 		if at, length := e.Meta.Dictionary.Range(); u.leads && length > 0 {
-			u.needs = append(u.needs, need{file: int32(j), from: e.Offset + at, to: e.Offset + at + length})
+			u.needs = append(u.needs, need{file: int32(j), from: e.Offset + at, to: e.Offset + at + length, bytes: length})
 			u.needed += length
 		}
 	}
@@ -164,6 +172,17 @@ func (f *file) neededOf(from, to int) (first, end int) {
 		to--
 	}
 	return from, to
+}
+
+// neededBytes adds up the stripes of [from, to) that f is needed in.
+func (f *file) neededBytes(from, to int) uint64 {
+	var n uint64
+	for i := from; i < to; i++ {
+		if f.neededIn(i) {
+			n += f.entry.Meta.Stripes[i].Length
+		}
+	}
+	return n
 }
 
 // bytes returns the stored bytes of stripe i of a file of u's segment, and where they start in the object. Borrowed

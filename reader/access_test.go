@@ -1,0 +1,249 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// An accessModel is what jobs must be recorded to have read, out of the directories of the segments' files.
+type accessModel struct {
+	w     *world
+	uses  map[storage.FeatureID]access.FeatureUse // without names and times
+	total access.Counters                         // readers, rows, batches and bytes
+}
+
+// reader adds a reader of features (places in the world's) of the rows from a number on, which are read whole so often.
+func (m *accessModel) reader(features []int, from, passes int) {
+	m.total.Readers++
+	for _, f := range features {
+		u := m.uses[m.w.features[f].ID]
+		u.Readers++
+		m.uses[m.w.features[f].ID] = u
+	}
+	for range passes {
+		for i := range m.w.segments {
+			m.pass(&m.w.segments[i], features, from)
+		}
+	}
+}
+
+func (m *accessModel) pass(g *worldSegment, features []int, from int) {
+	open, err := m.w.now.snap.OpenSegment(context.Background(), g.d)
+	if err != nil {
+		m.w.t.Fatal(err)
+	}
+	defer open.Close()
+	first := g.first
+	for k, n := range g.stripe {
+		rows := first + int(n) - max(first, from)
+		first += int(n)
+		if rows <= 0 {
+			continue
+		}
+		rows = min(rows, int(n))
+		m.total.Rows += uint64(rows)
+		for _, f := range features {
+			found, err := open.Lookup(context.Background(), m.w.features[f].ID)
+			if err != nil {
+				m.w.t.Fatal(err)
+			}
+			if found[0] == nil {
+				continue
+			}
+			if _, length := found[0].Meta.Dictionary.Range(); length > 0 {
+				m.w.t.Fatal("tables of this size have no dictionaries")
+			}
+			u := m.uses[m.w.features[f].ID]
+			u.Stripes++
+			u.Rows += uint64(rows)
+			u.BytesNeeded += found[0].Meta.Stripes[k].Length
+			m.uses[m.w.features[f].ID] = u
+		}
+	}
+}
+
+// Records of jobs that read in every way say what the directories of the files say, and what filters read besides.
+func TestAccessRecordsEqualModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.store.Close()
+		for range rapid.IntRange(1, 3).Draw(t, "segments") {
+			w.ingest()
+		}
+		ctx := context.Background()
+		now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+		recorder, err := access.NewWriter(w.table, access.Options{Interval: -1, User: "ann", Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := w.segments[len(w.segments)-1]
+		m := &accessModel{w: w, uses: map[storage.FeatureID]access.FeatureUse{}}
+		var filtered uint64 // bytes that filters needed
+		for range rapid.IntRange(1, 4).Draw(t, "readers") {
+			features := []int{1}
+			opts := PlanOptions{Features: []string{"label"}, BatchSize: rapid.SampledFrom([]int{1, 4, 100}).Draw(t, "batch size")}
+			for f := 2; f < 4; f++ {
+				if found, err := w.now.snap.Find(ctx, w.features[f].Name); err != nil {
+					t.Fatal(err)
+				} else if found[0] != nil && rapid.Bool().Draw(t, "projected") {
+					features, opts.Features = append(features, f), append(opts.Features, w.features[f].Name)
+				}
+			}
+			from := 0
+			if rapid.Bool().Draw(t, "filtered") {
+				from = rapid.IntRange(0, last.first+len(last.rows)-1).Draw(t, "from")
+				opts.Filter = fmt.Sprintf("n >= %d", from)
+			}
+			plan, err := NewPlan(ctx, w.now.snap, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := NewLayoutWith(ctx, w.now.snap, plan, LayoutOptions{Selections: NewSelections(0)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if opts.Filter != "" {
+				u := m.uses[w.features[0].ID] // what it is about is read, and asked for by every reader
+				p := l.Pruning()
+				u.Stripes += p.StripesEvaluated
+				u.BytesNeeded += p.BytesNeeded
+				filtered += p.BytesNeeded
+				m.uses[w.features[0].ID] = u
+			}
+			ropts := drawOptions(t)
+			ropts.Info, ropts.Lease.Off = false, true
+			ropts.Access = AccessOptions{Writer: recorder, Job: rapid.SampledFrom([]string{"train", "eval"}).Draw(t, "job")}
+			passes := 1
+			switch rapid.IntRange(0, 2).Draw(t, "how") {
+			case 0:
+				passes = rapid.IntRange(1, 2).Draw(t, "epochs")
+				s := open(t, l, ropts)
+				for epoch := range passes {
+					if err := s.Seek(Position{Epoch: uint64(epoch)}); err != nil {
+						t.Fatal(err)
+					}
+					exhaust(t, func() (*Batch, error) { return s.Next(ctx) })
+					if rapid.Bool().Draw(t, "written meanwhile") {
+						if err := recorder.Flush(ctx); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				s.Close()
+			case 1:
+				s, err := l.OpenRank(ropts, Ranks{World: 1, Shards: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				exhaust(t, func() (*Batch, error) { b, _, err := s.Next(ctx); return b, err })
+				s.Close()
+			case 2:
+				taker, err := l.Taker(ropts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rows := make([]uint64, l.Rows())
+				for i := range rows {
+					rows[i] = uint64(i)
+				}
+				takeRows(t, taker, rows).Release()
+				taker.Close()
+			}
+			m.reader(features, from, passes)
+			filters := uint64(1)
+			if rapid.Bool().Draw(t, "another reader") { // what the filter took is not taken again
+				s := open(t, l, ropts)
+				exhaust(t, func() (*Batch, error) { return s.Next(ctx) })
+				s.Close()
+				m.reader(features, from, 1)
+				filters++
+			}
+			if opts.Filter != "" {
+				u := m.uses[w.features[0].ID]
+				u.Readers += filters
+				m.uses[w.features[0].ID] = u
+			}
+		}
+		if err := recorder.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s, err := access.Load(ctx, w.table, time.Time{}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var needed, overRead uint64
+		for i := range s.Features {
+			got := s.Features[i].FeatureUse
+			want := m.uses[got.ID]
+			if got.Name == "n" {
+				want.Rows = got.Rows // of stripes that were evaluated: Pruning does not say
+			}
+			want.ID, want.Name, want.Last, want.BytesOverRead = got.ID, got.Name, now, got.BytesOverRead
+			if got != want {
+				t.Fatalf("recorded %+v, want %+v", got, want)
+			}
+			needed += got.BytesNeeded
+			overRead += got.BytesOverRead
+		}
+		if len(s.Features) != len(m.uses) || s.Total.Readers != m.total.Readers || s.Total.Rows != m.total.Rows {
+			t.Fatalf("recorded %+v of %d features, want %+v of %d", s.Total, len(s.Features), m.total, len(m.uses))
+		}
+		if needed != s.Total.BytesNeeded || overRead != s.Total.BytesOverRead || needed < filtered {
+			t.Fatalf("features add up to %d and %d bytes, filters to %d: %+v", needed, overRead, filtered, s.Total)
+		}
+	})
+}
+
+func exhaust(t *rapid.T, next func() (*Batch, error)) {
+	for {
+		b, err := next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Release()
+	}
+}
+
+// What nobody asked to record is not recorded, nor are readers without a table.
+func TestAccessOff(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.store.Close()
+		w.ingest()
+		recorder, err := access.NewWriter(w.table, access.Options{Interval: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := NewPlan(context.Background(), w.now.snap, PlanOptions{Features: []string{"n"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []AccessOptions{{}, {Off: true, Writer: recorder}} { // the environment of the tests has it off
+			s, err := Open(context.Background(), w.now.snap, plan, Options{Access: o})
+			if err != nil {
+				t.Fatal(err)
+			}
+			exhaust(t, func() (*Batch, error) { return s.Next(context.Background()) })
+			s.Close()
+		}
+		if err := recorder.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		access.FlushAll(context.Background())
+		for info, err := range w.store.Blobs().List(context.Background(), w.table.AccessPrefix(), "") {
+			t.Fatalf("%v, %v", info, err)
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// What is counted of each feature is what the files' directories say of the stripes that have a row, and adds up to what is counted in all.
+func TestMeterEqualsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		features := drawProjection(t, table)
+		l := table.dedupLayout(features, drawBatchSize(t), OutputColumns, drawDedup(t))
+		s := open(t, l, drawOptions(t))
+		defer s.Close()
+		s.tried = rapid.Bool().Draw(t, "never inline")
+		for {
+			b, err := s.Next(context.Background())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Release()
+		}
+		checkMeter(t, s.stats, l)
+		if table.overlays.defined == nil {
+			checkMetered(t, table, s.stats, l)
+		}
+	})
+}
+
+// checkMeter holds the parts to the whole.
+func checkMeter(t *rapid.T, c *counters, l *Layout) {
+	var needed, overRead uint64
+	for _, f := range c.meter.features {
+		needed += f.needed
+		overRead += f.overRead
+	}
+	if needed != c.needed.Load() || overRead != c.overRead.Load() {
+		t.Fatalf("features add up to %d bytes needed and %d over-read: want %d and %d", needed, overRead, c.needed.Load(), c.overRead.Load())
+	}
+}
+
+// checkMetered holds the features of a whole read without overlays to the directories of their files.
+func checkMetered(t *rapid.T, table *testTable, c *counters, l *Layout) {
+	type want struct {
+		stripes, rows, own uint64
+		shared, atLeast    uint64 // bytes of inverses, its part of them rounded down in each stripe
+	}
+	wanted := make([]want, len(l.features))
+	for i, d := range l.segments {
+		index := table.indexes[d.ID]
+		members := map[uint64][]int{} // of groups, those that are read
+		for p, f := range l.features {
+			if e := index.entries[f.ID]; e != nil && !IsPartitionKey(f) && e.Meta.Group != 0 {
+				members[e.Meta.Group] = append(members[e.Meta.Group], p)
+			}
+		}
+		selected := selectedRows(index.stripeRows, l.selectionOf(i))
+		var some bool
+		for k := range index.stripeRows {
+			if selected[k] == 0 {
+				continue
+			}
+			some = true
+			for p, f := range l.features {
+				if e := index.entries[f.ID]; e != nil && !IsPartitionKey(f) {
+					wanted[p].stripes++
+					wanted[p].rows += uint64(selected[k])
+					wanted[p].own += e.Meta.Stripes[k].Length
+				}
+			}
+			for group, of := range members {
+				for _, p := range of {
+					n := index.entries[storage.FeatureID(group)].Meta.Stripes[k].Length
+					wanted[p].shared += n
+					wanted[p].atLeast += n / uint64(len(of))
+				}
+			}
+		}
+		if !some {
+			continue
+		}
+		for p, f := range l.features {
+			if e := index.entries[f.ID]; e != nil && !IsPartitionKey(f) {
+				_, length := e.Meta.Dictionary.Range()
+				wanted[p].own += length
+			}
+		}
+	}
+	for p, w := range wanted {
+		got := c.meter.features[p]
+		if got.stripes != w.stripes || got.rows != w.rows || got.needed < w.own+w.atLeast || got.needed > w.own+w.shared {
+			t.Fatalf("feature %s: %+v, want %+v", l.features[p].Name, got, w)
+		}
+	}
+}
+
+// A take counts the rows that it was asked for of the stripes that it fetches.
+func TestMeterOfTakes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		l := table.layout(drawProjection(t, table), 1, OutputColumns)
+		opts := drawOptions(t)
+		opts.Info = false
+		taker, err := l.Taker(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer taker.Close()
+		rows := drawPlaces(t, len(table.rows))
+		takeRows(t, taker, rows).Release()
+		checkMeter(t, taker.s.stats, l)
+		distinct := map[uint64]bool{}
+		for _, r := range rows {
+			distinct[r] = true
+		}
+		if st := taker.Stats(); st.Rows != uint64(len(rows)) || st.Batches != 1 {
+			t.Fatalf("%+v of %d rows", st, len(rows))
+		}
+		for p, f := range taker.s.stats.meter.features {
+			if f.rows > uint64(len(distinct)) {
+				t.Fatalf("%d rows of feature %d: %d were asked for", f.rows, p, len(distinct))
+			}
+		}
+	})
+}
+
+// Bytes of a range that nobody needs are shared in proportion, and those of a group's inverse equally; nothing is lost to rounding.
+func TestMeterDealsOut(t *testing.T) {
+	g := &segment{
+		files:       make([]file, 4), // of features 0, 1, 2, and the inverse of 1 and 2
+		items:       []item{{inverse: -1, features: []int32{0}}, {inverse: 3, features: []int32{1, 2}}},
+		featureFile: []int32{0, 1, 2},
+	}
+	g.setOwners()
+	u := &unit{segment: g, from: 2, to: 4, asked: []uint64{10, 7}}
+	u.ranges = []fetchRange{{object: "a", from: 0, to: 150}, {object: "b", from: 50, to: 57}}
+	u.needs = []need{
+		{file: 0, bytes: 30, rng: 0}, {file: 1, bytes: 60, rng: 0}, {file: 2, bytes: 0, rng: -1}, {file: 3, bytes: 7, rng: 1},
+		{file: 0, bytes: 10, rng: 0}, // its dictionary
+	}
+	m := meter{features: make([]featureMeter, 3)}
+	m.count(u)
+	m.count(u)
+	want := []featureMeter{
+		{stripes: 4, rows: 34, needed: 2 * 40, overRead: 2 * 20},
+		{stripes: 4, rows: 34, needed: 2 * (60 + 3), overRead: 2 * 30},
+		{stripes: 4, rows: 34, needed: 2 * 4},
+	}
+	for i := range want {
+		if m.features[i] != want[i] {
+			t.Errorf("feature %d: %+v, want %+v", i, m.features[i], want[i])
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { m.count(u) }); n > 0 {
+		t.Errorf("%v allocations a unit", n)
+	}
+	// Parts that do not divide, and amounts that do not fit 64 bits when they are multiplied.
+	s, sum := share{amount: 1<<63 + 11, total: 1 << 62}, uint64(0)
+	for range 1 << 10 {
+		sum += s.take(1 << 52)
+	}
+	if sum != s.amount {
+		t.Errorf("dealt out %d of %d", sum, s.amount)
+	}
+	nothing := share{amount: 9}
+	if a, b := nothing.take(0), nothing.take(0); a != 9 || b != 0 {
+		t.Errorf("of nothing needed: %d, %d", a, b)
+	}
+}
