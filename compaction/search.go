@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A Search says where erased keys were looked for, and found. Its JSON keys are stable.
@@ -244,7 +245,9 @@ func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
 		for at := int64(0); at < info.Size; at += searchBlock {
 			// With what a key that begins in the block may go on into.
 			p := buf[:min(int64(len(buf)), info.Size-at)]
-			if err := e.store.Blobs().ReadAt(ctx, info.Name, p, at); err != nil {
+			if err := e.store.Blobs().ReadAt(ctx, info.Name, p, at); errors.Is(err, object.ErrNotFound) {
+				break // it is gone, as leases and access records are that others replace
+			} else if err != nil {
 				return err
 			}
 			s.Bytes += uint64(min(searchBlock, len(p)))

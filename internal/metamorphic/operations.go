@@ -39,7 +39,8 @@ var operations = []operation{
 	{"gc", 2, collect},
 	{"verify", 1, verify},
 	{"reopen", 1, reopenOne},
-	{"other process", 1, otherProcess},
+	{"access records", 2, accessRecords},
+	{"other process", 2, otherProcess},
 }
 
 func (w *world) drawOperation() operation {

@@ -195,7 +195,8 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 	x.options = reader.Options{
 		Workers: 1 + w.rnd.IntN(3), MemoryBudget: pick[int64](w, 0, 1, 20_000), Requests: pick(w, 0, 1, 3), GapBytes: pick[int64](w, 0, -1),
 		RequestBytes: pick[int64](w, 0, 100), Reuse: w.chance(0.3),
-		Lease: reader.LeaseOptions{Off: true}, // gc and erasure are held to what the model keeps
+		Lease:  reader.LeaseOptions{Off: true}, // gc and erasure are held to what the model keeps
+		Access: reader.AccessOptions{Writer: w.recorder, Job: pick(w, "train", "eval")},
 	}
 	var err error
 	if x.plan, err = reader.NewViewPlan(w.ctx, v, opts); err != nil {
@@ -275,7 +276,7 @@ func (w *world) scanFrom(x *scan, batch uint64) ([]string, error) {
 	if err := s.Seek(reader.Position{Epoch: x.epoch, Batch: batch}); err != nil {
 		return nil, err
 	}
-	return drain(func() (*reader.Batch, error) { return s.Next(w.ctx) })
+	return w.drain(func() (*reader.Batch, error) { return s.Next(w.ctx) })
 }
 
 // readSplits reads the parts of a plan one after the other.
@@ -292,7 +293,7 @@ func (w *world) readSplits(x *scan) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows, err := drain(func() (*reader.Batch, error) { return s.Next(w.ctx) })
+		rows, err := w.drain(func() (*reader.Batch, error) { return s.Next(w.ctx) })
 		if err = errors.Join(err, s.Close()); err != nil {
 			return nil, err
 		}
@@ -313,7 +314,7 @@ func (w *world) readRanks(x *scan, whole []string) error {
 		err = s.Seek(reader.Position{Epoch: x.epoch}, 0)
 		var rows []string
 		if err == nil {
-			rows, err = drain(func() (*reader.Batch, error) {
+			rows, err = w.drain(func() (*reader.Batch, error) {
 				b, _, err := s.Next(w.ctx)
 				return b, err
 			})
@@ -350,7 +351,7 @@ func (w *world) take(x *scan, whole []string) error {
 		if err != nil {
 			return fmt.Errorf("take: %w", err)
 		}
-		got := rowsOf(b)
+		got := w.rowsOf(b)
 		b.Release()
 		if !slices.Equal(got, want) {
 			return fmt.Errorf("take %d: %q, want %q", places, got, want)
@@ -360,7 +361,7 @@ func (w *world) take(x *scan, whole []string) error {
 }
 
 // drain returns the rows of batches as texts.
-func drain(next func() (*reader.Batch, error)) ([]string, error) {
+func (w *world) drain(next func() (*reader.Batch, error)) ([]string, error) {
 	out := []string{}
 	for {
 		b, err := next()
@@ -370,12 +371,14 @@ func drain(next func() (*reader.Batch, error)) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, rowsOf(b)...)
+		out = append(out, w.rowsOf(b)...)
 		b.Release()
 	}
 }
 
-func rowsOf(b *reader.Batch) []string {
+// rowsOf returns the rows of a batch that was read, as texts.
+func (w *world) rowsOf(b *reader.Batch) []string {
+	w.rowsRead += uint64(b.Rows)
 	var out []string
 	for row := range b.Rows {
 		cells := make([]string, len(b.Columns))

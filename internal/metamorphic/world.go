@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -30,6 +31,9 @@ type world struct {
 	nextRow int64
 	files   int
 	log     []string
+
+	recorder *access.Writer // of what is read
+	rowsRead uint64         // that were given, of which it must know
 }
 
 // errSkip is returned by an operation that has nothing to do it to.
@@ -76,6 +80,9 @@ func Run(ctx context.Context, seed uint64, opts Options) (err error) {
 		if err := w.reopen(len(w.stores) - 1); err != nil {
 			return err
 		}
+	}
+	if err := w.record(); err != nil {
+		return err
 	}
 	if err := w.do(operations[0]); err != nil { // an ingest
 		return err
