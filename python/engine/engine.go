@@ -79,6 +79,7 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"delete":       (*Engine).deleteRows,
 	"held":         (*Engine).heldBatches,
 	"open_counts":  (*Engine).openCounts,
+	"access_flush": (*Engine).accessFlush,
 
 	"samples_create": (*Engine).samplesCreate,
 	"samples_list":   (*Engine).samplesList,

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
 )
 
@@ -44,6 +45,23 @@ type loaderParams struct {
 	Memory   int64  `json:"memory,omitempty"`
 	Prefetch int    `json:"prefetch,omitempty"` // batches made ahead
 	Presence bool   `json:"presence,omitempty"`
+	accessParams
+}
+
+// accessParams say what access records say of a reader.
+type accessParams struct {
+	Job      string `json:"job,omitempty"`
+	NoAccess bool   `json:"no_access,omitempty"`
+}
+
+func (p *accessParams) options() reader.AccessOptions {
+	return reader.AccessOptions{Off: p.NoAccess, Job: p.Job, Program: "python"}
+}
+
+// accessFlush writes the access records of this process that are not written yet, within their time: Python calls it when it ends.
+func (*Engine) accessFlush(ctx context.Context, _ json.RawMessage) (any, error) {
+	access.FlushAll(ctx)
+	return true, nil
 }
 
 // ranksParams say which batches a loader gives. The zero value: all.
@@ -70,7 +88,7 @@ func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, erro
 	}
 	s, err := layout.OpenRank(reader.Options{
 		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Presence: p.Presence,
-		Reuse: true, Allocator: e.allocator,
+		Reuse: true, Allocator: e.allocator, Access: p.options(),
 	}, reader.Ranks{
 		Rank: p.Rank, World: max(p.World, 1), Worker: p.Worker, Workers: p.RankWorkers, Shards: max(p.Shards, 1),
 		DropLast: p.DropLast,

@@ -35,6 +35,7 @@ type takeParams struct {
 	Fold     bool     `json:"fold,omitempty"`
 	Workers  int      `json:"workers,omitempty"`
 	Memory   int64    `json:"memory,omitempty"`
+	accessParams
 }
 
 // take answers with records, as "records_open" does, that have the rows asked for: places in the order of the table, each in 8
@@ -106,7 +107,7 @@ func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
 	if t.converter, err = arrowbatch.NewConverter(plan, arrowbatch.Options{Fold: p.Fold}); err != nil {
 		return nil, err
 	}
-	t.taker, err = layout.Taker(reader.Options{Workers: p.Workers, MemoryBudget: p.Memory, Allocator: t.memory})
+	t.taker, err = layout.Taker(reader.Options{Workers: p.Workers, MemoryBudget: p.Memory, Allocator: t.memory, Access: p.options()})
 	if err != nil {
 		return nil, usageError{err}
 	}

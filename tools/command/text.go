@@ -78,7 +78,7 @@ func Plural(n uint64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	if strings.HasSuffix(noun, "ch") {
+	if strings.HasSuffix(noun, "ch") && noun != "epoch" {
 		noun += "e"
 	}
 	return Count(n) + " " + noun + "s"

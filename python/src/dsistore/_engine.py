@@ -5,10 +5,12 @@ ctypes releases the GIL around every call.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import os
 import pathlib
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -74,6 +76,7 @@ def library() -> ctypes.CDLL:
                 function.restype, function.argtypes = returns, takes
             _pid = os.getpid()
             _library = lib
+            _at_exit()
     return _library
 
 
@@ -185,6 +188,43 @@ def destructor() -> int:
     address: int = library().dsi_destructor(
         *(ctypes.cast(f, ctypes.c_void_p) for f in (ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyMem_RawFree)))
     return address
+
+
+def job_name(job: str | None) -> str:
+    """What access records call a job: as it is asked for, else DSISTORE_JOB, else the name of the program."""
+    if job is not None and not isinstance(job, str):
+        raise errors.UsageError(f"job {job!r}: want a string")
+    if job or os.environ.get("DSISTORE_JOB"):
+        return job or os.environ["DSISTORE_JOB"]
+    path = pathlib.PurePath(sys.argv[0] if sys.argv else "")
+    return (path.parent.name if path.name == "__main__.py" else path.name) or "python"
+
+
+def recorded(job: str) -> dict[str, Any]:
+    """The parameters of a reader that say how access records have it. The environment is looked at here: the engine has that of
+    when it was loaded."""
+    off = os.environ.get("DSISTORE_ACCESS", "").lower() in ("off", "no", "false", "0")
+    return {"job": job, "no_access": off or None}
+
+
+def _flush() -> None:
+    """Writes the access records that are not written yet. It waits 2 seconds at the most, and raises nothing: the process ends."""
+    if usable():
+        try:
+            call("access_flush")
+        except Exception:
+            pass
+
+
+def _at_exit() -> None:
+    """Asks for _flush when this process ends. Those of multiprocessing end without atexit."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _flush, exitpriority=0)
+    else:
+        atexit.register(_flush)
 
 
 _BATCH, _END, _TIMEOUT = 0, 1, 2

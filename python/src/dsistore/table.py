@@ -213,7 +213,7 @@ class Table:
     def scan(self, features: str | Sequence[str] = "@all", *, partitions: str | None = None, filter: str | None = None,
              sample_list: str | SampleList | None = None, downsample: str | None = None, overlay: str | Sequence[str] = (),
              batch_size: int = 65536,
-             fold: bool = False, workers: int | None = None, memory: int | None = None) -> Scan:
+             fold: bool = False, workers: int | None = None, memory: int | None = None, job: str | None = None) -> Scan:
         """The rows as Arrow. partitions is a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``.
 
         filter is one over features too: only rows for which it is true are given. ``click = 1 AND country IN ('US', 'CA')``,
@@ -232,7 +232,8 @@ class Table:
         from those of the branch or the table elsewhere, as each overlay declares. Filters see what they make of the table.
 
         fold puts the features of a source map or struct back into one column. batch_size bounds the rows of a record batch,
-        workers the engine's threads, memory the bytes of stripes in memory. Nothing is read yet.
+        workers the engine's threads, memory the bytes of stripes in memory. job is what access records call this: default, DSISTORE_JOB of
+        the environment, else the name of the program. Nothing is read yet.
 
         NotFoundError: no such feature or overlay; UsageError: the predicate makes no sense.
         """
@@ -241,7 +242,7 @@ class Table:
         plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, filter=filter,
                             sample_list=_list_name(sample_list), downsample=downsample, overlay=_names(overlay) or None,
                             batch_size=batch_size)
-        return Scan(self.store._root, plan, {"fold": fold, "workers": workers, "memory": memory})
+        return Scan(self.store._root, plan, {"fold": fold, "workers": workers, "memory": memory}, _engine.job_name(job))
 
     def delete(self, filter: str | None = None, *, partitions: str | None = None, sample_list: str | SampleList | None = None,
                keys: Any = None, key: str | None = None, memory: int | None = None, dry_run: bool = False) -> dict[str, Any]:
@@ -270,20 +271,20 @@ class Table:
         return Samples(self)
 
     def take(self, rows: Any, features: str | Sequence[str] = "@all", *, overlay: str | Sequence[str] = (), fold: bool = False,
-             workers: int | None = None, memory: int | None = None) -> pyarrow.Table:
+             workers: int | None = None, memory: int | None = None, job: str | None = None) -> pyarrow.Table:
         """The rows at places in the order of the table, counted from 0, as a pyarrow Table: in the order given, a place as often as it
         is given.
 
         rows is any sequence of integers, a numpy or pyarrow array or a tensor among them. The order of the table is that in which
         ``scan`` without partitions gives its rows. Only the stripes that the rows are in are read; those that are asked for
         again are kept decoded, and taking from them is quicker, in half of memory (bytes, default 256 MiB) for each of the two
-        selections of features that were used last. overlay, fold and workers are as in ``scan``. Of a branch with a sample list
+        selections of features that were used last. overlay, fold, workers and job are as in ``scan``. Of a branch with a sample list
         the rows in it are counted.
 
         UsageError: the table has no such row; NotFoundError: no such feature.
         """
         records = _engine.call("take", **self._place, features=_names(features), rows=_places(rows), fold=fold or None,
-                               overlay=_names(overlay) or None, workers=workers, memory=memory)
+                               overlay=_names(overlay) or None, workers=workers, memory=memory, **_engine.recorded(_engine.job_name(job)))
         return _table(_Records(records))
 
     def overlay(self, name: str, source: Any = None, *, expr: str | Sequence[str] | None = None,
@@ -333,7 +334,7 @@ class Table:
               seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
               transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
               device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
-              memory: int | None = None) -> TorchDataset:
+              memory: int | None = None, job: str | None = None) -> TorchDataset:
         """An IterableDataset of training batches (dsistore.torch.Batch), prefetched by the engine's threads.
 
         features    names, globs or sets, as in ``features``; nothing else is read
@@ -354,6 +355,7 @@ class Table:
         device      where batches are moved; default: they stay in the engine's memory, without a copy
         shards      in how many places an epoch is read at once (default: the world size); the order depends on it
         prefetch    batches made ahead; workers: the engine's threads; memory: bytes of stripes in memory
+        job         what access records call this, as in ``scan``
 
         dsistore.torch.TorchDataset says more of order, ranks and states. NotFoundError: no such feature, or the snapshot is gone;
         UsageError: options that make no sense; ImportError: there is no PyTorch.
@@ -368,7 +370,7 @@ class Table:
             self, features, labels=labels, partitions=partitions, filter=filter, sample_list=sample_list, downsample=downsample, overlay=overlay,
             batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, output=output,
             transforms=transforms, drop_last=drop_last, presence=presence, device=device,
-            shards=shards, prefetch=prefetch, workers=workers, memory=memory)
+            shards=shards, prefetch=prefetch, workers=workers, memory=memory, job=job)
 
 
 # struct ArrowArrayStream of the Arrow C stream interface: four functions and a pointer.
@@ -543,10 +545,11 @@ class Scan:
     raised by the reader, in its own exceptions, with the engine's message.
     """
 
-    def __init__(self, uri: str, plan: dict[str, Any], options: dict[str, Any]):
+    def __init__(self, uri: str, plan: dict[str, Any], options: dict[str, Any], job: str):
         self._uri = uri
         self._plan = plan
         self._options = options
+        self._job = job
 
     @property
     def rows(self) -> int:
@@ -556,9 +559,10 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A capsule with a new ArrowArrayStream. requested_schema is what a consumer would like; it gets the table's types."""
-        records = _engine.call("records_open", uri=self._uri, hash=self._plan["hash"], **self._options)
+        options = {**self._options, **_engine.recorded(self._job)}
+        records = _engine.call("records_open", uri=self._uri, hash=self._plan["hash"], **options)
         if records is None:  # the engine, perhaps another process's, does not know the plan any more
-            records = _engine.call("records_open", uri=self._uri, plan=self._plan["plan"], **self._options)
+            records = _engine.call("records_open", uri=self._uri, plan=self._plan["plan"], **options)
         return _capsule(records)
 
     def reader(self) -> pyarrow.RecordBatchReader:

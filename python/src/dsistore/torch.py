@@ -230,7 +230,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     them together, or use torch's Join. presence adds masks that tell null from 0 and from the empty list: Batch.dense_present
     and the like, and Jagged.present.
     device: batches are moved there. prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes of
-    stripes in memory.
+    stripes in memory. job is what access records call this: default, DSISTORE_JOB of the environment, else the name of the program.
 
     It pickles to the plan, and opens what it reads in the process that iterates.
     """
@@ -242,8 +242,9 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
                  rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
                  transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
                  device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
-                 memory: int | None = None):
+                 memory: int | None = None, job: str | None = None):
         super().__init__()
+        self._job = _engine.job_name(job)
         if output not in ("kjt", "ikjt"):
             raise errors.UsageError(f"output {output!r}: want 'kjt' or 'ikjt'")
         if not number(batch_size, 1):
@@ -353,6 +354,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         options = {
             "uri": self._store._root, "plan": self.plan, "rank": rank, "world": world, "worker": worker, "rank_workers": workers,
             "shards": self._shard_count(), "drop_last": self._drop_last, **self._options,
+            **_engine.recorded(self._job),
         }
 
         def make(raw: _batch.RawBatch) -> Batch:

@@ -118,6 +118,7 @@ func (a *app) compact(ctx context.Context, store *storage.Store, table *storage.
 	}
 	if ctx.Err() == nil {
 		a.syncIndex(ctx, store)
+		a.rollup(ctx, store, table.Name())
 	}
 	return r, err
 }

@@ -48,6 +48,9 @@ func (c *gcCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if !c.DryRun {
+		a.rollup(ctx, store)
+	}
 	out := gcJSON{store.Blobs().URI(), r.DryRun, []objectJSON{}, r.Bytes, r.Young, r.YoungBytes, r.Referenced, r.Unknown, r.Tables, r.Snapshots,
 		r.Expired, holdsJSON(r.Held)}
 	for _, o := range r.Removed {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -27,6 +29,8 @@ func (s selectFlags) selection() reader.PlanOptions {
 type readFlags struct {
 	selectFlags
 	Downsample string   `placeholder:"EXPR" help:"Leave rows of a class out but for a sample, as in click = 0 AND sample(0.1, key=request_id, seed=7): a tenth of those with click = 0 stays. The label sample_weight is 10 for them, 1 for all others."`
+	Job        string   `placeholder:"NAME" help:"What this is for, in the access records. Default: DSISTORE_JOB, else the command."`
+	NoAccess   bool     `help:"Write no access record. So does DSISTORE_ACCESS=off."`
 	Transform  []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
 }
 
@@ -42,6 +46,15 @@ func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
 		out.Transforms = append(out.Transforms, rule)
 	}
 	return out, nil
+}
+
+// access returns what the flags say of access records; command is the job of those who do not say.
+func (r readFlags) access(command string) reader.AccessOptions {
+	job := r.Job
+	if job == "" && os.Getenv(access.JobVariable) == "" {
+		job = "dsi " + command
+	}
+	return reader.AccessOptions{Off: r.NoAccess, Job: job, Program: "dsi"}
 }
 
 // openTable opens the store and finds what is to be read of the table, or of its branch. Close the store.

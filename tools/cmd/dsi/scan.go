@@ -90,7 +90,7 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 		totals = new(reader.InfoTotals)
 	}
 	for epoch := range uint64(c.Epochs) {
-		if err := scanEpoch(ctx, layout, epoch, &out, totals, bar); err != nil {
+		if err := c.scanEpoch(ctx, layout, epoch, &out, totals, bar); err != nil {
 			return err
 		}
 	}
@@ -112,9 +112,9 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 
 // scanEpoch reads the layout's rows once and adds what it measures to out, and what the batches were made of to totals unless
 // that is nil.
-func scanEpoch(ctx context.Context, layout *reader.Layout, epoch uint64, out *scanJSON, totals *reader.InfoTotals, bar *progress) error {
+func (c *scanCmd) scanEpoch(ctx context.Context, layout *reader.Layout, epoch uint64, out *scanJSON, totals *reader.InfoTotals, bar *progress) error {
 	start := time.Now()
-	s, err := layout.Open(reader.Options{Info: totals != nil})
+	s, err := layout.Open(reader.Options{Info: totals != nil, Access: c.access("scan")})
 	if err != nil {
 		return err
 	}

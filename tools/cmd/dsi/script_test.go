@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 //	cut BYTES GLOB           takes bytes off the end of that file
 //	remove GLOB              removes that file
 //	count N GLOB             checks how many files match
+//	old GLOB                 dates files that match two hours back
 //	interrupt SIGNAL FILE COMMAND...
 //	                         runs the command with the file on a standard input that does not end, sends it the signal when
 //	                         it has read most of the file, and checks that it exits with 130 and has not waited for more
@@ -54,6 +55,10 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Files: files,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("DSISTORE_ACCESS", "off") // scripts count files; those about access records switch them on
+			return nil
+		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
 				return os.Geteuid() == 0, nil
@@ -67,6 +72,7 @@ func TestScripts(t *testing.T) {
 			"cut":    cmdCut,
 			"remove": cmdRemove,
 			"count":  cmdCount,
+			"old":    cmdOld,
 
 			"interrupt": cmdInterrupt,
 			"race":      cmdRace,
@@ -216,6 +222,18 @@ func cmdCount(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func cmdOld(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: old GLOB")
+	}
+	matches, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	then := time.Now().Add(-2 * time.Hour)
+	for _, m := range matches {
+		ts.Check(os.Chtimes(m, then, then))
+	}
+}
+
 func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM}
 	if neg || len(args) < 3 || signals[args[0]] == nil {
@@ -279,7 +297,7 @@ func startWaiting(ts *testscript.TestScript, file string, command []string) *wai
 	w.cancel = cancel
 	w.cmd = exec.CommandContext(ctx, path, command[1:]...)
 	w.cmd.Dir = ts.MkAbs(".")
-	w.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
+	w.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "DSISTORE_ACCESS=" + ts.Getenv("DSISTORE_ACCESS")}
 	w.cmd.Stderr = &w.stderr
 	var err error
 	w.in, err = w.cmd.StdinPipe()

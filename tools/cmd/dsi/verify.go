@@ -31,6 +31,8 @@ type verifyJSON struct {
 	DamageCount uint64   `json:"damage_count"`
 	Damage      []string `json:"damage"`
 	Seconds     float64  `json:"seconds"`
+	// DamagedAccessRecords is no damage of the store: what they say of who read what is lost.
+	DamagedAccessRecords uint64 `json:"damaged_access_records"`
 }
 
 func (c *verifyCmd) Run(ctx context.Context, a *app) error {
@@ -49,8 +51,13 @@ func (c *verifyCmd) Run(ctx context.Context, a *app) error {
 	}
 	out := verifyJSON{
 		store.Blobs().URI(), r.Deep, r.Tables, r.Snapshots, r.Segments, r.RowSets, r.Objects, r.Features, r.Stripes, r.Bytes, r.DamageCount,
-		[]string{}, time.Since(start).Seconds(),
+		[]string{}, time.Since(start).Seconds(), 0,
 	}
+	records, err := a.verifyAccess(ctx, store, c.Table)
+	if err != nil {
+		return err
+	}
+	out.DamagedAccessRecords = records.DamagedCount
 	for _, d := range r.Damage {
 		out.Damage = append(out.Damage, oneLine(d.Error()))
 	}
@@ -58,6 +65,7 @@ func (c *verifyCmd) Run(ctx context.Context, a *app) error {
 		err = a.printJSON(out)
 	} else {
 		a.printVerified(out)
+		a.printDamagedRecords(records)
 	}
 	if err == nil && out.DamageCount > 0 {
 		err = fmt.Errorf("%w: %s in %s", command.ErrDamage, plural(out.DamageCount, "fault"), out.Store)
