@@ -22,7 +22,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic python-test python-bench peers bench-peers peers-test bench licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic python-test python-bench peers bench-peers peers-test bench browser licences clean
 
 build: ## builds bin/dsi
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -31,13 +31,15 @@ demo: build ## generates a training table, ingests it and scans it, beside the P
 	@CGO_ENABLED=0 $(GO) run ./bench/demo
 
 
-# The environment of the Python tests is downloaded while the Go tests run; its wheel is built after them, from what they compiled.
+# The environment of the Python tests is downloaded while the Go tests run; its wheel is built after them, from what they compiled. The browser is
+# there before they begin.
 test: ## everything that CI runs; fuzz targets run on their seeds
-	@python/test.sh prepare & prepare=$$!; trap 'kill $$prepare 2>/dev/null' INT TERM; \
-	$(MAKE) --no-print-directory fmt vet lint race || { kill $$prepare 2>/dev/null; exit 1; }; \
+	@python/test.sh prepare & prepare=$$!; internal/browser/install.sh & browser=$$!; trap 'kill $$prepare $$browser 2>/dev/null' INT TERM; \
+	{ $(MAKE) --no-print-directory fmt vet lint && wait $$browser && $(MAKE) --no-print-directory race; } || { kill $$prepare $$browser 2>/dev/null; exit 1; }; \
 	wait $$prepare; $(ALIKE) python/test.sh run
-	@if [ -f out/python-left-out ]; then echo "make test: all green, but the Python tests were left out"; \
-	else echo "make test: all green"; fi
+	@left=; [ ! -f out/python-left-out ] || left="the Python tests"; \
+	[ ! -f out/browser-left-out ] || left="$${left:+$$left and }the tests in a browser"; \
+	if [ -n "$$left" ]; then echo "make test: all green, but $$left were left out"; else echo "make test: all green"; fi
 
 check: test fuzz-smoke ## what CI runs, then every fuzz target on new inputs
 
@@ -107,6 +109,9 @@ peers-test: peers ## every measure of bench-peers with 500 rows
 
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...
+
+browser: ## downloads a headless Chromium into out/browser, for the tests of dsistat's page
+	@internal/browser/install.sh
 
 licences: ## writes NOTICE and THIRD_PARTY.md anew, and copies the dependencies' licences to bin/licences
 	$(GO) run ./internal/notice
