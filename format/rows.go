@@ -484,16 +484,19 @@ func (d *StripeDecoder) decodeCodesAt(vals []int64, m *FileMeta, s *StripeMeta) 
 	own, spans := d.places[:0], d.ownSpans[:0]
 	for i, c := range vals {
 		if uint64(c) < uint64(len(shared)) {
-			vals[i] = shared[c]
 			continue
 		}
 		if c -= int64(len(shared)); uint64(c) >= uint64(s.Own) {
 			return d.fail(Codes, reasonf("a code is %d, of %d values of the file and %d of the stripe", vals[i], len(shared), s.Own))
 		}
+		vals[i] = 0 // looked up with the others, which are next to it
 		own = append(own, int32(i))
 		spans = append(spans, encoding.Span{From: int32(c), To: int32(c) + 1})
 	}
 	d.places, d.ownSpans = own, spans
+	if len(own) < len(vals) {
+		encoding.LookUpIn(vals, shared)
+	}
 	if len(own) == 0 {
 		return nil
 	}

@@ -120,6 +120,9 @@ func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code 
 	return bad, code, nil
 }
 
+// LookUpIn makes each of codes, which are places in values, the value there.
+func LookUpIn(codes, values []int64) { gatherTwo(codes, values, nil, codes) }
+
 // codeBlocks decodes a chunk of n codes in blocks that stay in the first-level cache and gives f each with the place at which it begins,
 // until f returns an error. done is false where the codec is none that decodes in blocks: then nothing was decoded.
 func (d *Decoder) codeBlocks(n int, src []byte, depth int, f func(at int, codes []int64) error) (done bool, err error) {
