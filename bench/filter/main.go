@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -24,12 +26,14 @@ import (
 
 type flags struct {
 	versus.TableFlags
-	Share     float64   `help:"Share of the features." default:"0.1"`
-	Select    []float64 `help:"Shares of the rows." default:"0.001,0.01,0.1,0.5,1"`
-	Dedup     string    `help:"kjt, ikjt or windowed." default:"kjt"`
-	Threads   int       `help:"Threads." default:"1"`
-	Rounds    int       `help:"Rounds that count; one more runs before." default:"9"`
-	KeepStore bool      `help:"Use the store that an earlier run left, if any."`
+	Share      float64   `help:"Share of the features." default:"0.1"`
+	Select     []float64 `help:"Shares of the rows." default:"0.001,0.01,0.1,0.5,1"`
+	By         []string  `help:"What the rows are selected by." enum:"session_id,event_time,sample,list" default:"session_id,event_time,sample,list"`
+	Dedup      string    `help:"kjt, ikjt or windowed." default:"kjt"`
+	Threads    int       `help:"Threads." default:"1"`
+	Rounds     int       `help:"Rounds that count; one more runs before." default:"9"`
+	KeepStore  bool      `help:"Use the store that an earlier run left, if any."`
+	CPUProfile string    `name:"cpuprofile" help:"Write a profile of the rounds to a file; samples have the label part."`
 	program.ResultsFlag
 }
 
@@ -137,7 +141,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		for i, name := range keys {
 			values := slices.Sorted(slices.Values(b.all[len(b.names)+i].Ints))
 			most := values[max(int(share*float64(len(values)))-1, 0)]
-			b.parts = append(b.parts, measure{By: name, Share: share, opts: reader.PlanOptions{Filter: fmt.Sprintf("%s <= %d", name, most)}})
+			b.add(measure{By: name, Share: share, opts: reader.PlanOptions{Filter: fmt.Sprintf("%s <= %d", name, most)}})
 		}
 		sample := fmt.Sprintf("sample(%g, key=%s, seed=7)", share, keyColumn)
 		list := fmt.Sprintf("share-%g", share)
@@ -145,11 +149,18 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		if _, err := samples.Create(ctx, b.table, list, &samples.Query{Where: sample}, true, samples.Options{}); err != nil {
 			return err
 		}
-		b.parts = append(b.parts, measure{By: "sample", Share: share, opts: reader.PlanOptions{Filter: sample}},
-			measure{By: "list", Share: share, opts: reader.PlanOptions{SampleList: list}})
+		b.add(measure{By: "sample", Share: share, opts: reader.PlanOptions{Filter: sample}})
+		b.add(measure{By: "list", Share: share, opts: reader.PlanOptions{SampleList: list}})
 	}
 	b.snap, err = b.table.Latest(ctx)
 	return err
+}
+
+// add adds a part, if it is asked for.
+func (b *bench) add(m measure) {
+	if slices.Contains(b.By, m.By) {
+		b.parts = append(b.parts, m)
+	}
 }
 
 func readAll(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions) ([]*vector.Column, error) {
@@ -235,9 +246,23 @@ func (b *bench) measure(ctx context.Context) ([]measure, error) {
 		b.parts[i].opts.Features = b.names
 		b.parts[i].opts.Output, b.parts[i].opts.Dedup = reader.OutputTensors, b.dedup
 	}
+	if b.CPUProfile != "" {
+		file, err := os.Create(b.CPUProfile)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return nil, err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	for range b.Rounds + 1 {
 		for i := range b.parts {
-			if err := b.round(ctx, &b.parts[i]); err != nil {
+			m := &b.parts[i]
+			var err error
+			pprof.Do(ctx, pprof.Labels("part", fmt.Sprintf("%s-%g", m.By, m.Share)), func(ctx context.Context) { err = b.round(ctx, m) })
+			if err != nil {
 				return nil, err
 			}
 		}
