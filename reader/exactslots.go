@@ -140,6 +140,12 @@ func fillSlotValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, val
 		switch {
 		case width > 0 && c == nil:
 			clear(dst[at : at+n])
+		case width > 0 && s.listed:
+			v := x.listed(s, c)
+			putFixed(dst[at:at+n], values(c), &v, width, 0, v.Rows)
+		case c != nil && s.listed:
+			v := x.listed(s, c)
+			n = putLists(dst[at:], values(c), &v, 0, v.Rows, false)
 		case width > 0:
 			n = copy(dst[at:at+n], values(c)[int(s.lo)*width:int(s.hi)*width])
 		case c != nil:

@@ -322,7 +322,7 @@ func (v *sieve) evaluateUnit(ctx context.Context, u *unit, x *sifted) error {
 		}
 		s := t.s.getStripe()
 		s.segment, s.index, s.firstRow, s.rows, s.stored = g, k, g.starts[k], g.storedRows(k), g.storedRows(k)
-		s.picked, s.sparse = nil, false
+		s.picked, s.sparse, s.condensed = nil, false, false
 		s.users.Store(1)
 		err := t.decodeWhole(d, u, s)
 		if err == nil {

@@ -47,7 +47,7 @@ type groupMaker struct {
 // pick sets b's groups, and b.alone, and finds the slots of each.
 func (x *groupMaker) pick(b *Batch, l *batchLayout) {
 	x.picker.sort(b.pieces)
-	x.picker.spans = x.picker.spans[:0]
+	x.picker.spans, x.picker.listed = x.picker.spans[:0], x.picker.listed[:0]
 	all := x.picker.grouping(l.groupings)
 	inverse := x.inverse.resize(l.allocator, len(all.groups)*b.Rows)
 	x.groups = x.groups[:0]

@@ -349,7 +349,7 @@ func TestWindowsShareValues(t *testing.T) {
 		c := drawWindows(t, vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, make([]value, rapid.IntRange(1, 40).Draw(t, "slots")))
 		g := Group{Slots: c.Slots, to: 1}
 		x := listFiller{b: &Batch{pieces: []piece{{stripe: &stripe{columns: []*decoded{{column: c}}}}}}}
-		x.b.maker.picker.spans = []slotSpan{{0, 0, int32(c.Slots)}}
+		x.b.maker.picker.spans = []slotSpan{{hi: int32(c.Slots)}}
 		starts, lengths := make([]int32, c.Slots), make([]int32, c.Slots)
 		n, ok := x.placeFeature(starts, lengths, &g, 0, 0)
 		out := make([]int64, n)

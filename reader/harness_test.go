@@ -49,11 +49,12 @@ type testTable struct {
 	opens    atomic.Int64
 	slots    [][]storedSlot // [row][feature]
 	// selected are the rows of each segment that model has and layouts give; nil: all.
-	selected   []*roaring.Bitmap
-	sparseRows int
-	places     []int      // in rows, of each row that is stored, or -1
-	stripeRows [][]uint32 // of each segment's stripes, that are selected
-	overlays   testOverlays
+	selected     []*roaring.Bitmap
+	sparseRows   int
+	condensedRun int
+	places       []int      // in rows, of each row that is stored, or -1
+	stripeRows   [][]uint32 // of each segment's stripes, that are selected
+	overlays     testOverlays
 }
 
 type testIndex struct {
@@ -110,10 +111,15 @@ func (table *testTable) newLayout(p *Plan) (*Layout, error) {
 		table.overlays.lay(l)
 	}
 	if err == nil && table.selected != nil {
-		l.sparseRows = table.sparseRows
+		l.sparseRows, l.condensedRun = table.sparseRows, table.condensedRun
 		err = l.restrict(table.selected)
 	}
 	return l, err
+}
+
+// drawSparseRows draws Layout.sparseRows and condensedRun: stripes of which rows are selected are decoded in all ways.
+func drawSparseRows(t *rapid.T) (sparseRows, condensedRun int) {
+	return rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows"), rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "condensed run")
 }
 
 // drawSelection leaves, of a table that is not to be whole, only some rows selected: the model has those alone, and so do layouts.
@@ -127,7 +133,7 @@ func (table *testTable) drawSelection(t *rapid.T, whole bool) {
 	if whole || rapid.IntRange(0, 2).Draw(t, "selection") > 0 {
 		return
 	}
-	table.sparseRows = rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows")
+	table.sparseRows, table.condensedRun = drawSparseRows(t)
 	all, slots := table.rows, table.slots
 	table.rows, table.slots, table.stripeRows = nil, nil, nil
 	row := 0

@@ -98,7 +98,7 @@ func (r *run) readInline(ctx context.Context, d *draft, g *segment, from, to int
 	for i := from; i < to; i++ {
 		x := s.getStripe()
 		x.segment, x.index, x.firstRow, x.rows, x.stored = g, i, g.starts[i], g.storedRows(i), g.storedRows(i)
-		x.picked, x.sparse = nil, false
+		x.picked, x.sparse, x.condensed = nil, false, false
 		x.users.Store(1) // the batch
 		lo, hi := max(r.first, g.starts[i]), min(r.end, g.starts[i+1])
 		d.pieces = append(d.pieces, piece{

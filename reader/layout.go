@@ -22,9 +22,10 @@ type Layout struct {
 	segments []storage.SegmentDescriptor
 	firstRow []uint64 // of each segment in the plan's own order, and the total at the end
 	// selected are the rows that are read of each segment, nil where it is every row; nil: that of all.
-	selected   []*roaring.Bitmap
-	sparseRows int
-	pruning    *Pruning // nil: no filter
+	selected     []*roaring.Bitmap
+	sparseRows   int
+	condensedRun int
+	pruning      *Pruning // nil: no filter
 	// weighted are the rows of each segment that have weight, where others have 1; nil: the plan has no weights.
 	weighted []*roaring.Bitmap
 	weight   float32
@@ -187,7 +188,7 @@ func (l *Layout) Pruning() *Pruning { return l.pruning }
 
 func newLayout(plan *Plan, blobs object.Store, segments []storage.SegmentDescriptor,
 	open func(context.Context, storage.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
-	l := &Layout{plan: plan, blobs: blobs, segments: segments, open: open, sparseRows: sparseRows}
+	l := &Layout{plan: plan, blobs: blobs, segments: segments, open: open, sparseRows: sparseRows, condensedRun: condensedRun}
 	var err error
 	if l.transformers, err = plan.transformers(); err != nil {
 		return nil, err

@@ -130,10 +130,14 @@ func (x *listFiller) placeLists(g *Group, j *Jagged) (n int, err error) {
 func (x *listFiller) putLengths(dst []int32, g *Group, feature int32) {
 	for _, s := range x.spans(g) {
 		n := s.hi - s.lo
-		if c := x.column(s, feature); c != nil {
-			putSlotLengths(dst, c, int(s.lo), int(s.hi))
-		} else {
+		switch c := x.column(s, feature); {
+		case c == nil:
 			clear(dst[:n])
+		case s.listed:
+			v := x.listed(s, c)
+			putLengths(dst, &v, 0, v.Rows)
+		default:
+			putSlotLengths(dst, c, int(s.lo), int(s.hi))
 		}
 		dst = dst[n:]
 	}
@@ -143,11 +147,24 @@ func (x *listFiller) putLengths(dst []int32, g *Group, feature int32) {
 func (x *listFiller) putPresence(dst vector.Bitmap, g *Group, feature int32) {
 	at := 0
 	for _, s := range x.spans(g) {
-		if c := x.column(s, feature); c != nil {
+		switch c := x.column(s, feature); {
+		case c == nil:
+		case s.listed:
+			v := x.listed(s, c)
+			putPresence(dst, at, &v, 0, v.Rows)
+		default:
 			putSlotPresence(dst, at, c, int(s.lo), int(s.hi))
 		}
 		at += int(s.hi - s.lo)
 	}
+}
+
+// listed returns c with the slots that a span lists as rows. Its slices are borrowed.
+func (x *listFiller) listed(s slotSpan, c *vector.Column) vector.Column {
+	v := *c
+	v.Inverse = x.b.maker.picker.listed[s.lo:s.hi]
+	v.Rows, v.Monotone, v.InverseBorrowed = len(v.Inverse), false, true
+	return v
 }
 
 // placeWindows fills the lengths and starts of a group's lists, appends the copies of values that they need, and returns
@@ -166,32 +183,51 @@ func (x *listFiller) placeWindows(g *Group, j *Jagged) (n int, err error) {
 // placeFeature is placeWindows of one feature whose values begin at n; false: they end past what an int32 holds.
 func (x *listFiller) placeFeature(starts, lengths []int32, g *Group, feature int32, n int) (int, bool) {
 	for _, s := range x.spans(g) {
-		slots := int(s.hi - s.lo)
 		c := x.column(s, feature)
-		switch {
-		case c == nil:
-			clear(lengths[:slots])
-			for i := range starts[:slots] {
-				starts[i] = int32(n)
+		if !s.listed {
+			slots := int(s.hi - s.lo)
+			if n = x.placeSlots(starts[:slots], lengths[:slots], c, int(s.lo), n); n > vector.MaxElements {
+				return 0, false
 			}
-		case c.Lengths == nil:
-			putSlotLengths(lengths, c, int(s.lo), int(s.hi))
-			o := c.Offsets[s.lo : s.hi+1]
-			by := int32(n) - o[0]
-			for i := range starts[:slots] {
-				starts[i] = o[i] + by
+			starts, lengths = starts[slots:], lengths[slots:]
+			continue
+		}
+		for left := x.b.maker.picker.listed[s.lo:s.hi]; len(left) > 0; {
+			slots := 1 // next to each other
+			for slots < len(left) && left[slots] == left[0]+int32(slots) {
+				slots++
 			}
-			n = x.copy(c, o[0], o[slots], n)
-		default:
-			copy(lengths, c.Lengths[s.lo:s.hi])
-			n = x.placeRuns(starts[:slots], lengths[:slots], c, int(s.lo), n)
+			if n = x.placeSlots(starts[:slots], lengths[:slots], c, int(left[0]), n); n > vector.MaxElements {
+				return 0, false
+			}
+			starts, lengths, left = starts[slots:], lengths[slots:], left[slots:]
 		}
-		if n > vector.MaxElements {
-			return 0, false
-		}
-		starts, lengths = starts[slots:], lengths[slots:]
 	}
 	return n, true
+}
+
+// placeSlots is placeFeature of slots of one column from lo on; nil: null.
+func (x *listFiller) placeSlots(starts, lengths []int32, c *vector.Column, lo, n int) int {
+	hi := lo + len(starts)
+	switch {
+	case c == nil:
+		clear(lengths)
+		for i := range starts {
+			starts[i] = int32(n)
+		}
+	case c.Lengths == nil:
+		putSlotLengths(lengths, c, lo, hi)
+		o := c.Offsets[lo : hi+1]
+		by := int32(n) - o[0]
+		for i := range starts {
+			starts[i] = o[i] + by
+		}
+		n = x.copy(c, o[0], o[len(starts)], n)
+	default:
+		copy(lengths, c.Lengths[lo:hi])
+		n = x.placeRuns(starts, lengths, c, lo, n)
+	}
+	return n
 }
 
 // placeRuns places windowed slots from lo on. Slots one after the other whose values overlap or touch, at either end, are a
@@ -283,7 +319,12 @@ func (x *listFiller) copyValues(groups []Group, kind listKind, m *listMemory, to
 		for k, f := range j.Features {
 			at := k * g.Slots
 			for _, s := range x.spans(g) {
-				if c := x.column(s, f); c != nil {
+				switch c := x.column(s, f); {
+				case c == nil:
+				case s.listed:
+					v := x.listed(s, c)
+					putListed(j, kind, int(j.Offsets[at]), &v)
+				default:
 					putSpan(j, kind, int(j.Offsets[at]), c, int(s.lo), int(s.hi))
 				}
 				at += int(s.hi - s.lo)
@@ -325,6 +366,18 @@ func putSpan(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int) {
 	}
 	if kind == weightedLists {
 		putSlotFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, lo, hi)
+	}
+}
+
+// putListed copies the lists of c's rows one after the other to place at of j's values.
+func putListed(j *Jagged, kind listKind, at int, c *vector.Column) {
+	if kind == floatLists {
+		putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, 0, c.Rows, false)
+	} else {
+		putLists(j.Values[at:], c.Ints, c, 0, c.Rows, false)
+	}
+	if kind == weightedLists {
+		putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, 0, c.Rows, false)
 	}
 }
 

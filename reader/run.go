@@ -217,10 +217,11 @@ func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 	for i := u.from; i < u.to; i++ {
 		s := r.s.getStripe()
 		s.segment, s.index, s.firstRow, s.rows, s.stored = g, i, g.starts[i], int(g.starts[i+1]-g.starts[i]), g.storedRows(i)
-		s.picked, s.sparse = nil, false
+		s.picked, s.sparse, s.condensed = nil, false, false
 		if s.rows < s.stored {
 			s.selection = g.appendSelected(s.selection[:0], i)
 			s.picked, s.sparse = s.selection, r.s.decodesRows(s.rows, s.stored)
+			s.condensed = s.sparse || r.s.layout.condenses(s.picked)
 		}
 		s.window, s.endsWindow = c.window, last && i == u.to-1
 		if r.s.sessions && g.featureFile[r.s.layout.sessionKey] < 0 {
@@ -467,7 +468,7 @@ func (r *run) decodeTask(t decodeTask) (i int, err error) {
 		}
 		if n > 0 {
 			slots += n
-			rows += uint64(len(it.features) * t.stripe.columnRows())
+			rows += uint64(len(it.features) * t.stripe.decodedRows())
 		}
 	}
 	st := r.s.stats
@@ -480,16 +481,23 @@ func (r *run) decodeTask(t decodeTask) (i int, err error) {
 // groupSelections are memory for the rows of a group's stripe that are decoded alone.
 var groupSelections = sync.Pool{New: func() any { return new(format.Selection) }}
 
-// decodeItem decodes the features of an item, transforms them and returns how many slots they have. group is scratch memory, of stripes
-// that are sparse.
+// decodeItem decodes the features of an item, transforms and condenses them, and returns how many slots they have. group is scratch memory, of
+// stripes that are sparse.
 func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t decodeTask, it *item) (uint64, error) {
 	g, s := t.stripe.segment, t.stripe
+	gathers := s.condensed && !s.sparse
+	var gather condenser
 	if it.parts != nil {
-		var rows []int32
-		if s.sparse {
-			rows = s.picked
+		slots, err := r.s.decodeBlended(d, t.unit, s, it, s.rowsAlone())
+		if err != nil || !gathers {
+			return slots, err
 		}
-		return r.s.decodeBlended(d, t.unit, s, it, rows)
+		for _, f := range it.features {
+			if c := s.columns[f]; c != nil {
+				gather.condense(r.s, s, c)
+			}
+		}
+		return slots, nil
 	}
 	var inverse *vector.Column
 	switch {
@@ -514,7 +522,7 @@ func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t dec
 		x := r.s.layout.transformers[f]
 		if isWeight(r.s.layout.features[f]) {
 			var rows []int32
-			if s.sparse {
+			if s.condensed {
 				rows = s.picked
 			}
 			c.weigh(g.weighted, r.s.layout.weight, g.first[s.index], s.columnRows(), rows)
@@ -533,11 +541,13 @@ func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t dec
 			s.findSessions(c.column)
 		}
 		slots += uint64(c.column.Slots)
-		if x == nil {
-			continue
+		if x != nil {
+			if err := c.transform(x); err != nil {
+				return 0, fmt.Errorf("feature %q: %w", r.s.layout.plan.Features[f].Name, err)
+			}
 		}
-		if err := c.transform(x); err != nil {
-			return 0, fmt.Errorf("feature %q: %w", r.s.layout.plan.Features[f].Name, err)
+		if gathers {
+			gather.condense(r.s, s, c)
 		}
 	}
 	return slots, nil
@@ -545,11 +555,7 @@ func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t dec
 
 // decodeFile decodes the stripe of one feature file, or of a sparse one the rows of the group, and widens it to the plan's type.
 func (r *run) decodeFile(d *format.StripeDecoder, t decodeTask, fileIndex int32, c *decoded, inverse *vector.Column, group *format.Selection) error {
-	var rows []int32
-	if t.stripe.sparse {
-		rows = t.stripe.picked
-	}
-	return r.s.decodeFile(d, t.unit, t.stripe, fileIndex, c, rows, inverse, group)
+	return r.s.decodeFile(d, t.unit, t.stripe, fileIndex, c, t.stripe.rowsAlone(), inverse, group)
 }
 
 // locate adds what a decoder does not know to its error: the object, the feature's name and the offset in the object.

@@ -17,7 +17,7 @@ import (
 //	place                0     1 2 3       4        in the plan's order, from the stripe's first; runs, sessions and batches are cut in these
 //
 // A stripe that has no selected row is not fetched. One of which few are selected is decoded for those rows alone, as a Taker does;
-// then its columns have a row a place.
+// then its columns have a row a place. They have so, too, where rows here and there are selected of a stripe that is decoded whole: see condense.go.
 
 // restrict makes the layout one of the rows that are in the bitmaps, an entry a segment; nil: every row. Segments without any are left out. The
 // bitmaps are not written to afterwards.
@@ -175,15 +175,31 @@ func (g *segment) selectRows(i int, places []int32) {
 
 // at returns the row of s's columns at a place.
 func (s *stripe) at(place int) int {
+	if s.picked == nil || s.condensed {
+		return place
+	}
+	return int(s.picked[place])
+}
+
+// decodedAt returns the row of s's columns at a place as they are decoded, before they are condensed.
+func (s *stripe) decodedAt(place int) int {
 	if s.picked == nil || s.sparse {
 		return place
 	}
 	return int(s.picked[place])
 }
 
+// rowsAlone returns the rows that s is decoded for; nil: all.
+func (s *stripe) rowsAlone() []int32 {
+	if s.sparse {
+		return s.picked
+	}
+	return nil
+}
+
 // runAt returns the rows of s's columns from a place on, as far as they are next to each other and before the place end.
 func (s *stripe) runAt(place, end int) (lo, hi int) {
-	if s.picked == nil || s.sparse {
+	if s.picked == nil || s.condensed {
 		return place, end
 	}
 	picked := s.picked[place:end]
@@ -196,6 +212,14 @@ func (s *stripe) runAt(place, end int) (lo, hi int) {
 
 // columnRows returns how many rows s's columns have.
 func (s *stripe) columnRows() int {
+	if s.condensed {
+		return s.rows
+	}
+	return s.stored
+}
+
+// decodedRows returns how many rows s's columns have as they are decoded.
+func (s *stripe) decodedRows() int {
 	if s.sparse {
 		return s.rows
 	}
@@ -203,8 +227,8 @@ func (s *stripe) columnRows() int {
 }
 
 // sparseRows is Layout.sparseRows unless a test says otherwise: the share of a stripe's rows, one in so many, below which they are decoded
-// alone. A whole stripe is decoded in runs that the processor foresees. The share is a guess: nothing measures yet where the two take as long.
-const sparseRows = 16
+// alone. A whole stripe is decoded in runs that the processor foresees. Both take as long at about one row in 30 (go run ./bench/filter --select 0.03).
+const sparseRows = 32
 
 // decodesRows reports whether so many selected rows of a stripe are decoded alone. What repeats among them is then given row by row, so that
 // what asks for slots has the whole stripe decoded.

@@ -8,10 +8,11 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A slotSpan is slots [lo, hi) of the columns that one stripe has of a group's features.
+// A slotSpan is slots of the columns that one stripe has of a group's features: [lo, hi), or those that the picker has listed there.
 type slotSpan struct {
 	piece  int32 // of the batch, one of that stripe
 	lo, hi int32
+	listed bool
 }
 
 // A slotPicker finds which slots a batch uses, and numbers them, by arithmetic on the inverses of its stripes. Slots are
@@ -23,14 +24,15 @@ type slotSpan struct {
 //	spans       s0 slots [0,2) [4,6)  s1 slots [3,4)
 //
 // Where an inverse is monotone, which the format says, a piece's slots are a range from its first row's to its last's, and
-// only the first can be one of the piece before. Else slots are looked up in a table of the stripe's. A slotPicker is
-// scratch memory of one batch.
+// only the first can be one of the piece before. Else slots are looked up in a table of the stripe's. Of a stripe that is condensed slots are
+// listed, because they are next to each other here and there only. A slotPicker is scratch memory of one batch.
 type slotPicker struct {
 	order   []int32 // the pieces, those of a stripe together, in the order of their rows
 	stripes []stripePieces
 	inOrder bool // order is the batch's
 
-	spans []slotSpan // of all groups, one after the other
+	spans  []slotSpan // of all groups, one after the other
+	listed []int32    // of the spans that say so
 
 	// numbers, by slot of the stripe that is being looked at, hold floor + the slot's number in that stripe, or less
 	// where the slot has none yet. floor goes up from stripe to stripe, so that nothing has to be cleared.
@@ -94,7 +96,8 @@ func (x *slotPicker) grouping(s *groupings) *grouping {
 // hasInverse reports whether a feature has an inverse, or is missing, in any stripe of the batch.
 func (x *slotPicker) hasInverse(pieces []piece, feature int32) bool {
 	for i := range x.stripes {
-		if c := pieces[x.order[x.stripes[i].from]].column(feature); c == nil || c.Inverse != nil {
+		p := &pieces[x.order[x.stripes[i].from]]
+		if c := p.column(feature); c == nil || c.Inverse != nil && !p.stripe.rowsAreSlots(c) {
 			return true
 		}
 	}
@@ -104,7 +107,21 @@ func (x *slotPicker) hasInverse(pieces []piece, feature int32) bool {
 // pickRows appends the spans of the features that are in no group, whose slots are their rows.
 func (x *slotPicker) pickRows(pieces []piece) {
 	for i := range pieces {
-		x.spans = append(x.spans, slotSpan{piece: int32(i), lo: int32(pieces[i].lo), hi: int32(pieces[i].hi)})
+		p := &pieces[i]
+		if p.stripe.condensed {
+			first := len(x.listed)
+			x.listed = append(x.listed, p.stripe.picked[p.lo:p.hi]...)
+			x.addListed(first, int32(i))
+			continue
+		}
+		x.spans = append(x.spans, slotSpan{piece: int32(i), lo: int32(p.lo), hi: int32(p.hi)})
+	}
+}
+
+// addListed appends a span of the slots listed from first on, if there are any.
+func (x *slotPicker) addListed(first int, piece int32) {
+	if first < len(x.listed) {
+		x.spans = append(x.spans, slotSpan{piece: piece, lo: int32(first), hi: int32(len(x.listed)), listed: true})
 	}
 }
 
@@ -118,6 +135,10 @@ func (x *slotPicker) pick(pieces []piece, feature int32, inverse []int32) (slots
 		order := x.order[s.from:s.to]
 		first := len(x.spans)
 		switch c := pieces[order[0]].column(feature); {
+		case c != nil && s.stripe.condensed:
+			ascends := s.stripe.columns[feature].ascends
+			monotone = monotone && ascends
+			n = x.pickCondensed(pieces, order, c, inverse, n, ascends)
 		case c == nil: // null in every row: one slot
 			x.spans = append(x.spans, slotSpan{piece: order[0], lo: 0, hi: 1})
 			for _, k := range order {
@@ -181,15 +202,64 @@ func (x *slotPicker) pickMonotone(pieces []piece, order []int32, c *vector.Colum
 	return n
 }
 
-// pickCodes is pickMonotone for an inverse in any order.
-func (x *slotPicker) pickCodes(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
-	if len(x.numbers) < c.Slots {
-		x.numbers = make([]int32, c.Slots+c.Slots/8)
+// pickCondensed is pickMonotone for a stripe that is condensed, and lists the slots. ascends: no row has a slot before that of the row before.
+func (x *slotPicker) pickCondensed(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32, ascends bool) int32 {
+	first := len(x.listed)
+	if ascends {
+		last := int32(-1)
+		for _, k := range order {
+			p := &pieces[k]
+			from := c.Inverse[p.lo:p.hi]
+			to := inverse[p.at : p.at+len(from)]
+			for i, s := range from {
+				if s != last {
+					x.listed = append(x.listed, s)
+					last = s
+					n++
+				}
+				to[i] = n - 1
+			}
+		}
+		x.addListed(first, order[0])
+		return n
+	}
+	x.growNumbers(c.Slots)
+	numbers, floor := x.numbers, x.floor
+	next, by := floor, n-floor
+	for _, k := range order {
+		p := &pieces[k]
+		from := c.Inverse[p.lo:p.hi]
+		to := inverse[p.at : p.at+len(from)]
+		for i, s := range from {
+			v := numbers[s]
+			if v < floor {
+				v = next
+				numbers[s] = v
+				next++
+				x.listed = append(x.listed, s)
+			}
+			to[i] = v + by
+		}
+	}
+	x.floor = next
+	x.addListed(first, order[0])
+	return n + next - floor
+}
+
+// growNumbers makes numbers for so many slots, none of which has one.
+func (x *slotPicker) growNumbers(slots int) {
+	if len(x.numbers) < slots {
+		x.numbers = make([]int32, slots+slots/8)
 		x.floor = 1
-	} else if x.floor > math.MaxInt32-int32(c.Slots) {
+	} else if x.floor > math.MaxInt32-int32(slots) {
 		clear(x.numbers)
 		x.floor = 1
 	}
+}
+
+// pickCodes is pickMonotone for an inverse in any order.
+func (x *slotPicker) pickCodes(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
+	x.growNumbers(c.Slots)
 	first, numbers, floor := len(x.spans), x.numbers, x.floor
 	next, by := floor, n-floor
 	for _, k := range order {

@@ -17,8 +17,10 @@ type stripe struct {
 	// picked are the rows of the stripe that are selected; nil: all.
 	picked    []int32
 	selection []int32 // the memory of picked
-	// sparse: the columns have the selected rows alone.
+	// sparse: the selected rows alone are decoded.
 	sparse bool
+	// condensed: the columns have the selected rows alone. Those of a stripe that is not sparse were decoded whole.
+	condensed bool
 	// window is what the stripe is a part of when the plan shuffles. It is read whole, and endsWindow says that this is its
 	// last stripe.
 	window     *orderWindow
@@ -51,12 +53,15 @@ func (s *stripe) fail(i int, err error) {
 
 // A decoded is the memory of one decoded stripe of one feature.
 type decoded struct {
-	column *vector.Column // what to read: &stored, &widened or &transformed.column
+	column *vector.Column // what to read: &stored, &widened, &transformed.column or &condensed
 	stored vector.Column
 	// widened holds the values of a feature whose type in the segment is narrower than in the plan.
 	widened vector.Column
 	// transformed is nil until the feature is first transformed; then column is in it.
 	transformed *transformed
+	// condensed has some rows of what column was before: all but its inverse is that one's.
+	condensed vector.Column
+	ascends   bool // no row of condensed has a slot before that of the row before
 }
 
 // columnPool keeps the decoded columns of one feature.

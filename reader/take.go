@@ -258,7 +258,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 					u.asked[k-u.from] = uint64(len(x.rows))
 					s := x.stripe
 					s.segment, s.index, s.firstRow, s.rows = g.segment, k, g.starts[k], len(x.rows)
-					s.picked, s.sparse = nil, false
+					s.picked, s.sparse, s.condensed = nil, false, false
 					s.users.Store(1)
 					if x.whole {
 						s.rows = g.storedRows(k)

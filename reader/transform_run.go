@@ -78,7 +78,7 @@ func (d *decoded) missing(x *transformer, zeros []int32) error {
 		c.Doubles = m.doubles
 		clear(c.Doubles)
 	}
-	d.column = c
+	d.column, d.ascends = c, true
 	return m.run(x)
 }
 

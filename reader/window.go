@@ -212,9 +212,9 @@ func (r *run) openWindows(ctx context.Context) {
 // has none, differs from that of the selected row before or is null.
 func (s *stripe) findSessions(key *vector.Column) {
 	s.sessions = append(s.sessions[:0], 0)
-	before := s.at(0)
+	before := s.decodedAt(0)
 	for place := 1; place < s.rows; place++ {
-		row := s.at(place)
+		row := s.decodedAt(place)
 		differs := true
 		switch {
 		case key == nil || key.IsNull(row):
