@@ -11,6 +11,20 @@
 //
 // A row has a number, in the feature "row", which nothing changes: by it rows are told apart.
 //
+// # Known failures of other systems
+//
+// Beside what is random, failures that others had are replayed, by name:
+//
+//	type change then pruning                                TestTypeChangeThenPruning
+//	delete + compaction + overlay                           TestDeleteCompactionOverlay
+//	overlay of snapshot n, committed after compaction n+1   TestOverlayOfBeforeTheCompaction; tools/overlay: TestConflicts
+//	partial back-fill visible too early                     TestBackFillIsSeenWhole; tools/overlay: TestInterrupted
+//	gc under a running reader                               TestGCUnderARunningReader; storage: TestGCUnderReaders
+//	row ids wrong after merge                               TestRowsAfterAMerge, TestPlacesAfterDeletes; compaction: TestCarried
+//	equality deletes with null keys                         TestDeletesAndNullKeys
+//	duplicate keys in the overlay's file                    TestKeysThatComeTwice; tools/overlay: TestDuplicateKeys
+//	integers compared as floats                             TestKeysBeyondFloats
+//
 // # Adding an operation
 //
 // Write a func(w *world) error that draws what to do from w, does it through the packages' own interfaces, and brings the model along:
