@@ -13,7 +13,7 @@ type Expr interface {
 	print(b *strings.Builder, outer precedence)
 }
 
-// An Operand is what a predicate compares: *Name, *Literal, *Len or *Quantified.
+// An Operand is what a predicate compares: *Name, *Literal, *Len, *Quantified or *Arithmetic.
 type Operand interface {
 	String() string
 	operand(b *strings.Builder)

@@ -24,9 +24,11 @@
 //	          | sample ( number , key = name [ , seed = integer ] )    that fraction of all keys, by hash
 //	          | name | TRUE | FALSE                      a value that is itself true or false
 //	          | ( or )
-//	operand   = literal | name
+//	operand   = product { ( + | - ) product }            numbers, computed as Arithmetic says
+//	product   = factor { ( * | / ) factor }
+//	factor    = literal | name | ( - | + ) factor | ( operand )
 //	          | len ( name )                             how many elements the list holds
-//	          | any ( name ) | all ( name )              the predicate holds for an element, or for each
+//	          | any ( name ) | all ( name )              the predicate holds for an element, or for each; not computed with
 //	literal   = 'string' | number | TRUE | FALSE
 //	name      = word { . word } | "any text" | `any text`
 //
@@ -34,6 +36,6 @@
 // null is neither true nor false, and a row is selected only by what is true.
 //
 // Expressions are data: they call nothing, and their text, their depth and the number of their parts are bounded
-// (MaxBytes, MaxDepth, MaxNodes), so hostile ones cost no more than that. Parsed expressions are immutable and safe for
+// (MaxBytes, MaxDepth, MaxNodes, MaxOperators), so hostile ones cost no more than that. Parsed expressions are immutable and safe for
 // concurrent use, and so are a Filter and what Partition returns.
 package expr

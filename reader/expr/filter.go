@@ -35,6 +35,7 @@ type Field struct {
 //   - true and false as 1 and 0. Only they are a condition by themselves.
 //   - Decimals (Field.Logical) by their value; dates and timestamps with '2026-11-01' and '2026-11-01 12:00:00', in UTC unless
 //     the text ends in an offset, or with the number that is stored.
+//   - What is computed, as Arithmetic says.
 //   - Nothing with null: a comparison with null is unknown, and so is one about the elements of a list that is null. Of an empty list
 //     any(...) is false and all(...) true.
 type Filter struct {
@@ -297,7 +298,8 @@ func namesOf(e Expr) []*Name {
 			out = append(out, n)
 		}
 	}
-	operands(e, func(o Operand) {
+	var visit func(o Operand)
+	visit = func(o Operand) {
 		switch o := o.(type) {
 		case *Name:
 			add(o)
@@ -305,8 +307,12 @@ func namesOf(e Expr) []*Name {
 			add(o.List)
 		case *Quantified:
 			add(o.List)
+		case *Arithmetic:
+			visit(o.Left)
+			visit(o.Right)
 		}
-	})
+	}
+	operands(e, visit)
 	return out
 }
 
@@ -412,6 +418,9 @@ func (b *binder) leaf(e Expr) (node, error) {
 	case *Compare:
 		return b.comparison(e.Left, e.Op, e.Right)
 	case *In:
+		if isComputed(e.X) {
+			return b.computedIn(e)
+		}
 		s, err := b.subject(e.X)
 		if err != nil {
 			return nil, err
@@ -432,6 +441,13 @@ func (b *binder) leaf(e Expr) (node, error) {
 	case *IsNull:
 		if q, ok := e.X.(*Quantified); ok {
 			return nil, b.fail(q.offset(), "no element of a list is null: write %s IS NULL for the list", q.List)
+		}
+		if isComputed(e.X) {
+			n, err := b.computed(e.X, "", nil)
+			if err == nil {
+				n.(*computedNode).negated = e.Negated
+			}
+			return n, err
 		}
 		s, err := b.anySubject(e.X)
 		if err != nil {
@@ -463,7 +479,7 @@ func (b *binder) leaf(e Expr) (node, error) {
 func (b *binder) between(e *Between) (node, error) {
 	low, okLow := e.Low.(*Literal)
 	high, okHigh := e.High.(*Literal)
-	if _, literal := e.X.(*Literal); okLow && okHigh && !literal {
+	if _, literal := e.X.(*Literal); okLow && okHigh && !literal && !isComputed(e.X) {
 		s, err := b.subject(e.X)
 		if err != nil {
 			return nil, err
@@ -512,6 +528,9 @@ func (o Op) flipped() Op {
 }
 
 func (b *binder) comparison(left Operand, op Op, right Operand) (node, error) {
+	if isComputed(left) || isComputed(right) {
+		return b.computed(left, op, right)
+	}
 	if _, literal := left.(*Literal); literal {
 		left, op, right = right, op.flipped(), left
 	}

@@ -277,8 +277,145 @@ func (x *exprDrawer) literal(m *modelColumn) (string, cell) {
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'", s
 }
 
+// computes is what an operator gives: null of null, of what is divided by 0, and of integers beyond 64 bits and a sign.
+func computes(op string, a, b cell) cell {
+	if a == nil || b == nil {
+		return nil
+	}
+	m, isInt := a.(*big.Int)
+	n, both := b.(*big.Int)
+	if isInt && both && op != "/" {
+		r := new(big.Int)
+		switch op {
+		case "+":
+			r.Add(m, n)
+		case "-":
+			r.Sub(m, n)
+		case "*":
+			r.Mul(m, n)
+		}
+		if r.BitLen() > 64 {
+			return nil
+		}
+		return r
+	}
+	float := func(c cell) float64 {
+		if n, ok := c.(*big.Int); ok {
+			f, _ := new(big.Float).SetInt(n).Float64()
+			return f
+		}
+		return c.(float64)
+	}
+	f, g := float(a), float(b)
+	switch op {
+	case "+":
+		return f + g
+	case "-":
+		return f - g
+	case "*":
+		return f * g
+	}
+	if g == 0 {
+		return nil
+	}
+	return f / g
+}
+
+// number draws a number that is computed from a column at least; false: there is none to compute with.
+func (x *exprDrawer) number(depth int) (string, func(r int) cell, bool) {
+	t := x.t
+	if depth == 0 {
+		m := rapid.SampledFrom(x.columns).Draw(t, "column")
+		switch k := m.field.Type.Kind; {
+		case k == vector.Sparse || k == vector.Weighted:
+			return "len(" + m.name + ")", func(r int) cell {
+				if m.rows[r] == nil {
+					return nil
+				}
+				return big.NewInt(int64(len(m.rows[r].([]cell))))
+			}, true
+		case k == vector.Dense && m.field.Type.Elem != vector.Bool:
+			return m.name, func(r int) cell { return m.rows[r] }, true
+		}
+		return "", nil, false
+	}
+	text, eval, ok := x.number(depth - 1)
+	if !ok {
+		return "", nil, false
+	}
+	if rapid.IntRange(0, 4).Draw(t, "sign") == 0 {
+		return "-(" + text + ")", func(r int) cell { return computes("-", big.NewInt(0), eval(r)) }, true
+	}
+	op := rapid.SampledFrom([]string{"+", "-", "*", "/"}).Draw(t, "operator")
+	text2, eval2, ok := x.number(rapid.IntRange(0, depth-1).Draw(t, "other"))
+	if !ok || rapid.Bool().Draw(t, "constant") {
+		var v cell
+		text2, v = x.constant()
+		eval2 = func(int) cell { return v }
+	}
+	if rapid.Bool().Draw(t, "swapped") {
+		text, text2, eval, eval2 = text2, text, eval2, eval
+	}
+	return "(" + text + ") " + op + " (" + text2 + ")", func(r int) cell { return computes(op, eval(r), eval2(r)) }, true
+}
+
+// constant draws a number that is the same as a float64.
+func (x *exprDrawer) constant() (string, cell) {
+	v := rapid.SampledFrom([]string{"0", "1", "2", "-3", "2.5", "0.0", "1e300", "9007199254740992", "18446744073709551615"}).Draw(x.t, "constant")
+	if strings.ContainsAny(v, ".e") {
+		f, _ := strconv.ParseFloat(v, 64)
+		return v, f
+	}
+	n, _ := new(big.Int).SetString(v, 10)
+	return v, n
+}
+
+// computed draws a condition about what is computed.
+func (x *exprDrawer) computed() (drawn, bool) {
+	t := x.t
+	text, eval, ok := x.number(rapid.IntRange(1, 3).Draw(t, "depth"))
+	if !ok {
+		return drawn{}, false
+	}
+	compare := func(op string, with func(r int) cell) func(r int) tri {
+		return func(r int) tri {
+			a, b := eval(r), with(r)
+			if a == nil || b == nil {
+				return nil
+			}
+			return yes(opHolds(a, op, b))
+		}
+	}
+	c, v := x.constant()
+	d, w := x.constant()
+	equals := compare("=", func(int) cell { return v })
+	equalsToo := compare("=", func(int) cell { return w })
+	switch rapid.IntRange(0, 5).Draw(t, "about what is computed") {
+	case 0:
+		return drawn{text + " IS NULL", func(r int) tri { return yes(eval(r) == nil) }}, true
+	case 1:
+		return drawn{text + " IS NOT NULL", func(r int) tri { return yes(eval(r) != nil) }}, true
+	case 2:
+		return drawn{text + " NOT IN (" + c + ", " + d + ")", func(r int) tri { return triNot(triOr(equals(r), equalsToo(r))) }}, true
+	case 3:
+		low, high := compare(">=", func(int) cell { return v }), compare("<=", func(int) cell { return w })
+		return drawn{text + " BETWEEN " + c + " AND " + d, func(r int) tri { return triAnd(low(r), high(r)) }}, true
+	}
+	op := rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(t, "op")
+	other, with, ok := x.number(rapid.IntRange(0, 1).Draw(t, "other depth"))
+	if !ok || rapid.Bool().Draw(t, "with a constant") {
+		other, with = c, func(int) cell { return v }
+	}
+	return drawn{text + " " + op + " " + other, compare(op, with)}, true
+}
+
 func (x *exprDrawer) leaf() drawn {
 	t := x.t
+	if rapid.IntRange(0, 4).Draw(t, "computed") == 0 {
+		if d, ok := x.computed(); ok {
+			return d
+		}
+	}
 	m := rapid.SampledFrom(x.columns).Draw(t, "column")
 	name := m.name
 	list := m.field.Type.Kind == vector.Sparse || m.field.Type.Kind == vector.Weighted

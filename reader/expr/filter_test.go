@@ -52,6 +52,12 @@ func TestPrune(t *testing.T) {
 		{"len(x) > 100", sparse(vector.Int64), stats(sparse(vector.Int64), 10, 0, 1, 5), Never},
 		{"all(x) > 6", sparse(vector.Int64), FieldStats{Rows: 3, Stats: &format.Stats{}}, Always}, // no list has an element
 		{"any(x) > 6", sparse(vector.Int64), FieldStats{Rows: 3, Stats: &format.Stats{}}, Never},
+		{"x + 1 > 7", i, stats(i, 10, 0, 1, 5), Some},
+		{"x + 1 > 7", i, FieldStats{Rows: 10}, Never},
+		{"NOT x / 2 > 7", i, stats(i, 10, 10, 0, 0), Never},
+		{"x + 1 IS NULL", i, FieldStats{Rows: 10}, Always},
+		{"-x IS NOT NULL", i, FieldStats{Rows: 10}, Never},
+		{"x + 1 IS NULL", i, stats(i, 10, 0, 1, 5), Some}, // it may be beyond 64 bits
 		{"sample(0, key=x)", i, stats(i, 10, 0, 1, 5), Never},
 		{"sample(1, key=x)", i, stats(i, 10, 0, 1, 5), Always},
 	} {

@@ -140,7 +140,7 @@ func (l *lexer) next() (token, error) {
 		l.at += n
 		return token{tokenWord, rest[:n], start}, nil
 	}
-	for _, symbol := range []string{"==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", "-", "+"} {
+	for _, symbol := range []string{"==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", "-", "+", "*", "/"} {
 		if strings.HasPrefix(rest, symbol) {
 			l.at += len(symbol)
 			return token{tokenSymbol, symbol, start}, nil

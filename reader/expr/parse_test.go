@@ -80,6 +80,9 @@ func TestParseLimits(t *testing.T) {
 		{"parentheses", strings.Repeat("(", 1<<19), "parentheses and NOTs inside one another"},
 		{"nots", strings.Repeat("NOT ", 1<<17) + "a", "parentheses and NOTs inside one another"},
 		{"parts", "a" + strings.Repeat(" OR a", MaxNodes), "more than 100000 parts"},
+		{"operators", "a" + strings.Repeat(" + a", MaxOperators+1) + " > 0", "more than 1000 of +, -, * and /"},
+		{"signs", strings.Repeat("-", 1<<17) + "a", "want a number after -"},
+		{"operands", strings.Repeat("(", 1<<17) + "a" + strings.Repeat(")", 1<<17) + " > 0", "parentheses and NOTs inside one another"},
 		{"values", "a IN (1" + strings.Repeat(",1", MaxNodes) + ")", "more than 100000 parts"},
 	}
 	for _, test := range tests {
@@ -152,8 +155,36 @@ func drawExpr(t *rapid.T, depth int) Expr {
 	return &Compare{left, op, drawOperand(t, false)}
 }
 
+// drawArithmetic draws what is computed from a name, at least, and other numbers.
+func drawArithmetic(t *rapid.T, depth int) Operand {
+	named := func() Operand {
+		switch rapid.IntRange(0, 2).Draw(t, "number") {
+		case 0:
+			if depth > 0 {
+				return drawArithmetic(t, depth-1)
+			}
+			fallthrough
+		case 1:
+			return &Len{drawName(t)}
+		}
+		return drawName(t)
+	}
+	e := &Arithmetic{named(), rapid.SampledFrom([]ArithmeticOp{Plus, Minus, Times, Divide}).Draw(t, "operator"), named()}
+	l := drawLiteral(t)
+	switch {
+	case l.Kind != NumberLiteral:
+	case rapid.Bool().Draw(t, "constant on the left"):
+		e.Left = l
+	default:
+		e.Right = l
+	}
+	return e
+}
+
 func drawOperand(t *rapid.T, left bool) Operand {
-	switch rapid.IntRange(0, 3).Draw(t, "operand") {
+	switch rapid.IntRange(0, 4).Draw(t, "operand") {
+	case 4:
+		return drawArithmetic(t, 3)
 	case 0:
 		return drawName(t)
 	case 1:

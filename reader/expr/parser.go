@@ -12,6 +12,8 @@ const (
 	MaxBytes = 1 << 20 // of text
 	MaxDepth = 100     // of parentheses and NOTs inside one another
 	MaxNodes = 100_000 // operands, literals and conditions
+
+	MaxOperators = 1000 // of arithmetic
 )
 
 // Parse returns the expression that text says, or an *Error that says what is wrong and where.
@@ -47,6 +49,9 @@ type parser struct {
 	token token // in hand
 	depth int
 	nodes int
+
+	operators int          // of arithmetic
+	groups    map[int]bool // see opensOperand; nil: nobody has asked yet
 }
 
 func (p *parser) fail(format string, args ...any) error {
@@ -68,8 +73,6 @@ func (p *parser) peek() (token, error) {
 // surplus explains the token in hand where a whole condition has just ended.
 func (p *parser) surplus() error {
 	switch {
-	case p.token.isSymbol("-") || p.token.isSymbol("+"):
-		return p.fail("there is no arithmetic here: quote dates and other text as '...'")
 	case p.token.isSymbol(")"):
 		return p.fail("\")\" closes nothing")
 	case comparison(p.token) != "":
@@ -160,7 +163,7 @@ func (p *parser) predicate() (Expr, error) {
 	if err := p.node(); err != nil {
 		return nil, err
 	}
-	if p.token.isSymbol("(") {
+	if p.token.isSymbol("(") && !p.opensOperand() {
 		return p.parenthesised()
 	}
 	if function, err := p.callOf("contains"); err != nil {
@@ -217,9 +220,6 @@ func (p *parser) predicate() (Expr, error) {
 		if x.Kind == BoolLiteral {
 			return x, nil
 		}
-	}
-	if p.token.isSymbol("-") || p.token.isSymbol("+") {
-		return nil, p.surplus()
 	}
 	return nil, p.lexer.fail(start.offset, "%s is not a condition: compare it with something", shorten(x.String()))
 }
@@ -371,7 +371,8 @@ func (p *parser) callOf(function string) (bool, error) {
 	return true, p.advance()
 }
 
-func (p *parser) operand() (Operand, error) {
+// atom reads an operand that is not computed.
+func (p *parser) atom() (Operand, error) {
 	if err := p.node(); err != nil {
 		return nil, err
 	}

@@ -236,6 +236,8 @@ func (c *compiler) operand(o Operand) (valueOf, error) {
 			}
 			return value{}
 		}, nil
+	case *Arithmetic:
+		return nil, c.fail(o.offset(), "nothing is computed from partition values, which are text: %s", shorten(o.String()))
 	}
 	return nil, c.fail(o.offset(), "%s is about lists, and a partition value is none", o)
 }
