@@ -167,7 +167,7 @@ func TestCarried(t *testing.T) {
 			t.Parallel()
 			x := newTester(t, object.NewMemory(), seed)
 			x.ingest(x.newRows(40, 2))
-			uncovered := []storage.Uncovered{storage.FallThrough, storage.Null}
+			uncovered := []storage.Otherwise{storage.FallThrough, storage.Null}
 			overlays := 0
 			for step := range 12 {
 				switch x.rand.IntN(7) {
@@ -179,7 +179,7 @@ func TestCarried(t *testing.T) {
 					x.list(fmt.Sprint("list ", step), x.some(3))
 				case 4:
 					some := x.rand.IntN(3)
-					x.overlay(fmt.Sprint("overlay ", step), uncovered[x.rand.IntN(2)], storage.Uncovered(x.rand.IntN(3)),
+					x.overlay(fmt.Sprint("overlay ", step), uncovered[x.rand.IntN(2)], storage.Otherwise(x.rand.IntN(3)),
 						func(int) bool { return some == 0 || x.rand.IntN(2) == 0 })
 				case 5:
 					overlays++
@@ -193,7 +193,12 @@ func TestCarried(t *testing.T) {
 					o.SegmentRows = []uint64{20, 100, 1000}[x.rand.IntN(3)]
 					o.MaxInputs = 1 + x.rand.IntN(10)
 					o.DeletedShare = 0.05
-					x.compact(o)
+					p, err := NewPlan(context.Background(), x.table, o)
+					x.check(err)
+					// With little memory stripes are laid aside.
+					o.Write.Memory = []int64{o.Write.Memory, 4 << 10}[x.rand.IntN(2)]
+					_, err = Run(context.Background(), x.table, p, o)
+					x.check(err)
 				}
 				x.verify(fmt.Sprint("step ", step))
 			}
@@ -221,7 +226,7 @@ func TestCarried(t *testing.T) {
 // TestKinds: segments with a layer and segments without one are not merged where the overlay says different things of them.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
-		uncovered, missing storage.Uncovered
+		uncovered, missing storage.Otherwise
 		jobs               int
 	}{
 		{storage.FallThrough, storage.FallThrough, 1}, {storage.Null, storage.Null, 1}, {storage.Null, storage.FallThrough, 2},

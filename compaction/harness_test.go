@@ -461,7 +461,7 @@ func (x *tester) list(name string, ids []int64) {
 var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 
 // overlay makes an overlay of the feature label over the segments that pick says.
-func (x *tester) overlay(name string, uncovered, missing storage.Uncovered, pick func(i int) bool) {
+func (x *tester) overlay(name string, uncovered, missing storage.Otherwise, pick func(i int) bool) {
 	x.Helper()
 	ctx := context.Background()
 	s := x.latest()

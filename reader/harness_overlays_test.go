@@ -41,7 +41,7 @@ func (o *testOverlays) draw(t *rapid.T, features []storage.Feature) {
 	if len(may) == 0 {
 		return
 	}
-	policies := []storage.Uncovered{storage.FallThrough, storage.FallThrough, storage.Null}
+	policies := []storage.Otherwise{storage.FallThrough, storage.FallThrough, storage.Null}
 	for k := range rapid.SampledFrom([]int{1, 1, 2, 3, 10}).Draw(t, "overlays") {
 		x := storage.Overlay{
 			Name: fmt.Sprint("o", k), Number: uint32(k), Uncovered: rapid.SampledFrom(policies).Draw(t, "uncovered"),

@@ -241,8 +241,8 @@ func (w *world) addOverlay() {
 		o.Features = append(o.Features, w.features[f])
 	}
 	slices.SortFunc(o.Features, func(a, b storage.Feature) int { return compareID(a, b.ID) })
-	o.Uncovered = storage.Uncovered(rapid.IntRange(0, 1).Draw(w.t, "uncovered"))
-	o.Missing = storage.Uncovered(rapid.IntRange(0, 2).Draw(w.t, "missing"))
+	o.Uncovered = storage.Otherwise(rapid.IntRange(0, 1).Draw(w.t, "uncovered"))
+	o.Missing = storage.Otherwise(rapid.IntRange(0, 2).Draw(w.t, "missing"))
 	c := storage.Change{Overlays: []storage.Overlay{o.Overlay}}
 	for i := range w.now.segments {
 		if rapid.IntRange(0, 3).Draw(w.t, "layer") > 0 {

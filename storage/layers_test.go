@@ -280,7 +280,7 @@ func TestOverlays(t *testing.T) {
 	}
 	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "high", b, 9, "y")}, Base: 6}, "a layer of an overlay dropped and defined anew")
 	// One that says something else than what lies below of segments that it has no layer of cannot become part of the table.
-	for _, m := range []Uncovered{Null, Refuse} {
+	for _, m := range []Otherwise{Null, Refuse} {
 		o := overlay("strict", "y")
 		o.Missing = m
 		if _, err := tab.Commit(ctx, Change{Operation: "x", Overlays: []Overlay{o}, MergeOverlays: []string{"strict"}, Base: 7}); err == nil || !strings.Contains(err.Error(), m.String()) {

@@ -23,8 +23,8 @@ type Overlay struct {
 	Features []Feature
 	// Uncovered says what its features are in rows that a layer does not cover, Missing what they are in segments that
 	// have no layer of it, such as those ingested since. Of an overlay to merge the latter must be FallThrough.
-	Uncovered Uncovered
-	Missing   Uncovered
+	Uncovered Otherwise
+	Missing   Otherwise
 	// Merged is the snapshot that made it part of the table; 0: it is read only by those who name it. Of those that are merged, the one that
 	// was so later lies over the others, whichever was added first: these may be part of the segments by then.
 	Merged uint64
@@ -32,25 +32,25 @@ type Overlay struct {
 	Branch string
 }
 
-// Uncovered says what an overlay's features are where it has no values. The numbers are written to disk.
-type Uncovered uint8
+// Otherwise says what an overlay's features are where it has no values. The numbers are written to disk.
+type Otherwise uint8
 
 const (
 	// FallThrough: what the overlays below and the table have.
-	FallThrough Uncovered = 0
+	FallThrough Otherwise = 0
 	// Null: null, whatever lies below.
-	Null Uncovered = 1
+	Null Otherwise = 1
 	// Refuse: to read there is an error. Of segments without a layer only.
-	Refuse Uncovered = 2
+	Refuse Otherwise = 2
 )
 
-var uncoveredNames = [...]string{FallThrough: "fall through", Null: "null", Refuse: "refuse"}
+var otherwiseNames = [...]string{FallThrough: "fall through", Null: "null", Refuse: "refuse"}
 
-func (u Uncovered) String() string {
-	if int(u) < len(uncoveredNames) {
-		return uncoveredNames[u]
+func (u Otherwise) String() string {
+	if int(u) < len(otherwiseNames) {
+		return otherwiseNames[u]
 	}
-	return fmt.Sprintf("uncovered(%d)", uint8(u))
+	return fmt.Sprintf("otherwise(%d)", uint8(u))
 }
 
 const (
@@ -130,7 +130,7 @@ func appendOverlay(dst []byte, o Overlay) []byte {
 func decodeOverlay(name string, b []byte) (Overlay, string) {
 	d := decoder{b: b}
 	o := Overlay{Name: name, Number: uint32(d.max(1<<32-1, "number")), Added: d.uvarint(), Merged: d.uvarint(),
-		Uncovered: Uncovered(d.byte()), Missing: Uncovered(d.byte()), Branch: d.string()}
+		Uncovered: Otherwise(d.byte()), Missing: Otherwise(d.byte()), Branch: d.string()}
 	for range d.max(min(uint64(len(d.b)), maxOverlayFeatures), "features") {
 		name, value := d.string(), d.bytes()
 		if d.reason != "" {

@@ -59,7 +59,7 @@ func (e *Engine) BeginOverlay(raw []byte, open func() (source.RecordReader, erro
 }
 
 // policies are the words for what an overlay's features are where it has no values. None is the first.
-var policies = map[string]storage.Uncovered{
+var policies = map[string]storage.Otherwise{
 	"": storage.FallThrough, "fallthrough": storage.FallThrough, "null": storage.Null, "refuse": storage.Refuse,
 }
 
@@ -79,7 +79,7 @@ func (e *Engine) runOverlay(ctx context.Context, p *overlayParams, in *source.Re
 	}
 	for _, x := range []struct {
 		word string
-		to   *storage.Uncovered
+		to   *storage.Otherwise
 	}{{p.Uncovered, &opts.Uncovered}, {p.New, &opts.Missing}} {
 		var ok bool
 		if *x.to, ok = policies[x.word]; !ok {

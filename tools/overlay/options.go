@@ -43,7 +43,7 @@ type Options struct {
 	Role storage.Role
 	// Uncovered says what the features are in rows that are not covered, Missing what in segments that are ingested later and in those without
 	// any covered row. Default: as before.
-	Uncovered, Missing storage.Uncovered
+	Uncovered, Missing storage.Otherwise
 	// Replace drops an overlay of the name, in the same commit. Default: it is an error that there is one.
 	Replace bool
 

@@ -19,9 +19,9 @@ type overlayCmd struct {
 }
 
 // policies are the words for what an overlay's features are where it has no values.
-var policies = map[string]storage.Uncovered{"fallthrough": storage.FallThrough, "null": storage.Null, "refuse": storage.Refuse}
+var policies = map[string]storage.Otherwise{"fallthrough": storage.FallThrough, "null": storage.Null, "refuse": storage.Refuse}
 
-func policyText(u storage.Uncovered) string {
+func policyText(u storage.Otherwise) string {
 	for name, v := range policies {
 		if v == u {
 			return name
