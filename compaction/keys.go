@@ -34,7 +34,7 @@ func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text 
 		return false, "", nil
 	}
 	commits, err := addedIn(ctx, p.snap, large)
-	if err != nil || len(slices.Compact(slices.Sorted(slices.Values(commits)))) < 2 {
+	if err != nil || len(slices.Compact(slices.Sorted(slices.Values(commits)))) < 2 || slices.Max(commits) <= p.looked {
 		return false, "", err
 	}
 	keys, err := p.snap.KeyFeatures(ctx)
@@ -45,6 +45,7 @@ func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text 
 	if at < 0 {
 		return false, "", nil
 	}
+	p.looks += len(large)
 	var columns []*column
 	fetch := newFetcher(p.snap.Table().Store().Blobs(), 2*maxBlock, 1)
 	for _, s := range large {

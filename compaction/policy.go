@@ -13,7 +13,7 @@ import (
 
 // NewPlan looks at the newest snapshot of a table, and says which of its segments are worth rewriting. It writes nothing. Its cost is the listing, and what
 // lies over the segments; the schema, for the order of packs; the indexes of segments where features were dropped, and, of partitions with several large
-// segments, their session keys.
+// segments, their session keys: those that no plan before has looked at.
 func NewPlan(ctx context.Context, table *storage.Table, opts Options) (*Plan, error) {
 	snap, err := table.Latest(ctx)
 	if err != nil {
@@ -49,6 +49,7 @@ func planOf(ctx context.Context, snap *storage.Snapshot, opts Options) (*Plan, e
 			return nil, fmt.Errorf("plan of compaction: %w", err)
 		}
 	}
+	p.plan.Looked = p.toNote()
 	return p.plan, nil
 }
 
@@ -58,6 +59,10 @@ type planner struct {
 	opts     Options
 	plan     *Plan
 	segments []*candidate // in the table's order
+
+	hash   uint64 // of what is looked for
+	looked uint64 // segments that were added in this snapshot, or before, need no look
+	looks  int    // segments that were looked at
 }
 
 // A candidate is a segment, and what speaks for rewriting it.
@@ -184,20 +189,30 @@ func (p *planner) lookDropped(ctx context.Context) error {
 	for _, f := range live {
 		known[f.ID] = true
 	}
-	some := false
+	dropped := map[storage.FeatureID]bool{}
 	for f := range ids {
-		some = some || !known[f]
+		if !known[f] {
+			dropped[f] = true
+		}
 	}
-	if !some {
-		return nil
+	if err := p.readLooked(ctx, dropped); err != nil || len(dropped) == 0 {
+		return err
 	}
-	for _, s := range p.segments {
+	added, err := addedIn(ctx, p.snap, p.segments)
+	if err != nil {
+		return err
+	}
+	for i, s := range p.segments {
+		if added[i] <= p.looked {
+			continue
+		}
+		p.looks++
 		entries, err := entriesOf(ctx, p.snap.Table().Store(), s.d)
 		if err != nil {
 			return err
 		}
 		for f, e := range entries {
-			if !known[f] && ids[f] { // not the inverse of a group
+			if dropped[f] { // not the inverse of a group
 				s.dropped += e.Length
 			}
 		}

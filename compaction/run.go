@@ -77,11 +77,17 @@ func Run(ctx context.Context, table *storage.Table, plan *Plan, opts Options) (*
 			return out, fmt.Errorf("compaction of table %s: %w", table.Name(), err)
 		}
 	}
-	number, err := r.dropMerged(ctx)
-	if err != nil {
-		return out, fmt.Errorf("compaction of table %s: %w", table.Name(), err)
+	after := []func() (uint64, error){func() (uint64, error) { return r.dropMerged(ctx) }}
+	if !slices.ContainsFunc(out.Jobs, func(j JobReport) bool { return j.LeftOut != "" }) {
+		after = append(after, func() (uint64, error) { return r.note(ctx, plan.Looked) })
 	}
-	out.Snapshot = max(out.Snapshot, number)
+	for _, commit := range after {
+		number, err := commit()
+		if err != nil {
+			return out, fmt.Errorf("compaction of table %s: %w", table.Name(), err)
+		}
+		out.Snapshot = max(out.Snapshot, number)
+	}
 	return out, nil
 }
 
@@ -386,6 +392,7 @@ func (x *job) feature(f storage.Feature, sources func(*input) []source) ingest.R
 	out := ingest.RewriteFeature{Feature: f}
 	out.Status = storage.FeatureActive // segments do not know
 	for _, in := range x.inputs {
+		held := int64(0)
 		for _, s := range sources(in) {
 			if s.entry == nil {
 				continue
@@ -398,8 +405,10 @@ func (x *job) feature(f storage.Feature, sources func(*input) []source) ingest.R
 				stored.Elements = st.Elements
 				most = max(most, decodedBytes(f.Type, &stored, uint64(st.Slots))+4*uint64(st.Rows)+st.Length)
 			}
-			out.HeldBytes += int64(most)
+			held += int64(most)
 		}
+		out.HeldBytes += held
+		out.MostBytes = max(out.MostBytes, held)
 	}
 	return out
 }

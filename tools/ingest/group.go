@@ -202,7 +202,8 @@ func (s *featureSampler) sample(ctx context.Context, f *feature, dst *dedup.Samp
 	s.rows.Reset()
 	s.starts = s.starts[:0]
 	stripe := dedup.Stripe{Values: &s.rows}
-	present, err := s.maker.rows.open(f.number, f.typ, s.plan)
+	defer s.maker.rows.done()
+	present, err := s.maker.rows.open(f.number, f.typ, s.plan, true)
 	if err != nil {
 		return err
 	}
@@ -233,7 +234,8 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 	for i, f := range u.features {
 		m := j.makers.Get().(*stripeMaker)
 		defer j.makers.Put(m)
-		if _, err := m.rows.open(f.number, f.typ, j.plan); err != nil {
+		defer m.rows.done()
+		if _, err := m.rows.open(f.number, f.typ, j.plan, false); err != nil {
 			return fmt.Errorf("feature %q: %w", f.name, err)
 		}
 		g.makers[i], stored[i] = m, f.stored()

@@ -25,8 +25,9 @@ import (
 //	                                                                    |            └─> Origins
 //	inputs' columns, opened feature by feature ──> gather pieces ──> duplicates ──> segments, and those of layers over them
 //
-// Since an ingest leaves the rows of a segment in the order of records, inputs are merged as runs are, and nothing is spilled: of a
-// feature a worker holds one stripe of each input. Nothing is committed.
+// Since an ingest leaves the rows of a segment in the order of records, inputs are merged as runs are, and nothing is sorted: of a
+// feature a worker holds one stripe of each input or, where that is more than its share of Options.Memory, lays the rows aside in a file by the
+// stripes that they go to. Nothing is committed.
 type Rewrite struct {
 	Table     *storage.Table
 	Partition storage.Partition
@@ -64,6 +65,7 @@ type RewriteFeature struct {
 	storage.Feature
 	RawBytes  uint64 // that the rows of all inputs decode to
 	HeldBytes int64  // memory of its opened columns, one of each input
+	MostBytes int64  // of HeldBytes, what one of them takes at most
 }
 
 // A RewriteColumn is an opened feature of an input.
@@ -73,7 +75,7 @@ type RewriteColumn interface {
 	// Append appends rows [lo, hi) to dst, a plain column of the feature's type. Calls ascend, save that the rows of one call may come again in the
 	// next.
 	Append(dst *vector.Column, lo, hi int) error
-	// Close gives its memory back for others.
+	// Close gives its memory back for others. An Append after it takes memory again.
 	Close()
 }
 
@@ -115,7 +117,7 @@ func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err 
 	if err != nil {
 		return nil, err
 	}
-	r := &rewriting{Rewrite: x, opts: opts, target: tableTarget{x.Table, segmentOptions(opts.Memory)}, progress: progress{tell: opts.Progress}}
+	r := &rewriting{Rewrite: x, opts: opts, dir: dir, target: tableTarget{x.Table, segmentOptions(opts.Memory)}, progress: progress{tell: opts.Progress}}
 	if r.profile, err = format.ParseProfile(cmp.Or(opts.Profile, "balanced")); err != nil {
 		return nil, err
 	}
@@ -137,6 +139,7 @@ func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err 
 type rewriting struct {
 	*Rewrite
 	opts    Options
+	dir     string // for spill files
 	profile format.Profile
 	target  target
 	origins *originFile
@@ -172,7 +175,7 @@ func (r *rewriting) write(ctx context.Context, out *RewriteResult) error {
 	}
 	most := writeShare(r.opts.Memory)
 	r.memory = semaphore.NewWeighted(most)
-	r.makers = &sync.Pool{New: func() any { return &stripeMaker{rows: &inputRows{ctx: ctx, x: r.Rewrite}} }}
+	r.makers = &sync.Pool{New: func() any { return &stripeMaker{rows: &inputRows{ctx: ctx, r: r}} }}
 	r.seekers = &sync.Pool{New: func() any { return new(seeker) }}
 	for {
 		if err := ctx.Err(); err != nil {
@@ -306,18 +309,18 @@ func (r *rewriting) planner(ctx context.Context) (*planner, error) {
 		return nil, fmt.Errorf("%d inputs: want at most %d", len(r.Inputs), maxFiles)
 	}
 	streams := make([]recordStream, len(r.Inputs))
+	rows, shut := r.keyMemory()
 	for i := range r.Inputs {
-		s := &inputStream{ctx: ctx, x: r.Rewrite, input: i}
+		s := &inputStream{ctx: ctx, x: r.Rewrite, input: i, blockRows: rows, shut: shut}
 		if err := s.open(); err != nil {
 			return nil, err
 		}
 		streams[i] = s
 	}
-	n := max(r.Segments, 1)
-	rows := int(math.Ceil(float64(r.rows) / float64(n)))
+	segmentRows := int(math.Ceil(float64(r.rows) / float64(max(r.Segments, 1))))
 	return &planner{
 		in: newMergedStream(streams), stripeRows: r.opts.StripeRows, stripeBytes: r.opts.StripeBytes, overRuns: true,
-		segmentRows: func(uint32) int { return max(rows, 1) },
+		segmentRows: func(uint32) int { return max(segmentRows, 1) },
 		keep:        func(h *record) { r.origins.add(h.chunk, uint32(h.ord&(1<<ordFileShift-1))) },
 	}, nil
 }
@@ -367,70 +370,50 @@ func (r *rewriting) segment(ctx context.Context, plan *segmentPlan, features []*
 }
 
 // stripeBytes estimates what a stripe of f decodes to.
-func (r *rewriting) stripeBytes(f *feature) int64 {
-	return min(int64(float64(f.rawBytes)/float64(max(r.rows, 1))*float64(r.opts.StripeRows)), r.opts.StripeBytes)
+func (r *rewriting) stripeBytes(f *feature) int64 { return r.bytesOfStripe(f.rawBytes) }
+
+// bytesOfStripe estimates what a stripe of a feature decodes to, of which all rows decode to so much.
+func (r *rewriting) bytesOfStripe(raw uint64) int64 {
+	return min(int64(float64(raw)/float64(max(r.rows, 1))*float64(r.opts.StripeRows)), r.opts.StripeBytes)
+}
+
+// spills reports whether the opened columns of a feature take so much that its rows are laid aside.
+func (r *rewriting) spills(number int) bool {
+	f := r.feature(number)
+	return 3*r.bytesOfStripe(f.RawBytes)+f.HeldBytes > writeShare(r.opts.Memory)
 }
 
 // stripeMemory estimates what is held while a stripe of f is written: the stripe, its encoded form, and what it is gathered from: rows
-// of the inputs' stripes, and those stripes.
+// of the inputs' stripes, and those stripes, or one of them and what is on the way to a file.
 func (r *rewriting) stripeMemory(f *feature) int64 {
-	return min(3*r.stripeBytes(f)+r.feature(f.number).HeldBytes, writeShare(r.opts.Memory))
+	held := r.feature(f.number).HeldBytes
+	if r.spills(f.number) {
+		held = r.feature(f.number).MostBytes + spillBufBytes
+	}
+	return min(3*r.stripeBytes(f)+held, writeShare(r.opts.Memory))
 }
 
-// inputRows gives the live rows of inputs: those that are deleted do not count in a plan's ranges, and are not held in memory.
-type inputRows struct {
-	ctx     context.Context // of the one Run that the rows are read for
-	x       *Rewrite
-	opened  []RewriteColumn // by place in the segment's ranges; nil: null in every row
-	inputs  []*RewriteInput
-	decoded []vector.Column
-	cols    []*vector.Column
-	typ     vector.Type
-}
+const (
+	// An inputStream reads the keys of keyBlockRows rows at once; of fewer, leastKeyRows at least, where there are many inputs for the memory.
+	keyBlockRows = 4096
+	leastKeyRows = 256
+	// keyRowBytes is about what a row takes of which the keys are read: a record, and the keys.
+	keyRowBytes = 128
+)
 
-func (r *inputRows) open(number int, t vector.Type, s *segmentPlan) (present bool, err error) {
-	for _, c := range r.opened {
-		if c != nil {
-			c.Close()
+// keyMemory says how the streams of the inputs' keys stay within the half of memory that a buffer has in an ingest: how many rows each reads
+// at once, and whether it gives its decoded stripes back between.
+func (r *rewriting) keyMemory() (rows int, shut bool) {
+	half := bufferShare(r.opts.Memory) / 2
+	held := int64(0)
+	for _, number := range []int{r.Session, r.Time} {
+		if number >= 0 {
+			held += r.feature(number).HeldBytes
 		}
 	}
-	r.typ, r.opened, r.inputs = t, r.opened[:0], r.inputs[:0]
-	for len(r.decoded) < len(s.ranges) {
-		r.decoded = append(r.decoded, vector.Column{})
-	}
-	r.cols = resize(r.cols, len(s.ranges))
-	for _, g := range s.ranges {
-		c, err := r.x.Open(r.ctx, int(g.run), number)
-		if err != nil {
-			return false, err
-		}
-		r.opened = append(r.opened, c)
-		r.inputs = append(r.inputs, &r.x.Inputs[g.run])
-		present = present || c != nil && c.MayHave(int(g.lo), int(g.hi))
-	}
-	return present, nil
+	each := half / int64(max(len(r.Inputs), 1)) / keyRowBytes
+	return int(min(max(each, leastKeyRows), keyBlockRows)), held > half
 }
-
-func (r *inputRows) stripe(st *stripePlan) ([]*vector.Column, error) {
-	clear(r.cols)
-	for _, g := range st.ranges {
-		c := r.opened[g.run]
-		if c == nil {
-			continue
-		}
-		to := &r.decoded[g.run]
-		to.Type = r.typ
-		to.Reset()
-		if err := r.inputs[g.run].eachLive(g.lo, g.hi, func(lo, hi int) error { return c.Append(to, lo, hi) }); err != nil {
-			return nil, err
-		}
-		r.cols[g.run] = to
-	}
-	return r.cols, nil
-}
-
-// keyBlockRows is how many rows' keys an inputStream reads at once.
-const keyBlockRows = 4096
 
 // An inputStream is the records of an input's live rows. Their chunk is the input, their row counts its live ones, and the end of their ord is the
 // row in it.
@@ -438,6 +421,8 @@ type inputStream struct {
 	ctx           context.Context // of the one Run that the stream is read for
 	x             *Rewrite
 	input         int
+	blockRows     int           // that are read at once
+	shut          bool          // columns give their memory back after each block
 	session, time RewriteColumn // nil: there is none
 	sessions      vector.Column
 	times         vector.Column
@@ -497,12 +482,12 @@ func (s *inputStream) load() error {
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.block(s.next, min(s.next+keyBlockRows, s.rows)); err != nil {
+		if err := s.block(s.next, min(s.next+s.blockRows, s.rows)); err != nil {
 			return err
 		}
 	}
 	for _, c := range []RewriteColumn{s.session, s.time} {
-		if c != nil && len(s.records) == 0 {
+		if c != nil && (s.shut || len(s.records) == 0) {
 			c.Close()
 		}
 	}

@@ -14,11 +14,14 @@ import (
 
 // rowsOf gives the columns that a stripe's pieces speak of, for one feature of one segment at a time.
 type rowsOf interface {
-	// open starts the feature of that number, as type t, in the segment and reports whether any of its rows is not null.
-	open(number int, t vector.Type, s *segmentPlan) (bool, error)
+	// open starts the feature of that number, as type t, in the segment and reports whether any of its rows is not null. sample: a few of its
+	// stripes are asked for, and not all.
+	open(number int, t vector.Type, s *segmentPlan, sample bool) (bool, error)
 	// stripe returns the columns, of the feature's type, nil where a whole one is null. Stripes come in order. Borrowed
 	// until the next call.
 	stripe(st *stripePlan) ([]*vector.Column, error)
+	// done gives back what is held of the feature that was opened last.
+	done()
 }
 
 // bufferRows gives the rows of a sorted buffer.
@@ -27,7 +30,7 @@ type bufferRows struct {
 	cols []*vector.Column
 }
 
-func (b *bufferRows) open(number int, t vector.Type, s *segmentPlan) (present bool, err error) {
+func (b *bufferRows) open(number int, t vector.Type, s *segmentPlan, _ bool) (present bool, err error) {
 	if !b.buf.has(number) {
 		return false, nil
 	}
@@ -50,6 +53,8 @@ func (b *bufferRows) open(number int, t vector.Type, s *segmentPlan) (present bo
 
 func (b *bufferRows) stripe(*stripePlan) ([]*vector.Column, error) { return b.cols, nil }
 
+func (b *bufferRows) done() {}
+
 // runRows gives the rows of runs. Its memory is for the runs that one segment needs, by their place in its plan.
 type runRows struct {
 	runs    []*run
@@ -59,7 +64,7 @@ type runRows struct {
 	cols    []*vector.Column
 }
 
-func (r *runRows) open(number int, t vector.Type, s *segmentPlan) (bool, error) {
+func (r *runRows) open(number int, t vector.Type, s *segmentPlan, _ bool) (bool, error) {
 	for len(r.readers) < len(s.ranges) {
 		r.readers, r.decoded = append(r.readers, runReader{}), append(r.decoded, vector.Column{})
 	}
@@ -112,6 +117,9 @@ func (r *runRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 	}
 	return r.cols, nil
 }
+
+// done: blocks of runs are small, and stay for the next feature.
+func (r *runRows) done() {}
 
 // A segmentJob writes one segment: its features in parallel, each stripe by stripe.
 type segmentJob struct {
@@ -209,7 +217,8 @@ func (j *segmentJob) writeUnit(ctx context.Context, u *unit) error {
 
 func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker, order int, f *feature) error {
 	s.finder.Reset(f.typ, j.finding(s), f.choice)
-	present, err := m.rows.open(f.number, f.typ, j.plan)
+	defer m.rows.done()
+	present, err := m.rows.open(f.number, f.typ, j.plan, false)
 	if err != nil {
 		return err
 	}

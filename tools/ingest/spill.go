@@ -181,7 +181,8 @@ func (w *spillWriter) writeFeature(number int) error {
 	if t.Kind == 0 {
 		return nil // in the table, not in the dump
 	}
-	present, err := w.rows.open(number, t, w.in.plan)
+	defer w.rows.done()
+	present, err := w.rows.open(number, t, w.in.plan, false)
 	if err != nil || !present {
 		return err
 	}
