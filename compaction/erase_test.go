@@ -53,7 +53,7 @@ func sessionKeys(x *tester, names ...string) *Keys {
 	x.Helper()
 	f, err := KeyFeature(context.Background(), x.latest(), "")
 	x.check(err)
-	k, err := ReadKeys(*f, strings.NewReader(strings.Join(names, "\n")+"\n"))
+	k, err := ReadKeys(*f, strings.NewReader(strings.Join(names, "\n")+"\n"), "keys.txt")
 	x.check(err)
 	return k
 }
@@ -182,7 +182,7 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	x.check(err)
 	id, err := KeyFeature(ctx, x.latest(), "id")
 	x.check(err)
-	keys, err := ReadKeys(*id, strings.NewReader("17\n18\n"))
+	keys, err := ReadKeys(*id, strings.NewReader("name,id\nann,17\n\nben,18\n"), "keys.csv")
 	x.check(err)
 	r, err := Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	x.check(err)
@@ -323,7 +323,7 @@ func TestSearchFinds(t *testing.T) {
 	}
 	id, err := KeyFeature(t.Context(), x.latest(), "id")
 	x.check(err)
-	if e.keys, err = ReadKeys(*id, strings.NewReader("1234567890123456789\n12\n")); err != nil {
+	if e.keys, err = ReadKeys(*id, strings.NewReader("1234567890123456789\n12\n"), "-"); err != nil {
 		t.Fatal(err)
 	}
 	delete(x.rows, 0)
@@ -338,7 +338,7 @@ func TestSearchFinds(t *testing.T) {
 	if !errors.Is(err, ErrFound) || !slices.ContainsFunc(e.out.Search.Found, func(f string) bool { return strings.Contains(f, "ab/text, byte 5") }) {
 		t.Fatalf("%v %+v", err, e.out.Search)
 	}
-	if _, err := ReadKeys(*id, strings.NewReader("seven\n")); err == nil {
+	if _, err := ReadKeys(*id, strings.NewReader("seven\n"), "-"); err == nil {
 		t.Fatal("a key that is no integer is taken")
 	}
 }

@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/keytext"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -21,9 +21,6 @@ type Keys struct {
 	numbers map[int64]struct{} // of an integer feature; bit for bit where it is unsigned
 	texts   map[string]struct{}
 }
-
-// maxKeyLine bounds a line of a file of keys.
-const maxKeyLine = 1 << 20
 
 // NewKeys returns no keys of a feature, which must be an integer or a string.
 func NewKeys(f storage.Feature) (*Keys, error) {
@@ -39,16 +36,23 @@ func NewKeys(f storage.Feature) (*Keys, error) {
 	return k, nil
 }
 
-// ReadKeys reads keys of a feature, a line each. Empty lines do not count.
-func ReadKeys(f storage.Feature, r io.Reader) (*Keys, error) {
+// ReadKeys reads keys of a feature from a text (package internal/keytext). Its path, for messages, says by its ending what it is. Empty lines do not
+// count.
+func ReadKeys(f storage.Feature, r io.Reader, path string) (*Keys, error) {
 	k, err := NewKeys(f)
 	if err != nil {
 		return nil, err
 	}
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, maxKeyLine)
-	for n := 1; in.Scan(); n++ {
-		text := in.Text()
+	in := keytext.New(r, path, f.Name)
+	for {
+		key, err := in.Next()
+		if err == io.EOF {
+			return k, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+		text := string(key)
 		if text == "" {
 			continue
 		}
@@ -58,11 +62,10 @@ func ReadKeys(f storage.Feature, r io.Reader) (*Keys, error) {
 		}
 		v, err := k.number(text)
 		if err != nil {
-			return nil, fmt.Errorf("keys, line %d: %.50q is no %v", n, text, f.Type)
+			return nil, fmt.Errorf("keys: %s, line %d: %.50q is no %v", path, in.Line(), text, f.Type)
 		}
 		k.numbers[v] = struct{}{}
 	}
-	return k, in.Err()
 }
 
 // number parses an integer of the feature's type; text prints one.

@@ -370,7 +370,7 @@ func (f *flags) erase(ctx context.Context, dir string) (out *compaction.EraseRep
 		if err != nil {
 			return err
 		}
-		set, err := compaction.ReadKeys(*user, strings.NewReader(keys.String()))
+		set, err := compaction.ReadKeys(*user, strings.NewReader(keys.String()), "keys")
 		if err != nil {
 			return err
 		}

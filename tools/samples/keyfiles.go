@@ -1,8 +1,6 @@
 package samples
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +13,12 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/keytext"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
-// formatLines is text with a key a line.
+// formatLines is text with a key a line; .csv and .tsv without it may have several columns, of which one is named as the feature.
 const formatLines = "lines"
 
 // once reports whether some of the keys can be read only once.
@@ -173,12 +172,11 @@ func keyColumn(path string, fields []*source.Field, name string) (*source.Field,
 }
 
 const (
-	maxLine      = 64 << 20
 	linesAtOnce  = 4096
 	lineTextSize = 1 << 20
 )
 
-// eachLine is each for text with a key a line. The first line may be the feature's name. An empty line is no key.
+// eachLine is each for text with a key a line, or in a column. An empty line is no key.
 func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature, visit func(*vector.Column, func(int) string) error) error {
 	in := k.Stdin
 	if path != "-" {
@@ -189,9 +187,12 @@ func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature
 		defer file.Close()
 		in = file
 	}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxLine)
-	c, number, first := vector.NewColumn(f.Type), 0, 0
+	named := path
+	if k.Format == formatLines {
+		named = "" // whatever its name ends in, a line is a key
+	}
+	keys := keytext.New(in, named, f.Name)
+	c, first := vector.NewColumn(f.Type), 0
 	flush := func() error {
 		if c.Rows == 0 {
 			return nil
@@ -200,22 +201,21 @@ func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature
 		c.Reset()
 		return err
 	}
-	for lines.Scan() {
-		number++
-		line := bytes.TrimSuffix(lines.Bytes(), []byte("\r"))
-		if number == 1 {
-			if line = bytes.TrimPrefix(line, []byte("\ufeff")); string(unquoted(line)) == f.Name {
-				continue
-			}
+	for {
+		key, err := keys.Next()
+		switch {
+		case err == io.EOF:
+			return flush()
+		case err != nil:
+			return fmt.Errorf("keys: %w", err)
+		case len(key) == 0:
+			return fmt.Errorf("keys: %s, line %d: it is empty, which is no key", path, keys.Line())
 		}
-		if len(line) == 0 {
-			return fmt.Errorf("keys: %s, line %d: it is empty, which is no key", path, number)
-		}
-		if err := appendKey(c, f, unquoted(line)); err != nil {
-			return fmt.Errorf("keys: %s, line %d: %w", path, number, err)
+		if err := appendKey(c, f, key); err != nil {
+			return fmt.Errorf("keys: %s, line %d: %w", path, keys.Line(), err)
 		}
 		if c.Rows == 1 {
-			first = number
+			first = keys.Line()
 		}
 		if c.Rows == linesAtOnce || len(c.Data) > lineTextSize {
 			if err := errors.Join(ctx.Err(), flush()); err != nil {
@@ -223,18 +223,6 @@ func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature
 			}
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("keys: %s, line %d: %w", path, number+1, err)
-	}
-	return flush()
-}
-
-// unquoted returns a line without the quotes around it.
-func unquoted(line []byte) []byte {
-	if n := len(line); n >= 2 && line[0] == '"' && line[n-1] == '"' {
-		return bytes.ReplaceAll(line[1:n-1], []byte(`""`), []byte(`"`))
-	}
-	return line
 }
 
 // appendKey appends the key that a text says. A number that the feature cannot have is no error: no row has it.

@@ -17,10 +17,10 @@ import (
 // A KeySource is keys: of files, or given.
 type KeySource struct {
 	// Paths are files in any format that ingest reads, of which the column with the feature's name is read, or the only one; and
-	// text with a key a line. "-" is Stdin.
+	// text with a key a line (package internal/keytext). "-" is Stdin.
 	Paths []string
-	// Format is one of source.Options.Format, or lines. Default: lines for names that end in .txt, .csv or .tsv, else what ingest
-	// finds.
+	// Format is one of source.Options.Format, or lines: text whose whole lines are keys. Default: for names that end in .txt lines, in .csv or .tsv lines
+	// or the column of the feature's name, else what ingest finds.
 	Format string
 	// Given are keys without files, numbers in decimal. Default: Paths.
 	Given []string

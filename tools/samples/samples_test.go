@@ -328,7 +328,8 @@ func TestKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	maps.DeleteFunc(w.rows, func(_ int, r row) bool { return r.value == 5 })
-	var numbers, names, objects strings.Builder
+	var numbers, names, objects, columns strings.Builder
+	columns.WriteString("name,number\n")
 	numbers.WriteString("number\n")
 	var given []string
 	chosen := map[int]bool{}
@@ -343,6 +344,7 @@ func TestKeys(t *testing.T) {
 		}
 		fmt.Fprintf(&numbers, "%d\r\n", n)
 		fmt.Fprintf(&names, "\"request-%d\"\n", n)
+		fmt.Fprintf(&columns, "\"request-7, %d\",%d\n", i, n)
 		fmt.Fprintf(&objects, "{\"other\": \"x\", \"number\": %d}\n", n)
 		given = append(given, fmt.Sprint(n))
 	}
@@ -350,6 +352,7 @@ func TestKeys(t *testing.T) {
 		"numbers": {Feature: "number", Paths: []string{w.file("n.csv", numbers.String())}},
 		"names":   {Feature: "name", Paths: []string{w.file("n.keys", names.String())}, Format: "lines"},
 		"objects": {Feature: "number", Paths: []string{w.file("n.jsonl", objects.String())}},
+		"columns": {Feature: "number", Paths: []string{w.file("c.csv", columns.String())}},
 		"given":   {Feature: "number", Given: given},
 		"stdin":   {Feature: "number", Paths: []string{"-"}, Format: "lines"},
 	}
@@ -396,6 +399,8 @@ func TestKeys(t *testing.T) {
 		{KeySource{Feature: "number", Paths: []string{null}}, "null.jsonl, line 2: the key is null"},
 		{KeySource{Feature: "number", Paths: []string{w.file("e.txt", "1\n\n2\n")}}, "line 2: it is empty"},
 		{KeySource{Feature: "number", Paths: []string{w.file("x.txt", "1\nx\n")}}, `line 2: "x" is no integer`},
+		{KeySource{Feature: "number", Paths: []string{w.file("two.csv", "1,ann\n2,ben\n")}}, `line 1: 2 columns, and none of them is named "number"`},
+		{KeySource{Feature: "name", Paths: []string{w.file("two.tsv", "a\tb\n")}}, `line 1: 2 columns, and none of them is named "name"`},
 		{KeySource{Feature: "name", Paths: []string{w.file("i.jsonl", "{\"name\": 17}\n")}}, "do not compare exactly"},
 		{KeySource{Feature: "name", Paths: []string{w.file("c.jsonl", "{\"a\": 17, \"b\": 2}\n")}}, `no column "name" among a, b`},
 		{KeySource{Feature: "nam", Paths: []string{null}}, `did you mean "name"`},

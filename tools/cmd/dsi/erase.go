@@ -16,7 +16,7 @@ type eraseCmd struct {
 	rewriteFlags
 	metricsFlag
 	Where        string `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all that were deleted before."`
-	Keys         string `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file, a line each; - is standard input."`
+	Keys         string `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file, a line each, or in the column of the feature's name of .csv and .tsv; - is standard input."`
 	Key          string `placeholder:"FEATURE" help:"The feature that --keys are of, or whose values are searched for. Default: the table's user key, else its request key, else its session key."`
 	DropBranches bool   `help:"Drop the branches that may have the rows. Without it they are named, and nothing is done."`
 	DryRun       bool   `help:"Say what would be touched, and change nothing."`
@@ -78,14 +78,14 @@ func (c *eraseCmd) keys(ctx context.Context, a *app, table *storage.Table) (*com
 		return nil, usagef("table %s has no user, request or session key: say what the keys are of, --key FEATURE", c.Table)
 	}
 	if c.Keys == "-" {
-		return compaction.ReadKeys(*key, interruptible(ctx, a.in))
+		return compaction.ReadKeys(*key, interruptible(ctx, a.in), "standard input")
 	}
 	f, err := os.Open(c.Keys)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return compaction.ReadKeys(*key, f)
+	return compaction.ReadKeys(*key, f, c.Keys)
 }
 
 func (a *app) printErasure(r *compaction.EraseReport) {
