@@ -113,6 +113,9 @@ func (c Change) Validate() error {
 		if err := checkProperty(name, value); err != nil {
 			return fmt.Errorf("change: %w", err)
 		}
+		if name == partitionKeysProperty {
+			return fmt.Errorf("change: property %s is set by commits that empty a table", name)
+		}
 	}
 	prints := make(map[string]bool, len(c.Sources))
 	for _, s := range c.Sources {
@@ -275,7 +278,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 		}
 	}()
 	for _, step := range [...]func(context.Context, Change) error{
-		e.overlays, e.features, e.without, e.featureChanges, e.keys, e.properties, e.sources, e.overwrite, e.remove, e.add, e.strip,
+		e.overlays, e.features, e.without, e.featureChanges, e.keys, e.properties, e.sources, e.overwrite, e.remove, e.add, e.emptied, e.strip,
 		e.deletes, e.layers, e.lists, e.branches, e.oldest,
 	} {
 		if err := step(ctx, c); err != nil {

@@ -124,6 +124,11 @@ func (e *edit) checkPins(ctx context.Context, b Branch, pinned map[uint64]bool) 
 		if o.Branch != "" && o.Branch != b.Name {
 			return fmt.Errorf("overlay %s was made on branch %s: its layers are over segments of that", p.Name, o.Branch)
 		}
+		// Its layers say nothing of rows that were deleted in between, which the branch reads.
+		if o.Branch == "" && o.Added > b.Snapshot {
+			return fmt.Errorf("overlay %s was made in snapshot %d, after snapshot %d that the branch reads: make the branch of a later one, or the overlay on the branch",
+				p.Name, o.Added, b.Snapshot)
+		}
 	}
 	switch p := b.List; {
 	case p.Name == "":

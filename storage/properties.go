@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Properties say how a table is to be written; no reader needs them. Each is a name and a value, both UTF-8, and a commit may set
+// Properties say how a table is to be written; but for one of storage's own no reader needs them. Each is a name and a value, both UTF-8, and a commit may set
 // some: those set last count.
 const (
 	maxPropertyName  = 64
@@ -17,6 +17,52 @@ const (
 
 // ProfileProperty is what ingest stores feature files for: speed, balanced or size.
 const ProfileProperty = "profile"
+
+// partitionKeysProperty is set by the commit that takes the last segment of a table away: its partition keys, as the canonical form of a
+// partition of them with empty values. Readers need it, for expressions that name the keys; where it would be too long, or no UTF-8, it is left out.
+const partitionKeysProperty = "partition_keys"
+
+// lastPartitionKeys returns the partition keys of a table that has no segments.
+func (s *Snapshot) lastPartitionKeys(ctx context.Context) ([]string, error) {
+	text, err := s.Property(ctx, partitionKeysProperty)
+	if err != nil {
+		return nil, err
+	}
+	p, err := ParsePartition(text)
+	if err != nil {
+		return nil, corrupt(s.treeName(s.m.schema), "property "+partitionKeysProperty+": "+err.Error())
+	}
+	var keys []string
+	for _, v := range p {
+		keys = append(keys, v.Key)
+	}
+	return keys, nil
+}
+
+// emptied notes the partition keys of a table that the change leaves without segments.
+func (e *edit) emptied(ctx context.Context, _ Change) error {
+	if e.info.Segments > 0 || e.base.m.info.Segments == 0 {
+		return nil
+	}
+	keys, err := e.base.PartitionKeys(ctx)
+	if err != nil {
+		return err
+	}
+	p := make(Partition, len(keys))
+	for i, k := range keys {
+		p[i].Key = k
+	}
+	value := p.String()
+	if checkProperty(partitionKeysProperty, value) != nil {
+		value = ""
+	}
+	old, err := e.base.Property(ctx, partitionKeysProperty)
+	if err != nil || old == value {
+		return err
+	}
+	e.schema = append(e.schema, treeEntry{propertyKey(partitionKeysProperty), []byte(value)})
+	return nil
+}
 
 func checkProperty(name, value string) error {
 	switch {

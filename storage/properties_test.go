@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,9 +35,64 @@ func TestProperties(t *testing.T) {
 			}
 		}
 	}
-	for _, set := range []map[string]string{{"": "x"}, {strings.Repeat("x", 65): "x"}, {"x": "\xff"}, {"x": strings.Repeat("x", 1025)}} {
+	for _, set := range []map[string]string{{"": "x"}, {strings.Repeat("x", 65): "x"}, {"x": "\xff"}, {"x": strings.Repeat("x", 1025)}, {"partition_keys": "ds="}} {
 		if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Properties: set}); err == nil {
 			t.Errorf("properties %.20q are taken", set)
 		}
 	}
+}
+
+// A table whose last segment goes keeps its partition keys, until it gets segments of others.
+func TestPartitionKeysStay(t *testing.T) {
+	ctx := t.Context()
+	blobs := object.NewMemory()
+	tab := newTable(t, blobs)
+	check := func(what string, want ...string) {
+		t.Helper()
+		s, err := newTable(t, blobs).Latest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.PartitionKeys(ctx); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q %v, want %q", what, got, err, want)
+		}
+	}
+	commit := func(remove string, p Partition) string {
+		t.Helper()
+		c := Change{Operation: "test"}
+		if remove != "" {
+			c.Remove = []string{remove}
+		}
+		if p != nil {
+			d, err := fakeSegment(ctx, blobs, p, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Add = []SegmentDescriptor{d}
+			remove = d.ID
+		}
+		if _, err := tab.Commit(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		return remove
+	}
+	a := commit("", Partition{{Key: "d/s=", Value: "1"}, {Key: "hr", Null: true}})
+	check("filled", "d/s=", "hr")
+	commit(a, nil)
+	check("emptied", "d/s=", "hr")
+	b := commit("", Partition{{Key: "day", Value: ""}})
+	check("filled otherwise", "day")
+	commit(b, nil)
+	check("emptied again", "day")
+	long := Partition{}
+	for i := range maxPartitionKeys {
+		long = append(long, PartitionValue{Key: strings.Repeat("k", 30) + string(rune('a'+i%26)) + string(rune('a'+i/26))})
+	}
+	d := commit("", long)
+	commit(d, nil)
+	check("of more than a property holds")
+	c := commit("", Partition{})
+	check("without partitions")
+	commit(c, nil)
+	check("emptied, without partitions")
 }

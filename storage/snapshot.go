@@ -181,8 +181,9 @@ func (s *Snapshot) Partitions(ctx context.Context) ([]Partition, error) {
 	return out, err
 }
 
-// PartitionKeys returns the partition keys of the table, in order: those of its first partition. Its cost is one look-up,
-// however many partitions there are. Ingest holds every partition of a table to them; Commit does not.
+// PartitionKeys returns the partition keys of the table, in order: those of its first partition, or, of a table without segments, those of
+// the first that its last commit with segments had. Its cost is one look-up, however many partitions there are. Ingest holds every partition
+// of a table to them; Commit does not.
 func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 	var keys []string
 	lower, upper := spaceBounds(partitionSpace)
@@ -196,7 +197,10 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 			keys = append(keys, v.Key)
 		}
 	}
-	return keys, it.err
+	if it.err != nil || s.m.info.Segments > 0 {
+		return keys, it.err
+	}
+	return s.lastPartitionKeys(ctx)
 }
 
 // walk calls want once a partition, and then visit for each of its segments when want says so.

@@ -1,0 +1,28 @@
+package storage
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// TestPinsOfLaterOverlays: an overlay that was made after the snapshot that a branch reads says nothing of rows which were deleted in between,
+// and which the branch reads: it is refused, whichever snapshot it is pinned in.
+func TestPinsOfLaterOverlays(t *testing.T) {
+	tab := newTable(t, object.NewMemory())
+	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
+	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Base: 1, Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 1)}}})
+	mustCommit(t, tab, Change{Base: 2, Overlays: []Overlay{overlay("o", "x")}, Layers: []Layer{layer(t, tab, "o", a, 7, "x")}}) // 3
+	pins := func(snapshot, in uint64) Change {
+		return Change{Operation: "branch", Base: 3, Branches: []Branch{{Name: "b", Snapshot: snapshot, Overlays: []Pin{{Name: "o", Snapshot: in}}}}}
+	}
+	for _, c := range []Change{pins(1, 3), pins(2, 3), pins(1, 0)} {
+		if _, err := tab.Commit(t.Context(), c); err == nil || !strings.Contains(err.Error(), "overlay o was made in snapshot 3, after snapshot") {
+			t.Errorf("%+v: %v", c.Branches, err)
+		}
+	}
+	mustCommit(t, tab, pins(3, 3))
+	verifyClean(t, tab.s)
+}
