@@ -49,10 +49,12 @@ type EraseReport struct {
 	Expired       []uint64 `json:"snapshots_expired"`
 	Removed       uint64   `json:"objects_removed"`
 	BytesRemoved  uint64   `json:"bytes_removed"`
-	// Young are objects that no snapshot names and that are left, since they may be of a commit to come: of an ingest or a compaction under
-	// way, or of one that was killed. What rows they have is not known; gc takes them when they are older than its grace period.
-	Young        uint64  `json:"objects_young"`
-	YoungBytes   uint64  `json:"bytes_young"`
+	// Unnamed are objects of the store that no snapshot of any table names and that are left, since they may be of a commit to come: of an ingest
+	// or a compaction under way, or of one that was killed. What rows they have is not known; gc takes them when they are older than its grace
+	// period. UnnamedError says why they could not be counted.
+	Unnamed      uint64  `json:"objects_unnamed"`
+	UnnamedBytes uint64  `json:"bytes_unnamed"`
+	UnnamedError string  `json:"unnamed_error,omitempty"`
 	IndexRebuilt bool    `json:"index_rebuilt"`
 	Compaction   *Report `json:"compaction,omitempty"`
 	Search       *Search `json:"search,omitempty"` // nil: nothing was searched for
@@ -62,22 +64,27 @@ type EraseReport struct {
 // eraseOperation is the operation of snapshots that Erase makes.
 const eraseOperation = "erase"
 
+// endLeases says the way out.
+const endLeases = "; if its owner is no more, end it: dsi leases end"
+
 // ErrHeld is matched when a branch or a lease keeps a snapshot that has rows which are to be erased.
 var ErrHeld = errors.New("held")
 
 // Erase takes rows out of a table physically:
 //
-//	deletes ──> rewrite of the segments that have them, with what lies over these ──> expiry of all snapshots before ──> gc at once of
+//	deletes ──> rewrite of the segments that have them, with what lies over these ──> expiry of all snapshots before ──> purge of
 //	their data ──> index database anew ──> search
 //
 // After the first step no reader of the newest snapshot sees the rows; an error in a later one leaves that so, and to run Erase again goes on: where
-// one was not finished, all segments with deleted rows are rewritten. The history of the table ends: no snapshot before can be read, but by branches that have none of the rows. gc is told to take at once
-// what only expired snapshots name: whoever reads one without a lease fails. A lease on such a snapshot refuses the whole, as a branch does.
+// one was not finished, all segments with deleted rows are rewritten. The history of the table ends: no snapshot before can be read, but by branches that have none of the rows. What
+// only expired snapshots name goes at once: whoever reads one without a lease fails. A lease on such a snapshot refuses the whole, as a branch does.
 func Erase(ctx context.Context, table *storage.Table, what Erasure) (_ *EraseReport, err error) {
 	start := time.Now()
 	if err := what.Compact.Validate(); err != nil {
 		return nil, err
 	}
+	// Leases that closed readers of this process left for the next are in nobody's way but this one's.
+	reader.ReleaseReused()
 	e := &eraser{table: table, store: table.Store(), what: what, out: &EraseReport{
 		Table: table.Name(), DryRun: what.DryRun, Branches: []string{}, Expired: []uint64{}}}
 	defer func() { e.out.Seconds = time.Since(start).Seconds() }()
@@ -390,8 +397,7 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 			return nil, err
 		}
 		if d {
-			return nil, fmt.Errorf("snapshot %d, which may have the rows, is %w by a lease of %s until %s", l.Snapshot, ErrHeld, l.Owner,
-				l.Until.Format(time.RFC3339))
+			return nil, fmt.Errorf("snapshot %d, which may have the rows, is %w by %v%s", l.Snapshot, ErrHeld, l, endLeases)
 		}
 	}
 	if len(branches) > 0 && !e.what.DropBranches {
@@ -538,18 +544,28 @@ func (e *eraser) endHistory(ctx context.Context) error {
 	return nil
 }
 
+// countUnnamed counts what gc would take now or later. That another table is damaged, say, does not end the erasure.
+func (e *eraser) countUnnamed(ctx context.Context) {
+	r, err := storage.GC(ctx, e.store, storage.GCOptions{DryRun: true})
+	if err != nil {
+		e.out.UnnamedError = err.Error()
+		return
+	}
+	e.out.Unnamed, e.out.UnnamedBytes = r.Young+uint64(len(r.Removed)), r.YoungBytes+r.Bytes
+}
+
 // collectGarbage takes what only expired snapshots name, and makes the index database anew.
 func (e *eraser) collectGarbage(ctx context.Context) error {
-	r, err := storage.GC(ctx, e.store, storage.GCOptions{ExpiredAtOnce: e.table.Name()})
+	r, err := e.table.Purge(ctx)
 	if err != nil {
 		return err
 	}
 	e.out.Removed, e.out.BytesRemoved = uint64(len(r.Removed)), r.Bytes
-	e.out.Young, e.out.YoungBytes = r.Young, r.YoungBytes
+	e.countUnnamed(ctx)
 	for _, h := range r.Held {
 		// Branches that hold nothing of the rows stay.
-		if h.Table == e.table.Name() && strings.HasPrefix(h.By, "lease ") {
-			return fmt.Errorf("snapshot %d, which may have the rows, is %w by a %s: erase again when it is over", h.Snapshot, ErrHeld, h.By)
+		if strings.HasPrefix(h.By, "lease ") {
+			return fmt.Errorf("snapshot %d, which may have the rows, is %w by %s: erase again when it is over%s", h.Snapshot, ErrHeld, h.By, endLeases)
 		}
 	}
 	// It has copies of the segments' indexes, with the least and the greatest value of each stripe.

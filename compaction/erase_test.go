@@ -186,7 +186,7 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	x.check(err)
 	r, err := Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	x.check(err)
-	if r.Young == 0 || r.YoungBytes == 0 {
+	if r.Unnamed == 0 || r.UnnamedBytes == 0 {
 		t.Fatalf("%+v", r)
 	}
 	x.commit(x.latest(), storage.Change{Lists: []storage.SampleList{{Name: "other", Definition: "time = 17"}, {Name: "people", Definition: "id IN (16,17)"}}})
@@ -200,7 +200,7 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	if _, err = storage.GC(ctx, x.store, storage.GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()}); err != nil || r.Young != 0 {
+	if r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()}); err != nil || r.Unnamed != 0 {
 		t.Fatalf("%v %+v", err, r)
 	}
 }

@@ -3,6 +3,7 @@ package reader
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -17,9 +18,9 @@ import (
 //
 // A snapshot that expires stays for gc's grace period, a day unless gc is told otherwise: so most readers need nothing. One that
 // stays open takes a lease in the background on each snapshot that its plan is of, renews it, and gives it back when it is closed; readers of
-// one process share it, and with Options.Reuse it waits 10 minutes for the next. What a branch reads may have expired long ago: leases on that
-// are taken at once. A process that dies keeps the snapshots until its leases have run out. An error of a lease is none of the reader: it is
-// tried again.
+// one process share it, and with Options.Reuse it waits a minute for the next. What a branch reads may have expired long ago: leases on that
+// are taken at once. A process that dies keeps the snapshots until its leases have run out, or somebody ends them (Table.EndLease). An error of a
+// lease is none of the reader: it is tried again, but not after somebody ended it.
 type LeaseOptions struct {
 	// Off takes none: where the store may not be written to, or where somebody else has one.
 	Off bool
@@ -76,8 +77,9 @@ var keepers struct {
 const (
 	// releaseWithin bounds how long closing a reader waits for a lease to be given back. One that is not runs out.
 	releaseWithin = 10 * time.Second
-	// leasesLinger is how long the leases of a closed reader with Options.Reuse stay for the next one, as that of a job's next epoch.
-	leasesLinger = 10 * time.Minute
+	// leasesLinger is how long the leases of a closed reader with Options.Reuse stay for the next one, as that of a job's next epoch: as long
+	// as the reader is parked. They are in the way of erasing rows.
+	leasesLinger = time.Minute
 )
 
 // A hold is the keepers of one open reader.
@@ -143,6 +145,13 @@ func (k *keeper) renew() {
 	var err error
 	if k.lease != nil {
 		err = k.lease.Renew(k.ctx, k.lasts)
+		if errors.Is(err, storage.ErrNotFound) {
+			if k.lease.Info().Until.After(time.Now()) {
+				return // somebody ended it, to take away what it kept: it would only be in the way again
+			}
+			// It ran out, of a process that was stopped for long. Another is taken, unless that is too late.
+			k.lease = nil
+		}
 	} else if k.lease, err = k.snapshot.Lease(k.ctx, cmp.Or(k.owner, thisReader()), k.lasts); err == nil {
 		k.taken.Store(true)
 	}

@@ -152,6 +152,53 @@ func TestReadersShareLeases(t *testing.T) {
 	}
 }
 
+// A lease that somebody ended is neither renewed nor taken anew: what it kept is to go.
+func TestEndedLeasesStayEnded(t *testing.T) {
+	ctx := t.Context()
+	blobs, snap := leasedStore(t)
+	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLayout(ctx, snap, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Open(Options{Lease: LeaseOptions{After: 1, For: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-blobs.put
+	k := s.hold.keepers[0]
+	for !k.taken.Load() {
+		runtime.Gosched()
+	}
+	all := leased(t, snap.Table())
+	if len(all) != 1 {
+		t.Fatal(all)
+	}
+	if _, err := snap.Table().EndLease(ctx, all[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	defer close(closed)
+	go func() {
+		select {
+		case <-blobs.put: // else who takes a lease waits for ever
+		case <-closed:
+		}
+	}()
+	for range 2 {
+		k.renew() // as its timer does
+		if all := leased(t, snap.Table()); len(all) > 0 {
+			t.Errorf("there is %v again", all)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // What a branch reads is leased at once: it may have expired.
 func TestBranchesAreLeasedAtOnce(t *testing.T) {
 	ctx := t.Context()

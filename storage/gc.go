@@ -19,10 +19,6 @@ type GCOptions struct {
 	DryRun bool          // report only
 	Grace  time.Duration // default DefaultGrace
 	NoWait bool          // Grace of 0 means 0: only when nobody writes
-	// ExpiredAtOnce names a table of which the data that only expired snapshots name goes whatever its age: segments, layers and sets of rows.
-	// Whoever reads an expired snapshot of it without a lease finds it gone. Snapshots and runs, what no snapshot names, and other tables
-	// keep the grace period.
-	ExpiredAtOnce string
 }
 
 // A GCReport says what GC removed, or would remove.
@@ -45,7 +41,7 @@ type GCReport struct {
 type Hold struct {
 	Table    string
 	Snapshot uint64
-	By       string // "branch b", or "lease of o until t"
+	By       string // "branch b", or "lease i of o until t"
 }
 
 // GC removes the snapshots that expired longer ago than the grace period, the objects that no other snapshot of any table names,
@@ -77,7 +73,7 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	named, plans, err := s.referenced(ctx, now, cutoff, grace == 0, opts.ExpiredAtOnce, r)
+	named, plans, err := s.referenced(ctx, now, cutoff, grace == 0, r)
 	if err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
@@ -89,10 +85,10 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	local := object.AsLocal(s.blobs)
 	for _, g := range groups {
 		switch {
-		case named.staying[g.id]:
+		case named[g.id]:
 			r.Referenced += uint64(len(g.objects))
 			continue
-		case g.newest > cutoff && !named.expired[g.id]:
+		case g.newest > cutoff:
 			r.Young += uint64(len(g.objects))
 			for _, o := range g.objects {
 				r.YoungBytes += uint64(o.Size)

@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -14,12 +13,12 @@ import (
 // namedIDs are ids of segments, runs and sets of rows that snapshots name.
 type namedIDs struct {
 	staying map[id]bool // by snapshots that stay, with what is theirs
-	expired map[id]bool // the data of snapshots that have expired within the grace period, when it goes at once
+	expired map[id]bool // the data of expired snapshots, for Purge
 }
 
-// referenced returns the ids that snapshots name, and what is to be done about each table.
-func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noGrace bool, atOnce string, r *GCReport) (namedIDs, []*tablePlan, error) {
-	out := namedIDs{staying: map[id]bool{}, expired: map[id]bool{}}
+// referenced returns the ids that snapshots which stay name, and what is to be done about each table.
+func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noGrace bool, r *GCReport) (map[id]bool, []*tablePlan, error) {
+	out := map[id]bool{}
 	tables, err := s.Tables(ctx)
 	if err != nil {
 		return out, nil, err
@@ -27,12 +26,12 @@ func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noG
 	var plans []*tablePlan
 	for _, name := range tables {
 		// A table of its own, so that nothing known from before is trusted.
-		p := &tablePlan{t: &Table{s: s, name: name}, cutoff: cutoff, noGrace: noGrace, atOnce: name == atOnce}
+		p := &tablePlan{t: &Table{s: s, name: name}, cutoff: cutoff, noGrace: noGrace}
 		if err := p.look(ctx, now, r); err != nil {
 			return out, nil, err
 		}
 		r.Tables++
-		if err := p.mark(ctx, out, r); err != nil {
+		if err := p.mark(ctx, namedIDs{staying: out}, r); err != nil {
 			return out, nil, err
 		}
 		plans = append(plans, p)
@@ -45,7 +44,7 @@ type tablePlan struct {
 	t       *Table
 	cutoff  int64
 	noGrace bool
-	atOnce  bool
+	purge   bool // the data of expired snapshots goes, and they stay
 
 	first, newest uint64 // of the numbers that were listed
 	oldest        uint64 // of those that stay; the ones below stay when they are pinned
@@ -82,8 +81,12 @@ func (p *tablePlan) look(ctx context.Context, now time.Time, r *GCReport) error 
 		}
 		want++
 	}
-	// Snapshots that expired within the grace period stay: whoever has just opened one reads on.
-	if !p.noGrace {
+	switch {
+	case p.purge:
+		if p.oldest, err = p.there(ctx, p.oldest); err != nil {
+			return err
+		}
+	case !p.noGrace: // snapshots that expired within the grace period stay: whoever has just opened one reads on
 		first, err := p.there(ctx, p.oldest)
 		if err != nil {
 			return err
@@ -101,7 +104,7 @@ func (p *tablePlan) look(ctx context.Context, now time.Time, r *GCReport) error 
 			p.oldest = max(m.info.Oldest, first)
 		}
 	}
-	if p.whole = p.oldest; p.atOnce {
+	if p.whole = p.oldest; p.purge {
 		p.whole = unexpired
 	}
 	return p.holds(ctx, newest, now, r)
@@ -163,7 +166,7 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, now time.Time, r *GC
 		if !slices.ContainsFunc(newest, func(n storedLease) bool { return n.id == l.id }) {
 			continue // renewed since
 		}
-		r.Held = append(r.Held, Hold{p.t.name, l.Snapshot, fmt.Sprintf("lease of %s until %s", l.Owner, l.Until.Format(time.RFC3339))})
+		r.Held = append(r.Held, Hold{p.t.name, l.Snapshot, l.String()})
 	}
 	return nil
 }

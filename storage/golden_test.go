@@ -65,7 +65,7 @@ func makeGolden(t *testing.T, dir string) {
 		{Feature: "k", Rename: "key"}, {Feature: "y", Status: &dropped}, {Feature: "x", Status: &deprecated}}})
 	// A lease that lasts: no method gives one for so long.
 	i := newID()
-	if err := l.PutIfAbsent(ctx, leaseName("ads/é", i), appendLease(nil, LeaseInfo{2, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), "trainer"})); err != nil {
+	if err := l.PutIfAbsent(ctx, leaseName("ads/é", i), appendLease(nil, LeaseInfo{Snapshot: 2, Until: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), Owner: "trainer"})); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 3}); err != nil {

@@ -43,9 +43,17 @@ const MaxLease = 7 * 24 * time.Hour
 
 // A LeaseInfo describes a lease.
 type LeaseInfo struct {
+	ID       string // 16 hexadecimal digits; it stays when the lease is renewed
 	Snapshot uint64
 	Until    time.Time
 	Owner    string // for people
+	// Renewed is when it was taken or renewed last, by the clock that dates the objects; zero where that is not known.
+	Renewed time.Time
+}
+
+// String says who holds what, for messages.
+func (l LeaseInfo) String() string {
+	return fmt.Sprintf("lease %s of %s until %s", l.ID, l.Owner, l.Until.Format(time.RFC3339))
 }
 
 // A Lease keeps everything that a snapshot names, until a time or until it is released, whatever expires meanwhile. Whoever
@@ -110,6 +118,7 @@ func (l *Lease) put(ctx context.Context, d time.Duration) error {
 	if l.id != (id{}) {
 		copy(i[:leaseIDBytes], l.id[:])
 	}
+	next.ID = leaseID(i)
 	if err := l.t.s.blobs.PutIfAbsent(ctx, leaseName(l.t.name, i), appendLease(nil, next)); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
@@ -136,12 +145,18 @@ func (l *Lease) Info() LeaseInfo {
 	return l.info
 }
 
-// Renew makes the lease last for d from now on. One that ran out before may have come too late: what it kept may be gone.
+// Renew makes the lease last for d from now on. One that ran out before may have come too late: what it kept may be gone. ErrNotFound:
+// somebody has ended it, or it ran out and gc took it; it stays ended.
 func (l *Lease) Renew(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.id == (id{}) {
 		return errors.New("lease: renewed after its release")
+	}
+	if _, err := l.t.s.blobs.Stat(ctx, leaseName(l.t.name, l.id)); errors.Is(err, object.ErrNotFound) {
+		return fmt.Errorf("lease %s was ended: %w", l.info.ID, ErrNotFound)
+	} else if err != nil {
+		return fmt.Errorf("lease: %w", err)
 	}
 	return l.put(ctx, d)
 }
@@ -211,6 +226,43 @@ func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) {
 		return cmp.Or(cmp.Compare(a.Snapshot, b.Snapshot), a.Until.Compare(b.Until), cmp.Compare(a.Owner, b.Owner))
 	})
 	return out, nil
+}
+
+// leaseID is what all the ids that a lease has, one after the other, begin with.
+func leaseID(i id) string { return i.String()[:2*leaseIDBytes] }
+
+// EndLease ends a lease, by its id, in place of its owner, who is killed, say. An owner who lives finds out when it renews the lease, or
+// when what it reads is gone. ErrNotFound: there is no such lease.
+func (t *Table) EndLease(ctx context.Context, lease string) (LeaseInfo, error) {
+	all, err := t.Leases(ctx)
+	if err != nil {
+		return LeaseInfo{}, err
+	}
+	at := slices.IndexFunc(all, func(l LeaseInfo) bool { return l.ID == lease })
+	if at < 0 {
+		return LeaseInfo{}, fmt.Errorf("table %s: lease %.100q: %w", t.name, lease, ErrNotFound)
+	}
+	// It may be renewed meanwhile.
+	for range maxLeasePasses {
+		objects, err := t.leases(ctx)
+		if err != nil {
+			return all[at], err
+		}
+		ended := true
+		for _, l := range objects {
+			if leaseID(l.id) != lease {
+				continue
+			}
+			ended = false
+			if err := t.remove(ctx, l.object.Name); err != nil {
+				return all[at], fmt.Errorf("lease: %w", err)
+			}
+		}
+		if ended {
+			return all[at], nil
+		}
+	}
+	return all[at], fmt.Errorf("lease %s was renewed again and again while it was ended", lease)
 }
 
 // A storedLease is a lease and its object.
@@ -287,6 +339,9 @@ func (t *Table) findLeases(ctx context.Context, found map[id]*storedLease) (agai
 		l, reason := decodeLease(b)
 		if reason != "" {
 			return false, corrupt(o.Name, reason)
+		}
+		if l.ID = leaseID(i); o.ModTime != 0 {
+			l.Renewed = time.Unix(0, o.ModTime).UTC()
 		}
 		found[i] = &storedLease{l, i, o}
 	}

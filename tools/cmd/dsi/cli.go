@@ -20,6 +20,7 @@ type cli struct {
 	Describe  describeCmd  `cmd:"" help:"Sum up a table."`
 	Features  featuresCmd  `cmd:"" help:"List a table's features and their types; rename, deprecate, drop them."`
 	Snapshots snapshotsCmd `cmd:"" help:"List a table's snapshots; let old ones expire."`
+	Leases    leasesCmd    `cmd:"" help:"List who holds which snapshots; end leases of owners that are no more."`
 	Branch    branchCmd    `cmd:"" help:"Name what is read together: a snapshot, overlays, a sample list."`
 	Samples   samplesCmd   `cmd:"" help:"Keep rows under a name: sample lists."`
 	Overlay   overlayCmd   `cmd:"" help:"Lay features over a table without rewriting it; list, show, drop, merge overlays."`

@@ -28,7 +28,7 @@ func (c *deleteCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer store.Close()
-	table, err := store.Table(ctx, c.Table)
+	table, err := c.whole(ctx, store, "rows are deleted")
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (c *eraseCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer store.Close()
-	table, err := store.Table(ctx, c.Table)
+	table, err := c.whole(ctx, store, "rows are erased")
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,12 @@ func (a *app) printErasure(r *compaction.EraseReport) {
 			s.Feature, plural(s.Slots, "value"), plural(s.Segments, "segment"), bytesText(s.Bytes), plural(s.Objects, "object"))},
 			[2]string{"proved", s.Proves()})
 	}
-	if r.Young > 0 {
-		facts = append(facts, [2]string{"not known", fmt.Sprintf("what is in %s, %s, that no snapshot names: of an ingest or compaction under way, or killed less than a day ago; dsi gc takes them then",
-			plural(r.Young, "object"), bytesText(r.YoungBytes))})
+	switch {
+	case r.UnnamedError != "":
+		facts = append(facts, [2]string{"not known", "what is in objects that no snapshot names: " + r.UnnamedError})
+	case r.Unnamed > 0:
+		facts = append(facts, [2]string{"not known", fmt.Sprintf("what is in %s, %s, that no snapshot names: of an ingest or compaction under way, or killed; dsi gc takes them when they are older than a day",
+			plural(r.Unnamed, "object"), bytesText(r.UnnamedBytes))})
 	}
 	facts = append(facts, [2]string{"time", fmt.Sprintf("%.1f s", r.Seconds)})
 	a.printFacts(facts)

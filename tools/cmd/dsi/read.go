@@ -31,6 +31,7 @@ type readFlags struct {
 	Downsample string   `placeholder:"EXPR" help:"Leave rows of a class out but for a sample, as in click = 0 AND sample(0.1, key=request_id, seed=7): a tenth of those with click = 0 stays. The label sample_weight is 10 for them, 1 for all others."`
 	Job        string   `placeholder:"NAME" help:"What this is for, in the access records. Default: DSISTORE_JOB, else the command."`
 	NoAccess   bool     `help:"Write no access record. So does DSISTORE_ACCESS=off."`
+	NoLease    bool     `help:"Take no lease on what is read, as where the store may not be written to: gc may take it while a branch, or for more than 5 minutes anything, is read."`
 	Transform  []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
 }
 
@@ -56,6 +57,9 @@ func (r readFlags) access(command string) reader.AccessOptions {
 	}
 	return reader.AccessOptions{Off: r.NoAccess, Job: job, Program: "dsi"}
 }
+
+// lease returns what the flags say of leases.
+func (r readFlags) lease() reader.LeaseOptions { return reader.LeaseOptions{Off: r.NoLease} }
 
 // openTable opens the store and finds what is to be read of the table, or of its branch. Close the store.
 func (s selectFlags) openTable(ctx context.Context, t tableArgs) (*storage.Store, *storage.View, error) {

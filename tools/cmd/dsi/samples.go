@@ -39,7 +39,7 @@ func (c *samplesCreateCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer store.Close()
-	table, err := store.Table(ctx, c.Table)
+	table, err := c.whole(ctx, store, "sample lists are made")
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (c *samplesDropCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer store.Close()
-	table, err := store.Table(ctx, c.Table)
+	table, err := c.whole(ctx, store, "sample lists are dropped")
 	if err != nil {
 		return err
 	}

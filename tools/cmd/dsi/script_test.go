@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 //	remove GLOB              removes that file
 //	count N GLOB             checks how many files match
 //	old GLOB                 dates files that match two hours back
+//	lease STORE TABLE OWNER  takes a lease for an hour on the newest snapshot, as who is killed leaves it
 //	interrupt SIGNAL FILE COMMAND...
 //	                         runs the command with the file on a standard input that does not end, sends it the signal when
 //	                         it has read most of the file, and checks that it exits with 130 and has not waited for more
@@ -73,6 +74,7 @@ func TestScripts(t *testing.T) {
 			"remove": cmdRemove,
 			"count":  cmdCount,
 			"old":    cmdOld,
+			"lease":  cmdLease,
 
 			"interrupt": cmdInterrupt,
 			"race":      cmdRace,
@@ -232,6 +234,20 @@ func cmdOld(ts *testscript.TestScript, neg bool, args []string) {
 	for _, m := range matches {
 		ts.Check(os.Chtimes(m, then, then))
 	}
+}
+
+func cmdLease(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: lease STORE TABLE OWNER")
+	}
+	ctx := context.Background()
+	store, err := storeArg{ts.MkAbs(args[0])}.open(ctx)
+	ts.Check(err)
+	defer store.Close()
+	snap, err := atFlag{}.snapshot(ctx, store, args[1])
+	ts.Check(err)
+	_, err = snap.Lease(ctx, args[2], time.Hour)
+	ts.Check(err)
 }
 
 func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {

@@ -49,6 +49,15 @@ type tableArgs struct {
 	Table string `arg:"" help:"Name of the table. Commands that read also take TABLE@BRANCH."`
 }
 
+// whole opens the table, for what is done to its newest snapshot; what says what that is. A branch, which would not show it, is refused.
+func (t tableArgs) whole(ctx context.Context, store *storage.Store, what string) (*storage.Table, error) {
+	table, branch, err := store.OpenRef(ctx, t.Table)
+	if err == nil && branch != "" {
+		return nil, usagef("%s in the newest snapshot of table %s, not in what branch %s reads: leave @%s out", what, table.Name(), branch, branch)
+	}
+	return table, err
+}
+
 // atFlag selects the snapshot.
 type atFlag struct {
 	At moment `name:"at" placeholder:"N|TIME" help:"Read this snapshot, or the one that was the latest at this time (UTC). Default: the latest."`

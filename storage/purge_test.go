@@ -7,9 +7,9 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestExpiredAtOnce: within the grace period gc takes the data that only expired snapshots name, and nothing else: not what a branch or a lease
+// TestPurge: within the grace period a purge takes the data that only expired snapshots name, and nothing else: not what a branch or a lease
 // holds, not what no snapshot names, not the snapshots themselves.
-func TestExpiredAtOnce(t *testing.T) {
+func TestPurge(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
@@ -51,13 +51,19 @@ func TestExpiredAtOnce(t *testing.T) {
 	if err != nil || len(r.Removed) != 0 {
 		t.Fatal(r, err)
 	}
-	would, err := GC(ctx, tab.s, GCOptions{ExpiredAtOnce: tab.name, DryRun: true})
-	if err != nil {
+	// A gc of the store would end at what is wrong with another table.
+	if err := mem.PutIfAbsent(ctx, snapshotName("damaged", 1), []byte("no snapshot")); err != nil {
 		t.Fatal(err)
 	}
-	r, err = GC(ctx, tab.s, GCOptions{ExpiredAtOnce: tab.name})
-	if err != nil || r.Expired != 0 || len(r.Held) != 2 || len(r.Removed) != len(would.Removed) {
+	if _, err := GC(ctx, tab.s, GCOptions{}); err == nil {
+		t.Fatal("gc is content with a damaged table")
+	}
+	r, err = tab.Purge(ctx)
+	if err != nil || r.Expired != 0 || len(r.Held) != 2 || len(r.Removed) == 0 {
 		t.Fatal(r, err)
+	}
+	if err := mem.Delete(ctx, snapshotName("damaged", 1)); err != nil {
+		t.Fatal(err)
 	}
 	check := func(what string, d SegmentDescriptor, want bool) {
 		t.Helper()
@@ -84,7 +90,7 @@ func TestExpiredAtOnce(t *testing.T) {
 	if err := lease.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := GC(ctx, tab.s, GCOptions{ExpiredAtOnce: tab.name}); err != nil {
+	if _, err := tab.Purge(ctx); err != nil {
 		t.Fatal(err)
 	}
 	check("of a leased one, released", segs[2], false)
@@ -95,6 +101,39 @@ func TestExpiredAtOnce(t *testing.T) {
 	if s, err := newTable(t, mem).Latest(ctx); err != nil || s.Info().Number != 8 {
 		t.Fatal(s, err)
 	}
+}
+
+// TestPurgeBesideGC: a gc takes the expired snapshots while a purge reads them; of what has expired nothing is left.
+func TestPurgeBesideGC(t *testing.T) {
+	ctx := t.Context()
+	meanwhile := &hookedStore{Store: object.NewMemory()}
+	tab := newTable(t, meanwhile)
+	segs := replaceAll(t, tab, 6)
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	meanwhile.reads = func(name string) {
+		if name != snapshotName(tab.name, 4) {
+			return
+		}
+		if at++; at == 1 {
+			if r, err := GC(ctx, newTable(t, meanwhile.Store).s, GCOptions{NoWait: true}); err != nil || r.Expired != 5 {
+				t.Error(r, err)
+			}
+		}
+	}
+	_, err := tab.Purge(ctx)
+	meanwhile.reads = nil
+	if err != nil || at == 0 {
+		t.Fatal(err, at)
+	}
+	for i, d := range segs {
+		if segmentThere(t, tab.s, d) != (i == 5) {
+			t.Errorf("segment of snapshot %d", i+1)
+		}
+	}
+	verifyClean(t, tab.s)
 }
 
 // TestWithout: segments that leave a dropped feature out are refused once it was taken back.

@@ -1,0 +1,89 @@
+package storage
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// TestEndLease: a lease is ended by its id, however often it was renewed and while it is; its owner learns it at the next renewal, and takes
+// it not back.
+func TestEndLease(t *testing.T) {
+	ctx := t.Context()
+	meanwhile := &hookedStore{Store: object.NewMemory()}
+	tab := newTable(t, meanwhile)
+	segs := replaceAll(t, tab, 3)
+	two, err := tab.At(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	killed, err := two.Lease(ctx, "killed", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := two.Lease(ctx, "other", 2*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := tab.Leases(ctx)
+	if err != nil || len(all) != 2 || all[0].Owner != "killed" || all[0].ID == all[1].ID || len(all[0].ID) != 16 {
+		t.Fatal(all, err)
+	}
+	if all[0].ID != killed.Info().ID || all[0].Renewed.Before(before.Add(-time.Minute)) || all[0].Renewed.After(time.Now().Add(time.Minute)) {
+		t.Errorf("%#v", all[0])
+	}
+	for range 3 {
+		if err := killed.Renew(ctx, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again, err := tab.Leases(ctx); err != nil || len(again) != 2 || again[0].ID != all[0].ID || again[0].Renewed.Before(all[0].Renewed) {
+		t.Errorf("renewed: %v %v", again, err)
+	}
+	for _, wrong := range []string{"", "x", all[0].ID[:15], all[0].ID + "0"} {
+		if _, err := tab.EndLease(ctx, wrong); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	// Its owner lives, and renews it after it was listed.
+	left := 2
+	meanwhile.reads = func(name string) {
+		if left > 0 && strings.Contains(name, leasesDir) {
+			left--
+			if err := killed.Renew(ctx, time.Hour); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	info, err := tab.EndLease(ctx, all[0].ID)
+	meanwhile.reads = nil
+	if err != nil || info.Owner != "killed" || left > 0 {
+		t.Fatal(info, err, left)
+	}
+	if err := killed.Renew(ctx, time.Hour); !errors.Is(err, ErrNotFound) {
+		t.Errorf("renewed after its end: %v", err)
+	}
+	if err := killed.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	if left, err := tab.Leases(ctx); err != nil || len(left) != 1 || left[0].Owner != "other" {
+		t.Fatal(left, err)
+	}
+	if _, err := tab.EndLease(ctx, all[0].ID); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	// Nobody holds the snapshot then.
+	if _, err := tab.EndLease(ctx, other.Info().ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || len(r.Held) != 0 || segmentThere(t, tab.s, segs[1]) {
+		t.Errorf("%+v %v", r, err)
+	}
+}
