@@ -63,6 +63,7 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"version":      (*Engine).version,
 	"tables":       (*Engine).tables,
 	"table":        (*Engine).table,
+	"rows":         (*Engine).rows,
 	"snapshots":    (*Engine).snapshots,
 	"features":     (*Engine).features,
 	"plan":         (*Engine).plan,

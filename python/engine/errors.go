@@ -59,6 +59,8 @@ func wire(err error) *wireError {
 		w.Kind = "duplicate_source"
 	case errors.Is(err, storage.ErrConflict):
 		w.Kind = "conflict"
+	case errors.Is(err, storage.ErrExists):
+		w.Kind = "exists"
 	case errors.Is(err, context.Canceled):
 		w.Kind = "canceled"
 	case errors.As(err, &usage):

@@ -45,6 +45,7 @@ type loaderParams struct {
 	Memory   int64  `json:"memory,omitempty"`
 	Prefetch int    `json:"prefetch,omitempty"` // batches made ahead
 	Presence bool   `json:"presence,omitempty"`
+	NoLease  bool   `json:"no_lease,omitempty"`
 	accessParams
 }
 
@@ -89,6 +90,7 @@ func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, erro
 	s, err := layout.OpenRank(reader.Options{
 		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Presence: p.Presence,
 		Reuse: true, Allocator: e.allocator, Access: p.options(),
+		Lease: reader.LeaseOptions{Off: p.NoLease},
 	}, reader.Ranks{
 		Rank: p.Rank, World: max(p.World, 1), Worker: p.Worker, Workers: p.RankWorkers, Shards: max(p.Shards, 1),
 		DropLast: p.DropLast,

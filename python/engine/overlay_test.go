@@ -172,3 +172,44 @@ func TestOverlaysAndBranches(t *testing.T) {
 		}
 	}
 }
+
+// Of a branch with a sample list its rows are counted, without those that were deleted; of a table those of its snapshot.
+func TestRowsOfABranch(t *testing.T) {
+	ctx := t.Context()
+	e := newEngine(t)
+	at := ingested(t, e, 100)
+	must[map[string]any](t, e, "delete", with(at, "filter", "session_id = 1"))
+	must[map[string]any](t, e, "samples_create", with(at, "name", "some", "filter", "click = 1"))
+	must[map[string]any](t, e, "delete", with(at, "filter", "session_id = 2"))
+	blobs, err := object.Open(at["uri"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := storage.Open(ctx, blobs, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	table, err := store.Table(ctx, "ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Commit(ctx, storage.Change{Operation: "branch", Base: 4, Branches: []storage.Branch{
+		{Name: "exp", Snapshot: 4, List: storage.Pin{Name: "some", Snapshot: 3}}, {Name: "all", Snapshot: 1},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	want := must[planAnswer](t, e, "plan", with(at, "snapshot", 4, "features", []string{"click"}, "filter", "click = 1")).Rows
+	if want == 0 || want >= 100 {
+		t.Fatal(want)
+	}
+	for branch, rows := range map[string]uint64{"exp": want, "all": 100} {
+		place := must[tableAnswer](t, e, "table", with(at, "branch", branch)).Place
+		if got := must[uint64](t, e, "rows", place); got != rows {
+			t.Errorf("branch %s: %d rows, want %d", branch, got, rows)
+		}
+	}
+	if info, got := must[tableAnswer](t, e, "table", at), must[uint64](t, e, "rows", at); got != info.Rows || got >= 100 {
+		t.Errorf("the table: %d rows, want %d", got, info.Rows)
+	}
+}

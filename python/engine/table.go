@@ -212,6 +212,23 @@ func (e *Engine) table(ctx context.Context, raw json.RawMessage) (any, error) {
 	return out, nil
 }
 
+// rows answers with how many rows a scan of a place gives.
+func (e *Engine) rows(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p tableParams
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	view, err := e.view(ctx, p.place)
+	if err != nil {
+		return nil, err
+	}
+	m, err := reader.Matching(ctx, view.Snapshot, reader.PlanOptions{}, reader.LayoutOptions{View: view})
+	if err != nil {
+		return nil, err
+	}
+	return m.Rows, nil
+}
+
 // tableAnswer is a table as Python gets it: a snapshot, and, where a branch was opened, the place that stands for what it reads.
 type tableAnswer struct {
 	snapshotInfo

@@ -100,7 +100,10 @@ def test_refused(store):
         table.overlay("o", expr="y = clik = 1")
     with pytest.raises(dsistore.UsageError, match="want fallthrough, null or refuse"):
         table.overlay("o", expr="y = click = 1", new="later")  # type: ignore[arg-type]
-    assert store.table("ads").snapshot.number == number
+    table.overlay("o", expr="y = click = 1")
+    with pytest.raises(dsistore.ExistsError, match="taken since snapshot"):
+        table.overlay("o", expr="z = click = 1")
+    assert store.table("ads").snapshot.number == number + 1
 
 
 def test_interrupted(store):

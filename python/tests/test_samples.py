@@ -49,7 +49,7 @@ def test_a_sample_list_is_the_rows_it_was_made_of(store, source):
         ("both", both.num_rows, 0), ("clicked", clicked.num_rows, 0), ("long", pc.sum(long).as_py(), 0)]
     assert samples.show("both").definition == "dense_b < 50; lists clicked AND NOT long"
     assert samples.show("clicked").share == clicked.num_rows / ROWS
-    with pytest.raises(dsistore.UsageError, match="taken"):
+    with pytest.raises(dsistore.ExistsError, match="taken"):
         samples.create("both", "click = 0")
     assert samples.create("both", "click = 0", replace=True)["replaced"]
     same(store.table("ads").scan(COLUMNS, sample_list="both"), source.filter(pc.equal(source["click"], 0)))
@@ -88,6 +88,23 @@ def test_keys_that_name_no_row(store):
     with pytest.raises(dsistore.UsageError, match="without keys"):
         table.delete(key="session_id")
     assert table.delete(keys=[], key="session_id")["rows_deleted"] == 0
+
+
+def test_what_changes_the_newest_snapshot_is_not_asked_of_another(store):
+    """A table that was opened at a version shows that one's lists, and refuses what would be done to the newest."""
+    store.table("ads").samples.create("clicked", "click = 1")
+    number = store.table("ads").snapshot.number
+    old, new = store.table("ads", version=number - 1), store.table("ads", version=number)
+    assert [s.name for s in new.samples.list()] == ["clicked"] and old.samples.list() == []
+    with pytest.raises(dsistore.NotFoundError):
+        old.samples.show("clicked")
+    for table in (old, pickle.loads(pickle.dumps(new))):
+        for change in (lambda: table.delete("click = 1"), lambda: table.samples.create("x", "click = 1"),
+                       lambda: table.samples.drop("clicked")):
+            with pytest.raises(dsistore.UsageError, match="newest snapshot, and this is snapshot"):
+                change()
+    assert store.table("ads").snapshot.number == number
+    assert new.scan(["click"], sample_list="clicked", lease=False).rows == len(new.scan(["click"], filter="click = 1").to_arrow())
 
 
 def test_deleted_rows_are_seen_by_nobody_new(store, source):

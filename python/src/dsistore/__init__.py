@@ -19,6 +19,7 @@ from .errors import (
     CorruptError,
     DsistoreError,
     DuplicateSourceError,
+    ExistsError,
     ForkError,
     NotFoundError,
     UnsupportedError,
@@ -29,6 +30,6 @@ from .table import Feature, SampleList, Samples, Scan, Snapshot, Store, Table, o
 __version__ = VERSION
 
 __all__ = [
-    "ConflictError", "CorruptError", "DsistoreError", "DuplicateSourceError", "Feature", "ForkError", "NotFoundError",
+    "ConflictError", "CorruptError", "DsistoreError", "DuplicateSourceError", "ExistsError", "Feature", "ForkError", "NotFoundError",
     "SampleList", "Samples", "Scan", "Snapshot", "Store", "Table", "UnsupportedError", "UsageError", "open",
 ]

@@ -40,6 +40,10 @@ class ConflictError(DsistoreError):
     """A commit lost a race to one that it does not commute with. Nothing was changed."""
 
 
+class ExistsError(UsageError):
+    """There is an overlay, a sample list, a branch or a feature of the name. Nothing was changed."""
+
+
 class DuplicateSourceError(DsistoreError):
     """The table already holds a source that is being ingested."""
 
@@ -54,6 +58,7 @@ _KINDS: dict[str, type[DsistoreError]] = {
     "unsupported": UnsupportedError,
     "conflict": ConflictError,
     "duplicate_source": DuplicateSourceError,
+    "exists": ExistsError,
 }
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine, errors
+from ._select import SampleList, list_name, names
 
 if TYPE_CHECKING:
     import pyarrow
@@ -69,10 +70,6 @@ def _snapshot(info: dict[str, Any]) -> Snapshot:
     time = datetime.datetime.fromisoformat(whole).replace(
         microsecond=int((fraction + "000000")[:6]), tzinfo=datetime.timezone.utc)
     return Snapshot(**{**info, "time": time})
-
-
-def _names(features: str | Sequence[str]) -> list[str]:
-    return [features] if isinstance(features, str) else list(features)
 
 
 class Store:
@@ -168,8 +165,8 @@ def _path(p: str | os.PathLike[str] | None) -> str | None:
 class Table:
     """A table at one snapshot, or as a branch had it when it was opened. It pickles, and reads the same wherever it is unpickled.
 
-    name is the table's, branch that of the branch or None, and len() the rows of its snapshot, whichever of them a branch's sample
-    list has.
+    name is the table's, branch that of the branch or None, and len() the rows that a scan gives: of a branch with a sample list those in
+    it.
     """
 
     def __init__(self, store: Store, name: str, version: Version | None = None, branch: str | None = None):
@@ -193,13 +190,24 @@ class Table:
         self._place["snapshot"] = self.snapshot.number
         self.name = self._place["table"]
         self.branch: str | None = self._place.get("branch")
+        self._rows = None if self._place.get("list") else self.snapshot.rows  # None: nobody has asked yet
+        self._pinned = version is not None or self.branch is not None
 
     def __repr__(self) -> str:
         version = self.snapshot.number if self.branch is None else f"branch={self.branch!r}"
         return f"{self.store!r}.table({self.name!r}, {version})"
 
     def __len__(self) -> int:
-        return self.snapshot.rows
+        if self._rows is None:
+            self._rows = int(_engine.call("rows", **self._place))
+        return self._rows
+
+    def _newest(self, what: str) -> dict[str, Any]:
+        """The table, for what changes its newest snapshot: not of one that was opened at a version or a branch, which would not show it."""
+        if self._pinned:
+            version = f"snapshot {self.snapshot.number}" if self.branch is None else f"branch {self.branch}"
+            raise errors.UsageError(f"{what} in the table's newest snapshot, and this is {version}: open the table without a version or branch")
+        return {"uri": self.store._root, "table": self.name}
 
     def snapshots(self) -> list[Snapshot]:
         """All snapshots of the table, oldest first."""
@@ -208,12 +216,12 @@ class Table:
     def features(self, select: str | Sequence[str] = "@all", *, overlay: str | Sequence[str] = ()) -> list[Feature]:
         """The features that names, globs (``user_*``) or sets (``@all``, ``@labels``, ``@keys``, ``@partitions``) select, under
         overlays as in ``scan``."""
-        return [Feature(**f) for f in _engine.call("features", **self._place, features=_names(select), overlay=_names(overlay) or None)]
+        return [Feature(**f) for f in _engine.call("features", **self._place, features=names(select), overlay=names(overlay) or None)]
 
     def scan(self, features: str | Sequence[str] = "@all", *, partitions: str | None = None, filter: str | None = None,
              sample_list: str | SampleList | None = None, downsample: str | None = None, overlay: str | Sequence[str] = (),
              batch_size: int = 65536,
-             fold: bool = False, workers: int | None = None, memory: int | None = None, job: str | None = None) -> Scan:
+             fold: bool = False, workers: int | None = None, memory: int | None = None, job: str | None = None, lease: bool = True) -> Scan:
         """The rows as Arrow. partitions is a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``.
 
         filter is one over features too: only rows for which it is true are given. ``click = 1 AND country IN ('US', 'CA')``,
@@ -233,16 +241,17 @@ class Table:
 
         fold puts the features of a source map or struct back into one column. batch_size bounds the rows of a record batch,
         workers the engine's threads, memory the bytes of stripes in memory. job is what access records call this: default, DSISTORE_JOB of
-        the environment, else the name of the program. Nothing is read yet.
+        the environment, else the name of the program. lease=False takes no lease while the rows are read, as where the store may not be
+        written to: what expires meanwhile may go. Nothing is read yet.
 
         NotFoundError: no such feature or overlay; UsageError: the predicate makes no sense.
         """
         if batch_size < 1:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
-        plan = _engine.call("plan", **self._place, features=_names(features), partitions=partitions, filter=filter,
-                            sample_list=_list_name(sample_list), downsample=downsample, overlay=_names(overlay) or None,
+        plan = _engine.call("plan", **self._place, features=names(features), partitions=partitions, filter=filter,
+                            sample_list=list_name(sample_list), downsample=downsample, overlay=names(overlay) or None,
                             batch_size=batch_size)
-        return Scan(self.store._root, plan, {"fold": fold, "workers": workers, "memory": memory}, _engine.job_name(job))
+        return Scan(self.store._root, plan, {"fold": fold, "workers": workers, "memory": memory, "no_lease": not lease or None}, _engine.job_name(job))
 
     def delete(self, filter: str | None = None, *, partitions: str | None = None, sample_list: str | SampleList | None = None,
                keys: Any = None, key: str | None = None, memory: int | None = None, dry_run: bool = False) -> dict[str, Any]:
@@ -257,11 +266,12 @@ class Table:
         This object, and every other reader of an older snapshot, goes on reading what it read: ``store.table(name)`` is the table
         without the rows. Bytes stay until ``dsi erase``. Rows ingested meanwhile stay.
 
-        UsageError: nothing is given, or it makes no sense; NotFoundError: no such feature or list.
+        UsageError: nothing is given, or it makes no sense, or the table was opened at a version or a branch; NotFoundError: no such
+        feature or list.
         """
         started = _engine.begin(
-            "delete", uri=self.store._root, table=self.name, filter=filter, partitions=partitions,
-            sample_list=_list_name(sample_list), dry_run=dry_run or None, **_keys(keys, key, memory))
+            "delete", **self._newest("rows are deleted"), filter=filter, partitions=partitions,
+            sample_list=list_name(sample_list), dry_run=dry_run or None, **_keys(keys, key, memory))
         report: dict[str, Any] = _engine.wait(started, until_cancelled=True)
         return report
 
@@ -271,20 +281,21 @@ class Table:
         return Samples(self)
 
     def take(self, rows: Any, features: str | Sequence[str] = "@all", *, overlay: str | Sequence[str] = (), fold: bool = False,
-             workers: int | None = None, memory: int | None = None, job: str | None = None) -> pyarrow.Table:
+             workers: int | None = None, memory: int | None = None, job: str | None = None, lease: bool = True) -> pyarrow.Table:
         """The rows at places in the order of the table, counted from 0, as a pyarrow Table: in the order given, a place as often as it
         is given.
 
         rows is any sequence of integers, a numpy or pyarrow array or a tensor among them. The order of the table is that in which
         ``scan`` without partitions gives its rows. Only the stripes that the rows are in are read; those that are asked for
         again are kept decoded, and taking from them is quicker, in half of memory (bytes, default 256 MiB) for each of the two
-        selections of features that were used last. overlay, fold, workers and job are as in ``scan``. Of a branch with a sample list
+        selections of features that were used last. overlay, fold, workers, job and lease are as in ``scan``. Of a branch with a sample list
         the rows in it are counted.
 
         UsageError: the table has no such row; NotFoundError: no such feature.
         """
-        records = _engine.call("take", **self._place, features=_names(features), rows=_places(rows), fold=fold or None,
-                               overlay=_names(overlay) or None, workers=workers, memory=memory, **_engine.recorded(_engine.job_name(job)))
+        records = _engine.call("take", **self._place, features=names(features), rows=_places(rows), fold=fold or None,
+                               overlay=names(overlay) or None, workers=workers, memory=memory, no_lease=not lease or None,
+                               **_engine.recorded(_engine.job_name(job)))
         return _table(_Records(records))
 
     def overlay(self, name: str, source: Any = None, *, expr: str | Sequence[str] | None = None,
@@ -312,15 +323,15 @@ class Table:
         The overlay lies over the newest snapshot of the table, not over this one: open the table again to read it. Interrupted
         or failed, the table is as it was.
 
-        UsageError: what is asked for makes no sense; NotFoundError: there is no such key or feature; ConflictError: others kept changing
-        the table.
+        ExistsError: there is an overlay of the name; UsageError: what is asked for makes no sense; NotFoundError: there is no such key or
+        feature; ConflictError: others kept changing the table.
         """
-        exprs = None if expr is None else _names(expr)
+        exprs = None if expr is None else names(expr)
         if (source is None) == (exprs is None):
             raise errors.UsageError("an overlay is made from a source or from an expression: give one of them")
         params: dict[str, Any] = dict(
-            uri=self.store._root, table=self.name, overlay=name, exprs=exprs, key=None if key is None else _names(key),
-            features=None if features is None else _names(features), mapping=_path(mapping), ddl=_path(ddl), over=_names(over) or None, label=label,
+            uri=self.store._root, table=self.name, overlay=name, exprs=exprs, key=None if key is None else names(key),
+            features=None if features is None else names(features), mapping=_path(mapping), ddl=_path(ddl), over=names(over) or None, label=label,
             uncovered=uncovered, new=new, replace=replace, memory=memory,
         )
         if source is not None:
@@ -334,7 +345,7 @@ class Table:
               seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
               transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
               device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
-              memory: int | None = None, job: str | None = None) -> TorchDataset:
+              memory: int | None = None, job: str | None = None, lease: bool = True) -> TorchDataset:
         """An IterableDataset of training batches (dsistore.torch.Batch), prefetched by the engine's threads.
 
         features    names, globs or sets, as in ``features``; nothing else is read
@@ -356,6 +367,7 @@ class Table:
         shards      in how many places an epoch is read at once (default: the world size); the order depends on it
         prefetch    batches made ahead; workers: the engine's threads; memory: bytes of stripes in memory
         job         what access records call this, as in ``scan``
+        lease       False: none is taken while batches are read, as in ``scan``
 
         dsistore.torch.TorchDataset says more of order, ranks and states. NotFoundError: no such feature, or the snapshot is gone;
         UsageError: options that make no sense; ImportError: there is no PyTorch.
@@ -370,7 +382,7 @@ class Table:
             self, features, labels=labels, partitions=partitions, filter=filter, sample_list=sample_list, downsample=downsample, overlay=overlay,
             batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, output=output,
             transforms=transforms, drop_last=drop_last, presence=presence, device=device,
-            shards=shards, prefetch=prefetch, workers=workers, memory=memory, job=job)
+            shards=shards, prefetch=prefetch, workers=workers, memory=memory, job=job, lease=lease)
 
 
 # struct ArrowArrayStream of the Arrow C stream interface: four functions and a pointer.
@@ -450,25 +462,15 @@ def _places(rows: Any) -> str:
     return base64.b64encode(places).decode()
 
 
-@dataclass(frozen=True)
-class SampleList:
-    """A named set of rows. definition says what it was made from, added is the snapshot that has it since; rows are those in it that
-    readers see, share is that of the table, and deleted counts those in it that nobody sees."""
-
-    name: str
-    definition: str
-    added: int
-    rows: int
-    share: float
-    deleted: int
-
-
 class Samples:
-    """The sample lists of a table, of its newest snapshot: what they do does not change the version that the table is at."""
+    """The sample lists of a table, of its newest snapshot, or of the one that it was opened at: what they do does not change the version that
+    the table is at, and they are made and dropped in the newest alone."""
 
     def __init__(self, table: Table):
         self._table = table
         self._place = {"uri": table.store._root, "table": table.name}
+        if table._pinned:
+            self._place["snapshot"] = table.snapshot.number
 
     def create(self, name: str, filter: str | None = None, *, partitions: str | None = None, lists: str | None = None,
                keys: Any = None, key: str | None = None, memory: int | None = None, replace: bool = False,
@@ -478,10 +480,10 @@ class Samples:
         Rows must be in all that is given, as in ``Table.delete``. lists joins other lists: ``"a AND NOT (b OR c)"``. Rows that are
         ingested later are not in it. replace takes the place of the list that has the name.
 
-        UsageError: the name is taken, nothing is given, or it makes no sense.
+        ExistsError: the name is taken; UsageError: nothing is given, it makes no sense, or the table was opened at a version or a branch.
         """
         started = _engine.begin(
-            "samples_create", **self._place, name=name, filter=filter, partitions=partitions, lists=lists,
+            "samples_create", **self._table._newest("sample lists are made"), name=name, filter=filter, partitions=partitions, lists=lists,
             replace=replace or None, dry_run=dry_run or None, **_keys(keys, key, memory))
         report: dict[str, Any] = _engine.wait(started, until_cancelled=True)
         return report
@@ -496,16 +498,12 @@ class Samples:
 
     def drop(self, name: str | SampleList) -> None:
         """Drops a sample list. Its rows stay."""
-        _engine.call("samples_drop", **self._place, name=_list_name(name))
+        _engine.call("samples_drop", **self._table._newest("sample lists are dropped"), name=list_name(name))
 
 
 def _sample_list(info: dict[str, Any]) -> SampleList:
     return SampleList(name=info["sample_list"], definition=info["definition"], added=info["added"], rows=info["rows"],
                       share=info["share"], deleted=info["rows_deleted"])
-
-
-def _list_name(of: str | SampleList | None) -> str | None:
-    return of.name if isinstance(of, SampleList) else of
 
 
 def _keys(keys: Any, key: str | None, memory: int | None) -> dict[str, Any]:

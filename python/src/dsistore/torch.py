@@ -23,10 +23,10 @@ from ._canonical import Canonical
 from ._check import Support, check
 from ._jagged import BatchLists, DedupGroup, Jagged, Lists, mask
 from ._pass import Pass
+from ._select import SampleList, list_name, names
 from ._standing import Standing, number
 from ._start import Position
 from ._stats import Meter, Stats
-from .table import SampleList, _list_name, _names
 
 if TYPE_CHECKING:
     from torch.types import Device
@@ -231,6 +231,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     and the like, and Jagged.present.
     device: batches are moved there. prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes of
     stripes in memory. job is what access records call this: default, DSISTORE_JOB of the environment, else the name of the program.
+    stripes in memory. lease=False takes no lease while batches are read (Table.scan).
 
     It pickles to the plan, and opens what it reads in the process that iterates.
     """
@@ -242,7 +243,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
                  rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
                  transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
                  device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
-                 memory: int | None = None, job: str | None = None):
+                 memory: int | None = None, job: str | None = None, lease: bool = True):
         super().__init__()
         self._job = _engine.job_name(job)
         if output not in ("kjt", "ikjt"):
@@ -261,8 +262,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         # Before the features, so that a label that they select too keeps its place among the labels.
         label_names = [f.name for f in table.features(labels, overlay=overlay)] if labels else []
         self._plan: dict[str, Any] = _engine.call(
-            "plan", **table._place, features=label_names + _names(features), labels=label_names,
-            partitions=partitions, filter=filter, sample_list=_list_name(sample_list), downsample=downsample, overlay=_names(overlay) or None,
+            "plan", **table._place, features=label_names + names(features), labels=label_names,
+            partitions=partitions, filter=filter, sample_list=list_name(sample_list), downsample=downsample, overlay=names(overlay) or None,
             batch_size=batch_size, output="tensors", dedup=output,
             shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
             transforms=dict(transforms) if transforms else None,
@@ -272,7 +273,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         self._names: list[str] = [f["name"] for f in self._plan["features"]]
         self._kinds: list[tuple[str, str]] = [(f["kind"], f["elem"]) for f in self._plan["features"]]
         self._canonical = Canonical(self._names, self._kinds, self._plan["groups"])
-        self._options = {"workers": workers, "memory": memory, "prefetch": prefetch, "presence": presence}
+        self._options = {"workers": workers, "memory": memory, "prefetch": prefetch, "presence": presence, "no_lease": not lease or None}
         self._batch_size = batch_size
         self._rank, self._world = rank, world_size
         self._shards = shards

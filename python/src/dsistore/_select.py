@@ -1,0 +1,29 @@
+"""How rows and features are named when something is asked of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SampleList:
+    """A named set of rows. definition says what it was made from, added is the snapshot that has it since; rows are those in it that
+    readers see, share is that of the table, and deleted counts those in it that nobody sees."""
+
+    name: str
+    definition: str
+    added: int
+    rows: int
+    share: float
+    deleted: int
+
+
+def names(of: str | Sequence[str]) -> list[str]:
+    """Names, of one or of several."""
+    return [of] if isinstance(of, str) else list(of)
+
+
+def list_name(of: str | SampleList | None) -> str | None:
+    """The name of a sample list, or None."""
+    return of.name if isinstance(of, SampleList) else of
