@@ -20,7 +20,6 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/samples"
 )
 
@@ -80,36 +79,16 @@ func (f *flags) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	truth, err := workload.NewTruth(f.Options(workload.Clustered))
+	p, err := f.OpenProjection(ctx, f.Share, f.KeepStore)
 	if err != nil {
 		return err
 	}
-	path, _, err := f.Store(ctx, workload.Clustered, f.KeepStore, ingest.Options{})
-	if err != nil {
-		return err
-	}
-	fs, err := versus.Project(truth, f.Share, f.Seed)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, x := range fs {
-		names = append(names, x.Name)
-	}
-	store, err := versus.OpenStore(ctx, path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	table, err := store.Table(ctx, versus.Table)
-	if err != nil {
-		return err
-	}
-	b := bench{flags: f, table: table, names: names, dedup: dedup}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	b := bench{flags: f, table: p.Table, names: p.Names, dedup: dedup}
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	rep := report{Profile: f.Profile, Rows: b.snap.Info().LiveRows(), Features: len(names), Threads: f.Threads, Dedup: f.Dedup}
+	rep := report{Profile: f.Profile, Rows: b.snap.Info().LiveRows(), Features: len(p.Names), Threads: f.Threads, Dedup: f.Dedup}
 	if rep.Measures, err = b.measure(ctx); err != nil {
 		return err
 	}
@@ -133,7 +112,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	keys := []string{workload.SessionColumn, workload.TimeColumn}
-	if b.all, err = readAll(ctx, b.snap, reader.PlanOptions{Features: append(slices.Clone(b.names), keys...)}); err != nil {
+	if b.all, err = versus.ReadColumns(ctx, b.snap, reader.PlanOptions{Features: append(slices.Clone(b.names), keys...)}); err != nil {
 		return err
 	}
 	b.parts = []measure{{By: "all", Share: 1}}
@@ -163,37 +142,10 @@ func (b *bench) add(m measure) {
 	}
 }
 
-func readAll(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions) ([]*vector.Column, error) {
-	plan, err := reader.NewPlan(ctx, snap, opts)
-	if err != nil {
-		return nil, err
-	}
-	s, err := reader.Open(ctx, snap, plan, reader.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	var out []*vector.Column
-	for _, f := range plan.Features {
-		out = append(out, vector.NewColumn(f.Type))
-	}
-	for range s.Batches() {
-		batch, err := s.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for i, c := range batch.Columns {
-			out[i].AppendRows(c, 0, batch.Rows)
-		}
-		batch.Release()
-	}
-	return out, nil
-}
-
 // check compares the rows of a part with those of all that it selects.
 func (b *bench) check(ctx context.Context, m *measure) error {
 	m.opts.Features = append(slices.Clone(b.names), workload.SessionColumn, workload.TimeColumn)
-	got, err := readAll(ctx, b.snap, m.opts)
+	got, err := versus.ReadColumns(ctx, b.snap, m.opts)
 	if err != nil {
 		return err
 	}
@@ -230,7 +182,7 @@ func (b *bench) selected(ctx context.Context, m *measure) (func(row int) bool, e
 		most := slices.Sorted(slices.Values(values))[max(int(m.Share*float64(len(values)))-1, 0)]
 		return func(row int) bool { return values[row] <= most }, nil
 	}
-	keys, err := readAll(ctx, b.snap, reader.PlanOptions{Features: []string{keyColumn}})
+	keys, err := versus.ReadColumns(ctx, b.snap, reader.PlanOptions{Features: []string{keyColumn}})
 	if err != nil {
 		return nil, err
 	}

@@ -21,10 +21,8 @@ import (
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/ingest"
 )
 
 type flags struct {
@@ -78,32 +76,16 @@ func (f *flags) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	truth, err := workload.NewTruth(f.Options(workload.Clustered))
+	p, err := f.OpenProjection(ctx, f.Share, false)
 	if err != nil {
 		return err
 	}
-	path, _, err := f.Store(ctx, workload.Clustered, false, ingest.Options{})
+	defer func() { err = errors.Join(err, p.Close()) }()
+	snap, overlaid, err := makeOverlays(ctx, p.Table, p.Names, slices.Max(f.Stacks))
 	if err != nil {
 		return err
 	}
-	fs, err := versus.Project(truth, f.Share, f.Seed)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, x := range fs {
-		names = append(names, x.Name)
-	}
-	store, err := versus.OpenStore(ctx, path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	snap, overlaid, err := makeOverlays(ctx, store, names, slices.Max(f.Stacks))
-	if err != nil {
-		return err
-	}
-	opts := reader.PlanOptions{Features: names, BatchSize: f.BatchSize, Output: reader.OutputTensors, Dedup: dedup}
+	opts := reader.PlanOptions{Features: p.Names, BatchSize: f.BatchSize, Output: reader.OutputTensors, Dedup: dedup}
 	measures := []measure{{}}
 	for _, half := range []bool{false, true} {
 		for _, n := range f.Stacks {
@@ -117,7 +99,7 @@ func (f *flags) run(ctx context.Context) (err error) {
 	if err := f.measure(ctx, snap, opts, measures); err != nil {
 		return err
 	}
-	rep := report{Profile: f.Profile, Rows: snap.Info().Rows, Features: len(names), Overlaid: overlaid, Dedup: f.Dedup, Threads: f.Threads, Measures: measures}
+	rep := report{Profile: f.Profile, Rows: snap.Info().Rows, Features: len(p.Names), Overlaid: overlaid, Dedup: f.Dedup, Threads: f.Threads, Measures: measures}
 	printReport(&rep)
 	return f.WriteResults("overlays", rep)
 }

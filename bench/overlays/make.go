@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -25,11 +24,7 @@ func overlayName(half bool, i int) string {
 
 // makeOverlays gives the table n overlays over all rows and n over a random half of them, which have a dense feature and an id list among
 // names, as far as there are such, with the table's values. It returns the features' names.
-func makeOverlays(ctx context.Context, store *storage.Store, names []string, n int) (*storage.Snapshot, []string, error) {
-	table, err := store.Table(ctx, versus.Table)
-	if err != nil {
-		return nil, nil, err
-	}
+func makeOverlays(ctx context.Context, table *storage.Table, names []string, n int) (*storage.Snapshot, []string, error) {
 	snap, err := table.Latest(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -51,7 +46,7 @@ func makeOverlays(ctx context.Context, store *storage.Store, names []string, n i
 	if len(chosen) == 0 {
 		return nil, nil, errors.New("no dense feature and no id list is projected")
 	}
-	columns, err := readAll(ctx, snap, overlaid)
+	columns, err := versus.ReadColumns(ctx, snap, reader.PlanOptions{Features: overlaid})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +77,7 @@ func makeOverlays(ctx context.Context, store *storage.Store, names []string, n i
 							rows.Add(r)
 						}
 					}
-					if l.Covered, err = store.PutRows(ctx, d, rows); err != nil {
+					if l.Covered, err = table.Store().PutRows(ctx, d, rows); err != nil {
 						return nil, nil, err
 					}
 				}
@@ -93,36 +88,6 @@ func makeOverlays(ctx context.Context, store *storage.Store, names []string, n i
 	}
 	snap, err = table.Commit(ctx, change)
 	return snap, overlaid, err
-}
-
-// readAll returns the columns of features, row by row.
-func readAll(ctx context.Context, snap *storage.Snapshot, names []string) ([]*vector.Column, error) {
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: names})
-	if err != nil {
-		return nil, err
-	}
-	s, err := reader.Open(ctx, snap, plan, reader.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	out := make([]*vector.Column, len(names))
-	for i, f := range plan.Features {
-		out[i] = vector.NewColumn(f.Type)
-	}
-	for {
-		b, err := s.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		for i, c := range b.Columns {
-			out[i].AppendRows(c, 0, b.Rows)
-		}
-		b.Release()
-	}
 }
 
 // writeLayer writes a layer over a segment, whose rows begin at first in the columns. Rows that have the value of the row before share it.

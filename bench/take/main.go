@@ -16,11 +16,8 @@ import (
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
-	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/ingest"
 )
 
 type flags struct {
@@ -63,32 +60,16 @@ func (f *flags) run(ctx context.Context) (err error) {
 	if f.Rounds < 1 || f.Threads < 1 || len(f.Take) == 0 || slices.Min(f.Take) < 1 {
 		return errors.New("rounds, threads and take: want at least 1 of each")
 	}
-	truth, err := workload.NewTruth(f.Options(workload.Clustered))
+	p, err := f.OpenProjection(ctx, f.Share, f.KeepStore)
 	if err != nil {
 		return err
 	}
-	path, _, err := f.Store(ctx, workload.Clustered, f.KeepStore, ingest.Options{})
+	defer func() { err = errors.Join(err, p.Close()) }()
+	layout, err := layoutOf(ctx, p)
 	if err != nil {
 		return err
 	}
-	fs, err := versus.Project(truth, f.Share, f.Seed)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, x := range fs {
-		names = append(names, x.Name)
-	}
-	store, err := versus.OpenStore(ctx, path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	layout, err := layoutOf(ctx, store, names)
-	if err != nil {
-		return err
-	}
-	rep := report{Profile: f.Profile, Rows: int64(layout.Rows()), Features: len(names), Threads: f.Threads}
+	rep := report{Profile: f.Profile, Rows: int64(layout.Rows()), Features: len(p.Names), Threads: f.Threads}
 	if rep.Measures, err = f.measure(ctx, layout); err != nil {
 		return err
 	}
@@ -96,16 +77,12 @@ func (f *flags) run(ctx context.Context) (err error) {
 	return f.WriteResults("take", rep)
 }
 
-func layoutOf(ctx context.Context, store *storage.Store, names []string) (*reader.Layout, error) {
-	table, err := store.Table(ctx, versus.Table)
+func layoutOf(ctx context.Context, p *versus.Projection) (*reader.Layout, error) {
+	snap, err := p.Table.Latest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	snap, err := table.Latest(ctx)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: names})
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: p.Names})
 	if err != nil {
 		return nil, err
 	}
