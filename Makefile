@@ -24,7 +24,7 @@ BENCHTIME ?= 1s
 
 .PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic python-test python-bench peers bench-peers peers-test bench browser licences clean
 
-build: ## builds bin/dsi
+build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
 
 demo: build ## generates a training table, ingests it and scans it, beside the Parquet it came from; leaves out/demo

@@ -1,0 +1,338 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/compaction"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// Options say what a report is about. The zero value works.
+type Options struct {
+	// Since is the first day of which access records are looked at. Default: all that there are.
+	Since time.Time
+	// Features are names, globs or sets, as of a reader: only those are listed. All figures but those are of the whole table. Default: all,
+	// dropped ones that are still stored and those of overlays too.
+	Features []string
+	// Encodings says of the features listed how their streams are encoded: a read of the first stripe of each.
+	Encodings bool
+	// UnreadDays is for how long a feature was not read that advice calls unread. Default 30.
+	UnreadDays int
+	// Now is the time of the report. Default time.Now.
+	Now func() time.Time
+	// Access gives what was read of a table. Default access.Load.
+	Access func(ctx context.Context, t *storage.Table, since, until time.Time) (*access.Summary, error)
+}
+
+// Validate returns an error naming the first field that is wrong.
+func (o *Options) Validate() error {
+	if o.UnreadDays < 0 {
+		return fmt.Errorf("unread days %d: want 1 or more, or 0 for the default", o.UnreadDays)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	o.UnreadDays = cmp.Or(o.UnreadDays, 30)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Access == nil {
+		o.Access = access.Load
+	}
+	return o
+}
+
+// Build reports on tables of a store; without names on all of them. Its cost is that of reading the indexes of the newest snapshot's segments
+// and layers, the listings of the snapshots after which data was taken away, and the access records. It writes nothing.
+func Build(ctx context.Context, store *storage.Store, tables []string, opts Options) (*Report, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	opts = opts.withDefaults()
+	if len(tables) == 0 {
+		var err error
+		if tables, err = store.Tables(ctx); err != nil {
+			return nil, err
+		}
+	}
+	now := opts.Now()
+	r := &Report{Schema: Schema, Made: timeText(now), Store: store.Blobs().URI(), Since: dayText(opts.Since), Tables: []Table{}}
+	for _, name := range tables {
+		t, err := store.Table(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		b := builder{t: t, opts: opts, now: now}
+		table, err := b.build(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", name, err)
+		}
+		r.Tables = append(r.Tables, *table)
+	}
+	return r, nil
+}
+
+// A builder makes the report of a table.
+type builder struct {
+	t    *storage.Table
+	opts Options
+	now  time.Time
+
+	snap     *storage.Snapshot
+	segments []storage.SegmentDescriptor
+	history  []storage.SnapshotInfo // that has not expired
+	c        *collector
+	reads    *access.Summary
+	uses     map[storage.FeatureID]Use
+	out      *Table
+}
+
+func (b *builder) build(ctx context.Context) (*Table, error) {
+	var err error
+	if b.snap, err = b.t.Latest(ctx); err != nil {
+		return nil, err
+	}
+	b.out = &Table{Table: b.t.Name()}
+	listed, err := b.selected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.collect(ctx, listed); err != nil {
+		return nil, err
+	}
+	if b.reads, err = b.opts.Access(ctx, b.t, b.opts.Since, time.Time{}); err != nil {
+		return nil, err
+	}
+	b.uses = usesOf(b.reads, b.now)
+	if err := b.health(ctx); err != nil {
+		return nil, err
+	}
+	b.features()
+	b.groups()
+	b.reading()
+	b.summary()
+	plan, err := compaction.NewPlan(ctx, b.t, compaction.Options{SharedShare: 2}) // 2: no session keys are read
+	if err != nil {
+		return nil, err
+	}
+	b.advise(plan)
+	if listed != nil {
+		b.out.Features = slices.DeleteFunc(b.out.Features, func(f Feature) bool { return !listed[f.ID] })
+	}
+	if b.opts.Encodings {
+		if err := b.encodings(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return b.out, nil
+}
+
+// selected returns the ids of the features to list; nil: all.
+func (b *builder) selected(ctx context.Context) (map[string]bool, error) {
+	if len(b.opts.Features) == 0 {
+		return nil, nil
+	}
+	plan, err := reader.NewViewPlan(ctx, &storage.View{Snapshot: b.snap}, reader.PlanOptions{Features: b.opts.Features})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for _, f := range plan.Features {
+		if !reader.IsPartitionKey(f) { // which takes no bytes
+			out[idText(f.ID)] = true
+		}
+	}
+	return out, nil
+}
+
+func idText(id storage.FeatureID) string { return fmt.Sprintf("%016x", uint64(id)) }
+
+// collect goes through the directories.
+func (b *builder) collect(ctx context.Context, listed map[string]bool) error {
+	features, err := b.snap.AllFeatures(ctx)
+	if err != nil {
+		return err
+	}
+	if b.segments, err = b.snap.Segments(ctx, nil); err != nil {
+		return err
+	}
+	deleted, err := b.snap.DeletedRows(ctx, b.segments...)
+	if err != nil {
+		return err
+	}
+	b.c = newCollector(features)
+	if b.opts.Encodings {
+		b.c.encodings = func(id storage.FeatureID) bool { return listed == nil || listed[idText(id)] }
+	}
+	return b.c.read(ctx, b.t.Store(), b.segments, deleted)
+}
+
+// health looks at what is not feature files, and at what is stored beside the segments.
+func (b *builder) health(ctx context.Context) error {
+	h, s := &b.out.Health, &b.out.Savings
+	h.Segments, h.Packs = b.c.segmentHealth(), b.c.packHealth()
+	h.Largest, h.Smallest = b.c.extremes()
+	s.Deleted, s.Dropped = b.c.waiting()
+	var err error
+	if h.Overlays, s.Overlays, err = b.c.overlays(ctx, b.snap); err != nil {
+		return err
+	}
+	if h.Lists, s.Lists, err = lists(ctx, b.snap, b.segments); err != nil {
+		return err
+	}
+	infos, err := b.t.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	// Without those committed meanwhile.
+	b.history = slices.DeleteFunc(infos, func(i storage.SnapshotInfo) bool { return i.Number > b.snap.Info().Number })
+	if h.Snapshots, h.Branches, h.Leases, err = holdings(ctx, b.snap, b.history); err != nil {
+		return err
+	}
+	h.Records = AccessHealth{Records: b.reads.Records, Rollups: b.reads.Rollups, Damaged: b.reads.DamagedCount, DamagedNames: []string{}}
+	if n := len(b.reads.Days); n > 0 {
+		h.Records.First, h.Records.Last = dayText(b.reads.Days[0].Day), dayText(b.reads.Days[n-1].Day)
+	}
+	for _, d := range b.reads.Damaged {
+		h.Records.DamagedNames = append(h.Records.DamagedNames, fmt.Sprintf("%s: %v", d.Object, d.Err))
+	}
+	return nil
+}
+
+// features turns what was collected into Features.
+func (b *builder) features() {
+	b.c.sorted()
+	rows := b.snap.Info().Rows
+	first := firstDay(b.reads)
+	b.out.Features = make([]Feature, 0, len(b.c.order))
+	for _, f := range b.c.order {
+		if f.status == storage.FeatureDropped.String() && f.segments == 0 && f.layers == 0 {
+			continue
+		}
+		present := f.rows - min(f.nulls, f.rows)
+		elements := f.elements
+		out := Feature{
+			ID: idText(f.ID), Name: f.Name, Kind: f.Type.Kind.String(), Type: f.Type.String(), Status: f.status, Origin: f.OriginColumn,
+			Segments: f.segments, Coverage: share(present, rows), MeanLength: share(elements, present), Elements: elements,
+			Distinct: f.distinct.bounds(f.Type, elements), RawBytes: f.raw, StoredBytes: f.stored, LayerBytes: f.layers, Slots: f.slots,
+			StoredElements: f.storedElements, Windows: f.windows, DedupeFactor: factor(f.elements, f.storedElements, f.rows, f.slots),
+			Group: b.c.groupName(f), Saved: f.chain.saved(), DuplicatesSaved: f.found, Use: b.uses[f.ID],
+		}
+		if f.Role != storage.RoleFeature {
+			out.Role = f.Role.String()
+		}
+		if out.LastRead == "" {
+			out.UnreadDays = daysSince(first, b.now)
+		}
+		b.out.Features = append(b.out.Features, out)
+	}
+}
+
+// factor is how often a stored value is used: by elements, or by slots where no row has an element.
+func factor(elements, stored, rows, slots uint64) float64 {
+	switch {
+	case stored > 0:
+		return share(elements, stored)
+	case slots > 0:
+		return share(rows, slots)
+	}
+	return 1
+}
+
+// groups turns what was collected into Groups.
+func (b *builder) groups() {
+	b.out.Groups = make([]Group, 0, len(b.c.groups))
+	for _, g := range b.c.groups {
+		out := Group{Group: g.name, Features: []string{}, Segments: g.segments, Bytes: g.bytes, SavedBytes: g.saved}
+		for _, id := range g.members {
+			out.Features = append(out.Features, b.c.byID[id].Name)
+		}
+		slices.Sort(out.Features)
+		b.out.Groups = append(b.out.Groups, out)
+	}
+	slices.SortFunc(b.out.Groups, func(x, y Group) int { return strings.Compare(x.Group, y.Group) })
+}
+
+// reading turns access records into jobs, days and the curve.
+func (b *builder) reading() {
+	stored := map[storage.FeatureID]uint64{}
+	for _, f := range b.c.order {
+		if f.status != storage.FeatureDropped.String() {
+			stored[f.ID] = f.stored + f.layers
+		}
+	}
+	b.out.Jobs = jobsOf(b.reads, stored)
+	b.out.Days = daysOf(b.reads, b.history, b.opts.Since, b.now)
+	b.out.Curve = curveOf(b.out.Features)
+}
+
+// summary adds all up, and follows the savings.
+func (b *builder) summary() {
+	i := b.snap.Info()
+	total := &b.c.total
+	partitions, last := uint64(0), ""
+	for n, d := range b.segments {
+		if p := d.Partition.String(); n == 0 || p != last {
+			partitions, last = partitions+1, p
+		}
+	}
+	s := &b.out.Summary
+	*s = Summary{
+		Snapshot: i.Number, SnapshotTime: timeText(i.Time), Operation: i.Operation, Rows: i.LiveRows(), RowsStored: i.Rows, Partitions: partitions,
+		Segments: i.Segments, Features: i.Features, RawBytes: b.c.raw, StoredBytes: i.Bytes, Reads: readsOf(b.reads.Total, len(b.reads.Jobs)),
+	}
+	var elements, kept, all, read, rows, slots uint64
+	for _, f := range b.c.order {
+		s.LayerBytes += f.layers
+		elements, kept, rows, slots = elements+f.elements, kept+f.storedElements, rows+f.rows, slots+f.slots
+		if f.status == storage.FeatureDropped.String() {
+			continue
+		}
+		all += f.stored + f.layers
+		if u, ok := b.uses[f.ID]; ok && u.Readers > 0 {
+			s.FeaturesRead++
+			read += f.stored + f.layers
+		}
+		b.out.Savings.DuplicatesSaved += f.found
+	}
+	s.BytesPerRow, s.Ratio, s.DedupeFactor = share(i.Bytes, i.Rows), share(s.RawBytes, s.StoredBytes), factor(elements, kept, rows, slots)
+	s.BytesReadShare = share(read, all)
+	for j := range b.reads.Features {
+		if t := timeText(b.reads.Features[j].Last); t > s.LastRead {
+			s.LastRead = t
+		}
+	}
+	v := &b.out.Savings
+	v.SourceBytes, v.StoredBytes, v.Causes = s.RawBytes, s.StoredBytes, total.causes()
+}
+
+// advise says what is worth doing.
+func (b *builder) advise(plan *compaction.Plan) {
+	a := adviser{t: b.out, c: b.c, now: b.now, command: "dsi %s " + shellWord(b.t.Store().Blobs().URI()) + " " + shellWord(b.t.Name())}
+	a.records()
+	a.unread(uint64(b.opts.UnreadDays), firstDay(b.reads))
+	a.repack(b.reads, b.uses)
+	a.duplicates()
+	a.purge()
+	a.merge(plan)
+	a.recluster()
+	a.history()
+	a.overlays()
+	b.out.Advice = a.order()
+}
+
+// shellWord returns s as a shell takes it for one word.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

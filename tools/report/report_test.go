@@ -1,0 +1,597 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/tools/overlay"
+	"github.com/dsistore/dsistore/tools/samples"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// smallRows are 12 rows of two days.
+func smallRows() string {
+	var b strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&b, `{"user": %d, "items": [%d, %d, 7], "name": "n%d", "score": %d.5, "click": %d, "day": "2026-11-%02d"}`+"\n",
+			i/4, i/2, i/2+1, i%3, i, i%2, 20+i/6)
+	}
+	return b.String()
+}
+
+func day(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
+
+// smallReads are of two jobs on two days, by names of features.
+func smallReads(t *testing.T, snap *storage.Snapshot) *access.Summary {
+	t.Helper()
+	f, err := snap.Lookup(t.Context(), "items", "name", "score")
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, name := f[0].ID, f[1].ID
+	train := access.Counters{Readers: 2, Rows: 24, Batches: 4, Requests: 6, BytesNeeded: 900, BytesOverRead: 100, Stall: time.Second, Decode: 2 * time.Second,
+		Assemble: 3 * time.Second, Read: 4 * time.Second, StoredRows: 24, StoredSlots: 12, EmittedRows: 24, EmittedSlots: 24}
+	look := access.Counters{Readers: 1, Rows: 6, Batches: 1, Requests: 1, BytesNeeded: 100, StoredRows: 6, StoredSlots: 6, EmittedRows: 6, EmittedSlots: 6}
+	total := train
+	total.Readers, total.Rows, total.Batches, total.Requests, total.BytesNeeded = 3, 30, 5, 7, 1000
+	total.StoredRows, total.StoredSlots, total.EmittedRows, total.EmittedSlots = 30, 18, 30, 30
+	s := &access.Summary{Table: "t", Total: total}
+	s.Features = []access.FeatureTotal{
+		{FeatureUse: access.FeatureUse{ID: items, Name: "items", Readers: 3, Stripes: 3, Rows: 30, BytesNeeded: 800, BytesOverRead: 90, Last: day(21).Add(time.Hour)}, First: day(10), Jobs: 2, Days: 2},
+		{FeatureUse: access.FeatureUse{ID: name, Name: "name", Readers: 2, Stripes: 2, Rows: 24, BytesNeeded: 200, BytesOverRead: 10, Last: day(10).Add(time.Hour)}, First: day(10), Jobs: 1, Days: 1},
+	}
+	s.Jobs = []access.JobTotal{
+		{Job: "look", User: "eve", Programs: []string{"dsi"}, Snapshot: 1, Start: day(21), End: day(21).Add(time.Hour), Counters: look,
+			Features: []access.JobFeature{{ID: items, Readers: 1}}, Days: []access.JobDay{{Day: day(21)}}},
+		{Job: "train", User: "ann", Programs: []string{"python"}, Snapshot: 1, Start: day(10), End: day(10).Add(time.Hour), Counters: train,
+			Features: []access.JobFeature{{ID: items, Readers: 2}, {ID: name, Readers: 2}}, Days: []access.JobDay{{Day: day(10)}}},
+	}
+	s.Days = []access.DayTotal{{Day: day(10), Counters: train, Features: 2, Jobs: 1}, {Day: day(21), Counters: look, Features: 1, Jobs: 1}}
+	s.Records, s.Rollups, s.DamagedCount = 1, 1, 1
+	s.Damaged = []access.Damage{{Object: "tables/t/access/x", Err: errors.New("checksum mismatch")}}
+	return s
+}
+
+func reads(s *access.Summary) func(context.Context, *storage.Table, time.Time, time.Time) (*access.Summary, error) {
+	return func(context.Context, *storage.Table, time.Time, time.Time) (*access.Summary, error) { return s, nil }
+}
+
+// small is a store with the table t of smallRows, an overlay, a list, a deleted row, a branch and a lease, and what is read of it.
+func small(t *testing.T) (*storage.Store, *storage.Table, *access.Summary) {
+	t.Helper()
+	ctx := t.Context()
+	s := openStore(t)
+	table := jsonRows(t, s, smallRows(), ingest.Options{PartitionBy: "day", StripeRows: 4})
+	first := latest(t, table)
+	change := storage.Change{Operation: "branch", Base: 1, Branches: []storage.Branch{{Name: "b", Snapshot: 1, Owner: "ann", Created: testNow}}}
+	if _, err := table.Commit(ctx, change); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := overlay.Add(ctx, s, "t", "o", overlay.Options{Exprs: []string{"high = score > 5"}, Role: storage.RoleLabel}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := samples.Create(ctx, table, "l", &samples.Query{Where: "click = 1"}, false, samples.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := samples.Delete(ctx, table, &samples.Query{Where: "score = 3.5"}, samples.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := latest(t, table).Lease(ctx, "job of ann", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lease.Release(context.Background()) })
+	return s, table, smallReads(t, first)
+}
+
+// scrub takes out of a report's JSON what differs from run to run: the ids of segments.
+func scrub(b []byte) []byte {
+	return regexp.MustCompile(`"segment": "[0-9a-f]{32}"`).ReplaceAll(b, []byte(`"segment": "(random)"`))
+}
+
+// TestGolden: the JSON form of a report, as docs/dsistat.md has it, keeps its keys and what they mean.
+func TestGolden(t *testing.T) {
+	s, _, summary := small(t)
+	r, err := Build(t.Context(), s, nil, Options{Now: clock, Access: reads(summary), Since: day(1), Encodings: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addsUp(t, s, latest(t, tableOf(t, s)), &r.Tables[0])
+	got, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(scrub(got), '\n')
+	path := filepath.Join("testdata", "report.json")
+	if *update {
+		if err := os.WriteFile(path, got, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		for i, line := range strings.Split(string(got), "\n") {
+			if w := strings.Split(string(want), "\n"); i >= len(w) || w[i] != line {
+				t.Fatalf("line %d is %s, not as in %s; go test -update writes it", i+1, line, path)
+			}
+		}
+		t.Fatalf("shorter than %s", path)
+	}
+}
+
+func tableOf(t *testing.T, s *storage.Store) *storage.Table {
+	t.Helper()
+	table, err := s.Table(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// TestNoNulls: no list of a report is null in JSON, even of a table with nothing in it, and no number is one that JSON lacks.
+func TestNoNulls(t *testing.T) {
+	s := openStore(t)
+	table, err := s.NewTable(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Commit(t.Context(), storage.Change{Operation: "ingest"}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Build(t.Context(), s, nil, Options{Now: clock, Access: unread})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(b), ":null") {
+		t.Errorf("a null in %s", b)
+	}
+	for name, view := range map[string]View{"summary": SummaryView, "features": FeaturesView, "jobs": JobsView, "savings": SavingsView, "health": HealthView, "advise": AdviseView} {
+		if _, err := view(&r.Tables[0], ViewOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestReads: what was read is found where people look for it.
+func TestReads(t *testing.T) {
+	s, _, summary := small(t)
+	r := build(t, s, Options{Access: reads(summary)})
+	if len(r.Jobs) != 2 || r.Jobs[0].Job != "train" || r.Jobs[0].Features != 2 || r.Jobs[0].Amplification != 1000.0/900 || r.Jobs[0].StoredFactor != 2 {
+		t.Errorf("jobs %+v", r.Jobs)
+	}
+	live := 0
+	for _, f := range r.Features {
+		if f.Status != "dropped" {
+			live++
+		}
+		switch f.Name {
+		case "items":
+			if f.Jobs != 2 || f.BytesNeeded != 800 || f.LastRead != "2026-11-21T01:00:00Z" || f.UnreadDays != 1 {
+				t.Errorf("%+v", f.Use)
+			}
+		case "user":
+			if f.Readers != 0 || f.LastRead != "" || f.UnreadDays != 12 {
+				t.Errorf("%+v", f.Use)
+			}
+		}
+	}
+	if got, want := r.Jobs[0].FeatureShare, 2/float64(live); math.Abs(got-want) > 1e-12 {
+		t.Errorf("the job has %v of the features, want %v", got, want)
+	}
+	if len(r.Days) != 13 || r.Days[0].Day != "2026-11-10" || r.Days[12].Day != "2026-11-22" || r.Days[11].Jobs != 1 || r.Days[5].Readers != 0 {
+		t.Errorf("days %+v", r.Days)
+	}
+	if r.Days[12].TableRows != 11 || r.Days[0].TableRows != 0 {
+		t.Errorf("the table has %d rows on the last day, %d on the first", r.Days[12].TableRows, r.Days[0].TableRows)
+	}
+	if v := r.Summary; v.FeaturesRead != 2 || v.BytesReadShare <= 0 || v.BytesReadShare >= 1 || v.LastRead != "2026-11-21T01:00:00Z" || v.Reads.Jobs != 2 {
+		t.Errorf("%+v", v)
+	}
+	if h := r.Health.Records; h.First != "2026-11-10" || h.Last != "2026-11-21" || h.Damaged != 1 || !slices.Equal(h.DamagedNames, []string{"tables/t/access/x: checksum mismatch"}) {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestCurve: features are taken in the order of bytes read for each stored.
+func TestCurve(t *testing.T) {
+	feature := func(stored, read uint64) Feature {
+		return Feature{StoredBytes: stored, Use: Use{BytesNeeded: read}}
+	}
+	c := curveOf([]Feature{feature(500, 0), feature(100, 100), feature(300, 100), feature(100, 800), feature(0, 0)})
+	want := []CurvePoint{{}, {0.1, 0.8, 1}, {0.2, 0.9, 2}, {0.5, 1, 3}, {1, 1, 4}, {1, 1, 5}}
+	if !reflect.DeepEqual(c.Points, want) {
+		t.Errorf("%v, want %v", c.Points, want)
+	}
+	if want := []CurvePoint{want[1], want[1], want[2], want[3], want[3]}; !reflect.DeepEqual(c.Marks, want) {
+		t.Errorf("marks %v, want %v", c.Marks, want)
+	}
+	var many []Feature
+	for i := range 20_000 {
+		many = append(many, feature(10, uint64(i*i)))
+	}
+	c = curveOf(many)
+	if n := len(c.Points); n > curvePoints+1 || c.Points[n-1] != (CurvePoint{1, 1, 20_000}) {
+		t.Errorf("%d points, the last %v", n, c.Points[n-1])
+	}
+	for i := 1; i < len(c.Points); i++ {
+		a, b := c.Points[i-1], c.Points[i]
+		if b.Bytes <= a.Bytes || b.Traffic < a.Traffic || b.Traffic < b.Bytes-1e-9 {
+			t.Fatalf("%v after %v", b, a)
+		}
+	}
+	if c := curveOf([]Feature{feature(5, 0)}); len(c.Points) != 0 {
+		t.Errorf("a curve of no reads: %v", c)
+	}
+}
+
+// TestHoldings: what goes when old snapshots expire, a branch is dropped, a lease ends, and nothing of what two of them hold.
+func TestHoldings(t *testing.T) {
+	ctx := t.Context()
+	s := openStore(t)
+	o := ingest.Options{PartitionBy: "day", Overwrite: true}
+	row := func(day string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `{"x": %d, "day": %q}`+"\n", i, day)
+		}
+		return b.String()
+	}
+	bytesOf := func(snap *storage.Snapshot) uint64 { return snap.Info().Bytes }
+	one := latest(t, jsonRows(t, s, row("a", 10), o)) // 1
+	two := latest(t, jsonRows(t, s, row("a", 20), o)) // 2: 1 is gone
+	table := jsonRows(t, s, row("a", 30), o)          // 3: 2 is gone
+	r := build(t, s, Options{})
+	h := r.Health.Snapshots
+	if h.First != 1 || h.Newest != 3 || h.AloneBytes != bytesOf(one)+bytesOf(two) || len(h.Holding) != 2 {
+		t.Fatalf("%+v, of %d and %d bytes", h, bytesOf(one), bytesOf(two))
+	}
+	if a, b := h.Holding[0], h.Holding[1]; a.Snapshot != 2 || a.Bytes != bytesOf(two) || b.Snapshot != 1 || b.Bytes != bytesOf(one) || a.Next != "overwrite" {
+		t.Errorf("%+v", h.Holding)
+	}
+	change := storage.Change{Operation: "branch", Base: 3, Branches: []storage.Branch{{Name: "b", Snapshot: 1, Created: testNow}}}
+	if _, err := table.Commit(ctx, change); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := two.Lease(ctx, "ann", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lease.Release(ctx) }()
+	other, err := two.Lease(ctx, "bob", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Release(ctx) }()
+	// Held by the history and by others: neither alone frees it.
+	r = build(t, s, Options{})
+	if h := r.Health; h.Snapshots.AloneBytes != 0 || h.Branches[0].AloneBytes != 0 || h.Leases[0].AloneBytes != 0 {
+		t.Errorf("%+v %+v %+v", h.Snapshots, h.Branches, h.Leases)
+	}
+	if _, err := table.Expire(ctx, storage.ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r = build(t, s, Options{})
+	if h := r.Health; h.Snapshots.AloneBytes != 0 || len(h.Branches) != 1 || h.Branches[0].AloneBytes != bytesOf(one) || len(h.Leases) != 2 ||
+		h.Leases[0].AloneBytes != bytesOf(two) || h.Leases[1].AloneBytes != bytesOf(two) {
+		t.Errorf("%+v %+v %+v, of %d and %d bytes", h.Snapshots, h.Branches, h.Leases, bytesOf(one), bytesOf(two))
+	}
+}
+
+func advice(r *Table, kind string) *Advice {
+	for i := range r.Advice {
+		if r.Advice[i].Kind == kind {
+			return &r.Advice[i]
+		}
+	}
+	return nil
+}
+
+// TestAdvice: each piece is there where it should be, with its figures, and not elsewhere.
+func TestAdvice(t *testing.T) {
+	s, _, summary := small(t)
+	r := build(t, s, Options{Access: reads(summary), UnreadDays: 5})
+	unread := advice(r, AdviceUnread)
+	want, bytes := []string{}, uint64(0) // user and score: click is no label here
+	for _, f := range r.Features {
+		if f.Role == "" && f.Status == "" && f.Name != "items" {
+			want, bytes = append(want, f.Name), bytes+f.StoredBytes
+		}
+	}
+	if unread == nil || unread.SavedBytes != bytes || unread.FeatureCount != uint64(len(want)) || !strings.Contains(unread.Text, "5 days") {
+		t.Fatalf("%+v, want %v of %d bytes", unread, want, bytes)
+	}
+	got := slices.Sorted(slices.Values(unread.Features))
+	if !slices.Equal(got, want) {
+		t.Errorf("unread %v, want %v", got, want)
+	}
+	if a := advice(r, AdviceRecords); a == nil || !strings.Contains(a.Text, "1 access record is damaged") {
+		t.Errorf("%+v", a)
+	}
+	r = build(t, s, Options{Access: reads(summary)}) // 30 days are not known: those that are count
+	if a := advice(r, AdviceUnread); a == nil || !strings.Contains(a.Text, "12 days") {
+		t.Errorf("%+v", a)
+	}
+	r = build(t, s, Options{})
+	if a := advice(r, AdviceUnread); a != nil {
+		t.Errorf("nothing is recorded, and %+v", a)
+	}
+	if a := advice(r, AdviceRecords); a == nil || !strings.Contains(a.Text, "no reads are recorded") {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestMergeAdvice: small segments of a partition are worth merging.
+func TestMergeAdvice(t *testing.T) {
+	s := openStore(t)
+	for i := range 5 {
+		jsonRows(t, s, fmt.Sprintf(`{"x": %d, "day": "a"}`+"\n", i), ingest.Options{PartitionBy: "day"})
+	}
+	r := build(t, s, Options{})
+	a := advice(r, AdviceMerge)
+	if a == nil || !strings.Contains(a.Text, "5 segments") || a.Command != "dsi compact memory t" {
+		t.Errorf("%+v", a)
+	}
+	if h := r.Health.Segments; h.Small != 5 || h.Mergeable != 5 || h.Count != 5 {
+		t.Errorf("%+v", h)
+	}
+	if h := r.Health.Packs; h.Packs != 5 || h.Small != 5 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestRepack: what packs in the order of popularity would save follows from where files lie.
+func TestRepack(t *testing.T) {
+	c := newCollector([]storage.Feature{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}, {ID: 3, Name: "c"}, {ID: 4, Name: "d"}})
+	c.layout = []place{ // a job of a, c and d reads b too, and the inverse of the group that c and d are in, before them
+		{1, 0, "p", 4, 100}, {2, 0, "p", 104, 1000}, {9, 0, "p", 1104, 10}, {3, 9, "p", 1114, 100}, {4, 9, "p", 1214, 100},
+	}
+	uses := map[storage.FeatureID]Use{1: {Stripes: 5}, 3: {Stripes: 6}, 4: {Stripes: 1}}
+	s := &access.Summary{Jobs: []access.JobTotal{{Counters: access.Counters{BytesNeeded: 310}, Features: []access.JobFeature{{ID: 1}, {ID: 3}, {ID: 4}}}}}
+	if got := c.repack(s, uses); got != 1 {
+		t.Errorf("saves %v of the over-read, want all", got)
+	}
+	// One that reads b alone with d is not helped: half of it stays.
+	s.Jobs = append(s.Jobs, access.JobTotal{Counters: access.Counters{BytesNeeded: 1110}, Features: []access.JobFeature{{ID: 2}, {ID: 4}}})
+	uses[2] = Use{Stripes: 1}
+	got := c.repack(s, uses)
+	// Before: 1000 of the first, 100 (c) of the second. After: inverse c d a b, so that the second has c between the inverse and d, and a.
+	if want := 1 - 200.0/1100; math.Abs(got-want) > 1e-9 {
+		t.Errorf("saves %v, want %v", got, want)
+	}
+	c.layout[0].object = "q" // nothing is over-read
+	s.Jobs = s.Jobs[:1]
+	if got := c.repack(s, uses); got != 0 {
+		t.Errorf("saves %v of nothing", got)
+	}
+}
+
+// TestFeatures: --features selects what is listed, and an unknown name is answered with the nearest.
+func TestFeatures(t *testing.T) {
+	s, _, summary := small(t)
+	all := build(t, s, Options{Access: reads(summary)})
+	some := build(t, s, Options{Access: reads(summary), Features: []string{"*e*"}})
+	var names []string
+	for _, f := range some.Features {
+		names = append(names, f.Name)
+	}
+	if want := []string{"items", "name", "score", "user"}; !slices.Equal(names, want) {
+		t.Errorf("listed %v, want %v", names, want)
+	}
+	if !reflect.DeepEqual(all.Summary, some.Summary) || !reflect.DeepEqual(all.Savings, some.Savings) {
+		t.Error("the table's figures depend on what is listed")
+	}
+	_, err := Build(t.Context(), s, nil, Options{Now: clock, Access: unread, Features: []string{"scor"}})
+	if !errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), `did you mean "score"`) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Build(t.Context(), s, []string{"tt"}, Options{Access: unread}); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDistinct: bounds hold what the rows have.
+func TestDistinct(t *testing.T) {
+	s := openStore(t)
+	var b strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&b, `{"flag": %v, "one": 5, "id": %d, "list": [%d], "text": "x"}`+"\n", i%2 == 0, i%100, (i*7919)%50*1_000_003)
+	}
+	jsonRows(t, s, b.String(), ingest.Options{StripeRows: 500})
+	r := build(t, s, Options{})
+	for _, f := range r.Features {
+		want := map[string]uint64{"flag": 2, "one": 1, "id": 100, "list": 50}[f.Name]
+		d := f.Distinct
+		t.Logf("%s: %s", f.Name, distinctText(d))
+		switch {
+		case f.Name == "text":
+			if d != nil {
+				t.Errorf("text: %+v", d)
+			}
+		case d == nil:
+			if f.Name != "list" {
+				t.Errorf("%s: nothing is known", f.Name)
+			}
+		case d.AtLeast > want || d.AtMost != nil && *d.AtMost < want:
+			t.Errorf("%s: %d to %d, want %d between", f.Name, d.AtLeast, *d.AtMost, want)
+		}
+	}
+}
+
+// TestSort: rows are sorted by any column, both ways, and an unknown one is answered with the nearest.
+func TestSort(t *testing.T) {
+	table := &Table{Features: []Feature{{Name: "a", StoredBytes: 5, Saved: map[string]int64{}}, {Name: "c", StoredBytes: 7}, {Name: "b", StoredBytes: 9}}}
+	order := func(sortBy string, limit int) (string, *Listing) {
+		t.Helper()
+		key, reverse := strings.CutPrefix(sortBy, "-")
+		sections, err := FeaturesView(table, ViewOptions{Sort: key, Reverse: reverse, Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := ""
+		for _, r := range sections[0].Listing.Values {
+			names += r[0]
+		}
+		return names, sections[0].Listing
+	}
+	for sortBy, want := range map[string]string{"": "acb", "feature": "abc", "-feature": "cba", "stored_bytes": "bca", "-stored_bytes": "acb"} {
+		if got, _ := order(sortBy, 0); got != want {
+			t.Errorf("%q: %s, want %s", sortBy, got, want)
+		}
+	}
+	if names, l := order("stored_bytes", 2); names != "bca" || len(l.Rows) != 2 || l.More != 1 || l.Rows[0][0] != "b" {
+		t.Errorf("%s %+v", names, l)
+	}
+	if _, err := FeaturesView(table, ViewOptions{Sort: "stored_byte"}); !errors.Is(err, ErrSort) || !strings.Contains(err.Error(), `did you mean "stored_bytes"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDamage: an index that is damaged ends the report with an error that says where.
+func TestDamage(t *testing.T) {
+	s, table, _ := small(t)
+	segments, err := latest(t, table).Segments(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := s.Blobs().(*object.Memory)
+	name := segments[0].Index
+	b := make([]byte, segments[0].IndexSize)
+	if err := memory.ReadAt(t.Context(), name, b, 0); err != nil {
+		t.Fatal(err)
+	}
+	b[10] ^= 1
+	if err := errors.Join(memory.Delete(t.Context(), name), memory.PutIfAbsent(t.Context(), name, b)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Build(t.Context(), s, nil, Options{Now: clock, Access: unread})
+	if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+		t.Errorf("%v, want damage of %s", err, name)
+	}
+}
+
+// TestDocumented: docs/dsistat.md has every key of a report.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "dsistat.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[reflect.Type]bool{}
+	var look func(x reflect.Type)
+	look = func(x reflect.Type) {
+		for x.Kind() == reflect.Slice || x.Kind() == reflect.Pointer {
+			x = x.Elem()
+		}
+		if x.Kind() != reflect.Struct || seen[x] {
+			return
+		}
+		seen[x] = true
+		for i := range x.NumField() {
+			f := x.Field(i)
+			if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "" && !strings.Contains(string(text), "`"+key+"`") {
+				t.Errorf("%v: %s is not in docs/dsistat.md", x, key)
+			} else if key == "" && !f.Anonymous {
+				t.Errorf("%v.%s has no key", x, f.Name)
+			}
+			look(f.Type)
+		}
+	}
+	look(reflect.TypeFor[Report]())
+}
+
+// TestRecorded: what readers did is in the report as they counted it, from their records.
+func TestRecorded(t *testing.T) {
+	ctx := t.Context()
+	s := openStore(t)
+	table := generated(t, s, 800)
+	snap := latest(t, table)
+	writer, err := access.NewWriter(table, access.Options{Now: clock, User: "ann", Host: "h", Interval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want reader.Stats
+	features := map[string]bool{}
+	for i, names := range [][]string{{"user_dense_*", "user_history_*"}, {"user_history_00000"}, {"user_history_00000"}} {
+		plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := reader.Open(ctx, snap, plan, reader.Options{Access: reader.AccessOptions{Writer: writer, Job: []string{"train", "look", "look"}[i]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			b, err := r.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Release()
+		}
+		got := r.Stats()
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want.Rows += got.Rows
+		want.Batches += got.Batches
+		want.BytesNeeded += got.BytesNeeded
+		want.BytesOverRead += got.BytesOverRead
+		for _, f := range plan.Features {
+			features[f.Name] = true
+		}
+	}
+	if err := writer.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Build(ctx, s, nil, Options{Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &report.Tables[0]
+	g := r.Summary.Reads
+	if g.Rows != want.Rows || g.Batches != want.Batches || g.BytesNeeded != want.BytesNeeded || g.BytesOverRead != want.BytesOverRead || g.Readers != 3 || g.Jobs != 2 {
+		t.Errorf("%+v, readers counted %+v", g, want)
+	}
+	var needed, over uint64
+	for _, f := range r.Features {
+		needed, over = needed+f.BytesNeeded, over+f.BytesOverRead
+		if features[f.Name] != (f.Readers > 0) || f.Name == "user_history_00000" && (f.Readers != 3 || f.Jobs != 2) {
+			t.Errorf("%s: %+v", f.Name, f.Use)
+		}
+	}
+	if needed != want.BytesNeeded || over != want.BytesOverRead {
+		t.Errorf("features come to %d and %d bytes, readers counted %+v", needed, over, want)
+	}
+	if r.Summary.FeaturesRead != uint64(len(features)) || len(r.Curve.Points) == 0 || r.Health.Records.First != "2026-11-22" {
+		t.Errorf("%d features read, want %d; %+v", r.Summary.FeaturesRead, len(features), r.Health.Records)
+	}
+}

@@ -1,0 +1,204 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/storage"
+)
+
+const (
+	dayLayout = "2006-01-02"
+	// curvePoints is how many points a curve has at most, beside its origin.
+	curvePoints = 256
+	// maxDays bounds the days of a trend: one that a wrong clock dated is not worth a page of empty ones.
+	maxDays = 3660
+)
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func dayText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(dayLayout)
+}
+
+// readsOf turns counters into Reads of so many jobs.
+func readsOf(c access.Counters, jobs int) Reads {
+	r := Reads{
+		Readers: c.Readers, Jobs: uint64(jobs), Rows: c.Rows, Batches: c.Batches, Requests: c.Requests, BytesNeeded: c.BytesNeeded,
+		BytesOverRead: c.BytesOverRead, StallSeconds: c.Stall.Seconds(), ReadSeconds: c.Read.Seconds(), DecodeSeconds: c.Decode.Seconds(),
+		AssembleSeconds: c.Assemble.Seconds(), StoredFactor: c.StoredFactor(), EmittedFactor: c.EmittedFactor(),
+	}
+	r.Amplification = amplification(r.BytesNeeded, r.BytesOverRead)
+	return r
+}
+
+// amplification is what was fetched over what was needed; 0 when that is nothing.
+func amplification(needed, overRead uint64) float64 {
+	return ratio(float64(needed)+float64(overRead), float64(needed))
+}
+
+// ratio returns a / b, 0 for b = 0.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+func share(part, whole uint64) float64 { return ratio(float64(part), float64(whole)) }
+
+// firstDay is the first day that there are records of.
+func firstDay(s *access.Summary) time.Time {
+	if len(s.Days) == 0 {
+		return time.Time{}
+	}
+	return s.Days[0].Day
+}
+
+// usesOf returns how each feature was read. first is the first day that there are records of.
+func usesOf(s *access.Summary, now time.Time) map[storage.FeatureID]Use {
+	out := make(map[storage.FeatureID]Use, len(s.Features))
+	for i := range s.Features {
+		f := &s.Features[i]
+		out[f.ID] = Use{
+			Readers: f.Readers, Jobs: uint64(f.Jobs), Days: uint64(f.Days), Stripes: f.Stripes, RowsRead: f.Rows, BytesNeeded: f.BytesNeeded,
+			BytesOverRead: f.BytesOverRead, FirstRead: dayText(f.First), LastRead: timeText(f.Last), UnreadDays: daysSince(f.Last, now),
+		}
+	}
+	return out
+}
+
+// daysSince returns how many whole days have passed; 0 for the zero time.
+func daysSince(t, now time.Time) uint64 {
+	if t.IsZero() || now.Before(t) {
+		return 0
+	}
+	return uint64(now.Sub(t) / (24 * time.Hour))
+}
+
+// jobsOf returns the jobs, those that read most bytes first. stored are the bytes of the table's features.
+func jobsOf(s *access.Summary, stored map[storage.FeatureID]uint64) []Job {
+	all := uint64(0)
+	for _, n := range stored {
+		all += n
+	}
+	out := []Job{}
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		job := Job{
+			Job: j.Job, User: j.User, Programs: slices.Clone(j.Programs), Snapshot: j.Snapshot, First: timeText(j.Start), Last: timeText(j.End),
+			Days: uint64(len(j.Days)), Reads: readsOf(j.Counters, 1), Features: uint64(len(j.Features)),
+		}
+		if job.Programs == nil {
+			job.Programs = []string{}
+		}
+		known, bytes := uint64(0), uint64(0)
+		for _, f := range j.Features {
+			if n, ok := stored[f.ID]; ok {
+				known, bytes = known+1, bytes+n
+			}
+		}
+		job.FeatureShare, job.BytesShare = share(known, uint64(len(stored))), share(bytes, all)
+		out = append(out, job)
+	}
+	slices.SortStableFunc(out, func(a, b Job) int {
+		return cmp.Or(cmp.Compare(b.BytesNeeded+b.BytesOverRead, a.BytesNeeded+a.BytesOverRead), cmp.Compare(a.Job, b.Job), cmp.Compare(a.User, b.User))
+	})
+	return out
+}
+
+// daysOf returns what happened on each day, from the first that something was read on, or that the first snapshot since is of, to the last.
+func daysOf(s *access.Summary, infos []storage.SnapshotInfo, since, now time.Time) []Day {
+	byDay := map[string]*Day{}
+	day := func(t time.Time) *Day {
+		d := byDay[dayText(t)]
+		if d == nil {
+			d = &Day{Day: dayText(t), Reads: readsOf(access.Counters{}, 0)}
+			byDay[d.Day] = d
+		}
+		return d
+	}
+	for i := range s.Days {
+		d := &s.Days[i]
+		*day(d.Day) = Day{Day: dayText(d.Day), Reads: readsOf(d.Counters, d.Jobs), Features: uint64(d.Features)}
+	}
+	for _, i := range infos {
+		if !i.Time.Before(since) {
+			day(i.Time)
+		}
+	}
+	names := slices.Sorted(maps.Keys(byDay))
+	if len(names) == 0 {
+		return []Day{}
+	}
+	first, _ := time.Parse(dayLayout, names[0])
+	last, _ := time.Parse(dayLayout, names[len(names)-1])
+	if n := now.UTC().Truncate(24 * time.Hour); n.After(last) {
+		last = n
+	}
+	if last.Sub(first) > maxDays*24*time.Hour {
+		first = last.Add(-maxDays * 24 * time.Hour)
+	}
+	out, next := []Day{}, 0
+	var rows, bytes uint64
+	for t := first; !t.After(last); t = t.Add(24 * time.Hour) {
+		for ; next < len(infos) && infos[next].Time.Before(t.Add(24*time.Hour)); next++ {
+			rows, bytes = infos[next].LiveRows(), infos[next].Bytes
+		}
+		d := *day(t)
+		d.TableRows, d.TableBytes = rows, bytes
+		out = append(out, d)
+	}
+	return out
+}
+
+// curveOf returns which share of the bytes serves which share of the traffic.
+func curveOf(features []Feature) Curve {
+	type item struct {
+		stored, read uint64
+		density      float64 // bytes read for each stored
+	}
+	items := make([]item, 0, len(features))
+	var stored, read float64
+	for i := range features {
+		f := &features[i]
+		x := item{stored: f.StoredBytes + f.LayerBytes, read: f.BytesNeeded + f.BytesOverRead}
+		if x.read > 0 {
+			x.density = float64(x.read) / float64(x.stored) // infinite where nothing is stored any more
+		}
+		items = append(items, x)
+		stored, read = stored+float64(x.stored), read+float64(x.read)
+	}
+	c := Curve{Points: []CurvePoint{}, Marks: []CurvePoint{}}
+	if read == 0 {
+		return c
+	}
+	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(b.density, a.density) })
+	marks := []float64{0.5, 0.8, 0.9, 0.95, 0.99}
+	c.Points = append(c.Points, CurvePoint{})
+	var s, r float64
+	every := (len(items) + curvePoints - 1) / curvePoints
+	for i, x := range items {
+		s, r = s+float64(x.stored), r+float64(x.read)
+		p := CurvePoint{Bytes: ratio(s, stored), Traffic: r / read, Features: uint64(i + 1)}
+		for len(marks) > 0 && p.Traffic >= marks[0] {
+			c.Marks = append(c.Marks, p)
+			marks = marks[1:]
+		}
+		if (i+1)%every == 0 || i == len(items)-1 {
+			c.Points = append(c.Points, p)
+		}
+	}
+	return c
+}

@@ -1,0 +1,431 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dsistore/dsistore/tools/command"
+)
+
+// A Section is a part of what is printed of a table: facts, sentences or a listing, under a title.
+type Section struct {
+	Title   string
+	Facts   [][2]string
+	Lines   []string
+	Listing *Listing
+}
+
+// ViewOptions say how a view is laid out. The zero value works.
+type ViewOptions struct {
+	Sort    string // a column of its main listing, the largest number or the first word first; empty: the view's own order
+	Reverse bool   // the other way round
+	Limit   int    // rows of its main listing, for people; 0: all
+}
+
+// A View lays out a part of a table's report. The first of its listings is its main one, which CSV has.
+type View func(t *Table, o ViewOptions) ([]Section, error)
+
+// parts are the keys of a Table that the views have.
+var parts = map[string][]string{
+	"features": {"features", "groups"}, "jobs": {"jobs", "days"}, "savings": {"savings"}, "health": {"health"}, "advise": {"advice"},
+}
+
+// Part returns what the JSON form of a view is: the report with only the view's keys of its tables. An empty name, or one of no view, means all.
+func (r *Report) Part(view string) any {
+	keys := parts[view]
+	if keys == nil {
+		return r
+	}
+	tables := []map[string]any{}
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		all := map[string]any{"features": t.Features, "groups": t.Groups, "jobs": t.Jobs, "days": t.Days, "savings": t.Savings, "health": t.Health, "advice": t.Advice}
+		part := map[string]any{"table": t.Table}
+		for _, k := range keys {
+			part[k] = all[k]
+		}
+		tables = append(tables, part)
+	}
+	return map[string]any{"schema": r.Schema, "made": r.Made, "store": r.Store, "since": r.Since, "tables": tables}
+}
+
+// Tables lays out a line a table.
+func Tables(r *Report, o ViewOptions) (*Listing, error) {
+	return list(r.Tables, []column[Table]{
+		textColumn("table", "table", func(t *Table) string { return t.Table }),
+		countColumn("rows", "rows", func(t *Table) uint64 { return t.Summary.Rows }),
+		countColumn("features", "features", func(t *Table) uint64 { return t.Summary.Features }),
+		bytesColumn("raw_bytes", "raw", func(t *Table) uint64 { return t.Summary.RawBytes }),
+		bytesColumn("stored_bytes", "stored", func(t *Table) uint64 { return t.Summary.StoredBytes }),
+		floatColumn("ratio", "ratio", "%.1f", func(t *Table) float64 { return t.Summary.Ratio }),
+		countColumn("jobs", "jobs", func(t *Table) uint64 { return t.Summary.Reads.Jobs }),
+		bytesColumn("bytes_read", "read", func(t *Table) uint64 { return t.Summary.Reads.BytesNeeded + t.Summary.Reads.BytesOverRead }),
+		floatColumn("amplification", "amplification", "%.3f", func(t *Table) float64 { return t.Summary.Reads.Amplification }),
+		textColumn("last_read", "last read", func(t *Table) string { return t.Summary.LastRead }),
+		bytesColumn("advice_bytes", "could save", func(t *Table) uint64 {
+			n := uint64(0)
+			for _, a := range t.Advice {
+				n += a.SavedBytes
+			}
+			return n
+		}),
+	}, o)
+}
+
+// shownAdvice and shownJobs are how much of them a summary has.
+const (
+	shownAdvice = 5
+	shownJobs   = 5
+)
+
+// SummaryView is a table at a glance.
+func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
+	s := &t.Summary
+	facts := [][2]string{
+		{"table", fmt.Sprintf("%s, snapshot %d, %s, %s", t.Table, s.Snapshot, s.Operation, s.SnapshotTime)},
+		{"rows", fmt.Sprintf("%s in %s of %s, %s", command.Count(s.Rows), command.Plural(s.Segments, "segment"), command.Plural(s.Partitions, "partition"),
+			command.Plural(s.Features, "feature"))},
+		{"stored", fmt.Sprintf("%s for %s of values, %.1f times less; %.1f bytes a row", command.Bytes(s.StoredBytes), command.Bytes(s.RawBytes), s.Ratio, s.BytesPerRow)},
+		{"duplicates", fmt.Sprintf("each stored value is used %.2f times", s.DedupeFactor)},
+	}
+	if s.LayerBytes > 0 {
+		facts = append(facts, [2]string{"overlays", command.Bytes(s.LayerBytes) + " beside the segments"})
+	}
+	facts = append(facts, readFacts(t)...)
+	sections := []Section{{Facts: facts}}
+	saved, err := SavingsView(t, ViewOptions{})
+	if err != nil {
+		return nil, err
+	}
+	sections = append(sections, saved[0])
+	if len(t.Jobs) > 0 {
+		jobs, err := JobsView(t, ViewOptions{Limit: shownJobs})
+		if err != nil {
+			return nil, err
+		}
+		jobs[0].Title = "jobs that read most"
+		sections = append(sections, jobs[0])
+	}
+	if len(t.Advice) > 0 {
+		sections = append(sections, Section{Title: "worth doing", Lines: adviceLines(t.Advice[:min(len(t.Advice), shownAdvice)])})
+		if n := len(t.Advice) - shownAdvice; n > 0 {
+			last := &sections[len(sections)-1]
+			last.Lines = append(last.Lines, fmt.Sprintf("... and %s more: dsistat advise", command.Count(n)))
+		}
+	}
+	return sections, nil
+}
+
+// readFacts say who reads, and what that costs.
+func readFacts(t *Table) [][2]string {
+	s, h := &t.Summary, &t.Health.Records
+	if s.Reads.Readers == 0 {
+		return [][2]string{{"reads", "none recorded"}}
+	}
+	r := &s.Reads
+	days := "on " + h.First
+	if h.Last != h.First {
+		days = "from " + h.First + " to " + h.Last
+	}
+	facts := [][2]string{
+		{"reads", fmt.Sprintf("%s of %s %s; %s rows; the last %s", command.Plural(r.Readers, "reader"), command.Plural(r.Jobs, "job"), days, command.Count(r.Rows), s.LastRead)},
+		{"features read", fmt.Sprintf("%s of %s, %s of the bytes%s", command.Count(s.FeaturesRead), command.Count(s.Features), shareText(s.BytesReadShare), curveText(&t.Curve))},
+		{"bytes read", fmt.Sprintf("%s needed, %s over-read: %.3f times what was needed, in %s requests", command.Bytes(r.BytesNeeded), command.Bytes(r.BytesOverRead),
+			r.Amplification, command.Count(r.Requests))},
+		{"time", fmt.Sprintf("%.1f s waited for batches; over all threads %.1f s read, %.1f s decoded, %.1f s assembled", r.StallSeconds, r.ReadSeconds,
+			r.DecodeSeconds, r.AssembleSeconds)},
+	}
+	if h.Damaged > 0 {
+		facts = append(facts, [2]string{"records", command.Count(h.Damaged) + " damaged and left out"})
+	}
+	return facts
+}
+
+// curveText says where the curve reaches 80 % of the traffic.
+func curveText(c *Curve) string {
+	for _, p := range c.Marks {
+		if p.Traffic >= 0.8 {
+			return fmt.Sprintf("; %s of the bytes, %s, serve %s of the traffic", shareText(p.Bytes), command.Plural(p.Features, "feature"), shareText(p.Traffic))
+		}
+	}
+	return ""
+}
+
+// FeaturesView is a line a feature.
+func FeaturesView(t *Table, o ViewOptions) ([]Section, error) {
+	columns := []column[Feature]{
+		textColumn("feature", "feature", func(f *Feature) string { return f.Name }),
+		textColumn("id", "", func(f *Feature) string { return f.ID }),
+		textColumn("type", "type", func(f *Feature) string {
+			if f.Kind == f.Type {
+				return f.Type
+			}
+			return f.Kind + " " + f.Type
+		}),
+		textColumn("role", "role", func(f *Feature) string { return f.Role }),
+		textColumn("status", "status", func(f *Feature) string { return f.Status }),
+		floatColumn("coverage", "coverage", "%.3f", func(f *Feature) float64 { return f.Coverage }),
+		floatColumn("mean_length", "length", "%.2f", func(f *Feature) float64 { return f.MeanLength }),
+		{"distinct", "distinct", func(f *Feature) any {
+			if f.Distinct != nil && f.Distinct.AtMost != nil {
+				return *f.Distinct.AtMost
+			}
+			return uint64(0)
+		}, func(f *Feature) string { return distinctText(f.Distinct) }},
+		bytesColumn("raw_bytes", "raw", func(f *Feature) uint64 { return f.RawBytes }),
+		bytesColumn("stored_bytes", "stored", func(f *Feature) uint64 { return f.StoredBytes }),
+		bytesColumn("layer_bytes", "overlays", func(f *Feature) uint64 { return f.LayerBytes }),
+		floatColumn("dedupe_factor", "dedupe", "%.2f", func(f *Feature) float64 { return f.DedupeFactor }),
+		countColumn("windows", "windows", func(f *Feature) uint64 { return f.Windows }),
+		textColumn("group", "group", func(f *Feature) string { return f.Group }),
+		textColumn("encodings", "encodings", func(f *Feature) string { return encodingsText(f.Encodings) }),
+		countColumn("readers", "readers", func(f *Feature) uint64 { return f.Readers }),
+		countColumn("jobs", "jobs", func(f *Feature) uint64 { return f.Jobs }),
+		bytesColumn("bytes_needed", "read", func(f *Feature) uint64 { return f.BytesNeeded }),
+		bytesColumn("bytes_over_read", "over-read", func(f *Feature) uint64 { return f.BytesOverRead }),
+		textColumn("last_read", "last read", func(f *Feature) string { return f.LastRead }),
+		{"unread_days", "", func(f *Feature) any { return f.UnreadDays }, nil},
+		{"duplicates_saved_estimate", "", func(f *Feature) any { return f.DuplicatesSaved }, nil},
+	}
+	l, err := list(t.Features, columns, o)
+	return []Section{{Listing: l}}, err
+}
+
+func distinctText(d *Distinct) string {
+	switch {
+	case d == nil:
+		return ""
+	case d.AtMost == nil:
+		return ">=" + command.Count(d.AtLeast)
+	case *d.AtMost == d.AtLeast:
+		return command.Count(d.AtLeast)
+	}
+	return "<=" + command.Count(*d.AtMost)
+}
+
+func encodingsText(all []StreamEncoding) string {
+	var out []string
+	for _, e := range all {
+		out = append(out, e.Stream+" "+e.Encoding)
+	}
+	return strings.Join(out, "; ")
+}
+
+// JobsView is a line a job.
+func JobsView(t *Table, o ViewOptions) ([]Section, error) {
+	l, err := list(t.Jobs, []column[Job]{
+		textColumn("job", "job", func(j *Job) string { return j.Job }),
+		textColumn("user", "user", func(j *Job) string { return j.User }),
+		textColumn("programs", "program", func(j *Job) string { return strings.Join(j.Programs, ",") }),
+		countColumn("readers", "readers", func(j *Job) uint64 { return j.Readers }),
+		countColumn("days", "days", func(j *Job) uint64 { return j.Days }),
+		countColumn("features", "features", func(j *Job) uint64 { return j.Features }),
+		shareColumn("feature_share", "of features", func(j *Job) float64 { return j.FeatureShare }),
+		shareColumn("bytes_share", "of bytes", func(j *Job) float64 { return j.BytesShare }),
+		countColumn("rows", "rows", func(j *Job) uint64 { return j.Rows }),
+		bytesColumn("bytes_needed", "needed", func(j *Job) uint64 { return j.BytesNeeded }),
+		bytesColumn("bytes_over_read", "over-read", func(j *Job) uint64 { return j.BytesOverRead }),
+		floatColumn("amplification", "amplification", "%.3f", func(j *Job) float64 { return j.Amplification }),
+		countColumn("requests", "requests", func(j *Job) uint64 { return j.Requests }),
+		floatColumn("stall_seconds", "waited s", "%.1f", func(j *Job) float64 { return j.StallSeconds }),
+		floatColumn("read_seconds", "", "%g", func(j *Job) float64 { return j.ReadSeconds }),
+		floatColumn("decode_seconds", "decode s", "%.1f", func(j *Job) float64 { return j.DecodeSeconds }),
+		floatColumn("assemble_seconds", "", "%g", func(j *Job) float64 { return j.AssembleSeconds }),
+		floatColumn("stored_factor", "dedupe", "%.2f", func(j *Job) float64 { return j.StoredFactor }),
+		floatColumn("emitted_factor", "emitted", "%.2f", func(j *Job) float64 { return j.EmittedFactor }),
+		textColumn("first", "", func(j *Job) string { return j.First }),
+		textColumn("last", "last", func(j *Job) string { return j.Last }),
+	}, o)
+	if err != nil {
+		return nil, err
+	}
+	days, err := list(t.Days, []column[Day]{
+		textColumn("day", "day", func(d *Day) string { return d.Day }),
+		countColumn("readers", "readers", func(d *Day) uint64 { return d.Readers }),
+		countColumn("jobs", "jobs", func(d *Day) uint64 { return d.Jobs }),
+		countColumn("features", "features", func(d *Day) uint64 { return d.Features }),
+		countColumn("rows", "rows", func(d *Day) uint64 { return d.Rows }),
+		bytesColumn("bytes_needed", "needed", func(d *Day) uint64 { return d.BytesNeeded }),
+		bytesColumn("bytes_over_read", "over-read", func(d *Day) uint64 { return d.BytesOverRead }),
+		countColumn("table_rows", "table's rows", func(d *Day) uint64 { return d.TableRows }),
+		bytesColumn("table_bytes", "table's bytes", func(d *Day) uint64 { return d.TableBytes }),
+	}, ViewOptions{})
+	return []Section{{Listing: l}, {Title: "by day", Listing: days}}, err
+}
+
+// SavingsView is the chain from the source's bytes to those stored, and what is no part of it.
+func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
+	s := &t.Savings
+	rows := []Cause{{Cause: "source", Bytes: int64(s.SourceBytes), Meaning: "the values of all rows as plain numbers, in their source's width"}}
+	rows = append(rows, s.Causes...)
+	rows = append(rows, Cause{Cause: "stored", Bytes: int64(s.StoredBytes), Meaning: "the segments"})
+	left := int64(s.SourceBytes)
+	after := map[string]int64{}
+	for _, c := range s.Causes {
+		left -= c.Bytes
+		after[c.Cause] = left
+	}
+	l, err := list(rows, []column[Cause]{
+		textColumn("cause", "cause", func(c *Cause) string { return c.Cause }),
+		{"bytes", "saved", func(c *Cause) any { return c.Bytes }, func(c *Cause) string {
+			if _, link := after[c.Cause]; !link {
+				return ""
+			}
+			return command.SignedBytes(c.Bytes)
+		}},
+		{"left", "left", func(c *Cause) any {
+			if n, link := after[c.Cause]; link {
+				return n
+			}
+			return c.Bytes
+		}, func(c *Cause) string {
+			if n, link := after[c.Cause]; link {
+				return command.SignedBytes(n)
+			}
+			return command.SignedBytes(c.Bytes)
+		}},
+		bytesColumn("estimated_bytes", "estimated", func(c *Cause) uint64 { return c.EstimatedBytes }),
+		textColumn("meaning", "because", func(c *Cause) string { return c.Meaning }),
+	}, ViewOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var apart []string
+	apart = append(apart, fmt.Sprintf("sharing slots: about %s more would be stored, encoded, with a slot for each row", command.Bytes(s.DuplicatesSaved)))
+	for _, x := range s.Overlays {
+		apart = append(apart, fmt.Sprintf("overlay %s: %s instead of a copy of %s", x.Overlay, command.Bytes(x.Bytes), command.Bytes(x.CopyBytes)))
+	}
+	for _, x := range s.Lists {
+		apart = append(apart, fmt.Sprintf("sample list %s: no copy of %s, about %s", x.List, command.Plural(x.Rows, "row"), command.Bytes(x.SavedBytes)))
+	}
+	if s.Deleted.Count > 0 {
+		apart = append(apart, fmt.Sprintf("deleted, and stored until compaction: %s, about %s", command.Plural(s.Deleted.Count, "row"), command.Bytes(s.Deleted.Bytes)))
+	}
+	if s.Dropped.Count > 0 {
+		apart = append(apart, fmt.Sprintf("dropped, and stored until compaction: %s, %s", command.Plural(s.Dropped.Count, "feature"), command.Bytes(s.Dropped.Bytes)))
+	}
+	return []Section{{Title: "from the source to what is stored", Listing: l}, {Title: "besides", Lines: apart}}, nil
+}
+
+// HealthView is what of a table is as it should be, and what is not.
+func HealthView(t *Table, o ViewOptions) ([]Section, error) {
+	h := &t.Health
+	facts := [][2]string{
+		{"segments", fmt.Sprintf("%s, on average %s rows and %s; %s small, %s, %s could be merged", command.Count(h.Segments.Count), command.Count(uint64(h.Segments.MeanRows)),
+			command.Bytes(uint64(h.Segments.MeanBytes)), command.Count(h.Segments.Small), command.Bytes(h.Segments.SmallBytes), command.Count(h.Segments.Mergeable))},
+		{"packs", fmt.Sprintf("%s of %s, %s below %s; %s large feature files of %s", command.Count(h.Packs.Packs), command.Bytes(h.Packs.PackBytes), command.Count(h.Packs.Small),
+			command.Bytes(h.Packs.SmallBelowBytes), command.Count(h.Packs.Files), command.Bytes(h.Packs.FileBytes))},
+		{"indexes", command.Bytes(h.Segments.IndexBytes)},
+		{"snapshots", fmt.Sprintf("%d to %d; the older ones alone hold %s", h.Snapshots.First, h.Snapshots.Newest, command.Bytes(h.Snapshots.AloneBytes))},
+		{"deleted", fmt.Sprintf("%s in %s, about %s", command.Plural(t.Savings.Deleted.Count, "row"), command.Plural(t.Savings.Deleted.Segments, "segment"), command.Bytes(t.Savings.Deleted.Bytes))},
+		{"dropped", fmt.Sprintf("%s, %s", command.Plural(t.Savings.Dropped.Count, "feature"), command.Bytes(t.Savings.Dropped.Bytes))},
+		{"records", recordsText(&h.Records)},
+	}
+	if t.Summary.Reads.BytesNeeded > 0 {
+		facts = append(facts, [2]string{"read", fmt.Sprintf("%.3f times what was needed", t.Summary.Reads.Amplification)})
+	}
+	smallest, err := list(h.Smallest, segmentColumns, o)
+	if err != nil {
+		return nil, err
+	}
+	sections := []Section{{Facts: facts}, {Title: "smallest segments", Listing: smallest}}
+	add := func(title string, l *Listing, err2 error) {
+		if err == nil {
+			err = err2
+		}
+		if err == nil && len(l.Rows) > 0 {
+			sections = append(sections, Section{Title: title, Listing: l})
+		}
+	}
+	l, e := list(h.Overlays, []column[OverlayHealth]{
+		textColumn("overlay", "overlay", func(o *OverlayHealth) string { return o.Overlay }),
+		textColumn("state", "state", func(o *OverlayHealth) string { return o.State }),
+		shareColumn("coverage", "covered", func(o *OverlayHealth) float64 { return o.Coverage }),
+		countColumn("covered", "rows", func(o *OverlayHealth) uint64 { return o.Covered }),
+		countColumn("layers", "layers", func(o *OverlayHealth) uint64 { return o.Layers }),
+		countColumn("segments", "segments", func(o *OverlayHealth) uint64 { return o.Segments }),
+		countColumn("features", "features", func(o *OverlayHealth) uint64 { return uint64(len(o.Features)) }),
+		bytesColumn("bytes", "bytes", func(o *OverlayHealth) uint64 { return o.Bytes }),
+	}, ViewOptions{})
+	add("overlays", l, e)
+	l, e = list(h.Lists, []column[ListHealth]{
+		textColumn("sample_list", "sample list", func(l *ListHealth) string { return l.List }),
+		countColumn("rows", "rows", func(l *ListHealth) uint64 { return l.Rows }),
+		shareColumn("share", "of the table", func(l *ListHealth) float64 { return l.Share }),
+		textColumn("definition", "definition", func(l *ListHealth) string { return l.Definition }),
+	}, ViewOptions{})
+	add("sample lists", l, e)
+	l, e = list(h.Snapshots.Holding, []column[SnapshotHolder]{
+		countColumn("snapshot", "up to snapshot", func(s *SnapshotHolder) uint64 { return s.Snapshot }),
+		textColumn("time", "time", func(s *SnapshotHolder) string { return s.Time }),
+		textColumn("next_operation", "before", func(s *SnapshotHolder) string { return s.Next }),
+		bytesColumn("bytes", "held alone", func(s *SnapshotHolder) uint64 { return s.Bytes }),
+	}, ViewOptions{})
+	add("what old snapshots hold", l, e)
+	l, e = list(h.Branches, []column[BranchHealth]{
+		textColumn("branch", "branch", func(b *BranchHealth) string { return b.Branch }),
+		textColumn("owner", "owner", func(b *BranchHealth) string { return b.Owner }),
+		textColumn("created", "created", func(b *BranchHealth) string { return b.Created }),
+		textColumn("snapshots", "snapshots", func(b *BranchHealth) string { return strings.Trim(fmt.Sprint(b.Snapshots), "[]") }),
+		bytesColumn("alone_bytes", "held alone", func(b *BranchHealth) uint64 { return b.AloneBytes }),
+	}, ViewOptions{})
+	add("branches", l, e)
+	l, e = list(h.Leases, []column[LeaseHealth]{
+		textColumn("owner", "lease of", func(l *LeaseHealth) string { return l.Owner }),
+		countColumn("snapshot", "snapshot", func(l *LeaseHealth) uint64 { return l.Snapshot }),
+		textColumn("until", "until", func(l *LeaseHealth) string { return l.Until }),
+		bytesColumn("alone_bytes", "held alone", func(l *LeaseHealth) uint64 { return l.AloneBytes }),
+	}, ViewOptions{})
+	add("leases", l, e)
+	return sections, err
+}
+
+var segmentColumns = []column[SegmentSummary]{
+	textColumn("segment", "segment", func(s *SegmentSummary) string { return s.Segment }),
+	textColumn("partition", "partition", func(s *SegmentSummary) string { return s.Partition }),
+	countColumn("rows", "rows", func(s *SegmentSummary) uint64 { return s.Rows }),
+	countColumn("rows_deleted", "deleted", func(s *SegmentSummary) uint64 { return s.Deleted }),
+	bytesColumn("bytes", "bytes", func(s *SegmentSummary) uint64 { return s.Bytes }),
+}
+
+func recordsText(h *AccessHealth) string {
+	if h.First == "" && h.Damaged == 0 {
+		return "none"
+	}
+	text := fmt.Sprintf("%s to %s: %s, and %s not merged yet", h.First, h.Last, command.Plural(h.Rollups, "rollup"), command.Plural(h.Records, "record"))
+	if h.Damaged > 0 {
+		text += fmt.Sprintf("; %s damaged and left out", command.Count(h.Damaged))
+	}
+	return text
+}
+
+// AdviseView is what is worth doing.
+func AdviseView(t *Table, o ViewOptions) ([]Section, error) {
+	l, err := list(t.Advice, []column[Advice]{
+		textColumn("kind", "", func(a *Advice) string { return a.Kind }),
+		bytesColumn("saved_bytes", "", func(a *Advice) uint64 { return a.SavedBytes }),
+		bytesColumn("over_read_bytes", "", func(a *Advice) uint64 { return a.OverReadBytes }),
+		textColumn("text", "", func(a *Advice) string { return a.Text }),
+		textColumn("command", "", func(a *Advice) string { return a.Command }),
+	}, ViewOptions{})
+	if err != nil {
+		return nil, err
+	}
+	lines := adviceLines(t.Advice)
+	if len(lines) == 0 {
+		lines = []string{"nothing"}
+	}
+	return []Section{{Lines: lines, Listing: l}}, nil
+}
+
+func adviceLines(all []Advice) []string {
+	var out []string
+	for _, a := range all {
+		line := a.Kind + ": " + a.Text
+		if a.Command != "" {
+			line += " -> " + a.Command
+		}
+		out = append(out, line)
+	}
+	return out
+}
