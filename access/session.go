@@ -1,6 +1,9 @@
 package access
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // A Usage is what a reader has done since it was opened. Its features are the same each time, in the same order, and none is there twice.
 type Usage struct {
@@ -12,6 +15,7 @@ type Usage struct {
 type Session struct {
 	w        *Writer
 	key      Key
+	host     string
 	snapshot uint64
 	usage    func(*Usage)
 	opened   time.Time
@@ -23,9 +27,12 @@ type Session struct {
 }
 
 // Begin says that a reader was opened. usage is called now and then, from any goroutine, until End has returned: it sets all of what it is given,
-// whose memory it may use again. It must not call the Writer.
+// whose memory it may use again. Names are UTF-8. It must not call the Writer.
 func (w *Writer) Begin(key Key, snapshot uint64, usage func(*Usage)) *Session {
-	s := &Session{w: w, key: key, snapshot: snapshot, usage: usage, opened: w.opts.Now()}
+	r := Record{Key: key, Host: w.host()}
+	r.User = cmp.Or(r.User, w.opts.User)
+	r.clean()
+	s := &Session{w: w, key: r.Key, host: r.Host, snapshot: snapshot, usage: usage, opened: whole(w.opts.Now())}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.off {
@@ -54,15 +61,18 @@ func (s *Session) End() {
 // collect records what the reader has done since the last time, and reports whether it did anything. The caller has the lock.
 func (s *Session) collect(ends bool) bool {
 	s.usage(&s.now)
-	now := s.w.opts.Now()
+	now := whole(s.w.opts.Now())
 	if s.now.Counters.same(&s.before.Counters) {
 		return false
 	}
 	today := dayOf(now)
 	first := !s.seen || today != s.day
-	r := Record{Key: s.key, Snapshot: s.snapshot, Start: s.opened, End: now, Host: s.w.opts.Host, PID: processID}
+	r := Record{Key: s.key, Snapshot: s.snapshot, Start: s.opened, End: now, Host: s.host, PID: processID}
 	if start := today.start(); r.Start.Before(start) {
 		r.Start = start
+	}
+	if r.Start.After(now) { // the clock was set back
+		r.Start = now
 	}
 	r.Counters = s.now.Counters
 	r.Counters.sub(&s.before.Counters)
@@ -70,6 +80,10 @@ func (s *Session) collect(ends bool) bool {
 	if first {
 		r.Readers = 1
 	}
+	for _, d := range r.durations() {
+		*d = max(*d, 0)
+	}
+	r.Features = make([]FeatureUse, 0, len(s.now.Features))
 	for i := range s.now.Features {
 		u := s.now.Features[i]
 		if i < len(s.before.Features) {

@@ -74,7 +74,6 @@ func (r *Record) clean() {
 	for _, s := range r.strings() {
 		*s = cleanString(*s)
 	}
-	whole := func(t time.Time) time.Time { return seconds(min(max(t.Unix(), 0), lastSecond)) }
 	r.Start, r.End = whole(r.Start), whole(r.End)
 	if r.Start.After(r.End) {
 		r.Start = r.End
@@ -90,6 +89,9 @@ func (r *Record) clean() {
 		}
 	}
 }
+
+// whole returns a time in whole seconds that an object may hold.
+func whole(t time.Time) time.Time { return seconds(min(max(t.Unix(), 0), lastSecond)) }
 
 func cleanString(s string) string {
 	if len(s) > maxString {

@@ -81,28 +81,27 @@ func NewWriter(table *storage.Table, opts Options) (*Writer, error) {
 func (w *Writer) Add(r *Record) {
 	c := *r
 	c.Features = append([]FeatureUse(nil), r.Features...)
+	if c.End.IsZero() {
+		c.End = w.opts.Now()
+	}
+	if c.Start.IsZero() {
+		c.Start = c.End
+	}
+	c.User, c.Host, c.PID = cmp.Or(c.User, w.opts.User), cmp.Or(c.Host, w.host()), cmp.Or(c.PID, processID)
+	c.clean()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.add(&c)
 	w.soon(afterClose)
 }
 
-// add takes a record over. The caller has the lock.
+func (w *Writer) host() string { return cmp.Or(w.opts.Host, thisHost()) }
+
+// add takes over a record that is clean. The caller has the lock.
 func (w *Writer) add(r *Record) {
 	if w.off {
 		return
 	}
-	if r.End.IsZero() {
-		r.End = w.opts.Now()
-	}
-	if r.Start.IsZero() {
-		r.Start = r.End
-	}
-	r.User, r.Host = cmp.Or(r.User, w.opts.User), cmp.Or(r.Host, w.opts.Host, thisHost())
-	if r.PID == 0 {
-		r.PID = processID
-	}
-	r.clean()
 	d := dayOf(r.End)
 	f := w.files[d]
 	if f != nil && age(f.begun) > nextID {

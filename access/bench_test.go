@@ -1,0 +1,59 @@
+package access
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// What a reader costs that is opened, read and closed: all that it waits for.
+func BenchmarkSession(b *testing.B) {
+	for _, features := range []int{10, 400} {
+		b.Run(fmt.Sprint("features=", features), func(b *testing.B) {
+			w := writer(b, tableIn(b, object.NewMemory()), Options{})
+			r := newReading(features)
+			b.ReportAllocs()
+			for b.Loop() {
+				s := w.Begin(Key{Job: "train"}, 1, r.fill)
+				r.read(1)
+				s.End()
+			}
+		})
+	}
+}
+
+// What is encoded and decoded: the records of a day of 40 jobs that read 400 of 4,000 features each.
+func BenchmarkRollup(b *testing.B) {
+	f := &file{kind: rollupKind, day: dayOf(noon), written: 1}
+	for job := range 40 {
+		r := &Record{Key: Key{Job: fmt.Sprint("job", job), User: "ann"}, Start: noon, End: noon}
+		for i := range 400 {
+			r.Features = append(r.Features, FeatureUse{
+				ID: storage.FeatureID((job*37+i*7)%4000+1) << 50, Name: fmt.Sprintf("feature_%05d", (job*37+i*7)%4000), Readers: 9, Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9, BytesOverRead: 1e7, Last: noon,
+			})
+		}
+		f.records = append(f.records, r)
+	}
+	b.Run("append", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.SetBytes(int64(len(f.append(nil))))
+		}
+	})
+	text := f.append(nil)
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			d, err := decode("x", text)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := d.each(func(*Record) error { return nil }); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
