@@ -1,11 +1,13 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -29,6 +31,68 @@ func everyByte() (out []string) {
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// TestAccessRecordsMakeNoTable: records are passed over, those of a table that is there and those of one that is gone.
+func TestAccessRecordsMakeNoTable(t *testing.T) {
+	for what, blobs := range map[string]object.Store{"memory": object.NewMemory(), "local": localStore(t)} {
+		s, err := Open(t.Context(), blobs, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			tab, err := s.NewTable(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name != "a" {
+				if _, err := tab.Commit(t.Context(), Change{Operation: "test", Features: []Feature{{ID: 1, Name: "f", Type: vector.Type{Kind: vector.String}}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if name == "c" {
+				continue
+			}
+			for _, record := range []string{"2026-11-22/x", "rollup/x"} {
+				if err := blobs.PutIfAbsent(t.Context(), tab.AccessPrefix()+record, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if tables, err := s.Tables(t.Context()); err != nil || !slices.Equal(tables, []string{"b", "c"}) {
+			t.Errorf("%s: %q, %v", what, tables, err)
+		}
+		if r, err := GC(t.Context(), s, GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 || r.Unknown > 0 {
+			t.Errorf("%s: %+v, %v", what, r, err)
+		}
+		if r, err := Verify(t.Context(), s, "", true, nil); err != nil || r.DamageCount > 0 {
+			t.Errorf("%s: %+v, %v", what, r, err)
+		}
+		if _, err := s.Table(t.Context(), "a"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// BeforeClose: what was asked for and not taken back is called, once.
+func TestBeforeClose(t *testing.T) {
+	s, err := Open(t.Context(), object.NewMemory(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var called []string
+	s.BeforeClose(func() { called = append(called, "a") })
+	forget := s.BeforeClose(func() { called = append(called, "b") })
+	forget()
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forget()
+	if !slices.Equal(called, []string{"a"}) {
+		t.Errorf("called %q", called)
+	}
 }
 
 // TestAwkwardTables makes tables of awkward names side by side: each is found under its own name alone.
