@@ -587,6 +587,9 @@ func (r *run) makeBatch(d *draft) {
 	r.assembling.Add(-1)
 	r.s.budget.poke()
 	r.s.stats.assemble.Add(int64(time.Since(start)))
+	if d.err == nil {
+		r.s.prefetched(1)
+	}
 	d.batch = b
 	d.done <- struct{}{}
 }

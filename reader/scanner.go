@@ -201,6 +201,7 @@ type Scanner struct {
 	budget  *budget   // of the run
 	emitted []*stripe // scratch of the run's emitStripes
 	stats   *counters
+	ready   atomic.Int64 // of the stats' those that are of this scanner
 }
 
 // errClosed is what Next returns after Close.
@@ -234,6 +235,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 		return nil, err
 	}
 	b := s.batches.give(d)
+	s.prefetched(-1)
 	s.next.Batch += s.stride
 	s.stats.batches.Add(1)
 	s.stats.rows.Add(uint64(b.Rows))
@@ -291,6 +293,13 @@ func (s *Scanner) stop() {
 		s.batches.drop(s.pending)
 		s.pending = nil
 	}
+	s.prefetched(-s.ready.Load())
+}
+
+// prefetched counts n batches more that are made and not yet given.
+func (s *Scanner) prefetched(n int64) {
+	s.ready.Add(n)
+	s.stats.ready.Add(n)
 }
 
 // Rows returns how many rows the scanner gives in an epoch.
@@ -419,6 +428,8 @@ type counters struct {
 	requests                      atomic.Uint64
 	decodedRows, decodedSlots     atomic.Uint64
 	decode, assemble, stall, read atomic.Int64
+	ready                         atomic.Int64  // batches made and not yet given
+	keptHits, keptMisses          atomic.Uint64 // of a Taker
 	meter                         meter
 }
 
@@ -445,12 +456,18 @@ type Stats struct {
 	AssembleSeconds float64 // over all workers: making batches of stripes
 	ReadSeconds     float64 // over all requests: until the bytes were there
 	StallSeconds    float64 // Next waited
-	// DedupeFactor is rows over slots of the feature stripes decoded; 1 without duplicates.
-	DedupeFactor float64
+	// DecodedRows and DecodedSlots are those of the feature stripes decoded, added up, and DedupeFactor is the one over the other; 1 without
+	// duplicates.
+	DecodedRows, DecodedSlots uint64
+	DedupeFactor              float64
 	// SlotRows and Slots are those of the batches, added up, and EmittedFactor is the one over the other: 1 where the plan's
 	// Dedup is DedupKJT.
 	SlotRows, Slots uint64
 	EmittedFactor   float64
+	// Prefetched is how many batches are made now and were not yet given.
+	Prefetched int64
+	// StripeHits and StripeMisses are stripes that a Taker found decoded, and that it had to read.
+	StripeHits, StripeMisses uint64
 }
 
 // Stats may be called at any time, also after Close.
@@ -462,12 +479,14 @@ func (c *counters) stats() Stats {
 		DecodeSeconds: time.Duration(c.decode.Load()).Seconds(), AssembleSeconds: time.Duration(c.assemble.Load()).Seconds(),
 		ReadSeconds: time.Duration(c.read.Load()).Seconds(), StallSeconds: time.Duration(c.stall.Load()).Seconds(),
 		SlotRows: c.slotRows.Load(), Slots: c.slots.Load(), DedupeFactor: 1, EmittedFactor: 1,
+		DecodedRows: c.decodedRows.Load(), DecodedSlots: c.decodedSlots.Load(),
+		Prefetched: c.ready.Load(), StripeHits: c.keptHits.Load(), StripeMisses: c.keptMisses.Load(),
 	}
 	if out.Slots > 0 {
 		out.EmittedFactor = float64(out.SlotRows) / float64(out.Slots)
 	}
-	if slots := c.decodedSlots.Load(); slots > 0 {
-		out.DedupeFactor = float64(c.decodedRows.Load()) / float64(slots)
+	if out.DecodedSlots > 0 {
+		out.DedupeFactor = float64(out.DecodedRows) / float64(out.DecodedSlots)
 	}
 	return out
 }

@@ -228,6 +228,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 				// Stripes next to each other are a unit, as far as its memory goes.
 				from, _ := g.stripesOf(rows[0], rows[0]+1)
 				if s := g.stripes[from]; s != nil {
+					t.s.stats.keptHits.Add(1)
 					g.touched[from]++
 					s.users.Add(1)
 					x := takenStripe{stripe: s, whole: true}
@@ -252,6 +253,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 				wave.units = append(wave.units, u)
 				wave.segments = append(wave.segments, g)
 				wave.bytes += int64(u.stored)
+				t.s.stats.keptMisses.Add(uint64(u.to - u.from))
 				for k := u.from; k < u.to; k++ {
 					x := takenStripe{unit: u, stripe: t.s.getStripe(), whole: t.kept.admit(g, k)}
 					x.rows, rows = rowsOf(rows, g.starts[k], g.starts[k+1])

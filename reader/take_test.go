@@ -129,6 +129,9 @@ func TestTakeKeepsStripes(t *testing.T) {
 	if want := []int{1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1}; !slices.Equal(got, want) {
 		t.Errorf("reads %v, want %v", got, want)
 	}
+	if st := taker.Stats(); st.StripeHits != 5 || st.StripeMisses != 13 {
+		t.Errorf("%d stripes found decoded and %d not, want 5 and 13 of 18", st.StripeHits, st.StripeMisses)
+	}
 }
 
 // Where there is room for two stripes, the one of them that was asked for less goes.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -57,6 +58,7 @@ func (m *Metrics) AddReader(r Reader) (closed func()) {
 		if m.readers[o] {
 			delete(m.readers, o)
 			add(&m.closed, r.Stats())
+			m.closed.Prefetched = 0
 		}
 	}
 }
@@ -70,6 +72,11 @@ func add(to *reader.Stats, s reader.Stats) {
 	to.DecodeSeconds += s.DecodeSeconds
 	to.AssembleSeconds += s.AssembleSeconds
 	to.StallSeconds += s.StallSeconds
+	to.DecodedRows += s.DecodedRows
+	to.DecodedSlots += s.DecodedSlots
+	to.Prefetched += s.Prefetched
+	to.StripeHits += s.StripeHits
+	to.StripeMisses += s.StripeMisses
 }
 
 // Blobs returns a store over s whose requests are shown; s itself where m is nil.
@@ -129,17 +136,25 @@ var (
 	stall    = prometheus.NewDesc("dsi_reader_stall_seconds_total", "Seconds that callers waited for batches.", nil, nil)
 	decode   = prometheus.NewDesc("dsi_reader_decode_seconds_total",
 		"Seconds of all threads spent on checksums, decoding and widening.", nil, nil)
-	assemble    = prometheus.NewDesc("dsi_reader_assemble_seconds_total", "Seconds of all threads spent on making batches of stripes.", nil, nil)
+	assemble = prometheus.NewDesc("dsi_reader_assemble_seconds_total", "Seconds of all threads spent on making batches of stripes.", nil, nil)
+	prefetch = prometheus.NewDesc("dsi_reader_prefetch_batches", "Batches that are made now and were not yet asked for.", nil, nil)
+	dedup    = prometheus.NewDesc("dsi_reader_dedup_ratio",
+		"Rows a slot of the stripes that were decoded: how often a stored value is used; 1 without duplicates.", nil, nil)
+	cacheHits = prometheus.NewDesc("dsi_cache_hits_total",
+		"Things that were asked for and found in memory: stripe, decoded stripes of readers that take rows at places.", []string{"cache"}, nil)
+	cacheMisses = prometheus.NewDesc("dsi_cache_misses_total", "Things that were asked for and were not in memory.", []string{"cache"}, nil)
 	openReaders = prometheus.NewDesc("dsi_reader_open", "Readers that are open now.", nil, nil)
 	ingestRows  = prometheus.NewDesc("dsi_ingest_rows_total", "Rows that ingests have written into segments.", nil, nil)
 	conflicts   = prometheus.NewDesc("dsi_commit_conflicts_total",
 		"Commits that met another's: retried on top of it, or refused because they do not commute.", []string{"outcome"}, nil)
 	progress = prometheus.NewDesc("dsi_command_progress_ratio",
 		"How much of a phase of a long command is done, where that is known.", []string{"command", "phase"}, nil)
+	accessRecords = prometheus.NewDesc("dsi_access_records_total",
+		"Access records: written, as objects; failed, writes that are tried again; lost, records that no object has.", []string{"outcome"}, nil)
 	buildInfo = prometheus.NewDesc("dsi_build_info", "1, with what this program was built from.", []string{"version", "revision", "go"}, nil)
 
-	all = []*prometheus.Desc{bytesRead, requests, rowsRead, batches, stall, decode, assemble, openReaders,
-		ingestRows, conflicts, progress, buildInfo}
+	all = []*prometheus.Desc{bytesRead, requests, rowsRead, batches, stall, decode, assemble, prefetch, dedup, openReaders, cacheHits, cacheMisses,
+		ingestRows, conflicts, progress, accessRecords, buildInfo}
 )
 
 // Describe implements prometheus.Collector.
@@ -170,6 +185,10 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	counter(stall, s.StallSeconds)
 	counter(decode, s.DecodeSeconds)
 	counter(assemble, s.AssembleSeconds)
+	gauge(prefetch, float64(s.Prefetched))
+	gauge(dedup, ratio(s.DecodedRows, s.DecodedSlots))
+	counter(cacheHits, float64(s.StripeHits), "stripe")
+	counter(cacheMisses, float64(s.StripeMisses), "stripe")
 	gauge(openReaders, float64(len(m.readers)))
 	counter(ingestRows, float64(m.rows))
 	var met storage.Conflicts
@@ -186,8 +205,19 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	if w := m.work; w.total > 0 {
 		gauge(progress, min(float64(w.done)/float64(w.total), 1), w.command, w.phase)
 	}
+	records := access.Totals()
+	counter(accessRecords, float64(records.Written), "written")
+	counter(accessRecords, float64(records.Failed), "failed")
+	counter(accessRecords, float64(records.Lost), "lost")
 	version, revision := build()
 	gauge(buildInfo, 1, version, revision, runtime.Version())
+}
+
+func ratio(rows, slots uint64) float64 {
+	if slots == 0 {
+		return 1
+	}
+	return float64(rows) / float64(slots)
 }
 
 type storeEnding struct {

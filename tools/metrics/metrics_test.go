@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"go.uber.org/goleak"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
@@ -182,6 +183,17 @@ func TestScrape(t *testing.T) {
 	check(105, "dsi_reader_rows_total") // those that were taken too
 	check(7, "dsi_reader_batches_total")
 	check(2, "dsi_reader_open")
+	check(float64(taken.StripeHits), "dsi_cache_hits_total", "cache", "stripe")
+	check(float64(taken.StripeMisses), "dsi_cache_misses_total", "cache", "stripe")
+	if taken.StripeHits == 0 || taken.StripeMisses == 0 {
+		t.Errorf("of a stripe taken again and again %d were found and %d not", taken.StripeHits, taken.StripeMisses)
+	}
+	if v := value(got, "dsi_reader_dedup_ratio"); v <= 1 {
+		t.Errorf("sessions of the workload give %v rows a slot, want more than 1", v)
+	}
+	records := access.Totals()
+	check(float64(records.Written), "dsi_access_records_total", "outcome", "written")
+	check(float64(records.Lost), "dsi_access_records_total", "outcome", "lost")
 	check(workedRows, "dsi_ingest_rows_total")
 	check(0, "dsi_commit_conflicts_total", "outcome", "retried")
 	check(1, "dsi_commit_conflicts_total", "outcome", "refused")
@@ -225,6 +237,7 @@ func TestScrape(t *testing.T) {
 		check(float64(all.BytesNeeded+taken.BytesNeeded), "dsi_reader_bytes_read_total", "class", "needed")
 		check(float64(all.BytesOverRead+taken.BytesOverRead), "dsi_reader_bytes_read_total", "class", "overread")
 		check(all.StallSeconds+taken.StallSeconds, "dsi_reader_stall_seconds_total")
+		check(0, "dsi_reader_prefetch_batches")
 		check(float64(2-i), "dsi_reader_open")
 		for name, f := range before {
 			if f.GetType() != dto.MetricType_COUNTER || !strings.HasPrefix(name, "dsi_") {
