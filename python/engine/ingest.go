@@ -93,6 +93,12 @@ func (e *Engine) runIngest(ctx context.Context, p *ingestParams, in *source.Reco
 	if err := opts.Validate(); err != nil {
 		return nil, usageError{err}
 	}
+	if t, err := s.NewTable(ctx, p.Table); err == nil { // else ingest says what is wrong
+		// The order of packs is not worth an ingest.
+		if r, err := ingest.RecentlyRead(ctx, t, ingest.PopularDays); err == nil && r != nil {
+			opts.Popularity = r
+		}
+	}
 	report, err := ingest.Run(ctx, s, p.Table, p.Paths, opts)
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err() // one that was cancelled says so, and not how its parts ended

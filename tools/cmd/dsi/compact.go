@@ -42,6 +42,7 @@ func (f rewriteFlags) options() compaction.Options {
 type compactCmd struct {
 	tableArgs
 	rewriteFlags
+	popularFlag
 	metricsFlag
 	Partition    string  `placeholder:"EXPR" help:"Only these partitions, as in ds >= '2026-11-01'."`
 	DryRun       bool    `help:"Print what would be rewritten, and why, and write nothing."`
@@ -58,6 +59,7 @@ type compactJSON struct {
 	Store  string             `json:"store"`
 	DryRun bool               `json:"dry_run"`
 	Plan   *compaction.Plan   `json:"plan"`
+	Read   *readJSON          `json:"read,omitempty"` // what Plan's order of packs was made of
 	Report *compaction.Report `json:"report,omitempty"`
 }
 
@@ -77,13 +79,18 @@ func (c *compactCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	var read *readJSON
+	opts.Popularity, read = c.popularity(ctx, a, table)
 	plan, err := compaction.NewPlan(ctx, table, opts)
 	if err != nil {
 		return err
 	}
-	out := compactJSON{Store: store.Blobs().URI(), DryRun: c.DryRun, Plan: plan}
+	out := compactJSON{Store: store.Blobs().URI(), DryRun: c.DryRun, Plan: plan, Read: read}
 	if !a.json {
 		a.printLines(plan.String())
+		if read != nil && plan.Packs != nil {
+			a.printf("%s\n", read)
+		}
 	}
 	if !c.DryRun {
 		out.Report, err = a.compact(ctx, store, table, plan, opts)

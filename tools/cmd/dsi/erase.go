@@ -14,6 +14,7 @@ import (
 type eraseCmd struct {
 	tableArgs
 	rewriteFlags
+	popularFlag
 	metricsFlag
 	Where        string `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all that were deleted before."`
 	Keys         string `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file, a line each, or in the column of the feature's name of .csv and .tsv; - is standard input."`
@@ -42,6 +43,7 @@ func (c *eraseCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	what := compaction.Erasure{Where: c.Where, Key: c.Key, DropBranches: c.DropBranches, DryRun: c.DryRun, Compact: c.options()}
+	what.Compact.Popularity, _ = c.popularity(ctx, a, table)
 	if c.Keys != "" {
 		if what.Keys, err = c.keys(ctx, a, table); err != nil {
 			return err

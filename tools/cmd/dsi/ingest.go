@@ -14,6 +14,7 @@ import (
 
 type ingestCmd struct {
 	tableArgs
+	popularFlag
 	metricsFlag
 	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, or - for an Arrow IPC stream on standard input."`
 	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
@@ -59,6 +60,9 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer store.Close()
+	if table, err := store.NewTable(ctx, c.Table); err == nil { // else ingest says what is wrong
+		opts.Popularity, _ = c.popularity(ctx, a, table)
+	}
 	bar := a.progress("ingesting", unitBytes)
 	defer bar.finish()
 	written := metricsOf(ctx).Ingest()

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest"
+)
+
+// popularFlag is embedded in commands that write packs.
+type popularFlag struct {
+	PopularDays int `default:"30" placeholder:"N" help:"In packs, put together what was read most in so many days, by the access records; 0: do not look at them. Default: ${default}."`
+}
+
+// readJSON says which access records the order of packs was made of.
+type readJSON struct {
+	Days     int    `json:"days"`
+	Readers  uint64 `json:"readers"`
+	Jobs     int    `json:"jobs"`
+	Features int    `json:"features"`
+	Damaged  uint64 `json:"records_damaged"`
+}
+
+func (r *readJSON) String() string {
+	text := fmt.Sprintf("read in %d days: %s by %s of %s", r.Days, plural(uint64(r.Features), "feature"), plural(r.Readers, "reader"), plural(uint64(r.Jobs), "job"))
+	if r.Damaged > 0 {
+		text += fmt.Sprintf("; %s passed over, which dsi verify names", plural(r.Damaged, "damaged record"))
+	}
+	return text
+}
+
+// popularity returns what was read of a table lately; nil, and no error, where that is not known: the order of packs is not worth a command.
+func (f popularFlag) popularity(ctx context.Context, a *app, table *storage.Table) (ingest.Popularity, *readJSON) {
+	if f.PopularDays <= 0 {
+		return nil, nil
+	}
+	r, err := ingest.RecentlyRead(ctx, table, f.PopularDays)
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(a.err, "dsi: packs have what is small first, not what is read most: %s\n", oneLine(err.Error()))
+	}
+	if err != nil || r == nil {
+		return nil, nil
+	}
+	return r, &readJSON{f.PopularDays, r.Total.Readers, len(r.Jobs), len(r.Features), r.DamagedCount}
+}
