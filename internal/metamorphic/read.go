@@ -46,7 +46,10 @@ func (w *world) checkAll() error {
 			return err
 		}
 	}
-	return verify(w)
+	if err := verify(w); err != nil {
+		return err
+	}
+	return checkReport(w)
 }
 
 // checkSnapshot reads a snapshot, by its number or as the latest.
