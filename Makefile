@@ -22,7 +22,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic python-test python-bench peers bench-peers peers-test bench browser licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic python-test python-bench peers bench-peers peers-test bench browser assets licences clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -112,6 +112,9 @@ bench: ## every Go benchmark
 
 browser: ## downloads a headless Chromium into out/browser, for the tests of dsistat's page
 	@internal/browser/install.sh
+
+assets: ## fetches the chart library of dsistat's page anew, as its asset.json pins it
+	tools/report/page/assets.sh
 
 licences: ## writes NOTICE and THIRD_PARTY.md anew, and copies the dependencies' licences to bin/licences
 	$(GO) run ./internal/notice

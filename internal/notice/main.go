@@ -1,12 +1,13 @@
-// Notice says whose software is in dsi. It writes NOTICE (the notices that the Apache licence asks to be passed on) and
-// THIRD_PARTY.md (every module in the program, its version and its licence), and with -texts DIR copies the licences
-// themselves, which go beside a program that is given to others. Run it in the root of the repository, "make licences", when
+// Notice says whose software is in our programs. It writes NOTICE (the notices that the Apache licence asks to be passed on) and
+// THIRD_PARTY.md (every module in the programs, and what they carry in files, its version and its licence), and with -texts DIR copies the
+// licences themselves, which go beside a program that is given to others. Run it in the root of the repository, "make licences", when
 // a dependency changes; its test fails until then.
 package main
 
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,8 +22,11 @@ import (
 const (
 	noticeFile = "NOTICE"
 	listFile   = "THIRD_PARTY.md"
-	program    = "./tools/cmd/dsi"
+	programs   = "./tools/cmd/..."
 )
+
+// assets are the directories with software of others that programs carry in files; an asset.json in each names it.
+var assets = []string{"tools/report/page/assets"}
 
 func main() {
 	texts := flag.String("texts", "", "copy the licences into this directory, and write nothing else")
@@ -34,7 +38,7 @@ func main() {
 }
 
 func run(texts string) error {
-	modules, err := list(".")
+	modules, err := all(".")
 	if err != nil {
 		return err
 	}
@@ -44,7 +48,7 @@ func run(texts string) error {
 	return errors.Join(os.WriteFile(noticeFile, notice(modules), 0o644), os.WriteFile(listFile, table(modules), 0o644))
 }
 
-// A module is one whose packages are in the program.
+// A module is one whose packages are in the programs, or an asset.
 type module struct {
 	path, version string
 	licences      []document
@@ -58,12 +62,42 @@ type document struct {
 	kinds []string // of a licence: see kinds
 }
 
-// list returns the modules in the program, of a build with cgo and of one without, in the order of their paths.
+// all returns what list and the assets have.
+func all(root string) ([]module, error) {
+	modules, err := list(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range assets {
+		m, err := readAsset(filepath.Join(root, dir))
+		if err != nil {
+			return nil, err
+		}
+		modules = append(modules, m)
+	}
+	return modules, nil
+}
+
+// readAsset reads a directory of files that were published elsewhere.
+func readAsset(dir string) (module, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "asset.json"))
+	if err != nil {
+		return module{}, err
+	}
+	var asset struct{ Registry, Name, Version string }
+	if err := json.Unmarshal(text, &asset); err != nil {
+		return module{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	m := module{path: asset.Registry + ":" + asset.Name, version: asset.Version}
+	return m, m.read(dir)
+}
+
+// list returns the modules in the programs, of a build with cgo and of one without, in the order of their paths.
 func list(root string) ([]module, error) {
 	dirs := map[string]string{}
 	var modules []module
 	for _, cgo := range []string{"0", "1"} {
-		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}", program)
+		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}", programs)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED="+cgo)
 		out, err := cmd.Output()
@@ -144,13 +178,16 @@ func kinds(text []byte) []string {
 	if strings.Contains(s, "Permission is hereby granted, free of charge, to any person obtaining a copy") {
 		out = append(out, "MIT")
 	}
+	if strings.Contains(s, "Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted") {
+		out = append(out, "ISC")
+	}
 	return out
 }
 
 // notice returns NOTICE: ours, and those of the modules as they are.
 func notice(modules []module) []byte {
 	var b bytes.Buffer
-	b.WriteString("dsistore\n\nLicensed under the Apache License, Version 2.0: see LICENSE. The dsi program contains software of others,\n" +
+	b.WriteString("dsistore\n\nLicensed under the Apache License, Version 2.0: see LICENSE. Its programs contain software of others,\n" +
 		"listed in " + listFile + ". The notices of those that ask to have them passed on follow.\n")
 	for _, m := range modules {
 		for _, d := range m.notices {
@@ -173,9 +210,9 @@ func tidy(text []byte) []byte {
 // table returns THIRD_PARTY.md.
 func table(modules []module) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Software of others in dsi\n\nWritten by `make licences` from the modules' own files. A build contains the Go standard library too (BSD-3-Clause,\n" +
-		"The Go Authors). Whoever gives a built dsi to others adds the licences, which `make licences` copies to bin/licences, and NOTICE. Where there are several,\n" +
-		"they are those of parts of the module.\n\n" +
+	b.WriteString("# Software of others in dsi and dsistat\n\nWritten by `make licences` from the modules' own files. A build contains the Go standard library too (BSD-3-Clause,\n" +
+		"The Go Authors). Whoever gives a built program to others adds the licences, which `make licences` copies to bin/licences, and NOTICE. Where there are several,\n" +
+		"they are those of parts of the module. What begins with npm: is a file in dsistat's page.\n\n" +
 		"| module | version | licence |\n|---|---|---|\n")
 	for _, m := range modules {
 		var all []string
@@ -191,7 +228,7 @@ func table(modules []module) []byte {
 // copyTexts copies every licence and notice to dir, by module.
 func copyTexts(dir string, modules []module) error {
 	for _, m := range modules {
-		to := filepath.Join(dir, strings.ReplaceAll(m.path, "/", "_")+"@"+m.version)
+		to := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(m.path)+"@"+m.version)
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return err
 		}

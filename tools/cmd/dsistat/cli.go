@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/report"
+	"github.com/dsistore/dsistore/tools/report/page"
 )
 
 // cli is the grammar of the command line.
@@ -57,12 +60,23 @@ func (f viewFlags) options() report.ViewOptions {
 
 type summaryCmd struct {
 	tableArgs
+	HTML      string `name:"html" placeholder:"FILE" help:"Write all of the report as a page for a browser: one file, which needs no network (docs/dsistat-page.md)."`
+	Encodings bool   `help:"With --html: say how the first stripe of each feature is encoded: a read of each."`
 }
 
 func (c *summaryCmd) Run(ctx context.Context, a *app) error {
-	r, err := a.build(ctx, c.tableArgs, report.Options{})
+	if c.HTML != "" && (a.json || a.csv) {
+		return command.Usagef("--html: want it without --json and --csv")
+	}
+	if c.Encodings && c.HTML == "" {
+		return command.Usagef("--encodings: want it with --html, or with dsistat features")
+	}
+	r, err := a.build(ctx, c.tableArgs, report.Options{Encodings: c.Encodings})
 	if err != nil {
 		return err
+	}
+	if c.HTML != "" {
+		return writePage(c.HTML, r)
 	}
 	if len(r.Tables) == 1 && !a.csv {
 		return a.print(r, "", report.SummaryView, report.ViewOptions{})
@@ -83,6 +97,27 @@ func (c *summaryCmd) Run(ctx context.Context, a *app) error {
 	}
 	a.listing(l)
 	return nil
+}
+
+// writePage writes the page to a file, which is whole or is not there.
+func writePage(name string, r *report.Report) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), ".dsistat-*")
+	if path := (*os.PathError)(nil); errors.As(err, &path) {
+		return fmt.Errorf("--html %s: %w", name, path.Err) // not the name that nobody gave
+	} else if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	err = page.Write(f, r)
+	// As a file is made that nobody asked to be private.
+	if err := errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
 }
 
 type featuresCmd struct {

@@ -1,0 +1,104 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+
+	"github.com/dsistore/dsistore/tools/report"
+)
+
+//go:embed web assets
+var files embed.FS
+
+// scripts are our own, in an order in which each needs only those before it; what they declare is theirs together and nobody else's.
+var scripts = []string{"format", "dom", "chart", "waterfall", "curve", "treemap", "trend", "table", "features", "sections", "main"}
+
+// Write writes the page of a report.
+func Write(w io.Writer, r *report.Report) error {
+	data, err := encode(r)
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	// The licence of the library asks to be in every copy.
+	library := "/*\n" + file("assets/LICENSE") + "*/\n" + file("assets/d3.min.js")
+	var code strings.Builder
+	code.WriteString("\"use strict\";\n(() => {\n")
+	for _, name := range scripts {
+		code.WriteString(file("web/" + name + ".js"))
+	}
+	code.WriteString("})();\n")
+	style := file("web/page.css")
+
+	_, err = strings.NewReplacer(
+		"{{policy}}", policy(style, library, code.String()),
+		"{{title}}", html.EscapeString(title(r)),
+		"{{style}}", style,
+		"{{report}}", string(data),
+		"{{library}}", library,
+		"{{code}}", code.String(),
+	).WriteString(w, file("web/page.html"))
+	return err
+}
+
+func title(r *report.Report) string {
+	if len(r.Tables) == 1 {
+		return r.Tables[0].Table + " · dsistat"
+	}
+	return r.Store + " · dsistat"
+}
+
+// file returns one of the files in the program, with the line ends that a browser sees and hashes.
+func file(name string) string {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // a file of ours that is not there: every test of this package fails
+	}
+	return strings.ReplaceAll(string(text), "\r\n", "\n")
+}
+
+// policy is the Content-Security-Policy: these scripts, this style, and nothing from anywhere. The icon is an empty data URL, so that
+// browsers ask no server for one.
+func policy(style string, scripts ...string) string {
+	var hashes []string
+	for _, s := range scripts {
+		hashes = append(hashes, hash(s))
+	}
+	return "default-src 'none'; script-src " + strings.Join(hashes, " ") + "; style-src " + hash(style) +
+		"; img-src data:; base-uri 'none'; form-action 'none'"
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// encode is the report as JSON, with the features of each table as columns. It has no "<", ">" or "&", which would mean something to HTML: they are escaped.
+func encode(r *report.Report) ([]byte, error) {
+	type table struct {
+		*report.Table
+		Features columns `json:"features"`
+	}
+	out := struct {
+		*report.Report
+		Tables []table `json:"tables"`
+	}{Report: r, Tables: []table{}}
+	for i := range r.Tables {
+		c, err := newColumns(r.Tables[i].Features)
+		if err != nil {
+			return nil, err
+		}
+		out.Tables = append(out.Tables, table{&r.Tables[i], c})
+	}
+	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(out); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}

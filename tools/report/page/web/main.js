@@ -1,0 +1,94 @@
+// The page: reads the report that lies in it, and draws its tables, one at a time.
+
+const report = JSON.parse(byId("report").textContent);
+
+// Features come as columns, {keys, rows}: their keys would be most of the page. "outer.inner" is a key of an object within a feature.
+function unpack({keys, rows}) {
+  const paths = keys.map((k) => k.split("."));
+  return rows.map((row) => {
+    const f = {saved: {}};
+    paths.forEach(([outer, inner], i) => {
+      if (row[i] === null) return;
+      if (inner === undefined) f[outer] = row[i];
+      else (f[outer] ||= {})[inner] = row[i];
+    });
+    return f;
+  });
+}
+
+let shown = null;
+
+// follow goes to a feature or a group, and back again with the browser's button.
+function follow(address) {
+  history.pushState(null, "", address);
+  shown.finder.go(address);
+}
+
+function show(t) {
+  if (!Array.isArray(t.features)) t.features = unpack(t.features);
+  shown = t;
+  const main = byId("main"),
+    contents = byId("contents");
+  main.replaceChildren();
+  contents.replaceChildren();
+  byId("title").textContent = t.table;
+  byId("about").textContent =
+    "snapshot " +
+    count(t.summary.snapshot) +
+    " of " +
+    minute(t.summary.snapshot_time) +
+    (t.summary.last_read ? ", last read " + minute(t.summary.last_read) : "");
+  t.since = report.since;
+  summary(main, t, report.since);
+  for (const [id, title, make] of sections) {
+    const section = el("section", {id, "aria-labelledby": id + "-title"}, el("h2", {id: id + "-title"}, title));
+    main.append(section); // first, so that charts know their width
+    if (make(section, t) === false) section.remove();
+    else contents.append(el("li", null, el("a", {href: "#" + id}, title)));
+  }
+}
+
+function start() {
+  byId("store").textContent = report.store;
+  byId("foot").textContent =
+    "Made by dsistat on " +
+    minute(report.made) +
+    (report.since ? " from access records since " + day(report.since) : " from all access records") +
+    ". Days are of UTC.";
+  document.body.prepend(hatch());
+  const picker = byId("tables").querySelector("select");
+  if (report.tables.length > 1) {
+    byId("tables").hidden = false;
+    picker.append(...report.tables.map((t, i) => el("option", {value: i}, t.table)));
+    picker.addEventListener("change", () => {
+      history.replaceState(null, "", "#");
+      show(report.tables[picker.value]);
+    });
+  }
+  byId("theme").addEventListener("change", (e) => {
+    if (e.target.value === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = e.target.value;
+  });
+  addEventListener("keydown", (e) => {
+    if (e.key === "Escape") hideTip();
+  });
+  addEventListener("scroll", hideTip, {passive: true});
+  addEventListener("click", (e) => {
+    const a = e.target.closest("a[href^='#feature='], a[href^='#group=']");
+    if (!a || e.ctrlKey || e.metaKey || e.shiftKey) return;
+    e.preventDefault();
+    follow(a.getAttribute("href"));
+  });
+  addEventListener("hashchange", () => {
+    if (shown) shown.finder.go(location.hash);
+  });
+  if (!report.tables.length) {
+    byId("title").textContent = "No tables";
+    return;
+  }
+  show(report.tables[0]);
+  if (location.hash) shown.finder.go(location.hash);
+  performance.mark("dsistat-ready");
+}
+
+start();
