@@ -13,6 +13,7 @@ The engine is linked into the process. Tensors and Arrow records share its memor
 gone. Nothing here needs PyTorch but Table.torch, nor pyarrow but what gives pyarrow's types.
 """
 
+from ._select import SampleList
 from ._version import VERSION
 from .errors import (
     ConflictError,
@@ -25,7 +26,7 @@ from .errors import (
     UnsupportedError,
     UsageError,
 )
-from .table import Feature, SampleList, Samples, Scan, Snapshot, Store, Table, open
+from .table import Feature, Samples, Scan, Snapshot, Store, Table, open
 
 __version__ = VERSION
 

@@ -468,7 +468,7 @@ class Samples:
 
     def __init__(self, table: Table):
         self._table = table
-        self._place = {"uri": table.store._root, "table": table.name}
+        self._place: dict[str, Any] = {"uri": table.store._root, "table": table.name}
         if table._pinned:
             self._place["snapshot"] = table.snapshot.number
 
