@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/bench/program"
+	"github.com/dsistore/dsistore/bench/versus"
+	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/reader"
+)
+
+func testFlags(t *testing.T) flags {
+	return flags{
+		TableFlags: versus.TableFlags{Profile: "narrow", Dir: t.TempDir()}, Jobs: 5, Days: 4, Runs: 3, RunZipf: 0.8, MinShare: 0.09, MaxShare: 0.11,
+		FeatureZipf: 0.9, SparseFavour: 3, BatchSize: 100, Threads: 1, Rounds: 1, Latency: time.Millisecond, Only: []string{"check", "pack", "cost"},
+		CostRows: 200, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
+	}
+}
+
+// A short month ends with no difference, and packs by popularity make its reads no worse.
+func TestMonth(t *testing.T) {
+	f := testFlags(t)
+	if err := f.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(f.Results, "month-*.json"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	text, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out struct{ Result results }
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	r := &out.Result
+	if r.Month.Compared < 100 || len(r.Month.Mismatches) != 0 || len(r.Pack.States) != 4 || len(r.Cost) != 4 {
+		t.Fatalf("%+v", r)
+	}
+	if last := r.Month.Curve[len(r.Month.Curve)-1]; last.Traffic != 1 || last.Bytes <= 0 || last.Bytes > 1 {
+		t.Errorf("all of the traffic comes from %+v", last)
+	}
+}
+
+// A record too many, as of a reader that nobody knows of, is seen in everything that counts it.
+func TestCheckSeesWhatDiffers(t *testing.T) {
+	ctx, f := t.Context(), testFlags(t)
+	f.Only = []string{"check"}
+	truth, err := workload.NewTruth(f.Options(workload.Clustered))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(f.Dir, "narrow-256-0", "month")
+	store, err := versus.OpenStore(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	table, err := store.Table(ctx, versus.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	list := newJobList(truth, first, shape{Jobs: f.Jobs, Days: f.Days, Runs: f.Runs, RunZipf: f.RunZipf, MinShare: f.MinShare, MaxShare: f.MaxShare,
+		FeatureZipf: f.FeatureZipf, SparseFavour: f.SparseFavour, Seed: f.JobSeed}, []string{workload.ClickColumn})
+	day := slices.IndexFunc(list.Jobs[0].Runs, func(n int) bool { return n > 0 })
+	w, err := access.NewWriter(table, access.Options{Now: func() time.Time { return list.day(day).Add(time.Hour) }, User: list.Jobs[0].User, Interval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(ctx)
+	snap, err := table.Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	feet, err := footprintOf(ctx, snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := list.Jobs[0].Features[0]
+	w.Add(&access.Record{
+		Key: access.Key{Job: list.Jobs[0].Name, User: list.Jobs[0].User, Program: "go"}, Counters: access.Counters{Readers: 1, Rows: 7, BytesNeeded: 5},
+		Features: []access.FeatureUse{{ID: feet.ids[name], Name: name, Readers: 1, Stripes: 1, Rows: 7, BytesNeeded: 5}},
+	})
+	if err := w.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s, err := access.Load(ctx, table, list.First, list.day(list.Days))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := &month{byJob: map[string]*reader.Stats{}}
+	for i := range list.Jobs {
+		ran.byJob[list.Jobs[i].Name] = &reader.Stats{}
+	}
+	var c checker
+	c.check(list, feet, ran, s)
+	var all strings.Builder
+	for _, m := range c.found {
+		all.WriteString(m.What + "\n")
+	}
+	for _, want := range []string{"readers\n", "rows\n", name + ": readers\n", name + ": stripes\n", name + ": rows\n", list.Jobs[0].Name + ": readers\n",
+		list.Jobs[0].Name + ": bytes needed\n", fmt.Sprintf("day %d: readers\n", day)} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("not seen: %s", want)
+		}
+	}
+}
