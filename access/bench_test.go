@@ -3,6 +3,7 @@ package access
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -56,4 +57,30 @@ func BenchmarkRollup(b *testing.B) {
 			}
 		}
 	})
+}
+
+// What Load takes of a month in which each of 40 jobs reads 400 of 4,000 features a day.
+func BenchmarkLoadMonth(b *testing.B) {
+	table := tableIn(b, object.NewMemory())
+	for d := range 30 {
+		w := writer(b, table, Options{})
+		for job := range 40 {
+			r := &Record{Key: Key{Job: fmt.Sprint("job", job)}, End: noon.Add(time.Duration(d) * 24 * time.Hour), Counters: Counters{Rows: 1}}
+			for i := range 400 {
+				feature := (job*37 + i*7) % 4000
+				r.Features = append(r.Features, FeatureUse{
+					ID: storage.FeatureID(feature+1) << 50, Name: fmt.Sprintf("feature_%05d", feature), Readers: 9, Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9,
+				})
+			}
+			w.Add(r)
+		}
+		flush(b, w)
+	}
+	if _, err := Rollup(b.Context(), table, RollupOptions{MinAge: -1}); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		load(b, table)
+	}
 }
