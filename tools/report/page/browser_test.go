@@ -257,6 +257,26 @@ func TestTooltips(t *testing.T) {
 	}
 }
 
+// TestLead: the sentence at the top says what the report says, also where no feature ends at just 80 % of the traffic.
+func TestLead(t *testing.T) {
+	r := pagetest.Report(1, 60)
+	table := &r.Tables[0]
+	table.Curve.Marks = []report.CurvePoint{{Bytes: 0.21, Traffic: 0.55, Features: 9}, {Bytes: 0.43, Traffic: 0.812, Features: 12}, {Bytes: 0.9, Traffic: 0.995, Features: 30},
+		{Bytes: 0.9, Traffic: 0.995, Features: 30}}
+	table.Summary.StoredBytes, table.Summary.RawBytes, table.Summary.BytesReadShare = 3<<20, 5<<30, 0.75
+	w := open(t, r)
+	lead := value[string](w, `$('.lead').textContent`)
+	for _, want := range []string{"5 GiB of plain numbers are stored in 3 MiB", "43 % of the bytes serve 81 % of what they read", "Features with 25 % of the bytes were not read", "since 1 Sep 2026"} {
+		if !strings.Contains(lead, want) {
+			t.Errorf("%q has no %q", lead, want)
+		}
+	}
+	w.want("marks", value[[]string](w, `$$('#popularity table.plain')[0].innerText.split('\n').slice(1).map((l) => l.replaceAll('\t', ' '))`), []string{"55 % 21 % 9", "81 % 43 % 12", "99.5 % 90 % 30"})
+	w.want("the curve's words", value[bool](w, `$('#popularity svg').textContent.includes('43 % of the bytesserve 81 % of the traffic')`), true)
+	causes := table.Savings.Causes
+	w.want("bars", value[int](w, `$$('#savings svg rect:not(.mark):not(.hatched)').length`), len(causes)+2)
+}
+
 // TestGroups: members of a group lead to each other and to all of them, and the browser's button back.
 func TestGroups(t *testing.T) {
 	r := pagetest.Report(1, 300)

@@ -314,7 +314,7 @@ func (g *generator) curve() {
 		p.Traffic += float64(f.BytesNeeded+f.BytesOverRead) / traffic
 		p.Features++
 		for len(marks) > 0 && p.Traffic >= marks[0] {
-			g.t.Curve.Marks = append(g.t.Curve.Marks, report.CurvePoint{Bytes: p.Bytes, Traffic: marks[0], Features: p.Features})
+			g.t.Curve.Marks = append(g.t.Curve.Marks, p)
 			marks = marks[1:]
 		}
 		if i%every == every-1 && i+1 < len(order) {

@@ -1,10 +1,14 @@
 // The popularity curve: the share of the stored bytes that serves a share of the bytes read, most read for their size first.
 
+// reaches is the first point of a curve that serves so much of the traffic. Its own share is a little more: a feature is not divided.
+function reaches(data, traffic) {
+  return [...data.marks, ...data.points].find((p) => p.traffic_share >= traffic - 1e-9);
+}
+
 function curve(host, data) {
-  const eighty =
-    data.marks.find((m) => Math.abs(m.traffic_share - 0.8) < 1e-9) || data.points.find((p) => p.traffic_share >= 0.8);
+  const eighty = reaches(data, 0.8);
   chart(host, {
-    label: "Popularity: " + share(eighty.bytes_share) + " of the bytes serve 80 % of the traffic",
+    label: "Popularity: " + share(eighty.bytes_share) + " of the bytes serve " + share(eighty.traffic_share) + " of the traffic",
     draw(width) {
       const height = Math.max(240, Math.min(340, width * 0.62)),
         m = {left: 46, right: 14, top: 24, bottom: 38};
@@ -32,21 +36,15 @@ function curve(host, data) {
       nodes.push(svg("path", {class: "area", d: d3.area(px, y(0), py)(data.points)}));
       nodes.push(svg("line", {class: "guide", x1: x(0), y1: y(0), x2: x(1), y2: y(1)}));
       nodes.push(svg("path", {class: "curve", d: d3.line(px, py)(data.points)}));
-      nodes.push(svg("path", {class: "guide", d: "M" + x(0) + "," + y(0.8) + "H" + px(eighty) + "V" + y(0)}));
+      nodes.push(svg("path", {class: "guide", d: "M" + x(0) + "," + py(eighty) + "H" + px(eighty) + "V" + y(0)}));
       nodes.push(svg("circle", {class: "dot own", cx: px(eighty), cy: py(eighty), r: 5}));
-      const roomy = px(eighty) < width * 0.55;
-      nodes.push(
-        text(
-          px(eighty) + (roomy ? 10 : -10),
-          py(eighty) + 18,
-          roomy ? "start" : "end",
-          "strong",
-          share(eighty.bytes_share) + " of the bytes",
-        ),
-      );
-      nodes.push(
-        text(px(eighty) + (roomy ? 10 : -10), py(eighty) + 33, roomy ? "start" : "end", "", "serve 80 % of the traffic"),
-      );
+      // To the right of the point the curve is above; to the left, where it is not, the words stand at the foot.
+      const right = px(eighty) < width - 170,
+        at = px(eighty) + (right ? 10 : -10),
+        anchor = right ? "start" : "end";
+      const top = right ? py(eighty) + 18 : y(0) - 24;
+      nodes.push(text(at, top, anchor, "strong", share(eighty.bytes_share) + " of the bytes"));
+      nodes.push(text(at, top + 15, anchor, "", "serve " + share(eighty.traffic_share) + " of the traffic"));
       const marks = data.points.map((p) => {
         const node = svg("circle", {class: "mark", cx: px(p), cy: py(p), r: 4});
         nodes.push(node);

@@ -339,6 +339,12 @@ class Features {
           ["first read", f.first_read ? day(f.first_read) : ""],
           ["last read", f.last_read ? day(f.last_read) : "never"],
         ]),
+        members.length > 0 &&
+          links(
+            "Group of " + plural(members.length, "feature"),
+            members.slice(0, 50),
+            members.length > 1 && el("a", {href: groupAddress(f.group)}, "all of them in the table"),
+          ),
         f.encodings &&
           f.encodings.length &&
           el(
@@ -350,12 +356,6 @@ class Features {
               null,
               f.encodings.map((e) => el("li", null, e.stream + ", " + bytes(e.bytes) + ": ", el("code", null, e.encoding))),
             ),
-          ),
-        members.length > 0 &&
-          links(
-            "Group of " + plural(members.length, "feature"),
-            members.slice(0, 50),
-            members.length > 1 && el("a", {href: groupAddress(f.group)}, "all of them in the table"),
           ),
       ),
     );

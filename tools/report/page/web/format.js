@@ -22,8 +22,9 @@ function count(n) {
 
 function short(n) {
   if (!known(n)) return dash;
+  if (Number.isInteger(n) && Math.abs(n) < 100000) return whole.format(n);
   const s = scaled(n, 1000, ["", "k", "M", "G", "T"]);
-  return s.exact && Number.isInteger(n) ? whole.format(n) : three(s.n) + (s.unit && " " + s.unit);
+  return three(s.n) + (s.unit && " " + s.unit);
 }
 
 function bytes(n) {

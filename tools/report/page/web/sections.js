@@ -15,7 +15,7 @@ function summary(host, t, since) {
   const s = t.summary,
     r = s.reads,
     b = (x) => el("b", null, x);
-  const eighty = t.curve.marks.find((m) => Math.abs(m.traffic_share - 0.8) < 1e-9);
+  const eighty = reaches(t.curve, 0.8);
   const lead = el(
     "p",
     {class: "lead"},
@@ -31,8 +31,9 @@ function summary(host, t, since) {
       b(count(s.features_read)),
       " of " + plural(s.features, "feature") + (since ? " since " + day(since) : "") + ". ",
     );
-    if (eighty) lead.append(b(share(eighty.bytes_share)), " of the bytes serve 80 % of what they read; ");
-    lead.append("features with ", b(share(1 - s.bytes_read_share)), " of the bytes were not read at all.");
+    if (eighty)
+      lead.append(b(share(eighty.bytes_share)), " of the bytes serve " + share(eighty.traffic_share) + " of what they read. ");
+    lead.append("Features with ", b(share(1 - s.bytes_read_share)), " of the bytes were not read at all.");
   } else {
     lead.append("Nothing is known of who reads it" + (since ? " since " + day(since) : "") + ".");
   }
@@ -168,7 +169,8 @@ function savingsSection(host, t) {
 
 function popularitySection(host, t) {
   if (!t.curve.points.length) return false;
-  const marks = t.curve.marks.map((m) => [share(m.traffic_share), share(m.bytes_share), count(m.features)]);
+  const steps = t.curve.marks.filter((m, i, all) => i === 0 || m.features !== all[i - 1].features);
+  const marks = steps.map((m) => [share(m.traffic_share), share(m.bytes_share), count(m.features)]);
   const top = d3
     .sort(
       t.features.filter((f) => f.last_read),
