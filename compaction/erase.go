@@ -52,13 +52,15 @@ type EraseReport struct {
 	// Unnamed are objects of the store that no snapshot of any table names and that are left, since they may be of a commit to come: of an ingest
 	// or a compaction under way, or of one that was killed. What rows they have is not known; gc takes them when they are older than its grace
 	// period. UnnamedError says why they could not be counted.
-	Unnamed      uint64  `json:"objects_unnamed"`
-	UnnamedBytes uint64  `json:"bytes_unnamed"`
-	UnnamedError string  `json:"unnamed_error,omitempty"`
-	IndexRebuilt bool    `json:"index_rebuilt"`
-	Compaction   *Report `json:"compaction,omitempty"`
-	Search       *Search `json:"search,omitempty"` // nil: nothing was searched for
-	Seconds      float64 `json:"seconds"`
+	Unnamed      uint64 `json:"objects_unnamed"`
+	UnnamedBytes uint64 `json:"bytes_unnamed"`
+	UnnamedError string `json:"unnamed_error,omitempty"`
+	IndexRebuilt bool   `json:"index_rebuilt"`
+	// IndexError says which tables the index database that was made anew lacks, and why: nothing is in it of what was there before.
+	IndexError string  `json:"index_error,omitempty"`
+	Compaction *Report `json:"compaction,omitempty"`
+	Search     *Search `json:"search,omitempty"` // nil: nothing was searched for
+	Seconds    float64 `json:"seconds"`
 }
 
 // eraseOperation is the operation of snapshots that Erase makes.
@@ -571,6 +573,8 @@ func (e *eraser) collectGarbage(ctx context.Context) error {
 	// It has copies of the segments' indexes, with the least and the greatest value of each stripe.
 	switch err := storage.RebuildIndex(ctx, e.store); {
 	case errors.Is(err, storage.ErrNoIndex):
+	case errors.Is(err, storage.ErrIndexIncomplete): // as another table is damaged, whose rows nobody asked about
+		e.out.IndexRebuilt, e.out.IndexError = true, err.Error()
 	case err != nil:
 		return err
 	default:

@@ -172,6 +172,25 @@ func TestEraseDeleted(t *testing.T) {
 	}
 }
 
+// TestEraseBesideDamage: another table that is damaged is told, and in nobody's way: what was erased is searched for all the same.
+func TestEraseBesideDamage(t *testing.T) {
+	blobs, err := object.NewLocal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := erasable(t, blobs, 1)
+	x.check(blobs.PutIfAbsent(t.Context(), "tables/a/snapshots/00000000000000000001", []byte("no snapshot")))
+	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, "person-0003"), Compact: x.options()})
+	x.check(err)
+	x.forget(func(r testRow) bool { return r.Session == "person-0003" })
+	if r.Search == nil || len(r.Search.Found) > 0 || !r.IndexRebuilt || !strings.Contains(r.IndexError, "table a: ") || !strings.Contains(r.UnnamedError, "tables/a/") {
+		t.Fatalf("%+v", r)
+	}
+	if left := x.holdsBytes("person-0003"); len(left) > 0 {
+		t.Fatalf("left in %v", left)
+	}
+}
+
 // TestEraseSaysWhatIsLeft: what no snapshot names, and the definition of a sample list, may name people: both are told.
 func TestEraseSaysWhatIsLeft(t *testing.T) {
 	ctx := t.Context()

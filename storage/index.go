@@ -52,6 +52,9 @@ var (
 	ErrIndexLocked = errors.New("index is in use")
 	// ErrNoIndex is matched when the store is not a local directory, and so has no index database.
 	ErrNoIndex = errors.New("no index database")
+	// ErrIndexIncomplete is matched when the index database lacks the newest segments of some tables, which could not be taken in. What the message
+	// does not name is up to date.
+	ErrIndexIncomplete = errors.New("not all tables are in the index database")
 )
 
 // An Index is the open index database of a local store. One process at a time has it open. Safe for concurrent use.
@@ -69,7 +72,7 @@ type Index struct {
 // open, others get ErrIndexLocked.
 func OpenIndex(ctx context.Context, s *Store) (*Index, error) { return openIndex(ctx, s, false) }
 
-// RebuildIndex makes the index database anew from the objects.
+// RebuildIndex makes the index database anew from the objects. With ErrIndexIncomplete, too, nothing is left in it of what it held before.
 func RebuildIndex(ctx context.Context, s *Store) error {
 	x, err := openIndex(ctx, s, true)
 	if err != nil {
@@ -112,7 +115,7 @@ func openIndex(ctx context.Context, s *Store, anew bool) (_ *Index, err error) {
 	}()
 	x.sign()
 	if anew {
-		if err := x.empty(db); err != nil {
+		if err := errors.Join(x.empty(db), x.fs.RemoveAll(x.fs.PathJoin(x.dir, indexIn))); err != nil {
 			return nil, fmt.Errorf("index %s: %w", x.dir, err)
 		}
 	}
@@ -244,16 +247,25 @@ func (x *Index) number(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
-// Sync takes in the segments of snapshots that are not in yet.
+// Sync takes in the segments of snapshots that are not in yet. A table that is damaged is in nobody else's way: ErrIndexIncomplete.
 func (x *Index) Sync(ctx context.Context) error {
 	tables, err := x.s.Tables(ctx)
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for _, name := range tables {
-		if err := x.syncTable(ctx, &Table{s: x.s, name: name}); err != nil {
+		err := x.syncTable(ctx, &Table{s: x.s, name: name})
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || x.log.failed() != nil:
 			return fmt.Errorf("index of table %s: %w", name, err)
+		default:
+			failed = append(failed, fmt.Errorf("table %s: %w", name, err))
 		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%w: %w", ErrIndexIncomplete, errors.Join(failed...))
 	}
 	return nil
 }

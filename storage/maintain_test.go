@@ -199,6 +199,41 @@ func TestGC(t *testing.T) {
 	}
 }
 
+// TestIndexBesideDamage: a damaged table is told, and the others are in the index database all the same; made anew it has nothing that an
+// interrupted run left.
+func TestIndexBesideDamage(t *testing.T) {
+	ctx := t.Context()
+	l := localStore(t)
+	tab := populate(t, l)
+	if err := l.PutIfAbsent(ctx, snapshotName("a", 1), []byte("no snapshot")); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(l.Root(), indexDir, indexIn, "left.sst")
+	for _, err := range []error{os.MkdirAll(filepath.Dir(left), 0o755), os.WriteFile(left, nil, 0o644)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := RebuildIndex(ctx, tab.s); !errors.Is(err, ErrIndexIncomplete) || !strings.Contains(err.Error(), "table a: corrupt data") {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal("the copy of an index is left: ", err)
+	}
+	x, err := OpenIndex(ctx, tab.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	newest, err := tab.Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := x.number(x.tableKey(tab.name)); err != nil || n != newest.Info().Number {
+		t.Fatalf("the other table is in as of snapshot %d: %v", n, err)
+	}
+}
+
 func TestIndex(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
