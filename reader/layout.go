@@ -384,6 +384,6 @@ func (c *Cost) add(u *unit, g *segment, from, to int, opts *Options) {
 		c.Stripes += uint64(u.to - u.from)
 		c.Requests += uint64(len(u.requests))
 		c.BytesNeeded += u.needed
-		c.BytesOverRead += u.stored - u.needed
+		c.BytesOverRead += u.overRead
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -196,5 +197,34 @@ func BenchmarkMeter(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m.count(u)
+	}
+}
+
+// Gaps are counted range by range: bytes that two files need do not make up for a gap elsewhere, and what is counted in all is what is
+// dealt out.
+func TestGapsAreCountedByRange(t *testing.T) {
+	entry := func(object string, offset uint64) *storage.FeatureEntry {
+		return &storage.FeatureEntry{Object: object, Offset: offset, Meta: &format.FileMeta{Stripes: []format.StripeMeta{{Rows: 10, Length: 40}}}}
+	}
+	g := &segment{
+		files:       []file{{entry: entry("a", 0)}, {entry: entry("a", 0)}, {entry: entry("b", 0)}, {entry: entry("b", 50)}},
+		items:       []item{{inverse: -1, features: []int32{0}}, {inverse: -1, features: []int32{1}}, {inverse: -1, features: []int32{2}}, {inverse: -1, features: []int32{3}}},
+		featureFile: []int32{0, 1, 2, 3},
+	}
+	g.setOwners()
+	u := &unit{segment: g, to: 1, asked: []uint64{10}}
+	for range g.files {
+		u.needed += 40
+	}
+	u.coalesce(&Options{GapBytes: 16, RequestBytes: 1 << 20})
+	c := &counters{meter: meter{features: make([]featureMeter, 4)}}
+	c.count(u)
+	if u.stored != 40+90 || u.overRead != 10 || c.overRead.Load() != 10 || c.needed.Load() != 160 {
+		t.Errorf("%d bytes stored, %d over-read, %d and %d counted", u.stored, u.overRead, c.overRead.Load(), c.needed.Load())
+	}
+	for i, want := range []featureMeter{{needed: 40}, {needed: 40}, {needed: 40, overRead: 5}, {needed: 40, overRead: 5}} {
+		if got := c.meter.features[i]; got.needed != want.needed || got.overRead != want.overRead {
+			t.Errorf("feature %d: %+v, want %+v", i, got, want)
+		}
 	}
 }

@@ -440,9 +440,7 @@ func newCounters(l *Layout) *counters {
 // count counts a unit that is to be read.
 func (c *counters) count(u *unit) {
 	c.needed.Add(u.needed)
-	if u.stored > u.needed {
-		c.overRead.Add(u.stored - u.needed)
-	}
+	c.overRead.Add(u.overRead)
 	c.meter.count(u)
 }
 

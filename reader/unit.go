@@ -28,10 +28,11 @@ type unit struct {
 	ranges   []fetchRange
 	requests []request
 
-	needed  uint64   // bytes of the stripes and dictionaries
-	stored  uint64   // bytes of the ranges
-	decoded []int64  // estimate of each stripe, decoded
-	asked   []uint64 // rows of each stripe that are asked for
+	needed   uint64   // bytes of the stripes and dictionaries
+	stored   uint64   // bytes of the ranges
+	overRead uint64   // of stored, bytes that no file needs
+	decoded  []int64  // estimate of each stripe, decoded
+	asked    []uint64 // rows of each stripe that are asked for
 
 	// While it is read:
 	stripes   []*stripe
@@ -56,6 +57,7 @@ type need struct {
 type fetchRange struct {
 	object   string
 	from, to uint64
+	needed   uint64 // bytes, those that two files need twice
 	buf      []byte
 }
 
@@ -70,7 +72,7 @@ type request struct {
 func (u *unit) plan(g *segment, from, limit int, opts *Options) {
 	u.segment, u.from, u.to = g, from, from
 	u.decoded, u.asked = u.decoded[:0], u.asked[:0]
-	u.needed, u.stored = 0, 0
+	u.needed, u.stored, u.overRead = 0, 0, 0
 	var size uint64
 	for i := from; i < limit; i++ {
 		var stored, decoded uint64
@@ -145,16 +147,21 @@ func (u *unit) coalesce(opts *Options) {
 			r := &u.ranges[k]
 			if r.object == object && (n.from <= r.to || n.from-r.to <= gap) {
 				r.to = max(r.to, n.to)
+				r.needed += n.bytes
 				n.rng = int32(k)
 				continue
 			}
 		}
 		n.rng = int32(len(u.ranges))
-		u.ranges = append(u.ranges, fetchRange{object: object, from: n.from, to: n.to})
+		u.ranges = append(u.ranges, fetchRange{object: object, from: n.from, to: n.to, needed: n.bytes})
 	}
 	for k := range u.ranges {
 		r := &u.ranges[k]
 		u.stored += r.to - r.from
+		// Range by range: what two files need of one is no less of a gap in another.
+		if size := r.to - r.from; size > r.needed {
+			u.overRead += size - r.needed
+		}
 		for at := r.from; at < r.to; {
 			end := min(r.to, at+uint64(opts.RequestBytes))
 			u.requests = append(u.requests, request{rng: int32(k), from: at, to: end})
