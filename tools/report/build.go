@@ -319,7 +319,7 @@ func (b *builder) advise(plan *compaction.Plan) {
 	a := adviser{t: b.out, c: b.c, now: b.now, command: "dsi %s " + shellWord(b.t.Store().Blobs().URI()) + " " + shellWord(b.t.Name())}
 	a.records()
 	a.unread(uint64(b.opts.UnreadDays), firstDay(b.reads))
-	a.repack(b.reads, b.uses)
+	a.repack(b.reads)
 	a.duplicates()
 	a.purge()
 	a.merge(plan)

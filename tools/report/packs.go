@@ -14,42 +14,13 @@ import (
 // gapBytes: readers fetch what lies so close together at once (reader.Options.GapBytes).
 const gapBytes = 64 << 10
 
-// A packed is a feature file in the order of packs.
-type packed struct {
-	place
-	role    int
-	popular uint64 // stripes that were read of it (access.Summary.Popularity)
-}
-
-// repack estimates which share of the over-read bytes would not be read if packs had the order in which features are read: it goes through the
-// largest segment as each job does that reads whole features, once as its packs are and once as compaction would lay them. What a job reads
+// repack estimates which share of the over-read bytes would not be read if packs had the order in which compaction lays features that are read so:
+// it goes through the largest segment as each job does that reads whole features, once as its packs are and once as they would be. What a job reads
 // weighs as much as the bytes that it needed.
-func (c *collector) repack(s *access.Summary, uses map[storage.FeatureID]Use) (share float64) {
-	now := make([]packed, 0, len(c.layout))
-	// The features of a group, and its inverse, lie together: where the first of them would.
-	groups := map[storage.FeatureID]packed{}
-	for _, p := range c.layout {
-		f := c.byID[p.feature]
-		if f == nil {
-			continue // an inverse
-		}
-		x := packed{place: p, role: ingest.RoleOrder(f.Role), popular: uses[p.feature].Stripes}
-		if g, ok := groups[groupOf(x)]; ok {
-			x.role, x.popular = min(x.role, g.role), max(x.popular, g.popular)
-		}
-		groups[groupOf(x)] = x
-	}
-	for _, p := range c.layout {
-		x := packed{place: p}
-		x.role, x.popular = groups[groupOf(x)].role, groups[groupOf(x)].popular
-		now = append(now, x)
-	}
-	byPlace := func(a, b packed) int { return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.offset, b.offset)) }
-	slices.SortFunc(now, byPlace)
-	then := slices.Clone(now)
-	slices.SortStableFunc(then, func(a, b packed) int {
-		return cmp.Or(cmp.Compare(a.role, b.role), cmp.Compare(b.popular, a.popular), cmp.Compare(groupOf(a), groupOf(b)), cmp.Compare(a.length, b.length))
-	})
+func (c *collector) repack(s *access.Summary) (share float64) {
+	now := slices.Clone(c.layout)
+	slices.SortFunc(now, func(a, b place) int { return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.offset, b.offset)) })
+	then := c.packed(s)
 	at := uint64(0)
 	for i := range then { // as if in one pack
 		then[i].object, then[i].offset = "", at
@@ -77,16 +48,43 @@ func (c *collector) repack(s *access.Summary, uses map[storage.FeatureID]Use) (s
 	return 1 - after/before
 }
 
-// groupOf returns what the files of a group have in common.
-func groupOf(p packed) storage.FeatureID {
-	if p.group != 0 {
-		return p.group
+// packed returns the files of the largest segment in the order in which compaction would lay them: a group, its inverse first, where the first of
+// its features would be.
+func (c *collector) packed(s *access.Summary) []place {
+	var features []place
+	inverses, groups := map[storage.FeatureID]place{}, map[storage.FeatureID][]place{}
+	for _, p := range c.layout {
+		if c.byID[p.feature] == nil {
+			inverses[p.feature] = p
+		} else {
+			features = append(features, p)
+		}
 	}
-	return p.feature
+	ingest.SortForPacks(features, &ingest.Reads{Summary: s}, func(p place) (storage.Feature, uint64) {
+		f := c.byID[p.feature]
+		return f.Feature, f.raw
+	})
+	for _, p := range features {
+		if p.group != 0 {
+			groups[p.group] = append(groups[p.group], p)
+		}
+	}
+	out := make([]place, 0, len(c.layout))
+	for _, p := range features {
+		if p.group == 0 {
+			out = append(out, p)
+			continue
+		}
+		if members := groups[p.group]; members != nil {
+			out = append(append(out, inverses[p.group]), members...)
+			delete(groups, p.group)
+		}
+	}
+	return out
 }
 
 // overRead returns how many bytes are needed to read features from files in the order of their places, and how many of the gaps between.
-func overRead(files []packed, read map[storage.FeatureID]bool) (needed, over uint64) {
+func overRead(files []place, read map[storage.FeatureID]bool) (needed, over uint64) {
 	inverses := map[storage.FeatureID]bool{}
 	for i := range files {
 		if f := &files[i]; f.group != 0 && read[f.feature] {
@@ -111,12 +109,12 @@ func overRead(files []packed, read map[storage.FeatureID]bool) (needed, over uin
 }
 
 // repack says what packs in the order of popularity would save.
-func (a *adviser) repack(s *access.Summary, uses map[storage.FeatureID]Use) {
+func (a *adviser) repack(s *access.Summary) {
 	over := a.t.Summary.Reads.BytesOverRead
 	if over < worthBytes || share(over, over+a.t.Summary.Reads.BytesNeeded) < 10*worthShare {
 		return
 	}
-	less := a.c.repack(s, uses)
+	less := a.c.repack(s)
 	if less < 0.05 {
 		return
 	}

@@ -373,22 +373,32 @@ func TestRepack(t *testing.T) {
 	c.layout = []place{ // a job of a, c and d reads b too, and the inverse of the group that c and d are in, before them
 		{1, 0, "p", 4, 100}, {2, 0, "p", 104, 1000}, {9, 0, "p", 1104, 10}, {3, 9, "p", 1114, 100}, {4, 9, "p", 1214, 100},
 	}
-	uses := map[storage.FeatureID]Use{1: {Stripes: 5}, 3: {Stripes: 6}, 4: {Stripes: 1}}
-	s := &access.Summary{Jobs: []access.JobTotal{{Counters: access.Counters{BytesNeeded: 310}, Features: []access.JobFeature{{ID: 1}, {ID: 3}, {ID: 4}}}}}
-	if got := c.repack(s, uses); got != 1 {
+	job := func(needed uint64, ids ...storage.FeatureID) access.JobTotal {
+		j := access.JobTotal{Counters: access.Counters{BytesNeeded: needed}}
+		for _, id := range ids {
+			j.Features = append(j.Features, access.JobFeature{ID: id, Stripes: 1})
+		}
+		return j
+	}
+	s := &access.Summary{Jobs: []access.JobTotal{job(310, 1, 3, 4)}}
+	if got := c.repack(s); got != 1 {
 		t.Errorf("saves %v of the over-read, want all", got)
 	}
-	// One that reads b alone with d is not helped: half of it stays.
-	s.Jobs = append(s.Jobs, access.JobTotal{Counters: access.Counters{BytesNeeded: 1110}, Features: []access.JobFeature{{ID: 2}, {ID: 4}}})
-	uses[2] = Use{Stripes: 1}
-	got := c.repack(s, uses)
-	// Before: 1000 of the first, 100 (c) of the second. After: inverse c d a b, so that the second has c between the inverse and d, and a.
-	if want := 1 - 200.0/1100; math.Abs(got-want) > 1e-9 {
-		t.Errorf("saves %v, want %v", got, want)
+	// Another reads more, b and d: d comes first then, which both read, with its group, and b before a.
+	s.Jobs = append(s.Jobs, job(1110, 2, 4))
+	var order []storage.FeatureID
+	for _, p := range c.packed(s) {
+		order = append(order, p.feature)
+	}
+	if needed, over := overRead(c.layout, map[storage.FeatureID]bool{2: true, 4: true}); needed != 1110 || over != 100 {
+		t.Errorf("%d needed, %d over-read, want 1110 and 100", needed, over)
+	}
+	if want := []storage.FeatureID{9, 4, 3, 2, 1}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
 	}
 	c.layout[0].object = "q" // nothing is over-read
 	s.Jobs = s.Jobs[:1]
-	if got := c.repack(s, uses); got != 0 {
+	if got := c.repack(s); got != 0 {
 		t.Errorf("saves %v of nothing", got)
 	}
 }

@@ -187,6 +187,9 @@ func FeaturesView(t *Table, o ViewOptions) ([]Section, error) {
 		{"unread_days", "", func(f *Feature) any { return f.UnreadDays }, nil},
 		{"duplicates_saved_estimate", "", func(f *Feature) any { return f.DuplicatesSaved }, nil},
 	}
+	for _, l := range new(chain).links() {
+		columns = append(columns, column[Feature]{"saved_" + l.cause, "", func(f *Feature) any { return f.Saved[l.cause] }, nil})
+	}
 	l, err := list(t.Features, columns, o)
 	return []Section{{Listing: l}}, err
 }
