@@ -92,6 +92,9 @@ func Rollup(ctx context.Context, t *storage.Table, opts RollupOptions) (*RollupR
 		if ctx.Err() != nil {
 			return wrong(ctx.Err())
 		}
+		if err == nil && len(days[d].records) > 0 && d < dayOf(r.now)-1 {
+			err = r.removeDir(ctx, d)
+		}
 		if err != nil { // which is no reason to leave the others
 			errs = append(errs, fmt.Errorf("%v: %w", d, err))
 		}
@@ -130,6 +133,15 @@ func (r *roller) remove(ctx context.Context, places ...place) error {
 		r.report.Removed++
 	}
 	return nil
+}
+
+// removeDir removes the directory that a local store has for the records of a day that is over, if it is empty.
+func (r *roller) removeDir(ctx context.Context, d day) error {
+	local := object.AsLocal(r.t.Store().Blobs())
+	if local == nil || r.opts.DryRun {
+		return nil
+	}
+	return local.RemoveEmptyDir(ctx, r.t.AccessPrefix()+d.String())
 }
 
 // day rolls a day up. listed is what was listed of it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +115,44 @@ func TestRollupAges(t *testing.T) {
 	equal(t, len(names(t, table)), 1)
 }
 
+// A local store keeps no directories of days that are over, and makes one again for what comes late.
+func TestRollupRemovesDirectories(t *testing.T) {
+	dir := t.TempDir()
+	local, err := object.NewLocal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := tableIn(t, local)
+	days := func() int {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(table.AccessPrefix()), "20*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	w := writer(t, table, Options{})
+	for i := range 2 {
+		w.Add(&Record{End: noon, Counters: Counters{Rows: 1}})
+		flush(t, w)
+		equal(t, days(), 1)
+		for j, want := range []int{1, 0} { // the same day, and days later
+			at := func() time.Time { return noon.Add(time.Duration(j) * 96 * time.Hour) }
+			if j == 1 {
+				w = writer(t, table, Options{})
+				w.Add(&Record{End: noon, Counters: Counters{Rows: 1}})
+				flush(t, w)
+			}
+			if _, err := Rollup(t.Context(), table, RollupOptions{Now: at, MinAge: -1}); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, days(), want)
+		}
+		w = writer(t, table, Options{})
+		equal(t, load(t, table).Total.Rows, uint64(2*i+2))
+	}
+}
+
 // What a process writes under an id that was merged counts for nothing, and goes.
 func TestRollupOfWhatCameLate(t *testing.T) {
 	now := &clock{noon}
@@ -145,10 +184,30 @@ func TestRollupOfWhatCameLate(t *testing.T) {
 
 // Rollups at once, and readers that are recorded meanwhile: nothing is counted twice, and nothing is lost.
 func TestRollupsAtOnce(t *testing.T) {
-	table := tableIn(t, object.NewMemory())
-	const processes, times = 4, 10
+	t.Run("memory", func(t *testing.T) { rollupsAtOnce(t, func() object.Store { return nil }, 4, 10) })
+	dir := t.TempDir()
+	t.Run("local", func(t *testing.T) { // each process with a store of its own
+		rollupsAtOnce(t, func() object.Store {
+			local, err := object.NewLocal(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return local
+		}, 3, 4)
+	})
+}
+
+func rollupsAtOnce(t *testing.T, open func() object.Store, processes, times int) {
+	memory := object.NewMemory()
+	process := func() *storage.Table {
+		if blobs := open(); blobs != nil {
+			return tableIn(t, blobs)
+		}
+		return tableIn(t, memory)
+	}
 	var wg sync.WaitGroup
 	for range processes {
+		table, other := process(), process()
 		wg.Go(func() {
 			for range times {
 				w := writer(t, table, Options{Now: func() time.Time { return noon }})
@@ -159,21 +218,22 @@ func TestRollupsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for range times {
 				// Each process writes under an id once only, so that it does not matter how old it is.
-				_, err := Rollup(context.Background(), table, RollupOptions{Now: func() time.Time { return noon }, MinAge: -1})
+				_, err := Rollup(context.Background(), other, RollupOptions{Now: func() time.Time { return noon }, MinAge: -1})
 				if err != nil && !strings.Contains(err.Error(), "were quicker") {
 					t.Error(err)
 				}
-				if x, err := Load(context.Background(), table, time.Time{}, time.Time{}); err != nil || x.DamagedCount > 0 {
+				if x, err := Load(context.Background(), other, time.Time{}, time.Time{}); err != nil || x.DamagedCount > 0 {
 					t.Errorf("%+v, %v", x, err)
 				}
 			}
 		})
 	}
 	wg.Wait()
+	table := process()
 	if _, err := Rollup(t.Context(), table, RollupOptions{Now: func() time.Time { return noon }, MinAge: -1}); err != nil {
 		t.Fatal(err)
 	}
-	if x := load(t, table); x.Total.Rows != processes*times || x.Rollups != 1 || x.Records != 0 {
+	if x := load(t, table); x.Total.Rows != uint64(processes*times) || x.Rollups != 1 || x.Records != 0 {
 		t.Errorf("%+v", x)
 	}
 	equal(t, len(names(t, table)), 1)
