@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
@@ -20,6 +21,9 @@ import (
 type Engine struct {
 	allocator reader.Allocator
 	open      func(uri string) (object.Store, error)
+
+	metrics   atomic.Pointer[metricsServer] // nil: nobody asked for them
+	metricsMu sync.Mutex                    // held by who begins to serve them
 
 	mu      sync.Mutex
 	last    int64              // handle given; guarded by mu
@@ -80,7 +84,9 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"delete":       (*Engine).deleteRows,
 	"held":         (*Engine).heldBatches,
 	"open_counts":  (*Engine).openCounts,
-	"access_flush": (*Engine).accessFlush,
+
+	"serve_metrics": (*Engine).serveMetrics,
+	"access_flush":  (*Engine).accessFlush,
 
 	"samples_create": (*Engine).samplesCreate,
 	"samples_list":   (*Engine).samplesList,
@@ -202,9 +208,11 @@ func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) 
 	if err != nil {
 		return nil, usageError{err}
 	}
-	if s, err = storage.Open(ctx, blobs, storage.Options{}); err != nil {
+	m := e.measured()
+	if s, err = storage.Open(ctx, m.Blobs(blobs), storage.Options{}); err != nil {
 		return nil, err
 	}
+	m.AddStore(s)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if first := e.stores[uri]; first != nil {

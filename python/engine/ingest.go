@@ -88,7 +88,13 @@ func (e *Engine) runIngest(ctx context.Context, p *ingestParams, in *source.Reco
 		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
 		PartitionBy: p.PartitionBy, Memory: p.Memory, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),
 		BadRowReport: p.BadRowReport, Profile: p.Profile, Records: in,
-		Progress: func(now ingest.Progress) { tell(ctx, now) },
+	}
+	written := e.measured().Ingest()
+	opts.Progress = func(now ingest.Progress) {
+		tell(ctx, now)
+		if now.Phase == ingest.PhaseWrite {
+			written(now.Rows)
+		}
 	}
 	if err := opts.Validate(); err != nil {
 		return nil, usageError{err}

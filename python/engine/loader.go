@@ -20,6 +20,7 @@ type Loader struct {
 
 	mu      sync.Mutex
 	scanner *reader.RankScanner // nil: closed; guarded by mu
+	closed  func()              // tells the metrics
 }
 
 // held is a batch that Python has, and the words that describe it.
@@ -101,7 +102,7 @@ func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, erro
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.handle()
-	e.loaders[h] = &Loader{e: e, scanner: s}
+	e.loaders[h] = &Loader{e: e, scanner: s, closed: e.measured().AddReader(s)}
 	return loaderAnswer{Handle: h}, nil
 }
 
@@ -178,6 +179,7 @@ func (e *Engine) CloseLoader(handle int64) error {
 	defer l.mu.Unlock()
 	err := l.scanner.Close()
 	l.scanner = nil
+	l.closed()
 	return err
 }
 

@@ -69,6 +69,14 @@ func (e *Engine) recordsOpen(ctx context.Context, raw json.RawMessage) (any, err
 	return e.opened(r), nil
 }
 
+// closing closes a scanner, and then tells the metrics.
+func closing(s *reader.Scanner, closed func()) func() {
+	return func() {
+		_ = s.Close()
+		closed()
+	}
+}
+
 // opened gives records a handle.
 func (e *Engine) opened(r *Records) recordsAnswer {
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -116,7 +124,7 @@ func (e *Engine) newRecords(ctx context.Context, request json.RawMessage) (*Reco
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return &Records{next: s.Next, close: func() { _ = s.Close() }, converter: converter, memory: m}, nil
+	return &Records{next: s.Next, close: closing(s, e.measured().AddReader(s)), converter: converter, memory: m}, nil
 }
 
 // Schema returns the schema of every record.

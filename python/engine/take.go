@@ -24,6 +24,7 @@ type taker struct {
 	converter *arrowbatch.Converter
 	memory    *tracked
 	rows      uint64
+	closed    func() // tells the metrics
 
 	uses int // by takes under way, and one while it is kept; guarded by Engine.mu
 }
@@ -113,6 +114,7 @@ func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
+	t.closed = e.measured().AddReader(t.taker)
 	e.keepTaker(t)
 	return t, nil
 }
@@ -156,5 +158,6 @@ func (e *Engine) leaveTaker(t *taker) {
 	e.mu.Unlock()
 	if last {
 		_ = t.taker.Close() // it has nothing that could fail
+		t.closed()
 	}
 }

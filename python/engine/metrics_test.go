@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is opened after metrics are served is in them: rows that are ingested, requests, readers.
+func TestServeMetrics(t *testing.T) {
+	e := newEngine(t)
+	url := must[string](t, e, "serve_metrics", map[string]any{"addr": ":0"})
+	t.Cleanup(func() {
+		if err := e.metrics.Load().server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if again := must[string](t, e, "serve_metrics", map[string]any{"addr": ":0"}); again != url {
+		t.Errorf("served at %s, and asked again at %s", url, again)
+	}
+	if err := fails(t, e, `{"method":"serve_metrics","params":{"addr":":1"}}`); err.Kind != "usage" || !strings.Contains(err.Message, url) {
+		t.Errorf("at another address: %+v", err)
+	}
+	scrape := func(want ...string) {
+		t.Helper()
+		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains("\n"+string(text), "\n"+w+"\n") {
+				t.Errorf("no %s", w)
+			}
+		}
+		if t.Failed() {
+			for line := range strings.Lines(string(text)) {
+				if strings.HasPrefix(line, "dsi_") {
+					t.Log(strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	at := ingested(t, e, 200)
+	scrape("dsi_ingest_rows_total 200", "dsi_reader_open 0", "dsi_reader_rows_total 0")
+	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list", "click"}, "output", "tensors", "batch_size", 50))
+	h := must[map[string]int64](t, e, "loader_open", map[string]any{"uri": at["uri"], "plan": p.Plan})["handle"]
+	words, status, text := e.Next(h, time.Minute)
+	if status != StatusBatch {
+		t.Fatalf("%s", text)
+	}
+	if err := e.Release(words[1]); err != nil {
+		t.Fatal(err)
+	}
+	scrape("dsi_reader_rows_total 50", "dsi_reader_open 1")
+	if err := e.CloseLoader(h); err != nil {
+		t.Fatal(err)
+	}
+	scrape("dsi_reader_rows_total 50", "dsi_reader_batches_total 1", "dsi_reader_open 0", `dsi_commit_conflicts_total{outcome="refused"} 0`)
+	if err := fails(t, newEngine(t), fmt.Sprintf(`{"method":"serve_metrics","params":{"addr":"%s"}}`, strings.TrimPrefix(strings.TrimSuffix(url, "/metrics"), "http://"))); err.Kind != "usage" {
+		t.Errorf("an address that is taken: %+v", err)
+	}
+}
