@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
@@ -105,10 +106,33 @@ func (a *adviser) unread(days uint64, first time.Time) {
 	all := a.t.Summary.StoredBytes + a.t.Summary.LayerBytes
 	a.add(Advice{
 		Kind: AdviceUnread, SavedBytes: bytes, Features: names, FeatureCount: uint64(len(found)),
-		Command: a.dsi("features drop", strings.Join(names[:min(len(names), 3)], " ")+more(len(found)-3)),
+		Command: a.drop(names, len(found)),
 		Text: fmt.Sprintf("%s not read for %s or more: dropping them would save %s, %.1f %% of what is stored",
 			command.Plural(uint64(len(found)), "feature")+" "+were(len(found)), command.Plural(days, "day"), command.Bytes(bytes), 100*share(bytes, all)),
 	})
+}
+
+// drop is the command that drops features, of which it names three. What a dump calls its columns is not to run when somebody pastes it, and a
+// name that a terminal cannot show is not to become another's.
+func (a *adviser) drop(names []string, all int) string {
+	var words []string
+	dash := ""
+	for _, name := range names {
+		if len(words) == 3 {
+			break
+		}
+		if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			continue
+		}
+		if strings.HasPrefix(name, "-") {
+			dash = "-- "
+		}
+		words = append(words, shellWord(name))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return a.dsi("features drop", dash+strings.Join(words, " ")+more(all-len(words)))
 }
 
 func were(n int) string {
@@ -266,7 +290,7 @@ func (a *adviser) history() {
 	for _, b := range h.Branches {
 		if b.AloneBytes > 0 && a.worth(b.AloneBytes) {
 			a.add(Advice{
-				Kind: AdviceBranch, SavedBytes: b.AloneBytes, Command: a.dsi("branch drop", b.Branch),
+				Kind: AdviceBranch, SavedBytes: b.AloneBytes, Command: a.dsi("branch drop", shellWord(b.Branch)),
 				Text: fmt.Sprintf("branch %s, of %s, alone holds %s of expired snapshots", b.Branch, cmp.Or(b.Owner, "nobody"), command.Bytes(b.AloneBytes)),
 			})
 		}
@@ -287,7 +311,7 @@ func (a *adviser) overlays() {
 		switch {
 		case o.Covered == 0:
 			a.add(Advice{
-				Kind: AdviceOverlay, SavedBytes: o.Bytes, Features: o.Features, FeatureCount: uint64(len(o.Features)), Command: a.dsi("overlay drop", o.Overlay),
+				Kind: AdviceOverlay, SavedBytes: o.Bytes, Features: o.Features, FeatureCount: uint64(len(o.Features)), Command: a.dsi("overlay drop", shellWord(o.Overlay)),
 				Text: fmt.Sprintf("overlay %s covers no row any more", o.Overlay),
 			})
 		case o.State == "merged" && o.Layers > 0:

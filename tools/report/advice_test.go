@@ -49,6 +49,9 @@ func TestRules(t *testing.T) {
 		a.t.Health.Branches = []BranchHealth{{Branch: "b", Owner: "ann", AloneBytes: 2 << 20}, {Branch: "c", AloneBytes: 100}}
 	}), 2<<20, "dsi branch drop s t b", "branch b, of ann", "2.00 MiB")
 	says(t, advised(t, AdviceBranch, history, func(a *adviser) {
+		a.t.Health.Branches = []BranchHealth{{Branch: "a; reboot", AloneBytes: 2 << 20}}
+	}), 2<<20, "dsi branch drop s t 'a; reboot'")
+	says(t, advised(t, AdviceBranch, history, func(a *adviser) {
 		a.t.Health.Leases = []LeaseHealth{{Owner: "job", Snapshot: 4, Until: "then", AloneBytes: 2 << 20}}
 	}), 2<<20, "", "lease of job", "snapshot 4 until then")
 	overlays := (*adviser).overlays
@@ -68,6 +71,26 @@ func TestRules(t *testing.T) {
 			a.c.segments = append(a.c.segments, segmentFacts{d: d, elements: 1000 * f, storedElements: 1000})
 		}
 	}), uint64(2*(3<<20)*(1-low)), "dsi compact s t --full", "2 segments have", "6.00 MiB", "2.00", "7.00 or more")
+}
+
+// TestDropCommand: what a dump calls its columns is a word to the shell, and none that a terminal cannot show becomes another's.
+func TestDropCommand(t *testing.T) {
+	a := adviser{command: "dsi %s s t"}
+	for _, c := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"a", "b"}, "dsi features drop s t a b"},
+		{[]string{"a", "b", "c", "d"}, "dsi features drop s t a b c ..."},
+		{[]string{"$(reboot)", "x;y", "it's", "*"}, `dsi features drop s t '$(reboot)' 'x;y' 'it'\''s' ...`},
+		{[]string{"-rf", "a b"}, "dsi features drop s t -- -rf 'a b'"},
+		{[]string{"line\nbreak", "a\x1b[31m", "\u202eb", "c"}, "dsi features drop s t c ..."},
+		{[]string{"line\nbreak"}, ""},
+	} {
+		if got := a.drop(c.names, len(c.names)); got != c.want {
+			t.Errorf("%q: %s, want %s", c.names, got, c.want)
+		}
+	}
 }
 
 // plan is one of compaction's, for a table of some segments.

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,6 +93,7 @@ type builder struct {
 	c        *collector
 	reads    *access.Summary
 	uses     map[storage.FeatureID]Use
+	added    map[storage.FeatureID]time.Time // of features that came after the first day of records
 	out      *Table
 }
 
@@ -113,6 +115,9 @@ func (b *builder) build(ctx context.Context) (*Table, error) {
 	}
 	b.uses = usesOf(b.reads, b.now)
 	if err := b.health(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.age(ctx); err != nil {
 		return nil, err
 	}
 	b.features()
@@ -230,10 +235,80 @@ func (b *builder) features() {
 			out.Role = f.Role.String()
 		}
 		if out.LastRead == "" {
-			out.UnreadDays = daysSince(first, b.now)
+			out.UnreadDays = b.unread(first, f.ID)
 		}
 		b.out.Features = append(b.out.Features, out)
 	}
+}
+
+// unread returns for how many days a feature that was never read could have been: since there are records, and it is there.
+func (b *builder) unread(first time.Time, id storage.FeatureID) uint64 {
+	if added := b.added[id]; !first.IsZero() && added.After(first) {
+		first = added
+	}
+	return daysSince(first, b.now)
+}
+
+// age finds out when features came that were not there on the first day that there are records of. Of those that the oldest snapshot has that is
+// kept it is not known. Features come a few times in a table's life, so that few snapshots are opened: each time half of those that are left.
+func (b *builder) age(ctx context.Context) error {
+	first := firstDay(b.reads)
+	from, _ := slices.BinarySearchFunc(b.history, first, func(i storage.SnapshotInfo, t time.Time) int { return i.Time.Compare(t) })
+	from = max(from-1, 0) // the table's on that day
+	if first.IsZero() || len(b.history) < 2 || from == len(b.history)-1 {
+		return nil
+	}
+	known := map[int]map[storage.FeatureID]bool{len(b.history) - 1: {}}
+	for id := range b.c.schema {
+		known[len(b.history)-1][id] = true
+	}
+	b.added = map[storage.FeatureID]time.Time{}
+	var between func(low, high int) error
+	between = func(low, high int) error {
+		for _, i := range [...]int{low, high} {
+			if known[i] == nil {
+				var err error
+				if known[i], err = b.schemaOf(ctx, b.history[i].Number); err != nil {
+					return err
+				}
+			}
+		}
+		var came []storage.FeatureID
+		for id := range known[high] {
+			if !known[low][id] {
+				came = append(came, id)
+			}
+		}
+		if len(came) == 0 {
+			return nil
+		}
+		if high-low == 1 {
+			for _, id := range came {
+				b.added[id] = b.history[high].Time
+			}
+			return nil
+		}
+		middle := low + (high-low)/2
+		return errors.Join(between(low, middle), between(middle, high))
+	}
+	return between(from, len(b.history)-1)
+}
+
+// schemaOf returns the features of a snapshot; of one that has gone meanwhile, none.
+func (b *builder) schemaOf(ctx context.Context, number uint64) (map[storage.FeatureID]bool, error) {
+	out := map[storage.FeatureID]bool{}
+	snap, err := b.t.At(ctx, number)
+	if errors.Is(err, storage.ErrNotFound) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	features, err := snap.AllFeatures(ctx)
+	for _, f := range features {
+		out[f.ID] = true
+	}
+	return out, err
 }
 
 // factor is how often a stored value is used: by elements, or by slots where no row has an element.

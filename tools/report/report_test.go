@@ -348,6 +348,45 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// TestUnreadOfNew: a feature that came after the first record could not be read before, and snapshots say when it came.
+func TestUnreadOfNew(t *testing.T) {
+	now := day(1)
+	s, err := storage.Open(t.Context(), object.NewMemory(), storage.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for _, x := range []struct {
+		day int
+		row string
+	}{{1, `{"a": 1}`}, {5, `{"a": 2}`}, {11, `{"a": 3}`}, {12, `{"a": 4, "b": 2}`}, {13, `{"a": 5}`}, {20, `{"a": 6, "b": 2, "c": 3}`}, {21, `{"a": 7}`}} {
+		now = day(x.day)
+		jsonRows(t, s, x.row+"\n", ingest.Options{})
+	}
+	records := &access.Summary{Table: "t", Days: []access.DayTotal{{Day: day(10)}}}
+	for _, x := range []struct {
+		records *access.Summary
+		want    map[string]uint64
+	}{{records, map[string]uint64{"a": 12, "b": 10, "c": 2}}, {&access.Summary{Table: "t"}, map[string]uint64{"a": 0, "b": 0, "c": 0}}} {
+		r := build(t, s, Options{Access: reads(x.records)})
+		for _, f := range r.Features {
+			if f.UnreadDays != x.want[f.Name] || f.LastRead != "" {
+				t.Errorf("%s was not read for %d days, want %d", f.Name, f.UnreadDays, x.want[f.Name])
+			}
+		}
+	}
+}
+
+// TestWrongClock: what is recorded of a day to come counts, and hides none of those that were.
+func TestWrongClock(t *testing.T) {
+	s, _, summary := small(t)
+	summary.Days = append(summary.Days, access.DayTotal{Day: day(21).AddDate(90, 0, 0), Counters: access.Counters{Readers: 1}, Jobs: 1})
+	r := build(t, s, Options{Access: reads(summary)})
+	if n := len(r.Days); n != 13 || r.Days[0].Day != "2026-11-10" || r.Days[0].Readers != 2 || r.Days[n-1].Day != "2026-11-22" {
+		t.Errorf("%d days, the first %+v", n, r.Days[0])
+	}
+}
+
 // TestMergeAdvice: small segments of a partition are worth merging.
 func TestMergeAdvice(t *testing.T) {
 	s := openStore(t)

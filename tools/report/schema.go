@@ -115,7 +115,7 @@ type Use struct {
 	BytesOverRead uint64 `json:"bytes_over_read"`      // its part of what its requests fetched for nobody
 	FirstRead     string `json:"first_read,omitempty"` // a day
 	LastRead      string `json:"last_read,omitempty"`  // a time; none: never
-	// UnreadDays since it was last read, or, where it never was, since the first day that access records are there of; none are: 0.
+	// UnreadDays since it was last read, or, where it never was, since the first day that access records are there of, or it came later; none are: 0.
 	UnreadDays uint64 `json:"unread_days"`
 }
 

@@ -138,7 +138,9 @@ func daysOf(s *access.Summary, infos []storage.SnapshotInfo, since, now time.Tim
 			day(i.Time)
 		}
 	}
-	names := slices.Sorted(maps.Keys(byDay))
+	// What a wrong clock dated later than tomorrow has no place between the days that were.
+	tomorrow := dayText(now.Add(24 * time.Hour))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(byDay)), func(day string) bool { return day > tomorrow })
 	if len(names) == 0 {
 		return []Day{}
 	}

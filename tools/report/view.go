@@ -86,7 +86,7 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 		{"rows", fmt.Sprintf("%s in %s of %s, %s", command.Count(s.Rows), command.Plural(s.Segments, "segment"), command.Plural(s.Partitions, "partition"),
 			command.Plural(s.Features, "feature"))},
 		{"stored", fmt.Sprintf("%s for %s of values, %.1f times less; %.1f bytes a row", command.Bytes(s.StoredBytes), command.Bytes(s.RawBytes), s.Ratio, s.BytesPerRow)},
-		{"duplicates", fmt.Sprintf("each stored value is used %.2f times", s.DedupeFactor)},
+		{"duplicates", duplicatesText(t)},
 	}
 	if s.LayerBytes > 0 {
 		facts = append(facts, [2]string{"overlays", command.Bytes(s.LayerBytes) + " beside the segments"})
@@ -114,6 +114,15 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 		}
 	}
 	return sections, nil
+}
+
+// duplicatesText says what sharing is worth on disk: the links of the savings are in plain numbers, of which encodings would have got a part.
+func duplicatesText(t *Table) string {
+	text := fmt.Sprintf("each stored value is used %.2f times", t.Summary.DedupeFactor)
+	if n := t.Savings.DuplicatesSaved; n > 0 {
+		text += fmt.Sprintf("; without, about %s more would be stored, encoded (%s)", command.Bytes(n), shareText(share(n, t.Summary.StoredBytes)))
+	}
+	return text
 }
 
 // readFacts say who reads, and what that costs.
