@@ -56,7 +56,7 @@ func rawEquals(t *testing.T, snap *storage.Snapshot, r *Table) {
 // TestSavingsGenerated: a table as it was ingested, whose runs, slots, windows and groups all save something.
 func TestSavingsGenerated(t *testing.T) {
 	s := openStore(t)
-	snap := latest(t, generated(t, s, 2400))
+	snap := latest(t, generated(t, s, 1600))
 	r := build(t, s, Options{})
 	addsUp(t, s, snap, r)
 	rawEquals(t, snap, r)
@@ -92,7 +92,7 @@ func TestSavingsForeign(t *testing.T) {
 func TestSavingsLayered(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t)
-	table := generated(t, s, 1600)
+	table := generated(t, s, 1200)
 	whole := plainBytes(t, latest(t, table))
 	if _, err := samples.Delete(ctx, table, &samples.Query{Where: "click = 1"}, samples.Options{}); err != nil {
 		t.Fatal(err)
