@@ -12,6 +12,9 @@ reason=out/browser-left-out
 
 left_out() {
 	rm -rf $dir.new
+	for program in chromium chromium-browser google-chrome chrome-headless-shell; do
+		[ "${DSISTORE_CHROMIUM:-}" = none ] || ! command -v $program >/dev/null || exit 0 # Find takes that
+	done
 	echo "$1" >$reason
 	echo "install.sh: no browser: $1" >&2
 	exit 0
@@ -19,6 +22,7 @@ left_out() {
 
 mkdir -p out
 rm -rf $reason $dir.new
+[ "${DSISTORE_CHROMIUM:-}" != none ] || left_out "DSISTORE_CHROMIUM is none"
 [ -z "${DSISTORE_CHROMIUM:-}" ] || exit 0
 [ "$(cat $dir/version 2>/dev/null)" = $version ] && exit 0
 [ "$(uname -sm)" = "Linux x86_64" ] || left_out "no pinned build for $(uname -sm); put a chromium into PATH"

@@ -103,7 +103,10 @@ func (p *Page) event(method string, params json.RawMessage) {
 		}
 		p.messages = append(p.messages, text)
 	case "Runtime.exceptionThrown":
-		p.messages = append(p.messages, fmt.Sprintf("exception: %s %s (line %d)", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description, e.ExceptionDetails.Line))
+		p.messages = append(
+			p.messages,
+			fmt.Sprintf("exception: %s %s (line %d)", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description, e.ExceptionDetails.Line),
+		)
 	case "Log.entryAdded":
 		p.messages = append(p.messages, e.Entry.Level+": "+e.Entry.Text)
 	case "Network.requestWillBeSent":
@@ -163,7 +166,12 @@ func (p *Page) Eval(ctx context.Context, expression string, result any) error {
 			} `json:"exception"`
 		} `json:"exceptionDetails"`
 	}
-	err := p.Call(ctx, "Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true}, &out)
+	err := p.Call(
+		ctx,
+		"Runtime.evaluate",
+		map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true},
+		&out,
+	)
 	if err != nil {
 		return err
 	}
@@ -186,7 +194,12 @@ func (p *Page) Settle(ctx context.Context) error {
 
 // Resize makes the page so many pixels wide and high.
 func (p *Page) Resize(ctx context.Context, width, height int) error {
-	return p.Call(ctx, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	return p.Call(
+		ctx,
+		"Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false},
+		nil,
+	)
 }
 
 // Media makes the page believe in a medium, screen or print, and in a preferred scheme, light or dark.
@@ -217,7 +230,19 @@ func (p *Page) mouse(ctx context.Context, what string, x, y float64) error {
 }
 
 // keys are those that do something other than type themselves, by their DOM names.
-var keys = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, "PageUp": 33, "PageDown": 34, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+var keys = map[string]int{
+	"Tab":        9,
+	"Enter":      13,
+	"Escape":     27,
+	"PageUp":     33,
+	"PageDown":   34,
+	"End":        35,
+	"Home":       36,
+	"ArrowLeft":  37,
+	"ArrowUp":    38,
+	"ArrowRight": 39,
+	"ArrowDown":  40,
+}
 
 // Key presses a key by its DOM name, as in ArrowDown.
 func (p *Page) Key(ctx context.Context, name string) error {

@@ -94,7 +94,13 @@ func (w *tab) do(err error) {
 func value[T any](w *tab, expression string) (v T) {
 	w.t.Helper()
 	w.do(w.Settle(w.ctx))
-	w.do(w.Eval(w.ctx, "(() => { const $ = (s) => document.querySelector(s), $$ = (s) => [...document.querySelectorAll(s)]; return "+expression+" })()", &v))
+	w.do(
+		w.Eval(
+			w.ctx,
+			"(() => { const $ = (s) => document.querySelector(s), $$ = (s) => [...document.querySelectorAll(s)]; return "+expression+" })()",
+			&v,
+		),
+	)
 	return v
 }
 
@@ -102,7 +108,10 @@ func value[T any](w *tab, expression string) (v T) {
 func (w *tab) middle(selector string) (x, y float64) {
 	w.t.Helper()
 	value[bool](w, fmt.Sprintf("($(%q).scrollIntoView({block: 'center'}), true)", selector))
-	at := value[[]float64](w, fmt.Sprintf("(() => { const b = $(%q).getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()", selector))
+	at := value[[]float64](
+		w,
+		fmt.Sprintf("(() => { const b = $(%q).getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()", selector),
+	)
 	return at[0], at[1]
 }
 
@@ -168,10 +177,17 @@ func TestSearch(t *testing.T) {
 	}
 	w.want("nothing found", value[bool](w, `$('#features .none').hidden`), value[int](w, `$$('#features tbody.body tr').length`) > 0)
 	search("*")
-	w.do(w.Eval(w.ctx, `(() => { const s = document.querySelectorAll('#features select')[1]; s.value = 'unread'; s.dispatchEvent(new Event('change')) })()`, nil))
+	w.do(
+		w.Eval(
+			w.ctx,
+			`(() => { const s = document.querySelectorAll('#features select')[1]; s.value = 'unread'; s.dispatchEvent(new Event('change')) })()`,
+			nil,
+		),
+	)
 	n, stored := like(func(f *report.Feature) bool { return f.LastRead == "" })
 	text := value[string](w, `$('#features .count').textContent`)
-	if !strings.HasPrefix(text, fmt.Sprintf("%d of %d features: ", n, len(features))) || !strings.HasSuffix(text, "stored, 0 B read") || n == 0 || stored == 0 {
+	if !strings.HasPrefix(text, fmt.Sprintf("%d of %d features: ", n, len(features))) || !strings.HasSuffix(text, "stored, 0 B read") || n == 0 ||
+		stored == 0 {
 		t.Errorf("unread: %q, want %d of %d features", text, n, len(features))
 	}
 }
@@ -235,7 +251,9 @@ func TestTooltips(t *testing.T) {
 		if !value[bool](w, `!$('#tip').hidden && $('#tip b').textContent.length > 0 && $('#tip dd').textContent.length > 0`) {
 			t.Errorf("%s: no tooltip", chart)
 		}
-		if out := value[[]float64](w, `(() => { const b = $('#tip').getBoundingClientRect(); return [b.left, b.top, innerWidth - b.right, innerHeight - b.bottom] })()`); slices.Min(out) < 0 {
+		if out := value[[]float64](w, `(() => { const b = $('#tip').getBoundingClientRect(); return [b.left, b.top, innerWidth - b.right, innerHeight - b.bottom] })()`); slices.Min(
+			out,
+		) < 0 {
 			t.Errorf("%s: the tooltip is not within the window: %v", chart, out)
 		}
 		w.do(w.Move(w.ctx, 1, 1))
@@ -261,8 +279,12 @@ func TestTooltips(t *testing.T) {
 func TestLead(t *testing.T) {
 	r := pagetest.Report(1, 60)
 	table := &r.Tables[0]
-	table.Curve.Marks = []report.CurvePoint{{Bytes: 0.21, Traffic: 0.55, Features: 9}, {Bytes: 0.43, Traffic: 0.812, Features: 12}, {Bytes: 0.9, Traffic: 0.995, Features: 30},
-		{Bytes: 0.9, Traffic: 0.995, Features: 30}}
+	table.Curve.Marks = []report.CurvePoint{
+		{Bytes: 0.21, Traffic: 0.55, Features: 9},
+		{Bytes: 0.43, Traffic: 0.812, Features: 12},
+		{Bytes: 0.9, Traffic: 0.995, Features: 30},
+		{Bytes: 0.9, Traffic: 0.995, Features: 30},
+	}
 	table.Summary.StoredBytes, table.Summary.RawBytes, table.Summary.BytesReadShare = 3<<20, 5<<30, 0.75
 	w := open(t, r)
 	lead := value[string](w, `$('.lead').textContent`)
@@ -271,7 +293,11 @@ func TestLead(t *testing.T) {
 			t.Errorf("%q has no %q", lead, want)
 		}
 	}
-	w.want("marks", value[[]string](w, `$$('#popularity table.plain')[0].innerText.split('\n').slice(1).map((l) => l.replaceAll('\t', ' '))`), []string{"55 % 21 % 9", "81 % 43 % 12", "99.5 % 90 % 30"})
+	w.want(
+		"marks",
+		value[[]string](w, `$$('#popularity table.plain')[0].innerText.split('\n').slice(1).map((l) => l.replaceAll('\t', ' '))`),
+		[]string{"55 % 21 % 9", "81 % 43 % 12", "99.5 % 90 % 30"},
+	)
 	w.want("the curve's words", value[bool](w, `$('#popularity svg').textContent.includes('43 % of the bytesserve 81 % of the traffic')`), true)
 	causes := table.Savings.Causes
 	w.want("bars", value[int](w, `$$('#savings svg rect:not(.mark):not(.hatched)').length`), len(causes)+2)
@@ -299,7 +325,11 @@ func TestGroups(t *testing.T) {
 
 	w.click("#features .detail li a") // of the first member, which the search does not find: it gives way
 	w.want("followed", value[string](w, `$('#features .detail h3').textContent`), group.Features[0])
-	w.want("in sight", value[bool](w, `(() => { const b = $('#features tr.active').getBoundingClientRect(); return b.top > 0 && b.bottom < innerHeight })()`), true)
+	w.want(
+		"in sight",
+		value[bool](w, `(() => { const b = $('#features tr.active').getBoundingClientRect(); return b.top > 0 && b.bottom < innerHeight })()`),
+		true,
+	)
 	w.do(w.Eval(w.ctx, `history.back()`, nil))
 	w.wait(50 * time.Millisecond)
 	w.want("back", value[string](w, `$('#features .detail h3').textContent`), group.Features[1])
@@ -317,7 +347,10 @@ func TestKeys(t *testing.T) {
 	w := open(t, pagetest.Report(1, 300))
 	w.do(w.Eval(w.ctx, `document.querySelector('#features table').focus()`, nil))
 	active := func() int {
-		return value[int](w, `(() => { const t = $('#features table'), r = document.getElementById(t.getAttribute('aria-activedescendant')); return Number(r.getAttribute('aria-rowindex')) - 2 })()`)
+		return value[int](
+			w,
+			`(() => { const t = $('#features table'), r = document.getElementById(t.getAttribute('aria-activedescendant')); return Number(r.getAttribute('aria-rowindex')) - 2 })()`,
+		)
 	}
 	for _, step := range []struct {
 		key  string
@@ -330,11 +363,32 @@ func TestKeys(t *testing.T) {
 	if got := active(); got < 8 || got > 40 {
 		t.Errorf("Page Down goes to row %d", got)
 	}
-	w.want("in sight", value[bool](w, `(() => { const r = $('#features tr.active').getBoundingClientRect(), b = $('#features .rows').getBoundingClientRect(); return r.top >= b.top && r.bottom <= b.bottom + 1 })()`), true)
+	w.want(
+		"in sight",
+		value[bool](
+			w,
+			`(() => { const r = $('#features tr.active').getBoundingClientRect(), b = $('#features .rows').getBoundingClientRect(); return r.top >= b.top && r.bottom <= b.bottom + 1 })()`,
+		),
+		true,
+	)
 	w.do(w.Key(w.ctx, "Enter"))
 	w.want("focus", value[string](w, `document.activeElement.textContent`), value[string](w, `$('#features tr.active td').textContent`))
-	w.want("every control has a name", value[[]string](w, `$$('button, input, select, [tabindex]').filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label'))).map((e) => e.outerHTML.slice(0, 80))`), []string{})
-	w.want("headings", value[bool](w, `$$('h1').length === 1 && $$('main section').every((s) => document.getElementById(s.getAttribute('aria-labelledby')).tagName === 'H2')`), true)
+	w.want(
+		"every control has a name",
+		value[[]string](
+			w,
+			`$$('button, input, select, [tabindex]').filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label'))).map((e) => e.outerHTML.slice(0, 80))`,
+		),
+		[]string{},
+	)
+	w.want(
+		"headings",
+		value[bool](
+			w,
+			`$$('h1').length === 1 && $$('main section').every((s) => document.getElementById(s.getAttribute('aria-labelledby')).tagName === 'H2')`,
+		),
+		true,
+	)
 }
 
 // contrast is the least contrast of a text to what is behind it, by the formula of WCAG 2.
@@ -398,7 +452,11 @@ func TestHostile(t *testing.T) {
 	r := hostileReport()
 	w := open(t, r)
 	w.want("nothing of it was run", value[string](w, `document.title`), r.Tables[0].Table+" · dsistat")
-	w.want("no image, frame or other script", value[int](w, `$$('img, iframe, object, embed, link:not([rel=icon])').length * 10 + $$('script').length`), 3)
+	w.want(
+		"no image, frame or other script",
+		value[int](w, `$$('img, iframe, object, embed, link:not([rel=icon])').length * 10 + $$('script').length`),
+		3,
+	)
 	w.want("heading", value[string](w, `$('h1').textContent`), r.Tables[0].Table)
 	for _, name := range hostile {
 		w.do(w.Eval(w.ctx, fmt.Sprintf(`location.hash = '#feature=' + encodeURIComponent(%s)`, quote(name)), nil))
@@ -422,13 +480,26 @@ func TestTables(t *testing.T) {
 	r.Tables = append(r.Tables, second, pagetest.Empty("new"))
 	w := open(t, r)
 	pick := func(i int) {
-		w.do(w.Eval(w.ctx, fmt.Sprintf(`(() => { const s = document.querySelector('#tables select'); s.value = %d; s.dispatchEvent(new Event('change')) })()`, i), nil))
+		w.do(
+			w.Eval(
+				w.ctx,
+				fmt.Sprintf(
+					`(() => { const s = document.querySelector('#tables select'); s.value = %d; s.dispatchEvent(new Event('change')) })()`,
+					i,
+				),
+				nil,
+			),
+		)
 	}
 	pick(1)
 	w.want("heading", value[string](w, `$('h1').textContent`), "second")
 	w.want("features", value[int](w, `Number($('#features table').getAttribute('aria-rowcount')) - 1`), 50)
 	pick(2)
-	w.want("sections of an empty table", value[[]string](w, `$$('main section').map((s) => s.id)`), []string{"advice", "savings", "features", "health"})
+	w.want(
+		"sections of an empty table",
+		value[[]string](w, `$$('main section').map((s) => s.id)`),
+		[]string{"advice", "savings", "features", "health"},
+	)
 	pick(0)
 	w.want("features", value[int](w, `Number($('#features table').getAttribute('aria-rowcount')) - 1`), 40)
 

@@ -18,8 +18,19 @@ import (
 )
 
 // hostile are names that mean something to HTML, JavaScript, CSS or an address.
-var hostile = []string{`</script><script>document.title = "run"</script>`, `<!--<script>`, `"><img src=x onerror="document.title='run'">`, "line\u2028end", `a&amp;b`,
-	`%zz#feature=x&group`, `'; document.title='run'; '`, "{{library}}", `__proto__`, "\x00\x1b[31m", "a.b.c"}
+var hostile = []string{
+	`</script><script>document.title = "run"</script>`,
+	`<!--<script>`,
+	`"><img src=x onerror="document.title='run'">`,
+	"line\u2028end",
+	`a&amp;b`,
+	`%zz#feature=x&group`,
+	`'; document.title='run'; '`,
+	"{{library}}",
+	`__proto__`,
+	"\x00\x1b[31m",
+	"a.b.c",
+}
 
 // hostileReport is a report with these names everywhere that a name can be.
 func hostileReport() *report.Report {

@@ -81,8 +81,11 @@ func (g *generator) features(n int) {
 		length, width  float64
 		coverage, slot float64
 	}{
-		{"dense", "float32", 0.56, 1, 4, 0.92, 6}, {"sparse", "list<int64>", 0.3, 24, 8, 0.45, 9}, {"weighted", "list<int64:float32>", 0.09, 17, 12, 0.4, 8},
-		{"embedding", "float32[64]", 0.02, 64, 4, 0.7, 11}, {"string", "string", 0.03, 11, 1, 0.95, 5},
+		{"dense", "float32", 0.56, 1, 4, 0.92, 6},
+		{"sparse", "list<int64>", 0.3, 24, 8, 0.45, 9},
+		{"weighted", "list<int64:float32>", 0.09, 17, 12, 0.4, 8},
+		{"embedding", "float32[64]", 0.02, 64, 4, 0.7, 11},
+		{"string", "string", 0.03, 11, 1, 0.95, 5},
 	}
 	seen := map[string]bool{}
 	for i := range n {
@@ -93,7 +96,13 @@ func (g *generator) features(n int) {
 		kind := kinds[k]
 		f := report.Feature{Kind: kind.kind, Type: kind.typ, Segments: parts}
 		for f.Name == "" || seen[f.Name] {
-			f.Name = fmt.Sprintf("%s_%s_%s_%03d", sides[g.IntN(len(sides))], things[g.IntN(len(things))], spans[g.IntN(len(spans))], g.IntN(max(40, n/20)))
+			f.Name = fmt.Sprintf(
+				"%s_%s_%s_%03d",
+				sides[g.IntN(len(sides))],
+				things[g.IntN(len(things))],
+				spans[g.IntN(len(spans))],
+				g.IntN(max(40, n/20)),
+			)
 		}
 		switch i {
 		case 0:
@@ -210,8 +219,15 @@ func (g *generator) jobs() {
 				continue
 			}
 			scale := float64(d+1) / days
-			r := report.Reads{Readers: 8, Jobs: 1, Rows: uint64(rows * scale), Batches: uint64(rows * scale / 8192), Requests: uint64(2000 * scale * float64(len(mine)) / 50),
-				BytesNeeded: uint64(float64(bytes) * scale), StallSeconds: 900 * g.Float64() * g.Float64() * scale}
+			r := report.Reads{
+				Readers:      8,
+				Jobs:         1,
+				Rows:         uint64(rows * scale),
+				Batches:      uint64(rows * scale / 8192),
+				Requests:     uint64(2000 * scale * float64(len(mine)) / 50),
+				BytesNeeded:  uint64(float64(bytes) * scale),
+				StallSeconds: 900 * g.Float64() * g.Float64() * scale,
+			}
 			r.BytesOverRead = uint64(float64(r.BytesNeeded) * waste)
 			r.ReadSeconds, r.DecodeSeconds, r.AssembleSeconds = float64(r.BytesNeeded)/9e8, float64(r.BytesNeeded)/6e8, float64(r.BytesNeeded)/2e9
 			add(&job.Reads, r)
@@ -367,7 +383,8 @@ func (g *generator) summary() {
 	s.Snapshot, s.SnapshotTime, s.Operation = 412, stamp(until.Add(time.Hour)), "append"
 	s.Rows, s.RowsStored, s.Partitions, s.Segments, s.Features = rows-81_204, rows, parts, parts*2, uint64(len(g.t.Features))
 	s.LayerBytes = rows / 3
-	s.BytesPerRow, s.Ratio, s.DedupeFactor = float64(s.StoredBytes)/rows, float64(s.RawBytes)/float64(s.StoredBytes), float64(rows)*float64(len(g.t.Features))/float64(slots)
+	s.BytesPerRow, s.Ratio = float64(s.StoredBytes)/rows, float64(s.RawBytes)/float64(s.StoredBytes)
+	s.DedupeFactor = float64(rows) * float64(len(g.t.Features)) / float64(slots)
 	for _, j := range g.t.Jobs {
 		add(&s.Reads, j.Reads)
 	}
@@ -376,7 +393,9 @@ func (g *generator) summary() {
 	for d := range g.t.Days {
 		g.t.Days[d].TableBytes = s.StoredBytes * uint64(d+1) / days
 	}
-	g.t.Savings.Overlays = []report.OverlaySaving{{Overlay: "long_click", Bytes: rows / 3, CopyBytes: s.StoredBytes + rows/3, SavedBytes: s.StoredBytes, Features: 1}}
+	g.t.Savings.Overlays = []report.OverlaySaving{
+		{Overlay: "long_click", Bytes: rows / 3, CopyBytes: s.StoredBytes + rows/3, SavedBytes: s.StoredBytes, Features: 1},
+	}
 	g.t.Savings.Lists = []report.ListSaving{{List: "holdout_5", Rows: rows / 20, SavedBytes: s.StoredBytes / 20}}
 	g.t.Savings.Deleted = report.Waiting{Count: 81_204, Segments: 14, Bytes: s.StoredBytes / 590}
 }
@@ -384,20 +403,72 @@ func (g *generator) summary() {
 func (g *generator) health() {
 	s := g.t.Summary
 	segment := func(i int, n uint64) report.SegmentSummary {
-		return report.SegmentSummary{Segment: fmt.Sprintf("%08x-%04x", g.Uint32(), i), Partition: "ds=" + day(since.AddDate(0, 0, i)), Rows: n, Bytes: s.StoredBytes / rows * n}
+		return report.SegmentSummary{
+			Segment:   fmt.Sprintf("%08x-%04x", g.Uint32(), i),
+			Partition: "ds=" + day(since.AddDate(0, 0, i)),
+			Rows:      n,
+			Bytes:     s.StoredBytes / rows * n,
+		}
 	}
 	g.t.Health = report.Health{
-		Segments: report.SegmentHealth{Count: s.Segments, MeanRows: rows / parts / 2, MeanBytes: float64(s.StoredBytes) / parts / 2, IndexBytes: s.StoredBytes / 900,
-			Small: 9, SmallBytes: s.StoredBytes / 300, WholeRows: 1 << 20, WholeBytes: 1 << 30, Mergeable: 8},
-		Packs:     report.PackHealth{Packs: 731, PackBytes: s.StoredBytes * 9 / 10, Files: 212, FileBytes: s.StoredBytes / 10, WholeBytes: 256 << 20, Small: 11, SmallBelowBytes: 32 << 20},
-		Overlays:  []report.OverlayHealth{{Overlay: "long_click", Added: 402, Features: []string{"long_click"}, Segments: s.Segments, Layers: s.Segments - 2, Rows: rows, Covered: rows * 97 / 100, Coverage: 0.97, Bytes: rows / 3}},
-		Lists:     []report.ListHealth{{List: "holdout_5", Definition: "sample(0.05, key=session_id, seed=7)", Added: 390, Rows: rows / 20, Share: 0.05}},
-		Snapshots: report.SnapshotHealth{First: 371, Newest: 412, Count: 42, AloneBytes: s.StoredBytes / 40, Holding: []report.SnapshotHolder{{Snapshot: 398, Time: stamp(until.AddDate(0, 0, -9)), Operation: "append", Next: "compact", Bytes: s.StoredBytes / 40}}},
-		Branches:  []report.BranchHealth{{Branch: "long-click-test", Owner: "feed-ranker-team", Created: stamp(until.AddDate(0, 0, -12)), Snapshots: []uint64{398}, Overlays: []string{"long_click"}}},
-		Leases:    []report.LeaseHealth{{Owner: "ads-ranker-04@host-17", Snapshot: 410, Until: stamp(until.Add(30 * time.Hour))}},
-		Records:   report.AccessHealth{First: day(since), Last: day(until.AddDate(0, 0, -1)), Records: 311, Rollups: days, DamagedNames: []string{}},
-		Largest:   []report.SegmentSummary{segment(1, 1<<20)},
-		Smallest:  []report.SegmentSummary{segment(3, 2111), segment(9, 40_812)},
+		Segments: report.SegmentHealth{
+			Count:      s.Segments,
+			MeanRows:   rows / parts / 2,
+			MeanBytes:  float64(s.StoredBytes) / parts / 2,
+			IndexBytes: s.StoredBytes / 900,
+			Small:      9,
+			SmallBytes: s.StoredBytes / 300,
+			WholeRows:  1 << 20,
+			WholeBytes: 1 << 30,
+			Mergeable:  8,
+		},
+		Packs: report.PackHealth{
+			Packs:           731,
+			PackBytes:       s.StoredBytes * 9 / 10,
+			Files:           212,
+			FileBytes:       s.StoredBytes / 10,
+			WholeBytes:      256 << 20,
+			Small:           11,
+			SmallBelowBytes: 32 << 20,
+		},
+		Overlays: []report.OverlayHealth{
+			{
+				Overlay:  "long_click",
+				Added:    402,
+				Features: []string{"long_click"},
+				Segments: s.Segments,
+				Layers:   s.Segments - 2,
+				Rows:     rows,
+				Covered:  rows * 97 / 100,
+				Coverage: 0.97,
+				Bytes:    rows / 3,
+			},
+		},
+		Lists: []report.ListHealth{
+			{List: "holdout_5", Definition: "sample(0.05, key=session_id, seed=7)", Added: 390, Rows: rows / 20, Share: 0.05},
+		},
+		Snapshots: report.SnapshotHealth{
+			First:      371,
+			Newest:     412,
+			Count:      42,
+			AloneBytes: s.StoredBytes / 40,
+			Holding: []report.SnapshotHolder{
+				{Snapshot: 398, Time: stamp(until.AddDate(0, 0, -9)), Operation: "append", Next: "compact", Bytes: s.StoredBytes / 40},
+			},
+		},
+		Branches: []report.BranchHealth{
+			{
+				Branch:    "long-click-test",
+				Owner:     "feed-ranker-team",
+				Created:   stamp(until.AddDate(0, 0, -12)),
+				Snapshots: []uint64{398},
+				Overlays:  []string{"long_click"},
+			},
+		},
+		Leases:   []report.LeaseHealth{{Owner: "ads-ranker-04@host-17", Snapshot: 410, Until: stamp(until.Add(30 * time.Hour))}},
+		Records:  report.AccessHealth{First: day(since), Last: day(until.AddDate(0, 0, -1)), Records: 311, Rollups: days, DamagedNames: []string{}},
+		Largest:  []report.SegmentSummary{segment(1, 1<<20)},
+		Smallest: []report.SegmentSummary{segment(3, 2111), segment(9, 40_812)},
 	}
 }
 
@@ -418,11 +489,39 @@ func (g *generator) advice() {
 	}
 	over := s.Reads.BytesOverRead * 7 / 10
 	g.t.Advice = []report.Advice{
-		{Kind: report.AdviceUnread, Text: fmt.Sprintf("%d features were not read in %d days; to drop them would save %.1f %% of the stored bytes.", len(unread), days, 100*float64(bytes)/float64(s.StoredBytes)),
-			Command: "dsi features drop s3://training/tables-eu ads_ranking --unread 61d", SavedBytes: bytes, Features: names, FeatureCount: uint64(len(unread))},
-		{Kind: report.AdviceRepack, Text: "Packs are in the order of ingest. In the order in which features are read, jobs would over-read less.", Command: "dsi compact s3://training/tables-eu ads_ranking --repack",
-			OverReadBytes: over, Estimate: true, Features: []string{}},
-		{Kind: report.AdviceExpire, Text: "41 old snapshots hold data that compaction replaced.", Command: "dsi snapshots expire s3://training/tables-eu ads_ranking --keep 7", SavedBytes: s.StoredBytes / 40, Features: []string{}},
-		{Kind: report.AdviceMerge, Text: "9 segments are less than half as large as they should be; 8 of them can be merged.", Command: "dsi compact s3://training/tables-eu ads_ranking", Features: []string{}},
+		{
+			Kind: report.AdviceUnread,
+			Text: fmt.Sprintf(
+				"%d features were not read in %d days; to drop them would save %.1f %% of the stored bytes.",
+				len(unread),
+				days,
+				100*float64(bytes)/float64(s.StoredBytes),
+			),
+			Command:      "dsi features drop s3://training/tables-eu ads_ranking --unread 61d",
+			SavedBytes:   bytes,
+			Features:     names,
+			FeatureCount: uint64(len(unread)),
+		},
+		{
+			Kind:          report.AdviceRepack,
+			Text:          "Packs are in the order of ingest. In the order in which features are read, jobs would over-read less.",
+			Command:       "dsi compact s3://training/tables-eu ads_ranking --repack",
+			OverReadBytes: over,
+			Estimate:      true,
+			Features:      []string{},
+		},
+		{
+			Kind:       report.AdviceExpire,
+			Text:       "41 old snapshots hold data that compaction replaced.",
+			Command:    "dsi snapshots expire s3://training/tables-eu ads_ranking --keep 7",
+			SavedBytes: s.StoredBytes / 40,
+			Features:   []string{},
+		},
+		{
+			Kind:     report.AdviceMerge,
+			Text:     "9 segments are less than half as large as they should be; 8 of them can be merged.",
+			Command:  "dsi compact s3://training/tables-eu ads_ranking",
+			Features: []string{},
+		},
 	}
 }
