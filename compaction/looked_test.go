@@ -16,7 +16,7 @@ func TestLooked(t *testing.T) {
 	o := x.options()
 	o.SegmentRows, o.SharedShare, o.DroppedShare = 20, 0.999, 0.9
 	for range 2 {
-		x.ingest(x.newRows(1600, 1))
+		x.ingest(x.newRows(1150, 1))
 		x.compact(o) // cut into many
 	}
 	plan := func(o Options) (*Plan, int64) {

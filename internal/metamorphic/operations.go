@@ -44,10 +44,6 @@ var operations = []operation{
 }
 
 func (w *world) drawOperation() operation {
-	// A table without rows may have no partitions, after a compaction, and does not know by which keys it had them.
-	if len(w.latest().rows) == 0 {
-		return operations[0]
-	}
 	sum := 0
 	for _, o := range operations {
 		sum += o.weight
