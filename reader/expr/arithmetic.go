@@ -113,8 +113,13 @@ func (p *parser) compute(left Operand, op token, right Operand) (Operand, error)
 	if op.text == string(Minus) {
 		return nil, p.lexer.fail(op.offset, "a constant is subtracted from a constant: write the difference, and quote dates and other text as '...'")
 	}
+	return p.constant(a, op, b)
+}
+
+// constant computes a literal, which can be written as one.
+func (p *parser) constant(a *Literal, op token, b *Literal) (Operand, error) {
 	n, ok := ArithmeticOp(op.text).of(a.Number, b.Number)
-	if !ok || n.Float-n.Float != 0 {
+	if !ok || n.Float-n.Float != 0 || n.Negative && n.Abs > 1<<63 {
 		return nil, p.lexer.fail(op.offset, "%s %s %s is no number of 64 bits", a, op.text, b)
 	}
 	return &Literal{Kind: NumberLiteral, Number: n, Offset: a.Offset}, nil
@@ -148,7 +153,11 @@ func (p *parser) factor() (Operand, error) {
 		if err != nil || sign.text == "+" {
 			return x, err
 		}
-		return p.compute(&Literal{Kind: NumberLiteral, Number: Number{Integer: true}, Offset: sign.offset}, sign, x)
+		zero := &Literal{Kind: NumberLiteral, Number: Number{Integer: true}, Offset: sign.offset}
+		if l, ok := x.(*Literal); ok && l.Kind == NumberLiteral {
+			return p.constant(zero, sign, l) // -(60 * 60) is no date
+		}
+		return p.compute(zero, sign, x)
 	}
 	return p.atom()
 }
