@@ -38,7 +38,7 @@ type Key struct {
 	Program string // dsi, python or go: what opened the reader
 	Branch  string // empty: the table
 	List    string // sample list that was asked for; empty: none
-	Filter  uint64 // hash of the filter's text; 0: none
+	Filter  uint64 // hash of the filter's text, another in each process; 0: none
 }
 
 // Counters are what readers have done. The zero value is nothing.

@@ -2,10 +2,9 @@ package reader
 
 import (
 	"cmp"
+	"hash/maphash"
 	"sync/atomic"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
@@ -26,6 +25,17 @@ type AccessOptions struct {
 	Writer *access.Writer
 }
 
+// filterSeed is this process's: who has only the hash of "user_id = 7" is not to find the 7 by trying.
+var filterSeed = maphash.MakeSeed()
+
+// filterHash tells the filters of plans apart, of this process alone; 0: there is none.
+func filterHash(p *Plan) uint64 {
+	if p.Filter == "" && p.Downsample == "" {
+		return 0
+	}
+	return max(1, maphash.String(filterSeed, p.Filter+"\n"+p.Downsample))
+}
+
 // record returns the session of a reader that is opened now; nil: it is not recorded. It makes no request.
 func (l *Layout) record(opts *Options, stats *counters) *access.Session {
 	o := &opts.Access
@@ -36,9 +46,7 @@ func (l *Layout) record(opts *Options, stats *counters) *access.Session {
 		Job: cmp.Or(o.Job, access.Job()), Program: cmp.Or(o.Program, "go"),
 		Branch: l.plan.Branch, List: cmp.Or(l.plan.SampleList, l.plan.BranchList.Name),
 	}
-	if l.plan.Filter != "" || l.plan.Downsample != "" {
-		key.Filter = max(1, xxhash.Sum64String(l.plan.Filter+"\n"+l.plan.Downsample))
-	}
+	key.Filter = filterHash(l.plan)
 	x := &usage{layout: l, stats: stats, filters: !l.filters.taken.Swap(true)}
 	if o.Writer != nil {
 		return o.Writer.Begin(key, l.plan.Snapshot, x.fill)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/access"
@@ -246,4 +247,23 @@ func TestAccessOff(t *testing.T) {
 			t.Fatalf("%v, %v", info, err)
 		}
 	})
+}
+
+// TestFilterHash: of what a filter says there is nothing in a record but that another is another; not even what trying all values would find.
+func TestFilterHash(t *testing.T) {
+	hash := func(filter, downsample string) uint64 {
+		return filterHash(&Plan{Filter: filter, Downsample: downsample})
+	}
+	if hash("", "") != 0 {
+		t.Error("no filter has a hash")
+	}
+	a := hash("user_id = 7", "")
+	if a == 0 || a != hash("user_id = 7", "") || a == hash("user_id = 8", "") || a == hash("", "user_id = 7") {
+		t.Errorf("%x", a)
+	}
+	for _, text := range []string{"user_id = 7", "user_id = 7\n"} {
+		if a == xxhash.Sum64String(text) {
+			t.Error("anybody can compute it")
+		}
+	}
 }
