@@ -21,7 +21,7 @@ func testFlags(t *testing.T) flags {
 	return flags{
 		TableFlags: versus.TableFlags{Profile: "narrow", Dir: t.TempDir()}, Jobs: 5, Days: 4, Runs: 3, RunZipf: 0.8, MinShare: 0.09, MaxShare: 0.11,
 		FeatureZipf: 0.9, SparseFavour: 3, BatchSize: 100, Threads: 1, Rounds: 1, Latency: time.Millisecond, Only: []string{"check", "pack", "cost"},
-		CostRows: 200, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
+		CostRows: 200, CostReads: 3, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 }
 
