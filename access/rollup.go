@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,24 +200,26 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 			r.report.Young++
 		}
 	}
-	results, err := readAll(ctx, r.t, old)
-	if err != nil {
-		return false, err
-	}
 	some := false
-	for _, x := range results {
-		switch {
-		case errors.Is(x.err, object.ErrNotFound): // replaced, or merged: another time
-		case isDamage(x.err):
-			r.damage(x.place, x.err)
-		case x.err != nil:
-			return false, x.err
-		default:
-			some = true
-			addTo(sums, x.decoded)
-			merged[x.place.id] = next.written
-			done = append(done, listed.records[x.place.id]...)
-			r.report.Merged++
+	for few := range slices.Chunk(old, 4*objectsAtOnce) { // what is added up need not be held
+		results, err := readAll(ctx, r.t, few)
+		if err != nil {
+			return false, err
+		}
+		for _, x := range results {
+			switch {
+			case errors.Is(x.err, object.ErrNotFound): // replaced, or merged: another time
+			case isDamage(x.err):
+				r.damage(x.place, x.err)
+			case x.err != nil:
+				return false, x.err
+			default:
+				some = true
+				addTo(sums, x.decoded)
+				merged[x.place.id] = next.written
+				done = append(done, listed.records[x.place.id]...)
+				r.report.Merged++
+			}
 		}
 	}
 	if !some {
@@ -230,7 +233,7 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 	for _, s := range sums {
 		next.records = append(next.records, &s.Record)
 	}
-	b := next.append(nil)
+	b := next.fit(maxObject)
 	if len(b) > maxObject || number == maxNumber {
 		return false, fmt.Errorf("a rollup of %d bytes: want at most %d", len(b), maxObject)
 	}
@@ -245,6 +248,35 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 		}
 	}
 	return false, r.clean(ctx, done, listed.rollups, number+1)
+}
+
+// othersJob is the job of those that have no record of their own in a rollup.
+const othersJob = "(others)"
+
+// fit encodes a rollup. Where it would take more than limit bytes, as where each run of a job has a name of its own, the jobs that read least
+// become one, half of all at a time.
+func (f *file) fit(limit int) []byte {
+	for {
+		b := f.append(nil)
+		if len(b) <= limit || len(f.records) < 2 {
+			return b
+		}
+		others := newSum(Key{Job: othersJob})
+		before := func(r *Record) int {
+			if r.Key == others.Key {
+				return 0 // it was there already
+			}
+			return 1
+		}
+		slices.SortStableFunc(f.records, func(x, y *Record) int {
+			return cmp.Or(cmp.Compare(before(x), before(y)), cmp.Compare(x.BytesRead(), y.BytesRead()))
+		})
+		n := max(2, len(f.records)/2)
+		for _, r := range f.records[:n] {
+			others.add(r)
+		}
+		f.records = append(slices.Clone(f.records[n:]), &others.Record)
+	}
 }
 
 // clean removes records that were merged, and rollups before the newest.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -392,6 +393,53 @@ func TestSumsDoNotWrap(t *testing.T) {
 		}
 		if _, err := Rollup(t.Context(), table, RollupOptions{MinAge: -1}); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestRollupFits: a day of too many jobs is rolled up, and nothing that was read is lost: those that read least are one.
+func TestRollupFits(t *testing.T) {
+	rollup := func(jobs int) *file {
+		f := &file{kind: rollupKind, day: dayOf(noon)}
+		for job := range jobs {
+			r := &Record{Key: Key{Job: fmt.Sprint("run ", job), User: "ann"}, Start: noon, End: noon, Counters: Counters{Readers: 1, BytesNeeded: uint64(100 * (job + 1))}}
+			r.Features = []FeatureUse{{ID: 1, Name: "all", Readers: 1, BytesNeeded: 5, Last: noon}, {ID: storage.FeatureID(job + 2), Name: fmt.Sprint("f", job), Readers: 1, Last: noon}}
+			f.records = append(f.records, r)
+		}
+		return f
+	}
+	whole := len(rollup(100).append(nil))
+	for _, limit := range []int{whole, whole - 1, whole / 2, 2000} {
+		f := rollup(100)
+		others := newSum(Key{Job: othersJob}) // of a rollup before
+		others.add(&Record{Counters: Counters{Readers: 7, BytesNeeded: 1 << 40}, Start: noon, End: noon})
+		if limit < whole {
+			f.records = append(f.records, &others.Record)
+		}
+		b := f.fit(limit)
+		d, err := decode("x", b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var total Counters
+		jobs, features, largest := 0, uint64(0), false
+		if err := d.each(func(r *Record) error {
+			total.add(&r.Counters)
+			jobs++
+			largest = largest || r.Job == "run 99"
+			for i := range r.Features {
+				features += r.Features[i].Readers
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want := Counters{Readers: 100, BytesNeeded: 505000}
+		if limit < whole {
+			want.add(&others.Counters)
+		}
+		if total != want || features != 200 || limit == whole && jobs != 100 || limit < whole && jobs >= 100 || limit > 2000 && (len(b) > limit || !largest) {
+			t.Errorf("within %d of %d bytes: %d bytes, %d jobs, %d reads, %+v, want %+v", limit, whole, len(b), jobs, features, total, want)
 		}
 	}
 }
