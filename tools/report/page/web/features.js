@@ -16,7 +16,8 @@ function causesOf(saved) {
 class Features {
   constructor(host, table) {
     this.all = table.features;
-    this.byName = new Map(this.all.map((f) => [f.name, f]));
+    // Of two of a name the first counts: the one that readers see stands before a dropped one that is still stored.
+    this.byName = new Map(this.all.toReversed().map((f) => [f.name, f]));
     this.groups = new Map(table.groups.map((g) => [g.group, g]));
     this.adviceOf = (f) => table.advice.filter((a) => a.features.includes(f.name));
     this.all.forEach((f) => {
