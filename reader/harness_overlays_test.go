@@ -191,7 +191,7 @@ func shareSlots(table *testTable, f, base int, stripeOf []int) {
 				x.segment = fmt.Sprint("missing in ", base)
 			case len(here) == 1:
 			case width && !grouped && !some:
-				*x = storedSlot{segment: "blend", stripe: x.stripe, inverse: inverse, slot: r}
+				*x = storedSlot{segment: fmt.Sprint("blend in ", base), stripe: x.stripe, inverse: inverse, slot: r}
 			default:
 				x.stripeInverse = true
 			}
