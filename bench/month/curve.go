@@ -13,7 +13,7 @@ type curvePoint struct {
 }
 
 // published are the points that were published: Zhao et al., "Understanding Data Storage and Ingestion for Large-Scale Deep Recommendation
-// Model Training", ISCA'22, of three models over a month.
+// Model Training", ISCA'22, of three models over a month; quoted from memory.
 var published = []struct {
 	Model   string  `json:"model"`
 	Traffic float64 `json:"traffic"`
