@@ -57,6 +57,8 @@ func (p *progress) begin() {
 		progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(p.what), progressbar.OptionThrottle(p.throttle),
 		progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(), progressbar.OptionSpinnerType(14),
 		progressbar.OptionSetPredictTime(true), progressbar.OptionShowCount(),
+		// Else a goroutine draws too, and goes on with the bar of a phase that is over.
+		progressbar.OptionSetSpinnerChangeInterval(0),
 	}
 	if p.unit == unitBytes {
 		options = append(options, progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true))
