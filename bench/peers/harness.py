@@ -123,14 +123,16 @@ class Sides:
             for name in list(out) if i % 2 == 0 else list(out)[::-1]:
                 try:
                     answers = [of[name]()]
-                    while len(answers) < _MOST_RUNS and sum(a["seconds"] for a in answers) < turn:
+                    while turn and len(answers) < _MOST_RUNS and sum(a["seconds"] for a in answers) < turn:
                         answers.append(of[name]())
                 except SideError as e:
                     self.failed(measure, name, e)
                     del out[name]
                     continue
                 if i >= warm:
-                    counted = sorted(answers[1:] or answers, key=lambda a: a["seconds"])
+                    counted = answers[1:] or answers
+                    if turn:
+                        counted.sort(key=lambda a: a["seconds"])
                     out[name].append(counted[len(counted) // 2])
         return out
 
