@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"runtime/trace"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -32,6 +33,7 @@ type flags struct {
 	MemoryMiB  int64            `help:"Memory of ingest; 0: its default."`
 	Check      bool             `help:"Hold what was written against the Parquet." default:"true" negatable:""`
 	CPUProfile string           `name:"cpuprofile" help:"Write a profile of all rounds to this file."`
+	Trace      string           `help:"Write an execution trace of all rounds to this file."`
 	Dir        string           `help:"Where the data lies; what is there already is used." default:"out/ingestrows"`
 	program.ResultsFlag
 }
@@ -42,11 +44,22 @@ type report struct {
 	Workers     int            `json:"workers"`
 	Seconds     []float64      `json:"seconds"` // a round each
 	CPUSeconds  []float64      `json:"cpu_seconds"`
+	Phases      []phases       `json:"phases"`
 	Median      float64        `json:"median_seconds"`
 	MedianCPU   float64        `json:"median_cpu_seconds"`
+	MedianRead  float64        `json:"median_read_seconds"`
+	MedianWrite float64        `json:"median_write_seconds"`
 	BytesPerRow float64        `json:"bytes_per_row"`
 	Spills      int            `json:"spills"`
 	Speedup     float64        `json:"speedup"` // by the clock, over the first number of workers of the order
+}
+
+// A phases is the seconds by the clock, and those of the processor, of reading and of sorting and writing.
+type phases struct {
+	Read     float64 `json:"read"`
+	ReadCPU  float64 `json:"read_cpu"`
+	Write    float64 `json:"write"`
+	WriteCPU float64 `json:"write_cpu"`
 }
 
 func main() {
@@ -77,6 +90,17 @@ func (f *flags) run(ctx context.Context) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	if f.Trace != "" {
+		out, err := os.Create(f.Trace)
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		if err := trace.Start(out); err != nil {
+			return err
+		}
+		defer trace.Stop()
+	}
 	var reports []*report
 	for _, order := range f.Orders {
 		for _, n := range f.Workers {
@@ -101,6 +125,7 @@ func (f *flags) run(ctx context.Context) error {
 		}
 	}
 	pprof.StopCPUProfile()
+	trace.Stop()
 	if f.Check {
 		for _, in := range inputs {
 			if err := in.check(ctx); err != nil {
@@ -109,16 +134,29 @@ func (f *flags) run(ctx context.Context) error {
 		}
 	}
 	first := map[workload.Order]*report{}
-	fmt.Printf("%-12s %7s %9s %12s %14s %7s %8s\n", "order", "workers", "seconds", "CPU seconds", "bytes per row", "spills", "speedup")
+	fmt.Printf("%-12s %7s %9s %7s %7s %12s %14s %7s %8s\n",
+		"order", "workers", "seconds", "read", "write", "CPU seconds", "bytes per row", "spills", "speedup")
 	for _, r := range reports {
 		r.Median, r.MedianCPU = result.Median(r.Seconds), result.Median(r.CPUSeconds)
 		if first[r.Order] == nil {
 			first[r.Order] = r
 		}
 		r.Speedup = first[r.Order].Median / r.Median
-		fmt.Printf("%-12s %7d %9.2f %12.2f %14.1f %7d %8.2f\n", r.Order, r.Workers, r.Median, r.MedianCPU, r.BytesPerRow, r.Spills, r.Speedup)
+		r.MedianRead = r.median(func(p phases) float64 { return p.Read })
+		r.MedianWrite = r.median(func(p phases) float64 { return p.Write })
+		fmt.Printf("%-12s %7d %9.2f %7.2f %7.2f %12.2f %14.1f %7d %8.2f\n",
+			r.Order, r.Workers, r.Median, r.MedianRead, r.MedianWrite, r.MedianCPU, r.BytesPerRow, r.Spills, r.Speedup)
 	}
 	return f.WriteResults("ingestrows", reports)
+}
+
+// median returns that of a figure of the rounds' phases.
+func (r *report) median(of func(phases) float64) float64 {
+	var all []float64
+	for _, p := range r.Phases {
+		all = append(all, of(p))
+	}
+	return result.Median(all)
 }
 
 // An input is the rows of one order.
@@ -154,10 +192,22 @@ func (f *flags) round(ctx context.Context, in *input, r *report) error {
 	defer records.Close()
 	runtime.GC()
 	before := result.CPUSeconds()
-	rep, err := versus.Ingest(ctx, in.store, in.dump, ingest.Options{Records: records, Workers: r.Workers, Memory: f.MemoryMiB << 20})
+	at := map[ingest.Phase]float64{} // the processor's seconds when a phase began
+	progress := func(p ingest.Progress) {
+		if _, ok := at[p.Phase]; !ok {
+			at[p.Phase] = result.CPUSeconds()
+		}
+	}
+	rep, err := versus.Ingest(ctx, in.store, in.dump, ingest.Options{
+		Records: records, Workers: r.Workers, Memory: f.MemoryMiB << 20, Progress: progress,
+	})
 	if err != nil {
 		return err
 	}
+	r.Phases = append(r.Phases, phases{
+		Read: rep.Seconds.Read, ReadCPU: at[ingest.PhaseWrite] - at[ingest.PhaseRead],
+		Write: rep.Seconds.Write, WriteCPU: at[ingest.PhaseCommit] - at[ingest.PhaseWrite],
+	})
 	r.Seconds = append(r.Seconds, rep.Seconds.Total)
 	r.CPUSeconds = append(r.CPUSeconds, result.CPUSeconds()-before)
 	r.BytesPerRow, r.Spills = float64(rep.BytesOut)/float64(rep.Rows), rep.Spills

@@ -343,10 +343,10 @@ func (r *fileReader) take(ctx context.Context, c *source.Chunk) error {
 		case r.schema.timeKey():
 			times = col
 		}
-		addSizes(r.records, col)
 		r.features = append(r.features, x)
 		r.columns = append(r.columns, col)
 	}
+	setSizes(r.records, r.columns)
 	setKeys(r.records, session, times)
 	ord := uint64(r.number)<<ordFileShift | uint64(r.rows)
 	for i := range r.records {

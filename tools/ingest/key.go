@@ -188,27 +188,40 @@ func floatForm(f float64) uint64 {
 	return b | 1<<63
 }
 
-// addSizes adds to recs what the rows of c decode to.
-func addSizes(recs []record, c *vector.Column) {
-	unit := uint64(elementBytes(c.Type))
-	if !c.Type.IsList() {
-		size := unit * uint64(c.Type.Width())
-		for i := range recs {
-			recs[i].addSize(size)
-		}
-		return
-	}
-	from := c.Offsets[0]
-	for i := range recs {
-		to := c.Offsets[i+1]
-		recs[i].addSize(unit*uint64(to-from) + 4)
-		from = to
-	}
-}
+// sizedRows is how many rows setSizes looks at at once: what it counts of them stays in the nearest cache.
+const sizedRows = 1024
 
-func (r *record) addSize(n uint64) {
-	r.bytes = uint32(min(uint64(r.bytes)+n, math.MaxUint32))
-	r.most = uint32(max(uint64(r.most), min(n, math.MaxUint32)))
+// setSizes sets bytes and most of recs, one for each row of cols, which are plain. A size that 32 bits do not hold is the most that they do.
+func setSizes(recs []record, cols []*vector.Column) {
+	fixed, fixedMost := uint64(0), uint64(0) // of columns whose rows take the same
+	for _, c := range cols {
+		if !c.Type.IsList() {
+			size := uint64(elementBytes(c.Type)) * uint64(c.Type.Width())
+			fixed, fixedMost = fixed+size, max(fixedMost, size)
+		}
+	}
+	var sums, largest [sizedRows]uint64
+	for lo := 0; lo < len(recs); lo += sizedRows {
+		part := recs[lo:min(lo+sizedRows, len(recs))]
+		sum, most := sums[:len(part)], largest[:len(part)]
+		for i := range part {
+			sum[i], most[i] = fixed, fixedMost
+		}
+		for _, c := range cols {
+			if !c.Type.IsList() {
+				continue
+			}
+			unit, from := uint64(elementBytes(c.Type)), c.Offsets[lo]
+			for i, to := range c.Offsets[lo+1 : lo+len(part)+1] {
+				size := unit*uint64(to-from) + 4
+				sum[i], most[i] = sum[i]+size, max(most[i], size)
+				from = to
+			}
+		}
+		for i := range part {
+			part[i].bytes, part[i].most = uint32(min(sum[i], math.MaxUint32)), uint32(min(most[i], math.MaxUint32))
+		}
+	}
 }
 
 // elementBytes returns what one value of type t takes in memory, its score included.

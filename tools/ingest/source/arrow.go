@@ -24,7 +24,7 @@ type arrowReader struct {
 	finish   func() error // called at the end marker; nil: nothing to do
 
 	rec   arrow.RecordBatch // the current one, or nil
-	conv  *arrowConverter
+	conv  recordConverter
 	at    int64 // the next row of rec
 	rows  int64 // of a chunk of rec
 	row   int64 // of the input
@@ -33,7 +33,9 @@ type arrowReader struct {
 
 // newArrowReader reads the schema from in, and closes src, if any, when it is closed.
 func newArrowReader(in io.Reader, src io.Closer, opts *Options) (r *arrowReader, err error) {
-	r = &arrowReader{src: src, limits: &opts.Limits, target: opts.ChunkBytes}
+	r = &arrowReader{
+		src: src, limits: &opts.Limits, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, threads: opts.threads()},
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("damaged Arrow schema: %v", p)
@@ -115,7 +117,7 @@ func (r *arrowReader) next(ctx context.Context) (*batch, error) {
 			return nil, io.EOF
 		}
 		r.rec, r.at = r.reader.RecordBatch(), 0
-		r.conv = &arrowConverter{limits: r.limits, dictionaries: map[arrow.ArrayData]*array{}}
+		r.conv.begin(len(r.nodes))
 		r.rows = maxRows
 		if n := r.rec.NumRows(); n > 0 && r.messages.bytes > 0 {
 			r.rows = max(minRows, min(maxRows, r.target/max(1, r.messages.bytes/n)))
@@ -126,19 +128,8 @@ func (r *arrowReader) next(ctx context.Context) (*batch, error) {
 	part := r.rec.NewSlice(r.at, r.at+n)
 	defer part.Release()
 	b := &batch{rows: int(n), rowGroup: -1, row: r.row, arrays: make([]*array, len(r.nodes))}
-	for i := range r.nodes {
-		if r.wanted != nil && !r.wanted[i] {
-			continue
-		}
-		r.conv.size = 0
-		a, err := r.conv.convert(part.Column(i), r.nodes[i])
-		if err == nil {
-			err = a.check()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("record batch %d, column %q: %w", r.batch-1, r.nodes[i].name, err)
-		}
-		b.arrays[i] = a
+	if err := r.conv.convert(ctx, b.arrays, part, r.nodes, r.wanted, nil); err != nil {
+		return nil, fmt.Errorf("record batch %d, %w", r.batch-1, err)
 	}
 	r.at += n
 	r.row += n

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,10 +12,49 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// An arrowConverter makes our arrays of Arrow's. Decoded dictionaries are kept for the batch.
+// A recordConverter makes arrays of the columns of a record, in parallel. The rows of a record may come in parts.
+type recordConverter struct {
+	limits  *Limits
+	borrow  bool // numbers of our types are borrowed; else everything is copied
+	threads int
+	columns []arrowConverter // of the record at hand
+}
+
+// begin turns c to another record.
+func (c *recordConverter) begin(columns int) {
+	c.columns = sized(c.columns, columns)
+	for i := range c.columns {
+		c.columns[i] = arrowConverter{limits: c.limits, borrow: c.borrow}
+	}
+}
+
+// convert sets dst to the columns of part as arrays of nodes; those that wanted, unless it is nil, leaves out are left as they are. made, which
+// may be nil, is called with each array, by any goroutine. An error is that of the first column that has one and names it.
+func (c *recordConverter) convert(ctx context.Context, dst []*array, part arrow.RecordBatch, nodes []*node, wanted []bool,
+	made func(i int, a *array)) error {
+	return eachColumn(ctx, len(nodes), c.threads, func(_, i int) error {
+		if wanted != nil && !wanted[i] {
+			return nil
+		}
+		c.columns[i].size = 0
+		a, err := c.columns[i].convert(part.Column(i), nodes[i])
+		if err == nil {
+			err = a.check()
+		}
+		if err != nil {
+			return fmt.Errorf("column %q: %w", nodes[i].name, err)
+		}
+		if dst[i] = a; made != nil {
+			made(i, a)
+		}
+		return nil
+	})
+}
+
+// An arrowConverter makes our arrays of those of one column of Arrow's. Decoded dictionaries are kept for the record.
 type arrowConverter struct {
 	limits       *Limits
-	borrow       bool // numbers of our types are borrowed; else everything is copied
+	borrow       bool // see recordConverter
 	dictionaries map[arrow.ArrayData]*array
 	size         int64 // bytes made for the column so far
 }
@@ -147,11 +187,18 @@ func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
 	return a, err
 }
 
+// arrowValidity returns which entries of in are not null, nil where all are. The library's own count of nulls is kept where arrays that share
+// their data find it: it would be written there while another column, converted at the same time, reads it.
 func arrowValidity(in arrow.Array) vector.Bitmap {
-	if in.NullN() == 0 {
+	nulls := in.Data().NullN()
+	if nulls == 0 || nulls < 0 && len(in.NullBitmapBytes()) == 0 {
 		return nil
 	}
-	return arrowBits(in.NullBitmapBytes(), in.Data().Offset(), in.Len())
+	valid := arrowBits(in.NullBitmapBytes(), in.Data().Offset(), in.Len())
+	if nulls < 0 && valid.Count() == in.Len() {
+		return nil
+	}
+	return valid
 }
 
 // lend returns the numbers of an Arrow array: borrowed where c may, else copied.
@@ -330,6 +377,9 @@ func (c *arrowConverter) dictionary(t *arrowarray.Dictionary, n *node) (*array, 
 		var err error
 		if values, err = c.convert(t.Dictionary(), n); err != nil {
 			return nil, err
+		}
+		if c.dictionaries == nil {
+			c.dictionaries = map[arrow.ArrayData]*array{}
 		}
 		c.dictionaries[t.Data().Dictionary()] = values
 	}

@@ -44,20 +44,49 @@ func newBinder(m *Mapping, opts *Options) *binder {
 // parts above are not null (nil: everywhere). a.n is the number of rows.
 type binding interface {
 	emit(a *array, mask vector.Bitmap, o *output)
+	// finds reports whether emit may find new features. Such bindings are called one after the other; the others' calls of emit for different
+	// columns may be made at once.
+	finds() bool
 }
 
-// output collects the columns of one chunk.
+// output collects what becomes of one column, or of all columns of one chunk.
 type output struct {
 	fields  []*Field
 	columns []*vector.Column
 	lent    int64 // bytes of columns that are in memory anyway
-	bad     func(row int, column string, err error)
+	bad     map[int]badRow
 	fail    error // an error of the whole source: the first one stays
 }
 
 func (o *output) add(f *Field, c *vector.Column) {
 	o.fields = append(o.fields, f)
 	o.columns = append(o.columns, c)
+}
+
+// note says that a row cannot be taken over. What was said of it first stays.
+func (o *output) note(row int, column string, err error) {
+	if o.bad == nil {
+		o.bad = map[int]badRow{}
+	}
+	if _, ok := o.bad[row]; !ok {
+		o.bad[row] = badRow{row, column, err}
+	}
+}
+
+// take adds what became of the next column to o.
+func (o *output) take(next *output) {
+	o.fields = append(o.fields, next.fields...)
+	o.columns = append(o.columns, next.columns...)
+	o.lent += next.lent
+	for _, b := range next.bad {
+		o.note(b.row, b.column, b.err)
+	}
+}
+
+// reset empties o, whose slices keep their memory.
+func (o *output) reset() {
+	clear(o.columns)
+	*o = output{fields: o.fields[:0], columns: o.columns[:0]}
 }
 
 // field registers a feature under the name that the source gives it; the mapping may rename it and give it a role.
@@ -210,9 +239,11 @@ type valueBinding struct {
 	conv  *converter
 }
 
+func (v *valueBinding) finds() bool { return false }
+
 func (v *valueBinding) emit(a *array, mask vector.Bitmap, o *output) {
 	a = a.masked(mask)
-	c := v.conv.column(a, func(entry int, err error) { o.bad(entry, v.path, err) })
+	c := v.conv.column(a, func(entry int, err error) { o.note(entry, v.path, err) })
 	o.add(v.field, c)
 }
 
@@ -251,6 +282,10 @@ func (b *binder) bindStruct(n *node, path string, depth int) (binding, error) {
 		s.members = append(s.members, m)
 	}
 	return s, nil
+}
+
+func (s *structBinding) finds() bool {
+	return slices.ContainsFunc(s.members, func(m binding) bool { return m != nil && m.finds() })
 }
 
 func (s *structBinding) emit(a *array, mask vector.Bitmap, o *output) {
@@ -337,25 +372,27 @@ var (
 	errNullInList   = errors.New("a null inside a list")
 )
 
+func (m *mapBinding) finds() bool { return true }
+
 func (m *mapBinding) emit(a *array, mask vector.Bitmap, o *output) {
 	a = compactLists(a.masked(mask))
 	o.add(m.marker, markerColumn(a))
 	keys, values := a.children[0], a.children[1]
 	line := &lineage{offsets: a.offsets}
-	bad := func(entry int, err error) { o.bad(line.row(entry), m.path, err) }
+	bad := func(entry int, err error) { o.note(line.row(entry), m.path, err) }
 	reportFaults(keys, bad)
 	flat := m.conv.column(values, bad)
 	var touched []*mapKey
 	for row := range a.n {
 		for e := int(a.offsets[row]); e < int(a.offsets[row+1]); e++ {
 			if keys.isNull(e) {
-				o.bad(row, m.path, errNullKey)
+				o.note(row, m.path, errNullKey)
 				continue
 			}
 			k, err := m.key(keys, e)
 			if err != nil {
 				if errors.Is(err, errEmptyKey) {
-					o.bad(row, m.path, err)
+					o.note(row, m.path, err)
 					continue
 				}
 				if o.fail == nil {
@@ -371,11 +408,11 @@ func (m *mapBinding) emit(a *array, mask vector.Bitmap, o *output) {
 				touched = append(touched, k)
 			}
 			if k.last == row {
-				o.bad(row, m.path, fmt.Errorf("%w: %q", errDuplicateKey, k.field.OriginKey))
+				o.note(row, m.path, fmt.Errorf("%w: %q", errDuplicateKey, k.field.OriginKey))
 				continue
 			}
 			if flat.IsNull(e) {
-				o.bad(row, m.path, fmt.Errorf("key %q has a null value; a key that is not there is null already", k.field.OriginKey))
+				o.note(row, m.path, fmt.Errorf("key %q has a null value; a key that is not there is null already", k.field.OriginKey))
 				continue
 			}
 			k.column.AppendNulls(row - k.column.Rows)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -60,10 +58,7 @@ func openParquet(path string, opts *Options) (r *parquetReader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &parquetReader{f: f, limits: &opts.Limits, threads: opts.Threads, target: opts.ChunkBytes, holdBytes: opts.PageBytes, rows: firstRows}
-	if r.threads <= 0 {
-		r.threads = runtime.GOMAXPROCS(0)
-	}
+	r = &parquetReader{f: f, limits: &opts.Limits, threads: opts.threads(), target: opts.ChunkBytes, holdBytes: opts.PageBytes, rows: firstRows}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -241,48 +236,24 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 // read returns the next rows rows of the row group.
 func (r *parquetReader) read(ctx context.Context, rows int) (*batch, error) {
 	b := &batch{rows: rows, rowGroup: r.group, row: r.row, arrays: make([]*array, len(r.cols))}
-	errs := make([]error, len(r.cols))
-	workers := min(r.threads, max(1, len(r.cols)/4))
-	for len(r.scratch) < workers {
+	for range columnWorkers(len(r.cols), r.threads) - len(r.scratch) {
 		r.scratch = append(r.scratch, &leafScratch{})
 	}
-	var next atomic.Int64
-	var failed atomic.Bool
-	work := func(s *leafScratch) {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= len(r.cols) || failed.Load() || i%64 == 0 && ctx.Err() != nil {
-				return
-			}
-			if r.wanted != nil && !r.wanted[i] {
-				continue
-			}
-			if b.arrays[i], errs[i] = r.readColumn(r.cols[i], rows, s); errs[i] != nil {
-				failed.Store(true)
-			}
+	err := eachColumn(ctx, len(r.cols), r.threads, func(worker, i int) (err error) {
+		if r.wanted != nil && !r.wanted[i] {
+			return nil
 		}
-	}
-	if workers == 1 {
-		work(r.scratch[0])
-	} else {
-		var wg sync.WaitGroup
-		for w := range workers {
-			wg.Go(func() { work(r.scratch[w]) })
-		}
-		wg.Wait()
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	for i, err := range errs {
-		if err == nil {
-			continue
+		if b.arrays[i], err = r.readColumn(r.cols[i], rows, r.scratch[worker]); err == nil {
+			return nil
 		}
 		if re := (*RefusedError)(nil); errors.As(err, &re) {
 			re.Column = r.cols[i].node.name
-			return nil, err
+			return err
 		}
-		return nil, fmt.Errorf("row group %d, rows %d to %d, column %q: %w", r.group, r.row, r.row+int64(rows)-1, r.cols[i].node.name, err)
+		return fmt.Errorf("row group %d, rows %d to %d, column %q: %w", r.group, r.row, r.row+int64(rows)-1, r.cols[i].node.name, err)
+	})
+	if err != nil {
+		return nil, err
 	}
 	r.groupRow += int64(rows)
 	r.row += int64(rows)

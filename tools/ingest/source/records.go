@@ -120,27 +120,21 @@ func (h *recordHash) nodes(nodes []*node) {
 	}
 }
 
-// array adds the values of a; nil: a column that is left out.
-func (h *recordHash) array(a *array) {
-	if a == nil {
-		return
+// appendSum appends what a recordHash takes of the values of a: a hash and a length for each of its slices, so that columns are hashed in
+// parallel and no Hasher copies them.
+func appendSum(dst []byte, a *array) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(a.n))
+	for _, p := range [...][]byte{
+		arrow.Uint64Traits.CastToBytes(a.valid), arrow.Int32Traits.CastToBytes(a.offsets), arrow.Int64Traits.CastToBytes(a.ints),
+		arrow.Float32Traits.CastToBytes(a.floats), arrow.Float64Traits.CastToBytes(a.doubles), a.data,
+	} {
+		sum := xxh3.Hash128(p).Bytes()
+		dst = binary.LittleEndian.AppendUint64(append(dst, sum[:]...), uint64(len(p)))
 	}
-	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(a.n)))
-	h.bytes(arrow.Uint64Traits.CastToBytes(a.valid))
-	h.bytes(arrow.Int32Traits.CastToBytes(a.offsets))
-	h.bytes(arrow.Int64Traits.CastToBytes(a.ints))
-	h.bytes(arrow.Float32Traits.CastToBytes(a.floats))
-	h.bytes(arrow.Float64Traits.CastToBytes(a.doubles))
-	h.bytes(a.data)
 	for _, c := range a.children {
-		h.array(c)
+		dst = appendSum(dst, c)
 	}
-}
-
-// bytes adds p by its own hash: a Hasher would copy it first.
-func (h *recordHash) bytes(p []byte) {
-	sum := xxh3.Hash128(p).Bytes()
-	h.Write(binary.LittleEndian.AppendUint64(sum[:], uint64(len(p))))
+	return dst
 }
 
 // A recordReader is the batchReader over Records.
@@ -148,20 +142,22 @@ type recordReader struct {
 	records *Records
 	nodes   []*node
 	wanted  []bool
-	limits  *Limits
 	target  int64
 
 	first arrow.RecordBatch // read for the schema, or nil
 	rec   arrow.RecordBatch // the current one, or nil
-	conv  *arrowConverter
-	at    int64 // the next row of rec
-	rows  int64 // of a batch
-	row   int64 // of the input
+	conv  recordConverter
+	sums  [][]byte // of each column: what the fingerprint takes of the batch at hand
+	at    int64    // the next row of rec
+	rows  int64    // of a batch
+	row   int64    // of the input
 	batch int
 }
 
 func newRecordReader(ctx context.Context, records *Records, opts *Options) (*recordReader, error) {
-	r := &recordReader{records: records, limits: &opts.Limits, target: opts.ChunkBytes}
+	r := &recordReader{
+		records: records, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, borrow: true, threads: opts.threads()},
+	}
 	var schema *arrow.Schema
 	switch rec, err := records.next(ctx); {
 	case err == nil:
@@ -176,6 +172,7 @@ func newRecordReader(ctx context.Context, records *Records, opts *Options) (*rec
 	for _, f := range schema.Fields() {
 		r.nodes = append(r.nodes, arrowNode(f, 1))
 	}
+	r.sums = make([][]byte, len(r.nodes))
 	records.hash.nodes(r.nodes)
 	return r, nil
 }
@@ -202,21 +199,15 @@ func (r *recordReader) next(ctx context.Context) (*batch, error) {
 	n := min(r.rows, r.rec.NumRows()-r.at)
 	part := r.rec.NewSlice(r.at, r.at+n)
 	b := &batch{rows: int(n), rowGroup: -1, row: r.row, arrays: make([]*array, len(r.nodes)), hold: part, resident: r.records.resident}
+	err := r.conv.convert(ctx, b.arrays, part, r.nodes, r.wanted, func(i int, a *array) { r.sums[i] = appendSum(r.sums[i][:0], a) })
+	if err != nil {
+		part.Release()
+		return nil, fmt.Errorf("record batch %d, %w", r.batch-1, err)
+	}
 	for i := range r.nodes {
-		if r.wanted != nil && !r.wanted[i] {
-			continue
+		if b.arrays[i] != nil {
+			r.records.hash.Write(r.sums[i])
 		}
-		r.conv.size = 0
-		a, err := r.conv.convert(part.Column(i), r.nodes[i])
-		if err == nil {
-			err = a.check()
-		}
-		if err != nil {
-			part.Release()
-			return nil, fmt.Errorf("record batch %d, column %q: %w", r.batch-1, r.nodes[i].name, err)
-		}
-		r.records.hash.array(a)
-		b.arrays[i] = a
 	}
 	r.at += n
 	r.row += n
@@ -241,7 +232,7 @@ func (r *recordReader) advance(ctx context.Context) error {
 		return fmt.Errorf("record batch %d has %d columns: want %d", r.batch, got, len(r.nodes))
 	}
 	r.rec, r.at = rec, 0
-	r.conv = &arrowConverter{limits: r.limits, dictionaries: map[arrow.ArrayData]*array{}, borrow: true}
+	r.conv.begin(len(r.nodes))
 	r.rows = maxRows
 	if n := rec.NumRows(); n > 0 && !r.records.resident {
 		size := int64(0)

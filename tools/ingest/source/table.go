@@ -72,6 +72,7 @@ type tableSource struct {
 	reader    batchReader
 	binder    *binder
 	columns   []boundColumn
+	outputs   []output // memory of take, by column
 	queue     []*Chunk
 	err       error
 }
@@ -83,6 +84,8 @@ type boundColumn struct {
 	by        int                     // 1 + its place in partitionBy; 0: none
 	name      string
 }
+
+func (c *boundColumn) finds() bool { return c.binding != nil && c.binding.finds() }
 
 func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func() (batchReader, error)) (src *tableSource, err error) {
 	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts, binder: newBinder(m, opts)}
@@ -213,7 +216,7 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 				return nil, s.inFile(err)
 			}
 		}
-		err = s.take(b)
+		err = s.take(ctx, b)
 		if b.hold != nil {
 			b.hold.Release()
 		}
@@ -226,51 +229,65 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 	return chunk, nil
 }
 
-// take makes chunks of b and puts them in the queue.
-func (s *tableSource) take(b *batch) error {
-	bad := map[int]badRow{}
-	note := func(row int, column string, err error) {
-		if _, ok := bad[row]; !ok {
-			bad[row] = badRow{row, column, err}
-		}
-	}
-	for _, r := range b.bad {
-		note(r.row, r.column, r.err)
-	}
-	o := &output{bad: note}
+// take makes chunks of b and puts them in the queue. Its columns are bound in parallel, those that find new features after the others and in
+// their order, so that features are found in the same order whatever the number of threads.
+func (s *tableSource) take(ctx context.Context, b *batch) error {
+	s.outputs = sized(s.outputs, len(b.arrays))
 	by := make([]*array, len(s.binder.partitionBy))
 	for i, a := range b.arrays {
-		if a == nil {
-			continue
-		}
-		if a.n != b.rows {
-			return fmt.Errorf("column %q has %d rows where others have %d", s.columns[i].name, a.n, b.rows)
-		}
-		c := s.columns[i]
 		switch {
-		case c.binding != nil:
-			before := len(o.columns)
-			c.binding.emit(a, nil, o)
-			if b.resident {
-				for _, made := range o.columns[before:] {
-					o.lent += a.lent(made)
-				}
-			}
-		case c.directory != nil:
-			s.checkDirectory(a, c, note)
-		case c.by > 0:
-			by[c.by-1] = a
-			reportFaults(a, func(row int, err error) { note(row, c.name, err) })
-		}
-		if o.fail != nil {
-			return o.fail
+		case a == nil:
+		case a.n != b.rows:
+			return fmt.Errorf("column %q has %d rows where others have %d", s.columns[i].name, a.n, b.rows)
+		case s.columns[i].by > 0:
+			by[s.columns[i].by-1] = a
 		}
 	}
-	keep, err := s.judge(b, bad)
+	err := eachColumn(ctx, len(b.arrays), s.opts.threads(), func(_, i int) error {
+		if s.outputs[i].reset(); b.arrays[i] != nil && !s.columns[i].finds() {
+			s.emit(b, i)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	o := &output{fields: make([]*Field, 0, len(b.arrays)), columns: make([]*vector.Column, 0, len(b.arrays))}
+	for _, r := range b.bad {
+		o.note(r.row, r.column, r.err)
+	}
+	for i := range b.arrays {
+		if b.arrays[i] != nil && s.columns[i].finds() {
+			if s.emit(b, i); s.outputs[i].fail != nil {
+				return s.outputs[i].fail
+			}
+		}
+		o.take(&s.outputs[i])
+		s.outputs[i].reset()
+	}
+	keep, err := s.judge(b, o.bad)
 	if err != nil {
 		return err
 	}
 	return s.split(b, o, keep, by)
+}
+
+// emit makes of column i of b what becomes of it.
+func (s *tableSource) emit(b *batch, i int) {
+	a, c, o := b.arrays[i], s.columns[i], &s.outputs[i]
+	switch {
+	case c.binding != nil:
+		c.binding.emit(a, nil, o)
+		if b.resident {
+			for _, made := range o.columns {
+				o.lent += a.lent(made)
+			}
+		}
+	case c.directory != nil:
+		s.checkDirectory(a, c, o.note)
+	case c.by > 0:
+		reportFaults(a, func(row int, err error) { o.note(row, c.name, err) })
+	}
 }
 
 // judge tells of the bad rows, and returns the rows to keep, nil for all.
