@@ -12,14 +12,6 @@ type curvePoint struct {
 	Features float64 `json:"features"`
 }
 
-// published are the points that were published: Zhao et al., "Understanding Data Storage and Ingestion for Large-Scale Deep Recommendation
-// Model Training", ISCA'22, of three models over a month; quoted from memory.
-var published = []struct {
-	Model   string  `json:"model"`
-	Traffic float64 `json:"traffic"`
-	Bytes   float64 `json:"bytes"`
-}{{"RM1", 0.8, 0.39}, {"RM2", 0.8, 0.37}, {"RM3", 0.8, 0.18}}
-
 // curve draws the curve from the job list and what features take: a feature's popularity is the bytes read of it over those stored. What features
 // share is divided among those of a group.
 func curve(l *jobList, f *footprint) []curvePoint {

@@ -1,5 +1,5 @@
 // Command month simulates a month of training jobs on a table, and holds what the access records say of it to what the list of jobs says. It
-// draws the popularity curve beside the published one; measures what a popular job over-reads, in how many requests, before and after a
+// draws the popularity curve; measures what a popular job over-reads, in how many requests, before and after a
 // compaction that packs by popularity, locally and with latency; and what recording costs. It ends with 1 where figures differ.
 package main
 
@@ -56,14 +56,13 @@ type summary struct {
 	Runs      int     `json:"runs"`
 	BytesRead uint64  `json:"bytes_read"`
 	OverRead  float64 `json:"over_read"` // of the bytes needed
-	// JobFeatures and JobBytes are the shares of features and of stored bytes that a job reads, on average; published: 9 to 11 % and 21 to 37 %.
+	// JobFeatures and JobBytes are the shares of features and of stored bytes that a job reads, on average; 9 to 11 % and 21 to 37 % by summaries of the study.
 	JobFeatures  float64      `json:"job_features"`
 	JobBytes     float64      `json:"job_bytes"`
 	FeaturesRead int          `json:"features_read"`
 	Curve        []curvePoint `json:"curve"`
 	// Dsistat are the same points of dsistat, which counts what features of a group share apart.
 	Dsistat     []report.CurvePoint `json:"dsistat_curve"`
-	Published   any                 `json:"published"`
 	Records     uint64              `json:"records"` // objects
 	RecordBytes int64               `json:"record_bytes"`
 	Compared    int                 `json:"figures_compared"`
@@ -149,10 +148,6 @@ func (s *summary) print() {
 			shown = fmt.Sprintf("%.1f %%", 100*s.Dsistat[i].Bytes)
 		}
 		fmt.Printf("| %.0f %% | %.1f %% | %.1f %% | %s |\n", 100*p.Traffic, 100*p.Bytes, 100*p.Features, shown)
-	}
-	fmt.Print("\npublished:")
-	for _, p := range published {
-		fmt.Printf(" %.0f %% of the traffic by %.0f %% of the bytes of %s;", 100*p.Traffic, 100*p.Bytes, p.Model)
 	}
 	fmt.Printf("\n%d figures of the access records and of dsistat compared with the list of jobs, %d differ\n", s.Compared, len(s.Mismatches))
 	for i, m := range s.Mismatches {

@@ -62,7 +62,7 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 	c.checkReport(list, feet, ran, &shown.Tables[0])
 	out := &summary{
 		Runs: list.runs(), BytesRead: s.Total.BytesRead(), OverRead: float64(s.Total.BytesOverRead) / float64(s.Total.BytesNeeded),
-		FeaturesRead: len(s.Features), Curve: curve(list, feet), Dsistat: shown.Tables[0].Curve.Marks, Published: published, Records: s.Records + s.Rollups,
+		FeaturesRead: len(s.Features), Curve: curve(list, feet), Dsistat: shown.Tables[0].Curve.Marks, Records: s.Records + s.Rollups,
 		Compared: c.compared, Mismatches: append([]mismatch{}, c.found...),
 	}
 	for i := range list.Jobs {
