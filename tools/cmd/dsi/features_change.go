@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/dsistore/dsistore/storage"
 )
@@ -51,15 +55,104 @@ func (t tableArgs) change(ctx context.Context, a *app, what string, changes ...s
 // namedFeatures are the arguments of commands that set what becomes of features.
 type namedFeatures struct {
 	tableArgs
-	Features []string `arg:"" help:"Names of the features."`
+	Features []string `arg:"" optional:"" help:"Names of the features."`
+	From     string   `placeholder:"FILE" help:"A file of names, one a line, or - for standard input."`
+	DryRun   bool     `help:"Say which it would be, and change nothing."`
 }
 
-func (n namedFeatures) set(ctx context.Context, a *app, status storage.FeatureStatus, did string) error {
+// maxNames bounds a file of names.
+const maxNames = 64 << 20
+
+// names returns those of the arguments and those of the file, each once.
+func (n *namedFeatures) names(ctx context.Context, a *app) ([]string, error) {
+	out := slices.Clone(n.Features)
+	if n.From != "" {
+		in := io.Reader(interruptible(ctx, a.in))
+		if n.From != "-" {
+			f, err := os.Open(n.From)
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			in = f
+		}
+		text, err := io.ReadAll(io.LimitReader(in, maxNames+1))
+		if err != nil {
+			return nil, fmt.Errorf("--from %s: %w", n.From, err)
+		}
+		if len(text) > maxNames {
+			return nil, usagef("--from %s: more than %s", n.From, bytesText(maxNames))
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimRight(line, "\r\n"); line != "" {
+				out = append(out, line)
+			}
+		}
+	}
+	if len(out) == 0 {
+		if n.From != "" {
+			return nil, usagef("--from %s: no names in it", n.From)
+		}
+		return nil, usagef("say which features: their names, or --from FILE")
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(out, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	}), nil
+}
+
+func (n *namedFeatures) set(ctx context.Context, a *app, status storage.FeatureStatus, did string) error {
+	names, err := n.names(ctx, a)
+	if err != nil {
+		return err
+	}
+	count := plural(uint64(len(names)), "feature")
+	if n.DryRun {
+		return n.would(ctx, a, names, status, count+" would be "+did)
+	}
 	var changes []storage.FeatureChange
-	for _, f := range n.Features {
+	for _, f := range names {
 		changes = append(changes, storage.FeatureChange{Feature: f, Status: &status})
 	}
-	return n.change(ctx, a, plural(uint64(len(changes)), "feature")+" "+did, changes...)
+	return n.change(ctx, a, count+" "+did, changes...)
+}
+
+// would checks that the table has the features, and says what would become of them.
+func (n *namedFeatures) would(ctx context.Context, a *app, names []string, status storage.FeatureStatus, what string) error {
+	store, err := n.openExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	snap, err := atFlag{}.snapshot(ctx, store, n.Table)
+	if err != nil {
+		return err
+	}
+	if status == storage.FeatureActive { // those that are dropped too, which Lookup does not find
+		all, err := snap.AllFeatures(ctx)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if !slices.ContainsFunc(all, func(f storage.Feature) bool { return f.Name == name }) {
+				return fmt.Errorf("table %s: feature %.100q: %w", n.Table, name, storage.ErrNotFound)
+			}
+		}
+	} else if _, err := snap.Lookup(ctx, names...); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Store    string   `json:"store"`
+			Table    string   `json:"table"`
+			DryRun   bool     `json:"dry_run"`
+			Features []string `json:"features"`
+		}{store.Blobs().URI(), n.Table, true, names})
+	}
+	a.printf("%s in a new snapshot of %s\n", what, oneLine(n.Table))
+	return nil
 }
 
 type featuresDeprecateCmd struct{ namedFeatures }
