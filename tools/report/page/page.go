@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -81,24 +80,32 @@ func hash(text string) string {
 
 // encode is the report as JSON, with the features of each table as columns. It has no "<", ">" or "&", which would mean something to HTML: they are escaped.
 func encode(r *report.Report) ([]byte, error) {
-	type table struct {
-		*report.Table
-		Features columns `json:"features"`
-	}
-	out := struct {
+	top := struct {
 		*report.Report
-		Tables []table `json:"tables"`
-	}{Report: r, Tables: []table{}}
+		Tables *struct{} `json:"tables,omitempty"` // in place of the report's own: nothing
+	}{Report: r}
+	b, err := json.Marshal(top)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b[:len(b)-1], `,"tables":[`...)
 	for i := range r.Tables {
-		c, err := newColumns(r.Tables[i].Features)
+		if i > 0 {
+			b = append(b, ',')
+		}
+		table := struct {
+			*report.Table
+			Features *struct{} `json:"features,omitempty"`
+		}{Table: &r.Tables[i]}
+		text, err := json.Marshal(table)
 		if err != nil {
 			return nil, err
 		}
-		out.Tables = append(out.Tables, table{&r.Tables[i], c})
+		b = append(append(b, text[:len(text)-1]...), `,"features":`...)
+		if b, err = appendColumns(b, r.Tables[i].Features); err != nil {
+			return nil, err
+		}
+		b = append(b, '}')
 	}
-	var b bytes.Buffer
-	if err := json.NewEncoder(&b).Encode(out); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+	return append(b, ']', '}'), nil
 }

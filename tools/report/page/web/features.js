@@ -16,6 +16,7 @@ function causesOf(saved) {
 class Features {
   constructor(host, table) {
     this.all = table.features;
+    this.savedOf = table.savedOf;
     // Of two of a name the first counts: the one that readers see stands before a dropped one that is still stored.
     this.byName = new Map(this.all.toReversed().map((f) => [f.name, f]));
     this.groups = new Map(table.groups.map((g) => [g.group, g]));
@@ -308,7 +309,7 @@ class Features {
         {class: "parts"},
         facts("Bytes", [
           ["as plain numbers", bytes(f.raw_bytes)],
-          ...causesOf(f.saved).map(([cause, n]) => [
+          ...causesOf(this.savedOf(f)).map(([cause, n]) => [
             (causeNames[cause] || cause).toLowerCase(),
             (n > 0 ? "− " : "+ ") + bytes(Math.abs(n)),
           ]),

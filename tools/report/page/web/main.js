@@ -2,18 +2,31 @@
 
 const report = JSON.parse(byId("report").textContent);
 
-// Features come as columns, {keys, rows}: their keys would be most of the page. "outer.inner" is a key of an object within a feature.
-function unpack({keys, rows}) {
-  const paths = keys.map((k) => k.split("."));
-  return rows.map((row) => {
-    const f = {saved: {}};
-    paths.forEach(([outer, inner], i) => {
-      if (row[i] === null) return;
-      if (inner === undefined) f[outer] = row[i];
-      else (f[outer] ||= {})[inner] = row[i];
-    });
-    return f;
-  });
+// Features come as columns (columns.go): their keys would be most of the page. "outer.inner" is a key of an object within a feature. What was saved of each
+// is looked up when one is chosen: savedOf(f).
+function unpack({rows, columns}) {
+  const features = Array.from({length: rows}, (_, i) => ({at: i}));
+  const saved = [];
+  for (const [key, column] of Object.entries(columns)) {
+    const [outer, inner] = key.split(".");
+    const value = Array.isArray(column)
+      ? (i) => column[i]
+      : column.at
+        ? (i) => column.of[column.at[i]]
+        : () => column.all;
+    if (outer === "saved") {
+      saved.push([inner, value]);
+      continue;
+    }
+    for (let i = 0; i < rows; i++) {
+      const v = value(i);
+      if (v === null) continue;
+      if (inner === undefined) features[i][outer] = v;
+      else (features[i][outer] ||= {})[inner] = v;
+    }
+  }
+  const savedOf = (f) => Object.fromEntries(saved.map(([cause, value]) => [cause, value(f.at)]));
+  return {features, savedOf};
 }
 
 let shown = null;
@@ -25,7 +38,7 @@ function follow(address) {
 }
 
 function show(t) {
-  if (!Array.isArray(t.features)) t.features = unpack(t.features);
+  if (!Array.isArray(t.features)) Object.assign(t, unpack(t.features));
   shown = t;
   const main = byId("main"),
     contents = byId("contents");
