@@ -8,31 +8,36 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/command"
+	"github.com/dsistore/dsistore/tools/ingest"
 )
 
 const (
-	// listedFeatures is how many features a piece of advice names.
+	// listedFeatures is how many features a piece of advice names, and typedFeatures how many its command.
 	listedFeatures = 100
-	// leastUnreadDays is how long records must have been kept before anything is called unread.
-	leastUnreadDays = 7
+	typedFeatures  = 12
 	// Advice must be worth worthBytes, or worthShare of the table and leastBytes.
 	worthShare = 0.001
 	worthBytes = 64 << 10
 	leastBytes = 1 << 10
-	// lowFactor: segments whose dedupe factor is less than this share of the others' are worth clustering again.
-	lowFactor = 0.7
+	// purgedShare is from which share on of a segment, deleted or dropped, dsi compact rewrites it unless it is told otherwise, and leastPurged the
+	// least for which advice tells it so: less is not worth writing the rest again.
+	purgedShare = 0.1
+	leastPurged = 0.01
+	// popularDays is over how many days dsi compact looks at what was read, unless it is told otherwise.
+	popularDays = ingest.PopularDays
 )
 
 // An adviser looks at a table's report and says what is worth doing.
 type adviser struct {
-	t       *Table
-	c       *collector
-	command string // "dsi %s STORE TABLE" of the table
-	now     time.Time
-	out     []Advice
+	t      *Table
+	c      *collector
+	table  string // "STORE TABLE", as a shell takes them
+	since  time.Time
+	now    time.Time
+	listed int // features that a piece names at most
+	out    []Advice
 }
 
 // worth reports whether so many of a table's bytes are worth a sentence.
@@ -49,23 +54,23 @@ func (a *adviser) add(x Advice) {
 
 // dsi is a command on the table.
 func (a *adviser) dsi(verb, rest string) string {
-	return strings.TrimSpace(fmt.Sprintf(a.command, verb) + " " + rest)
+	return strings.TrimSpace("dsi " + verb + " " + a.table + " " + rest)
 }
 
 // of names features, the largest first, and adds up their bytes.
-func of(features []*Feature, bytes func(*Feature) uint64) (names []string, sum uint64) {
+func (a *adviser) of(features []*Feature, bytes func(*Feature) uint64) (names []string, sum uint64) {
 	features = slices.Clone(features)
 	slices.SortStableFunc(features, func(a, b *Feature) int { return cmp.Compare(bytes(b), bytes(a)) })
 	for i, f := range features {
 		sum += bytes(f)
-		if i < listedFeatures {
+		if i < a.listed {
 			names = append(names, f.Name)
 		}
 	}
 	return names, sum
 }
 
-func storedBytes(f *Feature) uint64 { return f.StoredBytes + f.LayerBytes }
+func storedBytes(f *Feature) uint64 { return f.StoredBytes }
 
 // records says what is wrong with the records themselves.
 func (a *adviser) records() {
@@ -85,13 +90,26 @@ func are(n uint64) string {
 	return "are"
 }
 
-// unread names the features that nobody read for days.
+// unread names the features that nobody read for days, as far as there are records of so many.
 func (a *adviser) unread(days uint64, first time.Time) {
 	known := daysSince(first, a.now)
-	if first.IsZero() || known < leastUnreadDays {
+	if first.IsZero() {
 		return
 	}
-	days = min(days, known)
+	if known < days {
+		since := "records began on " + dayText(first)
+		if !a.since.IsZero() {
+			since = "records were looked at since " + dayText(first)
+		}
+		text := fmt.Sprintf("%s: what was not read for %s is not known yet", since, command.Plural(days, "day"))
+		x := Advice{Kind: AdviceRecords, Text: text}
+		if known > 0 {
+			x.Command = a.advise(known, "")
+			x.Text += "; for " + command.Plural(known, "day") + " it is"
+		}
+		a.add(x)
+		return
+	}
 	var found []*Feature
 	for i := range a.t.Features {
 		f := &a.t.Features[i]
@@ -99,29 +117,53 @@ func (a *adviser) unread(days uint64, first time.Time) {
 			found = append(found, f)
 		}
 	}
-	names, bytes := of(found, storedBytes)
+	names, bytes := a.of(found, storedBytes)
 	if len(found) == 0 {
 		return
 	}
-	all := a.t.Summary.StoredBytes + a.t.Summary.LayerBytes
-	a.add(Advice{
-		Kind: AdviceUnread, SavedBytes: bytes, Features: names, FeatureCount: uint64(len(found)),
-		Command: a.drop(names, len(found)),
-		Text: fmt.Sprintf("%s not read for %s or more: dropping them would save %s, %.1f %% of what is stored",
-			command.Plural(uint64(len(found)), "feature")+" "+were(len(found)), command.Plural(days, "day"), command.Bytes(bytes), 100*share(bytes, all)),
-	})
+	r := &a.t.Summary.Reads
+	x := Advice{
+		Kind: AdviceUnread, SavedBytes: bytes, Features: names, FeatureCount: uint64(len(found)), Readers: r.Readers, Jobs: r.Jobs, Days: a.readDays(),
+		Command: a.drop(names, len(found), days),
+	}
+	x.Text = fmt.Sprintf("%s not read for %s or more, as far as %s of %s on %s since %s say: dropped, and then taken out by dsi compact, they would save %s, %s of what is stored",
+		command.Plural(x.FeatureCount, "feature")+" "+were(len(found)), command.Plural(days, "day"), command.Plural(x.Readers, "reader"),
+		command.Plural(x.Jobs, "job"), command.Plural(x.Days, "day"), dayText(first), command.Bytes(bytes), shareText(share(bytes, a.t.Summary.StoredBytes)))
+	a.add(x)
 }
 
-// drop is the command that drops features, of which it names three. What a dump calls its columns is not to run when somebody pastes it, and a
-// name that a terminal cannot show is not to become another's.
-func (a *adviser) drop(names []string, all int) string {
+// readDays is on how many days anything was read.
+func (a *adviser) readDays() (n uint64) {
+	for i := range a.t.Days {
+		if a.t.Days[i].Readers > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// advise is the command that gives the advice of so many days again, with the names of the features that a kind of it is about.
+func (a *adviser) advise(days uint64, kind string) string {
+	text := fmt.Sprintf("dsistat advise %s --unread %d", a.table, days)
+	if !a.since.IsZero() {
+		text += " --since " + dayText(a.since)
+	}
+	if kind != "" {
+		text += " --names " + kind
+	}
+	return text
+}
+
+// drop is the command that drops features. Where they are many it asks for their names again. What a dump calls its columns is not to run when
+// somebody pastes it, and a name that a terminal cannot show is not to become another's: it is in neither.
+func (a *adviser) drop(names []string, all int, days uint64) string {
+	if all > typedFeatures {
+		return a.advise(days, AdviceUnread) + " | " + a.dsi("features drop", "--from -")
+	}
 	var words []string
 	dash := ""
 	for _, name := range names {
-		if len(words) == 3 {
-			break
-		}
-		if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if !Printable(name) {
 			continue
 		}
 		if strings.HasPrefix(name, "-") {
@@ -132,7 +174,12 @@ func (a *adviser) drop(names []string, all int) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return a.dsi("features drop", dash+strings.Join(words, " ")+more(all-len(words)))
+	return a.dsi("features drop", dash+strings.Join(words, " "))
+}
+
+// Printable reports whether a terminal shows a name as it is, on one line.
+func Printable(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 func were(n int) string {
@@ -174,7 +221,7 @@ func (a *adviser) duplicates() {
 			found = append(found, &a.t.Features[at])
 		}
 	}
-	names, bytes := of(found, func(f *Feature) uint64 { return cost[f.Name] })
+	names, bytes := a.of(found, func(f *Feature) uint64 { return cost[f.Name] })
 	if len(found) == 0 || !a.worth(bytes) {
 		return
 	}
@@ -185,97 +232,95 @@ func (a *adviser) duplicates() {
 	})
 }
 
-// purge says what compaction would take out.
-func (a *adviser) purge() {
-	s := &a.t.Savings
-	if s.Deleted.Count > 0 && a.worth(s.Deleted.Bytes) {
-		a.add(Advice{
-			Kind: AdvicePurge, SavedBytes: s.Deleted.Bytes, Estimate: true, Command: a.dsi("compact", ""),
-			Text: fmt.Sprintf("%s deleted and stored: compaction takes them out of %s, about %s", command.Plural(s.Deleted.Count, "row")+" "+are(s.Deleted.Count),
-				command.Plural(s.Deleted.Segments, "segment"), command.Bytes(s.Deleted.Bytes)),
-		})
-	}
-	if s.Dropped.Count > 0 && a.worth(s.Dropped.Bytes) {
-		a.add(Advice{
-			Kind: AdvicePurge, SavedBytes: s.Dropped.Bytes, Command: a.dsi("compact", ""),
-			Text: fmt.Sprintf("%s dropped and stored in %s: compaction takes out %s", command.Plural(s.Dropped.Count, "feature")+" "+are(s.Dropped.Count),
-				command.Plural(s.Dropped.Segments, "segment"), command.Bytes(s.Dropped.Bytes)),
-		})
-	}
+// A purge is what compaction takes out of segments of which a share is stored for nobody.
+type purge struct {
+	count, bytes uint64 // rows, or bytes of features
+	segments     uint64
 }
 
-// merge says what compaction would merge.
-func (a *adviser) merge(p *compaction.Plan) {
-	if p == nil || len(p.Jobs) == 0 {
-		return
-	}
-	in, out := p.Bytes()
-	into := uint64(0)
-	var reasons []string
-	for i := range p.Jobs {
-		into += p.Jobs[i].Into
-		for _, r := range p.Jobs[i].Reasons {
-			if !slices.Contains(reasons, r) {
-				reasons = append(reasons, r)
+// purge says what compaction would take out: where it does so unless told otherwise, or, if that is not most of it, where it is worth telling it.
+func (a *adviser) purge() {
+	const rows, features = "rows", "features"
+	for _, what := range []string{rows, features} {
+		usual, all := purge{}, purge{}
+		for i := range a.c.segments {
+			s := &a.c.segments[i]
+			part, bytes := share(s.deleted, s.d.Rows), partOf(s.d, s.deleted)
+			if what == features {
+				part, bytes = share(s.droppedBytes, s.d.Bytes), s.droppedBytes
+			}
+			for limit, to := range map[float64]*purge{purgedShare: &usual, leastPurged: &all} {
+				if bytes > 0 && part >= limit {
+					to.count, to.bytes, to.segments = to.count+s.deleted, to.bytes+bytes, to.segments+1
+				}
 			}
 		}
+		found, rest := usual, ""
+		if float64(usual.bytes) < 0.8*float64(all.bytes) {
+			found, rest = all, fmt.Sprintf("--%s-share %g", map[string]string{rows: "deleted", features: "dropped"}[what], leastPurged)
+		}
+		if found.bytes == 0 || !a.worth(found.bytes) {
+			continue
+		}
+		x := Advice{Kind: AdvicePurge, SavedBytes: found.bytes, Command: a.dsi("compact", rest)}
+		if what == rows {
+			x.Estimate, x.AtMost = true, found.bytes
+			x.Text = fmt.Sprintf("%s deleted and stored: compaction takes them out of %s, up to %s, less where rows that stay have the same values",
+				command.Plural(found.count, "row")+" "+are(found.count), command.Plural(found.segments, "segment"), command.Bytes(found.bytes))
+		} else {
+			n := a.t.Savings.Dropped.Count
+			x.Text = fmt.Sprintf("%s dropped and stored: compaction takes them out of %s, %s", command.Plural(n, "feature")+" "+are(n),
+				command.Plural(found.segments, "segment"), command.Bytes(found.bytes))
+		}
+		a.add(x)
 	}
-	text := fmt.Sprintf("%s, %s, would become about %s", command.Plural(uint64(p.Segments()), "segment"), command.Bytes(in), command.Count(into))
-	if len(reasons) > 0 {
-		text += ": " + strings.Join(reasons[:min(len(reasons), 3)], "; ") + more(len(reasons)-3)
-	}
-	a.add(Advice{Kind: AdviceMerge, SavedBytes: in - min(in, out), Estimate: true, Command: a.dsi("compact", ""), Text: text})
 }
 
-// recluster says which segments hold more copies than the others.
-func (a *adviser) recluster() {
-	type ranked struct {
-		factor float64
-		d      storage.SegmentDescriptor
-	}
-	var all []ranked
-	rows := uint64(0)
-	for _, s := range a.c.segments {
-		if s.storedElements > 0 {
-			all = append(all, ranked{share(s.elements, s.storedElements), s.d})
-			rows += s.d.Rows
-		}
-	}
-	if len(all) < 2 {
-		return
-	}
-	slices.SortStableFunc(all, func(x, y ranked) int { return cmp.Compare(y.factor, x.factor) })
-	good, at := 0.0, uint64(0) // the factor that half of the rows have
-	for _, x := range all {
-		if at += x.d.Rows; at >= rows/2 {
-			good = x.factor
-			break
-		}
-	}
-	n, bytes, saved, weighted := uint64(0), uint64(0), 0.0, 0.0
-	for _, x := range all {
-		if x.factor < lowFactor*good {
-			n++
-			bytes += x.d.Bytes
-			weighted += x.factor * float64(x.d.Bytes)
-			saved += float64(x.d.Bytes) * (1 - x.factor/good)
-		}
-	}
-	if n == 0 || !a.worth(uint64(saved)) {
-		return
-	}
-	a.add(Advice{
-		Kind: AdviceCluster, SavedBytes: uint64(saved), Estimate: true, Command: a.dsi("compact", "--full"),
-		Text: fmt.Sprintf("%s, %s, a dedupe factor of %.2f where half of the rows have %.2f or more: clustered as well as those they would save about %s",
-			command.Plural(n, "segment")+" "+have(n), command.Bytes(bytes), weighted/float64(bytes), good, command.Bytes(uint64(saved))),
-	})
+// A rewriting is jobs of a plan of compaction that merge segments, or cut them, and what that would save besides what is deleted and dropped.
+type rewriting struct {
+	segments, into uint64
+	bytes          uint64
+	reasons        []string
+	frames         float64 // of fewer, larger files
+	sharing        []sharing
+	full           bool // dsi compact does it when told to merge all
 }
 
-func have(n uint64) string {
-	if n == 1 {
-		return "has"
+// rewrite says what compaction would merge, and what is shared then that is not now.
+func (a *adviser) rewrite(w *rewriting) {
+	if w == nil || w.segments == 0 {
+		return
 	}
-	return "have"
+	kind, rest := AdviceMerge, ""
+	if w.full {
+		rest = "--full"
+	}
+	saved, least, most := w.frames, w.frames/2, 0.0 // how much better larger stripes are encoded is not known
+	text := fmt.Sprintf("%s, %s, would become about %s", command.Plural(w.segments, "segment"), command.Bytes(w.bytes), command.Count(w.into))
+	if len(w.reasons) > 0 {
+		text += ": " + strings.Join(w.reasons[:min(len(w.reasons), 3)], "; ") + more(len(w.reasons)-3)
+	}
+	if len(w.sharing) > 0 {
+		var sum sharing
+		for _, s := range w.sharing {
+			sum.add(s)
+		}
+		saved, least = saved+sum.saved, least+sum.least
+		if sum.saved > w.frames {
+			kind, most = AdviceCluster, 1.5*w.frames+1.1*sum.most
+		}
+		text += fmt.Sprintf("; their %s lie in %s: together, the dedupe factor would go %s", command.Plural(sum.sessions, "session"),
+			command.Plural(sum.pieces, "piece"), &sum)
+	}
+	if w.full && !a.worth(uint64(saved)) {
+		return
+	}
+	x := Advice{Kind: kind, SavedBytes: uint64(saved), AtLeast: uint64(least), AtMost: uint64(most), Estimate: true, Command: a.dsi("compact", rest)}
+	if x.SavedBytes > 0 {
+		text += fmt.Sprintf("; about %s less", command.Bytes(x.SavedBytes))
+	}
+	x.Text = text
+	a.add(x)
 }
 
 // history says what old snapshots, branches and leases hold.

@@ -4,14 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
 )
 
 // advised returns the advice on a table of 1 GiB after set has made something of it that is worth some, and checks that without there is none.
 func advised(t *testing.T, kind string, rule func(*adviser), set func(*adviser)) Advice {
 	t.Helper()
-	a := adviser{t: &Table{}, c: newCollector(nil), command: "dsi %s s t", now: testNow}
+	a := adviser{t: &Table{}, c: newCollector(nil), table: "s t", now: testNow, listed: listedFeatures}
 	a.t.Summary.StoredBytes = 1 << 30
 	if rule(&a); len(a.out) != 0 {
 		t.Fatalf("%s of nothing: %+v", kind, a.out)
@@ -38,10 +37,20 @@ func says(t *testing.T, a Advice, saved uint64, command string, parts ...string)
 
 // TestRules: each rule says what it is about, with its figures and the command that does it.
 func TestRules(t *testing.T) {
-	says(t, advised(t, AdvicePurge, (*adviser).purge, func(a *adviser) { a.t.Savings.Deleted = Waiting{Count: 7, Segments: 2, Bytes: 5 << 20} }),
-		5<<20, "dsi compact s t", "7 rows are deleted", "2 segments", "5.00 MiB")
-	says(t, advised(t, AdvicePurge, (*adviser).purge, func(a *adviser) { a.t.Savings.Dropped = Waiting{Count: 1, Segments: 2, Bytes: 1 << 20} }),
-		1<<20, "dsi compact s t", "1 feature is dropped", "1.00 MiB")
+	// Of a segment of 100 rows of 1 MiB each some are deleted: in one a fifth, in the other 2 %.
+	deleted := func(rows ...uint64) func(*adviser) {
+		return func(a *adviser) {
+			for _, n := range rows {
+				a.c.segments = append(a.c.segments, segmentFacts{d: storage.SegmentDescriptor{Rows: 100, Bytes: 100 << 20}, deleted: n})
+			}
+		}
+	}
+	says(t, advised(t, AdvicePurge, (*adviser).purge, deleted(20, 2)), 20<<20, "dsi compact s t", "20 rows are deleted", "1 segment,", "up to 20.0 MiB")
+	says(t, advised(t, AdvicePurge, (*adviser).purge, deleted(2, 2)), 4<<20, "dsi compact s t --deleted-share 0.01", "4 rows are deleted", "2 segments", "up to 4.00 MiB")
+	says(t, advised(t, AdvicePurge, (*adviser).purge, func(a *adviser) {
+		a.t.Savings.Dropped.Count = 1
+		a.c.segments = []segmentFacts{{d: storage.SegmentDescriptor{Rows: 100, Bytes: 10 << 20}, droppedBytes: 1 << 20}, {d: storage.SegmentDescriptor{Rows: 100, Bytes: 1 << 30}, droppedBytes: 1 << 10}}
+	}), 1<<20, "dsi compact s t", "1 feature is dropped", "1 segment,", "1.00 MiB")
 	history := func(a *adviser) { a.history() }
 	says(t, advised(t, AdviceExpire, history, func(a *adviser) { a.t.Health.Snapshots = SnapshotHealth{Newest: 9, AloneBytes: 3 << 20} }),
 		3<<20, "dsi snapshots expire s t --keep-last 1", "before 9", "3.00 MiB")
@@ -61,44 +70,42 @@ func TestRules(t *testing.T) {
 	says(t, advised(t, AdviceOverlay, overlays, func(a *adviser) {
 		a.t.Health.Overlays = []OverlayHealth{{Overlay: "o", State: "merged", Covered: 3, Layers: 2, Bytes: 50}}
 	}), 0, "dsi compact s t --repack", "2 segments")
-	says(t, advised(t, AdviceMerge, func(a *adviser) { a.merge(a.plan()) }, func(a *adviser) { a.t.Summary.Segments = 6 }),
-		1<<20, "dsi compact s t", "3 segments, 4.00 MiB, would become about 1", "they are small")
-	// Half of the rows have a factor of 7 or more; two segments of 3 MiB each have 2.
-	low := 2.0 / 7
-	says(t, advised(t, AdviceCluster, (*adviser).recluster, func(a *adviser) {
-		for _, f := range []uint64{8, 2, 8, 2, 7} {
-			d := storage.SegmentDescriptor{Rows: 100, Bytes: 3 << 20}
-			a.c.segments = append(a.c.segments, segmentFacts{d: d, elements: 1000 * f, storedElements: 1000})
-		}
-	}), uint64(2*(3<<20)*(1-low)), "dsi compact s t --full", "2 segments have", "6.00 MiB", "2.00", "7.00 or more")
+	merged := func(w *rewriting) (func(*adviser), func(*adviser)) {
+		var given *rewriting
+		return func(a *adviser) { a.rewrite(given) }, func(*adviser) { given = w }
+	}
+	small := rewriting{segments: 3, into: 1, bytes: 4 << 20, reasons: []string{"they are small"}, frames: 1 << 20}
+	rule, set := merged(&small)
+	says(t, advised(t, AdviceMerge, rule, set), 1<<20, "dsi compact s t", "3 segments, 4.00 MiB, would become about 1: they are small", "about 1.00 MiB less")
+	few := small
+	few.full = true
+	few.sharing = []sharing{{sessions: 100, pieces: 300, elements: 6000, before: 3000, after: [3]float64{1200, 1000, 900}, saved: 2 << 20, least: 1 << 20, most: 3 << 20}}
+	rule, set = merged(&few)
+	got := advised(t, AdviceCluster, rule, set)
+	says(t, got, 3<<20, "dsi compact s t --full", "100 sessions lie in 300 pieces", "from 2.00 to about 6.00")
+	if got.AtLeast != 3<<19 || got.AtMost != 5033164 {
+		t.Errorf("between %d and %d", got.AtLeast, got.AtMost)
+	}
 }
 
 // TestDropCommand: what a dump calls its columns is a word to the shell, and none that a terminal cannot show becomes another's.
 func TestDropCommand(t *testing.T) {
-	a := adviser{command: "dsi %s s t"}
+	a := adviser{table: "s t", since: testNow}
 	for _, c := range []struct {
 		names []string
 		want  string
 	}{
 		{[]string{"a", "b"}, "dsi features drop s t a b"},
-		{[]string{"a", "b", "c", "d"}, "dsi features drop s t a b c ..."},
-		{[]string{"$(reboot)", "x;y", "it's", "*"}, `dsi features drop s t '$(reboot)' 'x;y' 'it'\''s' ...`},
+		{strings.Split("a b c d e f g h i j k l m", " "), "dsistat advise s t --unread 45 --since 2026-11-22 --names unread | dsi features drop s t --from -"},
+		{[]string{"$(reboot)", "x;y", "it's", "*"}, `dsi features drop s t '$(reboot)' 'x;y' 'it'\''s' '*'`},
 		{[]string{"-rf", "a b"}, "dsi features drop s t -- -rf 'a b'"},
-		{[]string{"line\nbreak", "a\x1b[31m", "\u202eb", "c"}, "dsi features drop s t c ..."},
+		{[]string{"line\nbreak", "a\x1b[31m", "\u202eb", "c"}, "dsi features drop s t c"},
 		{[]string{"line\nbreak"}, ""},
 	} {
-		if got := a.drop(c.names, len(c.names)); got != c.want {
+		if got := a.drop(c.names, len(c.names), 45); got != c.want {
 			t.Errorf("%q: %s, want %s", c.names, got, c.want)
 		}
 	}
-}
-
-// plan is one of compaction's, for a table of some segments.
-func (a *adviser) plan() *compaction.Plan {
-	if a.t.Summary.Segments == 0 {
-		return &compaction.Plan{}
-	}
-	return &compaction.Plan{Jobs: []compaction.Job{{Segments: []string{"a", "b", "c"}, Reasons: []string{"they are small"}, Bytes: 4 << 20, BytesOut: 3 << 20, Into: 1}}}
 }
 
 // TestDuplicatesRule: a feature in a group is held to its part of the inverse, one alone to the writer's estimate, which has taken it off.

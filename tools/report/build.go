@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type Options struct {
 	Encodings bool
 	// UnreadDays is for how long a feature was not read that advice calls unread. Default 30.
 	UnreadDays int
+	// AllNames lets advice name all the features that it is about. Default: at most 100.
+	AllNames bool
 	// Now is the time of the report. Default time.Now.
 	Now func() time.Time
 	// Access gives what was read of a table. Default access.Load.
@@ -124,11 +127,9 @@ func (b *builder) build(ctx context.Context) (*Table, error) {
 	b.groups()
 	b.reading()
 	b.summary()
-	plan, err := compaction.NewPlan(ctx, b.t, compaction.Options{SharedShare: 2}) // 2: no session keys are read
-	if err != nil {
+	if err := b.advise(ctx); err != nil {
 		return nil, err
 	}
-	b.advise(plan)
 	if listed != nil {
 		b.out.Features = slices.DeleteFunc(b.out.Features, func(f Feature) bool { return !listed[f.ID] })
 	}
@@ -390,18 +391,103 @@ func (b *builder) summary() {
 }
 
 // advise says what is worth doing.
-func (b *builder) advise(plan *compaction.Plan) {
-	a := adviser{t: b.out, c: b.c, now: b.now, command: "dsi %s " + shellWord(b.t.Store().Blobs().URI()) + " " + shellWord(b.t.Name())}
+func (b *builder) advise(ctx context.Context) error {
+	usual, full, err := b.rewritings(ctx)
+	if err != nil {
+		return err
+	}
+	a := adviser{
+		t: b.out, c: b.c, now: b.now, since: b.opts.Since, table: shellWord(b.t.Store().Blobs().URI()) + " " + shellWord(b.t.Name()), listed: listedFeatures,
+	}
+	if b.opts.AllNames {
+		a.listed = math.MaxInt
+	}
 	a.records()
 	a.unread(uint64(b.opts.UnreadDays), firstDay(b.reads))
 	a.repack(b.reads)
 	a.duplicates()
 	a.purge()
-	a.merge(plan)
-	a.recluster()
+	a.rewrite(usual)
+	a.rewrite(full)
 	a.history()
 	a.overlays()
 	b.out.Advice = a.order()
+	return nil
+}
+
+// rewritings returns what dsi compact would merge or cut, and what it would merge besides when it is told to merge all small segments; nil: nothing.
+func (b *builder) rewritings(ctx context.Context) (usual, full *rewriting, err error) {
+	plan, err := compaction.NewPlan(ctx, b.t, compaction.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	if usual, err = b.rewriting(ctx, plan.Jobs); err != nil {
+		return nil, nil, err
+	}
+	planned := map[string]bool{}
+	for i := range plan.Jobs {
+		for _, id := range plan.Jobs[i].Segments {
+			planned[id] = true
+		}
+	}
+	if b.out.Health.Segments.Mergeable == 0 {
+		return usual, nil, nil
+	}
+	// Large ones are in the plan before, if they are to be merged: no session keys are read again.
+	if plan, err = compaction.NewPlan(ctx, b.t, compaction.Options{Full: true, SharedShare: 2}); err != nil {
+		return nil, nil, err
+	}
+	plan.Jobs = slices.DeleteFunc(plan.Jobs, func(j compaction.Job) bool {
+		return !slices.ContainsFunc(j.Segments, func(id string) bool { return !planned[id] })
+	})
+	if full, err = b.rewriting(ctx, plan.Jobs); full != nil {
+		full.full = true
+	}
+	return usual, full, err
+}
+
+// rewriting adds up what jobs of a plan would merge and cut; nil: nothing.
+func (b *builder) rewriting(ctx context.Context, jobs []compaction.Job) (*rewriting, error) {
+	var out *rewriting
+	byID := make(map[string]*segmentFacts, len(b.c.segments))
+	for i := range b.c.segments {
+		byID[b.c.segments[i].d.ID] = &b.c.segments[i]
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		var segments []storage.SegmentDescriptor
+		var frames, stripes uint64
+		for _, id := range j.Segments {
+			if s := byID[id]; s != nil { // not of a snapshot that was made meanwhile
+				segments = append(segments, s.d)
+				frames, stripes = frames+s.frames, stripes+s.stripes
+			}
+		}
+		if len(segments) < len(j.Segments) || len(segments) == 1 && j.Into <= 1 {
+			continue
+		}
+		if out == nil {
+			out = new(rewriting)
+		}
+		out.segments += uint64(len(segments))
+		out.into += j.Into
+		out.bytes += j.Bytes
+		for _, r := range j.Reasons {
+			if !slices.Contains(out.reasons, r) {
+				out.reasons = append(out.reasons, r)
+			}
+		}
+		after := max(j.Into, (j.Rows-j.Deleted)/stripeRows)
+		out.frames += float64(frames) * max(1-float64(after)/float64(max(stripes, 1)), 0)
+		s, err := sharingOf(ctx, b.snap, segments)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			out.sharing = append(out.sharing, *s)
+		}
+	}
+	return out, nil
 }
 
 // shellWord returns s as a shell takes it for one word.

@@ -49,14 +49,14 @@ type link struct {
 // links are those of the chain, in its order.
 func (c *chain) links() []link {
 	return []link{
-		{CauseRuns, c.runs, true, "values that the row before has are not stored again"},
-		{CauseSlots, c.slots, true, "values that an earlier row of the stripe has are not stored again"},
-		{CauseWindows, c.windows, true, "lists that are parts of stored lists store where they start"},
-		{CauseEncodings, c.encodings, false, "the values that are left take fewer bytes than plain numbers"},
-		{CauseShape, c.shape, false, "which rows are null, how long lists are, where windows start"},
-		{CauseInverses, c.inverses, false, "which stored value each row has, as if every feature said it for itself"},
-		{CauseGroups, c.groups, false, "features that repeat together say it once"},
-		{CauseFrames, c.frames, false, "directories, checksums, packs and indexes"},
+		{CauseRuns, c.runs, true, "values that the row before has are not stored again; as plain numbers, before encoding"},
+		{CauseSlots, c.slots, true, "of what is left, values that an earlier row of the stripe has are not stored again; as plain numbers"},
+		{CauseWindows, c.windows, true, "of what is left, lists that are parts of stored lists store where they start; as plain numbers"},
+		{CauseEncodings, c.encodings, false, "the values that are left take fewer bytes encoded than as plain numbers"},
+		{CauseShape, c.shape, false, "costs: which rows are null, how long lists are, where windows start"},
+		{CauseInverses, c.inverses, false, "costs: which stored value each row has, as if every feature said it for itself"},
+		{CauseGroups, c.groups, false, "of that, features that repeat together say it once"},
+		{CauseFrames, c.frames, false, "costs: directories, checksums, packs and indexes"},
 	}
 }
 

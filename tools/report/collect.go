@@ -70,7 +70,9 @@ type segmentFacts struct {
 	deleted                  uint64
 	elements, storedElements uint64
 	objects                  []storage.ObjectRef
-	dropped                  bool // it has a feature that no reader sees
+	droppedBytes             uint64 // of features that no reader sees
+	frames                   uint64 // bytes of headers, directories, indexes
+	stripes                  uint64
 }
 
 // A collector adds up directories. Safe for concurrent use while segments are read.
@@ -151,7 +153,7 @@ func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error
 	if err != nil {
 		return err
 	}
-	w := walk{c: c, at: at, groups: map[storage.FeatureID]*sharing{}}
+	w := walk{c: c, at: at, groups: map[storage.FeatureID]*members{}}
 	if err := g.Each(ctx, w.entry); err != nil {
 		return err
 	}
@@ -169,7 +171,8 @@ func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error
 	c.total.add(w.total)
 	c.raw += w.raw
 	f := &c.segments[at]
-	f.objects, f.elements, f.storedElements, f.dropped = objects, w.elements, w.storedElements, w.dropped
+	f.objects, f.elements, f.storedElements, f.droppedBytes = objects, w.elements, w.storedElements, w.droppedBytes
+	f.frames, f.stripes = uint64(max(-w.total.frames, 0)), uint64(len(g.StripeRows()))
 	return nil
 }
 
@@ -177,16 +180,16 @@ func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error
 type walk struct {
 	c      *collector
 	at     int
-	groups map[storage.FeatureID]*sharing
+	groups map[storage.FeatureID]*members
 
 	total                    chain
 	raw, files               uint64
 	elements, storedElements uint64
-	dropped                  bool // it has a feature that no reader sees
+	droppedBytes             uint64 // of features that no reader sees
 }
 
-// A sharing is a group of the segment.
-type sharing struct {
+// A members is a group of the segment.
+type members struct {
 	known   bool // the inverse was met
 	name    string
 	repeats []repeat
@@ -201,10 +204,10 @@ type waitingMember struct {
 	repeated []int64
 }
 
-func (w *walk) sharing(id storage.FeatureID) *sharing {
+func (w *walk) membersOf(id storage.FeatureID) *members {
 	x := w.groups[id]
 	if x == nil {
-		x = new(sharing)
+		x = new(members)
 		w.groups[id] = x
 	}
 	return x
@@ -229,7 +232,9 @@ func (w *walk) entry(e *storage.FeatureEntry) error {
 	if f == nil { // dropped, and its name taken by another
 		f = w.c.feature(storage.Feature{ID: id, Name: m.Name, Type: m.Type, Status: storage.FeatureDropped}, storage.FeatureDropped.String())
 	}
-	w.dropped = w.dropped || !w.c.schema[id]
+	if !w.c.schema[id] {
+		w.droppedBytes += e.Length
+	}
 	f.add(m, e.Length)
 	f.chain.add(chain.chain)
 	f.inverse += uint64(-chain.inverses)
@@ -247,7 +252,7 @@ func (w *walk) entry(e *storage.FeatureEntry) error {
 	if m.Group == 0 {
 		return nil
 	}
-	x := w.sharing(storage.FeatureID(m.Group))
+	x := w.membersOf(storage.FeatureID(m.Group))
 	x.members = append(x.members, f)
 	if !x.known {
 		x.waiting = append(x.waiting, waitingMember{f, chain.repeated})
@@ -259,7 +264,7 @@ func (w *walk) entry(e *storage.FeatureEntry) error {
 
 // inverse takes the inverse of a group.
 func (w *walk) inverse(id storage.FeatureID, m *format.FileMeta, chain fileChain) {
-	x := w.sharing(id)
+	x := w.membersOf(id)
 	x.known, x.name, x.bytes = true, storage.GroupName(m), uint64(-chain.inverses)
 	for i := range m.Stripes {
 		x.repeats = append(x.repeats, repeatOf(&m.Stripes[i]))
@@ -274,7 +279,7 @@ func (w *walk) inverse(id storage.FeatureID, m *format.FileMeta, chain fileChain
 }
 
 // divide says which of a feature's repeated values the group's runs save, and which its slots.
-func (w *walk) divide(x *sharing, f *feature, repeated []int64) {
+func (w *walk) divide(x *members, f *feature, repeated []int64) {
 	var c chain
 	for i, bytes := range repeated {
 		c.divide(x.repeats[i], bytes)
@@ -284,7 +289,7 @@ func (w *walk) divide(x *sharing, f *feature, repeated []int64) {
 }
 
 // group adds a group of a segment. The caller has the lock.
-func (c *collector) group(id storage.FeatureID, x *sharing, at int) {
+func (c *collector) group(id storage.FeatureID, x *members, at int) {
 	g := c.groups[id]
 	if g == nil {
 		g = &group{last: -1}

@@ -15,7 +15,7 @@ import (
 // ErrSort is matched when what to sort by is no column.
 var ErrSort = errors.New("sort")
 
-// A column is one of a listing of T's. Its value is a string, an uint64, an int64 or a float64: it is what rows are sorted by, and what CSV has.
+// A column is one of a listing of T's. Its value is a string, an uint64, an int64, a float64, or an *uint64 that may be nil: it is what rows are sorted by, and what CSV has.
 type column[T any] struct {
 	key   string // of JSON and CSV, and to sort by
 	name  string // for people; empty: CSV alone has it
@@ -131,14 +131,30 @@ func compare(a, b any) int {
 		return cmp.Compare(a, b.(float64))
 	case string:
 		return cmp.Compare(a, b.(string))
+	case *uint64:
+		b := b.(*uint64)
+		switch {
+		case a != nil && b != nil:
+			return cmp.Compare(*a, *b)
+		case a != nil:
+			return 1
+		case b != nil:
+			return -1
+		}
 	}
 	return 0
 }
 
-// plainText prints a value for programs.
+// plainText prints a value for programs; one that is not known is empty.
 func plainText(v any) string {
-	if f, ok := v.(float64); ok {
-		return strconv.FormatFloat(f, 'g', -1, 64)
+	switch v := v.(type) {
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case *uint64:
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatUint(*v, 10)
 	}
 	return fmt.Sprint(v)
 }
@@ -151,6 +167,16 @@ func bytesColumn[T any](key, name string, of func(*T) uint64) column[T] {
 
 func countColumn[T any](key, name string, of func(*T) uint64) column[T] {
 	return column[T]{key, name, func(r *T) any { return of(r) }, func(r *T) string { return zeroless(of(r), command.Count[uint64]) }}
+}
+
+// knownColumn is a column of numbers that may be unknown: empty for people and in CSV.
+func knownColumn[T any](key, name string, print func(uint64) string, of func(*T) *uint64) column[T] {
+	return column[T]{key, name, func(r *T) any { return of(r) }, func(r *T) string {
+		if n := of(r); n != nil {
+			return print(*n)
+		}
+		return ""
+	}}
 }
 
 func floatColumn[T any](key, name, verb string, of func(*T) float64) column[T] {

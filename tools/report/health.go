@@ -98,7 +98,7 @@ func (c *collector) waiting() (deleted, dropped Waiting) {
 			deleted.Segments++
 			deleted.Bytes += partOf(s.d, s.deleted)
 		}
-		if s.dropped {
+		if s.droppedBytes > 0 {
 			dropped.Segments++
 		}
 	}

@@ -119,9 +119,14 @@ func (a *adviser) repack(s *access.Summary) {
 		return
 	}
 	saved := uint64(less * float64(over))
+	rest := "--repack"
+	if days := daysSince(firstDay(s), a.now) + 1; days > popularDays || !a.since.IsZero() { // so that it looks at the same records
+		rest += fmt.Sprintf(" --popular-days %d", days)
+	}
+	r := &a.t.Summary.Reads
 	a.add(Advice{
-		Kind: AdviceRepack, OverReadBytes: saved, Estimate: true, Command: a.dsi("compact", "--repack"),
-		Text: fmt.Sprintf("packs in the order in which features are read would save about %s of the %s over-read (%.0f %%)",
-			command.Bytes(saved), command.Bytes(over), 100*less),
+		Kind: AdviceRepack, OverReadBytes: saved, Estimate: true, Command: a.dsi("compact", rest), Readers: r.Readers, Jobs: r.Jobs, Days: a.readDays(),
+		Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %s of %s over-read (%.0f %%)",
+			command.Bytes(saved), command.Bytes(over), command.Plural(r.Readers, "reader"), command.Plural(r.Jobs, "job"), 100*less),
 	})
 }

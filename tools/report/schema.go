@@ -163,9 +163,9 @@ type Day struct {
 	Day string `json:"day"`
 	Reads
 	Features uint64 `json:"features"` // different ones that were read
-	// TableRows and TableBytes are the table's at the end of the day; 0: it did not exist, or those snapshots are gone.
-	TableRows  uint64 `json:"table_rows"`
-	TableBytes uint64 `json:"table_bytes"`
+	// TableRows and TableBytes are the table's at the end of the day; nil: the snapshots of that day have expired. 0: it did not exist.
+	TableRows  *uint64 `json:"table_rows,omitempty"`
+	TableBytes *uint64 `json:"table_bytes,omitempty"`
 }
 
 // A Curve says which share of the stored bytes serves which share of the bytes read, when features are taken in the order of bytes read
@@ -215,7 +215,9 @@ type Savings struct {
 // A Cause is a link of the chain.
 type Cause struct {
 	Cause string `json:"cause"`
-	Bytes int64  `json:"bytes"` // saved; negative: it costs that
+	// Bytes are saved; negative: it costs that. Of runs, slots and windows they are of plain numbers, before encoding: in the order of the writer
+	// these come first, so that they get what encodings would have found by themselves too (docs/decisions/0034).
+	Bytes int64 `json:"bytes"`
 	// EstimatedBytes of them are an estimate: others of the causes have them if it is wrong.
 	EstimatedBytes uint64 `json:"estimated_bytes,omitempty"`
 	Meaning        string `json:"meaning"`
@@ -378,7 +380,7 @@ const (
 	AdviceUnread    = "unread"      // features that nobody read for days
 	AdviceRepack    = "repack"      // packs in the order in which features are read
 	AdviceMerge     = "merge"       // segments too small
-	AdviceCluster   = "cluster"     // sessions are scattered over segments
+	AdviceCluster   = "cluster"     // segments that have the same sessions, which would share values together
 	AdviceDuplicate = "dedup_costs" // a feature whose duplicates cost more than they save
 	AdvicePurge     = "purge"       // rows deleted, features dropped
 	AdviceExpire    = "expire"      // old snapshots
@@ -386,6 +388,11 @@ const (
 	AdviceOverlay   = "overlay"     // an overlay that covers everything, or hardly anything
 	AdviceRecords   = "access"      // nothing is recorded, or records are damaged
 )
+
+// AdviceKinds are all of them.
+var AdviceKinds = []string{
+	AdviceUnread, AdviceRepack, AdviceMerge, AdviceCluster, AdviceDuplicate, AdvicePurge, AdviceExpire, AdviceBranch, AdviceOverlay, AdviceRecords,
+}
 
 // Advice is something worth doing.
 type Advice struct {
@@ -397,6 +404,13 @@ type Advice struct {
 	SavedBytes    uint64 `json:"saved_bytes"`
 	OverReadBytes uint64 `json:"over_read_bytes"`
 	Estimate      bool   `json:"estimate"`
+	// AtLeast and AtMost bound SavedBytes where it is an estimate that can be bounded; both 0: it cannot.
+	AtLeast uint64 `json:"saved_bytes_at_least,omitempty"`
+	AtMost  uint64 `json:"saved_bytes_at_most,omitempty"`
+	// Readers of Jobs on Days are what it rests on, where it rests on access records.
+	Readers uint64 `json:"readers,omitempty"`
+	Jobs    uint64 `json:"jobs,omitempty"`
+	Days    uint64 `json:"days,omitempty"`
 	// Features are those that it is about, those with most bytes first, at most 100; FeatureCount all of them.
 	Features     []string `json:"features"`
 	FeatureCount uint64   `json:"feature_count"`

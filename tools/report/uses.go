@@ -153,10 +153,14 @@ func daysOf(s *access.Summary, infos []storage.SnapshotInfo, since, now time.Tim
 		first = last.Add(-maxDays * 24 * time.Hour)
 	}
 	out, next := []Day{}, 0
-	var rows, bytes uint64
+	var rows, bytes *uint64 // of the snapshots before the first that is kept nothing is known
+	if len(infos) == 0 || infos[0].Number <= 1 {
+		rows, bytes = new(uint64), new(uint64)
+	}
 	for t := first; !t.After(last); t = t.Add(24 * time.Hour) {
 		for ; next < len(infos) && infos[next].Time.Before(t.Add(24*time.Hour)); next++ {
-			rows, bytes = infos[next].LiveRows(), infos[next].Bytes
+			live := infos[next].LiveRows()
+			rows, bytes = &live, &infos[next].Bytes
 		}
 		d := *day(t)
 		d.TableRows, d.TableBytes = rows, bytes

@@ -25,6 +25,9 @@ type ViewOptions struct {
 // A View lays out a part of a table's report. The first of its listings is its main one, which CSV has.
 type View func(t *Table, o ViewOptions) ([]Section, error)
 
+// Views are those that have a command, by its name. A table at a glance is SummaryView.
+var Views = map[string]View{"features": FeaturesView, "jobs": JobsView, "savings": SavingsView, "health": HealthView, "advise": AdviseView}
+
 // parts are the keys of a Table that the views have.
 var parts = map[string][]string{
 	"features": {"features", "groups"}, "jobs": {"jobs", "days"}, "savings": {"savings"}, "health": {"health"}, "advise": {"advice"},
@@ -259,8 +262,8 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 		countColumn("rows", "rows", func(d *Day) uint64 { return d.Rows }),
 		bytesColumn("bytes_needed", "needed", func(d *Day) uint64 { return d.BytesNeeded }),
 		bytesColumn("bytes_over_read", "over-read", func(d *Day) uint64 { return d.BytesOverRead }),
-		countColumn("table_rows", "table's rows", func(d *Day) uint64 { return d.TableRows }),
-		bytesColumn("table_bytes", "table's bytes", func(d *Day) uint64 { return d.TableBytes }),
+		knownColumn("table_rows", "table's rows", command.Count[uint64], func(d *Day) *uint64 { return d.TableRows }),
+		knownColumn("table_bytes", "table's bytes", command.Bytes, func(d *Day) *uint64 { return d.TableBytes }),
 	}, ViewOptions{})
 	return []Section{{Listing: l}, {Title: "by day", Listing: days}}, err
 }

@@ -20,10 +20,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/dsistore/dsistore/tools/command"
+	"github.com/dsistore/dsistore/tools/dsistat"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"dsi": main})
+	testscript.Main(m, map[string]func(){"dsi": main, "dsistat": func() { command.Main(dsistat.Run) }})
 }
 
 // TestScripts runs the scripts of testdata/script. Beside testscript's own commands they have

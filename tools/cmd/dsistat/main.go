@@ -1,5 +1,8 @@
 package main
 
-import "github.com/dsistore/dsistore/tools/command"
+import (
+	"github.com/dsistore/dsistore/tools/command"
+	"github.com/dsistore/dsistore/tools/dsistat"
+)
 
-func main() { command.Main(run) }
+func main() { command.Main(dsistat.Run) }

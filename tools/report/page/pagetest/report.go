@@ -11,7 +11,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/report"
+)
+
+// Store and Table are what the report is of.
+const (
+	Store = "/data/training"
+	Table = "ads_ranking"
 )
 
 const (
@@ -37,7 +44,7 @@ func Report(seed uint64, features int) *report.Report {
 	g.health()
 	g.advice()
 	return &report.Report{
-		Schema: report.Schema, Made: stamp(until.Add(5*time.Hour + 12*time.Minute)), Store: "s3://training/tables-eu", Since: day(since),
+		Schema: report.Schema, Made: stamp(until.Add(5*time.Hour + 12*time.Minute)), Store: Store, Since: day(since),
 		Tables: []report.Table{g.t},
 	}
 }
@@ -183,7 +190,8 @@ func (g *generator) jobs() {
 	g.t.Days = make([]report.Day, days)
 	for d := range days {
 		g.on[d] = map[int]bool{}
-		g.t.Days[d] = report.Day{Day: day(since.AddDate(0, 0, d)), TableRows: uint64(rows * (d + 1) / days)}
+		n := uint64(rows * (d + 1) / days)
+		g.t.Days[d] = report.Day{Day: day(since.AddDate(0, 0, d)), TableRows: &n}
 	}
 	last := make([]int, n)
 	for i := range last {
@@ -342,7 +350,7 @@ func (g *generator) curve() {
 
 func (g *generator) summary() {
 	s := &g.t.Summary
-	g.t.Table = "ads_ranking"
+	g.t.Table = Table
 	sums := map[string]int64{}
 	var slots uint64
 	stored := float64(g.stored())
@@ -391,7 +399,8 @@ func (g *generator) summary() {
 	s.Reads.Jobs = uint64(len(g.t.Jobs))
 	finish(&s.Reads)
 	for d := range g.t.Days {
-		g.t.Days[d].TableBytes = s.StoredBytes * uint64(d+1) / days
+		n := s.StoredBytes * uint64(d+1) / days
+		g.t.Days[d].TableBytes = &n
 	}
 	g.t.Savings.Overlays = []report.OverlaySaving{
 		{Overlay: "long_click", Bytes: rows / 3, CopyBytes: s.StoredBytes + rows/3, SavedBytes: s.StoredBytes, Features: 1},
@@ -492,36 +501,40 @@ func (g *generator) advice() {
 		{
 			Kind: report.AdviceUnread,
 			Text: fmt.Sprintf(
-				"%d features were not read in %d days; to drop them would save %.1f %% of the stored bytes.",
-				len(unread),
-				days,
-				100*float64(bytes)/float64(s.StoredBytes),
+				"%d features were not read for %d days or more, as far as %d readers of %d jobs on %[2]d days since %[5]s say: dropped, and then taken out by dsi compact, they would save %[6]s, %.1[7]f %% of what is stored",
+				len(unread), days, s.Reads.Readers, s.Reads.Jobs, day(since), command.Bytes(bytes), 100*float64(bytes)/float64(s.StoredBytes),
 			),
-			Command:      "dsi features drop s3://training/tables-eu ads_ranking --unread 61d",
+			Command:      fmt.Sprintf("dsistat advise %s %s --unread %d --names unread | dsi features drop %[1]s %[2]s --from -", Store, Table, days),
 			SavedBytes:   bytes,
 			Features:     names,
 			FeatureCount: uint64(len(unread)),
+			Readers:      s.Reads.Readers,
+			Jobs:         s.Reads.Jobs,
+			Days:         days,
 		},
 		{
-			Kind:          report.AdviceRepack,
-			Text:          "Packs are in the order of ingest. In the order in which features are read, jobs would over-read less.",
-			Command:       "dsi compact s3://training/tables-eu ads_ranking --repack",
+			Kind: report.AdviceRepack,
+			Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %d readers of %d jobs over-read (70 %%)",
+				command.Bytes(over), command.Bytes(s.Reads.BytesOverRead), s.Reads.Readers, s.Reads.Jobs),
+			Command:       fmt.Sprintf("dsi compact %s %s --repack --popular-days %d", Store, Table, days+1),
 			OverReadBytes: over,
 			Estimate:      true,
 			Features:      []string{},
 		},
 		{
 			Kind:       report.AdviceExpire,
-			Text:       "41 old snapshots hold data that compaction replaced.",
-			Command:    "dsi snapshots expire s3://training/tables-eu ads_ranking --keep 7",
+			Text:       fmt.Sprintf("snapshots before 412 alone hold %s: let those expire that nobody needs, then dsi gc", command.Bytes(s.StoredBytes/40)),
+			Command:    fmt.Sprintf("dsi snapshots expire %s %s --keep-last 1", Store, Table),
 			SavedBytes: s.StoredBytes / 40,
 			Features:   []string{},
 		},
 		{
-			Kind:     report.AdviceMerge,
-			Text:     "9 segments are less than half as large as they should be; 8 of them can be merged.",
-			Command:  "dsi compact s3://training/tables-eu ads_ranking",
-			Features: []string{},
+			Kind:       report.AdviceMerge,
+			Text:       fmt.Sprintf("8 segments, %s, would become about 2: they are small; about %s less", command.Bytes(s.StoredBytes/300), command.Bytes(s.StoredBytes/4000)),
+			Command:    fmt.Sprintf("dsi compact %s %s", Store, Table),
+			SavedBytes: s.StoredBytes / 4000,
+			Estimate:   true,
+			Features:   []string{},
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package dsistat
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"dsistat": func() { command.Main(run) }})
+	testscript.Main(m, map[string]func(){"dsistat": func() { command.Main(Run) }})
 }
 
 // TestScripts runs the scripts of testdata/script beside a store with the tables ads and other. "exits CODE COMMAND..." runs a command and

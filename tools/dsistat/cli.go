@@ -1,4 +1,4 @@
-package main
+package dsistat
 
 import (
 	"bufio"
@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -173,18 +174,45 @@ func (c *healthCmd) Run(ctx context.Context, a *app) error {
 
 type adviseCmd struct {
 	tableArgs
-	Unread int `default:"30" placeholder:"DAYS" help:"Call a feature unread that nobody read for so many days. Default: ${default}."`
+	Unread int    `default:"30" placeholder:"DAYS" help:"Call a feature unread that nobody read for so many days. Default: ${default}."`
+	Names  string `placeholder:"KIND" help:"Print only the names of the features that a kind of advice is about, a line each: what dsi features drop --from - takes."`
 }
 
 func (c *adviseCmd) Run(ctx context.Context, a *app) error {
 	if c.Unread < 1 {
 		return command.Usagef("--unread %d: want 1 or more", c.Unread)
 	}
-	r, err := a.build(ctx, c.tableArgs, report.Options{UnreadDays: c.Unread})
+	if c.Names != "" && (a.json || a.csv) {
+		return command.Usagef("--names: want it without --json and --csv")
+	}
+	r, err := a.build(ctx, c.tableArgs, report.Options{UnreadDays: c.Unread, AllNames: c.Names != ""})
 	if err != nil {
 		return err
 	}
+	if c.Names != "" {
+		return a.names(r, c.Names)
+	}
 	return a.print(r, "advise", report.AdviseView, report.ViewOptions{})
+}
+
+// names prints the features that a kind of advice is about, but those that a line cannot hold.
+func (a *app) names(r *report.Report, kind string) error {
+	if !slices.Contains(report.AdviceKinds, kind) {
+		return command.Usagef("--names %.100q: want one of %s", kind, strings.Join(report.AdviceKinds, ", "))
+	}
+	if len(r.Tables) != 1 {
+		return command.Usagef("--names: want one table")
+	}
+	for i := range r.Tables[0].Advice {
+		if x := &r.Tables[0].Advice[i]; x.Kind == kind {
+			for _, name := range x.Features {
+				if report.Printable(name) {
+					fmt.Fprintln(a.out, name)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // day is a day, or a number of days up to today.
@@ -223,8 +251,8 @@ type app struct {
 	since     day
 }
 
-// run does what args say and returns the exit code.
-func run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+// Run does what args say and returns the exit code.
+func Run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	a := &app{out: bufio.NewWriterSize(stdout, 64<<10)}
 	err := a.do(ctx, args, stderr)
 	if flushErr := a.out.Flush(); err == nil && flushErr != nil {
