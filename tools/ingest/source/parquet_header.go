@@ -117,7 +117,7 @@ func annotationFault(physical, converted int32) string {
 // A footer is what we read of Parquet's FileMetaData ourselves, before the library does: enough to refuse by name what
 // the library cannot read, and to bound what it allocates.
 type footer struct {
-	raw       []byte
+	raw       []byte // without what the library would not take
 	encrypted bool
 	// refused maps the path of a column to the reason why the library makes no schema of a file that has it.
 	refused map[string]string
@@ -157,10 +157,11 @@ func readFooter(r io.ReaderAt, size int64, limits Limits) (*footer, error) {
 		return nil, err
 	}
 	t := &thriftReader{buf: f.raw}
+	var cuts []footerSpan
 	t.fields(1, func(id int16, typ byte) {
 		switch {
 		case id == 2 && typ == thriftList:
-			f.readSchema(t, limits)
+			cuts = f.readSchema(t, limits)
 		case id == 8:
 			f.encrypted = true
 			t.skip(typ, 2)
@@ -171,15 +172,26 @@ func readFooter(r io.ReaderAt, size int64, limits Limits) (*footer, error) {
 	if t.err != nil {
 		return nil, fmt.Errorf("footer: %w", t.err)
 	}
+	for _, c := range slices.Backward(cuts) {
+		f.raw = slices.Delete(f.raw, c.from, c.to)
+	}
 	return f, nil
 }
 
-// readSchema walks the flattened schema tree: each element is followed by its children.
-func (f *footer) readSchema(t *thriftReader, limits Limits) {
+// A footerSpan is bytes [from, to) of a footer.
+type footerSpan struct{ from, to int }
+
+// logicalUnknown is the member UNKNOWN of Parquet's LogicalType union.
+const logicalUnknown = 11
+
+// readSchema walks the flattened schema tree: each element is followed by its children. It returns where groups have the logical
+// type UNKNOWN, which says nothing, and of which the library makes an error: Hive's writers put it where they have the converted
+// type MAP_KEY_VALUE, for which there is no logical type.
+func (f *footer) readSchema(t *thriftReader, limits Limits) (cuts []footerSpan) {
 	n, elem := t.list()
 	if elem != thriftStruct {
 		t.fail(errors.New("the schema is no list of structs"))
-		return
+		return nil
 	}
 	type level struct {
 		name string
@@ -190,6 +202,7 @@ func (f *footer) readSchema(t *thriftReader, limits Limits) {
 		var name string
 		var children int32
 		logical, physical, converted := int16(0), int32(-1), int32(-1)
+		annotated, last := footerSpan{}, t.pos
 		t.fields(2, func(id int16, typ byte) {
 			switch {
 			case id == 4 && typ == thriftBinary:
@@ -205,12 +218,17 @@ func (f *footer) readSchema(t *thriftReader, limits Limits) {
 					logical = id
 					t.skip(typ, 4)
 				})
+				annotated = footerSpan{last, t.pos}
 			default:
 				t.skip(typ, 3)
 			}
+			last = t.pos
 		})
 		if t.err != nil {
-			return
+			return nil
+		}
+		if children > 0 && logical == logicalUnknown && annotated.to == last { // no field is numbered from it
+			cuts = append(cuts, annotated)
 		}
 		if i > 0 {
 			for len(stack) > 0 && stack[len(stack)-1].left == 0 {
@@ -218,13 +236,13 @@ func (f *footer) readSchema(t *thriftReader, limits Limits) {
 			}
 			if len(stack) == 0 {
 				t.fail(errors.New("the schema has elements outside its root"))
-				return
+				return nil
 			}
 			stack[len(stack)-1].left--
 		}
 		if children < 0 || int(children) > n {
 			t.fail(fmt.Errorf("the schema's element %q claims %d children", name, children))
-			return
+			return nil
 		}
 		if children == 0 && i > 0 {
 			f.columns++
@@ -248,17 +266,18 @@ func (f *footer) readSchema(t *thriftReader, limits Limits) {
 		// A LIST takes three levels of the schema, hence the factor.
 		if len(stack) > 4*limits.Depth {
 			t.fail(fmt.Errorf("the schema is nested deeper than %d", 4*limits.Depth))
-			return
+			return nil
 		}
 		stack = append(stack, level{name, children})
 	}
 	for _, l := range stack {
 		if l.left != 0 {
 			t.fail(fmt.Errorf("the schema ends within %q", l.name))
-			return
+			return nil
 		}
 	}
 	if f.columns > limits.Columns {
 		t.fail(fmt.Errorf("%d columns: the limit is %d", f.columns, limits.Columns))
 	}
+	return cuts
 }

@@ -171,3 +171,44 @@ func TestFooterRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownGroup: Hive's writers say of a map's pairs, besides that they are MAP_KEY_VALUE, that their logical type is UNKNOWN.
+func TestUnknownGroup(t *testing.T) {
+	columns := arrow.NewSchema([]arrow.Field{
+		{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32), Nullable: true},
+		{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	}, nil)
+	b := arrowarray.NewRecordBuilder(memory.DefaultAllocator, columns)
+	defer b.Release()
+	m := b.Field(0).(*arrowarray.MapBuilder)
+	m.Append(true)
+	m.KeyBuilder().(*arrowarray.StringBuilder).Append("k")
+	m.ItemBuilder().(*arrowarray.Int32Builder).Append(7)
+	m.AppendNull()
+	b.Field(1).(*arrowarray.Int64Builder).AppendValues([]int64{1, 2}, nil)
+	rec := b.NewRecordBatch()
+	defer rec.Release()
+	data, err := writeParquet(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int(binary.LittleEndian.Uint32(data[len(data)-8:]))
+	foot := data[len(data)-8-size : len(data)-8]
+	pairs := append([]byte("key_value"), 0x15, 2<<1) // its children are two
+	at := bytes.Index(foot, append(pairs, 0))
+	if at < 0 {
+		t.Fatal("the footer is not as this test expects it")
+	}
+	at += len(pairs)
+	// converted_type MAP_KEY_VALUE, and a logicalType that is a union of the field 11, UNKNOWN, an empty struct
+	foot = slices.Insert(slices.Clone(foot), at, 0x15, 2<<1, 0x4c, 0xbc, 0, 0)
+	data = append(data[:len(data)-8-size:len(data)-8-size], foot...)
+	data = append(binary.LittleEndian.AppendUint32(data, uint32(len(foot))), "PAR1"...)
+	chunks, err := readBytes(t, "x.parquet", data, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := dump(chunks), "m=1 n=1 m.k=7\nm=null n=2 m.k=null\n"; got != want && got != "m=1 m.k=7 n=1\nm=null m.k=null n=2\n" {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
