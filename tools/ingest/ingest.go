@@ -30,11 +30,14 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 		return Report{Table: table}, err
 	}
 	bad := &quarantine{path: opts.BadRowReport}
-	files, err := source.Discover(ctx, paths, sourceOptions(&opts, bad))
+	var e *engine
+	from := sourceOptions(&opts, bad)
+	from.Known = func() []storage.Feature { return e.state.features }
+	files, err := source.Discover(ctx, paths, from)
 	if err != nil {
 		return Report{Table: table}, err
 	}
-	e := newEngine(opts, files, tableTarget{t, segmentOptions(opts.Memory)}, bad)
+	e = newEngine(opts, files, tableTarget{t, segmentOptions(opts.Memory)}, bad)
 	e.dir = sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) })
 	e.report.Table = table
 	return e.run(ctx)

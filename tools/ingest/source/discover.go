@@ -74,8 +74,13 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	if err := d.unifyPartitions(); err != nil {
 		return nil, err
 	}
+	d.json, d.text = &jsonDump{mapping: d.mapping, opts: d.opts}, &textDump{d: d}
 	for i := range d.files {
-		d.bindFile(&d.files[i])
+		f := &d.files[i]
+		d.bindFile(f)
+		if f.Format == formatJSONL && f.Size >= 0 {
+			d.json.files = append(d.json.files, f.Path)
+		}
 	}
 	return d.files, nil
 }
@@ -86,6 +91,8 @@ type discovery struct {
 	ddl     *tableDDL // nil: none given
 	files   []File
 	stdin   bool
+	json    *jsonDump
+	text    *textDump
 }
 
 func (d *discovery) path(ctx context.Context, p string) error {

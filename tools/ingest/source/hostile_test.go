@@ -33,8 +33,11 @@ func TestOddJSON(t *testing.T) {
 		{"byte order mark", "\xef\xbb\xbf{\"a\":1}\n{\"a\":2}", "a=1\na=2\n", ""},
 		{"exponent", `{"a":1e3}`, "a=1000\n", ""},
 		{"too large", `{"a":1e400}`, "", "out of range"},
-		{"not a number", `{"a":NaN}`, "", "where a value should be"},
-		{"infinity", `{"a":-Infinity}`, "", "where a digit should be"},
+		{"not a number", `{"a":NaN}` + "\n" + `{"a":1}`, "a=NaN\na=1\n", ""},
+		{"infinities", `{"a":[-Infinity, Infinity]}`, "a=[-Inf,+Inf]\n", ""},
+		{"no infinity", `{"a":-Infinite}`, "", "where Infinity should be"},
+		{"no number", `{"a":-NaN}`, "", "where a digit should be"},
+		{"not a number among ids", `{"a":9007199254740993}` + "\n" + `{"a":NaN}`, "", "9007199254740993 is not exact in float64"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "", "not UTF-8"},
 		{"a cut line has no say in the schema", "{\"a\":1}\n{\"a\":\"x\"", "", "line 2"},
 		{"twice", `{"a":1,"a":2}`, "", "twice"},
@@ -168,7 +171,7 @@ func FuzzJSON(f *testing.F) {
 	f.Add(`{"a":1e400}` + "\n" + `{"a":[[[{}]]]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		opts := &Options{ChunkBytes: 1 << 20, Limits: Limits{}.withDefaults()}
-		r, err := newJSONReader(newLines(text, opts), &Mapping{}, opts)
+		r, err := newJSONStream(t.Context(), newLines(text, opts), &Mapping{}, opts)
 		if err != nil {
 			return
 		}

@@ -63,7 +63,7 @@ func (p *jsonParser) kind() (jsonKind, error) {
 			return jsonNull, nil
 		case c == 't' || c == 'f':
 			return jsonBool, nil
-		case c == '-' || c >= '0' && c <= '9':
+		case c == '-' || c >= '0' && c <= '9' || c == 'N' || c == 'I':
 			return jsonNumber, nil
 		case c == '"':
 			return jsonString, nil
@@ -91,7 +91,8 @@ func (p *jsonParser) bool() (bool, error) {
 	return false, p.literal("false")
 }
 
-// number returns the text of a number, borrowed, and whether it is an integer without fraction and exponent.
+// number returns the text of a number, borrowed, and whether it is an integer without fraction and exponent. NaN, Infinity and
+// -Infinity are numbers: JSON has none of them, and Python and Java write them all the same.
 func (p *jsonParser) number() (text []byte, whole bool, err error) {
 	start := p.pos
 	digits := func() bool {
@@ -103,6 +104,16 @@ func (p *jsonParser) number() (text []byte, whole bool, err error) {
 	}
 	if p.buf[p.pos] == '-' {
 		p.pos++
+	}
+	if p.pos < len(p.buf) && (p.buf[p.pos] == 'I' || p.buf[p.pos] == 'N' && p.pos == start) {
+		word := "Infinity"
+		if p.buf[p.pos] == 'N' {
+			word = "NaN"
+		}
+		if err := p.literal(word); err != nil {
+			return nil, false, err
+		}
+		return p.buf[start:p.pos], false, nil
 	}
 	first := p.pos
 	if !digits() {

@@ -53,7 +53,9 @@ type TextOptions struct {
 	HasNull   bool
 	EmptyText bool // CSV: an empty column is empty text, never null: set by OpenCSVSerde
 	Header    bool // the first line names the columns
-	SkipLines int  // lines before the data, after which no header is expected
+	// Infer: columns that the header names and nothing gives a type get the one that the values of all files have.
+	Infer     bool
+	SkipLines int // lines before the data, after which no header is expected
 	Columns   []TextColumn
 }
 
@@ -227,6 +229,7 @@ func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
 		{"escape", one(&t.Escape)},
 		{"null", func(v json.RawMessage) error { t.HasNull = true; return json.Unmarshal(v, &t.Null) }},
 		{"header", func(v json.RawMessage) error { return json.Unmarshal(v, &t.Header) }},
+		{"infer", func(v json.RawMessage) error { return json.Unmarshal(v, &t.Infer) }},
 		{"skip_lines", func(v json.RawMessage) error {
 			if err := json.Unmarshal(v, &t.SkipLines); err != nil {
 				return err

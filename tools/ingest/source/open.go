@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+
+	"github.com/dsistore/dsistore/format/vector"
 )
 
 // open opens the reader of a file's format. stream is what stdin or a pipe gives; nil for files.
@@ -34,10 +36,19 @@ func (d *discovery) open(ctx context.Context, f *File, stream *hashingReader) (b
 			return nil, err
 		}
 		var r batchReader
-		if f.Format == formatJSONL {
-			r, err = orNil(newJSONReader(lines, d.mapping, d.opts))
-		} else {
-			r, err = d.openText(lines)
+		switch {
+		case f.Format == formatText:
+			var typeOf func(string) (*node, error)
+			if typeOf, err = d.textTypes(ctx, stream != nil); err == nil {
+				r, err = orNil(d.openText(lines, typeOf))
+			}
+		case stream != nil:
+			r, err = orNil(newJSONStream(ctx, lines, d.mapping, d.opts))
+		default:
+			var s *jsonSchema
+			if s, err = d.json.types(ctx, f.Path); err == nil {
+				r, err = orNil(newJSONReader(lines, s, d.opts))
+			}
 		}
 		if err != nil {
 			lines.close()
@@ -47,8 +58,9 @@ func (d *discovery) open(ctx context.Context, f *File, stream *hashingReader) (b
 	return nil, fmt.Errorf("format %q cannot be opened", f.Format)
 }
 
-// openText takes the schema from the DDL, or from the mapping's list of columns, or from the header line.
-func (d *discovery) openText(lines *lineReader) (batchReader, error) {
+// openText takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose columns are of
+// the types that typeOf gives.
+func (d *discovery) openText(lines *lineReader, typeOf func(name string) (*node, error)) (*textReader, error) {
 	layout := d.mapping.Text
 	var nodes []*node
 	if d.ddl != nil {
@@ -72,13 +84,35 @@ func (d *discovery) openText(lines *lineReader) (batchReader, error) {
 		n.name = c.Name
 		nodes = append(nodes, n)
 	}
-	typeOf := func(name string) (*node, error) {
+	return newTextReader(lines, nodes, &layout, typeOf, d.opts)
+}
+
+// textTypes returns what gives the types of columns that a header names: the mapping file, else what the values of all files
+// show where that is asked for, else string.
+func (d *discovery) textTypes(ctx context.Context, stream bool) (func(name string) (*node, error), error) {
+	given := func(name string) (*node, error) {
 		if cm := d.mapping.Columns[name]; cm != nil && cm.Type != "" {
 			return parseHiveType(cm.Type, d.opts.Limits.Depth)
 		}
 		return &node{nullable: true, shape: shapeString}, nil
 	}
-	return orNil(newTextReader(lines, nodes, &layout, typeOf, d.opts))
+	if !d.mapping.Text.Infer {
+		return given, nil
+	}
+	if stream {
+		return nil, refuse("", "text.infer reads a file twice, and a stream can be read once: give its columns types in the mapping file")
+	}
+	shown, err := d.text.types(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	return func(name string) (*node, error) {
+		cm := d.mapping.Columns[name]
+		if cm != nil && (cm.Type != "" || cm.Hash || cm.Kind == vector.String || cm.Kind == vector.Bytes) {
+			return given(name)
+		}
+		return shown(name), nil
+	}, nil
 }
 
 // overlay returns t with what o sets in place of its own.

@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// InferMapping opens every file, reads its schema and returns a mapping file that says what ingest would do by itself:
+// InferMapping opens every file, reads its schema (of JSON lines: the file) and returns a mapping file that says what ingest would do by itself:
 // an entry for each feature, ready to be edited. A column whose type has no place in a table is entered as dropped, with
 // the reason. The features that the keys of a map become are not listed: keys are found while reading. What the mapping
 // file says that was given is kept. Stdin is used up.

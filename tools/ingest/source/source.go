@@ -121,7 +121,10 @@ type Options struct {
 	Stdin io.Reader
 	// Records, when set, are what the path "-" reads instead. The caller closes them, after every Source of them.
 	Records *Records
-	Limits  Limits
+	// Known returns the features of the table that the dump is for: where a source's own types are guessed from its values, as
+	// those of JSON lines are, an integer is read as the float that the table has. It is called when a source is opened. nil: none.
+	Known  func() []storage.Feature
+	Limits Limits
 }
 
 // Limits bound what an input may make the reader hold. Zero fields take the defaults.
@@ -140,7 +143,7 @@ type Limits struct {
 const (
 	defaultChunkBytes = 8 << 20
 	defaultPageBytes  = 256 << 20
-	// sampleBytes is how much of a JSON lines file is read to infer its schema.
+	// sampleBytes is how much of a file of JSON lines has an equal say on its types: what comes later may only add to them.
 	sampleBytes = 4 << 20
 )
 

@@ -107,7 +107,7 @@ func newTextReader(lines *lineReader, nodes []*node, t *TextOptions, typeOf func
 	}
 	if len(r.nodes) == 0 {
 		return nil, errors.New("text has no schema of its own: give --ddl FILE, or text.columns or text.header in a mapping file, " +
-			`as {"text": {"quote": "\"", "header": true}} for CSV that begins with names`)
+			`as {"text": {"quote": "\"", "header": true, "infer": true}} for CSV that begins with names`)
 	}
 	return r, nil
 }
@@ -173,27 +173,15 @@ func (r *textReader) next(ctx context.Context) (*batch, error) {
 				return nil, err
 			}
 		}
-		line, err := r.lines.next()
+		first, bad, err := r.nextRow()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		// To Hive an empty line is a row of nulls; to what writes CSV or a header it is none.
-		if (r.opts.csv || r.opts.header) && len(line) == 0 && len(r.nodes) > 1 {
-			continue
-		}
-		first := r.lines.line
-		if err := r.split(line); err != nil {
-			var bad *badText
-			if !errors.As(err, &bad) {
-				return nil, err
-			}
-			b.bad = append(b.bad, badRow{b.rows, "", err})
-			r.fields = r.fields[:0]
-		} else if len(r.fields) > len(r.nodes) {
-			b.bad = append(b.bad, badRow{b.rows, "", fmt.Errorf("%d columns, the schema has %d", len(r.fields), len(r.nodes))})
+		if bad != nil {
+			b.bad = append(b.bad, badRow{b.rows, "", bad})
 		}
 		for i, a := range b.arrays {
 			if a == nil {
@@ -218,9 +206,42 @@ func (r *textReader) next(ctx context.Context) (*batch, error) {
 	return b, nil
 }
 
+// nextRow puts the columns of the next row into r.fields, and returns the number of its first line, what is wrong with the row as
+// such, and io.EOF after the last.
+func (r *textReader) nextRow() (first int64, bad, err error) {
+	for {
+		line, err := r.lines.next()
+		if err != nil {
+			return 0, nil, err
+		}
+		// To Hive an empty line is a row of nulls; to what writes CSV or a header it is none.
+		if (r.opts.csv || r.opts.header) && len(line) == 0 && len(r.nodes) > 1 {
+			continue
+		}
+		first := r.lines.line
+		err = r.split(line)
+		var wrong *badText
+		switch {
+		case errors.As(err, &wrong):
+			r.fields = r.fields[:0]
+			return first, err, nil
+		case err != nil:
+			return 0, nil, err
+		case len(r.fields) > len(r.nodes):
+			return first, fmt.Errorf("%d columns, the schema has %d", len(r.fields), len(r.nodes)), nil
+		}
+		return first, nil, nil
+	}
+}
+
+// isNull reports whether the layout says that a column is null.
+func (r *textReader) isNull(f textField) bool {
+	return !f.quoted && (r.opts.null != nil && bytes.Equal(f.text, r.opts.null) || r.opts.emptyNull && len(f.text) == 0)
+}
+
 // appendField appends a column's value; on an error, a null.
 func (r *textReader) appendField(a *array, f textField) error {
-	if !f.quoted && (r.opts.null != nil && bytes.Equal(f.text, r.opts.null) || r.opts.emptyNull && len(f.text) == 0) {
+	if r.isNull(f) {
 		a.appendNull()
 		return nil
 	}

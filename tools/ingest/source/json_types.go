@@ -1,0 +1,368 @@
+package source
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A jsonSchema is what JSON lines read so far say of their columns.
+type jsonSchema struct {
+	mapping *Mapping
+	limits  *Limits
+	// table says what the table has under the name of a feature, or of a map's column for its keys: an integer where it has
+	// floats is one of those. nil: nothing.
+	table map[string]vector.Type
+	top   *jsonType
+	keys  int
+	blank bool // only blank lines, or none
+	// settled: values that have no place beside those before them have no say any more. Their rows are bad.
+	settled bool
+}
+
+// A jsonType is what the values of a key seen so far have in common.
+type jsonType struct {
+	schema *jsonSchema
+	path   string
+	given  string // the type by the mapping file: values have no say
+	asMap  bool   // objects are maps
+	kind   jsonKind
+	number jsonNumbers
+	elem   *jsonType // of lists, and of the values of maps
+	// of objects
+	members map[string]*jsonType
+	order   []string
+}
+
+// jsonNumbers says what numbers of a key there were.
+type jsonNumbers struct {
+	float    bool // with a fraction or an exponent
+	negative bool
+	large    bool // over the greatest int64
+	huge     bool // an integer that 64 bits do not hold
+	inexact  bool // an integer that float64 does not hold
+}
+
+// mixedError says that values of a key have types that no column holds together.
+type mixedError struct {
+	path string
+	what string
+}
+
+func (e *mixedError) Error() string { return e.what }
+
+func newJSONSchema(m *Mapping, opts *Options) *jsonSchema {
+	s := &jsonSchema{mapping: m, limits: &opts.Limits, blank: true}
+	if opts.Known != nil {
+		s.table = map[string]vector.Type{}
+		for _, f := range opts.Known() {
+			s.table[f.Name] = f.Type
+			if f.OriginKey != "" {
+				s.table[f.OriginColumn+mapValues] = f.Type
+			}
+		}
+	}
+	s.top = &jsonType{schema: s, kind: jsonObject}
+	return s
+}
+
+// mapValues after the path of a map is the path of its values.
+const mapValues = ".*"
+
+// line takes a line's word on the types. One that is no JSON, which is a bad row when its turn comes, has none.
+func (s *jsonSchema) line(p *jsonParser, line []byte) error {
+	p.reset(line)
+	if p.space(); p.pos == len(line) {
+		return nil
+	}
+	s.blank = false
+	if p.whole() != nil {
+		return nil
+	}
+	p.reset(line)
+	if k, err := p.kind(); err != nil || k != jsonObject {
+		return nil
+	}
+	return s.top.infer(p)
+}
+
+// columns returns the columns, those that the mapping gives a type and no line has at the end.
+func (s *jsonSchema) columns() ([]*node, error) {
+	var out []*node
+	for _, name := range s.top.order {
+		n, err := s.top.members[name].node(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	for _, path := range sortedKeys(s.mapping.Columns) {
+		if t := s.mapping.Columns[path].Type; t != "" && !s.top.has(path) {
+			n, err := givenNode(path, t, s.limits)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// has reports whether path is a member of t, or would be one of an object in it.
+func (t *jsonType) has(path string) bool {
+	if t.members[path] != nil {
+		return true
+	}
+	for i := range path {
+		if m := t.members[path[:i]]; path[i] == '.' && m != nil && m.kind == jsonObject {
+			return true
+		}
+	}
+	return false
+}
+
+func givenNode(name, hive string, limits *Limits) (*node, error) {
+	n, err := parseHiveType(hive, limits.Depth)
+	if err != nil {
+		return nil, err
+	}
+	n.name = name
+	n.give()
+	return n, nil
+}
+
+func (t *jsonType) member(key []byte) (*jsonType, error) {
+	if m := t.members[string(key)]; m != nil {
+		return m, nil
+	}
+	name := string(key)
+	path := name
+	if t.path != "" {
+		path = columnPath(t.path, name)
+	}
+	m, err := t.schema.newType(path)
+	if err != nil {
+		return nil, err
+	}
+	if t.members == nil {
+		t.members = map[string]*jsonType{}
+	}
+	t.members[name] = m
+	t.order = append(t.order, name)
+	return m, nil
+}
+
+func (s *jsonSchema) newType(path string) (*jsonType, error) {
+	if s.keys++; s.keys > s.limits.Columns {
+		return nil, refuse("", "more than %d different keys, the last %s: where keys are ids, {\"columns\": {COLUMN: {\"map\": \"weighted\"}}} in a mapping file makes a map of the object that has them",
+			s.limits.Columns, quoteCell(path))
+	}
+	t := &jsonType{schema: s, path: path}
+	if cm := s.mapping.Columns[path]; cm != nil {
+		t.given, t.asMap = cm.Type, cm.Map != "" || cm.Kind == vector.Weighted
+	}
+	return t, nil
+}
+
+// element returns what the elements of lists, or the values of maps, have in common.
+func (t *jsonType) element() (*jsonType, error) {
+	if t.elem != nil {
+		return t.elem, nil
+	}
+	path := t.path
+	if t.kind == jsonObject {
+		path += mapValues
+	}
+	var err error
+	t.elem, err = t.schema.newType(path)
+	return t.elem, err
+}
+
+// infer takes the word of the value at p.
+func (t *jsonType) infer(p *jsonParser) error {
+	if t.given != "" {
+		return p.skip()
+	}
+	k, err := p.kind()
+	if err != nil {
+		return err
+	}
+	if k == jsonNull {
+		return p.literal("null")
+	}
+	if t.kind != 0 && t.kind != k {
+		if t.schema.settled {
+			return p.skip()
+		}
+		return &mixedError{t.path, fmt.Sprintf("%v where lines before it have %v", k, t.kind)}
+	}
+	t.kind = k
+	switch k {
+	case jsonNumber:
+		text, whole, err := p.number()
+		if err == nil {
+			t.addNumber(text, whole)
+		}
+		return err
+	case jsonArray:
+		elem, err := t.element()
+		if err != nil {
+			return err
+		}
+		return p.array(func() error { return elem.infer(p) })
+	case jsonObject:
+		if t.asMap {
+			elem, err := t.element()
+			if err != nil {
+				return err
+			}
+			return p.object(func([]byte) error { return elem.infer(p) })
+		}
+		return p.object(func(key []byte) error {
+			m, err := t.member(key)
+			if err != nil {
+				return err
+			}
+			return m.infer(p)
+		})
+	}
+	return p.skip()
+}
+
+func (t *jsonType) addNumber(text []byte, whole bool) {
+	var n jsonNumbers
+	if !whole {
+		n.float = true
+	} else {
+		n.negative = text[0] == '-'
+		v, err := strconv.ParseInt(string(text), 10, 64)
+		n.inexact = err != nil || !exactFloat(vector.Float64, v)
+		if err != nil {
+			_, err = strconv.ParseUint(string(text), 10, 64)
+			n.large, n.huge = true, err != nil
+		}
+	}
+	if all := t.number.with(n); !t.schema.settled || !all.mixed() {
+		t.number = all
+	}
+}
+
+func (n jsonNumbers) with(o jsonNumbers) jsonNumbers {
+	return jsonNumbers{n.float || o.float, n.negative || o.negative, n.large || o.large, n.huge || o.huge, n.inexact || o.inexact}
+}
+
+// mixed reports whether no type holds all the numbers.
+func (n jsonNumbers) mixed() bool {
+	return n.float && n.inexact || n.huge || n.large && n.negative
+}
+
+// merge takes over what the lines of another file say. What it says on types that t has otherwise is an error, and t is then
+// as far as it came.
+func (t *jsonType) merge(o *jsonType) error {
+	if o.kind == 0 || t.given != "" {
+		return nil
+	}
+	if t.kind != 0 && t.kind != o.kind {
+		return &mixedError{o.path, fmt.Sprintf("%v where files before it have %v", o.kind, t.kind)}
+	}
+	all := t.number.with(o.number)
+	if all.mixed() && !t.number.mixed() && !o.number.mixed() {
+		return &mixedError{o.path, "numbers that no type holds together with those of files before it: integers beyond 2^53 and fractions, or beyond 2^63 and negative ones"}
+	}
+	t.kind, t.number = o.kind, all
+	if o.elem != nil {
+		elem, err := t.element()
+		if err != nil {
+			return err
+		}
+		if err := elem.merge(o.elem); err != nil {
+			return err
+		}
+	}
+	for _, k := range o.order {
+		m, err := t.member([]byte(k))
+		if err != nil {
+			return err
+		}
+		if err := m.merge(o.members[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node returns the type of a column by what was seen of it. An object is a struct, or a map where the mapping says so.
+func (t *jsonType) node(name string) (*node, error) {
+	if t.given != "" {
+		return givenNode(name, t.given, t.schema.limits)
+	}
+	n := &node{name: name, nullable: true}
+	switch t.kind {
+	case jsonBool:
+		n.shape, n.elem = shapeNumber, vector.Bool
+	case jsonNumber:
+		n.shape, n.elem = shapeNumber, vector.Int64
+		known := t.schema.known(t.path)
+		switch {
+		case t.number.float:
+			n.elem = vector.Float64
+		case t.number.huge || t.number.large && t.number.negative:
+			return &node{name: name, shape: shapeRefused, reason: "it holds integers that 64 bits do not: give it the type double, string or decimal(38,0) in a mapping file"}, nil
+		case known == vector.Float32 || known == vector.Float64:
+			n.elem = known
+		case t.number.large:
+			n.elem = vector.Uint64
+		}
+	case jsonString:
+		n.shape = shapeString
+	case jsonArray:
+		n.shape = shapeList
+		el, err := t.elem.node("element")
+		if err != nil {
+			return nil, err
+		}
+		n.children = []*node{el}
+	case jsonObject:
+		if t.asMap {
+			return t.mapNode(n)
+		}
+		n.shape = shapeStruct
+		for _, k := range t.order {
+			c, err := t.members[k].node(k)
+			if err != nil {
+				return nil, err
+			}
+			n.children = append(n.children, c)
+		}
+	default:
+		n.shape = shapeNull
+	}
+	return n, nil
+}
+
+// mapNode makes a map of an object: from strings, or integers where the map holds ids, to what all its values are.
+func (t *jsonType) mapNode(n *node) (*node, error) {
+	n.shape = shapeMap
+	key := &node{name: "key", shape: shapeString}
+	if cm := t.schema.mapping.Columns[t.path]; cm != nil && (cm.Map == "weighted" || cm.Kind == vector.Weighted) && !cm.Hash {
+		key = &node{name: "key", shape: shapeNumber, elem: vector.Int64}
+	}
+	value, err := t.elem.node("value")
+	if err != nil {
+		return nil, err
+	}
+	if value.shape == shapeNumber && value.elem == vector.Int64 && key.shape == shapeNumber {
+		value.elem = vector.Float64 // scores
+	}
+	n.children = []*node{key, value}
+	return n, nil
+}
+
+// known returns the type of the numbers that the table has in what a path becomes, 0 when it has none.
+func (s *jsonSchema) known(path string) vector.Elem {
+	if cm := s.mapping.Columns[path]; cm != nil && cm.Rename != "" {
+		path = cm.Rename
+	}
+	return s.table[path].Elem
+}

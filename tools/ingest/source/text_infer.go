@@ -1,0 +1,206 @@
+package source
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"golang.org/x/sync/errgroup"
+)
+
+// A textDump learns the types of text columns from the values that all files of a dump have in them: every value is read once
+// before any is read for its row.
+type textDump struct {
+	d *discovery
+
+	// mu guards the rest, and is held while files are read.
+	mu      sync.Mutex
+	columns map[string]*textValues // by name
+}
+
+// textValues is what the values of a column can be all together. Nulls, and no text at all, can be anything.
+type textValues struct {
+	some, empty                                            bool // there was a value; there was one of no text
+	notBool, notInt, notUint, notFloat, notDate, notMoment bool
+}
+
+// types returns what gives the type of a column by its values.
+func (t *textDump) types(ctx context.Context, given func(string) (*node, error)) (func(name string) *node, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.columns == nil {
+		columns, err := t.learn(ctx, given)
+		if err != nil {
+			return nil, err
+		}
+		t.columns = columns
+	}
+	known := map[string]vector.Type{}
+	if t.d.opts.Known != nil {
+		for _, f := range t.d.opts.Known() {
+			known[f.Name] = f.Type
+		}
+	}
+	return func(name string) *node {
+		feature := name
+		if cm := t.d.mapping.Columns[name]; cm != nil && cm.Rename != "" {
+			feature = cm.Rename
+		}
+		return t.columns[name].node(known[feature])
+	}, nil
+}
+
+// learn is called with mu held.
+func (t *textDump) learn(ctx context.Context, given func(string) (*node, error)) (map[string]*textValues, error) {
+	var mu sync.Mutex // guards all
+	all := map[string]*textValues{}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(t.d.opts.threads())
+	for i := range t.d.files {
+		f := &t.d.files[i]
+		if f.Format != formatText || f.Size < 0 {
+			continue
+		}
+		g.Go(func() error {
+			// A file that cannot be read to its end says what it can: whoever reads its rows meets the error again.
+			columns, _ := t.file(ctx, f.Path, given)
+			mu.Lock()
+			defer mu.Unlock()
+			for name, c := range columns {
+				if all[name] == nil {
+					all[name] = &textValues{}
+				}
+				all[name].merge(c)
+			}
+			return ctx.Err()
+		})
+	}
+	return all, g.Wait()
+}
+
+// file returns what the values of a file's columns can be.
+func (t *textDump) file(ctx context.Context, path string, given func(string) (*node, error)) (map[string]*textValues, error) {
+	lines, err := openLines(path, nil, &t.d.opts.Limits)
+	if err != nil {
+		return nil, err
+	}
+	defer lines.close()
+	r, err := t.d.openText(lines, given)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*textValues{}
+	values := make([]*textValues, len(r.nodes))
+	for i, n := range r.nodes {
+		values[i] = &textValues{}
+		out[n.name] = values[i]
+	}
+	for n := 0; !r.empty; n++ {
+		if n%256 == 0 {
+			if err := ctx.Err(); err != nil {
+				return out, err
+			}
+		}
+		_, bad, err := r.nextRow()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return out, err
+		}
+		if bad != nil {
+			continue
+		}
+		for i, f := range r.fields {
+			if !r.isNull(f) {
+				values[i].add(string(f.text))
+			}
+		}
+	}
+	return out, nil
+}
+
+// add takes a value into account. Numbers are those that are printed again as they are written: 007 and +1 are names.
+func (c *textValues) add(s string) {
+	if s == "" {
+		c.empty = true
+		return
+	}
+	c.some = true
+	if !c.notBool {
+		c.notBool = !strings.EqualFold(s, "true") && !strings.EqualFold(s, "false")
+	}
+	if !c.notInt || !c.notFloat {
+		v, err := strconv.ParseInt(s, 10, 64)
+		whole := err == nil && strconv.FormatInt(v, 10) == s
+		c.notInt = c.notInt || !whole
+		c.notFloat = c.notFloat || whole && !exactFloat(vector.Float64, v) || !whole && !isFraction(s)
+	}
+	if !c.notUint {
+		v, err := strconv.ParseUint(s, 10, 64)
+		c.notUint = err != nil || strconv.FormatUint(v, 10) != s
+	}
+	if !c.notDate {
+		_, err := time.Parse(time.DateOnly, s)
+		c.notDate = err != nil
+	}
+	if !c.notMoment {
+		_, err := parseTimestamp(s)
+		c.notMoment = err != nil
+	}
+}
+
+// isFraction reports whether s is a number with a fraction or an exponent, NaN or an infinity.
+func isFraction(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+		return false
+	}
+	if strings.Trim(digits, "0123456789.eE+-") != "" {
+		word := strings.ToLower(digits)
+		return s == "NaN" || s == "nan" || word == "inf" || word == "infinity"
+	}
+	if !strings.ContainsAny(digits, ".eE") || digits[0] == '+' {
+		return false
+	}
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil
+}
+
+func (c *textValues) merge(o *textValues) {
+	c.some, c.empty = c.some || o.some, c.empty || o.empty
+	c.notBool, c.notInt, c.notUint = c.notBool || o.notBool, c.notInt || o.notInt, c.notUint || o.notUint
+	c.notFloat, c.notDate, c.notMoment = c.notFloat || o.notFloat, c.notDate || o.notDate, c.notMoment || o.notMoment
+}
+
+// node returns the narrowest type that holds all the values. One that the table has for them is taken where it does, too.
+func (c *textValues) node(known vector.Type) *node {
+	n := &node{nullable: true, shape: shapeNumber, elem: vector.Int64}
+	isFloat := known.Kind == vector.Dense && (known.Elem == vector.Float32 || known.Elem == vector.Float64)
+	switch {
+	case c == nil || !c.some && !c.empty:
+		n.shape, n.elem = shapeNull, 0
+	case known.Kind == vector.String || !c.some:
+		n.shape, n.elem = shapeString, 0
+	case !c.notBool:
+		n.elem = vector.Bool
+	case isFloat && !c.notFloat:
+		n.elem = known.Elem
+	case !c.notInt:
+	case !c.notUint:
+		n.elem = vector.Uint64
+	case !c.notFloat:
+		n.elem = vector.Float64
+	case !c.notDate:
+		n.elem, n.logical = vector.Int32, "date32"
+	case !c.notMoment:
+		n.logical = "timestamp[ns]"
+	default:
+		n.shape, n.elem = shapeString, 0
+	}
+	return n
+}
