@@ -21,6 +21,7 @@ type ingestParams struct {
 	PartitionBy  string   `json:"partition_by,omitempty"`
 	Memory       int64    `json:"memory,omitempty"`
 	Overwrite    bool     `json:"overwrite,omitempty"`
+	TakeCopies   bool     `json:"take_copies,omitempty"`
 	OnBadRow     string   `json:"on_bad_row,omitempty"`
 	BadRowReport string   `json:"bad_row_report,omitempty"`
 	Profile      string   `json:"profile,omitempty"`
@@ -87,7 +88,7 @@ func (e *Engine) runIngest(ctx context.Context, p *ingestParams, in *source.Reco
 	opts := ingest.Options{
 		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
 		PartitionBy: p.PartitionBy, Memory: p.Memory, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),
-		BadRowReport: p.BadRowReport, Profile: p.Profile, Records: in,
+		BadRowReport: p.BadRowReport, Profile: p.Profile, TakeCopies: p.TakeCopies, Records: in,
 	}
 	written := e.measured().Ingest()
 	opts.Progress = func(now ingest.Progress) {

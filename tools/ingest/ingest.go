@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -205,21 +206,24 @@ func sourcePrint(content string, p storage.Partition) string {
 // maxPrintedPartition is the longest partition that a fingerprint, of which the table takes 256 bytes, has as it is.
 const maxPrintedPartition = 200
 
-// ErrSameBytes is matched when two files of one dump hold the same bytes for the same partition. It matches
-// storage.ErrDuplicateSource too.
-var ErrSameBytes error = sameBytesError{}
+// Errors about two files of one dump, which match storage.ErrDuplicateSource too.
+var (
+	// ErrSameBytes is matched when they hold the same bytes for the same partition, and Options.TakeCopies is not set.
+	ErrSameBytes error = twiceError("the same bytes for the same partition, which would give each of their rows twice: leave one of them out")
+	// ErrSameFile is matched when they are one file, by the same or by another name.
+	ErrSameFile error = twiceError("one and the same file, which would give each of its rows twice: name it once")
+)
 
-type sameBytesError struct{}
+type twiceError string
 
-func (sameBytesError) Error() string {
-	return "the same bytes for the same partition, which would give each of their rows twice: leave one of them out"
-}
+func (e twiceError) Error() string { return string(e) }
 
-func (sameBytesError) Is(target error) bool { return target == storage.ErrDuplicateSource }
+func (twiceError) Is(target error) bool { return target == storage.ErrDuplicateSource }
 
-// checkSources completes the fingerprints after reading and refuses two files with the same rows.
+// checkSources completes the fingerprints after reading and refuses two files with the same rows, unless copies are taken. The
+// fingerprint of a copy has its number.
 func (e *engine) checkSources(ctx context.Context) error {
-	first := make(map[string]string, len(e.files))
+	same := make(map[string][]sourceFile, len(e.files)) // by fingerprint
 	for i := range e.files {
 		f, state := &e.files[i], e.fileOf[i]
 		if state.dropped || state.rows == 0 {
@@ -233,12 +237,26 @@ func (e *engine) checkSources(ctx context.Context) error {
 				continue
 			}
 		}
-		if other, ok := first[e.prints[i]]; ok {
-			return fmt.Errorf("%s and %s: %w", other, f.Path, ErrSameBytes)
+		print, this := e.prints[i], sourceFile{path: f.Path}
+		this.info, _ = os.Stat(f.Path) // of "-", and of a file that went meanwhile, the path says all
+		for _, other := range same[print] {
+			if other.path == this.path || other.info != nil && this.info != nil && os.SameFile(other.info, this.info) {
+				return fmt.Errorf("%s and %s: %w", other.path, f.Path, ErrSameFile)
+			}
+			if !e.opts.TakeCopies {
+				return fmt.Errorf("%s and %s: %w", other.path, f.Path, ErrSameBytes)
+			}
 		}
-		first[e.prints[i]] = f.Path
+		if same[print] = append(same[print], this); len(same[print]) > 1 {
+			e.prints[i] = fmt.Sprintf("%s#%d", print, len(same[print]))
+		}
 	}
 	return nil
+}
+
+type sourceFile struct {
+	path string
+	info os.FileInfo // nil: none
 }
 
 // read brings all rows into the buffer and, where they do not fit, into runs.

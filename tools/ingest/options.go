@@ -66,6 +66,9 @@ type Options struct {
 	// ingested again. Default false.
 	Overwrite bool
 
+	// TakeCopies takes each of several files that hold the same bytes for the same partition. Default false: they are refused.
+	TakeCopies bool
+
 	OnBadRow BadRow // default BadRowFail
 	// BadRowReport is the file that lists quarantined rows as JSON lines; it is made when the first one is found, and an
 	// existing one is replaced. Default none.

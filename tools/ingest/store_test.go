@@ -319,7 +319,8 @@ func TestIngestTwiceIsRefused(t *testing.T) {
 	}
 	opts := testOptions()
 	opts.Overwrite = true
-	if _, err := Run(t.Context(), s, "ads", []string{path, path + ".copy.arrow"}, opts); !errors.Is(err, storage.ErrDuplicateSource) {
+	opts.TakeCopies = true
+	if _, err := Run(t.Context(), s, "ads", []string{path, path + ".copy.arrow"}, opts); !errors.Is(err, storage.ErrDuplicateSource) || !errors.Is(err, ErrSameFile) {
 		t.Fatalf("one file under two names: %v", err)
 	}
 	// Only partition 1 is in the second dump.
@@ -339,6 +340,45 @@ func TestIngestTwiceIsRefused(t *testing.T) {
 		t.Fatalf("the same file again, with overwrite: %v", err)
 	}
 	checkStored(t, s, 3, expectedRows(rows))
+}
+
+// TestCopiesAreTaken: files of a dump with the same bytes are refused, or taken each for its rows when that is asked for; the
+// table knows them all afterwards.
+func TestCopiesAreTaken(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	dumps := t.TempDir()
+	var rows []testRow
+	for _, r := range dumpRows(1, 300) {
+		if r.part == 1 {
+			rows = append(rows, r)
+		}
+	}
+	path := writeDump(t, dumps, rows)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{path}
+	for i := range 2 {
+		paths = append(paths, fmt.Sprintf("%s.%d.arrow", path, i))
+		if err := os.WriteFile(paths[i+1], raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opts := testOptions()
+	if _, err := Run(t.Context(), s, "ads", paths, opts); !errors.Is(err, storage.ErrDuplicateSource) || !errors.Is(err, ErrSameBytes) {
+		t.Fatalf("copies: got %v", err)
+	}
+	opts.TakeCopies = true
+	report, err := Run(t.Context(), s, "ads", paths, opts)
+	if err != nil || report.Rows != int64(3*len(rows)) {
+		t.Fatalf("got %d rows, %v; want %d", report.Rows, err, 3*len(rows))
+	}
+	for _, p := range paths {
+		if _, err := Run(t.Context(), s, "ads", []string{p}, opts); !errors.Is(err, storage.ErrDuplicateSource) {
+			t.Errorf("%s again: got %v", p, err)
+		}
+	}
 }
 
 // TestStoreFails: whichever operation of the object store fails, before or after it is done, once or from then on, the

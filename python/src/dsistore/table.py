@@ -100,7 +100,7 @@ class Store:
     def ingest(self, table: str, source: Any, *, format: str = "auto", session_key: str | None = None,
                time_key: str | None = None, partition_by: str | None = None,
                mapping: str | os.PathLike[str] | None = None, ddl: str | os.PathLike[str] | None = None,
-               memory: int | None = None, overwrite: bool = False, on_bad_row: str = "fail",
+               memory: int | None = None, overwrite: bool = False, take_copies: bool = False, on_bad_row: str = "fail",
                bad_row_report: str | os.PathLike[str] | None = None, profile: Literal["speed", "balanced", "size"] | None = None,
                progress: Callable[[str, int, int, int], None] | None = None) -> dict[str, Any]:
         """Lands a dump in a table, which is made if need be, as one commit, and returns the report of ``dsi ingest``.
@@ -109,14 +109,14 @@ class Store:
         has ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a DuckDB relation, a Polars DataFrame, a Scan; or a
         pyarrow Dataset or Scanner. A stream is read once, in the order that it has, and its values are not copied. memory bounds, in
         bytes, what the ingest holds; the values of a pyarrow Table or RecordBatch, which are there anyway, do not count. profile is
-        what the table is stored for, speed, balanced or size, and is remembered; default: what the table remembers, else balanced. progress
-        is called now and then with (phase, rows, bytes done, bytes in all). Interrupted or failed, it leaves the table as
-        it was.
+        what the table is stored for, speed, balanced or size, and is remembered; default: what the table remembers, else balanced. take_copies takes
+        files that hold the same bytes for the same partition, each for its rows; else they are refused. progress is called now
+        and then with (phase, rows, bytes done, bytes in all). Interrupted or failed, it leaves the table as it was.
         """
         params: dict[str, Any] = dict(
             uri=self._root, table=table, session_key=session_key, time_key=time_key, partition_by=partition_by,
-            mapping=_path(mapping), ddl=_path(ddl), memory=memory, overwrite=overwrite, on_bad_row=on_bad_row,
-            bad_row_report=_path(bad_row_report), profile=profile,
+            mapping=_path(mapping), ddl=_path(ddl), memory=memory, overwrite=overwrite, take_copies=take_copies,
+            on_bad_row=on_bad_row, bad_row_report=_path(bad_row_report), profile=profile,
         )
         return _land("ingest", source, format, progress, params)
 

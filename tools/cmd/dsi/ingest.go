@@ -27,6 +27,7 @@ type ingestCmd struct {
 	Dedup        ingest.Dedup  `default:"auto" enum:"auto,off,runs,slots,windows,groups" placeholder:"STEP" help:"How far to look for duplicates, each with those before: off, runs, slots, windows, groups; auto is all. Each is used where it pays."`
 	Profile      string        `placeholder:"PROFILE" help:"What to store the table for: speed (larger, read sooner), balanced, or size (smaller, read later). The table remembers it. Default: what the table remembers, else balanced."`
 	Overwrite    bool          `help:"Replace the partitions that the dump has."`
+	TakeCopies   bool          `help:"Take files of the dump that hold the same bytes for the same partition, each for its rows. Default: they are refused."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
 	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports. Default: ${default}."`
 	ShowSchema   bool          `help:"Print, as a mapping file to edit, what would become of each column, and ingest nothing."`
@@ -36,7 +37,7 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	opts := ingest.Options{
 		Format: c.Format, MappingFile: c.Mapping, DDLFile: c.DDL, SessionKey: c.SessionKey, TimeKey: c.TimeKey,
 		PartitionBy: c.PartitionBy, Memory: int64(c.Memory), Overwrite: c.Overwrite, OnBadRow: c.OnBadRow,
-		Dedup: c.Dedup, Profile: c.Profile,
+		Dedup: c.Dedup, Profile: c.Profile, TakeCopies: c.TakeCopies,
 	}
 	if slices.Contains(c.Sources, "-") {
 		opts.Stdin = interruptible(ctx, a.in)
@@ -74,7 +75,10 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	}
 	report, err := ingest.Run(ctx, store, c.Table, c.Sources, opts)
 	bar.finish()
-	if errors.Is(err, storage.ErrDuplicateSource) && !errors.Is(err, ingest.ErrSameBytes) {
+	switch {
+	case errors.Is(err, ingest.ErrSameBytes):
+		return fmt.Errorf("%w, or take both (--take-copies)", err)
+	case errors.Is(err, storage.ErrDuplicateSource) && !errors.Is(err, ingest.ErrSameFile):
 		return fmt.Errorf("%w (--overwrite)", err)
 	}
 	if errors.Is(err, storage.ErrConflict) {
