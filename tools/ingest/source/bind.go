@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
@@ -342,7 +343,7 @@ type mapKey struct {
 
 func (b *binder) bindMap(n *node, path string, cm *ColumnMapping) (binding, error) {
 	k, v := n.children[0], n.children[1]
-	if k.shape != shapeString && (k.shape != shapeNumber || !k.elem.IsInteger() || k.logical != "") {
+	if k.shape != shapeString && (k.shape != shapeBytes || k.logical != "") && (k.shape != shapeNumber || !k.elem.IsInteger() || k.logical != "") {
 		return nil, refuseToDrop(path, "a map's keys become names of features: %v keys cannot, integers and strings can", k)
 	}
 	if v.shape == shapeStruct || v.shape == shapeNull || v.shape == shapeMap && (v.children[1].shape == shapeMap || v.children[1].shape == shapeStruct) {
@@ -368,6 +369,7 @@ func (b *binder) bindMap(n *node, path string, cm *ColumnMapping) (binding, erro
 var (
 	errNullKey      = errors.New("a null key in a map")
 	errEmptyKey     = errors.New("an empty key in a map: it names no feature")
+	errKeyNotUTF8   = errors.New("a key in a map that is not UTF-8: it names no feature")
 	errDuplicateKey = errors.New("the same key twice in a map")
 	errNullInList   = errors.New("a null inside a list")
 )
@@ -391,7 +393,7 @@ func (m *mapBinding) emit(a *array, mask vector.Bitmap, o *output) {
 			}
 			k, err := m.key(keys, e)
 			if err != nil {
-				if errors.Is(err, errEmptyKey) {
+				if errors.Is(err, errEmptyKey) || errors.Is(err, errKeyNotUTF8) {
 					o.note(row, m.path, err)
 					continue
 				}
@@ -455,6 +457,9 @@ func (m *mapBinding) key(keys *array, e int) (*mapKey, error) {
 	}
 	if len(raw) == 0 {
 		return nil, errEmptyKey
+	}
+	if !utf8.Valid(raw) {
+		return nil, errKeyNotUTF8
 	}
 	text = string(raw)
 	k, err := m.newKey(text)

@@ -172,8 +172,13 @@ func readFooter(r io.ReaderAt, size int64, limits Limits) (*footer, error) {
 	if t.err != nil {
 		return nil, fmt.Errorf("footer: %w", t.err)
 	}
-	for _, c := range slices.Backward(cuts) {
-		f.raw = slices.Delete(f.raw, c.from, c.to)
+	if len(cuts) > 0 {
+		kept, at := f.raw[:0], 0
+		for _, c := range cuts {
+			kept = append(kept, f.raw[at:c.from]...)
+			at = c.to
+		}
+		f.raw = append(kept, f.raw[at:]...)
 	}
 	return f, nil
 }
@@ -184,9 +189,9 @@ type footerSpan struct{ from, to int }
 // logicalUnknown is the member UNKNOWN of Parquet's LogicalType union.
 const logicalUnknown = 11
 
-// readSchema walks the flattened schema tree: each element is followed by its children. It returns where groups have the logical
-// type UNKNOWN, which says nothing, and of which the library makes an error: Hive's writers put it where they have the converted
-// type MAP_KEY_VALUE, for which there is no logical type.
+// readSchema walks the flattened schema tree: each element is followed by its children. It returns where elements have the logical
+// type UNKNOWN without being columns of nulls: parquet-mr put it where there is no logical type for the converted one, MAP_KEY_VALUE
+// and INTERVAL, and the library takes it at its word.
 func (f *footer) readSchema(t *thriftReader, limits Limits) (cuts []footerSpan) {
 	n, elem := t.list()
 	if elem != thriftStruct {
@@ -227,7 +232,7 @@ func (f *footer) readSchema(t *thriftReader, limits Limits) (cuts []footerSpan) 
 		if t.err != nil {
 			return nil
 		}
-		if children > 0 && logical == logicalUnknown && annotated.to == last { // no field is numbered from it
+		if logical == logicalUnknown && (children > 0 || converted >= 0) && annotated.to == last { // no field is numbered from it
 			cuts = append(cuts, annotated)
 		}
 		if i > 0 {

@@ -140,7 +140,7 @@ func (s *tableSource) bind() error {
 	}
 	for _, n := range all[len(s.columns):] {
 		if _, ok := s.binder.seen[n.name]; ok {
-			return refuse(n.name, "two columns have this name")
+			return refuse(n.name, "two columns have this name: rename one of them in the source, since a mapping file cannot tell them apart")
 		}
 		if d := n.depth(); d > s.opts.Limits.Depth {
 			return refuse(n.name, "nested deeper than %d", s.opts.Limits.Depth)
