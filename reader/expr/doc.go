@@ -10,6 +10,8 @@
 //	                          Partition (partition.go)  ──>  func(storage.Partition) bool
 //	                          Filter (filter.go)        ──>  a Verdict of statistics, a bitmap of columns
 //
+// What is no condition but an operand, as clicks / shows, is a Value (value.go), which gives a number of each row.
+//
 // The grammar, loosest first; keywords in any case:
 //
 //	or        = and { OR and }
@@ -32,7 +34,7 @@
 //	literal   = 'string' | number | TRUE | FALSE
 //	name      = word { . word } | "any text" | `any text`
 //
-// A quote is doubled inside its own kind of quotes. AND, OR and NOT follow SQL's three-valued logic: a comparison with a
+// A quote is doubled inside its own kind of quotes. There are no comments: -- is refused. AND, OR and NOT follow SQL's three-valued logic: a comparison with a
 // null is neither true nor false, and a row is selected only by what is true.
 //
 // Expressions are data: they call nothing, and their text, their depth and the number of their parts are bounded

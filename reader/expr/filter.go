@@ -51,19 +51,36 @@ func ParseFilter(text string, resolve func(names []string) ([]Field, error)) (*F
 	if err != nil {
 		return nil, err
 	}
-	names := namesOf(e)
-	var fields []Field
-	if len(names) > 0 {
-		list := make([]string, len(names))
-		for i, n := range names {
-			list[i] = n.Name
-		}
-		if fields, err = resolve(list); err != nil {
-			return nil, err
-		}
+	b, err := bind(text, namesOf(e), resolve)
+	if err != nil {
+		return nil, err
 	}
+	return b.filter(e)
+}
+
+// filter types a condition.
+func (b *binder) filter(e Expr) (f *Filter, err error) {
+	f = &Filter{expr: e, features: b.features}
+	if f.root, err = b.condition(e); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// bind resolves names, unless there is none.
+func bind(text string, names []*Name, resolve func([]string) ([]Field, error)) (*binder, error) {
 	b := &binder{compiler: compiler{text: text}, fields: map[string]Field{}, places: map[string]int{}}
-	f := &Filter{expr: e}
+	if len(names) == 0 {
+		return b, nil
+	}
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = n.Name
+	}
+	fields, err := resolve(list)
+	if err != nil {
+		return nil, err
+	}
 	for i, n := range names {
 		x := fields[i]
 		switch {
@@ -72,15 +89,12 @@ func ParseFilter(text string, resolve func(names []string) ([]Field, error)) (*F
 		case x.Partition:
 			b.keys = append(b.keys, n.Name)
 		default:
-			b.places[n.Name] = len(f.features)
-			f.features = append(f.features, n.Name)
+			b.places[n.Name] = len(b.features)
+			b.features = append(b.features, n.Name)
 		}
 		b.fields[n.Name] = x
 	}
-	if f.root, err = b.condition(e); err != nil {
-		return nil, err
-	}
-	return f, nil
+	return b, nil
 }
 
 // String returns the expression in its canonical form: equal filters over equal features select the same rows.
@@ -290,30 +304,35 @@ func (n *partitionNode) outcomes(x *pruner) outcomes { return outcomeOf(n.condit
 
 // namesOf returns the names in e in order, each once.
 func namesOf(e Expr) []*Name {
-	var out []*Name
-	seen := map[string]bool{}
-	add := func(n *Name) {
-		if !seen[n.Name] {
-			seen[n.Name] = true
-			out = append(out, n)
+	var x nameList
+	operands(e, x.add)
+	return x.names
+}
+
+// A nameList is the names in operands in order, each once.
+type nameList struct {
+	names []*Name
+	seen  map[string]bool
+}
+
+func (x *nameList) add(o Operand) {
+	switch o := o.(type) {
+	case *Name:
+		if !x.seen[o.Name] {
+			if x.seen == nil {
+				x.seen = map[string]bool{}
+			}
+			x.seen[o.Name] = true
+			x.names = append(x.names, o)
 		}
+	case *Len:
+		x.add(o.List)
+	case *Quantified:
+		x.add(o.List)
+	case *Arithmetic:
+		x.add(o.Left)
+		x.add(o.Right)
 	}
-	var visit func(o Operand)
-	visit = func(o Operand) {
-		switch o := o.(type) {
-		case *Name:
-			add(o)
-		case *Len:
-			add(o.List)
-		case *Quantified:
-			add(o.List)
-		case *Arithmetic:
-			visit(o.Left)
-			visit(o.Right)
-		}
-	}
-	operands(e, visit)
-	return out
 }
 
 // operands calls visit for the operands of all conditions in e, in order.
@@ -354,8 +373,9 @@ func operands(e Expr, visit func(Operand)) {
 // binder types an expression.
 type binder struct {
 	compiler
-	fields map[string]Field
-	places map[string]int // in Filter.features
+	fields   map[string]Field
+	features []string       // among the names, in order
+	places   map[string]int // in features
 }
 
 func (b *binder) condition(e Expr) (node, error) {

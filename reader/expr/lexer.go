@@ -140,6 +140,9 @@ func (l *lexer) next() (token, error) {
 		l.at += n
 		return token{tokenWord, rest[:n], start}, nil
 	}
+	if strings.HasPrefix(rest, "--") {
+		return token{}, l.fail(start, "-- begins a comment in SQL, and there are none here: to subtract what has a sign, write - -1 or -(-x)")
+	}
 	for _, symbol := range []string{"==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", "-", "+", "*", "/"} {
 		if strings.HasPrefix(rest, symbol) {
 			l.at += len(symbol)

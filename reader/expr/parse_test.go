@@ -81,7 +81,8 @@ func TestParseLimits(t *testing.T) {
 		{"nots", strings.Repeat("NOT ", 1<<17) + "a", "parentheses and NOTs inside one another"},
 		{"parts", "a" + strings.Repeat(" OR a", MaxNodes), "more than 100000 parts"},
 		{"operators", "a" + strings.Repeat(" + a", MaxOperators+1) + " > 0", "more than 1000 of +, -, * and /"},
-		{"signs", strings.Repeat("-", 1<<17) + "a", "want a number after -"},
+		{"signs", strings.Repeat("- ", 1<<17) + "a", "want a number after -"},
+		{"comments", strings.Repeat("-", 1<<17) + "a", "-- begins a comment"},
 		{"operands", strings.Repeat("(", 1<<17) + "a" + strings.Repeat(")", 1<<17) + " > 0", "parentheses and NOTs inside one another"},
 		{"values", "a IN (1" + strings.Repeat(",1", MaxNodes) + ")", "more than 100000 parts"},
 	}

@@ -18,6 +18,27 @@ const (
 
 // Parse returns the expression that text says, or an *Error that says what is wrong and where.
 func Parse(text string) (Expr, error) {
+	e, _, err := parse(text)
+	return e, err
+}
+
+// parse is Parse, and says where the token stands that it ended with.
+func parse(text string) (e Expr, read int, err error) {
+	p, err := newParser(text)
+	if err != nil {
+		return nil, 0, err
+	}
+	if e, err = p.or(); err == nil && p.token.kind != tokenEnd {
+		err = p.surplus()
+	}
+	if err != nil {
+		return nil, p.token.offset, err
+	}
+	return e, p.token.offset, nil
+}
+
+// newParser returns a parser of text with its first token in hand.
+func newParser(text string) (*parser, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("expression: %d bytes of text: want at most %d", len(text), MaxBytes)
 	}
@@ -33,14 +54,7 @@ func Parse(text string) (Expr, error) {
 	if p.token.kind == tokenEnd {
 		return nil, p.fail("the expression is empty: want a condition, as in ds = '2026-11-01'")
 	}
-	e, err := p.or()
-	if err != nil {
-		return nil, err
-	}
-	if p.token.kind != tokenEnd {
-		return nil, p.surplus()
-	}
-	return e, nil
+	return p, nil
 }
 
 // parser is a recursive descent over the grammar of doc.go with one token in hand and one to look ahead.
