@@ -21,6 +21,11 @@ const maxAttempts = 10
 // error, and when ctx ends first, the table is as it was. It returns storage.ErrConflict where others kept changing the
 // table, and storage.ErrExists where there is an overlay of the name.
 func Add(ctx context.Context, store *storage.Store, ref, name string, opts Options) (Report, error) {
+	return makeOverlay(ctx, store, ref, name, opts, nil)
+}
+
+// makeOverlay is Add, or Extend where it extends one.
+func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, opts Options, extends *extension) (Report, error) {
 	r := Report{Overlay: name, Features: []FeatureReport{}, Partial: []SegmentReport{}, Unknown: []Row{}}
 	if err := opts.Validate(); err != nil {
 		return r, err
@@ -32,7 +37,7 @@ func Add(ctx context.Context, store *storage.Store, ref, name string, opts Optio
 	}
 	r.Table, r.Branch = t.Name(), branch
 	m := &maker{
-		table: t, opts: &opts, report: &r, layers: map[string]*storage.Layer{},
+		table: t, opts: &opts, report: &r, layers: map[string]*storage.Layer{}, extends: extends,
 		overlay: storage.Overlay{Name: name, Uncovered: opts.Uncovered, Missing: opts.Missing, Branch: branch},
 		dir:     sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
 	}
@@ -44,18 +49,19 @@ func Add(ctx context.Context, store *storage.Store, ref, name string, opts Optio
 	return r, err
 }
 
-// A maker makes one overlay.
+// A maker makes one overlay, or covers more rows of one.
 type maker struct {
 	table   *storage.Table
 	opts    *Options
 	report  *Report
 	overlay storage.Overlay
+	extends *extension                 // nil: the overlay is new
 	dir     func() (string, error)     // for spill files
 	taken   map[storage.FeatureID]bool // ids that features of the table have or had; nil: they are not read yet
 	exprs   []computed                 // or
 	rows    joined
 	writer  *layerWriter
-	// layers are those that were written, by the segment that they lie over; nil where one has no covered row, and none is needed.
+	// layers are those that were written, by the segment that they lie over; nil where one has no row to cover, and none is needed.
 	layers map[string]*storage.Layer
 	phase  Progress
 }
@@ -71,7 +77,7 @@ func (m *maker) run(ctx context.Context) (err error) {
 			m.rows.close()
 		}
 	}()
-	v, err := openView(ctx, m.table, m.overlay.Branch, m.opts.Over)
+	v, err := m.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,7 +93,7 @@ func (m *maker) run(ctx context.Context) (err error) {
 		}
 		// What came meanwhile is covered, too, as long as it does not go on for ever.
 		if m.report.Attempts++; m.report.Attempts < maxAttempts {
-			now, err := openView(ctx, m.table, m.overlay.Branch, m.opts.Over)
+			now, err := m.open(ctx)
 			if err != nil {
 				return err
 			}
@@ -108,7 +114,7 @@ func (m *maker) run(ctx context.Context) (err error) {
 			unsure = !conflict && !exists
 			return err
 		}
-		if v, err = openView(ctx, m.table, m.overlay.Branch, m.opts.Over); err != nil {
+		if v, err = m.open(ctx); err != nil {
 			return err
 		}
 	}
@@ -116,8 +122,20 @@ func (m *maker) run(ctx context.Context) (err error) {
 	return nil
 }
 
+// open opens what the overlay lies over, as it is now.
+func (m *maker) open(ctx context.Context) (*view, error) {
+	v, err := openView(ctx, m.table, m.overlay.Branch, m.opts.Over)
+	if err == nil && m.extends != nil {
+		err = m.lookUp(ctx, v)
+	}
+	return v, err
+}
+
 // checkName refuses the name of an overlay that is there and not to be replaced.
 func (m *maker) checkName(ctx context.Context, v *view) error {
+	if m.extends != nil {
+		return nil // it is there
+	}
 	all, err := v.newest.Overlays(ctx)
 	if err != nil {
 		return err
@@ -144,9 +162,16 @@ func (m *maker) prepare(ctx context.Context, v *view) error {
 	if err != nil {
 		return fmt.Errorf("the table's %w", err)
 	}
+	if m.extends != nil {
+		if err := m.prepareMore(ctx, v); err != nil {
+			return err
+		}
+		m.writer = newLayerWriter(m.table, &m.overlay, profile, m.opts)
+		return nil
+	}
 	find := func(ctx context.Context, name string) (*known, error) { return m.find(ctx, v, name) }
 	if len(m.opts.Exprs) > 0 {
-		if m.exprs, err = v.parseExprs(ctx, m.opts, find); err != nil {
+		if m.exprs, err = v.parseExprs(ctx, m.opts, "the table", find); err != nil {
 			return err
 		}
 		for i := range m.exprs {
@@ -259,10 +284,17 @@ func (m *maker) readFiles(ctx context.Context, v *view, find func(context.Contex
 		return err
 	}
 	m.report.FileRows, m.report.BytesIn = f.rows, f.bytes
-	for _, x := range f.features {
-		if err := m.define(ctx, v, &x.Feature); err != nil {
-			return err
+	if m.extends != nil {
+		err = m.matchFeatures(f.features)
+	} else {
+		for _, x := range f.features {
+			if err = m.define(ctx, v, &x.Feature); err != nil {
+				break
+			}
 		}
+	}
+	if err != nil {
+		return err
 	}
 	slices.SortFunc(f.features, func(a, b *fileFeature) int { return cmp.Compare(a.ID, b.ID) })
 	m.rows, err = j.finish(f.features)
@@ -287,7 +319,7 @@ func (m *maker) tell(phase Phase, done, total int64) {
 func (m *maker) uncovered(v *view) map[int]bool {
 	var out map[int]bool
 	for i, s := range v.segments {
-		if _, ok := m.layers[s.ID]; !ok {
+		if _, ok := m.layers[s.ID]; !ok && !m.extends.covers(s.ID) {
 			if out == nil {
 				out = map[int]bool{}
 			}
@@ -330,7 +362,18 @@ func (m *maker) cover(ctx context.Context, v *view) error {
 
 // layer writes the layer over a segment, where it says anything.
 func (m *maker) layer(ctx context.Context, s *segment, vals values) error {
-	if vals.count == 0 && m.overlay.Uncovered == m.overlay.Missing {
+	old := m.extends.layer(s.ID)
+	if old != nil {
+		k, err := openKept(ctx, m.table.Store(), s, old, m.overlay.Features)
+		if err != nil {
+			return fmt.Errorf("layer over segment %s: %w", s.ID, err)
+		}
+		more := false
+		if vals, more = k.under(ctx, s, m.overlay.Features, vals); !more {
+			m.layers[s.ID] = nil
+			return nil
+		}
+	} else if vals.count == 0 && m.overlay.Uncovered == m.overlay.Missing {
 		m.layers[s.ID] = nil
 		return nil
 	}
@@ -350,7 +393,10 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 	if err := m.checkName(ctx, v); err != nil {
 		return err
 	}
-	c := storage.Change{Operation: "overlay", Base: v.newest.Info().Number, Overlays: []storage.Overlay{m.overlay}}
+	c := storage.Change{Operation: "overlay", Base: v.newest.Info().Number}
+	if m.extends == nil {
+		c.Overlays = []storage.Overlay{m.overlay}
+	}
 	if m.opts.Replace {
 		all, err := v.newest.Overlays(ctx)
 		if err != nil {
@@ -364,6 +410,10 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 		if l := m.layers[s.ID]; l != nil {
 			c.Layers = append(c.Layers, *l)
 		}
+	}
+	if m.extends != nil && len(c.Layers) == 0 {
+		m.report.Snapshot = c.Base // there is nothing to cover
+		return nil
 	}
 	if b := v.branch; b != nil {
 		set := *b
@@ -388,14 +438,15 @@ func (m *maker) finish(ctx context.Context, v *view) {
 		delete(left, s.ID)
 		r.Rows += s.rows
 		r.Segments++
-		covered := uint64(0)
+		if l != nil {
+			r.BytesOut += l.Data.Bytes
+		} else {
+			l = m.extends.layer(s.ID)
+		}
 		if l != nil {
 			r.Layers++
-			r.BytesOut += l.Data.Bytes
-			if covered = l.Covered.Count; l.All {
-				covered = s.rows
-			}
 		}
+		covered := coveredBy(l, s.rows)
 		r.Covered += covered
 		if covered < s.rows {
 			r.Partial = append(r.Partial, SegmentReport{s.ID, s.Partition.String(), s.rows, covered})

@@ -21,8 +21,8 @@
 // # Types
 //
 // Those of a feature in several files are widened to one that holds every value exactly, as ingest does it. A feature that the table
-// has keeps its id, role and logical type, and its type must widen with the table's; keys and partition keys are not replaced. An
-// expression gives 1 where it is true, 0 where it is false, and null where SQL leaves it unknown.
+// has keeps its id, role and logical type, and its type must widen with the table's; keys and partition keys are not replaced. A
+// condition gives 1 where it is true, 0 where it is false, and null where SQL leaves it unknown; other expressions numbers, as expr.Value has them.
 //
 // # Memory
 //
@@ -33,7 +33,7 @@
 // the files, 24 bytes for each row of a sorter's buffer, and a block for each run that is merged.
 //
 // The other half is the reader's, whose batches the keys come in, and the stripes' that are encoded. Of a segment at hand a bit or two a row
-// are held.
+// are held, and of an expression that gives numbers 8 bytes a row.
 //
 // # Failure
 //

@@ -14,18 +14,55 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A computed is a feature that an expression gives.
+// A computed is a feature that an expression gives: 1, 0 or null of a condition, or a number.
 type computed struct {
 	storage.Feature // without an ID
 	text            string
-	filter          *expr.Filter
+	filter          *expr.Filter // or
+	value           *expr.Value
 }
 
-// splitExpr splits "name = condition". A name that is not of letters, digits and points stands in quotes, as it does in a condition.
+// features returns the names of what c is computed from.
+func (c *computed) features() []string {
+	if c.value != nil {
+		return c.value.Features()
+	}
+	return c.filter.Features()
+}
+
+// gives returns the narrowest type of what c gives.
+func (c *computed) gives() vector.Type {
+	if c.value != nil {
+		return c.value.Type()
+	}
+	return vector.Type{Kind: vector.Dense, Elem: vector.Int8}
+}
+
+// fits makes c's type that of a feature which it is, or lies over, where what c gives widens to it.
+func (c *computed) fits(k *storage.Feature, where string) error {
+	w, err := vector.Widen(c.Type, k.Type)
+	if k.Type.Kind == vector.Dense && k.Logical == "" && c.value == nil { // every number type has 0 and 1
+		w, err = k.Type, nil
+	}
+	if err != nil || k.Type.Kind != vector.Dense || k.Logical != "" {
+		gives := "0 or 1"
+		if c.value != nil {
+			gives = c.Type.String()
+		}
+		return fmt.Errorf("feature %s is %s in %s, and the expression gives %s: give it another name", c.Name, typeName(k.Type, k.Logical), where, gives)
+	}
+	if w == k.Type {
+		c.Type = w
+	}
+	return nil
+}
+
+// splitExpr splits "name = condition", or "name = number". A name that is not of letters, digits and points stands in quotes, as it does in a
+// condition.
 func splitExpr(text string) (name, condition string, err error) {
 	rest := strings.TrimSpace(text)
 	bad := func() (string, string, error) {
-		return "", "", fmt.Errorf("expression %.100q: want name = condition, as in label_v2 = click = 1 AND dwell > 10", text)
+		return "", "", fmt.Errorf("expression %.100q: want name = condition, as in label_v2 = click = 1 AND dwell > 10, or a number, as in ctr = clicks / shows", text)
 	}
 	if rest == "" {
 		return bad()
@@ -84,8 +121,8 @@ func (v *view) resolve(ctx context.Context, names []string) ([]expr.Field, error
 	return out, nil
 }
 
-// parseExprs types expressions against what a reader of the view sees. find returns the table's feature of a name.
-func (v *view) parseExprs(ctx context.Context, opts *Options, find func(context.Context, string) (*known, error)) ([]computed, error) {
+// parseExprs types expressions against what a reader of the view sees. find returns the feature of a name that where has.
+func (v *view) parseExprs(ctx context.Context, opts *Options, where string, find func(context.Context, string) (*known, error)) ([]computed, error) {
 	var out []computed
 	for _, text := range opts.Exprs {
 		name, condition, err := splitExpr(text)
@@ -95,52 +132,73 @@ func (v *view) parseExprs(ctx context.Context, opts *Options, find func(context.
 		if slices.ContainsFunc(out, func(c computed) bool { return c.Name == name }) {
 			return nil, fmt.Errorf("two expressions of feature %s", name)
 		}
-		c := computed{Feature: storage.Feature{Name: name, Role: opts.Role, Type: vector.Type{Kind: vector.Dense, Elem: vector.Int8}}, text: condition}
+		c := computed{Feature: storage.Feature{Name: name, Role: opts.Role}, text: condition}
 		k, err := find(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if k != nil {
-			if k.Type.Kind != vector.Dense || k.Logical != "" {
-				return nil, fmt.Errorf("feature %s is %s in the table, and the expression gives 0 or 1: give it another name", name, typeName(k.Type, k.Logical))
-			}
-			c.Role, c.Type = k.Role, k.Type
-		}
-		if c.filter, err = v.parse(ctx, condition); err != nil {
+		if err := v.parse(ctx, &c); err != nil {
 			return nil, err
+		}
+		c.Type = c.gives()
+		if k != nil {
+			c.Role = k.Role
+			if err := c.fits(&k.Feature, where); err != nil {
+				return nil, err
+			}
 		}
 		out = append(out, c)
 	}
 	return out, nil
 }
 
-func (v *view) parse(ctx context.Context, condition string) (*expr.Filter, error) {
-	return expr.ParseFilter(condition, func(names []string) ([]expr.Field, error) { return v.resolve(ctx, names) })
+// parse types an expression against what a reader of the view sees.
+func (v *view) parse(ctx context.Context, c *computed) (err error) {
+	c.value, c.filter, err = expr.ParseValue(c.text, func(names []string) ([]expr.Field, error) { return v.resolve(ctx, names) })
+	return err
+}
+
+// parseAgain is parse for an expression that was typed before: types may have become wider since.
+func (v *view) parseAgain(ctx context.Context, c *computed) error {
+	value := c.value != nil
+	if err := v.parse(ctx, c); err != nil {
+		return err
+	}
+	if w, err := vector.Widen(c.gives(), c.Type); value != (c.value != nil) || value && (err != nil || w != c.Type) {
+		return fmt.Errorf("expression of feature %s gave %v, and gives %v of what the table has by now: %w", c.Name, c.Type, c.gives(), storage.ErrConflict)
+	}
+	return nil
 }
 
 // A truth is what a condition is in the rows of a segment that are not deleted: bit set in yes, in no, or in neither where it is unknown.
 type truth struct{ yes, no vector.Bitmap }
 
+// A result is what an expression is in those rows.
+type result struct {
+	truth                 // of a condition
+	number *vector.Column // of a number: plain, of the feature's type
+}
+
 // evaluate calls visit for every segment that is wanted, in order, with the values of expressions in its rows.
 func (v *view) evaluate(ctx context.Context, exprs []computed, opts *Options, want []bool, progress func(uint64), visit func(int, values) error) error {
 	var names []string
 	for i := range exprs {
-		// Anew, since types may have become wider since.
-		f, err := v.parse(ctx, exprs[i].text)
-		if err != nil {
+		if err := v.parseAgain(ctx, &exprs[i]); err != nil {
 			return err
 		}
-		exprs[i].filter = f
-		for _, n := range f.Features() {
+		for _, n := range exprs[i].features() {
 			if !slices.Contains(names, n) {
 				names = append(names, n)
 			}
 		}
 	}
-	x := &evaluation{view: v, exprs: exprs, places: make([][]int, len(exprs)), of: make([]truth, len(exprs)), at: make([]truth, len(exprs))}
-	for i, e := range exprs {
-		for _, n := range e.filter.Features() {
+	x := &evaluation{view: v, exprs: exprs, places: make([][]int, len(exprs)), of: make([]result, len(exprs)), at: make([]truth, len(exprs))}
+	for i := range exprs {
+		for _, n := range exprs[i].features() {
 			x.places[i] = append(x.places[i], slices.Index(names, n))
+		}
+		if exprs[i].value != nil {
+			x.of[i].number = vector.NewColumn(exprs[i].Type)
 		}
 	}
 	done := uint64(0)
@@ -179,8 +237,8 @@ type evaluation struct {
 	places    [][]int // of each expression's features among the columns
 	evaluator expr.Evaluator
 	columns   []*vector.Column
-	of        []truth // of the segment's rows so far, by expression
-	at        []truth // of the rows of the columns at hand
+	of        []result // of the segment's rows so far, by expression
+	at        []truth  // of conditions, of the rows of the columns at hand
 	// at is of these columns and this partition.
 	batch     uint64
 	partition storage.Partition
@@ -191,37 +249,53 @@ func (x *evaluation) take(p piece) {
 	s := &x.view.segments[p.segment]
 	if p.place == 0 {
 		for i := range x.of {
-			x.of[i] = truth{cleared(x.of[i].yes, int(s.rows)), cleared(x.of[i].no, int(s.rows))}
-		}
-	}
-	if p.batch == 0 || p.batch != x.batch || !s.Partition.Equal(x.partition) {
-		for i := range x.at {
-			x.columns = x.columns[:0]
-			for _, c := range x.places[i] {
-				x.columns = append(x.columns, p.columns[c])
+			r := &x.of[i]
+			if r.number != nil {
+				r.number.Reset()
+				continue
 			}
-			t := &x.at[i]
-			t.yes, t.no = cleared(t.yes, p.rows), cleared(t.no, p.rows)
-			x.evaluator.Evaluate(t.yes, t.no, x.exprs[i].filter, p.rows, s.Partition, x.columns)
+			r.truth = truth{cleared(r.yes, int(s.rows)), cleared(r.no, int(s.rows))}
 		}
-		x.batch, x.partition = p.batch, s.Partition
 	}
+	anew := p.batch == 0 || p.batch != x.batch || !s.Partition.Equal(x.partition)
 	for i := range x.of {
-		copyBits(x.of[i].yes, p.place, x.at[i].yes, p.lo, p.hi)
-		copyBits(x.of[i].no, p.place, x.at[i].no, p.lo, p.hi)
+		r, e := &x.of[i], &x.exprs[i]
+		x.columns = x.columns[:0]
+		for _, c := range x.places[i] {
+			x.columns = append(x.columns, p.columns[c])
+		}
+		if r.number != nil {
+			e.value.Append(r.number, x.columns, p.lo, p.hi)
+			continue
+		}
+		t := &x.at[i]
+		if anew {
+			t.yes, t.no = cleared(t.yes, p.rows), cleared(t.no, p.rows)
+			x.evaluator.Evaluate(t.yes, t.no, e.filter, p.rows, s.Partition, x.columns)
+		}
+		copyBits(r.yes, p.place, t.yes, p.lo, p.hi)
+		copyBits(r.no, p.place, t.no, p.lo, p.hi)
 	}
+	x.batch, x.partition = p.batch, s.Partition
 }
 
 // open returns what appends what expression f gives.
 func (x *evaluation) open(f int) (appender, error) {
-	t, row := x.of[f], 0
+	r, row := x.of[f], 0
+	if r.number != nil {
+		return func(dst *vector.Column, n int) error {
+			dst.AppendRows(r.number, row, row+n)
+			row += n
+			return nil
+		}, nil
+	}
 	return func(dst *vector.Column, n int) error {
 		for end := row + n; row < end; row++ {
 			value := 0
 			switch {
-			case t.yes.Get(row):
+			case r.yes.Get(row):
 				value = 1
-			case !t.no.Get(row):
+			case !r.no.Get(row):
 				dst.AppendNulls(1)
 				continue
 			}

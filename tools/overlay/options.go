@@ -31,7 +31,7 @@ type Options struct {
 	// Records, when set, are what "-" reads instead. They stay the caller's, who closes them after Add.
 	Records *source.Records
 
-	// Exprs are expressions of features, each "name = condition" in the words of package expr.
+	// Exprs are expressions of features, each "name = condition" or "name = number" in the words of package expr.
 	Exprs []string
 
 	// Over are names of overlays, the lowest first, that features of expressions are read under, besides those that are part of the table and
@@ -152,11 +152,13 @@ type Report struct {
 	Covered  uint64          `json:"covered"` // of Rows
 	Segments int             `json:"segments"`
 	Layers   int             `json:"layers"` // segments that have one
+	// Before is what was covered before, of an overlay that was extended.
+	Before *CoverageReport `json:"before,omitempty"`
 	// Partial are the segments with rows that are not covered, in the order of the table.
 	Partial []SegmentReport `json:"partial"`
 
 	FileRows   uint64 `json:"file_rows"`   // each with a key of its own
-	Unmatched  uint64 `json:"unmatched"`   // of FileRows: the table has no row of the key
+	Unmatched  uint64 `json:"unmatched"`   // of FileRows: no row has the key, of the segments that Extend has not found covered whole
 	Unknown    []Row  `json:"unknown"`     // the first of those
 	BytesIn    int64  `json:"bytes_in"`    // of the files
 	BytesOut   uint64 `json:"bytes_out"`   // of the layers
@@ -165,6 +167,14 @@ type Report struct {
 	// Attempts counts how often layers were made for what the table had: more than once where others changed it meanwhile.
 	Attempts int     `json:"attempts"`
 	Seconds  Seconds `json:"seconds"`
+}
+
+// A CoverageReport says how much of a table was covered.
+type CoverageReport struct {
+	Rows     uint64 `json:"rows"`
+	Covered  uint64 `json:"covered"`
+	Segments int    `json:"segments"`
+	Layers   int    `json:"layers"`
 }
 
 // A FeatureReport is a feature of an overlay.
