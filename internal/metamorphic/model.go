@@ -40,6 +40,7 @@ type row struct {
 type overlayState struct {
 	name     string
 	features map[string]*feature // by their names: the table's, where it replaces them
+	hive     string              // the type of its one feature, as Hive has it
 	covered  map[int64]map[*feature]any
 	null     bool // other rows are null in it; else they are what lies below
 }
@@ -219,24 +220,107 @@ func (w *world) drawPredicate(s *state, depth int) predicate {
 }
 
 func (w *world) drawComparison(s *state, name string, f *feature, known func(func(any) bool) func(*row) truth) predicate {
-	number := func(v any) float64 {
-		if i, ok := v.(int64); ok {
-			return float64(i)
-		}
-		return v.(float64)
-	}
 	v := w.drawValue(f)
 	if values := w.valuesOf(s, f); len(values) > 0 && w.chance(0.7) {
 		v = values[w.rnd.IntN(len(values))]
 	}
-	c := number(v)
+	c := toFloat(v)
 	op := w.draw([]string{"=", "!=", "<", "<=", ">", ">="})
 	holds := map[string]func(a, b float64) bool{
 		"=": func(a, b float64) bool { return a == b }, "!=": func(a, b float64) bool { return a != b },
 		"<": func(a, b float64) bool { return a < b }, "<=": func(a, b float64) bool { return a <= b },
 		">": func(a, b float64) bool { return a > b }, ">=": func(a, b float64) bool { return a >= b },
 	}[op]
-	return predicate{quote(name) + " " + op + " " + text(v), known(func(x any) bool { return holds(number(x), c) })}
+	return predicate{quote(name) + " " + op + " " + text(v), known(func(x any) bool { return holds(toFloat(x), c) })}
+}
+
+// A number is an expression that gives numbers, and what it means: nil, an int64 or a float64, of which there is one where float is set.
+type number struct {
+	text  string
+	float bool
+	of    func(r *row) any
+}
+
+// drawNumber draws an expression that is computed from the features of a state.
+func (w *world) drawNumber(s *state, depth int) number {
+	if depth == 0 {
+		names := slices.DeleteFunc(s.names(), func(name string) bool { return s.features[name].kind == texts })
+		name := w.draw(names)
+		f := s.features[name]
+		if f.kind == idLists {
+			return number{"len(" + quote(name) + ")", false, func(r *row) any {
+				if list, ok := r.values[f].([]int64); ok {
+					return int64(len(list))
+				}
+				return nil
+			}}
+		}
+		// Those that may be stored as floats or as integers are computed with as floats, whichever they are.
+		return number{quote(name), f.kind == floats || f.fractions, func(r *row) any { return r.values[f] }}
+	}
+	a := w.drawNumber(s, depth-1)
+	if w.chance(0.2) {
+		a.of = negative(a.of)
+		a.text = "-(" + a.text + ")"
+		return a
+	}
+	b := w.drawNumber(s, w.rnd.IntN(depth))
+	if c := w.rnd.Int64N(5); w.chance(0.5) {
+		b = number{fmt.Sprint(c), false, func(*row) any { return c }}
+	}
+	if w.chance(0.3) {
+		a, b = b, a
+	}
+	op := w.draw([]string{"+", "-", "*", "/"})
+	out := number{"(" + a.text + ") " + op + " (" + b.text + ")", a.float || b.float || op == "/", nil}
+	out.of = func(r *row) any {
+		x, y := a.of(r), b.of(r)
+		if x == nil || y == nil {
+			return nil
+		}
+		if i, ok := x.(int64); ok && !out.float {
+			switch j := y.(int64); op {
+			case "+":
+				return i + j
+			case "-":
+				return i - j
+			default:
+				return i * j
+			}
+		}
+		f, g := toFloat(x), toFloat(y)
+		switch {
+		case op == "+":
+			return f + g
+		case op == "-":
+			return f - g
+		case op == "*":
+			return f * g
+		case g == 0:
+			return nil
+		}
+		return f / g
+	}
+	return out
+}
+
+func negative(of func(r *row) any) func(r *row) any {
+	return func(r *row) any {
+		switch v := of(r).(type) {
+		case int64:
+			return -v
+		case float64:
+			return -v
+		}
+		return nil
+	}
+}
+
+func toFloat(v any) float64 {
+	if i, ok := v.(int64); ok {
+		return float64(i)
+	}
+	return v.(float64)
 }
 
 // valuesOf returns the values, but null, of a feature, in an order that the seed decides.

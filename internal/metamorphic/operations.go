@@ -26,6 +26,7 @@ var operations = []operation{
 	{"compact and delete", 2, compactAndDelete},
 	{"erase", 1, eraseRows},
 	{"add overlay", 4, addOverlay},
+	{"extend overlay", 3, extendOverlay},
 	{"merge overlay", 1, mergeOverlay},
 	{"drop overlay", 1, dropOverlay},
 	{"create list", 4, createList},

@@ -22,14 +22,13 @@ func addOverlay(w *world) error {
 	if o.null {
 		opts.Uncovered, opts.Missing = storage.Null, storage.Null
 	}
-	if w.chance(0.4) {
-		f := &feature{kind: numbers}
-		name := fmt.Sprint("label ", w.files)
+	if w.chance(0.5) {
+		name, n := fmt.Sprint("label ", w.files), w.drawExpression(next, o)
+		f := &feature{kind: map[bool]kind{false: numbers, true: floats}[n.float]}
 		o.features = map[string]*feature{name: f}
-		p := w.drawPredicate(next, 1)
-		opts.Exprs = []string{quote(name) + " = " + p.text}
-		for n, r := range next.rows {
-			o.covered[n] = map[*feature]any{f: map[truth]any{no: int64(0), yes: int64(1), unknown: nil}[p.of(r)]}
+		opts.Exprs = []string{quote(name) + " = " + n.text}
+		for k, r := range next.rows {
+			o.covered[k] = map[*feature]any{f: n.of(r)}
 		}
 	} else if err := w.drawOverlayFile(next, o, &opts); err != nil {
 		return err
@@ -43,6 +42,89 @@ func addOverlay(w *world) error {
 	return w.commit(report.Snapshot, next)
 }
 
+// drawExpression draws what a feature of an overlay is computed by, a condition or a number, and says which type that gives; one that has a type
+// keeps it.
+func (w *world) drawExpression(s *state, o *overlayState) number {
+	if o.hive == "" && w.chance(0.5) || o.hive == "bigint" || o.hive == "double" {
+		n := w.drawNumber(s, 1+w.rnd.IntN(2))
+		if n.float || o.hive == "double" {
+			// Of features that may be integers: what is a float in the model is one in the table.
+			of := n.of
+			n.text, n.float = "("+n.text+") * 1.0", true
+			n.of = func(r *row) any {
+				if v := of(r); v != nil {
+					return toFloat(v)
+				}
+				return nil
+			}
+		}
+		if hive := map[bool]string{false: "bigint", true: "double"}[n.float]; o.hive == "" || o.hive == hive {
+			o.hive = hive
+			return n
+		}
+	}
+	p := w.drawPredicate(s, 1)
+	if o.hive == "" {
+		o.hive = "tinyint"
+	}
+	isFloat := o.hive == "float" || o.hive == "double"
+	return number{p.text, isFloat, func(r *row) any {
+		switch t := p.of(r); {
+		case t == unknown:
+			return nil
+		case isFloat:
+			return map[truth]float64{yes: 1}[t]
+		default:
+			return map[truth]int64{yes: 1}[t]
+		}
+	}}
+}
+
+// extendOverlay covers rows that an overlay does not cover, from a file or an expression: what it covers stays.
+func extendOverlay(w *world) error {
+	next := w.latest().clone()
+	if len(next.overlays) == 0 {
+		return errSkip
+	}
+	w.files++
+	at := w.rnd.IntN(len(next.overlays))
+	was := next.overlays[at]
+	o := &overlayState{name: was.name, features: was.features, hive: was.hive, covered: map[int64]map[*feature]any{}, null: was.null}
+	opts := overlay.Options{Memory: pick[int64](w, 64<<20, 1), Workers: 1 + w.rnd.IntN(2), TempDir: w.dir}
+	name := slices.Sorted(maps.Keys(o.features))[0]
+	f := o.features[name]
+	if (f.kind == numbers || f.kind == floats) && w.chance(0.5) {
+		n := w.drawExpression(next, o)
+		opts.Exprs = []string{quote(name) + " = " + n.text}
+		for k, r := range next.rows {
+			o.covered[k] = map[*feature]any{f: n.of(r)}
+		}
+	} else if err := w.drawOverlayFile(next, o, &opts); err != nil {
+		return err
+	}
+	given := len(o.covered)
+	maps.Copy(o.covered, was.covered)
+	w.note("%s: %v %v, %d rows given", o.name, name, opts.Exprs, given)
+	report, err := overlay.Extend(w.ctx, w.store(), tableName, o.name, opts)
+	if err != nil {
+		return err
+	}
+	covered := 0
+	for n := range next.rows {
+		if o.covered[n] != nil {
+			covered++
+		}
+	}
+	if int(report.Rows) != len(next.rows) || report.Covered < report.Before.Covered || int(report.Covered) < covered {
+		return fmt.Errorf("%d of %d rows covered, before %+v: want %d of %d", report.Covered, report.Rows, report.Before, covered, len(next.rows))
+	}
+	if report.Snapshot == w.newest {
+		return nil // nothing was to be covered
+	}
+	next.overlays[at] = o
+	return w.commit(report.Snapshot, next)
+}
+
 // drawOverlayFile draws the values of some rows, and of some that are not there, by their number or key.
 func (w *world) drawOverlayFile(s *state, o *overlayState, opts *overlay.Options) error {
 	name, f := fmt.Sprint("label ", w.files), &feature{kind: pick(w, numbers, floats, texts, idLists)}
@@ -50,7 +132,11 @@ func (w *world) drawOverlayFile(s *state, o *overlayState, opts *overlay.Options
 		name = w.draw(names)
 		f = s.features[name]
 	}
-	o.features = map[string]*feature{name: f}
+	if o.features == nil {
+		o.features, o.hive = map[string]*feature{name: f}, w.drawType(name, f)
+	}
+	for name, f = range o.features {
+	}
 	key := pick(w, "row", "key")
 	opts.Key = []string{key}
 	var b strings.Builder
@@ -81,7 +167,7 @@ func (w *world) drawOverlayFile(s *state, o *overlayState, opts *overlay.Options
 	}
 	opts.From = []string{path}
 	opts.MappingFile, err = w.file(".json", fmt.Sprintf("{\"columns\": {%q: {\"type\": %q}, %q: {\"type\": %q}}}",
-		name, w.drawType(name, f), key, map[string]string{"row": "bigint", "key": "string"}[key]))
+		name, o.hive, key, map[string]string{"row": "bigint", "key": "string"}[key]))
 	return err
 }
 
