@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/tools/overlay"
 )
 
-// overlayParams are the parameters of the making of an overlay: those of `dsi overlay add`.
+// overlayParams are the parameters of the making of an overlay: those of `dsi overlay add`, or with Extend of `dsi overlay extend`.
 type overlayParams struct {
 	URI       string   `json:"uri"`
 	Table     string   `json:"table"` // or table@branch
@@ -28,6 +28,7 @@ type overlayParams struct {
 	Uncovered string   `json:"uncovered,omitempty"`
 	New       string   `json:"new,omitempty"`
 	Replace   bool     `json:"replace,omitempty"`
+	Extend    bool     `json:"extend,omitempty"` // one that is there
 	Memory    int64    `json:"memory,omitempty"`
 }
 
@@ -89,7 +90,11 @@ func (e *Engine) runOverlay(ctx context.Context, p *overlayParams, in *source.Re
 	if err := opts.Validate(); err != nil {
 		return nil, usageError{err}
 	}
-	report, err := overlay.Add(ctx, s, p.Table, p.Overlay, opts)
+	run := overlay.Add
+	if p.Extend {
+		run = overlay.Extend
+	}
+	report, err := run(ctx, s, p.Table, p.Overlay, opts)
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err() // one that was cancelled says so, and not how its parts ended
 	}

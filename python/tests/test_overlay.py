@@ -71,6 +71,64 @@ def test_expression(store):
     assert got["long"].to_pylist() == pc.greater(pc.list_value_length(got["user_history"]), 3).cast(pa.int8()).to_pylist()
 
 
+def test_numbers(store):
+    """What is computed, against DuckDB, of random expressions over what make_rows has."""
+    import random
+
+    duckdb = pytest.importorskip("duckdb")
+    random.seed(7)
+
+    def draw(depth: int) -> str:
+        """An expression with a feature in it."""
+        a = draw(depth - 1) if depth else random.choice(["click", "dense_a", "len(user_history)"])
+        if depth == 0 or random.random() < 0.15:
+            return f"-({a})" if depth else a
+        b = random.choice(["2", "0", "3.5"]) if random.random() < 0.4 else draw(random.randrange(depth))
+        a, b = random.sample([a, b], 2)
+        return f"({a}) {random.choice('+-*/')} ({b})"
+
+    exprs = [draw(random.randrange(1, 4)) for _ in range(60)]
+    report = store.table("ads").overlay("n", expr=[f"v{i} = {e}" for i, e in enumerate(exprs)], replace=True)
+    assert report["covered"] == 1000
+    got = store.table("ads").scan(["request_id", "click", "dense_a", "user_history", "v*"], overlay="n").to_arrow()
+    with duckdb.connect() as db:
+        db.execute("SET ieee_floating_point_ops = false")  # what is divided by 0 is null
+        db.register("rows", got)
+        for i, e in enumerate(exprs):
+            sql = e.replace("len(user_history)", "len(user_history)::BIGINT").replace("click", "click::BIGINT")
+            sql = sql.replace("dense_a", "dense_a::DOUBLE").replace("3.5", "3.5::DOUBLE")
+            want = [row[0] for row in db.execute(f"SELECT {sql} FROM rows").fetchall()]
+            values = got[f"v{i}"].to_pylist()
+            assert got[f"v{i}"].type == (pa.float64() if "/" in e or "dense_a" in e or "3.5" in e else pa.int64()), e
+            assert len(want) == len(values)
+            for v, w in zip(values, want):
+                assert (v is None) == (w is None) and (v is None or v == w or v == pytest.approx(w, rel=1e-15)), (e, v, w)
+
+
+def test_extended(store):
+    """What is ingested later is covered when the overlay is extended, and what was covered stays."""
+    table = store.table("ads")
+    table.overlay("labels", labels([f"r{i}" for i in range(400)]), key="request_id", label=True)
+    store.ingest("ads", _renamed(make_rows(), 5000), session_key="session_id", time_key="event_time")
+    late = labels([f"r{i}" for i in range(300, 5500)], step=3)
+    report = store.table("ads").extend_overlay("labels", late, key="request_id")
+    assert (report["before"]["covered"], report["before"]["rows"], report["covered"], report["rows"]) == (400, 2000, 1500, 2000)
+    got = store.table("ads").scan(["request_id", "label"], overlay="labels").to_arrow().to_pydict()
+    was, is_now = (dict(zip(t["request_id"].to_pylist(), t["label"].to_pylist())) for t in (labels([f"r{i}" for i in range(400)]), late))
+    for key, value in zip(got["request_id"], got["label"]):
+        assert value == (was[key] if key in was else is_now.get(key))
+    with pytest.raises(dsistore.NotFoundError):
+        store.table("ads").extend_overlay("label", late, key="request_id")
+    with pytest.raises(dsistore.UsageError, match="give one of them"):
+        store.table("ads").extend_overlay("labels")
+
+
+def _renamed(rows: pa.Table, first: int) -> pa.Table:
+    """The rows with other request ids."""
+    at = rows.schema.get_field_index("request_id")
+    return rows.set_column(at, rows.schema.field(at), pa.array([f"r{first + i}" for i in range(len(rows))]))
+
+
 def test_replaced_feature(store):
     """Rows that are not covered are what they were, or null."""
     before = store.table("ads").scan(["request_id", "click"]).to_arrow()

@@ -308,7 +308,9 @@ class Table:
         """Lays features over the table, without rewriting it, as one commit, and returns the report of ``dsi overlay add``.
 
         source  rows to join by a key: what ``Store.ingest`` takes, a path or a pyarrow Table for one
-        expr    or what features are computed from: ``label_v2 = click = 1 AND dwell > 10`` is 1, 0, or null where it is unknown
+        expr    or what features are computed from: ``label_v2 = click = 1 AND dwell > 10`` is 1, 0, or null where it is unknown;
+                ``ctr = clicks / shows`` is a number, float64 where it divides or a feature is a float, else int64, null where it is
+                computed from null, divides by 0, or is beyond its type
         key     the feature that the rows of source and of the table have in common, or several that are a key together; default: the
                 request key of the table. A key comes once in source, and is not null
         features  those of source to take; default: all but the key. They add features to the table's, or replace some of the same name
@@ -326,14 +328,37 @@ class Table:
         ExistsError: there is an overlay of the name; UsageError: what is asked for makes no sense; NotFoundError: there is no such key or
         feature; ConflictError: others kept changing the table.
         """
-        exprs = None if expr is None else names(expr)
-        if (source is None) == (exprs is None):
-            raise errors.UsageError("an overlay is made from a source or from an expression: give one of them")
-        params: dict[str, Any] = dict(
-            uri=self.store._root, table=self.name, overlay=name, exprs=exprs, key=None if key is None else names(key),
+        return self._cover(
+            name, source, expr, format, progress, key=None if key is None else names(key),
             features=None if features is None else names(features), mapping=_path(mapping), ddl=_path(ddl), over=names(over) or None, label=label,
             uncovered=uncovered, new=new, replace=replace, memory=memory,
         )
+
+    def extend_overlay(self, name: str, source: Any = None, *, expr: str | Sequence[str] | None = None,
+                       key: str | Sequence[str] | None = None, format: str = "auto", mapping: str | os.PathLike[str] | None = None,
+                       ddl: str | os.PathLike[str] | None = None, over: str | Sequence[str] = (), memory: int | None = None,
+                       progress: Callable[[str, int, int, int], None] | None = None) -> dict[str, Any]:
+        """Covers rows that an overlay of the table does not cover, such as those ingested since, as one commit, and returns the report of
+        ``dsi overlay extend``: that of ``overlay``, and under ``before`` what was covered before.
+
+        The parameters are those of ``overlay``. source, or the expressions, must have the features of the overlay, in types that its types
+        hold. Rows that it covers keep what they have; its policies are what they were.
+
+        NotFoundError: there is no such overlay; ConflictError: others kept changing the table. The overlay is part of the table, or
+        of a branch: DsistoreError.
+        """
+        return self._cover(
+            name, source, expr, format, progress, key=None if key is None else names(key), mapping=_path(mapping), ddl=_path(ddl),
+            over=names(over) or None, memory=memory, extend=True,
+        )
+
+    def _cover(self, name: str, source: Any, expr: str | Sequence[str] | None, format: str,
+               progress: Callable[[str, int, int, int], None] | None, **more: Any) -> dict[str, Any]:
+        """Makes or extends an overlay."""
+        exprs = None if expr is None else names(expr)
+        if (source is None) == (exprs is None):
+            raise errors.UsageError("an overlay is made from a source or from an expression: give one of them")
+        params: dict[str, Any] = dict(uri=self.store._root, table=self.name, overlay=name, exprs=exprs, **more)
         if source is not None:
             return _land("overlay", source, format, progress, params)
         return _report(_engine.begin("overlay", **params), progress)

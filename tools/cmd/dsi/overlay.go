@@ -11,11 +11,12 @@ import (
 )
 
 type overlayCmd struct {
-	Add   overlayAddCmd   `cmd:"" help:"Lay features over a table: from files joined by a key, or from an expression."`
-	List  overlayListCmd  `cmd:"" help:"List a table's overlays, and how much they cover."`
-	Show  overlayShowCmd  `cmd:"" help:"Show an overlay's features, and how much of each segment it covers."`
-	Drop  overlayDropCmd  `cmd:"" help:"Drop an overlay."`
-	Merge overlayMergeCmd `cmd:"" help:"Make an overlay part of the table: everybody reads it then."`
+	Add    overlayAddCmd    `cmd:"" help:"Lay features over a table: from files joined by a key, or from an expression."`
+	Extend overlayExtendCmd `cmd:"" help:"Cover more rows of the table by an overlay, as those that were ingested since: from files, or from an expression."`
+	List   overlayListCmd   `cmd:"" help:"List a table's overlays, and how much they cover."`
+	Show   overlayShowCmd   `cmd:"" help:"Show an overlay's features, and how much of each segment it covers."`
+	Drop   overlayDropCmd   `cmd:"" help:"Drop an overlay."`
+	Merge  overlayMergeCmd  `cmd:"" help:"Make an overlay part of the table: everybody reads it then."`
 }
 
 // policies are the words for what an overlay's features are where it has no values.
@@ -30,43 +31,68 @@ func policyText(u storage.Otherwise) string {
 	return u.String()
 }
 
+// overlaySource is where the features of an overlay come from.
+type overlaySource struct {
+	From    []string `placeholder:"FILE" help:"Files or directories to join, or - for an Arrow IPC stream on standard input. May be given several times."`
+	Key     []string `placeholder:"FEATURE" help:"The feature that a row of the files and its rows of the table have in common; several, with commas, are a key together. Default: the table's request key."`
+	Format  string   `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
+	Mapping string   `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
+	DDL     string   `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
+	Expr    []string `sep:"none" placeholder:"EXPR" help:"A feature and the condition that it is 1 for, as in 'label_v2 = click = 1 AND dwell > 10': 0 where that is false, null where it is unknown; or a number, as in 'ctr = clicks / shows'. May be given several times."`
+	Over    []string `sep:"none" placeholder:"NAME" help:"An overlay that the features of --expr are read under. May be given several times, the lowest first."`
+	Memory  size     `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
+}
+
+func (s *overlaySource) options(ctx context.Context, a *app) overlay.Options {
+	opts := overlay.Options{From: s.From, Key: s.Key, MappingFile: s.Mapping, DDLFile: s.DDL, Exprs: s.Expr, Over: s.Over, Memory: int64(s.Memory)}
+	if s.Format != "auto" {
+		opts.Format = s.Format
+	}
+	if slices.Contains(s.From, "-") {
+		opts.Stdin = interruptible(ctx, a.in)
+	}
+	return opts
+}
+
 type overlayAddCmd struct {
 	tableArgs
 	metricsFlag
-	Overlay   string   `arg:"" help:"Name of the overlay."`
-	From      []string `placeholder:"FILE" help:"Files or directories to join, or - for an Arrow IPC stream on standard input. May be given several times."`
-	Key       []string `placeholder:"FEATURE" help:"The feature that a row of the files and its rows of the table have in common; several, with commas, are a key together. Default: the table's request key."`
+	overlayArg
+	overlaySource
 	Features  []string `placeholder:"NAMES" help:"The features of the files to take. Default: all but the key."`
-	Format    string   `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
-	Mapping   string   `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
-	DDL       string   `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
-	Expr      []string `sep:"none" placeholder:"EXPR" help:"A feature and the condition that it is 1 for, as in 'label_v2 = click = 1 AND dwell > 10': 0 where that is false, null where it is unknown. May be given several times."`
-	Over      []string `sep:"none" placeholder:"NAME" help:"An overlay that the features of --expr are read under. May be given several times, the lowest first."`
 	Label     bool     `help:"Features that the table does not have are labels."`
 	Uncovered string   `default:"fallthrough" enum:"fallthrough,null" help:"What the features are in rows that are not covered: fallthrough, what they are below; or null. Default: ${default}."`
 	New       string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"What they are in segments that are ingested later, and in those without any covered row: fallthrough, null, or refuse to read there. Default: ${default}."`
 	Replace   bool     `help:"Drop an overlay of the name, in the same commit."`
-	Memory    size     `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
 }
 
 func (c *overlayAddCmd) Run(ctx context.Context, a *app) error {
-	opts := overlay.Options{
-		From: c.From, Key: c.Key, Features: c.Features, MappingFile: c.Mapping, DDLFile: c.DDL, Exprs: c.Expr, Over: c.Over,
-		Uncovered: policies[c.Uncovered], Missing: policies[c.New], Replace: c.Replace, Memory: int64(c.Memory),
-	}
-	if c.Format != "auto" {
-		opts.Format = c.Format
-	}
+	opts := c.options(ctx, a)
+	opts.Features, opts.Uncovered, opts.Missing, opts.Replace = c.Features, policies[c.Uncovered], policies[c.New], c.Replace
 	if c.Label {
 		opts.Role = storage.RoleLabel
 	}
-	if slices.Contains(c.From, "-") {
-		opts.Stdin = interruptible(ctx, a.in)
-	}
+	return c.cover(ctx, a, c.tableArgs, opts, overlay.Add)
+}
+
+type overlayExtendCmd struct {
+	tableArgs
+	metricsFlag
+	overlayArg
+	overlaySource
+}
+
+func (c *overlayExtendCmd) Run(ctx context.Context, a *app) error {
+	return c.cover(ctx, a, c.tableArgs, c.options(ctx, a), overlay.Extend)
+}
+
+// cover runs what makes an overlay, or covers more rows by it, and prints its report.
+func (c overlayArg) cover(ctx context.Context, a *app, t tableArgs, opts overlay.Options,
+	run func(context.Context, *storage.Store, string, string, overlay.Options) (overlay.Report, error)) error {
 	if err := opts.Validate(); err != nil {
 		return usageError{Err: err}
 	}
-	store, err := c.openExisting(ctx)
+	store, err := t.openExisting(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,14 +106,18 @@ func (c *overlayAddCmd) Run(ctx context.Context, a *app) error {
 		}
 		bar.phaseIn(unit, string(p.Phase), p.Done, p.Total)
 	}
-	r, err := overlay.Add(ctx, store, c.Table, c.Overlay, opts)
+	r, err := run(ctx, store, t.Table, c.Overlay, opts)
 	bar.finish()
 	if err != nil {
 		return err
 	}
 	if r.Unmatched > 0 {
-		fmt.Fprintf(a.err, "dsi: the table has no row of %s of the files, as %s in %s\n",
-			plural(r.Unmatched, "key"), oneLine(r.Unknown[0].Key), oneLine(r.Unknown[0].Place))
+		what := "the table has no row"
+		if r.Before != nil {
+			what = "the segments with rows to cover have no row"
+		}
+		fmt.Fprintf(a.err, "dsi: %s of %s of the files, as %s in %s\n",
+			what, plural(r.Unmatched, "key"), oneLine(r.Unknown[0].Key), oneLine(r.Unknown[0].Place))
 	}
 	if a.json {
 		return a.printJSON(r)
@@ -115,8 +145,14 @@ func overlayFacts(r overlay.Report) [][2]string {
 	facts := [][2]string{
 		{"overlay", fmt.Sprintf("%s of %s, snapshot %d", r.Overlay, where, r.Snapshot)},
 		{"features", strings.Join(features, ", ")},
-		{"covered", fmt.Sprintf("%s of %s rows, in %s of %s", countText(r.Covered), countText(r.Rows), countText(r.Layers), plural(uint64(r.Segments), "segment"))},
 	}
+	if b := r.Before; b != nil {
+		facts = append(facts, [2]string{"before",
+			fmt.Sprintf("%s of %s rows, in %s of %s", countText(b.Covered), countText(b.Rows), countText(b.Layers), plural(uint64(b.Segments), "segment"))})
+	}
+	facts = append(facts, [][2]string{
+		{"covered", fmt.Sprintf("%s of %s rows, in %s of %s", countText(r.Covered), countText(r.Rows), countText(r.Layers), plural(uint64(r.Segments), "segment"))},
+	}...)
 	for i, s := range r.Partial {
 		if i == shownPartial {
 			facts = append(facts, [2]string{"", fmt.Sprintf("and %s more: dsi overlay show", plural(uint64(len(r.Partial)-i), "segment"))})
