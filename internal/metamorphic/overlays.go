@@ -109,14 +109,17 @@ func extendOverlay(w *world) error {
 	if err != nil {
 		return err
 	}
-	covered := 0
+	before, covered := 0, 0
 	for n := range next.rows {
+		if was.covered[n] != nil {
+			before++
+		}
 		if o.covered[n] != nil {
 			covered++
 		}
 	}
-	if int(report.Rows) != len(next.rows) || report.Covered < report.Before.Covered || int(report.Covered) < covered {
-		return fmt.Errorf("%d of %d rows covered, before %+v: want %d of %d", report.Covered, report.Rows, report.Before, covered, len(next.rows))
+	if int(report.Rows) != len(next.rows) || int(report.Before.Covered) != before || int(report.Covered) != covered {
+		return fmt.Errorf("%d of %d rows covered, before %+v: want %d of %d, before %d", report.Covered, report.Rows, report.Before, covered, len(next.rows), before)
 	}
 	if report.Snapshot == w.newest {
 		return nil // nothing was to be covered

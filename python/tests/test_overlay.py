@@ -78,25 +78,29 @@ def test_numbers(store):
     duckdb = pytest.importorskip("duckdb")
     random.seed(7)
 
-    def draw(depth: int) -> str:
-        """An expression with a feature in it."""
-        a = draw(depth - 1) if depth else random.choice(["click", "dense_a", "len(user_history)"])
-        if depth == 0 or random.random() < 0.15:
-            return f"-({a})" if depth else a
-        b = random.choice(["2", "0", "3.5"]) if random.random() < 0.4 else draw(random.randrange(depth))
+    features = {"click": "click::BIGINT", "dense_a": "dense_a::DOUBLE", "len(user_history)": "len(user_history)::BIGINT"}
+    constants = {"2": "2", "0": "0", "3.5": "3.5::DOUBLE"}
+
+    def draw(depth: int) -> tuple[str, str]:
+        """An expression with a feature in it, and the same in SQL."""
+        a = draw(depth - 1) if depth else random.choice(list(features.items()))
+        if depth == 0:
+            return a
+        if random.random() < 0.15:
+            return f"-({a[0]})", f"-({a[1]})"
+        b = random.choice(list(constants.items())) if random.random() < 0.4 else draw(random.randrange(depth))
         a, b = random.sample([a, b], 2)
-        return f"({a}) {random.choice('+-*/')} ({b})"
+        op = random.choice("+-*/")
+        sql = f"({a[1]})::DOUBLE / nullif(({b[1]})::DOUBLE, 0)" if op == "/" else f"({a[1]}) {op} ({b[1]})"
+        return f"({a[0]}) {op} ({b[0]})", sql
 
     exprs = [draw(random.randrange(1, 4)) for _ in range(60)]
-    report = store.table("ads").overlay("n", expr=[f"v{i} = {e}" for i, e in enumerate(exprs)], replace=True)
+    report = store.table("ads").overlay("n", expr=[f"v{i} = {e}" for i, (e, _) in enumerate(exprs)], replace=True)
     assert report["covered"] == 1000
     got = store.table("ads").scan(["request_id", "click", "dense_a", "user_history", "v*"], overlay="n").to_arrow()
     with duckdb.connect() as db:
-        db.execute("SET ieee_floating_point_ops = false")  # what is divided by 0 is null
         db.register("rows", got)
-        for i, e in enumerate(exprs):
-            sql = e.replace("len(user_history)", "len(user_history)::BIGINT").replace("click", "click::BIGINT")
-            sql = sql.replace("dense_a", "dense_a::DOUBLE").replace("3.5", "3.5::DOUBLE")
+        for i, (e, sql) in enumerate(exprs):
             want = [row[0] for row in db.execute(f"SELECT {sql} FROM rows").fetchall()]
             values = got[f"v{i}"].to_pylist()
             assert got[f"v{i}"].type == (pa.float64() if "/" in e or "dense_a" in e or "3.5" in e else pa.int64()), e

@@ -433,7 +433,8 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 func (m *maker) finish(ctx context.Context, v *view) {
 	r := m.report
 	left := m.layers
-	for _, s := range v.segments {
+	for i := range v.segments {
+		s := &v.segments[i]
 		l := left[s.ID]
 		delete(left, s.ID)
 		r.Rows += s.rows
@@ -446,7 +447,10 @@ func (m *maker) finish(ctx context.Context, v *view) {
 		if l != nil {
 			r.Layers++
 		}
-		covered := coveredBy(l, s.rows)
+		covered, err := m.coveredBy(ctx, l, s)
+		if err != nil { // it is committed: what can be said is said
+			covered = min(l.Covered.Count, s.rows)
+		}
 		r.Covered += covered
 		if covered < s.rows {
 			r.Partial = append(r.Partial, SegmentReport{s.ID, s.Partition.String(), s.rows, covered})

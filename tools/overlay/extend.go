@@ -48,15 +48,27 @@ func (x *extension) covers(segment string) bool {
 	return l != nil && (l.All || l.Covered.Count == l.Data.Rows)
 }
 
-// coveredBy returns how many of a segment's rows, of which so many are not deleted, a layer covers; nil: none.
-func coveredBy(l *storage.Layer, rows uint64) uint64 {
+// coveredBy returns how many of a segment's rows that are not deleted a layer covers; nil: none.
+func (m *maker) coveredBy(ctx context.Context, l *storage.Layer, s *segment) (uint64, error) {
 	switch {
 	case l == nil:
-		return 0
+		return 0, nil
 	case l.All:
-		return rows
+		return s.rows, nil
+	case s.dead == nil || l.Covered.IsEmpty():
+		return l.Covered.Count, nil
 	}
-	return min(l.Covered.Count, rows)
+	rows, err := m.table.Store().ReadRows(ctx, l.Covered)
+	if err != nil {
+		return 0, err
+	}
+	n := uint64(0)
+	for it := rows.Iterator(); it.HasNext(); {
+		if !s.dead.Get(int(it.Next())) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // lookUp finds out what the overlay has over the segments of a view. Layers that were written over others than it has now are written again.
@@ -100,9 +112,14 @@ func (m *maker) lookUp(ctx context.Context, v *view) error {
 	x.number, x.before = o.Number, before
 	if first {
 		c := CoverageReport{Segments: len(v.segments), Layers: len(before)}
-		for _, s := range v.segments {
+		for i := range v.segments {
+			s := &v.segments[i]
+			n, err := m.coveredBy(ctx, before[s.ID], s)
+			if err != nil {
+				return err
+			}
 			c.Rows += s.rows
-			c.Covered += coveredBy(before[s.ID], s.rows)
+			c.Covered += n
 		}
 		m.report.Before = &c
 	}
