@@ -6,9 +6,9 @@
 //	                                                                                                      |
 //	dsistat, compaction <── Summary <── Load: rollups, and the records that none of them has yet <────────┘
 //
-// A reader counts anyway what it does; a Writer takes the counters over when the reader is closed, and every five minutes while it is open. It
-// adds up what the readers of its process do that read alike, and writes it as one object beside the table, which it replaces as long as it
-// grows, for half an hour. So a job that opens a reader an epoch, or a thousand a minute, costs as many requests as any other.
+// A reader (Source) counts anyway what it does; a Writer takes the counters over when the reader is closed, and every five minutes while it is open. It
+// adds up what the readers of its process do that read alike (tally, sum), and writes it as one object beside the table, which it replaces as long as
+// it grows, for half an hour. So a job that opens a reader an epoch, or a thousand a minute, costs as many requests as any other.
 //
 // A Rollup merges the records that nobody writes any more, by day, job and user, and removes them. Load reads the rollups, and the records
 // that are not in them.

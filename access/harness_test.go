@@ -96,7 +96,7 @@ func drawRecord(t *rapid.T, at time.Time) *Record {
 		Key: Key{
 			Job: rapid.SampledFrom([]string{"train", "eval", "Ünïcode", ""}).Draw(t, "job"), User: rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "user"),
 			Program: rapid.SampledFrom([]string{"go", "python"}).Draw(t, "program"), Branch: rapid.SampledFrom([]string{"", "exp"}).Draw(t, "branch"),
-			List: rapid.SampledFrom([]string{"", "panel"}).Draw(t, "list"), Filter: rapid.SampledFrom([]uint64{0, 1, 1 << 63}).Draw(t, "filter"),
+			List: rapid.SampledFrom([]string{"", "panel"}).Draw(t, "list"), Purpose: rapid.SampledFrom([]string{PurposeRead, PurposeCount, PurposeOverlay}).Draw(t, "purpose"), Filter: rapid.SampledFrom([]uint64{0, 1, 1 << 63}).Draw(t, "filter"),
 		},
 		Host: rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "host"), PID: number.Draw(t, "pid"), Snapshot: number.Draw(t, "snapshot"),
 		End: at.Add(time.Duration(rapid.IntRange(0, 3600).Draw(t, "end")) * time.Second),

@@ -94,10 +94,16 @@ func (a *adder) add(day time.Time, r *Record) {
 	}
 }
 
-func (j *JobTotal) add(day time.Time, r *Record) {
-	if at, ok := slices.BinarySearch(j.Programs, r.Program); !ok && r.Program != "" {
-		j.Programs = slices.Insert(j.Programs, at, r.Program)
+// insert inserts a text into sorted ones, unless it is empty or there.
+func insert(sorted []string, s string) []string {
+	if at, ok := slices.BinarySearch(sorted, s); !ok && s != "" {
+		return slices.Insert(sorted, at, s)
 	}
+	return sorted
+}
+
+func (j *JobTotal) add(day time.Time, r *Record) {
+	j.Programs, j.Purposes = insert(j.Programs, r.Program), insert(j.Purposes, r.Purpose)
 	j.Snapshot = max(j.Snapshot, r.Snapshot)
 	if r.Start.Before(j.Start) {
 		j.Start = r.Start

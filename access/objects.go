@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -19,12 +20,16 @@ import (
 )
 
 const (
-	// objectsAtOnce are read at a time, and daysAtOnce held.
+	// objectsAtOnce are read at a time, and daysAtOnce at the most.
 	objectsAtOnce = 16
 	daysAtOnce    = 8
 	// maxPasses bounds how often a day is listed again because what was listed was gone.
 	maxPasses = 20
 )
+
+// heldBytes bounds the bytes of objects that are held at once, but that one is held however large it is. Decoded they take up to some times as much:
+// 24 bytes for each name of a feature beside its text. Tests make it small.
+var heldBytes int64 = 32 << 20
 
 // A span is days [since, until).
 type span struct{ since, until day }
@@ -166,14 +171,38 @@ func readAll(ctx context.Context, t *storage.Table, places []place) ([]result, e
 	return out, ctx.Err()
 }
 
-// A dayRead is what counts of a day.
-type dayRead struct {
-	all      []*decoded // the rollup first
-	coverage Coverage
+// inTurns cuts places into parts of at most so many bytes, or one place.
+func inTurns(places []place, most int64) iter.Seq[[]place] {
+	return func(yield func([]place) bool) {
+		for len(places) > 0 {
+			n, bytes := 1, places[0].size
+			for n < len(places) && bytes+places[n].size <= most {
+				bytes += places[n].size
+				n++
+			}
+			if !yield(places[:n]) {
+				return
+			}
+			places = places[n:]
+		}
+	}
 }
 
-// readDay reads what counts of a day. listed, which may be nil, is what was listed of it.
-func readDay(ctx context.Context, t *storage.Table, d day, listed *objects) (*dayRead, error) {
+// bytes returns how large what counts of a day is, as far as the listing says.
+func (o *objects) bytes() int64 {
+	var n int64
+	if len(o.rollups) > 0 {
+		n = o.rollups[0].size
+	}
+	for _, all := range o.records {
+		n += all[0].size
+	}
+	return n
+}
+
+// readDay gives what counts of a day to take, the rollup first, and reads no more than heldBytes ahead. listed, which may be nil, is what was
+// listed of the day. Where some of it is gone, anew is called, and all is read again: what take was given before counts for nothing.
+func readDay(ctx context.Context, t *storage.Table, d day, listed *objects, anew func(), take func(*decoded)) (*Coverage, error) {
 	for pass := 0; ; pass++ {
 		if listed == nil {
 			var err error
@@ -181,28 +210,24 @@ func readDay(ctx context.Context, t *storage.Table, d day, listed *objects) (*da
 				return nil, err
 			}
 		}
-		out, gone, err := readListed(ctx, t, listed, pass == maxPasses)
+		out, gone, err := readListed(ctx, t, listed, pass == maxPasses, take)
 		if err != nil || !gone {
 			return out, err
 		}
+		anew()
 		listed = nil
 	}
 }
 
 // readListed is readDay for what was listed; gone: some of it is not there any more, and last says to go on without.
-func readListed(ctx context.Context, t *storage.Table, listed *objects, last bool) (out *dayRead, gone bool, err error) {
-	out = &dayRead{}
-	take := func(r result) bool {
-		switch {
-		case r.err == nil:
-			out.all = append(out.all, r.decoded)
-			return true
-		case errors.Is(r.err, object.ErrNotFound) && !last:
+func readListed(ctx context.Context, t *storage.Table, listed *objects, last bool, take func(*decoded)) (out *Coverage, gone bool, err error) {
+	out = &Coverage{}
+	passOver := func(r result) {
+		if errors.Is(r.err, object.ErrNotFound) && !last {
 			gone = true
-		default:
-			out.coverage.damage(r.place.name, r.err)
+			return
 		}
-		return false
+		out.damage(r.place.name, r.err)
 	}
 	merged := map[id]bool{}
 	// Of a damaged rollup the one before may be there yet.
@@ -211,14 +236,17 @@ func readListed(ctx context.Context, t *storage.Table, listed *objects, last boo
 		if err := ctx.Err(); err != nil {
 			return nil, false, err
 		}
-		if take(result{p, d, err}) {
-			out.coverage.Rollups++
+		if err == nil {
+			out.Rollups++
 			for _, m := range d.merged {
-				merged[m.id] = true
+				if listed.records[m.id] != nil {
+					merged[m.id] = true
+				}
 			}
+			take(d)
 			break
 		}
-		if gone {
+		if passOver(result{p, nil, err}); gone {
 			return nil, true, nil
 		}
 	}
@@ -228,48 +256,81 @@ func readListed(ctx context.Context, t *storage.Table, listed *objects, last boo
 			places = append(places, listed.records[i][0])
 		}
 	}
-	results, err := readAll(ctx, t, places)
-	if err != nil {
-		return nil, false, err
-	}
-	for _, r := range results {
-		if take(r) {
-			out.coverage.Records++
+	for some := range inTurns(places, heldBytes) {
+		results, err := readAll(ctx, t, some)
+		if err != nil {
+			return nil, false, err
+		}
+		for i, r := range results {
+			results[i] = result{} // it need not be held until all are taken
+			if r.err != nil {
+				passOver(r)
+				continue
+			}
+			out.Records++
+			take(r.decoded)
+		}
+		if gone {
+			return nil, true, nil
 		}
 	}
-	return out, gone, nil
+	return out, false, nil
 }
 
 // Walk gives what was recorded of a table on the days from that of since to the one before until (UTC; zero times: all) to visit, in the order of
-// days: records of processes, and what rollups make of them. A record is good until visit returns; what visit returns ends the walk. Damaged
-// objects are passed over, and so are those that cannot be read: the Coverage has them.
+// days: records of processes, and what rollups make of them; of days of which more than 32 MiB is not in a rollup, what a rollup would make of
+// them. A record is good until visit returns; what visit returns ends the walk. Damaged objects are passed over, and so are those that cannot be
+// read: the Coverage has them.
 func Walk(ctx context.Context, t *storage.Table, since, until time.Time, visit func(day time.Time, r *Record) error) (*Coverage, error) {
+	wrong := func(err error) (*Coverage, error) { return nil, fmt.Errorf("access records of %s: %w", t.Name(), err) }
 	out := &Coverage{}
 	days, err := listDays(ctx, t, spanOf(since, until))
 	if err != nil {
-		return nil, fmt.Errorf("access records of %s: %w", t.Name(), err)
+		return wrong(err)
 	}
-	for some := range slices.Chunk(sortedKeys(days), daysAtOnce) {
-		reads := make([]*dayRead, len(some))
+	for left := sortedKeys(days); len(left) > 0; {
+		n, bytes := 0, int64(0)
+		for n < min(len(left), daysAtOnce) && bytes+days[left[n]].bytes() <= heldBytes {
+			bytes += days[left[n]].bytes()
+			n++
+		}
+		if n == 0 { // a day that is too large to be held
+			sums := map[Key]*sum{}
+			c, err := readDay(ctx, t, left[0], days[left[0]], func() { clear(sums) }, func(d *decoded) { addTo(sums, d) })
+			if err != nil {
+				return wrong(err)
+			}
+			out.add(c)
+			for _, s := range sums {
+				if err := visit(left[0].start(), &s.Record); err != nil {
+					return nil, err
+				}
+			}
+			left = left[1:]
+			continue
+		}
+		held := make([][]*decoded, n)
+		coverages := make([]*Coverage, n)
 		var g errgroup.Group
-		for i, d := range some {
+		for i, d := range left[:n] {
 			g.Go(func() (err error) {
-				reads[i], err = readDay(ctx, t, d, days[d])
+				coverages[i], err = readDay(ctx, t, d, days[d], func() { held[i] = nil }, func(d *decoded) { held[i] = append(held[i], d) })
 				return err
 			})
 		}
 		if err := g.Wait(); err != nil {
-			return nil, fmt.Errorf("access records of %s: %w", t.Name(), err)
+			return wrong(err)
 		}
-		for i, r := range reads {
-			out.add(&r.coverage)
-			for _, f := range r.all {
-				if err := f.each(func(record *Record) error { return visit(some[i].start(), record) }); err != nil {
+		for i, all := range held {
+			out.add(coverages[i])
+			for _, f := range all {
+				if err := f.each(func(record *Record) error { return visit(left[i].start(), record) }); err != nil {
 					return nil, err
 				}
 			}
-			reads[i] = nil
+			held[i] = nil
 		}
+		left = left[n:]
 	}
 	return out, nil
 }
@@ -293,7 +354,7 @@ func Verify(ctx context.Context, t *storage.Table) (*Coverage, error) {
 		for _, i := range days[d].ids() {
 			places = append(places, days[d].records[i]...)
 		}
-		for some := range slices.Chunk(places, objectsAtOnce) {
+		for some := range inTurns(places, heldBytes) {
 			results, err := readAll(ctx, t, some)
 			if err != nil {
 				return nil, err

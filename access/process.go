@@ -35,11 +35,16 @@ func Job() string {
 	if job := os.Getenv(JobVariable); job != "" {
 		return job
 	}
+	return thisProgram()
+}
+
+// thisProgram is the name of the file that runs.
+var thisProgram = sync.OnceValue(func() string {
 	if len(os.Args) > 0 {
 		return filepath.Base(os.Args[0])
 	}
 	return "unknown"
-}
+})
 
 var processID = uint64(os.Getpid())
 
@@ -86,7 +91,7 @@ type tableKey struct {
 }
 
 // Begin is Writer.Begin of the Writer that all readers of a table share in this process. It writes the rest when the store is closed.
-func Begin(table *storage.Table, key Key, snapshot uint64, usage func(*Usage)) *Session {
+func Begin(table *storage.Table, key Key, snapshot uint64, source Source) *Session {
 	at := tableKey{table.Store(), table.Name()}
 	writers.mu.Lock()
 	defer writers.mu.Unlock()
@@ -107,7 +112,7 @@ func Begin(table *storage.Table, key Key, snapshot uint64, usage func(*Usage)) *
 			}
 		}
 	}
-	return w.Begin(key, snapshot, usage)
+	return w.Begin(key, snapshot, source)
 }
 
 // dismiss forgets a Writer, if asked only where it is idle, and reports whether it did.

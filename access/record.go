@@ -36,10 +36,20 @@ type Key struct {
 	Job     string // Options.Job, else DSISTORE_JOB, else the program's name
 	User    string
 	Program string // dsi, python or go: what opened the reader
+	Purpose string // what was read for: one of those below; empty in sums of several
 	Branch  string // empty: the table
 	List    string // sample list that was asked for; empty: none
 	Filter  uint64 // hash of the filter's text, another in each process; 0: none
 }
+
+// Purposes: what a table is read for. Who names none reads it.
+const (
+	PurposeRead    = "read"    // training, scans, rows that are taken, exports
+	PurposeCount   = "count"   // rows of a filter are counted
+	PurposeDelete  = "delete"  // rows are looked for that are to be deleted
+	PurposeSamples = "samples" // rows are looked for that a sample list is to have
+	PurposeOverlay = "overlay" // keys that rows are joined by, and features of expressions, of an overlay that is made
+)
 
 // Counters are what readers have done. The zero value is nothing.
 type Counters struct {

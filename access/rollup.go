@@ -201,7 +201,7 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 		}
 	}
 	some := false
-	for few := range slices.Chunk(old, 4*objectsAtOnce) { // what is added up need not be held
+	for few := range inTurns(old, heldBytes) { // what is added up need not be held
 		results, err := readAll(ctx, r.t, few)
 		if err != nil {
 			return false, err
@@ -296,10 +296,10 @@ func (r *roller) damage(p place, err error) {
 	r.report.Damaged, r.report.DamagedCount = c.Damaged, c.DamagedCount
 }
 
-// addTo adds the records of a file to those of a rollup, which are told apart by job, user and program.
+// addTo adds the records of a file to those of a rollup, which are told apart by job, user, program and purpose.
 func addTo(sums map[Key]*sum, f *decoded) {
 	_ = f.each(func(r *Record) error { // it has been checked, and visit has no error
-		k := Key{Job: r.Job, User: r.User, Program: r.Program}
+		k := Key{Job: r.Job, User: r.User, Program: r.Program, Purpose: r.Purpose}
 		if sums[k] == nil {
 			sums[k] = newSum(k)
 		}

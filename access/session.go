@@ -1,43 +1,28 @@
 package access
 
-import (
-	"cmp"
-	"time"
-)
-
-// A Usage is what a reader has done since it was opened. Its features are the same each time, in the same order, and none is there twice.
-type Usage struct {
-	Counters // without Readers
-	Features []FeatureUse
-}
-
 // A Session is a reader that is open.
 type Session struct {
 	w        *Writer
 	key      Key
-	host     string
 	snapshot uint64
-	usage    func(*Usage)
-	opened   time.Time
+	source   Source
+	opened   int64 // in seconds
 
 	// Guarded by the Writer's mu:
-	now, before Usage
-	seen        bool // something was recorded
-	day         day  // of the last
+	open       bool
+	prev, next *Session // of those that are open
+	seen       bool     // something was recorded
+	day        day      // of the last
 }
 
-// Begin says that a reader was opened. usage is called now and then, from any goroutine, until End has returned: it sets all of what it is given,
-// whose memory it may use again. Names are UTF-8. It must not call the Writer.
-func (w *Writer) Begin(key Key, snapshot uint64, usage func(*Usage)) *Session {
-	r := Record{Key: key, Host: w.host()}
-	r.User = cmp.Or(r.User, w.opts.User)
-	r.clean()
-	s := &Session{w: w, key: r.Key, host: r.Host, snapshot: snapshot, usage: usage, opened: whole(w.opts.Now())}
+// Begin says that a reader was opened. source is asked now and then, from any goroutine, until End has returned.
+func (w *Writer) Begin(key Key, snapshot uint64, source Source) *Session {
+	s := &Session{w: w, key: key, snapshot: snapshot, source: source, opened: wholeSeconds(w.opts.Now())}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.off {
-		w.sessions[s] = struct{}{}
-		w.soon(w.opts.Interval)
+		w.enter(s)
+		w.soon()
 	}
 	return s
 }
@@ -49,79 +34,56 @@ func (s *Session) End() {
 	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	if _, ok := s.w.sessions[s]; !ok {
+	if !s.open {
 		return
 	}
-	delete(s.w.sessions, s)
-	if s.collect(true) {
-		s.w.soon(afterClose)
+	s.w.leave(s)
+	if s.collect() {
+		s.w.soonAfterClose()
 	}
 }
 
-// collect records what the reader has done since the last time, and reports whether it did anything. The caller has the lock.
-func (s *Session) collect(ends bool) bool {
-	s.usage(&s.now)
-	now := whole(s.w.opts.Now())
-	if s.now.Counters.same(&s.before.Counters) {
+// enter puts a session among those that are open. The caller has the lock, as of what follows.
+func (w *Writer) enter(s *Session) {
+	s.open, s.next = true, w.sessions
+	if w.sessions != nil {
+		w.sessions.prev = s
+	}
+	w.sessions = s
+}
+
+func (w *Writer) leave(s *Session) {
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		w.sessions = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	s.open, s.prev, s.next = false, nil, nil
+}
+
+// collect records what the reader has done since the last time, and reports whether it did anything.
+func (s *Session) collect() bool {
+	if s.w.off {
 		return false
 	}
-	today := dayOf(now)
-	first := !s.seen || today != s.day
-	r := Record{Key: s.key, Snapshot: s.snapshot, Start: s.opened, End: now, Host: s.host, PID: processID}
-	if start := today.start(); r.Start.Before(start) {
-		r.Start = start
+	c, ok := s.source.Counters()
+	if !ok {
+		return false
 	}
-	if r.Start.After(now) { // the clock was set back
-		r.Start = now
-	}
-	r.Counters = s.now.Counters
-	r.Counters.sub(&s.before.Counters)
-	r.Readers = 0
-	if first {
-		r.Readers = 1
-	}
-	for _, d := range r.durations() {
-		*d = max(*d, 0)
-	}
-	r.Features = make([]FeatureUse, 0, len(s.now.Features))
-	for i := range s.now.Features {
-		u := s.now.Features[i]
-		if i < len(s.before.Features) {
-			u.sub(&s.before.Features[i])
-		}
-		if u.Readers = r.Readers; first || u.Stripes > 0 || u.BytesRead() > 0 {
-			u.Last = now
-			r.Features = append(r.Features, u)
-		}
+	now := wholeSeconds(s.w.opts.Now())
+	today := day(now / daySeconds)
+	c.Readers = 0
+	if !s.seen || today != s.day {
+		c.Readers = 1
 	}
 	s.seen, s.day = true, today
-	if !ends {
-		s.now, s.before = s.before, s.now
-	}
-	s.w.add(&r)
+	t := s.w.tallyOf(&s.key, today, s.source.Features())
+	// A reader began on each day anew; and not after now, where the clock was set back.
+	t.add(&c, s.snapshot, min(max(s.opened, int64(today)*daySeconds), now), now)
+	t.uses.now = now
+	s.source.Uses(&t.uses)
 	return true
-}
-
-// same reports whether a reader has done nothing in between.
-func (c *Counters) same(o *Counters) bool {
-	return c.Rows == o.Rows && c.Batches == o.Batches && c.Requests == o.Requests && c.BytesNeeded == o.BytesNeeded && c.BytesOverRead == o.BytesOverRead
-}
-
-// sub leaves what was done since o.
-func (c *Counters) sub(o *Counters) {
-	to, from := c.numbers(), o.numbers()
-	for i, n := range to {
-		*n -= min(*n, *from[i])
-	}
-	durations, before := c.durations(), o.durations()
-	for i, d := range durations {
-		*d -= *before[i]
-	}
-}
-
-func (u *FeatureUse) sub(o *FeatureUse) {
-	to, from := u.numbers(), o.numbers()
-	for i, n := range to {
-		*n -= min(*n, *from[i])
-	}
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"time"
@@ -74,6 +75,7 @@ func (r *Record) clean() {
 	for _, s := range r.strings() {
 		*s = cleanString(*s)
 	}
+	r.Purpose = cmp.Or(r.Purpose, PurposeRead)
 	r.Start, r.End = whole(r.Start), whole(r.End)
 	if r.Start.After(r.End) {
 		r.Start = r.End
@@ -91,7 +93,9 @@ func (r *Record) clean() {
 }
 
 // whole returns a time in whole seconds that an object may hold.
-func whole(t time.Time) time.Time { return seconds(min(max(t.Unix(), 0), lastSecond)) }
+func whole(t time.Time) time.Time { return seconds(wholeSeconds(t)) }
+
+func wholeSeconds(t time.Time) int64 { return min(max(t.Unix(), 0), lastSecond) }
 
 func cleanString(s string) string {
 	if len(s) > maxString {

@@ -57,6 +57,7 @@ type FeatureTotal struct {
 type JobTotal struct {
 	Job, User string
 	Programs  []string // sorted
+	Purposes  []string // sorted
 	Snapshot  uint64   // the newest
 	Start     time.Time
 	End       time.Time

@@ -18,8 +18,9 @@ import (
 
 // SPEC.md has the bytes. The numbers are written to disk.
 const (
-	magic   = "DSIACCS"
-	version = 1
+	magic = "DSIACCS"
+	// version is what is written. All from the first on are read: records of version 1 have no purpose, and were those of readers.
+	version = 2
 
 	recordsKind = 1
 	rollupKind  = 2
@@ -37,7 +38,7 @@ const (
 	minMerged  = 17
 	minString  = 1
 	minFeature = 9
-	minRecord  = 33
+	minRecord  = 33 // of version 1; a byte more since
 	minUse     = 7
 )
 
@@ -52,6 +53,7 @@ type mergedID struct {
 
 // A file is what an object holds.
 type file struct {
+	version uint8 // that it was read from
 	kind    uint8
 	day     day
 	written int64
@@ -110,9 +112,12 @@ func (f *file) append(dst []byte) []byte {
 }
 
 // strings are those of a record that are among the strings of an object, in the order of the record.
-func (r *Record) strings() [6]*string {
-	return [...]*string{&r.Job, &r.User, &r.Program, &r.Branch, &r.List, &r.Host}
+func (r *Record) strings() [7]*string {
+	return [...]*string{&r.Job, &r.User, &r.Program, &r.Branch, &r.List, &r.Host, &r.Purpose}
 }
+
+// stringsOfVersion1 is how many of them that has.
+const stringsOfVersion1 = 6
 
 // numbers are the counters of a record in their order.
 func (c *Counters) numbers() [10]*uint64 {
@@ -172,7 +177,7 @@ func appendString(dst []byte, s string) []byte {
 }
 
 func compareKeys(a, b *Key) int {
-	return cmp.Or(strings.Compare(a.Job, b.Job), strings.Compare(a.User, b.User), strings.Compare(a.Program, b.Program),
+	return cmp.Or(strings.Compare(a.Job, b.Job), strings.Compare(a.User, b.User), strings.Compare(a.Program, b.Program), strings.Compare(a.Purpose, b.Purpose),
 		strings.Compare(a.Branch, b.Branch), strings.Compare(a.List, b.List), cmp.Compare(a.Filter, b.Filter))
 }
 
@@ -181,8 +186,8 @@ type decoded struct {
 	file     // without records
 	count    uint64
 	strings  []string
-	features []FeatureUse // ids and names
-	body     []byte       // of the records
+	features []Feature
+	body     []byte // of the records
 }
 
 // decode checks all of an object's bytes. It allocates some times as much as they are.
@@ -193,8 +198,8 @@ func decode(name string, b []byte) (*decoded, error) {
 	if len(b) < headBytes+sumBytes || string(b[:len(magic)]) != magic {
 		return nil, bad(-1, "no access records")
 	}
-	if b[len(magic)] != version {
-		return nil, bad(len(magic), fmt.Sprintf("access records of version %d: this program reads version %d", b[len(magic)], version))
+	if v := b[len(magic)]; v == 0 || v > version {
+		return nil, bad(len(magic), fmt.Sprintf("access records of version %d: this program reads versions 1 to %d", v, version))
 	}
 	end := len(b) - sumBytes
 	if binary.LittleEndian.Uint64(b[end:]) != xxhash.Sum64(b[:end]) {
@@ -202,6 +207,7 @@ func decode(name string, b []byte) (*decoded, error) {
 	}
 	d := decoder{b: b[:end], at: headBytes}
 	out := &decoded{}
+	out.version = b[len(magic)]
 	out.kind = d.byte()
 	if out.kind != recordsKind && out.kind != rollupKind {
 		d.fail("unknown kind")
@@ -234,7 +240,7 @@ func decode(name string, b []byte) (*decoded, error) {
 		d.fail("too many features")
 	}
 	for range min(n, maxFeatures) {
-		f := FeatureUse{ID: storage.FeatureID(d.u64()), Name: d.string()}
+		f := Feature{ID: storage.FeatureID(d.u64()), Name: d.string()}
 		if k := len(out.features); f.ID == 0 || k > 0 && out.features[k-1].ID >= f.ID {
 			d.fail("features out of order")
 		}
@@ -269,9 +275,14 @@ func (f *decoded) read(visit func(*Record) bool) (reason string, offset int) {
 	d := decoder{b: f.body}
 	var r Record
 	var before Key
+	texts := r.strings()
+	named := texts[:]
+	if f.version == 1 {
+		named = texts[:stringsOfVersion1]
+		r.Purpose = PurposeRead
+	}
 	for i := range f.count {
-		r.Key = Key{}
-		for _, s := range r.strings() {
+		for _, s := range named {
 			if at := d.uvarint(); at < uint64(len(f.strings)) {
 				*s = f.strings[at]
 			} else {
@@ -303,7 +314,7 @@ func (f *decoded) read(visit func(*Record) bool) (reason string, offset int) {
 				break
 			}
 			place += 1 + int(skip)
-			u := f.features[place]
+			u := FeatureUse{ID: f.features[place].ID, Name: f.features[place].Name}
 			for _, n := range u.numbers() {
 				*n = d.uvarint()
 			}

@@ -42,10 +42,14 @@ type Writer struct {
 	writing chan struct{}
 
 	mu       sync.Mutex
-	sessions map[*Session]struct{} // guarded by mu, as all below
+	sessions *Session // those that are open, in a list; guarded by mu, as all below
+	tallies  []*tally // what is in no file yet
+	places   int      // features of the tallies
+	folding  int      // tallies that are on their way from there into files
 	files    map[day]*growing
 	timer    *time.Timer
 	due      time.Time // when it fires; zero: it does not
+	closing  bool      // it fires as soon as it has to for a reader that was closed
 	wrote    time.Time
 	off      bool // the store may not be written to, or the Writer is closed
 
@@ -72,7 +76,7 @@ func NewWriter(table *storage.Table, opts Options) (*Writer, error) {
 	go thisUser() // who asks for it later need not wait, which may be long where users are looked up elsewhere
 	return &Writer{
 		table: table, prefix: table.AccessPrefix(), opts: opts.withDefaults(), writing: make(chan struct{}, 1),
-		sessions: map[*Session]struct{}{}, files: map[day]*growing{},
+		files: map[day]*growing{},
 	}, nil
 }
 
@@ -92,7 +96,7 @@ func (w *Writer) Add(r *Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.add(&c)
-	w.soon(afterClose)
+	w.soonAfterClose()
 }
 
 func (w *Writer) host() string { return cmp.Or(w.opts.Host, thisHost()) }
@@ -162,15 +166,32 @@ func (w *Writer) forget() {
 	}
 }
 
-// soon sees to it that what is new is written so long from now, not right after the last write. The caller has the lock.
-func (w *Writer) soon(wait time.Duration) {
-	if w.off || w.opts.Interval < 0 {
+// soon sees to it that what is new is written in an interval, or before. The caller has the lock. A timer that is set already fires before.
+func (w *Writer) soon() {
+	if w.due.IsZero() {
+		w.fireIn(w.opts.Interval)
+	}
+}
+
+// soonAfterClose sees to it that what a reader did that was closed is written soon, with what others do, and not right after the last write. The
+// caller has the lock.
+func (w *Writer) soonAfterClose() {
+	if w.closing {
 		return
 	}
+	w.closing = true
+	wait := afterClose
 	if !w.wrote.IsZero() {
 		wait = max(wait, betweenWrites-time.Since(w.wrote))
 	}
-	wait = min(wait, w.opts.Interval)
+	w.fireIn(min(wait, w.opts.Interval))
+}
+
+// fireIn sets the timer, unless it fires before. The caller has the lock.
+func (w *Writer) fireIn(wait time.Duration) {
+	if w.off || w.opts.Interval < 0 {
+		return
+	}
 	due := time.Now().Add(wait)
 	if !w.due.IsZero() && !due.Before(w.due) {
 		return
@@ -186,7 +207,7 @@ func (w *Writer) soon(wait time.Duration) {
 // tick is called by the timer.
 func (w *Writer) tick() {
 	w.mu.Lock()
-	w.due = time.Time{}
+	w.due, w.closing = time.Time{}, false
 	w.mu.Unlock()
 	select {
 	case w.writing <- struct{}{}:
@@ -194,12 +215,12 @@ func (w *Writer) tick() {
 		<-w.writing
 	default: // somebody is at it, or a write hangs
 	}
-	w.mu.Lock()
-	idle := len(w.sessions) == 0 && len(w.files) == 0
+	idle := w.idle()
 	if !idle {
-		w.soon(w.opts.Interval)
+		w.mu.Lock()
+		w.soon()
+		w.mu.Unlock()
 	}
-	w.mu.Unlock()
 	if idle && w.retire != nil {
 		w.retire()
 	}
@@ -209,7 +230,7 @@ func (w *Writer) tick() {
 func (w *Writer) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.sessions) == 0 && len(w.files) == 0
+	return w.sessions == nil && len(w.tallies)+w.folding+len(w.files) == 0
 }
 
 // Flush writes what readers have done so far. The error says why something could not be written: it is tried again later.
@@ -243,7 +264,16 @@ func (w *Writer) Close(ctx context.Context) error {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	clear(w.sessions)
+	for w.sessions != nil {
+		w.leave(w.sessions)
+	}
+	lost := len(w.takeTallies()) // what could not be written in time
+	for _, f := range w.files {
+		if f.dirty {
+			lost += len(f.sums)
+		}
+	}
+	totals.lost.Add(uint64(lost))
 	clear(w.files)
 	return err
 }
@@ -251,9 +281,20 @@ func (w *Writer) Close(ctx context.Context) error {
 // write writes all that is new. The caller has the token.
 func (w *Writer) write(ctx context.Context) error {
 	w.mu.Lock()
-	for s := range w.sessions {
-		s.collect(false)
+	for s := w.sessions; s != nil; s = s.next {
+		s.collect()
 	}
+	tallies := w.takeTallies()
+	w.folding = len(tallies)
+	w.mu.Unlock()
+	for _, t := range tallies { // one at a time: readers that are opened and closed meanwhile do not wait for all
+		r := t.record(w.opts.User, w.host())
+		w.mu.Lock()
+		w.add(r)
+		w.folding--
+		w.mu.Unlock()
+	}
+	w.mu.Lock()
 	for d, f := range w.files {
 		if !f.dirty && age(f.begun) > nextID {
 			delete(w.files, d)
@@ -344,7 +385,7 @@ func (w *Writer) put(ctx context.Context, name string, b []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Timeout)
 	defer cancel()
-	return w.table.Store().Blobs().PutIfAbsent(ctx, name, b)
+	return object.PutUnsynced(ctx, w.table.Store().Blobs(), name, b)
 }
 
 // remove deletes objects, and returns those that it could not.

@@ -17,42 +17,57 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A reading is a reader that tests move on.
+// A reading is a Source that tests move on.
 type reading struct {
-	mu    sync.Mutex
-	usage Usage
+	features []Feature
+
+	mu       sync.Mutex
+	counters Counters    // since the last call
+	uses     [][4]uint64 // of each feature
 }
 
 func newReading(features int) *reading {
-	r := &reading{}
+	r := &reading{uses: make([][4]uint64, features)}
 	for i := range features {
-		r.usage.Features = append(r.usage.Features, FeatureUse{ID: storage.FeatureID(i + 1), Name: fmt.Sprint("f", i+1)})
+		r.features = append(r.features, Feature{ID: storage.FeatureID(i + 1), Name: fmt.Sprint("f", i+1)})
 	}
 	return r
 }
 
-func (r *reading) fill(u *Usage) {
+func (r *reading) Features() []Feature { return r.features }
+
+func (r *reading) Counters() (Counters, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	u.Counters = r.usage.Counters
-	u.Features = append(u.Features[:0], r.usage.Features...)
+	c := r.counters
+	r.counters = Counters{}
+	return c, c.Rows > 0
+}
+
+func (r *reading) Uses(to *Uses) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, u := range r.uses {
+		to.Add(i, u[0], u[1], u[2], u[3])
+	}
+	clear(r.uses)
 }
 
 // read makes the reader read so many rows, of every feature but the last.
 func (r *reading) read(rows uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.usage.Rows += rows
-	r.usage.Stall += time.Duration(rows)
-	n := len(r.usage.Features) - 1
-	for i := range r.usage.Features[:n] {
-		u := &r.usage.Features[i]
-		u.Stripes++
-		u.Rows += rows
-		u.BytesNeeded += 10 * rows
-		u.BytesOverRead += rows
-		r.usage.BytesNeeded += 10 * rows
-		r.usage.BytesOverRead += rows
+	r.counters.Rows += rows
+	r.counters.Stall += time.Duration(rows)
+	n := len(r.uses) - 1
+	for i := range r.uses[:n] {
+		u := &r.uses[i]
+		u[0]++
+		u[1] += rows
+		u[2] += 10 * rows
+		u[3] += rows
+		r.counters.BytesNeeded += 10 * rows
+		r.counters.BytesOverRead += rows
 	}
 }
 
@@ -62,9 +77,9 @@ func TestSessions(t *testing.T) {
 	w := writer(t, table, Options{Now: now.Now})
 	key := Key{Job: "train", Program: "go"}
 	a, b := newReading(3), newReading(3)
-	s := w.Begin(key, 7, a.fill)
-	other := w.Begin(key, 8, b.fill)
-	idle := w.Begin(Key{Job: "idle"}, 1, newReading(1).fill)
+	s := w.Begin(key, 7, a)
+	other := w.Begin(key, 8, b)
+	idle := w.Begin(Key{Job: "idle"}, 1, newReading(1))
 	flush(t, w)
 	equal(t, len(names(t, table)), 0)
 	a.read(100)
@@ -125,7 +140,7 @@ func TestWriterFaults(t *testing.T) {
 			table := tableIn(t, faulty)
 			w := writer(t, table, Options{})
 			r := newReading(2)
-			s := w.Begin(Key{Job: "train"}, 1, r.fill)
+			s := w.Begin(Key{Job: "train"}, 1, r)
 			faulty.FailAt(at, mode)
 			for range 4 {
 				r.read(1)
@@ -138,7 +153,7 @@ func TestWriterFaults(t *testing.T) {
 				t.Errorf("fault at %d: %+v", at, x)
 			}
 			r = newReading(2)
-			w.Begin(Key{Job: "train"}, 1, r.fill)
+			w.Begin(Key{Job: "train"}, 1, r)
 			r.read(1)
 			flush(t, w)
 			if got := names(t, table); len(got) != 1 {
@@ -169,7 +184,7 @@ func TestReadOnlyStore(t *testing.T) {
 	blobs := &refusing{Store: object.NewMemory()}
 	w := writer(t, tableIn(t, blobs), Options{})
 	r := newReading(2)
-	s := w.Begin(Key{}, 1, r.fill)
+	s := w.Begin(Key{}, 1, r)
 	before := Totals()
 	for range 3 {
 		r.read(1)
@@ -193,7 +208,7 @@ func TestHangingStore(t *testing.T) {
 	table := tableIn(t, hanging{object.NewMemory()})
 	w := writer(t, table, Options{Timeout: time.Millisecond})
 	r := newReading(2)
-	s := w.Begin(Key{}, 1, r.fill)
+	s := w.Begin(Key{}, 1, r)
 	r.read(1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -246,7 +261,7 @@ func TestBackground(t *testing.T) {
 		memory := object.NewMemory()
 		table := tableIn(t, memory)
 		r := newReading(2)
-		s := Begin(table, Key{Job: "train"}, 1, r.fill)
+		s := Begin(table, Key{Job: "train"}, 1, r)
 		r.read(1)
 		time.Sleep(4 * time.Minute)
 		synctest.Wait()
@@ -283,7 +298,7 @@ func TestBackground(t *testing.T) {
 
 		// What is open when the store is closed is written then, and when the process ends.
 		r = newReading(2)
-		s = Begin(table, Key{Job: "train"}, 1, r.fill)
+		s = Begin(table, Key{Job: "train"}, 1, r)
 		r.read(1)
 		FlushAll(t.Context())
 		equal(t, load(t, table).Total.Rows, 15)
@@ -308,7 +323,7 @@ func TestWriterAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				r := newReading(3)
-				s := w.Begin(Key{Job: fmt.Sprint("job", i%2)}, 1, r.fill)
+				s := w.Begin(Key{Job: fmt.Sprint("job", i%2)}, 1, r)
 				r.read(2)
 				if i == 0 {
 					_ = w.Flush(context.Background())

@@ -159,7 +159,8 @@ func (e *eraser) find(ctx context.Context) (err error) {
 		e.keys = e.what.Keys
 		return e.findKeys(ctx)
 	}
-	match, err := reader.Matching(ctx, e.snap, reader.PlanOptions{Filter: e.what.Where}, reader.LayoutOptions{})
+	match, err := reader.Matching(ctx, e.snap, reader.PlanOptions{Filter: e.what.Where},
+		reader.LayoutOptions{Read: reader.Options{Access: reader.AccessOptions{Off: true}}}) // a rewrite is no job's reading
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package reader
 import (
 	"cmp"
 	"hash/maphash"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,8 @@ type AccessOptions struct {
 	Job string
 	// Program is what opens the reader. Default "go".
 	Program string
+	// Purpose is what is read for, one of access.PurposeRead and so on. Default: that, and of Matching access.PurposeCount.
+	Purpose string
 	// Writer records. Default: one that all readers of the table share in this process, until its store is closed. A program that ends
 	// closes its stores, or calls access.FlushAll.
 	Writer *access.Writer
@@ -36,100 +39,119 @@ func filterHash(p *Plan) uint64 {
 	return max(1, maphash.String(filterSeed, p.Filter+"\n"+p.Downsample))
 }
 
-// record returns the session of a reader that is opened now; nil: it is not recorded. It makes no request.
-func (l *Layout) record(opts *Options, stats *counters) *access.Session {
-	o := &opts.Access
+// record returns the session of a reader that is opened now, and makes its meter count; nil: it is not recorded. It makes no request.
+func (l *Layout) record(o *AccessOptions, stats *counters) *access.Session {
 	if l.table == nil || o.Off || o.Writer == nil && access.Off() {
 		return nil
 	}
 	key := access.Key{
-		Job: cmp.Or(o.Job, access.Job()), Program: cmp.Or(o.Program, "go"),
-		Branch: l.plan.Branch, List: cmp.Or(l.plan.SampleList, l.plan.BranchList.Name),
+		Job: o.Job, Program: cmp.Or(o.Program, "go"), Purpose: cmp.Or(o.Purpose, access.PurposeRead),
+		Branch: l.plan.Branch, List: cmp.Or(l.plan.SampleList, l.plan.BranchList.Name), Filter: filterHash(l.plan),
 	}
-	key.Filter = filterHash(l.plan)
+	if key.Job == "" {
+		key.Job = access.Job()
+	}
+	stats.meter.begin(len(l.features))
 	x := &usage{layout: l, stats: stats, filters: !l.filters.taken.Swap(true)}
 	if o.Writer != nil {
-		return o.Writer.Begin(key, l.plan.Snapshot, x.fill)
+		return o.Writer.Begin(key, l.plan.Snapshot, x)
 	}
-	return access.Begin(l.table, key, l.plan.Snapshot, x.fill)
+	return access.Begin(l.table, key, l.plan.Snapshot, x)
 }
 
-// A usage says what a reader has done. It is asked by one goroutine at a time.
+// recordFilters records what the filters of a layout read whose rows nobody reads: how many they are, and where, is all that was asked for.
+func (l *Layout) recordFilters(o AccessOptions) {
+	if !l.filters.read() {
+		return
+	}
+	o.Purpose = cmp.Or(o.Purpose, access.PurposeCount)
+	l.record(&o, new(counters)).End()
+}
+
+// A usage is an access.Source: a reader, and what of it was recorded.
 type usage struct {
 	layout  *Layout
 	stats   *counters
-	filters bool // what the layout's filters read counts as this reader's
-
-	features []access.FeatureUse // ids and names; nil until it is first asked
-	places   []int32             // in features, of the layout's features, or -1, and then of those that filters read
+	filters bool            // what the layout's filters read counts as this reader's, and was not counted yet
+	before  access.Counters // that were recorded, without those of the filters
 }
 
-// fill sets all of u, whose memory it uses again.
-func (x *usage) fill(u *access.Usage) {
-	if x.features == nil {
-		x.find()
-	}
-	s := x.stats
-	u.Counters = access.Counters{
+func (x *usage) Features() []access.Feature { return x.layout.counted.features(x.layout) }
+
+func (x *usage) Counters() (access.Counters, bool) {
+	s, before := x.stats, x.before
+	now := access.Counters{
 		Rows: s.rows.Load(), Batches: s.batches.Load(), Requests: s.requests.Load(),
 		BytesNeeded: s.needed.Load(), BytesOverRead: s.overRead.Load(),
 		Stall: time.Duration(s.stall.Load()), Decode: time.Duration(s.decode.Load()), Assemble: time.Duration(s.assemble.Load()), Read: time.Duration(s.read.Load()),
 		StoredRows: s.decodedRows.Load(), StoredSlots: s.decodedSlots.Load(), EmittedRows: s.slotRows.Load(), EmittedSlots: s.slots.Load(),
 	}
-	u.Features = append(u.Features[:0], x.features...)
-	of := len(x.layout.features)
-	s.meter.mu.Lock()
-	for i := range s.meter.features {
-		s.meter.features[i].addTo(u.Features, x.places[i])
+	filters := x.filters && x.layout.filters.read()
+	if !filters && now.Rows == before.Rows && now.Batches == before.Batches && now.Requests == before.Requests &&
+		now.BytesNeeded == before.BytesNeeded && now.BytesOverRead == before.BytesOverRead {
+		return access.Counters{}, false
 	}
-	s.meter.mu.Unlock()
-	if !x.filters {
-		return
+	x.before = now
+	out := access.Counters{
+		Rows: now.Rows - before.Rows, Batches: now.Batches - before.Batches, Requests: now.Requests - before.Requests,
+		BytesNeeded: now.BytesNeeded - before.BytesNeeded, BytesOverRead: now.BytesOverRead - before.BytesOverRead,
+		Stall: now.Stall - before.Stall, Decode: now.Decode - before.Decode, Assemble: now.Assemble - before.Assemble, Read: now.Read - before.Read,
+		StoredRows: now.StoredRows - before.StoredRows, StoredSlots: now.StoredSlots - before.StoredSlots,
+		EmittedRows: now.EmittedRows - before.EmittedRows, EmittedSlots: now.EmittedSlots - before.EmittedSlots,
 	}
-	f := &x.layout.filters
-	u.Requests += f.requests
-	u.BytesNeeded += f.needed
-	u.BytesOverRead += f.overRead
-	u.Read += f.read
-	for i := range f.meters {
-		f.meters[i].addTo(u.Features, x.places[of+i])
+	if filters {
+		f := &x.layout.filters
+		out.Requests += f.requests
+		out.BytesNeeded += f.needed
+		out.BytesOverRead += f.overRead
+		out.Read += f.took
+	}
+	return out, true
+}
+
+// Uses adds what the meter has counted, which begins anew, and once what the filters did.
+func (x *usage) Uses(to *access.Uses) {
+	m := &x.stats.meter
+	m.mu.Lock()
+	for i := range m.features {
+		m.features[i].addTo(to, i)
+	}
+	clear(m.features)
+	m.mu.Unlock()
+	if x.filters {
+		x.filters = false
+		for i := range x.layout.filters.meters {
+			x.layout.filters.meters[i].addTo(to, len(x.layout.features)+i)
+		}
 	}
 }
 
-func (m *featureMeter) addTo(uses []access.FeatureUse, at int32) {
-	if at < 0 {
-		return
-	}
-	u := &uses[at]
-	u.Stripes += m.stripes
-	u.Rows += m.rows
-	u.BytesNeeded += m.needed
-	u.BytesOverRead += m.overRead
+func (m *featureMeter) addTo(to *access.Uses, i int) {
+	to.Add(i, m.stripes, m.rows, m.needed, m.overRead)
 }
 
-// find finds the features that have files, each once.
-func (x *usage) find() {
-	l := x.layout
-	known := make(map[storage.FeatureID]int32, len(l.features))
-	x.features = make([]access.FeatureUse, 0, len(l.features))
-	place := func(f *storage.Feature) int32 {
-		if IsPartitionKey(*f) || isWeight(*f) {
-			return -1
+// countedFeatures are the features of a layout as a Source has them: the layout's, and then those that its filters read. They are made when they are
+// first asked for.
+type countedFeatures struct {
+	once sync.Once
+	list []access.Feature
+}
+
+func (c *countedFeatures) features(l *Layout) []access.Feature {
+	c.once.Do(func() {
+		c.list = make([]access.Feature, 0, len(l.features)+len(l.filters.features))
+		for _, features := range [...][]storage.Feature{l.features, l.filters.features} {
+			for i := range features {
+				f := &features[i]
+				if IsPartitionKey(*f) || isWeight(*f) { // which have no files
+					c.list = append(c.list, access.Feature{})
+					continue
+				}
+				c.list = append(c.list, access.Feature{ID: f.ID, Name: f.Name})
+			}
 		}
-		at, ok := known[f.ID]
-		if !ok {
-			at = int32(len(x.features))
-			known[f.ID] = at
-			x.features = append(x.features, access.FeatureUse{ID: f.ID, Name: f.Name})
-		}
-		return at
-	}
-	for i := range l.features {
-		x.places = append(x.places, place(&l.features[i]))
-	}
-	for i := range l.filters.features {
-		x.places = append(x.places, place(&l.filters.features[i]))
-	}
+	})
+	return c.list
 }
 
 // filterReads are what the filters of a layout read while it was made. The first reader of the layout takes them over.
@@ -137,9 +159,12 @@ type filterReads struct {
 	features                   []storage.Feature
 	meters                     []featureMeter // of features
 	requests, needed, overRead uint64
-	read                       time.Duration
+	took                       time.Duration
 	taken                      atomic.Bool
 }
+
+// read reports whether they read anything.
+func (f *filterReads) read() bool { return f.requests|f.needed|f.overRead != 0 }
 
 // add adds what a sieve has read.
 func (f *filterReads) add(v *sieve) {
@@ -147,10 +172,14 @@ func (f *filterReads) add(v *sieve) {
 		return
 	}
 	s := v.taker.s.stats
+	counted := s.meter.features
+	if counted == nil { // nothing was read
+		counted = make([]featureMeter, len(v.base.features))
+	}
 	f.features = append(f.features, v.base.features...)
-	f.meters = append(f.meters, s.meter.features...)
+	f.meters = append(f.meters, counted...)
 	f.requests += s.requests.Load()
 	f.needed += s.needed.Load()
 	f.overRead += s.overRead.Load()
-	f.read += time.Duration(s.read.Load())
+	f.took += time.Duration(s.read.Load())
 }

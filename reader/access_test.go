@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -266,4 +268,156 @@ func TestFilterHash(t *testing.T) {
 			t.Error("anybody can compute it")
 		}
 	}
+}
+
+// TestThousandReadersAtOnce: readers of one process, all open and reading at once, and closed in any order, are recorded each once, with nothing of
+// another's.
+func TestThousandReadersAtOnce(t *testing.T) {
+	const readers = 1000
+	checkOnce(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.store.Close()
+		w.ingest()
+		w.ingest()
+		ctx := context.Background()
+		recorder, err := access.NewWriter(w.table, access.Options{Interval: time.Millisecond, User: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &accessModel{w: w, uses: map[storage.FeatureID]access.FeatureUse{}}
+		var layouts []*Layout
+		for _, f := range []int{0, 1} {
+			plan, err := NewPlan(ctx, w.now.snap, PlanOptions{Features: []string{w.features[f].Name}, BatchSize: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := NewLayout(ctx, w.now.snap, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			layouts = append(layouts, l)
+		}
+		var wg, open sync.WaitGroup
+		open.Add(readers)
+		errs := make([]error, readers)
+		for i := range readers {
+			m.reader([]int{i % 2}, 0, 1)
+			wg.Go(func() {
+				s, err := layouts[i%2].Open(Options{Workers: 1, Lease: LeaseOptions{Off: true}, Access: AccessOptions{Writer: recorder, Job: fmt.Sprint("job ", i%3)}})
+				open.Done()
+				if errs[i] = err; err != nil {
+					return
+				}
+				open.Wait()
+				for errs[i] == nil {
+					var b *Batch
+					if b, errs[i] = s.Next(ctx); errs[i] == nil {
+						b.Release()
+					}
+				}
+				s.Close()
+			})
+		}
+		wg.Wait()
+		for _, err := range errs {
+			if !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+		}
+		if err := recorder.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s, err := access.Load(ctx, w.table, time.Time{}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Total.Readers != m.total.Readers || s.Total.Rows != m.total.Rows || len(s.Jobs) != 3 || len(s.Features) != 2 {
+			t.Fatalf("recorded %+v of %d jobs, want %+v", s.Total, len(s.Jobs), m.total)
+		}
+		for i := range s.Features {
+			got, want := s.Features[i].FeatureUse, m.uses[s.Features[i].ID]
+			want.ID, want.Name, want.Last, want.BytesOverRead = got.ID, got.Name, got.Last, got.BytesOverRead
+			if got != want {
+				t.Fatalf("recorded %+v, want %+v", got, want)
+			}
+		}
+	})
+}
+
+// TestWhatOpenReadersHold: of a wide table a reader that has read nothing holds nothing for records, one that reads 32 bytes for each feature that it
+// projects; and what all of them share is there once.
+func TestWhatOpenReadersHold(t *testing.T) {
+	const features, readers = 20_000, 100
+	checkOnce(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.store.Close()
+		l := &Layout{plan: &Plan{}, table: w.table}
+		for i := range features {
+			l.features = append(l.features, storage.Feature{ID: storage.FeatureID(i + 1), Name: "feature"})
+		}
+		recorder, err := access.NewWriter(w.table, access.Options{Interval: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		heap := func() uint64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		before := heap()
+		held := func() uint64 { now := heap(); return now - min(now, before) }
+		var stats []*counters
+		var sessions []*access.Session
+		for range readers {
+			c := new(counters)
+			stats = append(stats, c)
+			sessions = append(sessions, l.record(&AccessOptions{Writer: recorder}, c))
+		}
+		if got := held(); got > 1<<20 {
+			t.Fatalf("%d readers that have read nothing hold %d bytes", readers, got)
+		}
+		g := &segment{files: make([]file, features), featureFile: make([]int32, features)}
+		for i := range features {
+			g.featureFile[i] = int32(i)
+			g.items = append(g.items, item{inverse: -1, features: []int32{int32(i)}})
+		}
+		g.setOwners()
+		u := &unit{segment: g, to: 1, asked: []uint64{1}}
+		for _, c := range stats {
+			c.needed.Add(1)
+			c.count(u)
+			c.meter.files, c.meter.ranges = nil, nil // scratch
+		}
+		if err := recorder.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		const own = 32 * features * readers
+		if got := held(); got < own || got > own+own/8+(16<<20) { // of all together: the sum that was written, and the layout
+			t.Fatalf("%d readers hold %d bytes: want about %d", readers, got, own)
+		}
+		for _, s := range sessions {
+			s.End()
+		}
+		runtime.KeepAlive(stats)
+		s, err := access.Load(context.Background(), w.table, time.Time{}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Total.Readers != readers || len(s.Features) != features || s.Features[7].Stripes != readers {
+			t.Fatalf("%+v of %d features", s.Total, len(s.Features))
+		}
+	})
+}
+
+// checkOnce is rapid.Check of something to which it does not matter what is drawn.
+func checkOnce(t *testing.T, f func(t *rapid.T)) {
+	t.Helper()
+	ran := false
+	rapid.Check(t, func(t *rapid.T) {
+		if !ran {
+			ran = true
+			f(t)
+		}
+	})
 }

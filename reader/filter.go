@@ -116,7 +116,11 @@ func (l *Layout) newSieve(filter *expr.Filter, features []storage.Feature, opts 
 		MemoryBudget: opts.MemoryBudget * 8 / sieveUnits, Workers: opts.Workers, Requests: opts.Requests, GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
 		Limits: opts.Limits, Lease: LeaseOptions{Off: true},
 	})
-	return v, err
+	if err != nil {
+		return nil, err
+	}
+	v.taker.s.stats.meter.begin(len(v.base.features)) // whether the layout is recorded is known later
+	return v, nil
 }
 
 func (v *sieve) close() {

@@ -12,8 +12,11 @@ import (
 //	needed       a       gap    b      the group's inverse: to each of its features that is read an equal part
 //	over-read           the gap, to all in the range, in proportion to the bytes needed
 //
-// It costs a step a file and unit, and allocates nothing once it has seen a unit of each size. Safe for concurrent use.
+// It costs a step a file and unit, and allocates nothing once it has seen a unit of each size. One that nobody asks for what it counts counts
+// nothing. Safe for concurrent use.
 type meter struct {
+	size int // features; 0: it does not count
+
 	mu       sync.Mutex // guards what follows
 	features []featureMeter
 	files    []fileMeter // scratch
@@ -54,11 +57,20 @@ func resized[T any](s []T, n int) []T {
 	return s
 }
 
+// begin makes the meter count so many features. It is called before anything is read.
+func (m *meter) begin(features int) { m.size = features }
+
 // count counts a unit that is read.
 func (m *meter) count(u *unit) {
+	if m.size == 0 {
+		return
+	}
 	g := u.segment
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.features == nil { // a reader that waits costs nothing
+		m.features = make([]featureMeter, m.size)
+	}
 	m.ranges = resized(m.ranges, len(u.ranges))
 	m.files = resized(m.files, len(g.files))
 	for j := range u.needs {

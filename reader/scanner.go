@@ -163,9 +163,9 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	if size := uint64(l.plan.BatchSize); opts.EndBatch != 0 && opts.EndBatch < batchCount(end-first, l.plan.BatchSize) {
 		end = first + opts.EndBatch*size
 	}
-	s := l.newScanner(&opts, l.newPools(&opts), newCounters(l), first, end)
+	s := l.newScanner(&opts, l.newPools(&opts), new(counters), first, end)
 	s.hold = l.keep(&opts)
-	s.session = l.record(&opts, s.stats)
+	s.session = l.record(&opts.Access, s.stats)
 	return s, nil
 }
 
@@ -431,10 +431,6 @@ type counters struct {
 	ready                         atomic.Int64  // batches made and not yet given
 	keptHits, keptMisses          atomic.Uint64 // of a Taker
 	meter                         meter
-}
-
-func newCounters(l *Layout) *counters {
-	return &counters{meter: meter{features: make([]featureMeter, len(l.features))}}
 }
 
 // count counts a unit that is to be read.

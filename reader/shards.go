@@ -134,7 +134,7 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 		return nil, err
 	}
 	opts.KeepBatches = true
-	s := &RankScanner{layout: l, pools: l.newPools(&opts), opts: opts, ranks: ranks, scanners: map[int]*Scanner{}, stats: newCounters(l)}
+	s := &RankScanner{layout: l, pools: l.newPools(&opts), opts: opts, ranks: ranks, scanners: map[int]*Scanner{}, stats: new(counters)}
 	s.shards = Shards{Batches: l.Batches(), Count: ranks.Shards}
 	if ranks.DropLast {
 		s.shards.Batches = l.Rows() / uint64(l.plan.BatchSize)
@@ -146,7 +146,7 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	s.opts.MemoryBudget = max(s.opts.MemoryBudget/int64(own), 1)
 	s.opts.Requests = (s.opts.Requests + own - 1) / own
 	s.hold = l.keep(&opts)
-	s.session = l.record(&opts, s.stats)
+	s.session = l.record(&opts.Access, s.stats)
 	return s, nil
 }
 

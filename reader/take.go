@@ -69,10 +69,10 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := l.newScanner(&opts, l.newPools(&opts), newCounters(l), 0, 0)
+	s := l.newScanner(&opts, l.newPools(&opts), new(counters), 0, 0)
 	s.budget = newBudget(opts.MemoryBudget)
 	s.hold = l.keep(&opts)
-	s.session = l.record(&opts, s.stats)
+	s.session = l.record(&opts.Access, s.stats)
 	t := &Taker{layout: l, lock: make(chan struct{}, 1), s: s, reading: make(chan struct{}, opts.Requests)}
 	t.kept = keptSegments{max: opts.MemoryBudget / 4, maxStripes: opts.MemoryBudget / 2, release: s.releaseStripe}
 	return t, nil

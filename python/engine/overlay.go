@@ -30,6 +30,7 @@ type overlayParams struct {
 	Replace   bool     `json:"replace,omitempty"`
 	Extend    bool     `json:"extend,omitempty"` // one that is there
 	Memory    int64    `json:"memory,omitempty"`
+	accessParams
 }
 
 // overlay makes an overlay from paths or expressions, and returns its report.
@@ -72,7 +73,7 @@ func (e *Engine) runOverlay(ctx context.Context, p *overlayParams, in *source.Re
 	}
 	opts := overlay.Options{
 		From: p.Paths, Key: p.Key, Features: p.Features, Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, Records: in,
-		Exprs: p.Exprs, Over: p.Over, Replace: p.Replace, Memory: p.Memory,
+		Exprs: p.Exprs, Over: p.Over, Replace: p.Replace, Memory: p.Memory, Access: p.options(),
 		Progress: func(now overlay.Progress) { tell(ctx, overlayProgress(now)) },
 	}
 	if p.Label {

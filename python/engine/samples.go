@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/samples"
 )
@@ -22,6 +23,7 @@ type whichParams struct {
 	Key      string   `json:"key,omitempty"` // the feature that has them
 	Memory   int64    `json:"memory,omitempty"`
 	DryRun   bool     `json:"dry_run,omitempty"`
+	accessParams
 }
 
 func (p *whichParams) query() *samples.Query {
@@ -54,7 +56,7 @@ func (e *Engine) deleteRows(ctx context.Context, raw json.RawMessage) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	report, err := samples.Delete(ctx, t, p.query(), samples.Options{DryRun: p.DryRun})
+	report, err := samples.Delete(ctx, t, p.query(), samples.Options{DryRun: p.DryRun, Read: reader.Options{Access: p.options()}})
 	if err != nil {
 		return nil, unlessOfSystem(err)
 	}
@@ -75,7 +77,7 @@ func (e *Engine) samplesCreate(ctx context.Context, raw json.RawMessage) (any, e
 	if err != nil {
 		return nil, err
 	}
-	report, err := samples.Create(ctx, t, p.Name, p.query(), p.Replace, samples.Options{DryRun: p.DryRun})
+	report, err := samples.Create(ctx, t, p.Name, p.query(), p.Replace, samples.Options{DryRun: p.DryRun, Read: reader.Options{Access: p.options()}})
 	if err != nil {
 		return nil, unlessOfSystem(err)
 	}

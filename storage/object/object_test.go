@@ -295,3 +295,71 @@ func TestLocalDirectoryRemoved(t *testing.T) {
 		t.Fatal(got, err)
 	}
 }
+
+// TestPutUnsynced: an object that may be lost is there whole until the machine loses power, in whatever store; nothing is left beside it, and no
+// other of its name is touched.
+func TestPutUnsynced(t *testing.T) {
+	l := local(t).(*object.Local)
+	counted := object.NewCounted(object.NewFault(l))
+	for _, s := range []object.Store{l, counted, object.NewMemory(), object.NewDelayed(local(t), 0)} {
+		for _, name := range []string{"a/b/one", "a/b/two", "a/c/three"} {
+			if err := object.PutUnsynced(t.Context(), s, name, []byte(name)); s == counted {
+				if !errors.Is(err, object.ErrExists) {
+					t.Fatal(err)
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if err := object.PutUnsynced(t.Context(), s, name, []byte("another")); !errors.Is(err, object.ErrExists) {
+				t.Fatal(err)
+			}
+			b := make([]byte, len(name))
+			if err := s.ReadAt(t.Context(), name, b, 0); err != nil || string(b) != name {
+				t.Fatalf("%s: %q, %v", s.URI(), b, err)
+			}
+		}
+		if err := object.PutUnsynced(t.Context(), s, "../x", nil); err == nil {
+			t.Error("a name that leaves the store")
+		}
+	}
+	if c := counted.Counts(); c.Writes != 7 {
+		t.Errorf("%+v", c)
+	}
+	if tmp, err := l.Temporary(t.Context()); err != nil || len(tmp) > 0 {
+		t.Error(tmp, err)
+	}
+	faulty := object.NewFault(l)
+	faulty.FailAt(1, object.FailBefore)
+	if err := object.PutUnsynced(t.Context(), faulty, "x", nil); !errors.Is(err, object.ErrInjected) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := object.PutUnsynced(ctx, l, "y", nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	// A store that was removed is made again.
+	if err := os.RemoveAll(l.Root()); err != nil {
+		t.Fatal(err)
+	}
+	if err := object.PutUnsynced(t.Context(), l, "a/b/one", []byte("x")); err != nil {
+		t.Error(err)
+	}
+
+	// Nobody waits for the disk: that is what it is for. What is durable stays so.
+	mem := vfs.NewCrashableMem()
+	crashing := object.NewLocalFS(mem, "/deep/root")
+	if err := crashing.PutIfAbsent(t.Context(), "t/1", []byte("lasts")); err != nil {
+		t.Fatal(err)
+	}
+	if err := object.PutUnsynced(t.Context(), crashing, "t/2", []byte("may be lost")); err != nil {
+		t.Fatal(err)
+	}
+	after := object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{}), "/deep/root")
+	if _, err := after.Stat(t.Context(), "t/1"); err != nil {
+		t.Error(err)
+	}
+	if info, err := after.Stat(t.Context(), "t/2"); err == nil && info.Size > 0 {
+		t.Error("it was synced")
+	}
+}

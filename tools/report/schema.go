@@ -147,6 +147,7 @@ type Job struct {
 	Job      string   `json:"job"`
 	User     string   `json:"user"`
 	Programs []string `json:"programs"`
+	Purposes []string `json:"purposes"` // read, count, delete, samples, overlay
 	Snapshot uint64   `json:"snapshot"` // the newest that it read
 	First    string   `json:"first"`    // times
 	Last     string   `json:"last"`

@@ -97,11 +97,14 @@ func jobsOf(s *access.Summary, stored map[storage.FeatureID]uint64) []Job {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		job := Job{
-			Job: j.Job, User: j.User, Programs: slices.Clone(j.Programs), Snapshot: j.Snapshot, First: timeText(j.Start), Last: timeText(j.End),
+			Job: j.Job, User: j.User, Programs: slices.Clone(j.Programs), Purposes: slices.Clone(j.Purposes), Snapshot: j.Snapshot, First: timeText(j.Start), Last: timeText(j.End),
 			Days: uint64(len(j.Days)), Reads: readsOf(j.Counters, 1), Features: uint64(len(j.Features)),
 		}
 		if job.Programs == nil {
 			job.Programs = []string{}
+		}
+		if job.Purposes == nil {
+			job.Purposes = []string{}
 		}
 		known, bytes := uint64(0), uint64(0)
 		for _, f := range j.Features {

@@ -250,6 +250,7 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 		floatColumn("emitted_factor", "emitted", "%.2f", func(j *Job) float64 { return j.EmittedFactor }),
 		textColumn("first", "", func(j *Job) string { return j.First }),
 		textColumn("last", "last", func(j *Job) string { return j.Last }),
+		textColumn("purposes", "", func(j *Job) string { return strings.Join(j.Purposes, ",") }),
 	}, o)
 	if err != nil {
 		return nil, err

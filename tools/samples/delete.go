@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 )
 
 // Options say how rows are found. They do not change which they are.
 type Options struct {
-	// Read are the memory, workers and requests to do it with.
+	// Read are the memory, workers and requests to do it with, and what access records say of it; the purpose is that of what is done.
 	Read reader.Options
 	// DryRun finds and reports, and commits nothing.
 	DryRun bool
@@ -49,6 +50,7 @@ const maxAttempts = 10
 // away it looks again. Rows that are ingested meanwhile stay. A query that means no row makes no snapshot.
 func Delete(ctx context.Context, table *storage.Table, q *Query, opts Options) (*DeleteReport, error) {
 	var report *DeleteReport
+	opts.Read.Access.Purpose = access.PurposeDelete
 	err := attempts(ctx, table, q, func(snap *storage.Snapshot, attempt int) error {
 		s, err := q.Find(ctx, snap, opts.Read)
 		if err != nil {

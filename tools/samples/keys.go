@@ -183,7 +183,6 @@ func (s *keySet) addColumn(c *vector.Column, place func(row int) string) error {
 // scanKeys adds to out the rows of a layout, of the key feature alone and in its own order, whose key is in the set. A key that rows of
 // a stripe share is looked up once.
 func scanKeys(ctx context.Context, layout *reader.Layout, read reader.Options, set *keySet, out map[string]*roaring.Bitmap) error {
-	read.Access.Off = true // to find rows is no job's reading
 	s, err := layout.Open(read)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package samples
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -85,11 +87,13 @@ type Selection struct {
 	Keys *KeyReport
 }
 
-// Find returns the rows of a snapshot that the query means.
+// Find returns the rows of a snapshot that the query means. What it reads is recorded as read.Access says, for counting unless that names another
+// purpose.
 func (q *Query) Find(ctx context.Context, snap *storage.Snapshot, read reader.Options) (*Selection, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
+	read.Access.Purpose = cmp.Or(read.Access.Purpose, access.PurposeCount)
 	m, err := reader.Matching(ctx, snap, reader.PlanOptions{Partition: q.Partition, Filter: q.Where}, reader.LayoutOptions{Read: read})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -43,6 +44,7 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 		return nil, badQuery("%s", err)
 	}
 	var report *ListReport
+	opts.Read.Access.Purpose = access.PurposeSamples
 	err := attempts(ctx, table, q, func(snap *storage.Snapshot, attempt int) error {
 		c := storage.Change{Operation: "samples", Base: snap.Info().Number, Lists: []storage.SampleList{list}}
 		switch there, err := snap.SampleList(ctx, name); {

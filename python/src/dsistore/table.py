@@ -271,7 +271,8 @@ class Table:
         """
         started = _engine.begin(
             "delete", **self._newest("rows are deleted"), filter=filter, partitions=partitions,
-            sample_list=list_name(sample_list), dry_run=dry_run or None, **_keys(keys, key, memory))
+            sample_list=list_name(sample_list), dry_run=dry_run or None, **_keys(keys, key, memory),
+            **_engine.recorded(_engine.job_name(None)))
         report: dict[str, Any] = _engine.wait(started, until_cancelled=True)
         return report
 
@@ -358,7 +359,7 @@ class Table:
         exprs = None if expr is None else names(expr)
         if (source is None) == (exprs is None):
             raise errors.UsageError("an overlay is made from a source or from an expression: give one of them")
-        params: dict[str, Any] = dict(uri=self.store._root, table=self.name, overlay=name, exprs=exprs, **more)
+        params: dict[str, Any] = dict(uri=self.store._root, table=self.name, overlay=name, exprs=exprs, **_engine.recorded(_engine.job_name(None)), **more)
         if source is not None:
             return _land("overlay", source, format, progress, params)
         return _report(_engine.begin("overlay", **params), progress)
@@ -509,7 +510,8 @@ class Samples:
         """
         started = _engine.begin(
             "samples_create", **self._table._newest("sample lists are made"), name=name, filter=filter, partitions=partitions, lists=lists,
-            replace=replace or None, dry_run=dry_run or None, **_keys(keys, key, memory))
+            replace=replace or None, dry_run=dry_run or None, **_keys(keys, key, memory),
+            **_engine.recorded(_engine.job_name(None)))
         report: dict[str, Any] = _engine.wait(started, until_cancelled=True)
         return report
 

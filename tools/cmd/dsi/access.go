@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dsistore/dsistore/access"
@@ -34,6 +35,7 @@ type accessJobJSON struct {
 	Job             string   `json:"job"`
 	User            string   `json:"user"`
 	Programs        []string `json:"programs"`
+	Purposes        []string `json:"purposes"`
 	Start           string   `json:"start"`
 	End             string   `json:"end"`
 	Days            int      `json:"days"`
@@ -77,14 +79,14 @@ func (c *accessListCmd) Run(ctx context.Context, a *app) error {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		out.Jobs = append(out.Jobs, accessJobJSON{
-			Job: j.Job, User: j.User, Programs: j.Programs, Start: j.Start.Format(time.RFC3339), End: j.End.Format(time.RFC3339), Days: len(j.Days),
+			Job: j.Job, User: j.User, Programs: j.Programs, Purposes: j.Purposes, Start: j.Start.Format(time.RFC3339), End: j.End.Format(time.RFC3339), Days: len(j.Days),
 			Readers: j.Readers, Features: len(j.Features), Rows: j.Rows, Batches: j.Batches, Requests: j.Requests,
 			BytesNeeded: j.BytesNeeded, BytesOverRead: j.BytesOverRead,
 			StallSeconds: j.Stall.Seconds(), DecodeSeconds: j.Decode.Seconds(), AssembleSeconds: j.Assemble.Seconds(), ReadSeconds: j.Read.Seconds(),
 			DedupeFactor: j.StoredFactor(), EmittedFactor: j.EmittedFactor(),
 		})
 		rows = append(rows, []string{
-			j.Job, j.User, countText(j.Readers), countText(uint64(len(j.Features))), countText(j.Rows), bytesText(j.BytesNeeded), bytesText(j.BytesOverRead),
+			j.Job, j.User, strings.Join(j.Purposes, ","), countText(j.Readers), countText(uint64(len(j.Features))), countText(j.Rows), bytesText(j.BytesNeeded), bytesText(j.BytesOverRead),
 			fmt.Sprintf("%.1f s", j.Stall.Seconds()), fmt.Sprintf("%.2f", j.StoredFactor()), timeText(j.End),
 		})
 	}
@@ -94,7 +96,7 @@ func (c *accessListCmd) Run(ctx context.Context, a *app) error {
 	if len(rows) == 0 {
 		a.printf("nobody read %s, as far as is recorded\n", oneLine(c.Table))
 	} else {
-		a.printTable([]string{"job", "user", "readers", "features", "rows", "needed", "over-read", "waited", "dedupe", "last"}, rows,
+		a.printTable([]string{"job", "user", "purpose", "readers", "features", "rows", "needed", "over-read", "waited", "dedupe", "last"}, rows,
 			"readers", "features", "rows", "needed", "over-read", "waited", "dedupe")
 	}
 	a.printDamagedRecords(&s.Coverage)

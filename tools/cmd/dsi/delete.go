@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/tools/samples"
 )
 
 type deleteCmd struct {
 	tableArgs
 	whichFlags
+	accessFlags
 	SampleList string `placeholder:"NAME" help:"The rows in this list."`
 	DryRun     bool   `help:"Say what would be deleted, and delete nothing."`
 }
@@ -32,7 +34,7 @@ func (c *deleteCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := samples.Delete(ctx, table, q, samples.Options{DryRun: c.DryRun})
+	r, err := samples.Delete(ctx, table, q, samples.Options{DryRun: c.DryRun, Read: reader.Options{Access: c.access("delete")}})
 	if err != nil {
 		return err
 	}

@@ -28,11 +28,10 @@ func (s selectFlags) selection() reader.PlanOptions {
 // readFlags select what the reading commands read.
 type readFlags struct {
 	selectFlags
-	Downsample string   `placeholder:"EXPR" help:"Leave rows of a class out but for a sample, as in click = 0 AND sample(0.1, key=request_id, seed=7): a tenth of those with click = 0 stays. The label sample_weight is 10 for them, 1 for all others."`
-	Job        string   `placeholder:"NAME" help:"What this is for, in the access records. Default: DSISTORE_JOB, else the command."`
-	NoAccess   bool     `help:"Write no access record. So does DSISTORE_ACCESS=off."`
-	NoLease    bool     `help:"Take no lease on what is read, as where the store may not be written to: gc may take it while a branch, or for more than 5 minutes anything, is read."`
-	Transform  []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
+	Downsample string `placeholder:"EXPR" help:"Leave rows of a class out but for a sample, as in click = 0 AND sample(0.1, key=request_id, seed=7): a tenth of those with click = 0 stays. The label sample_weight is 10 for them, 1 for all others."`
+	accessFlags
+	NoLease   bool     `help:"Take no lease on what is read, as where the store may not be written to: gc may take it while a branch, or for more than 5 minutes anything, is read."`
+	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
 }
 
 // planOptions returns what the flags say of a plan.
@@ -49,13 +48,19 @@ func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
 	return out, nil
 }
 
+// accessFlags say how it is recorded what a command reads.
+type accessFlags struct {
+	Job      string `placeholder:"NAME" help:"What this is for, in the access records. Default: DSISTORE_JOB, else the command."`
+	NoAccess bool   `help:"Write no access record. So does DSISTORE_ACCESS=off."`
+}
+
 // access returns what the flags say of access records; command is the job of those who do not say.
-func (r readFlags) access(command string) reader.AccessOptions {
-	job := r.Job
+func (f accessFlags) access(command string) reader.AccessOptions {
+	job := f.Job
 	if job == "" && os.Getenv(access.JobVariable) == "" {
 		job = "dsi " + command
 	}
-	return reader.AccessOptions{Off: r.NoAccess, Job: job, Program: "dsi"}
+	return reader.AccessOptions{Off: f.NoAccess, Job: job, Program: "dsi"}
 }
 
 // lease returns what the flags say of leases.

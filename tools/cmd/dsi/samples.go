@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/samples"
 )
@@ -24,6 +25,7 @@ type samplesCreateCmd struct {
 	tableArgs
 	listArg
 	whichFlags
+	accessFlags
 	Lists   string `placeholder:"EXPR" help:"Other lists, joined: 'a AND NOT b', 'a OR b', with parentheses, and \"a name\" in quotes. Rows must be in all that the flags say."`
 	Replace bool   `help:"Take the place of the list that has the name."`
 	DryRun  bool   `help:"Say what would be in it, and make nothing."`
@@ -43,7 +45,7 @@ func (c *samplesCreateCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := samples.Create(ctx, table, c.List, q, c.Replace, samples.Options{DryRun: c.DryRun})
+	r, err := samples.Create(ctx, table, c.List, q, c.Replace, samples.Options{DryRun: c.DryRun, Read: reader.Options{Access: c.access("samples create")}})
 	if err != nil {
 		return err
 	}
