@@ -265,6 +265,34 @@ func TestPartitionPredicate(t *testing.T) {
 	}
 }
 
+// A table whose last segment went is read by its partition as before: there is nothing in it.
+func TestPartitionPredicateOfEmptied(t *testing.T) {
+	ctx := t.Context()
+	_, snap := realStore(t)
+	remove := storage.Change{Operation: "test"}
+	segments, err := snap.Segments(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range segments {
+		remove.Remove = append(remove.Remove, d.ID)
+	}
+	emptied, err := snap.Table().Commit(ctx, remove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := NewPlan(ctx, emptied, PlanOptions{Features: []string{"n"}, Partition: "ds > 1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err := NewLayout(ctx, emptied, plan); err != nil || l.Rows() != 0 {
+		t.Fatal(err)
+	}
+	if _, err := NewPlan(ctx, emptied, PlanOptions{Features: []string{"n"}, Partition: "hr = 1"}); err == nil || !strings.Contains(err.Error(), "the keys are ds") {
+		t.Error(err)
+	}
+}
+
 func TestOpenRefusals(t *testing.T) {
 	ctx := context.Background()
 	store, snap := realStore(t)

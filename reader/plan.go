@@ -421,6 +421,11 @@ func (p *Plan) partitionMatch(ctx context.Context, snap *storage.Snapshot) (func
 			}
 		}
 	}
+	if len(partitions) == 0 { // the keys are those that the table had when it had segments
+		if keys, err = snap.PartitionKeys(ctx); err != nil {
+			return nil, err
+		}
+	}
 	match, err := expr.ParsePartition(p.Partition, keys)
 	if err != nil {
 		return nil, fmt.Errorf("partition: %w", err)

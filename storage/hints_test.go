@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/object"
@@ -69,6 +71,67 @@ func TestHints(t *testing.T) {
 			}
 			if s, err = newTable(t, mem).Commit(ctx, Change{Operation: "next"}); err != nil || s.Info().Number != n+1 {
 				t.Error(s, err)
+			}
+		})
+	}
+}
+
+// TestNewestFromAfar: where requests take long, the newest snapshot is there after two round trips, of few snapshots and of many,
+// and is the same one that is found near by.
+func TestNewestFromAfar(t *testing.T) {
+	ctx := t.Context()
+	for _, c := range []struct {
+		n, expired, trips int
+		hints             bool
+	}{
+		{n: 1, trips: 2, hints: true}, {n: 6, trips: 2, hints: true}, {n: 64, trips: 2, hints: true}, {n: 65, trips: 2, hints: true}, {n: 255, trips: 2, hints: true},
+		{n: 300, trips: 3, hints: true}, {n: 320, trips: 3, hints: true}, {n: 321, trips: 3, hints: true},
+		{n: 6, trips: 2}, {n: 300, trips: 20}, {n: 300, expired: 250, trips: 4, hints: true},
+	} {
+		mem := object.NewMemory()
+		tab := newTable(t, mem)
+		for range c.n {
+			if _, err := tab.Commit(ctx, Change{Operation: "ingest"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := uint64(c.n)
+		if c.expired > 0 {
+			if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: uint64(c.n - c.expired)}); err != nil {
+				t.Fatal(err)
+			}
+			want++
+			if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !c.hints {
+			for i := uint64(1); i <= want; i += newestEvery {
+				if err := mem.Delete(ctx, newestName("ads", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		near, err := newTable(t, mem).Latest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			ctx, start := t.Context(), time.Now()
+			s, err := Open(ctx, object.NewDelayed(mem, time.Second), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			far, err := s.Table(ctx, "ads")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := far.Latest(ctx)
+			if err != nil || got.Info().Number != want || near.Info().Number != want {
+				t.Fatalf("%+v: %d near, %v from afar (%v), want %d", c, near.Info().Number, got, err, want)
+			}
+			if n := int(time.Since(start) / time.Second); n > c.trips {
+				t.Errorf("%+v: %d round trips", c, n)
 			}
 		})
 	}

@@ -18,12 +18,14 @@ type Table struct {
 	mu sync.Mutex
 	// known is the highest snapshot number seen so far: a search starts there. last is the snapshot of that number, or nil.
 	// gone is the highest that was there and is no more. Guarded by mu.
-	// size is the size of that snapshot's object, 0 when it is not known; hint is what the hints said, once hinted.
+	// size is the size of that snapshot's object, 0 when it is not known; hint is what the hints said, once hinted; last in a
+	// listing was the snapshot listed.
 	known  uint64
 	last   *Snapshot
 	size   int64
 	hint   uint64
 	hinted bool
+	listed uint64
 	gone   uint64
 }
 
@@ -32,152 +34,6 @@ func (t *Table) Name() string { return t.name }
 
 // Store returns the store that the table is in.
 func (t *Table) Store() *Store { return t.s }
-
-// newest returns the highest snapshot number, 0 when there is none. The numbers that there are follow each other without gaps,
-// from 1 or, where those before expired and gc took them, lowest first, from a later one. So a number that exists bounds the newest
-// from below and, as long as it exists, one that does not from above; hints only say where to begin.
-func (t *Table) newest(ctx context.Context) (uint64, error) {
-	for again := false; ; again = true {
-		n, sure, err := t.search(ctx)
-		if err != nil || sure {
-			return n, err
-		}
-		if n > 0 {
-			// No later one was found: is that because this one and those behind it are gone?
-			if sure, err = t.exists(ctx, n); err != nil || sure {
-				return n, err
-			}
-		}
-		if again || n == 0 {
-			return t.listed(ctx)
-		}
-		t.mu.Lock()
-		if t.known == n {
-			t.known, t.last, t.size, t.hinted = 0, nil, 0, false
-		}
-		t.gone = max(t.gone, n)
-		t.mu.Unlock()
-	}
-}
-
-// listed is newest by a listing of all snapshots, for where no number is known to begin with.
-func (t *Table) listed(ctx context.Context) (uint64, error) {
-	numbers, err := t.numbers(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if len(numbers) > 0 {
-		n := numbers[len(numbers)-1]
-		t.saw(n, 0, nil)
-		return n, nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.gone > 0 {
-		return 0, fmt.Errorf("snapshot %d, which was there, is gone: %w", t.gone, ErrNotFound)
-	}
-	return 0, nil
-}
-
-// search returns the highest snapshot number that can be reached from where the handle stands; sure: it was seen just now.
-func (t *Table) search(ctx context.Context) (n uint64, sure bool, err error) {
-	if err := t.readHint(ctx); err != nil {
-		return 0, false, err
-	}
-	t.mu.Lock()
-	low, hint := t.known, t.hint
-	t.mu.Unlock()
-	// A hint is not trusted: what it names must be there.
-	if hint > low {
-		ok, err := t.exists(ctx, hint)
-		if err != nil {
-			return 0, false, err
-		}
-		if ok {
-			low, sure = hint, true
-		}
-	}
-	ahead := t.readAhead(ctx, low)
-	defer ahead()
-	step := uint64(1)
-	for {
-		ok, err := t.exists(ctx, low+step)
-		if err != nil {
-			return 0, false, err
-		}
-		if !ok {
-			break
-		}
-		low, sure = low+step, true
-		step *= 2
-	}
-	high := low + step
-	for high-low > 1 {
-		mid := low + (high-low)/2
-		ok, err := t.exists(ctx, mid)
-		if err != nil {
-			return 0, false, err
-		}
-		if ok {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return low, sure, nil
-}
-
-// readHint asks once for the number that the newest hint names.
-func (t *Table) readHint(ctx context.Context) error {
-	t.mu.Lock()
-	hinted := t.hinted
-	t.mu.Unlock()
-	if hinted {
-		return nil
-	}
-	hint := uint64(0)
-	for info, err := range t.s.blobs.List(ctx, newestPrefix(t.name), "") {
-		if err != nil {
-			return err
-		}
-		var ok bool
-		if hint, ok = parseNewest(info.Name); ok {
-			break
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.hint, t.hinted = hint, true
-	return nil
-}
-
-// readAhead begins to read the first snapshot where a search begins there, so that it is there when it turns out to be the only
-// one: over a network the two take as long as one. The caller waits for it by calling what is returned.
-func (t *Table) readAhead(ctx context.Context, number uint64) (wait func()) {
-	t.mu.Lock()
-	unread := number == 1 && t.known == 1 && t.last == nil && t.size != 0
-	t.mu.Unlock()
-	if !unread {
-		return func() {}
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = t.read(ctx, number) // who asks for it reads it again, and gets the error
-	}()
-	return func() { <-done }
-}
-
-func (t *Table) exists(ctx context.Context, number uint64) (bool, error) {
-	info, err := t.s.blobs.Stat(ctx, snapshotName(t.name, number))
-	if errors.Is(err, object.ErrNotFound) {
-		return false, nil
-	}
-	if err == nil {
-		t.saw(number, info.Size, nil)
-	}
-	return err == nil, err
-}
 
 // numbers returns the numbers of the snapshots that there are, ascending. Unlike newest it lists them all, and so sees those
 // behind a gap: verify and gc, which must not take a table for shorter than it is, ask it.
@@ -245,14 +101,14 @@ func (t *Table) saw(number uint64, size int64, s *Snapshot) {
 
 // Latest returns the newest snapshot; ErrNotFound before the first commit.
 func (t *Table) Latest(ctx context.Context) (*Snapshot, error) {
-	n, err := t.newest(ctx)
-	if err != nil {
-		return nil, err
+	n, s, err := t.find(ctx, true)
+	if err != nil || s != nil {
+		return s, err
 	}
 	if n == 0 {
 		return nil, t.s.noTable(ctx, t.name)
 	}
-	s, err := t.read(ctx, n)
+	s, err = t.read(ctx, n)
 	if errors.Is(err, object.ErrNotFound) { // gc was quicker: there is a newer one
 		if n, err = t.newest(ctx); err == nil && n > 0 {
 			s, err = t.read(ctx, n)
@@ -283,12 +139,11 @@ func (t *Table) span(ctx context.Context) (first, newest uint64, err error) {
 // expiredFirst reports whether the table's first snapshots have expired, for one without snapshot 1. Where they have not, that it
 // is missing is damage.
 func (t *Table) expiredFirst(ctx context.Context) (bool, error) {
-	n, err := t.newest(ctx)
-	if err != nil || n == 0 {
-		return false, err
+	newest, err := t.Latest(ctx)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
 	}
-	m, err := t.header(ctx, n)
-	if err == nil && m.info.Oldest <= 1 {
+	if err == nil && newest.m.info.Oldest <= 1 {
 		err = t.gap(1, 2)
 	}
 	return err == nil, err

@@ -60,3 +60,18 @@ func AsLocal(s Store) *Local {
 		}
 	}
 }
+
+// Far reports whether each request of s takes about as long as a network does, so that several at once are better than fewer one
+// after another: whether s or a store that it wraps has a method Far that says so.
+func Far(s Store) bool {
+	for {
+		if f, ok := s.(interface{ Far() bool }); ok && f.Far() {
+			return true
+		}
+		w, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			return false
+		}
+		s = w.Unwrap()
+	}
+}
