@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 
 import dsistore
 from conftest import ROWS
+from dsistore import _engine
 from dsistore.torch import Shuffle, TorchDataset
 
 LISTS = ["user_list", "user_history", "item_list"]
@@ -160,6 +161,34 @@ def test_tensors_outlive_the_loader(table, source):
     copies = [v.clone() for v in values]
     del data, batches
     assert all(torch.equal(a, b) for a, b in zip(values, copies))
+
+
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
+def test_what_is_held_of_a_batch_is_not_overwritten(table, output):
+    """A piece of one tensor holds the memory of its batch, whatever kind of view it is, while others are made in what was given back."""
+    data = table.torch([*LISTS, "dense_*", "@keys"], labels=["click"], batch_size=40, output=output, workers=2, presence=True)
+
+    def pieces(b):
+        lists = [b.sparse, b.weighted, b.floats, *(j for g in b.groups for j in (g.sparse, g.weighted, g.floats))]
+        return [
+            b.dense[1:], b.dense.t()[0], b.dense.numpy()[::2], b.labels[:, 0], b.keys["event_time"][3:],
+            *(g.inverse[2:] for g in b.groups),
+            *(j.values.view(torch.uint8)[1:] if j.values.dtype == torch.int64 else j.values[1:] for j in lists),
+            *(j.lengths.numpy()[5:] for j in lists), *(j.offsets.detach() for j in lists),
+            *(memoryview(j.weights.numpy()) for j in lists if j.weights is not None),
+        ]
+
+    kept, copies = [], []
+    for i, b in enumerate(data):
+        of = pieces(b)
+        k = i % len(of)
+        kept.append(of[k])
+        copies.append(torch.as_tensor(of[k]).clone())
+    del b, of
+    for _ in range(3):  # in memory that is used again
+        assert sum(b.rows for b in data) == len(table)
+    assert len(kept) == len(data) and all(torch.equal(torch.as_tensor(a), c) for a, c in zip(kept, copies))
+    assert _engine.call("held") >= 1
 
 
 def test_it_pickles(table):

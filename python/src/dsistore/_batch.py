@@ -5,6 +5,7 @@ words.go in package engine says what the words are; this module reads them in th
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,28 +85,28 @@ class RawBatch:
     columns: dict[int, Column] = field(default_factory=dict)
 
 
-class _Memory:
-    """Memory of a batch for numpy to look at. The array holds it, and it the batch.
+class _Memory(ctypes.c_char * (1 << 62)):  # type: ignore[misc]
+    """All memory, from address 1 on, for numpy to look at: arrays are at an offset in it, hold it, and it the batch.
 
-    A type of ctypes would do, but one is made for every length that there is, which takes 30 times longer.
+    A type of ctypes is made for every length that there is, which takes 30 times longer than an array; so there is one length. An object
+    with __array_interface__ for each array takes twice as long as this.
     """
 
-    __slots__ = ("__array_interface__", "owner")
-    __array_interface__: dict[str, Any]
     owner: Words
 
 
-# Typestr and the array where there is none, which is the rule: one for all batches.
-_TYPES = {
-    t: (np.dtype(t).str, np.empty(0, t)) for t in (np.int32, np.int64, np.uint64, np.uint8, np.float32, np.float64)
-}
+_FIRST = 1  # where _Memory begins: numpy takes 0 for no memory
+
+# The dtype and the array where there is none, which is the rule: one for all batches.
+_TYPES = {t: (np.dtype(t), np.empty(0, t)) for t in (np.int32, np.int64, np.uint64, np.uint8, np.float32, np.float64)}
 
 
 class _Reader:
     """Takes one thing after the other off the words. Arrays hold the batch."""
 
     def __init__(self, words: Words):
-        self._owner = words
+        self._memory = _Memory.from_address(_FIRST)
+        self._memory.owner = words
         self._words = words.words
         self._at = 0
 
@@ -122,13 +123,8 @@ class _Reader:
         at = self._at
         self._at = at + 2
         n = self._words[at + 1]
-        typestr, empty = _TYPES[dtype]
-        if n == 0:
-            return empty
-        memory = _Memory()
-        memory.owner = self._owner
-        memory.__array_interface__ = {"version": 3, "data": (self._words[at], False), "shape": (n,), "typestr": typestr}
-        return np.asarray(memory)
+        of, empty = _TYPES[dtype]
+        return np.ndarray(n, of, self._memory, self._words[at] - _FIRST) if n else empty
 
     def present(self, features: int) -> npt.NDArray[np.uint64] | None:
         bits = self.array(np.uint64)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from . import errors
@@ -31,14 +33,18 @@ class Start:
 
     def __init__(self) -> None:
         self._numbers = torch.zeros(3 + _MAX_WORKERS, dtype=torch.int64)
-        self._numbers[2] = -1
+        self._all()[2] = -1
         self._pid = os.getpid()
 
-    def _mine(self) -> torch.Tensor:
+    def _all(self) -> npt.NDArray[np.int64]:
+        """The numbers where they are now, for a moment: an element of a tensor takes torch ten times as long."""
+        return self._numbers.numpy()
+
+    def _mine(self) -> npt.NDArray[np.int64]:
         if self._pid != os.getpid():
             self._numbers, self._pid = self._numbers.clone(), os.getpid()
             self._numbers[3:] = 0
-        return self._numbers
+        return self._all()
 
     def set(self, at: Position, shards: int | None = None) -> None:
         """The next pass begins there; shards None leaves them."""
@@ -50,7 +56,7 @@ class Start:
 
     def shards(self) -> int | None:
         """Those that were set, or None."""
-        shards = int(self._numbers[2])
+        shards = int(self._all()[2])
         return None if shards < 0 else shards
 
     def begin(self, worker: int | None = None) -> Position:
@@ -62,7 +68,7 @@ class Start:
             return at
         if worker >= _MAX_WORKERS:
             raise errors.UsageError(f"{worker + 1} workers: want {_MAX_WORKERS} at the most")
-        n = self._numbers
+        n = self._all()
         at = Position(int(n[0]), 0 if n[3 + worker] else int(n[1]))
         n[3 + worker] = 1
         return at
