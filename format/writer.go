@@ -117,6 +117,15 @@ func (w *Writer) writeStripe() {
 // Note records what was found in the stripes written, all of them, for the directory.
 func (w *Writer) Note(f Found) { w.meta.Found = f }
 
+// Settle writes the stripes that are held back. Finish does so, too: who ends several files at once calls it for each of them before, in parallel.
+// No stripe comes after it.
+func (w *Writer) Settle() error {
+	if w.err == nil {
+		w.settle()
+	}
+	return w.err
+}
+
 // Finish writes directory and tail and returns the directory and the file's length. The Writer cannot be used after it.
 func (w *Writer) Finish() (*FileMeta, int64, error) {
 	if w.err == nil {

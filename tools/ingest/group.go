@@ -60,20 +60,31 @@ func (j *segmentJob) units(ctx context.Context) ([]*unit, error) {
 	return out, nil
 }
 
-// scratch bounds what finding the duplicates of a unit holds: one Finder and Sizer for all its features, and a group's Union.
+// scratch bounds what finding the duplicates of a unit holds: one seeker for all its features, and a group's Union.
 func (j *segmentJob) scratch(u *unit) int64 {
-	rows, values := int64(0), int64(0)
-	for i := range j.plan.stripes {
-		rows = max(rows, int64(j.plan.stripes[i].rows))
+	n := j.seekerBytes(u)
+	if len(u.features) > 1 {
+		n += dedup.UnionBytes(j.stripeRows())
 	}
+	return n
+}
+
+// seekerBytes bounds what a seeker holds of the features of a unit, one after the other.
+func (j *segmentJob) seekerBytes(u *unit) int64 {
+	values := int64(0)
 	for _, f := range u.features {
 		values = max(values, j.stripeBytes(f))
 	}
-	n := dedup.ScratchBytes(rows, values) + 2*values // the Sizer's: the encoded form, and what is encoded
-	if len(u.features) > 1 {
-		n += dedup.UnionBytes(rows)
+	return dedup.ScratchBytes(j.stripeRows(), values) + 2*values // the Sizer's: the encoded form, and what is encoded
+}
+
+// stripeRows returns the rows of the segment's largest stripe.
+func (j *segmentJob) stripeRows() int64 {
+	rows := 0
+	for i := range j.plan.stripes {
+		rows = max(rows, j.plan.stripes[i].rows)
 	}
-	return n
+	return int64(rows)
 }
 
 // A part is the first rows of a stripe, for a sample.
@@ -225,11 +236,14 @@ func (s *featureSampler) sample(ctx context.Context, f *feature, dst *dedup.Samp
 	return nil
 }
 
-// writeGroup writes the features of a dedup group, stripe by stripe side by side.
+// writeGroup writes the features of a dedup group, stripe by stripe side by side, in as many workers as are idle.
 func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 	s := j.seekers.Get().(*seeker)
 	defer j.seekers.Put(s)
-	g := groupJob{segmentJob: j, unit: u, seeker: s, makers: make([]*stripeMaker, len(u.features)), stats: make([]dedup.Stats, len(u.features))}
+	g := groupJob{
+		segmentJob: j, unit: u, seeker: s, makers: make([]*stripeMaker, len(u.features)), stats: make([]dedup.Stats, len(u.features)),
+		scratch: j.seekerBytes(u),
+	}
 	stored := make([]storage.Feature, len(u.features))
 	for i, f := range u.features {
 		m := j.makers.Get().(*stripeMaker)
@@ -246,10 +260,13 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 				return err
 			}
 		}
-		for k := range g.stats {
+		return g.spread(len(u.features), s, g.scratch, func(_ *seeker, k int) error {
 			files[k+1].Note(foundOf(g.stats[k]))
-		}
-		return nil
+			if err := files[k+1].Settle(); err != nil {
+				return fmt.Errorf("feature %q: %w", u.features[k].name, err)
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("dedup group of feature %q: %w", u.features[0].name, err)
@@ -268,17 +285,24 @@ type groupJob struct {
 	*seeker
 	makers       []*stripeMaker // by feature, each with its stripe
 	stats        []dedup.Stats  // by feature
+	scratch      int64          // what a seeker holds of one of the features
 	union        dedup.Union
 	inverseBytes float64 // estimated from the first stripe's
 }
 
-// stripe writes stripe i of the inverse and of the features, one Finder serving all.
+// stripe writes stripe i of the inverse and of the features.
 func (g *groupJob) stripe(ctx context.Context, i int, files []stripeWriter) error {
-	g.union.Reset(g.plan.stripes[i].rows, g.byRuns)
-	for k, m := range g.makers {
-		if err := g.gather(ctx, m, g.features[k], i); err != nil {
+	err := g.spread(len(g.makers), g.seeker, 0, func(_ *seeker, k int) error {
+		if err := g.gather(ctx, g.makers[k], g.features[k], i); err != nil {
 			return fmt.Errorf("feature %q: %w", g.features[k].name, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	g.union.Reset(g.plan.stripes[i].rows, g.byRuns)
+	for _, m := range g.makers {
 		g.union.Add(m.stripe)
 	}
 	inverse := g.union.Inverse()
@@ -293,14 +317,14 @@ func (g *groupJob) stripe(ctx context.Context, i int, files []stripeWriter) erro
 	if err := files[0].WriteStripe(inverse); err != nil {
 		return err
 	}
-	for k, m := range g.makers {
+	return g.spread(len(g.makers), g.seeker, g.scratch, func(s *seeker, k int) error {
 		f := g.features[k]
-		g.finder.Reset(f.typ, g.finding(g.seeker), f.choice)
-		if err := files[k+1].WriteStripe(g.finder.FindIn(m.stripe, &g.union)); err != nil {
+		s.finder.Reset(f.typ, g.finding(s), f.choice)
+		if err := files[k+1].WriteStripe(s.finder.FindIn(g.makers[k].stripe, &g.union)); err != nil {
 			return fmt.Errorf("feature %q: %w", f.name, err)
 		}
-		f.choice = g.finder.Choice()
-		g.stats[k].Add(g.finder.Stats())
-	}
-	return nil
+		f.choice = s.finder.Choice()
+		g.stats[k].Add(s.finder.Stats())
+		return nil
+	})
 }

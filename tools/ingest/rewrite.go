@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format"
@@ -145,7 +144,7 @@ type rewriting struct {
 	origins *originFile
 
 	rows, bytes int64 // that are live
-	memory      *semaphore.Weighted
+	memory      *memoryBudget
 	makers      *sync.Pool
 	seekers     *sync.Pool
 
@@ -174,7 +173,7 @@ func (r *rewriting) write(ctx context.Context, out *RewriteResult) error {
 		return err
 	}
 	most := writeShare(r.opts.Memory)
-	r.memory = semaphore.NewWeighted(most)
+	r.memory = newMemoryBudget(most)
 	r.makers = &sync.Pool{New: func() any { return &stripeMaker{rows: &inputRows{ctx: ctx, r: r}} }}
 	r.seekers = &sync.Pool{New: func() any { return new(seeker) }}
 	for {

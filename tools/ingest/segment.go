@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format"
@@ -121,13 +122,14 @@ func (r *runRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 // done: blocks of runs are small, and stay for the next feature.
 func (r *runRows) done() {}
 
-// A segmentJob writes one segment: its features in parallel, each stripe by stripe.
+// A segmentJob writes one segment: its features in parallel, each stripe by stripe, and with workers that have none the features of a group.
 type segmentJob struct {
 	plan     *segmentPlan
 	out      segmentWriter
 	order    []*feature
 	workers  int
-	memory   *semaphore.Weighted    // for stripes being made and encoded
+	idle     *semaphore.Weighted    // workers without work
+	memory   *memoryBudget          // for stripes being made and encoded
 	most     int64                  // of memory
 	estimate func(f *feature) int64 // what gathering and encoding a stripe of f takes of it
 	// stripeBytes estimates what a stripe of f decodes to.
@@ -176,18 +178,23 @@ func foundOf(s dedup.Stats) format.Found {
 // write writes every feature of the segment, or leaves it to the caller to abort.
 func (j *segmentJob) write(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(j.workers)
 	units, err := j.units(gctx)
 	if err != nil {
 		return err
 	}
+	j.idle = semaphore.NewWeighted(int64(j.workers))
 	for _, u := range units {
 		// Started in order, here and not in the goroutine: a writer that waits for its predecessors finds them running.
-		if err := j.memory.Acquire(gctx, u.memory); err != nil {
+		if err := j.memory.acquire(gctx, u.memory); err != nil {
 			break // a worker has ended, or the caller; Wait says why
 		}
+		if err := j.idle.Acquire(gctx, 1); err != nil {
+			j.memory.release(u.memory)
+			break
+		}
 		g.Go(func() error {
-			defer j.memory.Release(u.memory)
+			defer j.memory.release(u.memory)
+			defer j.idle.Release(1)
 			if err := gctx.Err(); err != nil {
 				return err
 			}
@@ -198,6 +205,51 @@ func (j *segmentJob) write(ctx context.Context) error {
 		return err
 	}
 	return ctx.Err()
+}
+
+// spread calls work with the numbers 0 to n-1, in the caller and in workers that are idle. Each of these holds scratch more bytes of memory, as
+// long as there is so much. s is the caller's seeker; each has its own. When all calls have returned, so does spread, with the error of the
+// lowest number: after one no more calls begin.
+func (j *segmentJob) spread(n int, s *seeker, scratch int64, work func(s *seeker, k int) error) error {
+	errs := make([]error, n)
+	var next atomic.Int64
+	var ended atomic.Bool
+	run := func(s *seeker) {
+		for !ended.Load() {
+			k := int(next.Add(1)) - 1
+			if k >= n {
+				return
+			}
+			if errs[k] = work(s, k); errs[k] != nil {
+				ended.Store(true)
+			}
+		}
+	}
+	var helpers sync.WaitGroup
+	for range n - 1 {
+		if !j.idle.TryAcquire(1) {
+			break
+		}
+		if !j.memory.tryAcquire(scratch) {
+			j.idle.Release(1)
+			break
+		}
+		helpers.Go(func() {
+			defer j.idle.Release(1)
+			defer j.memory.release(scratch)
+			s := j.seekers.Get().(*seeker)
+			defer j.seekers.Put(s)
+			run(s)
+		})
+	}
+	run(s)
+	helpers.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (j *segmentJob) writeUnit(ctx context.Context, u *unit) error {

@@ -14,6 +14,8 @@ type stripeWriter interface {
 	WriteStripe(c *vector.Column) error
 	// Note records the duplicates of all stripes.
 	Note(f format.Found)
+	// Settle does what is left to do after the last stripe.
+	Settle() error
 }
 
 // A segmentWriter is what an ingest needs of a storage.SegmentWriter.

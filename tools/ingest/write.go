@@ -9,7 +9,6 @@ import (
 
 	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/storage"
-	"golang.org/x/sync/semaphore"
 )
 
 // write puts the rows in order and writes them as segments. The segments that it returns exist even when there is an error.
@@ -23,7 +22,7 @@ func (e *engine) write(ctx context.Context) (segments []storage.SegmentDescripto
 	makers := &sync.Pool{New: func() any { return &stripeMaker{rows: newRows()} }}
 	seekers := &sync.Pool{New: func() any { return new(seeker) }}
 	most := writeShare(e.opts.Memory)
-	memory := semaphore.NewWeighted(most)
+	memory := newMemoryBudget(most)
 	for {
 		if err := ctx.Err(); err != nil {
 			return segments, err
