@@ -209,8 +209,8 @@ func (b *binder) bindStrictly(n *node, path, parent, part string, depth int) (bi
 	}
 	switch {
 	case n.shape == shapeStruct:
-		if cm.Kind != 0 || cm.Elem != 0 || cm.Hash || cm.Map != "" {
-			return nil, refuse(path, "a struct becomes one feature a member: kind, elem, hash and map go to %q", columnPath(path, n.children[0].name))
+		if cm.Kind != 0 || cm.Elem != 0 || cm.Hash || cm.Map != "" || cm.DropNulls {
+			return nil, refuse(path, "a struct becomes one feature a member: kind, elem, hash, map and nulls go to %q", columnPath(path, n.children[0].name))
 		}
 		b.groups[path] = group{parent, true}
 		return b.bindStruct(n, path, depth)
@@ -332,6 +332,8 @@ type mapBinding struct {
 	byInt    map[int64]*mapKey
 	byString map[string]*mapKey
 	keys     int
+	// dropNulls: a key whose value is null is not there.
+	dropNulls bool
 }
 
 // A mapKey is the feature of one key and the column that the current chunk gives it.
@@ -361,7 +363,7 @@ func (b *binder) bindMap(n *node, path string, cm *ColumnMapping) (binding, erro
 	if err != nil {
 		return nil, refuse(path, "values of the map: %v", err)
 	}
-	m := &mapBinding{b: b, path: path, conv: conv, byInt: map[int64]*mapKey{}, byString: map[string]*mapKey{}}
+	m := &mapBinding{b: b, path: path, conv: conv, byInt: map[int64]*mapKey{}, byString: map[string]*mapKey{}, dropNulls: cm.DropNulls}
 	m.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, MapMarker(k.elem), path, "")
 	return m, err
 }
@@ -371,7 +373,7 @@ var (
 	errEmptyKey     = errors.New("an empty key in a map: it names no feature")
 	errKeyNotUTF8   = errors.New("a key in a map that is not UTF-8: it names no feature")
 	errDuplicateKey = errors.New("the same key twice in a map")
-	errNullInList   = errors.New("a null inside a list")
+	errNullInList   = errors.New("a null inside a list; \"nulls\": \"drop\" in a mapping file leaves it out")
 )
 
 func (m *mapBinding) finds() bool { return true }
@@ -389,6 +391,9 @@ func (m *mapBinding) emit(a *array, mask vector.Bitmap, o *output) {
 		for e := int(a.offsets[row]); e < int(a.offsets[row+1]); e++ {
 			if keys.isNull(e) {
 				o.note(row, m.path, errNullKey)
+				continue
+			}
+			if m.dropNulls && flat.IsNull(e) {
 				continue
 			}
 			k, err := m.key(keys, e)
@@ -414,7 +419,7 @@ func (m *mapBinding) emit(a *array, mask vector.Bitmap, o *output) {
 				continue
 			}
 			if flat.IsNull(e) {
-				o.note(row, m.path, fmt.Errorf("key %q has a null value; a key that is not there is null already", k.field.OriginKey))
+				o.note(row, m.path, fmt.Errorf("key %q has a null value; \"nulls\": \"drop\" in a mapping file takes it as a key that is not there", k.field.OriginKey))
 				continue
 			}
 			k.column.AppendNulls(row - k.column.Rows)

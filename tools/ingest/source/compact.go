@@ -55,6 +55,37 @@ func compactLists(a *array) *array {
 	return &out
 }
 
+// withoutNulls returns a, a list or map whose null entries have an empty range, without those of its elements that are null in of,
+// which is what it lists, or a part of that: a itself when none is.
+func withoutNulls(a, of *array) *array {
+	if of.validCount() == of.n {
+		return a
+	}
+	out := *a
+	out.offsets = make([]int32, 1, a.n+1)
+	var ranges []span
+	total := int32(0)
+	for i := range a.n {
+		for e := int(a.offsets[i]); e < int(a.offsets[i+1]); e++ {
+			if of.isNull(e) {
+				continue
+			}
+			total++
+			if last := len(ranges) - 1; last >= 0 && ranges[last].hi == e {
+				ranges[last].hi++
+			} else {
+				ranges = append(ranges, span{e, e + 1})
+			}
+		}
+		out.offsets = append(out.offsets, total)
+	}
+	out.children = nil
+	for _, c := range a.children {
+		out.children = append(out.children, c.gather(ranges))
+	}
+	return &out
+}
+
 type span struct{ lo, hi int }
 
 // gather returns a copied array of the entries in ranges, which ascend.

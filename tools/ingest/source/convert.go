@@ -211,11 +211,18 @@ func listConverter(n *node, cm *ColumnMapping) (*converter, error) {
 		return nil, err
 	}
 	if cm.Kind == vector.Embedding || cm.Kind == 0 && (n.shape == shapeFixedList || n.dim > 0) {
+		if cm.DropNulls {
+			return nil, errors.New("nulls cannot be left out of an embedding, whose length is fixed: \"kind\": \"sparse\" makes a list of it")
+		}
 		return embeddingConverter(n, cm, cast)
 	}
 	t := vector.Type{Kind: vector.Sparse, Elem: cast.elem}
+	dropNulls := cm.DropNulls
 	return &converter{t: t, logical: cast.logical, column: func(a *array, bad func(int, error)) *vector.Column {
 		a = compactLists(variableList(a))
+		if dropNulls {
+			a = withoutNulls(a, a.children[0])
+		}
 		child := a.children[0]
 		inner := inList(a, bad)
 		reportFaults(child, inner)
@@ -348,8 +355,12 @@ func weightedConverter(n *node, pair []*node, cm *ColumnMapping) (*converter, er
 	if isMap {
 		logical = "map"
 	}
+	dropNulls := cm.DropNulls
 	return &converter{t: t, logical: logical, column: func(a *array, bad func(int, error)) *vector.Column {
 		a = compactLists(variableList(a))
+		if dropNulls {
+			a = withoutNulls(a, a.children[len(a.children)-1])
+		}
 		inner := inList(a, bad)
 		ids := a.children[0]
 		var scores *array

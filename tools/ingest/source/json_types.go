@@ -174,9 +174,15 @@ func (t *jsonType) element() (*jsonType, error) {
 	if t.kind == jsonObject {
 		path += mapValues
 	}
-	var err error
-	t.elem, err = t.schema.newType(path)
-	return t.elem, err
+	elem, err := t.schema.newType(path)
+	if err != nil {
+		return nil, err
+	}
+	if t.kind == jsonArray {
+		elem.asMap = false // lists of objects are lists of structs
+	}
+	t.elem = elem
+	return elem, nil
 }
 
 // infer takes the word of the value at p.

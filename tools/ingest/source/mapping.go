@@ -39,6 +39,8 @@ type ColumnMapping struct {
 	Hash     bool   // strings become 63-bit ids
 	Map      string // "", explode or weighted
 	Type     string // text and JSON: the Hive type
+	// DropNulls: nulls inside lists, and keys of maps whose value is null, are left out.
+	DropNulls bool
 }
 
 // TextOptions say how delimited text is laid out. Zero fields take Hive's defaults, or those of CSV when CSV is set.
@@ -190,6 +192,17 @@ func parseColumnMapping(name string, raw json.RawMessage) (*ColumnMapping, error
 			if c.Map != "explode" && c.Map != "weighted" {
 				return fmt.Errorf("map %q is neither explode nor weighted", c.Map)
 			}
+			return nil
+		}},
+		{"nulls", func(v json.RawMessage) error {
+			var s string
+			if err := json.Unmarshal(v, &s); err != nil {
+				return err
+			}
+			if s != "bad" && s != "drop" {
+				return fmt.Errorf("nulls %q is neither bad nor drop", s)
+			}
+			c.DropNulls = s == "drop"
 			return nil
 		}},
 		{"type", func(v json.RawMessage) error {

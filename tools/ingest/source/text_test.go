@@ -297,3 +297,43 @@ func TestDDL(t *testing.T) {
 		}
 	}
 }
+
+// TestDroppedNulls: nulls in lists and under keys of maps are left out where the mapping file says so, and nowhere else.
+func TestDroppedNulls(t *testing.T) {
+	const text = `{"l": [1, null, 2, null], "w": {"7": 0.5, "8": null}, "m": {"a": null, "b": 3}, "n": {"k": [null, 4]}, "p": [{"id": 1, "s": 0.5}, null], "h": [null, "x"]}
+{"l": [null], "w": {"9": null}, "m": {"a": null}, "n": {"k": [null]}, "p": [null, {"id": 2, "s": 1.5}], "h": []}
+{"l": [3], "w": {}, "m": {}, "n": {"k": null}, "p": [], "h": null}
+{"l": null, "w": null, "m": null, "n": null, "p": null, "h": ["y"]}
+`
+	const rest = `"w": {"map": "weighted"%s}, "m": {"map": "explode"%[1]s}, "n": {"map": "explode"%[1]s}, "p": {"kind": "weighted"%[1]s}, "h": {"kind": "sparse", "hash": true%[1]s}}}`
+	dir := writeFiles(t, map[string]string{
+		"a.jsonl": text, "drop.json": fmt.Sprintf(`{"columns": {"l": {"nulls": "drop"}, `+rest, `, "nulls": "drop"`),
+		"bad.json": fmt.Sprintf(`{"columns": {"l": {"nulls": "bad"}, `+rest, ""), "odd.json": `{"columns": {"l": {"nulls": "keep"}}}`,
+		"vector.json": `{"columns": {"l": {"kind": "embedding", "dim": 2, "nulls": "drop"}}}`, "vector.jsonl": `{"l": [1, 2]}`,
+	})
+	opts := func(mapping string) Options { return Options{MappingFile: filepath.Join(dir, mapping)} }
+	chunks, err := readPath(t, filepath.Join(dir, "a.jsonl"), opts("drop.json"))
+	want := fmt.Sprintf(`l=[1,2] w=[7:0.5] m=1 m.b=3 n=1 n.k=[4] p=[1:0.5] h=[%d]
+l=[] w=[] m=1 m.b=null n=1 n.k=[] p=[2:1.5] h=[]
+l=[3] w=[] m=1 m.b=null n=1 n.k=null p=[] h=null
+l=null w=null m=null m.b=null n=null n.k=null p=null h=[%d]
+`, HashString([]byte("x")), HashString([]byte("y")))
+	if got := dump(chunks); err != nil || got != want {
+		t.Errorf("%v, got\n%swant\n%s", err, got, want)
+	}
+	bad := opts("bad.json")
+	rows := 0
+	bad.OnBadRow = func(_ Place, column string, err error) {
+		if rows++; !strings.Contains(err.Error(), `"nulls": "drop"`) {
+			t.Errorf("column %s: %v", column, err)
+		}
+	}
+	if _, err := readPath(t, filepath.Join(dir, "a.jsonl"), bad); err != nil || rows != 3 {
+		t.Errorf("%d bad rows, %v; want 3", rows, err)
+	}
+	for mapping, want := range map[string]string{"odd.json": `nulls "keep" is neither bad nor drop`, "vector.json": "whose length is fixed"} {
+		if _, err := readPath(t, filepath.Join(dir, "vector.jsonl"), opts(mapping)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", mapping, err, want)
+		}
+	}
+}
