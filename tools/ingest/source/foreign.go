@@ -18,8 +18,6 @@ var foreignMagic = []struct{ magic, what string }{
 	{"Obj\x01", "an Avro file, which is not supported: pipe it in as an Arrow stream"},
 	{"SEQ\x06", "a Hadoop SequenceFile, which is not supported: write the table as text or Parquet"},
 	{"RCF\x01", "an RCFile, which is not supported: write the table as text or Parquet"},
-	{"\xff\xfe", "text in UTF-16, which is not supported: convert it to UTF-8"},
-	{"\xfe\xff", "text in UTF-16, which is not supported: convert it to UTF-8"},
 }
 
 // foreign says what the file is, and what to do, when it is known to be nothing that is read here.

@@ -27,7 +27,6 @@ func TestForeignFiles(t *testing.T) {
 		"c.txt":            {"PK\x03\x04", "a zip archive"},
 		"d":                {"SEQ\x06", "SequenceFile"},
 		"e":                {"Obj\x01", "Avro"},
-		"f.csv":            {"\xff\xfe1\x00", "UTF-16"},
 		"_COPYING_":        {"x", "no files with data"},
 		"g._COPYING_":      {"1\x01x\n", "a copy that is not finished"},
 	} {

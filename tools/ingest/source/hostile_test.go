@@ -180,7 +180,7 @@ func FuzzJSON(f *testing.F) {
 }
 
 func newLines(text string, opts *Options) *lineReader {
-	return &lineReader{limit: opts.Limits.LineBytes, r: bufio.NewReader(strings.NewReader(text))}
+	return &lineReader{limit: opts.Limits.LineBytes, eol: '\n', r: bufio.NewReader(strings.NewReader(text))}
 }
 
 // drain reads to the end; every array is what the comment of array says.

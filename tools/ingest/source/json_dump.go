@@ -71,7 +71,7 @@ func (d *jsonDump) learn(ctx context.Context) error {
 // the error again, where it belongs.
 func (d *jsonDump) file(ctx context.Context, path string) (*jsonSchema, error) {
 	s := newJSONSchema(d.mapping, d.opts)
-	lines, err := openLines(path, nil, &d.opts.Limits)
+	lines, err := openLines(path, nil, charsetUTF8, &d.opts.Limits)
 	if err != nil {
 		return s, nil
 	}

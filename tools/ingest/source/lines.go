@@ -16,7 +16,7 @@ import (
 )
 
 // A lineReader reads the lines of a file that may be compressed with gzip, zstd or bzip2, as its first bytes tell,
-// or with deflate, as its name does.
+// or with deflate, as its name does. Lines end with \n or \r\n; or with \r in text whose first lines have no other end.
 type lineReader struct {
 	src   io.Closer // nil: not ours to close
 	unzip func()    // frees the decompressor; nil: none
@@ -24,12 +24,14 @@ type lineReader struct {
 	limit int64
 	buf   []byte
 	line  int64  // number of the last line, counted from 1
-	end   string // what the last line ended with: "\n", "\r\n", or at the end of the file "" or "\r"
+	end   string // what the last line ended with: "\n", "\r\n" or "\r", or at the end of the file "" or "\r"
+	eol   byte   // that ends lines
 	// ended: the last line has been given.
 	ended bool
 }
 
-func openLines(path string, stream *hashingReader, limits *Limits) (*lineReader, error) {
+// openLines opens a file, or a stream, of text in an encoding that a byte order mark may overrule.
+func openLines(path string, stream *hashingReader, set charset, limits *Limits) (*lineReader, error) {
 	var in io.ReadCloser = stream
 	if stream == nil {
 		f, err := os.Open(path)
@@ -38,7 +40,7 @@ func openLines(path string, stream *hashingReader, limits *Limits) (*lineReader,
 		}
 		in = f
 	}
-	l := &lineReader{limit: limits.LineBytes, src: in}
+	l := &lineReader{limit: limits.LineBytes, src: in, eol: '\n'}
 	br := bufio.NewReaderSize(in, 256<<10)
 	head, err := br.Peek(16)
 	if err != nil && err != io.EOF {
@@ -76,7 +78,13 @@ func openLines(path string, stream *hashingReader, limits *Limits) (*lineReader,
 	case bytes.HasPrefix(head, []byte("BZh")):
 		br = bufio.NewReaderSize(bzip2.NewReader(br), 256<<10)
 	}
-	// The mark that some programs put before UTF-8 is no part of the text.
+	if head, _ := br.Peek(2); markedCharset(head) != charsetUTF8 {
+		set = markedCharset(head)
+	}
+	if set != charsetUTF8 {
+		br = bufio.NewReaderSize(&charsetReader{from: br, set: set}, 256<<10)
+	}
+	// The mark that some programs put before their text is no part of it.
 	if head, _ := br.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
 		if _, err := br.Discard(len(head)); err != nil {
 			l.close()
@@ -87,16 +95,25 @@ func openLines(path string, stream *hashingReader, limits *Limits) (*lineReader,
 	return l, nil
 }
 
+// oldEnds has lines end with \r where that is all that ends lines at the start of the text, as in files of old Macs. To Hadoop it
+// always ends a line.
+func (l *lineReader) oldEnds() {
+	head, _ := l.r.Peek(64 << 10) // an error comes again with the first line
+	if at := bytes.IndexByte(head, '\r'); bytes.IndexByte(head, '\n') < 0 && at >= 0 && at < len(head)-1 {
+		l.eol = '\r'
+	}
+}
+
 const byteOrderMark = "\xef\xbb\xbf"
 
-// next returns the next line without its end, \n or \r\n, and io.EOF after the last. The line is borrowed.
+// next returns the next line without its end, and io.EOF after the last. The line is borrowed.
 func (l *lineReader) next() ([]byte, error) {
 	if l.ended {
 		return nil, io.EOF
 	}
 	l.buf = l.buf[:0]
 	for {
-		part, err := l.r.ReadSlice('\n')
+		part, err := l.r.ReadSlice(l.eol)
 		if int64(len(l.buf)+len(part)) > l.limit {
 			return nil, fmt.Errorf("line %d is longer than %d bytes", l.line+1, l.limit)
 		}
@@ -127,6 +144,11 @@ func (l *lineReader) next() ([]byte, error) {
 }
 
 func (l *lineReader) trimEnd(line []byte) []byte {
+	if l.eol == '\r' {
+		trimmed := bytes.TrimSuffix(line, []byte("\r"))
+		l.end = string(line[len(trimmed):])
+		return trimmed
+	}
 	trimmed, newline := bytes.CutSuffix(line, []byte("\n"))
 	trimmed, carriage := bytes.CutSuffix(trimmed, []byte("\r"))
 	switch {

@@ -59,6 +59,7 @@ type TextOptions struct {
 	Infer     bool
 	SkipLines int // lines before the data, after which no header is expected
 	Columns   []TextColumn
+	charset   charset // a byte order mark in the text overrules it
 }
 
 // A TextColumn is a column of delimited text, in the order of the line.
@@ -242,6 +243,18 @@ func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
 		{"escape", one(&t.Escape)},
 		{"null", func(v json.RawMessage) error { t.HasNull = true; return json.Unmarshal(v, &t.Null) }},
 		{"header", func(v json.RawMessage) error { return json.Unmarshal(v, &t.Header) }},
+		{"encoding", func(v json.RawMessage) error {
+			var name string
+			if err := json.Unmarshal(v, &name); err != nil {
+				return err
+			}
+			set, ok := charsets[strings.ToLower(name)]
+			if !ok {
+				return fmt.Errorf("encoding %q is none of %s", name, strings.Join(sortedKeys(charsets), ", "))
+			}
+			t.charset = set
+			return nil
+		}},
 		{"infer", func(v json.RawMessage) error { return json.Unmarshal(v, &t.Infer) }},
 		{"skip_lines", func(v json.RawMessage) error {
 			if err := json.Unmarshal(v, &t.SkipLines); err != nil {

@@ -31,7 +31,11 @@ func (d *discovery) open(ctx context.Context, f *File, stream *hashingReader) (b
 		}
 		return orNil(newArrowReader(in, in, d.opts))
 	case formatText, formatJSONL:
-		lines, err := openLines(f.Path, stream, &d.opts.Limits)
+		set := charsetUTF8
+		if f.Format == formatText {
+			set = d.mapping.Text.charset
+		}
+		lines, err := openLines(f.Path, stream, set, &d.opts.Limits)
 		if err != nil {
 			return nil, err
 		}
@@ -131,6 +135,7 @@ func (t *TextOptions) overlay(o *TextOptions) TextOptions {
 	out.CSV, out.EmptyText = out.CSV || o.CSV, out.EmptyText && !o.HasNull
 	out.Header = out.Header || o.Header
 	out.SkipLines = max(out.SkipLines, o.SkipLines)
+	out.charset = o.charset
 	return out
 }
 

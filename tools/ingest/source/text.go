@@ -19,7 +19,7 @@ type textReader struct {
 	nodes  []*node
 	wanted []bool
 	opts   textLayout
-	// undelimited: nobody said what is between columns, so that it is Hive's ^A.
+	// undelimited: nobody said what is between columns, so that it is Hive's ^A, or a comma.
 	undelimited bool
 	empty       bool // there is not even a header
 	limits      *Limits
@@ -83,7 +83,8 @@ func newTextReader(lines *lineReader, nodes []*node, t *TextOptions, typeOf func
 	if err != nil {
 		return nil, err
 	}
-	r := &textReader{lines: lines, nodes: nodes, opts: layout, undelimited: t.Delimiter == "" && !t.CSV, limits: &opts.Limits, target: opts.ChunkBytes}
+	r := &textReader{lines: lines, nodes: nodes, opts: layout, undelimited: t.Delimiter == "", limits: &opts.Limits, target: opts.ChunkBytes}
+	lines.oldEnds()
 	for range layout.skip {
 		if _, err := lines.next(); err != nil && err != io.EOF {
 			return nil, err
@@ -120,19 +121,25 @@ func (r *textReader) bindHeader(typeOf func(string) (*node, error)) error {
 		known[n.name] = n
 		names = append(names, n.name)
 	}
-	if len(r.fields) == 1 && r.undelimited && bytes.ContainsAny(r.fields[0].text, ",;|\t") {
-		return fmt.Errorf("line %d: its only column would be %s: text.delimiter or text.quote in the mapping file says what is between columns",
+	if len(r.fields) == 1 && r.undelimited && !r.fields[0].quoted && bytes.ContainsAny(r.fields[0].text, ",;|\t") {
+		return fmt.Errorf("line %d: its only column would be %s: text.delimiter in the mapping file, or text.quote for commas, says what is between columns",
 			r.lines.line, quoteCell(string(r.fields[0].text)))
 	}
 	var nodes []*node
+	taken := map[string]bool{}
 	for i, f := range r.fields {
 		name := string(f.text)
 		if name == "" {
 			name = fmt.Sprintf("_c%d", i) // as in Spark; the index that pandas writes has no name
 		}
 		if !utf8.ValidString(name) {
-			return fmt.Errorf("line %d: %q is no name of a column", r.lines.line, name)
+			return fmt.Errorf("line %d: the name %q is not UTF-8: text.encoding in the mapping file says what it is, as in \"latin1\"", r.lines.line, name)
 		}
+		if taken[name] {
+			return fmt.Errorf("line %d: two columns have the name %q: give all of them names with text.columns in the mapping file, \"skip_lines\": %d and no header",
+				r.lines.line, name, r.opts.skip+1)
+		}
+		taken[name] = true
 		n := known[name]
 		switch {
 		case n == nil && len(known) > 0:

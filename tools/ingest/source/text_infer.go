@@ -84,7 +84,7 @@ func (t *textDump) learn(ctx context.Context, given func(string) (*node, error))
 
 // file returns what the values of a file's columns can be.
 func (t *textDump) file(ctx context.Context, path string, given func(string) (*node, error)) (map[string]*textValues, error) {
-	lines, err := openLines(path, nil, &t.d.opts.Limits)
+	lines, err := openLines(path, nil, t.d.mapping.Text.charset, &t.d.opts.Limits)
 	if err != nil {
 		return nil, err
 	}

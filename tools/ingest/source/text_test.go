@@ -199,7 +199,9 @@ func TestCSV(t *testing.T) {
 		"a,b\n1,2,3\n":      "line 2: 3 columns, the schema has 2",
 		"a,b\n1,\"x\n2,y\n": "line 2: a quoted column without its closing quote: the 2 lines from here to the end are in it",
 		"a,b\n1,\"x\"y\n":   "after the closing quote of column 2",
-		"a,a\n":             "two columns have this name",
+		"a,a\n":             `line 1: two columns have the name "a": give all of them names with text.columns in the mapping file, "skip_lines": 1 and no header`,
+		"a;b\n1;2\n":        `line 1: its only column would be "a;b": text.delimiter`,
+		"a\xe9,b\n1,2\n":    `line 1: the name "a\xe9" is not UTF-8: text.encoding`,
 	} {
 		dir := writeFiles(t, map[string]string{"a.csv": text})
 		if _, err := readPath(t, dir, opts); err == nil || !strings.Contains(err.Error(), want) {

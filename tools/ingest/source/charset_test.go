@@ -1,0 +1,53 @@
+package source
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf16"
+)
+
+func utf16Text(order binary.AppendByteOrder, text string) string {
+	var b []byte
+	for _, u := range utf16.Encode([]rune(text)) {
+		b = order.AppendUint16(b, u)
+	}
+	return string(b)
+}
+
+// TestEncodings: text in other encodings is read by its byte order mark, or as the mapping file says.
+func TestEncodings(t *testing.T) {
+	long := strings.Repeat("é😀", 3000) // more than a reader converts at once, characters of 2 and of 4 bytes
+	for _, tc := range []struct{ name, encoding, text, want string }{
+		{"latin1", "latin1", "n\xe4me,b\r\n\x80,\xff\x81\r\n", "näme=\"€\" b=\"ÿ\ufffd\"\n"},
+		{"UTF-16 of little ends by its mark", "", utf16Text(binary.LittleEndian, "\ufeffa,b\n"+long+",1\n"), "a=\"" + long + "\" b=\"1\"\n"},
+		{"UTF-16 of big ends by its mark", "latin1", utf16Text(binary.BigEndian, "\ufeffa,b\r\nx,1\r\n"), "a=\"x\" b=\"1\"\n"},
+		{"UTF-16 without a mark", "UTF-16LE", utf16Text(binary.LittleEndian, "a\nx\n"), "a=\"x\"\n"},
+		{"half of a pair", "utf-16le", utf16Text(binary.LittleEndian, "a\nx") + "\x3d\xd8\n\x00", "a=\"x\ufffd\"\n"},
+		{"cut short", "utf-16le", utf16Text(binary.LittleEndian, "a\nx\n") + "y", "line 3: text in UTF-16 of an odd number of bytes"},
+		{"a mark of UTF-8", "", "\xef\xbb\xbfa\nx\n", "a=\"x\"\n"},
+		{"no encoding", "ebcdic", "a\n", `encoding "ebcdic" is none of iso-8859-1, latin1`},
+		{"lines of old Macs", "", "a,b\r1,\"x\ry\"\r2,z\r", "a=\"1\" b=\"x\\ry\"\na=\"2\" b=\"z\"\n"},
+		{"one line of an old Mac", "", "a\r", ""},
+		{"a carriage return within lines", "", "a\nx\ry\n", "a=\"x\\ry\"\n"},
+	} {
+		encoding := ""
+		if tc.encoding != "" {
+			encoding = `, "encoding": "` + tc.encoding + `"`
+		}
+		dir := writeFiles(t, map[string]string{"m.json": `{"text": {"quote": "\"", "header": true` + encoding + `}}`, "a.csv": tc.text})
+		chunks, err := readPath(t, filepath.Join(dir, "a.csv"), Options{MappingFile: filepath.Join(dir, "m.json")})
+		if got := dump(chunks); (err != nil || got != tc.want) && (err == nil || !strings.Contains(err.Error(), tc.want) || tc.want == "") {
+			t.Errorf("%s: got %.200q, %v; want %.200q", tc.name, got, err, tc.want)
+		}
+	}
+}
+
+// TestWindows1252 holds the table to the characters that Unicode's own says.
+func TestWindows1252(t *testing.T) {
+	const want = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ"
+	if got := string(windows1252[:]); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
