@@ -90,6 +90,9 @@ func (o *output) reset() {
 	*o = output{fields: o.fields[:0], columns: o.columns[:0]}
 }
 
+// maxNameBytes is the longest name that a table takes for a feature.
+const maxNameBytes = 4096
+
 // field registers a feature under the name that the source gives it; the mapping may rename it and give it a role.
 func (b *binder) field(path string, t vector.Type, logical, originColumn, originKey string) (*Field, error) {
 	f := &Field{Name: path, Type: t, Logical: logical, OriginColumn: originColumn, OriginKey: originKey, path: path}
@@ -101,6 +104,9 @@ func (b *binder) field(path string, t vector.Type, logical, originColumn, origin
 	}
 	if f.Name == "" {
 		return nil, refuse(path, "a column without a name: give it one with {\"columns\": {%q: {\"rename\": \"NAME\"}}} in a mapping file", path)
+	}
+	if !utf8.ValidString(f.Name) || len(f.Name) > maxNameBytes {
+		return nil, refuse(path, "a name of %d bytes: want at most %d of UTF-8; rename it in the source", len(f.Name), maxNameBytes)
 	}
 	if path == b.session && path != "" {
 		f.Role = storage.RoleSessionKey

@@ -44,6 +44,33 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// TestJSONOfOldMacs: JSON has no carriage return in a value, so that one alone ends lines too.
+func TestJSONOfOldMacs(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"a.jsonl": "{\"a\":1}\r{\"a\":\"\\r\"}", "b.jsonl": "{\"b\":1,\r\n\"c\":2}\n"})
+	if _, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{}); err == nil || !strings.Contains(err.Error(), "line 2: a string where lines before it have a number") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := readPath(t, filepath.Join(dir, "b.jsonl"), Options{}); err == nil || !strings.Contains(err.Error(), "line 1: the line ends where a key should be: JSON lines have an object a line; jq -c") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNamesOfNoFeature: a name that a table does not take is told with the file.
+func TestNamesOfNoFeature(t *testing.T) {
+	long := strings.Repeat("x", 4097)
+	for text, want := range map[string]string{
+		`{"` + long + `": 1}`:        `a.jsonl: column "` + long + `": a name of 4097 bytes: want at most 4096 of UTF-8`,
+		`{"m": {"` + long + `": 1}}`: `a name of 4099 bytes`,
+		`{"` + long[1:] + `": 1}`:    "",
+	} {
+		dir := writeFiles(t, map[string]string{"a.jsonl": text, "m.json": `{"columns": {"m": {"map": "explode", "optional": true}}}`})
+		_, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{MappingFile: filepath.Join(dir, "m.json")})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.20s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
 // TestWindows1252 holds the table to the characters that Unicode's own says.
 func TestWindows1252(t *testing.T) {
 	const want = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ"

@@ -37,9 +37,12 @@ type jsonParser struct {
 
 func (p *jsonParser) reset(line []byte) { p.buf, p.pos, p.depth = line, 0, 0 }
 
+// wantJSONLines says what JSON on several lines, or in one list, has to become.
+const wantJSONLines = "JSON lines have an object a line; jq -c . FILE writes them so, or jq -c '.[]' FILE where the file is one list"
+
 func (p *jsonParser) fail(what string) error {
 	if p.pos >= len(p.buf) {
-		return fmt.Errorf("the line ends where %s should be: JSON lines have an object a line", what)
+		return fmt.Errorf("the line ends where %s should be: %s", what, wantJSONLines)
 	}
 	return fmt.Errorf("%q at byte %d where %s should be", p.buf[p.pos], p.pos, what)
 }

@@ -25,6 +25,7 @@ type jsonReader struct {
 
 // newJSONReader reads lines with the types of a schema.
 func newJSONReader(lines *lineReader, s *jsonSchema, opts *Options) (*jsonReader, error) {
+	lines.oldEnds()
 	r := &jsonReader{lines: lines, limits: &opts.Limits, target: opts.ChunkBytes, index: map[string]int{}, blank: s.blank}
 	r.parser.maxDepth = opts.Limits.Depth
 	var err error
@@ -59,6 +60,7 @@ func newJSONStream(ctx context.Context, lines *lineReader, m *Mapping, opts *Opt
 // sampleBytes.
 func (s *jsonSchema) read(ctx context.Context, lines *lineReader, keep func(line []byte) bool) error {
 	p := &jsonParser{maxDepth: s.limits.Depth}
+	lines.oldEnds()
 	size := 0
 	for n := 0; ; n++ {
 		if n%256 == 0 {
@@ -170,7 +172,7 @@ func (r *jsonReader) appendRow(b *batch, line []byte) error {
 		return err
 	}
 	if k != jsonObject {
-		return fmt.Errorf("%v where an object should be: JSON lines have an object a line", k)
+		return fmt.Errorf("%v where an object should be: %s", k, wantJSONLines)
 	}
 	if err := appendMembers(b.arrays, r.index, b.rows, &r.parser, r.limits); err != nil {
 		return err
