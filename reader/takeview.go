@@ -130,8 +130,9 @@ func (v *takeView) inverse(c *vector.Column) []int32 {
 	}
 	to := &v.inverses[at]
 	to.of, to.rows = of, to.rows[:0]
-	for _, r := range v.rows {
-		to.rows = append(to.rows, c.Inverse[r])
+	to.rows = room(to.rows, len(v.rows))
+	for i, r := range v.rows { // without append: misses of the caches are many, and should overlap
+		to.rows[i] = c.Inverse[r]
 	}
 	return to.rows
 }

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,7 +101,8 @@ type answer struct {
 	Error  *wireError `json:"error,omitempty"`
 }
 
-// Call runs {"method": name, "params": {...}} and returns {"result": ...} or {"error": ...}. It never panics.
+// Call runs {"method": name, "params": {...}} and returns {"result": ...} or {"error": ...}. It never panics. What some methods take many
+// numbers of follows the object as they lie in memory, after a zero byte: text of them would be looked through several times.
 func (e *Engine) Call(ctx context.Context, request []byte) []byte {
 	text, _ := e.answer(ctx, func(ctx context.Context) (any, error) { return e.method(ctx, request) })
 	return text
@@ -111,14 +114,34 @@ func (e *Engine) method(ctx context.Context, request []byte) (any, error) {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
-	if err := json.Unmarshal(request, &r); err != nil {
+	object, numbers, follows := bytes.Cut(request, []byte{0})
+	if err := json.Unmarshal(object, &r); err != nil {
 		return nil, err
 	}
 	m := methods[r.Method]
 	if m == nil {
 		return nil, fmt.Errorf("engine: no method %q", r.Method)
 	}
+	if follows {
+		ctx = context.WithValue(ctx, followingKey{}, numbers)
+	}
 	return m(e, ctx, r.Params)
+}
+
+// followingKey is where the context of a method has the numbers that follow its request.
+type followingKey struct{}
+
+// following returns 64-bit integers, little endian, that follow a method's request. The error is the caller's mistake.
+func following(ctx context.Context) ([]uint64, error) {
+	b, _ := ctx.Value(followingKey{}).([]byte)
+	if len(b)%8 != 0 {
+		return nil, fmt.Errorf("engine: %d bytes follow a request: want whole integers of 8", len(b))
+	}
+	out := make([]uint64, len(b)/8)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return out, nil
 }
 
 // answer runs f, which may panic, and returns its result or error as text, and what takes back what it opened.

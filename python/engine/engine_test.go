@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -72,6 +73,23 @@ func newEngine(t *testing.T) *Engine {
 	return New(c)
 }
 
+// requestOf returns the request of a method; what "rows" are among the parameters follows it.
+func requestOf(t *testing.T, method string, params any) []byte {
+	t.Helper()
+	var rows []byte
+	if m, ok := params.(map[string]any); ok && m["rows"] != nil {
+		rows = append([]byte{0}, m["rows"].([]byte)...)
+		m = maps.Clone(m)
+		delete(m, "rows")
+		params = m
+	}
+	request, err := json.Marshal(map[string]any{"method": method, "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(request, rows...)
+}
+
 // must runs a call that works and reads its result.
 func must[T any](t *testing.T, e *Engine, method string, params any) T {
 	t.Helper()
@@ -79,11 +97,7 @@ func must[T any](t *testing.T, e *Engine, method string, params any) T {
 		Result T
 		Error  *wireError
 	}
-	request, err := json.Marshal(map[string]any{"method": method, "params": params})
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer := e.Call(context.Background(), request)
+	answer := e.Call(context.Background(), requestOf(t, method, params))
 	if err := json.Unmarshal(answer, &out); err != nil || out.Error != nil {
 		t.Fatalf("%s: %s", method, answer)
 	}

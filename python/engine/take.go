@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -40,25 +39,25 @@ type takeParams struct {
 	accessParams
 }
 
-// take answers with records, as "records_open" does, that have the rows asked for: places in the order of the table, each in 8
-// bytes, little endian.
+// take answers with records, as "records_open" does, that have the rows asked for: places in the order of the table, which follow the
+// request.
 func (e *Engine) take(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p struct {
-		takeParams
-		Rows []byte `json:"rows"`
-	}
+	var p takeParams
 	if err := params(raw, &p); err != nil {
 		return nil, err
 	}
-	t, err := e.taker(ctx, p.takeParams)
+	rows, err := following(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err := e.taker(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer e.leaveTaker(t)
-	rows := make([]uint64, len(p.Rows)/8)
-	for i := range rows {
-		if rows[i] = binary.LittleEndian.Uint64(p.Rows[8*i:]); rows[i] >= t.rows {
-			return nil, usageError{fmt.Errorf("rows: %d, at place %d: want 0 to %d", int64(rows[i]), i, int64(t.rows)-1)}
+	for i, r := range rows {
+		if r >= t.rows {
+			return nil, usageError{fmt.Errorf("rows: %d, at place %d: want 0 to %d", int64(r), i, int64(t.rows)-1)}
 		}
 	}
 	b, err := t.taker.Take(ctx, rows)

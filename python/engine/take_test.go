@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -12,12 +10,11 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-func encoded(rows ...int64) string {
-	var b []byte
+func encoded(rows ...int64) (b []byte) {
 	for _, r := range rows {
 		b = binary.LittleEndian.AppendUint64(b, uint64(r))
 	}
-	return base64.StdEncoding.EncodeToString(b)
+	return b
 }
 
 // Rows taken are those of a scan, in the order asked for; takers are kept for two selections, and give all memory back.
@@ -50,13 +47,14 @@ func TestTake(t *testing.T) {
 	// What nobody reads is given back too.
 	e.TakeRecords(must[int64](t, e, "take", with(at, "features", []string{name}, "rows", encoded(1)))).Release()
 	for _, rows := range [][]int64{{100}, {-1}} {
-		request, err := json.Marshal(map[string]any{"method": "take", "params": with(at, "features", []string{name}, "rows", encoded(rows...))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := requestOf(t, "take", with(at, "features", []string{name}, "rows", encoded(rows...)))
 		if w := fails(t, e, string(request)); w.Kind != "usage" || !strings.Contains(w.Message, fmt.Sprintf("rows: %d, at place 0: want 0 to 99", rows[0])) {
 			t.Errorf("rows %v: %+v", rows, w)
 		}
+	}
+	cut := requestOf(t, "take", with(at, "features", []string{name}, "rows", encoded(1)[:7]))
+	if w := fails(t, e, string(cut)); !strings.Contains(w.Message, "7 bytes follow") {
+		t.Errorf("a place of 7 bytes: %+v", w)
 	}
 }
 
@@ -93,11 +91,7 @@ func TestWhatIsKeptOfARemovedStore(t *testing.T) {
 	take := with(at, "rows", encoded(99))
 	refused := func(method string, params map[string]any) wireError {
 		t.Helper()
-		request, err := json.Marshal(map[string]any{"method": method, "params": params})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fails(t, e, string(request))
+		return fails(t, e, string(requestOf(t, method, params)))
 	}
 	must[planAnswer](t, e, "plan", at)
 	e.TakeRecords(must[int64](t, e, "take", take)).Release()

@@ -109,8 +109,9 @@ def _request(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in params.items() if v is not None}
 
 
-def _text(method: str, params: dict[str, Any]) -> bytes:
-    return json.dumps({"method": method, "params": _request(params)}).encode()
+def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
+    text = json.dumps({"method": method, "params": _request(params)}).encode()
+    return text + b"\0" + following if following else text
 
 
 def begin(method: str, **params: Any) -> int:
@@ -157,9 +158,10 @@ def _end(lib: ctypes.CDLL, started: int, text: _Text, kept: bool) -> None:
     lib.dsi_end(started, kept)
 
 
-def call(method: str, **params: Any) -> Any:
-    """Runs a method of the engine. What interrupts it cancels it."""
-    lib, text, request, kept = library(), _Text(), _text(method, params), False
+def call(method: str, /, following: bytes = b"", **params: Any) -> Any:
+    """Runs a method of the engine. What interrupts it cancels it. following are its numbers, where there are many: 8 bytes each, little
+    endian."""
+    lib, text, request, kept = library(), _Text(), _text(method, params, following), False
     # An exception of a signal handler is raised when dsi_call has returned, before what it returns has a name: that the call has begun,
     # and may have opened something, is known by its number.
     started = ctypes.c_int64()

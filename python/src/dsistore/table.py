@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import base64
 import ctypes
 import datetime
 import os
@@ -294,7 +293,7 @@ class Table:
 
         UsageError: the table has no such row; NotFoundError: no such feature.
         """
-        records = _engine.call("take", **self._place, features=names(features), rows=_places(rows), fold=fold or None,
+        records = _engine.call("take", **self._place, features=names(features), following=_places(rows), fold=fold or None,
                                overlay=names(overlay) or None, workers=workers, memory=memory, no_lease=not lease or None,
                                **_engine.recorded(_engine.job_name(job)))
         return _table(_Records(records))
@@ -467,11 +466,12 @@ def _table(stream: Any) -> pyarrow.Table:
     return pyarrow.Table.from_batches(list(reader), reader.schema)
 
 
-def _places(rows: Any) -> str:
-    """Places as the engine takes them: 8 bytes each, little endian, in base 64."""
+def _places(rows: Any) -> bytes:
+    """Places as the engine takes them: 8 bytes each, little endian."""
     kind = getattr(getattr(rows, "dtype", None), "kind", None)
     if kind in ("i", "u"):  # numpy's
-        return base64.b64encode(rows.astype("<i8").tobytes()).decode()
+        packed: bytes = rows.astype("<i8").tobytes()
+        return packed
     for name in ("to_pylist", "tolist"):  # of pyarrow; of torch
         if hasattr(rows, name):
             rows = getattr(rows, name)()
@@ -485,7 +485,7 @@ def _places(rows: Any) -> str:
         raise errors.UsageError(f"rows: want integers: {e}") from e
     if sys.byteorder != "little":
         places.byteswap()
-    return base64.b64encode(places).decode()
+    return places.tobytes()
 
 
 class Samples:
