@@ -76,27 +76,7 @@ func decodedBytes(t vector.Type, s *StripeMeta) (uint64, bool) {
 	if held > vector.MaxElements {
 		return 0, false
 	}
-	return n + held*valueBytes(t), true
-}
-
-// valueBytes returns the memory of one value of t and its score.
-func valueBytes(t vector.Type) uint64 {
-	n := uint64(0)
-	switch t.Physical() {
-	case vector.Int64Values, vector.Float64Values:
-		n = 8
-	case vector.Float32Values:
-		n = 4
-	case vector.ByteValues:
-		n = 1
-	}
-	switch t.Score {
-	case vector.Float32:
-		n += 4
-	case vector.Float64:
-		n += 8
-	}
-	return n
+	return n + held*uint64(t.ValueBytes()), true
 }
 
 // sourceBytes returns the width of one value of t and its score in the source.

@@ -36,15 +36,9 @@ type Pruning struct {
 func parseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, []storage.Feature, error) {
 	known := map[string]storage.Feature{}
 	f, err := expr.ParseFilter(text, func(names []string) ([]expr.Field, error) {
-		found, err := snap.Find(ctx, names...)
+		found, keys, err := findOrKeys(ctx, snap, names)
 		if err != nil {
 			return nil, err
-		}
-		var keys []string
-		if slices.Contains(found, nil) {
-			if keys, err = snap.PartitionKeys(ctx); err != nil {
-				return nil, err
-			}
 		}
 		out := make([]expr.Field, len(names))
 		for i, x := range found {
@@ -55,10 +49,7 @@ func parseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, [
 			case slices.Contains(keys, names[i]):
 				out[i].Partition = true
 			default:
-				_, out[i].Err = snap.Lookup(ctx, names[i])
-				if out[i].Err == nil {
-					out[i].Err = fmt.Errorf("feature %q: %w", names[i], storage.ErrNotFound)
-				}
+				out[i].Err = unknownName(ctx, snap, names[i])
 			}
 		}
 		return out, nil

@@ -271,12 +271,12 @@ func (f *file) decodedBytes(i int) uint64 {
 	t := f.want
 	var n uint64
 	if t.IsList() {
-		n = s.Elements*uint64(valueBytes(t)) + 4*uint64(s.Slots)
+		n = s.Elements*uint64(t.ValueBytes()) + 4*uint64(s.Slots)
 		if f.entry.Meta.Type != t {
-			n += s.Elements * uint64(valueBytes(f.entry.Meta.Type))
+			n += s.Elements * uint64(f.entry.Meta.Type.ValueBytes())
 		}
 	} else {
-		n = uint64(s.Slots) * uint64(t.Width()) * uint64(valueBytes(t))
+		n = uint64(s.Slots) * uint64(t.Width()) * uint64(t.ValueBytes())
 	}
 	if f.transforms != nil {
 		n += f.transforms.extraBytes(s.Elements, uint64(s.Slots))
@@ -284,26 +284,6 @@ func (f *file) decodedBytes(i int) uint64 {
 	n += uint64(s.Slots) / 8
 	if s.Slots != s.Rows || t.Kind == vector.Inverse {
 		n += 4 * uint64(s.Rows)
-	}
-	return n
-}
-
-// valueBytes returns the bytes in memory of a value of t, its score included.
-func valueBytes(t vector.Type) int {
-	n := 0
-	switch t.Physical() {
-	case vector.Int64Values, vector.Float64Values:
-		n = 8
-	case vector.Float32Values:
-		n = 4
-	case vector.ByteValues:
-		n = 1
-	}
-	switch t.Score {
-	case vector.Float32:
-		n += 4
-	case vector.Float64:
-		n += 8
 	}
 	return n
 }

@@ -92,20 +92,31 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]stora
 	return out, nil
 }
 
+// findOrKeys is Find with the table's partition keys, which are looked up where a name is no feature's.
+func findOrKeys(ctx context.Context, snap schema, names []string) (found []*storage.Feature, keys []string, err error) {
+	if found, err = snap.Find(ctx, names...); err == nil && slices.Contains(found, nil) {
+		keys, err = snap.PartitionKeys(ctx)
+	}
+	return found, keys, err
+}
+
+// unknownName returns the error for a name that is neither a feature's nor a key's: it names the nearest.
+func unknownName(ctx context.Context, snap schema, name string) error {
+	_, err := snap.Lookup(ctx, name)
+	if err == nil {
+		err = fmt.Errorf("feature %q: %w", name, storage.ErrNotFound)
+	}
+	return err
+}
+
 // findNames returns the feature of each name, or the partition key where no feature has it.
 func findNames(ctx context.Context, snap schema, names []string) ([]storage.Feature, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	found, err := snap.Find(ctx, names...)
+	found, keys, err := findOrKeys(ctx, snap, names)
 	if err != nil {
 		return nil, err
-	}
-	var keys []string
-	if slices.Contains(found, nil) {
-		if keys, err = snap.PartitionKeys(ctx); err != nil {
-			return nil, err
-		}
 	}
 	out := make([]storage.Feature, len(names))
 	for i, f := range found {
@@ -115,10 +126,7 @@ func findNames(ctx context.Context, snap schema, names []string) ([]storage.Feat
 		case slices.Contains(keys, names[i]) && utf8.ValidString(names[i]):
 			out[i] = partitionColumn(names[i])
 		default:
-			if _, err = snap.Lookup(ctx, names[i]); err == nil {
-				err = fmt.Errorf("feature %q: %w", names[i], storage.ErrNotFound)
-			}
-			return nil, err
+			return nil, unknownName(ctx, snap, names[i])
 		}
 	}
 	return out, nil

@@ -183,3 +183,23 @@ func (t Type) Width() int {
 	}
 	return 0
 }
+
+// ValueBytes returns the bytes in memory of one value and its score; of Bytes and String, of one byte.
+func (t Type) ValueBytes() int {
+	n := 0
+	switch t.Physical() {
+	case Int64Values, Float64Values:
+		n = 8
+	case Float32Values:
+		n = 4
+	case ByteValues:
+		n = 1
+	}
+	switch t.Score {
+	case Float32:
+		n += 4
+	case Float64:
+		n += 8
+	}
+	return n
+}
