@@ -14,8 +14,9 @@ function chart(host, {label, draw, table}) {
     width = 0,
     current = -1;
 
-  function redraw() {
-    const w = printing() ? printedWidth : Math.floor(picture.parentNode.clientWidth);
+  const measure = () => (printing() ? printedWidth : Math.floor(picture.parentNode.clientWidth));
+
+  function redraw(w) {
     if (w < 50 || w === width) return;
     width = w;
     current = -1;
@@ -73,10 +74,20 @@ function chart(host, {label, draw, table}) {
 
   const figure = el("figure", null, el("div", null, picture), table && figures(table));
   host.append(figure);
-  redraw();
-  new ResizeObserver(redraw).observe(picture.parentNode);
-  whenPrinting(redraw);
+  undrawn.push(() => {
+    const w = measure();
+    return () => redraw(w);
+  });
+  new ResizeObserver(() => redraw(measure())).observe(picture.parentNode);
+  whenPrinting(() => redraw(measure()));
   return figure;
+}
+
+// drawCharts draws those that were made: first all are measured, then all are drawn, so that the browser lays the page out once and not once for each.
+const undrawn = [];
+
+function drawCharts() {
+  for (const draw of undrawn.splice(0).map((measure) => measure())) draw();
 }
 
 // figures is the table below a chart, made when it is opened.

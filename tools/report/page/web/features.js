@@ -13,17 +13,19 @@ function causesOf(saved) {
   );
 }
 
+// wordsOf are what a search looks at, made by the first one.
+const wordsOf = (f) =>
+  (f.words ??= (f.name + " " + f.kind + " " + f.type + " " + (f.role || "") + " " + (f.status || "")).toLowerCase());
+
 class Features {
   constructor(host, table) {
     this.all = table.features;
-    this.savedOf = table.savedOf;
     // Of two of a name the first counts: the one that readers see stands before a dropped one that is still stored.
     this.byName = new Map(this.all.toReversed().map((f) => [f.name, f]));
     this.groups = new Map(table.groups.map((g) => [g.group, g]));
     this.adviceOf = (f) => table.advice.filter((a) => a.features.includes(f.name));
     this.all.forEach((f) => {
       f.read_bytes = f.bytes_needed + f.bytes_over_read;
-      f.words = (f.name + " " + f.kind + " " + f.type + " " + (f.role || "") + " " + (f.status || "")).toLowerCase();
     });
     this.filter = {words: "", kind: "", use: "", group: ""};
 
@@ -192,7 +194,7 @@ class Features {
       .split(/\s+/)
       .filter(Boolean)
       .map((w) => {
-        if (!w.includes("*")) return (f) => f.words.includes(w);
+        if (!w.includes("*")) return (f) => wordsOf(f).includes(w);
         const glob = new RegExp(
           "^" +
             w
@@ -309,7 +311,7 @@ class Features {
         {class: "parts"},
         facts("Bytes", [
           ["as plain numbers", bytes(f.raw_bytes)],
-          ...causesOf(this.savedOf(f)).map(([cause, n]) => [
+          ...causesOf(f.saved || {}).map(([cause, n]) => [
             (causeNames[cause] || cause).toLowerCase(),
             (n > 0 ? "− " : "+ ") + bytes(Math.abs(n)),
           ]),

@@ -2,31 +2,38 @@
 
 const report = JSON.parse(byId("report").textContent);
 
-// Features come as columns (columns.go): their keys would be most of the page. "outer.inner" is a key of an object within a feature. What was saved of each
-// is looked up when one is chosen: savedOf(f).
+// Features come as columns (columns.go), and stay so: a feature is its place in them, and looks up what it is asked for. "outer.inner" is a key of an object
+// within a feature, which is made when it is asked for.
 function unpack({rows, columns}) {
-  const features = Array.from({length: rows}, (_, i) => ({at: i}));
-  const saved = [];
-  for (const [key, column] of Object.entries(columns)) {
-    const [outer, inner] = key.split(".");
-    const value = Array.isArray(column)
-      ? (i) => column[i]
-      : column.at
-        ? (i) => column.of[column.at[i]]
-        : () => column.all;
-    if (outer === "saved") {
-      saved.push([inner, value]);
-      continue;
-    }
-    for (let i = 0; i < rows; i++) {
-      const v = value(i);
-      if (v === null) continue;
-      if (inner === undefined) features[i][outer] = v;
-      else (features[i][outer] ||= {})[inner] = v;
+  class Feature {
+    constructor(at) {
+      this.at = at;
     }
   }
-  const savedOf = (f) => Object.fromEntries(saved.map(([cause, value]) => [cause, value(f.at)]));
-  return {features, savedOf};
+  const within = new Map();
+  for (const [key, column] of Object.entries(columns)) {
+    const value = Array.isArray(column)
+      ? (i) => column[i] ?? undefined
+      : column.at
+        ? (i) => column.of[column.at[i]] ?? undefined
+        : () => column.all ?? undefined;
+    const [outer, inner] = key.split(".");
+    if (inner !== undefined) within.set(outer, [...(within.get(outer) || []), [inner, value]]);
+    else
+      Object.defineProperty(Feature.prototype, key, {
+        get() {
+          return value(this.at);
+        },
+      });
+  }
+  for (const [outer, inners] of within)
+    Object.defineProperty(Feature.prototype, outer, {
+      get() {
+        const found = inners.map(([inner, value]) => [inner, value(this.at)]).filter(([, v]) => v !== undefined);
+        return found.length ? Object.fromEntries(found) : undefined;
+      },
+    });
+  return Array.from({length: rows}, (_, at) => new Feature(at));
 }
 
 let shown = null;
@@ -38,7 +45,7 @@ function follow(address) {
 }
 
 function show(t) {
-  if (!Array.isArray(t.features)) Object.assign(t, unpack(t.features));
+  if (!Array.isArray(t.features)) t.features = unpack(t.features);
   shown = t;
   const main = byId("main"),
     contents = byId("contents");
@@ -59,6 +66,7 @@ function show(t) {
     if (make(section, t) === false) section.remove();
     else contents.append(el("li", null, el("a", {href: "#" + id}, title)));
   }
+  drawCharts();
 }
 
 function start() {

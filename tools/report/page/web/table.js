@@ -49,6 +49,7 @@ class RowTable {
     this.box.addEventListener(
       "scroll",
       () => {
+        this.scrolled = true;
         if (!this.waiting)
           this.waiting = requestAnimationFrame(() => {
             this.waiting = 0;
@@ -79,7 +80,8 @@ class RowTable {
     this.active = kept ? this.rows.indexOf(kept) : -1;
     this.table.setAttribute("aria-rowcount", rows.length + 1);
     this.empty.hidden = rows.length > 0;
-    this.box.scrollTop = 0;
+    if (this.scrolled) this.box.scrollTop = 0; // else the browser would lay out all to find that it is
+    this.scrolled = false;
     this.draw(true);
   }
 
@@ -117,8 +119,9 @@ class RowTable {
     const full = (n + 1) * h + 2 + (n ? 0 : 48);
     this.box.style.height = Math.min(this.most, full) + "px";
     const seen = Math.ceil(Math.min(this.most, full) / h);
-    const first = print ? 0 : Math.max(0, Math.min(n - seen, Math.floor(this.box.scrollTop / h)) - spare);
-    const last = print ? Math.min(n, printedRows) : Math.min(n, Math.max(0, Math.floor(this.box.scrollTop / h)) + seen + spare);
+    const top = again ? 0 : Math.max(0, Math.floor(this.box.scrollTop / h)); // again: at the top, and the browser need not lay it out to tell
+    const first = print ? 0 : Math.max(0, Math.min(n - seen, top) - spare);
+    const last = print ? Math.min(n, printedRows) : Math.min(n, top + seen + spare);
     if (!again && first === this.first && last - first === this.drawn.length && print === this.printed) return;
     const old = new Map(again ? [] : this.drawn.map((tr, i) => [this.first + i, tr]));
     this.drawn = [];
@@ -181,6 +184,7 @@ class RowTable {
     const h = this.rowHeight,
       seen = this.box.clientHeight - h,
       top = i * h;
+    this.scrolled = true;
     if (top < this.box.scrollTop) this.box.scrollTop = top;
     else if (top + h > this.box.scrollTop + seen) this.box.scrollTop = top + h - seen;
     this.draw();

@@ -7,7 +7,7 @@ const ages = [
   {id: "older", name: "more than 30 days ago", holds: (f) => f.last_read},
   {id: "unread", name: "not read", holds: () => true},
 ];
-const ageOf = (f) => ages.findIndex((a) => a.holds(f));
+const ageOf = (f) => (f.age ??= ages.findIndex((a) => a.holds(f)));
 
 const leastArea = 60; // square pixels that a feature must have to be drawn alone
 
@@ -131,12 +131,13 @@ function treemap(host, features, open) {
       ),
     }),
   });
+  const byAge = d3.group(features, ageOf);
   host.append(
     el(
       "ul",
       {class: "legend"},
       ages.map((a, i) => {
-        const list = features.filter((f) => ageOf(f) === i),
+        const list = byAge.get(i) || [],
           size = d3.sum(list, (f) => f.stored_bytes);
         return el(
           "li",
