@@ -37,6 +37,7 @@ type flags struct {
 	Only         []string      `help:"Only some of check, pack and cost." default:"check,pack,cost" enum:"check,pack,cost"`
 	CostRows     int64         `help:"Rows of the table of which the cost of recording is measured; 0: those of small."`
 	CostReads    int           `help:"Reads of it in a round, with the store open." default:"50"`
+	HTML         string        `name:"html" help:"Write dsistat's page of the month to this file, of which bench/page takes the documentation's pictures." placeholder:"FILE"`
 	program.ResultsFlag
 }
 

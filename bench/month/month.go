@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/dsistore/dsistore/access"
@@ -13,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/report"
+	"github.com/dsistore/dsistore/tools/report/page"
 )
 
 // A month is what the runs of a job list counted themselves.
@@ -55,9 +57,16 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 	}
 	var c checker
 	c.check(list, feet, ran, s)
-	shown, err := report.Build(ctx, store, []string{versus.Table}, report.Options{Since: list.First, Now: func() time.Time { return list.day(list.Days) }})
+	shown, err := report.Build(ctx, store, []string{versus.Table}, report.Options{
+		Since: list.First, Now: func() time.Time { return list.day(list.Days) }, Encodings: f.HTML != "",
+	})
 	if err != nil {
 		return nil, err
+	}
+	if f.HTML != "" {
+		if err := writePage(f.HTML, shown); err != nil {
+			return nil, err
+		}
 	}
 	c.checkReport(list, feet, ran, &shown.Tables[0])
 	out := &summary{
@@ -76,6 +85,14 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 		out.RecordBytes += info.Size
 	}
 	return out, nil
+}
+
+func writePage(name string, r *report.Report) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(page.Write(f, r), f.Close())
 }
 
 // readAll lets true readers read everything, as many times as the list says, in an order that has nothing to do with the jobs'. Each job records

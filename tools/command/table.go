@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
 )
 
 // plainStyle is columns apart by two spaces, a header and no frame, so that output goes through grep, sort and awk.
@@ -45,6 +48,74 @@ func Table(out io.Writer, names []string, rows [][]string, right ...string) {
 	for line := range strings.Lines(w.Render()) {
 		fmt.Fprintf(out, "%s\n", strings.TrimRight(line, " \n"))
 	}
+}
+
+// Width returns how many columns out has, 0 where it is no terminal.
+func Width(out io.Writer) int {
+	if f, ok := out.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return w
+		}
+	}
+	return 0
+}
+
+// leastText is how much a last column of words is shortened to at most.
+const leastText = 24
+
+// FittingTable is Table without the columns at the right for which a terminal of a width has no room, and returns how many that are. A last column of words is
+// shortened first. A width of 0 has room for all.
+func FittingTable(out io.Writer, width int, names []string, rows [][]string, right ...string) (left int) {
+	widths := make([]int, len(names))
+	for i, name := range names {
+		widths[i] = text.StringWidth(name)
+		for _, row := range rows {
+			widths[i] = max(widths[i], text.StringWidth(OneLine(row[i])))
+		}
+	}
+	all, n := 0, 0 // columns that fit, and what they take
+	for ; n < len(names); n++ {
+		if width > 0 && n > 0 && all+widths[n]+2*n > width {
+			break
+		}
+		all += widths[n]
+	}
+	if n == len(names) {
+		Table(out, names, rows, right...)
+		return 0
+	}
+	room := width - all - 2*n
+	shorten := n == len(names)-1 && room >= leastText && !slices.Contains(right, names[n])
+	if shorten {
+		n++
+	}
+	cut := make([][]string, len(rows))
+	for i, row := range rows {
+		cut[i] = slices.Clone(row[:n])
+		if last := OneLine(row[n-1]); shorten && text.StringWidth(last) > room {
+			cut[i][n-1] = text.Trim(last, room-1) + "…"
+		}
+	}
+	Table(out, names[:n], cut, slices.DeleteFunc(slices.Clone(right), func(name string) bool { return !slices.Contains(names[:n], name) })...)
+	return len(names) - n
+}
+
+// Wrap prints a text on lines of a terminal's width, those after the first indented. A width of 0 has room for it on one.
+func Wrap(out io.Writer, width, indent int, s string) {
+	line, used := "", 0
+	for _, word := range strings.Fields(OneLine(s)) {
+		w := text.StringWidth(word)
+		switch {
+		case used == 0:
+			line, used = word, w
+		case width > 0 && used+1+w > width:
+			fmt.Fprintln(out, line)
+			line, used = strings.Repeat(" ", indent)+word, indent+w
+		default:
+			line, used = line+" "+word, used+1+w
+		}
+	}
+	fmt.Fprintln(out, line)
 }
 
 // Facts prints name and value, a line each, values aligned.

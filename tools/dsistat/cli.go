@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/dsistore/dsistore/internal/nearest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/command"
@@ -93,10 +95,14 @@ func (c *summaryCmd) Run(ctx context.Context, a *app) error {
 		return command.CSV(a.out, l.Keys, l.Values)
 	}
 	if len(r.Tables) == 0 {
-		fmt.Fprintf(a.out, "no tables in %s\n", r.Store)
-		return nil
+		return a.noTables(r)
 	}
 	a.listing(l)
+	return nil
+}
+
+func (a *app) noTables(r *report.Report) error {
+	fmt.Fprintf(a.out, "no tables in %s\n", r.Store)
 	return nil
 }
 
@@ -249,12 +255,17 @@ type app struct {
 	out       *bufio.Writer
 	json, csv bool
 	since     day
+	width     int   // of the terminal; 0: it is none
+	failed    error // of tables that are missing in what is printed
 }
 
 // Run does what args say and returns the exit code.
 func Run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	a := &app{out: bufio.NewWriterSize(stdout, 64<<10)}
+	a := &app{out: bufio.NewWriterSize(stdout, 64<<10), width: command.Width(stdout)}
 	err := a.do(ctx, args, stderr)
+	if err == nil {
+		err = a.failed
+	}
 	if flushErr := a.out.Flush(); err == nil && flushErr != nil {
 		err = fmt.Errorf("standard output: %w", flushErr)
 	}
@@ -283,16 +294,28 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 	}
 	if local := object.AsLocal(blobs); local != nil {
 		if _, err := local.FS().Stat(local.Root()); err != nil {
-			return nil, fmt.Errorf("store %s: %w", t.Store, err)
+			hint := ""
+			if !strings.ContainsAny(t.Store, "/.") { // a command, mistyped
+				hint = nearest.Hint(t.Store, slices.Sorted(maps.Keys(report.Views)))
+			}
+			return nil, fmt.Errorf("store %s: %w%s", t.Store, err, hint)
 		}
 	}
 	store, err := storage.Open(ctx, blobs, storage.Options{})
 	if err != nil {
 		return nil, err
 	}
-	opts.Since = a.since.since(time.Now())
+	now := time.Now()
+	opts.Since = a.since.since(now)
+	if opts.Since.After(now.Add(24 * time.Hour)) {
+		return nil, errors.Join(command.Usagef("--since %s: that day is to come", opts.Since.Format(time.DateOnly)), store.Close())
+	}
 	r, err := report.Build(ctx, store, t.Table, opts)
-	return r, errors.Join(err, store.Close())
+	err = errors.Join(err, store.Close())
+	if r != nil && len(r.Tables) > 0 { // the others cannot be reported on, which is said after these
+		a.failed, err = err, nil
+	}
+	return r, err
 }
 
 // print prints a view of each table.
@@ -300,6 +323,10 @@ func (a *app) print(r *report.Report, name string, view report.View, o report.Vi
 	if a.json {
 		return command.JSON(a.out, r.Part(name))
 	}
+	if len(r.Tables) == 0 && !a.csv {
+		return a.noTables(r)
+	}
+	o.Since = r.Since
 	for i := range r.Tables {
 		t := &r.Tables[i]
 		sections, err := view(t, o)
@@ -356,11 +383,15 @@ func (a *app) sections(all []report.Section) {
 		}
 		first = false
 		if s.Title != "" {
-			fmt.Fprintln(a.out, s.Title)
+			command.Wrap(a.out, a.width, 0, s.Title)
 		}
 		command.Facts(a.out, s.Facts)
 		for _, l := range s.Lines {
-			fmt.Fprintln(a.out, command.OneLine(l))
+			text, line, found := strings.Cut(l, "\n")
+			command.Wrap(a.out, a.width, 4, text)
+			if found { // a command, which is one line however long
+				fmt.Fprintln(a.out, "    "+command.OneLine(line))
+			}
 		}
 		if s.Listing != nil && len(s.Lines) == 0 {
 			a.listing(s.Listing)
@@ -369,8 +400,11 @@ func (a *app) sections(all []report.Section) {
 }
 
 func (a *app) listing(l *report.Listing) {
-	command.Table(a.out, l.Names, l.Rows, l.Right...)
+	left := command.FittingTable(a.out, a.width, l.Names, l.Rows, l.Right...)
 	if l.More > 0 {
 		fmt.Fprintf(a.out, "... and %s more\n", command.Count(l.More))
+	}
+	if left > 0 {
+		fmt.Fprintf(a.out, "... and %s more: in a wider terminal, or by --csv\n", command.Plural(uint64(left), "column"))
 	}
 }

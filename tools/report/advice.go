@@ -49,6 +49,9 @@ func (a *adviser) add(x Advice) {
 	if x.Features == nil {
 		x.Features = []string{}
 	}
+	if !Printable(x.Command) { // a name in it that a terminal would change
+		x.Command = ""
+	}
 	a.out = append(a.out, x)
 }
 
@@ -76,7 +79,7 @@ func storedBytes(f *Feature) uint64 { return f.StoredBytes }
 func (a *adviser) records() {
 	h := &a.t.Health.Records
 	if h.First == "" && h.Damaged == 0 {
-		a.add(Advice{Kind: AdviceRecords, Text: "no reads are recorded: what is unread, and what reads cost, is not known"})
+		a.add(Advice{Kind: AdviceRecords, Text: "no reads are recorded: what is unread, and what reads cost, is known once jobs have read, unless they have DSISTORE_ACCESS=off"})
 	}
 	if h.Damaged > 0 {
 		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged and left out: reads are missing here", command.Plural(h.Damaged, "access record")+" "+are(h.Damaged))})

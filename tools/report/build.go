@@ -54,14 +54,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Build reports on tables of a store; without names on all of them. Its cost is that of reading the indexes of the newest snapshot's segments
+// Build reports on tables of a store; without names on all of them. Those of all that it cannot report on are named by the error, and the report has the others. Its cost is that of reading the indexes of the newest snapshot's segments
 // and layers, the listings of the snapshots after which data was taken away, and the access records. It writes nothing.
 func Build(ctx context.Context, store *storage.Store, tables []string, opts Options) (*Report, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
 	opts = opts.withDefaults()
-	if len(tables) == 0 {
+	all := len(tables) == 0
+	if all {
 		var err error
 		if tables, err = store.Tables(ctx); err != nil {
 			return nil, err
@@ -69,19 +70,32 @@ func Build(ctx context.Context, store *storage.Store, tables []string, opts Opti
 	}
 	now := opts.Now()
 	r := &Report{Schema: Schema, Made: timeText(now), Store: store.Blobs().URI(), Since: dayText(opts.Since), Tables: []Table{}}
+	var failed error
 	for _, name := range tables {
-		t, err := store.Table(ctx, name)
-		if err != nil {
+		table, err := buildTable(ctx, store, name, now, opts)
+		switch {
+		case err == nil:
+			r.Tables = append(r.Tables, *table)
+		case all && ctx.Err() == nil:
+			failed = errors.Join(failed, err)
+		default:
 			return nil, err
 		}
-		b := builder{t: t, opts: opts, now: now}
-		table, err := b.build(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("table %s: %w", name, err)
-		}
-		r.Tables = append(r.Tables, *table)
 	}
-	return r, nil
+	return r, failed
+}
+
+func buildTable(ctx context.Context, store *storage.Store, name string, now time.Time, opts Options) (*Table, error) {
+	t, err := store.Table(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	b := builder{t: t, opts: opts, now: now}
+	table, err := b.build(ctx)
+	if err != nil && !strings.HasPrefix(err.Error(), "table "+name+":") {
+		err = fmt.Errorf("table %s: %w", name, err)
+	}
+	return table, err
 }
 
 // A builder makes the report of a table.

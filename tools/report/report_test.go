@@ -559,6 +559,21 @@ func TestDamage(t *testing.T) {
 	if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), name) {
 		t.Errorf("%v, want damage of %s", err, name)
 	}
+	// The other tables are reported on.
+	path := filepath.Join(t.TempDir(), "rows.jsonl")
+	if err := os.WriteFile(path, []byte(`{"a": 1}`+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ingest.Run(t.Context(), s, "u", []string{path}, ingest.Options{Workers: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Build(t.Context(), s, nil, Options{Now: clock, Access: unread})
+	if !errors.Is(err, format.ErrCorrupt) || r == nil || len(r.Tables) != 1 || r.Tables[0].Table != "u" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := Build(t.Context(), s, []string{"u", "t"}, Options{Now: clock, Access: unread}); r != nil || err == nil || strings.Contains(err.Error(), "table t: table t") {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
 
 // TestRecorded: what readers did is in the report as they counted it, from their records.

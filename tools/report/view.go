@@ -20,6 +20,7 @@ type ViewOptions struct {
 	Sort    string // a column of its main listing, the largest number or the first word first; empty: the view's own order
 	Reverse bool   // the other way round
 	Limit   int    // rows of its main listing, for people; 0: all
+	Since   string // Report.Since, for sentences
 }
 
 // A View lays out a part of a table's report. The first of its listings is its main one, which CSV has.
@@ -88,13 +89,13 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 		{"table", fmt.Sprintf("%s, snapshot %d, %s, %s", t.Table, s.Snapshot, s.Operation, s.SnapshotTime)},
 		{"rows", fmt.Sprintf("%s in %s of %s, %s", command.Count(s.Rows), command.Plural(s.Segments, "segment"), command.Plural(s.Partitions, "partition"),
 			command.Plural(s.Features, "feature"))},
-		{"stored", fmt.Sprintf("%s for %s of values, %.1f times less; %.1f bytes a row", command.Bytes(s.StoredBytes), command.Bytes(s.RawBytes), s.Ratio, s.BytesPerRow)},
+		{"stored", fmt.Sprintf("%s for %s of values, %s; %.1f bytes a row", command.Bytes(s.StoredBytes), command.Bytes(s.RawBytes), ratioText(s.Ratio), s.BytesPerRow)},
 		{"duplicates", duplicatesText(t)},
 	}
 	if s.LayerBytes > 0 {
 		facts = append(facts, [2]string{"overlays", command.Bytes(s.LayerBytes) + " beside the segments"})
 	}
-	facts = append(facts, readFacts(t)...)
+	facts = append(facts, readFacts(t, o)...)
 	sections := []Section{{Facts: facts}}
 	saved, err := SavingsView(t, ViewOptions{})
 	if err != nil {
@@ -128,11 +129,29 @@ func duplicatesText(t *Table) string {
 	return text
 }
 
+func ratioText(ratio float64) string {
+	switch {
+	case ratio == 0:
+		return "nothing yet"
+	case ratio < 1:
+		return fmt.Sprintf("%.1f times more, as directories of so little are more than it", 1/ratio)
+	}
+	return fmt.Sprintf("%.1f times less", ratio)
+}
+
+// noReads says that there are none, and since when.
+func noReads(o ViewOptions) string {
+	if o.Since != "" {
+		return "none recorded since " + o.Since
+	}
+	return "none recorded"
+}
+
 // readFacts say who reads, and what that costs.
-func readFacts(t *Table) [][2]string {
+func readFacts(t *Table, o ViewOptions) [][2]string {
 	s, h := &t.Summary, &t.Health.Records
 	if s.Reads.Readers == 0 {
-		return [][2]string{{"reads", "none recorded"}}
+		return [][2]string{{"reads", noReads(o)}}
 	}
 	r := &s.Reads
 	days := "on " + h.First
@@ -266,7 +285,14 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 		knownColumn("table_rows", "table's rows", command.Count[uint64], func(d *Day) *uint64 { return d.TableRows }),
 		knownColumn("table_bytes", "table's bytes", command.Bytes, func(d *Day) *uint64 { return d.TableBytes }),
 	}, ViewOptions{})
-	return []Section{{Listing: l}, {Title: "by day", Listing: days}}, err
+	sections := []Section{{Listing: l}}
+	if len(l.Values) == 0 {
+		sections = []Section{{Lines: []string{"reads: " + noReads(o)}, Listing: l}}
+	}
+	if len(days.Values) > 0 {
+		sections = append(sections, Section{Title: "by day", Listing: days})
+	}
+	return sections, err
 }
 
 // SavingsView is the chain from the source's bytes to those stored, and what is no part of it.
@@ -301,7 +327,7 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 			return command.SignedBytes(c.Bytes)
 		}},
 		bytesColumn("estimated_bytes", "estimated", func(c *Cause) uint64 { return c.EstimatedBytes }),
-		textColumn("meaning", "because", func(c *Cause) string { return c.Meaning }),
+		{"meaning", "because", func(c *Cause) any { return c.Meaning }, func(c *Cause) string { return shortMeaning(c.Meaning) }},
 	}, ViewOptions{})
 	if err != nil {
 		return nil, err
@@ -320,7 +346,13 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 	if s.Dropped.Count > 0 {
 		apart = append(apart, fmt.Sprintf("dropped, and stored until compaction: %s, %s", command.Plural(s.Dropped.Count, "feature"), command.Bytes(s.Dropped.Bytes)))
 	}
-	return []Section{{Title: "from the source to what is stored", Listing: l}, {Title: "besides", Lines: apart}}, nil
+	return []Section{{Title: "from the source to what is stored, in the order of the writer; runs, slots and windows before encoding", Listing: l}, {Title: "besides", Lines: apart}}, nil
+}
+
+// shortMeaning is a meaning without its second half, which the title says for all.
+func shortMeaning(text string) string {
+	text, _, _ = strings.Cut(text, "; ")
+	return text
 }
 
 // HealthView is what of a table is as it should be, and what is not.
@@ -329,12 +361,11 @@ func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 	facts := [][2]string{
 		{"segments", fmt.Sprintf("%s, on average %s rows and %s; %s small, %s, %s could be merged", command.Count(h.Segments.Count), command.Count(uint64(h.Segments.MeanRows)),
 			command.Bytes(uint64(h.Segments.MeanBytes)), command.Count(h.Segments.Small), command.Bytes(h.Segments.SmallBytes), command.Count(h.Segments.Mergeable))},
-		{"packs", fmt.Sprintf("%s of %s, %s below %s; %s large feature files of %s", command.Count(h.Packs.Packs), command.Bytes(h.Packs.PackBytes), command.Count(h.Packs.Small),
-			command.Bytes(h.Packs.SmallBelowBytes), command.Count(h.Packs.Files), command.Bytes(h.Packs.FileBytes))},
+		{"packs", packsText(&h.Packs)},
 		{"indexes", command.Bytes(h.Segments.IndexBytes)},
-		{"snapshots", fmt.Sprintf("%d to %d; the older ones alone hold %s", h.Snapshots.First, h.Snapshots.Newest, command.Bytes(h.Snapshots.AloneBytes))},
-		{"deleted", fmt.Sprintf("%s in %s, about %s", command.Plural(t.Savings.Deleted.Count, "row"), command.Plural(t.Savings.Deleted.Segments, "segment"), command.Bytes(t.Savings.Deleted.Bytes))},
-		{"dropped", fmt.Sprintf("%s, %s", command.Plural(t.Savings.Dropped.Count, "feature"), command.Bytes(t.Savings.Dropped.Bytes))},
+		{"snapshots", snapshotsText(&h.Snapshots)},
+		{"deleted", waitingText(t.Savings.Deleted, "row", "about ")},
+		{"dropped", waitingText(t.Savings.Dropped, "feature", "")},
 		{"records", recordsText(&h.Records)},
 	}
 	if t.Summary.Reads.BytesNeeded > 0 {
@@ -396,6 +427,28 @@ func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 	return sections, err
 }
 
+func packsText(p *PackHealth) string {
+	text := fmt.Sprintf("%s of %s, %s below %s", command.Count(p.Packs), command.Bytes(p.PackBytes), command.Count(p.Small), command.Bytes(p.SmallBelowBytes))
+	if p.Files > 0 {
+		text += fmt.Sprintf("; %s of %s", command.Plural(p.Files, "large feature file"), command.Bytes(p.FileBytes))
+	}
+	return text
+}
+
+func snapshotsText(s *SnapshotHealth) string {
+	if s.First == s.Newest {
+		return fmt.Sprintf("%d alone", s.Newest)
+	}
+	return fmt.Sprintf("%d to %d; the older ones alone hold %s", s.First, s.Newest, command.Bytes(s.AloneBytes))
+}
+
+func waitingText(w Waiting, noun, about string) string {
+	if w.Count == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s in %s, %s%s", command.Plural(w.Count, noun), command.Plural(w.Segments, "segment"), about, command.Bytes(w.Bytes))
+}
+
 var segmentColumns = []column[SegmentSummary]{
 	textColumn("segment", "segment", func(s *SegmentSummary) string { return s.Segment }),
 	textColumn("partition", "partition", func(s *SegmentSummary) string { return s.Partition }),
@@ -434,12 +487,13 @@ func AdviseView(t *Table, o ViewOptions) ([]Section, error) {
 	return []Section{{Lines: lines, Listing: l}}, nil
 }
 
+// adviceLines are two lines a piece: the second is its command.
 func adviceLines(all []Advice) []string {
 	var out []string
 	for _, a := range all {
-		line := a.Kind + ": " + a.Text
+		line := command.OneLine(a.Kind + ": " + a.Text)
 		if a.Command != "" {
-			line += " -> " + a.Command
+			line += "\n" + a.Command
 		}
 		out = append(out, line)
 	}
