@@ -63,11 +63,13 @@ type summary struct {
 	FeaturesRead int          `json:"features_read"`
 	Curve        []curvePoint `json:"curve"`
 	// Dsistat are the same points of dsistat, which counts what features of a group share apart.
-	Dsistat     []report.CurvePoint `json:"dsistat_curve"`
-	Records     uint64              `json:"records"` // objects
-	RecordBytes int64               `json:"record_bytes"`
-	Compared    int                 `json:"figures_compared"`
-	Mismatches  []mismatch          `json:"mismatches"`
+	Dsistat []report.CurvePoint `json:"dsistat_curve"`
+	// Promised is how much less dsistat's advice says that the month would have over-read, in packs as dsi compact --repack writes them.
+	Promised    uint64     `json:"over_read_promised"`
+	Records     uint64     `json:"records"` // objects
+	RecordBytes int64      `json:"record_bytes"`
+	Compared    int        `json:"figures_compared"`
+	Mismatches  []mismatch `json:"mismatches"`
 }
 
 func main() {
@@ -126,6 +128,8 @@ func (f *flags) run(ctx context.Context) error {
 				return err
 			}
 			rep.Pack.print()
+			first, last := &rep.Pack.States[0].Month, &rep.Pack.States[len(rep.Pack.States)-1].Month
+			fmt.Printf("\ndsistat promised %d bytes over-read less; %d are\n", rep.Month.Promised, int64(first.BytesOverRead)-int64(last.BytesOverRead))
 		}
 	}
 	if f.wants("cost") {

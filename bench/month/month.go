@@ -6,6 +6,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dsistore/dsistore/access"
@@ -69,8 +71,12 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 		}
 	}
 	c.checkReport(list, feet, ran, &shown.Tables[0])
+	var promised uint64
+	if at := slices.IndexFunc(shown.Tables[0].Advice, func(a report.Advice) bool { return a.Kind == report.AdviceRepack }); at >= 0 {
+		promised = shown.Tables[0].Advice[at].OverReadBytes
+	}
 	out := &summary{
-		Runs: list.runs(), BytesRead: s.Total.BytesRead(), OverRead: float64(s.Total.BytesOverRead) / float64(s.Total.BytesNeeded),
+		Promised: promised, Runs: list.runs(), BytesRead: s.Total.BytesRead(), OverRead: float64(s.Total.BytesOverRead) / float64(s.Total.BytesNeeded),
 		FeaturesRead: len(s.Features), Curve: curve(list, feet), Dsistat: shown.Tables[0].Curve.Marks, Records: s.Records + s.Rollups,
 		Compared: c.compared, Mismatches: append([]mismatch{}, c.found...),
 	}
@@ -87,7 +93,16 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 	return out, nil
 }
 
+// writePage writes dsistat's page, with the store under a name that says nothing of this machine.
 func writePage(name string, r *report.Report) error {
+	const shown = "store"
+	for i := range r.Tables {
+		for k := range r.Tables[i].Advice {
+			a := &r.Tables[i].Advice[k]
+			a.Command = strings.ReplaceAll(a.Command, r.Store, shown)
+		}
+	}
+	r.Store = shown
 	f, err := os.Create(name)
 	if err != nil {
 		return err

@@ -25,7 +25,8 @@ import (
 type flags struct {
 	Features []int  `help:"Features of the reports." default:"200,4000,20000"`
 	Rounds   int    `help:"Pages opened of each." default:"9"`
-	Pictures string `help:"Only take the documentation's pictures, into this directory." placeholder:"DIR"`
+	Pictures string `help:"Only take the documentation's pictures, into this directory: of the page of --month, and of a made-up one of 20,000 features." placeholder:"DIR"`
+	Month    string `help:"The page that bench/month --html wrote." placeholder:"FILE"`
 	program.ResultsFlag
 }
 
@@ -75,7 +76,7 @@ func (f *flags) run(ctx context.Context) (err error) {
 	}
 	defer os.RemoveAll(dir)
 	if f.Pictures != "" {
-		return pictures(ctx, b, dir, f.Pictures)
+		return f.pictures(ctx, b, dir)
 	}
 	results := make([]sizeResult, len(f.Features))
 	for round := range f.Rounds {
