@@ -26,8 +26,8 @@ func from(id string) string { return "document.getElementById('" + id + "').scro
 var allPictures = []picture{
 	{"dsistat-top.png", 0, "screen", "light", 1330, "0"},
 	{"dsistat-reads.png", 0, "screen", "light", 1210, from("popularity")},
-	{"dsistat-dark.png", 0, "screen", "dark", 1330, "0"},
-	{"dsistat-feature.png", 0, "screen", "dark", 1000, choose("history")},
+	{"dsistat-dark.png", 0, "screen", "dark", 1010, from("map")},
+	{"dsistat-feature.png", 0, "screen", "light", 1030, choose("history")},
 	{"dsistat-print.png", 0, "print", "light", 1330, "0"},
 	{"dsistat-20000.png", 20000, "screen", "light", 1060, choose("user clicks sparse")},
 }

@@ -164,3 +164,11 @@ function fits(content, width, letter = 6.6) {
   const n = Math.floor(width / letter);
   return content.length <= n ? content : n < 4 ? "" : content.slice(0, n - 1) + "…";
 }
+
+// fitsBoth cuts a name in its middle: what tells names of a family apart is at their end.
+function fitsBoth(name, width, letter) {
+  const n = Math.floor(width / letter);
+  if (name.length <= n) return name;
+  const end = Math.ceil((n - 1) / 2);
+  return n < 5 ? "" : name.slice(0, n - 1 - end) + "…" + name.slice(-end);
+}

@@ -101,7 +101,7 @@ function adviceSection(host, t) {
           el(
             "div",
             null,
-            el("p", null, a.text),
+            el("p", null, a.text.charAt(0).toUpperCase() + a.text.slice(1)),
             a.command && el("code", null, a.command),
             a.features.length > 0 &&
               el(
@@ -127,7 +127,9 @@ function savingsSection(host, t) {
       {class: "why"},
       "Every byte between the source's values as plain numbers and what is stored has one cause; they add up to the byte." +
         (s.duplicates_saved_estimate
-          ? " Encoded, a slot for each row would take about " + bytes(s.duplicates_saved_estimate) + " more."
+          ? " They stand in the order of the writer, so that runs, values that come again and windows, as plain numbers, have what encodings would have found too: encoded, without them about " +
+            bytes(s.duplicates_saved_estimate) +
+            " more would be stored."
           : ""),
     ),
   );
@@ -254,7 +256,7 @@ function jobsSection(host, t) {
       {id: "features", name: "Features", width: 74, number: true, value: (j) => j.features, cell: (j) => count(j.features)},
       {
         id: "share",
-        name: "Of the bytes",
+        name: "Of bytes",
         width: 92,
         number: true,
         tip: "Share of the stored bytes that its features have",

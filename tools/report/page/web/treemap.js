@@ -94,7 +94,9 @@ function treemap(host, features, open) {
         if (age === "unread") unread += "M" + leaf.x0 + "," + leaf.y0 + "H" + leaf.x1 + "V" + leaf.y1 + "H" + leaf.x0 + "Z";
         const label =
           box.width > 46 && box.height > 16
-            ? fits(c.feature ? c.feature.name : plural(c.rest, "smaller one"), box.width - 8, 6.4)
+            ? c.feature
+              ? fitsBoth(c.feature.name, box.width - 8, 7.7) // digits are wide
+              : fits(plural(c.rest, "smaller one"), box.width - 8, 6.4)
             : "";
         if (label) labels.push(text(leaf.x0 + 4, leaf.y0 + 13, "start", age, label));
         const enter = () => {

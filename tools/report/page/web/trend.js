@@ -7,7 +7,7 @@ function trend(host, days) {
     {name: "Jobs a day", value: (d) => d.jobs, write: short},
     {name: "Features read a day", value: (d) => d.features, write: short},
     {name: "Requests a day", value: (d) => d.requests, write: short},
-    {name: "Hours that jobs waited", value: (d) => d.stall_seconds / 3600, write: (n) => (n === 0 ? "0 h" : three(n) + " h")},
+    {name: "Time that jobs waited", value: (d) => d.stall_seconds, write: duration},
   ];
   if (days.some((d) => d.table_bytes))
     panels.push({name: "Table's size at the day's end", value: (d) => d.table_bytes, write: bytes});
