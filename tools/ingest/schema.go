@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/dsistore/dsistore/dedup"
@@ -153,9 +154,11 @@ func (x *feature) merge(file string, f *source.Field) error {
 		x.class = classOf(f.Type)
 		return nil
 	}
-	if f.Logical != x.logical {
-		return fmt.Errorf("feature %q is %s in %s and %s in %s: they do not mix", x.name,
-			typeName(x.typ, x.logical), x.firstFile, typeName(f.Type, f.Logical), file)
+	if logical, ok := widerDecimal(x.logical, f.Logical); ok && f.Type == x.typ {
+		x.logical = logical
+	} else if f.Logical != x.logical {
+		return fmt.Errorf("feature %q is %s in %s and %s in %s: they do not mix%s", x.name,
+			typeName(x.typ, x.logical), x.firstFile, typeName(f.Type, f.Logical), file, mixHint(x.logical, f.Logical))
 	}
 	if f.OriginColumn != x.originColumn || f.OriginKey != x.originKey {
 		return fmt.Errorf("feature %q comes from %s in %s and from %s in %s: rename one of them with --mapping", x.name,
@@ -166,7 +169,7 @@ func (x *feature) merge(file string, f *source.Field) error {
 	}
 	w, err := vector.Widen(x.typ, f.Type)
 	if err != nil {
-		return fmt.Errorf("feature %q is %v in %s and %v in %s: no type holds both exactly; rename or drop one with --mapping",
+		return fmt.Errorf("feature %q is %v in %s and %v in %s: no type holds both exactly; rename or drop one with --mapping, or say the \"elem\" of its numbers",
 			x.name, x.typ, x.firstFile, f.Type, file)
 	}
 	if keyed := x.role == storage.RoleSessionKey || x.role == storage.RoleTimeKey; keyed && classOf(f.Type) != x.class {
@@ -187,9 +190,11 @@ func (x *feature) checkKnown(file string) error {
 		return fmt.Errorf("feature %q comes from %s in the table and from %s in %s: rename it with --mapping", x.name,
 			originName(x.name, k.OriginColumn, k.OriginKey), originName(x.name, x.originColumn, x.originKey), file)
 	}
-	if k.Logical != x.logical {
-		return fmt.Errorf("feature %q is %s in the table and %s in %s: they do not mix", x.name,
-			typeName(k.Type, k.Logical), typeName(x.typ, x.logical), file)
+	if logical, ok := widerDecimal(k.Logical, x.logical); ok && k.Type == x.typ && logical == k.Logical {
+		x.logical = logical
+	} else if k.Logical != x.logical {
+		return fmt.Errorf("feature %q is %s in the table and %s in %s: they do not mix%s", x.name,
+			typeName(k.Type, k.Logical), typeName(x.typ, x.logical), file, mixHint(k.Logical, x.logical))
 	}
 	if _, err := vector.Widen(k.Type, x.typ); err != nil {
 		return fmt.Errorf("feature %q is %v in the table and %v in %s: no type holds both exactly; rename or drop it with --mapping",
@@ -262,6 +267,33 @@ func (s *schema) packOrder(p Popularity) []*feature {
 		return known, f.rawBytes
 	})
 	return out
+}
+
+// widerDecimal returns the one of two logical types that holds the values of both, stored alike, where they are decimals of one scale.
+func widerDecimal(a, b string) (string, bool) {
+	var p, q, scale, other int
+	if _, err := fmt.Sscanf(a, "decimal(%d, %d)", &p, &scale); err != nil {
+		return "", false
+	}
+	if _, err := fmt.Sscanf(b, "decimal(%d, %d)", &q, &other); err != nil || scale != other {
+		return "", false
+	}
+	const narrowest = 38 // digits of the wide ones that are stored in 16 bytes
+	if (p > narrowest) != (q > narrowest) {
+		return "", false
+	}
+	if q > p {
+		return b, true
+	}
+	return a, true
+}
+
+// mixHint says what to do about logical types that do not mix, where something can be done.
+func mixHint(a, b string) string {
+	if strings.HasPrefix(a, "timestamp[") && strings.HasPrefix(b, "timestamp[") {
+		return `; say with --mapping what they shall be, as in {"timestamp": "us"}`
+	}
+	return ""
 }
 
 func typeName(t vector.Type, logical string) string {

@@ -18,6 +18,7 @@ func TestSchemaRefusesByName(t *testing.T) {
 		{ID: 2, Name: "when", Type: dense(vector.Int64), Logical: "timestamp[us]"},
 		{ID: 3, Name: "sid", Type: dense(vector.Int64), Role: storage.RoleSessionKey},
 		{ID: 4, Name: "m.a", Type: dense(vector.Float32), OriginColumn: "m", OriginKey: "a"},
+		{ID: 5, Name: "price", Type: dense(vector.Int64), Logical: "decimal(10, 2)"},
 	}
 	ids := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
 	for _, c := range []struct {
@@ -32,7 +33,14 @@ func TestSchemaRefusesByName(t *testing.T) {
 			[]string{`"x"`, "int64 in file a", "float64 in file b"}},
 		{"table's kind", []source.Field{{Name: "age", Type: ids}}, []string{`"age"`, "int8 in the table", "list<int64> in file a"}},
 		{"table's logical", []source.Field{{Name: "when", Type: dense(vector.Int64), Logical: "timestamp[ms]"}},
-			[]string{`"when"`, "timestamp[us]", "timestamp[ms]", "file a"}},
+			[]string{`"when"`, "timestamp[us]", "timestamp[ms]", "file a", `{"timestamp": "us"}`}},
+		{"precisions", []source.Field{{Name: "x", Type: dense(vector.Int64), Logical: "decimal(5, 2)"}, {Name: "x", Type: dense(vector.Int64), Logical: "decimal(9, 2)"},
+			{Name: "x", Type: dense(vector.Int64), Logical: "decimal(3, 2)"}}, nil},
+		{"scales", []source.Field{{Name: "x", Type: dense(vector.Int64), Logical: "decimal(5, 2)"}, {Name: "x", Type: dense(vector.Int64), Logical: "decimal(5, 3)"}},
+			[]string{"decimal(5, 2)", "decimal(5, 3)", "do not mix"}},
+		{"table's precision", []source.Field{{Name: "price", Type: dense(vector.Int64), Logical: "decimal(5, 2)"}}, nil},
+		{"more than the table's precision", []source.Field{{Name: "price", Type: dense(vector.Int64), Logical: "decimal(12, 2)"}},
+			[]string{"decimal(10, 2)", "decimal(12, 2)", "do not mix"}},
 		{"logical", []source.Field{{Name: "x", Type: dense(vector.Int32)}, {Name: "x", Type: dense(vector.Int32), Logical: "date32"}},
 			[]string{`"x"`, "int32 in file a", "int32 (date32) in file b"}},
 		{"no value then values", []source.Field{{Name: "x", Type: dense(vector.Bool), NoValue: true}, {Name: "x", Type: ids}}, nil},
@@ -129,6 +137,26 @@ func TestPackOrder(t *testing.T) {
 		}
 		if got := strings.Join(names, " "); got != test.want {
 			t.Errorf("order %q with popularity %v, want %q", got, test.p, test.want)
+		}
+	}
+}
+
+// TestDecimalsOfOneScale: precision widens where the values are stored alike.
+func TestDecimalsOfOneScale(t *testing.T) {
+	for _, tc := range []struct {
+		a, b, want string
+		ok         bool
+	}{
+		{"decimal(5, 2)", "decimal(10, 2)", "decimal(10, 2)", true},
+		{"decimal(10, 2)", "decimal(5, 2)", "decimal(10, 2)", true},
+		{"decimal(5, 2)", "decimal(5, 3)", "", false},
+		{"decimal(38, 2)", "decimal(39, 2)", "", false},
+		{"decimal(19, 2)", "decimal(38, 2)", "decimal(38, 2)", true},
+		{"decimal(5, 2)", "date32", "", false},
+		{"", "decimal(5, 2)", "", false},
+	} {
+		if got, ok := widerDecimal(tc.a, tc.b); got != tc.want || ok != tc.ok {
+			t.Errorf("%s, %s: got %s, %v", tc.a, tc.b, got, ok)
 		}
 	}
 }

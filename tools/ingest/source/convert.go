@@ -78,11 +78,25 @@ func denseConverter(n *node, cm *ColumnMapping) (*converter, error) {
 	if err != nil {
 		return nil, err
 	}
+	var scale *rescaling
+	if cm.Timestamp != "" {
+		if cm.Elem != 0 {
+			return nil, errors.New("\"timestamp\" and \"elem\" exclude each other: timestamps are int64")
+		}
+		if scale, err = newRescaling(n.logical, cm.Timestamp); err != nil {
+			return nil, fmt.Errorf("%w, not for %v", err, n)
+		}
+		cast.logical = cm.Timestamp
+	}
 	t := vector.Type{Kind: vector.Dense, Elem: cast.elem}
 	return &converter{t: t, logical: cast.logical, column: func(a *array, bad func(int, error)) *vector.Column {
 		reportFaults(a, bad)
 		c := vector.NewColumn(t)
 		c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
+		if scale != nil {
+			c.Ints = scale.apply(a, bad)
+			return c
+		}
 		c.Ints, c.Floats, c.Doubles = cast.apply(a, bad)
 		if c.Present != nil {
 			if a.borrowed {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -252,20 +252,35 @@ func partitionValue(name string) (v storage.PartitionValue, ok bool, err error) 
 	if !ok || key == "" {
 		return v, false, nil
 	}
-	if v.Key, err = url.PathUnescape(key); err != nil {
-		return v, false, fmt.Errorf("partition %q: %w", name, err)
-	}
+	v.Key = unescapePath(key)
 	if value == hiveNull {
 		v.Null = true
 		return v, true, nil
 	}
-	if v.Value, err = url.PathUnescape(value); err != nil {
-		return v, false, fmt.Errorf("partition %q: %w", name, err)
-	}
+	v.Value = unescapePath(value)
 	if !utf8.ValidString(v.Key) || !utf8.ValidString(v.Value) {
 		return v, false, fmt.Errorf("partition %q: not UTF-8: rename the directory", name)
 	}
 	return v, true, nil
+}
+
+// unescapePath reads Hive's escapes: a % that no two hexadecimal digits follow stands for itself.
+func unescapePath(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				out = append(out, byte(c))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
 }
 
 func appendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {

@@ -66,7 +66,7 @@ func TestBadFirstLine(t *testing.T) {
 
 func TestOddPartitions(t *testing.T) {
 	for name, want := range map[string]string{
-		"ds=1/DS=2": "given twice", "ds=%zz": "invalid URL escape", "ds=%FF": "not UTF-8", "ds=a=b": "ds=a%3Db: a=1\n",
+		"ds=1/DS=2": "given twice", "ds=%zz": "ds=%25zz: a=1\n", "ds=100%": "ds=100%25: a=1\n", "ds=%3D%2": "ds=%3D%252: a=1\n", "ds=%FF": "not UTF-8", "ds=a=b": "ds=a%3Db: a=1\n",
 		"ds=": "ds=: a=1\n", "ds=\u65e5": "ds=\u65e5: a=1\n", "ds=1/.tmp=2": "no files with data",
 	} {
 		dir := writeFiles(t, map[string]string{name + "/a.jsonl": `{"a":1}`})

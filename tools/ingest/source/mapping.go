@@ -39,6 +39,8 @@ type ColumnMapping struct {
 	Hash     bool   // strings become 63-bit ids
 	Map      string // "", explode or weighted
 	Type     string // text and JSON: the Hive type
+	// Timestamp is what the column's timestamps become: timestamp[us, tz=UTC]. Empty: as the source says.
+	Timestamp string
 	// DropNulls: nulls inside lists, and keys of maps whose value is null, are left out.
 	DropNulls bool
 }
@@ -193,6 +195,18 @@ func parseColumnMapping(name string, raw json.RawMessage) (*ColumnMapping, error
 			if c.Map != "explode" && c.Map != "weighted" {
 				return fmt.Errorf("map %q is neither explode nor weighted", c.Map)
 			}
+			return nil
+		}},
+		{"timestamp", func(v json.RawMessage) error {
+			var s string
+			if err := json.Unmarshal(v, &s); err != nil {
+				return err
+			}
+			unit, zone, _ := strings.Cut(s, ", ")
+			if timeUnits[unit] == 0 || zone != "" && zone != "tz=UTC" {
+				return fmt.Errorf("timestamp %q: want s, ms, us or ns, and after it \", tz=UTC\" for instants", s)
+			}
+			c.Timestamp = "timestamp[" + s + "]"
 			return nil
 		}},
 		{"nulls", func(v json.RawMessage) error {
