@@ -36,7 +36,8 @@ type flags struct {
 	Latency      time.Duration `help:"What every request takes longer, where it takes longer." default:"10ms"`
 	Only         []string      `help:"Only some of check, pack and cost." default:"check,pack,cost" enum:"check,pack,cost"`
 	CostRows     int64         `help:"Rows of the table of which the cost of recording is measured; 0: those of small."`
-	CostReads    int           `help:"Reads of it in a round, with the store open." default:"50"`
+	CostReads    int           `help:"Reads of 10 % of its features in a block; more of smaller ones." default:"4"`
+	CostBlocks   int           `help:"Blocks of each, with recording and without." default:"200"`
 	HTML         string        `name:"html" help:"Write dsistat's page of the month to this file, of which bench/page takes the documentation's pictures." placeholder:"FILE"`
 	program.ResultsFlag
 }
@@ -90,8 +91,8 @@ func (f *flags) wants(what string) bool {
 }
 
 func (f *flags) run(ctx context.Context) error {
-	if f.Jobs < 1 || f.Days < 1 || f.Runs < 1 || f.Rounds < 1 || f.Threads < 1 || f.BatchSize < 1 || f.CostReads < 1 {
-		return errors.New("jobs, days, runs, rounds, threads, batch-size and cost-reads: want at least 1 of each")
+	if f.Jobs < 1 || f.Days < 1 || f.Runs < 1 || f.Rounds < 1 || f.Threads < 1 || f.BatchSize < 1 || f.CostReads < 1 || f.CostBlocks < 1 {
+		return errors.New("jobs, days, runs, rounds, threads, batch-size, cost-reads and cost-blocks: want at least 1 of each")
 	}
 	truth, err := workload.NewTruth(f.Options(workload.Clustered))
 	if err != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +23,7 @@ func testFlags(t *testing.T) flags {
 	return flags{
 		TableFlags: versus.TableFlags{Profile: "narrow", Dir: t.TempDir()}, Jobs: 5, Days: 4, Runs: 3, RunZipf: 0.8, MinShare: 0.09, MaxShare: 0.11,
 		FeatureZipf: 0.9, SparseFavour: 3, BatchSize: 100, Threads: 1, Rounds: 1, Latency: time.Millisecond, Only: []string{"check", "pack", "cost"},
-		CostRows: 200, CostReads: 3, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
+		CostRows: 200, CostReads: 1, CostBlocks: 3, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 }
 
@@ -44,11 +46,38 @@ func TestMonth(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &out.Result
-	if r.Month.Compared < 100 || len(r.Month.Mismatches) != 0 || len(r.Pack.States) != 4 || len(r.Cost) != 4 {
+	if r.Month.Compared < 100 || len(r.Month.Mismatches) != 0 || len(r.Pack.States) != 4 || len(r.Cost) != 5 {
 		t.Fatalf("%+v", r)
 	}
 	if last := r.Month.Curve[len(r.Month.Curve)-1]; last.Traffic != 1 || last.Bytes <= 0 || last.Bytes > 1 {
 		t.Errorf("all of the traffic comes from %+v", last)
+	}
+}
+
+// The interval of a median has it as often as it says, but for the chance that 2,000 tries leave, and not by being everything.
+func TestSpread(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	const n, tries = 101, 2000
+	missed, width := 0, 0.0
+	for range tries {
+		v := make([]float64, n)
+		for i := range v {
+			v[i] = r.ExpFloat64()
+		}
+		s := spreadOf(v)
+		if s.Low > math.Ln2 || s.High < math.Ln2 {
+			missed++
+		}
+		width += (s.High - s.Low) / tries
+		if s.Low > s.Median || s.Median > s.High {
+			t.Fatalf("%+v", s)
+		}
+	}
+	if missed > tries/16 || width > 0.5 {
+		t.Errorf("%d of %d intervals do not have the median; they are %.2f wide", missed, tries, width)
+	}
+	if s := spreadOf([]float64{3}); s != (spread{3, 3, 3}) {
+		t.Errorf("of one value: %+v", s)
 	}
 }
 

@@ -104,3 +104,116 @@ def test_a_job_is_a_string(store_path):
     table = dsistore.open(store_path).table("ads")
     with pytest.raises(dsistore.UsageError, match="want a string"):
         table.scan(["click"], job=7)
+
+
+PROCESSES = """
+    import sys, warnings
+    import dsistore
+    from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+    warnings.simplefilter("ignore")  # that there are more workers than processors
+
+    # The table is opened where it is iterated: a process that forks its workers has not loaded the engine.
+    class Own(IterableDataset):
+        def __init__(self, path):
+            self.path = path
+
+        def __iter__(self):
+            data = dsistore.open(self.path).table("ads").torch(["user_list"], batch_size=100, job=f"worker {get_worker_info().id}")
+            for batch in data:
+                yield batch.rows
+
+    def main(path, method):
+        loader = DataLoader(Own(path), batch_size=None, num_workers=2, multiprocessing_context=method)
+        for epoch in range(2):
+            print(sum(loader))
+        if method == "fork":  # this process reads, too, now that no other is started
+            print(sum(b.rows for b in dsistore.open(path).table("ads").torch(["user_list"], batch_size=100, job="parent")))
+
+    if __name__ == "__main__":
+        main(sys.argv[1], sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_each_process_has_its_own_record(own_store, tmp_path, method):
+    """Workers of a DataLoader, whichever way they begin, write what they read when they end: each once, and nobody for another."""
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROCESSES))
+    out = run(f"import runpy, sys\nsys.argv = [{str(program)!r}, *sys.argv[1:]]\nrunpy.run_path(sys.argv[0], run_name='__main__')", own_store, method)
+    read = [int(line) for line in out.split()]
+    written = objects(own_store)
+    assert len(written) == 4 + (method == "fork"), written  # two an epoch
+    assert len({p.name.split("-")[0] for p in written}) == len(written)
+    assert sum(rows for _, rows in recorded(written)) == sum(read), read
+    by_job: dict[str, int] = {}
+    for job, rows in recorded(written):
+        by_job[job] = by_job.get(job, 0) + rows
+    assert set(by_job) == {"worker 0", "worker 1"} | ({"parent"} if method == "fork" else set())
+
+
+def test_a_child_that_was_forked_writes_nothing_of_its_parent(own_store):
+    """The child has the engine's memory, and what is not written yet in it: only the parent writes that."""
+    run("""
+        import os, signal, sys
+        import dsistore
+        table = dsistore.open(sys.argv[1]).table("ads")
+        table.scan(["click"], job="parent").to_arrow()
+        for ending in (sys.exit, os._exit):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                ending(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        table.scan(["click"], job="parent").to_arrow()
+    """, own_store)
+    assert recorded(objects(own_store)) == [("parent", 2000)]
+
+
+def recorded(paths: list[pathlib.Path]) -> list[tuple[str, int]]:
+    """The job and the rows of each record, as access/SPEC.md has them."""
+    out = []
+    for path in paths:
+        b = path.read_bytes()
+        assert b[:8] == b"DSIACCS\x02"
+        at = 8
+
+        def number() -> int:
+            nonlocal at
+            v = shift = 0
+            while True:
+                byte = b[at]
+                at += 1
+                v |= (byte & 0x7F) << shift
+                shift += 7
+                if byte < 0x80:
+                    return v
+
+        def take(n: int) -> bytes:
+            nonlocal at
+            at += n
+            return b[at - n : at]
+
+        assert take(1) == b"\x01"  # records of a process
+        number(), number()
+        assert number() == 0
+        strings = [take(number()).decode() for _ in range(number())]
+        for _ in range(number()):
+            take(8)
+            take(number())
+        for _ in range(number()):
+            job = strings[number()]
+            for _ in range(6):
+                number()
+            take(8)
+            for _ in range(4):
+                number()
+            readers, rows = number(), number()
+            assert readers > 0
+            out.append((job, rows))
+            for _ in range(4 + 4 + 4):
+                number()
+            for _ in range(number()):
+                for _ in range(7):
+                    number()
+        assert at == len(b) - 8
+    return out
