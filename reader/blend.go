@@ -21,6 +21,7 @@ import (
 // scratch memory, which blends keep.
 type blend struct {
 	parts []blendPart
+	files []file   // of the segment
 	which []uint16 // of each row, its part
 	rows  int
 	whole bool // all rows of the stripe are wanted
@@ -42,6 +43,8 @@ type blendPart struct {
 	lent      bool             // the inverse is the stripe's
 	decoded   *decoded
 	column    *vector.Column // nil: null
+	own       vector.Column  // has the memory of decoded's values, while borrows says that they are in the blend's
+	borrows   bool
 }
 
 var blends = sync.Pool{New: func() any { return new(blend) }}
@@ -95,7 +98,7 @@ func (s *Scanner) decodeBlended(d *format.StripeDecoder, u *unit, st *stripe, it
 func (b *blend) find(s *Scanner, st *stripe, it *item, rows []int32) {
 	g, k := st.segment, st.index
 	first, stored := g.first[k], g.storedRows(k)
-	b.whole, b.rows, b.parts = rows == nil, len(rows), b.parts[:0]
+	b.files, b.whole, b.rows, b.parts = g.files, rows == nil, len(rows), b.parts[:0]
 	if b.whole {
 		b.rows = stored
 	}
@@ -207,7 +210,12 @@ func (s *stripe) keepInverse(inverse *decoded) {
 // decode makes the x-th feature of the item: a column of st's, or nil where every row is null.
 func (b *blend) decode(d *format.StripeDecoder, u *unit, st *stripe, it *item, x int, s *Scanner, shared **decoded) (*decoded, error) {
 	f := it.features[x]
-	some := false
+	var c *decoded
+	if len(b.parts) > 1 {
+		c = s.columns[f].get()
+		st.columns[f] = c
+	}
+	some, at := false, 0
 	for p := range b.parts {
 		part := &b.parts[p]
 		part.column = nil
@@ -217,6 +225,9 @@ func (b *blend) decode(d *format.StripeDecoder, u *unit, st *stripe, it *item, x
 		}
 		some = true
 		part.decoded = s.columns[f].get()
+		if c != nil && s.layout.features[f].Type.IsList() {
+			b.lend(&c.stored, p, &b.files[file], st.index, x, at)
+		}
 		var inverse *vector.Column
 		if part.inverse != nil {
 			inverse = part.inverse.column
@@ -225,18 +236,21 @@ func (b *blend) decode(d *format.StripeDecoder, u *unit, st *stripe, it *item, x
 			return nil, err
 		}
 		part.column = part.decoded.column
+		at += part.column.Elements()
 	}
 	if !some {
+		if c != nil {
+			st.columns[f] = nil
+			s.columns[f].put(c)
+		}
 		return nil, nil
 	}
-	if len(b.parts) == 1 {
+	if c == nil {
 		only := &b.parts[0]
-		c := only.decoded
-		st.columns[f], only.decoded = c, nil
+		c, only.decoded = only.decoded, nil
+		st.columns[f] = c
 		return c, nil
 	}
-	c := s.columns[f].get()
-	st.columns[f] = c
 	if it.grouped && *shared == nil {
 		*shared = s.inverses.get()
 		st.keepInverse(*shared)
@@ -248,6 +262,7 @@ func (b *blend) decode(d *format.StripeDecoder, u *unit, st *stripe, it *item, x
 	for p := range b.parts {
 		part := &b.parts[p]
 		if part.decoded != nil {
+			part.takeBack()
 			s.columns[f].put(part.decoded)
 			part.decoded = nil
 		}
@@ -264,7 +279,9 @@ func (b *blend) release(s *Scanner) {
 			s.inverses.put(part.inverse)
 		}
 		part.of, part.inverse, part.decoded, part.column = nil, nil, nil, nil
+		part.own, part.borrows = vector.Column{}, false
 	}
+	b.files = nil
 	clear(b.invs[:cap(b.invs)])
 }
 
@@ -540,7 +557,7 @@ func joinRanges(to, c *vector.Column, base, at int32) {
 	}
 }
 
-// joinValues copies the values of all parts to dst, zeros for the slot that is null.
+// joinValues copies the values of all parts to dst, but those that are there, zeros for the slot that is null.
 func joinValues[T any](b *blend, dst []T, width int, values func(*vector.Column) []T) []T {
 	at := 0
 	for p := range b.parts {
@@ -551,7 +568,11 @@ func joinValues[T any](b *blend, dst []T, width int, values func(*vector.Column)
 			clear(dst[at : at+width])
 			at += width
 		default:
-			at += copy(dst[at:], values(part.column))
+			v := values(part.column)
+			if len(v) > 0 && &v[0] != &dst[at] {
+				copy(dst[at:], v)
+			}
+			at += len(v)
 		}
 	}
 	return dst

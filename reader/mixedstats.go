@@ -95,25 +95,19 @@ func (g *segment) blended(feature int) (it *item, x int) {
 	return nil, 0
 }
 
-// blendedBytes estimates the memory that blending stripe i takes, beside that of its parts.
+// blendedBytes estimates the memory that blending stripe i takes, beside that of its parts' values, which are decoded to where they stay: the
+// inverse, and which part each row is of.
 func (g *segment) blendedBytes(i int) uint64 {
 	n := uint64(0)
 	for _, k := range g.blends {
-		it := &g.items[k]
-		parts, bytes := 0, uint64(0)
-		for p := range it.parts {
-			if !it.parts[p].stripes.Get(i) {
-				continue
-			}
-			parts++
-			for _, f := range it.parts[p].files {
-				if f >= 0 {
-					bytes += g.files[f].decodedBytes(i)
-				}
+		parts := 0
+		for p := range g.items[k].parts {
+			if g.items[k].parts[p].stripes.Get(i) {
+				parts++
 			}
 		}
 		if parts > 1 {
-			n += bytes + uint64(g.storedRows(i))*6
+			n += uint64(g.storedRows(i)) * 6
 		}
 	}
 	return n

@@ -1,0 +1,81 @@
+package reader
+
+import (
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// The slots of a blend's parts come one after the other, and so do their values: a part that is decoded whole is decoded to where its values go.
+//
+//	values of the blend   | part 0 | part 1     | part 2 ...
+//	                        ^        ^ lent to part 1's column, whose own memory is kept aside meanwhile
+//	                        of rows alone: decoded elsewhere, and copied
+
+// maxLent is for how many values room is made before a stripe's checksums are looked at: what a damaged directory says is not believed further.
+const maxLent = 1 << 24
+
+// lend makes the values of part p, of a list, go to place at of to's, where the part is decoded whole as the type that is wanted. f is its file.
+func (b *blend) lend(to *vector.Column, p int, f *file, stripe, feature, at int) {
+	part := &b.parts[p]
+	n := wholeElements(part, f.entry.Meta, stripe)
+	if n < 0 || f.entry.Meta.Type != f.want {
+		return
+	}
+	room := at + n // with those of the parts after it, as far as they are known
+	for q := p + 1; q < len(b.parts); q++ {
+		if other := &b.parts[q]; other.count > 0 && other.of.files[feature] >= 0 {
+			room += max(wholeElements(other, b.files[other.of.files[feature]].entry.Meta, stripe), 0)
+		}
+	}
+	if room > maxLent {
+		return
+	}
+	c := &part.decoded.stored
+	part.own, part.borrows = *c, true
+	switch f.want.Physical() {
+	case vector.Int64Values:
+		lendValues(&to.Ints, &c.Ints, at, n, room)
+	case vector.Float32Values:
+		lendValues(&to.Floats, &c.Floats, at, n, room)
+	case vector.Float64Values:
+		lendValues(&to.Doubles, &c.Doubles, at, n, room)
+	case vector.ByteValues:
+		lendValues(&to.Data, &c.Data, at, n, room)
+	}
+	switch f.want.Score {
+	case vector.Float32:
+		lendValues(&to.ScoreFloats, &c.ScoreFloats, at, n, room)
+	case vector.Float64:
+		lendValues(&to.ScoreDoubles, &c.ScoreDoubles, at, n, room)
+	}
+}
+
+// wholeElements returns how many values a part has that is decoded whole, else -1.
+func wholeElements(part *blendPart, m *format.FileMeta, stripe int) int {
+	if part.rows != nil {
+		return -1
+	}
+	return int(m.Stripes[stripe].Elements)
+}
+
+// lendValues makes of the n values of to from at on; to gets room for so many in all.
+func lendValues[T any](to, of *[]T, at, n, room int) {
+	if cap(*to) < room {
+		more := make([]T, at, room+room/8)
+		copy(more, (*to)[:min(at, len(*to))])
+		*to = more
+	}
+	*to = (*to)[:at+n]
+	*of = (*to)[at : at : at+n]
+}
+
+// takeBack gives a part's column its own memory again.
+func (x *blendPart) takeBack() {
+	if !x.borrows {
+		return
+	}
+	c, own := &x.decoded.stored, &x.own
+	c.Ints, c.Floats, c.Doubles, c.Data = own.Ints, own.Floats, own.Doubles, own.Data
+	c.ScoreFloats, c.ScoreDoubles = own.ScoreFloats, own.ScoreDoubles
+	x.own, x.borrows = vector.Column{}, false
+}
