@@ -547,14 +547,14 @@ func (e *eraser) endHistory(ctx context.Context) error {
 	return nil
 }
 
-// countUnnamed counts what gc would take now or later. That another table is damaged, say, does not end the erasure.
+// countUnnamed counts the objects of segments and runs that gc would take now or later. That another table is damaged, say, does not end the erasure.
 func (e *eraser) countUnnamed(ctx context.Context) {
 	r, err := storage.GC(ctx, e.store, storage.GCOptions{DryRun: true})
 	if err != nil {
 		e.out.UnnamedError = err.Error()
 		return
 	}
-	e.out.Unnamed, e.out.UnnamedBytes = r.Young+uint64(len(r.Removed)), r.YoungBytes+r.Bytes
+	e.out.Unnamed, e.out.UnnamedBytes = r.Unnamed, r.UnnamedBytes
 }
 
 // collectGarbage takes what only expired snapshots name, and makes the index database anew.

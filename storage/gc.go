@@ -30,9 +30,11 @@ type GCReport struct {
 	Referenced uint64        // objects that a snapshot's segments and runs own
 	Unknown    uint64        // objects whose names are not ours: left alone
 	YoungBytes uint64        // of Young
-	Tables     uint64
-	Snapshots  uint64 // looked at: those that have not expired, and those held
-	Expired    uint64 // snapshots removed
+	// Unnamed are objects of segments and runs that no snapshot names, removed or within the grace period.
+	Unnamed, UnnamedBytes uint64
+	Tables                uint64
+	Snapshots             uint64 // looked at: those that have not expired, and those held
+	Expired               uint64 // snapshots removed
 	// Held says which expired snapshots stay, and for whom.
 	Held []Hold
 }
@@ -88,6 +90,12 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 		case named[g.id]:
 			r.Referenced += uint64(len(g.objects))
 			continue
+		}
+		r.Unnamed += uint64(len(g.objects))
+		for _, o := range g.objects {
+			r.UnnamedBytes += uint64(o.Size)
+		}
+		switch {
 		case g.newest > cutoff:
 			r.Young += uint64(len(g.objects))
 			for _, o := range g.objects {
