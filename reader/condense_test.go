@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
 )
 
 // Columns that share an inverse share what is gathered of it; those without have the selected rows; and a stripe that is condensed is one run.
@@ -57,5 +59,22 @@ func TestCondenses(t *testing.T) {
 	}
 	if !l.condenses(apart) || l.condenses(together) {
 		t.Errorf("condensed: %v, %v", l.condenses(apart), l.condenses(together))
+	}
+}
+
+// The memory of a stripe has what is gathered: 4 bytes a selected row for a group, and for a feature with slots of its own.
+func TestGatheredBytes(t *testing.T) {
+	of := func(slots uint32) file {
+		return file{entry: &storage.FeatureEntry{Meta: &format.FileMeta{Stripes: []format.StripeMeta{{Rows: 100, Slots: slots}, {Rows: 100, Slots: slots}}}}}
+	}
+	g := &segment{
+		starts: []uint64{0, 10, 110}, first: []uint64{0, 100, 200}, files: []file{of(20), of(20), of(100), of(30), of(100)}, featureFile: []int32{0, 1, 3, 4, -1},
+		items: []item{{inverse: 2, features: []int32{0, 1}}, {inverse: -1, features: []int32{2}}, {inverse: -1, features: []int32{3}}, {inverse: -1, features: []int32{4}}},
+	}
+	if n := g.gatheredBytes(0); n != 2*4*10 {
+		t.Errorf("%d bytes, want those of two inverses of ten rows", n)
+	}
+	if n := g.gatheredBytes(1); n != 0 {
+		t.Errorf("%d bytes of a stripe that is read whole", n)
 	}
 }

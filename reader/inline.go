@@ -68,7 +68,7 @@ func (g *segment) readBytes(from, to int) uint64 {
 		n += length
 	}
 	for i := from; i < to; i++ {
-		n += g.decodedBytes(i)
+		n += g.decodedBytes(i) + g.gatheredBytes(i)
 	}
 	if g.dictionaries != nil {
 		n += uint64(g.dictionaries.bytes)

@@ -20,7 +20,7 @@ import (
 // stays open takes a lease in the background on each snapshot that its plan is of, renews it, and gives it back when it is closed; readers of
 // one process share it, and with Options.Reuse it waits a minute for the next. What a branch reads may have expired long ago: leases on that
 // are taken at once. A process that dies keeps the snapshots until its leases have run out, or somebody ends them (Table.EndLease). An error of a
-// lease is none of the reader: it is tried again, but not after somebody ended it.
+// lease is none of the reader: it is tried again, but not after somebody ended it. Readers that are opened after that was found out take leases of their own.
 type LeaseOptions struct {
 	// Off takes none: where the store may not be written to, or where somebody else has one.
 	Off bool
@@ -137,17 +137,29 @@ func newKeeper(key keeperKey, s *storage.Snapshot, after time.Duration, o *Lease
 
 // renew takes the lease, or renews it.
 func (k *keeper) renew() {
+	if k.renewed() {
+		return
+	}
+	// The readers that there are go on without a lease. Those to come do not share that.
+	keepers.mu.Lock()
+	defer keepers.mu.Unlock()
+	k.forget()
+}
+
+// renewed is renew, and returns false where somebody ended the lease.
+func (k *keeper) renewed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended {
-		return
+		return true
 	}
 	var err error
 	if k.lease != nil {
 		err = k.lease.Renew(k.ctx, k.lasts)
 		if errors.Is(err, storage.ErrNotFound) {
 			if k.lease.Info().Until.After(time.Now()) {
-				return // somebody ended it, to take away what it kept: it would only be in the way again
+				k.taken.Store(false)
+				return false // to take away what it kept: it would only be in the way again
 			}
 			// It ran out, of a process that was stopped for long. Another is taken, unless that is too late.
 			k.lease = nil
@@ -157,9 +169,10 @@ func (k *keeper) renew() {
 	}
 	if err != nil {
 		k.timer.Reset(k.lasts / 8)
-		return
+	} else {
+		k.timer.Reset(k.lasts / 2)
 	}
-	k.timer.Reset(k.lasts / 2)
+	return true
 }
 
 // end lets the keepers go. A nil hold has none.
@@ -186,19 +199,26 @@ func (k *keeper) leave(reuse bool) {
 		keepers.mu.Unlock()
 		return
 	}
-	delete(keepers.bySnapshot, k.key)
+	k.forget()
 	keepers.mu.Unlock()
 	k.end()
+}
+
+// forget makes readers to come find no k. The caller holds keepers.mu.
+func (k *keeper) forget() {
+	if keepers.bySnapshot[k.key] == k {
+		delete(keepers.bySnapshot, k.key)
+	}
 }
 
 // endUnused ends the keeper unless a reader has come.
 func (k *keeper) endUnused() {
 	keepers.mu.Lock()
-	if k.readers > 0 || keepers.bySnapshot[k.key] != k {
+	if k.readers > 0 {
 		keepers.mu.Unlock()
 		return
 	}
-	delete(keepers.bySnapshot, k.key)
+	k.forget()
 	keepers.mu.Unlock()
 	k.end()
 }
@@ -208,6 +228,9 @@ func (k *keeper) end() {
 	k.cancel()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.ended {
+		return
+	}
 	k.ended = true
 	k.timer.Stop()
 	if k.lease != nil {

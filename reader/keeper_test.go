@@ -55,6 +55,21 @@ func leasedStore(t *testing.T) (*leaseBlobs, *storage.Snapshot) {
 	return blobs, snap
 }
 
+// leasedLayout is leasedStore, and a layout of its table.
+func leasedLayout(t *testing.T) (*leaseBlobs, *storage.Snapshot, *Layout) {
+	t.Helper()
+	blobs, snap := leasedStore(t)
+	plan, err := NewPlan(t.Context(), snap, PlanOptions{Features: []string{"n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLayout(t.Context(), snap, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blobs, snap, l
+}
+
 func leased(t *testing.T, table *storage.Table) []storage.LeaseInfo {
 	t.Helper()
 	all, err := table.Leases(t.Context())
@@ -66,16 +81,7 @@ func leased(t *testing.T, table *storage.Table) []storage.LeaseInfo {
 
 // A reader that stays open takes a lease, tries again where that fails, renews it, and gives it back.
 func TestReadersHoldLeases(t *testing.T) {
-	ctx := t.Context()
-	blobs, snap := leasedStore(t)
-	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := NewLayout(ctx, snap, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	blobs, snap, l := leasedLayout(t)
 	opts := Options{Lease: LeaseOptions{Owner: "me", After: 1, For: 80 * time.Millisecond}}
 	for what, open := range map[string]func() (interface{ Close() error }, error){
 		"a scanner": func() (interface{ Close() error }, error) { return l.Open(opts) },
@@ -107,15 +113,7 @@ func TestReadersHoldLeases(t *testing.T) {
 
 // Readers of one snapshot share a lease, which with Options.Reuse waits for the next.
 func TestReadersShareLeases(t *testing.T) {
-	blobs, snap := leasedStore(t)
-	plan, err := NewPlan(t.Context(), snap, PlanOptions{Features: []string{"n"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := NewLayout(t.Context(), snap, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	blobs, snap, l := leasedLayout(t)
 	opts := Options{Reuse: true, Lease: LeaseOptions{Owner: "me", After: 1, For: time.Hour}}
 	var readers []*Scanner
 	for range 2 {
@@ -154,16 +152,7 @@ func TestReadersShareLeases(t *testing.T) {
 
 // A lease that somebody ended is neither renewed nor taken anew: what it kept is to go.
 func TestEndedLeasesStayEnded(t *testing.T) {
-	ctx := t.Context()
-	blobs, snap := leasedStore(t)
-	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := NewLayout(ctx, snap, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	blobs, snap, l := leasedLayout(t)
 	s, err := l.Open(Options{Lease: LeaseOptions{After: 1, For: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +166,7 @@ func TestEndedLeasesStayEnded(t *testing.T) {
 	if len(all) != 1 {
 		t.Fatal(all)
 	}
-	if _, err := snap.Table().EndLease(ctx, all[0].ID); err != nil {
+	if _, err := snap.Table().EndLease(t.Context(), all[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	closed := make(chan struct{})
@@ -196,6 +185,51 @@ func TestEndedLeasesStayEnded(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A reader that comes after a lease was ended takes one, whoever goes on without, and gives it back.
+func TestLeasesAfterAnEndedOne(t *testing.T) {
+	blobs, snap, l := leasedLayout(t)
+	opts := Options{Reuse: true, Lease: LeaseOptions{After: 1, For: time.Hour}}
+	var readers []*Scanner
+	open := func() *keeper {
+		t.Helper()
+		s, err := l.Open(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readers = append(readers, s)
+		k := s.hold.keepers[0]
+		if k == readers[0].hold.keepers[0] && len(readers) > 1 {
+			t.Fatal("a keeper without a lease is shared")
+		}
+		<-blobs.put
+		for !k.taken.Load() {
+			runtime.Gosched()
+		}
+		return k
+	}
+	first := open()
+	if _, err := snap.Table().EndLease(t.Context(), leased(t, snap.Table())[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	first.renew() // as its timer does
+	second := open()
+	if all := leased(t, snap.Table()); len(all) != 1 {
+		t.Errorf("there is %+v, want one lease", all)
+	}
+	readers[0].Close()
+	if all := leased(t, snap.Table()); len(all) != 1 {
+		t.Errorf("the first closed, there is %+v, want the second's lease", all)
+	}
+	readers[1].Close()
+	ReleaseReused()
+	if all := leased(t, snap.Table()); len(all) > 0 {
+		t.Errorf("both closed, there is still %+v", all)
+	}
+	if first.ctx.Err() == nil || second.ctx.Err() == nil {
+		t.Error("a keeper goes on")
 	}
 }
 
@@ -233,15 +267,7 @@ func TestBranchesAreLeasedAtOnce(t *testing.T) {
 
 // Opening a reader asks the store for nothing more than without leases, and without them nothing is kept.
 func TestLeasesTakeNothingToOpen(t *testing.T) {
-	_, snap := leasedStore(t) // who takes a lease waits for ever
-	plan, err := NewPlan(t.Context(), snap, PlanOptions{Features: []string{"n"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := NewLayout(t.Context(), snap, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, _, l := leasedLayout(t) // who takes a lease waits for ever
 	for _, o := range []LeaseOptions{{}, {Off: true, After: 1}} {
 		s, err := l.Open(Options{Lease: o})
 		if err != nil {

@@ -254,6 +254,29 @@ func (g *segment) decodedBytes(i int) uint64 {
 	return n + g.blendedBytes(i)
 }
 
+// gatheredBytes estimates the memory of the inverses of the selected rows of stripe i, which condensing gathers: one for each inverse.
+func (g *segment) gatheredBytes(i int) uint64 {
+	rows := g.starts[i+1] - g.starts[i]
+	if rows == uint64(g.storedRows(i)) {
+		return 0
+	}
+	n := uint64(0)
+	for k := range g.items {
+		it := &g.items[k]
+		some := it.inverse >= 0 || it.parts != nil
+		for _, f := range it.features {
+			if file := g.featureFile[f]; !some && file >= 0 {
+				s := &g.files[file].entry.Meta.Stripes[i]
+				some = s.Slots != s.Rows
+			}
+		}
+		if some {
+			n += 4 * rows
+		}
+	}
+	return n
+}
+
 // stripes returns how many stripes the segment has.
 func (g *segment) stripes() int { return len(g.starts) - 1 }
 

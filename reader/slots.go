@@ -158,7 +158,7 @@ func (x *slotPicker) pick(pieces []piece, feature int32, inverse []int32) (slots
 			n = x.pickMonotone(pieces, order, c, inverse, n)
 		default:
 			monotone = false
-			n = x.pickCodes(pieces, order, c, inverse, n)
+			n = x.pickCodes(pieces, order, c, inverse, n, false)
 		}
 	}
 	return int(n), monotone
@@ -223,27 +223,9 @@ func (x *slotPicker) pickCondensed(pieces []piece, order []int32, c *vector.Colu
 		x.addListed(first, order[0])
 		return n
 	}
-	x.growNumbers(c.Slots)
-	numbers, floor := x.numbers, x.floor
-	next, by := floor, n-floor
-	for _, k := range order {
-		p := &pieces[k]
-		from := c.Inverse[p.lo:p.hi]
-		to := inverse[p.at : p.at+len(from)]
-		for i, s := range from {
-			v := numbers[s]
-			if v < floor {
-				v = next
-				numbers[s] = v
-				next++
-				x.listed = append(x.listed, s)
-			}
-			to[i] = v + by
-		}
-	}
-	x.floor = next
+	n = x.pickCodes(pieces, order, c, inverse, n, true)
 	x.addListed(first, order[0])
-	return n + next - floor
+	return n
 }
 
 // growNumbers makes numbers for so many slots, none of which has one.
@@ -257,8 +239,8 @@ func (x *slotPicker) growNumbers(slots int) {
 	}
 }
 
-// pickCodes is pickMonotone for an inverse in any order.
-func (x *slotPicker) pickCodes(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
+// pickCodes is pickMonotone for an inverse in any order. It adds spans, or lists the slots, for who adds them.
+func (x *slotPicker) pickCodes(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32, list bool) int32 {
 	x.growNumbers(c.Slots)
 	first, numbers, floor := len(x.spans), x.numbers, x.floor
 	next, by := floor, n-floor
@@ -272,7 +254,11 @@ func (x *slotPicker) pickCodes(pieces []piece, order []int32, c *vector.Column, 
 				v = next
 				numbers[s] = v
 				next++
-				x.add(first, order[0], s, s+1)
+				if list {
+					x.listed = append(x.listed, s)
+				} else {
+					x.add(first, order[0], s, s+1)
+				}
 			}
 			to[i] = v + by
 		}

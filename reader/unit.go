@@ -82,7 +82,7 @@ func (u *unit) plan(g *segment, from, limit int, opts *Options) {
 				decoded += f.decodedBytes(i)
 			}
 		}
-		decoded += g.blendedBytes(i)
+		decoded += g.blendedBytes(i) + g.gatheredBytes(i)
 		size += stored + decoded
 		if i > from && size > uint64(opts.unitBytes()) {
 			break

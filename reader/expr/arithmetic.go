@@ -129,7 +129,7 @@ func (p *parser) constant(a *Literal, op token, b *Literal) (Operand, error) {
 func (p *parser) factor() (Operand, error) {
 	switch {
 	case p.token.isSymbol("("):
-		return p.group()
+		return inParentheses(p, p.operand, p.notInOperand)
 	case p.token.isSymbol("-"), p.token.isSymbol("+"):
 		ahead, err := p.peek()
 		if err != nil {
@@ -162,29 +162,12 @@ func (p *parser) factor() (Operand, error) {
 	return p.atom()
 }
 
-// group reads an operand in parentheses.
-func (p *parser) group() (Operand, error) {
-	if err := p.deeper(); err != nil {
-		return nil, err
+// notInOperand says what is wrong with the token after an operand in parentheses.
+func (p *parser) notInOperand() error {
+	if comparison(p.token) != "" {
+		return p.fail("a condition cannot be compared: join two with AND")
 	}
-	defer func() { p.depth-- }()
-	opened := p.token.offset
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	x, err := p.operand()
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case p.token.kind == tokenEnd:
-		return nil, p.lexer.fail(opened, "the parenthesis that opens here is not closed")
-	case comparison(p.token) != "":
-		return nil, p.fail("a condition cannot be compared: join two with AND")
-	case !p.token.isSymbol(")"):
-		return nil, p.fail("want \")\", + - * or /, found %s", p.token.describe())
-	}
-	return x, p.advance()
+	return p.fail("want \")\", + - * or /, found %s", p.token.describe())
 }
 
 // opensOperand reports whether the parenthesis in hand is around an operand: what follows the one that closes it is what follows an operand, and

@@ -178,7 +178,7 @@ func (p *parser) predicate() (Expr, error) {
 		return nil, err
 	}
 	if p.token.isSymbol("(") && !p.opensOperand() {
-		return p.parenthesised()
+		return inParentheses(p, p.or, p.surplus)
 	}
 	if function, err := p.callOf("contains"); err != nil {
 		return nil, err
@@ -238,26 +238,26 @@ func (p *parser) predicate() (Expr, error) {
 	return nil, p.lexer.fail(start.offset, "%s is not a condition: compare it with something", shorten(x.String()))
 }
 
-func (p *parser) parenthesised() (Expr, error) {
+// inParentheses reads what inner reads, and the parentheses around it. surplus says what is wrong with a token in the place of the second.
+func inParentheses[T any](p *parser, inner func() (T, error), surplus func() error) (x T, err error) {
 	if err := p.deeper(); err != nil {
-		return nil, err
+		return x, err
 	}
 	defer func() { p.depth-- }()
 	opened := p.token.offset
 	if err := p.advance(); err != nil {
-		return nil, err
+		return x, err
 	}
-	e, err := p.or()
-	if err != nil {
-		return nil, err
+	if x, err = inner(); err != nil {
+		return x, err
 	}
-	if p.token.kind == tokenEnd {
-		return nil, p.lexer.fail(opened, "the parenthesis that opens here is not closed")
+	switch {
+	case p.token.kind == tokenEnd:
+		return x, p.lexer.fail(opened, "the parenthesis that opens here is not closed")
+	case !p.token.isSymbol(")"):
+		return x, surplus()
 	}
-	if !p.token.isSymbol(")") {
-		return nil, p.surplus()
-	}
-	return e, p.advance()
+	return x, p.advance()
 }
 
 // comparison returns the operator that the token is, or "".
