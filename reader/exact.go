@@ -135,6 +135,18 @@ func fillPresence(dst vector.Bitmap, b *Batch, feature int32) {
 	}
 }
 
+// fillRanges writes the length of each row's list, and where each ends when the first begins at base. It returns the last end; false when
+// it does not fit an int32.
+func fillRanges(lengths, ends []int32, b *Batch, feature int32, base int) (int, bool) {
+	sum := int64(base)
+	for i := range b.pieces { // each begins at the row where the one before it ends
+		p := &b.pieces[i]
+		n := p.hi - p.lo
+		sum = putRanges(lengths[p.at:p.at+n], ends[p.at:p.at+n], p.column(feature), p.lo, p.hi, sum)
+	}
+	return int(sum), sum <= vector.MaxElements
+}
+
 // fillLengths writes the length of each row's list.
 func fillLengths(dst []int32, b *Batch, feature int32) {
 	for i := range b.pieces {

@@ -44,6 +44,39 @@ func putLengths(dst []int32, c *vector.Column, lo, hi int) {
 	}
 }
 
+// putRanges writes the length of each row's list to lengths, 0 for null and where c is nil, and where each ends to ends, the first beginning
+// at sum; it returns the last end. What does not fit an int32 is cut off.
+func putRanges(lengths, ends []int32, c *vector.Column, lo, hi int, sum int64) int64 {
+	switch {
+	case c == nil:
+		clear(lengths)
+	case c.Inverse != nil && c.Lengths == nil:
+		inverse := c.Inverse[lo:hi]
+		rows, sum := putRangesOf(lengths, ends, c, inverse, sum)
+		return putRangesPlain(lengths[rows:], ends[rows:], c, inverse[rows:], sum)
+	default:
+		putLengths(lengths, c, lo, hi)
+	}
+	ends = ends[:len(lengths)]
+	for i, n := range lengths {
+		sum += int64(n)
+		ends[i] = int32(sum)
+	}
+	return sum
+}
+
+// putRangesPlain is putRanges of the rows whose slots inverse has. putRangesOf does so where the processor has vectors.
+func putRangesPlain(lengths, ends []int32, c *vector.Column, inverse []int32, sum int64) int64 {
+	o := c.Offsets
+	lengths, ends = lengths[:len(inverse)], ends[:len(inverse)]
+	for i, s := range inverse {
+		n := o[s+1] - o[s]
+		sum += int64(n)
+		lengths[i], ends[i] = n, int32(sum)
+	}
+	return sum
+}
+
 // putSlotLists copies the lists of slots [lo, hi) one after the other to dst, from values of c, and returns the number of
 // values.
 func putSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {

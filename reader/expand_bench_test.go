@@ -43,6 +43,7 @@ func BenchmarkExpand(b *testing.B) {
 		windowed.Lengths = append(windowed.Lengths, c.Offsets[s+1]-c.Offsets[s])
 	}
 	ints, floats := make([]int64, total), make([]float32, total)
+	lengths, ends := make([]int32, rows), make([]int32, rows)
 	const width = 10
 	matrix := make([]float32, rows*width)
 	present := make(vector.Bitmap, vector.BitmapWords(rows))
@@ -73,6 +74,14 @@ func BenchmarkExpand(b *testing.B) {
 		{"lists-past", total, 8 * total, func() { putLists(ints, c.Ints, c, 0, rows, true) }},
 		{"weights", total, 4 * total, func() { putLists(floats, c.ScoreFloats, c, 0, rows, false) }},
 		{"windows", values, 8 * values, func() { putSlotLists(ints, c.Ints, &windowed, 0, c.Slots) }},
+		{"ranges", rows, 8 * rows, func() { putRanges(lengths, ends, c, 0, rows, 0) }},
+		{"ranges-apart", rows, 8 * rows, func() {
+			for lo := 0; lo < rows; lo += 4096 {
+				putLengths(lengths[lo:lo+4096], c, lo, lo+4096)
+				copy(ends[lo:lo+4096], lengths[lo:])
+				accumulate(ends[lo:lo+4096], 0)
+			}
+		}},
 		{"matrix", rows, 4 * rows, func() { scatter(matrix, width, c.Floats, c, 1, 0, rows) }},
 		{"presence", rows, rows / 8, func() {
 			clear(present)

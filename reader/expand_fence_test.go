@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/simd"
 	"github.com/dsistore/dsistore/internal/simd/simdtest"
 )
 
@@ -130,6 +131,40 @@ func TestScatterStaysInBounds(t *testing.T) {
 					t.Fatalf("%d rows of %d slots: row %d differs", rows, slots, i)
 				}
 			}
+		}
+	}
+}
+
+// putRangesOf stops before eight rows of which one has a slot that is not there, and reads and writes nothing beside its slices.
+func TestPutRangesStaysInBounds(t *testing.T) {
+	if !simd.AVX512 {
+		t.Skip("no AVX-512")
+	}
+	var fences [4]*simdtest.Fence
+	for i := range fences {
+		fences[i] = simdtest.NewFence(t, 4096)
+	}
+	r := rand.New(rand.NewPCG(1, 24))
+	for try := range 3000 {
+		c, _ := randomLists(r)
+		if c.Lengths != nil {
+			continue
+		}
+		inverse, rows := slices.Clone(c.Inverse), c.Rows&^7
+		if r.IntN(2) == 0 && len(inverse) > 0 {
+			at := r.IntN(len(inverse))
+			inverse[at] = append(wrongNumbers, int32(c.Slots))[r.IntN(len(wrongNumbers)+1)]
+			rows = min(rows, at&^7)
+		}
+		low := try%2 == 0
+		bad := *c
+		bad.Offsets = simdtest.Place(fences[0], c.Offsets, low)
+		lengths, ends := simdtest.Place(fences[1], inverse, low), simdtest.Place(fences[2], inverse, low)
+		want := [2][]int32{slices.Clone(inverse), slices.Clone(inverse)}
+		wantSum := putRangesPlain(want[0][:rows], want[1][:rows], c, inverse[:rows], 5)
+		got, sum := putRangesOf(lengths, ends, &bad, simdtest.Place(fences[3], inverse, low), 5)
+		if got != rows || sum != wantSum || !slices.Equal(lengths, want[0]) || !slices.Equal(ends, want[1]) {
+			t.Fatalf("%d rows, sum %d, want %d, %d, or others", got, sum, rows, wantSum)
 		}
 	}
 }

@@ -216,3 +216,35 @@ func TestGoesPast(t *testing.T) {
 		}
 	}
 }
+
+// What putRanges writes are the lengths, and their sums, also past what an int32 holds, and nothing beside.
+func TestPutRangesIsItsTwin(t *testing.T) {
+	if !simd.AVX512 {
+		t.Skip("no AVX-512")
+	}
+	r := rand.New(rand.NewPCG(1, 23))
+	for range 3000 {
+		c, _ := randomLists(r)
+		if c.Lengths != nil {
+			continue
+		}
+		if r.IntN(4) == 0 {
+			for i := range c.Offsets {
+				c.Offsets[i] = int32(r.Uint32())
+			}
+		}
+		lo, before := r.IntN(c.Rows+1), r.IntN(9)
+		n := c.Rows - lo
+		sum := int64(r.IntN(3)) << 30
+		var got, want [2][]int32
+		for k := range got {
+			got[k] = slices.Repeat([]int32{-7}, before+n+9)
+			want[k] = slices.Clone(got[k])
+		}
+		wantSum := putRangesPlain(want[0][before:before+n], want[1][before:before+n], c, c.Inverse[lo:], sum)
+		gotSum := putRanges(got[0][before:before+n:before+n], got[1][before:before+n:before+n], c, lo, c.Rows, sum)
+		if gotSum != wantSum || !slices.Equal(got[0], want[0]) || !slices.Equal(got[1], want[1]) {
+			t.Fatalf("%d rows from %d: sum %d, want %d, or others\n%v\n%v", c.Rows, lo, gotSum, wantSum, got, want)
+		}
+	}
+}

@@ -214,11 +214,8 @@ func (j *Jagged) fill(b *Batch, l *batchLayout, kind listKind, m *listMemory) er
 	n := 0
 	for k, f := range j.Features {
 		lengths := j.Lengths[k*rows : (k+1)*rows]
-		fillLengths(lengths, b, f)
-		offsets := j.Offsets[1+k*rows : 1+(k+1)*rows]
-		copy(offsets, lengths)
 		var ok bool
-		if n, ok = accumulate(offsets, n); !ok {
+		if n, ok = fillRanges(lengths, j.Offsets[1+k*rows:1+(k+1)*rows], b, f, n); !ok {
 			return tooLarge(b, l, f)
 		}
 	}
