@@ -19,6 +19,8 @@ type jsonSchema struct {
 	blank bool // only blank lines, or none
 	// settled: values that have no place beside those before them have no say any more. Their rows are bad.
 	settled bool
+	// looking: nothing is changed, and news says whether something would be.
+	looking, news bool
 }
 
 // A jsonType is what the values of a key seen so far have in common.
@@ -77,13 +79,20 @@ func (s *jsonSchema) line(p *jsonParser, line []byte) error {
 		return nil
 	}
 	s.blank = false
-	if p.whole() != nil {
+	// Most lines say nothing new: one look at them is enough.
+	s.looking, s.news = true, false
+	k, err := p.kind()
+	if err == nil && k == jsonObject {
+		err = s.top.infer(p)
+	}
+	s.looking = false
+	if err != nil || !s.news {
+		return nil
+	}
+	if p.reset(line); p.whole() != nil {
 		return nil
 	}
 	p.reset(line)
-	if k, err := p.kind(); err != nil || k != jsonObject {
-		return nil
-	}
 	return s.top.infer(p)
 }
 
@@ -197,10 +206,14 @@ func (t *jsonType) infer(p *jsonParser) error {
 	if k == jsonNull {
 		return p.literal("null")
 	}
+	if t.kind != 0 && t.kind != k && t.schema.settled {
+		return p.skip()
+	}
+	if t.kind != k && t.schema.looking {
+		t.schema.news = true
+		return p.skip()
+	}
 	if t.kind != 0 && t.kind != k {
-		if t.schema.settled {
-			return p.skip()
-		}
 		return &mixedError{t.path, fmt.Sprintf("%v where lines before it have %v", k, t.kind)}
 	}
 	t.kind = k
@@ -226,6 +239,10 @@ func (t *jsonType) infer(p *jsonParser) error {
 			return p.object(func([]byte) error { return elem.infer(p) })
 		}
 		return p.object(func(key []byte) error {
+			if t.schema.looking && t.members[string(key)] == nil {
+				t.schema.news = true
+				return p.skip()
+			}
 			m, err := t.member(key)
 			if err != nil {
 				return err
@@ -236,20 +253,30 @@ func (t *jsonType) infer(p *jsonParser) error {
 	return p.skip()
 }
 
+// exactDigits is how many digits an integer may have that float64 holds whatever they are.
+const exactDigits = 15
+
 func (t *jsonType) addNumber(text []byte, whole bool) {
 	var n jsonNumbers
 	if !whole {
 		n.float = true
 	} else {
 		n.negative = text[0] == '-'
-		v, err := strconv.ParseInt(string(text), 10, 64)
-		n.inexact = err != nil || !exactFloat(vector.Float64, v)
-		if err != nil {
-			_, err = strconv.ParseUint(string(text), 10, 64)
-			n.large, n.huge = true, err != nil
+		if len(text) > exactDigits {
+			v, err := strconv.ParseInt(string(text), 10, 64)
+			n.inexact = err != nil || !exactFloat(vector.Float64, v)
+			if err != nil {
+				_, err = strconv.ParseUint(string(text), 10, 64)
+				n.large, n.huge = true, err != nil
+			}
 		}
 	}
-	if all := t.number.with(n); !t.schema.settled || !all.mixed() {
+	all := t.number.with(n)
+	switch {
+	case all == t.number || t.schema.settled && all.mixed():
+	case t.schema.looking:
+		t.schema.news = true
+	default:
 		t.number = all
 	}
 }
