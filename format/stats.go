@@ -14,15 +14,22 @@ func (w *Writer) countRows(c *vector.Column) {
 	s.NullRows = uint64(w.stripe.Slots - w.stripe.Present)
 	s.Elements = w.stripe.Elements
 	if c.Type.Kind != vector.Inverse && c.Rows > 0 && (c.Inverse != nil || c.Lengths != nil) {
-		s.NullRows, s.Elements = countSlots(c)
+		s.NullRows, s.Elements = countSlots(c, w.inverse.rowsOfSlots(c))
 	}
 	s.RawBytes = s.Elements * sourceBytes(c.Type)
 }
 
-// countSlots returns how many rows are null, and how many values the rows have.
-func countSlots(c *vector.Column) (nulls, elements uint64) {
+// countSlots returns how many rows are null, and how many values the rows have. rows says how many rows each slot has; nil: not known.
+func countSlots(c *vector.Column, rows []int32) (nulls, elements uint64) {
 	if c.Present == nil && !c.Type.IsList() {
 		return 0, uint64(c.Rows * c.Type.Width())
+	}
+	if rows != nil {
+		for s, rows := range rows {
+			n, e := countSlot(c, s)
+			nulls, elements = nulls+n*uint64(rows), elements+e*uint64(rows)
+		}
+		return nulls, elements
 	}
 	if c.Inverse == nil {
 		for s := range c.Slots {

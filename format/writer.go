@@ -18,6 +18,9 @@ type WriterOptions struct {
 	Group   uint64 // feature id of the dedup group's inverse file; default 0: the feature has its own inverse
 	// Profile weighs the size of the streams against the time to decode them. Default: balanced.
 	Profile Profile
+	// Inverse is the Writer of the group's inverse, where stripes of the feature come after the inverse's own and have its very slice: it is looked
+	// through once for all features of the group, then, and must not change until the last of them has its stripe. Default: none.
+	Inverse *Writer
 }
 
 // A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Of integers it holds the first
@@ -44,6 +47,9 @@ type Writer struct {
 	doubles []float64
 	int32s  []int32
 	vals    []int64 // borrowed: the stripe's, when their streams are made last
+
+	inverse *Writer // WriterOptions.Inverse
+	looked  lookedThrough
 }
 
 // NewWriter returns a Writer of a feature file of type t to w. Every stripe is one call of w.Write.
@@ -59,6 +65,10 @@ func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) 
 	}
 	out := &Writer{w: w, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name, Group: opts.Group}}
 	out.chooser.Profile = opts.Profile
+	if opts.Inverse != nil {
+		out.inverse = opts.Inverse
+		out.inverse.looked.wanted = true
+	}
 	if mayShare(t) {
 		out.sharing = newSharing()
 	}
@@ -84,7 +94,7 @@ func (w *Writer) WriteStripe(c *vector.Column) error {
 	if c.Type != w.meta.Type {
 		return fmt.Errorf("stripe of type %v in a file of type %v", c.Type, w.meta.Type)
 	}
-	err := c.Validate()
+	err := w.validate(c)
 	if err == nil {
 		err = w.build(c)
 	}

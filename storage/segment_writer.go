@@ -274,6 +274,9 @@ func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, f
 		if f.ID != group {
 			opts.Group = uint64(group)
 		}
+		if group != 0 && i > 0 {
+			opts.Inverse = writers[0]
+		}
 		if writers[i], err = format.NewWriter(sp, f.Type, opts); err != nil {
 			return nil, i, err
 		}
