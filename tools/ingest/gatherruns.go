@@ -20,6 +20,7 @@ type runGatherer struct {
 	numbers32      [][]uint32
 	numbers64      [][]int64
 	starts         []int32
+	nulls          []int32 // runs of nulls
 	kept           []sourceSpan
 	present        vector.Bitmap
 }
@@ -31,7 +32,7 @@ type sourceSpan struct{ src, lo, hi uint32 }
 // borrows dst and g. srcs are as gatherer.gather takes them. Rows are the sum over pieces.
 func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces []piece, rows int) (dedup.Stripe, error) {
 	dst.Reset()
-	g.starts, g.kept, g.present = g.starts[:0], g.kept[:0], g.present[:0]
+	g.starts, g.nulls, g.kept = g.starts[:0], g.nulls[:0], g.kept[:0]
 	t := dst.Type
 	var err error
 	switch {
@@ -63,7 +64,13 @@ func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces [
 		return dedup.Stripe{}, err
 	}
 	dst.Rows, dst.Slots = len(g.starts), len(g.starts)
-	if g.present.Count() < dst.Rows {
+	if len(g.nulls) > 0 {
+		g.present = resize(g.present, vector.BitmapWords(dst.Rows))
+		clear(g.present)
+		g.present.SetRange(0, dst.Rows)
+		for _, n := range g.nulls {
+			g.present[n>>6] &^= 1 << (uint(n) & 63)
+		}
 		dst.Present = g.present
 	}
 	g.copyKept(dst, srcs)
@@ -72,12 +79,10 @@ func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces [
 
 // begin begins a run with a row.
 func (g *runGatherer) begin(row int, null bool) {
-	n := len(g.starts)
-	g.starts = append(g.starts, int32(row))
-	g.present = g.present.Grow(n + 1)
-	if !null {
-		g.present.Set(n)
+	if null {
+		g.nulls = append(g.nulls, int32(len(g.starts)))
 	}
+	g.starts = append(g.starts, int32(row))
 }
 
 // numbers writes the first value of each run of columns of one number a row to dst, which has room for every row, and returns how
