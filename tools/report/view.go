@@ -64,7 +64,12 @@ func Tables(r *Report, o ViewOptions) (*Listing, error) {
 		floatColumn("ratio", "ratio", "%.1f", func(t *Table) float64 { return t.Summary.Ratio }),
 		countColumn("jobs", "jobs", func(t *Table) uint64 { return t.Summary.Reads.Jobs }),
 		bytesColumn("bytes_read", "read", func(t *Table) uint64 { return t.Summary.Reads.BytesNeeded + t.Summary.Reads.BytesOverRead }),
-		floatColumn("amplification", "amplification", "%.3f", func(t *Table) float64 { return t.Summary.Reads.Amplification }),
+		{"amplification", "amplification", func(t *Table) any { return t.Summary.Reads.Amplification }, func(t *Table) string {
+			if t.Summary.Reads.Amplification == 0 { // nothing was read
+				return ""
+			}
+			return fmt.Sprintf("%.3f", t.Summary.Reads.Amplification)
+		}},
 		textColumn("last_read", "last read", func(t *Table) string { return t.Summary.LastRead }),
 		bytesColumn("advice_bytes", "could save", func(t *Table) uint64 {
 			n := uint64(0)
