@@ -19,39 +19,75 @@ type rewritten struct {
 	result   *ingest.RewriteResult
 }
 
-// move returns which rows of a new segment were in the given sets, one an input; nil: every row.
-func (w *rewritten) move(ctx context.Context, segment ingest.Rewritten, sets []*roaring.Bitmap) (*roaring.Bitmap, error) {
-	out := roaring.New()
-	iterators := make([]roaring.IntPeekable, len(sets))
-	for i, s := range sets {
-		if s != nil {
-			iterators[i] = s.Iterator()
+// A cargo is sets of rows, one an input, nil: every row, that follow their rows.
+type cargo struct {
+	sets []*roaring.Bitmap
+	// take gets those of a new segment, which are the taker's.
+	take func(segment ingest.Rewritten, rows *roaring.Bitmap) error
+
+	moved     *roaring.Bitmap
+	iterators []roaring.IntPeekable
+	last      []uint32 // rows before it have passed the iterator
+}
+
+// cargoesAtOnce bounds how many sets an input are in memory at once. Where the rows of a new segment come from is read once for so many.
+const cargoesAtOnce = 32
+
+// move gives cargoes to the new segments.
+func (w *rewritten) move(ctx context.Context, all []*cargo) error {
+	for _, segment := range w.result.Segments {
+		for _, c := range all {
+			c.begin()
 		}
-	}
-	last := make([]uint32, len(sets)) // rows before it have passed the iterator
-	err := w.result.Origins(segment.Rows, func(at uint32, o ingest.Origin) error {
-		if o.Row == 0 || at&0xffff == 0 {
-			if err := ctx.Err(); err != nil {
+		err := w.result.Origins(segment.Rows, func(at uint32, o ingest.Origin) error {
+			if o.Row == 0 || at&0xffff == 0 {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+			}
+			for _, c := range all {
+				c.add(at, o)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			if err := c.take(segment, c.moved); err != nil {
 				return err
 			}
 		}
-		if sets[o.Input] == nil {
-			out.AddRange(uint64(at), uint64(at)+uint64(o.N))
-			return nil
+	}
+	return nil
+}
+
+// begin turns c to another segment.
+func (c *cargo) begin() {
+	c.moved, c.last, c.iterators = roaring.New(), make([]uint32, len(c.sets)), make([]roaring.IntPeekable, len(c.sets))
+	for i, s := range c.sets {
+		if s != nil {
+			c.iterators[i] = s.Iterator()
 		}
-		it := iterators[o.Input]
-		if o.Row < last[o.Input] {
-			it = sets[o.Input].Iterator()
-			iterators[o.Input] = it
-		}
-		last[o.Input] = o.Row + o.N
-		it.AdvanceIfNeeded(o.Row)
-		for it.HasNext() && uint64(it.PeekNext()) < uint64(o.Row)+uint64(o.N) {
-			out.Add(at + it.Next() - o.Row)
-		}
-		return nil
-	})
-	return out, err
+	}
+}
+
+// add adds the rows from at on, which are those of an input.
+func (c *cargo) add(at uint32, o ingest.Origin) {
+	if c.sets[o.Input] == nil {
+		c.moved.AddRange(uint64(at), uint64(at)+uint64(o.N))
+		return
+	}
+	it := c.iterators[o.Input]
+	if o.Row < c.last[o.Input] {
+		it = c.sets[o.Input].Iterator()
+		c.iterators[o.Input] = it
+	}
+	c.last[o.Input] = o.Row + o.N
+	it.AdvanceIfNeeded(o.Row)
+	for it.HasNext() && uint64(it.PeekNext()) < uint64(o.Row)+uint64(o.N) {
+		c.moved.Add(at + it.Next() - o.Row)
+	}
 }
 
 // sets returns the rows of stored sets, one an input, and whether there are any.
@@ -102,8 +138,24 @@ func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carri
 	for i, in := range w.inputs {
 		ds[i] = in.d
 	}
-	if err := w.carryDeletes(ctx, snap, ds, c); err != nil {
+	var waiting []*cargo
+	flush := func() error {
+		err := w.move(ctx, waiting)
+		waiting = nil
+		return err
+	}
+	load := func(x *cargo) error {
+		if waiting = append(waiting, x); len(waiting) == cargoesAtOnce {
+			return flush()
+		}
+		return nil
+	}
+	deleted, err := w.deletedSince(ctx, snap, ds, c)
+	if err != nil {
 		return nil, err
+	}
+	if deleted != nil {
+		waiting = append(waiting, deleted)
 	}
 	lists, err := snap.SampleLists(ctx)
 	if err != nil {
@@ -114,90 +166,88 @@ func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carri
 		if err != nil {
 			return nil, err
 		}
-		err = w.put(ctx, stored, func(segment string, rows storage.RowSet) {
-			c.lists = append(c.lists, storage.ListRows{List: l.Name, Segment: segment, Rows: rows})
-		})
+		sets, some, err := w.sets(ctx, stored)
 		if err != nil {
 			return nil, err
 		}
-	}
-	return c, w.carryLayers(ctx, c)
-}
-
-// put moves sets to the new segments; add takes those that have rows.
-func (w *rewritten) put(ctx context.Context, stored []storage.RowSet, add func(segment string, rows storage.RowSet)) error {
-	sets, some, err := w.sets(ctx, stored)
-	if err != nil || !some {
-		return err
-	}
-	return w.putSets(ctx, sets, add)
-}
-
-func (w *rewritten) putSets(ctx context.Context, sets []*roaring.Bitmap, add func(segment string, rows storage.RowSet)) error {
-	for _, segment := range w.result.Segments {
-		rows, err := w.move(ctx, segment, sets)
-		if err != nil {
-			return err
-		}
-		if rows.IsEmpty() {
+		if !some {
 			continue
+		}
+		if err := load(&cargo{sets: sets, take: w.put(ctx, func(segment string, rows storage.RowSet) {
+			c.lists = append(c.lists, storage.ListRows{List: l.Name, Segment: segment, Rows: rows})
+		})}); err != nil {
+			return nil, err
+		}
+	}
+	for j, o := range w.overlays {
+		if err := load(w.layersOf(ctx, j, o, c)); err != nil {
+			return nil, err
+		}
+	}
+	if len(waiting) > 0 {
+		err = flush()
+	}
+	return c, err
+}
+
+// put returns what stores the rows of a new segment, where there are any, for add.
+func (w *rewritten) put(ctx context.Context, add func(segment string, rows storage.RowSet)) func(ingest.Rewritten, *roaring.Bitmap) error {
+	return func(segment ingest.Rewritten, rows *roaring.Bitmap) error {
+		if rows.IsEmpty() {
+			return nil
 		}
 		set, err := w.store.PutRows(ctx, segment.Data, rows)
 		if err != nil {
 			return err
 		}
 		add(segment.Data.ID, set)
+		return nil
 	}
-	return nil
 }
 
-func (w *rewritten) carryDeletes(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor, c *carriage) error {
+// deletedSince returns the rows that were deleted since the inputs were read; nil: there are none.
+func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor, c *carriage) (*cargo, error) {
 	deleted, err := snap.DeletedRows(ctx, ds...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	sets := make([]*roaring.Bitmap, len(ds))
+	sets, _, err := w.sets(ctx, deleted)
+	if err != nil {
+		return nil, err
+	}
 	some := false
 	for i := range ds {
-		if sets[i], err = w.store.ReadRows(ctx, deleted[i]); err != nil {
-			return err
-		}
 		if w.inputs[i].deleted != nil {
 			sets[i].AndNot(w.inputs[i].deleted)
 		}
 		some = some || !sets[i].IsEmpty()
 	}
 	if !some {
-		return nil
+		return nil, nil
 	}
-	return w.putSets(ctx, sets, func(segment string, rows storage.RowSet) {
+	return &cargo{sets: sets, take: w.put(ctx, func(segment string, rows storage.RowSet) {
 		c.deletes = append(c.deletes, storage.Deletes{Segment: segment, Rows: rows})
-	})
+	})}, nil
 }
 
-func (w *rewritten) carryLayers(ctx context.Context, c *carriage) error {
-	for j, o := range w.overlays {
-		sets := make([]*roaring.Bitmap, len(w.inputs))
-		for i := range w.inputs {
-			sets[i] = w.layers[i][j].covers()
+// layersOf returns what the j-th overlay covers.
+func (w *rewritten) layersOf(ctx context.Context, j int, o storage.Overlay, c *carriage) *cargo {
+	sets := make([]*roaring.Bitmap, len(w.inputs))
+	for i := range w.inputs {
+		sets[i] = w.layers[i][j].covers()
+	}
+	return &cargo{sets: sets, take: func(segment ingest.Rewritten, rows *roaring.Bitmap) (err error) {
+		if rows.IsEmpty() && !splits(o) {
+			c.unused = append(c.unused, segment.Layers[j])
+			return nil
 		}
-		for _, segment := range w.result.Segments {
-			rows, err := w.move(ctx, segment, sets)
-			if err != nil {
+		l := storage.Layer{Overlay: o.Name, Segment: segment.Data.ID, Data: segment.Layers[j]}
+		if l.All = rows.GetCardinality() == segment.Data.Rows; !l.All {
+			if l.Covered, err = w.store.PutRows(ctx, segment.Data, rows); err != nil {
 				return err
 			}
-			if rows.IsEmpty() && !splits(o) {
-				c.unused = append(c.unused, segment.Layers[j])
-				continue
-			}
-			l := storage.Layer{Overlay: o.Name, Segment: segment.Data.ID, Data: segment.Layers[j]}
-			if l.All = rows.GetCardinality() == segment.Data.Rows; !l.All {
-				if l.Covered, err = w.store.PutRows(ctx, segment.Data, rows); err != nil {
-					return err
-				}
-			}
-			c.layers = append(c.layers, l)
 		}
-	}
-	return nil
+		c.layers = append(c.layers, l)
+		return nil
+	}}
 }
