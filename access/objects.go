@@ -127,7 +127,8 @@ func list(ctx context.Context, t *storage.Table, prefix string, in span, out map
 	return nil
 }
 
-// read reads and checks one object. ErrNotFound: it is gone. Of a damaged one the error is a format.CorruptError.
+// read reads and checks one object. ErrNotFound: it is gone. Of a damaged one the error is a format.CorruptError, of a newer version a
+// format.UnsupportedError.
 func read(ctx context.Context, t *storage.Table, p place) (*decoded, error) {
 	if p.size > maxObject {
 		return nil, &format.CorruptError{Object: p.name, Stripe: -1, Offset: -1, Reason: fmt.Sprintf("%d bytes: access records have at most %d", p.size, maxObject)}

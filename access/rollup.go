@@ -48,7 +48,8 @@ type RollupReport struct {
 	Young   uint64 // left for later
 	Expired uint64 // days that are kept no longer
 	Removed uint64 // objects
-	// Damaged are records that were passed over, at most 100 of them; they stay until their day expires.
+	// Damaged are records that were passed over, at most 100 of them, damaged or of a newer version; they stay until their day expires. A day with a
+	// rollup of a newer version is left as it is.
 	Damaged      []Damage
 	DamagedCount uint64
 }
@@ -175,6 +176,9 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 			return true, nil
 		case ctx.Err() != nil:
 			return false, ctx.Err()
+		case errors.Is(err, format.ErrUnsupported): // of a newer program, which goes on with it: the next would leave out what it holds
+			r.damage(p, err)
+			return false, nil
 		case isDamage(err):
 			r.damage(p, err)
 			continue
@@ -209,7 +213,7 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 		for _, x := range results {
 			switch {
 			case errors.Is(x.err, object.ErrNotFound): // replaced, or merged: another time
-			case isDamage(x.err):
+			case isDamage(x.err), errors.Is(x.err, format.ErrUnsupported):
 				r.damage(x.place, x.err)
 			case x.err != nil:
 				return false, x.err

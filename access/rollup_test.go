@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -354,6 +355,47 @@ func TestDamagedObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(11, "rollup/2026-11-22-0000000009", "/02", "/03", "/04", "2026-11-23/05")
+}
+
+// A program that is older than a rollup leaves the day to newer ones: the rollup that it could make would replace what it cannot read.
+func TestRollupOfNewerVersion(t *testing.T) {
+	table := tableIn(t, object.NewMemory())
+	prefix, d := table.AccessPrefix(), dayOf(noon)
+	f := file{kind: recordsKind, day: d, written: 1, records: []*Record{{Key: Key{Job: "a"}, Start: noon, End: noon, Counters: Counters{Rows: 1}}}}
+	whole := f.append(nil)
+	newer := sealedAs(version+1, []byte("whatever comes"))
+	put(t, table, recordsName(prefix, d, id{1}, 1), whole)
+	put(t, table, recordsName(prefix, d, id{2}, 1), newer)
+	put(t, table, rollupName(prefix, d, 1), newer)
+	f.day = d - 1
+	put(t, table, recordsName(prefix, d-1, id{3}, 1), f.append(nil))
+	put(t, table, recordsName(prefix, d-1, id{4}, 1), newer)
+	opts := RollupOptions{Now: func() time.Time { return noon }, MinAge: -1}
+	for range 2 {
+		r, err := Rollup(t.Context(), table, opts)
+		if err != nil || r.DamagedCount != 2 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		for _, x := range r.Damaged {
+			if !errors.Is(x.Err, format.ErrUnsupported) {
+				t.Errorf("%s: %v", x.Object, x.Err)
+			}
+		}
+		want := []string{
+			recordsName(prefix, d-1, id{4}, 1), recordsName(prefix, d, id{1}, 1), recordsName(prefix, d, id{2}, 1),
+			rollupName(prefix, d-1, 1), rollupName(prefix, d, 1),
+		}
+		if got := names(t, table); !slices.Equal(got, want) {
+			t.Fatalf("left are %q, want %q", got, want)
+		}
+	}
+	if x := load(t, table); x.Total.Rows != 2 || x.DamagedCount != 3 {
+		t.Errorf("%d rows, %+v", x.Total.Rows, x.Damaged)
+	}
+	opts.Now = func() time.Time { return noon.AddDate(2, 0, 0) }
+	if _, err := Rollup(t.Context(), table, opts); err != nil || len(names(t, table)) > 0 {
+		t.Errorf("%v, left are %q", err, names(t, table))
+	}
 }
 
 // huge is a store one of whose objects says that it is too large to be ours.

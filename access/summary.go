@@ -42,7 +42,7 @@ func (c *Coverage) damage(name string, err error) {
 // A Damage is an object that could not be used, and why.
 type Damage struct {
 	Object string
-	Err    error // a format.CorruptError, or the error of reading it
+	Err    error // a format.CorruptError, a format.UnsupportedError, or the error of reading it
 }
 
 // A FeatureTotal is what was read of a feature.

@@ -190,7 +190,7 @@ type decoded struct {
 	body     []byte // of the records
 }
 
-// decode checks all of an object's bytes. It allocates some times as much as they are.
+// decode checks all of an object's bytes. The error is a format.CorruptError, or a format.UnsupportedError of a newer version. It allocates some times as much as they are.
 func decode(name string, b []byte) (*decoded, error) {
 	bad := func(offset int, reason string) error {
 		return &format.CorruptError{Object: name, Stripe: -1, Offset: int64(offset), Reason: reason}
@@ -198,12 +198,17 @@ func decode(name string, b []byte) (*decoded, error) {
 	if len(b) < headBytes+sumBytes || string(b[:len(magic)]) != magic {
 		return nil, bad(-1, "no access records")
 	}
-	if v := b[len(magic)]; v == 0 || v > version {
-		return nil, bad(len(magic), fmt.Sprintf("access records of version %d: this program reads versions 1 to %d", v, version))
-	}
 	end := len(b) - sumBytes
-	if binary.LittleEndian.Uint64(b[end:]) != xxhash.Sum64(b[:end]) {
+	if binary.LittleEndian.Uint64(b[end:]) != xxhash.Sum64(b[:end]) { // of all versions, so that a damaged one is not taken for a newer one
 		return nil, bad(end, "checksum mismatch")
+	}
+	switch v := b[len(magic)]; {
+	case v == 0:
+		return nil, bad(len(magic), "access records of version 0")
+	case v > version:
+		return nil, &format.UnsupportedError{
+			Object: name, Stripe: -1, Offset: int64(len(magic)), Reason: fmt.Sprintf("access records of version %d: this program reads versions 1 to %d", v, version),
+		}
 	}
 	d := decoder{b: b[:end], at: headBytes}
 	out := &decoded{}

@@ -293,10 +293,14 @@ func TestHostileBytes(t *testing.T) {
 	if _, err := decode("obj", sealedAs(0, record(func([]byte) {}))); err == nil {
 		t.Error("version 0")
 	}
-	newer := golden().append(nil)
-	newer[7] = version + 1
-	if _, err := decode("obj", newer); err == nil || !strings.Contains(err.Error(), "version 3") {
+	_, err := decode("obj", sealedAs(version+1, []byte("whatever comes")))
+	if !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), "version 3") || !strings.Contains(err.Error(), "obj") {
 		t.Errorf("a newer version: %v", err)
+	}
+	damaged := golden().append(nil)
+	damaged[7] = version + 1
+	if _, err := decode("obj", damaged); !errors.Is(err, format.ErrCorrupt) {
+		t.Errorf("a version that is damaged: %v", err)
 	}
 }
 
