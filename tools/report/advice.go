@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -84,6 +85,29 @@ func (a *adviser) records() {
 	if h.Damaged > 0 {
 		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged and left out: reads are missing here", command.Plural(h.Damaged, "access record")+" "+are(h.Damaged))})
 	}
+}
+
+// clocks says that records are of days on which nothing can have been read.
+func (a *adviser) clocks(s *access.Summary) {
+	var readers, days uint64
+	first, last := "", ""
+	for i := range s.Days {
+		if d := &s.Days[i]; !possible(d.Day, a.now) {
+			days++
+			readers += d.Readers
+			last = dayText(d.Day)
+			first = cmp.Or(first, last)
+		}
+	}
+	if days == 0 {
+		return
+	}
+	when := "on " + first
+	if last != first {
+		when = fmt.Sprintf("on %s from %s to %s", command.Plural(days, "day"), first, last)
+	}
+	a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s read %s, by the clocks of their hosts, which cannot be: the sums have them, the days not",
+		command.Plural(readers, "reader"), when)})
 }
 
 func are(n uint64) string {

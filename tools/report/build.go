@@ -231,7 +231,7 @@ func (b *builder) health(ctx context.Context) error {
 func (b *builder) features() {
 	b.c.sorted()
 	rows := b.snap.Info().Rows
-	first := firstDay(b.reads)
+	first := firstDay(b.reads, b.now)
 	b.out.Features = make([]Feature, 0, len(b.c.order))
 	for _, f := range b.c.order {
 		if f.status == storage.FeatureDropped.String() && f.segments == 0 && f.layers == 0 {
@@ -267,7 +267,7 @@ func (b *builder) unread(first time.Time, id storage.FeatureID) uint64 {
 // age finds out when features came that were not there on the first day that there are records of. Of those that the oldest snapshot has that is
 // kept it is not known. Features come a few times in a table's life, so that few snapshots are opened: each time half of those that are left.
 func (b *builder) age(ctx context.Context) error {
-	first := firstDay(b.reads)
+	first := firstDay(b.reads, b.now)
 	from, _ := slices.BinarySearchFunc(b.history, first, func(i storage.SnapshotInfo, t time.Time) int { return i.Time.Compare(t) })
 	from = max(from-1, 0) // the table's on that day
 	if first.IsZero() || len(b.history) < 2 || from == len(b.history)-1 {
@@ -388,7 +388,9 @@ func (b *builder) summary() {
 		}
 		all += f.stored + f.layers
 		if u, ok := b.uses[f.ID]; ok && u.Readers > 0 {
-			s.FeaturesRead++
+			if f.status != statusOverlay { // Features has none of these
+				s.FeaturesRead++
+			}
 			read += f.stored + f.layers
 		}
 		b.out.Savings.DuplicatesSaved += f.found
@@ -396,7 +398,7 @@ func (b *builder) summary() {
 	s.BytesPerRow, s.Ratio, s.DedupeFactor = share(i.Bytes, i.Rows), share(s.RawBytes, s.StoredBytes), factor(elements, kept, rows, slots)
 	s.BytesReadShare = share(read, all)
 	for j := range b.reads.Features {
-		if t := timeText(b.reads.Features[j].Last); t > s.LastRead {
+		if t := timeText(notAfter(b.reads.Features[j].Last, b.now)); t > s.LastRead {
 			s.LastRead = t
 		}
 	}
@@ -417,7 +419,8 @@ func (b *builder) advise(ctx context.Context) error {
 		a.listed = math.MaxInt
 	}
 	a.records()
-	a.unread(uint64(b.opts.UnreadDays), firstDay(b.reads))
+	a.clocks(b.reads)
+	a.unread(uint64(b.opts.UnreadDays), firstDay(b.reads, b.now))
 	a.repack(b.reads)
 	a.duplicates()
 	a.purge()

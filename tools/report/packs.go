@@ -120,7 +120,7 @@ func (a *adviser) repack(s *access.Summary) {
 	}
 	saved := uint64(less * float64(over))
 	rest := "--repack"
-	if days := daysSince(firstDay(s), a.now) + 1; days > popularDays || !a.since.IsZero() { // so that it looks at the same records
+	if days := daysSince(firstDay(s, a.now), a.now) + 1; days > popularDays || !a.since.IsZero() { // so that it looks at the same records
 		rest += fmt.Sprintf(" --popular-days %d", days)
 	}
 	r := &a.t.Summary.Reads

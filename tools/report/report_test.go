@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -223,6 +224,23 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// TestReadsOfOverlays: those that are read are of the features that the table has, without those of overlays.
+func TestReadsOfOverlays(t *testing.T) {
+	s, _, summary := small(t)
+	summary.Features = nil
+	for _, f := range build(t, s, Options{}).Features {
+		id, err := strconv.ParseUint(f.ID, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		summary.Features = append(summary.Features, access.FeatureTotal{FeatureUse: access.FeatureUse{ID: storage.FeatureID(id), Readers: 1, Last: day(21)}, First: day(21)})
+	}
+	v := build(t, s, Options{Access: reads(summary)}).Summary
+	if v.FeaturesRead != v.Features || v.Features == 0 || v.BytesReadShare != 1 {
+		t.Errorf("%d features of %d, %v of the bytes", v.FeaturesRead, v.Features, v.BytesReadShare)
+	}
+}
+
 // TestCurve: features are taken in the order of bytes read for each stored.
 func TestCurve(t *testing.T) {
 	feature := func(stored, read uint64) Feature {
@@ -399,6 +417,25 @@ func TestWrongClock(t *testing.T) {
 	r := build(t, s, Options{Access: reads(summary)})
 	if n := len(r.Days); n != 13 || r.Days[0].Day != "2026-11-10" || r.Days[0].Readers != 2 || r.Days[n-1].Day != "2026-11-22" {
 		t.Errorf("%d days, the first %+v", n, r.Days[0])
+	}
+	// Nor does what a clock that was not set dated make all features look unread for long.
+	const said = "2 readers read on 2 days from 1970-01-01 to 2116-11-21, by the clocks of their hosts, which cannot be: the sums have them, the days not"
+	summary.Days = slices.Insert(summary.Days, 0, access.DayTotal{Day: time.Unix(0, 0).UTC(), Counters: access.Counters{Readers: 1}, Jobs: 1})
+	summary.Features[0].Last = time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
+	r = build(t, s, Options{Access: reads(summary)})
+	if n := len(r.Days); n != 13 || r.Days[0].Day != "2026-11-10" || r.Summary.LastRead != "2026-11-22T12:00:00Z" {
+		t.Errorf("%d days from %s, the last read %s", n, r.Days[0].Day, r.Summary.LastRead)
+	}
+	for _, f := range r.Features {
+		if f.Name == "user" && f.UnreadDays != 12 || f.LastRead > "2026-11-22T12:00:00Z" {
+			t.Errorf("%s: %+v", f.Name, f.Use)
+		}
+	}
+	if !slices.ContainsFunc(r.Advice, func(a Advice) bool { return a.Kind == AdviceRecords && a.Text == said }) {
+		t.Errorf("advice %+v", r.Advice)
+	}
+	if slices.ContainsFunc(r.Advice, func(a Advice) bool { return a.Kind == AdviceUnread }) {
+		t.Errorf("advice %+v", r.Advice)
 	}
 }
 

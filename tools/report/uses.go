@@ -58,22 +58,37 @@ func ratio(a, b float64) float64 {
 
 func share(part, whole uint64) float64 { return ratio(float64(part), float64(whole)) }
 
-// firstDay is the first day that there are records of.
-func firstDay(s *access.Summary) time.Time {
-	if len(s.Days) == 0 {
-		return time.Time{}
-	}
-	return s.Days[0].Day
+// possible reports whether something can have been read on a day. Clocks that were not set say 1970, and others a day to come.
+func possible(day, now time.Time) bool {
+	return day.After(now.AddDate(0, 0, -maxDays-1)) && !day.After(now.AddDate(0, 0, 1))
 }
 
-// usesOf returns how each feature was read. first is the first day that there are records of.
+// firstDay is the first day that there are records of.
+func firstDay(s *access.Summary, now time.Time) time.Time {
+	for i := range s.Days {
+		if d := s.Days[i].Day; possible(d, now) {
+			return d
+		}
+	}
+	return time.Time{}
+}
+
+// notAfter returns t, or now where that is earlier: nothing was read later, whatever clocks say.
+func notAfter(t, now time.Time) time.Time {
+	if t.After(now) {
+		return now
+	}
+	return t
+}
+
+// usesOf returns how each feature was read.
 func usesOf(s *access.Summary, now time.Time) map[storage.FeatureID]Use {
 	out := make(map[storage.FeatureID]Use, len(s.Features))
 	for i := range s.Features {
 		f := &s.Features[i]
 		out[f.ID] = Use{
 			Readers: f.Readers, Jobs: uint64(f.Jobs), Days: uint64(f.Days), Stripes: f.Stripes, RowsRead: f.Rows, BytesNeeded: f.BytesNeeded,
-			BytesOverRead: f.BytesOverRead, FirstRead: dayText(f.First), LastRead: timeText(f.Last), UnreadDays: daysSince(f.Last, now),
+			BytesOverRead: f.BytesOverRead, FirstRead: dayText(f.First), LastRead: timeText(notAfter(f.Last, now)), UnreadDays: daysSince(f.Last, now),
 		}
 	}
 	return out
@@ -134,16 +149,17 @@ func daysOf(s *access.Summary, infos []storage.SnapshotInfo, since, now time.Tim
 	}
 	for i := range s.Days {
 		d := &s.Days[i]
+		if !possible(d.Day, now) { // it has no place between the days that were
+			continue
+		}
 		*day(d.Day) = Day{Day: dayText(d.Day), Reads: readsOf(d.Counters, d.Jobs), Features: uint64(d.Features)}
 	}
 	for _, i := range infos {
-		if !i.Time.Before(since) {
+		if !i.Time.Before(since) && possible(i.Time, now) {
 			day(i.Time)
 		}
 	}
-	// What a wrong clock dated later than tomorrow has no place between the days that were.
-	tomorrow := dayText(now.Add(24 * time.Hour))
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(byDay)), func(day string) bool { return day > tomorrow })
+	names := slices.Sorted(maps.Keys(byDay))
 	if len(names) == 0 {
 		return []Day{}
 	}
