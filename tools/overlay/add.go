@@ -171,7 +171,7 @@ func (m *maker) prepare(ctx context.Context, v *view) error {
 	}
 	find := func(ctx context.Context, name string) (*known, error) { return m.find(ctx, v, name) }
 	if len(m.opts.Exprs) > 0 {
-		if m.exprs, err = v.parseExprs(ctx, m.opts, "the table", find); err != nil {
+		if m.exprs, err = v.parseExprs(ctx, m.opts, find); err != nil {
 			return err
 		}
 		for i := range m.exprs {
@@ -209,7 +209,7 @@ func (m *maker) find(ctx context.Context, v *view, name string) (*known, error) 
 	case f.Role.IsKey():
 		return nil, fmt.Errorf("%s is the %v of the table: name the features to take, without it", name, f.Role)
 	default:
-		return &known{*f}, nil
+		return &known{*f, "the table", "give it another name"}, nil
 	}
 }
 

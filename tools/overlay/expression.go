@@ -39,7 +39,7 @@ func (c *computed) gives() vector.Type {
 }
 
 // fits makes c's type that of a feature which it is, or lies over, where what c gives widens to it.
-func (c *computed) fits(k *storage.Feature, where string) error {
+func (c *computed) fits(k *known) error {
 	w, err := vector.Widen(c.Type, k.Type)
 	if k.Type.Kind == vector.Dense && k.Logical == "" && c.value == nil { // every number type has 0 and 1
 		w, err = k.Type, nil
@@ -49,7 +49,7 @@ func (c *computed) fits(k *storage.Feature, where string) error {
 		if c.value != nil {
 			gives = c.Type.String()
 		}
-		return fmt.Errorf("feature %s is %s in %s, and the expression gives %s: give it another name", c.Name, typeName(k.Type, k.Logical), where, gives)
+		return fmt.Errorf("feature %s is %s in %s, and the expression gives %s: %s", c.Name, typeName(k.Type, k.Logical), k.in, gives, k.advice)
 	}
 	if w == k.Type {
 		c.Type = w
@@ -121,8 +121,8 @@ func (v *view) resolve(ctx context.Context, names []string) ([]expr.Field, error
 	return out, nil
 }
 
-// parseExprs types expressions against what a reader of the view sees. find returns the feature of a name that where has.
-func (v *view) parseExprs(ctx context.Context, opts *Options, where string, find func(context.Context, string) (*known, error)) ([]computed, error) {
+// parseExprs types expressions against what a reader of the view sees. find returns what is known of a name.
+func (v *view) parseExprs(ctx context.Context, opts *Options, find func(context.Context, string) (*known, error)) ([]computed, error) {
 	var out []computed
 	for _, text := range opts.Exprs {
 		name, condition, err := splitExpr(text)
@@ -143,7 +143,7 @@ func (v *view) parseExprs(ctx context.Context, opts *Options, where string, find
 		c.Type = c.gives()
 		if k != nil {
 			c.Role = k.Role
-			if err := c.fits(&k.Feature, where); err != nil {
+			if err := c.fits(k); err != nil {
 				return nil, err
 			}
 		}

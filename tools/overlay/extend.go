@@ -140,7 +140,7 @@ func (m *maker) prepareMore(ctx context.Context, v *view) error {
 	find := func(_ context.Context, name string) (*known, error) {
 		for _, f := range m.overlay.Features {
 			if f.Name == name {
-				return &known{f}, nil
+				return &known{f, "overlay " + m.overlay.Name, "to hold both, make the overlay anew"}, nil
 			}
 		}
 		return nil, fmt.Errorf("overlay %s has no feature %s", m.overlay.Name, name)
@@ -153,7 +153,7 @@ func (m *maker) prepareMore(ctx context.Context, v *view) error {
 		m.opts = &opts
 		return m.readFiles(ctx, v, find)
 	}
-	exprs, err := v.parseExprs(ctx, m.opts, "overlay "+m.overlay.Name, find)
+	exprs, err := v.parseExprs(ctx, m.opts, find)
 	if err != nil {
 		return err
 	}

@@ -218,6 +218,8 @@ func TestExtendRefused(t *testing.T) {
 	}
 	number := latest(t, s).Info().Number
 	file := labelsOf(t, 10)
+	text := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("y", arrow.BinaryTypes.String)},
+		[]row{{"id": intValue(1), "y": textValue("x")}})
 	for _, c := range []struct {
 		table, overlay string
 		opts           Options
@@ -232,6 +234,7 @@ func TestExtendRefused(t *testing.T) {
 		{"ads", "o", Options{Exprs: []string{"y = id + 1"}}, "feature y is float64 in overlay o, and the expression gives int64"},
 		{"ads", "two", Options{Exprs: []string{"a = id / 2", "b = id"}}, "feature a is int8 in overlay two and float64"},
 		{"ads", "o", Options{From: []string{file}}, `no file has a feature "y"`},
+		{"ads", "o", Options{From: []string{text}}, "feature y is float64 in overlay o and string in " + text + ": no type holds both exactly; to hold both, make the overlay anew"},
 		{"ads", "o", Options{From: []string{file}, Features: []string{"label"}}, "has its features"},
 		{"ads", "o", Options{Exprs: []string{"y = id / 2"}, Replace: true}, "keeps what it has"},
 		{"ads", "o", Options{}, "neither is given"},

@@ -23,8 +23,12 @@ type fileFeature struct {
 	firstFile       string // that had it
 }
 
-// A known feature is one of the table.
-type known struct{ storage.Feature }
+// A known feature is one of the table, or of an overlay that is extended.
+type known struct {
+	storage.Feature
+	in     string // what has it
+	advice string // what to do where it does not hold what is given
+}
 
 // A filePart is some rows of a file. Its columns are as the file has them.
 type filePart struct {
@@ -298,19 +302,18 @@ func (x *fileFeature) merge(path string, f *source.Field) error {
 	return x.fitsKnown(path)
 }
 
-// fitsKnown returns an error when the table's feature of that name cannot hold x.
+// fitsKnown returns an error when the known feature of that name cannot hold x.
 func (x *fileFeature) fitsKnown(where string) error {
 	k := x.known
 	if k == nil {
 		return nil
 	}
 	if k.Logical != x.Logical {
-		return fmt.Errorf("feature %s is %s in the table and %s in %s: they do not mix; give it another name", x.Name,
-			typeName(k.Type, k.Logical), typeName(x.Type, x.Logical), where)
+		return fmt.Errorf("feature %s is %s in %s and %s in %s: they do not mix; %s", x.Name,
+			typeName(k.Type, k.Logical), k.in, typeName(x.Type, x.Logical), where, k.advice)
 	}
 	if _, err := vector.Widen(k.Type, x.Type); err != nil {
-		return fmt.Errorf("feature %s is %v in the table and %v in %s: no type holds both exactly; give it another name",
-			x.Name, k.Type, x.Type, where)
+		return fmt.Errorf("feature %s is %v in %s and %v in %s: no type holds both exactly; %s", x.Name, k.Type, k.in, x.Type, where, k.advice)
 	}
 	return nil
 }

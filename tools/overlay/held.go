@@ -145,8 +145,14 @@ func (h *held) find(sum uint64, key []byte) (place int, row int64) {
 
 // findAll sets found to the row that has each key of a batch, or -1.
 func (h *held) findAll(found []int64, b *keyBatch) []int64 {
-	mask := uint64(len(h.table) - 1)
 	found = found[:0]
+	if len(h.table) == 0 { // no file has a row
+		for range b.sums {
+			found = append(found, -1)
+		}
+		return found
+	}
+	mask := uint64(len(h.table) - 1)
 	for _, sum := range b.sums {
 		found = append(found, int64(h.table[sum&mask]))
 	}

@@ -327,6 +327,30 @@ func refused(t *testing.T, s *storage.Store, opts Options) string {
 	return err.Error()
 }
 
+// TestFilesWithoutRows: a day without rows covers none, and is no error.
+func TestFilesWithoutRows(t *testing.T) {
+	s := keyed(t, 1000)
+	fields := []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("label", arrow.PrimitiveTypes.Int64)}
+	none, one := writeArrow(t, fields, nil), writeArrow(t, fields, []row{{"id": intValue(7), "label": intValue(1)}})
+	for _, j := range joins {
+		opts := func(path string) Options {
+			o := Options{From: []string{path}, TempDir: t.TempDir()}
+			j.change(&o)
+			return o
+		}
+		report, err := Add(t.Context(), s, "ads", j.name, opts(none))
+		if err != nil || report.Covered != 0 || report.FileRows != 0 {
+			t.Fatalf("%s: %+v, %v", j.name, report, err)
+		}
+		for i, path := range []string{none, one, none} {
+			report, err := Extend(t.Context(), s, "ads", j.name, opts(path))
+			if want := uint64(min(i, 1)); err != nil || report.Covered != want {
+				t.Fatalf("%s: %+v, %v; want %d covered", j.name, report, err, want)
+			}
+		}
+	}
+}
+
 func TestDuplicateKeys(t *testing.T) {
 	s := keyed(t, 1000)
 	rows := []row{}
