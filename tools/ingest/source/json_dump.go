@@ -83,13 +83,12 @@ func (d *jsonDump) file(ctx context.Context, path string) (*jsonSchema, error) {
 	return s, nil
 }
 
-// merge takes over what another file says.
+// merge takes over what another file says. One that does not go with those before it is left out, and has no say.
 func (s *jsonSchema) merge(o *jsonSchema) error {
-	s.blank = s.blank && o.blank
-	err := s.top.merge(o.top)
 	var mixed *mixedError
-	if errors.As(err, &mixed) {
+	if errors.As(s.top.clash(o.top), &mixed) {
 		return refuse(mixed.path, "%v; give it a type in a mapping file", mixed)
 	}
-	return err
+	s.blank = s.blank && o.blank
+	return s.top.merge(o.top)
 }

@@ -80,10 +80,10 @@ price=1 l=[1] typed="1" s=1 s.deep=1 m=[7:1] here=null
 	}
 }
 
-// TestJSONFilesDisagree: the file that does not go with those before it is the one that is refused.
+// TestJSONFilesDisagree: the file that does not go with those before it is the one that is refused, and it has no say on any column.
 func TestJSONFilesDisagree(t *testing.T) {
 	for second, want := range map[string]string{
-		`{"a": "x"}`:              `b.jsonl: column "a": a string where files before it have a number; give it a type`,
+		`{"b": 1, "a": "x"}`:      `b.jsonl: column "a": a string where files before it have a number; give it a type`,
 		`{"a": 9007199254740993}`: `b.jsonl: column "a": numbers that no type holds together with those of files before it`,
 		`{"a": 2, "c": {"x": 1}}`: `b.jsonl: column "c.x": a number where files before it have a boolean`,
 	} {

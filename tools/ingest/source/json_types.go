@@ -290,20 +290,34 @@ func (n jsonNumbers) mixed() bool {
 	return n.float && n.inexact || n.huge || n.large && n.negative
 }
 
-// merge takes over what the lines of another file say. What it says on types that t has otherwise is an error, and t is then
-// as far as it came.
+// clash returns a mixedError where what the lines of another file say does not go with t.
+func (t *jsonType) clash(o *jsonType) error {
+	if t == nil || o == nil || t.kind == 0 || o.kind == 0 || t.given != "" {
+		return nil
+	}
+	if t.kind != o.kind {
+		return &mixedError{o.path, fmt.Sprintf("%v where files before it have %v", o.kind, t.kind)}
+	}
+	if t.number.with(o.number).mixed() && !t.number.mixed() && !o.number.mixed() {
+		return &mixedError{o.path, "numbers that no type holds together with those of files before it: integers beyond 2^53 and fractions, or beyond 2^63 and negative ones"}
+	}
+	if err := t.elem.clash(o.elem); err != nil {
+		return err
+	}
+	for _, k := range o.order {
+		if err := t.members[k].clash(o.members[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merge takes over what the lines of another file say, which clash has found to go with t.
 func (t *jsonType) merge(o *jsonType) error {
 	if o.kind == 0 || t.given != "" {
 		return nil
 	}
-	if t.kind != 0 && t.kind != o.kind {
-		return &mixedError{o.path, fmt.Sprintf("%v where files before it have %v", o.kind, t.kind)}
-	}
-	all := t.number.with(o.number)
-	if all.mixed() && !t.number.mixed() && !o.number.mixed() {
-		return &mixedError{o.path, "numbers that no type holds together with those of files before it: integers beyond 2^53 and fractions, or beyond 2^63 and negative ones"}
-	}
-	t.kind, t.number = o.kind, all
+	t.kind, t.number = o.kind, t.number.with(o.number)
 	if o.elem != nil {
 		elem, err := t.element()
 		if err != nil {

@@ -26,6 +26,8 @@ type textDump struct {
 type textValues struct {
 	some, empty                                            bool // there was a value; there was one of no text
 	notBool, notInt, notUint, notFloat, notDate, notMoment bool
+	// A number was beyond float32, or an integer that it does not hold exactly.
+	notSingle bool
 }
 
 // types returns what gives the type of a column by its values.
@@ -139,6 +141,12 @@ func (c *textValues) add(s string) {
 		whole := err == nil && strconv.FormatInt(v, 10) == s
 		c.notInt = c.notInt || !whole
 		c.notFloat = c.notFloat || whole && !exactFloat(vector.Float64, v) || !whole && !isFraction(s)
+		if whole {
+			c.notSingle = c.notSingle || !exactFloat(vector.Float32, v)
+		} else if !c.notFloat && !c.notSingle {
+			_, err := strconv.ParseFloat(s, 32)
+			c.notSingle = err != nil
+		}
 	}
 	if !c.notUint {
 		v, err := strconv.ParseUint(s, 10, 64)
@@ -175,9 +183,11 @@ func (c *textValues) merge(o *textValues) {
 	c.some, c.empty = c.some || o.some, c.empty || o.empty
 	c.notBool, c.notInt, c.notUint = c.notBool || o.notBool, c.notInt || o.notInt, c.notUint || o.notUint
 	c.notFloat, c.notDate, c.notMoment = c.notFloat || o.notFloat, c.notDate || o.notDate, c.notMoment || o.notMoment
+	c.notSingle = c.notSingle || o.notSingle
 }
 
-// node returns the narrowest type that holds all the values. One that the table has for them is taken where it does, too.
+// node returns the narrowest type that holds all the values. A string or a float that the table has is
+// taken where it does, too; of a fraction, float32 is as near as the table wants it.
 func (c *textValues) node(known vector.Type) *node {
 	n := &node{nullable: true, shape: shapeNumber, elem: vector.Int64}
 	isFloat := known.Kind == vector.Dense && (known.Elem == vector.Float32 || known.Elem == vector.Float64)
@@ -189,7 +199,9 @@ func (c *textValues) node(known vector.Type) *node {
 	case !c.notBool:
 		n.elem = vector.Bool
 	case isFloat && !c.notFloat:
-		n.elem = known.Elem
+		if n.elem = known.Elem; c.notSingle {
+			n.elem = vector.Float64
+		}
 	case !c.notInt:
 	case !c.notUint:
 		n.elem = vector.Uint64

@@ -84,7 +84,7 @@ func TestInferredText(t *testing.T) {
 func TestInferredTextGivesWay(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"m.json": `{"columns": {"a": {"type": "string"}, "b": {"hash": true}, "c": {"rename": "C"}}, ` + inferringCSV[1:],
-		"a.csv":  "a,b,c,d,e\n1,2,3,4,5\n",
+		"a.csv":  "a,b,c,d,e,f32,large,exact\n1,2,3,4,5,16777216,1,1\n1,2,3,4,5,0.1,1e39,16777217\n",
 	})
 	files, err := Discover(t.Context(), []string{filepath.Join(dir, "a.csv")}, Options{
 		MappingFile: filepath.Join(dir, "m.json"),
@@ -92,6 +92,9 @@ func TestInferredTextGivesWay(t *testing.T) {
 			return []storage.Feature{
 				{Name: "C", Type: vector.Type{Kind: vector.Dense, Elem: vector.Float64}},
 				{Name: "d", Type: vector.Type{Kind: vector.String}},
+				{Name: "f32", Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}},
+				{Name: "large", Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}},
+				{Name: "exact", Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}},
 			}
 		},
 	})
@@ -107,7 +110,7 @@ func TestInferredTextGivesWay(t *testing.T) {
 	for _, f := range s.Fields() {
 		got += fmt.Sprintf("%s %v, ", f.Name, f.Type)
 	}
-	if want := "a string, b int64, C float64, d string, e int64, "; got != want {
+	if want := "a string, b int64, C float64, d string, e int64, f32 float32, large float64, exact float64, "; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
