@@ -127,11 +127,12 @@ func (w *Writer) writeStripe() {
 // Note records what was found in the stripes written, all of them, for the directory.
 func (w *Writer) Note(f Found) { w.meta.Found = f }
 
-// Settle writes the stripes that are held back. Finish does so, too: who ends several files at once calls it for each of them before, in parallel.
-// No stripe comes after it.
+// Settle writes the stripes that are held back and gives back the memory that finding shared values takes. Finish does so, too: who ends several
+// files at once calls it for each of them before, in parallel. No stripe comes after it.
 func (w *Writer) Settle() error {
 	if w.err == nil {
 		w.settle()
+		w.dropSharing()
 	}
 	return w.err
 }
