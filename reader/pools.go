@@ -33,8 +33,10 @@ func (l *Layout) newPools(opts *Options) *pools {
 	reuse := opts.Reuse && mayPark(opts.Allocator)
 	if reuse {
 		if p := parkingPlace.take(&key, l.plan); p != nil {
+			reused.memoryHits.Add(1)
 			return p
 		}
+		reused.memoryMisses.Add(1)
 	}
 	layout := newBatchLayout(l.plan, opts)
 	layout.sessions = key.sessions

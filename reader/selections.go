@@ -43,8 +43,10 @@ func (s *Selections) get(key selectionKey) (rows *roaring.Bitmap, ok bool) {
 	defer s.mu.Unlock()
 	e := s.byKey[key]
 	if e == nil {
+		reused.selectionMisses.Add(1)
 		return nil, false
 	}
+	reused.selectionHits.Add(1)
 	s.used.MoveToFront(e)
 	return e.Value.(*keptSelection).rows, true
 }

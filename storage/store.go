@@ -33,6 +33,7 @@ type Store struct {
 	inlineRows int
 
 	conflicts struct{ retried, refused atomic.Uint64 }
+	runsFound struct{ hits, misses atomic.Uint64 }
 
 	mu      sync.Mutex
 	runs    map[id]*sst.Reader // open runs; guarded by mu
@@ -49,6 +50,11 @@ type Conflicts struct {
 // Conflicts returns how many there have been.
 func (s *Store) Conflicts() Conflicts {
 	return Conflicts{s.conflicts.retried.Load(), s.conflicts.refused.Load()}
+}
+
+// RunsFound returns how often a run of an index was asked for that the Store had open, and how often one that it had to open.
+func (s *Store) RunsFound() (hits, misses uint64) {
+	return s.runsFound.hits.Load(), s.runsFound.misses.Load()
 }
 
 // Open opens the store at the root that blobs stand for. It reads nothing, takes no lock and does not touch the index

@@ -245,8 +245,10 @@ func (s *Store) run(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader
 	r := s.runs[ref.id]
 	s.mu.Unlock()
 	if r != nil {
+		s.runsFound.hits.Add(1)
 		return r, nil
 	}
+	s.runsFound.misses.Add(1)
 	r, err := s.openTable(ctx, ref.id.runName(kind), ref.size, 0)
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func (m *Metrics) Blobs(s object.Store) object.Store {
 	return c
 }
 
-// AddStore shows what becomes of the store's commits. It is held for as long as m is.
+// AddStore shows what becomes of the store's commits, and how often it has runs of its indexes open. It is held for as long as m is.
 func (m *Metrics) AddStore(s *storage.Store) {
 	if m == nil {
 		return
@@ -141,7 +141,8 @@ var (
 	dedup    = prometheus.NewDesc("dsi_reader_dedup_ratio",
 		"Rows a slot of the stripes that were decoded: how often a stored value is used; 1 without duplicates.", nil, nil)
 	cacheHits = prometheus.NewDesc("dsi_cache_hits_total",
-		"Things that were asked for and found in memory: stripe, decoded stripes of readers that take rows at places.", []string{"cache"}, nil)
+		"Things that were asked for and found in memory: stripe, decoded stripes of readers that take rows at places; selection, what a filter selects of a segment; "+
+			"memory, that of a closed reader for the next one like it; index, open runs of the stores' indexes.", []string{"cache"}, nil)
 	cacheMisses = prometheus.NewDesc("dsi_cache_misses_total", "Things that were asked for and were not in memory.", []string{"cache"}, nil)
 	openReaders = prometheus.NewDesc("dsi_reader_open", "Readers that are open now.", nil, nil)
 	ingestRows  = prometheus.NewDesc("dsi_ingest_rows_total", "Rows that ingests have written into segments.", nil, nil)
@@ -187,16 +188,26 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	counter(assemble, s.AssembleSeconds)
 	gauge(prefetch, float64(s.Prefetched))
 	gauge(dedup, ratio(s.DecodedRows, s.DecodedSlots))
-	counter(cacheHits, float64(s.StripeHits), "stripe")
-	counter(cacheMisses, float64(s.StripeMisses), "stripe")
+	found := func(cache string, hits, misses uint64) {
+		counter(cacheHits, float64(hits), cache)
+		counter(cacheMisses, float64(misses), cache)
+	}
+	reused := reader.Reused()
+	found("stripe", s.StripeHits, s.StripeMisses)
+	found("selection", reused.SelectionHits, reused.SelectionMisses)
+	found("memory", reused.MemoryHits, reused.MemoryMisses)
 	gauge(openReaders, float64(len(m.readers)))
 	counter(ingestRows, float64(m.rows))
 	var met storage.Conflicts
+	var opened, open uint64
 	for _, x := range m.stores {
+		hits, misses := x.RunsFound()
+		open, opened = open+hits, opened+misses
 		c := x.Conflicts()
 		met.Retried += c.Retried
 		met.Refused += c.Refused
 	}
+	found("index", open, opened)
 	counter(conflicts, float64(met.Retried), "retried")
 	counter(conflicts, float64(met.Refused), "refused")
 	for _, e := range m.endings() {

@@ -79,6 +79,9 @@ type worked struct {
 	scanner *reader.Scanner
 	closed  func() // tells the metrics that the scanner is
 	taker   *reader.Taker
+	store   *storage.Store
+	// found is what readers to come found in memory, and did not, of a filter that was looked at twice and of two readers with Reuse.
+	found reader.ReuseStats
 }
 
 const workedRows = 300
@@ -111,6 +114,7 @@ func work(t *testing.T) *worked {
 	}
 	t.Cleanup(func() { store.Close() })
 	w.metrics.AddStore(store)
+	w.store = store
 	written := w.metrics.Ingest()
 	_, err = ingest.Run(ctx, store, "ads", []string{made.Files[0].Path}, ingest.Options{Progress: func(p ingest.Progress) {
 		w.metrics.Work("ingest", string(p.Phase), p.Bytes, p.TotalBytes)
@@ -147,12 +151,30 @@ func work(t *testing.T) *worked {
 	}
 	t.Cleanup(func() { w.scanner.Close() })
 	w.closed = w.metrics.AddReader(w.scanner)
+	selections := reader.NewSelections(1 << 20)
 	for range 2 {
 		b, err := w.scanner.Next(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.Release()
+	}
+	before := reader.Reused()
+	for range 2 {
+		if _, err := reader.Matching(ctx, snap, reader.PlanOptions{Filter: "sample(0.5, key=session_id, seed=8)"}, reader.LayoutOptions{Selections: selections}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := layout.Open(reader.Options{Workers: 1, Reuse: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+	}
+	reader.ReleaseReused()
+	after := reader.Reused()
+	w.found = reader.ReuseStats{
+		SelectionHits: after.SelectionHits - before.SelectionHits, SelectionMisses: after.SelectionMisses - before.SelectionMisses,
+		MemoryHits: after.MemoryHits - before.MemoryHits, MemoryMisses: after.MemoryMisses - before.MemoryMisses,
 	}
 	if w.taker, err = layout.Taker(reader.Options{Workers: 1}); err != nil {
 		t.Fatal(err)
@@ -180,6 +202,17 @@ func TestScrape(t *testing.T) {
 		}
 	}
 	taken := w.taker.Stats()
+	reused := reader.Reused()
+	if want := (reader.ReuseStats{SelectionHits: 1, SelectionMisses: 1, MemoryHits: 1, MemoryMisses: 1}); w.found != want { // of one segment
+		t.Errorf("%+v, want %+v", w.found, want)
+	}
+	check(float64(reused.SelectionHits), "dsi_cache_hits_total", "cache", "selection")
+	check(float64(reused.SelectionMisses), "dsi_cache_misses_total", "cache", "selection")
+	check(float64(reused.MemoryHits), "dsi_cache_hits_total", "cache", "memory")
+	check(float64(reused.MemoryMisses), "dsi_cache_misses_total", "cache", "memory")
+	hits, misses := w.store.RunsFound()
+	check(float64(hits), "dsi_cache_hits_total", "cache", "index")
+	check(float64(misses), "dsi_cache_misses_total", "cache", "index")
 	check(105, "dsi_reader_rows_total") // those that were taken too
 	check(7, "dsi_reader_batches_total")
 	check(2, "dsi_reader_open")
