@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -225,5 +226,44 @@ func TestGCWithoutTables(t *testing.T) {
 	}
 	if r, err := GC(ctx, newTable(t, mem).s, GCOptions{}); err != nil || r.Young == 0 {
 		t.Fatal(r, err)
+	}
+}
+
+// racing is a store in which gc takes the first snapshots between the look at one and the look at the next.
+type racing struct {
+	object.Store
+	before string   // the Stat before which it happens
+	take   []string // what goes
+}
+
+func (r *racing) Stat(ctx context.Context, name string) (object.Info, error) {
+	if name == r.before {
+		for _, n := range r.take {
+			if err := r.Delete(ctx, n); err != nil {
+				return object.Info{}, err
+			}
+		}
+		r.before = ""
+	}
+	return r.Store.Stat(ctx, name)
+}
+
+// TestCommitWhileSnapshotsGo: a commit does not take the number of a snapshot that gc took while the newest was looked for.
+func TestCommitWhileSnapshotsGo(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	for range 5 {
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	name := func(n uint64) string { return snapshotName("ads", n) }
+	s, err := newTable(t, &racing{mem, name(2), []string{name(1), name(2)}}).Commit(ctx, Change{Operation: "next"})
+	if err != nil || s.Info().Number != 7 {
+		t.Fatal(s, err)
 	}
 }

@@ -20,18 +20,18 @@ func (t *Table) newest(ctx context.Context) (uint64, error) {
 	return n, err
 }
 
-// find is newest. reading: it is enough that the snapshot was read while none was found behind it, a round trip less. It may be that
-// gc took it and the next one between the two, so no commit may build on that: the next one's number would be free again.
-// read: the snapshot that was read meanwhile, or nil.
+// find is newest. reading: it is enough that the snapshot was there, or was read, before none was found behind it. It may be that gc took
+// it and the next one between the two, so a commit asks once more: the next one's number would be free again, and what is put there
+// nobody would find. read: the snapshot that was read meanwhile, or nil.
 func (t *Table) find(ctx context.Context, reading bool) (n uint64, read *Snapshot, err error) {
 	for again := false; ; again = true {
-		n, sure, read, err := t.search(ctx)
-		if err != nil || sure || reading && read != nil {
+		n, seen, read, err := t.search(ctx)
+		if err != nil || reading && (seen || read != nil) {
 			return n, read, err
 		}
 		if n > 0 {
 			// No later one was found: is that because this one and those behind it are gone?
-			if sure, err = t.exists(ctx, n); err != nil || sure {
+			if ok, err := t.exists(ctx, n); err != nil || ok {
 				return n, nil, err
 			}
 		}
@@ -67,9 +67,9 @@ func (t *Table) byListing(ctx context.Context) (uint64, error) {
 	return 0, nil
 }
 
-// search returns the highest snapshot number that can be reached from where the handle stands; sure: it was seen just now; read: it was
+// search returns the highest snapshot number that can be reached from where the handle stands; seen: that it was there; read: it was
 // read meanwhile, and is this.
-func (t *Table) search(ctx context.Context) (n uint64, sure bool, read *Snapshot, err error) {
+func (t *Table) search(ctx context.Context) (n uint64, seen bool, read *Snapshot, err error) {
 	if err := t.readHint(ctx); err != nil {
 		return 0, false, nil, err
 	}
@@ -83,7 +83,7 @@ func (t *Table) search(ctx context.Context) (n uint64, sure bool, read *Snapshot
 			return 0, false, nil, err
 		}
 		if ok {
-			low, sure = hint, true
+			low, seen = hint, true
 		}
 	}
 	first, ahead := low, t.readAhead(ctx, low)
@@ -97,7 +97,7 @@ func (t *Table) search(ctx context.Context) (n uint64, sure bool, read *Snapshot
 		if !ok {
 			break
 		}
-		low, sure = low+step, true
+		low, seen = low+step, true
 		step *= 2
 	}
 	high := low + step
@@ -116,7 +116,7 @@ func (t *Table) search(ctx context.Context) (n uint64, sure bool, read *Snapshot
 	if read = ahead(); low != first {
 		read = nil
 	}
-	return low, sure, read, nil
+	return low, seen, read, nil
 }
 
 // readHint asks once for the number that the newest hint names. Where requests take long, it lists meanwhile what snapshots there
