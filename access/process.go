@@ -3,12 +3,16 @@ package access
 import (
 	"cmp"
 	"context"
+	"maps"
+	"math"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dsistore/dsistore/storage"
 )
@@ -20,6 +24,9 @@ const (
 	// JobVariable is the name of the job.
 	JobVariable = "DSISTORE_JOB"
 )
+
+// passWait is how long FlushPass waits.
+const passWait = 200 * time.Millisecond
 
 // Off reports whether the environment switches recording off.
 func Off() bool {
@@ -128,17 +135,20 @@ func dismiss(at tableKey, w *Writer, ifIdle bool) bool {
 
 // FlushAll writes what this process has not written yet, of all tables at once. A process that ends calls it, or closes its stores, which do the
 // same.
-func FlushAll(ctx context.Context) {
+func FlushAll(ctx context.Context) { flushAll(ctx, math.MaxInt64) }
+
+// FlushPass is FlushAll for a process that may be killed while it waits for more to do, as a worker of a DataLoader is between two epochs. It
+// waits passWait at the most; what is not written then is written in the background.
+func FlushPass(ctx context.Context) { flushAll(ctx, passWait) }
+
+func flushAll(ctx context.Context, most time.Duration) {
 	writers.mu.Lock()
-	all := make([]*Writer, 0, len(writers.byTable))
-	for _, w := range writers.byTable {
-		all = append(all, w)
-	}
+	all := slices.Collect(maps.Values(writers.byTable))
 	writers.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, w := range all {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, w.opts.Timeout)
+			ctx, cancel := context.WithTimeout(ctx, min(most, w.opts.Timeout))
 			defer cancel()
 			_ = w.Flush(ctx)
 		})

@@ -87,8 +87,9 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"held":         (*Engine).heldBatches,
 	"open_counts":  (*Engine).openCounts,
 
-	"serve_metrics": (*Engine).serveMetrics,
-	"access_flush":  (*Engine).accessFlush,
+	"serve_metrics":     (*Engine).serveMetrics,
+	"access_flush":      (*Engine).accessFlush,
+	"access_flush_pass": (*Engine).accessFlushPass,
 
 	"samples_create": (*Engine).samplesCreate,
 	"samples_list":   (*Engine).samplesList,

@@ -66,6 +66,12 @@ func (*Engine) accessFlush(ctx context.Context, _ json.RawMessage) (any, error) 
 	return true, nil
 }
 
+// accessFlushPass is accessFlush for a worker that is at the end of a pass, and waits for a fifth of a second at the most.
+func (*Engine) accessFlushPass(ctx context.Context, _ json.RawMessage) (any, error) {
+	access.FlushPass(ctx)
+	return true, nil
+}
+
 // ranksParams say which batches a loader gives. The zero value: all.
 type ranksParams struct {
 	Rank        int  `json:"rank,omitempty"`

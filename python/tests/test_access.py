@@ -151,6 +151,30 @@ def test_each_process_has_its_own_record(own_store, tmp_path, method):
     assert set(by_job) == {"worker 0", "worker 1"} | ({"parent"} if method == "fork" else set())
 
 
+PERSISTENT = """
+    import sys, warnings
+    import dsistore
+    from torch.utils.data import DataLoader
+    warnings.simplefilter("ignore")
+    if __name__ == "__main__":
+        data = dsistore.open(sys.argv[1]).table("ads").torch(["user_list"], batch_size=100, job="persistent")
+        loader = DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="spawn", persistent_workers=True)
+        for epoch in range(3):
+            for batch in loader:
+                pass
+        # The loader is there to the end: multiprocessing kills its workers, which wait for another epoch.
+"""
+
+
+def test_workers_that_are_killed_while_they_wait_have_written(own_store, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PERSISTENT))
+    run(f"import runpy, sys\nsys.argv[0] = {str(program)!r}\nrunpy.run_path(sys.argv[0], run_name='__main__')", own_store)
+    written = recorded(objects(own_store))
+    assert {job for job, _ in written} == {"persistent"}
+    assert sum(rows for _, rows in written) == 3 * 1000, written
+
+
 def test_a_child_that_was_forked_writes_nothing_of_its_parent(own_store):
     """The child has the engine's memory, and what is not written yet in it: only the parent writes that."""
     run("""

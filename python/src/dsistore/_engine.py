@@ -229,6 +229,16 @@ def _at_exit() -> None:
         atexit.register(_flush)
 
 
+def flush_pass() -> None:
+    """Writes the access records of a pass where that is a worker's: multiprocessing kills workers that wait for the next."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        try:
+            call("access_flush_pass")
+        except errors.DsistoreError:
+            pass  # a record that is lost hurts no read
+
+
 _BATCH, _END, _TIMEOUT = 0, 1, 2
 
 

@@ -110,6 +110,7 @@ class Pass(Iterator[T], Generic[T]):
                     self._meter.end(handle)
                 finally:  # a signal may interrupt the meter
                     _engine.close(handle)
+                _engine.flush_pass()
 
     # Bound here because a module's names may be gone when the interpreter ends. No lock: nobody else has it.
     def __del__(self, _usable: Callable[[], bool] = _engine.usable, _close: Callable[[int], None] = _engine.close,
