@@ -49,7 +49,7 @@ type Writer struct {
 	vals    []int64 // borrowed: the stripe's, when their streams are made last
 
 	inverse *Writer // WriterOptions.Inverse
-	looked  lookedThrough
+	shares  groupInverse
 }
 
 // NewWriter returns a Writer of a feature file of type t to w. Every stripe is one call of w.Write.
@@ -67,7 +67,7 @@ func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) 
 	out.chooser.Profile = opts.Profile
 	if opts.Inverse != nil {
 		out.inverse = opts.Inverse
-		out.inverse.looked.wanted = true
+		out.inverse.shares.wanted = true
 	}
 	if mayShare(t) {
 		out.sharing = newSharing()

@@ -2,22 +2,22 @@ package format
 
 import "github.com/dsistore/dsistore/format/vector"
 
-// A lookedThrough is what the Writer of a group's inverse knows of its last stripe, for the features of the group: that it is valid, and how
+// A groupInverse is what the Writer of a group's inverse knows of its last stripe, for the features of the group: that it is valid, and how
 // many rows each slot has. They have the same slice, so that it need not be looked through again for each of them.
-type lookedThrough struct {
+type groupInverse struct {
 	wanted  bool    // some Writer has WriterOptions.Inverse
 	inverse []int32 // borrowed, and compared by where it is alone
 	slots   int
 	rows    []int32 // by slot
 }
 
-// look takes note of a valid stripe.
-func (l *lookedThrough) look(c *vector.Column) {
-	l.inverse, l.slots = c.Inverse, c.Slots
-	l.rows = resize(l.rows, c.Slots)
-	clear(l.rows)
+// note takes note of a valid stripe.
+func (g *groupInverse) note(c *vector.Column) {
+	g.inverse, g.slots = c.Inverse, c.Slots
+	g.rows = resize(g.rows, c.Slots)
+	clear(g.rows)
 	for _, s := range c.Inverse {
-		l.rows[s]++
+		g.rows[s]++
 	}
 }
 
@@ -26,8 +26,8 @@ func (w *Writer) has(c *vector.Column) bool {
 	if w == nil {
 		return false
 	}
-	l := &w.looked
-	return c.Rows > 0 && len(c.Inverse) == c.Rows && len(l.inverse) == c.Rows && &c.Inverse[0] == &l.inverse[0] && c.Slots == l.slots
+	g := &w.shares
+	return c.Rows > 0 && len(c.Inverse) == c.Rows && len(g.inverse) == c.Rows && &c.Inverse[0] == &g.inverse[0] && c.Slots == g.slots
 }
 
 // rowsOfSlots returns how many rows each slot of c has, borrowed, where w knows it, else nil.
@@ -35,7 +35,7 @@ func (w *Writer) rowsOfSlots(c *vector.Column) []int32 {
 	if !w.has(c) {
 		return nil
 	}
-	return w.looked.rows
+	return w.shares.rows
 }
 
 // validate returns an error unless c is valid.
@@ -44,9 +44,9 @@ func (w *Writer) validate(c *vector.Column) error {
 		return c.ValidateSlots()
 	}
 	err := c.Validate()
-	if w.looked.wanted {
-		if w.looked.inverse = nil; err == nil {
-			w.looked.look(c)
+	if w.shares.wanted {
+		if w.shares.inverse = nil; err == nil {
+			w.shares.note(c)
 		}
 	}
 	return err
