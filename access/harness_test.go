@@ -25,7 +25,7 @@ type clock struct{ now time.Time }
 func (c *clock) Now() time.Time { return c.now }
 
 func tableIn(t interface{ Fatal(...any) }, blobs object.Store) *storage.Table {
-	s, err := storage.Open(context.Background(), blobs, storage.Options{})
+	s, err := storage.Create(context.Background(), blobs, storage.Options{Init: true}) // records may be there before the first commit
 	if err != nil {
 		t.Fatal(err)
 	}

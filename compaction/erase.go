@@ -555,6 +555,9 @@ func (e *eraser) countUnnamed(ctx context.Context) {
 		return
 	}
 	e.out.Unnamed, e.out.UnnamedBytes = r.Unnamed, r.UnnamedBytes
+	for _, s := range r.Skipped {
+		e.out.UnnamedError = s.Err.Error()
+	}
 }
 
 // collectGarbage takes what only expired snapshots name, and makes the index database anew.

@@ -179,7 +179,7 @@ func TestEraseBesideDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := erasable(t, blobs, 1)
-	x.check(blobs.PutIfAbsent(t.Context(), "tables/a/snapshots/00000000000000000001", []byte("no snapshot")))
+	x.check(blobs.PutIfAbsent(t.Context(), "tables/a/snapshots/99999999/9999999998.1", []byte("no snapshot")))
 	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, "person-0003"), Compact: x.options()})
 	x.check(err)
 	x.forget(func(r testRow) bool { return r.Session == "person-0003" })

@@ -67,7 +67,7 @@ func newTester(t testing.TB, blobs object.Store, seed uint64) *tester {
 }
 
 func (x *tester) open() {
-	s, err := storage.Open(context.Background(), x.blobs, storage.Options{})
+	s, err := storage.Create(context.Background(), x.blobs, storage.Options{})
 	x.check(err)
 	x.store = s
 	x.table, err = s.NewTable(context.Background(), "ads")

@@ -218,8 +218,9 @@ func (m *memoryBlobs) Create(context.Context, string) (object.Writer, error) {
 func (m *memoryBlobs) List(context.Context, string, string) iter.Seq2[object.Info, error] {
 	return func(yield func(object.Info, error) bool) { yield(object.Info{}, errNotInTest) }
 }
-func (m *memoryBlobs) Delete(context.Context, string) error { return errNotInTest }
-func (m *memoryBlobs) URI() string                          { return "memory:" }
+func (m *memoryBlobs) Delete(context.Context, string) error   { return errNotInTest }
+func (m *memoryBlobs) Truncate(context.Context, string) error { return errNotInTest }
+func (m *memoryBlobs) URI() string                            { return "memory:" }
 
 // elems from which drawType draws; wider ones that each widens to, for segments with an older type.
 var allElems = []vector.Elem{

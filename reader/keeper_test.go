@@ -40,7 +40,7 @@ func leasedStore(t *testing.T) (*leaseBlobs, *storage.Snapshot) {
 	t.Helper()
 	_, snap := realStore(t)
 	blobs := &leaseBlobs{Store: snap.Table().Store().Blobs(), put: make(chan string)}
-	store, err := storage.Open(t.Context(), blobs, storage.Options{})
+	store, err := storage.Create(t.Context(), blobs, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

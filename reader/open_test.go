@@ -21,7 +21,7 @@ import (
 func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 	t.Helper()
 	ctx := context.Background()
-	store, err := storage.Open(ctx, object.NewMemory(), storage.Options{})
+	store, err := storage.Create(ctx, object.NewMemory(), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ type worldBranch struct {
 
 func newWorld(t *rapid.T) *world {
 	ctx := context.Background()
-	store, err := storage.Open(ctx, object.NewMemory(), storage.Options{})
+	store, err := storage.Create(ctx, object.NewMemory(), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func TestSetsAreReadTogether(t *testing.T) {
 	ctx := t.Context()
 	const rows = 60_000
 	blobs := &meetingBlobs{Store: object.NewMemory()}
-	store, err := storage.Open(ctx, blobs, storage.Options{})
+	store, err := storage.Create(ctx, blobs, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func BenchmarkOpenLookup(b *testing.B) {
 			counted := object.NewCounted(l)
 			b.ReportAllocs()
 			for b.Loop() {
-				s, err := Open(ctx, counted, Options{})
+				s, err := Create(ctx, counted, Options{})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -85,7 +85,7 @@ func BenchmarkCommit(b *testing.B) {
 			tab := newTable(b, counted)
 			var add []SegmentDescriptor
 			for i := range n {
-				d, err := fakeSegment(ctx, mem, partition("ds", fmt.Sprintf("2026-%03d", i/100), "hr", fmt.Sprint(i%24)), 1000)
+				d, err := fakeSegment(ctx, tab, partition("ds", fmt.Sprintf("2026-%03d", i/100), "hr", fmt.Sprint(i%24)), 1000)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -96,7 +96,7 @@ func BenchmarkCommit(b *testing.B) {
 			}
 			before := counted.Counts()
 			for b.Loop() {
-				d, err := fakeSegment(ctx, mem, partition("ds", "2027-001", "hr", "1"), 1000)
+				d, err := fakeSegment(ctx, tab, partition("ds", "2027-001", "hr", "1"), 1000)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -121,7 +121,7 @@ func BenchmarkOpenPartition(b *testing.B) {
 			tab := newTable(b, mem)
 			var add []SegmentDescriptor
 			for i := range n {
-				d, err := fakeSegment(ctx, mem, partition("ds", fmt.Sprintf("%05d", i/100)), 1000)
+				d, err := fakeSegment(ctx, tab, partition("ds", fmt.Sprintf("%05d", i/100)), 1000)
 				if err != nil {
 					b.Fatal(err)
 				}

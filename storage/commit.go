@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -139,13 +137,21 @@ func idCollision(f FeatureID, a, b string) error {
 // it returns
 //
 //   - ErrConflict, when a segment to remove is gone, or a partition to overwrite got segments after Base;
+//
 //   - ErrConflict, when a segment that deletes, layers or rows of lists are of is gone, a segment to remove got some after Base
 //     (a compaction must carry them), or what the change sets was set after Base by another: a layer, rows of a list, a
 //     branch, an overlay or list of the name. Deletes commute with deletes, and all with appends;
+//
 //   - ErrConflict, when an overlay that layers are of was merged after Base, or a feature of Without was taken back;
+//
 //   - ErrExists, when the name of a new overlay, list or branch is taken;
+//
 //   - ErrDuplicateSource, when the table holds a source already; an Overwrite may repeat sources that Base held;
+//
 //   - an error naming feature and types, when a type has no common wider one, or roles or logical types differ.
+//
+//   - ErrConflict, when gc has condemned a segment, layer or set of rows of the change, or they were written for another table; or when the
+//     table was removed since the handle first read it, and another made of its name.
 //
 // The objects of the added segments, and of layers and sets of rows, must exist. After an error nothing is changed, except that an error of the object
 // store in the last step may leave the commit made; running it again then gives ErrConflict or ErrDuplicateSource.
@@ -162,27 +168,33 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 		return nil, err
 	}
 	for {
-		// Each time, so that as little as possible can happen between this and the put.
+		// PROTOCOL.md says why in this order: what the commit builds on first, then whether gc has condemned what it adds, then the put.
+		cached := t.newestRead()
+		base, err := t.latest(ctx)
+		if err != nil {
+			return nil, replaced(err)
+		}
+		var table tableID
+		if base == nil {
+			base = &Snapshot{t: t, m: manifest{listing: tree{kind: listingTree}, schema: tree{kind: schemaTree}}}
+			if table, err = t.root(ctx); err != nil {
+				return nil, replaced(err)
+			}
+		} else {
+			table = base.m.table
+		}
+		// What the handle has read must still be there, itself and not another of its number.
+		if n := base.m.info; cached != nil && (n.Number < cached.m.info.Number || n.Number == cached.m.info.Number && base.m.commit != cached.m.commit) {
+			t.forget()
+			return nil, fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", cached.m.info.Number, errReplaced, ErrConflict)
+		}
+		if err := c.checkTable(table); err != nil {
+			return nil, err
+		}
 		if err := t.checkAdded(ctx, c); err != nil {
 			return nil, err
 		}
-		n, err := t.newest(ctx)
-		if err != nil {
-			return nil, err
-		}
-		base := &Snapshot{t: t, m: manifest{listing: tree{kind: listingTree}, schema: tree{kind: schemaTree}}}
-		if n > 0 {
-			// The handle may know it from before; a number after one that is gone nobody would find.
-			if ok, err := t.exists(ctx, n); err != nil {
-				return nil, err
-			} else if !ok {
-				return nil, fmt.Errorf("snapshot %d, which was there, is gone: %w", n, ErrNotFound)
-			}
-			if base, err = t.read(ctx, n); err != nil {
-				return nil, err
-			}
-		}
-		s, err := t.attempt(ctx, base, c)
+		s, err := t.attempt(ctx, base, table, c)
 		if errors.Is(err, errLostRace) {
 			t.s.conflicts.retried.Add(1)
 			continue
@@ -194,34 +206,68 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 	}
 }
 
+// replaced makes a conflict of the error that the table is another one than the handle's.
+func replaced(err error) error {
+	if errors.Is(err, errReplaced) {
+		return fmt.Errorf("%w: %w", ErrConflict, err)
+	}
+	return err
+}
+
+// checkTable returns an error when the change adds objects that were made for another table.
+func (c Change) checkTable(table tableID) error {
+	var ids []string
+	for _, d := range c.Add {
+		ids = append(ids, d.ID)
+	}
+	for _, l := range c.Layers {
+		ids = append(ids, l.Data.ID)
+	}
+	for _, r := range c.rowSets() {
+		if r.size > 0 {
+			ids = append(ids, r.object.String())
+		}
+	}
+	for _, s := range ids {
+		i, err := parseID(s)
+		if err != nil {
+			return err
+		}
+		if i.table() != table {
+			return fmt.Errorf("%s was written for table %s, and this is table %s: write it for this one: %w", s, i.table(), table, ErrConflict)
+		}
+	}
+	return nil
+}
+
 // errLostRace: another commit took the number.
 var errLostRace = errors.New("lost the race for a snapshot number")
 
-// checkAdded makes sure that gc or a mistake has taken nothing of what a change adds away.
+// checkAdded makes sure that gc has condemned, and a mistake taken away, nothing of what a change adds.
 func (t *Table) checkAdded(ctx context.Context, c Change) error {
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(8)
 	add := c.Add
 	for _, l := range c.Layers {
 		add = append(add[:len(add):len(add)], l.Data)
 	}
-	for _, r := range c.rowSets() {
-		g.Go(func() error { return t.s.checkRows(gctx, r) })
-	}
-	for _, d := range add {
-		g.Go(func() error {
-			if err := t.s.checkSegment(gctx, d); err != nil {
-				return fmt.Errorf("segment %s: %w", d.ID, err)
-			}
-			return nil
-		})
-	}
-	return g.Wait()
+	sets := c.rowSets()
+	return parallel(ctx, len(add)+len(sets), func(ctx context.Context, i int) error {
+		if i >= len(add) {
+			return t.s.checkRows(ctx, sets[i-len(add)])
+		}
+		if err := t.s.checkSegment(ctx, add[i]); err != nil {
+			return fmt.Errorf("segment %s: %w", add[i].ID, err)
+		}
+		return nil
+	})
 }
 
-// checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have taken those that
-// a slow writer made first, and it takes the index before all others: a segment that has its index and every object was
-// untouched when the listing began.
+// condemned says that a gc has condemned objects that a change adds.
+func condemned(i id) error {
+	return fmt.Errorf("%s: gc has condemned it, for it was written longer ago than the grace period and not committed: write it anew: %w", i, ErrConflict)
+}
+
+// checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have condemned it, or have taken
+// those that a slow writer made first.
 func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
 	segment, err := parseID(d.ID)
 	if err != nil {
@@ -235,6 +281,9 @@ func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
 		}
 		if _, ok := parseDataName(info.Name); !ok {
 			continue
+		}
+		if segment.isCondemned(info.Name) {
+			return condemned(segment)
 		}
 		objects++
 		sum += uint64(info.Size)
@@ -256,9 +305,11 @@ func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
 }
 
 // attempt tries to make the snapshot after base.
-func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snapshot, err error) {
-	e := edit{base: base, m: base.m, info: base.m.info}
-	e.info.Number++
+func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Change) (_ *Snapshot, err error) {
+	e := edit{base: base, table: table, m: base.m, info: base.m.info}
+	if e.info.Number++; e.info.Number > maxSnapshot {
+		return nil, fmt.Errorf("the table has %d snapshots: no more are possible", uint64(maxSnapshot))
+	}
 	e.info.Operation = c.Operation
 	e.info.AddedRows, e.info.RemovedRows = 0, 0
 	e.info.Time = t.s.now()
@@ -286,12 +337,12 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 		}
 	}
 	m := e.m
-	m.info, m.commit, m.version = e.info, newID(), max(e.m.version, 1)
+	m.info, m.commit, m.parent, m.table, m.version = e.info, randomID(), base.m.commit, table, max(e.m.version, 1)
 	if c.needsVersion2() {
 		m.version = max(m.version, 2)
 	}
 	put := func(t0 tree, changes []treeEntry) (tree, error) {
-		out, ids, err := t.s.put(ctx, t0, sortEntries(changes))
+		out, ids, err := t.s.put(ctx, table, t0, sortEntries(changes))
 		for _, i := range ids {
 			e.made = append(e.made, i.runName(t0.kind))
 		}
@@ -314,12 +365,12 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, c Change) (_ *Snaps
 		return nil, err
 	}
 	committed = true
-	if (m.info.Number-1)%newestEvery == 0 {
-		// A hint that is missing costs time, never an answer.
-		_ = t.s.blobs.PutIfAbsent(ctx, newestName(t.name, m.info.Number), nil)
+	if m.info.Number == 1 {
+		// Where it is missing, a table that loses all its snapshots looks like one that is about to be made.
+		_ = t.s.blobs.PutIfAbsent(context.WithoutCancel(ctx), tableBegun(t.name), nil)
 	}
 	s := &Snapshot{t: t, m: m}
-	t.saw(m.info.Number, int64(len(b)), s)
+	t.saw(s, object.Info{})
 	return s, nil
 }
 
@@ -329,28 +380,50 @@ func (t *Table) putSnapshot(ctx context.Context, name string, b []byte, m manife
 	if err == nil {
 		return nil
 	}
-	// The put may have been made all the same; whose the snapshot is, its commit id says.
-	there, rerr := t.header(context.WithoutCancel(ctx), m.info.Number)
+	// The put may have been made all the same, also where it is answered that the name is taken: by a try that got no answer. Whose the
+	// snapshot is, its commit id says.
+	ctx = context.WithoutCancel(ctx)
+	ours, known, rerr := t.isMade(ctx, m)
 	switch {
-	case errors.Is(rerr, object.ErrNotFound):
-		return err
 	case rerr != nil:
 		return errors.Join(err, rerr)
-	case there.commit != m.commit:
+	case !known && errors.Is(err, object.ErrExists):
+		return fmt.Errorf("snapshot %d was made and has expired meanwhile: whether by this commit is not known", m.info.Number)
+	case !known:
+		return err
+	case !ours:
 		return errLostRace
 	}
 	// It is ours. That it can be seen does not say that it is durable; the answer that it exists does.
 	if !errors.Is(err, object.ErrExists) {
-		if err := t.s.blobs.PutIfAbsent(context.WithoutCancel(ctx), name, b); err != nil && !errors.Is(err, object.ErrExists) {
+		if err := t.s.blobs.PutIfAbsent(ctx, name, b); err != nil && !errors.Is(err, object.ErrExists) {
 			return fmt.Errorf("snapshot %d is made, but a crash may take it back: %w", m.info.Number, err)
 		}
 	}
 	return nil
 }
 
+// isMade reports whether the snapshot with the number of m is m, and whether there is one or was, as far as can be known.
+func (t *Table) isMade(ctx context.Context, m manifest) (ours, known bool, err error) {
+	there, err := t.header(ctx, m.info.Number)
+	if err == nil {
+		return there.commit == m.commit, true, nil
+	}
+	if !errors.Is(err, object.ErrNotFound) {
+		return false, false, err
+	}
+	// It may have expired. The one after it says which one it was.
+	next, err := t.header(ctx, m.info.Number+1)
+	if errors.Is(err, object.ErrNotFound) {
+		return false, false, nil
+	}
+	return next.parent == m.commit, err == nil, err
+}
+
 // An edit collects what one attempt changes.
 type edit struct {
 	base            *Snapshot
+	table           tableID
 	m               manifest // the next one; its trees and info are put together last
 	info            SnapshotInfo
 	listing, schema []treeEntry

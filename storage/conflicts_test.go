@@ -46,7 +46,7 @@ func TestConflictsAreCounted(t *testing.T) {
 	if got := tab.Store().Conflicts(); got != (Conflicts{Retried: 1}) {
 		t.Fatalf("overtaken by a commit that commutes: %+v, want 1 retried", got)
 	}
-	gone := newID().String()
+	gone := randomID().String()
 	if _, err := tab.Commit(ctx, Change{Operation: "compact", Remove: []string{gone}, Base: 1}); !errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 // layeredScenario commits all that lies over segments, lets snapshots expire and collects them, and returns how many commits
 // returned without an error.
 func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (done uint64, err error) {
-	s, err := Open(ctx, blobs, Options{})
+	s, err := Create(ctx, blobs, Options{})
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +109,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 func layeredState(t *testing.T, blobs object.Store, done uint64, what string) {
 	t.Helper()
 	ctx := t.Context()
-	s, err := Open(ctx, blobs, Options{})
+	s, err := Create(ctx, blobs, Options{})
 	if err != nil {
 		t.Fatal(what, err)
 	}
@@ -129,7 +129,16 @@ func layeredState(t *testing.T, blobs object.Store, done uint64, what string) {
 		if err != nil {
 			t.Fatal(what, err)
 		}
+		infos, err := tab.Snapshots(ctx)
+		if err != nil {
+			t.Fatal(what, err)
+		}
 		n := snap.Info().Number
+		for _, i := range infos {
+			if i.Operation == gcOperation {
+				n--
+			}
+		}
 		if n != done && n != done+1 {
 			t.Fatalf("%s: snapshot %d after %d commits", what, n, done)
 		}
@@ -394,14 +403,14 @@ func TestVerifyLayersDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := info.Name
-		if strings.Contains(name, newestDir) {
-			continue
-		}
 		count++
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		clean, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if len(clean) == 0 {
+			continue // an expired snapshot, truncated
 		}
 		for _, at := range []int{0, len(clean) / 2, len(clean) - 1} {
 			b := append([]byte(nil), clean...)
@@ -432,7 +441,7 @@ func TestVerifyLayersDamage(t *testing.T) {
 // FuzzLayerEntries: what an entry of the listing may say of deletes, layers, lists and branches is refused or understood, and what is understood is
 // written as it is read.
 func FuzzLayerEntries(f *testing.F) {
-	segment := newID()
+	segment := randomID()
 	d := SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.indexName(), IndexSize: 10}
 	bitmap, err := appendBitmap(nil, roaring.BitmapOf(1, 5))
 	if err != nil {
@@ -448,7 +457,7 @@ func FuzzLayerEntries(f *testing.F) {
 	f.Add(overlayKey("o"), appendOverlay(nil, overlay("o", "x", "y")))
 	f.Add(listKey("clicks"), appendList(nil, SampleList{Name: "clicks", Definition: "a > 1", Added: 9}))
 	f.Add(branchKey("b"), appendBranch(nil, Branch{Name: "b", Snapshot: 3, Overlays: []Pin{{"o", 2}}, List: Pin{"l", 1}, Owner: "x", Added: 4}))
-	f.Add([]byte{'x'}, appendLease(nil, LeaseInfo{Snapshot: 3, Owner: "x"}))
+	f.Add([]byte{'x'}, appendLease(nil, "x"))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		if l, reason := decodeLease(value); reason == "" && string(appendLease(nil, l)) != string(value) {
 			t.Fatalf("%+v is written otherwise", l)

@@ -22,7 +22,7 @@ var errPower = errors.New("power is out")
 
 // scenario makes three commits, and returns how many returned without an error.
 func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
-	s, err := Open(ctx, blobs, Options{})
+	s, err := Create(ctx, blobs, Options{})
 	if err != nil {
 		return 0, err
 	}
@@ -97,7 +97,7 @@ func TestCrash(t *testing.T) {
 func checkAfterCrash(t *testing.T, blobs object.Store, done int, what string) {
 	t.Helper()
 	ctx := t.Context()
-	s, err := Open(ctx, blobs, Options{})
+	s, err := Create(ctx, blobs, Options{})
 	if err != nil {
 		t.Fatal(what, err)
 	}
@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 			if err != nil && !errors.Is(err, object.ErrInjected) {
 				t.Fatalf("operation %d: %v", at, err)
 			}
-			s, err2 := Open(ctx, mem, Options{})
+			s, err2 := Create(ctx, mem, Options{})
 			if err2 != nil {
 				t.Fatal(err2)
 			}

@@ -19,7 +19,7 @@ import (
 
 // everything reads all that a reader can read of a table's newest snapshot, as one comparable value.
 func everything(ctx context.Context, blobs object.Store) (string, error) {
-	s, err := Open(ctx, blobs, Options{})
+	s, err := Create(ctx, blobs, Options{})
 	if err != nil {
 		return "", err
 	}
@@ -178,7 +178,7 @@ func FuzzSnapshot(f *testing.F) {
 		if d.reason != "" {
 			return
 		}
-		m := manifest{info: SnapshotInfo{Number: 1, Operation: "x"}, listing: listing, schema: schema}
+		m := manifest{info: SnapshotInfo{Number: 1, Operation: "x"}, table: tableID{1}, listing: listing, schema: schema}
 		b := appendManifest(nil, m)
 		again, reason := decodeManifest(b, 1)
 		if reason != "" || !reflect.DeepEqual(again.listing, listing) || !reflect.DeepEqual(again.schema, schema) {

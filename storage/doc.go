@@ -10,7 +10,7 @@
 // Over a segment lie, named in the listing too (decision 23): deleted rows, layers of overlays, rows of sample lists. A Branch names
 // snapshots, overlays and a list that are read together; a View is what that comes to. A Lease keeps a snapshot that expires.
 //
-// A Snapshot is one object, tables/<table>/snapshots/<number>, and creating it, if absent, is the commit. It holds what
+// A Snapshot is one object under tables/<table>/snapshots/, and creating it, if absent, is the commit. It holds what
 // opening needs: totals, and the two trees. A tree is a sorted map kept as a few immutable tables (runs) of growing size
 // and a small tail inside the snapshot object; a commit adds to the tail, and moves the tail into a run when it is large,
 // merging runs so that their number grows with the logarithm of the table. Opening reads the snapshot; looking up ten
@@ -18,9 +18,10 @@
 //
 // # Invariants
 //
-//   - Nothing is ever overwritten. An object that a snapshot names exists and is durable before the snapshot is.
-//   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. Those that expired go lowest
-//     first.
+//   - Nothing is ever overwritten, but that expired snapshots are truncated. An object that a snapshot names exists and is durable before the
+//     snapshot is, and gc takes nothing that was acknowledged: PROTOCOL.md.
+//   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. A number is taken once, for ever.
+//   - Ages are told by the clock that dates objects, and by no other.
 //   - Readers take no lock and need neither the index database nor a local disk.
 //   - Every object name is made in names.go. Names of tables, features and partition values are data: only the table's
 //     becomes part of an object name, escaped.
@@ -28,16 +29,19 @@
 //
 // # Layout of a store (SPEC.md is byte-exact)
 //
-//	tables/<table>/snapshots/<20 digits>     a snapshot
-//	tables/<table>/newest/<20 digits>        a hint, every 64 snapshots: numbered down, so that the newest lists first
-//	tables/<table>/pinned/<20 digits>        a copy of an expired snapshot that somebody holds
-//	tables/<table>/leases/<32 hex>           a lease
+//	dsistore                                 the marker: this is a store
+//	tables/<table>/table                     the root: the table's id
+//	tables/<table>/committed                 it had a commit
+//	tables/<table>/snapshots/<8>/<10>.<n>    snapshot n: named so that the newest lists first
+//	tables/<table>/pinned/<n>                a copy of an expired snapshot that somebody holds
+//	tables/<table>/leases/...                a lease
 //	tables/<table>/access/...                access records: package access
 //	<2 hex>/<32 hex>/listing.sst, schema.sst a run of a tree
 //	<2 hex>/<32 hex>/rows.roaring            a set of rows
 //	<2 hex>/<32 hex>/index.sst               a segment's index
 //	<2 hex>/<32 hex>/pack-<6 digits>         many small feature files
 //	<2 hex>/<32 hex>/file-<6 digits>         one large feature file
+//	<2 hex>/<32 hex>/condemned-<32 hex>      a gc is about to remove what is beside it
 //	_index/                                  the index database (local stores): rebuildable
 //	_tmp/                                    files being written (local stores)
 //

@@ -9,6 +9,8 @@ import (
 )
 
 var (
+	// ErrNoStore is matched when there is no store where one was to be opened. It matches ErrNotFound too.
+	ErrNoStore error = noStore{}
 	// ErrNotFound is matched when a table, snapshot, feature, overlay, sample list or branch does not exist; the message names the nearest.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict is matched when a commit lost a race to one that it does not commute with, or speaks of segments that
@@ -40,3 +42,9 @@ func missing(name string, err error) error {
 	}
 	return damaged(name, err)
 }
+
+// noStore is ErrNoStore.
+type noStore struct{}
+
+func (noStore) Error() string        { return "no dsistore store" }
+func (noStore) Is(target error) bool { return target == ErrNotFound }

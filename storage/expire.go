@@ -13,8 +13,8 @@ const expireOperation = "expire"
 
 // ExpireOptions say which snapshots stay: those that either of the first two keeps, and always the newest.
 type ExpireOptions struct {
-	KeepLast    uint64        // this many of the newest, those that Expire made not counted
-	YoungerThan time.Duration // those made, or followed by the next, within this time
+	KeepLast    uint64        // this many of the newest, those that Expire and GC made not counted
+	YoungerThan time.Duration // those made, or followed by the next, within this time by the store's clock
 	DryRun      bool          // say what would expire, and commit nothing
 }
 
@@ -29,7 +29,7 @@ type ExpireReport struct {
 
 // Expire makes the snapshots below a number expire: they are no longer part of the table's history, and gc removes them, with
 // what only they name, after its grace period. Those that a branch pins, or a lease holds, stay for those. Its cost is a small read
-// for each snapshot that is looked at, and a commit; none where only snapshots that an Expire made would expire: else one that runs
+// for each snapshot that is looked at, and a commit; none where only snapshots that an Expire or GC made would expire: else one that runs
 // every day would go on for ever about itself.
 func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, error) {
 	if opts.YoungerThan < 0 {
@@ -38,7 +38,14 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 	if opts.KeepLast == 0 && opts.YoungerThan == 0 {
 		return nil, errors.New("expire: nothing says which snapshots stay")
 	}
-	newest, err := t.Latest(ctx)
+	there, err := t.snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(there) == 0 {
+		return nil, t.s.noTable(ctx, t.name)
+	}
+	newest, err := t.readNewest(ctx, there[len(there)-1])
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +57,18 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 		}
 	}
 	if opts.YoungerThan > 0 {
-		// The newest that is older than that was the table until the next one came, and stays.
-		at, _, err := t.asOf(ctx, t.s.now().Add(-opts.YoungerThan), first, last)
-		if err != nil {
+		now, err := t.s.Clock(ctx)
+		if err != nil && !opts.DryRun { // which may look at a store that it cannot write to
 			return nil, fmt.Errorf("expire: %w", err)
 		}
-		young := max(at, first)
+		// The newest that is older than that was the table until the next one came, and stays. Ages are the objects', not those that committers
+		// wrote into them.
+		young := first
+		for _, s := range there {
+			if s.number > first && s.ModTime <= now.Add(-opts.YoungerThan).UnixNano() {
+				young = s.number
+			}
+		}
 		if opts.KeepLast == 0 {
 			oldest = young
 		}
@@ -81,29 +94,41 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 	return r, err
 }
 
-// keepLast returns the lowest of the n newest snapshots from first to last that no Expire made, first where there are fewer.
+// isMaintenance reports whether an operation's snapshots have the rows of those before them, and are made again and again.
+func isMaintenance(operation string) bool {
+	return operation == expireOperation || operation == gcOperation
+}
+
+// keepLast returns the lowest of the n newest snapshots from first to last that no Expire or GC made, first where there are fewer.
 func (t *Table) keepLast(ctx context.Context, first, last, n uint64) (uint64, error) {
-	for at := last; at > first; at-- {
-		m, err := t.header(ctx, at)
+	for high := last; high > first; {
+		low := max(first+1, high-min(high, parallelRequests)+1)
+		infos, err := t.infos(ctx, low, high)
 		if err != nil {
 			return 0, err
 		}
-		if m.info.Operation == expireOperation {
-			continue
+		for _, info := range slices.Backward(infos) {
+			if isMaintenance(info.Operation) {
+				continue
+			}
+			if n--; n == 0 {
+				return info.Number, nil
+			}
 		}
-		if n--; n == 0 {
-			return at, nil
-		}
+		high = low - 1
 	}
 	return first, nil
 }
 
-// someChange reports whether a snapshot from first on and below end was made by something else than Expire.
+// someChange reports whether a snapshot from first on and below end was made by something else than Expire or GC.
 func (t *Table) someChange(ctx context.Context, first, end uint64) (bool, error) {
-	for at := first; at < end; at++ {
-		m, err := t.header(ctx, at)
-		if err != nil || m.info.Operation != expireOperation {
-			return err == nil, err
+	for low := first; low < end; low += parallelRequests {
+		infos, err := t.infos(ctx, low, min(low+parallelRequests, end)-1)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(infos, func(i SnapshotInfo) bool { return !isMaintenance(i.Operation) }) {
+			return true, nil
 		}
 	}
 	return false, nil
@@ -111,9 +136,10 @@ func (t *Table) someChange(ctx context.Context, first, end uint64) (bool, error)
 
 // held says which snapshots below oldest stay, by branches of the newest snapshot and by leases.
 func (t *Table) held(ctx context.Context, newest *Snapshot, oldest uint64) ([]Hold, error) {
-	p := tablePlan{t: t, oldest: oldest, whole: oldest}
+	now, _ := t.s.Clock(ctx) // of a store that cannot be written to, this machine's must do: it is for messages
+	p := tablePlan{t: t, now: now, oldest: oldest, whole: oldest, dryRun: true}
 	var r GCReport
-	if err := p.holds(ctx, newest, t.s.now(), &r); err != nil {
+	if err := p.holds(ctx, newest, &r); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(r.Held, func(a, b Hold) int { return int(int64(a.Snapshot) - int64(b.Snapshot)) })

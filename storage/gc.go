@@ -1,30 +1,37 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// DefaultGrace is how long GC leaves what no snapshot names. It must be longer than the longest time between the last
-// object of a segment and the commit that adds it.
+// DefaultGrace is how long GC leaves what no snapshot names. It should be longer than the longest time between the first object of a segment
+// and the commit that adds it: a commit that comes later is refused.
 const DefaultGrace = 24 * time.Hour
+
+// gcOperation is the operation of the snapshots that gc makes. They have what those before them have.
+const gcOperation = "gc"
 
 // GCOptions: the zero value works.
 type GCOptions struct {
 	DryRun bool          // report only
 	Grace  time.Duration // default DefaultGrace
-	NoWait bool          // Grace of 0 means 0: only when nobody writes
+	NoWait bool          // Grace of 0 means 0: only when nobody writes or reads
 }
 
 // A GCReport says what GC removed, or would remove.
 type GCReport struct {
 	DryRun     bool
-	Removed    []object.Info // objects that no snapshot names, and temporary files
+	Removed    []object.Info // objects that no snapshot names, and temporary files, in the order of their names
 	Bytes      uint64        // of Removed
 	Young      uint64        // unreferenced objects left because they are within the grace period
 	Referenced uint64        // objects that a snapshot's segments and runs own
@@ -37,6 +44,8 @@ type GCReport struct {
 	Expired               uint64 // snapshots removed
 	// Held says which expired snapshots stay, and for whom.
 	Held []Hold
+	// Skipped says what could not be looked at, and was left alone.
+	Skipped []Skip
 }
 
 // A Hold keeps an expired snapshot of a table.
@@ -46,14 +55,20 @@ type Hold struct {
 	By       string // "branch b", or "lease i of o until t"
 }
 
+// A Skip is a part of a store that gc left alone because it could not be looked at.
+type Skip struct {
+	Table string // empty: not one table's
+	Err   error
+}
+
 // GC removes the snapshots that expired longer ago than the grace period, the objects that no other snapshot of any table names,
 // leases that have run out, and temporary files; each only when it, or the newest object of its segment or run, is older than the
-// grace period. A snapshot that a branch of the newest snapshot pins, or a lease, stays with all it names.
+// grace period. A snapshot that a branch of the newest snapshot pins, or a lease, stays with all it names. Ages are told by the clock that
+// dates the objects, and by no other.
 //
-// It never removes what a snapshot that stays names: it lists the objects first and reads the snapshots after, so that what was
-// committed before that is known, and what is committed later was written within the grace period. A damaged or
-// missing snapshot ends it before anything is removed, and so does a store that holds old objects and not one table. Several
-// may run at once. Ages count by the clock that dates the objects; one dated in the future stays.
+// It never removes what a committed snapshot that stays names, however slow its writer was: PROTOCOL.md says why. A commit of what it is
+// about to remove is refused. Several may run at once, beside everything else. A table that is damaged is skipped, with all its objects, and
+// so is what cannot be listed: the report says so. A store that holds old objects and not one table is an error.
 func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	grace := opts.Grace
 	if grace < 0 {
@@ -62,161 +77,352 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	if grace == 0 && !opts.NoWait {
 		grace = DefaultGrace
 	}
-	now := s.now()
-	if grace > 0 {
-		var err error
-		if now, err = s.Clock(ctx); err != nil && !opts.DryRun { // which may look at a store that it cannot write to
-			return nil, fmt.Errorf("gc: %w", err)
-		}
-	}
-	cutoff := now.Add(-grace).UnixNano()
-	r := &GCReport{DryRun: opts.DryRun}
-	groups, err := s.listData(ctx, r)
-	if err != nil {
+	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	named, plans, err := s.referenced(ctx, now, cutoff, grace == 0, r)
+	now, err := s.Clock(ctx)
+	if err != nil && !opts.DryRun { // which may look at a store that it cannot write to
+		return nil, fmt.Errorf("gc: %w", err)
+	}
+	cutoff := now.Add(-grace).UnixNano()
+	c := &collector{s: s, marker: randomID(), r: &GCReport{DryRun: opts.DryRun}}
+	// The objects are listed before the tables: what belongs to a table was made after the table's root.
+	groups, err := c.list(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
-	for _, p := range plans {
-		if err := p.run(ctx, r); err != nil {
-			return r, fmt.Errorf("gc: table %s: %w", p.t.name, err)
-		}
-	}
-	local := object.AsLocal(s.blobs)
-	for _, g := range groups {
-		switch {
-		case named[g.id]:
-			r.Referenced += uint64(len(g.objects))
-			continue
-		}
-		r.Unnamed += uint64(len(g.objects))
-		for _, o := range g.objects {
-			r.UnnamedBytes += uint64(o.Size)
-		}
-		switch {
-		case g.newest > cutoff:
-			r.Young += uint64(len(g.objects))
-			for _, o := range g.objects {
-				r.YoungBytes += uint64(o.Size)
-			}
-			continue
-		case r.Tables == 0:
-			return nil, fmt.Errorf("gc: %s holds old objects and no table: nothing says what is garbage", s.blobs.URI())
-		}
-		for _, o := range g.objects {
-			if !opts.DryRun {
-				if err := s.blobs.Delete(ctx, o.Name); err != nil && !errors.Is(err, object.ErrNotFound) {
-					return r, fmt.Errorf("gc: %w", err)
-				}
-			}
-			r.removed(o)
-		}
-		if local != nil && !opts.DryRun {
-			if err := local.RemoveEmptyDir(ctx, strings.TrimSuffix(g.id.dir(), "/")); err != nil {
-				return r, fmt.Errorf("gc: %w", err)
-			}
-		}
-	}
-	if local == nil {
-		return r, nil
-	}
-	tmp, err := local.Temporary(ctx)
+	tables, err := c.tables(ctx, func(t *Table) *tablePlan {
+		return &tablePlan{t: t, now: now, cutoff: cutoff, noGrace: grace == 0, dryRun: opts.DryRun}
+	})
 	if err != nil {
-		return r, fmt.Errorf("gc: %w", err)
+		return nil, fmt.Errorf("gc: %w", err)
 	}
-	for _, o := range tmp {
-		if o.ModTime > cutoff {
-			r.Young++
-			r.YoungBytes += uint64(o.Size)
-			continue
-		}
-		if !opts.DryRun {
-			if err := local.RemoveTemporary(o.Name); err != nil {
-				return r, fmt.Errorf("gc: %w", err)
-			}
-		}
-		r.removed(o)
+	old := c.unnamed(groups, tables, cutoff)
+	if len(old) > 0 && len(tables.plans) == 0 && len(c.r.Skipped) == 0 {
+		return nil, fmt.Errorf("gc: %s holds old objects and no table: nothing says what is garbage", s.blobs.URI())
 	}
-	return r, nil
+	// Snapshots go before what they name, so that who opens one finds all of it.
+	for _, p := range tables.plans {
+		if err := p.run(ctx, c.r); err != nil {
+			return c.r, fmt.Errorf("gc: table %s: %w", p.t.name, err)
+		}
+	}
+	if opts.DryRun {
+		for _, g := range old {
+			c.r.removed(g.objects...)
+		}
+	} else if err := c.collect(ctx, old, tables); err != nil {
+		return c.r, fmt.Errorf("gc: %w", err)
+	}
+	if err := c.temporary(ctx, cutoff); err != nil {
+		return c.r, fmt.Errorf("gc: %w", err)
+	}
+	c.r.sort()
+	return c.r, nil
 }
 
-// Clock returns the time by which the ages of objects count: with Options.Now that one, else the earlier of this machine's and
-// the store's, which dates the objects. By a clock that is ahead of the store's everything would look old, what other
-// machines are just writing too. An error comes with this machine's time.
+// Clock returns the time of the clock that dates the store's objects, by which all ages in it are told. It makes an object to find out, and
+// removes it. An error comes with this machine's time.
 func (s *Store) Clock(ctx context.Context) (time.Time, error) {
-	now := s.now()
-	if s.opts.Now != nil {
-		return now, nil
+	if s.opts.Clock != nil {
+		return s.opts.Clock().UTC(), nil
 	}
-	i := newID()
-	// One that stays behind, the next gc takes for a segment that was never committed.
+	i := randomID()
+	// One that stays behind, gc takes.
 	name := i.dir() + clockFile
-	if err := s.blobs.PutIfAbsent(ctx, name, nil); err != nil {
-		return now, err
+	if err := s.blobs.PutIfAbsent(ctx, name, nil); err != nil && !errors.Is(err, object.ErrExists) {
+		return s.now(), err
 	}
 	info, err := s.blobs.Stat(ctx, name)
-	if err := errors.Join(err, s.blobs.Delete(context.WithoutCancel(ctx), name)); err != nil {
-		return now, err
+	if err := errors.Join(err, s.deleteAll(context.WithoutCancel(ctx), i, name)); err != nil {
+		return s.now(), err
 	}
-	if local := object.AsLocal(s.blobs); local != nil {
-		if err := local.RemoveEmptyDir(ctx, strings.TrimSuffix(i.dir(), "/")); err != nil {
-			return now, err
+	return time.Unix(0, info.ModTime).UTC(), nil
+}
+
+// deleteAll deletes objects of an id, many at a time, and of a local store their directory when it is empty then.
+func (s *Store) deleteAll(ctx context.Context, i id, names ...string) error {
+	err := parallel(ctx, len(names), func(ctx context.Context, k int) error {
+		if err := s.blobs.Delete(ctx, names[k]); !errors.Is(err, object.ErrNotFound) {
+			return err
 		}
+		return nil
+	})
+	if local := object.AsLocal(s.blobs); local != nil && err == nil {
+		err = local.RemoveEmptyDir(ctx, strings.TrimSuffix(i.dir(), "/"))
 	}
-	if info.ModTime < now.UnixNano() {
-		now = time.Unix(0, info.ModTime)
-	}
-	return now, nil
+	return err
 }
 
-func (r *GCReport) removed(o object.Info) {
-	r.Removed = append(r.Removed, o)
-	r.Bytes += uint64(o.Size)
+func (r *GCReport) removed(objects ...object.Info) {
+	r.Removed = append(r.Removed, objects...)
+	for _, o := range objects {
+		r.Bytes += uint64(o.Size)
+	}
 }
 
-// A dataGroup is the objects of one segment or run.
+func (r *GCReport) sort() {
+	slices.SortFunc(r.Removed, func(a, b object.Info) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// A collector is one run of GC or Purge.
+type collector struct {
+	s      *Store
+	marker id         // of its markers: condemned-<marker>
+	mu     sync.Mutex // guards r while requests are under way
+	r      *GCReport
+}
+
+func (c *collector) skip(table string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.r.Skipped = append(c.r.Skipped, Skip{table, err})
+}
+
+// A dataGroup is the objects of one id: of a segment, a run or a set of rows.
 type dataGroup struct {
 	id      id
 	objects []object.Info
 	newest  int64 // modification time
 }
 
-// listData lists all data objects, by segment and run.
-func (s *Store) listData(ctx context.Context, r *GCReport) ([]*dataGroup, error) {
-	var out []*dataGroup
-	after := ""
-	for {
-		again := false
-		for info, err := range s.blobs.List(ctx, "", after) {
-			if err != nil {
-				return nil, fmt.Errorf("gc: %w", err)
+// empty reports whether the group has only markers, which an interrupted gc left: no commit takes an id without objects.
+func (g *dataGroup) empty() bool {
+	return len(g.objects) > 0 && !slices.ContainsFunc(g.objects, func(o object.Info) bool { return !g.id.isCondemned(o.Name) })
+}
+
+// hexDigits begin the names of all data objects: as many listings find them all.
+const hexDigits = "0123456789abcdef"
+
+// list lists all data objects by their ids. What cannot be listed is skipped.
+func (c *collector) list(ctx context.Context) ([]*dataGroup, error) {
+	found := make([][]*dataGroup, len(hexDigits))
+	err := parallel(ctx, len(hexDigits), func(ctx context.Context, k int) error {
+		groups, unknown, err := c.s.listData(ctx, hexDigits[k:k+1])
+		if err != nil {
+			if ctx.Err() != nil {
+				return err
 			}
-			if strings.HasPrefix(info.Name, tablesPrefix) {
-				// Snapshots and hints are never garbage; whatever sorts after them is looked at too.
-				after, again = tablesPrefix[:len(tablesPrefix)-1]+"0", true
-				break
-			}
-			i, ok := parseDataName(info.Name)
-			if !ok {
-				r.Unknown++
-				continue
-			}
-			if n := len(out); n == 0 || out[n-1].id != i {
-				out = append(out, &dataGroup{id: i})
-			}
-			g := out[len(out)-1]
-			g.objects = append(g.objects, info)
-			if info.Name == i.indexName() {
-				// A segment's index goes first, so that what an interrupted gc left of it looks like no segment.
-				last := len(g.objects) - 1
-				g.objects[0], g.objects[last] = g.objects[last], g.objects[0]
-			}
-			g.newest = max(g.newest, info.ModTime)
+			c.skip("", err)
+			return nil
 		}
-		if !again {
-			return out, nil
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		found[k] = groups
+		c.r.Unknown += unknown
+		return nil
+	})
+	return slices.Concat(found...), err
+}
+
+// listData lists the data objects whose names begin with prefix, by their ids, and counts those that are not ours.
+func (s *Store) listData(ctx context.Context, prefix string) (out []*dataGroup, unknown uint64, err error) {
+	for info, err := range s.blobs.List(ctx, prefix, "") {
+		if err != nil {
+			return nil, 0, err
+		}
+		i, ok := parseDataName(info.Name)
+		if !ok {
+			if info.Name != markerName {
+				unknown++
+			}
+			continue
+		}
+		if n := len(out); n == 0 || out[n-1].id != i {
+			out = append(out, &dataGroup{id: i})
+		}
+		g := out[len(out)-1]
+		g.objects = append(g.objects, info)
+		g.newest = max(g.newest, info.ModTime)
+	}
+	return out, unknown, nil
+}
+
+// tablePlans are the tables of a store as one gc sees them.
+type tablePlans struct {
+	plans []*tablePlan
+	of    map[tableID]*tablePlan // those that are whole
+	// damaged are tables that could not be looked at. unknown: of one of them not even the id can be read, so that what is of no other table may be its.
+	damaged map[tableID]bool
+	unknown bool
+	named   map[id]bool // by snapshots that stay
+}
+
+// tables looks at every table, several at a time. One that is damaged is skipped.
+func (c *collector) tables(ctx context.Context, plan func(*Table) *tablePlan) (tablePlans, error) {
+	out := tablePlans{of: map[tableID]*tablePlan{}, damaged: map[tableID]bool{}, named: map[id]bool{}}
+	names, err := c.s.tableNames(ctx, true)
+	if err != nil {
+		return out, err
+	}
+	plans, reports, errs := make([]*tablePlan, len(names)), make([]GCReport, len(names)), make([]error, len(names))
+	err = parallel(ctx, len(names), func(ctx context.Context, i int) error {
+		// A table of its own, so that nothing known from before is trusted.
+		plans[i] = plan(&Table{s: c.s, name: names[i]})
+		errs[i] = plans[i].look(ctx, &reports[i])
+		return ctx.Err()
+	})
+	if err != nil {
+		return out, err
+	}
+	for i, p := range plans {
+		of := p.t.bound()
+		if errs[i] != nil {
+			c.skip(names[i], errs[i])
+			if of == (tableID{}) {
+				if of, err = p.t.readRoot(ctx); err != nil {
+					out.unknown = true
+					continue
+				}
+			}
+			out.damaged[of] = true
+			continue
+		}
+		out.plans, out.of[of] = append(out.plans, p), p
+		maps.Copy(out.named, p.named.staying)
+		c.r.Held = append(c.r.Held, reports[i].Held...)
+		c.r.Snapshots += reports[i].Snapshots
+		if p.newest > 0 {
+			c.r.Tables++
 		}
 	}
+	return out, nil
+}
+
+// unnamed returns the groups that no snapshot names and that are old enough to go.
+func (c *collector) unnamed(groups []*dataGroup, tables tablePlans, cutoff int64) []*dataGroup {
+	var out []*dataGroup
+	for _, g := range groups {
+		of := g.id.table()
+		switch whole := tables.of[of] != nil; {
+		case tables.damaged[of] || tables.unknown && !whole, tables.named[g.id]:
+			c.r.Referenced += uint64(len(g.objects))
+			continue
+		}
+		c.r.Unnamed += uint64(len(g.objects))
+		for _, o := range g.objects {
+			c.r.UnnamedBytes += uint64(o.Size)
+		}
+		if g.newest > cutoff {
+			c.r.Young += uint64(len(g.objects))
+			for _, o := range g.objects {
+				c.r.YoungBytes += uint64(o.Size)
+			}
+			continue
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// collect removes what no snapshot names, in this order, each step after the one before for all groups:
+//
+//	condemn   put a marker beside the objects of each group
+//	fence     take the next number of each table that a group is of
+//	look      at the snapshots up to that number
+//	delete    what they do not name, the markers last
+//
+// A commit reads the newest snapshot, looks for markers beside what it adds, and takes the next number. One that has not seen a marker had
+// read the newest before it was fenced: either it took its number before the fence, and the look finds it, or it loses it to the fence, and finds the
+// marker when it tries again.
+func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tablePlans) error {
+	var condemned []*dataGroup
+	fenced := map[*tablePlan]bool{}
+	for _, g := range groups {
+		if p := tables.of[g.id.table()]; p != nil && !g.empty() {
+			condemned = append(condemned, g)
+			fenced[p] = true
+		}
+	}
+	err := parallel(ctx, len(condemned), func(ctx context.Context, i int) error {
+		g := condemned[i]
+		err := c.s.blobs.PutIfAbsent(ctx, g.id.condemnedName(c.marker), nil)
+		if errors.Is(err, object.ErrExists) { // ours, by an earlier try
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	plans := slices.SortedFunc(maps.Keys(fenced), func(a, b *tablePlan) int { return cmp.Compare(a.t.name, b.t.name) })
+	failed := make([]error, len(plans))
+	err = parallel(ctx, len(plans), func(ctx context.Context, i int) error {
+		failed[i] = plans[i].fence(ctx)
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	for i, p := range plans {
+		if failed[i] != nil {
+			c.skip(p.t.name, failed[i])
+			delete(tables.of, p.t.bound())
+			tables.damaged[p.t.bound()] = true
+		}
+	}
+	return parallel(ctx, len(groups), func(ctx context.Context, i int) error {
+		g := groups[i]
+		p := tables.of[g.id.table()]
+		switch {
+		case p == nil && tables.damaged[g.id.table()]:
+			return nil // it stays condemned
+		case p != nil && p.named.staying[g.id]:
+			return c.s.deleteAll(ctx, g.id, g.id.condemnedName(c.marker))
+		}
+		return c.remove(ctx, g.id)
+	})
+}
+
+// remove deletes all objects of an id, the markers of gcs after the others.
+func (c *collector) remove(ctx context.Context, i id) error {
+	groups, _, err := c.s.listData(ctx, i.dir())
+	if err != nil || len(groups) == 0 {
+		return err
+	}
+	var data, markers []string
+	var gone []object.Info
+	for _, o := range groups[0].objects {
+		if i.isCondemned(o.Name) {
+			markers = append(markers, o.Name)
+			continue
+		}
+		data, gone = append(data, o.Name), append(gone, o)
+	}
+	if err := c.s.deleteAll(ctx, i, data...); err != nil {
+		return err
+	}
+	if err := c.s.deleteAll(ctx, i, markers...); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.r.removed(gone...)
+	return nil
+}
+
+// temporary removes files that a writer of a local store left behind.
+func (c *collector) temporary(ctx context.Context, cutoff int64) error {
+	local := object.AsLocal(c.s.blobs)
+	if local == nil {
+		return nil
+	}
+	tmp, err := local.Temporary(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range tmp {
+		if o.ModTime > cutoff {
+			c.r.Young++
+			c.r.YoungBytes += uint64(o.Size)
+			continue
+		}
+		if !c.r.DryRun {
+			if err := local.RemoveTemporary(o.Name); err != nil {
+				return err
+			}
+		}
+		c.r.removed(o)
+	}
+	return nil
 }

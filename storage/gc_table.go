@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -16,120 +17,113 @@ type namedIDs struct {
 	expired map[id]bool // the data of expired snapshots, for Purge
 }
 
-// referenced returns the ids that snapshots which stay name, and what is to be done about each table.
-func (s *Store) referenced(ctx context.Context, now time.Time, cutoff int64, noGrace bool, r *GCReport) (map[id]bool, []*tablePlan, error) {
-	out := map[id]bool{}
-	tables, err := s.Tables(ctx)
-	if err != nil {
-		return out, nil, err
-	}
-	var plans []*tablePlan
-	for _, name := range tables {
-		// A table of its own, so that nothing known from before is trusted.
-		p := &tablePlan{t: &Table{s: s, name: name}, cutoff: cutoff, noGrace: noGrace}
-		if err := p.look(ctx, now, r); err != nil {
-			return out, nil, err
+// runs adds the runs of a snapshot's trees.
+func (n namedIDs) runs(m manifest) {
+	for _, tr := range [...]tree{m.listing, m.schema} {
+		for _, ref := range tr.runs {
+			n.staying[ref.id] = true
 		}
-		r.Tables++
-		if err := p.mark(ctx, namedIDs{staying: out}, r); err != nil {
-			return out, nil, err
-		}
-		plans = append(plans, p)
 	}
-	return out, plans, nil
 }
 
 // A tablePlan is what gc does about the snapshots of a table.
 type tablePlan struct {
 	t       *Table
+	now     time.Time // by the store's clock, and so is cutoff
 	cutoff  int64
 	noGrace bool
 	purge   bool // the data of expired snapshots goes, and they stay
+	dryRun  bool
 
-	first, newest uint64 // of the numbers that were listed
-	oldest        uint64 // of those that stay; the ones below stay when they are pinned
-	whole         uint64 // the first from which on they stay with their data
-	pinned        map[uint64]bool
-	leases        []storedLease // that have run out
+	there  []snapshotObject // that were listed, the lowest first
+	newest uint64           // of the numbers that were listed; 0: the table has only its root
+	oldest uint64           // of those that stay; the ones below stay when they are pinned
+	whole  uint64           // the first from which on they stay with their data
+	pinned map[uint64]bool
+	ended  []storedLease // leases that have run out
+
+	named   namedIDs
+	history history // of the snapshots that stay, walked up to newest
 }
 
-// look finds out which snapshots stay.
-func (p *tablePlan) look(ctx context.Context, now time.Time, r *GCReport) error {
-	numbers, err := p.t.numbers(ctx)
+// look finds out which snapshots stay, and what they name. It removes leases that have run out.
+func (p *tablePlan) look(ctx context.Context, r *GCReport) (err error) {
+	p.named = namedIDs{staying: map[id]bool{}, expired: map[id]bool{}}
+	p.history = history{t: p.t, shown: markData(p.named.staying)}
+	p.history.snapshot = func(m manifest) error {
+		r.Snapshots++
+		p.named.runs(m)
+		return nil
+	}
+	if p.there, err = p.t.snapshots(ctx); err != nil {
+		return err
+	}
+	if len(p.there) == 0 {
+		// It has not had a commit yet. What was made for its first is nobody's until then.
+		_, err := p.t.readRoot(ctx)
+		if err == nil {
+			_, err = p.t.s.blobs.Stat(ctx, tableBegun(p.t.name))
+		}
+		if err == nil {
+			return corrupt(tableDir(p.t.name)+snapshotsDir, "the table has no snapshot, and had one")
+		}
+		if errors.Is(err, object.ErrNotFound) && p.t.bound() != (tableID{}) {
+			return nil
+		}
+		return err
+	}
+	last := p.there[len(p.there)-1]
+	p.newest = last.number
+	newest, err := p.t.readNewest(ctx, last)
 	if err != nil {
 		return err
 	}
-	if len(numbers) == 0 {
-		return corrupt(snapshotName(p.t.name, 1), "object is missing: the table has no snapshot")
-	}
-	p.newest = numbers[len(numbers)-1]
-	newest, err := p.t.read(ctx, p.newest)
-	if err != nil {
-		return missing(snapshotName(p.t.name, p.newest), err)
-	}
-	p.first = numbers[0]
-	// What only a snapshot that is missing names would look like garbage. Of the expired ones some may be missing: while they were
-	// listed another gc has taken them away.
-	p.oldest = max(newest.m.info.Oldest, 1)
-	unexpired, want := p.oldest, p.oldest
-	for _, number := range numbers {
-		if number < want {
+	// What only a snapshot that is missing names would look like garbage.
+	unexpired := max(newest.m.info.Oldest, 1)
+	want := unexpired
+	for _, s := range p.there {
+		if s.number < want {
 			continue
 		}
-		if number > want {
-			return p.t.gap(want, number)
+		if s.number > want {
+			return p.t.gap(want, s.number)
 		}
 		want++
 	}
-	switch {
-	case p.purge:
-		if p.oldest, err = p.there(ctx, p.oldest); err != nil {
-			return err
-		}
-	case !p.noGrace: // snapshots that expired within the grace period stay: whoever has just opened one reads on
-		first, err := p.there(ctx, p.oldest)
-		if err != nil {
-			return err
-		}
-		at, _, err := p.t.asOf(ctx, time.Unix(0, p.cutoff), first, p.newest)
-		if err != nil {
-			return err
-		}
-		p.oldest = first
-		if at > 0 {
-			m, err := p.t.header(ctx, at)
-			if err != nil {
-				return err
-			}
-			p.oldest = max(m.info.Oldest, first)
-		}
+	if p.oldest, err = p.expired(ctx, newest); err != nil {
+		return err
 	}
 	if p.whole = p.oldest; p.purge {
 		p.whole = unexpired
 	}
-	return p.holds(ctx, newest, now, r)
+	if err := p.holds(ctx, newest, r); err != nil {
+		return err
+	}
+	return p.mark(ctx, newest, r)
 }
 
-// there returns the first snapshot that is there yet, at most the given one, which is: those before it go lowest first.
-func (p *tablePlan) there(ctx context.Context, high uint64) (uint64, error) {
-	for low := p.first; low < high; {
-		mid := low + (high-low)/2
-		ok, err := p.t.exists(ctx, mid)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			high = mid
-		} else {
-			low = mid + 1
-		}
+// expired returns the first snapshot that stays: those before it expired, by a snapshot that is older than the grace period.
+func (p *tablePlan) expired(ctx context.Context, newest *Snapshot) (uint64, error) {
+	switch {
+	case p.purge:
+		return p.there[0].number, nil
+	case p.noGrace:
+		return max(newest.m.info.Oldest, 1), nil
 	}
-	return high, nil
+	// Whoever opened one before it expired reads on for so long.
+	for _, s := range slices.Backward(p.there) {
+		if s.ModTime > p.cutoff {
+			continue
+		}
+		m, err := p.t.header(ctx, s.number)
+		return max(m.info.Oldest, 1), missing(s.Name, err)
+	}
+	return 1, nil
 }
 
 // holds finds out which snapshots below whole are held, after it is known which have expired: see Snapshot.Lease. s is the
 // newest snapshot.
-func (p *tablePlan) holds(ctx context.Context, s *Snapshot, now time.Time, r *GCReport) error {
+func (p *tablePlan) holds(ctx context.Context, s *Snapshot, r *GCReport) error {
 	p.pinned = map[uint64]bool{}
 	branches, err := s.Branches(ctx)
 	if err != nil {
@@ -147,55 +141,84 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, now time.Time, r *GC
 	if err != nil {
 		return err
 	}
-	newest := newestLeases(leases)
+	over := func(l storedLease) bool { return !l.until().After(p.now) }
 	for _, l := range leases {
-		if !l.Until.After(now) {
-			p.leases = append(p.leases, l)
-			continue
+		if over(l) {
+			p.ended = append(p.ended, l)
 		}
-		if l.Snapshot >= p.whole {
+	}
+	if len(p.ended) > 0 && !p.dryRun {
+		// They go first, and then all are listed again: whoever renews one and finds it gone knows that this may have missed the new one.
+		err := parallel(ctx, len(p.ended), func(ctx context.Context, i int) error { return p.t.remove(ctx, p.ended[i].object.Name) })
+		if err != nil {
+			return err
+		}
+		if leases, err = p.t.leases(ctx); err != nil {
+			return err
+		}
+	}
+	for _, l := range newestLeases(slices.DeleteFunc(leases, over)) {
+		if l.snapshot >= p.whole {
 			continue
 		}
 		// One that was refused, because the snapshot was gone, may not have been taken back.
-		if _, err := p.t.header(ctx, l.Snapshot); errors.Is(err, object.ErrNotFound) {
+		if _, err := p.t.header(ctx, l.snapshot); errors.Is(err, object.ErrNotFound) {
 			continue
 		} else if err != nil {
 			return err
 		}
-		p.pinned[l.Snapshot] = true
-		if !slices.ContainsFunc(newest, func(n storedLease) bool { return n.id == l.id }) {
-			continue // renewed since
+		p.pinned[l.snapshot] = true
+		by := "lease " + l.lease
+		if info, err := p.t.describe(ctx, l); err == nil && info.ID != "" { // whose it is, is for the message alone
+			by = info.String()
 		}
-		r.Held = append(r.Held, Hold{p.t.name, l.Snapshot, l.String()})
+		r.Held = append(r.Held, Hold{p.t.name, l.snapshot, by})
 	}
 	return nil
 }
 
-// mark adds the ids that the snapshots of the table name.
-func (p *tablePlan) mark(ctx context.Context, out namedIDs, r *GCReport) error {
-	runs := func(m manifest) error {
-		r.Snapshots++
-		for _, tr := range [...]tree{m.listing, m.schema} {
-			for _, ref := range tr.runs {
-				out.staying[ref.id] = true
-			}
-		}
-		return nil
-	}
-	h := history{t: p.t, snapshot: runs, shown: markData(out.staying)}
+// mark notes what the snapshots of the table name.
+func (p *tablePlan) mark(ctx context.Context, newest *Snapshot, r *GCReport) error {
+	// Snapshots that expired another gc may be taking, by a clock that was read later.
+	p.history.expired = max(newest.m.info.Oldest, 1)
 	for _, n := range slices.Sorted(maps.Keys(p.pinned)) {
-		if err := h.walk(ctx, n, n); err != nil {
+		if err := p.history.walk(ctx, n, n); err != nil {
 			return err
 		}
 	}
-	if err := h.walk(ctx, p.whole, p.newest); err != nil {
+	if err := p.history.walk(ctx, p.whole, p.newest); err != nil {
 		return err
 	}
-	if p.whole == p.oldest {
+	if !p.purge {
 		return nil
 	}
-	h = history{t: p.t, snapshot: runs, shown: markData(out.expired)}
-	return h.walk(ctx, p.oldest, p.whole-1)
+	h := history{t: p.t, snapshot: p.history.snapshot, shown: markData(p.named.expired), expired: p.history.expired}
+	return h.walk(ctx, p.there[0].number, p.whole-1)
+}
+
+// fence takes the next number of the table, unless another commit takes it: who has read the newest snapshot before finds it taken. Then it
+// notes what the snapshots since name.
+func (p *tablePlan) fence(ctx context.Context) error {
+	base, err := p.t.latest(ctx)
+	if err != nil {
+		return err
+	}
+	if base == nil {
+		base = &Snapshot{t: p.t, m: manifest{listing: tree{kind: listingTree}, schema: tree{kind: schemaTree}}}
+	}
+	if _, err := p.t.attempt(ctx, base, p.t.bound(), Change{Operation: gcOperation}); err != nil && !errors.Is(err, errLostRace) {
+		return err
+	}
+	n, err := p.t.newest(ctx)
+	if err != nil {
+		return err
+	}
+	if n.number <= base.m.info.Number {
+		return fmt.Errorf("snapshot %d was made, and %d is the newest", base.m.info.Number+1, n.number)
+	}
+	err = p.history.walk(ctx, p.newest+1, n.number)
+	p.newest = n.number
+	return err
 }
 
 // markData returns what adds the segments, and sets of rows, that entries of a listing name.
@@ -237,82 +260,63 @@ func markData(out map[id]bool) func(obj string, kind treeKind, key, value []byte
 	}
 }
 
-// run removes the snapshots that do not stay, lowest first, so that the numbers that there are have no gaps at any time.
+// run removes the snapshots that do not stay, and what was kept for those that nobody holds any more.
 func (p *tablePlan) run(ctx context.Context, r *GCReport) error {
-	if p.oldest > p.first {
-		if err := p.expire(ctx, r); err != nil {
-			return err
+	for _, l := range p.ended {
+		r.removed(l.object)
+	}
+	var gone []snapshotObject
+	for _, s := range p.there {
+		if s.number < p.oldest {
+			gone = append(gone, s)
 		}
 	}
-	// Copies of expired ones that nobody holds any more. Those from oldest on another gc has made meanwhile, of what expired and
-	// is held since this one looked.
+	r.Expired += uint64(len(gone))
+	for _, s := range gone {
+		r.removed(s.Info)
+	}
+	var copies []object.Info
 	for info, err := range p.t.s.blobs.List(ctx, tableDir(p.t.name)+pinnedDir, "") {
 		if err != nil {
 			return err
 		}
-		if n, ok := parseSnapshot(info.Name); ok && info.Name == pinnedName(p.t.name, n) && n < p.oldest && !p.pinned[n] {
-			if err := p.remove(ctx, info, r); err != nil {
-				return err
-			}
+		// Those from oldest on another gc has made meanwhile, of what expired and is held since this one looked.
+		if n, ok := parsePinned(p.t.name, info.Name); ok && n < p.oldest && !p.pinned[n] {
+			copies = append(copies, info)
+			r.removed(info)
 		}
 	}
-	for _, l := range p.leases {
-		if err := p.remove(ctx, l.object, r); err != nil {
+	if p.dryRun {
+		return nil
+	}
+	// Lowest first, and no more at a time than snapshots allows for.
+	for some := range slices.Chunk(gone, parallelRequests) {
+		if err := parallel(ctx, len(some), func(ctx context.Context, i int) error { return p.truncate(ctx, some[i]) }); err != nil {
 			return err
 		}
 	}
-	return nil
+	return parallel(ctx, len(copies), func(ctx context.Context, i int) error { return p.t.remove(ctx, copies[i].Name) })
 }
 
-func (p *tablePlan) expire(ctx context.Context, r *GCReport) error {
-	s := p.t.s
-	if !r.DryRun {
-		// With the hints of those removed the newest would be looked for from the start.
-		if err := s.blobs.PutIfAbsent(ctx, newestName(p.t.name, p.newest), nil); err != nil && !errors.Is(err, object.ErrExists) {
-			return err
+// truncate removes an expired snapshot, and copies it before where it is held. Its number stays taken, so that a commit which was built on the
+// one before, and comes only now, does not succeed.
+func (p *tablePlan) truncate(ctx context.Context, s snapshotObject) error {
+	if p.pinned[s.number] {
+		b := make([]byte, s.Size)
+		err := p.t.s.blobs.ReadAt(ctx, s.Name, b, 0)
+		if err == nil {
+			err = p.t.s.blobs.PutIfAbsent(ctx, pinnedName(p.t.name, s.number), b)
 		}
-	}
-	for n := p.first; n < p.oldest; n++ {
-		name := snapshotName(p.t.name, n)
-		info, err := s.blobs.Stat(ctx, name)
-		if errors.Is(err, object.ErrNotFound) {
-			continue // another gc was quicker
+		if errors.Is(err, object.ErrExists) {
+			err = nil
 		}
 		if err != nil {
-			return err
-		}
-		// A writer that has not heard of it might make it anew.
-		if info.ModTime > p.cutoff {
+			// Another gc has copied and truncated it meanwhile?
+			if info, serr := p.t.s.blobs.Stat(ctx, s.Name); serr != nil || info.Size > 0 {
+				return errors.Join(err, serr)
+			}
 			return nil
 		}
-		if p.pinned[n] && !r.DryRun {
-			b := make([]byte, info.Size)
-			if err := s.blobs.ReadAt(ctx, name, b, 0); err != nil {
-				return err
-			}
-			if err := s.blobs.PutIfAbsent(ctx, pinnedName(p.t.name, n), b); err != nil && !errors.Is(err, object.ErrExists) {
-				return err
-			}
-		}
-		if err := p.remove(ctx, info, r); err != nil {
-			return err
-		}
-		r.Expired++
-		if (n-1)%newestEvery == 0 && !r.DryRun {
-			if err := p.t.remove(ctx, newestName(p.t.name, n)); err != nil {
-				return err
-			}
-		}
 	}
-	return nil
-}
-
-func (p *tablePlan) remove(ctx context.Context, info object.Info, r *GCReport) error {
-	if !r.DryRun {
-		if err := p.t.remove(ctx, info.Name); err != nil {
-			return err
-		}
-	}
-	r.removed(info)
-	return nil
+	return p.t.s.blobs.Truncate(ctx, s.Name)
 }

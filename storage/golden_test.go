@@ -34,7 +34,7 @@ func makeGolden(t *testing.T, dir string) {
 	ctx := t.Context()
 	l := localAt(t, dir)
 	now := time.Now().UTC().Truncate(time.Second).Add(time.Hour) // past everything that gc looks at
-	s, err := Open(ctx, l, Options{Now: func() time.Time { now = now.Add(time.Second); return now }})
+	s, err := Create(ctx, l, Options{Now: func() time.Time { now = now.Add(time.Second); return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +64,8 @@ func makeGolden(t *testing.T, dir string) {
 	mustCommit(t, tab, Change{Operation: "features", Base: 6, MergeOverlays: []string{"fill"}, FeatureChanges: []FeatureChange{
 		{Feature: "k", Rename: "key"}, {Feature: "y", Status: &dropped}, {Feature: "x", Status: &deprecated}}})
 	// A lease that lasts: no method gives one for so long.
-	i := newID()
-	if err := l.PutIfAbsent(ctx, leaseName("ads/é", i), appendLease(nil, LeaseInfo{Snapshot: 2, Until: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), Owner: "trainer"})); err != nil {
+	forever := leaseName{snapshot: 2, lease: "00000000000000aa", lasts: 100 * 365 * 24 * time.Hour}
+	if err := l.PutIfAbsent(ctx, forever.object("ads/é"), appendLease(nil, "trainer")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 3}); err != nil {
@@ -100,7 +100,7 @@ func goldenText(t *testing.T, s *Store) string {
 		}
 		fmt.Fprintf(&b, "table %q\n", name)
 		for _, l := range leases {
-			fmt.Fprintf(&b, "lease on %d by %q until %v\n", l.Snapshot, l.Owner, l.Until)
+			fmt.Fprintf(&b, "lease on %d by %q\n", l.Snapshot, l.Owner)
 		}
 		newest, err := tab.Latest(ctx)
 		if err != nil {
@@ -180,7 +180,7 @@ func TestGolden(t *testing.T) {
 	text := filepath.Join(filepath.Dir(goldenStore), "v2.txt")
 	if _, err := os.Stat(text); *updateGolden && os.IsNotExist(err) {
 		makeGolden(t, goldenStore)
-		s, err := Open(t.Context(), localAt(t, goldenStore), Options{})
+		s, err := Create(t.Context(), localAt(t, goldenStore), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestGolden(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(goldenStore)); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(t.Context(), localAt(t, dir), Options{})
+	s, err := Create(t.Context(), localAt(t, dir), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,9 @@ package storage
 
 import (
 	"context"
+	"errors"
+
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A history walks everything that the snapshots of a table name. verify, gc and the index database use it; readers
@@ -18,47 +21,64 @@ type history struct {
 	shown func(object string, kind treeKind, key, value []byte) error
 	// damaged, when set, takes the errors of what cannot be read or is wrong, and the walk goes on; else they end it.
 	damaged func(error)
+	// expired: snapshots below it may be gone, and are passed over then.
+	expired uint64
 
 	runs   map[id]bool // walked
 	before uint64      // the snapshot that was walked last, whole
 }
 
-// walk visits the snapshots from to to, both included. Runs that an earlier walk visited it passes over.
+// walk visits the snapshots from to to, both included, and reads many of them at a time. Runs that an earlier walk visited it passes over.
 func (h *history) walk(ctx context.Context, from, to uint64) error {
 	if h.runs == nil {
 		h.runs = map[id]bool{}
 	}
-	for n := from; n <= to; n++ {
-		if err := ctx.Err(); err != nil {
+	for low := from; low <= to; low += parallelRequests {
+		some := make([]*Snapshot, min(to-low+1, parallelRequests))
+		errs := make([]error, len(some))
+		err := parallel(ctx, len(some), func(ctx context.Context, i int) error {
+			some[i], errs[i] = h.t.read(ctx, low+uint64(i))
+			return ctx.Err()
+		})
+		if err != nil {
 			return err
 		}
-		s, err := h.t.read(ctx, n)
-		if err != nil {
-			if err := h.failed(ctx, missing(snapshotName(h.t.name, n), err)); err != nil {
-				return err
-			}
-			continue
-		}
-		if h.snapshot != nil {
-			if err := h.snapshot(s.m); err != nil {
+		for i, s := range some {
+			if err := h.visit(ctx, low+uint64(i), s, errs[i]); err != nil {
 				return err
 			}
 		}
-		// What a snapshot shows and the one before does not, its commit has set: it is in the tail, or in the run that the
-		// commit made of the tail. So only the first of a row of snapshots is gone through as a whole.
-		whole := h.before == 0 || h.before+1 != n
-		for _, t := range [...]tree{s.m.listing, s.m.schema} {
-			if err := h.tree(ctx, s, t, !whole); err != nil {
-				return err
-			}
-			if whole && h.shown != nil {
-				if err := h.all(ctx, s, t); err != nil {
-					return err
-				}
-			}
-		}
-		h.before = n
 	}
+	return nil
+}
+
+// visit visits snapshot n, which was read with an error or not.
+func (h *history) visit(ctx context.Context, n uint64, s *Snapshot, err error) error {
+	if err != nil {
+		if n < h.expired && errors.Is(err, object.ErrNotFound) {
+			return nil
+		}
+		return h.failed(ctx, missing(snapshotName(h.t.name, n), err))
+	}
+	if h.snapshot != nil {
+		if err := h.snapshot(s.m); err != nil {
+			return err
+		}
+	}
+	// What a snapshot shows and the one before does not, its commit has set: it is in the tail, or in the run that the
+	// commit made of the tail. So only the first of a row of snapshots is gone through as a whole.
+	whole := h.before == 0 || h.before+1 != n
+	for _, t := range [...]tree{s.m.listing, s.m.schema} {
+		if err := h.tree(ctx, s, t, !whole); err != nil {
+			return err
+		}
+		if whole && h.shown != nil {
+			if err := h.all(ctx, s, t); err != nil {
+				return err
+			}
+		}
+	}
+	h.before = n
 	return nil
 }
 

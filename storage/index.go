@@ -92,7 +92,7 @@ func SyncIndex(ctx context.Context, s *Store) error {
 }
 
 func openIndex(ctx context.Context, s *Store, anew bool) (_ *Index, err error) {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), s.ready(ctx)); err != nil {
 		return nil, err
 	}
 	local := object.AsLocal(s.blobs)
@@ -227,8 +227,9 @@ func (x *Index) segmentPrefix(table string) []byte {
 	return append(append(append(make([]byte, 16), segmentRecord), table...), 0)
 }
 
-func (x *Index) tableKey(table string) []byte {
-	return append(append(make([]byte, 16), tableRecord), table...)
+// tableKey ends in the table's id: what is known of a table that was removed says nothing of another of its name.
+func (x *Index) tableKey(table string, of tableID) []byte {
+	return append(append(append(make([]byte, 16), tableRecord), table...), of[:]...)
 }
 
 // has returns the number under a record's key, 0 when there is none.
@@ -271,11 +272,15 @@ func (x *Index) Sync(ctx context.Context) error {
 }
 
 func (x *Index) syncTable(ctx context.Context, t *Table) error {
-	have, err := x.number(x.tableKey(t.name))
+	last, err := t.latest(ctx)
 	if err != nil {
 		return err
 	}
-	newest, err := t.newest(ctx)
+	if last == nil {
+		return corrupt(tableDir(t.name)+snapshotsDir, "the table has no snapshot")
+	}
+	record, newest := x.tableKey(t.name, last.m.table), last.m.info.Number
+	have, err := x.number(record)
 	if err != nil {
 		return err
 	}
@@ -317,11 +322,7 @@ func (x *Index) syncTable(ctx context.Context, t *Table) error {
 		}
 		return nil
 	}}
-	first, _, err := t.span(ctx)
-	if err != nil {
-		return err
-	}
-	if err := h.walk(ctx, max(have+1, first), newest); err != nil {
+	if err := h.walk(ctx, max(have+1, last.m.info.Oldest, 1), newest); err != nil {
 		return err
 	}
 	for len(todo) > 0 {
@@ -357,7 +358,7 @@ func (x *Index) syncTable(ctx context.Context, t *Table) error {
 		todo = todo[n:]
 	}
 	return x.guard(func() error {
-		return x.db.Set(x.tableKey(t.name), binary.BigEndian.AppendUint64(nil, newest), pebble.Sync)
+		return x.db.Set(record, binary.BigEndian.AppendUint64(nil, newest), pebble.Sync)
 	})
 }
 

@@ -41,7 +41,7 @@ func TestIndexHistories(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(rt *rapid.T) {
 		blobs := object.NewLocalFS(vfs.NewMem(), "/store")
-		s, err := Open(ctx, blobs, Options{})
+		s, err := Create(ctx, blobs, Options{})
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -11,9 +11,9 @@ import (
 )
 
 // commitFeatures adds features to a table, in a segment that no one opens.
-func commitFeatures(t *testing.T, blobs object.Store, tab *Table, features ...Feature) *Snapshot {
+func commitFeatures(t *testing.T, tab *Table, features ...Feature) *Snapshot {
 	t.Helper()
-	d, err := fakeSegment(t.Context(), blobs, nil, 10)
+	d, err := fakeSegment(t.Context(), tab, nil, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +67,9 @@ func TestKeyFeaturesCost(t *testing.T) {
 		features = append(features, withRole(feature("session", int64Type), RoleSessionKey),
 			withRole(feature("at", int64Type), RoleTimeKey),
 			withRole(feature("click", int64Type), RoleLabel))
-		commitFeatures(t, mem, tab, features...)
-		commitFeatures(t, mem, tab, withRole(feature("user", int64Type), RoleUserKey), feature("session", int64Type), feature("zz", int64Type))
-		commitFeatures(t, mem, tab, feature("session", int64Type))
+		commitFeatures(t, tab, features...)
+		commitFeatures(t, tab, withRole(feature("user", int64Type), RoleUserKey), feature("session", int64Type), feature("zz", int64Type))
+		commitFeatures(t, tab, feature("session", int64Type))
 		s, err := tab.Latest(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	commitFeatures(t, mem, tab, withRole(feature("session", int64Type), RoleSessionKey))
+	commitFeatures(t, tab, withRole(feature("session", int64Type), RoleSessionKey))
 	wantKeyFeatures(t, mem)
 	// Such a writer adds a key, and leaves the entry as it is.
 	rewrite := func(change func(m *manifest)) {
@@ -109,7 +109,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 		m := s.m
 		m.info.Number++
 		m.info.AddedRows = 0
-		m.commit = newID()
+		m.parent, m.commit = m.commit, randomID()
 		change(&m)
 		if err := mem.PutIfAbsent(ctx, snapshotName("ads", m.info.Number), appendManifest(nil, m)); err != nil {
 			t.Fatal(err)
@@ -124,14 +124,14 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	})
 	wantKeyFeatures(t, mem)
 	// The entry never holds again.
-	commitFeatures(t, mem, newTable(t, mem), withRole(feature("at", int64Type), RoleTimeKey))
+	commitFeatures(t, newTable(t, mem), withRole(feature("at", int64Type), RoleTimeKey))
 	wantKeyFeatures(t, mem)
 	// None at all.
 	rewrite(func(m *manifest) {
 		m.schema.tail = slices.DeleteFunc(slices.Clone(m.schema.tail), func(e treeEntry) bool { return e.key[0] == keysSpace })
 	})
 	wantKeyFeatures(t, mem)
-	commitFeatures(t, mem, newTable(t, mem), withRole(feature("request", int64Type), RoleRequestKey))
+	commitFeatures(t, newTable(t, mem), withRole(feature("request", int64Type), RoleRequestKey))
 	wantKeyFeatures(t, mem)
 	// What lies is found.
 	for _, value := range [][]byte{
@@ -153,7 +153,7 @@ func TestKeyFeaturesAreBounded(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	for i := range 3 {
-		commitFeatures(t, mem, tab, withRole(feature(strings.Repeat(fmt.Sprint(i), 2000), int64Type), RoleRequestKey))
+		commitFeatures(t, tab, withRole(feature(strings.Repeat(fmt.Sprint(i), 2000), int64Type), RoleRequestKey))
 		wantKeyFeatures(t, mem)
 	}
 	s, err := tab.Latest(context.Background())

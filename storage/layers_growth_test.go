@@ -15,7 +15,7 @@ func TestLayersGrowth(t *testing.T) {
 		tab := newTable(t, mem)
 		var c Change
 		for range n {
-			d, err := fakeSegment(ctx, mem, nil, 50)
+			d, err := fakeSegment(ctx, tab, nil, 50)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -26,7 +26,7 @@ func TestLayersGrowth(t *testing.T) {
 		for i, d := range c.Add {
 			over.Deletes = append(over.Deletes, Deletes{d.ID, rowSet(t, tab.s, d, uint32(i%50))})
 			over.ListRows = append(over.ListRows, ListRows{"l", d.ID, rowSet(t, tab.s, d, uint32(i%50))})
-			data, err := fakeSegment(ctx, mem, nil, 50)
+			data, err := fakeSegment(ctx, tab, nil, 50)
 			if err != nil {
 				t.Fatal(err)
 			}

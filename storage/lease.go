@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,39 +20,39 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A lease is an object of its own, so that readers commit nothing. Numbers are little-endian.
+// A lease is an object of its own, so that readers commit nothing. All that gc needs stands in its name, and its age is told by the clock that
+// dates objects: it is in force until that time after it was made. A renewed one is another object, whose number is one higher, so that
+// the objects of a lease lie side by side, in order. Numbers in the bytes are little-endian.
+//
+//	tables/<table>/leases/<snapshot>-<lease, 16 hex>-<number, 8 digits>-<milliseconds>
 //
 //	offset  size
 //	     0     8  magic "DSILEAS" and the version, 1
-//	     8     8  snapshot
-//	    16     8  until, nanoseconds since 1970, signed
-//	    24     1  length of the owner, at most 255
-//	    25     n  owner
-//	          8  xxhash64 of all before
+//	     8     1  length of the owner, at most 255
+//	     9     n  owner
+//	           8  xxhash64 of all before
 const (
 	leaseMagic   = "DSILEAS"
 	leaseVersion = 1
-	leaseHead    = 25
+	leaseHead    = 9
 	maxLeaseName = 255 // bytes of an owner
 	maxLeaseSize = leaseHead + maxLeaseName + 8
 
-	// leaseIDBytes of the ids that a lease has, one after the other, are the same.
-	leaseIDBytes = 8
-	// maxLeasePasses bounds how often leases are listed and read until none that was listed is gone.
+	maxRenewals = 99_999_999
+	// maxLeasePasses bounds how often EndLease looks anew at a lease that is renewed meanwhile.
 	maxLeasePasses = 100
 )
 
 // MaxLease is how long a lease lasts at most before it is renewed.
 const MaxLease = 7 * 24 * time.Hour
 
-// A LeaseInfo describes a lease.
+// A LeaseInfo describes a lease. Its times are those of the clock that dates the objects.
 type LeaseInfo struct {
 	ID       string // 16 hexadecimal digits; it stays when the lease is renewed
 	Snapshot uint64
 	Until    time.Time
-	Owner    string // for people
-	// Renewed is when it was taken or renewed last, by the clock that dates the objects; zero where that is not known.
-	Renewed time.Time
+	Owner    string    // for people
+	Renewed  time.Time // when it was taken or renewed last
 }
 
 // String says who holds what, for messages.
@@ -56,19 +60,55 @@ func (l LeaseInfo) String() string {
 	return fmt.Sprintf("lease %s of %s until %s", l.ID, l.Owner, l.Until.Format(time.RFC3339))
 }
 
+// A leaseName is what the name of a lease's object says.
+type leaseName struct {
+	snapshot uint64
+	lease    string // 16 hexadecimal digits
+	number   uint64 // 0 for the one that was taken, 1 more each time it is renewed
+	lasts    time.Duration
+}
+
+// object returns the name of the object, which parseLease takes apart.
+func (l leaseName) object(table string) string {
+	return fmt.Sprintf("%s%s%d-%s-%08d-%d", tableDir(table), leasesDir, l.snapshot, l.lease, l.number, l.lasts.Milliseconds())
+}
+
+func parseLease(table, name string) (l leaseName, ok bool) {
+	parts := strings.Split(strings.TrimPrefix(name, tableDir(table)+leasesDir), "-")
+	if len(parts) != 4 {
+		return l, false
+	}
+	var errs [3]error
+	var lasts uint64
+	l.snapshot, errs[0] = strconv.ParseUint(parts[0], 10, 64)
+	l.lease = parts[1]
+	l.number, errs[1] = strconv.ParseUint(parts[2], 10, 64)
+	lasts, errs[2] = strconv.ParseUint(parts[3], 10, 43) // nanoseconds fit 63 bits
+	l.lasts = time.Duration(lasts) * time.Millisecond
+	lease, err := hex.DecodeString(l.lease)
+	return l, errors.Join(append(errs[:], err)...) == nil && len(lease) == 8 && l.snapshot > 0 && l.object(table) == name
+}
+
 // A Lease keeps everything that a snapshot names, until a time or until it is released, whatever expires meanwhile. Whoever
 // reads longer than that renews it. Safe for concurrent use.
 type Lease struct {
-	t      *Table
+	t        *Table
+	snapshot *Snapshot
+	owner    string
+
 	mu     sync.Mutex // guards what follows, and is held while the lease is renewed or released
-	id     id         // zero: released
-	before id         // what it was renewed from; zero: it never was
-	info   LeaseInfo
+	name   leaseName  // the object that is in force
+	next   uint64     // the number of the next object: each try to make one has its own
+	until  time.Time  // about, by this machine's clock
+	ended  bool
+	before string // the object that this one was renewed from; empty: it never was, or it is gone
 }
 
 // Lease takes a lease on the snapshot for d, at most MaxLease. ErrNotFound: the snapshot has expired.
 func (s *Snapshot) Lease(ctx context.Context, owner string, d time.Duration) (*Lease, error) {
-	l := &Lease{t: s.t, info: LeaseInfo{Snapshot: s.m.info.Number, Owner: owner}}
+	var random [8]byte
+	rand.Read(random[:])
+	l := &Lease{t: s.t, snapshot: s, owner: owner, name: leaseName{snapshot: s.m.info.Number, lease: hex.EncodeToString(random[:])}}
 	if err := l.put(ctx, d); err != nil {
 		return nil, err
 	}
@@ -82,8 +122,7 @@ func (s *Snapshot) Lease(ctx context.Context, owner string, d time.Duration) (*L
 
 // stays returns an error when the snapshot has expired and no branch pins it.
 func (s *Snapshot) stays(ctx context.Context) error {
-	// A handle of its own: what was known before the lease counts for nothing.
-	newest, err := (&Table{s: s.t.s, name: s.t.name}).Latest(ctx)
+	newest, err := s.t.Latest(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,31 +142,27 @@ func (s *Snapshot) stays(ctx context.Context) error {
 		s.t.name, s.m.info.Number, ErrNotFound, newest.m.info.Oldest, newest.m.info.Number)
 }
 
-// put writes the lease under a new id, keeps the one before, and takes the one before that away: who has listed leases and reads
-// them then does not find one gone that was renewed meanwhile. The caller has the lock, or the lease alone.
+// put makes the next object of the lease, and makes it the one in force. The caller has the lock, or the lease alone.
 func (l *Lease) put(ctx context.Context, d time.Duration) error {
-	if d <= 0 || d > MaxLease {
-		return fmt.Errorf("lease for %v: want more than 0 and at most %v", d, MaxLease)
+	if d < time.Millisecond || d > MaxLease {
+		return fmt.Errorf("lease for %v: want at least a millisecond and at most %v", d, MaxLease)
 	}
-	if len(l.info.Owner) > maxLeaseName {
-		return fmt.Errorf("lease: owner of %d bytes: want at most %d", len(l.info.Owner), maxLeaseName)
+	if len(l.owner) > maxLeaseName {
+		return fmt.Errorf("lease: owner of %d bytes: want at most %d", len(l.owner), maxLeaseName)
 	}
-	next := l.info
-	next.Until = time.Unix(0, l.t.s.now().Add(d).UnixNano()).UTC()
-	i := newID()
-	if l.id != (id{}) {
-		copy(i[:leaseIDBytes], l.id[:])
+	if l.next > maxRenewals {
+		return fmt.Errorf("lease: renewed %d times: release it and take another", uint64(maxRenewals))
 	}
-	next.ID = leaseID(i)
-	if err := l.t.s.blobs.PutIfAbsent(ctx, leaseName(l.t.name, i), appendLease(nil, next)); err != nil {
+	name := l.name
+	name.number, name.lasts = l.next, d.Truncate(time.Millisecond)
+	l.next++
+	until := l.t.s.now().Add(name.lasts)
+	err := l.t.s.blobs.PutIfAbsent(ctx, name.object(l.t.name), appendLease(nil, l.owner))
+	if err != nil && !errors.Is(err, object.ErrExists) { // nobody else has made it
 		return fmt.Errorf("lease: %w", err)
 	}
-	old := l.before
-	l.id, l.before, l.info = i, l.id, next
-	if old == (id{}) {
-		return nil
-	}
-	return l.t.remove(ctx, leaseName(l.t.name, old))
+	l.name, l.until = name, until
+	return nil
 }
 
 // remove deletes an object that may be gone.
@@ -138,212 +173,201 @@ func (t *Table) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Info describes the lease.
+// Info describes the lease; its times are about those that count, which the store's clock tells.
 func (l *Lease) Info() LeaseInfo {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.info
+	return LeaseInfo{ID: l.name.lease, Snapshot: l.name.snapshot, Until: l.until, Owner: l.owner, Renewed: l.until.Add(-l.name.lasts)}
 }
 
-// Renew makes the lease last for d from now on. One that ran out before may have come too late: what it kept may be gone. ErrNotFound:
-// somebody has ended it, or it ran out and gc took it; it stays ended.
+// Renew makes the lease last for d from now on. ErrNotFound: somebody has ended it, or it ran out and gc took it; it is over then, and what it
+// kept may be gone.
 func (l *Lease) Renew(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.id == (id{}) {
+	if l.ended {
 		return errors.New("lease: renewed after its release")
 	}
-	if _, err := l.t.s.blobs.Stat(ctx, leaseName(l.t.name, l.id)); errors.Is(err, object.ErrNotFound) {
-		return fmt.Errorf("lease %s was ended: %w", l.info.ID, ErrNotFound)
-	} else if err != nil {
-		return fmt.Errorf("lease: %w", err)
+	old, until := l.name, l.until
+	if err := l.put(ctx, d); err != nil {
+		return err
 	}
-	return l.put(ctx, d)
+	// gc deletes leases that have run out, lists what leases there are then, and only after that deletes what nobody holds. So while the
+	// one before is there, no gc has passed over both.
+	_, err := l.t.s.blobs.Stat(ctx, old.object(l.t.name))
+	if err == nil {
+		// The one before stays until the next time: a directory that is read while both change may show neither.
+		before := l.before
+		l.before = old.object(l.t.name)
+		return l.remove(ctx, before)
+	}
+	made := l.name.object(l.t.name)
+	if !errors.Is(err, object.ErrNotFound) {
+		l.name, l.until = old, until // whether it holds is not known
+		return errors.Join(fmt.Errorf("lease: %w", err), l.remove(context.WithoutCancel(ctx), made))
+	}
+	l.ended = true
+	err = fmt.Errorf("lease %s was ended, or ran out: %w", l.name.lease, ErrNotFound)
+	return errors.Join(err, l.remove(context.WithoutCancel(ctx), made, l.before))
 }
 
 // Release ends the lease. Again it does nothing.
 func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.id == (id{}) {
+	if l.ended {
 		return nil
 	}
-	for _, i := range [...]*id{&l.before, &l.id} {
-		if *i == (id{}) {
+	if err := l.remove(ctx, l.before, l.name.object(l.t.name)); err != nil {
+		return err
+	}
+	l.ended = true
+	return nil
+}
+
+// remove deletes objects of the lease, those that are not empty.
+func (l *Lease) remove(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if name == "" {
 			continue
 		}
-		if err := l.t.remove(ctx, leaseName(l.t.name, *i)); err != nil {
+		if err := l.t.remove(ctx, name); err != nil {
 			return fmt.Errorf("lease: %w", err)
 		}
-		*i = id{}
 	}
 	return nil
 }
 
-func appendLease(dst []byte, l LeaseInfo) []byte {
+func appendLease(dst []byte, owner string) []byte {
 	start := len(dst)
 	dst = append(append(dst, leaseMagic...), leaseVersion)
-	dst = binary.LittleEndian.AppendUint64(dst, l.Snapshot)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(l.Until.UnixNano()))
-	dst = append(append(dst, byte(len(l.Owner))), l.Owner...)
+	dst = append(append(dst, byte(len(owner))), owner...)
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
 }
 
-func decodeLease(b []byte) (l LeaseInfo, reason string) {
+func decodeLease(b []byte) (owner, reason string) {
 	d := decoder{b: b}
 	head := d.take(8)
 	if !bytes.Equal(head, append([]byte(leaseMagic), leaseVersion)) {
-		return l, "no lease, or one of another version"
+		return "", "no lease, or one of another version"
 	}
-	l.Snapshot = d.u64()
-	l.Until = time.Unix(0, int64(d.u64())).UTC()
-	l.Owner = string(d.take(uint64(d.byte())))
+	owner = string(d.take(uint64(d.byte())))
 	sum := d.u64()
 	d.end()
 	if d.reason == "" && sum != xxhash.Sum64(b[:len(b)-8]) {
 		d.reason = "checksum mismatch"
 	}
-	if d.reason == "" && l.Snapshot == 0 {
-		d.reason = "of snapshot 0"
-	}
-	return l, d.reason
+	return owner, d.reason
 }
 
 // Leases returns the table's leases that have not run out, by snapshot and then by time.
 func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) {
+	now, _ := t.s.Clock(ctx) // of a store that cannot be written to, this machine's must do
 	all, err := t.leases(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []LeaseInfo
-	now := t.s.now()
-	for _, l := range newestLeases(all) {
-		if l.Until.After(now) {
-			out = append(out, l.LeaseInfo)
-		}
+	all = slices.DeleteFunc(newestLeases(all), func(l storedLease) bool { return !l.until().After(now) })
+	out := make([]LeaseInfo, len(all))
+	err = parallel(ctx, len(all), func(ctx context.Context, i int) (err error) {
+		out[i], err = t.describe(ctx, all[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	out = slices.DeleteFunc(out, func(l LeaseInfo) bool { return l.ID == "" }) // released meanwhile
 	slices.SortFunc(out, func(a, b LeaseInfo) int {
 		return cmp.Or(cmp.Compare(a.Snapshot, b.Snapshot), a.Until.Compare(b.Until), cmp.Compare(a.Owner, b.Owner))
 	})
 	return out, nil
 }
 
-// leaseID is what all the ids that a lease has, one after the other, begin with.
-func leaseID(i id) string { return i.String()[:2*leaseIDBytes] }
+// describe reads whose a lease is; the zero LeaseInfo where it is gone.
+func (t *Table) describe(ctx context.Context, l storedLease) (LeaseInfo, error) {
+	if l.object.Size > maxLeaseSize {
+		return LeaseInfo{}, corrupt(l.object.Name, fmt.Sprintf("%d bytes are no lease", l.object.Size))
+	}
+	b := make([]byte, l.object.Size)
+	if err := t.s.blobs.ReadAt(ctx, l.object.Name, b, 0); errors.Is(err, object.ErrNotFound) {
+		return LeaseInfo{}, nil
+	} else if err != nil {
+		return LeaseInfo{}, damaged(l.object.Name, err)
+	}
+	owner, reason := decodeLease(b)
+	if reason != "" {
+		return LeaseInfo{}, corrupt(l.object.Name, reason)
+	}
+	return LeaseInfo{ID: l.lease, Snapshot: l.snapshot, Until: l.until(), Owner: owner, Renewed: time.Unix(0, l.object.ModTime).UTC()}, nil
+}
 
 // EndLease ends a lease, by its id, in place of its owner, who is killed, say. An owner who lives finds out when it renews the lease, or
 // when what it reads is gone. ErrNotFound: there is no such lease.
 func (t *Table) EndLease(ctx context.Context, lease string) (LeaseInfo, error) {
-	all, err := t.Leases(ctx)
-	if err != nil {
-		return LeaseInfo{}, err
-	}
-	at := slices.IndexFunc(all, func(l LeaseInfo) bool { return l.ID == lease })
-	if at < 0 {
-		return LeaseInfo{}, fmt.Errorf("table %s: lease %.100q: %w", t.name, lease, ErrNotFound)
-	}
-	// It may be renewed meanwhile.
-	for range maxLeasePasses {
-		objects, err := t.leases(ctx)
+	var info LeaseInfo
+	for range maxLeasePasses { // it may be renewed meanwhile
+		all, err := t.leases(ctx)
 		if err != nil {
-			return all[at], err
+			return info, err
 		}
-		ended := true
-		for _, l := range objects {
-			if leaseID(l.id) != lease {
-				continue
+		all = slices.DeleteFunc(all, func(l storedLease) bool { return l.lease != lease })
+		if len(all) == 0 && info.ID == "" {
+			return info, fmt.Errorf("table %s: lease %.100q: %w", t.name, lease, ErrNotFound)
+		}
+		if len(all) == 0 {
+			return info, nil
+		}
+		if info.ID == "" {
+			// Whose it was is for the message alone: one that cannot be read is ended too.
+			last := all[len(all)-1]
+			if info, err = t.describe(ctx, last); err != nil || info.ID == "" {
+				info = LeaseInfo{ID: lease, Snapshot: last.snapshot, Until: last.until()}
 			}
-			ended = false
+		}
+		for _, l := range all {
 			if err := t.remove(ctx, l.object.Name); err != nil {
-				return all[at], fmt.Errorf("lease: %w", err)
+				return info, fmt.Errorf("lease: %w", err)
 			}
-		}
-		if ended {
-			return all[at], nil
 		}
 	}
-	return all[at], fmt.Errorf("lease %s was renewed again and again while it was ended", lease)
+	return info, fmt.Errorf("lease %s was renewed again and again while it was ended", lease)
 }
 
-// A storedLease is a lease and its object.
+// A storedLease is an object of a lease.
 type storedLease struct {
-	LeaseInfo
-	id     id
+	leaseName
 	object object.Info
 }
 
-// newestLeases returns of each lease the object that lasts longest, in the order of ids.
+// until returns when the object runs out, by the clock that dates objects.
+func (l storedLease) until() time.Time { return time.Unix(0, l.object.ModTime).Add(l.lasts).UTC() }
+
+// newestLeases returns of each lease the object that lasts longest. all is as leases returns it.
 func newestLeases(all []storedLease) []storedLease {
-	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b storedLease) int {
-		return cmp.Or(bytes.Compare(a.id[:leaseIDBytes], b.id[:leaseIDBytes]), b.Until.Compare(a.Until), bytes.Compare(a.id[:], b.id[:]))
-	})
-	return slices.CompactFunc(all, func(a, b storedLease) bool { return [leaseIDBytes]byte(a.id[:]) == [leaseIDBytes]byte(b.id[:]) })
+	var out []storedLease
+	for _, l := range all {
+		switch n := len(out) - 1; {
+		case n < 0 || out[n].lease != l.lease:
+			out = append(out, l)
+		case l.until().After(out[n].until()):
+			out[n] = l
+		}
+	}
+	return out
 }
 
-// leases returns the leases that there are objects of, those that have run out too, and of one that was renewed also the one
-// before. It misses none that lasts all the while: one that was listed and is gone when it is read may have been renewed, so that
-// all is listed again.
+// leases returns the objects of leases that there are, those that have run out too, the objects of each lease together and in the order
+// in which they were made. It is one listing, and misses no lease that is in force all the while, even where its pages are far
+// apart in time: of a lease whose objects lie behind what was listed, the one that is there then is seen.
 func (t *Table) leases(ctx context.Context) ([]storedLease, error) {
-	found := map[id]*storedLease{} // nil: it is gone
-	for range maxLeasePasses {
-		again, err := t.findLeases(ctx, found)
+	var out []storedLease
+	for info, err := range t.s.blobs.List(ctx, tableDir(t.name)+leasesDir, "") {
 		if err != nil {
 			return nil, err
 		}
-		if again {
-			continue
-		}
-		var out []storedLease
-		for _, l := range found {
-			if l != nil {
-				out = append(out, *l)
-			}
-		}
-		return out, nil
-	}
-	return nil, fmt.Errorf("%s: some of the leases listed were gone when they were read, %d times", tableDir(t.name)+leasesDir, maxLeasePasses)
-}
-
-// findLeases lists the leases and reads those that are not in found yet; again: one that was listed was gone.
-func (t *Table) findLeases(ctx context.Context, found map[id]*storedLease) (again bool, err error) {
-	listed := map[id]object.Info{}
-	prefix := tableDir(t.name) + leasesDir
-	// Twice, for one that is renewed during the first listing may be in front of where it is and then no more behind.
-	for range 2 {
-		for info, err := range t.s.blobs.List(ctx, prefix, "") {
-			if err != nil {
-				return false, err
-			}
-			if i, err := parseID(info.Name[len(prefix):]); err == nil && info.Name == leaseName(t.name, i) {
-				listed[i] = info
-			}
+		if l, ok := parseLease(t.name, info.Name); ok {
+			out = append(out, storedLease{l, info})
 		}
 	}
-	for i, o := range listed {
-		if _, known := found[i]; known {
-			continue
-		}
-		if o.Size > maxLeaseSize {
-			return false, corrupt(o.Name, fmt.Sprintf("%d bytes are no lease", o.Size))
-		}
-		b := make([]byte, o.Size)
-		err := t.s.blobs.ReadAt(ctx, o.Name, b, 0)
-		if errors.Is(err, object.ErrNotFound) {
-			found[i], again = nil, true // renewed, or released
-			continue
-		}
-		if err != nil {
-			return false, damaged(o.Name, err)
-		}
-		l, reason := decodeLease(b)
-		if reason != "" {
-			return false, corrupt(o.Name, reason)
-		}
-		if l.ID = leaseID(i); o.ModTime != 0 {
-			l.Renewed = time.Unix(0, o.ModTime).UTC()
-		}
-		found[i] = &storedLease{l, i, o}
-	}
-	return again, nil
+	return out, nil
 }

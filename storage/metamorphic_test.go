@@ -100,10 +100,14 @@ func (m *model) commit(c Change, now time.Time) error {
 }
 
 // fakeSegment puts an index of nothing and describes a segment of it alone: commits look no further.
-func fakeSegment(ctx context.Context, blobs object.Store, p Partition, rows uint64) (SegmentDescriptor, error) {
-	i := newID()
+func fakeSegment(ctx context.Context, tab *Table, p Partition, rows uint64) (SegmentDescriptor, error) {
+	of, err := tab.identity(ctx)
+	if err != nil {
+		return SegmentDescriptor{}, err
+	}
+	i := newID(of)
 	d := SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.indexName(), IndexSize: 10 + rows}
-	return d, blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
+	return d, tab.s.blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
 }
 
 func checkSnapshot(t *rapid.T, s *Snapshot, want modelSnapshot) {
@@ -180,7 +184,7 @@ func TestMetamorphic(t *testing.T) {
 		now := time.Unix(1e9, 0).UTC()
 		handles := make([]*Table, 3)
 		for i := range handles {
-			s, err := Open(ctx, blobs, Options{Now: func() time.Time { return now }})
+			s, err := Create(ctx, blobs, Options{Now: func() time.Time { return now }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +209,7 @@ func TestMetamorphic(t *testing.T) {
 				now = now.Add(time.Duration(rapid.IntRange(-2, 10).Draw(t, "tick")) * time.Second)
 				c := Change{Operation: "test", Base: uint64(max(0, len(m.snapshots)-rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "behind")))}
 				for range rapid.IntRange(0, 4).Draw(t, "adds") {
-					d, err := fakeSegment(ctx, blobs, drawPartition(), rapid.Uint64Range(0, 1000).Draw(t, "rows"))
+					d, err := fakeSegment(ctx, handles[0], drawPartition(), rapid.Uint64Range(0, 1000).Draw(t, "rows"))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -235,7 +239,7 @@ func TestMetamorphic(t *testing.T) {
 						c.Remove = []string{rapid.SampledFrom(l.segments).Draw(t, "segment").id}
 					}
 				case "gone":
-					c.Remove = []string{newID().String()}
+					c.Remove = []string{randomID().String()}
 				case "again":
 					if len(lost) > 0 {
 						c.Add = append(c.Add, rapid.SampledFrom(lost).Draw(t, "lost"))
@@ -326,7 +330,7 @@ func TestConcurrentCommits(t *testing.T) {
 		tab := newTable(t, l)
 		wg.Go(func() {
 			for k := range each {
-				d, err := fakeSegment(ctx, l, partition("w", fmt.Sprint(k%3)), 1)
+				d, err := fakeSegment(ctx, tab, partition("w", fmt.Sprint(k%3)), 1)
 				if err != nil {
 					t.Error(err)
 					return
@@ -352,7 +356,7 @@ func TestConcurrentCommits(t *testing.T) {
 	for i := range outcome {
 		tab := newTable(t, l)
 		wg.Go(func() {
-			d, err := fakeSegment(ctx, l, partition("w", "same"), 0)
+			d, err := fakeSegment(ctx, tab, partition("w", "same"), 0)
 			if err != nil {
 				t.Error(err)
 				return

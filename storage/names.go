@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -13,8 +12,9 @@ import (
 
 const (
 	tablesPrefix = "tables/"
+	rootName     = "/table"
+	begunName    = "/committed"
 	snapshotsDir = "/snapshots/"
-	newestDir    = "/newest/"
 	pinnedDir    = "/pinned/"
 	leasesDir    = "/leases/"
 	accessDir    = "/access/"
@@ -26,18 +26,42 @@ const (
 	clockFile   = "clock" // put to read the store's clock, and deleted
 	packPrefix  = "pack-"
 	filePrefix  = "file-"
-
-	// newestEvery: a hint for each snapshot whose number is 1 more than a multiple of it.
-	newestEvery = 64
+	// condemnedPrefix begins the name of the marker that a gc puts beside objects which it is about to remove: gc.go.
+	condemnedPrefix = "condemned-"
 
 	// maxTableName bounds a table's name in bytes, so that it fits a file name when every byte is escaped.
 	maxTableName = 80
 )
 
-// An id names a segment or a run: 16 random bytes, never all zero.
+// A tableID tells a table from every other, those of its name that were removed before it too: 8 random bytes, never all zero.
+type tableID [8]byte
+
+func newTableID() tableID {
+	var t tableID
+	rand.Read(t[:])
+	t[7] |= 1
+	return t
+}
+
+func (t tableID) String() string { return hex.EncodeToString(t[:]) }
+
+// An id names a segment, a run or a set of rows: 8 random bytes, and the id of the table that it belongs to. So what an object is
+// of is known from its name: a commit refuses what is another table's, and gc knows who may yet commit what it is about to remove.
 type id [16]byte
 
-func newID() id {
+// newID returns a new id of the table.
+func newID(t tableID) id {
+	var i id
+	rand.Read(i[:8])
+	copy(i[8:], t[:])
+	return i
+}
+
+// table returns the table that what has the id belongs to.
+func (i id) table() tableID { return tableID(i[8:]) }
+
+// randomID returns an id that is of no table.
+func randomID() id {
 	var i id
 	rand.Read(i[:])
 	i[15] |= 1 // the zero id is the index database's own
@@ -109,6 +133,10 @@ func isDataFile(s string) bool {
 	case indexFile, listingFile, schemaFile, rowsFile, clockFile:
 		return true
 	}
+	if marker, ok := strings.CutPrefix(s, condemnedPrefix); ok {
+		_, err := parseID(marker)
+		return err == nil
+	}
 	number, ok := strings.CutPrefix(s, packPrefix)
 	if !ok {
 		number, ok = strings.CutPrefix(s, filePrefix)
@@ -127,38 +155,49 @@ func ValidateTable(name string) error {
 
 func tableDir(table string) string { return tablesPrefix + escape(table) }
 
+// tableRoot names the object that holds the table's id.
+func tableRoot(table string) string { return tableDir(table) + rootName }
+
+// tableBegun names the object that says that the table had a commit: without it a table without snapshots is none yet, with it they are lost.
+func tableBegun(table string) string { return tableDir(table) + begunName }
+
+// maxSnapshot bounds the number of a snapshot, so that its complement has ten digits.
+const maxSnapshot = 9_999_999_999
+
+// snapshotName names snapshot number of a table. Names sort newest first, so that one small listing finds the newest: the digits are the
+// number's complement to maxSnapshot, which is followed, for people, by the number itself. A hundred share a directory, so that no directory of a
+// local store that is listed is large.
+//
+//	tables/ads/snapshots/99999999/9999999996.3
 func snapshotName(table string, number uint64) string {
-	return tableDir(table) + snapshotsDir + fmt.Sprintf("%020d", number)
+	c := uint64(maxSnapshot) - number
+	return fmt.Sprintf("%s%s%08d/%010d.%d", tableDir(table), snapshotsDir, c/100, c, number)
 }
 
 // pinnedName names the copy of an expired snapshot that a branch or a lease keeps.
 func pinnedName(table string, number uint64) string {
-	return tableDir(table) + pinnedDir + fmt.Sprintf("%020d", number)
+	return tableDir(table) + pinnedDir + strconv.FormatUint(number, 10)
 }
 
-func leaseName(table string, lease id) string { return tableDir(table) + leasesDir + lease.String() }
+// condemnedName names the marker of one gc beside the objects of an id.
+func (i id) condemnedName(gc id) string { return i.dir() + condemnedPrefix + gc.String() }
+
+// isCondemned reports whether name is a marker of a gc.
+func (i id) isCondemned(name string) bool { return strings.HasPrefix(name, i.dir()+condemnedPrefix) }
 
 // AccessPrefix is what the names of the table's access records begin with. Package access makes the rest.
 func (t *Table) AccessPrefix() string { return tableDir(t.name) + accessDir }
 
-func newestName(table string, number uint64) string {
-	return tableDir(table) + newestDir + fmt.Sprintf("%020d", math.MaxUint64-number)
+// parseSnapshot returns the number in the name of a snapshot of the table.
+func parseSnapshot(table, name string) (uint64, bool) {
+	n, err := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 10, 64)
+	return n, err == nil && n > 0 && n <= maxSnapshot && name == snapshotName(table, n)
 }
 
-func newestPrefix(table string) string { return tableDir(table) + newestDir }
-
-// parseNewest returns the number of the snapshot that a hint stands for.
-func parseNewest(name string) (uint64, bool) {
-	s := name[strings.LastIndexByte(name, '/')+1:]
-	n, err := strconv.ParseUint(s, 10, 64)
-	return math.MaxUint64 - n, err == nil && len(s) == 20
-}
-
-// parseSnapshot returns the number in the name of a snapshot.
-func parseSnapshot(name string) (uint64, bool) {
-	s := name[strings.LastIndexByte(name, '/')+1:]
-	n, err := strconv.ParseUint(s, 10, 64)
-	return n, err == nil && len(s) == 20 && n > 0
+// parsePinned returns the number in the name of a copy of a snapshot of the table.
+func parsePinned(table, name string) (uint64, bool) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(name, tableDir(table)+pinnedDir), 10, 64)
+	return n, err == nil && n > 0 && name == pinnedName(table, n)
 }
 
 // parseTable returns the table that an object under tables/ belongs to, and the name after which the next table's sort.

@@ -36,7 +36,7 @@ func distinct(names []string) []string {
 // TestAccessRecordsMakeNoTable: records are passed over, those of a table that is there and those of one that is gone.
 func TestAccessRecordsMakeNoTable(t *testing.T) {
 	for what, blobs := range map[string]object.Store{"memory": object.NewMemory(), "local": localStore(t)} {
-		s, err := Open(t.Context(), blobs, Options{})
+		s, err := Create(t.Context(), blobs, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestAccessRecordsMakeNoTable(t *testing.T) {
 
 // BeforeClose: what was asked for and not taken back is called, once.
 func TestBeforeClose(t *testing.T) {
-	s, err := Open(t.Context(), object.NewMemory(), Options{})
+	s, err := Create(t.Context(), object.NewMemory(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestAwkwardTables(t *testing.T) {
 			names = append(names, everyByte()...)
 		}
 		names = distinct(names)
-		s, err := Open(ctx, blobs, Options{})
+		s, err := Create(ctx, blobs, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestAwkwardPartitions(t *testing.T) {
 	partitions = append(partitions, nil, Partition{{Key: "k", Null: true}}, partition("a", "b/c", "d", ""), partition("a", "b", "c", "", "d", ""), partition("a", "b", "c/d", ""))
 	byID := map[string]Partition{}
 	for i, p := range partitions {
-		d, err := fakeSegment(ctx, mem, p, uint64(i+1))
+		d, err := fakeSegment(ctx, tab, p, uint64(i+1))
 		if err != nil {
 			t.Fatal(err)
 		}

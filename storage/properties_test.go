@@ -16,7 +16,7 @@ func TestProperties(t *testing.T) {
 		{}, {"profile": "size"}, {"profile": "size", "other": "é"}, {"profile": "size", "other": "é"}, {"profile": "speed", "other": "é"},
 	}
 	for i, set := range []map[string]string{nil, {"profile": "size"}, {"other": "é"}, {"profile": "size"}, {"profile": "speed"}} {
-		d, err := fakeSegment(t.Context(), blobs, nil, 10)
+		d, err := fakeSegment(t.Context(), tab, nil, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestPartitionKeysStay(t *testing.T) {
 			c.Remove = []string{remove}
 		}
 		if p != nil {
-			d, err := fakeSegment(ctx, blobs, p, 10)
+			d, err := fakeSegment(ctx, tab, p, 10)
 			if err != nil {
 				t.Fatal(err)
 			}

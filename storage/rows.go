@@ -71,7 +71,11 @@ func (s *Store) putRows(ctx context.Context, segment string, segmentRows uint64,
 		out.inline = b
 		return out, nil
 	}
-	out.object, out.size, out.sum = newID(), uint64(len(b)), xxhash.Sum64(b)
+	of, err := parseID(segment)
+	if err != nil {
+		return RowSet{}, err
+	}
+	out.object, out.size, out.sum = newID(of.table()), uint64(len(b)), xxhash.Sum64(b)
 	if made != nil {
 		made(out.object)
 	}
@@ -116,18 +120,26 @@ func (s *Store) ReadRows(ctx context.Context, r RowSet) (*roaring.Bitmap, error)
 	return out, nil
 }
 
-// checkRows makes sure that the object of a set, if it has one, is there.
+// checkRows makes sure that the object of a set, if it has one, is there, and that no gc has condemned it.
 func (s *Store) checkRows(ctx context.Context, r RowSet) error {
 	if r.size == 0 {
 		return nil
 	}
 	name := r.object.rowsName()
-	info, err := s.blobs.Stat(ctx, name)
-	if err != nil {
-		return err
+	there := false
+	for info, err := range s.blobs.List(ctx, r.object.dir(), "") {
+		switch {
+		case err != nil:
+			return err
+		case r.object.isCondemned(info.Name):
+			return condemned(r.object)
+		case info.Name == name && uint64(info.Size) != r.size:
+			return corrupt(name, fmt.Sprintf("%d bytes: want %d", info.Size, r.size))
+		}
+		there = there || info.Name == name
 	}
-	if uint64(info.Size) != r.size {
-		return corrupt(name, fmt.Sprintf("%d bytes: want %d", info.Size, r.size))
+	if !there {
+		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ func TestRunsFound(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	tab.s.tailBytes = 1 // every commit makes runs
-	commitFeatures(t, mem, tab, feature("a", int64Type), feature("b", int64Type))
+	commitFeatures(t, tab, feature("a", int64Type), feature("b", int64Type))
 	fresh := newTable(t, mem)
 	s, err := fresh.Latest(t.Context())
 	if err != nil {

@@ -95,13 +95,18 @@ type packFile struct {
 
 var errAborted = errors.New("segment writer was aborted")
 
-// NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination.
+// NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but that the first of a table
+// gives the table its identity.
 func (t *Table) NewSegment(ctx context.Context, p Partition, stripeRows []uint32, opts SegmentOptions) (*SegmentWriter, error) {
 	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
 		return nil, err
 	}
+	table, err := t.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
 	w := &SegmentWriter{
-		s: t.s, id: newID(), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
+		s: t.s, id: newID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
 		changed: make(chan struct{}), orders: map[int]bool{}, features: map[FeatureID]string{}, held: map[int]laid{},
 	}
 	for i, n := range stripeRows {

@@ -67,7 +67,7 @@ func TestGCTakesFromSlowWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(25 * time.Hour)
-	s, err := Open(ctx, mem, Options{Now: mem.Now})
+	s, err := Create(ctx, mem, Options{Now: mem.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestGCClock(t *testing.T) {
 		if err := w.AddFeature(ctx, 0, feature("a", int64Type), denseRows([]uint32{100}, 1)); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Open(ctx, mem, Options{})
+		s, err := Create(ctx, mem, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestCommitTimes(t *testing.T) {
 	want := []time.Time{second(100), second(100), second(100), second(101), second(101), second(101), second(200), last, last, last}
 	mem := object.NewMemory()
 	for i, now := range clocks {
-		s, err := Open(ctx, mem, Options{Now: func() time.Time { return now }})
+		s, err := Create(ctx, mem, Options{Now: func() time.Time { return now }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func (s *Snapshot) Table() *Table      { return s.t }
 // number. One small read.
 func (s *Snapshot) Stands(ctx context.Context) (bool, error) {
 	m, err := s.t.header(ctx, s.m.info.Number)
-	if errors.Is(err, object.ErrNotFound) {
+	if errors.Is(err, object.ErrNotFound) || errors.Is(err, errReplaced) {
 		return false, nil
 	}
 	return err == nil && m.commit == s.m.commit, err

@@ -24,14 +24,16 @@ import (
 //	    56     8  rows added
 //	    64     8  rows removed
 //	    72    16  commit id, random: who wrote this
-//	    88     8  length of the body
-//	    96     8  xxhash64 of the body
-//	   104     1  length of the operation, at most 31
-//	   105    31  operation, zeros after it
-//	   136     8  oldest: snapshots below it have expired          version 1: zeros
-//	   144     8  deleted rows, of the rows of the snapshot        version 1: zeros
-//	   152     8  xxhash64 of bytes 0 to 151
-//	   160        body: the listing tree, the schema tree; from version 2 on then, as varints, the number that the next
+//	    88    16  commit id of the snapshot before; zeros: this is the first
+//	   104     8  the table's id
+//	   112     8  length of the body
+//	   120     8  xxhash64 of the body
+//	   128     1  length of the operation, at most 31
+//	   129    31  operation, zeros after it
+//	   160     8  oldest: snapshots below it have expired          version 1: zeros
+//	   168     8  deleted rows, of the rows of the snapshot        version 1: zeros
+//	   176     8  xxhash64 of bytes 0 to 175
+//	   184        body: the listing tree, the schema tree; from version 2 on then, as varints, the number that the next
 //	              overlay gets, and how many overlays, sample lists and branches there are
 //
 // A table's snapshots are of version 1 until a commit needs what version 2 has, and of version 2 from then on, so that
@@ -39,7 +41,7 @@ import (
 const (
 	snapshotMagic   = "DSISNAP"
 	snapshotVersion = 2 // the newest
-	headerBytes     = 160
+	headerBytes     = 184
 	maxOperation    = 31
 	// maxSnapshotBody bounds what an object may make a reader allocate. Writers keep tails to some 32 KiB.
 	maxSnapshotBody = 4 << 20
@@ -50,6 +52,8 @@ type manifest struct {
 	version  byte // 0, of a snapshot not made yet, stands for 1
 	info     SnapshotInfo
 	commit   id
+	parent   id // commit id of the snapshot before; zero: this is the first
+	table    tableID
 	bodySize uint64
 	bodySum  uint64
 	listing  tree
@@ -80,13 +84,15 @@ func appendManifest(dst []byte, m manifest) []byte {
 		le.PutUint64(h[8+8*i:], v)
 	}
 	copy(h[72:], m.commit[:])
-	le.PutUint64(h[88:], uint64(len(body)))
-	le.PutUint64(h[96:], xxhash.Sum64(body))
-	h[104] = byte(len(m.info.Operation))
-	copy(h[105:136], m.info.Operation)
-	le.PutUint64(h[136:], m.info.Oldest)
-	le.PutUint64(h[144:], m.info.DeletedRows)
-	le.PutUint64(h[152:], xxhash.Sum64(h[:152]))
+	copy(h[88:], m.parent[:])
+	copy(h[104:], m.table[:])
+	le.PutUint64(h[112:], uint64(len(body)))
+	le.PutUint64(h[120:], xxhash.Sum64(body))
+	h[128] = byte(len(m.info.Operation))
+	copy(h[129:160], m.info.Operation)
+	le.PutUint64(h[160:], m.info.Oldest)
+	le.PutUint64(h[168:], m.info.DeletedRows)
+	le.PutUint64(h[176:], xxhash.Sum64(h[:176]))
 	return dst
 }
 
@@ -112,7 +118,7 @@ func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 	if m.version = h[7]; m.version < 1 || m.version > snapshotVersion {
 		return m, "snapshot of another version"
 	}
-	if le.Uint64(h[152:]) != xxhash.Sum64(h[:152]) {
+	if le.Uint64(h[176:]) != xxhash.Sum64(h[:176]) {
 		return m, "header checksum mismatch"
 	}
 	var v [8]uint64
@@ -122,24 +128,29 @@ func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 	if v[0] != number {
 		return m, fmt.Sprintf("holds snapshot %d", v[0])
 	}
-	n := h[104]
-	zeros := 136 // up to here
+	n := h[128]
+	zeros := 160 // up to here
 	if m.version == 1 {
-		zeros = 152
+		zeros = 176
 	}
-	if n > maxOperation || !bytes.Equal(h[105+int(n):zeros], make([]byte, zeros-105-int(n))) {
+	if n > maxOperation || !bytes.Equal(h[129+int(n):zeros], make([]byte, zeros-129-int(n))) {
 		return m, "operation out of range"
 	}
-	oldest, deleted := le.Uint64(h[136:]), le.Uint64(h[144:])
-	if oldest > number || deleted > v[2] {
+	oldest, deleted := le.Uint64(h[160:]), le.Uint64(h[168:])
+	if number > maxSnapshot || oldest > number || deleted > v[2] {
 		return m, fmt.Sprintf("oldest snapshot %d, %d of %d rows deleted: out of range", oldest, deleted, v[2])
 	}
 	m.info = SnapshotInfo{
 		Number: v[0], Time: time.Unix(0, int64(v[1])).UTC(), Rows: v[2], Segments: v[3], Bytes: v[4], Features: v[5],
-		AddedRows: v[6], RemovedRows: v[7], Operation: string(h[105 : 105+int(n)]), Oldest: oldest, DeletedRows: deleted,
+		AddedRows: v[6], RemovedRows: v[7], Operation: string(h[129 : 129+int(n)]), Oldest: oldest, DeletedRows: deleted,
 	}
 	copy(m.commit[:], h[72:88])
-	m.bodySize, m.bodySum = le.Uint64(h[88:]), le.Uint64(h[96:])
+	copy(m.parent[:], h[88:104])
+	copy(m.table[:], h[104:112])
+	if m.table == (tableID{}) || (m.parent == id{}) != (number == 1) {
+		return m, "of no table, or without the snapshot before it"
+	}
+	m.bodySize, m.bodySum = le.Uint64(h[112:]), le.Uint64(h[120:])
 	if m.bodySize > maxSnapshotBody {
 		return m, fmt.Sprintf("body of %d bytes: want at most %d", m.bodySize, maxSnapshotBody)
 	}

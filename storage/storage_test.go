@@ -72,7 +72,7 @@ func denseRows(stripes []uint32, seed int64) func(*format.Writer) error {
 
 func newTable(t testing.TB, blobs object.Store) *Table {
 	t.Helper()
-	s, err := Open(context.Background(), blobs, Options{})
+	s, err := Create(context.Background(), blobs, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestPartitionKeysCost(t *testing.T) {
 	for _, n := range []int{1, 2000} {
 		c := Change{Operation: "ingest"}
 		for i := range n {
-			d, err := fakeSegment(ctx, mem, partition("ds", fmt.Sprintf("2026-%04d", i), "hr", fmt.Sprint(n)), 10)
+			d, err := fakeSegment(ctx, tab, partition("ds", fmt.Sprintf("2026-%04d", i), "hr", fmt.Sprint(n)), 10)
 			if err != nil {
 				t.Fatal(err)
 			}

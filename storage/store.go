@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,15 @@ import (
 // Options: the zero value works.
 type Options struct {
 	Limits format.Limits    // what stored metadata may claim; default format's
-	Now    func() time.Time // the time of commits and of gc; default time.Now, and for gc the store's where that is earlier
+	Now    func() time.Time // the time that commits are dated with; default time.Now
+	// Clock, unless nil, is the time of the store's clock, by which all ages count: tests set it. Default: what the store dates an object
+	// with that is made to find out.
+	Clock func() time.Time
+	// TailBytes is how large the part of a listing or schema gets, within a snapshot, before it is an object of its own, and InlineRows a set of
+	// rows; defaults 32 KiB and 4 KiB. Tests make them small.
+	TailBytes, InlineRows int
+	// Init lets Create make a store of a root that is not empty.
+	Init bool
 }
 
 // maxOpenRuns bounds how many runs a Store keeps open.
@@ -32,6 +41,8 @@ type Store struct {
 	tailBytes  uint64
 	inlineRows int
 
+	marked    atomic.Bool // the marker was read
+	creating  bool        // of Create: the first table makes the store
 	conflicts struct{ retried, refused atomic.Uint64 }
 	runsFound struct{ hits, misses atomic.Uint64 }
 
@@ -58,7 +69,7 @@ func (s *Store) RunsFound() (hits, misses uint64) {
 }
 
 // Open opens the store at the root that blobs stand for. It reads nothing, takes no lock and does not touch the index
-// database.
+// database. Where there is no store, the methods that find tables return ErrNoStore.
 func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -118,7 +129,13 @@ func (s *Store) Close() error {
 }
 
 // Tables returns the names of all tables, in the order of their object names. Its cost is a listing a table, two of one that has access records.
-func (s *Store) Tables(ctx context.Context) ([]string, error) {
+func (s *Store) Tables(ctx context.Context) ([]string, error) { return s.tableNames(ctx, false) }
+
+// tableNames is Tables; roots: with those that have not had a commit yet, and only have their root.
+func (s *Store) tableNames(ctx context.Context, roots bool) ([]string, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
 	var out []string
 	after := ""
 	for {
@@ -144,10 +161,12 @@ func (s *Store) Tables(ctx context.Context) ([]string, error) {
 			after = records[:len(records)-1] + "0" // the byte after "/"
 			continue
 		}
-		for _, dir := range [...]string{leasesDir, newestDir, pinnedDir, snapshotsDir} {
-			if strings.HasPrefix(found, tableDir(table)+dir) {
-				out = append(out, table)
-			}
+		named := found == tableBegun(table) || roots && found == tableRoot(table)
+		for _, dir := range [...]string{leasesDir, pinnedDir, snapshotsDir} {
+			named = named || strings.HasPrefix(found, tableDir(table)+dir)
+		}
+		if named {
+			out = append(out, table)
 		}
 		after = next
 	}
@@ -155,29 +174,42 @@ func (s *Store) Tables(ctx context.Context) ([]string, error) {
 
 // Table returns a table that exists; ErrNotFound names the nearest.
 func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
-	t, err := s.NewTable(ctx, name)
+	t, _, err := s.table(ctx, name)
+	return t, err
+}
+
+// table is Table with the newest snapshot's object. It is one round trip.
+func (s *Store) table(ctx context.Context, name string) (*Table, snapshotObject, error) {
+	if err := ValidateTable(name); err != nil {
+		return nil, snapshotObject{}, err
+	}
+	t := &Table{s: s, name: name}
+	ready := make(chan error, 1)
+	go func() { ready <- s.ready(ctx) }()
+	n, err := t.newest(ctx)
+	if rerr := <-ready; rerr != nil {
+		return nil, n, rerr
+	}
+	if err == nil && n.number == 0 {
+		err = s.noTable(ctx, name)
+	}
 	if err != nil {
-		return nil, err
+		return nil, n, err
 	}
-	// Who opens a table asks for its newest snapshot next, as a rule: what that needs is read at the same time.
-	hinted := make(chan struct{})
-	go func() {
-		defer close(hinted)
-		_ = t.readHint(ctx) // who needs it asks again
-	}()
-	// Snapshots are numbered from 1 without gaps. Where the first have expired the newest is looked for.
-	ok, err := t.exists(ctx, 1)
-	<-hinted
-	if err == nil && !ok {
-		ok, err = t.expiredFirst(ctx)
-	}
+	return t, n, nil
+}
+
+// Newest returns a table and its newest snapshot, in two round trips; errors as Table's.
+func (s *Store) Newest(ctx context.Context, name string) (*Table, *Snapshot, error) {
+	t, n, err := s.table(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if !ok {
-		return nil, s.noTable(ctx, name)
+	snap, err := t.readNewest(ctx, n)
+	if errors.Is(err, object.ErrNotFound) { // it has expired since, and is gone
+		snap, err = t.Latest(ctx)
 	}
-	return t, nil
+	return t, snap, err
 }
 
 func (s *Store) noTable(ctx context.Context, name string) error {
@@ -187,8 +219,10 @@ func (s *Store) noTable(ctx context.Context, name string) error {
 	}
 	if slices.Contains(tables, name) {
 		// Someone has just made it, or has taken its snapshots away.
-		if _, err := s.blobs.Stat(ctx, snapshotName(name, 1)); err != nil {
-			return missing(snapshotName(name, 1), err)
+		if n, err := (&Table{s: s, name: name}).newest(ctx); err != nil {
+			return err
+		} else if n.number == 0 {
+			return corrupt(tableDir(name)+snapshotsDir, "the table has no snapshot")
 		}
 		return fmt.Errorf("table %q: %w: it was just made", name, ErrNotFound)
 	}
@@ -203,5 +237,8 @@ func (s *Store) NewTable(ctx context.Context, name string) (*Table, error) {
 	if err := ValidateTable(name); err != nil {
 		return nil, err
 	}
-	return &Table{s: s, name: name}, ctx.Err()
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	return &Table{s: s, name: name}, nil
 }

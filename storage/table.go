@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -16,17 +17,11 @@ type Table struct {
 	name string
 
 	mu sync.Mutex
-	// known is the highest snapshot number seen so far: a search starts there. last is the snapshot of that number, or nil.
-	// gone is the highest that was there and is no more. Guarded by mu.
-	// size is the size of that snapshot's object, 0 when it is not known; hint is what the hints said, once hinted; last in a
-	// listing was the snapshot listed.
-	known  uint64
-	last   *Snapshot
-	size   int64
-	hint   uint64
-	hinted bool
-	listed uint64
-	gone   uint64
+	// id is the table's, zero until it is known, and never another one: what the handle is asked for when somebody has removed the
+	// table and made another of its name is an error. last is the newest snapshot that was read, or nil, and at its object. Guarded by mu.
+	id   tableID
+	last *Snapshot
+	at   object.Info
 }
 
 // Name returns the table's name.
@@ -34,43 +29,6 @@ func (t *Table) Name() string { return t.name }
 
 // Store returns the store that the table is in.
 func (t *Table) Store() *Store { return t.s }
-
-// numbers returns the numbers of the snapshots that there are, ascending. Unlike newest it lists them all, and so sees those
-// behind a gap: verify and gc, which must not take a table for shorter than it is, ask it.
-func (t *Table) numbers(ctx context.Context) ([]uint64, error) {
-	var out []uint64
-	for info, err := range t.s.blobs.List(ctx, tableDir(t.name)+snapshotsDir, "") {
-		if err != nil {
-			return nil, err
-		}
-		n, ok := parseSnapshot(info.Name)
-		if !ok || info.Name != snapshotName(t.name, n) {
-			continue
-		}
-		// Of two that are made while a directory is read, the later may be seen alone: those right before it are asked for. Where
-		// the first have expired, that is one request and not one for each.
-		last := uint64(0)
-		if len(out) > 0 {
-			last = out[len(out)-1]
-		}
-		low := n
-		for low-1 > last {
-			ok, err := t.exists(ctx, low-1)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				break
-			}
-			low--
-		}
-		for ; low < n; low++ {
-			out = append(out, low)
-		}
-		out = append(out, n)
-	}
-	return out, nil
-}
 
 // gap says that the snapshots from first up to before next are missing.
 func (t *Table) gap(first, next uint64) error {
@@ -81,72 +39,115 @@ func (t *Table) gap(first, next uint64) error {
 	return corrupt(snapshotName(t.name, first), reason)
 }
 
-// saw remembers that a snapshot exists. size 0: not known; s nil: not read.
-func (t *Table) saw(number uint64, size int64, s *Snapshot) {
+// errReplaced is matched when the table that a handle was opened for is gone, and another has its name.
+var errReplaced = errors.New("the table was removed, and another made of its name")
+
+// bind makes the handle one of the table with the id, if it is none yet, and returns an error if it is one of another.
+func (t *Table) bind(of tableID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if number > t.known {
-		t.known, t.size, t.last = number, 0, nil
+	if t.id == (tableID{}) {
+		t.id = of
 	}
-	if number != t.known {
-		return
+	if t.id == of {
+		return nil
 	}
-	if size != 0 {
-		t.size = size
-	}
-	if s != nil {
-		t.last = s
-	}
+	return fmt.Errorf("table %s: %w: %w since it was opened: open it again", t.name, ErrNotFound, errReplaced)
 }
 
-// Latest returns the newest snapshot; ErrNotFound before the first commit.
+// bound returns the id of the table that the handle is of, zero when it is not known.
+func (t *Table) bound() tableID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.id
+}
+
+// Latest returns the newest snapshot; ErrNotFound before the first commit. It is a listing of one name, and where that is not the snapshot
+// that the handle read last, a read.
 func (t *Table) Latest(ctx context.Context) (*Snapshot, error) {
-	n, s, err := t.find(ctx, true)
-	if err != nil || s != nil {
-		return s, err
-	}
-	if n == 0 {
+	s, err := t.latest(ctx)
+	if err == nil && s == nil {
 		return nil, t.s.noTable(ctx, t.name)
-	}
-	s, err = t.read(ctx, n)
-	if errors.Is(err, object.ErrNotFound) { // gc was quicker: there is a newer one
-		if n, err = t.newest(ctx); err == nil && n > 0 {
-			s, err = t.read(ctx, n)
-		}
 	}
 	return s, err
 }
 
+// latest is Latest, nil before the first commit.
+func (t *Table) latest(ctx context.Context) (*Snapshot, error) {
+	for {
+		n, err := t.newest(ctx)
+		if err != nil || n.number == 0 {
+			return nil, err
+		}
+		s, err := t.readNewest(ctx, n)
+		if !errors.Is(err, object.ErrNotFound) {
+			return s, err
+		}
+		// It has expired since, and gc has truncated it: there is a newer one. Where there is none, the next listing has nothing.
+	}
+}
+
+// readNewest returns the snapshot that newest found.
+func (t *Table) readNewest(ctx context.Context, n snapshotObject) (*Snapshot, error) {
+	t.mu.Lock()
+	last, at := t.last, t.at
+	t.mu.Unlock()
+	if n.Size == 0 {
+		return nil, corrupt(n.Name, "object is empty, and the newest snapshot")
+	}
+	var s *Snapshot
+	var err error
+	switch {
+	case last != nil && at == n.Info:
+		return last, nil
+	case last != nil && last.m.info.Number == n.number && at == (object.Info{}): // the handle has made it
+		var m manifest
+		if m, err = t.header(ctx, n.number); err == nil && m.commit == last.m.commit {
+			s = last
+		}
+	}
+	if s == nil && err == nil {
+		if s, err = t.readObject(ctx, n.Name, n.number, n.Size); errors.Is(err, io.ErrUnexpectedEOF) {
+			s, err = t.read(ctx, n.number) // it was truncated since, or it is damaged
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.saw(s, n.Info)
+	return s, nil
+}
+
+// newestRead returns the newest snapshot that the handle has read or made, or nil.
+func (t *Table) newestRead() *Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+// forget drops what newestRead returns.
+func (t *Table) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last, t.at = nil, object.Info{}
+}
+
+// saw remembers a snapshot that was the newest a moment ago. at is zero where the handle made it.
+func (t *Table) saw(s *Snapshot, at object.Info) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last == nil || t.last.m.info.Number <= s.m.info.Number {
+		t.last, t.at = s, at
+	}
+}
+
 // span returns the numbers of the first snapshot that has not expired and of the newest.
 func (t *Table) span(ctx context.Context) (first, newest uint64, err error) {
-	n, err := t.newest(ctx)
+	s, err := t.Latest(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	if n == 0 {
-		return 0, 0, t.s.noTable(ctx, t.name)
-	}
-	t.mu.Lock()
-	last := t.last
-	t.mu.Unlock()
-	if last != nil && last.m.info.Number == n {
-		return max(last.m.info.Oldest, 1), n, nil
-	}
-	m, err := t.header(ctx, n)
-	return max(m.info.Oldest, 1), n, err
-}
-
-// expiredFirst reports whether the table's first snapshots have expired, for one without snapshot 1. Where they have not, that it
-// is missing is damage.
-func (t *Table) expiredFirst(ctx context.Context) (bool, error) {
-	newest, err := t.Latest(ctx)
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	if err == nil && newest.m.info.Oldest <= 1 {
-		err = t.gap(1, 2)
-	}
-	return err == nil, err
+	return max(s.m.info.Oldest, 1), s.m.info.Number, nil
 }
 
 // At returns the snapshot of a number; ErrNotFound says which numbers there are.
@@ -212,69 +213,98 @@ func (t *Table) asOf(ctx context.Context, at time.Time, from, to uint64) (number
 	return low, first, nil
 }
 
-// Snapshots describes the snapshots that have not expired, oldest first. Its cost is a small read each.
+// Snapshots describes the snapshots that have not expired, oldest first. Its cost is a small read each, many at a time.
 func (t *Table) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
 	first, n, err := t.span(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []SnapshotInfo
-	for i := first; i <= n; i++ {
-		m, err := t.header(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, m.info)
-	}
-	return out, nil
+	return t.infos(ctx, first, n)
 }
 
-// header reads only the header of a snapshot.
+// infos describes the snapshots from first to last, which have not expired.
+func (t *Table) infos(ctx context.Context, first, last uint64) ([]SnapshotInfo, error) {
+	out := make([]SnapshotInfo, last-first+1)
+	err := parallel(ctx, len(out), func(ctx context.Context, i int) error {
+		m, err := t.header(ctx, first+uint64(i))
+		out[i] = m.info
+		return missing(snapshotName(t.name, first+uint64(i)), err)
+	})
+	return out, err
+}
+
+// header reads only the header of a snapshot; object.ErrNotFound when there is none of the number.
 func (t *Table) header(ctx context.Context, number uint64) (manifest, error) {
-	name := snapshotName(t.name, number)
-	var h [headerBytes]byte
-	err := t.s.blobs.ReadAt(ctx, name, h[:], 0)
-	if errors.Is(err, object.ErrNotFound) {
-		// An expired one may be kept elsewhere; where it is not, the error is the first.
-		pinned := pinnedName(t.name, number)
-		if perr := t.s.blobs.ReadAt(ctx, pinned, h[:], 0); !errors.Is(perr, object.ErrNotFound) {
-			name, err = pinned, perr
+	var m manifest
+	err := t.either(ctx, number, func(name string) (err error) {
+		var h [headerBytes]byte
+		if err = t.s.blobs.ReadAt(ctx, name, h[:], 0); err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		return manifest{}, damaged(name, err)
-	}
-	if err := newerSnapshot(name, h[:]); err != nil {
-		return manifest{}, err
-	}
-	m, reason := decodeHeader(h[:], number)
-	if reason != "" {
-		return manifest{}, corrupt(name, reason)
-	}
-	return m, nil
+		if err = newerSnapshot(name, h[:]); err != nil {
+			return err
+		}
+		var reason string
+		if m, reason = decodeHeader(h[:], number); reason != "" {
+			return corrupt(name, reason)
+		}
+		return t.bind(m.table)
+	})
+	return m, err
 }
 
 // read returns a snapshot; object.ErrNotFound when there is none of the number.
 func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
 	t.mu.Lock()
-	last, size := t.last, int64(0)
-	if number == t.known {
-		size = t.size
-	}
+	last := t.last
 	t.mu.Unlock()
 	if last != nil && last.m.info.Number == number {
 		return last, nil
 	}
+	var s *Snapshot
+	err := t.either(ctx, number, func(name string) error {
+		info, err := t.s.blobs.Stat(ctx, name)
+		if err == nil {
+			s, err = t.readObject(ctx, name, number, info.Size)
+		}
+		return err
+	})
+	return s, err
+}
+
+// either calls f for the object of a snapshot, and for the copy of it where it has expired: a branch or a lease may keep that.
+func (t *Table) either(ctx context.Context, number uint64, f func(name string) error) error {
 	name := snapshotName(t.name, number)
-	b, err := t.readObject(ctx, name, size)
-	if errors.Is(err, object.ErrNotFound) {
-		// An expired one may be kept elsewhere, also since just now; where it is not, the error is the first.
-		pinned := pinnedName(t.name, number)
-		if pb, perr := t.readObject(ctx, pinned, 0); !errors.Is(perr, object.ErrNotFound) {
-			name, b, err = pinned, pb, perr
+	err := f(name)
+	gone := errors.Is(err, object.ErrNotFound)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		info, serr := t.s.blobs.Stat(ctx, name)
+		if serr != nil {
+			return serr
+		}
+		if gone = info.Size == 0; gone {
+			err = fmt.Errorf("%w: %s: it has expired", object.ErrNotFound, name)
 		}
 	}
-	if err != nil {
+	if gone {
+		// Where there is no copy either, the error is the first.
+		if perr := f(pinnedName(t.name, number)); !errors.Is(perr, object.ErrNotFound) {
+			name, err = pinnedName(t.name, number), perr
+		}
+	}
+	return damaged(name, err)
+}
+
+// readObject reads the whole of a snapshot's object; io.ErrUnexpectedEOF where it ends before size.
+func (t *Table) readObject(ctx context.Context, name string, number uint64, size int64) (*Snapshot, error) {
+	if size == 0 {
+		return nil, fmt.Errorf("%s: %w", name, io.ErrUnexpectedEOF)
+	}
+	if size < headerBytes || size > headerBytes+maxSnapshotBody {
+		return nil, corrupt(name, fmt.Sprintf("%d bytes are no snapshot", size))
+	}
+	b := make([]byte, size)
+	if err := t.s.blobs.ReadAt(ctx, name, b, 0); err != nil {
 		return nil, err
 	}
 	if err := newerSnapshot(name, b); err != nil {
@@ -284,28 +314,5 @@ func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
 	if reason != "" {
 		return nil, corrupt(name, reason)
 	}
-	s := &Snapshot{t: t, m: m}
-	if name == snapshotName(t.name, number) { // a copy elsewhere says nothing of the numbers that there are
-		t.saw(number, int64(len(b)), s)
-	}
-	return s, nil
-}
-
-// readObject reads the whole of a snapshot's object; size 0: it is not known.
-func (t *Table) readObject(ctx context.Context, name string, size int64) ([]byte, error) {
-	if size == 0 {
-		info, err := t.s.blobs.Stat(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		size = info.Size
-	}
-	if size < headerBytes || size > headerBytes+maxSnapshotBody {
-		return nil, corrupt(name, fmt.Sprintf("%d bytes are no snapshot", size))
-	}
-	b := make([]byte, size)
-	if err := t.s.blobs.ReadAt(ctx, name, b, 0); err != nil {
-		return nil, damaged(name, err)
-	}
-	return b, nil
+	return &Snapshot{t: t, m: m}, t.bind(m.table)
 }

@@ -206,37 +206,63 @@ func (s *Store) get(ctx context.Context, t tree, keys ...[]byte) ([][]byte, erro
 			open = append(open, k)
 		}
 	}
-	for _, run := range slices.Backward(t.runs) {
-		if len(open) == 0 {
-			break
-		}
-		r, err := s.run(ctx, t.kind, run)
+	if len(open) == 0 || len(t.runs) == 0 {
+		return out, nil
+	}
+	// Near by, a run is asked for what those after it do not have. Where requests take long, all are asked at once.
+	ahead := make([][][]byte, len(t.runs))
+	if object.Far(s.blobs) && len(t.runs) > 1 {
+		err := parallel(ctx, len(t.runs), func(ctx context.Context, r int) (err error) {
+			ahead[r], err = s.getRun(ctx, t, r, keys, open)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		ask := make([][]byte, len(open))
-		for i, k := range open {
-			ask[i] = keys[k]
+	}
+	decided := make([]bool, len(keys))
+	for r := len(t.runs) - 1; r >= 0 && len(open) > 0; r-- {
+		values, asked := ahead[r], open
+		if values == nil {
+			asked = slices.DeleteFunc(slices.Clone(open), func(k int) bool { return decided[k] })
+			var err error
+			if values, err = s.getRun(ctx, t, r, keys, asked); err != nil {
+				return nil, err
+			}
 		}
-		values, err := r.Get(ctx, ask...)
-		if err != nil {
-			return nil, err
-		}
-		rest := open[:0]
-		for i, k := range open {
+		left := 0
+		for i, k := range asked {
+			if decided[k] {
+				continue // a later run has it
+			}
 			if values[i] == nil {
-				rest = append(rest, k)
+				left++
 				continue
 			}
-			v, reason := parseValue(values[i])
-			if reason != "" {
-				return nil, corrupt(run.id.runName(t.kind), reason)
+			var reason string
+			if out[k], reason = parseValue(values[i]); reason != "" {
+				return nil, corrupt(t.runs[r].id.runName(t.kind), reason)
 			}
-			out[k] = v
+			decided[k] = true
 		}
-		open = rest
+		if left == 0 {
+			break
+		}
 	}
 	return out, nil
+}
+
+// getRun returns what run r of t has under the keys whose places are in ask, nil where it has nothing.
+func (s *Store) getRun(ctx context.Context, t tree, r int, keys [][]byte, ask []int) ([][]byte, error) {
+	run, err := s.run(ctx, t.kind, t.runs[r])
+	if err != nil {
+		return nil, err
+	}
+	some := make([][]byte, len(ask))
+	for i, k := range ask {
+		some[i] = keys[k]
+	}
+	return run.Get(ctx, some...)
 }
 
 // run opens a run; open ones are kept.
@@ -292,14 +318,16 @@ type treePart struct {
 
 // iter returns an iterator over the keys of t below upper (nil: all). It stands nowhere.
 func (s *Store) iter(ctx context.Context, t tree, upper []byte) *treeIter {
-	i := &treeIter{s: s, t: t, upper: upper}
-	for _, ref := range t.runs {
-		r, err := s.run(ctx, t.kind, ref)
-		if err != nil {
-			i.err = err
-			return i
+	i := &treeIter{s: s, t: t, upper: upper, parts: make([]treePart, len(t.runs))}
+	i.err = parallel(ctx, len(t.runs), func(ctx context.Context, n int) error {
+		r, err := s.run(ctx, t.kind, t.runs[n])
+		if err == nil {
+			i.parts[n] = treePart{it: r.Iter(upper)}
 		}
-		i.parts = append(i.parts, treePart{it: r.Iter(upper)})
+		return err
+	})
+	if i.err != nil {
+		return i
 	}
 	i.parts = append(i.parts, treePart{tail: t.tail})
 	return i
@@ -397,8 +425,8 @@ func (i *treeIter) settle(ctx context.Context) bool {
 }
 
 // put returns t with the changes, in key order, put in. When the tail grows too large it becomes a run, which is
-// written, durably, before put returns; its id is then made, else nil.
-func (s *Store) put(ctx context.Context, t tree, changes []treeEntry) (_ tree, made []id, err error) {
+// written, durably, before put returns; its id, which is one of the table's, is then made, else nil.
+func (s *Store) put(ctx context.Context, table tableID, t tree, changes []treeEntry) (_ tree, made []id, err error) {
 	out := tree{kind: t.kind, runs: t.runs, tail: mergeEntries(t.tail, changes)}
 	n := sizeOf(out.tail)
 	if n <= s.tailBytes {
@@ -410,7 +438,7 @@ func (s *Store) put(ctx context.Context, t tree, changes []treeEntry) (_ tree, m
 		n += t.runs[keep].size
 	}
 	merged := tree{kind: t.kind, runs: t.runs[keep:], tail: out.tail}
-	ref, err := s.writeRun(ctx, merged, keep > 0)
+	ref, err := s.writeRun(ctx, table, merged, keep > 0)
 	if err != nil {
 		return tree{}, nil, err
 	}
@@ -420,8 +448,8 @@ func (s *Store) put(ctx context.Context, t tree, changes []treeEntry) (_ tree, m
 }
 
 // writeRun writes all of t as one run. Entries that remove are kept when older runs lie below.
-func (s *Store) writeRun(ctx context.Context, t tree, keepRemoved bool) (ref runRef, err error) {
-	ref.id = newID()
+func (s *Store) writeRun(ctx context.Context, of tableID, t tree, keepRemoved bool) (ref runRef, err error) {
+	ref.id = newID(of)
 	name := ref.id.runName(t.kind)
 	w, err := s.blobs.Create(ctx, name)
 	if err != nil {

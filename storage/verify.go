@@ -38,7 +38,7 @@ type VerifyReport struct {
 // Verify checks a table, or all when table is "", and returns what it found; the error is for what kept it from looking.
 // What is damaged, missing or unreadable is in the report.
 //
-// Shallow: no snapshot that has not expired is missing, nor one that a branch or a lease holds; every one decodes and follows from
+// Shallow: the table has its root; no snapshot that has not expired is missing, nor one that a branch or a lease holds; every one decodes and follows from
 // the one before; every listing and schema decodes, all checksums of their tables right; every object that a segment, a layer or a
 // set of rows of any of them names exists with the right size; sets within the listing decode. Deep: besides, every
 // stripe's checksums hold, each feature file's and pack's own directory agrees with the segment's index, every set of rows
@@ -47,6 +47,11 @@ type VerifyReport struct {
 // progress, which may be nil, is called with the bytes of segments done and to do; never by two goroutines at once.
 func Verify(ctx context.Context, s *Store, table string, deep bool, progress func(done, total uint64)) (*VerifyReport, error) {
 	v := &verifier{s: s, report: &VerifyReport{Deep: deep}, progress: progress}
+	if err := s.ready(ctx); errors.Is(err, format.ErrCorrupt) {
+		v.damage(err)
+		s.marked.Store(true) // what else there is, is looked at all the same
+		defer s.marked.Store(false)
+	}
 	tables := []string{table}
 	if table == "" {
 		var err error
@@ -99,16 +104,19 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 	if v.seen == nil {
 		v.seen = map[id]bool{}
 	}
-	numbers, err := t.numbers(ctx)
+	there, err := t.snapshots(ctx)
 	if err != nil {
 		return err
 	}
 	v.report.Tables++
-	if len(numbers) == 0 {
-		v.damage(corrupt(snapshotName(t.name, 1), "object is missing: the table has no snapshot"))
+	if len(there) == 0 {
+		v.damage(corrupt(tableDir(t.name)+snapshotsDir, "the table has no snapshot"))
 		return nil
 	}
-	var before *SnapshotInfo
+	if _, err := t.readRoot(ctx); err != nil && ctx.Err() == nil {
+		v.damage(missing(tableRoot(t.name), err))
+	}
+	var before *manifest
 	h := history{t: t, damaged: v.damage, entry: v.entry}
 	h.shown = func(object string, kind treeKind, key, value []byte) error {
 		return v.shown(t.name, object, kind, key, value)
@@ -116,37 +124,50 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 	h.snapshot = func(m manifest) error {
 		v.report.Snapshots++
 		name := snapshotName(t.name, m.info.Number)
-		if before != nil && before.Number+1 == m.info.Number {
-			if m.info.Time.Before(before.Time) {
+		if before != nil && before.info.Number+1 == m.info.Number {
+			if m.info.Time.Before(before.info.Time) {
 				v.damage(corrupt(name, "is older than the snapshot before"))
 			}
-			if before.Rows+m.info.AddedRows-m.info.RemovedRows != m.info.Rows {
+			if m.parent != before.commit {
+				v.damage(corrupt(name, "was made after another snapshot than the one before it"))
+			}
+			if before.info.Rows+m.info.AddedRows-m.info.RemovedRows != m.info.Rows {
 				v.damage(corrupt(name, fmt.Sprintf("%d rows: %d before, %d added, %d removed",
-					m.info.Rows, before.Rows, m.info.AddedRows, m.info.RemovedRows)))
+					m.info.Rows, before.info.Rows, m.info.AddedRows, m.info.RemovedRows)))
 			}
 		}
-		before = &m.info
+		before = &m
 		return nil
 	}
-	last := numbers[len(numbers)-1]
+	last := there[len(there)-1].number
 	first, held := v.span(ctx, t, last)
 	for _, n := range held {
 		if err := h.walk(ctx, n, n); err != nil {
 			return err
 		}
 	}
-	next := first
-	for _, n := range numbers {
-		if n < first {
+	begin, next := first, first // those from begin to before next are there
+	walk := func() error {
+		if begin == next {
+			return nil
+		}
+		return h.walk(ctx, begin, next-1)
+	}
+	for _, s := range there {
+		if s.number < first {
 			continue // expired
 		}
-		if n != next {
-			v.damage(t.gap(next, n))
+		if s.number != next {
+			v.damage(t.gap(next, s.number))
+			if err := walk(); err != nil {
+				return err
+			}
+			begin = s.number
 		}
-		if err := h.walk(ctx, n, n); err != nil {
-			return err
-		}
-		next = n + 1
+		next = s.number + 1
+	}
+	if err := walk(); err != nil {
+		return err
 	}
 	return v.totals(ctx, t, last)
 }

@@ -63,7 +63,10 @@ func TestVerifyEveryPart(t *testing.T) {
 			}
 			put(b)
 			tried++
-			s := newTable(t, mem).s
+			s, err := Open(ctx, mem, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
 			if _, err := Verify(ctx, s, "", false, nil); err != nil {
 				t.Fatalf("%s, byte %d: %v", info.Name, at, err)
 			}

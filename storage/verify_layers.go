@@ -166,14 +166,17 @@ func (v *verifier) span(ctx context.Context, t *Table, newest uint64) (first uin
 	if err != nil {
 		v.damage(err)
 	}
-	now := v.s.now()
 	for _, l := range leases {
-		if !l.Until.After(now) || l.Snapshot >= first {
+		if _, err := t.describe(ctx, l); err != nil {
+			v.damage(err)
+		}
+		if l.snapshot >= first {
 			continue
 		}
-		// One that was refused may not have been taken back.
-		if _, err := t.header(ctx, l.Snapshot); !errors.Is(err, object.ErrNotFound) {
-			held = append(held, l.Snapshot)
+		// One that was refused may not have been taken back, and one that has run out keeps nothing: which is which the store's clock tells,
+		// and what is there is checked.
+		if _, err := t.header(ctx, l.snapshot); !errors.Is(err, object.ErrNotFound) {
+			held = append(held, l.snapshot)
 		}
 	}
 	slices.Sort(held)

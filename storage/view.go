@@ -93,6 +93,10 @@ func SplitRef(ref string) (table, branch string) {
 // Open opens what "table" or "table@branch" stands for: the table's newest snapshot, or what its branch reads. A table whose
 // whole name has an @ goes before the branch of another.
 func (s *Store) Open(ctx context.Context, ref string) (*View, error) {
+	if _, branch := SplitRef(ref); branch == "" {
+		_, snap, err := s.Newest(ctx, ref)
+		return &View{Snapshot: snap}, err
+	}
 	t, branch, err := s.OpenRef(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -101,10 +105,7 @@ func (s *Store) Open(ctx context.Context, ref string) (*View, error) {
 		return t.OpenBranch(ctx, branch)
 	}
 	snap, err := t.Latest(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &View{Snapshot: snap}, nil
+	return &View{Snapshot: snap}, err
 }
 
 // OpenRef returns the table that "table" or "table@branch" names, and the branch, which may not exist; empty: none is named.
@@ -120,7 +121,7 @@ func (s *Store) OpenRef(ctx context.Context, ref string) (t *Table, branch strin
 		if err != nil {
 			return nil, "", err
 		}
-		if n > 0 {
+		if n.number > 0 {
 			t, err = s.Table(ctx, ref)
 			return t, "", err
 		}

@@ -168,7 +168,7 @@ func measured(ctx context.Context, dir, name string, do func(*storage.Store) err
 		return c, err
 	}
 	blobs := object.NewCounted(local)
-	store, err := storage.Open(ctx, blobs, storage.Options{})
+	store, err := storage.Create(ctx, blobs, storage.Options{})
 	if err != nil {
 		return c, err
 	}

@@ -91,7 +91,7 @@ func OpenStore(ctx context.Context, dir string) (*storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return storage.Open(ctx, blobs, storage.Options{})
+	return storage.Create(ctx, blobs, storage.Options{})
 }
 
 // DirBytes returns the bytes of all files under dir.

@@ -103,7 +103,7 @@ func ingestTable(t *testing.T, paths []string, opts ingest.Options) *storage.Sna
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := storage.Open(t.Context(), blobs, storage.Options{})
+	store, err := storage.Create(t.Context(), blobs, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ func (w *world) record() error {
 	if err != nil {
 		return err
 	}
-	store, err := storage.Open(w.ctx, blobs, storage.Options{})
+	store, err := storage.Create(w.ctx, blobs, storage.Options{})
 	if err != nil {
 		return err
 	}

@@ -38,9 +38,10 @@ func eraseRows(w *world) error {
 	if err != nil {
 		return err
 	}
-	w.newest, w.oldest = report.Snapshot, snap.Info().Oldest
-	if snap.Info().Number != w.newest || w.oldest+1 < w.newest {
-		return fmt.Errorf("snapshots %d to %d, after an erasure that ended with %d", w.oldest, snap.Info().Number, w.newest)
+	w.newest, w.oldest = snap.Info().Number, snap.Info().Oldest
+	// One more is made by what takes away what only expired ones name.
+	if w.newest != report.Snapshot && w.newest != report.Snapshot+1 || w.oldest+1 < report.Snapshot {
+		return fmt.Errorf("snapshots %d to %d, after an erasure that ended with %d", w.oldest, w.newest, report.Snapshot)
 	}
 	for n := w.oldest; n <= w.newest; n++ {
 		w.states[n] = next

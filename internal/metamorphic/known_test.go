@@ -29,7 +29,7 @@ type landed struct {
 }
 
 func land(t *testing.T) *landed {
-	store, err := storage.Open(t.Context(), object.NewMemory(), storage.Options{})
+	store, err := storage.Create(t.Context(), object.NewMemory(), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

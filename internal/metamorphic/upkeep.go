@@ -90,6 +90,14 @@ func collect(w *world) error {
 		return err
 	}
 	t := w.tables[i]
+	// It makes a snapshot, of what the one before has, where there is something to remove.
+	if snap, err := t.Latest(w.ctx); err != nil {
+		return err
+	} else if n := snap.Info(); n.Number == w.newest+1 && n.Operation == "gc" {
+		if err := w.commit(n.Number, w.latest().clone()); err != nil {
+			return err
+		}
+	}
 	for n := uint64(1); n < w.oldest; n++ {
 		_, err := t.At(w.ctx, n)
 		if held := w.pinned(n); held != (err == nil) {

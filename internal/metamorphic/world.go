@@ -131,7 +131,7 @@ func (w *world) reopen(i int) error {
 	if err != nil {
 		return err
 	}
-	if w.stores[i], err = storage.Open(w.ctx, blobs, storage.Options{}); err != nil {
+	if w.stores[i], err = storage.Create(w.ctx, blobs, storage.Options{}); err != nil {
 		return err
 	}
 	w.tables[i], err = w.stores[i].NewTable(w.ctx, tableName)

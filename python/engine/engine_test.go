@@ -384,8 +384,8 @@ func TestIngestThatFails(t *testing.T) {
 	if got := failed(t, e, call); got.Kind != "canceled" {
 		t.Errorf("%+v", got)
 	}
-	if tables := must[[]string](t, e, "tables", map[string]any{"uri": at["uri"]}); len(tables) != 0 {
-		t.Errorf("tables %v", tables)
+	if w := fails(t, e, string(requestOf(t, "tables", map[string]any{"uri": at["uri"]}))); w.Kind != "not_found" || !strings.Contains(w.Message, "no dsistore store") {
+		t.Errorf("%+v", w)
 	}
 }
 

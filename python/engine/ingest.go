@@ -3,7 +3,10 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 
+	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
@@ -25,6 +28,7 @@ type ingestParams struct {
 	OnBadRow     string   `json:"on_bad_row,omitempty"`
 	BadRowReport string   `json:"bad_row_report,omitempty"`
 	Profile      string   `json:"profile,omitempty"`
+	Init         bool     `json:"init,omitempty"` // make the store in a directory that is not empty
 }
 
 // ingest runs an ingest of paths, and returns its report.
@@ -81,10 +85,21 @@ func takeRecords(raw []byte, p any, resident *residentParam, in source.RecordRea
 
 // runIngest runs an ingest, and returns its report. in, unless it is nil, is what "-" reads.
 func (e *Engine) runIngest(ctx context.Context, p *ingestParams, in *source.Records) (any, error) {
-	s, err := e.store(ctx, p.URI)
+	blobs, err := e.open(p.URI)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	m := e.measured()
+	// A store of its own, which the ingest may make: those that are kept read.
+	s, err := storage.Create(ctx, m.Blobs(blobs), storage.Options{Init: p.Init})
+	if errors.Is(err, storage.ErrNoStore) {
+		err = fmt.Errorf("%w, or pass init=True to keep a store beside what is there", err)
+	}
 	if err != nil {
 		return nil, err
 	}
+	m.AddStore(s)
+	defer s.Close()
 	opts := ingest.Options{
 		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
 		PartitionBy: p.PartitionBy, Memory: p.Memory, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),

@@ -21,7 +21,7 @@ func overlaid(t *testing.T, at map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := storage.Open(ctx, blobs, storage.Options{})
+	store, err := storage.Create(ctx, blobs, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestRowsOfABranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := storage.Open(ctx, blobs, storage.Options{})
+	store, err := storage.Create(ctx, blobs, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

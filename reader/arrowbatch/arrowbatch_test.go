@@ -146,7 +146,7 @@ func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader
 		first = uint32(len(inverse))
 	}
 	ctx := context.Background()
-	store, err := storage.Open(ctx, object.NewMemory(), storage.Options{})
+	store, err := storage.Create(ctx, object.NewMemory(), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -552,7 +552,7 @@ func TestParseFormat(t *testing.T) {
 // Every row has the values of its partition, as files of a Hive table would be read.
 func TestPartitionKeys(t *testing.T) {
 	ctx := context.Background()
-	store, err := storage.Open(ctx, object.NewMemory(), storage.Options{})
+	store, err := storage.Create(ctx, object.NewMemory(), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

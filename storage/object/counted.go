@@ -119,3 +119,9 @@ func (c *Counted) Delete(ctx context.Context, name string) error {
 	c.deletes.Add(1)
 	return c.ended.end(opDelete, c.Store.Delete(ctx, name))
 }
+
+// Truncate counts as a write.
+func (c *Counted) Truncate(ctx context.Context, name string) error {
+	c.writes.Add(1)
+	return c.ended.end(opWrite, c.Store.Truncate(ctx, name))
+}

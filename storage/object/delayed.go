@@ -90,3 +90,10 @@ func (d *Delayed) Delete(ctx context.Context, name string) error {
 	}
 	return d.Store.Delete(ctx, name)
 }
+
+func (d *Delayed) Truncate(ctx context.Context, name string) error {
+	if err := d.wait(ctx); err != nil {
+		return err
+	}
+	return d.Store.Truncate(ctx, name)
+}

@@ -8,8 +8,9 @@
 //	a root               ranged GET, LIST)      a Store around a Store
 //	directory
 //
-// An object exists, whole and durable, or it does not exist: PutIfAbsent and Writer.Commit are the two ways to make one,
-// both refuse a name that is taken, and there is no way to change one. That is all that commits are built on.
+// An object exists, whole and durable, or it does not exist: PutIfAbsent and Writer.Commit are the two ways to make one, and
+// both refuse a name that is taken. No object changes, but that Truncate takes the bytes of one away and leaves its name taken. That is
+// all that commits are built on.
 //
 // Local keeps an object in the file of the same name under its root, and writes it like this, so that power loss at any
 // point leaves it whole or absent:
@@ -17,6 +18,8 @@
 //	_tmp/<random>   create, write, fsync
 //	<name>          link _tmp/<random> (fails if the name is taken), fsync the directory and new parents
 //	_tmp/<random>   unlink
+//
+// Truncate renames an empty _tmp/<random> over the file, and syncs the directory.
 //
 // A symbolic link to a file is read as that file. One to a directory is not followed by listings, which name it in an error:
 // they would leave the store, or go round in circles.

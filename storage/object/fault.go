@@ -21,7 +21,7 @@ const (
 )
 
 // Fault is a Store that fails operations on purpose. Operations are counted from 1: reads, stats, lists, puts, creates,
-// every Write and Commit of a Writer, and deletes. It stands for a store that answers with errors; a machine that loses
+// every Write and Commit of a Writer, deletes and truncations. It stands for a store that answers with errors; a machine that loses
 // power is a Local over a file system that crashes (NewLocalFS).
 type Fault struct {
 	Store
@@ -140,4 +140,8 @@ func (f *Fault) List(ctx context.Context, prefix, startAfter string) iter.Seq2[I
 
 func (f *Fault) Delete(ctx context.Context, name string) error {
 	return f.do(func() error { return f.Store.Delete(ctx, name) })
+}
+
+func (f *Fault) Truncate(ctx context.Context, name string) error {
+	return f.do(func() error { return f.Store.Truncate(ctx, name) })
 }

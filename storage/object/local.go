@@ -302,6 +302,32 @@ func (l *Local) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
+// Truncate puts an empty file in the place of the object's, so that who has that open reads on.
+func (l *Local) Truncate(ctx context.Context, name string) error {
+	w, err := l.Create(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	f := w.(*localWriter)
+	path := l.path(name)
+	dir := l.fs.PathDir(path)
+	if err := errors.Join(f.f.Sync(), l.makeDir(dir)); err != nil {
+		return fmt.Errorf("object %s: %w", name, err)
+	}
+	err = l.fs.Rename(f.tmp, path)
+	if isAbsent(err) { // somebody has removed the directory
+		if err := l.makeDirAnew(dir); err != nil {
+			return err
+		}
+		err = l.fs.Rename(f.tmp, path)
+	}
+	if err != nil {
+		return fmt.Errorf("object %s: %w", name, err)
+	}
+	return l.syncDir(dir)
+}
+
 func (l *Local) List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		w := listing{l: l, ctx: ctx, prefix: prefix, after: startAfter, yield: yield}
@@ -446,6 +472,21 @@ func (l *Local) RemoveTemporary(name string) error {
 		return fmt.Errorf("store %s: %w", l.root, err)
 	}
 	return nil
+}
+
+// Holds returns the name of something that the root holds, a file of whatever name or a directory, or "" when it is empty or not there.
+func (l *Local) Holds() (string, error) {
+	entries, err := l.fs.List(l.root)
+	if err != nil && !isAbsent(err) {
+		return "", fmt.Errorf("store %s: %w", l.root, err)
+	}
+	slices.Sort(entries)
+	for _, e := range entries {
+		if e != tmpDir {
+			return e, nil
+		}
+	}
+	return "", nil
 }
 
 // RemoveEmptyDir removes the directory of a name prefix when nothing is in it. Nobody may be about to write there.

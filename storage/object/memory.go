@@ -75,22 +75,28 @@ func (m *Memory) PutIfAbsent(ctx context.Context, name string, data []byte) erro
 
 // put takes data over.
 func (m *Memory) put(name string, data []byte) error {
-	now := m.Now
-	if now == nil {
-		now = time.Now
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.objects[name]; ok {
 		return exists(name)
 	}
+	m.set(name, data)
+	return nil
+}
+
+// set makes or replaces an object. The caller holds mu; data is taken over.
+func (m *Memory) set(name string, data []byte) {
+	now := m.Now
+	if now == nil {
+		now = time.Now
+	}
 	if m.objects == nil {
 		m.objects = map[string]memoryObject{}
 	}
-	i, _ := slices.BinarySearch(m.sorted, name)
-	m.sorted = slices.Insert(m.sorted, i, name)
+	if i, found := slices.BinarySearch(m.sorted, name); !found {
+		m.sorted = slices.Insert(m.sorted, i, name)
+	}
 	m.objects[name] = memoryObject{data: data, modTime: now().UnixNano()}
-	return nil
 }
 
 func (m *Memory) Create(ctx context.Context, name string) (Writer, error) {
@@ -166,5 +172,15 @@ func (m *Memory) Delete(ctx context.Context, name string) error {
 	i, _ := slices.BinarySearch(m.sorted, name)
 	m.sorted = slices.Delete(m.sorted, i, i+1)
 	delete(m.objects, name)
+	return nil
+}
+
+func (m *Memory) Truncate(ctx context.Context, name string) error {
+	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set(name, nil)
 	return nil
 }

@@ -20,7 +20,7 @@ var (
 type Info struct {
 	Name string
 	Size int64
-	// ModTime in Unix nanoseconds, for gc's grace period.
+	// ModTime is when the object was made, in Unix nanoseconds by the store's clock. All ages in a store are told by it.
 	ModTime int64
 }
 
@@ -35,8 +35,7 @@ type Writer interface {
 }
 
 // A Store holds immutable objects under slash-separated names, which ValidateName allows; no object's name is another's
-// and a slash and more. All methods are safe for
-// concurrent use; errors name the object.
+// and a slash and more. All methods are safe for concurrent use; errors name the object.
 type Store interface {
 	// ReadAt fills p from off; io.ErrUnexpectedEOF when the object ends before, ErrNotFound when there is none.
 	ReadAt(ctx context.Context, name string, p []byte, off int64) error
@@ -53,6 +52,9 @@ type Store interface {
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error]
 	// Delete removes an object; ErrNotFound when there is none.
 	Delete(ctx context.Context, name string) error
+	// Truncate replaces the object of a name, or none, by an object without bytes, durably. It is the only way in which an object
+	// changes: what it held is gone, and its name stays taken for ever, so that no PutIfAbsent succeeds at it again.
+	Truncate(ctx context.Context, name string) error
 	// URI names the root, without credentials.
 	URI() string
 }

@@ -59,7 +59,7 @@ func makeStore(root, dir string) error {
 	if err != nil {
 		return err
 	}
-	store, err := storage.Open(ctx, blobs, storage.Options{})
+	store, err := storage.Create(ctx, blobs, storage.Options{})
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (j childJob) run() error {
 	if err != nil {
 		return err
 	}
-	s, err := storage.Open(ctx, blobs, storage.Options{})
+	s, err := storage.Create(ctx, blobs, storage.Options{})
 	if err != nil {
 		return err
 	}

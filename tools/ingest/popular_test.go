@@ -55,7 +55,7 @@ func TestReadsKeepJobsTogether(t *testing.T) {
 // Reads of the last days count, and those before do not; a table that nobody read has none.
 func TestRecentlyRead(t *testing.T) {
 	ctx := context.Background()
-	store, err := storage.Open(ctx, object.NewMemory(), storage.Options{})
+	store, err := storage.Create(ctx, object.NewMemory(), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

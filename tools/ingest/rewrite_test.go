@@ -32,7 +32,7 @@ func (c *fakeColumn) Append(dst *vector.Column, lo, hi int) error {
 // TestRewriteHoldsLiveRows: where nearly all rows are deleted, a stripe is made of its live rows alone: those between them take no memory.
 func TestRewriteHoldsLiveRows(t *testing.T) {
 	ctx := t.Context()
-	s, err := storage.Open(ctx, object.NewMemory(), storage.Options{})
+	s, err := storage.Create(ctx, object.NewMemory(), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestRewriteOfManyInputs(t *testing.T) {
 	run := func(memory, size int64, dedup Dedup) (*ledger, []byte) {
 		t.Helper()
 		blobs := object.NewMemory()
-		s, err := storage.Open(ctx, blobs, storage.Options{})
+		s, err := storage.Create(ctx, blobs, storage.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -128,7 +128,7 @@ func openStore(t testing.TB, root string) *storage.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := storage.Open(t.Context(), blobs, storage.Options{})
+	s, err := storage.Create(t.Context(), blobs, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +394,7 @@ func TestStoreFails(t *testing.T) {
 			for _, arm := range []func(*object.Fault, int64, object.FaultMode){(*object.Fault).FailAt, (*object.Fault).DieAt} {
 				fault := object.NewFault(object.NewMemory())
 				arm(fault, n, mode)
-				s, err := storage.Open(t.Context(), fault, storage.Options{})
+				s, err := storage.Create(t.Context(), fault, storage.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -406,7 +406,7 @@ func TestStoreFails(t *testing.T) {
 					t.Fatalf("operation %d of %d: %v", n, operations, failed)
 				}
 				fault.FailAt(0, 0)
-				if s, err = storage.Open(t.Context(), fault, storage.Options{}); err != nil {
+				if s, err = storage.Create(t.Context(), fault, storage.Options{}); err != nil {
 					t.Fatal(err)
 				}
 				number := latest(t, s)

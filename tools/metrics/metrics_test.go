@@ -108,7 +108,7 @@ func work(t *testing.T) *worked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := storage.Open(ctx, w.metrics.Blobs(blobs), storage.Options{})
+	store, err := storage.Create(ctx, w.metrics.Blobs(blobs), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

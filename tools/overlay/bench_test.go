@@ -60,7 +60,7 @@ func benchFile(b *testing.B, seed uint64, column string) string {
 
 // BenchmarkAdd makes a label of 0 and 1 for 2^20 rows: computed, joined in memory, joined on disk.
 func BenchmarkAdd(b *testing.B) {
-	s, err := storage.Open(b.Context(), object.NewMemory(), storage.Options{})
+	s, err := storage.Create(b.Context(), object.NewMemory(), storage.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -384,7 +384,7 @@ func TestAdvice(t *testing.T) {
 // TestUnreadOfNew: a feature that came after the first record could not be read before, and snapshots say when it came.
 func TestUnreadOfNew(t *testing.T) {
 	now := day(1)
-	s, err := storage.Open(t.Context(), object.NewMemory(), storage.Options{Now: func() time.Time { return now }})
+	s, err := storage.Create(t.Context(), object.NewMemory(), storage.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

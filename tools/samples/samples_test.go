@@ -40,7 +40,7 @@ type world struct {
 
 func newWorld(t *testing.T, blobs object.Store) *world {
 	w := &world{t: t, blobs: blobs, rows: map[int]row{}}
-	store, err := storage.Open(t.Context(), blobs, storage.Options{})
+	store, err := storage.Create(t.Context(), blobs, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -439,8 +439,8 @@ func TestConflict(t *testing.T) {
 			w := newWorld(t, memory)
 			w.ingest("1", 100, false)
 			w.ingest("2", 50, false)
-			x := &interloper{Store: memory, name: "/snapshots/00000000000000000003", commit: func() { w.ingest("1", 60, overwrite) }}
-			store, err := storage.Open(ctx, x, storage.Options{})
+			x := &interloper{Store: memory, name: "/snapshots/99999999/9999999996.3", commit: func() { w.ingest("1", 60, overwrite) }}
+			store, err := storage.Create(ctx, x, storage.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

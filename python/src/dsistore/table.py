@@ -99,7 +99,7 @@ class Store:
     def ingest(self, table: str, source: Any, *, format: str = "auto", session_key: str | None = None,
                time_key: str | None = None, partition_by: str | None = None,
                mapping: str | os.PathLike[str] | None = None, ddl: str | os.PathLike[str] | None = None,
-               memory: int | None = None, overwrite: bool = False, take_copies: bool = False, on_bad_row: str = "fail",
+               memory: int | None = None, overwrite: bool = False, take_copies: bool = False, init: bool = False, on_bad_row: str = "fail",
                bad_row_report: str | os.PathLike[str] | None = None, profile: Literal["speed", "balanced", "size"] | None = None,
                progress: Callable[[str, int, int, int], None] | None = None) -> dict[str, Any]:
         """Lands a dump in a table, which is made if need be, as one commit, and returns the report of ``dsi ingest``.
@@ -114,7 +114,7 @@ class Store:
         """
         params: dict[str, Any] = dict(
             uri=self._root, table=table, session_key=session_key, time_key=time_key, partition_by=partition_by,
-            mapping=_path(mapping), ddl=_path(ddl), memory=memory, overwrite=overwrite, take_copies=take_copies,
+            mapping=_path(mapping), ddl=_path(ddl), memory=memory, overwrite=overwrite, take_copies=take_copies, init=init,
             on_bad_row=on_bad_row, bad_row_report=_path(bad_row_report), profile=profile,
         )
         return _land("ingest", source, format, progress, params)

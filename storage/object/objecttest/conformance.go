@@ -24,7 +24,7 @@ func Conformance(t *testing.T, open func(t *testing.T) object.Store) {
 	}{
 		{"PutAndRead", putAndRead}, {"PutIfAbsent", putIfAbsent}, {"Race", race}, {"Writer", writer},
 		{"WriterRace", writerRace}, {"List", list}, {"Delete", deleteObject}, {"Names", names}, {"Cancelled", cancelled},
-		{"NotFound", notFound},
+		{"NotFound", notFound}, {"Truncate", truncate},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
@@ -315,4 +315,46 @@ func notFound(t *testing.T, s object.Store) {
 	for range s.List(ctx, "none/", "") {
 		t.Fatal("listed something")
 	}
+}
+
+// truncate tests that a truncated object has no bytes, is listed, and that its name stays taken; twice is as once, and of a name without an
+// object one is made.
+func truncate(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	must(t, s.PutIfAbsent(ctx, "t/a", []byte("bytes")))
+	must(t, s.PutIfAbsent(ctx, "t/b", []byte("others")))
+	for range 2 {
+		for _, name := range []string{"t/a", "t/new/c"} {
+			must(t, s.Truncate(ctx, name))
+			if got := content(t, s, name); len(got) != 0 {
+				t.Fatalf("%s holds %q", name, got)
+			}
+			want(t, s.ReadAt(ctx, name, make([]byte, 1), 0), io.ErrUnexpectedEOF, name)
+			want(t, s.PutIfAbsent(ctx, name, []byte("again")), object.ErrExists, name)
+			w, err := s.Create(ctx, name)
+			must(t, err)
+			_, err = w.Write([]byte("again"))
+			must(t, err)
+			want(t, w.Commit(ctx), object.ErrExists, name)
+		}
+	}
+	if got := content(t, s, "t/b"); string(got) != "others" {
+		t.Fatalf("another object holds %q", got)
+	}
+	var names []string
+	for info, err := range s.List(ctx, "t/", "") {
+		must(t, err)
+		names = append(names, info.Name)
+	}
+	if !slices.Equal(names, []string{"t/a", "t/b", "t/new/c"}) {
+		t.Fatal(names)
+	}
+	if err := s.Truncate(ctx, "_tmp/x"); err == nil {
+		t.Fatal("a name of the store's own")
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	want(t, s.Truncate(cancelled, "t/b"), context.Canceled, "")
+	must(t, s.Delete(ctx, "t/a"))
+	must(t, s.PutIfAbsent(ctx, "t/a", []byte("x"))) // Delete frees even the name of a truncated one
 }

@@ -58,7 +58,7 @@ func (c *accessListCmd) Run(ctx context.Context, a *app) error {
 	if c.Since.number != 0 {
 		return usagef("--since %d: want a day, as in 2026-11-01", c.Since.number)
 	}
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *accessRollupCmd) Run(ctx context.Context, a *app) error {
 	if c.Keep <= 0 {
 		return usagef("--keep %v: want a time, as in 9600h", c.Keep)
 	}
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (a *advised) check(err error) {
 func (a *advised) open() {
 	blobs, err := object.Open(filepath.Join(a.dir, "the store"))
 	a.check(err)
-	a.store, err = storage.Open(a.Context(), blobs, storage.Options{})
+	a.store, err = storage.Create(a.Context(), blobs, storage.Options{})
 	a.check(err)
 	a.Cleanup(func() { a.store.Close() })
 }

@@ -50,7 +50,7 @@ type branchCreateCmd struct {
 }
 
 func (c *branchCreateCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func whoami() string {
 type branchListCmd struct{ tableArgs }
 
 func (c *branchListCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ type branchDropCmd struct {
 }
 
 func (c *branchDropCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

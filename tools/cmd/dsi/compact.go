@@ -21,7 +21,7 @@ type rewriteFlags struct {
 
 // openThrottled opens the store so that its reads and writes keep the rate.
 func (f rewriteFlags) openThrottled(ctx context.Context, s storeArg) (*storage.Store, error) {
-	store, err := s.openExisting(ctx)
+	store, err := s.open(ctx)
 	if err != nil || f.Rate == 0 {
 		return store, err
 	}

@@ -36,7 +36,7 @@ func (c *featuresRenameCmd) Run(ctx context.Context, a *app) error {
 
 // change commits changes of features.
 func (t tableArgs) change(ctx context.Context, a *app, what string, changes ...storage.FeatureChange) error {
-	store, err := t.openExisting(ctx)
+	store, err := t.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (n *namedFeatures) set(ctx context.Context, a *app, status storage.FeatureS
 
 // would checks that the table has the features, and says what would become of them.
 func (n *namedFeatures) would(ctx context.Context, a *app, names []string, status storage.FeatureStatus, what string) error {
-	store, err := n.openExisting(ctx)
+	store, err := n.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/command"
 )
 
 type gcCmd struct {
@@ -28,6 +30,13 @@ type gcJSON struct {
 	Snapshots  uint64       `json:"snapshots"`
 	Expired    uint64       `json:"expired_snapshots"`
 	Held       []holdJSON   `json:"held"`
+	Skipped    []skipJSON   `json:"skipped"`
+}
+
+// skipJSON is a part of the store that gc left alone.
+type skipJSON struct {
+	Table  string `json:"table,omitempty"`
+	Reason string `json:"reason"`
 }
 
 type objectJSON struct {
@@ -39,7 +48,7 @@ func (c *gcCmd) Run(ctx context.Context, a *app) error {
 	if c.Grace < 0 {
 		return usagef("--grace %v: want no negative time", c.Grace)
 	}
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,13 +61,25 @@ func (c *gcCmd) Run(ctx context.Context, a *app) error {
 		a.rollup(ctx, store)
 	}
 	out := gcJSON{store.Blobs().URI(), r.DryRun, []objectJSON{}, r.Bytes, r.Young, r.YoungBytes, r.Referenced, r.Unknown, r.Tables, r.Snapshots,
-		r.Expired, holdsJSON(r.Held)}
+		r.Expired, holdsJSON(r.Held), []skipJSON{}}
+	for _, s := range r.Skipped {
+		out.Skipped = append(out.Skipped, skipJSON{s.Table, oneLine(s.Err.Error())})
+	}
 	for _, o := range r.Removed {
 		out.Removed = append(out.Removed, objectJSON{o.Name, o.Size})
 	}
 	if a.json {
-		return a.printJSON(out)
+		err = a.printJSON(out)
+	} else {
+		c.print(a, out)
 	}
+	if err == nil && len(out.Skipped) > 0 {
+		err = fmt.Errorf("%w: %s of %s could not be looked at, and nothing of it was removed", command.ErrDamage, plural(uint64(len(out.Skipped)), "part"), out.Store)
+	}
+	return err
+}
+
+func (c *gcCmd) print(a *app, out gcJSON) {
 	did := "removed"
 	if out.DryRun {
 		did = "would remove"
@@ -73,5 +94,11 @@ func (c *gcCmd) Run(ctx context.Context, a *app) error {
 	if out.Unknown > 0 {
 		a.printf("left alone %s with names that are not a store's\n", plural(out.Unknown, "object"))
 	}
-	return nil
+	for _, s := range out.Skipped {
+		if s.Table != "" {
+			a.printf("skipped table %s: %s\n", oneLine(s.Table), s.Reason)
+		} else {
+			a.printf("skipped: %s\n", s.Reason)
+		}
+	}
 }

@@ -14,7 +14,7 @@ type indexCmd struct {
 type indexRebuildCmd struct{ storeArg }
 
 func (c *indexRebuildCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type ingestCmd struct {
 	TakeCopies   bool          `help:"Take files of the dump that hold the same bytes for the same partition, each for its rows. Default: they are refused."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
 	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports. Default: ${default}."`
+	Init         bool          `help:"Make the store in a directory that is not empty, beside what is there."`
 	ShowSchema   bool          `help:"Print, as a mapping file to edit, what would become of each column, and ingest nothing."`
 }
 
@@ -56,7 +57,7 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 		_, err = a.out.Write(text)
 		return err
 	}
-	store, err := c.open(ctx)
+	store, err := c.create(ctx, c.Init)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ type leasesListCmd struct {
 }
 
 func (c *leasesListCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *leasesEndCmd) Run(ctx context.Context, a *app) error {
 	if len(c.Lease) == 0 && c.Owner == "" {
 		return usagef("say which: their ids, or --owner OWNER; dsi leases %s %s lists them", c.Store, c.Table)
 	}
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

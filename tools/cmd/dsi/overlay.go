@@ -97,7 +97,7 @@ func (c overlayArg) cover(ctx context.Context, a *app, t tableArgs, opts overlay
 	if err := opts.Validate(); err != nil {
 		return usageError{Err: err}
 	}
-	store, err := t.openExisting(ctx)
+	store, err := t.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ type overlayListCmd struct {
 }
 
 func (c *overlayListCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ type overlayShowCmd struct {
 }
 
 func (c *overlayShowCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -377,7 +377,7 @@ func (c *overlayMergeCmd) Run(ctx context.Context, a *app) error {
 
 // apply commits a change to an overlay that is there.
 func (c overlayArg) apply(ctx context.Context, a *app, t tableArgs, what string, set func(*storage.Change)) error {
-	store, err := t.openExisting(ctx)
+	store, err := t.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (c *samplesCreateCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *samplesCreateCmd) Run(ctx context.Context, a *app) error {
 
 // newest opens the table's newest snapshot. Close the store.
 func (t tableArgs) newest(ctx context.Context) (*storage.Store, *storage.Snapshot, error) {
-	store, err := t.openExisting(ctx)
+	store, err := t.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -164,7 +164,7 @@ type samplesDropCmd struct {
 }
 
 func (c *samplesDropCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (c *snapshotsExpireCmd) Run(ctx context.Context, a *app) error {
 	if c.KeepLast == 0 && c.YoungerThan == 0 {
 		return usagef("say which snapshots stay: --keep-last N, --younger-than TIME, or both")
 	}
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/dsistore/dsistore/storage"
@@ -13,33 +14,33 @@ type storeArg struct {
 	Store string `arg:"" help:"Root of the store: a directory, or file:///path."`
 }
 
-// open opens the store. Close it.
+// open opens the store. Close it. Where there is none, of a disk that is not mounted or a name mistyped, whatever looks for tables says so.
 func (s storeArg) open(ctx context.Context) (*storage.Store, error) {
+	return s.with(ctx, storage.Open, storage.Options{})
+}
+
+// create opens the store, and makes one where there is none. initialize: also in a directory that is not empty.
+func (s storeArg) create(ctx context.Context, initialize bool) (*storage.Store, error) {
+	store, err := s.with(ctx, storage.Create, storage.Options{Init: initialize})
+	if errors.Is(err, storage.ErrNoStore) {
+		err = fmt.Errorf("%w, or add --init to keep a store beside what is there", err)
+	}
+	return store, err
+}
+
+// with opens the store by one of package storage's functions.
+func (s storeArg) with(ctx context.Context, open func(context.Context, object.Store, storage.Options) (*storage.Store, error),
+	opts storage.Options) (*storage.Store, error) {
 	blobs, err := object.Open(s.Store)
 	if err != nil {
 		return nil, usageError{Err: err}
 	}
 	m := metricsOf(ctx)
-	store, err := storage.Open(ctx, m.Blobs(blobs), storage.Options{})
+	store, err := open(ctx, m.Blobs(blobs), opts)
 	if err != nil {
 		return nil, err
 	}
 	m.AddStore(store)
-	return store, nil
-}
-
-// openExisting is open for the commands that keep a store in order: of one that is not there, a disk that is not mounted or a
-// name mistyped, they say so rather than that all is well.
-func (s storeArg) openExisting(ctx context.Context) (*storage.Store, error) {
-	store, err := s.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if local := object.AsLocal(store.Blobs()); local != nil {
-		if _, err := local.FS().Stat(local.Root()); err != nil {
-			return nil, fmt.Errorf("store %s: %w", s.Store, err)
-		}
-	}
 	return store, nil
 }
 

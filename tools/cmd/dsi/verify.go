@@ -36,7 +36,7 @@ type verifyJSON struct {
 }
 
 func (c *verifyCmd) Run(ctx context.Context, a *app) error {
-	store, err := c.openExisting(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,110 @@
+package storage
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// The marker is the object that makes a root a store: one line of text, the version, the store's id and the xxhash64 of what is before it.
+//
+//	dsistore 1 0123456789abcdef0123456789abcdef 0123456789abcdef
+const (
+	markerName    = "dsistore"
+	markerVersion = "dsistore 1 "
+	markerBytes   = len(markerVersion) + 32 + 1 + 16 + 1
+)
+
+func appendMarker(dst []byte, store id) []byte {
+	head := markerVersion + store.String() + " "
+	return fmt.Appendf(append(dst, head...), "%016x\n", xxhash.Sum64String(head))
+}
+
+// checkMarker says what is wrong with a marker.
+func checkMarker(b []byte) (reason string) {
+	head, sum := string(b[:len(b)-17]), string(b[len(b)-17:])
+	_, err := hex.DecodeString(strings.TrimSuffix(strings.TrimPrefix(head, markerVersion), " "))
+	switch {
+	case !strings.HasPrefix(head, markerVersion):
+		return "no marker of a store, or one of another version"
+	case fmt.Sprintf("%016x\n", xxhash.Sum64String(head)) != sum:
+		return "checksum mismatch"
+	case err != nil:
+		return "no id"
+	}
+	return ""
+}
+
+// ready returns an error unless the root is a store: ErrNoStore where it is none. It is one small read, the first time.
+func (s *Store) ready(ctx context.Context) error {
+	if s.marked.Load() {
+		return nil
+	}
+	b := make([]byte, markerBytes)
+	err := s.blobs.ReadAt(ctx, markerName, b, 0)
+	if errors.Is(err, object.ErrNotFound) && s.creating {
+		return nil
+	}
+	if errors.Is(err, object.ErrNotFound) {
+		return fmt.Errorf("%w at %s", ErrNoStore, s.blobs.URI())
+	}
+	if err != nil {
+		return damaged(markerName, err)
+	}
+	if reason := checkMarker(b); reason != "" {
+		return corrupt(markerName, reason)
+	}
+	s.marked.Store(true)
+	return nil
+}
+
+// make puts the marker of a store that Create is to make. It comes before everything else that is written.
+func (s *Store) make(ctx context.Context) error {
+	if !s.creating || s.marked.Load() {
+		return nil
+	}
+	err := s.blobs.PutIfAbsent(ctx, markerName, appendMarker(nil, randomID()))
+	if err != nil && !errors.Is(err, object.ErrExists) {
+		return err
+	}
+	return s.ready(ctx)
+}
+
+// Create opens the store at the root that blobs stand for, which becomes one with the first table, where it is none yet: it is empty then, or
+// Options.Init says that what it holds is to stay beside the store. It takes no lock, and several may do it at once.
+func Create(ctx context.Context, blobs object.Store, opts Options) (*Store, error) {
+	s, err := Open(ctx, blobs, opts)
+	if err != nil {
+		return nil, err
+	}
+	err = s.ready(ctx)
+	if err == nil || !errors.Is(err, ErrNoStore) {
+		return s, err
+	}
+	if !opts.Init {
+		if held, err := holds(ctx, blobs); err != nil {
+			return nil, err
+		} else if held != "" {
+			return nil, fmt.Errorf("%w at %s, and it is not empty (%s): name a new directory, or a store", ErrNoStore, blobs.URI(), held)
+		}
+	}
+	s.creating = true
+	return s, nil
+}
+
+// holds returns something that the root holds, or nothing.
+func holds(ctx context.Context, blobs object.Store) (string, error) {
+	if local := object.AsLocal(blobs); local != nil {
+		return local.Holds()
+	}
+	for info, err := range blobs.List(ctx, "", "") {
+		return info.Name, err
+	}
+	return "", nil
+}

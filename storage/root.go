@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// The root of a table is the object tables/<table>/table, made before anything else of the table. It gives the table its id.
+//
+//	offset  size
+//	     0     8  magic "DSITABL" and the version, 1
+//	     8     8  id, random
+//	    16     8  xxhash64 of all before, little-endian
+const (
+	rootMagic   = "DSITABL"
+	rootVersion = 1
+	rootBytes   = 24
+)
+
+func appendRoot(dst []byte, t tableID) []byte {
+	start := len(dst)
+	dst = append(append(append(dst, rootMagic...), rootVersion), t[:]...)
+	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
+}
+
+func decodeRoot(b []byte) (t tableID, reason string) {
+	switch {
+	case len(b) != rootBytes || string(b[:7]) != rootMagic || b[7] != rootVersion:
+		return t, "no root of a table, or one of another version"
+	case binary.LittleEndian.Uint64(b[16:]) != xxhash.Sum64(b[:16]):
+		return t, "checksum mismatch"
+	case tableID(b[8:16]) == tableID{}:
+		return t, "of no table"
+	}
+	return tableID(b[8:16]), ""
+}
+
+// identity returns the table's id. A table that has none yet gets one: nothing of it is visible before its first commit.
+func (t *Table) identity(ctx context.Context) (tableID, error) {
+	if of := t.bound(); of != (tableID{}) {
+		return of, nil
+	}
+	s, err := t.latest(ctx)
+	if err != nil {
+		return tableID{}, err
+	}
+	if s != nil {
+		return s.m.table, nil
+	}
+	if err := t.s.make(ctx); err != nil {
+		return tableID{}, err
+	}
+	of := newTableID()
+	err = t.s.blobs.PutIfAbsent(ctx, tableRoot(t.name), appendRoot(nil, of))
+	if err != nil && !errors.Is(err, object.ErrExists) {
+		return tableID{}, fmt.Errorf("table %s: %w", t.name, err)
+	}
+	return t.root(ctx)
+}
+
+// root returns the id of a table that has no snapshot yet, and gives it one if it has none. The handle's own must be the same.
+func (t *Table) root(ctx context.Context) (tableID, error) {
+	of, err := t.readRoot(ctx)
+	if !errors.Is(err, object.ErrNotFound) {
+		return of, err
+	}
+	if t.bound() != (tableID{}) {
+		return of, fmt.Errorf("table %s: %w: it was removed since it was opened: %w", t.name, ErrNotFound, ErrConflict)
+	}
+	return t.identity(ctx)
+}
+
+// readRoot reads the root of the table; object.ErrNotFound where there is none.
+func (t *Table) readRoot(ctx context.Context) (tableID, error) {
+	name := tableRoot(t.name)
+	var b [rootBytes]byte
+	if err := t.s.blobs.ReadAt(ctx, name, b[:], 0); err != nil {
+		return tableID{}, damaged(name, err)
+	}
+	of, reason := decodeRoot(b[:])
+	if reason != "" {
+		return tableID{}, corrupt(name, reason)
+	}
+	return of, t.bind(of)
+}
