@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,6 +90,7 @@ type discovery struct {
 	ddl     *tableDDL // nil: none given
 	files   []File
 	stdin   bool
+	above   ascent
 	json    *jsonDump
 	text    *textDump
 }
@@ -115,7 +115,17 @@ func (d *discovery) path(ctx context.Context, p string) error {
 	if err != nil {
 		return err
 	}
+	dir := p
 	if !st.IsDir() {
+		dir = filepath.Dir(p)
+	}
+	if err := d.above.check(p, dir); err != nil {
+		return err
+	}
+	if !st.IsDir() {
+		if err := d.linkedFile(p); err != nil {
+			return err
+		}
 		// The directories above a file that is named alone say what partition it is in, as those below a root do.
 		part, err := directoryPartition(filepath.ToSlash(filepath.Dir(p)))
 		if err != nil {
@@ -137,6 +147,20 @@ func (d *discovery) path(ctx context.Context, p string) error {
 	return nil
 }
 
+// linkedFile returns a refusal when path is, or links to, a file in a table that has a log.
+func (d *discovery) linkedFile(path string) error {
+	real := path
+	if r, err := filepath.EvalSymlinks(path); err == nil { // else it is a pipe that has no path: /dev/fd/63
+		real = r
+	}
+	for _, name := range []string{filepath.Base(path), filepath.Base(real)} {
+		if hudiBase.MatchString(name) {
+			return (&lakehouse{kind: hudiTable, marker: name}).refusal(path)
+		}
+	}
+	return d.above.check(path, filepath.Dir(real))
+}
+
 // directory lists dir, whose partition is part, in the order of names.
 func (d *discovery) directory(ctx context.Context, dir string, part storage.Partition) error {
 	if err := ctx.Err(); err != nil {
@@ -146,8 +170,8 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 	if err != nil {
 		return err
 	}
-	if kind := managedTable(dir, entries); kind != "" {
-		return refuse("", "%s: %s: which of its files count, and which rows of them, only its own reader knows; pipe it in as an Arrow stream, or name files", dir, kind)
+	if found := markedEntries(dir, entries); found != nil {
+		return found.refusal(dir)
 	}
 	for _, e := range entries {
 		if hidden(e.Name()) {
@@ -162,6 +186,11 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 			return err
 		}
 		if !st.IsDir() {
+			if e.Type()&fs.ModeSymlink != 0 {
+				if err := d.linkedFile(path); err != nil {
+					return err
+				}
+			}
 			if err := d.file(path, st, part, false); err != nil {
 				return err
 			}
@@ -188,33 +217,6 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 // hidden reports whether a name stands for no data, as to Spark: a key of partitions may begin with _.
 func hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !strings.Contains(name, "=")
-}
-
-var transactional = regexp.MustCompile(`^(base_\d+|(delete_)?delta_\d+_\d+(_\d+)?)(_v\d+)?$`)
-
-// managedTable names the table format whose directory this is, if the files in it are more than the table's rows.
-func managedTable(dir string, entries []fs.DirEntry) string {
-	for _, e := range entries {
-		switch name := e.Name(); {
-		case !e.IsDir():
-		case name == "_delta_log":
-			return "a Delta Lake table"
-		case name == ".hoodie":
-			return "a Hudi table"
-		case transactional.MatchString(name):
-			return "a transactional (ACID) table of Hive"
-		case name == "metadata":
-			if found, err := filepath.Glob(filepath.Join(globQuote(dir), name, "*.metadata.json")); err == nil && len(found) > 0 {
-				return "an Iceberg table"
-			}
-		}
-	}
-	return ""
-}
-
-// globQuote makes path match itself in filepath.Glob.
-func globQuote(path string) string {
-	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(path)
 }
 
 // file adds a file. named: the caller gave its path itself, not that of a directory above it.

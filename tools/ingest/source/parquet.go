@@ -139,6 +139,22 @@ func (r *parquetReader) checkGroups() error {
 
 func (r *parquetReader) columns() []*node { return r.nodes }
 
+func (r *parquetReader) signs() fileSigns {
+	meta := r.file.MetaData()
+	root := meta.Schema.Root()
+	s := fileSigns{ids: map[string]int32{}, meta: func(key string) (string, bool) {
+		if v := meta.KeyValueMetadata().FindValue(key); v != nil {
+			return *v, true
+		}
+		return "", false
+	}}
+	for i := range root.NumFields() {
+		f := root.Field(i)
+		s.columns, s.ids[f.Name()] = append(s.columns, f.Name()), f.FieldID()
+	}
+	return s
+}
+
 // want says which columns are read; the others are not touched.
 func (r *parquetReader) want(wanted []bool) { r.wanted = wanted }
 

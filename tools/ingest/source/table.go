@@ -104,6 +104,11 @@ func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func(
 	if s.reader, err = open(); err != nil {
 		return nil, err
 	}
+	if r, ok := s.reader.(signedReader); ok {
+		if err := r.signs().check(m); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.bind(); err != nil {
 		return nil, err
 	}
