@@ -40,6 +40,9 @@ type fault struct {
 }
 
 func newArray(n *node) *array {
+	if n.unread {
+		return unreadArray(n, 0)
+	}
 	a := &array{node: n}
 	switch n.shape {
 	case shapeList, shapeMap, shapeBytes, shapeString:
@@ -49,6 +52,11 @@ func newArray(n *node) *array {
 		a.children = append(a.children, newArray(c))
 	}
 	return a
+}
+
+// unreadArray returns an array of n entries that nobody looks at, in the place of what the mapping drops.
+func unreadArray(of *node, n int) *array {
+	return &array{node: &node{name: of.name, shape: shapeNull, unread: true}, n: n}
 }
 
 func (a *array) isNull(i int) bool {

@@ -38,7 +38,7 @@ func newArrowReader(in io.Reader, src io.Closer, opts *Options) (r *arrowReader,
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("damaged Arrow schema: %v", p)
+			err = recovered(p)
 		}
 		if err != nil {
 			r.close()
@@ -81,7 +81,10 @@ func arrowError(err error) error {
 
 func (r *arrowReader) columns() []*node { return r.nodes }
 
-func (r *arrowReader) want(wanted []bool) { r.wanted = wanted }
+func (r *arrowReader) want(wanted []bool) error {
+	r.wanted = wanted
+	return nil
+}
 
 func (r *arrowReader) close() error {
 	if r.reader != nil {

@@ -69,6 +69,9 @@ func (c *arrowConverter) grow(n int64) error {
 
 // convert returns in as an array of node n.
 func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
+	if n.unread {
+		return unreadArray(n, in.Len()), nil
+	}
 	a := &array{node: n, n: in.Len()}
 	if err := c.grow(8 * int64(in.Len())); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/format/vector"
@@ -20,7 +21,7 @@ type binder struct {
 	fields      []*Field
 	byName      map[string]*Field
 	byPath      map[string]*Field
-	refusals    []RefusedError  // of columns left out, when lenient
+	refusals    []RefusedError  // of columns that have no place
 	lenient     bool            // leave out columns that have no place instead of failing: to show a schema
 	seen        map[string]bool // paths of columns, members and maps; true: a map, whose keys are found later
 	groups      map[string]group
@@ -150,9 +151,45 @@ func (b *binder) check(partition storage.Partition) error {
 	return nil
 }
 
+// maxRefusals is how many columns an error names.
+const maxRefusals = 20
+
+// refused returns an error that names the columns that have no place, nil where there are none.
+func (b *binder) refused() error {
+	switch n := len(b.refusals); n {
+	case 0:
+		return nil
+	case 1:
+		return &b.refusals[0]
+	default:
+		reasons, drops := make([]string, 0, n), make([]string, 0, n)
+		for _, r := range b.refusals {
+			reason, how, _ := strings.Cut(r.Reason, dropHint)
+			if how != "" {
+				drops = append(drops, fmt.Sprintf("%q: {\"drop\": true}", r.Column))
+			}
+			if len(reasons) < maxRefusals {
+				reasons = append(reasons, fmt.Sprintf("column %q: %s", r.Column, reason))
+			}
+		}
+		all := strings.Join(reasons, "; ")
+		if n > maxRefusals {
+			all += fmt.Sprintf("; and %d more, which dsi ingest --show-schema names", n-maxRefusals)
+			drops = nil
+		}
+		if len(drops) > 0 {
+			all += fmt.Sprintf("; to drop those that have no other way: {\"columns\": {%s}} in a mapping file", strings.Join(drops, ", "))
+		}
+		return &RefusedError{Reason: fmt.Sprintf("%d columns cannot be stored as they are: %s", n, all)}
+	}
+}
+
+// dropHint begins what refuseToDrop says of what to do.
+const dropHint = "; drop it with {"
+
 // refuseToDrop refuses a column that can be nothing but dropped.
 func refuseToDrop(path, format string, args ...any) error {
-	return refuse(path, "%s; drop it with {\"columns\": {%q: {\"drop\": true}}} in a mapping file", fmt.Sprintf(format, args...), path)
+	return refuse(path, "%s%s\"columns\": {%q: {\"drop\": true}}} in a mapping file", fmt.Sprintf(format, args...), dropHint, path)
 }
 
 // checkGroups refuses a struct or map whose path is that of a member of a struct which it is not in: a column called
@@ -185,12 +222,13 @@ func (b *binder) underMap(path string) bool {
 // columnPath is the name of a part of a column: a member of a struct, or a key of a map.
 func columnPath(parent, part string) string { return parent + "." + part }
 
-// bind returns the binding of a column, nil when the mapping drops it. parent and part are empty but for members of
-// structs.
+// bind returns the binding of a column, nil when the mapping drops it, and when it is refused: that is noted, so that all of them are
+// named at once. parent and part are empty but for members of structs.
 func (b *binder) bind(n *node, path, parent, part string, depth int) (binding, error) {
 	out, err := b.bindStrictly(n, path, parent, part, depth)
 	var re *RefusedError
-	if b.lenient && errors.As(err, &re) {
+	if errors.As(err, &re) {
+		n.drop() // nobody reads it
 		b.refusals = append(b.refusals, RefusedError{Column: path, Reason: re.Reason})
 		return nil, nil
 	}
@@ -198,16 +236,18 @@ func (b *binder) bind(n *node, path, parent, part string, depth int) (binding, e
 }
 
 func (b *binder) bindStrictly(n *node, path, parent, part string, depth int) (binding, error) {
-	if depth > b.limits.Depth {
-		return nil, refuse(path, "nested deeper than %d", b.limits.Depth)
-	}
 	cm := b.mapping.Columns[path]
 	if cm == nil {
 		cm = &ColumnMapping{}
 	}
 	b.seen[path] = n.shape == shapeMap
 	if cm.Drop {
+		n.drop()
 		return nil, nil
+	}
+	// The members of a struct count one by one: the mapping may drop those that are too deep.
+	if depth > b.limits.Depth || n.shape != shapeStruct && depth+n.depth()-1 > b.limits.Depth {
+		return nil, refuseToDrop(path, "nested deeper than %d", b.limits.Depth)
 	}
 	// The members of a struct are looked at one by one: the mapping may drop those that have no place.
 	if r := n.refused(); r != nil && n.shape != shapeStruct {

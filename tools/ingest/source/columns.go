@@ -28,7 +28,7 @@ func eachColumn(ctx context.Context, n, threads int, work func(worker, i int) er
 			wg.Go(func() {
 				defer func() {
 					if p := recover(); p != nil {
-						c.end(-1, nil, p)
+						c.end(-1, nil, recovered(p))
 					}
 				}()
 				c.run(w)
@@ -56,7 +56,7 @@ type columnLoop struct {
 	mu       sync.Mutex
 	at       int // the column of err
 	err      error
-	panicked any
+	panicked error
 }
 
 func (c *columnLoop) run(worker int) {
@@ -72,7 +72,7 @@ func (c *columnLoop) run(worker int) {
 }
 
 // end lets no more columns begin.
-func (c *columnLoop) end(i int, err error, panicked any) {
+func (c *columnLoop) end(i int, err error, panicked error) {
 	c.ended.Store(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()

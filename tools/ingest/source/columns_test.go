@@ -77,13 +77,13 @@ func TestEachColumnEnds(t *testing.T) {
 	for _, threads := range []int{1, 4} {
 		func() {
 			defer func() {
-				if p := recover(); p != "damage" {
-					t.Errorf("%d threads: panic %v", threads, p)
+				if err := recovered(recover()); !strings.Contains(err.Error(), "defect") {
+					t.Errorf("%d threads: panic %v", threads, err)
 				}
 			}()
 			_ = eachColumn(t.Context(), 64, threads, func(_, i int) error {
 				if i == 30 {
-					panic("damage")
+					panic("defect")
 				}
 				return nil
 			})

@@ -48,7 +48,7 @@ func readDDL(path string, limits *Limits) (*tableDDL, error) {
 
 // parseDDL reads a CREATE TABLE statement of Hive or Spark. Clauses that do not concern the files' text are passed over.
 func parseDDL(text string, maxDepth int) (*tableDDL, error) {
-	p := &ddlParser{hiveTypeParser{s: unframe(strings.TrimPrefix(text, byteOrderMark)), maxDepth: maxDepth}}
+	p := &ddlParser{hiveTypeParser{s: unframe(strings.TrimPrefix(text, byteOrderMark)), maxDepth: maxDepth, lenient: true}}
 	d := &tableDDL{}
 	for p.words("use") || p.words("set") || p.words("drop") {
 		p.statementEnd()
@@ -273,7 +273,11 @@ func (p *ddlParser) column() (*node, error) {
 	n, err := p.parse(1)
 	if err != nil {
 		p.pos = at
-		return nil, fmt.Errorf("column %q: %w: %w", name, err, p.want("its type"))
+		if !errors.Is(err, errTooDeep) || p.word() == "" || p.brackets() != nil {
+			p.pos = at
+			return nil, fmt.Errorf("column %q: %w: %w", name, err, p.want("its type"))
+		}
+		n = &node{shape: shapeRefused, reason: err.Error()} // it may be dropped
 	}
 	n.name = name
 	for {

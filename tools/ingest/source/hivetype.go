@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,10 +54,14 @@ func parseHiveType(s string, maxDepth int) (*node, error) {
 	return n, nil
 }
 
+var errTooDeep = errors.New("nested deeper")
+
 type hiveTypeParser struct {
 	s        string
 	pos      int
 	maxDepth int
+	// lenient: a type that is unknown is one that is refused, so that the column or member may be dropped.
+	lenient bool
 }
 
 func (p *hiveTypeParser) skip() {
@@ -126,7 +131,7 @@ func (p *hiveTypeParser) expect(c byte) error {
 
 func (p *hiveTypeParser) parse(depth int) (*node, error) {
 	if depth > p.maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", p.maxDepth)
+		return nil, fmt.Errorf("%w than %d", errTooDeep, p.maxDepth)
 	}
 	w := strings.ToLower(p.word())
 	if w == "double" {
@@ -176,7 +181,11 @@ func (p *hiveTypeParser) parse(depth int) (*node, error) {
 	}
 	n, ok := hivePrimitives[w]
 	if !ok {
-		return nil, fmt.Errorf("unknown type%s", didYouMean(w, sortedKeys(hivePrimitives)))
+		unknown := fmt.Errorf("unknown type%s", didYouMean(w, sortedKeys(hivePrimitives)))
+		if !p.lenient || w == "" || p.brackets() != nil {
+			return nil, unknown
+		}
+		return &node{nullable: true, shape: shapeRefused, reason: unknown.Error()}, nil
 	}
 	if (w == "varchar" || w == "char") && p.accept('(') {
 		p.word()
@@ -198,18 +207,39 @@ func (p *hiveTypeParser) parse(depth int) (*node, error) {
 }
 
 // angles passes over a balanced < ... >.
-func (p *hiveTypeParser) angles() error {
-	if err := p.expect('<'); err != nil {
+func (p *hiveTypeParser) angles() error { return p.balanced('<', '>') }
+
+// brackets passes over what may follow the name of a type in ( ... ) and < ... >.
+func (p *hiveTypeParser) brackets() error {
+	for p.skip(); p.pos < len(p.s); p.skip() {
+		var err error
+		switch p.s[p.pos] {
+		case '(':
+			err = p.balanced('(', ')')
+		case '<':
+			err = p.angles()
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *hiveTypeParser) balanced(opens, closes byte) error {
+	if err := p.expect(opens); err != nil {
 		return err
 	}
 	for depth := 1; depth > 0; p.pos++ {
 		if p.pos >= len(p.s) {
-			return p.expect('>')
+			return p.expect(closes)
 		}
 		switch p.s[p.pos] {
-		case '<':
+		case opens:
 			depth++
-		case '>':
+		case closes:
 			depth--
 		}
 	}

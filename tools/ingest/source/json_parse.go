@@ -344,6 +344,59 @@ func (p *jsonParser) skip() error {
 	return err
 }
 
+// pass passes over a value that nobody wants, to any depth: its strings and brackets count, and nothing else in it.
+func (p *jsonParser) pass() error {
+	if p.space(); p.pos >= len(p.buf) {
+		return p.fail("a value")
+	}
+	var open []byte
+	for start := p.pos; p.pos < len(p.buf); {
+		switch c := p.buf[p.pos]; c {
+		case '"':
+			for p.pos++; p.pos < len(p.buf) && p.buf[p.pos] != '"'; p.pos++ {
+				if p.buf[p.pos] == '\\' {
+					p.pos++
+				}
+			}
+			if p.pos >= len(p.buf) {
+				return p.fail("the end of a string")
+			}
+			p.pos++
+		case '[', '{':
+			open = append(open, c+2) // the bracket that closes it
+			p.pos++
+		case ']', '}':
+			if len(open) == 0 && p.pos > start {
+				return nil
+			}
+			if len(open) == 0 || open[len(open)-1] != c {
+				return p.fail("another bracket")
+			}
+			open = open[:len(open)-1]
+			p.pos++
+		case ',':
+			if len(open) == 0 && p.pos > start {
+				return nil
+			}
+			if len(open) == 0 {
+				return p.fail("a value")
+			}
+			p.pos++
+			continue
+		default:
+			p.pos++
+			continue
+		}
+		if len(open) == 0 {
+			return nil
+		}
+	}
+	if len(open) > 0 {
+		return p.fail("a closing bracket")
+	}
+	return nil
+}
+
 // whole returns an error unless the line is one value.
 func (p *jsonParser) whole() error {
 	if err := p.skip(); err != nil {
@@ -367,15 +420,16 @@ func appendJSON(a *array, p *jsonParser, limits *Limits) error {
 		return err
 	}
 	n := a.node
+	if n.unread {
+		a.appendNull()
+		return p.pass()
+	}
 	if k == jsonNull {
 		a.appendNull()
 		return p.literal("null")
 	}
 	mismatch := func() error { return fmt.Errorf("%v where the schema has %v", k, n) }
 	switch n.shape {
-	case shapeRefused: // a member of an object that the mapping drops
-		a.appendNull()
-		return p.skip()
 	case shapeList:
 		if k != jsonArray {
 			return mismatch()
@@ -488,7 +542,7 @@ func appendMembers(members []*array, index map[string]int, rows int, p *jsonPars
 		}
 		m := members[i]
 		if m == nil {
-			return p.skip()
+			return p.pass()
 		}
 		if m.n > rows {
 			return &memberError{m.node.name, errors.New("the key twice in an object")}

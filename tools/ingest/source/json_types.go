@@ -21,6 +21,8 @@ type jsonSchema struct {
 	settled bool
 	// looking: nothing is changed, and news says whether something would be.
 	looking, news bool
+	at            int64         // the number of the line that is read
+	mixes         []*mixedError // of keys whose values have several types, one each
 }
 
 // A jsonType is what the values of a key seen so far have in common.
@@ -28,9 +30,11 @@ type jsonType struct {
 	schema *jsonSchema
 	path   string
 	given  string // the type by the mapping file: values have no say
+	drop   bool   // the mapping file drops it: values are passed over
 	asMap  bool   // objects are maps
 	kind   jsonKind
 	number jsonNumbers
+	mixed  bool      // its values have several types: it is in the schema's mixes
 	elem   *jsonType // of lists, and of the values of maps
 	// of objects
 	members map[string]*jsonType
@@ -50,6 +54,7 @@ type jsonNumbers struct {
 type mixedError struct {
 	path string
 	what string
+	line int64
 }
 
 func (e *mixedError) Error() string { return e.what }
@@ -86,10 +91,7 @@ func (s *jsonSchema) line(p *jsonParser, line []byte) error {
 		err = s.top.infer(p)
 	}
 	s.looking = false
-	if err != nil || !s.news {
-		return nil
-	}
-	if p.reset(line); p.whole() != nil {
+	if err != nil || !s.news || p.end() != nil {
 		return nil
 	}
 	p.reset(line)
@@ -146,11 +148,7 @@ func (t *jsonType) member(key []byte) (*jsonType, error) {
 		return m, nil
 	}
 	name := string(key)
-	path := name
-	if t.path != "" {
-		path = columnPath(t.path, name)
-	}
-	m, err := t.schema.newType(path)
+	m, err := t.schema.newType(t.memberPath(name))
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +160,28 @@ func (t *jsonType) member(key []byte) (*jsonType, error) {
 	return m, nil
 }
 
+func (t *jsonType) memberPath(name string) string {
+	if t.path == "" {
+		return name
+	}
+	return columnPath(t.path, name)
+}
+
+// skip passes over the value of a path, and over what the mapping drops of it whatever it is.
+func (s *jsonSchema) skip(p *jsonParser, path string) error {
+	if cm := s.mapping.Columns[path]; cm != nil && cm.Drop {
+		return p.pass()
+	}
+	k, err := p.kind()
+	if err != nil {
+		return err
+	}
+	if k != jsonObject || !s.mapping.dropsIn(path) {
+		return p.skip()
+	}
+	return p.object(func(key []byte) error { return s.skip(p, columnPath(path, string(key))) })
+}
+
 func (s *jsonSchema) newType(path string) (*jsonType, error) {
 	if s.keys++; s.keys > s.limits.Columns {
 		return nil, refuse("", "more than %d different keys, the last %s: where keys are ids, {\"columns\": {COLUMN: {\"map\": \"weighted\"}}} in a mapping file makes a map of the object that has them",
@@ -169,7 +189,7 @@ func (s *jsonSchema) newType(path string) (*jsonType, error) {
 	}
 	t := &jsonType{schema: s, path: path}
 	if cm := s.mapping.Columns[path]; cm != nil {
-		t.given, t.asMap = cm.Type, cm.Map != "" || cm.Kind == vector.Weighted
+		t.given, t.drop, t.asMap = cm.Type, cm.Drop, cm.Map != "" || cm.Kind == vector.Weighted
 	}
 	return t, nil
 }
@@ -196,6 +216,9 @@ func (t *jsonType) element() (*jsonType, error) {
 
 // infer takes the word of the value at p.
 func (t *jsonType) infer(p *jsonParser) error {
+	if t.drop {
+		return p.pass()
+	}
 	if t.given != "" {
 		return p.skip()
 	}
@@ -206,15 +229,17 @@ func (t *jsonType) infer(p *jsonParser) error {
 	if k == jsonNull {
 		return p.literal("null")
 	}
-	if t.kind != 0 && t.kind != k && t.schema.settled {
+	if t.mixed || t.kind != 0 && t.kind != k && t.schema.settled {
 		return p.skip()
 	}
 	if t.kind != k && t.schema.looking {
 		t.schema.news = true
-		return p.skip()
+		return t.schema.skip(p, t.path)
 	}
 	if t.kind != 0 && t.kind != k {
-		return &mixedError{t.path, fmt.Sprintf("%v where lines before it have %v", k, t.kind)}
+		t.mixed = true
+		t.schema.mixes = append(t.schema.mixes, &mixedError{t.path, fmt.Sprintf("%v where lines before it have %v", k, t.kind), t.schema.at})
+		return p.skip()
 	}
 	t.kind = k
 	switch k {
@@ -241,7 +266,7 @@ func (t *jsonType) infer(p *jsonParser) error {
 		return p.object(func(key []byte) error {
 			if t.schema.looking && t.members[string(key)] == nil {
 				t.schema.news = true
-				return p.skip()
+				return t.schema.skip(p, t.memberPath(string(key)))
 			}
 			m, err := t.member(key)
 			if err != nil {
@@ -296,10 +321,10 @@ func (t *jsonType) clash(o *jsonType) error {
 		return nil
 	}
 	if t.kind != o.kind {
-		return &mixedError{o.path, fmt.Sprintf("%v where files before it have %v", o.kind, t.kind)}
+		return &mixedError{path: o.path, what: fmt.Sprintf("%v where files before it have %v", o.kind, t.kind)}
 	}
 	if t.number.with(o.number).mixed() && !t.number.mixed() && !o.number.mixed() {
-		return &mixedError{o.path, "numbers that no type holds together with those of files before it: integers beyond 2^53 and fractions, or beyond 2^63 and negative ones"}
+		return &mixedError{path: o.path, what: "numbers that no type holds together with those of files before it: integers beyond 2^53 and fractions, or beyond 2^63 and negative ones"}
 	}
 	if err := t.elem.clash(o.elem); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // jsonReader reads JSON lines: an object a line. Lines agree with the types that it was given, or are bad rows.
@@ -70,30 +71,48 @@ func (s *jsonSchema) read(ctx context.Context, lines *lineReader, keep func(line
 		}
 		line, err := lines.next()
 		if err == io.EOF {
-			return nil
+			return s.refusal()
 		}
 		if err != nil {
 			return err
 		}
-		err = s.line(p, line)
-		var mixed *mixedError
-		if errors.As(err, &mixed) {
-			return refuse(mixed.path, "line %d: %v; give it a type in a mapping file", lines.line, mixed)
-		}
-		if err != nil {
+		s.at = lines.line
+		if err := s.line(p, line); err != nil {
 			return err
 		}
 		size += len(line) + 1
 		s.settled = s.settled || size >= sampleBytes
 		if !keep(line) {
-			return nil
+			return s.refusal()
 		}
 	}
 }
 
+// refusal returns an error that names the keys whose values have several types, nil where there are none.
+func (s *jsonSchema) refusal() error {
+	if len(s.mixes) == 1 {
+		m := s.mixes[0]
+		return refuse(m.path, "line %d: %v; give it a type in a mapping file", m.line, m)
+	}
+	var all []string
+	for _, m := range s.mixes[:min(len(s.mixes), maxRefusals)] {
+		all = append(all, fmt.Sprintf("column %q: line %d: %v", m.path, m.line, m))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if more := len(s.mixes) - len(all); more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
+	}
+	return refuse("", "%d columns have values of several types: %s; give them types in a mapping file, or drop them", len(s.mixes), strings.Join(all, "; "))
+}
+
 func (r *jsonReader) columns() []*node { return r.nodes }
 
-func (r *jsonReader) want(wanted []bool) { r.wanted = wanted }
+func (r *jsonReader) want(wanted []bool) error {
+	r.wanted = wanted
+	return nil
+}
 
 // hasNothing reports whether no line, if there are any, says what columns there are.
 func (r *jsonReader) hasNothing() bool { return r.blank }

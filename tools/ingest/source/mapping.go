@@ -82,6 +82,16 @@ func RoleName(r storage.Role) string {
 	return fmt.Sprintf("role(%d)", r)
 }
 
+// dropsIn reports whether m drops a member of the struct at path, or one deeper in it.
+func (m *Mapping) dropsIn(path string) bool {
+	for p, cm := range m.Columns {
+		if cm.Drop && strings.HasPrefix(p, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
 const maxMappingBytes = 64 << 20
 
 // ReadMapping reads a mapping file. An empty path gives the empty Mapping.

@@ -35,8 +35,18 @@ type node struct {
 	dim      int
 	children []*node
 	reason   string // shapeRefused
+	// unread: the mapping drops it, so that no reader looks at its values. Its array is unreadArray's.
+	unread bool
 	// given: JSON: the mapping file says the type, so that a number may be written as a string, and a string as a number.
 	given bool
+}
+
+// drop marks n and what is in it as unread.
+func (n *node) drop() {
+	n.unread = true
+	for _, c := range n.children {
+		c.drop()
+	}
 }
 
 // give marks n and what is in it as given.

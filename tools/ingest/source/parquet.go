@@ -73,11 +73,8 @@ func openParquet(path string, opts *Options) (r *parquetReader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if foot.encrypted {
+	if foot.sealed {
 		return nil, refuse("", "the file is encrypted, which this reader does not support: decrypt it first")
-	}
-	for _, path := range sortedKeys(foot.refused) {
-		return nil, refuse(path, "%s", foot.refused[path])
 	}
 	if err := r.openLibrary(foot); err != nil {
 		return nil, err
@@ -86,27 +83,22 @@ func openParquet(path string, opts *Options) (r *parquetReader, err error) {
 	return r, r.checkGroups()
 }
 
-// openLibrary gives the footer to the library, which panics on some that are damaged.
-func (r *parquetReader) openLibrary(foot *footer) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("footer: %v", p)
-		}
-	}()
-	meta, err := metadata.NewFileMetaData(foot.raw, nil)
+// openLibrary gives the footer to the library.
+func (r *parquetReader) openLibrary(foot *footer) error {
+	meta, err := foot.metadata()
 	if err != nil {
-		return fmt.Errorf("footer: %w", err)
+		return err
 	}
 	meta.SetSourceFileSize(r.size)
 	r.file, err = file.NewParquetReader(r.f, file.WithMetadata(meta), file.WithReadProps(parquet.NewReaderProperties(memory.DefaultAllocator)))
 	if err != nil {
-		return fmt.Errorf("footer: %w", err)
+		return damagedFooter("%w", err)
 	}
 	r.quirks = quirksOf(r.file.WriterVersion())
 	w := &schemaWalker{}
-	r.cols = w.columns(meta.Schema.Root())
-	if w.leaf != meta.Schema.NumColumns() {
-		return fmt.Errorf("footer: %d columns in the schema, %d found", meta.Schema.NumColumns(), w.leaf)
+	r.cols = w.columns(meta.Schema.Root(), foot.root)
+	if w.leaf != meta.Schema.NumColumns() || foot.columns != w.leaf {
+		return damagedFooter("%d columns in the schema, %d found", meta.Schema.NumColumns(), w.leaf)
 	}
 	for _, c := range r.cols {
 		r.nodes = append(r.nodes, c.node)
@@ -155,8 +147,18 @@ func (r *parquetReader) signs() fileSigns {
 	return s
 }
 
-// want says which columns are read; the others are not touched.
-func (r *parquetReader) want(wanted []bool) { r.wanted = wanted }
+// want says which columns are read; the others are not touched, and neither are members that the mapping drops.
+func (r *parquetReader) want(wanted []bool) error {
+	r.wanted = wanted
+	for i, c := range r.cols {
+		if wanted[i] {
+			if _, err := c.choose(c.node.name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 func (r *parquetReader) close() error {
 	r.closeGroup()
@@ -219,7 +221,7 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 	default:
 		return nil, refuse("", "its compression codec (number %d of Parquet's) is not supported", int(chunk.Compression()))
 	}
-	if chunk.Type() != col.PhysicalType() {
+	if chunk.Type() != col.PhysicalType() && n.use != useLevels {
 		return nil, fmt.Errorf("the column chunk is %v, the schema says %v", chunk.Type(), col.PhysicalType())
 	}
 	values := chunk.NumValues()
@@ -241,10 +243,11 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 	}
 	l := &leafReader{
 		col: col, node: n.node, maxDef: col.MaxDefinitionLevel(), maxRep: col.MaxRepetitionLevel(), convert: n.convert, limits: r.limits,
+		levelsOnly: n.use == useLevels,
 	}
 	l.pages = &pageReader{
 		r: r.f, pos: start, end: end, remaining: values, codec: chunk.Compression(), limits: r.limits,
-		value: newValueType(col.PhysicalType(), col.TypeLength()), quirks: r.quirks,
+		value: newValueType(col.PhysicalType(), col.TypeLength()), quirks: r.quirks, levelsOnly: n.use == useLevels,
 	}
 	return l, nil
 }
@@ -295,11 +298,11 @@ func (r *parquetReader) rowsFor(perRow int64) int64 {
 	return max(1, min(max(r.target/perRow, min(minRows, 8*r.target/perRow)), maxRows))
 }
 
-// readColumn reads rows rows of a top-level column. The library panics on some damage.
+// readColumn reads rows rows of a top-level column. The library panics on some damage: the error names the column.
 func (r *parquetReader) readColumn(n *levelNode, rows int, s *leafScratch) (a *array, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a, err = nil, fmt.Errorf("damaged column: %v", p)
+			a, err = nil, recovered(p)
 		}
 	}()
 	spans := make([]leafSpan, n.last-n.first)
@@ -311,6 +314,9 @@ func (r *parquetReader) readColumn(n *levelNode, rows int, s *leafScratch) (a *a
 	}
 	for i := range spans {
 		l := spans[i].leaf
+		if l == nil {
+			continue
+		}
 		l.forget(spans[i].levels, spans[i].values, s)
 		l.rest(&r.held, r.holdBytes)
 	}
@@ -324,7 +330,7 @@ func (r *parquetReader) fill(n *levelNode, spans []leafSpan, first, rows int, s 
 			return err
 		}
 	}
-	if n.children != nil {
+	if n.children != nil || n.use == useNothing {
 		return nil
 	}
 	l := r.leaves[n.first]

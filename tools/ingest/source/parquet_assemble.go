@@ -7,6 +7,63 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
+// leafUse says what is read of a column.
+type leafUse uint8
+
+const (
+	useAll     leafUse = 0
+	useLevels  leafUse = 1 // of a struct whose members are all dropped: whether it is null
+	useNothing leafUse = 2
+)
+
+// choose sets what is read of the columns under n, by what the mapping drops, and reports whether anything is. Where a struct is kept and all
+// its members are dropped, the levels of one of them say whether it is null.
+func (n *levelNode) choose(path string) (bool, error) {
+	if n.children == nil {
+		if n.use = useAll; n.node.unread || n.first == n.last {
+			n.use = useNothing
+		}
+		return n.use == useAll, nil
+	}
+	some := false
+	for _, c := range n.children {
+		if n.node.unread {
+			c.node.drop()
+		}
+		read, err := c.choose(columnPath(path, c.node.name))
+		if err != nil {
+			return false, err
+		}
+		some = some || read
+	}
+	if some || n.node.unread {
+		return some, nil
+	}
+	leaf := n.shallowest()
+	if leaf == nil {
+		return false, refuseToDrop(path, "none of its members can be read, so that nothing says where it is null")
+	}
+	leaf.use = useLevels
+	return true, nil
+}
+
+// shallowest returns the column under n with the fewest levels whose levels can be read, or nil.
+func (n *levelNode) shallowest() *levelNode {
+	if n.children == nil {
+		if n.sealed || n.first == n.last {
+			return nil
+		}
+		return n
+	}
+	var best *levelNode
+	for _, c := range n.children {
+		if l := c.shallowest(); l != nil && (best == nil || l.rep < best.rep) {
+			best = l
+		}
+	}
+	return best
+}
+
 // A leafSpan is what one leaf of a column holds for the rows of a batch.
 type leafSpan struct {
 	leaf           *leafReader
@@ -42,10 +99,14 @@ func (n *levelNode) assemble(spans []leafSpan, first int) (*array, error) {
 	}
 	a := &array{node: n.node}
 	isList := n.node.shape != shapeStruct
+	begun := false
 	for i := range mine {
+		if mine[i].leaf == nil { // it is not read
+			continue
+		}
 		var other array
 		into := a
-		if i > 0 {
+		if begun {
 			into = &other
 		}
 		var err error
@@ -57,18 +118,23 @@ func (n *levelNode) assemble(spans []leafSpan, first int) (*array, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 && (other.n != a.n || !slices.Equal(other.valid, a.valid) || !slices.Equal(other.offsets, a.offsets)) {
+		if begun && (other.n != a.n || !slices.Equal(other.valid, a.valid) || !slices.Equal(other.offsets, a.offsets)) {
 			return nil, errSiblings
 		}
+		begun = true
 	}
 	for _, c := range n.children {
-		child, err := c.assemble(spans, first)
-		if err != nil {
-			return nil, err
-		}
 		want := a.n
 		if isList {
 			want = int(a.offsets[a.n])
+		}
+		if c.node.unread {
+			a.children = append(a.children, unreadArray(c.node, want))
+			continue
+		}
+		child, err := c.assemble(spans, first)
+		if err != nil {
+			return nil, err
 		}
 		if child.n != want {
 			return nil, errSiblings

@@ -56,8 +56,8 @@ func cursorReads(h *pageHeader, v valueType) bool {
 	return false
 }
 
-// newPageCursor returns the place of the page's first value.
-func newPageCursor(h *pageHeader, page []byte, v valueType, maxDef, maxRep int16, q quirks) (c pageCursor, err error) {
+// newPageCursor returns the place of the page's first levels. beginValues has to follow where its values are read.
+func newPageCursor(h *pageHeader, page []byte, maxDef, maxRep int16, q quirks) (c pageCursor, err error) {
 	repEncoding, defEncoding, repSize, defSize := h.repEncoding, h.defEncoding, -1, -1
 	if h.typ == pageDataV2 {
 		repEncoding, defEncoding, repSize, defSize = encodingRLE, encodingRLE, int(h.repBytes), int(h.defBytes)
@@ -80,10 +80,16 @@ func newPageCursor(h *pageHeader, page []byte, v valueType, maxDef, maxRep int16
 	if pos > len(page) {
 		return c, errShortPage
 	}
+	c.pos = pos
+	return c, nil
+}
+
+// beginValues goes to the page's first value, which is behind its levels.
+func (c *pageCursor) beginValues(h *pageHeader, page []byte, v valueType) error {
+	pos := c.pos
 	c.encoding = h.encoding
 	switch h.encoding {
 	case encodingPlain:
-		c.pos = pos
 		if v.phys == parquet.Types.Boolean {
 			c.pos *= 8
 		}
@@ -95,19 +101,19 @@ func newPageCursor(h *pageHeader, page []byte, v valueType, maxDef, maxRep int16
 		}
 		size := int(binary.LittleEndian.Uint32(page[pos:]))
 		if size > len(page)-pos-4 {
-			return c, errShortPage
+			return errShortPage
 		}
 		c.index = rleCursor{pos: pos + 4, end: pos + 4 + size, width: 1}
 	default:
 		c.index = rleCursor{pos: len(page), end: len(page)}
 		if pos < len(page) {
 			if page[pos] > maxRLEWidth {
-				return c, fmt.Errorf("dictionary indices of %d bits", page[pos])
+				return fmt.Errorf("dictionary indices of %d bits", page[pos])
 			}
 			c.index = rleCursor{pos: pos + 1, end: len(page), width: page[pos]}
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // A dictionary is the values that indices stand for, as the dictionary page holds them. There is none where bytes is nil.

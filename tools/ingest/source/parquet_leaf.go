@@ -75,6 +75,7 @@ type leafReader struct {
 	library        *libraryReader // of pages that cursors do not read; nil until there was one
 	byLibrary      bool           // the current page is one
 	convert        leafConverter
+	levelsOnly     bool // there are no values: what is read is where a struct is null
 	limits         *Limits
 	held           int64 // bytes that it was counted for between batches
 
@@ -130,6 +131,9 @@ func (l *leafReader) fill(rows int, s *leafScratch) (levels, values int, err err
 }
 
 func (l *leafReader) countValues(levels int) int {
+	if l.levelsOnly {
+		return 0
+	}
 	if l.maxDef == 0 {
 		return levels
 	}
@@ -192,6 +196,9 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 		l.reps = append(l.reps, reps[:levels]...)
 	}
 	l.levels += levels
+	if l.levelsOnly {
+		return stopped, nil
+	}
 	if err := l.convert(&l.vals, s, values, l.limits); err != nil {
 		return false, err
 	}
@@ -208,7 +215,7 @@ func (l *leafReader) nextPage() error {
 		}
 		return err
 	}
-	l.byLibrary = !cursorReads(&l.pages.head, l.pages.value)
+	l.byLibrary = !l.levelsOnly && !cursorReads(&l.pages.head, l.pages.value)
 	if l.byLibrary {
 		h := &l.pages.head
 		if _, known := encodingNames[h.encoding]; !known {
@@ -226,8 +233,10 @@ func (l *leafReader) nextPage() error {
 		return l.library.begin(h, l.pages.buf)
 	}
 	var err error
-	l.cursor, err = newPageCursor(&l.pages.head, l.pages.buf, l.pages.value, l.maxDef, l.maxRep, l.pages.quirks)
-	return err
+	if l.cursor, err = newPageCursor(&l.pages.head, l.pages.buf, l.maxDef, l.maxRep, l.pages.quirks); err != nil || l.levelsOnly {
+		return err
+	}
+	return l.cursor.beginValues(&l.pages.head, l.pages.buf, l.pages.value)
 }
 
 // decode decodes n levels, or fewer where a row too many begins, and their values.
@@ -263,6 +272,9 @@ func (l *leafReader) decode(n, starts int, defs, reps []int16, s *leafScratch) (
 				values++
 			}
 		}
+	}
+	if l.levelsOnly {
+		return n, values, nil
 	}
 	return n, values, c.values(page, &l.pages.dict, l.pages.value, values, s)
 }

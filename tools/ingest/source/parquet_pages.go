@@ -25,6 +25,9 @@ type pageReader struct {
 	limits    *Limits
 	value     valueType
 	quirks    quirks
+	// levelsOnly: no values are read, so that dictionaries are passed over, and the values of pages whose levels are not compressed with
+	// them.
+	levelsOnly bool
 
 	head       pageHeader // of the current page
 	at, dictAt int64      // offsets of the current page and of the dictionary page; dictAt is 0 until one was seen
@@ -121,6 +124,10 @@ func (p *pageReader) load(at int64) (int64, error) {
 	if h.values < 0 || h.nulls < 0 || h.rows < 0 || h.defBytes < 0 || h.repBytes < 0 {
 		return 0, errors.New("a negative count in a page header")
 	}
+	if h.typ == pageDictionary && p.levelsOnly {
+		p.head = h
+		return size, nil
+	}
 	if h.typ == pageDictionary {
 		if p.dictAt > 0 {
 			return 0, errors.New("a second dictionary page")
@@ -149,6 +156,10 @@ func (p *pageReader) load(at int64) (int64, error) {
 		}
 	}
 	p.head = h
+	if h.typ == pageDataV2 && p.levelsOnly {
+		p.buf = p.buf[:levels]
+		return size, nil
+	}
 	return size, p.decompress(p.buf[levels:], body[levels:], codec)
 }
 

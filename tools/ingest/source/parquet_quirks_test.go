@@ -158,11 +158,11 @@ func TestFooterRefusals(t *testing.T) {
 		name, want string
 		element    []byte
 	}{
-		{"a converted type", `column "x": its converted type INT_64 does not go with its physical type INT32`,
+		{"a converted type", `column "x": its converted type INT_64 does not go with its physical type INT32; drop it with {"columns": {"x": {"drop": true}}} in a mapping file`,
 			element(append([]byte{0x15, 2, 0x25, 0, 0x18}, append(named("x"), 0x25, 18<<1)...)...)},
 		{"an interval that is called UNKNOWN too", `column "x": its logical type INTERVAL has no place in a table; drop it with {"columns": {"x": {"drop": true}}} in a mapping file`,
 			element(append([]byte{0x15, 7 << 1, 0x15, 12 << 1, 0x15, 0, 0x18}, append(named("x"), 0x25, 21<<1, 0x4c, 0xbc, 0, 0)...)...)},
-		{"a group of nothing", `column "x": a struct without members has no values to store`, element(append([]byte{0x35, 0, 0x18}, named("x")...)...)},
+		{"a group of nothing", `column "x": a struct without members has no values to store; drop it with {"columns": {"x": {"drop": true}}} in a mapping file`, element(append([]byte{0x35, 0, 0x18}, named("x")...)...)},
 	} {
 		foot := append([]byte{0x15, 2, 0x19, 2<<4 | thriftStruct}, root...)
 		foot = append(append(foot, tc.element...), 0x16, 0, 0x19, thriftStruct, 0) // no rows, no row groups

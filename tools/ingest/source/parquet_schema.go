@@ -23,43 +23,69 @@ type levelNode struct {
 	first, last int
 	children    []*levelNode
 	convert     leafConverter // leaves only
+	use         leafUse       // leaves only
+	sealed      bool          // a refused column whose levels cannot be read either
 }
 
-// schemaWalker turns the tree of a Parquet schema into levelNodes.
+// schemaWalker turns the tree of a Parquet schema into levelNodes. It walks the library's tree, and beside it ours, which has the parts
+// that the library has no schema of.
 type schemaWalker struct {
 	leaf int // the next column of the file
 }
 
-func (w *schemaWalker) columns(root *schema.GroupNode) []*levelNode {
-	out := make([]*levelNode, root.NumFields())
-	for i := range out {
-		out[i] = w.field(root.Field(i), 0, 0, 0)
-	}
+func (w *schemaWalker) columns(root *schema.GroupNode, e *schemaElement) []*levelNode {
+	var out []*levelNode
+	w.members(root, e, 0, 0, 0, func(n *levelNode) { out = append(out, n) })
 	return out
+}
+
+// members calls add with the node of each child of a group.
+func (w *schemaWalker) members(g *schema.GroupNode, e *schemaElement, slot, above, rep int16, add func(*levelNode)) {
+	next := 0
+	for _, k := range e.kids {
+		if k.refused != "" && len(k.leaves(nil)) == 0 {
+			add(w.refused(k, slot, above, rep))
+			continue
+		}
+		add(w.field(g.Field(next), k, slot, above, rep))
+		next++
+	}
+}
+
+// refused returns the node of an element that has no place in a table.
+func (w *schemaWalker) refused(e *schemaElement, slot, present, rep int16) *levelNode {
+	n := &levelNode{node: &node{name: e.name, shape: shapeRefused, reason: e.refused}, slot: slot, present: present, rep: rep, first: w.leaf}
+	w.leaf += len(e.leaves(nil))
+	n.last = w.leaf
+	n.sealed = e.sealed || e.group
+	return n
 }
 
 // field returns the node of a field that has an entry from the definition level slot on, and that a required field has a
 // value from the level above on: the two differ under structs, whose members are null with them. A repeated field
 // without a LIST annotation around it is a list that is never null.
-func (w *schemaWalker) field(f schema.Node, slot, above, rep int16) *levelNode {
+func (w *schemaWalker) field(f schema.Node, e *schemaElement, slot, above, rep int16) *levelNode {
 	if f.RepetitionType() != parquet.Repetitions.Repeated {
 		present := above
 		if f.RepetitionType() == parquet.Repetitions.Optional {
 			present++
 		}
-		n := w.value(f, slot, present, rep)
+		n := w.value(f, e, slot, present, rep)
 		n.node.nullable = present > above
 		return n
 	}
 	l := &levelNode{slot: slot, present: above, rep: rep, first: w.leaf}
-	el := w.value(f, above+1, above+1, rep+1)
+	el := w.value(f, e, above+1, above+1, rep+1)
 	l.node = &node{name: f.Name(), shape: shapeList, children: []*node{el.node}}
 	l.children, l.last = []*levelNode{el}, w.leaf
 	return l
 }
 
 // value returns the node of a field apart from its repetition, which the caller has taken care of.
-func (w *schemaWalker) value(f schema.Node, slot, present, rep int16) *levelNode {
+func (w *schemaWalker) value(f schema.Node, e *schemaElement, slot, present, rep int16) *levelNode {
+	if e.refused != "" {
+		return w.refused(e, slot, present, rep)
+	}
 	n := &levelNode{slot: slot, present: present, rep: rep, first: w.leaf}
 	if p, ok := f.(*schema.PrimitiveNode); ok {
 		n.node, n.convert = leafNode(p)
@@ -68,13 +94,13 @@ func (w *schemaWalker) value(f schema.Node, slot, present, rep int16) *levelNode
 		g := f.(*schema.GroupNode)
 		switch annotation(g) {
 		case "list":
-			w.list(g, n)
+			w.list(g, e, n)
 		case "map":
-			w.mapOf(g, n)
+			w.mapOf(g, e, n)
 		case "":
-			w.structOf(g, n)
+			w.structOf(g, e, n)
 		default:
-			w.structOf(g, n)
+			w.structOf(g, e, n)
 			n.node = &node{shape: shapeRefused, reason: fmt.Sprintf("its logical type %s has no place in a table", annotation(g))}
 		}
 	}
@@ -103,51 +129,50 @@ func annotation(g *schema.GroupNode) string {
 	return ""
 }
 
-func (w *schemaWalker) structOf(g *schema.GroupNode, n *levelNode) {
+func (w *schemaWalker) structOf(g *schema.GroupNode, e *schemaElement, n *levelNode) {
 	n.node = &node{shape: shapeStruct}
-	for i := range g.NumFields() {
-		c := w.field(g.Field(i), n.slot, n.present, n.rep)
+	w.members(g, e, n.slot, n.present, n.rep, func(c *levelNode) {
 		n.children = append(n.children, c)
 		n.node.children = append(n.node.children, c.node)
-	}
+	})
 }
 
 // list reads a group annotated LIST in each of the forms that writers have used. The repeated field is the element
 // itself when it is primitive, has several fields, has one that repeats, or is called array or <list>_tuple; a repeated
 // field that is itself annotated is the element too. Else its only field is the element.
-func (w *schemaWalker) list(g *schema.GroupNode, n *levelNode) {
+func (w *schemaWalker) list(g *schema.GroupNode, e *schemaElement, n *levelNode) {
 	if g.NumFields() != 1 || g.Field(0).RepetitionType() != parquet.Repetitions.Repeated {
-		w.structOf(g, n)
+		w.structOf(g, e, n)
 		n.node = &node{shape: shapeRefused, reason: "it is annotated LIST, and has no single repeated field inside"}
 		return
 	}
-	r := g.Field(0)
+	r, repeated := g.Field(0), e.kept()[0]
 	var el *levelNode
 	inner, isGroup := r.(*schema.GroupNode)
-	if isGroup && inner.NumFields() == 1 && annotation(inner) == "" && inner.Field(0).RepetitionType() != parquet.Repetitions.Repeated &&
+	if isGroup && repeated.refused == "" && len(repeated.kids) == 1 && inner.NumFields() == 1 && annotation(inner) == "" && inner.Field(0).RepetitionType() != parquet.Repetitions.Repeated &&
 		r.Name() != "array" && r.Name() != g.Name()+"_tuple" {
-		el = w.field(inner.Field(0), n.present+1, n.present+1, n.rep+1)
+		el = w.field(inner.Field(0), repeated.kids[0], n.present+1, n.present+1, n.rep+1)
 	} else {
-		el = w.value(r, n.present+1, n.present+1, n.rep+1)
+		el = w.value(r, repeated, n.present+1, n.present+1, n.rep+1)
 	}
 	n.node = &node{shape: shapeList, children: []*node{el.node}}
 	n.children = []*levelNode{el}
 }
 
 // mapOf reads a group annotated MAP, or MAP_KEY_VALUE in old files. Without a value field it is the list of its keys.
-func (w *schemaWalker) mapOf(g *schema.GroupNode, n *levelNode) {
+func (w *schemaWalker) mapOf(g *schema.GroupNode, e *schemaElement, n *levelNode) {
 	var pair *schema.GroupNode
 	if g.NumFields() == 1 && g.Field(0).RepetitionType() == parquet.Repetitions.Repeated {
 		pair, _ = g.Field(0).(*schema.GroupNode)
 	}
-	if pair == nil || pair.NumFields() == 0 || pair.NumFields() > 2 {
-		w.structOf(g, n)
+	if pair == nil || e.kept()[0].refused != "" || len(e.kept()[0].kids) != pair.NumFields() || pair.NumFields() > 2 {
+		w.structOf(g, e, n)
 		n.node = &node{shape: shapeRefused, reason: "it is annotated MAP, and has no repeated group of a key and a value inside"}
 		return
 	}
 	n.node = &node{shape: shapeMap}
 	for i := range pair.NumFields() {
-		c := w.field(pair.Field(i), n.present+1, n.present+1, n.rep+1)
+		c := w.field(pair.Field(i), e.kept()[0].kids[i], n.present+1, n.present+1, n.rep+1)
 		n.children = append(n.children, c)
 		n.node.children = append(n.node.children, c.node)
 	}

@@ -177,8 +177,11 @@ func newRecordReader(ctx context.Context, records *Records, opts *Options) (*rec
 	return r, nil
 }
 
-func (r *recordReader) columns() []*node   { return r.nodes }
-func (r *recordReader) want(wanted []bool) { r.wanted = wanted }
+func (r *recordReader) columns() []*node { return r.nodes }
+func (r *recordReader) want(wanted []bool) error {
+	r.wanted = wanted
+	return nil
+}
 
 func (r *recordReader) close() error {
 	for _, rec := range []arrow.RecordBatch{r.first, r.rec} {

@@ -25,7 +25,8 @@ type batchReader interface {
 }
 
 // A columnChooser is a batchReader that can leave columns unread: their arrays are nil.
-type columnChooser interface{ want(wanted []bool) }
+// Neither do members of structs that are unread have values.
+type columnChooser interface{ want(wanted []bool) error }
 
 // An emptyReader is a batchReader of a format whose files say nothing of their columns where they have no rows: parts of
 // a dump that are empty but for their compression.
@@ -92,7 +93,7 @@ func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func(
 	s.binder.lenient = lenient
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("damaged file: %v", p)
+			err = recovered(p)
 		}
 		if err != nil {
 			if s.reader != nil {
@@ -147,9 +148,6 @@ func (s *tableSource) bind() error {
 		if _, ok := s.binder.seen[n.name]; ok {
 			return refuse(n.name, "two columns have this name: rename one of them in the source, since a mapping file cannot tell them apart")
 		}
-		if d := n.depth(); d > s.opts.Limits.Depth {
-			return refuse(n.name, "nested deeper than %d", s.opts.Limits.Depth)
-		}
 		c := boundColumn{name: n.name}
 		if i := slices.IndexFunc(s.partition, func(v storage.PartitionValue) bool { return v.Key == n.name }); i >= 0 {
 			s.binder.seen[n.name] = false
@@ -170,15 +168,20 @@ func (s *tableSource) bind() error {
 		}
 		s.columns = append(s.columns, c)
 	}
-	if err := s.binder.checkGroups(); err != nil && !s.binder.lenient {
-		return err
+	if !s.binder.lenient {
+		if err := s.binder.refused(); err != nil {
+			return err
+		}
+		if err := s.binder.checkGroups(); err != nil {
+			return err
+		}
 	}
 	if r, ok := s.reader.(columnChooser); ok {
 		wanted := make([]bool, len(s.columns))
 		for i, c := range s.columns {
 			wanted[i] = c.binding != nil || c.directory != nil || c.by > 0
 		}
-		r.want(wanted)
+		return r.want(wanted)
 	}
 	return nil
 }
@@ -201,7 +204,7 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			chunk, err = nil, s.inFile(fmt.Errorf("damaged file: %v", p))
+			chunk, err = nil, s.inFile(recovered(p))
 		}
 		s.err = err
 	}()

@@ -159,7 +159,10 @@ func (r *textReader) bindHeader(typeOf func(string) (*node, error)) error {
 
 func (r *textReader) columns() []*node { return r.nodes }
 
-func (r *textReader) want(wanted []bool) { r.wanted = wanted }
+func (r *textReader) want(wanted []bool) error {
+	r.wanted = wanted
+	return nil
+}
 
 func (r *textReader) hasNothing() bool { return r.empty }
 
@@ -264,11 +267,11 @@ func (r *textReader) appendField(a *array, f textField) error {
 // appendValue appends a value whose parts are separated by the character of the given level.
 func (r *textReader) appendValue(a *array, text []byte, level int) error {
 	n := a.node
-	switch n.shape {
-	case shapeRefused: // a member of a struct that the mapping drops
+	if n.unread {
 		a.appendNull()
 		return nil
-	case shapeNull:
+	}
+	if n.shape == shapeNull {
 		if len(text) > 0 {
 			return fmt.Errorf("%s in a column of type void", quoteCell(string(text)))
 		}

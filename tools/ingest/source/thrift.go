@@ -185,3 +185,26 @@ func (t *thriftReader) skipElement(typ byte, depth int) {
 	}
 	t.skip(typ, depth+1)
 }
+
+// appendThriftHeader appends the header of a field whose id is greater than *last, which it sets.
+func appendThriftHeader(out []byte, last *int16, id int16, typ byte) []byte {
+	delta := id - *last
+	*last = id
+	if delta > 0 && delta < 16 {
+		return append(out, byte(delta)<<4|typ)
+	}
+	return binary.AppendVarint(append(out, typ), int64(id))
+}
+
+func appendThriftI32(out []byte, v int32) []byte { return binary.AppendVarint(out, int64(v)) }
+
+func appendThriftBytes(out []byte, s string) []byte {
+	return append(binary.AppendUvarint(out, uint64(len(s))), s...)
+}
+
+func appendThriftList(out []byte, n int, elem byte) []byte {
+	if n < 15 {
+		return append(out, byte(n)<<4|elem)
+	}
+	return binary.AppendUvarint(append(out, 15<<4|elem), uint64(n))
+}
