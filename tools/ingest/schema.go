@@ -194,7 +194,7 @@ func (x *feature) checkKnown(file string) error {
 		x.logical = logical
 	} else if k.Logical != x.logical {
 		return fmt.Errorf("feature %q is %s in the table and %s in %s: they do not mix%s", x.name,
-			typeName(k.Type, k.Logical), typeName(x.typ, x.logical), file, mixHint(k.Logical, x.logical))
+			typeName(k.Type, k.Logical), typeName(x.typ, x.logical), file, mixTable(k.Logical, x.logical))
 	}
 	if _, err := vector.Widen(k.Type, x.typ); err != nil {
 		return fmt.Errorf("feature %q is %v in the table and %v in %s: no type holds both exactly; rename or drop it with --mapping",
@@ -294,6 +294,15 @@ func mixHint(a, b string) string {
 		return `; say with --mapping what they shall be, as in {"timestamp": "us"}`
 	}
 	return ""
+}
+
+// mixTable is mixHint where the table has one of them, which stays as it is.
+func mixTable(table, file string) string {
+	if mixHint(table, file) == "" {
+		return ""
+	}
+	return fmt.Sprintf(`; say with --mapping that the file's shall be as the table's, {"timestamp": %q}, or give them another name, {"rename": ...}`,
+		strings.TrimSuffix(strings.TrimPrefix(table, "timestamp["), "]"))
 }
 
 func typeName(t vector.Type, logical string) string {

@@ -74,29 +74,15 @@ func denseConverter(n *node, cm *ColumnMapping) (*converter, error) {
 	if cm.Hash {
 		return nil, fmt.Errorf("hash makes ids of strings, not of %v", n)
 	}
-	cast, err := castTo(n, cm.Elem)
+	cast, err := castTo(n, cm)
 	if err != nil {
 		return nil, err
-	}
-	var scale *rescaling
-	if cm.Timestamp != "" {
-		if cm.Elem != 0 {
-			return nil, errors.New("\"timestamp\" and \"elem\" exclude each other: timestamps are int64")
-		}
-		if scale, err = newRescaling(n.logical, cm.Timestamp); err != nil {
-			return nil, fmt.Errorf("%w, not for %v", err, n)
-		}
-		cast.logical = cm.Timestamp
 	}
 	t := vector.Type{Kind: vector.Dense, Elem: cast.elem}
 	return &converter{t: t, logical: cast.logical, column: func(a *array, bad func(int, error)) *vector.Column {
 		reportFaults(a, bad)
 		c := vector.NewColumn(t)
 		c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
-		if scale != nil {
-			c.Ints = scale.apply(a, bad)
-			return c
-		}
 		c.Ints, c.Floats, c.Doubles = cast.apply(a, bad)
 		if c.Present != nil {
 			if a.borrowed {
@@ -217,7 +203,7 @@ func listConverter(n *node, cm *ColumnMapping) (*converter, error) {
 		return nil, fmt.Errorf("values of type %v %w: lists of numbers and list<struct<id: integer, score: float>> have", n, errNoPlace)
 	default:
 		var err error
-		if cast, err = castTo(el, cm.Elem); err != nil {
+		if cast, err = castTo(el, cm); err != nil {
 			return nil, err
 		}
 	}
@@ -356,7 +342,7 @@ func weightedConverter(n *node, pair []*node, cm *ColumnMapping) (*converter, er
 		cast = &numberCast{elem: vector.Int64}
 	} else {
 		var err error
-		if cast, err = castTo(pair[0], cm.Elem); err != nil {
+		if cast, err = castTo(pair[0], cm); err != nil {
 			return nil, err
 		}
 		if !cast.elem.IsInteger() {
@@ -433,9 +419,21 @@ type numberCast struct {
 	elem    vector.Elem
 	logical string
 	from    vector.Elem
+	scale   *rescaling // of timestamps; nil: they stay
 }
 
-func castTo(n *node, elem vector.Elem) (*numberCast, error) {
+func castTo(n *node, cm *ColumnMapping) (*numberCast, error) {
+	elem := cm.Elem
+	if cm.Timestamp != "" {
+		if elem != 0 {
+			return nil, errors.New("\"timestamp\" and \"elem\" exclude each other: timestamps are int64")
+		}
+		scale, err := newRescaling(n.logical, cm.Timestamp)
+		if err != nil {
+			return nil, fmt.Errorf("%w, not for %v", err, n)
+		}
+		return &numberCast{elem: n.elem, from: n.elem, logical: cm.Timestamp, scale: scale}, nil
+	}
 	if elem == 0 || elem == n.elem {
 		logical := n.logical
 		if elem != 0 {
@@ -449,6 +447,9 @@ func castTo(n *node, elem vector.Elem) (*numberCast, error) {
 // apply returns the numbers in the slice that the new element type uses. A number that does not fit is bad: floats
 // become integers only when they are whole, integers become floats only when exact; float64 is rounded to float32.
 func (k *numberCast) apply(a *array, bad func(int, error)) ([]int64, []float32, []float64) {
+	if k.scale != nil {
+		return k.scale.apply(a, bad), nil, nil
+	}
 	if k.from == k.elem {
 		return a.ints, a.floats, a.doubles
 	}

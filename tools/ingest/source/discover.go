@@ -73,7 +73,7 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	if err := d.unifyPartitions(); err != nil {
 		return nil, err
 	}
-	d.json, d.text = &jsonDump{mapping: d.mapping, opts: d.opts}, &textDump{d: d}
+	d.json, d.text, d.moments = &jsonDump{mapping: d.mapping, opts: d.opts}, &textDump{d: d}, &momentDump{d: d}
 	for i := range d.files {
 		f := &d.files[i]
 		d.bindFile(f)
@@ -93,6 +93,7 @@ type discovery struct {
 	above   ascent
 	json    *jsonDump
 	text    *textDump
+	moments *momentDump
 }
 
 func (d *discovery) path(ctx context.Context, p string) error {

@@ -26,13 +26,13 @@ var hivePrimitives = map[string]node{
 	"char":             {shape: shapeString},
 	"binary":           {shape: shapeBytes},
 	"date":             {shape: shapeNumber, elem: vector.Int32, logical: "date32"},
-	"timestamp":        {shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]"},
+	"timestamp":        {shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]", anyUnit: true},
 	"void":             {shape: shapeNull},
 	// Spark's names.
 	"byte":          {shape: shapeNumber, elem: vector.Int8},
 	"short":         {shape: shapeNumber, elem: vector.Int16},
 	"long":          {shape: shapeNumber, elem: vector.Int64},
-	"timestamp_ntz": {shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]"},
+	"timestamp_ntz": {shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]", anyUnit: true},
 	// Columns of these can be dropped, and are nothing else.
 	"interval":            {shape: shapeRefused, reason: "intervals have no place in a table"},
 	"interval_year_month": {shape: shapeRefused, reason: "intervals have no place in a table"},

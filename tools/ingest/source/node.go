@@ -35,10 +35,24 @@ type node struct {
 	dim      int
 	children []*node
 	reason   string // shapeRefused
+	// anyUnit: a timestamp whose source has seconds and nanoseconds: the reader gives it in the unit that logical says. Where seen is set, the
+	// reader notes there what the values are, and need not give them.
+	anyUnit bool
+	seen    *momentRange
 	// unread: the mapping drops it, so that no reader looks at its values. Its array is unreadArray's.
 	unread bool
 	// given: JSON: the mapping file says the type, so that a number may be written as a string, and a string as a number.
 	given bool
+}
+
+// clone returns a copy of n, for a reader that marks it.
+func (n *node) clone() *node {
+	c := *n
+	c.children = nil
+	for _, child := range n.children {
+		c.children = append(c.children, child.clone())
+	}
+	return &c
 }
 
 // drop marks n and what is in it as unread.

@@ -8,8 +8,21 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// open opens the reader of a file's format. stream is what stdin or a pipe gives; nil for files.
+// open opens the reader of a file's format, whose timestamps have their units. stream is what stdin or a pipe gives; nil for files.
 func (d *discovery) open(ctx context.Context, f *File, stream *hashingReader) (batchReader, error) {
+	r, err := d.reader(ctx, f, stream)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.moments.choose(ctx, r, stream != nil || f.records != nil); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// reader opens the reader of a file's format.
+func (d *discovery) reader(ctx context.Context, f *File, stream *hashingReader) (batchReader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -75,7 +88,9 @@ func (d *discovery) openText(lines *lineReader, typeOf func(name string) (*node,
 			return nil, refuse("", "%s", d.ddl.doubt)
 		}
 		layout = d.ddl.text.overlay(&d.mapping.Text)
-		nodes = d.ddl.columns
+		for _, n := range d.ddl.columns {
+			nodes = append(nodes, n.clone())
+		}
 	}
 	for _, c := range d.mapping.Text.Columns {
 		if d.ddl != nil {

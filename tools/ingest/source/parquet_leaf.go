@@ -544,18 +544,24 @@ func convertDouble(dst *array, s *leafScratch, n int, _ *Limits) error {
 
 // convertInt96 takes Impala's and Spark's timestamps: nanoseconds of the day (8 bytes LE), Julian day (4 bytes LE).
 func convertInt96(dst *array, s *leafScratch, n int, _ *Limits) error {
-	const epochDay, dayNanos = 2440588, 86400 * 1_000_000_000
+	const epochDay, daySeconds = 2440588, 86400
+	unit := timestampUnit(dst.node.logical)
 	for _, v := range s.i96[:n] {
 		nanos := binary.LittleEndian.Uint64(v[:8])
 		days := int64(int32(binary.LittleEndian.Uint32(v[8:]))) - epochDay
-		ts := days*dayNanos + int64(nanos)
+		m := moment{days*daySeconds + int64(nanos/1e9), int64(nanos % 1e9)}
+		var err error
+		ts := int64(0)
 		switch {
 		case nanos > math.MaxInt64:
-			dst.faults = append(dst.faults, fault{dst.n, fmt.Errorf("a timestamp that is %d nanoseconds after the start of its day", int64(nanos))})
-			ts = 0
-		case days > math.MaxInt64/dayNanos || days < math.MinInt64/dayNanos || days >= 0 && ts < 0:
-			dst.faults = append(dst.faults, fault{dst.n, fmt.Errorf("day %d of the Julian calendar is not in the years 1677 to 2262 that 64 bits of nanoseconds hold", days+epochDay)})
-			ts = 0
+			err = fmt.Errorf("a timestamp that is %d nanoseconds after the start of its day", int64(nanos))
+		case dst.node.seen != nil:
+			dst.node.seen.add(m)
+		default:
+			ts, err = m.value(unit, "the timestamp "+m.String())
+		}
+		if err != nil {
+			dst.faults = append(dst.faults, fault{dst.n, err})
 		}
 		dst.ints = append(dst.ints, ts)
 		dst.n++

@@ -125,9 +125,10 @@ func TestInt96Faults(t *testing.T) {
 		want string
 	}{
 		{value(5, 2440588), ""}, {value(86400e9+1, 2440588), ""}, {value(-1, 2440588), "-1 nanoseconds after the start of its day"},
-		{value(0, 0), "day 0 of the Julian calendar"}, {value(math.MaxInt64, 2440589), "day 2440589"}, {value(0, 5373484), "day 5373484"},
+		{value(0, 0), "-4713-11-24 00:00:00 is not in the years 1677 to 2262"}, {value(math.MaxInt64, 2440589), "2262-04-12 23:47:16.854775807 is not in"},
+		{value(0, 5373484), "9999-12-31 00:00:00 is not in"},
 	} {
-		dst := &array{}
+		dst := &array{node: &node{logical: "timestamp[ns]"}}
 		if err := convertInt96(dst, &leafScratch{i96: []parquet.Int96{tc.v}}, 1, nil); err != nil {
 			t.Fatal(err)
 		}

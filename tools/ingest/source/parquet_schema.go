@@ -295,7 +295,9 @@ func leafNode(p *schema.PrimitiveNode) (*node, leafConverter) {
 	case parquet.Types.Int64:
 		return number(vector.Int64, ""), convertInt64
 	case parquet.Types.Int96:
-		return number(vector.Int64, "timestamp[ns]"), convertInt96
+		n := number(vector.Int64, "timestamp[ns]")
+		n.anyUnit = true
+		return n, convertInt96
 	case parquet.Types.Float:
 		return number(vector.Float32, ""), convertFloat
 	case parquet.Types.Double:

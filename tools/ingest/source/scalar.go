@@ -84,8 +84,16 @@ func parseInteger(n *node, s string) (int64, error) {
 			return 0, fmt.Errorf("%s is no date", quoteCell(s))
 		}
 		return t.Unix() / 86400, nil
-	case n.logical == "timestamp[ns]":
-		return parseTimestamp(s)
+	case strings.HasPrefix(n.logical, "timestamp["):
+		m, err := parseMoment(s)
+		if err != nil {
+			return 0, err
+		}
+		if n.seen != nil {
+			n.seen.add(m)
+			return 0, nil
+		}
+		return m.value(timestampUnit(n.logical), quoteCell(s))
 	case strings.HasPrefix(n.logical, "decimal("):
 		v, err := parseDecimal(s, n.logical)
 		if err != nil {
@@ -124,18 +132,13 @@ func parseInteger(n *node, s string) (int64, error) {
 
 var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", time.DateOnly}
 
-func parseTimestamp(s string) (int64, error) {
+func parseMoment(s string) (moment, error) {
 	for _, layout := range timestampLayouts {
-		t, err := time.Parse(layout, s) // takes a fraction after the seconds
-		if err != nil {
-			continue
+		if t, err := time.Parse(layout, s); err == nil { // takes a fraction after the seconds
+			return moment{t.Unix(), int64(t.Nanosecond())}, nil
 		}
-		if t.Year() < 1678 || t.Year() > 2261 {
-			return 0, fmt.Errorf("%s is not in the years 1678 to 2261 that 64 bits of nanoseconds hold", quoteCell(s))
-		}
-		return t.UnixNano(), nil
 	}
-	return 0, fmt.Errorf("%s is no timestamp", quoteCell(s))
+	return moment{}, fmt.Errorf("%s is no timestamp", quoteCell(s))
 }
 
 const maxDecimalText = 256

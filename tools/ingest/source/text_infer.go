@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"strconv"
@@ -28,6 +29,7 @@ type textValues struct {
 	notBool, notInt, notUint, notFloat, notDate, notMoment bool
 	// A number was beyond float32, or an integer that it does not hold exactly.
 	notSingle bool
+	moments   momentRange // of those that are timestamps
 }
 
 // types returns what gives the type of a column by its values.
@@ -52,7 +54,7 @@ func (t *textDump) types(ctx context.Context, given func(string) (*node, error))
 		if cm := t.d.mapping.Columns[name]; cm != nil && cm.Rename != "" {
 			feature = cm.Rename
 		}
-		return t.columns[name].node(known[feature])
+		return t.columns[name].node(known[feature], t.d.moments.given(name))
 	}, nil
 }
 
@@ -157,8 +159,10 @@ func (c *textValues) add(s string) {
 		c.notDate = err != nil
 	}
 	if !c.notMoment {
-		_, err := parseTimestamp(s)
-		c.notMoment = err != nil
+		m, err := parseMoment(s)
+		if c.notMoment = err != nil; err == nil {
+			c.moments.add(m)
+		}
 	}
 }
 
@@ -184,11 +188,12 @@ func (c *textValues) merge(o *textValues) {
 	c.notBool, c.notInt, c.notUint = c.notBool || o.notBool, c.notInt || o.notInt, c.notUint || o.notUint
 	c.notFloat, c.notDate, c.notMoment = c.notFloat || o.notFloat, c.notDate || o.notDate, c.notMoment || o.notMoment
 	c.notSingle = c.notSingle || o.notSingle
+	c.moments.merge(o.moments)
 }
 
 // node returns the narrowest type that holds all the values. A string or a float that the table has is
-// taken where it does, too; of a fraction, float32 is as near as the table wants it.
-func (c *textValues) node(known vector.Type) *node {
+// taken where it does, too; of a fraction, float32 is as near as the table wants it. unit is that of timestamps, empty where nothing says it.
+func (c *textValues) node(known vector.Type, unit string) *node {
 	n := &node{nullable: true, shape: shapeNumber, elem: vector.Int64}
 	isFloat := known.Kind == vector.Dense && (known.Elem == vector.Float32 || known.Elem == vector.Float64)
 	switch {
@@ -209,8 +214,8 @@ func (c *textValues) node(known vector.Type) *node {
 		n.elem = vector.Float64
 	case !c.notDate:
 		n.elem, n.logical = vector.Int32, "date32"
-	case !c.notMoment:
-		n.logical = "timestamp[ns]"
+	case !c.notMoment && (unit != "" || !c.moments.far || !c.moments.fine):
+		n.logical = "timestamp[" + cmp.Or(unit, c.moments.unit()) + "]"
 	default:
 		n.shape, n.elem = shapeString, 0
 	}

@@ -10,7 +10,7 @@ import (
 func TestTimestamps(t *testing.T) {
 	const text = "1970-01-01 00:00:02\n-\n1969-12-31 23:59:59\n1970-01-01 00:00:00.5\n2200-01-01 00:00:00\n"
 	for unit, want := range map[string]string{
-		"s":           "t=2\nt=null\nt=-1\nbad 4 the timestamp 500000000 ns is no whole number of s\nt=7258118400\n",
+		"s":           "t=2\nt=null\nt=-1\nbad 4 \"1970-01-01 00:00:00.5\" is no whole number of s\nt=7258118400\n",
 		"ms":          "t=2000\nt=null\nt=-1000\nt=500\nt=7258118400000\n",
 		"us, tz=UTC":  "t=2000000\nt=null\nt=-1000000\nt=500000\nt=7258118400000000\n",
 		"ns":          "t=2000000000\nt=null\nt=-1000000000\nt=500000000\nt=7258118400000000000\n",
