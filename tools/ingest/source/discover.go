@@ -393,7 +393,7 @@ func (d *discovery) sniff(path string, st fs.FileInfo) (string, error) {
 		return formatORC, nil
 	case ".json", ".jsonl", ".ndjson":
 		return formatJSONL, nil
-	case ".txt", ".csv", ".tsv", ".text":
+	case ".txt", ".csv", ".tsv", ".text", ".tbl", ".psv":
 		return formatText, nil
 	case ".arrow", ".arrows", ".ipc", ".feather":
 		return formatArrow, nil

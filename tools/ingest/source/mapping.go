@@ -60,9 +60,18 @@ type TextOptions struct {
 	// Infer: columns that the header names and nothing gives a type get the one that the values of all files have.
 	Infer     bool
 	SkipLines int // lines before the data, after which no header is expected
-	Columns   []TextColumn
-	charset   charset // a byte order mark in the text overrules it
+	// Extra says what columns beyond those of the schema do to a row: bad or ignore. Default bad, with a DDL ignore, as Hive does. One that is
+	// empty, at the end, never counts.
+	Extra   string
+	Columns []TextColumn
+	charset charset // a byte order mark in the text overrules it
 }
+
+// What TextOptions.Extra may be.
+const (
+	extraBad    = "bad"
+	extraIgnore = "ignore"
+)
 
 // A TextColumn is a column of delimited text, in the order of the line.
 type TextColumn struct{ Name, Type string }
@@ -278,6 +287,13 @@ func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
 			}
 			t.charset = set
 			return nil
+		}},
+		{"extra", func(v json.RawMessage) error {
+			err := json.Unmarshal(v, &t.Extra)
+			if err == nil && t.Extra != extraBad && t.Extra != extraIgnore {
+				err = fmt.Errorf("extra %q is neither bad nor ignore", t.Extra)
+			}
+			return err
 		}},
 		{"infer", func(v json.RawMessage) error { return json.Unmarshal(v, &t.Infer) }},
 		{"skip_lines", func(v json.RawMessage) error {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -88,6 +89,7 @@ func (d *discovery) openText(lines *lineReader, typeOf func(name string) (*node,
 			return nil, refuse("", "%s", d.ddl.doubt)
 		}
 		layout = d.ddl.text.overlay(&d.mapping.Text)
+		layout.Extra = cmp.Or(layout.Extra, extraIgnore)
 		for _, n := range d.ddl.columns {
 			nodes = append(nodes, n.clone())
 		}
@@ -139,6 +141,7 @@ func (t *TextOptions) overlay(o *TextOptions) TextOptions {
 	out := *t
 	for _, f := range []struct{ to, from *string }{
 		{&out.Delimiter, &o.Delimiter}, {&out.Items, &o.Items}, {&out.MapKeys, &o.MapKeys}, {&out.Quote, &o.Quote}, {&out.Escape, &o.Escape},
+		{&out.Extra, &o.Extra},
 	} {
 		if *f.from != "" {
 			*f.to = *f.from

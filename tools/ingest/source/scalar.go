@@ -23,6 +23,8 @@ import (
 //	timestamp   2026-11-01 12:00:00[.123456789][Z or +01:00], T for the space, or a date
 //	string      as it is
 //	binary      base64, or the bytes themselves where they are none
+//
+// Blanks around anything but strings and binary do not count, as in Hive, DuckDB and pandas.
 func appendText(a *array, text []byte, limits *Limits) error {
 	n := a.node
 	if n.shape == shapeString || n.shape == shapeBytes && n.logical == "" {
@@ -36,7 +38,7 @@ func appendText(a *array, text []byte, limits *Limits) error {
 		}
 		return appendCell(a, text, limits)
 	}
-	s := string(text)
+	s := trimBlanks(string(text))
 	if n.shape == shapeBytes {
 		v, err := parseDecimal(s, n.logical)
 		if err != nil {
@@ -67,6 +69,9 @@ func appendText(a *array, text []byte, limits *Limits) error {
 	a.appendEntry(true)
 	return nil
 }
+
+// trimBlanks returns s without the blanks around it.
+func trimBlanks(s string) string { return strings.Trim(s, " \t\r\n\v\f") }
 
 // quoteCell quotes a value for an error message, shortened.
 func quoteCell(s string) string {

@@ -40,6 +40,8 @@ type textLayout struct {
 	emptyNull  bool   // CSV
 	skip       int
 	header     bool
+	// ignoreExtra: columns beyond those of the schema are left out, as Hive does.
+	ignoreExtra bool
 }
 
 // A textField is the raw text of a column.
@@ -49,7 +51,7 @@ type textField struct {
 }
 
 func newTextLayout(t *TextOptions) (textLayout, error) {
-	l := textLayout{csv: t.CSV, delimiter: []byte{1}, separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"', null: []byte(`\N`), skip: t.SkipLines, header: t.Header}
+	l := textLayout{csv: t.CSV, delimiter: []byte{1}, separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"', null: []byte(`\N`), skip: t.SkipLines, header: t.Header, ignoreExtra: t.Extra == extraIgnore}
 	if t.CSV {
 		l.delimiter, l.null, l.emptyNull = []byte{','}, nil, !t.EmptyText
 	}
@@ -238,7 +240,12 @@ func (r *textReader) nextRow() (first int64, bad, err error) {
 		case err != nil:
 			return 0, nil, err
 		case len(r.fields) > len(r.nodes):
-			return first, fmt.Errorf("%d columns, the schema has %d", len(r.fields), len(r.nodes)), nil
+			// A delimiter at the end of every line, as in the files of TPC-H, ends the last column and begins none.
+			last := r.fields[len(r.nodes)]
+			if !r.opts.ignoreExtra && (len(r.fields) > len(r.nodes)+1 || len(last.text) > 0 || last.quoted) {
+				return first, fmt.Errorf("%d columns, the schema has %d; \"text\": {\"extra\": \"ignore\"} in a mapping file leaves the others out", len(r.fields), len(r.nodes)), nil
+			}
+			r.fields = r.fields[:len(r.nodes)]
 		}
 		return first, nil, nil
 	}
@@ -282,8 +289,8 @@ func (r *textReader) appendValue(a *array, text []byte, level int) error {
 		if r.opts.hasEscape && !r.opts.csv {
 			text = unescape(text, r.opts.escape)
 		}
-		// As in Hive, no text at all is no number; an empty string and empty bytes are values.
-		if len(text) == 0 && (n.shape == shapeNumber || n.logical != "") {
+		// As in Hive, no text but blanks is no number; an empty string and empty bytes are values.
+		if (n.shape == shapeNumber || n.shape == shapeBytes && n.logical != "") && len(bytes.TrimSpace(text)) == 0 {
 			a.appendNull()
 			return nil
 		}
@@ -329,7 +336,7 @@ func (r *textReader) appendValue(a *array, text []byte, level int) error {
 				return err
 			}
 		}
-		if more {
+		if more && !r.opts.ignoreExtra {
 			return fmt.Errorf("more than the %d members of a struct", len(a.children))
 		}
 	}

@@ -128,9 +128,9 @@ func (t *textDump) file(ctx context.Context, path string, given func(string) (*n
 	return out, nil
 }
 
-// add takes a value into account. Numbers are those that are printed again as they are written: 007 and +1 are names.
+// add takes a value into account, without the blanks around it. Numbers are those that are printed again as they are written: 007 and +1 are names.
 func (c *textValues) add(s string) {
-	if s == "" {
+	if s = trimBlanks(s); s == "" {
 		c.empty = true
 		return
 	}
