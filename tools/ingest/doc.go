@@ -46,7 +46,7 @@
 //
 // The types of a feature in all files, and in the table, are widened to one that holds every value exactly; where there
 // is none the ingest is refused, naming the feature and both files. New features are added; a feature that a file lacks is null there.
-// The column of Options.PartitionBy becomes a partition value and is no feature, as in Hive.
+// The column of Options.PartitionBy becomes a partition value and is no feature, as in Hive. A table that has partitions remembers their keys.
 //
 // # Failure
 //

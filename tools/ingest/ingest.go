@@ -34,6 +34,7 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 	var e *engine
 	from := sourceOptions(&opts, bad)
 	from.Known = func() []storage.Feature { return e.state.features }
+	from.PartitionKeys = func() []string { return keysOf(e.state.partition) }
 	files, err := source.Discover(ctx, paths, from)
 	if err != nil {
 		return Report{Table: table}, err
@@ -135,6 +136,7 @@ func (e *engine) check(ctx context.Context) error {
 	}
 	e.schema = newSchema(e.state.features, e.state.taken)
 	for i := range e.files {
+		e.files[i].Partition = source.OrderPartition(e.files[i].Partition, keysOf(e.state.partition))
 		e.report.BytesIn += max(e.files[i].Size, 0)
 	}
 	e.report.Files, e.report.Added, e.report.Widened = len(e.files), []string{}, []string{}

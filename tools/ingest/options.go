@@ -55,7 +55,7 @@ type Options struct {
 	TimeKey    string // default as for SessionKey
 
 	// PartitionBy names a column whose value becomes the last key of each row's partition. The column is no feature then,
-	// as in Hive. Default none.
+	// as in Hive. Default: the keys of the table's partitions that the directories do not give, if any.
 	PartitionBy string
 
 	// Memory bounds, in bytes, what an ingest holds: rows buffered, keys, and what is being encoded. doc.go says how it is

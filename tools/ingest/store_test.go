@@ -431,9 +431,9 @@ func TestPartitionKeysAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := testOptions()
-	opts.PartitionBy = ""
+	opts.PartitionBy = "version"
 	_, err := Run(context.Background(), s, "ads", []string{writeDump(t, dumps, dumpRows(2, 100))}, opts)
-	if err == nil || !strings.Contains(err.Error(), `partitioned by nothing, but the table by ["part"]`) {
+	if err == nil || !strings.Contains(err.Error(), `partitioned by ["version"], but the table by ["part"]`) {
 		t.Fatalf("another partitioning: %v", err)
 	}
 }

@@ -38,8 +38,8 @@ func describeFacts(d describeJSON) [][2]string {
 		facts = append(facts, [2]string{"partitions", fmt.Sprintf("%s, from %s to %s", countText(d.PartitionCount), d.FirstPartition, d.LastPartition)})
 	}
 	if u := d.Duplicates; u != nil {
-		facts = append(facts, [2]string{"duplicates", fmt.Sprintf("each stored value is used %.2f times; %s windows, %s groups of %s features, about %s saved",
-			u.Factor, countText(u.Windows), countText(u.Groups), countText(u.Grouped), bytesText(u.SavedBytes))})
+		found := duplicates{factor: u.Factor, windows: uint64(u.Windows), groups: uint64(u.Groups), grouped: uint64(u.Grouped), saved: uint64(u.SavedBytes)}
+		facts = append(facts, [2]string{"duplicates", found.text()})
 	}
 	return facts
 }

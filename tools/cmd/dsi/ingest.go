@@ -20,7 +20,7 @@ type ingestCmd struct {
 	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
 	SessionKey   string        `placeholder:"COLUMN" help:"Cluster rows by this column. Default: what the mapping or the table says, else the source's order is kept."`
 	TimeKey      string        `placeholder:"COLUMN" help:"Order the rows of a session by this column."`
-	PartitionBy  string        `placeholder:"COLUMN" help:"Partition rows by this column, besides the directories' partitions."`
+	PartitionBy  string        `placeholder:"COLUMN" help:"Partition rows by this column, besides the directories' partitions. Default: as the table is partitioned."`
 	Mapping      string        `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
 	DDL          string        `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
 	Memory       size          `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
@@ -146,9 +146,11 @@ func (c *ingestCmd) printAdded(ctx context.Context, a *app, r ingest.Report) err
 	return nil
 }
 
-func duplicatesText(d ingest.Duplicates) string {
-	return fmt.Sprintf("each stored value is used %.2f times; %s of %s slots, %s windows, %s groups of %s features, about %s saved", d.Factor,
-		countText(d.Slots), countText(d.RowSlots), countText(d.Windows), countText(d.Groups), countText(d.GroupFeatures), bytesText(uint64(d.BytesSaved)))
+func ingestedDuplicates(d ingest.Duplicates) duplicates {
+	return duplicates{
+		factor: d.Factor, slots: d.Slots, rowSlots: d.RowSlots, windows: uint64(d.Windows),
+		groups: uint64(d.Groups), grouped: uint64(d.GroupFeatures), saved: uint64(d.BytesSaved),
+	}
 }
 
 func reportFacts(r ingest.Report) [][2]string {
@@ -158,7 +160,7 @@ func reportFacts(r ingest.Report) [][2]string {
 		{"partitions", fmt.Sprintf("%s in %s", countText(r.Partitions), plural(uint64(r.Segments), "segment"))},
 		{"features", fmt.Sprintf("%s, %s new, %s widened", countText(r.Features), countText(len(r.Added)), countText(len(r.Widened)))},
 		{"bytes", fmt.Sprintf("%s in the files, %s decoded, %s stored", bytesText(uint64(r.BytesIn)), bytesText(uint64(r.BytesRaw)), bytesText(uint64(r.BytesOut)))},
-		{"duplicates", duplicatesText(r.Duplicates)},
+		{"duplicates", ingestedDuplicates(r.Duplicates).text()},
 		{"time", fmt.Sprintf("%.1f s: check %.1f, read %.1f (spill %.1f), write %.1f, commit %.1f", r.Seconds.Total, r.Seconds.Check,
 			r.Seconds.Read, r.Seconds.Spill, r.Seconds.Write, r.Seconds.Commit)},
 	}

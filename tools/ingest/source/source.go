@@ -123,8 +123,11 @@ type Options struct {
 	Records *Records
 	// Known returns the features of the table that the dump is for: where a source's own types are guessed from its values, as
 	// those of JSON lines are, an integer is read as the float that the table has. It is called when a source is opened. nil: none.
-	Known  func() []storage.Feature
-	Limits Limits
+	Known func() []storage.Feature
+	// PartitionKeys returns the partition keys of that table. Those that no directory gives are taken from columns, where neither PartitionBy nor
+	// the mapping file says by what rows are partitioned. It is called when a source is opened. nil, or none: nothing is known.
+	PartitionKeys func() []string
+	Limits        Limits
 }
 
 // Limits bound what an input may make the reader hold. Zero fields take the defaults.

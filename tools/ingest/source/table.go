@@ -70,6 +70,7 @@ type tableSource struct {
 	path      string
 	partition storage.Partition
 	opts      *Options
+	keys      []string // of the table's partitions, where they are known
 	reader    batchReader
 	binder    *binder
 	columns   []boundColumn
@@ -91,6 +92,7 @@ func (c *boundColumn) finds() bool { return c.binding != nil && c.binding.finds(
 func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func() (batchReader, error)) (src *tableSource, err error) {
 	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts, binder: newBinder(m, opts)}
 	s.binder.lenient = lenient
+	inherited := s.inheritPartitions()
 	defer func() {
 		if p := recover(); p != nil {
 			err = recovered(p)
@@ -118,10 +120,53 @@ func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func(
 	}
 	for _, by := range s.binder.partitionBy {
 		if !slices.ContainsFunc(s.columns, func(c boundColumn) bool { return c.by > 0 && c.name == by }) {
+			if inherited {
+				return nil, fmt.Errorf("the table is partitioned by %q, and there is neither a directory %s=... nor a column%s", by, by, didYouMean(by, sortedKeys(s.binder.seen)))
+			}
 			return nil, fmt.Errorf("partition by: no column%s", didYouMean(by, sortedKeys(s.binder.seen)))
 		}
 	}
 	return s, s.binder.check(s.partition)
+}
+
+// inheritPartitions partitions rows as the table is, where nobody says how: by the table's keys that the directories do not give. It reports whether
+// there are some.
+func (s *tableSource) inheritPartitions() bool {
+	if s.opts.PartitionKeys == nil {
+		return false
+	}
+	s.keys = s.opts.PartitionKeys()
+	s.partition = OrderPartition(s.partition, s.keys)
+	if len(s.binder.partitionBy) > 0 {
+		return false
+	}
+	var rest []string
+	for _, k := range s.keys {
+		if !slices.ContainsFunc(s.partition, func(v storage.PartitionValue) bool { return v.Key == k }) {
+			rest = append(rest, k)
+		}
+	}
+	if len(rest)+len(s.partition) != len(s.keys) {
+		return false // the directories have other keys: the table says so
+	}
+	s.binder.partitionBy = rest
+	return len(rest) > 0
+}
+
+// OrderPartition returns p with its keys in the order of keys, where these are the same: p itself where they are not.
+func OrderPartition(p storage.Partition, keys []string) storage.Partition {
+	if len(p) != len(keys) {
+		return p
+	}
+	out := make(storage.Partition, 0, len(p))
+	for _, k := range keys {
+		i := slices.IndexFunc(p, func(v storage.PartitionValue) bool { return v.Key == k })
+		if i < 0 {
+			return p
+		}
+		out = append(out, p[i])
+	}
+	return out
 }
 
 // inFile says in what file err happened, unless it says so itself.
@@ -362,7 +407,7 @@ func (s *tableSource) split(b *batch, o *output, keep []int32, by []*array) erro
 		k := key.String()
 		if _, ok := groups[k]; !ok {
 			order = append(order, k)
-			parts[k] = append(slices.Clone(s.partition), values...)
+			parts[k] = OrderPartition(append(slices.Clone(s.partition), values...), s.keys)
 		}
 		groups[k] = append(groups[k], row)
 	}
