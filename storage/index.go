@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -204,10 +205,14 @@ func (x *Index) Close() error {
 	return errors.Join(x.guard(x.db.Close), x.lock.Close())
 }
 
-// guard runs a call of Pebble that may write. Where Pebble does not call Fatalf it panics with the error of the disk.
+// guard runs a call of Pebble that may write. Where Pebble does not call Fatalf it panics with the error of the disk. A panic of the runtime is
+// no disk's: it is a defect, and goes on.
 func (x *Index) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			if defect, ok := p.(runtime.Error); ok {
+				panic(defect)
+			}
 			x.log.Fatalf("%v", p)
 		}
 		err = x.damaged(errors.Join(err, x.log.failed()))

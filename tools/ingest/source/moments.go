@@ -27,12 +27,6 @@ type momentDump struct {
 	found map[string]momentRange // by path; nil: not yet
 }
 
-// A momentTeller is a batchReader that knows the range of its timestamps without reading them.
-type momentTeller interface {
-	// tell sets the seen of leaves. It returns false where it does not know all of them.
-	tell(leaves []momentLeaf) bool
-}
-
 // A momentLeaf is a part of a column whose timestamps are of any unit.
 type momentLeaf struct {
 	path   string
@@ -157,6 +151,9 @@ func (d *momentDump) file(ctx context.Context, f *File) (leaves []momentLeaf, er
 			err = recovered(p)
 		}
 	}()
+	if f.Format == formatORC {
+		return orcRanges(f.Path)
+	}
 	r, err := d.d.reader(ctx, f, nil)
 	if err != nil {
 		return nil, err
@@ -166,8 +163,8 @@ func (d *momentDump) file(ctx context.Context, f *File) (leaves []momentLeaf, er
 	for _, l := range leaves {
 		l.node.seen = &momentRange{}
 	}
-	if t, ok := r.(momentTeller); len(leaves) == 0 || ok && t.tell(leaves) {
-		return leaves, nil
+	if len(leaves) == 0 {
+		return nil, nil
 	}
 	if c, ok := r.(columnChooser); ok {
 		wanted := make([]bool, len(r.columns()))

@@ -31,7 +31,7 @@ func (d *discovery) reader(ctx context.Context, f *File, stream *hashingReader) 
 	case formatParquet:
 		return orNil(openParquet(f.Path, d.opts))
 	case formatORC:
-		return openORC(ctx, f.Path, d.opts)
+		return openORC(ctx, f.Path, d.mapping, d.opts)
 	case formatArrow:
 		if f.records != nil {
 			return orNil(newRecordReader(ctx, f.records, d.opts))

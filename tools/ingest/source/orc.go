@@ -1,7 +1,9 @@
 package source
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,10 +14,10 @@ import (
 	"sync"
 )
 
-// orcScript reads an ORC file stripe by stripe and writes an Arrow stream to stdout. The working directory is no place
-// to import from.
+// orcScript reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an Arrow stream to stdout. The working
+// directory is no place to import from.
 const orcScript = `
-import sys
+import json, sys
 sys.path = [p for p in sys.path if p]
 try:
     import pyarrow as pa
@@ -23,10 +25,13 @@ try:
 except ImportError as e:
     print(e, file=sys.stderr)
     sys.exit(77)
+out = set(json.load(sys.stdin))
 f = orc.ORCFile(sys.argv[1])
-with pa.ipc.new_stream(sys.stdout.buffer, f.schema) as w:
+fields = [x for x in f.schema if x.name not in out]
+columns = [x.name for x in fields] if out else None
+with pa.ipc.new_stream(sys.stdout.buffer, pa.schema(fields)) as w:
     for i in range(f.nstripes):
-        b = f.read_stripe(i)
+        b = f.read_stripe(i, columns=columns)
         for at in range(0, b.num_rows, 65536):
             w.write_batch(b.slice(at, 65536))
 sys.stdout.flush()
@@ -46,50 +51,66 @@ type orcChild struct {
 	err    error // of Wait
 }
 
-// openORC starts the child and reads the schema that it sends.
-func openORC(ctx context.Context, path string, opts *Options) (batchReader, error) {
+// openORC starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps that pyarrow
+// does not hold.
+func openORC(ctx context.Context, path string, m *Mapping, opts *Options) (_ batchReader, err error) {
+	r := &orcReader{}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	if r.file, err = os.Open(path); err != nil {
+		return nil, err
+	}
+	st, err := r.file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// Where the end of the file cannot be read here, pyarrow says what is wrong with it, or reads it.
+	r.tail, _ = readORCTail(r.file, st.Size())
+	out := r.plan(m)
+	if r.tail != nil && len(out) == len(r.cols) && len(out) > 0 {
+		return r, nil
+	}
+	return r, r.start(ctx, path, out, opts)
+}
+
+// start starts the child, which leaves columns out.
+func (r *orcReader) start(ctx context.Context, path string, out []string, opts *Options) error {
 	python := os.Getenv("DSISTORE_PYTHON")
 	if python == "" {
 		python = "python3"
 	}
 	exe, err := exec.LookPath(python)
 	if err != nil {
-		return nil, refuse("", "%v; %s", err, orcInstall)
+		return refuse("", "%v; %s", err, orcInstall)
 	}
 	full, err := filepath.Abs(path)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	names, err := json.Marshal(append([]string{}, out...))
+	if err != nil {
+		return err
 	}
 	c := &orcChild{cmd: exec.Command(exe, "-c", orcScript, full)}
-	c.cmd.Stderr = &c.stderr
+	c.cmd.Stdin, c.cmd.Stderr = bytes.NewReader(names), &c.stderr
 	if c.out, err = c.cmd.StdoutPipe(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", python, err)
+		return fmt.Errorf("%s: %w", python, err)
 	}
 	defer context.AfterFunc(ctx, c.kill)()
-	r, err := newArrowReader(c.out, c, opts)
-	if err != nil {
-		return nil, c.explain(ctx, err)
+	if r.arrow, err = newArrowReader(c.out, c, opts); err != nil {
+		return c.explain(ctx, err)
 	}
-	r.finish = c.wait
-	return &orcReader{r, c}, nil
-}
-
-// orcReader is an arrowReader whose input comes from a child process.
-type orcReader struct {
-	*arrowReader
-	child *orcChild
-}
-
-func (r *orcReader) next(ctx context.Context) (*batch, error) {
-	defer context.AfterFunc(ctx, r.child.kill)()
-	b, err := r.arrowReader.next(ctx)
-	if err != nil && err != io.EOF {
-		return nil, r.child.explain(ctx, err)
+	r.arrow.finish, r.child = c.wait, c
+	for _, n := range r.arrow.columns() {
+		n.freeUnits()
 	}
-	return b, err
+	return r.merge()
 }
 
 func (c *orcChild) kill() { c.cmd.Process.Kill() }

@@ -1,9 +1,13 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,6 +68,192 @@ func TestORCChild(t *testing.T) {
 		}
 		if _, err := files[0].Open(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// needPyarrow skips the test where no interpreter has pyarrow.
+func needPyarrow(t *testing.T) {
+	t.Helper()
+	python := os.Getenv("DSISTORE_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if exec.Command(python, "-c", "import pyarrow.orc").Run() != nil {
+		t.Skip("no pyarrow here: DSISTORE_PYTHON may name an interpreter that has it")
+	}
+}
+
+// TestORCFarMoments reads timestamps that pyarrow does not hold, in each compression: it would refuse the file.
+func TestORCFarMoments(t *testing.T) {
+	for _, codec := range []string{"uncompressed", "zlib", "snappy", "lz4", "zstd"} {
+		chunks, err := readPath(t, "testdata/orc/far-"+codec+".orc", Options{})
+		if err != nil {
+			t.Errorf("%s: %v", codec, err)
+			continue
+		}
+		if f := chunks[0].Fields[0]; f.Logical != "timestamp[us]" {
+			t.Errorf("%s: logical type %s", codec, f.Logical)
+		}
+		start := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+		want := "t=253402300799999999\nt=null\nt=-62135596800000000\nt=1582977600500000\nt=-750000\n"
+		for i := range 3000 {
+			at := start.AddDate(0, 0, i*i*37%3_652_058).Add(time.Duration(i)*time.Second + time.Duration(i*7919%1_000_000)*time.Microsecond)
+			want += fmt.Sprintf("t=%d\n", at.UnixMicro())
+		}
+		if got := dump(chunks); got != want {
+			t.Errorf("%s: got %.300s, want %.300s", codec, got, want)
+		}
+	}
+}
+
+// TestORCBeside: columns of the child and others come together, in the order of the file, and what is dropped is not read.
+func TestORCBeside(t *testing.T) {
+	needPyarrow(t)
+	const times = "253402300799999999 null -62135596800000000 1582977600500000 -750000"
+	want := ""
+	for i, x := range strings.Fields(times) {
+		want += fmt.Sprintf("a=%d t=%s s=\"%c\"\n", i+1, x, 'v'+i)
+	}
+	chunks, err := readPath(t, "testdata/orc/beside.orc", Options{})
+	if got := dump(chunks); err != nil || got != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+	for mapping, want := range map[string]string{
+		`{"columns": {"t": {"drop": true}, "a": {"drop": true}}}`: "s=\"v\"\ns=\"w\"\n",
+		`{"columns": {"a": {"drop": true}, "s": {"drop": true}}}`: "t=253402300799999999\nt=null\n",
+		`{"columns": {"t": {"timestamp": "ms"}}}`:                 "the timestamp 9999-12-31 23:59:59.999999 is no whole number of ms",
+		`{"columns": {"t": {"rename": "x", "timestamp": "us"}}}`:  "a=1 x=253402300799999999 s=\"v\"\n",
+		`{"columns": {"b": {"drop": true}}}`:                      `column that is not there: "b"`,
+	} {
+		dir := writeFiles(t, map[string]string{"m.json": mapping})
+		chunks, err := readPath(t, "testdata/orc/beside.orc", Options{MappingFile: filepath.Join(dir, "m.json")})
+		if got := dump(chunks); !strings.HasPrefix(got, want) && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %s, %v; want %s", mapping, got, err, want)
+		}
+	}
+	// The unit is that of all files.
+	dir := t.TempDir()
+	for _, name := range []string{"near.orc", "far-zlib.orc"} {
+		data, err := os.ReadFile("testdata/orc/" + name)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	chunks, err = readPath(t, dir, Options{})
+	if got := dump(chunks); err != nil || !strings.HasSuffix(got, "\nt=1577836800000000\nt=null\n") {
+		t.Errorf("got ...%s, %v", got[max(0, len(got)-100):], err)
+	}
+}
+
+// TestORCRefusals: what neither pyarrow nor this reader can read is refused by name and can be dropped; files of transactional tables are known.
+func TestORCRefusals(t *testing.T) {
+	needPyarrow(t)
+	_, err := readPath(t, "testdata/orc/within.orc", Options{})
+	if err == nil || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `column "l": timestamps outside the years`) {
+		t.Errorf("got %v", err)
+	}
+	dir := writeFiles(t, map[string]string{"m.json": `{"columns": {"l": {"drop": true}}}`})
+	chunks, err := readPath(t, "testdata/orc/within.orc", Options{MappingFile: filepath.Join(dir, "m.json")})
+	if got := dump(chunks); err != nil || got != "a=1\na=2\n" {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err = readPath(t, "testdata/orc/acid.orc", Options{}); err == nil || !strings.Contains(err.Error(), "a transactional (ACID) table of Hive") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestORCMomentsCorpus: timestamps of files by many writers are those that pyarrow reads, where it reads them.
+func TestORCMomentsCorpus(t *testing.T) {
+	needPyarrow(t)
+	var files []string
+	err := filepath.WalkDir(filepath.Join(corpusRoot(t), "orc"), func(p string, e fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(p) == ".orc" {
+			files = append(files, p)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared, values := 0, 0
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		st, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tail, err := readORCTail(f, st.Size())
+		if err != nil {
+			continue
+		}
+		root := tail.types[0]
+		for i, typ := range root.subtypes {
+			kind := tail.types[typ].kind
+			if kind != orcTimestamp && kind != orcInstant {
+				continue
+			}
+			var drops []string
+			for k, name := range root.names {
+				if k != i {
+					drops = append(drops, fmt.Sprintf("%q: {\"drop\": true}", name))
+				}
+			}
+			dir := writeFiles(t, map[string]string{"m.json": `{"columns": {` + strings.Join(drops, ", ") + `}}`})
+			chunks, err := readPath(t, path, Options{MappingFile: filepath.Join(dir, "m.json")})
+			if err != nil {
+				t.Logf("%s, %s: %v", path, root.names[i], err)
+				continue
+			}
+			m := &orcMoments{r: f, tail: tail, typ: typ}
+			unit := timestampUnit(chunks[0].Fields[0].Logical)
+			for _, c := range chunks {
+				for r := range c.Rows {
+					v, valid, err := m.next()
+					if err != nil {
+						t.Fatalf("%s, %s: %v", path, root.names[i], err)
+					}
+					got, _ := v.in(unit)
+					if null := c.Columns[0].IsNull(r); null == valid || valid && got != c.Columns[0].Ints[r] {
+						t.Fatalf("%s, %s, row %d: got %v (%d), pyarrow %s", path, root.names[i], r, v, got, cellText(c.Columns[0], r))
+					}
+					values++
+				}
+			}
+			compared++
+		}
+	}
+	t.Logf("%d columns of %d files, %d values", compared, len(files), values)
+}
+
+func FuzzORC(f *testing.F) {
+	for _, name := range []string{"near", "beside", "within"} {
+		data, err := os.ReadFile("testdata/orc/" + name + ".orc")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := bytes.NewReader(data)
+		tail, err := readORCTail(r, int64(len(data)))
+		if err != nil {
+			return
+		}
+		for typ := range min(8, len(tail.types)) {
+			m := &orcMoments{r: r, tail: tail, typ: uint64(typ)}
+			for range 1000 {
+				if _, _, err := m.next(); err != nil {
+					break
+				}
+			}
 		}
 	})
 }

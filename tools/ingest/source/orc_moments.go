@@ -1,0 +1,194 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// orcMoments reads a column of timestamps of an ORC file. pyarrow makes nanoseconds in 64 bits of them, and gives up, or in old versions
+// wraps, where those do not hold them.
+//
+//	stripe      PRESENT (bits, where there are nulls) · DATA (seconds since 2015 in the writer's zone) · SECONDARY (nanoseconds)
+type orcMoments struct {
+	r    io.ReaderAt
+	tail *orcTail
+	typ  uint64
+
+	stripe         int        // the next one
+	rows           uint64     // left of the current one
+	present        []*orcBits // each of what the one before has
+	seconds, nanos *orcInts
+	zone           *time.Location
+	epoch          int64
+}
+
+// Encodings and streams of ORC that matter here.
+const (
+	orcDirect    = 0
+	orcDirectV2  = 2
+	orcPresent   = 0
+	orcData      = 1
+	orcSecondary = 5
+)
+
+func (m *orcMoments) open() error {
+	s := m.tail.stripes[m.stripe]
+	foot, err := m.tail.stripeFooter(m.r, s)
+	if err != nil {
+		return err
+	}
+	m.stripe, m.rows, m.zone = m.stripe+1, s.rows, time.UTC
+	if foot.zone != "" && m.tail.types[m.typ].kind == orcTimestamp {
+		if m.zone, err = time.LoadLocation(foot.zone); err != nil {
+			return fmt.Errorf("the zone of its writer: %w", err)
+		}
+	}
+	m.epoch = time.Date(2015, 1, 1, 0, 0, 0, 0, m.zone).Unix()
+	stream := func(kind uint64) *orcStream {
+		at, _ := foot.find(kind, m.typ) // one that is not there holds nothing
+		return m.tail.stream(m.r, at.at, at.length)
+	}
+	m.present = m.present[:0]
+	for _, typ := range []uint64{0, m.typ} { // a row may be null as a whole
+		if at, ok := foot.find(orcPresent, typ); ok {
+			m.present = append(m.present, &orcBits{s: m.tail.stream(m.r, at.at, at.length)})
+		}
+	}
+	version := 0
+	if m.typ < uint64(len(foot.encodings)) {
+		version = map[uint64]int{orcDirect: 1, orcDirectV2: 2}[foot.encodings[m.typ]]
+	}
+	if version == 0 {
+		return errors.New("timestamps in an unknown encoding")
+	}
+	m.seconds = &orcInts{s: stream(orcData), version: version, signed: true}
+	m.nanos = &orcInts{s: stream(orcSecondary), version: version}
+	return nil
+}
+
+// next returns the timestamp of the next row, false where it is null, and io.EOF after the last.
+func (m *orcMoments) next() (v moment, valid bool, err error) {
+	for m.rows == 0 {
+		if m.stripe == len(m.tail.stripes) {
+			return v, false, io.EOF
+		}
+		if err := m.open(); err != nil {
+			return v, false, fmt.Errorf("stripe %d: %w", m.stripe, err)
+		}
+	}
+	m.rows--
+	for _, p := range m.present {
+		if ok, err := p.next(); err != nil || !ok {
+			return v, false, m.at(err)
+		}
+	}
+	if v.seconds, err = m.seconds.next(); err != nil {
+		return v, false, m.at(err)
+	}
+	if v.nanos, err = m.nanos.next(); err != nil {
+		return v, false, m.at(err)
+	}
+	// The lowest bits say how many zeros, less one, were cut from the end.
+	zeros := v.nanos & 7
+	if v.nanos >>= 3; zeros > 0 {
+		for range zeros + 1 {
+			v.nanos *= 10
+		}
+	}
+	if v.nanos <= -1e9 || v.nanos >= 1e9 {
+		return v, false, m.at(fmt.Errorf("a timestamp of %d nanoseconds", v.nanos))
+	}
+	const far = 1 << 53
+	if v.seconds > far || v.seconds < -far {
+		return v, false, m.at(fmt.Errorf("a timestamp %d seconds from 2015", v.seconds))
+	}
+	v.seconds += m.epoch
+	if m.zone != time.UTC { // the time of day is what was meant
+		_, offset := time.Unix(v.seconds, 0).In(m.zone).Zone()
+		v.seconds += int64(offset)
+	}
+	switch {
+	case v.nanos < 0: // as pyarrow writes before 1970
+		v.seconds, v.nanos = v.seconds-1, v.nanos+1e9
+	case v.seconds < 0 && v.nanos > 999_999:
+		// Other writers round seconds towards 1970, unless less than a millisecond is over, and readers take it so.
+		v.seconds--
+	}
+	return v, true, nil
+}
+
+func (m *orcMoments) at(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("stripe %d: %w", m.stripe-1, err)
+}
+
+// read returns the next n rows as an array of the node's unit.
+func (m *orcMoments) read(n *node, rows int) (*array, error) {
+	a := newArray(n)
+	unit := timestampUnit(n.logical)
+	for range rows {
+		v, valid, err := m.next()
+		if err == io.EOF {
+			err = errors.New("it has fewer rows than other columns")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !valid {
+			a.appendNull()
+			continue
+		}
+		t, err := v.value(unit, "the timestamp "+v.String())
+		if err != nil {
+			a.faults = append(a.faults, fault{a.n, err})
+		}
+		a.ints = append(a.ints, t)
+		a.appendEntry(true)
+	}
+	return a, nil
+}
+
+// orcRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it reads are in the range of
+// nanoseconds.
+func orcRanges(path string) (leaves []momentLeaf, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	tail, err := readORCTail(f, st.Size())
+	if err != nil {
+		return nil, err
+	}
+	root := tail.types[0]
+	for i, typ := range root.subtypes {
+		k := tail.types[typ].kind
+		if k != orcTimestamp && k != orcInstant || tail.inNanoseconds(typ) {
+			continue
+		}
+		seen := &momentRange{}
+		leaves = append(leaves, momentLeaf{path: root.names[i], node: &node{seen: seen}})
+		for m := (&orcMoments{r: f, tail: tail, typ: typ}); ; {
+			v, valid, err := m.next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return leaves, err
+			}
+			if valid {
+				seen.add(v)
+			}
+		}
+	}
+	return leaves, nil
+}

@@ -1,0 +1,216 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// orcReader reads an ORC file: pyarrow, in a child process, most of it, and orcMoments the timestamps that pyarrow does not hold.
+type orcReader struct {
+	file  *os.File
+	tail  *orcTail     // nil: it cannot be read, and pyarrow reads everything
+	arrow *arrowReader // nil: no column is pyarrow's
+	child *orcChild
+
+	cols   []orcColumn
+	wanted []bool
+	row    int64
+}
+
+// An orcColumn is a column of the file and who reads it: arrow, its place among the child's columns; else moments; else nobody.
+type orcColumn struct {
+	node    *node
+	arrow   int // -1: it is not the child's
+	moments *orcMoments
+}
+
+// plan decides who reads which column, and returns the names of those that the child leaves out.
+func (r *orcReader) plan(m *Mapping) (out []string) {
+	if r.tail == nil || r.tail.types[0].kind != orcStruct {
+		return nil
+	}
+	root := r.tail.types[0]
+	for i, typ := range root.subtypes {
+		name, kind := root.names[i], r.tail.types[typ].kind
+		c := orcColumn{arrow: -1}
+		cm := m.Columns[name]
+		switch {
+		case slices.Index(root.names, name) != i || slices.Index(root.names[i+1:], name) >= 0:
+			// Two columns of one name cannot be told apart: the binding says so.
+			c.arrow = 0
+		case cm != nil && cm.Drop:
+			c.node = &node{name: name, nullable: true, shape: shapeNull}
+		case !r.tail.farMoments(typ):
+			c.arrow = 0
+		case kind == orcTimestamp || kind == orcInstant:
+			c.node = &node{name: name, nullable: true, shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]", anyUnit: true}
+			if kind == orcInstant {
+				c.node.logical = "timestamp[ns, tz=UTC]"
+			}
+			c.moments = &orcMoments{r: r.file, tail: r.tail, typ: typ}
+		case !r.tail.someMoments(typ):
+			c.arrow = 0
+		default:
+			c.node = &node{name: name, nullable: true, shape: shapeRefused, reason: "timestamps outside the years 1677 to 2262 within a struct, a list or a map: pyarrow, which reads ORC files, does not hold them"}
+		}
+		if c.arrow < 0 {
+			out = append(out, name)
+		}
+		r.cols = append(r.cols, c)
+	}
+	return out
+}
+
+// merge puts the child's columns in their places.
+func (r *orcReader) merge() error {
+	nodes := r.arrow.columns()
+	if r.cols == nil {
+		for i, n := range nodes {
+			r.cols = append(r.cols, orcColumn{node: n, arrow: i})
+		}
+		return nil
+	}
+	next := 0
+	for i := range r.cols {
+		if r.cols[i].arrow < 0 {
+			continue
+		}
+		if next == len(nodes) {
+			return errors.New("pyarrow gives fewer columns than the file has")
+		}
+		r.cols[i].node, r.cols[i].arrow = nodes[next], next
+		next++
+	}
+	if next != len(nodes) {
+		return errors.New("pyarrow gives more columns than the file has")
+	}
+	return nil
+}
+
+// freeUnits says of timestamps in n, which pyarrow gives in nanoseconds, that they may be of any unit.
+func (n *node) freeUnits() {
+	n.anyUnit = timestampUnit(n.logical) == "ns"
+	for _, c := range n.children {
+		c.freeUnits()
+	}
+}
+
+func (r *orcReader) columns() []*node {
+	out := make([]*node, len(r.cols))
+	for i, c := range r.cols {
+		out[i] = c.node
+	}
+	return out
+}
+
+func (r *orcReader) want(wanted []bool) error {
+	r.wanted = wanted
+	if r.arrow == nil {
+		return nil
+	}
+	inner := make([]bool, len(r.arrow.columns()))
+	for i, c := range r.cols {
+		if c.arrow >= 0 {
+			inner[c.arrow] = wanted[i]
+		}
+	}
+	return r.arrow.want(inner)
+}
+
+func (r *orcReader) signs() fileSigns {
+	s := fileSigns{ids: map[string]int32{}, meta: func(key string) (string, bool) { return "", false }}
+	for _, n := range r.columns() {
+		s.columns = append(s.columns, n.name)
+	}
+	if r.tail == nil {
+		return s
+	}
+	s.meta = func(key string) (string, bool) { v, ok := r.tail.meta[key]; return v, ok }
+	root := r.tail.types[0]
+	for i, typ := range root.subtypes {
+		var id int32
+		if _, err := fmt.Sscan(r.tail.types[typ].attributes["iceberg.id"], &id); err == nil {
+			s.ids[root.names[i]] = id
+		}
+	}
+	return s
+}
+
+func (r *orcReader) close() error {
+	if r.arrow != nil {
+		r.arrow.close()
+	}
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}
+
+func (r *orcReader) next(ctx context.Context) (*batch, error) {
+	b := &batch{rowGroup: -1, row: r.row}
+	if r.arrow == nil {
+		if b.rows = int(min(maxRows, r.tail.rows-r.row)); b.rows <= 0 {
+			return nil, r.finish()
+		}
+	} else {
+		stop := context.AfterFunc(ctx, r.child.kill)
+		in, err := r.arrow.next(ctx)
+		stop()
+		if err == io.EOF {
+			return nil, r.finish()
+		}
+		if err != nil {
+			return nil, r.child.explain(ctx, err)
+		}
+		b = in
+	}
+	child := b.arrays
+	b.arrays = make([]*array, len(r.cols))
+	for i, c := range r.cols {
+		switch {
+		case r.wanted != nil && !r.wanted[i]:
+		case c.arrow >= 0:
+			if b.arrays[i] = child[c.arrow]; b.arrays[i] != nil {
+				b.arrays[i].fromNanoseconds()
+			}
+		case c.moments != nil:
+			var err error
+			if b.arrays[i], err = c.moments.read(c.node, b.rows); err != nil {
+				return nil, fmt.Errorf("column %q: %w", c.node.name, err)
+			}
+		}
+	}
+	r.row += int64(b.rows)
+	return b, nil
+}
+
+// finish returns io.EOF, or an error where a column has more rows than others.
+func (r *orcReader) finish() error {
+	for i, c := range r.cols {
+		if c.moments == nil || r.wanted != nil && !r.wanted[i] {
+			continue
+		}
+		if _, _, err := c.moments.next(); err != io.EOF {
+			return fmt.Errorf("column %q: it has more rows than other columns", c.node.name)
+		}
+	}
+	return io.EOF
+}
+
+// fromNanoseconds makes timestamps, which are in nanoseconds, those of the units that their nodes say. One that is no whole number of it
+// is a fault.
+func (a *array) fromNanoseconds() {
+	if a.node.anyUnit && timestampUnit(a.node.logical) != "ns" {
+		r := rescaling{"ns", timestampUnit(a.node.logical)}
+		a.ints = r.apply(a, func(entry int, err error) { a.faults = append(a.faults, fault{entry, err}) })
+	}
+	for _, c := range a.children {
+		c.fromNanoseconds()
+	}
+}
