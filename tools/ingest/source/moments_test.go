@@ -59,7 +59,10 @@ func int96File(t *testing.T, times ...string) string {
 	}
 	var out bytes.Buffer
 	w := file.NewParquetWriter(&out, root)
-	g := w.AppendRowGroup()
+	g, err := w.AppendRowGroupChecked()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 3 {
 		c, err := g.NextColumn()
 		if err != nil {
