@@ -214,7 +214,10 @@ func TestLeasesAfterAnEndedOne(t *testing.T) {
 	if _, err := snap.Table().EndLease(t.Context(), leased(t, snap.Table())[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	first.renew() // as its timer does
+	renewed := make(chan struct{})
+	go func() { first.renew(); close(renewed) }() // as its timer does; it finds that the lease was ended when the new one is there
+	<-blobs.put
+	<-renewed
 	second := open()
 	if all := leased(t, snap.Table()); len(all) != 1 {
 		t.Errorf("there is %+v, want one lease", all)

@@ -241,7 +241,8 @@ func (s *Store) listData(ctx context.Context, prefix string) (out []*dataGroup, 
 // tablePlans are the tables of a store as one gc sees them.
 type tablePlans struct {
 	plans []*tablePlan
-	of    map[tableID]*tablePlan // those that are whole
+	// of are those that are whole. Of one id there are several where somebody has copied the objects of a table under another name.
+	of map[tableID][]*tablePlan
 	// damaged are tables that could not be looked at. unknown: of one of them not even the id can be read, so that what is of no other table may be its.
 	damaged map[tableID]bool
 	unknown bool
@@ -250,7 +251,7 @@ type tablePlans struct {
 
 // tables looks at every table, several at a time. One that is damaged is skipped.
 func (c *collector) tables(ctx context.Context, plan func(*Table) *tablePlan) (tablePlans, error) {
-	out := tablePlans{of: map[tableID]*tablePlan{}, damaged: map[tableID]bool{}, named: map[id]bool{}}
+	out := tablePlans{of: map[tableID][]*tablePlan{}, damaged: map[tableID]bool{}, named: map[id]bool{}}
 	names, err := c.s.tableNames(ctx, true)
 	if err != nil {
 		return out, err
@@ -278,7 +279,7 @@ func (c *collector) tables(ctx context.Context, plan func(*Table) *tablePlan) (t
 			out.damaged[of] = true
 			continue
 		}
-		out.plans, out.of[of] = append(out.plans, p), p
+		out.plans, out.of[of] = append(out.plans, p), append(out.of[of], p)
 		maps.Copy(out.named, p.named.staying)
 		c.r.Held = append(c.r.Held, reports[i].Held...)
 		c.r.Snapshots += reports[i].Snapshots
@@ -294,7 +295,7 @@ func (c *collector) unnamed(groups []*dataGroup, tables tablePlans, cutoff int64
 	var out []*dataGroup
 	for _, g := range groups {
 		of := g.id.table()
-		switch whole := tables.of[of] != nil; {
+		switch whole := len(tables.of[of]) > 0; {
 		case tables.damaged[of] || tables.unknown && !whole, tables.named[g.id]:
 			c.r.Referenced += uint64(len(g.objects))
 			continue
@@ -329,9 +330,11 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 	var condemned []*dataGroup
 	fenced := map[*tablePlan]bool{}
 	for _, g := range groups {
-		if p := tables.of[g.id.table()]; p != nil && !g.empty() {
+		if plans := tables.of[g.id.table()]; len(plans) > 0 && !g.empty() {
 			condemned = append(condemned, g)
-			fenced[p] = true
+			for _, p := range plans {
+				fenced[p] = true
+			}
 		}
 	}
 	err := parallel(ctx, len(condemned), func(ctx context.Context, i int) error {
@@ -357,17 +360,15 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 	for i, p := range plans {
 		if failed[i] != nil {
 			c.skip(p.t.name, failed[i])
-			delete(tables.of, p.t.bound())
 			tables.damaged[p.t.bound()] = true
 		}
 	}
 	return parallel(ctx, len(groups), func(ctx context.Context, i int) error {
 		g := groups[i]
-		p := tables.of[g.id.table()]
-		switch {
-		case p == nil && tables.damaged[g.id.table()]:
+		switch of := g.id.table(); {
+		case tables.damaged[of]:
 			return nil // it stays condemned
-		case p != nil && p.named.staying[g.id]:
+		case slices.ContainsFunc(tables.of[of], func(p *tablePlan) bool { return p.named.staying[g.id] }):
 			return c.s.deleteAll(ctx, g.id, g.id.condemnedName(c.marker))
 		}
 		return c.remove(ctx, g.id)

@@ -3,7 +3,9 @@ package storage
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 )
 
 // Purge removes the data that only expired snapshots of the table name, whatever its age: segments, layers and sets of rows. Whoever reads an
@@ -33,6 +35,11 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 		return c.r, t.s.noTable(ctx, t.name)
 	}
 	of := p.t.bound()
+	plans, err := t.s.sameTable(ctx, t.name, of, now)
+	if err != nil {
+		return c.r, err
+	}
+	plans = append(plans, p)
 	var groups []*dataGroup
 	for i := range p.named.expired {
 		// A segment of another table, which no commit takes, would be that table's.
@@ -44,10 +51,29 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 	if len(groups) == 0 {
 		return c.r, nil
 	}
-	err = c.collect(ctx, groups, tablePlans{plans: []*tablePlan{p}, of: map[tableID]*tablePlan{of: p}, damaged: map[tableID]bool{}})
+	// What the others name is found when they are fenced.
+	err = c.collect(ctx, groups, tablePlans{plans: plans, of: map[tableID][]*tablePlan{of: plans}, damaged: map[tableID]bool{}})
 	c.r.sort()
 	if err == nil && len(c.r.Skipped) > 0 {
 		err = c.r.Skipped[0].Err
 	}
 	return c.r, err
+}
+
+// sameTable looks at the tables of another name that have the same id: somebody has copied the objects of one. What they name stays.
+func (s *Store) sameTable(ctx context.Context, name string, of tableID, now time.Time) ([]*tablePlan, error) {
+	names, err := s.tableNames(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]*tablePlan, len(names))
+	err = parallel(ctx, len(names), func(ctx context.Context, i int) error {
+		t := &Table{s: s, name: names[i]}
+		if id, err := t.readRoot(ctx); names[i] == name || err != nil || id != of {
+			return nil // what is damaged is no reason: its id is another with all likelihood
+		}
+		plans[i] = &tablePlan{t: t, now: now, cutoff: math.MinInt64, dryRun: true}
+		return plans[i].look(ctx, &GCReport{})
+	})
+	return slices.DeleteFunc(plans, func(p *tablePlan) bool { return p == nil }), err
 }

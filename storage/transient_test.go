@@ -104,7 +104,10 @@ func TestDiskErrors(t *testing.T) {
 			}
 		}
 		again(func(ctx context.Context) error {
-			_, err := newTable(t, l).Latest(ctx)
+			s, err := Open(ctx, l, Options{})
+			if err == nil {
+				_, _, err = s.Newest(ctx, "ads")
+			}
 			return err
 		})
 		again(func(ctx context.Context) error {

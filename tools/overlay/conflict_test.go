@@ -1,7 +1,6 @@
 package overlay
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -147,8 +146,8 @@ func TestGCWithoutGrace(t *testing.T) {
 		if _, err := Add(t.Context(), s, "ads", "o", opts); err == nil {
 			t.Fatal("no error")
 		}
-		if n := latest(t, s).Info().Number; n != 1 {
-			t.Fatalf("snapshot %d", n)
+		if i := latest(t, s).Info(); i.Number != 2 || i.Operation != "gc" {
+			t.Fatalf("snapshot %d by %s", i.Number, i.Operation)
 		}
 		verifyClean(t, s)
 	}
@@ -202,17 +201,6 @@ func TestNameTakenMeanwhile(t *testing.T) {
 	if after := objectsAfterGC(t, s); !slices.Equal(before, after) {
 		t.Fatalf("objects that gc takes were left: %v, then %v", before, after)
 	}
-}
-
-func objects(t *testing.T, s *storage.Store) []string {
-	var out []string
-	for info, err := range s.Blobs().List(context.Background(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, info.Name)
-	}
-	return out
 }
 
 // An overlay of a branch lies over the branch's segments, whatever became of the table, and is read by the branch.

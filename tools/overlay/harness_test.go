@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -272,7 +273,7 @@ func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]r
 	if len(add) == 0 {
 		return out
 	}
-	scratch, err := store.NewTable(ctx, fmt.Sprintf("scratch-%x", rand.Uint64()))
+	scratch, err := copied(t, snap).NewTable(ctx, "scratch")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,14 +402,50 @@ func objectsAfterGC(t testing.TB, s *storage.Store) []string {
 	if _, err := storage.GC(ctx, s, storage.GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
+	return objects(t, s)
+}
+
+// objects returns the names of a store's objects but the snapshots: gc makes one where it finds something.
+func objects(t testing.TB, s *storage.Store) []string {
+	t.Helper()
 	var out []string
-	for info, err := range s.Blobs().List(ctx, "", "") {
+	for info, err := range s.Blobs().List(context.WithoutCancel(t.Context()), "", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, info.Name)
+		if !strings.Contains(info.Name, "/snapshots/") {
+			out = append(out, info.Name)
+		}
 	}
 	return out
+}
+
+// copied returns a store with all segments of a snapshot's store and one table, scratch, which is to have some of the snapshot's table.
+func copied(t testing.TB, snap *storage.Snapshot) *storage.Store {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	from, to := snap.Table().Store().Blobs(), object.NewMemory()
+	root := "tables/" + snap.Table().Name() + "/table"
+	for info, err := range from.List(ctx, "", "") {
+		name := info.Name
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case name == root:
+			name = "tables/scratch/table"
+		case strings.HasPrefix(name, "tables/"):
+			continue
+		}
+		b := make([]byte, info.Size)
+		if err := errors.Join(from.ReadAt(ctx, info.Name, b, 0), to.PutIfAbsent(ctx, name, b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := storage.Open(ctx, to, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // newSegment writes a segment of one feature.

@@ -33,7 +33,7 @@ func clock() time.Time { return testNow }
 func openStore(t *testing.T) *storage.Store {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, 1)
-	s, err := storage.Create(t.Context(), object.NewMemory(), storage.Options{Now: clock})
+	s, err := storage.Create(t.Context(), &object.Memory{Now: clock}, storage.Options{Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
