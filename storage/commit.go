@@ -17,7 +17,8 @@ type Change struct {
 	Operation string    // what made it, for `dsi snapshots`: 1 to 31 bytes
 	Features  []Feature // the features of the added segments: new ones are added, known ones are widened
 	Add       []SegmentDescriptor
-	Remove    []string    // segment ids that must still be there
+	// Remove are ids of segments that must still be there. What Add has for their partition replaces them: it stands where the first of them stood.
+	Remove    []string
 	Overwrite []Partition // every segment of these partitions is replaced
 	Sources   []Source
 	Base      uint64 // the snapshot the change was made against; 0: none
@@ -432,6 +433,7 @@ type edit struct {
 	added    []Feature                    // to the schema
 	merging  []Feature                    // of overlays that become part of the table
 	removed  map[string]SegmentDescriptor // segments that the change takes away
+	vacated  map[string]place             // by partition: the first place of those that it names; what it adds there stands in it
 	replaced map[string]bool              // those of them whose deletes, layers and listed rows the change must have seen
 	defined  map[string]*Overlay          // overlays that the change defines or alters; nil: that it takes away
 	listed   map[string]*SampleList
@@ -566,13 +568,13 @@ func (e *edit) overwrite(ctx context.Context, c Change) error {
 		seen[canonical] = true
 		it := e.store().iter(ctx, e.base.m.listing, partitionEnd(canonical))
 		for ok := it.seek(ctx, partitionPrefix(canonical)); ok; ok = it.next(ctx) {
-			number, d, reason := parseSegment(it.key, it.value)
+			p, d, reason := parseSegment(it.key, it.value)
 			if reason != "" {
 				return corrupt(e.base.treeName(e.base.m.listing), reason)
 			}
-			if number > c.Base {
+			if p.added > c.Base {
 				return fmt.Errorf("partition %q got segment %s in snapshot %d, after snapshot %d that the change was made against: %w",
-					canonical, d.ID, number, c.Base, ErrConflict)
+					canonical, d.ID, p.added, c.Base, ErrConflict)
 			}
 			if removed[d.ID] {
 				continue
@@ -611,10 +613,11 @@ func (e *edit) remove(ctx context.Context, c Change) error {
 		return err
 	}
 	for i, v := range values {
-		_, d, reason := parseSegment(where[i], v)
+		p, d, reason := parseSegment(where[i], v)
 		if reason != "" {
 			return corrupt(e.base.treeName(e.base.m.listing), reason)
 		}
+		e.vacate(d.Partition.String(), p)
 		if err := e.drop(where[i], d, true); err != nil {
 			return err
 		}
@@ -658,11 +661,15 @@ func (e *edit) add(ctx context.Context, c Change) error {
 	if err != nil {
 		return err
 	}
+	places, err := e.places(ctx, c.Add)
+	if err != nil {
+		return err
+	}
 	for i, d := range c.Add {
 		if there[i] != nil {
 			return fmt.Errorf("segment %s is in the table already: %w", d.ID, ErrConflict)
 		}
-		key := segmentKey(d.Partition.String(), e.info.Number, uint32(i))
+		key := segmentKey(d.Partition.String(), places[i])
 		e.listing = append(e.listing, treeEntry{key, appendDescriptor(nil, d)}, treeEntry{keys[i], key[1:]})
 		e.info.Rows += d.Rows
 		e.info.AddedRows += d.Rows

@@ -313,11 +313,11 @@ func (x *Index) syncTable(ctx context.Context, t *Table) error {
 		}
 		switch key[0] {
 		case partitionSpace:
-			number, d, reason := parseSegment(key, value)
+			p, d, reason := parseSegment(key, value)
 			if reason != "" {
 				return corrupt(obj, reason)
 			}
-			note(d, number)
+			note(d, p.added)
 		case layerSpace:
 			l, reason := parseLayer(key, value, obj)
 			if reason != "" {

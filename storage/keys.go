@@ -8,18 +8,18 @@ import (
 
 // The keys of the listing tree:
 //
-//	'p' partition 00 | number (8 BE) | index (4 BE)   segment descriptor: by partition, then in commit order
-//	's' segment id (16)                               the rest of its 'p' key
-//	'f' fingerprint                                   number (8 BE) | name: a source, and the snapshot that added it
+//	'p' partition 00 | place: place.go    segment descriptor: by partition, then in the canonical order
+//	's' segment id (16)                   the rest of its 'p' key
+//	'f' fingerprint                       number (8 BE) | name: a source, and the snapshot that added it
 //
 // from snapshot version 2 on also
 //
-//	'd' segment id (16)                               deleted rows of the segment: deletes.go
-//	'v' name                                          an overlay: overlay.go
-//	'V' overlay number (4 BE) | segment id (16)       its layer over the segment: layer.go
-//	'l' name                                          a sample list: samplelist.go
-//	'L' name 00 | segment id (16)                     its rows of the segment
-//	'b' name                                          a branch: branch.go
+//	'd' segment id (16)                   deleted rows of the segment: deletes.go
+//	'v' name                              an overlay: overlay.go
+//	'V' overlay number (4 BE) | segment id (16)    its layer over the segment: layer.go
+//	'l' name                              a sample list: samplelist.go
+//	'L' name 00 | segment id (16)         its rows of the segment
+//	'b' name                              a branch: branch.go
 //
 // and of the schema tree:
 //
@@ -28,8 +28,8 @@ import (
 //	'k'            the features that are keys: keyfeatures.go
 //	't' name       value: a property of the table: properties.go
 //
-// number is the snapshot that added the entry, index the segment's place in its change. A partition's canonical form
-// has no byte below 0x20, so that keys sort as the forms do.
+// number is the snapshot that added the entry. A partition's canonical form has no byte below 0x20, so that keys sort as
+// the forms do.
 const (
 	partitionSpace = 'p'
 	segmentSpace   = 's'
@@ -54,20 +54,6 @@ func partitionPrefix(canonical string) []byte {
 }
 func partitionEnd(canonical string) []byte {
 	return append([]byte{partitionSpace}, canonical+"\x01"...)
-}
-
-func segmentKey(canonical string, number uint64, index uint32) []byte {
-	k := binary.BigEndian.AppendUint64(partitionPrefix(canonical), number)
-	return binary.BigEndian.AppendUint32(k, index)
-}
-
-// parseSegmentKey takes a 'p' key apart.
-func parseSegmentKey(k []byte) (canonical string, number uint64, ok bool) {
-	n := len(k) - 13
-	if n < 1 || k[0] != partitionSpace || k[n] != 0 || bytes.IndexByte(k[1:n], 0) >= 0 {
-		return "", 0, false
-	}
-	return string(k[1:n]), binary.BigEndian.Uint64(k[n+1:]), true
 }
 
 func idKey(segment id) []byte { return append([]byte{segmentSpace}, segment[:]...) }

@@ -19,7 +19,7 @@ import (
 // The model of what lies over a table: plain maps, copied from snapshot to snapshot.
 type (
 	layeredTable struct {
-		segments []layeredSegment // in the order of their commits
+		segments []layeredSegment // in the canonical order
 		overlays map[string]modelOverlay
 		lists    map[string]int // by name: the snapshot that defined it
 		branches map[string]modelBranch
@@ -163,9 +163,14 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 			}
 		}
 	}
-	next.segments = slices.DeleteFunc(next.segments, func(s layeredSegment) bool { return slices.Contains(c.Remove, s.id) })
-	for _, d := range c.Add {
-		next.segments = append(next.segments, layeredSegment{id: d.ID, rows: uint32(d.Rows), layers: map[string]modelLayer{}, listed: map[string]modelSet{}})
+	removed := func(s layeredSegment) bool { return slices.Contains(c.Remove, s.id) }
+	at := slices.IndexFunc(next.segments, removed) // all are of one partition
+	next.segments = slices.DeleteFunc(next.segments, removed)
+	if at < 0 {
+		at = len(next.segments)
+	}
+	for i, d := range c.Add {
+		next.segments = slices.Insert(next.segments, at+i, layeredSegment{id: d.ID, rows: uint32(d.Rows), layers: map[string]modelLayer{}, listed: map[string]modelSet{}})
 	}
 	for _, name := range c.DropOverlays {
 		o, ok := l.overlays[name]

@@ -25,7 +25,7 @@ type modelSegment struct {
 }
 
 type modelSnapshot struct {
-	segments []modelSegment // in the order of their commits
+	segments []modelSegment // in the canonical order of their partition
 	features map[string]vector.Type
 	sources  map[string]int
 	time     time.Time
@@ -84,16 +84,28 @@ func (m *model) commit(c Change, now time.Time) error {
 		}
 		gone[r] = true
 	}
+	placed := map[string]bool{} // partitions
+	add := func(only string) {
+		for _, d := range c.Add {
+			if p := d.Partition.String(); !placed[p] && (only == "all" || p == only) {
+				next.segments = append(next.segments, modelSegment{d.ID, p, d.Rows, n})
+			}
+		}
+		placed[only] = true
+	}
 	for _, s := range l.segments {
+		if slices.Contains(c.Remove, s.id) {
+			add(s.partition)
+		}
 		if !gone[s.id] {
 			next.segments = append(next.segments, s)
 		}
 	}
+	add("all")
 	for _, d := range c.Add {
 		if slices.ContainsFunc(l.segments, func(s modelSegment) bool { return s.id == d.ID }) {
 			return ErrConflict
 		}
-		next.segments = append(next.segments, modelSegment{d.ID, d.Partition.String(), d.Rows, n})
 	}
 	m.snapshots = append(m.snapshots, next)
 	return nil

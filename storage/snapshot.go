@@ -149,17 +149,17 @@ func (s *Snapshot) AllFeatures(ctx context.Context) ([]Feature, error) {
 	return out, it.err
 }
 
-// Segments returns the segments whose partition matches (nil: all), in partition order, then in the order of their
-// commits: the canonical row order of the snapshot. match is called once a partition; of those that do not match no
+// Segments returns the segments whose partition matches (nil: all), in partition order, then in the order in which they were added, save that
+// segments that replaced others stand where those stood: the canonical row order of the snapshot. match is called once a partition; of those that do not match no
 // more than the first segment is looked at.
 func (s *Snapshot) Segments(ctx context.Context, match func(Partition) bool) ([]SegmentDescriptor, error) {
 	var out []SegmentDescriptor
 	err := s.walk(ctx, func(canonical string, p Partition) bool { return match == nil || match(p) },
-		func(_ uint64, d SegmentDescriptor) { out = append(out, d) })
+		func(d SegmentDescriptor) { out = append(out, d) })
 	return out, err
 }
 
-// Partition returns the segments of one partition in the order of their commits, reading only its part of the listing.
+// Partition returns the segments of one partition in the canonical order, reading only its part of the listing.
 func (s *Snapshot) Partition(ctx context.Context, p Partition) ([]SegmentDescriptor, error) {
 	var out []SegmentDescriptor
 	canonical := p.String()
@@ -204,12 +204,12 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 }
 
 // walk calls want once a partition, and then visit for each of its segments when want says so.
-func (s *Snapshot) walk(ctx context.Context, want func(string, Partition) bool, visit func(uint64, SegmentDescriptor)) error {
+func (s *Snapshot) walk(ctx context.Context, want func(string, Partition) bool, visit func(SegmentDescriptor)) error {
 	lower, upper := spaceBounds(partitionSpace)
 	it := s.t.s.iter(ctx, s.m.listing, upper)
 	var current []byte // the prefix of the partition that the walk is in
 	for ok := it.seek(ctx, lower); ok; {
-		number, d, reason := parseSegment(it.key, it.value)
+		_, d, reason := parseSegment(it.key, it.value)
 		if reason != "" {
 			return corrupt(s.treeName(s.m.listing), reason)
 		}
@@ -221,25 +221,25 @@ func (s *Snapshot) walk(ctx context.Context, want func(string, Partition) bool, 
 				continue
 			}
 		}
-		visit(number, d)
+		visit(d)
 		ok = it.next(ctx)
 	}
 	return it.err
 }
 
-// parseSegment decodes a 'p' entry of the listing and the number of the snapshot that added it.
-func parseSegment(key, value []byte) (number uint64, d SegmentDescriptor, reason string) {
-	canonical, number, ok := parseSegmentKey(key)
+// parseSegment decodes a 'p' entry of the listing.
+func parseSegment(key, value []byte) (p place, d SegmentDescriptor, reason string) {
+	canonical, p, ok := parseSegmentKey(key)
 	if !ok {
-		return 0, d, "listing key is malformed"
+		return p, d, "listing key is malformed"
 	}
 	if d, reason = decodeDescriptor(value); reason != "" {
-		return 0, d, reason
+		return p, d, reason
 	}
 	if d.Partition.String() != canonical {
-		return 0, d, fmt.Sprintf("segment %s of partition %q is listed under %q", d.ID, d.Partition, canonical)
+		return p, d, fmt.Sprintf("segment %s of partition %q is listed under %q", d.ID, d.Partition, canonical)
 	}
-	return number, d, ""
+	return p, d, ""
 }
 
 // HasSource reports whether a source of the fingerprint was ever ingested into the table, up to this snapshot.
@@ -306,10 +306,11 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...SegmentDescriptor) (
 		if w == nil {
 			return nil, fmt.Errorf("table %s: segment %s in snapshot %d: %w", s.t.name, segments[i].ID, s.m.info.Number, ErrNotFound)
 		}
-		var ok bool
-		if _, out[i], ok = parseSegmentKey(append([]byte{partitionSpace}, w...)); !ok {
+		_, p, ok := parseSegmentKey(append([]byte{partitionSpace}, w...))
+		if !ok {
 			return nil, corrupt(s.treeName(s.m.listing), "listing key is malformed")
 		}
+		out[i] = p.added
 	}
 	return out, nil
 }

@@ -247,7 +247,7 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 	}
 	var got SnapshotInfo
 	var keys [][]byte // of the segments by id
-	err = s.walk(ctx, func(string, Partition) bool { return true }, func(_ uint64, d SegmentDescriptor) {
+	err = s.walk(ctx, func(string, Partition) bool { return true }, func(d SegmentDescriptor) {
 		got.Rows += d.Rows
 		got.Bytes += d.Bytes
 		got.Segments++

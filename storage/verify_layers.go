@@ -188,7 +188,7 @@ func (v *verifier) span(ctx context.Context, t *Table, newest uint64) (first uin
 func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 	place := s.treeName(s.m.listing)
 	listed := map[id]uint64{} // rows
-	if err := s.walk(ctx, func(string, Partition) bool { return true }, func(_ uint64, d SegmentDescriptor) {
+	if err := s.walk(ctx, func(string, Partition) bool { return true }, func(d SegmentDescriptor) {
 		if segment, err := parseID(d.ID); err == nil {
 			listed[segment] = d.Rows
 		}

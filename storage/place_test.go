@@ -1,0 +1,194 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// TestPlaceBytes: the bytes of the listing's keys, and what is no key.
+func TestPlaceBytes(t *testing.T) {
+	for _, c := range []struct {
+		p    place
+		want string
+	}{
+		{place{number: 5, index: 2, added: 5}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02"},
+		{place{number: 5, index: 2, slot: 0, added: 6}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02" + strings.Repeat("\x00", 15) + "\x06"},
+		{place{number: 5, index: 2, slot: 1 << 63, added: 7}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02\x80" + strings.Repeat("\x00", 14) + "\x07"},
+	} {
+		k := segmentKey("ds=1", c.p)
+		if string(k) != c.want {
+			t.Errorf("%+v: %q, want %q", c.p, k, c.want)
+		}
+		if canonical, p, ok := parseSegmentKey(k); !ok || canonical != "ds=1" || p != c.p {
+			t.Errorf("%q: %q %+v %v", k, canonical, p, ok)
+		}
+		for n := range len(k) {
+			if _, p, ok := parseSegmentKey(k[:n]); ok && p.added == c.p.added {
+				t.Errorf("%q is a key", k[:n])
+			}
+		}
+	}
+	// A segment does not replace one of a later snapshot, nor of its own.
+	for _, added := range []byte{4, 5} {
+		k := append(segmentKey("", place{number: 5, index: 2, added: 6}), added)
+		if _, _, ok := parseSegmentKey(slices.Delete(k, len(k)-2, len(k)-1)); ok {
+			t.Errorf("%q is a key", k)
+		}
+	}
+}
+
+// TestOrder appends and replaces segments at random, in two partitions, also with changes that were made against an earlier snapshot, and holds the order to a list.
+func TestOrder(t *testing.T) {
+	ctx := t.Context()
+	for seed := range uint64(6) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		tab := newTable(t, object.NewMemory())
+		model := map[string][]string{"1": nil, "2": nil}
+		made := 0
+		add := func(ds string, n int) (out []SegmentDescriptor) {
+			for range n {
+				out = append(out, segment(t, tab, partition("ds", ds), []uint32{1}, int64(made), SegmentOptions{}, "a"))
+				made++
+			}
+			return out
+		}
+		ids := func(ds []SegmentDescriptor) (out []string) {
+			for _, d := range ds {
+				out = append(out, d.ID)
+			}
+			return out
+		}
+		for step := range 60 {
+			ds := []string{"1", "2"}[rnd.IntN(2)]
+			have := model[ds]
+			c := Change{Operation: "test", Features: features("a"), Base: uint64(step)}
+			if len(have) == 0 || rnd.IntN(3) == 0 {
+				c.Add = add(ds, 1+rnd.IntN(3))
+				model[ds] = append(have, ids(c.Add)...)
+			} else {
+				// Neighbours, and now and then one that is none: that is put in place of the first, too.
+				from := rnd.IntN(len(have))
+				to := min(from+1+rnd.IntN(3), len(have))
+				c.Remove = slices.Clone(have[from:to])
+				c.Add = add(ds, rnd.IntN(4))
+				rest := slices.Clone(have[to:])
+				if len(rest) > 1 && rnd.IntN(5) == 0 {
+					c.Remove = append(c.Remove, rest[1])
+					rest = slices.Delete(rest, 1, 2)
+				}
+				model[ds] = slices.Concat(have[:from], ids(c.Add), rest)
+				if rnd.IntN(2) == 0 {
+					// An append overtakes it.
+					late := add(ds, 1)
+					mustCommit(t, tab, Change{Operation: "test", Features: features("a"), Add: late})
+					model[ds] = append(model[ds], ids(late)...)
+				}
+			}
+			s, err := tab.Commit(ctx, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			holdOrder(t, fmt.Sprintf("seed %d, step %d", seed, step), s, model)
+			if len(c.Add) > 0 {
+				if numbers, err := s.AddedIn(ctx, c.Add...); err != nil || slices.Max(numbers) != s.Info().Number || slices.Min(numbers) != s.Info().Number {
+					t.Fatal(numbers, err)
+				}
+			}
+		}
+		if r, err := Verify(ctx, tab.s, "", false, nil); err != nil || r.DamageCount > 0 {
+			t.Fatal(r, err)
+		}
+	}
+}
+
+func holdOrder(t *testing.T, what string, s *Snapshot, model map[string][]string) {
+	t.Helper()
+	all, err := s.Segments(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, d := range all {
+		got[d.Partition[0].Value] = append(got[d.Partition[0].Value], d.ID)
+	}
+	for ds, want := range model {
+		if !slices.Equal(got[ds], want) {
+			t.Fatalf("%s: partition %s:\n%q\nwant\n%q", what, ds, got[ds], want)
+		}
+		one, err := s.Partition(t.Context(), partition("ds", ds))
+		if err != nil || len(one) != len(want) {
+			t.Fatal(len(one), err)
+		}
+		for i, d := range one {
+			if d.ID != want[i] {
+				t.Fatalf("%s: partition %s alone: %q, want %q", what, ds, d.ID, want[i])
+			}
+		}
+	}
+}
+
+// TestOverwriteOfReplaced: a segment that replaced others is as new as the change that added it, wherever it stands.
+func TestOverwriteOfReplaced(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	make := func(first int64) SegmentDescriptor {
+		return segment(t, tab, partition("ds", "1"), []uint32{1}, first, SegmentOptions{}, "a")
+	}
+	a, b, c := make(1), make(2), make(3)
+	mustCommit(t, tab, Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Operation: "compact", Features: features("a"), Remove: []string{a.ID}, Add: []SegmentDescriptor{b}, Base: 1})
+	over := Change{Operation: "ingest", Features: features("a"), Overwrite: []Partition{partition("ds", "1")}, Add: []SegmentDescriptor{c}, Base: 1}
+	if _, err := tab.Commit(ctx, over); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), b.ID) {
+		t.Fatal(err)
+	}
+	over.Base = 2
+	s := mustCommit(t, tab, over)
+	holdOrder(t, "overwritten", s, map[string][]string{"1": {c.ID}})
+}
+
+// TestNoRoomInOrder: a change that halves one place again and again is refused in the end, and one that replaces its neighbours too is not.
+func TestNoRoomInOrder(t *testing.T) {
+	ctx := t.Context()
+	tab := newTable(t, object.NewMemory())
+	make := func() SegmentDescriptor {
+		return segment(t, tab, partition("ds", "1"), []uint32{1}, 1, SegmentOptions{}, "a")
+	}
+	first := make()
+	order := []string{first.ID}
+	s := mustCommit(t, tab, Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{first}})
+	for n := range 100 {
+		a, b := make(), make()
+		next, err := tab.Commit(ctx, Change{Operation: "compact", Features: features("a"), Remove: order[:1], Add: []SegmentDescriptor{a, b}, Base: s.Info().Number})
+		if err == nil {
+			s, order = next, slices.Concat([]string{a.ID, b.ID}, order[1:])
+			continue
+		}
+		if n < 60 || !strings.Contains(err.Error(), `partition "ds=1" has no room in its order for 2 segments`) {
+			t.Fatal(n, err)
+		}
+		holdOrder(t, "no room", s, map[string][]string{"1": order})
+		s = mustCommit(t, tab, Change{Operation: "compact", Features: features("a"), Remove: order[:8], Add: []SegmentDescriptor{a, b}, Base: s.Info().Number})
+		holdOrder(t, "replaced together", s, map[string][]string{"1": slices.Concat([]string{a.ID, b.ID}, order[8:])})
+		return
+	}
+	t.Fatal("there was always room")
+}
+
+// TestForeignPlace: keys that no commit makes are damage.
+func TestForeignPlace(t *testing.T) {
+	d := SegmentDescriptor{ID: strings.Repeat("ab", 16), Partition: partition("ds", "1"), Rows: 1, Index: "x"}
+	value := appendDescriptor(nil, d)
+	good := segmentKey("ds=1", place{number: 5, index: 1, slot: 9, added: 6})
+	for _, k := range [][]byte{nil, []byte("p"), []byte("pds=1"), good[:len(good)-1], append(bytes.Clone(good), 0), segmentKey("ds=2", place{number: 5, added: 5})} {
+		if _, _, reason := parseSegment(k, value); reason == "" {
+			t.Errorf("%q is a key", k)
+		}
+	}
+}
