@@ -155,17 +155,19 @@ func TestConverges(t *testing.T) {
 	}
 }
 
-// TestCarried: random tables, with deletes, sample lists, overlays of every policy and merged ones, are the same after a compaction with
+// TestCarried: random tables, with and without a session key, with deletes, sample lists, overlays of every policy and merged ones, are the same after a compaction with
 // random options.
 func TestCarried(t *testing.T) {
 	seeds := uint64(12)
 	if raceEnabled {
 		seeds = 1
 	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+	for i := range 2 * seeds {
+		seed, keyless := i/2, i%2 == 1
+		t.Run(fmt.Sprintf("seed %d, keyless %v", seed, keyless), func(t *testing.T) {
 			t.Parallel()
 			x := newTester(t, object.NewMemory(), seed)
+			x.keyless = keyless
 			x.ingest(x.newRows(40, 2))
 			uncovered := []storage.Otherwise{storage.FallThrough, storage.Null}
 			overlays := 0

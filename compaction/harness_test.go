@@ -50,6 +50,8 @@ type tester struct {
 	rand  *rand.Rand
 	dir   string
 	next  int64
+	// keyless: the table has no session key. Its rows stay in the order in which they were ingested, which is that of their ids.
+	keyless bool
 
 	rows     map[int64]testRow // by id
 	lists    map[string]map[int64]bool
@@ -124,6 +126,9 @@ func (x *tester) ingest(rows []testRow) {
 	}
 	x.check(f.Close())
 	opts := writeOptions()
+	if x.keyless {
+		opts.SessionKey, opts.TimeKey = "", ""
+	}
 	opts.MappingFile = filepath.Join(x.dir, "mapping.json")
 	x.check(os.WriteFile(opts.MappingFile, []byte(mapping), 0o666))
 	_, err = ingest.Run(context.Background(), x.store, "ads", []string{path}, opts)
@@ -273,6 +278,7 @@ func (x *tester) verify(what string) {
 	overlays, err := s.Overlays(ctx)
 	x.check(err)
 	seen := map[int64]bool{}
+	last := map[string]int64{} // row by day
 	lists := map[string]map[int64]bool{}
 	covered := map[string]map[int64]int64{}
 	for _, d := range x.segments(s) {
@@ -321,6 +327,11 @@ func (x *tester) verify(what string) {
 				x.Fatalf("%s: row %d is there, known %v, seen %v", what, r.id, ok, seen[r.id])
 			}
 			seen[r.id] = true
+			if day := d.Partition.String(); x.keyless && r.id < last[day] {
+				x.Fatalf("%s: row %d stands behind row %d, and was ingested before it", what, r.id, last[day])
+			} else {
+				last[day] = r.id
+			}
 			label := r.label
 			if over, ok := labels[i]; ok {
 				label = over

@@ -31,11 +31,12 @@ func planOf(ctx context.Context, snap *storage.Snapshot, opts Options) (*Plan, e
 	if err := p.look(ctx); err != nil {
 		return nil, fmt.Errorf("plan of compaction: %w", err)
 	}
-	for _, g := range p.groups() {
+	for _, g := range p.groups(p.ordered) {
 		if err := p.group(ctx, g); err != nil {
 			return nil, fmt.Errorf("plan of compaction: %w", err)
 		}
 	}
+	p.noteOrder()
 	for _, s := range p.segments {
 		if !s.planned {
 			p.plan.Left++
@@ -59,6 +60,8 @@ type planner struct {
 	opts     Options
 	plan     *Plan
 	segments []*candidate // in the table's order
+	// ordered: the table has no session key and keeps the order of its rows. Only neighbours are rewritten together.
+	ordered bool
 
 	hash   uint64 // of what is looked for
 	looked uint64 // segments that were added in this snapshot, or before, need no look
@@ -68,6 +71,7 @@ type planner struct {
 // A candidate is a segment, and what speaks for rewriting it.
 type candidate struct {
 	d       storage.SegmentDescriptor
+	at      int // among the segments of the partitions that are looked at
 	deleted uint64
 	dropped uint64 // bytes of dropped features
 	// kind has a byte for each overlay that says something else of rows that it does not cover than of segments without a layer: whether
@@ -95,13 +99,18 @@ func (p *planner) look(ctx context.Context) error {
 	for _, i := range p.opts.Segments {
 		forced[i] = true
 	}
+	keys, err := p.snap.KeyFeatures(ctx)
+	if err != nil {
+		return err
+	}
+	p.ordered = !slices.ContainsFunc(keys, func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey })
 	var ds []storage.SegmentDescriptor
-	for _, d := range all {
+	for i, d := range all {
 		if len(forced) > 0 && !forced[d.ID] {
 			continue
 		}
 		ds = append(ds, d)
-		p.segments = append(p.segments, &candidate{d: d, forced: len(forced) > 0})
+		p.segments = append(p.segments, &candidate{d: d, at: i, forced: len(forced) > 0})
 	}
 	deleted, err := p.snap.DeletedRows(ctx, ds...)
 	if err != nil {
@@ -260,13 +269,16 @@ func liveBytes(s *candidate) uint64 {
 	return uint64(float64(s.d.Bytes-min(s.dropped, s.d.Bytes)) * float64(s.live()) / float64(max(s.d.Rows, 1)))
 }
 
-// groups returns the segments that may be merged with each other, in the table's order.
-func (p *planner) groups() [][]*candidate {
+// groups returns the segments that may be merged with each other, in the table's order. ordered: those of a group are neighbours.
+func (p *planner) groups(ordered bool) [][]*candidate {
 	var out [][]*candidate
 	at := map[string]int{}
 	for _, s := range p.segments {
 		key := s.d.Partition.String() + "\x00" + s.kind
 		i, ok := at[key]
+		if ok && ordered {
+			ok = out[i][len(out[i])-1].at == s.at-1
+		}
 		if !ok {
 			i = len(out)
 			at[key] = i
@@ -292,7 +304,7 @@ func (p *planner) tier(s *candidate) int {
 // group plans segments that may be merged with each other.
 func (p *planner) group(ctx context.Context, g []*candidate) error {
 	// What is shared between jobs would be shared after them too, and merged again by every plan: so it is looked for job by job.
-	for from := 0; from < len(g); {
+	for from := 0; from < len(g) && !p.ordered; {
 		to := p.fill(g, from)
 		shared, text, err := p.shared(ctx, g[from:to])
 		switch {
@@ -306,13 +318,14 @@ func (p *planner) group(ctx context.Context, g []*candidate) error {
 		from = to
 	}
 	g = slices.DeleteFunc(slices.Clone(g), func(s *candidate) bool { return s.planned })
-	merge, why := p.mergeBySize(g)
-	for from := 0; from < len(merge); {
-		to := p.fill(merge, from)
-		if to-from > 1 || len(merge[from].reasons) > 0 {
-			p.job(merge[from:to], why)
+	for _, merge := range p.merges(g) {
+		for from := 0; from < len(merge.segments); {
+			to := p.fill(merge.segments, from)
+			if to-from > 1 || len(merge.segments[from].reasons) > 0 {
+				p.job(merge.segments[from:to], merge.why)
+			}
+			from = to
 		}
-		from = to
 	}
 	for _, s := range g {
 		if !s.planned && len(s.reasons) > 0 {
@@ -346,34 +359,79 @@ func indexMemory(d storage.SegmentDescriptor) int64 {
 	return int64(d.Features) * (300 + 250*int64(1+d.Rows/16384))
 }
 
-// mergeBySize returns the small segments that are merged, and why.
-func (p *planner) mergeBySize(g []*candidate) (merge []*candidate, why []string) {
-	perTier := map[int]int{}
-	for _, s := range g {
-		perTier[p.tier(s)]++
-	}
-	from := 0 // the first tier that is merged; 0: none
-	for t, n := range perTier {
-		if t > 0 && n >= p.opts.Fanout && (from == 0 || t < from) {
-			from = t
-		}
-	}
-	count := len(g) - perTier[0]
-	if p.opts.Full && count > 1 {
-		from = 1
-	}
+// A merge is segments to be merged, and why.
+type merge struct {
+	segments []*candidate
+	why      []string
+}
+
+// merges returns what of a group is merged.
+func (p *planner) merges(g []*candidate) []merge {
 	if len(p.opts.Segments) > 0 {
-		return g, nil
+		return []merge{{segments: g}}
 	}
-	if from == 0 {
-		return nil, nil
+	return p.mergeBySize(g, 1, p.ordered)
+}
+
+// mergeBySize returns which of the segments of a tier, and of those of smaller ones, are merged. ordered: only those that stand side by side in g.
+func (p *planner) mergeBySize(g []*candidate, tier int, ordered bool) (out []merge) {
+	least := p.opts.Fanout
+	if p.opts.Full {
+		least = 2
 	}
-	for _, s := range g {
-		if p.tier(s) >= from {
-			merge = append(merge, s)
+	for _, s := range p.stretches(g, tier, ordered) {
+		if len(s) < least {
+			continue // nor is there another tier with so many
+		}
+		n := 0
+		for _, c := range s {
+			if p.tier(c) == tier {
+				n++
+			}
+		}
+		if n >= least || p.opts.Full {
+			why := fmt.Sprintf("%d segments have less than %.3g %% of a whole one's rows", len(s), 100*small/math.Pow(4, float64(tier-1)))
+			out = append(out, merge{s, []string{why}})
+		} else {
+			out = append(out, p.mergeBySize(s, tier+1, ordered)...)
 		}
 	}
-	return merge, []string{fmt.Sprintf("%d segments have less than %.3g %% of a whole one's rows", len(merge), 100*small/math.Pow(4, float64(from-1)))}
+	return out
+}
+
+// stretches returns the segments of a tier and of smaller ones. ordered: without one of a larger tier between.
+func (p *planner) stretches(g []*candidate, tier int, ordered bool) [][]*candidate {
+	var out [][]*candidate
+	open := false
+	for _, s := range g {
+		switch {
+		case p.tier(s) < tier:
+			open = open && !ordered
+		case open:
+			out[len(out)-1] = append(out[len(out)-1], s)
+		default:
+			out, open = append(out, []*candidate{s}), true
+		}
+	}
+	return out
+}
+
+// noteOrder says how many segments are not merged for the sake of the order.
+func (p *planner) noteOrder() {
+	if !p.ordered || len(p.opts.Segments) > 0 {
+		return
+	}
+	left := 0
+	for _, g := range p.groups(false) {
+		g = slices.DeleteFunc(slices.Clone(g), func(s *candidate) bool { return s.planned })
+		for _, m := range p.mergeBySize(g, 1, false) {
+			left += len(m.segments)
+		}
+	}
+	if left > 0 {
+		p.plan.Notes = append(p.plan.Notes,
+			fmt.Sprintf("%d small segments are not merged: others lie between them, and a table without a session key keeps the order of its rows", left))
+	}
 }
 
 // job adds a job.

@@ -6,8 +6,8 @@
 //	            each row compared with the model's
 //
 // The model has rows as Go maps and sets of row numbers. It shares no code with what it tests: it has its own predicates, its own hash
-// for samples, its own algebra. It says which rows are read and what each holds, not in what order; the order must be the same when
-// the same plan is read again, in parts, by ranks or at places.
+// for samples, its own algebra. It says which rows are read and what each holds. The order must be the same when the same plan is read again, in parts,
+// by ranks or at places. A third of the tables has no session key; their rows must stay in the order in which they were ingested, whatever is compacted.
 //
 // A row has a number, in the feature "row", which nothing changes: by it rows are told apart.
 //

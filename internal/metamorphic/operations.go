@@ -195,11 +195,15 @@ func (d *dump) apply(s *state) {
 
 // ingestOptions draws how to ingest.
 func (w *world) ingestOptions(d *dump) ingest.Options {
-	return ingest.Options{
+	o := ingest.Options{
 		MappingFile: d.mapping, PartitionBy: "day", SessionKey: "session", TimeKey: "time", Workers: 1 + w.rnd.IntN(2), Memory: 512 << 20,
 		SegmentRows: pick(w, 0, 10, 25), StripeRows: pick(w, 0, 4, 16), Profile: pick(w, "", "speed", "size"),
 		Dedup: pick(w, ingest.DedupAuto, ingest.DedupAuto, ingest.DedupOff, ingest.DedupSlots), TempDir: w.dir,
 	}
+	if w.keyless {
+		o.SessionKey, o.TimeKey = "", ""
+	}
+	return o
 }
 
 func ingestRows(w *world) error {

@@ -1,6 +1,7 @@
 package metamorphic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -106,6 +107,7 @@ type scan struct {
 	options  reader.Options
 	epoch    uint64
 	expected map[int64]string // by row number, the values of the projection
+	order    []int64          // of their numbers, where the model knows it: in a table without a session key, unshuffled
 	features []*feature       // of the projection; nil: the partition key
 }
 
@@ -182,6 +184,9 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 	}
 	if w.chance(0.4) {
 		opts.Shuffle = reader.Shuffle{Unit: pick(w, reader.UnitSession, reader.UnitRow), Window: pick(w, 0, 1, 2, 5), Seed: w.rnd.Uint64N(4)}
+		if w.keyless {
+			opts.Shuffle.Unit = reader.UnitRow
+		}
 	}
 	for n, r := range s.rows {
 		if !in(r) {
@@ -194,6 +199,11 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 			}
 		}
 		x.expected[n] = strings.Join(cells, " | ") + weights(r)
+	}
+	if w.keyless && opts.Shuffle.Unit == reader.UnitNone {
+		x.order = slices.SortedFunc(maps.Keys(x.expected), func(a, b int64) int {
+			return cmp.Or(cmp.Compare(s.rows[a].day, s.rows[b].day), cmp.Compare(a, b))
+		})
 	}
 	x.options = reader.Options{
 		Workers: 1 + w.rnd.IntN(3), MemoryBudget: pick[int64](w, 0, 1, 20_000), Requests: pick(w, 0, 1, 3), GapBytes: pick[int64](w, 0, -1),
@@ -243,6 +253,11 @@ func (w *world) readScan(x *scan) error {
 	}
 	if len(whole) != len(x.expected) {
 		return fmt.Errorf("%d rows: want %d", len(whole), len(x.expected))
+	}
+	for i, n := range x.order {
+		if whole[i] != x.expected[n] {
+			return fmt.Errorf("read %q at place %d: want %q, in the order in which the rows were ingested", whole[i], i, x.expected[n])
+		}
 	}
 	var again []string
 	switch how := w.rnd.IntN(5); {

@@ -22,6 +22,9 @@ type world struct {
 	dir  string // for dumps, and for the store where it is a local one
 	opts Options
 
+	// keyless: the table has no session key, and its rows stay in the order in which they were ingested: that of their numbers.
+	keyless bool
+
 	open    func() (object.Store, error)
 	stores  []*storage.Store // that look at the same objects: processes
 	tables  []*storage.Table // of each
@@ -60,6 +63,7 @@ var allDays = []string{"2026-11-01", "2026-11-02", "2026-11-03"}
 func Run(ctx context.Context, seed uint64, opts Options) (err error) {
 	w := &world{
 		ctx: ctx, rnd: rand.New(rand.NewPCG(seed, 0x6d6f7270)), dir: opts.Dir, opts: opts, states: map[uint64]*state{}, oldest: 1,
+		keyless: seed%3 == 0,
 	}
 	step := 0
 	defer func() {
