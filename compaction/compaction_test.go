@@ -532,7 +532,7 @@ func TestDamaged(t *testing.T) {
 
 // TestThrottled: a compaction works through a store that lets bytes pass at a rate.
 func TestThrottled(t *testing.T) {
-	x := newTester(t, object.NewThrottled(t.Context(), object.NewMemory(), 8<<20), 9)
+	x := newTester(t, object.NewThrottled(object.NewMemory(), 8<<20), 9)
 	for range 4 {
 		x.ingest(x.newRows(30, 1))
 	}

@@ -175,7 +175,7 @@ func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []Seg
 }
 
 // NewLayer starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
-// it is finished, like any segment's; Finish gives Layer.Data.
+// it is finished, like any segment's, under ctx; Finish gives Layer.Data.
 func (t *Table) NewLayer(ctx context.Context, base SegmentDescriptor, opts SegmentOptions) (*SegmentWriter, error) {
 	g, err := t.s.OpenSegment(ctx, base)
 	if err != nil {

@@ -45,6 +45,7 @@ func (o SegmentOptions) Validate() error {
 // way. AddFeature and Skip are safe for concurrent use; Finish comes after all of them; Abort at any time.
 type SegmentWriter struct {
 	s       *Store
+	ctx     context.Context // of NewSegment: packs are uploaded under it, by several calls of AddFeature
 	id      id
 	p       Partition
 	rows    uint64
@@ -96,7 +97,7 @@ type packFile struct {
 var errAborted = errors.New("segment writer was aborted")
 
 // NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but that the first of a table
-// gives the table its identity.
+// gives the table its identity. ctx is that of the whole segment: it must not end before Finish or Abort has returned.
 func (t *Table) NewSegment(ctx context.Context, p Partition, stripeRows []uint32, opts SegmentOptions) (*SegmentWriter, error) {
 	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (t *Table) NewSegment(ctx context.Context, p Partition, stripeRows []uint32
 		return nil, err
 	}
 	w := &SegmentWriter{
-		s: t.s, id: newID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
+		s: t.s, ctx: ctx, id: newID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
 		changed: make(chan struct{}), orders: map[int]bool{}, features: map[FeatureID]string{}, held: map[int]laid{},
 	}
 	for i, n := range stripeRows {
@@ -411,7 +412,7 @@ func (w *SegmentWriter) lay(ctx context.Context, order int, item laid) (l locati
 			}
 		}
 		if w.pack == nil {
-			if w.pack, err = w.newPack(ctx); err != nil {
+			if w.pack, err = w.newPack(); err != nil {
 				return l, sealed, err
 			}
 		}
@@ -423,10 +424,10 @@ func (w *SegmentWriter) lay(ctx context.Context, order int, item laid) (l locati
 	return l, sealed, nil
 }
 
-func (w *SegmentWriter) newPack(ctx context.Context) (*packFile, error) {
+func (w *SegmentWriter) newPack() (*packFile, error) {
 	p := &packFile{number: w.packs}
 	var err error
-	if p.w, err = w.s.blobs.Create(ctx, w.id.objectName(packObject, p.number)); err != nil {
+	if p.w, err = w.s.blobs.Create(w.ctx, w.id.objectName(packObject, p.number)); err != nil {
 		return nil, err
 	}
 	p.buf = bufio.NewWriterSize(p.w, 256<<10)

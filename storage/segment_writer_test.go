@@ -267,3 +267,51 @@ func TestSchemaConflicts(t *testing.T) {
 		t.Fatal(f, err)
 	}
 }
+
+// TestContextsOfSegment: a pack that several calls fill lives under the segment's context, not under that of the call that began it. When the segment's
+// ends, nothing is left.
+func TestContextsOfSegment(t *testing.T) {
+	stripes := []uint32{50}
+	for _, opts := range []SegmentOptions{{}, {PackBytes: 1}, {StandAloneBytes: 1}} {
+		mem := object.NewMemory()
+		tab := newTable(t, mem)
+		add := func(w *SegmentWriter) error {
+			for i := range 3 {
+				of, end := context.WithCancel(t.Context())
+				err := w.AddFeature(of, i, feature(fmt.Sprint("f", i), int64Type), denseRows(stripes, int64(i)))
+				end() // as an errgroup does
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		w, err := tab.NewSegment(t.Context(), nil, stripes, opts)
+		if err == nil {
+			err = add(w)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := w.Finish(t.Context())
+		if err != nil {
+			t.Fatalf("%+v: %v", opts, err)
+		}
+		mustCommit(t, tab, Change{Operation: "ingest", Add: []SegmentDescriptor{d}, Features: features("f0", "f1", "f2")})
+		of, end := context.WithCancel(t.Context())
+		if w, err = tab.NewSegment(of, nil, stripes, opts); err == nil {
+			err = add(w)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if _, err := w.Finish(of); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%+v: %v", opts, err)
+		}
+		w.Abort()
+		for info := range mem.List(t.Context(), w.id.dir(), "") {
+			t.Fatalf("%+v: left %s", opts, info.Name)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -164,12 +165,13 @@ func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("object %s: %w", name, err)
 	}
-	return &localWriter{l: l, f: f, name: name, tmp: tmp}, nil
+	return &localWriter{l: l, ctx: ctx, f: f, name: name, tmp: tmp}, nil
 }
 
 // localWriter is the Writer of a Local. f is nil once it has ended.
 type localWriter struct {
 	l         *Local
+	ctx       context.Context // of Create
 	f         vfs.File
 	name, tmp string
 	err       error
@@ -178,6 +180,9 @@ type localWriter struct {
 func (w *localWriter) Write(p []byte) (int, error) {
 	if w.f == nil {
 		return 0, fmt.Errorf("object %s: write after the end", w.name)
+	}
+	if err := checkUpload(w.ctx, w.name); err != nil {
+		return 0, err
 	}
 	n, err := w.f.Write(p)
 	if err != nil {
@@ -192,7 +197,7 @@ func (w *localWriter) Commit(ctx context.Context) error {
 		return fmt.Errorf("object %s: commit after the end", w.name)
 	}
 	defer w.Abort()
-	if err := errors.Join(w.err, ctx.Err()); err != nil {
+	if err := cmp.Or(w.err, checkUpload(w.ctx, w.name), ctx.Err()); err != nil {
 		return err
 	}
 	if err := w.f.Sync(); err != nil {

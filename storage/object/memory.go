@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,11 +104,12 @@ func (m *Memory) Create(ctx context.Context, name string) (Writer, error) {
 	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
 		return nil, err
 	}
-	return &memoryWriter{m: m, name: name}, nil
+	return &memoryWriter{m: m, ctx: ctx, name: name}, nil
 }
 
 type memoryWriter struct {
-	m    *Memory // nil once it has ended
+	m    *Memory         // nil once it has ended
+	ctx  context.Context // of Create
 	name string
 	buf  []byte
 }
@@ -115,6 +117,9 @@ type memoryWriter struct {
 func (w *memoryWriter) Write(p []byte) (int, error) {
 	if w.m == nil {
 		return 0, fmt.Errorf("object %s: write after the end", w.name)
+	}
+	if err := checkUpload(w.ctx, w.name); err != nil {
+		return 0, err
 	}
 	w.buf = append(w.buf, p...)
 	return len(p), nil
@@ -126,7 +131,7 @@ func (w *memoryWriter) Commit(ctx context.Context) error {
 	}
 	m := w.m
 	w.m = nil
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(checkUpload(w.ctx, w.name), ctx.Err()); err != nil {
 		return err
 	}
 	return m.put(w.name, w.buf)

@@ -25,10 +25,12 @@ type Info struct {
 }
 
 // A Writer streams a new object, which exists, durable and whole, once Commit returns nil, and not before. Exactly one of
-// Commit and Abort ends it; Abort after Commit does nothing. Not safe for concurrent use.
+// Commit and Abort ends it; Abort after Commit does nothing. It lives under the context of its Create: after that has ended, Write and Commit return its
+// error, and there is no object. Not safe for concurrent use.
 type Writer interface {
 	io.Writer
-	// Commit makes the object. It returns ErrExists, and leaves what is there, when the name is taken.
+	// Commit makes the object. It returns ErrExists, and leaves what is there, when the name is taken. ctx bounds this call; it does not
+	// replace the context of Create.
 	Commit(ctx context.Context) error
 	// Abort drops what was written.
 	Abort()
@@ -45,7 +47,9 @@ type Store interface {
 	// Of several that race for a name, in any number of processes, exactly one returns nil. After any other error the
 	// object may exist, now or later, and need not be durable.
 	PutIfAbsent(ctx context.Context, name string, data []byte) error
-	// Create starts a new object; names are unique by construction, an existing one is ErrExists at Commit.
+	// Create starts a new object; names are unique by construction, an existing one is ErrExists at Commit. ctx is that of the whole upload, whose
+	// requests a store may send in the background: it must not end before Commit or Abort has returned. So it is not the context of an
+	// errgroup.Group whose Wait returns before.
 	Create(ctx context.Context, name string) (Writer, error)
 	// List yields objects whose name has the prefix and sorts after startAfter, in the byte order of names. After an
 	// error it ends.
@@ -95,6 +99,14 @@ func ValidateName(name string) error {
 func checkRange(name string, off int64) error {
 	if off < 0 {
 		return fmt.Errorf("object %s: read at negative offset %d", name, off)
+	}
+	return nil
+}
+
+// checkUpload returns an error when the context of an object's Create has ended.
+func checkUpload(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("object %s: the context that it was created under has ended: %w", name, err)
 	}
 	return nil
 }

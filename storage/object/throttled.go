@@ -10,13 +10,12 @@ import (
 // leaves the rest of the machine's to others.
 type Throttled struct {
 	Store
-	ctx           context.Context // of NewThrottled: a Writer is written to after the context of its Create may have ended
 	reads, writes pace
 }
 
-// NewThrottled returns a Throttled over s; the rate must be above 0. Writers wait until ctx ends, all else until its own context does.
-func NewThrottled(ctx context.Context, s Store, bytesPerSecond int64) *Throttled {
-	t := &Throttled{Store: s, ctx: ctx}
+// NewThrottled returns a Throttled over s; the rate must be above 0.
+func NewThrottled(s Store, bytesPerSecond int64) *Throttled {
+	t := &Throttled{Store: s}
 	for _, p := range []*pace{&t.reads, &t.writes} {
 		*p = pace{rate: float64(bytesPerSecond), now: time.Now, sleep: sleep}
 	}
@@ -82,16 +81,17 @@ func (t *Throttled) Create(ctx context.Context, name string) (Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &throttledWriter{Writer: w, store: t}, nil
+	return &throttledWriter{Writer: w, ctx: ctx, writes: &t.writes}, nil
 }
 
 type throttledWriter struct {
 	Writer
-	store *Throttled
+	ctx    context.Context // of Create
+	writes *pace
 }
 
 func (w *throttledWriter) Write(p []byte) (int, error) {
-	if err := w.store.writes.pass(w.store.ctx, len(p)); err != nil {
+	if err := w.writes.pass(w.ctx, len(p)); err != nil {
 		return 0, err
 	}
 	return w.Writer.Write(p)

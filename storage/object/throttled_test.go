@@ -11,7 +11,7 @@ import (
 // TestThrottled: by a clock that only sleeping moves, so many bytes take their time, reads and writes each by themselves, and no longer.
 func TestThrottled(t *testing.T) {
 	ctx := t.Context()
-	s := NewThrottled(ctx, NewMemory(), 1000)
+	s := NewThrottled(NewMemory(), 1000)
 	clock := time.Unix(0, 0)
 	var slept time.Duration
 	for _, p := range []*pace{&s.reads, &s.writes} {
@@ -29,12 +29,10 @@ func TestThrottled(t *testing.T) {
 			t.Fatalf("slept %v before the end of put %d: want %v", slept, i, want)
 		}
 	}
-	of, end := context.WithCancel(ctx)
-	w, err := s.Create(of, "b/b")
+	w, err := s.Create(ctx, "b/b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	end() // whoever made it is done; others write on
 	if _, err := w.Write(bytes.Repeat([]byte{7}, 2000)); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func Conformance(t *testing.T, open func(t *testing.T) object.Store) {
 	}{
 		{"PutAndRead", putAndRead}, {"PutIfAbsent", putIfAbsent}, {"Race", race}, {"Writer", writer},
 		{"WriterRace", writerRace}, {"List", list}, {"Delete", deleteObject}, {"Names", names}, {"Cancelled", cancelled},
-		{"NotFound", notFound}, {"Truncate", truncate},
+		{"NotFound", notFound}, {"Truncate", truncate}, {"Upload", upload},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
@@ -300,6 +300,56 @@ func cancelled(t *testing.T, s object.Store) {
 	for _, n := range []string{"c2", "c3", "cw"} {
 		_, err := s.Stat(t.Context(), n)
 		want(t, err, object.ErrNotFound, n)
+	}
+}
+
+// upload holds a Writer to living as long as the context of its Create, and no longer: the context of Commit does not replace it.
+func upload(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	create := func(name string) (object.Writer, context.CancelFunc) {
+		t.Helper()
+		of, end := context.WithCancel(ctx)
+		t.Cleanup(end)
+		w, err := s.Create(of, name)
+		must(t, err)
+		_, err = w.Write([]byte("some"))
+		must(t, err)
+		return w, end
+	}
+	gone := func(name string) {
+		t.Helper()
+		_, err := s.Stat(ctx, name)
+		want(t, err, object.ErrNotFound, name)
+	}
+	w, end := create("u/commit")
+	end()
+	want(t, w.Commit(ctx), context.Canceled, "u/commit")
+	w.Abort()
+	gone("u/commit")
+	w, end = create("u/write")
+	end()
+	_, err := w.Write([]byte("more"))
+	want(t, err, context.Canceled, "u/write")
+	if err := w.Commit(ctx); err == nil {
+		t.Fatal("committed without what could not be written")
+	}
+	w.Abort()
+	gone("u/write")
+	w, end = create("u/abort")
+	end()
+	w.Abort()
+	gone("u/abort")
+	for range s.List(ctx, "u/", "") {
+		t.Fatal("left something")
+	}
+	// The name is free, and an upload under another context is whole.
+	w, end = create("u/commit")
+	of, other := context.WithCancel(ctx)
+	must(t, w.Commit(of))
+	other()
+	end()
+	if got := content(t, s, "u/commit"); string(got) != "some" {
+		t.Fatalf("%q", got)
 	}
 }
 

@@ -25,7 +25,7 @@ func (f rewriteFlags) openThrottled(ctx context.Context, s storeArg) (*storage.S
 	if err != nil || f.Rate == 0 {
 		return store, err
 	}
-	blobs := object.NewThrottled(ctx, store.Blobs(), int64(f.Rate))
+	blobs := object.NewThrottled(store.Blobs(), int64(f.Rate))
 	if err := store.Close(); err != nil {
 		return nil, err
 	}
