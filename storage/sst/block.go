@@ -57,12 +57,16 @@ func uvarint(b []byte, i int) (uint64, int) {
 //
 // A key is the first shared bytes of the one before and the suffix; at a restart shared is 0. Keys carry the 8 bytes of
 // Pebble's internal trailer, except in the properties and metaindex blocks.
+//
+// Writer makes a restart at every restartInterval-th entry. So the keys of a block are restartInterval times as long as it at most, and whoever copies
+// each of them does work in proportion to the block.
 type cursor struct {
 	data     []byte // the entries
 	restarts []byte // 4 LE each
 	raw      bool   // keys have no internal trailer
 	pos      int    // of the next entry
 	stored   []byte // the whole key as stored, owned
+	length   uint64 // of all keys since the last jump
 	key      []byte // borrowed from stored
 	value    []byte // borrowed from the block
 	reason   string // why the block is wrong, empty when it is not
@@ -71,6 +75,9 @@ type cursor struct {
 // internalTrailer is the length of the internal trailer of every key that Writer writes: kind 1 (set), sequence number 0, 8 bytes LE. Index
 // separators may carry another one.
 const internalTrailer = 8
+
+// restartInterval is how many entries of a data block share the beginning of their keys. In an index block none do.
+const restartInterval = 16
 
 func (c *cursor) init(body []byte, raw bool) bool {
 	*c = cursor{raw: raw, stored: c.stored[:0]}
@@ -121,6 +128,9 @@ func (c *cursor) next() bool {
 		if len(c.stored) < internalTrailer {
 			return c.fail("key shorter than its trailer")
 		}
+		if c.length += uint64(len(c.stored)); c.length > restartInterval*uint64(len(c.data)) {
+			return c.fail("keys share more than restarts allow")
+		}
 		c.key = c.stored[:len(c.stored)-internalTrailer]
 	}
 	return true
@@ -161,7 +171,7 @@ func (c *cursor) seek(key []byte) bool {
 
 // jump stands before restart i.
 func (c *cursor) jump(i int) bool {
-	c.stored = c.stored[:0]
+	c.stored, c.length = c.stored[:0], 0
 	c.pos = 0
 	if i == 0 {
 		return true

@@ -124,17 +124,20 @@ func (it *Iter) loadPart(ctx context.Context, i int) bool {
 	return it.err == nil
 }
 
-// nextPart moves to the first block of the next partition that has one.
+// nextPart moves to the first block of the next partition, which follows the last of this one.
 func (it *Iter) nextPart(ctx context.Context) bool {
-	for it.r.twoLevel && it.topAt+1 < len(it.r.top) {
-		if !it.loadPart(ctx, it.topAt+1) {
-			return false
-		}
-		if len(it.part) > 0 {
-			return it.loadBlock(ctx, 0)
-		}
+	if !it.r.twoLevel || it.topAt+1 >= len(it.r.top) {
+		return it.end()
 	}
-	return it.end()
+	last := it.part[len(it.part)-1].end()
+	if !it.loadPart(ctx, it.topAt+1) {
+		return false
+	}
+	if it.part[0].off != last {
+		it.err = it.r.corrupt(it.r.top[it.topAt].off, "index partition does not begin where the one before ends")
+		return false
+	}
+	return it.loadBlock(ctx, 0)
 }
 
 // loadBlock stands before the first entry of block i. Blocks read one after another are read ahead, ever more at a time.

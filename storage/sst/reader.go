@@ -45,6 +45,9 @@ type Reader struct {
 	twoLevel bool
 	top      []indexEntry // never written after Open
 
+	// dataEnd is where the data blocks end: they follow each other from 0 to it, whatever names them.
+	dataEnd uint64
+
 	mu sync.Mutex
 	// partitions holds the blocks of the index partitions read so far, by offset. Guarded by mu; the slices are never
 	// written again.
@@ -108,6 +111,9 @@ func Open(ctx context.Context, name string, size int64, head int, read ReadFunc)
 	if n := len(r.top); n > 0 && r.top[n-1].end() != index.off || n > 0 && !r.twoLevel && r.top[0].off != 0 {
 		return nil, r.corrupt(index.off, "blocks do not end at the index")
 	}
+	if r.dataEnd = index.off; r.twoLevel && len(r.top) > 0 {
+		r.dataEnd = r.top[0].off
+	}
 	return r, nil
 }
 
@@ -169,21 +175,26 @@ func (r *Reader) properties(ctx context.Context, meta handle) (handle, error) {
 	return props, nil
 }
 
-// index reads an index block. The blocks that it names follow each other and end before it.
+// index reads the index block that the footer names.
 func (r *Reader) index(ctx context.Context, h handle) ([]indexEntry, error) {
 	b, err := r.block(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	return r.parseIndex(b, h)
+	return r.parseIndex(b, h, h.off)
 }
 
-func (r *Reader) parseIndex(b []byte, h handle) ([]indexEntry, error) {
+// parseIndex decodes the index block at h. The blocks that it names follow each other and end before limit. Its keys are stored whole, so that they take no more
+// memory than the block.
+func (r *Reader) parseIndex(b []byte, h handle, limit uint64) ([]indexEntry, error) {
 	var c cursor
 	var out []indexEntry
 	var keys []byte
 	for ok := c.init(b, false); ok && c.next(); {
-		e, i := r.handle(c.value, 0, h.off)
+		if len(keys)+len(c.key) > len(b) {
+			return nil, r.corrupt(h.off, "index keys are longer than their block")
+		}
+		e, i := r.handle(c.value, 0, limit)
 		if i == 0 || i != len(c.value) || len(out) > 0 && e.off != out[len(out)-1].end() {
 			return nil, r.corrupt(h.off, "index names a block outside its place")
 		}
@@ -205,7 +216,15 @@ func (r *Reader) partition(ctx context.Context, h handle) ([]indexEntry, error) 
 	if err := r.loadPartitions(ctx, []handle{h}); err != nil {
 		return nil, err
 	}
-	return r.parseIndex(r.kept(h), h)
+	entries, err := r.parseIndex(r.kept(h), h, r.dataEnd)
+	if err != nil {
+		return nil, err
+	}
+	n := len(entries)
+	if n == 0 || h == r.top[0].handle && entries[0].off != 0 || h == r.top[len(r.top)-1].handle && entries[n-1].end() != r.dataEnd {
+		return nil, r.corrupt(h.off, "index partition does not name the blocks that are its own")
+	}
+	return entries, nil
 }
 
 func (r *Reader) kept(h handle) []byte {
@@ -218,7 +237,7 @@ func (r *Reader) kept(h handle) []byte {
 // is none. It searches the partition's block rather than decode all of it.
 func (r *Reader) locate(c *cursor, h handle, key []byte) (handle, error) {
 	if c.init(r.kept(h), false) && c.seek(key) {
-		e, i := r.handle(c.value, 0, h.off)
+		e, i := r.handle(c.value, 0, r.dataEnd)
 		if i == 0 || i != len(c.value) {
 			return handle{}, r.corrupt(h.off, "index names a block outside its place")
 		}
@@ -333,7 +352,8 @@ func (r *Reader) block(ctx context.Context, h handle) ([]byte, error) {
 	return r.checked(b, h.off)
 }
 
-// blocks reads the blocks of handles (those of no length left out), by offset.
+// blocks reads the blocks of handles (those of no length left out), by offset. What it allocates is less than the table: partitions that name blocks which
+// overlap are found out before any is read.
 func (r *Reader) blocks(ctx context.Context, handles []handle) (map[uint64][]byte, error) {
 	hs := slices.Clone(handles)
 	hs = slices.DeleteFunc(hs, func(h handle) bool { return h.n == 0 })
@@ -343,6 +363,9 @@ func (r *Reader) blocks(ctx context.Context, handles []handle) (map[uint64][]byt
 	type span struct{ from, to int } // of hs
 	var spans []span
 	for i, h := range hs {
+		if i > 0 && h.off < hs[i-1].end() {
+			return nil, r.corrupt(h.off, "blocks overlap")
+		}
 		if b := r.inMemory(h); b != nil {
 			b, err := r.checked(b, h.off)
 			if err != nil {

@@ -163,6 +163,10 @@ func use(ctx context.Context, b []byte, entries []entry) error {
 	if err != nil {
 		return err
 	}
+	return useReader(ctx, r, entries)
+}
+
+func useReader(ctx context.Context, r *Reader, entries []entry) error {
 	i := 0
 	it := r.Iter(nil)
 	for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
@@ -177,7 +181,7 @@ func use(ctx context.Context, b []byte, entries []entry) error {
 	if entries != nil && i != len(entries) {
 		return errors.New("entries missing without an error")
 	}
-	_, err = r.Get(ctx, []byte("key00000007"), []byte("key00000777"), []byte("a"), []byte("z"))
+	_, err := r.Get(ctx, []byte("key00000007"), []byte("key00000777"), []byte("a"), []byte("z"))
 	return err
 }
 
@@ -221,35 +225,65 @@ func forge(b []byte, h handle, body []byte) {
 	binary.LittleEndian.PutUint32(trailer[1:], maskedCRC(b[h.off:h.off+h.n+1]))
 }
 
-// FuzzReader gives the reader a table in which the fuzzer wrote one block (0 data, 1 index, 2 properties, 3 metaindex,
-// 4 footer) and made its checksum right.
-func FuzzReader(f *testing.F) {
-	clean := build(f, many(50, 100))
-	r, err := Open(f.Context(), "o", int64(len(clean)), 0, readFrom(clean))
+// A cleanTable is a table, and where its parts are.
+type cleanTable struct {
+	b      []byte
+	blocks []handle // data, index, properties, metaindex and, with two levels, an index partition
+}
+
+func cleanTableOf(f *testing.F, entries []entry) (out cleanTable) {
+	out.b = build(f, entries)
+	r, err := Open(f.Context(), "o", int64(len(out.b)), 0, readFrom(out.b))
 	if err != nil {
 		f.Fatal(err)
 	}
-	foot := clean[len(clean)-footerLen:]
-	meta, i := r.handle(foot[1:], 0, uint64(len(clean)))
-	index, _ := r.handle(foot[1:], i, uint64(len(clean)))
+	foot := out.b[len(out.b)-footerLen:]
+	meta, i := r.handle(foot[1:], 0, uint64(len(out.b)))
+	index, _ := r.handle(foot[1:], i, uint64(len(out.b)))
 	var c cursor
-	c.init(clean[meta.off:meta.off+meta.n], true)
+	c.init(out.b[meta.off:meta.off+meta.n], true)
 	c.next()
-	props, _ := r.handle(c.value, 0, uint64(len(clean)))
-	hs := []handle{r.top[0].handle, index, props, meta}
-	for i, h := range hs {
-		f.Add(uint8(i), clean[h.off:h.off+h.n])
-	}
-	f.Add(uint8(4), foot)
-	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
-		b := bytes.Clone(clean)
-		if which = which % 5; which == 4 {
-			copy(b[len(b)-footerLen:], body)
-		} else {
-			forge(b, hs[which], body)
+	props, _ := r.handle(c.value, 0, uint64(len(out.b)))
+	out.blocks = []handle{r.top[0].handle, index, props, meta}
+	if r.twoLevel {
+		part, err := r.partition(f.Context(), r.top[1].handle)
+		if err != nil {
+			f.Fatal(err)
 		}
-		if err := use(t.Context(), b, nil); err != nil && !errors.Is(err, format.ErrCorrupt) {
+		out.blocks[0] = part[0].handle
+		out.blocks = append(out.blocks, r.top[1].handle)
+	}
+	return out
+}
+
+// FuzzReader gives the reader a table in which the fuzzer wrote one block and made its checksum right, or the footer. The table has an index of one level,
+// or of two. Whatever is in it, it is read about as often as it is used, and nothing large is allocated.
+func FuzzReader(f *testing.F) {
+	tables := []cleanTable{cleanTableOf(f, many(50, 100)), cleanTableOf(f, many(1200, 100))}
+	const parts = 6 // the last is the footer
+	for level, c := range tables {
+		if level+4 != len(c.blocks) {
+			f.Fatalf("table %d has %d parts: want an index of %d levels", level, len(c.blocks), level+1)
+		}
+		for i, h := range c.blocks {
+			f.Add(uint8(level*parts+i), c.b[h.off:h.off+h.n])
+		}
+		f.Add(uint8(level*parts+parts-1), c.b[len(c.b)-footerLen:])
+	}
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		c := tables[which/parts%2]
+		b := bytes.Clone(c.b)
+		if i := int(which % parts); i < len(c.blocks) {
+			forge(b, c.blocks[i], body)
+		} else {
+			copy(b[len(b)-footerLen:], body)
+		}
+		allocated, read, err := measure(t, b, func(r *Reader) error { return useReader(t.Context(), r, nil) })
+		if err != nil && !errors.Is(err, format.ErrCorrupt) {
 			t.Fatal(err)
+		}
+		if most := uint64(8*len(b) + 1<<20); allocated > most || read > most {
+			t.Fatalf("a table of %d bytes: %d allocated, %d read", len(b), allocated, read)
 		}
 	})
 }

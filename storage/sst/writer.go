@@ -33,7 +33,7 @@ func NewWriter(w io.Writer) *Writer {
 		TableFormat:          sstable.TableFormatPebblev2,
 		BlockSize:            BlockSize,
 		IndexBlockSize:       indexBlockSize,
-		BlockRestartInterval: 16,
+		BlockRestartInterval: restartInterval,
 		Compression:          sstable.NoCompression,
 		Checksum:             block.ChecksumTypeCRC32c,
 	})}
