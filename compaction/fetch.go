@@ -46,7 +46,7 @@ const (
 	// blocksEach is how many blocks of each object there is room for: where the next features are, and where those of their groups.
 	blocksEach = 4
 	// longRange: what is longer is read by itself. The object's size is looked at first, so that a damaged index allocates nothing that no object has.
-	longRange = 8 << 20
+	longRange = object.LargeRead
 )
 
 // newFetcher returns a fetcher that keeps about so many bytes, of so many objects that are read side by side.
@@ -84,11 +84,7 @@ func (f *fetcher) get(ctx context.Context, dst []byte, name string, size, off, n
 }
 
 func (f *fetcher) long(ctx context.Context, dst []byte, name string, off, n uint64) ([]byte, error) {
-	info, err := f.blobs.Stat(ctx, name)
-	if err == nil && off+n > uint64(info.Size) {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
+	if err := object.CheckEnd(ctx, f.blobs, name, off+n); err != nil {
 		return dst, missing(name, off, err)
 	}
 	at := len(dst)

@@ -313,10 +313,6 @@ func (r *run) fetch(ctx context.Context) {
 	}
 }
 
-// largeRange is the size from which a range's object is asked for its own size before memory is taken for it: stored
-// lengths alone size no large allocation.
-const largeRange = 16 << 20
-
 // read does one request of a unit.
 func (r *run) read(ctx context.Context, u *unit, index int) error {
 	q := u.requests[index]
@@ -347,19 +343,24 @@ func (s *Scanner) allocate(ctx context.Context, u *unit, rng int32) error {
 	if f.buf != nil {
 		return nil
 	}
-	if f.to-f.from > largeRange {
-		info, err := s.layout.blobs.Stat(ctx, f.object)
-		if err != nil {
-			return fmt.Errorf("size of %s: %w", f.object, err)
-		}
-		if f.to > uint64(info.Size) {
-			return &format.CorruptError{
-				Object: f.object, Stripe: -1, Offset: int64(f.from),
-				Reason: fmt.Sprintf("the object ends before offset %d", f.to),
-			}
+	if f.to-f.from > object.LargeRead {
+		if err := s.checkEnd(ctx, f.object, f.to); err != nil {
+			return err
 		}
 	}
 	f.buf = s.buffers.get(int(f.to - f.from))
+	return nil
+}
+
+// checkEnd makes sure that an object has the bytes up to an offset.
+func (s *Scanner) checkEnd(ctx context.Context, name string, end uint64) error {
+	err := object.CheckEnd(ctx, s.layout.blobs, name, end)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return &format.CorruptError{Object: name, Stripe: -1, Offset: -1, Reason: fmt.Sprintf("the object ends before offset %d", end)}
+	}
+	if err != nil {
+		return fmt.Errorf("size of %s: %w", name, err)
+	}
 	return nil
 }
 

@@ -2,10 +2,16 @@ package storage
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // randomRows returns rows below limit in containers of all three forms, and what they are.
@@ -144,4 +150,37 @@ func FuzzBitmap(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte, limit uint64) { checkDecoded(t, b, limit%(1<<32)) })
+}
+
+// TestClaimedSets: entries that say that their sets of rows are objects of half a gigabyte, which are there and small, or are not there, allocate nothing like it.
+func TestClaimedSets(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	s, err := Open(ctx, mem, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows = maxBitmapRows
+	there := newID()
+	if err := mem.PutIfAbsent(ctx, there.rowsName(), make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []id{there, newID()} {
+		entry := appendRows(nil, RowSet{Count: 5, object: i, size: maxBitmapBytes(rows), sum: 1})
+		d := decoder{b: entry}
+		set := decodeRows(&d, 1, rows, "x")
+		if d.reason != "" {
+			t.Fatal(d.reason)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := s.ReadRows(ctx, set)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), i.rowsName()) {
+			t.Error(err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+			t.Errorf("%d bytes allocated: %v", n, err)
+		}
+	}
 }

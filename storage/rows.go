@@ -105,6 +105,11 @@ func (s *Store) ReadRows(ctx context.Context, r RowSet) (*roaring.Bitmap, error)
 	b, place := r.inline, r.place
 	if r.size > 0 {
 		place = r.object.rowsName()
+		if r.size > object.LargeRead {
+			if err := object.CheckEnd(ctx, s.blobs, place, r.size); err != nil {
+				return nil, missing(place, err)
+			}
+		}
 		b = make([]byte, r.size)
 		if err := s.blobs.ReadAt(ctx, place, b, 0); err != nil {
 			return nil, missing(place, err)

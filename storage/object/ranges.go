@@ -15,6 +15,19 @@ type Range struct {
 	Off int64
 }
 
+// LargeRead is the size from which on a length that was read from stored bytes is checked with CheckEnd before it sizes a buffer. What is shorter is cheaper to
+// allocate in vain than to ask for.
+const LargeRead = 8 << 20
+
+// CheckEnd returns io.ErrUnexpectedEOF unless an object has at least end bytes: one Stat.
+func CheckEnd(ctx context.Context, s Store, name string, end uint64) error {
+	info, err := s.Stat(ctx, name)
+	if err == nil && end > uint64(info.Size) {
+		err = fmt.Errorf("object %s of %d bytes: it should have %d: %w", name, info.Size, end, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
 // parallelRanges is how many reads of one ReadRanges are under way at once.
 const parallelRanges = 64
 

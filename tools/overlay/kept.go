@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // What a layer has stays when others of its segment's rows are covered: a layer is written anew, of the values that it had and those that come.
@@ -160,9 +161,6 @@ func (c *keptColumn) load(ctx context.Context, k int) error {
 	return nil
 }
 
-// largeRead is from what size on an object is asked for its own before memory is taken: a damaged index sizes no large allocation.
-const largeRead = 8 << 20
-
 // read makes raw bytes of a feature file.
 func (c *keptColumn) read(ctx context.Context, e *storage.FeatureEntry, at, length uint64) error {
 	short := func() error {
@@ -172,13 +170,12 @@ func (c *keptColumn) read(ctx context.Context, e *storage.FeatureEntry, at, leng
 		return short()
 	}
 	blobs := c.store.Blobs()
-	if length > largeRead {
-		info, err := blobs.Stat(ctx, e.Object)
-		if err != nil {
-			return fmt.Errorf("size of %s: %w", e.Object, err)
-		}
-		if e.Offset+at+length > uint64(info.Size) {
+	if length > object.LargeRead {
+		switch err := object.CheckEnd(ctx, blobs, e.Object, e.Offset+at+length); {
+		case errors.Is(err, io.ErrUnexpectedEOF):
 			return short()
+		case err != nil:
+			return fmt.Errorf("size of %s: %w", e.Object, err)
 		}
 	}
 	if uint64(cap(c.raw)) < length {
