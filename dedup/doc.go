@@ -19,9 +19,9 @@
 //
 //   - The column that Find returns expands to the column that it was given, row by row and bit by bit: null, empty, the bits
 //     of a NaN and the sign of a zero are values like others.
-//   - Equal hashes prove nothing: values are compared before they are shared. A hash finds its place in a bounded number of
-//     probes, a window in a bounded number of shifts, so that the time is linear in the stripe whatever its values are.
-//   - The result depends on the stripes since Reset alone: no random seed, no time.
+//   - Equal hashes prove nothing: values are compared before they are shared. The time is linear in the stripe whatever its values are: the hash of a value finds its
+//     place in a bounded number of probes, a window in a bounded number of shifts; pairs of slots are hashed with a seed that nobody knows.
+//   - The result depends on the stripes since Reset alone, neither on time nor on the seed: pairs are numbered as they first occur.
 //
 // # Ownership
 //

@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"math/bits"
+	"math/rand/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -108,7 +109,11 @@ func mergeStarts(dst, a, b []int32) []int32 {
 	return append(append(dst, a...), b...)
 }
 
-// A pairTable numbers pairs of slots as they first occur.
+// pairSeed and pairFactor are drawn for each process: with ones that are known, rows can be made whose pairs all fall into one place. The result does
+// not depend on them, since every pair is found, and numbered as it first occurs.
+var pairSeed, pairFactor = rand.Uint64(), rand.Uint64() | 1
+
+// A pairTable numbers pairs of slots as they first occur. Open addressing, at most half full.
 type pairTable struct {
 	keys  []uint64 // pair by place
 	slots []int32  // slot+1 by place; 0: free
@@ -137,6 +142,8 @@ func (t *pairTable) same(inverse, starts, codes []int32) (slots int, same bool) 
 	return slots, true
 }
 
+func pairHash(key uint64) uint64 { return fold(key^pairSeed, pairFactor) }
+
 // refine sets each row of inverse, which numbers slots as they first occur, to the number of its pair of inverse and the feature's slot,
 // and returns how many pairs there are. starts are the first rows of the feature's runs, codes their slots.
 func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
@@ -158,7 +165,7 @@ func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 			key := uint64(g)<<32 | uint64(codes[i])
 			if key != before {
 				before = key
-				at := fold(key^key0, key1) & mask
+				at := pairHash(key) & mask
 				for t.slots[at] != 0 && t.keys[at] != key {
 					at = (at + 1) & mask
 				}
