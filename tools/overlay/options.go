@@ -3,12 +3,11 @@ package overlay
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"runtime"
 	"slices"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
@@ -117,10 +116,15 @@ func (o Options) withDefaults() Options {
 	}
 	o.Access.Purpose = access.PurposeOverlay
 	if o.hash == nil {
-		o.hash = xxhash.Sum64
+		o.hash = hashKey
 	}
 	return o
 }
+
+// keySeed is drawn for each process: with one that is known, a file can have keys that all fall into one place of a table. Nothing that is stored depends on it.
+var keySeed = maphash.MakeSeed()
+
+func hashKey(key []byte) uint64 { return maphash.Bytes(keySeed, key) }
 
 // The shares of Options.Memory.
 func (o *Options) heldShare() int64   { return max(o.Memory/2, 1) } // rows of the files, or what is sorted
