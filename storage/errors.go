@@ -18,6 +18,8 @@ var (
 	ErrConflict = errors.New("commit conflict")
 	// ErrExists is matched when a change defines an overlay, a sample list or a branch whose name is taken.
 	ErrExists = errors.New("name is taken")
+	// ErrName is matched when a name cannot be that of a table, an overlay, a sample list or a branch; the message says why.
+	ErrName = errors.New("bad name")
 	// ErrDuplicateSource is matched when a change adds a source that the table already holds.
 	ErrDuplicateSource = errors.New("source already ingested")
 )

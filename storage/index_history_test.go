@@ -48,7 +48,7 @@ func TestIndexHistories(t *testing.T) {
 		s.tailBytes = rapid.SampledFrom([]uint64{1, 600, defaultTailBytes}).Draw(rt, "tail")
 		live := map[string][]SegmentDescriptor{}
 		for range rapid.IntRange(1, 14).Draw(rt, "steps") {
-			name := rapid.SampledFrom([]string{"a", "a\x00", "b"}).Draw(rt, "table")
+			name := rapid.SampledFrom([]string{"a", "a%00", "b"}).Draw(rt, "table")
 			tab, err := s.NewTable(ctx, name)
 			if err != nil {
 				rt.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // This file makes and parses every object name of a store. doc.go lists them.
@@ -145,10 +147,37 @@ func isDataFile(s string) bool {
 	return ok && err == nil && n <= maxObjectNumber && number == objectNumber(n)
 }
 
-// ValidateTable returns an error when name cannot be a table's: 1 to 80 bytes.
-func ValidateTable(name string) error {
-	if name == "" || len(name) > maxTableName {
-		return fmt.Errorf("table name %.100q of %d bytes: want 1 to %d", name, len(name), maxTableName)
+// ValidateTable returns an error, which matches ErrName, when name cannot be a table's: 1 to 80 bytes of UTF-8 that commands and people read as one
+// name. Overlays, sample lists and branches follow the same rules.
+func ValidateTable(name string) error { return checkTyped("table", name, maxTableName) }
+
+// separators have a meaning where names are typed.
+var separators = map[rune]string{'@': "a table and a branch, as in TABLE@BRANCH", ',': "the names of a list"}
+
+// checkTyped returns an error when name would be read as something else where people type it, or shown as something else where they read it. what says
+// whose name it is.
+func checkTyped(what, name string, maxBytes int) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%s %.100q: %w: %s", what, name, ErrName, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case name == "" || len(name) > maxBytes:
+		return bad("it is of %d bytes: want 1 to %d", len(name), maxBytes)
+	case !utf8.ValidString(name):
+		return bad("it is not UTF-8")
+	case name[0] == '-':
+		return bad("it begins with -, as options do")
+	}
+	for _, c := range name {
+		if why, ok := separators[c]; ok {
+			return bad("%q stands between %s", string(c), why)
+		}
+		if unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return bad("%U cannot be seen", c)
+		}
+	}
+	if strings.TrimSpace(name) != name {
+		return bad("it begins or ends with a space")
 	}
 	return nil
 }

@@ -103,7 +103,10 @@ func TestAwkwardTables(t *testing.T) {
 		if what == "memory" { // a disk takes its time
 			names = append(names, everyByte()...)
 		}
-		names = distinct(names)
+		names = slices.DeleteFunc(distinct(names), func(n string) bool { return ValidateTable(n) != nil }) // TestNamesRefused has those
+		if len(names) < 50 {
+			t.Fatalf("%d names", len(names))
+		}
 		s, err := Create(ctx, blobs, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -269,5 +272,45 @@ func TestAwkwardFeatures(t *testing.T) {
 	}
 	if _, err := s.Lookup(ctx, strings.Repeat("n", 1<<20)); err == nil || len(err.Error()) > 500 {
 		t.Errorf("look-up of a name of 1 MiB: %d bytes of message", len(fmt.Sprint(err)))
+	}
+}
+
+// refused are names that would be read as something else where they are typed, or cannot be seen, and a part of what the refusal says.
+var refused = map[string]string{
+	"c2@y": `"@" stands between`, "@": `"@" stands between`, "c2@": `"@" stands between`, "@y": `"@" stands between`,
+	"a,b": `"," stands between`, ",": `"," stands between`, "-": "begins with -", "--help": "begins with -", "-n": "begins with -",
+	" ": "begins or ends with a space", " a": "begins or ends with a space", "a ": "begins or ends with a space", "a\u00a0": "begins or ends with a space",
+	"a\nb": "U+000A", "\x00": "U+0000", "a\x00": "U+0000", "a\tb": "U+0009", "\x1b[31m": "U+001B", "a\x7fb": "U+007F", "a\u0085b": "U+0085",
+	"a\u202eb": "U+202E", "\ufeffa": "U+FEFF", "a\u200bb": "U+200B", "a\u2028b": "U+2028",
+	"\xff": "is not UTF-8", "a\xc3": "is not UTF-8", "\xed\xa0\x80": "is not UTF-8", "": "of 0 bytes",
+}
+
+// TestNamesRefused: tables, overlays, sample lists and branches are not made under such names.
+func TestNamesRefused(t *testing.T) {
+	ctx := t.Context()
+	s, err := Open(ctx, object.NewMemory(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, why := range refused {
+		_, err := s.NewTable(ctx, name)
+		for what, err := range map[string]error{
+			"table":       err,
+			"overlay":     Change{Operation: "x", Base: 1, Overlays: []Overlay{overlay(name, "x")}}.Validate(),
+			"sample list": Change{Operation: "x", Base: 1, Lists: []SampleList{{Name: name}}}.Validate(),
+			"branch":      Change{Operation: "x", Base: 1, Branches: []Branch{{Name: name, Snapshot: 1}}}.Validate(),
+		} {
+			if !errors.Is(err, ErrName) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s %q: %v: want %q", what, name, err, why)
+			}
+		}
+	}
+	for _, name := range []string{"c2", "ads/é", "a b", "日本語", "🙂", "a-b", "a:b", "x.y", "..", "%40", "a'b", "*", "null", "0"} {
+		if err := ValidateTable(name); err != nil {
+			t.Error(err)
+		}
+		if err := (Change{Operation: "x", Base: 1, Branches: []Branch{{Name: name, Snapshot: 1}}}).Validate(); err != nil {
+			t.Error(err)
+		}
 	}
 }

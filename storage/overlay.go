@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/internal/nearest"
 )
@@ -60,18 +59,7 @@ const (
 )
 
 // checkName returns an error when name cannot be that of an overlay, a sample list or a branch.
-func checkName(what, name string) error {
-	if name == "" || len(name) > maxLayerName || !utf8.ValidString(name) {
-		return fmt.Errorf("%s %.150q of %d bytes: want a name of 1 to %d bytes of UTF-8", what, name, len(name), maxLayerName)
-	}
-	for i := range len(name) {
-		// '@' stands between a table and a branch where both are typed.
-		if c := name[i]; c < 0x20 || c == 0x7f || c == '@' {
-			return fmt.Errorf("%s %q: byte %#02x is not allowed in a name", what, name, c)
-		}
-	}
-	return nil
-}
+func checkName(what, name string) error { return checkTyped(what, name, maxLayerName) }
 
 // Validate returns an error naming the first field that is wrong.
 func (o Overlay) Validate() error {

@@ -82,7 +82,7 @@ func (t *Table) view(ctx context.Context, b Branch) (*View, error) {
 	return v, nil
 }
 
-// SplitRef splits "table@branch" at its last @. Without one branch is empty.
+// SplitRef splits "table@branch" at its last @, which no name has. Without one branch is empty.
 func SplitRef(ref string) (table, branch string) {
 	if i := strings.LastIndexByte(ref, '@'); i >= 0 {
 		return ref[:i], ref[i+1:]
@@ -90,8 +90,7 @@ func SplitRef(ref string) (table, branch string) {
 	return ref, ""
 }
 
-// Open opens what "table" or "table@branch" stands for: the table's newest snapshot, or what its branch reads. A table whose
-// whole name has an @ goes before the branch of another.
+// Open opens what "table" or "table@branch" stands for: the table's newest snapshot, or what its branch reads.
 func (s *Store) Open(ctx context.Context, ref string) (*View, error) {
 	if _, branch := SplitRef(ref); branch == "" {
 		_, snap, err := s.Newest(ctx, ref)
@@ -101,30 +100,14 @@ func (s *Store) Open(ctx context.Context, ref string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	if branch != "" {
-		return t.OpenBranch(ctx, branch)
-	}
-	snap, err := t.Latest(ctx)
-	return &View{Snapshot: snap}, err
+	return t.OpenBranch(ctx, branch)
 }
 
 // OpenRef returns the table that "table" or "table@branch" names, and the branch, which may not exist; empty: none is named.
 func (s *Store) OpenRef(ctx context.Context, ref string) (t *Table, branch string, err error) {
 	name, branch := SplitRef(ref)
 	if branch == "" {
-		t, err = s.Table(ctx, ref)
-		return t, "", err
-	}
-	if ValidateTable(ref) == nil {
-		// Only whether it is there is asked: Table would list all tables to say which is near.
-		n, err := (&Table{s: s, name: ref}).newest(ctx)
-		if err != nil {
-			return nil, "", err
-		}
-		if n.number > 0 {
-			t, err = s.Table(ctx, ref)
-			return t, "", err
-		}
+		name = ref // "table@" is no name
 	}
 	t, err = s.Table(ctx, name)
 	return t, branch, err

@@ -63,7 +63,7 @@ func wire(err error) *wireError {
 		w.Kind = "exists"
 	case errors.Is(err, context.Canceled):
 		w.Kind = "canceled"
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.Is(err, storage.ErrName):
 		w.Kind = "usage"
 	}
 	return w

@@ -75,7 +75,7 @@ func Report(ctx context.Context, name string, stderr io.Writer, err error) int {
 	}
 	var usage UsageError
 	switch {
-	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection), errors.Is(err, samples.ErrQuery):
+	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection), errors.Is(err, samples.ErrQuery), errors.Is(err, storage.ErrName):
 		return ExitUsage
 	case errors.Is(err, ErrDamage):
 		return ExitDamage

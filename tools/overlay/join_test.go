@@ -92,9 +92,9 @@ var joins = []struct {
 	spills int // 0: never; 1: always; 2: perhaps
 }{
 	{"memory", func(*Options) {}, 0},
-	{"memory, hashes collide", func(o *Options) { o.hash = weakHash }, 0},
+	{"memory where hashes collide", func(o *Options) { o.hash = weakHash }, 0},
 	{"spilled", func(o *Options) { o.Memory = 1 }, 1},
-	{"spilled, hashes collide", func(o *Options) { o.Memory, o.hash = 1, weakHash }, 1},
+	{"spilled where hashes collide", func(o *Options) { o.Memory, o.hash = 1, weakHash }, 1},
 	{"spilled halfway", func(o *Options) { o.Memory = 200 << 10 }, 2},
 }
 
