@@ -17,7 +17,8 @@
 //
 // Segments are merged by size, in tiers: those of about one size, when there are Options.Fanout of them, and the smaller ones with them, so
 // that a row is rewritten as often as the logarithm of the table. Sessions that lie in several ingests come together. Too large segments are
-// cut. Segments are rewritten by themselves when many of their rows are deleted, or much of them is features that were dropped.
+// cut. A table without a session key keeps the order of its rows: only neighbours are merged there, and the new segments stand where the first of
+// the old ones stood. Segments are rewritten by themselves when many of their rows are deleted, or much of them is features that were dropped.
 //
 // # What is carried
 //

@@ -18,7 +18,8 @@ type Options struct {
 	SegmentBytes uint64 // bytes of a segment as it is stored, about; default 4 GiB
 	// Fanout is how many segments of about one size, less than half of what a segment should have, are merged. Default 4.
 	Fanout int
-	// Full merges all segments that are smaller than half of what they should be, wherever there are two of a partition.
+	// Full merges all segments that are smaller than half of what they should be, wherever there are two of a partition; without a session key, two
+	// side by side.
 	Full bool
 	// DeletedShare is the share of a segment's rows, from which on it is rewritten when they are deleted. Default 0.1.
 	DeletedShare float64

@@ -168,11 +168,11 @@ func TestLongSharedKeys(t *testing.T) {
 		case "index", "partition":
 			entries := long(func(int) craftedEntry { return craftedEntry{value: appendHandle(nil, x.add(craftBlock(false)))} })
 			index := x.add(craftBlock(false, entries...))
-			if b = x.b; level == "index" {
+			if level == "index" {
 				b = x.finish(index, 0)
-				break
+			} else {
+				b = x.finish(x.add(craftBlock(false, craftedEntry{suffix: "z", value: appendHandle(nil, index)})), 2)
 			}
-			b = x.finish(x.add(craftBlock(false, craftedEntry{suffix: "z", value: appendHandle(nil, index)})), 2)
 		case "top":
 			entries := long(func(i int) craftedEntry {
 				return craftedEntry{value: appendHandle(nil, x.add(craftBlock(false, craftedEntry{suffix: "z", value: appendHandle(nil, handle{0, 8})})))}
