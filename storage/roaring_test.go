@@ -161,11 +161,11 @@ func TestClaimedSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	const rows = maxBitmapRows
-	there := newID()
+	there := newID(tableID{1})
 	if err := mem.PutIfAbsent(ctx, there.rowsName(), make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
-	for _, i := range []id{there, newID()} {
+	for _, i := range []id{there, newID(tableID{1})} {
 		entry := appendRows(nil, RowSet{Count: 5, object: i, size: maxBitmapBytes(rows), sum: 1})
 		d := decoder{b: entry}
 		set := decodeRows(&d, 1, rows, "x")
