@@ -72,6 +72,7 @@ func (p *tablePlan) look(ctx context.Context, r *GCReport) (err error) {
 		}
 		return err
 	}
+	p.history.there = p.there
 	last := p.there[len(p.there)-1]
 	p.newest = last.number
 	newest, err := p.t.readNewest(ctx, last)
@@ -192,7 +193,7 @@ func (p *tablePlan) mark(ctx context.Context, newest *Snapshot, r *GCReport) err
 	if !p.purge {
 		return nil
 	}
-	h := history{t: p.t, snapshot: p.history.snapshot, shown: markData(p.named.expired), expired: p.history.expired}
+	h := history{t: p.t, snapshot: p.history.snapshot, shown: markData(p.named.expired), expired: p.history.expired, there: p.there}
 	return h.walk(ctx, p.there[0].number, p.whole-1)
 }
 

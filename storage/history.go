@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
+	"slices"
 
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -23,6 +26,8 @@ type history struct {
 	damaged func(error)
 	// expired: snapshots below it may be gone, and are passed over then.
 	expired uint64
+	// there, when set, are snapshots that were listed, in order: their objects are read without asking for their sizes.
+	there []snapshotObject
 
 	runs   map[id]bool // walked
 	before uint64      // the snapshot that was walked last, whole
@@ -37,7 +42,7 @@ func (h *history) walk(ctx context.Context, from, to uint64) error {
 		some := make([]*Snapshot, min(to-low+1, parallelRequests))
 		errs := make([]error, len(some))
 		err := parallel(ctx, len(some), func(ctx context.Context, i int) error {
-			some[i], errs[i] = h.t.read(ctx, low+uint64(i))
+			some[i], errs[i] = h.read(ctx, low+uint64(i))
 			return ctx.Err()
 		})
 		if err != nil {
@@ -50,6 +55,19 @@ func (h *history) walk(ctx context.Context, from, to uint64) error {
 		}
 	}
 	return nil
+}
+
+// read reads a snapshot.
+func (h *history) read(ctx context.Context, n uint64) (*Snapshot, error) {
+	i, ok := slices.BinarySearchFunc(h.there, n, func(s snapshotObject, n uint64) int { return cmp.Compare(s.number, n) })
+	if !ok {
+		return h.t.read(ctx, n)
+	}
+	s, err := h.t.readObject(ctx, h.there[i].Name, n, h.there[i].Size)
+	if errors.Is(err, object.ErrNotFound) || errors.Is(err, io.ErrUnexpectedEOF) { // it was truncated since, or it is damaged
+		return h.t.read(ctx, n)
+	}
+	return s, err
 }
 
 // visit visits snapshot n, which was read with an error or not.

@@ -117,7 +117,7 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 		v.damage(missing(tableRoot(t.name), err))
 	}
 	var before *manifest
-	h := history{t: t, damaged: v.damage, entry: v.entry}
+	h := history{t: t, damaged: v.damage, entry: v.entry, there: there}
 	h.shown = func(object string, kind treeKind, key, value []byte) error {
 		return v.shown(t.name, object, kind, key, value)
 	}
