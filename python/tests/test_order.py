@@ -257,6 +257,111 @@ def test_processes_take_their_rank_from_the_environment(parts):
     assert [given[i] for i in range(len(given))] == alone
 
 
+def saved(table, epoch: int, steps: int, **options) -> dict:
+    """The state of a job that stands after some batches of an epoch."""
+    d = data(table, **options)
+    d.set_epoch(epoch)
+    running = iter(d)
+    for _ in range(steps):
+        next(running)
+    return json.loads(json.dumps(d.state_dict()))
+
+
+@pytest.mark.parametrize("workers", ["none", "DataLoader", "in workers", "that persist"])
+def test_the_loop_that_everyone_writes(parts, workers):
+    """load_state_dict, then set_epoch of each epoch from the state's on."""
+    table, _ = parts
+    options = {"batch_size": 64, "shuffle": "session", "rank": 0, "world_size": 1}
+    want = epochs_alone(table, 4, 1, batch_size=64, shuffle="session")
+    state = saved(table, 1, 5, **options)
+    d = data(table, **options)
+    context = {"multiprocessing_context": FORKSERVER, "persistent_workers": workers == "that persist"}
+    loader = d if workers == "none" else DataLoader(
+        d, batch_size=None, **({"num_workers": 2, **context} if workers != "DataLoader" else {}))
+    d.load_state_dict(state)
+    for epoch in range(state["epoch"], 4):
+        d.set_epoch(epoch)
+        assert d.state_dict() == ({**state} if epoch == 1 else {**state, "epoch": epoch, "global_position": 0})
+        assert [ids_of(b) for b in loader] == want[epoch][5 if epoch == 1 else 0:]
+    d.set_epoch(1)  # it went on there once
+    assert [ids_of(b) for b in loader] == want[1]
+    for other in (0, 2):
+        d.load_state_dict(state)
+        d.set_epoch(other)
+        assert [ids_of(b) for b in loader] == want[other]
+        d.load_state_dict(state)
+        d.set_epoch(other)
+        d.set_epoch(1)  # set anew, it begins
+        assert [ids_of(b) for b in loader] == want[1]
+
+
+def test_setting_the_epoch_that_runs_changes_nothing(parts):
+    table, _ = parts
+    (want,) = epochs_alone(table, 1, 1, batch_size=64, shuffle="row")
+    d = data(table, batch_size=64, shuffle="row", rank=0, world_size=1)
+    running = iter(d)
+    assert [ids_of(next(running)) for _ in range(3)] == want[:3]
+    d.set_epoch(0)
+    assert d.state_dict()["global_position"] == 3
+    assert [ids_of(b) for b in running] == want[3:] and d.state_dict()["epoch"] == 1
+    d.set_epoch(0)
+    assert [ids_of(b) for _, b in zip(range(2), d)] == want[:2]
+    d.set_epoch(0)
+    assert [ids_of(b) for b in d] == want  # as without set_epoch: what was left begins again
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_set_epoch_and_stateful_data_loader(parts, workers):
+    table, _ = parts
+    options = {"batch_size": 64, "shuffle": "session", "rank": 0, "world_size": 1}
+    want = epochs_alone(table, 3, 1, batch_size=64, shuffle="session")
+    context = {"multiprocessing_context": FORKSERVER} if workers else {}
+
+    def loader():
+        return StatefulDataLoader(data(table, **options), batch_size=None, num_workers=workers, **context)
+
+    first = loader()
+    first.dataset.set_epoch(1)
+    running = iter(first)
+    assert [ids_of(next(running)) for _ in range(5)] == want[1][:5]
+    state = json.loads(json.dumps(first.state_dict()))
+    del running
+    other = loader()
+    other.load_state_dict(state)
+    for epoch in (1, 2):
+        other.dataset.set_epoch(epoch)
+        assert [ids_of(b) for b in other] == want[epoch][5 if epoch == 1 else 0:]
+
+
+def test_workers_that_begin_late(parts):
+    """A pass is left after its first batch, when its other workers have hardly begun, and another begins, of another loader perhaps:
+    all workers of a pass agree on where it begins."""
+    table, _ = parts
+    options = {"batch_size": 32, "shuffle": "row", "rank": 0, "world_size": 1}
+    want = epochs_alone(table, 2, 1, batch_size=32, shuffle="row")
+    state = saved(table, 0, 7, **options)
+    d = data(table, **options)
+
+    def loader(workers, of=d):
+        return DataLoader(of, batch_size=None, num_workers=workers, multiprocessing_context=FORKSERVER)
+
+    d.load_state_dict(state)
+    assert ids_of(next(iter(loader(1)))) == want[0][7]
+    assert [ids_of(b) for b in loader(3)] == want[0]
+    assert [ids_of(b) for b in d] == want[0]
+    d.load_state_dict(state)
+    d.set_epoch(0)
+    running = iter(loader(3))
+    d.set_epoch(1)  # of the pass after that
+    assert [ids_of(b) for b in running] == want[0][7:]
+    assert [ids_of(b) for b in loader(2)] == want[1]
+    d.load_state_dict(state)
+    running = iter(loader(2))
+    d.load_state_dict({**state, "global_position": 9})
+    assert [ids_of(b) for b in running] == want[0][7:]
+    assert [ids_of(b) for b in loader(2)] == want[0][9:]
+
+
 @pytest.mark.parametrize("persistent", [False, True])
 def test_set_epoch_reaches_workers(parts, persistent):
     table, _ = parts

@@ -48,11 +48,16 @@ class Standing:
             self._restored, self._restored_shards = (at, begin), shards
         self._position, self._begin, self._pass = at, Position(at.epoch, begin), None
 
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass begins at the epoch's first batch, unless it is of that epoch anyway: then it stays where it is."""
+        if epoch != (self._start.epoch() if self._restored is None else self._restored[0].epoch):
+            self.set(Position(epoch, 0))
+
     def begin(self) -> tuple[Position, int, Callable[[int, bool], None]]:
         """Begins a pass. Returns where, at which batch the ranks took up the epoch, and what the pass tells of each move: the batch
         of the global order that the job goes on with, and whether the epoch is over."""
         info = torch.utils.data.get_worker_info()
-        start = self._start.begin(None if info is None else info.id)
+        start = self._start.begin()
         begin = start.batch
         if self._restored is not None:
             (start, begin), self._restored = self._restored, None

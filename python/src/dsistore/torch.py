@@ -9,7 +9,6 @@ The dataset prefetches by itself, in threads of the engine: DataLoader's num_wor
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,9 +22,9 @@ from ._canonical import Canonical
 from ._check import Support, check
 from ._jagged import BatchLists, DedupGroup, Jagged, Lists, mask
 from ._pass import Pass
+from ._rank import Rank
 from ._select import SampleList, list_name, names
 from ._standing import Standing, number
-from ._start import Position
 from ._stats import Meter, Stats
 
 if TYPE_CHECKING:
@@ -250,8 +249,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             raise errors.UsageError(f"output {output!r}: want 'kjt' or 'ikjt'")
         if not number(batch_size, 1):
             raise errors.UsageError(f"batch_size {batch_size!r}: want 1 or more")
-        if (rank is None) != (world_size is None):
-            raise errors.UsageError(f"rank {rank!r} and world_size {world_size!r}: give both, or neither")
+        self._rank = Rank(rank, world_size)
         if shards is not None and not number(shards, 1):
             raise errors.UsageError(f"shards {shards!r}: want 1 or more")
         if isinstance(shuffle, str):
@@ -275,7 +273,6 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         self._canonical = Canonical(self._names, self._kinds, self._plan["groups"])
         self._options = {"workers": workers, "memory": memory, "prefetch": prefetch, "presence": presence, "no_lease": not lease or None}
         self._batch_size = batch_size
-        self._rank, self._world = rank, world_size
         self._shards = shards
         self._drop_last = drop_last
         self._device = device
@@ -289,14 +286,22 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         return text
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: the next iteration gives its batches from the first.
+        """Chooses the epoch of the next iteration, which begins with the epoch's first batch.
+
+        To set the epoch that the next iteration is of anyway changes nothing: after ``load_state_dict(state)`` and
+        ``set_epoch(state["epoch"])`` it goes on where the state stood. So a loop may set each epoch:
+
+            dataset.load_state_dict(state)
+            for epoch in range(state["epoch"], epochs):
+                dataset.set_epoch(epoch)
+                for batch in loader:
 
         Iterations that are under way are not touched. Without it each iteration that came to its end is followed by the next
         epoch, and one that was left by the same epoch again. DataLoader's workers do not count epochs: set each.
         """
         if not number(epoch):
             raise errors.UsageError(f"epoch {epoch!r}: want 0 or more")
-        self._standing.set(Position(epoch, 0))
+        self._standing.set_epoch(epoch)
 
     def stats(self) -> Stats:
         """What the epoch that began last has done so far, in this process: in DataLoader's workers, ask there."""
@@ -324,30 +329,19 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         for shards in (self._standing.shards(), self._shards):
             if shards is not None:
                 return shards
-        return self._place()[1]
+        return self._rank.place().world
 
     def __len__(self) -> int:
         """How many batches a whole epoch gives this rank. With drop_last all ranks say the same, without it ranks differ by one at
         the most. Of an epoch that n batches of the global order were given of, (all batches - n) // world size are left with
         drop_last."""
-        rank, world = self._place()
+        rank, world = self._rank.place()
         rows: int = self._plan["rows"]
         size = self._batch_size
         return rows // size // world if self._drop_last else len(range(rank, -(-rows // size), world))
 
-    def _place(self) -> tuple[int, int]:
-        if self._rank is not None and self._world is not None:
-            rank, world = self._rank, self._world
-        elif torch.distributed.is_available() and torch.distributed.is_initialized():
-            rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
-        else:
-            rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-        if not 0 <= rank < world:
-            raise errors.UsageError(f"rank {rank} of world size {world}")
-        return rank, world
-
     def __iter__(self) -> Pass[Batch]:
-        rank, world = self._place()
+        rank, world = self._rank.place()
         info = torch.utils.data.get_worker_info()
         worker, workers = (info.id, info.num_workers) if info is not None else (0, 1)
         start, begin, moved = self._standing.begin()

@@ -1,0 +1,97 @@
+"""Which rank of how many a process is."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from typing import Any, NamedTuple
+
+import torch
+
+from . import errors
+
+
+class Place(NamedTuple):
+    """One rank of a job."""
+
+    rank: int
+    world: int
+
+
+class Rank:
+    """The rank of a dataset. It is looked up when it is needed, because a dataset may be made before the process group is:
+
+        in a DataLoader worker   1. given   2. the rank of the process that started the worker
+        elsewhere                1. given   2. torch.distributed   3. RANK and WORLD_SIZE   4. the rank in the pickle   5. 0 of 1
+
+    A worker must not look for itself: torch.distributed is not initialized there, and RANK may be that of the machine, set by a
+    scheduler. So pickling looks, in the parent, and the pickle has what it found. A process that is no worker looks again first:
+    it may be one of the ranks to which a program sends its dataset.
+    """
+
+    def __init__(self, rank: int | None, world: int | None):
+        if (rank is None) != (world is None):
+            raise errors.UsageError(f"rank {rank!r} and world_size {world!r}: give both, or neither")
+        self._given = None if rank is None or world is None else _checked(rank, world)
+        self._pickled: Place | None = None  # what was found where this was pickled
+        self._unpickled_by = -1  # the process
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"given": self._given, "pickled": None if self._given is not None else self._find()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._given, self._pickled = state["given"], state["pickled"]
+        self._unpickled_by = os.getpid()
+
+    def place(self) -> Place:
+        """The rank now, and here."""
+        return self._given or self._find() or Place(0, 1)
+
+    def _find(self) -> Place | None:
+        if torch.utils.data.get_worker_info() is None:
+            return _of_group() or _of_environment() or self._pickled
+        if self._unpickled_by == os.getpid():
+            return self._pickled
+        # The dataset was not sent to this worker. A forked one has the parent's process group and environment.
+        found = _of_group() or _of_environment()
+        if found is None and not _forked():
+            raise errors.UsageError(
+                "a dataset made in a DataLoader worker does not know the rank of the process that started the worker: make it "
+                "there, or give rank= and world_size= (0 and 1 where there is one process)")
+        return found
+
+
+def _forked() -> bool:
+    """Whether this process, a child of multiprocessing, has what its parent had in memory."""
+    method = getattr(multiprocessing.current_process(), "_start_method", None)  # None: the default one
+    return (method or multiprocessing.get_start_method()) == "fork"
+
+
+def _of_group() -> Place | None:
+    """torch.distributed's, once there is a process group."""
+    distributed = torch.distributed
+    if not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return Place(distributed.get_rank(), distributed.get_world_size())
+
+
+def _of_environment() -> Place | None:
+    """That of RANK and WORLD_SIZE, as torchrun sets them. One without the other is no rank: that would be guessed."""
+    rank, world = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if rank is None and world is None:
+        return None
+    try:
+        return _checked(int(rank or ""), int(world or ""))
+    except ValueError as e:  # a UsageError is one
+        raise errors.UsageError(
+            f"environment: RANK={rank or ''} WORLD_SIZE={world or ''}: want a rank and a world size, as torchrun sets them, or "
+            "give rank= and world_size=") from e
+
+
+def _checked(rank: int, world: int) -> Place:
+    for name, n in (("rank", rank), ("world size", world)):
+        if not isinstance(n, int) or isinstance(n, bool):
+            raise errors.UsageError(f"{name} {n!r}: want an integer")
+    if not 0 <= rank < world:
+        raise errors.UsageError(f"rank {rank} of world size {world}: a rank is from 0 to world size - 1")
+    return Place(rank, world)
