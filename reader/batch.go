@@ -80,7 +80,9 @@ func (b *Batch) make(l *batchLayout) error {
 	if b.Tensors == nil {
 		return nil
 	}
-	b.Tensors.fillMatrices(b, l)
+	if err := b.Tensors.fillMatrices(b, l); err != nil {
+		return err
+	}
 	if l.plan.Dedup != DedupKJT {
 		return b.maker.fillTensors(b.Tensors, b, l)
 	}
@@ -92,6 +94,7 @@ type batchLayout struct {
 	plan      *Plan
 	allocator Allocator
 	presence  bool
+	round     bool // integers that float32 does not hold
 	info      bool // batches have an Info
 	sessions  bool // and it counts sessions
 
@@ -108,11 +111,11 @@ type batchLayout struct {
 }
 
 func newBatchLayout(p *Plan, opts *Options) *batchLayout {
-	l := &batchLayout{plan: p, allocator: opts.Allocator, presence: opts.Presence, info: opts.Info}
+	l := &batchLayout{plan: p, allocator: opts.Allocator, presence: opts.Presence, round: opts.RoundIntegers, info: opts.Info}
 	for i := range p.Features {
 		f := &p.Features[i]
 		to := &l.exact
-		if p.Output == OutputTensors && !f.Role.IsKey() {
+		if p.Output == OutputTensors && !f.Role.IsKey() && !p.exact(i) {
 			switch t := f.Type; {
 			case t.Kind == vector.Dense:
 				to = &l.dense

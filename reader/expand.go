@@ -171,7 +171,7 @@ func putFixed[T any](dst, values []T, c *vector.Column, width, lo, hi int) {
 }
 
 // scatter writes the value of each row, or width of them, as float32 to dst, whose rows are stride apart.
-func scatter[T int64 | uint64 | float32 | float64](dst []float32, stride int, values []T, c *vector.Column, width, lo, hi int) {
+func scatter[T float32 | float64](dst []float32, stride int, values []T, c *vector.Column, width, lo, hi int) {
 	if width == 1 {
 		at := 0
 		if c.Inverse == nil {
@@ -201,15 +201,49 @@ func scatter[T int64 | uint64 | float32 | float64](dst []float32, stride int, va
 	}
 }
 
-// scatterUnsigned is scatter for uint64 values, which an int64 holds bit for bit.
-func scatterUnsigned(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) {
+// scatterInts is scatter for integers. It returns the OR of their sizes: v, or -1-v where v is negative. What is less than 2^24 says that
+// float32 holds them all.
+func scatterInts(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) (seen uint64) {
+	if width > 1 {
+		for r := lo; r < hi; r++ {
+			s := c.Slot(r) * width
+			out := dst[(r-lo)*stride:][:width]
+			for i, v := range values[s : s+width] {
+				seen |= uint64(v ^ v>>63)
+				out[i] = float32(v)
+			}
+		}
+		return seen
+	}
+	at := 0
+	if c.Inverse == nil {
+		for _, v := range values[lo:hi] {
+			seen |= uint64(v ^ v>>63)
+			dst[at] = float32(v)
+			at += stride
+		}
+		return seen
+	}
+	for _, s := range c.Inverse[lo:hi] {
+		v := values[s]
+		seen |= uint64(v ^ v>>63)
+		dst[at] = float32(v)
+		at += stride
+	}
+	return seen
+}
+
+// scatterUnsigned is scatterInts for uint64 values, which an int64 holds bit for bit.
+func scatterUnsigned(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) (seen uint64) {
 	for r := lo; r < hi; r++ {
 		s := c.Slot(r) * width
 		out := dst[(r-lo)*stride:][:width]
 		for i, v := range values[s : s+width] {
+			seen |= uint64(v)
 			out[i] = float32(uint64(v))
 		}
 	}
+	return seen
 }
 
 // scatterZero writes zeros where scatter writes values.

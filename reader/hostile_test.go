@@ -132,7 +132,7 @@ func TestHostileIndex(t *testing.T) {
 
 // takeHostile takes some rows: a CorruptError, or a batch that is sound.
 func takeHostile(t *rapid.T, l *Layout) {
-	taker, err := l.Taker(Options{})
+	taker, err := l.Taker(Options{RoundIntegers: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestTensorsRound(t *testing.T) {
 			column.AddSlot()
 		}
 		table := singleTable(t, f, column)
-		s := open(t, table.layout([]int{0}, 3, OutputTensors), Options{})
+		s := open(t, table.layout([]int{0}, 3, OutputTensors), Options{RoundIntegers: true})
 		b, err := s.Next(context.Background())
 		if err != nil {
 			t.Fatal(err)

@@ -42,6 +42,7 @@ var parkingPlace = parking{keep: parkedFor}
 type poolsKey struct {
 	allocator            Allocator
 	presence, info, keep bool
+	round                bool
 	workers, batches     int
 	memory               int64
 	limits               format.Limits

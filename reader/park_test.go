@@ -73,6 +73,7 @@ func TestReuse(t *testing.T) {
 		"other batches":     {table.dedupLayout(all, 101, OutputTensors, DedupKJT), opts},
 		"another form":      {table.dedupLayout(all, 100, OutputTensors, DedupWindowed), opts},
 		"presence":          {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Presence: true}},
+		"rounded":           {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, RoundIntegers: true}},
 		"another allocator": {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Allocator: &countingAllocator{live: map[*byte]int{}}}},
 		"no reuse":          {layout(), Options{Workers: 1, MaxBatches: 1}},
 		"other limits":      {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Limits: format.Limits{StripeRows: 1 << 20}}},
@@ -204,7 +205,7 @@ func TestReuseSharesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
-		opts := Options{Workers: 2, Reuse: true, KeepBatches: true, Presence: true}
+		opts := Options{Workers: 2, Reuse: true, KeepBatches: true, Presence: true, RoundIntegers: true}
 		for range 3 {
 			a := open(t, table.layout(features, 7, OutputTensors), opts)
 			b := open(t, table.layout(features, 7, OutputTensors), opts)

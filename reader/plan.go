@@ -75,6 +75,9 @@ type PlanOptions struct {
 	Output Output
 	// Dedup says how batches hold what rows share. Default DedupKJT: expanded.
 	Dedup Dedup
+	// Integers are names among the features read, of dense integers: with OutputTensors they come as exact columns, as keys do, and not in a
+	// matrix of float32. Default: none.
+	Integers []string
 	// Transforms choose what is done to the values of features. A rule by name goes before rules by glob or set; two globs
 	// that select one feature are an error. Default: nothing.
 	Transforms []TransformRule
@@ -109,7 +112,9 @@ type Plan struct {
 	Dedup      Dedup
 	// Transforms has an entry a feature, a zero one where nothing is done. nil: nothing is done to any.
 	Transforms []FeatureTransform
-	Shuffle    Shuffle
+	// Exact has an entry a feature: whether it is a dense integer that comes as an exact column with OutputTensors. nil: none is.
+	Exact   []bool
+	Shuffle Shuffle
 }
 
 // Labels returns the places in Features of the labels.
@@ -202,6 +207,9 @@ func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan,
 			return nil, err
 		}
 	}
+	if err := p.exactBy(opts.Integers); err != nil {
+		return nil, err
+	}
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
@@ -265,6 +273,9 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan: %w", err)
 	}
 	if err := p.validateTransforms(); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	if err := p.validateExact(); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
 	return p.validateShuffle()

@@ -57,6 +57,7 @@ type featureWire struct {
 	OriginKey    string `json:"origin_key,omitempty"`
 	// Transforms is the text of the feature's Chain. The kind, types and logical above are what is stored.
 	Transforms string `json:"transforms,omitempty"`
+	Exact      bool   `json:"exact,omitempty"`
 }
 
 // OrderVersion is the version of the way in which a shuffle orders rows; see order.go. It is part of plans that shuffle.
@@ -125,7 +126,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		b = strconv.AppendInt(jsontext.AppendMember(b, "window"), int64(s.Window), 10)
 		b = jsontext.AppendUint(b, "seed", s.Seed)
 		if s.Key != (storage.Feature{}) {
-			b = appendFeature(jsontext.AppendMember(b, "key"), &s.Key, s.Key.Type, s.Key.Logical, "")
+			b = appendFeature(jsontext.AppendMember(b, "key"), &s.Key, s.Key.Type, s.Key.Logical, "", false)
 		}
 		b = append(b, '}')
 	}
@@ -136,16 +137,16 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 			b = append(b, ',')
 		}
 		if x := p.transform(i); x != nil {
-			b = appendFeature(b, f, x.StoredType, x.StoredLogical, x.Chain.String())
+			b = appendFeature(b, f, x.StoredType, x.StoredLogical, x.Chain.String(), p.exact(i))
 		} else {
-			b = appendFeature(b, f, f.Type, f.Logical, "")
+			b = appendFeature(b, f, f.Type, f.Logical, "", p.exact(i))
 		}
 	}
 	return append(b, "]}"...), nil
 }
 
 // appendFeature appends the encoding, a featureWire's, of a feature with its stored type and the text of its transforms.
-func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transforms string) []byte {
+func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transforms string, exact bool) []byte {
 	b = append(b, '{')
 	if IsPartitionKey(*f) {
 		b = jsontext.AppendText(b, "name", f.Name)
@@ -168,7 +169,11 @@ func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transfo
 	b = appendTextIf(b, "logical", logical)
 	b = appendTextIf(b, "origin_column", f.OriginColumn)
 	b = appendTextIf(b, "origin_key", f.OriginKey)
-	return append(appendTextIf(b, "transforms", transforms), '}')
+	b = appendTextIf(b, "transforms", transforms)
+	if exact {
+		b = append(jsontext.AppendMember(b, "exact"), "true"...)
+	}
+	return append(b, '}')
 }
 
 // appendPin appends the encoding, a pinWire's, of a pin.
@@ -239,6 +244,9 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	for i := range w.Features {
 		if out.Features[i], err = w.Features[i].feature(); err != nil {
 			return fmt.Errorf("plan: feature %q: %w", w.Features[i].Name, err)
+		}
+		if w.Features[i].Exact {
+			out.setExact(i)
 		}
 	}
 	if err := out.readTransforms(w.Features); err != nil {

@@ -34,6 +34,7 @@ func wirePlan(p *Plan) planWire {
 		f.Type, f.Logical = x.StoredType, x.StoredLogical
 		w.Features[i] = wireFeature(f)
 		w.Features[i].Transforms = x.Chain.String()
+		w.Features[i].Exact = p.exact(i)
 	}
 	return w
 }
@@ -96,6 +97,11 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 					transformed++
 					break
 				}
+			}
+		}
+		for i, f := range p.Features {
+			if f.Type == types[0] && rng.IntN(2) == 0 {
+				p.setExact(i)
 			}
 		}
 		if rng.IntN(2) == 0 {

@@ -26,7 +26,7 @@ type pools struct {
 // newPools returns pools for scanners that have the options' memory, batches and workers in sum: parked ones, where they fit.
 func (l *Layout) newPools(opts *Options) *pools {
 	key := poolsKey{
-		allocator: opts.Allocator, presence: opts.Presence, info: opts.Info, keep: opts.KeepBatches, workers: opts.Workers,
+		allocator: opts.Allocator, presence: opts.Presence, info: opts.Info, keep: opts.KeepBatches, round: opts.RoundIntegers, workers: opts.Workers,
 		batches: opts.MaxBatches, memory: opts.MemoryBudget, limits: opts.Limits, columns: len(l.features),
 		sessions: opts.Info && l.sessionKey >= 0,
 	}

@@ -37,6 +37,9 @@ type Options struct {
 	RequestBytes int64
 	// Presence asks for the presence bitmaps of tensors.
 	Presence bool
+	// RoundIntegers: an integer of a matrix that float32 does not hold becomes the nearest number, as where nobody looks at the values.
+	// Default: the batch is an InexactError.
+	RoundIntegers bool
 	// Info asks for the Info of batches.
 	Info bool
 	// Split reads only that part of the plan; batches are counted from its first row. Default: the whole plan.

@@ -50,9 +50,11 @@ func drawOptions(t *rapid.T) Options {
 		GapBytes:     rapid.SampledFrom([]int64{-1, 20, 1000}).Draw(t, "gap"),
 		RequestBytes: rapid.SampledFrom([]int64{1, 64, 1 << 20}).Draw(t, "request bytes"),
 		Presence:     true,
-		Info:         rapid.Bool().Draw(t, "info"),
-		Allocator:    dirtyAllocator{},
-		Reuse:        rapid.Bool().Draw(t, "reuse"),
+		// As asFloat32 does: TestInexactIntegers has the other way.
+		RoundIntegers: true,
+		Info:          rapid.Bool().Draw(t, "info"),
+		Allocator:     dirtyAllocator{},
+		Reuse:         rapid.Bool().Draw(t, "reuse"),
 	}
 }
 

@@ -186,6 +186,24 @@ func IsPartitionKey(f storage.Feature) bool { return f.ID == 0 }
 // isPattern reports whether an entry is a glob or a set and not a plain name.
 func isPattern(e string) bool { return e[0] == '@' || strings.ContainsAny(e, `*?\`) }
 
+// Names reports whether an entry of PlanOptions.Features is a feature's name, as it is or with \ before characters of a glob.
+func Names(entry, name string) bool {
+	if entry == name {
+		return true
+	}
+	var plain strings.Builder
+	for i := 0; i < len(entry); i++ {
+		switch c := entry[i]; {
+		case c == '*' || c == '?' || c == '@' && i == 0:
+			return false
+		case c == '\\' && i+1 < len(entry):
+			i++
+		}
+		plain.WriteByte(entry[i])
+	}
+	return plain.String() == name
+}
+
 func matcher(entry string) (func(storage.Feature) bool, error) {
 	switch entry {
 	case "@all":

@@ -156,7 +156,7 @@ func TestRanksReadTheirOwnBytes(t *testing.T) {
 		}
 		stripes, read := uint64(0), uint64(0)
 		for r := range world {
-			s, err := x.layout.OpenRank(Options{GapBytes: -1, Presence: true}, Ranks{Rank: r, World: world, Shards: shards})
+			s, err := x.layout.OpenRank(Options{GapBytes: -1, Presence: true, RoundIntegers: true}, Ranks{Rank: r, World: world, Shards: shards})
 			if err != nil {
 				t.Fatal(err)
 			}

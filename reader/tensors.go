@@ -70,10 +70,11 @@ func (t *Tensors) joined(k listKind) Joined {
 
 // A Matrix is [B, Width] float32, row-major. Null is 0.
 //
-// Numbers that a float32 does not hold are rounded to the nearest: integers beyond 2^24, and floats, which become infinite
-// beyond the range of float32. uint64 is unsigned, bool is 0 or 1, NaN and -0 stay what they are. A feature with a Logical
-// gives the number that is stored: days of a date, microseconds since 1970 of a timestamp[us] (which float32 rounds to
-// minutes), ticks of a duration, the unscaled digits of a decimal. OutputColumns has them exact, and so have keys here.
+// A float64 is rounded to the nearest float32, and is infinite beyond its range. An integer is exact: one that float32 does not
+// hold is an InexactError, unless Options.RoundIntegers asks for the nearest. uint64 is unsigned, bool is 0 or 1, NaN and -0 stay
+// what they are. A feature with a Logical gives the number that is stored: days of a date, microseconds since 1970 of a
+// timestamp[us], ticks of a duration, the unscaled digits of a decimal. Batch.Columns has the exact values of keys, of
+// PlanOptions.Integers, and with OutputColumns of all features.
 type Matrix struct {
 	Features []int32 // places in Plan.Features: one a column, or one in all for an embedding
 	Width    int
@@ -134,12 +135,16 @@ func newTensors(l *batchLayout) *Tensors {
 }
 
 // fillMatrices makes what has a row a sample in every mode.
-func (t *Tensors) fillMatrices(b *Batch, l *batchLayout) {
-	t.Dense.fill(b, l)
-	t.Labels.fill(b, l)
+func (t *Tensors) fillMatrices(b *Batch, l *batchLayout) error {
+	inexact := t.Dense.fill(b, l, nil)
+	inexact = t.Labels.fill(b, l, inexact)
 	for i := range t.Embeddings {
-		t.Embeddings[i].fill(b, l)
+		inexact = t.Embeddings[i].fill(b, l, inexact)
 	}
+	if inexact != nil {
+		return &InexactError{Integers: inexact}
+	}
+	return nil
 }
 
 // fillLists makes the lists of every row.
@@ -156,7 +161,8 @@ func (t *Tensors) fillLists(b *Batch, l *batchLayout) error {
 // nearest caches.
 const denseBlock = 64
 
-func (m *Matrix) fill(b *Batch, l *batchLayout) {
+// fill makes m of b's pieces. It appends to inexact the first integer of each feature that float32 does not hold.
+func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []InexactInteger {
 	m.Values = m.values.resize(l.allocator, b.Rows*m.Width)
 	width := 1
 	if len(m.Features) == 1 {
@@ -168,7 +174,9 @@ func (m *Matrix) fill(b *Batch, l *batchLayout) {
 			hi := min(lo+denseBlock, p.hi)
 			row := m.Values[(p.at+lo-p.lo)*m.Width:]
 			for k, f := range m.Features {
-				scatterColumn(row[k:], m.Width, p.column(f), width, lo, hi)
+				if c := p.column(f); scatterColumn(row[k:], m.Width, c, width, lo, hi) > maxInexact && !l.round {
+					inexact = appendInexact(inexact, l.plan.Features[f].Name, c, width, lo, hi, b.FirstRow+uint64(p.at-p.lo))
+				}
 			}
 		}
 	}
@@ -176,22 +184,25 @@ func (m *Matrix) fill(b *Batch, l *batchLayout) {
 	if l.presence {
 		m.Present = presenceOf(&m.present, m.Features, b, l)
 	}
+	return inexact
 }
 
-// scatterColumn writes rows [lo, hi) of c, zeros when it is nil, to the rows of dst, which are stride apart.
-func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi int) {
+// scatterColumn writes rows [lo, hi) of c, zeros when it is nil, to the rows of dst, which are stride apart. It returns what
+// scatterInts does of integers, else 0.
+func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi int) (seen uint64) {
 	switch {
 	case c == nil:
 		scatterZero(dst, stride, width, hi-lo)
 	case c.Type.Elem == vector.Uint64:
-		scatterUnsigned(dst, stride, c.Ints, c, width, lo, hi)
+		return scatterUnsigned(dst, stride, c.Ints, c, width, lo, hi)
 	case c.Type.Physical() == vector.Int64Values:
-		scatter(dst, stride, c.Ints, c, width, lo, hi)
+		return scatterInts(dst, stride, c.Ints, c, width, lo, hi)
 	case c.Type.Physical() == vector.Float32Values:
 		scatter(dst, stride, c.Floats, c, width, lo, hi)
 	default:
 		scatter(dst, stride, c.Doubles, c, width, lo, hi)
 	}
+	return 0
 }
 
 // presenceOf fills a bitmap a feature.

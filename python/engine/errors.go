@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -42,6 +43,7 @@ func wire(err error) *wireError {
 	w := &wireError{Kind: "error", Message: err.Error()}
 	var corrupt *format.CorruptError
 	var usage usageError
+	var inexact *reader.InexactError
 	switch {
 	case errors.As(err, &corrupt):
 		w.Kind, w.Object, w.Feature = "corrupt", corrupt.Object, corrupt.Feature
@@ -63,7 +65,7 @@ func wire(err error) *wireError {
 		w.Kind = "exists"
 	case errors.Is(err, context.Canceled):
 		w.Kind = "canceled"
-	case errors.As(err, &usage), errors.Is(err, storage.ErrName):
+	case errors.As(err, &usage), errors.As(err, &inexact), errors.Is(err, storage.ErrName):
 		w.Kind = "usage"
 	}
 	return w

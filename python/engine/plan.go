@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -26,9 +27,10 @@ type planParams struct {
 	SampleList string   `json:"sample_list,omitempty"`
 	Downsample string   `json:"downsample,omitempty"`
 	BatchSize  int      `json:"batch_size,omitempty"`
-	Labels     []string `json:"labels,omitempty"` // names among the features that are labels, whatever their role is
-	Output     string   `json:"output,omitempty"` // columns (default) or tensors
-	Dedup      string   `json:"dedup,omitempty"`  // kjt (default), ikjt or windowed
+	Labels     []string `json:"labels,omitempty"`   // names among the features that are labels, whatever their role is
+	Integers   []string `json:"integers,omitempty"` // names among the features that come as exact integers
+	Output     string   `json:"output,omitempty"`   // columns (default) or tensors
+	Dedup      string   `json:"dedup,omitempty"`    // kjt (default), ikjt or windowed
 	Shuffle    *shuffle `json:"shuffle,omitempty"`
 	// Transforms are chains by feature name, glob or set.
 	Transforms map[string]string `json:"transforms,omitempty"`
@@ -37,6 +39,7 @@ type planParams struct {
 func (p *planParams) fields() map[string]any {
 	f := placeFields(&p.place)
 	f["features"], f["partitions"], f["filter"], f["batch_size"], f["labels"] = &p.Features, &p.Partitions, &p.Filter, &p.BatchSize, &p.Labels
+	f["integers"] = &p.Integers
 	f["sample_list"], f["downsample"] = &p.SampleList, &p.Downsample
 	f["overlay"] = &p.Overlay
 	f["output"], f["dedup"], f["shuffle"], f["transforms"] = &p.Output, &p.Dedup, &p.Shuffle, &p.Transforms
@@ -106,6 +109,7 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 	}
 	opts := reader.PlanOptions{
 		Features: p.Features, Partition: p.Partitions, Filter: p.Filter, SampleList: p.SampleList, Downsample: p.Downsample, Overlays: p.Overlay, BatchSize: p.BatchSize,
+		Integers: p.Integers,
 	}
 	if p.Output != "" {
 		if opts.Output, err = reader.ParseOutput(p.Output); err != nil {
@@ -137,17 +141,47 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 	if err != nil {
 		return nil, nil, unlessOfSystem(err)
 	}
-	for _, name := range p.Labels {
+	if err := setLabels(plan, p.Labels, p.Features); err != nil {
+		return nil, nil, usageError{err}
+	}
+	return plan, view, nil
+}
+
+// setLabels makes the features of names the labels of a plan: no others are, unless there are no names. A feature that is a label by its
+// role is then an ordinary one where it was asked for by name. Where a glob or a set alone selects it nobody may have thought of it, and
+// a model would be given what it shall predict.
+func setLabels(plan *reader.Plan, names, asked []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	for _, name := range names {
 		i := slices.IndexFunc(plan.Features, func(f storage.Feature) bool { return f.Name == name })
 		switch {
 		case i < 0:
-			return nil, nil, usageError{fmt.Errorf("labels: %q is not among the features", name)}
+			return fmt.Errorf("labels: %q is not among the features", name)
 		case plan.Features[i].Type.Kind != vector.Dense:
-			return nil, nil, usageError{fmt.Errorf("labels: %q is %v: want a dense feature", name, plan.Features[i].Type)}
+			return fmt.Errorf("labels: %q is %v: want a dense feature", name, plan.Features[i].Type)
+		case plan.Exact != nil && plan.Exact[i]:
+			return fmt.Errorf("%q is among labels, which are float32, and among integers: want it in one of them", name)
 		}
 		plan.Features[i].Role = storage.RoleLabel
 	}
-	return plan, view, nil
+	var unnamed []string
+	for i := range plan.Features {
+		f := &plan.Features[i]
+		switch {
+		case f.Role != storage.RoleLabel || slices.Contains(names, f.Name) || plan.Downsample != "" && i == len(plan.Features)-1: // the weight
+		case slices.ContainsFunc(asked, func(entry string) bool { return reader.Names(entry, f.Name) }):
+			f.Role = storage.RoleFeature
+		default:
+			unnamed = append(unnamed, strconv.Quote(f.Name))
+		}
+	}
+	if len(unnamed) > 0 {
+		return fmt.Errorf("features: a glob or set selects what is a label by its role, and not among labels: %s. Ask for each by name to have it "+
+			"as a feature, or give it among labels", strings.Join(unnamed, ", "))
+	}
+	return nil
 }
 
 // appendJSON writes a as encoding/json would.

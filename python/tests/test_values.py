@@ -194,6 +194,13 @@ def float32(x: Any, t: pa.DataType) -> np.float32:
                         else np.uint64).astype(np.float32)[()]
 
 
+def held(x: Any, c: Column) -> bool:
+    """Whether float32 holds a value of integers, None among them."""
+    if pa.types.is_floating(c.type) or c.kind not in ("dense", "embedding"):
+        return True
+    return all(v is None or float(np.float32(v)) == v for v in (x if isinstance(x, list) else [x]))
+
+
 def same(got: Any, want: Any) -> bool:
     """Equal as floats with NaN and the sign of zero."""
     a, b = np.asarray(got, np.float32), np.asarray(want, np.float32)
@@ -253,11 +260,12 @@ def lists(batch: Batch) -> dict[str, tuple[str, Lists]]:
 
 
 def check(case: Case, batch: Batch, columns: list[Column], labels: list[str], presence: bool,
-          changed: Mapping[str, tuple[Column, Callable[[Any], Any]]] = {}, approximate: Collection[str] = ()) -> list[int]:
+          changed: Mapping[str, tuple[Column, Callable[[Any], Any]]] = {}, approximate: Collection[str] = (),
+          integers: Collection[str] = ()) -> list[int]:
     """Compares a batch with the rows of its ids, which it returns.
 
     changed: what transforms made of features, as columns and functions of the source's value; approximate: those of them that
-    need to be equal to a unit in the last place only.
+    need to be equal to a unit in the last place only; integers: those that are asked for so.
     """
     ids = batch.keys["row_id"].tolist()
     rows = [case.rows[i] for i in ids]
@@ -266,6 +274,12 @@ def check(case: Case, batch: Batch, columns: list[Column], labels: list[str], pr
     for source in columns:
         c, f = changed.get(source.name, (source, lambda x: x))
         want = [f(row[c.name]) for row in rows]
+        if c.name in integers:
+            numbers = batch.integers[c.name]
+            assert numbers.dtype == (torch.uint64 if c.type == pa.uint64() else torch.int64), c
+            assert numbers.tolist() == [int(x or 0) for x in want], c
+            assert batch.integers_present[c.name].tolist() == [x is not None for x in want] if presence else not batch.integers_present
+            continue
         if c.name == "ds" or c.role.endswith("key") or c.kind in ("string", "bytes"):
             names["keys"].append(c.name)
             check_key(batch.keys[c.name], want, c)
@@ -308,6 +322,7 @@ def check(case: Case, batch: Batch, columns: list[Column], labels: list[str], pr
     assert sorted(batch.dense_names) == sorted(names["dense"]) and batch.dense.shape == (len(ids), len(names["dense"]))
     assert sorted(batch.label_names) == sorted(names["labels"]) and batch.labels.shape == (len(ids), len(names["labels"]))
     assert set(batch.embeddings) == set(names["embeddings"]) and set(got) == set(names["lists"])
+    assert set(batch.integers) == set(integers)
     assert set(batch.keys) == set(names["keys"]) and batch.dense.dtype == batch.labels.dtype == torch.float32
     return ids
 
@@ -349,15 +364,21 @@ def test_every_value_of_a_random_table(cases, seed):
     r = random.Random(seed + 1000)
     for output in ("kjt", "ikjt"):
         chosen = [c for c in [*case.columns.values(), DS] if r.random() < 0.8 or c.name == "row_id"]
-        labels = [c.name for c in chosen if c.kind == "dense" and c.role in ("label", "feature") and (
-            c.role == "label" or r.random() < 0.2)]
+        numbers = [c for c in chosen if c.kind == "dense" and not c.role.endswith("key")]
+        inexact = [c.name for c in numbers if not all(held(row[c.name], c) for row in case.rows.values())]
+        integers = inexact + [c.name for c in numbers if not pa.types.is_floating(c.type) and c.name not in inexact and r.random() < 0.2]
+        labels = [c.name for c in numbers if c.name not in integers and (c.role == "label" or r.random() < 0.2)]
+        if inexact and r.random() < 0.5:
+            with pytest.raises(dsistore.UsageError, match="float32") as e:
+                list(case.table().torch([c.name for c in chosen], batch_size=len(case.rows)))
+            assert all(f'"{name}" has ' in str(e.value) for name in inexact)
         size = r.choice([1, 7, 300, len(case.rows) + 1]) if len(case.rows) < 200 else r.choice([7, 300, len(case.rows) + 1])
         unit = r.choice([None, "row"] + ["session"] * case.sorted)
         presence, drop_last = r.random() < 0.5, r.random() < 0.3
         some = r.choice([None, ["a"], ["a", "d e"]])
         where = None if some is None else "ds IN (" + ", ".join(f"'{s}'" for s in some) + ")"
         data = case.table().torch(
-            [c.name for c in chosen], labels=labels, batch_size=size, output=output, presence=presence, drop_last=drop_last,
+            [c.name for c in chosen], labels=labels, integers=integers, batch_size=size, output=output, presence=presence, drop_last=drop_last,
             partitions=where, shuffle=None if unit is None else Shuffle(unit, r.choice([1, 3, 16])), seed=r.getrandbits(30))
         want = [i for i in case.order if some is None or case.rows[i]["ds"] in some]
         for epoch in range(2 if unit else 1):
@@ -365,7 +386,7 @@ def test_every_value_of_a_random_table(cases, seed):
             sizes = []
             for batch in data:
                 assert batch.epoch == epoch and batch.index == len(sizes)
-                got += check(case, batch, chosen, labels, presence)
+                got += check(case, batch, chosen, labels, presence, integers=integers)
                 sizes.append(batch.rows)
             full = len(want) // size
             rest = [] if drop_last or len(want) % size == 0 else [len(want) % size]
@@ -522,12 +543,20 @@ def test_transforms_of_a_random_table(cases, seed):
             if c.role == "feature" and r.random() < 0.8 and c.type not in TIMES and c.type != pa.bool_()
         }
         chains = {name: made for name, made in chains.items() if made[0]}
+        integers = []
+        for c in chosen:
+            _, made, f, _ = chains.get(c.name, ("", c, lambda x: x, False))
+            if c.role == "feature" and not all(held(f(row[c.name]), made) for row in case.rows.values()):
+                if made.kind == "dense":
+                    integers.append(c.name)
+                else:  # vectors of integers come as float32 alone
+                    del chains[c.name]
         data = case.table().torch(
-            [c.name for c in chosen], batch_size=r.choice([50, 300]), output=output, presence=True,
+            [c.name for c in chosen], integers=integers, batch_size=r.choice([50, 300]), output=output, presence=True,
             transforms={name: made[0] for name, made in chains.items()}, shuffle=r.choice([None, "row"]))
         changed = {name: (c, f) for name, (_, c, f, _) in chains.items()}
         approximate = {name for name, made in chains.items() if made[3]}
-        ids = [i for batch in data for i in check(case, batch, chosen, [], True, changed, approximate)]
+        ids = [i for batch in data for i in check(case, batch, chosen, [], True, changed, approximate, integers)]
         assert sorted(ids) == sorted(case.rows)
 
 
@@ -583,7 +612,7 @@ def test_labels_by_role_and_by_name(tmp_path):
     store = dsistore.open(tmp_path / "s")
     mapping = tmp_path / "m.json"
     mapping.write_text('{"columns": {"click": {"role": "label"}, "buy": {"role": "label"}}}')
-    store.ingest("t", pa.table({"click": [1, 0], "buy": [0, 1], "dwell": [2**53 + 1, 7], "a": [0.5, 1.5]}), mapping=mapping)
+    store.ingest("t", pa.table({"click": [1, 0], "buy": [0, 1], "dwell": [2**53, 7], "a": [0.5, 1.5]}), mapping=mapping)
     table = store.table("t")
 
     def names(*args, **options):
@@ -593,7 +622,9 @@ def test_labels_by_role_and_by_name(tmp_path):
     assert names("@all") == (["a", "dwell"], ["buy", "click"])
     assert names("a", labels="@labels") == (["a"], ["buy", "click"])
     assert names(["a"], labels=["dwell", "click"]) == (["a"], ["dwell", "click"])
-    assert names(["*"], labels=["dwell"]) == (["a"], ["dwell", "buy", "click"])  # those asked for, then those by role
+    assert names(["a", "buy"], labels=["dwell"]) == (["a", "buy"], ["dwell"])  # labels says which are
+    with pytest.raises(dsistore.UsageError, match='"buy", "click"'):
+        table.torch(["*"], labels=["dwell"])
     (batch,) = table.torch("a", labels="dwell", presence=True)
     assert batch.labels.tolist() == [2.0**53, 7.0] and batch.labels_present.tolist() == [True, True]
     (batch,) = table.torch("a", labels=["dwell"], presence=True)

@@ -363,8 +363,8 @@ class Table:
             return _land("overlay", source, format, progress, params)
         return _report(_engine.begin("overlay", **params), progress)
 
-    def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (), partitions: str | None = None,
-              filter: str | None = None, sample_list: str | SampleList | None = None, downsample: str | None = None,
+    def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (), integers: str | Sequence[str] = (),
+              partitions: str | None = None, filter: str | None = None, sample_list: str | SampleList | None = None, downsample: str | None = None,
               overlay: str | Sequence[str] = (),
               batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
               seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
@@ -374,7 +374,9 @@ class Table:
         """An IterableDataset of training batches (dsistore.torch.Batch), prefetched by the engine's threads.
 
         features    names, globs or sets, as in ``features``; nothing else is read
-        labels      the same: of one name ("click") they come as [B], of a list as [B, L]
+        labels      the same: of one name ("click") they come as [B], of a list as [B, L]; default: the features that have the role
+        integers    the same: dense integers that come as int64, one by one. An integer among the others that float32 does not hold is an
+                    error, and never rounded
         partitions  a predicate over partition keys, as in ``scan``
         filter      a predicate over features, as in ``scan``, of values before transforms
         sample_list a list of rows, as in ``scan``
@@ -383,7 +385,8 @@ class Table:
         batch_size  rows of a batch, B
         shuffle     None (the table's order), "session" (sessions stay whole), "row", or a dsistore.torch.Shuffle
         seed        of the shuffle
-        rank, world_size  both or neither; default: torch.distributed's, else RANK and WORLD_SIZE of the environment, else 0 of 1
+        rank, world_size  both or neither; default: torch.distributed's, else RANK and WORLD_SIZE of the environment, else 0 of 1;
+                    DataLoader's workers have the rank of the process that starts them
         output      "kjt": every row has its lists; "ikjt": lists that rows share come once, with an inverse
         transforms  what is done to the values of names or globs: {"user_history_*": "first(50) | mod(1000000)"}
         drop_last   leaves out the short batch, and what is too little for all ranks: each rank gives as many batches
@@ -404,7 +407,7 @@ class Table:
         from .torch import TorchDataset
 
         return TorchDataset(
-            self, features, labels=labels, partitions=partitions, filter=filter, sample_list=sample_list, downsample=downsample, overlay=overlay,
+            self, features, labels=labels, integers=integers, partitions=partitions, filter=filter, sample_list=sample_list, downsample=downsample, overlay=overlay,
             batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, output=output,
             transforms=transforms, drop_last=drop_last, presence=presence, device=device,
             shards=shards, prefetch=prefetch, workers=workers, memory=memory, job=job, lease=lease)

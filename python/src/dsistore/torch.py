@@ -51,17 +51,20 @@ class Batch:
     torchrec.datasets.utils.Batch has (dense_features, sparse_features, labels), and weighted_features. Tensors share the
     engine's memory, which is given back when the last of them is gone.
 
+    Each feature that was asked for is in one of the parts, once.
+
     dense is [B, D] float32, its columns ``dense_names``; labels [B, L] float32, its columns ``label_names``, or [B] where one
-    label was asked for by a string and not by a list; embeddings are [B, dim] each. Null is 0.
+    label was asked for by a string and not by a list; embeddings are [B, dim] each. integers are the features of ``integers=``,
+    [B] int64 each, or uint64 where they are stored so. Null is 0.
     lists hold the lists, in a tensor each of lengths and values of a kind. sparse, weighted and floats show those that come a row
     each; groups the deduplicated ones of output="ikjt": the same features in the same order in every batch of a plan. Other
     properties give them as KeyedJaggedTensors over the same memory, made at first use on the device where the batch is then: ask
     for them after ``to``.
-    keys are the keys among the features (session, request, user, time), strings, bytes and partition keys, exactly: a tensor [B]
+    keys are the other keys among the features (session, request, user, time), strings, bytes and partition keys, exactly: a tensor [B]
     of int64, uint64, float32 or float64 where they are numbers without null, as wide as that holds them; else a list of
     numbers, str or bytes, None for null.
-    dense_present and labels_present, of the shapes of dense and labels, and embeddings_present, [B] each, are bool: False where
-    the value is null. sample_weight, [B] float32, is what each row counts, with ``downsample``; else None. Like Jagged.present they come with ``presence=True`` only; without it they are None and empty.
+    dense_present and labels_present, of the shapes of dense and labels, and embeddings_present and integers_present, [B] each, are
+    bool: False where the value is null. sample_weight, [B] float32, is what each row counts, with ``downsample``; else None. Like Jagged.present they come with ``presence=True`` only; without it they are None and empty.
     """
 
     index: int
@@ -73,11 +76,13 @@ class Batch:
     labels: torch.Tensor
     lists: BatchLists
     embeddings: dict[str, torch.Tensor] = field(default_factory=dict)
+    integers: dict[str, torch.Tensor] = field(default_factory=dict)
     keys: dict[str, Any] = field(default_factory=dict)
     dense_present: torch.Tensor | None = None
     labels_present: torch.Tensor | None = None
     sample_weight: torch.Tensor | None = None
     embeddings_present: dict[str, torch.Tensor] = field(default_factory=dict)
+    integers_present: dict[str, torch.Tensor] = field(default_factory=dict)
     # KJTs that were asked for, and the streams that use the batch: those must also know of tensors that are made later.
     _made: dict[tuple[str, bool, bool], KeyedJaggedTensor] = field(default_factory=dict, init=False, repr=False)
     _streams: list[Any] = field(default_factory=list, init=False, repr=False)
@@ -96,12 +101,13 @@ class Batch:
         """The batch with f applied to every tensor."""
         return replace(
             self, dense=f(self.dense), labels=f(self.labels), lists=self.lists.map(f),
-            embeddings={k: f(v) for k, v in self.embeddings.items()},
+            embeddings={k: f(v) for k, v in self.embeddings.items()}, integers={k: f(v) for k, v in self.integers.items()},
             keys={k: f(v) if isinstance(v, torch.Tensor) else v for k, v in self.keys.items()},
             dense_present=None if self.dense_present is None else f(self.dense_present),
             labels_present=None if self.labels_present is None else f(self.labels_present),
             sample_weight=None if self.sample_weight is None else f(self.sample_weight),
             embeddings_present={k: f(v) for k, v in self.embeddings_present.items()},
+            integers_present={k: f(v) for k, v in self.integers_present.items()},
         )
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
@@ -214,13 +220,18 @@ def _columns(m: _batch.Matrix, rows: int) -> torch.Tensor | None:
 class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     """Training batches of a table, in an order that the arguments and the epoch decide alone: Table.torch makes it.
 
-    features and labels are names, globs or sets, as in Table.features; the labels of one name alone (labels="click") come as
-    [B], those of a list as [B, L]. partitions is a predicate over partition keys, filter one over features, sample_list a list of
+    features, labels and integers are names, globs or sets, as in Table.features. The labels of one name alone (labels="click") come as
+    [B], those of a list as [B, L]. labels says which features are labels; without it those are that have the role. A feature with the
+    role that is not among labels is an ordinary feature if features has its name, and an error if only a glob or a set selects it.
+    integers are dense integers that come as they are stored, int64, in Batch.integers. Other dense features, and labels, come as
+    float32, which holds every integer up to 2^24 and few beyond: a batch that has another is a UsageError, which names the features.
+    float64 is rounded to float32. partitions is a predicate over partition keys, filter one over features, sample_list a list of
     rows, and overlay names overlays (Table.scan).
     shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows share
     are given once, in Batch.groups). transforms maps names or globs to what is done to the values:
     {"user_history_*": "first(50) | mod(1000000)"}. rank and world_size, given together, default to torch.distributed's, then to
-    the environment's RANK and WORLD_SIZE.
+    the environment's RANK and WORLD_SIZE. They are looked up in the process that iterates, or that makes the DataLoader: its workers
+    are told, whatever starts them.
     shards is in how many places an epoch is read at once (default: the world size): each rank reads its own where world_size
     divides it, and the order of the batches depends on it. A state_dict has it, so that a job with another world size goes on
     in the same order. drop_last leaves out the batch that is short, and at the end of an epoch the batches that are too few for
@@ -232,11 +243,12 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     stripes in memory. job is what access records call this: default, DSISTORE_JOB of the environment, else the name of the program.
     stripes in memory. lease=False takes no lease while batches are read (Table.scan).
 
-    It pickles to the plan, and opens what it reads in the process that iterates.
+    It pickles to the plan, and opens what it reads in the process that iterates. A pickle has the rank of the process that made it,
+    for DataLoader's workers; another process looks for its own first.
     """
 
     def __init__(self, table: Table, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
-                 partitions: str | None = None, filter: str | None = None, sample_list: str | SampleList | None = None, downsample: str | None = None,
+                 integers: str | Sequence[str] = (), partitions: str | None = None, filter: str | None = None, sample_list: str | SampleList | None = None, downsample: str | None = None,
                  overlay: str | Sequence[str] = (), batch_size: int = 4096,
                  shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0,
                  rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
@@ -258,9 +270,9 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             raise errors.UsageError(f"shuffle {shuffle!r}: want None, 'session', 'row' or a Shuffle")
         self._store = table.store
         # Before the features, so that a label that they select too keeps its place among the labels.
-        label_names = [f.name for f in table.features(labels, overlay=overlay)] if labels else []
+        label_names, integer_names = ([f.name for f in table.features(of, overlay=overlay)] if of else [] for of in (labels, integers))
         self._plan: dict[str, Any] = _engine.call(
-            "plan", **table._place, features=label_names + names(features), labels=label_names,
+            "plan", **table._place, features=label_names + integer_names + names(features), labels=label_names, integers=integer_names,
             partitions=partitions, filter=filter, sample_list=list_name(sample_list), downsample=downsample, overlay=names(overlay) or None,
             batch_size=batch_size, output="tensors", dedup=output,
             shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
@@ -270,6 +282,12 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         self._one_label = isinstance(labels, str) and len(label_names) == 1
         self._names: list[str] = [f["name"] for f in self._plan["features"]]
         self._kinds: list[tuple[str, str]] = [(f["kind"], f["elem"]) for f in self._plan["features"]]
+        self._integers = frozenset(integer_names)
+        for f in self._plan["features"]:
+            if f["kind"] in ("sparse", "weighted", "embedding") and f["role"] != "feature":
+                raise errors.UsageError(
+                    f"feature {f['name']!r}: its role is {f['role']}, and it is {f['kind']}: want a number, a string or bytes. Where it is "
+                    "a label, say with labels= which features are, and it comes as any other")
         self._canonical = Canonical(self._names, self._kinds, self._plan["groups"])
         self._options = {"workers": workers, "memory": memory, "prefetch": prefetch, "presence": presence, "no_lease": not lease or None}
         self._batch_size = batch_size
@@ -373,28 +391,40 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             label_names=label_names, labels=labels, sample_weight=weight,
             lists=self._canonical.lists(raw),
             embeddings={names[m.features[0]]: torch.from_numpy(m.values) for m in raw.embeddings},
-            keys={names[place]: self._key(c) for place, c in raw.columns.items()},
+            integers={name: self._numbers(c) for place, c in raw.columns.items() if (name := names[place]) in self._integers},
+            keys={name: self._key(c) for place, c in raw.columns.items() if (name := names[place]) not in self._integers},
             dense_present=_columns(raw.dense, raw.rows), labels_present=labels_present,
             embeddings_present={
                 names[m.features[0]]: present[0] for m in raw.embeddings if (present := mask(m.present, raw.rows)) is not None
             },
+            integers_present={
+                name: _present(c) for place, c in raw.columns.items() if (name := names[place]) in self._integers
+            } if self._options["presence"] else {},
         )
 
     def _key(self, c: _batch.Column) -> Any:
-        """An exact column: a tensor where it is a number without nulls, else a list."""
-        kind, elem = self._kinds[c.place]
-        present = np.unpackbits(c.present.view(np.uint8), bitorder="little", count=c.rows) if len(c.present) else None
+        """A key: a tensor where it is a number without nulls, else a list."""
+        kind = self._kinds[c.place][0]
+        present = _present(c).tolist() if len(c.present) else None
         if kind in ("bytes", "string"):
             data, offsets = c.data.tobytes(), c.offsets.tolist()
             values = [data[a:b] for a, b in zip(offsets, offsets[1:])]
             out: list[Any] = [v.decode() for v in values] if kind == "string" else values
-        elif kind == "dense":
-            numbers: np.ndarray[Any, Any] = c.ints if len(c.ints) else c.floats if len(c.floats) else c.doubles
-            if elem == "uint64":
-                numbers = numbers.view(np.uint64)
-            if present is None:
-                return torch.from_numpy(numbers)
-            out = numbers.tolist()
         else:
-            raise errors.UsageError(f"feature {self._names[c.place]!r}: a {kind} key is not given to PyTorch: leave it out")
+            numbers = self._numbers(c)
+            if present is None:
+                return numbers
+            out = numbers.tolist()
         return out if present is None else [v if p else None for v, p in zip(out, present)]
+
+    def _numbers(self, c: _batch.Column) -> torch.Tensor:
+        """An exact column of numbers. Null is 0."""
+        numbers: np.ndarray[Any, Any] = c.ints if len(c.ints) else c.floats if len(c.floats) else c.doubles
+        return torch.from_numpy(numbers.view(np.uint64) if self._kinds[c.place][1] == "uint64" else numbers)
+
+
+def _present(c: _batch.Column) -> torch.Tensor:
+    """Where an exact column is not null. Without bits it is null nowhere."""
+    if not len(c.present):
+        return torch.ones(c.rows, dtype=torch.bool)
+    return torch.from_numpy(np.unpackbits(c.present.view(np.uint8), bitorder="little", count=c.rows).view(np.bool_))
