@@ -460,7 +460,7 @@ func (s *state) plan(ctx context.Context, names []string) error {
 		}
 		s.PlanSeconds = append(s.PlanSeconds, time.Since(start).Seconds())
 		start = time.Now()
-		r, err := reader.Open(ctx, snap, p, reader.Options{})
+		r, err := reader.Open(ctx, snap, p, reader.Options{RoundIntegers: true})
 		if err != nil {
 			return err
 		}

@@ -178,7 +178,7 @@ func (f *flags) epoch(ctx context.Context, snap *storage.Snapshot, d reader.Dedu
 	if err != nil {
 		return err
 	}
-	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: 1, Presence: true})
+	sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: 1, Presence: true, RoundIntegers: true})
 	if err != nil {
 		return err
 	}

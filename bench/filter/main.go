@@ -233,7 +233,7 @@ func (b *bench) measure(ctx context.Context) ([]measure, error) {
 
 // round makes the plan of a part and reads it, with nothing known of it from before.
 func (b *bench) round(ctx context.Context, m *measure) error {
-	opts := reader.Options{Workers: b.Threads}
+	opts := reader.Options{Workers: b.Threads, RoundIntegers: true}
 	runtime.GC()
 	cpu, start := result.CPUSeconds(), time.Now()
 	plan, err := reader.NewPlan(ctx, b.snap, m.opts)

@@ -251,7 +251,7 @@ func (f *flags) open(ctx context.Context, dir string, m *measured) (_ *storage.S
 
 // drained reads everything once.
 func (f *flags) drained(ctx context.Context, l *reader.Layout, on bool) error {
-	_, err := drain(ctx, l, reader.Options{Workers: f.Threads, Reuse: true, Access: reader.AccessOptions{Off: !on}})
+	_, err := drain(ctx, l, reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true, Access: reader.AccessOptions{Off: !on}})
 	return err
 }
 

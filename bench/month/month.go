@@ -141,7 +141,7 @@ func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage
 		for k, i := range today {
 			j := &list.Jobs[i]
 			at.at = list.day(d).Add(time.Duration(k+1) * 24 * time.Hour / time.Duration(len(today)+2))
-			st, err := drain(ctx, layouts[i], reader.Options{Workers: f.Threads, Reuse: true, Access: reader.AccessOptions{Job: j.Name, Writer: writers[i]}})
+			st, err := drain(ctx, layouts[i], reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true, Access: reader.AccessOptions{Job: j.Name, Writer: writers[i]}})
 			if err != nil {
 				return nil, err
 			}

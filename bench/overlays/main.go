@@ -164,7 +164,7 @@ func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.
 	}
 	m.open = append(m.open, time.Since(start).Seconds()*1e3)
 	cpu, start := result.CPUSeconds(), time.Now()
-	s, err := layout.Open(reader.Options{Workers: threads, Presence: true, Reuse: true})
+	s, err := layout.Open(reader.Options{Workers: threads, Presence: true, Reuse: true, RoundIntegers: true})
 	if err != nil {
 		return err
 	}

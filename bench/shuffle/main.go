@@ -138,12 +138,12 @@ func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, names []str
 				}
 				if round == 0 {
 					if dedup == reader.DedupIKJT {
-						_, err = epoch(ctx, snap, p, reader.Options{Info: true}, uint64(round), r.totals.Add)
+						_, err = epoch(ctx, snap, p, reader.Options{Info: true, RoundIntegers: true}, uint64(round), r.totals.Add)
 					}
 				} else {
 					rates := map[reader.Dedup]*[]float64{reader.DedupKJT: &r.KJT, reader.DedupIKJT: &r.IKJT}[dedup]
 					var rate float64
-					rate, err = epoch(ctx, snap, p, reader.Options{Workers: f.Threads}, uint64(round), func(*reader.Batch) {})
+					rate, err = epoch(ctx, snap, p, reader.Options{Workers: f.Threads, RoundIntegers: true}, uint64(round), func(*reader.Batch) {})
 					*rates = append(*rates, rate)
 				}
 				if err != nil {

@@ -76,7 +76,7 @@ func (s *StoreSide) Open(ctx context.Context, threads int) (_ *reader.Scanner, c
 	if err != nil {
 		return nil, nil, err
 	}
-	sc, err := layout.Open(reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true, GapBytes: s.GapBytes})
+	sc, err := layout.Open(reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true, RoundIntegers: true, GapBytes: s.GapBytes})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeStore())
 	}

@@ -150,7 +150,7 @@ func (c *checker) scan(features []string, size int, out reader.Output) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s, err := reader.Open(ctx, c.snap, plan, reader.Options{Presence: true})
+	s, err := reader.Open(ctx, c.snap, plan, reader.Options{Presence: true, RoundIntegers: true})
 	if err != nil {
 		c.t.Fatal(err)
 	}

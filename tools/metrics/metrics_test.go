@@ -146,7 +146,7 @@ func work(t *testing.T) *worked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.scanner, err = layout.Open(reader.Options{Workers: 1}); err != nil {
+	if w.scanner, err = layout.Open(reader.Options{Workers: 1, RoundIntegers: true}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.scanner.Close() })
@@ -164,7 +164,7 @@ func work(t *testing.T) *worked {
 		if _, err := reader.Matching(ctx, snap, reader.PlanOptions{Filter: "sample(0.5, key=session_id, seed=8)"}, reader.LayoutOptions{Selections: selections}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := layout.Open(reader.Options{Workers: 1, Reuse: true})
+		s, err := layout.Open(reader.Options{Workers: 1, Reuse: true, RoundIntegers: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func work(t *testing.T) *worked {
 		SelectionHits: after.SelectionHits - before.SelectionHits, SelectionMisses: after.SelectionMisses - before.SelectionMisses,
 		MemoryHits: after.MemoryHits - before.MemoryHits, MemoryMisses: after.MemoryMisses - before.MemoryMisses,
 	}
-	if w.taker, err = layout.Taker(reader.Options{Workers: 1}); err != nil {
+	if w.taker, err = layout.Taker(reader.Options{Workers: 1, RoundIntegers: true}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.taker.Close() })
