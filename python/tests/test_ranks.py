@@ -159,16 +159,23 @@ class MadeInWorker(IterableDataset):
         yield from data(self.store, **self.options)
 
 
+def made_in_worker(store: str, **options) -> int:
+    """The rows that a worker gives."""
+    loader = DataLoader(MadeInWorker(store, **options), batch_size=None, num_workers=1, multiprocessing_context="spawn")
+    return sum(b.rows for b in loader)
+
+
+def made_in_worker_of(rank: int, store: str) -> None:
+    """A process of mp.spawn, which may be a rank."""
+    with pytest.raises(dsistore.UsageError, match="DataLoader worker.*rank= and world_size="):
+        made_in_worker(store)
+    assert made_in_worker(store, rank=rank, world_size=1) == ROWS
+
+
 def test_a_dataset_made_in_a_worker_does_not_guess(store, monkeypatch):
     """The rank of the worker's parent is not known there, unless it is in the environment."""
-
-    def rows(**options) -> int:
-        loader = DataLoader(MadeInWorker(store, **options), batch_size=None, num_workers=1, multiprocessing_context="spawn")
-        return sum(b.rows for b in loader)
-
-    with pytest.raises(dsistore.UsageError, match="DataLoader worker.*rank= and world_size="):
-        rows()
-    assert rows(rank=0, world_size=1) == ROWS
+    assert made_in_worker(store) == ROWS  # of a program that is no rank
+    mp.spawn(made_in_worker_of, args=(store,), nprocs=1)
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert rows() == 11 * 32 - (-ROWS % 32)
+    assert made_in_worker(store) == 11 * 32 - (-ROWS % 32)

@@ -54,17 +54,19 @@ class Rank:
             return self._pickled
         # The dataset was not sent to this worker. A forked one has the parent's process group and environment.
         found = _of_group() or _of_environment()
-        if found is None and not _forked():
+        if found is None and _parent_may_be_a_rank():
             raise errors.UsageError(
                 "a dataset made in a DataLoader worker does not know the rank of the process that started the worker: make it "
                 "there, or give rank= and world_size= (0 and 1 where there is one process)")
         return found
 
 
-def _forked() -> bool:
-    """Whether this process, a child of multiprocessing, has what its parent had in memory."""
+def _parent_may_be_a_rank() -> bool:
+    """Whether the parent of this process, a worker, may have a process group that is not seen here. As a rule a parent that was started by
+    multiprocessing has, as the processes of torch.multiprocessing.spawn do, and a program has not."""
     method = getattr(multiprocessing.current_process(), "_start_method", None)  # None: the default one
-    return (method or multiprocessing.get_start_method()) == "fork"
+    parent = multiprocessing.parent_process()
+    return (method or multiprocessing.get_start_method()) != "fork" and parent is not None and parent.name != "MainProcess"
 
 
 def _of_group() -> Place | None:
