@@ -83,10 +83,7 @@ func (b *Batch) make(l *batchLayout) error {
 	if err := b.Tensors.fillMatrices(b, l); err != nil {
 		return err
 	}
-	if l.plan.Dedup != DedupKJT {
-		return b.maker.fillTensors(b.Tensors, b, l)
-	}
-	return b.Tensors.fillLists(b, l)
+	return b.maker.fillTensors(b.Tensors, b, l)
 }
 
 // batchLayout says what goes where in every batch of a scan. It is immutable.
@@ -134,6 +131,9 @@ func newBatchLayout(p *Plan, opts *Options) *batchLayout {
 			}
 		}
 		*to = append(*to, int32(i))
+	}
+	for _, places := range []*[]int32{&l.sparse, &l.weighted, &l.floats} {
+		*places = p.expandedLast(*places)
 	}
 	l.exactOf = make([]int32, len(p.Features))
 	for i, f := range l.exact {

@@ -14,11 +14,11 @@ func (x *groupMaker) fillColumns(b *Batch, l *batchLayout) error {
 		}
 	}
 	alone := x.pickAlone(b)
-	for _, f := range x.alone.features {
+	for _, f := range x.alone {
 		e := &b.exact[l.exactOf[f]]
 		var err error
-		if windowed && e.column.Type.IsList() {
-			err = e.fillSlots(alone, &x.filler)
+		if windowed && e.column.Type.IsList() && !l.plan.expands(f) {
+			err = e.fillSlots(&alone, &x.filler)
 		} else {
 			err = e.fill(b, l)
 		}

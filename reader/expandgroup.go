@@ -6,83 +6,95 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Expand makes dst the KJT of j's lists: list (f, b) of dst is list (f, inverse[b]) of j, for each entry b of inverse. It is
-// one copy a row and nothing else. With the Inverse of a Group and a Jagged of that group, dst has its rows; a nil inverse
-// leaves the lists as they are, laid out one after the other. dst's memory is used again where it is large enough and dst
-// held the same kind; what it held is lost. dst owns its slices, except Features, and shares none with j.
-func (j *Jagged) Expand(dst *Jagged, inverse []int32) error {
-	features := len(j.Features)
-	dst.Features, dst.Starts = j.Features, nil
+// Expand makes dst the KJT of lists of t's, one of Sparse, Weighted and Floats: a list a row and feature, in order. It is one copy a row
+// and nothing else. dst's memory is used again where it is large enough and dst held the same kind; what it held is lost. dst owns its
+// slices, except Features, and shares none with t.
+func (t *Tensors) Expand(dst, lists *Jagged) error {
+	features := len(lists.Features)
+	dst.Features, dst.Groups, dst.First, dst.Starts = lists.Features, nil, nil, nil
 	if features == 0 {
 		*dst = Jagged{Offsets: append(dst.Offsets[:0], 0), Lengths: dst.Lengths[:0]}
 		return nil
 	}
-	slots := len(j.Lengths) / features
-	rows := len(inverse)
-	if inverse == nil {
-		rows = slots
-	}
-	dst.Lengths = room(dst.Lengths, features*rows)
-	dst.Offsets = room(dst.Offsets, features*rows+1)
-	dst.Offsets[0] = 0
-	n := 0
-	for f := range features {
-		from, to := j.Lengths[f*slots:(f+1)*slots], dst.Lengths[f*rows:(f+1)*rows]
+	rows := 0
+	for k := range features {
+		inverse := t.inverseOf(lists, k)
+		from, to := lists.Lists(k)
+		if rows = len(inverse); inverse == nil {
+			rows = to - from
+		}
+		if k == 0 {
+			dst.Lengths, dst.Offsets = room(dst.Lengths, features*rows), room(dst.Offsets, features*rows+1)
+		}
+		expanded := dst.Lengths[k*rows : (k+1)*rows]
 		if inverse == nil {
-			copy(to, from)
-		} else {
-			for b, s := range inverse {
-				to[b] = from[s]
-			}
+			copy(expanded, lists.Lengths[from:to])
+			continue
 		}
-		offsets := dst.Offsets[1+f*rows : 1+(f+1)*rows]
-		copy(offsets, to)
-		var ok bool
-		if n, ok = accumulate(offsets, n); !ok {
-			return fmt.Errorf("expanded lists: %d rows of %d features have more than %d values", rows, features, vector.MaxElements)
+		for b, s := range inverse {
+			expanded[b] = lists.Lengths[from+int(s)]
 		}
 	}
-	dst.Values = expandValues(dst.Values, j.Values, j, dst, slots, rows, inverse)
-	dst.FloatValues = expandValues(dst.FloatValues, j.FloatValues, j, dst, slots, rows, inverse)
-	dst.Weights = expandValues(dst.Weights, j.Weights, j, dst, slots, rows, inverse)
-	j.expandPresence(dst, slots, rows, inverse)
+	dst.Offsets[0] = 0
+	copy(dst.Offsets[1:], dst.Lengths)
+	if _, ok := accumulate(dst.Offsets[1:], 0); !ok {
+		return fmt.Errorf("expanded lists: %d rows of %d features have more than %d values", rows, features, vector.MaxElements)
+	}
+	dst.Values = expandValues(t, dst, lists, dst.Values, lists.Values)
+	dst.FloatValues = expandValues(t, dst, lists, dst.FloatValues, lists.FloatValues)
+	dst.Weights = expandValues(t, dst, lists, dst.Weights, lists.Weights)
+	t.expandPresence(dst, lists, rows)
 	return nil
 }
 
+// inverseOf returns the inverse of the k-th feature of lists; nil: it has a list a row.
+func (t *Tensors) inverseOf(lists *Jagged, k int) []int32 {
+	if lists.Groups == nil || int(lists.Groups[k]) >= len(t.Groups) {
+		return nil
+	}
+	return t.Groups[lists.Groups[k]].Inverse
+}
+
 // expandValues copies the list of every row.
-func expandValues[T any](out, values []T, j, dst *Jagged, slots, rows int, inverse []int32) []T {
+func expandValues[T any](t *Tensors, dst, lists *Jagged, out, values []T) []T {
 	if values == nil {
 		return nil
 	}
 	out = room(out, int(dst.Offsets[len(dst.Offsets)-1]))
-	starts := j.Starts
+	starts := lists.Starts
 	if starts == nil {
-		starts = j.Offsets
+		starts = lists.Offsets
 	}
 	at := 0
-	for f := range j.Features {
+	for k := range lists.Features {
+		first, end := lists.Lists(k)
+		inverse := t.inverseOf(lists, k)
+		rows := end - first
+		if inverse != nil {
+			rows = len(inverse)
+		}
 		for b := range rows {
-			k := f*slots + b
+			i := first + b
 			if inverse != nil {
-				k = f*slots + int(inverse[b])
+				i = first + int(inverse[b])
 			}
-			start := starts[k]
-			at += copy(out[at:], values[start:start+j.Lengths[k]])
+			at += copy(out[at:], values[starts[i]:starts[i]+lists.Lengths[i]])
 		}
 	}
 	return out
 }
 
-func (j *Jagged) expandPresence(dst *Jagged, slots, rows int, inverse []int32) {
-	if j.Present == nil {
+func (t *Tensors) expandPresence(dst, lists *Jagged, rows int) {
+	if lists.Present == nil {
 		dst.Present = nil
 		return
 	}
 	words := vector.BitmapWords(rows)
-	dst.Present = room(dst.Present, len(j.Features)*words)
+	dst.Present = room(dst.Present, len(lists.Features)*words)
 	clear(dst.Present)
-	for f := range j.Features {
-		c := vector.Column{Rows: rows, Slots: slots, Inverse: inverse, Present: j.PresentOf(f)}
-		putPresence(dst.PresentOf(f), 0, &c, 0, rows)
+	for k := range lists.Features {
+		from, to := lists.Lists(k)
+		c := vector.Column{Rows: rows, Slots: to - from, Inverse: t.inverseOf(lists, k), Present: lists.PresentOf(k)}
+		putPresence(dst.PresentOf(k), 0, &c, 0, rows)
 	}
 }

@@ -17,33 +17,34 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// checkJoined checks that the memory of all groups is that of each group in turn.
-func checkJoined(t *rapid.T, x *Tensors) {
-	var inverses []int32
-	var want [listKinds]Joined
-	add := func(k listKind, j *Jagged) {
-		w := &want[k]
-		w.Lengths, w.Values = append(w.Lengths, j.Lengths...), append(w.Values, j.Values...)
-		w.FloatValues, w.Weights = append(w.FloatValues, j.FloatValues...), append(w.Weights, j.Weights...)
-		w.Present = append(w.Present, j.Present...)
+// checkLayout checks that the features of a batch lie as those of every batch of the plan do, and that its inverses follow one another.
+func checkLayout(t *rapid.T, b *Batch) {
+	x, l := b.Tensors, b.pool.stock.layout
+	for k, places := range [][]int32{l.sparse, l.weighted, l.floats} {
+		j := x.list(listKind(k))
+		if !slices.Equal(j.Features, places) {
+			t.Fatalf("features %v, those of the plan are %v", j.Features, places)
+		}
+		for i, f := range j.Features {
+			from, to := j.Lists(i)
+			inverse := x.inverseOf(j, i)
+			at := slices.IndexFunc(x.Groups, func(g Group) bool { return slices.Contains(g.Features, f) })
+			switch {
+			case inverse == nil && (at >= 0 || to-from != b.Rows):
+				t.Fatalf("feature %d: %d lists for %d rows, group %d", f, to-from, b.Rows, at)
+			case inverse != nil && (at != int(j.Groups[i]) || to-from != x.Groups[at].Slots):
+				t.Fatalf("feature %d: %d lists, of group %d, want %d", f, to-from, j.Groups[i], at)
+			case inverse != nil && l.plan.expands(f):
+				t.Fatalf("feature %d has an inverse, and is expanded", f)
+			}
+		}
 	}
+	var inverses []int32
 	for i := range x.Groups {
 		inverses = append(inverses, x.Groups[i].Inverse...)
-		for k := range listKind(listKinds) {
-			add(k, x.Groups[i].list(k))
-		}
 	}
 	if !slices.Equal(x.Inverses, inverses) {
 		t.Fatalf("inverses %v, want %v", x.Inverses, inverses)
-	}
-	for k, got := range []Joined{x.JoinedSparse(), x.JoinedWeighted(), x.JoinedFloats()} {
-		add(listKind(k), x.list(listKind(k)))
-		w := &want[k]
-		same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
-		if !slices.Equal(got.Lengths, w.Lengths) || !slices.Equal(got.Values, w.Values) || !slices.Equal(got.Present, w.Present) ||
-			!slices.EqualFunc(got.FloatValues, w.FloatValues, same) || !slices.EqualFunc(got.Weights, w.Weights, same) {
-			t.Fatalf("joined lists of kind %d: %+v, want %+v", k, got, w)
-		}
 	}
 }
 
@@ -67,24 +68,15 @@ func checkGroups(t *rapid.T, table *testTable, features []int, b *Batch, rows []
 	}
 	var held []int32 // what may be in a group
 	if b.Tensors != nil {
-		checkJoined(t, b.Tensors)
+		checkLayout(t, b)
 		for i := range b.Tensors.Groups {
 			g := &b.Tensors.Groups[i]
 			if !slices.IsSorted(g.Features) {
 				t.Fatalf("features %v", g.Features)
 			}
-			var lists []int32
-			for k := range listKind(listKinds) {
-				lists = append(lists, g.list(k).Features...)
-			}
-			slices.Sort(lists)
-			if !slices.Equal(lists, g.Features) {
-				t.Fatalf("features %v have lists %v", g.Features, lists)
-			}
 			for _, place := range g.Features {
 				grouped(i, place, g.Inverse, g.Slots)
 			}
-			held = append(held, g.Features...)
 			checkMonotone(t, g.Inverse, g.Slots, g.Monotone)
 		}
 		for k := range listKind(listKinds) {
@@ -114,9 +106,13 @@ func checkGroups(t *rapid.T, table *testTable, features []int, b *Batch, rows []
 		inverse := false
 		for _, r := range rows {
 			x := table.slots[r][features[place]]
+			if x.nothing || x.inverse == missingInverse {
+				x = storedSlot{nothing: true}
+			}
 			used[x] = true
-			inverse = inverse || x.stripeInverse
+			inverse = inverse || table.slots[r][features[place]].stripeInverse
 		}
+		inverse = inverse && !b.pool.stock.layout.plan.expands(place)
 		if inverse != (groupOf[place] > 0) {
 			t.Fatalf("feature %d has an inverse: %v, group %d", place, inverse, groupOf[place])
 		}
@@ -156,51 +152,48 @@ func checkMonotone(t *rapid.T, inverse []int32, slots int, monotone bool) {
 
 // checkExpanded expands every list of b and compares it with what kjt has.
 func checkExpanded(t *rapid.T, b, kjt *Batch) {
-	want := func(kind listKind, place int32) (j *Jagged, i int) {
-		j = kjt.Tensors.list(kind)
-		i, ok := slices.BinarySearch(j.Features, place)
-		if !ok {
-			t.Fatalf("feature %d is not in the expanded batch", place)
-		}
-		return j, i
-	}
 	var out Jagged
-	check := func(kind listKind, j *Jagged, inverse []int32) {
-		if err := j.Expand(&out, inverse); err != nil {
+	same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+	for k := range listKind(listKinds) {
+		j, want := b.Tensors.list(k), kjt.Tensors.list(k)
+		if err := b.Tensors.Expand(&out, j); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(out.Features, j.Features) || len(out.Offsets) != len(j.Features)*b.Rows+1 {
-			t.Fatalf("features %v, %d offsets", out.Features, len(out.Offsets))
-		}
-		for i, place := range j.Features {
-			w, k := want(kind, place)
-			lo, hi := i*b.Rows, (i+1)*b.Rows
-			wlo, whi := k*b.Rows, (k+1)*b.Rows
-			if !slices.Equal(out.Lengths[lo:hi], w.Lengths[wlo:whi]) || !slices.Equal(out.PresentOf(i), w.PresentOf(k)) {
+		for i, place := range out.Features {
+			w := slices.Index(want.Features, place)
+			if w < 0 {
+				t.Fatalf("feature %d is not in the expanded batch", place)
+			}
+			lo, hi := out.Lists(i)
+			wlo, whi := want.Lists(w)
+			if hi-lo != b.Rows || !slices.Equal(out.Lengths[lo:hi], want.Lengths[wlo:whi]) || !slices.Equal(out.PresentOf(i), want.PresentOf(w)) {
 				t.Fatalf("feature %d: lengths or presence differ", place)
 			}
-			from, to, wfrom, wto := out.Offsets[lo], out.Offsets[hi], w.Offsets[wlo], w.Offsets[whi]
-			same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+			from, to, wfrom, wto := out.Offsets[lo], out.Offsets[hi], want.Offsets[wlo], want.Offsets[whi]
 			ok := false
-			switch kind {
+			switch k {
 			case floatLists:
-				ok = slices.EqualFunc(out.FloatValues[from:to], w.FloatValues[wfrom:wto], same)
+				ok = slices.EqualFunc(out.FloatValues[from:to], want.FloatValues[wfrom:wto], same)
 			case weightedLists:
-				ok = slices.Equal(out.Values[from:to], w.Values[wfrom:wto]) && slices.EqualFunc(out.Weights[from:to], w.Weights[wfrom:wto], same)
+				ok = slices.Equal(out.Values[from:to], want.Values[wfrom:wto]) && slices.EqualFunc(out.Weights[from:to], want.Weights[wfrom:wto], same)
 			case sparseLists:
-				ok = slices.Equal(out.Values[from:to], w.Values[wfrom:wto])
+				ok = slices.Equal(out.Values[from:to], want.Values[wfrom:wto])
 			}
 			if !ok {
 				t.Fatalf("feature %d: values differ", place)
 			}
 		}
-	}
-	for k := range listKind(listKinds) {
-		check(k, b.Tensors.list(k), nil)
-		for i := range b.Tensors.Groups {
-			g := &b.Tensors.Groups[i]
-			check(k, g.list(k), g.Inverse)
+		if len(out.Features) != len(want.Features) {
+			t.Fatalf("%d features, want %d", len(out.Features), len(want.Features))
 		}
+	}
+}
+
+// drawExpanded makes a plan expand some of its features, or none.
+func drawExpanded(t *rapid.T, p *Plan) {
+	if rapid.Bool().Draw(t, "expands") {
+		p.Expanded = rapid.SliceOfN(rapid.Bool(), len(p.Features), len(p.Features)).Draw(t, "expanded")
+		p.Expanded[rapid.IntRange(0, len(p.Features)-1).Draw(t, "surely")] = true
 	}
 }
 
@@ -212,7 +205,9 @@ func TestGroups(t *testing.T) {
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
 		size := drawBatchSize(t)
 		dedup := rapid.SampledFrom([]Dedup{DedupIKJT, DedupWindowed}).Draw(t, "dedup")
-		s := open(t, table.dedupLayout(features, size, output, dedup), drawOptions(t))
+		l := table.dedupLayout(features, size, output, dedup)
+		drawExpanded(t, l.plan)
+		s := open(t, l, drawOptions(t))
 		defer s.Close()
 		expanded := open(t, table.layout(features, size, output), drawOptions(t))
 		defer expanded.Close()
@@ -300,7 +295,9 @@ func TestGroupsOfManyPieces(t *testing.T) {
 		table := drawTable(t, shape)
 		features := drawProjection(t, table)
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
-		s := open(t, table.dedupLayout(features, 1000, output, drawDedup(t)), drawOptions(t))
+		l := table.dedupLayout(features, 1000, output, drawDedup(t))
+		drawExpanded(t, l.plan)
+		s := open(t, l, drawOptions(t))
 		defer s.Close()
 		stripes := decodeAll(t, s)
 		for range 2 { // the second batch finds the scratch memory of the first

@@ -188,7 +188,7 @@ func shareSlots(table *testTable, f, base int, stripeOf []int) {
 			x.inverse = inverse
 			switch {
 			case null: // as if there were nothing
-				x.segment = fmt.Sprint("missing in ", base)
+				x.segment, x.nothing = fmt.Sprint("missing in ", base), true
 			case len(here) == 1:
 			case width && !grouped && !some:
 				*x = storedSlot{segment: fmt.Sprint("blend in ", base), stripe: x.stripe, inverse: inverse, slot: r}

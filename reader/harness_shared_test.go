@@ -15,6 +15,7 @@ type storedSlot struct {
 	group         string // of the segment; empty: none
 	slot          int
 	stripeInverse bool // false: in this stripe each row is its own slot
+	nothing       bool // the stripe has no values of the feature: null, which is one slot in all such stripes
 }
 
 // Inverses that are none.

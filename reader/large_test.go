@@ -44,8 +44,7 @@ func TestListsTooLarge(t *testing.T) {
 						t.Errorf("%d slots", b.Slots)
 					}
 					if output == OutputTensors {
-						g := &b.Tensors.Groups[0]
-						if err := g.Sparse.Expand(new(Jagged), g.Inverse); err == nil || !strings.Contains(err.Error(), "more than") {
+						if err := b.Tensors.Expand(new(Jagged), &b.Tensors.Sparse); err == nil || !strings.Contains(err.Error(), "more than") {
 							t.Error(err)
 						}
 					}

@@ -4,7 +4,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A listKind says which Jagged of Tensors, and of a Group, holds a feature.
+// A listKind says which Jagged of Tensors holds a feature.
 type listKind uint8
 
 const (
@@ -12,12 +12,11 @@ const (
 	weightedLists listKind = 1
 	floatLists    listKind = 2
 	listKinds              = 3
-	noList        listKind = 255
 )
 
-// A listMemory is the memory of a Jagged of Tensors, or of those of one kind of all groups, which follow one another
-// in it.
+// A listMemory is the memory of a Jagged of Tensors.
 type listMemory struct {
+	groups      buffer[int32]
 	lengths     buffer[int32]
 	offsets     buffer[int32] // or starts
 	values      buffer[int64]
@@ -27,77 +26,94 @@ type listMemory struct {
 }
 
 func (m *listMemory) buffers() []anyBuffer {
-	return []anyBuffer{&m.lengths, &m.offsets, &m.values, &m.floatValues, &m.weights, &m.present}
+	return []anyBuffer{&m.groups, &m.lengths, &m.offsets, &m.values, &m.floatValues, &m.weights, &m.present}
 }
 
-// A valueCopy is values of a column that a windowed feature's slots share, and where they go among the feature's group's.
+// A valueCopy is values of a column that a windowed feature's slots share, and where they go among the batch's.
 type valueCopy struct {
 	column   *vector.Column
 	from, to int32
 	at       int
 }
 
-// A listFiller fills the lists of groups of one batch. It is scratch memory of the batch.
+// A listFiller fills the lists of one batch. It is scratch memory of the batch.
 type listFiller struct {
 	b        *Batch
 	l        *batchLayout
 	windowed bool
+	groups   []Group
+	groupOf  []int32 // by place in the plan, the place in groups; nil: no feature is in one
+	alone    Group   // where windowed: what the features in no group are as slots
 	copies   []valueCopy
-	ends     []int // values of each group
-	copied   []int // of copies, those up to each group's last
 }
 
-// fill makes the Jaggeds of one kind, of all groups, in m.
-func (x *listFiller) fill(groups []Group, kind listKind, m *listMemory) error {
-	lists, offsets, words := 0, 0, 0
-	for i := range groups {
-		g := &groups[i]
-		features := len(g.list(kind).Features)
-		lists += features * g.Slots
-		offsets += features*g.Slots + 1
-		words += features * vector.BitmapWords(g.Slots)
+// group returns the group that says which slots a feature has; nil: each row has its list.
+func (x *listFiller) group(feature int32) *Group {
+	if x.groupOf == nil {
+		return nil
 	}
-	lengthsLeft := m.lengths.resize(x.l.allocator, lists)
-	offsetsLeft := m.offsets.resize(x.l.allocator, offsets)
-	total := 0
-	x.copies, x.ends, x.copied = x.copies[:0], x.ends[:0], x.copied[:0]
-	for i := range groups {
-		g := &groups[i]
-		j := g.list(kind)
-		n := len(j.Features) * g.Slots
-		j.Lengths, lengthsLeft = cut(lengthsLeft, n)
-		j.Offsets, j.Starts, j.Present = nil, nil, nil
-		var values int
-		var err error
-		if x.windowed {
-			j.Starts, offsetsLeft = cut(offsetsLeft, n)
-			values, err = x.placeWindows(g, j)
-		} else {
-			j.Offsets, offsetsLeft = cut(offsetsLeft, n+1)
-			values, err = x.placeLists(g, j)
-		}
-		if err != nil {
-			return err
-		}
-		total += values
-		x.ends = append(x.ends, values)
-		x.copied = append(x.copied, len(x.copies))
+	if g := int(x.groupOf[feature]); g < len(x.groups) {
+		return &x.groups[g]
 	}
-	x.copyValues(groups, kind, m, total)
-	if x.l.presence {
-		left := m.present.resize(x.l.allocator, words)
-		clear(left)
-		for i := range groups {
-			g := &groups[i]
-			j := g.list(kind)
-			j.Present, left = cut(left, len(j.Features)*vector.BitmapWords(g.Slots))
-			for k, f := range j.Features {
-				x.putPresence(j.PresentOf(k), g, f)
+	if x.windowed && !x.l.plan.expands(feature) {
+		return &x.alone
+	}
+	return nil
+}
+
+// fill makes the lists of one kind, in m.
+func (x *listFiller) fill(j *Jagged, kind listKind, m *listMemory) error {
+	j.Groups, j.Dedup = nil, 0
+	if x.groupOf != nil {
+		j.Groups = m.groups.resize(x.l.allocator, len(j.Features))
+		for k, f := range j.Features {
+			j.Groups[k] = x.groupOf[f]
+			if !x.l.plan.expands(f) {
+				j.Dedup = k + 1
 			}
 		}
 	}
+	lists := 0
+	j.First = append(j.First[:0], 0)
+	for _, f := range j.Features {
+		if g := x.group(f); g != nil {
+			lists += g.Slots
+		} else {
+			lists += x.b.Rows
+		}
+		j.First = append(j.First, lists)
+	}
+	values, err := x.place(j, m)
+	if err != nil {
+		return err
+	}
+	x.copyValues(j, kind, m, values)
+	j.Present = nil
+	if x.l.presence {
+		x.fillPresence(j, m)
+	}
 	clear(x.copies)
 	return nil
+}
+
+// fillPresence makes the bitmaps of j's features.
+func (x *listFiller) fillPresence(j *Jagged, m *listMemory) {
+	words := 0
+	for k := range j.Features {
+		words += vector.BitmapWords(j.First[k+1] - j.First[k])
+	}
+	j.Present = m.present.resize(x.l.allocator, words)
+	clear(j.Present)
+	left := j.Present
+	for k, f := range j.Features {
+		var bits []uint64
+		bits, left = cut(left, vector.BitmapWords(j.First[k+1]-j.First[k]))
+		if g := x.group(f); g != nil {
+			x.putPresence(bits, g, f)
+		} else {
+			fillPresence(bits, x.b, f)
+		}
+	}
 }
 
 // cut returns the first n of s, and the others.
@@ -110,20 +126,51 @@ func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
 	return x.b.pieces[s.piece].column(feature)
 }
 
-// placeLists fills the lengths and offsets of a group's lists, and returns how many values they have.
-func (x *listFiller) placeLists(g *Group, j *Jagged) (n int, err error) {
-	j.Offsets[0] = 0
+// place makes the lengths, and the offsets or starts, of j's lists, appends the copies of values that windowed ones need, and returns how many
+// values there are.
+func (x *listFiller) place(j *Jagged, m *listMemory) (n int, err error) {
+	lists := j.First[len(j.Features)]
+	j.Lengths = m.lengths.resize(x.l.allocator, lists)
+	j.Offsets, j.Starts = nil, nil
+	if x.windowed {
+		j.Starts = m.offsets.resize(x.l.allocator, lists)
+	} else {
+		j.Offsets = m.offsets.resize(x.l.allocator, lists+1)
+		j.Offsets[0] = 0
+	}
+	x.copies = x.copies[:0]
 	for k, f := range j.Features {
-		lengths := j.Lengths[k*g.Slots : (k+1)*g.Slots]
-		x.putLengths(lengths, g, f)
-		offsets := j.Offsets[1+k*g.Slots : 1+(k+1)*g.Slots]
-		copy(offsets, lengths)
+		from, to := j.First[k], j.First[k+1]
+		lengths := j.Lengths[from:to]
 		var ok bool
-		if n, ok = accumulate(offsets, n); !ok {
+		switch g := x.group(f); {
+		case !x.windowed:
+			n, ok = x.placeLists(j.Offsets[1+from:1+to], lengths, g, f, n)
+		case g != nil:
+			n, ok = x.placeFeature(j.Starts[from:to], lengths, g, f, n)
+		default:
+			starts := j.Starts[from:to]
+			n, ok = fillRanges(lengths, starts, x.b, f, n)
+			for i, length := range lengths {
+				starts[i] -= length
+			}
+		}
+		if !ok {
 			return 0, tooLarge(x.b, x.l, f)
 		}
 	}
 	return n, nil
+}
+
+// placeLists fills the lengths of a feature's lists, the values of which begin at n, and where each ends. It returns the last end; false: it is
+// past what an int32 holds. nil: a list a row.
+func (x *listFiller) placeLists(ends, lengths []int32, g *Group, feature int32, n int) (int, bool) {
+	if g == nil {
+		return fillRanges(lengths, ends, x.b, feature, n)
+	}
+	x.putLengths(lengths, g, feature)
+	copy(ends, lengths)
+	return accumulate(ends, n)
 }
 
 // putLengths writes the lengths of a feature's slots.
@@ -167,20 +214,8 @@ func (x *listFiller) listed(s slotSpan, c *vector.Column) vector.Column {
 	return v
 }
 
-// placeWindows fills the lengths and starts of a group's lists, appends the copies of values that they need, and returns
-// how many values that is.
-func (x *listFiller) placeWindows(g *Group, j *Jagged) (n int, err error) {
-	for k, f := range j.Features {
-		var ok bool
-		n, ok = x.placeFeature(j.Starts[k*g.Slots:(k+1)*g.Slots], j.Lengths[k*g.Slots:(k+1)*g.Slots], g, f, n)
-		if !ok {
-			return 0, tooLarge(x.b, x.l, f)
-		}
-	}
-	return n, nil
-}
-
-// placeFeature is placeWindows of one feature whose values begin at n; false: they end past what an int32 holds.
+// placeFeature fills the starts and lengths of a feature's slots, whose values begin at n, and appends the copies of values that they need. It
+// returns where they end; false: past what an int32 holds.
 func (x *listFiller) placeFeature(starts, lengths []int32, g *Group, feature int32, n int) (int, bool) {
 	for _, s := range x.spans(g) {
 		c := x.column(s, feature)
@@ -281,54 +316,50 @@ func (x *listFiller) copy(c *vector.Column, from, to int32, n int) int {
 	return n + int(to-from)
 }
 
-// copyValues makes the values of all groups, total in number.
-func (x *listFiller) copyValues(groups []Group, kind listKind, m *listMemory, total int) {
-	var values []int64
-	var floats, weights []float32
+// copyValues makes the values of j's lists, total in number.
+func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total int) {
+	j.Values, j.FloatValues, j.Weights = nil, nil, nil
 	if kind == floatLists {
-		floats = m.floatValues.resize(x.l.allocator, total)
+		j.FloatValues = m.floatValues.resize(x.l.allocator, total)
 	} else {
-		values = m.values.resize(x.l.allocator, total)
+		j.Values = m.values.resize(x.l.allocator, total)
 	}
 	if kind == weightedLists {
-		weights = m.weights.resize(x.l.allocator, total)
+		j.Weights = m.weights.resize(x.l.allocator, total)
 	}
-	for i := range groups {
-		g := &groups[i]
-		j := g.list(kind)
-		n := x.ends[i]
-		j.Values, j.FloatValues, j.Weights = nil, nil, nil
-		if kind == floatLists {
-			j.FloatValues, floats = cut(floats, n)
-		} else {
-			j.Values, values = cut(values, n)
-		}
-		if kind == weightedLists {
-			j.Weights, weights = cut(weights, n)
-		}
-		if x.windowed {
-			first := 0
-			if i > 0 {
-				first = x.copied[i-1]
-			}
-			for _, v := range x.copies[first:x.copied[i]] {
-				v.put(j, kind)
+	for i := range x.copies {
+		x.copies[i].put(j, kind)
+	}
+	begins := j.Offsets
+	if x.windowed {
+		begins = j.Starts
+	}
+	bytes := 8*len(j.Values) + 4*len(j.FloatValues)
+	for k, f := range j.Features {
+		at := j.First[k]
+		g := x.group(f)
+		if g == nil {
+			for i := range x.b.pieces {
+				p := &x.b.pieces[i]
+				if c := p.column(f); c != nil {
+					putRows(j, kind, int(begins[at+p.at]), c, p.lo, p.hi, goesPast(bytes, p.hi-p.lo))
+				}
 			}
 			continue
 		}
-		for k, f := range j.Features {
-			at := k * g.Slots
-			for _, s := range x.spans(g) {
-				switch c := x.column(s, f); {
-				case c == nil:
-				case s.listed:
-					v := x.listed(s, c)
-					putListed(j, kind, int(j.Offsets[at]), &v)
-				default:
-					putSpan(j, kind, int(j.Offsets[at]), c, int(s.lo), int(s.hi))
-				}
-				at += int(s.hi - s.lo)
+		if x.windowed {
+			continue // copies has them
+		}
+		for _, s := range x.spans(g) {
+			switch c := x.column(s, f); {
+			case c == nil:
+			case s.listed:
+				v := x.listed(s, c)
+				putRows(j, kind, int(begins[at]), &v, 0, v.Rows, false)
+			default:
+				putSpan(j, kind, int(begins[at]), c, int(s.lo), int(s.hi))
 			}
+			at += int(s.hi - s.lo)
 		}
 	}
 }
@@ -369,15 +400,15 @@ func putSpan(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int) {
 	}
 }
 
-// putListed copies the lists of c's rows one after the other to place at of j's values.
-func putListed(j *Jagged, kind listKind, at int, c *vector.Column) {
+// putRows copies the lists of rows [lo, hi) one after the other to place at of j's values; past: past the caches.
+func putRows(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int, past bool) {
 	if kind == floatLists {
-		putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, 0, c.Rows, false)
+		putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, lo, hi, past)
 	} else {
-		putLists(j.Values[at:], c.Ints, c, 0, c.Rows, false)
+		putLists(j.Values[at:], c.Ints, c, lo, hi, past)
 	}
 	if kind == weightedLists {
-		putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, 0, c.Rows, false)
+		putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, lo, hi, past)
 	}
 }
 

@@ -96,8 +96,8 @@ func TestBlendedGroups(t *testing.T) {
 	if !slices.Equal(g.Features, []int32{0, 1}) || g.Slots != 5 || !slices.Equal(g.Inverse, inverse) {
 		t.Errorf("features %v, %d slots, inverse %v, want %v", g.Features, g.Slots, g.Inverse, inverse)
 	}
-	if want := slices.Concat(values...); !slices.Equal(g.Sparse.Values, want) {
-		t.Errorf("values %v, want %v", g.Sparse.Values, want)
+	if want := slices.Concat(values...); !slices.Equal(b.Tensors.Sparse.Values, want) {
+		t.Errorf("values %v, want %v", b.Tensors.Sparse.Values, want)
 	}
 	each := []int32{0, 1, 2, 3, 4, 5}
 	values = [][]int64{{100, 201, 202, 103, 104, 205}, {110, 211, 212, 113, 114, 215}}

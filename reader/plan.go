@@ -78,6 +78,9 @@ type PlanOptions struct {
 	// Integers are names among the features read, of dense integers: with OutputTensors they come as exact columns, as keys do, and not in a
 	// matrix of float32. Default: none.
 	Integers []string
+	// Expand are names, globs and sets among Features whose lists come a row each though Dedup is not DedupKJT: those that rows hardly ever
+	// share, for a model that takes them as an ordinary KJT. Default: none.
+	Expand []string
 	// Transforms choose what is done to the values of features. A rule by name goes before rules by glob or set; two globs
 	// that select one feature are an error. Default: nothing.
 	Transforms []TransformRule
@@ -110,6 +113,8 @@ type Plan struct {
 	BatchSize  int
 	Output     Output
 	Dedup      Dedup
+	// Expanded has an entry a feature: whether its lists come a row each whatever Dedup is. nil: none of them.
+	Expanded []bool
 	// Transforms has an entry a feature, a zero one where nothing is done. nil: nothing is done to any.
 	Transforms []FeatureTransform
 	// Exact has an entry a feature: whether it is a dense integer that comes as an exact column with OutputTensors. nil: none is.
@@ -207,7 +212,7 @@ func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan,
 			return nil, err
 		}
 	}
-	if err := p.exactBy(opts.Integers); err != nil {
+	if err := errors.Join(p.exactBy(opts.Integers), p.expand(opts.Expand)); err != nil {
 		return nil, err
 	}
 	if err := p.Validate(); err != nil {
@@ -275,7 +280,7 @@ func (p *Plan) Validate() error {
 	if err := p.validateTransforms(); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
-	if err := p.validateExact(); err != nil {
+	if err := errors.Join(p.validateExact(), p.validateExpanded()); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
 	return p.validateShuffle()
@@ -381,7 +386,11 @@ func (p *Plan) String() string {
 			fmt.Fprintf(&b, "  %16s  %-20v  %s (%s)\n", "", f.Type, f.Name, partitionRole)
 			continue
 		}
-		fmt.Fprintf(&b, "  %016x  %-20v  %s%s\n", uint64(f.ID), p.StoredType(i), f.Name, roleSuffix(f.Role))
+		fmt.Fprintf(&b, "  %016x  %-20v  %s%s", uint64(f.ID), p.StoredType(i), f.Name, roleSuffix(f.Role))
+		if p.expands(int32(i)) {
+			b.WriteString(" (expanded)")
+		}
+		b.WriteByte('\n')
 		if x := p.transform(i); x != nil {
 			fmt.Fprintf(&b, "  %16s  %-20v    %v\n", "->", f.Type, x.Chain)
 		}

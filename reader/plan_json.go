@@ -58,6 +58,7 @@ type featureWire struct {
 	// Transforms is the text of the feature's Chain. The kind, types and logical above are what is stored.
 	Transforms string `json:"transforms,omitempty"`
 	Exact      bool   `json:"exact,omitempty"`
+	Expanded   bool   `json:"expanded,omitempty"`
 }
 
 // OrderVersion is the version of the way in which a shuffle orders rows; see order.go. It is part of plans that shuffle.
@@ -82,7 +83,9 @@ func (w *shuffleWire) shuffle() (Shuffle, error) {
 		err = errors.New("none is not written")
 	}
 	if err == nil && w.Key != nil {
-		s.Key, err = w.Key.feature()
+		if s.Key, err = w.Key.feature(); w.Key.Expanded {
+			err = errors.New("the key is not expanded")
+		}
 	}
 	return s, err
 }
@@ -126,7 +129,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		b = strconv.AppendInt(jsontext.AppendMember(b, "window"), int64(s.Window), 10)
 		b = jsontext.AppendUint(b, "seed", s.Seed)
 		if s.Key != (storage.Feature{}) {
-			b = appendFeature(jsontext.AppendMember(b, "key"), &s.Key, s.Key.Type, s.Key.Logical, "", false)
+			b = appendFeature(jsontext.AppendMember(b, "key"), &s.Key, s.Key.Type, s.Key.Logical, "", false, false)
 		}
 		b = append(b, '}')
 	}
@@ -137,22 +140,23 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 			b = append(b, ',')
 		}
 		if x := p.transform(i); x != nil {
-			b = appendFeature(b, f, x.StoredType, x.StoredLogical, x.Chain.String(), p.exact(i))
+			b = appendFeature(b, f, x.StoredType, x.StoredLogical, x.Chain.String(), p.exact(i), p.expands(int32(i)))
 		} else {
-			b = appendFeature(b, f, f.Type, f.Logical, "", p.exact(i))
+			b = appendFeature(b, f, f.Type, f.Logical, "", p.exact(i), p.expands(int32(i)))
 		}
 	}
 	return append(b, "]}"...), nil
 }
 
-// appendFeature appends the encoding, a featureWire's, of a feature with its stored type and the text of its transforms.
-func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transforms string, exact bool) []byte {
+// appendFeature appends the encoding, a featureWire's, of a feature with its stored type, the text of its transforms, and whether it is exact
+// and expanded.
+func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transforms string, exact, expanded bool) []byte {
 	b = append(b, '{')
 	if IsPartitionKey(*f) {
 		b = jsontext.AppendText(b, "name", f.Name)
 		b = jsontext.AppendText(b, "role", partitionRole)
 		b = jsontext.AppendText(b, "kind", f.Type.Kind.String())
-		return append(b, '}')
+		return append(appendTrueIf(b, "expanded", expanded), '}')
 	}
 	b = append(appendHex64(append(jsontext.AppendMember(b, "id"), '"'), uint64(f.ID)), '"')
 	b = jsontext.AppendText(b, "name", f.Name)
@@ -170,10 +174,15 @@ func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transfo
 	b = appendTextIf(b, "origin_column", f.OriginColumn)
 	b = appendTextIf(b, "origin_key", f.OriginKey)
 	b = appendTextIf(b, "transforms", transforms)
-	if exact {
-		b = append(jsontext.AppendMember(b, "exact"), "true"...)
+	b = appendTrueIf(b, "exact", exact)
+	return append(appendTrueIf(b, "expanded", expanded), '}')
+}
+
+func appendTrueIf(b []byte, name string, set bool) []byte {
+	if set {
+		b = append(jsontext.AppendMember(b, name), "true"...)
 	}
-	return append(b, '}')
+	return b
 }
 
 // appendPin appends the encoding, a pinWire's, of a pin.
@@ -248,6 +257,12 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 		if w.Features[i].Exact {
 			out.setExact(i)
 		}
+		if w.Features[i].Expanded {
+			if out.Expanded == nil {
+				out.Expanded = make([]bool, len(w.Features))
+			}
+			out.Expanded[i] = true
+		}
 	}
 	if err := out.readTransforms(w.Features); err != nil {
 		return fmt.Errorf("plan: %w", err)
@@ -291,7 +306,7 @@ func (p *Plan) readTransforms(features []featureWire) error {
 func (w *featureWire) feature() (f storage.Feature, err error) {
 	if w.Role == partitionRole {
 		f = partitionColumn(w.Name)
-		if *w != (featureWire{Name: w.Name, Role: w.Role, Kind: f.Type.Kind.String()}) {
+		if *w != (featureWire{Name: w.Name, Role: w.Role, Kind: f.Type.Kind.String(), Expanded: w.Expanded}) {
 			err = errors.New("a partition key has a name, a role and kind string, and nothing else")
 		}
 		return f, err

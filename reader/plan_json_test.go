@@ -24,7 +24,7 @@ func wirePlan(p *Plan) planWire {
 	w.Shuffle = wireShuffle(&p.Shuffle)
 	for i, f := range p.Features {
 		if IsPartitionKey(f) {
-			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String()}
+			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String(), Expanded: p.expands(int32(i))}
 			continue
 		}
 		x := FeatureTransform{StoredType: f.Type, StoredLogical: f.Logical}
@@ -34,7 +34,7 @@ func wirePlan(p *Plan) planWire {
 		f.Type, f.Logical = x.StoredType, x.StoredLogical
 		w.Features[i] = wireFeature(f)
 		w.Features[i].Transforms = x.Chain.String()
-		w.Features[i].Exact = p.exact(i)
+		w.Features[i].Exact, w.Features[i].Expanded = p.exact(i), p.expands(int32(i))
 	}
 	return w
 }
@@ -110,6 +110,10 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 				p.Shuffle.Unit = UnitSession
 				p.Shuffle.Key = storage.Feature{ID: 77777, Name: name(), Role: storage.RoleSessionKey, Type: types[0]}
 			}
+		}
+		if rng.IntN(2) == 0 {
+			p.Expanded = make([]bool, len(p.Features))
+			p.Expanded[rng.IntN(len(p.Features))] = true
 		}
 		if p.Validate() != nil {
 			continue

@@ -55,6 +55,7 @@ func drawPlan(t *rapid.T) *Plan {
 			p.Shuffle.Key = storage.Feature{ID: 7, Name: "s", Role: storage.RoleSessionKey, Type: drawType(t)}
 		}
 	}
+	drawExpanded(t, p)
 	return p
 }
 

@@ -148,9 +148,9 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 	for i := range x.Embeddings {
 		matrix(&x.Embeddings[i], "embedding")
 	}
-	jagged := func(j *Jagged, slots int, inverse []int32, what string) {
+	jagged := func(j *Jagged, what string) {
 		held += len(j.Features)
-		n := len(j.Features) * slots
+		n := j.First[len(j.Features)]
 		if len(j.Lengths) != n {
 			t.Fatalf("%s has %d lengths for %d lists", what, len(j.Lengths), n)
 		}
@@ -169,6 +169,8 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 		}
 		for i, place := range j.Features {
 			typ := table.features[features[place]].Type
+			first, _ := j.Lists(i)
+			inverse := x.inverseOf(j, i)
 			for r := range b.Rows {
 				s := r
 				if inverse != nil {
@@ -176,8 +178,8 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 				}
 				got := value{null: !j.PresentOf(i).Get(s)}
 				want := table.rows[rows[r]][features[place]]
-				from := starts[i*slots+s]
-				for at := from; at < from+j.Lengths[i*slots+s]; at++ {
+				from := starts[first+s]
+				for at := from; at < from+j.Lengths[first+s]; at++ {
 					if typ.Elem.IsInteger() {
 						got.numbers = append(got.numbers, number64{i: j.Values[at]})
 					} else {
@@ -204,15 +206,9 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 	if len(x.Groups) > 0 && b.pool.stock.layout.plan.Dedup == DedupKJT {
 		t.Fatalf("%d groups", len(x.Groups))
 	}
-	for i := range x.Groups {
-		g := &x.Groups[i]
-		jagged(&g.Sparse, g.Slots, g.Inverse, "a group's sparse")
-		jagged(&g.Weighted, g.Slots, g.Inverse, "a group's weighted")
-		jagged(&g.Floats, g.Slots, g.Inverse, "a group's floats")
-	}
-	jagged(&x.Sparse, b.Rows, nil, "sparse")
-	jagged(&x.Weighted, b.Rows, nil, "weighted")
-	jagged(&x.Floats, b.Rows, nil, "floats")
+	jagged(&x.Sparse, "sparse")
+	jagged(&x.Weighted, "weighted")
+	jagged(&x.Floats, "floats")
 	for _, c := range b.Columns {
 		if c != nil {
 			held++

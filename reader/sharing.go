@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"context"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -32,23 +31,17 @@ var sharings atomic.Uint64 // the last id given
 
 // A grouping is the features of a scan cut into those that share inverses in each of some segments. It is immutable.
 type grouping struct {
-	// alone have no inverse in any of the segments. Places in the plan, ascending.
+	// alone have no inverse in any of the segments, or are expanded. Places in the plan, ascending.
 	alone []int32
-	// groups are in the order of their first features.
-	groups []sharedFeatures
-}
-
-// sharedFeatures are places in the plan, ascending.
-type sharedFeatures struct {
-	features []int32
-	lists    [listKinds][]int32 // those of features that a Jagged of that kind holds
+	// groups are in the order of their first features, each of places in the plan, ascending.
+	groups [][]int32
 }
 
 // groupings finds the grouping of the segments that a batch has rows of, and remembers it. A batch costs one look-up;
 // a segment with features grouped as in none before it costs time linear in the features. Safe for concurrent use.
 type groupings struct {
-	features []int32    // those that may be in groups, ascending
-	kinds    []listKind // by place in the plan; noList for those that no Jagged holds
+	features []int32 // partition keys, weights and what matrices hold are not among them; ascending
+	expanded []bool  // those that the plan expands, which are in no group
 
 	mu       sync.Mutex
 	sharings map[string]*sharing  // by numbers; guarded by mu
@@ -60,48 +53,21 @@ const maxGroupings = 256
 
 func newGroupings(l *batchLayout) *groupings {
 	s := &groupings{sharings: map[string]*sharing{}, known: map[string]*grouping{}}
-	s.kinds = make([]listKind, len(l.plan.Features))
-	add := func(places []int32, k listKind) {
-		for _, f := range places {
-			if x := l.plan.Features[f]; !IsPartitionKey(x) && !isWeight(x) {
-				s.features = append(s.features, f)
-				s.kinds[f] = k
-			}
-		}
-	}
+	places := l.exact
 	if l.plan.Output == OutputTensors {
-		add(l.sparse, sparseLists)
-		add(l.weighted, weightedLists)
-		add(l.floats, floatLists)
-	} else {
-		add(l.exact, noList)
+		places = slices.Concat(l.sparse, l.weighted, l.floats)
+	}
+	for _, f := range places {
+		if x := l.plan.Features[f]; !IsPartitionKey(x) && !isWeight(x) {
+			s.features = append(s.features, f)
+		}
 	}
 	slices.Sort(s.features)
-	return s
-}
-
-// Groups returns the features that share an inverse each in the first segment of the layout: what the groups of a plan with
-// DedupIKJT are as long as segments are alike. Features are places in the plan, ascending; groups are in the order of their
-// first; features without an inverse are in none. It opens that segment.
-func (l *Layout) Groups(ctx context.Context) ([][]int32, error) {
-	for i := range l.segments {
-		if l.segments[i].Rows == 0 {
-			continue
-		}
-		g, err := l.loadSegment(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		s := newGroupings(newBatchLayout(l.plan, &Options{}))
-		var out [][]int32
-		for _, shared := range s.group([]*sharing{s.sharingOf(g)}).groups {
-			if g.featureFile[shared.features[0]] >= 0 {
-				out = append(out, shared.features)
-			}
-		}
-		return out, nil
+	s.expanded = make([]bool, len(s.features))
+	for i, f := range s.features {
+		s.expanded[i] = l.plan.expands(f)
 	}
-	return nil, nil
+	return s
 }
 
 // sharingOf returns the sharing of a segment.
@@ -218,7 +184,7 @@ func (s *groupings) group(segments []*sharing) *grouping {
 	out := new(grouping)
 	places := map[int32]int{} // in out.groups
 	for i, f := range s.features {
-		if !inverse[i] {
+		if !inverse[i] || s.expanded[i] {
 			out.alone = append(out.alone, f)
 			continue
 		}
@@ -226,13 +192,9 @@ func (s *groupings) group(segments []*sharing) *grouping {
 		if !ok {
 			at = len(out.groups)
 			places[groups[i]] = at
-			out.groups = append(out.groups, sharedFeatures{})
+			out.groups = append(out.groups, nil)
 		}
-		g := &out.groups[at]
-		g.features = append(g.features, f)
-		if k := s.kinds[f]; k != noList {
-			g.lists[k] = append(g.lists[k], f)
-		}
+		out.groups[at] = append(out.groups[at], f)
 	}
 	return out
 }

@@ -129,22 +129,31 @@ func (x *slotPicker) addListed(first int, piece int32) {
 // slots there are and whether the inverse is monotone.
 func (x *slotPicker) pick(pieces []piece, feature int32, inverse []int32) (slots int, monotone bool) {
 	monotone = x.inOrder
-	n := int32(0) // slots so far
+	n := int32(0)     // slots so far
+	null := int32(-1) // of them, that of the rows of stripes without the features: to be the same, null needs no comparison
 	for i := range x.stripes {
 		s := &x.stripes[i]
 		order := x.order[s.from:s.to]
 		first := len(x.spans)
+		d := s.stripe.columns[feature]
+		absent := d == nil || d.absent
 		switch c := pieces[order[0]].column(feature); {
-		case c != nil && s.stripe.condensed:
+		case !absent && s.stripe.condensed:
 			ascends := s.stripe.columns[feature].ascends
 			monotone = monotone && ascends
 			n = x.pickCondensed(pieces, order, c, inverse, n, ascends)
-		case c == nil: // null in every row: one slot
-			x.spans = append(x.spans, slotSpan{piece: order[0], lo: 0, hi: 1})
-			for _, k := range order {
-				fillInverse(inverse, &pieces[k], n)
+		case absent:
+			switch {
+			case null < 0:
+				x.spans = append(x.spans, slotSpan{piece: order[0], lo: 0, hi: 1})
+				null = n
+				n++
+			case null < n-1: // rows of a stripe between have later slots
+				monotone = false
 			}
-			n++
+			for _, k := range order {
+				fillInverse(inverse, &pieces[k], null)
+			}
 		case c.Inverse == nil:
 			for _, k := range order {
 				p := &pieces[k]

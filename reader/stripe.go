@@ -62,6 +62,7 @@ type decoded struct {
 	// condensed has some rows of what column was before: all but its inverse is that one's.
 	condensed vector.Column
 	ascends   bool // no row of condensed has a slot before that of the row before
+	absent    bool // nothing is stored: the column is what transforms make of null, in one slot
 }
 
 // columnPool keeps the decoded columns of one feature.
@@ -76,6 +77,7 @@ func (p *columnPool) get() *decoded {
 	if k := len(p.idle) - 1; k >= 0 {
 		d := p.idle[k]
 		p.idle = p.idle[:k]
+		d.absent = false
 		return d
 	}
 	return new(decoded)

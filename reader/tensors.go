@@ -12,8 +12,8 @@ type Tensors struct {
 	Sparse     Jagged   // id lists: Values
 	Weighted   Jagged   // id lists with scores: Values and Weights
 	Floats     Jagged   // lists of float numbers: FloatValues
-	// Groups, where the plan's Dedup is not DedupKJT, hold the lists that have an inverse, each in one group; Sparse,
-	// Weighted and Floats then hold the others. Which features are in which group may change from batch to batch.
+	// Groups, where the plan's Dedup is not DedupKJT, are the inverses that lists of Sparse, Weighted and Floats have: those of the
+	// rows of this batch, whatever those of others are.
 	Groups []Group
 	// Inverses are those of Groups one after the other: [len(Groups) * B].
 	Inverses []int32
@@ -24,48 +24,6 @@ type Tensors struct {
 // list returns the Jagged of a kind.
 func (t *Tensors) list(k listKind) *Jagged {
 	return [...]*Jagged{&t.Sparse, &t.Weighted, &t.Floats}[k]
-}
-
-// Joined is the lists of one kind of all features, which lie one after the other in memory: those of each group in turn, then
-// those of Sparse (or Weighted, or Floats) of Tensors.
-type Joined struct {
-	Lengths     []int32
-	Offsets     []int32 // those of each in turn begin at 0; nil where lists have Starts
-	Values      []int64
-	FloatValues []float32
-	Weights     []float32
-	Present     []uint64
-}
-
-// JoinedSparse returns the memory of Sparse and of all groups' Sparse. Borrowed, as they are.
-func (t *Tensors) JoinedSparse() Joined { return t.joined(sparseLists) }
-
-// JoinedWeighted is JoinedSparse for Weighted.
-func (t *Tensors) JoinedWeighted() Joined { return t.joined(weightedLists) }
-
-// JoinedFloats is JoinedSparse for Floats.
-func (t *Tensors) JoinedFloats() Joined { return t.joined(floatLists) }
-
-func (t *Tensors) joined(k listKind) Joined {
-	var lengths, offsets, values, floats, weights, present int
-	count := func(j *Jagged) {
-		lengths += len(j.Lengths)
-		offsets += len(j.Offsets)
-		values += len(j.Values)
-		floats += len(j.FloatValues)
-		weights += len(j.Weights)
-		present += len(j.Present)
-	}
-	for i := range t.Groups {
-		count(t.Groups[i].list(k))
-	}
-	count(t.list(k))
-	m := &t.memory[k]
-	return Joined{
-		Lengths: m.lengths.view[:lengths:lengths], Offsets: m.offsets.view[:offsets:offsets], Values: m.values.view[:values:values],
-		FloatValues: m.floatValues.view[:floats:floats], Weights: m.weights.view[:weights:weights],
-		Present: m.present.view[:present:present],
-	}
 }
 
 // A Matrix is [B, Width] float32, row-major. Null is 0.
@@ -89,27 +47,54 @@ type Matrix struct {
 // PresentOf returns the presence of the i-th of m's features: a bit a row. It is nil without Options.Presence.
 func (m *Matrix) PresentOf(i int) vector.Bitmap { return presentOf(m.Present, i, len(m.Features)) }
 
-// A Jagged is the parts of a keyed jagged tensor: for each feature in turn, B lists. In a Group B is its Slots.
+// A Jagged is the parts of a keyed jagged tensor: the lists of each feature in turn, a list a slot where the feature is in a group,
+// else a list a row. Features have the same order in every batch of a plan, whatever their groups are.
+//
+//	group of  f0: 0     f1: none  f2: 0     f3: 1
+//	lists     s0 s1     r0 r1 r2  s0 s1     s0 s1 s2     First 0 2 5 7 10
 type Jagged struct {
-	Features []int32 // places in Plan.Features, in order
-	Lengths  []int32 // [F * B]; 0 for null and for empty
-	// Offsets [F * B + 1], from 0: list (f, b) is [Offsets[f*B+b], Offsets[f*B+b+1]) of the values. nil where Starts is not.
+	Features []int32 // places in Plan.Features, ascending, but that those which the plan expands come last
+	// Dedup is how many of Features, the first, may be in groups: all but those that the plan expands, and none with DedupKJT.
+	Dedup int
+	// Groups has for each feature the place of its group in Tensors.Groups; their number: it is in none. nil with DedupKJT.
+	Groups []int32
+	// First is the place of each feature's first list, and after the last the number of lists. nil: each feature has as many.
+	First   []int
+	Lengths []int32 // of each list; 0 for null and for empty
+	// Offsets, one more than there are lists, from 0: list i is [Offsets[i], Offsets[i+1]) of the values. nil where Starts is not.
 	Offsets []int32
-	// Starts [F * B], of a plan with DedupWindowed only: list (f, b) is Lengths[f*B+b] values from Starts[f*B+b] on, and
-	// lists of one feature may overlap.
+	// Starts, of a plan with DedupWindowed only: list i is Lengths[i] values from Starts[i] on, and lists of one feature may overlap.
 	Starts []int32
 	// Values are the ids of Sparse and Weighted, uint64 bit for bit; FloatValues are the numbers of Floats, float64 rounded as
 	// in a Matrix, and so are Weights.
 	Values      []int64
 	FloatValues []float32
 	Weights     []float32 // Weighted only: one a value
-	// Present, when Options.Presence asks for it, tells null from empty: a bitmap of B bits a feature, each beginning a
+	// Present, when Options.Presence asks for it, tells null from empty: a bitmap a feature, of a bit a list, each beginning a
 	// word. See PresentOf.
 	Present []uint64
 }
 
-// PresentOf returns the presence of the i-th of j's features: a bit a row. It is nil without Options.Presence.
-func (j *Jagged) PresentOf(i int) vector.Bitmap { return presentOf(j.Present, i, len(j.Features)) }
+// Lists returns which lists are the i-th feature's: [from, to).
+func (j *Jagged) Lists(i int) (from, to int) {
+	if j.First != nil {
+		return j.First[i], j.First[i+1]
+	}
+	n := len(j.Lengths) / len(j.Features)
+	return i * n, (i + 1) * n
+}
+
+// PresentOf returns the presence of the i-th of j's features: a bit a list. It is nil without Options.Presence.
+func (j *Jagged) PresentOf(i int) vector.Bitmap {
+	if j.Present == nil || j.First == nil {
+		return presentOf(j.Present, i, len(j.Features))
+	}
+	at := 0
+	for k := range i {
+		at += vector.BitmapWords(j.First[k+1] - j.First[k])
+	}
+	return vector.Bitmap(j.Present[at:][:vector.BitmapWords(j.First[i+1]-j.First[i])])
+}
 
 func presentOf(present []uint64, i, features int) vector.Bitmap {
 	if present == nil {
@@ -143,16 +128,6 @@ func (t *Tensors) fillMatrices(b *Batch, l *batchLayout) error {
 	}
 	if inexact != nil {
 		return &InexactError{Integers: inexact}
-	}
-	return nil
-}
-
-// fillLists makes the lists of every row.
-func (t *Tensors) fillLists(b *Batch, l *batchLayout) error {
-	for k := range listKind(listKinds) {
-		if err := t.list(k).fill(b, l, k, &t.memory[k]); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -214,52 +189,6 @@ func presenceOf(buf *buffer[uint64], features []int32, b *Batch, l *batchLayout)
 		fillPresence(vector.Bitmap(all[k*words:(k+1)*words]), b, f)
 	}
 	return all
-}
-
-// fill expands the lists of b's pieces into m.
-func (j *Jagged) fill(b *Batch, l *batchLayout, kind listKind, m *listMemory) error {
-	rows := b.Rows
-	j.Lengths = m.lengths.resize(l.allocator, len(j.Features)*rows)
-	j.Offsets = m.offsets.resize(l.allocator, len(j.Features)*rows+1)
-	j.Offsets[0] = 0
-	n := 0
-	for k, f := range j.Features {
-		lengths := j.Lengths[k*rows : (k+1)*rows]
-		var ok bool
-		if n, ok = fillRanges(lengths, j.Offsets[1+k*rows:1+(k+1)*rows], b, f, n); !ok {
-			return tooLarge(b, l, f)
-		}
-	}
-	if kind == floatLists {
-		j.FloatValues = m.floatValues.resize(l.allocator, n)
-	} else {
-		j.Values = m.values.resize(l.allocator, n)
-	}
-	if kind == weightedLists {
-		j.Weights = m.weights.resize(l.allocator, n)
-	}
-	bytes := 8*len(j.Values) + 4*len(j.FloatValues)
-	for k, f := range j.Features {
-		for i := range b.pieces {
-			p := &b.pieces[i]
-			if c := p.column(f); c != nil {
-				at, past := j.Offsets[k*rows+p.at], goesPast(bytes, p.hi-p.lo)
-				if kind == floatLists {
-					putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, p.lo, p.hi, past)
-				} else {
-					putLists(j.Values[at:], c.Ints, c, p.lo, p.hi, past)
-				}
-				if kind == weightedLists {
-					putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, p.lo, p.hi, past)
-				}
-			}
-		}
-	}
-	j.Present = nil
-	if l.presence {
-		j.Present = presenceOf(&m.present, j.Features, b, l)
-	}
-	return nil
 }
 
 // putFloats copies lists of float32, or of float64 as float32: one of the two holds the values.

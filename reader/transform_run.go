@@ -78,7 +78,7 @@ func (d *decoded) missing(x *transformer, zeros []int32) error {
 		c.Doubles = m.doubles
 		clear(c.Doubles)
 	}
-	d.column, d.ascends = c, true
+	d.column, d.ascends, d.absent = c, true, true
 	return m.run(x)
 }
 

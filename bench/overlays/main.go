@@ -209,8 +209,8 @@ func (s *summer) add(b *reader.Batch) error {
 	for i := range t.Embeddings {
 		s.floats(-2, t.Embeddings[i].Values)
 	}
-	lists := func(j *reader.Jagged, inverse []int32) error {
-		if err := j.Expand(&s.list, inverse); err != nil {
+	for _, j := range []*reader.Jagged{&t.Sparse, &t.Weighted, &t.Floats} {
+		if err := t.Expand(&s.list, j); err != nil {
 			return err
 		}
 		for i, f := range j.Features {
@@ -230,20 +230,6 @@ func (s *summer) add(b *reader.Batch) error {
 			}
 			if s.list.Weights != nil {
 				s.floats(f, s.list.Weights[from:to])
-			}
-		}
-		return nil
-	}
-	for _, j := range []*reader.Jagged{&t.Sparse, &t.Weighted, &t.Floats} {
-		if err := lists(j, nil); err != nil {
-			return err
-		}
-	}
-	for i := range t.Groups {
-		g := &t.Groups[i]
-		for _, j := range []*reader.Jagged{&g.Sparse, &g.Weighted, &g.Floats} {
-			if err := lists(j, g.Inverse); err != nil {
-				return err
 			}
 		}
 	}

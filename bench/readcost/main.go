@@ -183,7 +183,7 @@ func tensorBytes(t *reader.Tensors) int64 {
 	for i := range t.Embeddings {
 		n += 4 * len(t.Embeddings[i].Values)
 	}
-	for _, j := range []reader.Joined{t.JoinedSparse(), t.JoinedWeighted(), t.JoinedFloats()} {
+	for _, j := range []*reader.Jagged{&t.Sparse, &t.Weighted, &t.Floats} {
 		n += 4*len(j.Lengths) + 8*len(j.Values) + 4*len(j.FloatValues) + 4*len(j.Weights) + 8*len(j.Present)
 	}
 	return int64(n)

@@ -2,7 +2,6 @@ package versus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -37,25 +36,14 @@ func (d *Digest) add(t *reader.Tensors, rows []uint64) error {
 		d.matrix(&t.Embeddings[i], rows)
 	}
 	var expanded reader.Jagged
-	lists := func(j *reader.Jagged, inverse []int32) error {
-		if inverse == nil && j.Starts == nil {
-			d.jagged(j, rows)
-			return nil
+	for _, j := range []*reader.Jagged{&t.Sparse, &t.Weighted} {
+		if j.Groups != nil || j.Starts != nil {
+			if err := t.Expand(&expanded, j); err != nil {
+				return err
+			}
+			j = &expanded
 		}
-		if err := j.Expand(&expanded, inverse); err != nil {
-			return err
-		}
-		d.jagged(&expanded, rows)
-		return nil
-	}
-	if err := errors.Join(lists(&t.Sparse, nil), lists(&t.Weighted, nil)); err != nil {
-		return err
-	}
-	for i := range t.Groups {
-		g := &t.Groups[i]
-		if err := errors.Join(lists(&g.Sparse, g.Inverse), lists(&g.Weighted, g.Inverse)); err != nil {
-			return err
-		}
+		d.jagged(j, rows)
 	}
 	for _, h := range rows {
 		d.Sum += spread(h)

@@ -31,8 +31,6 @@ type HashSide struct {
 	ScanSeconds, HashSeconds, CopySeconds float64
 	// SlotRows and Slots are those of a reader.Batch, of all batches of the last epoch.
 	SlotRows, Slots uint64
-
-	rest [2]reader.Jagged // the lists in no group, where some are in one
 }
 
 // Name returns the side's label.
@@ -41,84 +39,107 @@ func (s *HashSide) Name() string { return s.Label }
 // Bytes returns what the side that is hashed reads.
 func (s *HashSide) Bytes(ctx context.Context) (int64, error) { return s.Side.Bytes(ctx) }
 
-// Epoch gives every batch of the side with groups in place of their lists.
+// Epoch gives every batch of the side with groups: each feature's lists are those of its group's slots.
 func (s *HashSide) Epoch(ctx context.Context, threads int, each Each) error {
 	makers := make([]hashGroup, len(s.Groups))
 	out := new(reader.Tensors)
 	out.Groups = make([]reader.Group, len(s.Groups))
 	s.ScanSeconds, s.HashSeconds, s.CopySeconds, s.SlotRows, s.Slots = 0, 0, 0, 0, 0
-	grouped := map[int32]bool{}
+	groupOf := map[int32]int{}
 	for i, g := range s.Groups {
 		out.Groups[i].Features = g
 		for _, f := range g {
-			grouped[f] = true
+			groupOf[f] = i
 		}
 	}
 	scan := time.Now()
 	err := s.Side.Epoch(ctx, threads, func(t *reader.Tensors, rows int) error {
 		s.ScanSeconds += time.Since(scan).Seconds()
 		out.Dense, out.Labels, out.Embeddings = t.Dense, t.Labels, t.Embeddings
-		out.Sparse = *without(&s.rest[0], &t.Sparse, rows, grouped)
-		out.Weighted = *without(&s.rest[1], &t.Weighted, rows, grouped)
-		var wg sync.WaitGroup
-		for k := range min(threads, len(makers)) {
-			work := func() {
-				for i := k; i < len(makers); i += threads {
-					makers[i].make(&out.Groups[i], t, rows)
+		side := func(do func(i int)) {
+			var wg sync.WaitGroup
+			for k := range min(threads, len(makers)) {
+				work := func() {
+					for i := k; i < len(makers); i += threads {
+						do(i)
+					}
+				}
+				if threads == 1 {
+					work()
+				} else {
+					wg.Go(work)
 				}
 			}
-			if threads == 1 {
-				work()
-			} else {
-				wg.Go(work)
-			}
+			wg.Wait()
 		}
-		wg.Wait()
-		s.SlotRows += uint64(rows * (len(t.Sparse.Features) + len(t.Weighted.Features)))
-		s.Slots += uint64(rows * (len(out.Sparse.Features) + len(out.Weighted.Features)))
-		for i := range makers {
-			s.Slots += uint64(out.Groups[i].Slots * len(s.Groups[i]))
+		side(func(i int) { makers[i].make(&out.Groups[i], t, rows) })
+		for _, x := range []struct{ out, from *reader.Jagged }{{&out.Sparse, &t.Sparse}, {&out.Weighted, &t.Weighted}} {
+			s.copies(x.out, x.from, makers, groupOf, rows, side)
+			s.SlotRows += uint64(rows * len(x.from.Features))
+			s.Slots += uint64(len(x.out.Lengths))
 		}
 		err := each(out, rows)
 		scan = time.Now()
 		return err
 	})
-	for i := range makers {
+	for i := range makers { // beside what was copied in no group
 		s.HashSeconds += makers[i].hashing.Seconds()
 		s.CopySeconds += makers[i].copying.Seconds()
 	}
 	return err
 }
 
-// without returns j without the lists of features that are in groups: j itself, or out, whose memory is used again.
-func without(out, j *reader.Jagged, rows int, grouped map[int32]bool) *reader.Jagged {
-	*out = reader.Jagged{
-		Features: out.Features[:0], Lengths: out.Lengths[:0], Offsets: append(out.Offsets[:0], 0),
-		Values: out.Values[:0], Weights: out.Weights[:0], Present: out.Present[:0],
-	}
-	at := int32(0)
+// copies makes out the lists of j: of each feature those of its group's slots, or of every row where it is in none. side does
+// groups side by side.
+func (s *HashSide) copies(out, j *reader.Jagged, makers []hashGroup, groupOf map[int32]int, rows int, side func(func(int))) {
+	start := time.Now()
+	out.Features = j.Features
+	out.Groups, out.First = sized(out.Groups, len(j.Features)), append(out.First[:0], 0)
+	words := 0
 	for k, f := range j.Features {
-		if grouped[f] {
-			continue
+		lists := rows
+		if i, ok := groupOf[f]; ok {
+			out.Groups[k], lists = int32(i), len(makers[i].first)
+		} else {
+			out.Groups[k] = int32(len(makers))
 		}
-		out.Features = append(out.Features, f)
-		lengths := j.Lengths[k*rows : (k+1)*rows]
-		out.Lengths = append(out.Lengths, lengths...)
-		for _, n := range lengths {
-			at += n
-			out.Offsets = append(out.Offsets, at)
-		}
-		from, to := j.Offsets[k*rows], j.Offsets[(k+1)*rows]
-		out.Values = append(out.Values, j.Values[from:to]...)
-		if j.Weights != nil {
-			out.Weights = append(out.Weights, j.Weights[from:to]...)
-		}
-		out.Present = append(out.Present, j.PresentOf(k)...)
+		out.First = append(out.First, out.First[k]+lists)
+		words += vector.BitmapWords(lists)
 	}
-	if len(out.Features) == len(j.Features) {
-		return j
+	lists := out.First[len(j.Features)]
+	out.Lengths, out.Offsets, out.Present = sized(out.Lengths, lists), sized(out.Offsets, lists+1), sized(out.Present, words)
+	clear(out.Present)
+	took := time.Since(start)
+	side(func(i int) { makers[i].lengths(out, j, i, rows) })
+	start = time.Now()
+	for k := range j.Features {
+		if int(out.Groups[k]) == len(makers) {
+			copy(out.Lengths[out.First[k]:out.First[k+1]], j.Lengths[k*rows:(k+1)*rows])
+			copy(out.PresentOf(k), j.PresentOf(k))
+		}
 	}
-	return out
+	n := int32(0)
+	out.Offsets[0] = 0
+	for i, length := range out.Lengths {
+		n += length
+		out.Offsets[i+1] = n
+	}
+	out.Values = sized(out.Values, int(n))
+	if j.Weights != nil {
+		out.Weights = sized(out.Weights, int(n))
+	}
+	for k := range j.Features {
+		if int(out.Groups[k]) == len(makers) {
+			at, from, to := out.Offsets[out.First[k]], j.Offsets[k*rows], j.Offsets[(k+1)*rows]
+			copy(out.Values[at:], j.Values[from:to])
+			if j.Weights != nil {
+				copy(out.Weights[at:], j.Weights[from:to])
+			}
+		}
+	}
+	took += time.Since(start)
+	side(func(i int) { makers[i].copy(out, j, i, rows) })
+	s.CopySeconds += took.Seconds()
 }
 
 // A hashGroup is the memory of one group, used for every batch.
@@ -138,7 +159,7 @@ type hashEntry struct {
 	slot  int32
 }
 
-// make fills g from a batch of plain lists.
+// make finds the inverse of g in a batch of plain lists.
 func (x *hashGroup) make(g *reader.Group, t *reader.Tensors, rows int) {
 	start := time.Now()
 	x.hashes = sized(x.hashes, rows)
@@ -151,12 +172,8 @@ func (x *hashGroup) make(g *reader.Group, t *reader.Tensors, rows int) {
 		x.hash(&t.Weighted, k, rows)
 	}
 	x.find(rows)
-	hashed := time.Now()
-	x.hashing += hashed.Sub(start)
+	x.hashing += time.Since(start)
 	g.Inverse, g.Slots = x.inverse, len(x.first)
-	x.copy(&g.Sparse, &t.Sparse, sparse, rows)
-	x.copy(&g.Weighted, &t.Weighted, weighted, rows)
-	x.copying += time.Since(hashed)
 }
 
 func sized[T any](s []T, n int) []T {
@@ -222,43 +239,41 @@ func (x *hashGroup) find(rows int) {
 	}
 }
 
-// copy makes out the lists of the slots' first rows.
-func (x *hashGroup) copy(out, j *reader.Jagged, places []int, rows int) {
-	slots := len(x.first)
-	out.Features = out.Features[:0]
-	out.Lengths, out.Offsets = sized(out.Lengths, len(places)*slots), sized(out.Offsets, len(places)*slots+1)
-	words := vector.BitmapWords(slots)
-	out.Present = sized(out.Present, len(places)*words)
-	clear(out.Present)
-	n := int32(0)
-	out.Offsets[0] = 0
-	for i, k := range places {
-		out.Features = append(out.Features, j.Features[k])
-		for s, r := range x.first {
-			length := j.Lengths[k*rows+int(r)]
-			out.Lengths[i*slots+s] = length
-			n += length
-			out.Offsets[i*slots+s+1] = n
+// lengths makes the lengths and the presence of the slots of group i's features, which are those of their first rows.
+func (x *hashGroup) lengths(out, j *reader.Jagged, i, rows int) {
+	start := time.Now()
+	for k := range j.Features {
+		if int(out.Groups[k]) != i {
+			continue
 		}
-	}
-	out.Values = sized(out.Values, int(n))
-	if j.Weights != nil {
-		out.Weights = sized(out.Weights, int(n))
-	}
-	for i, k := range places {
-		present, to := j.PresentOf(k), vector.Bitmap(out.Present[i*words:(i+1)*words])
+		present, to := j.PresentOf(k), out.PresentOf(k)
 		for s, r := range x.first {
-			from, end := j.Offsets[k*rows+int(r)], j.Offsets[k*rows+int(r)+1]
-			at := out.Offsets[i*slots+s]
-			copy(out.Values[at:], j.Values[from:end])
-			if j.Weights != nil {
-				copy(out.Weights[at:], j.Weights[from:end])
-			}
+			out.Lengths[out.First[k]+s] = j.Lengths[k*rows+int(r)]
 			if present != nil && present.Get(int(r)) {
 				to.Set(s)
 			}
 		}
 	}
+	x.copying += time.Since(start)
+}
+
+// copy makes the values of the slots of group i's features.
+func (x *hashGroup) copy(out, j *reader.Jagged, i, rows int) {
+	start := time.Now()
+	for k := range j.Features {
+		if int(out.Groups[k]) != i {
+			continue
+		}
+		for s, r := range x.first {
+			from, end := j.Offsets[k*rows+int(r)], j.Offsets[k*rows+int(r)+1]
+			at := out.Offsets[out.First[k]+s]
+			copy(out.Values[at:], j.Values[from:end])
+			if j.Weights != nil {
+				copy(out.Weights[at:], j.Weights[from:end])
+			}
+		}
+	}
+	x.copying += time.Since(start)
 }
 
 // GroupsOf returns the groups of a side's first batch: what a user would have to tell a reader that hashes.

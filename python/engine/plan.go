@@ -31,6 +31,7 @@ type planParams struct {
 	Integers   []string `json:"integers,omitempty"` // names among the features that come as exact integers
 	Output     string   `json:"output,omitempty"`   // columns (default) or tensors
 	Dedup      string   `json:"dedup,omitempty"`    // kjt (default), ikjt or windowed
+	Expand     []string `json:"expand,omitempty"`   // names, globs and sets among the features: never deduplicated
 	Shuffle    *shuffle `json:"shuffle,omitempty"`
 	// Transforms are chains by feature name, glob or set.
 	Transforms map[string]string `json:"transforms,omitempty"`
@@ -42,7 +43,7 @@ func (p *planParams) fields() map[string]any {
 	f["integers"] = &p.Integers
 	f["sample_list"], f["downsample"] = &p.SampleList, &p.Downsample
 	f["overlay"] = &p.Overlay
-	f["output"], f["dedup"], f["shuffle"], f["transforms"] = &p.Output, &p.Dedup, &p.Shuffle, &p.Transforms
+	f["output"], f["dedup"], f["expand"], f["shuffle"], f["transforms"] = &p.Output, &p.Dedup, &p.Expand, &p.Shuffle, &p.Transforms
 	return f
 }
 
@@ -60,9 +61,6 @@ type planAnswer struct {
 	Rows     uint64        `json:"rows"`
 	Batches  uint64        `json:"batches"`
 	Features []featureInfo `json:"features"`
-	// Groups are the dedup groups of the first segment, as places in Features: which features a loader gives deduplicated,
-	// and in which order.
-	Groups [][]int32 `json:"groups"`
 }
 
 func (e *Engine) plan(ctx context.Context, raw json.RawMessage) (any, error) {
@@ -78,14 +76,6 @@ func (e *Engine) plan(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups := [][]int32{}
-	if plan.Dedup != reader.DedupKJT {
-		found, err := layout.Groups(ctx)
-		if err != nil {
-			return nil, err
-		}
-		groups = append(groups, found...)
-	}
 	text, hash, err := plan.Encode()
 	if err != nil {
 		return nil, err
@@ -93,7 +83,6 @@ func (e *Engine) plan(ctx context.Context, raw json.RawMessage) (any, error) {
 	out := planAnswer{
 		Plan: string(text), Hash: fmt.Sprintf("%016x", hash), Snapshot: plan.Snapshot,
 		Rows: layout.Rows(), Batches: layout.Batches(), Features: make([]featureInfo, len(plan.Features)),
-		Groups: groups,
 	}
 	e.keepLayout(keptLayout{uri: p.URI, hash: out.Hash, layout: layout, snapshot: view.Snapshot})
 	for i, f := range plan.Features {
@@ -109,7 +98,7 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 	}
 	opts := reader.PlanOptions{
 		Features: p.Features, Partition: p.Partitions, Filter: p.Filter, SampleList: p.SampleList, Downsample: p.Downsample, Overlays: p.Overlay, BatchSize: p.BatchSize,
-		Integers: p.Integers,
+		Integers: p.Integers, Expand: p.Expand,
 	}
 	if p.Output != "" {
 		if opts.Output, err = reader.ParseOutput(p.Output); err != nil {
@@ -197,20 +186,6 @@ func (a planAnswer) appendJSON(b []byte) []byte {
 			b = append(b, ',')
 		}
 		b = a.Features[i].appendJSON(b)
-	}
-	b = append(jsontext.AppendMember(append(b, ']'), "groups"), '[')
-	for i, g := range a.Groups {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, '[')
-		for j, f := range g {
-			if j > 0 {
-				b = append(b, ',')
-			}
-			b = strconv.AppendInt(b, int64(f), 10)
-		}
-		b = append(b, ']')
 	}
 	return append(b, "]}"...)
 }

@@ -51,8 +51,8 @@ func TestAnswersAreThoseOfEncodingJSON(t *testing.T) {
 	f := featureInfo{Name: odd, ID: "1", Kind: "dense", Elem: "int8", Score: "x", Dim: 7, Role: "label", Logical: odd, OriginColumn: "c", OriginKey: "k"}
 	for _, x := range []written{
 		snapshotInfo{Number: 1<<64 - 1, Time: "2026-01-01T00:00:00Z", Operation: odd, Rows: 3, Segments: 4, Bytes: 5, Features: 6},
-		planAnswer{Plan: odd, Hash: "ab", Snapshot: 1, Rows: 2, Batches: 3, Features: []featureInfo{f, {}}, Groups: [][]int32{{1, 2}, {}, {3}}},
-		planAnswer{Features: []featureInfo{}, Groups: [][]int32{}},
+		planAnswer{Plan: odd, Hash: "ab", Snapshot: 1, Rows: 2, Batches: 3, Features: []featureInfo{f, {}}},
+		planAnswer{Features: []featureInfo{}},
 		recordsAnswer(-7),
 	} {
 		want, err := json.Marshal(x)

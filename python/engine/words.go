@@ -8,7 +8,7 @@ import (
 )
 
 // WordsVersion is the first word of every description.
-const WordsVersion = 4
+const WordsVersion = 5
 
 // A wordBuffer describes a batch in 64-bit words, in memory of the Allocator. _batch.py reads it:
 //
@@ -19,9 +19,10 @@ const WordsVersion = 4
 //	         n, n x column (the exact columns: keys, strings, ...)
 //	matrix:  features, width, array (values), array (present)
 //	lists:   0 where no feature has lists of the kind; else 1, then
-//	         features in no group, for each group the number of its values, and of all lists, each group's in turn and then those
-//	         in no group: array (offsets, from 0 for each group, one more than lists), array (lengths), array (values),
-//	         array (float values), array (weights), array (present)
+//	         features, for each of them the number of its lists (slots of its group, or rows), for each of them that of its values,
+//	         so many of them, the first, that may be in groups, array (for each of them its group; n groups: none; empty with kjt),
+//	         and the lists of each feature in turn: array (offsets, from 0, one more than lists), array (lengths), array (values),
+//	         array (float values), array (weights), array (present: bitmaps, each beginning a word)
 //	column:  place, rows, slots, array (present), array (inverse), array (offsets), array (lengths), array (ints),
 //	         array (floats), array (doubles), array (data), array (score floats), array (score doubles)
 //	features: n, n x place in the plan
@@ -65,9 +66,9 @@ func appendBatch(w []int64, b *reader.Batch, id int64, at, epoch uint64) []int64
 		w = append(w, int64(g.Slots))
 	}
 	w = appendArray(w, t.Inverses)
-	w = appendLists(w, t, &t.Sparse, t.JoinedSparse(), func(g *reader.Group) *reader.Jagged { return &g.Sparse })
-	w = appendLists(w, t, &t.Weighted, t.JoinedWeighted(), func(g *reader.Group) *reader.Jagged { return &g.Weighted })
-	w = appendLists(w, t, &t.Floats, t.JoinedFloats(), func(g *reader.Group) *reader.Jagged { return &g.Floats })
+	w = appendLists(w, &t.Sparse)
+	w = appendLists(w, &t.Weighted)
+	w = appendLists(w, &t.Floats)
 	count := len(w)
 	w = append(w, 0)
 	for i, c := range b.Columns {
@@ -86,25 +87,27 @@ func appendMatrix(w []int64, m *reader.Matrix) []int64 {
 	return appendArray(w, m.Present)
 }
 
-func appendLists(w []int64, t *reader.Tensors, plain *reader.Jagged, all reader.Joined, of func(*reader.Group) *reader.Jagged) []int64 {
-	features := len(plain.Features)
-	for i := range t.Groups {
-		features += len(of(&t.Groups[i]).Features)
-	}
-	if features == 0 {
+func appendLists(w []int64, j *reader.Jagged) []int64 {
+	if len(j.Features) == 0 {
 		return append(w, 0)
 	}
-	w = appendFeatures(append(w, 1), plain.Features)
-	for i := range t.Groups {
-		j := of(&t.Groups[i])
-		w = append(w, int64(len(j.Values)+len(j.FloatValues)))
+	w = appendFeatures(append(w, 1), j.Features)
+	for k := range j.Features {
+		from, to := j.Lists(k)
+		w = append(w, int64(to-from))
 	}
-	w = appendArray(w, all.Offsets)
-	w = appendArray(w, all.Lengths)
-	w = appendArray(w, all.Values)
-	w = appendArray(w, all.FloatValues)
-	w = appendArray(w, all.Weights)
-	return appendArray(w, all.Present)
+	for k := range j.Features {
+		from, to := j.Lists(k)
+		w = append(w, int64(j.Offsets[to]-j.Offsets[from]))
+	}
+	w = append(w, int64(j.Dedup))
+	w = appendArray(w, j.Groups)
+	w = appendArray(w, j.Offsets)
+	w = appendArray(w, j.Lengths)
+	w = appendArray(w, j.Values)
+	w = appendArray(w, j.FloatValues)
+	w = appendArray(w, j.Weights)
+	return appendArray(w, j.Present)
 }
 
 func appendColumn(w []int64, place int, c *vector.Column) []int64 {

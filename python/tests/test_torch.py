@@ -20,24 +20,26 @@ LISTS = ["user_list", "user_history", "item_list"]
 ALL = [*LISTS, "scored", "dense_a", "dense_b", "vector", "numbers", "@keys", "request_id"]
 
 
-def lists_of(j, rows):
-    """{feature: a list of lists} of a Jagged with rows lists a feature."""
-    offsets, values = j.offsets.tolist(), j.values.tolist()
-    return {
-        key: [values[offsets[k * rows + i]: offsets[k * rows + i + 1]] for i in range(rows)]
-        for k, key in enumerate(j.keys)
-    }
-
-
 def expanded(batch, part):
-    """The lists of every row of one kind, groups included."""
-    out = lists_of(getattr(batch, part), batch.rows)
-    for g in batch.groups:
-        inverse = g.inverse.tolist()
-        assert len(inverse) == batch.rows and sorted(set(inverse)) == list(range(g.slots))
-        for key, slots in lists_of(getattr(g, part), g.slots).items():
-            assert key not in out
-            out[key] = [slots[s] for s in inverse]
+    """{feature: the lists of every row} of one kind."""
+    j = getattr(batch, part)
+    inverses = [g.inverse.tolist() for g in batch.groups]
+    offsets, values = j.offsets.tolist(), j.values.tolist()
+    groups = [len(inverses)] * len(j.keys) if j.groups is None else j.groups.tolist()
+    out, first = {}, 0
+    for key, n, count, group in zip(j.keys, j.sizes, j.counts, groups, strict=True):
+        lists = [values[offsets[first + i]: offsets[first + i + 1]] for i in range(n)]
+        first += n
+        assert sum(map(len, lists)) == count and key not in out
+        if group < len(inverses):
+            assert key in batch.groups[group].keys and batch.groups[group].slots == n
+            assert len(inverses[group]) == batch.rows and sorted(set(inverses[group])) == list(range(n))
+            lists = [lists[s] for s in inverses[group]]
+        assert len(lists) == batch.rows
+        out[key] = lists
+        one = j.feature(key)
+        assert one.keys == [key] and one.values.tolist() == [x for i in range(n) for x in values[offsets[first - n + i]: offsets[first - n + i + 1]]]
+        assert one.offsets[0] == 0 and one.offsets[-1] == count and torch.equal(one.lengths, one.offsets.diff().int())
     return out
 
 
@@ -72,7 +74,7 @@ def test_every_tensor_equals_the_source(table, source, output, batch_size):
 def test_ikjt_holds_less(table):
     def ids(output):
         return sum(
-            len(b.sparse.values) + sum(len(g.sparse.values) for g in b.groups)
+            len(b.sparse.values)
             for b in table.torch(LISTS, output=output))
 
     assert ids("ikjt") < ids("kjt")
@@ -100,7 +102,7 @@ def test_shuffled_epochs(table, source, output):
 def test_transforms(table, source):
     data = table.torch(["user_history", "dense_b"], transforms={"user_history": "first(2)|mod(97)", "dense_b": "clamp(0, 50)"})
     batch = next(iter(data))
-    assert lists_of(batch.sparse, batch.rows)["user_history"] == [
+    assert expanded(batch, "sparse")["user_history"] == [
         [v % 97 for v in x[:2]] for x in source["user_history"].to_pylist()]
     assert batch.dense[:, 0].tolist() == [min(x, 50) for x in source["dense_b"].to_pylist()]
     with pytest.raises(dsistore.UsageError, match="clmap"):
@@ -169,7 +171,7 @@ def test_what_is_held_of_a_batch_is_not_overwritten(table, output):
     data = table.torch([*LISTS, "dense_*", "@keys"], labels=["click"], batch_size=40, output=output, workers=2, presence=True)
 
     def pieces(b):
-        lists = [b.sparse, b.weighted, b.floats, *(j for g in b.groups for j in (g.sparse, g.weighted, g.floats))]
+        lists = [b.sparse, b.weighted, b.floats]
         return [
             b.dense[1:], b.dense.t()[0], b.dense.numpy()[::2], b.labels[:, 0], b.keys["event_time"][3:],
             *(g.inverse[2:] for g in b.groups),

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 
 import dsistore
 from conftest import make_rows
-from test_torch import ALL, LISTS, check_rows, expanded
+from test_torch import ALL, LISTS, check_rows
 
 torchrec = pytest.importorskip("torchrec")
 
@@ -29,14 +29,37 @@ def test_bags_of_ikjt_equal_those_of_kjt(table, batch_size):
     for a, b in zip(*hashed(table, batch_size=batch_size), strict=True):
         assert a.sparse_features.keys() == LISTS and not a.sparse_features.variable_stride_per_key()
         assert a.dedup_sparse_features.keys() == [] and a.plain_sparse_features.keys() == LISTS
-        assert sorted(b.sparse_features.keys()) == sorted(LISTS) and b.sparse_features.variable_stride_per_key()
+        assert b.sparse_features.keys() == b.dedup_sparse_features.keys() == LISTS and b.sparse_features.variable_stride_per_key()
         assert b.sparse_features.stride() == b.dedup_sparse_features.stride() == b.rows
+        assert b.plain_sparse_features.keys() == [] and b.plain_sparse_features.stride() == b.rows
         want = model(a.sparse_features)
         torch.testing.assert_close(model(b.sparse_features).values(), want.values())
         torch.testing.assert_close(weighted(b.weighted_features).values(), weighted(a.weighted_features).values())
-        got = part(model, b.dedup_sparse_features) | part(model, b.plain_sparse_features)
-        for k, pooled in want.to_dict().items():
-            torch.testing.assert_close(got[k], pooled)
+
+
+@pytest.mark.parametrize("expand", ["item_*", ["user_list"], ["user_history", "scored"]], ids=str)
+def test_expanded_features_are_an_ordinary_kjt(table, expand):
+    """Their lists come a row each, after the others, in both outputs; the model is the same."""
+    plain = ["item_list"] if expand == "item_*" else expand
+    order = [k for k in LISTS if k not in plain] + [k for k in LISTS if k in plain]
+    model, weighted = bags(LISTS), bags(["scored"], is_weighted=True)
+    for a, b in zip(*hashed(table, batch_size=128, expand=expand), strict=True):
+        assert a.sparse_features.keys() == b.sparse_features.keys() == order
+        assert b.dedup_sparse_features.keys() == [k for k in LISTS if k not in plain]
+        assert b.plain_sparse_features.keys() == [k for k in LISTS if k in plain]
+        assert not b.plain_sparse_features.variable_stride_per_key() and b.plain_sparse_features.stride() == b.rows
+        assert b.weighted_features.variable_stride_per_key() == b.dedup_weighted_features.variable_stride_per_key() == ("scored" not in plain)
+        want = model(a.sparse_features).to_dict()
+        for got in (model(b.sparse_features).to_dict(), part(model, b.dedup_sparse_features) | part(model, b.plain_sparse_features)):
+            assert got.keys() == want.keys()
+            for k, pooled in want.items():
+                torch.testing.assert_close(got[k], pooled)
+        for kjt in (b.weighted_features, b.plain_weighted_features if "scored" in plain else b.dedup_weighted_features):
+            torch.testing.assert_close(weighted(kjt).values(), weighted(a.weighted_features).values())
+    with pytest.raises(dsistore.NotFoundError, match="did you mean \"user_list\""):
+        table.torch(LISTS, output="ikjt", expand="user_lits")
+    with pytest.raises(dsistore.NotFoundError, match=r"nothing_\*"):
+        table.torch(LISTS, output="ikjt", expand="nothing_*")
 
 
 def part(model, kjt):
@@ -46,8 +69,8 @@ def part(model, kjt):
     return bag(kjt).to_dict()
 
 
-def test_groups_are_the_same_in_every_batch(tmp_path, source):
-    """Segments that store features differently still give a model the same groups."""
+def test_rows_of_segments_that_are_stored_differently(tmp_path, source):
+    """Some lack a feature, or share nothing of one, or are not clustered: rows are the source's, keys in one order."""
     store = dsistore.open(tmp_path)
     plain = make_rows(5, 320).drop_columns(["user_history"])
     store.ingest("t", make_rows(4, 640), session_key="session_id", time_key="event_time")
@@ -56,16 +79,13 @@ def test_groups_are_the_same_in_every_batch(tmp_path, source):
     store.ingest("t", make_rows(6, 160))
     t = store.table("t")
     rows = t.scan([n for n in source.column_names]).to_arrow()
-    names, at = None, 0
+    at, groups = 0, set()
     for batch in t.torch(ALL, labels="click", batch_size=100, output="ikjt"):
-        shape = ([[g.sparse.keys, g.weighted.keys, g.floats.keys] for g in batch.groups], batch.sparse.keys)
-        names = names or shape
-        assert shape == names
-        want = rows.slice(at, batch.rows).to_pydict()
-        want = {k: v for k, v in want.items()}
-        check_rows(batch, want)
+        assert (batch.sparse.keys, batch.weighted.keys, batch.floats.keys) == (LISTS, ["scored"], ["numbers"])
+        groups.add(str([g.keys for g in batch.groups]))
+        check_rows(batch, rows.slice(at, batch.rows).to_pydict())
         at += batch.rows
-    assert at == 1120 and names[0]
+    assert at == 1120 and len(groups) > 1
 
 
 def tensors_of(batch):
@@ -98,12 +118,14 @@ def test_a_kjt_is_made_once_and_stays_behind(table):
     assert whole.inverse_indices()[1].dtype == torch.int64 and whole.inverse_indices()[1].shape == (len(LISTS), 100)
     assert abs(len(pickle.dumps(batch)) - len(pickle.dumps(one_batch(table)))) < 100  # the matrix of inverse indices has 2,400
     # Nothing is copied: all KJTs lie in one memory.
-    assert len(batch.groups) > 1 and len(batch.sparse.keys) > 0
-    first, last = batch.groups[0].sparse, batch.sparse
+    assert len(batch.groups) > 1
     for kjt in (whole, batch.dedup_sparse_features):
-        assert kjt.values().data_ptr() == first.values.data_ptr() and kjt.lengths().data_ptr() == first.lengths.data_ptr()
-    assert batch.plain_sparse_features.values().data_ptr() == last.values.data_ptr()
-    assert len(whole.values()) == sum(len(g.sparse.values) for g in batch.groups) + len(last.values)
+        assert kjt.values().data_ptr() == batch.sparse.values.data_ptr() and kjt.lengths().data_ptr() == batch.sparse.lengths.data_ptr()
+    split = one_batch(table, expand="item_list")
+    assert split.plain_sparse_features.values().data_ptr() == split.sparse.values[split.sparse.counts[0] + split.sparse.counts[1]:].data_ptr()
+    # What is known of lengths is said: TorchRec would add them up, and wait for the device.
+    for kjt in (whole, split.sparse_features, split.dedup_sparse_features, split.plain_sparse_features, one_batch(table, "kjt").sparse_features):
+        assert kjt.length_per_key_or_none() == [sum(x.lengths().tolist()) for x in kjt.split([1] * len(kjt.keys()))]
 
 
 @pytest.mark.parametrize("output", ["kjt", "ikjt"])

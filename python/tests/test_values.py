@@ -229,33 +229,34 @@ def lists(batch: Batch) -> dict[str, tuple[str, Lists]]:
     """{feature: (part, its lists)}, deduplicated ones expanded by their inverse."""
     out: dict[str, tuple[str, Lists]] = {}
 
-    def take(part: str, j: Any, n: int, inverse: list[int]) -> None:
+    groups = [g.inverse.tolist() for g in batch.groups]
+    for g in batch.groups:
+        assert g.inverse.dtype == torch.int32 and g.inverse.shape == (batch.rows,)
+        assert sorted(set(g.inverse.tolist())) == list(range(g.slots))
+    for part in ("sparse", "weighted", "floats"):
+        j = getattr(batch, part)
         assert j.lengths.dtype == j.offsets.dtype == torch.int32
-        assert j.lengths.shape == (len(j.keys) * n,) and j.offsets.shape == (len(j.keys) * n + 1,)
+        assert j.lengths.shape == (sum(j.sizes),) and j.offsets.shape == (sum(j.sizes) + 1,)
         assert j.offsets[0] == 0 and torch.equal(j.offsets[1:] - j.offsets[:-1], j.lengths)
         assert j.values.dtype == (torch.float32 if part == "floats" else torch.int64) and j.values.shape == (j.offsets[-1],)
         if part == "weighted" and j.keys:
             assert j.weights.dtype == torch.float32 and j.weights.shape == j.values.shape
-        elif j.weights is not None:
-            assert not j.keys and part == "weighted" and len(j.weights) == 0
+        else:
+            assert j.weights is None
         at, values = j.offsets.tolist(), j.values.tolist()
         weights = j.weights.tolist() if j.weights is not None else None
-        for k, key in enumerate(j.keys):
+        first = 0
+        for k, (key, n) in enumerate(zip(j.keys, j.sizes, strict=True)):
+            group = len(groups) if j.groups is None else int(j.groups[k])
+            inverse = groups[group] if group < len(groups) else list(range(batch.rows))
+            assert n == max(inverse) + 1 and (group == len(groups) or key in batch.groups[group].keys)
+            spans = [(at[first + s], at[first + s + 1]) for s in inverse]
+            present = None if j.present is None else j.present[first: first + n].tolist()
+            first += n
             assert key not in out
-            spans = [(at[k * n + s], at[k * n + s + 1]) for s in inverse]
-            present = None if j.present is None else j.present.view(len(j.keys), n)[k].tolist()
             out[key] = part, Lists(
                 [values[a:b] for a, b in spans], [weights[a:b] for a, b in spans] if weights is not None else None,
                 [present[s] for s in inverse] if present is not None else None)
-
-    rows = list(range(batch.rows))
-    for part in ("sparse", "weighted", "floats"):
-        take(part, getattr(batch, part), batch.rows, rows)
-    for g in batch.groups:
-        assert g.inverse.dtype == torch.int32 and g.inverse.shape == (batch.rows,)
-        assert sorted(set(g.inverse.tolist())) == list(range(g.slots))
-        for part in ("sparse", "weighted", "floats"):
-            take(part, getattr(g, part), g.slots, g.inverse.tolist())
     return out
 
 

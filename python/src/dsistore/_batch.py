@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ._engine import Words
 
-_VERSION = 4
+_VERSION = 5
 
 
 @dataclass(slots=True)
@@ -29,11 +29,14 @@ class Matrix:
 
 @dataclass(slots=True)
 class Lists:
-    """The lists of one kind, a slot each of each group's features in turn, then a row each of the features in no group."""
+    """The lists of one kind, those of each feature in turn: a slot of its group each, or a row each."""
 
-    features: list[int]  # in no group
-    counts: list[int]  # values of each group
-    offsets: npt.NDArray[np.int32]  # from 0 for each group, and for those in no group: one more than lists
+    features: list[int]
+    sizes: list[int]  # lists of each
+    counts: list[int]  # values of each
+    dedup: int  # so many of features, the first, may be in groups
+    groups: npt.NDArray[np.int32]  # of each feature; the number of groups: none; empty where none may be in one
+    offsets: npt.NDArray[np.int32]  # from 0: one more than lists
     lengths: npt.NDArray[np.int32]
     values: npt.NDArray[np.int64]
     floats: npt.NDArray[np.float32]
@@ -135,14 +138,15 @@ class _Reader:
         values = self.array(np.float32).reshape(rows, width)
         return Matrix(features, width, values, self.present(len(features)))
 
-    def lists(self, groups: int) -> Lists | None:
+    def lists(self) -> Lists | None:
         if not self.number():
             return None
         features = self.features()
-        self._at += groups
+        at, n = self._at, len(features)
+        self._at += 2 * n
         return Lists(
-            features, self._words[self._at - groups: self._at], self.array(np.int32), self.array(np.int32), self.array(np.int64),
-            self.array(np.float32), self.array(np.float32), self.array(np.uint64),
+            features, self._words[at: at + n], self._words[at + n: at + 2 * n], self.number(), self.array(np.int32), self.array(np.int32),
+            self.array(np.int32), self.array(np.int64), self.array(np.float32), self.array(np.float32), self.array(np.uint64),
         )
 
     def column(self) -> Column:
@@ -165,7 +169,7 @@ def read(words: Words) -> RawBatch:
     embeddings = [r.matrix(rows) for _ in range(r.number())]
     groups = [Group(r.features(), r.number()) for _ in range(r.number())]
     inverses = r.array(np.int32).reshape(len(groups), rows)
-    sparse, weighted, floats = r.lists(len(groups)), r.lists(len(groups)), r.lists(len(groups))
+    sparse, weighted, floats = r.lists(), r.lists(), r.lists()
     out = RawBatch(index, first_row, rows, epoch, dense, labels, embeddings, groups, inverses, sparse, weighted, floats)
     for _ in range(r.number()):
         c = r.column()

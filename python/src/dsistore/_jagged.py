@@ -1,15 +1,18 @@
 """The lists of a batch, and which of them are deduplicated.
 
-A batch holds the lists of one kind in one tensor each of lengths and values (Lists), those of each dedup group in turn and then
-the plain ones, as the engine lays them out. Users see it as a Jagged of the plain ones, and a DedupGroup a group:
+A batch holds the lists of one kind in one tensor each of lengths and values (Jagged), those of each feature in turn, in the order of
+the request. Which features share slots follows from where the rows of that batch are stored: groups may change from batch to batch,
+keys and their order do not.
 
-    slots      group 0   group 1   plain: a row each
-    lengths    a a  b b  c c c     d d d d d
-    inverses   [0 0 1 1 1]  [0 1 1 2 2]
+    keys       a          b            c
+    groups     0          none         0
+    lengths    s0 s1      r0 r1 r2 r3  s0 s1          a list a slot, or a row
+    inverses   [0 0 0 1]                              of group 0: the slot of each row
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from . import errors
+from . import _batch
 
 Map = Callable[[torch.Tensor], torch.Tensor]
 
@@ -31,115 +34,99 @@ def mask(bits: npt.NDArray[np.uint64] | None, n: int) -> torch.Tensor | None:
 
 @dataclass
 class Jagged:
-    """Lists of several features. List i of feature k is ``values[offsets[k*n+i]:offsets[k*n+i+1]]``, n a feature.
+    """Lists of several features, sizes[k] of feature k: a row of the batch each, or a slot of its group each.
 
-    values are int64 ids (uint64 bit for bit), or float32 numbers; weights belong to them one by one where the features are
-    weighted, else are None. A null list and an empty one both have length 0; present, which a dataset with ``presence=True``
-    gives, tells them apart: bool, one a list, in the order of lengths.
+    List i of all, one feature after the other, is ``values[offsets[i]:offsets[i + 1]]``. values are int64 ids (uint64 bit for bit), or
+    float32 numbers; weights belong to them one by one where the features are weighted, else are None. A null list and an empty one
+    both have length 0; present, which a dataset with ``presence=True`` gives, tells them apart: bool, one a list, in the order of lengths.
     """
 
     keys: list[str]
-    lengths: torch.Tensor
-    offsets: torch.Tensor
+    sizes: list[int]  # lists of each feature
+    counts: list[int]  # values of each feature
+    dedup: int  # so many of the keys, the first, are in groups where rows share their lists; the others always have a list a row
+    groups: torch.Tensor | None  # [features] int32: the place in Batch.groups, whose length stands for none; None with dedup 0
+    lengths: torch.Tensor  # int32
+    offsets: torch.Tensor  # int32, from 0: one more than lists
     values: torch.Tensor
     weights: torch.Tensor | None = None
     present: torch.Tensor | None = None
 
-    def empty(self) -> Jagged:
-        """No features, of the same types and on the same device."""
-        return Jagged([], self.lengths[:0], self.offsets[:1], self.values[:0],
-                      None if self.weights is None else self.weights[:0])
+    def feature(self, key: str) -> Jagged:
+        """One feature alone: views, but for its offsets, which begin at 0."""
+        k = self.keys.index(key)
+        first, start = sum(self.sizes[:k]), sum(self.counts[:k])
+        n, count = self.sizes[k], self.counts[k]
+        lists, values = slice(first, first + n), slice(start, start + count)
+        return Jagged(
+            [key], [n], [count], int(k < self.dedup), None if self.groups is None else self.groups[k:k + 1], self.lengths[lists],
+            self.offsets[first:first + n + 1] - start, self.values[values], None if self.weights is None else self.weights[values],
+            None if self.present is None else self.present[lists])
+
+    def map(self, f: Map) -> Jagged:
+        return Jagged(
+            self.keys, self.sizes, self.counts, self.dedup, None if self.groups is None else f(self.groups), f(self.lengths),
+            f(self.offsets), f(self.values), None if self.weights is None else f(self.weights),
+            None if self.present is None else f(self.present))
 
 
 @dataclass
 class DedupGroup:
-    """Features whose rows share slots alike: an IKJT. Row i has the lists of slot ``inverse[i]``."""
+    """Features whose rows share slots alike: row i has the lists of slot ``inverse[i]`` of each."""
 
-    inverse: torch.Tensor  # [B] int32
+    keys: list[str]
     slots: int
-    sparse: Jagged
-    weighted: Jagged
-    floats: Jagged
-
-
-@dataclass
-class Lists:
-    """The lists of one kind of all features of a batch."""
-
-    keys: list[list[str]]  # of each group's features, then of the plain ones
-    sizes: list[int]  # lists a feature: the slots of each group, then the rows
-    counts: list[int]  # values of each group, then of the plain ones
-    lengths: torch.Tensor
-    offsets: torch.Tensor  # from 0 for each group, and for the plain ones: one more than lists each
-    values: torch.Tensor
-    weights: torch.Tensor | None
-    present: torch.Tensor | None
-
-    def map(self, f: Map) -> Lists:
-        return Lists(
-            self.keys, self.sizes, self.counts, f(self.lengths), f(self.offsets), f(self.values),
-            None if self.weights is None else f(self.weights), None if self.present is None else f(self.present))
-
-    def parts(self) -> list[Jagged]:
-        """A Jagged a group, and one of the plain lists: views."""
-        if len(self.keys) == 1:
-            return [self.plain()]
-        if not any(self.keys):  # no features of this kind: one set of views for all parts
-            offsets = self.offsets[:1]
-            return [Jagged(keys, self.lengths, offsets, self.values, self.weights, self.present) for keys in self.keys]
-        # One call a tensor for the views of all parts: one a view takes longer than the rest of a batch in Python.
-        lists = [len(keys) * size for keys, size in zip(self.keys, self.sizes)]
-        none = [None] * len(lists)
-        return list(map(
-            Jagged, self.keys, self.lengths.split_with_sizes(lists), self.offsets.split_with_sizes([n + 1 for n in lists]),
-            self.values.split_with_sizes(self.counts),
-            none if self.weights is None else self.weights.split_with_sizes(self.counts),
-            none if self.present is None else self.present.split_with_sizes(lists)))
-
-    def plain(self) -> Jagged:
-        """The last of parts, the plain lists, without the others."""
-        if len(self.keys) == 1:  # all of it: no views, which take as long as all else that is done for a batch
-            return Jagged(self.keys[0], self.lengths, self.offsets, self.values, self.weights, self.present)
-        return self._part(len(self.keys) - 1, len(self.lengths) - len(self.keys[-1]) * self.sizes[-1], len(self.values) - self.counts[-1])
-
-    def _part(self, i: int, at: int, first: int) -> Jagged:
-        """Part i, whose lists begin at one place and whose values at another."""
-        n = len(self.keys[i]) * self.sizes[i]
-        lists, values = slice(at, at + n), slice(first, first + self.counts[i])
-        return Jagged(
-            self.keys[i], self.lengths[lists], self.offsets[at + i: at + i + n + 1], self.values[values],
-            None if self.weights is None else self.weights[values], None if self.present is None else self.present[lists])
+    inverse: torch.Tensor  # [B] int32
 
 
 @dataclass
 class BatchLists:
-    """All lists of a batch, and the inverses [groups, B] int32."""
+    """All lists of a batch, and its groups: their features and slots, and their inverses [groups, B] int32."""
 
+    keys: list[list[str]]
+    slots: list[int]
     inverses: torch.Tensor
-    sparse: Lists
-    weighted: Lists
-    floats: Lists
+    sparse: Jagged
+    weighted: Jagged
+    floats: Jagged
 
     def map(self, f: Map) -> BatchLists:
-        return BatchLists(f(self.inverses), self.sparse.map(f), self.weighted.map(f), self.floats.map(f))
+        return BatchLists(self.keys, self.slots, f(self.inverses), self.sparse.map(f), self.weighted.map(f), self.floats.map(f))
 
     def groups(self) -> list[DedupGroup]:
-        if len(self.sparse.keys) == 1:
-            return []
-        parts = [self.sparse.parts(), self.weighted.parts(), self.floats.parts()]
-        return [
-            DedupGroup(inverse, self.sparse.sizes[i], *(p[i] for p in parts)) for i, inverse in enumerate(self.inverses)
-        ]
+        return list(map(DedupGroup, self.keys, self.slots, self.inverses))
 
 
-def check_size(values: int) -> None:
-    """The engine refuses more values than an int32 offset can tell in one group, this in all that are joined."""
-    if values >= 1 << 31:
-        raise errors.UsageError(f"the lists of a batch have {values:,} values, an offset counts to 2^31 - 1: use a smaller batch_size")
+_NO_INTS = torch.empty(0, dtype=torch.int32)
+_NO_INVERSES = torch.empty((0, 0), dtype=torch.int32)
+_NO_IDS = torch.empty(0, dtype=torch.int64)
+_NO_NUMBERS = torch.empty(0, dtype=torch.float32)
 
 
-def offsets_of(lengths: torch.Tensor) -> torch.Tensor:
-    """Where each list begins, and the last ends, for lists one after the other."""
-    offsets = torch.zeros(len(lengths) + 1, dtype=torch.int32, device=lengths.device)
-    torch.cumsum(lengths, 0, out=offsets[1:])
-    return offsets
+def lists_of(raw: _batch.RawBatch, names: list[str]) -> BatchLists:
+    """The lists of a batch, over its memory; names are those of the plan's features."""
+    return BatchLists(
+        [[names[f] for f in g.features] for g in raw.groups], [g.slots for g in raw.groups],
+        torch.from_numpy(raw.inverses) if raw.groups else _NO_INVERSES,
+        _jagged(raw.sparse, names, weighted=False), _jagged(raw.weighted, names, weighted=True), _jagged(raw.floats, names, weighted=False, floats=True))
+
+
+def _jagged(j: _batch.Lists | None, names: list[str], weighted: bool, floats: bool = False) -> Jagged:
+    if j is None:
+        return Jagged([], [], [], 0, None, _NO_INTS, torch.zeros(1, dtype=torch.int32), _NO_NUMBERS if floats else _NO_IDS)
+    return Jagged(
+        [names[f] for f in j.features], j.sizes, j.counts, j.dedup, torch.from_numpy(j.groups) if j.dedup else None,
+        torch.from_numpy(j.lengths), torch.from_numpy(j.offsets), torch.from_numpy(j.floats if floats else j.values),
+        torch.from_numpy(j.weights) if weighted else None,  # also where all lists of the batch are empty
+        _present(j.present, j.sizes) if len(j.present) else None)
+
+
+def _present(bits: npt.NDArray[np.uint64], sizes: list[int]) -> torch.Tensor:
+    """The masks of features one after the other: a copy."""
+    out = []
+    for size, run in itertools.groupby(sizes):
+        n = sum(1 for _ in run)
+        words = n * ((size + 63) // 64)
+        out.append(np.unpackbits(bits[:words].reshape(n, -1).view(np.uint8), axis=1, bitorder="little", count=size).reshape(-1))
+        bits = bits[words:]
+    return torch.from_numpy(np.concatenate(out).view(np.bool_))

@@ -6,45 +6,48 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ._jagged import Jagged, Lists, check_size
+from ._jagged import Jagged
 
 if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
 
-def plain(lists: Jagged, rows: int) -> KeyedJaggedTensor:
-    """Lists of every row, over the same memory."""
+def plain(j: Jagged, rows: int, first: int = 0) -> KeyedJaggedTensor:
+    """Features that have a list a row, from first on, over the same memory."""
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
+    if first == 0:
+        return KeyedJaggedTensor(
+            keys=j.keys[:], values=j.values, lengths=j.lengths, offsets=j.offsets, weights=j.weights, stride=rows,
+            length_per_key=j.counts[:])
+    lists, values = sum(j.sizes[:first]), sum(j.counts[:first])
     return KeyedJaggedTensor(
-        keys=lists.keys, values=lists.values, lengths=lists.lengths, offsets=lists.offsets, weights=lists.weights, stride=rows)
+        keys=j.keys[first:], values=j.values[values:], lengths=j.lengths[lists:],
+        weights=None if j.weights is None else j.weights[values:], stride=rows, length_per_key=j.counts[first:])
 
 
-def variable(lists: Lists, inverses: torch.Tensor, with_plain: bool) -> KeyedJaggedTensor:
-    """The deduplicated lists, over the same memory, in the variable-batch form: as many lists a key as its group has slots, and
-    inverse indices [keys, rows]. with_plain: the plain lists too, with identity rows.
+def variable(j: Jagged, inverses: torch.Tensor, rows: int, end: int) -> KeyedJaggedTensor:
+    """Features up to end, over the same memory, in the variable-batch form: as many lists a key as its group has slots, or rows where it
+    is in none, and inverse indices [keys, rows].
 
     The matrix of inverse indices is made here, on the tensors' device, of one int32 inverse a group: it is as large as
     keys x rows x 8 bytes, and so should neither be pinned nor travel. Nothing here waits for the device.
     """
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
-    rows = lists.sizes[-1]
-    last = len(lists.keys) if with_plain else len(lists.keys) - 1
-    keys = [k for names in lists.keys[:last] for k in names]
-    matrix = torch.empty((len(keys), rows), dtype=torch.int64, device=inverses.device)
-    strides: list[list[int]] = []
-    for i, (names, size) in enumerate(zip(lists.keys[:last], lists.sizes)):
-        if names:
-            matrix[len(strides): len(strides) + len(names)] = (
-                inverses[i] if i < len(inverses) else torch.arange(rows, device=matrix.device))
-            strides += [[size]] * len(names)
-    values = slice(0, sum(lists.counts[:last]))
-    check_size(values.stop)
+    assert j.groups is not None
+    keys, sizes, counts = j.keys[:end], j.sizes[:end], j.counts[:end]
+    # A row a group, and one of the rows themselves for features in none: groups has its place.
+    table = torch.empty((len(inverses) + 1, rows), dtype=torch.int64, device=inverses.device)
+    if len(inverses):
+        table[:-1] = inverses
+    torch.arange(rows, out=table[-1])
+    lists, values = sum(sizes), sum(counts)
     return KeyedJaggedTensor(
-        keys=keys, values=lists.values[values], lengths=lists.lengths[: sum(n for [n] in strides)],
-        weights=None if lists.weights is None else lists.weights[values], stride_per_key_per_rank=strides,
-        inverse_indices=(keys, matrix))
+        keys=keys, values=j.values[:values], lengths=j.lengths[:lists], offsets=j.offsets[: lists + 1],
+        weights=None if j.weights is None else j.weights[:values],
+        stride_per_key_per_rank=[[n] for n in sizes], stride_per_key=sizes, length_per_key=counts,
+        inverse_indices=(keys, table.index_select(0, j.groups[:end])))
 
 
 def record_stream(kjt: KeyedJaggedTensor, stream: Any) -> None:

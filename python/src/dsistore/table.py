@@ -368,7 +368,7 @@ class Table:
               overlay: str | Sequence[str] = (),
               batch_size: int = 4096, shuffle: Literal["session", "row"] | Shuffle | None = None,
               seed: int = 0, rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
-              transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
+              expand: str | Sequence[str] = (), transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
               device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
               memory: int | None = None, job: str | None = None, lease: bool = True) -> TorchDataset:
         """An IterableDataset of training batches (dsistore.torch.Batch), prefetched by the engine's threads.
@@ -388,6 +388,7 @@ class Table:
         rank, world_size  both or neither; default: torch.distributed's, else RANK and WORLD_SIZE of the environment, else 0 of 1;
                     DataLoader's workers have the rank of the process that starts them
         output      "kjt": every row has its lists; "ikjt": lists that rows share come once, with an inverse
+        expand      names, globs or sets whose lists come a row each with output="ikjt" too, in Batch.plain_sparse_features
         transforms  what is done to the values of names or globs: {"user_history_*": "first(50) | mod(1000000)"}
         drop_last   leaves out the short batch, and what is too little for all ranks: each rank gives as many batches
         presence    adds masks that tell null from 0 and from the empty list
@@ -409,7 +410,7 @@ class Table:
         return TorchDataset(
             self, features, labels=labels, integers=integers, partitions=partitions, filter=filter, sample_list=sample_list, downsample=downsample, overlay=overlay,
             batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, output=output,
-            transforms=transforms, drop_last=drop_last, presence=presence, device=device,
+            expand=expand, transforms=transforms, drop_last=drop_last, presence=presence, device=device,
             shards=shards, prefetch=prefetch, workers=workers, memory=memory, job=job, lease=lease)
 
 

@@ -18,9 +18,8 @@ import numpy as np
 import torch
 
 from . import _batch, _engine, _kjt, errors
-from ._canonical import Canonical
 from ._check import Support, check
-from ._jagged import BatchLists, DedupGroup, Jagged, Lists, mask
+from ._jagged import BatchLists, DedupGroup, Jagged, lists_of, mask
 from ._pass import Pass
 from ._rank import Rank
 from ._select import SampleList, list_name, names
@@ -56,10 +55,9 @@ class Batch:
     dense is [B, D] float32, its columns ``dense_names``; labels [B, L] float32, its columns ``label_names``, or [B] where one
     label was asked for by a string and not by a list; embeddings are [B, dim] each. integers are the features of ``integers=``,
     [B] int64 each, or uint64 where they are stored so. Null is 0.
-    lists hold the lists, in a tensor each of lengths and values of a kind. sparse, weighted and floats show those that come a row
-    each; groups the deduplicated ones of output="ikjt": the same features in the same order in every batch of a plan. Other
-    properties give them as KeyedJaggedTensors over the same memory, made at first use on the device where the batch is then: ask
-    for them after ``to``.
+    sparse, weighted and floats hold the lists, in a tensor each of lengths and values of a kind: the same features in the same order in
+    every batch of a plan. With output="ikjt" groups say which of them share an inverse in this batch. Other properties give them as
+    KeyedJaggedTensors over the same memory, made at first use on the device where the batch is then: ask for them after ``to``.
     keys are the other keys among the features (session, request, user, time), strings, bytes and partition keys, exactly: a tensor [B]
     of int64, uint64, float32 or float64 where they are numbers without null, as wide as that holds them; else a list of
     numbers, str or bytes, None for null.
@@ -132,22 +130,22 @@ class Batch:
 
     @property
     def sparse(self) -> Jagged:
-        """The id lists that are not deduplicated: views."""
-        return self.lists.sparse.plain()
+        """The id lists."""
+        return self.lists.sparse
 
     @property
     def weighted(self) -> Jagged:
-        """The weighted lists that are not deduplicated: views."""
-        return self.lists.weighted.plain()
+        """The weighted lists."""
+        return self.lists.weighted
 
     @property
     def floats(self) -> Jagged:
-        """The lists of float numbers that are not deduplicated: views."""
-        return self.lists.floats.plain()
+        """The lists of float numbers."""
+        return self.lists.floats
 
     @property
     def groups(self) -> list[DedupGroup]:
-        """The deduplicated lists, a group of features that share an inverse each: views."""
+        """Which features share an inverse in this batch. Empty with output="kjt"."""
         return self.lists.groups()
 
     # Attributes rather than methods, because TrainPipelineSparseDist follows attributes of the batch through a traced model.
@@ -159,17 +157,19 @@ class Batch:
 
     @property
     def sparse_features(self) -> KeyedJaggedTensor:
-        """All id lists as one KJT, in the variable-batch form if some are deduplicated: the others then have identity rows."""
+        """All id lists as one KJT, its keys in the order of the request, those of ``expand`` last. With output="ikjt" it is in the
+        variable-batch form in every batch, with identity rows for features whose rows share nothing there, and for those of
+        ``expand`` (an ordinary KJT where these are all)."""
         return self._kjt("sparse", dedup=True, plain=True)
 
     @property
     def dedup_sparse_features(self) -> KeyedJaggedTensor:
-        """The deduplicated id lists as a KJT in the variable-batch form; without keys if there are none."""
+        """The id lists but for those of ``expand`` as a KJT in the variable-batch form; without keys with output="kjt"."""
         return self._kjt("sparse", dedup=True)
 
     @property
     def plain_sparse_features(self) -> KeyedJaggedTensor:
-        """The other id lists as an ordinary KJT over the batch's memory."""
+        """The id lists of ``expand``, all with output="kjt", as an ordinary KJT."""
         return self._kjt("sparse", plain=True)
 
     @property
@@ -179,24 +179,23 @@ class Batch:
 
     @property
     def dedup_weighted_features(self) -> KeyedJaggedTensor:
-        """The deduplicated weighted lists: see dedup_sparse_features."""
+        """The weighted lists but for those of ``expand``: see dedup_sparse_features."""
         return self._kjt("weighted", dedup=True)
 
     @property
     def plain_weighted_features(self) -> KeyedJaggedTensor:
-        """The other weighted lists: see plain_sparse_features."""
+        """The weighted lists of ``expand``: see plain_sparse_features."""
         return self._kjt("weighted", plain=True)
 
     def _kjt(self, part: str, dedup: bool = False, plain: bool = False) -> KeyedJaggedTensor:
-        """A KJT of one part: of its deduplicated lists, of the plain ones, or of both. It is made once."""
+        """A KJT of one part: of the lists that may be deduplicated, of those that never are, or of both. It is made once."""
         made = self._made.get((part, dedup, plain))
         if made is None:
-            lists: Lists = getattr(self.lists, part)
-            if dedup and any(lists.keys[:-1]):
-                made = _kjt.variable(lists, self.lists.inverses, with_plain=plain)
+            lists: Jagged = getattr(self.lists, part)
+            if dedup and lists.dedup:
+                made = _kjt.variable(lists, self.lists.inverses, self.rows, len(lists.keys) if plain else lists.dedup)
             else:
-                rest = lists.plain()
-                made = _kjt.plain(rest if plain else rest.empty(), self.rows)
+                made = _kjt.plain(lists, self.rows, lists.dedup if plain else len(lists.keys))
             for stream in self._streams:
                 _kjt.record_stream(made, stream)
             self._made[part, dedup, plain] = made
@@ -228,7 +227,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     float64 is rounded to float32. partitions is a predicate over partition keys, filter one over features, sample_list a list of
     rows, and overlay names overlays (Table.scan).
     shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows share
-    are given once, in Batch.groups). transforms maps names or globs to what is done to the values:
+    are given once: Batch.groups); expand is names, globs or sets whose lists come a row each in "ikjt" too, in
+    Batch.plain_sparse_features: items, say, which rows hardly ever share. transforms maps names or globs to what is done to the values:
     {"user_history_*": "first(50) | mod(1000000)"}. rank and world_size, given together, default to torch.distributed's, then to
     the environment's RANK and WORLD_SIZE. They are looked up in the process that iterates, or that makes the DataLoader: its workers
     are told, whatever starts them.
@@ -252,7 +252,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
                  overlay: str | Sequence[str] = (), batch_size: int = 4096,
                  shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0,
                  rank: int | None = None, world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt",
-                 transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
+                 expand: str | Sequence[str] = (), transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
                  device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
                  memory: int | None = None, job: str | None = None, lease: bool = True):
         super().__init__()
@@ -274,7 +274,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         self._plan: dict[str, Any] = _engine.call(
             "plan", **table._place, features=label_names + integer_names + names(features), labels=label_names, integers=integer_names,
             partitions=partitions, filter=filter, sample_list=list_name(sample_list), downsample=downsample, overlay=names(overlay) or None,
-            batch_size=batch_size, output="tensors", dedup=output,
+            batch_size=batch_size, output="tensors", dedup=output, expand=names(expand) or None,
             shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
             transforms=dict(transforms) if transforms else None,
         )
@@ -288,7 +288,6 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
                 raise errors.UsageError(
                     f"feature {f['name']!r}: its role is {f['role']}, and it is {f['kind']}: want a number, a string or bytes. Where it is "
                     "a label, say with labels= which features are, and it comes as any other")
-        self._canonical = Canonical(self._names, self._kinds, self._plan["groups"])
         self._options = {"workers": workers, "memory": memory, "prefetch": prefetch, "presence": presence, "no_lease": not lease or None}
         self._batch_size = batch_size
         self._shards = shards
@@ -389,7 +388,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             index=raw.index, epoch=raw.epoch, rows=raw.rows,
             dense_names=[names[f] for f in raw.dense.features], dense=torch.from_numpy(raw.dense.values),
             label_names=label_names, labels=labels, sample_weight=weight,
-            lists=self._canonical.lists(raw),
+            lists=lists_of(raw, names),
             embeddings={names[m.features[0]]: torch.from_numpy(m.values) for m in raw.embeddings},
             integers={name: self._numbers(c) for place, c in raw.columns.items() if (name := names[place]) in self._integers},
             keys={name: self._key(c) for place, c in raw.columns.items() if (name := names[place]) not in self._integers},

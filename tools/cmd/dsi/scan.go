@@ -163,8 +163,7 @@ func batchBytes(b *reader.Batch) uint64 {
 		}
 		n += jaggedBytes(&t.Sparse) + jaggedBytes(&t.Weighted) + jaggedBytes(&t.Floats)
 		for i := range t.Groups {
-			g := &t.Groups[i]
-			n += 4*len(g.Inverse) + jaggedBytes(&g.Sparse) + jaggedBytes(&g.Weighted) + jaggedBytes(&g.Floats)
+			n += 4 * len(t.Groups[i].Inverse)
 		}
 	}
 	return uint64(n)
