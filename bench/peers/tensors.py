@@ -46,6 +46,9 @@ class Lists:
     offsets: np.ndarray  # one more, from 0
     values: np.ndarray  # int64
     weights: np.ndarray | None = None  # float32
+    # Where features have different numbers of lists: how many each has, and its inverse, None where it has a list a row.
+    sizes: list[int] | None = None
+    inverses: list[np.ndarray | None] | None = None
 
 
 @dataclass(slots=True)
@@ -317,11 +320,15 @@ class Digest:
 
     def _add_lists(self, rows: int, named: tuple[list[str], Lists], inverse: np.ndarray | None, hashes: np.ndarray) -> None:
         names, x = named
-        n = len(x.lengths) // max(len(names), 1)
+        first = 0
         for k, name in enumerate(names):
-            offsets = x.offsets[k * n: (k + 1) * n + 1]
+            n = len(x.lengths) // len(names) if x.sizes is None else x.sizes[k]
+            offsets = x.offsets[first: first + n + 1]
             a, b = int(offsets[0]), int(offsets[-1])
-            values, lengths = x.values[a:b], x.lengths[k * n: (k + 1) * n]
+            values, lengths = x.values[a:b], x.lengths[first: first + n]
+            first += n
+            if x.inverses is not None:
+                inverse = x.inverses[k]
             weights = None if x.weights is None else x.weights[a:b]
             power = powers(int(lengths.max(initial=0)) + 1)[np.arange(b - a) - np.repeat(offsets[:-1] - a, lengths)]
             mixed = values.view(np.uint64) ^ values.view(np.uint64) >> np.uint64(29)

@@ -55,10 +55,7 @@ def look(batch: Any) -> int:
     for lists in (batch.sparse, batch.weighted):
         lists.offsets.numpy()
         arrays += [lists.lengths.numpy(), lists.values.numpy()] + ([] if lists.weights is None else [lists.weights.numpy()])
-    for group in batch.groups:
-        arrays.append(group.inverse.numpy())
-        for lists in (group.sparse, group.weighted):
-            arrays += [lists.lengths.numpy(), lists.values.numpy()] + ([] if lists.weights is None else [lists.weights.numpy()])
+    arrays += [group.inverse.numpy() for group in batch.groups]
     return sum(a.nbytes for a in arrays)
 
 

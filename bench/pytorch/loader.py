@@ -32,7 +32,7 @@ def _name(name: str) -> np.uint64:
 
 
 def _lists_hash(x: Any, inverse: torch.Tensor | None, out: np.ndarray) -> None:
-    """Adds the hashes of features' lists to those of the rows."""
+    """Adds the hashes of features' lists to those of the rows; all have one inverse."""
     if not x.keys:
         return
     offsets = np.zeros(len(x.lengths) + 1, np.int64)
@@ -48,9 +48,9 @@ def _matrix_hash(names: list[str], matrix: torch.Tensor, out: np.ndarray) -> Non
         out += (bits * C1 ^ bits >> np.uint64(7)) * C2 * _name(name)
 
 
-def _rows(n: int, plain: tuple[Any, ...], groups: Iterable[tuple[torch.Tensor, tuple[Any, ...]]],
+def _rows(n: int, plain: tuple[Any, ...], groups: Iterable[tuple[torch.Tensor | None, tuple[Any, ...]]],
           matrices: tuple[tuple[list[str], torch.Tensor], ...]) -> np.ndarray:
-    """A hash of each of a batch's n rows: of the lists that come a row each, of those of groups with an inverse, and of matrices."""
+    """A hash of each of a batch's n rows: of the lists that come a row each, of those with an inverse, and of matrices."""
     out = np.zeros(n, np.uint64)
     for inverse, parts in ((None, plain), *groups):
         for x in parts:
@@ -62,9 +62,15 @@ def _rows(n: int, plain: tuple[Any, ...], groups: Iterable[tuple[torch.Tensor, t
 
 def store_rows(dataset: Any) -> np.ndarray:
     """A hash of each row, in order."""
+    def lists(b: Any) -> Iterator[tuple[torch.Tensor | None, tuple[Any, ...]]]:
+        inverses = [*b.lists.inverses, None]
+        for j in (b.sparse, b.weighted):
+            groups = [-1] * len(j.keys) if j.groups is None else j.groups.tolist()
+            for key, group in zip(j.keys, groups):
+                yield inverses[group], (j.feature(key),)
+
     return np.concatenate([
-        _rows(b.rows, (b.sparse, b.weighted), [(g.inverse, (g.sparse, g.weighted)) for g in b.groups],
-              ((b.dense_names, b.dense), (b.label_names, b.labels))) for b in dataset])
+        _rows(b.rows, (), lists(b), ((b.dense_names, b.dense), (b.label_names, b.labels))) for b in dataset])
 
 
 def parquet_rows(side: ParquetSide) -> np.ndarray:
@@ -102,7 +108,7 @@ def parquet_kjts(b: ParquetBatch) -> list[KeyedJaggedTensor]:
 
 
 def store_kjts(b: Any) -> list[KeyedJaggedTensor]:
-    made = (b.dedup_sparse_features, b.plain_sparse_features, b.dedup_weighted_features, b.plain_weighted_features)
+    made = (b.sparse_features, b.weighted_features)
     return [kjt for kjt in made if kjt.keys()]
 
 
@@ -230,8 +236,7 @@ def scans(a: argparse.Namespace, data: pathlib.Path, table: dsistore.Table, shar
         return table.torch(features, labels=measure.LABELS, batch_size=a.batch_size, output=output, workers=threads)
 
     ikjt = dataset("ikjt", 1)
-    names = [f["name"] for f in ikjt._plan["features"]]
-    groups = [[names[i] for i in g] for g in ikjt._plan["groups"]]
+    groups = [g.keys for g in next(iter(ikjt)).groups]
 
     def parquet(order: str, threads: int, grouped: bool = False) -> ParquetSide:
         return ParquetSide(data / order, features, measure.LABELS, a.batch_size, threads, groups if grouped else [])

@@ -175,3 +175,86 @@ def test_batches_over_partitions(table, want, options):
         assert rows == (len(want) if "filter" not in options else sum(
             r["click"] == 1 if options["filter"] == "click = 1" else r["session"] > 5 for r in want.values()))
         assert data.stats().emitted_factor == given / lists
+
+
+def test_what_a_partition_lacks_is_one_slot(table):
+    """In a batch of such rows alone, and in one that has others too, whatever stripes they are of."""
+    for options in ({"partitions": "ds = '2026-11-01'"}, {"batch_size": 1000}):
+        for batch in read(table, "ikjt", **options):
+            size = dict(zip([*batch.sparse.keys, *batch.weighted.keys], [*batch.sparse.sizes, *batch.weighted.sizes]))
+            [lacking] = [g for g in batch.groups if "b" in g.keys] if "partitions" in options else [None]
+            if lacking is not None:
+                assert lacking.keys == ["b", "c", "d", "w"] and lacking.slots == 1 and size["w"] == 1
+            else:  # a day's rows are one slot more than those of the others
+                alone = [b for day in DAYS[1:] for b in read(table, "ikjt", partitions=f"ds = '{day.name}'", batch_size=1000)]
+                for name in ("b", "c", "d"):
+                    assert size[name] == 1 + sum(b.sparse.sizes[IDS.index(name)] for b in alone), name
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 100}, {"shuffle": Shuffle("session", 64)}, {"filter": "click = 1", "batch_size": 200}], ids=str)
+def test_bags_over_partitions(table, options):
+    """A model makes the same of both outputs, weighted features too, with the same keys in each batch."""
+    hashes = {k: f"hash({BUCKETS})" for k in (*IDS, *SCORED)}
+    model, weighted = bags(IDS), bags(SCORED, is_weighted=True)
+    pooled: dict[str, list[torch.Tensor]] = {}
+    for output in ("kjt", "ikjt"):
+        pooled[output] = []
+        for batch in read(table, output, transforms=hashes, **options):
+            assert batch.sparse_features.keys() == IDS and batch.weighted_features.keys() == SCORED
+            assert batch.sparse_features.variable_stride_per_key() == (output == "ikjt")
+            pooled[output] += [model(batch.sparse_features).values(), weighted(batch.weighted_features).values()]
+    for a, b in zip(pooled["kjt"], pooled["ikjt"], strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 150}, {"shuffle": "session", "batch_size": 100}], ids=str)
+def test_overlays_on_some_partitions(tmp_path, want, options):
+    """One gives the oldest day a feature that it lacks, another replaces two features of one group in half of the newest day's sessions."""
+    uri = ingested(tmp_path)
+    added = {i: [i, i + i // SESSION] for i, row in want.items() if i < 200_000}
+    replaced = {i: [i // SESSION] * 3 for i, row in want.items() if i > 300_000 and row["session"] % 2}
+    table = dsistore.open(uri).table("t")
+    lists = pa.list_(pa.int64())
+    table.overlay("added", pa.table({"row": list(added), "c": pa.array(added.values(), lists)}), key="row")
+    table.overlay("replaced", pa.table({"row": list(replaced), **{k: pa.array(replaced.values(), lists) for k in "ad"}}), key="row")
+    rows = {i: {**row, **({"c": added[i]} if i in added else {}), **({"a": replaced[i], "d": replaced[i]} if i in replaced else {})}
+            for i, row in want.items()}
+    table = dsistore.open(uri).table("t")
+    sums = {}
+    for output in ("kjt", "ikjt"):
+        batches = read(table, output, overlay=["added", "replaced"], **options)
+        for batch in batches:
+            check(batch, rows)
+        sums[output] = sum(map(ids, batches))
+    assert sums["kjt"] > 2 * sums["ikjt"]
+
+
+def test_presence_over_partitions(table, want):
+    """Masks are one a list, in both outputs."""
+    for output in ("kjt", "ikjt"):
+        for batch in read(table, output, presence=True, batch_size=100):
+            rows = [want[i] for i in batch.keys["row"].tolist()]
+            for j in (batch.sparse, batch.weighted):
+                for k, name in enumerate(j.keys):
+                    present = j.feature(name).present
+                    if output == "ikjt" and j.groups[k] < len(batch.groups):
+                        present = present[batch.groups[j.groups[k]].inverse]
+                    assert present.tolist() == [row.get(name) is not None for row in rows], name
+
+
+def test_groups_of_a_batch_that_travels(table):
+    """Pickled or moved, it makes the same KJTs."""
+    import pickle
+
+    for batch in read(table, "ikjt", batch_size=100, expand="item"):
+        order = ["a", "b", "c", "d", "e", "item"]
+        other = pickle.loads(pickle.dumps(batch)).to("cpu")
+        meta = batch.to("meta")
+        for name in ("sparse_features", "dedup_sparse_features", "plain_sparse_features", "weighted_features"):
+            a, b, c = getattr(batch, name), getattr(other, name), getattr(meta, name)
+            assert a.keys() == b.keys() == c.keys() and a.stride_per_key() == b.stride_per_key() == c.stride_per_key()
+            assert torch.equal(a.values(), b.values()) and torch.equal(a.lengths(), b.lengths())
+            if a.variable_stride_per_key():
+                assert torch.equal(a.inverse_indices()[1], b.inverse_indices()[1])
+                assert c.inverse_indices()[1].shape == a.inverse_indices()[1].shape
+        assert batch.sparse_features.keys() == order and batch.plain_sparse_features.keys() == ["item"]

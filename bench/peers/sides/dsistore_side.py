@@ -11,7 +11,7 @@ import pyarrow as pa
 import dsistore
 from dsistore import _engine
 
-from ..tensors import BATCH, Batch, Group, Lists, Projection
+from ..tensors import BATCH, Batch, Lists, Projection
 from .side import Side
 
 TABLE = "workload"
@@ -38,14 +38,13 @@ class Dsistore(Side):
     def groups(self, opened: Any, projection: Projection) -> list[list[str]]:
         """Which features share slots: what a peer that hashes has to be told."""
         for b in self.dataset(opened, projection, "ikjt"):
-            return [[*g.sparse.keys, *g.weighted.keys] for g in b.groups]
+            return [g.keys for g in b.groups]
         return []
 
     def batches(self, opened: Any, projection: Projection, groups: list[list[str]] | None) -> Iterator[Batch]:
         for b in self.dataset(opened, projection, "ikjt" if groups else "kjt"):
-            yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse), _lists(b.weighted), [
-                Group([*g.sparse.keys, *g.weighted.keys], g.inverse.numpy(), g.slots, _lists(g.sparse), _lists(g.weighted))
-                for g in b.groups])
+            inverses = [*b.lists.inverses.numpy(), None]
+            yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse, inverses), _lists(b.weighted, inverses))
 
     def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
         report = dsistore.open(path).table(TABLE).samples.create(name, keys=keys, key="request_id", replace=True)
@@ -55,7 +54,7 @@ class Dsistore(Side):
     def selected(self, opened: Any, projection: Projection, how: dict[str, Any]) -> Iterator[Batch]:
         rows = {"sample_list": how["name"]} if "name" in how else {"filter": f"{how['column']} <= {how['most']}"}
         for b in opened.torch(projection.columns, batch_size=BATCH, workers=self.threads, **rows):
-            yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse), _lists(b.weighted), [])
+            yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse), _lists(b.weighted))
 
     def plan(self, opened: Any, columns: list[str]) -> Any:
         return opened.scan(columns, workers=self.threads)
@@ -69,5 +68,7 @@ class Dsistore(Side):
         return self.table(opened, columns).take(np.asarray(rows))
 
 
-def _lists(x: Any) -> tuple[list[str], Lists]:
-    return x.keys, Lists(x.lengths.numpy(), x.offsets.numpy(), x.values.numpy(), None if x.weights is None else x.weights.numpy())
+def _lists(x: Any, inverses: list[Any] = []) -> tuple[list[str], Lists]:
+    """The lists of a batch, whose inverses end with that of features in no group."""
+    of = None if x.groups is None else [inverses[g] for g in x.groups.tolist()]
+    return x.keys, Lists(x.lengths.numpy(), x.offsets.numpy(), x.values.numpy(), None if x.weights is None else x.weights.numpy(), x.sizes, of)
