@@ -45,6 +45,7 @@
 //     uses from the inverse (slots.go).
 //   - Transforms see slots, each value once, and leave Slots and Inverse as they are.
 //   - With Plan.Dedup DedupIKJT or DedupWindowed a batch holds a slot once, however many pieces of its stripe use it.
+//     Features lie in the order of the plan in every batch, whatever their groups are there.
 //   - In a steady state no stage allocates for a row, a list, a stripe or a batch; a new segment costs its look-ups.
 //
 // Ownership: a Batch is owned by whoever received it until Release. Plans, layouts and splits are values that nobody

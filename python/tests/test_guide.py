@@ -35,7 +35,7 @@ def test_the_guide_runs(tmp_path, monkeypatch, capsys):
     dsistore.open(store).ingest("workload", demo_rows(8000), session_key="session_id", time_key="event_time")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)
-    assert len(blocks) == 9
+    assert len(blocks) == 10
     names: dict = {"__name__": "__main__"}
     for i, block in enumerate(blocks):
         exec(compile(block, f"{GUIDE.name}, block {i + 1}", "exec"), names)
