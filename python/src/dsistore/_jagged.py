@@ -64,6 +64,7 @@ class Jagged:
             None if self.present is None else self.present[lists])
 
     def map(self, f: Map) -> Jagged:
+        """The lists with f applied to every tensor."""
         return Jagged(
             self.keys, self.sizes, self.counts, self.dedup, None if self.groups is None else f(self.groups), f(self.lengths),
             f(self.offsets), f(self.values), None if self.weights is None else f(self.weights),
