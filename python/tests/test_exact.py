@@ -30,7 +30,7 @@ def places(b: Batch) -> dict[str, str]:
     parts = {"dense": b.dense_names, "labels": b.label_names, "embeddings": list(b.embeddings), "keys": list(b.keys),
              "integers": list(b.integers)}
     for kind in ("sparse", "weighted", "floats"):
-        parts[kind] = [k for keys in getattr(b.lists, kind).keys for k in keys]
+        parts[kind] = [k for part in (b, *b.groups) for k in getattr(part, kind).keys]
     out: dict[str, str] = {}
     for part, names in parts.items():
         for name in names:
@@ -233,7 +233,7 @@ def test_every_feature_is_in_the_batch_once(labeled, output, presence):
     assert places(b) == {"dwell": "labels", "click": "dense", "conversion": "dense", "a": "dense"} and b.labels.shape == (6, 1)
     b = one(labeled, ["topics", "why", "conversion"], labels=["click"], output=output, presence=presence)
     assert places(b) == {"topics": "sparse", "why": "keys", "conversion": "dense", "click": "labels"}
-    assert b.lists.sparse.values.tolist() == list(range(6))
+    assert (b.groups[0].sparse if b.groups else b.sparse).values.tolist() == list(range(6))
     b = one(labeled, ["a", "conversion"], labels=["conversion", "click"], output=output, presence=presence)
     assert b.label_names == ["conversion", "click"] and b.labels[:, 0].tolist() == [0, 1, 2, 0, 1, 2] and b.dense_names == ["a"]
     b = one(labeled, ["user", "a"], labels="user", output=output)
