@@ -1,0 +1,144 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// blobs are the objects of the one store that all machines of a world share. Only the scheduler's goroutine touches them, so that they
+// need no lock. They are an object.Store that answers at once, for the checks; machines reach them through a client each.
+type blobs struct {
+	objects map[string]blob
+	names   []string // of objects, sorted
+	now     func() time.Time
+
+	// touched, when set, notes the names of objects that are read or asked for and found.
+	touched map[string]bool
+}
+
+type blob struct {
+	data    []byte // never written again
+	modTime int64
+}
+
+func newBlobs(now func() time.Time) *blobs {
+	return &blobs{objects: map[string]blob{}, now: now}
+}
+
+func (b *blobs) URI() string { return "simulated" }
+
+func notFound(name string) error { return fmt.Errorf("%w: %s", object.ErrNotFound, name) }
+func exists(name string) error   { return fmt.Errorf("%w: %s", object.ErrExists, name) }
+
+func (b *blobs) get(name string) (blob, error) {
+	o, ok := b.objects[name]
+	if !ok {
+		return blob{}, notFound(name)
+	}
+	if b.touched != nil {
+		b.touched[name] = true
+	}
+	return o, nil
+}
+
+func (b *blobs) ReadAt(_ context.Context, name string, p []byte, off int64) error {
+	o, err := b.get(name)
+	if err != nil {
+		return err
+	}
+	if off < 0 || off > int64(len(o.data)) || int64(len(p)) > int64(len(o.data))-off {
+		return fmt.Errorf("object %s of %d bytes: read of %d at %d: %w", name, len(o.data), len(p), off, io.ErrUnexpectedEOF)
+	}
+	copy(p, o.data[off:])
+	return nil
+}
+
+func (b *blobs) Stat(_ context.Context, name string) (object.Info, error) {
+	o, err := b.get(name)
+	if err != nil {
+		return object.Info{}, err
+	}
+	return object.Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime}, nil
+}
+
+func (b *blobs) PutIfAbsent(_ context.Context, name string, data []byte) error {
+	if err := object.ValidateName(name); err != nil {
+		return err
+	}
+	if _, ok := b.objects[name]; ok {
+		return exists(name)
+	}
+	i, _ := slices.BinarySearch(b.names, name)
+	b.names = slices.Insert(b.names, i, name)
+	b.objects[name] = blob{data: data, modTime: b.now().UnixNano()}
+	return nil
+}
+
+func (b *blobs) Delete(_ context.Context, name string) error {
+	if _, ok := b.objects[name]; !ok {
+		return notFound(name)
+	}
+	i, _ := slices.BinarySearch(b.names, name)
+	b.names = slices.Delete(b.names, i, i+1)
+	delete(b.objects, name)
+	return nil
+}
+
+// page returns the first objects with the prefix whose names sort after, at most n, and whether there may be more.
+func (b *blobs) page(prefix, after string, n int) (page []object.Info, more bool) {
+	from, found := slices.BinarySearch(b.names, max(prefix, after))
+	if found && after >= prefix {
+		from++
+	}
+	for _, name := range b.names[from:] {
+		if !strings.HasPrefix(name, prefix) {
+			break
+		}
+		if len(page) == n {
+			return page, true
+		}
+		o := b.objects[name]
+		page = append(page, object.Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime})
+	}
+	return page, false
+}
+
+func (b *blobs) List(_ context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
+	return func(yield func(object.Info, error) bool) {
+		page, _ := b.page(prefix, startAfter, len(b.names))
+		for _, info := range page {
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (b *blobs) Create(_ context.Context, name string) (object.Writer, error) {
+	return &blobWriter{put: func(data []byte) error { return b.PutIfAbsent(nil, name, data) }}, nil
+}
+
+// A blobWriter collects an object, and puts it when it is whole.
+type blobWriter struct {
+	bytes.Buffer
+	put   func([]byte) error
+	ended bool
+}
+
+func (w *blobWriter) Commit(context.Context) error {
+	if w.ended {
+		return fmt.Errorf("object writer: committed after its end")
+	}
+	w.ended = true
+	return w.put(w.Bytes())
+}
+
+func (w *blobWriter) Abort() { w.ended = true }

@@ -1,0 +1,298 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A segmentModel is what a segment was found to hold.
+type segmentModel struct {
+	rows   []value
+	labels []value // nil: it has none
+	needs  []string
+}
+
+// changed looks at what an object that was put or deleted means. It is called after every one, so that what is wrong is found at the step that
+// did it.
+func (m *model) changed(o *operation) {
+	if m.busy || m.r.failed() {
+		return
+	}
+	m.busy = true
+	defer func() { m.busy = false }()
+	if o.kind == opDelete {
+		m.deleted(o.name)
+	}
+	if rest, ok := strings.CutPrefix(o.name, "tables/"); ok {
+		name, _, _ := strings.Cut(rest, "/")
+		m.observe(m.table(name))
+	}
+}
+
+// deleted fails when a version that must be there needed the object, and cannot do without.
+func (m *model) deleted(name string) {
+	for _, t := range m.sorted() {
+		for _, n := range slices.Sorted(maps.Keys(t.versions)) {
+			v := t.versions[n]
+			if !v.needs[name] {
+				continue
+			}
+			if why := m.protected(t, v); why != "" {
+				m.whole(t, v, "object "+m.r.short(name)+" was deleted, and "+why)
+			}
+		}
+	}
+}
+
+func (m *model) sorted() []*tableModel {
+	return slices.SortedFunc(maps.Values(m.tables), func(a, b *tableModel) int { return strings.Compare(a.name, b.name) })
+}
+
+// whole fails when a version cannot be read, with all that it needs.
+func (m *model) whole(t *tableModel, v *version, why string) {
+	if err := m.read(t, v); err != nil {
+		m.r.fail(fmt.Errorf("snapshot %d of table %s, made by %q, cannot be read (%s): %w", v.number, t.name, v.made, why, err))
+	}
+}
+
+// observe looks whether the newest snapshot of a table is what it was, or one more.
+func (m *model) observe(t *tableModel) {
+	if t.removing {
+		return
+	}
+	ctx := context.Background()
+	tab, err := m.handle(t.name)
+	if err != nil {
+		m.r.fail(err)
+		return
+	}
+	s, err := tab.Latest(ctx)
+	if errors.Is(err, storage.ErrNotFound) && t.newest == 0 {
+		return
+	}
+	if err != nil {
+		m.r.fail(fmt.Errorf("newest snapshot of table %s, which was %d: %w", t.name, t.newest, err))
+		return
+	}
+	info := s.Info()
+	switch {
+	case info.Number == t.newest:
+		if made := t.versions[t.newest].made; made != info.Operation {
+			m.r.fail(fmt.Errorf("snapshot %d of table %s was made by %q, and now by %q", info.Number, t.name, made, info.Operation))
+		}
+		return
+	case info.Number != t.newest+1:
+		m.r.fail(fmt.Errorf("the newest snapshot of table %s was %d, and is %d now", t.name, t.newest, info.Number))
+		return
+	}
+	v := &version{number: info.Number, made: info.Operation}
+	if v.state, err = m.next(t, info.Operation, info.Number); err != nil {
+		m.r.fail(err)
+		return
+	}
+	t.versions[info.Number], t.newest = v, info.Number
+	for n := max(t.oldest, 1); n < info.Oldest; n++ {
+		if old := t.versions[n]; old != nil {
+			old.expired = m.r.storeTime()
+		}
+	}
+	t.oldest = max(t.oldest, info.Oldest, 1)
+	m.whole(t, v, "it was just made")
+	for name, n := range v.state.branches {
+		if old := t.versions[n]; old != nil && n != v.number {
+			m.whole(t, old, "branch "+name+" reads it")
+		}
+	}
+}
+
+// handle opens a table at the objects as they are, as a process does that knows nothing.
+func (m *model) handle(name string) (*storage.Table, error) {
+	s, err := storage.Open(context.Background(), m.r.blobs, storage.Options{Now: m.r.storeTime})
+	if err != nil {
+		return nil, err
+	}
+	return s.NewTable(context.Background(), name)
+}
+
+// read reads a version whole and compares it with the model.
+func (m *model) read(t *tableModel, v *version) error {
+	ctx := context.Background()
+	tab, err := m.handle(t.name)
+	if err != nil {
+		return err
+	}
+	touched := map[string]bool{}
+	m.r.blobs.touched = touched
+	defer func() { m.r.blobs.touched = nil }()
+	s, err := tab.At(ctx, v.number)
+	if err != nil {
+		return err
+	}
+	if made := s.Info().Operation; made != v.made {
+		return fmt.Errorf("it was made by %q", made)
+	}
+	segments, err := s.Segments(ctx, nil)
+	if err != nil {
+		return err
+	}
+	deleted, err := s.DeletedRows(ctx, segments...)
+	if err != nil {
+		return err
+	}
+	got := emptyState()
+	var live [][]int64 // by segment and row: the row's number; -1: it is deleted
+	for i, d := range segments {
+		seg, err := m.segment(ctx, s, d)
+		if err != nil {
+			return err
+		}
+		gone, err := tab.Store().ReadRows(ctx, deleted[i])
+		if err != nil {
+			return err
+		}
+		numbers := make([]int64, len(seg.rows))
+		for k, row := range seg.rows {
+			numbers[k] = -1
+			if gone.Contains(uint32(k)) {
+				continue
+			}
+			if _, twice := got.rows[row.n]; twice || !row.there {
+				return fmt.Errorf("row %d is there twice, or has no number", row.n)
+			}
+			numbers[k] = row.n
+			r := rowModel{partition: d.Partition.String()}
+			if seg.labels != nil {
+				r.label = seg.labels[k]
+			}
+			got.rows[row.n] = r
+		}
+		live = append(live, numbers)
+	}
+	if err := m.readLayers(ctx, s, segments, live, got); err != nil {
+		return err
+	}
+	v.needs = touched
+	return v.state.differs(got)
+}
+
+// segment reads a segment, once, and looks each time whether all its objects are there.
+func (m *model) segment(ctx context.Context, s *storage.Snapshot, d storage.SegmentDescriptor) (*segmentModel, error) {
+	if seg := m.segments[d.ID]; seg != nil {
+		for _, name := range seg.needs {
+			if _, err := m.r.blobs.get(name); err != nil {
+				return nil, err
+			}
+		}
+		return seg, nil
+	}
+	outer := m.r.blobs.touched
+	m.r.blobs.touched = map[string]bool{}
+	defer func() { m.r.blobs.touched = outer }()
+	seg := &segmentModel{}
+	var err error
+	if seg.rows, err = readFeature(ctx, s.Table().Store(), d, rowFeature); err != nil {
+		return nil, err
+	}
+	if seg.labels, err = readFeature(ctx, s.Table().Store(), d, labelFeature); err != nil {
+		return nil, err
+	}
+	if seg.rows == nil && seg.labels == nil {
+		return nil, fmt.Errorf("segment %s has neither feature", d.ID)
+	}
+	seg.needs = slices.Sorted(maps.Keys(m.r.blobs.touched))
+	for _, name := range seg.needs {
+		outer[name] = true
+	}
+	m.segments[d.ID] = seg
+	return seg, nil
+}
+
+// readLayers reads what overlays have for the live rows.
+func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []storage.SegmentDescriptor, live [][]int64, got *state) error {
+	overlays, err := s.Overlays(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(overlays, func(a, b storage.Overlay) int { return int(int64(a.Merged) - int64(b.Merged)) })
+	layers, err := s.Layers(ctx, overlays, segments...)
+	if err != nil {
+		return err
+	}
+	for j, o := range overlays {
+		values := map[int64]int64{}
+		for i := range segments {
+			l := layers[i][j]
+			if l == nil {
+				continue
+			}
+			seg, err := m.segment(ctx, s, l.Data)
+			if err != nil {
+				return err
+			}
+			covered, err := s.Table().Store().ReadRows(ctx, l.Covered)
+			if err != nil {
+				return err
+			}
+			for k, row := range live[i] {
+				if row >= 0 && (l.All || covered.Contains(uint32(k))) {
+					values[row] = seg.labels[k].n
+				}
+			}
+		}
+		if o.Merged == 0 {
+			got.overlays[o.Name] = values
+			continue
+		}
+		for row, label := range values {
+			r := got.rows[row]
+			r.label = value{label, true}
+			got.rows[row] = r
+		}
+	}
+	branches, err := s.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range branches {
+		got.branches[b.Name] = b.Snapshot
+	}
+	return nil
+}
+
+// differs says what of a state that was read is not as it must be. What an overlay says of rows that are gone does not matter.
+func (s *state) differs(got *state) error {
+	for row, want := range s.rows {
+		if r, ok := got.rows[row]; !ok || r != want {
+			return fmt.Errorf("row %d is missing or another: %+v, want %+v; it has rows %v, want %v", row, r, want,
+				slices.Sorted(maps.Keys(got.rows)), slices.Sorted(maps.Keys(s.rows)))
+		}
+	}
+	if len(got.rows) != len(s.rows) {
+		return fmt.Errorf("it has rows %v, want %v", slices.Sorted(maps.Keys(got.rows)), slices.Sorted(maps.Keys(s.rows)))
+	}
+	if !maps.Equal(got.branches, s.branches) {
+		return fmt.Errorf("it has branches %v, want %v", got.branches, s.branches)
+	}
+	if len(got.overlays) != len(s.overlays) {
+		return fmt.Errorf("it has overlays %v, want %v", got.overlays, s.overlays)
+	}
+	for name, want := range s.overlays {
+		labels, ok := got.overlays[name]
+		if !ok {
+			return fmt.Errorf("overlay %s is missing", name)
+		}
+		for row := range s.rows {
+			w, there := want[row]
+			if l, ok := labels[row]; ok != there || l != w {
+				return fmt.Errorf("overlay %s has %d for row %d (%v), want %d (%v)", name, l, row, ok, w, there)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+package simulate
+
+import (
+	"syscall"
+	"time"
+)
+
+// cpuTime is how long this process has computed.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

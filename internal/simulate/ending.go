@@ -1,0 +1,93 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// checkEnd looks at the store after all machines have ended: everything that must be there is, and a machine that comes then, undisturbed and
+// with a clock that is right, can collect what nobody needs.
+func (m *model) checkEnd() {
+	m.r.stopped = false // nobody else is there
+	for _, t := range m.sorted() {
+		m.busy = true
+		m.observe(t)
+		for _, n := range slices.Sorted(maps.Keys(t.versions)) {
+			v := t.versions[n]
+			if why := m.protected(t, v); why != "" && t.versions[n] != nil {
+				m.whole(t, v, why)
+			}
+		}
+		m.busy = false
+	}
+	if m.r.failed() {
+		return
+	}
+	last := newMachine(m.r, len(m.r.machines)+1)
+	last.direct, last.ctx, last.doing = true, context.Background(), "collecting at the end"
+	m.r.ids.current = &last.ids
+	if err := last.open(storage.Options{}); err != nil {
+		m.r.fail(err)
+		return
+	}
+	if err := m.collect(last); err != nil && !m.r.failed() {
+		m.r.fail(fmt.Errorf("at the end, when nobody else is there: %w", err))
+	}
+}
+
+// collect lets all leases run out, all snapshots but the newest expire, and takes what nobody needs. Two passes of gc must be enough: the first
+// may leave marks of its own.
+func (m *model) collect(last *machine) error {
+	time.Sleep(storage.MaxLease)
+	for _, t := range m.sorted() {
+		if t.newest == 0 {
+			continue
+		}
+		tab, err := last.store.Table(last.ctx, t.name)
+		if err != nil {
+			return err
+		}
+		if _, err := tab.Expire(last.ctx, storage.ExpireOptions{KeepLast: 1}); err != nil {
+			return fmt.Errorf("expire: %w", err)
+		}
+	}
+	for range 3 {
+		time.Sleep(2 * grace)
+		if _, err := storage.GC(last.ctx, last.store, storage.GCOptions{}); err != nil && m.someTable() {
+			return err
+		}
+	}
+	if !m.someTable() || slices.ContainsFunc(m.sorted(), func(t *tableModel) bool { return t.removing }) {
+		return nil
+	}
+	needed := map[string]bool{}
+	for _, t := range m.sorted() {
+		for _, v := range t.versions {
+			if m.protected(t, v) != "" {
+				maps.Copy(needed, v.needs)
+			}
+		}
+	}
+	for _, name := range m.r.blobs.names {
+		if !strings.HasPrefix(name, "tables/") && !needed[name] {
+			return fmt.Errorf("object %s is needed by no snapshot, and gc leaves it", m.r.short(name))
+		}
+	}
+	return nil
+}
+
+// someTable reports whether there is a table: without one gc does not know what is garbage.
+func (m *model) someTable() bool {
+	for _, t := range m.tables {
+		if t.newest > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,135 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A machine runs a script against the store, by a clock of its own. Its goroutines wait for the scheduler at every request.
+type machine struct {
+	r             *run
+	index         int
+	far           bool
+	rnd           *rand.Rand // of its script
+	ids           uint64     // state of the ids that it draws
+	rows, commits int64      // that it has made, and tried
+
+	ctx    context.Context
+	store  *storage.Store
+	tables map[string]*storage.Table // handles that it keeps
+
+	direct bool          // its operations are carried out at once: before the machines begin, and after they have ended
+	offset time.Duration // of its clock from the true time; the scheduler turns it while the machine waits
+
+	// Guarded by run.mu.
+	waiting  []*operation // in their order
+	finished bool
+	dead     bool
+
+	// Of the scheduler.
+	steps int // since its action began
+	doing string
+}
+
+func newMachine(r *run, index int) *machine {
+	m := &machine{r: r, index: index, rnd: rand.New(rand.NewPCG(r.seed, uint64(index))), tables: map[string]*storage.Table{}}
+	m.ids = (r.seed%idVariants)<<32 | uint64(index+1)<<16
+	return m
+}
+
+// idVariants is how many sequences of ids there are: few, so that segments which were written before are found again.
+const idVariants = 8
+
+func (m *machine) name() string { return machineName(m.index) }
+
+// clock is what the machine takes for the time.
+func (m *machine) clock() time.Time {
+	m.r.clock = true
+	return time.Now().Add(m.offset)
+}
+
+// open makes the machine's handles anew, as a process does that begins.
+func (m *machine) open(o storage.Options) error {
+	o.Now = m.clock
+	var err error
+	m.store, err = storage.Open(m.ctx, &client{m}, o)
+	clear(m.tables)
+	return err
+}
+
+// ask hands an operation to the scheduler and waits for the answer.
+func (m *machine) ask(o *operation) error {
+	o.machine = m.index
+	if m.direct {
+		m.r.carryOut(m, o, noFault)
+		return o.err
+	}
+	m.r.mu.Lock()
+	if m.r.stopped || m.dead {
+		m.r.mu.Unlock()
+		return errStopped
+	}
+	o.done = make(chan struct{})
+	at, _ := slices.BinarySearchFunc(m.waiting, o, func(a, b *operation) int {
+		if c := a.compare(b); c != 0 {
+			return c
+		}
+		return -1 // behind those like it
+	})
+	m.waiting = slices.Insert(m.waiting, at, o)
+	m.r.mu.Unlock()
+	<-o.done
+	return o.err
+}
+
+// turn waits until the scheduler lets the machine begin something.
+func (m *machine) turn(what string) error { return m.ask(&operation{kind: opTurn, name: what}) }
+
+// sleep waits until the true time is d later.
+func (m *machine) sleep(d time.Duration) error {
+	return m.ask(&operation{kind: opWait, of: -1, until: time.Now().Add(d)})
+}
+
+// awaitMachine waits until another machine has ended.
+func awaitMachine(other int) func(m *machine) {
+	return func(m *machine) {
+		if other < len(m.r.machines) && other != m.index {
+			_ = m.ask(&operation{kind: opWait, of: other, name: machineName(other)})
+		}
+	}
+}
+
+// reopen makes the handles anew.
+func reopen(m *machine) {
+	m.do("reopen", func(context.Context) error { return m.open(storage.Options{}) })
+}
+
+// do runs one action of a script. What it returns is noted, and not looked at further: an action that fails has failed.
+func (m *machine) do(what string, action func(ctx context.Context) error) {
+	if m.turn(what) != nil {
+		return
+	}
+	err := action(m.ctx)
+	m.r.outcome(m, what, err)
+}
+
+// start runs the script in a goroutine of its own.
+func (m *machine) start(script func(m *machine)) {
+	m.r.running.Go(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				m.r.fail(fmt.Errorf("machine %s, %s: panic: %v\n%s", m.name(), m.doing, p, debug.Stack()))
+			}
+			m.r.mu.Lock()
+			m.finished = true
+			m.r.mu.Unlock()
+		}()
+		script(m)
+	})
+}

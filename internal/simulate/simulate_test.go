@@ -1,0 +1,220 @@
+package simulate
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	seconds   = flag.Float64("simulate.seconds", 0, "how long TestSimulate explores small worlds and draws random ones, with a process a core; 0: a few seconds, in this one")
+	firstSeed = flag.Uint64("simulate.seed", 1, "the first seed; those after it follow")
+	worldText = flag.String("simulate.world", "", "the world that TestReplay runs, as script.go says")
+	pageSize  = flag.Int("simulate.page", 0, "objects in a page of a listing, in TestReplay")
+	traceText = flag.String("simulate.trace", "", "the trace that TestReplay follows")
+	part      = flag.String("simulate.part", "", "i/n: this process does the i-th of n parts of TestSimulate, and prints what it did as JSON")
+)
+
+// fewSeconds is how long the random part of TestSimulate takes where nothing is said, and fewExplored how long the exploration of one world.
+const (
+	fewSeconds  = 6
+	fewExplored = 2
+)
+
+// oneThread keeps the goroutines of a bubble on one thread, where handing on from one to the other costs least.
+func oneThread(t *testing.T) {
+	before := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+// made returns a world of smallWorlds.
+func made(t *testing.T, w world) *world {
+	t.Helper()
+	out, err := w.made()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestSmallWorlds explores the small worlds exhaustively, as far as a few seconds go.
+func TestSmallWorlds(t *testing.T) {
+	oneThread(t)
+	for _, w := range smallWorlds {
+		t.Run(w.name, func(t *testing.T) {
+			w := made(t, w)
+			x, failed := explore(t, w, *firstSeed, time.Now().Add(fewExplored*time.Second))
+			t.Log(x)
+			if failed != nil {
+				t.Fatal(explain(t, w, runOptions{seed: *firstSeed}, *failed))
+			}
+		})
+	}
+}
+
+// TestDeterminism: a run is the same every time, operation by operation, and a trace is all that there is to it.
+func TestDeterminism(t *testing.T) {
+	oneThread(t)
+	for seed := *firstSeed; seed < *firstSeed+30; seed++ {
+		w := randomWorld(seed)
+		o := runOptions{seed: seed, tick: randomTick}
+		first := play(t, w, o, newGambler(seed, len(w.machines)))
+		again := play(t, w, o, newGambler(seed, len(w.machines)))
+		followed := replay(t, w, o, first.trace)
+		if first.hash != again.hash || first.hash != followed.hash {
+			t.Fatalf("seed %d: %d, %d and %d operations: they differ\n%s", seed, first.steps, again.steps, followed.steps, w.text)
+		}
+		parsed, err := parseTrace(formatTrace(first.trace))
+		if err != nil || formatTrace(parsed) != formatTrace(first.trace) {
+			t.Fatalf("seed %d: trace %s: %v", seed, formatTrace(first.trace), err)
+		}
+	}
+}
+
+// TestReplay runs what -simulate.world and -simulate.trace say.
+func TestReplay(t *testing.T) {
+	if *worldText == "" {
+		t.Skip("-simulate.world says what to run")
+	}
+	oneThread(t)
+	w := made(t, world{name: "of the command line", text: *worldText, page: *pageSize})
+	trace, err := parseTrace(*traceText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := replay(t, w, runOptions{seed: *firstSeed, log: true}, trace)
+	t.Logf("%d operations, hash %016x\n%s", out.steps, out.hash, out.log)
+	if out.failure != nil {
+		t.Error(out.failure)
+	}
+}
+
+// randomTick is how long an operation takes in random runs, by the store's clock.
+const randomTick = int64(time.Millisecond)
+
+// A tally says what a process did.
+type tally struct {
+	Explored []exploration
+	Runs     int
+	Steps    int
+	CPU      float64 // seconds of the random part
+	Failed   string
+}
+
+// random runs random worlds, every n-th seed from one on, until the time is over.
+func random(t *testing.T, seed, n uint64, until time.Time, out *tally) {
+	began := cpuTime()
+	for ; time.Now().Before(until); seed += n {
+		w := randomWorld(seed)
+		o := runOptions{seed: seed, tick: randomTick}
+		r := play(t, w, o, newGambler(seed, len(w.machines)))
+		out.Runs++
+		out.Steps += r.steps
+		if r.failure != nil {
+			out.Failed = explain(t, w, o, r)
+			break
+		}
+	}
+	out.CPU = (cpuTime() - began).Seconds()
+}
+
+// TestSimulate draws random worlds; with -simulate.seconds it explores the small ones to the end first.
+func TestSimulate(t *testing.T) {
+	switch {
+	case *part != "":
+		oneThread(t)
+		var i, n int
+		if _, err := fmt.Sscanf(*part, "%d/%d", &i, &n); err != nil {
+			t.Fatal(err)
+		}
+		var out tally
+		doPart(t, i, n, &out)
+		b, err := json.Marshal(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("\n%s%s\n", tallyMark, b)
+	case *seconds > 0:
+		inParts(t)
+	default:
+		oneThread(t)
+		var out tally
+		random(t, *firstSeed, 1, time.Now().Add(fewSeconds*time.Second), &out)
+		t.Logf("%d random worlds, %d operations, %.0f per CPU second", out.Runs, out.Steps, float64(out.Steps)/out.CPU)
+		if out.Failed != "" {
+			t.Fatal(out.Failed)
+		}
+	}
+}
+
+const tallyMark = "tally "
+
+// doPart explores every n-th small world, and draws every n-th random one in the time that is left.
+func doPart(t *testing.T, i, n int, out *tally) {
+	start := time.Now()
+	end := start.Add(time.Duration(*seconds * float64(time.Second)))
+	for k := i; k < len(smallWorlds); k += n {
+		w := made(t, smallWorlds[k])
+		// At most half the time is for exploring, so that random worlds have the other half.
+		left := end.Sub(start)/2 - time.Since(start)
+		worlds := (len(smallWorlds) - k + n - 1) / n
+		x, failed := explore(t, w, *firstSeed, time.Now().Add(left/time.Duration(worlds)))
+		out.Explored = append(out.Explored, x)
+		if failed != nil {
+			out.Failed = explain(t, w, runOptions{seed: *firstSeed}, *failed)
+			return
+		}
+	}
+	random(t, *firstSeed+uint64(i), uint64(n), end, out)
+}
+
+// inParts runs a process a core, each a part, and adds up what they did.
+func inParts(t *testing.T) {
+	n := runtime.NumCPU()
+	outs, errs, texts := make([]tally, n), make([]error, n), make([]string, n)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for i := range n {
+		wg.Go(func() {
+			c := exec.Command(os.Args[0], "-test.run=^TestSimulate$", "-test.timeout=0", fmt.Sprintf("-simulate.part=%d/%d", i, n),
+				fmt.Sprintf("-simulate.seconds=%v", *seconds), fmt.Sprintf("-simulate.seed=%d", *firstSeed))
+			b, err := c.CombinedOutput()
+			_, last, ok := strings.Cut(string(b), "\n"+tallyMark)
+			line, _, _ := strings.Cut(last, "\n")
+			if !ok || json.Unmarshal([]byte(line), &outs[i]) != nil {
+				errs[i], texts[i] = fmt.Errorf("part %d: %w", i, err), string(b)
+			}
+		})
+	}
+	wg.Wait()
+	var sum tally
+	operations := 0
+	for i, o := range outs {
+		if errs[i] != nil {
+			t.Errorf("%v\n%s", errs[i], texts[i])
+		}
+		for _, x := range o.Explored {
+			fmt.Println(x)
+			operations += x.Steps
+			sum.Explored = append(sum.Explored, x)
+		}
+		sum.Runs += o.Runs
+		sum.Steps += o.Steps
+		sum.CPU += o.CPU
+	}
+	fmt.Printf("%d small worlds explored, %d operations\n", len(sum.Explored), operations)
+	fmt.Printf("%d random worlds, %d operations, %.0f per CPU second\n", sum.Runs, sum.Steps, float64(sum.Steps)/max(sum.CPU, 0.001))
+	fmt.Printf("%d operations in all, in %.0f s, seed %d\n", operations+sum.Steps, time.Since(start).Seconds(), *firstSeed)
+	for _, o := range outs {
+		if o.Failed != "" {
+			t.Error(o.Failed)
+		}
+	}
+}

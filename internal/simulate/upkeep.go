@@ -1,0 +1,168 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// This file has what machines do to snapshots, and who reads them.
+
+// expireAll lets all snapshots but the newest n expire.
+func expireAll(table string, n uint64) func(m *machine) {
+	return func(m *machine) {
+		m.do("expire "+table, func(ctx context.Context) error {
+			t, err := m.handle(table)
+			if err != nil {
+				return err
+			}
+			_, err = t.Expire(ctx, storage.ExpireOptions{KeepLast: n})
+			return err
+		})
+	}
+}
+
+// collect runs gc.
+func collect(m *machine) {
+	m.do("gc", func(ctx context.Context) error {
+		_, err := storage.GC(ctx, m.store, storage.GCOptions{})
+		return err
+	})
+}
+
+// purge takes what has expired at once.
+func purge(table string) func(m *machine) {
+	return func(m *machine) {
+		m.do("purge "+table, func(ctx context.Context) error {
+			t, err := m.handle(table)
+			if err != nil {
+				return err
+			}
+			m.r.model.purging(table)
+			_, err = t.Purge(ctx)
+			return err
+		})
+	}
+}
+
+// A reading says how a machine reads.
+type reading struct {
+	table string
+	lease time.Duration // 0: without
+	renew int           // how often the lease is renewed meanwhile
+	wait  time.Duration // how long it waits before it reads
+}
+
+// readTable opens the newest snapshot and reads it whole, slowly.
+func readTable(o reading) func(m *machine) {
+	return func(m *machine) {
+		m.do("read "+o.table, func(ctx context.Context) error {
+			t, err := m.handle(o.table)
+			if err != nil {
+				return err
+			}
+			s, err := t.Latest(ctx)
+			if err != nil {
+				return err
+			}
+			number := s.Info().Number
+			x, v := m.r.model.version(o.table, number)
+			if v == nil {
+				return fmt.Errorf("snapshot %d is not known: the table was removed", number)
+			}
+			end := func() error { return nil }
+			if o.lease > 0 {
+				if end, err = m.lease(ctx, s, o); err != nil {
+					return err
+				}
+			}
+			rows, err := m.readSnapshot(ctx, s)
+			if why := m.r.model.protected(x, v); err != nil && !excused(err) && why != "" && m.r.model.stands(x, v) {
+				m.r.fail(fmt.Errorf("machine %s reads snapshot %d of table %s (%s): %w", m.name(), number, o.table, why, err))
+			}
+			if err == nil && !slices.Equal(rows, v.state.sortedRows()) && m.r.model.stands(x, v) {
+				m.r.fail(fmt.Errorf("machine %s read snapshot %d of table %s: rows %v, want %v", m.name(), number, o.table, rows, v.state.sortedRows()))
+			}
+			return errors.Join(err, end())
+		})
+	}
+}
+
+// lease takes a lease, and renews it; end releases it.
+func (m *machine) lease(ctx context.Context, s *storage.Snapshot, o reading) (end func() error, err error) {
+	until := m.r.storeTime().Add(o.lease)
+	l, err := s.Lease(ctx, "reader "+m.name(), o.lease)
+	if err != nil {
+		return nil, err
+	}
+	held := m.r.model.leased(o.table, s.Info().Number, until)
+	end = func() error {
+		m.r.model.leaseEnds(held)
+		return l.Release(ctx)
+	}
+	for range o.renew {
+		if err := m.turn("renew"); err != nil {
+			return nil, err
+		}
+		until := m.r.storeTime().Add(o.lease)
+		if err := l.Renew(ctx, o.lease); err != nil {
+			return nil, errors.Join(err, end())
+		}
+		m.r.model.leaseLasts(held, until)
+	}
+	return end, nil
+}
+
+// readSnapshot reads the rows of a snapshot, sorted.
+func (m *machine) readSnapshot(ctx context.Context, s *storage.Snapshot) ([]int64, error) {
+	segments, err := s.Segments(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := m.liveRows(ctx, s, segments)
+	slices.Sort(rows)
+	return rows, err
+}
+
+// createBranch makes a branch of the newest snapshot that the machine knows.
+func createBranch(table, name string) func(m *machine) {
+	return func(m *machine) {
+		m.do("branch "+name+" of "+table, func(ctx context.Context) error {
+			t, err := m.handle(table)
+			if err != nil {
+				return err
+			}
+			s, err := t.Latest(ctx)
+			if err != nil {
+				return err
+			}
+			number := s.Info().Number
+			_, err = m.commit(ctx, t, "branch", storage.Change{Base: number, Branches: []storage.Branch{{Name: name, Snapshot: number}}},
+				func(s *state, _ uint64) { s.branches[name] = number })
+			return err
+		})
+	}
+}
+
+// dropBranch takes a branch away.
+func dropBranch(table, name string) func(m *machine) {
+	return func(m *machine) {
+		m.do("drop branch "+name+" of "+table, func(ctx context.Context) error {
+			t, err := m.handle(table)
+			if err != nil {
+				return err
+			}
+			s, err := t.Latest(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = m.commit(ctx, t, "unbranch", storage.Change{Base: s.Info().Number, DropBranches: []string{name}},
+				func(s *state, _ uint64) { delete(s.branches, name) })
+			return err
+		})
+	}
+}

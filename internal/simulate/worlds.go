@@ -1,0 +1,124 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// A world is a store, machines that use it, and what may befall them.
+type world struct {
+	name string
+	// text is what the machines do: see script.go.
+	text string
+	// page is how many objects a listing gives at a time. Default 1000.
+	page int
+	// passing are lengths of time, of which each passes once, at any moment: exhaustive exploration tries all. Random runs draw of others.
+	passing []time.Duration
+	// faults that an exhaustive exploration tries, at most one of them in a run. Random runs draw of all.
+	faults []fault
+	// depth bounds how far exhaustive exploration branches; 0: to the end.
+	depth int
+
+	setup    func(m *machine)
+	machines []script
+}
+
+// A script is what a machine does.
+type script struct {
+	does  func(m *machine)
+	clock time.Duration // how far its clock is off
+	far   bool          // requests take long for it
+}
+
+// grace is the grace period of every world's gc.
+const grace = 24 * time.Hour
+
+// made returns the world ready to run.
+func (w world) made() (*world, error) {
+	var err error
+	w.setup, w.machines, err = parseWorld(w.text)
+	return &w, err
+}
+
+// smallWorlds are explored exhaustively.
+var smallWorlds = []world{
+	{
+		name: "slow writer", text: "append t | append t | gc", // the segment is old when it is committed
+		passing: []time.Duration{grace + time.Hour},
+	},
+	{
+		name: "slow clock expires", text: "append t; overwrite t | -48h expire t 1 | gc",
+		passing: []time.Duration{grace + time.Hour},
+	},
+	{name: "fast clock purges", text: "append t | read t 1h | +48h overwrite t; expire t 1; purge t"},
+	{name: "table made anew", text: "append t | append t; await B; append t | remove t; append t; append t"},
+	{name: "segment of two tables", text: "append t; append u | share t u | overwrite t; expire t 1; purge t"},
+	{name: "two writers", text: "append t | append t | append t"},
+}
+
+// randomWorld draws a world from a seed.
+func randomWorld(seed uint64) *world {
+	rnd := rand.New(rand.NewPCG(seed, 0x776f726c64))
+	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
+	draw := func(of []weighted) string {
+		sum := 0
+		for _, o := range of {
+			sum += o.weight
+		}
+		at := rnd.IntN(sum)
+		for _, o := range of {
+			if at -= o.weight; at < 0 {
+				return o.text
+			}
+		}
+		panic("simulate: no weight")
+	}
+	action := func() string {
+		text := draw(randomActions)
+		text = strings.ReplaceAll(text, "TABLE", pick("t", "t", "t", "u"))
+		text = strings.ReplaceAll(text, "PART", pick("", "", "a", "b"))
+		text = strings.ReplaceAll(text, "LEASE", pick("1h", "30h", "160h"))
+		text = strings.ReplaceAll(text, "NAME", pick("x", "y"))
+		return text
+	}
+	parts := [][]string{{"append t", "append u"}}
+	for range rnd.IntN(4) {
+		parts[0] = append(parts[0], draw(setupActions))
+	}
+	for range 2 + rnd.IntN(3) {
+		var actions []string
+		for range 2 + rnd.IntN(6) {
+			actions = append(actions, action())
+		}
+		if rnd.IntN(4) == 0 {
+			actions[0] = "far " + actions[0]
+		}
+		if rnd.IntN(3) == 0 {
+			actions[0] = pick("+48h", "-48h", "+1h", "-1h", "+700h", "-700h") + " " + actions[0]
+		}
+		parts = append(parts, actions)
+	}
+	w := world{name: fmt.Sprint("random ", seed), text: joinWorld(parts), page: []int{1, 2, 5, 1000}[rnd.IntN(4)]}
+	out, err := w.made()
+	if err != nil {
+		panic(fmt.Sprintf("simulate: %v", err)) // randomActions cannot be read
+	}
+	return out
+}
+
+type weighted struct {
+	weight int
+	text   string
+}
+
+var setupActions = []weighted{{3, "append t"}, {1, "overwrite t"}, {1, "delete t"}, {1, "rewrite t"}, {1, "branch t z"}, {1, "expire t 1"}}
+
+// randomActions are what machines of random worlds do, and how often.
+var randomActions = []weighted{
+	{10, "append TABLE PART"}, {3, "overwrite TABLE PART"}, {4, "delete TABLE"}, {4, "rewrite TABLE PART"},
+	{6, "gc"}, {3, "expire TABLE 1"}, {2, "expire TABLE 2"}, {1, "purge TABLE"},
+	{3, "read TABLE"}, {3, "read TABLE LEASE"}, {2, "read TABLE LEASE 2"},
+	{2, "branch TABLE NAME"}, {1, "unbranch TABLE NAME"}, {2, "reopen"},
+}
