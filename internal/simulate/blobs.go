@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// blobs are the objects of the one store that all machines of a world share. Only the scheduler's goroutine touches them, so that they
-// need no lock. They are an object.Store that answers at once, for the checks; machines reach them through a client each.
+// blobs are the objects of the one store that all machines of a world share. They are an object.Store that answers at once, for the scheduler and
+// the checks, whose code may ask for several things at a time; machines reach them through a client each.
 type blobs struct {
+	mu      sync.Mutex // guards what follows; what runs in a bubble never waits while it holds it
 	objects map[string]blob
 	names   []string // of objects, sorted
 	now     func() time.Time
@@ -39,6 +42,8 @@ func notFound(name string) error { return fmt.Errorf("%w: %s", object.ErrNotFoun
 func exists(name string) error   { return fmt.Errorf("%w: %s", object.ErrExists, name) }
 
 func (b *blobs) get(name string) (blob, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	o, ok := b.objects[name]
 	if !ok {
 		return blob{}, notFound(name)
@@ -73,6 +78,8 @@ func (b *blobs) PutIfAbsent(_ context.Context, name string, data []byte) error {
 	if err := object.ValidateName(name); err != nil {
 		return err
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if _, ok := b.objects[name]; ok {
 		return exists(name)
 	}
@@ -83,6 +90,8 @@ func (b *blobs) PutIfAbsent(_ context.Context, name string, data []byte) error {
 }
 
 func (b *blobs) Delete(_ context.Context, name string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if _, ok := b.objects[name]; !ok {
 		return notFound(name)
 	}
@@ -94,6 +103,8 @@ func (b *blobs) Delete(_ context.Context, name string) error {
 
 // page returns the first objects with the prefix whose names sort after, at most n, and whether there may be more.
 func (b *blobs) page(prefix, after string, n int) (page []object.Info, more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	from, found := slices.BinarySearch(b.names, max(prefix, after))
 	if found && after >= prefix {
 		from++
@@ -113,7 +124,7 @@ func (b *blobs) page(prefix, after string, n int) (page []object.Info, more bool
 
 func (b *blobs) List(_ context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
 	return func(yield func(object.Info, error) bool) {
-		page, _ := b.page(prefix, startAfter, len(b.names))
+		page, _ := b.page(prefix, startAfter, math.MaxInt)
 		for _, info := range page {
 			if !yield(info, nil) {
 				return
@@ -122,8 +133,16 @@ func (b *blobs) List(_ context.Context, prefix, startAfter string) iter.Seq2[obj
 	}
 }
 
-func (b *blobs) Create(_ context.Context, name string) (object.Writer, error) {
-	return &blobWriter{put: func(data []byte) error { return b.PutIfAbsent(nil, name, data) }}, nil
+func (b *blobs) Create(ctx context.Context, name string) (object.Writer, error) {
+	return &blobWriter{put: func(data []byte) error { return b.PutIfAbsent(ctx, name, data) }}, nil
+}
+
+// touch begins to note the names of objects that are read or asked for and found, until the one that is returned is given back.
+func (b *blobs) touch(in map[string]bool) (before map[string]bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, b.touched = b.touched, in
+	return before
 }
 
 // A blobWriter collects an object, and puts it when it is whole.

@@ -128,8 +128,7 @@ func (m *model) read(t *tableModel, v *version) error {
 		return err
 	}
 	touched := map[string]bool{}
-	m.r.blobs.touched = touched
-	defer func() { m.r.blobs.touched = nil }()
+	defer m.r.blobs.touch(m.r.blobs.touch(touched))
 	s, err := tab.At(ctx, v.number)
 	if err != nil {
 		return err
@@ -191,9 +190,9 @@ func (m *model) segment(ctx context.Context, s *storage.Snapshot, d storage.Segm
 		}
 		return seg, nil
 	}
-	outer := m.r.blobs.touched
-	m.r.blobs.touched = map[string]bool{}
-	defer func() { m.r.blobs.touched = outer }()
+	touched := map[string]bool{}
+	outer := m.r.blobs.touch(touched)
+	defer m.r.blobs.touch(outer)
 	seg := &segmentModel{}
 	var err error
 	if seg.rows, err = readFeature(ctx, s.Table().Store(), d, rowFeature); err != nil {
@@ -205,7 +204,7 @@ func (m *model) segment(ctx context.Context, s *storage.Snapshot, d storage.Segm
 	if seg.rows == nil && seg.labels == nil {
 		return nil, fmt.Errorf("segment %s has neither feature", d.ID)
 	}
-	seg.needs = slices.Sorted(maps.Keys(m.r.blobs.touched))
+	seg.needs = slices.Sorted(maps.Keys(touched))
 	for _, name := range seg.needs {
 		outer[name] = true
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dsistore/dsistore/storage"
 )
@@ -29,22 +28,18 @@ func (m *model) checkEnd() {
 	if m.r.failed() {
 		return
 	}
-	last := newMachine(m.r, len(m.r.machines)+1)
-	last.direct, last.ctx, last.doing = true, context.Background(), "collecting at the end"
-	m.r.ids.current = &last.ids
-	if err := last.open(storage.Options{}); err != nil {
-		m.r.fail(err)
-		return
-	}
-	if err := m.collect(last); err != nil && !m.r.failed() {
-		m.r.fail(fmt.Errorf("at the end, when nobody else is there: %w", err))
-	}
+	m.r.ctx = context.Background()
+	m.r.alone(len(m.r.world.machines)+1, func(last *machine) {
+		if err := m.collect(last); err != nil {
+			m.r.fail(fmt.Errorf("at the end, when nobody else is there: %w", err))
+		}
+	})
 }
 
 // collect lets all leases run out, all snapshots but the newest expire, and takes what nobody needs. Two passes of gc must be enough: the first
 // may leave marks of its own.
 func (m *model) collect(last *machine) error {
-	time.Sleep(storage.MaxLease)
+	_ = last.sleep(storage.MaxLease)
 	for _, t := range m.sorted() {
 		if t.newest == 0 {
 			continue
@@ -58,7 +53,7 @@ func (m *model) collect(last *machine) error {
 		}
 	}
 	for range 3 {
-		time.Sleep(2 * grace)
+		_ = last.sleep(2 * grace)
 		if _, err := storage.GC(last.ctx, last.store, storage.GCOptions{}); err != nil && m.someTable() {
 			return err
 		}

@@ -24,7 +24,6 @@ type machine struct {
 	store  *storage.Store
 	tables map[string]*storage.Table // handles that it keeps
 
-	direct bool          // its operations are carried out at once: before the machines begin, and after they have ended
 	offset time.Duration // of its clock from the true time; the scheduler turns it while the machine waits
 
 	// Guarded by run.mu.
@@ -66,10 +65,6 @@ func (m *machine) open(o storage.Options) error {
 // ask hands an operation to the scheduler and waits for the answer.
 func (m *machine) ask(o *operation) error {
 	o.machine = m.index
-	if m.direct {
-		m.r.carryOut(m, o, noFault)
-		return o.err
-	}
 	m.r.mu.Lock()
 	if m.r.stopped || m.dead {
 		m.r.mu.Unlock()
@@ -130,6 +125,8 @@ func (m *machine) start(script func(m *machine)) {
 			m.finished = true
 			m.r.mu.Unlock()
 		}()
-		script(m)
+		if m.turn("begin") == nil {
+			script(m)
+		}
 	})
 }

@@ -88,24 +88,22 @@ func play(t *testing.T, w *world, o runOptions, c chooser) (out result) {
 }
 
 func (r *run) play(c chooser) result {
-	ctx, cancel := context.WithCancel(context.Background())
+	var cancel func()
+	r.ctx, cancel = context.WithCancel(context.Background())
 	defer cancel()
-	r.ctx = ctx
 	r.blobs = newBlobs(r.storeTime)
 	r.model = newModel(r)
-	if err := r.begin(); err != nil {
-		return result{failure: fmt.Errorf("world %s: %w", r.world.name, err)}
-	}
+	r.begin()
 	r.schedule(c)
 	if c != nil {
 		c.ended(r)
 	}
-	steps := r.steps
+	out := result{steps: r.steps, trace: r.trace, hash: uint64(r.hash)}
 	r.end(cancel)
-	if r.failure == nil && !r.abandoned {
+	if !r.failed() && !r.abandoned {
 		r.model.checkEnd()
 	}
-	out := result{failure: r.failure, steps: steps, trace: r.trace, hash: uint64(r.hash)}
+	out.failure = r.failure
 	if r.log != nil {
 		out.log = r.log.String()
 	}
@@ -118,36 +116,37 @@ func (r *run) storeTime() time.Time {
 	return time.Now().Add(time.Duration(r.ticks))
 }
 
+// alone runs a script on a machine of its own, while there is no other.
+func (r *run) alone(index int, does func(m *machine)) {
+	m := newMachine(r, index)
+	m.ctx = r.ctx
+	r.machines = []*machine{m}
+	if err := m.open(storage.Options{}); err != nil {
+		r.fail(err)
+		return
+	}
+	m.start(does)
+	r.schedule(nil)
+}
+
 // begin sets the world up and starts its machines.
-func (r *run) begin() error {
-	first := newMachine(r, len(r.world.machines))
-	first.direct, first.ctx = true, r.ctx
-	r.machines = make([]*machine, len(r.world.machines))
-	r.ids.current = &first.ids
-	if err := first.open(storage.Options{}); err != nil {
-		return err
+func (r *run) begin() {
+	r.alone(len(r.world.machines), r.world.setup)
+	if r.failed() {
+		return
 	}
-	r.world.setup(first)
-	if r.failure != nil {
-		return fmt.Errorf("setup: %w", r.failure)
-	}
-	r.steps = 0
+	r.steps, r.machines = 0, nil
 	for i, s := range r.world.machines {
 		m := newMachine(r, i)
 		m.ctx, m.offset, m.far = r.ctx, s.clock, s.far
-		r.machines[i] = m
+		r.machines = append(r.machines, m)
 		if err := m.open(storage.Options{}); err != nil {
-			return err
+			r.fail(err)
 		}
 	}
 	for i, s := range r.world.machines {
-		r.machines[i].start(func(m *machine) {
-			if m.turn("begin") == nil {
-				s.does(m)
-			}
-		})
+		r.machines[i].start(s.does)
 	}
-	return nil
 }
 
 // schedule lets one thing happen after the other until all machines have ended or something is wrong.

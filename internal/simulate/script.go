@@ -80,7 +80,7 @@ var actionMakers = map[string]actionMaker{
 func parseWorld(text string) (setup func(*machine), machines []script, err error) {
 	parts := strings.Split(text, "|")
 	if len(parts) < 2 {
-		return nil, nil, fmt.Errorf("world %q: want SETUP | MACHINE | ...", text)
+		return nil, nil, fmt.Errorf("world %q: want SETUP | MACHINE, and more machines", text)
 	}
 	for i, p := range parts {
 		s, err := parseScript(p)

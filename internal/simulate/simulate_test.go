@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -28,10 +29,14 @@ const (
 	fewExplored = 2
 )
 
-// oneThread keeps the goroutines of a bubble on one thread, where handing on from one to the other costs least.
+// oneThread keeps the goroutines of a bubble on one thread, where handing on from one to the other costs least, and collects garbage seldom.
 func oneThread(t *testing.T) {
+	gc := debug.SetGCPercent(400)
 	before := runtime.GOMAXPROCS(1)
-	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+	t.Cleanup(func() {
+		runtime.GOMAXPROCS(before)
+		debug.SetGCPercent(gc)
+	})
 }
 
 // made returns a world of smallWorlds.
@@ -69,13 +74,32 @@ func TestDeterminism(t *testing.T) {
 		again := play(t, w, o, newGambler(seed, len(w.machines)))
 		followed := replay(t, w, o, first.trace)
 		if first.hash != again.hash || first.hash != followed.hash {
-			t.Fatalf("seed %d: %d, %d and %d operations: they differ\n%s", seed, first.steps, again.steps, followed.steps, w.text)
+			o.log = true
+			a, b := replay(t, w, o, first.trace), replay(t, w, o, first.trace)
+			for range 1000 {
+				if a.hash != b.hash {
+					break
+				}
+				b = replay(t, w, o, first.trace)
+			}
+			t.Fatalf("seed %d: %d, %d and %d operations: they differ\nworld: %s\n%s", seed, first.steps, again.steps, followed.steps, w.text, firstDifference(a.log, b.log))
 		}
 		parsed, err := parseTrace(formatTrace(first.trace))
 		if err != nil || formatTrace(parsed) != formatTrace(first.trace) {
 			t.Fatalf("seed %d: trace %s: %v", seed, formatTrace(first.trace), err)
 		}
 	}
+}
+
+// firstDifference shows where two logs part.
+func firstDifference(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return fmt.Sprintf("%s\n-%s\n+%s", strings.Join(x[max(0, i-5):i], "\n"), x[i], y[i])
+		}
+	}
+	return "the logs are the same, as far as the shorter goes"
 }
 
 // TestReplay runs what -simulate.world and -simulate.trace say.

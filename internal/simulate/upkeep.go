@@ -54,7 +54,6 @@ type reading struct {
 	table string
 	lease time.Duration // 0: without
 	renew int           // how often the lease is renewed meanwhile
-	wait  time.Duration // how long it waits before it reads
 }
 
 // readTable opens the newest snapshot and reads it whole, slowly.

@@ -121,4 +121,5 @@ var randomActions = []weighted{
 	{6, "gc"}, {3, "expire TABLE 1"}, {2, "expire TABLE 2"}, {1, "purge TABLE"},
 	{3, "read TABLE"}, {3, "read TABLE LEASE"}, {2, "read TABLE LEASE 2"},
 	{2, "branch TABLE NAME"}, {1, "unbranch TABLE NAME"}, {2, "reopen"},
+	{1, "share t u"},
 }
