@@ -74,7 +74,18 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, inlineRows: maxInlineRows, runs: map[id]*sst.Reader{}}, nil
+	if opts.TailBytes < 0 || opts.InlineRows < 0 || opts.InlineRows > maxInlineRows {
+		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
+			opts.TailBytes, opts.InlineRows, maxInlineRows)
+	}
+	s := &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, inlineRows: maxInlineRows, runs: map[id]*sst.Reader{}}
+	if opts.TailBytes > 0 {
+		s.tailBytes = uint64(opts.TailBytes)
+	}
+	if opts.InlineRows > 0 {
+		s.inlineRows = opts.InlineRows
+	}
+	return s, nil
 }
 
 // now returns the time by which commits are dated, within the years 1678 to 2261, which nanoseconds since 1970 can tell.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -242,30 +241,12 @@ func (m *machine) liveRows(ctx context.Context, s *storage.Snapshot, segments []
 	return out, nil
 }
 
-// removeTable takes all objects of a table away, as somebody does by hand who wants it gone.
+// removeTable takes all objects of a table away, as somebody does by hand who wants it gone and has stopped its writers. Handles stay open.
 func removeTable(table string) func(m *machine) {
 	return func(m *machine) {
-		m.do("remove "+table, func(ctx context.Context) error {
-			m.r.model.removing(table)
-			for {
-				var names []string
-				for info, err := range m.store.Blobs().List(ctx, "tables/"+table+"/", "") {
-					if err != nil {
-						return err
-					}
-					names = append(names, info.Name)
-				}
-				if len(names) == 0 {
-					m.r.model.removed(table)
-					delete(m.tables, table)
-					return nil
-				}
-				for _, name := range names {
-					if err := m.store.Blobs().Delete(ctx, name); err != nil && !strings.Contains(err.Error(), "not found") {
-						return err
-					}
-				}
-			}
+		m.do("remove "+table, func(context.Context) error {
+			delete(m.tables, table)
+			return m.ask(&operation{kind: opRemove, name: "tables/" + table + "/"})
 		})
 	}
 }

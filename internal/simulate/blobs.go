@@ -101,6 +101,32 @@ func (b *blobs) Delete(_ context.Context, name string) error {
 	return nil
 }
 
+func (b *blobs) Truncate(_ context.Context, name string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.objects[name]; !ok {
+		i, _ := slices.BinarySearch(b.names, name)
+		b.names = slices.Insert(b.names, i, name)
+	}
+	b.objects[name] = blob{modTime: b.now().UnixNano()}
+	return nil
+}
+
+// removeAll takes all objects with the prefix away at once.
+func (b *blobs) removeAll(prefix string) (some bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.names = slices.DeleteFunc(b.names, func(name string) bool {
+		gone := strings.HasPrefix(name, prefix)
+		if gone {
+			delete(b.objects, name)
+			some = true
+		}
+		return gone
+	})
+	return some
+}
+
 // page returns the first objects with the prefix whose names sort after, at most n, and whether there may be more.
 func (b *blobs) page(prefix, after string, n int) (page []object.Info, more bool) {
 	b.mu.Lock()

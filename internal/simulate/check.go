@@ -26,7 +26,7 @@ func (m *model) changed(o *operation) {
 	}
 	m.busy = true
 	defer func() { m.busy = false }()
-	if o.kind == opDelete {
+	if o.kind == opDelete || o.kind == opTruncate {
 		m.deleted(o.name)
 	}
 	if rest, ok := strings.CutPrefix(o.name, "tables/"); ok {
@@ -44,7 +44,7 @@ func (m *model) deleted(name string) {
 				continue
 			}
 			if why := m.protected(t, v); why != "" {
-				m.whole(t, v, "object "+m.r.short(name)+" was deleted, and "+why)
+				m.whole(t, v, "object "+m.r.short(name)+" is gone, and "+why)
 			}
 		}
 	}
@@ -63,11 +63,11 @@ func (m *model) whole(t *tableModel, v *version, why string) {
 
 // observe looks whether the newest snapshot of a table is what it was, or one more.
 func (m *model) observe(t *tableModel) {
-	if t.removing {
-		return
-	}
 	ctx := context.Background()
 	tab, err := m.handle(t.name)
+	if errors.Is(err, storage.ErrNoStore) && t.newest == 0 {
+		return
+	}
 	if err != nil {
 		m.r.fail(err)
 		return
@@ -135,6 +135,10 @@ func (m *model) read(t *tableModel, v *version) error {
 	}
 	if made := s.Info().Operation; made != v.made {
 		return fmt.Errorf("it was made by %q", made)
+	}
+	// All of the schema, so that its runs are needed too.
+	if _, err := s.AllFeatures(ctx); err != nil {
+		return err
 	}
 	segments, err := s.Segments(ctx, nil)
 	if err != nil {

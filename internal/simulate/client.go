@@ -82,6 +82,10 @@ func (c *client) List(ctx context.Context, prefix, startAfter string) iter.Seq2[
 	}
 }
 
+func (c *client) Truncate(ctx context.Context, name string) error {
+	return c.ask(ctx, &operation{kind: opTruncate, name: name})
+}
+
 func (c *client) Delete(ctx context.Context, name string) error {
 	return c.ask(ctx, &operation{kind: opDelete, name: name})
 }

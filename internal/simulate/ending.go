@@ -58,7 +58,7 @@ func (m *model) collect(last *machine) error {
 			return err
 		}
 	}
-	if !m.someTable() || slices.ContainsFunc(m.sorted(), func(t *tableModel) bool { return t.removing }) {
+	if !m.someTable() {
 		return nil
 	}
 	needed := map[string]bool{}
@@ -70,7 +70,7 @@ func (m *model) collect(last *machine) error {
 		}
 	}
 	for _, name := range m.r.blobs.names {
-		if !strings.HasPrefix(name, "tables/") && !needed[name] {
+		if !strings.HasPrefix(name, "tables/") && name != "dsistore" && !needed[name] {
 			return fmt.Errorf("object %s is needed by no snapshot, and gc leaves it", m.r.short(name))
 		}
 	}

@@ -253,6 +253,8 @@ func (x *explorer) depend(a, b transition) bool {
 		return true
 	case a.op == nil || b.op == nil: // time passes
 		return a.clock && b.clock
+	case a.op.kind == opRemove || b.op.kind == opRemove: // it waits for everybody
+		return true
 	case a.op.kind == opWait && a.op.of == b.actor || b.op.kind == opWait && b.op.of == a.actor:
 		return true
 	case a.op.fault.late() && b.decision.action == landLate, b.op.fault.late() && a.decision.action == landLate:

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
@@ -16,6 +17,7 @@ type machine struct {
 	r             *run
 	index         int
 	far           bool
+	runs          bool // its commits make runs, and objects of sets of rows
 	rnd           *rand.Rand // of its script
 	ids           uint64     // state of the ids that it draws
 	rows, commits int64      // that it has made, and tried
@@ -54,10 +56,13 @@ func (m *machine) clock() time.Time {
 }
 
 // open makes the machine's handles anew, as a process does that begins.
-func (m *machine) open(o storage.Options) error {
-	o.Now = m.clock
+func (m *machine) open() error {
+	o := storage.Options{Now: m.clock}
+	if m.runs {
+		o.TailBytes, o.InlineRows = 1, 1
+	}
 	var err error
-	m.store, err = storage.Open(m.ctx, &client{m}, o)
+	m.store, err = storage.Create(m.ctx, &client{m}, o)
 	clear(m.tables)
 	return err
 }
@@ -102,7 +107,7 @@ func awaitMachine(other int) func(m *machine) {
 
 // reopen makes the handles anew.
 func reopen(m *machine) {
-	m.do("reopen", func(context.Context) error { return m.open(storage.Options{}) })
+	m.do("reopen", func(context.Context) error { return m.open() })
 }
 
 // do runs one action of a script. What it returns is noted, and not looked at further: an action that fails has failed.
@@ -125,8 +130,23 @@ func (m *machine) start(script func(m *machine)) {
 			m.finished = true
 			m.r.mu.Unlock()
 		}()
-		if m.turn("begin") == nil {
-			script(m)
+		if m.turn("begin") != nil {
+			return
 		}
+		// It begins anew until the store answers.
+		for {
+			err := m.open()
+			if err == nil {
+				break
+			}
+			if errors.Is(err, errStopped) || errors.Is(err, context.Canceled) {
+				return
+			}
+			if !excused(err) {
+				m.r.fail(fmt.Errorf("machine %s opens the store: %w", m.name(), err))
+				return
+			}
+		}
+		script(m)
 	})
 }

@@ -18,10 +18,11 @@ type model struct {
 	intents  map[string]*intent
 	segments map[string]*segmentModel // that were read once, whole
 	busy     bool                     // a check is under way, which changes nothing
+	grace    time.Duration            // the shortest that a gc was told
 }
 
 func newModel(r *run) *model {
-	return &model{r: r, tables: map[string]*tableModel{}, intents: map[string]*intent{}, segments: map[string]*segmentModel{}}
+	return &model{r: r, tables: map[string]*tableModel{}, intents: map[string]*intent{}, segments: map[string]*segmentModel{}, grace: grace}
 }
 
 func (m *model) lock()   { m.mu.Lock() }
@@ -33,8 +34,6 @@ type tableModel struct {
 	versions map[uint64]*version // the snapshots, expired ones too
 	newest   uint64
 	oldest   uint64 // that has not expired
-	removals int    // how often it was begun to remove it by hand
-	removing bool   // somebody is at it: nothing is promised
 	purged   bool   // somebody has begun to purge it: what has expired may go at once
 	leases   []*leaseModel
 }
@@ -81,7 +80,6 @@ type intent struct {
 	table     string
 	apply     func(s *state, number uint64) // on a clone; number is its snapshot's
 
-	removals int    // of the table when it was begun
 	made     uint64 // the snapshot; 0: none that is known of
 	refused  error  // it must never be made
 }
@@ -102,7 +100,6 @@ func (m *model) table(name string) *tableModel {
 func (m *model) intend(i *intent) {
 	m.lock()
 	defer m.unlock()
-	i.removals = m.table(i.table).removals
 	m.intents[i.operation] = i
 }
 
@@ -112,8 +109,6 @@ func (m *model) committed(i *intent, number uint64, err error, excused bool) {
 	defer m.unlock()
 	t := m.table(i.table)
 	switch {
-	case t.removing || t.removals != i.removals:
-		// What happens to a table while it is removed under a commit is not promised.
 	case err == nil && i.made != number:
 		m.r.fail(fmt.Errorf("commit %q to table %s was acknowledged as snapshot %d: %s", i.operation, i.table, number, t.madeText(i.made)))
 	case err == nil || excused:
@@ -158,9 +153,6 @@ func (m *model) next(t *tableModel, operation string, number uint64) (*state, er
 
 // protected says by what a version must be there; empty: it may go.
 func (m *model) protected(t *tableModel, v *version) string {
-	if t.removing {
-		return ""
-	}
 	now := m.r.storeTime()
 	newest := t.versions[t.newest]
 	switch {
@@ -168,7 +160,7 @@ func (m *model) protected(t *tableModel, v *version) string {
 		return "it is the newest"
 	case v.number >= t.oldest:
 		return "it has not expired"
-	case !t.purged && now.Before(v.expired.Add(grace)):
+	case !t.purged && now.Before(v.expired.Add(m.grace)):
 		return "it expired " + shortTime(now.Sub(v.expired)) + " ago, within the grace period"
 	}
 	for name, n := range newest.state.branches {
@@ -186,21 +178,12 @@ func (m *model) protected(t *tableModel, v *version) string {
 	return ""
 }
 
-// removing notes that somebody begins to take away all objects of a table by hand.
-func (m *model) removing(name string) {
-	m.lock()
-	defer m.unlock()
-	t := m.table(name)
-	t.removals++
-	t.removing = true
-}
-
-// removed notes that no object of the table is left: what comes now is another table of the same name.
+// removed notes that somebody has taken away all objects of the table: what comes now is another table of the same name.
 func (m *model) removed(name string) {
 	m.lock()
 	defer m.unlock()
 	t := m.table(name)
-	*t = tableModel{name: name, versions: map[uint64]*version{}, removals: t.removals}
+	*t = tableModel{name: name, versions: map[uint64]*version{}}
 }
 
 // purging notes that a purge of the table, or an erasure, begins.
@@ -208,6 +191,13 @@ func (m *model) purging(name string) {
 	m.lock()
 	defer m.unlock()
 	m.table(name).purged = true
+}
+
+// collecting notes that a gc with the grace period begins.
+func (m *model) collecting(grace time.Duration) {
+	m.lock()
+	defer m.unlock()
+	m.grace = min(m.grace, grace)
 }
 
 // leased notes that somebody was given a lease that lasts until a time at least.
@@ -236,7 +226,7 @@ func (m *model) version(name string, number uint64) (*tableModel, *version) {
 func (m *model) stands(t *tableModel, v *version) bool {
 	m.lock()
 	defer m.unlock()
-	return t.versions[v.number] == v && !t.removing
+	return t.versions[v.number] == v
 }
 
 func (m *model) leaseEnds(l *leaseModel) {

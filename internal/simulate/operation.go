@@ -23,10 +23,13 @@ const (
 	opCreate                      // Create
 	opList                        // a page of a List
 	opDelete                      // Delete
+	opTruncate                    // Truncate
+	opRemove                      // the objects of a table, all at once, when no other machine is at anything: its writers were stopped
 )
 
 var operationNames = [...]string{
 	opTurn: "turn", opWait: "wait", opRead: "read", opStat: "stat", opPut: "put", opCreate: "create", opList: "list", opDelete: "delete",
+	opTruncate: "truncate", opRemove: "remove",
 }
 
 func (k operationKind) String() string { return operationNames[k] }
@@ -97,6 +100,8 @@ func (k operationKind) faults() []fault {
 	switch k {
 	case opPut, opDelete:
 		return changeFaults
+	case opTruncate:
+		return changeFaults[:4] // a second try is answered as the first
 	case opRead, opStat, opCreate, opList:
 		return readFaults
 	}
@@ -135,6 +140,11 @@ func (b *blobs) perform(o *operation, f fault, page int) (late bool) {
 	case opDelete:
 		o.err = b.Delete(ctx, o.name)
 		o.changed = o.err == nil
+	case opTruncate:
+		o.err = b.Truncate(ctx, o.name)
+		o.changed = o.err == nil
+	case opRemove:
+		o.changed = b.removeAll(o.name)
 	}
 	switch {
 	case f == faultLost:
@@ -153,7 +163,7 @@ func (o *operation) sees(name string) bool {
 		return false
 	}
 	switch o.kind {
-	case opRead, opStat, opPut, opDelete:
+	case opRead, opStat, opPut, opDelete, opTruncate:
 		return o.name == name
 	case opList:
 		if !strings.HasPrefix(name, o.name) || name <= o.after {

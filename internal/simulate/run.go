@@ -10,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/dsistore/dsistore/storage"
 )
 
 const (
@@ -121,10 +119,7 @@ func (r *run) alone(index int, does func(m *machine)) {
 	m := newMachine(r, index)
 	m.ctx = r.ctx
 	r.machines = []*machine{m}
-	if err := m.open(storage.Options{}); err != nil {
-		r.fail(err)
-		return
-	}
+	m.runs = r.world.runs
 	m.start(does)
 	r.schedule(nil)
 }
@@ -138,11 +133,8 @@ func (r *run) begin() {
 	r.steps, r.machines = 0, nil
 	for i, s := range r.world.machines {
 		m := newMachine(r, i)
-		m.ctx, m.offset, m.far = r.ctx, s.clock, s.far
+		m.ctx, m.offset, m.far, m.runs = r.ctx, s.clock, s.far, s.runs
 		r.machines = append(r.machines, m)
-		if err := m.open(storage.Options{}); err != nil {
-			r.fail(err)
-		}
 	}
 	for i, s := range r.world.machines {
 		r.machines[i].start(s.does)
@@ -208,11 +200,29 @@ func (m *machine) ready() int {
 }
 
 func (m *machine) isReady(o *operation) bool {
+	if o.kind == opRemove {
+		return m.r.quiet(m)
+	}
 	if o.kind == opWait && o.of >= 0 {
 		other := m.r.machines[o.of]
 		return other.finished || other.dead
 	}
 	return o.kind != opWait || !o.until.After(time.Now())
+}
+
+// quiet reports whether no machine but m is in the midst of something.
+func (r *run) quiet(m *machine) bool {
+	for _, other := range r.machines {
+		if other == m || other.dead || other.finished {
+			continue
+		}
+		for _, o := range other.waiting {
+			if o.kind != opTurn && o.kind != opWait && o.kind != opRemove {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (r *run) anyReady() bool {
@@ -313,6 +323,11 @@ func (r *run) carryOut(m *machine, o *operation, f fault) {
 	r.hash.add(o, f)
 	if r.blobs.perform(o, f, r.page()) {
 		r.late = append(r.late, o)
+	}
+	if o.kind == opRemove {
+		// What was asked of the table before is not done any more either.
+		r.late = slices.DeleteFunc(r.late, func(l *operation) bool { return strings.HasPrefix(l.name, o.name) })
+		r.model.removed(strings.Split(o.name, "/")[1])
 	}
 	r.done = o
 	if r.log != nil {

@@ -14,7 +14,8 @@ import (
 //	append t; overwrite t | append t; gc | -48h far expire t 1
 //
 // What stands before the first bar is done before the machines begin, alone and undisturbed. Each part after it is a machine, A, B and so on: what
-// its clock is off by, whether requests take long for it (far), and its actions.
+// its clock is off by, whether requests take long for it (far), whether all its commits make runs and objects of sets of rows (runs), and its
+// actions.
 
 // An actionMaker makes an action of its arguments.
 type actionMaker struct {
@@ -44,11 +45,17 @@ var actionMakers = map[string]actionMaker{
 	"rewrite":   plainAction("rewrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return rewriteSegments(a[0], arg(a, 1)) }),
 	"remove":    plainAction("remove TABLE", 1, 1, func(a []string) func(*machine) { return removeTable(a[0]) }),
 	"share":     plainAction("share TABLE OTHER", 2, 2, func(a []string) func(*machine) { return shareSegment(a[0], a[1]) }),
-	"gc":        plainAction("gc", 0, 0, func([]string) func(*machine) { return collect }),
 	"purge":     plainAction("purge TABLE", 1, 1, func(a []string) func(*machine) { return purge(a[0]) }),
 	"branch":    plainAction("branch TABLE NAME", 2, 2, func(a []string) func(*machine) { return createBranch(a[0], a[1]) }),
 	"unbranch":  plainAction("unbranch TABLE NAME", 2, 2, func(a []string) func(*machine) { return dropBranch(a[0], a[1]) }),
 	"reopen":    plainAction("reopen", 0, 0, func([]string) func(*machine) { return reopen }),
+	"gc": {"gc [GRACE]", 0, 1, func(a []string) (func(*machine), error) {
+		if len(a) == 0 {
+			return collect(grace), nil
+		}
+		d, err := time.ParseDuration(a[0])
+		return collect(d), err
+	}},
 	"expire": {"expire TABLE KEEP", 2, 2, func(a []string) (func(*machine), error) {
 		n, err := strconv.ParseUint(a[1], 10, 64)
 		return expireAll(a[0], n), err
@@ -77,18 +84,18 @@ var actionMakers = map[string]actionMaker{
 }
 
 // parseWorld reads what is written down of a world.
-func parseWorld(text string) (setup func(*machine), machines []script, err error) {
+func parseWorld(text string) (setup script, machines []script, err error) {
 	parts := strings.Split(text, "|")
 	if len(parts) < 2 {
-		return nil, nil, fmt.Errorf("world %q: want SETUP | MACHINE, and more machines", text)
+		return setup, nil, fmt.Errorf("world %q: want SETUP | MACHINE, and more machines", text)
 	}
 	for i, p := range parts {
 		s, err := parseScript(p)
 		if err != nil {
-			return nil, nil, fmt.Errorf("world %q: %w", text, err)
+			return setup, nil, fmt.Errorf("world %q: %w", text, err)
 		}
 		if i == 0 {
-			setup = s.does
+			setup = s
 		} else {
 			machines = append(machines, s)
 		}
@@ -102,6 +109,8 @@ func parseScript(text string) (script, error) {
 	for len(words) > 0 {
 		if words[0] == "far" {
 			s.far = true
+		} else if words[0] == "runs" {
+			s.runs = true
 		} else if strings.HasPrefix(words[0], "-") || strings.HasPrefix(words[0], "+") {
 			var err error
 			if s.clock, err = time.ParseDuration(words[0]); err != nil {

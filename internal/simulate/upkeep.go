@@ -27,11 +27,14 @@ func expireAll(table string, n uint64) func(m *machine) {
 }
 
 // collect runs gc.
-func collect(m *machine) {
-	m.do("gc", func(ctx context.Context) error {
-		_, err := storage.GC(ctx, m.store, storage.GCOptions{})
-		return err
-	})
+func collect(grace time.Duration) func(m *machine) {
+	return func(m *machine) {
+		m.do("gc", func(ctx context.Context) error {
+			m.r.model.collecting(grace)
+			_, err := storage.GC(ctx, m.store, storage.GCOptions{Grace: grace})
+			return err
+		})
+	}
 }
 
 // purge takes what has expired at once.

@@ -22,6 +22,7 @@ type world struct {
 	depth int
 
 	setup    func(m *machine)
+	runs     bool // of setup
 	machines []script
 }
 
@@ -30,6 +31,7 @@ type script struct {
 	does  func(m *machine)
 	clock time.Duration // how far its clock is off
 	far   bool          // requests take long for it
+	runs  bool          // its commits make runs, and objects of sets of rows
 }
 
 // grace is the grace period of every world's gc.
@@ -38,7 +40,9 @@ const grace = 24 * time.Hour
 // made returns the world ready to run.
 func (w world) made() (*world, error) {
 	var err error
-	w.setup, w.machines, err = parseWorld(w.text)
+	var setup script
+	setup, w.machines, err = parseWorld(w.text)
+	w.setup, w.runs = setup.does, setup.runs
 	return &w, err
 }
 
@@ -83,7 +87,11 @@ func randomWorld(seed uint64) *world {
 		text = strings.ReplaceAll(text, "NAME", pick("x", "y"))
 		return text
 	}
-	parts := [][]string{{"append t", "append u"}}
+	runs := ""
+	if rnd.IntN(2) == 0 {
+		runs = "runs "
+	}
+	parts := [][]string{{runs + "append t", "append u"}}
 	for range rnd.IntN(4) {
 		parts[0] = append(parts[0], draw(setupActions))
 	}
@@ -98,6 +106,7 @@ func randomWorld(seed uint64) *world {
 		if rnd.IntN(3) == 0 {
 			actions[0] = pick("+48h", "-48h", "+1h", "-1h", "+700h", "-700h") + " " + actions[0]
 		}
+		actions[0] = runs + actions[0]
 		parts = append(parts, actions)
 	}
 	w := world{name: fmt.Sprint("random ", seed), text: joinWorld(parts), page: []int{1, 2, 5, 1000}[rnd.IntN(4)]}
@@ -118,7 +127,7 @@ var setupActions = []weighted{{3, "append t"}, {1, "overwrite t"}, {1, "delete t
 // randomActions are what machines of random worlds do, and how often.
 var randomActions = []weighted{
 	{10, "append TABLE PART"}, {3, "overwrite TABLE PART"}, {4, "delete TABLE"}, {4, "rewrite TABLE PART"},
-	{6, "gc"}, {3, "expire TABLE 1"}, {2, "expire TABLE 2"}, {1, "purge TABLE"},
+	{6, "gc"}, {1, "gc 1h"}, {3, "expire TABLE 1"}, {2, "expire TABLE 2"}, {1, "purge TABLE"},
 	{3, "read TABLE"}, {3, "read TABLE LEASE"}, {2, "read TABLE LEASE 2"},
 	{2, "branch TABLE NAME"}, {1, "unbranch TABLE NAME"}, {2, "reopen"},
 	{1, "share t u"},
