@@ -206,7 +206,7 @@ func rewriteSegments(table, part string) func(m *machine) {
 				}
 				c.Add = []storage.SegmentDescriptor{d}
 			}
-			_, err = m.commit(ctx, t, "rewrite", c, func(*state, uint64) {})
+			_, err = m.commit(ctx, t, "rewrite", c, func(s *state, _ uint64) { s.bare(rows) })
 			if err != nil && !excused(err) && len(c.Add) > 0 {
 				// Refused for certain.
 				return errors.Join(err, m.store.Discard(ctx, c.Add[0]))

@@ -258,6 +258,29 @@ func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []
 			got.rows[row] = r
 		}
 	}
+	lists, err := s.SampleLists(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range lists {
+		sets, err := s.ListedRows(ctx, l.Name, segments...)
+		if err != nil {
+			return err
+		}
+		listed := map[int64]bool{}
+		for i, set := range sets {
+			rows, err := s.Table().Store().ReadRows(ctx, set)
+			if err != nil {
+				return err
+			}
+			for k, row := range live[i] {
+				if row >= 0 && rows.Contains(uint32(k)) {
+					listed[row] = true
+				}
+			}
+		}
+		got.lists[l.Name] = listed
+	}
 	branches, err := s.Branches(ctx)
 	if err != nil {
 		return err
@@ -281,6 +304,16 @@ func (s *state) differs(got *state) error {
 	}
 	if !maps.Equal(got.branches, s.branches) {
 		return fmt.Errorf("it has branches %v, want %v", got.branches, s.branches)
+	}
+	if len(got.lists) != len(s.lists) {
+		return fmt.Errorf("it has sample lists %v, want %v", got.lists, s.lists)
+	}
+	for name, want := range s.lists {
+		for row := range s.rows {
+			if got.lists[name] == nil || got.lists[name][row] != want[row] {
+				return fmt.Errorf("row %d is in sample list %s: %v, want %v", row, name, got.lists[name][row], want[row])
+			}
+		}
 	}
 	if len(got.overlays) != len(s.overlays) {
 		return fmt.Errorf("it has overlays %v, want %v", got.overlays, s.overlays)

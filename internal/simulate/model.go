@@ -36,6 +36,7 @@ type tableModel struct {
 	oldest   uint64 // that has not expired
 	purged   bool   // somebody has begun to purge it: what has expired may go at once
 	leases   []*leaseModel
+	endings  map[string]bool // leases that somebody has begun to end
 }
 
 // A version is a snapshot that can be, or could be, read.
@@ -49,6 +50,7 @@ type version struct {
 
 // A leaseModel is a lease that somebody was told that he has.
 type leaseModel struct {
+	id     string
 	number uint64
 	until  time.Time // by the store's clock: at least so long it holds
 	ended  bool
@@ -58,6 +60,7 @@ type leaseModel struct {
 type state struct {
 	rows     map[int64]rowModel
 	overlays map[string]map[int64]int64 // by name: the labels of rows
+	lists    map[string]map[int64]bool  // by name: its rows
 	branches map[string]uint64          // by name: the snapshot that it reads
 }
 
@@ -67,11 +70,11 @@ type rowModel struct {
 }
 
 func (s *state) clone() *state {
-	return &state{maps.Clone(s.rows), maps.Clone(s.overlays), maps.Clone(s.branches)}
+	return &state{maps.Clone(s.rows), maps.Clone(s.overlays), maps.Clone(s.lists), maps.Clone(s.branches)}
 }
 
 func emptyState() *state {
-	return &state{map[int64]rowModel{}, map[string]map[int64]int64{}, map[string]uint64{}}
+	return &state{map[int64]rowModel{}, map[string]map[int64]int64{}, map[string]map[int64]bool{}, map[string]uint64{}}
 }
 
 // An intent is what a commit is to do, before anybody knows whether it was made.
@@ -80,8 +83,8 @@ type intent struct {
 	table     string
 	apply     func(s *state, number uint64) // on a clone; number is its snapshot's
 
-	made     uint64 // the snapshot; 0: none that is known of
-	refused  error  // it must never be made
+	made    uint64 // the snapshot; 0: none that is known of
+	refused error  // it must never be made
 }
 
 // neutral are the operations of commits that the code makes by itself. They change no row.
@@ -201,10 +204,10 @@ func (m *model) collecting(grace time.Duration) {
 }
 
 // leased notes that somebody was given a lease that lasts until a time at least.
-func (m *model) leased(name string, number uint64, until time.Time) *leaseModel {
-	l := &leaseModel{number: number, until: until}
+func (m *model) leased(name, id string, number uint64, until time.Time) *leaseModel {
 	m.lock()
 	t := m.table(name)
+	l := &leaseModel{id: id, number: number, until: until, ended: t.endings[id]}
 	t.leases = append(t.leases, l)
 	v := t.versions[number]
 	m.unlock()
@@ -235,11 +238,30 @@ func (m *model) leaseEnds(l *leaseModel) {
 	l.ended = true
 }
 
-func (m *model) leaseLasts(l *leaseModel, until time.Time) {
+func (m *model) leaseLasts(name string, l *leaseModel, until time.Time) {
 	m.lock()
-	defer m.unlock()
 	if until.After(l.until) {
 		l.until = until
+	}
+	t := m.table(name)
+	v := t.versions[l.number]
+	m.unlock()
+	if v != nil && !l.ended && m.protected(t, v) != "" {
+		m.whole(t, v, "a lease on it was just renewed")
+	}
+}
+
+// ending notes that somebody begins to end a lease in place of its owner.
+func (m *model) ending(name, id string) {
+	m.lock()
+	defer m.unlock()
+	t := m.table(name)
+	if t.endings == nil {
+		t.endings = map[string]bool{}
+	}
+	t.endings[id] = true
+	for _, l := range t.leases {
+		l.ended = l.ended || l.id == id
 	}
 }
 

@@ -15,16 +15,16 @@ import (
 type operationKind uint8
 
 const (
-	opTurn   operationKind = iota // a step of a script that asks nothing of the store, so that the scheduler says when it begins
-	opWait                        // until a time, or until another machine has ended
-	opRead                        // ReadAt
-	opStat                        // Stat
-	opPut                         // PutIfAbsent, or the Commit of a Writer
-	opCreate                      // Create
-	opList                        // a page of a List
-	opDelete                      // Delete
-	opTruncate                    // Truncate
-	opRemove                      // the objects of a table, all at once, when no other machine is at anything: its writers were stopped
+	opTurn     operationKind = iota // a step of a script that asks nothing of the store, so that the scheduler says when it begins
+	opWait                          // until a time, or until another machine has ended
+	opRead                          // ReadAt
+	opStat                          // Stat
+	opPut                           // PutIfAbsent, or the Commit of a Writer
+	opCreate                        // Create
+	opList                          // a page of a List
+	opDelete                        // Delete
+	opTruncate                      // Truncate
+	opRemove                        // the objects of a table, all at once, when no other machine is at anything: its writers were stopped
 )
 
 var operationNames = [...]string{

@@ -39,16 +39,22 @@ func arg(args []string, i int) string {
 
 // actionMakers are the actions that worlds are written with, by their first word.
 var actionMakers = map[string]actionMaker{
-	"append":    plainAction("append TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return appendRows(a[0], arg(a, 1), 2) }),
-	"overwrite": plainAction("overwrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return overwritePartition(a[0], arg(a, 1), 1) }),
-	"delete":    plainAction("delete TABLE", 1, 1, func(a []string) func(*machine) { return deleteRow(a[0]) }),
-	"rewrite":   plainAction("rewrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return rewriteSegments(a[0], arg(a, 1)) }),
-	"remove":    plainAction("remove TABLE", 1, 1, func(a []string) func(*machine) { return removeTable(a[0]) }),
-	"share":     plainAction("share TABLE OTHER", 2, 2, func(a []string) func(*machine) { return shareSegment(a[0], a[1]) }),
-	"purge":     plainAction("purge TABLE", 1, 1, func(a []string) func(*machine) { return purge(a[0]) }),
-	"branch":    plainAction("branch TABLE NAME", 2, 2, func(a []string) func(*machine) { return createBranch(a[0], a[1]) }),
-	"unbranch":  plainAction("unbranch TABLE NAME", 2, 2, func(a []string) func(*machine) { return dropBranch(a[0], a[1]) }),
-	"reopen":    plainAction("reopen", 0, 0, func([]string) func(*machine) { return reopen }),
+	"append":     plainAction("append TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return appendRows(a[0], arg(a, 1), 2) }),
+	"overwrite":  plainAction("overwrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return overwritePartition(a[0], arg(a, 1), 1) }),
+	"delete":     plainAction("delete TABLE", 1, 1, func(a []string) func(*machine) { return deleteRow(a[0]) }),
+	"rewrite":    plainAction("rewrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return rewriteSegments(a[0], arg(a, 1)) }),
+	"remove":     plainAction("remove TABLE", 1, 1, func(a []string) func(*machine) { return removeTable(a[0]) }),
+	"share":      plainAction("share TABLE OTHER", 2, 2, func(a []string) func(*machine) { return shareSegment(a[0], a[1]) }),
+	"purge":      plainAction("purge TABLE", 1, 1, func(a []string) func(*machine) { return purge(a[0]) }),
+	"branch":     plainAction("branch TABLE NAME", 2, 2, func(a []string) func(*machine) { return createBranch(a[0], a[1]) }),
+	"unbranch":   plainAction("unbranch TABLE NAME", 2, 2, func(a []string) func(*machine) { return dropBranch(a[0], a[1]) }),
+	"layer":      plainAction("layer TABLE OVERLAY", 2, 2, func(a []string) func(*machine) { return setLayer(a[0], a[1]) }),
+	"merge":      plainAction("merge TABLE OVERLAY", 2, 2, func(a []string) func(*machine) { return mergeOverlay(a[0], a[1]) }),
+	"drop":       plainAction("drop TABLE OVERLAY", 2, 2, func(a []string) func(*machine) { return dropOverlay(a[0], a[1]) }),
+	"list":       plainAction("list TABLE LIST", 2, 2, func(a []string) func(*machine) { return listRows(a[0], a[1]) }),
+	"endlease":   plainAction("endlease TABLE", 1, 1, func(a []string) func(*machine) { return endLease(a[0]) }),
+	"readbranch": plainAction("readbranch TABLE NAME", 2, 2, func(a []string) func(*machine) { return readBranch(a[0], a[1]) }),
+	"reopen":     plainAction("reopen", 0, 0, func([]string) func(*machine) { return reopen }),
 	"gc": {"gc [GRACE]", 0, 1, func(a []string) (func(*machine), error) {
 		if len(a) == 0 {
 			return collect(grace), nil

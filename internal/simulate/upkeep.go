@@ -83,12 +83,7 @@ func readTable(o reading) func(m *machine) {
 				}
 			}
 			rows, err := m.readSnapshot(ctx, s)
-			if why := m.r.model.protected(x, v); err != nil && !excused(err) && why != "" && m.r.model.stands(x, v) {
-				m.r.fail(fmt.Errorf("machine %s reads snapshot %d of table %s (%s): %w", m.name(), number, o.table, why, err))
-			}
-			if err == nil && !slices.Equal(rows, v.state.sortedRows()) && m.r.model.stands(x, v) {
-				m.r.fail(fmt.Errorf("machine %s read snapshot %d of table %s: rows %v, want %v", m.name(), number, o.table, rows, v.state.sortedRows()))
-			}
+			err = m.hasRead(x, v, rows, err)
 			return errors.Join(err, end())
 		})
 	}
@@ -101,7 +96,7 @@ func (m *machine) lease(ctx context.Context, s *storage.Snapshot, o reading) (en
 	if err != nil {
 		return nil, err
 	}
-	held := m.r.model.leased(o.table, s.Info().Number, until)
+	held := m.r.model.leased(o.table, l.Info().ID, s.Info().Number, until)
 	end = func() error {
 		m.r.model.leaseEnds(held)
 		return l.Release(ctx)
@@ -114,7 +109,7 @@ func (m *machine) lease(ctx context.Context, s *storage.Snapshot, o reading) (en
 		if err := l.Renew(ctx, o.lease); err != nil {
 			return nil, errors.Join(err, end())
 		}
-		m.r.model.leaseLasts(held, until)
+		m.r.model.leaseLasts(o.table, held, until)
 	}
 	return end, nil
 }
@@ -128,6 +123,59 @@ func (m *machine) readSnapshot(ctx context.Context, s *storage.Snapshot) ([]int6
 	rows, err := m.liveRows(ctx, s, segments)
 	slices.Sort(rows)
 	return rows, err
+}
+
+// endLease ends a lease in place of its owner.
+func endLease(table string) func(m *machine) {
+	return func(m *machine) {
+		m.do("end a lease of "+table, func(ctx context.Context) error {
+			t, err := m.handle(table)
+			if err != nil {
+				return err
+			}
+			all, err := t.Leases(ctx)
+			if err != nil || len(all) == 0 {
+				return err
+			}
+			id := all[m.rnd.IntN(len(all))].ID
+			m.r.model.ending(table, id)
+			_, err = t.EndLease(ctx, id)
+			return err
+		})
+	}
+}
+
+// readBranch reads what a branch reads.
+func readBranch(table, name string) func(m *machine) {
+	return func(m *machine) {
+		m.do("read branch "+name+" of "+table, func(ctx context.Context) error {
+			t, err := m.handle(table)
+			if err != nil {
+				return err
+			}
+			view, err := t.OpenBranch(ctx, name)
+			if err != nil {
+				return err
+			}
+			x, v := m.r.model.version(table, view.Snapshot.Info().Number)
+			if v == nil {
+				return errors.New("its snapshot is not known: the table was removed")
+			}
+			rows, err := m.readSnapshot(ctx, view.Snapshot)
+			return m.hasRead(x, v, rows, err)
+		})
+	}
+}
+
+// hasRead holds what was read of a version against the model.
+func (m *machine) hasRead(t *tableModel, v *version, rows []int64, err error) error {
+	if why := m.r.model.protected(t, v); err != nil && !excused(err) && why != "" && m.r.model.stands(t, v) {
+		m.r.fail(fmt.Errorf("machine %s reads snapshot %d of table %s (%s): %w", m.name(), v.number, t.name, why, err))
+	}
+	if err == nil && !slices.Equal(rows, v.state.sortedRows()) && m.r.model.stands(t, v) {
+		m.r.fail(fmt.Errorf("machine %s read snapshot %d of table %s: rows %v, want %v", m.name(), v.number, t.name, rows, v.state.sortedRows()))
+	}
+	return err
 }
 
 // createBranch makes a branch of the newest snapshot that the machine knows.

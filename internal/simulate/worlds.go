@@ -122,7 +122,7 @@ type weighted struct {
 	text   string
 }
 
-var setupActions = []weighted{{3, "append t"}, {1, "overwrite t"}, {1, "delete t"}, {1, "rewrite t"}, {1, "branch t z"}, {1, "expire t 1"}}
+var setupActions = []weighted{{3, "append t"}, {1, "overwrite t"}, {1, "delete t"}, {1, "rewrite t"}, {1, "branch t z"}, {1, "expire t 1"}, {1, "layer t x"}, {1, "list t x"}}
 
 // randomActions are what machines of random worlds do, and how often.
 var randomActions = []weighted{
@@ -130,5 +130,6 @@ var randomActions = []weighted{
 	{6, "gc"}, {1, "gc 1h"}, {3, "expire TABLE 1"}, {2, "expire TABLE 2"}, {1, "purge TABLE"},
 	{3, "read TABLE"}, {3, "read TABLE LEASE"}, {2, "read TABLE LEASE 2"},
 	{2, "branch TABLE NAME"}, {1, "unbranch TABLE NAME"}, {2, "reopen"},
-	{1, "share t u"},
+	{1, "share t u"}, {1, "remove TABLE"}, {2, "endlease TABLE"}, {1, "readbranch TABLE NAME"},
+	{3, "layer TABLE NAME"}, {1, "merge TABLE NAME"}, {1, "drop TABLE NAME"}, {2, "list TABLE NAME"},
 }
