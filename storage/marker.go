@@ -91,6 +91,10 @@ func Create(ctx context.Context, blobs object.Store, opts Options) (*Store, erro
 		if held, err := holds(ctx, blobs); err != nil {
 			return nil, err
 		} else if held != "" {
+			// The marker comes before all else: where another has made the store meanwhile, it is there now.
+			if err := s.ready(ctx); err == nil || !errors.Is(err, ErrNoStore) {
+				return s, err
+			}
 			return nil, fmt.Errorf("%w at %s, and it is not empty (%s): name a new directory, or a store", ErrNoStore, blobs.URI(), held)
 		}
 	}

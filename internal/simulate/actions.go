@@ -34,6 +34,10 @@ func (m *machine) commit(ctx context.Context, t *storage.Table, what string, c s
 	m.commits++
 	i := &intent{operation: fmt.Sprintf("%s %s%d", what, m.name(), m.commits), table: t.Name(), apply: apply}
 	c.Operation = i.operation
+	i.removals = -1
+	if n, ok := m.used[t]; ok {
+		i.removals = n
+	}
 	m.r.model.intend(i)
 	s, err := t.Commit(ctx, c)
 	var number uint64
@@ -41,7 +45,21 @@ func (m *machine) commit(ctx context.Context, t *storage.Table, what string, c s
 		number = s.Info().Number
 	}
 	m.r.model.committed(i, number, err, excused(err))
+	if err == nil {
+		m.reads(t)
+	}
 	return s, err
+}
+
+// reads notes that a handle was used, and fails when that was for a table that was removed since.
+func (m *machine) reads(t *storage.Table) {
+	x, _ := m.r.model.version(t.Name(), 0)
+	n, ok := m.used[t]
+	if !ok {
+		m.used[t] = x.removals
+	} else if n != x.removals {
+		m.r.fail(fmt.Errorf("machine %s: a handle of table %s, which was removed since, reads the one that was made anew", m.name(), t.Name()))
+	}
 }
 
 // newRows returns numbers for n new rows.

@@ -25,6 +25,7 @@ type machine struct {
 	ctx    context.Context
 	store  *storage.Store
 	tables map[string]*storage.Table // handles that it keeps
+	used   map[*storage.Table]int    // how often their tables had been removed when they were used first
 
 	offset time.Duration // of its clock from the true time; the scheduler turns it while the machine waits
 
@@ -39,7 +40,7 @@ type machine struct {
 }
 
 func newMachine(r *run, index int) *machine {
-	m := &machine{r: r, index: index, rnd: rand.New(rand.NewPCG(r.seed, uint64(index))), tables: map[string]*storage.Table{}}
+	m := &machine{r: r, index: index, rnd: rand.New(rand.NewPCG(r.seed, uint64(index))), tables: map[string]*storage.Table{}, used: map[*storage.Table]int{}}
 	m.ids = (r.seed%idVariants)<<32 | uint64(index+1)<<16
 	return m
 }

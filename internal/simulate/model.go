@@ -33,6 +33,7 @@ type tableModel struct {
 	name     string
 	versions map[uint64]*version // the snapshots, expired ones too
 	newest   uint64
+	removals int    // how often it was removed by hand
 	oldest   uint64 // that has not expired
 	purged   bool   // somebody has begun to purge it: what has expired may go at once
 	leases   []*leaseModel
@@ -81,6 +82,7 @@ func emptyState() *state {
 type intent struct {
 	operation string // by which its snapshot is known
 	table     string
+	removals  int                           // of the table that the handle was of when it was used first; -1: it was not
 	apply     func(s *state, number uint64) // on a clone; number is its snapshot's
 
 	made    uint64 // the snapshot; 0: none that is known of
@@ -114,6 +116,8 @@ func (m *model) committed(i *intent, number uint64, err error, excused bool) {
 	switch {
 	case err == nil && i.made != number:
 		m.r.fail(fmt.Errorf("commit %q to table %s was acknowledged as snapshot %d: %s", i.operation, i.table, number, t.madeText(i.made)))
+	case err == nil && i.removals >= 0 && i.removals != t.removals:
+		m.r.fail(fmt.Errorf("commit %q to table %s, by a handle of the one that was removed, was acknowledged as snapshot %d", i.operation, i.table, number))
 	case err == nil || excused:
 	case i.made != 0:
 		m.r.fail(fmt.Errorf("commit %q to table %s was refused (%w), and snapshot %d is it", i.operation, i.table, err, i.made))
@@ -186,7 +190,7 @@ func (m *model) removed(name string) {
 	m.lock()
 	defer m.unlock()
 	t := m.table(name)
-	*t = tableModel{name: name, versions: map[uint64]*version{}}
+	*t = tableModel{name: name, versions: map[uint64]*version{}, removals: t.removals + 1}
 }
 
 // purging notes that a purge of the table, or an erasure, begins.

@@ -217,7 +217,7 @@ func (r *run) quiet(m *machine) bool {
 			continue
 		}
 		for _, o := range other.waiting {
-			if o.kind != opTurn && o.kind != opWait && o.kind != opRemove {
+			if o.kind != opTurn && o.kind != opWait && o.kind != opRemove || o.name == turnRenew {
 				return false
 			}
 		}
@@ -327,6 +327,7 @@ func (r *run) carryOut(m *machine, o *operation, f fault) {
 	if o.kind == opRemove {
 		// What was asked of the table before is not done any more either.
 		r.late = slices.DeleteFunc(r.late, func(l *operation) bool { return strings.HasPrefix(l.name, o.name) })
+		r.ticks += int64(time.Second) // who does that by hand takes longer than the store's clock to tick
 		r.model.removed(strings.Split(o.name, "/")[1])
 	}
 	r.done = o

@@ -52,6 +52,9 @@ func purge(table string) func(m *machine) {
 	}
 }
 
+// turnRenew is the turn of who holds a lease.
+const turnRenew = "renew"
+
 // A reading says how a machine reads.
 type reading struct {
 	table string
@@ -71,6 +74,7 @@ func readTable(o reading) func(m *machine) {
 			if err != nil {
 				return err
 			}
+			m.reads(t)
 			number := s.Info().Number
 			x, v := m.r.model.version(o.table, number)
 			if v == nil {
@@ -102,7 +106,7 @@ func (m *machine) lease(ctx context.Context, s *storage.Snapshot, o reading) (en
 		return l.Release(ctx)
 	}
 	for range o.renew {
-		if err := m.turn("renew"); err != nil {
+		if err := m.turn(turnRenew); err != nil {
 			return nil, err
 		}
 		until := m.r.storeTime().Add(o.lease)

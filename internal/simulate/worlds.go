@@ -53,14 +53,45 @@ var smallWorlds = []world{
 		passing: []time.Duration{grace + time.Hour},
 	},
 	{
+		name: "slow writer, two gcs", text: "append t | append t | gc | gc",
+		passing: []time.Duration{grace + time.Hour}, depth: 60,
+	},
+	{
 		name: "slow clock expires", text: "append t; overwrite t | -48h expire t 1 | gc",
 		passing: []time.Duration{grace + time.Hour},
 	},
+	{
+		name: "expired under a commit", text: "append t | append t | append t; expire t 1 | gc",
+		passing: []time.Duration{grace + time.Hour}, depth: 60,
+	},
 	{name: "fast clock purges", text: "append t | read t 1h | +48h overwrite t; expire t 1; purge t"},
+	{
+		name: "lease runs out", text: "append t; append u | read t 1h 1 | overwrite t; expire t 1; purge t",
+		passing: []time.Duration{2 * time.Hour},
+	},
+	{
+		name: "lease under gc", text: "append t; append t | read t 160h | expire t 1; await A; gc | gc 1h",
+		passing: []time.Duration{grace + time.Hour}, depth: 60,
+	},
+	{name: "branch under purge", text: "append t | branch t x; readbranch t x | overwrite t; expire t 1; purge t"},
 	{name: "table made anew", text: "append t | append t; await B; append t | remove t; append t; append t"},
+	{name: "handle of a removed table", text: "append t | read t; append t; read t | remove t; append t"},
 	{name: "segment of two tables", text: "append t; append u | share t u | overwrite t; expire t 1; purge t"},
 	{name: "two writers", text: "append t | append t | append t"},
+	{name: "three writers", text: "append t | append t | append t | append t", depth: 60},
+	{name: "first commits", text: " | append t | append t"},
+	{name: "first commit under gc", text: "append t | append u | gc", passing: []time.Duration{grace + time.Hour}},
+	{name: "writers, one fault", text: "append t | append t | append t", faults: allFaults},
+	{name: "writers of runs, one fault", text: "runs append t | runs append t | runs append t", faults: allFaults},
+	{name: "deletes under gc", text: "runs append t | runs delete t | gc", passing: []time.Duration{grace + time.Hour}},
+	{name: "layer and rewrite", text: "append t | layer t x | rewrite t"},
+	{name: "layers under gc", text: "append t | layer t x | gc", passing: []time.Duration{grace + time.Hour}},
+	{name: "gc, one fault", text: "append t; overwrite t; expire t 1 | append t | gc", faults: allFaults, passing: []time.Duration{grace + time.Hour}},
+	{name: "expire, gc and a lease, one fault", text: "append t; overwrite t | read t 160h 1 | expire t 1; gc 1h", faults: allFaults,
+		passing: []time.Duration{2 * time.Hour}},
 }
+
+var allFaults = []fault{faultFail, faultLost, faultLate, faultTwice, faultAgain}
 
 // randomWorld draws a world from a seed.
 func randomWorld(seed uint64) *world {

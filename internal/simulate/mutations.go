@@ -1,0 +1,154 @@
+package simulate
+
+// A mutation is a mistake put into a file of package storage. Each must be found: what nobody finds shows that the worlds, or what is looked
+// at in them, have a hole.
+type mutation struct {
+	name  string
+	file  string // of storage
+	edits []edit
+}
+
+// An edit replaces a text that the file has once.
+type edit struct{ old, by string }
+
+const (
+	fileCommit = "commit.go"
+	fileGC     = "gc.go"
+	fileTable  = "gc_table.go"
+	fileLease  = "lease.go"
+)
+
+// mutations are the mistakes. The first are those that the first protocols had, in terms of these.
+var mutations = []mutation{
+	{
+		name: "a commit does not look for markers of gc", file: fileCommit,
+		edits: []edit{{"if segment.isCondemned(info.Name) {\n\t\t\treturn condemned(segment)\n\t\t}", "if segment.isCondemned(info.Name) {\n\t\t\tcontinue\n\t\t}"}},
+	},
+	{
+		name: "gc does not fence", file: fileTable,
+		edits: []edit{
+			{"if _, err := p.t.attempt(ctx, base, p.t.bound(), Change{Operation: gcOperation}); err != nil && !errors.Is(err, errLostRace) {\n\t\treturn err\n\t}\n", ""},
+			{"if n.number <= base.m.info.Number {", "if n.number < base.m.info.Number {"},
+		},
+	},
+	{
+		name: "expiry is judged by the committers' times", file: fileTable,
+		edits: []edit{{"\t\tif s.ModTime > p.cutoff {\n\t\t\tcontinue\n\t\t}\n\t\tm, err := p.t.header(ctx, s.number)\n",
+			"\t\tm, err := p.t.header(ctx, s.number)\n\t\tif err == nil && m.info.Time.UnixNano() > p.cutoff {\n\t\t\tcontinue\n\t\t}\n"}},
+	},
+	{
+		name: "leases are judged by gc's own clock", file: fileTable,
+		edits: []edit{{"return !l.until().After(p.now) }", "return !l.until().After(p.t.s.now()) }"}},
+	},
+	{
+		name: "a handle trusts the number of the newest snapshot", file: "table.go",
+		edits: []edit{
+			{"case last != nil && at == n.Info:", "case last != nil && last.m.info.Number == n.number:"},
+		},
+	},
+	{
+		name: "objects of other tables are taken", file: fileCommit,
+		edits: []edit{{"if i.table() != table {", "if false {"}},
+	},
+	{
+		name: "gc fences before it condemns", file: fileGC,
+		edits: []edit{
+			{"err := parallel(ctx, len(condemned), func(ctx context.Context, i int) error {", "condemn := func() error { return parallel(ctx, len(condemned), func(ctx context.Context, i int) error {"},
+			{"\t\treturn err\n\t})\n\tif err != nil {\n\t\treturn err\n\t}\n\tplans := slices.", "\t\treturn err\n\t}) }\n\tplans := slices."},
+			{"err = parallel(ctx, len(plans), func", "err := parallel(ctx, len(plans), func"},
+			{"\treturn parallel(ctx, len(groups), func", "\tif err := condemn(); err != nil {\n\t\treturn err\n\t}\n\treturn parallel(ctx, len(groups), func"},
+		},
+	},
+	{
+		name: "a commit looks for markers before it reads the newest snapshot", file: fileCommit,
+		edits: []edit{
+			{"\t\tif err := t.checkAdded(ctx, c); err != nil {\n\t\t\treturn nil, err\n\t\t}\n", ""},
+			{"cached := t.newestRead()\n", "cached := t.newestRead()\n\t\tif err := t.checkAdded(ctx, c); err != nil {\n\t\t\treturn nil, err\n\t\t}\n"},
+		},
+	},
+	{
+		name: "gc does not look again after the fence", file: fileTable,
+		edits: []edit{{"\terr = p.history.walk(ctx, p.newest+1, n.number)\n", ""}},
+	},
+	{
+		name: "gc deletes snapshots", file: fileTable,
+		edits: []edit{{"return p.t.s.blobs.Truncate(ctx, s.Name)", "return p.t.remove(ctx, s.Name)"}},
+	},
+	{
+		name: "leases that have run out stay, and none are listed again", file: fileTable,
+		edits: []edit{{"if len(p.ended) > 0 && !p.dryRun {", "if false {"}},
+	},
+	{
+		name: "leases are not listed again", file: fileTable,
+		edits: []edit{{"if leases, err = p.t.leases(ctx); err != nil {\n\t\t\treturn err", "if err != nil {\n\t\t\treturn err"}},
+	},
+	{
+		name: "a lease is taken without a look whether the snapshot stays", file: fileLease,
+		edits: []edit{{"if err := s.stays(ctx); err != nil {", "if err := error(nil); err != nil {"}},
+	},
+	{
+		name: "a lease is renewed without a look at the one before", file: fileLease,
+		edits: []edit{{"_, err := l.t.s.blobs.Stat(ctx, old.object(l.t.name))", "var err error"}},
+	},
+	{
+		name: "a held snapshot is copied after it was truncated", file: fileTable,
+		edits: []edit{{"err = p.t.s.blobs.PutIfAbsent(ctx, pinnedName(p.t.name, s.number), b)",
+			"if err = p.t.s.blobs.Truncate(ctx, s.Name); err == nil {\n\t\t\t\terr = p.t.s.blobs.PutIfAbsent(ctx, pinnedName(p.t.name, s.number), b)\n\t\t\t}"}},
+	},
+	{
+		name: "gc lists leases before it reads the newest snapshot", file: fileTable,
+		edits: []edit{
+			{"\tended  []storedLease // leases that have run out\n", "\tended, early []storedLease\n"},
+			{"\tif p.there, err = p.t.snapshots(ctx); err != nil {", "\tif p.early, err = p.t.leases(ctx); err != nil {\n\t\treturn err\n\t}\n\tif p.there, err = p.t.snapshots(ctx); err != nil {"},
+			{"\tleases, err := p.t.leases(ctx)\n", "\tleases := p.early\n"},
+		},
+	},
+	{
+		name: "a commit takes its own snapshot for another's", file: fileCommit,
+		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr", "\tctx = context.WithoutCancel(ctx)\n\tif errors.Is(err, object.ErrExists) {\n\t\treturn errLostRace\n\t}\n\tours, known, rerr"}},
+	},
+	{
+		name: "a commit tries again after an error without a look", file: fileCommit,
+		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr", "\tctx = context.WithoutCancel(ctx)\n\tif !errors.Is(err, object.ErrExists) {\n\t\treturn errLostRace\n\t}\n\tours, known, rerr"}},
+	},
+	{
+		name: "a lost race counts as won", file: fileCommit,
+		edits: []edit{{"\tcase !ours:\n\t\treturn errLostRace\n", "\tcase !ours:\n\t\treturn nil\n"}},
+	},
+	{
+		name: "expired snapshots go within the grace period", file: fileTable,
+		edits: []edit{{"\t\tif s.ModTime > p.cutoff {\n\t\t\tcontinue\n\t\t}\n\t\tm, err", "\t\tm, err"}},
+	},
+	{
+		name: "gc deletes its markers first", file: fileGC,
+		edits: []edit{{"\tif err := c.s.deleteAll(ctx, i, data...); err != nil {\n\t\treturn err\n\t}\n\tif err := c.s.deleteAll(ctx, i, markers...); err != nil {",
+			"\tif err := c.s.deleteAll(ctx, i, markers...); err != nil {\n\t\treturn err\n\t}\n\tif err := c.s.deleteAll(ctx, i, data...); err != nil {"}},
+	},
+	{
+		name: "purge does not look at branches", file: fileTable,
+		edits: []edit{{"\t\t\tif n < p.whole {\n", "\t\t\tif n < p.whole && !p.purge {\n"}},
+	},
+	{
+		name: "gc does not look at branches", file: fileTable,
+		edits: []edit{{"\t\t\tif n < p.whole {\n", "\t\t\tif n < p.whole && p.purge {\n"}},
+	},
+	{
+		name: "a commit deletes its runs when it does not know what became of it", file: fileCommit,
+		edits: []edit{{"\t\tcommitted = !errors.Is(err, errLostRace)\n", ""}},
+	},
+	{
+		name: "gc lists tables before objects", file: fileGC,
+		edits: []edit{
+			{"\tgroups, err := c.list(ctx)\n\tif err != nil {\n\t\treturn nil, fmt.Errorf(\"gc: %w\", err)\n\t}\n", ""},
+			{"\told := c.unnamed(groups, tables, cutoff)\n", "\tgroups, err := c.list(ctx)\n\tif err != nil {\n\t\treturn nil, fmt.Errorf(\"gc: %w\", err)\n\t}\n\told := c.unnamed(groups, tables, cutoff)\n"},
+		},
+	},
+	{
+		name: "a commit does not look for markers beside sets of rows", file: "rows.go",
+		edits: []edit{{"\t\tcase r.object.isCondemned(info.Name):\n\t\t\treturn condemned(r.object)\n", ""}},
+	},
+	{
+		name: "a handle does not know its table", file: "table.go",
+		edits: []edit{{"\treturn fmt.Errorf(\"table %s: %w: %w since it was opened: open it again\", t.name, ErrNotFound, errReplaced)\n", "\tt.id = of\n\treturn nil\n"}},
+	},
+}
