@@ -22,7 +22,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate python-test python-bench peers bench-peers peers-test bench browser assets licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench peers bench-peers peers-test bench browser assets licences clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -90,6 +90,10 @@ SIMSEED ?= 1
 
 simulate: ## machines over a simulated store, in all orders (small worlds) and in random ones, for SECONDS seconds from SIMSEED on
 	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -simulate.seconds $(SECONDS) -simulate.seed $(SIMSEED) -v
+
+mutations: ## puts mistakes into the protocols, each must be found; writes docs/simulation.md anew
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMutations$$' ./internal/simulate -v -simulate.mutate 60 -simulate.report ../../docs/simulation.md
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -v -simulate.seconds 600 -simulate.report ../../docs/simulation.md
 
 python-test: ## builds the Python package and tests it in out/venv; says what is left out where something is missing
 	@python/test.sh prepare; $(ALIKE) python/test.sh run

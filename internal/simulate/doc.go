@@ -52,9 +52,12 @@
 // An action: write a func(m *machine) in actions.go or upkeep.go that does it with the real code inside m.do, and tell the model what it is to do
 // before it is tried (machine.commit does for commits); put it into actionMakers, and with a weight into randomActions.
 //
+// A mistake that the worlds must find: add it to mutations (mutations.go).
+//
 // A small world: add a line to smallWorlds. TestSmallWorlds explores it for a few seconds, make simulate to the end or for its share of the time.
 //
 // # Commands
 //
 //	make simulate SECONDS=600 SIMSEED=1  explores the small worlds, then draws random ones, on all cores
+//	make mutations                       has each mistake found, and writes docs/simulation.md anew
 package simulate

@@ -23,10 +23,10 @@ var (
 	part      = flag.String("simulate.part", "", "i/n: this process does the i-th of n parts of TestSimulate, and prints what it did as JSON")
 )
 
-// fewSeconds is how long the random part of TestSimulate takes where nothing is said, and fewExplored how long the exploration of one world.
+// fewTime is how long the random part of TestSimulate takes where nothing is said, and fewExplored how long the exploration of one world.
 const (
-	fewSeconds  = 6
-	fewExplored = 2
+	fewTime     = 5 * time.Second
+	fewExplored = time.Second / 2
 )
 
 // oneThread keeps the goroutines of a bubble on one thread, where handing on from one to the other costs least, and collects garbage seldom.
@@ -55,7 +55,7 @@ func TestSmallWorlds(t *testing.T) {
 	for _, w := range smallWorlds {
 		t.Run(w.name, func(t *testing.T) {
 			w := made(t, w)
-			x, failed := explore(t, w, *firstSeed, time.Now().Add(fewExplored*time.Second))
+			x, failed := explore(t, w, *firstSeed, time.Now().Add(fewExplored))
 			t.Log(x)
 			if failed != nil {
 				t.Fatal(explain(t, w, runOptions{seed: *firstSeed}, *failed))
@@ -170,12 +170,42 @@ func TestSimulate(t *testing.T) {
 	default:
 		oneThread(t)
 		var out tally
-		random(t, *firstSeed, 1, time.Now().Add(fewSeconds*time.Second), &out)
+		random(t, *firstSeed, 1, time.Now().Add(fewTime), &out)
 		t.Logf("%d random worlds, %d operations, %.0f per CPU second", out.Runs, out.Steps, float64(out.Steps)/out.CPU)
 		if out.Failed != "" {
 			t.Fatal(out.Failed)
 		}
 	}
+}
+
+// worldsTable is the table of the small worlds, as they were explored.
+func worldsTable(explored []exploration) string {
+	var b strings.Builder
+	b.WriteString("| world | what is done | besides | interleavings | states | operations | longest | whole |\n|---|---|---|---|---|---|---|---|\n")
+	for _, w := range smallWorlds {
+		for _, x := range explored {
+			if x.World != w.name {
+				continue
+			}
+			var besides []string
+			for _, d := range w.passing {
+				besides = append(besides, d.String()+" pass")
+			}
+			if w.faults != nil {
+				besides = append(besides, "one fault")
+			}
+			whole := "yes"
+			if w.depth > 0 {
+				whole = fmt.Sprintf("to depth %d", w.depth)
+			}
+			if !x.Whole {
+				whole = "no: time was over"
+			}
+			text := strings.ReplaceAll(w.text, "|", "\\|")
+			fmt.Fprintf(&b, "| %s | `%s` | %s | %d | %d | %d | %d | %s |\n", w.name, text, strings.Join(besides, ", "), x.Runs, x.States, x.Steps, x.Depth, whole)
+		}
+	}
+	return b.String()
 }
 
 const tallyMark = "tally "
@@ -232,6 +262,11 @@ func inParts(t *testing.T) {
 		sum.Runs += o.Runs
 		sum.Steps += o.Steps
 		sum.CPU += o.CPU
+	}
+	if *reportFile != "" {
+		if err := replaceTable(*reportFile, "worlds", worldsTable(sum.Explored)); err != nil {
+			t.Error(err)
+		}
 	}
 	fmt.Printf("%d small worlds explored, %d operations\n", len(sum.Explored), operations)
 	fmt.Printf("%d random worlds, %d operations, %.0f per CPU second\n", sum.Runs, sum.Steps, float64(sum.Steps)/max(sum.CPU, 0.001))
