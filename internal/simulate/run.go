@@ -100,6 +100,7 @@ func (r *run) play(c chooser) result {
 	r.end(cancel)
 	if !r.failed() && !r.abandoned {
 		r.model.checkEnd()
+		r.end(cancel) // whoever was alone at the end waits, where that failed
 	}
 	out.failure = r.failure
 	if r.log != nil {
