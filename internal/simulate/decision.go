@@ -15,6 +15,7 @@ const (
 	carryOut  action = iota // an operation that waits
 	letPass                 // time
 	stopOne                 // a machine, for ever
+	restart                 // a machine: what it is at ends where it is, and it goes on with the next action of its script, knowing nothing
 	turnClock               // of a machine
 	landLate                // an effect that was put off
 )
@@ -28,6 +29,7 @@ const (
 //	A*5       A five times
 //	+25h      time passes
 //	A.stops   machine A stops for ever
+//	A.restarts  machine A crashes and begins anew, with the next of its actions
 //	A@-48h    the clock of A is turned, so that it is two days behind
 //	late      the first effect that was put off happens now; late#1: the second
 type decision struct {
@@ -50,6 +52,8 @@ func (d decision) String() string {
 		return "+" + d.by.String()
 	case stopOne:
 		return machineName(d.machine) + ".stops"
+	case restart:
+		return machineName(d.machine) + ".restarts"
 	case turnClock:
 		return machineName(d.machine) + "@" + d.by.String()
 	case landLate:
@@ -123,6 +127,9 @@ func parseDecision(word string) (d decision, times int, err error) {
 	switch {
 	case word == ".stops":
 		d.action = stopOne
+		return d, times, nil
+	case word == ".restarts":
+		d.action = restart
 		return d, times, nil
 	case strings.HasPrefix(word, "@"):
 		d.action = turnClock

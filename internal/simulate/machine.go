@@ -33,6 +33,8 @@ type machine struct {
 	waiting  []*operation // in their order
 	finished bool
 	dead     bool
+	crashed  bool // what it is at gets no answers any more, until it begins another action
+	reborn   bool // it has begun one since, with handles of before
 
 	// Of the scheduler.
 	steps int // since its action began
@@ -76,6 +78,13 @@ func (m *machine) ask(o *operation) error {
 		m.r.mu.Unlock()
 		return errStopped
 	}
+	if m.crashed {
+		if o.kind != opTurn || o.name == turnRenew {
+			m.r.mu.Unlock()
+			return errStopped
+		}
+		m.crashed, m.reborn = false, true
+	}
 	o.done = make(chan struct{})
 	at, _ := slices.BinarySearchFunc(m.waiting, o, func(a, b *operation) int {
 		if c := a.compare(b); c != 0 {
@@ -87,6 +96,18 @@ func (m *machine) ask(o *operation) error {
 	m.r.mu.Unlock()
 	<-o.done
 	return o.err
+}
+
+// crash ends what the machine is at: nothing that it waits for is carried out.
+func (m *machine) crash() {
+	m.r.mu.Lock()
+	defer m.r.mu.Unlock()
+	m.crashed = true
+	for _, o := range m.waiting {
+		o.err = errStopped
+		close(o.done)
+	}
+	m.waiting = nil
 }
 
 // turn waits until the scheduler lets the machine begin something.
@@ -116,8 +137,34 @@ func (m *machine) do(what string, action func(ctx context.Context) error) {
 	if m.turn(what) != nil {
 		return
 	}
+	m.r.mu.Lock()
+	reborn := m.reborn
+	m.reborn = false
+	m.r.mu.Unlock()
+	if reborn && !m.begin() {
+		return
+	}
 	err := action(m.ctx)
 	m.r.outcome(m, what, err)
+}
+
+// begin opens the store, as often as it takes; false: it was ended meanwhile.
+func (m *machine) begin() bool {
+	for {
+		err := m.open()
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, errStopped) || errors.Is(err, context.Canceled):
+			m.r.mu.Lock()
+			m.reborn = true // where it crashed, it opens the store with its next action
+			m.r.mu.Unlock()
+			return false
+		case !excused(err):
+			m.r.fail(fmt.Errorf("machine %s opens the store: %w", m.name(), err))
+			return false
+		}
+	}
 }
 
 // start runs the script in a goroutine of its own.
@@ -134,20 +181,7 @@ func (m *machine) start(script func(m *machine)) {
 		if m.turn("begin") != nil {
 			return
 		}
-		// It begins anew until the store answers.
-		for {
-			err := m.open()
-			if err == nil {
-				break
-			}
-			if errors.Is(err, errStopped) || errors.Is(err, context.Canceled) {
-				return
-			}
-			if !excused(err) {
-				m.r.fail(fmt.Errorf("machine %s opens the store: %w", m.name(), err))
-				return
-			}
-		}
+		_ = m.begin()
 		script(m)
 	})
 }

@@ -15,6 +15,7 @@ type gambler struct {
 	faults   float64 // that an operation meets a fault
 	passes   float64 // that time passes
 	stops    float64 // that a machine stops for ever
+	restarts float64 // that a machine crashes and begins anew
 	turns    float64 // that a clock is turned
 	lands    float64 // that an effect that was put off happens
 	passing  []time.Duration
@@ -33,6 +34,7 @@ func newGambler(seed uint64, machines int) *gambler {
 	g.faults = of(0, 0, 0, 0.003, 0.02, 0.1)
 	g.passes = of(0, 0.002, 0.01, 0.03)
 	g.stops = of(0, 0, 0.002)
+	g.restarts = of(0, 0, 0.002, 0.01)
 	g.turns = of(0, 0, 0.005)
 	g.lands = of(0.01, 0.1)
 	g.passing = lengths
@@ -55,6 +57,8 @@ func (g *gambler) choose(r *run) (decision, bool) {
 		return decision{action: landLate, pick: g.rnd.IntN(len(r.late))}, false
 	case g.chance(g.stops):
 		return decision{action: stopOne, machine: g.rnd.IntN(len(r.machines))}, false
+	case g.chance(g.restarts):
+		return decision{action: restart, machine: g.rnd.IntN(len(r.machines))}, false
 	case g.chance(g.turns):
 		by := g.passing[g.rnd.IntN(len(g.passing))]
 		if g.rnd.IntN(2) == 0 {

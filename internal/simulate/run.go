@@ -292,6 +292,13 @@ func (r *run) apply(d decision) bool {
 		}
 		r.logf("%s", d)
 		m.dead = true
+	case restart:
+		if m.finished {
+			return false
+		}
+		r.logf("%s", d)
+		r.ids.current = &m.ids
+		m.crash()
 	case turnClock:
 		r.logf("%s", d)
 		m.offset = d.by
