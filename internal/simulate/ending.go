@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -69,7 +70,14 @@ func (m *model) collect(last *machine) error {
 			}
 		}
 	}
+	ids := map[string]bool{}
+	for name := range needed {
+		ids[path.Dir(name)] = true
+	}
 	for _, name := range m.r.blobs.names {
+		if strings.HasPrefix(path.Base(name), "condemned-") && ids[path.Dir(name)] {
+			continue // of a gc that was interrupted: it goes with what it is beside
+		}
 		if !strings.HasPrefix(name, "tables/") && name != "dsistore" && !needed[name] {
 			return fmt.Errorf("object %s is needed by no snapshot, and gc leaves it", m.r.short(name))
 		}
