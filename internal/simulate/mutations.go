@@ -137,13 +137,6 @@ var mutations = []mutation{
 		edits: []edit{{"\t\tcommitted = !errors.Is(err, errLostRace)\n", ""}},
 	},
 	{
-		name: "gc lists tables before objects", file: fileGC,
-		edits: []edit{
-			{"\tgroups, err := c.list(ctx)\n\tif err != nil {\n\t\treturn nil, fmt.Errorf(\"gc: %w\", err)\n\t}\n", ""},
-			{"\told := c.unnamed(groups, tables, cutoff)\n", "\tgroups, err := c.list(ctx)\n\tif err != nil {\n\t\treturn nil, fmt.Errorf(\"gc: %w\", err)\n\t}\n\told := c.unnamed(groups, tables, cutoff)\n"},
-		},
-	},
-	{
 		name: "a commit does not look for markers beside sets of rows", file: "rows.go",
 		edits: []edit{{"\t\tcase r.object.isCondemned(info.Name):\n\t\t\treturn condemned(r.object)\n", ""}},
 	},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 var (
 	hunt       = flag.Float64("simulate.hunt", 0, "how many CPU seconds TestHunt looks for a failure, which it prints as JSON")
 	mutate     = flag.Float64("simulate.mutate", 0, "how many CPU seconds TestMutations gives each mutation; 0: it only looks whether they can be made")
-	mutateOnly = flag.String("simulate.only", "", "the mutations whose names have this")
+	mutateOnly = flag.String("simulate.only", "", "the mutations whose names match this")
 	reportFile = flag.String("simulate.report", "", "where TestMutations writes its table")
 )
 
@@ -98,7 +99,7 @@ func TestMutations(t *testing.T) {
 	rows := make([]string, len(mutations))
 	t.Run("each", func(t *testing.T) {
 		for i, mu := range mutations {
-			if !strings.Contains(mu.name, *mutateOnly) {
+			if !regexp.MustCompile(*mutateOnly).MatchString(mu.name) {
 				continue
 			}
 			t.Run(mu.name, func(t *testing.T) {

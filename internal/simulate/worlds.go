@@ -61,8 +61,8 @@ var smallWorlds = []world{
 		passing: []time.Duration{grace + time.Hour},
 	},
 	{
-		name: "expired under a commit", text: "append t | append t | append t; expire t 1 | gc",
-		passing: []time.Duration{grace + time.Hour}, depth: 60,
+		name: "expired under a commit", text: "append t | append t | append t; append t; expire t 1; gc",
+		passing: []time.Duration{grace + time.Hour},
 	},
 	{name: "fast clock purges", text: "append t | read t 1h | +48h overwrite t; expire t 1; purge t"},
 	{
@@ -70,8 +70,13 @@ var smallWorlds = []world{
 		passing: []time.Duration{2 * time.Hour},
 	},
 	{
-		name: "lease under gc", text: "append t; append t | read t 160h | expire t 1; await A; gc | gc 1h",
-		passing: []time.Duration{grace + time.Hour}, depth: 60,
+		name: "lease under gc", text: "append t; append t | read t 160h | expire t 1; gc",
+		passing: []time.Duration{grace + time.Hour},
+	},
+	{name: "lease under purge", text: "append t | read t 1h | overwrite t; expire t 1 | purge t", depth: 60},
+	{
+		name: "branch under gc", text: "append t | branch t x | overwrite t; expire t 1; gc",
+		passing: []time.Duration{grace + time.Hour},
 	},
 	{name: "branch under purge", text: "append t | branch t x; readbranch t x | overwrite t; expire t 1; purge t"},
 	{name: "table made anew", text: "append t | append t; await B; append t | remove t; append t; append t"},
