@@ -51,13 +51,14 @@ func setLayer(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			w, err := t.NewLayer(ctx, d, storage.SegmentOptions{})
+			recording := withRecorder(ctx)
+			w, err := t.NewLayer(recording, d, storage.SegmentOptions{})
 			if err != nil {
 				return err
 			}
 			labels := m.newRows(len(rows))
 			l := storage.Layer{Overlay: name, Segment: d.ID}
-			if l.Data, err = m.writeSegment(ctx, w, d.Partition, feature(labelFeature), labels); err != nil {
+			if l.Data, err = m.writeSegment(ctx, recording, w, d.Partition, feature(labelFeature), labels); err != nil {
 				return err
 			}
 			if l.All = int(at.GetCardinality()) == len(rows); !l.All {

@@ -35,6 +35,11 @@ type recorded struct {
 
 type recorderKey struct{}
 
+// withRecorder returns the context for a segment writer whose objects are taken.
+func withRecorder(ctx context.Context) context.Context {
+	return context.WithValue(ctx, recorderKey{}, &recorder{})
+}
+
 func (r *recorder) create(name string) object.Writer {
 	return &blobWriter{put: func(data []byte) error {
 		r.objects = append(r.objects, recorded{name, data})
@@ -55,8 +60,8 @@ var madeSegments = map[string]madeSegment{}
 const maxMade = 50_000
 
 // writeSegment writes a segment that holds the values of a feature, with the real writer, and puts its objects through the client of the
-// machine.
-func (m *machine) writeSegment(ctx context.Context, w *storage.SegmentWriter, p storage.Partition, f storage.Feature, values []int64) (storage.SegmentDescriptor, error) {
+// machine. recording is the context, of withRecorder, that the writer began with.
+func (m *machine) writeSegment(ctx, recording context.Context, w *storage.SegmentWriter, p storage.Partition, f storage.Feature, values []int64) (storage.SegmentDescriptor, error) {
 	key := fmt.Sprint(w.ID(), p, f.Name, values)
 	m.r.model.lock()
 	made, ok := madeSegments[key]
@@ -64,9 +69,7 @@ func (m *machine) writeSegment(ctx context.Context, w *storage.SegmentWriter, p 
 	if ok {
 		w.Abort()
 	} else {
-		var rec recorder
-		local := context.WithValue(ctx, recorderKey{}, &rec)
-		err := w.AddFeature(local, 0, f, func(fw *format.Writer) error {
+		err := w.AddFeature(recording, 0, f, func(fw *format.Writer) error {
 			c := vector.NewColumn(int64Type)
 			for _, v := range values {
 				c.Ints = append(c.Ints, v)
@@ -78,11 +81,11 @@ func (m *machine) writeSegment(ctx context.Context, w *storage.SegmentWriter, p 
 			w.Abort()
 			return storage.SegmentDescriptor{}, err
 		}
-		if made.descriptor, err = w.Finish(local); err != nil {
+		if made.descriptor, err = w.Finish(recording); err != nil {
 			w.Abort()
 			return storage.SegmentDescriptor{}, err
 		}
-		made.objects = rec.objects
+		made.objects = recording.Value(recorderKey{}).(*recorder).objects
 		m.r.model.lock()
 		if len(madeSegments) > maxMade {
 			clear(madeSegments)
@@ -107,11 +110,12 @@ func (m *machine) writeSegment(ctx context.Context, w *storage.SegmentWriter, p 
 
 // newSegment writes a segment of the table with the given rows.
 func (m *machine) newSegment(ctx context.Context, t *storage.Table, p storage.Partition, rows []int64) (storage.SegmentDescriptor, error) {
-	w, err := t.NewSegment(ctx, p, []uint32{uint32(len(rows))}, storage.SegmentOptions{})
+	recording := withRecorder(ctx)
+	w, err := t.NewSegment(recording, p, []uint32{uint32(len(rows))}, storage.SegmentOptions{})
 	if err != nil {
 		return storage.SegmentDescriptor{}, err
 	}
-	return m.writeSegment(ctx, w, p, feature(rowFeature), rows)
+	return m.writeSegment(ctx, recording, w, p, feature(rowFeature), rows)
 }
 
 // A value is what a row has of a feature.
