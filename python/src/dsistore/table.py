@@ -109,7 +109,8 @@ class Store:
         pyarrow Dataset or Scanner. A stream is read once, in the order that it has, and its values are not copied. memory bounds, in
         bytes, what the ingest holds; the values of a pyarrow Table or RecordBatch, which are there anyway, do not count. profile is
         what the table is stored for, speed, balanced or size, and is remembered; default: what the table remembers, else balanced. take_copies takes
-        files that hold the same bytes for the same partition, each for its rows; else they are refused. progress is called now
+        files that hold the same bytes for the same partition, each for its rows; else they are refused. init makes the store in a
+        directory that is not empty, beside what is there. progress is called now
         and then with (phase, rows, bytes done, bytes in all). Interrupted or failed, it leaves the table as it was.
         """
         params: dict[str, Any] = dict(
