@@ -329,6 +329,9 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Ch
 			_ = t.s.blobs.Delete(context.WithoutCancel(ctx), name)
 		}
 	}()
+	if err := t.s.openRuns(ctx, base.m.listing, base.m.schema); err != nil {
+		return nil, err
+	}
 	for _, step := range [...]func(context.Context, Change) error{
 		e.overlays, e.features, e.without, e.featureChanges, e.keys, e.properties, e.sources, e.overwrite, e.remove, e.add, e.emptied, e.strip,
 		e.deletes, e.layers, e.lists, e.branches, e.oldest,

@@ -162,7 +162,7 @@ func (h *history) tree(ctx context.Context, s *Snapshot, t tree, shows bool) err
 
 func (h *history) run(ctx context.Context, kind treeKind, ref runRef, visit func(object string, key, value []byte) error) error {
 	name := ref.id.runName(kind)
-	r, err := h.t.s.openTable(ctx, name, ref.size, 0)
+	r, err := h.t.s.openRun(ctx, kind, ref)
 	if err != nil {
 		return h.failed(ctx, err)
 	}

@@ -399,7 +399,7 @@ func (x *Index) take(ctx context.Context, d SegmentDescriptor) (string, error) {
 // check reads a whole index.sst with our own reader, so that Pebble gets no damaged table, nor one whose keys are
 // another segment's.
 func (x *Index) check(ctx context.Context, d SegmentDescriptor, segment id) error {
-	r, err := x.s.openTable(ctx, d.Index, d.IndexSize, 0)
+	r, err := x.s.openTable(ctx, d.Index, d.IndexSize, sst.Fetch{})
 	if err != nil {
 		return err
 	}

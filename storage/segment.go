@@ -156,7 +156,7 @@ func (s *Store) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment,
 		return nil, err
 	}
 	g := &Segment{id: segment, d: d, limits: s.opts.Limits}
-	if g.table, err = s.openTable(ctx, d.Index, d.IndexSize, indexHead); err != nil {
+	if g.table, err = s.openTable(ctx, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
 		return nil, err
 	}
 	v, err := g.table.Get(ctx, segment.recordKey(factsRecord))

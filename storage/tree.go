@@ -59,6 +59,8 @@ const (
 	// mergeRatio: a run is merged into the one that is made when it is smaller than this many times what is merged so far.
 	mergeRatio = 4
 	maxRuns    = 64
+	// farRunBytes: where requests take long, runs of up to so many bytes are read whole. Over a network that takes about as long as one block.
+	farRunBytes = 1 << 20
 )
 
 // appendTree appends the form that a snapshot holds:
@@ -275,7 +277,7 @@ func (s *Store) run(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader
 		return r, nil
 	}
 	s.runsFound.misses.Add(1)
-	r, err := s.openTable(ctx, ref.id.runName(kind), ref.size, 0)
+	r, err := s.openRun(ctx, kind, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -288,9 +290,36 @@ func (s *Store) run(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader
 	return r, nil
 }
 
-// openTable opens a sorted table of the store, and reads head bytes of its front along.
-func (s *Store) openTable(ctx context.Context, name string, size uint64, head int) (*sst.Reader, error) {
-	return sst.Open(ctx, name, int64(size), head, func(ctx context.Context, ranges ...object.Range) error {
+// openRun opens a run and does not keep it.
+func (s *Store) openRun(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader, error) {
+	var fetch sst.Fetch
+	if object.Far(s.blobs) {
+		fetch.Whole = farRunBytes
+	}
+	return s.openTable(ctx, ref.id.runName(kind), ref.size, fetch)
+}
+
+// openRuns opens the runs of trees, at once where requests take long.
+func (s *Store) openRuns(ctx context.Context, trees ...tree) error {
+	if !object.Far(s.blobs) {
+		return nil
+	}
+	var kinds []treeKind
+	var refs []runRef
+	for _, t := range trees {
+		for _, r := range t.runs {
+			kinds, refs = append(kinds, t.kind), append(refs, r)
+		}
+	}
+	return parallel(ctx, len(refs), func(ctx context.Context, i int) error {
+		_, err := s.run(ctx, kinds[i], refs[i])
+		return err
+	})
+}
+
+// openTable opens a sorted table of the store.
+func (s *Store) openTable(ctx context.Context, name string, size uint64, fetch sst.Fetch) (*sst.Reader, error) {
+	return sst.Open(ctx, name, int64(size), fetch, func(ctx context.Context, ranges ...object.Range) error {
 		return missing(name, object.ReadRanges(ctx, s.blobs, name, ranges...))
 	})
 }

@@ -18,7 +18,7 @@ const (
 	footerLen = 53
 	magic     = "\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3"
 	version   = 2
-	// Open reads a table of up to wholeBytes whole, else what should hold the top of its index: baseTail bytes and the
+	// Open reads a table of up to wholeBytes (or Fetch.Whole) whole, else what should hold the top of its index: baseTail bytes and the
 	// tailShare-th part of it, at most maxTail.
 	wholeBytes = 64 << 10
 	baseTail   = 2 << 10
@@ -60,22 +60,27 @@ type indexEntry struct {
 	handle
 }
 
-// Open reads the tail of the table of size bytes in the object of a name, and, of a table that is not small, head bytes
-// of its front, where the first entries are, at the same time.
-func Open(ctx context.Context, name string, size int64, head int, read ReadFunc) (*Reader, error) {
+// Fetch says what Open reads besides the tail.
+type Fetch struct {
+	Head  int // so many bytes of the front, where the first entries are, at the same time
+	Whole int // tables of up to so many bytes are read whole, at least those of 64 KiB
+}
+
+// Open reads the tail of the table of size bytes in the object of a name, and what fetch says.
+func Open(ctx context.Context, name string, size int64, fetch Fetch, read ReadFunc) (*Reader, error) {
 	r := &Reader{object: name, size: uint64(size), read: read, partitions: map[uint64][]byte{}}
 	if size < footerLen {
 		return nil, r.corrupt(0, "table shorter than its footer")
 	}
 	n := r.size
-	if n > wholeBytes {
+	if n > uint64(max(wholeBytes, fetch.Whole)) {
 		n = min(baseTail+n/tailShare, maxTail)
 	}
 	r.tailOff = r.size - n
 	r.tail = make([]byte, n)
 	want := []object.Range{{P: r.tail, Off: int64(r.tailOff)}}
-	if head > 0 && n < r.size {
-		r.head = make([]byte, min(uint64(head), r.tailOff))
+	if fetch.Head > 0 && n < r.size {
+		r.head = make([]byte, min(uint64(fetch.Head), r.tailOff))
 		want = append(want, object.Range{P: r.head})
 	}
 	if err := r.fill(ctx, want...); err != nil {

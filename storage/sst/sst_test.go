@@ -85,7 +85,7 @@ func TestReaderEqualsPebble(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := sorted(t)
 		b := build(t, entries)
-		r, err := Open(ctx, "o", int64(len(b)), 0, readFrom(b))
+		r, err := Open(ctx, "o", int64(len(b)), Fetch{}, readFrom(b))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func many(n, size int) []entry {
 
 // use reads everything in every way; it returns an error or nil, and must neither panic nor read wrong entries.
 func use(ctx context.Context, b []byte, entries []entry) error {
-	r, err := Open(ctx, "o", int64(len(b)), 0, readFrom(b))
+	r, err := Open(ctx, "o", int64(len(b)), Fetch{}, readFrom(b))
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func TestDamage(t *testing.T) {
 	for _, c := range []struct{ n, steps int }{{100, 5000}, {12000, 150}} {
 		entries := many(c.n, 80)
 		b := build(t, entries)
-		if r, err := Open(t.Context(), "o", int64(len(b)), 0, readFrom(b)); err != nil || r.twoLevel != (c.n > 10000) {
+		if r, err := Open(t.Context(), "o", int64(len(b)), Fetch{}, readFrom(b)); err != nil || r.twoLevel != (c.n > 10000) {
 			t.Fatal(err, len(b))
 		}
 		flip := func(i int) {
@@ -233,7 +233,7 @@ type cleanTable struct {
 
 func cleanTableOf(f *testing.F, entries []entry) (out cleanTable) {
 	out.b = build(f, entries)
-	r, err := Open(f.Context(), "o", int64(len(out.b)), 0, readFrom(out.b))
+	r, err := Open(f.Context(), "o", int64(len(out.b)), Fetch{}, readFrom(out.b))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestRequests(t *testing.T) {
 		b := build(t, many(n, 200))
 		var reads, bytesRead int
 		inner := readFrom(b)
-		r, err := Open(t.Context(), "o", int64(len(b)), 0, func(ctx context.Context, ranges ...object.Range) error {
+		r, err := Open(t.Context(), "o", int64(len(b)), Fetch{}, func(ctx context.Context, ranges ...object.Range) error {
 			reads++
 			for _, r := range ranges {
 				bytesRead += len(r.P)

@@ -66,7 +66,7 @@ func measure(t *testing.T, b []byte, f func(r *Reader) error) (allocated, read u
 	inner := readFrom(b)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r, err := Open(t.Context(), "o", int64(len(b)), 0, func(ctx context.Context, ranges ...object.Range) error {
+	r, err := Open(t.Context(), "o", int64(len(b)), Fetch{}, func(ctx context.Context, ranges ...object.Range) error {
 		for _, r := range ranges {
 			read += uint64(len(r.P))
 		}

@@ -1,0 +1,107 @@
+package storage
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// TestCommitRequests counts what commits of a handle that has read nothing cost, on tables of no, of small and of large runs. PROTOCOL.md has the formulas.
+func TestCommitRequests(t *testing.T) {
+	type table struct {
+		mem    *object.Memory
+		tab    *Table
+		added  []SegmentDescriptor
+		newest *Snapshot
+	}
+	ctx := t.Context()
+	segments := []int{10, 3000, 12000}
+	names := make([]string, segments[2])
+	for i := range names {
+		names[i] = fmt.Sprintf("feature_%06d", i)
+	}
+	source := func(i int) Source { return Source{Name: fmt.Sprint(i), Fingerprint: fmt.Sprintf("%064x", i)} }
+	// Made outside of the bubble: Pebble keeps writers of tables for whoever needs the next, with their channels.
+	var tables []table
+	for _, segments := range segments {
+		mem := object.NewMemory()
+		near, err := Create(ctx, mem, Options{TailBytes: 4000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := table{mem: mem}
+		if x.tab, err = near.NewTable(ctx, "ads"); err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < segments; {
+			c := Change{Operation: "ingest"}
+			for range min(1+i/8, 300, segments-i) { // ever larger: there are runs of each size
+				d, err := fakeSegment(ctx, x.tab, partition("ds", fmt.Sprintf("%03d", i%100)), 10)
+				if i == 0 {
+					d = segment(t, x.tab, partition("ds", "000"), []uint32{10}, 0, SegmentOptions{}, names[0])
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Features = append(c.Features, features(names[i])...)
+				c.Add = append(c.Add, d)
+				c.Sources = append(c.Sources, source(i))
+				i++
+			}
+			x.newest = mustCommit(t, x.tab, c)
+			x.added = append(x.added, c.Add...)
+		}
+		tables = append(tables, x)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, x := range tables {
+			base := x.newest.Info().Number
+			late := segment(t, x.tab, partition("ds", "007"), []uint32{10}, 1, SegmentOptions{}, names[3])
+			compacted := segment(t, x.tab, partition("ds", "001"), []uint32{10}, 2, SegmentOptions{}, names[0])
+			for _, op := range []struct {
+				what   string
+				c      Change
+				checks int64 // of objects that the change adds: a round trip
+				steps  int64 // look-ups one after another
+			}{
+				{"append", Change{Features: features(names[3:9]...), Add: []SegmentDescriptor{late}, Sources: []Source{source(len(names))}}, 1, 4},
+				{"overlay", Change{Overlays: []Overlay{overlay("labels", "label")}, Layers: []Layer{layer(t, x.tab, "labels", x.added[0], 3, "label")}, Base: base}, 1, 4},
+				{"compaction", Change{Features: features(names[0]), Remove: []string{x.added[1].ID}, Add: []SegmentDescriptor{compacted}, Base: base}, 1, 9},
+				{"deletes", Change{Deletes: []Deletes{{Segment: x.added[2].ID, Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}, 0, 4},
+				{"overwrite", Change{Overwrite: []Partition{partition("ds", "005")}, Base: base}, 0, 7},
+			} {
+				counted := object.NewCounted(object.NewDelayed(x.mem, time.Second))
+				far, err := Open(t.Context(), counted, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				before, start := counted.Counts(), time.Now()
+				tab, err := far.NewTable(t.Context(), "ads")
+				if err != nil {
+					t.Fatal(err)
+				}
+				op.c.Operation = op.what
+				if _, err := tab.Commit(t.Context(), op.c); err != nil {
+					t.Fatalf("%s: %v", op.what, err)
+				}
+				c := counted.Counts().Sub(before)
+				requests, trips := c.Requests()+c.Writes+c.Deletes, int64(time.Since(start)/time.Second)
+				runs, large := int64(0), int64(0) // large: too large to be read whole
+				for _, r := range append(x.newest.m.listing.runs, x.newest.m.schema.runs...) {
+					if runs++; r.size > farRunBytes {
+						large++
+					}
+				}
+				wantRequests, wantTrips := 4+op.checks+runs+large*op.steps, 4+op.checks+min(runs, 1)+min(large, 1)*op.steps
+				t.Logf("%d segments, %d runs, %d of them large: %s: %d requests in %d round trips (want %d in %d), %d bytes read",
+					len(x.added), runs, large, op.what, requests, trips, wantRequests, wantTrips, c.BytesRead)
+				if requests > wantRequests || trips > wantTrips {
+					t.Errorf("want at most %d in %d", wantRequests, wantTrips)
+				}
+			}
+		}
+	})
+}
