@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 import signal
@@ -22,6 +23,21 @@ def start(program: str, *args: object, under: Sequence[object] = ()) -> subproce
     return subprocess.Popen(
         [*map(str, under), sys.executable, "-c", textwrap.dedent(program), *map(str, args)], text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)})
+
+
+def open_gate(gate: pathlib.Path, p: subprocess.Popen[str]) -> None:
+    """Lets a process go on that opens a named pipe to read; an error when it ends without doing so."""
+    for _ in range(10 * SECONDS):
+        try:
+            os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
+            return
+        except OSError as e:  # nobody reads
+            if e.errno != errno.ENXIO:
+                raise
+        if p.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise AssertionError("it did not come to the gate: {}\n{}".format(*finish(p)[1:]))
 
 
 def finish(p: subprocess.Popen[str]) -> tuple[int, str, str]:

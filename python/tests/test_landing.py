@@ -11,15 +11,14 @@ import pyarrow as pa
 import pytest
 
 import dsistore
-from programs import finish, start
+from programs import finish, open_gate, start
 
 BESIDE_ANOTHER = """
     import sys
     import pyarrow as pa
     import dsistore
     path, gate, me, overwrite = sys.argv[1:]
-    store = dsistore.open(path)
-    store.tables()
+    store = dsistore.open(path)  # which both will make
     open(gate).close()  # until the other is there too
     done = 0
     for i in range(8):
@@ -50,9 +49,8 @@ def test_two_processes_land_in_one_table(tmp_path, overwrite):
     for gate in gates:
         os.mkfifo(gate)
     running = [start(BESIDE_ANOTHER, tmp_path / "store", gate, me, int(overwrite)) for me, gate in enumerate(gates)]
-    for gate in gates:
-        with open(gate, "w"):  # waits until its process has it open
-            pass
+    for gate, p in zip(gates, running, strict=True):
+        open_gate(gate, p)
     done = []
     for p in running:
         status, out, err = finish(p)
