@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // An Erasure says which rows are erased: those that a filter selects, or those with a key.
@@ -260,9 +262,22 @@ func (e *eraser) plainKey(ctx context.Context, key storage.Feature) error {
 	return nil
 }
 
-// column opens the key of a segment.
-func (e *eraser) column(ctx context.Context, d storage.SegmentDescriptor) (*column, error) {
-	return keyColumn(ctx, newFetcher(e.store.Blobs(), 2*maxBlock, 8), e.store, d, e.keys.feature)
+// columnsAtOnce is how many segments' keys are read at once, of which each may hold columnBytes of what was read.
+const (
+	columnsAtOnce = 8
+	columnBytes   = maxBlock
+)
+
+// eachColumn calls visit with the key of each segment, some at a time. A column is borrowed for the call.
+func (e *eraser) eachColumn(ctx context.Context, segments []storage.SegmentDescriptor, visit func(ctx context.Context, i int, c *column) error) error {
+	return object.Parallel(ctx, columnsAtOnce, len(segments), func(ctx context.Context, i int) error {
+		c, err := keyColumn(ctx, newFetcher(e.store.Blobs(), columnBytes, 4), e.store, segments[i], e.keys.feature)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return visit(ctx, i, c)
+	})
 }
 
 // findKeys finds the rows that have one of the keys, deleted ones too.
@@ -271,30 +286,35 @@ func (e *eraser) findKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, d := range e.all {
-		c, err := e.column(ctx, d)
-		if err != nil {
-			return err
-		}
+	found, live := make([]uint64, len(e.all)), make([]*roaring.Bitmap, len(e.all))
+	err = e.eachColumn(ctx, e.all, func(ctx context.Context, i int, c *column) error {
 		rows, err := e.keys.rows(c)
-		c.Close()
-		if err != nil {
+		if err != nil || rows.IsEmpty() {
 			return err
 		}
-		if rows.IsEmpty() {
-			continue
-		}
-		e.had[d.ID] = true
 		gone, err := e.store.ReadRows(ctx, deleted[i])
 		if err != nil {
 			return err
 		}
-		n := rows.GetCardinality()
-		if rows.AndNot(gone); !rows.IsEmpty() {
-			e.live[d.ID] = rows
-			e.out.Rows += rows.GetCardinality()
+		found[i] = rows.GetCardinality()
+		rows.AndNot(gone)
+		live[i] = rows
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, d := range e.all {
+		if found[i] == 0 {
+			continue
 		}
-		e.out.Deleted += n - rows.GetCardinality()
+		e.had[d.ID] = true
+		n := live[i].GetCardinality()
+		if n > 0 {
+			e.live[d.ID] = live[i]
+		}
+		e.out.Rows += n
+		e.out.Deleted += found[i] - n
 	}
 	return nil
 }
@@ -311,13 +331,12 @@ func (e *eraser) collect(ctx context.Context, deleted []storage.RowSet) error {
 			gone[i].Or(rows)
 		}
 	}
+	var mu sync.Mutex // of e.keys
 	each := func(visit func(i int, row uint32, stripe *vector.Column, slot int)) error {
-		for i, d := range e.all {
-			c, err := e.column(ctx, d)
-			if err != nil {
-				return err
-			}
-			err = c.eachStripe(func(first int, stripe *vector.Column) error {
+		return e.eachColumn(ctx, e.all, func(_ context.Context, i int, c *column) error {
+			return c.eachStripe(func(first int, stripe *vector.Column) error {
+				mu.Lock()
+				defer mu.Unlock()
 				for row := range stripe.Rows {
 					if slot := stripe.Slot(row); present(stripe, slot) {
 						visit(i, uint32(first+row), stripe, slot)
@@ -325,11 +344,7 @@ func (e *eraser) collect(ctx context.Context, deleted []storage.RowSet) error {
 				}
 				return nil
 			})
-			if c.Close(); err != nil {
-				return err
-			}
-		}
-		return nil
+		})
 	}
 	if err := each(func(i int, row uint32, stripe *vector.Column, slot int) {
 		if gone[i].Contains(row) {

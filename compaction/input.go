@@ -12,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
@@ -69,34 +70,41 @@ func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.Segmen
 		return nil, err
 	}
 	out := make([]*input, len(ds))
-	for i, d := range ds {
-		if d.Rows > math.MaxUint32 {
-			return nil, fmt.Errorf("segment %s: %d rows are too many to be rewritten", d.ID, d.Rows)
-		}
-		in := &input{d: d}
-		if in.entries, in.stripes, err = indexOf(ctx, store, d); err != nil {
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(ds), func(ctx context.Context, i int) (err error) {
+		out[i], err = openInput(ctx, store, ds[i], deleted[i], overlays, layers[i])
+		return err
+	})
+	return out, err
+}
+
+// openInput opens one; layers has an entry for each overlay.
+func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, deleted storage.RowSet, overlays []storage.Overlay, layers []*storage.Layer) (*input, error) {
+	if d.Rows > math.MaxUint32 {
+		return nil, fmt.Errorf("segment %s: %d rows are too many to be rewritten", d.ID, d.Rows)
+	}
+	in := &input{d: d}
+	var err error
+	if in.entries, in.stripes, err = indexOf(ctx, store, d); err != nil {
+		return nil, err
+	}
+	if !deleted.IsEmpty() {
+		if in.deleted, err = store.ReadRows(ctx, deleted); err != nil {
 			return nil, err
 		}
-		if !deleted[i].IsEmpty() {
-			if in.deleted, err = store.ReadRows(ctx, deleted[i]); err != nil {
-				return nil, err
-			}
-		}
-		for j, o := range overlays {
-			l, err := openLayer(ctx, store, in, o, layers[i][j])
-			if err != nil {
-				return nil, err
-			}
-			switch {
-			case o.Merged != 0 && l != nil:
-				in.merged = append([]*layer{l}, in.merged...)
-			case carried(o):
-				in.carried = append(in.carried, l)
-			}
-		}
-		out[i] = in
 	}
-	return out, nil
+	for j, o := range overlays {
+		l, err := openLayer(ctx, store, in, o, layers[j])
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case o.Merged != 0 && l != nil:
+			in.merged = append([]*layer{l}, in.merged...)
+		case carried(o):
+			in.carried = append(in.carried, l)
+		}
+	}
+	return in, nil
 }
 
 // openLayer opens a layer over an input; nil where there is none, or it is no business of compaction's.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
@@ -299,6 +300,9 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 			return nil, change, err
 		}
 	}
+	if err := x.readAhead(ctx); err != nil {
+		return nil, change, err
+	}
 	opts.Progress = func(p ingest.Progress) { r.tell(p.Bytes, p.TotalBytes) }
 	w.result, err = x.rewrite.Run(ctx, opts)
 	if errors.Is(err, ingest.ErrUnordered) {
@@ -385,6 +389,28 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 	}
 	rw.Open = x.open
 	return features, without
+}
+
+// readAhead reads where the keys of each input begin, of all at once: the merge of their rows asks one after another.
+func (x *job) readAhead(ctx context.Context) error {
+	var keys []storage.FeatureID
+	for _, at := range []int{x.rewrite.Session, x.rewrite.Time} {
+		if at >= 0 {
+			keys = append(keys, x.rewrite.Features[at].ID)
+		}
+	}
+	return object.Parallel(ctx, object.RequestsAtOnce, len(x.inputs), func(ctx context.Context, i int) error {
+		for _, key := range keys {
+			e := x.inputs[i].entries[key]
+			if e == nil || len(e.Meta.Stripes) == 0 || e.Meta.Stripes[0].Length >= longRange {
+				continue
+			}
+			if _, err := x.fetch.get(ctx, nil, e.Object, e.ObjectSize, e.Offset+e.Meta.Stripes[0].Offset, e.Meta.Stripes[0].Length); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // feature sums up what the inputs hold of a feature.

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
@@ -49,6 +52,14 @@ func (s *Search) found(format string, args ...any) {
 		return
 	}
 	s.Found = append(s.Found, fmt.Sprintf(format, args...))
+}
+
+// merge adds the places of another part of the search.
+func (s *Search) merge(part *Search) {
+	for _, place := range part.Found {
+		s.found("%s", place)
+	}
+	s.More += part.More
 }
 
 // ErrFound is matched when a search found an erased key.
@@ -118,14 +129,21 @@ func (e *eraser) searchValues(ctx context.Context, s *Search) error {
 				return err
 			}
 		}
-		for _, d := range segments {
-			if done[d.ID] {
-				continue
-			}
+		segments = slices.DeleteFunc(segments, func(d storage.SegmentDescriptor) bool {
+			before := done[d.ID]
 			done[d.ID] = true
-			if err := e.searchSegment(ctx, s, d); err != nil {
-				return err
-			}
+			return before
+		})
+		parts := make([]Search, len(segments))
+		if err := e.eachColumn(ctx, segments, func(_ context.Context, i int, c *column) error {
+			return e.searchColumn(&parts[i], segments[i], c)
+		}); err != nil {
+			return err
+		}
+		for i := range parts {
+			s.Segments += parts[i].Segments
+			s.Slots += parts[i].Slots
+			s.merge(&parts[i])
 		}
 	}
 	return nil
@@ -146,12 +164,7 @@ func (e *eraser) searchDefinitions(ctx context.Context, s *Search, snap *storage
 	return nil
 }
 
-func (e *eraser) searchSegment(ctx context.Context, s *Search, d storage.SegmentDescriptor) error {
-	c, err := e.column(ctx, d)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (e *eraser) searchColumn(s *Search, d storage.SegmentDescriptor, c *column) error {
 	if c.sources[0].entry == nil {
 		return nil // a layer of other features, or a segment before this one
 	}
@@ -160,7 +173,7 @@ func (e *eraser) searchSegment(ctx context.Context, s *Search, d storage.Segment
 		s.Slots += uint64(stripe.Slots)
 		for slot := range stripe.Slots {
 			if present(stripe, slot) && e.keys.has(stripe, slot) {
-				s.found("segment %s, the stripe from row %d on: a value of feature %s", d.ID, first, s.Feature)
+				s.found("segment %s, the stripe from row %d on: a value of feature %s", d.ID, first, e.keys.feature.Name)
 				return nil
 			}
 		}
@@ -226,8 +239,10 @@ func (b *byteKeys) find(p []byte) int {
 	}
 }
 
-// searchBlock is how much of an object is read at once.
-const searchBlock = 1 << 20
+const (
+	searchBlock   = 1 << 20 // how much of an object is read at once
+	objectsAtOnce = 8
+)
 
 // searchBytes reads every object of the store.
 func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
@@ -236,26 +251,48 @@ func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
 	if keys.count == 0 {
 		return nil
 	}
-	buf := make([]byte, searchBlock+keys.most)
+	var mu sync.Mutex // of s
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(objectsAtOnce)
+	var listed error
 	for info, err := range e.store.Blobs().List(ctx, "", "") {
 		if err != nil {
-			return err
+			listed = err
+			break
 		}
-		s.Objects++
-		for at := int64(0); at < info.Size; at += searchBlock {
-			// With what a key that begins in the block may go on into.
-			p := buf[:min(int64(len(buf)), info.Size-at)]
-			if err := e.store.Blobs().ReadAt(ctx, info.Name, p, at); errors.Is(err, object.ErrNotFound) {
-				break // it is gone, as leases and access records are that others replace
-			} else if err != nil {
-				return err
-			}
-			s.Bytes += uint64(min(searchBlock, len(p)))
-			if i := keys.find(p); i >= 0 {
-				s.found("object %s, byte %d: the bytes of a key", info.Name, at+int64(i))
-				break
-			}
+		g.Go(func() error {
+			part, err := e.searchObject(ctx, keys, info)
+			mu.Lock()
+			defer mu.Unlock()
+			s.Objects++
+			s.Bytes += part.Bytes
+			s.merge(&part)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	slices.Sort(s.Found)
+	return listed
+}
+
+// searchObject reads an object.
+func (e *eraser) searchObject(ctx context.Context, keys *byteKeys, info object.Info) (part Search, err error) {
+	buf := make([]byte, min(info.Size, int64(searchBlock+keys.most)))
+	for at := int64(0); at < info.Size; at += searchBlock {
+		// With what a key that begins in the block may go on into.
+		p := buf[:min(int64(len(buf)), info.Size-at)]
+		if err := e.store.Blobs().ReadAt(ctx, info.Name, p, at); errors.Is(err, object.ErrNotFound) {
+			break // it is gone, as leases and access records are that others replace
+		} else if err != nil {
+			return part, err
+		}
+		part.Bytes += uint64(min(searchBlock, len(p)))
+		if i := keys.find(p); i >= 0 {
+			part.found("object %s, byte %d: the bytes of a key", info.Name, at+int64(i))
+			break
 		}
 	}
-	return nil
+	return part, nil
 }

@@ -251,7 +251,7 @@ func (t *Table) checkAdded(ctx context.Context, c Change) error {
 		add = append(add[:len(add):len(add)], l.Data)
 	}
 	sets := c.rowSets()
-	return parallel(ctx, len(add)+len(sets), func(ctx context.Context, i int) error {
+	return object.Parallel(ctx, object.RequestsAtOnce, len(add)+len(sets), func(ctx context.Context, i int) error {
 		if i >= len(add) {
 			return t.s.checkRows(ctx, sets[i-len(add)])
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // expireOperation is the operation of the snapshots that Expire makes. They have the rows of those before them.
@@ -102,7 +104,7 @@ func isMaintenance(operation string) bool {
 // keepLast returns the lowest of the n newest snapshots from first to last that no Expire or GC made, first where there are fewer.
 func (t *Table) keepLast(ctx context.Context, first, last, n uint64) (uint64, error) {
 	for high := last; high > first; {
-		low := max(first+1, high-min(high, parallelRequests)+1)
+		low := max(first+1, high-min(high, object.RequestsAtOnce)+1)
 		infos, err := t.infos(ctx, low, high)
 		if err != nil {
 			return 0, err
@@ -122,8 +124,8 @@ func (t *Table) keepLast(ctx context.Context, first, last, n uint64) (uint64, er
 
 // someChange reports whether a snapshot from first on and below end was made by something else than Expire or GC.
 func (t *Table) someChange(ctx context.Context, first, end uint64) (bool, error) {
-	for low := first; low < end; low += parallelRequests {
-		infos, err := t.infos(ctx, low, min(low+parallelRequests, end)-1)
+	for low := first; low < end; low += object.RequestsAtOnce {
+		infos, err := t.infos(ctx, low, min(low+object.RequestsAtOnce, end)-1)
 		if err != nil {
 			return false, err
 		}

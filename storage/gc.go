@@ -142,7 +142,7 @@ func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 
 // deleteAll deletes objects of an id, many at a time, and of a local store their directory when it is empty then.
 func (s *Store) deleteAll(ctx context.Context, i id, names ...string) error {
-	err := parallel(ctx, len(names), func(ctx context.Context, k int) error {
+	err := object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, k int) error {
 		if err := s.blobs.Delete(ctx, names[k]); !errors.Is(err, object.ErrNotFound) {
 			return err
 		}
@@ -197,7 +197,7 @@ const hexDigits = "0123456789abcdef"
 // list lists all data objects by their ids. What cannot be listed is skipped.
 func (c *collector) list(ctx context.Context) ([]*dataGroup, error) {
 	found := make([][]*dataGroup, len(hexDigits))
-	err := parallel(ctx, len(hexDigits), func(ctx context.Context, k int) error {
+	err := object.Parallel(ctx, object.RequestsAtOnce, len(hexDigits), func(ctx context.Context, k int) error {
 		groups, unknown, err := c.s.listData(ctx, hexDigits[k:k+1])
 		if err != nil {
 			if ctx.Err() != nil {
@@ -257,7 +257,7 @@ func (c *collector) tables(ctx context.Context, plan func(*Table) *tablePlan) (t
 		return out, err
 	}
 	plans, reports, errs := make([]*tablePlan, len(names)), make([]GCReport, len(names)), make([]error, len(names))
-	err = parallel(ctx, len(names), func(ctx context.Context, i int) error {
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, i int) error {
 		// A table of its own, so that nothing known from before is trusted.
 		plans[i] = plan(&Table{s: c.s, name: names[i]})
 		errs[i] = plans[i].look(ctx, &reports[i])
@@ -337,7 +337,7 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 			}
 		}
 	}
-	err := parallel(ctx, len(condemned), func(ctx context.Context, i int) error {
+	err := object.Parallel(ctx, object.RequestsAtOnce, len(condemned), func(ctx context.Context, i int) error {
 		g := condemned[i]
 		err := c.s.blobs.PutIfAbsent(ctx, g.id.condemnedName(c.marker), nil)
 		if errors.Is(err, object.ErrExists) { // ours, by an earlier try
@@ -350,7 +350,7 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 	}
 	plans := slices.SortedFunc(maps.Keys(fenced), func(a, b *tablePlan) int { return cmp.Compare(a.t.name, b.t.name) })
 	failed := make([]error, len(plans))
-	err = parallel(ctx, len(plans), func(ctx context.Context, i int) error {
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(plans), func(ctx context.Context, i int) error {
 		failed[i] = plans[i].fence(ctx)
 		return ctx.Err()
 	})
@@ -363,7 +363,7 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 			tables.damaged[p.t.bound()] = true
 		}
 	}
-	return parallel(ctx, len(groups), func(ctx context.Context, i int) error {
+	return object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
 		g := groups[i]
 		switch of := g.id.table(); {
 		case tables.damaged[of]:

@@ -150,7 +150,7 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, r *GCReport) error {
 	}
 	if len(p.ended) > 0 && !p.dryRun {
 		// They go first, and then all are listed again: whoever renews one and finds it gone knows that this may have missed the new one.
-		err := parallel(ctx, len(p.ended), func(ctx context.Context, i int) error { return p.t.remove(ctx, p.ended[i].object.Name) })
+		err := object.Parallel(ctx, object.RequestsAtOnce, len(p.ended), func(ctx context.Context, i int) error { return p.t.remove(ctx, p.ended[i].object.Name) })
 		if err != nil {
 			return err
 		}
@@ -291,12 +291,12 @@ func (p *tablePlan) run(ctx context.Context, r *GCReport) error {
 		return nil
 	}
 	// Lowest first, and no more at a time than snapshots allows for.
-	for some := range slices.Chunk(gone, parallelRequests) {
-		if err := parallel(ctx, len(some), func(ctx context.Context, i int) error { return p.truncate(ctx, some[i]) }); err != nil {
+	for some := range slices.Chunk(gone, object.RequestsAtOnce) {
+		if err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error { return p.truncate(ctx, some[i]) }); err != nil {
 			return err
 		}
 	}
-	return parallel(ctx, len(copies), func(ctx context.Context, i int) error { return p.t.remove(ctx, copies[i].Name) })
+	return object.Parallel(ctx, object.RequestsAtOnce, len(copies), func(ctx context.Context, i int) error { return p.t.remove(ctx, copies[i].Name) })
 }
 
 // truncate removes an expired snapshot, and copies it before where it is held. Its number stays taken, so that a commit which was built on the

@@ -38,10 +38,10 @@ func (h *history) walk(ctx context.Context, from, to uint64) error {
 	if h.runs == nil {
 		h.runs = map[id]bool{}
 	}
-	for low := from; low <= to; low += parallelRequests {
-		some := make([]*Snapshot, min(to-low+1, parallelRequests))
+	for low := from; low <= to; low += object.RequestsAtOnce {
+		some := make([]*Snapshot, min(to-low+1, object.RequestsAtOnce))
 		errs := make([]error, len(some))
-		err := parallel(ctx, len(some), func(ctx context.Context, i int) error {
+		err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error {
 			some[i], errs[i] = h.read(ctx, low+uint64(i))
 			return ctx.Err()
 		})

@@ -269,7 +269,7 @@ func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) {
 	}
 	all = slices.DeleteFunc(newestLeases(all), func(l storedLease) bool { return !l.until().After(now) })
 	out := make([]LeaseInfo, len(all))
-	err = parallel(ctx, len(all), func(ctx context.Context, i int) (err error) {
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(all), func(ctx context.Context, i int) (err error) {
 		out[i], err = t.describe(ctx, all[i])
 		return err
 	})

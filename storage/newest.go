@@ -30,7 +30,7 @@ func (t *Table) newest(ctx context.Context) (snapshotObject, error) {
 
 // truncatedRun is how many truncated snapshots in a row say that all before them are truncated too: gc truncates the lowest first, fewer
 // than this many at a time.
-const truncatedRun = 2 * parallelRequests
+const truncatedRun = 2 * object.RequestsAtOnce
 
 // snapshots lists the snapshots that there are, the lowest first, without those that were truncated. It ends at a run of truncated ones, so
 // that its cost does not grow with what has expired. verify and gc, which must see a gap, ask it; who reads asks newest.

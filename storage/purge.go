@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // Purge removes the data that only expired snapshots of the table name, whatever its age: segments, layers and sets of rows. Whoever reads an
@@ -67,7 +69,7 @@ func (s *Store) sameTable(ctx context.Context, name string, of tableID, now time
 		return nil, err
 	}
 	plans := make([]*tablePlan, len(names))
-	err = parallel(ctx, len(names), func(ctx context.Context, i int) error {
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, i int) error {
 		t := &Table{s: s, name: names[i]}
 		if id, err := t.readRoot(ctx); names[i] == name || err != nil || id != of {
 			return nil // what is damaged is no reason: its id is another with all likelihood

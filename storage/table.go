@@ -225,7 +225,7 @@ func (t *Table) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
 // infos describes the snapshots from first to last, which have not expired.
 func (t *Table) infos(ctx context.Context, first, last uint64) ([]SnapshotInfo, error) {
 	out := make([]SnapshotInfo, last-first+1)
-	err := parallel(ctx, len(out), func(ctx context.Context, i int) error {
+	err := object.Parallel(ctx, object.RequestsAtOnce, len(out), func(ctx context.Context, i int) error {
 		m, err := t.header(ctx, first+uint64(i))
 		out[i] = m.info
 		return missing(snapshotName(t.name, first+uint64(i)), err)

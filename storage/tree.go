@@ -214,7 +214,7 @@ func (s *Store) get(ctx context.Context, t tree, keys ...[]byte) ([][]byte, erro
 	// Near by, a run is asked for what those after it do not have. Where requests take long, all are asked at once.
 	ahead := make([][][]byte, len(t.runs))
 	if object.Far(s.blobs) && len(t.runs) > 1 {
-		err := parallel(ctx, len(t.runs), func(ctx context.Context, r int) (err error) {
+		err := object.Parallel(ctx, object.RequestsAtOnce, len(t.runs), func(ctx context.Context, r int) (err error) {
 			ahead[r], err = s.getRun(ctx, t, r, keys, open)
 			return err
 		})
@@ -311,7 +311,7 @@ func (s *Store) openRuns(ctx context.Context, trees ...tree) error {
 			kinds, refs = append(kinds, t.kind), append(refs, r)
 		}
 	}
-	return parallel(ctx, len(refs), func(ctx context.Context, i int) error {
+	return object.Parallel(ctx, object.RequestsAtOnce, len(refs), func(ctx context.Context, i int) error {
 		_, err := s.run(ctx, kinds[i], refs[i])
 		return err
 	})
@@ -348,7 +348,7 @@ type treePart struct {
 // iter returns an iterator over the keys of t below upper (nil: all). It stands nowhere.
 func (s *Store) iter(ctx context.Context, t tree, upper []byte) *treeIter {
 	i := &treeIter{s: s, t: t, upper: upper, parts: make([]treePart, len(t.runs))}
-	i.err = parallel(ctx, len(t.runs), func(ctx context.Context, n int) error {
+	i.err = object.Parallel(ctx, object.RequestsAtOnce, len(t.runs), func(ctx context.Context, n int) error {
 		r, err := s.run(ctx, t.kind, t.runs[n])
 		if err == nil {
 			i.parts[n] = treePart{it: r.Iter(upper)}
