@@ -125,7 +125,7 @@ func TestRequests(t *testing.T) {
 				return err
 			})
 			s.Close()
-			measure("plan of a known snapshot, to the first batch", cost{4 + 2*min(n, 10), 5}, func(ctx context.Context) (err error) {
+			measure("plan of a known snapshot, to the first batch", cost{3 + 2*min(n, 10), 4}, func(ctx context.Context) (err error) {
 				if store, err = storage.Open(ctx, counted, storage.Options{}); err != nil {
 					return err
 				}

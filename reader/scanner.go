@@ -127,11 +127,7 @@ func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
 
 // OpenPlan finds the plan's snapshot in the store and returns a Scanner of its rows.
 func OpenPlan(ctx context.Context, store *storage.Store, plan *Plan, opts Options) (*Scanner, error) {
-	table, err := store.Table(ctx, plan.Table)
-	if err != nil {
-		return nil, err
-	}
-	snap, err := table.At(ctx, plan.Snapshot)
+	snap, err := store.At(ctx, plan.Table, plan.Snapshot)
 	if err != nil {
 		return nil, err
 	}

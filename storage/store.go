@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,12 +196,8 @@ func (s *Store) table(ctx context.Context, name string) (*Table, snapshotObject,
 		return nil, snapshotObject{}, err
 	}
 	t := &Table{s: s, name: name}
-	ready := make(chan error, 1)
-	go func() { ready <- s.ready(ctx) }()
-	n, err := t.newest(ctx)
-	if rerr := <-ready; rerr != nil {
-		return nil, n, rerr
-	}
+	var n snapshotObject
+	err := s.whenReady(ctx, func() (err error) { n, err = t.newest(ctx); return err })
 	if err == nil && n.number == 0 {
 		err = s.noTable(ctx, name)
 	}
@@ -208,6 +205,24 @@ func (s *Store) table(ctx context.Context, name string) (*Table, snapshotObject,
 		return nil, n, err
 	}
 	return t, n, nil
+}
+
+// whenReady calls f, and makes sure meanwhile that there is a store: where there is none, whatever f returns says less.
+func (s *Store) whenReady(ctx context.Context, f func() error) error {
+	ready := make(chan error, 1)
+	go func() { ready <- s.ready(ctx) }()
+	err := f()
+	return cmp.Or(<-ready, err)
+}
+
+// At returns a snapshot of a table by its number, in two round trips; errors as Table's and Table.At's.
+func (s *Store) At(ctx context.Context, name string, number uint64) (*Snapshot, error) {
+	if err := ValidateTable(name); err != nil {
+		return nil, err
+	}
+	var snap *Snapshot
+	err := s.whenReady(ctx, func() (err error) { snap, err = (&Table{s: s, name: name}).At(ctx, number); return err })
+	return snap, err
 }
 
 // Newest returns a table and its newest snapshot, in two round trips; errors as Table's.
