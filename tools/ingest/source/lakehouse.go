@@ -46,11 +46,15 @@ func (l *lakehouse) refusal(path string) error {
 }
 
 var (
-	transactional = regexp.MustCompile(`^(base_\d+|(delete_)?delta_\d+_\d+(_\d+)?)(_v\d+)?$`)
+	// Hive writes numbers of transactions with seven digits, and more where they need more, and adds the visibility that compaction has. Impala
+	// writes them as they are: names that others give too, so that there the files must be Hive's or Impala's.
+	transactional    = regexp.MustCompile(`^(base_\d{7}|delta_\d{7}_\d{7}(_\d+)?|(base_\d+|delta_\d+_\d+(_\d+)?)_v\d+|delete_delta_\d+_\d+(_\d+)?(_v\d+)?)$`)
+	numbered         = regexp.MustCompile(`^(base_\d+|delta_\d+_\d+(_\d+)?)$`)
+	transactionFiles = regexp.MustCompile(`^(bucket_\d+|\d{6}_\d+|_orc_acid_version|_metadata_acid|[0-9a-f]+-[0-9a-f]+_\d+_data\.\d+\.)`)
 	// icebergMetadata: v3.metadata.json, 00003-<uuid>.metadata.json, and both compressed.
 	icebergMetadata = regexp.MustCompile(`^v?\d+[^/]*\.metadata\.json(\.gz)?$`)
 	// hudiLog: .<file id>_<instant>.log.<version>_<write token>
-	hudiLog = regexp.MustCompile(`^\..+\.log\.\d+(_\d+-\d+-\d+)?$`)
+	hudiLog = regexp.MustCompile(`^\..+_\d{14}(\d{3})?\.log\.\d+(_\d+-\d+-\d+)?(\.cdc)?$`)
 	// hudiBase: <file id>_<write token>_<instant>.parquet
 	hudiBase    = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?_\d+-\d+-\d+_\d{14}(\d{3})?\.(parquet|orc)$`)
 	deltaVector = regexp.MustCompile(`^deletion_vector_[0-9a-f-]{36}\.bin$`)
@@ -64,7 +68,7 @@ func markedEntries(dir string, entries []fs.DirEntry) *lakehouse {
 	for _, e := range entries {
 		name, kind := e.Name(), ""
 		switch {
-		case e.IsDir() && transactional.MatchString(name):
+		case e.IsDir() && isTransactional(filepath.Join(dir, name)):
 			kind = hiveACID
 		case e.IsDir():
 			continue
@@ -110,6 +114,18 @@ func markedDirectory(dir string) *lakehouse {
 	return nil
 }
 
+// isTransactional reports whether a directory has what transactions of Hive wrote.
+func isTransactional(dir string) bool {
+	switch name := filepath.Base(dir); {
+	case transactional.MatchString(name):
+		return true
+	case !numbered.MatchString(name):
+		return false
+	}
+	entries, _ := os.ReadDir(dir) // what cannot be listed shows nothing
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && transactionFiles.MatchString(e.Name()) })
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
@@ -142,7 +158,7 @@ func (a *ascent) check(path, dir string) error {
 func (a *ascent) climb(dir string) *lakehouse {
 	var seen []string
 	for ; !a.plain[dir] && !isBoundary(dir); dir = filepath.Dir(dir) {
-		if transactional.MatchString(filepath.Base(dir)) {
+		if isTransactional(dir) {
 			return &lakehouse{kind: hiveACID, marker: dir}
 		}
 		if found := markedDirectory(dir); found != nil {

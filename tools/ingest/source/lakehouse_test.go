@@ -43,12 +43,18 @@ func TestLakehouses(t *testing.T) {
 		{"hudi's base files", "x", base + ".parquet", []string{".", base + ".parquet"}, hudi},
 		{"acid", "ds=1/delta_0000006_0000006_0000/_orc_acid_version", "ds=1/base_0000005/a.jsonl",
 			[]string{".", "ds=1", "ds=1/base_0000005", "ds=1/base_0000005/a.jsonl", "ds=1/delta_0000006_0000006_0000"}, acid},
+		{"acid, of Impala", "delta_1_1/a7f0e2d3c4b5a697-1234567800000000_1433346310_data.0.parq", "base_2/000000_0",
+			[]string{".", "base_2", "base_2/000000_0", "delta_1_1"}, acid},
+		{"acid, with many transactions", "ds=1/base_10000005_v0000012/x", "ds=1/delta_10000006_10000007/bucket_00000", []string{".", "ds=1", "ds=1/delta_10000006_10000007"}, acid},
 		{"acid's deletes", "x", "ds=1/delete_delta_0000006_0000006/a.jsonl", []string{".", "ds=1/delete_delta_0000006_0000006"}, acid},
 
 		{"a directory called data", "_x", "data/year=2020/a.jsonl", []string{".", "data", "data/year=2020", "data/year=2020/a.jsonl"}, ""},
 		{"metadata of another kind", "metadata/set.metadata.json", "data/a.jsonl", []string{"data", "data/a.jsonl"}, ""},
 		{"a file called as a marker", "_delta_log", "year=2020/a.jsonl", []string{".", "year=2020"}, ""},
 		{"names that begin like Hive's", "delta_x/y", "base_/a.jsonl", []string{"base_", "base_/a.jsonl"}, ""},
+		{"directories numbered as Impala's", "delta_1_2/_x", "base_2/ds=1/a.jsonl", []string{"base_2", "base_2/ds=1", "base_2/ds=1/a.jsonl", "."}, ""},
+		{"directories numbered by the day", "_x", "base_20261101/part-00000.jsonl", []string{".", "base_20261101", "base_20261101/part-00000.jsonl"}, ""},
+		{"a program's old log", ".spark.log.1", "a.jsonl", []string{".", "a.jsonl"}, ""},
 		{"a table beside it", "t/_delta_log/00000000000000000000.json", "plain/a.jsonl", []string{"plain", "plain/a.jsonl"}, ""},
 	} {
 		dir := writeFiles(t, map[string]string{"top/[t]/" + tc.marker: "x", "top/[t]/" + tc.data: `{"a": 1}` + "\n"})
