@@ -269,6 +269,14 @@ def test_a_label_that_is_no_number_is_refused_at_once(labeled):
         labeled.torch(["a"], labels=["topics"])
 
 
+def test_names_that_read_as_globs(tmp_path):
+    """A label or an integer called a* is that feature, and brings no other along."""
+    table = ingest(tmp_path, {"a*": [1, 0], "ab": [5, 6], "?": [2**53 + 1, 8], "xy": [9, 9], "@s": [3, 4], "w\\": [1, 1]})
+    b = one(table, "xy", labels="a\\*", integers=["\\?", "\\@s", "w\\\\"])
+    assert places(b) == {"a*": "labels", "?": "integers", "@s": "integers", "w\\": "integers", "xy": "dense"}
+    assert b.labels.tolist() == [1, 0] and b.integers["?"].tolist() == [2**53 + 1, 8]
+
+
 def test_labels_and_weights(labeled):
     b = one(labeled, ["a", "conversion"], labels="click", downsample="click = 0 AND sample(0.5, key=key, seed=1)")
     assert places(b) == {"a": "dense", "conversion": "dense", "click": "labels"}

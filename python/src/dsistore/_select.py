@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,12 @@ class SampleList:
 def names(of: str | Sequence[str]) -> list[str]:
     """Names, of one or of several."""
     return [of] if isinstance(of, str) else list(of)
+
+
+def literal(name: str) -> str:
+    """An entry that selects the feature of this name alone, whatever characters of globs it has."""
+    text = re.sub(r"[*?\\]", r"\\\g<0>", name)
+    return "\\" + text if text.startswith("@") else text
 
 
 def list_name(of: str | SampleList | None) -> str | None:

@@ -22,7 +22,7 @@ from ._check import Support, check
 from ._jagged import BatchLists, DedupGroup, Jagged, lists_of, mask
 from ._pass import Pass
 from ._rank import Rank
-from ._select import SampleList, list_name, names
+from ._select import SampleList, list_name, literal, names
 from ._standing import Standing, number
 from ._stats import Meter, Stats
 
@@ -272,7 +272,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         # Before the features, so that a label that they select too keeps its place among the labels.
         label_names, integer_names = ([f.name for f in table.features(of, overlay=overlay)] if of else [] for of in (labels, integers))
         self._plan: dict[str, Any] = _engine.call(
-            "plan", **table._place, features=label_names + integer_names + names(features), labels=label_names, integers=integer_names,
+            "plan", **table._place, features=[*map(literal, label_names + integer_names), *names(features)], labels=label_names, integers=integer_names,
             partitions=partitions, filter=filter, sample_list=list_name(sample_list), downsample=downsample, overlay=names(overlay) or None,
             batch_size=batch_size, output="tensors", dedup=output, expand=names(expand) or None,
             shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
