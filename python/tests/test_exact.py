@@ -30,7 +30,7 @@ def places(b: Batch) -> dict[str, str]:
     parts = {"dense": b.dense_names, "labels": b.label_names, "embeddings": list(b.embeddings), "keys": list(b.keys),
              "integers": list(b.integers)}
     for kind in ("sparse", "weighted", "floats"):
-        parts[kind] = [k for part in (b, *b.groups) for k in getattr(part, kind).keys]
+        parts[kind] = getattr(b, kind).keys
     out: dict[str, str] = {}
     for part, names in parts.items():
         for name in names:
@@ -210,7 +210,7 @@ def labeled(tmp_path_factory) -> dsistore.Table:
     return ingest(tmp_path_factory.mktemp("labeled"), {
         "click": [i % 2 for i in range(n)], "conversion": [i % 3 for i in range(n)], "dwell": [0.5 * i for i in range(n)],
         "topics": [[i] for i in range(n)], "why": ["x"] * n, "user": list(range(n)), "a": [float(i) for i in range(n)],
-        "list": [[i, i] for i in range(n)], "key": list(range(n))},
+        "list": [[i, i] for i in range(n)], "shared": [[random.Random(i // 3).getrandbits(60) for _ in range(500)] for i in range(n)], "key": list(range(n))},
         roles={"click": "label", "conversion": "label", "topics": "label", "why": "label", "user": "user_key"})
 
 
@@ -223,9 +223,9 @@ def one(table, *args, **options) -> Batch:
 @pytest.mark.parametrize("presence", [False, True])
 def test_every_feature_is_in_the_batch_once(labeled, output, presence):
     """labels= says which are labels. What is named in features besides is a feature, whatever its role is."""
-    b = one(labeled, ["click", "conversion", "a", "list"], labels="click", output=output, presence=presence)
-    where = places(b)
-    assert where == {"click": "labels", "conversion": "dense", "a": "dense", "list": "sparse"}
+    b = one(labeled, ["click", "conversion", "a", "list", "shared"], labels="click", output=output, presence=presence)
+    assert places(b) == {"click": "labels", "conversion": "dense", "a": "dense", "list": "sparse", "shared": "sparse"}
+    assert [g.keys for g in b.groups] == ([["shared"]] if output == "ikjt" else [])
     assert b.label_names == ["click"] and b.labels.tolist() == [0, 1, 0, 1, 0, 1] and b.labels.shape == (6,)
     assert b.dense[:, b.dense_names.index("conversion")].tolist() == [0, 1, 2, 0, 1, 2]
     assert (b.labels_present is not None) == presence and (not presence or b.labels_present.shape == (6,))
@@ -233,7 +233,7 @@ def test_every_feature_is_in_the_batch_once(labeled, output, presence):
     assert places(b) == {"dwell": "labels", "click": "dense", "conversion": "dense", "a": "dense"} and b.labels.shape == (6, 1)
     b = one(labeled, ["topics", "why", "conversion"], labels=["click"], output=output, presence=presence)
     assert places(b) == {"topics": "sparse", "why": "keys", "conversion": "dense", "click": "labels"}
-    assert (b.groups[0].sparse if b.groups else b.sparse).values.tolist() == list(range(6))
+    assert b.sparse.values.tolist() == list(range(6))
     b = one(labeled, ["a", "conversion"], labels=["conversion", "click"], output=output, presence=presence)
     assert b.label_names == ["conversion", "click"] and b.labels[:, 0].tolist() == [0, 1, 2, 0, 1, 2] and b.dense_names == ["a"]
     b = one(labeled, ["user", "a"], labels="user", output=output)
@@ -258,7 +258,7 @@ def test_a_glob_makes_no_feature_of_a_label(labeled):
             assert "topics" in str(e.value) and "why" in str(e.value)  # all at once
     where = places(one(labeled, ["*", "topics", "why"], labels=["click", "conversion"]))
     assert where == {"click": "labels", "conversion": "labels", "topics": "sparse", "why": "keys", "user": "keys", "a": "dense",
-                     "dwell": "dense", "list": "sparse", "key": "dense"}
+                     "dwell": "dense", "list": "sparse", "shared": "sparse", "key": "dense"}
 
 
 def test_a_label_that_is_no_number_is_refused_at_once(labeled):

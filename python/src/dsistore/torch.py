@@ -62,7 +62,8 @@ class Batch:
     of int64, uint64, float32 or float64 where they are numbers without null, as wide as that holds them; else a list of
     numbers, str or bytes, None for null.
     dense_present and labels_present, of the shapes of dense and labels, and embeddings_present and integers_present, [B] each, are
-    bool: False where the value is null. sample_weight, [B] float32, is what each row counts, with ``downsample``; else None. Like Jagged.present they come with ``presence=True`` only; without it they are None and empty.
+    bool: False where the value is null. Like Jagged.present they come with ``presence=True`` only; without it they are None and empty.
+    sample_weight, [B] float32, is what each row counts, with ``downsample``; else None.
     """
 
     index: int
@@ -241,7 +242,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     and the like, and Jagged.present.
     device: batches are moved there. prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes of
     stripes in memory. job is what access records call this: default, DSISTORE_JOB of the environment, else the name of the program.
-    stripes in memory. lease=False takes no lease while batches are read (Table.scan).
+    lease=False takes no lease while batches are read (Table.scan).
 
     It pickles to the plan, and opens what it reads in the process that iterates. A pickle has the rank of the process that made it,
     for DataLoader's workers; another process looks for its own first.
