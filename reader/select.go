@@ -204,6 +204,21 @@ func Names(entry, name string) bool {
 	return plain.String() == name
 }
 
+// Literal returns the entry of PlanOptions.Features that selects the feature of a name, whatever is in it, and no other.
+func Literal(name string) string {
+	if !strings.HasPrefix(name, "@") && !strings.ContainsAny(name, `*?\`) {
+		return name
+	}
+	var b strings.Builder
+	for i, c := range name {
+		if c == '*' || c == '?' || c == '\\' || c == '@' && i == 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
 func matcher(entry string) (func(storage.Feature) bool, error) {
 	switch entry {
 	case "@all":

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -101,7 +100,7 @@ func (v *view) rows() uint64 {
 func (v *view) plan(ctx context.Context, names []string, batchSize int) (*reader.Plan, error) {
 	features := make([]string, len(names))
 	for i, n := range names {
-		features[i] = literal(n)
+		features[i] = reader.Literal(n)
 	}
 	return reader.NewViewPlan(ctx, v.over, reader.PlanOptions{Features: features, BatchSize: batchSize, Overlays: v.named})
 }
@@ -116,7 +115,7 @@ func (v *view) feature(ctx context.Context, name string) (*storage.Feature, erro
 		}
 		return found[0], nil
 	}
-	plan, err := reader.NewViewPlan(ctx, v.over, reader.PlanOptions{Features: []string{literal(name)}})
+	plan, err := reader.NewViewPlan(ctx, v.over, reader.PlanOptions{Features: []string{reader.Literal(name)}})
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, nil
@@ -126,21 +125,6 @@ func (v *view) feature(ctx context.Context, name string) (*storage.Feature, erro
 		return nil, nil
 	}
 	return &plan.Features[0], nil
-}
-
-// literal returns what selects the feature of a name, whatever is in it, and no other.
-func literal(name string) string {
-	if !strings.HasPrefix(name, "@") && !strings.ContainsAny(name, `*?\`) {
-		return name
-	}
-	var b strings.Builder
-	for i, c := range name {
-		if c == '*' || c == '?' || c == '\\' || c == '@' && i == 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
 }
 
 // bitmapOf returns the rows of a set, of a segment of so many.

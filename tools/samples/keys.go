@@ -112,7 +112,7 @@ func (k *KeySource) find(ctx context.Context, snap *storage.Snapshot, partition 
 		return nil, nil, err
 	}
 	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
-		Features: []string{f.Name}, Partition: partition, BatchSize: 1 << 16, Dedup: reader.DedupIKJT,
+		Features: []string{reader.Literal(f.Name)}, Partition: partition, BatchSize: 1 << 16, Dedup: reader.DedupIKJT,
 	})
 	if err != nil {
 		return nil, nil, err

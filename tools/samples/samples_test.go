@@ -414,6 +414,22 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeysOfAFeatureCalledAsAGlob: the key is the feature of that name, and not what the name would select, of which a! is the first.
+func TestKeysOfAFeatureCalledAsAGlob(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld(t, object.NewMemory())
+	path := w.file("rows.jsonl", `{"number": 1, "a*": 1, "a!": 2}`+"\n"+`{"number": 2, "a*": 2, "a!": 1}`+"\n")
+	if _, err := ingest.Run(ctx, w.table.Store(), "t", []string{path}, ingest.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Delete(ctx, w.table, &Query{Keys: &KeySource{Feature: "a*", Given: []string{"1"}}}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.read(w.latest(), reader.PlanOptions{}); !slices.Equal(got, []int{2}) {
+		t.Errorf("got rows %v, want that of which a* is 2", got)
+	}
+}
+
 // An interloper commits, once, right before a snapshot of a certain number is put.
 type interloper struct {
 	object.Store
