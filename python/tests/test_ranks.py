@@ -176,6 +176,14 @@ def test_a_dataset_made_in_a_worker_does_not_guess(store, monkeypatch):
     """The rank of the worker's parent is not known there, unless it is in the environment."""
     assert made_in_worker(store) == ROWS  # of a program that is no rank
     mp.spawn(made_in_worker_of, args=(store,), nprocs=1)
+    with monkeypatch.context() as job:  # of a launcher that sets no RANK
+        for tasks in ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+            job.setenv(tasks, "1")
+            assert made_in_worker(store) == ROWS
+            job.setenv(tasks, "2")
+            with pytest.raises(dsistore.UsageError, match="DataLoader worker.*rank= and world_size="):
+                made_in_worker(store)
+            job.delenv(tasks)
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert made_in_worker(store) == 11 * 32 - (-ROWS % 32)

@@ -61,12 +61,19 @@ class Rank:
         return found
 
 
+# How many processes a job has, as launchers say that set no RANK: Slurm's srun, Open MPI, and MPICH with its descendants.
+_TASKS = ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
+
 def _parent_may_be_a_rank() -> bool:
     """Whether the parent of this process, a worker, may have a process group that is not seen here. As a rule a parent that was started by
-    multiprocessing has, as the processes of torch.multiprocessing.spawn do, and a program has not."""
+    multiprocessing has, as the processes of torch.multiprocessing.spawn do, and so have the processes of a launcher's job; any other program
+    has not."""
     method = getattr(multiprocessing.current_process(), "_start_method", None)  # None: the default one
+    if (method or multiprocessing.get_start_method()) == "fork":
+        return False
     parent = multiprocessing.parent_process()
-    return (method or multiprocessing.get_start_method()) != "fork" and parent is not None and parent.name != "MainProcess"
+    return parent is not None and parent.name != "MainProcess" or any(os.environ.get(name, "1") != "1" for name in _TASKS)
 
 
 def _of_group() -> Place | None:
