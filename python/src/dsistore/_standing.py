@@ -82,7 +82,7 @@ class Standing:
         if not working and self._start.in_workers():
             raise errors.UsageError(
                 "state_dict: DataLoader's workers iterate this dataset and know where they are: use num_workers=0, or "
-                "torchdata's StatefulDataLoader and its state_dict; after set_epoch the state is that epoch's begin")
+                "torchdata's StatefulDataLoader and its state_dict; after set_epoch of another epoch the state is that epoch's begin")
         state = {
             "format": FORMAT, **of, "epoch": self._position.epoch, "global_position": self._position.batch, "shards": shards,
         }
