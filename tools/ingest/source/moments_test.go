@@ -153,13 +153,13 @@ func TestMomentUnits(t *testing.T) {
 		{"far", []string{plain, "", far, old}, nil, "", nil, "timestamp[us]: 1000000 null 253402300799999999 -62135596800000000\n"},
 		{"far in another file", []string{plain, fine[:26]}, []string{far}, "", nil, "timestamp[us]: 1000000 1577836800123456\ntimestamp[us]: 253402300799999999\n"},
 		{"the ends of nanoseconds", []string{"1677-09-21 00:12:43.145224192", "2262-04-11 23:47:16.854775807"}, nil, "", nil, "timestamp[ns]: -9223372036854775808 9223372036854775807\n"},
-		{"far and fine", []string{fine, far}, nil, "", nil, "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds\n" +
+		{"far and fine", []string{fine, far}, nil, "", nil, "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds, under another name (\"rename\") where the table has it in nanoseconds\n" +
 			"timestamp[ns]: 1577836800123456789\n"},
 		{"far and fine in microseconds", []string{fine, far}, nil, "us", nil, "bad t: FINE is no whole number of us\ntimestamp[us]: 253402300799999999\n"},
 		{"milliseconds", []string{"9999-12-31 00:00:00", plain}, nil, "ms", nil, "timestamp[ms]: 253402214400000 1000\n"},
 		{"instants", []string{far}, nil, "us, tz=UTC", nil, "timestamp[us, tz=UTC]: 253402300799999999\n"},
 		{"as the table", []string{plain}, nil, "", table("us"), "timestamp[us]: 1000000\n"},
-		{"not as the table", []string{far, plain}, nil, "", table("ns"), "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds\n" +
+		{"not as the table", []string{far, plain}, nil, "", table("ns"), "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds, under another name (\"rename\") where the table has it in nanoseconds\n" +
 			"timestamp[ns]: 1000000000\n"},
 	} {
 		for form, write := range map[string]func([]string) string{

@@ -60,7 +60,7 @@ func (m moment) value(unit, text string) (int64, error) {
 	v, fits := m.in(unit)
 	switch {
 	case !fits && unit == "ns":
-		return 0, fmt.Errorf("%s is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds", text)
+		return 0, fmt.Errorf("%s is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds, under another name (\"rename\") where the table has it in nanoseconds", text)
 	case !fits:
 		return 0, fmt.Errorf("%s is out of the range of %s in 64 bits", text, unit)
 	case !m.exact(unit):
