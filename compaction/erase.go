@@ -82,6 +82,7 @@ var ErrHeld = errors.New("held")
 // After the first step no reader of the newest snapshot sees the rows; an error in a later one leaves that so, and to run Erase again goes on: where
 // one was not finished, all segments with deleted rows are rewritten. The history of the table ends: no snapshot before can be read, but by branches that have none of the rows. What
 // only expired snapshots name goes at once: whoever reads one without a lease fails. A lease on such a snapshot refuses the whole, as a branch does.
+// One that comes after the first step is refused at the end, when the rows are deleted; a branch is dropped there where it is to be.
 func Erase(ctx context.Context, table *storage.Table, what Erasure) (_ *EraseReport, err error) {
 	start := time.Now()
 	if err := what.Compact.Validate(); err != nil {
@@ -360,73 +361,6 @@ func (e *eraser) collect(ctx context.Context, deleted []storage.RowSet) error {
 	})
 }
 
-// holds returns the branches that keep a snapshot which may have the rows, and refuses leases, and branches unless they are dropped.
-func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
-	if len(e.had) == 0 && !e.unfinished {
-		return nil, nil
-	}
-	clean := map[string]bool{} // segments of the newest snapshot that have none of the rows
-	for _, d := range e.all {
-		clean[d.ID] = !e.had[d.ID]
-	}
-	known := map[uint64]bool{}
-	dirty := func(n uint64) (bool, error) {
-		if dirty, ok := known[n]; ok {
-			return dirty, nil
-		}
-		s, err := e.table.At(ctx, n)
-		if err != nil {
-			return false, err
-		}
-		segments, err := s.Segments(ctx, nil)
-		if err != nil {
-			return false, err
-		}
-		// Of a segment that the newest snapshot has no more, nobody knows.
-		known[n] = slices.ContainsFunc(segments, func(d storage.SegmentDescriptor) bool { return !clean[d.ID] })
-		return known[n], nil
-	}
-	all, err := e.snap.Branches(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range all {
-		for _, n := range b.Pins() {
-			d, err := dirty(n)
-			if err != nil {
-				return nil, fmt.Errorf("branch %s: %w", b.Name, err)
-			}
-			if d {
-				branches = append(branches, b.Name)
-				break
-			}
-		}
-	}
-	leases, err := e.table.Leases(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range leases {
-		d, err := dirty(l.Snapshot)
-		if errors.Is(err, storage.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if d {
-			return nil, fmt.Errorf("snapshot %d, which may have the rows, is %w by %v%s", l.Snapshot, ErrHeld, l, endLeases)
-		}
-	}
-	if len(branches) > 0 && !e.what.DropBranches {
-		return nil, fmt.Errorf("snapshots that may have the rows are %w by branches %s: drop them", ErrHeld, strings.Join(branches, ", "))
-	}
-	if e.what.DryRun {
-		e.out.Branches = append(e.out.Branches, branches...)
-	}
-	return branches, nil
-}
-
 // delete deletes the rows, and drops the branches.
 func (e *eraser) delete(ctx context.Context, branches []string) error {
 	c := storage.Change{Operation: eraseOperation, Base: e.snap.Info().Number, DropBranches: branches}
@@ -559,7 +493,7 @@ func (e *eraser) endHistory(ctx context.Context) error {
 		e.out.Expired = append(e.out.Expired, n)
 	}
 	e.out.Snapshot = s.Info().Number
-	return nil
+	return e.endNewHolds(ctx)
 }
 
 // countUnnamed counts the objects of segments and runs that gc would take now or later. That another table is damaged, say, does not end the erasure.
@@ -582,6 +516,11 @@ func (e *eraser) collectGarbage(ctx context.Context) error {
 		return err
 	}
 	e.out.Removed, e.out.BytesRemoved = uint64(len(r.Removed)), r.Bytes
+	newest, err := e.table.Latest(ctx) // a purge that removes something makes a snapshot
+	if err != nil {
+		return err
+	}
+	e.out.Snapshot = newest.Info().Number
 	e.countUnnamed(ctx)
 	for _, h := range r.Held {
 		// Branches that hold nothing of the rows stay.

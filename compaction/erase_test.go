@@ -102,8 +102,9 @@ func TestEraseKeys(t *testing.T) {
 	}
 	infos, err := x.table.Snapshots(t.Context())
 	x.check(err)
-	if infos[0].Number != r.Snapshot-1 {
-		t.Fatalf("snapshots from %d on are left", infos[0].Number)
+	// The one before the expiry, the expiry, and the one that the purge made.
+	if infos[0].Number != r.Snapshot-2 || infos[len(infos)-1].Number != r.Snapshot {
+		t.Fatalf("snapshots %d to %d are left; the report says that %d is the newest", infos[0].Number, infos[len(infos)-1].Number, r.Snapshot)
 	}
 	// Again there is nothing to do.
 	again, err := Erase(t.Context(), x.table, Erasure{Keys: keys, Compact: x.options()})
@@ -359,5 +360,76 @@ func TestSearchFinds(t *testing.T) {
 	}
 	if _, err := ReadKeys(*id, strings.NewReader("seven\n"), "-"); err == nil {
 		t.Fatal("a key that is no integer is taken")
+	}
+}
+
+// A putHook calls before ahead of every put.
+type putHook struct {
+	object.Store
+	before func(name string)
+}
+
+func (h *putHook) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	if h.before != nil {
+		h.before(name)
+	}
+	return h.Store.PutIfAbsent(ctx, name, data)
+}
+
+// TestEraseBesideNewBranch: a branch that somebody makes of a snapshot that has the rows, while they are erased, keeps them: the erasure says so, or drops it.
+func TestEraseBesideNewBranch(t *testing.T) {
+	ctx := t.Context()
+	for _, drop := range []bool{false, true} {
+		for commit := 1; commit <= 3; commit++ { // of the erasure, that the branch comes before: deletes, rewrite, expiry
+			mem := object.NewMemory()
+			h := &putHook{Store: mem}
+			x := erasable(t, h, 3)
+			pinned := x.latest().Info().Number
+			keys := sessionKeys(x, "person-0001")
+			n := 0
+			h.before = func(name string) {
+				if !strings.Contains(name, "/snapshots/") {
+					return
+				}
+				if n++; n != commit {
+					return
+				}
+				h.before = nil
+				s, err := storage.Open(ctx, mem, storage.Options{})
+				x.check(err)
+				other, err := s.Table(ctx, "ads")
+				x.check(err)
+				_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: pinned, Branches: []storage.Branch{{Name: "b", Snapshot: pinned}}})
+				x.check(err)
+			}
+			erase := func() (*EraseReport, error) {
+				return Erase(ctx, x.table, Erasure{Keys: keys, DropBranches: drop, Compact: x.options()})
+			}
+			r, err := erase()
+			if h.before != nil {
+				t.Fatal("no branch was made")
+			}
+			_, open := x.table.OpenBranch(ctx, "b")
+			if drop && (err != nil || open == nil || !slices.Equal(r.Branches, []string{"b"})) {
+				t.Errorf("before commit %d: branch dropped: %v, %v; %+v", commit, open, err, r.Branches)
+			}
+			if !drop && (!errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "branches b") || open != nil) {
+				t.Errorf("before commit %d: the rows are in branch b (%v), and erase says %v", commit, open, err)
+			}
+			if !drop && errors.Is(err, ErrHeld) {
+				x.commit(x.latest(), storage.Change{DropBranches: []string{"b"}})
+				if r, err = erase(); err != nil {
+					t.Errorf("before commit %d, again: %v", commit, err)
+				}
+			}
+			if n := x.latest().Info().Number; err == nil && r.Snapshot != n {
+				t.Errorf("the report says that snapshot %d is the newest: it is %d", r.Snapshot, n)
+			}
+			_, err = storage.GC(ctx, x.store, storage.GCOptions{NoWait: true})
+			x.check(err)
+			if left := x.holdsBytes("person-0001"); len(left) > 0 {
+				t.Errorf("before commit %d: left in %v", commit, left)
+			}
+		}
 	}
 }
