@@ -3,6 +3,7 @@
 package storage
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,5 +67,22 @@ func TestGCStaysInTheStore(t *testing.T) {
 	}
 	if r, err := Verify(ctx, newTable(t, l).s, "ads", true, nil); err != nil || r.DamageCount > 0 {
 		t.Fatal(err, r)
+	}
+}
+
+// TestGCLeavesTemporaryFilesOfOthers: a directory that became a store may have one that others call _tmp: gc takes none of their files.
+func TestGCLeavesTemporaryFilesOfOthers(t *testing.T) {
+	ctx := t.Context()
+	l := localStore(t)
+	theirs := filepath.Join(l.Root(), "_tmp", "thesis.tex")
+	if err := errors.Join(os.Mkdir(filepath.Dir(theirs), 0o755), os.WriteFile(theirs, []byte("x"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	tab := populate(t, l)
+	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(theirs); err != nil {
+		t.Error(err)
 	}
 }

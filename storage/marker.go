@@ -43,14 +43,20 @@ func checkMarker(b []byte) (reason string) {
 
 // ready returns an error unless the root is a store: ErrNoStore where it is none. It is one small read, the first time.
 func (s *Store) ready(ctx context.Context) error {
+	err := s.readMarker(ctx)
+	if errors.Is(err, ErrNoStore) && s.creating {
+		return nil
+	}
+	return err
+}
+
+// readMarker is ready of a store that nobody is about to make.
+func (s *Store) readMarker(ctx context.Context) error {
 	if s.marked.Load() {
 		return nil
 	}
 	b := make([]byte, markerBytes)
 	err := s.blobs.ReadAt(ctx, markerName, b, 0)
-	if errors.Is(err, object.ErrNotFound) && s.creating {
-		return nil
-	}
 	if errors.Is(err, object.ErrNotFound) {
 		return fmt.Errorf("%w at %s", ErrNoStore, s.blobs.URI())
 	}
@@ -73,7 +79,11 @@ func (s *Store) make(ctx context.Context) error {
 	if err != nil && !errors.Is(err, object.ErrExists) {
 		return err
 	}
-	return s.ready(ctx)
+	if rerr := s.readMarker(ctx); !errors.Is(rerr, ErrNoStore) {
+		return rerr
+	}
+	return fmt.Errorf("%s: the store's marker is to have the name %s, and something else has it, as a directory may: name another directory",
+		s.blobs.URI(), markerName)
 }
 
 // Create opens the store at the root that blobs stand for, which becomes one with the first table, where it is none yet: it is empty then, or

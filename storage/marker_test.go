@@ -1,6 +1,10 @@
 package storage
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/object"
@@ -32,5 +36,31 @@ func TestCreateMeanwhile(t *testing.T) {
 	}
 	if tables, err := s.Tables(ctx); err != nil || len(tables) != 1 {
 		t.Errorf("tables %v, %v", tables, err)
+	}
+}
+
+// TestCreateBesideDirectory: where a directory has the marker's name, as a checkout of this project has in a home directory, no store can be made, and none
+// is made without a marker, which nobody could open.
+func TestCreateBesideDirectory(t *testing.T) {
+	ctx := t.Context()
+	l := localStore(t)
+	if err := os.Mkdir(filepath.Join(l.Root(), markerName), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Create(ctx, l, Options{Init: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, err := s.NewTable(ctx, "ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a")}); err == nil {
+		t.Fatal("committed to a store that does not open")
+	} else if !strings.Contains(err.Error(), "marker") {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(l.Root(), "tables")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was written: %v", err)
 	}
 }

@@ -152,9 +152,7 @@ func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
 	if err := l.makeDir(dir); err != nil {
 		return nil, err
 	}
-	var r [16]byte
-	rand.Read(r[:])
-	tmp := l.fs.PathJoin(dir, hex.EncodeToString(r[:]))
+	tmp := l.fs.PathJoin(dir, temporaryName())
 	f, err := l.fs.Create(tmp, category)
 	if isAbsent(err) { // somebody has removed the store, and may make another in its place
 		if err := l.makeDirAnew(dir); err != nil {
@@ -436,6 +434,18 @@ func (w *listing) sort(name string, entries []string) []string {
 	return entries
 }
 
+// temporaryName returns a new name of a temporary file, and isTemporary reports whether a name is one: 32 lower-case hexadecimal digits.
+func temporaryName() string {
+	var r [16]byte
+	rand.Read(r[:])
+	return hex.EncodeToString(r[:])
+}
+
+func isTemporary(name string) bool {
+	b, err := hex.DecodeString(name)
+	return err == nil && len(b) == 16 && hex.EncodeToString(b) == name
+}
+
 // Temporary lists the temporary files that writers of any process left or are writing, oldest or not.
 func (l *Local) Temporary(ctx context.Context) ([]Info, error) {
 	if l.isLink(tmpDir) {
@@ -455,6 +465,9 @@ func (l *Local) Temporary(ctx context.Context) ([]Info, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		if !isTemporary(e) {
+			continue // somebody else's, who calls a directory so too
+		}
 		info, err := l.fs.Stat(l.fs.PathJoin(dir, e))
 		if isAbsent(err) || err == nil && !info.Mode().IsRegular() {
 			continue
@@ -470,7 +483,7 @@ func (l *Local) Temporary(ctx context.Context) ([]Info, error) {
 // RemoveTemporary removes a file that Temporary listed.
 func (l *Local) RemoveTemporary(name string) error {
 	base, ok := strings.CutPrefix(name, tmpDir+"/")
-	if !ok || base == "" || base == "." || base == ".." || strings.ContainsAny(base, `/\`) {
+	if !ok || !isTemporary(base) {
 		return fmt.Errorf("store %s: %q is no temporary file", l.root, name)
 	}
 	if err := l.fs.Remove(l.fs.PathJoin(l.root, tmpDir, base)); err != nil && !isAbsent(err) {

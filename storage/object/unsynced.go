@@ -2,8 +2,6 @@ package object
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,10 +30,8 @@ func (l *Local) putUnsynced(ctx context.Context, name string, data []byte) error
 		return err
 	}
 	path := l.path(name)
-	var r [16]byte
-	rand.Read(r[:])
 	dir := l.fs.PathJoin(l.root, tmpDir)
-	tmp := l.fs.PathJoin(dir, hex.EncodeToString(r[:]))
+	tmp := l.fs.PathJoin(dir, temporaryName())
 	var f vfs.File
 	err := l.inDir(dir, func() (err error) {
 		f, err = l.fs.Create(tmp, category)
