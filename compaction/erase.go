@@ -51,8 +51,8 @@ type EraseReport struct {
 	Expired       []uint64 `json:"snapshots_expired"`
 	Removed       uint64   `json:"objects_removed"`
 	BytesRemoved  uint64   `json:"bytes_removed"`
-	// Unnamed are objects of the store that no snapshot of any table names and that are left, since they may be of a commit to come: of an ingest
-	// or a compaction under way, or of one that was killed. What rows they have is not known; gc takes them when they are older than its grace
+	// Unnamed are objects of the store that no snapshot of any table names, and temporary files, that are left, since they may be of a commit to come: of
+	// an ingest or a compaction under way, or of one that was killed. What rows they have is not known; gc takes them when they are older than its grace
 	// period. UnnamedError says why they could not be counted.
 	Unnamed      uint64 `json:"objects_unnamed"`
 	UnnamedBytes uint64 `json:"bytes_unnamed"`

@@ -207,3 +207,72 @@ func TestProcesses(t *testing.T) {
 		t.Fatalf("%v %+v", err, r)
 	}
 }
+
+// A killedFS is the file system of a process that is killed when it has linked a file whose name ends in at.
+type killedFS struct {
+	vfs.FS
+	at   string
+	dead bool
+}
+
+func (k *killedFS) Link(from, to string) error {
+	err := k.FS.Link(from, to)
+	k.dead = k.dead || strings.HasSuffix(to, k.at)
+	return err
+}
+
+func (k *killedFS) OpenDir(name string) (vfs.File, error) {
+	if k.dead {
+		return nil, errPower
+	}
+	return k.FS.OpenDir(name)
+}
+
+// TestCrashBetweenDirectories: a writer is killed when others see its snapshot, the last of a directory, and before it is durable. Another commits after it, and
+// the power fails: there is no gap.
+func TestCrashBetweenDirectories(t *testing.T) {
+	ctx := t.Context()
+	root := "/stores/x"
+	mem := vfs.NewCrashableMem()
+	tab := newTable(t, object.NewLocalFS(mem, root))
+	const last = 99
+	for range last - 1 {
+		mustCommit(t, tab, Change{})
+	}
+	killed := &killedFS{FS: mem, at: ".99"}
+	if _, err := newTable(t, object.NewLocalFS(killed, root)).Commit(ctx, Change{Operation: "killed"}); !errors.Is(err, errPower) {
+		t.Fatal(err)
+	}
+	if s := mustCommit(t, newTable(t, object.NewLocalFS(mem, root)), Change{}); s.Info().Number != last+1 {
+		t.Fatal(s.Info())
+	}
+	clone := mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(1, 1))})
+	after := newTable(t, object.NewLocalFS(clone, root))
+	r, err := Verify(ctx, after.s, "ads", true, nil)
+	if err != nil || r.DamageCount > 0 {
+		t.Error(err, r.Damage)
+	}
+}
+
+// TestPurgeIsDurable: what a purge has removed does not come back when the power fails.
+func TestPurgeIsDurable(t *testing.T) {
+	ctx := t.Context()
+	root := "/stores/x"
+	mem := vfs.NewCrashableMem()
+	tab := newTable(t, object.NewLocalFS(mem, root))
+	segs := replaceAll(t, tab, 3)
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := tab.Purge(ctx); err != nil || len(r.Removed) == 0 {
+		t.Fatal(r, err)
+	}
+	clone := object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(1, 1))}), root)
+	for _, d := range segs[:2] {
+		i, _ := parseID(d.ID)
+		for info, err := range clone.List(ctx, i.dir(), "") {
+			t.Error("is there after a crash:", info.Name, err)
+		}
+	}
+	verifyClean(t, newTable(t, clone).s)
+}

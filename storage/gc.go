@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -37,7 +38,7 @@ type GCReport struct {
 	Referenced uint64        // objects that a snapshot's segments and runs own
 	Unknown    uint64        // objects whose names are not ours: left alone
 	YoungBytes uint64        // of Young
-	// Unnamed are objects of segments and runs that no snapshot names, removed or within the grace period.
+	// Unnamed are objects of segments and runs that no snapshot names, and temporary files, removed or within the grace period.
 	Unnamed, UnnamedBytes uint64
 	Tables                uint64
 	Snapshots             uint64 // looked at: those that have not expired, and those held
@@ -363,7 +364,7 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 			tables.damaged[p.t.bound()] = true
 		}
 	}
-	return object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
 		g := groups[i]
 		switch of := g.id.table(); {
 		case tables.damaged[of]:
@@ -373,6 +374,23 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 		}
 		return c.remove(ctx, g.id)
 	})
+	return errors.Join(err, c.s.syncRemoved(ctx, groups))
+}
+
+// syncRemoved makes the removal of objects durable where a crash could take it back, in a local store: what Purge has removed, nobody reads again.
+func (s *Store) syncRemoved(ctx context.Context, groups []*dataGroup) error {
+	local := object.AsLocal(s.blobs)
+	if local == nil {
+		return nil
+	}
+	// Their directories are gone, or they stay with files of others.
+	dirs := map[string]bool{}
+	for _, g := range groups {
+		dir := strings.TrimSuffix(g.id.dir(), "/")
+		dirs[dir], dirs[path.Dir(dir)] = true, true
+	}
+	all := slices.Sorted(maps.Keys(dirs))
+	return object.Parallel(ctx, object.RequestsAtOnce, len(all), func(ctx context.Context, i int) error { return local.SyncDir(ctx, all[i]) })
 }
 
 // remove deletes all objects of an id, the markers of gcs after the others.
@@ -413,6 +431,8 @@ func (c *collector) temporary(ctx context.Context, cutoff int64) error {
 		return err
 	}
 	for _, o := range tmp {
+		c.r.Unnamed++
+		c.r.UnnamedBytes += uint64(o.Size)
 		if o.ModTime > cutoff {
 			c.r.Young++
 			c.r.YoungBytes += uint64(o.Size)

@@ -507,6 +507,17 @@ func (l *Local) Holds() (string, error) {
 	return "", nil
 }
 
+// SyncDir makes durable what was made and removed directly under a name prefix; nothing where there is no such directory.
+func (l *Local) SyncDir(ctx context.Context, name string) error {
+	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+		return err
+	}
+	if err := l.syncDir(l.path(name)); !isAbsent(err) {
+		return err
+	}
+	return nil
+}
+
 // RemoveEmptyDir removes the directory of a name prefix when nothing is in it. Nobody may be about to write there.
 func (l *Local) RemoveEmptyDir(ctx context.Context, name string) error {
 	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
