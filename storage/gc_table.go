@@ -40,7 +40,8 @@ type tablePlan struct {
 	oldest uint64           // of those that stay; the ones below stay when they are pinned
 	whole  uint64           // the first from which on they stay with their data
 	pinned map[uint64]bool
-	ended  []storedLease // leases that have run out
+	branch map[uint64]string // of pinned: a branch that holds it
+	ended  []storedLease     // leases that have run out
 
 	named   namedIDs
 	history history // of the snapshots that stay, walked up to newest
@@ -125,7 +126,7 @@ func (p *tablePlan) expired(ctx context.Context, newest *Snapshot) (uint64, erro
 // holds finds out which snapshots below whole are held, after it is known which have expired: see Snapshot.Lease. s is the
 // newest snapshot.
 func (p *tablePlan) holds(ctx context.Context, s *Snapshot, r *GCReport) error {
-	p.pinned = map[uint64]bool{}
+	p.pinned, p.branch = map[uint64]bool{}, map[uint64]string{}
 	branches, err := s.Branches(ctx)
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, r *GCReport) error {
 	for _, b := range branches {
 		for _, n := range b.Pins() {
 			if n < p.whole {
-				p.pinned[n] = true
+				p.pinned[n], p.branch[n] = true, b.Name
 				r.Held = append(r.Held, Hold{p.t.name, n, "branch " + b.Name})
 			}
 		}
@@ -183,8 +184,15 @@ func (p *tablePlan) mark(ctx context.Context, newest *Snapshot, r *GCReport) err
 	// Snapshots that expired another gc may be taking, by a clock that was read later.
 	p.history.expired = max(newest.m.info.Oldest, 1)
 	for _, n := range slices.Sorted(maps.Keys(p.pinned)) {
+		walked := p.history.before
 		if err := p.history.walk(ctx, n, n); err != nil {
 			return err
+		}
+		// One that a branch holds is missing: what it named would look like garbage.
+		if b, ok := p.branch[n]; ok && p.history.before == walked {
+			if err := p.dropped(ctx, n, b); err != nil {
+				return err
+			}
 		}
 	}
 	if err := p.history.walk(ctx, p.whole, p.newest); err != nil {
@@ -197,6 +205,22 @@ func (p *tablePlan) mark(ctx context.Context, newest *Snapshot, r *GCReport) err
 	return h.walk(ctx, p.there[0].number, p.whole-1)
 }
 
+// dropped returns an error where a branch still holds a snapshot that is missing: it may have been dropped meanwhile, and another gc have taken it.
+func (p *tablePlan) dropped(ctx context.Context, n uint64, branch string) error {
+	newest, err := p.t.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	branches, err := newest.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(branches, func(b Branch) bool { return slices.Contains(b.Pins(), n) }) {
+		return corrupt(pinnedName(p.t.name, n), fmt.Sprintf("object is missing, and branch %s reads it: drop the branch to collect what it had", branch))
+	}
+	return nil
+}
+
 // fence takes the next number of the table, unless another commit takes it: who has read the newest snapshot before finds it taken. Then it
 // notes what the snapshots since name.
 func (p *tablePlan) fence(ctx context.Context) error {
@@ -205,6 +229,12 @@ func (p *tablePlan) fence(ctx context.Context) error {
 		return err
 	}
 	if base == nil {
+		// Who removes a table does not expect another of its name.
+		if _, err := p.t.readRoot(ctx); p.newest > 0 || errors.Is(err, object.ErrNotFound) {
+			return fmt.Errorf("table %s: it was removed while gc looked at it: %w", p.t.name, ErrNotFound)
+		} else if err != nil {
+			return err
+		}
 		base = &Snapshot{t: p.t, m: manifest{listing: tree{kind: listingTree}, schema: tree{kind: schemaTree}}}
 	}
 	if _, err := p.t.attempt(ctx, base, p.t.bound(), Change{Operation: gcOperation}); err != nil && !errors.Is(err, errLostRace) {

@@ -305,3 +305,24 @@ func TestCommitWhileSnapshotsGo(t *testing.T) {
 	t.Log(err)
 	verifyClean(t, tab.s)
 }
+
+// TestTablesBesideStrays: what is no table's costs one listing, however many files it has.
+func TestTablesBesideStrays(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	populate(t, mem)
+	for i := range 500 {
+		if err := mem.PutIfAbsent(ctx, fmt.Sprintf("tables/.x/%d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := object.NewCounted(mem)
+	s, err := Open(ctx, c, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Tables(ctx)
+	if err != nil || len(got) != 1 || c.Counts().Lists > 4 {
+		t.Error(got, err, c.Counts())
+	}
+}

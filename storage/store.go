@@ -166,6 +166,9 @@ func (s *Store) tableNames(ctx context.Context, roots bool) ([]string, error) {
 		if !ok {
 			// Not ours: pass over it and whatever is under the same name.
 			after = found
+			if part, _, under := strings.Cut(found[len(tablesPrefix):], "/"); under {
+				after = tablesPrefix + part + "0" // the byte after "/"
+			}
 			continue
 		}
 		if records := tableDir(table) + accessDir; strings.HasPrefix(found, records) {
