@@ -2,8 +2,12 @@ package storage
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -64,6 +68,108 @@ func TestGCOfRemovedTable(t *testing.T) {
 		}
 		for info, err := range h.List(ctx, tablesPrefix, "") {
 			t.Error("gc made", info.Name, err)
+		}
+	}
+}
+
+// A statFS calls before ahead of every Stat: a listing of a local store reads the names of a directory first and looks at each file later.
+type statFS struct {
+	vfs.FS
+	before func(name string)
+}
+
+func (s *statFS) Stat(name string) (vfs.FileInfo, error) {
+	if s.before != nil {
+		s.before(name)
+	}
+	return s.FS.Stat(name)
+}
+
+// TestGCAndRenewalOnDisk: gc has read the names of leases, and rests before it looks at the files. A lease that is renewed meanwhile, however often, holds.
+func TestGCAndRenewalOnDisk(t *testing.T) {
+	ctx := t.Context()
+	for renewals := range 4 {
+		fs := &statFS{FS: vfs.NewMem()}
+		tab := newTable(t, object.NewLocalFS(fs, "/stores/x"))
+		segs := replaceAll(t, tab, 4)
+		two, err := tab.At(ctx, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := two.Lease(ctx, "busy", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+			t.Fatal(err)
+		}
+		fs.before = func(name string) {
+			if !strings.Contains(name, leasesDir) {
+				return
+			}
+			fs.before = nil
+			for range renewals {
+				if err := lease.Renew(ctx, time.Hour); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		r, err := GC(ctx, newTable(t, object.NewLocalFS(fs, "/stores/x")).s, GCOptions{NoWait: true})
+		if err != nil || len(r.Held) != 1 || fs.before != nil {
+			t.Errorf("%d renewals: %+v %v", renewals, r, err)
+		}
+		if err := lease.Renew(ctx, time.Hour); err != nil {
+			t.Error(err)
+		}
+		if _, err := newTable(t, object.NewLocalFS(fs, "/stores/x")).At(ctx, 2); err != nil || !segmentThere(t, tab.s, segs[1]) {
+			t.Errorf("%d renewals: what is leased is gone: %v", renewals, err)
+		}
+	}
+}
+
+// TestNewestOnDisk: a reader has read the names of the snapshots, and rests before it looks at the newest. That expires meanwhile, and is truncated: there is a
+// newer one, and nothing is damaged.
+func TestNewestOnDisk(t *testing.T) {
+	ctx := t.Context()
+	for what, newest := range map[string]func(tab *Table) (uint64, error){
+		"newest": func(tab *Table) (uint64, error) {
+			_, s, err := tab.s.Newest(ctx, "ads")
+			if err != nil {
+				return 0, err
+			}
+			return s.Info().Number, nil
+		},
+		"gc": func(tab *Table) (uint64, error) {
+			r, err := GC(ctx, tab.s, GCOptions{})
+			if err != nil || len(r.Skipped) > 0 {
+				return 0, fmt.Errorf("%v %v", err, r.Skipped)
+			}
+			s, err := tab.Latest(ctx)
+			if err != nil {
+				return 0, err
+			}
+			return s.Info().Number, nil
+		},
+	} {
+		fs := &statFS{FS: vfs.NewMem()}
+		tab := newTable(t, object.NewLocalFS(fs, "/stores/x"))
+		replaceAll(t, tab, 4)
+		fs.before = func(name string) {
+			if !strings.HasSuffix(name, ".4") {
+				return
+			}
+			fs.before = nil
+			replaceAll(t, tab, 2)
+			if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+				t.Error(err)
+			}
+			if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired == 0 {
+				t.Error(r, err)
+			}
+		}
+		n, err := newest(newTable(t, object.NewLocalFS(fs, "/stores/x")))
+		if err != nil || n < 6 || fs.before != nil {
+			t.Errorf("%s: %d %v", what, n, err)
 		}
 	}
 }

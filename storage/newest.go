@@ -17,6 +17,19 @@ type snapshotObject struct {
 // newest returns the newest snapshot's number and object, 0 when there is none. Names sort newest first: it is one request, of one
 // name, at any number of snapshots.
 func (t *Table) newest(ctx context.Context) (snapshotObject, error) {
+	n, err := t.firstListed(ctx)
+	for err == nil && n.number > 0 && n.Size == 0 {
+		// A listing of a local store reads names before sizes: this one may have expired, and been truncated, in between. Then there is a newer one.
+		listed := n.number
+		if n, err = t.firstListed(ctx); n.number <= listed {
+			break
+		}
+	}
+	return n, err
+}
+
+// firstListed returns the first snapshot that a listing has.
+func (t *Table) firstListed(ctx context.Context) (snapshotObject, error) {
 	for info, err := range t.s.blobs.List(ctx, tableDir(t.name)+snapshotsDir, "") {
 		if err != nil {
 			return snapshotObject{}, err
@@ -49,6 +62,14 @@ func (t *Table) snapshots(ctx context.Context) ([]snapshotObject, error) {
 			out, run = append(out, snapshotObject{n, info}), 0
 		} else if run++; run == truncatedRun {
 			break
+		}
+	}
+	if len(out) > 0 && out[0].Size == 0 {
+		// As newest has it: the names may be older than the sizes.
+		if n, err := t.newest(ctx); err != nil {
+			return nil, err
+		} else if n.number > out[0].number {
+			return t.snapshots(ctx)
 		}
 	}
 	// A snapshot that is made while a directory is read may be seen, and the one right before it not.

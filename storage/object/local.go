@@ -369,15 +369,27 @@ func (w *listing) dir(name string) bool {
 		w.yield(Info{}, fmt.Errorf("store %s: list %s: %w", w.l.root, name, err))
 		return false
 	}
-	for _, e := range w.sort(name, entries) {
+	entries = w.sort(name, entries)
+	for len(entries) > 0 {
+		e := entries[0]
+		entries = entries[1:]
 		full := name + strings.TrimSuffix(e, "/")
 		if ValidateName(full) != nil || !w.wanted(full) {
 			continue
 		}
 		info, err := w.l.fs.Stat(w.l.path(full))
 		switch {
+		case isAbsent(err) && w.l.isLink(full):
+			continue // it leads nowhere
 		case isAbsent(err):
-			continue // deleted meanwhile
+			// It was deleted since the names were read. What was made before that, and is there, may be missing among them: as a page of a listing
+			// that begins here, the names are read again.
+			again, err := w.l.fs.List(path)
+			if err != nil && !isAbsent(err) {
+				w.yield(Info{}, fmt.Errorf("store %s: list %s: %w", w.l.root, name, err))
+				return false
+			}
+			entries = slices.DeleteFunc(w.sort(name, again), func(other string) bool { return other <= e })
 		case err != nil:
 			w.yield(Info{}, fmt.Errorf("object %s: %w", full, err))
 			return false
