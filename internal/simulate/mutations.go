@@ -56,7 +56,7 @@ var mutations = []mutation{
 			{"err := parallel(ctx, len(condemned), func(ctx context.Context, i int) error {", "condemn := func() error { return parallel(ctx, len(condemned), func(ctx context.Context, i int) error {"},
 			{"\t\treturn err\n\t})\n\tif err != nil {\n\t\treturn err\n\t}\n\tplans := slices.", "\t\treturn err\n\t}) }\n\tplans := slices."},
 			{"err = parallel(ctx, len(plans), func", "err := parallel(ctx, len(plans), func"},
-			{"\treturn parallel(ctx, len(groups), func", "\tif err := condemn(); err != nil {\n\t\treturn err\n\t}\n\treturn parallel(ctx, len(groups), func"},
+			{"\terr = parallel(ctx, len(groups), func", "\tif err := condemn(); err != nil {\n\t\treturn err\n\t}\n\terr = parallel(ctx, len(groups), func"},
 		},
 	},
 	{
@@ -98,7 +98,7 @@ var mutations = []mutation{
 	{
 		name: "gc lists leases before it reads the newest snapshot", file: fileTable,
 		edits: []edit{
-			{"\tended  []storedLease // leases that have run out\n", "\tended, early []storedLease\n"},
+			{"\tended  []storedLease     // leases that have run out\n", "\tended, early []storedLease\n"},
 			{"\tif p.there, err = p.t.snapshots(ctx); err != nil {", "\tif p.early, err = p.t.leases(ctx); err != nil {\n\t\treturn err\n\t}\n\tif p.there, err = p.t.snapshots(ctx); err != nil {"},
 			{"\tleases, err := p.t.leases(ctx)\n", "\tleases := p.early\n"},
 		},
