@@ -23,7 +23,7 @@
 //   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. A number is taken once, for ever.
 //   - Ages are told by the clock that dates objects, and by no other.
 //   - Readers take no lock and need neither the index database nor a local disk.
-//   - Every object name is made in names.go. Names of tables, features and partition values are data: only the table's
+//   - Object names are made in names.go, those of leases in lease.go. Names of tables, features and partition values are data: only the table's
 //     becomes part of an object name, escaped.
 //   - All stored bytes are checked before use; whatever is wrong is a format.CorruptError that names the object.
 //
@@ -42,6 +42,7 @@
 //	<2 hex>/<32 hex>/pack-<6 digits>         many small feature files
 //	<2 hex>/<32 hex>/file-<6 digits>         one large feature file
 //	<2 hex>/<32 hex>/condemned-<32 hex>      a gc is about to remove what is beside it
+//	<2 hex>/<32 hex>/clock                   somebody reads the store's clock
 //	_index/                                  the index database (local stores): rebuildable
 //	_tmp/                                    files being written (local stores)
 //

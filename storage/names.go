@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// This file makes and parses every object name of a store. doc.go lists them.
+// This file makes and parses the object names of a store, but those of leases (lease.go) and the marker's (marker.go). doc.go lists all.
 
 const (
 	tablesPrefix = "tables/"

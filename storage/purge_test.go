@@ -103,6 +103,26 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// TestPurgeAgain: where nothing is left to remove, a purge removes nothing and makes no snapshot.
+func TestPurgeAgain(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	replaceAll(t, tab, 4)
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for pass, removed := range []int{6, 0, 0} {
+		r, err := tab.Purge(ctx)
+		if err != nil || len(r.Removed) != removed {
+			t.Fatal(pass, r, err)
+		}
+		if s, err := tab.Latest(ctx); err != nil || s.Info().Number != 6 { // the expiry is 5
+			t.Errorf("purge %d: snapshot %d is the newest", pass, s.Info().Number)
+		}
+	}
+}
+
 // TestPurgeBesideGC: a gc takes the expired snapshots while a purge reads them; of what has expired nothing is left.
 func TestPurgeBesideGC(t *testing.T) {
 	ctx := t.Context()
