@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"time"
 
@@ -380,20 +379,6 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Ch
 	s := &Snapshot{t: t, m: m}
 	t.saw(s, object.Info{})
 	return s, nil
-}
-
-// syncBase makes the snapshot before n durable, which has been read, and which a writer may have put that was killed before it was durable. The directory
-// of a local store that both are in is synced with n: so it is about those of another. Else a crash could leave n, and a gap before it.
-func (t *Table) syncBase(ctx context.Context, n uint64) error {
-	local := object.AsLocal(t.s.blobs)
-	if local == nil || n == 1 {
-		return nil
-	}
-	dir := path.Dir(snapshotName(t.name, n-1))
-	if dir == path.Dir(snapshotName(t.name, n)) {
-		return nil
-	}
-	return local.SyncDir(ctx, dir)
 }
 
 // putSnapshot puts a snapshot in its place, durably; errLostRace when another has it.

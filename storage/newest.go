@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/object"
@@ -88,4 +89,18 @@ func (t *Table) snapshots(ctx context.Context) ([]snapshotObject, error) {
 	}
 	slices.Reverse(out)
 	return out, nil
+}
+
+// syncBase makes the snapshot before n durable, which has been read, and which a writer may have put that was killed before it was durable. The directory
+// of a local store that both are in is synced with n: so it is about those of another. Else a crash could leave n, and a gap before it.
+func (t *Table) syncBase(ctx context.Context, n uint64) error {
+	local := object.AsLocal(t.s.blobs)
+	if local == nil || n == 1 {
+		return nil
+	}
+	dir := path.Dir(snapshotName(t.name, n-1))
+	if dir == path.Dir(snapshotName(t.name, n)) {
+		return nil
+	}
+	return local.SyncDir(ctx, dir)
 }
