@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // TestNewerSnapshot: a snapshot that a later version wrote is not damage; nothing is committed after it or collected.
@@ -44,5 +45,29 @@ func TestNewerSnapshot(t *testing.T) {
 	r, err := Verify(ctx, tab.Store(), "", false, nil)
 	if err != nil || len(r.Damage) == 0 || !errors.Is(r.Damage[0], format.ErrUnsupported) {
 		t.Errorf("verify: %v %+v", err, r)
+	}
+}
+
+// TestNewestOfAnyNumber: what a header says of how many snapshots there are sizes nothing before they are found.
+func TestNewestOfAnyNumber(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	m := mustCommit(t, tab, Change{}).m
+	m.info.Number, m.parent = maxSnapshot, randomID()
+	if err := mem.PutIfAbsent(ctx, snapshotName("ads", maxSnapshot), appendManifest(nil, m)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := newTable(t, mem).Snapshots(ctx); !errors.Is(err, format.ErrCorrupt) {
+		t.Error(len(all), err)
+	}
+	if r, err := newTable(t, mem).Expire(ctx, ExpireOptions{KeepLast: 1, DryRun: true}); !errors.Is(err, format.ErrCorrupt) {
+		t.Error(r, err)
+	}
+	if r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true}); err != nil || len(r.Skipped) != 1 {
+		t.Error(r, err)
+	}
+	if r, err := Verify(ctx, newTable(t, mem).s, "ads", false, nil); err != nil || r.DamageCount == 0 {
+		t.Error(r, err)
 	}
 }

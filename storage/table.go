@@ -222,15 +222,24 @@ func (t *Table) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
 	return t.infos(ctx, first, n)
 }
 
-// infos describes the snapshots from first to last, which have not expired.
+// infos describes the snapshots from first to last, which have not expired. How many there are only a header says: memory is taken for no more than
+// are found, and a part.
 func (t *Table) infos(ctx context.Context, first, last uint64) ([]SnapshotInfo, error) {
-	out := make([]SnapshotInfo, last-first+1)
-	err := object.Parallel(ctx, object.RequestsAtOnce, len(out), func(ctx context.Context, i int) error {
-		m, err := t.header(ctx, first+uint64(i))
-		out[i] = m.info
-		return missing(snapshotName(t.name, first+uint64(i)), err)
-	})
-	return out, err
+	const part = 1024
+	var out []SnapshotInfo
+	for ; first <= last; first += part {
+		some := make([]SnapshotInfo, min(last-first+1, part))
+		err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error {
+			m, err := t.header(ctx, first+uint64(i))
+			some[i] = m.info
+			return missing(snapshotName(t.name, first+uint64(i)), err)
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	return out, nil
 }
 
 // header reads only the header of a snapshot; object.ErrNotFound when there is none of the number.
