@@ -51,7 +51,7 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 	}
 	slices.SortFunc(groups, func(a, b *dataGroup) int { return slices.Compare(a.id[:], b.id[:]) })
 	// What an earlier purge has taken is named by the same expired snapshots.
-	err = parallel(ctx, len(groups), func(ctx context.Context, i int) error {
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
 		there, _, err := t.s.listData(ctx, groups[i].id.dir())
 		if err == nil && len(there) > 0 {
 			groups[i] = there[0]

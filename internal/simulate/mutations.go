@@ -53,10 +53,10 @@ var mutations = []mutation{
 	{
 		name: "gc fences before it condemns", file: fileGC,
 		edits: []edit{
-			{"err := parallel(ctx, len(condemned), func(ctx context.Context, i int) error {", "condemn := func() error { return parallel(ctx, len(condemned), func(ctx context.Context, i int) error {"},
+			{"err := object.Parallel(ctx, object.RequestsAtOnce, len(condemned), func(ctx context.Context, i int) error {", "condemn := func() error { return object.Parallel(ctx, object.RequestsAtOnce, len(condemned), func(ctx context.Context, i int) error {"},
 			{"\t\treturn err\n\t})\n\tif err != nil {\n\t\treturn err\n\t}\n\tplans := slices.", "\t\treturn err\n\t}) }\n\tplans := slices."},
-			{"err = parallel(ctx, len(plans), func", "err := parallel(ctx, len(plans), func"},
-			{"\terr = parallel(ctx, len(groups), func", "\tif err := condemn(); err != nil {\n\t\treturn err\n\t}\n\terr = parallel(ctx, len(groups), func"},
+			{"err = object.Parallel(ctx, object.RequestsAtOnce, len(plans), func", "err := object.Parallel(ctx, object.RequestsAtOnce, len(plans), func"},
+			{"\terr = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func", "\tif err := condemn(); err != nil {\n\t\treturn err\n\t}\n\terr = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func"},
 		},
 	},
 	{
