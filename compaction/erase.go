@@ -493,7 +493,7 @@ func (e *eraser) endHistory(ctx context.Context) error {
 		e.out.Expired = append(e.out.Expired, n)
 	}
 	e.out.Snapshot = s.Info().Number
-	return e.endNewHolds(ctx)
+	return e.endNewHolds(ctx, s)
 }
 
 // countUnnamed counts the objects of segments and runs that gc would take now or later. That another table is damaged, say, does not end the erasure.

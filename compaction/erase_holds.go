@@ -104,13 +104,9 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 }
 
 // endNewHolds drops, or refuses, the branches that others made of snapshots which may have the rows while these were erased. All those snapshots have
-// expired: a branch of one can be made no more, unless another branch has it.
-func (e *eraser) endNewHolds(ctx context.Context) error {
+// expired in newest: a branch of one can be made no more, unless another branch has it.
+func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) error {
 	for range maxRewrites {
-		newest, err := e.table.Latest(ctx)
-		if err != nil {
-			return err
-		}
 		segments, err := newest.Segments(ctx, nil)
 		if err != nil {
 			return err
@@ -127,14 +123,18 @@ func (e *eraser) endNewHolds(ctx context.Context) error {
 			return heldBy(branches)
 		}
 		s, err := e.table.Commit(ctx, storage.Change{Operation: eraseOperation, Base: newest.Info().Number, DropBranches: branches})
-		if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound) { // somebody set one, or dropped it
-			continue
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			newest = s
+			e.out.Snapshot = s.Info().Number
+			e.out.Branches = append(e.out.Branches, branches...)
+		case !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrNotFound):
 			return err
+		default: // somebody set one, or dropped it
+			if newest, err = e.table.Latest(ctx); err != nil {
+				return err
+			}
 		}
-		e.out.Snapshot = s.Info().Number
-		e.out.Branches = append(e.out.Branches, branches...)
 	}
 	return fmt.Errorf("branches of snapshots that may have the rows are made again and again: %w", ErrHeld)
 }

@@ -74,7 +74,7 @@ func TestRequests(t *testing.T) {
 					return 0, 0, err
 				}
 				segments, objects, expired := int64(r.TableSegments), int64(r.Search.Objects), int64(len(r.Expired))
-				return 80 + 4*segments + objects + 3*expired, 60 + segments/2 + objects/8, nil
+				return 80 + 5*segments + objects + 3*expired, 62 + segments/2 + objects/8, nil
 			})
 			measure("compaction", func(ctx context.Context, table *storage.Table) (int64, int64, error) {
 				o := x.options()
