@@ -171,7 +171,7 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 	for {
 		// PROTOCOL.md says why in this order: what the commit builds on first, then whether gc has condemned what it adds, then the put.
 		cached := t.newestRead()
-		base, err := t.latest(ctx)
+		base, err := t.latestOr(ctx, cached)
 		if err != nil {
 			return nil, replaced(err)
 		}
@@ -192,10 +192,19 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 		if err := c.checkTable(table); err != nil {
 			return nil, err
 		}
-		if err := t.checkAdded(ctx, c); err != nil {
-			return nil, err
+		err = object.Parallel(ctx, 2, 2, func(ctx context.Context, i int) error {
+			if i == 0 {
+				return t.checkAdded(ctx, c)
+			}
+			if base != cached {
+				return nil
+			}
+			return t.checkBase(ctx, base)
+		})
+		var s *Snapshot
+		if err == nil {
+			s, err = t.attempt(ctx, base, table, c)
 		}
-		s, err := t.attempt(ctx, base, table, c)
 		if errors.Is(err, errLostRace) {
 			t.s.conflicts.retried.Add(1)
 			continue
@@ -205,6 +214,19 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 		}
 		return s, err
 	}
+}
+
+// checkBase makes sure that a snapshot which the handle has read before is still itself: the table may have been removed and made anew.
+func (t *Table) checkBase(ctx context.Context, base *Snapshot) error {
+	m, err := t.header(ctx, base.m.info.Number)
+	switch {
+	case errors.Is(err, object.ErrNotFound): // it has expired, and there is a newer one
+		return errLostRace
+	case err == nil && m.commit != base.m.commit:
+		t.forget()
+		return fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", base.m.info.Number, errReplaced, ErrConflict)
+	}
+	return replaced(err)
 }
 
 // replaced makes a conflict of the error that the table is another one than the handle's.

@@ -224,7 +224,13 @@ func (p *tablePlan) dropped(ctx context.Context, n uint64, branch string) error 
 // fence takes the next number of the table, unless another commit takes it: who has read the newest snapshot before finds it taken. Then it
 // notes what the snapshots since name.
 func (p *tablePlan) fence(ctx context.Context) error {
-	base, err := p.t.latest(ctx)
+	seen := p.t.newestRead()
+	base, err := p.t.latestOr(ctx, seen)
+	if err == nil && base != nil && base == seen {
+		if err = p.t.checkBase(ctx, base); errors.Is(err, errLostRace) {
+			base, err = p.t.latest(ctx)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -326,3 +326,44 @@ func TestTablesBesideStrays(t *testing.T) {
 		t.Error(got, err, c.Counts())
 	}
 }
+
+// TestTableMadeAnewWithinATick: a table is removed and made anew so fast, and so alike, that its newest snapshot has the name, size and time of the one that a
+// handle has read. The handle's commit is refused.
+func TestTableMadeAnewWithinATick(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	mem.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }
+	fill := func(seed int64) (*Table, SegmentDescriptor) {
+		tab := newTable(t, mem)
+		d := segment(t, tab, nil, []uint32{4}, seed, SegmentOptions{}, "x")
+		mustCommit(t, tab, Change{Operation: "append", Features: features("x"), Add: []SegmentDescriptor{d}})
+		return tab, d
+	}
+	fill(1)
+	old := newTable(t, mem)
+	if _, err := old.Latest(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range mem.List(ctx, "tables/ads/", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := mem.Delete(ctx, info.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	anew, d := fill(1)
+	if n, err := anew.newest(ctx); err != nil || n.Info != old.at {
+		t.Fatalf("the snapshots can be told apart: %+v and %+v, %v", n.Info, old.at, err)
+	}
+	if _, err := old.Commit(ctx, Change{Operation: "append", Properties: map[string]string{"a": "b"}}); !errors.Is(err, ErrConflict) {
+		t.Errorf("a commit by the handle of the table that was removed: %v", err)
+	}
+	s, err := newTable(t, mem).Latest(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Segments(ctx, nil); err != nil || len(all) != 1 || all[0].ID != d.ID {
+		t.Errorf("segments %v, %v; want %s", all, err, d.ID)
+	}
+}

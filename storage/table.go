@@ -73,11 +73,17 @@ func (t *Table) Latest(ctx context.Context) (*Snapshot, error) {
 }
 
 // latest is Latest, nil before the first commit.
-func (t *Table) latest(ctx context.Context) (*Snapshot, error) {
+func (t *Table) latest(ctx context.Context) (*Snapshot, error) { return t.latestOr(ctx, nil) }
+
+// latestOr is latest, and last, not read again, where the newest snapshot has its number: whether it is that is for the caller to find out.
+func (t *Table) latestOr(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 	for {
 		n, err := t.newest(ctx)
 		if err != nil || n.number == 0 {
 			return nil, err
+		}
+		if last != nil && last.m.info.Number == n.number && n.Size > 0 {
+			return last, nil
 		}
 		s, err := t.readNewest(ctx, n)
 		if !errors.Is(err, object.ErrNotFound) {

@@ -41,10 +41,8 @@ var mutations = []mutation{
 		edits: []edit{{"return !l.until().After(p.now) }", "return !l.until().After(p.t.s.now()) }"}},
 	},
 	{
-		name: "a handle trusts the number of the newest snapshot", file: "table.go",
-		edits: []edit{
-			{"case last != nil && at == n.Info:", "case last != nil && last.m.info.Number == n.number:"},
-		},
+		name: "a commit trusts the number of the newest snapshot", file: fileCommit,
+		edits: []edit{{"return t.checkBase(ctx, base)\n", "return nil\n"}},
 	},
 	{
 		name: "objects of other tables are taken", file: fileCommit,
@@ -62,7 +60,7 @@ var mutations = []mutation{
 	{
 		name: "a commit looks for markers before it reads the newest snapshot", file: fileCommit,
 		edits: []edit{
-			{"\t\tif err := t.checkAdded(ctx, c); err != nil {\n\t\t\treturn nil, err\n\t\t}\n", ""},
+			{"\t\t\t\treturn t.checkAdded(ctx, c)\n", "\t\t\t\treturn nil\n"},
 			{"cached := t.newestRead()\n", "cached := t.newestRead()\n\t\tif err := t.checkAdded(ctx, c); err != nil {\n\t\t\treturn nil, err\n\t\t}\n"},
 		},
 	},
