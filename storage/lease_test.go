@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -85,5 +86,59 @@ func TestEndLease(t *testing.T) {
 	}
 	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || len(r.Held) != 0 || segmentThere(t, tab.s, segs[1]) {
 		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// TestLeaseOfRemovedTable: a lease that a reader puts while somebody removes the table by hand makes no table of it: not a damaged one, which gc would
+// skip, and with it all that is of no table. One that is made of the name is its own.
+func TestLeaseOfRemovedTable(t *testing.T) {
+	ctx := t.Context()
+	blobs := object.NewMemory()
+	tab := newTable(t, blobs)
+	replaceAll(t, tab, 3)
+	s, err := tab.At(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Lease(ctx, "reader", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range blobs.List(ctx, tableDir(tab.name), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(info.Name, leasesDir) {
+			continue
+		}
+		if err := blobs.Delete(ctx, info.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, err := Open(ctx, blobs, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, err := store.Tables(ctx); err != nil || len(names) > 0 {
+		t.Errorf("tables %v, %v", names, err)
+	}
+	if _, err := store.Table(ctx, tab.name); !errors.Is(err, ErrNotFound) || errors.Is(err, format.ErrCorrupt) {
+		t.Error(err)
+	}
+	other, err := store.NewTable(ctx, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaceAll(t, other, 1)
+	r, err := GC(ctx, store, GCOptions{NoWait: true})
+	if err != nil || len(r.Skipped) > 0 || r.Tables != 1 || len(r.Removed) == 0 {
+		t.Errorf("gc: %+v, %v", r, err)
+	}
+	again, err := store.NewTable(ctx, tab.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaceAll(t, again, 2)
+	if r, err := GC(ctx, store, GCOptions{NoWait: true}); err != nil || len(r.Skipped) > 0 || r.Tables != 2 {
+		t.Errorf("gc: %+v, %v", r, err)
 	}
 }

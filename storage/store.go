@@ -149,7 +149,7 @@ func (s *Store) tableNames(ctx context.Context, roots bool) ([]string, error) {
 		return nil, err
 	}
 	var out []string
-	after := ""
+	after, leased := "", ""
 	for {
 		found := ""
 		for info, err := range s.blobs.List(ctx, tablesPrefix, after) {
@@ -171,13 +171,17 @@ func (s *Store) tableNames(ctx context.Context, roots bool) ([]string, error) {
 			}
 			continue
 		}
+		// These make no table by themselves: a process that reads on writes them when the table was removed, too.
 		if records := tableDir(table) + accessDir; strings.HasPrefix(found, records) {
-			// They make no table: a process that reads on writes them when the table was removed, too.
-			after = records[:len(records)-1] + "0" // the byte after "/"
+			after = pastDir(records)
 			continue
 		}
-		named := found == tableBegun(table) || roots && found == tableRoot(table)
-		for _, dir := range [...]string{leasesDir, pinnedDir, snapshotsDir} {
+		if leases := tableDir(table) + leasesDir; strings.HasPrefix(found, leases) {
+			after, leased = pastDir(leases), table
+			continue
+		}
+		named := found == tableBegun(table) || found == tableRoot(table) && (roots || leased == table)
+		for _, dir := range [...]string{pinnedDir, snapshotsDir} {
 			named = named || strings.HasPrefix(found, tableDir(table)+dir)
 		}
 		if named {
@@ -186,6 +190,9 @@ func (s *Store) tableNames(ctx context.Context, roots bool) ([]string, error) {
 		after = next
 	}
 }
+
+// pastDir returns what sorts after all names that begin with dir, which ends with "/".
+func pastDir(dir string) string { return dir[:len(dir)-1] + "0" } // the byte after "/"
 
 // Table returns a table that exists; ErrNotFound names the nearest.
 func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
