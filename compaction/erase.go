@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -83,6 +82,10 @@ var ErrHeld = errors.New("held")
 // one was not finished, all segments with deleted rows are rewritten. The history of the table ends: no snapshot before can be read, but by branches that have none of the rows. What
 // only expired snapshots name goes at once: whoever reads one without a lease fails. A lease on such a snapshot refuses the whole, as a branch does.
 // One that comes after the first step is refused at the end, when the rows are deleted; a branch is dropped there where it is to be.
+//
+// Where the newest snapshot has none of the rows, others may: those that have not expired, and those whose data is still there. With keys the segments
+// of these are looked at. What a filter would select in them is not known: they count as having the rows when they have a segment that the
+// newest snapshot lacks.
 func Erase(ctx context.Context, table *storage.Table, what Erasure) (_ *EraseReport, err error) {
 	start := time.Now()
 	if err := what.Compact.Validate(); err != nil {
@@ -111,8 +114,12 @@ type eraser struct {
 	keys *Keys                      // that no row has afterwards; nil: not known
 	live map[string]*roaring.Bitmap // by segment: rows to be erased
 	had  map[string]bool            // segments to be rewritten: also for rows that were deleted before
-	// unfinished: the snapshots before an earlier erasure have not expired; uncollected: their data may be there yet.
-	unfinished, uncollected bool
+	// unfinished: the snapshots before an earlier erasure have not expired; history: nor have others that have the rows; uncollected: the data of
+	// snapshots that have expired may be there yet.
+	unfinished, history, uncollected bool
+
+	taints  map[string]taint // by segment, as far as that was looked at
+	dirtied map[uint64]bool  // by snapshot: whether it has the rows, or may have
 }
 
 func (e *eraser) run(ctx context.Context) error {
@@ -129,6 +136,10 @@ func (e *eraser) run(ctx context.Context) error {
 			e.out.Segments++
 			e.out.Bytes += d.Bytes
 		}
+	}
+	e.clean(e.all)
+	if err := e.past(ctx); err != nil {
+		return err
 	}
 	held, err := e.holds(ctx)
 	if err != nil || e.what.DryRun {
@@ -469,31 +480,35 @@ func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
 
 // expire lets all snapshots before the newest expire, and takes what only they name.
 func (e *eraser) expire(ctx context.Context) error {
-	if len(e.had) > 0 || e.unfinished {
-		if err := e.endHistory(ctx); err != nil {
-			return err
-		}
-	} else if !e.uncollected {
+	ended := len(e.had) > 0 || e.unfinished || e.history
+	if !ended && !e.uncollected {
 		return nil
+	}
+	newest, err := e.table.Latest(ctx)
+	if err == nil && ended {
+		newest, err = e.endHistory(ctx, newest)
+	}
+	if err != nil {
+		return err
+	}
+	if err := e.endNewHolds(ctx, newest); err != nil {
+		return err
 	}
 	return e.collectGarbage(ctx)
 }
 
-func (e *eraser) endHistory(ctx context.Context) error {
-	newest, err := e.table.Latest(ctx)
-	if err != nil {
-		return err
-	}
+// endHistory lets all snapshots before the newest expire, and returns the one that says so.
+func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
 	// Whatever others committed since is theirs to keep: a compaction of theirs wrote none of the deleted rows either.
 	s, err := e.table.Commit(ctx, storage.Change{Operation: "expire", Base: newest.Info().Number, Oldest: newest.Info().Number})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for n := max(newest.Info().Oldest, 1); n < newest.Info().Number; n++ {
 		e.out.Expired = append(e.out.Expired, n)
 	}
 	e.out.Snapshot = s.Info().Number
-	return e.endNewHolds(ctx, s)
+	return s, nil
 }
 
 // countUnnamed counts the objects of segments and runs that gc would take now or later. That another table is damaged, say, does not end the erasure.
@@ -522,11 +537,8 @@ func (e *eraser) collectGarbage(ctx context.Context) error {
 	}
 	e.out.Snapshot = newest.Info().Number
 	e.countUnnamed(ctx)
-	for _, h := range r.Held {
-		// Branches that hold nothing of the rows stay.
-		if strings.HasPrefix(h.By, "lease ") {
-			return fmt.Errorf("snapshot %d, which may have the rows, is %w by %s: erase again when it is over%s", h.Snapshot, ErrHeld, h.By, endLeases)
-		}
+	if err := e.endNewLeases(ctx, r.Held); err != nil {
+		return err
 	}
 	// It has copies of the segments' indexes, with the least and the greatest value of each stripe.
 	switch err := storage.RebuildIndex(ctx, e.store); {

@@ -4,45 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A holding tells snapshots that may have the rows of an erasure from those that have none.
-type holding struct {
-	table *storage.Table
-	clean map[string]bool // segments that have none of the rows
-	known map[uint64]bool // by snapshot: whether it may have some
-}
-
-func (h *holding) dirty(ctx context.Context, n uint64) (bool, error) {
-	if dirty, ok := h.known[n]; ok {
-		return dirty, nil
-	}
-	s, err := h.table.At(ctx, n)
-	if err != nil {
-		return false, err
-	}
-	segments, err := s.Segments(ctx, nil)
-	if err != nil {
-		return false, err
-	}
-	// Of a segment that the newest snapshot has no more, nobody knows.
-	h.known[n] = slices.ContainsFunc(segments, func(d storage.SegmentDescriptor) bool { return !h.clean[d.ID] })
-	return h.known[n], nil
-}
-
-// branches returns the branches, as of a snapshot, that keep one which may have the rows.
-func (h *holding) branches(ctx context.Context, as *storage.Snapshot) (out []string, err error) {
+// heldBranches returns the branches, as of a snapshot, that keep one which may have the rows.
+func (e *eraser) heldBranches(ctx context.Context, as *storage.Snapshot) (out []string, err error) {
 	all, err := as.Branches(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range all {
 		for _, n := range b.Pins() {
-			d, err := h.dirty(ctx, n)
+			d, err := e.dirty(ctx, n)
 			if err != nil {
 				return nil, fmt.Errorf("branch %s: %w", b.Name, err)
 			}
@@ -55,15 +30,6 @@ func (h *holding) branches(ctx context.Context, as *storage.Snapshot) (out []str
 	return out, nil
 }
 
-// holding returns one of the segments that the erasure found.
-func (e *eraser) holding() *holding {
-	h := &holding{table: e.table, clean: map[string]bool{}, known: map[uint64]bool{}}
-	for _, d := range e.all {
-		h.clean[d.ID] = !e.had[d.ID]
-	}
-	return h
-}
-
 // heldBy refuses branches that are not to be dropped.
 func heldBy(branches []string) error {
 	return fmt.Errorf("snapshots that may have the rows are %w by branches %s: drop them, and erase again", ErrHeld, strings.Join(branches, ", "))
@@ -71,11 +37,7 @@ func heldBy(branches []string) error {
 
 // holds returns the branches that keep a snapshot which may have the rows, and refuses leases, and branches unless they are dropped.
 func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
-	if len(e.had) == 0 && !e.unfinished {
-		return nil, nil
-	}
-	h := e.holding()
-	if branches, err = h.branches(ctx, e.snap); err != nil {
+	if branches, err = e.heldBranches(ctx, e.snap); err != nil {
 		return nil, err
 	}
 	leases, err := e.table.Leases(ctx)
@@ -83,7 +45,7 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 		return nil, err
 	}
 	for _, l := range leases {
-		d, err := h.dirty(ctx, l.Snapshot)
+		d, err := e.dirty(ctx, l.Snapshot)
 		if errors.Is(err, storage.ErrNotFound) {
 			continue
 		}
@@ -111,11 +73,8 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 		if err != nil {
 			return err
 		}
-		h := e.holding()
-		for _, d := range segments {
-			h.clean[d.ID] = true
-		}
-		branches, err := h.branches(ctx, newest)
+		e.clean(segments) // those that it had not seen it has made, or others have since
+		branches, err := e.heldBranches(ctx, newest)
 		if err != nil || len(branches) == 0 {
 			return err
 		}
@@ -137,4 +96,22 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 		}
 	}
 	return fmt.Errorf("branches of snapshots that may have the rows are made again and again: %w", ErrHeld)
+}
+
+// endNewLeases refuses the leases that were taken of snapshots which may have the rows while these were erased. holds are on expired snapshots, as a purge
+// found them.
+func (e *eraser) endNewLeases(ctx context.Context, holds []storage.Hold) error {
+	for _, h := range holds {
+		if !strings.HasPrefix(h.By, "lease ") {
+			continue
+		}
+		d, err := e.dirty(ctx, h.Snapshot)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		if d {
+			return fmt.Errorf("snapshot %d, which may have the rows, is %w by %s: erase again when it is over%s", h.Snapshot, ErrHeld, h.By, endLeases)
+		}
+	}
+	return nil
 }

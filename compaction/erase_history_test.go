@@ -1,0 +1,177 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// people returns the ids of the rows of a session.
+func (x *tester) people(session string) (ids []int64) {
+	for id, r := range x.rows {
+		if r.Session == session {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// stored returns the segments that have rows, deleted ones too: of those that any snapshot which has not expired names, as they are stored.
+func (x *tester) stored(ids []int64) (out []storage.SegmentDescriptor) {
+	x.Helper()
+	ctx := context.Background()
+	infos, err := x.table.Snapshots(ctx)
+	x.check(err)
+	done := map[string]bool{}
+	for _, i := range infos {
+		s, err := x.table.At(ctx, i.Number)
+		x.check(err)
+		for _, d := range x.segments(s) {
+			if !done[d.ID] && slices.ContainsFunc(x.decode(d), func(r decodedRow) bool { return slices.Contains(ids, r.id) }) {
+				out = append(out, d)
+			}
+			done[d.ID] = true
+		}
+	}
+	return out
+}
+
+// left returns the objects of segments that there are.
+func (x *tester) left(ds []storage.SegmentDescriptor) (out []string) {
+	x.Helper()
+	for _, d := range ds {
+		for info, err := range x.blobs.List(context.Background(), strings.TrimSuffix(d.Index, "index.sst"), "") {
+			x.check(err)
+			out = append(out, info.Name)
+		}
+	}
+	return out
+}
+
+// TestEraseHistory: rows that the newest snapshot has no more, because they were deleted and compacted away, are erased from the snapshots before
+// and from what only expired ones name.
+func TestEraseHistory(t *testing.T) {
+	const gone = "person-0002"
+	for _, where := range []bool{false, true} {
+		for _, expired := range []bool{false, true} {
+			t.Run(fmt.Sprintf("where %v, expired %v", where, expired), func(t *testing.T) {
+				ctx := t.Context()
+				x := erasable(t, object.NewMemory(), 2)
+				ids := x.people(gone)
+				x.delete(ids)
+				opts := x.options()
+				opts.DeletedShare = 1e-9
+				x.compact(opts)
+				if n := x.latest().Info().DeletedRows; n > 0 {
+					t.Fatalf("%d deleted rows are left", n)
+				}
+				had := x.stored(ids)
+				if expired {
+					_, err := x.table.Expire(ctx, storage.ExpireOptions{KeepLast: 1})
+					x.check(err)
+				}
+				if len(x.left(had)) == 0 {
+					t.Fatal("no segment has the rows: the test would see nothing")
+				}
+				what := Erasure{Keys: sessionKeys(x, gone), Compact: x.options()}
+				if where {
+					what = Erasure{Where: "session = '" + gone + "'", Compact: x.options()}
+				}
+				r, err := Erase(ctx, x.table, what)
+				if left := x.left(had); err != nil || len(left) > 0 {
+					t.Fatalf("%v; %d objects are left, as %s", err, len(left), append(left, "")[0])
+				}
+				if r.Rows != 0 || r.Segments != 0 || len(r.Expired) == 0 != expired || r.Removed == 0 {
+					t.Fatalf("%+v", r)
+				}
+				x.verify("erased")
+				// Again there is nothing to do.
+				if r, err = Erase(ctx, x.table, what); err != nil || len(r.Expired) > 0 || r.Removed > 0 {
+					t.Fatalf("again: %v %+v", err, r)
+				}
+			})
+		}
+	}
+}
+
+// TestEraseAbsent: where no snapshot has a key, nothing is done, though the history has segments that the newest snapshot lacks.
+func TestEraseAbsent(t *testing.T) {
+	x := erasable(t, object.NewMemory(), 2)
+	x.compact(Options{Full: true, Write: x.options().Write})
+	s := x.latest()
+	x.commit(s, storage.Change{Branches: []storage.Branch{{Name: "b", Snapshot: 1}}})
+	before := x.latest().Info().Number
+	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, "person-9999"), Compact: x.options()})
+	x.check(err)
+	if n := x.latest().Info().Number; n != before || len(r.Expired) > 0 || r.Removed > 0 {
+		t.Fatalf("snapshot %d after %d: %+v", n, before, r)
+	}
+}
+
+// A watched store calls a function before each snapshot is put.
+type watched struct {
+	object.Store
+	put func()
+}
+
+func (w *watched) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	if strings.Contains(name, "/snapshots/") && w.put != nil {
+		w.put()
+	}
+	return w.Store.PutIfAbsent(ctx, name, data)
+}
+
+// TestEraseHeldMeanwhile: a branch, or a lease, that comes while the rows are erased, on a snapshot that has them, refuses it in the end by
+// name. Run again without it, or dropping it, the erasure succeeds.
+func TestEraseHeldMeanwhile(t *testing.T) {
+	const gone = "person-0001"
+	for _, where := range []bool{false, true} {
+		for _, held := range []string{"branch", "lease"} {
+			t.Run(fmt.Sprintf("where %v, %s", where, held), func(t *testing.T) {
+				ctx := t.Context()
+				w := &watched{Store: object.NewMemory()}
+				x := erasable(t, w, 3)
+				what := Erasure{Keys: sessionKeys(x, gone), Compact: x.options()}
+				if where {
+					what = Erasure{Where: "session = '" + gone + "'", Compact: x.options()}
+				}
+				s, had := x.latest(), x.stored(x.people(gone))
+				var lease *storage.Lease
+				w.put = func() {
+					w.put = nil
+					if held == "lease" {
+						var err error
+						lease, err = s.Lease(ctx, "somebody", time.Hour)
+						x.check(err)
+						return
+					}
+					other, err := x.store.NewTable(ctx, "ads")
+					x.check(err)
+					_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: s.Info().Number, Branches: []storage.Branch{{Name: "b", Snapshot: s.Info().Number}}})
+					x.check(err)
+				}
+				if _, err := Erase(ctx, x.table, what); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), map[string]string{"branch": "branches b", "lease": "somebody"}[held]) {
+					t.Fatal(err)
+				}
+				x.forget(func(r testRow) bool { return r.Session == gone })
+				x.verify("held")
+				if held == "lease" {
+					x.check(lease.Release(ctx))
+				}
+				what.DropBranches = true
+				_, err := Erase(ctx, x.table, what)
+				if left := x.left(had); err != nil || len(left) > 0 {
+					t.Fatalf("again: %v; %d objects are left, as %s", err, len(left), append(left, "")[0])
+				}
+				x.verify("erased")
+			})
+		}
+	}
+}
