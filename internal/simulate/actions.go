@@ -132,11 +132,7 @@ func overwritePartition(table, part string, n int) func(m *machine) {
 			_, err = m.commit(ctx, t, "overwrite", storage.Change{
 				Features: []storage.Feature{feature(rowFeature)}, Add: []storage.SegmentDescriptor{d}, Overwrite: []storage.Partition{p}, Base: base,
 			}, func(s *state, number uint64) {
-				for row, r := range s.rows {
-					if r.partition == p.String() {
-						delete(s.rows, row)
-					}
-				}
+				s.emptyPartition(p)
 				add(s, number)
 			})
 			return err

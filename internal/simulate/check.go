@@ -31,7 +31,7 @@ func (m *model) changed(o *operation) {
 	}
 	if rest, ok := strings.CutPrefix(o.name, "tables/"); ok {
 		name, _, _ := strings.Cut(rest, "/")
-		m.observe(m.table(name))
+		m.observe(m.table(name), o.by)
 	}
 }
 
@@ -61,8 +61,9 @@ func (m *model) whole(t *tableModel, v *version, why string) {
 	}
 }
 
-// observe looks whether the newest snapshot of a table is what it was, or one more.
-func (m *model) observe(t *tableModel) {
+// observe looks whether the newest snapshot of a table is what it was, or one more. by is what a machine was at that changed an object of it, if
+// that is known.
+func (m *model) observe(t *tableModel, by *intent) {
 	ctx := context.Background()
 	tab, err := m.handle(t.name)
 	if errors.Is(err, storage.ErrNoStore) && t.newest == 0 {
@@ -92,9 +93,26 @@ func (m *model) observe(t *tableModel) {
 		return
 	}
 	v := &version{number: info.Number, made: info.Operation}
-	if v.state, err = m.next(t, info.Operation, info.Number); err != nil {
+	var i *intent
+	if v.state, i, err = m.next(t, info.Operation, info.Number, by); err != nil {
 		m.r.fail(err)
 		return
+	}
+	if i != nil && i.partitions != nil {
+		if err := m.settle(ctx, s, v.state, i.partitions); err != nil {
+			m.r.fail(err)
+			return
+		}
+	}
+	if i != nil && i.dropsBranches {
+		left, err := s.Branches(ctx)
+		if err != nil {
+			m.r.fail(err)
+			return
+		}
+		maps.DeleteFunc(v.state.branches, func(name string, _ uint64) bool {
+			return !slices.ContainsFunc(left, func(b storage.Branch) bool { return b.Name == name })
+		})
 	}
 	t.versions[info.Number], t.newest = v, info.Number
 	for n := max(t.oldest, 1); n < info.Oldest; n++ {
@@ -109,6 +127,27 @@ func (m *model) observe(t *tableModel) {
 			m.whole(t, old, "branch "+name+" reads it")
 		}
 	}
+}
+
+// settle notes the partition of new rows that are in one of several, as the commit that added them says.
+func (m *model) settle(ctx context.Context, s *storage.Snapshot, of *state, partitions []string) error {
+	segments, err := s.Segments(ctx, func(p storage.Partition) bool { return slices.Contains(partitions, p.String()) })
+	if err != nil {
+		return err
+	}
+	for _, d := range segments {
+		seg, err := m.segment(ctx, s, d)
+		if err != nil {
+			return err
+		}
+		for _, row := range seg.rows {
+			if r, ok := of.rows[row.n]; ok && r.partition == unsettled {
+				r.partition = d.Partition.String()
+				of.rows[row.n] = r
+			}
+		}
+	}
+	return nil
 }
 
 // handle opens a table at the objects as they are, as a process does that knows nothing.
@@ -209,8 +248,15 @@ func (m *model) segment(ctx context.Context, s *storage.Snapshot, d storage.Segm
 		return nil, fmt.Errorf("segment %s has neither feature", d.ID)
 	}
 	seg.needs = slices.Sorted(maps.Keys(touched))
-	for _, name := range seg.needs {
-		outer[name] = true
+	for name := range touched {
+		if outer != nil {
+			outer[name] = true
+		}
+	}
+	for row, gone := range m.table(s.Table().Name()).erased {
+		if gone && seg.has(row, m.labels[row]) {
+			return nil, fmt.Errorf("segment %s was committed after row %d was erased, and has it", d.ID, row)
+		}
 	}
 	m.segments[d.ID] = seg
 	return seg, nil

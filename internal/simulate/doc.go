@@ -2,7 +2,8 @@
 // order that a seed, or an exhaustive search, chooses.
 //
 //	machine A            machine B            machine C        scripts of real actions: append, gc, expire, read ...   script.go, actions.go
-//	storage.Store        storage.Store        ...              the code that is tested, unchanged, with a clock each
+//	storage.Store        storage.Store        ...              the code that is tested, unchanged, with a clock each; and on it compactions, erasures,
+//	   |                    |                    |             and ingests of files                                compacting.go, ingesting.go
 //	   client               client                             an object.Store whose every request waits               client.go
 //	      \                   |                  /
 //	       operations that wait, of all machines                                                                       operation.go
@@ -39,8 +40,11 @@
 //   - every snapshot that has not expired, that expired within the grace period (unless somebody purges), that a branch reads or a lease holds,
 //     can be read, whole;
 //   - a reader gets the rows of its snapshot as long as one of these protects it;
+//   - when an erasure says that rows are gone, no snapshot that anybody can read has them, no object that a snapshot names holds them or their labels,
+//     and no commit brings them back (erased.go);
 //   - every action ends within a bounded number of operations;
-//   - at the end, when nobody else is there and the leases have run out, expire and gc succeed, and leave nothing that no snapshot needs.
+//   - at the end, when nobody else is there and the leases have run out, a table that was compacted is compacted again, erasures that began are run
+//     again, expire and gc succeed, and leave nothing that no snapshot needs.
 //
 // # When it fails
 //
@@ -50,9 +54,10 @@
 // # Adding
 //
 // An action: write a func(m *machine) in actions.go or upkeep.go that does it with the real code inside m.do, and tell the model what it is to do
-// before it is tried (machine.commit does for commits); put it into actionMakers, and with a weight into randomActions.
+// before it is tried (machine.commit does for commits); put it into actionMakers, and with a weight into randomActions. Where the code that is called
+// makes commits of a name that others use too, machine.at says whose they are.
 //
-// A mistake that the worlds must find: add it to mutations (mutations.go).
+// A mistake that the worlds must find: add it to mutations (mutations.go). It may be in any package.
 //
 // A small world: add a line to smallWorlds. TestSmallWorlds explores it for a few seconds, make simulate to the end or for its share of the time.
 //

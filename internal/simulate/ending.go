@@ -17,7 +17,7 @@ func (m *model) checkEnd() {
 	m.r.stopped = false // nobody else is there
 	for _, t := range m.sorted() {
 		m.busy = true
-		m.observe(t)
+		m.observe(t, nil)
 		for _, n := range slices.Sorted(maps.Keys(t.versions)) {
 			v := t.versions[n]
 			if why := m.protected(t, v); why != "" && t.versions[n] != nil {
@@ -47,6 +47,9 @@ func (m *model) collect(last *machine) error {
 		}
 		tab, err := last.store.Table(last.ctx, t.name)
 		if err != nil {
+			return err
+		}
+		if err := m.maintain(last, tab, t); err != nil {
 			return err
 		}
 		if _, err := tab.Expire(last.ctx, storage.ExpireOptions{KeepLast: 1}); err != nil {
@@ -80,6 +83,21 @@ func (m *model) collect(last *machine) error {
 		}
 		if !strings.HasPrefix(name, "tables/") && name != "dsistore" && !needed[name] {
 			return fmt.Errorf("object %s is needed by no snapshot, and gc leaves it", m.r.short(name))
+		}
+	}
+	return nil
+}
+
+// maintain compacts a table that was compacted, and erases what somebody has begun to erase from one: both must succeed.
+func (m *model) maintain(last *machine, tab *storage.Table, t *tableModel) error {
+	if t.compacted {
+		if err := last.compact(last.ctx, tab); err != nil {
+			return fmt.Errorf("compact: %w", err)
+		}
+	}
+	if len(t.erased) > 0 {
+		if err := last.erase(last.ctx, tab, true, slices.Sorted(maps.Keys(t.erased))...); err != nil {
+			return fmt.Errorf("erase: %w", err)
 		}
 	}
 	return nil

@@ -209,7 +209,7 @@ func (x *explorer) choices(r *run) []choice {
 	passed := map[time.Duration]int{}
 	for _, n := range x.nodes[:x.at] {
 		d := n.choices[n.current].decision
-		faulty = faulty || d.fault != noFault
+		faulty = faulty || d.fault != noFault || d.action == restart
 		if d.action == letPass {
 			passed[d.by]++
 		}
@@ -231,6 +231,9 @@ func (x *explorer) choices(r *run) []choice {
 						out = append(out, choice{i, decision{machine: i, pick: pick, fault: f}, key})
 					}
 				}
+			}
+			if x.world.crash && o.kind != opTurn && o.kind != opWait {
+				out = append(out, choice{i, decision{action: restart, machine: i}, "crash"})
 			}
 		}
 	}

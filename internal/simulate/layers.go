@@ -57,6 +57,7 @@ func setLayer(table, name string) func(m *machine) {
 				return err
 			}
 			labels := m.newRows(len(rows))
+			m.r.model.labelled(rows, labels)
 			l := storage.Layer{Overlay: name, Segment: d.ID}
 			if l.Data, err = m.writeSegment(ctx, recording, w, d.Partition, feature(labelFeature), labels); err != nil {
 				return err

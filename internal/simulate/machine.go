@@ -26,6 +26,7 @@ type machine struct {
 	store  *storage.Store
 	tables map[string]*storage.Table // handles that it keeps
 	used   map[*storage.Table]int    // how often their tables had been removed when they were used first
+	intent *intent                   // of what it is at, where that commits under a name that others use too
 
 	offset time.Duration // of its clock from the true time; the scheduler turns it while the machine waits
 
@@ -54,6 +55,8 @@ func (m *machine) name() string { return machineName(m.index) }
 
 // clock is what the machine takes for the time.
 func (m *machine) clock() time.Time {
+	m.r.mu.Lock()
+	defer m.r.mu.Unlock()
 	m.r.clock = true
 	return time.Now().Add(m.offset)
 }
@@ -74,6 +77,7 @@ func (m *machine) open() error {
 func (m *machine) ask(o *operation) error {
 	o.machine = m.index
 	m.r.mu.Lock()
+	o.by = m.intent
 	if m.r.stopped || m.dead {
 		m.r.mu.Unlock()
 		return errStopped
@@ -108,6 +112,17 @@ func (m *machine) crash() {
 		close(o.done)
 	}
 	m.waiting = nil
+}
+
+// at notes what the machine is at, whose commits have a name that others use too, until the end.
+func (m *machine) at(i *intent) (end func()) {
+	set := func(i *intent) {
+		m.r.mu.Lock()
+		defer m.r.mu.Unlock()
+		m.intent = i
+	}
+	set(i)
+	return func() { set(nil) }
 }
 
 // turn waits until the scheduler lets the machine begin something.

@@ -19,10 +19,13 @@ type model struct {
 	segments map[string]*segmentModel // that were read once, whole
 	busy     bool                     // a check is under way, which changes nothing
 	grace    time.Duration            // the shortest that a gc was told
+	labels   map[int64]map[int64]bool // by row: those that were ever laid over it
+	strayed  map[string]bool          // objects that a request put which came late
 }
 
 func newModel(r *run) *model {
-	return &model{r: r, tables: map[string]*tableModel{}, intents: map[string]*intent{}, segments: map[string]*segmentModel{}, grace: grace}
+	return &model{r: r, tables: map[string]*tableModel{}, intents: map[string]*intent{}, segments: map[string]*segmentModel{}, grace: grace,
+		labels: map[int64]map[int64]bool{}, strayed: map[string]bool{}}
 }
 
 func (m *model) lock()   { m.mu.Lock() }
@@ -38,6 +41,9 @@ type tableModel struct {
 	purged   bool   // somebody has begun to purge it: what has expired may go at once
 	leases   []*leaseModel
 	endings  map[string]bool // leases that somebody has begun to end
+
+	erased    map[int64]bool // rows that somebody has begun to erase; true: and was told that they are gone
+	compacted bool           // somebody has begun to compact it
 }
 
 // A version is a snapshot that can be, or could be, read.
@@ -66,9 +72,11 @@ type state struct {
 }
 
 type rowModel struct {
-	partition string
-	label     value // of overlays that became part of the table
+	partition string // unsettled: not known before the commit is there
+	label     value  // of overlays that became part of the table
 }
+
+const unsettled = "unsettled"
 
 func (s *state) clone() *state {
 	return &state{maps.Clone(s.rows), maps.Clone(s.overlays), maps.Clone(s.lists), maps.Clone(s.branches)}
@@ -80,10 +88,14 @@ func emptyState() *state {
 
 // An intent is what a commit is to do, before anybody knows whether it was made.
 type intent struct {
-	operation string // by which its snapshot is known
+	operation string // by which its snapshot is known, or, where others use it too, by the machine that put it
 	table     string
 	removals  int                           // of the table that the handle was of when it was used first; -1: it was not
 	apply     func(s *state, number uint64) // on a clone; number is its snapshot's
+
+	repeats       bool     // it makes several snapshots
+	dropsBranches bool     // it may drop any
+	partitions    []string // of its unsettled rows
 
 	made    uint64 // the snapshot; 0: none that is known of
 	refused error  // it must never be made
@@ -134,7 +146,7 @@ func (t *tableModel) madeText(number uint64) string {
 }
 
 // next is the state after a commit of the given operation.
-func (m *model) next(t *tableModel, operation string, number uint64) (*state, error) {
+func (m *model) next(t *tableModel, operation string, number uint64, by *intent) (*state, *intent, error) {
 	before := emptyState()
 	if v := t.versions[t.newest]; v != nil {
 		before = v.state
@@ -142,20 +154,23 @@ func (m *model) next(t *tableModel, operation string, number uint64) (*state, er
 	m.lock()
 	defer m.unlock()
 	i := m.intents[operation]
+	if by != nil && by.operation == operation {
+		i = by
+	}
 	switch {
 	case i == nil && slices.Contains(neutral, operation):
-		return before, nil
+		return before, nil, nil
 	case i == nil || i.table != t.name:
-		return nil, fmt.Errorf("snapshot %d of table %s was made by %q, which nobody has tried", number, t.name, operation)
+		return nil, nil, fmt.Errorf("snapshot %d of table %s was made by %q, which nobody has tried", number, t.name, operation)
 	case i.refused != nil:
-		return nil, fmt.Errorf("commit %q to table %s was refused (%w), and snapshot %d is it", operation, t.name, i.refused, number)
-	case i.made != 0:
-		return nil, fmt.Errorf("commit %q to table %s was made twice: snapshots %d and %d", operation, t.name, i.made, number)
+		return nil, nil, fmt.Errorf("commit %q to table %s was refused (%w), and snapshot %d is it", operation, t.name, i.refused, number)
+	case i.made != 0 && !i.repeats:
+		return nil, nil, fmt.Errorf("commit %q to table %s was made twice: snapshots %d and %d", operation, t.name, i.made, number)
 	}
 	i.made = number
 	after := before.clone()
 	i.apply(after, number)
-	return after, nil
+	return after, i, nil
 }
 
 // protected says by what a version must be there; empty: it may go.

@@ -1,10 +1,10 @@
 package simulate
 
-// A mutation is a mistake put into a file of package storage. Each must be found: what nobody finds shows that the worlds, or what is looked
+// A mutation is a mistake put into a file. Each must be found: what nobody finds shows that the worlds, or what is looked
 // at in them, have a hole.
 type mutation struct {
 	name  string
-	file  string // of storage
+	file  string // from the root of the repository on
 	edits []edit
 }
 
@@ -12,10 +12,14 @@ type mutation struct {
 type edit struct{ old, by string }
 
 const (
-	fileCommit = "commit.go"
-	fileGC     = "gc.go"
-	fileTable  = "gc_table.go"
-	fileLease  = "lease.go"
+	fileCommit = "storage/commit.go"
+	fileGC     = "storage/gc.go"
+	fileTable  = "storage/gc_table.go"
+	fileLease  = "storage/lease.go"
+	fileRun    = "compaction/run.go"
+	fileErase  = "compaction/erase.go"
+	filePast   = "compaction/erase_history.go"
+	fileIngest = "tools/ingest/ingest.go"
 )
 
 // mutations are the mistakes. The first are those that the first protocols had, in terms of these.
@@ -135,11 +139,59 @@ var mutations = []mutation{
 		edits: []edit{{"\t\tcommitted = !errors.Is(err, errLostRace)\n", ""}},
 	},
 	{
-		name: "a commit does not look for markers beside sets of rows", file: "rows.go",
+		name: "a commit does not look for markers beside sets of rows", file: "storage/rows.go",
 		edits: []edit{{"\t\tcase r.object.isCondemned(info.Name):\n\t\t\treturn condemned(r.object)\n", ""}},
 	},
 	{
-		name: "a handle does not know its table", file: "table.go",
+		name: "a handle does not know its table", file: "storage/table.go",
 		edits: []edit{{"\treturn fmt.Errorf(\"table %s: %w: %w since it was opened: open it again\", t.name, ErrNotFound, errReplaced)\n", "\tt.id = of\n\treturn nil\n"}},
+	},
+	{
+		name: "a compaction does not carry rows that were deleted meanwhile", file: "compaction/carry.go",
+		edits: []edit{{"\tif !some {\n\t\treturn nil, nil\n", "\tif true {\n\t\treturn nil, nil\n"}},
+	},
+	{
+		name: "a compaction does not say which snapshot it has read", file: fileRun,
+		edits: []edit{{"change.Base = b.snap.Info().Number", "change.Base = 1 << 40"}},
+	},
+	{
+		name: "a compaction does not look whether layers were set meanwhile", file: fileRun,
+		edits: []edit{{"newest.Info().Number == b.snap.Info().Number || !b.same(now)", "newest.Info().Number == b.snap.Info().Number"}},
+	},
+	{
+		name: "a compaction discards its segments when it does not know what became of its commit", file: fileRun,
+		edits: []edit{{"if errors.Is(err, storage.ErrConflict) || errors.Is(err, errLeft) {", "if true {"}},
+	},
+	{
+		name: "an erasure says that it is done before it purges", file: fileErase,
+		edits: []edit{{"return e.collectGarbage(ctx)", "return nil"}},
+	},
+	{
+		name: "an erasure does not look at leases that were taken meanwhile", file: fileErase,
+		edits: []edit{{"if err := e.endNewLeases(ctx, r.Held); err != nil {", "if err := error(nil); err != nil {"}},
+	},
+	{
+		name: "an erasure does not look at branches that were made meanwhile", file: fileErase,
+		edits: []edit{{"if err := e.endNewHolds(ctx, newest); err != nil {", "if err := error(nil); err != nil {"}},
+	},
+	{
+		name: "an erasure does not look at snapshots before the newest", file: fileErase,
+		edits: []edit{{"if err := e.past(ctx); err != nil {", "if err := error(nil); err != nil {"}},
+	},
+	{
+		name: "an erasure leaves what another compaction has moved", file: fileErase,
+		edits: []edit{{"\t\tif !left {\n\t\t\treturn nil\n", "\t\tif left || !left {\n\t\t\treturn nil\n"}},
+	},
+	{
+		name: "an erasure takes a purge that was interrupted for one that was done", file: filePast,
+		edits: []edit{{"if err != nil || info.Size > 0 {", "if err != nil || info.Name == d.Index {"}},
+	},
+	{
+		name: "a commit does not look whether its sources are in the table", file: fileCommit,
+		edits: []edit{{"if len(c.Overwrite) == 0 || number > c.Base {", "if false {"}},
+	},
+	{
+		name: "an ingest discards its segments when it does not know what became of its commit", file: fileIngest,
+		edits: []edit{{"if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrDuplicateSource) {", "if err != nil {"}},
 	},
 }

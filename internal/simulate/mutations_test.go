@@ -80,7 +80,7 @@ func TestMutations(t *testing.T) {
 	}
 	texts := map[string]string{}
 	for _, mu := range mutations {
-		b, err := os.ReadFile(filepath.Join(root, "storage", mu.file))
+		b, err := os.ReadFile(filepath.Join(root, mu.file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestMutations(t *testing.T) {
 			}
 			t.Run(mu.name, func(t *testing.T) {
 				t.Parallel()
-				c := caught(t, root, filepath.Join(root, "storage", mu.file), mu.name, texts[mu.name])
+				c := caught(t, root, filepath.Join(root, mu.file), mu.name, texts[mu.name])
 				if c.Failure == "" {
 					t.Errorf("not found in %.0f CPU s, %d operations", c.Seconds, c.Steps)
 					rows[i] = fmt.Sprintf("| %s | **no** | | %d | %.0f | |\n", mu.name, c.Steps, c.Seconds)

@@ -46,6 +46,8 @@ type operation struct {
 	until   time.Time // of a wait for a time
 	of      int       // of a wait for another machine; -1: for a time
 
+	by *intent // what its machine was at, where that commits under a name that others use too
+
 	done chan struct{} // closed when the answer is there
 
 	// The answer.

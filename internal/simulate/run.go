@@ -266,7 +266,9 @@ func (r *run) underWay() string {
 // pass lets time pass for everybody. Goroutines that a timer wakes draw their ids of a machine that is none.
 func (r *run) pass(d time.Duration) {
 	timers := uint64(r.steps)<<8 | 0xff
+	r.mu.Lock() // nothing else tells the race detector that a goroutine which is woken runs after all that was done before: see clock and ask
 	r.ids.current = &timers
+	r.mu.Unlock()
 	time.Sleep(d)
 	synctest.Wait()
 }
@@ -359,13 +361,14 @@ func (r *run) land(i int) bool {
 	if i >= len(r.late) {
 		return false
 	}
-	o := &operation{kind: r.late[i].kind, machine: r.late[i].machine, name: r.late[i].name, data: r.late[i].data}
+	o := &operation{kind: r.late[i].kind, machine: r.late[i].machine, name: r.late[i].name, data: r.late[i].data, by: r.late[i].by}
 	r.late = slices.Delete(r.late, i, i+1)
 	r.hash.add(o, noFault)
 	r.blobs.perform(o, noFault, 0)
 	r.done = o
 	r.logf("late, of %s: %s", machineName(o.machine), r.describe(o))
 	if o.changed {
+		r.model.strayed[o.name] = true
 		r.model.changed(o)
 	}
 	return true

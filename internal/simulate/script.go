@@ -39,10 +39,16 @@ func arg(args []string, i int) string {
 
 // actionMakers are the actions that worlds are written with, by their first word.
 var actionMakers = map[string]actionMaker{
-	"append":     plainAction("append TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return appendRows(a[0], arg(a, 1), 2) }),
-	"overwrite":  plainAction("overwrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return overwritePartition(a[0], arg(a, 1), 1) }),
-	"delete":     plainAction("delete TABLE", 1, 1, func(a []string) func(*machine) { return deleteRow(a[0]) }),
-	"rewrite":    plainAction("rewrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return rewriteSegments(a[0], arg(a, 1)) }),
+	"append":    plainAction("append TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return appendRows(a[0], arg(a, 1), 2) }),
+	"overwrite": plainAction("overwrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return overwritePartition(a[0], arg(a, 1), 1) }),
+	"delete":    plainAction("delete TABLE", 1, 1, func(a []string) func(*machine) { return deleteRow(a[0]) }),
+	"rewrite":   plainAction("rewrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return rewriteSegments(a[0], arg(a, 1)) }),
+	"compact":   plainAction("compact TABLE", 1, 1, func(a []string) func(*machine) { return compactTable(a[0]) }),
+	"ingest":    plainAction("ingest TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return ingestFile(ingestion{table: a[0], part: arg(a, 1)}) }),
+	"replace": plainAction("replace TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) {
+		return ingestFile(ingestion{table: a[0], part: arg(a, 1), overwrite: true})
+	}),
+	"dump":       plainAction("dump TABLE", 1, 1, func(a []string) func(*machine) { return ingestFile(ingestion{table: a[0], shared: true}) }),
 	"remove":     plainAction("remove TABLE", 1, 1, func(a []string) func(*machine) { return removeTable(a[0]) }),
 	"share":      plainAction("share TABLE OTHER", 2, 2, func(a []string) func(*machine) { return shareSegment(a[0], a[1]) }),
 	"purge":      plainAction("purge TABLE", 1, 1, func(a []string) func(*machine) { return purge(a[0]) }),
@@ -83,10 +89,24 @@ var actionMakers = map[string]actionMaker{
 		}
 		return awaitMachine(int(a[0][0] - 'A')), nil
 	}},
+	"erase":    {"erase TABLE [SNAPSHOT]", 1, 2, func(a []string) (func(*machine), error) { return eraseWith(a, false) }},
+	"eraseall": {"eraseall TABLE [SNAPSHOT]", 1, 2, func(a []string) (func(*machine), error) { return eraseWith(a, true) }},
 	"sleep": {"sleep TIME", 1, 1, func(a []string) (func(*machine), error) {
 		d, err := time.ParseDuration(a[0])
 		return func(m *machine) { _ = m.sleep(d) }, err
 	}},
+}
+
+// eraseWith makes an erasure, of a row of the newest snapshot or of one that the setup has made.
+func eraseWith(args []string, dropBranches bool) (func(*machine), error) {
+	n := uint64(0)
+	if len(args) > 1 {
+		var err error
+		if n, err = strconv.ParseUint(args[1], 10, 64); err != nil {
+			return nil, err
+		}
+	}
+	return eraseRow(args[0], n, dropBranches), nil
 }
 
 // parseWorld reads what is written down of a world.

@@ -29,8 +29,10 @@ const (
 	fewExplored = time.Second / 2
 )
 
-// oneThread keeps the goroutines of a bubble on one thread, where handing on from one to the other costs least, and collects garbage seldom.
+// oneThread keeps the goroutines of a bubble on one thread, where handing on from one to the other costs least, and collects garbage seldom. The
+// files that are ingested are in a directory of the test.
 func oneThread(t *testing.T) {
+	t.Chdir(t.TempDir())
 	gc := debug.SetGCPercent(400)
 	before := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() {
@@ -193,6 +195,9 @@ func worldsTable(explored []exploration) string {
 			}
 			if w.faults != nil {
 				besides = append(besides, "one fault")
+			}
+			if w.crash {
+				besides = append(besides, "one crash")
 			}
 			whole := "yes"
 			if w.depth > 0 {
