@@ -87,7 +87,7 @@ def main() -> None:
 
     print(f"{len(table)} rows; {len(dense)} dense features, {len(lists) + len(args.ids)} embedding tables")
     while dataset.state_dict()["epoch"] < args.epochs and step != args.steps:
-        for batch in dataset:  # one epoch, or what is left of it
+        for batch in dataset:  # one epoch, or what is left of it: nothing after its last batch
             optimizer.zero_grad()
             loss, _ = model(batch)
             loss.backward()

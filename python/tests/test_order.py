@@ -70,6 +70,12 @@ def test_the_order_without_shuffle_is_that_of_the_table(parts):
     assert [len(b) for b in batches] == [64] * (ROWS // 64) + [ROWS % 64]
 
 
+def over(state: dict) -> dict:
+    """The state after the loop over an epoch, of one that was taken at the epoch's last batch."""
+    assert state["global_position"] > 0
+    return {**state, "epoch": state["epoch"] + 1, "global_position": 0}
+
+
 class Job:
     """Ranks that train in step, are stopped anywhere, and go on as another number of ranks."""
 
@@ -88,11 +94,12 @@ class Job:
             batches = [next(it, None) for it in running]
             self.given += [(b.epoch, b.index, ids_of(b)) for b in batches if b is not None]
             states = [d.state_dict() for d in ranks]
-            assert all(s == states[0] for s in states), [(s["epoch"], s["global_position"], s["shards"]) for s in states]
             if self.options["drop_last"]:  # a collective after each batch never hangs
                 assert len({b is None for b in batches}) == 1, [b is None for b in batches]
+            # All stand at the same place; those that had none left have gone on from an epoch's end to the next one's begin.
+            for b, s in zip(batches, states):
+                assert s == (states[0] if (b is None) == (batches[0] is None) else over(states[0])), (states[0], s)
             if batches[0] is None or batches[-1] is None:
-                assert states[0]["global_position"] == 0
                 running = [iter(d) for d in ranks]
         self.state = self.random.choice(ranks).state_dict()
 
@@ -141,7 +148,8 @@ def test_the_state_is_the_same_on_all_ranks_to_the_end(parts, world, drop_last):
         batches = -(-ROWS // batch_size) if not drop_last else ROWS // batch_size // world * world
         for _ in range(-(-batches // world)):
             given = [next(it, None) for it in running]
-            assert len({json.dumps(d.state_dict()) for d in ranks}) == 1
+            states = [d.state_dict() for d in ranks]
+            assert all(s == (states[0] if b is not None else over(states[0])) for b, s in zip(given, states))
             assert given[0] is not None and not (drop_last and None in given)
         assert all(next(it, None) is None for it in running)
         state = ranks[0].state_dict()
@@ -204,7 +212,7 @@ def test_what_an_iteration_begins_with(parts):
     d.set_epoch(0)
     for _ in zip(epochs[0], d):
         pass
-    assert (d.state_dict()["epoch"], d.state_dict()["global_position"]) == (1, 0) and first() == epochs[1][0]
+    assert (d.state_dict()["epoch"], d.state_dict()["global_position"]) == (0, 8) and first() == epochs[1][0]
 
 
 def test_states_that_make_no_sense(parts):
@@ -268,12 +276,14 @@ def saved(table, epoch: int, steps: int, **options) -> dict:
 
 
 @pytest.mark.parametrize("workers", ["none", "DataLoader", "in workers", "that persist"])
-def test_the_loop_that_everyone_writes(parts, workers):
-    """load_state_dict, then set_epoch of each epoch from the state's on."""
+@pytest.mark.parametrize("steps", [5, 12])
+def test_the_loop_that_everyone_writes(parts, workers, steps):
+    """load_state_dict, then set_epoch of each epoch from the state's on. 12 batches an epoch."""
     table, _ = parts
     options = {"batch_size": 64, "shuffle": "session", "rank": 0, "world_size": 1}
     want = epochs_alone(table, 4, 1, batch_size=64, shuffle="session")
-    state = saved(table, 1, 5, **options)
+    state = saved(table, 1, steps, **options)
+    assert (state["epoch"], state["global_position"]) == (1, steps)
     d = data(table, **options)
     context = {"multiprocessing_context": FORKSERVER, "persistent_workers": workers == "that persist"}
     loader = d if workers == "none" else DataLoader(
@@ -282,7 +292,7 @@ def test_the_loop_that_everyone_writes(parts, workers):
     for epoch in range(state["epoch"], 4):
         d.set_epoch(epoch)
         assert d.state_dict() == ({**state} if epoch == 1 else {**state, "epoch": epoch, "global_position": 0})
-        assert [ids_of(b) for b in loader] == want[epoch][5 if epoch == 1 else 0:]
+        assert [ids_of(b) for b in loader] == want[epoch][steps if epoch == 1 else 0:]
     d.set_epoch(1)  # it went on there once
     assert [ids_of(b) for b in loader] == want[1]
     for other in (0, 2):
@@ -293,6 +303,114 @@ def test_the_loop_that_everyone_writes(parts, workers):
         d.set_epoch(other)
         d.set_epoch(1)  # set anew, it begins
         assert [ids_of(b) for b in loader] == want[1]
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("world", [1, 3])
+def test_a_job_that_saves_at_any_step(parts, world, drop_last):
+    """It saves its own epoch too, and sets each from there on: every batch is given once, whichever step was the last."""
+    table, _ = parts
+    options = {"batch_size": 65, "drop_last": drop_last, "shuffle": "session"}  # 11 batches and a short one
+    epochs, turns = 3, {(1, False): 12, (1, True): 11, (3, False): 4, (3, True): 3}[world, drop_last]
+
+    def run(checkpoint, steps=None):
+        """The batches that the ranks give, up to a step of the job, and the checkpoints of all of them there."""
+        ranks = [data(table, rank=r, world_size=world, **options) for r in range(world)]
+        for d in ranks if checkpoint else ():
+            d.load_state_dict(checkpoint["data"])
+        given = []
+        for epoch in range(checkpoint["epoch"] if checkpoint else 0, epochs):
+            for d in ranks:
+                d.set_epoch(epoch)
+            for batches in itertools.zip_longest(*ranks):
+                given += [(epoch, b.epoch, b.index, ids_of(b)) for b in batches]
+                if len(given) == (steps or 0) * world:
+                    return given, [{"epoch": epoch, "data": json.loads(json.dumps(d.state_dict()))} for d in ranks]
+        return given, [{"epoch": epochs, "data": d.state_dict()} for d in ranks]
+
+    whole, over = run(None)
+    assert len(whole) == epochs * turns * world and all(c["data"] == over[0]["data"] for c in over)
+    for steps in range(1, epochs * turns + 1):
+        begun, checkpoints = run(None, steps)
+        assert begun == whole[:steps * world] and all(c == checkpoints[0] for c in checkpoints)
+        for place in {0, world - 1}:
+            rest, _ = run(checkpoints[place])
+            assert rest == whole[steps * world:], steps
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_what_follows_the_last_batch(parts, drop_last):
+    """The state of an epoch's last batch is its end: of that epoch nothing comes, for any world size, and then the next one."""
+    table, _ = parts
+    options = {"batch_size": 65, "drop_last": drop_last, "shards": 1, "shuffle": "row"}
+    want = epochs_alone(table, 3, 1, batch_size=65, shuffle="row", drop_last=drop_last)
+
+    def at(d):
+        state = d.state_dict()
+        return state["epoch"], state["global_position"]
+
+    states = []
+    for world in (1, 2, 3, 5):
+        d = data(table, rank=0, world_size=world, **options)
+        d.set_epoch(1)
+        given = len(d)
+        assert given == (len(want[1]) // world if drop_last else -(-len(want[1]) // world))
+        running = iter(d)
+        for _ in range(given):
+            next(running)
+        states.append(json.loads(json.dumps(d.state_dict())))
+        assert next(running, None) is None and at(d) == (2, 0)
+        assert next(running, None) is None and at(d) == (2, 0)
+    assert all(s == states[0] for s in states) and states[0]["epoch"] == 1
+    end = (1, states[0]["global_position"])
+    for world in (1, 2, 3, 5):
+        for rank in range(world):
+            d = data(table, rank=rank, world_size=world, **options)
+            for _ in range(2):  # loaded again, it is there again
+                d.load_state_dict(states[0])
+                assert at(d) == end and d.state_dict() == states[0] and len(d) > 0
+                running = iter(d)
+                assert at(d) == end and list(running) == [] == list(running) and at(d) == (2, 0)
+            assert [ids_of(b) for b in d] == want[2][rank:len(want[2]) // world * world if drop_last else None:world]
+            d.load_state_dict(states[0])
+            d.set_epoch(1)
+            assert at(d) == end and list(d) == []  # the usual loop
+            d.load_state_dict(states[0])
+            for other in (2, 0, 1):  # away from it, and back: anew
+                d.set_epoch(other)
+                assert at(d) == (other, 0) and ids_of(next(iter(d))) == want[other][rank]
+            d.set_epoch(2)
+            d.load_state_dict(states[0])  # what was loaded goes before what was set
+            assert list(d) == []
+            d.load_state_dict(states[0])
+            left, running = iter(d), iter(d)  # one that was not even begun
+            assert ids_of(next(running)) == want[2][rank] and list(left) == [] and at(d) == (2, world)
+
+
+def test_a_loop_that_is_left_at_the_last_batch(parts):
+    """The epoch is over for the next loop, as it is for a job that goes on from there."""
+    table, _ = parts
+    want = epochs_alone(table, 3, 1, batch_size=100, shuffle="row")
+    d = data(table, batch_size=100, shuffle="row", rank=0, world_size=1)
+
+    def at():
+        return d.state_dict()["epoch"], d.state_dict()["global_position"]
+
+    def leave(epoch):
+        running = iter(d)
+        assert [ids_of(next(running)) for _ in want[epoch]] == want[epoch] and at() == (epoch, 8)
+        return running
+
+    leave(0)
+    leave(1)
+    d.set_epoch(2)
+    assert at() == (2, 0)
+    running = leave(2)
+    d.set_epoch(2)  # once more
+    assert at() == (2, 0) and list(running) == [] and at() == (2, 0)
+    running = leave(2)
+    d.set_epoch(3)  # what runs is not touched, and moves nothing any more
+    assert at() == (3, 0) and list(running) == [] and at() == (3, 0)
 
 
 def test_setting_the_epoch_that_runs_changes_nothing(parts):
@@ -310,12 +428,14 @@ def test_setting_the_epoch_that_runs_changes_nothing(parts):
     assert [ids_of(b) for b in d] == want  # as without set_epoch: what was left begins again
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_set_epoch_and_stateful_data_loader(parts, workers):
+@pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
+@pytest.mark.parametrize("steps", [5, 12, 13])
+def test_set_epoch_and_stateful_data_loader(parts, workers, persistent, steps):
+    """The usual loop with a StatefulDataLoader, whose epochs have 12 batches; 13: the state is saved after the loop over the epoch."""
     table, _ = parts
     options = {"batch_size": 64, "shuffle": "session", "rank": 0, "world_size": 1}
     want = epochs_alone(table, 3, 1, batch_size=64, shuffle="session")
-    context = {"multiprocessing_context": FORKSERVER} if workers else {}
+    context = {"multiprocessing_context": FORKSERVER, "persistent_workers": persistent} if workers else {}
 
     def loader():
         return StatefulDataLoader(data(table, **options), batch_size=None, num_workers=workers, **context)
@@ -323,14 +443,14 @@ def test_set_epoch_and_stateful_data_loader(parts, workers):
     first = loader()
     first.dataset.set_epoch(1)
     running = iter(first)
-    assert [ids_of(next(running)) for _ in range(5)] == want[1][:5]
+    assert [ids_of(b) for b in itertools.islice(running, steps)] == want[1][:steps]
     state = json.loads(json.dumps(first.state_dict()))
     del running
     other = loader()
     other.load_state_dict(state)
-    for epoch in (1, 2):
+    for epoch in (1, 2) if steps <= 12 else (2,):
         other.dataset.set_epoch(epoch)
-        assert [ids_of(b) for b in other] == want[epoch][5 if epoch == 1 else 0:]
+        assert [ids_of(b) for b in other] == want[epoch][steps if epoch == 1 else 0:]
 
 
 def test_workers_that_begin_late(parts):
@@ -417,10 +537,7 @@ def test_stateful_data_loader(parts, workers, steps):
     del running
     other = loader()
     other.load_state_dict(state)
-    rest = [ids_of(b) for b in other]
-    if steps == 12 and workers == 0:  # the epoch is over, and its end has been seen with the last batch
-        assert rest == epochs[1]
-    else:
-        assert rest == epochs[0][steps:]
-    other.dataset.set_epoch(1)
+    assert [ids_of(b) for b in other] == epochs[0][steps:]  # after the last, none
+    if workers:  # they do not count epochs
+        other.dataset.set_epoch(1)
     assert [ids_of(b) for b in other] == epochs[1]

@@ -20,25 +20,29 @@ class Pass(Iterator[T], Generic[T]):
     The job took up the epoch at the global batch ``begin``, and its ranks take turns from there: rank r takes each world-th
     from begin + r on. So all ranks have given as many batches whenever they stand at the same place, whatever begin is:
 
-        begin 4, world 3:   rank 0: 4 7 10   rank 1: 5 8 11   rank 2: 6 9     at 4, then 7, then 10, then the next epoch
+        begin 4, world 3:   rank 0: 4 7 10   rank 1: 5 8 11   rank 2: 6 9     at 4, then 7, then 10, then the end
 
     It opens the plan at the first batch, and closes it after the last, at an error, at close and when it is dropped. Then it
-    is at its end. Batches that it gave stay valid. Several threads may take batches, each its own; close may come from any.
+    is at its end. One that starts there gives no batch and opens nothing. Batches that it gave stay valid. Several threads may take
+    batches, each its own; close may come from any.
 
-    The engine says where an epoch ends for all ranks: with drop_last before a round that is not full.
+    The engine says where an epoch ends for all ranks: with drop_last before a round that is not full. To those who go on there all
+    batches count as given.
 
-    options are those of loader_open. make turns a batch of the engine into what is given. moved is told, before each batch is
-    given and at the end, which batch of the global order the job goes on with, and whether the epoch is over.
+    options are those of loader_open. batches is how many an epoch has. make turns a batch of the engine into what is given. moved is
+    told, before each batch is given and when there are no more, which batch of the global order the job goes on with, batches at the
+    end, and whether the pass is exhausted: was asked for one more.
     """
 
     # What __del__ reads, also of a Pass whose making failed.
     _handle: int | None = None
 
-    def __init__(self, options: dict[str, Any], start: Position, begin: int, world: int, make: Callable[[_batch.RawBatch], T],
-                 moved: Callable[[int, bool], None], meter: Meter):
+    def __init__(self, options: dict[str, Any], start: Position, begin: int, batches: int, world: int,
+                 make: Callable[[_batch.RawBatch], T], moved: Callable[[int, bool], None], meter: Meter):
         self._options = options
         self._start = start
         self._begin = begin
+        self._batches = batches
         self._world = world
         self._make = make
         self._moved = moved
@@ -63,10 +67,10 @@ class Pass(Iterator[T], Generic[T]):
             raise
 
     def _next(self) -> T:
-        words = None if self._over else _engine.next_batch(self._open())
+        words = None if self._over or self._start.batch == self._batches else _engine.next_batch(self._open())
         if words is None:
             if not self._over:
-                self._move(self._end)
+                self._move(sys.maxsize)
             raise StopIteration
         raw = _batch.read(words)
         # All ranks are through with the round that this batch is of when they ask for the next.
@@ -76,11 +80,11 @@ class Pass(Iterator[T], Generic[T]):
         return made
 
     def _move(self, to: int) -> None:
-        """The job goes on at a batch; threads that make batches come here in any order."""
+        """The job goes on at a batch, with sys.maxsize after the pass; threads that make batches come here in any order."""
         with self._moving:
             if to > self._reached:
                 self._reached = to
-                self._moved(min(to, self._end), to >= self._end)
+                self._moved(to if to < self._end else self._batches, to == sys.maxsize)
 
     def _open(self) -> int:
         if not self._sought:

@@ -21,13 +21,19 @@ def number(n: Any, least: int = 0) -> bool:
 class Standing:
     """Where a dataset stands: what a state dictionary says of it, and where the next pass begins.
 
-        set, load ──> begin: a pass from there ──> moved: after each batch ──> the epoch is over: the next one's first batch
+        set, load ──> begin: a pass from there ──> moved: after each batch ──> the epoch's end ──> exhausted: the next epoch's begin
 
     The newest pass moves it, and no pass once something was set. In the process that has the dataset, Start hands what is set on to
     DataLoader's workers. What a worker loads is its own, as torchdata's StatefulDataLoader has it.
+
+    The epoch's end is the position (epoch, batches): so it is for any world size, and whether or not batches are left out there. A pass
+    from there gives none, as the one that stood there would have. So the loop of a job that saved with the last batch ends at once,
+    and the job's own count of epochs stays right. Only the pass that is exhausted moves the state to the next epoch; the next pass is of
+    that epoch as soon as the last batch was given, because some loops do not ask for one more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, batches: int) -> None:
+        self._batches = batches  # of an epoch
         self._start = Start()
         self._position = Position(0, 0)
         self._begin = Position(0, 0)  # where the newest pass took up its epoch
@@ -50,12 +56,13 @@ class Standing:
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass begins at the epoch's first batch, unless it is of that epoch anyway: then it stays where it is."""
-        if epoch != (self._start.epoch() if self._restored is None else self._restored[0].epoch):
+        following = self._start.epoch() if self._restored is None else self._restored[0].epoch
+        if epoch != following or epoch != self._position.epoch:  # they differ where the newest pass is at its epoch's end
             self.set(Position(epoch, 0))
 
     def begin(self) -> tuple[Position, int, Callable[[int, bool], None]]:
         """Begins a pass. Returns where, at which batch the ranks took up the epoch, and what the pass tells of each move: the batch
-        of the global order that the job goes on with, and whether the epoch is over."""
+        of the global order that the job goes on with, all of them at the epoch's end, and whether the pass is exhausted."""
         info = torch.utils.data.get_worker_info()
         start = self._start.begin()
         begin = start.batch
@@ -63,17 +70,23 @@ class Standing:
             (start, begin), self._restored = self._restored, None
         self._begin = Position(start.epoch, begin)
         this = self._pass = object()  # and not the Pass, which would live for as long as the dataset
-        self._position = start
+        over = False
 
-        def moved(to: int, over: bool) -> None:
+        def moved(to: int, exhausted: bool) -> None:
+            nonlocal over
             if self._pass is not this:
                 return
-            if over and info is None:
-                self._position = Position(start.epoch + 1, 0)
-                self._start.set(self._position)
-            else:  # a worker that is through waits for the others there
-                self._position = Position(start.epoch, to)
+            self._position = Position(start.epoch, to)
+            if info is not None:  # workers do not count epochs: one that is through waits for the others at the end
+                return
+            following = Position(start.epoch + 1, 0)
+            if to == self._batches and not over:
+                over = True
+                self._start.set(following)
+            if exhausted:
+                self._position = following
 
+        moved(start.batch, False)
         return start, begin, moved
 
     def save(self, of: Mapping[str, Any], shards: int) -> dict[str, Any]:
@@ -90,8 +103,8 @@ class Standing:
             state["begin"] = self._begin.batch if self._begin.epoch == self._position.epoch else self._position.batch
         return state
 
-    def load(self, state: Mapping[str, Any], plan_hash: str, batches: int) -> None:
-        """Goes where a state dictionary of the plan with this hash says, whose epochs have so many batches."""
+    def load(self, state: Mapping[str, Any], plan_hash: str) -> None:
+        """Goes where a state dictionary of the plan with this hash says."""
         if not isinstance(state, Mapping):
             raise errors.UsageError(f"state {state!r}: want what state_dict gave")
         if state.get("format") != FORMAT:
@@ -104,8 +117,8 @@ class Standing:
                 f"state: it is of plan {state.get('plan_hash')}, not of {plan_hash}: features, snapshot, batch size, "
                 "seed and the like must be as they were")
         at, begin = Position(state["epoch"], state["global_position"]), state.get("begin", state["global_position"])
-        if at.batch > batches:
-            raise errors.UsageError(f"state: global_position {at.batch}: an epoch has {batches} batches")
+        if at.batch > self._batches:
+            raise errors.UsageError(f"state: global_position {at.batch}: an epoch has {self._batches} batches")
         if not number(begin) or begin > at.batch:
             raise errors.UsageError(f"state: begin {begin!r}: want 0 to global_position, {at.batch}")
         self.set(at, state["shards"], begin)

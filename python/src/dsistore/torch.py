@@ -294,7 +294,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         self._shards = shards
         self._drop_last = drop_last
         self._device = device
-        self._standing = Standing()
+        self._standing = Standing(self._plan["batches"])
         self._meter = Meter()
 
     @property
@@ -314,8 +314,8 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
                 dataset.set_epoch(epoch)
                 for batch in loader:
 
-        Iterations that are under way are not touched. Without it each iteration that came to its end is followed by the next
-        epoch, and one that was left by the same epoch again. DataLoader's workers do not count epochs: set each.
+        Iterations that are under way are not touched. Without it an iteration that gave its epoch's last batch is followed by the next
+        epoch, and one that was left before by the same epoch again. DataLoader's workers do not count epochs: set each.
         """
         if not number(epoch):
             raise errors.UsageError(f"epoch {epoch!r}: want 0 or more")
@@ -329,6 +329,10 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         """Where the newest iteration stands: small, JSON-able, the same on every rank after as many steps, good for another
         world size.
 
+        With an epoch's last batch it is that epoch's end, and after the loop over the epoch the next one's begin. So a job may save
+        the epoch that it is in beside it at any step, and epoch + 1 after the loop. In the last step of an epoch without drop_last, ranks
+        that have no batch left are after their loop already.
+
         Where DataLoader's workers iterate, they know: use torchdata's StatefulDataLoader, which asks them. This is a
         UsageError then.
         """
@@ -336,11 +340,12 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
         return self._standing.save(of, self._shard_count())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next iteration goes on where a state_dict of the same plan stood, the one after it with an epoch's first batch.
+        """The next iteration goes on where a state_dict of the same plan stood, the one after it with an epoch's first batch. At an
+        epoch's end nothing is left: the iteration gives no batch, and the one after it is of the next epoch.
 
         Iterations that are under way are not touched.
         """
-        self._standing.load(state, self._plan["hash"], self._plan["batches"])
+        self._standing.load(state, self._plan["hash"])
 
     def _shard_count(self) -> int:
         """In how many places an epoch is read: those of a state, else those asked for, else the world size."""
@@ -374,7 +379,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             batch = self._make(raw)
             return batch if self._device is None else batch.to(self._device)
 
-        return Pass(options, start, begin, world, make, moved, self._meter)
+        return Pass(options, start, begin, self._plan["batches"], world, make, moved, self._meter)
 
     def _make(self, raw: _batch.RawBatch) -> Batch:
         names = self._names
