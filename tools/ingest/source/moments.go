@@ -79,7 +79,7 @@ func (d *momentDump) choose(ctx context.Context, r batchReader, once bool) error
 	}
 	for _, l := range open {
 		all := found[l.path]
-		l.node.logical = withUnit(l.node.logical, all.unit())
+		l.node.logical, l.node.noUnit = withUnit(l.node.logical, all.unit()), all.none()
 	}
 	return nil
 }

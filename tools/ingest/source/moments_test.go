@@ -153,13 +153,15 @@ func TestMomentUnits(t *testing.T) {
 		{"far", []string{plain, "", far, old}, nil, "", nil, "timestamp[us]: 1000000 null 253402300799999999 -62135596800000000\n"},
 		{"far in another file", []string{plain, fine[:26]}, []string{far}, "", nil, "timestamp[us]: 1000000 1577836800123456\ntimestamp[us]: 253402300799999999\n"},
 		{"the ends of nanoseconds", []string{"1677-09-21 00:12:43.145224192", "2262-04-11 23:47:16.854775807"}, nil, "", nil, "timestamp[ns]: -9223372036854775808 9223372036854775807\n"},
-		{"far and fine", []string{fine, far}, nil, "", nil, "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds, under another name (\"rename\") where the table has it in nanoseconds\n" +
+		{"far and fine", []string{fine, far}, nil, "", nil, "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold, and the column has fractions of microseconds: no unit holds all of it; text and JSON can be read as strings (\"type\": \"string\"), and --on-bad-row quarantine leaves such rows out\n" +
+			"timestamp[ns]: 1577836800123456789\n"},
+		{"far and fine, as the table", []string{fine, far}, nil, "", table("ns"), "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds where none of it is finer, under another name (\"rename\") where the table has it in nanoseconds\n" +
 			"timestamp[ns]: 1577836800123456789\n"},
 		{"far and fine in microseconds", []string{fine, far}, nil, "us", nil, "bad t: FINE is no whole number of us\ntimestamp[us]: 253402300799999999\n"},
 		{"milliseconds", []string{"9999-12-31 00:00:00", plain}, nil, "ms", nil, "timestamp[ms]: 253402214400000 1000\n"},
 		{"instants", []string{far}, nil, "us, tz=UTC", nil, "timestamp[us, tz=UTC]: 253402300799999999\n"},
 		{"as the table", []string{plain}, nil, "", table("us"), "timestamp[us]: 1000000\n"},
-		{"not as the table", []string{far, plain}, nil, "", table("ns"), "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds, under another name (\"rename\") where the table has it in nanoseconds\n" +
+		{"not as the table", []string{far, plain}, nil, "", table("ns"), "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds where none of it is finer, under another name (\"rename\") where the table has it in nanoseconds\n" +
 			"timestamp[ns]: 1000000000\n"},
 	} {
 		for form, write := range map[string]func([]string) string{
@@ -186,7 +188,7 @@ func TestMomentUnits(t *testing.T) {
 				mapping = `{"text": {"null": "-", "columns": [{"name": "t", "type": "timestamp"}]}, "columns": {"t": {` + stamp + `}}}`
 			case "a.csv":
 				mapping = `{"text": {"null": "-", "quote": "\"", "header": true, "infer": true}, "columns": {"t": {` + stamp + `}}}`
-				if tc.name == "far and fine" || tc.name == "far and fine in microseconds" {
+				if strings.HasPrefix(tc.name, "far and fine") {
 					continue // no type of a timestamp holds them: they are strings, or say "type"
 				}
 				files["d/1"+form] = strings.ReplaceAll(files["d/1"+form], `"-"`, "-")
@@ -237,5 +239,22 @@ func TestFarAndFineCSV(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"d/a.csv": "t\n9999-12-31 00:00:00\n2020-01-01 00:00:00.123456789\n", "m.json": `{"text": {"quote": "\"", "header": true, "infer": true}}`})
 	if got, want := readTimes(t, dir, "t", Options{MappingFile: filepath.Join(dir, "m.json")}), ": \"9999-12-31 00:00:00\" \"2020-01-01 00:00:00.123456789\"\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestFarAndFineAdvice: what the error says to do of a column that no unit holds does it.
+func TestFarAndFineAdvice(t *testing.T) {
+	const lines = `{"t": "9999-12-31 00:00:00"}` + "\n" + `{"t": "2020-01-01 00:00:00.123456789"}` + "\n"
+	const text = "9999-12-31 00:00:00\n2020-01-01 00:00:00.123456789\n"
+	for mapping, file := range map[string]string{
+		`{"columns": {"t": {"type": "string"}}}`:                           "d/a.jsonl",
+		`{"text": {"columns": [{"name": "t", "type": "string"}]}}`:         "d/a.txt",
+		`{"text": {"header": true}, "columns": {"t": {"type": "string"}}}`: "d/b.txt",
+	} {
+		content := map[string]string{"d/a.jsonl": lines, "d/a.txt": text, "d/b.txt": "t\n" + text}[file]
+		dir := writeFiles(t, map[string]string{file: content, "m.json": mapping})
+		if got, want := readTimes(t, dir, "t", Options{MappingFile: filepath.Join(dir, "m.json")}), ": \"9999-12-31 00:00:00\" \"2020-01-01 00:00:00.123456789\"\n"; got != want {
+			t.Errorf("%s: got %s, want %s", mapping, got, want)
+		}
 	}
 }

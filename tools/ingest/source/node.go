@@ -39,6 +39,7 @@ type node struct {
 	// reader notes there what the values are, and need not give them.
 	anyUnit bool
 	seen    *momentRange
+	noUnit  bool // anyUnit: no unit holds all values of the dump
 	// unread: the mapping drops it, so that no reader looks at its values. Its array is unreadArray's.
 	unread bool
 	// given: JSON: the mapping file says the type, so that a number may be written as a string, and a string as a number.

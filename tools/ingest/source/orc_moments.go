@@ -130,7 +130,6 @@ func (m *orcMoments) at(err error) error {
 // read returns the next n rows as an array of the node's unit.
 func (m *orcMoments) read(n *node, rows int) (*array, error) {
 	a := newArray(n)
-	unit := timestampUnit(n.logical)
 	for range rows {
 		v, valid, err := m.next()
 		if err == io.EOF {
@@ -143,7 +142,7 @@ func (m *orcMoments) read(n *node, rows int) (*array, error) {
 			a.appendNull()
 			continue
 		}
-		t, err := v.value(unit, "the timestamp "+v.String())
+		t, err := v.value(n, "the timestamp "+v.String())
 		if err != nil {
 			a.faults = append(a.faults, fault{a.n, err})
 		}

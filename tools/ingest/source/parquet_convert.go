@@ -78,7 +78,6 @@ func convertDouble(dst *array, s *leafScratch, n int, _ *Limits) error {
 // convertInt96 takes Impala's and Spark's timestamps: nanoseconds of the day (8 bytes LE), Julian day (4 bytes LE).
 func convertInt96(dst *array, s *leafScratch, n int, _ *Limits) error {
 	const epochDay, daySeconds = 2440588, 86400
-	unit := timestampUnit(dst.node.logical)
 	for _, v := range s.i96[:n] {
 		nanos := binary.LittleEndian.Uint64(v[:8])
 		days := int64(int32(binary.LittleEndian.Uint32(v[8:]))) - epochDay
@@ -91,7 +90,7 @@ func convertInt96(dst *array, s *leafScratch, n int, _ *Limits) error {
 		case dst.node.seen != nil:
 			dst.node.seen.add(m)
 		default:
-			ts, err = m.value(unit, "the timestamp "+m.String())
+			ts, err = m.value(dst.node, "the timestamp "+m.String())
 		}
 		if err != nil {
 			dst.faults = append(dst.faults, fault{dst.n, err})

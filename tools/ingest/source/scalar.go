@@ -98,7 +98,7 @@ func parseInteger(n *node, s string) (int64, error) {
 			n.seen.add(m)
 			return 0, nil
 		}
-		return m.value(timestampUnit(n.logical), quoteCell(s))
+		return m.value(n, quoteCell(s))
 	case strings.HasPrefix(n.logical, "decimal("):
 		v, err := parseDecimal(s, n.logical)
 		if err != nil {

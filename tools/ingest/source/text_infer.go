@@ -214,7 +214,7 @@ func (c *textValues) node(known vector.Type, unit string) *node {
 		n.elem = vector.Float64
 	case !c.notDate:
 		n.elem, n.logical = vector.Int32, "date32"
-	case !c.notMoment && (unit != "" || !c.moments.far || !c.moments.fine):
+	case !c.notMoment && (unit != "" || !c.moments.none()):
 		n.logical = "timestamp[" + cmp.Or(unit, c.moments.unit()) + "]"
 	default:
 		n.shape, n.elem = shapeString, 0

@@ -55,12 +55,15 @@ func (m moment) in(unit string) (v int64, fits bool) {
 // exact reports whether m is a whole number of a unit.
 func (m moment) exact(unit string) bool { return m.nanos%(1e9/timeUnits[unit]) == 0 }
 
-// value returns m in a unit, or an error that says why it has no place in it. text is m as the source has it.
-func (m moment) value(unit, text string) (int64, error) {
+// value returns m in the unit of a node, or an error that says why it has no place in it. text is m as the source has it.
+func (m moment) value(n *node, text string) (int64, error) {
+	unit := timestampUnit(n.logical)
 	v, fits := m.in(unit)
 	switch {
+	case !fits && n.noUnit:
+		return 0, fmt.Errorf("%s is not in the years 1677 to 2262 that 64 bits of nanoseconds hold, and the column has fractions of microseconds: no unit holds all of it; text and JSON can be read as strings (\"type\": \"string\"), and --on-bad-row quarantine leaves such rows out", text)
 	case !fits && unit == "ns":
-		return 0, fmt.Errorf("%s is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds, under another name (\"rename\") where the table has it in nanoseconds", text)
+		return 0, fmt.Errorf("%s is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds where none of it is finer, under another name (\"rename\") where the table has it in nanoseconds", text)
 	case !fits:
 		return 0, fmt.Errorf("%s is out of the range of %s in 64 bits", text, unit)
 	case !m.exact(unit):
@@ -83,6 +86,9 @@ func (r *momentRange) add(m moment) {
 func (r *momentRange) merge(o momentRange) {
 	r.some, r.far, r.fine = r.some || o.some, r.far || o.far, r.fine || o.fine
 }
+
+// none reports whether no unit holds all.
+func (r *momentRange) none() bool { return r.far && r.fine }
 
 // unit returns the finest unit that holds all. Where none does, nanoseconds: the rows that they do not hold are bad.
 func (r *momentRange) unit() string {
