@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -77,6 +78,36 @@ price=1 l=[1] typed="1" s=1 s.deep=1 m=[7:1] here=null
 `
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestJSONMalformed: what is wrong with a file of malformed lines alone is said of its lines, and not of the columns that the mapping file
+// speaks of.
+func TestJSONMalformed(t *testing.T) {
+	const notThere = "" // of the column
+	for lines, want := range map[string]string{
+		`{"a": 1, "x": }`:             `line 1: '}' at byte 14 where a value should be`,
+		`{"a": 1, "x": 2`:             `line 1: the line ends where , or } should be`,
+		`[1, 2]`:                      `line 1: a list where an object should be`,
+		"\n7\n{\"a\": 1} {}\n":        `line 2: a number where an object should be`,
+		`{"a": 1} {"x": 1}`:           `line 1: '{' at byte 9 where the end of the line should be`,
+		`{}`:                          notThere,
+		`{"a" 1}` + "\n" + `{"a": 1}`: notThere,
+		`{"a": 1}` + "\n" + `{"a" 1}`: notThere,
+	} {
+		for mapping, is := range map[string]string{
+			`{"columns": {"x": {"drop": true}}}`:                        "the mapping file speaks of a column that is not there",
+			`{"columns": {"s.y": {"role": "user_key"}}}`:                "the mapping file speaks of a column that is not there",
+			`{"columns": {"a": {"drop": true}}, "partition_by": ["p"]}`: "partition by: no column",
+		} {
+			dir := writeFiles(t, map[string]string{"a.jsonl": lines, "m.json": mapping})
+			for _, path := range []string{filepath.Join(dir, "a.jsonl"), "-"} {
+				_, err := readPath(t, path, Options{MappingFile: filepath.Join(dir, "m.json"), Format: "jsonl", Stdin: strings.NewReader(lines)})
+				if want := cmp.Or(want, is); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s of %q with %s: got %v, want %s", path, lines, mapping, err, want)
+				}
+			}
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ type jsonSchema struct {
 	table map[string]vector.Type
 	top   *jsonType
 	keys  int
-	blank bool // only blank lines, or none
+	blank bool // no line is an object: they are blank or malformed, or there is none
 	// settled: values that have no place beside those before them have no say any more. Their rows are bad.
 	settled bool
 	// looking: nothing is changed, and news says whether something would be.
@@ -83,7 +83,6 @@ func (s *jsonSchema) line(p *jsonParser, line []byte) error {
 	if p.space(); p.pos == len(line) {
 		return nil
 	}
-	s.blank = false
 	// Most lines say nothing new: one look at them is enough.
 	s.looking, s.news = true, false
 	k, err := p.kind()
@@ -91,7 +90,11 @@ func (s *jsonSchema) line(p *jsonParser, line []byte) error {
 		err = s.top.infer(p)
 	}
 	s.looking = false
-	if err != nil || !s.news || p.end() != nil {
+	if err != nil || k != jsonObject || p.end() != nil {
+		return nil
+	}
+	s.blank = false
+	if !s.news {
 		return nil
 	}
 	p.reset(line)
