@@ -13,6 +13,7 @@ type edit struct{ old, by string }
 
 const (
 	fileCommit = "storage/commit.go"
+	fileChecks = "storage/commit_checks.go"
 	fileGC     = "storage/gc.go"
 	fileTable  = "storage/gc_table.go"
 	fileLease  = "storage/lease.go"
@@ -25,7 +26,7 @@ const (
 // mutations are the mistakes. The first are those that the first protocols had, in terms of these.
 var mutations = []mutation{
 	{
-		name: "a commit does not look for markers of gc", file: fileCommit,
+		name: "a commit does not look for markers of gc", file: fileChecks,
 		edits: []edit{{"if segment.isCondemned(info.Name) {\n\t\t\treturn condemned(segment)\n\t\t}", "if segment.isCondemned(info.Name) {\n\t\t\tcontinue\n\t\t}"}},
 	},
 	{
@@ -49,7 +50,7 @@ var mutations = []mutation{
 		edits: []edit{{"return t.checkBase(ctx, base)\n", "return nil\n"}},
 	},
 	{
-		name: "objects of other tables are taken", file: fileCommit,
+		name: "objects of other tables are taken", file: fileChecks,
 		edits: []edit{{"if i.table() != table {", "if false {"}},
 	},
 	{

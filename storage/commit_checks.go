@@ -1,0 +1,111 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// This file looks, before a commit, whether what it builds on and what it adds is there, and is the table's.
+
+// checkBase makes sure that a snapshot which the handle has read before is still itself: the table may have been removed and made anew.
+func (t *Table) checkBase(ctx context.Context, base *Snapshot) error {
+	m, err := t.header(ctx, base.m.info.Number)
+	switch {
+	case errors.Is(err, object.ErrNotFound): // it has expired, and there is a newer one
+		return errLostRace
+	case err == nil && m.commit != base.m.commit:
+		t.forget()
+		return fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", base.m.info.Number, errReplaced, ErrConflict)
+	}
+	return replaced(err)
+}
+
+// checkTable returns an error when the change adds objects that were made for another table.
+func (c Change) checkTable(table tableID) error {
+	var ids []string
+	for _, d := range c.Add {
+		ids = append(ids, d.ID)
+	}
+	for _, l := range c.Layers {
+		ids = append(ids, l.Data.ID)
+	}
+	for _, r := range c.rowSets() {
+		if r.size > 0 {
+			ids = append(ids, r.object.String())
+		}
+	}
+	for _, s := range ids {
+		i, err := parseID(s)
+		if err != nil {
+			return err
+		}
+		if i.table() != table {
+			return fmt.Errorf("%s was written for table %s, and this is table %s: write it for this one: %w", s, i.table(), table, ErrConflict)
+		}
+	}
+	return nil
+}
+
+// checkAdded makes sure that gc has condemned, and a mistake taken away, nothing of what a change adds.
+func (t *Table) checkAdded(ctx context.Context, c Change) error {
+	add := c.Add
+	for _, l := range c.Layers {
+		add = append(add[:len(add):len(add)], l.Data)
+	}
+	sets := c.rowSets()
+	return object.Parallel(ctx, object.RequestsAtOnce, len(add)+len(sets), func(ctx context.Context, i int) error {
+		if i >= len(add) {
+			return t.s.checkRows(ctx, sets[i-len(add)])
+		}
+		if err := t.s.checkSegment(ctx, add[i]); err != nil {
+			return fmt.Errorf("segment %s: %w", add[i].ID, err)
+		}
+		return nil
+	})
+}
+
+// condemned says that a gc has condemned objects that a change adds.
+func condemned(i id) error {
+	return fmt.Errorf("%s: gc has condemned it, for it was written longer ago than the grace period and not committed: write it anew: %w", i, ErrConflict)
+}
+
+// checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have condemned it, or have taken
+// those that a slow writer made first.
+func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
+	segment, err := parseID(d.ID)
+	if err != nil {
+		return err
+	}
+	var objects, sum uint64
+	indexed := false
+	for info, err := range s.blobs.List(ctx, segment.dir(), "") {
+		if err != nil {
+			return err
+		}
+		if _, ok := parseDataName(info.Name); !ok {
+			continue
+		}
+		if segment.isCondemned(info.Name) {
+			return condemned(segment)
+		}
+		objects++
+		sum += uint64(info.Size)
+		if info.Name == d.Index {
+			indexed = true
+			if uint64(info.Size) != d.IndexSize {
+				return corrupt(d.Index, fmt.Sprintf("%d bytes: segment says %d", info.Size, d.IndexSize))
+			}
+		}
+	}
+	if !indexed {
+		return fmt.Errorf("%w: %s", object.ErrNotFound, d.Index)
+	}
+	if want := uint64(d.Objects) + 1; objects != want || sum != d.Bytes {
+		return corrupt(d.Index, fmt.Sprintf("%d objects of %d bytes with the index: the segment says %d of %d; gc takes uncommitted ones after its grace period",
+			objects, sum, want, d.Bytes))
+	}
+	return nil
+}
