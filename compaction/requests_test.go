@@ -74,7 +74,7 @@ func TestRequests(t *testing.T) {
 					return 0, 0, err
 				}
 				segments, objects, expired := int64(r.TableSegments), int64(r.Search.Objects), int64(len(r.Expired))
-				return 80 + 5*segments + objects + 3*expired, 62 + segments/2 + objects/8, nil
+				return 84 + 5*segments + objects + 3*expired, 66 + segments/2 + objects/8, nil
 			})
 			measure("compaction", func(ctx context.Context, table *storage.Table) (int64, int64, error) {
 				o := x.options()
@@ -86,7 +86,7 @@ func TestRequests(t *testing.T) {
 				if _, err = Run(ctx, table, p, o); len(p.Jobs) > 1 || len(p.Jobs) == 0 && ingests > 4 {
 					t.Fatalf("%d jobs", len(p.Jobs))
 				}
-				return 3 + int64(len(p.Jobs))*10 + 2*int64(p.Segments()), 3 + int64(len(p.Jobs))*(14+2*int64(p.Segments())/32), err
+				return 3 + int64(len(p.Jobs))*11 + 2*int64(p.Segments()), 3 + int64(len(p.Jobs))*(14+2*int64(p.Segments())/32), err
 			})
 		})
 	}
