@@ -39,8 +39,8 @@ func eraseRows(w *world) error {
 		return err
 	}
 	w.newest, w.oldest = snap.Info().Number, snap.Info().Oldest
-	// One more is made by what takes away what only expired ones name.
-	if w.newest != report.Snapshot && w.newest != report.Snapshot+1 || w.oldest+1 < report.Snapshot {
+	// One lets those before expire, and one is made by what takes away what only these name.
+	if w.newest != report.Snapshot || w.oldest+2 < w.newest {
 		return fmt.Errorf("snapshots %d to %d, after an erasure that ended with %d", w.oldest, w.newest, report.Snapshot)
 	}
 	for n := w.oldest; n <= w.newest; n++ {
