@@ -2,15 +2,16 @@ package compaction
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/objecttest"
 )
 
 // inChild names the variable that says how many ingests a process counts the requests for.
@@ -46,7 +47,7 @@ func TestRequests(t *testing.T) {
 		}
 		keys := sessionKeys(x, "the person")
 		synctest.Test(t, func(t *testing.T) {
-			counted := object.NewCounted(object.NewDelayed(mem, time.Second))
+			counted := objecttest.NewMeter(mem)
 			measure := func(what string, f func(ctx context.Context, table *storage.Table) (requests, trips int64, err error)) {
 				store, err := storage.Open(t.Context(), counted, storage.Options{})
 				if err != nil {
@@ -56,19 +57,11 @@ func TestRequests(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				before, start := counted.Counts(), time.Now()
-				most, mostTrips, err := f(t.Context(), table)
-				if err != nil {
-					t.Fatalf("%s: %v", what, err)
-				}
-				c := counted.Counts().Sub(before)
-				requests, trips := c.Requests()+c.Writes+c.Deletes, int64(time.Since(start)/time.Second)
-				t.Logf("%d ingests: %s: %d requests in %d round trips", ingests, what, requests, trips)
-				if requests > most || trips > mostTrips {
-					t.Errorf("want at most %d in %d", most, mostTrips)
-				}
+				var requests, trips int64
+				what = fmt.Sprintf("%d ingests: %s", ingests, what)
+				counted.Measure(t, what, func() (err error) { requests, trips, err = f(t.Context(), table); return err }).Check(t, what, requests, trips)
 			}
-			measure("erase", func(ctx context.Context, table *storage.Table) (int64, int64, error) {
+			measure("erase", func(ctx context.Context, table *storage.Table) (requests, trips int64, err error) {
 				r, err := Erase(ctx, table, Erasure{Keys: keys, Compact: x.options()})
 				if err != nil {
 					return 0, 0, err
@@ -76,7 +69,7 @@ func TestRequests(t *testing.T) {
 				segments, objects, expired := int64(r.TableSegments), int64(r.Search.Objects), int64(len(r.Expired))
 				return 84 + 5*segments + objects + 3*expired, 66 + segments/2 + objects/8, nil
 			})
-			measure("compaction", func(ctx context.Context, table *storage.Table) (int64, int64, error) {
+			measure("compaction", func(ctx context.Context, table *storage.Table) (requests, trips int64, err error) {
 				o := x.options()
 				o.SegmentRows = 1000
 				p, err := NewPlan(ctx, table, o)

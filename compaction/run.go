@@ -399,6 +399,17 @@ func (x *job) readAhead(ctx context.Context) error {
 			keys = append(keys, x.rewrite.Features[at].ID)
 		}
 	}
+	held := uint64(0)
+	for _, in := range x.inputs {
+		for _, key := range keys {
+			if e := in.entries[key]; e != nil {
+				held += min(e.ObjectSize, x.fetch.size)
+			}
+		}
+	}
+	if held > uint64(x.fetch.max) {
+		return nil // the first would be dropped before they are used
+	}
 	return object.Parallel(ctx, object.RequestsAtOnce, len(x.inputs), func(ctx context.Context, i int) error {
 		for _, key := range keys {
 			e := x.inputs[i].entries[key]

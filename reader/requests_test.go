@@ -7,12 +7,12 @@ import (
 	"io"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/objecttest"
 )
 
 // manySegments has a table "t" of so many segments of 8 rows in 2 stripes, with features "n" and "m".
@@ -68,28 +68,19 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 
 // TestRequests counts the requests and the round trips from opening a store to the first batch and to the last, by the formulas of PROTOCOL.md.
 func TestRequests(t *testing.T) {
-	type cost struct{ requests, trips int64 }
 	for _, segments := range []int{1, 10, 100} {
 		mem := manySegments(t, segments)
 		synctest.Test(t, func(t *testing.T) {
 			ctx, n := t.Context(), int64(segments)
-			counted := object.NewCounted(object.NewDelayed(mem, time.Second))
-			measure := func(what string, want cost, f func(ctx context.Context) error) {
+			counted := objecttest.NewMeter(mem)
+			measure := func(what string, requests, trips int64, f func(ctx context.Context) error) {
 				t.Helper()
-				before, start := counted.Counts(), time.Now()
-				if err := f(ctx); err != nil {
-					t.Fatalf("%s: %v", what, err)
-				}
-				c := counted.Counts().Sub(before)
-				got := cost{c.Requests() + c.Writes + c.Deletes, int64(time.Since(start) / time.Second)}
-				t.Logf("%d segments: %s: %d requests in %d round trips", segments, what, got.requests, got.trips)
-				if got.requests > want.requests || got.trips > want.trips {
-					t.Errorf("%d segments: %s: %+v, want at most %+v", segments, what, got, want)
-				}
+				what = fmt.Sprintf("%d segments: %s", segments, what)
+				counted.Measure(t, what, func() error { return f(ctx) }).Check(t, what, requests, trips)
 			}
 			var store *storage.Store
 			var snap *storage.Snapshot
-			measure("open", cost{3, 2}, func(ctx context.Context) (err error) {
+			measure("open", 3, 2, func(ctx context.Context) (err error) {
 				if store, err = storage.Open(ctx, counted, storage.Options{}); err == nil {
 					_, snap, err = store.Newest(ctx, "t")
 				}
@@ -97,13 +88,13 @@ func TestRequests(t *testing.T) {
 			})
 			defer func() { store.Close() }()
 			var plan *Plan
-			measure("plan", cost{}, func(ctx context.Context) (err error) {
+			measure("plan", 0, 0, func(ctx context.Context) (err error) {
 				plan, err = NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}, BatchSize: 16})
 				return err
 			})
 			opts := Options{Access: AccessOptions{Off: true}}
 			var s *Scanner
-			measure("scanner", cost{}, func(ctx context.Context) (err error) {
+			measure("scanner", 0, 0, func(ctx context.Context) (err error) {
 				s, err = Open(ctx, snap, plan, opts)
 				return err
 			})
@@ -114,8 +105,8 @@ func TestRequests(t *testing.T) {
 				}
 				return err
 			}
-			measure("first batch", cost{2 * min(n, 10), 2}, next)
-			measure("the others", cost{2 * n, 2 + n/4}, func(ctx context.Context) (err error) {
+			measure("first batch", 2*min(n, 10), 2, next)
+			measure("the others", 2*n, 2+n/4, func(ctx context.Context) (err error) {
 				for err == nil {
 					err = next(ctx)
 				}
@@ -125,7 +116,7 @@ func TestRequests(t *testing.T) {
 				return err
 			})
 			s.Close()
-			measure("plan of a known snapshot, to the first batch", cost{3 + 2*min(n, 10), 4}, func(ctx context.Context) (err error) {
+			measure("plan of a known snapshot, to the first batch", 3+2*min(n, 10), 4, func(ctx context.Context) (err error) {
 				if store, err = storage.Open(ctx, counted, storage.Options{}); err != nil {
 					return err
 				}

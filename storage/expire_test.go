@@ -426,24 +426,31 @@ func (p *pagedStore) List(ctx context.Context, prefix, startAfter string) iter.S
 	}
 }
 
+// leasedAndExpired replaces the segment of a table four times, takes a lease of snapshot 2, and lets all but the newest expire.
+func leasedAndExpired(t *testing.T, tab *Table) ([]SegmentDescriptor, *Lease) {
+	t.Helper()
+	segs := replaceAll(t, tab, 4)
+	two, err := tab.At(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := two.Lease(t.Context(), "busy", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tab.Expire(t.Context(), ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return segs, lease
+}
+
 // TestGCAndRenewal: gc misses no lease that is renewed between its listing and its reading, however often, or ends.
 func TestGCAndRenewal(t *testing.T) {
 	ctx := t.Context()
 	for _, c := range []struct{ times, each int }{{1, 1}, {1, 2}, {1, 3}, {20, 2}, {1 << 30, 1}, {1 << 30, 2}} {
 		meanwhile := &hookedStore{Store: object.NewMemory()}
 		tab := newTable(t, meanwhile)
-		segs := replaceAll(t, tab, 4)
-		two, err := tab.At(ctx, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease, err := two.Lease(ctx, "busy", time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
-			t.Fatal(err)
-		}
+		segs, lease := leasedAndExpired(t, tab)
 		left := c.times
 		meanwhile.reads = func(name string) {
 			if left == 0 || !strings.Contains(name, leasesDir) {

@@ -91,18 +91,7 @@ func TestGCAndRenewalOnDisk(t *testing.T) {
 	for renewals := range 4 {
 		fs := &statFS{FS: vfs.NewMem()}
 		tab := newTable(t, object.NewLocalFS(fs, "/stores/x"))
-		segs := replaceAll(t, tab, 4)
-		two, err := tab.At(ctx, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease, err := two.Lease(ctx, "busy", time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
-			t.Fatal(err)
-		}
+		segs, lease := leasedAndExpired(t, tab)
 		fs.before = func(name string) {
 			if !strings.Contains(name, leasesDir) {
 				return

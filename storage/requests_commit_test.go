@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/objecttest"
 )
 
 // TestCommitRequests counts what commits of a handle that has read nothing cost, on tables of no, of small and of large runs. PROTOCOL.md has the formulas.
@@ -73,34 +73,27 @@ func TestCommitRequests(t *testing.T) {
 				{"deletes", Change{Deletes: []Deletes{{Segment: x.added[2].ID, Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}, 0, 4},
 				{"overwrite", Change{Overwrite: []Partition{partition("ds", "005")}, Base: base}, 0, 7},
 			} {
-				counted := object.NewCounted(object.NewDelayed(x.mem, time.Second))
+				counted := objecttest.NewMeter(x.mem)
 				far, err := Open(t.Context(), counted, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				before, start := counted.Counts(), time.Now()
-				tab, err := far.NewTable(t.Context(), "ads")
-				if err != nil {
-					t.Fatal(err)
-				}
 				op.c.Operation = op.what
-				if _, err := tab.Commit(t.Context(), op.c); err != nil {
-					t.Fatalf("%s: %v", op.what, err)
-				}
-				c := counted.Counts().Sub(before)
-				requests, trips := c.Requests()+c.Writes+c.Deletes, int64(time.Since(start)/time.Second)
+				got := counted.Measure(t, op.what, func() error {
+					tab, err := far.NewTable(t.Context(), "ads")
+					if err == nil {
+						_, err = tab.Commit(t.Context(), op.c)
+					}
+					return err
+				})
 				runs, large := int64(0), int64(0) // large: too large to be read whole
 				for _, r := range append(x.newest.m.listing.runs, x.newest.m.schema.runs...) {
 					if runs++; r.size > farRunBytes {
 						large++
 					}
 				}
-				wantRequests, wantTrips := 4+op.checks+runs+large*op.steps, 4+op.checks+min(runs, 1)+min(large, 1)*op.steps
-				t.Logf("%d segments, %d runs, %d of them large: %s: %d requests in %d round trips (want %d in %d), %d bytes read",
-					len(x.added), runs, large, op.what, requests, trips, wantRequests, wantTrips, c.BytesRead)
-				if requests > wantRequests || trips > wantTrips {
-					t.Errorf("want at most %d in %d", wantRequests, wantTrips)
-				}
+				what := fmt.Sprintf("%d segments, %d runs, %d of them large: %s", len(x.added), runs, large, op.what)
+				got.Check(t, what, 4+op.checks+runs+large*op.steps, 4+op.checks+min(runs, 1)+min(large, 1)*op.steps)
 			}
 		}
 	})
