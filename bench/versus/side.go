@@ -100,11 +100,7 @@ func (s *StoreSide) Layout(ctx context.Context) (_ *reader.Layout, closeStore fu
 			err = errors.Join(err, store.Close())
 		}
 	}()
-	table, err := store.Table(ctx, Table)
-	if err != nil {
-		return nil, nil, err
-	}
-	snap, err := table.Latest(ctx)
+	_, snap, err := store.Newest(ctx, Table)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -261,11 +261,7 @@ func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*sto
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Table(ctx, table)
-	if err != nil {
-		return nil, err
-	}
-	if snap, err = t.At(ctx, number); err == nil {
+	if snap, err = s.At(ctx, table, number); err == nil {
 		e.keepSnapshot(uri, snap)
 	}
 	return snap, err

@@ -50,16 +50,17 @@ func (e *Engine) snapshot(ctx context.Context, p place) (*storage.Snapshot, erro
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Table(ctx, p.Table)
-	if err != nil {
-		return nil, err
-	}
 	if p.Time == "" {
-		return t.Latest(ctx)
+		_, snap, err := s.Newest(ctx, p.Table)
+		return snap, err
 	}
 	at, err := time.Parse(time.RFC3339Nano, p.Time)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("version: time %q: want RFC 3339", p.Time)}
+	}
+	t, err := s.Table(ctx, p.Table)
+	if err != nil {
+		return nil, err
 	}
 	return t.AsOf(ctx, at)
 }

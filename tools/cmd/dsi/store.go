@@ -66,6 +66,10 @@ type atFlag struct {
 
 // snapshot finds the snapshot that the arguments mean.
 func (at atFlag) snapshot(ctx context.Context, store *storage.Store, name string) (*storage.Snapshot, error) {
+	if at.latest() { // in one round trip less than by way of a Table
+		_, snap, err := store.Newest(ctx, name)
+		return snap, err
+	}
 	t, err := store.Table(ctx, name)
 	if err != nil {
 		return nil, err
@@ -75,15 +79,15 @@ func (at atFlag) snapshot(ctx context.Context, store *storage.Store, name string
 
 // view finds what the arguments mean: of "table@branch" what the branch reads, else a snapshot.
 func (at atFlag) view(ctx context.Context, store *storage.Store, name string) (*storage.View, error) {
+	if at.latest() {
+		return store.Open(ctx, name)
+	}
 	t, branch, err := store.OpenRef(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if branch != "" {
-		if at.At.number != 0 || !at.At.time.IsZero() {
-			return nil, usagef("--at: %s is of the snapshot that the branch names", oneLine(name))
-		}
-		return t.OpenBranch(ctx, branch)
+		return nil, usagef("--at: %s is of the snapshot that the branch names", oneLine(name))
 	}
 	snap, err := at.of(ctx, t)
 	if err != nil {
@@ -92,13 +96,13 @@ func (at atFlag) view(ctx context.Context, store *storage.Store, name string) (*
 	return &storage.View{Snapshot: snap}, nil
 }
 
-// of finds the snapshot of a table.
+// latest reports whether the newest snapshot is meant.
+func (at atFlag) latest() bool { return at.At.number == 0 && at.At.time.IsZero() }
+
+// of finds the snapshot of a table that is not the latest.
 func (at atFlag) of(ctx context.Context, t *storage.Table) (*storage.Snapshot, error) {
-	switch {
-	case at.At.number != 0:
+	if at.At.number != 0 {
 		return t.At(ctx, at.At.number)
-	case !at.At.time.IsZero():
-		return t.AsOf(ctx, at.At.time)
 	}
-	return t.Latest(ctx)
+	return t.AsOf(ctx, at.At.time)
 }
