@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/lru"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -21,10 +21,8 @@ type fetcher struct {
 	size  uint64 // of a block
 
 	mu     sync.Mutex
-	held   int64                      // guarded by mu
-	blocks map[blockKey]*list.Element // guarded by mu
-	used   *list.List                 // of *block, the last one used in front; guarded by mu
-	read   int64                      // bytes, guarded by mu
+	blocks *lru.Cache[blockKey, *block] // guarded by mu
+	read   int64                        // bytes, guarded by mu
 }
 
 // A blockKey names a block of an object, which is of the size that a segment says: another may lie.
@@ -34,8 +32,6 @@ type blockKey struct {
 }
 
 type block struct {
-	key  blockKey
-	size int64
 	once sync.Once
 	data []byte
 	err  error
@@ -52,7 +48,7 @@ const (
 // newFetcher returns a fetcher that keeps about so many bytes, of so many objects that are read side by side.
 func newFetcher(blobs object.Store, bytes int64, objects int) *fetcher {
 	size := uint64(min(max(bytes/int64(blocksEach*max(objects, 1)), minBlock), maxBlock))
-	return &fetcher{blobs: blobs, max: bytes, size: size, blocks: map[blockKey]*list.Element{}, used: list.New()}
+	return &fetcher{blobs: blobs, max: bytes, size: size, blocks: lru.New[blockKey, *block](bytes, nil)}
 }
 
 // bytesRead returns how many bytes were read from the store.
@@ -107,20 +103,11 @@ func (f *fetcher) block(ctx context.Context, name string, size, number uint64) (
 	key := blockKey{name, size, number}
 	n := min(f.size, size-number*f.size)
 	f.mu.Lock()
-	e := f.blocks[key]
-	if e == nil {
-		e = f.used.PushFront(&block{key: key, size: int64(n)})
-		f.blocks[key] = e
-		f.held += int64(n)
-		for f.held > f.max && f.used.Len() > 1 {
-			last := f.used.Remove(f.used.Back()).(*block)
-			delete(f.blocks, last.key)
-			f.held -= last.size
-		}
-	} else {
-		f.used.MoveToFront(e)
+	b, ok := f.blocks.Get(key)
+	if !ok {
+		b = new(block)
+		f.blocks.Put(key, b, int64(n))
 	}
-	b := e.Value.(*block)
 	f.mu.Unlock()
 	b.once.Do(func() {
 		b.data = make([]byte, n)
@@ -128,20 +115,18 @@ func (f *fetcher) block(ctx context.Context, name string, size, number uint64) (
 		f.count(int64(len(b.data)))
 	})
 	if b.err != nil {
-		f.drop(e, b)
+		f.drop(key, b)
 		return nil, missing(name, number*f.size, b.err)
 	}
 	return b.data, nil
 }
 
 // drop forgets a block that could not be read.
-func (f *fetcher) drop(e *list.Element, b *block) {
+func (f *fetcher) drop(key blockKey, b *block) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.blocks[b.key] == e {
-		delete(f.blocks, b.key)
-		f.used.Remove(e)
-		f.held -= b.size
+	if kept, ok := f.blocks.Get(key); ok && kept == b {
+		f.blocks.Remove(key)
 	}
 }
 

@@ -49,8 +49,8 @@ func TestFetch(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if f.held > f.max {
-		t.Errorf("%d bytes are kept: want at most %d", f.held, f.max)
+	if n := f.blocks.Size(); n > f.max {
+		t.Errorf("%d bytes are kept: want at most %d", n, f.max)
 	}
 	size := uint64(len(want["a/a"]))
 	for what, err := range map[string]error{

@@ -168,10 +168,10 @@ func (f *filterReads) read() bool { return f.requests|f.needed|f.overRead != 0 }
 
 // add adds what a sieve has read.
 func (f *filterReads) add(v *sieve) {
-	if v.taker == nil {
+	if v.x == nil {
 		return
 	}
-	s := v.taker.s.stats
+	s := v.x.stats
 	counted := s.meter.features
 	if counted == nil { // nothing was read
 		counted = make([]featureMeter, len(v.base.features))

@@ -51,51 +51,51 @@ var blends = sync.Pool{New: func() any { return new(blend) }}
 
 // decodeBlended decodes the features of an item that has parts: of the whole stripe, or of rows, which are the stripe's and ascend. It returns
 // how many slots they have.
-func (s *Scanner) decodeBlended(d *format.StripeDecoder, u *unit, st *stripe, it *item, rows []int32) (slots uint64, err error) {
+func (x *executor) decodeBlended(d *format.StripeDecoder, st *stripe, it *item, rows []int32) (slots uint64, err error) {
 	b := blends.Get().(*blend)
 	defer func() {
-		b.release(s)
+		b.release(x)
 		blends.Put(b)
 	}()
-	b.find(s, st, it, rows)
+	b.find(x, st, it, rows)
 	for p := range b.parts {
-		if err := b.decodeGroup(d, u, st, p, s); err != nil {
+		if err := b.decodeGroup(d, st, p, x); err != nil {
 			return 0, err
 		}
 	}
 	var shared *decoded // the inverse of the features, where they are several
-	for x, f := range it.features {
-		c, err := b.decode(d, u, st, it, x, s, &shared)
+	for i, f := range it.features {
+		c, err := b.decode(d, st, it, i, x, &shared)
 		if err != nil {
 			return 0, err
 		}
-		if s.sessions && f == s.layout.sessionKey {
+		if x.sessions && f == x.layout.sessionKey {
 			var key *vector.Column
 			if c != nil {
 				key = c.column
 			}
 			st.findSessions(key)
 		}
-		switch t := s.layout.transformers[f]; {
+		switch t := x.layout.transformers[f]; {
 		case c != nil:
 			slots += uint64(min(c.column.Slots, b.rows)) // of some parts there may be slots that no row has
 			if t != nil {
 				err = c.transform(t)
 			}
-		case t != nil && t.fills:
-			c = s.columns[f].get()
+		case t != nil && t.Fills:
+			c = x.column(f)
 			st.columns[f] = c
-			err = c.missing(t, s.zeros.get(b.rows))
+			err = c.missing(t, x.zeros.get(b.rows))
 		}
 		if err != nil {
-			return 0, fmt.Errorf("feature %q: %w", s.layout.features[f].Name, err)
+			return 0, fmt.Errorf("feature %q: %w", x.layout.features[f].Name, err)
 		}
 	}
 	return slots, nil
 }
 
 // find finds the parts of the rows that are wanted.
-func (b *blend) find(s *Scanner, st *stripe, it *item, rows []int32) {
+func (b *blend) find(x *executor, st *stripe, it *item, rows []int32) {
 	g, k := st.segment, st.index
 	first, stored := g.first[k], g.storedRows(k)
 	b.files, b.whole, b.rows, b.parts = g.files, rows == nil, len(rows), b.parts[:0]
@@ -112,7 +112,7 @@ func (b *blend) find(s *Scanner, st *stripe, it *item, rows []int32) {
 		b.parts[0].count, b.parts[0].rows = b.rows, rows
 		return
 	}
-	b.which = room(b.which, b.rows)
+	b.which = vector.Resize(b.which, b.rows)
 	for r := range b.which {
 		b.which[r] = uint16(last)
 	}
@@ -144,7 +144,7 @@ func (b *blend) find(s *Scanner, st *stripe, it *item, rows []int32) {
 	b.parts[last].count = left
 	for p := range b.parts {
 		part := &b.parts[p]
-		if b.whole && !s.decodesRows(part.count, stored) {
+		if b.whole && !x.decodesRows(part.count, stored) {
 			continue
 		}
 		part.rows = part.list[:0]
@@ -179,7 +179,7 @@ func (b *blend) addPart(of *itemPart) {
 }
 
 // decodeGroup decodes the inverse of a part's group, or finds the rows in it.
-func (b *blend) decodeGroup(d *format.StripeDecoder, u *unit, st *stripe, p int, s *Scanner) error {
+func (b *blend) decodeGroup(d *format.StripeDecoder, st *stripe, p int, x *executor) error {
 	part := &b.parts[p]
 	file := part.of.inverse
 	if file < 0 || part.count == 0 {
@@ -187,17 +187,17 @@ func (b *blend) decodeGroup(d *format.StripeDecoder, u *unit, st *stripe, p int,
 	}
 	if part.rows != nil {
 		f := &st.segment.files[file]
-		src, at := u.bytes(file, st.index)
+		src, at := st.unit.bytes(file, st.index)
 		if err := d.SelectRows(&part.selection, f.entry.Meta, st.index, src, part.rows); err != nil {
 			return f.locate(err, at)
 		}
 		return nil
 	}
-	part.inverse = s.inverses.get()
+	part.inverse = x.inverse()
 	if part.lent = len(b.parts) == 1; part.lent {
 		st.keepInverse(part.inverse)
 	}
-	return s.decodeFile(d, u, st, file, part.inverse, nil, nil, nil)
+	return x.decodeFile(d, st, file, part.inverse, nil, nil, nil)
 }
 
 // keepInverse gives the stripe an inverse that its columns borrow.
@@ -207,32 +207,32 @@ func (s *stripe) keepInverse(inverse *decoded) {
 	s.inverses = append(s.inverses, inverse)
 }
 
-// decode makes the x-th feature of the item: a column of st's, or nil where every row is null.
-func (b *blend) decode(d *format.StripeDecoder, u *unit, st *stripe, it *item, x int, s *Scanner, shared **decoded) (*decoded, error) {
-	f := it.features[x]
+// decode makes the i-th feature of the item: a column of st's, or nil where every row is null.
+func (b *blend) decode(d *format.StripeDecoder, st *stripe, it *item, i int, x *executor, shared **decoded) (*decoded, error) {
+	f := it.features[i]
 	var c *decoded
 	if len(b.parts) > 1 {
-		c = s.columns[f].get()
+		c = x.column(f)
 		st.columns[f] = c
 	}
 	some, at := false, 0
 	for p := range b.parts {
 		part := &b.parts[p]
 		part.column = nil
-		file := part.of.files[x]
+		file := part.of.files[i]
 		if file < 0 || part.count == 0 {
 			continue
 		}
 		some = true
-		part.decoded = s.columns[f].get()
-		if c != nil && s.layout.features[f].Type.IsList() {
-			b.lend(&c.stored, p, &b.files[file], st.index, x, at)
+		part.decoded = x.column(f)
+		if c != nil && x.layout.features[f].Type.IsList() {
+			b.lend(&c.stored, p, &b.files[file], st.index, i, at)
 		}
 		var inverse *vector.Column
 		if part.inverse != nil {
 			inverse = part.inverse.column
 		}
-		if err := s.decodeFile(d, u, st, file, part.decoded, part.rows, inverse, &part.selection); err != nil {
+		if err := x.decodeFile(d, st, file, part.decoded, part.rows, inverse, &part.selection); err != nil {
 			return nil, err
 		}
 		part.column = part.decoded.column
@@ -241,7 +241,7 @@ func (b *blend) decode(d *format.StripeDecoder, u *unit, st *stripe, it *item, x
 	if !some {
 		if c != nil {
 			st.columns[f] = nil
-			s.columns[f].put(c)
+			x.columns[f].put(c)
 		}
 		return nil, nil
 	}
@@ -252,18 +252,18 @@ func (b *blend) decode(d *format.StripeDecoder, u *unit, st *stripe, it *item, x
 		return c, nil
 	}
 	if it.grouped && *shared == nil {
-		*shared = s.inverses.get()
+		*shared = x.inverse()
 		st.keepInverse(*shared)
 	}
-	if err := b.make(&c.stored, s.layout.features[f].Type, *shared, x == 0); err != nil {
-		return nil, fmt.Errorf("feature %q: %w", s.layout.features[f].Name, err)
+	if err := b.make(&c.stored, x.layout.features[f].Type, *shared, i == 0); err != nil {
+		return nil, fmt.Errorf("feature %q: %w", x.layout.features[f].Name, err)
 	}
 	c.column = &c.stored
 	for p := range b.parts {
 		part := &b.parts[p]
 		if part.decoded != nil {
 			part.takeBack()
-			s.columns[f].put(part.decoded)
+			x.columns[f].put(part.decoded)
 			part.decoded = nil
 		}
 	}
@@ -271,47 +271,18 @@ func (b *blend) decode(d *format.StripeDecoder, u *unit, st *stripe, it *item, x
 }
 
 // release gives back what an error left, and lets go of the item.
-func (b *blend) release(s *Scanner) {
+func (b *blend) release(x *executor) {
 	all := b.parts[:cap(b.parts)]
 	for p := range all {
 		part := &all[p]
 		if part.inverse != nil && !part.lent {
-			s.inverses.put(part.inverse)
+			x.inverses.put(part.inverse)
 		}
 		part.of, part.inverse, part.decoded, part.column = nil, nil, nil, nil
 		part.own, part.borrows = vector.Column{}, false
 	}
 	b.files = nil
 	clear(b.invs[:cap(b.invs)])
-}
-
-// decodeFile decodes the stripe of one feature file, or rows of it, and widens it to the type that is read. inverse, or group for rows, is that
-// of its group.
-func (s *Scanner) decodeFile(d *format.StripeDecoder, u *unit, st *stripe, fileIndex int32, c *decoded, rows []int32,
-	inverse *vector.Column, group *format.Selection) error {
-	f := &st.segment.files[fileIndex]
-	src, at := u.bytes(fileIndex, st.index)
-	c.stored.Type = f.entry.Meta.Type
-	d.Use(st.segment.dictionaries.of(fileIndex))
-	var err error
-	want := len(rows)
-	if rows != nil {
-		err = d.DecodeRows(&c.stored, f.entry.Meta, st.index, src, rows, group)
-	} else {
-		want = st.segment.storedRows(st.index)
-		err = d.DecodeStripe(&c.stored, f.entry.Meta, st.index, src, inverse)
-	}
-	if err != nil {
-		return f.locate(err, at)
-	}
-	if c.stored.Rows != want {
-		return &format.CorruptError{
-			Object: f.entry.Object, Feature: f.feature, Stripe: st.index, Offset: int64(at),
-			Reason: fmt.Sprintf("%d rows, the segment has %d", c.stored.Rows, want),
-		}
-	}
-	c.widen(f.want)
-	return nil
 }
 
 // make makes to, whose memory is used again, of the parts' columns. shared is the inverse of an item with groups, made with its first feature;
@@ -331,12 +302,12 @@ func (b *blend) make(to *vector.Column, t vector.Type, shared *decoded, first bo
 		return err
 	}
 	if shared == nil {
-		to.Inverse = room(to.Inverse, b.rows)
+		to.Inverse = vector.Resize(to.Inverse, b.rows)
 		b.invert(to.Inverse)
 		return nil
 	}
 	if first {
-		shared.stored.Inverse = room(shared.stored.Inverse, b.rows)
+		shared.stored.Inverse = vector.Resize(shared.stored.Inverse, b.rows)
 		b.invert(shared.stored.Inverse)
 	}
 	to.Inverse, to.InverseBorrowed = shared.stored.Inverse, true
@@ -390,7 +361,7 @@ func (b *blend) copyRows(to *vector.Column) {
 	if !nulls {
 		to.Present = nil
 	} else {
-		to.Present = room(to.Present, vector.BitmapWords(b.rows))
+		to.Present = vector.Resize(to.Present, vector.BitmapWords(b.rows))
 		clear(to.Present)
 		for r, p := range b.which {
 			at := b.row(p, r)
@@ -403,13 +374,13 @@ func (b *blend) copyRows(to *vector.Column) {
 	n, width := b.rows*to.Type.Width(), to.Type.Width()
 	switch to.Type.Physical() {
 	case vector.Int64Values:
-		to.Ints = room(to.Ints, n)
+		to.Ints = vector.Resize(to.Ints, n)
 		blendRows(b, to.Ints, width, func(c *vector.Column) []int64 { return c.Ints })
 	case vector.Float32Values:
-		to.Floats = room(to.Floats, n)
+		to.Floats = vector.Resize(to.Floats, n)
 		blendRows(b, to.Floats, width, func(c *vector.Column) []float32 { return c.Floats })
 	case vector.Float64Values:
-		to.Doubles = room(to.Doubles, n)
+		to.Doubles = vector.Resize(to.Doubles, n)
 		blendRows(b, to.Doubles, width, func(c *vector.Column) []float64 { return c.Doubles })
 	}
 }
@@ -479,7 +450,7 @@ func (b *blend) joinSlots(to *vector.Column) error {
 	}
 	to.Slots = slots
 	if nulls {
-		to.Present = room(to.Present, vector.BitmapWords(slots))
+		to.Present = vector.Resize(to.Present, vector.BitmapWords(slots))
 		clear(to.Present)
 	} else {
 		to.Present = nil
@@ -487,14 +458,14 @@ func (b *blend) joinSlots(to *vector.Column) error {
 	if !windows {
 		to.Lengths = nil
 	} else {
-		to.Lengths = room(to.Lengths, slots)
+		to.Lengths = vector.Resize(to.Lengths, slots)
 	}
 	if to.Type.IsList() {
 		n := slots
 		if !windows {
 			n++
 		}
-		to.Offsets = room(to.Offsets, n)
+		to.Offsets = vector.Resize(to.Offsets, n)
 		to.Offsets[0] = 0
 	}
 	at := int32(0) // values so far
@@ -516,19 +487,19 @@ func (b *blend) joinSlots(to *vector.Column) error {
 	}
 	switch to.Type.Physical() {
 	case vector.Int64Values:
-		to.Ints = joinValues(b, room(to.Ints, values), width, func(c *vector.Column) []int64 { return c.Ints })
+		to.Ints = joinValues(b, vector.Resize(to.Ints, values), width, func(c *vector.Column) []int64 { return c.Ints })
 	case vector.Float32Values:
-		to.Floats = joinValues(b, room(to.Floats, values), width, func(c *vector.Column) []float32 { return c.Floats })
+		to.Floats = joinValues(b, vector.Resize(to.Floats, values), width, func(c *vector.Column) []float32 { return c.Floats })
 	case vector.Float64Values:
-		to.Doubles = joinValues(b, room(to.Doubles, values), width, func(c *vector.Column) []float64 { return c.Doubles })
+		to.Doubles = joinValues(b, vector.Resize(to.Doubles, values), width, func(c *vector.Column) []float64 { return c.Doubles })
 	case vector.ByteValues:
-		to.Data = joinValues(b, room(to.Data, values), width, func(c *vector.Column) []byte { return c.Data })
+		to.Data = joinValues(b, vector.Resize(to.Data, values), width, func(c *vector.Column) []byte { return c.Data })
 	}
 	switch to.Type.Score {
 	case vector.Float32:
-		to.ScoreFloats = joinValues(b, room(to.ScoreFloats, values), width, func(c *vector.Column) []float32 { return c.ScoreFloats })
+		to.ScoreFloats = joinValues(b, vector.Resize(to.ScoreFloats, values), width, func(c *vector.Column) []float32 { return c.ScoreFloats })
 	case vector.Float64:
-		to.ScoreDoubles = joinValues(b, room(to.ScoreDoubles, values), width, func(c *vector.Column) []float64 { return c.ScoreDoubles })
+		to.ScoreDoubles = joinValues(b, vector.Resize(to.ScoreDoubles, values), width, func(c *vector.Column) []float64 { return c.ScoreDoubles })
 	}
 	return nil
 }

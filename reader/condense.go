@@ -33,23 +33,23 @@ type condenser struct {
 }
 
 // condense makes d, a column of st, one of the selected rows.
-func (x *condenser) condense(s *Scanner, st *stripe, d *decoded) {
+func (c *condenser) condense(x *executor, st *stripe, d *decoded) {
 	inverse := d.column.Inverse
 	if len(inverse) == 0 {
 		d.condense(st.picked)
 		return
 	}
-	if x.of != &inverse[0] {
-		to := s.inverses.get()
+	if c.of != &inverse[0] {
+		to := x.inverse()
 		st.keepInverse(to)
-		to.stored.Inverse = room(to.stored.Inverse, len(st.picked))
-		x.of, x.gathered = &inverse[0], to.stored.Inverse
-		gatherRows(x.gathered, inverse, st.picked)
+		to.stored.Inverse = vector.Resize(to.stored.Inverse, len(st.picked))
+		c.of, c.gathered = &inverse[0], to.stored.Inverse
+		gatherRows(c.gathered, inverse, st.picked)
 	}
-	d.condense(x.gathered)
+	d.condense(c.gathered)
 }
 
-// gatherRows writes what inverse has of each of rows.
+// gatherRows writes what inverse has of each of rows. It does not append: cache misses are many, and should overlap.
 func gatherRows(dst, inverse, rows []int32) {
 	dst = dst[:len(rows)]
 	for i, r := range rows {

@@ -11,7 +11,7 @@ import (
 
 // Columns that share an inverse share what is gathered of it; those without have the selected rows; and a stripe that is condensed is one run.
 func TestCondense(t *testing.T) {
-	s := &Scanner{pools: &pools{}}
+	s := &executor{pools: &pools{}}
 	st := &stripe{picked: []int32{1, 3, 4, 6}, rows: 4, stored: 8, condensed: true}
 	group := []int32{0, 0, 1, 2, 2, 2, 3, 3}
 	a := &decoded{column: &vector.Column{Rows: 8, Slots: 4, Inverse: group, Monotone: true}}

@@ -151,11 +151,11 @@ func (r *run) arrived(u *unit) {
 	}
 	err := u.err
 	if err == nil {
-		decoder := r.s.getDecoder()
+		decoder := r.s.decoder()
 		if err = u.decodeDictionaries(decoder); err != nil {
 			u.fail(0, err)
 		}
-		r.s.putDecoder(decoder)
+		r.s.decoders.put(decoder)
 	}
 	line := d.finish(err)
 	r.dispatch(u)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expr"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -33,7 +34,7 @@ func (p *Plan) addWeights(ctx context.Context, snap schema, text string) error {
 	p.Downsample = text
 	p.Features = append(p.Features[:len(p.Features):len(p.Features)], weightFeature())
 	if p.Transforms != nil {
-		p.Transforms = append(p.Transforms, FeatureTransform{})
+		p.Transforms = append(p.Transforms, transform.Bound{})
 	}
 	return nil
 }
@@ -205,7 +206,7 @@ func (l *Layout) sieved(ctx context.Context, filter *expr.Filter, features []sto
 
 // weigh makes d.column the weights of rows of a stripe that begins at row first of its segment: of those of picked, nil: of all.
 func (d *decoded) weigh(weighted *roaring.Bitmap, weight float32, first uint64, rows int, picked []int32) {
-	d.stored = vector.Column{Type: weightFeature().Type, Rows: rows, Slots: rows, Floats: room(d.stored.Floats, rows)}
+	d.stored = vector.Column{Type: weightFeature().Type, Rows: rows, Slots: rows, Floats: vector.Resize(d.stored.Floats, rows)}
 	d.column = &d.stored
 	out := d.stored.Floats
 	for i := range out {

@@ -24,7 +24,7 @@ func (t *Tensors) Expand(dst, lists *Jagged) error {
 			rows = to - from
 		}
 		if k == 0 {
-			dst.Lengths, dst.Offsets = room(dst.Lengths, features*rows), room(dst.Offsets, features*rows+1)
+			dst.Lengths, dst.Offsets = vector.Resize(dst.Lengths, features*rows), vector.Resize(dst.Offsets, features*rows+1)
 		}
 		expanded := dst.Lengths[k*rows : (k+1)*rows]
 		if inverse == nil {
@@ -60,7 +60,7 @@ func expandValues[T any](t *Tensors, dst, lists *Jagged, out, values []T) []T {
 	if values == nil {
 		return nil
 	}
-	out = room(out, int(dst.Offsets[len(dst.Offsets)-1]))
+	out = vector.Resize(out, int(dst.Offsets[len(dst.Offsets)-1]))
 	starts := lists.Starts
 	if starts == nil {
 		starts = lists.Offsets
@@ -90,7 +90,7 @@ func (t *Tensors) expandPresence(dst, lists *Jagged, rows int) {
 		return
 	}
 	words := vector.BitmapWords(rows)
-	dst.Present = room(dst.Present, len(lists.Features)*words)
+	dst.Present = vector.Resize(dst.Present, len(lists.Features)*words)
 	clear(dst.Present)
 	for k := range lists.Features {
 		from, to := lists.Lists(k)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
@@ -69,7 +68,7 @@ func parseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, [
 type sieve struct {
 	filter *expr.Filter
 	base   *Layout       // of every row, with the filter's features; nil: it has none
-	taker  *Taker        // fetches and decodes; its Take is not called
+	x      *executor     // of base
 	room   chan struct{} // holds a token for each unit that is read or evaluated
 	kept   *Selections
 	key    string // of the filter, among Selections
@@ -103,20 +102,22 @@ func (l *Layout) newSieve(filter *expr.Filter, features []storage.Feature, opts 
 		v.base.lay(l.overlays, l.layers, l.covered)
 		v.key += v.base.chainKey()
 	}
-	v.taker, err = v.base.Taker(Options{
-		MemoryBudget: opts.MemoryBudget * 8 / sieveUnits, Workers: opts.Workers, Requests: opts.Requests, GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
-		Limits: opts.Limits, Lease: LeaseOptions{Off: true},
-	})
-	if err != nil {
+	units := Options{
+		MemoryBudget: max(opts.MemoryBudget*8/sieveUnits, 1), Workers: opts.Workers, Requests: opts.Requests, GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
+		Limits: opts.Limits,
+	}
+	if units, err = units.withDefaults(); err != nil {
 		return nil, err
 	}
-	v.taker.s.stats.meter.begin(len(v.base.features)) // whether the layout is recorded is known later
+	x := v.base.newExecutor(&units, v.base.newPools(&units), new(counters))
+	v.x = &x
+	x.stats.meter.begin(len(v.base.features)) // whether the layout is recorded is known later
 	return v, nil
 }
 
 func (v *sieve) close() {
-	if v.taker != nil {
-		_ = v.taker.Close()
+	if v.x != nil {
+		v.x.pools.close()
 	}
 }
 
@@ -141,8 +142,8 @@ func (v *sieve) all(ctx context.Context, segments []storage.SegmentDescriptor) (
 			p.RowsSelected += b.GetCardinality()
 		}
 	}
-	if v.taker != nil {
-		s := v.taker.Stats()
+	if v.x != nil {
+		s := v.x.stats.stats()
 		p.BytesNeeded, p.BytesOverRead, p.Requests = s.BytesNeeded, s.BytesOverRead, s.Requests
 	}
 	p.Seconds = time.Since(start).Seconds()
@@ -242,7 +243,6 @@ type sifted struct {
 // evaluateStripes adds the rows of those stripes that the verdicts do not decide.
 func (v *sieve) evaluateStripes(ctx context.Context, g *segment, verdicts []expr.Verdict, x *sifted) error {
 	var wg sync.WaitGroup
-	s := v.taker.s
 	for from := 0; from < len(verdicts); {
 		if verdicts[from] != expr.Some {
 			from++
@@ -252,19 +252,17 @@ func (v *sieve) evaluateStripes(ctx context.Context, g *segment, verdicts []expr
 		for to < len(verdicts) && verdicts[to] == expr.Some {
 			to++
 		}
-		u := s.getUnit()
-		u.plan(g, from, to, &s.opts)
-		g.dictionaries.enter()
+		u := v.x.planUnit(g, from, to)
 		from = u.to
 		select {
 		case v.room <- struct{}{}:
 		case <-ctx.Done():
-			s.putUnit(u)
+			v.x.putUnit(u)
 			wg.Wait()
 			return ctx.Err()
 		}
 		work := func() {
-			defer func() { s.putUnit(u); <-v.room }()
+			defer func() { v.x.putUnit(u); <-v.room }()
 			at := u.from
 			if err := v.evaluateUnit(ctx, u, x); err != nil {
 				x.mu.Lock()
@@ -295,17 +293,11 @@ func (x *sifted) failed() error {
 
 // evaluateUnit reads a unit's stripes and adds their rows.
 func (v *sieve) evaluateUnit(ctx context.Context, u *unit, x *sifted) error {
-	t, g := v.taker, u.segment
-	if err := t.fetch(ctx, []*unit{u}); err != nil {
+	if err := v.x.load(ctx, u); err != nil {
 		return err
 	}
-	d := t.s.getDecoder()
-	defer t.s.putDecoder(d)
-	if u.leads {
-		if err := u.decodeDictionaries(d); err != nil {
-			return err
-		}
-	}
+	d := v.x.decoder()
+	defer v.x.decoders.put(d)
 	e := v.evaluator()
 	defer v.putEvaluator(e)
 	columns := make([]*vector.Column, len(v.base.features))
@@ -315,11 +307,8 @@ func (v *sieve) evaluateUnit(ctx context.Context, u *unit, x *sifted) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s := t.s.getStripe()
-		s.segment, s.index, s.firstRow, s.rows, s.stored = g, k, g.starts[k], g.storedRows(k), g.storedRows(k)
-		s.picked, s.sparse, s.condensed = nil, false, false
-		s.users.Store(1)
-		err := t.decodeWhole(d, u, s)
+		s := v.x.stripe(u, k)
+		_, err := v.x.decode(d, decodeTask{s, 0, len(u.segment.items)})
 		if err == nil {
 			for i, c := range s.columns {
 				columns[i] = nil
@@ -328,10 +317,10 @@ func (v *sieve) evaluateUnit(ctx context.Context, u *unit, x *sifted) error {
 				}
 			}
 			mask = append(mask[:0], make(vector.Bitmap, vector.BitmapWords(s.stored))...)
-			e.Select(mask, v.filter, s.stored, g.partition, columns)
-			rows = appendRows(rows, mask, uint32(g.first[k]))
+			e.Select(mask, v.filter, s.stored, u.segment.partition, columns)
+			rows = appendRows(rows, mask, uint32(u.segment.first[k]))
 		}
-		t.s.releaseStripe(s)
+		v.x.releaseStripe(s)
 		if err != nil {
 			return err
 		}
@@ -339,17 +328,6 @@ func (v *sieve) evaluateUnit(ctx context.Context, u *unit, x *sifted) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.selected.AddMany(rows)
-	return nil
-}
-
-// decodeWhole decodes the stripe of a unit whose bytes are there.
-func (t *Taker) decodeWhole(d *format.StripeDecoder, u *unit, s *stripe) error {
-	x := &takenStripe{unit: u, stripe: s, whole: true}
-	for i := range s.segment.items {
-		if err := t.decodeItem(d, nil, x, &s.segment.items[i]); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package reader
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
 
 // A Group is features whose rows share slots alike: in every stripe that the batch takes rows of, they are of one dedup
 // group, or of none and each row is its own slot, or missing. That is known from where features are stored; no contents
@@ -50,7 +54,7 @@ func (x *groupMaker) pick(b *Batch, l *batchLayout) {
 		x.groups = append(x.groups, g)
 	}
 	slices.Sort(x.alone)
-	x.groupOf = room(x.groupOf, len(l.plan.Features))
+	x.groupOf = vector.Resize(x.groupOf, len(l.plan.Features))
 	for i := range x.groupOf {
 		x.groupOf[i] = int32(len(x.groups))
 	}

@@ -250,35 +250,21 @@ func TestGroups(t *testing.T) {
 // decodeAll decodes every stripe of a scanner's layout, by hand.
 func decodeAll(t *rapid.T, s *Scanner) []*stripe {
 	s.budget = newBudget(1 << 40)
-	r := &run{s: s}
-	d := format.NewStripeDecoder(format.Limits{})
+	ctx := context.Background()
 	var out []*stripe
 	for i := range s.layout.segments {
-		g, err := s.layout.loadSegment(context.Background(), i)
+		g, err := s.layout.loadSegment(ctx, i)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for k := range g.stripes() {
-			u := s.getUnit()
-			u.plan(g, k, k+1, &s.opts)
-			for j := range u.ranges {
-				x := &u.ranges[j]
-				x.buf = make([]byte, x.to-x.from)
-				if err := s.layout.blobs.ReadAt(context.Background(), x.object, x.buf, int64(x.from)); err != nil {
-					t.Fatal(err)
-				}
+			u := s.planUnit(g, k, k+1)
+			if err := s.load(ctx, u); err != nil {
+				t.Fatal(err)
 			}
-			if u.leads {
-				if err := u.decodeDictionaries(d); err != nil {
-					t.Fatal(err)
-				}
-			}
-			st := s.getStripe()
-			st.segment, st.index, st.firstRow, st.rows, st.stored = g, k, g.starts[k], g.storedRows(k), g.storedRows(k)
-			for j := range g.items {
-				if _, err := r.decodeItem(d, nil, decodeTask{unit: u, stripe: st}, &g.items[j]); err != nil {
-					t.Fatal(err)
-				}
+			st := s.stripe(u, k)
+			if err := s.decodeStripes(ctx, []*stripe{st}, 1); err != nil {
+				t.Fatal(err)
 			}
 			out = append(out, st)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"time"
-
-	"github.com/dsistore/dsistore/storage/object"
 )
 
 // inlineBytes bounds what is read inline, stored and decoded: so little that to hand it to other goroutines takes longer.
@@ -46,13 +44,39 @@ func (s *Scanner) inline(ctx context.Context) (*draft, error) {
 		return nil, nil
 	}
 	d.index, d.firstRow, d.rows = s.next.Batch, first, int(s.end-first)
-	s.budget = newBudget(s.opts.MemoryBudget)
-	r := &run{s: s, first: first, end: s.end}
-	if err := r.readInline(ctx, d, g, from, to); err != nil {
+	if err := s.readInline(ctx, d, g, from, to); err != nil {
 		s.batches.drop(d)
 		return nil, err
 	}
 	return d, nil
+}
+
+// readInline makes the batch of d out of stripes [from, to) of a segment, which fit one unit.
+func (s *Scanner) readInline(ctx context.Context, d *draft, g *segment, from, to int) error {
+	g.dictionaries.expect(to - from)
+	u := s.planUnit(g, from, to)
+	g.dictionaries.emitted(to-from, s.budget)
+	defer s.putUnit(u)
+	if err := s.load(ctx, u); err != nil {
+		return err
+	}
+	stripes := make([]*stripe, 0, to-from)
+	end := d.firstRow + uint64(d.rows)
+	for i := from; i < to; i++ {
+		stripes = append(stripes, s.stripe(u, i)) // the batch's
+		lo, hi := max(d.firstRow, g.starts[i]), min(end, g.starts[i+1])
+		d.pieces = append(d.pieces, piece{
+			stripe: stripes[i-from], lo: int(lo - g.starts[i]), hi: int(hi - g.starts[i]), at: int(lo - d.firstRow),
+		})
+	}
+	if err := s.decodeStripes(ctx, stripes, 1); err != nil {
+		for _, x := range stripes {
+			s.releaseStripe(x)
+		}
+		return err
+	}
+	s.makeBatch(d)
+	return d.err
 }
 
 // readBytes estimates what stripes [from, to) take, stored and decoded, with the segment's dictionaries.
@@ -74,76 +98,4 @@ func (g *segment) readBytes(from, to int) uint64 {
 		n += uint64(g.dictionaries.bytes)
 	}
 	return n
-}
-
-// readInline makes the batch of d out of stripes [from, to) of a segment, which fit one unit.
-func (r *run) readInline(ctx context.Context, d *draft, g *segment, from, to int) error {
-	s := r.s
-	u := s.getUnit()
-	u.plan(g, from, to, &s.opts)
-	g.dictionaries.enter()
-	g.dictionaries.expect(to - from)
-	g.dictionaries.emitted(to-from, s.budget)
-	defer s.putUnit(u)
-	if err := r.readUnit(ctx, u); err != nil {
-		return err
-	}
-	if u.leads {
-		decoder := s.getDecoder()
-		defer s.putDecoder(decoder)
-		if err := u.decodeDictionaries(decoder); err != nil {
-			return err
-		}
-	}
-	for i := from; i < to; i++ {
-		x := s.getStripe()
-		x.segment, x.index, x.firstRow, x.rows, x.stored = g, i, g.starts[i], g.storedRows(i), g.storedRows(i)
-		x.picked, x.sparse, x.condensed = nil, false, false
-		x.users.Store(1) // the batch
-		lo, hi := max(r.first, g.starts[i]), min(r.end, g.starts[i+1])
-		d.pieces = append(d.pieces, piece{
-			stripe: x, lo: int(lo - g.starts[i]), hi: int(hi - g.starts[i]), at: int(lo - r.first),
-		})
-		if _, err := r.decodeTask(decodeTask{unit: u, stripe: x, hi: len(g.items)}); err != nil {
-			for _, p := range d.pieces {
-				s.releaseStripe(p.stripe)
-			}
-			return err
-		}
-	}
-	r.assembling.Add(1)
-	r.makeBatch(d)
-	<-d.done
-	return d.err
-}
-
-// readUnit does the requests of a unit, those of one object together.
-func (r *run) readUnit(ctx context.Context, u *unit) error {
-	st := r.s.stats
-	st.count(u)
-	st.requests.Add(uint64(len(u.requests)))
-	start := time.Now()
-	defer func() { st.read.Add(int64(time.Since(start))) }()
-	var ranges []object.Range
-	for i := 0; i < len(u.requests); {
-		name, first := u.ranges[u.requests[i].rng].object, i
-		ranges = ranges[:0]
-		for ; i < len(u.requests) && u.ranges[u.requests[i].rng].object == name; i++ {
-			q := &u.requests[i]
-			if err := r.s.allocate(ctx, u, q.rng); err != nil {
-				return err
-			}
-			f := &u.ranges[q.rng]
-			ranges = append(ranges, object.Range{P: f.buf[q.from-f.from : q.to-f.from], Off: int64(q.from)})
-		}
-		if object.ReadRanges(ctx, r.s.layout.blobs, name, ranges...) == nil {
-			continue
-		}
-		for k := first; k < i; k++ { // one by one, to say which it was
-			if err := r.read(ctx, u, k); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

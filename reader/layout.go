@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/reader/expr"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -46,7 +47,7 @@ type Layout struct {
 	chainOf  []int32   // the chain of each of features, or -1
 	read     []int32   // overlays that are in chains, ascending
 	// transformers has an entry for each of features, nil where there are no transforms.
-	transformers []*transformer
+	transformers []*transform.Program
 }
 
 // segmentIndex is the part of storage.Segment that reading needs.
@@ -350,7 +351,7 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error {
 	u := new(unit)
 	loaded := map[int]bool{}
-	cache := segmentCache{max: opts.MemoryBudget / 4, width: len(l.features), load: func(index int) *segmentLoad {
+	cache := l.newSegmentCache(opts.MemoryBudget/4, func(index int) *segmentLoad {
 		x := &segmentLoad{index: index}
 		x.segment, x.err = l.loadSegment(ctx, index)
 		if !loaded[index] {
@@ -358,7 +359,7 @@ func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error
 			c.Segments++
 		}
 		return x
-	}}
+	})
 	var failed error
 	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, 0), 0, func(segment int, x chunk) bool {
 		x.load, _ = cache.get(segment, len(x.rows))

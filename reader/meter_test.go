@@ -121,10 +121,10 @@ func TestMeterOfTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer taker.Close()
-		taker.s.stats.meter.begin(len(l.features))
+		taker.stats.meter.begin(len(l.features))
 		rows := drawPlaces(t, len(table.rows))
 		takeRows(t, taker, rows).Release()
-		checkMeter(t, taker.s.stats, l)
+		checkMeter(t, taker.stats, l)
 		distinct := map[uint64]bool{}
 		for _, r := range rows {
 			distinct[r] = true
@@ -132,7 +132,7 @@ func TestMeterOfTakes(t *testing.T) {
 		if st := taker.Stats(); st.Rows != uint64(len(rows)) || st.Batches != 1 {
 			t.Fatalf("%+v of %d rows", st, len(rows))
 		}
-		for p, f := range taker.s.stats.meter.features {
+		for p, f := range taker.stats.meter.features {
 			if f.rows > uint64(len(distinct)) {
 				t.Fatalf("%d rows of feature %d: %d were asked for", f.rows, p, len(distinct))
 			}

@@ -123,9 +123,7 @@ func (x *parking) drop(c *parkedPool) {
 
 // trim gives up what is too much to keep, and what refers to the segments that were read.
 func (p *pools) trim() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, d := range p.decoders {
+	for _, d := range p.decoders.idle { // no scanner uses the pools
 		d.Use(nil)
 	}
 	eighth := p.key.memory / 8
@@ -136,7 +134,7 @@ func (p *pools) trim() {
 
 // trimColumns drops idle columns, of the features that have most of them first, until the others have about so many bytes at most.
 func (p *pools) trimColumns(most int64) {
-	all := append([]*columnPool{&p.inverses}, make([]*columnPool, len(p.columns))...)
+	all := append([]*freeList[decoded]{&p.inverses}, make([]*freeList[decoded], len(p.columns))...)
 	deepest := len(p.inverses.idle)
 	var bytes int64
 	for i := range p.columns {
@@ -162,7 +160,7 @@ func (p *pools) trimColumns(most int64) {
 func (d *decoded) bytes() int64 {
 	n := d.stored.SizeBytes() + d.widened.SizeBytes()
 	if d.transformed != nil {
-		n += d.transformed.column.SizeBytes()
+		n += d.transformed.SizeBytes()
 	}
 	return int64(n)
 }

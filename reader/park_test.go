@@ -15,6 +15,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/transform"
 )
 
 // valuesAt reads an epoch and returns where the values of its first batch lay.
@@ -53,14 +54,14 @@ func TestReuse(t *testing.T) {
 	if again := read(layout(), opts); again != first {
 		t.Error("the memory of the scanner before is not used")
 	}
-	chain, err := ParseChain("first(1)")
+	chain, err := transform.ParseChain("first(1)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	transformed := make([]FeatureTransform, len(all))
+	transformed := make([]transform.Bound, len(all))
 	for i, f := range table.features {
 		if f.Type.Kind == vector.Sparse {
-			transformed[i] = FeatureTransform{Chain: chain, StoredType: f.Type, StoredLogical: f.Logical}
+			transformed[i] = transform.Bound{Chain: chain, StoredType: f.Type, StoredLogical: f.Logical}
 		}
 	}
 	for name, x := range map[string]struct {

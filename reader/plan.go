@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expr"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -83,7 +84,7 @@ type PlanOptions struct {
 	Expand []string
 	// Transforms choose what is done to the values of features. A rule by name goes before rules by glob or set; two globs
 	// that select one feature are an error. Default: nothing.
-	Transforms []TransformRule
+	Transforms []transform.Rule
 	// Shuffle says in which order an epoch gives rows; its Key is left empty. Default: the plan's own order.
 	Shuffle Shuffle
 }
@@ -116,7 +117,7 @@ type Plan struct {
 	// Expanded has an entry a feature: whether its lists come a row each whatever Dedup is. nil: none of them.
 	Expanded []bool
 	// Transforms has an entry a feature, a zero one where nothing is done. nil: nothing is done to any.
-	Transforms []FeatureTransform
+	Transforms []transform.Bound
 	// Exact has an entry a feature: whether it is a dense integer that comes as an exact column with OutputTensors. nil: none is.
 	Exact   []bool
 	Shuffle Shuffle

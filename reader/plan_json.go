@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/jsontext"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -286,7 +287,7 @@ func (p *Plan) readTransforms(features []featureWire) error {
 		if text == "" {
 			continue
 		}
-		chain, err := ParseChain(text)
+		chain, err := transform.ParseChain(text)
 		if err == nil && chain.String() != text {
 			err = fmt.Errorf("%q is written %q", text, chain)
 		}
@@ -294,7 +295,7 @@ func (p *Plan) readTransforms(features []featureWire) error {
 			return fmt.Errorf("transforms of %q: %w", features[i].Name, err)
 		}
 		if p.Transforms == nil {
-			p.Transforms = make([]FeatureTransform, len(features))
+			p.Transforms = make([]transform.Bound, len(features))
 		}
 		if err := p.setTransform(i, chain); err != nil {
 			return err

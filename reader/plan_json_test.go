@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -27,7 +28,7 @@ func wirePlan(p *Plan) planWire {
 			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String(), Expanded: p.expands(int32(i))}
 			continue
 		}
-		x := FeatureTransform{StoredType: f.Type, StoredLogical: f.Logical}
+		x := transform.Bound{StoredType: f.Type, StoredLogical: f.Logical}
 		if t := p.transform(i); t != nil {
 			x = *t
 		}
@@ -90,7 +91,7 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			for i, f := range p.Features {
 				if f.Type.Kind == vector.Sparse {
-					p.Transforms = make([]FeatureTransform, len(p.Features))
+					p.Transforms = make([]transform.Bound, len(p.Features))
 					if err := p.setTransform(i, mustChain(t, "first(3) | mod(10)")); err != nil {
 						t.Fatal(err)
 					}

@@ -9,18 +9,17 @@ import (
 // pools keep the memory of scanners of one plan for its next use, and bound their work. Safe for concurrent use.
 type pools struct {
 	stock    *batchStock
-	columns  []columnPool
-	inverses columnPool
+	columns  []freeList[decoded] // of each feature
+	inverses freeList[decoded]
 	zeros    zeroInverse
 	buffers  bytePool
 	tasks    chan struct{} // holds a token for each task that a worker is at
 	key      poolsKey
 	reuse    bool // they are parked in the end
 
-	mu       sync.Mutex
-	units    []*unit                 // idle; guarded by mu
-	stripes  []*stripe               // idle; guarded by mu
-	decoders []*format.StripeDecoder // idle; guarded by mu
+	units    freeList[unit]
+	stripes  freeList[stripe]
+	decoders freeList[format.StripeDecoder]
 }
 
 // newPools returns pools for scanners that have the options' memory, batches and workers in sum: parked ones, where they fit.
@@ -42,7 +41,7 @@ func (l *Layout) newPools(opts *Options) *pools {
 	layout.sessions = key.sessions
 	return &pools{
 		stock:   newBatchStock(layout, opts),
-		columns: make([]columnPool, len(l.features)),
+		columns: make([]freeList[decoded], len(l.features)),
 		buffers: bytePool{max: opts.MemoryBudget / 2},
 		tasks:   make(chan struct{}, opts.Workers),
 		key:     key,
@@ -57,4 +56,45 @@ func (p *pools) close() {
 	} else {
 		p.stock.close()
 	}
+}
+
+// column returns memory for a stripe of a feature.
+func (p *pools) column(feature int32) *decoded { return newOr(&p.columns[feature]) }
+
+// inverse returns memory for an inverse.
+func (p *pools) inverse() *decoded { return newOr(&p.inverses) }
+
+func newOr(l *freeList[decoded]) *decoded {
+	d := l.get()
+	if d == nil {
+		return new(decoded)
+	}
+	d.absent = false
+	return d
+}
+
+// A freeList keeps idle values for their next use. Safe for concurrent use.
+type freeList[T any] struct {
+	mu   sync.Mutex
+	idle []*T // guarded by mu
+}
+
+// get returns the value that was put last, nil where there is none.
+func (l *freeList[T]) get() *T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := len(l.idle) - 1
+	if k < 0 {
+		return nil
+	}
+	v := l.idle[k]
+	l.idle[k] = nil
+	l.idle = l.idle[:k]
+	return v
+}
+
+func (l *freeList[T]) put(v *T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle = append(l.idle, v)
 }

@@ -2,17 +2,9 @@ package reader
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
-
-	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A run is the goroutines that read from one position to the end; doc.go draws them. A Scanner has at most one.
@@ -45,18 +37,6 @@ type run struct {
 type result struct {
 	draft *draft
 	err   error
-}
-
-type fetchJob struct {
-	unit  *unit
-	index int // of the request
-}
-
-// A decodeTask is items [lo, hi) of a stripe.
-type decodeTask struct {
-	unit   *unit
-	stripe *stripe
-	lo, hi int
 }
 
 // segmentsAhead is how many segments are opened before they are needed.
@@ -169,8 +149,7 @@ func (r *run) emitStripes(ctx context.Context) {
 			if lo == to {
 				break
 			}
-			u := r.s.getUnit()
-			u.plan(g, lo, hi, &r.s.opts)
+			u := r.s.planUnit(g, lo, hi)
 			from = u.to
 			n := u.to - u.from
 			if !r.emitUnit(ctx, u, &c, c.last && from == to) {
@@ -183,9 +162,8 @@ func (r *run) emitStripes(ctx context.Context) {
 
 // emitError hands on a stripe that stands for an error.
 func (r *run) emitError(err error) {
-	s := r.s.getStripe()
-	s.segment, s.window, s.rows, s.err = nil, nil, 0, err
-	s.users.Store(1)
+	s := r.s.stripe(nil, 0)
+	s.err = err
 	s.ready <- struct{}{}
 	select {
 	case r.stripes <- s:
@@ -209,16 +187,13 @@ func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 	if u.leads {
 		g.dictionaries.taken.Store(g.dictionaries.bytes)
 	}
-	g.dictionaries.enter()
 	u.taken = int64(u.stored)
 	perTask := r.itemsPerTask(len(g.items))
 	tasks := (len(g.items) + perTask - 1) / perTask
 	u.stripes = u.stripes[:0]
 	for i := u.from; i < u.to; i++ {
-		s := r.s.getStripe()
-		s.segment, s.index, s.firstRow, s.rows, s.stored = g, i, g.starts[i], int(g.starts[i+1]-g.starts[i]), g.storedRows(i)
-		s.picked, s.sparse, s.condensed = nil, false, false
-		if s.rows < s.stored {
+		s := r.s.stripe(u, i)
+		if s.rows = int(g.starts[i+1] - g.starts[i]); s.rows < s.stored {
 			s.selection = g.appendSelected(s.selection[:0], i)
 			s.picked, s.sparse = s.selection, r.s.decodesRows(s.rows, s.stored)
 			s.condensed = s.sparse || r.s.layout.condenses(s.picked)
@@ -228,7 +203,6 @@ func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 			s.findSessions(nil)
 		}
 		s.taken = u.decoded[i-u.from]
-		s.users.Store(1)
 		s.undecoded.Store(int32(tasks))
 		u.stripes = append(u.stripes, s)
 	}
@@ -301,67 +275,12 @@ func (r *run) fetch(ctx context.Context) {
 		case <-r.done:
 			return
 		}
-		start := time.Now()
-		if err := r.read(ctx, j.unit, j.index); err != nil {
-			j.unit.fail(j.index, err)
-		}
-		r.s.stats.read.Add(int64(time.Since(start)))
-		r.s.stats.requests.Add(1)
-		if j.unit.unread.Add(-1) == 0 {
-			r.arrived(j.unit)
+		u := j.unit
+		u.fail(j.index, r.s.readRequests(ctx, u.ranges[u.requests[j.index].rng].object, j))
+		if u.unread.Add(-1) == 0 {
+			r.arrived(u)
 		}
 	}
-}
-
-// read does one request of a unit.
-func (r *run) read(ctx context.Context, u *unit, index int) error {
-	q := u.requests[index]
-	rng := &u.ranges[q.rng]
-	place := func(reason string) error {
-		return &format.CorruptError{Object: rng.object, Stripe: -1, Offset: int64(q.from), Reason: reason}
-	}
-	if err := r.s.allocate(ctx, u, q.rng); err != nil {
-		return err
-	}
-	err := r.s.layout.blobs.ReadAt(ctx, rng.object, rng.buf[q.from-rng.from:q.to-rng.from], int64(q.from))
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return place(fmt.Sprintf("the object ends before offset %d", q.to))
-	case errors.Is(err, object.ErrNotFound):
-		return place("object is missing")
-	}
-	return fmt.Errorf("read of %s at %d: %w", rng.object, q.from, err)
-}
-
-// allocate gives a range of u its buffer, unless another request has.
-func (s *Scanner) allocate(ctx context.Context, u *unit, rng int32) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	f := &u.ranges[rng]
-	if f.buf != nil {
-		return nil
-	}
-	if f.to-f.from > object.LargeRead {
-		if err := s.checkEnd(ctx, f.object, f.to); err != nil {
-			return err
-		}
-	}
-	f.buf = s.buffers.get(int(f.to - f.from))
-	return nil
-}
-
-// checkEnd makes sure that an object has the bytes up to an offset.
-func (s *Scanner) checkEnd(ctx context.Context, name string, end uint64) error {
-	err := object.CheckEnd(ctx, s.layout.blobs, name, end)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return &format.CorruptError{Object: name, Stripe: -1, Offset: -1, Reason: fmt.Sprintf("the object ends before offset %d", end)}
-	}
-	if err != nil {
-		return fmt.Errorf("size of %s: %w", name, err)
-	}
-	return nil
 }
 
 // fail records that a request went wrong; of several, the first in order counts. A nil error is none.
@@ -394,7 +313,7 @@ func (r *run) dispatch(u *unit) {
 		last := i == len(stripes)-1
 		s := stripes[i]
 		for lo := 0; lo < items; lo += per {
-			t := decodeTask{unit: u, stripe: s, lo: lo, hi: min(lo+per, items)}
+			t := decodeTask{stripe: s, lo: lo, hi: min(lo+per, items)}
 			select {
 			case r.decode <- t:
 			case <-r.done:
@@ -414,13 +333,13 @@ func (r *run) work() {
 	for {
 		select {
 		case d := <-r.assemble:
-			r.task(func() { r.makeBatch(d) })
+			r.task(func() { r.assembleBatch(d) })
 		default:
 			select {
 			case d := <-r.assemble:
-				r.task(func() { r.makeBatch(d) })
+				r.task(func() { r.assembleBatch(d) })
 			case t := <-r.decode:
-				r.task(func() { r.decodeItems(t) })
+				r.task(func() { r.decodeTask(t) })
 			case <-r.done:
 				return
 			}
@@ -436,161 +355,28 @@ func (r *run) task(f func()) {
 	f()
 }
 
-func (r *run) decodeItems(t decodeTask) {
-	if i, err := r.decodeTask(t); err != nil {
-		t.stripe.fail(i, err)
+// decodeTask does a task, and hands its stripe on after the last one.
+func (r *run) decodeTask(t decodeTask) {
+	s, u := t.stripe, t.stripe.unit
+	d := r.s.decoder()
+	if i, err := r.s.decode(d, t); err != nil {
+		s.fail(i, err)
 	}
+	r.s.decoders.put(d)
 	// The stripe may be used up, and the unit read anew, as soon as their last task is counted.
-	unitDone := t.unit.undecoded.Add(-1) == 0
-	if t.stripe.undecoded.Add(-1) == 0 {
-		t.stripe.ready <- struct{}{}
+	unitDone := u.undecoded.Add(-1) == 0
+	if s.undecoded.Add(-1) == 0 {
+		s.ready <- struct{}{}
 	}
 	if unitDone {
-		r.s.putUnit(t.unit)
+		r.s.putUnit(u)
 	}
 }
 
-// decodeTask decodes the items of a task as far as they can be; the error is that of item i.
-func (r *run) decodeTask(t decodeTask) (i int, err error) {
-	start := time.Now()
-	d := r.s.getDecoder()
-	defer r.s.putDecoder(d)
-	var group *format.Selection
-	if t.stripe.sparse {
-		group = groupSelections.Get().(*format.Selection)
-		defer groupSelections.Put(group)
-	}
-	var rows, slots uint64
-	for i = t.lo; i < t.hi; i++ {
-		it := &t.stripe.segment.items[i]
-		var n uint64
-		if n, err = r.decodeItem(d, group, t, it); err != nil {
-			break
-		}
-		if n > 0 {
-			slots += n
-			rows += uint64(len(it.features) * t.stripe.decodedRows())
-		}
-	}
-	st := r.s.stats
-	st.decodedRows.Add(rows)
-	st.decodedSlots.Add(slots)
-	st.decode.Add(int64(time.Since(start)))
-	return i, err
-}
-
-// groupSelections are memory for the rows of a group's stripe that are decoded alone.
-var groupSelections = sync.Pool{New: func() any { return new(format.Selection) }}
-
-// decodeItem decodes the features of an item, transforms and condenses them, and returns how many slots they have. group is scratch memory, of
-// stripes that are sparse.
-func (r *run) decodeItem(d *format.StripeDecoder, group *format.Selection, t decodeTask, it *item) (uint64, error) {
-	g, s := t.stripe.segment, t.stripe
-	gathers := s.condensed && !s.sparse
-	var gather condenser
-	if it.parts != nil {
-		slots, err := r.s.decodeBlended(d, t.unit, s, it, s.rowsAlone())
-		if err != nil || !gathers {
-			return slots, err
-		}
-		for _, f := range it.features {
-			if c := s.columns[f]; c != nil {
-				gather.condense(r.s, s, c)
-			}
-		}
-		return slots, nil
-	}
-	var inverse *vector.Column
-	switch {
-	case it.inverse >= 0 && s.sparse:
-		f := &g.files[it.inverse]
-		src, at := t.unit.bytes(it.inverse, s.index)
-		if err := d.SelectRows(group, f.entry.Meta, s.index, src, s.picked); err != nil {
-			return 0, f.locate(err, at)
-		}
-	case it.inverse >= 0:
-		inv := r.s.inverses.get()
-		s.keepInverse(inv)
-		if err := r.decodeFile(d, t, it.inverse, inv, nil, nil); err != nil {
-			return 0, err
-		}
-		inverse = inv.column
-	}
-	var slots uint64
-	for _, f := range it.features {
-		c := r.s.columns[f].get()
-		s.columns[f] = c
-		x := r.s.layout.transformers[f]
-		if isWeight(r.s.layout.features[f]) {
-			var rows []int32
-			if s.condensed {
-				rows = s.picked
-			}
-			c.weigh(g.weighted, r.s.layout.weight, g.first[s.index], s.columnRows(), rows)
-			continue
-		}
-		if g.featureFile[f] < 0 {
-			if err := c.missing(x, r.s.zeros.get(s.columnRows())); err != nil {
-				return 0, fmt.Errorf("feature %q: %w", r.s.layout.plan.Features[f].Name, err)
-			}
-			continue
-		}
-		if err := r.decodeFile(d, t, g.featureFile[f], c, inverse, group); err != nil {
-			return 0, err
-		}
-		if r.s.sessions && f == r.s.layout.sessionKey {
-			s.findSessions(c.column)
-		}
-		slots += uint64(c.column.Slots)
-		if x != nil {
-			if err := c.transform(x); err != nil {
-				return 0, fmt.Errorf("feature %q: %w", r.s.layout.plan.Features[f].Name, err)
-			}
-		}
-		if gathers {
-			gather.condense(r.s, s, c)
-		}
-	}
-	return slots, nil
-}
-
-// decodeFile decodes the stripe of one feature file, or of a sparse one the rows of the group, and widens it to the plan's type.
-func (r *run) decodeFile(d *format.StripeDecoder, t decodeTask, fileIndex int32, c *decoded, inverse *vector.Column, group *format.Selection) error {
-	return r.s.decodeFile(d, t.unit, t.stripe, fileIndex, c, t.stripe.rowsAlone(), inverse, group)
-}
-
-// locate adds what a decoder does not know to its error: the object, the feature's name and the offset in the object.
-func (f *file) locate(err error, at uint64) error {
-	var c *format.CorruptError
-	if errors.As(err, &c) && c.Offset < 0 {
-		d := *c
-		d.Offset = int64(at - f.entry.Offset)
-		err = &d
-	}
-	return format.Locate(err, f.entry.Object, f.feature, int64(f.entry.Offset))
-}
-
-// makeBatch makes the batch of a draft.
-func (r *run) makeBatch(d *draft) {
-	start := time.Now()
-	b := r.s.batches.take()
-	b.Index, b.FirstRow, b.Rows = d.index, d.firstRow, d.rows
-	b.pieces, d.pieces = d.pieces, b.pieces
-	d.err = b.make(r.s.stock.layout)
-	for i := range b.pieces {
-		// The pieces of a stripe are next to each other.
-		if s := b.pieces[i].stripe; i == len(b.pieces)-1 || b.pieces[i+1].stripe != s {
-			r.s.releaseStripe(s)
-		}
-	}
-	clear(b.pieces)
-	b.pieces = b.pieces[:0]
+// assembleBatch makes the batch of a draft.
+func (r *run) assembleBatch(d *draft) {
+	r.s.makeBatch(d)
 	r.assembling.Add(-1)
 	r.s.budget.poke()
-	r.s.stats.assemble.Add(int64(time.Since(start)))
-	if d.err == nil {
-		r.s.prefetched(1)
-	}
-	d.batch = b
 	d.done <- struct{}{}
 }

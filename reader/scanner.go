@@ -170,21 +170,18 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 
 // newScanner returns a Scanner of rows [first, end) of an epoch's order, with all their batches.
 func (l *Layout) newScanner(opts *Options, p *pools, stats *counters, first, end uint64) *Scanner {
-	return &Scanner{
-		pools: p, layout: l, opts: *opts, first: first, end: end, stride: 1, stats: stats,
-		batches:  newBatchPool(p.stock, opts.MaxBatches),
-		sessions: l.plan.Shuffle.Unit == UnitSession || p.stock.layout.sessions,
+	s := &Scanner{
+		executor: l.newExecutor(opts, p, stats), first: first, end: end, stride: 1, batches: newBatchPool(p.stock, opts.MaxBatches),
 	}
+	s.sessions = l.plan.Shuffle.Unit == UnitSession || p.stock.layout.sessions
+	return s
 }
 
 // A Scanner gives the batches of a plan, or of one split of it. Next, Seek, Position and Close are called from one
 // goroutine; Batch.Release and Stats from any.
 type Scanner struct {
-	*pools
-	layout     *Layout
-	opts       Options
+	executor
 	first, end uint64 // rows of an epoch's order
-	sessions   bool   // stripes are asked for their sessions
 	stride     uint64 // from one batch to the next: those between are not made
 	shared     bool   // its pools are a RankScanner's
 	hold       *hold  // of what it reads
@@ -197,9 +194,7 @@ type Scanner struct {
 	err        error        // what every Next returns
 
 	batches *batchPool
-	budget  *budget   // of the run
-	emitted []*stripe // scratch of the run's emitStripes
-	stats   *counters
+	emitted []*stripe    // scratch of the run's emitStripes
 	ready   atomic.Int64 // of the stats' those that are of this scanner
 }
 
@@ -236,10 +231,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	b := s.batches.give(d)
 	s.prefetched(-1)
 	s.next.Batch += s.stride
-	s.stats.batches.Add(1)
-	s.stats.rows.Add(uint64(b.Rows))
-	s.stats.slotRows.Add(b.SlotRows)
-	s.stats.slots.Add(b.Slots)
+	s.stats.countBatch(b)
 	return b, nil
 }
 
@@ -340,146 +332,27 @@ func (s *Scanner) Close() error {
 	return nil
 }
 
-func (s *Scanner) getUnit() *unit {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k := len(s.units) - 1; k >= 0 {
-		u := s.units[k]
-		s.units = s.units[:k]
-		return u
-	}
-	return new(unit)
-}
-
-// putUnit takes back a unit whose bytes nobody needs any more.
-func (s *Scanner) putUnit(u *unit) {
-	for i := range u.ranges {
-		if u.ranges[i].buf != nil {
-			s.buffers.put(u.ranges[i].buf)
-			u.ranges[i].buf = nil
-		}
-	}
-	s.budget.give(u.taken)
-	u.segment.dictionaries.leave(s.budget)
-	u.segment, u.taken = nil, 0
-	clear(u.stripes)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.units = append(s.units, u)
-}
-
-func (s *Scanner) getDecoder() *format.StripeDecoder {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k := len(s.decoders) - 1; k >= 0 {
-		d := s.decoders[k]
-		s.decoders = s.decoders[:k]
-		return d
-	}
-	return format.NewStripeDecoder(s.opts.Limits)
-}
-
-func (s *Scanner) putDecoder(d *format.StripeDecoder) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.decoders = append(s.decoders, d)
-}
-
-func (s *Scanner) getStripe() *stripe {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k := len(s.stripes) - 1; k >= 0 {
-		t := s.stripes[k]
-		s.stripes = s.stripes[:k]
-		return t
-	}
-	return &stripe{columns: make([]*decoded, len(s.columns)), ready: make(chan struct{}, 1)}
-}
-
-// releaseStripe is called by each user of a stripe when it is done with it; the last one takes the stripe back.
-func (s *Scanner) releaseStripe(t *stripe) {
-	if t.users.Add(-1) > 0 {
-		return
-	}
-	for i, c := range t.columns {
-		if c != nil {
-			s.columns[i].put(c)
-			t.columns[i] = nil
-		}
-	}
-	for i, c := range t.inverses {
-		s.inverses.put(c)
-		t.inverses[i] = nil
-	}
-	t.inverses = t.inverses[:0]
-	s.budget.give(t.taken)
-	t.taken, t.segment, t.window, t.err = 0, nil, nil, nil
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stripes = append(s.stripes, t)
-}
-
-// counters are what Stats reports, of one scanner or of several that are one reader. Times are in nanoseconds.
-type counters struct {
-	rows, batches                 atomic.Uint64
-	slotRows, slots               atomic.Uint64
-	needed, overRead              atomic.Uint64
-	requests                      atomic.Uint64
-	decodedRows, decodedSlots     atomic.Uint64
-	decode, assemble, stall, read atomic.Int64
-	ready                         atomic.Int64  // batches made and not yet given
-	keptHits, keptMisses          atomic.Uint64 // of a Taker
-	meter                         meter
-}
-
-// count counts a unit that is to be read.
-func (c *counters) count(u *unit) {
-	c.needed.Add(u.needed)
-	c.overRead.Add(u.overRead)
-	c.meter.count(u)
-}
-
-// Stats are what a Scanner has done so far.
-type Stats struct {
-	Rows, Batches   uint64
-	BytesNeeded     uint64 // of the projected stripes
-	BytesOverRead   uint64 // of the gaps between them that were read too
-	Requests        uint64
-	DecodeSeconds   float64 // over all workers: checksum, decode, widen
-	AssembleSeconds float64 // over all workers: making batches of stripes
-	ReadSeconds     float64 // over all requests: until the bytes were there
-	StallSeconds    float64 // Next waited
-	// DecodedRows and DecodedSlots are those of the feature stripes decoded, added up, and DedupeFactor is the one over the other; 1 without
-	// duplicates.
-	DecodedRows, DecodedSlots uint64
-	DedupeFactor              float64
-	// SlotRows and Slots are those of the batches, added up, and EmittedFactor is the one over the other: 1 where the plan's
-	// Dedup is DedupKJT.
-	SlotRows, Slots uint64
-	EmittedFactor   float64
-	// Prefetched is how many batches are made now and were not yet given.
-	Prefetched int64
-	// StripeHits and StripeMisses are stripes that a Taker found decoded, and that it had to read.
-	StripeHits, StripeMisses uint64
-}
-
 // Stats may be called at any time, also after Close.
 func (s *Scanner) Stats() Stats { return s.stats.stats() }
 
-func (c *counters) stats() Stats {
-	out := Stats{
-		Rows: c.rows.Load(), Batches: c.batches.Load(), BytesNeeded: c.needed.Load(), BytesOverRead: c.overRead.Load(), Requests: c.requests.Load(),
-		DecodeSeconds: time.Duration(c.decode.Load()).Seconds(), AssembleSeconds: time.Duration(c.assemble.Load()).Seconds(),
-		ReadSeconds: time.Duration(c.read.Load()).Seconds(), StallSeconds: time.Duration(c.stall.Load()).Seconds(),
-		SlotRows: c.slotRows.Load(), Slots: c.slots.Load(), DedupeFactor: 1, EmittedFactor: 1,
-		DecodedRows: c.decodedRows.Load(), DecodedSlots: c.decodedSlots.Load(),
-		Prefetched: c.ready.Load(), StripeHits: c.keptHits.Load(), StripeMisses: c.keptMisses.Load(),
+// makeBatch makes the batch of a draft.
+func (s *Scanner) makeBatch(d *draft) {
+	start := time.Now()
+	b := s.batches.take()
+	b.Index, b.FirstRow, b.Rows = d.index, d.firstRow, d.rows
+	b.pieces, d.pieces = d.pieces, b.pieces
+	d.err = b.make(s.stock.layout)
+	for i := range b.pieces {
+		// The pieces of a stripe are next to each other.
+		if x := b.pieces[i].stripe; i == len(b.pieces)-1 || b.pieces[i+1].stripe != x {
+			s.releaseStripe(x)
+		}
 	}
-	if out.Slots > 0 {
-		out.EmittedFactor = float64(out.SlotRows) / float64(out.Slots)
+	clear(b.pieces)
+	b.pieces = b.pieces[:0]
+	s.stats.assemble.Add(int64(time.Since(start)))
+	if d.err == nil {
+		s.prefetched(1)
 	}
-	if out.DecodedSlots > 0 {
-		out.DedupeFactor = float64(out.DecodedRows) / float64(out.DecodedSlots)
-	}
-	return out
+	d.batch = b
 }

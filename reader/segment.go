@@ -1,8 +1,6 @@
 package reader
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sort"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -51,7 +50,7 @@ type file struct {
 	stripes vector.Bitmap
 	gaps    bool // there is something between its stripes
 	// transforms come after want; nil: none.
-	transforms *transformer
+	transforms *transform.Program
 }
 
 // An item is a feature without a group, or a group with all its features that are read, or a feature that the segment does
@@ -71,108 +70,6 @@ type itemPart struct {
 	stripes vector.Bitmap   // those that have some of them
 	inverse int32           // in files, or -1
 	files   []int32         // of each feature, in files; -1: null
-}
-
-// loadSegment opens the index of segment i of the layout, looks the projection up and closes it again.
-func (l *Layout) loadSegment(ctx context.Context, i int) (*segment, error) {
-	d := l.segments[i]
-	index, err := l.open(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	g, err := l.readIndex(ctx, i, index)
-	if err = errors.Join(err, index.Close()); err != nil {
-		return nil, err
-	}
-	g.setOwners()
-	return g, nil
-}
-
-func (l *Layout) readIndex(ctx context.Context, i int, index segmentIndex) (*segment, error) {
-	d := l.segments[i]
-	first, err := cumulate(d, index.StripeRows())
-	if err != nil {
-		return nil, err
-	}
-	g := &segment{
-		id: d.ID, first: first, selected: l.selectionOf(i), featureFile: make([]int32, len(l.features)), partition: d.Partition,
-	}
-	if l.weighted != nil {
-		g.weighted = l.weighted[i]
-	}
-	g.starts = startsOf(l.firstRow[i], selectedRows(index.StripeRows(), g.selected))
-	if l.chains != nil && l.hasLayers(i) {
-		for j := range g.featureFile {
-			g.featureFile[j] = -1
-		}
-		return l.readMixed(ctx, g, i, index)
-	}
-	var ids []storage.FeatureID
-	var places []int // in Layout.features, of ids
-	for j, f := range l.features {
-		g.featureFile[j] = -1
-		switch {
-		case isWeight(f):
-			g.items = append(g.items, item{inverse: -1, features: []int32{int32(j)}})
-		case !IsPartitionKey(f):
-			ids, places = append(ids, f.ID), append(places, j)
-		}
-	}
-	entries, err := index.Lookup(ctx, ids...)
-	if err != nil {
-		return nil, err
-	}
-	for i, e := range entries {
-		if x := l.transformers[places[i]]; e == nil && x != nil && x.fills {
-			g.items = append(g.items, item{inverse: -1, features: []int32{int32(places[i])}})
-		}
-	}
-	var groups []storage.FeatureID
-	byGroup := map[storage.FeatureID]int{} // place in items
-	for i, e := range entries {
-		if e == nil {
-			continue
-		}
-		j := places[i]
-		f := &l.features[j]
-		if err := g.addFile(d, e, f.Name, f.Type); err != nil {
-			return nil, err
-		}
-		g.files[len(g.files)-1].transforms = l.transformers[j]
-		g.featureFile[j] = int32(len(g.files) - 1)
-		group := storage.FeatureID(e.Meta.Group)
-		at, known := byGroup[group]
-		if group == 0 || !known {
-			at = len(g.items)
-			g.items = append(g.items, item{inverse: -1})
-		}
-		if group != 0 && !known {
-			byGroup[group] = at
-			groups = append(groups, group)
-		}
-		g.items[at].features = append(g.items[at].features, int32(j))
-	}
-	if len(groups) == 0 {
-		g.dictionaries = newDictionaries(g.files)
-		return g, nil
-	}
-	entries, err = index.Lookup(ctx, groups...)
-	if err != nil {
-		return nil, err
-	}
-	for j, e := range entries {
-		it := &g.items[byGroup[groups[j]]]
-		name := l.features[it.features[0]].Name
-		if e == nil {
-			return nil, noGroup(d, name, groups[j])
-		}
-		if err := g.addFile(d, e, "group of "+name, vector.Type{Kind: vector.Inverse}); err != nil {
-			return nil, err
-		}
-		it.inverse = int32(len(g.files) - 1)
-	}
-	g.dictionaries = newDictionaries(g.files)
-	return g, nil
 }
 
 // cumulate returns the rows of a segment at which its stripes start, and its end.
@@ -302,7 +199,7 @@ func (f *file) decodedBytes(i int) uint64 {
 		n = uint64(s.Slots) * uint64(t.Width()) * uint64(t.ValueBytes())
 	}
 	if f.transforms != nil {
-		n += f.transforms.extraBytes(s.Elements, uint64(s.Slots))
+		n += f.transforms.ExtraBytes(s.Elements, uint64(s.Slots))
 	}
 	n += uint64(s.Slots) / 8
 	if s.Slots != s.Rows || t.Kind == vector.Inverse {

@@ -197,6 +197,11 @@ func (s *stripe) rowsAlone() []int32 {
 	return nil
 }
 
+// decodeAlone makes s's columns have these of its rows alone. Borrowed.
+func (s *stripe) decodeAlone(rows []int32) {
+	s.rows, s.picked, s.sparse, s.condensed = len(rows), rows, true, true
+}
+
 // runAt returns the rows of s's columns from a place on, as far as they are next to each other and before the place end.
 func (s *stripe) runAt(place, end int) (lo, hi int) {
 	if s.picked == nil || s.condensed {
@@ -232,6 +237,6 @@ const sparseRows = 32
 
 // decodesRows reports whether so many selected rows of a stripe are decoded alone. What repeats among them is then given row by row, so that
 // what asks for slots has the whole stripe decoded.
-func (s *Scanner) decodesRows(selected, stored int) bool {
-	return selected*s.layout.sparseRows < stored && s.layout.plan.Dedup == DedupKJT && !s.opts.Info
+func (x *executor) decodesRows(selected, stored int) bool {
+	return selected*x.layout.sparseRows < stored && x.layout.plan.Dedup == DedupKJT && !x.opts.Info
 }

@@ -5,10 +5,12 @@ import (
 	"sync/atomic"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/transform"
 )
 
 // A stripe is one stripe of a segment on its way to batches: first undecoded, then ready, then used up.
 type stripe struct {
+	unit     *unit // its stored bytes, until it is decoded
 	segment  *segment
 	index    int
 	firstRow uint64 // in the plan's own order
@@ -53,74 +55,47 @@ func (s *stripe) fail(i int, err error) {
 
 // A decoded is the memory of one decoded stripe of one feature.
 type decoded struct {
-	column *vector.Column // what to read: &stored, &widened, &transformed.column or &condensed
+	column *vector.Column // what to read: &stored, &widened, the column of transformed or &condensed
 	stored vector.Column
 	// widened holds the values of a feature whose type in the segment is narrower than in the plan.
 	widened vector.Column
 	// transformed is nil until the feature is first transformed; then column is in it.
-	transformed *transformed
+	transformed *transform.State
 	// condensed has some rows of what column was before: all but its inverse is that one's.
 	condensed vector.Column
 	ascends   bool // no row of condensed has a slot before that of the row before
 	absent    bool // nothing is stored: the column is what transforms make of null, in one slot
 }
 
-// columnPool keeps the decoded columns of one feature.
-type columnPool struct {
-	mu   sync.Mutex
-	idle []*decoded // guarded by mu
-}
-
-func (p *columnPool) get() *decoded {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if k := len(p.idle) - 1; k >= 0 {
-		d := p.idle[k]
-		p.idle = p.idle[:k]
-		d.absent = false
-		return d
-	}
-	return new(decoded)
-}
-
-func (p *columnPool) put(d *decoded) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.idle = append(p.idle, d)
-}
-
-// widen makes d.column the stored column as type t, which vector.Widen gives of both: what vector.Convert does, into
-// memory that d keeps.
+// widen makes d.column the stored column as type t, which vector.Widen gives of both.
 func (d *decoded) widen(t vector.Type) {
 	if d.stored.Type == t {
 		d.column = &d.stored
 		return
 	}
-	from, to := &d.stored, &d.widened
-	floats, doubles, scores := to.Floats, to.Doubles, to.ScoreDoubles
-	*to = *from
-	to.Type = t
-	switch a, b := from.Type.Physical(), t.Physical(); {
-	case a == vector.Int64Values && b == vector.Float32Values:
-		to.Ints, to.Floats = nil, convert(floats, from.Ints)
-	case a == vector.Int64Values && b == vector.Float64Values:
-		to.Ints, to.Doubles = nil, convert(doubles, from.Ints)
-	case a == vector.Float32Values && b == vector.Float64Values:
-		to.Floats, to.Doubles = nil, convert(doubles, from.Floats)
-	}
-	if from.Type.Score == vector.Float32 && t.Score == vector.Float64 {
-		to.ScoreFloats, to.ScoreDoubles = nil, convert(scores, from.ScoreFloats)
-	}
-	d.column = to
+	vector.ConvertInto(&d.widened, &d.stored, t)
+	d.column = &d.widened
 }
 
-// convert writes in to the memory of out, which it grows where needed.
-func convert[From, To int64 | float32 | float64](out []To, in []From) []To {
-	out = room(out, len(in))
-	for i, v := range in {
-		out[i] = To(v)
+// transform makes d.column what p makes of it.
+func (d *decoded) transform(p *transform.Program) (err error) {
+	d.column, err = d.state().Run(p, d.column)
+	return err
+}
+
+// missing makes d.column the column of a feature that a segment does not have, after p, which fills null: one slot for all
+// rows, whose inverse is zeros, borrowed.
+func (d *decoded) missing(p *transform.Program, zeros []int32) (err error) {
+	d.ascends, d.absent = true, true
+	d.column, err = d.state().Null(p, zeros)
+	return err
+}
+
+func (d *decoded) state() *transform.State {
+	if d.transformed == nil {
+		d.transformed = new(transform.State)
 	}
-	return out
+	return d.transformed
 }
 
 // A zeroInverse is the inverse of columns with one slot. It is safe for concurrent use.

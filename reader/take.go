@@ -4,17 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/access"
 )
 
 // A Taker gives rows at places of a plan's own order: those of the segments that it selects one after the other, which is the
@@ -30,21 +23,21 @@ import (
 // have half; what was looked up of segments, with their dictionaries, has a quarter, and so have the bytes that are read and
 // not yet decoded, or one unit (unit.go). A Taker is safe for concurrent use; takes wait for each other.
 type Taker struct {
-	layout *Layout
+	executor
 
 	// lock holds a token while somebody takes or closes, and guards what follows: unlike a mutex, whoever waits for it can give up.
-	lock   chan struct{}
-	s      *Scanner // its pools and options: it never runs
-	kept   keptSegments
-	views  takeViews
-	closed bool
+	lock    chan struct{}
+	batches *batchPool
+	kept    *keptSegments
+	views   takeViews
+	closed  bool
 
-	reading chan struct{} // holds a token for each request under way: a sieve fetches several units at once
+	hold    *hold // of what it reads
+	session *access.Session
 }
 
 // A takenStripe is rows of a stripe, on their way to a batch.
 type takenStripe struct {
-	unit   *unit // nil: the stripe is decoded
 	stripe *stripe
 	rows   []int32 // of the stripe, ascending
 	// whole: stripe has all rows of the stripe that is stored, and is kept; else it has rows alone.
@@ -69,12 +62,12 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := l.newScanner(&opts, l.newPools(&opts), new(counters), 0, 0)
-	s.budget = newBudget(opts.MemoryBudget)
-	s.hold = l.keep(&opts)
-	s.session = l.record(&opts.Access, s.stats)
-	t := &Taker{layout: l, lock: make(chan struct{}, 1), s: s, reading: make(chan struct{}, opts.Requests)}
-	t.kept = keptSegments{max: opts.MemoryBudget / 4, maxStripes: opts.MemoryBudget / 2, release: s.releaseStripe}
+	p := l.newPools(&opts)
+	t := &Taker{
+		executor: l.newExecutor(&opts, p, new(counters)), batches: newBatchPool(p.stock, opts.MaxBatches), lock: make(chan struct{}, 1), hold: l.keep(&opts),
+	}
+	t.session = l.record(&opts.Access, t.stats)
+	t.kept = newKeptSegments(opts.MemoryBudget/4, opts.MemoryBudget/2, t.releaseStripe)
 	return t, nil
 }
 
@@ -109,43 +102,45 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	stripes, err := t.read(ctx, sorted)
 	defer func() {
 		for i := range stripes {
-			t.s.releaseStripe(stripes[i].stripe)
+			t.releaseStripe(stripes[i].stripe)
 		}
 	}()
 	if err != nil {
 		return nil, err
 	}
-	d := t.s.batches.draft(ctx.Done())
+	d := t.batches.draft(ctx.Done())
 	if d == nil {
 		return nil, ctx.Err()
 	}
-	b := t.s.batches.take()
+	b := t.batches.take()
 	b.Index, b.FirstRow, b.Rows = 0, 0, len(rows)
 	b.pieces = t.views.condense(appendPieces(b.pieces[:0], stripes, rows, sorted), stripes)
-	err = b.make(t.s.stock.layout)
+	err = b.make(t.stock.layout)
 	t.views.release()
 	clear(b.pieces)
 	b.pieces = b.pieces[:0]
 	d.batch = b
 	if err != nil {
-		t.s.batches.drop(d)
+		t.batches.drop(d)
 		return nil, err
 	}
-	st := t.s.stats
-	st.batches.Add(1)
-	st.rows.Add(uint64(b.Rows))
-	st.slotRows.Add(b.SlotRows)
-	st.slots.Add(b.Slots)
-	return t.s.batches.give(d), nil
+	t.stats.countBatch(b)
+	return t.batches.give(d), nil
 }
 
 // Close gives back what the Taker keeps. Batches given stay valid until their Release.
 func (t *Taker) Close() error {
 	t.lock <- struct{}{}
 	defer func() { <-t.lock }()
+	if t.closed {
+		return nil
+	}
 	t.closed = true
-	t.kept.clear()
-	return t.s.Close()
+	t.kept.segments.Clear()
+	t.pools.close()
+	t.session.End()
+	t.hold.end()
+	return nil
 }
 
 func ascends(rows []uint64) bool {
@@ -228,7 +223,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 				// Stripes next to each other are a unit, as far as its memory goes.
 				from, _ := g.stripesOf(rows[0], rows[0]+1)
 				if s := g.stripes[from]; s != nil {
-					t.s.stats.keptHits.Add(1)
+					t.stats.keptHits.Add(1)
 					g.touched[from]++
 					s.users.Add(1)
 					x := takenStripe{stripe: s, whole: true}
@@ -247,30 +242,25 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 					}
 					last++
 				}
-				u := t.s.getUnit()
-				u.plan(g.segment, from, limit, &t.s.opts)
-				g.dictionaries.enter()
+				u := t.planUnit(g.segment, from, limit)
 				wave.units = append(wave.units, u)
 				wave.segments = append(wave.segments, g)
 				wave.bytes += int64(u.stored)
-				t.s.stats.keptMisses.Add(uint64(u.to - u.from))
+				t.stats.keptMisses.Add(uint64(u.to - u.from))
 				for k := u.from; k < u.to; k++ {
-					x := takenStripe{unit: u, stripe: t.s.getStripe(), whole: t.kept.admit(g, k)}
+					x := takenStripe{stripe: t.stripe(u, k), whole: t.kept.admit(g, k)}
 					x.rows, rows = rowsOf(rows, g.starts[k], g.starts[k+1])
 					u.asked[k-u.from] = uint64(len(x.rows))
-					s := x.stripe
-					s.segment, s.index, s.firstRow, s.rows = g.segment, k, g.starts[k], len(x.rows)
-					s.picked, s.sparse, s.condensed = nil, false, false
-					s.users.Store(1)
 					if x.whole {
-						s.rows = g.storedRows(k)
-						wave.whole = append(wave.whole, wholeStripe{g, s})
+						wave.whole = append(wave.whole, wholeStripe{g, x.stripe})
+					} else {
+						x.stripe.decodeAlone(x.rows)
 					}
 					out = append(out, x)
-					wave.stripes = append(wave.stripes, x)
+					wave.stripes = append(wave.stripes, x.stripe)
 					g.selectRows(k, x.rows)
 				}
-				if 4*wave.bytes >= t.s.opts.MemoryBudget {
+				if 4*wave.bytes >= t.opts.MemoryBudget {
 					if err := t.flush(ctx, &wave); err != nil {
 						return out, err
 					}
@@ -296,7 +286,7 @@ func rowsOf(rows []uint64, start, end uint64) (of []int32, rest []uint64) {
 type takeWave struct {
 	units    []*unit
 	segments []*keptSegment // of each unit
-	stripes  []takenStripe
+	stripes  []*stripe
 	whole    []wholeStripe // of stripes, to be kept
 	bytes    int64         // of the units, as they are stored
 }
@@ -308,20 +298,13 @@ type wholeStripe struct {
 
 // flush reads and decodes the wave, and empties it.
 func (t *Taker) flush(ctx context.Context, w *takeWave) error {
-	err := t.fetch(ctx, w.units)
-	for i, u := range w.units {
-		if err == nil && u.leads {
-			d := t.s.getDecoder()
-			err = u.decodeDictionaries(d)
-			t.s.putDecoder(d)
-		}
-		if err != nil {
-			// Whose dictionaries are not there is looked up anew.
-			t.kept.drop(w.segments[i])
-		}
-	}
+	err := t.load(ctx, w.units...)
 	if err == nil {
-		err = t.decode(ctx, w.stripes)
+		err = t.decodeStripes(ctx, w.stripes, t.opts.Workers)
+	} else { // dictionaries may be missing: they are looked up anew
+		for _, g := range w.segments {
+			t.kept.drop(g)
+		}
 	}
 	for _, x := range w.whole {
 		if err != nil {
@@ -338,188 +321,9 @@ func (t *Taker) flush(ctx context.Context, w *takeWave) error {
 // drop gives the units of the wave back.
 func (t *Taker) drop(w *takeWave) {
 	for _, u := range w.units {
-		t.s.putUnit(u)
+		t.putUnit(u)
 	}
 	*w = takeWave{units: w.units[:0], segments: w.segments[:0], stripes: w.stripes[:0], whole: w.whole[:0]}
-}
-
-// fetch reads the ranges of units, those of an object together and several objects at a time.
-func (t *Taker) fetch(ctx context.Context, units []*unit) error {
-	st := t.s.stats
-	var names []string
-	ranges := map[string][]object.Range{}
-	for _, u := range units {
-		for i := range u.requests {
-			q := &u.requests[i]
-			if err := t.s.allocate(ctx, u, q.rng); err != nil {
-				return err
-			}
-			r := &u.ranges[q.rng]
-			if ranges[r.object] == nil {
-				names = append(names, r.object)
-			}
-			ranges[r.object] = append(ranges[r.object], object.Range{P: r.buf[q.from-r.from : q.to-r.from], Off: int64(q.from)})
-		}
-		st.requests.Add(uint64(len(u.requests)))
-		st.count(u)
-	}
-	read := func(name string) error {
-		select {
-		case t.reading <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		defer func() { <-t.reading }()
-		start := time.Now()
-		defer func() { st.read.Add(int64(time.Since(start))) }()
-		return readError(name, object.ReadRanges(ctx, t.s.layout.blobs, name, ranges[name]...))
-	}
-	if len(names) == 1 {
-		return read(names[0])
-	}
-	errs := make([]error, len(names))
-	var g errgroup.Group
-	g.SetLimit(t.s.opts.Requests)
-	for i, name := range names {
-		g.Go(func() error {
-			errs[i] = read(name)
-			return nil
-		})
-	}
-	_ = g.Wait()
-	return firstError(errs)
-}
-
-func firstError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readError says what it means that an object could not be read.
-func readError(name string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: %w", &format.CorruptError{Object: name, Stripe: -1, Offset: -1, Reason: "the object ends early"}, err)
-	case errors.Is(err, object.ErrNotFound):
-		return fmt.Errorf("%w: %w", &format.CorruptError{Object: name, Stripe: -1, Offset: -1, Reason: "the object is missing"}, err)
-	}
-	return fmt.Errorf("read of %s: %w", name, err)
-}
-
-// decode decodes the rows of stripes, whose bytes are there, item by item, on as many goroutines as the options say.
-func (t *Taker) decode(ctx context.Context, stripes []takenStripe) error {
-	type task struct{ stripe, item int }
-	var tasks []task
-	for i := range stripes {
-		for j := range stripes[i].stripe.segment.items {
-			tasks = append(tasks, task{i, j})
-		}
-	}
-	errs := make([]error, len(tasks))
-	var next atomic.Int64
-	work := func() {
-		start := time.Now()
-		d := t.s.getDecoder()
-		defer func() {
-			t.s.putDecoder(d)
-			t.s.stats.decode.Add(int64(time.Since(start)))
-		}()
-		var group format.Selection
-		for ctx.Err() == nil {
-			i := int(next.Add(1)) - 1
-			if i >= len(tasks) {
-				return
-			}
-			x := &stripes[tasks[i].stripe]
-			if errs[i] = t.decodeItem(d, &group, x, &x.stripe.segment.items[tasks[i].item]); errs[i] != nil {
-				return
-			}
-		}
-	}
-	var wg sync.WaitGroup
-	for range min(t.s.opts.Workers, len(tasks)) - 1 {
-		wg.Go(work)
-	}
-	work()
-	wg.Wait()
-	if err := firstError(errs); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
-// decodeItem decodes the features of an item, of the rows or of the whole stripe, and transforms them.
-func (t *Taker) decodeItem(d *format.StripeDecoder, group *format.Selection, x *takenStripe, it *item) error {
-	g, s := x.stripe.segment, x.stripe
-	if it.parts != nil {
-		rows := x.rows
-		if x.whole {
-			rows = nil
-		}
-		_, err := t.s.decodeBlended(d, x.unit, s, it, rows)
-		return err
-	}
-	var inverse *vector.Column // of a whole stripe
-	if it.inverse >= 0 {
-		f := &g.files[it.inverse]
-		src, at := x.unit.bytes(it.inverse, s.index)
-		if x.whole {
-			c := t.s.inverses.get()
-			s.keepInverse(c)
-			c.stored.Type = f.entry.Meta.Type
-			if err := d.DecodeStripe(&c.stored, f.entry.Meta, s.index, src, nil); err != nil {
-				return f.locate(err, at)
-			}
-			c.column, inverse = &c.stored, &c.stored
-		} else if err := d.SelectRows(group, f.entry.Meta, s.index, src, x.rows); err != nil {
-			return f.locate(err, at)
-		}
-	}
-	for _, place := range it.features {
-		c := t.s.columns[place].get()
-		s.columns[place] = c
-		transform := t.layout.transformers[place]
-		index := g.featureFile[place]
-		var err error
-		if isWeight(t.layout.features[place]) {
-			rows := x.rows
-			if x.whole {
-				rows = nil
-			}
-			c.weigh(g.weighted, t.layout.weight, g.first[s.index], s.rows, rows)
-			continue
-		}
-		if index < 0 {
-			err = c.missing(transform, t.s.zeros.get(s.rows))
-		} else {
-			f := &g.files[index]
-			src, at := x.unit.bytes(index, s.index)
-			c.stored.Type = f.entry.Meta.Type
-			d.Use(g.dictionaries.of(index))
-			if x.whole {
-				err = d.DecodeStripe(&c.stored, f.entry.Meta, s.index, src, inverse)
-			} else {
-				err = d.DecodeRows(&c.stored, f.entry.Meta, s.index, src, x.rows, group)
-			}
-			if err != nil {
-				return f.locate(err, at)
-			}
-			c.widen(f.want)
-			if transform != nil {
-				err = c.transform(transform)
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("feature %q: %w", t.layout.features[place].Name, err)
-		}
-	}
-	return nil
 }
 
 // open returns the segments of parts, looking up those that are not kept side by side.
@@ -529,7 +333,7 @@ func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*keptSegment, 
 	errs := make([]error, len(parts))
 	var wg sync.WaitGroup
 	for i, part := range parts {
-		if out[i] = t.kept.get(part.segment); out[i] == nil {
+		if out[i], _ = t.kept.segments.Get(part.segment); out[i] == nil {
 			load := func() { found[i], errs[i] = t.layout.loadSegment(ctx, part.segment) }
 			if len(parts) == 1 {
 				load()
@@ -545,11 +349,11 @@ func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*keptSegment, 
 	for i, part := range parts {
 		if out[i] == nil {
 			out[i] = newKeptSegment(part.segment, found[i])
+			t.kept.segments.Put(part.segment, out[i], out[i].bytes())
 		}
-		t.kept.put(out[i])
 	}
 	return out, nil
 }
 
 // Stats says what the Taker has read so far. It may be called at any time, also after Close.
-func (t *Taker) Stats() Stats { return t.s.Stats() }
+func (t *Taker) Stats() Stats { return t.stats.stats() }

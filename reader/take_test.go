@@ -88,10 +88,12 @@ func TestTakeEqualsModel(t *testing.T) {
 
 // checkKept holds what a Taker keeps to what it says, and to its bounds.
 func checkKept(t *rapid.T, taker *Taker) {
-	k := &taker.kept
+	k := taker.kept
 	var size, stripes int64
-	for _, g := range k.used {
-		size += g.size
+	segments := 0
+	for _, g := range k.segments.All() {
+		segments++
+		size += g.bytes()
 		for i, s := range g.stripes {
 			if (s == nil) != (g.sizes[i] == 0) || s != nil && s.users.Load() != 1 {
 				t.Fatalf("segment %d, stripe %d: kept %v, %d bytes, in use", g.index, i, s != nil, g.sizes[i])
@@ -99,9 +101,9 @@ func checkKept(t *rapid.T, taker *Taker) {
 			stripes += g.sizes[i]
 		}
 	}
-	if size != k.size || stripes != k.stripes || stripes > k.maxStripes || size > k.max && len(k.used) > 1 {
+	if size != k.segments.Size() || stripes != k.stripes || stripes > k.maxStripes || size > k.segments.Max() && segments > 1 {
 		t.Fatalf("%d bytes of %d segments, said to be %d, at most %d; %d bytes of stripes, said to be %d, at most %d",
-			size, len(k.used), k.size, k.max, stripes, k.stripes, k.maxStripes)
+			size, segments, k.segments.Size(), k.segments.Max(), stripes, k.stripes, k.maxStripes)
 	}
 }
 
@@ -176,7 +178,7 @@ func TestTakeReadsInWaves(t *testing.T) {
 	}
 	takeRows(t, taker, rows).Release()
 	// Buffers that are read into at once are idle afterwards: those of a wave, which a unit more than a quarter of the budget ends.
-	if idle := taker.s.buffers.idle; idle == 0 || idle > 10*stored {
+	if idle := taker.buffers.idle; idle == 0 || idle > 10*stored {
 		t.Errorf("%d bytes were read at once, with a memory of %d", idle, stripes*stored)
 	}
 }
@@ -479,7 +481,8 @@ func TestTakeGathersPieces(t *testing.T) {
 // How often stripes were asked for counts half after a while.
 func TestTouchesCountHalf(t *testing.T) {
 	g := newKeptSegment(0, &segment{starts: []uint64{0, 1, 2}})
-	k := keptSegments{used: []*keptSegment{g}, maxStripes: -1}
+	k := newKeptSegments(1, -1, nil)
+	k.segments.Put(0, g, 1)
 	g.touched[0] = 1000
 	for range halveAfter - 1 {
 		k.admit(g, 1)

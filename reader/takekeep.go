@@ -1,6 +1,6 @@
 package reader
 
-import "slices"
+import "github.com/dsistore/dsistore/internal/lru"
 
 // What a Taker keeps: the segments that were used last, and of them stripes that are asked for often, decoded whole.
 //
@@ -11,9 +11,7 @@ import "slices"
 // A whole stripe costs some times more to decode than some rows, so it must be worth it: where rows are asked for at random
 // in a table that is larger than the memory, all stripes are touched alike, and those that are kept stay.
 type keptSegments struct {
-	max  int64          // bytes of segments, about; one is kept in any case
-	size int64          // of used
-	used []*keptSegment // the last one used at the end
+	segments *lru.Cache[int, *keptSegment] // by index in the layout; one is kept in any case
 
 	maxStripes int64 // bytes of whole stripes
 	stripes    int64 // of those kept, and of those admitted and not yet there
@@ -21,11 +19,22 @@ type keptSegments struct {
 	release    func(*stripe)
 }
 
+// newKeptSegments returns an empty one of about so many bytes of segments and of stripes. release takes a stripe back.
+func newKeptSegments(segments, stripes int64, release func(*stripe)) *keptSegments {
+	k := &keptSegments{maxStripes: stripes, release: release}
+	k.segments = lru.New(segments, func(_ int, g *keptSegment) {
+		g.forgot = true
+		for i := range g.stripes {
+			k.dropStripe(g, i)
+		}
+	})
+	return k
+}
+
 // A keptSegment is a segment, and what a Taker has of it.
 type keptSegment struct {
 	*segment
 	index   int       // in the layout
-	size    int64     // without stripes
 	forgot  bool      // no longer kept: so are no stripes of it
 	touched []uint32  // how often each stripe was asked for
 	stripes []*stripe // nil: not kept
@@ -34,56 +43,22 @@ type keptSegment struct {
 
 func newKeptSegment(index int, g *segment) *keptSegment {
 	n := g.stripes()
-	k := &keptSegment{
-		segment: g, index: index, touched: make([]uint32, n), stripes: make([]*stripe, n), sizes: make([]int64, n),
-		size: int64(n) * int64(len(g.files)+1) * bytesPerStripe,
-	}
+	return &keptSegment{segment: g, index: index, touched: make([]uint32, n), stripes: make([]*stripe, n), sizes: make([]int64, n)}
+}
+
+// bytes returns about what the segment takes without stripes.
+func (g *keptSegment) bytes() int64 {
+	n := int64(len(g.stripes)) * int64(len(g.files)+1) * bytesPerStripe
 	if g.dictionaries != nil {
-		k.size += g.dictionaries.bytes
+		n += g.dictionaries.bytes
 	}
-	return k
-}
-
-// get returns a segment, nil when it is not kept.
-func (k *keptSegments) get(index int) *keptSegment {
-	if at := slices.IndexFunc(k.used, func(g *keptSegment) bool { return g.index == index }); at >= 0 {
-		return k.used[at]
-	}
-	return nil
-}
-
-// put makes a segment the last one used, and forgets others where they are too many.
-func (k *keptSegments) put(g *keptSegment) {
-	if at := slices.Index(k.used, g); at >= 0 {
-		k.used = slices.Delete(k.used, at, at+1)
-	} else {
-		k.size += g.size
-		g.forgot = false
-	}
-	k.used = append(k.used, g)
-	for len(k.used) > 1 && k.size > k.max {
-		k.drop(k.used[0])
-	}
+	return n
 }
 
 // drop forgets a segment with its stripes.
 func (k *keptSegments) drop(g *keptSegment) {
-	at := slices.Index(k.used, g)
-	if at < 0 {
-		return
-	}
-	k.size -= g.size
-	k.used = slices.Delete(k.used, at, at+1)
-	g.forgot = true
-	for i := range g.stripes {
-		k.dropStripe(g, i)
-	}
-}
-
-// clear forgets everything.
-func (k *keptSegments) clear() {
-	for len(k.used) > 0 {
-		k.drop(k.used[0])
+	if !g.forgot {
+		k.segments.Remove(g.index)
 	}
 }
 
@@ -106,7 +81,7 @@ func (k *keptSegments) admit(g *keptSegment, i int) bool {
 	g.touched[i]++
 	if k.touches++; k.touches >= halveAfter {
 		k.touches = 0
-		for _, x := range k.used {
+		for _, x := range k.segments.All() {
 			for j := range x.touched {
 				x.touched[j] /= 2
 			}
@@ -118,7 +93,7 @@ func (k *keptSegments) admit(g *keptSegment, i int) bool {
 	}
 	for k.stripes+size > k.maxStripes {
 		of, least := (*keptSegment)(nil), 0
-		for _, x := range k.used {
+		for _, x := range k.segments.All() {
 			for j, s := range x.stripes {
 				if s != nil && (of == nil || x.touched[j] < of.touched[least]) {
 					of, least = x, j

@@ -106,10 +106,8 @@ func (v *takeView) fill() {
 			continue
 		}
 		to := &v.columns[f]
-		to.stored = *d.column
-		c := &to.stored
-		c.Rows, c.Monotone, c.InverseBorrowed, c.Inverse = len(v.rows), false, true, v.inverse(d.column)
-		to.column = c
+		to.column = d.column
+		to.condense(v.inverse(d.column))
 		s.columns[f] = to
 	}
 }
@@ -130,9 +128,7 @@ func (v *takeView) inverse(c *vector.Column) []int32 {
 	}
 	to := &v.inverses[at]
 	to.of, to.rows = of, to.rows[:0]
-	to.rows = room(to.rows, len(v.rows))
-	for i, r := range v.rows { // without append: misses of the caches are many, and should overlap
-		to.rows[i] = c.Inverse[r]
-	}
+	to.rows = vector.Resize(to.rows, len(v.rows))
+	gatherRows(to.rows, c.Inverse, v.rows)
 	return to.rows
 }

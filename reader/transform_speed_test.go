@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -17,9 +18,9 @@ func transformedLayout(tb testing.TB, table *testTable, batch int, output Output
 	p := &Plan{
 		Table: "t", Snapshot: 1, BatchSize: batch, Output: output, Dedup: dedup, Features: slices.Clone(table.features),
 	}
-	var parsed []TransformRule
+	var parsed []transform.Rule
 	for _, text := range rules {
-		r, err := ParseTransformRule(text)
+		r, err := transform.ParseRule(text)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -103,8 +104,8 @@ func BenchmarkTransform(b *testing.B) {
 		{vector.Int64, "first(10)|hash(1000003)"},
 	} {
 		b.Run(fmt.Sprintf("%v/%.40s", c.elem, c.chain), func(b *testing.B) {
-			f := FeatureTransform{Chain: mustChain(b, c.chain), StoredType: vector.Type{Kind: vector.Sparse, Elem: c.elem}}
-			x, err := f.compile()
+			f := transform.Bound{Chain: mustChain(b, c.chain), StoredType: vector.Type{Kind: vector.Sparse, Elem: c.elem}}
+			x, err := f.Compile()
 			if err != nil {
 				b.Fatal(err)
 			}

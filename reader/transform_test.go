@@ -14,10 +14,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
-// The model of transforms: written from what the comments of TransformOp say, a value of a row at a time, in rational
+// The model of transforms: written from what the comments of transform.Op say, a value of a row at a time, in rational
 // numbers where that is possible. It reads the text of a transform, and shares no code with what it is compared with.
 type modelTransform struct {
 	name   string
@@ -463,16 +464,16 @@ func drawTransform(t *rapid.T, in vector.Type) modelTransform {
 }
 
 // drawChain draws transforms that fit a type, and what the model says of them.
-func drawChain(t *rapid.T, in vector.Type) ([]modelTransform, Chain, vector.Type) {
+func drawChain(t *rapid.T, in vector.Type) ([]modelTransform, transform.Chain, vector.Type) {
 	var model []modelTransform
-	var chain Chain
+	var chain transform.Chain
 	for range rapid.IntRange(0, 4).Draw(t, "transforms") {
 		m := drawTransform(t, in)
-		c, err := ParseChain(m.String())
+		c, err := transform.ParseChain(m.String())
 		if err != nil {
 			t.Fatalf("%v: %v", m, err)
 		}
-		f := FeatureTransform{Chain: c, StoredType: in}
+		f := transform.Bound{Chain: c, StoredType: in}
 		out, _, err := f.Output()
 		if err != nil {
 			// Not every constant is one of every type.
@@ -495,7 +496,7 @@ func drawChain(t *rapid.T, in vector.Type) ([]modelTransform, Chain, vector.Type
 // No feature of the role plain is transformed.
 func drawTransformed(t *rapid.T, table *testTable, features []int, plan Plan, plain storage.Role) (*testTable, *Plan) {
 	p := &plan
-	p.Features, p.Transforms = nil, make([]FeatureTransform, len(features))
+	p.Features, p.Transforms = nil, make([]transform.Bound, len(features))
 	out := &testTable{
 		model: model{features: slices.Clone(table.features)}, slots: table.slots, segments: table.segments, indexes: table.indexes,
 		places: table.places, stripeRows: table.stripeRows,

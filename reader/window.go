@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/lru"
 )
 
 // A chunk is consecutive stripes of a segment that are read one after the other.
@@ -128,41 +129,34 @@ func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
 	return selectedRows(rows, l.selectionOf(seg)), nil
 }
 
-// A segmentCache keeps the segments that were used last while windows come back to them. One goroutine uses it.
-type segmentCache struct {
-	load  func(index int) *segmentLoad
-	max   int64        // bytes kept, about; one segment is kept in any case
-	size  int64        // of used
-	width int          // features read
-	used  []cachedLoad // the last one used at the end
-}
-
-type cachedLoad struct {
-	load *segmentLoad
-	size int64
-}
-
 // bytesPerStripe is about what a segment in memory takes for a stripe of a feature.
 const bytesPerStripe = 256
 
+// A segmentCache keeps the segments that were used last while windows come back to them. One goroutine uses it.
+type segmentCache struct {
+	load    func(index int) *segmentLoad
+	width   int // features read
+	kept    *lru.Cache[int, *segmentLoad]
+	dropped []*segmentLoad
+}
+
+// newSegmentCache returns a segmentCache of about so many bytes.
+func (l *Layout) newSegmentCache(bytes int64, load func(index int) *segmentLoad) *segmentCache {
+	c := &segmentCache{load: load, width: len(l.features)}
+	c.kept = lru.New(bytes, func(_ int, x *segmentLoad) { c.dropped = append(c.dropped, x) })
+	return c
+}
+
 // get returns a segment of so many stripes, and those that it keeps no longer.
 func (c *segmentCache) get(index, stripes int) (load *segmentLoad, dropped []*segmentLoad) {
-	at := slices.IndexFunc(c.used, func(x cachedLoad) bool { return x.load.index == index })
-	var x cachedLoad
-	if at >= 0 {
-		x = c.used[at]
-		c.used = slices.Delete(c.used, at, at+1)
-	} else {
-		x = cachedLoad{c.load(index), int64(stripes) * int64(c.width) * bytesPerStripe}
-		c.size += x.size
+	load, ok := c.kept.Get(index)
+	if !ok {
+		c.dropped = nil
+		load = c.load(index)
+		c.kept.Put(index, load, int64(stripes)*int64(c.width)*bytesPerStripe)
+		dropped = c.dropped
 	}
-	c.used = append(c.used, x)
-	for len(c.used) > 1 && c.size > c.max {
-		c.size -= c.used[0].size
-		dropped = append(dropped, c.used[0].load)
-		c.used = slices.Delete(c.used, 0, 1)
-	}
-	return x.load, dropped
+	return load, dropped
 }
 
 // segmentLoads is how many segments are looked up at once for the windows to come.
@@ -176,7 +170,7 @@ func (r *run) openWindows(ctx context.Context) {
 	}
 	l := r.s.layout
 	slots := make(chan struct{}, segmentLoads)
-	cache := segmentCache{max: r.s.opts.MemoryBudget / 4, width: len(l.features), load: func(index int) *segmentLoad {
+	cache := l.newSegmentCache(r.s.opts.MemoryBudget/4, func(index int) *segmentLoad {
 		x := &segmentLoad{index: index, done: make(chan struct{})}
 		slots <- struct{}{}
 		r.wg.Go(func() {
@@ -185,7 +179,7 @@ func (r *run) openWindows(ctx context.Context) {
 			<-slots
 		})
 		return x
-	}}
+	})
 	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, r.epoch), r.first, func(segment int, c chunk) bool {
 		if c.window.firstRow >= r.end {
 			return false

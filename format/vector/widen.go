@@ -96,28 +96,47 @@ func Convert(c *Column, t Type) (*Column, error) {
 	if w, err := Widen(c.Type, t); err != nil || w != t {
 		return nil, fmt.Errorf("%v does not widen to %v", c.Type, t)
 	}
-	out := *c
-	out.Type = t
-	out.InverseBorrowed = out.Inverse != nil
-	from, to := c.Type.Physical(), t.Physical()
-	switch {
-	case from == Int64Values && to == Float32Values:
-		out.Ints, out.Floats = nil, convertSlice[int64, float32](c.Ints)
-	case from == Int64Values && to == Float64Values:
-		out.Ints, out.Doubles = nil, convertSlice[int64, float64](c.Ints)
-	case from == Float32Values && to == Float64Values:
-		out.Floats, out.Doubles = nil, convertSlice[float32, float64](c.Floats)
-	}
-	if c.Type.Score == Float32 && t.Score == Float64 {
-		out.ScoreFloats, out.ScoreDoubles = nil, convertSlice[float32, float64](c.ScoreFloats)
-	}
-	return &out, nil
+	out := new(Column)
+	ConvertInto(out, c, t)
+	return out, nil
 }
 
-func convertSlice[From, To int64 | float32 | float64](in []From) []To {
-	out := make([]To, len(in))
+// ConvertInto is Convert to a type that Widen gives, into the memory of out, which must not be c.
+func ConvertInto(out, c *Column, t Type) {
+	floats, doubles, scores := out.Floats, out.Doubles, out.ScoreDoubles
+	*out = *c
+	out.Type = t
+	out.InverseBorrowed = out.Inverse != nil
+	switch from, to := c.Type.Physical(), t.Physical(); {
+	case from == Int64Values && to == Float32Values:
+		out.Ints, out.Floats = nil, ConvertValues(floats, c.Ints)
+	case from == Int64Values && to == Float64Values:
+		out.Ints, out.Doubles = nil, ConvertValues(doubles, c.Ints)
+	case from == Float32Values && to == Float64Values:
+		out.Floats, out.Doubles = nil, ConvertValues(doubles, c.Floats)
+	}
+	if c.Type.Score == Float32 && t.Score == Float64 {
+		out.ScoreFloats, out.ScoreDoubles = nil, ConvertValues(scores, c.ScoreFloats)
+	}
+}
+
+// ConvertValues writes in to the memory of out, which grows where it is too small.
+func ConvertValues[From, To int64 | float32 | float64](out []To, in []From) []To {
+	out = Resize(out, len(in))
 	for i, v := range in {
 		out[i] = To(v)
 	}
 	return out
+}
+
+// Resize returns s with n entries of undefined content. What was too small once grows by an eighth more than asked for: else
+// it would grow with each stripe that is a little longer than all before it.
+func Resize[T any](s []T, n int) []T {
+	switch {
+	case n <= cap(s):
+		return s[:n]
+	case cap(s) > 0:
+		return make([]T, n, n+n/8)
+	}
+	return make([]T, n)
 }

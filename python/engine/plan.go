@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/jsontext"
 	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -120,11 +121,11 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 		}
 	}
 	for _, features := range slices.Sorted(maps.Keys(p.Transforms)) {
-		chain, err := reader.ParseChain(p.Transforms[features])
+		chain, err := transform.ParseChain(p.Transforms[features])
 		if err != nil {
 			return nil, nil, usageError{fmt.Errorf("transforms of %q: %w", features, err)}
 		}
-		opts.Transforms = append(opts.Transforms, reader.TransformRule{Features: features, Chain: chain})
+		opts.Transforms = append(opts.Transforms, transform.Rule{Features: features, Chain: chain})
 	}
 	plan, err := reader.NewViewPlan(ctx, view, opts)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -39,7 +40,7 @@ func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
 	out := r.selection()
 	out.Features, out.Downsample = features, r.Downsample
 	for _, text := range r.Transform {
-		rule, err := reader.ParseTransformRule(text)
+		rule, err := transform.ParseRule(text)
 		if err != nil {
 			return out, usagef("--transform: %w", err)
 		}

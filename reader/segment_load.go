@@ -2,10 +2,10 @@ package reader
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
@@ -15,33 +15,22 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A mix says where the rows of the features of one chain come from in a segment. Its parts have different rows, and together all.
-type mix struct {
-	parts []mixPart // the highest first
-}
-
-// A mixPart is rows that one layer, the segment itself, or nothing has.
-type mixPart struct {
-	source int32           // in mixedSegment.sources; nullSource: the rows are null
-	rows   *roaring.Bitmap // of the segment; nil: all
-	// stripes are those that have some of them; nil: all.
-	stripes vector.Bitmap
-}
-
-const (
-	baseSource = 0 // the segment itself
-	nullSource = -1
-)
-
-// A mixedSegment is a segment with layers over it, while it is looked up.
-type mixedSegment struct {
+// A segmentLoader looks up in the indexes of a segment, and of the layers over it, what a layout reads:
+//
+//	chains of overlays ──mixOf──> parts: which rows come from where   (a feature that no overlay has: all from the segment)
+//	                     lookUp   feature files of each part
+//	                 addFeatures  files and items of the segment
+//	                   addGroups  the inverses of their groups
+type segmentLoader struct {
 	l *Layout
 	i int
 	g *segment
 	// sources are the segment and the layers that are read.
 	sources []*source
-	byLayer map[int32]int32 // of overlays, places in sources
-	mixes   []*mix          // of l.chains, as far as they are made
+	byLayer map[int32]int32           // of overlays, places in sources
+	mixes   []*mix                    // of l.chains, as far as they are made
+	parts   [][]mixPart               // of each feature; nil: it has no files
+	entries [][]*storage.FeatureEntry // of the parts; nil: their rows are null
 	groups  map[groupRef]*groupUse
 	order   []groupRef // of groups
 }
@@ -53,8 +42,26 @@ type source struct {
 	index   segmentIndex   // nil: it is not open
 	covered *roaring.Bitmap
 	ids     []storage.FeatureID
-	entries map[storage.FeatureID]*storage.FeatureEntry
+	to      []**storage.FeatureEntry // where the entries go
 }
+
+// A mix says where the rows of the features of one chain come from in a segment. Its parts have different rows, and together all.
+type mix struct {
+	parts []mixPart // the highest first
+}
+
+// A mixPart is rows that one layer, the segment itself, or nothing has.
+type mixPart struct {
+	source int32           // in segmentLoader.sources; nullSource: the rows are null
+	rows   *roaring.Bitmap // of the segment; nil: all
+	// stripes are those that have some of them; nil: all.
+	stripes vector.Bitmap
+}
+
+const (
+	baseSource = 0 // the segment itself
+	nullSource = -1
+)
 
 // A groupRef names a dedup group of a source.
 type groupRef struct {
@@ -70,20 +77,24 @@ type groupUse struct {
 	file    int32 // in the segment's files
 }
 
-// readMixed is readIndex for a segment that layers lie over; the index is that of the segment itself.
-func (l *Layout) readMixed(ctx context.Context, g *segment, i int, index segmentIndex) (_ *segment, err error) {
-	x := &mixedSegment{
-		l: l, i: i, g: g, sources: []*source{{d: l.segments[i], index: index}}, byLayer: map[int32]int32{},
-		mixes: make([]*mix, len(l.chains)), groups: map[groupRef]*groupUse{},
+// loadSegment opens the index of segment i of the layout, and those of the layers over it, looks the projection up and closes them again.
+func (l *Layout) loadSegment(ctx context.Context, i int) (_ *segment, err error) {
+	d := l.segments[i]
+	index, err := l.open(ctx, d)
+	if err != nil {
+		return nil, err
 	}
-	defer func() {
-		if closing := x.close(); closing != nil {
-			err = errors.Join(err, closing)
-		}
-	}()
-	for c, chain := range l.chains {
-		if x.mixes[c], err = x.mixOf(ctx, chain); err != nil {
-			return nil, err
+	x := &segmentLoader{l: l, i: i, sources: []*source{{d: d, index: index}}}
+	defer func() { err = errors.Join(err, x.close()) }()
+	if x.g, err = l.newSegment(i, index.StripeRows()); err != nil {
+		return nil, err
+	}
+	if l.chains != nil && l.hasLayers(i) {
+		x.byLayer, x.mixes = map[int32]int32{}, make([]*mix, len(l.chains))
+		for c, chain := range l.chains {
+			if x.mixes[c], err = x.mixOf(ctx, chain); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := x.lookUp(ctx); err != nil {
@@ -95,14 +106,33 @@ func (l *Layout) readMixed(ctx context.Context, g *segment, i int, index segment
 	if err := x.addGroups(ctx); err != nil {
 		return nil, err
 	}
-	g.dictionaries = newDictionaries(g.files)
+	x.g.dictionaries = newDictionaries(x.g.files)
+	x.g.setOwners()
+	return x.g, nil
+}
+
+// newSegment returns segment i without files and items.
+func (l *Layout) newSegment(i int, stripeRows []uint32) (*segment, error) {
+	d := l.segments[i]
+	first, err := cumulate(d, stripeRows)
+	if err != nil {
+		return nil, err
+	}
+	g := &segment{id: d.ID, first: first, selected: l.selectionOf(i), featureFile: make([]int32, len(l.features)), partition: d.Partition}
+	for j := range g.featureFile {
+		g.featureFile[j] = -1
+	}
+	if l.weighted != nil {
+		g.weighted = l.weighted[i]
+	}
+	g.starts = startsOf(l.firstRow[i], selectedRows(stripeRows, g.selected))
 	return g, nil
 }
 
-// close closes the layers' indexes.
-func (x *mixedSegment) close() error {
+// close closes the indexes.
+func (x *segmentLoader) close() error {
 	var errs []error
-	for _, s := range x.sources[1:] {
+	for _, s := range x.sources {
 		if s.index != nil {
 			errs = append(errs, s.index.Close())
 		}
@@ -111,7 +141,7 @@ func (x *mixedSegment) close() error {
 }
 
 // mixOf goes down a chain until every row is found.
-func (x *mixedSegment) mixOf(ctx context.Context, chain []int32) (*mix, error) {
+func (x *segmentLoader) mixOf(ctx context.Context, chain []int32) (*mix, error) {
 	l, d := x.l, x.l.segments[x.i]
 	m := new(mix)
 	var rest *roaring.Bitmap // rows that are not found yet; nil: all
@@ -174,7 +204,7 @@ func (x *mixedSegment) mixOf(ctx context.Context, chain []int32) (*mix, error) {
 }
 
 // source returns the place in sources of overlay k's layer.
-func (x *mixedSegment) source(k int32) int32 {
+func (x *segmentLoader) source(k int32) int32 {
 	at, ok := x.byLayer[k]
 	if !ok {
 		layer := x.l.layers[x.i][k]
@@ -186,7 +216,7 @@ func (x *mixedSegment) source(k int32) int32 {
 }
 
 // coveredBy returns the rows that a source covers, read once.
-func (x *mixedSegment) coveredBy(ctx context.Context, at int32) (*roaring.Bitmap, error) {
+func (x *segmentLoader) coveredBy(ctx context.Context, at int32) (*roaring.Bitmap, error) {
 	s := x.sources[at]
 	if s.covered == nil {
 		var err error
@@ -200,18 +230,32 @@ func (x *mixedSegment) coveredBy(ctx context.Context, at int32) (*roaring.Bitmap
 // layersAtOnce is of how many layers of a segment the indexes are read at once.
 const layersAtOnce = 16
 
+// wholeSegment are the parts of a feature that no overlay has.
+var wholeSegment = []mixPart{{source: baseSource}}
+
 // lookUp looks the features up in the sources that have rows of them, side by side.
-func (x *mixedSegment) lookUp(ctx context.Context) error {
+func (x *segmentLoader) lookUp(ctx context.Context) error {
+	x.parts, x.entries = make([][]mixPart, len(x.l.features)), make([][]*storage.FeatureEntry, len(x.l.features))
+	memory := make([]*storage.FeatureEntry, len(x.l.features)) // of features with one part
 	for j, f := range x.l.features {
-		if IsPartitionKey(f) {
+		if IsPartitionKey(f) || isWeight(f) {
 			continue
 		}
-		for _, p := range x.partsOf(j) {
-			if p.source != nullSource {
-				s := x.sources[p.source]
-				s.ids = append(s.ids, f.ID)
+		x.parts[j], x.entries[j] = wholeSegment, memory[j:j+1:j+1]
+		if x.mixes != nil && x.l.chainOf[j] >= 0 {
+			x.parts[j] = x.mixes[x.l.chainOf[j]].parts
+			x.entries[j] = make([]*storage.FeatureEntry, len(x.parts[j]))
+		}
+		for p, part := range x.parts[j] {
+			if part.source != nullSource {
+				s := x.sources[part.source]
+				s.ids, s.to = append(s.ids, f.ID), append(s.to, &x.entries[j][p])
 			}
 		}
+	}
+	base := x.sources[baseSource]
+	if len(x.sources) == 1 {
+		return base.lookUp(ctx)
 	}
 	errs := make([]error, len(x.sources))
 	var g errgroup.Group
@@ -225,19 +269,18 @@ func (x *mixedSegment) lookUp(ctx context.Context) error {
 			return nil
 		})
 	}
-	errs[baseSource] = x.sources[baseSource].lookUp(ctx)
+	errs[baseSource] = base.lookUp(ctx)
 	_ = g.Wait()
 	return firstError(errs)
 }
 
 // openLayer opens the index of a layer, whose stripes must be those of the segment, and looks its features up.
-func (x *mixedSegment) openLayer(ctx context.Context, s *source) error {
-	index, err := x.l.open(ctx, s.d)
-	if err != nil {
+func (x *segmentLoader) openLayer(ctx context.Context, s *source) (err error) {
+	if s.index, err = x.l.open(ctx, s.d); err != nil {
+		s.index = nil
 		return err
 	}
-	s.index = index
-	if !slices.Equal(index.StripeRows(), x.sources[baseSource].index.StripeRows()) {
+	if !slices.Equal(s.index.StripeRows(), x.sources[baseSource].index.StripeRows()) {
 		return &format.CorruptError{
 			Object: s.d.Index, Stripe: -1, Offset: -1,
 			Reason: fmt.Sprintf("the stripes of a layer of overlay %s are not those of segment %s under it", s.layer.Overlay, x.l.segments[x.i].ID),
@@ -254,95 +297,80 @@ func (s *source) lookUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.entries = make(map[storage.FeatureID]*storage.FeatureEntry, len(entries))
 	for i, e := range entries {
-		s.entries[s.ids[i]] = e
+		*s.to[i] = e
 	}
 	return nil
 }
 
-// wholeSegment are the parts of a feature that no overlay has.
-var wholeSegment = []mixPart{{source: baseSource}}
-
-// partsOf returns where feature j comes from.
-func (x *mixedSegment) partsOf(j int) []mixPart {
-	if at := x.l.chainOf[j]; at >= 0 {
-		return x.mixes[at].parts
-	}
-	return wholeSegment
-}
-
-// entry returns the entry of feature j in a part, nil where its rows are null.
-func (x *mixedSegment) entry(j int, p *mixPart) *storage.FeatureEntry {
-	if p.source == nullSource {
-		return nil
-	}
-	return x.sources[p.source].entries[x.l.features[j].ID]
-}
-
 // addFeatures adds the files of features, and makes the items. Features whose parts are of the same groups are one.
-func (x *mixedSegment) addFeatures() error {
+func (x *segmentLoader) addFeatures() error {
 	l, g := x.l, x.g
 	items := map[string]int{} // of features with groups, by these
+	var key []byte            // which sources there are says which rows each has
 	for j := range l.features {
 		f := &l.features[j]
+		alone := item{inverse: -1, features: []int32{int32(j)}}
 		if isWeight(*f) {
-			g.items = append(g.items, item{inverse: -1, features: []int32{int32(j)}})
+			g.items = append(g.items, alone)
 			continue
 		}
-		if IsPartitionKey(*f) {
-			continue
-		}
-		parts := x.partsOf(j)
-		files := make([]int32, len(parts))
-		grouped, some := true, false
-		var key strings.Builder // which sources there are says which rows each has
-		for p := range parts {
-			files[p] = -1
-			e := x.entry(j, &parts[p])
+		parts := x.parts[j]
+		first, grouped := len(g.files), true
+		key = key[:0]
+		for p, e := range x.entries[j] {
+			key = binary.LittleEndian.AppendUint32(key, uint32(parts[p].source))
 			if e == nil {
-				fmt.Fprintf(&key, " %d", parts[p].source)
+				key = append(key, 0)
 				continue
 			}
-			some = true
 			if err := g.addFile(x.sources[parts[p].source].d, e, f.Name, f.Type); err != nil {
 				return err
 			}
-			files[p] = int32(len(g.files) - 1)
-			file := &g.files[files[p]]
+			file := &g.files[len(g.files)-1]
 			file.transforms, file.stripes = l.transformers[j], parts[p].stripes
 			grouped = grouped && e.Meta.Group != 0
-			fmt.Fprintf(&key, " %d:%x", parts[p].source, e.Meta.Group)
+			key = binary.LittleEndian.AppendUint64(append(key, 1), e.Meta.Group)
 		}
-		if !some {
-			if t := l.transformers[j]; t != nil && t.fills {
-				g.items = append(g.items, item{inverse: -1, features: []int32{int32(j)}})
+		if len(g.files) == first {
+			if t := l.transformers[j]; parts != nil && t != nil && t.Fills {
+				g.items = append(g.items, alone)
 			}
 			continue
 		}
-		g.featureFile[j] = slices.Max(files)
-		at, known := items[key.String()]
-		if !grouped || !known {
-			at = len(g.items)
-			g.items = append(g.items, x.newItem(j, parts, grouped))
+		g.featureFile[j] = int32(len(g.files) - 1)
+		at, known := 0, false
+		if grouped {
+			at, known = items[string(key)]
 		}
-		if grouped && !known {
-			items[key.String()] = at
+		if !known {
+			at = len(g.items)
+			g.items = append(g.items, x.newItem(j, grouped))
+			if grouped {
+				items[string(key)] = at
+			}
 		}
 		it := &g.items[at]
 		it.features = append(it.features, int32(j))
+		next := int32(first)
 		for p := range it.parts {
-			it.parts[p].files = append(it.parts[p].files, files[p])
+			file := int32(-1)
+			if x.entries[j][p] != nil {
+				file = next
+				next++
+			}
+			it.parts[p].files = append(it.parts[p].files, file)
 		}
 	}
 	return nil
 }
 
 // newItem returns an item for feature j and those of the same groups.
-func (x *mixedSegment) newItem(j int, parts []mixPart, grouped bool) item {
+func (x *segmentLoader) newItem(j int, grouped bool) item {
 	it := item{inverse: -1}
-	for p := range parts {
-		if e := x.entry(j, &parts[p]); e != nil && e.Meta.Group != 0 {
+	parts := x.parts[j]
+	for p, e := range x.entries[j] {
+		if e != nil && e.Meta.Group != 0 {
 			x.useGroup(groupRef{parts[p].source, storage.FeatureID(e.Meta.Group)}, x.l.features[j].Name, parts[p].stripes)
 		}
 	}
@@ -358,9 +386,12 @@ func (x *mixedSegment) newItem(j int, parts []mixPart, grouped bool) item {
 }
 
 // useGroup notes that a group's inverse is needed in stripes.
-func (x *mixedSegment) useGroup(ref groupRef, feature string, stripes vector.Bitmap) {
+func (x *segmentLoader) useGroup(ref groupRef, feature string, stripes vector.Bitmap) {
 	u := x.groups[ref]
 	if u == nil {
+		if x.groups == nil {
+			x.groups = map[groupRef]*groupUse{}
+		}
 		u = &groupUse{feature: feature}
 		x.groups[ref] = u
 		x.order = append(x.order, ref)
@@ -376,7 +407,10 @@ func (x *mixedSegment) useGroup(ref groupRef, feature string, stripes vector.Bit
 }
 
 // addGroups adds the files of the groups, and gives the items theirs.
-func (x *mixedSegment) addGroups(ctx context.Context) error {
+func (x *segmentLoader) addGroups(ctx context.Context) error {
+	if len(x.order) == 0 {
+		return nil
+	}
 	for at, s := range x.sources {
 		var ids []storage.FeatureID
 		for _, ref := range x.order {
@@ -394,7 +428,10 @@ func (x *mixedSegment) addGroups(ctx context.Context) error {
 		for k, e := range entries {
 			u := x.groups[groupRef{int32(at), ids[k]}]
 			if e == nil {
-				return noGroup(s.d, u.feature, ids[k])
+				return &format.CorruptError{
+					Object: s.d.Index, Feature: u.feature, Stripe: -1, Offset: -1,
+					Reason: fmt.Sprintf("its dedup group %016x is not in the segment", uint64(ids[k])),
+				}
 			}
 			if err := x.g.addFile(s.d, e, "group of "+u.feature, vector.Type{Kind: vector.Inverse}); err != nil {
 				return err
@@ -407,14 +444,12 @@ func (x *mixedSegment) addGroups(ctx context.Context) error {
 	}
 	for i := range x.g.items {
 		it := &x.g.items[i]
-		j := int(it.features[0])
-		parts := x.partsOf(j)
-		for p := range parts {
-			e := x.entry(j, &parts[p])
+		j := it.features[0]
+		for p, e := range x.entries[j] {
 			if e == nil || e.Meta.Group == 0 {
 				continue
 			}
-			file := x.groups[groupRef{parts[p].source, storage.FeatureID(e.Meta.Group)}].file
+			file := x.groups[groupRef{x.parts[j][p].source, storage.FeatureID(e.Meta.Group)}].file
 			if it.parts == nil {
 				it.inverse = file
 			} else {
@@ -423,11 +458,4 @@ func (x *mixedSegment) addGroups(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func noGroup(d storage.SegmentDescriptor, feature string, group storage.FeatureID) error {
-	return &format.CorruptError{
-		Object: d.Index, Feature: feature, Stripe: -1, Offset: -1,
-		Reason: fmt.Sprintf("its dedup group %016x is not in the segment", uint64(group)),
-	}
 }

@@ -1,4 +1,4 @@
-package reader
+package transform
 
 import (
 	"errors"
@@ -113,13 +113,13 @@ func quoteShort(s string) string {
 }
 
 // foreignNames are what other libraries call our functions.
-var foreignNames = map[string]TransformOp{
-	"firstx": TransformFirst, "list_slice": TransformFirst, "slice": TransformFirst, "truncate": TransformFirst,
-	"remainder": TransformMod, "pmod": TransformMod, "modulo": TransformMod,
-	"hash_bucket": TransformHash, "hashbucket": TransformHash, "xxhash64": TransformHash,
-	"clip": TransformClamp, "clamp_list": TransformClamp, "log": TransformLog1p, "logop": TransformLog1p,
-	"bucketise": TransformBucketize, "bucketizer": TransformBucketize, "digitize": TransformBucketize,
-	"fill_null": TransformFill, "fillna": TransformFill, "fill_missing": TransformFill, "fillmissing": TransformFill, "coalesce": TransformFill,
+var foreignNames = map[string]Op{
+	"firstx": First, "list_slice": First, "slice": First, "truncate": First,
+	"remainder": Mod, "pmod": Mod, "modulo": Mod,
+	"hash_bucket": Hash, "hashbucket": Hash, "xxhash64": Hash,
+	"clip": Clamp, "clamp_list": Clamp, "log": Log1p, "logop": Log1p,
+	"bucketise": Bucketize, "bucketizer": Bucketize, "digitize": Bucketize,
+	"fill_null": Fill, "fillna": Fill, "fill_missing": Fill, "fillmissing": Fill, "coalesce": Fill,
 }
 
 func (p *chainParser) call() (Transform, error) {
@@ -134,10 +134,10 @@ func (p *chainParser) call() (Transform, error) {
 	if scores {
 		at += len(scoresPrefix)
 	}
-	var f *transformFunction
-	for op := range transformFunctions {
-		if transformFunctions[op].name == name && op > 0 {
-			t.Op, f = TransformOp(op), &transformFunctions[op]
+	var f *function
+	for op := range functions {
+		if functions[op].name == name && op > 0 {
+			t.Op, f = Op(op), &functions[op]
 		}
 	}
 	if f == nil {
@@ -175,14 +175,14 @@ func (p *chainParser) call() (Transform, error) {
 // functionNames lists the transforms.
 func functionNames() string {
 	var names []string
-	for _, f := range transformFunctions[1:] {
+	for _, f := range functions[1:] {
 		names = append(names, f.name)
 	}
 	return strings.Join(names, ", ")
 }
 
 // item reads one item between parentheses into t.
-func (p *chainParser) item(t *Transform, f *transformFunction) error {
+func (p *chainParser) item(t *Transform, f *function) error {
 	at := p.skip()
 	word := p.word()
 	if word == "" {
@@ -197,8 +197,8 @@ func (p *chainParser) item(t *Transform, f *transformFunction) error {
 		}
 		at = p.skip()
 		n, ok := parseNumber(p.word())
-		if !ok || n.kind == floatNumber || t.Op == TransformHash && n.kind == signedNumber && int64(n.bits) < 0 ||
-			t.Op == TransformSigridHash && n.kind == unsignedNumber {
+		if !ok || n.kind == floatNumber || t.Op == Hash && n.kind == signedNumber && int64(n.bits) < 0 ||
+			t.Op == SigridHash && n.kind == unsignedNumber {
 			return p.fail(at, "%s is no integer that fits in 64 bits", f.seed)
 		}
 		t.Seed = n.bits
@@ -259,23 +259,23 @@ func elemNames() []string {
 	return out
 }
 
-// A TransformRule chooses the transforms of features.
-type TransformRule struct {
+// A Rule chooses the transforms of features.
+type Rule struct {
 	// Features is a name, a glob or a set, as in PlanOptions.Features, of features that the plan reads.
 	Features string
 	Chain    Chain
 }
 
-// ParseTransformRule reads FEATURES=CHAIN, as in user_*=first(20)|mod(1000003). The first = that no \ precedes ends the
+// ParseRule reads FEATURES=CHAIN, as in user_*=first(20)|mod(1000003). The first = that no \ precedes ends the
 // features.
-func ParseTransformRule(text string) (TransformRule, error) {
+func ParseRule(text string) (Rule, error) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
 			i++
 		case '=':
 			if i == 0 {
-				return TransformRule{}, errors.New("no feature before the =")
+				return Rule{}, errors.New("no feature before the =")
 			}
 			chain, err := ParseChain(text[i+1:])
 			if err != nil {
@@ -283,10 +283,10 @@ func ParseTransformRule(text string) (TransformRule, error) {
 				if errors.As(err, &at) { // the place in the whole text
 					err = &expr.Error{Text: text, Offset: at.Offset + i + 1, Reason: at.Reason}
 				}
-				return TransformRule{}, err
+				return Rule{}, err
 			}
-			return TransformRule{Features: text[:i], Chain: chain}, nil
+			return Rule{Features: text[:i], Chain: chain}, nil
 		}
 	}
-	return TransformRule{}, fmt.Errorf("%s: want FEATURES=TRANSFORMS, as in user_*=first(20)|mod(1000003)", quoteShort(text))
+	return Rule{}, fmt.Errorf("%s: want FEATURES=TRANSFORMS, as in user_*=first(20)|mod(1000003)", quoteShort(text))
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -77,7 +78,7 @@ func TestPlanGoldenTransforms(t *testing.T) {
 func TestPlanRoundTripTransforms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
-		p.Transforms = make([]FeatureTransform, len(p.Features))
+		p.Transforms = make([]transform.Bound, len(p.Features))
 		some := false
 		for i, f := range p.Features {
 			if IsPartitionKey(f) {
@@ -117,7 +118,7 @@ func TestPlanRoundTripTransforms(t *testing.T) {
 func TestPlanValidateTransforms(t *testing.T) {
 	base := func() *Plan {
 		p := &Plan{
-			Table: "t", Snapshot: 1, BatchSize: 1, Output: OutputColumns, Transforms: make([]FeatureTransform, 2),
+			Table: "t", Snapshot: 1, BatchSize: 1, Output: OutputColumns, Transforms: make([]transform.Bound, 2),
 			Features: []storage.Feature{{ID: 1, Name: "a", Type: idList}, {ID: 2, Name: "b", Type: floatDense}},
 		}
 		if err := p.setTransform(0, mustChain(t, "first(3)")); err != nil {
@@ -133,15 +134,17 @@ func TestPlanValidateTransforms(t *testing.T) {
 		`not list<int64> "date64"`:        func(p *Plan) { p.Features[0].Logical = "date64" },
 		"stored type without transforms":  func(p *Plan) { p.Transforms[1].StoredType = floatDense },
 		"transforms of 1 features":        func(p *Plan) { p.Transforms = p.Transforms[:1] },
-		"without a transform":             func(p *Plan) { p.Transforms[0] = FeatureTransform{} },
+		"without a transform":             func(p *Plan) { p.Transforms[0] = transform.Bound{} },
 		"it takes lists":                  func(p *Plan) { p.Transforms[0].StoredType = floatDense },
-		"unknown transform 77":            func(p *Plan) { p.Transforms[0].Chain = Chain{{Op: 77}} },
+		"unknown transform 77":            func(p *Plan) { p.Transforms[0].Chain = transform.Chain{{Op: 77}} },
 		"not UTF-8":                       func(p *Plan) { p.Transforms[0].StoredLogical = "\xff" },
 		"partition key, which has none":   func(p *Plan) { p.Features[0] = partitionColumn("ds") },
-		"it is given what it does not":    func(p *Plan) { p.Transforms[0].Chain = Chain{{Op: TransformFirst, N: 3, Seed: 1}} },
-		"scores have clamp":               func(p *Plan) { p.Transforms[0].Chain = Chain{{Op: TransformFirst, N: 3, Scores: true}} },
-		"a value is no Number":            func(p *Plan) { p.Transforms[0].Chain = Chain{{Op: TransformFill, Values: make([]Number, 1)}} },
-		"33 transforms":                   func(p *Plan) { p.Transforms[0].Chain = slices.Repeat(p.Transforms[0].Chain, 33) },
+		"it is given what it does not":    func(p *Plan) { p.Transforms[0].Chain = transform.Chain{{Op: transform.First, N: 3, Seed: 1}} },
+		"scores have clamp":               func(p *Plan) { p.Transforms[0].Chain = transform.Chain{{Op: transform.First, N: 3, Scores: true}} },
+		"a value is no Number": func(p *Plan) {
+			p.Transforms[0].Chain = transform.Chain{{Op: transform.Fill, Values: make([]transform.Number, 1)}}
+		},
+		"33 transforms": func(p *Plan) { p.Transforms[0].Chain = slices.Repeat(p.Transforms[0].Chain, 33) },
 	} {
 		p := base()
 		change(p)
@@ -199,7 +202,7 @@ func TestTransformTypes(t *testing.T) {
 		{scoredList, "", "fill(7)", "an id comes with a score"},
 		{stringDense, "", "first(3)", "first of string: strings and bytes take hash only"},
 	} {
-		f := FeatureTransform{Chain: mustChain(t, c.chain), StoredType: c.typ, StoredLogical: c.logical}
+		f := transform.Bound{Chain: mustChain(t, c.chain), StoredType: c.typ, StoredLogical: c.logical}
 		out, logical, err := f.Output()
 		got := out.String() + " " + logical
 		if err != nil {
@@ -230,9 +233,9 @@ func TestTransformRules(t *testing.T) {
 		{"ds=hash(3)", `!transforms of "ds": it is a partition key`},
 		{"@nosuch=first(3)", "!want names, globs"},
 	} {
-		var rules []TransformRule
+		var rules []transform.Rule
 		for _, text := range strings.Split(c.rules, ";") {
-			r, err := ParseTransformRule(text)
+			r, err := transform.ParseRule(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,12 +261,12 @@ func TestTransformRules(t *testing.T) {
 		}
 	}
 	p := &Plan{Features: features}
-	for want, rule := range map[string]TransformRule{
+	for want, rule := range map[string]transform.Rule{
 		"an empty name":        {Chain: mustChain(t, "log1p")},
 		"none given":           {Features: "click"},
-		"unknown transform 99": {Features: "click", Chain: Chain{{Op: 99}}},
+		"unknown transform 99": {Features: "click", Chain: transform.Chain{{Op: 99}}},
 	} {
-		if err := p.transformBy([]TransformRule{rule}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := p.transformBy([]transform.Rule{rule}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -304,7 +307,7 @@ func TestTransformReferences(t *testing.T) {
 	} {
 		d := new(decoded)
 		d.column = &d.stored
-		x := FeatureTransform{Chain: mustChain(t, c.chain), StoredType: vector.Type{Kind: vector.Dense}}
+		x := transform.Bound{Chain: mustChain(t, c.chain), StoredType: vector.Type{Kind: vector.Dense}}
 		column := &d.stored
 		switch in := c.in.(type) {
 		case []int64:
@@ -315,7 +318,7 @@ func TestTransformReferences(t *testing.T) {
 			x.StoredType.Elem, column.Doubles, column.Rows = vector.Float64, slices.Clone(in), len(in)
 		}
 		column.Type, column.Slots = x.StoredType, column.Rows
-		ready, err := x.compile()
+		ready, err := x.Compile()
 		if err == nil {
 			err = d.transform(ready)
 		}
@@ -357,8 +360,8 @@ func TestTransformWindows(t *testing.T) {
 		{"mod(10)", [][]int64{{0, 1}, {1, 2}, nil, {4}}},
 		{"fill(7, 8, 9)|mod(2)", [][]int64{{0, 1}, {1, 0}, {1, 0, 1}, {0}}},
 	} {
-		f := FeatureTransform{Chain: mustChain(t, c.chain), StoredType: idList}
-		x, err := f.compile()
+		f := transform.Bound{Chain: mustChain(t, c.chain), StoredType: idList}
+		x, err := f.Compile()
 		if err == nil {
 			err = d.transform(x)
 		}
@@ -378,4 +381,12 @@ func TestTransformWindows(t *testing.T) {
 			}
 		}
 	}
+}
+
+func mustChain(t interface{ Fatalf(string, ...any) }, text string) transform.Chain {
+	c, err := transform.ParseChain(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return c
 }

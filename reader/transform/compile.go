@@ -1,4 +1,4 @@
-package reader
+package transform
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A FeatureTransform is what a plan does to a feature: Chain, to values of the type that the schema says.
-type FeatureTransform struct {
+// A Bound is a Chain and the type of the feature that it is for.
+type Bound struct {
 	Chain         Chain
 	StoredType    vector.Type
 	StoredLogical string
@@ -19,20 +19,21 @@ type FeatureTransform struct {
 
 // Output returns the type and the Logical that batches have, or an error that names the first transform that does not
 // take what it would be given.
-func (f *FeatureTransform) Output() (vector.Type, string, error) {
-	x, err := f.compile()
+func (f *Bound) Output() (vector.Type, string, error) {
+	x, err := f.Compile()
 	if err != nil {
 		return vector.Type{}, "", err
 	}
 	return x.out, x.logical, nil
 }
 
-// A transformer is a Chain made ready for a type. It is immutable.
-type transformer struct {
+// A Program is a Chain made ready for a type. It is immutable.
+type Program struct {
 	in, out vector.Type
 	logical string
 	steps   []step
-	fills   bool
+	// Fills: null becomes a value, also where the feature is missing.
+	Fills bool
 }
 
 // A step is one transform made ready for the type that it is given: its constants are of that type.
@@ -55,11 +56,11 @@ type step struct {
 	doubles []float64
 }
 
-func (f *FeatureTransform) compile() (*transformer, error) {
+func (f *Bound) Compile() (*Program, error) {
 	if err := f.Chain.Validate(); err != nil {
 		return nil, err
 	}
-	x := &transformer{in: f.StoredType, out: f.StoredType, logical: f.StoredLogical, fills: f.Chain.fills()}
+	x := &Program{in: f.StoredType, out: f.StoredType, logical: f.StoredLogical, Fills: f.Chain.fills()}
 	for _, t := range f.Chain {
 		s, err := t.compile(x.out)
 		if err != nil {
@@ -72,13 +73,13 @@ func (f *FeatureTransform) compile() (*transformer, error) {
 	return x, nil
 }
 
-// extraBytes estimates the memory of a stripe's values that x needs beside the decoded column.
-func (x *transformer) extraBytes(values, slots uint64) uint64 {
+// ExtraBytes estimates the memory of a stripe's values that x needs beside the decoded column.
+func (x *Program) ExtraBytes(values, slots uint64) uint64 {
 	n := uint64(0)
 	for i := range x.steps {
 		s := &x.steps[i]
 		switch {
-		case s.Op == TransformFill && s.in.IsList():
+		case s.Op == Fill && s.in.IsList():
 			values += uint64(len(s.Values)) * slots
 			n += 8 * values
 		case s.in.IsList() != s.out.IsList():
@@ -101,30 +102,30 @@ func (t Transform) compile(in vector.Type) (step, error) {
 		}
 		return s, s.compileScores()
 	}
-	if text && t.Op != TransformHash {
+	if text && t.Op != Hash {
 		return s, errors.New("strings and bytes take hash only")
 	}
 	switch t.Op {
-	case TransformFirst:
+	case First:
 		s.rows = true
 		if in.Kind != vector.Sparse && in.Kind != vector.Weighted {
 			return s, errors.New("it takes lists")
 		}
-	case TransformMod, TransformHash, TransformSigridHash:
+	case Mod, Hash, SigridHash:
 		return s, s.compileRange()
-	case TransformClamp:
+	case Clamp:
 		return s, s.compileClamp(in.Elem)
-	case TransformLog1p:
+	case Log1p:
 		if in.Kind == vector.Weighted {
 			return s, errors.New("ids are integers: write scores.log1p for the scores")
 		}
 		if in.Elem != vector.Float64 {
 			s.out.Elem = vector.Float32
 		}
-	case TransformBucketize:
+	case Bucketize:
 		s.out.Elem = vector.Int32
 		return s, s.compileBorders()
-	case TransformCast:
+	case Cast:
 		if in.Kind == vector.Weighted && !t.Elem.IsInteger() {
 			return s, errors.New("ids are integers: write scores.cast for the scores")
 		}
@@ -132,10 +133,10 @@ func (t Transform) compile(in vector.Type) (step, error) {
 		if t.Elem.IsInteger() {
 			s.lo, s.hi = integerRange(t.Elem)
 		}
-	case TransformFill:
+	case Fill:
 		s.rows = true
 		return s, s.compileFill()
-	case TransformList:
+	case List:
 		s.rows = true
 		if in.Kind != vector.Dense {
 			return s, errors.New("it takes dense features")
@@ -148,9 +149,9 @@ func (t Transform) compile(in vector.Type) (step, error) {
 func (s *step) compileScores() error {
 	e := s.in.Score
 	switch s.Op {
-	case TransformClamp:
+	case Clamp:
 		return s.compileClamp(e)
-	case TransformCast:
+	case Cast:
 		if s.Elem.IsInteger() {
 			return errors.New("scores are float32 or float64")
 		}
@@ -166,7 +167,7 @@ func (s *step) compileRange() error {
 	} else if !s.in.Elem.IsInteger() {
 		return errors.New("it takes integers")
 	}
-	if s.Op != TransformMod {
+	if s.Op != Mod {
 		s.out.Elem = vector.Int64
 	} else if _, hi := integerRange(s.in.Elem); isSigned(s.in.Elem) && s.N-1 > uint64(hi) {
 		// The remainder of a negative integer does not fit.
@@ -302,26 +303,26 @@ func integerBounds(e vector.Elem) (least, most Number) {
 
 // logical returns the Logical of what t makes of values of one type, which has another then.
 func (t Transform) logical(in, out vector.Type, logical string) string {
-	if logical == "" || t.Scores || t.Op == TransformFirst {
+	if logical == "" || t.Scores || t.Op == First {
 		return logical
 	}
 	if in.Kind == vector.Weighted {
-		if logical == "map" && t.Op != TransformFill && (t.Op != TransformCast || in != out) {
+		if logical == "map" && t.Op != Fill && (t.Op != Cast || in != out) {
 			return "" // keys may have become equal
 		}
 		return logical
 	}
 	switch t.Op {
-	case TransformList:
+	case List:
 		return logical
-	case TransformCast:
+	case Cast:
 		if in == out {
 			return logical
 		}
-	case TransformClamp, TransformFill:
+	case Clamp, Fill:
 		// Any number is a date, a timestamp or a duration; few are a decimal, a time of day or a float16.
 		name, _, _ := strings.Cut(logical, "[")
-		if slices.Contains([]string{"date32", "timestamp", "duration"}, name) || t.Op == TransformFill && len(t.Values) == 0 {
+		if slices.Contains([]string{"date32", "timestamp", "duration"}, name) || t.Op == Fill && len(t.Values) == 0 {
 			return logical
 		}
 	}

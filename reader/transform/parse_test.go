@@ -1,4 +1,4 @@
-package reader
+package transform
 
 import (
 	"errors"
@@ -168,7 +168,7 @@ func TestParseTransformRule(t *testing.T) {
 		{"=log1p", "", "", "no feature before"},
 		{`a\`, "", "", "want FEATURES=TRANSFORMS"},
 	} {
-		r, err := ParseTransformRule(c.text)
+		r, err := ParseRule(c.text)
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %q", c.text, err, c.want)
@@ -179,7 +179,7 @@ func TestParseTransformRule(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.text, r, err)
 		}
 	}
-	_, err := ParseTransformRule("user=first(5)|frist(3)")
+	_, err := ParseRule("user=first(5)|frist(3)")
 	var at *expr.Error
 	if !errors.As(err, &at) || at.Offset != 14 || at.Text != "user=first(5)|frist(3)" {
 		t.Errorf("%v", err)

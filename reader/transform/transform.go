@@ -1,4 +1,4 @@
-package reader
+package transform
 
 import (
 	"errors"
@@ -11,44 +11,44 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// TransformOp says what a Transform does. The numbers never change meaning, and neither do the names, which are written
+// Op says what a Transform does. The numbers never change meaning, and neither do the names, which are written
 // into plans.
-type TransformOp uint8
+type Op uint8
 
 const (
-	// TransformFirst keeps the first N values of a list, with their scores.
-	TransformFirst TransformOp = 1
-	// TransformMod is the remainder of an integer by N, from 0 to N-1 also for negative integers, as in Python.
-	TransformMod TransformOp = 2
-	// TransformHash is xxHash64 of an integer's 8 bytes (little-endian, sign-extended) or of a string, with Seed, modulo N:
+	// First keeps the first N values of a list, with their scores.
+	First Op = 1
+	// Mod is the remainder of an integer by N, from 0 to N-1 also for negative integers, as in Python.
+	Mod Op = 2
+	// Hash is xxHash64 of an integer's 8 bytes (little-endian, sign-extended) or of a string, with Seed, modulo N:
 	// int64 from 0 to N-1.
-	TransformHash TransformOp = 3
-	// TransformSigridHash is TorchArrow's sigrid_hash of an integer, with salt Seed, to [0, N).
-	TransformSigridHash TransformOp = 4
-	// TransformClamp makes what is below Values[0] that, and what is above Values[1] that. NaN stays NaN, -0 counts as 0.
-	TransformClamp TransformOp = 5
-	// TransformLog1p is the natural logarithm of 1 + x: -Inf for -1, NaN below. float64 of float64, else float32.
-	TransformLog1p TransformOp = 6
-	// TransformBucketize is the number of Values below x, as int32: x is in bucket i when Values[i-1] < x <= Values[i], as
+	Hash Op = 3
+	// SigridHash is TorchArrow's sigrid_hash of an integer, with salt Seed, to [0, N).
+	SigridHash Op = 4
+	// Clamp makes what is below Values[0] that, and what is above Values[1] that. NaN stays NaN, -0 counts as 0.
+	Clamp Op = 5
+	// Log1p is the natural logarithm of 1 + x: -Inf for -1, NaN below. float64 of float64, else float32.
+	Log1p Op = 6
+	// Bucketize is the number of Values below x, as int32: x is in bucket i when Values[i-1] < x <= Values[i], as
 	// in torch.bucketize and numpy.searchsorted by default. NaN is in the last bucket.
-	TransformBucketize TransformOp = 7
-	// TransformCast converts to Elem. To integers: towards zero, to the nearest end of the range from beyond it, NaN to 0.
+	Bucketize Op = 7
+	// Cast converts to Elem. To integers: towards zero, to the nearest end of the range from beyond it, NaN to 0.
 	// To bool: whether it is not 0. To float32 and float64: to the nearest, to infinity beyond the range.
-	TransformCast TransformOp = 8
-	// TransformFill makes null present: one value for dense and embedding, a list of the Values, perhaps none, for sparse,
+	Cast Op = 8
+	// Fill makes null present: one value for dense and embedding, a list of the Values, perhaps none, for sparse,
 	// the empty list for weighted. Empty lists and NaN are not null and stay.
-	TransformFill TransformOp = 9
-	// TransformList makes of a dense value a list that holds it alone; null stays null.
-	TransformList TransformOp = 10
+	Fill Op = 9
+	// List makes of a dense value a list that holds it alone; null stays null.
+	List Op = 10
 )
 
 // A Transform is what the reader does to the values of a feature. It sees a stripe's slots, each value once however many
 // rows share it, and makes one value of one value, or a shorter list of a list: which rows share a slot stays as it is.
-// Null stays null but for TransformFill. Constants are taken as values of the feature's type: for float32 rounded to it.
+// Null stays null but for Fill. Constants are taken as values of the feature's type: for float32 rounded to it.
 // Features with a Logical (dates, decimals) are transformed as the numbers that are stored. It is a value: nobody writes
 // to its Values.
 type Transform struct {
-	Op TransformOp
+	Op Op
 	// Scores: of a weighted feature the scores are meant, not the ids.
 	Scores bool
 	N      uint64      // of First, Mod, Hash and SigridHash
@@ -63,9 +63,9 @@ type Chain []Transform
 const (
 	// MaxTransforms bounds the transforms of a Chain.
 	MaxTransforms = 32
-	// MaxBorders bounds the borders of TransformBucketize.
+	// MaxBorders bounds the borders of Bucketize.
 	MaxBorders = 1 << 16
-	// MaxFillValues bounds the list that TransformFill makes of null.
+	// MaxFillValues bounds the list that Fill makes of null.
 	MaxFillValues = 64
 )
 
@@ -82,8 +82,8 @@ const (
 	fillParameter
 )
 
-// transformFunction is the text form of a TransformOp.
-type transformFunction struct {
+// function is the text form of a Op.
+type function struct {
 	name   string
 	takes  parameter
 	seed   string // the name of Seed
@@ -91,29 +91,29 @@ type transformFunction struct {
 	usage  string
 }
 
-// transformFunctions is by TransformOp.
-var transformFunctions = [...]transformFunction{
-	TransformFirst:      {name: "first", takes: countParameter, usage: "first(20)"},
-	TransformMod:        {name: "mod", takes: rangeParameter, usage: "mod(1000000)"},
-	TransformHash:       {name: "hash", takes: rangeParameter, seed: "seed", usage: "hash(1000000) or hash(1000000, seed=7)"},
-	TransformSigridHash: {name: "sigrid_hash", takes: rangeParameter, seed: "salt", usage: "sigrid_hash(1000000) or sigrid_hash(1000000, salt=7)"},
-	TransformClamp:      {name: "clamp", takes: boundsParameter, scores: true, usage: "clamp(0, 10), with -inf or inf for no bound"},
-	TransformLog1p:      {name: "log1p", scores: true, usage: "log1p"},
-	TransformBucketize:  {name: "bucketize", takes: bordersParameter, usage: "bucketize(1, 5, 10)"},
-	TransformCast:       {name: "cast", takes: elemParameter, scores: true, usage: "cast(float32)"},
-	TransformFill:       {name: "fill", takes: fillParameter, usage: "fill(0), or fill for an empty list"},
-	TransformList:       {name: "list", usage: "list"},
+// functions is by Op.
+var functions = [...]function{
+	First:      {name: "first", takes: countParameter, usage: "first(20)"},
+	Mod:        {name: "mod", takes: rangeParameter, usage: "mod(1000000)"},
+	Hash:       {name: "hash", takes: rangeParameter, seed: "seed", usage: "hash(1000000) or hash(1000000, seed=7)"},
+	SigridHash: {name: "sigrid_hash", takes: rangeParameter, seed: "salt", usage: "sigrid_hash(1000000) or sigrid_hash(1000000, salt=7)"},
+	Clamp:      {name: "clamp", takes: boundsParameter, scores: true, usage: "clamp(0, 10), with -inf or inf for no bound"},
+	Log1p:      {name: "log1p", scores: true, usage: "log1p"},
+	Bucketize:  {name: "bucketize", takes: bordersParameter, usage: "bucketize(1, 5, 10)"},
+	Cast:       {name: "cast", takes: elemParameter, scores: true, usage: "cast(float32)"},
+	Fill:       {name: "fill", takes: fillParameter, usage: "fill(0), or fill for an empty list"},
+	List:       {name: "list", usage: "list"},
 }
 
 // function returns the text form of o; nil: there is no such op.
-func (o TransformOp) function() *transformFunction {
-	if o == 0 || int(o) >= len(transformFunctions) {
+func (o Op) function() *function {
+	if o == 0 || int(o) >= len(functions) {
 		return nil
 	}
-	return &transformFunctions[o]
+	return &functions[o]
 }
 
-func (o TransformOp) String() string {
+func (o Op) String() string {
 	if f := o.function(); f != nil {
 		return f.name
 	}
@@ -148,7 +148,7 @@ func (t Transform) Validate() error {
 	return nil
 }
 
-func (t Transform) validateArguments(f *transformFunction) error {
+func (t Transform) validateArguments(f *function) error {
 	switch f.takes {
 	case countParameter:
 		if t.N < 1 || t.N > vector.MaxElements {
@@ -158,7 +158,7 @@ func (t Transform) validateArguments(f *transformFunction) error {
 		if t.N < 1 {
 			return errors.New("range 0: want 1 or more")
 		}
-		if t.Op != TransformMod && t.N > 1<<63 {
+		if t.Op != Mod && t.N > 1<<63 {
 			return fmt.Errorf("range %d: want at most 2^63, for the result is an int64", t.N)
 		}
 	case boundsParameter:
@@ -207,7 +207,7 @@ func (t Transform) appendText(b []byte) []byte {
 		b = strconv.AppendUint(append(b, '('), t.N, 10)
 		if t.Seed != 0 {
 			b = append(append(append(b, ", "...), f.seed...), '=')
-			if t.Op == TransformSigridHash {
+			if t.Op == SigridHash {
 				b = strconv.AppendInt(b, int64(t.Seed), 10)
 			} else {
 				b = strconv.AppendUint(b, t.Seed, 10)
@@ -258,7 +258,7 @@ func (c Chain) String() string {
 
 // fills reports whether c makes null present.
 func (c Chain) fills() bool {
-	return slices.ContainsFunc(c, func(t Transform) bool { return t.Op == TransformFill })
+	return slices.ContainsFunc(c, func(t Transform) bool { return t.Op == Fill })
 }
 
 // scoresPrefix stands before a function that is meant for scores.

@@ -1,4 +1,4 @@
-package reader
+package transform
 
 import (
 	"fmt"
@@ -9,14 +9,14 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// transformed is a decoded column after its transforms, and the memory that they need beside the decoded column's.
+// A State has a column after its transforms, and the memory that they need beside the column that is given.
 //
-//	stored ──widen──> widened ──transforms──> column
-//	                            in place where the values keep their size: the decoded column's memory is overwritten
-//	                            into ints, floats, ... where they do not
+//	given ──transforms──> column
+//	        in place where the values keep their size: the given column's memory is overwritten
+//	        into ints, floats, ... where they do not
 //
-// The inverse is the decoded column's, and may be that of a group: no transform touches it.
-type transformed struct {
+// The inverse is the given column's, and may be that of a group: no transform touches it.
+type State struct {
 	column vector.Column
 
 	ints         []int64
@@ -35,66 +35,47 @@ type transformed struct {
 	noRange [2]int32
 }
 
-// transform makes d.column what x makes of it.
-func (d *decoded) transform(x *transformer) error {
-	if d.transformed == nil {
-		d.transformed = new(transformed)
-	}
-	m := d.transformed
-	m.column = *d.column
+// Run returns what p makes of c, whose values it may overwrite. Borrowed until the next call.
+func (m *State) Run(p *Program, c *vector.Column) (*vector.Column, error) {
+	m.column = *c
 	m.column.InverseBorrowed = m.column.Inverse != nil
-	d.column = &m.column
-	return m.run(x)
+	return &m.column, m.run(p)
 }
 
-// missing makes d.column the column of a feature that a segment does not have, after x, which fills null: one slot for
-// every row. zeros is the inverse; borrowed.
-func (d *decoded) missing(x *transformer, zeros []int32) error {
-	if d.transformed == nil {
-		d.transformed = new(transformed)
-	}
-	m := d.transformed
+// Null returns what p, which fills null, makes of a column without values: one slot for all rows, whose inverse is zeros.
+// Borrowed until the next call.
+func (m *State) Null(p *Program, zeros []int32) (*vector.Column, error) {
 	m.null = append(m.null[:0], 0)
 	m.column = vector.Column{
-		Type: x.in, Rows: len(zeros), Slots: 1, Inverse: zeros, Monotone: true, InverseBorrowed: true, Present: m.null,
+		Type: p.in, Rows: len(zeros), Slots: 1, Inverse: zeros, Monotone: true, InverseBorrowed: true, Present: m.null,
 	}
 	c := &m.column
-	if x.in.IsList() {
+	if p.in.IsList() {
 		m.noRange = [2]int32{}
 		c.Offsets = m.noRange[:]
 	}
-	n := x.in.Width()
-	switch x.in.Physical() {
+	n := p.in.Width()
+	switch p.in.Physical() {
 	case vector.Int64Values:
-		m.ints = room(m.ints, n)
+		m.ints = vector.Resize(m.ints, n)
 		c.Ints = m.ints
 		clear(c.Ints)
 	case vector.Float32Values:
-		m.floats = room(m.floats, n)
+		m.floats = vector.Resize(m.floats, n)
 		c.Floats = m.floats
 		clear(c.Floats)
 	case vector.Float64Values:
-		m.doubles = room(m.doubles, n)
+		m.doubles = vector.Resize(m.doubles, n)
 		c.Doubles = m.doubles
 		clear(c.Doubles)
 	}
-	d.column, d.ascends, d.absent = c, true, true
-	return m.run(x)
+	return c, m.run(p)
 }
 
-// room returns s with n entries, which hold anything. What was too small once gets an eighth more than asked for: else it would
-// grow with each stripe that is a little longer than all before it.
-func room[T any](s []T, n int) []T {
-	switch {
-	case n <= cap(s):
-		return s[:n]
-	case cap(s) > 0:
-		return make([]T, n, n+n/8)
-	}
-	return make([]T, n)
-}
+// SizeBytes returns about how much memory the values of the column take.
+func (m *State) SizeBytes() int { return m.column.SizeBytes() }
 
-func (m *transformed) run(x *transformer) error {
+func (m *State) run(x *Program) error {
 	c := &m.column
 	for i := range x.steps {
 		s := &x.steps[i]
@@ -117,7 +98,7 @@ func (m *transformed) run(x *transformer) error {
 }
 
 // zeroNulls restores what a null slot holds.
-func (m *transformed) zeroNulls() {
+func (m *State) zeroNulls() {
 	c := &m.column
 	switch c.Type.Physical() {
 	case vector.Int64Values:
@@ -147,17 +128,17 @@ func fillNulls[T any](values []T, c *vector.Column, v T) {
 }
 
 // rows does a step that sees lists and nulls.
-func (m *transformed) rows(s *step) error {
+func (m *State) rows(s *step) error {
 	c := &m.column
 	switch s.Op {
-	case TransformFirst:
+	case First:
 		m.first(int32(s.N))
-	case TransformHash:
+	case Hash:
 		m.hashStrings(s)
-	case TransformFill:
+	case Fill:
 		return m.fill(s)
-	case TransformList:
-		m.offsets = room(m.offsets, c.Slots+1)
+	case List:
+		m.offsets = vector.Resize(m.offsets, c.Slots+1)
 		c.Offsets = m.offsets
 		switch c.Type.Physical() {
 		case vector.Int64Values:
@@ -172,7 +153,7 @@ func (m *transformed) rows(s *step) error {
 }
 
 // first shortens every list to n values. Windows only end earlier; else the values that are kept move together.
-func (m *transformed) first(n int32) {
+func (m *State) first(n int32) {
 	c := &m.column
 	if c.Lengths != nil {
 		for i, k := range c.Lengths {
@@ -244,7 +225,7 @@ func listsOfOne[T any](offsets []int32, values []T, present vector.Bitmap) []T {
 }
 
 // fill makes null slots present.
-func (m *transformed) fill(s *step) error {
+func (m *State) fill(s *step) error {
 	c := &m.column
 	if c.Present == nil {
 		return nil
@@ -272,15 +253,15 @@ func (m *transformed) fill(s *step) error {
 		}
 		switch c.Type.Physical() {
 		case vector.Int64Values:
-			m.filledInts = room(m.filledInts, n)
+			m.filledInts = vector.Resize(m.filledInts, n)
 			fillLists(m.filledInts, c, c.Ints, s.ints)
 			c.Ints = m.filledInts
 		case vector.Float32Values:
-			m.filledFloats = room(m.filledFloats, n)
+			m.filledFloats = vector.Resize(m.filledFloats, n)
 			fillLists(m.filledFloats, c, c.Floats, s.singles)
 			c.Floats = m.filledFloats
 		case vector.Float64Values:
-			m.filledDoubles = room(m.filledDoubles, n)
+			m.filledDoubles = vector.Resize(m.filledDoubles, n)
 			fillLists(m.filledDoubles, c, c.Doubles, s.doubles)
 			c.Doubles = m.filledDoubles
 		}
@@ -316,9 +297,9 @@ func fillLists[T any](dst []T, c *vector.Column, values, fill []T) {
 }
 
 // hashStrings makes a number of each string.
-func (m *transformed) hashStrings(s *step) {
+func (m *State) hashStrings(s *step) {
 	c := &m.column
-	m.ints = room(m.ints, c.Slots)
+	m.ints = vector.Resize(m.ints, c.Slots)
 	for i := range m.ints {
 		lo, hi := c.SlotRange(i)
 		text := c.Data[lo:hi]
@@ -334,32 +315,32 @@ func (m *transformed) hashStrings(s *step) {
 }
 
 // scores does a step over the scores.
-func (m *transformed) scores(s *step) {
+func (m *State) scores(s *step) {
 	c := &m.column
 	switch s.Op {
-	case TransformClamp:
+	case Clamp:
 		clampFloats(c.ScoreFloats, float32(s.floats[0]), float32(s.floats[1]))
 		clampFloats(c.ScoreDoubles, s.floats[0], s.floats[1])
-	case TransformLog1p:
+	case Log1p:
 		log1p(c.ScoreFloats, c.ScoreFloats)
 		log1pDoubles(c.ScoreDoubles)
-	case TransformCast:
+	case Cast:
 		switch {
 		case s.in.Score == vector.Float32 && s.out.Score == vector.Float64:
-			m.scoreDoubles = convert(m.scoreDoubles, c.ScoreFloats)
+			m.scoreDoubles = vector.ConvertValues(m.scoreDoubles, c.ScoreFloats)
 			c.ScoreFloats, c.ScoreDoubles = nil, m.scoreDoubles
 		case s.in.Score == vector.Float64 && s.out.Score == vector.Float32:
-			m.scoreFloats = convert(m.scoreFloats, c.ScoreDoubles)
+			m.scoreFloats = vector.ConvertValues(m.scoreFloats, c.ScoreDoubles)
 			c.ScoreFloats, c.ScoreDoubles = m.scoreFloats, nil
 		}
 	}
 }
 
 // values does a step that sees each value by itself. Values that no slot has are transformed with the others.
-func (m *transformed) values(s *step) {
+func (m *State) values(s *step) {
 	c := &m.column
 	switch s.Op {
-	case TransformMod:
+	case Mod:
 		switch {
 		case s.in.Elem == vector.Uint64:
 			modUnsigned(c.Ints, s.N, s.reciprocal)
@@ -368,11 +349,11 @@ func (m *transformed) values(s *step) {
 		default:
 			modSigned(c.Ints, s.N, s.reciprocal)
 		}
-	case TransformHash:
+	case Hash:
 		hashValues(c.Ints, s.Seed, s.N, s.reciprocal)
-	case TransformSigridHash:
+	case SigridHash:
 		sigridHashValues(c.Ints, s.Seed, s.N, s.reciprocal)
-	case TransformClamp:
+	case Clamp:
 		switch {
 		case s.in.Elem == vector.Uint64:
 			clampUnsigned(c.Ints, uint64(s.lo), uint64(s.hi))
@@ -382,27 +363,27 @@ func (m *transformed) values(s *step) {
 			clampFloats(c.Floats, float32(s.floats[0]), float32(s.floats[1]))
 			clampFloats(c.Doubles, s.floats[0], s.floats[1])
 		}
-	case TransformLog1p:
+	case Log1p:
 		m.log1p(s)
-	case TransformBucketize:
+	case Bucketize:
 		m.bucketize(s)
-	case TransformCast:
+	case Cast:
 		m.cast(s)
 	}
 }
 
 // intsOf gives the column memory for n integers.
-func (m *transformed) intsOf(n int) []int64 {
-	m.ints = room(m.ints, n)
+func (m *State) intsOf(n int) []int64 {
+	m.ints = vector.Resize(m.ints, n)
 	m.column.Ints = m.ints
 	return m.ints
 }
 
-func (m *transformed) log1p(s *step) {
+func (m *State) log1p(s *step) {
 	c := &m.column
 	switch s.in.Physical() {
 	case vector.Int64Values:
-		m.floats = room(m.floats, len(c.Ints))
+		m.floats = vector.Resize(m.floats, len(c.Ints))
 		if s.in.Elem == vector.Uint64 {
 			log1pUnsigned(m.floats, c.Ints)
 		} else {
@@ -416,7 +397,7 @@ func (m *transformed) log1p(s *step) {
 	}
 }
 
-func (m *transformed) bucketize(s *step) {
+func (m *State) bucketize(s *step) {
 	c := &m.column
 	flip := uint64(0)
 	switch s.in.Physical() {
@@ -434,7 +415,7 @@ func (m *transformed) bucketize(s *step) {
 	bucketize(c.Ints, flip, s.borders, s.base)
 }
 
-func (m *transformed) cast(s *step) {
+func (m *State) cast(s *step) {
 	c := &m.column
 	from, to := s.in.Elem, s.out.Elem
 	switch {
@@ -442,26 +423,26 @@ func (m *transformed) cast(s *step) {
 	case from.IsInteger() && to.IsInteger():
 		castInts(c.Ints, from, to, s.lo, s.hi)
 	case from.IsInteger() && to == vector.Float32:
-		m.floats = room(m.floats, len(c.Ints))
+		m.floats = vector.Resize(m.floats, len(c.Ints))
 		if from == vector.Uint64 {
 			convertUnsigned(m.floats, c.Ints)
 		} else {
-			m.floats = convert(m.floats, c.Ints)
+			m.floats = vector.ConvertValues(m.floats, c.Ints)
 		}
 		c.Ints, c.Floats = nil, m.floats
 	case from.IsInteger():
-		m.doubles = room(m.doubles, len(c.Ints))
+		m.doubles = vector.Resize(m.doubles, len(c.Ints))
 		if from == vector.Uint64 {
 			convertUnsigned(m.doubles, c.Ints)
 		} else {
-			m.doubles = convert(m.doubles, c.Ints)
+			m.doubles = vector.ConvertValues(m.doubles, c.Ints)
 		}
 		c.Ints, c.Doubles = nil, m.doubles
 	case to == vector.Float64:
-		m.doubles = convert(m.doubles, c.Floats)
+		m.doubles = vector.ConvertValues(m.doubles, c.Floats)
 		c.Floats, c.Doubles = nil, m.doubles
 	case to == vector.Float32:
-		m.floats = convert(m.floats, c.Doubles)
+		m.floats = vector.ConvertValues(m.floats, c.Doubles)
 		c.Floats, c.Doubles = m.floats, nil
 	case from == vector.Float32:
 		castFloats(m.intsOf(len(c.Floats)), c.Floats, to, s.lo, s.hi)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	near "github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -19,7 +20,7 @@ func (p *Plan) StoredType(i int) vector.Type {
 }
 
 // transform returns what is done to the i-th of p's features, or nil.
-func (p *Plan) transform(i int) *FeatureTransform {
+func (p *Plan) transform(i int) *transform.Bound {
 	if p.Transforms == nil || len(p.Transforms[i].Chain) == 0 {
 		return nil
 	}
@@ -27,7 +28,7 @@ func (p *Plan) transform(i int) *FeatureTransform {
 }
 
 // transformBy makes the transforms that rules choose for the features of p, which are the schema's yet.
-func (p *Plan) transformBy(rules []TransformRule) error {
+func (p *Plan) transformBy(rules []transform.Rule) error {
 	if len(rules) == 0 {
 		return nil
 	}
@@ -43,7 +44,7 @@ func (p *Plan) transformBy(rules []TransformRule) error {
 	if err != nil {
 		return err
 	}
-	p.Transforms = make([]FeatureTransform, len(p.Features))
+	p.Transforms = make([]transform.Bound, len(p.Features))
 	for i, chain := range chains {
 		if len(chain) > 0 {
 			if err := p.setTransform(i, chain); err != nil {
@@ -55,7 +56,7 @@ func (p *Plan) transformBy(rules []TransformRule) error {
 }
 
 // setTransform makes chain the transforms of the i-th feature, which has its stored type yet. Transforms has its place.
-func (p *Plan) setTransform(i int, chain Chain) error {
+func (p *Plan) setTransform(i int, chain transform.Chain) error {
 	f := &p.Features[i]
 	if IsPartitionKey(*f) {
 		return fmt.Errorf("transforms of %q: it is a partition key, which has none", f.Name)
@@ -112,12 +113,12 @@ func (p *Plan) validateTransforms() error {
 }
 
 // transformers returns the transforms of p's features made ready, nil where there are none.
-func (p *Plan) transformers() ([]*transformer, error) {
-	out := make([]*transformer, len(p.Features))
+func (p *Plan) transformers() ([]*transform.Program, error) {
+	out := make([]*transform.Program, len(p.Features))
 	for i, f := range p.Features {
 		if x := p.transform(i); x != nil {
 			var err error
-			if out[i], err = x.compile(); err != nil {
+			if out[i], err = x.Compile(); err != nil {
 				return nil, fmt.Errorf("plan: transforms of %q: %w", f.Name, err)
 			}
 		}
@@ -127,9 +128,9 @@ func (p *Plan) transformers() ([]*transformer, error) {
 
 // chainsOf returns the chain of each name by rules: that of the rule with the name, else that of the one glob or set that
 // selects it.
-func chainsOf(names []string, match func(pattern string) (func(i int) bool, error), rules []TransformRule) ([]Chain, error) {
-	out := make([]Chain, len(names))
-	by := make([]*TransformRule, len(names))
+func chainsOf(names []string, match func(pattern string) (func(i int) bool, error), rules []transform.Rule) ([]transform.Chain, error) {
+	out := make([]transform.Chain, len(names))
+	by := make([]*transform.Rule, len(names))
 	for k := range rules {
 		r := &rules[k]
 		switch {
