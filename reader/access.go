@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -32,7 +34,7 @@ type AccessOptions struct {
 var filterSeed = maphash.MakeSeed()
 
 // filterHash tells the filters of plans apart, of this process alone; 0: there is none.
-func filterHash(p *Plan) uint64 {
+func filterHash(p *plan.Plan) uint64 {
 	if p.Filter == "" && p.Downsample == "" {
 		return 0
 	}
@@ -143,7 +145,7 @@ func (c *countedFeatures) features(l *Layout) []access.Feature {
 		for _, features := range [...][]storage.Feature{l.features, l.filters.features} {
 			for i := range features {
 				f := &features[i]
-				if IsPartitionKey(*f) || isWeight(*f) { // which have no files
+				if plan.IsPartitionKey(*f) || plan.IsWeight(*f) { // which have no files
 					c.list = append(c.list, access.Feature{})
 					continue
 				}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+
 	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
 

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/format/vector"
 )
 
@@ -60,13 +62,13 @@ func (b *Batch) make(l *batchLayout) error {
 	features := uint64(len(l.groupings.features))
 	b.SlotRows = features * uint64(b.Rows)
 	b.Slots = b.SlotRows
-	if l.plan.Dedup != DedupKJT || l.info {
+	if l.plan.Dedup != plan.DedupKJT || l.info {
 		b.maker.pick(b, l)
 	}
 	if l.info {
 		b.fillInfo(l)
 	}
-	if l.plan.Dedup != DedupKJT {
+	if l.plan.Dedup != plan.DedupKJT {
 		b.Slots = b.maker.slots(b)
 		if b.Tensors == nil {
 			return b.maker.fillColumns(b, l)
@@ -88,7 +90,7 @@ func (b *Batch) make(l *batchLayout) error {
 
 // batchLayout says what goes where in every batch of a scan. It is immutable.
 type batchLayout struct {
-	plan      *Plan
+	plan      *plan.Plan
 	allocator Allocator
 	presence  bool
 	round     bool // integers that float32 does not hold
@@ -107,19 +109,19 @@ type batchLayout struct {
 	groupings *groupings
 }
 
-func newBatchLayout(p *Plan, opts *Options) *batchLayout {
+func newBatchLayout(p *plan.Plan, opts *Options) *batchLayout {
 	l := &batchLayout{plan: p, allocator: opts.Allocator, presence: opts.Presence, round: opts.RoundIntegers, info: opts.Info}
 	for i := range p.Features {
 		f := &p.Features[i]
 		to := &l.exact
-		if p.Output == OutputTensors && !f.Role.IsKey() && !p.exact(i) {
+		if p.Output == plan.OutputTensors && !f.Role.IsKey() && !p.IsExact(i) {
 			switch t := f.Type; {
 			case t.Kind == vector.Dense:
 				to = &l.dense
-				if isLabel(f.Role) {
+				if plan.IsLabel(f.Role) {
 					to = &l.labels
 				}
-			case isLabel(f.Role):
+			case plan.IsLabel(f.Role):
 			case t.Kind == vector.Embedding:
 				to = &l.embeddings
 			case t.Kind == vector.Weighted:
@@ -133,7 +135,7 @@ func newBatchLayout(p *Plan, opts *Options) *batchLayout {
 		*to = append(*to, int32(i))
 	}
 	for _, places := range []*[]int32{&l.sparse, &l.weighted, &l.floats} {
-		*places = p.expandedLast(*places)
+		*places = p.ExpandedLast(*places)
 	}
 	l.exactOf = make([]int32, len(p.Features))
 	for i, f := range l.exact {
@@ -151,14 +153,14 @@ func (l *batchLayout) newBatch(pool *batchPool) *Batch {
 	}
 	for i, f := range l.exact {
 		b.exact[i].feature = f
-		if IsPartitionKey(l.plan.Features[f]) {
+		if plan.IsPartitionKey(l.plan.Features[f]) {
 			b.exact[i].partitionKey = l.plan.Features[f].Name
 		}
-		b.exact[i].alone = IsPartitionKey(l.plan.Features[f]) || isWeight(l.plan.Features[f])
+		b.exact[i].alone = plan.IsPartitionKey(l.plan.Features[f]) || plan.IsWeight(l.plan.Features[f])
 		b.exact[i].column.Type = l.plan.Features[f].Type
 		b.Columns[f] = &b.exact[i].column
 	}
-	if l.plan.Output == OutputTensors {
+	if l.plan.Output == plan.OutputTensors {
 		b.Tensors = newTensors(l)
 	}
 	b.memory = b.buffers()

@@ -1,6 +1,10 @@
 package reader
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dsistore/dsistore/reader/plan"
+)
 
 // A cutter takes the stripes in order, a window of them at a time, and cuts what they make into batches. Without a shuffle
 // every stripe is a window, of one run.
@@ -125,20 +129,20 @@ func (c *cutter) findRuns() {
 	shuffle := &c.r.s.layout.plan.Shuffle
 	for i, s := range c.window {
 		switch shuffle.Unit {
-		case UnitNone:
+		case plan.UnitNone:
 			c.runs = append(c.runs, stripeRun{int32(i), 0, int32(s.rows)})
-		case UnitSession:
+		case plan.UnitSession:
 			for k, lo := range s.sessions[:len(s.sessions)-1] {
 				c.runs = append(c.runs, stripeRun{int32(i), lo, s.sessions[k+1]})
 			}
-		case UnitRow:
+		case plan.UnitRow:
 			for row := range int32(s.rows) {
 				c.runs = append(c.runs, stripeRun{int32(i), row, row + 1})
 			}
 		}
 	}
 	if w := c.window[0].window; w != nil {
-		shuffle.permuteRuns(c.r.epoch, w.group, w.number, c.runs)
+		shuffleRuns(shuffle, c.r.epoch, w.group, w.number, c.runs)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -125,7 +127,7 @@ func (x *executor) decodeItem(d *format.StripeDecoder, group *format.Selection, 
 		c := x.column(f)
 		s.columns[f] = c
 		t := x.layout.transformers[f]
-		if isWeight(x.layout.features[f]) {
+		if plan.IsWeight(x.layout.features[f]) {
 			var rows []int32
 			if s.condensed {
 				rows = s.picked

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+
 	"go.uber.org/goleak"
 
 	"github.com/dsistore/dsistore/format"

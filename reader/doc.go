@@ -1,6 +1,6 @@
 // Package reader turns a snapshot and a projection into training batches.
 //
-//	PlanOptions ──NewPlan──> Plan          what to read: a value, the same bytes everywhere
+//	PlanOptions ──NewPlan──> Plan          what to read: a value, the same bytes everywhere (package plan)
 //	                          │ NewLayout
 //	                          v
 //	                        Layout         where the rows lie: segments, rows, splits, costs
@@ -27,8 +27,8 @@
 // Without a shuffle stripes come in the order of rows, and each is cut by itself. With one they come in windows: see order.go
 // for the order, window.go for the chunks of segments that it makes, and cut.go for what becomes of a window's sessions.
 //
-// A Taker (take.go) gives rows at places of a plan's own order instead: it plans, fetches and assembles as a scanner does, and
-// decodes of a stripe the rows asked for.
+// A Taker (take.go) returns rows by position in a plan's own order. A filter (filter.go) reads the features that it is about. Both
+// fetch and decode as a scanner does, by one executor (executor.go).
 //
 // Invariants:
 //   - What a scanner gives depends on the plan, the snapshot and the position alone: not on threads, memory or timing.
@@ -37,7 +37,7 @@
 //   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, and overdrawn only where the
 //     batch being cut needs another stripe, or the rest of a window, and nothing else holds any. Memory of batches is bounded by their number.
 //   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
-//   - Overlays are put over segments when these are looked up (overlays.go, mixed.go), and blended when stripes are decoded (blend.go):
+//   - Overlays are put over segments when these are looked up (overlays.go, segment_load.go), and blended when stripes are decoded (blend.go):
 //     what comes after does not know of them.
 //   - Decoded stripes keep slots and inverse (format/vector), also those of which rows are left out (selection.go, condense.go). With
 //     Plan.Dedup DedupKJT rows are expanded when a batch is assembled, not before; else the batch has slots and inverse too. Nothing is

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/reader/expr"

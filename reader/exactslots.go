@@ -1,10 +1,13 @@
 package reader
 
-import "github.com/dsistore/dsistore/format/vector"
+import (
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/plan"
+)
 
 // fillColumns makes the exact columns of b, those of a group with its slots and inverse.
 func (x *groupMaker) fillColumns(b *Batch, l *batchLayout) error {
-	windowed := l.plan.Dedup == DedupWindowed
+	windowed := l.plan.Dedup == plan.DedupWindowed
 	x.filler.b, x.filler.l, x.filler.windowed = b, l, windowed
 	for i := range x.groups {
 		for _, f := range x.groups[i].Features {
@@ -17,7 +20,7 @@ func (x *groupMaker) fillColumns(b *Batch, l *batchLayout) error {
 	for _, f := range x.alone {
 		e := &b.exact[l.exactOf[f]]
 		var err error
-		if windowed && e.column.Type.IsList() && !l.plan.expands(f) {
+		if windowed && e.column.Type.IsList() && !l.plan.Expands(f) {
 			err = e.fillSlots(&alone, &x.filler)
 		} else {
 			err = e.fill(b, l)

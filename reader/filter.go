@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/dsistore/dsistore/reader/plan"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -29,38 +30,6 @@ type Pruning struct {
 	// BytesNeeded and BytesOverRead of the filter's features, in so many Requests.
 	BytesNeeded, BytesOverRead, Requests uint64
 	Seconds                              float64
-}
-
-// parseFilter types a filter against a snapshot, and returns the features that it reads, in its order.
-func parseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, []storage.Feature, error) {
-	known := map[string]storage.Feature{}
-	f, err := expr.ParseFilter(text, func(names []string) ([]expr.Field, error) {
-		found, keys, err := findOrKeys(ctx, snap, names)
-		if err != nil {
-			return nil, err
-		}
-		out := make([]expr.Field, len(names))
-		for i, x := range found {
-			switch {
-			case x != nil:
-				known[names[i]] = *x
-				out[i] = expr.Field{Type: x.Type, Logical: x.Logical}
-			case slices.Contains(keys, names[i]):
-				out[i].Partition = true
-			default:
-				out[i].Err = unknownName(ctx, snap, names[i])
-			}
-		}
-		return out, nil
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("filter: %w", err)
-	}
-	var features []storage.Feature
-	for _, name := range f.Features() {
-		features = append(features, known[name])
-	}
-	return f, features, nil
 }
 
 // A sieve finds the rows of segments for which a filter is true: partition values and statistics rule out what they can, the filter's
@@ -94,7 +63,7 @@ func (l *Layout) newSieve(filter *expr.Filter, features []storage.Feature, opts 
 	if len(features) == 0 {
 		return v, nil
 	}
-	plan := &Plan{Table: l.plan.Table, Snapshot: l.plan.Snapshot, Features: features, BatchSize: 1, Output: OutputColumns}
+	plan := &plan.Plan{Table: l.plan.Table, Snapshot: l.plan.Snapshot, Features: features, BatchSize: 1, Output: plan.OutputColumns}
 	if v.base, err = newLayout(plan, l.blobs, l.segments, l.open); err != nil {
 		return nil, err
 	}

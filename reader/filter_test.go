@@ -13,6 +13,7 @@ import (
 	"time"
 	"weak"
 
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 

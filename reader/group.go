@@ -3,6 +3,8 @@ package reader
 import (
 	"slices"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/format/vector"
 )
 
@@ -87,9 +89,9 @@ func (x *groupMaker) pickAlone(b *Batch) Group {
 // fillTensors makes the lists of t.
 func (x *groupMaker) fillTensors(t *Tensors, b *Batch, l *batchLayout) error {
 	f := &x.filler
-	f.b, f.l, f.windowed = b, l, l.plan.Dedup == DedupWindowed
+	f.b, f.l, f.windowed = b, l, l.plan.Dedup == plan.DedupWindowed
 	f.groups, f.groupOf = nil, nil
-	if l.plan.Dedup != DedupKJT {
+	if l.plan.Dedup != plan.DedupKJT {
 		f.groups, f.groupOf = x.groups, x.groupOf
 		t.Groups, t.Inverses = x.groups, x.inverse.view[:len(x.groups)*b.Rows:len(x.groups)*b.Rows]
 	}

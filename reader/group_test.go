@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
@@ -34,7 +35,7 @@ func checkLayout(t *rapid.T, b *Batch) {
 				t.Fatalf("feature %d: %d lists for %d rows, group %d", f, to-from, b.Rows, at)
 			case inverse != nil && (at != int(j.Groups[i]) || to-from != x.Groups[at].Slots):
 				t.Fatalf("feature %d: %d lists, of group %d, want %d", f, to-from, j.Groups[i], at)
-			case inverse != nil && l.plan.expands(f):
+			case inverse != nil && l.plan.Expands(f):
 				t.Fatalf("feature %d has an inverse, and is expanded", f)
 			}
 		}
@@ -112,7 +113,7 @@ func checkGroups(t *rapid.T, table *testTable, features []int, b *Batch, rows []
 			used[x] = true
 			inverse = inverse || table.slots[r][features[place]].stripeInverse
 		}
-		inverse = inverse && !b.pool.stock.layout.plan.expands(place)
+		inverse = inverse && !b.pool.stock.layout.plan.Expands(place)
 		if inverse != (groupOf[place] > 0) {
 			t.Fatalf("feature %d has an inverse: %v, group %d", place, inverse, groupOf[place])
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 

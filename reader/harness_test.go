@@ -11,10 +11,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -222,30 +225,6 @@ func (m *memoryBlobs) Delete(context.Context, string) error   { return errNotInT
 func (m *memoryBlobs) Truncate(context.Context, string) error { return errNotInTest }
 func (m *memoryBlobs) URI() string                            { return "memory:" }
 
-// elems from which drawType draws; wider ones that each widens to, for segments with an older type.
-var allElems = []vector.Elem{
-	vector.Bool, vector.Int8, vector.Int16, vector.Int32, vector.Int64, vector.Uint8, vector.Uint16, vector.Uint32,
-	vector.Uint64, vector.Float32, vector.Float64,
-}
-
-func drawType(t *rapid.T) vector.Type {
-	kind := rapid.SampledFrom([]vector.Kind{
-		vector.Dense, vector.Dense, vector.Sparse, vector.Sparse, vector.Weighted, vector.Embedding, vector.Bytes, vector.String,
-	}).Draw(t, "kind")
-	out := vector.Type{Kind: kind}
-	switch kind {
-	case vector.Dense, vector.Sparse:
-		out.Elem = rapid.SampledFrom(allElems).Draw(t, "elem")
-	case vector.Weighted:
-		out.Elem = rapid.SampledFrom(allElems[:9]).Draw(t, "elem")
-		out.Score = rapid.SampledFrom([]vector.Elem{vector.Float32, vector.Float64}).Draw(t, "score")
-	case vector.Embedding:
-		out.Elem = rapid.SampledFrom(allElems).Draw(t, "elem")
-		out.Dim = uint32(rapid.IntRange(1, 5).Draw(t, "dim"))
-	}
-	return out
-}
-
 // drawNarrower returns a type that widens to t exactly, t itself half of the time.
 func drawNarrower(t *rapid.T, want vector.Type) vector.Type {
 	if rapid.Bool().Draw(t, "same type") {
@@ -255,7 +234,7 @@ func drawNarrower(t *rapid.T, want vector.Type) vector.Type {
 		return vector.Type{Kind: vector.String}
 	}
 	options := []vector.Type{want}
-	for _, e := range allElems {
+	for _, e := range vectortest.Elems {
 		for _, s := range []vector.Elem{vector.NoElem, vector.Float32, vector.Float64} {
 			n := want
 			n.Elem, n.Score = e, s
@@ -394,7 +373,7 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 	}
 	n := rapid.IntRange(1, shape.features).Draw(t, "features")
 	for i := range n {
-		f := storage.Feature{ID: storage.FeatureID(i + 1), Name: fmt.Sprintf("f%d", i), Type: drawType(t)}
+		f := storage.Feature{ID: storage.FeatureID(i + 1), Name: fmt.Sprintf("f%d", i), Type: vectortest.DrawType(t)}
 		f.Role = rapid.SampledFrom([]storage.Role{
 			storage.RoleFeature, storage.RoleFeature, storage.RoleFeature, storage.RoleLabel, storage.RoleUserKey,
 		}).Draw(t, "role")
@@ -407,7 +386,7 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 			storage.Feature{ID: 1<<30 + 1, Name: "row", Role: storage.RoleRequestKey, Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}})
 	}
 	for _, key := range []string{"ds", "hr"}[:rapid.IntRange(0, 2).Draw(t, "partition keys")] {
-		out.features = append(out.features, partitionColumn(key))
+		out.features = append(out.features, plan.PartitionColumn(key))
 	}
 	if !shape.bare && rapid.IntRange(0, 2).Draw(t, "overlaid") == 0 {
 		out.overlays.draw(t, out.features)

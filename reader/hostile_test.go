@@ -13,10 +13,12 @@ import (
 	"testing"
 	"time"
 
+
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -82,7 +84,7 @@ func TestHostileIndex(t *testing.T) {
 			case 11:
 				s.Elements = number(s.Elements)
 			case 12:
-				m.Type = drawType(t)
+				m.Type = vectortest.DrawType(t)
 			case 13:
 				m.Group = rapid.SampledFrom([]uint64{0, 1, 1 << 40, 77}).Draw(t, "group")
 			case 14:

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
@@ -70,7 +72,7 @@ func TestInexactIntegers(t *testing.T) {
 			want := map[string]InexactInteger{}
 			for i, f := range features {
 				x := table.features[f]
-				column := x.Role.IsKey() || l.plan.exact(i) || isLabel(x.Role) && x.Type.Kind != vector.Dense
+				column := x.Role.IsKey() || l.plan.IsExact(i) || plan.IsLabel(x.Role) && x.Type.Kind != vector.Dense
 				if column || x.Type.IsList() || !x.Type.Elem.IsInteger() {
 					continue
 				}
@@ -135,10 +137,10 @@ func TestExactFeaturesOfPlans(t *testing.T) {
 	}
 	p := &Plan{Table: "t", Snapshot: 1, BatchSize: 3, Output: OutputTensors, Features: []storage.Feature{
 		feature(1, vector.Type{Kind: vector.Dense, Elem: vector.Int64}), feature(2, vector.Type{Kind: vector.Sparse, Elem: vector.Int64}),
-		feature(3, vector.Type{Kind: vector.Dense, Elem: vector.Float32}), partitionColumn("ds"),
+		feature(3, vector.Type{Kind: vector.Dense, Elem: vector.Float32}), plan.PartitionColumn("ds"),
 	}}
 	plain := p.Hash()
-	if err := p.exactBy([]string{"f1"}); err != nil {
+	if err := p.ExactBy([]string{"f1"}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(p)
@@ -146,11 +148,11 @@ func TestExactFeaturesOfPlans(t *testing.T) {
 		t.Fatalf("%v, or the hash does not tell", err)
 	}
 	var again Plan
-	if err := json.Unmarshal(text, &again); err != nil || !again.exact(0) || again.Hash() != p.Hash() {
+	if err := json.Unmarshal(text, &again); err != nil || !again.IsExact(0) || again.Hash() != p.Hash() {
 		t.Errorf("%s: %v", text, err)
 	}
 	for name, want := range map[string]string{"f2": "int64 anyway", "f3": "dense integer", "ds": "dense integer", "f4": "not among"} {
-		if err := p.exactBy([]string{name}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := p.ExactBy([]string{name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}

@@ -3,6 +3,8 @@ package reader
 import (
 	"sort"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/format/vector"
 )
 
@@ -47,7 +49,7 @@ func (b *Batch) fillInfo(l *batchLayout) {
 	x.Labels = x.Labels[:0]
 	for i := range l.plan.Features {
 		f := &l.plan.Features[i]
-		if isLabel(f.Role) && f.Type.Kind == vector.Dense {
+		if plan.IsLabel(f.Role) && f.Type.Kind == vector.Dense {
 			x.Labels = append(x.Labels, labelMean(b.pieces, int32(i)))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // inlineBytes bounds what is read inline, stored and decoded: so little that to hand it to other goroutines takes longer.
@@ -14,7 +16,7 @@ const inlineBytes = 1 << 20
 func (s *Scanner) inline(ctx context.Context) (*draft, error) {
 	l := s.layout
 	first := min(s.first+s.next.Batch*uint64(l.plan.BatchSize), s.end)
-	if s.tried || s.shared || s.sessions || l.plan.Shuffle.Unit != UnitNone || s.end-first > uint64(l.plan.BatchSize) {
+	if s.tried || s.shared || s.sessions || l.plan.Shuffle.Unit != plan.UnitNone || s.end-first > uint64(l.plan.BatchSize) {
 		return nil, nil
 	}
 	if first == s.end {

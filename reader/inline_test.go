@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+
 	"github.com/dsistore/dsistore/storage"
 )
 

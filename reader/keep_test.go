@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/storage"

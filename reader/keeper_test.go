@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+
 	"github.com/dsistore/dsistore/format/vector"
 )
 

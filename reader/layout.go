@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/reader/expr"
@@ -18,7 +20,7 @@ import (
 
 // A Layout is where a plan's rows lie: the plan put against its snapshot. It is immutable and safe for concurrent use.
 type Layout struct {
-	plan     *Plan
+	plan     *plan.Plan
 	blobs    object.Store
 	segments []storage.SegmentDescriptor
 	firstRow []uint64 // of each segment in the plan's own order, and the total at the end
@@ -69,52 +71,52 @@ type LayoutOptions struct {
 
 // NewLayout lists the segments that the plan selects. Without a filter it opens none of them; with one it reads, of those that the filter may
 // select something of, the features that the filter is about. The snapshot must be the plan's.
-func NewLayout(ctx context.Context, snap *storage.Snapshot, plan *Plan) (*Layout, error) {
-	return NewLayoutWith(ctx, snap, plan, LayoutOptions{})
+func NewLayout(ctx context.Context, snap *storage.Snapshot, p *plan.Plan) (*Layout, error) {
+	return NewLayoutWith(ctx, snap, p, LayoutOptions{})
 }
 
 // NewLayoutWith is NewLayout with options.
-func NewLayoutWith(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts LayoutOptions) (*Layout, error) {
-	if err := plan.Validate(); err != nil {
+func NewLayoutWith(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts LayoutOptions) (*Layout, error) {
+	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	if name, n := snap.Table().Name(), snap.Info().Number; name != plan.Table || n != plan.Snapshot {
+	if name, n := snap.Table().Name(), snap.Info().Number; name != p.Table || n != p.Snapshot {
 		return nil, fmt.Errorf("plan: it is of table %s, snapshot %d, not of table %s, snapshot %d",
-			plan.Table, plan.Snapshot, name, n)
+			p.Table, p.Snapshot, name, n)
 	}
-	return layoutOf(ctx, snap, plan, opts)
+	return layoutOf(ctx, snap, p, opts)
 }
 
 // layoutOf is NewLayoutWith for a plan that need not have features.
-func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts LayoutOptions) (*Layout, error) {
+func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts LayoutOptions) (*Layout, error) {
 	at := snapshotsOf(snap, opts.View)
-	merged, named, err := overlaysOf(ctx, snap, plan, at)
+	merged, named, err := overlaysOf(ctx, snap, p, at)
 	if err != nil {
 		return nil, err
 	}
 	var filter *expr.Filter
 	var filtered []storage.Feature // what it reads
-	if plan.Filter != "" {
-		schema, err := overlaySchema(ctx, snap, named)
+	if p.Filter != "" {
+		schema, err := plan.OverlaySchema(ctx, snap, named)
 		if err != nil {
 			return nil, err
 		}
-		if filter, filtered, err = parseFilter(ctx, schema, plan.Filter); err != nil {
+		if filter, filtered, err = plan.ParseFilter(ctx, schema, p.Filter); err != nil {
 			return nil, err
 		}
 	}
-	var thin *thinning
-	if plan.Downsample != "" {
-		schema, err := overlaySchema(ctx, snap, named)
+	var thin *plan.Thinning
+	if p.Downsample != "" {
+		schema, err := plan.OverlaySchema(ctx, snap, named)
 		if err != nil {
 			return nil, err
 		}
-		if thin, err = parseThinning(ctx, schema, plan.Downsample); err != nil {
+		if thin, err = plan.ParseThinning(ctx, schema, p.Downsample); err != nil {
 			return nil, err
 		}
-		filtered = append(slices.Clone(filtered), thin.features...)
+		filtered = append(slices.Clone(filtered), thin.Features...)
 	}
-	match, err := plan.partitionMatch(ctx, snap)
+	match, err := p.PartitionMatch(ctx, snap)
 	if err != nil {
 		return nil, err
 	}
@@ -125,12 +127,12 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Layo
 	open := func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error) {
 		return snap.OpenSegment(ctx, d)
 	}
-	l, err := newLayout(plan, snap.Table().Store().Blobs(), segments, open)
+	l, err := newLayout(p, snap.Table().Store().Blobs(), segments, open)
 	if err != nil {
 		return nil, err
 	}
 	l.table = snap.Table()
-	if l.snapshots, err = plan.snapshots(ctx, at); err != nil {
+	if l.snapshots, err = snapshotsIn(ctx, p, at); err != nil {
 		return nil, err
 	}
 	sets, err := l.storedSets(ctx, snap, at)
@@ -160,20 +162,10 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Layo
 
 // filter leaves the rows for which a filter, which reads the features, is true.
 func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []storage.Feature, opts LayoutOptions) error {
-	if opts.Selections == nil {
-		opts.Selections = sharedSelections
-	}
-	v, err := l.newSieve(filter, features, opts.Read, opts.Selections)
+	selected, pruning, err := l.evaluate(ctx, filter, features, opts)
 	if err != nil {
 		return err
 	}
-	defer v.close()
-	selected, err := v.all(ctx, l.segments)
-	if err != nil {
-		return err
-	}
-	l.filters.add(v)
-	pruning := v.pruning // a copy: what points into the sieve keeps its decoders and buffers
 	l.pruning = &pruning
 	if l.selected != nil {
 		selected = intersect(selected, l.selected)
@@ -181,31 +173,49 @@ func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []sto
 	if err := l.restrict(selected); err != nil {
 		return err
 	}
-	pruning.RowsSelected = l.Rows()
+	l.pruning.RowsSelected = l.Rows()
 	return nil
+}
+
+// evaluate returns the rows of each segment for which a filter, which reads the features, is true; nil: every row.
+func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []storage.Feature, opts LayoutOptions) ([]*roaring.Bitmap, Pruning, error) {
+	if opts.Selections == nil {
+		opts.Selections = sharedSelections
+	}
+	v, err := l.newSieve(filter, features, opts.Read, opts.Selections)
+	if err != nil {
+		return nil, Pruning{}, err
+	}
+	defer v.close()
+	rows, err := v.all(ctx, l.segments)
+	if err != nil {
+		return nil, Pruning{}, err
+	}
+	l.filters.add(v)
+	return rows, v.pruning, nil // a copy: what points into the sieve keeps its decoders and buffers
 }
 
 // Pruning returns what the plan's filter took; nil: it has none. Borrowed: do not write.
 func (l *Layout) Pruning() *Pruning { return l.pruning }
 
-func newLayout(plan *Plan, blobs object.Store, segments []storage.SegmentDescriptor,
+func newLayout(p *plan.Plan, blobs object.Store, segments []storage.SegmentDescriptor,
 	open func(context.Context, storage.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
-	l := &Layout{plan: plan, blobs: blobs, segments: segments, open: open, sparseRows: sparseRows, condensedRun: condensedRun}
+	l := &Layout{plan: p, blobs: blobs, segments: segments, open: open, sparseRows: sparseRows, condensedRun: condensedRun}
 	var err error
-	if l.transformers, err = plan.transformers(); err != nil {
+	if l.transformers, err = p.Transformers(); err != nil {
 		return nil, err
 	}
 	l.sessionKey = -1
-	for i, f := range plan.Features {
-		f.Type = plan.StoredType(i)
+	for i, f := range p.Features {
+		f.Type = p.StoredType(i)
 		l.features = append(l.features, f)
-		if f.Role == storage.RoleSessionKey && !IsPartitionKey(f) && (plan.Shuffle.Key.ID == 0 || plan.Shuffle.Key.ID == f.ID) {
+		if f.Role == storage.RoleSessionKey && !plan.IsPartitionKey(f) && (p.Shuffle.Key.ID == 0 || p.Shuffle.Key.ID == f.ID) {
 			l.sessionKey = int32(i)
 		}
 	}
-	if l.sessionKey < 0 && plan.Shuffle.Key.ID != 0 {
+	if l.sessionKey < 0 && p.Shuffle.Key.ID != 0 {
 		l.sessionKey = int32(len(l.features))
-		l.features = append(l.features, plan.Shuffle.Key)
+		l.features = append(l.features, p.Shuffle.Key)
 		l.transformers = append(l.transformers, nil)
 	}
 	l.firstRow = make([]uint64, 1, len(segments)+1)
@@ -221,7 +231,7 @@ func newLayout(plan *Plan, blobs object.Store, segments []storage.SegmentDescrip
 }
 
 // Plan returns the plan. Borrowed: do not write.
-func (l *Layout) Plan() *Plan { return l.plan }
+func (l *Layout) Plan() *plan.Plan { return l.plan }
 
 // Rows returns how many rows the plan selects.
 func (l *Layout) Rows() uint64 { return l.firstRow[len(l.segments)] }
@@ -244,12 +254,12 @@ func (l *Layout) segmentAt(row uint64) int {
 // Splits cuts the plan into at most n parts of about equal rows, at stripe boundaries, so that no two parts read one
 // stripe. Together they cover each row once, in order. A plan that shuffles has none: what a split gives does not depend on an
 // epoch. It opens the segments that a cut falls into, at most n-1.
-func (l *Layout) Splits(ctx context.Context, n int) ([]Split, error) {
+func (l *Layout) Splits(ctx context.Context, n int) ([]plan.Split, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("splits: %d: want at least 1", n)
 	}
-	if l.plan.Shuffle.Unit != UnitNone {
-		return nil, errSplitShuffled
+	if l.plan.Shuffle.Unit != plan.UnitNone {
+		return nil, plan.ErrSplitShuffled
 	}
 	rows := l.Rows()
 	cuts := []uint64{0}
@@ -273,14 +283,14 @@ func (l *Layout) Splits(ctx context.Context, n int) ([]Split, error) {
 		}
 	}
 	hash := l.plan.Hash()
-	var out []Split
+	var out []plan.Split
 	for i, first := range cuts {
 		end := rows
 		if i+1 < len(cuts) {
 			end = cuts[i+1]
 		}
 		if end > first {
-			out = append(out, Split{Plan: hash, FirstRow: first, Rows: end - first})
+			out = append(out, plan.Split{Plan: hash, FirstRow: first, Rows: end - first})
 		}
 	}
 	return out, nil
@@ -329,7 +339,7 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 		return Cost{}, err
 	}
 	c := Cost{Rows: end - first}
-	if l.plan.Shuffle.Unit != UnitNone {
+	if l.plan.Shuffle.Unit != plan.UnitNone {
 		return c, l.costShuffled(ctx, &c, &opts)
 	}
 	u := new(unit)

@@ -55,7 +55,7 @@ func (x *listFiller) group(feature int32) *Group {
 	if g := int(x.groupOf[feature]); g < len(x.groups) {
 		return &x.groups[g]
 	}
-	if x.windowed && !x.l.plan.expands(feature) {
+	if x.windowed && !x.l.plan.Expands(feature) {
 		return &x.alone
 	}
 	return nil
@@ -68,7 +68,7 @@ func (x *listFiller) fill(j *Jagged, kind listKind, m *listMemory) error {
 		j.Groups = m.groups.resize(x.l.allocator, len(j.Features))
 		for k, f := range j.Features {
 			j.Groups[k] = x.groupOf[f]
-			if !x.l.plan.expands(f) {
+			if !x.l.plan.Expands(f) {
 				j.Dedup = k + 1
 			}
 		}

@@ -3,6 +3,8 @@ package reader
 import (
 	"context"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/storage"
@@ -34,23 +36,23 @@ func (r SegmentRows) Count() uint64 {
 // Matching returns the rows that a plan with these options would read: those of the partitions that are in the sample list, for which
 // the filter is true under the overlays, and that are not deleted. What else the options say is not looked at. It reads the filter's features where
 // statistics do not decide, and no others. What it reads is recorded as a reader's is (LayoutOptions.Read.Access).
-func Matching(ctx context.Context, snap *storage.Snapshot, opts PlanOptions, how LayoutOptions) (*Match, error) {
-	p := &Plan{
+func Matching(ctx context.Context, snap *storage.Snapshot, opts plan.Options, how LayoutOptions) (*Match, error) {
+	p := &plan.Plan{
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Partition: opts.Partition, Filter: opts.Filter, SampleList: opts.SampleList,
-		BatchSize: DefaultBatchSize, Output: OutputColumns,
+		BatchSize: plan.DefaultBatchSize, Output: plan.OutputColumns,
 	}
-	if err := p.validateSelection(); err != nil {
+	if err := p.ValidateSelection(); err != nil {
 		return nil, err
 	}
 	v := how.View
 	if v == nil {
 		v = &storage.View{Snapshot: snap}
 	}
-	overlays, err := namedOverlays(ctx, v, opts.Overlays)
+	overlays, err := plan.NamedOverlays(ctx, v, opts.Overlays)
 	if err != nil {
 		return nil, err
 	}
-	p.pin(v, overlays)
+	p.Pin(v, overlays)
 	l, err := layoutOf(ctx, snap, p, how)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"

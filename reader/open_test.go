@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"

@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // An order is the order in which an epoch of a shuffled plan gives rows. It is a pure function of the rows of the plan's
@@ -20,7 +22,7 @@ import (
 // Each permutation draws from a generator of its own, keyed by the seed, the epoch, what is permuted and its number: what
 // one window does depends on no other. The numbers below are part of OrderVersion and never change meaning.
 type order struct {
-	shuffle Shuffle
+	shuffle plan.Shuffle
 	epoch   uint64
 
 	segments []int32  // places in the layout, permuted; those without rows left out
@@ -40,7 +42,7 @@ const (
 )
 
 // newOrder returns the order of an epoch over segments of so many rows each.
-func newOrder(firstRow []uint64, s Shuffle, epoch uint64) *order {
+func newOrder(firstRow []uint64, s plan.Shuffle, epoch uint64) *order {
 	o := &order{shuffle: s, epoch: epoch, firstRow: []uint64{0}}
 	for i := range len(firstRow) - 1 {
 		if firstRow[i+1] > firstRow[i] {
@@ -127,8 +129,8 @@ type stripeRun struct {
 	lo, hi int32
 }
 
-// permuteRuns puts the sessions or rows of a window, given in the order of its stripes, in the order of the epoch.
-func (s *Shuffle) permuteRuns(epoch uint64, group, number int, runs []stripeRun) {
+// shuffleRuns puts the sessions or rows of a window, given in the order of its stripes, in the order of the epoch.
+func shuffleRuns(s *plan.Shuffle, epoch uint64, group, number int, runs []stripeRun) {
 	g := newGenerator(s.Seed, epoch, permuteRuns, uint64(group), uint64(number))
 	permute(&g, runs)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+
 	"pgregory.net/rapid"
 )
 
@@ -90,7 +91,7 @@ func TestOrderGolden(t *testing.T) {
 			text += fmt.Sprint(w.firstRow, w.stripes)
 		}
 		runs := []stripeRun{{0, 0, 1}, {0, 1, 2}, {0, 2, 3}, {0, 3, 4}, {0, 4, 5}}
-		s.permuteRuns(epoch, 0, 1, runs)
+		shuffleRuns(&s, epoch, 0, 1, runs)
 		for _, r := range runs {
 			text += fmt.Sprint(" ", r.lo)
 		}
@@ -135,7 +136,7 @@ func TestOrderKeysDiffer(t *testing.T) {
 					runs[i].lo = int32(i)
 				}
 				s := Shuffle{Unit: UnitRow, Window: 4, Seed: seed}
-				s.permuteRuns(epoch, 0, window, runs)
+				shuffleRuns(&s, epoch, 0, window, runs)
 				text := fmt.Sprint(runs)
 				if seen[text] {
 					t.Fatalf("seed %d, epoch %d, window %d has the order of another", seed, epoch, window)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format"

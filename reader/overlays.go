@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/storage"
@@ -19,22 +21,6 @@ import (
 //	segment     the feature, or nothing: null
 //
 // Merged overlays lie lowest, in the order of merging; then those of a branch, then those that a plan names, in the order that they have there.
-
-// namedOverlays returns the overlays of a view and, over them, those of the names.
-func namedOverlays(ctx context.Context, v *storage.View, names []string) ([]storage.ViewOverlay, error) {
-	out := slices.Clone(v.Overlays)
-	for _, name := range names {
-		if slices.ContainsFunc(out, func(o storage.ViewOverlay) bool { return o.Name == name }) {
-			return nil, fmt.Errorf("overlay %s is named twice, or by branch %q already", name, v.Branch)
-		}
-		o, err := v.Snapshot.Overlay(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, storage.ViewOverlay{Overlay: o, In: v.Snapshot})
-	}
-	return out, nil
-}
 
 // snapshots returns a snapshot of a plan's table by its number.
 type snapshots func(ctx context.Context, number uint64) (*storage.Snapshot, error)
@@ -61,13 +47,13 @@ func snapshotsOf(snap *storage.Snapshot, v *storage.View) snapshots {
 	}
 }
 
-// snapshots returns the snapshots that p is of, each once.
-func (p *Plan) snapshots(ctx context.Context, at snapshots) ([]*storage.Snapshot, error) {
+// snapshotsIn returns the snapshots that p is of, each once.
+func snapshotsIn(ctx context.Context, p *plan.Plan, at snapshots) ([]*storage.Snapshot, error) {
 	numbers := []uint64{p.Snapshot}
 	for _, o := range p.Overlays {
 		numbers = append(numbers, o.Snapshot)
 	}
-	for _, l := range p.lists() {
+	for _, l := range p.Lists() {
 		numbers = append(numbers, l.Snapshot)
 	}
 	slices.Sort(numbers)
@@ -83,7 +69,7 @@ func (p *Plan) snapshots(ctx context.Context, at snapshots) ([]*storage.Snapshot
 }
 
 // overlaysOf returns the overlays that are part of the table, and those that a plan names. They cost nothing where the snapshot has none.
-func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *Plan, at snapshots) (merged, named []storage.ViewOverlay, err error) {
+func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at snapshots) (merged, named []storage.ViewOverlay, err error) {
 	own, err := snap.Overlays(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -117,7 +103,7 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 	read := map[storage.FeatureID]bool{}
 	for _, list := range [][]storage.Feature{l.features, others} {
 		for _, f := range list {
-			if !IsPartitionKey(f) {
+			if !plan.IsPartitionKey(f) {
 				read[f.ID] = true
 			}
 		}
@@ -182,7 +168,7 @@ func (l *Layout) lay(overlays []storage.Overlay, layers [][]*storage.Layer, cove
 	for j, f := range l.features {
 		var chain []int32
 		var key []byte
-		for k := len(overlays) - 1; k >= 0 && !IsPartitionKey(f); k-- {
+		for k := len(overlays) - 1; k >= 0 && !plan.IsPartitionKey(f); k-- {
 			if _, ok := slices.BinarySearchFunc(overlays[k].Features, f.ID, compareID); ok {
 				chain = append(chain, int32(k))
 				key = binary.LittleEndian.AppendUint32(key, uint32(k))

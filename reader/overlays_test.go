@@ -11,11 +11,13 @@ import (
 	"strings"
 	"testing"
 
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -83,7 +85,7 @@ func newWorld(t *rapid.T) *world {
 	add("label", vector.Type{Kind: vector.Dense, Elem: vector.Int32})
 	add("list", vector.Type{Kind: vector.Sparse, Elem: vector.Int64})
 	add("weighted", vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32})
-	add("extra", drawType(t))
+	add("extra", vectortest.DrawType(t))
 	return w
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -52,13 +54,13 @@ type poolsKey struct {
 
 // fits reports whether what p holds serves a plan: it has the same features, transformed alike, in batches of the same form. Which rows of which
 // snapshot it reads does not matter.
-func (p *pools) fits(key *poolsKey, plan *Plan) bool {
+func (p *pools) fits(key *poolsKey, plan *plan.Plan) bool {
 	a := p.stock.layout.plan
-	return p.key == *key && slices.Equal(a.Features, plan.Features) && reflect.DeepEqual(a.form(), plan.form())
+	return p.key == *key && slices.Equal(a.Features, plan.Features) && reflect.DeepEqual(form(a), form(plan))
 }
 
 // form returns p without its Features and without what says which rows it reads: a field that is not named here counts.
-func (p *Plan) form() Plan {
+func form(p *plan.Plan) plan.Plan {
 	f := *p
 	f.Features, f.Table, f.Snapshot, f.Partition, f.Filter, f.Downsample, f.SampleList = nil, "", 0, "", "", "", ""
 	f.Branch, f.Overlays, f.BranchList = "", nil, storage.Pin{}
@@ -66,7 +68,7 @@ func (p *Plan) form() Plan {
 }
 
 // take returns pools that fit, or nil.
-func (x *parking) take(key *poolsKey, plan *Plan) *pools {
+func (x *parking) take(key *poolsKey, plan *plan.Plan) *pools {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i, c := range slices.Backward(x.parked) { // what was closed last is likeliest to be in the caches

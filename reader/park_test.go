@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"

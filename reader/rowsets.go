@@ -20,7 +20,7 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snap
 		return nil, err
 	}
 	var listed [][]storage.RowSet // of each list, by segment
-	for _, list := range l.plan.lists() {
+	for _, list := range l.plan.Lists() {
 		in, err := at(ctx, list.Snapshot)
 		if err != nil {
 			return nil, fmt.Errorf("sample list %s: %w", list.Name, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format"

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // A run is the goroutines that read from one position to the end; doc.go draws them. A Scanner has at most one.
@@ -54,7 +56,7 @@ func (s *Scanner) start(epoch, first, end, batch uint64) *run {
 		out:      make(chan result, s.opts.MaxBatches+1),
 	}
 	s.loaded = nil
-	if s.layout.plan.Shuffle.Unit == UnitNone {
+	if s.layout.plan.Shuffle.Unit == plan.UnitNone {
 		r.wg.Go(func() { r.openSegments(ctx) })
 	} else {
 		r.wg.Go(func() { r.openWindows(ctx) })

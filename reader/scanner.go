@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
@@ -43,7 +45,7 @@ type Options struct {
 	// Info asks for the Info of batches.
 	Info bool
 	// Split reads only that part of the plan; batches are counted from its first row. Default: the whole plan.
-	Split *Split
+	Split *plan.Split
 	// EndBatch, when it is not 0, is the batch before which the scanner ends: what only later ones need is not read.
 	EndBatch uint64
 	// Reuse keeps memory of a closed scanner for a minute, less than MemoryBudget: the next one with the same features and
@@ -113,8 +115,8 @@ func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
 	if s == nil {
 		return 0, l.Rows(), nil
 	}
-	if l.plan.Shuffle.Unit != UnitNone {
-		return 0, 0, errSplitShuffled
+	if l.plan.Shuffle.Unit != plan.UnitNone {
+		return 0, 0, plan.ErrSplitShuffled
 	}
 	if h := l.plan.Hash(); s.Plan != h {
 		return 0, 0, fmt.Errorf("split: it is of plan %016x, not of %016x", s.Plan, h)
@@ -126,7 +128,7 @@ func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
 }
 
 // OpenPlan finds the plan's snapshot in the store and returns a Scanner of its rows.
-func OpenPlan(ctx context.Context, store *storage.Store, plan *Plan, opts Options) (*Scanner, error) {
+func OpenPlan(ctx context.Context, store *storage.Store, plan *plan.Plan, opts Options) (*Scanner, error) {
 	snap, err := store.At(ctx, plan.Table, plan.Snapshot)
 	if err != nil {
 		return nil, err
@@ -136,12 +138,12 @@ func OpenPlan(ctx context.Context, store *storage.Store, plan *Plan, opts Option
 
 // Open returns a Scanner of the plan's rows. The snapshot must be the plan's; it stays in use until Close. ctx is for
 // opening only.
-func Open(ctx context.Context, snap *storage.Snapshot, plan *Plan, opts Options) (*Scanner, error) {
+func Open(ctx context.Context, snap *storage.Snapshot, plan *plan.Plan, opts Options) (*Scanner, error) {
 	return OpenView(ctx, &storage.View{Snapshot: snap}, plan, opts)
 }
 
 // OpenView is Open for a plan that was made of v, whose snapshots need not be opened again.
-func OpenView(ctx context.Context, v *storage.View, plan *Plan, opts Options) (*Scanner, error) {
+func OpenView(ctx context.Context, v *storage.View, plan *plan.Plan, opts Options) (*Scanner, error) {
 	l, err := NewLayoutWith(ctx, v.Snapshot, plan, LayoutOptions{View: v})
 	if err != nil {
 		return nil, err
@@ -173,7 +175,7 @@ func (l *Layout) newScanner(opts *Options, p *pools, stats *counters, first, end
 	s := &Scanner{
 		executor: l.newExecutor(opts, p, stats), first: first, end: end, stride: 1, batches: newBatchPool(p.stock, opts.MaxBatches),
 	}
-	s.sessions = l.plan.Shuffle.Unit == UnitSession || p.stock.layout.sessions
+	s.sessions = l.plan.Shuffle.Unit == plan.UnitSession || p.stock.layout.sessions
 	return s
 }
 
@@ -186,7 +188,7 @@ type Scanner struct {
 	shared     bool   // its pools are a RankScanner's
 	hold       *hold  // of what it reads
 	session    *access.Session
-	next       Position
+	next       plan.Position
 	run        *run         // nil until Next, and after an error, Seek and Close
 	pending    *draft       // received, but not yet made when a ctx ended
 	tried      bool         // inline was, since the last Seek
@@ -300,15 +302,15 @@ func (s *Scanner) Rows() uint64 { return s.end - s.first }
 func (s *Scanner) Batches() uint64 { return batchCount(s.Rows(), s.layout.plan.BatchSize) }
 
 // Plan returns the plan. Borrowed: do not write.
-func (s *Scanner) Plan() *Plan { return s.layout.plan }
+func (s *Scanner) Plan() *plan.Plan { return s.layout.plan }
 
 // Position returns the position of the batch that Next gives.
-func (s *Scanner) Position() Position { return s.next }
+func (s *Scanner) Position() plan.Position { return s.next }
 
 // Seek makes p the position, without reading what comes before it. Without a shuffle an epoch has the order of every other;
 // with one, the window that p lies in is read whole, after the indexes of its group of segments: see order.go. Batches
 // given stay valid; an error that Next returned is forgotten.
-func (s *Scanner) Seek(p Position) error {
+func (s *Scanner) Seek(p plan.Position) error {
 	if errors.Is(s.err, errClosed) {
 		return s.err
 	}

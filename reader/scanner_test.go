@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 

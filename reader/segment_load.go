@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
 
@@ -238,7 +240,7 @@ func (x *segmentLoader) lookUp(ctx context.Context) error {
 	x.parts, x.entries = make([][]mixPart, len(x.l.features)), make([][]*storage.FeatureEntry, len(x.l.features))
 	memory := make([]*storage.FeatureEntry, len(x.l.features)) // of features with one part
 	for j, f := range x.l.features {
-		if IsPartitionKey(f) || isWeight(f) {
+		if plan.IsPartitionKey(f) || plan.IsWeight(f) {
 			continue
 		}
 		x.parts[j], x.entries[j] = wholeSegment, memory[j:j+1:j+1]
@@ -311,7 +313,7 @@ func (x *segmentLoader) addFeatures() error {
 	for j := range l.features {
 		f := &l.features[j]
 		alone := item{inverse: -1, features: []int32{int32(j)}}
-		if isWeight(*f) {
+		if plan.IsWeight(*f) {
 			g.items = append(g.items, alone)
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/storage"
@@ -238,5 +240,5 @@ const sparseRows = 32
 // decodesRows reports whether so many selected rows of a stripe are decoded alone. What repeats among them is then given row by row, so that
 // what asks for slots has the whole stripe decoded.
 func (x *executor) decodesRows(selected, stored int) bool {
-	return selected*x.layout.sparseRows < stored && x.layout.plan.Dedup == DedupKJT && !x.opts.Info
+	return selected*x.layout.sparseRows < stored && x.layout.plan.Dedup == plan.DedupKJT && !x.opts.Info
 }

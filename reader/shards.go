@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/access"
 )
 
@@ -139,7 +141,7 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	if ranks.DropLast {
 		s.shards.Batches = l.Rows() / uint64(l.plan.BatchSize)
 	}
-	if err := s.Seek(Position{}, 0); err != nil {
+	if err := s.Seek(plan.Position{}, 0); err != nil {
 		return nil, err
 	}
 	own := ranks.Shards / gcd(ranks.Shards, int(s.step)) // shards that this rank comes by
@@ -165,11 +167,11 @@ func (s *RankScanner) Batches() uint64 { return s.shards.Batches }
 func (s *RankScanner) End() uint64 { return s.end }
 
 // Position returns the epoch, and the batch of the global order that Next gives.
-func (s *RankScanner) Position() Position { return Position{Epoch: s.epoch, Batch: s.next} }
+func (s *RankScanner) Position() plan.Position { return plan.Position{Epoch: s.epoch, Batch: s.next} }
 
 // Seek makes the first batch that is this rank's from p.Batch on the next, in an epoch that the ranks took up at begin, which
 // is p.Batch or before.
-func (s *RankScanner) Seek(p Position, begin uint64) error {
+func (s *RankScanner) Seek(p plan.Position, begin uint64) error {
 	switch {
 	case s.closed:
 		return errClosed
@@ -179,7 +181,7 @@ func (s *RankScanner) Seek(p Position, begin uint64) error {
 		return fmt.Errorf("position: batch %d of an epoch taken up at %d", p.Batch, begin)
 	}
 	for _, x := range s.scanners { // they begin anew when their turn comes
-		if err := x.Seek(Position{}); err != nil {
+		if err := x.Seek(plan.Position{}); err != nil {
 			return err
 		}
 		x.batches.gate()
@@ -230,7 +232,7 @@ func (s *RankScanner) grant(before uint64) error {
 			s.scanners[shard] = x
 		}
 		if x.run == nil && x.err == nil {
-			if err := x.Seek(Position{Epoch: s.epoch, Batch: batch}); err != nil {
+			if err := x.Seek(plan.Position{Epoch: s.epoch, Batch: batch}); err != nil {
 				return err
 			}
 			x.begin()

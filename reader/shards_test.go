@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+
 	"pgregory.net/rapid"
 )
 

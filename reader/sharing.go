@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/format"
 )
 
@@ -54,18 +56,18 @@ const maxGroupings = 256
 func newGroupings(l *batchLayout) *groupings {
 	s := &groupings{sharings: map[string]*sharing{}, known: map[string]*grouping{}}
 	places := l.exact
-	if l.plan.Output == OutputTensors {
+	if l.plan.Output == plan.OutputTensors {
 		places = slices.Concat(l.sparse, l.weighted, l.floats)
 	}
 	for _, f := range places {
-		if x := l.plan.Features[f]; !IsPartitionKey(x) && !isWeight(x) {
+		if x := l.plan.Features[f]; !plan.IsPartitionKey(x) && !plan.IsWeight(x) {
 			s.features = append(s.features, f)
 		}
 	}
 	slices.Sort(s.features)
 	s.expanded = make([]bool, len(s.features))
 	for i, f := range s.features {
-		s.expanded[i] = l.plan.expands(f)
+		s.expanded[i] = l.plan.Expands(f)
 	}
 	return s
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dsistore/dsistore/reader/plan"
+
 	"github.com/dsistore/dsistore/access"
 )
 
@@ -51,8 +53,8 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	switch {
 	case opts.Split != nil || opts.EndBatch != 0 || opts.Info:
 		return nil, errors.New("take: leave Split, EndBatch and Info empty")
-	case l.plan.Dedup != DedupKJT:
-		return nil, fmt.Errorf("take: the plan's dedup is %v: want %v", l.plan.Dedup, DedupKJT)
+	case l.plan.Dedup != plan.DedupKJT:
+		return nil, fmt.Errorf("take: the plan's dedup is %v: want %v", l.plan.Dedup, plan.DedupKJT)
 	}
 	opts.KeepBatches = true
 	if opts.MaxBatches == 0 {
@@ -75,8 +77,8 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 // FirstRow are 0. The error of a place that the plan does not have names it. It returns ctx.Err() when ctx ends first, also while
 // it waits for another take.
 func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
-	if len(rows) > MaxBatchSize {
-		return nil, fmt.Errorf("take: %d rows: want at most %d at a time", len(rows), MaxBatchSize)
+	if len(rows) > plan.MaxBatchSize {
+		return nil, fmt.Errorf("take: %d rows: want at most %d at a time", len(rows), plan.MaxBatchSize)
 	}
 	n := t.layout.Rows()
 	for _, r := range rows {

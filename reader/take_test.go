@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
@@ -26,7 +27,7 @@ func transformedLayout(tb testing.TB, table *testTable, batch int, output Output
 		}
 		parsed = append(parsed, r)
 	}
-	if err := p.transformBy(parsed); err != nil {
+	if err := p.TransformBy(parsed); err != nil {
 		tb.Fatal(err)
 	}
 	l, err := table.newLayout(p)
@@ -104,7 +105,7 @@ func BenchmarkTransform(b *testing.B) {
 		{vector.Int64, "first(10)|hash(1000003)"},
 	} {
 		b.Run(fmt.Sprintf("%v/%.40s", c.elem, c.chain), func(b *testing.B) {
-			f := transform.Bound{Chain: mustChain(b, c.chain), StoredType: vector.Type{Kind: vector.Sparse, Elem: c.elem}}
+			f := transform.Bound{Chain: mustParseChain(b, c.chain), StoredType: vector.Type{Kind: vector.Sparse, Elem: c.elem}}
 			x, err := f.Compile()
 			if err != nil {
 				b.Fatal(err)

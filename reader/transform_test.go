@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+
 	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -436,12 +438,12 @@ func drawTransform(t *rapid.T, in vector.Type) modelTransform {
 		list = slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == "-0.0" }) // which is 0
 		m.args = drawAscending(t, list, rapid.IntRange(1, len(list)).Draw(t, "borders"))
 	case "cast":
-		elems := allElems
+		elems := vectortest.Elems
 		if in.Kind == vector.Weighted {
-			elems = allElems[:9]
+			elems = vectortest.Elems[:9]
 		}
 		if m.scores {
-			elems = allElems[9:]
+			elems = vectortest.Elems[9:]
 		}
 		m.args = []string{rapid.SampledFrom(elems).Draw(t, "to").String()}
 	case "fill":
@@ -516,7 +518,7 @@ func drawTransformed(t *rapid.T, table *testTable, features []int, plan Plan, pl
 			continue
 		}
 		some = true
-		if err := p.setTransform(i, chain); err != nil {
+		if err := p.SetTransform(i, chain); err != nil {
 			t.Fatal(err)
 		}
 		out.features[f].Type = typ

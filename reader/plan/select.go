@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type schema interface {
 	PartitionKeys(ctx context.Context) ([]string, error)
 }
 
-// ErrSelection is matched when an entry of PlanOptions.Features is nothing that selects features, whatever the table has.
+// ErrSelection is matched when an entry of Options.Features is nothing that selects features, whatever the table has.
 var ErrSelection = errors.New("features")
 
 func badSelection(format string, args ...any) error {
@@ -124,7 +124,7 @@ func findNames(ctx context.Context, snap schema, names []string) ([]storage.Feat
 		case f != nil:
 			out[i] = *f
 		case slices.Contains(keys, names[i]) && utf8.ValidString(names[i]):
-			out[i] = partitionColumn(names[i])
+			out[i] = PartitionColumn(names[i])
 		default:
 			return nil, unknownName(ctx, snap, names[i])
 		}
@@ -148,7 +148,7 @@ func keysOnly(ctx context.Context, snap schema) ([]storage.Feature, error) {
 	}
 	for i, k := range keys {
 		if found[i] == nil && utf8.ValidString(k) {
-			all = append(all, partitionColumn(k))
+			all = append(all, PartitionColumn(k))
 		}
 	}
 	return all, nil
@@ -168,14 +168,14 @@ func everything(ctx context.Context, snap schema) ([]storage.Feature, error) {
 	for _, k := range keys {
 		taken := slices.ContainsFunc(features, func(f storage.Feature) bool { return f.Name == k })
 		if !taken && utf8.ValidString(k) {
-			all = append(all, partitionColumn(k))
+			all = append(all, PartitionColumn(k))
 		}
 	}
 	return all, nil
 }
 
 // partitionColumn is the entry of Plan.Features that stands for a partition key.
-func partitionColumn(key string) storage.Feature {
+func PartitionColumn(key string) storage.Feature {
 	return storage.Feature{Name: key, Type: vector.Type{Kind: vector.String}}
 }
 
@@ -186,7 +186,7 @@ func IsPartitionKey(f storage.Feature) bool { return f.ID == 0 }
 // isPattern reports whether an entry is a glob or a set and not a plain name.
 func isPattern(e string) bool { return e[0] == '@' || strings.ContainsAny(e, `*?\`) }
 
-// Names reports whether an entry of PlanOptions.Features is a feature's name, as it is or with \ before characters of a glob.
+// Names reports whether an entry of Options.Features is a feature's name, as it is or with \ before characters of a glob.
 func Names(entry, name string) bool {
 	if entry == name {
 		return true
@@ -204,7 +204,7 @@ func Names(entry, name string) bool {
 	return plain.String() == name
 }
 
-// Literal returns the entry of PlanOptions.Features that selects the feature of a name, whatever is in it, and no other.
+// Literal returns the entry of Options.Features that selects the feature of a name, whatever is in it, and no other.
 func Literal(name string) string {
 	if !strings.HasPrefix(name, "@") && !strings.ContainsAny(name, `*?\`) {
 		return name

@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func (p *Plan) transform(i int) *transform.Bound {
 }
 
 // transformBy makes the transforms that rules choose for the features of p, which are the schema's yet.
-func (p *Plan) transformBy(rules []transform.Rule) error {
+func (p *Plan) TransformBy(rules []transform.Rule) error {
 	if len(rules) == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (p *Plan) transformBy(rules []transform.Rule) error {
 	p.Transforms = make([]transform.Bound, len(p.Features))
 	for i, chain := range chains {
 		if len(chain) > 0 {
-			if err := p.setTransform(i, chain); err != nil {
+			if err := p.SetTransform(i, chain); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func (p *Plan) transformBy(rules []transform.Rule) error {
 }
 
 // setTransform makes chain the transforms of the i-th feature, which has its stored type yet. Transforms has its place.
-func (p *Plan) setTransform(i int, chain transform.Chain) error {
+func (p *Plan) SetTransform(i int, chain transform.Chain) error {
 	f := &p.Features[i]
 	if IsPartitionKey(*f) {
 		return fmt.Errorf("transforms of %q: it is a partition key, which has none", f.Name)
@@ -113,7 +113,7 @@ func (p *Plan) validateTransforms() error {
 }
 
 // transformers returns the transforms of p's features made ready, nil where there are none.
-func (p *Plan) transformers() ([]*transform.Program, error) {
+func (p *Plan) Transformers() ([]*transform.Program, error) {
 	out := make([]*transform.Program, len(p.Features))
 	for i, f := range p.Features {
 		if x := p.transform(i); x != nil {

@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"context"
@@ -51,8 +51,8 @@ const (
 	MaxBatchSize = 1 << 24
 )
 
-// PlanOptions say what to read. The zero value reads nothing: Features is needed.
-type PlanOptions struct {
+// Options say what to read. The zero value reads nothing: Features is needed.
+type Options struct {
 	// Features are names, globs (* and ?, \ escapes) or the sets @all, @labels, @keys and @partitions, in the order wanted.
 	// A feature that several entries select is read once, at its first place. Partition keys are selected as features are:
 	// by name, by glob and by @all, which has them last; where a feature has the name of a partition key, it is the feature.
@@ -125,7 +125,7 @@ type Plan struct {
 
 // Labels returns the places in Features of the labels.
 func (p *Plan) Labels() []int {
-	return p.places(func(f storage.Feature) bool { return isLabel(f.Role) })
+	return p.places(func(f storage.Feature) bool { return IsLabel(f.Role) })
 }
 
 // Keys returns the places in Features of the keys.
@@ -143,10 +143,10 @@ func (p *Plan) places(want func(storage.Feature) bool) []int {
 	return out
 }
 
-func isLabel(r storage.Role) bool { return r == storage.RoleLabel }
+func IsLabel(r storage.Role) bool { return r == storage.RoleLabel }
 
 // pin makes p of what a view has, and of the overlays that lie over it.
-func (p *Plan) pin(v *storage.View, overlays []storage.ViewOverlay) {
+func (p *Plan) Pin(v *storage.View, overlays []storage.ViewOverlay) {
 	p.Branch = v.Branch
 	for _, o := range overlays {
 		p.Overlays = append(p.Overlays, storage.Pin{Name: o.Name, Snapshot: o.In.Info().Number})
@@ -157,7 +157,7 @@ func (p *Plan) pin(v *storage.View, overlays []storage.ViewOverlay) {
 }
 
 // lists returns the plan's sample lists.
-func (p *Plan) lists() []storage.Pin {
+func (p *Plan) Lists() []storage.Pin {
 	var out []storage.Pin
 	if p.SampleList != "" {
 		out = append(out, storage.Pin{Name: p.SampleList, Snapshot: p.Snapshot})
@@ -168,21 +168,21 @@ func (p *Plan) lists() []storage.Pin {
 	return out
 }
 
-// NewPlan makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs, and sets other than @keys and @partitions, read the
+// New makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs, and sets other than @keys and @partitions, read the
 // schema. An unknown name
 // gives storage.ErrNotFound with the nearest names; a glob or set that selects nothing is an error.
-func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Plan, error) {
-	return NewViewPlan(ctx, &storage.View{Snapshot: snap}, opts)
+func New(ctx context.Context, snap *storage.Snapshot, opts Options) (*Plan, error) {
+	return NewOfView(ctx, &storage.View{Snapshot: snap}, opts)
 }
 
-// NewViewPlan makes a plan over what a branch reads, as NewPlan does over a snapshot: features are those of the table under its overlays.
-func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan, error) {
+// NewOfView makes a plan over what a branch reads, as New does over a snapshot: features are those of the table under its overlays.
+func NewOfView(ctx context.Context, v *storage.View, opts Options) (*Plan, error) {
 	snap := v.Snapshot
-	overlays, err := namedOverlays(ctx, v, opts.Overlays)
+	overlays, err := NamedOverlays(ctx, v, opts.Overlays)
 	if err != nil {
 		return nil, err
 	}
-	schema, err := overlaySchema(ctx, snap, overlays)
+	schema, err := OverlaySchema(ctx, snap, overlays)
 	if err != nil {
 		return nil, err
 	}
@@ -198,14 +198,14 @@ func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan,
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Features: features,
 		Partition: opts.Partition, Filter: opts.Filter, SampleList: opts.SampleList, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup, Shuffle: shuffle,
 	}
-	p.pin(v, overlays)
+	p.Pin(v, overlays)
 	if p.BatchSize == 0 {
 		p.BatchSize = DefaultBatchSize
 	}
 	if p.Output == 0 {
 		p.Output = OutputColumns
 	}
-	if err := p.transformBy(opts.Transforms); err != nil {
+	if err := p.TransformBy(opts.Transforms); err != nil {
 		return nil, err
 	}
 	if opts.Downsample != "" {
@@ -213,13 +213,13 @@ func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan,
 			return nil, err
 		}
 	}
-	if err := errors.Join(p.exactBy(opts.Integers), p.expand(opts.Expand)); err != nil {
+	if err := errors.Join(p.ExactBy(opts.Integers), p.expand(opts.Expand)); err != nil {
 		return nil, err
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	if _, err := p.partitionMatch(ctx, snap); err != nil {
+	if _, err := p.PartitionMatch(ctx, snap); err != nil {
 		return nil, err
 	}
 	if p.SampleList != "" {
@@ -228,7 +228,7 @@ func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan,
 		}
 	}
 	if p.Filter != "" {
-		if _, _, err := parseFilter(ctx, schema, p.Filter); err != nil {
+		if _, _, err := ParseFilter(ctx, schema, p.Filter); err != nil {
 			return nil, err
 		}
 	}
@@ -251,7 +251,7 @@ func (p *Plan) Validate() error {
 	case p.Dedup > DedupWindowed:
 		return fmt.Errorf("plan: %v: want kjt, ikjt or windowed", p.Dedup)
 	}
-	if err := p.validateSelection(); err != nil {
+	if err := p.ValidateSelection(); err != nil {
 		return err
 	}
 	if err := p.validateView(); err != nil {
@@ -261,7 +261,7 @@ func (p *Plan) Validate() error {
 	keys := make(map[string]bool)
 	for _, f := range p.Features {
 		if IsPartitionKey(f) {
-			if f != partitionColumn(f.Name) || f.Name == "" || !utf8.ValidString(f.Name) || keys[f.Name] {
+			if f != PartitionColumn(f.Name) || f.Name == "" || !utf8.ValidString(f.Name) || keys[f.Name] {
 				return fmt.Errorf("plan: feature %q: it has no id, and is no partition key or one that is taken", f.Name)
 			}
 			keys[f.Name] = true
@@ -288,7 +288,7 @@ func (p *Plan) Validate() error {
 }
 
 // validateSelection is Validate for what says which rows are read.
-func (p *Plan) validateSelection() error {
+func (p *Plan) ValidateSelection() error {
 	switch {
 	case !utf8.ValidString(p.Partition):
 		return fmt.Errorf("plan: partition predicate %q is not UTF-8", p.Partition)
@@ -388,7 +388,7 @@ func (p *Plan) String() string {
 			continue
 		}
 		fmt.Fprintf(&b, "  %016x  %-20v  %s%s", uint64(f.ID), p.StoredType(i), f.Name, roleSuffix(f.Role))
-		if p.expands(int32(i)) {
+		if p.Expands(int32(i)) {
 			b.WriteString(" (expanded)")
 		}
 		b.WriteByte('\n')
@@ -424,7 +424,7 @@ var roleNames = [...]string{
 }
 
 // partitionMatch returns the predicate over partitions; nil selects all.
-func (p *Plan) partitionMatch(ctx context.Context, snap *storage.Snapshot) (func(storage.Partition) bool, error) {
+func (p *Plan) PartitionMatch(ctx context.Context, snap *storage.Snapshot) (func(storage.Partition) bool, error) {
 	if p.Partition == "" {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import "errors"
 
@@ -18,4 +18,4 @@ type Split struct {
 }
 
 // errSplitShuffled says why a plan that shuffles has no splits.
-var errSplitShuffled = errors.New("split: the plan shuffles, and a split is rows of the plan's own order: make splits of a plan without shuffle")
+var ErrSplitShuffled = errors.New("split: the plan shuffles, and a split is rows of the plan's own order: make splits of a plan without shuffle")

@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 )
 
 // expands reports whether a feature's lists come a row each, whatever is stored.
-func (p *Plan) expands(feature int32) bool { return p.Expanded != nil && p.Expanded[feature] }
+func (p *Plan) Expands(feature int32) bool { return p.Expanded != nil && p.Expanded[feature] }
 
 // expandedLast returns places with those of the features that p expands after the others, each in their order.
-func (p *Plan) expandedLast(places []int32) []int32 {
+func (p *Plan) ExpandedLast(places []int32) []int32 {
 	if p.Expanded == nil {
 		return places
 	}
@@ -48,7 +48,7 @@ func (p *Plan) expand(entries []string) error {
 		}
 		found := false
 		for i, f := range p.Features {
-			if !isWeight(f) && match(f) {
+			if !IsWeight(f) && match(f) {
 				found = true
 				p.Expanded[i] = true
 			}

@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -37,14 +38,14 @@ func drawPlan(t *rapid.T) *Plan {
 			ID:           storage.FeatureID(rapid.Uint64Range(1, 1<<60).Draw(t, "id")<<3 | uint64(i)),
 			Name:         rapid.StringN(1, 10, -1).Draw(t, "name"),
 			Generation:   rapid.Uint32().Draw(t, "generation"),
-			Type:         drawType(t),
+			Type:         vectortest.DrawType(t),
 			Role:         rapid.SampledFrom([]storage.Role{storage.RoleFeature, storage.RoleLabel, storage.RoleTimeKey}).Draw(t, "role"),
 			Logical:      rapid.SampledFrom([]string{"", "timestamp[us, tz=UTC]", "struct<a, b>"}).Draw(t, "logical"),
 			OriginColumn: rapid.String().Draw(t, "origin column"),
 			OriginKey:    rapid.String().Draw(t, "origin key"),
 		})
 		if rapid.IntRange(0, 4).Draw(t, "partition key") == 0 {
-			p.Features[i] = partitionColumn(fmt.Sprint(p.Features[i].Name, i))
+			p.Features[i] = PartitionColumn(fmt.Sprint(p.Features[i].Name, i))
 		}
 	}
 	if unit := rapid.SampledFrom([]Unit{UnitNone, UnitSession, UnitRow}).Draw(t, "unit"); unit != UnitNone {
@@ -52,10 +53,13 @@ func drawPlan(t *rapid.T) *Plan {
 			Unit: unit, Window: rapid.IntRange(1, MaxWindow).Draw(t, "window"), Seed: rapid.Uint64().Draw(t, "seed"),
 		}
 		if unit == UnitSession || rapid.Bool().Draw(t, "key") {
-			p.Shuffle.Key = storage.Feature{ID: 7, Name: "s", Role: storage.RoleSessionKey, Type: drawType(t)}
+			p.Shuffle.Key = storage.Feature{ID: 7, Name: "s", Role: storage.RoleSessionKey, Type: vectortest.DrawType(t)}
 		}
 	}
-	drawExpanded(t, p)
+	if rapid.Bool().Draw(t, "expands") {
+		p.Expanded = rapid.SliceOfN(rapid.Bool(), len(p.Features), len(p.Features)).Draw(t, "expanded")
+		p.Expanded[rapid.IntRange(0, len(p.Features)-1).Draw(t, "surely")] = true
+	}
 	return p
 }
 
@@ -129,7 +133,7 @@ features   3 (1 labels, 0 keys)
 
 func TestPlanGoldenPartitionKey(t *testing.T) {
 	p := goldenPlanValue()
-	p.Features = append(p.Features, partitionColumn("ds"))
+	p.Features = append(p.Features, PartitionColumn("ds"))
 	golden := strings.TrimSuffix(goldenPlan, "]}") + goldenPartitionKey
 	data, err := p.MarshalJSON()
 	if err != nil || string(data) != golden {

@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ type overlaidSchema struct {
 }
 
 // overlay returns the schema of a snapshot under overlays, the snapshot's own where there are none. Its cost is three look-ups.
-func overlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []storage.ViewOverlay) (schema, error) {
+func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []storage.ViewOverlay) (schema, error) {
 	if len(overlays) == 0 {
 		return snap, nil
 	}
@@ -194,4 +194,20 @@ func (s *overlaidSchema) replaced(features []storage.Feature) []storage.Feature 
 		}
 	}
 	return out
+}
+
+// namedOverlays returns the overlays of a view and, over them, those of the names.
+func NamedOverlays(ctx context.Context, v *storage.View, names []string) ([]storage.ViewOverlay, error) {
+	out := slices.Clone(v.Overlays)
+	for _, name := range names {
+		if slices.ContainsFunc(out, func(o storage.ViewOverlay) bool { return o.Name == name }) {
+			return nil, fmt.Errorf("overlay %s is named twice, or by branch %q already", name, v.Branch)
+		}
+		o, err := v.Snapshot.Overlay(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, storage.ViewOverlay{Overlay: o, In: v.Snapshot})
+	}
+	return out, nil
 }

@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"context"
@@ -63,7 +63,7 @@ type Shuffle struct {
 	Window int
 	// Seed selects one of the orders.
 	Seed uint64
-	// Key is the session key that tells sessions apart, as it is stored, before transforms; NewPlan finds it. It is read also where it is not projected. With
+	// Key is the session key that tells sessions apart, as it is stored, before transforms; New finds it. It is read also where it is not projected. With
 	// UnitRow it serves to count a batch's sessions, and is left out when the table has none.
 	Key storage.Feature
 }

@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"errors"

@@ -1,12 +1,11 @@
-package reader
+package plan
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/RoaringBitmap/roaring/v2"
+	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expr"
@@ -14,25 +13,25 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// WeightFeature is the name that the weights of PlanOptions.Downsample have in a plan.
+// WeightFeature is the name that the weights of Options.Downsample have in a plan.
 const WeightFeature = "sample_weight"
 
 // weightID is the id of the weights. No feature of a table has it: ids are hashes, and Validate refuses the one in 2^64.
 const weightID storage.FeatureID = math.MaxUint64
 
-func weightFeature() storage.Feature {
+func WeightColumn() storage.Feature {
 	return storage.Feature{ID: weightID, Name: WeightFeature, Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}, Role: storage.RoleLabel}
 }
 
-func isWeight(f storage.Feature) bool { return f.ID == weightID }
+func IsWeight(f storage.Feature) bool { return f.ID == weightID }
 
 // addWeights makes text the downsampling of a plan whose features are there.
 func (p *Plan) addWeights(ctx context.Context, snap schema, text string) error {
-	if _, err := parseThinning(ctx, snap, text); err != nil {
+	if _, err := ParseThinning(ctx, snap, text); err != nil {
 		return err
 	}
 	p.Downsample = text
-	p.Features = append(p.Features[:len(p.Features):len(p.Features)], weightFeature())
+	p.Features = append(p.Features[:len(p.Features):len(p.Features)], WeightColumn())
 	if p.Transforms != nil {
 		p.Transforms = append(p.Transforms, transform.Bound{})
 	}
@@ -44,9 +43,9 @@ func (p *Plan) validateWeights() error {
 	for i, f := range p.Features {
 		last := p.Downsample != "" && i == len(p.Features)-1
 		switch {
-		case last && f != weightFeature():
+		case last && f != WeightColumn():
 			return fmt.Errorf("downsample: the last feature is %q, not %s", f.Name, WeightFeature)
-		case !last && (isWeight(f) || p.Downsample != "" && f.Name == WeightFeature):
+		case !last && (IsWeight(f) || p.Downsample != "" && f.Name == WeightFeature):
 			return fmt.Errorf("feature %q: it would be taken for the weights of a downsampling", f.Name)
 		}
 	}
@@ -60,7 +59,7 @@ func (p *Plan) validateWeights() error {
 	return err
 }
 
-// A downsample is PlanOptions.Downsample, read: of the rows of a class a sample stays, and stands for the rest by its weight.
+// A downsample is Options.Downsample, read: of the rows of a class a sample stays, and stands for the rest by its weight.
 //
 //	click = 0 AND sample(0.1, key=request_id, seed=7)
 //	\_______/     \___ what stays of the class ____/     weight 1/0.1 = 10; of all other rows 1
@@ -71,7 +70,7 @@ func (p *Plan) validateWeights() error {
 type downsample struct {
 	class  string // rows that may be left out
 	stays  string // those of them that are not
-	weight float32
+	Weight float32
 }
 
 // parseDownsample reads an expression that has one sample, alone or joined by AND with what the class is.
@@ -105,7 +104,7 @@ func parseDownsample(text string) (*downsample, error) {
 	}
 	// In SQL's logic this is true exactly of rows for which the class is true and the key is there.
 	class = append(class, &expr.IsNull{X: sample.Key, Negated: true})
-	d := &downsample{class: class[0].String(), stays: e.String(), weight: float32(1 / sample.Fraction)}
+	d := &downsample{class: class[0].String(), stays: e.String(), Weight: float32(1 / sample.Fraction)}
 	if len(class) > 1 {
 		d.class = (&expr.And{Terms: class}).String()
 	}
@@ -117,115 +116,31 @@ func badDownsample(text string, offset int, reason string, args ...any) error {
 }
 
 // A thinning is a downsample against a schema.
-type thinning struct {
+type Thinning struct {
 	downsample
-	ofClass, ofStays *expr.Filter
-	features         []storage.Feature // that both read
+	OfClass, OfStays *expr.Filter
+	Features         []storage.Feature // that both read
 }
 
-func parseThinning(ctx context.Context, snap schema, text string) (*thinning, error) {
+func ParseThinning(ctx context.Context, snap schema, text string) (*Thinning, error) {
 	d, err := parseDownsample(text)
 	if err != nil {
 		return nil, err
 	}
-	t := &thinning{downsample: *d}
+	t := &Thinning{downsample: *d}
 	// The user's own text first, so that an error points into it. Its features are those of the class, too.
-	if t.ofStays, t.features, err = parseFilter(ctx, snap, text); err != nil {
+	if t.OfStays, t.Features, err = ParseFilter(ctx, snap, text); err != nil {
 		return nil, fmt.Errorf("downsample: %w", err)
 	}
-	t.ofClass, _, err = parseFilter(ctx, snap, d.class)
+	t.OfClass, _, err = ParseFilter(ctx, snap, d.class)
 	return t, err
 }
 
-// thin leaves rows of the class out, and says which rows have the weight.
-func (l *Layout) thin(ctx context.Context, t *thinning, opts LayoutOptions) error {
-	class, err := l.sieved(ctx, t.ofClass, t.features, opts)
-	if err != nil {
-		return err
-	}
-	stays, err := l.sieved(ctx, t.ofStays, t.features, opts)
-	if err != nil {
-		return err
-	}
-	l.weight = t.weight
-	weighted := make(map[string]*roaring.Bitmap, len(l.segments))
-	selected := make([]*roaring.Bitmap, len(l.segments))
-	for i, d := range l.segments {
-		all := l.selectionOf(i)
-		if all == nil {
-			if err := selectable(d); err != nil {
-				return err
-			}
-			all = roaring.New()
-			all.AddRange(0, d.Rows)
-		}
-		in := func(b *roaring.Bitmap) *roaring.Bitmap {
-			if b == nil { // every row
-				return all
-			}
-			return roaring.And(all, b)
-		}
-		weighted[d.ID] = in(stays[i])
-		selected[i] = roaring.AndNot(all, roaring.AndNot(in(class[i]), weighted[d.ID]))
-	}
-	if err := l.restrict(selected); err != nil {
-		return err
-	}
-	l.weighted = make([]*roaring.Bitmap, len(l.segments))
-	for i, d := range l.segments {
-		l.weighted[i] = weighted[d.ID]
-	}
-	return nil
-}
-
-// sieved returns the rows of each segment for which a filter is true; nil: every row.
-func (l *Layout) sieved(ctx context.Context, filter *expr.Filter, features []storage.Feature, opts LayoutOptions) ([]*roaring.Bitmap, error) {
-	if opts.Selections == nil {
-		opts.Selections = sharedSelections
-	}
-	var own []storage.Feature // in the filter's order
+// filtered returns the features that one of the filters reads, in its order.
+func (t *Thinning) Filtered(filter *expr.Filter) []storage.Feature {
+	var out []storage.Feature
 	for _, name := range filter.Features() {
-		for _, f := range features {
-			if f.Name == name {
-				own = append(own, f)
-				break
-			}
-		}
+		out = append(out, t.Features[slices.IndexFunc(t.Features, func(f storage.Feature) bool { return f.Name == name })])
 	}
-	v, err := l.newSieve(filter, own, opts.Read, opts.Selections)
-	if err != nil {
-		return nil, err
-	}
-	defer v.close()
-	rows, err := v.all(ctx, l.segments)
-	if err == nil {
-		l.filters.add(v)
-	}
-	return rows, err
-}
-
-// weigh makes d.column the weights of rows of a stripe that begins at row first of its segment: of those of picked, nil: of all.
-func (d *decoded) weigh(weighted *roaring.Bitmap, weight float32, first uint64, rows int, picked []int32) {
-	d.stored = vector.Column{Type: weightFeature().Type, Rows: rows, Slots: rows, Floats: vector.Resize(d.stored.Floats, rows)}
-	d.column = &d.stored
-	out := d.stored.Floats
-	for i := range out {
-		out[i] = 1
-	}
-	if picked != nil {
-		for i, r := range picked {
-			if weighted.Contains(uint32(first) + uint32(r)) {
-				out[i] = weight
-			}
-		}
-		return
-	}
-	it := weighted.Iterator()
-	for it.AdvanceIfNeeded(uint32(first)); it.HasNext(); {
-		r := uint64(it.Next())
-		if r >= first+uint64(rows) {
-			return
-		}
-		out[r-first] = weight
-	}
+	return out
 }

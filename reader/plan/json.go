@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// PlanVersion is the version of the encodings of Plan and Split. A reader refuses any other.
-const PlanVersion = 1
+// Version is the version of the encodings of Plan and Split. A reader refuses any other.
+const Version = 1
 
 // planWire is the encoding of a Plan. Field order is part of it: Hash is taken over the bytes.
 type planWire struct {
@@ -97,7 +97,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	b := make([]byte, 0, 256+200*len(p.Features))
-	b = jsontext.AppendUint(append(b, '{'), "version", PlanVersion)
+	b = jsontext.AppendUint(append(b, '{'), "version", Version)
 	b = jsontext.AppendText(b, "table", p.Table)
 	b = jsontext.AppendUint(b, "snapshot", p.Snapshot)
 	b = appendTextIf(b, "partition", p.Partition)
@@ -141,9 +141,9 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 			b = append(b, ',')
 		}
 		if x := p.transform(i); x != nil {
-			b = appendFeature(b, f, x.StoredType, x.StoredLogical, x.Chain.String(), p.exact(i), p.expands(int32(i)))
+			b = appendFeature(b, f, x.StoredType, x.StoredLogical, x.Chain.String(), p.IsExact(i), p.Expands(int32(i)))
 		} else {
-			b = appendFeature(b, f, f.Type, f.Logical, "", p.exact(i), p.expands(int32(i)))
+			b = appendFeature(b, f, f.Type, f.Logical, "", p.IsExact(i), p.Expands(int32(i)))
 		}
 	}
 	return append(b, "]}"...), nil
@@ -225,8 +225,8 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	if err := unmarshalStrict(data, &w); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
-	if w.Version != PlanVersion {
-		return fmt.Errorf("plan: version %d: this reader knows %d", w.Version, PlanVersion)
+	if w.Version != Version {
+		return fmt.Errorf("plan: version %d: this reader knows %d", w.Version, Version)
 	}
 	output, err := ParseOutput(w.Output)
 	if err != nil {
@@ -297,7 +297,7 @@ func (p *Plan) readTransforms(features []featureWire) error {
 		if p.Transforms == nil {
 			p.Transforms = make([]transform.Bound, len(features))
 		}
-		if err := p.setTransform(i, chain); err != nil {
+		if err := p.SetTransform(i, chain); err != nil {
 			return err
 		}
 	}
@@ -306,7 +306,7 @@ func (p *Plan) readTransforms(features []featureWire) error {
 
 func (w *featureWire) feature() (f storage.Feature, err error) {
 	if w.Role == partitionRole {
-		f = partitionColumn(w.Name)
+		f = PartitionColumn(w.Name)
 		if *w != (featureWire{Name: w.Name, Role: w.Role, Kind: f.Type.Kind.String(), Expanded: w.Expanded}) {
 			err = errors.New("a partition key has a name, a role and kind string, and nothing else")
 		}
@@ -364,7 +364,7 @@ type splitWire struct {
 
 // MarshalJSON gives the stable, versioned encoding of s.
 func (s Split) MarshalJSON() ([]byte, error) {
-	return marshal(splitWire{PlanVersion, fmt.Sprintf("%016x", s.Plan), s.FirstRow, s.Rows})
+	return marshal(splitWire{Version, fmt.Sprintf("%016x", s.Plan), s.FirstRow, s.Rows})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote, and nothing else.
@@ -373,8 +373,8 @@ func (s *Split) UnmarshalJSON(data []byte) error {
 	if err := unmarshalStrict(data, &w); err != nil {
 		return fmt.Errorf("split: %w", err)
 	}
-	if w.Version != PlanVersion {
-		return fmt.Errorf("split: version %d: this reader knows %d", w.Version, PlanVersion)
+	if w.Version != Version {
+		return fmt.Errorf("split: version %d: this reader knows %d", w.Version, Version)
 	}
 	plan, err := parseHex64(w.Plan)
 	if err != nil {

@@ -1,4 +1,4 @@
-package reader
+package plan
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 // wirePlan is the encoding of p as types that encoding/json writes.
 func wirePlan(p *Plan) planWire {
 	w := planWire{
-		Version: PlanVersion, Table: p.Table, Snapshot: p.Snapshot, Partition: p.Partition,
+		Version: Version, Table: p.Table, Snapshot: p.Snapshot, Partition: p.Partition,
 		BatchSize: p.BatchSize, Output: p.Output.String(), Features: make([]featureWire, len(p.Features)),
 	}
 	if p.Dedup != DedupKJT {
@@ -25,7 +25,7 @@ func wirePlan(p *Plan) planWire {
 	w.Shuffle = wireShuffle(&p.Shuffle)
 	for i, f := range p.Features {
 		if IsPartitionKey(f) {
-			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String(), Expanded: p.expands(int32(i))}
+			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String(), Expanded: p.Expands(int32(i))}
 			continue
 		}
 		x := transform.Bound{StoredType: f.Type, StoredLogical: f.Logical}
@@ -35,7 +35,7 @@ func wirePlan(p *Plan) planWire {
 		f.Type, f.Logical = x.StoredType, x.StoredLogical
 		w.Features[i] = wireFeature(f)
 		w.Features[i].Transforms = x.Chain.String()
-		w.Features[i].Exact, w.Features[i].Expanded = p.exact(i), p.expands(int32(i))
+		w.Features[i].Exact, w.Features[i].Expanded = p.IsExact(i), p.Expands(int32(i))
 	}
 	return w
 }
@@ -79,7 +79,7 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 		}
 		for j := range 1 + rng.IntN(4) {
 			if rng.IntN(5) == 0 {
-				p.Features = append(p.Features, partitionColumn(fmt.Sprint(name(), j)))
+				p.Features = append(p.Features, PartitionColumn(fmt.Sprint(name(), j)))
 				continue
 			}
 			p.Features = append(p.Features, storage.Feature{
@@ -92,7 +92,7 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 			for i, f := range p.Features {
 				if f.Type.Kind == vector.Sparse {
 					p.Transforms = make([]transform.Bound, len(p.Features))
-					if err := p.setTransform(i, mustChain(t, "first(3) | mod(10)")); err != nil {
+					if err := p.SetTransform(i, mustChain(t, "first(3) | mod(10)")); err != nil {
 						t.Fatal(err)
 					}
 					transformed++

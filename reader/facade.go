@@ -1,0 +1,67 @@
+package reader
+
+import (
+	"context"
+
+	"github.com/dsistore/dsistore/reader/plan"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// What package plan has for users of readers.
+type (
+	Plan        = plan.Plan
+	PlanOptions = plan.Options
+	Output      = plan.Output
+	Dedup       = plan.Dedup
+	Shuffle     = plan.Shuffle
+	Unit        = plan.Unit
+	Position    = plan.Position
+	Split       = plan.Split
+)
+
+const (
+	OutputColumns = plan.OutputColumns
+	OutputTensors = plan.OutputTensors
+	DedupKJT      = plan.DedupKJT
+	DedupIKJT     = plan.DedupIKJT
+	DedupWindowed = plan.DedupWindowed
+	UnitNone      = plan.UnitNone
+	UnitSession   = plan.UnitSession
+	UnitRow       = plan.UnitRow
+	MaxBatchSize  = plan.MaxBatchSize
+	MaxWindow     = plan.MaxWindow
+)
+
+// ErrSelection is matched when an entry of PlanOptions.Features is nothing that selects features, whatever the table has.
+var ErrSelection = plan.ErrSelection
+
+// NewPlan makes a plan over a snapshot: see plan.New.
+func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Plan, error) {
+	return plan.New(ctx, snap, opts)
+}
+
+// NewViewPlan makes a plan over what a branch reads, as NewPlan does over a snapshot.
+func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan, error) {
+	return plan.NewOfView(ctx, v, opts)
+}
+
+// ParseOutput returns the Output that String prints as s.
+func ParseOutput(s string) (Output, error) { return plan.ParseOutput(s) }
+
+// ParseDedup returns the Dedup that String prints as s.
+func ParseDedup(s string) (Dedup, error) { return plan.ParseDedup(s) }
+
+// ParseUnit returns the Unit that String prints as s.
+func ParseUnit(s string) (Unit, error) { return plan.ParseUnit(s) }
+
+// IsPartitionKey reports whether a feature of a plan is a partition key.
+func IsPartitionKey(f storage.Feature) bool { return plan.IsPartitionKey(f) }
+
+// Names reports whether an entry of PlanOptions.Features selects a feature by its name.
+func Names(entry, name string) bool { return plan.Names(entry, name) }
+
+// Literal returns the entry of PlanOptions.Features that selects the feature of a name alone.
+func Literal(name string) string { return plan.Literal(name) }
+
+// WeightFeature is the name that the weights of PlanOptions.Downsample have in a plan.
+const WeightFeature = plan.WeightFeature

@@ -1,0 +1,65 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// isExact reports whether the i-th of p's features comes as an exact column because Options.Integers has it.
+func (p *Plan) IsExact(i int) bool { return p.Exact != nil && p.Exact[i] }
+
+func (p *Plan) setExact(i int) {
+	if p.Exact == nil {
+		p.Exact = make([]bool, len(p.Features))
+	}
+	p.Exact[i] = true
+}
+
+// exactBy marks the features of names, which are of the types that transforms give.
+func (p *Plan) ExactBy(names []string) error {
+	for _, name := range names {
+		i := slices.IndexFunc(p.Features, func(f storage.Feature) bool { return f.Name == name })
+		if i < 0 {
+			return fmt.Errorf("integers: %q is not among the features that are read", name)
+		}
+		if err := mayBeExact(p.Features[i]); err != nil {
+			return fmt.Errorf("integers: %w", err)
+		}
+		p.setExact(i)
+	}
+	return nil
+}
+
+func mayBeExact(f storage.Feature) error {
+	switch {
+	case f.Type.Kind == vector.Dense && f.Type.Elem.IsInteger():
+		return nil
+	case f.Type.IsList() && f.Type.Elem.IsInteger():
+		return fmt.Errorf("%q is %v, whose ids are int64 anyway: want a number a row", f.Name, f.Type)
+	}
+	return fmt.Errorf("%q is %v: want a dense integer", f.Name, f.Type)
+}
+
+// validateExact is Validate for Exact.
+func (p *Plan) validateExact() error {
+	switch {
+	case p.Exact == nil:
+		return nil
+	case len(p.Exact) != len(p.Features):
+		return fmt.Errorf("exact: of %d features, there are %d", len(p.Exact), len(p.Features))
+	case !slices.Contains(p.Exact, true):
+		return errors.New("exact: no feature is")
+	}
+	for i, exact := range p.Exact {
+		if exact {
+			if err := mayBeExact(p.Features[i]); err != nil {
+				return fmt.Errorf("exact: %w", err)
+			}
+		}
+	}
+	return nil
+}
