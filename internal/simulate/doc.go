@@ -57,7 +57,7 @@
 // before it is tried (machine.commit does for commits); put it into actionMakers, and with a weight into randomActions. Where the code that is called
 // makes commits of a name that others use too, machine.at says whose they are.
 //
-// A mistake that the worlds must find: add it to mutations (mutations.go). It may be in any package.
+// A mistake that the worlds must find: add it to mutations (mistakes_test.go). It may be in any package.
 //
 // A small world: add a line to smallWorlds. TestSmallWorlds explores it for a few seconds, make simulate to the end or for its share of the time.
 //
