@@ -2,6 +2,9 @@ module github.com/dsistore/dsistore
 
 go 1.26.0
 
+// What make installs, such as a Python environment, is no part of ./...
+ignore ./out
+
 require (
 	github.com/RoaringBitmap/roaring/v2 v2.30.0
 	github.com/alecthomas/kong v1.17.0

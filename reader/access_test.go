@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
 

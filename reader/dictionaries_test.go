@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-
 	"go.uber.org/goleak"
 
 	"github.com/dsistore/dsistore/format"

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/reader/expr"

@@ -13,7 +13,6 @@ import (
 	"time"
 	"weak"
 
-
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"

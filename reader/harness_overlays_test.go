@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 

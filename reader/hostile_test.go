@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"

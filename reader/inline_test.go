@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-
 	"github.com/dsistore/dsistore/storage"
 )
 

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/storage"

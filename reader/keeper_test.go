@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )

@@ -6,7 +6,6 @@ import (
 	"io"
 	"testing"
 
-
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-
 	"pgregory.net/rapid"
 )
 

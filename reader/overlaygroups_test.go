@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format"

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 

@@ -11,7 +11,6 @@ import (
 	"time"
 	"unsafe"
 
-
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"

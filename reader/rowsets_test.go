@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format"

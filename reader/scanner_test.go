@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-
 )
 
 // Prefetched counts the batches that are made ahead: up to MaxBatches, none once all are given, and none after Close.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/transform"
 )

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
 
