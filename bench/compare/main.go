@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -62,7 +63,7 @@ func (f *flags) run(ctx context.Context) error {
 		dumps = append(dumps, d)
 	}
 	rep := report{Profile: f.Profile, Seed: f.Seed, Rows: inter.Rows, Stats: inter.Stats}
-	store, r, err := f.Store(ctx, workload.Interleaved, f.KeepStore, ingest.Options{Memory: f.IngestBytes})
+	store, r, err := f.Store(ctx, workload.Interleaved, f.KeepStore, ingest.Options{Options: writer.Options{Memory: f.IngestBytes}})
 	if err != nil {
 		return err
 	}

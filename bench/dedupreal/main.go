@@ -26,6 +26,7 @@ import (
 	"github.com/dsistore/dsistore/reader/arrowbatch"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -112,12 +113,12 @@ func (f *flags) tables(ctx context.Context) ([]report, error) {
 func (f *flags) table(ctx context.Context, name, path string, o ingest.Options) (report, error) {
 	r := report{Table: name, Peers: map[string]float64{}}
 	dir := filepath.Join(f.Dir, "store")
-	o.Dedup = ingest.DedupOff
+	o.Dedup = writer.DedupOff
 	off, err := ingestNew(ctx, dir, path, o)
 	if err != nil {
 		return r, err
 	}
-	o.Dedup = ingest.DedupAuto
+	o.Dedup = writer.DedupAuto
 	on, err := ingestNew(ctx, dir, path, o)
 	if err != nil {
 		return r, err

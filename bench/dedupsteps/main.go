@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -35,7 +36,7 @@ type report struct {
 	Seconds      float64            `json:"seconds"`
 	WriteSeconds float64            `json:"write_seconds"`
 	RowsPerSec   float64            `json:"rows_per_second"`
-	Found        ingest.Duplicates  `json:"found"`
+	Found        writer.Duplicates  `json:"found"`
 
 	seconds, writes []float64 // of each round
 }
@@ -73,7 +74,7 @@ func (f *flags) run(ctx context.Context) error {
 // round ingests the dump with one step.
 func (f *flags) round(ctx context.Context, dump *versus.Dump, step string, r *report) error {
 	store := filepath.Join(f.Dir, "store")
-	in, err := versus.Ingest(ctx, store, dump, ingest.Options{Workers: f.Workers, Dedup: ingest.Dedup(step)})
+	in, err := versus.Ingest(ctx, store, dump, ingest.Options{Options: writer.Options{Workers: f.Workers, Dedup: writer.Dedup(step)}})
 	if err != nil {
 		return err
 	}

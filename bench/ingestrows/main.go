@@ -21,6 +21,7 @@ import (
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -199,7 +200,8 @@ func (f *flags) round(ctx context.Context, in *input, r *report) error {
 		}
 	}
 	rep, err := versus.Ingest(ctx, in.store, in.dump, ingest.Options{
-		Records: records, Workers: r.Workers, Memory: f.MemoryMiB << 20, Progress: progress,
+		Records: records, Progress: progress,
+		Options: writer.Options{Workers: r.Workers, Memory: f.MemoryMiB << 20},
 	})
 	if err != nil {
 		return err

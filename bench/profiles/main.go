@@ -24,6 +24,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -143,7 +144,8 @@ func (f *flags) round(ctx context.Context, c *curve, p *point) error {
 	}
 	before := result.CPUSeconds()
 	r, err := ingest.Run(ctx, s, versus.Table, c.paths, ingest.Options{
-		SessionKey: c.session, TimeKey: c.time, NsPerByte: p.NsPerByte, Workers: 1,
+		SessionKey: c.session, TimeKey: c.time,
+		Options: writer.Options{NsPerByte: p.NsPerByte, Workers: 1},
 	})
 	if err != nil {
 		return errors.Join(err, s.Close())

@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A row of the model. number is unique, and name is its text; user is shared.
@@ -66,7 +67,8 @@ func (w *world) ingest(day string, n int, overwrite bool) {
 	}
 	path := w.file("rows.jsonl", b.String())
 	_, err := ingest.Run(w.t.Context(), w.table.Store(), "t", []string{path}, ingest.Options{
-		PartitionBy: "day", SegmentRows: 40, StripeRows: 16, Overwrite: overwrite, Workers: 2, Memory: 64 << 20,
+		PartitionBy: "day", Overwrite: overwrite,
+		Options: writer.Options{SegmentRows: 40, StripeRows: 16, Workers: 2, Memory: 64 << 20},
 	})
 	if err != nil {
 		w.t.Fatal(err)

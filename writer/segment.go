@@ -1,4 +1,4 @@
-package ingest
+package writer
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 )
@@ -122,27 +123,109 @@ func (r *runRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 // done: blocks of runs are small, and stay for the next feature.
 func (r *runRows) done() {}
 
+// An output writes segments, one after the other: what they share.
+type output struct {
+	*Options
+	target  Target
+	weight  format.Profile
+	rows    int64                // of all segments
+	held    func(*Feature) int64 // what the opened columns of a feature take while a stripe of it is made; nil: nothing
+	memory  *memoryBudget        // for stripes being made and encoded
+	makers  *sync.Pool           // of *stripeMaker
+	seekers *sync.Pool           // of *seeker
+
+	mu    sync.Mutex // guards what follows, and calls of wrote
+	wrote func(rows, bytes int64)
+	found Duplicates
+}
+
+// newOutput returns a writer of segments of so many rows in all, which newRows gives, one for each worker. opts have their defaults.
+func newOutput(opts *Options, target Target, newRows func() rowsOf, rows int64) (*output, error) {
+	weight, err := opts.profile()
+	return &output{
+		Options: opts, target: target, weight: weight, rows: max(rows, 1), memory: newMemoryBudget(writeShare(opts.Memory)),
+		makers:  &sync.Pool{New: func() any { return &stripeMaker{rows: newRows()} }},
+		seekers: &sync.Pool{New: func() any { return new(seeker) }},
+	}, err
+}
+
+// tell says how much more is written.
+func (w *output) tell(rows, bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.advance(rows, bytes)
+}
+
+// advance is called with mu held.
+func (w *output) advance(rows, bytes int64) {
+	if w.wrote != nil {
+		w.wrote(rows, bytes)
+	}
+}
+
+// write writes the planned rows of the features as one segment. Each feature counts for share bytes of what is written.
+func (w *output) write(ctx context.Context, plan *segmentPlan, p storage.Partition, features []*Feature, share int64) (d storage.SegmentDescriptor, err error) {
+	stripeRows := make([]uint32, len(plan.stripes))
+	for i, s := range plan.stripes {
+		stripeRows[i] = uint32(s.rows)
+	}
+	out, err := w.target.NewSegment(ctx, p, stripeRows, w.weight)
+	if err != nil {
+		return d, err
+	}
+	j := &segmentJob{output: w, plan: plan, out: out, order: features, share: share}
+	if err = j.write(ctx); err == nil {
+		d, err = out.Finish(ctx)
+	}
+	if err != nil {
+		out.Abort()
+		return storage.SegmentDescriptor{}, err
+	}
+	if d.Rows != uint64(plan.rows) {
+		w.target.Discard(context.WithoutCancel(ctx), []storage.SegmentDescriptor{d})
+		return storage.SegmentDescriptor{}, fmt.Errorf("segment %s does not hold the rows that were planned", d.ID)
+	}
+	return d, nil
+}
+
+// done counts a feature that is written, and the duplicates found in it.
+func (j *segmentJob) done(s dedup.Stats) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.advance(0, j.share)
+	j.found.add(s)
+}
+
+// grouped counts a dedup group that is written.
+func (j *segmentJob) grouped(features int, inverseBytes int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.found.addAll(Duplicates{Groups: 1, GroupFeatures: features, saved: -inverseBytes})
+}
+
+// stripeBytes estimates what a stripe of f decodes to.
+func (w *output) stripeBytes(f *Feature) int64 {
+	return min(int64(float64(f.RawBytes)/float64(w.rows)*float64(w.StripeRows)), w.StripeBytes)
+}
+
+// estimate returns about what is held while a stripe of f is written: the stripe, the columns that it is gathered from, and its
+// encoded form.
+func (w *output) estimate(f *Feature) int64 {
+	n := 3 * w.stripeBytes(f)
+	if w.held != nil {
+		n += w.held(f)
+	}
+	return min(n, writeShare(w.Memory))
+}
+
 // A segmentJob writes one segment: its features in parallel, each stripe by stripe, and with workers that have none the features of a group.
 type segmentJob struct {
-	plan     *segmentPlan
-	out      segmentWriter
-	order    []*feature
-	workers  int
-	idle     *semaphore.Weighted    // workers without work
-	memory   *memoryBudget          // for stripes being made and encoded
-	most     int64                  // of memory
-	estimate func(f *feature) int64 // what gathering and encoding a stripe of f takes of it
-	// stripeBytes estimates what a stripe of f decodes to.
-	stripeBytes func(f *feature) int64
-	makers      *sync.Pool // of *stripeMaker
-	seekers     *sync.Pool // of *seeker
-	dedup       Dedup
-	profile     format.Profile
-	share       int64 // of memory, for finding groups and for one group's stripes
-	// done is called when a feature is written, with the duplicates found in it, by any goroutine.
-	done func(dedup.Stats)
-	// grouped is called when a dedup group is written, with its number of features and the bytes of its inverse.
-	grouped func(features int, inverseBytes int64)
+	*output
+	plan  *segmentPlan
+	out   SegmentWriter
+	order []*Feature
+	share int64               // of the decoded bytes, that each feature counts for
+	idle  *semaphore.Weighted // workers without work
 }
 
 // A stripeMaker is what one worker needs to make stripes of a feature.
@@ -162,11 +245,11 @@ type seeker struct {
 
 // finding returns what the segment allows the seeker's Finder.
 func (j *segmentJob) finding(s *seeker) dedup.Options {
-	s.sizer.Profile = j.profile
-	d := j.dedup
+	s.sizer.Profile = j.weight
+	d := j.Dedup
 	return dedup.Options{
 		NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoWindows: !d.takes(DedupWindows), Sizer: &s.sizer,
-		NsPerByte: j.profile.NsPerByte(),
+		NsPerByte: j.weight.NsPerByte(),
 	}
 }
 
@@ -182,7 +265,7 @@ func (j *segmentJob) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.idle = semaphore.NewWeighted(int64(j.workers))
+	j.idle = semaphore.NewWeighted(int64(j.Workers))
 	for _, u := range units {
 		// Started in order, here and not in the goroutine: a writer that waits for its predecessors finds them running.
 		if err := j.memory.acquire(gctx, u.memory); err != nil {
@@ -261,16 +344,16 @@ func (j *segmentJob) writeUnit(ctx context.Context, u *unit) error {
 	s := j.seekers.Get().(*seeker)
 	defer j.seekers.Put(s)
 	if err := j.writeFeature(ctx, m, s, u.order, u.features[0]); err != nil {
-		return fmt.Errorf("feature %q: %w", u.features[0].name, err)
+		return fmt.Errorf("feature %q: %w", u.features[0].Name, err)
 	}
 	j.done(s.finder.Stats())
 	return nil
 }
 
-func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker, order int, f *feature) error {
-	s.finder.Reset(f.typ, j.finding(s), f.choice)
+func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker, order int, f *Feature) error {
+	s.finder.Reset(f.Type, j.finding(s), f.choice)
 	defer m.rows.done()
-	present, err := m.rows.open(f.number, f.typ, j.plan, false)
+	present, err := m.rows.open(f.Number, f.Type, j.plan, false)
 	if err != nil {
 		return err
 	}
@@ -278,7 +361,7 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker
 		j.out.Skip(order)
 		return nil
 	}
-	return j.out.AddFeature(ctx, order, f.stored(), func(w stripeWriter) error {
+	return j.out.AddFeature(ctx, order, f.Feature, func(w StripeWriter) error {
 		for i := range j.plan.stripes {
 			c, err := j.form(ctx, m, s, f, i)
 			if err != nil {
@@ -295,8 +378,8 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker
 }
 
 // form returns stripe i of f, which m has open, in the form in which it is stored. Borrowed until the next call.
-func (j *segmentJob) form(ctx context.Context, m *stripeMaker, s *seeker, f *feature, i int) (*vector.Column, error) {
-	if j.dedup != DedupOff {
+func (j *segmentJob) form(ctx context.Context, m *stripeMaker, s *seeker, f *Feature, i int) (*vector.Column, error) {
+	if j.Dedup != DedupOff {
 		if err := j.gather(ctx, m, f, i); err != nil {
 			return nil, err
 		}
@@ -310,20 +393,20 @@ func (j *segmentJob) form(ctx context.Context, m *stripeMaker, s *seeker, f *fea
 	if err != nil {
 		return nil, err
 	}
-	m.col.Type = f.typ
+	m.col.Type = f.Type
 	_, err = m.whole.gather(&m.col, cols, j.plan.pieces[st.from:st.to], st.rows)
 	s.finder.Leave(&m.col)
 	return &m.col, err
 }
 
 // gather sets m.stripe to stripe i of f, which m has open.
-func (j *segmentJob) gather(ctx context.Context, m *stripeMaker, f *feature, i int) error {
+func (j *segmentJob) gather(ctx context.Context, m *stripeMaker, f *Feature, i int) error {
 	st := &j.plan.stripes[i]
 	return j.gatherPieces(ctx, m, f, st, j.plan.pieces[st.from:st.to], st.rows)
 }
 
 // gatherPieces sets m.stripe to the rows that some of a stripe's pieces spell.
-func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *feature, st *stripePlan, pieces []piece, rows int) error {
+func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *Feature, st *stripePlan, pieces []piece, rows int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -331,7 +414,7 @@ func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *featur
 	if err != nil {
 		return err
 	}
-	m.col.Type = f.typ
+	m.col.Type = f.Type
 	m.stripe, err = m.runs.gather(&m.col, cols, pieces, rows)
 	return err
 }

@@ -1,4 +1,4 @@
-package ingest
+package writer
 
 // A segmentPlan says which rows make a segment, stripe by stripe. It is made from records alone.
 type segmentPlan struct {
@@ -32,7 +32,7 @@ type planner struct {
 	stripeRows  int
 	stripeBytes int64
 	overRuns    bool
-	dropped     []bool // by file: rows of these are left out; nil: none is
+	dropped     []bool // by source: rows of these are left out; nil: none is
 	// segmentRows returns the rows at which a segment of the partition ends, with the stripe that reaches them.
 	segmentRows func(part uint32) int
 
@@ -176,7 +176,7 @@ func (p *planner) takeRanges(s *segmentPlan, pieces []piece) []runRange {
 func (p *planner) skipDropped() error {
 	for {
 		h := p.in.head()
-		if h == nil || p.dropped == nil || !p.dropped[h.file()] {
+		if h == nil || p.dropped == nil || !p.dropped[h.source()] {
 			return nil
 		}
 		if err := p.in.advance(); err != nil {

@@ -1,14 +1,13 @@
-package ingest
+package writer
 
 import (
 	"slices"
 	"unsafe"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
-// A buffer holds chunks as they came, with a record for each row. Nothing is copied until the rows are in order: then
+// A buffer holds Rows as they came, each a chunk, with a record for each row. Nothing is copied until the rows are in order: then
 // each feature is gathered once, to a spill file or to a stripe.
 //
 //	records   sorted:  (chunk 2, row 7) (chunk 0, row 1) (chunk 2, row 8) ...
@@ -20,7 +19,7 @@ type buffer struct {
 	chunks  int
 	columns [][]chunkColumn // by feature number
 	bytes   int64           // memory held, records included
-	held    []*source.Chunk // whose memory columns borrow
+	release []func()        // give back what columns borrow
 }
 
 type chunkColumn struct {
@@ -38,29 +37,29 @@ func columnBytes(c *vector.Column) int64 {
 		8*int64(cap(c.Present)+cap(c.Ints)+cap(c.Doubles)+cap(c.ScoreDoubles))
 }
 
-// add takes over chunk, whose columns cols take so many bytes; recs, one for each row, are copied. features are the columns'.
-func (b *buffer) add(recs []record, features []*feature, cols []*vector.Column, bytes int64, chunk *source.Chunk) {
+// add takes over rows, whose columns take so many bytes; recs, one for each row, are copied.
+func (b *buffer) add(recs []record, rows *Rows, bytes int64) {
 	for i := range recs {
 		recs[i].chunk, recs[i].row = uint32(b.chunks), uint32(i)
 	}
 	before := cap(b.records)
 	b.records = append(b.records, recs...)
 	b.bytes += int64(cap(b.records)-before) * int64(unsafe.Sizeof(record{}))
-	for i, f := range features {
-		for len(b.columns) <= f.number {
+	for i, number := range rows.Numbers {
+		for len(b.columns) <= number {
 			b.columns = append(b.columns, nil)
 		}
-		b.columns[f.number] = append(b.columns[f.number], chunkColumn{b.chunks, cols[i]})
+		b.columns[number] = append(b.columns[number], chunkColumn{b.chunks, rows.Columns[i]})
 	}
 	b.bytes += bytes
-	b.held = append(b.held, chunk)
+	b.release = append(b.release, rows.Release)
 	b.chunks++
 }
 
-// release gives back what columns borrow. The buffer is empty after it.
-func (b *buffer) release() {
-	for _, c := range b.held {
-		c.Release()
+// free gives back what columns borrow. The buffer is empty after it.
+func (b *buffer) free() {
+	for _, release := range b.release {
+		release()
 	}
 	*b = buffer{}
 }

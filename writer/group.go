@@ -1,4 +1,4 @@
-package ingest
+package writer
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 // A unit is what one worker writes: a feature, or the features of a dedup group.
 type unit struct {
 	order    int // place in the packs; a group takes one place more than it has features, for its inverse
-	features []*feature
+	features []*Feature
 	byRuns   bool
 	memory   int64
 }
@@ -38,7 +38,7 @@ func (j *segmentJob) units(ctx context.Context) ([]*unit, error) {
 	var out []*unit
 	order := 0
 	for i, f := range j.order {
-		u := &unit{order: order, features: []*feature{f}, memory: j.estimate(f)}
+		u := &unit{order: order, features: []*Feature{f}, memory: j.estimate(f)}
 		if g := groupOf[i]; g != nil {
 			if g.Members[0] != i {
 				continue
@@ -50,10 +50,10 @@ func (j *segmentJob) units(ctx context.Context) ([]*unit, error) {
 			}
 			order++
 		}
-		if j.dedup != DedupOff {
+		if j.Dedup != DedupOff {
 			u.memory += j.scratch(u)
 		}
-		u.memory = min(u.memory, j.most)
+		u.memory = min(u.memory, writeShare(j.Memory))
 		order += len(u.features)
 		out = append(out, u)
 	}
@@ -128,7 +128,7 @@ func sampleParts(p *segmentPlan) (parts []part, rows int) {
 // does best by itself. Members are places in j.order. Features are sampled in parallel, a few at a time, while those before them find
 // their groups in order.
 func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
-	if !j.dedup.takes(DedupGroups) {
+	if !j.Dedup.takes(DedupGroups) {
 		return nil, nil
 	}
 	places := make([]int, len(j.order))
@@ -136,11 +136,12 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 		places[i] = i
 	}
 	// Features with few nulls say best what repeats; in groups of them the others find their place.
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(j.order[b].rawBytes, j.order[a].rawBytes) })
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(j.order[b].RawBytes, j.order[a].RawBytes) })
 	parts, rows := sampleParts(j.plan)
 	var g dedup.Grouper
-	g.Reset(rows, j.share, dedup.Options{NsPerByte: j.profile.NsPerByte()})
-	samplers := make([]featureSampler, j.workers)
+	share := writeShare(j.Memory) / 2 // for finding groups, and for one group's stripes
+	g.Reset(rows, share, dedup.Options{NsPerByte: j.weight.NsPerByte()})
+	samplers := make([]featureSampler, j.Workers)
 	for i := range samplers {
 		m := j.makers.Get().(*stripeMaker)
 		defer j.makers.Put(m)
@@ -148,7 +149,7 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 		defer j.seekers.Put(s)
 		samplers[i] = featureSampler{segmentJob: j, maker: m, seeker: s, parts: parts}
 	}
-	ahead := sampledAhead * j.workers
+	ahead := sampledAhead * j.Workers
 	now, next := make([]dedup.Sampled, ahead), make([]dedup.Sampled, ahead)
 	if err := sampleAll(ctx, samplers, places[:min(ahead, len(places))], now); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 		for k, i := range block {
 			f := j.order[i]
 			f.choice.Note(&now[k])
-			g.Add(i, &now[k], j.estimate(f), j.share)
+			g.Add(i, &now[k], j.estimate(f), share)
 		}
 		if err := eg.Wait(); err != nil {
 			return nil, err
@@ -199,7 +200,7 @@ func sampleAll(ctx context.Context, samplers []featureSampler, places []int, out
 				}
 				f := s.order[places[k]]
 				if err := s.sample(ctx, f, &out[k]); err != nil {
-					return fmt.Errorf("feature %q: %w", f.name, err)
+					return fmt.Errorf("feature %q: %w", f.Name, err)
 				}
 			}
 		})
@@ -208,13 +209,13 @@ func sampleAll(ctx context.Context, samplers []featureSampler, places []int, out
 }
 
 // sample examines the rows of the parts, none when the feature is null throughout the segment.
-func (s *featureSampler) sample(ctx context.Context, f *feature, dst *dedup.Sampled) error {
-	s.rows.Type = f.typ
+func (s *featureSampler) sample(ctx context.Context, f *Feature, dst *dedup.Sampled) error {
+	s.rows.Type = f.Type
 	s.rows.Reset()
 	s.starts = s.starts[:0]
 	stripe := dedup.Stripe{Values: &s.rows}
 	defer s.maker.rows.done()
-	present, err := s.maker.rows.open(f.number, f.typ, s.plan, true)
+	present, err := s.maker.rows.open(f.Number, f.Type, s.plan, true)
 	if err != nil {
 		return err
 	}
@@ -249,12 +250,12 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 		m := j.makers.Get().(*stripeMaker)
 		defer j.makers.Put(m)
 		defer m.rows.done()
-		if _, err := m.rows.open(f.number, f.typ, j.plan, false); err != nil {
-			return fmt.Errorf("feature %q: %w", f.name, err)
+		if _, err := m.rows.open(f.Number, f.Type, j.plan, false); err != nil {
+			return fmt.Errorf("feature %q: %w", f.Name, err)
 		}
-		g.makers[i], stored[i] = m, f.stored()
+		g.makers[i], stored[i] = m, f.Feature
 	}
-	err := j.out.AddGroup(ctx, u.order, stored, func(files []stripeWriter) error {
+	err := j.out.AddGroup(ctx, u.order, stored, func(files []StripeWriter) error {
 		for i := range j.plan.stripes {
 			if err := g.stripe(ctx, i, files); err != nil {
 				return err
@@ -263,13 +264,13 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 		return g.spread(len(u.features), s, g.scratch, func(_ *seeker, k int) error {
 			files[k+1].Note(foundOf(g.stats[k]))
 			if err := files[k+1].Settle(); err != nil {
-				return fmt.Errorf("feature %q: %w", u.features[k].name, err)
+				return fmt.Errorf("feature %q: %w", u.features[k].Name, err)
 			}
 			return nil
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("dedup group of feature %q: %w", u.features[0].name, err)
+		return fmt.Errorf("dedup group of feature %q: %w", u.features[0].Name, err)
 	}
 	for k := range g.stats {
 		j.done(g.stats[k])
@@ -291,10 +292,10 @@ type groupJob struct {
 }
 
 // stripe writes stripe i of the inverse and of the features.
-func (g *groupJob) stripe(ctx context.Context, i int, files []stripeWriter) error {
+func (g *groupJob) stripe(ctx context.Context, i int, files []StripeWriter) error {
 	err := g.spread(len(g.makers), g.seeker, 0, func(_ *seeker, k int) error {
 		if err := g.gather(ctx, g.makers[k], g.features[k], i); err != nil {
-			return fmt.Errorf("feature %q: %w", g.features[k].name, err)
+			return fmt.Errorf("feature %q: %w", g.features[k].Name, err)
 		}
 		return nil
 	})
@@ -319,9 +320,9 @@ func (g *groupJob) stripe(ctx context.Context, i int, files []stripeWriter) erro
 	}
 	return g.spread(len(g.makers), g.seeker, g.scratch, func(s *seeker, k int) error {
 		f := g.features[k]
-		s.finder.Reset(f.typ, g.finding(s), f.choice)
+		s.finder.Reset(f.Type, g.finding(s), f.choice)
 		if err := files[k+1].WriteStripe(s.finder.FindIn(g.makers[k].stripe, &g.union)); err != nil {
-			return fmt.Errorf("feature %q: %w", f.name, err)
+			return fmt.Errorf("feature %q: %w", f.Name, err)
 		}
 		f.choice = s.finder.Choice()
 		g.stats[k].Add(s.finder.Stats())

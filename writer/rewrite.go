@@ -1,30 +1,28 @@
-package ingest
+package writer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
-	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/dedup"
-	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A Rewrite makes segments of one partition into others: the second half of an ingest, for rows that are stored already.
+// A Rewrite makes segments of one partition into others.
 //
 //	inputs' keys ──> streams of records, each in order ──> merge ──> plans: rows of segments and stripes, as pieces of inputs
 //	                                                                    |            └─> Origins
 //	inputs' columns, opened feature by feature ──> gather pieces ──> duplicates ──> segments, and those of layers over them
 //
-// Since an ingest leaves the rows of a segment in the order of records, inputs are merged as runs are, and nothing is sorted: of a
+// Since the rows of a segment are in the order of records, inputs are merged as runs are, and nothing is sorted: of a
 // feature a worker holds one stripe of each input or, where that is more than its share of Options.Memory, lays the rows aside in a file by the
 // stripes that they go to. Nothing is committed.
 type Rewrite struct {
@@ -32,9 +30,10 @@ type Rewrite struct {
 	Partition storage.Partition
 	Inputs    []RewriteInput
 	// Features are those of the segments, in the order in which packs hold them. Layers are further segments over the same rows, in the
-	// same stripes, with these features. All of them have numbers, counted through: those of Features from 0, then those of each layer.
-	Features []RewriteFeature
-	Layers   [][]RewriteFeature
+	// same stripes, with these features. Run
+	// numbers all of them through: those of Features from 0, then those of each layer.
+	Features []*Feature
+	Layers   [][]*Feature
 	// Session and Time are the numbers of the keys that order the rows; below 0: none.
 	Session, Time int
 	// Segments is into how many segments, about, the rows are cut. Default 1.
@@ -44,6 +43,8 @@ type Rewrite struct {
 	// Open opens a feature of an input, by number; nil: it is null in every row. It is called by several goroutines at once, each column is
 	// used by one.
 	Open func(ctx context.Context, input, feature int) (RewriteColumn, error)
+	// Progress, when set, is called now and then, from one goroutine at a time, with how many of the decoded bytes are written. It must not block.
+	Progress func(bytes, totalBytes int64)
 }
 
 // A RewriteInput is the rows of a segment.
@@ -57,14 +58,6 @@ type RewriteStripe struct {
 	Rows uint32
 	// RowBytes is over all features, MostBytes the largest of one.
 	RowBytes, MostBytes uint32
-}
-
-// A RewriteFeature is a feature to be written.
-type RewriteFeature struct {
-	storage.Feature
-	RawBytes  uint64 // that the rows of all inputs decode to
-	HeldBytes int64  // memory of its opened columns, one of each input
-	MostBytes int64  // of HeldBytes, what one of them takes at most
 }
 
 // A RewriteColumn is an opened feature of an input.
@@ -109,19 +102,27 @@ func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err 
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	opts = opts.withDefaults()
+	opts = opts.WithDefaults()
 	release := spill.HoldMemory(opts.Memory)
 	defer release()
 	dir, err := spill.Dir(opts.TempDir, x.Table.Store().Blobs())
 	if err != nil {
 		return nil, err
 	}
-	r := &rewriting{Rewrite: x, opts: opts, dir: dir, target: tableTarget{x.Table, segmentOptions(opts.Memory)}, progress: progress{tell: opts.Progress}}
-	if r.profile, err = format.ParseProfile(cmp.Or(opts.Profile, "balanced")); err != nil {
+	r := &rewriting{Rewrite: x, dir: dir, features: x.number()}
+	for i := range x.Inputs {
+		rows, bytes := x.Inputs[i].live()
+		r.rows += rows
+		r.bytes += bytes
+	}
+	r.output, err = newOutput(&opts, ToTable(x.Table, opts.Memory), func() rowsOf { return &inputRows{ctx: ctx, r: r} }, r.rows)
+	if err != nil {
 		return nil, err
 	}
-	if opts.NsPerByte > 0 {
-		r.profile = format.Profile(opts.NsPerByte)
+	r.output.held = r.columnMemory
+	if x.Progress != nil {
+		done := int64(0)
+		r.wrote = func(_, bytes int64) { done += bytes; x.Progress(done, r.bytes) }
 	}
 	if r.origins, err = newOriginFile(dir); err != nil {
 		return nil, err
@@ -134,22 +135,24 @@ func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err 
 	return nil, errors.Join(err, out.Close())
 }
 
+// number numbers the features through, and returns them by their numbers.
+func (x *Rewrite) number() []*Feature {
+	all := slices.Concat(append([][]*Feature{x.Features}, x.Layers...)...)
+	for i, f := range all {
+		f.Number, f.choice = i, dedup.Choice{}
+	}
+	return all
+}
+
 // A rewriting is a Rewrite under way.
 type rewriting struct {
 	*Rewrite
-	opts    Options
-	dir     string // for spill files
-	profile format.Profile
-	target  target
-	origins *originFile
+	*output
+	dir      string     // for spill files
+	features []*Feature // by number
+	origins  *originFile
 
 	rows, bytes int64 // that are live
-	memory      *memoryBudget
-	makers      *sync.Pool
-	seekers     *sync.Pool
-
-	mu       sync.Mutex // guards progress and the result's Duplicates
-	progress progress
 }
 
 func (r *rewriting) discard(ctx context.Context, made []Rewritten) {
@@ -157,31 +160,22 @@ func (r *rewriting) discard(ctx context.Context, made []Rewritten) {
 	for _, m := range made {
 		all = append(append(all, m.Data), m.Layers...)
 	}
-	r.target.discard(context.WithoutCancel(ctx), all)
+	r.target.Discard(context.WithoutCancel(ctx), all)
 }
 
 func (r *rewriting) write(ctx context.Context, out *RewriteResult) error {
-	for i := range r.Inputs {
-		rows, bytes := r.Inputs[i].live()
-		r.rows += rows
-		r.bytes += bytes
-	}
-	r.progress.start(PhaseWrite, r.bytes)
-	base, layers := r.numbered()
+	r.tell(0, 0)
 	p, err := r.planner(ctx)
 	if err != nil {
 		return err
 	}
-	most := writeShare(r.opts.Memory)
-	r.memory = newMemoryBudget(most)
-	r.makers = &sync.Pool{New: func() any { return &stripeMaker{rows: &inputRows{ctx: ctx, r: r}} }}
-	r.seekers = &sync.Pool{New: func() any { return new(seeker) }}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		plan, err := p.next()
 		if err != nil || plan == nil {
+			out.Duplicates = r.found
 			return err
 		}
 		r.locate(plan)
@@ -189,55 +183,21 @@ func (r *rewriting) write(ctx context.Context, out *RewriteResult) error {
 		if made.Rows, err = r.origins.end(); err != nil {
 			return err
 		}
-		if made.Data, err = r.segment(ctx, plan, base, &out.Duplicates); err != nil {
+		share := plan.bytes / int64(max(len(r.features), 1))
+		if made.Data, err = r.output.write(ctx, plan, r.Partition, r.Features, share); err != nil {
 			return err
 		}
 		out.Segments = append(out.Segments, made)
-		for _, features := range layers {
-			d, err := r.segment(ctx, plan, features, &out.Duplicates)
+		for _, features := range r.Layers {
+			d, err := r.output.write(ctx, plan, r.Partition, features, share)
 			if err != nil {
 				return err
 			}
 			last := &out.Segments[len(out.Segments)-1]
 			last.Layers = append(last.Layers, d)
 		}
+		r.tell(int64(plan.rows), plan.bytes-share*int64(len(r.features)))
 	}
-}
-
-// numbered returns the features as the writer of segments knows them.
-func (r *rewriting) numbered() (base []*feature, layers [][]*feature) {
-	n := 0
-	number := func(in []RewriteFeature) []*feature {
-		var out []*feature
-		for i := range in {
-			out = append(out, &feature{
-				number: n, name: in[i].Name, role: in[i].Role, seen: true, valued: true, typ: in[i].Type, logical: in[i].Logical,
-				originColumn: in[i].OriginColumn, originKey: in[i].OriginKey, rawBytes: in[i].RawBytes, known: &in[i].Feature,
-			})
-			n++
-		}
-		return out
-	}
-	base = number(r.Features)
-	for _, l := range r.Layers {
-		layers = append(layers, number(l))
-	}
-	return base, layers
-}
-
-// feature returns the feature of a number.
-func (x *Rewrite) feature(number int) *RewriteFeature {
-	if number < len(x.Features) {
-		return &x.Features[number]
-	}
-	number -= len(x.Features)
-	for _, l := range x.Layers {
-		if number < len(l) {
-			return &l[number]
-		}
-		number -= len(l)
-	}
-	return nil
 }
 
 // live returns how many rows are not deleted, and about what they decode to.
@@ -304,92 +264,38 @@ func (i *RewriteInput) eachLive(lo, hi uint32, visit func(lo, hi int) error) err
 
 // planner returns what plans the segments from the inputs' records.
 func (r *rewriting) planner(ctx context.Context) (*planner, error) {
-	if len(r.Inputs) > maxFiles {
-		return nil, fmt.Errorf("%d inputs: want at most %d", len(r.Inputs), maxFiles)
+	if len(r.Inputs) > MaxSources {
+		return nil, fmt.Errorf("%d inputs: want at most %d", len(r.Inputs), MaxSources)
 	}
 	streams := make([]recordStream, len(r.Inputs))
 	rows, shut := r.keyMemory()
 	for i := range r.Inputs {
-		s := &inputStream{ctx: ctx, x: r.Rewrite, input: i, blockRows: rows, shut: shut}
+		s := &inputStream{ctx: ctx, x: r, input: i, blockRows: rows, shut: shut}
 		if err := s.open(); err != nil {
 			return nil, err
 		}
 		streams[i] = s
 	}
-	segmentRows := int(math.Ceil(float64(r.rows) / float64(max(r.Segments, 1))))
+	segmentRows := int(math.Ceil(float64(r.rows) / float64(max(r.Rewrite.Segments, 1))))
 	return &planner{
-		in: newMergedStream(streams), stripeRows: r.opts.StripeRows, stripeBytes: r.opts.StripeBytes, overRuns: true,
+		in: newMergedStream(streams), stripeRows: r.StripeRows, stripeBytes: r.StripeBytes, overRuns: true,
 		segmentRows: func(uint32) int { return max(segmentRows, 1) },
-		keep:        func(h *record) { r.origins.add(h.chunk, uint32(h.ord&(1<<ordFileShift-1))) },
+		keep:        func(h *record) { r.origins.add(h.chunk, uint32(h.ord&(1<<ordSourceShift-1))) },
 	}, nil
 }
 
-// segment writes one segment of the planned rows.
-func (r *rewriting) segment(ctx context.Context, plan *segmentPlan, features []*feature, found *Duplicates) (storage.SegmentDescriptor, error) {
-	var none storage.SegmentDescriptor
-	stripeRows := make([]uint32, len(plan.stripes))
-	for i, s := range plan.stripes {
-		stripeRows[i] = uint32(s.rows)
-	}
-	out, err := r.target.newSegment(ctx, r.Partition, stripeRows, r.profile)
-	if err != nil {
-		return none, err
-	}
-	most := writeShare(r.opts.Memory)
-	share := plan.bytes / int64(max(len(features), 1))
-	j := &segmentJob{
-		plan: plan, out: out, order: features, workers: r.opts.Workers, memory: r.memory, most: most, makers: r.makers, seekers: r.seekers,
-		estimate: r.stripeMemory, stripeBytes: r.stripeBytes, dedup: r.opts.Dedup, profile: r.profile, share: most / 2,
-		done: func(s dedup.Stats) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.progress.add(0, share)
-			found.add(s)
-		},
-		grouped: func(features int, inverseBytes int64) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			found.addAll(Duplicates{Groups: 1, GroupFeatures: features, saved: -inverseBytes})
-		},
-	}
-	if err := j.write(ctx); err != nil {
-		out.Abort()
-		return none, err
-	}
-	d, err := out.Finish(ctx)
-	if err != nil {
-		out.Abort()
-		return none, err
-	}
-	if d.Rows != uint64(plan.rows) {
-		r.discard(ctx, []Rewritten{{Data: d}})
-		return none, errors.New("segment " + d.ID + " does not hold the rows that were planned")
-	}
-	return d, nil
+// laysAside reports whether the opened columns of a feature take so much that its rows are laid aside in a file.
+func (r *rewriting) laysAside(f *Feature) bool {
+	return 3*r.stripeBytes(f)+f.HeldBytes > writeShare(r.Memory)
 }
 
-// stripeBytes estimates what a stripe of f decodes to.
-func (r *rewriting) stripeBytes(f *feature) int64 { return r.bytesOfStripe(f.rawBytes) }
-
-// bytesOfStripe estimates what a stripe of a feature decodes to, of which all rows decode to so much.
-func (r *rewriting) bytesOfStripe(raw uint64) int64 {
-	return min(int64(float64(raw)/float64(max(r.rows, 1))*float64(r.opts.StripeRows)), r.opts.StripeBytes)
-}
-
-// spills reports whether the opened columns of a feature take so much that its rows are laid aside.
-func (r *rewriting) spills(number int) bool {
-	f := r.feature(number)
-	return 3*r.bytesOfStripe(f.RawBytes)+f.HeldBytes > writeShare(r.opts.Memory)
-}
-
-// stripeMemory estimates what is held while a stripe of f is written: the stripe, its encoded form, and what it is gathered from: rows
-// of the inputs' stripes, and those stripes, or one of them and what is on the way to a file.
-func (r *rewriting) stripeMemory(f *feature) int64 {
-	held := r.feature(f.number).HeldBytes
-	if r.spills(f.number) {
-		held = r.feature(f.number).MostBytes + spillBufBytes
+// columnMemory returns what is held of opened columns while a stripe of f is written: the inputs' stripes, or one of them and what is on
+// the way to a file.
+func (r *rewriting) columnMemory(f *Feature) int64 {
+	if r.laysAside(f) {
+		return f.MostBytes + spillBufBytes
 	}
-	return min(3*r.stripeBytes(f)+held, writeShare(r.opts.Memory))
+	return f.HeldBytes
 }
 
 const (
@@ -403,11 +309,11 @@ const (
 // keyMemory says how the streams of the inputs' keys stay within the half of memory that a buffer has in an ingest: how many rows each reads
 // at once, and whether it gives its decoded stripes back between.
 func (r *rewriting) keyMemory() (rows int, shut bool) {
-	half := bufferShare(r.opts.Memory) / 2
+	half := bufferShare(r.Memory) / 2
 	held := int64(0)
 	for _, number := range []int{r.Session, r.Time} {
 		if number >= 0 {
-			held += r.feature(number).HeldBytes
+			held += r.features[number].HeldBytes
 		}
 	}
 	each := half / int64(max(len(r.Inputs), 1)) / keyRowBytes
@@ -418,7 +324,7 @@ func (r *rewriting) keyMemory() (rows int, shut bool) {
 // row in it.
 type inputStream struct {
 	ctx           context.Context // of the one Run that the stream is read for
-	x             *Rewrite
+	x             *rewriting
 	input         int
 	blockRows     int           // that are read at once
 	shut          bool          // columns give their memory back after each block
@@ -449,13 +355,13 @@ func (s *inputStream) open() (err error) {
 		if s.session, err = s.x.Open(s.ctx, s.input, s.x.Session); err != nil {
 			return err
 		}
-		s.sessions.Type = s.x.feature(s.x.Session).Type
+		s.sessions.Type = s.x.features[s.x.Session].Type
 	}
 	if s.session != nil && s.x.Time >= 0 {
 		if s.time, err = s.x.Open(s.ctx, s.input, s.x.Time); err != nil {
 			return err
 		}
-		s.times.Type = s.x.feature(s.x.Time).Type
+		s.times.Type = s.x.features[s.x.Time].Type
 	}
 	return s.load()
 }
@@ -525,7 +431,7 @@ func (s *inputStream) block(lo, hi int) error {
 			continue
 		}
 		r := s.records[i]
-		r.ord = uint64(s.input)<<ordFileShift | uint64(row)
+		r.ord = uint64(s.input)<<ordSourceShift | uint64(row)
 		r.chunk, r.row = uint32(s.input), s.live
 		r.bytes, r.most = in.Stripes[s.stripe].RowBytes, in.Stripes[s.stripe].MostBytes
 		if s.any && compareRecords(&s.last, &r) > 0 {

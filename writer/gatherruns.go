@@ -1,10 +1,9 @@
-package ingest
+package writer
 
 import (
 	"bytes"
 	"fmt"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -42,17 +41,17 @@ func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces [
 		g.vectors(t, srcs, pieces)
 	case t.Physical() == vector.Float32Values:
 		g.numbers32 = views(g.numbers32, srcs, func(c *vector.Column) []uint32 {
-			return arrow.Uint32Traits.CastFromBytes(arrow.Float32Traits.CastToBytes(c.Floats))
+			return bits32(c.Floats)
 		})
 		dst.Floats = resize(dst.Floats, rows)
-		n := numbers(g, arrow.Uint32Traits.CastFromBytes(arrow.Float32Traits.CastToBytes(dst.Floats)), g.numbers32, srcs, pieces)
+		n := numbers(g, bits32(dst.Floats), g.numbers32, srcs, pieces)
 		dst.Floats = dst.Floats[:n]
 	case t.Physical() == vector.Float64Values:
 		g.numbers64 = views(g.numbers64, srcs, func(c *vector.Column) []int64 {
-			return arrow.Int64Traits.CastFromBytes(arrow.Float64Traits.CastToBytes(c.Doubles))
+			return bits64(c.Doubles)
 		})
 		dst.Doubles = resize(dst.Doubles, rows)
-		n := numbers(g, arrow.Int64Traits.CastFromBytes(arrow.Float64Traits.CastToBytes(dst.Doubles)), g.numbers64, srcs, pieces)
+		n := numbers(g, bits64(dst.Doubles), g.numbers64, srcs, pieces)
 		dst.Doubles = dst.Doubles[:n]
 	default:
 		g.numbers64 = views(g.numbers64, srcs, func(c *vector.Column) []int64 { return c.Ints })
@@ -157,9 +156,9 @@ func (g *runGatherer) lists(dst *vector.Column, srcs []*vector.Column, pieces []
 	if t.Kind == vector.Weighted {
 		g.rawScores = views(g.rawScores, srcs, func(c *vector.Column) []byte {
 			if t.Score == vector.Float64 {
-				return arrow.Float64Traits.CastToBytes(c.ScoreDoubles)
+				return bytesOf(c.ScoreDoubles)
 			}
-			return arrow.Float32Traits.CastToBytes(c.ScoreFloats)
+			return bytesOf(c.ScoreFloats)
 		})
 	}
 	size, scoreSize := valueSize(t), scoreWidth(t)
@@ -280,13 +279,13 @@ func zeros(t vector.Type, n int) *vector.Column {
 func valueBytes(c *vector.Column) []byte {
 	switch c.Type.Physical() {
 	case vector.Float32Values:
-		return arrow.Float32Traits.CastToBytes(c.Floats)
+		return bytesOf(c.Floats)
 	case vector.Float64Values:
-		return arrow.Float64Traits.CastToBytes(c.Doubles)
+		return bytesOf(c.Doubles)
 	case vector.ByteValues:
 		return c.Data
 	}
-	return arrow.Int64Traits.CastToBytes(c.Ints)
+	return bytesOf(c.Ints)
 }
 
 // valueSize returns how many bytes a value of type t takes in memory, without its score.

@@ -1,4 +1,4 @@
-package ingest
+package writer
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (r *inputRows) open(number int, t vector.Type, s *segmentPlan, sample bool)
 		r.inputs = append(r.inputs, &r.r.Inputs[g.run])
 		present = present || c != nil && c.MayHave(int(g.lo), int(g.hi))
 	}
-	if !present || sample || !r.r.spills(number) {
+	if !present || sample || !r.r.laysAside(r.r.features[number]) {
 		return present, nil
 	}
 	return true, r.layAside(s)

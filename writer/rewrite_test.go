@@ -1,4 +1,4 @@
-package ingest
+package writer
 
 import (
 	"bytes"
@@ -50,7 +50,7 @@ func TestRewriteHoldsLiveRows(t *testing.T) {
 	f := storage.Feature{Name: "n", ID: storage.NewFeatureID("n", 0), Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
 	x := Rewrite{
 		Table: table, Inputs: []RewriteInput{{Stripes: []RewriteStripe{{Rows: rows, RowBytes: 8, MostBytes: 8}}, Deleted: deleted}},
-		Features: []RewriteFeature{{Feature: f, RawBytes: 8 * rows}}, Session: -1, Time: -1,
+		Features: []*Feature{{Feature: f, RawBytes: 8 * rows}}, Session: -1, Time: -1,
 		Open: func(context.Context, int, int) (RewriteColumn, error) { return col, nil },
 	}
 	r, err := x.Run(ctx, Options{Memory: 16 << 20, StripeRows: 100, Workers: 1})
@@ -167,7 +167,7 @@ func TestRewriteOfManyInputs(t *testing.T) {
 		}
 		for i, typ := range types {
 			name := fmt.Sprint("f", i)
-			x.Features = append(x.Features, RewriteFeature{Feature: storage.Feature{Name: name, ID: storage.NewFeatureID(name, 0), Type: typ},
+			x.Features = append(x.Features, &Feature{Feature: storage.Feature{Name: name, ID: storage.NewFeatureID(name, 0), Type: typ},
 				RawBytes: inputs * rows * 30, HeldBytes: inputs * size, MostBytes: size})
 		}
 		x.Open = func(_ context.Context, input, feature int) (RewriteColumn, error) {

@@ -1,4 +1,4 @@
-package ingest
+package writer
 
 import (
 	"context"
@@ -73,8 +73,8 @@ func TestSpread(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
 		for _, memory := range []int64{0, 7, 1000} {
 			j := &segmentJob{
-				idle: semaphore.NewWeighted(int64(workers)), memory: newMemoryBudget(memory),
-				seekers: &sync.Pool{New: func() any { return new(seeker) }},
+				output: &output{memory: newMemoryBudget(memory), seekers: &sync.Pool{New: func() any { return new(seeker) }}},
+				idle:   semaphore.NewWeighted(int64(workers)),
 			}
 			if !j.idle.TryAcquire(1) { // the caller
 				t.Fatal("no worker")
