@@ -16,7 +16,6 @@ const (
 	IDDictionary ID = 6
 	IDRuns       ID = 7
 	IDZstd       ID = 8
-	IDTopByte    ID = 9
 	IDRepeats    ID = 10
 	IDRANS       ID = 11
 
@@ -45,7 +44,7 @@ const maxDepth = 4
 // names is the registry: the codecs that this version knows, as Describe spells them.
 var names = map[ID]string{
 	IDConstant: "constant", IDPlain: "plain", IDFOR: "for", IDDelta: "delta", IDPatched: "patched",
-	IDDictionary: "dict", IDRuns: "runs", IDZstd: "zstd", IDTopByte: "topbyte", IDRepeats: "repeats", IDRANS: "rans",
+	IDDictionary: "dict", IDRuns: "runs", IDZstd: "zstd", IDRepeats: "repeats", IDRANS: "rans",
 	IDFloatConstant: "constant", IDFloatPlain: "plain", IDFloatSplit: "split", IDFloatDecimal: "decimal",
 	IDFloatDictionary: "dict", IDFloatRuns: "runs", IDFloatZstd: "zstd", IDFloatRepeats: "repeats",
 	IDBitsConstant: "constant", IDBitsPlain: "plain", IDBitsRuns: "runs", IDBitsPositions: "positions",

@@ -30,7 +30,7 @@ var profiles = []Profile{Balanced, Speed, Size}
 
 // The codecs that are forced on every shape; 0 is what the chooser likes.
 var (
-	intCodecs   = []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats, IDRANS}
+	intCodecs   = []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDRepeats, IDRANS}
 	floatCodecs = []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd, IDFloatRepeats}
 )
 
@@ -90,8 +90,6 @@ func forceInts(codec ID, vals []int64) ([]byte, bool) {
 		codes := make([]int64, len(vals))
 		e.table.add(codes, vals, len(vals))
 		return e.appendDictionary(nil, nil, &e.table, codes, 0), true
-	case IDTopByte: // read, and no longer written
-		return appendTopByte(vals, &s), true
 	case IDRANS:
 		if s.width == 0 { // no count follows from states that never move
 			return nil, false
@@ -356,7 +354,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 	for _, s := range intShapes()[:19] {
 		vals := s.make(source(s.name, n), n)
-		for _, codec := range []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats, IDRANS} {
+		for _, codec := range []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDRepeats, IDRANS} {
 			if chunk, ok := forceInts(codec, vals); ok {
 				got := make([]int64, n)
 				check(fmt.Sprint(s.name, Describe(chunk)), func() error { return d.Ints(got, chunk) })
@@ -427,7 +425,6 @@ func TestScratchIsBounded(t *testing.T) {
 		"nested":      join([]byte{byte(IDDictionary), 3}, huge, []byte{1, 0}),
 		"zstd":        join([]byte{byte(IDZstd)}, huge, bomb),
 		"zstd bomb":   join([]byte{byte(IDZstd), 100}, bomb),
-		"top byte":    join([]byte{byte(IDTopByte), 0, 0}, binary.AppendUvarint(nil, uint64(len(bomb))), bomb),
 		"deep":        deep,
 		"wide":        wide,
 		"window":      join([]byte{byte(IDZstd), 100}, window),

@@ -109,8 +109,6 @@ func (d *Decoder) decodeInts(dst []int64, src []byte, depth int) error {
 		return d.decodeRuns(dst, p, depth)
 	case IDZstd:
 		return d.decodeZstdInts(dst, p, depth)
-	case IDTopByte:
-		return d.decodeTopByte(dst, p)
 	case IDRANS:
 		return d.decodeRANS(dst, p)
 	case IDRepeats:

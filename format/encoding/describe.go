@@ -60,7 +60,7 @@ func describe(b *strings.Builder, d *Decoder, src []byte, depth int) {
 		return p
 	}
 	switch id {
-	case IDPlain, IDFOR:
+	case IDPlain, IDFOR, IDRANS:
 		b.WriteString(":" + arg(0))
 	case IDDelta:
 		_, p, err = takeVarint(p)
@@ -85,8 +85,6 @@ func describe(b *strings.Builder, d *Decoder, src []byte, depth int) {
 			}
 		}
 		nested(chunk, 1, true)
-	case IDTopByte, IDRANS:
-		b.WriteString(":" + arg(0))
 	case IDRepeats, IDFloatRepeats:
 		nested(afterCount(afterCount(p)), 4, true)
 	case IDFloatSplit:

@@ -34,12 +34,35 @@ func TestUnpackStaysInBounds(t *testing.T) {
 			if whole > 0 {
 				unpackBlocksPlain(want[:whole], p, width, 7)
 			}
-			unpackTail(want[whole:], p[whole/8*width:], width, 7)
+			unpackTail(want[whole:], p[whole/8*width:], width, 7, 0)
 			for _, low := range []bool{false, true} {
 				got := simdtest.Place(out, make([]int64, n), low)
 				unpack(got, simdtest.Place(in, p, low), width, 7)
 				if !slices.Equal(got, want) {
 					t.Fatalf("%d values of %d bits differ", n, width)
+				}
+			}
+		}
+	}
+}
+
+func TestPackStaysInBounds(t *testing.T) {
+	in, out := simdtest.NewFence(t, 64*1024), simdtest.NewFence(t, 64*1024)
+	r := rand.New(rand.NewPCG(seed, 12))
+	for width := range 65 {
+		vals := make([]int64, 3*blockLen)
+		for i := range vals {
+			vals[i] = int64(r.Uint64())
+		}
+		for blocks := range 4 {
+			v := vals[:blocks*blockLen]
+			want := make([]byte, packedLen(len(v), width))
+			packBlocksPlain(want, v, width, 7)
+			for _, low := range []bool{false, true} {
+				got := simdtest.Place(out, make([]byte, len(want)), low)
+				packBlocks(got, simdtest.Place(in, v, low), width, 7)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%d blocks of %d bits differ", blocks, width)
 				}
 			}
 		}
@@ -87,28 +110,6 @@ func TestGatherStaysInBounds(t *testing.T) {
 				}
 				if at := gatherTwo(c, a, b, c); at != place || !slices.Equal(c[:good], want[:good]) {
 					t.Fatalf("%d codes of %v values in place: bad %d, want %d, or other values", n, sizes, at, place)
-				}
-			}
-		}
-	}
-}
-
-func TestAddTopStaysInBounds(t *testing.T) {
-	in, out := simdtest.NewFence(t, fencedLen), simdtest.NewFence(t, 8*fencedLen)
-	r := rand.New(rand.NewPCG(seed, 12))
-	for n := range fencedLen + 1 {
-		for _, low := range []int{0, 1, 31, 55, 56} {
-			vals, top := make([]int64, n), make([]byte, n)
-			for i := range vals {
-				vals[i], top[i] = int64(r.Uint64()), byte(r.Uint32())
-			}
-			want := slices.Clone(vals)
-			addTopPlain(want, top, low)
-			for _, atStart := range []bool{false, true} {
-				got := simdtest.Place(out, vals, atStart)
-				addTop(got, simdtest.Place(in, top, atStart), low)
-				if !slices.Equal(got, want) {
-					t.Fatalf("%d values above %d bits differ", n, low)
 				}
 			}
 		}

@@ -2,6 +2,10 @@
 
 package encoding
 
+func packBlocks(dst []byte, vals []int64, width int, base int64) {
+	packBlocksPlain(dst, vals, width, base)
+}
+
 func unpackBlocks(dst []int64, src []byte, width int, base int64) {
 	unpackBlocksPlain(dst, src, width, base)
 }
@@ -11,5 +15,3 @@ func gatherTwo(dst, first, second, codes []int64) (bad int) {
 }
 
 func ransRows(dst []int64, rows int, r *ransDecoder) (done, used int) { return 0, 0 }
-
-func addTop(dst []int64, top []byte, low int) { addTopPlain(dst, top, low) }

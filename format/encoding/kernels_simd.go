@@ -8,6 +8,12 @@ import (
 	"github.com/dsistore/dsistore/internal/simd"
 )
 
+// packBlocksAVX2 packs whole blocks of values to 1 to 64 bits. vals has 256 values a block, dst room for 32*width bytes a
+// block.
+//
+//go:noescape
+func packBlocksAVX2(dst *byte, vals *int64, blocks, width int, base int64)
+
 // unpackBlocksAVX2 unpacks whole blocks of values of 1 to 64 bits. dst has room for 256 values a block, src holds 32*width bytes
 // a block.
 //
@@ -18,11 +24,6 @@ func unpackBlocksAVX2(dst *int64, src *byte, blocks, width int, base int64)
 //
 //go:noescape
 func gatherTwoAVX512(dst, codes *int64, n int, first *int64, firstLen int, second *int64, secondLen int) (done int)
-
-// addTopAVX2 is addTopPlain for n values, a multiple of 8 and not 0.
-//
-//go:noescape
-func addTopAVX2(dst *int64, top *byte, n, low int)
 
 // ransRowsAVX512 is ransRows; it ends where fewer than ransRowWords bytes of words are left, of which there are at least as many.
 //
@@ -43,6 +44,20 @@ var ransTake = func() (take [256][8]uint8) {
 	}
 	return take
 }()
+
+// packBlocks is packBlocksPlain.
+func packBlocks(dst []byte, vals []int64, width int, base int64) {
+	blocks := len(vals) / blockLen
+	if blocks == 0 {
+		return
+	}
+	if width == 0 || !simd.AVX2 {
+		packBlocksPlain(dst, vals, width, base)
+		return
+	}
+	_, _ = vals[blocks*blockLen-1], dst[blocks*blockLen/8*width-1]
+	packBlocksAVX2(&dst[0], &vals[0], blocks, width, base)
+}
 
 // unpackBlocks is unpackBlocksPlain.
 func unpackBlocks(dst []int64, src []byte, width int, base int64) {
@@ -90,14 +105,4 @@ func ransRows(dst []int64, rows int, r *ransDecoder) (done, used int) {
 		return ransRowsAVX2(&dst[0], rows, r, &r.words[0], len(r.words), r.base, r.low, &ransTake)
 	}
 	return ransRowsAVX512(&dst[0], rows, r, &r.words[0], len(r.words), r.base, r.low)
-}
-
-// addTop is addTopPlain.
-func addTop(dst []int64, top []byte, low int) {
-	top = top[:len(dst)]
-	if n := len(dst) &^ 7; simd.AVX2 && n > 0 {
-		addTopAVX2(&dst[0], &top[0], n, low)
-		dst, top = dst[n:], top[n:]
-	}
-	addTopPlain(dst, top, low)
 }

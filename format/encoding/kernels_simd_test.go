@@ -17,6 +17,29 @@ func guarded[T comparable](n int, guard T) (s []T, whole func() bool) {
 	return all[1 : n+1 : n+1], func() bool { return all[0] == guard && all[n+1] == guard }
 }
 
+func TestPackBlocksIsItsTwin(t *testing.T) {
+	if !simd.AVX2 {
+		t.Skip("no AVX2")
+	}
+	r := rand.New(rand.NewPCG(seed, 5))
+	for width := range 65 {
+		for _, blocks := range []int{0, 1, 2, 5} {
+			vals := make([]int64, blocks*blockLen)
+			for i := range vals {
+				vals[i] = int64(r.Uint64()) >> r.IntN(64)
+			}
+			base := int64(r.Uint64())
+			got, whole := guarded[byte](packedLen(len(vals), width), 0xA5)
+			want := make([]byte, len(got))
+			packBlocks(got, vals, width, base)
+			packBlocksPlain(want, vals, width, base)
+			if !slices.Equal(got, want) || !whole() {
+				t.Fatalf("width %d, %d blocks: not what the plain kernel gives", width, blocks)
+			}
+		}
+	}
+}
+
 func TestUnpackBlocksIsItsTwin(t *testing.T) {
 	if !simd.AVX2 {
 		t.Skip("no AVX2")
@@ -42,27 +65,6 @@ func TestUnpackBlocksIsItsTwin(t *testing.T) {
 			if !slices.Equal(got, want) || !whole() {
 				t.Fatalf("width %d, %d blocks: not what the plain kernel gives", width, blocks)
 			}
-		}
-	}
-}
-
-func TestAddTopIsItsTwin(t *testing.T) {
-	if !simd.AVX2 {
-		t.Skip("no AVX2")
-	}
-	r := rand.New(rand.NewPCG(seed, 3))
-	for n := range 70 {
-		low := r.IntN(57)
-		got, whole := guarded[int64](n, -7)
-		top := make([]byte, n)
-		for i := range got {
-			got[i], top[i] = int64(r.Uint64()), byte(r.Uint32())
-		}
-		want := slices.Clone(got)
-		addTop(got, top, low)
-		addTopPlain(want, top, low)
-		if !slices.Equal(got, want) || !whole() {
-			t.Fatalf("%d values, low %d: not what the plain kernel gives", n, low)
 		}
 	}
 }
@@ -126,6 +128,12 @@ func FuzzKernels(f *testing.F) {
 		unpackBlocksPlain(want, src, w, base)
 		if !slices.Equal(got, want) {
 			t.Fatalf("width %d: not what the plain kernel gives", w)
+		}
+		packed, plain := make([]byte, len(src)), make([]byte, len(src))
+		packBlocks(packed, got, w, base+1)
+		packBlocksPlain(plain, got, w, base+1)
+		if !slices.Equal(packed, plain) {
+			t.Fatalf("width %d: not what the plain kernel packs", w)
 		}
 		codes := make([]int64, len(data))
 		for i, b := range data {

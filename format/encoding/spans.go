@@ -89,8 +89,6 @@ func (d *Decoder) intsAt(dst []int64, n int, spans []Span, src []byte, depth int
 		if done, err := stepsAt(d, dst, n, spans, p, depth, (*Decoder).intsAt); done || err != nil {
 			return err
 		}
-	case IDTopByte:
-		return d.topByteAt(dst, n, spans, p)
 	case IDZstd:
 		return d.zstdIntsAt(dst, n, spans, p, depth)
 	}
@@ -156,74 +154,6 @@ func plainAt(dst []int64, n int, spans []Span, p []byte) error {
 		}
 	})
 	return nil
-}
-
-// blockShare is the share of a block from which it is unpacked whole: 1 in so many.
-const blockShare = 4
-
-// unpackAt unpacks spans of n packed values, whose bytes are packedLen(n, width).
-func (d *Decoder) unpackAt(dst []int64, n int, spans []Span, packed []byte, width int, base int64) {
-	for _, s := range spans {
-		for at, to := int(s.From), int(s.To); at < to; {
-			first := at / blockLen * blockLen
-			bytes := packed[first/blockLen*(blockLen/8*width):]
-			k := min(to, first+blockLen) - at
-			out := dst[:k]
-			switch {
-			case n-first < blockLen:
-				unpackBits(out, bytes, width, base, at-first)
-			case k*blockShare < blockLen:
-				unpackFew(out, bytes[:blockLen/8*width], width, base, at-first)
-			default:
-				unpack(d.block[:], bytes[:blockLen/8*width], width, base)
-				copy(out, d.block[at-first:])
-			}
-			dst = dst[k:]
-			at += k
-		}
-	}
-}
-
-// unpackFew unpacks the values of a block from place from on, one at a time: see appendPacked for where they are.
-func unpackFew(dst []int64, block []byte, width int, base int64, from int) {
-	if width == 0 {
-		fill(dst, base)
-		return
-	}
-	mask := maskOf(width)
-	for i := range dst {
-		place := from + i
-		bit := place / blockLanes * width
-		at := wordStride*(bit>>6) + 8*(place%blockLanes)
-		shift := bit & 63
-		v := binary.LittleEndian.Uint64(block[at:]) >> shift
-		if shift+width > 64 {
-			v |= binary.LittleEndian.Uint64(block[at+wordStride:]) << (64 - shift)
-		}
-		dst[i] = int64(v&mask) + base
-	}
-}
-
-// unpackBits is unpackFew for the values behind the last whole block, which are one run of bits.
-func unpackBits(dst []int64, tail []byte, width int, base int64, from int) {
-	mask := maskOf(width)
-	for i := range dst {
-		bit := (from + i) * width
-		at, shift := bit>>3, bit&7
-		var v, over uint64
-		if at+9 <= len(tail) {
-			v, over = binary.LittleEndian.Uint64(tail[at:]), uint64(tail[at+8])
-		} else {
-			var end [9]byte
-			copy(end[:], tail[min(at, len(tail)):])
-			v, over = binary.LittleEndian.Uint64(end[:]), uint64(end[8])
-		}
-		v >>= shift
-		if shift+width > 64 {
-			v |= over << (64 - shift)
-		}
-		dst[i] = int64(v&mask) + base
-	}
 }
 
 func (d *Decoder) patchedAt(dst []int64, n int, spans []Span, p []byte, depth int) error {
@@ -440,22 +370,6 @@ func stepsAt[T any](d *Decoder, dst []T, n int, spans []Span, p []byte, depth in
 		}
 	}
 	return true, at(d, dst, m, pieces, p, depth+1)
-}
-
-func (d *Decoder) topByteAt(dst []int64, n int, spans []Span, p []byte) error {
-	low, base, frame, packed, err := parseTopByte(n, p)
-	if err != nil {
-		return err
-	}
-	m := d.bytes.mark()
-	defer d.bytes.release(m)
-	top := d.bytes.grab(n)
-	if err := d.inflate(top, frame); err != nil {
-		return err
-	}
-	d.unpackAt(dst, n, spans, packed, low, base)
-	eachPlace(spans, func(i, at int) { dst[i] += int64(uint64(top[at]) << (low & 63)) })
-	return nil
 }
 
 func (d *Decoder) zstdIntsAt(dst []int64, n int, spans []Span, p []byte, depth int) error {

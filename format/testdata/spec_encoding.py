@@ -249,11 +249,6 @@ def ints(data, n, depth=0):
         s = b.uvarint()
         need(s <= 64 + 9 * n, "size")
         out = ints(frame_bytes(b.rest(), s), n, depth + 1)
-    elif codec == 9:
-        w, minimum = b.uint(1), b.svarint()
-        need(w <= 56, "low width")
-        tops = frame_bytes(b.chunk(), n)
-        out = [signed64(minimum + low + (top << w)) for top, low in zip(tops, unpack(b.rest(), n, w))]
     elif codec == 10:
         out = repeats(b, n, depth, lambda d, m: ints(d, m, depth + 1))
     elif codec == 11:
