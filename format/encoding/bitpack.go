@@ -170,8 +170,12 @@ func unpackTail(dst []int64, tail []byte, width int, base int64, from int) {
 // blockShare is the share of a block from which it is unpacked whole: 1 in so many.
 const blockShare = 4
 
-// unpackAt unpacks spans of n packed values, whose bytes are packedLen(n, width).
+// unpackAt unpacks spans of n packed values, or all of them where spans is nil. Their bytes are packedLen(n, width).
 func (d *Decoder) unpackAt(dst []int64, n int, spans []Span, packed []byte, width int, base int64) {
+	if spans == nil {
+		unpack(dst, packed, width, base)
+		return
+	}
 	for _, s := range spans {
 		for at, to := int(s.From), int(s.To); at < to; {
 			first := at / blockLen * blockLen

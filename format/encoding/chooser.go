@@ -119,6 +119,38 @@ func (c *Chooser) encoder() *encoder {
 	return e
 }
 
+// An appendFunc appends a chunk of values, which are nested in another.
+type appendFunc func(e *encoder, dst []byte, m *memory, vals []int64, depth int) []byte
+
+// A candidate is a codec with what it is expected to cost.
+type candidate struct {
+	codec     ID
+	bytes     float64
+	ns        float64
+	valueBits float64 // what is saved with a value that is copied from elsewhere
+}
+
+// best keeps the candidate of the lowest score, of those for n values.
+type best struct {
+	profile Profile
+	n       float64
+	without uint64 // a bit for each codec that is out of the question
+	candidate
+	score float64
+}
+
+// refused reports whether a codec is out of the question.
+func (b *best) refused(codec ID) bool { return b.without>>codec&1 == 1 }
+
+func (b *best) offer(codec ID, bytes, ns float64) {
+	if b.refused(codec) {
+		return
+	}
+	if s := b.profile.score(bytes, ns); b.codec == 0 || s < b.score {
+		b.candidate, b.score = candidate{codec, bytes, ns, 8 * bytes / b.n}, s
+	}
+}
+
 // chunkRoom is room enough for nearly every chunk of n values.
 func chunkRoom(n int) int { return 64 + 9*n }
 

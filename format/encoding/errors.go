@@ -45,20 +45,18 @@ var (
 	errDst        = reason("destination is too short for the count of bits")
 )
 
-// errUnknown holds the error of each codec id that is not in the registry.
+// errUnknown holds the error of each codec id that may not be registered.
 var errUnknown = func() (errs [256]error) {
 	for id := 1; id < len(errs); id++ {
-		if _, known := names[ID(id)]; !known {
-			errs[id] = &ReasonError{Reason: "codec " + strconv.Itoa(id), Unknown: ID(id)}
-		}
+		errs[id] = &ReasonError{Reason: "codec " + strconv.Itoa(id), Unknown: ID(id)}
 	}
 	return errs
 }()
 
 // wrongCodec returns the error of a chunk that begins with an id which is none of its family's.
 func wrongCodec(id ID) error {
-	if err := errUnknown[id]; err != nil {
-		return err
+	if id == 0 || id.codec() != nil {
+		return errCodec
 	}
-	return errCodec
+	return errUnknown[id]
 }

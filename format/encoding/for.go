@@ -12,6 +12,26 @@ import (
 //	+--------+-----------+------------------+--------------------------+
 //
 // Sums wrap at 64 bits, so that any minimum may serve: for uint64 values the smallest of them, unsigned.
+const IDFOR ID = 3
+
+const nsFOR = 0.5 // a value
+
+func init() {
+	registerInts(&intCodec{
+		codec: codec{IDFOR, "for", (*description).firstByte},
+		turn:  10, deepest: maxDepth, offer: offerFOR, encode: encodeFOR, decode: decodeFOR, seeks: seekFew,
+		stream: &intStream{open: openFOR, next: nextFOR, close: closeFOR},
+	})
+}
+
+func offerFOR(_ *encoder, c *intChoice) {
+	c.offer(IDFOR, float64(sizeFOR(c.stats.n, c.stats.width, c.stats.base)), c.n*nsFOR)
+}
+
+func encodeFOR(_ *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _ int) ([]byte, bool) {
+	return appendFOR(dst, vals, s.width, s.base), true
+}
+
 func appendFOR(dst []byte, vals []int64, width int, base int64) []byte {
 	dst = append(dst, byte(IDFOR), byte(width))
 	dst = binary.AppendVarint(dst, base)
@@ -39,12 +59,38 @@ func parseFOR(n int, p []byte) (packed []byte, width int, base int64, err error)
 	return p, width, base, nil
 }
 
-func decodeFOR(dst []int64, p []byte) error {
-	packed, width, base, err := parseFOR(len(dst), p)
+func decodeFOR(d *Decoder, dst []int64, n int, spans []Span, p []byte, _ int) error {
+	packed, width, base, err := parseFOR(n, p)
 	if err != nil {
 		return err
 	}
-	unpack(dst, packed, width, base)
+	d.unpackAt(dst, n, spans, packed, width, base)
+	return nil
+}
+
+// A packedStream is what is left of packed values on their way.
+type packedStream struct {
+	packed []byte
+	width  int
+	base   int64
+}
+
+func openFOR(d *Decoder, n int, p []byte) (err error) {
+	s := &d.packed
+	s.packed, s.width, s.base, err = parseFOR(n, p)
+	return err
+}
+
+func nextFOR(d *Decoder, dst []int64) error {
+	s := &d.packed
+	size := packedLen(len(dst), s.width)
+	unpack(dst, s.packed[:size], s.width, s.base)
+	s.packed = s.packed[size:]
+	return nil
+}
+
+func closeFOR(d *Decoder) error {
+	d.packed = packedStream{}
 	return nil
 }
 

@@ -30,7 +30,7 @@ func TestLookUp(t *testing.T) {
 			if bad >= 0 {
 				codes[bad] = []int64{int64(all), -1, 1 << 20}[r.IntN(3)]
 			}
-			for _, id := range intCodecs {
+			for _, id := range intIDs() {
 				chunk, ok := forceInts(id, codes)
 				if !ok {
 					continue

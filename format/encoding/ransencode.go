@@ -88,14 +88,16 @@ func xlog(x int) float64 {
 	return float64(x) * math.Log2(float64(x))
 }
 
-// tryRANS judges by the entropy of the classes of a sample.
-func (e *encoder) tryRANS(b *best, sample []int64, s *intStats) {
+// offerRANS judges by the entropy of the classes of a sample.
+func offerRANS(e *encoder, c *intChoice) {
+	if c.bytes <= c.n/16 {
+		return
+	}
 	var room [ransBuckets]ransClass
-	_, total := e.ransClasses(room[:0], sample, s.width, s.base)
-	n := float64(s.n)
+	_, total := e.ransClasses(room[:0], c.sample, c.stats.width, c.stats.base)
 	// Of each state 2 of the 4 bytes say something of the values.
-	bytes := total/8*n/float64(len(sample)) + ransTableLen + ransStateLen/2 + 12
-	b.offer(IDRANS, bytes, n*nsRANS)
+	bytes := total/8*c.n/float64(len(c.sample)) + ransTableLen + ransStateLen/2 + 12
+	c.offer(IDRANS, bytes, c.n*nsRANS)
 }
 
 // ransFrequencies gives each class its share of the slots, at least one where it has values; they add up to all slots.
@@ -245,7 +247,11 @@ func (r *ransEncoder) put(room []byte, vals []int64, low int, base int64) []byte
 	return room[at+2:]
 }
 
-func (e *encoder) appendRANS(dst []byte, vals []int64, s *intStats) []byte {
+// encodeRANS refuses values that are all the same: states would never move, and no count would follow from them.
+func encodeRANS(e *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _ int) ([]byte, bool) {
+	if s.width == 0 {
+		return dst, false
+	}
 	low := ransCut(s.width)
 	var space [ransBuckets]ransClass
 	classes, _ := e.ransClasses(space[:0], vals, s.width, s.base)
@@ -270,5 +276,5 @@ func (e *encoder) appendRANS(dst []byte, vals []int64, s *intStats) []byte {
 	}
 	dst = append(dst, words...)
 	e.bytes.release(mark)
-	return appendPacked(dst, vals, low, s.base)
+	return appendPacked(dst, vals, low, s.base), true
 }

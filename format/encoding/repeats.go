@@ -3,6 +3,7 @@ package encoding
 import (
 	"encoding/binary"
 	"math/bits"
+	"sort"
 )
 
 // Repeats (id 10 for ints, 23 for floats): sequences of values that stood before are copied from there, as in LZ77 but
@@ -20,6 +21,64 @@ import (
 // Each step takes skip (0 or more) values from the literals, then copies (1 or more) values one by one from distance
 // (1 or more) values back; a distance may be shorter than the copy. After the last step the rest of the literals follow.
 // m + s is at most n; all literals are used, and n values come out.
+const (
+	IDRepeats      ID = 10
+	IDFloatRepeats ID = 23
+)
+
+const (
+	nsCopy = 0.2 // a value that is copied
+	nsStep = 8.0 // a step
+)
+
+func init() {
+	registerInts(&intCodec{
+		codec: codec{IDRepeats, "repeats", describeRepeats},
+		turn:  80, deepest: 1, fewest: 256, offer: offerRepeats, encode: encodeRepeats,
+		decode: decodeRepeats(&intFamily), seeks: seekFew,
+	})
+	registerFloats(&floatCodec{
+		codec: codec{IDFloatRepeats, "repeats", describeRepeats},
+		turn:  60, deepest: 1, fewest: 256, offer: offerFloatRepeats, encode: encodeFloatRepeats,
+		floats: decodeRepeats(&floatFamily.family), doubles: decodeRepeats(&doubleFamily.family), seeks: seekFew,
+	})
+}
+
+func offerRepeats(e *encoder, c *intChoice) {
+	if !c.refused(IDRepeats) && c.bytes > c.n/8 {
+		c.copied = e.tryRepeats(&c.best, IDRepeats, c.vals, c.valueBits)
+	}
+	if c.depth == 0 && c.copied < 0.5 && c.bytes > c.n/8 {
+		e.tryDeltaRepeats(&c.best, c.vals, c.delta)
+	}
+}
+
+func offerFloatRepeats(e *encoder, c *floatChoice) {
+	if !c.refused(IDFloatRepeats) && c.bytes > c.n/8 {
+		c.copied = e.tryRepeats(&c.best, IDFloatRepeats, c.vals.raw, c.valueBits)
+	}
+}
+
+// encodeRepeats refuses values that do not repeat.
+func encodeRepeats(e *encoder, dst []byte, m *memory, vals []int64, _ *intStats, depth int) ([]byte, bool) {
+	return e.appendRepeats(dst, IDRepeats, m, vals, depth, (*encoder).appendInts)
+}
+
+func encodeFloatRepeats(e *encoder, dst []byte, m *memory, v *floatValues, depth int) ([]byte, bool) {
+	return e.appendRepeats(dst, IDFloatRepeats, m, v.raw, depth, v.append)
+}
+
+// appendRepeats appends a chunk whose literals nest appends, or returns false where nothing repeats.
+func (e *encoder) appendRepeats(dst []byte, id ID, m *memory, vals []int64, depth int, nest appendFunc) ([]byte, bool) {
+	mark := e.ints.mark()
+	defer e.ints.release(mark)
+	p := e.newSteps(len(vals))
+	if e.findRepeats(&p, vals); len(p.skips) == 0 {
+		return dst, false
+	}
+	dst = e.appendSteps(append(dst, byte(id)), m, &p, depth)
+	return nest(e, dst, m.kid(0), p.literals, depth+1), true
+}
 
 // minRepeat is the shortest copy that the writer makes: a step costs about as much as two literals.
 const minRepeat = 3
@@ -99,14 +158,10 @@ func (e *encoder) tryDeltaRepeats(b *best, vals []int64, delta candidate) {
 	defer e.ints.release(mark)
 	sample := sampleInts(&e.ints, vals, repeatBlocks, repeatLength)
 	diffs := e.ints.grab(len(sample))
-	prev := sample[0]
-	for i, v := range sample {
-		diffs[i] = v - prev
-		prev = v
-	}
-	d := best{profile: e.profile}
-	d.offer(delta.codec, delta.bytes, delta.ns)
+	differences(diffs, sample)
 	n := float64(len(vals))
+	d := best{profile: e.profile, n: n}
+	d.offer(delta.codec, delta.bytes, delta.ns)
 	e.tryRepeatsOf(&d, IDRepeats, diffs, len(vals), 8*delta.bytes/n)
 	if d.codec == IDRepeats {
 		b.offer(IDDelta, d.bytes, d.ns+n*nsDelta)
@@ -156,58 +211,146 @@ func (e *encoder) tryRepeatsOf(b *best, codec ID, sample []int64, all int, bitsP
 // stepBytes is about what a step takes.
 const stepBytes = 3.0
 
-// decodeSteps decodes the payload of repeats; the literals come from decode.
-func decodeSteps[T any](d *Decoder, dst []T, p []byte, depth int, decode func(*Decoder, []T, []byte, int) error) error {
-	m, p, err := takeCount(p, len(dst))
+// A stepsChunk is a payload of repeats in its parts: step i takes literals up to literals[i], and copies from distances[i]
+// values back to values from copies[i] to ends[i]-1.
+type stepsChunk struct {
+	m                                 int // literals in all
+	copies, ends, literals, distances []int64
+	chunk                             []byte // of the literals
+}
+
+// parseSteps reads and checks all but the literals, into scratch that the caller releases.
+func (d *Decoder) parseSteps(n int, p []byte, depth int) (c stepsChunk, err error) {
+	m, p, err := takeCount(p, n)
 	if err != nil {
-		return err
+		return c, err
 	}
-	s, p, err := takeCount(p, len(dst)-m)
+	s, p, err := takeCount(p, n-m)
 	if err != nil {
-		return err
+		return c, err
 	}
-	mark := d.ints.mark()
-	defer d.ints.release(mark)
 	var parts [3][]int64
 	for i := range parts {
 		var chunk []byte
 		if chunk, p, err = takeNested(p); err != nil {
-			return err
+			return c, err
 		}
 		parts[i] = d.ints.grab(s)
 		if err := d.decodeInts(parts[i], chunk, depth+1); err != nil {
+			return c, err
+		}
+	}
+	c = stepsChunk{m, d.ints.grab(s), parts[1], parts[0], parts[2], p}
+	end, used := int64(0), int64(0)
+	for i, distance := range c.distances {
+		skip, length := c.literals[i], c.ends[i]
+		if uint64(skip) > uint64(int64(m)-used) {
+			return c, errSteps
+		}
+		used += skip
+		begin := end + skip
+		if length < 1 || length > int64(n)-(int64(m)-used)-begin || distance < 1 || distance > begin {
+			return c, errSteps
+		}
+		end = begin + length
+		c.copies[i], c.ends[i], c.literals[i] = begin, end, used
+	}
+	if int64(n)-end != int64(m)-used {
+		return c, errSteps
+	}
+	return c, nil
+}
+
+// decodeRepeats decodes repeats of a family.
+func decodeRepeats[T any](f *family[T]) decodeFunc[T] {
+	var decode decodeFunc[T]
+	decode = func(d *Decoder, dst []T, n int, spans []Span, p []byte, depth int) error {
+		m, sm := d.ints.mark(), d.spans.mark()
+		defer d.ints.release(m)
+		defer d.spans.release(sm)
+		c, err := d.parseSteps(n, p, depth)
+		if err != nil {
 			return err
 		}
-	}
-	// The literals go to the end of dst. What is written never overtakes what is still to be read: the room between is
-	// that of the copies to come.
-	literals := dst[len(dst)-m:]
-	if err := decode(d, literals, p, depth+1); err != nil {
-		return err
-	}
-	skips, copies, distances := parts[0], parts[1][:s], parts[2][:s]
-	at := 0
-	for i, skip := range skips {
-		length, distance := copies[i], distances[i]
-		if uint64(skip) > uint64(len(literals)) {
-			return errSteps
+		if spans != nil {
+			if pieces, few := c.origins(d, n, spans, len(dst)); few {
+				return f.decodeAt(d, dst, c.m, pieces, c.chunk, depth+1)
+			}
+			return f.decodeWhole(d, decode, dst, n, spans, p, depth)
 		}
-		at += copy(dst[at:], literals[:skip])
-		literals = literals[skip:]
-		room := len(dst) - len(literals) - at
-		if length < 1 || length > int64(room) || distance < 1 || distance > int64(at) {
-			return errSteps
+		// The literals go to the end of dst. What is written never overtakes what is still to be read: the room between is
+		// that of the copies to come.
+		literals := dst[n-c.m:]
+		if err := f.decode(d, literals, c.chunk, depth+1); err != nil {
+			return err
 		}
-		to, from := dst[at:at+int(length)], dst[at-int(distance):at]
-		at += int(length)
+		copySteps(dst, literals, &c)
+		return nil
+	}
+	return decode
+}
+
+// copySteps writes all values; literals are the end of dst. Hot.
+func copySteps[T any](dst, literals []T, c *stepsChunk) {
+	at, used := 0, 0
+	copies, ends := c.copies[:len(c.distances)], c.ends[:len(c.distances)]
+	for i, distance := range c.distances {
+		begin, end := int(copies[i]), int(ends[i])
+		used += copy(dst[at:begin], literals[used:])
+		to, from := dst[begin:end], dst[begin-int(distance):begin]
+		at = end
 		// Where the two overlap, what was copied is copied again, twice as much each time.
 		for len(to) > 0 {
 			n := copy(to, from)
 			to, from = to[n:], from[:len(from)+n]
 		}
 	}
-	if len(dst)-at != len(literals) {
-		return errSteps
-	}
-	return nil
 }
+
+// origins follows the taken values of spans back, copy by copy, to the literals that they come from, and returns these as
+// spans of the literals. few is false where they are too many pieces.
+//
+//	values     l l l l|c c c|l l|c c c c|l          l from the literals, c copies
+//	asked                            ^^^
+//	from           ^    ^^                          in two pieces
+func (c *stepsChunk) origins(d *Decoder, n int, spans []Span, taken int) (pieces []Span, few bool) {
+	s := len(c.distances)
+	limit := 2*taken + 8*len(spans) + 64
+	pieces = d.spans.grab(limit)[:0]
+	todo := make([]Span, 0, 64)
+	for _, span := range spans {
+		todo = append(todo[:0], span)
+		for turns := 0; len(todo) > 0; turns++ {
+			if len(pieces)+len(todo) >= limit || turns > limit {
+				return nil, false
+			}
+			x := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if x.From >= x.To {
+				continue
+			}
+			i := sort.Search(s, func(i int) bool { return c.ends[i] > int64(x.From) })
+			// Literals before the copy of step i, or behind the last step.
+			stop, before := int64(n), int64(c.m)
+			if i < s {
+				stop, before = c.copies[i], c.literals[i]
+			}
+			if from := int64(x.From); from < stop {
+				to := min(int64(x.To), stop)
+				pieces = append(pieces, Span{int32(before - (stop - from)), int32(before - (stop - to))})
+				todo = append(todo, Span{int32(to), x.To})
+				continue
+			}
+			// A copy that overlaps itself repeats what stands before it.
+			distance := c.distances[i]
+			into := (int64(x.From) - c.copies[i]) % distance
+			k := min(int64(x.To), c.ends[i]) - int64(x.From)
+			k = min(k, distance-into)
+			source := c.copies[i] - distance + into
+			todo = append(todo, Span{x.From + int32(k), x.To}, Span{int32(source), int32(source + k)})
+		}
+	}
+	return pieces, true
+}
+
+func describeRepeats(x *description, p []byte) { x.nested(x.afterCount(x.afterCount(p)), 4, true) }

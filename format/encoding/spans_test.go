@@ -9,7 +9,7 @@ import (
 
 // drawSpans returns some spans of n values: few and short, many, whole, empty, twice the same, in any order.
 func drawSpans(rng *rand.Rand, n int) []Span {
-	var out []Span
+	out := []Span{}
 	longest := []int{1, 3, 40, 300}[rng.IntN(4)]
 	for range []int{0, 1, 3, 20}[rng.IntN(4)] {
 		from := rng.IntN(n + 1)
@@ -42,7 +42,7 @@ func TestIntsAtConformance(t *testing.T) {
 				continue
 			}
 			vals := s.make(source(s.name, n), n)
-			for _, codec := range intCodecs {
+			for _, codec := range intIDs() {
 				chunk, ok := forceInts(codec, vals)
 				if !ok {
 					continue
@@ -110,7 +110,7 @@ func TestFloatsAtConformance(t *testing.T) {
 				floats[i] = float32(v)
 				raw4[i], raw8[i] = int64(math.Float32bits(floats[i])), int64(math.Float64bits(v))
 			}
-			for _, codec := range floatCodecs {
+			for _, codec := range floatIDs() {
 				spans := drawSpans(rng, n)
 				if chunk, ok := forceFloats(codec, raw4, 4); ok {
 					want := spansOf(floats, spans)
