@@ -33,7 +33,7 @@ type StripeDecoder struct {
 	picks     []int32         // places of what is asked for: runs of rows, then present slots
 	presence  vector.Bitmap   // of all slots
 	ranks     []int32         // present slots before each word of presence
-	spans     []encoding.Span // of values; never nil, which would be all of them
+	spans     []encoding.Span // of values; not nil, which would be all of them
 	places    []int32         // among those values, of the stripe's own
 	ownSpans  []encoding.Span // of the stripe's own
 	data      []byte          // of all strings
@@ -46,7 +46,7 @@ type StripeDecoder struct {
 
 // NewStripeDecoder returns a StripeDecoder that refuses stripes over limits.
 func NewStripeDecoder(limits Limits) *StripeDecoder {
-	return &StripeDecoder{limits: limits.withDefaults(), spans: []encoding.Span{}}
+	return &StripeDecoder{limits: limits.withDefaults()}
 }
 
 // DecodeStripe decodes stripe i of m from src, its m.Stripes[i].Length bytes, into dst, whose memory is reused. The

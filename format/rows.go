@@ -78,6 +78,9 @@ func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src [
 	} else if err := d.checkGroup(x, s, rows); err != nil {
 		return err
 	}
+	if d.spans == nil {
+		d.spans = []encoding.Span{}
+	}
 	if dst.InverseBorrowed {
 		dst.Inverse, dst.InverseBorrowed = nil, false
 	}

@@ -3,7 +3,6 @@ package encoding
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -373,16 +372,24 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		for _, codec := range intIDs() {
 			if chunk, ok := forceInts(codec, vals); ok {
 				got := make([]int64, n)
-				check(fmt.Sprint(s.name, Describe(chunk)), func() error { return d.Ints(got, chunk) })
+				spans := []Span{{5, 6}, {700, 720}}
+				check(s.name+Describe(chunk), func() error { return d.Ints(got, chunk) })
+				check(s.name+Describe(chunk), func() error { return d.IntsAt(got[:21], n, spans, chunk) })
 			}
 		}
 	}
 	for _, s := range doubleShapes() {
-		vals := s.make(source(s.name, n), n)
-		var c Chooser
-		chunk := c.AppendDoubles(nil, 0, vals)
-		got := make([]float64, n)
-		check(s.name+Describe(chunk), func() error { return d.Doubles(got, chunk) })
+		raw := make([]int64, n)
+		for i, v := range s.make(source(s.name, n), n) {
+			raw[i] = int64(math.Float64bits(v))
+		}
+		for _, codec := range floatIDs() {
+			if chunk, ok := forceFloats(codec, raw, 8); ok {
+				got, spans := make([]float64, n), []Span{{5, 6}, {700, 720}}
+				check(s.name+Describe(chunk), func() error { return d.Doubles(got, chunk) })
+				check(s.name+Describe(chunk), func() error { return d.DoublesAt(got[:21], n, spans, chunk) })
+			}
+		}
 	}
 	for _, s := range bitShapes() {
 		flags := s.make(source(s.name, n), n)

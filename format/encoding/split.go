@@ -27,7 +27,7 @@ func init() {
 	registerFloats(&floatCodec{
 		codec: codec{id: IDFloatSplit, name: "split"},
 		turn:  50, deepest: maxDepth - 1, fewest: 128, offer: offerSplit, encode: encodeSplit,
-		floats: decodeSplit(4, joinFloats), doubles: decodeSplit(8, joinDoubles), seeks: seekFew,
+		floats: decodeSplit(&floatFamily), doubles: decodeSplit(&doubleFamily), seeks: seekFew,
 	})
 }
 
@@ -152,47 +152,58 @@ func (d *Decoder) planes(out [][]byte, n int, p []byte) error {
 	return nil
 }
 
-// decodeSplit decodes planes of values of width bytes, which join puts together.
-func decodeSplit[T any](width int, join func(dst []T, planes *[8][]byte, from int)) decodeFunc[T] {
+func decodeSplit[T float32 | float64](k *floatKind[T]) decodeFunc[T] {
 	return func(d *Decoder, dst []T, n int, spans []Span, p []byte, _ int) error {
 		m := d.bytes.mark()
 		defer d.bytes.release(m)
 		var planes [8][]byte
-		if err := d.planes(planes[:width], n, p); err != nil {
+		if err := d.planes(planes[:k.size], n, p); err != nil {
 			return err
 		}
 		if spans == nil {
-			join(dst, &planes, 0)
+			join(dst, &planes)
 			return nil
 		}
 		for _, s := range spans {
-			k := int(s.To - s.From)
-			join(dst[:k], &planes, int(s.From))
-			dst = dst[k:]
+			part := planes
+			for j := range k.size {
+				part[j] = part[j][s.From:s.To]
+			}
+			n := int(s.To - s.From)
+			join(dst[:n], &part)
+			dst = dst[n:]
 		}
 		return nil
 	}
 }
 
-// joinFloats puts the values from number from on together. Hot.
-func joinFloats(dst []float32, planes *[8][]byte, from int) {
-	to := from + len(dst)
-	p0, p1, p2, p3 := planes[0][from:to], planes[1][from:to], planes[2][from:to], planes[3][from:to]
-	p0, p1, p2, p3 = p0[:len(dst)], p1[:len(dst)], p2[:len(dst)], p3[:len(dst)]
+// join puts the bytes that planes begin with together to values.
+func join[T float32 | float64](dst []T, planes *[8][]byte) {
+	switch dst := any(dst).(type) {
+	case []float32:
+		joinFloats(dst, planes)
+	case []float64:
+		joinDoubles(dst, planes)
+	}
+}
+
+// joinFloats is join for floats. Hot.
+func joinFloats(dst []float32, planes *[8][]byte) {
+	p0, p1, p2, p3 := planes[0][:len(dst)], planes[1][:len(dst)], planes[2][:len(dst)], planes[3][:len(dst)]
 	for i := range dst {
 		v := uint32(p0[i]) | uint32(p1[i])<<8 | uint32(p2[i])<<16 | uint32(p3[i])<<24
 		dst[i] = math.Float32frombits(bits.RotateLeft32(v, -1))
 	}
 }
 
-// joinDoubles is joinFloats for doubles. Hot.
-func joinDoubles(dst []float64, planes *[8][]byte, from int) {
+// joinDoubles is join for doubles. Hot.
+func joinDoubles(dst []float64, planes *[8][]byte) {
 	// Four values at a time: each plane gives 4 bytes in one load.
 	i := 0
 	for ; i+4 <= len(dst); i += 4 {
 		var a, b, c, e uint64
 		for j := 7; j >= 0; j-- {
-			w := binary.LittleEndian.Uint32(planes[j][from+i:])
+			w := binary.LittleEndian.Uint32(planes[j][i:])
 			a = a<<8 | uint64(byte(w))
 			b = b<<8 | uint64(byte(w>>8))
 			c = c<<8 | uint64(byte(w>>16))
@@ -207,7 +218,7 @@ func joinDoubles(dst []float64, planes *[8][]byte, from int) {
 	for ; i < len(dst); i++ {
 		var v uint64
 		for j := 7; j >= 0; j-- {
-			v = v<<8 | uint64(planes[j][from+i])
+			v = v<<8 | uint64(planes[j][i])
 		}
 		dst[i] = math.Float64frombits(bits.RotateLeft64(v, -1))
 	}
