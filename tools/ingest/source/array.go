@@ -108,6 +108,23 @@ func (a *array) appendEntry(valid bool) {
 	}
 }
 
+// mark adds an entry, null or not.
+func (a *array) mark(valid bool) {
+	a.n++
+	if a.valid == nil {
+		if valid {
+			return
+		}
+		a.valid = make(vector.Bitmap, 0, vector.BitmapWords(a.n+63)).Grow(a.n)
+		a.valid.SetRange(0, a.n-1)
+		return
+	}
+	a.valid = a.valid.Grow(a.n)
+	if valid {
+		a.valid.Set(a.n - 1)
+	}
+}
+
 // truncate drops the entries from n on, so that a row half appended can be taken back.
 func (a *array) truncate(n int) {
 	if n > a.n {
@@ -247,4 +264,40 @@ func (a *array) check() error {
 		}
 	}
 	return nil
+}
+
+// lent returns how many bytes of c's values are a's, borrowed.
+func (a *array) lent(c *vector.Column) int64 {
+	n := int64(0)
+	if a.borrowed {
+		if same(a.ints, c.Ints) {
+			n += 8 * int64(cap(c.Ints))
+		}
+		if same(a.floats, c.Floats) {
+			n += 4 * int64(cap(c.Floats))
+		}
+		if same(a.floats, c.ScoreFloats) {
+			n += 4 * int64(cap(c.ScoreFloats))
+		}
+		if same(a.doubles, c.Doubles) {
+			n += 8 * int64(cap(c.Doubles))
+		}
+		if same(a.doubles, c.ScoreDoubles) {
+			n += 8 * int64(cap(c.ScoreDoubles))
+		}
+	}
+	for _, child := range a.children {
+		n += child.lent(c)
+	}
+	return n
+}
+
+// same reports whether two slices that are not empty start at the same place.
+func same[T any](x, y []T) bool { return len(x) > 0 && len(y) > 0 && &x[0] == &y[0] }
+
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
 }

@@ -7,10 +7,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 )
+
+var arrowFormat = &format{
+	name:     "arrow",
+	magic:    []string{"ARROW1", "FEA1", "\xff\xff\xff\xff"},
+	suffixes: []string{".arrow", ".arrows", ".ipc", ".feather"},
+	begin: func(d *inputSet) opener {
+		return func(_ context.Context, in input) (_ batchReader, err error) {
+			if in.stream == nil {
+				if in.stream, err = os.Open(in.path); err != nil {
+					return nil, err
+				}
+			}
+			r, err := newArrowReader(in.stream, in.stream, &d.ReadOptions)
+			if err != nil {
+				return nil, err
+			}
+			return r, nil
+		}
+	},
+}
 
 // arrowReader reads an Arrow IPC stream or file. Record batches are cut into chunks.
 type arrowReader struct {
@@ -32,9 +53,9 @@ type arrowReader struct {
 }
 
 // newArrowReader reads the schema from in, and closes src, if any, when it is closed.
-func newArrowReader(in io.Reader, src io.Closer, opts *Options) (r *arrowReader, err error) {
+func newArrowReader(in io.Reader, src io.Closer, opts *ReadOptions) (r *arrowReader, err error) {
 	r = &arrowReader{
-		src: src, limits: &opts.Limits, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, threads: opts.threads()},
+		src: src, limits: &opts.Limits, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, threads: opts.Threads},
 	}
 	defer func() {
 		if p := recover(); p != nil {

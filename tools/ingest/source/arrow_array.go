@@ -282,14 +282,6 @@ func (c *arrowConverter) decimals(a *array, width int, put func(int, []byte)) er
 	return nil
 }
 
-func decimalWidthOf(logical string) int {
-	var p, s int
-	if _, err := fmt.Sscanf(logical, "decimal(%d, %d)", &p, &s); err != nil {
-		return 32
-	}
-	return decimalWidth(p)
-}
-
 // lists copies lists whose entries may lie anywhere in the child arrays, in any order and overlapping, as list views do.
 func (c *arrowConverter) lists(a *array, bounds func(int) (int64, int64), children []arrow.Array) (*array, error) {
 	length := int64(children[0].Len())

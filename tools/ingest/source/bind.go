@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -33,11 +34,11 @@ type group struct {
 	isStruct bool
 }
 
-func newBinder(m *Mapping, opts *Options) *binder {
-	by := append(slices.Clone(opts.PartitionBy), m.PartitionBy...)
+// newBinder returns a binder by the mapping file and by what Options of its caller say.
+func newBinder(m *Mapping, limits Limits, session, time string, partitionBy []string) *binder {
 	return &binder{
-		mapping: m, limits: opts.Limits, session: opts.SessionKey, time: opts.TimeKey,
-		partitionBy: by, byName: map[string]*Field{}, byPath: map[string]*Field{}, seen: map[string]bool{},
+		mapping: m, limits: limits, session: session, time: time,
+		partitionBy: append(slices.Clone(partitionBy), m.PartitionBy...), byName: map[string]*Field{}, byPath: map[string]*Field{}, seen: map[string]bool{},
 		groups: map[string]group{},
 	}
 }
@@ -134,7 +135,7 @@ func (b *binder) check(partition storage.Partition) error {
 		}
 		isMap, ok := b.seen[k.path]
 		if !ok || isMap {
-			return fmt.Errorf("%s: no column%s", k.what, didYouMean(k.path, sortedKeys(b.seen)))
+			return fmt.Errorf("%s: no column%s", k.what, didYouMean(k.path, slices.Sorted(maps.Keys(b.seen))))
 		}
 		if f := b.byPath[k.path]; f == nil {
 			return fmt.Errorf("%s %q is no feature: it is a struct, or the mapping drops it", k.what, k.path)
@@ -142,11 +143,11 @@ func (b *binder) check(partition storage.Partition) error {
 			return fmt.Errorf("%s %q is %v: a key is a number or a string", k.what, k.path, f.Type)
 		}
 	}
-	for _, path := range sortedKeys(b.mapping.Columns) {
+	for _, path := range slices.Sorted(maps.Keys(b.mapping.Columns)) {
 		if _, ok := b.seen[path]; ok || b.mapping.Columns[path].Optional || b.underMap(path) {
 			continue
 		}
-		return fmt.Errorf("the mapping file speaks of a column that is not there:%s (\"optional\": true when only some files have it)", didYouMean(path, sortedKeys(b.seen)))
+		return fmt.Errorf("the mapping file speaks of a column that is not there:%s (\"optional\": true when only some files have it)", didYouMean(path, slices.Sorted(maps.Keys(b.seen))))
 	}
 	return nil
 }
@@ -184,18 +185,10 @@ func (b *binder) refused() error {
 	}
 }
 
-// dropHint begins what refuseToDrop says of what to do.
-const dropHint = "; drop it with {"
-
-// refuseToDrop refuses a column that can be nothing but dropped.
-func refuseToDrop(path, format string, args ...any) error {
-	return refuse(path, "%s%s\"columns\": {%q: {\"drop\": true}}} in a mapping file", fmt.Sprintf(format, args...), dropHint, path)
-}
-
 // checkGroups refuses a struct or map whose path is that of a member of a struct which it is not in: a column called
 // "s.x" beside a struct "s". The path is all that a table keeps of where it belongs, so that folding would move it there.
 func (b *binder) checkGroups() error {
-	for _, path := range sortedKeys(b.groups) {
+	for _, path := range slices.Sorted(maps.Keys(b.groups)) {
 		around := ""
 		for i := range path {
 			if path[i] == '.' && b.groups[path[:i]].isStruct {
@@ -218,9 +211,6 @@ func (b *binder) underMap(path string) bool {
 	}
 	return false
 }
-
-// columnPath is the name of a part of a column: a member of a struct, or a key of a map.
-func columnPath(parent, part string) string { return parent + "." + part }
 
 // bind returns the binding of a column, nil when the mapping drops it, and when it is refused: that is noted, so that all of them are
 // named at once. parent and part are empty but for members of structs.
@@ -522,7 +512,7 @@ func (m *mapBinding) key(keys *array, e int) (*mapKey, error) {
 
 func (m *mapBinding) newKey(text string) (*mapKey, error) {
 	path := columnPath(m.path, text)
-	if cm := m.b.mapping.Columns[path]; cm != nil && cm.Drop {
+	if m.b.mapping.dropped(path) {
 		return &mapKey{}, nil
 	}
 	if m.keys++; m.keys > m.b.limits.MapKeys {

@@ -155,3 +155,91 @@ func (a *array) gather(ranges []span) *array {
 	}
 	return out
 }
+
+// fillFrom gives a, whose n and valid are set, copies of the first values values of src, which holds no nulls.
+func (a *array) fillFrom(src *array, values int) {
+	switch a.node.shape {
+	case shapeNumber:
+		switch a.node.elem.Physical() {
+		case vector.Float32Values:
+			a.floats = spread(a, src.floats[:values])
+		case vector.Float64Values:
+			a.doubles = spread(a, src.doubles[:values])
+		default:
+			a.ints = spread(a, src.ints[:values])
+		}
+	case shapeBytes, shapeString:
+		if a.valid == nil {
+			a.offsets = append([]int32(nil), src.offsets[:values+1]...)
+		} else {
+			a.offsets = make([]int32, 1, a.n+1)
+			next := 0
+			for i := range a.n {
+				if a.valid.Get(i) {
+					next++
+				}
+				a.offsets = append(a.offsets, src.offsets[next])
+			}
+		}
+		a.data = append([]byte(nil), src.data[:src.offsets[values]]...)
+	}
+	if len(src.faults) == 0 {
+		return
+	}
+	next, f := 0, 0
+	for i := 0; i < a.n && f < len(src.faults); i++ {
+		if a.valid == nil || a.valid.Get(i) {
+			if src.faults[f].entry == next {
+				a.faults = append(a.faults, fault{i, src.faults[f].err})
+				f++
+			}
+			next++
+		}
+	}
+}
+
+// spread returns vals with a zero wherever a is null.
+func spread[T int64 | float32 | float64](a *array, vals []T) []T {
+	if a.valid == nil {
+		return append([]T(nil), vals...)
+	}
+	out := make([]T, a.n)
+	next := 0
+	for i := range out {
+		if a.valid.Get(i) {
+			out[i] = vals[next]
+			next++
+		}
+	}
+	return out
+}
+
+// dropFirst drops the first n entries of a leaf that holds no nulls.
+func (a *array) dropFirst(n int) {
+	a.n -= n
+	switch a.node.shape {
+	case shapeNumber:
+		switch a.node.elem.Physical() {
+		case vector.Float32Values:
+			a.floats = a.floats[:copy(a.floats, a.floats[n:])]
+		case vector.Float64Values:
+			a.doubles = a.doubles[:copy(a.doubles, a.doubles[n:])]
+		default:
+			a.ints = a.ints[:copy(a.ints, a.ints[n:])]
+		}
+	case shapeBytes, shapeString:
+		at := a.offsets[n]
+		a.data = a.data[:copy(a.data, a.data[at:])]
+		for i := range a.n + 1 {
+			a.offsets[i] = a.offsets[i+n] - at
+		}
+		a.offsets = a.offsets[:a.n+1]
+	}
+	kept := a.faults[:0]
+	for _, f := range a.faults {
+		if f.entry >= n {
+			kept = append(kept, fault{f.entry - n, f.err})
+		}
+	}
+	a.faults = kept
+}

@@ -519,24 +519,3 @@ func printInt(v int64, unsigned bool) string {
 	}
 	return fmt.Sprint(v)
 }
-
-// elemHolds reports whether an integer element type holds v; Uint64 holds every bit pattern.
-func elemHolds(e vector.Elem, v int64) bool {
-	switch e {
-	case vector.Bool:
-		return v == 0 || v == 1
-	case vector.Int8:
-		return v == int64(int8(v))
-	case vector.Int16:
-		return v == int64(int16(v))
-	case vector.Int32:
-		return v == int64(int32(v))
-	case vector.Uint8:
-		return v == int64(uint8(v))
-	case vector.Uint16:
-		return v == int64(uint16(v))
-	case vector.Uint32:
-		return v == int64(uint32(v))
-	}
-	return true
-}

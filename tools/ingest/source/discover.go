@@ -1,36 +1,19 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/storage"
 )
-
-// Formats that Options.Format may name.
-const (
-	formatAuto    = "auto"
-	formatParquet = "parquet"
-	formatHive    = "hive" // a directory in Hive's layout, of files in any format
-	formatORC     = "orc"
-	formatText    = "text"
-	formatJSONL   = "jsonl"
-	formatArrow   = "arrow"
-)
-
-var formats = []string{formatAuto, formatParquet, formatHive, formatORC, formatText, formatJSONL, formatArrow}
-
-const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 
 // Discover lists the files that the paths ("-" is stdin) hold, in a deterministic order: that of the paths, and of the
 // names below each. Directories are read as Hive lays them out: "key=value" names partitions, names that begin with _
@@ -47,15 +30,18 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 		opts.Stdin = os.Stdin
 	}
 	if opts.Format == "" {
-		opts.Format = formatAuto
+		opts.Format = "auto"
 	}
-	if !slices.Contains(formats, opts.Format) {
-		return nil, fmt.Errorf("format%s: want one of %s", didYouMean(opts.Format, formats), strings.Join(formats, ", "))
+	f := formatNamed(opts.Format)
+	if f == nil {
+		return nil, fmt.Errorf("format%s: want one of %s", didYouMean(opts.Format, formatNames()), strings.Join(formatNames(), ", "))
 	}
 	if len(paths) == 0 {
 		return nil, errors.New("no source given: name files or directories, or - for stdin")
 	}
-	d := &discovery{opts: &opts}
+	d := &discovery{opts: &opts, format: f}
+	d.known = opts.Known
+	d.ReadOptions = ReadOptions{opts.Limits, opts.ChunkBytes, opts.PageBytes, opts.threads()}
 	var err error
 	if d.mapping, err = ReadMapping(opts.MappingFile); err != nil {
 		return nil, err
@@ -73,26 +59,30 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	if err := d.unifyPartitions(); err != nil {
 		return nil, err
 	}
-	d.json, d.text, d.moments = &jsonDump{mapping: d.mapping, opts: d.opts}, &textDump{d: d}, &momentDump{d: d}
-	for i := range d.files {
-		f := &d.files[i]
-		d.bindFile(f)
-		if f.Format == formatJSONL && f.Size >= 0 {
-			d.json.files = append(d.json.files, f.Path)
+	for _, f := range d.files {
+		d.inputs = append(d.inputs, input{path: f.Path, size: f.Size, format: f.Format})
+	}
+	d.openers, d.moments = map[string]opener{}, &momentDump{d: d}
+	for _, f := range formats {
+		if f.begin != nil {
+			d.openers[f.name] = f.begin(&d.inputSet)
 		}
+	}
+	for i := range d.files {
+		d.bindFile(&d.files[i])
 	}
 	return d.files, nil
 }
 
+// A discovery lists the files of a dump and opens them.
 type discovery struct {
+	inputSet
 	opts    *Options
-	mapping *Mapping
-	ddl     *tableDDL // nil: none given
+	format  *format // that the caller asked for
 	files   []File
 	stdin   bool
 	above   ascent
-	json    *jsonDump
-	text    *textDump
+	openers map[string]opener // by the name of the format
 	moments *momentDump
 }
 
@@ -102,14 +92,14 @@ func (d *discovery) path(ctx context.Context, p string) error {
 			return errors.New("- given twice: stdin can be read once")
 		}
 		d.stdin = true
-		format := d.opts.Format
-		if format == formatHive || format == formatParquet || format == formatORC {
-			return fmt.Errorf("format %s cannot be read from stdin: give a path", format)
+		if d.format.filesOnly {
+			return fmt.Errorf("format %s cannot be read from stdin: give a path", d.format.name)
 		}
-		if format == formatAuto {
-			format = formatArrow
+		format := d.format
+		if format.begin == nil {
+			format = arrowFormat
 		}
-		d.files = append(d.files, File{Path: "-", Size: -1, Format: format})
+		d.files = append(d.files, File{Path: "-", Size: -1, Format: format.name})
 		return nil
 	}
 	st, err := os.Stat(p)
@@ -155,8 +145,8 @@ func (d *discovery) linkedFile(path string) error {
 		real = r
 	}
 	for _, name := range []string{filepath.Base(path), filepath.Base(real)} {
-		if hudiBase.MatchString(name) {
-			return (&lakehouse{kind: hudiTable, marker: name}).refusal(path)
+		if err := checkName(path, name); err != nil {
+			return err
 		}
 	}
 	return d.above.check(path, filepath.Dir(real))
@@ -215,27 +205,22 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 	return nil
 }
 
-// hidden reports whether a name stands for no data, as to Spark: a key of partitions may begin with _.
-func hidden(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !strings.Contains(name, "=")
-}
-
 // file adds a file. named: the caller gave its path itself, not that of a directory above it.
 func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition, named bool) error {
 	pipe := st.Mode()&fs.ModeNamedPipe != 0
 	switch {
 	case pipe && !named:
 		return fmt.Errorf("%s: a pipe, which could wait for ever: name it itself to read it", path)
-	case pipe && (d.opts.Format == formatParquet || d.opts.Format == formatORC):
-		return fmt.Errorf("%s: format %s cannot be read from a pipe: give a file", path, d.opts.Format)
+	case pipe && d.format.begin != nil && d.format.filesOnly:
+		return fmt.Errorf("%s: format %s cannot be read from a pipe: give a file", path, d.format.name)
 	case !pipe && !st.Mode().IsRegular():
 		return fmt.Errorf("%s: neither a file nor a directory", path)
 	}
 	if st.Mode().IsRegular() && st.Size() == 0 {
 		return nil
 	}
-	format := d.opts.Format
-	if format == formatAuto || format == formatHive {
+	format := d.format
+	if format.begin == nil {
 		var err error
 		if format, err = d.sniff(path, st); err != nil {
 			return err
@@ -245,80 +230,8 @@ func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition, na
 	if !st.Mode().IsRegular() {
 		size = -1
 	}
-	d.files = append(d.files, File{Path: path, Size: size, Format: format, Partition: part})
+	d.files = append(d.files, File{Path: path, Size: size, Format: format.name, Partition: part})
 	return nil
-}
-
-// partitionValue reads the name of a directory as key=value; ok is false for a plain name.
-func partitionValue(name string) (v storage.PartitionValue, ok bool, err error) {
-	key, value, ok := strings.Cut(name, "=")
-	if !ok || key == "" {
-		return v, false, nil
-	}
-	v.Key = unescapePath(key)
-	if value == hiveNull {
-		v.Null = true
-		return v, true, nil
-	}
-	v.Value = unescapePath(value)
-	if !utf8.ValidString(v.Key) || !utf8.ValidString(v.Value) {
-		return v, false, fmt.Errorf("partition %q: not UTF-8: rename the directory", name)
-	}
-	return v, true, nil
-}
-
-// unescapePath reads Hive's escapes: a % that no two hexadecimal digits follow stands for itself.
-func unescapePath(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
-				out = append(out, byte(c))
-				i += 2
-				continue
-			}
-		}
-		out = append(out, s[i])
-	}
-	return string(out)
-}
-
-func appendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {
-	for _, o := range p {
-		if strings.EqualFold(o.Key, v.Key) { // Hive does not tell them apart
-			return nil, refuse(v.Key, "the partition key is given twice in one path")
-		}
-	}
-	return append(slices.Clone(p), v), nil
-}
-
-// directoryPartition returns the partition that the last elements of a path name: those key=value that nothing else
-// follows.
-func directoryPartition(dir string) (storage.Partition, error) {
-	var values []storage.PartitionValue
-	for dir != "" && dir != "/" && dir != "." {
-		v, ok, err := partitionValue(filepath.Base(dir))
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
-		values = append(values, v)
-		dir = filepath.Dir(dir)
-	}
-	slices.Reverse(values)
-	var p storage.Partition
-	for _, v := range values {
-		var err error
-		if p, err = appendPartition(p, v); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
 }
 
 // unifyPartitions gives all files the key order of the first, and refuses files with other keys.
@@ -351,72 +264,40 @@ func (d *discovery) unifyPartitions() error {
 		}
 		if len(out) != len(keys) || len(byKey) != len(keys) {
 			return refuse("", "%s is partitioned by (%s), %s by (%s): all files of a table have the same partition keys",
-				f.Path, strings.Join(sortedKeys(byKey), ", "), first.Path, strings.Join(keys, ", "))
+				f.Path, strings.Join(slices.Sorted(maps.Keys(byKey)), ", "), first.Path, strings.Join(keys, ", "))
 		}
 		f.Partition = out
 	}
 	return nil
 }
 
-// sniff tells the format of a file by its first bytes, then by its name.
-func (d *discovery) sniff(path string, st fs.FileInfo) (string, error) {
+// sniff tells the format of a file.
+func (d *discovery) sniff(path string, st fs.FileInfo) (*format, error) {
 	if !st.Mode().IsRegular() {
-		return formatArrow, nil
+		return arrowFormat, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer f.Close()
 	head := make([]byte, 512)
 	n, err := io.ReadFull(f, head)
 	if err != nil && err != io.ErrUnexpectedEOF {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if format := sniffMagic(head[:n]); format != "" {
-		return format, nil
+	head = head[:n]
+	if found := sniffMagic(head); found != nil {
+		return found, nil
 	}
-	if what := foreign(path, head[:n]); what != "" {
-		return "", refuse("", "%s: %s", path, what)
+	if what := foreign(path, head); what != "" {
+		return nil, refuse("", "%s: %s", path, what)
 	}
-	name := strings.ToLower(filepath.Base(path))
-	packed := false
-	for _, suffix := range []string{".gz", ".zst", ".bz2", ".deflate"} {
-		if strings.HasSuffix(name, suffix) {
-			name, packed = strings.TrimSuffix(name, suffix), true
-		}
+	if found := sniff(&d.inputSet, path, head); found != nil {
+		return found, nil
 	}
-	switch filepath.Ext(name) {
-	case ".parquet", ".parq", ".pq":
-		return formatParquet, nil
-	case ".orc":
-		return formatORC, nil
-	case ".json", ".jsonl", ".ndjson":
-		return formatJSONL, nil
-	case ".txt", ".csv", ".tsv", ".text", ".tbl", ".psv":
-		return formatText, nil
-	case ".arrow", ".arrows", ".ipc", ".feather":
-		return formatArrow, nil
-	}
-	if d.opts.DDLFile != "" || len(d.mapping.Text.Columns) > 0 || d.mapping.Text.Header {
-		return formatText, nil
-	}
-	if !packed && bytes.HasPrefix(bytes.TrimLeft(head[:n], " \t\r\n"), []byte("{")) {
-		return formatJSONL, nil
-	}
-	return "", refuse("", "%s: neither its first bytes nor its name tell its format: say --format, and how text is laid out with --ddl or --mapping", path)
-}
-
-func sniffMagic(head []byte) string {
-	for _, m := range []struct{ magic, format string }{
-		{"PAR1", formatParquet}, {"PARE", formatParquet}, {"ORC", formatORC}, {"ARROW1", formatArrow}, {"FEA1", formatArrow},
-		{"\xff\xff\xff\xff", formatArrow},
-	} {
-		if bytes.HasPrefix(head, []byte(m.magic)) {
-			return m.format
-		}
-	}
-	return ""
+	return nil, refuse("", "%s: neither its first bytes nor its name tell its format: say --format, "+
+		"and how text is laid out with --ddl or --mapping", path)
 }
 
 // bindFile gives f the functions that open it and hash it.
@@ -431,8 +312,12 @@ func (d *discovery) bindFile(f *File) {
 	case f.Size < 0:
 		stream = newHashingReader(&pipe{path: f.Path})
 	}
+	in := input{path: f.Path, size: f.Size, format: f.Format}
+	if stream != nil {
+		in.stream = stream
+	}
 	open := func(ctx context.Context, lenient bool) (*tableSource, error) {
-		return newTableSource(&file, d.opts, d.mapping, lenient, func() (batchReader, error) { return d.open(ctx, &file, stream) })
+		return newTableSource(&file, d.opts, d.mapping, lenient, func() (batchReader, error) { return d.open(ctx, in, file.records) })
 	}
 	f.openLenient = func(ctx context.Context) (*tableSource, error) { return open(ctx, true) }
 	f.Open = func(ctx context.Context) (Source, error) {

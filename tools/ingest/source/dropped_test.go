@@ -204,21 +204,3 @@ func TestDroppedEncryption(t *testing.T) {
 		t.Errorf("got %.200s, %v", got, err)
 	}
 }
-
-// TestDefect: a panic is not worded as damage, and says where it was.
-func TestDefect(t *testing.T) {
-	run := func(threads int) (err error) {
-		defer func() { err = recovered(recover()) }()
-		return eachColumn(t.Context(), 8, threads, func(_, i int) error {
-			var none []int
-			return fmt.Errorf("%d", none[i])
-		})
-	}
-	for _, threads := range []int{1, 2} {
-		err := run(threads)
-		if want := "internal error: runtime error: index out of range"; !strings.HasPrefix(err.Error(), want) ||
-			!strings.Contains(err.Error(), "tools/ingest/source/dropped_test.go:") || !strings.Contains(err.Error(), "please report it") || strings.Contains(err.Error(), "damage") {
-			t.Errorf("%d threads: got %v", threads, err)
-		}
-	}
-}

@@ -3,6 +3,8 @@ package source
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -181,7 +183,7 @@ func (p *hiveTypeParser) parse(depth int) (*node, error) {
 	}
 	n, ok := hivePrimitives[w]
 	if !ok {
-		unknown := fmt.Errorf("unknown type%s", didYouMean(w, sortedKeys(hivePrimitives)))
+		unknown := fmt.Errorf("unknown type%s", didYouMean(w, slices.Sorted(maps.Keys(hivePrimitives))))
 		if !p.lenient || w == "" || p.brackets() != nil {
 			return nil, unknown
 		}
@@ -311,24 +313,4 @@ func (p *hiveTypeParser) parseDecimal() (*node, error) {
 		n.nullable = true
 	}
 	return n, err
-}
-
-// decimalNode returns the node of a decimal: unscaled in an int64 up to 18 digits, else in 16 or 32 bytes.
-func decimalNode(precision, scale int) (*node, error) {
-	if precision < 1 || precision > 76 || scale > precision || scale < -76 {
-		return nil, fmt.Errorf("decimal(%d, %d): want a precision of 1 to 76 and a scale up to it", precision, scale)
-	}
-	n := &node{shape: shapeNumber, elem: vector.Int64, logical: fmt.Sprintf("decimal(%d, %d)", precision, scale)}
-	if precision > 18 {
-		n.shape, n.elem = shapeBytes, vector.NoElem
-	}
-	return n, nil
-}
-
-// decimalWidth is how many bytes hold a decimal of more than 18 digits.
-func decimalWidth(precision int) int {
-	if precision <= 38 {
-		return 16
-	}
-	return 32
 }

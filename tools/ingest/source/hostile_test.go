@@ -1,10 +1,10 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,10 +155,10 @@ func FuzzText(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string, csv bool) {
-		opts := &Options{ChunkBytes: 1 << 20, Limits: Limits{}.withDefaults()}
+		opts := &ReadOptions{ChunkBytes: 1 << 20, Limits: Limits{}.withDefaults()}
 		layout := ddl.text
 		layout.CSV = csv
-		r, err := newTextReader(newLines(text, opts), ddl.columns, &layout, nil, opts)
+		r, err := newTextReader(newLines(t, text, opts), ddl.columns, &layout, nil, opts)
 		if err != nil {
 			return
 		}
@@ -170,8 +170,8 @@ func FuzzJSON(f *testing.F) {
 	f.Add(`{"a":1,"b":[1,2.5],"c":{"x":"\ud83d\ude00"}}` + "\n" + `{"a":null,"b":[]}`)
 	f.Add(`{"a":1e400}` + "\n" + `{"a":[[[{}]]]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		opts := &Options{ChunkBytes: 1 << 20, Limits: Limits{}.withDefaults()}
-		r, err := newJSONStream(t.Context(), newLines(text, opts), &Mapping{}, opts)
+		d := &inputSet{mapping: &Mapping{}, ReadOptions: ReadOptions{ChunkBytes: 1 << 20, Limits: Limits{}.withDefaults()}}
+		r, err := newJSONStream(t.Context(), newLines(t, text, &d.ReadOptions), d)
 		if err != nil {
 			return
 		}
@@ -179,8 +179,12 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-func newLines(text string, opts *Options) *lineReader {
-	return &lineReader{limit: opts.Limits.LineBytes, eol: '\n', r: bufio.NewReader(strings.NewReader(text))}
+func newLines(t *testing.T, text string, opts *ReadOptions) *lineReader {
+	lines, err := openLines("", io.NopCloser(strings.NewReader(text)), charsetUTF8, &opts.Limits)
+	if err != nil {
+		t.Skip(err)
+	}
+	return lines
 }
 
 // drain reads to the end; every array is what the comment of array says.

@@ -1,19 +1,28 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
 )
+
+const jsonName = "jsonl"
+
+var jsonFormat = &format{
+	name:     jsonName,
+	suffixes: []string{".json", ".jsonl", ".ndjson"},
+	guess: func(_ *inputSet, head []byte, compressed bool) bool {
+		return !compressed && bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{"))
+	},
+	begin: func(d *inputSet) opener { return (&jsonDump{d: d}).open },
+}
 
 // A jsonDump learns the types of JSON lines from all files of a dump, each read once before any is read for its rows: a key
 // may come late, or in one file only, and be whole numbers in one file and fractions in another.
 type jsonDump struct {
-	mapping *Mapping
-	opts    *Options
-	files   []string
+	d *inputSet
 
 	// mu guards the rest, and is held while files are read.
 	mu     sync.Mutex
@@ -36,22 +45,35 @@ func (d *jsonDump) types(ctx context.Context, path string) (*jsonSchema, error) 
 	return d.schema, d.faults[path]
 }
 
+// open opens the reader of JSON lines with the types of all files, or of what a stream begins with.
+func (d *jsonDump) open(ctx context.Context, in input) (batchReader, error) {
+	lines, err := openLines(in.path, in.stream, charsetUTF8, &d.d.Limits)
+	if err != nil {
+		return nil, err
+	}
+	var r *jsonReader
+	if in.stream != nil {
+		r, err = newJSONStream(ctx, lines, d.d)
+	} else {
+		var s *jsonSchema
+		if s, err = d.types(ctx, in.path); err == nil {
+			r, err = newJSONReader(lines, s, &d.d.ReadOptions)
+		}
+	}
+	if err != nil {
+		lines.close()
+		return nil, err
+	}
+	return r, nil
+}
+
 // learn is called with mu held.
 func (d *jsonDump) learn(ctx context.Context) error {
-	all, faults := newJSONSchema(d.mapping, d.opts), map[string]error{}
-	for files := d.files; len(files) > 0; {
-		some := files[:min(len(files), filesAtOnce)]
-		files = files[len(some):]
+	all, faults := newJSONSchema(d.d), map[string]error{}
+	for some := range slices.Chunk(d.d.files(jsonName), filesAtOnce) {
 		schemas, errs := make([]*jsonSchema, len(some)), make([]error, len(some))
-		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(d.opts.threads())
-		for i, path := range some {
-			g.Go(func() error {
-				schemas[i], errs[i] = d.file(gctx, path)
-				return gctx.Err()
-			})
-		}
-		if err := g.Wait(); err != nil {
+		err := d.d.learn(ctx, some, func(ctx context.Context, i int, in input) { schemas[i], errs[i] = d.file(ctx, in.path) })
+		if err != nil {
 			return err
 		}
 		for i, s := range schemas {
@@ -59,7 +81,7 @@ func (d *jsonDump) learn(ctx context.Context) error {
 				errs[i] = all.merge(s)
 			}
 			if errs[i] != nil {
-				faults[some[i]] = errs[i]
+				faults[some[i].path] = errs[i]
 			}
 		}
 	}
@@ -70,8 +92,8 @@ func (d *jsonDump) learn(ctx context.Context) error {
 // file returns what a file says. One that cannot be read to its end says what it can: whoever reads it for its rows meets
 // the error again, where it belongs.
 func (d *jsonDump) file(ctx context.Context, path string) (*jsonSchema, error) {
-	s := newJSONSchema(d.mapping, d.opts)
-	lines, err := openLines(path, nil, charsetUTF8, &d.opts.Limits)
+	s := newJSONSchema(d.d)
+	lines, err := openLines(path, nil, charsetUTF8, &d.d.Limits)
 	if err != nil {
 		return s, nil
 	}

@@ -2,6 +2,8 @@ package source
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/dsistore/dsistore/format/vector"
@@ -12,7 +14,7 @@ type jsonSchema struct {
 	mapping *Mapping
 	limits  *Limits
 	// table says what the table has under the name of a feature, or of a map's column for its keys: an integer where it has
-	// floats is one of those. nil: nothing.
+	// floats is one of those.
 	table map[string]vector.Type
 	top   *jsonType
 	keys  int
@@ -59,15 +61,12 @@ type mixedError struct {
 
 func (e *mixedError) Error() string { return e.what }
 
-func newJSONSchema(m *Mapping, opts *Options) *jsonSchema {
-	s := &jsonSchema{mapping: m, limits: &opts.Limits, blank: true}
-	if opts.Known != nil {
-		s.table = map[string]vector.Type{}
-		for _, f := range opts.Known() {
-			s.table[f.Name] = f.Type
-			if f.OriginKey != "" {
-				s.table[f.OriginColumn+mapValues] = f.Type
-			}
+func newJSONSchema(d *inputSet) *jsonSchema {
+	s := &jsonSchema{mapping: d.mapping, limits: &d.Limits, table: map[string]vector.Type{}, blank: true}
+	for _, f := range d.features() {
+		s.table[f.Name] = f.Type
+		if f.OriginKey != "" {
+			s.table[f.OriginColumn+mapValues] = f.Type
 		}
 	}
 	s.top = &jsonType{schema: s, kind: jsonObject}
@@ -111,7 +110,7 @@ func (s *jsonSchema) columns() ([]*node, error) {
 		}
 		out = append(out, n)
 	}
-	for _, path := range sortedKeys(s.mapping.Columns) {
+	for _, path := range slices.Sorted(maps.Keys(s.mapping.Columns)) {
 		if t := s.mapping.Columns[path].Type; t != "" && !s.top.has(path) {
 			n, err := givenNode(path, t, s.limits)
 			if err != nil {
@@ -172,7 +171,7 @@ func (t *jsonType) memberPath(name string) string {
 
 // skip passes over the value of a path, and over what the mapping drops of it whatever it is.
 func (s *jsonSchema) skip(p *jsonParser, path string) error {
-	if cm := s.mapping.Columns[path]; cm != nil && cm.Drop {
+	if s.mapping.dropped(path) {
 		return p.pass()
 	}
 	k, err := p.kind()

@@ -11,23 +11,22 @@ import (
 
 // jsonReader reads JSON lines: an object a line. Lines agree with the types that it was given, or are bad rows.
 type jsonReader struct {
+	rowReader
 	lines  *lineReader
 	sample [][]byte // lines read to learn the types, not yet given
 	at     int      // the next of them
-	nodes  []*node
 	index  map[string]int
-	wanted []bool
 	limits *Limits
-	target int64
-	row    int64
 	parser jsonParser
 	blank  bool
 }
 
 // newJSONReader reads lines with the types of a schema.
-func newJSONReader(lines *lineReader, s *jsonSchema, opts *Options) (*jsonReader, error) {
+func newJSONReader(lines *lineReader, s *jsonSchema, opts *ReadOptions) (*jsonReader, error) {
 	lines.oldEnds()
-	r := &jsonReader{lines: lines, limits: &opts.Limits, target: opts.ChunkBytes, index: map[string]int{}, blank: s.blank}
+	r := &jsonReader{
+		rowReader: rowReader{target: opts.ChunkBytes}, lines: lines, limits: &opts.Limits, index: map[string]int{}, blank: s.blank,
+	}
 	r.parser.maxDepth = opts.Limits.Depth
 	var err error
 	if r.nodes, err = s.columns(); err != nil {
@@ -40,8 +39,8 @@ func newJSONReader(lines *lineReader, s *jsonSchema, opts *Options) (*jsonReader
 }
 
 // newJSONStream reads lines that can be read once, with the types that the first sampleBytes of them show.
-func newJSONStream(ctx context.Context, lines *lineReader, m *Mapping, opts *Options) (*jsonReader, error) {
-	s := newJSONSchema(m, opts)
+func newJSONStream(ctx context.Context, lines *lineReader, d *inputSet) (*jsonReader, error) {
+	s := newJSONSchema(d)
 	var sample [][]byte
 	err := s.read(ctx, lines, func(line []byte) bool {
 		sample = append(sample, bytes.Clone(line))
@@ -50,7 +49,7 @@ func newJSONStream(ctx context.Context, lines *lineReader, m *Mapping, opts *Opt
 	if err != nil {
 		return nil, err
 	}
-	r, err := newJSONReader(lines, s, opts)
+	r, err := newJSONReader(lines, s, &d.ReadOptions)
 	if err == nil {
 		r.sample = sample
 	}
@@ -107,13 +106,6 @@ func (s *jsonSchema) refusal() error {
 	return refuse("", "%d columns have values of several types: %s; give them types in a mapping file, or drop them", len(s.mixes), strings.Join(all, "; "))
 }
 
-func (r *jsonReader) columns() []*node { return r.nodes }
-
-func (r *jsonReader) want(wanted []bool) error {
-	r.wanted = wanted
-	return nil
-}
-
 // hasNothing reports whether no line, if there are any, says what columns there are.
 func (r *jsonReader) hasNothing() bool { return r.blank }
 
@@ -131,60 +123,39 @@ func (r *jsonReader) line() ([]byte, int64, error) {
 	return line, r.lines.line, err
 }
 
-func (r *jsonReader) next(ctx context.Context) (*batch, error) {
-	b := &batch{rowGroup: -1, row: r.row, arrays: make([]*array, len(r.nodes))}
-	for i, n := range r.nodes {
-		if r.wanted == nil || r.wanted[i] {
-			b.arrays[i] = newArray(n)
+func (r *jsonReader) next(ctx context.Context) (*batch, error) { return r.batch(ctx, r.appendRow) }
+
+// appendRow appends the next row, of nulls where the line is bad.
+func (r *jsonReader) appendRow(b *batch) (number, size int64, err error) {
+	var line []byte
+	for len(bytes.TrimSpace(line)) == 0 {
+		if line, number, err = r.line(); err != nil {
+			return 0, 0, err
 		}
 	}
-	for size := int64(0); size < r.target && b.rows < maxRows; {
-		if b.rows%256 == 0 {
-			if err := ctx.Err(); err != nil {
-				return nil, err
+	if err := r.appendObject(b, line); err != nil {
+		column := ""
+		var me *memberError
+		// What is wrong with the line as JSON comes before what its values are.
+		r.parser.reset(line)
+		if syntax := r.parser.whole(); syntax != nil && !errors.As(err, &me) {
+			err = syntax
+		}
+		if errors.As(err, &me) {
+			column, err = me.key, me.err
+		}
+		b.bad = append(b.bad, badRow{b.rows, column, err})
+		for _, a := range b.arrays {
+			if a != nil {
+				a.truncate(b.rows)
+				a.appendNull()
 			}
 		}
-		line, number, err := r.line()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		if err := r.appendRow(b, line); err != nil {
-			column := ""
-			var me *memberError
-			// What is wrong with the line as JSON comes before what its values are.
-			r.parser.reset(line)
-			if syntax := r.parser.whole(); syntax != nil && !errors.As(err, &me) {
-				err = syntax
-			}
-			if errors.As(err, &me) {
-				column, err = me.key, me.err
-			}
-			b.bad = append(b.bad, badRow{b.rows, column, err})
-			for _, a := range b.arrays {
-				if a != nil {
-					a.truncate(b.rows)
-					a.appendNull()
-				}
-			}
-		}
-		size += int64(len(line))
-		b.lines = append(b.lines, number)
-		b.rows++
 	}
-	if b.rows == 0 {
-		return nil, io.EOF
-	}
-	r.row += int64(b.rows)
-	return b, nil
+	return number, int64(len(line)), nil
 }
 
-func (r *jsonReader) appendRow(b *batch, line []byte) error {
+func (r *jsonReader) appendObject(b *batch, line []byte) error {
 	r.parser.reset(line)
 	k, err := r.parser.kind()
 	if err != nil {

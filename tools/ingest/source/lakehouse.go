@@ -114,6 +114,14 @@ func markedDirectory(dir string) *lakehouse {
 	return nil
 }
 
+// checkName returns a refusal of path when only files of a table have such a name.
+func checkName(path, name string) error {
+	if hudiBase.MatchString(name) {
+		return (&lakehouse{kind: hudiTable, marker: name}).refusal(path)
+	}
+	return nil
+}
+
 // isTransactional reports whether a directory has what transactions of Hive wrote.
 func isTransactional(dir string) bool {
 	switch name := filepath.Base(dir); {
@@ -204,8 +212,8 @@ var (
 )
 
 // check returns a refusal when a file is part of a table whatever directory it lies in: its rows are no rows of the table, or may
-// be replaced ones.
-func (s fileSigns) check(m *Mapping) error {
+// be replaced ones. dropped reports whether the mapping file drops a column.
+func (s fileSigns) check(dropped func(column string) bool) error {
 	says := func(key string) string {
 		v, _ := s.meta(key)
 		return v
@@ -228,16 +236,16 @@ func (s fileSigns) check(m *Mapping) error {
 				hudiTable, key, exporters[hudiTable])
 		}
 	}
-	dropped := 0
+	gone := 0
 	for _, c := range hudiColumns {
 		if !slices.Contains(s.columns, c) {
 			return nil
 		}
-		if cm := m.Columns[c]; cm != nil && cm.Drop {
-			dropped++
+		if dropped(c) {
+			gone++
 		}
 	}
-	if dropped == len(hudiColumns) {
+	if gone == len(hudiColumns) {
 		return nil
 	}
 	quoted := make([]string, len(hudiColumns))

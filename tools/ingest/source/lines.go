@@ -31,9 +31,9 @@ type lineReader struct {
 }
 
 // openLines opens a file, or a stream, of text in an encoding that a byte order mark may overrule.
-func openLines(path string, stream *hashingReader, set charset, limits *Limits) (*lineReader, error) {
-	var in io.ReadCloser = stream
-	if stream == nil {
+func openLines(path string, stream io.ReadCloser, set charset, limits *Limits) (*lineReader, error) {
+	in := stream
+	if in == nil {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err

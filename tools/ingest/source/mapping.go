@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/internal/nearest"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -45,37 +45,6 @@ type ColumnMapping struct {
 	DropNulls bool
 }
 
-// TextOptions say how delimited text is laid out. Zero fields take Hive's defaults, or those of CSV when CSV is set.
-type TextOptions struct {
-	CSV       bool   // quotes as in RFC 4180: set by a quote in the mapping, or by OpenCSVSerde
-	Delimiter string // between columns, any number of bytes; default ^A, for CSV a comma
-	Items     string // between the items of a list; default ^B
-	MapKeys   string // between a key and its value; default ^C
-	Quote     string // CSV; default "
-	Escape    string // default none; for OpenCSVSerde a backslash
-	Null      string // default \N, for CSV the empty unquoted value
-	HasNull   bool
-	EmptyText bool // CSV: an empty column is empty text, never null: set by OpenCSVSerde
-	Header    bool // the first line names the columns
-	// Infer: columns that the header names and nothing gives a type get the one that the values of all files have.
-	Infer     bool
-	SkipLines int // lines before the data, after which no header is expected
-	// Extra says what columns beyond those of the schema do to a row: bad or ignore. Default bad, with a DDL ignore, as Hive does. One that is
-	// empty, at the end, never counts.
-	Extra   string
-	Columns []TextColumn
-	charset charset // a byte order mark in the text overrules it
-}
-
-// What TextOptions.Extra may be.
-const (
-	extraBad    = "bad"
-	extraIgnore = "ignore"
-)
-
-// A TextColumn is a column of delimited text, in the order of the line.
-type TextColumn struct{ Name, Type string }
-
 var roleNames = map[string]storage.Role{
 	"feature": storage.RoleFeature, "label": storage.RoleLabel, "session_key": storage.RoleSessionKey,
 	"request_key": storage.RoleRequestKey, "user_key": storage.RoleUserKey, "time_key": storage.RoleTimeKey,
@@ -89,6 +58,12 @@ func RoleName(r storage.Role) string {
 		}
 	}
 	return fmt.Sprintf("role(%d)", r)
+}
+
+// dropped reports whether m drops the column at path.
+func (m *Mapping) dropped(path string) bool {
+	cm := m.Columns[path]
+	return cm != nil && cm.Drop
 }
 
 // dropsIn reports whether m drops a member of the struct at path, or one deeper in it.
@@ -171,7 +146,7 @@ func parseColumnMapping(name string, raw json.RawMessage) (*ColumnMapping, error
 			}
 			r, ok := roleNames[s]
 			if !ok {
-				return fmt.Errorf("role %q is none of %s", s, strings.Join(sortedKeys(roleNames), ", "))
+				return fmt.Errorf("role %q is none of %s", s, strings.Join(slices.Sorted(maps.Keys(roleNames)), ", "))
 			}
 			c.Role, c.HasRole = r, true
 			return nil
@@ -283,7 +258,7 @@ func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
 			}
 			set, ok := charsets[strings.ToLower(name)]
 			if !ok {
-				return fmt.Errorf("encoding %q is none of %s", name, strings.Join(sortedKeys(charsets), ", "))
+				return fmt.Errorf("encoding %q is none of %s", name, strings.Join(slices.Sorted(maps.Keys(charsets)), ", "))
 			}
 			t.charset = set
 			return nil
@@ -419,21 +394,4 @@ func wanted(t reflect.Type) string {
 		return "array"
 	}
 	return "number from 0 on"
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
-
-// didYouMean returns ` "nam"; the nearest is "name"`, or without the second half when nothing is near.
-func didYouMean(name string, known []string) string {
-	if best := nearest.Names(name, known, 1); len(best) > 0 {
-		return fmt.Sprintf(" %q; the nearest is %q", name, best[0])
-	}
-	return fmt.Sprintf(" %q", name)
 }

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -129,48 +128,5 @@ func (n *node) depth() int {
 	return d + 1
 }
 
-// ErrRefused is matched when an input is whole but holds something that has no place in a table: the message names the
-// column, what it is and what to do.
-var ErrRefused = errors.New("not supported")
-
-// A RefusedError says what has no place in a table.
-type RefusedError struct {
-	File   string
-	Column string // empty: the file as a whole
-	Reason string
-}
-
-func (e *RefusedError) Error() string {
-	var b strings.Builder
-	if e.File != "" {
-		b.WriteString(e.File + ": ")
-	}
-	if e.Column != "" {
-		fmt.Fprintf(&b, "column %q: ", e.Column)
-	}
-	b.WriteString(e.Reason)
-	return b.String()
-}
-
-// Is makes errors.Is(err, ErrRefused) true.
-func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
-
-func refuse(column, format string, args ...any) error {
-	return &RefusedError{Column: column, Reason: fmt.Sprintf(format, args...)}
-}
-
-// A RowError is a row whose value has no place: Place and Column say which.
-type RowError struct {
-	Place  Place
-	Column string
-	Err    error
-}
-
-func (e *RowError) Error() string {
-	if e.Column == "" {
-		return fmt.Sprintf("%v: %v", e.Place, e.Err)
-	}
-	return fmt.Sprintf("%v, column %q: %v", e.Place, e.Column, e.Err)
-}
-
-func (e *RowError) Unwrap() error { return e.Err }
+// columnPath is the name of a part of a column: a member of a struct, or a key of a map.
+func columnPath(parent, part string) string { return parent + "." + part }

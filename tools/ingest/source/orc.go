@@ -42,6 +42,19 @@ const (
 	orcInstall       = "ORC files are read by pyarrow: python3 -m pip install pyarrow (DSISTORE_PYTHON names another interpreter)"
 )
 
+var orcFormat = &format{
+	name:      "orc",
+	magic:     []string{"ORC"},
+	suffixes:  []string{".orc"},
+	filesOnly: true,
+	begin: func(d *inputSet) opener {
+		return func(ctx context.Context, in input) (batchReader, error) {
+			return openORC(ctx, in.path, d.mapping, &d.ReadOptions)
+		}
+	},
+	ranges: orcRanges,
+}
+
 // An orcChild is the python process that reads an ORC file. No Go library does.
 type orcChild struct {
 	cmd    *exec.Cmd
@@ -53,7 +66,7 @@ type orcChild struct {
 
 // openORC starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps that pyarrow
 // does not hold.
-func openORC(ctx context.Context, path string, m *Mapping, opts *Options) (_ batchReader, err error) {
+func openORC(ctx context.Context, path string, m *Mapping, opts *ReadOptions) (_ batchReader, err error) {
 	r := &orcReader{}
 	defer func() {
 		if err != nil {
@@ -77,7 +90,7 @@ func openORC(ctx context.Context, path string, m *Mapping, opts *Options) (_ bat
 }
 
 // start starts the child, which leaves columns out.
-func (r *orcReader) start(ctx context.Context, path string, out []string, opts *Options) error {
+func (r *orcReader) start(ctx context.Context, path string, out []string, opts *ReadOptions) error {
 	python := os.Getenv("DSISTORE_PYTHON")
 	if python == "" {
 		python = "python3"
@@ -108,7 +121,7 @@ func (r *orcReader) start(ctx context.Context, path string, out []string, opts *
 	}
 	r.arrow.finish, r.child = c.wait, c
 	for _, n := range r.arrow.columns() {
-		n.freeUnits()
+		freeUnits(n)
 	}
 	return r.merge()
 }

@@ -39,12 +39,11 @@ func (r *orcReader) plan(m *Mapping) (out []string) {
 	for i, typ := range root.subtypes {
 		name, kind := root.names[i], r.tail.types[typ].kind
 		c := orcColumn{arrow: -1}
-		cm := m.Columns[name]
 		switch {
 		case slices.Index(root.names, name) != i || slices.Index(root.names[i+1:], name) >= 0:
 			// Two columns of one name cannot be told apart: the binding says so.
 			c.arrow = 0
-		case cm != nil && cm.Drop:
+		case m.dropped(name):
 			c.node = &node{name: name, nullable: true, shape: shapeNull}
 		case !r.tail.farMoments(typ):
 			c.arrow = 0
@@ -94,10 +93,10 @@ func (r *orcReader) merge() error {
 }
 
 // freeUnits says of timestamps in n, which pyarrow gives in nanoseconds, that they may be of any unit.
-func (n *node) freeUnits() {
+func freeUnits(n *node) {
 	n.anyUnit = timestampUnit(n.logical) == "ns"
 	for _, c := range n.children {
-		c.freeUnits()
+		freeUnits(c)
 	}
 }
 
@@ -177,7 +176,7 @@ func (r *orcReader) next(ctx context.Context) (*batch, error) {
 		case r.wanted != nil && !r.wanted[i]:
 		case c.arrow >= 0:
 			if b.arrays[i] = child[c.arrow]; b.arrays[i] != nil {
-				b.arrays[i].fromNanoseconds()
+				fromNanoseconds(b.arrays[i])
 			}
 		case c.moments != nil:
 			var err error
@@ -205,12 +204,12 @@ func (r *orcReader) finish() error {
 
 // fromNanoseconds makes timestamps, which are in nanoseconds, those of the units that their nodes say. One that is no whole number of it
 // is a fault.
-func (a *array) fromNanoseconds() {
+func fromNanoseconds(a *array) {
 	if a.node.anyUnit && timestampUnit(a.node.logical) != "ns" {
 		r := rescaling{"ns", timestampUnit(a.node.logical)}
 		a.ints = r.apply(a, func(entry int, err error) { a.faults = append(a.faults, fault{entry, err}) })
 	}
 	for _, c := range a.children {
-		c.fromNanoseconds()
+		fromNanoseconds(c)
 	}
 }

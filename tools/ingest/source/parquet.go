@@ -47,18 +47,30 @@ type parquetReader struct {
 	held      atomic.Int64 // what they do
 }
 
-const (
-	firstRows = 1024
-	minRows   = 256
-	maxRows   = 1 << 16
-)
+const firstRows = 1024
 
-func openParquet(path string, opts *Options) (r *parquetReader, err error) {
+var parquetFormat = &format{
+	name:      "parquet",
+	magic:     []string{"PAR1", "PARE"},
+	suffixes:  []string{".parquet", ".parq", ".pq"},
+	filesOnly: true,
+	begin: func(d *inputSet) opener {
+		return func(_ context.Context, in input) (batchReader, error) {
+			r, err := openParquet(in.path, &d.ReadOptions)
+			if err != nil {
+				return nil, err
+			}
+			return r, nil
+		}
+	},
+}
+
+func openParquet(path string, opts *ReadOptions) (r *parquetReader, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	r = &parquetReader{f: f, limits: &opts.Limits, threads: opts.threads(), target: opts.ChunkBytes, holdBytes: opts.PageBytes, rows: firstRows}
+	r = &parquetReader{f: f, limits: &opts.Limits, threads: opts.Threads, target: opts.ChunkBytes, holdBytes: opts.PageBytes, rows: firstRows}
 	defer func() {
 		if err != nil {
 			f.Close()

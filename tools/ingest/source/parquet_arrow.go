@@ -14,7 +14,7 @@ const arrowSchemaKey = "ARROW:schema"
 
 // refineByArrow takes over what the Arrow schema in the file, if there is one, says beyond Parquet's. A column about
 // which the two disagree stays as Parquet says, and a schema that cannot be read says nothing: the values are Parquet's.
-func refineByArrow(nodes []*node, meta *metadata.FileMetaData, opts *Options) {
+func refineByArrow(nodes []*node, meta *metadata.FileMetaData, opts *ReadOptions) {
 	kv := meta.KeyValueMetadata()
 	if kv == nil {
 		return
@@ -37,14 +37,14 @@ func refineByArrow(nodes []*node, meta *metadata.FileMetaData, opts *Options) {
 		return
 	}
 	for i, n := range nodes {
-		if n.name == said[i].name && n.agrees(said[i]) {
-			n.refine(said[i])
+		if n.name == said[i].name && agrees(n, said[i]) {
+			refine(n, said[i])
 		}
 	}
 }
 
 // agrees reports whether a, by the Arrow schema, can be what n is by Parquet's.
-func (n *node) agrees(a *node) bool {
+func agrees(n, a *node) bool {
 	if n.shape != a.shape && (n.shape != shapeList || a.shape != shapeFixedList) || len(n.children) != len(a.children) {
 		return false
 	}
@@ -53,7 +53,7 @@ func (n *node) agrees(a *node) bool {
 	}
 	for i, c := range n.children {
 		// Parquet's writers have names of their own for the parts of lists and maps.
-		if n.shape == shapeStruct && c.name != a.children[i].name || !c.agrees(a.children[i]) {
+		if n.shape == shapeStruct && c.name != a.children[i].name || !agrees(c, a.children[i]) {
 			return false
 		}
 	}
@@ -62,7 +62,7 @@ func (n *node) agrees(a *node) bool {
 
 // refine gives n what a, with which it agrees, says beyond it. Other units of times than Parquet's are not taken over:
 // writers convert the values.
-func (n *node) refine(a *node) {
+func refine(n, a *node) {
 	switch {
 	case a.shape == shapeFixedList && n.shape == shapeList:
 		n.dim = a.dim
@@ -71,6 +71,6 @@ func (n *node) refine(a *node) {
 		n.logical = a.logical
 	}
 	for i, c := range n.children {
-		c.refine(a.children[i])
+		refine(c, a.children[i])
 	}
 }

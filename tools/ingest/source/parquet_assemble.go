@@ -3,8 +3,6 @@ package source
 import (
 	"errors"
 	"slices"
-
-	"github.com/dsistore/dsistore/format/vector"
 )
 
 // leafUse says what is read of a column.
@@ -153,23 +151,6 @@ func (n *levelNode) members(s *leafSpan, a *array) {
 		if d := s.def(i); d >= n.slot {
 			a.mark(d >= n.present)
 		}
-	}
-}
-
-// mark adds an entry, null or not.
-func (a *array) mark(valid bool) {
-	a.n++
-	if a.valid == nil {
-		if valid {
-			return
-		}
-		a.valid = make(vector.Bitmap, 0, vector.BitmapWords(a.n+63)).Grow(a.n)
-		a.valid.SetRange(0, a.n-1)
-		return
-	}
-	a.valid = a.valid.Grow(a.n)
-	if valid {
-		a.valid.Set(a.n - 1)
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 
 // The leafConverters: what Parquet's values of each physical and logical type become.
 
-func convertNull(_ *array, _ *leafScratch, n int, _ *Limits) error {
+func convertNull(_ *array, _ *pageValues, n int, _ *Limits) error {
 	if n > 0 {
 		return errors.New("a value in a column whose type says that all are null")
 	}
 	return nil
 }
 
-func convertBool(dst *array, s *leafScratch, n int, _ *Limits) error {
+func convertBool(dst *array, s *pageValues, n int, _ *Limits) error {
 	for _, v := range s.bools[:n] {
 		b := int64(0)
 		if v {
@@ -28,7 +28,7 @@ func convertBool(dst *array, s *leafScratch, n int, _ *Limits) error {
 	return nil
 }
 
-func convertInt32(dst *array, s *leafScratch, n int, _ *Limits) error {
+func convertInt32(dst *array, s *pageValues, n int, _ *Limits) error {
 	for _, v := range s.i32[:n] {
 		dst.ints = append(dst.ints, int64(v))
 	}
@@ -36,7 +36,7 @@ func convertInt32(dst *array, s *leafScratch, n int, _ *Limits) error {
 	return nil
 }
 
-func convertUint32(dst *array, s *leafScratch, n int, _ *Limits) error {
+func convertUint32(dst *array, s *pageValues, n int, _ *Limits) error {
 	for _, v := range s.i32[:n] {
 		dst.ints = append(dst.ints, int64(uint32(v)))
 	}
@@ -45,7 +45,7 @@ func convertUint32(dst *array, s *leafScratch, n int, _ *Limits) error {
 }
 
 // convertNarrow takes 8- and 16-bit integers from 32 bits.
-func convertNarrow(dst *array, s *leafScratch, n int, _ *Limits) error {
+func convertNarrow(dst *array, s *pageValues, n int, _ *Limits) error {
 	for _, v := range s.i32[:n] {
 		if !elemHolds(dst.node.elem, int64(v)) {
 			dst.faults = append(dst.faults, fault{dst.n, fmt.Errorf("%d does not fit %v", v, dst.node.elem)})
@@ -57,26 +57,26 @@ func convertNarrow(dst *array, s *leafScratch, n int, _ *Limits) error {
 	return nil
 }
 
-func convertInt64(dst *array, s *leafScratch, n int, _ *Limits) error {
+func convertInt64(dst *array, s *pageValues, n int, _ *Limits) error {
 	dst.ints = append(dst.ints, s.i64[:n]...)
 	dst.n += n
 	return nil
 }
 
-func convertFloat(dst *array, s *leafScratch, n int, _ *Limits) error {
+func convertFloat(dst *array, s *pageValues, n int, _ *Limits) error {
 	dst.floats = append(dst.floats, s.f32[:n]...)
 	dst.n += n
 	return nil
 }
 
-func convertDouble(dst *array, s *leafScratch, n int, _ *Limits) error {
+func convertDouble(dst *array, s *pageValues, n int, _ *Limits) error {
 	dst.doubles = append(dst.doubles, s.f64[:n]...)
 	dst.n += n
 	return nil
 }
 
 // convertInt96 takes Impala's and Spark's timestamps: nanoseconds of the day (8 bytes LE), Julian day (4 bytes LE).
-func convertInt96(dst *array, s *leafScratch, n int, _ *Limits) error {
+func convertInt96(dst *array, s *pageValues, n int, _ *Limits) error {
 	const epochDay, daySeconds = 2440588, 86400
 	for _, v := range s.i96[:n] {
 		nanos := binary.LittleEndian.Uint64(v[:8])
@@ -101,21 +101,7 @@ func convertInt96(dst *array, s *leafScratch, n int, _ *Limits) error {
 	return nil
 }
 
-// appendCell appends a byte string, or a fault in its place when it is too long.
-func appendCell[T ~string | ~[]byte](a *array, v T, limits *Limits) error {
-	if int64(len(v)) > limits.CellBytes {
-		a.faults = append(a.faults, fault{a.n, fmt.Errorf("a value of %d bytes, the limit is %d", len(v), limits.CellBytes)})
-		v = v[:0]
-	}
-	if int64(len(a.data)+len(v)) > min(limits.BatchBytes, math.MaxInt32) {
-		return fmt.Errorf("%d values hold more than %d bytes", a.n+1, limits.BatchBytes)
-	}
-	a.data = append(a.data, v...)
-	a.appendEntry(true)
-	return nil
-}
-
-func convertBytes(dst *array, s *leafScratch, n int, limits *Limits) error {
+func convertBytes(dst *array, s *pageValues, n int, limits *Limits) error {
 	for _, v := range s.bytes[:n] {
 		if err := appendCell(dst, v, limits); err != nil {
 			return err
@@ -124,7 +110,7 @@ func convertBytes(dst *array, s *leafScratch, n int, limits *Limits) error {
 	return nil
 }
 
-func convertFixed(dst *array, s *leafScratch, n int, limits *Limits) error {
+func convertFixed(dst *array, s *pageValues, n int, limits *Limits) error {
 	for _, v := range s.fixed[:n] {
 		if err := appendCell(dst, v, limits); err != nil {
 			return err
@@ -133,7 +119,7 @@ func convertFixed(dst *array, s *leafScratch, n int, limits *Limits) error {
 	return nil
 }
 
-func convertFloat16(dst *array, s *leafScratch, n int, _ *Limits) error {
+func convertFloat16(dst *array, s *pageValues, n int, _ *Limits) error {
 	for _, v := range s.fixed[:n] {
 		if len(v) != 2 {
 			return fmt.Errorf("a float16 of %d bytes", len(v))
@@ -145,26 +131,18 @@ func convertFloat16(dst *array, s *leafScratch, n int, _ *Limits) error {
 }
 
 // cell returns value i of a byte array column, fixed or not.
-func (s *leafScratch) cell(i int, fixed bool) []byte {
+func cell(s *pageValues, i int, fixed bool) []byte {
 	if fixed {
 		return s.fixed[i]
 	}
 	return s.bytes[i]
 }
 
-// trimDecimal drops the leading bytes of a big-endian two's complement number that only repeat its sign.
-func trimDecimal(v []byte) []byte {
-	for len(v) > 1 && (v[0] == 0 && v[1] < 0x80 || v[0] == 0xff && v[1] >= 0x80) {
-		v = v[1:]
-	}
-	return v
-}
-
 // convertDecimal64 takes decimals of up to 18 digits from big-endian two's complement bytes.
 func convertDecimal64(fixed bool) leafConverter {
-	return func(dst *array, s *leafScratch, n int, _ *Limits) error {
+	return func(dst *array, s *pageValues, n int, _ *Limits) error {
 		for i := range n {
-			v := trimDecimal(s.cell(i, fixed))
+			v := trimDecimal(cell(s, i, fixed))
 			x := int64(0)
 			switch {
 			case len(v) == 0:
@@ -186,10 +164,10 @@ func convertDecimal64(fixed bool) leafConverter {
 
 // convertDecimalBytes takes larger decimals, and makes all of them width bytes.
 func convertDecimalBytes(fixed bool, width int) leafConverter {
-	return func(dst *array, s *leafScratch, n int, limits *Limits) error {
+	return func(dst *array, s *pageValues, n int, limits *Limits) error {
 		var wide [32]byte
 		for i := range n {
-			v := trimDecimal(s.cell(i, fixed))
+			v := trimDecimal(cell(s, i, fixed))
 			if len(v) == 0 || len(v) > width {
 				dst.faults = append(dst.faults, fault{dst.n, fmt.Errorf("%x is no %s", v, dst.node.logical)})
 				v = []byte{0}

@@ -159,7 +159,7 @@ func (d *dictionary) sizeBytes() int64 { return int64(cap(d.bytes) + 4*cap(d.off
 
 // values decodes the next n values of the page into the scratch slice of their type. Byte arrays are borrowed from the
 // page or the dictionary. Hot: it allocates nothing once the scratch has grown.
-func (c *pageCursor) values(page []byte, d *dictionary, v valueType, n int, s *leafScratch) error {
+func (c *pageCursor) values(page []byte, d *dictionary, v valueType, n int, s *pageValues) error {
 	if n == 0 {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (c *pageCursor) values(page []byte, d *dictionary, v valueType, n int, s *l
 	return plain(b, v, n, s)
 }
 
-func (c *pageCursor) boolValues(page []byte, n int, s *leafScratch) error {
+func (c *pageCursor) boolValues(page []byte, n int, s *pageValues) error {
 	s.index = sized(s.index, n)
 	switch c.encoding {
 	case encodingPlain:
@@ -228,7 +228,7 @@ func (c *pageCursor) boolValues(page []byte, n int, s *leafScratch) error {
 }
 
 // plain takes n values from b, which holds them whole.
-func plain(b []byte, v valueType, n int, s *leafScratch) error {
+func plain(b []byte, v valueType, n int, s *pageValues) error {
 	switch v.phys {
 	case parquet.Types.Int32:
 		s.i32 = sized(s.i32, n)
@@ -267,7 +267,7 @@ func plain(b []byte, v valueType, n int, s *leafScratch) error {
 }
 
 // gather takes the n values of a dictionary that index names; the caller has checked that they are there.
-func gather(b []byte, offsets, index []int32, v valueType, n int, s *leafScratch) error {
+func gather(b []byte, offsets, index []int32, v valueType, n int, s *pageValues) error {
 	switch v.phys {
 	case parquet.Types.Int32:
 		s.i32 = sized(s.i32, n)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -15,18 +14,9 @@ import (
 // leafScratch holds what pages are decoded into, and the buffers in which open columns gather the rows of a batch. A
 // worker has one.
 type leafScratch struct {
+	pageValues
 	defs, reps []int16
-	index      []int32
-	bools      []bool
-	i32        []int32
-	i64        []int64
-	i96        []parquet.Int96
-	f32        []float32
-	f64        []float64
-	bytes      []parquet.ByteArray
-	fixed      []parquet.FixedLenByteArray
-
-	idle []*pending
+	idle       []*pending
 }
 
 // maxIdle: a top-level column seldom has more leaves than this.
@@ -60,7 +50,7 @@ func (s *leafScratch) giveBack(p *pending) {
 }
 
 // A leafConverter appends n values, which are in the scratch slice of the column's physical type, to dst.
-type leafConverter func(dst *array, s *leafScratch, n int, limits *Limits) error
+type leafConverter func(dst *array, s *pageValues, n int, limits *Limits) error
 
 // A leafReader reads one column chunk. Its pending levels and values always begin at the start of a row. Between batches
 // it holds its page, and what it had to read past the last row: nothing, unless the library decodes the page.
@@ -80,8 +70,6 @@ type leafReader struct {
 	levels   int // pending
 	*pending     // nil between batches, when nothing is
 }
-
-var errShortPage = errors.New("a page holds fewer values than its header says")
 
 const levelBatch = 8192
 
@@ -170,7 +158,7 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 	levels, values := n, 0
 	if l.byLibrary {
 		var read int64
-		if read, values, err = l.library.decode(n, defs, reps, s); err != nil {
+		if read, values, err = l.library.decode(n, defs, reps, &s.pageValues); err != nil {
 			return false, err
 		}
 		if levels = int(read); levels <= 0 || levels > n {
@@ -197,7 +185,7 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 	if l.levelsOnly {
 		return stopped, nil
 	}
-	if err := l.convert(&l.vals, s, values, l.limits); err != nil {
+	if err := l.convert(&l.vals, &s.pageValues, values, l.limits); err != nil {
 		return false, err
 	}
 	if size := int64(4*l.levels) + l.vals.sizeBytes(); size > l.limits.BatchBytes {
@@ -274,7 +262,7 @@ func (l *leafReader) decode(n, starts int, defs, reps []int16, s *leafScratch) (
 	if l.levelsOnly {
 		return n, values, nil
 	}
-	return n, values, c.values(page, &l.pages.dict, l.pages.value, values, s)
+	return n, values, c.values(page, &l.pages.dict, l.pages.value, values, &s.pageValues)
 }
 
 // check verifies the levels of a batch against the column's schema and the number of values.
@@ -307,13 +295,6 @@ func (l *leafReader) check(defs, reps []int16, levels, values int) error {
 		}
 	}
 	return nil
-}
-
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // take returns the entries of the first levels pending levels, which hold the first values pending values. The caller owns
@@ -384,92 +365,4 @@ func (l *leafReader) rest(held *atomic.Int64, limit int64) {
 	}
 	held.Add(size - l.held)
 	l.held = size
-}
-
-// fillFrom gives a, whose n and valid are set, copies of the first values values of src, which holds no nulls.
-func (a *array) fillFrom(src *array, values int) {
-	switch a.node.shape {
-	case shapeNumber:
-		switch a.node.elem.Physical() {
-		case vector.Float32Values:
-			a.floats = spread(a, src.floats[:values])
-		case vector.Float64Values:
-			a.doubles = spread(a, src.doubles[:values])
-		default:
-			a.ints = spread(a, src.ints[:values])
-		}
-	case shapeBytes, shapeString:
-		if a.valid == nil {
-			a.offsets = append([]int32(nil), src.offsets[:values+1]...)
-		} else {
-			a.offsets = make([]int32, 1, a.n+1)
-			next := 0
-			for i := range a.n {
-				if a.valid.Get(i) {
-					next++
-				}
-				a.offsets = append(a.offsets, src.offsets[next])
-			}
-		}
-		a.data = append([]byte(nil), src.data[:src.offsets[values]]...)
-	}
-	if len(src.faults) == 0 {
-		return
-	}
-	next, f := 0, 0
-	for i := 0; i < a.n && f < len(src.faults); i++ {
-		if a.valid == nil || a.valid.Get(i) {
-			if src.faults[f].entry == next {
-				a.faults = append(a.faults, fault{i, src.faults[f].err})
-				f++
-			}
-			next++
-		}
-	}
-}
-
-// spread returns vals with a zero wherever a is null.
-func spread[T int64 | float32 | float64](a *array, vals []T) []T {
-	if a.valid == nil {
-		return append([]T(nil), vals...)
-	}
-	out := make([]T, a.n)
-	next := 0
-	for i := range out {
-		if a.valid.Get(i) {
-			out[i] = vals[next]
-			next++
-		}
-	}
-	return out
-}
-
-// dropFirst drops the first n entries of a leaf that holds no nulls.
-func (a *array) dropFirst(n int) {
-	a.n -= n
-	switch a.node.shape {
-	case shapeNumber:
-		switch a.node.elem.Physical() {
-		case vector.Float32Values:
-			a.floats = a.floats[:copy(a.floats, a.floats[n:])]
-		case vector.Float64Values:
-			a.doubles = a.doubles[:copy(a.doubles, a.doubles[n:])]
-		default:
-			a.ints = a.ints[:copy(a.ints, a.ints[n:])]
-		}
-	case shapeBytes, shapeString:
-		at := a.offsets[n]
-		a.data = a.data[:copy(a.data, a.data[at:])]
-		for i := range a.n + 1 {
-			a.offsets[i] = a.offsets[i+n] - at
-		}
-		a.offsets = a.offsets[:a.n+1]
-	}
-	kept := a.faults[:0]
-	for _, f := range a.faults {
-		if f.entry >= n {
-			kept = append(kept, fault{f.entry - n, f.err})
-		}
-	}
-	a.faults = kept
 }

@@ -62,7 +62,7 @@ func (l *libraryReader) begin(h *pageHeader, page []byte) error {
 	return nil
 }
 
-func (l *libraryReader) decode(n int, defs, reps []int16, s *leafScratch) (int64, int, error) {
+func (l *libraryReader) decode(n int, defs, reps []int16, s *pageValues) (int64, int, error) {
 	switch r := l.reader.(type) {
 	case *file.BooleanColumnChunkReader:
 		s.bools = sized(s.bools, n)

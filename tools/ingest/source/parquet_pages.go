@@ -9,7 +9,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/klauspost/compress/snappy"
-	"github.com/klauspost/compress/zstd"
 )
 
 // A pageReader reads the pages of a column chunk, one data page at a time. It stands in for the library's own so that
@@ -229,14 +228,6 @@ func (p *pageReader) resize(n int) {
 	}
 	p.buf = p.buf[:n]
 }
-
-var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxWindow(1<<31))
-	if err != nil {
-		panic(err)
-	}
-	return d
-})
 
 // decompress fills dst, whose length the header states, with what src becomes: neither more nor less.
 func (p *pageReader) decompress(dst, src []byte, codec compress.Compression) error {

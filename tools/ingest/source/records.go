@@ -154,9 +154,10 @@ type recordReader struct {
 	batch int
 }
 
-func newRecordReader(ctx context.Context, records *Records, opts *Options) (*recordReader, error) {
+// openRecords returns the reader of records.
+func openRecords(ctx context.Context, records *Records, opts *ReadOptions) (batchReader, error) {
 	r := &recordReader{
-		records: records, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, borrow: true, threads: opts.threads()},
+		records: records, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, borrow: true, threads: opts.Threads},
 	}
 	var schema *arrow.Schema
 	switch rec, err := records.next(ctx); {
@@ -268,32 +269,3 @@ func arrowBits(bits []byte, offset, n int) vector.Bitmap {
 	}
 	return out
 }
-
-// lent returns how many bytes of c's values are a's, borrowed.
-func (a *array) lent(c *vector.Column) int64 {
-	n := int64(0)
-	if a.borrowed {
-		if same(a.ints, c.Ints) {
-			n += 8 * int64(cap(c.Ints))
-		}
-		if same(a.floats, c.Floats) {
-			n += 4 * int64(cap(c.Floats))
-		}
-		if same(a.floats, c.ScoreFloats) {
-			n += 4 * int64(cap(c.ScoreFloats))
-		}
-		if same(a.doubles, c.Doubles) {
-			n += 8 * int64(cap(c.Doubles))
-		}
-		if same(a.doubles, c.ScoreDoubles) {
-			n += 8 * int64(cap(c.ScoreDoubles))
-		}
-	}
-	for _, child := range a.children {
-		n += child.lent(c)
-	}
-	return n
-}
-
-// same reports whether two slices that are not empty start at the same place.
-func same[T any](x, y []T) bool { return len(x) > 0 && len(y) > 0 && &x[0] == &y[0] }

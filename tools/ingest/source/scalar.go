@@ -207,3 +207,74 @@ func exactFloat(e vector.Elem, v int64) bool {
 	}
 	return v >= -1<<53 && v <= 1<<53
 }
+
+// appendCell appends a byte string, or a fault in its place when it is too long.
+func appendCell[T ~string | ~[]byte](a *array, v T, limits *Limits) error {
+	if int64(len(v)) > limits.CellBytes {
+		a.faults = append(a.faults, fault{a.n, fmt.Errorf("a value of %d bytes, the limit is %d", len(v), limits.CellBytes)})
+		v = v[:0]
+	}
+	if int64(len(a.data)+len(v)) > min(limits.BatchBytes, math.MaxInt32) {
+		return fmt.Errorf("%d values hold more than %d bytes", a.n+1, limits.BatchBytes)
+	}
+	a.data = append(a.data, v...)
+	a.appendEntry(true)
+	return nil
+}
+
+// trimDecimal drops the leading bytes of a big-endian two's complement number that only repeat its sign.
+func trimDecimal(v []byte) []byte {
+	for len(v) > 1 && (v[0] == 0 && v[1] < 0x80 || v[0] == 0xff && v[1] >= 0x80) {
+		v = v[1:]
+	}
+	return v
+}
+
+func decimalWidthOf(logical string) int {
+	var p, s int
+	if _, err := fmt.Sscanf(logical, "decimal(%d, %d)", &p, &s); err != nil {
+		return 32
+	}
+	return decimalWidth(p)
+}
+
+// decimalWidth is how many bytes hold a decimal of more than 18 digits.
+func decimalWidth(precision int) int {
+	if precision <= 38 {
+		return 16
+	}
+	return 32
+}
+
+// decimalNode returns the node of a decimal: unscaled in an int64 up to 18 digits, else in 16 or 32 bytes.
+func decimalNode(precision, scale int) (*node, error) {
+	if precision < 1 || precision > 76 || scale > precision || scale < -76 {
+		return nil, fmt.Errorf("decimal(%d, %d): want a precision of 1 to 76 and a scale up to it", precision, scale)
+	}
+	n := &node{shape: shapeNumber, elem: vector.Int64, logical: fmt.Sprintf("decimal(%d, %d)", precision, scale)}
+	if precision > 18 {
+		n.shape, n.elem = shapeBytes, vector.NoElem
+	}
+	return n, nil
+}
+
+// elemHolds reports whether an integer element type holds v; Uint64 holds every bit pattern.
+func elemHolds(e vector.Elem, v int64) bool {
+	switch e {
+	case vector.Bool:
+		return v == 0 || v == 1
+	case vector.Int8:
+		return v == int64(int8(v))
+	case vector.Int16:
+		return v == int64(int16(v))
+	case vector.Int32:
+		return v == int64(int32(v))
+	case vector.Uint8:
+		return v == int64(uint8(v))
+	case vector.Uint16:
+		return v == int64(uint16(v))
+	case vector.Uint32:
+		return v == int64(uint32(v))
+	}
+	return true
+}

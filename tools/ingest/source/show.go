@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
@@ -124,7 +125,7 @@ func (m *inferredMapping) refusal(r RefusedError) {
 
 func (m *inferredMapping) text() ([]byte, error) {
 	// Columns that the mapping drops, and those that these files do not have, are none of the features.
-	for _, path := range sortedKeys(m.columns) {
+	for _, path := range slices.Sorted(maps.Keys(m.columns)) {
 		m.entry(path)
 	}
 	var b bytes.Buffer
@@ -139,7 +140,7 @@ func (m *inferredMapping) text() ([]byte, error) {
 		}
 	}
 	b.WriteString("\n  }")
-	for _, name := range sortedKeys(m.rest) {
+	for _, name := range slices.Sorted(maps.Keys(m.rest)) {
 		b.WriteString(",\n  ")
 		if err := appendMember(&b, name, m.rest[name]); err != nil {
 			return nil, err

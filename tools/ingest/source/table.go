@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -15,49 +16,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A batchReader reads one input of one format.
-type batchReader interface {
-	// columns returns the types of the input's columns. It may return more after a batch than before, never fewer.
-	columns() []*node
-	// next returns the next batch, which the caller owns, and io.EOF after the last. Its errors need not name the file.
-	next(ctx context.Context) (*batch, error)
-	close() error
-}
-
-// A columnChooser is a batchReader that can leave columns unread: their arrays are nil.
-// Neither do members of structs that are unread have values.
-type columnChooser interface{ want(wanted []bool) error }
-
-// An emptyReader is a batchReader of a format whose files say nothing of their columns where they have no rows: parts of
-// a dump that are empty but for their compression.
-type emptyReader interface{ hasNothing() bool }
-
-// A batch is consecutive rows.
-type batch struct {
-	rows     int
-	arrays   []*array // aligned with columns(); nil or missing at the end: null in every row
-	rowGroup int      // -1: none
-	row      int64    // of the first row, in the file
-	lines    []int64  // of each row; nil: none
-	// hold keeps what the arrays borrow: one reference is the batch's. nil: the arrays are owned.
-	hold     holder
-	resident bool     // what is borrowed is in memory anyway
-	bad      []badRow // rows that the reader could not read; the arrays hold nulls in their place
-}
-
-// A holder counts who uses what was borrowed of it.
-type holder interface {
-	Retain()
-	Release()
-}
-
-type badRow struct {
-	row    int
-	column string
-	err    error
-}
-
-func (b *batch) place(file string, row int) Place {
+// place returns where a row of b is.
+func place(b *batch, file string, row int) Place {
 	p := Place{File: file, RowGroup: b.rowGroup, Row: b.row + int64(row)}
 	if b.lines != nil {
 		p.Line = b.lines[row]
@@ -90,7 +50,7 @@ type boundColumn struct {
 func (c *boundColumn) finds() bool { return c.binding != nil && c.binding.finds() }
 
 func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func() (batchReader, error)) (src *tableSource, err error) {
-	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts, binder: newBinder(m, opts)}
+	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts, binder: newBinder(m, opts.Limits, opts.SessionKey, opts.TimeKey, opts.PartitionBy)}
 	s.binder.lenient = lenient
 	inherited := s.inheritPartitions()
 	defer func() {
@@ -108,7 +68,7 @@ func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func(
 		return nil, err
 	}
 	if r, ok := s.reader.(signedReader); ok {
-		if err := r.signs().check(m); err != nil {
+		if err := r.signs().check(m.dropped); err != nil {
 			return nil, err
 		}
 	}
@@ -121,9 +81,9 @@ func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func(
 	for _, by := range s.binder.partitionBy {
 		if !slices.ContainsFunc(s.columns, func(c boundColumn) bool { return c.by > 0 && c.name == by }) {
 			if inherited {
-				return nil, fmt.Errorf("the table is partitioned by %q, and there is neither a directory %s=... nor a column%s", by, by, didYouMean(by, sortedKeys(s.binder.seen)))
+				return nil, fmt.Errorf("the table is partitioned by %q, and there is neither a directory %s=... nor a column%s", by, by, didYouMean(by, slices.Sorted(maps.Keys(s.binder.seen))))
 			}
-			return nil, fmt.Errorf("partition by: no column%s", didYouMean(by, sortedKeys(s.binder.seen)))
+			return nil, fmt.Errorf("partition by: no column%s", didYouMean(by, slices.Sorted(maps.Keys(s.binder.seen))))
 		}
 	}
 	return s, s.binder.check(s.partition)
@@ -151,22 +111,6 @@ func (s *tableSource) inheritPartitions() bool {
 	}
 	s.binder.partitionBy = rest
 	return len(rest) > 0
-}
-
-// OrderPartition returns p with its keys in the order of keys, where these are the same: p itself where they are not.
-func OrderPartition(p storage.Partition, keys []string) storage.Partition {
-	if len(p) != len(keys) {
-		return p
-	}
-	out := make(storage.Partition, 0, len(p))
-	for _, k := range keys {
-		i := slices.IndexFunc(p, func(v storage.PartitionValue) bool { return v.Key == k })
-		if i < 0 {
-			return p
-		}
-		out = append(out, p[i])
-	}
-	return out
 }
 
 // inFile says in what file err happened, unless it says so itself.
@@ -355,11 +299,11 @@ func (s *tableSource) judge(b *batch, bad map[int]badRow) ([]int32, error) {
 	sort.Ints(rows)
 	for _, r := range rows {
 		e := bad[r]
-		place := b.place(s.path, r)
+		at := place(b, s.path, r)
 		if s.opts.OnBadRow == nil {
-			return nil, &RowError{Place: place, Column: e.column, Err: e.err}
+			return nil, &RowError{Place: at, Column: e.column, Err: e.err}
 		}
-		s.opts.OnBadRow(place, e.column, e.err)
+		s.opts.OnBadRow(at, e.column, e.err)
 	}
 	keep := make([]int32, 0, b.rows-len(bad))
 	for r := range b.rows {
@@ -423,7 +367,7 @@ func (s *tableSource) split(b *batch, o *output, keep []int32, by []*array) erro
 
 // chunk returns the given rows (nil: all) of o as a chunk.
 func (s *tableSource) chunk(b *batch, o *output, rows []int32, p storage.Partition) *Chunk {
-	c := &Chunk{Rows: b.rows, Partition: p, Fields: o.fields, Columns: o.columns, Place: b.place(s.path, 0)}
+	c := &Chunk{Rows: b.rows, Partition: p, Fields: o.fields, Columns: o.columns, Place: place(b, s.path, 0)}
 	if rows == nil {
 		if b.hold != nil {
 			b.hold.Retain()
@@ -432,7 +376,7 @@ func (s *tableSource) chunk(b *batch, o *output, rows []int32, p storage.Partiti
 		return c
 	}
 	c.Rows = len(rows)
-	c.Place = b.place(s.path, int(rows[0]))
+	c.Place = place(b, s.path, int(rows[0]))
 	c.Columns = make([]*vector.Column, len(o.columns))
 	for i, from := range o.columns {
 		to := vector.NewColumn(from.Type)

@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"golang.org/x/sync/errgroup"
 )
 
 // A textDump learns the types of text columns from the values that all files of a dump have in them: every value is read once
 // before any is read for its row.
 type textDump struct {
-	d *discovery
+	d *inputSet
 
 	// mu guards the rest, and is held while files are read.
 	mu      sync.Mutex
@@ -44,17 +43,15 @@ func (t *textDump) types(ctx context.Context, given func(string) (*node, error))
 		t.columns = columns
 	}
 	known := map[string]vector.Type{}
-	if t.d.opts.Known != nil {
-		for _, f := range t.d.opts.Known() {
-			known[f.Name] = f.Type
-		}
+	for _, f := range t.d.features() {
+		known[f.Name] = f.Type
 	}
 	return func(name string) *node {
 		feature := name
 		if cm := t.d.mapping.Columns[name]; cm != nil && cm.Rename != "" {
 			feature = cm.Rename
 		}
-		return t.columns[name].node(known[feature], t.d.moments.given(name))
+		return t.columns[name].node(known[feature], t.d.timestampUnit(name))
 	}, nil
 }
 
@@ -62,38 +59,27 @@ func (t *textDump) types(ctx context.Context, given func(string) (*node, error))
 func (t *textDump) learn(ctx context.Context, given func(string) (*node, error)) (map[string]*textValues, error) {
 	var mu sync.Mutex // guards all
 	all := map[string]*textValues{}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(t.d.opts.threads())
-	for i := range t.d.files {
-		f := &t.d.files[i]
-		if f.Format != formatText || f.Size < 0 {
-			continue
-		}
-		g.Go(func() error {
-			// A file that cannot be read to its end says what it can: whoever reads its rows meets the error again.
-			columns, _ := t.file(ctx, f.Path, given)
-			mu.Lock()
-			defer mu.Unlock()
-			for name, c := range columns {
-				if all[name] == nil {
-					all[name] = &textValues{}
-				}
-				all[name].merge(c)
+	return all, t.d.learn(ctx, t.d.files(textName), func(ctx context.Context, _ int, in input) {
+		columns, _ := t.file(ctx, in.path, given)
+		mu.Lock()
+		defer mu.Unlock()
+		for name, c := range columns {
+			if all[name] == nil {
+				all[name] = &textValues{}
 			}
-			return ctx.Err()
-		})
-	}
-	return all, g.Wait()
+			all[name].merge(c)
+		}
+	})
 }
 
 // file returns what the values of a file's columns can be.
 func (t *textDump) file(ctx context.Context, path string, given func(string) (*node, error)) (map[string]*textValues, error) {
-	lines, err := openLines(path, nil, t.d.mapping.Text.charset, &t.d.opts.Limits)
+	lines, err := openLines(path, nil, t.d.mapping.Text.charset, &t.d.Limits)
 	if err != nil {
 		return nil, err
 	}
 	defer lines.close()
-	r, err := t.d.openText(lines, given)
+	r, err := t.openLines(lines, given)
 	if err != nil {
 		return nil, err
 	}
