@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 var arrowFormat = &format{
@@ -18,7 +19,7 @@ var arrowFormat = &format{
 	magic:    []string{"ARROW1", "FEA1", "\xff\xff\xff\xff"},
 	suffixes: []string{".arrow", ".arrows", ".ipc", ".feather"},
 	begin: func(d *inputSet) opener {
-		return func(_ context.Context, in input) (_ batchReader, err error) {
+		return func(_ context.Context, in input) (_ column.Reader, err error) {
 			if in.stream == nil {
 				if in.stream, err = os.Open(in.path); err != nil {
 					return nil, err
@@ -38,9 +39,9 @@ type arrowReader struct {
 	src      io.Closer // nil: not ours to close
 	messages *messageReader
 	reader   *ipc.Reader
-	nodes    []*node
+	nodes    []*column.Type
 	wanted   []bool
-	limits   *Limits
+	limits   *column.Limits
 	target   int64
 	finish   func() error // called at the end marker; nil: nothing to do
 
@@ -53,16 +54,16 @@ type arrowReader struct {
 }
 
 // newArrowReader reads the schema from in, and closes src, if any, when it is closed.
-func newArrowReader(in io.Reader, src io.Closer, opts *ReadOptions) (r *arrowReader, err error) {
+func newArrowReader(in io.Reader, src io.Closer, opts *column.ReadOptions) (r *arrowReader, err error) {
 	r = &arrowReader{
 		src: src, limits: &opts.Limits, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, threads: opts.Threads},
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = recovered(p)
+			err = column.Recovered(p)
 		}
 		if err != nil {
-			r.close()
+			r.Close()
 			r = nil
 		}
 	}()
@@ -79,7 +80,7 @@ func newArrowReader(in io.Reader, src io.Closer, opts *ReadOptions) (r *arrowRea
 			return r, cutShort(err)
 		}
 	case bytes.HasPrefix(head, []byte("FEA1")):
-		return r, refuse("", "Feather V1 files are not supported: write Feather V2, which is an Arrow file")
+		return r, column.Refuse("", "Feather V1 files are not supported: write Feather V2, which is an Arrow file")
 	case bytes.HasPrefix(head, []byte("PAR1")) || bytes.HasPrefix(head, []byte("ORC")):
 		return r, fmt.Errorf("the input is no Arrow stream: it begins with %q", head[:4])
 	}
@@ -100,14 +101,14 @@ func arrowError(err error) error {
 	return err
 }
 
-func (r *arrowReader) columns() []*node { return r.nodes }
+func (r *arrowReader) Columns() []*column.Type { return r.nodes }
 
-func (r *arrowReader) want(wanted []bool) error {
+func (r *arrowReader) Want(wanted []bool) error {
 	r.wanted = wanted
 	return nil
 }
 
-func (r *arrowReader) close() error {
+func (r *arrowReader) Close() error {
 	if r.reader != nil {
 		r.reader.Release()
 		r.reader = nil
@@ -120,7 +121,7 @@ func (r *arrowReader) close() error {
 	return err
 }
 
-func (r *arrowReader) next(ctx context.Context) (*batch, error) {
+func (r *arrowReader) Next(ctx context.Context) (*column.Batch, error) {
 	for r.rec == nil || r.at >= r.rec.NumRows() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -142,17 +143,17 @@ func (r *arrowReader) next(ctx context.Context) (*batch, error) {
 		}
 		r.rec, r.at = r.reader.RecordBatch(), 0
 		r.conv.begin(len(r.nodes))
-		r.rows = maxRows
+		r.rows = column.MaxRows
 		if n := r.rec.NumRows(); n > 0 && r.messages.bytes > 0 {
-			r.rows = max(minRows, min(maxRows, r.target/max(1, r.messages.bytes/n)))
+			r.rows = max(column.MinRows, min(column.MaxRows, r.target/max(1, r.messages.bytes/n)))
 		}
 		r.batch++
 	}
 	n := min(r.rows, r.rec.NumRows()-r.at)
 	part := r.rec.NewSlice(r.at, r.at+n)
 	defer part.Release()
-	b := &batch{rows: int(n), rowGroup: -1, row: r.row, arrays: make([]*array, len(r.nodes))}
-	if err := r.conv.convert(ctx, b.arrays, part, r.nodes, r.wanted, nil); err != nil {
+	b := &column.Batch{Rows: int(n), RowGroup: -1, Row: r.row, Arrays: make([]*column.Array, len(r.nodes))}
+	if err := r.conv.convert(ctx, b.Arrays, part, r.nodes, r.wanted, nil); err != nil {
 		return nil, fmt.Errorf("record batch %d, %w", r.batch-1, err)
 	}
 	r.at += n

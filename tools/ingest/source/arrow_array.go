@@ -10,11 +10,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A recordConverter makes arrays of the columns of a record, in parallel. The rows of a record may come in parts.
 type recordConverter struct {
-	limits  *Limits
+	limits  *column.Limits
 	borrow  bool // numbers of our types are borrowed; else everything is copied
 	threads int
 	columns []arrowConverter // of the record at hand
@@ -22,7 +23,7 @@ type recordConverter struct {
 
 // begin turns c to another record.
 func (c *recordConverter) begin(columns int) {
-	c.columns = sized(c.columns, columns)
+	c.columns = column.Resize(c.columns, columns)
 	for i := range c.columns {
 		c.columns[i] = arrowConverter{limits: c.limits, borrow: c.borrow}
 	}
@@ -30,19 +31,19 @@ func (c *recordConverter) begin(columns int) {
 
 // convert sets dst to the columns of part as arrays of nodes; those that wanted, unless it is nil, leaves out are left as they are. made, which
 // may be nil, is called with each array, by any goroutine. An error is that of the first column that has one and names it.
-func (c *recordConverter) convert(ctx context.Context, dst []*array, part arrow.RecordBatch, nodes []*node, wanted []bool,
-	made func(i int, a *array)) error {
-	return eachColumn(ctx, len(nodes), c.threads, func(_, i int) error {
+func (c *recordConverter) convert(ctx context.Context, dst []*column.Array, part arrow.RecordBatch, nodes []*column.Type, wanted []bool,
+	made func(i int, a *column.Array)) error {
+	return column.Each(ctx, len(nodes), c.threads, func(_, i int) error {
 		if wanted != nil && !wanted[i] {
 			return nil
 		}
 		c.columns[i].size = 0
 		a, err := c.columns[i].convert(part.Column(i), nodes[i])
 		if err == nil {
-			err = a.check()
+			err = a.Check()
 		}
 		if err != nil {
-			return fmt.Errorf("column %q: %w", nodes[i].name, err)
+			return fmt.Errorf("column %q: %w", nodes[i].Name, err)
 		}
 		if dst[i] = a; made != nil {
 			made(i, a)
@@ -53,9 +54,9 @@ func (c *recordConverter) convert(ctx context.Context, dst []*array, part arrow.
 
 // An arrowConverter makes our arrays of those of one column of Arrow's. Decoded dictionaries are kept for the record.
 type arrowConverter struct {
-	limits       *Limits
+	limits       *column.Limits
 	borrow       bool // see recordConverter
-	dictionaries map[arrow.ArrayData]*array
+	dictionaries map[arrow.ArrayData]*column.Array
 	size         int64 // bytes made for the column so far
 }
 
@@ -68,11 +69,11 @@ func (c *arrowConverter) grow(n int64) error {
 }
 
 // convert returns in as an array of node n.
-func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
-	if n.unread {
-		return unreadArray(n, in.Len()), nil
+func (c *arrowConverter) convert(in arrow.Array, n *column.Type) (*column.Array, error) {
+	if n.Unread {
+		return column.Unread(n, in.Len()), nil
 	}
-	a := &array{node: n, n: in.Len()}
+	a := &column.Array{Type: n, Len: in.Len()}
 	if err := c.grow(8 * int64(in.Len())); err != nil {
 		return nil, err
 	}
@@ -86,62 +87,62 @@ func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
 	case arrowarray.ExtensionArray:
 		return c.convert(t.Storage(), n)
 	}
-	a.valid = arrowValidity(in)
+	a.Valid = arrowValidity(in)
 	var err error
 	switch t := in.(type) {
 	case *arrowarray.Boolean:
-		a.ints = make([]int64, a.n)
-		for i := range a.ints {
+		a.Ints = make([]int64, a.Len)
+		for i := range a.Ints {
 			if t.Value(i) {
-				a.ints[i] = 1
+				a.Ints[i] = 1
 			}
 		}
 	case *arrowarray.Int8:
-		a.ints = widenInts(t.Int8Values())
+		a.Ints = widenInts(t.Int8Values())
 	case *arrowarray.Int16:
-		a.ints = widenInts(t.Int16Values())
+		a.Ints = widenInts(t.Int16Values())
 	case *arrowarray.Int32:
-		a.ints = widenInts(t.Int32Values())
+		a.Ints = widenInts(t.Int32Values())
 	case *arrowarray.Int64:
-		a.ints = lend(c, a, t.Int64Values())
+		a.Ints = lend(c, a, t.Int64Values())
 	case *arrowarray.Uint8:
-		a.ints = widenInts(t.Uint8Values())
+		a.Ints = widenInts(t.Uint8Values())
 	case *arrowarray.Uint16:
-		a.ints = widenInts(t.Uint16Values())
+		a.Ints = widenInts(t.Uint16Values())
 	case *arrowarray.Uint32:
-		a.ints = widenInts(t.Uint32Values())
+		a.Ints = widenInts(t.Uint32Values())
 	case *arrowarray.Uint64:
-		a.ints = widenInts(t.Uint64Values())
+		a.Ints = widenInts(t.Uint64Values())
 	case *arrowarray.Date32:
-		a.ints = widenInts(t.Date32Values())
+		a.Ints = widenInts(t.Date32Values())
 	case *arrowarray.Date64:
-		a.ints = widenInts(t.Date64Values())
+		a.Ints = widenInts(t.Date64Values())
 	case *arrowarray.Time32:
-		a.ints = widenInts(t.Time32Values())
+		a.Ints = widenInts(t.Time32Values())
 	case *arrowarray.Time64:
-		a.ints = widenInts(t.Time64Values())
+		a.Ints = widenInts(t.Time64Values())
 	case *arrowarray.Timestamp:
-		a.ints = widenInts(t.TimestampValues())
+		a.Ints = widenInts(t.TimestampValues())
 	case *arrowarray.Duration:
-		a.ints = widenInts(t.DurationValues())
+		a.Ints = widenInts(t.DurationValues())
 	case *arrowarray.Float16:
-		a.floats = make([]float32, a.n)
+		a.Floats = make([]float32, a.Len)
 		for i, v := range t.Values() {
-			a.floats[i] = halfValue(v.Uint16())
+			a.Floats[i] = column.HalfValue(v.Uint16())
 		}
 	case *arrowarray.Float32:
-		a.floats = lend(c, a, t.Float32Values())
+		a.Floats = lend(c, a, t.Float32Values())
 	case *arrowarray.Float64:
-		a.doubles = lend(c, a, t.Float64Values())
+		a.Doubles = lend(c, a, t.Float64Values())
 	case *arrowarray.Decimal32:
-		a.ints = make([]int64, a.n)
-		for i := range a.ints {
-			a.ints[i] = int64(t.Value(i))
+		a.Ints = make([]int64, a.Len)
+		for i := range a.Ints {
+			a.Ints[i] = int64(t.Value(i))
 		}
 	case *arrowarray.Decimal64:
-		a.ints = make([]int64, a.n)
-		for i := range a.ints {
-			a.ints[i] = int64(t.Value(i))
+		a.Ints = make([]int64, a.Len)
+		for i := range a.Ints {
+			a.Ints[i] = int64(t.Value(i))
 		}
 	case *arrowarray.Decimal128:
 		err = c.decimals(a, 16, func(i int, b []byte) {
@@ -177,12 +178,12 @@ func (c *arrowConverter) convert(in arrow.Array, n *node) (*array, error) {
 	case arrowarray.ListLike:
 		return c.lists(a, t.ValueOffsets, []arrow.Array{t.ListValues()})
 	case *arrowarray.Struct:
-		for i, child := range n.children {
+		for i, child := range n.Children {
 			m, err := c.convert(t.Field(i), child)
 			if err != nil {
 				return nil, err
 			}
-			a.children = append(a.children, m)
+			a.Children = append(a.Children, m)
 		}
 	default:
 		return nil, fmt.Errorf("type %v of Arrow is not supported", in.DataType())
@@ -205,9 +206,9 @@ func arrowValidity(in arrow.Array) vector.Bitmap {
 }
 
 // lend returns the numbers of an Arrow array: borrowed where c may, else copied.
-func lend[T int64 | float32 | float64](c *arrowConverter, a *array, in []T) []T {
+func lend[T int64 | float32 | float64](c *arrowConverter, a *column.Array, in []T) []T {
 	if c.borrow && len(in) > 0 {
-		a.borrowed = true
+		a.Borrowed = true
 		return in[:len(in):len(in)]
 	}
 	return append(make([]T, 0, len(in)), in...)
@@ -222,9 +223,9 @@ func widenInts[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 |
 }
 
 // cells copies byte strings.
-func cells[T string | []byte](c *arrowConverter, a *array, cell func(int) T) error {
-	n, valid := a.n, a.valid
-	a.n, a.valid, a.offsets = 0, nil, append(make([]int32, 0, n+1), 0)
+func cells[T string | []byte](c *arrowConverter, a *column.Array, cell func(int) T) error {
+	n, valid := a.Len, a.Valid
+	a.Len, a.Valid, a.Offsets = 0, nil, append(make([]int32, 0, n+1), 0)
 	for i := range n {
 		var v T
 		if valid == nil || valid.Get(i) {
@@ -233,73 +234,73 @@ func cells[T string | []byte](c *arrowConverter, a *array, cell func(int) T) err
 		if err := c.grow(int64(len(v))); err != nil {
 			return err
 		}
-		if err := appendCell(a, v, c.limits); err != nil {
+		if err := column.AppendCell(a, v, c.limits); err != nil {
 			return err
 		}
 	}
-	a.valid = valid
+	a.Valid = valid
 	return nil
 }
 
 // decimals takes numbers of width bytes, which put writes as big-endian two's complement.
-func (c *arrowConverter) decimals(a *array, width int, put func(int, []byte)) error {
+func (c *arrowConverter) decimals(a *column.Array, width int, put func(int, []byte)) error {
 	var wide [32]byte
-	if a.node.shape == shapeBytes {
+	if a.Type.Shape == column.Bytes {
 		precisionWidth := 16
 		if width == 32 {
-			precisionWidth = decimalWidthOf(a.node.logical)
+			precisionWidth = column.DecimalWidthOf(a.Type.Logical)
 		}
-		n, valid := a.n, a.valid
-		a.n, a.valid, a.offsets = 0, nil, append(make([]int32, 0, n+1), 0)
+		n, valid := a.Len, a.Valid
+		a.Len, a.Valid, a.Offsets = 0, nil, append(make([]int32, 0, n+1), 0)
 		for i := range n {
 			clear(wide[:])
 			if valid == nil || valid.Get(i) {
 				put(i, wide[:width])
 			}
 			v := wide[:width]
-			if len(trimDecimal(v)) > precisionWidth {
-				a.faults = append(a.faults, fault{a.n, fmt.Errorf("%x is no %s", v, a.node.logical)})
+			if len(column.TrimDecimal(v)) > precisionWidth {
+				a.Faults = append(a.Faults, column.Fault{Entry: a.Len, Err: fmt.Errorf("%x is no %s", v, a.Type.Logical)})
 			}
-			if err := appendCell(a, v[width-precisionWidth:], c.limits); err != nil {
+			if err := column.AppendCell(a, v[width-precisionWidth:], c.limits); err != nil {
 				return err
 			}
 		}
-		a.valid = valid
+		a.Valid = valid
 		return nil
 	}
-	a.ints = make([]int64, a.n)
-	for i := range a.ints {
-		if a.valid != nil && !a.valid.Get(i) {
+	a.Ints = make([]int64, a.Len)
+	for i := range a.Ints {
+		if a.Valid != nil && !a.Valid.Get(i) {
 			continue
 		}
 		put(i, wide[:width])
-		if v := trimDecimal(wide[:width]); len(v) > 8 {
-			a.faults = append(a.faults, fault{i, fmt.Errorf("%x is no %s", v, a.node.logical)})
+		if v := column.TrimDecimal(wide[:width]); len(v) > 8 {
+			a.Faults = append(a.Faults, column.Fault{Entry: i, Err: fmt.Errorf("%x is no %s", v, a.Type.Logical)})
 			continue
 		}
-		a.ints[i] = int64(binary.BigEndian.Uint64(wide[width-8:]))
+		a.Ints[i] = int64(binary.BigEndian.Uint64(wide[width-8:]))
 	}
 	return nil
 }
 
 // lists copies lists whose entries may lie anywhere in the child arrays, in any order and overlapping, as list views do.
-func (c *arrowConverter) lists(a *array, bounds func(int) (int64, int64), children []arrow.Array) (*array, error) {
+func (c *arrowConverter) lists(a *column.Array, bounds func(int) (int64, int64), children []arrow.Array) (*column.Array, error) {
 	length := int64(children[0].Len())
 	for _, ch := range children[1:] {
 		if int64(ch.Len()) != length {
 			return nil, errors.New("a map with more keys than values")
 		}
 	}
-	a.offsets = append(make([]int32, 0, a.n+1), 0)
+	a.Offsets = append(make([]int32, 0, a.Len+1), 0)
 	contiguous := true
 	first, next, total := int64(-1), int64(0), int64(0)
 	valid := func(i int) (lo, hi int64) {
-		if a.valid == nil || a.valid.Get(i) {
+		if a.Valid == nil || a.Valid.Get(i) {
 			return bounds(i)
 		}
 		return 0, 0
 	}
-	for i := range a.n {
+	for i := range a.Len {
 		lo, hi := valid(i)
 		if lo < 0 || hi < lo || hi > length {
 			return nil, fmt.Errorf("a list of entries [%d, %d) of %d", lo, hi, length)
@@ -317,7 +318,7 @@ func (c *arrowConverter) lists(a *array, bounds func(int) (int64, int64), childr
 		if total += hi - lo; total > math.MaxInt32 {
 			return nil, errors.New("more than 2^31-1 values in a batch")
 		}
-		a.offsets = append(a.offsets, int32(total))
+		a.Offsets = append(a.Offsets, int32(total))
 	}
 	if first < 0 {
 		first, next = 0, 0
@@ -325,20 +326,20 @@ func (c *arrowConverter) lists(a *array, bounds func(int) (int64, int64), childr
 	for k, ch := range children {
 		if contiguous {
 			part := arrowarray.NewSlice(ch, first, next)
-			child, err := c.convert(part, a.node.children[k])
+			child, err := c.convert(part, a.Type.Children[k])
 			part.Release()
 			if err != nil {
 				return nil, err
 			}
-			a.children = append(a.children, child)
+			a.Children = append(a.Children, child)
 			continue
 		}
-		whole, err := c.convert(ch, a.node.children[k])
+		whole, err := c.convert(ch, a.Type.Children[k])
 		if err != nil {
 			return nil, err
 		}
-		picked := newArray(whole.node)
-		for row := range a.n {
+		picked := column.NewArray(whole.Type)
+		for row := range a.Len {
 			lo, hi := valid(row)
 			for i := lo; i < hi; i++ {
 				if err := c.pick(picked, whole, int(i)); err != nil {
@@ -346,47 +347,47 @@ func (c *arrowConverter) lists(a *array, bounds func(int) (int64, int64), childr
 				}
 			}
 		}
-		a.children = append(a.children, picked)
+		a.Children = append(a.Children, picked)
 	}
 	return a, nil
 }
 
-func (c *arrowConverter) fixedList(a *array, t *arrowarray.FixedSizeList) (*array, error) {
-	dim := int64(a.node.dim)
+func (c *arrowConverter) fixedList(a *column.Array, t *arrowarray.FixedSizeList) (*column.Array, error) {
+	dim := int64(a.Type.Dim)
 	offset := int64(t.Data().Offset())
 	values := t.ListValues()
-	lo, hi := offset*dim, (offset+int64(a.n))*dim
+	lo, hi := offset*dim, (offset+int64(a.Len))*dim
 	if dim > c.limits.CellValues || hi > int64(values.Len()) {
-		return nil, fmt.Errorf("lists of %d values: %d for %d rows", dim, values.Len(), a.n)
+		return nil, fmt.Errorf("lists of %d values: %d for %d rows", dim, values.Len(), a.Len)
 	}
 	part := arrowarray.NewSlice(values, lo, hi)
 	defer part.Release()
-	child, err := c.convert(part, a.node.children[0])
-	a.children = []*array{child}
+	child, err := c.convert(part, a.Type.Children[0])
+	a.Children = []*column.Array{child}
 	return a, err
 }
 
-func (c *arrowConverter) dictionary(t *arrowarray.Dictionary, n *node) (*array, error) {
+func (c *arrowConverter) dictionary(t *arrowarray.Dictionary, n *column.Type) (*column.Array, error) {
 	values := c.dictionaries[t.Data().Dictionary()]
-	if values == nil || values.node != n {
+	if values == nil || values.Type != n {
 		var err error
 		if values, err = c.convert(t.Dictionary(), n); err != nil {
 			return nil, err
 		}
 		if c.dictionaries == nil {
-			c.dictionaries = map[arrow.ArrayData]*array{}
+			c.dictionaries = map[arrow.ArrayData]*column.Array{}
 		}
 		c.dictionaries[t.Data().Dictionary()] = values
 	}
-	out := newArray(n)
+	out := column.NewArray(n)
 	for i := range t.Len() {
 		if t.IsNull(i) {
-			out.appendNull()
+			out.AppendNull()
 			continue
 		}
 		k := t.GetValueIndex(i)
-		if k < 0 || k >= values.n {
-			return nil, fmt.Errorf("entry %d of a dictionary of %d", k, values.n)
+		if k < 0 || k >= values.Len {
+			return nil, fmt.Errorf("entry %d of a dictionary of %d", k, values.Len)
 		}
 		if err := c.pick(out, values, k); err != nil {
 			return nil, err
@@ -395,7 +396,7 @@ func (c *arrowConverter) dictionary(t *arrowarray.Dictionary, n *node) (*array, 
 	return out, nil
 }
 
-func (c *arrowConverter) runs(t *arrowarray.RunEndEncoded, n *node) (*array, error) {
+func (c *arrowConverter) runs(t *arrowarray.RunEndEncoded, n *column.Type) (*column.Array, error) {
 	values, err := c.convert(t.Values(), n)
 	if err != nil {
 		return nil, err
@@ -412,13 +413,13 @@ func (c *arrowConverter) runs(t *arrowarray.RunEndEncoded, n *node) (*array, err
 		}
 		return -1
 	}
-	out := newArray(n)
+	out := column.NewArray(n)
 	offset, run := int64(t.Data().Offset()), 0
 	for i := range int64(t.Len()) {
 		for run < ends.Len() && end(run) <= offset+i {
 			run++
 		}
-		if run >= ends.Len() || run >= values.n {
+		if run >= ends.Len() || run >= values.Len {
 			return nil, errors.New("run ends before the last row")
 		}
 		if err := c.pick(out, values, run); err != nil {
@@ -429,52 +430,52 @@ func (c *arrowConverter) runs(t *arrowarray.RunEndEncoded, n *node) (*array, err
 }
 
 // pick appends entry i of src to dst.
-func (c *arrowConverter) pick(dst, src *array, i int) error {
-	if src.isNull(i) {
-		dst.appendNull()
+func (c *arrowConverter) pick(dst, src *column.Array, i int) error {
+	if src.IsNull(i) {
+		dst.AppendNull()
 		return nil
 	}
-	if src.faults != nil {
-		for _, f := range src.faults {
-			if f.entry == i {
-				dst.faults = append(dst.faults, fault{dst.n, f.err})
+	if src.Faults != nil {
+		for _, f := range src.Faults {
+			if f.Entry == i {
+				dst.Faults = append(dst.Faults, column.Fault{Entry: dst.Len, Err: f.Err})
 			}
 		}
 	}
 	size := int64(8)
 	lo, hi := i, i+1
-	switch src.node.shape {
-	case shapeNumber:
-		switch src.node.elem.Physical() {
+	switch src.Type.Shape {
+	case column.Number:
+		switch src.Type.Elem.Physical() {
 		case vector.Float32Values:
-			dst.floats = append(dst.floats, src.floats[i])
+			dst.Floats = append(dst.Floats, src.Floats[i])
 		case vector.Float64Values:
-			dst.doubles = append(dst.doubles, src.doubles[i])
+			dst.Doubles = append(dst.Doubles, src.Doubles[i])
 		default:
-			dst.ints = append(dst.ints, src.ints[i])
+			dst.Ints = append(dst.Ints, src.Ints[i])
 		}
-	case shapeBytes, shapeString:
-		v := src.data[src.offsets[i]:src.offsets[i+1]]
+	case column.Bytes, column.String:
+		v := src.Data[src.Offsets[i]:src.Offsets[i+1]]
 		size += int64(len(v))
-		if int64(len(dst.data)+len(v)) > math.MaxInt32 {
+		if int64(len(dst.Data)+len(v)) > math.MaxInt32 {
 			return errors.New("more than 2^31-1 bytes in a batch")
 		}
-		dst.data = append(dst.data, v...)
-	case shapeList, shapeMap:
-		lo, hi = int(src.offsets[i]), int(src.offsets[i+1])
-	case shapeFixedList:
-		lo, hi = i*src.node.dim, (i+1)*src.node.dim
+		dst.Data = append(dst.Data, v...)
+	case column.List, column.Map:
+		lo, hi = int(src.Offsets[i]), int(src.Offsets[i+1])
+	case column.FixedList:
+		lo, hi = i*src.Type.Dim, (i+1)*src.Type.Dim
 	}
 	if err := c.grow(size); err != nil {
 		return err
 	}
-	for k, ch := range src.children {
+	for k, ch := range src.Children {
 		for e := lo; e < hi; e++ {
-			if err := c.pick(dst.children[k], ch, e); err != nil {
+			if err := c.pick(dst.Children[k], ch, e); err != nil {
 				return err
 			}
 		}
 	}
-	dst.appendEntry(true)
+	dst.AppendEntry(true)
 	return nil
 }

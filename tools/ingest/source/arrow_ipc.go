@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A messageReader gives the library the messages of an Arrow IPC stream. It stands in for the library's own because
@@ -22,7 +23,7 @@ import (
 // An IPC file is "ARROW1" and two bytes of padding before a stream, and a footer after it, which is not needed.
 type messageReader struct {
 	r      *bufio.Reader
-	limits *Limits
+	limits *column.Limits
 	msg    *ipc.Message
 	file   bool // a footer follows the stream
 	ended  bool
@@ -268,7 +269,7 @@ func (f *flatReader) vectorLength(t flatTable, i int) int {
 }
 
 // check verifies that the buffers lie within the body and bounds what they become.
-func (h *messageHead) check(body []byte, limits *Limits) error {
+func (h *messageHead) check(body []byte, limits *column.Limits) error {
 	if !h.hasContents {
 		return nil
 	}

@@ -5,12 +5,13 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // arrowNode returns the node of an Arrow field.
-func arrowNode(f arrow.Field, depth int) *node {
+func arrowNode(f arrow.Field, depth int) *column.Type {
 	n := arrowTypeNode(f.Type, depth)
-	n.name, n.nullable = f.Name, f.Nullable
+	n.Name, n.Nullable = f.Name, f.Nullable
 	if i := f.Metadata.FindKey("ARROW:extension:name"); i >= 0 {
 		nameExtension(n, f.Metadata.Values()[i])
 	}
@@ -18,12 +19,12 @@ func arrowNode(f arrow.Field, depth int) *node {
 }
 
 // nameExtension gives n the meaning of a canonical extension type. Others are read as the type that stores them.
-func nameExtension(n *node, name string) {
+func nameExtension(n *column.Type, name string) {
 	switch {
-	case name == "arrow.uuid" && n.shape == shapeBytes && n.logical == "fixed_size_binary[16]":
-		n.logical = "uuid"
-	case name == "arrow.json" && n.shape == shapeString:
-		n.logical = "json"
+	case name == "arrow.uuid" && n.Shape == column.Bytes && n.Logical == "fixed_size_binary[16]":
+		n.Logical = "uuid"
+	case name == "arrow.json" && n.Shape == column.String:
+		n.Logical = "json"
 	}
 }
 
@@ -35,30 +36,30 @@ var arrowNumbers = map[arrow.Type]vector.Elem{
 
 const maxArrowDepth = 64
 
-func arrowTypeNode(t arrow.DataType, depth int) *node {
+func arrowTypeNode(t arrow.DataType, depth int) *column.Type {
 	if depth > maxArrowDepth {
-		return &node{shape: shapeRefused, reason: "it is nested too deeply"}
+		return &column.Type{Shape: column.Refused, Reason: "it is nested too deeply"}
 	}
-	number := func(e vector.Elem, format string, args ...any) *node {
-		return &node{shape: shapeNumber, elem: e, logical: fmt.Sprintf(format, args...)}
+	number := func(e vector.Elem, format string, args ...any) *column.Type {
+		return &column.Type{Shape: column.Number, Elem: e, Logical: fmt.Sprintf(format, args...)}
 	}
-	list := func(el arrow.Field) *node {
-		return &node{shape: shapeList, children: []*node{arrowNode(el, depth+1)}}
+	list := func(el arrow.Field) *column.Type {
+		return &column.Type{Shape: column.List, Children: []*column.Type{arrowNode(el, depth+1)}}
 	}
 	if e, ok := arrowNumbers[t.ID()]; ok {
-		return &node{shape: shapeNumber, elem: e}
+		return &column.Type{Shape: column.Number, Elem: e}
 	}
 	switch t := t.(type) {
 	case *arrow.NullType:
-		return &node{shape: shapeNull}
+		return &column.Type{Shape: column.Null}
 	case *arrow.Float16Type:
 		return number(vector.Float32, "float16")
 	case *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType:
-		return &node{shape: shapeString}
+		return &column.Type{Shape: column.String}
 	case *arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType:
-		return &node{shape: shapeBytes}
+		return &column.Type{Shape: column.Bytes}
 	case *arrow.FixedSizeBinaryType:
-		return &node{shape: shapeBytes, logical: fmt.Sprintf("fixed_size_binary[%d]", t.ByteWidth)}
+		return &column.Type{Shape: column.Bytes, Logical: fmt.Sprintf("fixed_size_binary[%d]", t.ByteWidth)}
 	case *arrow.Date32Type:
 		return number(vector.Int32, "date32")
 	case *arrow.Date64Type:
@@ -76,13 +77,13 @@ func arrowTypeNode(t arrow.DataType, depth int) *node {
 		}
 		return number(vector.Int64, "timestamp[%s]", t.Unit)
 	case arrow.DecimalType:
-		n, err := decimalNode(int(t.GetPrecision()), int(t.GetScale()))
+		n, err := column.Decimal(int(t.GetPrecision()), int(t.GetScale()))
 		if err != nil {
-			return &node{shape: shapeRefused, reason: err.Error()}
+			return &column.Type{Shape: column.Refused, Reason: err.Error()}
 		}
 		return n
 	case *arrow.MapType:
-		n := &node{shape: shapeMap, children: []*node{arrowNode(t.KeyField(), depth+1), arrowNode(t.ItemField(), depth+1)}}
+		n := &column.Type{Shape: column.Map, Children: []*column.Type{arrowNode(t.KeyField(), depth+1), arrowNode(t.ItemField(), depth+1)}}
 		return n
 	case *arrow.ListType:
 		return list(t.ElemField())
@@ -94,13 +95,13 @@ func arrowTypeNode(t arrow.DataType, depth int) *node {
 		return list(t.ElemField())
 	case *arrow.FixedSizeListType:
 		if t.Len() < 0 {
-			return &node{shape: shapeRefused, reason: fmt.Sprintf("a list of %d values", t.Len())}
+			return &column.Type{Shape: column.Refused, Reason: fmt.Sprintf("a list of %d values", t.Len())}
 		}
-		return &node{shape: shapeFixedList, dim: int(t.Len()), children: []*node{arrowNode(t.ElemField(), depth+1)}}
+		return &column.Type{Shape: column.FixedList, Dim: int(t.Len()), Children: []*column.Type{arrowNode(t.ElemField(), depth+1)}}
 	case *arrow.StructType:
-		n := &node{shape: shapeStruct}
+		n := &column.Type{Shape: column.Struct}
 		for _, f := range t.Fields() {
-			n.children = append(n.children, arrowNode(f, depth+1))
+			n.Children = append(n.Children, arrowNode(f, depth+1))
 		}
 		return n
 	case *arrow.DictionaryType:
@@ -112,5 +113,5 @@ func arrowTypeNode(t arrow.DataType, depth int) *node {
 		nameExtension(n, t.ExtensionName())
 		return n
 	}
-	return &node{shape: shapeRefused, reason: fmt.Sprintf("Arrow's type %v has no place in a table", t)}
+	return &column.Type{Shape: column.Refused, Reason: fmt.Sprintf("Arrow's type %v has no place in a table", t)}
 }

@@ -10,21 +10,22 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A binder decides what features the columns of one source become, by their types and the mapping.
 type binder struct {
 	mapping     *Mapping
-	limits      Limits
+	limits      column.Limits
 	session     string // Options.SessionKey, TimeKey
 	time        string
 	partitionBy []string
 	fields      []*Field
 	byName      map[string]*Field
 	byPath      map[string]*Field
-	refusals    []RefusedError  // of columns that have no place
-	lenient     bool            // leave out columns that have no place instead of failing: to show a schema
-	seen        map[string]bool // paths of columns, members and maps; true: a map, whose keys are found later
+	refusals    []column.RefusedError // of columns that have no place
+	lenient     bool                  // leave out columns that have no place instead of failing: to show a schema
+	seen        map[string]bool       // paths of columns, members and maps; true: a map, whose keys are found later
 	groups      map[string]group
 }
 
@@ -35,7 +36,7 @@ type group struct {
 }
 
 // newBinder returns a binder by the mapping file and by what Options of its caller say.
-func newBinder(m *Mapping, limits Limits, session, time string, partitionBy []string) *binder {
+func newBinder(m *Mapping, limits column.Limits, session, time string, partitionBy []string) *binder {
 	return &binder{
 		mapping: m, limits: limits, session: session, time: time,
 		partitionBy: append(slices.Clone(partitionBy), m.PartitionBy...), byName: map[string]*Field{}, byPath: map[string]*Field{}, seen: map[string]bool{},
@@ -46,7 +47,7 @@ func newBinder(m *Mapping, limits Limits, session, time string, partitionBy []st
 // A binding turns the arrays of one input column, or of a part of one, into columns of features. mask is where the
 // parts above are not null (nil: everywhere). a.n is the number of rows.
 type binding interface {
-	emit(a *array, mask vector.Bitmap, o *output)
+	emit(a *column.Array, mask vector.Bitmap, o *output)
 	// finds reports whether emit may find new features. Such bindings are called one after the other; the others' calls of emit for different
 	// columns may be made at once.
 	finds() bool
@@ -57,7 +58,7 @@ type output struct {
 	fields  []*Field
 	columns []*vector.Column
 	lent    int64 // bytes of columns that are in memory anyway
-	bad     map[int]badRow
+	bad     map[int]column.BadRow
 	fail    error // an error of the whole source: the first one stays
 }
 
@@ -67,12 +68,12 @@ func (o *output) add(f *Field, c *vector.Column) {
 }
 
 // note says that a row cannot be taken over. What was said of it first stays.
-func (o *output) note(row int, column string, err error) {
+func (o *output) note(row int, col string, err error) {
 	if o.bad == nil {
-		o.bad = map[int]badRow{}
+		o.bad = map[int]column.BadRow{}
 	}
 	if _, ok := o.bad[row]; !ok {
-		o.bad[row] = badRow{row, column, err}
+		o.bad[row] = column.BadRow{Row: row, Column: col, Err: err}
 	}
 }
 
@@ -82,7 +83,7 @@ func (o *output) take(next *output) {
 	o.columns = append(o.columns, next.columns...)
 	o.lent += next.lent
 	for _, b := range next.bad {
-		o.note(b.row, b.column, b.err)
+		o.note(b.Row, b.Column, b.Err)
 	}
 }
 
@@ -105,10 +106,10 @@ func (b *binder) field(path string, t vector.Type, logical, originColumn, origin
 		f.Role = cm.Role
 	}
 	if f.Name == "" {
-		return nil, refuse(path, "a column without a name: give it one with {\"columns\": {%q: {\"rename\": \"NAME\"}}} in a mapping file", path)
+		return nil, column.Refuse(path, "a column without a name: give it one with {\"columns\": {%q: {\"rename\": \"NAME\"}}} in a mapping file", path)
 	}
 	if !utf8.ValidString(f.Name) || len(f.Name) > maxNameBytes {
-		return nil, refuse(path, "a name of %d bytes: want at most %d of UTF-8; rename it in the source", len(f.Name), maxNameBytes)
+		return nil, column.Refuse(path, "a name of %d bytes: want at most %d of UTF-8; rename it in the source", len(f.Name), maxNameBytes)
 	}
 	if path == b.session && path != "" {
 		f.Role = storage.RoleSessionKey
@@ -135,7 +136,7 @@ func (b *binder) check(partition storage.Partition) error {
 		}
 		isMap, ok := b.seen[k.path]
 		if !ok || isMap {
-			return fmt.Errorf("%s: no column%s", k.what, didYouMean(k.path, slices.Sorted(maps.Keys(b.seen))))
+			return fmt.Errorf("%s: no column%s", k.what, column.DidYouMean(k.path, slices.Sorted(maps.Keys(b.seen))))
 		}
 		if f := b.byPath[k.path]; f == nil {
 			return fmt.Errorf("%s %q is no feature: it is a struct, or the mapping drops it", k.what, k.path)
@@ -147,7 +148,7 @@ func (b *binder) check(partition storage.Partition) error {
 		if _, ok := b.seen[path]; ok || b.mapping.Columns[path].Optional || b.underMap(path) {
 			continue
 		}
-		return fmt.Errorf("the mapping file speaks of a column that is not there:%s (\"optional\": true when only some files have it)", didYouMean(path, slices.Sorted(maps.Keys(b.seen))))
+		return fmt.Errorf("the mapping file speaks of a column that is not there:%s (\"optional\": true when only some files have it)", column.DidYouMean(path, slices.Sorted(maps.Keys(b.seen))))
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func (b *binder) refused() error {
 	default:
 		reasons, drops := make([]string, 0, n), make([]string, 0, n)
 		for _, r := range b.refusals {
-			reason, how, _ := strings.Cut(r.Reason, dropHint)
+			reason, how, _ := strings.Cut(r.Reason, column.DropHint)
 			if how != "" {
 				drops = append(drops, fmt.Sprintf("%q: {\"drop\": true}", r.Column))
 			}
@@ -181,7 +182,7 @@ func (b *binder) refused() error {
 		if len(drops) > 0 {
 			all += fmt.Sprintf("; to drop those that have no other way: {\"columns\": {%s}} in a mapping file", strings.Join(drops, ", "))
 		}
-		return &RefusedError{Reason: fmt.Sprintf("%d columns cannot be stored as they are: %s", n, all)}
+		return &column.RefusedError{Reason: fmt.Sprintf("%d columns cannot be stored as they are: %s", n, all)}
 	}
 }
 
@@ -196,7 +197,7 @@ func (b *binder) checkGroups() error {
 			}
 		}
 		if around != b.groups[path].parent {
-			return refuseToDrop(path, "its name says that it is a member of the struct %q, which it is not: rename it in the source", around)
+			return column.RefuseToDrop(path, "its name says that it is a member of the struct %q, which it is not: rename it in the source", around)
 		}
 	}
 	return nil
@@ -214,58 +215,58 @@ func (b *binder) underMap(path string) bool {
 
 // bind returns the binding of a column, nil when the mapping drops it, and when it is refused: that is noted, so that all of them are
 // named at once. parent and part are empty but for members of structs.
-func (b *binder) bind(n *node, path, parent, part string, depth int) (binding, error) {
+func (b *binder) bind(n *column.Type, path, parent, part string, depth int) (binding, error) {
 	out, err := b.bindStrictly(n, path, parent, part, depth)
-	var re *RefusedError
+	var re *column.RefusedError
 	if errors.As(err, &re) {
-		n.drop() // nobody reads it
-		b.refusals = append(b.refusals, RefusedError{Column: path, Reason: re.Reason})
+		n.Drop() // nobody reads it
+		b.refusals = append(b.refusals, column.RefusedError{Column: path, Reason: re.Reason})
 		return nil, nil
 	}
 	return out, err
 }
 
-func (b *binder) bindStrictly(n *node, path, parent, part string, depth int) (binding, error) {
+func (b *binder) bindStrictly(n *column.Type, path, parent, part string, depth int) (binding, error) {
 	cm := b.mapping.Columns[path]
 	if cm == nil {
 		cm = &ColumnMapping{}
 	}
-	b.seen[path] = n.shape == shapeMap
+	b.seen[path] = n.Shape == column.Map
 	if cm.Drop {
-		n.drop()
+		n.Drop()
 		return nil, nil
 	}
 	// The members of a struct count one by one: the mapping may drop those that are too deep.
-	if depth > b.limits.Depth || n.shape != shapeStruct && depth+n.depth()-1 > b.limits.Depth {
-		return nil, refuseToDrop(path, "nested deeper than %d", b.limits.Depth)
+	if depth > b.limits.Depth || n.Shape != column.Struct && depth+n.Depth()-1 > b.limits.Depth {
+		return nil, column.RefuseToDrop(path, "nested deeper than %d", b.limits.Depth)
 	}
 	// The members of a struct are looked at one by one: the mapping may drop those that have no place.
-	if r := n.refused(); r != nil && n.shape != shapeStruct {
-		return nil, refuseToDrop(path, "%s", r.reason)
+	if r := n.Refused(); r != nil && n.Shape != column.Struct {
+		return nil, column.RefuseToDrop(path, "%s", r.Reason)
 	}
 	switch {
-	case n.shape == shapeStruct:
+	case n.Shape == column.Struct:
 		if cm.Kind != 0 || cm.Elem != 0 || cm.Hash || cm.Map != "" || cm.DropNulls {
-			return nil, refuse(path, "a struct becomes one feature a member: kind, elem, hash, map and nulls go to %q", columnPath(path, n.children[0].name))
+			return nil, column.Refuse(path, "a struct becomes one feature a member: kind, elem, hash, map and nulls go to %q", column.Path(path, n.Children[0].Name))
 		}
 		b.groups[path] = group{parent, true}
 		return b.bindStruct(n, path, depth)
-	case n.shape == shapeMap && cm.Map != "weighted" && cm.Kind != vector.Weighted:
+	case n.Shape == column.Map && cm.Map != "weighted" && cm.Kind != vector.Weighted:
 		b.groups[path] = group{parent, false}
 		return b.bindMap(n, path, cm)
 	}
 	conv, err := b.converter(n, cm)
 	if errors.Is(err, errNoPlace) {
-		return nil, refuseToDrop(path, "%v", err)
+		return nil, column.RefuseToDrop(path, "%v", err)
 	}
 	if err != nil {
-		return nil, refuse(path, "%v", err)
+		return nil, column.Refuse(path, "%v", err)
 	}
 	f, err := b.field(path, conv.t, conv.logical, parent, part)
 	if err != nil {
 		return nil, err
 	}
-	f.NoValue = n.shape == shapeNull
+	f.NoValue = n.Shape == column.Null
 	return &valueBinding{f, path, conv}, nil
 }
 
@@ -278,8 +279,8 @@ type valueBinding struct {
 
 func (v *valueBinding) finds() bool { return false }
 
-func (v *valueBinding) emit(a *array, mask vector.Bitmap, o *output) {
-	a = a.masked(mask)
+func (v *valueBinding) emit(a *column.Array, mask vector.Bitmap, o *output) {
+	a = a.Masked(mask)
 	c := v.conv.column(a, func(entry int, err error) { o.note(entry, v.path, err) })
 	o.add(v.field, c)
 }
@@ -302,17 +303,17 @@ func MapMarker(key vector.Elem) string {
 	return "map<" + key.String() + ">"
 }
 
-func (b *binder) bindStruct(n *node, path string, depth int) (binding, error) {
-	if len(n.children) == 0 {
-		return nil, refuseToDrop(path, "a struct without members has no values to store")
+func (b *binder) bindStruct(n *column.Type, path string, depth int) (binding, error) {
+	if len(n.Children) == 0 {
+		return nil, column.RefuseToDrop(path, "a struct without members has no values to store")
 	}
 	s := &structBinding{}
 	var err error
 	if s.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, StructMarker, path, ""); err != nil {
 		return nil, err
 	}
-	for _, c := range n.children {
-		m, err := b.bind(c, columnPath(path, c.name), path, c.name, depth+1)
+	for _, c := range n.Children {
+		m, err := b.bind(c, column.Path(path, c.Name), path, c.Name, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -325,21 +326,21 @@ func (s *structBinding) finds() bool {
 	return slices.ContainsFunc(s.members, func(m binding) bool { return m != nil && m.finds() })
 }
 
-func (s *structBinding) emit(a *array, mask vector.Bitmap, o *output) {
-	a = a.masked(mask)
+func (s *structBinding) emit(a *column.Array, mask vector.Bitmap, o *output) {
+	a = a.Masked(mask)
 	o.add(s.marker, markerColumn(a))
 	for i, m := range s.members {
 		if m != nil {
-			m.emit(a.children[i], a.valid, o)
+			m.emit(a.Children[i], a.Valid, o)
 		}
 	}
 }
 
 // markerColumn is true in the rows where a is not null, and null elsewhere.
-func markerColumn(a *array) *vector.Column {
+func markerColumn(a *column.Array) *vector.Column {
 	c := vector.NewColumn(vector.Type{Kind: vector.Dense, Elem: vector.Bool})
-	c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
-	c.Ints = make([]int64, a.n)
+	c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
+	c.Ints = make([]int64, a.Len)
 	for i := range c.Ints {
 		if c.Present == nil || c.Present.Get(i) {
 			c.Ints[i] = 1
@@ -349,14 +350,14 @@ func markerColumn(a *array) *vector.Column {
 }
 
 // presence returns a's validity, copied, nil when nothing is null.
-func presence(a *array) vector.Bitmap {
-	if a.node.shape == shapeNull {
-		return make(vector.Bitmap, vector.BitmapWords(a.n))
+func presence(a *column.Array) vector.Bitmap {
+	if a.Type.Shape == column.Null {
+		return make(vector.Bitmap, vector.BitmapWords(a.Len))
 	}
-	if a.valid == nil || a.valid.Count() == a.n {
+	if a.Valid == nil || a.Valid.Count() == a.Len {
 		return nil
 	}
-	return slices.Clone(a.valid)
+	return slices.Clone(a.Valid)
 }
 
 // A mapBinding makes a feature of each key of a map column, as the keys turn up, and a marker.
@@ -379,28 +380,28 @@ type mapKey struct {
 	last   int // the row that held the key last in this chunk, or -1
 }
 
-func (b *binder) bindMap(n *node, path string, cm *ColumnMapping) (binding, error) {
-	k, v := n.children[0], n.children[1]
-	if k.shape != shapeString && (k.shape != shapeBytes || k.logical != "") && (k.shape != shapeNumber || !k.elem.IsInteger() || k.logical != "") {
-		return nil, refuseToDrop(path, "a map's keys become names of features: %v keys cannot, integers and strings can", k)
+func (b *binder) bindMap(n *column.Type, path string, cm *ColumnMapping) (binding, error) {
+	k, v := n.Children[0], n.Children[1]
+	if k.Shape != column.String && (k.Shape != column.Bytes || k.Logical != "") && (k.Shape != column.Number || !k.Elem.IsInteger() || k.Logical != "") {
+		return nil, column.RefuseToDrop(path, "a map's keys become names of features: %v keys cannot, integers and strings can", k)
 	}
-	if v.shape == shapeStruct || v.shape == shapeNull || v.shape == shapeMap && (v.children[1].shape == shapeMap || v.children[1].shape == shapeStruct) {
-		return nil, refuseToDrop(path, "values of type %v in a map have no place in a table", v)
+	if v.Shape == column.Struct || v.Shape == column.Null || v.Shape == column.Map && (v.Children[1].Shape == column.Map || v.Children[1].Shape == column.Struct) {
+		return nil, column.RefuseToDrop(path, "values of type %v in a map have no place in a table", v)
 	}
 	inner := *cm
 	inner.Map = "" // it was this map's
-	if v.shape == shapeMap {
+	if v.Shape == column.Map {
 		inner.Map = "weighted"
 	}
 	conv, err := b.converter(v, &inner)
 	if errors.Is(err, errNoPlace) {
-		return nil, refuseToDrop(path, "values of the map: %v", err)
+		return nil, column.RefuseToDrop(path, "values of the map: %v", err)
 	}
 	if err != nil {
-		return nil, refuse(path, "values of the map: %v", err)
+		return nil, column.Refuse(path, "values of the map: %v", err)
 	}
 	m := &mapBinding{b: b, path: path, conv: conv, byInt: map[int64]*mapKey{}, byString: map[string]*mapKey{}, dropNulls: cm.DropNulls}
-	m.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, MapMarker(k.elem), path, "")
+	m.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, MapMarker(k.Elem), path, "")
 	return m, err
 }
 
@@ -414,18 +415,18 @@ var (
 
 func (m *mapBinding) finds() bool { return true }
 
-func (m *mapBinding) emit(a *array, mask vector.Bitmap, o *output) {
-	a = compactLists(a.masked(mask))
+func (m *mapBinding) emit(a *column.Array, mask vector.Bitmap, o *output) {
+	a = column.CompactLists(a.Masked(mask))
 	o.add(m.marker, markerColumn(a))
-	keys, values := a.children[0], a.children[1]
-	line := &lineage{offsets: a.offsets}
-	bad := func(entry int, err error) { o.note(line.row(entry), m.path, err) }
+	keys, values := a.Children[0], a.Children[1]
+	line := &column.Lineage{Offsets: a.Offsets}
+	bad := func(entry int, err error) { o.note(line.Row(entry), m.path, err) }
 	reportFaults(keys, bad)
 	flat := m.conv.column(values, bad)
 	var touched []*mapKey
-	for row := range a.n {
-		for e := int(a.offsets[row]); e < int(a.offsets[row+1]); e++ {
-			if keys.isNull(e) {
+	for row := range a.Len {
+		for e := int(a.Offsets[row]); e < int(a.Offsets[row+1]); e++ {
+			if keys.IsNull(e) {
 				o.note(row, m.path, errNullKey)
 				continue
 			}
@@ -464,21 +465,21 @@ func (m *mapBinding) emit(a *array, mask vector.Bitmap, o *output) {
 		}
 	}
 	for _, k := range touched {
-		k.column.AppendNulls(a.n - k.column.Rows)
+		k.column.AppendNulls(a.Len - k.column.Rows)
 		o.add(k.field, k.column)
 		k.column = nil
 	}
 }
 
 // key returns the feature of the key at entry e, a new one the first time.
-func (m *mapBinding) key(keys *array, e int) (*mapKey, error) {
+func (m *mapBinding) key(keys *column.Array, e int) (*mapKey, error) {
 	var text string
-	if keys.node.shape == shapeNumber {
-		v := keys.ints[e]
+	if keys.Type.Shape == column.Number {
+		v := keys.Ints[e]
 		if k := m.byInt[v]; k != nil {
 			return k, nil
 		}
-		switch keys.node.elem {
+		switch keys.Type.Elem {
 		case vector.Uint64:
 			text = fmt.Sprint(uint64(v))
 		case vector.Bool:
@@ -492,7 +493,7 @@ func (m *mapBinding) key(keys *array, e int) (*mapKey, error) {
 		}
 		return k, err
 	}
-	raw := keys.data[keys.offsets[e]:keys.offsets[e+1]]
+	raw := keys.Data[keys.Offsets[e]:keys.Offsets[e+1]]
 	if k := m.byString[string(raw)]; k != nil {
 		return k, nil
 	}
@@ -511,20 +512,20 @@ func (m *mapBinding) key(keys *array, e int) (*mapKey, error) {
 }
 
 func (m *mapBinding) newKey(text string) (*mapKey, error) {
-	path := columnPath(m.path, text)
+	path := column.Path(m.path, text)
 	if m.b.mapping.dropped(path) {
 		return &mapKey{}, nil
 	}
 	if m.keys++; m.keys > m.b.limits.MapKeys {
-		return nil, refuse(m.path, "the map has more than %d keys, each a feature; drop it, or map it with \"map\": \"weighted\" where keys are ids", m.b.limits.MapKeys)
+		return nil, column.Refuse(m.path, "the map has more than %d keys, each a feature; drop it, or map it with \"map\": \"weighted\" where keys are ids", m.b.limits.MapKeys)
 	}
 	f, err := m.b.field(path, m.conv.t, m.conv.logical, m.path, text)
 	return &mapKey{field: f}, err
 }
 
 // reportFaults reports the entries of a itself, not of its children, that could not be taken over.
-func reportFaults(a *array, bad func(int, error)) {
-	for _, f := range a.faults {
-		bad(f.entry, f.err)
+func reportFaults(a *column.Array, bad func(int, error)) {
+	for _, f := range a.Faults {
+		bad(f.Entry, f.Err)
 	}
 }

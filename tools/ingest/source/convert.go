@@ -12,6 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A converter turns an array into the column of one feature, entry by entry.
@@ -20,7 +21,7 @@ type converter struct {
 	logical string
 	// column reports entries that have no place through bad; what it puts in their place does not matter, but the column
 	// is valid and has a.n rows.
-	column func(a *array, bad func(entry int, err error)) *vector.Column
+	column func(a *column.Array, bad func(entry int, err error)) *vector.Column
 }
 
 // HashString returns the id that a mapping's hash gives a string: the upper 63 bits of its xxhash64, so that ids are
@@ -31,31 +32,31 @@ func HashString(s []byte) int64 { return int64(xxhash.Sum64(s) >> 1) }
 var errNoPlace = errors.New("have no place in a table")
 
 // converter chooses the feature that values of type n become, as cm wants it. Its errors say what to do.
-func (b *binder) converter(n *node, cm *ColumnMapping) (*converter, error) {
-	switch n.shape {
-	case shapeNull:
+func (b *binder) converter(n *column.Type, cm *ColumnMapping) (*converter, error) {
+	switch n.Shape {
+	case column.Null:
 		t := vector.Type{Kind: vector.Dense, Elem: vector.Bool}
-		return &converter{t: t, column: func(a *array, _ func(int, error)) *vector.Column {
+		return &converter{t: t, column: func(a *column.Array, _ func(int, error)) *vector.Column {
 			c := vector.NewColumn(t)
-			c.AppendNulls(a.n)
+			c.AppendNulls(a.Len)
 			return c
 		}}, nil
-	case shapeNumber:
+	case column.Number:
 		return denseConverter(n, cm)
-	case shapeBytes, shapeString:
+	case column.Bytes, column.String:
 		return stringConverter(n, cm)
-	case shapeList, shapeFixedList:
-		if n.children[0].shape == shapeStruct {
-			return weightedConverter(n, n.children[0].children, cm)
+	case column.List, column.FixedList:
+		if n.Children[0].Shape == column.Struct {
+			return weightedConverter(n, n.Children[0].Children, cm)
 		}
 		return listConverter(n, cm)
-	case shapeMap:
-		return weightedConverter(n, n.children, cm)
+	case column.Map:
+		return weightedConverter(n, n.Children, cm)
 	}
 	return nil, fmt.Errorf("values of type %v %w", n, errNoPlace)
 }
 
-func unexpected(cm *ColumnMapping, n *node, kinds ...vector.Kind) error {
+func unexpected(cm *ColumnMapping, n *column.Type, kinds ...vector.Kind) error {
 	for _, k := range kinds {
 		if cm.Kind == k {
 			return nil
@@ -67,7 +68,7 @@ func unexpected(cm *ColumnMapping, n *node, kinds ...vector.Kind) error {
 	return fmt.Errorf("values of type %v cannot be %v", n, cm.Kind)
 }
 
-func denseConverter(n *node, cm *ColumnMapping) (*converter, error) {
+func denseConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
 	if err := unexpected(cm, n, vector.Dense); err != nil {
 		return nil, err
 	}
@@ -79,18 +80,18 @@ func denseConverter(n *node, cm *ColumnMapping) (*converter, error) {
 		return nil, err
 	}
 	t := vector.Type{Kind: vector.Dense, Elem: cast.elem}
-	return &converter{t: t, logical: cast.logical, column: func(a *array, bad func(int, error)) *vector.Column {
+	return &converter{t: t, logical: cast.logical, column: func(a *column.Array, bad func(int, error)) *vector.Column {
 		reportFaults(a, bad)
 		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
+		c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
 		c.Ints, c.Floats, c.Doubles = cast.apply(a, bad)
 		if c.Present != nil {
-			if a.borrowed {
+			if a.Borrowed {
 				c.Ints, c.Floats, c.Doubles = slices.Clone(c.Ints), slices.Clone(c.Floats), slices.Clone(c.Doubles)
 			}
 			for i, w := range c.Present {
 				for w = ^w; w != 0; w &= w - 1 {
-					if at := 64*i + bits.TrailingZeros64(w); at < a.n {
+					if at := 64*i + bits.TrailingZeros64(w); at < a.Len {
 						clearNumber(c, at)
 					}
 				}
@@ -111,16 +112,16 @@ func clearNumber(c *vector.Column, i int) {
 	}
 }
 
-func stringConverter(n *node, cm *ColumnMapping) (*converter, error) {
+func stringConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
 	if cm.Hash {
 		if err := unexpected(cm, n, vector.Dense); err != nil {
 			return nil, err
 		}
 		t := vector.Type{Kind: vector.Dense, Elem: vector.Int64}
-		return &converter{t: t, column: func(a *array, bad func(int, error)) *vector.Column {
+		return &converter{t: t, column: func(a *column.Array, bad func(int, error)) *vector.Column {
 			reportFaults(a, bad)
 			c := vector.NewColumn(t)
-			c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
+			c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
 			c.Ints = hashes(a)
 			return c
 		}}, nil
@@ -132,33 +133,33 @@ func stringConverter(n *node, cm *ColumnMapping) (*converter, error) {
 		return nil, fmt.Errorf("values of type %v cannot be of elem %v; \"hash\": true makes ids of them", n, cm.Elem)
 	}
 	t := vector.Type{Kind: vector.String}
-	if n.shape == shapeBytes && cm.Kind != vector.String || cm.Kind == vector.Bytes {
+	if n.Shape == column.Bytes && cm.Kind != vector.String || cm.Kind == vector.Bytes {
 		t.Kind = vector.Bytes
 	}
-	logical := n.logical
+	logical := n.Logical
 	if cm.Kind != 0 {
 		logical = ""
 	}
-	return &converter{t: t, logical: logical, column: func(a *array, bad func(int, error)) *vector.Column {
+	return &converter{t: t, logical: logical, column: func(a *column.Array, bad func(int, error)) *vector.Column {
 		reportFaults(a, bad)
 		if t.Kind == vector.String {
 			checkUTF8(a, bad)
 		}
-		a = compactLists(a)
+		a = column.CompactLists(a)
 		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present, c.Offsets, c.Data = a.n, a.n, presence(a), a.offsets, a.data
+		c.Rows, c.Slots, c.Present, c.Offsets, c.Data = a.Len, a.Len, presence(a), a.Offsets, a.Data
 		return c
 	}}, nil
 }
 
 var errNotUTF8 = errors.New("a string that is not UTF-8; \"kind\": \"bytes\" in a mapping file takes any bytes")
 
-func checkUTF8(a *array, bad func(int, error)) {
-	if utf8.Valid(a.data) {
+func checkUTF8(a *column.Array, bad func(int, error)) {
+	if utf8.Valid(a.Data) {
 		// Valid as a whole: each string is, when none starts within a character.
 		whole := true
-		for _, o := range a.offsets[:a.n] {
-			if int(o) < len(a.data) && !utf8.RuneStart(a.data[o]) {
+		for _, o := range a.Offsets[:a.Len] {
+			if int(o) < len(a.Data) && !utf8.RuneStart(a.Data[o]) {
 				whole = false
 				break
 			}
@@ -167,39 +168,39 @@ func checkUTF8(a *array, bad func(int, error)) {
 			return
 		}
 	}
-	for i := range a.n {
-		if !a.isNull(i) && !utf8.Valid(a.data[a.offsets[i]:a.offsets[i+1]]) {
+	for i := range a.Len {
+		if !a.IsNull(i) && !utf8.Valid(a.Data[a.Offsets[i]:a.Offsets[i+1]]) {
 			bad(i, errNotUTF8)
 		}
 	}
 }
 
-func hashes(a *array) []int64 {
-	out := make([]int64, a.n)
+func hashes(a *column.Array) []int64 {
+	out := make([]int64, a.Len)
 	for i := range out {
-		if !a.isNull(i) {
-			out[i] = HashString(a.data[a.offsets[i]:a.offsets[i+1]])
+		if !a.IsNull(i) {
+			out[i] = HashString(a.Data[a.Offsets[i]:a.Offsets[i+1]])
 		}
 	}
 	return out
 }
 
-func listConverter(n *node, cm *ColumnMapping) (*converter, error) {
-	el := n.children[0]
+func listConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
+	el := n.Children[0]
 	var cast *numberCast
 	switch {
 	case cm.Map != "":
 		return nil, fmt.Errorf("map is for maps, not for %v", n)
-	case el.shape == shapeNull:
+	case el.Shape == column.Null:
 		// Lists that are all empty: any other file's element type holds them.
 		cast = &numberCast{elem: vector.Bool, from: vector.Bool}
-	case (el.shape == shapeString || el.shape == shapeBytes) && cm.Hash:
+	case (el.Shape == column.String || el.Shape == column.Bytes) && cm.Hash:
 		cast = &numberCast{elem: vector.Int64}
-	case el.shape == shapeString || el.shape == shapeBytes:
+	case el.Shape == column.String || el.Shape == column.Bytes:
 		return nil, fmt.Errorf("lists of %v are not stored; {\"kind\": \"sparse\", \"hash\": true} in a mapping file makes 63-bit ids of them", el)
 	case cm.Hash:
 		return nil, fmt.Errorf("hash makes ids of strings, not of %v", n)
-	case el.shape != shapeNumber:
+	case el.Shape != column.Number:
 		return nil, fmt.Errorf("values of type %v %w: lists of numbers and list<struct<id: integer, score: float>> have", n, errNoPlace)
 	default:
 		var err error
@@ -210,7 +211,7 @@ func listConverter(n *node, cm *ColumnMapping) (*converter, error) {
 	if err := unexpected(cm, n, vector.Sparse, vector.Embedding); err != nil {
 		return nil, err
 	}
-	if cm.Kind == vector.Embedding || cm.Kind == 0 && (n.shape == shapeFixedList || n.dim > 0) {
+	if cm.Kind == vector.Embedding || cm.Kind == 0 && (n.Shape == column.FixedList || n.Dim > 0) {
 		if cm.DropNulls {
 			return nil, errors.New("nulls cannot be left out of an embedding, whose length is fixed: \"kind\": \"sparse\" makes a list of it")
 		}
@@ -218,57 +219,57 @@ func listConverter(n *node, cm *ColumnMapping) (*converter, error) {
 	}
 	t := vector.Type{Kind: vector.Sparse, Elem: cast.elem}
 	dropNulls := cm.DropNulls
-	return &converter{t: t, logical: cast.logical, column: func(a *array, bad func(int, error)) *vector.Column {
-		a = compactLists(variableList(a))
+	return &converter{t: t, logical: cast.logical, column: func(a *column.Array, bad func(int, error)) *vector.Column {
+		a = column.CompactLists(column.VariableList(a))
 		if dropNulls {
-			a = withoutNulls(a, a.children[0])
+			a = column.WithoutNulls(a, a.Children[0])
 		}
-		child := a.children[0]
+		child := a.Children[0]
 		inner := inList(a, bad)
 		reportFaults(child, inner)
 		reportNulls(child, inner)
 		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present, c.Offsets = a.n, a.n, presence(a), a.offsets
+		c.Rows, c.Slots, c.Present, c.Offsets = a.Len, a.Len, presence(a), a.Offsets
 		c.Ints, c.Floats, c.Doubles = listValues(child, cast, inner)
 		return c
 	}}, nil
 }
 
 // listValues returns the numbers that the elements of lists become.
-func listValues(child *array, cast *numberCast, bad func(int, error)) ([]int64, []float32, []float64) {
-	switch child.node.shape {
-	case shapeNull:
-		return make([]int64, child.n), nil, nil
-	case shapeNumber:
+func listValues(child *column.Array, cast *numberCast, bad func(int, error)) ([]int64, []float32, []float64) {
+	switch child.Type.Shape {
+	case column.Null:
+		return make([]int64, child.Len), nil, nil
+	case column.Number:
 		return cast.apply(child, bad)
 	}
 	return hashes(child), nil, nil
 }
 
 // inList makes bad, which speaks of a's entries, speak of the entries of the lists of a.
-func inList(a *array, bad func(int, error)) func(int, error) {
-	line := &lineage{offsets: a.offsets}
-	return func(e int, err error) { bad(line.row(e), err) }
+func inList(a *column.Array, bad func(int, error)) func(int, error) {
+	line := &column.Lineage{Offsets: a.Offsets}
+	return func(e int, err error) { bad(line.Row(e), err) }
 }
 
-func reportNulls(child *array, bad func(int, error)) {
-	if child.validCount() == child.n {
+func reportNulls(child *column.Array, bad func(int, error)) {
+	if child.ValidCount() == child.Len {
 		return
 	}
-	for e := range child.n {
-		if child.isNull(e) {
+	for e := range child.Len {
+		if child.IsNull(e) {
 			bad(e, errNullInList)
 		}
 	}
 }
 
-func embeddingConverter(n *node, cm *ColumnMapping, cast *numberCast) (*converter, error) {
+func embeddingConverter(n *column.Type, cm *ColumnMapping, cast *numberCast) (*converter, error) {
 	dim := int(cm.Dim)
 	switch {
-	case (n.shape == shapeFixedList || n.dim > 0) && dim == 0:
-		dim = n.dim
-	case (n.shape == shapeFixedList || n.dim > 0) && dim != n.dim:
-		return nil, fmt.Errorf("the lists have %d values, not %d", n.dim, dim)
+	case (n.Shape == column.FixedList || n.Dim > 0) && dim == 0:
+		dim = n.Dim
+	case (n.Shape == column.FixedList || n.Dim > 0) && dim != n.Dim:
+		return nil, fmt.Errorf("the lists have %d values, not %d", n.Dim, dim)
 	case dim == 0:
 		return nil, fmt.Errorf("an embedding of lists of any length needs its \"dim\" in the mapping file")
 	}
@@ -276,24 +277,24 @@ func embeddingConverter(n *node, cm *ColumnMapping, cast *numberCast) (*converte
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	return &converter{t: t, logical: cast.logical, column: func(a *array, bad func(int, error)) *vector.Column {
-		a = compactLists(variableList(a))
-		child := a.children[0]
+	return &converter{t: t, logical: cast.logical, column: func(a *column.Array, bad func(int, error)) *vector.Column {
+		a = column.CompactLists(column.VariableList(a))
+		child := a.Children[0]
 		inner := inList(a, bad)
 		reportFaults(child, inner)
 		reportNulls(child, inner)
 		ints, floats, doubles := listValues(child, cast, inner)
 		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present = a.n, a.n, presence(a)
-		if child.n == a.n*dim && c.Present == nil && equalLengths(a.offsets, dim) {
+		c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
+		if child.Len == a.Len*dim && c.Present == nil && equalLengths(a.Offsets, dim) {
 			c.Ints, c.Floats, c.Doubles = ints, floats, doubles
 			return c
 		}
 		out := vector.NewColumn(t)
-		for i := range a.n {
-			lo, hi := int(a.offsets[i]), int(a.offsets[i+1])
+		for i := range a.Len {
+			lo, hi := int(a.Offsets[i]), int(a.Offsets[i+1])
 			switch {
-			case a.isNull(i):
+			case a.IsNull(i):
 				out.AppendNulls(1)
 				continue
 			case hi-lo != dim:
@@ -325,13 +326,13 @@ func equalLengths(offsets []int32, dim int) bool {
 }
 
 // weightedConverter takes lists of structs of an id and a score, and maps from ids to scores.
-func weightedConverter(n *node, pair []*node, cm *ColumnMapping) (*converter, error) {
+func weightedConverter(n *column.Type, pair []*column.Type, cm *ColumnMapping) (*converter, error) {
 	if err := unexpected(cm, n, vector.Weighted); err != nil {
 		return nil, err
 	}
-	ok := len(pair) == 2 && pair[1].shape == shapeNumber && !pair[1].elem.IsInteger() && pair[1].logical == ""
-	hash := ok && cm.Hash && (pair[0].shape == shapeString || pair[0].shape == shapeBytes)
-	if !ok || !hash && (pair[0].shape != shapeNumber || !pair[0].elem.IsInteger() || pair[0].logical != "") {
+	ok := len(pair) == 2 && pair[1].Shape == column.Number && !pair[1].Elem.IsInteger() && pair[1].Logical == ""
+	hash := ok && cm.Hash && (pair[0].Shape == column.String || pair[0].Shape == column.Bytes)
+	if !ok || !hash && (pair[0].Shape != column.Number || !pair[0].Elem.IsInteger() || pair[0].Logical != "") {
 		return nil, fmt.Errorf("values of type %v %w: a weighted feature has integer ids with float or double scores", n, errNoPlace)
 	}
 	if cm.Hash && !hash {
@@ -349,41 +350,41 @@ func weightedConverter(n *node, pair []*node, cm *ColumnMapping) (*converter, er
 			return nil, fmt.Errorf("ids of a weighted feature are integers, not %v", cast.elem)
 		}
 	}
-	t := vector.Type{Kind: vector.Weighted, Elem: cast.elem, Score: pair[1].elem}
-	isMap := n.shape == shapeMap
-	logical := fmt.Sprintf("struct<%s, %s>", logicalName(pair[0].name), logicalName(pair[1].name))
+	t := vector.Type{Kind: vector.Weighted, Elem: cast.elem, Score: pair[1].Elem}
+	isMap := n.Shape == column.Map
+	logical := fmt.Sprintf("struct<%s, %s>", logicalName(pair[0].Name), logicalName(pair[1].Name))
 	if isMap {
 		logical = "map"
 	}
 	dropNulls := cm.DropNulls
-	return &converter{t: t, logical: logical, column: func(a *array, bad func(int, error)) *vector.Column {
-		a = compactLists(variableList(a))
+	return &converter{t: t, logical: logical, column: func(a *column.Array, bad func(int, error)) *vector.Column {
+		a = column.CompactLists(column.VariableList(a))
 		if dropNulls {
-			a = withoutNulls(a, a.children[len(a.children)-1])
+			a = column.WithoutNulls(a, a.Children[len(a.Children)-1])
 		}
 		inner := inList(a, bad)
-		ids := a.children[0]
-		var scores *array
+		ids := a.Children[0]
+		var scores *column.Array
 		if isMap {
-			scores = a.children[1]
+			scores = a.Children[1]
 		} else {
-			s := a.children[0]
+			s := a.Children[0]
 			reportFaults(s, inner)
 			reportNulls(s, inner)
-			ids, scores = s.children[0].masked(s.valid), s.children[1].masked(s.valid)
+			ids, scores = s.Children[0].Masked(s.Valid), s.Children[1].Masked(s.Valid)
 		}
-		for _, p := range []*array{ids, scores} {
+		for _, p := range []*column.Array{ids, scores} {
 			reportFaults(p, inner)
 			reportNulls(p, inner)
 		}
 		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present, c.Offsets = a.n, a.n, presence(a), a.offsets
+		c.Rows, c.Slots, c.Present, c.Offsets = a.Len, a.Len, presence(a), a.Offsets
 		if hash {
 			c.Ints = hashes(ids)
 		} else {
 			c.Ints, _, _ = cast.apply(ids, inner)
 		}
-		c.ScoreFloats, c.ScoreDoubles = scores.floats, scores.doubles
+		c.ScoreFloats, c.ScoreDoubles = scores.Floats, scores.Doubles
 		if isMap {
 			reportDuplicates(c, bad)
 		}
@@ -419,39 +420,39 @@ type numberCast struct {
 	elem    vector.Elem
 	logical string
 	from    vector.Elem
-	scale   *rescaling // of timestamps; nil: they stay
+	scale   *column.Rescaling // of timestamps; nil: they stay
 }
 
-func castTo(n *node, cm *ColumnMapping) (*numberCast, error) {
+func castTo(n *column.Type, cm *ColumnMapping) (*numberCast, error) {
 	elem := cm.Elem
 	if cm.Timestamp != "" {
 		if elem != 0 {
 			return nil, errors.New("\"timestamp\" and \"elem\" exclude each other: timestamps are int64")
 		}
-		scale, err := newRescaling(n.logical, cm.Timestamp)
+		scale, err := column.NewRescaling(n.Logical, cm.Timestamp)
 		if err != nil {
 			return nil, fmt.Errorf("%w, not for %v", err, n)
 		}
-		return &numberCast{elem: n.elem, from: n.elem, logical: cm.Timestamp, scale: scale}, nil
+		return &numberCast{elem: n.Elem, from: n.Elem, logical: cm.Timestamp, scale: scale}, nil
 	}
-	if elem == 0 || elem == n.elem {
-		logical := n.logical
+	if elem == 0 || elem == n.Elem {
+		logical := n.Logical
 		if elem != 0 {
 			logical = ""
 		}
-		return &numberCast{elem: n.elem, from: n.elem, logical: logical}, nil
+		return &numberCast{elem: n.Elem, from: n.Elem, logical: logical}, nil
 	}
-	return &numberCast{elem: elem, from: n.elem}, nil
+	return &numberCast{elem: elem, from: n.Elem}, nil
 }
 
 // apply returns the numbers in the slice that the new element type uses. A number that does not fit is bad: floats
 // become integers only when they are whole, integers become floats only when exact; float64 is rounded to float32.
-func (k *numberCast) apply(a *array, bad func(int, error)) ([]int64, []float32, []float64) {
+func (k *numberCast) apply(a *column.Array, bad func(int, error)) ([]int64, []float32, []float64) {
 	if k.scale != nil {
-		return k.scale.apply(a, bad), nil, nil
+		return k.scale.Apply(a, bad), nil, nil
 	}
 	if k.from == k.elem {
-		return a.ints, a.floats, a.doubles
+		return a.Ints, a.Floats, a.Doubles
 	}
 	from, to := k.from.Physical(), k.elem.Physical()
 	var ints []int64
@@ -459,22 +460,22 @@ func (k *numberCast) apply(a *array, bad func(int, error)) ([]int64, []float32, 
 	var doubles []float64
 	switch to {
 	case vector.Float32Values:
-		floats = make([]float32, a.n)
+		floats = make([]float32, a.Len)
 	case vector.Float64Values:
-		doubles = make([]float64, a.n)
+		doubles = make([]float64, a.Len)
 	default:
-		ints = make([]int64, a.n)
+		ints = make([]int64, a.Len)
 	}
-	for i := range a.n {
-		if a.isNull(i) {
+	for i := range a.Len {
+		if a.IsNull(i) {
 			continue
 		}
 		if from == vector.Int64Values {
-			v := a.ints[i]
+			v := a.Ints[i]
 			u64 := k.from == vector.Uint64
 			switch to {
 			case vector.Int64Values:
-				if u64 && v < 0 && k.elem != vector.Uint64 || !u64 && v < 0 && k.elem == vector.Uint64 || !elemHolds(k.elem, v) {
+				if u64 && v < 0 && k.elem != vector.Uint64 || !u64 && v < 0 && k.elem == vector.Uint64 || !column.ElemHolds(k.elem, v) {
 					bad(i, fmt.Errorf("%s does not fit %v", printInt(v, u64), k.elem))
 				}
 				ints[i] = v
@@ -493,9 +494,9 @@ func (k *numberCast) apply(a *array, bad func(int, error)) ([]int64, []float32, 
 		}
 		var v float64
 		if from == vector.Float32Values {
-			v = float64(a.floats[i])
+			v = float64(a.Floats[i])
 		} else {
-			v = a.doubles[i]
+			v = a.Doubles[i]
 		}
 		switch to {
 		case vector.Float32Values:
@@ -503,7 +504,7 @@ func (k *numberCast) apply(a *array, bad func(int, error)) ([]int64, []float32, 
 		case vector.Float64Values:
 			doubles[i] = v
 		default:
-			if v != math.Trunc(v) || v < -(1<<63) || v >= 1<<63 || !elemHolds(k.elem, int64(v)) || k.elem == vector.Uint64 && v < 0 {
+			if v != math.Trunc(v) || v < -(1<<63) || v >= 1<<63 || !column.ElemHolds(k.elem, int64(v)) || k.elem == vector.Uint64 && v < 0 {
 				bad(i, fmt.Errorf("%v does not fit %v", v, k.elem))
 				continue
 			}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // corpusRoot returns the directory of files that other programs wrote, and skips the test where there is none.
@@ -127,7 +128,7 @@ func judgeOutcome(o outcome, want pyAnswer, compared bool) (verdict, detail stri
 	switch {
 	case errors.Is(o.err, context.DeadlineExceeded):
 		return "hung", o.took.String()
-	case errors.Is(o.err, ErrRefused):
+	case errors.Is(o.err, column.ErrRefused):
 		return "refused", oneLine(o.err)
 	case errors.As(o.err, &row):
 		return "bad row", oneLine(o.err)

@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A tableDDL is what SHOW CREATE TABLE of Hive or Spark says of a table, as far as reading its files needs it.
 type tableDDL struct {
-	columns     []*node
+	columns     []*column.Type
 	partitionBy []string
 	text        TextOptions
 	// multiDelimit: the SerDe takes all of the delimiter. Others take its first byte, so that a longer one is in doubt,
@@ -26,7 +28,7 @@ type tableDDL struct {
 
 const maxDDLBytes = 64 << 20
 
-func readDDL(path string, limits *Limits) (*tableDDL, error) {
+func readDDL(path string, limits *column.Limits) (*tableDDL, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -59,7 +61,7 @@ func parseDDL(text string, maxDepth int) (*tableDDL, error) {
 	for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") || p.words("transactional") {
 	}
 	if p.words("view") || p.words("materialized", "view") {
-		return nil, refuse("", "it describes a view, which has no files: give the DDL of the table whose files these are")
+		return nil, column.Refuse("", "it describes a view, which has no files: give the DDL of the table whose files these are")
 	}
 	if !p.words("table") {
 		return nil, p.want("TABLE")
@@ -75,7 +77,7 @@ func parseDDL(text string, maxDepth int) (*tableDDL, error) {
 	}
 	var err error
 	if p.skip(); p.pos < len(p.s) && p.s[p.pos] != '(' {
-		return nil, refuse("", "the statement names no columns (CREATE TABLE ... AS SELECT and LIKE take them from elsewhere): give what SHOW CREATE TABLE prints")
+		return nil, column.Refuse("", "the statement names no columns (CREATE TABLE ... AS SELECT and LIKE take them from elsewhere): give what SHOW CREATE TABLE prints")
 	}
 	if d.columns, err = p.columnList(); err != nil {
 		return nil, err
@@ -155,28 +157,28 @@ func (d *tableDDL) check() error {
 	}
 	seen := map[string]bool{}
 	for _, c := range d.columns {
-		if c.shape == 0 {
-			return fmt.Errorf("column %q has no type", c.name)
+		if c.Shape == 0 {
+			return fmt.Errorf("column %q has no type", c.Name)
 		}
-		if seen[strings.ToLower(c.name)] {
-			return fmt.Errorf("two columns have the name %q", c.name)
+		if seen[strings.ToLower(c.Name)] {
+			return fmt.Errorf("two columns have the name %q", c.Name)
 		}
-		seen[strings.ToLower(c.name)] = true
+		seen[strings.ToLower(c.Name)] = true
 	}
 	return nil
 }
 
 // partition notes the partition keys. One without a type is a column, as in Spark, which the files do not have.
-func (d *tableDDL) partition(keys []*node) error {
+func (d *tableDDL) partition(keys []*column.Type) error {
 	for _, k := range keys {
-		i := slices.IndexFunc(d.columns, func(c *node) bool { return strings.EqualFold(c.name, k.name) })
-		if k.shape == 0 && i < 0 {
-			return fmt.Errorf("partitioned by %q, which is no column", k.name)
+		i := slices.IndexFunc(d.columns, func(c *column.Type) bool { return strings.EqualFold(c.Name, k.Name) })
+		if k.Shape == 0 && i < 0 {
+			return fmt.Errorf("partitioned by %q, which is no column", k.Name)
 		}
-		if k.shape == 0 {
+		if k.Shape == 0 {
 			d.columns = slices.Delete(d.columns, i, i+1)
 		}
-		d.partitionBy = append(d.partitionBy, k.name)
+		d.partitionBy = append(d.partitionBy, k.Name)
 	}
 	return nil
 }
@@ -190,7 +192,7 @@ func (p *ddlParser) want(what string) error {
 	if i := strings.IndexByte(rest, '\n'); i >= 0 {
 		rest = rest[:i]
 	}
-	return fmt.Errorf("line %d: want %s, got %s", line, what, quoteCell(rest))
+	return fmt.Errorf("line %d: want %s, got %s", line, what, column.Quote(rest))
 }
 
 // skip passes over spaces and comments.
@@ -233,12 +235,12 @@ func (p *ddlParser) words(want ...string) bool {
 }
 
 // columnList reads (name type [COMMENT 'text'] [constraints], ..., [constraints]).
-func (p *ddlParser) columnList() ([]*node, error) {
+func (p *ddlParser) columnList() ([]*column.Type, error) {
 	p.skip()
 	if !p.accept('(') {
 		return nil, p.want("( and the columns")
 	}
-	var out []*node
+	var out []*column.Type
 	for {
 		if p.words("primary", "key") || p.words("foreign", "key") || p.words("constraint") {
 			if err := p.columnRest(); err != nil {
@@ -261,13 +263,13 @@ func (p *ddlParser) columnList() ([]*node, error) {
 	}
 }
 
-func (p *ddlParser) column() (*node, error) {
+func (p *ddlParser) column() (*column.Type, error) {
 	name := p.word()
 	if name == "" {
 		return nil, p.want("a column's name")
 	}
 	if p.skip(); p.pos < len(p.s) && (p.s[p.pos] == ',' || p.s[p.pos] == ')') {
-		return &node{name: name}, nil // a partition key as Spark prints them; for others check wants a type
+		return &column.Type{Name: name}, nil // a partition key as Spark prints them; for others check wants a type
 	}
 	at := p.pos
 	n, err := p.parse(1)
@@ -277,9 +279,9 @@ func (p *ddlParser) column() (*node, error) {
 			p.pos = at
 			return nil, fmt.Errorf("column %q: %w: %w", name, err, p.want("its type"))
 		}
-		n = &node{shape: shapeRefused, reason: err.Error()} // it may be dropped
+		n = &column.Type{Shape: column.Refused, Reason: err.Error()} // it may be dropped
 	}
-	n.name = name
+	n.Name = name
 	for {
 		switch {
 		case p.words("comment"):

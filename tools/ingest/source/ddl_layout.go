@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // delimited reads what follows ROW FORMAT DELIMITED.
@@ -55,9 +57,9 @@ func (p *ddlParser) serde(d *tableDDL) error {
 	case "ParquetHiveSerDe", "OrcSerde":
 		d.storedAs = name
 	case "JsonSerDe", "JsonSerde":
-		return refuse("", "SerDe %s: read the files as JSON lines, with --format jsonl and no --ddl", class)
+		return column.Refuse("", "SerDe %s: read the files as JSON lines, with --format jsonl and no --ddl", class)
 	default:
-		return refuse("", "SerDe %s is not supported: LazySimpleSerDe, MultiDelimitSerDe and OpenCSVSerde are", class)
+		return column.Refuse("", "SerDe %s is not supported: LazySimpleSerDe, MultiDelimitSerDe and OpenCSVSerde are", class)
 	}
 	return nil
 }
@@ -71,7 +73,7 @@ func (p *ddlParser) using(d *tableDDL) error {
 	case "csv":
 		d.text.CSV, d.text.Escape = true, `\`
 	case "json":
-		return refuse("", "it describes JSON: read the files as JSON lines, with --format jsonl and no --ddl")
+		return column.Refuse("", "it describes JSON: read the files as JSON lines, with --format jsonl and no --ddl")
 	case "":
 		return p.want("a format")
 	default:
@@ -142,7 +144,7 @@ func (d *tableDDL) option(key, value string) error {
 			t.SkipLines = 1
 		}
 	case "linesep", "comment", "dateformat", "timestampformat":
-		return refuse("", "the option %q is not supported", key)
+		return column.Refuse("", "the option %q is not supported", key)
 	case "encoding", "charset":
 		return d.property("serialization.encoding", value)
 	default:
@@ -181,10 +183,10 @@ func (d *tableDDL) property(key, value string) error {
 	case "separatorChar":
 		return char(&t.Delimiter)
 	case "textinputformat.record.delimiter", "timestamp.formats":
-		return refuse("", "the property %q is not supported", key)
+		return column.Refuse("", "the property %q is not supported", key)
 	case "serialization.last.column.takes.rest":
 		if strings.EqualFold(value, "true") {
-			return refuse("", "the property %q is not supported", key)
+			return column.Refuse("", "the property %q is not supported", key)
 		}
 	case "serialization.format":
 		if t.Delimiter == "" && !t.CSV {
@@ -200,7 +202,7 @@ func (d *tableDDL) property(key, value string) error {
 		return char(&t.Quote)
 	case "line.delim":
 		if value != "\n" && value != "10" {
-			return refuse("", "lines that end with %q are not supported: Hive itself only takes \\n", value)
+			return column.Refuse("", "lines that end with %q are not supported: Hive itself only takes \\n", value)
 		}
 	case "serialization.null.format":
 		t.Null, t.HasNull = value, true
@@ -212,11 +214,11 @@ func (d *tableDDL) property(key, value string) error {
 		t.SkipLines = n
 	case "skip.footer.line.count":
 		if strings.TrimSpace(value) != "0" {
-			return refuse("", "skip.footer.line.count is not supported")
+			return column.Refuse("", "skip.footer.line.count is not supported")
 		}
 	case "serialization.encoding":
 		if !strings.EqualFold(value, "UTF-8") {
-			return refuse("", "text in %s is not supported: UTF-8 is", value)
+			return column.Refuse("", "text in %s is not supported: UTF-8 is", value)
 		}
 	}
 	return nil

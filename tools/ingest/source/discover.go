@@ -9,22 +9,28 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/stream"
 )
 
 // Discover lists the files that the paths ("-" is stdin) hold, in a deterministic order: that of the paths, and of the
 // names below each. Directories are read as Hive lays them out: "key=value" names partitions, names that begin with _
 // or . are skipped, and so are empty files. The mapping and DDL files of opts are read.
 func Discover(ctx context.Context, paths []string, opts Options) ([]File, error) {
-	opts.Limits = opts.Limits.withDefaults()
+	opts.Limits = opts.Limits.WithDefaults()
 	if opts.ChunkBytes <= 0 {
 		opts.ChunkBytes = defaultChunkBytes
 	}
 	if opts.PageBytes <= 0 {
 		opts.PageBytes = defaultPageBytes
+	}
+	if opts.Threads <= 0 {
+		opts.Threads = runtime.GOMAXPROCS(0)
 	}
 	if opts.Stdin == nil {
 		opts.Stdin = os.Stdin
@@ -34,14 +40,14 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	}
 	f := formatNamed(opts.Format)
 	if f == nil {
-		return nil, fmt.Errorf("format%s: want one of %s", didYouMean(opts.Format, formatNames()), strings.Join(formatNames(), ", "))
+		return nil, fmt.Errorf("format%s: want one of %s", column.DidYouMean(opts.Format, formatNames()), strings.Join(formatNames(), ", "))
 	}
 	if len(paths) == 0 {
 		return nil, errors.New("no source given: name files or directories, or - for stdin")
 	}
 	d := &discovery{opts: &opts, format: f}
 	d.known = opts.Known
-	d.ReadOptions = ReadOptions{opts.Limits, opts.ChunkBytes, opts.PageBytes, opts.threads()}
+	d.ReadOptions = column.ReadOptions{Limits: opts.Limits, ChunkBytes: opts.ChunkBytes, PageBytes: opts.PageBytes, Threads: opts.Threads}
 	var err error
 	if d.mapping, err = ReadMapping(opts.MappingFile); err != nil {
 		return nil, err
@@ -246,7 +252,7 @@ func (d *discovery) unifyPartitions() error {
 	}
 	if d.ddl != nil && len(keys) > 0 {
 		if have, want := slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(d.ddl.partitionBy)); !slices.Equal(have, want) {
-			return refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path, strings.Join(keys, ", "), strings.Join(d.ddl.partitionBy, ", "))
+			return column.Refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path, strings.Join(keys, ", "), strings.Join(d.ddl.partitionBy, ", "))
 		}
 		keys = d.ddl.partitionBy
 	}
@@ -263,7 +269,7 @@ func (d *discovery) unifyPartitions() error {
 			}
 		}
 		if len(out) != len(keys) || len(byKey) != len(keys) {
-			return refuse("", "%s is partitioned by (%s), %s by (%s): all files of a table have the same partition keys",
+			return column.Refuse("", "%s is partitioned by (%s), %s by (%s): all files of a table have the same partition keys",
 				f.Path, strings.Join(slices.Sorted(maps.Keys(byKey)), ", "), first.Path, strings.Join(keys, ", "))
 		}
 		f.Partition = out
@@ -290,34 +296,34 @@ func (d *discovery) sniff(path string, st fs.FileInfo) (*format, error) {
 	if found := sniffMagic(head); found != nil {
 		return found, nil
 	}
-	if what := foreign(path, head); what != "" {
-		return nil, refuse("", "%s: %s", path, what)
+	if what := stream.Foreign(path, head); what != "" {
+		return nil, column.Refuse("", "%s: %s", path, what)
 	}
 	if found := sniff(&d.inputSet, path, head); found != nil {
 		return found, nil
 	}
-	return nil, refuse("", "%s: neither its first bytes nor its name tell its format: say --format, "+
+	return nil, column.Refuse("", "%s: neither its first bytes nor its name tell its format: say --format, "+
 		"and how text is laid out with --ddl or --mapping", path)
 }
 
 // bindFile gives f the functions that open it and hash it.
 func (d *discovery) bindFile(f *File) {
 	file := *f
-	var stream *hashingReader
+	var src *stream.Reader
 	switch {
 	case f.Path == "-" && d.opts.Records != nil:
 		file.records = d.opts.Records
 	case f.Path == "-":
-		stream = newHashingReader(io.NopCloser(d.opts.Stdin))
+		src = stream.NewReader(io.NopCloser(d.opts.Stdin))
 	case f.Size < 0:
-		stream = newHashingReader(&pipe{path: f.Path})
+		src = stream.NewReader(&stream.Pipe{Path: f.Path})
 	}
 	in := input{path: f.Path, size: f.Size, format: f.Format}
-	if stream != nil {
-		in.stream = stream
+	if src != nil {
+		in.stream = src
 	}
 	open := func(ctx context.Context, lenient bool) (*tableSource, error) {
-		return newTableSource(&file, d.opts, d.mapping, lenient, func() (batchReader, error) { return d.open(ctx, in, file.records) })
+		return newTableSource(&file, d.opts, d.mapping, lenient, func() (column.Reader, error) { return d.open(ctx, in, file.records) })
 	}
 	f.openLenient = func(ctx context.Context) (*tableSource, error) { return open(ctx, true) }
 	f.Open = func(ctx context.Context) (Source, error) {
@@ -328,12 +334,12 @@ func (d *discovery) bindFile(f *File) {
 		return s, nil
 	}
 	f.Fingerprint = func(ctx context.Context) (string, error) {
-		if stream != nil {
-			return stream.sum()
+		if src != nil {
+			return src.Sum()
 		}
 		if file.records != nil {
 			return file.records.sum()
 		}
-		return fingerprint(ctx, file.Path)
+		return stream.Fingerprint(ctx, file.Path)
 	}
 }

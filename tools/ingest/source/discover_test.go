@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 const kvMapping = `{"text": {"delimiter": ",", "columns": [{"name": "k", "type": "int"}, {"name": "v", "type": "string"}]}}`
@@ -208,7 +210,7 @@ func TestPageBomb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = readBytes(t, "x.parquet", data, Options{Limits: Limits{PageBytes: 1}})
+	_, err = readBytes(t, "x.parquet", data, Options{Limits: column.Limits{PageBytes: 1}})
 	if err == nil || !strings.Contains(err.Error(), "the limit is 1") {
 		t.Errorf("got %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // membersFile writes two rows of a struct s of an int32 a and 12 bytes b, of which the second is null, and an int64 n.
@@ -46,7 +47,7 @@ func membersFile(t *testing.T, props ...parquet.WriterProperty) []byte {
 // editSchema changes the schema in the footer of a Parquet file.
 func editSchema(t *testing.T, data []byte, edit func(root *schemaElement)) []byte {
 	t.Helper()
-	f, err := readFooter(bytes.NewReader(data), int64(len(data)), Limits{}.withDefaults())
+	f, err := readFooter(bytes.NewReader(data), int64(len(data)), column.Limits{}.WithDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestDroppedParquet(t *testing.T) {
 	} {
 		for i, props := range [][]parquet.WriterProperty{nil, {parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithDictionaryDefault(false)}} {
 			data := editSchema(t, membersFile(t, props...), tc.edit)
-			if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.refused) ||
+			if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), tc.refused) ||
 				!strings.Contains(err.Error(), `{"drop": true}`) || !strings.Contains(err.Error(), "x.parquet") {
 				t.Errorf("%s, %d: got %v, want a refusal of %s", tc.name, i, err, tc.refused)
 			}
@@ -194,7 +195,7 @@ func TestDroppedEncryption(t *testing.T) {
 		t.Skip(err)
 	}
 	_, err = readBytes(t, "x.parquet", data, Options{})
-	if err == nil || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `"double_field"`) || !strings.Contains(err.Error(), `"float_field"`) || !strings.Contains(err.Error(), "encrypted") {
+	if err == nil || !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), `"double_field"`) || !strings.Contains(err.Error(), `"float_field"`) || !strings.Contains(err.Error(), "encrypted") {
 		t.Errorf("got %v", err)
 	}
 	dir := writeFiles(t, map[string]string{"x.parquet": string(data),

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A format is a kind of file. What differs between formats is in its fields.
@@ -25,7 +27,7 @@ type format struct {
 }
 
 // An opener opens the reader of an input.
-type opener func(ctx context.Context, in input) (batchReader, error)
+type opener func(ctx context.Context, in input) (column.Reader, error)
 
 // An input is a file or a stream.
 type input struct {
@@ -98,6 +100,6 @@ func sniff(d *inputSet, path string, head []byte) *format {
 // A momentLeaf is a part of a column whose timestamps are of any unit.
 type momentLeaf struct {
 	path   string
-	node   *node
+	node   *column.Type
 	column int // that it is in
 }

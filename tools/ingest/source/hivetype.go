@@ -9,42 +9,43 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // hivePrimitives maps the names of Hive's types to nodes. varchar and char take a length, decimal precision and scale.
-var hivePrimitives = map[string]node{
-	"boolean":          {shape: shapeNumber, elem: vector.Bool},
-	"tinyint":          {shape: shapeNumber, elem: vector.Int8},
-	"smallint":         {shape: shapeNumber, elem: vector.Int16},
-	"int":              {shape: shapeNumber, elem: vector.Int32},
-	"integer":          {shape: shapeNumber, elem: vector.Int32},
-	"bigint":           {shape: shapeNumber, elem: vector.Int64},
-	"float":            {shape: shapeNumber, elem: vector.Float32},
-	"real":             {shape: shapeNumber, elem: vector.Float32},
-	"double":           {shape: shapeNumber, elem: vector.Float64},
-	"double precision": {shape: shapeNumber, elem: vector.Float64},
-	"string":           {shape: shapeString},
-	"varchar":          {shape: shapeString},
-	"char":             {shape: shapeString},
-	"binary":           {shape: shapeBytes},
-	"date":             {shape: shapeNumber, elem: vector.Int32, logical: "date32"},
-	"timestamp":        {shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]", anyUnit: true},
-	"void":             {shape: shapeNull},
+var hivePrimitives = map[string]column.Type{
+	"boolean":          {Shape: column.Number, Elem: vector.Bool},
+	"tinyint":          {Shape: column.Number, Elem: vector.Int8},
+	"smallint":         {Shape: column.Number, Elem: vector.Int16},
+	"int":              {Shape: column.Number, Elem: vector.Int32},
+	"integer":          {Shape: column.Number, Elem: vector.Int32},
+	"bigint":           {Shape: column.Number, Elem: vector.Int64},
+	"float":            {Shape: column.Number, Elem: vector.Float32},
+	"real":             {Shape: column.Number, Elem: vector.Float32},
+	"double":           {Shape: column.Number, Elem: vector.Float64},
+	"double precision": {Shape: column.Number, Elem: vector.Float64},
+	"string":           {Shape: column.String},
+	"varchar":          {Shape: column.String},
+	"char":             {Shape: column.String},
+	"binary":           {Shape: column.Bytes},
+	"date":             {Shape: column.Number, Elem: vector.Int32, Logical: "date32"},
+	"timestamp":        {Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]", AnyUnit: true},
+	"void":             {Shape: column.Null},
 	// Spark's names.
-	"byte":          {shape: shapeNumber, elem: vector.Int8},
-	"short":         {shape: shapeNumber, elem: vector.Int16},
-	"long":          {shape: shapeNumber, elem: vector.Int64},
-	"timestamp_ntz": {shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]", anyUnit: true},
+	"byte":          {Shape: column.Number, Elem: vector.Int8},
+	"short":         {Shape: column.Number, Elem: vector.Int16},
+	"long":          {Shape: column.Number, Elem: vector.Int64},
+	"timestamp_ntz": {Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]", AnyUnit: true},
 	// Columns of these can be dropped, and are nothing else.
-	"interval":            {shape: shapeRefused, reason: "intervals have no place in a table"},
-	"interval_year_month": {shape: shapeRefused, reason: "intervals have no place in a table"},
-	"interval_day_time":   {shape: shapeRefused, reason: "intervals have no place in a table"},
-	"timestamp_ltz":       {shape: shapeRefused, reason: "text of a timestamp with local time zone names zones, which are not known here"},
-	"variant":             {shape: shapeRefused, reason: "a variant has no place in a table"},
+	"interval":            {Shape: column.Refused, Reason: "intervals have no place in a table"},
+	"interval_year_month": {Shape: column.Refused, Reason: "intervals have no place in a table"},
+	"interval_day_time":   {Shape: column.Refused, Reason: "intervals have no place in a table"},
+	"timestamp_ltz":       {Shape: column.Refused, Reason: "text of a timestamp with local time zone names zones, which are not known here"},
+	"variant":             {Shape: column.Refused, Reason: "a variant has no place in a table"},
 }
 
 // parseHiveType reads a type as Hive spells it: "array<map<string, bigint>>", "decimal(10,2)", ...
-func parseHiveType(s string, maxDepth int) (*node, error) {
+func parseHiveType(s string, maxDepth int) (*column.Type, error) {
 	p := &hiveTypeParser{s: s, maxDepth: maxDepth}
 	n, err := p.parse(1)
 	if err != nil {
@@ -131,7 +132,7 @@ func (p *hiveTypeParser) expect(c byte) error {
 	return nil
 }
 
-func (p *hiveTypeParser) parse(depth int) (*node, error) {
+func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 	if depth > p.maxDepth {
 		return nil, fmt.Errorf("%w than %d", errTooDeep, p.maxDepth)
 	}
@@ -153,7 +154,7 @@ func (p *hiveTypeParser) parse(depth int) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &node{nullable: true, shape: shapeList, children: []*node{c}}, p.expect('>')
+		return &column.Type{Nullable: true, Shape: column.List, Children: []*column.Type{c}}, p.expect('>')
 	case "map":
 		if err := p.expect('<'); err != nil {
 			return nil, err
@@ -169,25 +170,25 @@ func (p *hiveTypeParser) parse(depth int) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		k.name, v.name = "key", "value"
-		return &node{nullable: true, shape: shapeMap, children: []*node{k, v}}, p.expect('>')
+		k.Name, v.Name = "key", "value"
+		return &column.Type{Nullable: true, Shape: column.Map, Children: []*column.Type{k, v}}, p.expect('>')
 	case "struct":
 		return p.parseStruct(depth)
 	case "uniontype":
 		if err := p.angles(); err != nil {
 			return nil, err
 		}
-		return &node{nullable: true, shape: shapeRefused, reason: "a union has no place in a table"}, nil
+		return &column.Type{Nullable: true, Shape: column.Refused, Reason: "a union has no place in a table"}, nil
 	case "decimal", "numeric", "dec":
 		return p.parseDecimal()
 	}
 	n, ok := hivePrimitives[w]
 	if !ok {
-		unknown := fmt.Errorf("unknown type%s", didYouMean(w, slices.Sorted(maps.Keys(hivePrimitives))))
+		unknown := fmt.Errorf("unknown type%s", column.DidYouMean(w, slices.Sorted(maps.Keys(hivePrimitives))))
 		if !p.lenient || w == "" || p.brackets() != nil {
 			return nil, unknown
 		}
-		return &node{nullable: true, shape: shapeRefused, reason: unknown.Error()}, nil
+		return &column.Type{Nullable: true, Shape: column.Refused, Reason: unknown.Error()}, nil
 	}
 	if (w == "varchar" || w == "char") && p.accept('(') {
 		p.word()
@@ -204,7 +205,7 @@ func (p *hiveTypeParser) parse(depth int) (*node, error) {
 			n = hivePrimitives["timestamp_ltz"]
 		}
 	}
-	n.nullable = true
+	n.Nullable = true
 	return &n, nil
 }
 
@@ -248,11 +249,11 @@ func (p *hiveTypeParser) balanced(opens, closes byte) error {
 	return nil
 }
 
-func (p *hiveTypeParser) parseStruct(depth int) (*node, error) {
+func (p *hiveTypeParser) parseStruct(depth int) (*column.Type, error) {
 	if err := p.expect('<'); err != nil {
 		return nil, err
 	}
-	n := &node{nullable: true, shape: shapeStruct}
+	n := &column.Type{Nullable: true, Shape: column.Struct}
 	for {
 		name := p.memberName()
 		if name == "" {
@@ -263,8 +264,8 @@ func (p *hiveTypeParser) parseStruct(depth int) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.name = name
-		n.children = append(n.children, c)
+		c.Name = name
+		n.Children = append(n.Children, c)
 		p.words("not", "null")
 		if p.words("comment") {
 			p.skip()
@@ -292,7 +293,7 @@ func (p *hiveTypeParser) memberName() string {
 	return p.word()
 }
 
-func (p *hiveTypeParser) parseDecimal() (*node, error) {
+func (p *hiveTypeParser) parseDecimal() (*column.Type, error) {
 	precision, scale := 10, 0
 	if p.accept('(') {
 		var err error
@@ -308,9 +309,9 @@ func (p *hiveTypeParser) parseDecimal() (*node, error) {
 			return nil, err
 		}
 	}
-	n, err := decimalNode(precision, scale)
+	n, err := column.Decimal(precision, scale)
 	if err == nil {
-		n.nullable = true
+		n.Nullable = true
 	}
 	return n, err
 }

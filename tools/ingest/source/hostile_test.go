@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 func zipped(t *testing.T, text string) string {
@@ -155,7 +156,7 @@ func FuzzText(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string, csv bool) {
-		opts := &ReadOptions{ChunkBytes: 1 << 20, Limits: Limits{}.withDefaults()}
+		opts := &column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}
 		layout := ddl.text
 		layout.CSV = csv
 		r, err := newTextReader(newLines(t, text, opts), ddl.columns, &layout, nil, opts)
@@ -170,7 +171,7 @@ func FuzzJSON(f *testing.F) {
 	f.Add(`{"a":1,"b":[1,2.5],"c":{"x":"\ud83d\ude00"}}` + "\n" + `{"a":null,"b":[]}`)
 	f.Add(`{"a":1e400}` + "\n" + `{"a":[[[{}]]]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		d := &inputSet{mapping: &Mapping{}, ReadOptions: ReadOptions{ChunkBytes: 1 << 20, Limits: Limits{}.withDefaults()}}
+		d := &inputSet{mapping: &Mapping{}, ReadOptions: column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}}
 		r, err := newJSONStream(t.Context(), newLines(t, text, &d.ReadOptions), d)
 		if err != nil {
 			return
@@ -179,7 +180,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-func newLines(t *testing.T, text string, opts *ReadOptions) *lineReader {
+func newLines(t *testing.T, text string, opts *column.ReadOptions) *lineReader {
 	lines, err := openLines("", io.NopCloser(strings.NewReader(text)), charsetUTF8, &opts.Limits)
 	if err != nil {
 		t.Skip(err)
@@ -188,18 +189,18 @@ func newLines(t *testing.T, text string, opts *ReadOptions) *lineReader {
 }
 
 // drain reads to the end; every array is what the comment of array says.
-func drain(t *testing.T, r batchReader) {
+func drain(t *testing.T, r column.Reader) {
 	for {
-		b, err := r.next(context.Background())
+		b, err := r.Next(context.Background())
 		if err != nil {
 			return
 		}
-		for _, a := range b.arrays {
+		for _, a := range b.Arrays {
 			if a == nil {
 				continue
 			}
-			if err := a.check(); err != nil || a.n != b.rows {
-				t.Fatalf("%d rows in a batch of %d: %v", a.n, b.rows, err)
+			if err := a.Check(); err != nil || a.Len != b.Rows {
+				t.Fatalf("%d rows in a batch of %d: %v", a.Len, b.Rows, err)
 			}
 		}
 	}

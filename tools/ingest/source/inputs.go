@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -14,7 +15,7 @@ type inputSet struct {
 	ddl     *tableDDL                // nil: none given
 	known   func() []storage.Feature // the features of the table, see Options.Known; nil: none
 	inputs  []input
-	ReadOptions
+	column.ReadOptions
 }
 
 // files returns the files in a format, empty: in any. Streams, which can be read once, are none.
@@ -46,12 +47,12 @@ func (d *inputSet) features() []storage.Feature {
 	return d.known()
 }
 
-// timestampUnit returns the unit that the mapping file or the table says for the timestamps of a path, empty where neither does.
+// column.TimestampUnit returns the unit that the mapping file or the table says for the timestamps of a path, empty where neither does.
 func (d *inputSet) timestampUnit(path string) string {
 	name := path
 	if cm := d.mapping.Columns[path]; cm != nil {
 		if cm.Timestamp != "" {
-			return timestampUnit(cm.Timestamp)
+			return column.TimestampUnit(cm.Timestamp)
 		}
 		if cm.Rename != "" {
 			name = cm.Rename
@@ -59,35 +60,35 @@ func (d *inputSet) timestampUnit(path string) string {
 	}
 	known := d.features()
 	i := slices.IndexFunc(known, func(f storage.Feature) bool {
-		return timestampUnit(f.Logical) != "" && (f.Name == name || f.OriginColumn == path && f.OriginKey != "" && f.Name != path)
+		return column.TimestampUnit(f.Logical) != "" && (f.Name == name || f.OriginColumn == path && f.OriginKey != "" && f.Name != path)
 	})
 	if i < 0 {
 		return ""
 	}
-	return timestampUnit(known[i].Logical)
+	return column.TimestampUnit(known[i].Logical)
 }
 
 // momentLeaves returns the timestamps of any unit that are not dropped.
-func (d *inputSet) momentLeaves(columns []*node) []momentLeaf {
+func (d *inputSet) momentLeaves(columns []*column.Type) []momentLeaf {
 	var out []momentLeaf
-	var walk func(n *node, path string, column int)
-	walk = func(n *node, path string, column int) {
+	var walk func(n *column.Type, path string, column int)
+	walk = func(n *column.Type, path string, col int) {
 		if d.mapping.dropped(path) {
 			return
 		}
-		if n.anyUnit {
-			out = append(out, momentLeaf{path, n, column})
+		if n.AnyUnit {
+			out = append(out, momentLeaf{path, n, col})
 		}
-		for _, c := range n.children {
-			if n.shape == shapeStruct {
-				walk(c, columnPath(path, c.name), column)
+		for _, c := range n.Children {
+			if n.Shape == column.Struct {
+				walk(c, column.Path(path, c.Name), col)
 			} else {
-				walk(c, path, column)
+				walk(c, path, col)
 			}
 		}
 	}
 	for i, n := range columns {
-		walk(n, n.name, i)
+		walk(n, n.Name, i)
 	}
 	return out
 }

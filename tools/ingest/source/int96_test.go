@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // TestInt96Faults says of timestamps that have no place which part of them is wrong.
@@ -24,12 +25,12 @@ func TestInt96Faults(t *testing.T) {
 		{value(0, 0), "-4713-11-24 00:00:00 is not in the years 1677 to 2262"}, {value(math.MaxInt64, 2440589), "2262-04-12 23:47:16.854775807 is not in"},
 		{value(0, 5373484), "9999-12-31 00:00:00 is not in"},
 	} {
-		dst := &array{node: &node{logical: "timestamp[ns]"}}
+		dst := &column.Array{Type: &column.Type{Logical: "timestamp[ns]"}}
 		if err := convertInt96(dst, &pageValues{i96: []parquet.Int96{tc.v}}, 1, nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(dst.faults) == 0 != (tc.want == "") || tc.want != "" && !strings.Contains(dst.faults[0].err.Error(), tc.want) {
-			t.Errorf("%v: got %v, want %q", tc.v, dst.faults, tc.want)
+		if len(dst.Faults) == 0 != (tc.want == "") || tc.want != "" && !strings.Contains(dst.Faults[0].Err.Error(), tc.want) {
+			t.Errorf("%v: got %v, want %q", tc.v, dst.Faults, tc.want)
 		}
 	}
 }

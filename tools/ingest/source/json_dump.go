@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 const jsonName = "jsonl"
@@ -46,7 +48,7 @@ func (d *jsonDump) types(ctx context.Context, path string) (*jsonSchema, error) 
 }
 
 // open opens the reader of JSON lines with the types of all files, or of what a stream begins with.
-func (d *jsonDump) open(ctx context.Context, in input) (batchReader, error) {
+func (d *jsonDump) open(ctx context.Context, in input) (column.Reader, error) {
 	lines, err := openLines(in.path, in.stream, charsetUTF8, &d.d.Limits)
 	if err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func (d *jsonDump) file(ctx context.Context, path string) (*jsonSchema, error) {
 	}
 	defer lines.close()
 	err = s.read(ctx, lines, func([]byte) bool { return true })
-	if errors.Is(err, ErrRefused) {
+	if errors.Is(err, column.ErrRefused) {
 		return s, err
 	}
 	return s, nil
@@ -109,7 +111,7 @@ func (d *jsonDump) file(ctx context.Context, path string) (*jsonSchema, error) {
 func (s *jsonSchema) merge(o *jsonSchema) error {
 	var mixed *mixedError
 	if errors.As(s.top.clash(o.top), &mixed) {
-		return refuse(mixed.path, "%v; give it a type in a mapping file", mixed)
+		return column.Refuse(mixed.path, "%v; give it a type in a mapping file", mixed)
 	}
 	s.blank = s.blank && o.blank
 	return s.top.merge(o.top)

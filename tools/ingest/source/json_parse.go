@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // jsonKind tells JSON values apart by their first byte.
@@ -414,64 +415,64 @@ func (p *jsonParser) end() error {
 }
 
 // appendJSON appends the value at p to a. On an error a may be left with part of it.
-func appendJSON(a *array, p *jsonParser, limits *Limits) error {
+func appendJSON(a *column.Array, p *jsonParser, limits *column.Limits) error {
 	k, err := p.kind()
 	if err != nil {
 		return err
 	}
-	n := a.node
-	if n.unread {
-		a.appendNull()
+	n := a.Type
+	if n.Unread {
+		a.AppendNull()
 		return p.pass()
 	}
 	if k == jsonNull {
-		a.appendNull()
+		a.AppendNull()
 		return p.literal("null")
 	}
 	mismatch := func() error { return fmt.Errorf("%v where the schema has %v", k, n) }
-	switch n.shape {
-	case shapeList:
+	switch n.Shape {
+	case column.List:
 		if k != jsonArray {
 			return mismatch()
 		}
-		before := a.children[0].n
-		if err := p.array(func() error { return appendJSON(a.children[0], p, limits) }); err != nil {
+		before := a.Children[0].Len
+		if err := p.array(func() error { return appendJSON(a.Children[0], p, limits) }); err != nil {
 			return err
 		}
-		if int64(a.children[0].n-before) > limits.CellValues {
+		if int64(a.Children[0].Len-before) > limits.CellValues {
 			return fmt.Errorf("a list of more than %d values", limits.CellValues)
 		}
-		a.appendEntry(true)
-	case shapeMap:
+		a.AppendEntry(true)
+	case column.Map:
 		if k != jsonObject {
 			return mismatch()
 		}
 		err := p.object(func(key []byte) error {
-			if err := appendText(a.children[0], key, limits); err != nil {
+			if err := column.AppendText(a.Children[0], key, limits); err != nil {
 				return fmt.Errorf("key: %w", err)
 			}
-			return appendJSON(a.children[1], p, limits)
+			return appendJSON(a.Children[1], p, limits)
 		})
 		if err != nil {
 			return err
 		}
-		a.appendEntry(true)
-	case shapeStruct:
+		a.AppendEntry(true)
+	case column.Struct:
 		if k != jsonObject {
 			return mismatch()
 		}
-		if err := appendMembers(a.children, nil, a.n, p, limits); err != nil {
+		if err := appendMembers(a.Children, nil, a.Len, p, limits); err != nil {
 			return err
 		}
-		a.appendEntry(true)
-	case shapeNumber:
+		a.AppendEntry(true)
+	case column.Number:
 		return appendJSONNumber(a, k, p, mismatch, limits)
-	case shapeString, shapeBytes:
+	case column.String, column.Bytes:
 		var text []byte
 		switch {
 		case k == jsonString:
 			text, err = p.string()
-		case k == jsonNumber && (n.logical != "" || n.given):
+		case k == jsonNumber && (n.Logical != "" || n.Given):
 			text, _, err = p.number() // a decimal, or a string that is sometimes written without quotes
 		default:
 			return mismatch()
@@ -479,17 +480,17 @@ func appendJSON(a *array, p *jsonParser, limits *Limits) error {
 		if err != nil {
 			return err
 		}
-		return appendText(a, text, limits)
+		return column.AppendText(a, text, limits)
 	default:
 		return mismatch()
 	}
 	return nil
 }
 
-func appendJSONNumber(a *array, k jsonKind, p *jsonParser, mismatch func() error, limits *Limits) error {
-	n := a.node
+func appendJSONNumber(a *column.Array, k jsonKind, p *jsonParser, mismatch func() error, limits *column.Limits) error {
+	n := a.Type
 	switch {
-	case k == jsonBool && n.elem == vector.Bool:
+	case k == jsonBool && n.Elem == vector.Bool:
 		v, err := p.bool()
 		if err != nil {
 			return err
@@ -498,30 +499,30 @@ func appendJSONNumber(a *array, k jsonKind, p *jsonParser, mismatch func() error
 		if v {
 			i = 1
 		}
-		a.ints = append(a.ints, i)
-		a.appendEntry(true)
+		a.Ints = append(a.Ints, i)
+		a.AppendEntry(true)
 		return nil
-	case k == jsonString && (n.logical != "" || n.given):
+	case k == jsonString && (n.Logical != "" || n.Given):
 		text, err := p.string()
 		if err != nil {
 			return err
 		}
-		return appendText(a, text, limits)
-	case k != jsonNumber || n.elem == vector.Bool:
+		return column.AppendText(a, text, limits)
+	case k != jsonNumber || n.Elem == vector.Bool:
 		return mismatch()
 	}
 	text, whole, err := p.number()
 	if err != nil {
 		return err
 	}
-	if whole && !n.elem.IsInteger() {
-		if v, err := strconv.ParseInt(string(text), 10, 64); err != nil || !exactFloat(n.elem, v) {
-			return fmt.Errorf("the integer %s is not exact in %v; give the column a type in a mapping file", text, n.elem)
+	if whole && !n.Elem.IsInteger() {
+		if v, err := strconv.ParseInt(string(text), 10, 64); err != nil || !column.ExactFloat(n.Elem, v) {
+			return fmt.Errorf("the integer %s is not exact in %v; give the column a type in a mapping file", text, n.Elem)
 		}
 	}
-	if err := appendText(a, text, limits); err != nil {
-		if !whole && n.elem.IsInteger() && !n.given {
-			return fmt.Errorf("%s where the lines before it have integers; give the column the type double in a mapping file", quoteCell(string(text)))
+	if err := column.AppendText(a, text, limits); err != nil {
+		if !whole && n.Elem.IsInteger() && !n.Given {
+			return fmt.Errorf("%s where the lines before it have integers; give the column the type double in a mapping file", column.Quote(string(text)))
 		}
 		return err
 	}
@@ -531,7 +532,7 @@ func appendJSONNumber(a *array, k jsonKind, p *jsonParser, mismatch func() error
 // appendMembers appends the members of the object at p to the arrays of a struct or of a row; those that are missing
 // get null. rows is how many entries the arrays have; a nil array is passed over. index says where a key goes; nil: where
 // the member of that name is.
-func appendMembers(members []*array, index map[string]int, rows int, p *jsonParser, limits *Limits) error {
+func appendMembers(members []*column.Array, index map[string]int, rows int, p *jsonParser, limits *column.Limits) error {
 	err := p.object(func(key []byte) error {
 		i, ok := index[string(key)]
 		if index == nil {
@@ -544,11 +545,11 @@ func appendMembers(members []*array, index map[string]int, rows int, p *jsonPars
 		if m == nil {
 			return p.pass()
 		}
-		if m.n > rows {
-			return &memberError{m.node.name, errors.New("the key twice in an object")}
+		if m.Len > rows {
+			return &memberError{m.Type.Name, errors.New("the key twice in an object")}
 		}
 		if err := appendJSON(m, p, limits); err != nil {
-			return &memberError{m.node.name, err}
+			return &memberError{m.Type.Name, err}
 		}
 		return nil
 	})
@@ -556,16 +557,16 @@ func appendMembers(members []*array, index map[string]int, rows int, p *jsonPars
 		return err
 	}
 	for _, m := range members {
-		if m != nil && m.n == rows {
-			m.appendNull()
+		if m != nil && m.Len == rows {
+			m.AppendNull()
 		}
 	}
 	return nil
 }
 
-func memberIndex(members []*array, key []byte) (int, bool) {
+func memberIndex(members []*column.Array, key []byte) (int, bool) {
 	for i, m := range members {
-		if m.node.name == string(key) {
+		if m.Type.Name == string(key) {
 			return i, true
 		}
 	}

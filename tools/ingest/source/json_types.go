@@ -7,12 +7,13 @@ import (
 	"strconv"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A jsonSchema is what JSON lines read so far say of their columns.
 type jsonSchema struct {
 	mapping *Mapping
-	limits  *Limits
+	limits  *column.Limits
 	// table says what the table has under the name of a feature, or of a map's column for its keys: an integer where it has
 	// floats is one of those.
 	table map[string]vector.Type
@@ -101,8 +102,8 @@ func (s *jsonSchema) line(p *jsonParser, line []byte) error {
 }
 
 // columns returns the columns, those that the mapping gives a type and no line has at the end.
-func (s *jsonSchema) columns() ([]*node, error) {
-	var out []*node
+func (s *jsonSchema) columns() ([]*column.Type, error) {
+	var out []*column.Type
 	for _, name := range s.top.order {
 		n, err := s.top.members[name].node(name)
 		if err != nil {
@@ -135,13 +136,13 @@ func (t *jsonType) has(path string) bool {
 	return false
 }
 
-func givenNode(name, hive string, limits *Limits) (*node, error) {
+func givenNode(name, hive string, limits *column.Limits) (*column.Type, error) {
 	n, err := parseHiveType(hive, limits.Depth)
 	if err != nil {
 		return nil, err
 	}
-	n.name = name
-	n.give()
+	n.Name = name
+	n.Give()
 	return n, nil
 }
 
@@ -166,7 +167,7 @@ func (t *jsonType) memberPath(name string) string {
 	if t.path == "" {
 		return name
 	}
-	return columnPath(t.path, name)
+	return column.Path(t.path, name)
 }
 
 // skip passes over the value of a path, and over what the mapping drops of it whatever it is.
@@ -181,13 +182,13 @@ func (s *jsonSchema) skip(p *jsonParser, path string) error {
 	if k != jsonObject || !s.mapping.dropsIn(path) {
 		return p.skip()
 	}
-	return p.object(func(key []byte) error { return s.skip(p, columnPath(path, string(key))) })
+	return p.object(func(key []byte) error { return s.skip(p, column.Path(path, string(key))) })
 }
 
 func (s *jsonSchema) newType(path string) (*jsonType, error) {
 	if s.keys++; s.keys > s.limits.Columns {
-		return nil, refuse("", "more than %d different keys, the last %s: where keys are ids, {\"columns\": {COLUMN: {\"map\": \"weighted\"}}} in a mapping file makes a map of the object that has them",
-			s.limits.Columns, quoteCell(path))
+		return nil, column.Refuse("", "more than %d different keys, the last %s: where keys are ids, {\"columns\": {COLUMN: {\"map\": \"weighted\"}}} in a mapping file makes a map of the object that has them",
+			s.limits.Columns, column.Quote(path))
 	}
 	t := &jsonType{schema: s, path: path}
 	if cm := s.mapping.Columns[path]; cm != nil {
@@ -291,7 +292,7 @@ func (t *jsonType) addNumber(text []byte, whole bool) {
 		n.negative = text[0] == '-'
 		if len(text) > exactDigits {
 			v, err := strconv.ParseInt(string(text), 10, 64)
-			n.inexact = err != nil || !exactFloat(vector.Float64, v)
+			n.inexact = err != nil || !column.ExactFloat(vector.Float64, v)
 			if err != nil {
 				_, err = strconv.ParseUint(string(text), 10, 64)
 				n.large, n.huge = true, err != nil
@@ -367,69 +368,69 @@ func (t *jsonType) merge(o *jsonType) error {
 }
 
 // node returns the type of a column by what was seen of it. An object is a struct, or a map where the mapping says so.
-func (t *jsonType) node(name string) (*node, error) {
+func (t *jsonType) node(name string) (*column.Type, error) {
 	if t.given != "" {
 		return givenNode(name, t.given, t.schema.limits)
 	}
-	n := &node{name: name, nullable: true}
+	n := &column.Type{Name: name, Nullable: true}
 	switch t.kind {
 	case jsonBool:
-		n.shape, n.elem = shapeNumber, vector.Bool
+		n.Shape, n.Elem = column.Number, vector.Bool
 	case jsonNumber:
-		n.shape, n.elem = shapeNumber, vector.Int64
+		n.Shape, n.Elem = column.Number, vector.Int64
 		known := t.schema.known(t.path)
 		switch {
 		case t.number.float:
-			n.elem = vector.Float64
+			n.Elem = vector.Float64
 		case t.number.huge || t.number.large && t.number.negative:
-			return &node{name: name, shape: shapeRefused, reason: "it holds integers that 64 bits do not: give it the type double, string or decimal(38,0) in a mapping file"}, nil
+			return &column.Type{Name: name, Shape: column.Refused, Reason: "it holds integers that 64 bits do not: give it the type double, string or decimal(38,0) in a mapping file"}, nil
 		case known == vector.Float32 || known == vector.Float64:
-			n.elem = known
+			n.Elem = known
 		case t.number.large:
-			n.elem = vector.Uint64
+			n.Elem = vector.Uint64
 		}
 	case jsonString:
-		n.shape = shapeString
+		n.Shape = column.String
 	case jsonArray:
-		n.shape = shapeList
+		n.Shape = column.List
 		el, err := t.elem.node("element")
 		if err != nil {
 			return nil, err
 		}
-		n.children = []*node{el}
+		n.Children = []*column.Type{el}
 	case jsonObject:
 		if t.asMap {
 			return t.mapNode(n)
 		}
-		n.shape = shapeStruct
+		n.Shape = column.Struct
 		for _, k := range t.order {
 			c, err := t.members[k].node(k)
 			if err != nil {
 				return nil, err
 			}
-			n.children = append(n.children, c)
+			n.Children = append(n.Children, c)
 		}
 	default:
-		n.shape = shapeNull
+		n.Shape = column.Null
 	}
 	return n, nil
 }
 
 // mapNode makes a map of an object: from strings, or integers where the map holds ids, to what all its values are.
-func (t *jsonType) mapNode(n *node) (*node, error) {
-	n.shape = shapeMap
-	key := &node{name: "key", shape: shapeString}
+func (t *jsonType) mapNode(n *column.Type) (*column.Type, error) {
+	n.Shape = column.Map
+	key := &column.Type{Name: "key", Shape: column.String}
 	if cm := t.schema.mapping.Columns[t.path]; cm != nil && (cm.Map == "weighted" || cm.Kind == vector.Weighted) && !cm.Hash {
-		key = &node{name: "key", shape: shapeNumber, elem: vector.Int64}
+		key = &column.Type{Name: "key", Shape: column.Number, Elem: vector.Int64}
 	}
 	value, err := t.elem.node("value")
 	if err != nil {
 		return nil, err
 	}
-	if value.shape == shapeNumber && value.elem == vector.Int64 && key.shape == shapeNumber {
-		value.elem = vector.Float64 // scores
+	if value.Shape == column.Number && value.Elem == vector.Int64 && key.Shape == column.Number {
+		value.Elem = vector.Float64 // scores
 	}
-	n.children = []*node{key, value}
+	n.Children = []*column.Type{key, value}
 	return n, nil
 }
 

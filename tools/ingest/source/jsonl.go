@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // jsonReader reads JSON lines: an object a line. Lines agree with the types that it was given, or are bad rows.
@@ -16,13 +18,13 @@ type jsonReader struct {
 	sample [][]byte // lines read to learn the types, not yet given
 	at     int      // the next of them
 	index  map[string]int
-	limits *Limits
+	limits *column.Limits
 	parser jsonParser
 	blank  bool
 }
 
 // newJSONReader reads lines with the types of a schema.
-func newJSONReader(lines *lineReader, s *jsonSchema, opts *ReadOptions) (*jsonReader, error) {
+func newJSONReader(lines *lineReader, s *jsonSchema, opts *column.ReadOptions) (*jsonReader, error) {
 	lines.oldEnds()
 	r := &jsonReader{
 		rowReader: rowReader{target: opts.ChunkBytes}, lines: lines, limits: &opts.Limits, index: map[string]int{}, blank: s.blank,
@@ -33,7 +35,7 @@ func newJSONReader(lines *lineReader, s *jsonSchema, opts *ReadOptions) (*jsonRe
 		return nil, err
 	}
 	for i, n := range r.nodes {
-		r.index[n.name] = i
+		r.index[n.Name] = i
 	}
 	return r, nil
 }
@@ -91,7 +93,7 @@ func (s *jsonSchema) read(ctx context.Context, lines *lineReader, keep func(line
 func (s *jsonSchema) refusal() error {
 	if len(s.mixes) == 1 {
 		m := s.mixes[0]
-		return refuse(m.path, "line %d: %v; give it a type in a mapping file", m.line, m)
+		return column.Refuse(m.path, "line %d: %v; give it a type in a mapping file", m.line, m)
 	}
 	var all []string
 	for _, m := range s.mixes[:min(len(s.mixes), maxRefusals)] {
@@ -103,13 +105,13 @@ func (s *jsonSchema) refusal() error {
 	if more := len(s.mixes) - len(all); more > 0 {
 		all = append(all, fmt.Sprintf("and %d more", more))
 	}
-	return refuse("", "%d columns have values of several types: %s; give them types in a mapping file, or drop them", len(s.mixes), strings.Join(all, "; "))
+	return column.Refuse("", "%d columns have values of several types: %s; give them types in a mapping file, or drop them", len(s.mixes), strings.Join(all, "; "))
 }
 
-// hasNothing reports whether no line, if there are any, says what columns there are.
-func (r *jsonReader) hasNothing() bool { return r.blank }
+// HasNothing reports whether no line, if there are any, says what columns there are.
+func (r *jsonReader) HasNothing() bool { return r.blank }
 
-func (r *jsonReader) close() error { return r.lines.close() }
+func (r *jsonReader) Close() error { return r.lines.close() }
 
 // line returns the next line and its number.
 func (r *jsonReader) line() ([]byte, int64, error) {
@@ -123,10 +125,12 @@ func (r *jsonReader) line() ([]byte, int64, error) {
 	return line, r.lines.line, err
 }
 
-func (r *jsonReader) next(ctx context.Context) (*batch, error) { return r.batch(ctx, r.appendRow) }
+func (r *jsonReader) Next(ctx context.Context) (*column.Batch, error) {
+	return r.batch(ctx, r.appendRow)
+}
 
 // appendRow appends the next row, of nulls where the line is bad.
-func (r *jsonReader) appendRow(b *batch) (number, size int64, err error) {
+func (r *jsonReader) appendRow(b *column.Batch) (number, size int64, err error) {
 	var line []byte
 	for len(bytes.TrimSpace(line)) == 0 {
 		if line, number, err = r.line(); err != nil {
@@ -134,7 +138,7 @@ func (r *jsonReader) appendRow(b *batch) (number, size int64, err error) {
 		}
 	}
 	if err := r.appendObject(b, line); err != nil {
-		column := ""
+		col := ""
 		var me *memberError
 		// What is wrong with the line as JSON comes before what its values are.
 		r.parser.reset(line)
@@ -142,20 +146,20 @@ func (r *jsonReader) appendRow(b *batch) (number, size int64, err error) {
 			err = syntax
 		}
 		if errors.As(err, &me) {
-			column, err = me.key, me.err
+			col, err = me.key, me.err
 		}
-		b.bad = append(b.bad, badRow{b.rows, column, err})
-		for _, a := range b.arrays {
+		b.Bad = append(b.Bad, column.BadRow{Row: b.Rows, Column: col, Err: err})
+		for _, a := range b.Arrays {
 			if a != nil {
-				a.truncate(b.rows)
-				a.appendNull()
+				a.Truncate(b.Rows)
+				a.AppendNull()
 			}
 		}
 	}
 	return number, int64(len(line)), nil
 }
 
-func (r *jsonReader) appendObject(b *batch, line []byte) error {
+func (r *jsonReader) appendObject(b *column.Batch, line []byte) error {
 	r.parser.reset(line)
 	k, err := r.parser.kind()
 	if err != nil {
@@ -164,7 +168,7 @@ func (r *jsonReader) appendObject(b *batch, line []byte) error {
 	if k != jsonObject {
 		return fmt.Errorf("%v where an object should be: %s", k, wantJSONLines)
 	}
-	if err := appendMembers(b.arrays, r.index, b.rows, &r.parser, r.limits); err != nil {
+	if err := appendMembers(b.Arrays, r.index, b.Rows, &r.parser, r.limits); err != nil {
 		return err
 	}
 	return r.parser.end()

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // Tables of Delta Lake, Iceberg and Hudi, and Hive's transactional ones, keep files that their log has replaced, and files that
@@ -41,7 +43,7 @@ var exporters = map[string]string{
 
 // refusal says that path is in a table, or is one.
 func (l *lakehouse) refusal(path string) error {
-	return refuse("", "%s: %s (%s): only its log says which files and rows are current, so the files alone would bring back deleted and replaced rows; "+
+	return column.Refuse("", "%s: %s (%s): only its log says which files and rows are current, so the files alone would bring back deleted and replaced rows; "+
 		"export the table with %s and ingest the export, or pipe it in as an Arrow stream", path, l.kind, l.marker, exporters[l.kind])
 }
 
@@ -195,7 +197,7 @@ type fileSigns struct {
 	meta    func(key string) (string, bool) // the writer's key-value metadata
 }
 
-// A signedReader is a batchReader of a format whose files tables of Delta Lake, Iceberg and Hudi consist of.
+// A signedReader is a column.Reader of a format whose files tables of Delta Lake, Iceberg and Hudi consist of.
 type signedReader interface{ signs() fileSigns }
 
 // The ids that Iceberg reserves for the columns of files of position deletes.
@@ -223,16 +225,16 @@ func (s fileSigns) check(dropped func(column string) bool) error {
 		kind = "position"
 	}
 	if kind == "position" || kind == "equality" {
-		return refuse("", "Iceberg's %s deletes: each row says which row of another file is deleted, and is none of the table; "+
+		return column.Refuse("", "Iceberg's %s deletes: each row says which row of another file is deleted, and is none of the table; "+
 			"export the table with %s and ingest the export", kind, exporters[icebergTable])
 	}
 	if slices.Equal(s.columns, acidColumns) {
-		return refuse("", "a file of %s: its rows are events that insert, update and delete; export the table with %s and ingest the export",
+		return column.Refuse("", "a file of %s: its rows are events that insert, update and delete; export the table with %s and ingest the export",
 			hiveACID, exporters[hiveACID])
 	}
 	for _, key := range hudiMeta {
 		if _, ok := s.meta(key); ok {
-			return refuse("", "a file of %s (its footer has %s): another file may hold newer versions of its rows; export the table with %s and ingest the export",
+			return column.Refuse("", "a file of %s (its footer has %s): another file may hold newer versions of its rows; export the table with %s and ingest the export",
 				hudiTable, key, exporters[hudiTable])
 		}
 	}
@@ -252,7 +254,7 @@ func (s fileSigns) check(dropped func(column string) bool) error {
 	for i, c := range hudiColumns {
 		quoted[i] = fmt.Sprintf(`%q: {"drop": true}`, c)
 	}
-	return refuse("", "it has the meta columns of %s (%s, ...), so that another file may hold newer versions of its rows; export the table with %s and ingest the export, "+
+	return column.Refuse("", "it has the meta columns of %s (%s, ...), so that another file may hold newer versions of its rows; export the table with %s and ingest the export, "+
 		"with a mapping file that says that this is one by dropping the meta columns: {\"columns\": {%s}}",
 		hudiTable, hudiColumns[0], exporters[hudiTable], strings.Join(quoted, ", "))
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/stream"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
@@ -31,8 +33,8 @@ type lineReader struct {
 }
 
 // openLines opens a file, or a stream, of text in an encoding that a byte order mark may overrule.
-func openLines(path string, stream io.ReadCloser, set charset, limits *Limits) (*lineReader, error) {
-	in := stream
+func openLines(path string, src io.ReadCloser, set charset, limits *column.Limits) (*lineReader, error) {
+	in := src
 	if in == nil {
 		f, err := os.Open(path)
 		if err != nil {
@@ -72,9 +74,9 @@ func openLines(path string, stream io.ReadCloser, set charset, limits *Limits) (
 		}
 		l.unzip = func() { z.Close() }
 		br = bufio.NewReaderSize(z, 256<<10)
-	case foreign(path, head) != "":
+	case stream.Foreign(path, head) != "":
 		l.close()
-		return nil, refuse("", "%s", foreign(path, head))
+		return nil, column.Refuse("", "%s", stream.Foreign(path, head))
 	case bytes.HasPrefix(head, []byte("BZh")):
 		br = bufio.NewReaderSize(bzip2.NewReader(br), 256<<10)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A Mapping is what the mapping file says; docs/mapping.md describes it. The zero Mapping changes nothing.
@@ -197,7 +198,7 @@ func parseColumnMapping(name string, raw json.RawMessage) (*ColumnMapping, error
 				return err
 			}
 			unit, zone, _ := strings.Cut(s, ", ")
-			if timeUnits[unit] == 0 || zone != "" && zone != "tz=UTC" {
+			if column.TimeUnits[unit] == 0 || zone != "" && zone != "tz=UTC" {
 				return fmt.Errorf("timestamp %q: want s, ms, us or ns, and after it \", tz=UTC\" for instants", s)
 			}
 			c.Timestamp = "timestamp[" + s + "]"
@@ -218,7 +219,7 @@ func parseColumnMapping(name string, raw json.RawMessage) (*ColumnMapping, error
 			if err := json.Unmarshal(v, &c.Type); err != nil {
 				return err
 			}
-			_, err := parseHiveType(c.Type, Limits{}.withDefaults().Depth)
+			_, err := parseHiveType(c.Type, column.Limits{}.WithDefaults().Depth)
 			return err
 		}},
 	})
@@ -298,7 +299,7 @@ func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
 				if c.Name == "" || c.Type == "" {
 					return fmt.Errorf("text.columns[%d]: want a name and a type", i)
 				}
-				if _, err := parseHiveType(c.Type, Limits{}.withDefaults().Depth); err != nil {
+				if _, err := parseHiveType(c.Type, column.Limits{}.WithDefaults().Depth); err != nil {
 					return err
 				}
 				t.Columns = append(t.Columns, c)
@@ -326,7 +327,7 @@ func strictObject(raw json.RawMessage, path string, members []member) error {
 			}
 			names[i] = m.name
 		}
-		return fmt.Errorf("unknown key%s", didYouMean(name, names))
+		return fmt.Errorf("unknown key%s", column.DidYouMean(name, names))
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A momentDump chooses the units of timestamps whose source has seconds and nanoseconds, and no unit of its own: those of text,
@@ -20,15 +22,15 @@ type momentDump struct {
 
 	// mu guards the rest, and is held while files are read.
 	mu    sync.Mutex
-	found map[string]momentRange // by path; nil: not yet
+	found map[string]column.MomentRange // by path; nil: not yet
 }
 
 // choose sets the units of the columns of a reader. once: what it reads can be read once only, so that its values say nothing.
-func (d *momentDump) choose(ctx context.Context, r batchReader, once bool) error {
+func (d *momentDump) choose(ctx context.Context, r column.Reader, once bool) error {
 	var open []momentLeaf
-	for _, l := range d.d.momentLeaves(r.columns()) {
+	for _, l := range d.d.momentLeaves(r.Columns()) {
 		if unit := d.d.timestampUnit(l.path); unit != "" {
-			l.node.logical = withUnit(l.node.logical, unit)
+			l.node.Logical = column.WithUnit(l.node.Logical, unit)
 		} else {
 			open = append(open, l)
 		}
@@ -42,27 +44,27 @@ func (d *momentDump) choose(ctx context.Context, r batchReader, once bool) error
 	}
 	for _, l := range open {
 		all := found[l.path]
-		l.node.logical, l.node.noUnit = withUnit(l.node.logical, all.unit()), all.none()
+		l.node.Logical, l.node.NoUnit = column.WithUnit(l.node.Logical, all.Unit()), all.None()
 	}
 	return nil
 }
 
 // learn returns what all files of the dump have.
-func (d *momentDump) learn(ctx context.Context) (map[string]momentRange, error) {
+func (d *momentDump) learn(ctx context.Context) (map[string]column.MomentRange, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.found != nil {
 		return d.found, nil
 	}
 	var mu sync.Mutex // guards found
-	found := map[string]momentRange{}
+	found := map[string]column.MomentRange{}
 	err := d.d.learn(ctx, d.d.inputSet.files(""), func(ctx context.Context, _ int, in input) {
 		leaves, _ := d.file(ctx, in)
 		mu.Lock()
 		defer mu.Unlock()
 		for _, l := range leaves {
 			all := found[l.path]
-			all.merge(*l.node.seen)
+			all.Merge(*l.node.Seen)
 			found[l.path] = all
 		}
 	})
@@ -77,7 +79,7 @@ func (d *momentDump) learn(ctx context.Context) (map[string]momentRange, error) 
 func (d *momentDump) file(ctx context.Context, in input) (leaves []momentLeaf, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = recovered(p)
+			err = column.Recovered(p)
 		}
 	}()
 	if ranges := formatNamed(in.format).ranges; ranges != nil {
@@ -87,30 +89,30 @@ func (d *momentDump) file(ctx context.Context, in input) (leaves []momentLeaf, e
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
-	leaves = slices.DeleteFunc(d.d.momentLeaves(r.columns()), func(l momentLeaf) bool { return d.d.timestampUnit(l.path) != "" })
+	defer r.Close()
+	leaves = slices.DeleteFunc(d.d.momentLeaves(r.Columns()), func(l momentLeaf) bool { return d.d.timestampUnit(l.path) != "" })
 	for _, l := range leaves {
-		l.node.seen = &momentRange{}
+		l.node.Seen = &column.MomentRange{}
 	}
 	if len(leaves) == 0 {
 		return nil, nil
 	}
-	if c, ok := r.(columnChooser); ok {
-		wanted := make([]bool, len(r.columns()))
+	if c, ok := r.(column.Chooser); ok {
+		wanted := make([]bool, len(r.Columns()))
 		for _, l := range leaves {
 			wanted[l.column] = true
 		}
-		for i, n := range r.columns() {
+		for i, n := range r.Columns() {
 			if wanted[i] {
 				dropAround(n, leaves)
 			}
 		}
-		if err := c.want(wanted); err != nil {
+		if err := c.Want(wanted); err != nil {
 			return leaves, err
 		}
 	}
 	for {
-		if _, err := r.next(ctx); err != nil {
+		if _, err := r.Next(ctx); err != nil {
 			if err == io.EOF {
 				err = nil
 			}
@@ -120,13 +122,13 @@ func (d *momentDump) file(ctx context.Context, in input) (leaves []momentLeaf, e
 }
 
 // dropAround marks as unread what is in the structs of n and holds none of the leaves, and reports whether n holds one.
-func dropAround(n *node, leaves []momentLeaf) bool {
+func dropAround(n *column.Type, leaves []momentLeaf) bool {
 	holds := slices.ContainsFunc(leaves, func(l momentLeaf) bool { return l.node == n })
-	for _, c := range n.children {
+	for _, c := range n.Children {
 		if dropAround(c, leaves) {
 			holds = true
-		} else if n.shape == shapeStruct {
-			c.drop()
+		} else if n.Shape == column.Struct {
+			c.Drop()
 		}
 	}
 	return holds

@@ -1,22 +1,26 @@
 package source
 
-import "context"
+import (
+	"context"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+)
 
 // open opens the reader of an input, whose timestamps have their units. records are what it gives instead; nil: none.
-func (d *discovery) open(ctx context.Context, in input, records *Records) (batchReader, error) {
+func (d *discovery) open(ctx context.Context, in input, records *Records) (column.Reader, error) {
 	r, err := d.reader(ctx, in, records)
 	if err != nil {
 		return nil, err
 	}
 	if err := d.moments.choose(ctx, r, in.stream != nil || records != nil); err != nil {
-		r.close()
+		r.Close()
 		return nil, err
 	}
 	return r, nil
 }
 
 // reader opens the reader of an input.
-func (d *discovery) reader(ctx context.Context, in input, records *Records) (batchReader, error) {
+func (d *discovery) reader(ctx context.Context, in input, records *Records) (column.Reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

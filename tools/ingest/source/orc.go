@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // orcScript reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an Arrow stream to stdout. The working
@@ -48,7 +50,7 @@ var orcFormat = &format{
 	suffixes:  []string{".orc"},
 	filesOnly: true,
 	begin: func(d *inputSet) opener {
-		return func(ctx context.Context, in input) (batchReader, error) {
+		return func(ctx context.Context, in input) (column.Reader, error) {
 			return openORC(ctx, in.path, d.mapping, &d.ReadOptions)
 		}
 	},
@@ -66,11 +68,11 @@ type orcChild struct {
 
 // openORC starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps that pyarrow
 // does not hold.
-func openORC(ctx context.Context, path string, m *Mapping, opts *ReadOptions) (_ batchReader, err error) {
+func openORC(ctx context.Context, path string, m *Mapping, opts *column.ReadOptions) (_ column.Reader, err error) {
 	r := &orcReader{}
 	defer func() {
 		if err != nil {
-			r.close()
+			r.Close()
 		}
 	}()
 	if r.file, err = os.Open(path); err != nil {
@@ -90,14 +92,14 @@ func openORC(ctx context.Context, path string, m *Mapping, opts *ReadOptions) (_
 }
 
 // start starts the child, which leaves columns out.
-func (r *orcReader) start(ctx context.Context, path string, out []string, opts *ReadOptions) error {
+func (r *orcReader) start(ctx context.Context, path string, out []string, opts *column.ReadOptions) error {
 	python := os.Getenv("DSISTORE_PYTHON")
 	if python == "" {
 		python = "python3"
 	}
 	exe, err := exec.LookPath(python)
 	if err != nil {
-		return refuse("", "%v; %s", err, orcInstall)
+		return column.Refuse("", "%v; %s", err, orcInstall)
 	}
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -120,7 +122,7 @@ func (r *orcReader) start(ctx context.Context, path string, out []string, opts *
 		return c.explain(ctx, err)
 	}
 	r.arrow.finish, r.child = c.wait, c
-	for _, n := range r.arrow.columns() {
+	for _, n := range r.arrow.Columns() {
 		freeUnits(n)
 	}
 	return r.merge()
@@ -136,10 +138,10 @@ func (c *orcChild) wait() error {
 	}
 	var exit *exec.ExitError
 	if errors.As(c.err, &exit) && exit.ExitCode() == orcExitNoPyarrow {
-		return refuse("", "%s; %s", c.stderr.lastLine(), orcInstall)
+		return column.Refuse("", "%s; %s", c.stderr.lastLine(), orcInstall)
 	}
 	if line := c.stderr.lastLine(); strings.Contains(line, "ArrowNotImplementedError") {
-		return refuse("", "pyarrow, which reads ORC files, does not support this one: %s", line)
+		return column.Refuse("", "pyarrow, which reads ORC files, does not support this one: %s", line)
 	} else if line != "" {
 		return fmt.Errorf("pyarrow: %s", line)
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // orcMoments reads a column of timestamps of an ORC file. pyarrow makes nanoseconds in 64 bits of them, and gives up, or in old versions
@@ -70,7 +72,7 @@ func (m *orcMoments) open() error {
 }
 
 // next returns the timestamp of the next row, false where it is null, and io.EOF after the last.
-func (m *orcMoments) next() (v moment, valid bool, err error) {
+func (m *orcMoments) next() (v column.Moment, valid bool, err error) {
 	for m.rows == 0 {
 		if m.stripe == len(m.tail.stripes) {
 			return v, false, io.EOF
@@ -85,37 +87,37 @@ func (m *orcMoments) next() (v moment, valid bool, err error) {
 			return v, false, m.at(err)
 		}
 	}
-	if v.seconds, err = m.seconds.next(); err != nil {
+	if v.Seconds, err = m.seconds.next(); err != nil {
 		return v, false, m.at(err)
 	}
-	if v.nanos, err = m.nanos.next(); err != nil {
+	if v.Nanos, err = m.nanos.next(); err != nil {
 		return v, false, m.at(err)
 	}
 	// The lowest bits say how many zeros, less one, were cut from the end.
-	zeros := v.nanos & 7
-	if v.nanos >>= 3; zeros > 0 {
+	zeros := v.Nanos & 7
+	if v.Nanos >>= 3; zeros > 0 {
 		for range zeros + 1 {
-			v.nanos *= 10
+			v.Nanos *= 10
 		}
 	}
-	if v.nanos <= -1e9 || v.nanos >= 1e9 {
-		return v, false, m.at(fmt.Errorf("a timestamp of %d nanoseconds", v.nanos))
+	if v.Nanos <= -1e9 || v.Nanos >= 1e9 {
+		return v, false, m.at(fmt.Errorf("a timestamp of %d nanoseconds", v.Nanos))
 	}
 	const far = 1 << 53
-	if v.seconds > far || v.seconds < -far {
-		return v, false, m.at(fmt.Errorf("a timestamp %d seconds from 2015", v.seconds))
+	if v.Seconds > far || v.Seconds < -far {
+		return v, false, m.at(fmt.Errorf("a timestamp %d seconds from 2015", v.Seconds))
 	}
-	v.seconds += m.epoch
+	v.Seconds += m.epoch
 	if m.zone != time.UTC { // the time of day is what was meant
-		_, offset := time.Unix(v.seconds, 0).In(m.zone).Zone()
-		v.seconds += int64(offset)
+		_, offset := time.Unix(v.Seconds, 0).In(m.zone).Zone()
+		v.Seconds += int64(offset)
 	}
 	switch {
-	case v.nanos < 0: // as pyarrow writes before 1970
-		v.seconds, v.nanos = v.seconds-1, v.nanos+1e9
-	case v.seconds < 0 && v.nanos > 999_999:
+	case v.Nanos < 0: // as pyarrow writes before 1970
+		v.Seconds, v.Nanos = v.Seconds-1, v.Nanos+1e9
+	case v.Seconds < 0 && v.Nanos > 999_999:
 		// Other writers round seconds towards 1970, unless less than a millisecond is over, and readers take it so.
-		v.seconds--
+		v.Seconds--
 	}
 	return v, true, nil
 }
@@ -128,8 +130,8 @@ func (m *orcMoments) at(err error) error {
 }
 
 // read returns the next n rows as an array of the node's unit.
-func (m *orcMoments) read(n *node, rows int) (*array, error) {
-	a := newArray(n)
+func (m *orcMoments) read(n *column.Type, rows int) (*column.Array, error) {
+	a := column.NewArray(n)
 	for range rows {
 		v, valid, err := m.next()
 		if err == io.EOF {
@@ -139,15 +141,15 @@ func (m *orcMoments) read(n *node, rows int) (*array, error) {
 			return nil, err
 		}
 		if !valid {
-			a.appendNull()
+			a.AppendNull()
 			continue
 		}
-		t, err := v.value(n, "the timestamp "+v.String())
+		t, err := v.Value(n, "the timestamp "+v.String())
 		if err != nil {
-			a.faults = append(a.faults, fault{a.n, err})
+			a.Faults = append(a.Faults, column.Fault{Entry: a.Len, Err: err})
 		}
-		a.ints = append(a.ints, t)
-		a.appendEntry(true)
+		a.Ints = append(a.Ints, t)
+		a.AppendEntry(true)
 	}
 	return a, nil
 }
@@ -174,8 +176,8 @@ func orcRanges(path string) (leaves []momentLeaf, err error) {
 		if k != orcTimestamp && k != orcInstant || tail.inNanoseconds(typ) {
 			continue
 		}
-		seen := &momentRange{}
-		leaves = append(leaves, momentLeaf{path: root.names[i], node: &node{seen: seen}})
+		seen := &column.MomentRange{}
+		leaves = append(leaves, momentLeaf{path: root.names[i], node: &column.Type{Seen: seen}})
 		for m := (&orcMoments{r: f, tail: tail, typ: typ}); ; {
 			v, valid, err := m.next()
 			if err == io.EOF {
@@ -185,7 +187,7 @@ func orcRanges(path string) (leaves []momentLeaf, err error) {
 				return leaves, err
 			}
 			if valid {
-				seen.add(v)
+				seen.Add(v)
 			}
 		}
 	}

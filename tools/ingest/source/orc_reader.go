@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // orcReader reads an ORC file: pyarrow, in a child process, most of it, and orcMoments the timestamps that pyarrow does not hold.
@@ -25,7 +26,7 @@ type orcReader struct {
 
 // An orcColumn is a column of the file and who reads it: arrow, its place among the child's columns; else moments; else nobody.
 type orcColumn struct {
-	node    *node
+	node    *column.Type
 	arrow   int // -1: it is not the child's
 	moments *orcMoments
 }
@@ -44,19 +45,19 @@ func (r *orcReader) plan(m *Mapping) (out []string) {
 			// Two columns of one name cannot be told apart: the binding says so.
 			c.arrow = 0
 		case m.dropped(name):
-			c.node = &node{name: name, nullable: true, shape: shapeNull}
+			c.node = &column.Type{Name: name, Nullable: true, Shape: column.Null}
 		case !r.tail.farMoments(typ):
 			c.arrow = 0
 		case kind == orcTimestamp || kind == orcInstant:
-			c.node = &node{name: name, nullable: true, shape: shapeNumber, elem: vector.Int64, logical: "timestamp[ns]", anyUnit: true}
+			c.node = &column.Type{Name: name, Nullable: true, Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]", AnyUnit: true}
 			if kind == orcInstant {
-				c.node.logical = "timestamp[ns, tz=UTC]"
+				c.node.Logical = "timestamp[ns, tz=UTC]"
 			}
 			c.moments = &orcMoments{r: r.file, tail: r.tail, typ: typ}
 		case !r.tail.someMoments(typ):
 			c.arrow = 0
 		default:
-			c.node = &node{name: name, nullable: true, shape: shapeRefused, reason: "timestamps outside the years 1677 to 2262 within a struct, a list or a map: pyarrow, which reads ORC files, does not hold them"}
+			c.node = &column.Type{Name: name, Nullable: true, Shape: column.Refused, Reason: "timestamps outside the years 1677 to 2262 within a struct, a list or a map: pyarrow, which reads ORC files, does not hold them"}
 		}
 		if c.arrow < 0 {
 			out = append(out, name)
@@ -68,7 +69,7 @@ func (r *orcReader) plan(m *Mapping) (out []string) {
 
 // merge puts the child's columns in their places.
 func (r *orcReader) merge() error {
-	nodes := r.arrow.columns()
+	nodes := r.arrow.Columns()
 	if r.cols == nil {
 		for i, n := range nodes {
 			r.cols = append(r.cols, orcColumn{node: n, arrow: i})
@@ -93,39 +94,39 @@ func (r *orcReader) merge() error {
 }
 
 // freeUnits says of timestamps in n, which pyarrow gives in nanoseconds, that they may be of any unit.
-func freeUnits(n *node) {
-	n.anyUnit = timestampUnit(n.logical) == "ns"
-	for _, c := range n.children {
+func freeUnits(n *column.Type) {
+	n.AnyUnit = column.TimestampUnit(n.Logical) == "ns"
+	for _, c := range n.Children {
 		freeUnits(c)
 	}
 }
 
-func (r *orcReader) columns() []*node {
-	out := make([]*node, len(r.cols))
+func (r *orcReader) Columns() []*column.Type {
+	out := make([]*column.Type, len(r.cols))
 	for i, c := range r.cols {
 		out[i] = c.node
 	}
 	return out
 }
 
-func (r *orcReader) want(wanted []bool) error {
+func (r *orcReader) Want(wanted []bool) error {
 	r.wanted = wanted
 	if r.arrow == nil {
 		return nil
 	}
-	inner := make([]bool, len(r.arrow.columns()))
+	inner := make([]bool, len(r.arrow.Columns()))
 	for i, c := range r.cols {
 		if c.arrow >= 0 {
 			inner[c.arrow] = wanted[i]
 		}
 	}
-	return r.arrow.want(inner)
+	return r.arrow.Want(inner)
 }
 
 func (r *orcReader) signs() fileSigns {
 	s := fileSigns{ids: map[string]int32{}, meta: func(key string) (string, bool) { return "", false }}
-	for _, n := range r.columns() {
-		s.columns = append(s.columns, n.name)
+	for _, n := range r.Columns() {
+		s.columns = append(s.columns, n.Name)
 	}
 	if r.tail == nil {
 		return s
@@ -141,9 +142,9 @@ func (r *orcReader) signs() fileSigns {
 	return s
 }
 
-func (r *orcReader) close() error {
+func (r *orcReader) Close() error {
 	if r.arrow != nil {
-		r.arrow.close()
+		r.arrow.Close()
 	}
 	if r.file == nil {
 		return nil
@@ -151,15 +152,15 @@ func (r *orcReader) close() error {
 	return r.file.Close()
 }
 
-func (r *orcReader) next(ctx context.Context) (*batch, error) {
-	b := &batch{rowGroup: -1, row: r.row}
+func (r *orcReader) Next(ctx context.Context) (*column.Batch, error) {
+	b := &column.Batch{RowGroup: -1, Row: r.row}
 	if r.arrow == nil {
-		if b.rows = int(min(maxRows, r.tail.rows-r.row)); b.rows <= 0 {
+		if b.Rows = int(min(column.MaxRows, r.tail.rows-r.row)); b.Rows <= 0 {
 			return nil, r.finish()
 		}
 	} else {
 		stop := context.AfterFunc(ctx, r.child.kill)
-		in, err := r.arrow.next(ctx)
+		in, err := r.arrow.Next(ctx)
 		stop()
 		if err == io.EOF {
 			return nil, r.finish()
@@ -169,23 +170,23 @@ func (r *orcReader) next(ctx context.Context) (*batch, error) {
 		}
 		b = in
 	}
-	child := b.arrays
-	b.arrays = make([]*array, len(r.cols))
+	child := b.Arrays
+	b.Arrays = make([]*column.Array, len(r.cols))
 	for i, c := range r.cols {
 		switch {
 		case r.wanted != nil && !r.wanted[i]:
 		case c.arrow >= 0:
-			if b.arrays[i] = child[c.arrow]; b.arrays[i] != nil {
-				fromNanoseconds(b.arrays[i])
+			if b.Arrays[i] = child[c.arrow]; b.Arrays[i] != nil {
+				fromNanoseconds(b.Arrays[i])
 			}
 		case c.moments != nil:
 			var err error
-			if b.arrays[i], err = c.moments.read(c.node, b.rows); err != nil {
-				return nil, fmt.Errorf("column %q: %w", c.node.name, err)
+			if b.Arrays[i], err = c.moments.read(c.node, b.Rows); err != nil {
+				return nil, fmt.Errorf("column %q: %w", c.node.Name, err)
 			}
 		}
 	}
-	r.row += int64(b.rows)
+	r.row += int64(b.Rows)
 	return b, nil
 }
 
@@ -196,7 +197,7 @@ func (r *orcReader) finish() error {
 			continue
 		}
 		if _, _, err := c.moments.next(); err != io.EOF {
-			return fmt.Errorf("column %q: it has more rows than other columns", c.node.name)
+			return fmt.Errorf("column %q: it has more rows than other columns", c.node.Name)
 		}
 	}
 	return io.EOF
@@ -204,12 +205,12 @@ func (r *orcReader) finish() error {
 
 // fromNanoseconds makes timestamps, which are in nanoseconds, those of the units that their nodes say. One that is no whole number of it
 // is a fault.
-func fromNanoseconds(a *array) {
-	if a.node.anyUnit && timestampUnit(a.node.logical) != "ns" {
-		r := rescaling{"ns", timestampUnit(a.node.logical)}
-		a.ints = r.apply(a, func(entry int, err error) { a.faults = append(a.faults, fault{entry, err}) })
+func fromNanoseconds(a *column.Array) {
+	if a.Type.AnyUnit && column.TimestampUnit(a.Type.Logical) != "ns" {
+		r := column.Rescaling{From: "ns", To: column.TimestampUnit(a.Type.Logical)}
+		a.Ints = r.Apply(a, func(entry int, err error) { a.Faults = append(a.Faults, column.Fault{Entry: entry, Err: err}) })
 	}
-	for _, c := range a.children {
+	for _, c := range a.Children {
 		fromNanoseconds(c)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/bits"
 
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/stream"
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/snappy"
 	"github.com/pierrec/lz4/v4"
@@ -105,7 +107,7 @@ func (s *orcStream) fill() error {
 }
 
 func (s *orcStream) load(n int64) error {
-	s.raw = sized(s.raw, int(n))
+	s.raw = column.Resize(s.raw, int(n))
 	if _, err := s.r.ReadAt(s.raw, s.at); err != nil {
 		return err
 	}
@@ -130,13 +132,13 @@ func (s *orcStream) decompress(src []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.out = sized(s.out, n)
+		s.out = column.Resize(s.out, n)
 		return snappy.Decode(s.out, src)
 	case orcZstd:
-		s.out = sized(s.out, int(s.block))
-		return zstdDecoder().DecodeAll(src, s.out[:0:s.block])
+		s.out = column.Resize(s.out, int(s.block))
+		return stream.ZstdDecoder().DecodeAll(src, s.out[:0:s.block])
 	case orcLZ4:
-		s.out = sized(s.out, int(min(s.block, 255*int64(len(src))+64)))
+		s.out = column.Resize(s.out, int(min(s.block, 255*int64(len(src))+64)))
 		n, err := lz4.UncompressBlock(src, s.out)
 		return s.out[:max(n, 0)], err
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // fakePython puts a script in the place of the interpreter that reads ORC files.
@@ -54,7 +56,7 @@ func TestORCChild(t *testing.T) {
 	}
 	t.Run("no interpreter", func(t *testing.T) {
 		t.Setenv("DSISTORE_PYTHON", filepath.Join(dir, "nowhere"))
-		if _, err := readPath(t, file, Options{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "pip install pyarrow") {
+		if _, err := readPath(t, file, Options{}); !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), "pip install pyarrow") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -153,7 +155,7 @@ func TestORCBeside(t *testing.T) {
 func TestORCRefusals(t *testing.T) {
 	needPyarrow(t)
 	_, err := readPath(t, "testdata/orc/within.orc", Options{})
-	if err == nil || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `column "l": timestamps outside the years`) {
+	if err == nil || !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), `column "l": timestamps outside the years`) {
 		t.Errorf("got %v", err)
 	}
 	dir := writeFiles(t, map[string]string{"m.json": `{"columns": {"l": {"drop": true}}}`})
@@ -213,14 +215,14 @@ func TestORCMomentsCorpus(t *testing.T) {
 				continue
 			}
 			m := &orcMoments{r: f, tail: tail, typ: typ}
-			unit := timestampUnit(chunks[0].Fields[0].Logical)
+			unit := column.TimestampUnit(chunks[0].Fields[0].Logical)
 			for _, c := range chunks {
 				for r := range c.Rows {
 					v, valid, err := m.next()
 					if err != nil {
 						t.Fatalf("%s, %s: %v", path, root.names[i], err)
 					}
-					got, _ := v.in(unit)
+					got, _ := v.In(unit)
 					if null := c.Columns[0].IsNull(r); null == valid || valid && got != c.Columns[0].Ints[r] {
 						t.Fatalf("%s, %s, row %d: got %v (%d), pyarrow %s", path, root.names[i], r, v, got, cellText(c.Columns[0], r))
 					}

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // parquetReader reads a Parquet file, a batch of rows of all columns at a time. Each column has a reader of its own;
@@ -29,10 +30,10 @@ type parquetReader struct {
 	size    int64
 	file    *file.Reader
 	cols    []*levelNode
-	nodes   []*node
+	nodes   []*column.Type
 	quirks  quirks
 	wanted  []bool // by column; nil: all
-	limits  *Limits
+	limits  *column.Limits
 	threads int
 	target  int64 // bytes of a batch
 
@@ -55,7 +56,7 @@ var parquetFormat = &format{
 	suffixes:  []string{".parquet", ".parq", ".pq"},
 	filesOnly: true,
 	begin: func(d *inputSet) opener {
-		return func(_ context.Context, in input) (batchReader, error) {
+		return func(_ context.Context, in input) (column.Reader, error) {
 			r, err := openParquet(in.path, &d.ReadOptions)
 			if err != nil {
 				return nil, err
@@ -65,7 +66,7 @@ var parquetFormat = &format{
 	},
 }
 
-func openParquet(path string, opts *ReadOptions) (r *parquetReader, err error) {
+func openParquet(path string, opts *column.ReadOptions) (r *parquetReader, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func openParquet(path string, opts *ReadOptions) (r *parquetReader, err error) {
 		return nil, err
 	}
 	if foot.sealed {
-		return nil, refuse("", "the file is encrypted, which this reader does not support: decrypt it first")
+		return nil, column.Refuse("", "the file is encrypted, which this reader does not support: decrypt it first")
 	}
 	if err := r.openLibrary(foot); err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (r *parquetReader) checkGroups() error {
 	return nil
 }
 
-func (r *parquetReader) columns() []*node { return r.nodes }
+func (r *parquetReader) Columns() []*column.Type { return r.nodes }
 
 func (r *parquetReader) signs() fileSigns {
 	meta := r.file.MetaData()
@@ -159,12 +160,12 @@ func (r *parquetReader) signs() fileSigns {
 	return s
 }
 
-// want says which columns are read; the others are not touched, and neither are members that the mapping drops.
-func (r *parquetReader) want(wanted []bool) error {
+// Want says which columns are read; the others are not touched, and neither are members that the mapping drops.
+func (r *parquetReader) Want(wanted []bool) error {
 	r.wanted = wanted
 	for i, c := range r.cols {
 		if wanted[i] {
-			if _, err := c.choose(c.node.name); err != nil {
+			if _, err := c.choose(c.node.Name); err != nil {
 				return err
 			}
 		}
@@ -172,7 +173,7 @@ func (r *parquetReader) want(wanted []bool) error {
 	return nil
 }
 
-func (r *parquetReader) close() error {
+func (r *parquetReader) Close() error {
 	r.closeGroup()
 	return r.f.Close()
 }
@@ -182,7 +183,7 @@ func (r *parquetReader) closeGroup() {
 	r.held.Store(0)
 }
 
-func (r *parquetReader) next(ctx context.Context) (*batch, error) {
+func (r *parquetReader) Next(ctx context.Context) (*column.Batch, error) {
 	for ; r.group < r.file.NumRowGroups(); r.group++ {
 		rg := r.file.MetaData().RowGroup(r.group)
 		if r.groupRow == 0 {
@@ -222,16 +223,16 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 	}
 	col := meta.Schema.Column(i)
 	if chunk.CryptoMetadata() != nil {
-		return nil, refuse("", "the column is encrypted, which this reader does not support: decrypt it first")
+		return nil, column.Refuse("", "the column is encrypted, which this reader does not support: decrypt it first")
 	}
 	if p := chunk.FilePath(); p != "" {
-		return nil, refuse("", "its values are in another file, %q: ingest that one", p)
+		return nil, column.Refuse("", "its values are in another file, %q: ingest that one", p)
 	}
 	switch chunk.Compression() {
 	case compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli,
 		compress.Codecs.Zstd, compress.Codecs.Lz4Raw, compress.Codecs.Lz4:
 	default:
-		return nil, refuse("", "its compression codec (number %d of Parquet's) is not supported", int(chunk.Compression()))
+		return nil, column.Refuse("", "its compression codec (number %d of Parquet's) is not supported", int(chunk.Compression()))
 	}
 	if chunk.Type() != col.PhysicalType() && n.use != useLevels {
 		return nil, fmt.Errorf("the column chunk is %v, the schema says %v", chunk.Type(), col.PhysicalType())
@@ -265,23 +266,23 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 }
 
 // read returns the next rows rows of the row group.
-func (r *parquetReader) read(ctx context.Context, rows int) (*batch, error) {
-	b := &batch{rows: rows, rowGroup: r.group, row: r.row, arrays: make([]*array, len(r.cols))}
-	for range columnWorkers(len(r.cols), r.threads) - len(r.scratch) {
+func (r *parquetReader) read(ctx context.Context, rows int) (*column.Batch, error) {
+	b := &column.Batch{Rows: rows, RowGroup: r.group, Row: r.row, Arrays: make([]*column.Array, len(r.cols))}
+	for range column.Workers(len(r.cols), r.threads) - len(r.scratch) {
 		r.scratch = append(r.scratch, &leafScratch{})
 	}
-	err := eachColumn(ctx, len(r.cols), r.threads, func(worker, i int) (err error) {
+	err := column.Each(ctx, len(r.cols), r.threads, func(worker, i int) (err error) {
 		if r.wanted != nil && !r.wanted[i] {
 			return nil
 		}
-		if b.arrays[i], err = r.readColumn(r.cols[i], rows, r.scratch[worker]); err == nil {
+		if b.Arrays[i], err = r.readColumn(r.cols[i], rows, r.scratch[worker]); err == nil {
 			return nil
 		}
-		if re := (*RefusedError)(nil); errors.As(err, &re) {
-			re.Column = r.cols[i].node.name
+		if re := (*column.RefusedError)(nil); errors.As(err, &re) {
+			re.Column = r.cols[i].node.Name
 			return err
 		}
-		return fmt.Errorf("row group %d, rows %d to %d, column %q: %w", r.group, r.row, r.row+int64(rows)-1, r.cols[i].node.name, err)
+		return fmt.Errorf("row group %d, rows %d to %d, column %q: %w", r.group, r.row, r.row+int64(rows)-1, r.cols[i].node.Name, err)
 	})
 	if err != nil {
 		return nil, err
@@ -294,27 +295,27 @@ func (r *parquetReader) read(ctx context.Context, rows int) (*batch, error) {
 
 // adapt chooses the rows of the next batch by what this one took, growing by steps so that a few small rows do not
 // stand for all.
-func (r *parquetReader) adapt(b *batch) {
+func (r *parquetReader) adapt(b *column.Batch) {
 	size := int64(1)
-	for _, a := range b.arrays {
+	for _, a := range b.Arrays {
 		if a != nil {
-			size += a.sizeBytes()
+			size += a.SizeBytes()
 		}
 	}
-	r.rows = int(min(r.rowsFor(max(1, size/int64(b.rows))), 4*int64(b.rows)))
+	r.rows = int(min(r.rowsFor(max(1, size/int64(b.Rows))), 4*int64(b.Rows)))
 }
 
 // rowsFor returns how many rows of a size make a batch: about the target's bytes, but up to 8 times those where that
-// makes minRows, since each column costs something for each batch.
+// makes column.MinRows, since each column costs something for each batch.
 func (r *parquetReader) rowsFor(perRow int64) int64 {
-	return max(1, min(max(r.target/perRow, min(minRows, 8*r.target/perRow)), maxRows))
+	return max(1, min(max(r.target/perRow, min(column.MinRows, 8*r.target/perRow)), column.MaxRows))
 }
 
 // readColumn reads rows rows of a top-level column. The library panics on some damage: the error names the column.
-func (r *parquetReader) readColumn(n *levelNode, rows int, s *leafScratch) (a *array, err error) {
+func (r *parquetReader) readColumn(n *levelNode, rows int, s *leafScratch) (a *column.Array, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a, err = nil, recovered(p)
+			a, err = nil, column.Recovered(p)
 		}
 	}()
 	spans := make([]leafSpan, n.last-n.first)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // Arrow's writers put the Arrow schema into a Parquet file, as an Arrow stream in base64 under this key. It says what
@@ -14,7 +15,7 @@ const arrowSchemaKey = "ARROW:schema"
 
 // refineByArrow takes over what the Arrow schema in the file, if there is one, says beyond Parquet's. A column about
 // which the two disagree stays as Parquet says, and a schema that cannot be read says nothing: the values are Parquet's.
-func refineByArrow(nodes []*node, meta *metadata.FileMetaData, opts *ReadOptions) {
+func refineByArrow(nodes []*column.Type, meta *metadata.FileMetaData, opts *column.ReadOptions) {
 	kv := meta.KeyValueMetadata()
 	if kv == nil {
 		return
@@ -31,29 +32,29 @@ func refineByArrow(nodes []*node, meta *metadata.FileMetaData, opts *ReadOptions
 	if err != nil {
 		return
 	}
-	defer r.close()
-	said := r.columns()
+	defer r.Close()
+	said := r.Columns()
 	if len(said) != len(nodes) {
 		return
 	}
 	for i, n := range nodes {
-		if n.name == said[i].name && agrees(n, said[i]) {
+		if n.Name == said[i].Name && agrees(n, said[i]) {
 			refine(n, said[i])
 		}
 	}
 }
 
 // agrees reports whether a, by the Arrow schema, can be what n is by Parquet's.
-func agrees(n, a *node) bool {
-	if n.shape != a.shape && (n.shape != shapeList || a.shape != shapeFixedList) || len(n.children) != len(a.children) {
+func agrees(n, a *column.Type) bool {
+	if n.Shape != a.Shape && (n.Shape != column.List || a.Shape != column.FixedList) || len(n.Children) != len(a.Children) {
 		return false
 	}
-	if n.shape == shapeNumber && n.elem.Physical() != a.elem.Physical() {
+	if n.Shape == column.Number && n.Elem.Physical() != a.Elem.Physical() {
 		return false
 	}
-	for i, c := range n.children {
+	for i, c := range n.Children {
 		// Parquet's writers have names of their own for the parts of lists and maps.
-		if n.shape == shapeStruct && c.name != a.children[i].name || !agrees(c, a.children[i]) {
+		if n.Shape == column.Struct && c.Name != a.Children[i].Name || !agrees(c, a.Children[i]) {
 			return false
 		}
 	}
@@ -62,15 +63,15 @@ func agrees(n, a *node) bool {
 
 // refine gives n what a, with which it agrees, says beyond it. Other units of times than Parquet's are not taken over:
 // writers convert the values.
-func refine(n, a *node) {
+func refine(n, a *column.Type) {
 	switch {
-	case a.shape == shapeFixedList && n.shape == shapeList:
-		n.dim = a.dim
-	case n.logical == "" && strings.HasPrefix(a.logical, "duration["), n.logical == "" && a.logical == "json",
-		n.logical == "fixed_size_binary[16]" && a.logical == "uuid":
-		n.logical = a.logical
+	case a.Shape == column.FixedList && n.Shape == column.List:
+		n.Dim = a.Dim
+	case n.Logical == "" && strings.HasPrefix(a.Logical, "duration["), n.Logical == "" && a.Logical == "json",
+		n.Logical == "fixed_size_binary[16]" && a.Logical == "uuid":
+		n.Logical = a.Logical
 	}
-	for i, c := range n.children {
-		refine(c, a.children[i])
+	for i, c := range n.Children {
+		refine(c, a.Children[i])
 	}
 }

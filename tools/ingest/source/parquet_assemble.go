@@ -3,6 +3,8 @@ package source
 import (
 	"errors"
 	"slices"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // leafUse says what is read of a column.
@@ -18,28 +20,28 @@ const (
 // its members are dropped, the levels of one of them say whether it is null.
 func (n *levelNode) choose(path string) (bool, error) {
 	if n.children == nil {
-		if n.use = useAll; n.node.unread || n.first == n.last {
+		if n.use = useAll; n.node.Unread || n.first == n.last {
 			n.use = useNothing
 		}
 		return n.use == useAll, nil
 	}
 	some := false
 	for _, c := range n.children {
-		if n.node.unread {
-			c.node.drop()
+		if n.node.Unread {
+			c.node.Drop()
 		}
-		read, err := c.choose(columnPath(path, c.node.name))
+		read, err := c.choose(column.Path(path, c.node.Name))
 		if err != nil {
 			return false, err
 		}
 		some = some || read
 	}
-	if some || n.node.unread {
+	if some || n.node.Unread {
 		return some, nil
 	}
 	leaf := n.shallowest()
 	if leaf == nil {
-		return false, refuseToDrop(path, "none of its members can be read, so that nothing says where it is null")
+		return false, column.RefuseToDrop(path, "none of its members can be read, so that nothing says where it is null")
 	}
 	leaf.use = useLevels
 	return true, nil
@@ -89,20 +91,20 @@ var (
 
 // assemble builds the array of n from the levels of its leaves, spans[i] being leaf first+i of the top column. It takes
 // the values, not the levels: parents need them too.
-func (n *levelNode) assemble(spans []leafSpan, first int) (*array, error) {
+func (n *levelNode) assemble(spans []leafSpan, first int) (*column.Array, error) {
 	mine := spans[n.first-first : n.last-first]
 	if n.children == nil {
 		s := &mine[0]
 		return s.leaf.take(s.levels, s.values, n.slot), nil
 	}
-	a := &array{node: n.node}
-	isList := n.node.shape != shapeStruct
+	a := &column.Array{Type: n.node}
+	isList := n.node.Shape != column.Struct
 	begun := false
 	for i := range mine {
 		if mine[i].leaf == nil { // it is not read
 			continue
 		}
-		var other array
+		var other column.Array
 		into := a
 		if begun {
 			into = &other
@@ -116,47 +118,47 @@ func (n *levelNode) assemble(spans []leafSpan, first int) (*array, error) {
 		if err != nil {
 			return nil, err
 		}
-		if begun && (other.n != a.n || !slices.Equal(other.valid, a.valid) || !slices.Equal(other.offsets, a.offsets)) {
+		if begun && (other.Len != a.Len || !slices.Equal(other.Valid, a.Valid) || !slices.Equal(other.Offsets, a.Offsets)) {
 			return nil, errSiblings
 		}
 		begun = true
 	}
 	for _, c := range n.children {
-		want := a.n
+		want := a.Len
 		if isList {
-			want = int(a.offsets[a.n])
+			want = int(a.Offsets[a.Len])
 		}
-		if c.node.unread {
-			a.children = append(a.children, unreadArray(c.node, want))
+		if c.node.Unread {
+			a.Children = append(a.Children, column.Unread(c.node, want))
 			continue
 		}
 		child, err := c.assemble(spans, first)
 		if err != nil {
 			return nil, err
 		}
-		if child.n != want {
+		if child.Len != want {
 			return nil, errSiblings
 		}
-		a.children = append(a.children, child)
+		a.Children = append(a.Children, child)
 	}
 	return a, nil
 }
 
 // members sets the number and validity of a struct's entries by the levels of one leaf.
-func (n *levelNode) members(s *leafSpan, a *array) {
+func (n *levelNode) members(s *leafSpan, a *column.Array) {
 	for i := range s.levels {
 		if s.rep(i) > n.rep {
 			continue
 		}
 		if d := s.def(i); d >= n.slot {
-			a.mark(d >= n.present)
+			a.Mark(d >= n.present)
 		}
 	}
 }
 
 // lists sets the offsets and validity of a list or map by the levels of one leaf.
-func (n *levelNode) lists(s *leafSpan, a *array) error {
-	a.offsets = append(make([]int32, 0, s.levels+1), 0)
+func (n *levelNode) lists(s *leafSpan, a *column.Array) error {
+	a.Offsets = append(make([]int32, 0, s.levels+1), 0)
 	elements := int32(0)
 	open := int32(-1) // elements at the start of the open entry; -1: none is open
 	for i := range s.levels {
@@ -164,14 +166,14 @@ func (n *levelNode) lists(s *leafSpan, a *array) error {
 		switch {
 		case r <= n.rep:
 			if open >= 0 {
-				a.offsets = append(a.offsets, elements)
+				a.Offsets = append(a.Offsets, elements)
 			}
 			open = -1
 			if d < n.slot {
 				continue
 			}
 			open = elements
-			a.mark(d >= n.present)
+			a.Mark(d >= n.present)
 			if d > n.present {
 				elements++
 			}
@@ -188,7 +190,7 @@ func (n *levelNode) lists(s *leafSpan, a *array) error {
 		}
 	}
 	if open >= 0 {
-		a.offsets = append(a.offsets, elements)
+		a.Offsets = append(a.Offsets, elements)
 	}
 	return nil
 }

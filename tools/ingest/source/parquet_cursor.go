@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A pageCursor is where a column is in its current page. It holds offsets, no bytes: the page may be dropped from memory
@@ -170,7 +171,7 @@ func (c *pageCursor) values(page []byte, d *dictionary, v valueType, n int, s *p
 		if d.bytes == nil {
 			return errors.New("indices without a dictionary")
 		}
-		s.index = sized(s.index, n)
+		s.index = column.Resize(s.index, n)
 		if err := rleDecode(&c.index, page, s.index); err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func (c *pageCursor) values(page []byte, d *dictionary, v valueType, n int, s *p
 		return gather(d.bytes, d.offsets, s.index, v, n, s)
 	}
 	if v.phys == parquet.Types.ByteArray {
-		s.bytes = sized(s.bytes, n)
+		s.bytes = column.Resize(s.bytes, n)
 		for i := range s.bytes {
 			if len(page)-c.pos < 4 {
 				return errShortPage
@@ -205,7 +206,7 @@ func (c *pageCursor) values(page []byte, d *dictionary, v valueType, n int, s *p
 }
 
 func (c *pageCursor) boolValues(page []byte, n int, s *pageValues) error {
-	s.index = sized(s.index, n)
+	s.index = column.Resize(s.index, n)
 	switch c.encoding {
 	case encodingPlain:
 		if n > len(page)*8-c.pos {
@@ -220,7 +221,7 @@ func (c *pageCursor) boolValues(page []byte, n int, s *pageValues) error {
 	default:
 		return errors.New("a dictionary of bools")
 	}
-	s.bools = sized(s.bools, n)
+	s.bools = column.Resize(s.bools, n)
 	for i, v := range s.index {
 		s.bools[i] = v != 0
 	}
@@ -231,32 +232,32 @@ func (c *pageCursor) boolValues(page []byte, n int, s *pageValues) error {
 func plain(b []byte, v valueType, n int, s *pageValues) error {
 	switch v.phys {
 	case parquet.Types.Int32:
-		s.i32 = sized(s.i32, n)
+		s.i32 = column.Resize(s.i32, n)
 		for i := range s.i32 {
 			s.i32[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
 		}
 	case parquet.Types.Float:
-		s.f32 = sized(s.f32, n)
+		s.f32 = column.Resize(s.f32, n)
 		for i := range s.f32 {
 			s.f32[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 		}
 	case parquet.Types.Int64:
-		s.i64 = sized(s.i64, n)
+		s.i64 = column.Resize(s.i64, n)
 		for i := range s.i64 {
 			s.i64[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
 		}
 	case parquet.Types.Double:
-		s.f64 = sized(s.f64, n)
+		s.f64 = column.Resize(s.f64, n)
 		for i := range s.f64 {
 			s.f64[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
 		}
 	case parquet.Types.Int96:
-		s.i96 = sized(s.i96, n)
+		s.i96 = column.Resize(s.i96, n)
 		for i := range s.i96 {
 			s.i96[i] = parquet.Int96(b[12*i : 12*i+12])
 		}
 	case parquet.Types.FixedLenByteArray:
-		s.fixed = sized(s.fixed, n)
+		s.fixed = column.Resize(s.fixed, n)
 		for i := range s.fixed {
 			s.fixed[i] = b[v.size*i : v.size*(i+1)]
 		}
@@ -270,37 +271,37 @@ func plain(b []byte, v valueType, n int, s *pageValues) error {
 func gather(b []byte, offsets, index []int32, v valueType, n int, s *pageValues) error {
 	switch v.phys {
 	case parquet.Types.Int32:
-		s.i32 = sized(s.i32, n)
+		s.i32 = column.Resize(s.i32, n)
 		for i, x := range index {
 			s.i32[i] = int32(binary.LittleEndian.Uint32(b[4*int(x):]))
 		}
 	case parquet.Types.Float:
-		s.f32 = sized(s.f32, n)
+		s.f32 = column.Resize(s.f32, n)
 		for i, x := range index {
 			s.f32[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*int(x):]))
 		}
 	case parquet.Types.Int64:
-		s.i64 = sized(s.i64, n)
+		s.i64 = column.Resize(s.i64, n)
 		for i, x := range index {
 			s.i64[i] = int64(binary.LittleEndian.Uint64(b[8*int(x):]))
 		}
 	case parquet.Types.Double:
-		s.f64 = sized(s.f64, n)
+		s.f64 = column.Resize(s.f64, n)
 		for i, x := range index {
 			s.f64[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*int(x):]))
 		}
 	case parquet.Types.Int96:
-		s.i96 = sized(s.i96, n)
+		s.i96 = column.Resize(s.i96, n)
 		for i, x := range index {
 			s.i96[i] = parquet.Int96(b[12*int(x) : 12*int(x)+12])
 		}
 	case parquet.Types.FixedLenByteArray:
-		s.fixed = sized(s.fixed, n)
+		s.fixed = column.Resize(s.fixed, n)
 		for i, x := range index {
 			s.fixed[i] = b[v.size*int(x) : v.size*(int(x)+1)]
 		}
 	case parquet.Types.ByteArray:
-		s.bytes = sized(s.bytes, n)
+		s.bytes = column.Resize(s.bytes, n)
 		for i, x := range index {
 			s.bytes[i] = b[offsets[x]+4 : offsets[x+1]]
 		}

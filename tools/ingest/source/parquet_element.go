@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A schemaElement is a node of the schema in a Parquet footer.
@@ -81,7 +83,7 @@ func (e *schemaElement) fault() string {
 const emptyStruct = "a struct without members has no values to store"
 
 // readSchema reads the flattened schema tree: each element is followed by its children.
-func (f *footer) readSchema(t *thriftReader, limits Limits) (*schemaElement, error) {
+func (f *footer) readSchema(t *thriftReader, limits column.Limits) (*schemaElement, error) {
 	n, elem := t.list()
 	if t.err != nil {
 		return nil, t.err
@@ -140,7 +142,7 @@ func (f *footer) readSchema(t *thriftReader, limits Limits) (*schemaElement, err
 }
 
 // close judges an element all of whose children are known.
-func (f *footer) close(e *schemaElement, limits Limits) {
+func (f *footer) close(e *schemaElement, limits column.Limits) {
 	e.depth = 1
 	for _, k := range e.kids {
 		e.depth = max(e.depth, 1+k.depth)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A footer is what we read of Parquet's FileMetaData ourselves, before the library does: the schema, to refuse by name what has no
@@ -57,7 +58,7 @@ func damagedFooter(format string, args ...any) error {
 //	+------+-----+----------+---------------+--------+
 //
 // A file whose metadata is encrypted ends with PARE.
-func readFooter(r io.ReaderAt, size int64, limits Limits) (*footer, error) {
+func readFooter(r io.ReaderAt, size int64, limits column.Limits) (*footer, error) {
 	if size < 12 {
 		return nil, fmt.Errorf("%d bytes are no Parquet file", size)
 	}
@@ -86,7 +87,7 @@ func readFooter(r io.ReaderAt, size int64, limits Limits) (*footer, error) {
 	return f, f.rewrite()
 }
 
-func (f *footer) parse(limits Limits) error {
+func (f *footer) parse(limits column.Limits) error {
 	t := &thriftReader{buf: f.raw}
 	var err error
 	t.fields(1, func(id int16, typ byte) {
@@ -162,7 +163,7 @@ func (f *footer) findEncrypted() error {
 // metadata gives the footer to the library. A column with which it makes no schema is refused, and it gets the footer again.
 func (f *footer) metadata() (*metadata.FileMetaData, error) {
 	meta, err := parseMetadata(f.raw)
-	var defect *defectError
+	var defect *column.DefectError
 	if err == nil || errors.As(err, &defect) && f.root == nil {
 		return meta, err
 	}
@@ -211,7 +212,7 @@ func (f *footer) isolate(e *schemaElement) {
 func parseMetadata(raw []byte) (meta *metadata.FileMetaData, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			meta, err = nil, recovered(p)
+			meta, err = nil, column.Recovered(p)
 		}
 	}()
 	return metadata.NewFileMetaData(raw, nil)

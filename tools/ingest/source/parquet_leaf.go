@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // leafScratch holds what pages are decoded into, and the buffers in which open columns gather the rows of a batch. A
@@ -24,21 +25,21 @@ const maxIdle = 16
 
 // pending is what a column has read and not handed over: whole rows, except for the last.
 type pending struct {
-	defs, reps []int16 // empty when the column has no such levels
-	vals       array   // the values that are not null
+	defs, reps []int16      // empty when the column has no such levels
+	vals       column.Array // the values that are not null
 }
 
 // borrow returns an empty pending.
-func (s *leafScratch) borrow(n *node) *pending {
+func (s *leafScratch) borrow(n *column.Type) *pending {
 	p := &pending{}
 	if last := len(s.idle) - 1; last >= 0 {
 		p, s.idle = s.idle[last], s.idle[:last]
 	}
 	v := &p.vals
 	p.defs, p.reps = p.defs[:0], p.reps[:0]
-	p.vals = array{node: n, ints: v.ints[:0], floats: v.floats[:0], doubles: v.doubles[:0], data: v.data[:0], offsets: v.offsets[:0]}
-	if n.shape == shapeBytes || n.shape == shapeString {
-		p.vals.offsets = append(p.vals.offsets, 0)
+	p.vals = column.Array{Type: n, Ints: v.Ints[:0], Floats: v.Floats[:0], Doubles: v.Doubles[:0], Data: v.Data[:0], Offsets: v.Offsets[:0]}
+	if n.Shape == column.Bytes || n.Shape == column.String {
+		p.vals.Offsets = append(p.vals.Offsets, 0)
 	}
 	return p
 }
@@ -50,13 +51,13 @@ func (s *leafScratch) giveBack(p *pending) {
 }
 
 // A leafConverter appends n values, which are in the scratch slice of the column's physical type, to dst.
-type leafConverter func(dst *array, s *pageValues, n int, limits *Limits) error
+type leafConverter func(dst *column.Array, s *pageValues, n int, limits *column.Limits) error
 
 // A leafReader reads one column chunk. Its pending levels and values always begin at the start of a row. Between batches
 // it holds its page, and what it had to read past the last row: nothing, unless the library decodes the page.
 type leafReader struct {
 	col            *schema.Column
-	node           *node
+	node           *column.Type
 	maxDef, maxRep int16
 	pages          *pageReader
 	cursor         pageCursor
@@ -64,7 +65,7 @@ type leafReader struct {
 	byLibrary      bool           // the current page is one
 	convert        leafConverter
 	levelsOnly     bool // there are no values: what is read is where a struct is null
-	limits         *Limits
+	limits         *column.Limits
 	held           int64 // bytes that it was counted for between batches
 
 	levels   int // pending
@@ -104,14 +105,14 @@ func (l *leafReader) fill(rows int, s *leafScratch) (levels, values int, err err
 			if begun != rows {
 				return 0, 0, fmt.Errorf("the column has %d rows too few", rows-begun)
 			}
-			return l.levels, l.vals.n, nil
+			return l.levels, l.vals.Len, nil
 		}
 		whole, err := l.read(min(levelBatch, max(64, 4*rows)), rows-begun, s)
 		if err != nil {
 			return 0, 0, err
 		}
 		if whole && scan == l.levels {
-			return l.levels, l.vals.n, nil
+			return l.levels, l.vals.Len, nil
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (l *leafReader) countValues(levels int) int {
 		return levels
 	}
 	if levels == l.levels {
-		return l.vals.n
+		return l.vals.Len
 	}
 	n, top := 0, l.maxDef
 	for _, d := range l.defs[:levels] {
@@ -147,7 +148,7 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 		}
 	}
 	n = int(min(int64(n), l.pages.left, levelBatch))
-	s.defs, s.reps = sized(s.defs, n), sized(s.reps, n)
+	s.defs, s.reps = column.Resize(s.defs, n), column.Resize(s.reps, n)
 	var defs, reps []int16
 	if l.maxDef > 0 {
 		defs = s.defs
@@ -188,7 +189,7 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 	if err := l.convert(&l.vals, &s.pageValues, values, l.limits); err != nil {
 		return false, err
 	}
-	if size := int64(4*l.levels) + l.vals.sizeBytes(); size > l.limits.BatchBytes {
+	if size := int64(4*l.levels) + l.vals.SizeBytes(); size > l.limits.BatchBytes {
 		return false, fmt.Errorf("%d rows hold more than %d bytes", l.levels, l.limits.BatchBytes)
 	}
 	return stopped && !l.byLibrary, nil
@@ -208,7 +209,7 @@ func (l *leafReader) nextPage() error {
 			return fmt.Errorf("a page in encoding %d of Parquet's, which is unknown to this reader", h.encoding)
 		}
 		if h.typ == pageData && (l.maxDef > 0 && h.defEncoding != encodingRLE || l.maxRep > 0 && h.repEncoding != encodingRLE) {
-			return refuse("", "a page of %s values has levels in Parquet's deprecated BIT_PACKED encoding: write it with a newer writer", encodingNames[h.encoding])
+			return column.Refuse("", "a page of %s values has levels in Parquet's deprecated BIT_PACKED encoding: write it with a newer writer", encodingNames[h.encoding])
 		}
 		if l.library == nil || l.library.fixed != fixedAsBytes(l.col, h.encoding) {
 			var err error
@@ -299,8 +300,8 @@ func (l *leafReader) check(defs, reps []int16, levels, values int) error {
 
 // take returns the entries of the first levels pending levels, which hold the first values pending values. The caller owns
 // them: they are copied at their size. An entry begins where the definition level is at least slot.
-func (l *leafReader) take(levels, values int, slot int16) *array {
-	a := &array{node: l.node, n: levels}
+func (l *leafReader) take(levels, values int, slot int16) *column.Array {
+	a := &column.Array{Type: l.node, Len: levels}
 	if l.maxDef > 0 {
 		n := 0
 		for _, d := range l.defs[:levels] {
@@ -308,13 +309,13 @@ func (l *leafReader) take(levels, values int, slot int16) *array {
 				n++
 			}
 		}
-		a.n = n
+		a.Len = n
 		if n != values {
-			a.valid = make(vector.Bitmap, vector.BitmapWords(n))
+			a.Valid = make(vector.Bitmap, vector.BitmapWords(n))
 			i := 0
 			for _, d := range l.defs[:levels] {
 				if d == l.maxDef {
-					a.valid.Set(i)
+					a.Valid.Set(i)
 				}
 				if d >= slot {
 					i++
@@ -322,7 +323,7 @@ func (l *leafReader) take(levels, values int, slot int16) *array {
 			}
 		}
 	}
-	a.fillFrom(&l.vals, values)
+	a.FillFrom(&l.vals, values)
 	return a
 }
 
@@ -333,11 +334,11 @@ func (l *leafReader) forget(levels, values int, s *leafScratch) {
 	if l.levels == 0 {
 		l.pending = nil
 	} else {
-		all.vals.dropFirst(values)
+		all.vals.DropFirst(values)
 		v := &all.vals
-		l.pending = &pending{vals: array{node: l.node, n: v.n, faults: v.faults,
-			ints: slices.Clone(v.ints), floats: slices.Clone(v.floats), doubles: slices.Clone(v.doubles),
-			data: slices.Clone(v.data), offsets: slices.Clone(v.offsets)}}
+		l.pending = &pending{vals: column.Array{Type: l.node, Len: v.Len, Faults: v.Faults,
+			Ints: slices.Clone(v.Ints), Floats: slices.Clone(v.Floats), Doubles: slices.Clone(v.Doubles),
+			Data: slices.Clone(v.Data), Offsets: slices.Clone(v.Offsets)}}
 		if l.maxDef > 0 {
 			l.defs = slices.Clone(all.defs[levels:])
 		}

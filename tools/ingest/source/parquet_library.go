@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/schema"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A libraryReader has the library decode pages whose values are in one of the rarer encodings: the DELTA ones and
@@ -65,28 +66,28 @@ func (l *libraryReader) begin(h *pageHeader, page []byte) error {
 func (l *libraryReader) decode(n int, defs, reps []int16, s *pageValues) (int64, int, error) {
 	switch r := l.reader.(type) {
 	case *file.BooleanColumnChunkReader:
-		s.bools = sized(s.bools, n)
+		s.bools = column.Resize(s.bools, n)
 		return r.ReadBatchInPage(int64(n), s.bools, defs, reps)
 	case *file.Int32ColumnChunkReader:
-		s.i32 = sized(s.i32, n)
+		s.i32 = column.Resize(s.i32, n)
 		return r.ReadBatchInPage(int64(n), s.i32, defs, reps)
 	case *file.Int64ColumnChunkReader:
-		s.i64 = sized(s.i64, n)
+		s.i64 = column.Resize(s.i64, n)
 		return r.ReadBatchInPage(int64(n), s.i64, defs, reps)
 	case *file.Int96ColumnChunkReader:
-		s.i96 = sized(s.i96, n)
+		s.i96 = column.Resize(s.i96, n)
 		return r.ReadBatchInPage(int64(n), s.i96, defs, reps)
 	case *file.Float32ColumnChunkReader:
-		s.f32 = sized(s.f32, n)
+		s.f32 = column.Resize(s.f32, n)
 		return r.ReadBatchInPage(int64(n), s.f32, defs, reps)
 	case *file.Float64ColumnChunkReader:
-		s.f64 = sized(s.f64, n)
+		s.f64 = column.Resize(s.f64, n)
 		return r.ReadBatchInPage(int64(n), s.f64, defs, reps)
 	case *file.ByteArrayColumnChunkReader:
-		s.bytes = sized(s.bytes, n)
+		s.bytes = column.Resize(s.bytes, n)
 		levels, values, err := r.ReadBatchInPage(int64(n), s.bytes, defs, reps)
 		if l.fixed > 0 && err == nil {
-			s.fixed = sized(s.fixed, n)
+			s.fixed = column.Resize(s.fixed, n)
 			for i, v := range s.bytes[:values] {
 				if len(v) != l.fixed {
 					return 0, 0, fmt.Errorf("a value of %d bytes where each has %d", len(v), l.fixed)
@@ -96,7 +97,7 @@ func (l *libraryReader) decode(n int, defs, reps []int16, s *pageValues) (int64,
 		}
 		return levels, values, err
 	case *file.FixedLenByteArrayColumnChunkReader:
-		s.fixed = sized(s.fixed, n)
+		s.fixed = column.Resize(s.fixed, n)
 		return r.ReadBatchInPage(int64(n), s.fixed, defs, reps)
 	}
 	return 0, 0, fmt.Errorf("no reader of physical type %v", l.reader.Type())

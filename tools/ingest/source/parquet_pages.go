@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/stream"
 	"github.com/klauspost/compress/snappy"
 )
 
@@ -21,7 +23,7 @@ type pageReader struct {
 	remaining int64 // values that the pages to come hold, by the footer
 	left      int64 // values of the current page that have not been read
 	codec     compress.Compression
-	limits    *Limits
+	limits    *column.Limits
 	value     valueType
 	quirks    quirks
 	// levelsOnly: no values are read, so that dictionaries are passed over, and the values of pages whose levels are not compressed with
@@ -256,7 +258,7 @@ func (p *pageReader) decompress(dst, src []byte, codec compress.Compression) err
 			out, err = snappy.Decode(dst, src)
 		}
 	case compress.Codecs.Zstd:
-		out, err = zstdDecoder().DecodeAll(src, dst[:0:len(dst)])
+		out, err = stream.ZstdDecoder().DecodeAll(src, dst[:0:len(dst)])
 	case compress.Codecs.Lz4:
 		if err = decodeOldLZ4(dst, src); err == nil {
 			out = dst

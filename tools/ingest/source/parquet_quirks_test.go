@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // TestAlwaysCompressed: parquet-cpp before 2.0 wrote compressed pages whose headers say that they are not.
@@ -82,7 +83,7 @@ func TestFooterRefusals(t *testing.T) {
 		foot = append(append(foot, tc.element...), 0x16, 0, 0x19, thriftStruct, 0) // no rows, no row groups
 		data := append([]byte("PAR1"), foot...)
 		data = append(binary.LittleEndian.AppendUint32(data, uint32(len(foot))), "PAR1"...)
-		if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !strings.HasSuffix(err.Error(), tc.want) || !errors.Is(err, ErrRefused) {
+		if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !strings.HasSuffix(err.Error(), tc.want) || !errors.Is(err, column.ErrRefused) {
 			t.Errorf("%s: got %v, want %s", tc.name, err, tc.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A levelNode ties a node to Parquet's definition and repetition levels.
@@ -15,7 +16,7 @@ import (
 //	  repeated group list             def 2, rep 1: there is an element
 //	    optional int64 element        def 3: it is not null              leaf: present = 3, slot = 2, rep = 1
 type levelNode struct {
-	node    *node
+	node    *column.Type
 	slot    int16 // from this definition level on the node has an entry, perhaps a null one
 	present int16 // from this definition level on that entry is not null
 	rep     int16 // an entry begins where the repetition level is at most this
@@ -54,7 +55,7 @@ func (w *schemaWalker) members(g *schema.GroupNode, e *schemaElement, slot, abov
 
 // refused returns the node of an element that has no place in a table.
 func (w *schemaWalker) refused(e *schemaElement, slot, present, rep int16) *levelNode {
-	n := &levelNode{node: &node{name: e.name, shape: shapeRefused, reason: e.refused}, slot: slot, present: present, rep: rep, first: w.leaf}
+	n := &levelNode{node: &column.Type{Name: e.name, Shape: column.Refused, Reason: e.refused}, slot: slot, present: present, rep: rep, first: w.leaf}
 	w.leaf += len(e.leaves(nil))
 	n.last = w.leaf
 	n.sealed = e.sealed || e.group
@@ -71,12 +72,12 @@ func (w *schemaWalker) field(f schema.Node, e *schemaElement, slot, above, rep i
 			present++
 		}
 		n := w.value(f, e, slot, present, rep)
-		n.node.nullable = present > above
+		n.node.Nullable = present > above
 		return n
 	}
 	l := &levelNode{slot: slot, present: above, rep: rep, first: w.leaf}
 	el := w.value(f, e, above+1, above+1, rep+1)
-	l.node = &node{name: f.Name(), shape: shapeList, children: []*node{el.node}}
+	l.node = &column.Type{Name: f.Name(), Shape: column.List, Children: []*column.Type{el.node}}
 	l.children, l.last = []*levelNode{el}, w.leaf
 	return l
 }
@@ -101,10 +102,10 @@ func (w *schemaWalker) value(f schema.Node, e *schemaElement, slot, present, rep
 			w.structOf(g, e, n)
 		default:
 			w.structOf(g, e, n)
-			n.node = &node{shape: shapeRefused, reason: fmt.Sprintf("its logical type %s has no place in a table", annotation(g))}
+			n.node = &column.Type{Shape: column.Refused, Reason: fmt.Sprintf("its logical type %s has no place in a table", annotation(g))}
 		}
 	}
-	n.node.name = f.Name()
+	n.node.Name = f.Name()
 	n.last = w.leaf
 	return n
 }
@@ -130,10 +131,10 @@ func annotation(g *schema.GroupNode) string {
 }
 
 func (w *schemaWalker) structOf(g *schema.GroupNode, e *schemaElement, n *levelNode) {
-	n.node = &node{shape: shapeStruct}
+	n.node = &column.Type{Shape: column.Struct}
 	w.members(g, e, n.slot, n.present, n.rep, func(c *levelNode) {
 		n.children = append(n.children, c)
-		n.node.children = append(n.node.children, c.node)
+		n.node.Children = append(n.node.Children, c.node)
 	})
 }
 
@@ -143,7 +144,7 @@ func (w *schemaWalker) structOf(g *schema.GroupNode, e *schemaElement, n *levelN
 func (w *schemaWalker) list(g *schema.GroupNode, e *schemaElement, n *levelNode) {
 	if g.NumFields() != 1 || g.Field(0).RepetitionType() != parquet.Repetitions.Repeated {
 		w.structOf(g, e, n)
-		n.node = &node{shape: shapeRefused, reason: "it is annotated LIST, and has no single repeated field inside"}
+		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated LIST, and has no single repeated field inside"}
 		return
 	}
 	r, repeated := g.Field(0), e.kept()[0]
@@ -155,7 +156,7 @@ func (w *schemaWalker) list(g *schema.GroupNode, e *schemaElement, n *levelNode)
 	} else {
 		el = w.value(r, repeated, n.present+1, n.present+1, n.rep+1)
 	}
-	n.node = &node{shape: shapeList, children: []*node{el.node}}
+	n.node = &column.Type{Shape: column.List, Children: []*column.Type{el.node}}
 	n.children = []*levelNode{el}
 }
 
@@ -167,29 +168,29 @@ func (w *schemaWalker) mapOf(g *schema.GroupNode, e *schemaElement, n *levelNode
 	}
 	if pair == nil || e.kept()[0].refused != "" || len(e.kept()[0].kids) != pair.NumFields() || pair.NumFields() > 2 {
 		w.structOf(g, e, n)
-		n.node = &node{shape: shapeRefused, reason: "it is annotated MAP, and has no repeated group of a key and a value inside"}
+		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated MAP, and has no repeated group of a key and a value inside"}
 		return
 	}
-	n.node = &node{shape: shapeMap}
+	n.node = &column.Type{Shape: column.Map}
 	for i := range pair.NumFields() {
 		c := w.field(pair.Field(i), e.kept()[0].kids[i], n.present+1, n.present+1, n.rep+1)
 		n.children = append(n.children, c)
-		n.node.children = append(n.node.children, c.node)
+		n.node.Children = append(n.node.Children, c.node)
 	}
 	if len(n.children) == 1 {
-		n.node.shape = shapeList
+		n.node.Shape = column.List
 	}
 }
 
 // leafNode returns the node of a primitive field and what turns Parquet's values into its own.
-func leafNode(p *schema.PrimitiveNode) (*node, leafConverter) {
-	refused := func(format string, args ...any) (*node, leafConverter) {
-		return &node{shape: shapeRefused, reason: fmt.Sprintf(format, args...)}, nil
+func leafNode(p *schema.PrimitiveNode) (*column.Type, leafConverter) {
+	refused := func(format string, args ...any) (*column.Type, leafConverter) {
+		return &column.Type{Shape: column.Refused, Reason: fmt.Sprintf(format, args...)}, nil
 	}
-	number := func(e vector.Elem, logical string) *node {
-		return &node{shape: shapeNumber, elem: e, logical: logical}
+	number := func(e vector.Elem, logical string) *column.Type {
+		return &column.Type{Shape: column.Number, Elem: e, Logical: logical}
 	}
-	bytes := func(logical string) *node { return &node{shape: shapeBytes, logical: logical} }
+	bytes := func(logical string) *column.Type { return &column.Type{Shape: column.Bytes, Logical: logical} }
 	logical := p.LogicalType()
 	switch t := logical.(type) {
 	case *schema.IntLogicalType:
@@ -205,14 +206,14 @@ func leafNode(p *schema.PrimitiveNode) (*node, leafConverter) {
 	switch t := logical.(type) {
 	case nil, schema.NoLogicalType, schema.UnknownLogicalType:
 	case schema.NullLogicalType:
-		return &node{shape: shapeNull}, convertNull
+		return &column.Type{Shape: column.Null}, convertNull
 	case schema.StringLogicalType, schema.EnumLogicalType:
 		if has(parquet.Types.ByteArray) {
-			return &node{shape: shapeString}, convertBytes
+			return &column.Type{Shape: column.String}, convertBytes
 		}
 	case schema.JSONLogicalType:
 		if has(parquet.Types.ByteArray) {
-			return &node{shape: shapeString, logical: "json"}, convertBytes
+			return &column.Type{Shape: column.String, Logical: "json"}, convertBytes
 		}
 	case schema.BSONLogicalType:
 		if has(parquet.Types.ByteArray) {
@@ -265,19 +266,19 @@ func leafNode(p *schema.PrimitiveNode) (*node, leafConverter) {
 			return number(e, ""), convertNarrow
 		}
 	case schema.DecimalLogicalType:
-		n, err := decimalNode(int(t.Precision()), int(t.Scale()))
+		n, err := column.Decimal(int(t.Precision()), int(t.Scale()))
 		if err != nil {
 			return refused("%v", err)
 		}
 		switch {
-		case has(parquet.Types.Int32) && n.shape == shapeNumber:
+		case has(parquet.Types.Int32) && n.Shape == column.Number:
 			return n, convertInt32
-		case has(parquet.Types.Int64) && n.shape == shapeNumber:
+		case has(parquet.Types.Int64) && n.Shape == column.Number:
 			return n, convertInt64
-		case (has(parquet.Types.ByteArray) || has(parquet.Types.FixedLenByteArray)) && n.shape == shapeNumber:
+		case (has(parquet.Types.ByteArray) || has(parquet.Types.FixedLenByteArray)) && n.Shape == column.Number:
 			return n, convertDecimal64(has(parquet.Types.FixedLenByteArray))
 		case has(parquet.Types.ByteArray) || has(parquet.Types.FixedLenByteArray):
-			return n, convertDecimalBytes(has(parquet.Types.FixedLenByteArray), decimalWidth(int(t.Precision())))
+			return n, convertDecimalBytes(has(parquet.Types.FixedLenByteArray), column.DecimalWidth(int(t.Precision())))
 		}
 	default:
 		return refused("its logical type %s has no place in a table", strings.TrimSpace(t.String()))
@@ -296,7 +297,7 @@ func leafNode(p *schema.PrimitiveNode) (*node, leafConverter) {
 		return number(vector.Int64, ""), convertInt64
 	case parquet.Types.Int96:
 		n := number(vector.Int64, "timestamp[ns]")
-		n.anyUnit = true
+		n.AnyUnit = true
 		return n, convertInt96
 	case parquet.Types.Float:
 		return number(vector.Float32, ""), convertFloat

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 const hiveNull = "__HIVE_DEFAULT_PARTITION__"
@@ -53,7 +54,7 @@ func unescapePath(s string) string {
 func appendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {
 	for _, o := range p {
 		if strings.EqualFold(o.Key, v.Key) { // Hive does not tell them apart
-			return nil, refuse(v.Key, "the partition key is given twice in one path")
+			return nil, column.Refuse(v.Key, "the partition key is given twice in one path")
 		}
 	}
 	return append(slices.Clone(p), v), nil

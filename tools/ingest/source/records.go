@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/zeebo/xxh3"
 )
 
@@ -114,33 +115,33 @@ func (r *Records) sum() (string, error) {
 type recordHash struct{ xxh3.Hasher }
 
 // nodes adds names and types.
-func (h *recordHash) nodes(nodes []*node) {
+func (h *recordHash) nodes(nodes []*column.Type) {
 	for _, n := range nodes {
-		h.Write(fmt.Appendf(nil, "%q %v %s;", n.name, n, n.logical))
+		h.Write(fmt.Appendf(nil, "%q %v %s;", n.Name, n, n.Logical))
 	}
 }
 
 // appendSum appends what a recordHash takes of the values of a: a hash and a length for each of its slices, so that columns are hashed in
 // parallel and no Hasher copies them.
-func appendSum(dst []byte, a *array) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(a.n))
+func appendSum(dst []byte, a *column.Array) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(a.Len))
 	for _, p := range [...][]byte{
-		arrow.Uint64Traits.CastToBytes(a.valid), arrow.Int32Traits.CastToBytes(a.offsets), arrow.Int64Traits.CastToBytes(a.ints),
-		arrow.Float32Traits.CastToBytes(a.floats), arrow.Float64Traits.CastToBytes(a.doubles), a.data,
+		arrow.Uint64Traits.CastToBytes(a.Valid), arrow.Int32Traits.CastToBytes(a.Offsets), arrow.Int64Traits.CastToBytes(a.Ints),
+		arrow.Float32Traits.CastToBytes(a.Floats), arrow.Float64Traits.CastToBytes(a.Doubles), a.Data,
 	} {
 		sum := xxh3.Hash128(p).Bytes()
 		dst = binary.LittleEndian.AppendUint64(append(dst, sum[:]...), uint64(len(p)))
 	}
-	for _, c := range a.children {
+	for _, c := range a.Children {
 		dst = appendSum(dst, c)
 	}
 	return dst
 }
 
-// A recordReader is the batchReader over Records.
+// A recordReader is the column.Reader over Records.
 type recordReader struct {
 	records *Records
-	nodes   []*node
+	nodes   []*column.Type
 	wanted  []bool
 	target  int64
 
@@ -155,7 +156,7 @@ type recordReader struct {
 }
 
 // openRecords returns the reader of records.
-func openRecords(ctx context.Context, records *Records, opts *ReadOptions) (batchReader, error) {
+func openRecords(ctx context.Context, records *Records, opts *column.ReadOptions) (column.Reader, error) {
 	r := &recordReader{
 		records: records, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, borrow: true, threads: opts.Threads},
 	}
@@ -178,13 +179,13 @@ func openRecords(ctx context.Context, records *Records, opts *ReadOptions) (batc
 	return r, nil
 }
 
-func (r *recordReader) columns() []*node { return r.nodes }
-func (r *recordReader) want(wanted []bool) error {
+func (r *recordReader) Columns() []*column.Type { return r.nodes }
+func (r *recordReader) Want(wanted []bool) error {
 	r.wanted = wanted
 	return nil
 }
 
-func (r *recordReader) close() error {
+func (r *recordReader) Close() error {
 	for _, rec := range []arrow.RecordBatch{r.first, r.rec} {
 		if rec != nil {
 			rec.Release()
@@ -194,7 +195,7 @@ func (r *recordReader) close() error {
 	return nil
 }
 
-func (r *recordReader) next(ctx context.Context) (*batch, error) {
+func (r *recordReader) Next(ctx context.Context) (*column.Batch, error) {
 	for r.rec == nil || r.at >= r.rec.NumRows() {
 		if err := r.advance(ctx); err != nil {
 			return nil, err
@@ -202,14 +203,14 @@ func (r *recordReader) next(ctx context.Context) (*batch, error) {
 	}
 	n := min(r.rows, r.rec.NumRows()-r.at)
 	part := r.rec.NewSlice(r.at, r.at+n)
-	b := &batch{rows: int(n), rowGroup: -1, row: r.row, arrays: make([]*array, len(r.nodes)), hold: part, resident: r.records.resident}
-	err := r.conv.convert(ctx, b.arrays, part, r.nodes, r.wanted, func(i int, a *array) { r.sums[i] = appendSum(r.sums[i][:0], a) })
+	b := &column.Batch{Rows: int(n), RowGroup: -1, Row: r.row, Arrays: make([]*column.Array, len(r.nodes)), Hold: part, Resident: r.records.resident}
+	err := r.conv.convert(ctx, b.Arrays, part, r.nodes, r.wanted, func(i int, a *column.Array) { r.sums[i] = appendSum(r.sums[i][:0], a) })
 	if err != nil {
 		part.Release()
 		return nil, fmt.Errorf("record batch %d, %w", r.batch-1, err)
 	}
 	for i := range r.nodes {
-		if b.arrays[i] != nil {
+		if b.Arrays[i] != nil {
 			r.records.hash.Write(r.sums[i])
 		}
 	}
@@ -237,13 +238,13 @@ func (r *recordReader) advance(ctx context.Context) error {
 	}
 	r.rec, r.at = rec, 0
 	r.conv.begin(len(r.nodes))
-	r.rows = maxRows
+	r.rows = column.MaxRows
 	if n := rec.NumRows(); n > 0 && !r.records.resident {
 		size := int64(0)
 		for _, c := range rec.Columns() {
 			size += int64(c.Data().SizeInBytes())
 		}
-		r.rows = max(minRows, min(maxRows, r.target/max(1, size/n)))
+		r.rows = max(column.MinRows, min(column.MaxRows, r.target/max(1, size/n)))
 	}
 	r.batch++
 	return nil

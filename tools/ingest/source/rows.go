@@ -3,34 +3,36 @@ package source
 import (
 	"context"
 	"io"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A rowReader makes batches of rows that are read one after the other, as those of text and of JSON lines are.
 type rowReader struct {
-	nodes  []*node
+	nodes  []*column.Type
 	wanted []bool // by column; nil: all
 	target int64  // bytes of a batch
 	row    int64  // the next one, of the input
 }
 
-func (r *rowReader) columns() []*node { return r.nodes }
+func (r *rowReader) Columns() []*column.Type { return r.nodes }
 
-func (r *rowReader) want(wanted []bool) error {
+func (r *rowReader) Want(wanted []bool) error {
 	r.wanted = wanted
 	return nil
 }
 
 // batch returns the next batch. add appends a row to its arrays, of which those of columns that are not wanted are nil. It returns
 // the number of the row's first line and about how many bytes it has, and io.EOF after the last row.
-func (r *rowReader) batch(ctx context.Context, add func(b *batch) (line, size int64, err error)) (*batch, error) {
-	b := &batch{rowGroup: -1, row: r.row, arrays: make([]*array, len(r.nodes))}
+func (r *rowReader) batch(ctx context.Context, add func(b *column.Batch) (line, size int64, err error)) (*column.Batch, error) {
+	b := &column.Batch{RowGroup: -1, Row: r.row, Arrays: make([]*column.Array, len(r.nodes))}
 	for i, n := range r.nodes {
 		if r.wanted == nil || r.wanted[i] {
-			b.arrays[i] = newArray(n)
+			b.Arrays[i] = column.NewArray(n)
 		}
 	}
-	for size := int64(0); size < r.target && b.rows < maxRows; b.rows++ {
-		if b.rows%256 == 0 {
+	for size := int64(0); size < r.target && b.Rows < column.MaxRows; b.Rows++ {
+		if b.Rows%256 == 0 {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -42,12 +44,12 @@ func (r *rowReader) batch(ctx context.Context, add func(b *batch) (line, size in
 		if err != nil {
 			return nil, err
 		}
-		b.lines = append(b.lines, line)
+		b.Lines = append(b.Lines, line)
 		size += n
 	}
-	if b.rows == 0 {
+	if b.Rows == 0 {
 		return nil, io.EOF
 	}
-	r.row += int64(b.rows)
+	r.row += int64(b.Rows)
 	return b, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // InferMapping opens every file, reads its schema (of JSON lines: the file) and returns a mapping file that says what ingest would do by itself:
@@ -117,7 +118,7 @@ func (m *inferredMapping) feature(f *Field) {
 	}
 }
 
-func (m *inferredMapping) refusal(r RefusedError) {
+func (m *inferredMapping) refusal(r column.RefusedError) {
 	e, _ := m.entry(r.Column)
 	e.values["//"] = r.Reason
 	e.values["drop"] = true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A Chunk is rows of one source, all of one partition, in the source's order. A Field that is not in Fields is null in
@@ -110,7 +111,7 @@ type Options struct {
 	// PartitionKeys returns the partition keys of that table. Those that no directory gives are taken from columns, where neither PartitionBy nor
 	// the mapping file says by what rows are partitioned. It is called when a source is opened. nil, or none: nothing is known.
 	PartitionKeys func() []string
-	Limits        Limits
+	Limits        column.Limits
 }
 
 const (

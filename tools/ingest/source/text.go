@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // textReader reads delimited text: Hive's own layout, or CSV.
@@ -20,12 +22,12 @@ type textReader struct {
 	// undelimited: nobody said what is between columns, so that it is Hive's ^A, or a comma.
 	undelimited bool
 	empty       bool // there is not even a header
-	limits      *Limits
+	limits      *column.Limits
 }
 
 // newTextReader reads the header, if the layout has one. nodes are the columns by the DDL or the mapping; typeOf gives
 // the type of a column that the header names.
-func newTextReader(lines *lineReader, nodes []*node, t *TextOptions, typeOf func(name string) (*node, error), opts *ReadOptions) (*textReader, error) {
+func newTextReader(lines *lineReader, nodes []*column.Type, t *TextOptions, typeOf func(name string) (*column.Type, error), opts *column.ReadOptions) (*textReader, error) {
 	layout, err := newTextLayout(t)
 	if err != nil {
 		return nil, err
@@ -61,18 +63,18 @@ func newTextReader(lines *lineReader, nodes []*node, t *TextOptions, typeOf func
 }
 
 // bindHeader takes the columns from the header line, in its order.
-func (r *textReader) bindHeader(typeOf func(string) (*node, error)) error {
-	known := map[string]*node{}
+func (r *textReader) bindHeader(typeOf func(string) (*column.Type, error)) error {
+	known := map[string]*column.Type{}
 	var names []string
 	for _, n := range r.nodes {
-		known[n.name] = n
-		names = append(names, n.name)
+		known[n.Name] = n
+		names = append(names, n.Name)
 	}
 	if len(r.fields) == 1 && r.undelimited && !r.fields[0].quoted && bytes.ContainsAny(r.fields[0].text, ",;|\t") {
 		return fmt.Errorf("line %d: its only column would be %s: text.delimiter in the mapping file, or text.quote for commas, says what is between columns",
-			r.lines.line, quoteCell(string(r.fields[0].text)))
+			r.lines.line, column.Quote(string(r.fields[0].text)))
 	}
-	var nodes []*node
+	var nodes []*column.Type
 	taken := map[string]bool{}
 	for i, f := range r.fields {
 		name := string(f.text)
@@ -90,13 +92,13 @@ func (r *textReader) bindHeader(typeOf func(string) (*node, error)) error {
 		n := known[name]
 		switch {
 		case n == nil && len(known) > 0:
-			return fmt.Errorf("line %d: the schema has no column%s", r.lines.line, didYouMean(name, names))
+			return fmt.Errorf("line %d: the schema has no column%s", r.lines.line, column.DidYouMean(name, names))
 		case n == nil:
 			var err error
 			if n, err = typeOf(name); err != nil {
 				return err
 			}
-			n.name = name
+			n.Name = name
 		}
 		nodes = append(nodes, n)
 	}
@@ -104,31 +106,33 @@ func (r *textReader) bindHeader(typeOf func(string) (*node, error)) error {
 	return nil
 }
 
-func (r *textReader) hasNothing() bool { return r.empty }
+func (r *textReader) HasNothing() bool { return r.empty }
 
-func (r *textReader) close() error { return r.lines.close() }
+func (r *textReader) Close() error { return r.lines.close() }
 
-func (r *textReader) next(ctx context.Context) (*batch, error) { return r.batch(ctx, r.appendRow) }
+func (r *textReader) Next(ctx context.Context) (*column.Batch, error) {
+	return r.batch(ctx, r.appendRow)
+}
 
 // appendRow appends the next row.
-func (r *textReader) appendRow(b *batch) (line, size int64, err error) {
+func (r *textReader) appendRow(b *column.Batch) (line, size int64, err error) {
 	line, bad, err := r.nextRow()
 	if err != nil {
 		return 0, 0, err
 	}
 	if bad != nil {
-		b.bad = append(b.bad, badRow{b.rows, "", bad})
+		b.Bad = append(b.Bad, column.BadRow{Row: b.Rows, Column: "", Err: bad})
 	}
-	for i, a := range b.arrays {
+	for i, a := range b.Arrays {
 		if a == nil {
 			continue
 		}
 		if i >= len(r.fields) {
-			a.appendNull()
+			a.AppendNull()
 			continue
 		}
 		if err := r.appendField(a, r.fields[i]); err != nil {
-			b.bad = append(b.bad, badRow{b.rows, r.nodes[i].name, err})
+			b.Bad = append(b.Bad, column.BadRow{Row: b.Rows, Column: r.nodes[i].Name, Err: err})
 		}
 		size += int64(len(r.fields[i].text)) + 8
 	}
@@ -169,77 +173,77 @@ func (r *textReader) nextRow() (first int64, bad, err error) {
 }
 
 // appendField appends a column's value; on an error, a null.
-func (r *textReader) appendField(a *array, f textField) error {
+func (r *textReader) appendField(a *column.Array, f textField) error {
 	if r.isNull(f) {
-		a.appendNull()
+		a.AppendNull()
 		return nil
 	}
-	before := a.n
+	before := a.Len
 	if err := r.appendValue(a, f.text, 1); err != nil {
-		a.truncate(before)
-		a.appendNull()
+		a.Truncate(before)
+		a.AppendNull()
 		return err
 	}
 	return nil
 }
 
 // appendValue appends a value whose parts are separated by the character of the given level.
-func (r *textReader) appendValue(a *array, text []byte, level int) error {
-	n := a.node
-	if n.unread {
-		a.appendNull()
+func (r *textReader) appendValue(a *column.Array, text []byte, level int) error {
+	n := a.Type
+	if n.Unread {
+		a.AppendNull()
 		return nil
 	}
-	if n.shape == shapeNull {
+	if n.Shape == column.Null {
 		if len(text) > 0 {
-			return fmt.Errorf("%s in a column of type void", quoteCell(string(text)))
+			return fmt.Errorf("%s in a column of type void", column.Quote(string(text)))
 		}
-		a.appendNull()
+		a.AppendNull()
 		return nil
 	}
-	if n.shape != shapeList && n.shape != shapeMap && n.shape != shapeStruct {
+	if n.Shape != column.List && n.Shape != column.Map && n.Shape != column.Struct {
 		if r.layout.hasEscape && !r.layout.csv {
 			text = unescape(text, r.layout.escape)
 		}
 		// As in Hive, no text but blanks is no number; an empty string and empty bytes are values.
-		if (n.shape == shapeNumber || n.shape == shapeBytes && n.logical != "") && len(bytes.TrimSpace(text)) == 0 {
-			a.appendNull()
+		if (n.Shape == column.Number || n.Shape == column.Bytes && n.Logical != "") && len(bytes.TrimSpace(text)) == 0 {
+			a.AppendNull()
 			return nil
 		}
-		return appendText(a, text, r.limits)
+		return column.AppendText(a, text, r.limits)
 	}
-	if level >= len(r.layout.separators) || n.shape == shapeMap && level+1 >= len(r.layout.separators) {
+	if level >= len(r.layout.separators) || n.Shape == column.Map && level+1 >= len(r.layout.separators) {
 		return fmt.Errorf("nested deeper than the %d separators of Hive's text", len(r.layout.separators))
 	}
 	sep := r.layout.separators[level]
-	switch n.shape {
-	case shapeList:
+	switch n.Shape {
+	case column.List:
 		for rest, more := text, len(text) > 0; more; {
 			var item []byte
 			item, rest, more = r.cut(rest, sep)
-			if err := r.appendPart(a.children[0], item, level+1); err != nil {
+			if err := r.appendPart(a.Children[0], item, level+1); err != nil {
 				return err
 			}
 		}
-	case shapeMap:
+	case column.Map:
 		for rest, more := text, len(text) > 0; more; {
 			var item []byte
 			item, rest, more = r.cut(rest, sep)
 			key, value, ok := r.cut(item, r.layout.separators[level+1])
-			if err := r.appendPart(a.children[0], key, level+2); err != nil {
+			if err := r.appendPart(a.Children[0], key, level+2); err != nil {
 				return err
 			}
 			if !ok {
-				a.children[1].appendNull()
-			} else if err := r.appendPart(a.children[1], value, level+2); err != nil {
+				a.Children[1].AppendNull()
+			} else if err := r.appendPart(a.Children[1], value, level+2); err != nil {
 				return err
 			}
 		}
-	case shapeStruct:
+	case column.Struct:
 		rest, more := text, true
-		for _, c := range a.children {
+		for _, c := range a.Children {
 			if !more {
-				c.appendNull()
+				c.AppendNull()
 				continue
 			}
 			var item []byte
@@ -249,20 +253,20 @@ func (r *textReader) appendValue(a *array, text []byte, level int) error {
 			}
 		}
 		if more && !r.layout.ignoreExtra {
-			return fmt.Errorf("more than the %d members of a struct", len(a.children))
+			return fmt.Errorf("more than the %d members of a struct", len(a.Children))
 		}
 	}
-	a.appendEntry(true)
+	a.AppendEntry(true)
 	return nil
 }
 
-func (r *textReader) appendPart(a *array, text []byte, level int) error {
+func (r *textReader) appendPart(a *column.Array, text []byte, level int) error {
 	null := r.layout.null
 	if null == nil {
 		null = []byte(`\N`)
 	}
 	if bytes.Equal(text, null) {
-		a.appendNull()
+		a.AppendNull()
 		return nil
 	}
 	return r.appendValue(a, text, level)

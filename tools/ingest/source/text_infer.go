@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // A textDump learns the types of text columns from the values that all files of a dump have in them: every value is read once
@@ -28,11 +29,11 @@ type textValues struct {
 	notBool, notInt, notUint, notFloat, notDate, notMoment bool
 	// A number was beyond float32, or an integer that it does not hold exactly.
 	notSingle bool
-	moments   momentRange // of those that are timestamps
+	moments   column.MomentRange // of those that are timestamps
 }
 
 // types returns what gives the type of a column by its values.
-func (t *textDump) types(ctx context.Context, given func(string) (*node, error)) (func(name string) *node, error) {
+func (t *textDump) types(ctx context.Context, given func(string) (*column.Type, error)) (func(name string) *column.Type, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.columns == nil {
@@ -46,7 +47,7 @@ func (t *textDump) types(ctx context.Context, given func(string) (*node, error))
 	for _, f := range t.d.features() {
 		known[f.Name] = f.Type
 	}
-	return func(name string) *node {
+	return func(name string) *column.Type {
 		feature := name
 		if cm := t.d.mapping.Columns[name]; cm != nil && cm.Rename != "" {
 			feature = cm.Rename
@@ -56,7 +57,7 @@ func (t *textDump) types(ctx context.Context, given func(string) (*node, error))
 }
 
 // learn is called with mu held.
-func (t *textDump) learn(ctx context.Context, given func(string) (*node, error)) (map[string]*textValues, error) {
+func (t *textDump) learn(ctx context.Context, given func(string) (*column.Type, error)) (map[string]*textValues, error) {
 	var mu sync.Mutex // guards all
 	all := map[string]*textValues{}
 	return all, t.d.learn(ctx, t.d.files(textName), func(ctx context.Context, _ int, in input) {
@@ -73,7 +74,7 @@ func (t *textDump) learn(ctx context.Context, given func(string) (*node, error))
 }
 
 // file returns what the values of a file's columns can be.
-func (t *textDump) file(ctx context.Context, path string, given func(string) (*node, error)) (map[string]*textValues, error) {
+func (t *textDump) file(ctx context.Context, path string, given func(string) (*column.Type, error)) (map[string]*textValues, error) {
 	lines, err := openLines(path, nil, t.d.mapping.Text.charset, &t.d.Limits)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (t *textDump) file(ctx context.Context, path string, given func(string) (*n
 	values := make([]*textValues, len(r.nodes))
 	for i, n := range r.nodes {
 		values[i] = &textValues{}
-		out[n.name] = values[i]
+		out[n.Name] = values[i]
 	}
 	for n := 0; !r.empty; n++ {
 		if n%256 == 0 {
@@ -116,7 +117,7 @@ func (t *textDump) file(ctx context.Context, path string, given func(string) (*n
 
 // add takes a value into account, without the blanks around it. Numbers are those that are printed again as they are written: 007 and +1 are names.
 func (c *textValues) add(s string) {
-	if s = trimBlanks(s); s == "" {
+	if s = column.TrimBlanks(s); s == "" {
 		c.empty = true
 		return
 	}
@@ -128,9 +129,9 @@ func (c *textValues) add(s string) {
 		v, err := strconv.ParseInt(s, 10, 64)
 		whole := err == nil && strconv.FormatInt(v, 10) == s
 		c.notInt = c.notInt || !whole
-		c.notFloat = c.notFloat || whole && !exactFloat(vector.Float64, v) || !whole && !isFraction(s)
+		c.notFloat = c.notFloat || whole && !column.ExactFloat(vector.Float64, v) || !whole && !isFraction(s)
 		if whole {
-			c.notSingle = c.notSingle || !exactFloat(vector.Float32, v)
+			c.notSingle = c.notSingle || !column.ExactFloat(vector.Float32, v)
 		} else if !c.notFloat && !c.notSingle {
 			_, err := strconv.ParseFloat(s, 32)
 			c.notSingle = err != nil
@@ -145,9 +146,9 @@ func (c *textValues) add(s string) {
 		c.notDate = err != nil
 	}
 	if !c.notMoment {
-		m, err := parseMoment(s)
+		m, err := column.ParseMoment(s)
 		if c.notMoment = err != nil; err == nil {
-			c.moments.add(m)
+			c.moments.Add(m)
 		}
 	}
 }
@@ -174,36 +175,36 @@ func (c *textValues) merge(o *textValues) {
 	c.notBool, c.notInt, c.notUint = c.notBool || o.notBool, c.notInt || o.notInt, c.notUint || o.notUint
 	c.notFloat, c.notDate, c.notMoment = c.notFloat || o.notFloat, c.notDate || o.notDate, c.notMoment || o.notMoment
 	c.notSingle = c.notSingle || o.notSingle
-	c.moments.merge(o.moments)
+	c.moments.Merge(o.moments)
 }
 
 // node returns the narrowest type that holds all the values. A string or a float that the table has is
 // taken where it does, too; of a fraction, float32 is as near as the table wants it. unit is that of timestamps, empty where nothing says it.
-func (c *textValues) node(known vector.Type, unit string) *node {
-	n := &node{nullable: true, shape: shapeNumber, elem: vector.Int64}
+func (c *textValues) node(known vector.Type, unit string) *column.Type {
+	n := &column.Type{Nullable: true, Shape: column.Number, Elem: vector.Int64}
 	isFloat := known.Kind == vector.Dense && (known.Elem == vector.Float32 || known.Elem == vector.Float64)
 	switch {
 	case c == nil || !c.some && !c.empty:
-		n.shape, n.elem = shapeNull, 0
+		n.Shape, n.Elem = column.Null, 0
 	case known.Kind == vector.String || !c.some:
-		n.shape, n.elem = shapeString, 0
+		n.Shape, n.Elem = column.String, 0
 	case !c.notBool:
-		n.elem = vector.Bool
+		n.Elem = vector.Bool
 	case isFloat && !c.notFloat:
-		if n.elem = known.Elem; c.notSingle {
-			n.elem = vector.Float64
+		if n.Elem = known.Elem; c.notSingle {
+			n.Elem = vector.Float64
 		}
 	case !c.notInt:
 	case !c.notUint:
-		n.elem = vector.Uint64
+		n.Elem = vector.Uint64
 	case !c.notFloat:
-		n.elem = vector.Float64
+		n.Elem = vector.Float64
 	case !c.notDate:
-		n.elem, n.logical = vector.Int32, "date32"
-	case !c.notMoment && (unit != "" || !c.moments.none()):
-		n.logical = "timestamp[" + cmp.Or(unit, c.moments.unit()) + "]"
+		n.Elem, n.Logical = vector.Int32, "date32"
+	case !c.notMoment && (unit != "" || !c.moments.None()):
+		n.Logical = "timestamp[" + cmp.Or(unit, c.moments.Unit()) + "]"
 	default:
-		n.shape, n.elem = shapeString, 0
+		n.Shape, n.Elem = column.String, 0
 	}
 	return n
 }

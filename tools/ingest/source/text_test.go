@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // dump prints the chunks row by row, for tests.
@@ -258,7 +259,7 @@ func TestJSONErrors(t *testing.T) {
 
 func TestLongLine(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": "` + strings.Repeat("x", 1000) + `"}`})
-	if _, err := readPath(t, dir, Options{Limits: Limits{LineBytes: 100}}); err == nil || !strings.Contains(err.Error(), "line 1 is longer than 100 bytes") {
+	if _, err := readPath(t, dir, Options{Limits: column.Limits{LineBytes: 100}}); err == nil || !strings.Contains(err.Error(), "line 1 is longer than 100 bytes") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -287,9 +288,9 @@ func TestDDL(t *testing.T) {
 		} else {
 			var cols []string
 			for _, c := range d.columns {
-				cols = append(cols, c.name+" "+c.String())
-				if r := c.refused(); r != nil {
-					got = r.reason
+				cols = append(cols, c.Name+" "+c.String())
+				if r := c.Refused(); r != nil {
+					got = r.Reason
 				}
 			}
 			got += fmt.Sprintf("%s | %q %q %q csv=%v esc=%q by=%v", strings.Join(cols, ", "), d.text.Delimiter, d.text.Items, d.text.MapKeys, d.text.CSV, d.text.Escape, d.partitionBy)

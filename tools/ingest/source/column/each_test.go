@@ -1,4 +1,4 @@
-package source
+package column
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 func TestErrorIsOfTheFirstColumn(t *testing.T) {
 	for range 500 {
 		var calls [64]atomic.Int32
-		err := eachColumn(t.Context(), len(calls), 8, func(_, i int) error {
+		err := Each(t.Context(), len(calls), 8, func(_, i int) error {
 			calls[i].Add(1)
 			if i%13 == 12 {
 				return fmt.Errorf("column %d", i)
@@ -35,8 +35,8 @@ func TestErrorIsOfTheFirstColumn(t *testing.T) {
 func TestEachColumnOnceByItsWorker(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 4, 9, 1000} {
 		for _, threads := range []int{1, 2, 5, 400} {
-			calls, busy := make([]atomic.Int32, n), make([]atomic.Int32, columnWorkers(n, threads))
-			err := eachColumn(t.Context(), n, threads, func(worker, i int) error {
+			calls, busy := make([]atomic.Int32, n), make([]atomic.Int32, Workers(n, threads))
+			err := Each(t.Context(), n, threads, func(worker, i int) error {
 				if busy[worker].Add(1) != 1 {
 					return errors.New("two calls with one worker")
 				}
@@ -59,7 +59,7 @@ func TestEachColumnOnceByItsWorker(t *testing.T) {
 func TestEachColumnEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var calls atomic.Int32
-	err := eachColumn(ctx, 1<<20, 4, func(int, int) error {
+	err := Each(ctx, 1<<20, 4, func(int, int) error {
 		if calls.Add(1) == 100 {
 			cancel()
 		}
@@ -71,11 +71,11 @@ func TestEachColumnEnds(t *testing.T) {
 	for _, threads := range []int{1, 4} {
 		func() {
 			defer func() {
-				if err := recovered(recover()); !strings.Contains(err.Error(), "defect") {
+				if err := Recovered(recover()); !strings.Contains(err.Error(), "defect") {
 					t.Errorf("%d threads: panic %v", threads, err)
 				}
 			}()
-			_ = eachColumn(t.Context(), 64, threads, func(_, i int) error {
+			_ = Each(t.Context(), 64, threads, func(_, i int) error {
 				if i == 30 {
 					panic("defect")
 				}
@@ -88,8 +88,8 @@ func TestEachColumnEnds(t *testing.T) {
 // TestDefect: a panic is not worded as damage, and says where it was.
 func TestDefect(t *testing.T) {
 	run := func(threads int) (err error) {
-		defer func() { err = recovered(recover()) }()
-		return eachColumn(t.Context(), 8, threads, func(_, i int) error {
+		defer func() { err = Recovered(recover()) }()
+		return Each(t.Context(), 8, threads, func(_, i int) error {
 			var none []int
 			return fmt.Errorf("%d", none[i])
 		})
@@ -97,7 +97,7 @@ func TestDefect(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		err := run(threads)
 		if want := "internal error: runtime error: index out of range"; !strings.HasPrefix(err.Error(), want) ||
-			!strings.Contains(err.Error(), "tools/ingest/source/each_test.go:") || !strings.Contains(err.Error(), "please report it") || strings.Contains(err.Error(), "damage") {
+			!strings.Contains(err.Error(), "tools/ingest/source/column/each_test.go:") || !strings.Contains(err.Error(), "please report it") || strings.Contains(err.Error(), "damage") {
 			t.Errorf("%d threads: got %v", threads, err)
 		}
 	}

@@ -1,14 +1,14 @@
-package source
+package column
 
 import "math"
 
-// halfValue returns the value of an IEEE 754 binary16, which a float32 holds exactly, subnormals included: arrow-go's
+// HalfValue returns the value of an IEEE 754 binary16, which a float32 holds exactly, subnormals included: arrow-go's
 // float16 takes their fraction for a float32's.
 //
 //	+------+--------------+---------------+
 //	| sign | exponent (5) | fraction (10) |
 //	+------+--------------+---------------+
-func halfValue(h uint16) float32 {
+func HalfValue(h uint16) float32 {
 	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10)&0x1f, uint32(h)&0x3ff
 	switch exponent {
 	case 0:

@@ -1,4 +1,4 @@
-package source
+package column
 
 import (
 	"errors"
@@ -8,12 +8,12 @@ import (
 	"github.com/dsistore/dsistore/internal/nearest"
 )
 
-// dropHint begins what refuseToDrop says of what to do.
-const dropHint = "; drop it with {"
+// DropHint begins what RefuseToDrop says of what to do.
+const DropHint = "; drop it with {"
 
-// refuseToDrop refuses a column that can be nothing but dropped.
-func refuseToDrop(path, format string, args ...any) error {
-	return refuse(path, "%s%s\"columns\": {%q: {\"drop\": true}}} in a mapping file", fmt.Sprintf(format, args...), dropHint, path)
+// RefuseToDrop refuses a column that can be nothing but dropped.
+func RefuseToDrop(path, format string, args ...any) error {
+	return Refuse(path, "%s%s\"columns\": {%q: {\"drop\": true}}} in a mapping file", fmt.Sprintf(format, args...), DropHint, path)
 }
 
 // ErrRefused is matched when an input is whole but holds something that has no place in a table: the message names the
@@ -42,12 +42,12 @@ func (e *RefusedError) Error() string {
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
-func refuse(column, format string, args ...any) error {
+func Refuse(column, format string, args ...any) error {
 	return &RefusedError{Column: column, Reason: fmt.Sprintf(format, args...)}
 }
 
-// didYouMean returns ` "nam"; the nearest is "name"`, or without the second half when nothing is near.
-func didYouMean(name string, known []string) string {
+// DidYouMean returns ` "nam"; the nearest is "name"`, or without the second half when nothing is near.
+func DidYouMean(name string, known []string) string {
 	if best := nearest.Names(name, known, 1); len(best) > 0 {
 		return fmt.Sprintf(" %q; the nearest is %q", name, best[0])
 	}

@@ -1,25 +1,24 @@
-package source
+package column
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
 
-// leastColumns is how many columns each goroutine of eachColumn has to be worth starting.
+// leastColumns is how many columns each goroutine of Each has to be worth starting.
 const leastColumns = 4
 
-// columnWorkers returns how many goroutines work on n columns.
-func columnWorkers(n, threads int) int { return max(1, min(threads, n/leastColumns)) }
+// Workers returns how many goroutines work on n columns.
+func Workers(n, threads int) int { return max(1, min(threads, n/leastColumns)) }
 
-// eachColumn calls work with the numbers of n columns, in columnWorkers goroutines; worker is which of them calls, so that each may have
+// Each calls work with the numbers of n columns, in Workers goroutines; worker is which of them calls, so that each may have
 // memory of its own. It returns when all calls have. An error ends it: that of the column with the lowest number is returned, whichever
 // goroutine was first, since columns are begun in order and what was begun is finished. When ctx ends, so does it, with ctx's error. A panic
 // of work becomes the caller's.
-func eachColumn(ctx context.Context, n, threads int, work func(worker, i int) error) error {
+func Each(ctx context.Context, n, threads int, work func(worker, i int) error) error {
 	c := columnLoop{ctx: ctx, n: n, work: work, at: n}
-	workers := columnWorkers(n, threads)
+	workers := Workers(n, threads)
 	if workers == 1 {
 		c.run(0)
 	} else {
@@ -28,7 +27,7 @@ func eachColumn(ctx context.Context, n, threads int, work func(worker, i int) er
 			wg.Go(func() {
 				defer func() {
 					if p := recover(); p != nil {
-						c.end(-1, nil, recovered(p))
+						c.end(-1, nil, Recovered(p))
 					}
 				}()
 				c.run(w)
@@ -45,7 +44,7 @@ func eachColumn(ctx context.Context, n, threads int, work func(worker, i int) er
 	return c.err
 }
 
-// A columnLoop is one call of eachColumn.
+// A columnLoop is one call of Each.
 type columnLoop struct {
 	ctx   context.Context // of the one call
 	n     int
@@ -81,12 +80,4 @@ func (c *columnLoop) end(i int, err error, panicked error) {
 	} else if i < c.at {
 		c.at, c.err = i, err
 	}
-}
-
-// threads returns how many goroutines decode one file.
-func (o *Options) threads() int {
-	if o.Threads > 0 {
-		return o.Threads
-	}
-	return runtime.GOMAXPROCS(0)
 }

@@ -1,4 +1,4 @@
-package source
+package stream
 
 import (
 	"sync"
@@ -6,7 +6,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
+var ZstdDecoder = sync.OnceValue(func() *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxWindow(1<<31))
 	if err != nil {
 		panic(err)

@@ -1,4 +1,4 @@
-package source
+package column
 
 import (
 	"fmt"
@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// A defectError is a panic that was recovered. It is a defect of the reader whatever the input is, and says so: damage is an error
+// A DefectError is a panic that was recovered. It is a defect of the reader whatever the input is, and says so: damage is an error
 // that the reader returns.
-type defectError struct {
+type DefectError struct {
 	value any
 	place string // of the code that panicked
 }
 
-func (e *defectError) Error() string {
+func (e *DefectError) Error() string {
 	return fmt.Sprintf("internal error: %v (in %s): this is a defect of dsistore, please report it", e.value, e.place)
 }
 
-// recovered makes an error of what recover returned. It is called by the deferred function that recovered, and gives a
-// defectError back as it is, so that a panic handed to another goroutine keeps its place.
-func recovered(value any) error {
-	if e, ok := value.(*defectError); ok {
+// Recovered makes an error of what recover returned. It is called by the deferred function that recovered, and gives a
+// DefectError back as it is, so that a panic handed to another goroutine keeps its place.
+func Recovered(value any) error {
+	if e, ok := value.(*DefectError); ok {
 		return e
 	}
-	return &defectError{value, panicPlace()}
+	return &DefectError{value, panicPlace()}
 }
 
 // panicPlace returns where the panic that is being recovered began: file and line of the innermost function that is not the

@@ -1,4 +1,4 @@
-package source
+package stream
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (h *contentHash) write(p []byte) {
 
 func (h *contentHash) hex() string { return hex.EncodeToString(h.b.Sum(h.a.Sum(nil))) }
 
-func fingerprint(ctx context.Context, path string) (string, error) {
+func Fingerprint(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -51,19 +51,19 @@ func fingerprint(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// A hashingReader hashes what is read through it.
-type hashingReader struct {
+// A Reader hashes what is read through it.
+type Reader struct {
 	mu   sync.Mutex // guards what follows
 	r    io.ReadCloser
 	h    *contentHash
 	done bool
 }
 
-func newHashingReader(r io.ReadCloser) *hashingReader {
-	return &hashingReader{r: r, h: newContentHash()}
+func NewReader(r io.ReadCloser) *Reader {
+	return &Reader{r: r, h: newContentHash()}
 }
 
-func (r *hashingReader) Read(p []byte) (int, error) {
+func (r *Reader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,10 +75,10 @@ func (r *hashingReader) Read(p []byte) (int, error) {
 }
 
 // Close closes what it reads.
-func (r *hashingReader) Close() error { return r.r.Close() }
+func (r *Reader) Close() error { return r.r.Close() }
 
-// sum returns the fingerprint of all that was read, once it was read to its end.
-func (r *hashingReader) sum() (string, error) {
+// Sum returns the fingerprint of all that was read, once it was read to its end.
+func (r *Reader) Sum() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.done {
@@ -87,15 +87,15 @@ func (r *hashingReader) sum() (string, error) {
 	return r.h.hex(), nil
 }
 
-// A pipe is a named pipe, opened by the first Read: that waits for its writer. It can be read once.
-type pipe struct {
-	path string
+// A Pipe is a named pipe, opened by the first Read: that waits for its writer. It can be read once.
+type Pipe struct {
+	Path string
 	f    *os.File
 }
 
-func (p *pipe) Read(b []byte) (n int, err error) {
+func (p *Pipe) Read(b []byte) (n int, err error) {
 	if p.f == nil {
-		if p.f, err = os.Open(p.path); err != nil {
+		if p.f, err = os.Open(p.Path); err != nil {
 			return 0, err
 		}
 	}
@@ -103,7 +103,7 @@ func (p *pipe) Read(b []byte) (n int, err error) {
 }
 
 // Close closes the pipe, if it was opened.
-func (p *pipe) Close() error {
+func (p *Pipe) Close() error {
 	if p.f == nil {
 		return nil
 	}

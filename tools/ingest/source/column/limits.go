@@ -1,4 +1,4 @@
-package source
+package column
 
 // Limits bound what an input may make the reader hold. Zero fields take the defaults.
 type Limits struct {
@@ -13,7 +13,7 @@ type Limits struct {
 	Columns    int   // of a file; default 1,000,000
 }
 
-func (l Limits) withDefaults() Limits {
+func (l Limits) WithDefaults() Limits {
 	def := func(p *int64, v int64) {
 		if *p <= 0 {
 			*p = v

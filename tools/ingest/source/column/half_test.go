@@ -1,4 +1,4 @@
-package source
+package column
 
 import (
 	"math"
@@ -17,7 +17,7 @@ func TestHalfValue(t *testing.T) {
 		case h > 0x7c00:
 			want = math.NaN()
 		}
-		got, negative := float64(halfValue(uint16(h))), float64(halfValue(uint16(h)|0x8000))
+		got, negative := float64(HalfValue(uint16(h))), float64(HalfValue(uint16(h)|0x8000))
 		if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
 			t.Fatalf("%04x is %v, want %v", h, got, want)
 		}

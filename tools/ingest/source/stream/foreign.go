@@ -1,4 +1,4 @@
-package source
+package stream
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ var foreignMagic = []struct{ magic, what string }{
 	{"RCF\x01", "an RCFile, which is not supported: write the table as text or Parquet"},
 }
 
-// foreign says what the file is, and what to do, when it is known to be nothing that is read here.
-func foreign(path string, head []byte) string {
+// Foreign says what the file is, and what to do, when it is known to be nothing that is read here.
+func Foreign(path string, head []byte) string {
 	// What Hadoop writes with these begins with a length, so that only the name tells.
 	switch ext := filepath.Ext(path); ext {
 	case ".snappy", ".lz4", ".lzo", ".lzo_deflate":
