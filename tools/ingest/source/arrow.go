@@ -12,20 +12,21 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
 )
 
-var arrowFormat = &format{
-	name:     "arrow",
-	magic:    []string{"ARROW1", "FEA1", "\xff\xff\xff\xff"},
-	suffixes: []string{".arrow", ".arrows", ".ipc", ".feather"},
-	begin: func(d *inputSet) opener {
-		return func(_ context.Context, in input) (_ column.Reader, err error) {
-			if in.stream == nil {
-				if in.stream, err = os.Open(in.path); err != nil {
+var arrowFormat = &input.Format{
+	Name:     "arrow",
+	Magic:    []string{"ARROW1", "FEA1", "\xff\xff\xff\xff"},
+	Suffixes: []string{".arrow", ".arrows", ".ipc", ".feather"},
+	Begin: func(d *input.Set) input.Opener {
+		return func(_ context.Context, in input.File) (_ column.Reader, err error) {
+			if in.Stream == nil {
+				if in.Stream, err = os.Open(in.Path); err != nil {
 					return nil, err
 				}
 			}
-			r, err := newArrowReader(in.stream, in.stream, &d.ReadOptions)
+			r, err := newArrowReader(in.Stream, in.Stream, &d.ReadOptions)
 			if err != nil {
 				return nil, err
 			}

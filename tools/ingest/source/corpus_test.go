@@ -20,6 +20,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // corpusRoot returns the directory of files that other programs wrote, and skips the test where there is none.
@@ -197,7 +198,7 @@ func readOutcome(t *testing.T, path string, opts Options) outcome {
 		o.err = err
 		return o
 	}
-	cells := map[*Field][]string{}
+	cells := map[*mapping.Field][]string{}
 	for _, f := range files {
 		s, err := f.Open(ctx)
 		if err != nil {

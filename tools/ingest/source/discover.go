@@ -15,6 +15,10 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 	"github.com/dsistore/dsistore/tools/ingest/source/stream"
 )
 
@@ -46,14 +50,14 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 		return nil, errors.New("no source given: name files or directories, or - for stdin")
 	}
 	d := &discovery{opts: &opts, format: f}
-	d.known = opts.Known
+	d.Known = opts.Known
 	d.ReadOptions = column.ReadOptions{Limits: opts.Limits, ChunkBytes: opts.ChunkBytes, PageBytes: opts.PageBytes, Threads: opts.Threads}
 	var err error
-	if d.mapping, err = ReadMapping(opts.MappingFile); err != nil {
+	if d.Mapping, err = mapping.ReadMapping(opts.MappingFile); err != nil {
 		return nil, err
 	}
 	if opts.DDLFile != "" {
-		if d.ddl, err = readDDL(opts.DDLFile, &opts.Limits); err != nil {
+		if d.Ddl, err = hive.ReadTable(opts.DDLFile, &opts.Limits); err != nil {
 			return nil, err
 		}
 	}
@@ -66,12 +70,12 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 		return nil, err
 	}
 	for _, f := range d.files {
-		d.inputs = append(d.inputs, input{path: f.Path, size: f.Size, format: f.Format})
+		d.Inputs = append(d.Inputs, input.File{Path: f.Path, Size: f.Size, Format: f.Format})
 	}
-	d.openers, d.moments = map[string]opener{}, &momentDump{d: d}
+	d.openers, d.moments = map[string]input.Opener{}, &momentDump{d: d}
 	for _, f := range formats {
-		if f.begin != nil {
-			d.openers[f.name] = f.begin(&d.inputSet)
+		if f.Begin != nil {
+			d.openers[f.Name] = f.Begin(&d.Set)
 		}
 	}
 	for i := range d.files {
@@ -82,13 +86,13 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 
 // A discovery lists the files of a dump and opens them.
 type discovery struct {
-	inputSet
+	input.Set
 	opts    *Options
-	format  *format // that the caller asked for
+	format  *input.Format // that the caller asked for
 	files   []File
 	stdin   bool
-	above   ascent
-	openers map[string]opener // by the name of the format
+	above   lakehouse.Ascent
+	openers map[string]input.Opener // by the name of the format
 	moments *momentDump
 }
 
@@ -98,14 +102,14 @@ func (d *discovery) path(ctx context.Context, p string) error {
 			return errors.New("- given twice: stdin can be read once")
 		}
 		d.stdin = true
-		if d.format.filesOnly {
-			return fmt.Errorf("format %s cannot be read from stdin: give a path", d.format.name)
+		if d.format.FilesOnly {
+			return fmt.Errorf("format %s cannot be read from stdin: give a path", d.format.Name)
 		}
 		format := d.format
-		if format.begin == nil {
+		if format.Begin == nil {
 			format = arrowFormat
 		}
-		d.files = append(d.files, File{Path: "-", Size: -1, Format: format.name})
+		d.files = append(d.files, File{Path: "-", Size: -1, Format: format.Name})
 		return nil
 	}
 	st, err := os.Stat(p)
@@ -116,7 +120,7 @@ func (d *discovery) path(ctx context.Context, p string) error {
 	if !st.IsDir() {
 		dir = filepath.Dir(p)
 	}
-	if err := d.above.check(p, dir); err != nil {
+	if err := d.above.Check(p, dir); err != nil {
 		return err
 	}
 	if !st.IsDir() {
@@ -124,13 +128,13 @@ func (d *discovery) path(ctx context.Context, p string) error {
 			return err
 		}
 		// The directories above a file that is named alone say what partition it is in, as those below a root do.
-		part, err := directoryPartition(filepath.ToSlash(filepath.Dir(p)))
+		part, err := hive.DirectoryPartition(filepath.ToSlash(filepath.Dir(p)))
 		if err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 		return d.file(p, st, part, true)
 	}
-	above, err := directoryPartition(filepath.ToSlash(filepath.Clean(p)))
+	above, err := hive.DirectoryPartition(filepath.ToSlash(filepath.Clean(p)))
 	if err != nil {
 		return fmt.Errorf("%s: %w", p, err)
 	}
@@ -151,11 +155,11 @@ func (d *discovery) linkedFile(path string) error {
 		real = r
 	}
 	for _, name := range []string{filepath.Base(path), filepath.Base(real)} {
-		if err := checkName(path, name); err != nil {
+		if err := lakehouse.CheckName(path, name); err != nil {
 			return err
 		}
 	}
-	return d.above.check(path, filepath.Dir(real))
+	return d.above.Check(path, filepath.Dir(real))
 }
 
 // directory lists dir, whose partition is part, in the order of names.
@@ -167,11 +171,11 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 	if err != nil {
 		return err
 	}
-	if found := markedEntries(dir, entries); found != nil {
-		return found.refusal(dir)
+	if found := lakehouse.Marked(dir, entries); found != nil {
+		return found.Refusal(dir)
 	}
 	for _, e := range entries {
-		if hidden(e.Name()) {
+		if hive.Hidden(e.Name()) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
@@ -197,10 +201,10 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 			return fmt.Errorf("%s: a link to a directory could lead in circles: give the directory itself", path)
 		}
 		below := part
-		if v, ok, err := partitionValue(e.Name()); err != nil {
+		if v, ok, err := hive.PartitionValue(e.Name()); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		} else if ok {
-			if below, err = appendPartition(part, v); err != nil {
+			if below, err = hive.AppendPartition(part, v); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
@@ -217,8 +221,8 @@ func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition, na
 	switch {
 	case pipe && !named:
 		return fmt.Errorf("%s: a pipe, which could wait for ever: name it itself to read it", path)
-	case pipe && d.format.begin != nil && d.format.filesOnly:
-		return fmt.Errorf("%s: format %s cannot be read from a pipe: give a file", path, d.format.name)
+	case pipe && d.format.Begin != nil && d.format.FilesOnly:
+		return fmt.Errorf("%s: format %s cannot be read from a pipe: give a file", path, d.format.Name)
 	case !pipe && !st.Mode().IsRegular():
 		return fmt.Errorf("%s: neither a file nor a directory", path)
 	}
@@ -226,7 +230,7 @@ func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition, na
 		return nil
 	}
 	format := d.format
-	if format.begin == nil {
+	if format.Begin == nil {
 		var err error
 		if format, err = d.sniff(path, st); err != nil {
 			return err
@@ -236,7 +240,7 @@ func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition, na
 	if !st.Mode().IsRegular() {
 		size = -1
 	}
-	d.files = append(d.files, File{Path: path, Size: size, Format: format.name, Partition: part})
+	d.files = append(d.files, File{Path: path, Size: size, Format: format.Name, Partition: part})
 	return nil
 }
 
@@ -250,11 +254,11 @@ func (d *discovery) unifyPartitions() error {
 	for _, v := range first.Partition {
 		keys = append(keys, v.Key)
 	}
-	if d.ddl != nil && len(keys) > 0 {
-		if have, want := slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(d.ddl.partitionBy)); !slices.Equal(have, want) {
-			return column.Refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path, strings.Join(keys, ", "), strings.Join(d.ddl.partitionBy, ", "))
+	if d.Ddl != nil && len(keys) > 0 {
+		if have, want := slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(d.Ddl.PartitionBy)); !slices.Equal(have, want) {
+			return column.Refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path, strings.Join(keys, ", "), strings.Join(d.Ddl.PartitionBy, ", "))
 		}
-		keys = d.ddl.partitionBy
+		keys = d.Ddl.PartitionBy
 	}
 	for i := range d.files {
 		f := &d.files[i]
@@ -278,7 +282,7 @@ func (d *discovery) unifyPartitions() error {
 }
 
 // sniff tells the format of a file.
-func (d *discovery) sniff(path string, st fs.FileInfo) (*format, error) {
+func (d *discovery) sniff(path string, st fs.FileInfo) (*input.Format, error) {
 	if !st.Mode().IsRegular() {
 		return arrowFormat, nil
 	}
@@ -299,7 +303,7 @@ func (d *discovery) sniff(path string, st fs.FileInfo) (*format, error) {
 	if what := stream.Foreign(path, head); what != "" {
 		return nil, column.Refuse("", "%s: %s", path, what)
 	}
-	if found := sniff(&d.inputSet, path, head); found != nil {
+	if found := sniff(&d.Set, path, head); found != nil {
 		return found, nil
 	}
 	return nil, column.Refuse("", "%s: neither its first bytes nor its name tell its format: say --format, "+
@@ -318,12 +322,12 @@ func (d *discovery) bindFile(f *File) {
 	case f.Size < 0:
 		src = stream.NewReader(&stream.Pipe{Path: f.Path})
 	}
-	in := input{path: f.Path, size: f.Size, format: f.Format}
+	in := input.File{Path: f.Path, Size: f.Size, Format: f.Format}
 	if src != nil {
-		in.stream = src
+		in.Stream = src
 	}
 	open := func(ctx context.Context, lenient bool) (*tableSource, error) {
-		return newTableSource(&file, d.opts, d.mapping, lenient, func() (column.Reader, error) { return d.open(ctx, in, file.records) })
+		return newTableSource(&file, d.opts, d.Mapping, lenient, func() (column.Reader, error) { return d.open(ctx, in, file.records) })
 	}
 	f.openLenient = func(ctx context.Context) (*tableSource, error) { return open(ctx, true) }
 	f.Open = func(ctx context.Context) (Source, error) {

@@ -2,7 +2,6 @@ package source
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -42,23 +41,6 @@ func membersFile(t *testing.T, props ...parquet.WriterProperty) []byte {
 		t.Fatal(err)
 	}
 	return data
-}
-
-// editSchema changes the schema in the footer of a Parquet file.
-func editSchema(t *testing.T, data []byte, edit func(root *schemaElement)) []byte {
-	t.Helper()
-	f, err := readFooter(bytes.NewReader(data), int64(len(data)), column.Limits{}.WithDefaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := int(binary.LittleEndian.Uint32(data[len(data)-8:]))
-	edit(f.root)
-	f.edited = true
-	if err := f.rewrite(); err != nil {
-		t.Fatal(err)
-	}
-	data = append(bytes.Clone(data[:len(data)-8-size]), f.raw...)
-	return append(binary.LittleEndian.AppendUint32(data, uint32(len(f.raw))), "PAR1"...)
 }
 
 // groupOf returns a group of the given children.

@@ -13,6 +13,10 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 func zipped(t *testing.T, text string) string {
@@ -90,7 +94,7 @@ func TestOddDDL(t *testing.T) {
 		"CREATE TABLE t (a int) TBLPROPERTIES ('x'='y'":  "want , or )",
 		"CREATE TABLE t (a int COMMENT 'no end)":         "the end of a quoted text",
 	} {
-		_, err := parseDDL(text, 32)
+		_, err := hive.ParseTable(text, 32)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
@@ -151,15 +155,15 @@ func FuzzText(f *testing.F) {
 	f.Add("1|a\\|b|1,2|k:1.5|30,Rome|12.50|2026-11-01\n", false)
 	f.Add("1,\"x \"\"y\nz\",\\N", true)
 	f.Add("1|\\|b|v\xf1\x1f1,2|k:155\x9f", true)
-	ddl, err := parseDDL(testDDL, 32)
+	ddl, err := hive.ParseTable(testDDL, 32)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string, csv bool) {
 		opts := &column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}
-		layout := ddl.text
+		layout := ddl.Text
 		layout.CSV = csv
-		r, err := newTextReader(newLines(t, text, opts), ddl.columns, &layout, nil, opts)
+		r, err := newTextReader(newLines(t, text, opts), ddl.Columns, &layout, nil, opts)
 		if err != nil {
 			return
 		}
@@ -171,7 +175,7 @@ func FuzzJSON(f *testing.F) {
 	f.Add(`{"a":1,"b":[1,2.5],"c":{"x":"\ud83d\ude00"}}` + "\n" + `{"a":null,"b":[]}`)
 	f.Add(`{"a":1e400}` + "\n" + `{"a":[[[{}]]]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		d := &inputSet{mapping: &Mapping{}, ReadOptions: column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}}
+		d := &input.Set{Mapping: &mapping.Mapping{}, ReadOptions: column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}}
 		r, err := newJSONStream(t.Context(), newLines(t, text, &d.ReadOptions), d)
 		if err != nil {
 			return
@@ -180,8 +184,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-func newLines(t *testing.T, text string, opts *column.ReadOptions) *lineReader {
-	lines, err := openLines("", io.NopCloser(strings.NewReader(text)), charsetUTF8, &opts.Limits)
+func newLines(t *testing.T, text string, opts *column.ReadOptions) *lines.Reader {
+	lines, err := lines.Open("", io.NopCloser(strings.NewReader(text)), lines.UTF8, &opts.Limits)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -238,7 +242,7 @@ func FuzzDDL(f *testing.F) {
 	f.Add(testDDL)
 	f.Add("CREATE TABLE t (a struct<`x y`:map<int,array<double precision>>>) /* */ -- z")
 	f.Fuzz(func(t *testing.T, text string) {
-		if d, err := parseDDL(text, 32); err == nil && len(d.columns) == 0 {
+		if d, err := hive.ParseTable(text, 32); err == nil && len(d.Columns) == 0 {
 			t.Fatal("a table without columns")
 		}
 	})
@@ -247,14 +251,14 @@ func FuzzDDL(f *testing.F) {
 func FuzzMapping(f *testing.F) {
 	f.Add(`{"text": {"delimiter": "1"}, "columns": {"a": {"kind": "sparse", "hash": true, "type": "array<string>"}}}`)
 	f.Fuzz(func(_ *testing.T, text string) {
-		_, _ = ParseMapping([]byte(text))
+		_, _ = mapping.ParseMapping([]byte(text))
 	})
 }
 
 func FuzzPartition(f *testing.F) {
 	f.Add("ds=a%2Fb")
 	f.Fuzz(func(t *testing.T, name string) {
-		v, ok, err := partitionValue(name)
+		v, ok, err := hive.PartitionValue(name)
 		if err == nil && ok && v.Key == "" {
 			t.Fatal("a partition key without a name")
 		}

@@ -8,23 +8,25 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 const jsonName = "jsonl"
 
-var jsonFormat = &format{
-	name:     jsonName,
-	suffixes: []string{".json", ".jsonl", ".ndjson"},
-	guess: func(_ *inputSet, head []byte, compressed bool) bool {
+var jsonFormat = &input.Format{
+	Name:     jsonName,
+	Suffixes: []string{".json", ".jsonl", ".ndjson"},
+	Guess: func(_ *input.Set, head []byte, compressed bool) bool {
 		return !compressed && bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{"))
 	},
-	begin: func(d *inputSet) opener { return (&jsonDump{d: d}).open },
+	Begin: func(d *input.Set) input.Opener { return (&jsonDump{d: d}).open },
 }
 
 // A jsonDump learns the types of JSON lines from all files of a dump, each read once before any is read for its rows: a key
 // may come late, or in one file only, and be whole numbers in one file and fractions in another.
 type jsonDump struct {
-	d *inputSet
+	d *input.Set
 
 	// mu guards the rest, and is held while files are read.
 	mu     sync.Mutex
@@ -48,22 +50,22 @@ func (d *jsonDump) types(ctx context.Context, path string) (*jsonSchema, error) 
 }
 
 // open opens the reader of JSON lines with the types of all files, or of what a stream begins with.
-func (d *jsonDump) open(ctx context.Context, in input) (column.Reader, error) {
-	lines, err := openLines(in.path, in.stream, charsetUTF8, &d.d.Limits)
+func (d *jsonDump) open(ctx context.Context, in input.File) (column.Reader, error) {
+	lines, err := lines.Open(in.Path, in.Stream, lines.UTF8, &d.d.Limits)
 	if err != nil {
 		return nil, err
 	}
 	var r *jsonReader
-	if in.stream != nil {
+	if in.Stream != nil {
 		r, err = newJSONStream(ctx, lines, d.d)
 	} else {
 		var s *jsonSchema
-		if s, err = d.types(ctx, in.path); err == nil {
+		if s, err = d.types(ctx, in.Path); err == nil {
 			r, err = newJSONReader(lines, s, &d.d.ReadOptions)
 		}
 	}
 	if err != nil {
-		lines.close()
+		lines.Close()
 		return nil, err
 	}
 	return r, nil
@@ -72,9 +74,9 @@ func (d *jsonDump) open(ctx context.Context, in input) (column.Reader, error) {
 // learn is called with mu held.
 func (d *jsonDump) learn(ctx context.Context) error {
 	all, faults := newJSONSchema(d.d), map[string]error{}
-	for some := range slices.Chunk(d.d.files(jsonName), filesAtOnce) {
+	for some := range slices.Chunk(d.d.Files(jsonName), filesAtOnce) {
 		schemas, errs := make([]*jsonSchema, len(some)), make([]error, len(some))
-		err := d.d.learn(ctx, some, func(ctx context.Context, i int, in input) { schemas[i], errs[i] = d.file(ctx, in.path) })
+		err := d.d.Learn(ctx, some, func(ctx context.Context, i int, in input.File) { schemas[i], errs[i] = d.file(ctx, in.Path) })
 		if err != nil {
 			return err
 		}
@@ -83,7 +85,7 @@ func (d *jsonDump) learn(ctx context.Context) error {
 				errs[i] = all.merge(s)
 			}
 			if errs[i] != nil {
-				faults[some[i].path] = errs[i]
+				faults[some[i].Path] = errs[i]
 			}
 		}
 	}
@@ -95,11 +97,11 @@ func (d *jsonDump) learn(ctx context.Context) error {
 // the error again, where it belongs.
 func (d *jsonDump) file(ctx context.Context, path string) (*jsonSchema, error) {
 	s := newJSONSchema(d.d)
-	lines, err := openLines(path, nil, charsetUTF8, &d.d.Limits)
+	lines, err := lines.Open(path, nil, lines.UTF8, &d.d.Limits)
 	if err != nil {
 		return s, nil
 	}
-	defer lines.close()
+	defer lines.Close()
 	err = s.read(ctx, lines, func([]byte) bool { return true })
 	if errors.Is(err, column.ErrRefused) {
 		return s, err

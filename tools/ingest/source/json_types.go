@@ -8,11 +8,14 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // A jsonSchema is what JSON lines read so far say of their columns.
 type jsonSchema struct {
-	mapping *Mapping
+	mapping *mapping.Mapping
 	limits  *column.Limits
 	// table says what the table has under the name of a feature, or of a map's column for its keys: an integer where it has
 	// floats is one of those.
@@ -62,9 +65,9 @@ type mixedError struct {
 
 func (e *mixedError) Error() string { return e.what }
 
-func newJSONSchema(d *inputSet) *jsonSchema {
-	s := &jsonSchema{mapping: d.mapping, limits: &d.Limits, table: map[string]vector.Type{}, blank: true}
-	for _, f := range d.features() {
+func newJSONSchema(d *input.Set) *jsonSchema {
+	s := &jsonSchema{mapping: d.Mapping, limits: &d.Limits, table: map[string]vector.Type{}, blank: true}
+	for _, f := range d.Features() {
 		s.table[f.Name] = f.Type
 		if f.OriginKey != "" {
 			s.table[f.OriginColumn+mapValues] = f.Type
@@ -136,8 +139,8 @@ func (t *jsonType) has(path string) bool {
 	return false
 }
 
-func givenNode(name, hive string, limits *column.Limits) (*column.Type, error) {
-	n, err := parseHiveType(hive, limits.Depth)
+func givenNode(name, typ string, limits *column.Limits) (*column.Type, error) {
+	n, err := hive.ParseType(typ, limits.Depth)
 	if err != nil {
 		return nil, err
 	}
@@ -172,14 +175,14 @@ func (t *jsonType) memberPath(name string) string {
 
 // skip passes over the value of a path, and over what the mapping drops of it whatever it is.
 func (s *jsonSchema) skip(p *jsonParser, path string) error {
-	if s.mapping.dropped(path) {
+	if s.mapping.Dropped(path) {
 		return p.pass()
 	}
 	k, err := p.kind()
 	if err != nil {
 		return err
 	}
-	if k != jsonObject || !s.mapping.dropsIn(path) {
+	if k != jsonObject || !s.mapping.DropsIn(path) {
 		return p.skip()
 	}
 	return p.object(func(key []byte) error { return s.skip(p, column.Path(path, string(key))) })

@@ -9,12 +9,15 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // jsonReader reads JSON lines: an object a line. Lines agree with the types that it was given, or are bad rows.
 type jsonReader struct {
-	rowReader
-	lines  *lineReader
+	lines.Rows
+	lines  *lines.Reader
 	sample [][]byte // lines read to learn the types, not yet given
 	at     int      // the next of them
 	index  map[string]int
@@ -24,24 +27,24 @@ type jsonReader struct {
 }
 
 // newJSONReader reads lines with the types of a schema.
-func newJSONReader(lines *lineReader, s *jsonSchema, opts *column.ReadOptions) (*jsonReader, error) {
-	lines.oldEnds()
+func newJSONReader(in *lines.Reader, s *jsonSchema, opts *column.ReadOptions) (*jsonReader, error) {
+	in.OldEnds()
 	r := &jsonReader{
-		rowReader: rowReader{target: opts.ChunkBytes}, lines: lines, limits: &opts.Limits, index: map[string]int{}, blank: s.blank,
+		Rows: lines.Rows{Target: opts.ChunkBytes}, lines: in, limits: &opts.Limits, index: map[string]int{}, blank: s.blank,
 	}
 	r.parser.maxDepth = opts.Limits.Depth
 	var err error
-	if r.nodes, err = s.columns(); err != nil {
+	if r.Nodes, err = s.columns(); err != nil {
 		return nil, err
 	}
-	for i, n := range r.nodes {
+	for i, n := range r.Nodes {
 		r.index[n.Name] = i
 	}
 	return r, nil
 }
 
 // newJSONStream reads lines that can be read once, with the types that the first sampleBytes of them show.
-func newJSONStream(ctx context.Context, lines *lineReader, d *inputSet) (*jsonReader, error) {
+func newJSONStream(ctx context.Context, lines *lines.Reader, d *input.Set) (*jsonReader, error) {
 	s := newJSONSchema(d)
 	var sample [][]byte
 	err := s.read(ctx, lines, func(line []byte) bool {
@@ -60,9 +63,9 @@ func newJSONStream(ctx context.Context, lines *lineReader, d *inputSet) (*jsonRe
 
 // read takes the word of lines up to the one after which keep returns false, or the last. It settles the schema after
 // sampleBytes.
-func (s *jsonSchema) read(ctx context.Context, lines *lineReader, keep func(line []byte) bool) error {
+func (s *jsonSchema) read(ctx context.Context, lines *lines.Reader, keep func(line []byte) bool) error {
 	p := &jsonParser{maxDepth: s.limits.Depth}
-	lines.oldEnds()
+	lines.OldEnds()
 	size := 0
 	for n := 0; ; n++ {
 		if n%256 == 0 {
@@ -70,14 +73,14 @@ func (s *jsonSchema) read(ctx context.Context, lines *lineReader, keep func(line
 				return err
 			}
 		}
-		line, err := lines.next()
+		line, err := lines.Next()
 		if err == io.EOF {
 			return s.refusal()
 		}
 		if err != nil {
 			return err
 		}
-		s.at = lines.line
+		s.at = lines.Line
 		if err := s.line(p, line); err != nil {
 			return err
 		}
@@ -96,7 +99,7 @@ func (s *jsonSchema) refusal() error {
 		return column.Refuse(m.path, "line %d: %v; give it a type in a mapping file", m.line, m)
 	}
 	var all []string
-	for _, m := range s.mixes[:min(len(s.mixes), maxRefusals)] {
+	for _, m := range s.mixes[:min(len(s.mixes), mapping.MaxRefusals)] {
 		all = append(all, fmt.Sprintf("column %q: line %d: %v", m.path, m.line, m))
 	}
 	if len(all) == 0 {
@@ -111,7 +114,7 @@ func (s *jsonSchema) refusal() error {
 // HasNothing reports whether no line, if there are any, says what columns there are.
 func (r *jsonReader) HasNothing() bool { return r.blank }
 
-func (r *jsonReader) Close() error { return r.lines.close() }
+func (r *jsonReader) Close() error { return r.lines.Close() }
 
 // line returns the next line and its number.
 func (r *jsonReader) line() ([]byte, int64, error) {
@@ -121,12 +124,12 @@ func (r *jsonReader) line() ([]byte, int64, error) {
 		r.sample[r.at-1] = nil
 		return line, int64(r.at), nil
 	}
-	line, err := r.lines.next()
-	return line, r.lines.line, err
+	line, err := r.lines.Next()
+	return line, r.lines.Line, err
 }
 
 func (r *jsonReader) Next(ctx context.Context) (*column.Batch, error) {
-	return r.batch(ctx, r.appendRow)
+	return r.Batch(ctx, r.appendRow)
 }
 
 // appendRow appends the next row, of nulls where the line is bad.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
 )
 
 // A momentDump chooses the units of timestamps whose source has seconds and nanoseconds, and no unit of its own: those of text,
@@ -27,10 +28,10 @@ type momentDump struct {
 
 // choose sets the units of the columns of a reader. once: what it reads can be read once only, so that its values say nothing.
 func (d *momentDump) choose(ctx context.Context, r column.Reader, once bool) error {
-	var open []momentLeaf
-	for _, l := range d.d.momentLeaves(r.Columns()) {
-		if unit := d.d.timestampUnit(l.path); unit != "" {
-			l.node.Logical = column.WithUnit(l.node.Logical, unit)
+	var open []input.TimestampLeaf
+	for _, l := range d.d.MomentLeaves(r.Columns()) {
+		if unit := d.d.TimestampUnit(l.Path); unit != "" {
+			l.Node.Logical = column.WithUnit(l.Node.Logical, unit)
 		} else {
 			open = append(open, l)
 		}
@@ -43,8 +44,8 @@ func (d *momentDump) choose(ctx context.Context, r column.Reader, once bool) err
 		return err
 	}
 	for _, l := range open {
-		all := found[l.path]
-		l.node.Logical, l.node.NoUnit = column.WithUnit(l.node.Logical, all.Unit()), all.None()
+		all := found[l.Path]
+		l.Node.Logical, l.Node.NoUnit = column.WithUnit(l.Node.Logical, all.Unit()), all.None()
 	}
 	return nil
 }
@@ -58,14 +59,14 @@ func (d *momentDump) learn(ctx context.Context) (map[string]column.MomentRange, 
 	}
 	var mu sync.Mutex // guards found
 	found := map[string]column.MomentRange{}
-	err := d.d.learn(ctx, d.d.inputSet.files(""), func(ctx context.Context, _ int, in input) {
+	err := d.d.Learn(ctx, d.d.Set.Files(""), func(ctx context.Context, _ int, in input.File) {
 		leaves, _ := d.file(ctx, in)
 		mu.Lock()
 		defer mu.Unlock()
 		for _, l := range leaves {
-			all := found[l.path]
-			all.Merge(*l.node.Seen)
-			found[l.path] = all
+			all := found[l.Path]
+			all.Merge(*l.Node.Seen)
+			found[l.Path] = all
 		}
 	})
 	if err != nil {
@@ -76,23 +77,23 @@ func (d *momentDump) learn(ctx context.Context) (map[string]column.MomentRange, 
 }
 
 // file reads the timestamps of a file that have no unit yet, for what they are.
-func (d *momentDump) file(ctx context.Context, in input) (leaves []momentLeaf, err error) {
+func (d *momentDump) file(ctx context.Context, in input.File) (leaves []input.TimestampLeaf, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = column.Recovered(p)
 		}
 	}()
-	if ranges := formatNamed(in.format).ranges; ranges != nil {
-		return ranges(in.path)
+	if ranges := formatNamed(in.Format).Ranges; ranges != nil {
+		return ranges(in.Path)
 	}
 	r, err := d.d.reader(ctx, in, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	leaves = slices.DeleteFunc(d.d.momentLeaves(r.Columns()), func(l momentLeaf) bool { return d.d.timestampUnit(l.path) != "" })
+	leaves = slices.DeleteFunc(d.d.MomentLeaves(r.Columns()), func(l input.TimestampLeaf) bool { return d.d.TimestampUnit(l.Path) != "" })
 	for _, l := range leaves {
-		l.node.Seen = &column.MomentRange{}
+		l.Node.Seen = &column.MomentRange{}
 	}
 	if len(leaves) == 0 {
 		return nil, nil
@@ -100,7 +101,7 @@ func (d *momentDump) file(ctx context.Context, in input) (leaves []momentLeaf, e
 	if c, ok := r.(column.Chooser); ok {
 		wanted := make([]bool, len(r.Columns()))
 		for _, l := range leaves {
-			wanted[l.column] = true
+			wanted[l.Column] = true
 		}
 		for i, n := range r.Columns() {
 			if wanted[i] {
@@ -122,8 +123,8 @@ func (d *momentDump) file(ctx context.Context, in input) (leaves []momentLeaf, e
 }
 
 // dropAround marks as unread what is in the structs of n and holds none of the leaves, and reports whether n holds one.
-func dropAround(n *column.Type, leaves []momentLeaf) bool {
-	holds := slices.ContainsFunc(leaves, func(l momentLeaf) bool { return l.node == n })
+func dropAround(n *column.Type, leaves []input.TimestampLeaf) bool {
+	holds := slices.ContainsFunc(leaves, func(l input.TimestampLeaf) bool { return l.Node == n })
 	for _, c := range n.Children {
 		if dropAround(c, leaves) {
 			holds = true

@@ -4,15 +4,16 @@ import (
 	"context"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
 )
 
 // open opens the reader of an input, whose timestamps have their units. records are what it gives instead; nil: none.
-func (d *discovery) open(ctx context.Context, in input, records *Records) (column.Reader, error) {
+func (d *discovery) open(ctx context.Context, in input.File, records *Records) (column.Reader, error) {
 	r, err := d.reader(ctx, in, records)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.moments.choose(ctx, r, in.stream != nil || records != nil); err != nil {
+	if err := d.moments.choose(ctx, r, in.Stream != nil || records != nil); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -20,12 +21,12 @@ func (d *discovery) open(ctx context.Context, in input, records *Records) (colum
 }
 
 // reader opens the reader of an input.
-func (d *discovery) reader(ctx context.Context, in input, records *Records) (column.Reader, error) {
+func (d *discovery) reader(ctx context.Context, in input.File, records *Records) (column.Reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if records != nil && in.format == arrowFormat.name {
+	if records != nil && in.Format == arrowFormat.Name {
 		return openRecords(ctx, records, &d.ReadOptions)
 	}
-	return d.openers[in.format](ctx, in)
+	return d.openers[in.Format](ctx, in)
 }

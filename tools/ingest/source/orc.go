@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // orcScript reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an Arrow stream to stdout. The working
@@ -44,17 +46,17 @@ const (
 	orcInstall       = "ORC files are read by pyarrow: python3 -m pip install pyarrow (DSISTORE_PYTHON names another interpreter)"
 )
 
-var orcFormat = &format{
-	name:      "orc",
-	magic:     []string{"ORC"},
-	suffixes:  []string{".orc"},
-	filesOnly: true,
-	begin: func(d *inputSet) opener {
-		return func(ctx context.Context, in input) (column.Reader, error) {
-			return openORC(ctx, in.path, d.mapping, &d.ReadOptions)
+var orcFormat = &input.Format{
+	Name:      "orc",
+	Magic:     []string{"ORC"},
+	Suffixes:  []string{".orc"},
+	FilesOnly: true,
+	Begin: func(d *input.Set) input.Opener {
+		return func(ctx context.Context, in input.File) (column.Reader, error) {
+			return openORC(ctx, in.Path, d.Mapping, &d.ReadOptions)
 		}
 	},
-	ranges: orcRanges,
+	Ranges: orcRanges,
 }
 
 // An orcChild is the python process that reads an ORC file. No Go library does.
@@ -68,7 +70,7 @@ type orcChild struct {
 
 // openORC starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps that pyarrow
 // does not hold.
-func openORC(ctx context.Context, path string, m *Mapping, opts *column.ReadOptions) (_ column.Reader, err error) {
+func openORC(ctx context.Context, path string, m *mapping.Mapping, opts *column.ReadOptions) (_ column.Reader, err error) {
 	r := &orcReader{}
 	defer func() {
 		if err != nil {

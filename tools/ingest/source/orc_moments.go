@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
 )
 
 // orcMoments reads a column of timestamps of an ORC file. pyarrow makes nanoseconds in 64 bits of them, and gives up, or in old versions
@@ -156,7 +157,7 @@ func (m *orcMoments) read(n *column.Type, rows int) (*column.Array, error) {
 
 // orcRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it reads are in the range of
 // nanoseconds.
-func orcRanges(path string) (leaves []momentLeaf, err error) {
+func orcRanges(path string) (leaves []input.TimestampLeaf, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func orcRanges(path string) (leaves []momentLeaf, err error) {
 			continue
 		}
 		seen := &column.MomentRange{}
-		leaves = append(leaves, momentLeaf{path: root.names[i], node: &column.Type{Seen: seen}})
+		leaves = append(leaves, input.TimestampLeaf{Path: root.names[i], Node: &column.Type{Seen: seen}})
 		for m := (&orcMoments{r: f, tail: tail, typ: typ}); ; {
 			v, valid, err := m.next()
 			if err == io.EOF {

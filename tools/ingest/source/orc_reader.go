@@ -10,6 +10,8 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // orcReader reads an ORC file: pyarrow, in a child process, most of it, and orcMoments the timestamps that pyarrow does not hold.
@@ -32,7 +34,7 @@ type orcColumn struct {
 }
 
 // plan decides who reads which column, and returns the names of those that the child leaves out.
-func (r *orcReader) plan(m *Mapping) (out []string) {
+func (r *orcReader) plan(m *mapping.Mapping) (out []string) {
 	if r.tail == nil || r.tail.types[0].kind != orcStruct {
 		return nil
 	}
@@ -44,7 +46,7 @@ func (r *orcReader) plan(m *Mapping) (out []string) {
 		case slices.Index(root.names, name) != i || slices.Index(root.names[i+1:], name) >= 0:
 			// Two columns of one name cannot be told apart: the binding says so.
 			c.arrow = 0
-		case m.dropped(name):
+		case m.Dropped(name):
 			c.node = &column.Type{Name: name, Nullable: true, Shape: column.Null}
 		case !r.tail.farMoments(typ):
 			c.arrow = 0
@@ -123,20 +125,20 @@ func (r *orcReader) Want(wanted []bool) error {
 	return r.arrow.Want(inner)
 }
 
-func (r *orcReader) signs() fileSigns {
-	s := fileSigns{ids: map[string]int32{}, meta: func(key string) (string, bool) { return "", false }}
+func (r *orcReader) Signs() lakehouse.Signs {
+	s := lakehouse.Signs{Ids: map[string]int32{}, Meta: func(key string) (string, bool) { return "", false }}
 	for _, n := range r.Columns() {
-		s.columns = append(s.columns, n.Name)
+		s.Columns = append(s.Columns, n.Name)
 	}
 	if r.tail == nil {
 		return s
 	}
-	s.meta = func(key string) (string, bool) { v, ok := r.tail.meta[key]; return v, ok }
+	s.Meta = func(key string) (string, bool) { v, ok := r.tail.meta[key]; return v, ok }
 	root := r.tail.types[0]
 	for i, typ := range root.subtypes {
 		var id int32
 		if _, err := fmt.Sscan(r.tail.types[typ].attributes["iceberg.id"], &id); err == nil {
-			s.ids[root.names[i]] = id
+			s.Ids[root.names[i]] = id
 		}
 	}
 	return s

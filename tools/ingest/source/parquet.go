@@ -8,12 +8,11 @@ import (
 	"os"
 	"sync/atomic"
 
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
-	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
 )
 
 // parquetReader reads a Parquet file, a batch of rows of all columns at a time. Each column has a reader of its own;
@@ -28,7 +27,7 @@ import (
 type parquetReader struct {
 	f       *os.File
 	size    int64
-	file    *file.Reader
+	foot    *footer
 	cols    []*levelNode
 	nodes   []*column.Type
 	quirks  quirks
@@ -40,6 +39,7 @@ type parquetReader struct {
 	group    int   // the row group being read
 	groupRow int64 // of its next row
 	row      int64 // of the file, likewise
+	chunks   []columnChunk
 	leaves   []*leafReader
 	rows     int // of the next batch
 	scratch  []*leafScratch
@@ -50,14 +50,14 @@ type parquetReader struct {
 
 const firstRows = 1024
 
-var parquetFormat = &format{
-	name:      "parquet",
-	magic:     []string{"PAR1", "PARE"},
-	suffixes:  []string{".parquet", ".parq", ".pq"},
-	filesOnly: true,
-	begin: func(d *inputSet) opener {
-		return func(_ context.Context, in input) (column.Reader, error) {
-			r, err := openParquet(in.path, &d.ReadOptions)
+var parquetFormat = &input.Format{
+	Name:      "parquet",
+	Magic:     []string{"PAR1", "PARE"},
+	Suffixes:  []string{".parquet", ".parq", ".pq"},
+	FilesOnly: true,
+	Begin: func(d *input.Set) input.Opener {
+		return func(_ context.Context, in input.File) (column.Reader, error) {
+			r, err := openParquet(in.Path, &d.ReadOptions)
 			if err != nil {
 				return nil, err
 			}
@@ -89,73 +89,42 @@ func openParquet(path string, opts *column.ReadOptions) (r *parquetReader, err e
 	if foot.sealed {
 		return nil, column.Refuse("", "the file is encrypted, which this reader does not support: decrypt it first")
 	}
-	if err := r.openLibrary(foot); err != nil {
-		return nil, err
-	}
-	refineByArrow(r.nodes, r.file.MetaData(), opts)
-	return r, r.checkGroups()
-}
-
-// openLibrary gives the footer to the library.
-func (r *parquetReader) openLibrary(foot *footer) error {
-	meta, err := foot.metadata()
-	if err != nil {
-		return err
-	}
-	meta.SetSourceFileSize(r.size)
-	r.file, err = file.NewParquetReader(r.f, file.WithMetadata(meta), file.WithReadProps(parquet.NewReaderProperties(memory.DefaultAllocator)))
-	if err != nil {
-		return damagedFooter("%w", err)
-	}
-	r.quirks = quirksOf(r.file.WriterVersion())
-	w := &schemaWalker{}
-	r.cols = w.columns(meta.Schema.Root(), foot.root)
-	if w.leaf != meta.Schema.NumColumns() || foot.columns != w.leaf {
-		return damagedFooter("%d columns in the schema, %d found", meta.Schema.NumColumns(), w.leaf)
-	}
+	r.foot, r.quirks = foot, quirksOf(foot.writer)
+	r.cols = (&schemaWalker{}).columns(foot.root)
 	for _, c := range r.cols {
 		r.nodes = append(r.nodes, c.node)
 	}
-	return nil
+	refineByArrow(r.nodes, foot.meta[arrowSchemaKey], opts)
+	return r, r.checkGroups()
 }
 
 // checkGroups verifies what the footer says of the row groups before anything relies on it.
 func (r *parquetReader) checkGroups() error {
-	meta := r.file.MetaData()
 	total := int64(0)
-	for g := range r.file.NumRowGroups() {
-		rg := meta.RowGroup(g)
-		if rg.NumRows() < 0 {
-			return fmt.Errorf("row group %d: %d rows", g, rg.NumRows())
+	for i, g := range r.foot.groups {
+		if g.rows < 0 {
+			return fmt.Errorf("row group %d: %d rows", i, g.rows)
 		}
-		if rg.NumColumns() != meta.Schema.NumColumns() {
-			return fmt.Errorf("row group %d: %d columns, the schema has %d", g, rg.NumColumns(), meta.Schema.NumColumns())
+		if g.columns != r.foot.columns {
+			return fmt.Errorf("row group %d: %d columns, the schema has %d", i, g.columns, r.foot.columns)
 		}
-		if total += rg.NumRows(); total < 0 {
-			return fmt.Errorf("row group %d: more rows than can be counted", g)
+		if total += g.rows; total < 0 {
+			return fmt.Errorf("row group %d: more rows than can be counted", i)
 		}
 	}
 	// Some writers leave the footer's own count at 0. One that is greater means that row groups are missing.
-	if meta.NumRows > total {
-		return fmt.Errorf("the footer says %d rows, its row groups have %d", meta.NumRows, total)
+	if r.foot.rows > total {
+		return fmt.Errorf("the footer says %d rows, its row groups have %d", r.foot.rows, total)
 	}
 	return nil
 }
 
 func (r *parquetReader) Columns() []*column.Type { return r.nodes }
 
-func (r *parquetReader) signs() fileSigns {
-	meta := r.file.MetaData()
-	root := meta.Schema.Root()
-	s := fileSigns{ids: map[string]int32{}, meta: func(key string) (string, bool) {
-		if v := meta.KeyValueMetadata().FindValue(key); v != nil {
-			return *v, true
-		}
-		return "", false
-	}}
-	for i := range root.NumFields() {
-		f := root.Field(i)
-		s.columns, s.ids[f.Name()] = append(s.columns, f.Name()), f.FieldID()
+func (r *parquetReader) Signs() lakehouse.Signs {
+	s := lakehouse.Signs{Ids: map[string]int32{}, Meta: func(key string) (string, bool) { v, ok := r.foot.meta[key]; return v, ok }}
+	for _, e := range r.foot.root.kids {
+		s.Columns, s.Ids[e.name] = append(s.Columns, e.name), e.fieldID
 	}
 	return s
 }
@@ -179,19 +148,19 @@ func (r *parquetReader) Close() error {
 }
 
 func (r *parquetReader) closeGroup() {
-	r.leaves = nil
+	r.chunks, r.leaves = nil, nil
 	r.held.Store(0)
 }
 
 func (r *parquetReader) Next(ctx context.Context) (*column.Batch, error) {
-	for ; r.group < r.file.NumRowGroups(); r.group++ {
-		rg := r.file.MetaData().RowGroup(r.group)
+	for ; r.group < len(r.foot.groups); r.group++ {
+		g := &r.foot.groups[r.group]
 		if r.groupRow == 0 {
-			if err := r.openGroup(rg); err != nil {
+			if err := r.openGroup(g); err != nil {
 				return nil, fmt.Errorf("row group %d: %w", r.group, err)
 			}
 		}
-		if left := rg.NumRows() - r.groupRow; left > 0 {
+		if left := g.rows - r.groupRow; left > 0 {
 			return r.read(ctx, int(min(left, int64(r.rows))))
 		}
 		if err := r.finishGroup(); err != nil {
@@ -202,50 +171,45 @@ func (r *parquetReader) Next(ctx context.Context) (*column.Batch, error) {
 	return nil, io.EOF
 }
 
-// openGroup checks the column chunks of a row group. Their readers are opened by the first batch.
-func (r *parquetReader) openGroup(rg *metadata.RowGroupMetaData) error {
-	r.leaves = make([]*leafReader, r.file.MetaData().Schema.NumColumns())
-	if size := rg.TotalByteSize(); rg.NumRows() > 0 && size > 0 {
+// openGroup begins with a row group. The readers of its column chunks are opened by the first batch.
+func (r *parquetReader) openGroup(g *rowGroup) (err error) {
+	if r.chunks, err = g.columnChunks(); err != nil {
+		return err
+	}
+	r.leaves = make([]*leafReader, r.foot.columns)
+	if g.rows > 0 && g.bytes > 0 {
 		// Encoded sizes are a guess that later batches mend; begin with few rows.
-		perRow := max(1, size/rg.NumRows())
-		r.rows = int(min(int64(r.rows), r.rowsFor(perRow)))
+		r.rows = int(min(int64(r.rows), r.rowsFor(max(1, g.bytes/g.rows))))
 	}
 	return nil
 }
 
 // openLeaf opens the column chunk of a leaf.
 func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
-	meta := r.file.MetaData()
-	rg := meta.RowGroup(r.group)
-	chunk, err := rg.ColumnChunk(i)
-	if err != nil {
-		return nil, err
-	}
-	col := meta.Schema.Column(i)
-	if chunk.CryptoMetadata() != nil {
+	chunk, rows, levelsOnly := &r.chunks[i], r.foot.groups[r.group].rows, n.use == useLevels
+	switch {
+	case chunk.encrypted:
 		return nil, column.Refuse("", "the column is encrypted, which this reader does not support: decrypt it first")
+	case chunk.file != "":
+		return nil, column.Refuse("", "its values are in another file, %q: ingest that one", chunk.file)
 	}
-	if p := chunk.FilePath(); p != "" {
-		return nil, column.Refuse("", "its values are in another file, %q: ingest that one", p)
-	}
-	switch chunk.Compression() {
+	codec := compress.Compression(chunk.codec)
+	switch codec {
 	case compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli,
 		compress.Codecs.Zstd, compress.Codecs.Lz4Raw, compress.Codecs.Lz4:
 	default:
-		return nil, column.Refuse("", "its compression codec (number %d of Parquet's) is not supported", int(chunk.Compression()))
+		return nil, column.Refuse("", "its compression codec (number %d of Parquet's) is not supported", chunk.codec)
 	}
-	if chunk.Type() != col.PhysicalType() && n.use != useLevels {
-		return nil, fmt.Errorf("the column chunk is %v, the schema says %v", chunk.Type(), col.PhysicalType())
+	if physical := parquet.Type(chunk.physical); !levelsOnly && physical != n.leaf.PhysicalType() {
+		return nil, fmt.Errorf("the column chunk is %v, the schema says %v", physical, n.leaf.PhysicalType())
 	}
-	values := chunk.NumValues()
-	if values < 0 || col.MaxRepetitionLevel() == 0 && values != rg.NumRows() || values < rg.NumRows() {
-		return nil, fmt.Errorf("%d values in a row group of %d rows", values, rg.NumRows())
+	values := chunk.values
+	if values < 0 || n.rep == 0 && values != rows || values < rows {
+		return nil, fmt.Errorf("%d values in a row group of %d rows", values, rows)
 	}
-	start, length := chunk.DataPageOffset(), chunk.TotalCompressedSize()
-	if chunk.HasDictionaryPage() {
-		if d := chunk.DictionaryPageOffset(); d > 0 && d < start {
-			start = d
-		}
+	start, length := chunk.dataPage, chunk.compressed
+	if d := chunk.dictionaryPage; d > 0 && d < start {
+		start = d
 	}
 	if start < 0 || length < 0 || start > r.size || length > r.size-start {
 		return nil, fmt.Errorf("the column chunk is bytes [%d, %d) of a file of %d", start, start+length, r.size)
@@ -255,12 +219,13 @@ func (r *parquetReader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 		end = min(r.size, end+100)
 	}
 	l := &leafReader{
-		col: col, node: n.node, maxDef: col.MaxDefinitionLevel(), maxRep: col.MaxRepetitionLevel(), convert: n.convert, limits: r.limits,
-		levelsOnly: n.use == useLevels,
+		col: n.leaf, node: n.node, maxDef: n.present, maxRep: n.rep, convert: n.convert, limits: r.limits, levelsOnly: levelsOnly,
 	}
 	l.pages = &pageReader{
-		r: r.f, pos: start, end: end, remaining: values, codec: chunk.Compression(), limits: r.limits,
-		value: newValueType(col.PhysicalType(), col.TypeLength()), quirks: r.quirks, levelsOnly: n.use == useLevels,
+		r: r.f, pos: start, end: end, remaining: values, codec: codec, limits: r.limits, quirks: r.quirks, levelsOnly: levelsOnly,
+	}
+	if !levelsOnly {
+		l.pages.value = newValueType(n.leaf.PhysicalType(), n.leaf.TypeLength())
 	}
 	return l, nil
 }
@@ -362,9 +327,9 @@ func (r *parquetReader) fill(n *levelNode, spans []leafSpan, first, rows int, s 
 // finishGroup checks that every column ended with the row group's last row.
 func (r *parquetReader) finishGroup() error {
 	defer r.closeGroup()
-	for _, l := range r.leaves {
+	for i, l := range r.leaves {
 		if l != nil && (l.levels > 0 || l.pages.left > 0 || l.pages.remaining > 0) {
-			return fmt.Errorf("column %q has more rows than the row group", l.col.Path())
+			return fmt.Errorf("column %q has more rows than the row group", r.foot.path(i))
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
@@ -15,17 +14,9 @@ const arrowSchemaKey = "ARROW:schema"
 
 // refineByArrow takes over what the Arrow schema in the file, if there is one, says beyond Parquet's. A column about
 // which the two disagree stays as Parquet says, and a schema that cannot be read says nothing: the values are Parquet's.
-func refineByArrow(nodes []*column.Type, meta *metadata.FileMetaData, opts *column.ReadOptions) {
-	kv := meta.KeyValueMetadata()
-	if kv == nil {
-		return
-	}
-	text := kv.FindValue(arrowSchemaKey)
-	if text == nil {
-		return
-	}
-	raw, err := base64.StdEncoding.DecodeString(*text)
-	if err != nil {
+func refineByArrow(nodes []*column.Type, text string, opts *column.ReadOptions) {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(raw) == 0 {
 		return
 	}
 	r, err := newArrowReader(bytes.NewReader(raw), nil, opts)

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
@@ -22,7 +25,8 @@ type schemaElement struct {
 	fieldID    int32
 	logical    []byte // the union LogicalType, encoded; nil: none
 	logicalID  int16
-	// refused says why the element has no place in a table: the library sees its leaves as plain columns, or nothing where it has none.
+	node       schema.Node // e without its children, as the library has it; nil where it is refused
+	// refused says why the element has no place in a table.
 	refused string
 	sealed  bool // its values, and even its levels, are encrypted
 	depth   int  // of the tree below, this one included
@@ -30,11 +34,9 @@ type schemaElement struct {
 
 // Parquet's repetition types.
 const (
-	repetitionRequired = 0
+	repetitionOptional = 1
 	repetitionRepeated = 2
 )
-
-const physicalBytes = 6 // BYTE_ARRAY
 
 // logicalTypeNames are the members of Parquet's LogicalType union, by field id.
 var logicalTypeNames = map[int16]string{
@@ -62,7 +64,7 @@ var (
 	}
 )
 
-// fault returns why the library would make no schema of a file that has e; empty when it does.
+// fault sets e.node, and returns why there is none, else nothing.
 func (e *schemaElement) fault() string {
 	converted, known := convertedTypes[e.converted]
 	switch {
@@ -71,13 +73,111 @@ func (e *schemaElement) fault() string {
 	case e.converted >= 0 && !known:
 		return fmt.Sprintf("its converted type (number %d of Parquet's) is unknown to this reader", e.converted)
 	case e.group:
-		return ""
 	case int(e.physical) >= len(physicalNames):
 		return fmt.Sprintf("its physical type (number %d of Parquet's) is unknown to this reader", e.physical)
 	case e.converted >= 0 && !slices.Contains(converted.physical, e.physical):
 		return fmt.Sprintf("its converted type %s does not go with its physical type %s", converted.name, physicalNames[e.physical])
 	}
+	var err error
+	if e.node, err = e.build(); err != nil {
+		return fmt.Sprintf("what the footer says of its type makes no sense (%s)", strings.Join(strings.Fields(err.Error()), " "))
+	}
 	return ""
+}
+
+// build returns the library's node of e.
+func (e *schemaElement) build() (schema.Node, error) {
+	logical, err := e.logicalType()
+	if err != nil {
+		return nil, err
+	}
+	repetition, converted := parquet.Repetition(max(e.repetition, 0)), schema.ConvertedType(e.converted)
+	var group *schema.GroupNode
+	var leaf *schema.PrimitiveNode
+	switch {
+	case e.group && logical != nil:
+		group, err = schema.NewGroupNodeLogical(e.name, repetition, nil, logical, e.fieldID)
+	case e.group:
+		group, err = schema.NewGroupNodeConverted(e.name, repetition, nil, converted, e.fieldID)
+	case logical == nil && e.converted >= 0:
+		leaf, err = schema.NewPrimitiveNodeConverted(e.name, repetition, parquet.Type(e.physical), converted, int(e.length),
+			int(max(e.precision, 0)), int(max(e.scale, 0)), e.fieldID)
+	default:
+		leaf, err = schema.NewPrimitiveNodeLogical(e.name, repetition, logical, parquet.Type(e.physical), int(e.length), e.fieldID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e.group {
+		return group, nil
+	}
+	return leaf, nil
+}
+
+// plainLogicalTypes are the members of the union LogicalType that say nothing more.
+var plainLogicalTypes = map[int16]schema.LogicalType{
+	1: schema.StringLogicalType{}, 2: schema.MapLogicalType{}, 3: schema.ListLogicalType{}, 4: schema.EnumLogicalType{}, 6: schema.DateLogicalType{},
+	logicalUnknown: schema.NullLogicalType{}, 12: schema.JSONLogicalType{}, 13: schema.BSONLogicalType{}, 14: schema.UUIDLogicalType{},
+	15: schema.Float16LogicalType{}, 16: schema.VariantLogicalType{}, 17: schema.GeometryLogicalType{}, 18: schema.GeographyLogicalType{},
+}
+
+// logicalType returns the member of the union LogicalType, nil where there is none.
+//
+//	DECIMAL 1 scale, 2 precision · TIME, TIMESTAMP 1 is UTC, 2 unit (1 ms, 2 us, 3 ns) · INTEGER 1 bits, 2 is signed
+func (e *schemaElement) logicalType() (schema.LogicalType, error) {
+	if e.logical == nil || plainLogicalTypes[e.logicalID] != nil {
+		return plainLogicalTypes[e.logicalID], nil
+	}
+	var says [3]int64
+	t := &thriftReader{buf: e.logical}
+	t.fields(1, func(_ int16, typ byte) {
+		if typ != thriftStruct {
+			t.skip(typ, 2)
+			return
+		}
+		t.fields(2, func(id int16, typ byte) {
+			v := int64(0)
+			switch typ {
+			case thriftTrue:
+				v = 1
+			case thriftByte:
+				v = int64(int8(t.byte()))
+			case thriftI32:
+				v = int64(t.i32())
+			case thriftStruct:
+				t.fields(3, func(id int16, typ byte) { v = int64(id); t.skip(typ, 4) })
+			default:
+				t.skip(typ, 3)
+			}
+			if id > 0 && int(id) < len(says) {
+				says[id] = v
+			}
+		})
+	})
+	switch unit := schema.TimeUnitType(says[2] - 1); {
+	case t.err != nil:
+		return nil, t.err
+	case e.logicalID == 5:
+		_, err := column.Decimal(int(says[2]), int(says[1]))
+		if err == nil && says[1] < 0 {
+			err = fmt.Errorf("decimal(%d, %d): a negative scale", says[2], says[1])
+		}
+		if err != nil {
+			return nil, err
+		}
+		return schema.NewDecimalLogicalType(int32(says[2]), int32(says[1])), nil
+	case e.logicalID == 10:
+		if !slices.Contains([]int64{8, 16, 32, 64}, says[1]) {
+			return nil, fmt.Errorf("an integer of %d bits", says[1])
+		}
+		return schema.NewIntLogicalType(int8(says[1]), says[2] != 0), nil
+	case unit < schema.TimeUnitMillis || unit > schema.TimeUnitNanos:
+		return nil, errors.New("a time of an unknown unit")
+	case e.logicalID == 7:
+		return schema.NewTimeLogicalType(says[1] != 0, unit), nil
+	default:
+		return schema.NewTimestampLogicalType(says[1] != 0, unit), nil
+	}
 }
 
 const emptyStruct = "a struct without members has no values to store"
@@ -150,7 +250,7 @@ func (f *footer) close(e *schemaElement, limits column.Limits) {
 	// parquet-mr says that the logical type is UNKNOWN where there is none for the converted one, MAP_KEY_VALUE and INTERVAL, and the
 	// library takes it at its word.
 	if e.logicalID == logicalUnknown && (e.group || e.converted >= 0) {
-		e.logical, e.logicalID, f.edited = nil, 0, true
+		e.logical, e.logicalID = nil, 0
 	}
 	if e.group && len(e.kept()) == 0 {
 		e.refused = emptyStruct
@@ -158,11 +258,37 @@ func (f *footer) close(e *schemaElement, limits column.Limits) {
 		e.refused = fmt.Sprintf("nested deeper than %d", limits.Depth)
 	}
 	if e.refused != "" {
-		e.depth, f.edited = 1, true
+		e.depth, e.node = 1, nil
 	}
 }
 
-// kept returns the children that the library sees.
+// repeats reports whether e is repeated. A group that is refused is passed over as a whole.
+func (e *schemaElement) repeats() bool {
+	return e.repetition == repetitionRepeated && (e.refused == "" || !e.group)
+}
+
+// annotation returns list, map, the name of another annotation of a group, or nothing.
+func (e *schemaElement) annotation() string {
+	g := e.node
+	switch g.ConvertedType() {
+	case schema.ConvertedTypes.List:
+		return "list"
+	case schema.ConvertedTypes.Map, schema.ConvertedTypes.MapKeyValue:
+		return "map"
+	}
+	switch t := g.LogicalType().(type) {
+	case nil, schema.NoLogicalType, schema.UnknownLogicalType, schema.NullLogicalType:
+	case schema.ListLogicalType:
+		return "list"
+	case schema.MapLogicalType:
+		return "map"
+	default:
+		return t.String()
+	}
+	return ""
+}
+
+// kept returns the children that have columns, or are none themselves and have their place.
 func (e *schemaElement) kept() []*schemaElement {
 	gone := func(k *schemaElement) bool { return k.refused != "" && len(k.leaves(nil)) == 0 }
 	if !slices.ContainsFunc(e.kids, gone) {
@@ -211,85 +337,4 @@ func readElement(t *thriftReader) (e *schemaElement, children int32) {
 		}
 	})
 	return e, children
-}
-
-// appendSchema appends the list of elements of the tree under e, as the library takes it.
-func (e *schemaElement) appendSchema(out []byte) []byte {
-	list := e.flatten(nil)
-	out = appendThriftList(out, len(list), thriftStruct)
-	for _, x := range list {
-		out = x.element.append(out, x.children)
-	}
-	return out
-}
-
-// A flatElement is an element and how many of those after it are its children; -1: it is a column.
-type flatElement struct {
-	element  *schemaElement
-	children int
-}
-
-// flatten appends e and what is below it, each element before its children. What is refused is flat and without annotations.
-func (e *schemaElement) flatten(out []flatElement) []flatElement {
-	if !e.group {
-		if e.refused != "" {
-			e = e.plain(e.repetition)
-		}
-		return append(out, flatElement{e, -1})
-	}
-	if e.refused == "" {
-		kept := e.kept()
-		out = append(out, flatElement{e, len(kept)})
-		for _, k := range kept {
-			out = k.flatten(out)
-		}
-		return out
-	}
-	leaves := e.leaves(nil)
-	out = append(out, flatElement{&schemaElement{name: e.name, group: true, physical: -1, repetition: repetitionRequired, converted: -1, scale: -1, precision: -1, fieldID: e.fieldID}, len(leaves)})
-	for i, l := range leaves {
-		l = l.plain(repetitionRequired)
-		l.name = fmt.Sprint(i)
-		out = append(out, flatElement{l, -1})
-	}
-	return out
-}
-
-// plain returns a column without annotations, of bytes where its physical type is unknown.
-func (e *schemaElement) plain(repetition int32) *schemaElement {
-	p := &schemaElement{name: e.name, physical: e.physical, length: e.length, repetition: repetition, converted: -1, scale: -1, precision: -1, fieldID: e.fieldID}
-	if int(p.physical) >= len(physicalNames) || p.physical < 0 {
-		p.physical = physicalBytes
-	}
-	return p
-}
-
-// append appends e as a SchemaElement.
-func (e *schemaElement) append(out []byte, children int) []byte {
-	last := int16(0)
-	number := func(id int16, v int32) {
-		out = appendThriftI32(appendThriftHeader(out, &last, id, thriftI32), v)
-	}
-	if e.physical >= 0 {
-		number(1, e.physical)
-	}
-	if e.length != 0 {
-		number(2, e.length)
-	}
-	if e.repetition >= 0 {
-		number(3, e.repetition)
-	}
-	out = appendThriftBytes(appendThriftHeader(out, &last, 4, thriftBinary), e.name)
-	if children >= 0 {
-		number(5, int32(children))
-	}
-	for i, v := range []int32{e.converted, e.scale, e.precision, e.fieldID} {
-		if v >= 0 {
-			number(int16(6+i), v)
-		}
-	}
-	if e.logical != nil {
-		out = append(appendThriftHeader(out, &last, 10, thriftStruct), e.logical...)
-	}
-	return append(out, thriftStop)
 }

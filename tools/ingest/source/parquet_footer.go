@@ -5,50 +5,57 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
-// A footer is what we read of Parquet's FileMetaData ourselves, before the library does: the schema, to refuse by name what has no
-// place in a table and to bound what the library allocates.
-//
-// The library makes no schema of a file of which one column has a type that it does not know. It gets plain columns in the place of
-// those, so that the others can be read.
+// A footer is what Parquet's FileMetaData says: it is read once, here. What has no place in a table is refused by the name of its
+// column, so that the other columns can be read.
 type footer struct {
-	raw    []byte // as the library takes it
-	root   *schemaElement
-	sealed bool // the footer itself is encrypted: there is nothing else
-	edited bool // raw is not what the file has
-
-	fields  []footerField
-	columns int
+	root    *schemaElement
+	columns int  // of the file: the leaves of the schema
+	sealed  bool // the footer itself is encrypted: there is nothing else
+	rows    int64
+	groups  []rowGroup
+	writer  string            // created_by
+	meta    map[string]string // the writer's key-value metadata; of a key given twice the first
 }
 
-// A footerField is a field of FileMetaData: its value is bytes [from, to) of raw.
-type footerField struct {
-	id       int16
-	typ      byte
-	from, to int
+// A rowGroup is a RowGroup.
+type rowGroup struct {
+	rows, bytes int64 // bytes: uncompressed, encoded
+	columns     int
+	chunks      []byte // the list of its ColumnChunks, encoded
 }
 
-// The fields of Parquet's FileMetaData that are read here.
+// A columnChunk is a ColumnChunk with the ColumnMetaData in it.
+type columnChunk struct {
+	file               string // that has the values; empty: this one
+	encrypted          bool
+	physical, codec    int32
+	values, compressed int64 // their number; bytes of the pages
+	dataPage           int64 // offset of the first data page
+	dictionaryPage     int64 // and of the dictionary's; -1: there is none
+}
+
+// The fields of FileMetaData that are read.
 const (
 	footerVersion   = 1
 	footerSchema    = 2
 	footerRows      = 3
 	footerRowGroups = 4
-	footerCipher    = 8 // and the one after it: set where columns are encrypted and the footer is not
-	footerSignedBy  = 9
+	footerMeta      = 5
+	footerWriter    = 6
+	footerCipher    = 8 // set where columns are encrypted and the footer is not
 )
 
 const maxFooterBytes = 1 << 30
 
 // damagedFooter is an error about a footer that no program can read.
 func damagedFooter(format string, args ...any) error {
-	return fmt.Errorf("the Parquet footer is damaged, or of a program that does not follow the format: %w; copy the file again, or write it anew", fmt.Errorf(format, args...))
+	return fmt.Errorf("the Parquet footer is damaged, or of a program that does not follow the format: %w; "+
+		"copy the file again, or write it anew", fmt.Errorf(format, args...))
 }
 
 // readFooter reads the footer of a Parquet file of the given size.
@@ -77,29 +84,40 @@ func readFooter(r io.ReaderAt, size int64, limits column.Limits) (*footer, error
 	if n > size-12 || n > maxFooterBytes {
 		return nil, damagedFooter("a footer of %d bytes in a file of %d", n, size)
 	}
-	f := &footer{raw: make([]byte, n)}
-	if _, err := r.ReadAt(f.raw, size-8-n); err != nil {
+	raw := make([]byte, n)
+	if _, err := r.ReadAt(raw, size-8-n); err != nil {
 		return nil, err
 	}
-	if err := f.parse(limits); err != nil {
+	f := &footer{meta: map[string]string{}}
+	if err := f.parse(raw, limits); err != nil {
 		return nil, damagedFooter("%w", err)
 	}
-	return f, f.rewrite()
+	return f, nil
 }
 
-func (f *footer) parse(limits column.Limits) error {
-	t := &thriftReader{buf: f.raw}
-	var err error
+func (f *footer) parse(raw []byte, limits column.Limits) error {
+	t := &thriftReader{buf: raw}
+	said := map[int16]bool{}
 	t.fields(1, func(id int16, typ byte) {
-		from := t.pos
-		if id == footerSchema && typ == thriftList {
+		said[id] = true
+		switch {
+		case id == footerSchema && typ == thriftList:
+			var err error
 			if f.root, err = f.readSchema(t, limits); err != nil {
 				t.fail(err)
 			}
-		} else {
+		case id == footerRows && typ == thriftI64:
+			f.rows = t.varint()
+		case id == footerRowGroups && typ == thriftList:
+			f.groups = make([]rowGroup, 0, 1)
+			t.structs(2, func() { f.groups = append(f.groups, readRowGroup(t)) })
+		case id == footerMeta && typ == thriftList:
+			t.structs(2, func() { f.readMeta(t) })
+		case id == footerWriter && typ == thriftBinary:
+			f.writer = string(t.bytes())
+		default:
 			t.skip(typ, 2)
 		}
-		f.fields = append(f.fields, footerField{id, typ, from, t.pos})
 	})
 	if t.err != nil {
 		return t.err
@@ -107,144 +125,148 @@ func (f *footer) parse(limits column.Limits) error {
 	for _, want := range []struct {
 		id   int16
 		name string
-	}{{footerVersion, "format version"}, {footerSchema, "schema"}, {footerRows, "number of rows"}, {footerRowGroups, "row groups"}} {
-		if f.field(want.id) == nil {
+	}{
+		{footerVersion, "format version"}, {footerSchema, "schema"}, {footerRows, "number of rows"}, {footerRowGroups, "row groups"},
+	} {
+		if !said[want.id] {
 			return fmt.Errorf("it does not say its %s", want.name)
 		}
 	}
-	if f.root == nil {
+	switch {
+	case f.root == nil:
 		return errors.New("its schema is no list")
-	}
-	if f.field(footerCipher) != nil {
+	case f.groups == nil:
+		return errors.New("its row groups are no list")
+	case said[footerCipher]:
 		return f.findEncrypted()
 	}
 	return nil
 }
 
-func (f *footer) field(id int16) *footerField {
-	i := slices.IndexFunc(f.fields, func(x footerField) bool { return x.id == id })
-	if i < 0 {
-		return nil
+// readMeta reads a KeyValue.
+func (f *footer) readMeta(t *thriftReader) {
+	var pair [3]string
+	t.fields(2, func(id int16, typ byte) {
+		if typ == thriftBinary && (id == 1 || id == 2) {
+			pair[id] = string(t.bytes())
+		} else {
+			t.skip(typ, 3)
+		}
+	})
+	if _, ok := f.meta[pair[1]]; !ok {
+		f.meta[pair[1]] = pair[2]
 	}
-	return &f.fields[i]
+}
+
+// readRowGroup reads a RowGroup, and passes over its columns.
+func readRowGroup(t *thriftReader) rowGroup {
+	g := rowGroup{rows: -1, bytes: -1}
+	t.fields(2, func(id int16, typ byte) {
+		switch {
+		case id == 1 && typ == thriftList:
+			from := t.pos
+			t.structs(3, func() { g.columns++; readColumnChunk(t) })
+			g.chunks = t.buf[from:t.pos]
+		case id == 2 && typ == thriftI64:
+			g.bytes = t.varint()
+		case id == 3 && typ == thriftI64:
+			g.rows = t.varint()
+		default:
+			t.skip(typ, 3)
+		}
+	})
+	if t.err == nil && g.chunks == nil {
+		t.fail(errors.New("a row group without columns"))
+	}
+	return g
+}
+
+// columnChunks returns the column chunks of a row group.
+func (g *rowGroup) columnChunks() ([]columnChunk, error) {
+	t := &thriftReader{buf: g.chunks}
+	out := make([]columnChunk, 0, g.columns)
+	t.structs(3, func() { out = append(out, readColumnChunk(t)) })
+	return out, t.err
+}
+
+func readColumnChunk(t *thriftReader) columnChunk {
+	c := columnChunk{dictionaryPage: -1}
+	described := false
+	t.fields(3, func(id int16, typ byte) {
+		switch {
+		case id == 1 && typ == thriftBinary:
+			c.file = string(t.bytes())
+		case id == 3 && typ == thriftStruct:
+			described = true
+			c.readMeta(t)
+		default:
+			c.encrypted = c.encrypted || id == 8 || id == 9 // crypto_metadata, encrypted_column_metadata
+			t.skip(typ, 4)
+		}
+	})
+	if t.err == nil && !described && !c.encrypted {
+		t.fail(errors.New("a column chunk without metadata"))
+	}
+	return c
+}
+
+// readMeta reads a ColumnMetaData.
+func (c *columnChunk) readMeta(t *thriftReader) {
+	const needed = 1<<1 | 1<<4 | 1<<5 | 1<<7 | 1<<9
+	said := uint(0)
+	t.fields(4, func(id int16, typ byte) {
+		said |= 1 << uint16(id)
+		switch {
+		case id == 1 && typ == thriftI32:
+			c.physical = t.i32()
+		case id == 4 && typ == thriftI32:
+			c.codec = t.i32()
+		case id == 5 && typ == thriftI64:
+			c.values = t.varint()
+		case id == 7 && typ == thriftI64:
+			c.compressed = t.varint()
+		case id == 9 && typ == thriftI64:
+			c.dataPage = t.varint()
+		case id == 11 && typ == thriftI64:
+			c.dictionaryPage = t.varint()
+		default:
+			t.skip(typ, 5)
+		}
+	})
+	if t.err == nil && said&needed != needed {
+		t.fail(errors.New("a column chunk that does not say its type, codec, number of values, size and offset"))
+	}
 }
 
 // findEncrypted refuses the columns that are encrypted in some row group.
 func (f *footer) findEncrypted() error {
-	f.edited = true // the library would want keys, or look for them
-	groups := f.field(footerRowGroups)
-	if groups.typ != thriftList {
-		return errors.New("its row groups are no list")
-	}
 	leaves := f.root.leaves(nil)
-	t := &thriftReader{buf: f.raw, pos: groups.from}
-	n, elem := t.list()
-	for g := 0; g < n && t.err == nil && elem == thriftStruct; g++ {
-		t.fields(2, func(id int16, typ byte) {
-			if id != 1 || typ != thriftList {
-				t.skip(typ, 3)
-				return
+	for i := range f.groups {
+		chunks, err := f.groups[i].columnChunks()
+		if err != nil {
+			return err
+		}
+		for c, chunk := range chunks[:min(len(chunks), len(leaves))] {
+			if chunk.encrypted {
+				leaves[c].refused, leaves[c].sealed = "it is encrypted, which this reader does not support: decrypt it first", true
 			}
-			chunks, elem := t.list()
-			for c := 0; c < chunks && t.err == nil && elem == thriftStruct; c++ {
-				t.fields(3, func(id int16, typ byte) {
-					const cryptoMetadata, encryptedMetadata = 8, 9
-					if (id == cryptoMetadata || id == encryptedMetadata) && c < len(leaves) {
-						leaves[c].refused, leaves[c].sealed = "it is encrypted, which this reader does not support: decrypt it first", true
-					}
-					t.skip(typ, 4)
-				})
+		}
+	}
+	return nil
+}
+
+// path returns the names that lead to a column of the file, with dots between them.
+func (f *footer) path(leaf int) string {
+	var names []string
+	for e := f.root; e.group; {
+		for _, k := range e.kids {
+			n := len(k.leaves(nil))
+			if leaf < n {
+				e, names = k, append(names, k.name)
+				break
 			}
-		})
-	}
-	return t.err
-}
-
-// metadata gives the footer to the library. A column with which it makes no schema is refused, and it gets the footer again.
-func (f *footer) metadata() (*metadata.FileMetaData, error) {
-	meta, err := parseMetadata(f.raw)
-	var defect *column.DefectError
-	if err == nil || errors.As(err, &defect) && f.root == nil {
-		return meta, err
-	}
-	for _, e := range f.root.kids {
-		f.isolate(e)
-	}
-	if !f.edited {
-		if errors.As(err, &defect) {
-			return nil, err
-		}
-		return nil, damagedFooter("%w", err)
-	}
-	if err := f.rewrite(); err != nil {
-		return nil, err
-	}
-	if meta, err = parseMetadata(f.raw); err != nil && !errors.As(err, &defect) {
-		err = damagedFooter("%w", err)
-	}
-	return meta, err
-}
-
-// isolate refuses the elements under e of which the library makes no schema, each tried in a footer of its own.
-func (f *footer) isolate(e *schemaElement) {
-	if e.refused != "" {
-		return
-	}
-	for _, k := range e.kids {
-		f.isolate(k)
-	}
-	alone := *e
-	if alone.group {
-		alone.kids = []*schemaElement{{name: "x", repetition: repetitionRequired, converted: -1, scale: -1, precision: -1, fieldID: -1}}
-	}
-	root := &schemaElement{name: "schema", group: true, physical: -1, repetition: -1, converted: -1, scale: -1, precision: -1, fieldID: -1, kids: []*schemaElement{&alone}}
-	raw, last := []byte(nil), int16(0)
-	raw = appendThriftI32(appendThriftHeader(raw, &last, footerVersion, thriftI32), 1)
-	raw = root.appendSchema(appendThriftHeader(raw, &last, footerSchema, thriftList))
-	raw = append(appendThriftHeader(raw, &last, footerRows, thriftI64), 0)
-	raw = appendThriftList(appendThriftHeader(raw, &last, footerRowGroups, thriftList), 0, thriftStruct)
-	if _, err := parseMetadata(append(raw, thriftStop)); err != nil {
-		e.refused, f.edited = fmt.Sprintf("what the footer says of its type makes no sense (%s)", strings.Join(strings.Fields(err.Error()), " ")), true
-	}
-}
-
-// parseMetadata has the library parse a footer. It panics on some that are damaged.
-func parseMetadata(raw []byte) (meta *metadata.FileMetaData, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			meta, err = nil, column.Recovered(p)
-		}
-	}()
-	return metadata.NewFileMetaData(raw, nil)
-}
-
-// rewrite makes raw what the library takes, where that is not what the file has.
-func (f *footer) rewrite() error {
-	if !f.edited {
-		return nil
-	}
-	out := make([]byte, 0, len(f.raw))
-	last := int16(0)
-	for _, x := range f.fields {
-		switch x.id {
-		case footerCipher, footerSignedBy:
-			continue
-		}
-		out = appendThriftHeader(out, &last, x.id, x.typ)
-		if x.id == footerSchema {
-			out = f.root.appendSchema(out)
-		} else {
-			out = append(out, f.raw[x.from:x.to]...)
+			leaf -= n
 		}
 	}
-	f.raw, f.edited = append(out, thriftStop), false
-	// The spans are those of the new bytes.
-	t := &thriftReader{buf: f.raw}
-	f.fields = f.fields[:0]
-	t.fields(1, func(id int16, typ byte) {
-		from := t.pos
-		t.skip(typ, 2)
-		f.fields = append(f.fields, footerField{id, typ, from, t.pos})
-	})
-	return t.err
+	return strings.Join(names, ".")
 }

@@ -13,7 +13,8 @@ type quirks struct {
 }
 
 // quirksOf returns the quirks of the version of a program that a file's footer says has written it.
-func quirksOf(writer *metadata.AppVersion) quirks {
+func quirksOf(createdBy string) quirks {
+	writer := metadata.NewAppVersion(createdBy)
 	return quirks{
 		shortChunks:      writer.LessThan(metadata.Parquet816FixedVersion),
 		alwaysCompressed: writer.App == "parquet-cpp" && writer.Version.Major < 2,

@@ -23,39 +23,35 @@ type levelNode struct {
 	// leaves of the subtree are columns [first, last) of the file.
 	first, last int
 	children    []*levelNode
-	convert     leafConverter // leaves only
-	use         leafUse       // leaves only
-	sealed      bool          // a refused column whose levels cannot be read either
+	convert     leafConverter  // leaves only
+	leaf        *schema.Column // leaves only; nil where it is refused
+	use         leafUse        // leaves only
+	sealed      bool           // a refused column whose levels cannot be read either
 }
 
-// schemaWalker turns the tree of a Parquet schema into levelNodes. It walks the library's tree, and beside it ours, which has the parts
-// that the library has no schema of.
+// schemaWalker turns the tree of a Parquet schema into levelNodes.
 type schemaWalker struct {
 	leaf int // the next column of the file
 }
 
-func (w *schemaWalker) columns(root *schema.GroupNode, e *schemaElement) []*levelNode {
+func (w *schemaWalker) columns(root *schemaElement) []*levelNode {
 	var out []*levelNode
-	w.members(root, e, 0, 0, 0, func(n *levelNode) { out = append(out, n) })
+	w.members(root, 0, 0, 0, func(n *levelNode) { out = append(out, n) })
 	return out
 }
 
 // members calls add with the node of each child of a group.
-func (w *schemaWalker) members(g *schema.GroupNode, e *schemaElement, slot, above, rep int16, add func(*levelNode)) {
-	next := 0
+func (w *schemaWalker) members(e *schemaElement, slot, above, rep int16, add func(*levelNode)) {
 	for _, k := range e.kids {
-		if k.refused != "" && len(k.leaves(nil)) == 0 {
-			add(w.refused(k, slot, above, rep))
-			continue
-		}
-		add(w.field(g.Field(next), k, slot, above, rep))
-		next++
+		add(w.field(k, slot, above, rep))
 	}
 }
 
 // refused returns the node of an element that has no place in a table.
 func (w *schemaWalker) refused(e *schemaElement, slot, present, rep int16) *levelNode {
-	n := &levelNode{node: &column.Type{Name: e.name, Shape: column.Refused, Reason: e.refused}, slot: slot, present: present, rep: rep, first: w.leaf}
+	n := &levelNode{
+		node: &column.Type{Name: e.name, Shape: column.Refused, Reason: e.refused}, slot: slot, present: present, rep: rep, first: w.leaf,
+	}
 	w.leaf += len(e.leaves(nil))
 	n.last = w.leaf
 	n.sealed = e.sealed || e.group
@@ -65,74 +61,57 @@ func (w *schemaWalker) refused(e *schemaElement, slot, present, rep int16) *leve
 // field returns the node of a field that has an entry from the definition level slot on, and that a required field has a
 // value from the level above on: the two differ under structs, whose members are null with them. A repeated field
 // without a LIST annotation around it is a list that is never null.
-func (w *schemaWalker) field(f schema.Node, e *schemaElement, slot, above, rep int16) *levelNode {
-	if f.RepetitionType() != parquet.Repetitions.Repeated {
+func (w *schemaWalker) field(e *schemaElement, slot, above, rep int16) *levelNode {
+	if e.refused != "" && e.group {
+		return w.refused(e, slot, above, rep)
+	}
+	if !e.repeats() {
 		present := above
-		if f.RepetitionType() == parquet.Repetitions.Optional {
+		if e.repetition == repetitionOptional {
 			present++
 		}
-		n := w.value(f, e, slot, present, rep)
+		n := w.value(e, slot, present, rep)
 		n.node.Nullable = present > above
 		return n
 	}
 	l := &levelNode{slot: slot, present: above, rep: rep, first: w.leaf}
-	el := w.value(f, e, above+1, above+1, rep+1)
-	l.node = &column.Type{Name: f.Name(), Shape: column.List, Children: []*column.Type{el.node}}
+	el := w.value(e, above+1, above+1, rep+1)
+	l.node = &column.Type{Name: e.name, Shape: column.List, Children: []*column.Type{el.node}}
 	l.children, l.last = []*levelNode{el}, w.leaf
 	return l
 }
 
 // value returns the node of a field apart from its repetition, which the caller has taken care of.
-func (w *schemaWalker) value(f schema.Node, e *schemaElement, slot, present, rep int16) *levelNode {
+func (w *schemaWalker) value(e *schemaElement, slot, present, rep int16) *levelNode {
 	if e.refused != "" {
 		return w.refused(e, slot, present, rep)
 	}
 	n := &levelNode{slot: slot, present: present, rep: rep, first: w.leaf}
-	if p, ok := f.(*schema.PrimitiveNode); ok {
+	if p, ok := e.node.(*schema.PrimitiveNode); ok {
 		n.node, n.convert = leafNode(p)
+		n.leaf = schema.NewColumn(p, present, rep)
 		w.leaf++
 	} else {
-		g := f.(*schema.GroupNode)
-		switch annotation(g) {
+		switch e.annotation() {
 		case "list":
-			w.list(g, e, n)
+			w.list(e, n)
 		case "map":
-			w.mapOf(g, e, n)
+			w.mapOf(e, n)
 		case "":
-			w.structOf(g, e, n)
+			w.structOf(e, n)
 		default:
-			w.structOf(g, e, n)
-			n.node = &column.Type{Shape: column.Refused, Reason: fmt.Sprintf("its logical type %s has no place in a table", annotation(g))}
+			w.structOf(e, n)
+			n.node = &column.Type{Shape: column.Refused, Reason: fmt.Sprintf("its logical type %s has no place in a table", e.annotation())}
 		}
 	}
-	n.node.Name = f.Name()
+	n.node.Name = e.name
 	n.last = w.leaf
 	return n
 }
 
-// annotation returns list, map, the name of another annotation of a group, or nothing.
-func annotation(g *schema.GroupNode) string {
-	switch g.ConvertedType() {
-	case schema.ConvertedTypes.List:
-		return "list"
-	case schema.ConvertedTypes.Map, schema.ConvertedTypes.MapKeyValue:
-		return "map"
-	}
-	switch t := g.LogicalType().(type) {
-	case nil, schema.NoLogicalType, schema.UnknownLogicalType, schema.NullLogicalType:
-	case schema.ListLogicalType:
-		return "list"
-	case schema.MapLogicalType:
-		return "map"
-	default:
-		return t.String()
-	}
-	return ""
-}
-
-func (w *schemaWalker) structOf(g *schema.GroupNode, e *schemaElement, n *levelNode) {
+func (w *schemaWalker) structOf(e *schemaElement, n *levelNode) {
 	n.node = &column.Type{Shape: column.Struct}
-	w.members(g, e, n.slot, n.present, n.rep, func(c *levelNode) {
+	w.members(e, n.slot, n.present, n.rep, func(c *levelNode) {
 		n.children = append(n.children, c)
 		n.node.Children = append(n.node.Children, c.node)
 	})
@@ -141,42 +120,39 @@ func (w *schemaWalker) structOf(g *schema.GroupNode, e *schemaElement, n *levelN
 // list reads a group annotated LIST in each of the forms that writers have used. The repeated field is the element
 // itself when it is primitive, has several fields, has one that repeats, or is called array or <list>_tuple; a repeated
 // field that is itself annotated is the element too. Else its only field is the element.
-func (w *schemaWalker) list(g *schema.GroupNode, e *schemaElement, n *levelNode) {
-	if g.NumFields() != 1 || g.Field(0).RepetitionType() != parquet.Repetitions.Repeated {
-		w.structOf(g, e, n)
+func (w *schemaWalker) list(e *schemaElement, n *levelNode) {
+	kept := e.kept()
+	if len(kept) != 1 || !kept[0].repeats() {
+		w.structOf(e, n)
 		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated LIST, and has no single repeated field inside"}
 		return
 	}
-	r, repeated := g.Field(0), e.kept()[0]
+	r := kept[0]
 	var el *levelNode
-	inner, isGroup := r.(*schema.GroupNode)
-	if isGroup && repeated.refused == "" && len(repeated.kids) == 1 && inner.NumFields() == 1 && annotation(inner) == "" && inner.Field(0).RepetitionType() != parquet.Repetitions.Repeated &&
-		r.Name() != "array" && r.Name() != g.Name()+"_tuple" {
-		el = w.field(inner.Field(0), repeated.kids[0], n.present+1, n.present+1, n.rep+1)
+	if r.group && r.refused == "" && len(r.kids) == 1 && r.annotation() == "" && !r.kids[0].repeats() &&
+		r.name != "array" && r.name != e.name+"_tuple" {
+		el = w.field(r.kids[0], n.present+1, n.present+1, n.rep+1)
 	} else {
-		el = w.value(r, repeated, n.present+1, n.present+1, n.rep+1)
+		el = w.value(r, n.present+1, n.present+1, n.rep+1)
 	}
 	n.node = &column.Type{Shape: column.List, Children: []*column.Type{el.node}}
 	n.children = []*levelNode{el}
 }
 
 // mapOf reads a group annotated MAP, or MAP_KEY_VALUE in old files. Without a value field it is the list of its keys.
-func (w *schemaWalker) mapOf(g *schema.GroupNode, e *schemaElement, n *levelNode) {
-	var pair *schema.GroupNode
-	if g.NumFields() == 1 && g.Field(0).RepetitionType() == parquet.Repetitions.Repeated {
-		pair, _ = g.Field(0).(*schema.GroupNode)
-	}
-	if pair == nil || e.kept()[0].refused != "" || len(e.kept()[0].kids) != pair.NumFields() || pair.NumFields() > 2 {
-		w.structOf(g, e, n)
+func (w *schemaWalker) mapOf(e *schemaElement, n *levelNode) {
+	kept := e.kept()
+	if len(kept) != 1 || !kept[0].repeats() || !kept[0].group || kept[0].refused != "" ||
+		len(kept[0].kids) != len(kept[0].kept()) || len(kept[0].kids) > 2 {
+		w.structOf(e, n)
 		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated MAP, and has no repeated group of a key and a value inside"}
 		return
 	}
 	n.node = &column.Type{Shape: column.Map}
-	for i := range pair.NumFields() {
-		c := w.field(pair.Field(i), e.kept()[0].kids[i], n.present+1, n.present+1, n.rep+1)
+	w.members(kept[0], n.present+1, n.present+1, n.rep+1, func(c *levelNode) {
 		n.children = append(n.children, c)
 		n.node.Children = append(n.node.Children, c.node)
-	}
+	})
 	if len(n.children) == 1 {
 		n.node.Shape = column.List
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // InferMapping opens every file, reads its schema (of JSON lines: the file) and returns a mapping file that says what ingest would do by itself:
@@ -25,14 +26,14 @@ func InferMapping(ctx context.Context, files []File) ([]byte, error) {
 			return nil, err
 		}
 		if i == 0 {
-			if err := m.given(s.binder.mapping); err != nil {
+			if err := m.given(s.binder.Mapping); err != nil {
 				return nil, err
 			}
 		}
-		for _, field := range s.binder.fields {
+		for _, field := range s.binder.Fields {
 			m.feature(field)
 		}
-		for _, r := range s.binder.refusals {
+		for _, r := range s.binder.Refusals {
 			m.refusal(r)
 		}
 		if err := s.Close(); err != nil {
@@ -51,11 +52,11 @@ type inferredMapping struct {
 }
 
 // given takes over the mapping file that the files were read with.
-func (m *inferredMapping) given(from *Mapping) error {
-	if len(from.raw) == 0 {
+func (m *inferredMapping) given(from *mapping.Mapping) error {
+	if len(from.Raw) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(from.raw, &m.rest); err != nil {
+	if err := json.Unmarshal(from.Raw, &m.rest); err != nil {
 		return err
 	}
 	if columns := m.rest["columns"]; columns != nil {
@@ -86,8 +87,8 @@ func (m *inferredMapping) entry(path string) (e *inferredEntry, isNew bool) {
 	return &m.entries[i], !ok
 }
 
-func (m *inferredMapping) feature(f *Field) {
-	e, isNew := m.entry(f.path)
+func (m *inferredMapping) feature(f *mapping.Field) {
+	e, isNew := m.entry(f.Path)
 	t := f.Type
 	if !isNew {
 		if w, err := vector.Widen(e.typ, t); err == nil {
@@ -100,7 +101,7 @@ func (m *inferredMapping) feature(f *Field) {
 	e.typ = t
 	about := t.String()
 	switch {
-	case f.Logical == StructMarker:
+	case f.Logical == mapping.StructMarker:
 		about = "a struct: true where it is not null"
 	case f.OriginColumn != "" && f.OriginKey == "":
 		about = f.Logical + ": a feature a key; this one is true where the map is not null"
@@ -111,9 +112,9 @@ func (m *inferredMapping) feature(f *Field) {
 	}
 	e.values["//"] = about
 	if f.Role != storage.RoleFeature {
-		e.values["role"] = RoleName(f.Role)
+		e.values["role"] = mapping.RoleName(f.Role)
 	}
-	if f.Name != f.path {
+	if f.Name != f.Path {
 		e.values["rename"] = f.Name
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // A Chunk is rows of one source, all of one partition, in the source's order. A Field that is not in Fields is null in
@@ -17,7 +18,7 @@ import (
 type Chunk struct {
 	Rows      int
 	Partition storage.Partition
-	Fields    []*Field
+	Fields    []*mapping.Field
 	Columns   []*vector.Column // aligned with Fields
 	Place     Place            // of the first row
 	// Lent is how many bytes of Columns are in memory whether or not the chunk is kept.
@@ -61,7 +62,7 @@ func (p Place) String() string {
 // A Source is one file or stream. Not safe for concurrent use.
 type Source interface {
 	// Fields returns the features known so far: keys of maps are found while reading.
-	Fields() []*Field
+	Fields() []*mapping.Field
 	// Next returns the next chunk, io.EOF after the last. Errors name file, row group, row and column. After an error
 	// every later call returns it again.
 	Next(ctx context.Context) (*Chunk, error)

@@ -15,6 +15,9 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // place returns where a row of b is.
@@ -33,26 +36,26 @@ type tableSource struct {
 	opts      *Options
 	keys      []string // of the table's partitions, where they are known
 	reader    column.Reader
-	binder    *binder
+	binder    *mapping.Binder
 	columns   []boundColumn
-	outputs   []output // memory of take, by column
+	outputs   []mapping.Output // memory of take, by column
 	queue     []*Chunk
 	err       error
 }
 
 // A boundColumn is what becomes of an input column. At most one of its parts is set; a column that is dropped has none.
 type boundColumn struct {
-	binding   binding
+	binding   mapping.Binding
 	directory *storage.PartitionValue // the directory names the same column: values must agree
 	by        int                     // 1 + its place in partitionBy; 0: none
 	name      string
 }
 
-func (c *boundColumn) finds() bool { return c.binding != nil && c.binding.finds() }
+func (c *boundColumn) finds() bool { return c.binding != nil && c.binding.Finds() }
 
-func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func() (column.Reader, error)) (src *tableSource, err error) {
-	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts, binder: newBinder(m, opts.Limits, opts.SessionKey, opts.TimeKey, opts.PartitionBy)}
-	s.binder.lenient = lenient
+func newTableSource(f *File, opts *Options, m *mapping.Mapping, lenient bool, open func() (column.Reader, error)) (src *tableSource, err error) {
+	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts, binder: mapping.NewBinder(m, opts.Limits, opts.SessionKey, opts.TimeKey, opts.PartitionBy)}
+	s.binder.Lenient = lenient
 	inherited := s.inheritPartitions()
 	defer func() {
 		if p := recover(); p != nil {
@@ -68,8 +71,8 @@ func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func(
 	if s.reader, err = open(); err != nil {
 		return nil, err
 	}
-	if r, ok := s.reader.(signedReader); ok {
-		if err := r.signs().check(m.dropped); err != nil {
+	if r, ok := s.reader.(lakehouse.SignedReader); ok {
+		if err := r.Signs().Check(m.Dropped); err != nil {
 			return nil, err
 		}
 	}
@@ -79,15 +82,15 @@ func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func(
 	if r, ok := s.reader.(column.EmptyReader); lenient || ok && r.HasNothing() {
 		return s, nil
 	}
-	for _, by := range s.binder.partitionBy {
+	for _, by := range s.binder.PartitionBy {
 		if !slices.ContainsFunc(s.columns, func(c boundColumn) bool { return c.by > 0 && c.name == by }) {
 			if inherited {
-				return nil, fmt.Errorf("the table is partitioned by %q, and there is neither a directory %s=... nor a column%s", by, by, column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.seen))))
+				return nil, fmt.Errorf("the table is partitioned by %q, and there is neither a directory %s=... nor a column%s", by, by, column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.Seen))))
 			}
-			return nil, fmt.Errorf("partition by: no column%s", column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.seen))))
+			return nil, fmt.Errorf("partition by: no column%s", column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.Seen))))
 		}
 	}
-	return s, s.binder.check(s.partition)
+	return s, s.binder.Check(s.partition)
 }
 
 // inheritPartitions partitions rows as the table is, where nobody says how: by the table's keys that the directories do not give. It reports whether
@@ -97,8 +100,8 @@ func (s *tableSource) inheritPartitions() bool {
 		return false
 	}
 	s.keys = s.opts.PartitionKeys()
-	s.partition = OrderPartition(s.partition, s.keys)
-	if len(s.binder.partitionBy) > 0 {
+	s.partition = hive.OrderPartition(s.partition, s.keys)
+	if len(s.binder.PartitionBy) > 0 {
 		return false
 	}
 	var rest []string
@@ -110,7 +113,7 @@ func (s *tableSource) inheritPartitions() bool {
 	if len(rest)+len(s.partition) != len(s.keys) {
 		return false // the directories have other keys: the table says so
 	}
-	s.binder.partitionBy = rest
+	s.binder.PartitionBy = rest
 	return len(rest) > 0
 }
 
@@ -135,15 +138,15 @@ func (s *tableSource) bind() error {
 		return fmt.Errorf("%d columns: the limit is %d", len(all), s.opts.Limits.Columns)
 	}
 	for _, n := range all[len(s.columns):] {
-		if _, ok := s.binder.seen[n.Name]; ok {
+		if _, ok := s.binder.Seen[n.Name]; ok {
 			return column.Refuse(n.Name, "two columns have this name: rename one of them in the source, since a mapping file cannot tell them apart")
 		}
 		c := boundColumn{name: n.Name}
 		if i := slices.IndexFunc(s.partition, func(v storage.PartitionValue) bool { return v.Key == n.Name }); i >= 0 {
-			s.binder.seen[n.Name] = false
+			s.binder.Seen[n.Name] = false
 			c.directory = &s.partition[i]
-		} else if i := slices.Index(s.binder.partitionBy, n.Name); i >= 0 {
-			s.binder.seen[n.Name] = false
+		} else if i := slices.Index(s.binder.PartitionBy, n.Name); i >= 0 {
+			s.binder.Seen[n.Name] = false
 			c.by = i + 1
 		}
 		if c.directory != nil || c.by > 0 {
@@ -152,17 +155,17 @@ func (s *tableSource) bind() error {
 			}
 		} else {
 			var err error
-			if c.binding, err = s.binder.bind(n, n.Name, "", "", 1); err != nil {
+			if c.binding, err = s.binder.Bind(n, n.Name, "", "", 1); err != nil {
 				return err
 			}
 		}
 		s.columns = append(s.columns, c)
 	}
-	if !s.binder.lenient {
-		if err := s.binder.refused(); err != nil {
+	if !s.binder.Lenient {
+		if err := s.binder.Refused(); err != nil {
 			return err
 		}
-		if err := s.binder.checkGroups(); err != nil {
+		if err := s.binder.CheckGroups(); err != nil {
 			return err
 		}
 	}
@@ -176,7 +179,7 @@ func (s *tableSource) bind() error {
 	return nil
 }
 
-func (s *tableSource) Fields() []*Field { return slices.Clone(s.binder.fields) }
+func (s *tableSource) Fields() []*mapping.Field { return slices.Clone(s.binder.Fields) }
 
 func (s *tableSource) Close() error {
 	for _, c := range s.queue {
@@ -231,7 +234,7 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 // their order, so that features are found in the same order whatever the number of threads.
 func (s *tableSource) take(ctx context.Context, b *column.Batch) error {
 	s.outputs = column.Resize(s.outputs, len(b.Arrays))
-	by := make([]*column.Array, len(s.binder.partitionBy))
+	by := make([]*column.Array, len(s.binder.PartitionBy))
 	for i, a := range b.Arrays {
 		switch {
 		case a == nil:
@@ -242,7 +245,7 @@ func (s *tableSource) take(ctx context.Context, b *column.Batch) error {
 		}
 	}
 	err := column.Each(ctx, len(b.Arrays), s.opts.Threads, func(_, i int) error {
-		if s.outputs[i].reset(); b.Arrays[i] != nil && !s.columns[i].finds() {
+		if s.outputs[i].Reset(); b.Arrays[i] != nil && !s.columns[i].finds() {
 			s.emit(b, i)
 		}
 		return nil
@@ -250,20 +253,20 @@ func (s *tableSource) take(ctx context.Context, b *column.Batch) error {
 	if err != nil {
 		return err
 	}
-	o := &output{fields: make([]*Field, 0, len(b.Arrays)), columns: make([]*vector.Column, 0, len(b.Arrays))}
+	o := &mapping.Output{Fields: make([]*mapping.Field, 0, len(b.Arrays)), Columns: make([]*vector.Column, 0, len(b.Arrays))}
 	for _, r := range b.Bad {
-		o.note(r.Row, r.Column, r.Err)
+		o.Note(r.Row, r.Column, r.Err)
 	}
 	for i := range b.Arrays {
 		if b.Arrays[i] != nil && s.columns[i].finds() {
-			if s.emit(b, i); s.outputs[i].fail != nil {
-				return s.outputs[i].fail
+			if s.emit(b, i); s.outputs[i].Fail != nil {
+				return s.outputs[i].Fail
 			}
 		}
-		o.take(&s.outputs[i])
-		s.outputs[i].reset()
+		o.Take(&s.outputs[i])
+		s.outputs[i].Reset()
 	}
-	keep, err := s.judge(b, o.bad)
+	keep, err := s.judge(b, o.Bad)
 	if err != nil {
 		return err
 	}
@@ -275,16 +278,16 @@ func (s *tableSource) emit(b *column.Batch, i int) {
 	a, c, o := b.Arrays[i], s.columns[i], &s.outputs[i]
 	switch {
 	case c.binding != nil:
-		c.binding.emit(a, nil, o)
+		c.binding.Emit(a, nil, o)
 		if b.Resident {
-			for _, made := range o.columns {
-				o.lent += a.Lent(made)
+			for _, made := range o.Columns {
+				o.Lent += a.Lent(made)
 			}
 		}
 	case c.directory != nil:
-		s.checkDirectory(a, c, o.note)
+		s.checkDirectory(a, c, o.Note)
 	case c.by > 0:
-		reportFaults(a, func(row int, err error) { o.note(row, c.name, err) })
+		mapping.ReportFaults(a, func(row int, err error) { o.Note(row, c.name, err) })
 	}
 }
 
@@ -316,7 +319,7 @@ func (s *tableSource) judge(b *column.Batch, bad map[int]column.BadRow) ([]int32
 }
 
 // split queues the rows to keep, a chunk for each partition that they hold.
-func (s *tableSource) split(b *column.Batch, o *output, keep []int32, by []*column.Array) error {
+func (s *tableSource) split(b *column.Batch, o *mapping.Output, keep []int32, by []*column.Array) error {
 	if keep != nil && len(keep) == 0 || b.Rows == 0 {
 		return nil
 	}
@@ -338,7 +341,7 @@ func (s *tableSource) split(b *column.Batch, o *output, keep []int32, by []*colu
 		key.Reset()
 		values := make([]storage.PartitionValue, len(by))
 		for i, a := range by {
-			v := storage.PartitionValue{Key: s.binder.partitionBy[i], Null: true}
+			v := storage.PartitionValue{Key: s.binder.PartitionBy[i], Null: true}
 			if a != nil && !a.IsNull(int(row)) {
 				text, err := formatCell(a, int(row))
 				if err != nil {
@@ -352,7 +355,7 @@ func (s *tableSource) split(b *column.Batch, o *output, keep []int32, by []*colu
 		k := key.String()
 		if _, ok := groups[k]; !ok {
 			order = append(order, k)
-			parts[k] = OrderPartition(append(slices.Clone(s.partition), values...), s.keys)
+			parts[k] = hive.OrderPartition(append(slices.Clone(s.partition), values...), s.keys)
 		}
 		groups[k] = append(groups[k], row)
 	}
@@ -367,19 +370,19 @@ func (s *tableSource) split(b *column.Batch, o *output, keep []int32, by []*colu
 }
 
 // chunk returns the given rows (nil: all) of o as a chunk.
-func (s *tableSource) chunk(b *column.Batch, o *output, rows []int32, p storage.Partition) *Chunk {
-	c := &Chunk{Rows: b.Rows, Partition: p, Fields: o.fields, Columns: o.columns, Place: place(b, s.path, 0)}
+func (s *tableSource) chunk(b *column.Batch, o *mapping.Output, rows []int32, p storage.Partition) *Chunk {
+	c := &Chunk{Rows: b.Rows, Partition: p, Fields: o.Fields, Columns: o.Columns, Place: place(b, s.path, 0)}
 	if rows == nil {
 		if b.Hold != nil {
 			b.Hold.Retain()
-			c.free, c.Lent = b.Hold.Release, o.lent
+			c.free, c.Lent = b.Hold.Release, o.Lent
 		}
 		return c
 	}
 	c.Rows = len(rows)
 	c.Place = place(b, s.path, int(rows[0]))
-	c.Columns = make([]*vector.Column, len(o.columns))
-	for i, from := range o.columns {
+	c.Columns = make([]*vector.Column, len(o.Columns))
+	for i, from := range o.Columns {
 		to := vector.NewColumn(from.Type)
 		for lo := 0; lo < len(rows); {
 			hi := lo + 1

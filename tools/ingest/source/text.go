@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 // textReader reads delimited text: Hive's own layout, or CSV.
@@ -17,8 +18,8 @@ import (
 //	       more control character for each further level; \N is null; the escape character, if any, makes the next literal
 //	CSV    columns between commas, quoted where needed; a quoted column may hold line ends
 type textReader struct {
-	splitter
-	rowReader
+	lines.Splitter
+	lines.Rows
 	// undelimited: nobody said what is between columns, so that it is Hive's ^A, or a comma.
 	undelimited bool
 	empty       bool // there is not even a header
@@ -27,20 +28,20 @@ type textReader struct {
 
 // newTextReader reads the header, if the layout has one. nodes are the columns by the DDL or the mapping; typeOf gives
 // the type of a column that the header names.
-func newTextReader(lines *lineReader, nodes []*column.Type, t *TextOptions, typeOf func(name string) (*column.Type, error), opts *column.ReadOptions) (*textReader, error) {
-	layout, err := newTextLayout(t)
+func newTextReader(in *lines.Reader, nodes []*column.Type, t *lines.Layout, typeOf func(name string) (*column.Type, error), opts *column.ReadOptions) (*textReader, error) {
+	layout, err := lines.NewRules(t)
 	if err != nil {
 		return nil, err
 	}
-	r := &textReader{splitter: splitter{lines: lines, layout: layout}, rowReader: rowReader{nodes: nodes, target: opts.ChunkBytes}, undelimited: t.Delimiter == "", limits: &opts.Limits}
-	lines.oldEnds()
-	for range layout.skip {
-		if _, err := lines.next(); err != nil && err != io.EOF {
+	r := &textReader{Splitter: lines.Splitter{Lines: in, Layout: layout}, Rows: lines.Rows{Nodes: nodes, Target: opts.ChunkBytes}, undelimited: t.Delimiter == "", limits: &opts.Limits}
+	in.OldEnds()
+	for range layout.Skip {
+		if _, err := in.Next(); err != nil && err != io.EOF {
 			return nil, err
 		}
 	}
-	if layout.header {
-		line, err := lines.next()
+	if layout.Header {
+		line, err := in.Next()
 		if err == io.EOF {
 			r.empty = true
 			return r, nil
@@ -48,14 +49,14 @@ func newTextReader(lines *lineReader, nodes []*column.Type, t *TextOptions, type
 		if err != nil {
 			return nil, err
 		}
-		if err := r.split(line); err != nil {
-			return nil, fmt.Errorf("line %d: %w", lines.line, err)
+		if err := r.Split(line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", in.Line, err)
 		}
 		if err := r.bindHeader(typeOf); err != nil {
 			return nil, err
 		}
 	}
-	if len(r.nodes) == 0 {
+	if len(r.Nodes) == 0 {
 		return nil, errors.New("text has no schema of its own: give --ddl FILE, or text.columns or text.header in a mapping file, " +
 			`as {"text": {"quote": "\"", "header": true, "infer": true}} for CSV that begins with names`)
 	}
@@ -66,33 +67,33 @@ func newTextReader(lines *lineReader, nodes []*column.Type, t *TextOptions, type
 func (r *textReader) bindHeader(typeOf func(string) (*column.Type, error)) error {
 	known := map[string]*column.Type{}
 	var names []string
-	for _, n := range r.nodes {
+	for _, n := range r.Nodes {
 		known[n.Name] = n
 		names = append(names, n.Name)
 	}
-	if len(r.fields) == 1 && r.undelimited && !r.fields[0].quoted && bytes.ContainsAny(r.fields[0].text, ",;|\t") {
+	if len(r.Fields) == 1 && r.undelimited && !r.Fields[0].Quoted && bytes.ContainsAny(r.Fields[0].Text, ",;|\t") {
 		return fmt.Errorf("line %d: its only column would be %s: text.delimiter in the mapping file, or text.quote for commas, says what is between columns",
-			r.lines.line, column.Quote(string(r.fields[0].text)))
+			r.Lines.Line, column.Quote(string(r.Fields[0].Text)))
 	}
 	var nodes []*column.Type
 	taken := map[string]bool{}
-	for i, f := range r.fields {
-		name := string(f.text)
+	for i, f := range r.Fields {
+		name := string(f.Text)
 		if name == "" {
 			name = fmt.Sprintf("_c%d", i) // as in Spark; the index that pandas writes has no name
 		}
 		if !utf8.ValidString(name) {
-			return fmt.Errorf("line %d: the name %q is not UTF-8: text.encoding in the mapping file says what it is, as in \"latin1\"", r.lines.line, name)
+			return fmt.Errorf("line %d: the name %q is not UTF-8: text.encoding in the mapping file says what it is, as in \"latin1\"", r.Lines.Line, name)
 		}
 		if taken[name] {
 			return fmt.Errorf("line %d: two columns have the name %q: give all of them names with text.columns in the mapping file, \"skip_lines\": %d and no header",
-				r.lines.line, name, r.layout.skip+1)
+				r.Lines.Line, name, r.Layout.Skip+1)
 		}
 		taken[name] = true
 		n := known[name]
 		switch {
 		case n == nil && len(known) > 0:
-			return fmt.Errorf("line %d: the schema has no column%s", r.lines.line, column.DidYouMean(name, names))
+			return fmt.Errorf("line %d: the schema has no column%s", r.Lines.Line, column.DidYouMean(name, names))
 		case n == nil:
 			var err error
 			if n, err = typeOf(name); err != nil {
@@ -102,16 +103,16 @@ func (r *textReader) bindHeader(typeOf func(string) (*column.Type, error)) error
 		}
 		nodes = append(nodes, n)
 	}
-	r.nodes = nodes
+	r.Nodes = nodes
 	return nil
 }
 
 func (r *textReader) HasNothing() bool { return r.empty }
 
-func (r *textReader) Close() error { return r.lines.close() }
+func (r *textReader) Close() error { return r.Lines.Close() }
 
 func (r *textReader) Next(ctx context.Context) (*column.Batch, error) {
-	return r.batch(ctx, r.appendRow)
+	return r.Batch(ctx, r.appendRow)
 }
 
 // appendRow appends the next row.
@@ -127,14 +128,14 @@ func (r *textReader) appendRow(b *column.Batch) (line, size int64, err error) {
 		if a == nil {
 			continue
 		}
-		if i >= len(r.fields) {
+		if i >= len(r.Fields) {
 			a.AppendNull()
 			continue
 		}
-		if err := r.appendField(a, r.fields[i]); err != nil {
-			b.Bad = append(b.Bad, column.BadRow{Row: b.Rows, Column: r.nodes[i].Name, Err: err})
+		if err := r.appendField(a, r.Fields[i]); err != nil {
+			b.Bad = append(b.Bad, column.BadRow{Row: b.Rows, Column: r.Nodes[i].Name, Err: err})
 		}
-		size += int64(len(r.fields[i].text)) + 8
+		size += int64(len(r.Fields[i].Text)) + 8
 	}
 	return line, size, nil
 }
@@ -143,43 +144,43 @@ func (r *textReader) appendRow(b *column.Batch) (line, size int64, err error) {
 // such, and io.EOF after the last.
 func (r *textReader) nextRow() (first int64, bad, err error) {
 	for {
-		line, err := r.lines.next()
+		line, err := r.Lines.Next()
 		if err != nil {
 			return 0, nil, err
 		}
 		// To Hive an empty line is a row of nulls; to what writes CSV or a header it is none.
-		if (r.layout.csv || r.layout.header) && len(line) == 0 && len(r.nodes) > 1 {
+		if (r.Layout.Csv || r.Layout.Header) && len(line) == 0 && len(r.Nodes) > 1 {
 			continue
 		}
-		first := r.lines.line
-		err = r.split(line)
-		var wrong *badText
+		first := r.Lines.Line
+		err = r.Split(line)
+		var wrong *lines.BadText
 		switch {
 		case errors.As(err, &wrong):
-			r.fields = r.fields[:0]
+			r.Fields = r.Fields[:0]
 			return first, err, nil
 		case err != nil:
 			return 0, nil, err
-		case len(r.fields) > len(r.nodes):
+		case len(r.Fields) > len(r.Nodes):
 			// A delimiter at the end of every line, as in the files of TPC-H, ends the last column and begins none.
-			last := r.fields[len(r.nodes)]
-			if !r.layout.ignoreExtra && (len(r.fields) > len(r.nodes)+1 || len(last.text) > 0 || last.quoted) {
-				return first, fmt.Errorf("%d columns, the schema has %d; \"text\": {\"extra\": \"ignore\"} in a mapping file leaves the others out", len(r.fields), len(r.nodes)), nil
+			last := r.Fields[len(r.Nodes)]
+			if !r.Layout.IgnoreExtra && (len(r.Fields) > len(r.Nodes)+1 || len(last.Text) > 0 || last.Quoted) {
+				return first, fmt.Errorf("%d columns, the schema has %d; \"text\": {\"extra\": \"ignore\"} in a mapping file leaves the others out", len(r.Fields), len(r.Nodes)), nil
 			}
-			r.fields = r.fields[:len(r.nodes)]
+			r.Fields = r.Fields[:len(r.Nodes)]
 		}
 		return first, nil, nil
 	}
 }
 
 // appendField appends a column's value; on an error, a null.
-func (r *textReader) appendField(a *column.Array, f textField) error {
-	if r.isNull(f) {
+func (r *textReader) appendField(a *column.Array, f lines.Field) error {
+	if r.IsNull(f) {
 		a.AppendNull()
 		return nil
 	}
 	before := a.Len
-	if err := r.appendValue(a, f.text, 1); err != nil {
+	if err := r.appendValue(a, f.Text, 1); err != nil {
 		a.Truncate(before)
 		a.AppendNull()
 		return err
@@ -202,8 +203,8 @@ func (r *textReader) appendValue(a *column.Array, text []byte, level int) error 
 		return nil
 	}
 	if n.Shape != column.List && n.Shape != column.Map && n.Shape != column.Struct {
-		if r.layout.hasEscape && !r.layout.csv {
-			text = unescape(text, r.layout.escape)
+		if r.Layout.HasEscape && !r.Layout.Csv {
+			text = lines.Unescape(text, r.Layout.Escape)
 		}
 		// As in Hive, no text but blanks is no number; an empty string and empty bytes are values.
 		if (n.Shape == column.Number || n.Shape == column.Bytes && n.Logical != "") && len(bytes.TrimSpace(text)) == 0 {
@@ -212,15 +213,15 @@ func (r *textReader) appendValue(a *column.Array, text []byte, level int) error 
 		}
 		return column.AppendText(a, text, r.limits)
 	}
-	if level >= len(r.layout.separators) || n.Shape == column.Map && level+1 >= len(r.layout.separators) {
-		return fmt.Errorf("nested deeper than the %d separators of Hive's text", len(r.layout.separators))
+	if level >= len(r.Layout.Separators) || n.Shape == column.Map && level+1 >= len(r.Layout.Separators) {
+		return fmt.Errorf("nested deeper than the %d separators of Hive's text", len(r.Layout.Separators))
 	}
-	sep := r.layout.separators[level]
+	sep := r.Layout.Separators[level]
 	switch n.Shape {
 	case column.List:
 		for rest, more := text, len(text) > 0; more; {
 			var item []byte
-			item, rest, more = r.cut(rest, sep)
+			item, rest, more = r.Cut(rest, sep)
 			if err := r.appendPart(a.Children[0], item, level+1); err != nil {
 				return err
 			}
@@ -228,8 +229,8 @@ func (r *textReader) appendValue(a *column.Array, text []byte, level int) error 
 	case column.Map:
 		for rest, more := text, len(text) > 0; more; {
 			var item []byte
-			item, rest, more = r.cut(rest, sep)
-			key, value, ok := r.cut(item, r.layout.separators[level+1])
+			item, rest, more = r.Cut(rest, sep)
+			key, value, ok := r.Cut(item, r.Layout.Separators[level+1])
 			if err := r.appendPart(a.Children[0], key, level+2); err != nil {
 				return err
 			}
@@ -247,12 +248,12 @@ func (r *textReader) appendValue(a *column.Array, text []byte, level int) error 
 				continue
 			}
 			var item []byte
-			item, rest, more = r.cut(rest, sep)
+			item, rest, more = r.Cut(rest, sep)
 			if err := r.appendPart(c, item, level+1); err != nil {
 				return err
 			}
 		}
-		if more && !r.layout.ignoreExtra {
+		if more && !r.Layout.IgnoreExtra {
 			return fmt.Errorf("more than the %d members of a struct", len(a.Children))
 		}
 	}
@@ -261,7 +262,7 @@ func (r *textReader) appendValue(a *column.Array, text []byte, level int) error 
 }
 
 func (r *textReader) appendPart(a *column.Array, text []byte, level int) error {
-	null := r.layout.null
+	null := r.Layout.Null
 	if null == nil {
 		null = []byte(`\N`)
 	}

@@ -11,12 +11,14 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 // A textDump learns the types of text columns from the values that all files of a dump have in them: every value is read once
 // before any is read for its row.
 type textDump struct {
-	d *inputSet
+	d *input.Set
 
 	// mu guards the rest, and is held while files are read.
 	mu      sync.Mutex
@@ -44,15 +46,15 @@ func (t *textDump) types(ctx context.Context, given func(string) (*column.Type, 
 		t.columns = columns
 	}
 	known := map[string]vector.Type{}
-	for _, f := range t.d.features() {
+	for _, f := range t.d.Features() {
 		known[f.Name] = f.Type
 	}
 	return func(name string) *column.Type {
 		feature := name
-		if cm := t.d.mapping.Columns[name]; cm != nil && cm.Rename != "" {
+		if cm := t.d.Mapping.Columns[name]; cm != nil && cm.Rename != "" {
 			feature = cm.Rename
 		}
-		return t.columns[name].node(known[feature], t.d.timestampUnit(name))
+		return t.columns[name].node(known[feature], t.d.TimestampUnit(name))
 	}, nil
 }
 
@@ -60,8 +62,8 @@ func (t *textDump) types(ctx context.Context, given func(string) (*column.Type, 
 func (t *textDump) learn(ctx context.Context, given func(string) (*column.Type, error)) (map[string]*textValues, error) {
 	var mu sync.Mutex // guards all
 	all := map[string]*textValues{}
-	return all, t.d.learn(ctx, t.d.files(textName), func(ctx context.Context, _ int, in input) {
-		columns, _ := t.file(ctx, in.path, given)
+	return all, t.d.Learn(ctx, t.d.Files(textName), func(ctx context.Context, _ int, in input.File) {
+		columns, _ := t.file(ctx, in.Path, given)
 		mu.Lock()
 		defer mu.Unlock()
 		for name, c := range columns {
@@ -75,18 +77,18 @@ func (t *textDump) learn(ctx context.Context, given func(string) (*column.Type, 
 
 // file returns what the values of a file's columns can be.
 func (t *textDump) file(ctx context.Context, path string, given func(string) (*column.Type, error)) (map[string]*textValues, error) {
-	lines, err := openLines(path, nil, t.d.mapping.Text.charset, &t.d.Limits)
+	lines, err := lines.Open(path, nil, t.d.Mapping.Text.Charset, &t.d.Limits)
 	if err != nil {
 		return nil, err
 	}
-	defer lines.close()
+	defer lines.Close()
 	r, err := t.openLines(lines, given)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]*textValues{}
-	values := make([]*textValues, len(r.nodes))
-	for i, n := range r.nodes {
+	values := make([]*textValues, len(r.Nodes))
+	for i, n := range r.Nodes {
 		values[i] = &textValues{}
 		out[n.Name] = values[i]
 	}
@@ -106,9 +108,9 @@ func (t *textDump) file(ctx context.Context, path string, given func(string) (*c
 		if bad != nil {
 			continue
 		}
-		for i, f := range r.fields {
-			if !r.isNull(f) {
-				values[i].add(string(f.text))
+		for i, f := range r.Fields {
+			if !r.IsNull(f) {
+				values[i].add(string(f.Text))
 			}
 		}
 	}

@@ -7,66 +7,69 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 const textName = "text"
 
-var textFormat = &format{
-	name:     textName,
-	suffixes: []string{".txt", ".csv", ".tsv", ".text", ".tbl", ".psv"},
-	guess: func(d *inputSet, _ []byte, _ bool) bool {
-		return d.ddl != nil || len(d.mapping.Text.Columns) > 0 || d.mapping.Text.Header
+var textFormat = &input.Format{
+	Name:     textName,
+	Suffixes: []string{".txt", ".csv", ".tsv", ".text", ".tbl", ".psv"},
+	Guess: func(d *input.Set, _ []byte, _ bool) bool {
+		return d.Ddl != nil || len(d.Mapping.Text.Columns) > 0 || d.Mapping.Text.Header
 	},
-	begin: func(d *inputSet) opener { return (&textDump{d: d}).open },
+	Begin: func(d *input.Set) input.Opener { return (&textDump{d: d}).open },
 }
 
-func (t *textDump) open(ctx context.Context, in input) (column.Reader, error) {
-	lines, err := openLines(in.path, in.stream, t.d.mapping.Text.charset, &t.d.Limits)
+func (t *textDump) open(ctx context.Context, in input.File) (column.Reader, error) {
+	lines, err := lines.Open(in.Path, in.Stream, t.d.Mapping.Text.Charset, &t.d.Limits)
 	if err != nil {
 		return nil, err
 	}
-	typeOf, err := t.headerTypes(ctx, in.stream != nil)
+	typeOf, err := t.headerTypes(ctx, in.Stream != nil)
 	if err == nil {
 		var r *textReader
 		if r, err = t.openLines(lines, typeOf); err == nil {
 			return r, nil
 		}
 	}
-	lines.close()
+	lines.Close()
 	return nil, err
 }
 
-// openLines takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose columns are of
+// lines.Open takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose columns are of
 // the types that typeOf gives.
-func (t *textDump) openLines(lines *lineReader, typeOf func(name string) (*column.Type, error)) (*textReader, error) {
+func (t *textDump) openLines(in *lines.Reader, typeOf func(name string) (*column.Type, error)) (*textReader, error) {
 	d := t.d
-	layout := d.mapping.Text
+	layout := d.Mapping.Text
 	var nodes []*column.Type
-	if d.ddl != nil {
-		if d.ddl.storedAs != "" {
-			return nil, column.Refuse("", "the DDL describes files stored as %s, this one is text", d.ddl.storedAs)
+	if d.Ddl != nil {
+		if d.Ddl.StoredAs != "" {
+			return nil, column.Refuse("", "the DDL describes files stored as %s, this one is text", d.Ddl.StoredAs)
 		}
-		if d.ddl.doubt != "" && d.mapping.Text.Delimiter == "" {
-			return nil, column.Refuse("", "%s", d.ddl.doubt)
+		if d.Ddl.Doubt != "" && d.Mapping.Text.Delimiter == "" {
+			return nil, column.Refuse("", "%s", d.Ddl.Doubt)
 		}
-		layout = d.ddl.text.overlay(&d.mapping.Text)
-		layout.Extra = cmp.Or(layout.Extra, extraIgnore)
-		for _, n := range d.ddl.columns {
+		layout = d.Ddl.Text.Overlay(&d.Mapping.Text)
+		layout.Extra = cmp.Or(layout.Extra, lines.ExtraIgnore)
+		for _, n := range d.Ddl.Columns {
 			nodes = append(nodes, n.Clone())
 		}
 	}
-	for _, c := range d.mapping.Text.Columns {
-		if d.ddl != nil {
+	for _, c := range d.Mapping.Text.Columns {
+		if d.Ddl != nil {
 			return nil, fmt.Errorf("both --ddl and text.columns of the mapping file give a schema: drop one")
 		}
-		n, err := parseHiveType(c.Type, d.Limits.Depth)
+		n, err := hive.ParseType(c.Type, d.Limits.Depth)
 		if err != nil {
 			return nil, err
 		}
 		n.Name = c.Name
 		nodes = append(nodes, n)
 	}
-	return newTextReader(lines, nodes, &layout, typeOf, &d.ReadOptions)
+	return newTextReader(in, nodes, &layout, typeOf, &d.ReadOptions)
 }
 
 // headerTypes returns what gives the types of columns that a header names: the mapping file, else what the values of all files
@@ -74,12 +77,12 @@ func (t *textDump) openLines(lines *lineReader, typeOf func(name string) (*colum
 func (t *textDump) headerTypes(ctx context.Context, stream bool) (func(name string) (*column.Type, error), error) {
 	d := t.d
 	given := func(name string) (*column.Type, error) {
-		if cm := d.mapping.Columns[name]; cm != nil && cm.Type != "" {
-			return parseHiveType(cm.Type, d.Limits.Depth)
+		if cm := d.Mapping.Columns[name]; cm != nil && cm.Type != "" {
+			return hive.ParseType(cm.Type, d.Limits.Depth)
 		}
 		return &column.Type{Nullable: true, Shape: column.String}, nil
 	}
-	if !d.mapping.Text.Infer {
+	if !d.Mapping.Text.Infer {
 		return given, nil
 	}
 	if stream {
@@ -90,7 +93,7 @@ func (t *textDump) headerTypes(ctx context.Context, stream bool) (func(name stri
 		return nil, err
 	}
 	return func(name string) (*column.Type, error) {
-		cm := d.mapping.Columns[name]
+		cm := d.Mapping.Columns[name]
 		if cm != nil && (cm.Type != "" || cm.Hash || cm.Kind == vector.String || cm.Kind == vector.Bytes) {
 			return given(name)
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Thrift's compact protocol, as far as Parquet's page headers and the schema in its footer need it.
+// Thrift's compact protocol, as far as Parquet's page headers and its footer need it.
 //
 //	field header   1 byte: id delta (high 4 bits, 0: a zigzag varint id follows), type (low 4 bits; 0 ends the struct)
 //	bool           in the type: 1 true, 2 false          i8             1 byte
@@ -132,6 +132,20 @@ func (t *thriftReader) list() (n int, elem byte) {
 	return int(size), h & 15
 }
 
+// structs calls read at each element of a list of structs.
+func (t *thriftReader) structs(depth int, read func()) {
+	n, elem := t.list()
+	if n > 0 && elem != thriftStruct {
+		t.fail(errors.New("thrift: a list that is none of structs"))
+	}
+	if depth > maxThriftDepth {
+		t.fail(fmt.Errorf("thrift: nested deeper than %d", maxThriftDepth))
+	}
+	for i := 0; i < n && t.err == nil; i++ {
+		read()
+	}
+}
+
 func (t *thriftReader) skip(typ byte, depth int) {
 	if depth > maxThriftDepth {
 		t.fail(fmt.Errorf("thrift: nested deeper than %d", maxThriftDepth))
@@ -184,27 +198,4 @@ func (t *thriftReader) skipElement(typ byte, depth int) {
 		return
 	}
 	t.skip(typ, depth+1)
-}
-
-// appendThriftHeader appends the header of a field whose id is greater than *last, which it sets.
-func appendThriftHeader(out []byte, last *int16, id int16, typ byte) []byte {
-	delta := id - *last
-	*last = id
-	if delta > 0 && delta < 16 {
-		return append(out, byte(delta)<<4|typ)
-	}
-	return binary.AppendVarint(append(out, typ), int64(id))
-}
-
-func appendThriftI32(out []byte, v int32) []byte { return binary.AppendVarint(out, int64(v)) }
-
-func appendThriftBytes(out []byte, s string) []byte {
-	return append(binary.AppendUvarint(out, uint64(len(s))), s...)
-}
-
-func appendThriftList(out []byte, n int, elem byte) []byte {
-	if n < 15 {
-		return append(out, byte(n)<<4|elem)
-	}
-	return binary.AppendUvarint(append(out, 15<<4|elem), uint64(n))
 }

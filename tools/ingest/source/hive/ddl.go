@@ -1,4 +1,4 @@
-package source
+package hive
 
 import (
 	"errors"
@@ -11,24 +11,25 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
-// A tableDDL is what SHOW CREATE TABLE of Hive or Spark says of a table, as far as reading its files needs it.
-type tableDDL struct {
-	columns     []*column.Type
-	partitionBy []string
-	text        TextOptions
+// A Table is what SHOW CREATE TABLE of Hive or Spark says of a table, as far as reading its files needs it.
+type Table struct {
+	Columns     []*column.Type
+	PartitionBy []string
+	Text        lines.Layout
 	// multiDelimit: the SerDe takes all of the delimiter. Others take its first byte, so that a longer one is in doubt,
 	// unless the mapping file says what it is.
 	multiDelimit bool
-	doubt        string
-	// storedAs is empty for text.
-	storedAs string
+	Doubt        string
+	// StoredAs is empty for text.
+	StoredAs string
 }
 
 const maxDDLBytes = 64 << 20
 
-func readDDL(path string, limits *column.Limits) (*tableDDL, error) {
+func ReadTable(path string, limits *column.Limits) (*Table, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -41,17 +42,17 @@ func readDDL(path string, limits *column.Limits) (*tableDDL, error) {
 	if len(raw) > maxDDLBytes {
 		return nil, fmt.Errorf("%s: a DDL file has at most %d bytes", path, maxDDLBytes)
 	}
-	d, err := parseDDL(string(raw), limits.Depth)
+	d, err := ParseTable(string(raw), limits.Depth)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return d, nil
 }
 
-// parseDDL reads a CREATE TABLE statement of Hive or Spark. Clauses that do not concern the files' text are passed over.
-func parseDDL(text string, maxDepth int) (*tableDDL, error) {
-	p := &ddlParser{hiveTypeParser{s: unframe(strings.TrimPrefix(text, byteOrderMark)), maxDepth: maxDepth, lenient: true}}
-	d := &tableDDL{}
+// ParseTable reads a CREATE TABLE statement of Hive or Spark. Clauses that do not concern the files' text are passed over.
+func ParseTable(text string, maxDepth int) (*Table, error) {
+	p := &ddlParser{hiveTypeParser{s: unframe(strings.TrimPrefix(text, lines.ByteOrderMark)), maxDepth: maxDepth, lenient: true}}
+	d := &Table{}
 	for p.words("use") || p.words("set") || p.words("drop") {
 		p.statementEnd()
 	}
@@ -79,7 +80,7 @@ func parseDDL(text string, maxDepth int) (*tableDDL, error) {
 	if p.skip(); p.pos < len(p.s) && p.s[p.pos] != '(' {
 		return nil, column.Refuse("", "the statement names no columns (CREATE TABLE ... AS SELECT and LIKE take them from elsewhere): give what SHOW CREATE TABLE prints")
 	}
-	if d.columns, err = p.columnList(); err != nil {
+	if d.Columns, err = p.columnList(); err != nil {
 		return nil, err
 	}
 	for {
@@ -151,12 +152,12 @@ func (p *ddlParser) anotherTable() bool {
 	return false
 }
 
-func (d *tableDDL) check() error {
-	if len(d.columns) == 0 {
+func (d *Table) check() error {
+	if len(d.Columns) == 0 {
 		return fmt.Errorf("the table has no columns")
 	}
 	seen := map[string]bool{}
-	for _, c := range d.columns {
+	for _, c := range d.Columns {
 		if c.Shape == 0 {
 			return fmt.Errorf("column %q has no type", c.Name)
 		}
@@ -169,16 +170,16 @@ func (d *tableDDL) check() error {
 }
 
 // partition notes the partition keys. One without a type is a column, as in Spark, which the files do not have.
-func (d *tableDDL) partition(keys []*column.Type) error {
+func (d *Table) partition(keys []*column.Type) error {
 	for _, k := range keys {
-		i := slices.IndexFunc(d.columns, func(c *column.Type) bool { return strings.EqualFold(c.Name, k.Name) })
+		i := slices.IndexFunc(d.Columns, func(c *column.Type) bool { return strings.EqualFold(c.Name, k.Name) })
 		if k.Shape == 0 && i < 0 {
 			return fmt.Errorf("partitioned by %q, which is no column", k.Name)
 		}
 		if k.Shape == 0 {
-			d.columns = slices.Delete(d.columns, i, i+1)
+			d.Columns = slices.Delete(d.Columns, i, i+1)
 		}
-		d.partitionBy = append(d.partitionBy, k.Name)
+		d.PartitionBy = append(d.PartitionBy, k.Name)
 	}
 	return nil
 }
@@ -382,7 +383,7 @@ func quotedText(s string, at int) (text string, end int, ok bool) {
 }
 
 // clause reads one clause after the columns.
-func (p *ddlParser) clause(d *tableDDL) error {
+func (p *ddlParser) clause(d *Table) error {
 	switch {
 	case p.words("comment"), p.words("location"):
 		_, err := p.quoted()
@@ -406,7 +407,7 @@ func (p *ddlParser) clause(d *tableDDL) error {
 	case p.words("stored", "as", "inputformat"), p.words("inputformat"):
 		class, err := p.quoted()
 		if lastPart(class) != "TextInputFormat" { // SymlinkTextInputFormat's files name others
-			d.storedAs = class
+			d.StoredAs = class
 		}
 		return err
 	case p.words("outputformat"):
@@ -414,12 +415,12 @@ func (p *ddlParser) clause(d *tableDDL) error {
 		return err
 	case p.words("stored", "as"):
 		if w := p.word(); !strings.EqualFold(w, "textfile") {
-			d.storedAs = w
+			d.StoredAs = w
 		}
 		return nil
 	case p.words("stored", "by"):
 		class, err := p.quoted()
-		d.storedAs = class
+		d.StoredAs = class
 		return err
 	case p.words("with", "serdeproperties"), p.words("tblproperties"):
 		return p.properties(d.property)

@@ -1,4 +1,4 @@
-package source
+package mapping
 
 import (
 	"bytes"
@@ -15,15 +15,17 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 // A Mapping is what the mapping file says; docs/mapping.md describes it. The zero Mapping changes nothing.
 type Mapping struct {
 	Columns     map[string]*ColumnMapping
 	PartitionBy []string
-	Text        TextOptions
+	Text        lines.Layout
 
-	raw []byte // the text that was parsed
+	Raw []byte // the text that was parsed
 }
 
 // A ColumnMapping says what becomes of a column, of a member of a struct ("parent.child") or of a key of a map
@@ -61,14 +63,14 @@ func RoleName(r storage.Role) string {
 	return fmt.Sprintf("role(%d)", r)
 }
 
-// dropped reports whether m drops the column at path.
-func (m *Mapping) dropped(path string) bool {
+// Dropped reports whether m drops the column at path.
+func (m *Mapping) Dropped(path string) bool {
 	cm := m.Columns[path]
 	return cm != nil && cm.Drop
 }
 
-// dropsIn reports whether m drops a member of the struct at path, or one deeper in it.
-func (m *Mapping) dropsIn(path string) bool {
+// DropsIn reports whether m drops a member of the struct at path, or one deeper in it.
+func (m *Mapping) DropsIn(path string) bool {
 	for p, cm := range m.Columns {
 		if cm.Drop && strings.HasPrefix(p, path+".") {
 			return true
@@ -106,8 +108,8 @@ func ReadMapping(path string) (*Mapping, error) {
 
 // ParseMapping reads the text of a mapping file.
 func ParseMapping(raw []byte) (*Mapping, error) {
-	raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
-	m := &Mapping{Columns: map[string]*ColumnMapping{}, raw: raw}
+	raw = bytes.TrimPrefix(raw, []byte(lines.ByteOrderMark))
+	m := &Mapping{Columns: map[string]*ColumnMapping{}, Raw: raw}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return m, errors.New("nothing in it: want a JSON object, {} at least")
 	}
@@ -219,14 +221,14 @@ func parseColumnMapping(name string, raw json.RawMessage) (*ColumnMapping, error
 			if err := json.Unmarshal(v, &c.Type); err != nil {
 				return err
 			}
-			_, err := parseHiveType(c.Type, column.Limits{}.WithDefaults().Depth)
+			_, err := hive.ParseType(c.Type, column.Limits{}.WithDefaults().Depth)
 			return err
 		}},
 	})
 	return c, err
 }
 
-func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
+func parseTextOptions(raw json.RawMessage, t *lines.Layout) error {
 	one := func(p *string) func(json.RawMessage) error {
 		return func(v json.RawMessage) error {
 			if err := json.Unmarshal(v, p); err != nil {
@@ -257,16 +259,16 @@ func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
 			if err := json.Unmarshal(v, &name); err != nil {
 				return err
 			}
-			set, ok := charsets[strings.ToLower(name)]
+			set, ok := lines.Charsets[strings.ToLower(name)]
 			if !ok {
-				return fmt.Errorf("encoding %q is none of %s", name, strings.Join(slices.Sorted(maps.Keys(charsets)), ", "))
+				return fmt.Errorf("encoding %q is none of %s", name, strings.Join(slices.Sorted(maps.Keys(lines.Charsets)), ", "))
 			}
-			t.charset = set
+			t.Charset = set
 			return nil
 		}},
 		{"extra", func(v json.RawMessage) error {
 			err := json.Unmarshal(v, &t.Extra)
-			if err == nil && t.Extra != extraBad && t.Extra != extraIgnore {
+			if err == nil && t.Extra != lines.ExtraBad && t.Extra != lines.ExtraIgnore {
 				err = fmt.Errorf("extra %q is neither bad nor ignore", t.Extra)
 			}
 			return err
@@ -287,7 +289,7 @@ func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
 				return err
 			}
 			for i, raw := range list {
-				var c TextColumn
+				var c lines.Column
 				text := func(p *string) func(json.RawMessage) error {
 					return func(v json.RawMessage) error { return json.Unmarshal(v, p) }
 				}
@@ -299,7 +301,7 @@ func parseTextOptions(raw json.RawMessage, t *TextOptions) error {
 				if c.Name == "" || c.Type == "" {
 					return fmt.Errorf("text.columns[%d]: want a name and a type", i)
 				}
-				if _, err := parseHiveType(c.Type, column.Limits{}.WithDefaults().Depth); err != nil {
+				if _, err := hive.ParseType(c.Type, column.Limits{}.WithDefaults().Depth); err != nil {
 					return err
 				}
 				t.Columns = append(t.Columns, c)

@@ -1,4 +1,4 @@
-package source
+package mapping
 
 import (
 	"errors"
@@ -13,19 +13,19 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
-// A binder decides what features the columns of one source become, by their types and the mapping.
-type binder struct {
-	mapping     *Mapping
+// A Binder decides what features the columns of one source become, by their types and the mapping.
+type Binder struct {
+	Mapping     *Mapping
 	limits      column.Limits
 	session     string // Options.SessionKey, TimeKey
 	time        string
-	partitionBy []string
-	fields      []*Field
+	PartitionBy []string
+	Fields      []*Field
 	byName      map[string]*Field
 	byPath      map[string]*Field
-	refusals    []column.RefusedError // of columns that have no place
-	lenient     bool                  // leave out columns that have no place instead of failing: to show a schema
-	seen        map[string]bool       // paths of columns, members and maps; true: a map, whose keys are found later
+	Refusals    []column.RefusedError // of columns that have no place
+	Lenient     bool                  // leave out columns that have no place instead of failing: to show a schema
+	Seen        map[string]bool       // paths of columns, members and maps; true: a map, whose keys are found later
 	groups      map[string]group
 }
 
@@ -35,71 +35,71 @@ type group struct {
 	isStruct bool
 }
 
-// newBinder returns a binder by the mapping file and by what Options of its caller say.
-func newBinder(m *Mapping, limits column.Limits, session, time string, partitionBy []string) *binder {
-	return &binder{
-		mapping: m, limits: limits, session: session, time: time,
-		partitionBy: append(slices.Clone(partitionBy), m.PartitionBy...), byName: map[string]*Field{}, byPath: map[string]*Field{}, seen: map[string]bool{},
+// NewBinder returns a binder by the mapping file and by what Options of its caller say.
+func NewBinder(m *Mapping, limits column.Limits, session, time string, partitionBy []string) *Binder {
+	return &Binder{
+		Mapping: m, limits: limits, session: session, time: time,
+		PartitionBy: append(slices.Clone(partitionBy), m.PartitionBy...), byName: map[string]*Field{}, byPath: map[string]*Field{}, Seen: map[string]bool{},
 		groups: map[string]group{},
 	}
 }
 
-// A binding turns the arrays of one input column, or of a part of one, into columns of features. mask is where the
+// A Binding turns the arrays of one input column, or of a part of one, into columns of features. mask is where the
 // parts above are not null (nil: everywhere). a.n is the number of rows.
-type binding interface {
-	emit(a *column.Array, mask vector.Bitmap, o *output)
-	// finds reports whether emit may find new features. Such bindings are called one after the other; the others' calls of emit for different
+type Binding interface {
+	Emit(a *column.Array, mask vector.Bitmap, o *Output)
+	// Finds reports whether emit may find new features. Such bindings are called one after the other; the others' calls of emit for different
 	// columns may be made at once.
-	finds() bool
+	Finds() bool
 }
 
-// output collects what becomes of one column, or of all columns of one chunk.
-type output struct {
-	fields  []*Field
-	columns []*vector.Column
-	lent    int64 // bytes of columns that are in memory anyway
-	bad     map[int]column.BadRow
-	fail    error // an error of the whole source: the first one stays
+// Output collects what becomes of one column, or of all columns of one chunk.
+type Output struct {
+	Fields  []*Field
+	Columns []*vector.Column
+	Lent    int64 // bytes of columns that are in memory anyway
+	Bad     map[int]column.BadRow
+	Fail    error // an error of the whole source: the first one stays
 }
 
-func (o *output) add(f *Field, c *vector.Column) {
-	o.fields = append(o.fields, f)
-	o.columns = append(o.columns, c)
+func (o *Output) add(f *Field, c *vector.Column) {
+	o.Fields = append(o.Fields, f)
+	o.Columns = append(o.Columns, c)
 }
 
-// note says that a row cannot be taken over. What was said of it first stays.
-func (o *output) note(row int, col string, err error) {
-	if o.bad == nil {
-		o.bad = map[int]column.BadRow{}
+// Note says that a row cannot be taken over. What was said of it first stays.
+func (o *Output) Note(row int, col string, err error) {
+	if o.Bad == nil {
+		o.Bad = map[int]column.BadRow{}
 	}
-	if _, ok := o.bad[row]; !ok {
-		o.bad[row] = column.BadRow{Row: row, Column: col, Err: err}
-	}
-}
-
-// take adds what became of the next column to o.
-func (o *output) take(next *output) {
-	o.fields = append(o.fields, next.fields...)
-	o.columns = append(o.columns, next.columns...)
-	o.lent += next.lent
-	for _, b := range next.bad {
-		o.note(b.Row, b.Column, b.Err)
+	if _, ok := o.Bad[row]; !ok {
+		o.Bad[row] = column.BadRow{Row: row, Column: col, Err: err}
 	}
 }
 
-// reset empties o, whose slices keep their memory.
-func (o *output) reset() {
-	clear(o.columns)
-	*o = output{fields: o.fields[:0], columns: o.columns[:0]}
+// Take adds what became of the next column to o.
+func (o *Output) Take(next *Output) {
+	o.Fields = append(o.Fields, next.Fields...)
+	o.Columns = append(o.Columns, next.Columns...)
+	o.Lent += next.Lent
+	for _, b := range next.Bad {
+		o.Note(b.Row, b.Column, b.Err)
+	}
+}
+
+// Reset empties o, whose slices keep their memory.
+func (o *Output) Reset() {
+	clear(o.Columns)
+	*o = Output{Fields: o.Fields[:0], Columns: o.Columns[:0]}
 }
 
 // maxNameBytes is the longest name that a table takes for a feature.
 const maxNameBytes = 4096
 
 // field registers a feature under the name that the source gives it; the mapping may rename it and give it a role.
-func (b *binder) field(path string, t vector.Type, logical, originColumn, originKey string) (*Field, error) {
-	f := &Field{Name: path, Type: t, Logical: logical, OriginColumn: originColumn, OriginKey: originKey, path: path}
-	if cm := b.mapping.Columns[path]; cm != nil {
+func (b *Binder) field(path string, t vector.Type, logical, originColumn, originKey string) (*Field, error) {
+	f := &Field{Name: path, Type: t, Logical: logical, OriginColumn: originColumn, OriginKey: originKey, Path: path}
+	if cm := b.Mapping.Columns[path]; cm != nil {
 		if cm.Rename != "" {
 			f.Name = cm.Rename
 		}
@@ -121,12 +121,12 @@ func (b *binder) field(path string, t vector.Type, logical, originColumn, origin
 		return nil, fmt.Errorf("two features have the name %q: rename or drop one in the mapping file", f.Name)
 	}
 	b.byName[f.Name], b.byPath[path] = f, f
-	b.fields = append(b.fields, f)
+	b.Fields = append(b.Fields, f)
 	return f, nil
 }
 
-// check returns an error when the mapping or the command line names a column that the source does not have.
-func (b *binder) check(partition storage.Partition) error {
+// Check returns an error when the mapping or the command line names a column that the source does not have.
+func (b *Binder) Check(partition storage.Partition) error {
 	for _, k := range []struct{ path, what string }{{b.session, "session key"}, {b.time, "time key"}} {
 		if k.path == "" {
 			continue
@@ -134,9 +134,9 @@ func (b *binder) check(partition storage.Partition) error {
 		if slices.ContainsFunc(partition, func(v storage.PartitionValue) bool { return v.Key == k.path }) {
 			return fmt.Errorf("%s %q is a partition key: it is the same in all rows of a partition", k.what, k.path)
 		}
-		isMap, ok := b.seen[k.path]
+		isMap, ok := b.Seen[k.path]
 		if !ok || isMap {
-			return fmt.Errorf("%s: no column%s", k.what, column.DidYouMean(k.path, slices.Sorted(maps.Keys(b.seen))))
+			return fmt.Errorf("%s: no column%s", k.what, column.DidYouMean(k.path, slices.Sorted(maps.Keys(b.Seen))))
 		}
 		if f := b.byPath[k.path]; f == nil {
 			return fmt.Errorf("%s %q is no feature: it is a struct, or the mapping drops it", k.what, k.path)
@@ -144,39 +144,39 @@ func (b *binder) check(partition storage.Partition) error {
 			return fmt.Errorf("%s %q is %v: a key is a number or a string", k.what, k.path, f.Type)
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(b.mapping.Columns)) {
-		if _, ok := b.seen[path]; ok || b.mapping.Columns[path].Optional || b.underMap(path) {
+	for _, path := range slices.Sorted(maps.Keys(b.Mapping.Columns)) {
+		if _, ok := b.Seen[path]; ok || b.Mapping.Columns[path].Optional || b.underMap(path) {
 			continue
 		}
-		return fmt.Errorf("the mapping file speaks of a column that is not there:%s (\"optional\": true when only some files have it)", column.DidYouMean(path, slices.Sorted(maps.Keys(b.seen))))
+		return fmt.Errorf("the mapping file speaks of a column that is not there:%s (\"optional\": true when only some files have it)", column.DidYouMean(path, slices.Sorted(maps.Keys(b.Seen))))
 	}
 	return nil
 }
 
-// maxRefusals is how many columns an error names.
-const maxRefusals = 20
+// MaxRefusals is how many columns an error names.
+const MaxRefusals = 20
 
-// refused returns an error that names the columns that have no place, nil where there are none.
-func (b *binder) refused() error {
-	switch n := len(b.refusals); n {
+// Refused returns an error that names the columns that have no place, nil where there are none.
+func (b *Binder) Refused() error {
+	switch n := len(b.Refusals); n {
 	case 0:
 		return nil
 	case 1:
-		return &b.refusals[0]
+		return &b.Refusals[0]
 	default:
 		reasons, drops := make([]string, 0, n), make([]string, 0, n)
-		for _, r := range b.refusals {
+		for _, r := range b.Refusals {
 			reason, how, _ := strings.Cut(r.Reason, column.DropHint)
 			if how != "" {
 				drops = append(drops, fmt.Sprintf("%q: {\"drop\": true}", r.Column))
 			}
-			if len(reasons) < maxRefusals {
+			if len(reasons) < MaxRefusals {
 				reasons = append(reasons, fmt.Sprintf("column %q: %s", r.Column, reason))
 			}
 		}
 		all := strings.Join(reasons, "; ")
-		if n > maxRefusals {
-			all += fmt.Sprintf("; and %d more, which dsi ingest --show-schema names", n-maxRefusals)
+		if n > MaxRefusals {
+			all += fmt.Sprintf("; and %d more, which dsi ingest --show-schema names", n-MaxRefusals)
 			drops = nil
 		}
 		if len(drops) > 0 {
@@ -186,9 +186,9 @@ func (b *binder) refused() error {
 	}
 }
 
-// checkGroups refuses a struct or map whose path is that of a member of a struct which it is not in: a column called
+// CheckGroups refuses a struct or map whose path is that of a member of a struct which it is not in: a column called
 // "s.x" beside a struct "s". The path is all that a table keeps of where it belongs, so that folding would move it there.
-func (b *binder) checkGroups() error {
+func (b *Binder) CheckGroups() error {
 	for _, path := range slices.Sorted(maps.Keys(b.groups)) {
 		around := ""
 		for i := range path {
@@ -204,34 +204,34 @@ func (b *binder) checkGroups() error {
 }
 
 // underMap reports whether path may be a key of a map column.
-func (b *binder) underMap(path string) bool {
+func (b *Binder) underMap(path string) bool {
 	for i := range path {
-		if path[i] == '.' && b.seen[path[:i]] {
+		if path[i] == '.' && b.Seen[path[:i]] {
 			return true
 		}
 	}
 	return false
 }
 
-// bind returns the binding of a column, nil when the mapping drops it, and when it is refused: that is noted, so that all of them are
+// Bind returns the binding of a column, nil when the mapping drops it, and when it is refused: that is noted, so that all of them are
 // named at once. parent and part are empty but for members of structs.
-func (b *binder) bind(n *column.Type, path, parent, part string, depth int) (binding, error) {
+func (b *Binder) Bind(n *column.Type, path, parent, part string, depth int) (Binding, error) {
 	out, err := b.bindStrictly(n, path, parent, part, depth)
 	var re *column.RefusedError
 	if errors.As(err, &re) {
 		n.Drop() // nobody reads it
-		b.refusals = append(b.refusals, column.RefusedError{Column: path, Reason: re.Reason})
+		b.Refusals = append(b.Refusals, column.RefusedError{Column: path, Reason: re.Reason})
 		return nil, nil
 	}
 	return out, err
 }
 
-func (b *binder) bindStrictly(n *column.Type, path, parent, part string, depth int) (binding, error) {
-	cm := b.mapping.Columns[path]
+func (b *Binder) bindStrictly(n *column.Type, path, parent, part string, depth int) (Binding, error) {
+	cm := b.Mapping.Columns[path]
 	if cm == nil {
 		cm = &ColumnMapping{}
 	}
-	b.seen[path] = n.Shape == column.Map
+	b.Seen[path] = n.Shape == column.Map
 	if cm.Drop {
 		n.Drop()
 		return nil, nil
@@ -277,11 +277,11 @@ type valueBinding struct {
 	conv  *converter
 }
 
-func (v *valueBinding) finds() bool { return false }
+func (v *valueBinding) Finds() bool { return false }
 
-func (v *valueBinding) emit(a *column.Array, mask vector.Bitmap, o *output) {
+func (v *valueBinding) Emit(a *column.Array, mask vector.Bitmap, o *Output) {
 	a = a.Masked(mask)
-	c := v.conv.column(a, func(entry int, err error) { o.note(entry, v.path, err) })
+	c := v.conv.column(a, func(entry int, err error) { o.Note(entry, v.path, err) })
 	o.add(v.field, c)
 }
 
@@ -289,7 +289,7 @@ func (v *valueBinding) emit(a *column.Array, mask vector.Bitmap, o *output) {
 // members are one struct's, so that an export can fold them back.
 type structBinding struct {
 	marker  *Field
-	members []binding // nil: dropped
+	members []Binding // nil: dropped
 }
 
 // StructMarker is the Logical of a struct's marker.
@@ -303,7 +303,7 @@ func MapMarker(key vector.Elem) string {
 	return "map<" + key.String() + ">"
 }
 
-func (b *binder) bindStruct(n *column.Type, path string, depth int) (binding, error) {
+func (b *Binder) bindStruct(n *column.Type, path string, depth int) (Binding, error) {
 	if len(n.Children) == 0 {
 		return nil, column.RefuseToDrop(path, "a struct without members has no values to store")
 	}
@@ -313,7 +313,7 @@ func (b *binder) bindStruct(n *column.Type, path string, depth int) (binding, er
 		return nil, err
 	}
 	for _, c := range n.Children {
-		m, err := b.bind(c, column.Path(path, c.Name), path, c.Name, depth+1)
+		m, err := b.Bind(c, column.Path(path, c.Name), path, c.Name, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -322,16 +322,16 @@ func (b *binder) bindStruct(n *column.Type, path string, depth int) (binding, er
 	return s, nil
 }
 
-func (s *structBinding) finds() bool {
-	return slices.ContainsFunc(s.members, func(m binding) bool { return m != nil && m.finds() })
+func (s *structBinding) Finds() bool {
+	return slices.ContainsFunc(s.members, func(m Binding) bool { return m != nil && m.Finds() })
 }
 
-func (s *structBinding) emit(a *column.Array, mask vector.Bitmap, o *output) {
+func (s *structBinding) Emit(a *column.Array, mask vector.Bitmap, o *Output) {
 	a = a.Masked(mask)
 	o.add(s.marker, markerColumn(a))
 	for i, m := range s.members {
 		if m != nil {
-			m.emit(a.Children[i], a.Valid, o)
+			m.Emit(a.Children[i], a.Valid, o)
 		}
 	}
 }
@@ -362,7 +362,7 @@ func presence(a *column.Array) vector.Bitmap {
 
 // A mapBinding makes a feature of each key of a map column, as the keys turn up, and a marker.
 type mapBinding struct {
-	b        *binder
+	b        *Binder
 	path     string
 	marker   *Field
 	conv     *converter // of the values
@@ -380,7 +380,7 @@ type mapKey struct {
 	last   int // the row that held the key last in this chunk, or -1
 }
 
-func (b *binder) bindMap(n *column.Type, path string, cm *ColumnMapping) (binding, error) {
+func (b *Binder) bindMap(n *column.Type, path string, cm *ColumnMapping) (Binding, error) {
 	k, v := n.Children[0], n.Children[1]
 	if k.Shape != column.String && (k.Shape != column.Bytes || k.Logical != "") && (k.Shape != column.Number || !k.Elem.IsInteger() || k.Logical != "") {
 		return nil, column.RefuseToDrop(path, "a map's keys become names of features: %v keys cannot, integers and strings can", k)
@@ -413,21 +413,21 @@ var (
 	errNullInList   = errors.New("a null inside a list; \"nulls\": \"drop\" in a mapping file leaves it out")
 )
 
-func (m *mapBinding) finds() bool { return true }
+func (m *mapBinding) Finds() bool { return true }
 
-func (m *mapBinding) emit(a *column.Array, mask vector.Bitmap, o *output) {
+func (m *mapBinding) Emit(a *column.Array, mask vector.Bitmap, o *Output) {
 	a = column.CompactLists(a.Masked(mask))
 	o.add(m.marker, markerColumn(a))
 	keys, values := a.Children[0], a.Children[1]
 	line := &column.Lineage{Offsets: a.Offsets}
-	bad := func(entry int, err error) { o.note(line.Row(entry), m.path, err) }
-	reportFaults(keys, bad)
+	bad := func(entry int, err error) { o.Note(line.Row(entry), m.path, err) }
+	ReportFaults(keys, bad)
 	flat := m.conv.column(values, bad)
 	var touched []*mapKey
 	for row := range a.Len {
 		for e := int(a.Offsets[row]); e < int(a.Offsets[row+1]); e++ {
 			if keys.IsNull(e) {
-				o.note(row, m.path, errNullKey)
+				o.Note(row, m.path, errNullKey)
 				continue
 			}
 			if m.dropNulls && flat.IsNull(e) {
@@ -436,11 +436,11 @@ func (m *mapBinding) emit(a *column.Array, mask vector.Bitmap, o *output) {
 			k, err := m.key(keys, e)
 			if err != nil {
 				if errors.Is(err, errEmptyKey) || errors.Is(err, errKeyNotUTF8) {
-					o.note(row, m.path, err)
+					o.Note(row, m.path, err)
 					continue
 				}
-				if o.fail == nil {
-					o.fail = err
+				if o.Fail == nil {
+					o.Fail = err
 				}
 				return
 			}
@@ -452,11 +452,11 @@ func (m *mapBinding) emit(a *column.Array, mask vector.Bitmap, o *output) {
 				touched = append(touched, k)
 			}
 			if k.last == row {
-				o.note(row, m.path, fmt.Errorf("%w: %q", errDuplicateKey, k.field.OriginKey))
+				o.Note(row, m.path, fmt.Errorf("%w: %q", errDuplicateKey, k.field.OriginKey))
 				continue
 			}
 			if flat.IsNull(e) {
-				o.note(row, m.path, fmt.Errorf("key %q has a null value; \"nulls\": \"drop\" in a mapping file takes it as a key that is not there", k.field.OriginKey))
+				o.Note(row, m.path, fmt.Errorf("key %q has a null value; \"nulls\": \"drop\" in a mapping file takes it as a key that is not there", k.field.OriginKey))
 				continue
 			}
 			k.column.AppendNulls(row - k.column.Rows)
@@ -513,7 +513,7 @@ func (m *mapBinding) key(keys *column.Array, e int) (*mapKey, error) {
 
 func (m *mapBinding) newKey(text string) (*mapKey, error) {
 	path := column.Path(m.path, text)
-	if m.b.mapping.dropped(path) {
+	if m.b.Mapping.Dropped(path) {
 		return &mapKey{}, nil
 	}
 	if m.keys++; m.keys > m.b.limits.MapKeys {
@@ -523,8 +523,8 @@ func (m *mapBinding) newKey(text string) (*mapKey, error) {
 	return &mapKey{field: f}, err
 }
 
-// reportFaults reports the entries of a itself, not of its children, that could not be taken over.
-func reportFaults(a *column.Array, bad func(int, error)) {
+// ReportFaults reports the entries of a itself, not of its children, that could not be taken over.
+func ReportFaults(a *column.Array, bad func(int, error)) {
 	for _, f := range a.Faults {
 		bad(f.Entry, f.Err)
 	}

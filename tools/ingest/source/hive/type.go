@@ -1,4 +1,4 @@
-package source
+package hive
 
 import (
 	"errors"
@@ -44,8 +44,8 @@ var hivePrimitives = map[string]column.Type{
 	"variant":             {Shape: column.Refused, Reason: "a variant has no place in a table"},
 }
 
-// parseHiveType reads a type as Hive spells it: "array<map<string, bigint>>", "decimal(10,2)", ...
-func parseHiveType(s string, maxDepth int) (*column.Type, error) {
+// ParseType reads a type as Hive spells it: "array<map<string, bigint>>", "decimal(10,2)", ...
+func ParseType(s string, maxDepth int) (*column.Type, error) {
 	p := &hiveTypeParser{s: s, maxDepth: maxDepth}
 	n, err := p.parse(1)
 	if err != nil {

@@ -1,4 +1,4 @@
-package source
+package hive
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 
 const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 
-// partitionValue reads the name of a directory as key=value; ok is false for a plain name.
-func partitionValue(name string) (v storage.PartitionValue, ok bool, err error) {
+// PartitionValue reads the name of a directory as key=value; ok is false for a plain name.
+func PartitionValue(name string) (v storage.PartitionValue, ok bool, err error) {
 	key, value, ok := strings.Cut(name, "=")
 	if !ok || key == "" {
 		return v, false, nil
@@ -51,7 +51,7 @@ func unescapePath(s string) string {
 	return string(out)
 }
 
-func appendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {
+func AppendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {
 	for _, o := range p {
 		if strings.EqualFold(o.Key, v.Key) { // Hive does not tell them apart
 			return nil, column.Refuse(v.Key, "the partition key is given twice in one path")
@@ -60,12 +60,12 @@ func appendPartition(p storage.Partition, v storage.PartitionValue) (storage.Par
 	return append(slices.Clone(p), v), nil
 }
 
-// directoryPartition returns the partition that the last elements of a path name: those key=value that nothing else
+// DirectoryPartition returns the partition that the last elements of a path name: those key=value that nothing else
 // follows.
-func directoryPartition(dir string) (storage.Partition, error) {
+func DirectoryPartition(dir string) (storage.Partition, error) {
 	var values []storage.PartitionValue
 	for dir != "" && dir != "/" && dir != "." {
-		v, ok, err := partitionValue(filepath.Base(dir))
+		v, ok, err := PartitionValue(filepath.Base(dir))
 		if err != nil {
 			return nil, err
 		}
@@ -79,15 +79,15 @@ func directoryPartition(dir string) (storage.Partition, error) {
 	var p storage.Partition
 	for _, v := range values {
 		var err error
-		if p, err = appendPartition(p, v); err != nil {
+		if p, err = AppendPartition(p, v); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-// hidden reports whether a name stands for no data, as to Spark: a key of partitions may begin with _.
-func hidden(name string) bool {
+// Hidden reports whether a name stands for no data, as to Spark: a key of partitions may begin with _.
+func Hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !strings.Contains(name, "=")
 }
 

@@ -1,4 +1,4 @@
-package source
+package mapping
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
@@ -19,5 +19,5 @@ type Field struct {
 	// an empty one) has an OriginColumn, an empty OriginKey, and the Logical StructMarker or a MapMarker.
 	OriginColumn, OriginKey string
 
-	path string // the source's own name, which the mapping file uses
+	Path string // the source's own name, which the mapping file uses
 }

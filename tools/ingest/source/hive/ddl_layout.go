@@ -1,4 +1,4 @@
-package source
+package hive
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // delimited reads what follows ROW FORMAT DELIMITED.
-func (p *ddlParser) delimited(d *tableDDL) error {
+func (p *ddlParser) delimited(d *Table) error {
 	set := func(key string) error {
 		v, err := p.quoted()
 		if err != nil {
@@ -43,7 +43,7 @@ func (p *ddlParser) delimited(d *tableDDL) error {
 }
 
 // serde reads what follows ROW FORMAT SERDE.
-func (p *ddlParser) serde(d *tableDDL) error {
+func (p *ddlParser) serde(d *Table) error {
 	class, err := p.quoted()
 	if err != nil {
 		return err
@@ -53,9 +53,9 @@ func (p *ddlParser) serde(d *tableDDL) error {
 	case "MultiDelimitSerDe":
 		d.multiDelimit = true
 	case "OpenCSVSerde":
-		d.text.CSV, d.text.Escape, d.text.EmptyText = true, `\`, true
+		d.Text.CSV, d.Text.Escape, d.Text.EmptyText = true, `\`, true
 	case "ParquetHiveSerDe", "OrcSerde":
-		d.storedAs = name
+		d.StoredAs = name
 	case "JsonSerDe", "JsonSerde":
 		return column.Refuse("", "SerDe %s: read the files as JSON lines, with --format jsonl and no --ddl", class)
 	default:
@@ -67,17 +67,17 @@ func (p *ddlParser) serde(d *tableDDL) error {
 func lastPart(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
 
 // using reads what Spark says in place of ROW FORMAT.
-func (p *ddlParser) using(d *tableDDL) error {
+func (p *ddlParser) using(d *Table) error {
 	switch name := strings.ToLower(p.word()); name {
 	case "hive":
 	case "csv":
-		d.text.CSV, d.text.Escape = true, `\`
+		d.Text.CSV, d.Text.Escape = true, `\`
 	case "json":
 		return column.Refuse("", "it describes JSON: read the files as JSON lines, with --format jsonl and no --ddl")
 	case "":
 		return p.want("a format")
 	default:
-		d.storedAs = name
+		d.StoredAs = name
 	}
 	return nil
 }
@@ -128,8 +128,8 @@ func (p *ddlParser) properties(take func(key, value string) error) error {
 }
 
 // option takes one of Spark's options, which stand for properties of Hive's.
-func (d *tableDDL) option(key, value string) error {
-	t := &d.text
+func (d *Table) option(key, value string) error {
+	t := &d.Text
 	switch strings.ToLower(key) {
 	case "sep", "delimiter":
 		t.Delimiter = value
@@ -164,8 +164,8 @@ func setCharacter(to *string, key, value string) error {
 }
 
 // property takes a SerDe property that says how the text is laid out.
-func (d *tableDDL) property(key, value string) error {
-	t := &d.text
+func (d *Table) property(key, value string) error {
+	t := &d.Text
 	char := func(p *string) error { return setCharacter(p, key, value) }
 	switch key {
 	case "field.delim":
@@ -177,7 +177,7 @@ func (d *tableDDL) property(key, value string) error {
 			return nil
 		}
 		if _, err := strconv.ParseInt(value, 10, 8); err != nil && utf8.RuneCountInString(value) > 1 {
-			d.doubt = fmt.Sprintf("columns are separated by %q, of which Hive itself takes the first character: say which you mean with \"text\": {\"delimiter\": ...} in a mapping file", value)
+			d.Doubt = fmt.Sprintf("columns are separated by %q, of which Hive itself takes the first character: say which you mean with \"text\": {\"delimiter\": ...} in a mapping file", value)
 		}
 		return char(&t.Delimiter)
 	case "separatorChar":

@@ -1,12 +1,12 @@
-package source
+package lines
 
 import (
 	"bytes"
 	"fmt"
 )
 
-// TextOptions say how delimited text is laid out. Zero fields take Hive's defaults, or those of CSV when CSV is set.
-type TextOptions struct {
+// Layout say how delimited text is laid out. Zero fields take Hive's defaults, or those of CSV when CSV is set.
+type Layout struct {
 	CSV       bool   // quotes as in RFC 4180: set by a quote in the mapping, or by OpenCSVSerde
 	Delimiter string // between columns, any number of bytes; default ^A, for CSV a comma
 	Items     string // between the items of a list; default ^B
@@ -23,12 +23,12 @@ type TextOptions struct {
 	// Extra says what columns beyond those of the schema do to a row: bad or ignore. Default bad, with a DDL ignore, as Hive does. One that is
 	// empty, at the end, never counts.
 	Extra   string
-	Columns []TextColumn
-	charset charset // a byte order mark in the text overrules it
+	Columns []Column
+	Charset charset // a byte order mark in the text overrules it
 }
 
-// overlay returns t with what o sets in place of its own.
-func (t *TextOptions) overlay(o *TextOptions) TextOptions {
+// Overlay returns t with what o sets in place of its own.
+func (t *Layout) Overlay(o *Layout) Layout {
 	out := *t
 	for _, f := range []struct{ to, from *string }{
 		{&out.Delimiter, &o.Delimiter}, {&out.Items, &o.Items}, {&out.MapKeys, &o.MapKeys}, {&out.Quote, &o.Quote}, {&out.Escape, &o.Escape},
@@ -44,58 +44,58 @@ func (t *TextOptions) overlay(o *TextOptions) TextOptions {
 	out.CSV, out.EmptyText = out.CSV || o.CSV, out.EmptyText && !o.HasNull
 	out.Header = out.Header || o.Header
 	out.SkipLines = max(out.SkipLines, o.SkipLines)
-	out.charset = o.charset
+	out.Charset = o.Charset
 	return out
 }
 
-// A TextColumn is a column of delimited text, in the order of the line.
-type TextColumn struct{ Name, Type string }
+// A Column is a column of delimited text, in the order of the line.
+type Column struct{ Name, Type string }
 
-// What TextOptions.Extra may be.
+// What Layout.Extra may be.
 const (
-	extraBad    = "bad"
-	extraIgnore = "ignore"
+	ExtraBad    = "bad"
+	ExtraIgnore = "ignore"
 )
 
-// A textLayout is TextOptions with every default filled in.
-type textLayout struct {
-	csv        bool
+// A Rules is Layout with every default filled in.
+type Rules struct {
+	Csv        bool
 	delimiter  []byte // between columns
-	separators []byte // by level, from 1 on: items, keys, then those of nested values
+	Separators []byte // by level, from 1 on: items, keys, then those of nested values
 	quote      byte   // CSV
-	escape     byte
-	hasEscape  bool
-	null       []byte // nil: the empty column without quotes, where emptyNull is set
+	Escape     byte
+	HasEscape  bool
+	Null       []byte // nil: the empty column without quotes, where emptyNull is set
 	emptyNull  bool   // CSV
-	skip       int
-	header     bool
-	// ignoreExtra: columns beyond those of the schema are left out, as Hive does.
-	ignoreExtra bool
+	Skip       int
+	Header     bool
+	// IgnoreExtra: columns beyond those of the schema are left out, as Hive does.
+	IgnoreExtra bool
 }
 
-func newTextLayout(t *TextOptions) (textLayout, error) {
-	l := textLayout{csv: t.CSV, delimiter: []byte{1}, separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"', null: []byte(`\N`), skip: t.SkipLines, header: t.Header, ignoreExtra: t.Extra == extraIgnore}
+func NewRules(t *Layout) (Rules, error) {
+	l := Rules{Csv: t.CSV, delimiter: []byte{1}, Separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"', Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore}
 	if t.CSV {
-		l.delimiter, l.null, l.emptyNull = []byte{','}, nil, !t.EmptyText
+		l.delimiter, l.Null, l.emptyNull = []byte{','}, nil, !t.EmptyText
 	}
 	if t.Delimiter != "" {
 		l.delimiter = []byte(t.Delimiter)
 	}
 	for i, s := range []string{t.Items, t.MapKeys} {
 		if s != "" {
-			l.separators[i+1] = s[0]
+			l.Separators[i+1] = s[0]
 		}
 	}
 	if t.Quote != "" {
 		l.quote = t.Quote[0]
 	}
 	if t.Escape != "" {
-		l.escape, l.hasEscape = t.Escape[0], true
+		l.Escape, l.HasEscape = t.Escape[0], true
 	}
 	if t.HasNull {
-		l.null, l.emptyNull = []byte(t.Null), false
+		l.Null, l.emptyNull = []byte(t.Null), false
 	}
-	if bytes.IndexByte(l.delimiter, '\n') >= 0 || l.csv && bytes.IndexByte(l.delimiter, l.quote) >= 0 || l.hasEscape && bytes.IndexByte(l.delimiter, l.escape) >= 0 {
+	if bytes.IndexByte(l.delimiter, '\n') >= 0 || l.Csv && bytes.IndexByte(l.delimiter, l.quote) >= 0 || l.HasEscape && bytes.IndexByte(l.delimiter, l.Escape) >= 0 {
 		return l, fmt.Errorf("text: the delimiter %q has another meaning", l.delimiter)
 	}
 	return l, nil

@@ -1,4 +1,4 @@
-package source
+package mapping
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ func HashString(s []byte) int64 { return int64(xxhash.Sum64(s) >> 1) }
 var errNoPlace = errors.New("have no place in a table")
 
 // converter chooses the feature that values of type n become, as cm wants it. Its errors say what to do.
-func (b *binder) converter(n *column.Type, cm *ColumnMapping) (*converter, error) {
+func (b *Binder) converter(n *column.Type, cm *ColumnMapping) (*converter, error) {
 	switch n.Shape {
 	case column.Null:
 		t := vector.Type{Kind: vector.Dense, Elem: vector.Bool}
@@ -81,7 +81,7 @@ func denseConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
 	}
 	t := vector.Type{Kind: vector.Dense, Elem: cast.elem}
 	return &converter{t: t, logical: cast.logical, column: func(a *column.Array, bad func(int, error)) *vector.Column {
-		reportFaults(a, bad)
+		ReportFaults(a, bad)
 		c := vector.NewColumn(t)
 		c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
 		c.Ints, c.Floats, c.Doubles = cast.apply(a, bad)
@@ -119,7 +119,7 @@ func stringConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
 		}
 		t := vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 		return &converter{t: t, column: func(a *column.Array, bad func(int, error)) *vector.Column {
-			reportFaults(a, bad)
+			ReportFaults(a, bad)
 			c := vector.NewColumn(t)
 			c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
 			c.Ints = hashes(a)
@@ -141,7 +141,7 @@ func stringConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
 		logical = ""
 	}
 	return &converter{t: t, logical: logical, column: func(a *column.Array, bad func(int, error)) *vector.Column {
-		reportFaults(a, bad)
+		ReportFaults(a, bad)
 		if t.Kind == vector.String {
 			checkUTF8(a, bad)
 		}
@@ -226,7 +226,7 @@ func listConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
 		}
 		child := a.Children[0]
 		inner := inList(a, bad)
-		reportFaults(child, inner)
+		ReportFaults(child, inner)
 		reportNulls(child, inner)
 		c := vector.NewColumn(t)
 		c.Rows, c.Slots, c.Present, c.Offsets = a.Len, a.Len, presence(a), a.Offsets
@@ -281,7 +281,7 @@ func embeddingConverter(n *column.Type, cm *ColumnMapping, cast *numberCast) (*c
 		a = column.CompactLists(column.VariableList(a))
 		child := a.Children[0]
 		inner := inList(a, bad)
-		reportFaults(child, inner)
+		ReportFaults(child, inner)
 		reportNulls(child, inner)
 		ints, floats, doubles := listValues(child, cast, inner)
 		c := vector.NewColumn(t)
@@ -369,12 +369,12 @@ func weightedConverter(n *column.Type, pair []*column.Type, cm *ColumnMapping) (
 			scores = a.Children[1]
 		} else {
 			s := a.Children[0]
-			reportFaults(s, inner)
+			ReportFaults(s, inner)
 			reportNulls(s, inner)
 			ids, scores = s.Children[0].Masked(s.Valid), s.Children[1].Masked(s.Valid)
 		}
 		for _, p := range []*column.Array{ids, scores} {
-			reportFaults(p, inner)
+			ReportFaults(p, inner)
 			reportNulls(p, inner)
 		}
 		c := vector.NewColumn(t)

@@ -1,4 +1,4 @@
-package source
+package lines
 
 import (
 	"bufio"
@@ -13,17 +13,17 @@ import (
 type charset uint8
 
 const (
-	charsetUTF8 charset = iota
-	charsetWindows1252
-	charsetUTF16LE
-	charsetUTF16BE
+	UTF8 charset = iota
+	windows1252Set
+	utf16LE
+	utf16BE
 )
 
-// charsets are the names that a mapping file may give. latin1 is taken for what programs that say it write: bytes 0x80 to 0x9f are
+// Charsets are the names that a mapping file may give. latin1 is taken for what programs that say it write: bytes 0x80 to 0x9f are
 // control characters there, and punctuation in windows-1252.
-var charsets = map[string]charset{
-	"utf-8": charsetUTF8, "latin1": charsetWindows1252, "iso-8859-1": charsetWindows1252, "windows-1252": charsetWindows1252,
-	"utf-16le": charsetUTF16LE, "utf-16be": charsetUTF16BE,
+var Charsets = map[string]charset{
+	"utf-8": UTF8, "latin1": windows1252Set, "iso-8859-1": windows1252Set, "windows-1252": windows1252Set,
+	"utf-16le": utf16LE, "utf-16be": utf16BE,
 }
 
 // markedCharset returns the encoding that a byte order mark at the start of text says, UTF-8 where there is none.
@@ -31,12 +31,12 @@ func markedCharset(head []byte) charset {
 	if len(head) >= 2 {
 		switch binary.BigEndian.Uint16(head) {
 		case 0xfffe:
-			return charsetUTF16LE
+			return utf16LE
 		case 0xfeff:
-			return charsetUTF16BE
+			return utf16BE
 		}
 	}
-	return charsetUTF8
+	return UTF8
 }
 
 // A charsetReader gives text in UTF-8, a byte order mark included. What is no character is U+FFFD.
@@ -67,10 +67,10 @@ func (r *charsetReader) Read(p []byte) (int, error) {
 }
 
 func (r *charsetReader) next() (rune, error) {
-	if r.set == charsetWindows1252 {
+	if r.set == windows1252Set {
 		b, err := r.from.ReadByte()
 		if b >= 0x80 && b < 0xa0 {
-			return windows1252[b-0x80], err
+			return Windows1252[b-0x80], err
 		}
 		return rune(b), err
 	}
@@ -90,7 +90,7 @@ func (r *charsetReader) next() (rune, error) {
 }
 
 func (r *charsetReader) order() binary.ByteOrder {
-	if r.set == charsetUTF16BE {
+	if r.set == utf16BE {
 		return binary.BigEndian
 	}
 	return binary.LittleEndian
@@ -108,8 +108,8 @@ func (r *charsetReader) unit() (uint16, error) {
 	return r.order().Uint16(b[:]), nil
 }
 
-// windows1252 are the characters of the bytes 0x80 to 0x9f. Five of them stand for nothing.
-var windows1252 = [32]rune{
+// Windows1252 are the characters of the bytes 0x80 to 0x9f. Five of them stand for nothing.
+var Windows1252 = [32]rune{
 	'€', utf8.RuneError, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', utf8.RuneError, 'Ž', utf8.RuneError,
 	utf8.RuneError, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', utf8.RuneError, 'ž', 'Ÿ',
 }

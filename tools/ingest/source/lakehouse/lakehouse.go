@@ -1,4 +1,4 @@
-package source
+package lakehouse
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 //	a file                                            its name; the names and ids of its columns; its metadata
 //
 // A lakehouse is where a marker was found.
-type lakehouse struct {
+type Table struct {
 	kind   string // one of the constants below
 	marker string // the path of the marker
 }
@@ -41,8 +41,8 @@ var exporters = map[string]string{
 	hiveACID:     "Hive or Spark",
 }
 
-// refusal says that path is in a table, or is one.
-func (l *lakehouse) refusal(path string) error {
+// Refusal says that path is in a table, or is one.
+func (l *Table) Refusal(path string) error {
 	return column.Refuse("", "%s: %s (%s): only its log says which files and rows are current, so the files alone would bring back deleted and replaced rows; "+
 		"export the table with %s and ingest the export, or pipe it in as an Arrow stream", path, l.kind, l.marker, exporters[l.kind])
 }
@@ -65,8 +65,8 @@ var (
 // hudiPartition begins the name of the file that Hudi puts into each partition.
 const hudiPartition = ".hoodie_partition_metadata"
 
-// markedEntries returns what the listing of a directory shows: nil for plain files.
-func markedEntries(dir string, entries []fs.DirEntry) *lakehouse {
+// Marked returns what the listing of a directory shows: nil for plain files.
+func Marked(dir string, entries []fs.DirEntry) *Table {
 	for _, e := range entries {
 		name, kind := e.Name(), ""
 		switch {
@@ -81,45 +81,45 @@ func markedEntries(dir string, entries []fs.DirEntry) *lakehouse {
 		default:
 			continue
 		}
-		return &lakehouse{kind: kind, marker: filepath.Join(dir, name)}
+		return &Table{kind: kind, marker: filepath.Join(dir, name)}
 	}
 	return markedDirectory(dir)
 }
 
 // markedDirectory looks into dir for the markers that a table has at its root or in each partition, by their names: dir may hold
 // any number of other entries.
-func markedDirectory(dir string) *lakehouse {
+func markedDirectory(dir string) *Table {
 	isDir := func(name string) bool {
 		st, err := os.Stat(filepath.Join(dir, name))
 		return err == nil && st.IsDir()
 	}
 	switch {
 	case isDir("_delta_log"):
-		return &lakehouse{kind: deltaTable, marker: filepath.Join(dir, "_delta_log")}
+		return &Table{kind: deltaTable, marker: filepath.Join(dir, "_delta_log")}
 	case isDir(".hoodie"):
-		return &lakehouse{kind: hudiTable, marker: filepath.Join(dir, ".hoodie")}
+		return &Table{kind: hudiTable, marker: filepath.Join(dir, ".hoodie")}
 	}
 	for _, suffix := range []string{"", ".parquet", ".orc"} {
 		if path := filepath.Join(dir, hudiPartition+suffix); exists(path) {
-			return &lakehouse{kind: hudiTable, marker: path}
+			return &Table{kind: hudiTable, marker: path}
 		}
 	}
 	if metadata := filepath.Join(dir, "metadata"); isDir("metadata") {
 		if hint := filepath.Join(metadata, "version-hint.text"); exists(hint) {
-			return &lakehouse{kind: icebergTable, marker: hint}
+			return &Table{kind: icebergTable, marker: hint}
 		}
 		entries, _ := os.ReadDir(metadata) // what cannot be listed shows nothing
 		if i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return icebergMetadata.MatchString(e.Name()) }); i >= 0 {
-			return &lakehouse{kind: icebergTable, marker: filepath.Join(metadata, entries[i].Name())}
+			return &Table{kind: icebergTable, marker: filepath.Join(metadata, entries[i].Name())}
 		}
 	}
 	return nil
 }
 
-// checkName returns a refusal of path when only files of a table have such a name.
-func checkName(path, name string) error {
+// CheckName returns a refusal of path when only files of a table have such a name.
+func CheckName(path, name string) error {
 	if hudiBase.MatchString(name) {
-		return (&lakehouse{kind: hudiTable, marker: name}).refusal(path)
+		return (&Table{kind: hudiTable, marker: name}).Refusal(path)
 	}
 	return nil
 }
@@ -141,12 +141,12 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// An ascent looks for markers in the directories above paths. It remembers those that it has seen.
-type ascent struct{ plain map[string]bool }
+// An Ascent looks for markers in the directories above paths. It remembers those that it has seen.
+type Ascent struct{ plain map[string]bool }
 
-// check returns a refusal when dir, or a directory above it, is in a table. Both the path as it was given and the one that its
+// Check returns a refusal when dir, or a directory above it, is in a table. Both the path as it was given and the one that its
 // links lead to count. path is what the refusal speaks of.
-func (a *ascent) check(path, dir string) error {
+func (a *Ascent) Check(path, dir string) error {
 	given, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (a *ascent) check(path, dir string) error {
 	}
 	for _, from := range paths {
 		if found := a.climb(from); found != nil {
-			return found.refusal(path)
+			return found.Refusal(path)
 		}
 	}
 	return nil
@@ -165,11 +165,11 @@ func (a *ascent) check(path, dir string) error {
 
 // climb returns the first table at or above dir. The root of the file system, the home directory, the one for temporary files and
 // what is above them belong to no table: a marker left there by accident does not stand for everything below.
-func (a *ascent) climb(dir string) *lakehouse {
+func (a *Ascent) climb(dir string) *Table {
 	var seen []string
 	for ; !a.plain[dir] && !isBoundary(dir); dir = filepath.Dir(dir) {
 		if isTransactional(dir) {
-			return &lakehouse{kind: hiveACID, marker: dir}
+			return &Table{kind: hiveACID, marker: dir}
 		}
 		if found := markedDirectory(dir); found != nil {
 			return found
@@ -190,15 +190,15 @@ func isBoundary(dir string) bool {
 	return dir == filepath.Dir(dir) || err == nil && dir == filepath.Clean(home) || dir == filepath.Clean(os.TempDir())
 }
 
-// fileSigns are what the footer of a file says of the table that it belongs to.
-type fileSigns struct {
-	columns []string
-	ids     map[string]int32                // Iceberg's ids of the columns, where there are some
-	meta    func(key string) (string, bool) // the writer's key-value metadata
+// Signs are what the footer of a file says of the table that it belongs to.
+type Signs struct {
+	Columns []string
+	Ids     map[string]int32                // Iceberg's ids of the columns, where there are some
+	Meta    func(key string) (string, bool) // the writer's key-value metadata
 }
 
-// A signedReader is a column.Reader of a format whose files tables of Delta Lake, Iceberg and Hudi consist of.
-type signedReader interface{ signs() fileSigns }
+// A SignedReader is a column.Reader of a format whose files tables of Delta Lake, Iceberg and Hudi consist of.
+type SignedReader interface{ Signs() Signs }
 
 // The ids that Iceberg reserves for the columns of files of position deletes.
 const (
@@ -213,34 +213,34 @@ var (
 	hudiMeta = []string{"org.apache.hudi.bloomfilter", "hoodie_bloom_filter_type_code", "hoodie_min_record_key", "hoodie_max_record_key"}
 )
 
-// check returns a refusal when a file is part of a table whatever directory it lies in: its rows are no rows of the table, or may
+// Check returns a refusal when a file is part of a table whatever directory it lies in: its rows are no rows of the table, or may
 // be replaced ones. dropped reports whether the mapping file drops a column.
-func (s fileSigns) check(dropped func(column string) bool) error {
+func (s Signs) Check(dropped func(column string) bool) error {
 	says := func(key string) string {
-		v, _ := s.meta(key)
+		v, _ := s.Meta(key)
 		return v
 	}
 	kind := says("delete-type")
-	if s.ids["file_path"] == icebergDeletePath && s.ids["pos"] == icebergDeletePos {
+	if s.Ids["file_path"] == icebergDeletePath && s.Ids["pos"] == icebergDeletePos {
 		kind = "position"
 	}
 	if kind == "position" || kind == "equality" {
 		return column.Refuse("", "Iceberg's %s deletes: each row says which row of another file is deleted, and is none of the table; "+
 			"export the table with %s and ingest the export", kind, exporters[icebergTable])
 	}
-	if slices.Equal(s.columns, acidColumns) {
+	if slices.Equal(s.Columns, acidColumns) {
 		return column.Refuse("", "a file of %s: its rows are events that insert, update and delete; export the table with %s and ingest the export",
 			hiveACID, exporters[hiveACID])
 	}
 	for _, key := range hudiMeta {
-		if _, ok := s.meta(key); ok {
+		if _, ok := s.Meta(key); ok {
 			return column.Refuse("", "a file of %s (its footer has %s): another file may hold newer versions of its rows; export the table with %s and ingest the export",
 				hudiTable, key, exporters[hudiTable])
 		}
 	}
 	gone := 0
 	for _, c := range hudiColumns {
-		if !slices.Contains(s.columns, c) {
+		if !slices.Contains(s.Columns, c) {
 			return nil
 		}
 		if dropped(c) {

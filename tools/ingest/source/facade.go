@@ -1,0 +1,15 @@
+package source
+
+import (
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
+)
+
+// A Field is a feature that a source offers; see mapping.Field.
+type Field = mapping.Field
+
+// OrderPartition returns p with its keys in the order of keys, where these are the same: p itself where they are not.
+func OrderPartition(p storage.Partition, keys []string) storage.Partition {
+	return hive.OrderPartition(p, keys)
+}
