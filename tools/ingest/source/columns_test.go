@@ -10,6 +10,7 @@ import (
 	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dsistore/dsistore/format/vector"
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 )
 
 // A reading is all that a source says.
@@ -75,7 +76,7 @@ func TestThreadsReadTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := NewRecords(from, true)
+		in := arrowsource.NewRecords(from, true)
 		defer in.Close()
 		out := &reading{}
 		s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in, Threads: threads, OnBadRow: func(p Place, column string, err error) {
@@ -101,7 +102,7 @@ func TestThreadsReadTheSame(t *testing.T) {
 		for _, f := range s.Fields() {
 			out.fields = append(out.fields, f.Name)
 		}
-		if out.sum, err = in.sum(); err != nil {
+		if out.sum, err = in.Sum(); err != nil {
 			t.Fatal(err)
 		}
 		return out
@@ -141,7 +142,7 @@ func TestColumnsMayShareArrays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := NewRecords(from, true)
+	in := arrowsource.NewRecords(from, true)
 	defer in.Close()
 	s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in, Threads: 4})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
@@ -107,7 +108,7 @@ func (d *discovery) path(ctx context.Context, p string) error {
 		}
 		format := d.format
 		if format.Begin == nil {
-			format = arrowFormat
+			format = arrowsource.Format
 		}
 		d.files = append(d.files, File{Path: "-", Size: -1, Format: format.Name})
 		return nil
@@ -284,7 +285,7 @@ func (d *discovery) unifyPartitions() error {
 // sniff tells the format of a file.
 func (d *discovery) sniff(path string, st fs.FileInfo) (*input.Format, error) {
 	if !st.Mode().IsRegular() {
-		return arrowFormat, nil
+		return arrowsource.Format, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -342,7 +343,7 @@ func (d *discovery) bindFile(f *File) {
 			return src.Sum()
 		}
 		if file.records != nil {
-			return file.records.sum()
+			return file.records.Sum()
 		}
 		return stream.Fingerprint(ctx, file.Path)
 	}

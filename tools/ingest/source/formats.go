@@ -6,18 +6,23 @@ import (
 	"slices"
 	"strings"
 
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
+	"github.com/dsistore/dsistore/tools/ingest/source/orc"
+	parquetsource "github.com/dsistore/dsistore/tools/ingest/source/parquet"
+	"github.com/dsistore/dsistore/tools/ingest/source/text"
 )
 
 // formats are all that can be read, in the order in which they are told apart.
 var formats = []*input.Format{
 	{Name: "auto"},
-	parquetFormat,
+	parquetsource.Format,
 	{Name: "hive", FilesOnly: true}, // a directory in Hive's layout
-	orcFormat,
-	textFormat,
-	jsonFormat,
-	arrowFormat,
+	orc.Format,
+	text.Format,
+	jsonl.Format,
+	arrowsource.Format,
 }
 
 // formatNamed returns the format of a name, nil where there is none.

@@ -15,8 +15,10 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
 	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
+	"github.com/dsistore/dsistore/tools/ingest/source/text"
 )
 
 func zipped(t *testing.T, text string) string {
@@ -159,11 +161,11 @@ func FuzzText(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, text string, csv bool) {
+	f.Fuzz(func(t *testing.T, s string, csv bool) {
 		opts := &column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}
 		layout := ddl.Text
 		layout.CSV = csv
-		r, err := newTextReader(newLines(t, text, opts), ddl.Columns, &layout, nil, opts)
+		r, err := text.NewReader(newLines(t, s, opts), ddl.Columns, &layout, nil, opts)
 		if err != nil {
 			return
 		}
@@ -176,7 +178,7 @@ func FuzzJSON(f *testing.F) {
 	f.Add(`{"a":1e400}` + "\n" + `{"a":[[[{}]]]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		d := &input.Set{Mapping: &mapping.Mapping{}, ReadOptions: column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}}
-		r, err := newJSONStream(t.Context(), newLines(t, text, &d.ReadOptions), d)
+		r, err := jsonl.NewStream(t.Context(), newLines(t, text, &d.ReadOptions), d)
 		if err != nil {
 			return
 		}

@@ -13,11 +13,12 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
 )
 
 // beyondSample is lines of JSON after which a schema is settled.
 func beyondSample(members string) string {
-	return strings.Repeat(`{`+members+`, "fill": "`+strings.Repeat("x", sampleBytes/4)+`"}`+"\n", 5)
+	return strings.Repeat(`{`+members+`, "fill": "`+strings.Repeat("x", jsonl.SampleBytes/4)+`"}`+"\n", 5)
 }
 
 // TestJSONShownLate: what a file shows only after its first megabytes counts as what it shows before.

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/parquet/page"
+	"github.com/dsistore/dsistore/tools/ingest/source/parquet/thrift"
 )
 
 // TestAlwaysCompressed: parquet-cpp before 2.0 wrote compressed pages whose headers say that they are not.
@@ -33,16 +35,16 @@ func TestAlwaysCompressed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, n, err := parsePageHeader(data[4:])
-		if err != nil || !h.isCompressed {
+		h, n, err := page.ParseHeader(data[4:])
+		if err != nil || !h.IsCompressed {
 			t.Fatalf("%+v, %v", h, err)
 		}
 		// The inner struct ends with statistics, which are empty: field 7, is_compressed, takes their place, as false.
 		if !bytes.HasSuffix(data[:4+n], []byte{0x2c, 0, 0, 0}) {
 			t.Fatalf("%x", data[4:4+n])
 		}
-		copy(data[n:], []byte{thriftFalse, 7 << 1, 0, 0})
-		if h, _, err := parsePageHeader(data[4:]); err != nil || h.isCompressed {
+		copy(data[n:], []byte{thrift.False, 7 << 1, 0, 0})
+		if h, _, err := page.ParseHeader(data[4:]); err != nil || h.IsCompressed {
 			t.Fatalf("%+v, %v", h, err)
 		}
 		chunks, err := readBytes(t, "x.parquet", data, Options{})
@@ -79,8 +81,8 @@ func TestFooterRefusals(t *testing.T) {
 			element(append([]byte{0x15, 7 << 1, 0x15, 12 << 1, 0x15, 0, 0x18}, append(named("x"), 0x25, 21<<1, 0x4c, 0xbc, 0, 0)...)...)},
 		{"a group of nothing", `column "x": a struct without members has no values to store; drop it with {"columns": {"x": {"drop": true}}} in a mapping file`, element(append([]byte{0x35, 0, 0x18}, named("x")...)...)},
 	} {
-		foot := append([]byte{0x15, 2, 0x19, 2<<4 | thriftStruct}, root...)
-		foot = append(append(foot, tc.element...), 0x16, 0, 0x19, thriftStruct, 0) // no rows, no row groups
+		foot := append([]byte{0x15, 2, 0x19, 2<<4 | thrift.Struct}, root...)
+		foot = append(append(foot, tc.element...), 0x16, 0, 0x19, thrift.Struct, 0) // no rows, no row groups
 		data := append([]byte("PAR1"), foot...)
 		data = append(binary.LittleEndian.AppendUint32(data, uint32(len(foot))), "PAR1"...)
 		if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !strings.HasSuffix(err.Error(), tc.want) || !errors.Is(err, column.ErrRefused) {

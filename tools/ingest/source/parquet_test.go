@@ -24,6 +24,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	parquetsource "github.com/dsistore/dsistore/tools/ingest/source/parquet"
 	"pgregory.net/rapid"
 )
 
@@ -386,7 +387,7 @@ func TestWideHeap(t *testing.T) {
 				t.Fatalf("row %d: %d", at, got)
 			}
 			at += c.Rows
-			pages := s.(*tableSource).reader.(*parquetReader).held.Load()
+			pages := s.(*tableSource).reader.(*parquetsource.Reader).Held.Load()
 			if held == 1 && pages > 1 {
 				t.Errorf("pages hold %d bytes", pages)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
@@ -81,7 +82,7 @@ type File struct {
 	// before.
 	Fingerprint func(ctx context.Context) (string, error)
 
-	records     *Records // what "-" reads; nil: not records
+	records     *arrowsource.Records // what "-" reads; nil: not records
 	openLenient func(ctx context.Context) (*tableSource, error)
 }
 
@@ -105,7 +106,7 @@ type Options struct {
 	// Stdin is what the path "-" reads; default os.Stdin.
 	Stdin io.Reader
 	// Records, when set, are what the path "-" reads instead. The caller closes them, after every Source of them.
-	Records *Records
+	Records *arrowsource.Records
 	// Known returns the features of the table that the dump is for: where a source's own types are guessed from its values, as
 	// those of JSON lines are, an integer is read as the float that the table has. It is called when a source is opened. nil: none.
 	Known func() []storage.Feature
@@ -118,8 +119,6 @@ type Options struct {
 const (
 	defaultChunkBytes = 8 << 20
 	defaultPageBytes  = 256 << 20
-	// sampleBytes is how much of a file of JSON lines has an equal say on its types: what comes later may only add to them.
-	sampleBytes = 4 << 20
 )
 
 // A RowError is a row whose value has no place: Place and Column say which.
