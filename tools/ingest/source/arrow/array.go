@@ -479,3 +479,24 @@ func (c *converter) pick(dst, src *column.Array, i int) error {
 	dst.AppendEntry(true)
 	return nil
 }
+
+// arrowBits returns bits [offset, offset+n) of an Arrow bitmap. Copied.
+func arrowBits(bits []byte, offset, n int) vector.Bitmap {
+	out := make(vector.Bitmap, vector.BitmapWords(n))
+	bits = bits[offset>>3:]
+	shift := uint(offset) & 7
+	for i := range out {
+		var w uint64
+		for k, b := range bits[8*i : min(8*i+8, len(bits))] {
+			w |= uint64(b) << (8 * k)
+		}
+		if w >>= shift; shift > 0 && 8*i+8 < len(bits) {
+			w |= uint64(bits[8*i+8]) << (64 - shift)
+		}
+		out[i] = w
+	}
+	if r := n & 63; r != 0 {
+		out[len(out)-1] &= math.MaxUint64 >> (64 - uint(r))
+	}
+	return out
+}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
@@ -37,28 +36,16 @@ var Format = &input.Format{
 
 // Reader reads an Arrow IPC stream or file. Record batches are cut into chunks.
 type Reader struct {
+	batcher
 	src      io.Closer // nil: not ours to close
 	messages *messageReader
 	reader   *ipc.Reader
-	nodes    []*column.Type
-	wanted   []bool
-	limits   *column.Limits
-	target   int64
 	Finish   func() error // called at the end marker; nil: nothing to do
-
-	rec   arrow.RecordBatch // the current one, or nil
-	conv  recordConverter
-	at    int64 // the next row of rec
-	rows  int64 // of a chunk of rec
-	row   int64 // of the input
-	batch int
 }
 
 // NewReader reads the schema from in, and closes src, if any, when it is closed.
 func NewReader(in io.Reader, src io.Closer, opts *column.ReadOptions) (r *Reader, err error) {
-	r = &Reader{
-		src: src, limits: &opts.Limits, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, threads: opts.Threads},
-	}
+	r = &Reader{batcher: newBatcher(opts), src: src}
 	defer func() {
 		if p := recover(); p != nil {
 			err = column.Recovered(p)
@@ -69,7 +56,7 @@ func NewReader(in io.Reader, src io.Closer, opts *column.ReadOptions) (r *Reader
 		}
 	}()
 	br := bufio.NewReaderSize(in, 64<<10)
-	r.messages = &messageReader{r: br, limits: r.limits}
+	r.messages = &messageReader{r: br, limits: &opts.Limits}
 	head, err := br.Peek(8)
 	if err != nil && len(head) == 0 {
 		return r, cutShort(err)
@@ -88,9 +75,7 @@ func NewReader(in io.Reader, src io.Closer, opts *column.ReadOptions) (r *Reader
 	if r.reader, err = ipc.NewReaderFromMessageReader(r.messages, ipc.WithDelayReadSchema(false)); err != nil {
 		return r, arrowError(err)
 	}
-	for _, f := range r.reader.Schema().Fields() {
-		r.nodes = append(r.nodes, fieldType(f, 1))
-	}
+	r.setSchema(r.reader.Schema())
 	return r, nil
 }
 
@@ -100,13 +85,6 @@ func arrowError(err error) error {
 		return ErrCutShort
 	}
 	return err
-}
-
-func (r *Reader) Columns() []*column.Type { return r.nodes }
-
-func (r *Reader) Want(wanted []bool) error {
-	r.wanted = wanted
-	return nil
 }
 
 func (r *Reader) Close() error {
@@ -123,7 +101,7 @@ func (r *Reader) Close() error {
 }
 
 func (r *Reader) Next(ctx context.Context) (*column.Batch, error) {
-	for r.rec == nil || r.at >= r.rec.NumRows() {
+	for !r.more() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -142,22 +120,7 @@ func (r *Reader) Next(ctx context.Context) (*column.Batch, error) {
 			}
 			return nil, io.EOF
 		}
-		r.rec, r.at = r.reader.RecordBatch(), 0
-		r.conv.begin(len(r.nodes))
-		r.rows = column.MaxRows
-		if n := r.rec.NumRows(); n > 0 && r.messages.bytes > 0 {
-			r.rows = max(column.MinRows, min(column.MaxRows, r.target/max(1, r.messages.bytes/n)))
-		}
-		r.batch++
+		r.begin(r.reader.RecordBatch(), r.messages.bytes)
 	}
-	n := min(r.rows, r.rec.NumRows()-r.at)
-	part := r.rec.NewSlice(r.at, r.at+n)
-	defer part.Release()
-	b := &column.Batch{Rows: int(n), RowGroup: -1, Row: r.row, Arrays: make([]*column.Array, len(r.nodes))}
-	if err := r.conv.convert(ctx, b.Arrays, part, r.nodes, r.wanted, nil); err != nil {
-		return nil, fmt.Errorf("record batch %d, %w", r.batch-1, err)
-	}
-	r.at += n
-	r.row += n
-	return b, nil
+	return r.next(ctx, nil)
 }

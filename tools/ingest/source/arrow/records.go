@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/zeebo/xxh3"
 )
@@ -140,49 +138,30 @@ func appendSum(dst []byte, a *column.Array) []byte {
 
 // A recordReader is the column.Reader over Records.
 type recordReader struct {
+	batcher
 	records *Records
-	nodes   []*column.Type
-	wanted  []bool
-	target  int64
-
-	first arrow.RecordBatch // read for the schema, or nil
-	rec   arrow.RecordBatch // the current one, or nil
-	conv  recordConverter
-	sums  [][]byte // of each column: what the fingerprint takes of the batch at hand
-	at    int64    // the next row of rec
-	rows  int64    // of a batch
-	row   int64    // of the input
-	batch int
+	first   arrow.RecordBatch // read for the schema, or nil
+	sums    [][]byte          // of each column: what the fingerprint takes of the batch at hand
 }
 
 // OpenRecords returns the reader of records.
 func OpenRecords(ctx context.Context, records *Records, opts *column.ReadOptions) (column.Reader, error) {
-	r := &recordReader{
-		records: records, target: opts.ChunkBytes, conv: recordConverter{limits: &opts.Limits, borrow: true, threads: opts.Threads},
-	}
-	var schema *arrow.Schema
+	r := &recordReader{batcher: newBatcher(opts), records: records}
+	r.conv.borrow = true
 	switch rec, err := records.Next(ctx); {
 	case err == nil:
-		r.first, schema = rec, rec.Schema()
+		r.first = rec
+		r.setSchema(rec.Schema())
 	case err != io.EOF:
 		return nil, err
+	case records.reader.Schema() == nil:
+		return nil, errors.New("the Arrow stream has no schema")
 	default:
-		if schema = records.reader.Schema(); schema == nil {
-			return nil, errors.New("the Arrow stream has no schema")
-		}
-	}
-	for _, f := range schema.Fields() {
-		r.nodes = append(r.nodes, fieldType(f, 1))
+		r.setSchema(records.reader.Schema())
 	}
 	r.sums = make([][]byte, len(r.nodes))
 	records.hash.nodes(r.nodes)
 	return r, nil
-}
-
-func (r *recordReader) Columns() []*column.Type { return r.nodes }
-func (r *recordReader) Want(wanted []bool) error {
-	r.wanted = wanted
-	return nil
 }
 
 func (r *recordReader) Close() error {
@@ -196,38 +175,32 @@ func (r *recordReader) Close() error {
 }
 
 func (r *recordReader) Next(ctx context.Context) (*column.Batch, error) {
-	for r.rec == nil || r.at >= r.rec.NumRows() {
+	for !r.more() {
 		if err := r.advance(ctx); err != nil {
 			return nil, err
 		}
 	}
-	n := min(r.rows, r.rec.NumRows()-r.at)
-	part := r.rec.NewSlice(r.at, r.at+n)
-	b := &column.Batch{Rows: int(n), RowGroup: -1, Row: r.row, Arrays: make([]*column.Array, len(r.nodes)), Hold: part, Resident: r.records.resident}
-	err := r.conv.convert(ctx, b.Arrays, part, r.nodes, r.wanted, func(i int, a *column.Array) { r.sums[i] = appendSum(r.sums[i][:0], a) })
+	b, err := r.next(ctx, func(i int, a *column.Array) { r.sums[i] = appendSum(r.sums[i][:0], a) })
 	if err != nil {
-		part.Release()
-		return nil, fmt.Errorf("record batch %d, %w", r.batch-1, err)
+		return nil, err
 	}
+	b.Resident = r.records.resident
 	for i := range r.nodes {
 		if b.Arrays[i] != nil {
 			r.records.hash.Write(r.sums[i])
 		}
 	}
-	r.at += n
-	r.row += n
 	return b, nil
 }
 
-// advance makes the next record the current one.
-func (r *recordReader) advance(ctx context.Context) error {
+// advance makes the next record the one at hand.
+func (r *recordReader) advance(ctx context.Context) (err error) {
 	if r.rec != nil {
 		r.rec.Release()
 		r.rec = nil
 	}
-	rec, err := r.first, error(nil)
-	r.first = nil
-	if rec == nil {
+	rec := r.first
+	if r.first = nil; rec == nil {
 		if rec, err = r.records.Next(ctx); err != nil {
 			return err
 		}
@@ -236,37 +209,13 @@ func (r *recordReader) advance(ctx context.Context) error {
 		rec.Release()
 		return fmt.Errorf("record batch %d has %d columns: want %d", r.batch, got, len(r.nodes))
 	}
-	r.rec, r.at = rec, 0
-	r.conv.begin(len(r.nodes))
-	r.rows = column.MaxRows
-	if n := rec.NumRows(); n > 0 && !r.records.resident {
-		size := int64(0)
+	size := int64(0) // one that is resident is given in the largest batches
+	if !r.records.resident {
 		for _, c := range rec.Columns() {
 			size += int64(c.Data().SizeInBytes())
 		}
-		r.rows = max(column.MinRows, min(column.MaxRows, r.target/max(1, size/n)))
+		size = max(1, size)
 	}
-	r.batch++
+	r.begin(rec, size)
 	return nil
-}
-
-// arrowBits returns bits [offset, offset+n) of an Arrow bitmap. Copied.
-func arrowBits(bits []byte, offset, n int) vector.Bitmap {
-	out := make(vector.Bitmap, vector.BitmapWords(n))
-	bits = bits[offset>>3:]
-	shift := uint(offset) & 7
-	for i := range out {
-		var w uint64
-		for k, b := range bits[8*i : min(8*i+8, len(bits))] {
-			w |= uint64(b) << (8 * k)
-		}
-		if w >>= shift; shift > 0 && 8*i+8 < len(bits) {
-			w |= uint64(bits[8*i+8]) << (64 - shift)
-		}
-		out[i] = w
-	}
-	if r := n & 63; r != 0 {
-		out[len(out)-1] &= math.MaxUint64 >> (64 - uint(r))
-	}
-	return out
 }

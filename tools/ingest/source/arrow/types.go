@@ -11,7 +11,7 @@ import (
 // fieldType returns the node of an Arrow field.
 func fieldType(f arrow.Field, depth int) *column.Type {
 	n := typeOf(f.Type, depth)
-	n.Name, n.Nullable = f.Name, f.Nullable
+	n.Name = f.Name
 	if i := f.Metadata.FindKey("ARROW:extension:name"); i >= 0 {
 		nameExtension(n, f.Metadata.Values()[i])
 	}

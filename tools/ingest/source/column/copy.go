@@ -8,7 +8,7 @@ func VariableList(a *Array) *Array {
 		return a
 	}
 	out := *a
-	out.Type = &Type{Name: a.Type.Name, Nullable: a.Type.Nullable, Shape: List, Children: a.Type.Children}
+	out.Type = &Type{Name: a.Type.Name, Shape: List, Children: a.Type.Children}
 	out.Offsets = make([]int32, a.Len+1)
 	for i := range out.Offsets {
 		out.Offsets[i] = int32(i * a.Type.Dim)

@@ -24,11 +24,10 @@ const (
 
 // A Type is the type of an input column, or of a part of one.
 type Type struct {
-	Name     string
-	Nullable bool
-	Shape    Shape
-	Elem     vector.Elem // Number
-	Logical  string      // of a leaf; see Field.Logical
+	Name    string
+	Shape   Shape
+	Elem    vector.Elem // Number
+	Logical string      // of a leaf; see Field.Logical
 	// Dim is the length of a FixedList, and of each list of a List of which the file says that they have one; 0
 	// where it does not.
 	Dim      int

@@ -51,7 +51,7 @@ func ReadTable(path string, limits *column.Limits) (*Table, error) {
 
 // ParseTable reads a CREATE TABLE statement of Hive or Spark. Clauses that do not concern the files' text are passed over.
 func ParseTable(text string, maxDepth int) (*Table, error) {
-	p := &ddlParser{hiveTypeParser{s: unframe(strings.TrimPrefix(text, lines.ByteOrderMark)), maxDepth: maxDepth, lenient: true}}
+	p := &ddlParser{hiveTypeParser{s: unframe(strings.TrimPrefix(text, lines.ByteOrderMark)), maxDepth: maxDepth, statement: true}}
 	d := &Table{}
 	for p.words("use") || p.words("set") || p.words("drop") {
 		p.statementEnd()
@@ -196,48 +196,8 @@ func (p *ddlParser) want(what string) error {
 	return fmt.Errorf("line %d: want %s, got %s", line, what, column.Quote(rest))
 }
 
-// skip passes over spaces and comments.
-func (p *ddlParser) skip() {
-	for {
-		p.hiveTypeParser.skip()
-		end := ""
-		switch rest := p.s[p.pos:]; {
-		case strings.HasPrefix(rest, "--"):
-			end = "\n"
-		case strings.HasPrefix(rest, "/*"):
-			end = "*/"
-		default:
-			return
-		}
-		at := strings.Index(p.s[p.pos+2:], end)
-		if at < 0 {
-			p.pos = len(p.s)
-			return
-		}
-		p.pos += 2 + at + len(end)
-	}
-}
-
-func (p *ddlParser) word() string {
-	p.skip()
-	return p.hiveTypeParser.word()
-}
-
-// words accepts the given keywords in a row, or nothing.
-func (p *ddlParser) words(want ...string) bool {
-	at := p.pos
-	for _, w := range want {
-		if p.skip(); p.pos < len(p.s) && p.s[p.pos] == '`' || !strings.EqualFold(p.word(), w) {
-			p.pos = at
-			return false
-		}
-	}
-	return true
-}
-
 // columnList reads (name type [COMMENT 'text'] [constraints], ..., [constraints]).
 func (p *ddlParser) columnList() ([]*column.Type, error) {
-	p.skip()
 	if !p.accept('(') {
 		return nil, p.want("( and the columns")
 	}
@@ -254,10 +214,10 @@ func (p *ddlParser) columnList() ([]*column.Type, error) {
 			}
 			out = append(out, n)
 		}
-		if p.skip(); p.accept(',') {
+		if p.accept(',') {
 			continue
 		}
-		if p.skip(); p.accept(')') {
+		if p.accept(')') {
 			return out, nil
 		}
 		return nil, p.want(", or )")
@@ -436,7 +396,6 @@ func (p *ddlParser) clause(d *Table) error {
 
 // parentheses passes over a balanced ( ... ).
 func (p *ddlParser) parentheses() error {
-	p.skip()
 	if !p.accept('(') {
 		return p.want("(")
 	}

@@ -84,7 +84,7 @@ func (p *ddlParser) using(d *Table) error {
 
 // properties gives ('key'='value', ...) to take, pair by pair; Spark can do without the sign and the quotes.
 func (p *ddlParser) properties(take func(key, value string) error) error {
-	if p.skip(); !p.accept('(') {
+	if !p.accept('(') {
 		return p.want("( and properties")
 	}
 	for {
@@ -101,7 +101,6 @@ func (p *ddlParser) properties(take func(key, value string) error) error {
 				return p.want("a property")
 			}
 		}
-		p.skip()
 		p.accept('=')
 		value := ""
 		if p.skip(); p.pos < len(p.s) && p.s[p.pos] != '\'' && p.s[p.pos] != '"' {
@@ -117,10 +116,10 @@ func (p *ddlParser) properties(take func(key, value string) error) error {
 		if err := take(key, value); err != nil {
 			return err
 		}
-		if p.skip(); p.accept(',') {
+		if p.accept(',') {
 			continue
 		}
-		if p.skip(); p.accept(')') {
+		if p.accept(')') {
 			return nil
 		}
 		return p.want(", or )")

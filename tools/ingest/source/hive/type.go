@@ -63,13 +63,31 @@ type hiveTypeParser struct {
 	s        string
 	pos      int
 	maxDepth int
-	// lenient: a type that is unknown is one that is refused, so that the column or member may be dropped.
-	lenient bool
+	// statement: it is a type in a statement, which may have comments. One that is unknown is refused, so that the column or member may
+	// be dropped.
+	statement bool
 }
 
+// skip passes over spaces, and over the comments of a statement.
 func (p *hiveTypeParser) skip() {
-	for p.pos < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.pos]) >= 0 {
-		p.pos++
+	for p.pos < len(p.s) {
+		end := ""
+		switch rest := p.s[p.pos:]; {
+		case strings.IndexByte(" \t\r\n", rest[0]) >= 0:
+			p.pos++
+			continue
+		case p.statement && strings.HasPrefix(rest, "--"):
+			end = "\n"
+		case p.statement && strings.HasPrefix(rest, "/*"):
+			end = "*/"
+		default:
+			return
+		}
+		if at := strings.Index(p.s[p.pos+2:], end); at >= 0 {
+			p.pos += 2 + at + len(end)
+		} else {
+			p.pos = len(p.s)
+		}
 	}
 }
 
@@ -154,7 +172,7 @@ func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &column.Type{Nullable: true, Shape: column.List, Children: []*column.Type{c}}, p.expect('>')
+		return &column.Type{Shape: column.List, Children: []*column.Type{c}}, p.expect('>')
 	case "map":
 		if err := p.expect('<'); err != nil {
 			return nil, err
@@ -171,24 +189,24 @@ func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 			return nil, err
 		}
 		k.Name, v.Name = "key", "value"
-		return &column.Type{Nullable: true, Shape: column.Map, Children: []*column.Type{k, v}}, p.expect('>')
+		return &column.Type{Shape: column.Map, Children: []*column.Type{k, v}}, p.expect('>')
 	case "struct":
 		return p.parseStruct(depth)
 	case "uniontype":
 		if err := p.angles(); err != nil {
 			return nil, err
 		}
-		return &column.Type{Nullable: true, Shape: column.Refused, Reason: "a union has no place in a table"}, nil
+		return &column.Type{Shape: column.Refused, Reason: "a union has no place in a table"}, nil
 	case "decimal", "numeric", "dec":
 		return p.parseDecimal()
 	}
 	n, ok := hivePrimitives[w]
 	if !ok {
 		unknown := fmt.Errorf("unknown type%s", column.DidYouMean(w, slices.Sorted(maps.Keys(hivePrimitives))))
-		if !p.lenient || w == "" || p.brackets() != nil {
+		if !p.statement || w == "" || p.brackets() != nil {
 			return nil, unknown
 		}
-		return &column.Type{Nullable: true, Shape: column.Refused, Reason: unknown.Error()}, nil
+		return &column.Type{Shape: column.Refused, Reason: unknown.Error()}, nil
 	}
 	if (w == "varchar" || w == "char") && p.accept('(') {
 		p.word()
@@ -205,7 +223,6 @@ func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 			n = hivePrimitives["timestamp_ltz"]
 		}
 	}
-	n.Nullable = true
 	return &n, nil
 }
 
@@ -253,7 +270,7 @@ func (p *hiveTypeParser) parseStruct(depth int) (*column.Type, error) {
 	if err := p.expect('<'); err != nil {
 		return nil, err
 	}
-	n := &column.Type{Nullable: true, Shape: column.Struct}
+	n := &column.Type{Shape: column.Struct}
 	for {
 		name := p.memberName()
 		if name == "" {
@@ -309,9 +326,5 @@ func (p *hiveTypeParser) parseDecimal() (*column.Type, error) {
 			return nil, err
 		}
 	}
-	n, err := column.Decimal(precision, scale)
-	if err == nil {
-		n.Nullable = true
-	}
-	return n, err
+	return column.Decimal(precision, scale)
 }

@@ -375,7 +375,7 @@ func (t *jsonType) node(name string) (*column.Type, error) {
 	if t.given != "" {
 		return givenNode(name, t.given, t.schema.limits)
 	}
-	n := &column.Type{Name: name, Nullable: true}
+	n := &column.Type{Name: name}
 	switch t.kind {
 	case jsonBool:
 		n.Shape, n.Elem = column.Number, vector.Bool

@@ -126,7 +126,7 @@ func ParseMapping(raw []byte) (*Mapping, error) {
 				return err
 			})
 		}},
-		{"partition_by", func(v json.RawMessage) error { return json.Unmarshal(v, &m.PartitionBy) }},
+		{"partition_by", into(&m.PartitionBy)},
 		{"text", func(v json.RawMessage) error { return parseTextOptions(v, &m.Text) }},
 	})
 	return m, err
@@ -134,181 +134,138 @@ func ParseMapping(raw []byte) (*Mapping, error) {
 
 func parseColumnMapping(name string, raw json.RawMessage) (*ColumnMapping, error) {
 	c := &ColumnMapping{}
-	text := func(p *string) func(json.RawMessage) error {
-		return func(v json.RawMessage) error { return json.Unmarshal(v, p) }
-	}
-	flag := func(p *bool) func(json.RawMessage) error {
-		return func(v json.RawMessage) error { return json.Unmarshal(v, p) }
-	}
 	err := strictObject(raw, fmt.Sprintf("columns.%s", name), []member{
-		{"rename", text(&c.Rename)},
-		{"role", func(v json.RawMessage) error {
-			var s string
-			if err := json.Unmarshal(v, &s); err != nil {
-				return err
-			}
-			r, ok := roleNames[s]
-			if !ok {
+		{"rename", into(&c.Rename)},
+		{"role", taken(func(s string) error {
+			if c.Role, c.HasRole = roleNames[s]; !c.HasRole {
 				return fmt.Errorf("role %q is none of %s", s, strings.Join(slices.Sorted(maps.Keys(roleNames)), ", "))
 			}
-			c.Role, c.HasRole = r, true
 			return nil
-		}},
-		{"drop", flag(&c.Drop)},
-		{"optional", flag(&c.Optional)},
-		{"kind", func(v json.RawMessage) error {
-			var s string
-			err := json.Unmarshal(v, &s)
-			if err == nil {
-				c.Kind, err = vector.ParseKind(s)
-			}
-			if err == nil && c.Kind == vector.Inverse {
+		})},
+		{"drop", into(&c.Drop)},
+		{"optional", into(&c.Optional)},
+		{"kind", taken(func(s string) (err error) {
+			if c.Kind, err = vector.ParseKind(s); err == nil && c.Kind == vector.Inverse {
 				err = fmt.Errorf("kind %q: want dense, sparse, weighted, embedding, bytes or string", s)
 			}
 			return err
-		}},
-		{"elem", func(v json.RawMessage) error {
-			var s string
-			err := json.Unmarshal(v, &s)
-			if err == nil {
-				c.Elem, err = vector.ParseElem(s)
-			}
+		})},
+		{"elem", taken(func(s string) (err error) {
+			c.Elem, err = vector.ParseElem(s)
 			return err
-		}},
-		{"dim", func(v json.RawMessage) error {
-			if err := json.Unmarshal(v, &c.Dim); err != nil {
-				return err
-			}
-			if c.Dim == 0 || c.Dim > vector.MaxDim {
-				return fmt.Errorf("dim %d is not in 1 to %d", c.Dim, vector.MaxDim)
+		})},
+		{"dim", into(&c.Dim, func(dim uint32) error {
+			if dim == 0 || dim > vector.MaxDim {
+				return fmt.Errorf("dim %d is not in 1 to %d", dim, vector.MaxDim)
 			}
 			return nil
-		}},
-		{"hash", flag(&c.Hash)},
-		{"map", func(v json.RawMessage) error {
-			if err := json.Unmarshal(v, &c.Map); err != nil {
-				return err
-			}
-			if c.Map != "explode" && c.Map != "weighted" {
-				return fmt.Errorf("map %q is neither explode nor weighted", c.Map)
-			}
-			return nil
-		}},
-		{"timestamp", func(v json.RawMessage) error {
-			var s string
-			if err := json.Unmarshal(v, &s); err != nil {
-				return err
-			}
+		})},
+		{"hash", into(&c.Hash)},
+		{"map", into(&c.Map, either("map", "explode", "weighted"))},
+		{"timestamp", taken(func(s string) error {
 			unit, zone, _ := strings.Cut(s, ", ")
 			if column.TimeUnits[unit] == 0 || zone != "" && zone != "tz=UTC" {
 				return fmt.Errorf("timestamp %q: want s, ms, us or ns, and after it \", tz=UTC\" for instants", s)
 			}
 			c.Timestamp = "timestamp[" + s + "]"
 			return nil
-		}},
-		{"nulls", func(v json.RawMessage) error {
-			var s string
-			if err := json.Unmarshal(v, &s); err != nil {
-				return err
-			}
-			if s != "bad" && s != "drop" {
-				return fmt.Errorf("nulls %q is neither bad nor drop", s)
-			}
+		})},
+		{"nulls", taken(func(s string) error {
 			c.DropNulls = s == "drop"
-			return nil
-		}},
-		{"type", func(v json.RawMessage) error {
-			if err := json.Unmarshal(v, &c.Type); err != nil {
-				return err
-			}
-			_, err := hive.ParseType(c.Type, column.Limits{}.WithDefaults().Depth)
-			return err
-		}},
+			return either("nulls", "bad", "drop")(s)
+		})},
+		{"type", into(&c.Type, isHiveType)},
 	})
 	return c, err
 }
 
 func parseTextOptions(raw json.RawMessage, t *lines.Layout) error {
-	one := func(p *string) func(json.RawMessage) error {
-		return func(v json.RawMessage) error {
-			if err := json.Unmarshal(v, p); err != nil {
-				return err
-			}
-			if len(*p) != 1 {
-				return fmt.Errorf("%q: want one byte", *p)
-			}
-			return nil
+	one := func(s string) error {
+		if len(s) != 1 {
+			return fmt.Errorf("%q: want one byte", s)
 		}
+		return nil
 	}
 	return strictObject(raw, "text", []member{
-		{"delimiter", func(v json.RawMessage) error {
-			err := json.Unmarshal(v, &t.Delimiter)
-			if err == nil && t.Delimiter == "" {
-				err = errors.New("an empty delimiter separates nothing")
+		{"delimiter", into(&t.Delimiter, func(s string) error {
+			if s == "" {
+				return errors.New("an empty delimiter separates nothing")
 			}
-			return err
-		}},
-		{"items", one(&t.Items)},
-		{"map_keys", one(&t.MapKeys)},
-		{"quote", func(v json.RawMessage) error { t.CSV = true; return one(&t.Quote)(v) }},
-		{"escape", one(&t.Escape)},
+			return nil
+		})},
+		{"items", into(&t.Items, one)},
+		{"map_keys", into(&t.MapKeys, one)},
+		{"quote", func(v json.RawMessage) error { t.CSV = true; return into(&t.Quote, one)(v) }},
+		{"escape", into(&t.Escape, one)},
 		{"null", func(v json.RawMessage) error { t.HasNull = true; return json.Unmarshal(v, &t.Null) }},
-		{"header", func(v json.RawMessage) error { return json.Unmarshal(v, &t.Header) }},
-		{"encoding", func(v json.RawMessage) error {
-			var name string
-			if err := json.Unmarshal(v, &name); err != nil {
-				return err
-			}
+		{"header", into(&t.Header)},
+		{"encoding", taken(func(name string) error {
 			set, ok := lines.Charsets[strings.ToLower(name)]
 			if !ok {
 				return fmt.Errorf("encoding %q is none of %s", name, strings.Join(slices.Sorted(maps.Keys(lines.Charsets)), ", "))
 			}
 			t.Charset = set
 			return nil
-		}},
-		{"extra", func(v json.RawMessage) error {
-			err := json.Unmarshal(v, &t.Extra)
-			if err == nil && t.Extra != lines.ExtraBad && t.Extra != lines.ExtraIgnore {
-				err = fmt.Errorf("extra %q is neither bad nor ignore", t.Extra)
-			}
-			return err
-		}},
-		{"infer", func(v json.RawMessage) error { return json.Unmarshal(v, &t.Infer) }},
-		{"skip_lines", func(v json.RawMessage) error {
-			if err := json.Unmarshal(v, &t.SkipLines); err != nil {
-				return err
-			}
-			if t.SkipLines < 0 {
-				return fmt.Errorf("skip_lines %d is negative", t.SkipLines)
+		})},
+		{"extra", into(&t.Extra, either("extra", lines.ExtraBad, lines.ExtraIgnore))},
+		{"infer", into(&t.Infer)},
+		{"skip_lines", into(&t.SkipLines, func(n int) error {
+			if n < 0 {
+				return fmt.Errorf("skip_lines %d is negative", n)
 			}
 			return nil
-		}},
-		{"columns", func(v json.RawMessage) error {
-			var list []json.RawMessage
-			if err := json.Unmarshal(v, &list); err != nil {
-				return err
-			}
+		})},
+		{"columns", taken(func(list []json.RawMessage) error {
 			for i, raw := range list {
 				var c lines.Column
-				text := func(p *string) func(json.RawMessage) error {
-					return func(v json.RawMessage) error { return json.Unmarshal(v, p) }
-				}
-				if err := strictObject(raw, fmt.Sprintf("text.columns[%d]", i), []member{
-					{"name", text(&c.Name)}, {"type", text(&c.Type)},
-				}); err != nil {
+				path := fmt.Sprintf("text.columns[%d]", i)
+				if err := strictObject(raw, path, []member{{"name", into(&c.Name)}, {"type", into(&c.Type)}}); err != nil {
 					return err
 				}
 				if c.Name == "" || c.Type == "" {
-					return fmt.Errorf("text.columns[%d]: want a name and a type", i)
+					return fmt.Errorf("%s: want a name and a type", path)
 				}
-				if _, err := hive.ParseType(c.Type, column.Limits{}.WithDefaults().Depth); err != nil {
+				if err := isHiveType(c.Type); err != nil {
 					return err
 				}
 				t.Columns = append(t.Columns, c)
 			}
 			return nil
-		}},
+		})},
 	})
+}
+
+// into reads a value into p, and then calls check with it.
+func into[T any](p *T, check ...func(T) error) func(json.RawMessage) error {
+	return func(v json.RawMessage) error {
+		if err := json.Unmarshal(v, p); err != nil {
+			return err
+		}
+		for _, c := range check {
+			if err := c(*p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// taken reads a value for take.
+func taken[T any](take func(T) error) func(json.RawMessage) error { return into(new(T), take) }
+
+// either returns what checks that the value of a key is a or b.
+func either(key, a, b string) func(string) error {
+	return func(s string) error {
+		if s != a && s != b {
+			return fmt.Errorf("%s %q is neither %s nor %s", key, s, a, b)
+		}
+		return nil
+	}
+}
+
+func isHiveType(s string) error {
+	_, err := hive.ParseType(s, column.Limits{}.WithDefaults().Depth)
+	return err
 }
 
 type member struct {

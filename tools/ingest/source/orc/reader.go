@@ -48,11 +48,11 @@ func (r *reader) plan(m *mapping.Mapping) (out []string) {
 			// Two columns of one name cannot be told apart: the binding says so.
 			c.arrow = 0
 		case m.Dropped(name):
-			c.node = &column.Type{Name: name, Nullable: true, Shape: column.Null}
+			c.node = &column.Type{Name: name, Shape: column.Null}
 		case !r.tail.farMoments(typ):
 			c.arrow = 0
 		case kind == Timestamp || kind == Instant:
-			c.node = &column.Type{Name: name, Nullable: true, Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]", AnyUnit: true}
+			c.node = &column.Type{Name: name, Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]", AnyUnit: true}
 			if kind == Instant {
 				c.node.Logical = "timestamp[ns, tz=UTC]"
 			}
@@ -60,7 +60,7 @@ func (r *reader) plan(m *mapping.Mapping) (out []string) {
 		case !r.tail.someMoments(typ):
 			c.arrow = 0
 		default:
-			c.node = &column.Type{Name: name, Nullable: true, Shape: column.Refused, Reason: "timestamps outside the years 1677 to 2262 within a struct, a list or a map: pyarrow, which reads ORC files, does not hold them"}
+			c.node = &column.Type{Name: name, Shape: column.Refused, Reason: "timestamps outside the years 1677 to 2262 within a struct, a list or a map: pyarrow, which reads ORC files, does not hold them"}
 		}
 		if c.arrow < 0 {
 			out = append(out, name)

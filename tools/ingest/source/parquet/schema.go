@@ -71,9 +71,7 @@ func (w *schemaWalker) field(e *footer.Element, slot, above, rep int16) *levelNo
 		if e.Repetition == footer.RepetitionOptional {
 			present++
 		}
-		n := w.value(e, slot, present, rep)
-		n.node.Nullable = present > above
-		return n
+		return w.value(e, slot, present, rep)
 	}
 	l := &levelNode{slot: slot, present: above, rep: rep, first: w.leaf}
 	el := w.value(e, above+1, above+1, rep+1)

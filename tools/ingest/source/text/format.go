@@ -80,7 +80,7 @@ func (t *dump) headerTypes(ctx context.Context, stream bool) (func(name string) 
 		if cm := d.Mapping.Columns[name]; cm != nil && cm.Type != "" {
 			return hive.ParseType(cm.Type, d.Limits.Depth)
 		}
-		return &column.Type{Nullable: true, Shape: column.String}, nil
+		return &column.Type{Shape: column.String}, nil
 	}
 	if !d.Mapping.Text.Infer {
 		return given, nil

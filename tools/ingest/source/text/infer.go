@@ -183,7 +183,7 @@ func (c *textValues) merge(o *textValues) {
 // node returns the narrowest type that holds all the values. A string or a float that the table has is
 // taken where it does, too; of a fraction, float32 is as near as the table wants it. unit is that of timestamps, empty where nothing says it.
 func (c *textValues) node(known vector.Type, unit string) *column.Type {
-	n := &column.Type{Nullable: true, Shape: column.Number, Elem: vector.Int64}
+	n := &column.Type{Shape: column.Number, Elem: vector.Int64}
 	isFloat := known.Kind == vector.Dense && (known.Elem == vector.Float32 || known.Elem == vector.Float64)
 	switch {
 	case c == nil || !c.some && !c.empty:
