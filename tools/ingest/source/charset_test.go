@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 func utf16Text(order binary.AppendByteOrder, text string) string {
@@ -74,7 +76,7 @@ func TestNamesOfNoFeature(t *testing.T) {
 // TestWindows1252 holds the table to the characters that Unicode's own says.
 func TestWindows1252(t *testing.T) {
 	const want = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ"
-	if got := string(windows1252[:]); got != want {
+	if got := string(lines.Windows1252[:]); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,10 +1,10 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +12,13 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
+	"github.com/dsistore/dsistore/tools/ingest/source/text"
 )
 
 func zipped(t *testing.T, text string) string {
@@ -89,7 +96,7 @@ func TestOddDDL(t *testing.T) {
 		"CREATE TABLE t (a int) TBLPROPERTIES ('x'='y'":  "want , or )",
 		"CREATE TABLE t (a int COMMENT 'no end)":         "the end of a quoted text",
 	} {
-		_, err := parseDDL(text, 32)
+		_, err := hive.ParseTable(text, 32)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
@@ -150,15 +157,15 @@ func FuzzText(f *testing.F) {
 	f.Add("1|a\\|b|1,2|k:1.5|30,Rome|12.50|2026-11-01\n", false)
 	f.Add("1,\"x \"\"y\nz\",\\N", true)
 	f.Add("1|\\|b|v\xf1\x1f1,2|k:155\x9f", true)
-	ddl, err := parseDDL(testDDL, 32)
+	ddl, err := hive.ParseTable(testDDL, 32)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, text string, csv bool) {
-		opts := &Options{ChunkBytes: 1 << 20, Limits: Limits{}.withDefaults()}
-		layout := ddl.text
+	f.Fuzz(func(t *testing.T, s string, csv bool) {
+		opts := &column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}
+		layout := ddl.Text
 		layout.CSV = csv
-		r, err := newTextReader(newLines(text, opts), ddl.columns, &layout, nil, opts)
+		r, err := text.NewReader(newLines(t, s, opts), ddl.Columns, &layout, nil, opts)
 		if err != nil {
 			return
 		}
@@ -170,8 +177,8 @@ func FuzzJSON(f *testing.F) {
 	f.Add(`{"a":1,"b":[1,2.5],"c":{"x":"\ud83d\ude00"}}` + "\n" + `{"a":null,"b":[]}`)
 	f.Add(`{"a":1e400}` + "\n" + `{"a":[[[{}]]]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		opts := &Options{ChunkBytes: 1 << 20, Limits: Limits{}.withDefaults()}
-		r, err := newJSONStream(t.Context(), newLines(text, opts), &Mapping{}, opts)
+		d := &input.Set{Mapping: &mapping.Mapping{}, ReadOptions: column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}}
+		r, err := jsonl.NewStream(t.Context(), newLines(t, text, &d.ReadOptions), d)
 		if err != nil {
 			return
 		}
@@ -179,23 +186,27 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-func newLines(text string, opts *Options) *lineReader {
-	return &lineReader{limit: opts.Limits.LineBytes, eol: '\n', r: bufio.NewReader(strings.NewReader(text))}
+func newLines(t *testing.T, text string, opts *column.ReadOptions) *lines.Reader {
+	lines, err := lines.Open("", io.NopCloser(strings.NewReader(text)), lines.UTF8, &opts.Limits)
+	if err != nil {
+		t.Skip(err)
+	}
+	return lines
 }
 
 // drain reads to the end; every array is what the comment of array says.
-func drain(t *testing.T, r batchReader) {
+func drain(t *testing.T, r column.Reader) {
 	for {
-		b, err := r.next(context.Background())
+		b, err := r.Next(context.Background())
 		if err != nil {
 			return
 		}
-		for _, a := range b.arrays {
+		for _, a := range b.Arrays {
 			if a == nil {
 				continue
 			}
-			if err := a.check(); err != nil || a.n != b.rows {
-				t.Fatalf("%d rows in a batch of %d: %v", a.n, b.rows, err)
+			if err := a.Check(); err != nil || a.Len != b.Rows {
+				t.Fatalf("%d rows in a batch of %d: %v", a.Len, b.Rows, err)
 			}
 		}
 	}
@@ -233,7 +244,7 @@ func FuzzDDL(f *testing.F) {
 	f.Add(testDDL)
 	f.Add("CREATE TABLE t (a struct<`x y`:map<int,array<double precision>>>) /* */ -- z")
 	f.Fuzz(func(t *testing.T, text string) {
-		if d, err := parseDDL(text, 32); err == nil && len(d.columns) == 0 {
+		if d, err := hive.ParseTable(text, 32); err == nil && len(d.Columns) == 0 {
 			t.Fatal("a table without columns")
 		}
 	})
@@ -242,14 +253,14 @@ func FuzzDDL(f *testing.F) {
 func FuzzMapping(f *testing.F) {
 	f.Add(`{"text": {"delimiter": "1"}, "columns": {"a": {"kind": "sparse", "hash": true, "type": "array<string>"}}}`)
 	f.Fuzz(func(_ *testing.T, text string) {
-		_, _ = ParseMapping([]byte(text))
+		_, _ = mapping.ParseMapping([]byte(text))
 	})
 }
 
 func FuzzPartition(f *testing.F) {
 	f.Add("ds=a%2Fb")
 	f.Fuzz(func(t *testing.T, name string) {
-		v, ok, err := partitionValue(name)
+		v, ok, err := hive.PartitionValue(name)
 		if err == nil && ok && v.Key == "" {
 			t.Fatal("a partition key without a name")
 		}

@@ -12,11 +12,13 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
 )
 
 // beyondSample is lines of JSON after which a schema is settled.
 func beyondSample(members string) string {
-	return strings.Repeat(`{`+members+`, "fill": "`+strings.Repeat("x", sampleBytes/4)+`"}`+"\n", 5)
+	return strings.Repeat(`{`+members+`, "fill": "`+strings.Repeat("x", jsonl.SampleBytes/4)+`"}`+"\n", 5)
 }
 
 // TestJSONShownLate: what a file shows only after its first megabytes counts as what it shows before.
@@ -169,7 +171,7 @@ func TestJSONKeysWithoutEnd(t *testing.T) {
 		fmt.Fprintf(&b, "{\"scores\": {\"%d\": 0.5}}\n", i)
 	}
 	dir := writeFiles(t, map[string]string{"a.jsonl": b.String(), "m.json": `{"columns": {"scores": {"map": "weighted"}}}`})
-	opts := Options{Limits: Limits{Columns: 100}}
+	opts := Options{Limits: column.Limits{Columns: 100}}
 	if _, err := readPath(t, filepath.Join(dir, "a.jsonl"), opts); err == nil || !strings.Contains(err.Error(), `more than 100 different keys, the last "scores.99": where keys are ids`) {
 		t.Errorf("got %v", err)
 	}
