@@ -7,10 +7,28 @@ import (
 	"slices"
 )
 
-// This file puts branches into a commit.
+// Branches that are dropped or set.
+
+var changeBranches = operation{
+	of:        "branches",
+	asked:     func(c *Change) bool { return len(c.Branches)+len(c.DropBranches) > 0 },
+	needsBase: true,
+	version2:  true,
+	validate: func(c *Change) error {
+		var once checkOnce
+		for _, b := range c.Branches {
+			once.check(b.resolved(1).Validate(), "branch", b.Name)
+		}
+		for _, b := range c.DropBranches {
+			once.check(checkName("branch", b), "branch", b)
+		}
+		return once.err
+	},
+	apply: (*edit).branches,
+}
 
 // branches drops and sets branches.
-func (e *edit) branches(ctx context.Context, c Change) error {
+func (e *edit) branches(ctx context.Context, c *Change) error {
 	for _, name := range c.DropBranches {
 		b, err := e.base.Branch(ctx, name)
 		if err != nil {
@@ -72,7 +90,7 @@ func (e *edit) branches(ctx context.Context, c Change) error {
 }
 
 // branch returns a branch as the change leaves it, nil where there is none then. A snapshot of 0 is the one that the commit makes.
-func (e *edit) branch(ctx context.Context, c Change, name string) (*Branch, error) {
+func (e *edit) branch(ctx context.Context, c *Change, name string) (*Branch, error) {
 	for _, b := range c.Branches {
 		if b.Name == name {
 			return &b, nil
@@ -166,4 +184,17 @@ func (e *edit) pinned(ctx context.Context, p Pin, at func(uint64) (*Snapshot, er
 		err = cmp.Or(err, fmt.Errorf("overlay %s is gone: %w", p.Name, ErrConflict))
 	}
 	return deref(o), err
+}
+
+// resolved returns b with the given snapshot where it has 0.
+func (b Branch) resolved(number uint64) Branch {
+	b.Snapshot = cmp.Or(b.Snapshot, number)
+	b.Overlays = slices.Clone(b.Overlays)
+	for i := range b.Overlays {
+		b.Overlays[i].Snapshot = cmp.Or(b.Overlays[i].Snapshot, number)
+	}
+	if b.List.Name != "" {
+		b.List.Snapshot = cmp.Or(b.List.Snapshot, number)
+	}
+	return b
 }

@@ -2,11 +2,40 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
 
-// This file puts sample lists into a commit.
+// Sample lists, and their rows.
+
+var changeLists = operation{
+	of:        "sample lists",
+	asked:     func(c *Change) bool { return len(c.Lists)+len(c.DropLists)+len(c.ListRows) > 0 },
+	needsBase: true,
+	version2:  true,
+	validate: func(c *Change) error {
+		var once checkOnce
+		for _, l := range c.Lists {
+			once.check(l.Validate(), "sample list", l.Name)
+		}
+		for _, l := range c.DropLists {
+			once.check(checkName("sample list", l), "sample list dropped:", l)
+		}
+		for _, l := range c.ListRows {
+			_, err := parseID(l.Segment)
+			once.check(errors.Join(checkName("sample list", l.List), err), "rows of a sample list:", l.List+"\x00"+l.Segment)
+		}
+		return once.err
+	},
+	adds: func(c *Change) (_ []SegmentDescriptor, rows []RowSet) {
+		for _, l := range c.ListRows {
+			rows = append(rows, l.Rows)
+		}
+		return nil, rows
+	},
+	apply: (*edit).lists,
+}
 
 // list returns a sample list as the change leaves it, nil where there is none then.
 func (e *edit) list(ctx context.Context, name string) (*SampleList, error) {
@@ -17,7 +46,7 @@ func (e *edit) list(ctx context.Context, name string) (*SampleList, error) {
 }
 
 // lists drops and defines sample lists, and sets their rows.
-func (e *edit) lists(ctx context.Context, c Change) error {
+func (e *edit) lists(ctx context.Context, c *Change) error {
 	e.listed = map[string]*SampleList{}
 	for _, name := range c.DropLists {
 		l, err := e.base.SampleList(ctx, name)
@@ -68,7 +97,7 @@ func (e *edit) lists(ctx context.Context, c Change) error {
 	return nil
 }
 
-func (e *edit) listRows(ctx context.Context, c Change, name string, sets []ListRows) error {
+func (e *edit) listRows(ctx context.Context, c *Change, name string, sets []ListRows) error {
 	l, err := e.list(ctx, name)
 	if err != nil {
 		return err
