@@ -435,48 +435,13 @@ func (c *converter) pick(dst, src *column.Array, i int) error {
 		dst.AppendNull()
 		return nil
 	}
-	if src.Faults != nil {
-		for _, f := range src.Faults {
-			if f.Entry == i {
-				dst.Faults = append(dst.Faults, column.Fault{Entry: dst.Len, Err: f.Err})
-			}
-		}
-	}
-	size := int64(8)
-	lo, hi := i, i+1
-	switch src.Type.Shape {
-	case column.Number:
-		switch src.Type.Elem.Physical() {
-		case vector.Float32Values:
-			dst.Floats = append(dst.Floats, src.Floats[i])
-		case vector.Float64Values:
-			dst.Doubles = append(dst.Doubles, src.Doubles[i])
-		default:
-			dst.Ints = append(dst.Ints, src.Ints[i])
-		}
-	case column.Bytes, column.String:
-		v := src.Data[src.Offsets[i]:src.Offsets[i+1]]
-		size += int64(len(v))
-		if int64(len(dst.Data)+len(v)) > math.MaxInt32 {
-			return errors.New("more than 2^31-1 bytes in a batch")
-		}
-		dst.Data = append(dst.Data, v...)
-	case column.List, column.Map:
-		lo, hi = int(src.Offsets[i]), int(src.Offsets[i+1])
-	case column.FixedList:
-		lo, hi = i*src.Type.Dim, (i+1)*src.Type.Dim
-	}
-	if err := c.grow(size); err != nil {
+	if err := c.grow(src.SizeBytesOf(i, i+1)); err != nil {
 		return err
 	}
-	for k, ch := range src.Children {
-		for e := lo; e < hi; e++ {
-			if err := c.pick(dst.Children[k], ch, e); err != nil {
-				return err
-			}
-		}
+	if c.size > math.MaxInt32 {
+		return errors.New("more than 2^31-1 bytes in a batch")
 	}
-	dst.AppendEntry(true)
+	dst.AppendFrom(src, i, i+1)
 	return nil
 }
 

@@ -80,11 +80,11 @@ func Open(path string, src io.ReadCloser, set charset, limits *column.Limits) (*
 	case bytes.HasPrefix(head, []byte("BZh")):
 		br = bufio.NewReaderSize(bzip2.NewReader(br), 256<<10)
 	}
-	if head, _ := br.Peek(2); markedCharset(head) != UTF8 {
+	if head, _ := br.Peek(2); markedCharset(head) != nil {
 		set = markedCharset(head)
 	}
-	if set != UTF8 {
-		br = bufio.NewReaderSize(&charsetReader{from: br, set: set}, 256<<10)
+	if set != nil {
+		br = bufio.NewReaderSize(set(br), 256<<10)
 	}
 	// The mark that some programs put before their text is no part of it.
 	if head, _ := br.Peek(len(ByteOrderMark)); string(head) == ByteOrderMark {

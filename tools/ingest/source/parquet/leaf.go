@@ -335,11 +335,9 @@ func (l *leafReader) forget(levels, values int, s *leafScratch) {
 	if l.levels == 0 {
 		l.pending = nil
 	} else {
-		all.vals.DropFirst(values)
-		v := &all.vals
-		l.pending = &pending{vals: column.Array{Type: l.node, Len: v.Len, Faults: v.Faults,
-			Ints: slices.Clone(v.Ints), Floats: slices.Clone(v.Floats), Doubles: slices.Clone(v.Doubles),
-			Data: slices.Clone(v.Data), Offsets: slices.Clone(v.Offsets)}}
+		rest := column.NewArray(l.node)
+		rest.AppendFrom(&all.vals, values, all.vals.Len)
+		l.pending = &pending{vals: *rest}
 		if l.maxDef > 0 {
 			l.defs = slices.Clone(all.defs[levels:])
 		}
