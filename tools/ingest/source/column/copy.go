@@ -40,8 +40,8 @@ func CompactLists(a *Array) *Array {
 	return out
 }
 
-// WithoutNulls returns a, a list or map whose null entries have an empty range, without those of its elements that are null in of,
-// which is what it lists, or a part of that: a itself when none is.
+// WithoutNulls returns a, a list or map whose null entries have an empty range, without those of its elements that are
+// null in of, which is what it lists, or a part of that: a itself when none is.
 func WithoutNulls(a, of *Array) *Array {
 	if of.ValidCount() == of.Len {
 		return a

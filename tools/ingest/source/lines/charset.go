@@ -11,16 +11,18 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// A charset is an encoding of text; nil: UTF-8. It returns text in UTF-8, with its byte order mark. What is no character is U+FFFD.
+// A charset is an encoding of text; nil: UTF-8. It returns text in UTF-8, with its byte order mark. What is no
+// character is U+FFFD.
 type charset func(io.Reader) io.Reader
 
 // UTF8 is the charset that needs no decoding.
 var UTF8 charset
 
-// Charsets are the names that a mapping file may give. latin1 is taken for what programs that say it write: bytes 0x80 to 0x9f are
-// control characters there, and punctuation in windows-1252.
+// Charsets are the names that a mapping file may give. latin1 is taken for what programs that say it write: bytes 0x80
+// to 0x9f are control characters there, and punctuation in windows-1252.
 var Charsets = map[string]charset{
-	"utf-8": UTF8, "latin1": windows1252, "iso-8859-1": windows1252, "windows-1252": windows1252, "utf-16le": utf16LE, "utf-16be": utf16BE,
+	"utf-8": UTF8, "latin1": windows1252, "iso-8859-1": windows1252, "windows-1252": windows1252, "utf-16le": utf16LE,
+	"utf-16be": utf16BE,
 }
 
 // markedCharset returns the encoding that a byte order mark at the start of text says, UTF-8 where there is none.

@@ -97,8 +97,8 @@ func Open(path string, src io.ReadCloser, set charset, limits *column.Limits) (*
 	return l, nil
 }
 
-// OldEnds has lines end with \r where that is all that ends lines at the start of the text, as in files of old Macs. To Hadoop it
-// always ends a line.
+// OldEnds has lines end with \r where that is all that ends lines at the start of the text, as in files of old Macs. To
+// Hadoop it always ends a line.
 func (l *Reader) OldEnds() {
 	head, _ := l.r.Peek(64 << 10) // an error comes again with the first line
 	if at := bytes.IndexByte(head, '\r'); bytes.IndexByte(head, '\n') < 0 && at >= 0 && at < len(head)-1 {
@@ -138,7 +138,8 @@ func (l *Reader) Next() ([]byte, error) {
 			return l.trimEnd(l.buf), nil
 		default:
 			if errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)", l.Line+1, err)
+				return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)",
+					l.Line+1, err)
 			}
 			return nil, fmt.Errorf("line %d: %w", l.Line+1, err)
 		}
