@@ -23,7 +23,8 @@ func (r *reading) equal(o *reading) bool {
 	return slices.Equal(r.fields, o.fields) && slices.Equal(r.rows, o.rows) && slices.Equal(r.bad, o.bad) && r.sum == o.sum
 }
 
-// TestThreadsReadTheSame: chunks, the order in which features are found, bad rows and fingerprints do not depend on threads.
+// TestThreadsReadTheSame: chunks, the order in which features are found, bad rows and fingerprints do not depend on
+// threads.
 func TestThreadsReadTheSame(t *testing.T) {
 	number := arrow.PrimitiveTypes.Int64
 	entries := arrow.MapOf(arrow.BinaryTypes.String, number)

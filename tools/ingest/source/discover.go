@@ -45,14 +45,16 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	}
 	f := formatNamed(opts.Format)
 	if f == nil {
-		return nil, fmt.Errorf("format%s: want one of %s", column.DidYouMean(opts.Format, formatNames()), strings.Join(formatNames(), ", "))
+		return nil, fmt.Errorf("format%s: want one of %s", column.DidYouMean(opts.Format, formatNames()),
+			strings.Join(formatNames(), ", "))
 	}
 	if len(paths) == 0 {
 		return nil, errors.New("no source given: name files or directories, or - for stdin")
 	}
 	d := &discovery{opts: &opts, format: f}
 	d.Known = opts.Known
-	d.ReadOptions = column.ReadOptions{Limits: opts.Limits, ChunkBytes: opts.ChunkBytes, PageBytes: opts.PageBytes, Threads: opts.Threads}
+	d.ReadOptions = column.ReadOptions{Limits: opts.Limits, ChunkBytes: opts.ChunkBytes, PageBytes: opts.PageBytes,
+		Threads: opts.Threads}
 	var err error
 	if d.Mapping, err = mapping.ReadMapping(opts.MappingFile); err != nil {
 		return nil, err
@@ -256,8 +258,10 @@ func (d *discovery) unifyPartitions() error {
 		keys = append(keys, v.Key)
 	}
 	if d.Ddl != nil && len(keys) > 0 {
-		if have, want := slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(d.Ddl.PartitionBy)); !slices.Equal(have, want) {
-			return column.Refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path, strings.Join(keys, ", "), strings.Join(d.Ddl.PartitionBy, ", "))
+		if have, want := slices.Sorted(slices.Values(keys)),
+			slices.Sorted(slices.Values(d.Ddl.PartitionBy)); !slices.Equal(have, want) {
+			return column.Refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path,
+				strings.Join(keys, ", "), strings.Join(d.Ddl.PartitionBy, ", "))
 		}
 		keys = d.Ddl.PartitionBy
 	}
@@ -274,7 +278,8 @@ func (d *discovery) unifyPartitions() error {
 			}
 		}
 		if len(out) != len(keys) || len(byKey) != len(keys) {
-			return column.Refuse("", "%s is partitioned by (%s), %s by (%s): all files of a table have the same partition keys",
+			return column.Refuse("", "%s is partitioned by (%s), %s by (%s): all files of a table have the same "+
+				"partition keys",
 				f.Path, strings.Join(slices.Sorted(maps.Keys(byKey)), ", "), first.Path, strings.Join(keys, ", "))
 		}
 		f.Partition = out
@@ -328,7 +333,8 @@ func (d *discovery) bindFile(f *File) {
 		in.Stream = src
 	}
 	open := func(ctx context.Context, lenient bool) (*tableSource, error) {
-		return newTableSource(&file, d.opts, d.Mapping, lenient, func() (column.Reader, error) { return d.open(ctx, in, file.records) })
+		return newTableSource(&file, d.opts, d.Mapping, lenient,
+			func() (column.Reader, error) { return d.open(ctx, in, file.records) })
 	}
 	f.openLenient = func(ctx context.Context) (*tableSource, error) { return open(ctx, true) }
 	f.Open = func(ctx context.Context) (Source, error) {

@@ -267,7 +267,8 @@ func FuzzPartition(f *testing.F) {
 	})
 }
 
-// TestGivenUpValues: what was appended of a nested value before it turned out to be bad leaves nothing in the rows after it.
+// TestGivenUpValues: what was appended of a nested value before it turned out to be bad leaves nothing in the rows
+// after it.
 func TestGivenUpValues(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"a.txt": {

@@ -83,8 +83,8 @@ price=1 l=[1] typed="1" s=1 s.deep=1 m=[7:1] here=null
 	}
 }
 
-// TestJSONMalformed: what is wrong with a file of malformed lines alone is said of its lines, and not of the columns that the mapping file
-// speaks of.
+// TestJSONMalformed: what is wrong with a file of malformed lines alone is said of its lines, and not of the columns
+// that the mapping file speaks of.
 func TestJSONMalformed(t *testing.T) {
 	const notThere = "" // of the column
 	for lines, want := range map[string]string{
@@ -113,7 +113,8 @@ func TestJSONMalformed(t *testing.T) {
 	}
 }
 
-// TestJSONFilesDisagree: the file that does not go with those before it is the one that is refused, and it has no say on any column.
+// TestJSONFilesDisagree: the file that does not go with those before it is the one that is refused, and it has no say
+// on any column.
 func TestJSONFilesDisagree(t *testing.T) {
 	for second, want := range map[string]string{
 		`{"b": 1, "a": "x"}`:      `b.jsonl: column "a": a string where files before it have a number; give it a type`,

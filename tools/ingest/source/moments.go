@@ -10,8 +10,9 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
 )
 
-// A momentDump chooses the units of timestamps whose source has seconds and nanoseconds, and no unit of its own: those of text,
-// JSON, Parquet's INT96 and ORC. Nanoseconds in 64 bits end in 2262, and 9999-12-31 is a common word for "never".
+// A momentDump chooses the units of timestamps whose source has seconds and nanoseconds, and no unit of its own: those
+// of text, JSON, Parquet's INT96 and ORC. Nanoseconds in 64 bits end in 2262, and 9999-12-31 is a common word for
+// "never".
 //
 //	the mapping file says it          "timestamp": "us"
 //	else the table has the feature    its unit
@@ -26,7 +27,8 @@ type momentDump struct {
 	found map[string]column.MomentRange // by path; nil: not yet
 }
 
-// choose sets the units of the columns of a reader. once: what it reads can be read once only, so that its values say nothing.
+// choose sets the units of the columns of a reader. once: what it reads can be read once only, so that its values say
+// nothing.
 func (d *momentDump) choose(ctx context.Context, r column.Reader, once bool) error {
 	var open []input.TimestampLeaf
 	for _, l := range d.d.MomentLeaves(r.Columns()) {
@@ -91,7 +93,8 @@ func (d *momentDump) file(ctx context.Context, in input.File) (leaves []input.Ti
 		return nil, err
 	}
 	defer r.Close()
-	leaves = slices.DeleteFunc(d.d.MomentLeaves(r.Columns()), func(l input.TimestampLeaf) bool { return d.d.TimestampUnit(l.Path) != "" })
+	leaves = slices.DeleteFunc(d.d.MomentLeaves(r.Columns()),
+		func(l input.TimestampLeaf) bool { return d.d.TimestampUnit(l.Path) != "" })
 	for _, l := range leaves {
 		l.Node.Seen = &column.MomentRange{}
 	}

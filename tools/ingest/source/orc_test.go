@@ -110,7 +110,8 @@ func TestORCFarMoments(t *testing.T) {
 	}
 }
 
-// TestORCBeside: columns of the child and others come together, in the order of the file, and what is dropped is not read.
+// TestORCBeside: columns of the child and others come together, in the order of the file, and what is dropped is not
+// read.
 func TestORCBeside(t *testing.T) {
 	needPyarrow(t)
 	const times = "253402300799999999 null -62135596800000000 1582977600500000 -750000"
@@ -152,7 +153,8 @@ func TestORCBeside(t *testing.T) {
 	}
 }
 
-// TestORCRefusals: what neither pyarrow nor this reader can read is refused by name and can be dropped; files of transactional tables are known.
+// TestORCRefusals: what neither pyarrow nor this reader can read is refused by name and can be dropped; files of
+// transactional tables are known.
 func TestORCRefusals(t *testing.T) {
 	needPyarrow(t)
 	_, err := readPath(t, "testdata/orc/within.orc", Options{})

@@ -91,7 +91,8 @@ func TestFooterRefusals(t *testing.T) {
 	}
 }
 
-// TestUnknownGroup: Hive's writers say of a map's pairs, besides that they are MAP_KEY_VALUE, that their logical type is UNKNOWN.
+// TestUnknownGroup: Hive's writers say of a map's pairs, besides that they are MAP_KEY_VALUE, that their logical type
+// is UNKNOWN.
 func TestUnknownGroup(t *testing.T) {
 	columns := arrow.NewSchema([]arrow.Field{
 		{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32), Nullable: true},

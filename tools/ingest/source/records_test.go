@@ -31,7 +31,8 @@ var recordsSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "part", Type: arrow.PrimitiveTypes.Int8},
 }, nil)
 
-// randomRecord returns rows of recordsSchema, cut out of more rows so that nothing starts at a byte's or a buffer's edge.
+// randomRecord returns rows of recordsSchema, cut out of more rows so that nothing starts at a byte's or a buffer's
+// edge.
 func randomRecord(mem memory.Allocator, rng *rand.Rand, rows int) arrow.RecordBatch {
 	b := arrowarray.NewRecordBuilder(mem, recordsSchema)
 	defer b.Release()
@@ -138,8 +139,8 @@ func joined(chunks []*Chunk) map[string]*vector.Column {
 	return out
 }
 
-// TestRecordsAreRowsOfTheirStream: records give the rows that the same records give as an IPC stream, of which everything is copied;
-// they stay as they were, and nothing of them is held once every chunk is released.
+// TestRecordsAreRowsOfTheirStream: records give the rows that the same records give as an IPC stream, of which
+// everything is copied; they stay as they were, and nothing of them is held once every chunk is released.
 func TestRecordsAreRowsOfTheirStream(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -256,7 +257,8 @@ func TestRecordsFingerprint(t *testing.T) {
 	}
 }
 
-// TestRecordsFingerprintKnowsBitmaps: the same words in memory, where a bitmap is in one and values are in the other, are other rows.
+// TestRecordsFingerprintKnowsBitmaps: the same words in memory, where a bitmap is in one and values are in the other,
+// are other rows.
 func TestRecordsFingerprintKnowsBitmaps(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "b", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
@@ -353,7 +355,8 @@ func (r *releasedReader) Release() {
 	close(r.released)
 }
 
-// TestClosedRecordsKeepNothing: the reader, and the record that it had ready, are released, also where nothing was read.
+// TestClosedRecordsKeepNothing: the reader, and the record that it had ready, are released, also where nothing was
+// read.
 func TestClosedRecordsKeepNothing(t *testing.T) {
 	for _, read := range []int{0, 1} {
 		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)

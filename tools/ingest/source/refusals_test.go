@@ -9,7 +9,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
-// TestRefusalsAtOnce: all columns that have no place are named by one error, with a mapping file's entries that drop them.
+// TestRefusalsAtOnce: all columns that have no place are named by one error, with a mapping file's entries that drop
+// them.
 func TestRefusalsAtOnce(t *testing.T) {
 	many := make([]string, 50)
 	for i := range many {

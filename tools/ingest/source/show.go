@@ -14,10 +14,10 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// InferMapping opens every file, reads its schema (of JSON lines: the file) and returns a mapping file that says what ingest would do by itself:
-// an entry for each feature, ready to be edited. A column whose type has no place in a table is entered as dropped, with
-// the reason. The features that the keys of a map become are not listed: keys are found while reading. What the mapping
-// file says that was given is kept. Stdin is used up.
+// InferMapping opens every file, reads its schema (of JSON lines: the file) and returns a mapping file that says what
+// ingest would do by itself: an entry for each feature, ready to be edited. A column whose type has no place in a table
+// is entered as dropped, with the reason. The features that the keys of a map become are not listed: keys are found
+// while reading. What the mapping file says that was given is kept. Stdin is used up.
 func InferMapping(ctx context.Context, files []File) ([]byte, error) {
 	m := &inferredMapping{at: map[string]int{}}
 	for i, f := range files {

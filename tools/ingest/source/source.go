@@ -14,8 +14,8 @@ import (
 )
 
 // A Chunk is rows of one source, all of one partition, in the source's order. A Field that is not in Fields is null in
-// every row. Columns are plain (no Inverse). The caller owns the chunk; columns of Records may borrow their values, which are never
-// written, until Release.
+// every row. Columns are plain (no Inverse). The caller owns the chunk; columns of Records may borrow their values,
+// which are never written, until Release.
 type Chunk struct {
 	Rows      int
 	Partition storage.Partition
@@ -28,8 +28,8 @@ type Chunk struct {
 	free func() // gives back what Columns borrow; nil: nothing
 }
 
-// Release gives back what Columns borrow. None of them may be read after it. It is called once, or not at all where nothing is
-// borrowed.
+// Release gives back what Columns borrow. None of them may be read after it. It is called once, or not at all where
+// nothing is borrowed.
 func (c *Chunk) Release() {
 	if c.free != nil {
 		c.free()
@@ -107,11 +107,13 @@ type Options struct {
 	Stdin io.Reader
 	// Records, when set, are what the path "-" reads instead. The caller closes them, after every Source of them.
 	Records *arrowsource.Records
-	// Known returns the features of the table that the dump is for: where a source's own types are guessed from its values, as
-	// those of JSON lines are, an integer is read as the float that the table has. It is called when a source is opened. nil: none.
+	// Known returns the features of the table that the dump is for: where a source's own types are guessed from its
+	// values, as those of JSON lines are, an integer is read as the float that the table has. It is called when a
+	// source is opened. nil: none.
 	Known func() []storage.Feature
-	// PartitionKeys returns the partition keys of that table. Those that no directory gives are taken from columns, where neither PartitionBy nor
-	// the mapping file says by what rows are partitioned. It is called when a source is opened. nil, or none: nothing is known.
+	// PartitionKeys returns the partition keys of that table. Those that no directory gives are taken from columns,
+	// where neither PartitionBy nor the mapping file says by what rows are partitioned. It is called when a source is
+	// opened. nil, or none: nothing is known.
 	PartitionKeys func() []string
 	Limits        column.Limits
 }

@@ -53,8 +53,10 @@ type boundColumn struct {
 
 func (c *boundColumn) finds() bool { return c.binding != nil && c.binding.Finds() }
 
-func newTableSource(f *File, opts *Options, m *mapping.Mapping, lenient bool, open func() (column.Reader, error)) (src *tableSource, err error) {
-	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts, binder: mapping.NewBinder(m, opts.Limits, opts.SessionKey, opts.TimeKey, opts.PartitionBy)}
+func newTableSource(f *File, opts *Options, m *mapping.Mapping, lenient bool,
+	open func() (column.Reader, error)) (src *tableSource, err error) {
+	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts,
+		binder: mapping.NewBinder(m, opts.Limits, opts.SessionKey, opts.TimeKey, opts.PartitionBy)}
 	s.binder.Lenient = lenient
 	inherited := s.inheritPartitions()
 	defer func() {
@@ -85,16 +87,18 @@ func newTableSource(f *File, opts *Options, m *mapping.Mapping, lenient bool, op
 	for _, by := range s.binder.PartitionBy {
 		if !slices.ContainsFunc(s.columns, func(c boundColumn) bool { return c.by > 0 && c.name == by }) {
 			if inherited {
-				return nil, fmt.Errorf("the table is partitioned by %q, and there is neither a directory %s=... nor a column%s", by, by, column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.Seen))))
+				return nil, fmt.Errorf("the table is partitioned by %q, and there is neither a directory %s=... nor "+
+					"a column%s", by, by, column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.Seen))))
 			}
-			return nil, fmt.Errorf("partition by: no column%s", column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.Seen))))
+			return nil, fmt.Errorf("partition by: no column%s",
+				column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.Seen))))
 		}
 	}
 	return s, s.binder.Check(s.partition)
 }
 
-// inheritPartitions partitions rows as the table is, where nobody says how: by the table's keys that the directories do not give. It reports whether
-// there are some.
+// inheritPartitions partitions rows as the table is, where nobody says how: by the table's keys that the directories do
+// not give. It reports whether there are some.
 func (s *tableSource) inheritPartitions() bool {
 	if s.opts.PartitionKeys == nil {
 		return false
@@ -125,7 +129,8 @@ func (s *tableSource) inFile(err error) error {
 		}
 		return err
 	}
-	if re := (*RowError)(nil); errors.As(err, &re) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if re := (*RowError)(nil); errors.As(err, &re) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", s.path, err)
@@ -139,7 +144,8 @@ func (s *tableSource) bind() error {
 	}
 	for _, n := range all[len(s.columns):] {
 		if _, ok := s.binder.Seen[n.Name]; ok {
-			return column.Refuse(n.Name, "two columns have this name: rename one of them in the source, since a mapping file cannot tell them apart")
+			return column.Refuse(n.Name, "two columns have this name: rename one of them in the source, since a "+
+				"mapping file cannot tell them apart")
 		}
 		c := boundColumn{name: n.Name}
 		if i := slices.IndexFunc(s.partition, func(v storage.PartitionValue) bool { return v.Key == n.Name }); i >= 0 {
@@ -230,8 +236,8 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 	return chunk, nil
 }
 
-// take makes chunks of b and puts them in the queue. Its columns are bound in parallel, those that find new features after the others and in
-// their order, so that features are found in the same order whatever the number of threads.
+// take makes chunks of b and puts them in the queue. Its columns are bound in parallel, those that find new features
+// after the others and in their order, so that features are found in the same order whatever the number of threads.
 func (s *tableSource) take(ctx context.Context, b *column.Batch) error {
 	s.outputs = column.Resize(s.outputs, len(b.Arrays))
 	by := make([]*column.Array, len(s.binder.PartitionBy))
@@ -253,7 +259,8 @@ func (s *tableSource) take(ctx context.Context, b *column.Batch) error {
 	if err != nil {
 		return err
 	}
-	o := &mapping.Output{Fields: make([]*mapping.Field, 0, len(b.Arrays)), Columns: make([]*vector.Column, 0, len(b.Arrays))}
+	o := &mapping.Output{Fields: make([]*mapping.Field, 0, len(b.Arrays)),
+		Columns: make([]*vector.Column, 0, len(b.Arrays))}
 	for _, r := range b.Bad {
 		o.Note(r.Row, r.Column, r.Err)
 	}

@@ -213,8 +213,8 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// TestJSONTypes: a type that the mapping file gives takes numbers as strings, as writers put 64-bit ids and infinities, and
-// strings as numbers.
+// TestJSONTypes: a type that the mapping file gives takes numbers as strings, as writers put 64-bit ids and infinities,
+// and strings as numbers.
 func TestJSONTypes(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"m.json": `{"columns": {"id": {"type": "bigint"}, "x": {"type": "double"}, "s": {"type": "string"}, "l": {"type": "array<bigint>"},
@@ -306,7 +306,8 @@ func TestDDL(t *testing.T) {
 	}
 }
 
-// TestDroppedNulls: nulls in lists and under keys of maps are left out where the mapping file says so, and nowhere else.
+// TestDroppedNulls: nulls in lists and under keys of maps are left out where the mapping file says so, and nowhere
+// else.
 func TestDroppedNulls(t *testing.T) {
 	const text = `{"l": [1, null, 2, null], "w": {"7": 0.5, "8": null}, "m": {"a": null, "b": 3}, "n": {"k": [null, 4]}, "p": [{"id": 1, "s": 0.5}, null], "h": [null, "x"]}
 {"l": [null], "w": {"9": null}, "m": {"a": null}, "n": {"k": [null]}, "p": [null, {"id": 2, "s": 1.5}], "h": []}

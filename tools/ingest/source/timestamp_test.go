@@ -8,7 +8,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
-// TestTimestamps: timestamps become those of the unit, and of the zone, that the mapping file says, or their row is bad.
+// TestTimestamps: timestamps become those of the unit, and of the zone, that the mapping file says, or their row is
+// bad.
 func TestTimestamps(t *testing.T) {
 	const text = "1970-01-01 00:00:02\n-\n1969-12-31 23:59:59\n1970-01-01 00:00:00.5\n2200-01-01 00:00:00\n"
 	for unit, want := range map[string]string{

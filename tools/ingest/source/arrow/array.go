@@ -29,9 +29,11 @@ func (c *recordConverter) begin(columns int) {
 	}
 }
 
-// convert sets dst to the columns of part as arrays of nodes; those that wanted, unless it is nil, leaves out are left as they are. made, which
-// may be nil, is called with each array, by any goroutine. An error is that of the first column that has one and names it.
-func (c *recordConverter) convert(ctx context.Context, dst []*column.Array, part arrow.RecordBatch, nodes []*column.Type, wanted []bool,
+// convert sets dst to the columns of part as arrays of nodes; those that wanted, unless it is nil, leaves out are left
+// as they are. made, which may be nil, is called with each array, by any goroutine. An error is that of the first
+// column that has one and names it.
+func (c *recordConverter) convert(ctx context.Context, dst []*column.Array, part arrow.RecordBatch,
+	nodes []*column.Type, wanted []bool,
 	made func(i int, a *column.Array)) error {
 	return column.Each(ctx, len(nodes), c.threads, func(_, i int) error {
 		if wanted != nil && !wanted[i] {
@@ -191,8 +193,9 @@ func (c *converter) convert(in arrow.Array, n *column.Type) (*column.Array, erro
 	return a, err
 }
 
-// arrowValidity returns which entries of in are not null, nil where all are. The library's own count of nulls is kept where arrays that share
-// their data find it: it would be written there while another column, converted at the same time, reads it.
+// arrowValidity returns which entries of in are not null, nil where all are. The library's own count of nulls is kept
+// where arrays that share their data find it: it would be written there while another column, converted at the same
+// time, reads it.
 func arrowValidity(in arrow.Array) vector.Bitmap {
 	nulls := in.Data().NullN()
 	if nulls == 0 || nulls < 0 && len(in.NullBitmapBytes()) == 0 {
@@ -259,7 +262,8 @@ func (c *converter) decimals(a *column.Array, width int, put func(int, []byte)) 
 			}
 			v := wide[:width]
 			if len(column.TrimDecimal(v)) > precisionWidth {
-				a.Faults = append(a.Faults, column.Fault{Entry: a.Len, Err: fmt.Errorf("%x is no %s", v, a.Type.Logical)})
+				a.Faults = append(a.Faults, column.Fault{Entry: a.Len,
+					Err: fmt.Errorf("%x is no %s", v, a.Type.Logical)})
 			}
 			if err := column.AppendCell(a, v[width-precisionWidth:], c.limits); err != nil {
 				return err
@@ -283,8 +287,10 @@ func (c *converter) decimals(a *column.Array, width int, put func(int, []byte)) 
 	return nil
 }
 
-// lists copies lists whose entries may lie anywhere in the child arrays, in any order and overlapping, as list views do.
-func (c *converter) lists(a *column.Array, bounds func(int) (int64, int64), children []arrow.Array) (*column.Array, error) {
+// lists copies lists whose entries may lie anywhere in the child arrays, in any order and overlapping, as list views
+// do.
+func (c *converter) lists(a *column.Array, bounds func(int) (int64, int64), children []arrow.Array) (*column.Array,
+	error) {
 	length := int64(children[0].Len())
 	for _, ch := range children[1:] {
 		if int64(ch.Len()) != length {
@@ -435,48 +441,13 @@ func (c *converter) pick(dst, src *column.Array, i int) error {
 		dst.AppendNull()
 		return nil
 	}
-	if src.Faults != nil {
-		for _, f := range src.Faults {
-			if f.Entry == i {
-				dst.Faults = append(dst.Faults, column.Fault{Entry: dst.Len, Err: f.Err})
-			}
-		}
-	}
-	size := int64(8)
-	lo, hi := i, i+1
-	switch src.Type.Shape {
-	case column.Number:
-		switch src.Type.Elem.Physical() {
-		case vector.Float32Values:
-			dst.Floats = append(dst.Floats, src.Floats[i])
-		case vector.Float64Values:
-			dst.Doubles = append(dst.Doubles, src.Doubles[i])
-		default:
-			dst.Ints = append(dst.Ints, src.Ints[i])
-		}
-	case column.Bytes, column.String:
-		v := src.Data[src.Offsets[i]:src.Offsets[i+1]]
-		size += int64(len(v))
-		if int64(len(dst.Data)+len(v)) > math.MaxInt32 {
-			return errors.New("more than 2^31-1 bytes in a batch")
-		}
-		dst.Data = append(dst.Data, v...)
-	case column.List, column.Map:
-		lo, hi = int(src.Offsets[i]), int(src.Offsets[i+1])
-	case column.FixedList:
-		lo, hi = i*src.Type.Dim, (i+1)*src.Type.Dim
-	}
-	if err := c.grow(size); err != nil {
+	if err := c.grow(src.SizeBytesOf(i, i+1)); err != nil {
 		return err
 	}
-	for k, ch := range src.Children {
-		for e := lo; e < hi; e++ {
-			if err := c.pick(dst.Children[k], ch, e); err != nil {
-				return err
-			}
-		}
+	if c.size > math.MaxInt32 {
+		return errors.New("more than 2^31-1 bytes in a batch")
 	}
-	dst.AppendEntry(true)
+	dst.AppendFrom(src, i, i+1)
 	return nil
 }
 

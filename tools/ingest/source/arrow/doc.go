@@ -3,6 +3,6 @@
 //	stream or file ── messageReader ──> messages ── arrow-go ──> record ── converter ──> column.Batch
 //	RecordReader ── a goroutine ──────────────────────────────> record ── converter ──> column.Batch, which borrows its numbers
 //
-// Lengths in messages are checked before arrow-go sees them, which allocates what they say. A stream that ends without its end marker
-// was cut short.
+// Lengths in messages are checked before arrow-go sees them, which allocates what they say. A stream that ends without
+// its end marker was cut short.
 package arrow

@@ -58,7 +58,8 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 		return nil, err
 	}
 	if head.body < 0 || head.body > m.limits.BlockBytes {
-		return nil, fmt.Errorf("an Arrow message with a body of %d bytes, the limit is %d: write smaller record batches", head.body, m.limits.BlockBytes)
+		return nil, fmt.Errorf("an Arrow message with a body of %d bytes, the limit is %d: write smaller record batches",
+			head.body, m.limits.BlockBytes)
 	}
 	body, err := m.read(head.body)
 	if err != nil {
@@ -203,7 +204,8 @@ func parseMessage(meta []byte) (*messageHead, error) {
 			h.buffers = append(h.buffers, bufferSpan{f.i64at(at + 16*i), f.i64at(at + 16*i + 8)})
 		}
 	}
-	if f.vectorLength(root, 4) < 0 || h.typ == headerSchema && !f.checkSchema(table) || h.hasContents && !f.checkBatch(table, len(h.buffers)) {
+	if f.vectorLength(root, 4) < 0 || h.typ == headerSchema && !f.checkSchema(table) || h.hasContents &&
+		!f.checkBatch(table, len(h.buffers)) {
 		f.bad = true
 	}
 	if f.deep {
@@ -278,7 +280,8 @@ func (h *messageHead) check(body []byte, limits *column.Limits) error {
 	}
 	for _, b := range h.buffers {
 		if b.offset < 0 || b.length < 0 || b.offset > int64(len(body)) || b.length > int64(len(body))-b.offset {
-			return fmt.Errorf("an Arrow buffer of bytes [%d, %d) in a body of %d", b.offset, b.offset+b.length, len(body))
+			return fmt.Errorf("an Arrow buffer of bytes [%d, %d) in a body of %d", b.offset, b.offset+b.length,
+				len(body))
 		}
 		size := b.length
 		if h.compressed && b.length > 0 {
@@ -291,7 +294,8 @@ func (h *messageHead) check(body []byte, limits *column.Limits) error {
 			}
 		}
 		if size < 0 || size > limits.BlockBytes-h.bytes {
-			return fmt.Errorf("an Arrow batch of more than %d bytes decompressed: write smaller record batches", limits.BlockBytes)
+			return fmt.Errorf("an Arrow batch of more than %d bytes decompressed: write smaller record batches",
+				limits.BlockBytes)
 		}
 		h.bytes += size
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A RecordReader is where Arrow records come from; an array.RecordReader is one. Its schema may be known only after the first
-// Next.
+// A RecordReader is where Arrow records come from; an array.RecordReader is one. Its schema may be known only after the
+// first Next.
 type RecordReader interface {
 	Schema() *arrow.Schema
 	Next() bool
@@ -24,8 +24,8 @@ type RecordReader interface {
 	Release()
 }
 
-// Records are Arrow records in memory, as an input: what Options.Records gives the path "-" to read. They are read once, and
-// nothing is copied that a Column can show as it is.
+// Records are Arrow records in memory, as an input: what Options.Records gives the path "-" to read. They are read
+// once, and nothing is copied that a Column can show as it is.
 //
 //	RecordReader ── a goroutine ──> record ── converter ──> arrays that borrow its buffers ──> Chunk, until its Free
 //
@@ -42,16 +42,16 @@ type Records struct {
 	done       bool // read to the end
 }
 
-// NewRecords takes r over. resident says that its records are in memory whether or not they are read, as those of a table are:
-// then what is borrowed of them does not count as memory that the ingest holds.
+// NewRecords takes r over. resident says that its records are in memory whether or not they are read, as those of a
+// table are: then what is borrowed of them does not count as memory that the ingest holds.
 func NewRecords(r RecordReader, resident bool) *Records {
 	return &Records{reader: r, resident: resident, out: make(chan arrow.RecordBatch), stop: make(chan struct{})}
 }
 
 var ErrRecordsClosed = errors.New("the Arrow records were closed")
 
-// Close gives the reader back. A call of it that is under way is not waited for: whoever cancels is not held up by a reader
-// that is slow, or stuck; it is released when it returns.
+// Close gives the reader back. A call of it that is under way is not waited for: whoever cancels is not held up by a
+// reader that is slow, or stuck; it is released when it returns.
 func (r *Records) Close() {
 	r.begin.Do(func() {
 		r.err = ErrRecordsClosed
@@ -99,8 +99,8 @@ func (r *Records) feed() {
 	}
 }
 
-// Sum returns the fingerprint of all rows, once they were read to the end: of names, types and values, in the batches in which
-// they came.
+// Sum returns the fingerprint of all rows, once they were read to the end: of names, types and values, in the batches
+// in which they came.
 func (r *Records) Sum() (string, error) {
 	if !r.done {
 		return "", errors.New("the records' fingerprint is known once they were read to the end")
@@ -119,12 +119,13 @@ func (h *recordHash) nodes(nodes []*column.Type) {
 	}
 }
 
-// appendSum appends what a recordHash takes of the values of a: a hash and a length for each of its slices, so that columns are hashed in
-// parallel and no Hasher copies them.
+// appendSum appends what a recordHash takes of the values of a: a hash and a length for each of its slices, so that
+// columns are hashed in parallel and no Hasher copies them.
 func appendSum(dst []byte, a *column.Array) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(a.Len))
 	for _, p := range [...][]byte{
-		arrow.Uint64Traits.CastToBytes(a.Valid), arrow.Int32Traits.CastToBytes(a.Offsets), arrow.Int64Traits.CastToBytes(a.Ints),
+		arrow.Uint64Traits.CastToBytes(a.Valid), arrow.Int32Traits.CastToBytes(a.Offsets),
+		arrow.Int64Traits.CastToBytes(a.Ints),
 		arrow.Float32Traits.CastToBytes(a.Floats), arrow.Float64Traits.CastToBytes(a.Doubles), a.Data,
 	} {
 		sum := xxh3.Hash128(p).Bytes()

@@ -83,7 +83,8 @@ func typeOf(t arrow.DataType, depth int) *column.Type {
 		}
 		return n
 	case *arrow.MapType:
-		n := &column.Type{Shape: column.Map, Children: []*column.Type{fieldType(t.KeyField(), depth+1), fieldType(t.ItemField(), depth+1)}}
+		n := &column.Type{Shape: column.Map, Children: []*column.Type{fieldType(t.KeyField(), depth+1),
+			fieldType(t.ItemField(), depth+1)}}
 		return n
 	case *arrow.ListType:
 		return list(t.ElemField())
@@ -97,7 +98,8 @@ func typeOf(t arrow.DataType, depth int) *column.Type {
 		if t.Len() < 0 {
 			return &column.Type{Shape: column.Refused, Reason: fmt.Sprintf("a list of %d values", t.Len())}
 		}
-		return &column.Type{Shape: column.FixedList, Dim: int(t.Len()), Children: []*column.Type{fieldType(t.ElemField(), depth+1)}}
+		return &column.Type{Shape: column.FixedList, Dim: int(t.Len()),
+			Children: []*column.Type{fieldType(t.ElemField(), depth+1)}}
 	case *arrow.StructType:
 		n := &column.Type{Shape: column.Struct}
 		for _, f := range t.Fields() {

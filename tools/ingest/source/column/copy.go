@@ -1,6 +1,10 @@
 package column
 
-import "github.com/dsistore/dsistore/format/vector"
+import (
+	"sort"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
 
 // VariableList returns a fixed list as a list, and a list as it is.
 func VariableList(a *Array) *Array {
@@ -18,142 +22,104 @@ func VariableList(a *Array) *Array {
 
 // CompactLists returns a, an array with offsets, such that null entries have an empty range: a itself when they do.
 func CompactLists(a *Array) *Array {
-	if a.Valid == nil {
-		return a
-	}
 	clean := true
-	for i := range a.Len {
-		if !a.Valid.Get(i) && a.Offsets[i+1] != a.Offsets[i] {
-			clean = false
-			break
-		}
+	for i := 0; a.Valid != nil && clean && i < a.Len; i++ {
+		clean = a.Valid.Get(i) || a.Offsets[i+1] == a.Offsets[i]
 	}
 	if clean {
 		return a
 	}
-	out := *a
-	out.Offsets = make([]int32, 1, a.Len+1)
-	var ranges []span
-	total := int32(0)
+	out := NewArray(a.Type)
 	for i := range a.Len {
-		if a.Valid.Get(i) && a.Offsets[i+1] > a.Offsets[i] {
-			ranges = append(ranges, span{int(a.Offsets[i]), int(a.Offsets[i+1])})
-			total += a.Offsets[i+1] - a.Offsets[i]
-		}
-		out.Offsets = append(out.Offsets, total)
-	}
-	out.Data = nil
-	for _, r := range ranges {
-		if len(a.Data) > 0 {
-			out.Data = append(out.Data, a.Data[r.lo:r.hi]...)
+		if a.Valid.Get(i) {
+			out.AppendFrom(a, i, i+1)
+		} else {
+			out.AppendNull()
 		}
 	}
-	out.Children = nil
-	for _, c := range a.Children {
-		out.Children = append(out.Children, c.gather(ranges))
-	}
-	return &out
+	return out
 }
 
-// WithoutNulls returns a, a list or map whose null entries have an empty range, without those of its elements that are null in of,
-// which is what it lists, or a part of that: a itself when none is.
+// WithoutNulls returns a, a list or map whose null entries have an empty range, without those of its elements that are
+// null in of, which is what it lists, or a part of that: a itself when none is.
 func WithoutNulls(a, of *Array) *Array {
 	if of.ValidCount() == of.Len {
 		return a
 	}
-	out := *a
-	out.Offsets = make([]int32, 1, a.Len+1)
-	var ranges []span
-	total := int32(0)
+	out := NewArray(a.Type)
 	for i := range a.Len {
+		if a.IsNull(i) {
+			out.AppendNull()
+			continue
+		}
 		for e := int(a.Offsets[i]); e < int(a.Offsets[i+1]); e++ {
-			if of.IsNull(e) {
-				continue
-			}
-			total++
-			if last := len(ranges) - 1; last >= 0 && ranges[last].hi == e {
-				ranges[last].hi++
-			} else {
-				ranges = append(ranges, span{e, e + 1})
-			}
-		}
-		out.Offsets = append(out.Offsets, total)
-	}
-	out.Children = nil
-	for _, c := range a.Children {
-		out.Children = append(out.Children, c.gather(ranges))
-	}
-	return &out
-}
-
-type span struct{ lo, hi int }
-
-// gather returns a copied array of the entries in ranges, which ascend.
-func (a *Array) gather(ranges []span) *Array {
-	out := &Array{Type: a.Type}
-	for _, r := range ranges {
-		out.Len += r.hi - r.lo
-	}
-	if a.Valid != nil {
-		out.Valid = make(vector.Bitmap, vector.BitmapWords(out.Len))
-		at := 0
-		for _, r := range ranges {
-			for i := r.lo; i < r.hi; i++ {
-				if a.Valid.Get(i) {
-					out.Valid.Set(at)
+			for k, c := range a.Children {
+				if !of.IsNull(e) {
+					out.Children[k].AppendFrom(c, e, e+1)
 				}
-				at++
 			}
 		}
-	}
-	at, next := 0, 0
-	for _, r := range ranges {
-		for next < len(a.Faults) && a.Faults[next].Entry < r.lo {
-			next++
-		}
-		for next < len(a.Faults) && a.Faults[next].Entry < r.hi {
-			out.Faults = append(out.Faults, Fault{a.Faults[next].Entry - r.lo + at, a.Faults[next].Err})
-			next++
-		}
-		at += r.hi - r.lo
-	}
-	inner := ranges
-	switch a.Type.Shape {
-	case Number:
-		for _, r := range ranges {
-			switch a.Type.Elem.Physical() {
-			case vector.Float32Values:
-				out.Floats = append(out.Floats, a.Floats[r.lo:r.hi]...)
-			case vector.Float64Values:
-				out.Doubles = append(out.Doubles, a.Doubles[r.lo:r.hi]...)
-			default:
-				out.Ints = append(out.Ints, a.Ints[r.lo:r.hi]...)
-			}
-		}
-	case Bytes, String, List, Map:
-		out.Offsets = make([]int32, 1, out.Len+1)
-		inner = make([]span, len(ranges))
-		total := int32(0)
-		for k, r := range ranges {
-			for i := r.lo; i < r.hi; i++ {
-				total += a.Offsets[i+1] - a.Offsets[i]
-				out.Offsets = append(out.Offsets, total)
-			}
-			inner[k] = span{int(a.Offsets[r.lo]), int(a.Offsets[r.hi])}
-			if len(a.Data) > 0 {
-				out.Data = append(out.Data, a.Data[inner[k].lo:inner[k].hi]...)
-			}
-		}
-	case FixedList:
-		inner = make([]span, len(ranges))
-		for k, r := range ranges {
-			inner[k] = span{r.lo * a.Type.Dim, r.hi * a.Type.Dim}
-		}
-	}
-	for _, c := range a.Children {
-		out.Children = append(out.Children, c.gather(inner))
+		out.AppendEntry(true)
 	}
 	return out
+}
+
+// AppendFrom appends entries [lo, hi) of src, an array of the same type, with their faults.
+func (a *Array) AppendFrom(src *Array, lo, hi int) {
+	if src.Valid == nil && a.Valid == nil {
+		a.Len += hi - lo
+	} else {
+		for i := lo; i < hi; i++ {
+			a.Mark(src.Valid == nil || src.Valid.Get(i))
+		}
+	}
+	first := sort.Search(len(src.Faults), func(i int) bool { return src.Faults[i].Entry >= lo })
+	for _, f := range src.Faults[first:] {
+		if f.Entry < hi {
+			a.Faults = append(a.Faults, Fault{a.Len - hi + f.Entry, f.Err})
+		}
+	}
+	switch a.Type.Shape {
+	case Number:
+		switch a.Type.Elem.Physical() {
+		case vector.Float32Values:
+			a.Floats = append(a.Floats, src.Floats[lo:hi]...)
+		case vector.Float64Values:
+			a.Doubles = append(a.Doubles, src.Doubles[lo:hi]...)
+		default:
+			a.Ints = append(a.Ints, src.Ints[lo:hi]...)
+		}
+	case Bytes, String, List, Map:
+		shift := a.Offsets[len(a.Offsets)-1] - src.Offsets[lo]
+		for _, o := range src.Offsets[lo+1 : hi+1] {
+			a.Offsets = append(a.Offsets, o+shift)
+		}
+		if lo, hi = int(src.Offsets[lo]), int(src.Offsets[hi]); len(src.Children) == 0 {
+			a.Data = append(a.Data, src.Data[lo:hi]...)
+		}
+	case FixedList:
+		lo, hi = lo*a.Type.Dim, hi*a.Type.Dim
+	}
+	for k, c := range src.Children {
+		a.Children[k].AppendFrom(c, lo, hi)
+	}
+}
+
+// SizeBytesOf returns about how many bytes AppendFrom appends for entries [lo, hi) of a.
+func (a *Array) SizeBytesOf(lo, hi int) int64 {
+	size := 8 * int64(hi-lo)
+	switch a.Type.Shape {
+	case Bytes, String:
+		size += int64(a.Offsets[hi] - a.Offsets[lo])
+	case List, Map:
+		lo, hi = int(a.Offsets[lo]), int(a.Offsets[hi])
+	case FixedList:
+		lo, hi = lo*a.Type.Dim, hi*a.Type.Dim
+	}
+	for _, c := range a.Children {
+		size += c.SizeBytesOf(lo, hi)
+	}
+	return size
 }
 
 // FillFrom gives a, whose n and valid are set, copies of the first values values of src, which holds no nulls.
@@ -212,34 +178,4 @@ func spread[T int64 | float32 | float64](a *Array, vals []T) []T {
 		}
 	}
 	return out
-}
-
-// DropFirst drops the first n entries of a leaf that holds no nulls.
-func (a *Array) DropFirst(n int) {
-	a.Len -= n
-	switch a.Type.Shape {
-	case Number:
-		switch a.Type.Elem.Physical() {
-		case vector.Float32Values:
-			a.Floats = a.Floats[:copy(a.Floats, a.Floats[n:])]
-		case vector.Float64Values:
-			a.Doubles = a.Doubles[:copy(a.Doubles, a.Doubles[n:])]
-		default:
-			a.Ints = a.Ints[:copy(a.Ints, a.Ints[n:])]
-		}
-	case Bytes, String:
-		at := a.Offsets[n]
-		a.Data = a.Data[:copy(a.Data, a.Data[at:])]
-		for i := range a.Len + 1 {
-			a.Offsets[i] = a.Offsets[i+n] - at
-		}
-		a.Offsets = a.Offsets[:a.Len+1]
-	}
-	kept := a.Faults[:0]
-	for _, f := range a.Faults {
-		if f.Entry >= n {
-			kept = append(kept, Fault{f.Entry - n, f.Err})
-		}
-	}
-	a.Faults = kept
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A DefectError is a panic that was recovered. It is a defect of the reader whatever the input is, and says so: damage is an error
-// that the reader returns.
+// A DefectError is a panic that was recovered. It is a defect of the reader whatever the input is, and says so: damage
+// is an error that the reader returns.
 type DefectError struct {
 	value any
 	place string // of the code that panicked
@@ -26,8 +26,8 @@ func Recovered(value any) error {
 	return &DefectError{value, panicPlace()}
 }
 
-// panicPlace returns where the panic that is being recovered began: file and line of the innermost function that is not the
-// runtime's.
+// panicPlace returns where the panic that is being recovered began: file and line of the innermost function that is not
+// the runtime's.
 func panicPlace() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

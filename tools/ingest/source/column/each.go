@@ -12,10 +12,10 @@ const leastColumns = 4
 // Workers returns how many goroutines work on n columns.
 func Workers(n, threads int) int { return max(1, min(threads, n/leastColumns)) }
 
-// Each calls work with the numbers of n columns, in Workers goroutines; worker is which of them calls, so that each may have
-// memory of its own. It returns when all calls have. An error ends it: that of the column with the lowest number is returned, whichever
-// goroutine was first, since columns are begun in order and what was begun is finished. When ctx ends, so does it, with ctx's error. A panic
-// of work becomes the caller's.
+// Each calls work with the numbers of n columns, in Workers goroutines; worker is which of them calls, so that each may
+// have memory of its own. It returns when all calls have. An error ends it: that of the column with the lowest number
+// is returned, whichever goroutine was first, since columns are begun in order and what was begun is finished. When ctx
+// ends, so does it, with ctx's error. A panic of work becomes the caller's.
 func Each(ctx context.Context, n, threads int, work func(worker, i int) error) error {
 	c := columnLoop{ctx: ctx, n: n, work: work, at: n}
 	workers := Workers(n, threads)

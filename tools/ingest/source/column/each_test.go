@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestErrorIsOfTheFirstColumn: of several columns with errors the first one's is returned, however the goroutines are run.
+// TestErrorIsOfTheFirstColumn: of several columns with errors the first one's is returned, however the goroutines are
+// run.
 func TestErrorIsOfTheFirstColumn(t *testing.T) {
 	for range 500 {
 		var calls [64]atomic.Int32

@@ -13,7 +13,8 @@ const DropHint = "; drop it with {"
 
 // RefuseToDrop refuses a column that can be nothing but dropped.
 func RefuseToDrop(path, format string, args ...any) error {
-	return Refuse(path, "%s%s\"columns\": {%q: {\"drop\": true}}} in a mapping file", fmt.Sprintf(format, args...), DropHint, path)
+	return Refuse(path, "%s%s\"columns\": {%q: {\"drop\": true}}} in a mapping file", fmt.Sprintf(format, args...),
+		DropHint, path)
 }
 
 // ErrRefused is matched when an input is whole but holds something that has no place in a table: the message names the

@@ -115,7 +115,8 @@ func parseInteger(n *Type, s string) (int64, error) {
 		return 0, fmt.Errorf("%s is no boolean", Quote(s))
 	}
 	// Programs that know no null but NaN write integers with nulls as floats.
-	if whole, fraction, ok := strings.Cut(s, "."); ok && fraction != "" && strings.Trim(fraction, "0") == "" && whole != "" {
+	if whole, fraction, ok := strings.Cut(s, "."); ok && fraction != "" && strings.Trim(fraction, "0") == "" &&
+		whole != "" {
 		s = whole
 	}
 	if n.Elem == vector.Uint64 {
@@ -135,7 +136,8 @@ func parseInteger(n *Type, s string) (int64, error) {
 	return v, nil
 }
 
-var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", time.DateOnly}
+var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00",
+	"2006-01-02 15:04:05Z07:00", time.DateOnly}
 
 func ParseMoment(s string) (Moment, error) {
 	for _, layout := range timestampLayouts {
@@ -161,7 +163,8 @@ func parseDecimal(s, logical string) (*big.Int, error) {
 	mantissa, exponent := s, 0
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
 		var err error
-		if exponent, err = strconv.Atoi(s[i+1:]); err != nil || exponent < -maxDecimalText || exponent > maxDecimalText {
+		if exponent, err = strconv.Atoi(s[i+1:]); err != nil || exponent < -maxDecimalText ||
+			exponent > maxDecimalText {
 			return nil, bad
 		}
 		mantissa = s[:i]
@@ -211,7 +214,8 @@ func ExactFloat(e vector.Elem, v int64) bool {
 // AppendCell appends a byte string, or a fault in its place when it is too long.
 func AppendCell[T ~string | ~[]byte](a *Array, v T, limits *Limits) error {
 	if int64(len(v)) > limits.CellBytes {
-		a.Faults = append(a.Faults, Fault{a.Len, fmt.Errorf("a value of %d bytes, the limit is %d", len(v), limits.CellBytes)})
+		a.Faults = append(a.Faults, Fault{a.Len, fmt.Errorf("a value of %d bytes, the limit is %d", len(v),
+			limits.CellBytes)})
 		v = v[:0]
 	}
 	if int64(len(a.Data)+len(v)) > min(limits.BatchBytes, math.MaxInt32) {

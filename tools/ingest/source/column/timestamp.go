@@ -55,15 +55,20 @@ func (m Moment) In(unit string) (v int64, fits bool) {
 // exact reports whether m is a whole number of a unit.
 func (m Moment) exact(unit string) bool { return m.Nanos%(1e9/TimeUnits[unit]) == 0 }
 
-// Value returns m in the unit of a node, or an error that says why it has no place in it. text is m as the source has it.
+// Value returns m in the unit of a node, or an error that says why it has no place in it. text is m as the source has
+// it.
 func (m Moment) Value(n *Type, text string) (int64, error) {
 	unit := TimestampUnit(n.Logical)
 	v, fits := m.In(unit)
 	switch {
 	case !fits && n.NoUnit:
-		return 0, fmt.Errorf("%s is not in the years 1677 to 2262 that 64 bits of nanoseconds hold, and the column has fractions of microseconds: no unit holds all of it; text and JSON can be read as strings (\"type\": \"string\"), and --on-bad-row quarantine leaves such rows out", text)
+		return 0, fmt.Errorf("%s is not in the years 1677 to 2262 that 64 bits of nanoseconds hold, and the column "+
+			"has fractions of microseconds: no unit holds all of it; text and JSON can be read as strings (\"type\": "+
+			"\"string\"), and --on-bad-row quarantine leaves such rows out", text)
 	case !fits && unit == "ns":
-		return 0, fmt.Errorf("%s is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds where none of it is finer, under another name (\"rename\") where the table has it in nanoseconds", text)
+		return 0, fmt.Errorf("%s is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": "+
+			"\"us\"} in a mapping file reads the column in microseconds where none of it is finer, under another "+
+			"name (\"rename\") where the table has it in nanoseconds", text)
 	case !fits:
 		return 0, fmt.Errorf("%s is out of the range of %s in 64 bits", text, unit)
 	case !m.exact(unit):
@@ -112,7 +117,8 @@ func NewRescaling(from, to string) (*Rescaling, error) {
 	return r, nil
 }
 
-// Apply returns the timestamps of a, in memory of their own. One that is out of range, or between two of a coarser unit, is bad.
+// Apply returns the timestamps of a, in memory of their own. One that is out of range, or between two of a coarser
+// unit, is bad.
 func (r *Rescaling) Apply(a *Array, bad func(entry int, err error)) []int64 {
 	out := make([]int64, a.Len)
 	times, over := TimeUnits[r.To]/TimeUnits[r.From], TimeUnits[r.From]/TimeUnits[r.To]

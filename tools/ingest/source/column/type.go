@@ -33,14 +33,15 @@ type Type struct {
 	Dim      int
 	Children []*Type
 	Reason   string // Refused
-	// AnyUnit: a timestamp whose source has seconds and nanoseconds: the reader gives it in the unit that logical says. Where seen is set, the
-	// reader notes there what the values are, and need not give them.
+	// AnyUnit: a timestamp whose source has seconds and nanoseconds: the reader gives it in the unit that logical says.
+	// Where seen is set, the reader notes there what the values are, and need not give them.
 	AnyUnit bool
 	Seen    *MomentRange
 	NoUnit  bool // anyUnit: no unit holds all values of the dump
 	// Unread: the mapping drops it, so that no reader looks at its values. Its array is Unread's.
 	Unread bool
-	// Given: JSON: the mapping file says the type, so that a number may be written as a string, and a string as a number.
+	// Given: JSON: the mapping file says the type, so that a number may be written as a string, and a string as a
+	// number.
 	Given bool
 }
 

@@ -49,9 +49,11 @@ func ReadTable(path string, limits *column.Limits) (*Table, error) {
 	return d, nil
 }
 
-// ParseTable reads a CREATE TABLE statement of Hive or Spark. Clauses that do not concern the files' text are passed over.
+// ParseTable reads a CREATE TABLE statement of Hive or Spark. Clauses that do not concern the files' text are passed
+// over.
 func ParseTable(text string, maxDepth int) (*Table, error) {
-	p := &ddlParser{hiveTypeParser{s: unframe(strings.TrimPrefix(text, lines.ByteOrderMark)), maxDepth: maxDepth, statement: true}}
+	p := &ddlParser{hiveTypeParser{s: unframe(strings.TrimPrefix(text, lines.ByteOrderMark)), maxDepth: maxDepth,
+		statement: true}}
 	d := &Table{}
 	for p.words("use") || p.words("set") || p.words("drop") {
 		p.statementEnd()
@@ -59,10 +61,12 @@ func ParseTable(text string, maxDepth int) (*Table, error) {
 	if !p.words("create") {
 		return nil, p.want("CREATE TABLE")
 	}
-	for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") || p.words("transactional") {
+	for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") ||
+		p.words("transactional") {
 	}
 	if p.words("view") || p.words("materialized", "view") {
-		return nil, column.Refuse("", "it describes a view, which has no files: give the DDL of the table whose files these are")
+		return nil, column.Refuse("", "it describes a view, which has no files: give the DDL of the table whose "+
+			"files these are")
 	}
 	if !p.words("table") {
 		return nil, p.want("TABLE")
@@ -78,7 +82,8 @@ func ParseTable(text string, maxDepth int) (*Table, error) {
 	}
 	var err error
 	if p.skip(); p.pos < len(p.s) && p.s[p.pos] != '(' {
-		return nil, column.Refuse("", "the statement names no columns (CREATE TABLE ... AS SELECT and LIKE take them from elsewhere): give what SHOW CREATE TABLE prints")
+		return nil, column.Refuse("", "the statement names no columns (CREATE TABLE ... AS SELECT and LIKE take them "+
+			"from elsewhere): give what SHOW CREATE TABLE prints")
 	}
 	if d.Columns, err = p.columnList(); err != nil {
 		return nil, err
@@ -89,7 +94,8 @@ func ParseTable(text string, maxDepth int) (*Table, error) {
 		}
 		if p.accept(';') {
 			if strings.Contains(strings.ToLower(p.s[p.pos:]), "create") && p.anotherTable() {
-				return nil, errors.New("more than one CREATE TABLE: give the statement of the table whose files these are")
+				return nil, errors.New("more than one CREATE TABLE: give the statement of the table whose files " +
+					"these are")
 			}
 			return d, d.check()
 		}
@@ -99,8 +105,8 @@ func ParseTable(text string, maxDepth int) (*Table, error) {
 	}
 }
 
-// unframe takes away what Hive's and Spark's shells print around a statement: beeline's frame of + and |, the name of the
-// column, and OK.
+// unframe takes away what Hive's and Spark's shells print around a statement: beeline's frame of + and |, the name of
+// the column, and OK.
 func unframe(text string) string {
 	framed := strings.HasPrefix(strings.TrimSpace(text), "+-")
 	lines := strings.Split(text, "\n")
@@ -141,7 +147,8 @@ func (p *ddlParser) statementEnd() {
 func (p *ddlParser) anotherTable() bool {
 	for p.skip(); p.pos < len(p.s); p.skip() {
 		if p.words("create") {
-			for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") || p.words("transactional") {
+			for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") ||
+				p.words("transactional") {
 			}
 			if p.words("table") {
 				return true
@@ -249,7 +256,8 @@ func (p *ddlParser) column() (*column.Type, error) {
 			if _, err := p.quoted(); err != nil {
 				return nil, err
 			}
-		case p.words("not", "null"), p.words("null"), p.words("enable"), p.words("disable"), p.words("validate"), p.words("novalidate"),
+		case p.words("not", "null"), p.words("null"), p.words("enable"), p.words("disable"), p.words("validate"),
+			p.words("novalidate"),
 			p.words("rely"), p.words("norely"), p.words("unique"), p.words("primary", "key"):
 		case p.words("collate"):
 			p.word()

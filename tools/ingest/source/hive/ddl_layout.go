@@ -59,7 +59,8 @@ func (p *ddlParser) serde(d *Table) error {
 	case "JsonSerDe", "JsonSerde":
 		return column.Refuse("", "SerDe %s: read the files as JSON lines, with --format jsonl and no --ddl", class)
 	default:
-		return column.Refuse("", "SerDe %s is not supported: LazySimpleSerDe, MultiDelimitSerDe and OpenCSVSerde are", class)
+		return column.Refuse("", "SerDe %s is not supported: LazySimpleSerDe, MultiDelimitSerDe and OpenCSVSerde are",
+			class)
 	}
 	return nil
 }
@@ -176,7 +177,8 @@ func (d *Table) property(key, value string) error {
 			return nil
 		}
 		if _, err := strconv.ParseInt(value, 10, 8); err != nil && utf8.RuneCountInString(value) > 1 {
-			d.Doubt = fmt.Sprintf("columns are separated by %q, of which Hive itself takes the first character: say which you mean with \"text\": {\"delimiter\": ...} in a mapping file", value)
+			d.Doubt = fmt.Sprintf("columns are separated by %q, of which Hive itself takes the first character: say "+
+				"which you mean with \"text\": {\"delimiter\": ...} in a mapping file", value)
 		}
 		return char(&t.Delimiter)
 	case "separatorChar":

@@ -40,8 +40,9 @@ var hivePrimitives = map[string]column.Type{
 	"interval":            {Shape: column.Refused, Reason: "intervals have no place in a table"},
 	"interval_year_month": {Shape: column.Refused, Reason: "intervals have no place in a table"},
 	"interval_day_time":   {Shape: column.Refused, Reason: "intervals have no place in a table"},
-	"timestamp_ltz":       {Shape: column.Refused, Reason: "text of a timestamp with local time zone names zones, which are not known here"},
-	"variant":             {Shape: column.Refused, Reason: "a variant has no place in a table"},
+	"timestamp_ltz": {Shape: column.Refused, Reason: "text of a timestamp with local time zone names zones, " +
+		"which are not known here"},
+	"variant": {Shape: column.Refused, Reason: "a variant has no place in a table"},
 }
 
 // ParseType reads a type as Hive spells it: "array<map<string, bigint>>", "decimal(10,2)", ...
@@ -63,8 +64,8 @@ type hiveTypeParser struct {
 	s        string
 	pos      int
 	maxDepth int
-	// statement: it is a type in a statement, which may have comments. One that is unknown is refused, so that the column or member may
-	// be dropped.
+	// statement: it is a type in a statement, which may have comments. One that is unknown is refused, so that the
+	// column or member may be dropped.
 	statement bool
 }
 
@@ -216,7 +217,8 @@ func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 	}
 	switch w {
 	case "interval":
-		for p.words("year") || p.words("month") || p.words("day") || p.words("hour") || p.words("minute") || p.words("second") || p.words("to") {
+		for p.words("year") || p.words("month") || p.words("day") || p.words("hour") || p.words("minute") ||
+			p.words("second") || p.words("to") {
 		}
 	case "timestamp":
 		if p.words("with", "local", "time", "zone") {

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// An Set is all files that are read together, as one dump. Formats whose files say nothing of their types learn them from the values of all files.
+// An Set is all files that are read together, as one dump. Formats whose files say nothing of their types learn them
+// from the values of all files.
 type Set struct {
 	Mapping *mapping.Mapping
 	Ddl     *hive.Table              // nil: none given
@@ -27,8 +28,8 @@ func (d *Set) Files(format string) []File {
 	})
 }
 
-// Learn calls read with each of files, Threads at once, and returns ctx's error when that ends. A file that cannot be read to its
-// end counts up to there: its error comes again when its rows are read.
+// Learn calls read with each of files, Threads at once, and returns ctx's error when that ends. A file that cannot be
+// read to its end counts up to there: its error comes again when its rows are read.
 func (d *Set) Learn(ctx context.Context, files []File, read func(ctx context.Context, i int, in File)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(d.Threads)
@@ -49,7 +50,8 @@ func (d *Set) Features() []storage.Feature {
 	return d.Known()
 }
 
-// column.TimestampUnit returns the unit that the mapping file or the table says for the timestamps of a path, empty where neither does.
+// column.TimestampUnit returns the unit that the mapping file or the table says for the timestamps of a path, empty
+// where neither does.
 func (d *Set) TimestampUnit(path string) string {
 	name := path
 	if cm := d.Mapping.Columns[path]; cm != nil {
@@ -62,7 +64,8 @@ func (d *Set) TimestampUnit(path string) string {
 	}
 	known := d.Features()
 	i := slices.IndexFunc(known, func(f storage.Feature) bool {
-		return column.TimestampUnit(f.Logical) != "" && (f.Name == name || f.OriginColumn == path && f.OriginKey != "" && f.Name != path)
+		return column.TimestampUnit(f.Logical) != "" && (f.Name == name || f.OriginColumn == path &&
+			f.OriginKey != "" && f.Name != path)
 	})
 	if i < 0 {
 		return ""

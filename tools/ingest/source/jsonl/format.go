@@ -76,7 +76,10 @@ func (d *dump) learn(ctx context.Context) error {
 	all, faults := newSchema(d.d), map[string]error{}
 	for some := range slices.Chunk(d.d.Files(name), filesAtOnce) {
 		schemas, errs := make([]*schema, len(some)), make([]error, len(some))
-		err := d.d.Learn(ctx, some, func(ctx context.Context, i int, in input.File) { schemas[i], errs[i] = d.file(ctx, in.Path) })
+		err := d.d.Learn(ctx, some, func(ctx context.Context, i int, in input.File) {
+			schemas[i],
+				errs[i] = d.file(ctx, in.Path)
+		})
 		if err != nil {
 			return err
 		}
@@ -93,8 +96,8 @@ func (d *dump) learn(ctx context.Context) error {
 	return nil
 }
 
-// file returns what a file says. One that cannot be read to its end says what it can: whoever reads it for its rows meets
-// the error again, where it belongs.
+// file returns what a file says. One that cannot be read to its end says what it can: whoever reads it for its rows
+// meets the error again, where it belongs.
 func (d *dump) file(ctx context.Context, path string) (*schema, error) {
 	s := newSchema(d.d)
 	lines, err := lines.Open(path, nil, lines.UTF8, &d.d.Limits)

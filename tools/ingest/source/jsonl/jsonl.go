@@ -33,7 +33,8 @@ const SampleBytes = 4 << 20
 func newReader(in *lines.Reader, s *schema, opts *column.ReadOptions) (*Reader, error) {
 	in.OldEnds()
 	r := &Reader{
-		Rows: lines.Rows{Target: opts.ChunkBytes}, lines: in, limits: &opts.Limits, index: map[string]int{}, blank: s.blank,
+		Rows: lines.Rows{Target: opts.ChunkBytes}, lines: in, limits: &opts.Limits, index: map[string]int{},
+		blank: s.blank,
 	}
 	r.parser.maxDepth = opts.Limits.Depth
 	var err error
@@ -111,7 +112,8 @@ func (s *schema) refusal() error {
 	if more := len(s.mixes) - len(all); more > 0 {
 		all = append(all, fmt.Sprintf("and %d more", more))
 	}
-	return column.Refuse("", "%d columns have values of several types: %s; give them types in a mapping file, or drop them", len(s.mixes), strings.Join(all, "; "))
+	return column.Refuse("", "%d columns have values of several types: %s; give them types in a mapping file, or "+
+		"drop them", len(s.mixes), strings.Join(all, "; "))
 }
 
 // HasNothing reports whether no line, if there are any, says what columns there are.

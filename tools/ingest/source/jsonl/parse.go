@@ -39,7 +39,8 @@ type parser struct {
 func (p *parser) reset(line []byte) { p.buf, p.pos, p.depth = line, 0, 0 }
 
 // wantJSONLines says what JSON on several lines, or in one list, has to become.
-const wantJSONLines = "JSON lines have an object a line; jq -c . FILE writes them so, or jq -c '.[]' FILE where the file is one list"
+const wantJSONLines = "JSON lines have an object a line; jq -c . FILE writes them so, or jq -c '.[]' FILE where the " +
+	"file is one list"
 
 func (p *parser) fail(what string) error {
 	if p.pos >= len(p.buf) {
@@ -95,8 +96,8 @@ func (p *parser) bool() (bool, error) {
 	return false, p.literal("false")
 }
 
-// number returns the text of a number, borrowed, and whether it is an integer without fraction and exponent. NaN, Infinity and
-// -Infinity are numbers: JSON has none of them, and Python and Java write them all the same.
+// number returns the text of a number, borrowed, and whether it is an integer without fraction and exponent. NaN,
+// Infinity and -Infinity are numbers: JSON has none of them, and Python and Java write them all the same.
 func (p *parser) number() (text []byte, whole bool, err error) {
 	start := p.pos
 	digits := func() bool {
@@ -517,12 +518,14 @@ func appendNumber(a *column.Array, k jsonKind, p *parser, mismatch func() error,
 	}
 	if whole && !n.Elem.IsInteger() {
 		if v, err := strconv.ParseInt(string(text), 10, 64); err != nil || !column.ExactFloat(n.Elem, v) {
-			return fmt.Errorf("the integer %s is not exact in %v; give the column a type in a mapping file", text, n.Elem)
+			return fmt.Errorf("the integer %s is not exact in %v; give the column a type in a mapping file", text,
+				n.Elem)
 		}
 	}
 	if err := column.AppendText(a, text, limits); err != nil {
 		if !whole && n.Elem.IsInteger() && !n.Given {
-			return fmt.Errorf("%s where the lines before it have integers; give the column the type double in a mapping file", column.Quote(string(text)))
+			return fmt.Errorf("%s where the lines before it have integers; give the column the type double in a "+
+				"mapping file", column.Quote(string(text)))
 		}
 		return err
 	}
@@ -530,8 +533,8 @@ func appendNumber(a *column.Array, k jsonKind, p *parser, mismatch func() error,
 }
 
 // appendMembers appends the members of the object at p to the arrays of a struct or of a row; those that are missing
-// get null. rows is how many entries the arrays have; a nil array is passed over. index says where a key goes; nil: where
-// the member of that name is.
+// get null. rows is how many entries the arrays have; a nil array is passed over. index says where a key goes; nil:
+// where the member of that name is.
 func appendMembers(members []*column.Array, index map[string]int, rows int, p *parser, limits *column.Limits) error {
 	err := p.object(func(key []byte) error {
 		i, ok := index[string(key)]

@@ -17,8 +17,8 @@ import (
 type schema struct {
 	mapping *mapping.Mapping
 	limits  *column.Limits
-	// table says what the table has under the name of a feature, or of a map's column for its keys: an integer where it has
-	// floats is one of those.
+	// table says what the table has under the name of a feature, or of a map's column for its keys: an integer where it
+	// has floats is one of those.
 	table map[string]vector.Type
 	top   *jsonType
 	keys  int
@@ -190,7 +190,8 @@ func (s *schema) skip(p *parser, path string) error {
 
 func (s *schema) newType(path string) (*jsonType, error) {
 	if s.keys++; s.keys > s.limits.Columns {
-		return nil, column.Refuse("", "more than %d different keys, the last %s: where keys are ids, {\"columns\": {COLUMN: {\"map\": \"weighted\"}}} in a mapping file makes a map of the object that has them",
+		return nil, column.Refuse("", "more than %d different keys, the last %s: where keys are ids, {\"columns\": "+
+			"{COLUMN: {\"map\": \"weighted\"}}} in a mapping file makes a map of the object that has them",
 			s.limits.Columns, column.Quote(path))
 	}
 	t := &jsonType{schema: s, path: path}
@@ -244,7 +245,8 @@ func (t *jsonType) infer(p *parser) error {
 	}
 	if t.kind != 0 && t.kind != k {
 		t.mixed = true
-		t.schema.mixes = append(t.schema.mixes, &mixedError{t.path, fmt.Sprintf("%v where lines before it have %v", k, t.kind), t.schema.at})
+		t.schema.mixes = append(t.schema.mixes, &mixedError{t.path,
+			fmt.Sprintf("%v where lines before it have %v", k, t.kind), t.schema.at})
 		return p.skip()
 	}
 	t.kind = k
@@ -313,7 +315,8 @@ func (t *jsonType) addNumber(text []byte, whole bool) {
 }
 
 func (n jsonNumbers) with(o jsonNumbers) jsonNumbers {
-	return jsonNumbers{n.float || o.float, n.negative || o.negative, n.large || o.large, n.huge || o.huge, n.inexact || o.inexact}
+	return jsonNumbers{n.float || o.float, n.negative || o.negative, n.large || o.large, n.huge || o.huge, n.inexact ||
+		o.inexact}
 }
 
 // mixed reports whether no type holds all the numbers.
@@ -330,7 +333,8 @@ func (t *jsonType) clash(o *jsonType) error {
 		return &mixedError{path: o.path, what: fmt.Sprintf("%v where files before it have %v", o.kind, t.kind)}
 	}
 	if t.number.with(o.number).mixed() && !t.number.mixed() && !o.number.mixed() {
-		return &mixedError{path: o.path, what: "numbers that no type holds together with those of files before it: integers beyond 2^53 and fractions, or beyond 2^63 and negative ones"}
+		return &mixedError{path: o.path, what: "numbers that no type holds together with those of files before it: " +
+			"integers beyond 2^53 and fractions, or beyond 2^63 and negative ones"}
 	}
 	if err := t.elem.clash(o.elem); err != nil {
 		return err
@@ -386,7 +390,8 @@ func (t *jsonType) node(name string) (*column.Type, error) {
 		case t.number.float:
 			n.Elem = vector.Float64
 		case t.number.huge || t.number.large && t.number.negative:
-			return &column.Type{Name: name, Shape: column.Refused, Reason: "it holds integers that 64 bits do not: give it the type double, string or decimal(38,0) in a mapping file"}, nil
+			return &column.Type{Name: name, Shape: column.Refused, Reason: "it holds integers that 64 bits do not: " +
+				"give it the type double, string or decimal(38,0) in a mapping file"}, nil
 		case known == vector.Float32 || known == vector.Float64:
 			n.Elem = known
 		case t.number.large:
@@ -423,7 +428,8 @@ func (t *jsonType) node(name string) (*column.Type, error) {
 func (t *jsonType) mapNode(n *column.Type) (*column.Type, error) {
 	n.Shape = column.Map
 	key := &column.Type{Name: "key", Shape: column.String}
-	if cm := t.schema.mapping.Columns[t.path]; cm != nil && (cm.Map == "weighted" || cm.Kind == vector.Weighted) && !cm.Hash {
+	if cm := t.schema.mapping.Columns[t.path]; cm != nil && (cm.Map == "weighted" || cm.Kind == vector.Weighted) &&
+		!cm.Hash {
 		key = &column.Type{Name: "key", Shape: column.Number, Elem: vector.Int64}
 	}
 	value, err := t.elem.node("value")

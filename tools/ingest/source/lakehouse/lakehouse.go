@@ -12,9 +12,9 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
-// Tables of Delta Lake, Iceberg and Hudi, and Hive's transactional ones, keep files that their log has replaced, and files that
-// delete rows of others. Taking all of them brings back rows that were deleted or superseded. Such a table is refused wherever a
-// path leads into it:
+// Tables of Delta Lake, Iceberg and Hudi, and Hive's transactional ones, keep files that their log has replaced, and
+// files that delete rows of others. Taking all of them brings back rows that were deleted or superseded. Such a table
+// is refused wherever a path leads into it:
 //
 //	the path itself, and every directory below it    markers that a listing shows
 //	every directory above it                          markers looked up by name
@@ -43,13 +43,16 @@ var exporters = map[string]string{
 
 // Refusal says that path is in a table, or is one.
 func (l *Table) Refusal(path string) error {
-	return column.Refuse("", "%s: %s (%s): only its log says which files and rows are current, so the files alone would bring back deleted and replaced rows; "+
-		"export the table with %s and ingest the export, or pipe it in as an Arrow stream", path, l.kind, l.marker, exporters[l.kind])
+	return column.Refuse("", "%s: %s (%s): only its log says which files and rows are current, so the files alone "+
+		"would bring back deleted and replaced rows; "+
+		"export the table with %s and ingest the export, or pipe it in as an Arrow stream", path, l.kind, l.marker,
+		exporters[l.kind])
 }
 
 var (
-	// Hive writes numbers of transactions with seven digits, and more where they need more, and adds the visibility that compaction has. Impala
-	// writes them as they are: names that others give too, so that there the files must be Hive's or Impala's.
+	// Hive writes numbers of transactions with seven digits, and more where they need more, and adds the visibility
+	// that compaction has. Impala writes them as they are: names that others give too, so that there the files must be
+	// Hive's or Impala's.
 	transactional    = regexp.MustCompile(`^(base_\d{7}|delta_\d{7}_\d{7}(_\d+)?|(base_\d+|delta_\d+_\d+(_\d+)?)_v\d+|delete_delta_\d+_\d+(_\d+)?(_v\d+)?)$`)
 	numbered         = regexp.MustCompile(`^(base_\d+|delta_\d+_\d+(_\d+)?)$`)
 	transactionFiles = regexp.MustCompile(`^(bucket_\d+|\d{6}_\d+|_orc_acid_version|_metadata_acid|[0-9a-f]+-[0-9a-f]+_\d+_data\.\d+\.)`)
@@ -86,8 +89,8 @@ func Marked(dir string, entries []fs.DirEntry) *Table {
 	return markedDirectory(dir)
 }
 
-// markedDirectory looks into dir for the markers that a table has at its root or in each partition, by their names: dir may hold
-// any number of other entries.
+// markedDirectory looks into dir for the markers that a table has at its root or in each partition, by their names: dir
+// may hold any number of other entries.
 func markedDirectory(dir string) *Table {
 	isDir := func(name string) bool {
 		st, err := os.Stat(filepath.Join(dir, name))
@@ -109,7 +112,8 @@ func markedDirectory(dir string) *Table {
 			return &Table{kind: icebergTable, marker: hint}
 		}
 		entries, _ := os.ReadDir(metadata) // what cannot be listed shows nothing
-		if i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return icebergMetadata.MatchString(e.Name()) }); i >= 0 {
+		if i := slices.IndexFunc(entries,
+			func(e fs.DirEntry) bool { return icebergMetadata.MatchString(e.Name()) }); i >= 0 {
 			return &Table{kind: icebergTable, marker: filepath.Join(metadata, entries[i].Name())}
 		}
 	}
@@ -133,7 +137,10 @@ func isTransactional(dir string) bool {
 		return false
 	}
 	entries, _ := os.ReadDir(dir) // what cannot be listed shows nothing
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && transactionFiles.MatchString(e.Name()) })
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return !e.IsDir() &&
+			transactionFiles.MatchString(e.Name())
+	})
 }
 
 func exists(path string) bool {
@@ -144,8 +151,8 @@ func exists(path string) bool {
 // An Ascent looks for markers in the directories above paths. It remembers those that it has seen.
 type Ascent struct{ plain map[string]bool }
 
-// Check returns a refusal when dir, or a directory above it, is in a table. Both the path as it was given and the one that its
-// links lead to count. path is what the refusal speaks of.
+// Check returns a refusal when dir, or a directory above it, is in a table. Both the path as it was given and the one
+// that its links lead to count. path is what the refusal speaks of.
 func (a *Ascent) Check(path, dir string) error {
 	given, err := filepath.Abs(dir)
 	if err != nil {
@@ -163,8 +170,8 @@ func (a *Ascent) Check(path, dir string) error {
 	return nil
 }
 
-// climb returns the first table at or above dir. The root of the file system, the home directory, the one for temporary files and
-// what is above them belong to no table: a marker left there by accident does not stand for everything below.
+// climb returns the first table at or above dir. The root of the file system, the home directory, the one for temporary
+// files and what is above them belong to no table: a marker left there by accident does not stand for everything below.
 func (a *Ascent) climb(dir string) *Table {
 	var seen []string
 	for ; !a.plain[dir] && !isBoundary(dir); dir = filepath.Dir(dir) {
@@ -207,14 +214,16 @@ const (
 )
 
 var (
-	hudiColumns = []string{"_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"}
+	hudiColumns = []string{"_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key",
+		"_hoodie_partition_path", "_hoodie_file_name"}
 	acidColumns = []string{"operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"}
 	// hudiMeta are keys that only Hudi's own writers put into a footer.
-	hudiMeta = []string{"org.apache.hudi.bloomfilter", "hoodie_bloom_filter_type_code", "hoodie_min_record_key", "hoodie_max_record_key"}
+	hudiMeta = []string{"org.apache.hudi.bloomfilter", "hoodie_bloom_filter_type_code", "hoodie_min_record_key",
+		"hoodie_max_record_key"}
 )
 
-// Check returns a refusal when a file is part of a table whatever directory it lies in: its rows are no rows of the table, or may
-// be replaced ones. dropped reports whether the mapping file drops a column.
+// Check returns a refusal when a file is part of a table whatever directory it lies in: its rows are no rows of the
+// table, or may be replaced ones. dropped reports whether the mapping file drops a column.
 func (s Signs) Check(dropped func(column string) bool) error {
 	says := func(key string) string {
 		v, _ := s.Meta(key)
@@ -225,16 +234,19 @@ func (s Signs) Check(dropped func(column string) bool) error {
 		kind = "position"
 	}
 	if kind == "position" || kind == "equality" {
-		return column.Refuse("", "Iceberg's %s deletes: each row says which row of another file is deleted, and is none of the table; "+
+		return column.Refuse("", "Iceberg's %s deletes: each row says which row of another file is deleted, and is "+
+			"none of the table; "+
 			"export the table with %s and ingest the export", kind, exporters[icebergTable])
 	}
 	if slices.Equal(s.Columns, acidColumns) {
-		return column.Refuse("", "a file of %s: its rows are events that insert, update and delete; export the table with %s and ingest the export",
+		return column.Refuse("", "a file of %s: its rows are events that insert, update and delete; export the table "+
+			"with %s and ingest the export",
 			hiveACID, exporters[hiveACID])
 	}
 	for _, key := range hudiMeta {
 		if _, ok := s.Meta(key); ok {
-			return column.Refuse("", "a file of %s (its footer has %s): another file may hold newer versions of its rows; export the table with %s and ingest the export",
+			return column.Refuse("", "a file of %s (its footer has %s): another file may hold newer versions of its "+
+				"rows; export the table with %s and ingest the export",
 				hudiTable, key, exporters[hudiTable])
 		}
 	}
@@ -254,7 +266,8 @@ func (s Signs) Check(dropped func(column string) bool) error {
 	for i, c := range hudiColumns {
 		quoted[i] = fmt.Sprintf(`%q: {"drop": true}`, c)
 	}
-	return column.Refuse("", "it has the meta columns of %s (%s, ...), so that another file may hold newer versions of its rows; export the table with %s and ingest the export, "+
+	return column.Refuse("", "it has the meta columns of %s (%s, ...), so that another file may hold newer versions "+
+		"of its rows; export the table with %s and ingest the export, "+
 		"with a mapping file that says that this is one by dropping the meta columns: {\"columns\": {%s}}",
 		hudiTable, hudiColumns[0], exporters[hudiTable], strings.Join(quoted, ", "))
 }

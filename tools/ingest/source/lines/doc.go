@@ -1,5 +1,5 @@
-// Package lines splits text into records: it decompresses and decodes files, finds the ends of lines, and cuts a line into the
-// fields of a row as Hive's text or CSV has them.
+// Package lines splits text into records: it decompresses and decodes files, finds the ends of lines, and cuts a line
+// into the fields of a row as Hive's text or CSV has them.
 //
 //	bytes ── gzip, zstd, bzip2, deflate ──> ── charset ──> Reader: lines ──> Splitter: fields ──> Rows: batches
 //

@@ -20,8 +20,8 @@ type Layout struct {
 	// Infer: columns that the header names and nothing gives a type get the one that the values of all files have.
 	Infer     bool
 	SkipLines int // lines before the data, after which no header is expected
-	// Extra says what columns beyond those of the schema do to a row: bad or ignore. Default bad, with a DDL ignore, as Hive does. One that is
-	// empty, at the end, never counts.
+	// Extra says what columns beyond those of the schema do to a row: bad or ignore. Default bad, with a DDL ignore, as
+	// Hive does. One that is empty, at the end, never counts.
 	Extra   string
 	Columns []Column
 	Charset charset // a byte order mark in the text overrules it
@@ -31,7 +31,8 @@ type Layout struct {
 func (t *Layout) Overlay(o *Layout) Layout {
 	out := *t
 	for _, f := range []struct{ to, from *string }{
-		{&out.Delimiter, &o.Delimiter}, {&out.Items, &o.Items}, {&out.MapKeys, &o.MapKeys}, {&out.Quote, &o.Quote}, {&out.Escape, &o.Escape},
+		{&out.Delimiter, &o.Delimiter}, {&out.Items, &o.Items}, {&out.MapKeys, &o.MapKeys}, {&out.Quote, &o.Quote},
+		{&out.Escape, &o.Escape},
 		{&out.Extra, &o.Extra},
 	} {
 		if *f.from != "" {
@@ -74,7 +75,8 @@ type Rules struct {
 }
 
 func NewRules(t *Layout) (Rules, error) {
-	l := Rules{Csv: t.CSV, delimiter: []byte{1}, Separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"', Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore}
+	l := Rules{Csv: t.CSV, delimiter: []byte{1}, Separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"',
+		Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore}
 	if t.CSV {
 		l.delimiter, l.Null, l.emptyNull = []byte{','}, nil, !t.EmptyText
 	}
@@ -95,7 +97,8 @@ func NewRules(t *Layout) (Rules, error) {
 	if t.HasNull {
 		l.Null, l.emptyNull = []byte(t.Null), false
 	}
-	if bytes.IndexByte(l.delimiter, '\n') >= 0 || l.Csv && bytes.IndexByte(l.delimiter, l.quote) >= 0 || l.HasEscape && bytes.IndexByte(l.delimiter, l.Escape) >= 0 {
+	if bytes.IndexByte(l.delimiter, '\n') >= 0 || l.Csv && bytes.IndexByte(l.delimiter, l.quote) >= 0 || l.HasEscape &&
+		bytes.IndexByte(l.delimiter, l.Escape) >= 0 {
 		return l, fmt.Errorf("text: the delimiter %q has another meaning", l.delimiter)
 	}
 	return l, nil

@@ -80,11 +80,11 @@ func Open(path string, src io.ReadCloser, set charset, limits *column.Limits) (*
 	case bytes.HasPrefix(head, []byte("BZh")):
 		br = bufio.NewReaderSize(bzip2.NewReader(br), 256<<10)
 	}
-	if head, _ := br.Peek(2); markedCharset(head) != UTF8 {
+	if head, _ := br.Peek(2); markedCharset(head) != nil {
 		set = markedCharset(head)
 	}
-	if set != UTF8 {
-		br = bufio.NewReaderSize(&charsetReader{from: br, set: set}, 256<<10)
+	if set != nil {
+		br = bufio.NewReaderSize(set(br), 256<<10)
 	}
 	// The mark that some programs put before their text is no part of it.
 	if head, _ := br.Peek(len(ByteOrderMark)); string(head) == ByteOrderMark {
@@ -97,8 +97,8 @@ func Open(path string, src io.ReadCloser, set charset, limits *column.Limits) (*
 	return l, nil
 }
 
-// OldEnds has lines end with \r where that is all that ends lines at the start of the text, as in files of old Macs. To Hadoop it
-// always ends a line.
+// OldEnds has lines end with \r where that is all that ends lines at the start of the text, as in files of old Macs. To
+// Hadoop it always ends a line.
 func (l *Reader) OldEnds() {
 	head, _ := l.r.Peek(64 << 10) // an error comes again with the first line
 	if at := bytes.IndexByte(head, '\r'); bytes.IndexByte(head, '\n') < 0 && at >= 0 && at < len(head)-1 {
@@ -138,7 +138,8 @@ func (l *Reader) Next() ([]byte, error) {
 			return l.trimEnd(l.buf), nil
 		default:
 			if errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)", l.Line+1, err)
+				return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)",
+					l.Line+1, err)
 			}
 			return nil, fmt.Errorf("line %d: %w", l.Line+1, err)
 		}

@@ -22,9 +22,10 @@ func (r *Rows) Want(wanted []bool) error {
 	return nil
 }
 
-// Batch returns the next batch. add appends a row to its arrays, of which those of columns that are not wanted are nil. It returns
-// the number of the row's first line and about how many bytes it has, and io.EOF after the last row.
-func (r *Rows) Batch(ctx context.Context, add func(b *column.Batch) (line, size int64, err error)) (*column.Batch, error) {
+// Batch returns the next batch. add appends a row to its arrays, of which those of columns that are not wanted are nil.
+// It returns the number of the row's first line and about how many bytes it has, and io.EOF after the last row.
+func (r *Rows) Batch(ctx context.Context, add func(b *column.Batch) (line, size int64, err error)) (*column.Batch,
+	error) {
 	b := &column.Batch{RowGroup: -1, Row: r.row, Arrays: make([]*column.Array, len(r.Nodes))}
 	for i, n := range r.Nodes {
 		if r.wanted == nil || r.wanted[i] {

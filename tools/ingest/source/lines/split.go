@@ -21,7 +21,8 @@ type Field struct {
 
 // IsNull reports whether the layout says that a column is null.
 func (r *Splitter) IsNull(f Field) bool {
-	return !f.Quoted && (r.Layout.Null != nil && bytes.Equal(f.Text, r.Layout.Null) || r.Layout.emptyNull && len(f.Text) == 0)
+	return !f.Quoted && (r.Layout.Null != nil && bytes.Equal(f.Text, r.Layout.Null) || r.Layout.emptyNull &&
+		len(f.Text) == 0)
 }
 
 // Cut splits text at the first separator that is not escaped.
@@ -122,7 +123,8 @@ func (r *Splitter) splitCSV(line []byte) error {
 					total := int64(len(out))
 					next, err := r.Lines.Next()
 					if err == io.EOF {
-						return &BadText{fmt.Sprintf("a quoted column without its closing quote: the %d lines from here to the end are in it", r.Lines.Line-first+1)}
+						return &BadText{fmt.Sprintf("a quoted column without its closing quote: the %d lines from "+
+							"here to the end are in it", r.Lines.Line-first+1)}
 					}
 					if err != nil {
 						return err

@@ -39,7 +39,8 @@ type group struct {
 func NewBinder(m *Mapping, limits column.Limits, session, time string, partitionBy []string) *Binder {
 	return &Binder{
 		Mapping: m, limits: limits, session: session, time: time,
-		PartitionBy: append(slices.Clone(partitionBy), m.PartitionBy...), byName: map[string]*Field{}, byPath: map[string]*Field{}, Seen: map[string]bool{},
+		PartitionBy: append(slices.Clone(partitionBy), m.PartitionBy...), byName: map[string]*Field{},
+		byPath: map[string]*Field{}, Seen: map[string]bool{},
 		groups: map[string]group{},
 	}
 }
@@ -48,8 +49,8 @@ func NewBinder(m *Mapping, limits column.Limits, session, time string, partition
 // parts above are not null (nil: everywhere). a.n is the number of rows.
 type Binding interface {
 	Emit(a *column.Array, mask vector.Bitmap, o *Output)
-	// Finds reports whether emit may find new features. Such bindings are called one after the other; the others' calls of emit for different
-	// columns may be made at once.
+	// Finds reports whether emit may find new features. Such bindings are called one after the other; the others' calls
+	// of emit for different columns may be made at once.
 	Finds() bool
 }
 
@@ -106,10 +107,12 @@ func (b *Binder) field(path string, t vector.Type, logical, originColumn, origin
 		f.Role = cm.Role
 	}
 	if f.Name == "" {
-		return nil, column.Refuse(path, "a column without a name: give it one with {\"columns\": {%q: {\"rename\": \"NAME\"}}} in a mapping file", path)
+		return nil, column.Refuse(path, "a column without a name: give it one with {\"columns\": {%q: {\"rename\": "+
+			"\"NAME\"}}} in a mapping file", path)
 	}
 	if !utf8.ValidString(f.Name) || len(f.Name) > maxNameBytes {
-		return nil, column.Refuse(path, "a name of %d bytes: want at most %d of UTF-8; rename it in the source", len(f.Name), maxNameBytes)
+		return nil, column.Refuse(path, "a name of %d bytes: want at most %d of UTF-8; rename it in the source",
+			len(f.Name), maxNameBytes)
 	}
 	if path == b.session && path != "" {
 		f.Role = storage.RoleSessionKey
@@ -148,7 +151,8 @@ func (b *Binder) Check(partition storage.Partition) error {
 		if _, ok := b.Seen[path]; ok || b.Mapping.Columns[path].Optional || b.underMap(path) {
 			continue
 		}
-		return fmt.Errorf("the mapping file speaks of a column that is not there:%s (\"optional\": true when only some files have it)", column.DidYouMean(path, slices.Sorted(maps.Keys(b.Seen))))
+		return fmt.Errorf("the mapping file speaks of a column that is not there:%s (\"optional\": true when only "+
+			"some files have it)", column.DidYouMean(path, slices.Sorted(maps.Keys(b.Seen))))
 	}
 	return nil
 }
@@ -180,14 +184,16 @@ func (b *Binder) Refused() error {
 			drops = nil
 		}
 		if len(drops) > 0 {
-			all += fmt.Sprintf("; to drop those that have no other way: {\"columns\": {%s}} in a mapping file", strings.Join(drops, ", "))
+			all += fmt.Sprintf("; to drop those that have no other way: {\"columns\": {%s}} in a mapping file",
+				strings.Join(drops, ", "))
 		}
 		return &column.RefusedError{Reason: fmt.Sprintf("%d columns cannot be stored as they are: %s", n, all)}
 	}
 }
 
 // CheckGroups refuses a struct or map whose path is that of a member of a struct which it is not in: a column called
-// "s.x" beside a struct "s". The path is all that a table keeps of where it belongs, so that folding would move it there.
+// "s.x" beside a struct "s". The path is all that a table keeps of where it belongs, so that folding would move it
+// there.
 func (b *Binder) CheckGroups() error {
 	for _, path := range slices.Sorted(maps.Keys(b.groups)) {
 		around := ""
@@ -197,7 +203,8 @@ func (b *Binder) CheckGroups() error {
 			}
 		}
 		if around != b.groups[path].parent {
-			return column.RefuseToDrop(path, "its name says that it is a member of the struct %q, which it is not: rename it in the source", around)
+			return column.RefuseToDrop(path, "its name says that it is a member of the struct %q, which it is not: "+
+				"rename it in the source", around)
 		}
 	}
 	return nil
@@ -213,8 +220,8 @@ func (b *Binder) underMap(path string) bool {
 	return false
 }
 
-// Bind returns the binding of a column, nil when the mapping drops it, and when it is refused: that is noted, so that all of them are
-// named at once. parent and part are empty but for members of structs.
+// Bind returns the binding of a column, nil when the mapping drops it, and when it is refused: that is noted, so that
+// all of them are named at once. parent and part are empty but for members of structs.
 func (b *Binder) Bind(n *column.Type, path, parent, part string, depth int) (Binding, error) {
 	out, err := b.bindStrictly(n, path, parent, part, depth)
 	var re *column.RefusedError
@@ -247,7 +254,8 @@ func (b *Binder) bindStrictly(n *column.Type, path, parent, part string, depth i
 	switch {
 	case n.Shape == column.Struct:
 		if cm.Kind != 0 || cm.Elem != 0 || cm.Hash || cm.Map != "" || cm.DropNulls {
-			return nil, column.Refuse(path, "a struct becomes one feature a member: kind, elem, hash, map and nulls go to %q", column.Path(path, n.Children[0].Name))
+			return nil, column.Refuse(path, "a struct becomes one feature a member: kind, elem, hash, map and nulls "+
+				"go to %q", column.Path(path, n.Children[0].Name))
 		}
 		b.groups[path] = group{parent, true}
 		return b.bindStruct(n, path, depth)
@@ -309,7 +317,8 @@ func (b *Binder) bindStruct(n *column.Type, path string, depth int) (Binding, er
 	}
 	s := &structBinding{}
 	var err error
-	if s.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, StructMarker, path, ""); err != nil {
+	if s.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, StructMarker, path,
+		""); err != nil {
 		return nil, err
 	}
 	for _, c := range n.Children {
@@ -382,10 +391,13 @@ type mapKey struct {
 
 func (b *Binder) bindMap(n *column.Type, path string, cm *ColumnMapping) (Binding, error) {
 	k, v := n.Children[0], n.Children[1]
-	if k.Shape != column.String && (k.Shape != column.Bytes || k.Logical != "") && (k.Shape != column.Number || !k.Elem.IsInteger() || k.Logical != "") {
-		return nil, column.RefuseToDrop(path, "a map's keys become names of features: %v keys cannot, integers and strings can", k)
+	if k.Shape != column.String && (k.Shape != column.Bytes || k.Logical != "") &&
+		(k.Shape != column.Number || !k.Elem.IsInteger() || k.Logical != "") {
+		return nil, column.RefuseToDrop(path, "a map's keys become names of features: %v keys cannot, integers and "+
+			"strings can", k)
 	}
-	if v.Shape == column.Struct || v.Shape == column.Null || v.Shape == column.Map && (v.Children[1].Shape == column.Map || v.Children[1].Shape == column.Struct) {
+	if v.Shape == column.Struct || v.Shape == column.Null || v.Shape == column.Map &&
+		(v.Children[1].Shape == column.Map || v.Children[1].Shape == column.Struct) {
 		return nil, column.RefuseToDrop(path, "values of type %v in a map have no place in a table", v)
 	}
 	inner := *cm
@@ -400,7 +412,8 @@ func (b *Binder) bindMap(n *column.Type, path string, cm *ColumnMapping) (Bindin
 	if err != nil {
 		return nil, column.Refuse(path, "values of the map: %v", err)
 	}
-	m := &mapBinding{b: b, path: path, conv: conv, byInt: map[int64]*mapKey{}, byString: map[string]*mapKey{}, dropNulls: cm.DropNulls}
+	m := &mapBinding{b: b, path: path, conv: conv, byInt: map[int64]*mapKey{}, byString: map[string]*mapKey{},
+		dropNulls: cm.DropNulls}
 	m.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, MapMarker(k.Elem), path, "")
 	return m, err
 }
@@ -456,7 +469,8 @@ func (m *mapBinding) Emit(a *column.Array, mask vector.Bitmap, o *Output) {
 				continue
 			}
 			if flat.IsNull(e) {
-				o.Note(row, m.path, fmt.Errorf("key %q has a null value; \"nulls\": \"drop\" in a mapping file takes it as a key that is not there", k.field.OriginKey))
+				o.Note(row, m.path, fmt.Errorf("key %q has a null value; \"nulls\": \"drop\" in a mapping file takes "+
+					"it as a key that is not there", k.field.OriginKey))
 				continue
 			}
 			k.column.AppendNulls(row - k.column.Rows)
@@ -517,7 +531,8 @@ func (m *mapBinding) newKey(text string) (*mapKey, error) {
 		return &mapKey{}, nil
 	}
 	if m.keys++; m.keys > m.b.limits.MapKeys {
-		return nil, column.Refuse(m.path, "the map has more than %d keys, each a feature; drop it, or map it with \"map\": \"weighted\" where keys are ids", m.b.limits.MapKeys)
+		return nil, column.Refuse(m.path, "the map has more than %d keys, each a feature; drop it, or map it with "+
+			"\"map\": \"weighted\" where keys are ids", m.b.limits.MapKeys)
 	}
 	f, err := m.b.field(path, m.conv.t, m.conv.logical, m.path, text)
 	return &mapKey{field: f}, err

@@ -19,8 +19,8 @@ import (
 type converter struct {
 	t       vector.Type
 	logical string
-	// column reports entries that have no place through bad; what it puts in their place does not matter, but the column
-	// is valid and has a.n rows.
+	// column reports entries that have no place through bad; what it puts in their place does not matter, but the
+	// column is valid and has a.n rows.
 	column func(a *column.Array, bad func(entry int, err error)) *vector.Column
 }
 
@@ -197,11 +197,13 @@ func listConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
 	case (el.Shape == column.String || el.Shape == column.Bytes) && cm.Hash:
 		cast = &numberCast{elem: vector.Int64}
 	case el.Shape == column.String || el.Shape == column.Bytes:
-		return nil, fmt.Errorf("lists of %v are not stored; {\"kind\": \"sparse\", \"hash\": true} in a mapping file makes 63-bit ids of them", el)
+		return nil, fmt.Errorf("lists of %v are not stored; {\"kind\": \"sparse\", \"hash\": true} in a mapping file "+
+			"makes 63-bit ids of them", el)
 	case cm.Hash:
 		return nil, fmt.Errorf("hash makes ids of strings, not of %v", n)
 	case el.Shape != column.Number:
-		return nil, fmt.Errorf("values of type %v %w: lists of numbers and list<struct<id: integer, score: float>> have", n, errNoPlace)
+		return nil, fmt.Errorf("values of type %v %w: lists of numbers and list<struct<id: integer, score: float>> have",
+			n, errNoPlace)
 	default:
 		var err error
 		if cast, err = castTo(el, cm); err != nil {
@@ -213,7 +215,8 @@ func listConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
 	}
 	if cm.Kind == vector.Embedding || cm.Kind == 0 && (n.Shape == column.FixedList || n.Dim > 0) {
 		if cm.DropNulls {
-			return nil, errors.New("nulls cannot be left out of an embedding, whose length is fixed: \"kind\": \"sparse\" makes a list of it")
+			return nil, errors.New("nulls cannot be left out of an embedding, whose length is fixed: \"kind\": " +
+				"\"sparse\" makes a list of it")
 		}
 		return embeddingConverter(n, cm, cast)
 	}
@@ -333,7 +336,8 @@ func weightedConverter(n *column.Type, pair []*column.Type, cm *ColumnMapping) (
 	ok := len(pair) == 2 && pair[1].Shape == column.Number && !pair[1].Elem.IsInteger() && pair[1].Logical == ""
 	hash := ok && cm.Hash && (pair[0].Shape == column.String || pair[0].Shape == column.Bytes)
 	if !ok || !hash && (pair[0].Shape != column.Number || !pair[0].Elem.IsInteger() || pair[0].Logical != "") {
-		return nil, fmt.Errorf("values of type %v %w: a weighted feature has integer ids with float or double scores", n, errNoPlace)
+		return nil, fmt.Errorf("values of type %v %w: a weighted feature has integer ids with float or double scores",
+			n, errNoPlace)
 	}
 	if cm.Hash && !hash {
 		return nil, fmt.Errorf("hash makes ids of strings, not of %v", pair[0])
@@ -475,7 +479,8 @@ func (k *numberCast) apply(a *column.Array, bad func(int, error)) ([]int64, []fl
 			u64 := k.from == vector.Uint64
 			switch to {
 			case vector.Int64Values:
-				if u64 && v < 0 && k.elem != vector.Uint64 || !u64 && v < 0 && k.elem == vector.Uint64 || !column.ElemHolds(k.elem, v) {
+				if u64 && v < 0 && k.elem != vector.Uint64 || !u64 && v < 0 && k.elem == vector.Uint64 ||
+					!column.ElemHolds(k.elem, v) {
 					bad(i, fmt.Errorf("%s does not fit %v", printInt(v, u64), k.elem))
 				}
 				ints[i] = v
@@ -504,7 +509,8 @@ func (k *numberCast) apply(a *column.Array, bad func(int, error)) ([]int64, []fl
 		case vector.Float64Values:
 			doubles[i] = v
 		default:
-			if v != math.Trunc(v) || v < -(1<<63) || v >= 1<<63 || !column.ElemHolds(k.elem, int64(v)) || k.elem == vector.Uint64 && v < 0 {
+			if v != math.Trunc(v) || v < -(1<<63) || v >= 1<<63 || !column.ElemHolds(k.elem, int64(v)) ||
+				k.elem == vector.Uint64 && v < 0 {
 				bad(i, fmt.Errorf("%v does not fit %v", v, k.elem))
 				continue
 			}

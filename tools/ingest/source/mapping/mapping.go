@@ -116,7 +116,8 @@ func ParseMapping(raw []byte) (*Mapping, error) {
 	var whole json.RawMessage
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(raw, &whole); errors.As(err, &syntax) {
-		return m, fmt.Errorf("line %d: no JSON: %w", 1+bytes.Count(raw[:min(int(syntax.Offset), len(raw))], []byte("\n")), err)
+		return m, fmt.Errorf("line %d: no JSON: %w", 1+bytes.Count(raw[:min(int(syntax.Offset), len(raw))],
+			[]byte("\n")), err)
 	}
 	err := strictObject(raw, "", []member{
 		{"columns", func(v json.RawMessage) error {
@@ -202,7 +203,8 @@ func parseTextOptions(raw json.RawMessage, t *lines.Layout) error {
 		{"encoding", taken(func(name string) error {
 			set, ok := lines.Charsets[strings.ToLower(name)]
 			if !ok {
-				return fmt.Errorf("encoding %q is none of %s", name, strings.Join(slices.Sorted(maps.Keys(lines.Charsets)), ", "))
+				return fmt.Errorf("encoding %q is none of %s", name,
+					strings.Join(slices.Sorted(maps.Keys(lines.Charsets)), ", "))
 			}
 			t.Charset = set
 			return nil
@@ -219,7 +221,8 @@ func parseTextOptions(raw json.RawMessage, t *lines.Layout) error {
 			for i, raw := range list {
 				var c lines.Column
 				path := fmt.Sprintf("text.columns[%d]", i)
-				if err := strictObject(raw, path, []member{{"name", into(&c.Name)}, {"type", into(&c.Type)}}); err != nil {
+				if err := strictObject(raw, path, []member{{"name", into(&c.Name)},
+					{"type", into(&c.Type)}}); err != nil {
 					return err
 				}
 				if c.Name == "" || c.Type == "" {

@@ -3,5 +3,6 @@
 //	file ── child: pyarrow ──> Arrow stream ── arrow.Reader ──> columns
 //	   └─── Tail, Timestamps ─────────────────────────────────> timestamps that pyarrow does not hold
 //
-// pyarrow makes nanoseconds in 64 bits of every timestamp. Columns whose statistics do not rule out others are decoded here.
+// pyarrow makes nanoseconds in 64 bits of every timestamp. Columns whose statistics do not rule out others are decoded
+// here.
 package orc

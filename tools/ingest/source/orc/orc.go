@@ -19,8 +19,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// orcScript reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an Arrow stream to stdout. The working
-// directory is no place to import from.
+// orcScript reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an
+// Arrow stream to stdout. The working directory is no place to import from.
 const orcScript = `
 import json, sys
 sys.path = [p for p in sys.path if p]
@@ -44,7 +44,8 @@ sys.stdout.flush()
 
 const (
 	orcExitNoPyarrow = 77
-	orcInstall       = "ORC files are read by pyarrow: python3 -m pip install pyarrow (DSISTORE_PYTHON names another interpreter)"
+	orcInstall       = "ORC files are read by pyarrow: python3 -m pip install pyarrow (DSISTORE_PYTHON names another " +
+		"interpreter)"
 )
 
 var Format = &input.Format{
@@ -69,8 +70,8 @@ type child struct {
 	err    error // of Wait
 }
 
-// open starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps that pyarrow
-// does not hold.
+// open starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps
+// that pyarrow does not hold.
 func open(ctx context.Context, path string, m *mapping.Mapping, opts *column.ReadOptions) (_ column.Reader, err error) {
 	r := &reader{}
 	defer func() {

@@ -15,7 +15,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// reader reads an ORC file: pyarrow, in a child process, most of it, and Timestamps the timestamps that pyarrow does not hold.
+// reader reads an ORC file: pyarrow, in a child process, most of it, and Timestamps the timestamps that pyarrow does
+// not hold.
 type reader struct {
 	file  *os.File
 	tail  *Tail               // nil: it cannot be read, and pyarrow reads everything
@@ -27,7 +28,8 @@ type reader struct {
 	row    int64
 }
 
-// An orcColumn is a column of the file and who reads it: arrow, its place among the child's columns; else moments; else nobody.
+// An orcColumn is a column of the file and who reads it: arrow, its place among the child's columns; else moments; else
+// nobody.
 type orcColumn struct {
 	node    *column.Type
 	arrow   int // -1: it is not the child's
@@ -52,7 +54,8 @@ func (r *reader) plan(m *mapping.Mapping) (out []string) {
 		case !r.tail.farMoments(typ):
 			c.arrow = 0
 		case kind == Timestamp || kind == Instant:
-			c.node = &column.Type{Name: name, Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]", AnyUnit: true}
+			c.node = &column.Type{Name: name, Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]",
+				AnyUnit: true}
 			if kind == Instant {
 				c.node.Logical = "timestamp[ns, tz=UTC]"
 			}
@@ -60,7 +63,8 @@ func (r *reader) plan(m *mapping.Mapping) (out []string) {
 		case !r.tail.someMoments(typ):
 			c.arrow = 0
 		default:
-			c.node = &column.Type{Name: name, Shape: column.Refused, Reason: "timestamps outside the years 1677 to 2262 within a struct, a list or a map: pyarrow, which reads ORC files, does not hold them"}
+			c.node = &column.Type{Name: name, Shape: column.Refused, Reason: "timestamps outside the years 1677 to " +
+				"2262 within a struct, a list or a map: pyarrow, which reads ORC files, does not hold them"}
 		}
 		if c.arrow < 0 {
 			out = append(out, name)
@@ -206,12 +210,15 @@ func (r *reader) finish() error {
 	return io.EOF
 }
 
-// fromNanoseconds makes timestamps, which are in nanoseconds, those of the units that their nodes say. One that is no whole number of it
-// is a fault.
+// fromNanoseconds makes timestamps, which are in nanoseconds, those of the units that their nodes say. One that is no
+// whole number of it is a fault.
 func fromNanoseconds(a *column.Array) {
 	if a.Type.AnyUnit && column.TimestampUnit(a.Type.Logical) != "ns" {
 		r := column.Rescaling{From: "ns", To: column.TimestampUnit(a.Type.Logical)}
-		a.Ints = r.Apply(a, func(entry int, err error) { a.Faults = append(a.Faults, column.Fault{Entry: entry, Err: err}) })
+		a.Ints = r.Apply(a, func(entry int, err error) {
+			a.Faults = append(a.Faults,
+				column.Fault{Entry: entry, Err: err})
+		})
 	}
 	for _, c := range a.Children {
 		fromNanoseconds(c)

@@ -9,14 +9,15 @@ import (
 	"slices"
 )
 
-// An Tail is what the end of an ORC file says, as far as it is read here: pyarrow reads the file, but for the timestamps that it
-// does not hold, and what tables keep in the footer.
+// An Tail is what the end of an ORC file says, as far as it is read here: pyarrow reads the file, but for the
+// timestamps that it does not hold, and what tables keep in the footer.
 //
 //	+-----+---------+----------+--------+-------------+------------+
 //	| ORC | stripes | metadata | footer | post script | length (1) |
 //	+-----+---------+----------+--------+-------------+------------+
 //
-// Footer and post script are in Protocol Buffers. Footer, stripe footers and streams are compressed in chunks, where the post script says so.
+// Footer and post script are in Protocol Buffers. Footer, stripe footers and streams are compressed in chunks, where
+// the post script says so.
 type Tail struct {
 	size    int64
 	codec   uint64
@@ -138,7 +139,8 @@ func ReadTail(r io.ReaderAt, size int64) (*Tail, error) {
 			t.block = int64(min(v, math.MaxInt64))
 		}
 	}
-	if p.err != nil || footer < 0 || footer > min(size-1-length, maxORCFooter) || t.block <= 0 || t.block > maxORCBlock {
+	if p.err != nil || footer < 0 || footer > min(size-1-length, maxORCFooter) || t.block <= 0 ||
+		t.block > maxORCBlock {
 		return nil, errORCTail
 	}
 	raw, err := t.whole(r, size-1-length-footer, footer)
@@ -217,7 +219,8 @@ func (p *protoReader) fields(text []byte, visit func(field, number uint64, text 
 
 func parseORCStripe(text []byte, p *protoReader) (s orcStripe) {
 	p.fields(text, func(field, v uint64, _ []byte) {
-		if to := []*uint64{nil, &s.offset, &s.index, &s.data, &s.footer, &s.rows}; field >= 1 && field < uint64(len(to)) {
+		if to := []*uint64{nil, &s.offset, &s.index, &s.data, &s.footer, &s.rows}; field >= 1 &&
+			field < uint64(len(to)) {
 			*to[field] = v
 		}
 	})
@@ -304,7 +307,8 @@ func (t *Tail) farMoments(typ uint64) bool {
 	return slices.ContainsFunc(of.Subtypes, t.farMoments)
 }
 
-// someMoments reports whether the statistics of a timestamp in a type say that some are out of the range of nanoseconds.
+// someMoments reports whether the statistics of a timestamp in a type say that some are out of the range of
+// nanoseconds.
 func (t *Tail) someMoments(typ uint64) bool {
 	of := t.Types[typ]
 	if of.Kind == Timestamp || of.Kind == Instant {

@@ -11,8 +11,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
 )
 
-// Timestamps reads a column of timestamps of an ORC file. pyarrow makes nanoseconds in 64 bits of them, and gives up, or in old versions
-// wraps, where those do not hold them.
+// Timestamps reads a column of timestamps of an ORC file. pyarrow makes nanoseconds in 64 bits of them, and gives up,
+// or in old versions wraps, where those do not hold them.
 //
 //	stripe      PRESENT (bits, where there are nulls) · DATA (seconds since 2015 in the writer's zone) · SECONDARY (nanoseconds)
 type Timestamps struct {
@@ -155,8 +155,8 @@ func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 	return a, nil
 }
 
-// orcRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it reads are in the range of
-// nanoseconds.
+// orcRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it reads
+// are in the range of nanoseconds.
 func orcRanges(path string) (leaves []input.TimestampLeaf, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 const arrowSchemaKey = "ARROW:schema"
 
 // refineByArrow takes over what the Arrow schema in the file, if there is one, says beyond Parquet's. A column about
-// which the two disagree stays as Parquet says, and a schema that cannot be read says nothing: the values are Parquet's.
+// which the two disagree stays as Parquet says, and a schema that cannot be read says nothing: the values are
+// Parquet's.
 func refineByArrow(nodes []*column.Type, text string, opts *column.ReadOptions) {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(raw) == 0 {
@@ -38,7 +39,8 @@ func refineByArrow(nodes []*column.Type, text string, opts *column.ReadOptions) 
 
 // agrees reports whether a, by the Arrow schema, can be what n is by Parquet's.
 func agrees(n, a *column.Type) bool {
-	if n.Shape != a.Shape && (n.Shape != column.List || a.Shape != column.FixedList) || len(n.Children) != len(a.Children) {
+	if n.Shape != a.Shape && (n.Shape != column.List || a.Shape != column.FixedList) ||
+		len(n.Children) != len(a.Children) {
 		return false
 	}
 	if n.Shape == column.Number && n.Elem.Physical() != a.Elem.Physical() {

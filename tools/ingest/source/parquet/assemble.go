@@ -16,8 +16,8 @@ const (
 	useNothing leafUse = 2
 )
 
-// choose sets what is read of the columns under n, by what the mapping drops, and reports whether anything is. Where a struct is kept and all
-// its members are dropped, the levels of one of them say whether it is null.
+// choose sets what is read of the columns under n, by what the mapping drops, and reports whether anything is. Where a
+// struct is kept and all its members are dropped, the levels of one of them say whether it is null.
 func (n *levelNode) choose(path string) (bool, error) {
 	if n.children == nil {
 		if n.use = useAll; n.node.Unread || n.first == n.last {
@@ -41,7 +41,8 @@ func (n *levelNode) choose(path string) (bool, error) {
 	}
 	leaf := n.shallowest()
 	if leaf == nil {
-		return false, column.RefuseToDrop(path, "none of its members can be read, so that nothing says where it is null")
+		return false,
+			column.RefuseToDrop(path, "none of its members can be read, so that nothing says where it is null")
 	}
 	leaf.use = useLevels
 	return true, nil
@@ -118,7 +119,8 @@ func (n *levelNode) assemble(spans []leafSpan, first int) (*column.Array, error)
 		if err != nil {
 			return nil, err
 		}
-		if begun && (other.Len != a.Len || !slices.Equal(other.Valid, a.Valid) || !slices.Equal(other.Offsets, a.Offsets)) {
+		if begun && (other.Len != a.Len || !slices.Equal(other.Valid, a.Valid) ||
+			!slices.Equal(other.Offsets, a.Offsets)) {
 			return nil, errSiblings
 		}
 		begun = true

@@ -38,7 +38,8 @@ func (s *leafScratch) borrow(n *column.Type) *pending {
 	}
 	v := &p.vals
 	p.defs, p.reps = p.defs[:0], p.reps[:0]
-	p.vals = column.Array{Type: n, Ints: v.Ints[:0], Floats: v.Floats[:0], Doubles: v.Doubles[:0], Data: v.Data[:0], Offsets: v.Offsets[:0]}
+	p.vals = column.Array{Type: n, Ints: v.Ints[:0], Floats: v.Floats[:0], Doubles: v.Doubles[:0], Data: v.Data[:0],
+		Offsets: v.Offsets[:0]}
 	if n.Shape == column.Bytes || n.Shape == column.String {
 		p.vals.Offsets = append(p.vals.Offsets, 0)
 	}
@@ -54,8 +55,8 @@ func (s *leafScratch) giveBack(p *pending) {
 // A leafConverter appends n values, which are in the scratch slice of the column's physical type, to dst.
 type leafConverter func(dst *column.Array, s *page.Values, n int, limits *column.Limits) error
 
-// A leafReader reads one column chunk. Its pending levels and values always begin at the start of a row. Between batches
-// it holds its page, and what it had to read past the last row: nothing, unless the library decodes the page.
+// A leafReader reads one column chunk. Its pending levels and values always begin at the start of a row. Between
+// batches it holds its page, and what it had to read past the last row: nothing, unless the library decodes the page.
 type leafReader struct {
 	col            *schema.Column
 	node           *column.Type
@@ -209,8 +210,10 @@ func (l *leafReader) nextPage() error {
 		if _, known := page.EncodingNames[h.Encoding]; !known {
 			return fmt.Errorf("a page in encoding %d of Parquet's, which is unknown to this reader", h.Encoding)
 		}
-		if h.Typ == page.Data && (l.maxDef > 0 && h.DefEncoding != page.EncodingRLE || l.maxRep > 0 && h.RepEncoding != page.EncodingRLE) {
-			return column.Refuse("", "a page of %s values has levels in Parquet's deprecated BIT_PACKED encoding: write it with a newer writer", page.EncodingNames[h.Encoding])
+		if h.Typ == page.Data && (l.maxDef > 0 && h.DefEncoding != page.EncodingRLE || l.maxRep > 0 &&
+			h.RepEncoding != page.EncodingRLE) {
+			return column.Refuse("", "a page of %s values has levels in Parquet's deprecated BIT_PACKED encoding: "+
+				"write it with a newer writer", page.EncodingNames[h.Encoding])
 		}
 		if l.library == nil || l.library.Fixed != page.FixedAsBytes(l.col, h.Encoding) {
 			var err error
@@ -221,7 +224,8 @@ func (l *leafReader) nextPage() error {
 		return l.library.Begin(h, l.pages.Buf)
 	}
 	var err error
-	if l.cursor, err = page.NewCursor(&l.pages.Head, l.pages.Buf, l.maxDef, l.maxRep, l.pages.Quirks); err != nil || l.levelsOnly {
+	if l.cursor, err = page.NewCursor(&l.pages.Head, l.pages.Buf, l.maxDef, l.maxRep, l.pages.Quirks); err != nil ||
+		l.levelsOnly {
 		return err
 	}
 	return l.cursor.BeginValues(&l.pages.Head, l.pages.Buf, l.pages.Value)
@@ -299,8 +303,8 @@ func (l *leafReader) check(defs, reps []int16, levels, values int) error {
 	return nil
 }
 
-// take returns the entries of the first levels pending levels, which hold the first values pending values. The caller owns
-// them: they are copied at their size. An entry begins where the definition level is at least slot.
+// take returns the entries of the first levels pending levels, which hold the first values pending values. The caller
+// owns them: they are copied at their size. An entry begins where the definition level is at least slot.
 func (l *leafReader) take(levels, values int, slot int16) *column.Array {
 	a := &column.Array{Type: l.node, Len: levels}
 	if l.maxDef > 0 {
@@ -335,11 +339,9 @@ func (l *leafReader) forget(levels, values int, s *leafScratch) {
 	if l.levels == 0 {
 		l.pending = nil
 	} else {
-		all.vals.DropFirst(values)
-		v := &all.vals
-		l.pending = &pending{vals: column.Array{Type: l.node, Len: v.Len, Faults: v.Faults,
-			Ints: slices.Clone(v.Ints), Floats: slices.Clone(v.Floats), Doubles: slices.Clone(v.Doubles),
-			Data: slices.Clone(v.Data), Offsets: slices.Clone(v.Offsets)}}
+		rest := column.NewArray(l.node)
+		rest.AppendFrom(&all.vals, values, all.vals.Len)
+		l.pending = &pending{vals: *rest}
 		if l.maxDef > 0 {
 			l.defs = slices.Clone(all.defs[levels:])
 		}

@@ -73,7 +73,8 @@ func open(path string, opts *column.ReadOptions) (r *Reader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &Reader{f: f, limits: &opts.Limits, threads: opts.Threads, target: opts.ChunkBytes, holdBytes: opts.PageBytes, rows: firstRows}
+	r = &Reader{f: f, limits: &opts.Limits, threads: opts.Threads, target: opts.ChunkBytes, holdBytes: opts.PageBytes,
+		rows: firstRows}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -124,7 +125,11 @@ func (r *Reader) checkGroups() error {
 func (r *Reader) Columns() []*column.Type { return r.nodes }
 
 func (r *Reader) Signs() lakehouse.Signs {
-	s := lakehouse.Signs{Ids: map[string]int32{}, Meta: func(key string) (string, bool) { v, ok := r.foot.Meta[key]; return v, ok }}
+	s := lakehouse.Signs{Ids: map[string]int32{}, Meta: func(key string) (string, bool) {
+		v,
+			ok := r.foot.Meta[key]
+		return v, ok
+	}}
 	for _, e := range r.foot.Root.Kids {
 		s.Columns, s.Ids[e.Name] = append(s.Columns, e.Name), e.FieldID
 	}
@@ -221,10 +226,12 @@ func (r *Reader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 		end = min(r.size, end+100)
 	}
 	l := &leafReader{
-		col: n.leaf, node: n.node, maxDef: n.present, maxRep: n.rep, convert: n.convert, limits: r.limits, levelsOnly: levelsOnly,
+		col: n.leaf, node: n.node, maxDef: n.present, maxRep: n.rep, convert: n.convert, limits: r.limits,
+		levelsOnly: levelsOnly,
 	}
 	l.pages = &page.Reader{
-		R: r.f, Pos: start, End: end, Remaining: values, Codec: codec, Limits: r.limits, Quirks: r.quirks, LevelsOnly: levelsOnly,
+		R: r.f, Pos: start, End: end, Remaining: values, Codec: codec, Limits: r.limits, Quirks: r.quirks,
+		LevelsOnly: levelsOnly,
 	}
 	if !levelsOnly {
 		l.pages.Value = page.NewValueType(n.leaf.PhysicalType(), n.leaf.TypeLength())
@@ -249,7 +256,8 @@ func (r *Reader) read(ctx context.Context, rows int) (*column.Batch, error) {
 			re.Column = r.cols[i].node.Name
 			return err
 		}
-		return fmt.Errorf("row group %d, rows %d to %d, column %q: %w", r.group, r.row, r.row+int64(rows)-1, r.cols[i].node.Name, err)
+		return fmt.Errorf("row group %d, rows %d to %d, column %q: %w", r.group, r.row, r.row+int64(rows)-1,
+			r.cols[i].node.Name, err)
 	})
 	if err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ func (w *schemaWalker) members(e *footer.Element, slot, above, rep int16, add fu
 // refused returns the node of an element that has no place in a table.
 func (w *schemaWalker) refused(e *footer.Element, slot, present, rep int16) *levelNode {
 	n := &levelNode{
-		node: &column.Type{Name: e.Name, Shape: column.Refused, Reason: e.Refused}, slot: slot, present: present, rep: rep, first: w.leaf,
+		node: &column.Type{Name: e.Name, Shape: column.Refused, Reason: e.Refused}, slot: slot, present: present,
+		rep: rep, first: w.leaf,
 	}
 	w.leaf += len(e.Leaves(nil))
 	n.last = w.leaf
@@ -59,8 +60,8 @@ func (w *schemaWalker) refused(e *footer.Element, slot, present, rep int16) *lev
 	return n
 }
 
-// field returns the node of a field that has an entry from the definition level slot on, and that a required field has a
-// value from the level above on: the two differ under structs, whose members are null with them. A repeated field
+// field returns the node of a field that has an entry from the definition level slot on, and that a required field has
+// a value from the level above on: the two differ under structs, whose members are null with them. A repeated field
 // without a LIST annotation around it is a list that is never null.
 func (w *schemaWalker) field(e *footer.Element, slot, above, rep int16) *levelNode {
 	if e.Refused != "" && e.Group {
@@ -100,7 +101,8 @@ func (w *schemaWalker) value(e *footer.Element, slot, present, rep int16) *level
 			w.structOf(e, n)
 		default:
 			w.structOf(e, n)
-			n.node = &column.Type{Shape: column.Refused, Reason: fmt.Sprintf("its logical type %s has no place in a table", e.Annotation())}
+			n.node = &column.Type{Shape: column.Refused,
+				Reason: fmt.Sprintf("its logical type %s has no place in a table", e.Annotation())}
 		}
 	}
 	n.node.Name = e.Name
@@ -123,7 +125,8 @@ func (w *schemaWalker) list(e *footer.Element, n *levelNode) {
 	kept := e.Kept()
 	if len(kept) != 1 || !kept[0].Repeats() {
 		w.structOf(e, n)
-		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated LIST, and has no single repeated field inside"}
+		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated LIST, and has no single repeated field " +
+			"inside"}
 		return
 	}
 	r := kept[0]
@@ -144,7 +147,8 @@ func (w *schemaWalker) mapOf(e *footer.Element, n *levelNode) {
 	if len(kept) != 1 || !kept[0].Repeats() || !kept[0].Group || kept[0].Refused != "" ||
 		len(kept[0].Kids) != len(kept[0].Kept()) || len(kept[0].Kids) > 2 {
 		w.structOf(e, n)
-		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated MAP, and has no repeated group of a key and a value inside"}
+		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated MAP, and has no repeated group of a " +
+			"key and a value inside"}
 		return
 	}
 	n.node = &column.Type{Shape: column.Map}

@@ -12,8 +12,8 @@ import (
 )
 
 // A fingerprint is two 64-bit xxHashes of a file's bytes with the seeds 0 and 1, in hex: the same bytes under another
-// name are the same source. It guards against mistakes (a dump ingested twice), not against forgery. Reading the file is
-// what it costs.
+// name are the same source. It guards against mistakes (a dump ingested twice), not against forgery. Reading the file
+// is what it costs.
 
 type contentHash struct{ a, b *xxhash.Digest }
 

@@ -16,7 +16,8 @@ var foreignMagic = []struct{ magic, what string }{
 	{"PK\x03\x04", "a zip archive" + unpack},
 	{"7z\xbc\xaf", "a 7z archive" + unpack},
 	{"Obj\x01", "an Avro file, which is not supported: pipe it in as an Arrow stream"},
-	{"PFA1", "a Puffin file, statistics or deletes of an Iceberg table: export the table with Spark, Trino, DuckDB's iceberg_scan or the pyiceberg package"},
+	{"PFA1", "a Puffin file, statistics or deletes of an Iceberg table: export the table with Spark, Trino, DuckDB's " +
+		"iceberg_scan or the pyiceberg package"},
 	{"SEQ\x06", "a Hadoop SequenceFile, which is not supported: write the table as text or Parquet"},
 	{"RCF\x01", "an RCFile, which is not supported: write the table as text or Parquet"},
 }

@@ -39,8 +39,8 @@ func (t *dump) open(ctx context.Context, in input.File) (column.Reader, error) {
 	return nil, err
 }
 
-// lines.Open takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose columns are of
-// the types that typeOf gives.
+// lines.Open takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose
+// columns are of the types that typeOf gives.
 func (t *dump) openLines(in *lines.Reader, typeOf func(name string) (*column.Type, error)) (*Reader, error) {
 	d := t.d
 	layout := d.Mapping.Text
@@ -72,8 +72,8 @@ func (t *dump) openLines(in *lines.Reader, typeOf func(name string) (*column.Typ
 	return NewReader(in, nodes, &layout, typeOf, &d.ReadOptions)
 }
 
-// headerTypes returns what gives the types of columns that a header names: the mapping file, else what the values of all files
-// show where that is asked for, else string.
+// headerTypes returns what gives the types of columns that a header names: the mapping file, else what the values of
+// all files show where that is asked for, else string.
 func (t *dump) headerTypes(ctx context.Context, stream bool) (func(name string) (*column.Type, error), error) {
 	d := t.d
 	given := func(name string) (*column.Type, error) {
@@ -86,7 +86,8 @@ func (t *dump) headerTypes(ctx context.Context, stream bool) (func(name string) 
 		return given, nil
 	}
 	if stream {
-		return nil, column.Refuse("", "text.infer reads a file twice, and a stream can be read once: give its columns types in the mapping file")
+		return nil, column.Refuse("", "text.infer reads a file twice, and a stream can be read once: give its "+
+			"columns types in the mapping file")
 	}
 	shown, err := t.types(ctx, given)
 	if err != nil {

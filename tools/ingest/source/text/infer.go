@@ -15,8 +15,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
-// A dump learns the types of text columns from the values that all files of a dump have in them: every value is read once
-// before any is read for its row.
+// A dump learns the types of text columns from the values that all files of a dump have in them: every value is read
+// once before any is read for its row.
 type dump struct {
 	d *input.Set
 
@@ -35,7 +35,8 @@ type textValues struct {
 }
 
 // types returns what gives the type of a column by its values.
-func (t *dump) types(ctx context.Context, given func(string) (*column.Type, error)) (func(name string) *column.Type, error) {
+func (t *dump) types(ctx context.Context, given func(string) (*column.Type, error)) (func(name string) *column.Type,
+	error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.columns == nil {
@@ -76,7 +77,8 @@ func (t *dump) learn(ctx context.Context, given func(string) (*column.Type, erro
 }
 
 // file returns what the values of a file's columns can be.
-func (t *dump) file(ctx context.Context, path string, given func(string) (*column.Type, error)) (map[string]*textValues, error) {
+func (t *dump) file(ctx context.Context, path string, given func(string) (*column.Type, error)) (map[string]*textValues,
+	error) {
 	lines, err := lines.Open(path, nil, t.d.Mapping.Text.Charset, &t.d.Limits)
 	if err != nil {
 		return nil, err
@@ -117,7 +119,8 @@ func (t *dump) file(ctx context.Context, path string, given func(string) (*colum
 	return out, nil
 }
 
-// add takes a value into account, without the blanks around it. Numbers are those that are printed again as they are written: 007 and +1 are names.
+// add takes a value into account, without the blanks around it. Numbers are those that are printed again as they are
+// written: 007 and +1 are names.
 func (c *textValues) add(s string) {
 	if s = column.TrimBlanks(s); s == "" {
 		c.empty = true
@@ -180,8 +183,9 @@ func (c *textValues) merge(o *textValues) {
 	c.moments.Merge(o.moments)
 }
 
-// node returns the narrowest type that holds all the values. A string or a float that the table has is
-// taken where it does, too; of a fraction, float32 is as near as the table wants it. unit is that of timestamps, empty where nothing says it.
+// node returns the narrowest type that holds all the values. A string or a float that the table has is taken where it
+// does, too; of a fraction, float32 is as near as the table wants it. unit is that of timestamps, empty where nothing
+// says it.
 func (c *textValues) node(known vector.Type, unit string) *column.Type {
 	n := &column.Type{Shape: column.Number, Elem: vector.Int64}
 	isFloat := known.Kind == vector.Dense && (known.Elem == vector.Float32 || known.Elem == vector.Float64)

@@ -28,12 +28,14 @@ type Reader struct {
 
 // NewReader reads the header, if the layout has one. nodes are the columns by the DDL or the mapping; typeOf gives
 // the type of a column that the header names.
-func NewReader(in *lines.Reader, nodes []*column.Type, t *lines.Layout, typeOf func(name string) (*column.Type, error), opts *column.ReadOptions) (*Reader, error) {
+func NewReader(in *lines.Reader, nodes []*column.Type, t *lines.Layout, typeOf func(name string) (*column.Type, error),
+	opts *column.ReadOptions) (*Reader, error) {
 	layout, err := lines.NewRules(t)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{Splitter: lines.Splitter{Lines: in, Layout: layout}, Rows: lines.Rows{Nodes: nodes, Target: opts.ChunkBytes}, undelimited: t.Delimiter == "", limits: &opts.Limits}
+	r := &Reader{Splitter: lines.Splitter{Lines: in, Layout: layout},
+		Rows: lines.Rows{Nodes: nodes, Target: opts.ChunkBytes}, undelimited: t.Delimiter == "", limits: &opts.Limits}
 	in.OldEnds()
 	for range layout.Skip {
 		if _, err := in.Next(); err != nil && err != io.EOF {
@@ -57,7 +59,8 @@ func NewReader(in *lines.Reader, nodes []*column.Type, t *lines.Layout, typeOf f
 		}
 	}
 	if len(r.Nodes) == 0 {
-		return nil, errors.New("text has no schema of its own: give --ddl FILE, or text.columns or text.header in a mapping file, " +
+		return nil, errors.New("text has no schema of its own: give --ddl FILE, or text.columns or text.header in a " +
+			"mapping file, " +
 			`as {"text": {"quote": "\"", "header": true, "infer": true}} for CSV that begins with names`)
 	}
 	return r, nil
@@ -72,7 +75,8 @@ func (r *Reader) bindHeader(typeOf func(string) (*column.Type, error)) error {
 		names = append(names, n.Name)
 	}
 	if len(r.Fields) == 1 && r.undelimited && !r.Fields[0].Quoted && bytes.ContainsAny(r.Fields[0].Text, ",;|\t") {
-		return fmt.Errorf("line %d: its only column would be %s: text.delimiter in the mapping file, or text.quote for commas, says what is between columns",
+		return fmt.Errorf("line %d: its only column would be %s: text.delimiter in the mapping file, or text.quote "+
+			"for commas, says what is between columns",
 			r.Lines.Line, column.Quote(string(r.Fields[0].Text)))
 	}
 	var nodes []*column.Type
@@ -83,10 +87,12 @@ func (r *Reader) bindHeader(typeOf func(string) (*column.Type, error)) error {
 			name = fmt.Sprintf("_c%d", i) // as in Spark; the index that pandas writes has no name
 		}
 		if !utf8.ValidString(name) {
-			return fmt.Errorf("line %d: the name %q is not UTF-8: text.encoding in the mapping file says what it is, as in \"latin1\"", r.Lines.Line, name)
+			return fmt.Errorf("line %d: the name %q is not UTF-8: text.encoding in the mapping file says what it is, "+
+				"as in \"latin1\"", r.Lines.Line, name)
 		}
 		if taken[name] {
-			return fmt.Errorf("line %d: two columns have the name %q: give all of them names with text.columns in the mapping file, \"skip_lines\": %d and no header",
+			return fmt.Errorf("line %d: two columns have the name %q: give all of them names with text.columns in "+
+				"the mapping file, \"skip_lines\": %d and no header",
 				r.Lines.Line, name, r.Layout.Skip+1)
 		}
 		taken[name] = true
@@ -140,8 +146,8 @@ func (r *Reader) appendRow(b *column.Batch) (line, size int64, err error) {
 	return line, size, nil
 }
 
-// nextRow puts the columns of the next row into r.fields, and returns the number of its first line, what is wrong with the row as
-// such, and io.EOF after the last.
+// nextRow puts the columns of the next row into r.fields, and returns the number of its first line, what is wrong with
+// the row as such, and io.EOF after the last.
 func (r *Reader) nextRow() (first int64, bad, err error) {
 	for {
 		line, err := r.Lines.Next()
@@ -165,7 +171,8 @@ func (r *Reader) nextRow() (first int64, bad, err error) {
 			// A delimiter at the end of every line, as in the files of TPC-H, ends the last column and begins none.
 			last := r.Fields[len(r.Nodes)]
 			if !r.Layout.IgnoreExtra && (len(r.Fields) > len(r.Nodes)+1 || len(last.Text) > 0 || last.Quoted) {
-				return first, fmt.Errorf("%d columns, the schema has %d; \"text\": {\"extra\": \"ignore\"} in a mapping file leaves the others out", len(r.Fields), len(r.Nodes)), nil
+				return first, fmt.Errorf("%d columns, the schema has %d; \"text\": {\"extra\": \"ignore\"} in a "+
+					"mapping file leaves the others out", len(r.Fields), len(r.Nodes)), nil
 			}
 			r.Fields = r.Fields[:len(r.Nodes)]
 		}

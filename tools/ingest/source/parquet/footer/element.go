@@ -48,18 +48,21 @@ var logicalTypeNames = map[int16]string{
 // logicalUnknown is the member UNKNOWN of Parquet's LogicalType union.
 const logicalUnknown = 11
 
-// Parquet's physical types and ConvertedTypes by their numbers, and which physical types a converted type annotates. The first three
-// without any annotate groups.
+// Parquet's physical types and ConvertedTypes by their numbers, and which physical types a converted type annotates.
+// The first three without any annotate groups.
 var (
-	physicalNames  = [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}
+	physicalNames = [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY",
+		"FIXED_LEN_BYTE_ARRAY"}
 	convertedTypes = map[int32]struct {
 		name     string
 		physical []int32
 	}{
 		0: {"UTF8", []int32{6}}, 1: {"MAP", nil}, 2: {"MAP_KEY_VALUE", nil}, 3: {"LIST", nil},
 		4: {"ENUM", []int32{6}}, 5: {"DECIMAL", []int32{1, 2, 6, 7}}, 6: {"DATE", []int32{1}},
-		7: {"TIME_MILLIS", []int32{1}}, 8: {"TIME_MICROS", []int32{2}}, 9: {"TIMESTAMP_MILLIS", []int32{2}}, 10: {"TIMESTAMP_MICROS", []int32{2}},
-		11: {"UINT_8", []int32{1}}, 12: {"UINT_16", []int32{1}}, 13: {"UINT_32", []int32{1}}, 14: {"UINT_64", []int32{2}},
+		7: {"TIME_MILLIS", []int32{1}}, 8: {"TIME_MICROS", []int32{2}}, 9: {"TIMESTAMP_MILLIS", []int32{2}},
+		10: {"TIMESTAMP_MICROS", []int32{2}},
+		11: {"UINT_8", []int32{1}}, 12: {"UINT_16", []int32{1}}, 13: {"UINT_32", []int32{1}},
+		14: {"UINT_64", []int32{2}},
 		15: {"INT_8", []int32{1}}, 16: {"INT_16", []int32{1}}, 17: {"INT_32", []int32{1}}, 18: {"INT_64", []int32{2}},
 		19: {"JSON", []int32{6}}, 20: {"BSON", []int32{6}}, 21: {"INTERVAL", []int32{7}},
 	}
@@ -77,11 +80,13 @@ func (e *Element) fault() string {
 	case int(e.Physical) >= len(physicalNames):
 		return fmt.Sprintf("its physical type (number %d of Parquet's) is unknown to this reader", e.Physical)
 	case e.Converted >= 0 && !slices.Contains(converted.physical, e.Physical):
-		return fmt.Sprintf("its converted type %s does not go with its physical type %s", converted.name, physicalNames[e.Physical])
+		return fmt.Sprintf("its converted type %s does not go with its physical type %s", converted.name,
+			physicalNames[e.Physical])
 	}
 	var err error
 	if e.Node, err = e.build(); err != nil {
-		return fmt.Sprintf("what the footer says of its type makes no sense (%s)", strings.Join(strings.Fields(err.Error()), " "))
+		return fmt.Sprintf("what the footer says of its type makes no sense (%s)",
+			strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return ""
 }
@@ -101,10 +106,12 @@ func (e *Element) build() (schema.Node, error) {
 	case e.Group:
 		group, err = schema.NewGroupNodeConverted(e.Name, repetition, nil, converted, e.FieldID)
 	case logical == nil && e.Converted >= 0:
-		leaf, err = schema.NewPrimitiveNodeConverted(e.Name, repetition, parquet.Type(e.Physical), converted, int(e.Length),
+		leaf, err = schema.NewPrimitiveNodeConverted(e.Name, repetition, parquet.Type(e.Physical), converted,
+			int(e.Length),
 			int(max(e.Precision, 0)), int(max(e.Scale, 0)), e.FieldID)
 	default:
-		leaf, err = schema.NewPrimitiveNodeLogical(e.Name, repetition, logical, parquet.Type(e.Physical), int(e.Length), e.FieldID)
+		leaf, err = schema.NewPrimitiveNodeLogical(e.Name, repetition, logical, parquet.Type(e.Physical), int(e.Length),
+			e.FieldID)
 	}
 	if err != nil {
 		return nil, err
@@ -117,9 +124,12 @@ func (e *Element) build() (schema.Node, error) {
 
 // plainLogicalTypes are the members of the union LogicalType that say nothing more.
 var plainLogicalTypes = map[int16]schema.LogicalType{
-	1: schema.StringLogicalType{}, 2: schema.MapLogicalType{}, 3: schema.ListLogicalType{}, 4: schema.EnumLogicalType{}, 6: schema.DateLogicalType{},
-	logicalUnknown: schema.NullLogicalType{}, 12: schema.JSONLogicalType{}, 13: schema.BSONLogicalType{}, 14: schema.UUIDLogicalType{},
-	15: schema.Float16LogicalType{}, 16: schema.VariantLogicalType{}, 17: schema.GeometryLogicalType{}, 18: schema.GeographyLogicalType{},
+	1: schema.StringLogicalType{}, 2: schema.MapLogicalType{}, 3: schema.ListLogicalType{}, 4: schema.EnumLogicalType{},
+	6:              schema.DateLogicalType{},
+	logicalUnknown: schema.NullLogicalType{}, 12: schema.JSONLogicalType{}, 13: schema.BSONLogicalType{},
+	14: schema.UUIDLogicalType{},
+	15: schema.Float16LogicalType{}, 16: schema.VariantLogicalType{}, 17: schema.GeometryLogicalType{},
+	18: schema.GeographyLogicalType{},
 }
 
 // logicalType returns the member of the union LogicalType, nil where there is none.
@@ -248,14 +258,15 @@ func (f *Footer) close(e *Element, limits column.Limits) {
 	for _, k := range e.Kids {
 		e.depth = max(e.depth, 1+k.depth)
 	}
-	// parquet-mr says that the logical type is UNKNOWN where there is none for the converted one, MAP_KEY_VALUE and INTERVAL, and the
-	// library takes it at its word.
+	// parquet-mr says that the logical type is UNKNOWN where there is none for the converted one, MAP_KEY_VALUE and
+	// INTERVAL, and the library takes it at its word.
 	if e.logicalID == logicalUnknown && (e.Group || e.Converted >= 0) {
 		e.Logical, e.logicalID = nil, 0
 	}
 	if e.Group && len(e.Kept()) == 0 {
 		e.Refused = emptyStruct
-	} else if e.Refused = e.fault(); e.Refused == "" && e.depth > 4*limits.Depth { // a LIST takes three levels of the schema
+		// a LIST takes three levels of the schema
+	} else if e.Refused = e.fault(); e.Refused == "" && e.depth > 4*limits.Depth {
 		e.Refused = fmt.Sprintf("nested deeper than %d", limits.Depth)
 	}
 	if e.Refused != "" {
@@ -316,7 +327,8 @@ func (e *Element) Leaves(out []*Element) []*Element {
 // readElement reads a SchemaElement. children is -1 where it does not say how many it has.
 func readElement(t *thrift.Reader) (e *Element, children int32) {
 	e, children = &Element{Physical: -1, Repetition: -1, Converted: -1, Scale: -1, Precision: -1, FieldID: -1}, -1
-	numbers := map[int16]*int32{1: &e.Physical, 2: &e.Length, 3: &e.Repetition, 5: &children, 6: &e.Converted, 7: &e.Scale, 8: &e.Precision, 9: &e.FieldID}
+	numbers := map[int16]*int32{1: &e.Physical, 2: &e.Length, 3: &e.Repetition, 5: &children, 6: &e.Converted,
+		7: &e.Scale, 8: &e.Precision, 9: &e.FieldID}
 	t.Fields(2, func(id int16, typ byte) {
 		p := numbers[id]
 		switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/parquet/thrift"
 )
 
-// A Footer is what Parquet's FileMetaData says: it is read once, here. What has no place in a table is refused by the name of its
-// column, so that the other columns can be read.
+// A Footer is what Parquet's FileMetaData says: it is read once, here. What has no place in a table is refused by the
+// name of its column, so that the other columns can be read.
 type Footer struct {
 	Root    *Element
 	Columns int  // of the file: the leaves of the schema
@@ -127,7 +127,8 @@ func (f *Footer) parse(raw []byte, limits column.Limits) error {
 		id   int16
 		name string
 	}{
-		{footerVersion, "format version"}, {footerSchema, "schema"}, {footerRows, "number of rows"}, {footerRowGroups, "row groups"},
+		{footerVersion, "format version"}, {footerSchema, "schema"}, {footerRows, "number of rows"},
+		{footerRowGroups, "row groups"},
 	} {
 		if !said[want.id] {
 			return fmt.Errorf("it does not say its %s", want.name)
@@ -249,7 +250,8 @@ func (f *Footer) findEncrypted() error {
 		}
 		for c, chunk := range chunks[:min(len(chunks), len(leaves))] {
 			if chunk.Encrypted {
-				leaves[c].Refused, leaves[c].Sealed = "it is encrypted, which this reader does not support: decrypt it first", true
+				leaves[c].Refused, leaves[c].Sealed = "it is encrypted, which this reader does not support: decrypt "+
+					"it first", true
 			}
 		}
 	}

@@ -65,14 +65,16 @@ func NewCursor(h *Header, page []byte, maxDef, maxRep int16, q Quirks) (c Cursor
 	}
 	pos := 0
 	if maxRep > 0 {
-		if c.Reps, pos, err = levelCursor(page, pos, int(h.values), maxRep, repEncoding, repSize, q.lowLevels); err != nil {
+		if c.Reps, pos, err = levelCursor(page, pos, int(h.values), maxRep, repEncoding, repSize,
+			q.lowLevels); err != nil {
 			return c, err
 		}
 	} else if repSize > 0 {
 		pos += repSize
 	}
 	if maxDef > 0 {
-		if c.Defs, pos, err = levelCursor(page, pos, int(h.values), maxDef, defEncoding, defSize, q.lowLevels); err != nil {
+		if c.Defs, pos, err = levelCursor(page, pos, int(h.values), maxDef, defEncoding, defSize,
+			q.lowLevels); err != nil {
 			return c, err
 		}
 	} else if defSize > 0 {
@@ -117,7 +119,8 @@ func (c *Cursor) BeginValues(h *Header, page []byte, v valueType) error {
 	return nil
 }
 
-// A dictionary is the values that indices stand for, as the dictionary page holds them. There is none where bytes is nil.
+// A dictionary is the values that indices stand for, as the dictionary page holds them. There is none where bytes is
+// nil.
 type dictionary struct {
 	bytes   []byte
 	n       int

@@ -71,7 +71,8 @@ func ParseHeader(buf []byte) (h Header, n int, err error) {
 		case id == 7:
 			read(typ, map[int16]*int32{1: &h.values, 2: &h.Encoding}, 0)
 		case id == 8:
-			read(typ, map[int16]*int32{1: &h.values, 2: &h.nulls, 3: &h.rows, 4: &h.Encoding, 5: &h.defBytes, 6: &h.repBytes}, 7)
+			read(typ, map[int16]*int32{1: &h.values, 2: &h.nulls, 3: &h.rows, 4: &h.Encoding, 5: &h.defBytes,
+				6: &h.repBytes}, 7)
 		default:
 			t.Skip(typ, 2)
 		}

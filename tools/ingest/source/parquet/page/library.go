@@ -33,7 +33,8 @@ func FixedAsBytes(col *schema.Column, encoding int32) int {
 func NewLibrary(col *schema.Column, encoding int32) (*Library, error) {
 	l := &Library{Fixed: FixedAsBytes(col, encoding)}
 	if l.Fixed > 0 {
-		n, err := schema.NewPrimitiveNode(col.Name(), col.SchemaNode().RepetitionType(), parquet.Types.ByteArray, -1, -1)
+		n, err := schema.NewPrimitiveNode(col.Name(), col.SchemaNode().RepetitionType(), parquet.Types.ByteArray, -1,
+			-1)
 		if err != nil {
 			return nil, err
 		}

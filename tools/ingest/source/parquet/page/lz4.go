@@ -7,9 +7,9 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// Parquet's deprecated codec LZ4 says nothing of its framing, and writers chose two: parquet-mr Hadoop's, parquet-cpp at
-// first one LZ4 block without any. The first is tried first: a block cannot pass for it by chance, since every length
-// must fit.
+// Parquet's deprecated codec LZ4 says nothing of its framing, and writers chose two: parquet-mr Hadoop's, parquet-cpp
+// at first one LZ4 block without any. The first is tried first: a block cannot pass for it by chance, since every
+// length must fit.
 //
 //	+---------------------+--------------------+-----------+
 //	| bytes become (4 BE) | block bytes (4 BE) | LZ4 block | the last two repeat until the bytes are there

@@ -33,7 +33,8 @@ func TestPackedLevels(t *testing.T) {
 	}
 }
 
-// TestFixedDeltas reads three values of two bytes in DELTA_BYTE_ARRAY: their prefixes have no bytes, their suffixes two.
+// TestFixedDeltas reads three values of two bytes in DELTA_BYTE_ARRAY: their prefixes have no bytes, their suffixes
+// two.
 func TestFixedDeltas(t *testing.T) {
 	page := []byte{
 		0x80, 1, 4, 3, 0, 0, 0, 0, 0, 0, // the lengths of the prefixes

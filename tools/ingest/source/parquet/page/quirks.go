@@ -6,7 +6,8 @@ import "github.com/apache/arrow-go/v18/parquet/metadata"
 type Quirks struct {
 	// ShortChunks: the length of a column chunk leaves out the header of its dictionary page (PARQUET-816).
 	ShortChunks bool
-	// alwaysCompressed: data pages of version 2 are compressed although their header says that they are not (ARROW-17100).
+	// alwaysCompressed: data pages of version 2 are compressed although their header says that they are not
+	// (ARROW-17100).
 	alwaysCompressed bool
 	// lowLevels: levels in the BIT_PACKED encoding begin with the lowest bit, not the highest (IMPALA-3006).
 	lowLevels bool

@@ -27,8 +27,8 @@ type Reader struct {
 	Limits    *column.Limits
 	Value     valueType
 	Quirks    Quirks
-	// LevelsOnly: no values are read, so that dictionaries are passed over, and the values of pages whose levels are not compressed with
-	// them.
+	// LevelsOnly: no values are read, so that dictionaries are passed over, and the values of pages whose levels are
+	// not compressed with them.
 	LevelsOnly bool
 
 	Head       Header     // of the current page
@@ -51,7 +51,8 @@ const (
 	headerGuess    = 512
 	maxHeaderBytes = 16 << 20
 	readAhead      = 16 << 10
-	// pagePadding bytes follow a page in memory: the library makes pointers to numbers at the end of a page that has none.
+	// pagePadding bytes follow a page in memory: the library makes pointers to numbers at the end of a page that has
+	// none.
 	pagePadding = 16
 )
 
@@ -195,13 +196,17 @@ func (p *Reader) readPage(at int64, scratch *[]byte) (h Header, body []byte, len
 			return h, nil, 0, fmt.Errorf("page header at offset %d: a negative size", at)
 		}
 		if int64(h.compressed) > p.End-at-int64(size) {
-			return h, nil, 0, fmt.Errorf("page header at offset %d: a page of %d bytes, %d are left in its column chunk", at, h.compressed, p.End-at-int64(size))
+			return h, nil, 0,
+				fmt.Errorf("page header at offset %d: a page of %d bytes, %d are left in its column chunk", at,
+					h.compressed, p.End-at-int64(size))
 		}
 		if int64(h.uncompressed) > p.Limits.PageBytes {
-			return h, nil, 0, fmt.Errorf("page header at offset %d: a page of %d bytes uncompressed, the limit is %d", at, h.uncompressed, p.Limits.PageBytes)
+			return h, nil, 0, fmt.Errorf("page header at offset %d: a page of %d bytes uncompressed, the limit is %d",
+				at, h.uncompressed, p.Limits.PageBytes)
 		}
 		if r := maxRatio[p.Codec]; r > 0 && int64(h.uncompressed) > (int64(h.compressed)+64)*r {
-			return h, nil, 0, fmt.Errorf("page header at offset %d: %d bytes cannot become %d", at, h.compressed, h.uncompressed)
+			return h, nil, 0, fmt.Errorf("page header at offset %d: %d bytes cannot become %d", at, h.compressed,
+				h.uncompressed)
 		}
 		whole := size + int(h.compressed)
 		if whole > have {

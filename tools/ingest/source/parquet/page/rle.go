@@ -155,9 +155,9 @@ var EncodingNames = map[int32]string{
 }
 
 // levelCursor returns the place of the first of n levels in page, from pos on, and where they end. sized: their length
-// in bytes, -1 where the page says it.
-// low: packed levels begin with the lowest bit.
-func levelCursor(page []byte, pos, n int, top int16, encoding int32, size int, low bool) (c rleCursor, end int, err error) {
+// in bytes, -1 where the page says it. low: packed levels begin with the lowest bit.
+func levelCursor(page []byte, pos, n int, top int16, encoding int32, size int, low bool) (c rleCursor, end int,
+	err error) {
 	c.width = levelWidth(top)
 	switch {
 	case encoding == encodingBitPacked && size < 0:
