@@ -6,6 +6,8 @@ import (
 	"sort"
 	"sync"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
@@ -19,6 +21,7 @@ type column struct {
 	typ     vector.Type
 	starts  []int // row at which each stripe starts, and the end
 	sources []sourceColumn
+	within  *roaring.Bitmap // eachStripe leaves out stripes without a row of it; nil: none
 }
 
 // A sourceColumn is a source, and its stripe that was read last.
@@ -208,7 +211,7 @@ func (c *column) decode(m *stripeMemory, dst *vector.Column, e *storage.FeatureE
 	return m.decoder.DecodeStripe(dst, e.Meta, k, m.raw, inverse)
 }
 
-// eachStripe calls visit with every stripe of a column of one source, decoded, and its first row. The stripe is borrowed for the call.
+// eachStripe calls visit with every stripe, that has rows of within, of a column of one source, decoded, and its first row. The stripe is borrowed for the call.
 func (c *column) eachStripe(visit func(first int, stripe *vector.Column) error) error {
 	s := &c.sources[0]
 	if s.entry == nil {
@@ -217,6 +220,9 @@ func (c *column) eachStripe(visit func(first int, stripe *vector.Column) error) 
 	for k := range s.entry.Meta.Stripes {
 		if err := c.ctx.Err(); err != nil {
 			return err
+		}
+		if c.within != nil && !c.within.IntersectsWithInterval(uint64(c.starts[k]), uint64(c.starts[k+1])) {
+			continue
 		}
 		if err := c.load(s, k); err != nil {
 			return format.Locate(err, s.entry.Object, s.entry.Meta.Name, int64(s.entry.Offset))

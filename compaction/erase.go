@@ -292,6 +292,25 @@ func (e *eraser) eachColumn(ctx context.Context, segments []storage.SegmentDescr
 	})
 }
 
+// eachCandidate is eachColumn for the segments, and the stripes of them, that may have one of the keys, as the segments' tables of keys say.
+func (e *eraser) eachCandidate(ctx context.Context, segments []storage.SegmentDescriptor, visit func(ctx context.Context, i int, c *column) error) error {
+	within, err := e.snap.KeyRows(ctx, e.keys.feature, e.keys.hashes(), segments)
+	if err != nil {
+		return err
+	}
+	var some []storage.SegmentDescriptor
+	var at []int // of some, in segments
+	for i, d := range segments {
+		if within[i] == nil || !within[i].IsEmpty() {
+			some, at = append(some, d), append(at, i)
+		}
+	}
+	return e.eachColumn(ctx, some, func(ctx context.Context, i int, c *column) error {
+		c.within = within[at[i]]
+		return visit(ctx, at[i], c)
+	})
+}
+
 // findKeys finds the rows that have one of the keys, deleted ones too.
 func (e *eraser) findKeys(ctx context.Context) error {
 	deleted, err := e.snap.DeletedRows(ctx, e.all...)
@@ -299,7 +318,7 @@ func (e *eraser) findKeys(ctx context.Context) error {
 		return err
 	}
 	found, live := make([]uint64, len(e.all)), make([]*roaring.Bitmap, len(e.all))
-	err = e.eachColumn(ctx, e.all, func(ctx context.Context, i int, c *column) error {
+	err = e.eachCandidate(ctx, e.all, func(ctx context.Context, i int, c *column) error {
 		rows, err := e.keys.rows(c)
 		if err != nil || rows.IsEmpty() {
 			return err

@@ -118,7 +118,7 @@ func (e *eraser) looksTainted(ctx context.Context, d storage.SegmentDescriptor) 
 		return isTainted, nil
 	}
 	t := isClean
-	err := e.eachColumn(ctx, []storage.SegmentDescriptor{d}, func(_ context.Context, _ int, c *column) error {
+	err := e.eachCandidate(ctx, []storage.SegmentDescriptor{d}, func(_ context.Context, _ int, c *column) error {
 		rows, err := e.keys.rows(c)
 		if err == nil && !rows.IsEmpty() {
 			t = isTainted

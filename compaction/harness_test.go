@@ -60,17 +60,18 @@ type tester struct {
 	layered  map[string]map[int64]bool  // rows of segments that have a layer of it
 	labels   map[int64]int64            // of the feature label, once an overlay is merged
 	dumps    int
+	keyRows  uint64 // storage.Options.KeyRows
 }
 
 func newTester(t testing.TB, blobs object.Store, seed uint64) *tester {
 	x := &tester{TB: t, blobs: blobs, rand: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), rows: map[int64]testRow{},
-		lists: map[string]map[int64]bool{}, overlays: map[string]map[int64]int64{}, layered: map[string]map[int64]bool{}, labels: map[int64]int64{}}
+		lists: map[string]map[int64]bool{}, overlays: map[string]map[int64]int64{}, layered: map[string]map[int64]bool{}, labels: map[int64]int64{}, keyRows: 1}
 	x.open()
 	return x
 }
 
 func (x *tester) open() {
-	s, err := storage.Create(context.Background(), x.blobs, storage.Options{})
+	s, err := storage.Create(context.Background(), x.blobs, storage.Options{KeyRows: x.keyRows})
 	x.check(err)
 	x.store = s
 	x.table, err = s.NewTable(context.Background(), "ads")

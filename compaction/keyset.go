@@ -98,6 +98,18 @@ func (k *Keys) named(predicate string) bool {
 	})
 }
 
+// hashes returns the hashes of the keys by which storage looks them up.
+func (k *Keys) hashes() []uint64 {
+	out := make([]uint64, 0, k.Len())
+	for t := range k.texts {
+		out = append(out, storage.HashText([]byte(t)))
+	}
+	for v := range k.numbers {
+		out = append(out, storage.HashInt(v))
+	}
+	return out
+}
+
 // Len returns how many keys there are.
 func (k *Keys) Len() int { return len(k.numbers) + len(k.texts) }
 

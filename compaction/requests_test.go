@@ -36,6 +36,8 @@ func TestRequests(t *testing.T) {
 		}
 		mem := object.NewMemory()
 		x := newTester(t, mem, 1)
+		x.keyRows = 0 // segments as small as these have no table of keys
+		x.open()
 		for i := range ingests {
 			rows := x.newRows(8, 1)
 			for r := range rows {

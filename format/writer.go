@@ -21,6 +21,8 @@ type WriterOptions struct {
 	// Inverse is the Writer of the group's inverse, where stripes of the feature come after the inverse's own and have its very slice: it is looked
 	// through once for all features of the group, then, and must not change until the last of them has its stripe. Default: none.
 	Inverse *Writer
+	// Seen, unless nil, is called with every stripe that was taken. The column is borrowed for the call.
+	Seen func(c *vector.Column)
 }
 
 // A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Of integers it holds the first
@@ -49,6 +51,7 @@ type Writer struct {
 	vals    []int64 // borrowed: the stripe's, when their streams are made last
 
 	inverse *Writer // WriterOptions.Inverse
+	seen    func(c *vector.Column)
 	shares  groupInverse
 }
 
@@ -63,7 +66,7 @@ func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) 
 	if opts.Group != 0 && t.Kind == vector.Inverse {
 		return nil, errors.New("an inverse file belongs to no group")
 	}
-	out := &Writer{w: w, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name, Group: opts.Group}}
+	out := &Writer{w: w, seen: opts.Seen, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name, Group: opts.Group}}
 	out.chooser.Profile = opts.Profile
 	if opts.Inverse != nil {
 		out.inverse = opts.Inverse
@@ -100,6 +103,9 @@ func (w *Writer) WriteStripe(c *vector.Column) error {
 	}
 	if err != nil {
 		return fmt.Errorf("stripe %d: %w", len(w.meta.Stripes)+w.waiting(), err)
+	}
+	if w.seen != nil {
+		w.seen(c)
 	}
 	if w.sharing != nil && w.sharing.open {
 		w.hold(w.vals)

@@ -67,6 +67,9 @@ type LayoutOptions struct {
 	Selections *Selections
 	// View is what the plan was made of: snapshots that it has open are not opened again. Default: they are.
 	View *storage.View
+	// Within restricts what is read of segments, named by their ids, to these rows. Default: nil, and of segments that are not in it, all that the plan selects.
+	// Borrowed.
+	Within map[string]*roaring.Bitmap
 }
 
 // NewLayout lists the segments that the plan selects. Without a filter it opens none of them; with one it reads, of those that the filter may
@@ -138,6 +141,17 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 	sets, err := l.storedSets(ctx, snap, at)
 	if err != nil {
 		return nil, err
+	}
+	if len(opts.Within) > 0 {
+		within := make([]*roaring.Bitmap, len(segments))
+		for i, d := range segments {
+			within[i] = opts.Within[d.ID]
+		}
+		if sets == nil {
+			sets = within
+		} else {
+			sets = intersect(sets, within)
+		}
 	}
 	if sets != nil { // a filter is not evaluated where no row is left
 		if err := l.restrict(sets); err != nil {

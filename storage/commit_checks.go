@@ -97,7 +97,11 @@ func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
 	if !indexed {
 		return fmt.Errorf("%w: %s", object.ErrNotFound, d.Index)
 	}
-	if want := uint64(d.Objects) + 1; objects != want || sum != d.Bytes {
+	want := uint64(d.Objects) + 1
+	if d.KeysSize > 0 {
+		want++
+	}
+	if objects != want || sum != d.Bytes {
 		return corrupt(d.Index, fmt.Sprintf("%d objects of %d bytes with the index: the segment says %d of %d; gc takes uncommitted ones after its grace period",
 			objects, sum, want, d.Bytes))
 	}

@@ -16,6 +16,7 @@ type SegmentDescriptor struct {
 	Objects   uint32 // packs and single feature files; Segment.Objects lists them
 	Index     string // object name of index.sst: follows from ID
 	IndexSize uint64
+	KeysSize  uint64 // size of keys.sst; 0: the segment has none
 }
 
 // Validate returns an error naming the first field that is wrong.
@@ -27,8 +28,9 @@ func (d SegmentDescriptor) Validate() error {
 	if d.Index != i.indexName() {
 		return fmt.Errorf("segment %s: index %q: want %q", d.ID, d.Index, i.indexName())
 	}
-	if d.IndexSize == 0 || d.IndexSize > 1<<62 || d.Bytes < d.IndexSize || d.Bytes > 1<<62 || d.Rows > 1<<62 {
-		return fmt.Errorf("segment %s: %d rows, %d bytes with an index of %d: out of range", d.ID, d.Rows, d.Bytes, d.IndexSize)
+	if d.IndexSize == 0 || d.IndexSize > 1<<62 || d.KeysSize > 1<<62 || d.Bytes < d.IndexSize+d.KeysSize || d.Bytes > 1<<62 || d.Rows > 1<<62 {
+		return fmt.Errorf("segment %s: %d rows, %d bytes with an index of %d and a table of keys of %d: out of range",
+			d.ID, d.Rows, d.Bytes, d.IndexSize, d.KeysSize)
 	}
 	if err := d.Partition.Validate(); err != nil {
 		return fmt.Errorf("segment %s: %w", d.ID, err)
@@ -38,7 +40,7 @@ func (d SegmentDescriptor) Validate() error {
 
 // AppendBinary appends the stable encoding of d:
 //
-//	version 1 (1) | id (16) | partition | rows | bytes | features | objects | index size
+//	version 1 (1) | id (16) | partition | rows | bytes | features | objects | index size | size of keys.sst, unless 0
 //
 // Numbers are varints, the partition its canonical form after its length.
 func (d SegmentDescriptor) AppendBinary(dst []byte) ([]byte, error) {
@@ -72,6 +74,9 @@ func appendDescriptor(dst []byte, d SegmentDescriptor) []byte {
 	for _, v := range [...]uint64{d.Rows, d.Bytes, uint64(d.Features), uint64(d.Objects), d.IndexSize} {
 		dst = binary.AppendUvarint(dst, v)
 	}
+	if d.KeysSize > 0 {
+		dst = binary.AppendUvarint(dst, d.KeysSize)
+	}
 	return dst
 }
 
@@ -90,6 +95,11 @@ func decodeDescriptor(b []byte) (SegmentDescriptor, string) {
 	out.Features = uint32(d.max(1<<32-1, "features"))
 	out.Objects = uint32(d.max(1<<32-1, "objects"))
 	out.IndexSize = d.uvarint()
+	if len(d.b) > 0 {
+		if out.KeysSize = d.uvarint(); out.KeysSize == 0 {
+			d.fail("table of keys of 0 bytes")
+		}
+	}
 	d.end()
 	if d.reason != "" {
 		return SegmentDescriptor{}, "segment descriptor: " + d.reason

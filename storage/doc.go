@@ -4,6 +4,7 @@
 //	 root     name      version   └─ listing: partition -> SegmentDescriptor   (a tree)
 //	                                                         |
 //	                                            Segment: index.sst: feature id -> where its file is, its directory
+//	                                                         |  keys.sst:  hash of a key -> stripes that may have it
 //	                                                         |
 //	                                            packs and single feature files (package format)
 //
@@ -39,6 +40,7 @@
 //	<2 hex>/<32 hex>/listing.sst, schema.sst a run of a tree
 //	<2 hex>/<32 hex>/rows.roaring            a set of rows
 //	<2 hex>/<32 hex>/index.sst               a segment's index
+//	<2 hex>/<32 hex>/keys.sst                a segment's table of keys: which stripes may have a session, request or user
 //	<2 hex>/<32 hex>/pack-<6 digits>         many small feature files
 //	<2 hex>/<32 hex>/file-<6 digits>         one large feature file
 //	<2 hex>/<32 hex>/condemned-<32 hex>      a gc is about to remove what is beside it

@@ -38,14 +38,14 @@ func makeGolden(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.tailBytes, s.inlineRows = 500, 40 // so that there are runs, and sets in objects
+	s.tailBytes, s.inlineRows, s.keyRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
 	tab, err := s.NewTable(ctx, "ads/é")
 	if err != nil {
 		t.Fatal(err)
 	}
 	schema := features("x", "y", "k")
 	schema[2].Role = RoleSessionKey
-	a := segment(t, tab, partition("ds", "1"), []uint32{50, 20}, 1, SegmentOptions{}, "x", "y", "k")
+	a := segmentWith(t, tab, partition("ds", "1"), []uint32{50, 20}, 1, SegmentOptions{}, schema...)
 	mustCommit(t, tab, Change{Operation: "ingest", Features: schema, Add: []SegmentDescriptor{a}, Sources: []Source{{"f1", "a.parquet"}}, Properties: map[string]string{"profile": "size"}})
 	b := segment(t, tab, partition("ds", "2"), []uint32{40}, 2, SegmentOptions{}, "x")
 	mustCommit(t, tab, Change{Operation: "ingest", Features: features("x"), Add: []SegmentDescriptor{b}, Sources: []Source{{"f2", "b.parquet"}}})

@@ -22,6 +22,7 @@ const (
 	accessDir    = "/access/"
 
 	indexFile   = "index.sst"
+	keysFile    = "keys.sst"
 	listingFile = "listing.sst"
 	schemaFile  = "schema.sst"
 	rowsFile    = "rows.roaring"
@@ -90,6 +91,7 @@ func parseID(s string) (id, error) {
 func (i id) dir() string { s := i.String(); return s[:2] + "/" + s + "/" }
 
 func (i id) indexName() string         { return i.dir() + indexFile }
+func (i id) keysName() string          { return i.dir() + keysFile }
 func (i id) rowsName() string          { return i.dir() + rowsFile }
 func (i id) runName(k treeKind) string { return i.dir() + k.file() }
 
@@ -132,7 +134,7 @@ func parseDataName(name string) (id, bool) {
 // isDataFile reports whether a segment or run may have an object whose name ends in s.
 func isDataFile(s string) bool {
 	switch s {
-	case indexFile, listingFile, schemaFile, rowsFile, clockFile:
+	case indexFile, keysFile, listingFile, schemaFile, rowsFile, clockFile:
 		return true
 	}
 	if marker, ok := strings.CutPrefix(s, condemnedPrefix); ok {

@@ -99,6 +99,13 @@ func appendFacts(dst []byte, stripes []uint32) []byte {
 
 func decodeFacts(b []byte, rows uint64) (stripes []uint32, reason string) {
 	d := decoder{b: b}
+	stripes = takeFacts(&d, rows)
+	d.end()
+	return stripes, d.reason
+}
+
+// takeFacts takes the facts of a segment of so many rows off the front of d.
+func takeFacts(d *decoder, rows uint64) (stripes []uint32) {
 	if got := d.uvarint(); got != rows {
 		d.fail(fmt.Sprintf("%d rows: the listing says %d", got, rows))
 	}
@@ -109,11 +116,10 @@ func decodeFacts(b []byte, rows uint64) (stripes []uint32, reason string) {
 		stripes = append(stripes, uint32(n))
 		sum += n
 	}
-	d.end()
-	if d.reason == "" && sum != rows {
-		d.reason = "stripes do not add up to the rows"
+	if sum != rows {
+		d.fail("stripes do not add up to the rows")
 	}
-	return stripes, d.reason
+	return stripes
 }
 
 // appendObjects appends the objects record: number of objects | (kind (1) | number | size)...

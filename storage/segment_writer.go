@@ -41,8 +41,8 @@ func (o SegmentOptions) Validate() error {
 }
 
 // A SegmentWriter writes one segment: feature files into packs, in the order given, large ones into objects of their
-// own, then the index. It holds no more than HoldBytes of finished files and StandAloneBytes for each AddFeature under
-// way. AddFeature and Skip are safe for concurrent use; Finish comes after all of them; Abort at any time.
+// own, then the table of keys and the index. It holds no more than HoldBytes of finished files, StandAloneBytes for each AddFeature under
+// way, and of a key feature 8 bytes for each distinct value of a stripe, 128 MiB at most. AddFeature and Skip are safe for concurrent use; Finish comes after all of them; Abort at any time.
 type SegmentWriter struct {
 	s       *Store
 	ctx     context.Context // of NewSegment: packs are uploaded under it, by several calls of AddFeature
@@ -63,6 +63,8 @@ type SegmentWriter struct {
 	draining bool
 	records  []placed
 	objects  []segmentObject
+	keys     []*keyHashes
+	keysSize int64 // of the table of keys, once it is written
 	err      error
 	ended    bool
 
@@ -272,6 +274,7 @@ func (w *SegmentWriter) take(order int, f Feature) error {
 func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, files []Feature,
 	write func([]*format.Writer) error) (done []laid, at int, err error) {
 	spools := make([]*spool, len(files))
+	var keys []*keyHashes
 	writers := make([]*format.Writer, len(files))
 	for i, f := range files {
 		sp := &spool{ctx: ctx, s: w.s, name: w.id.objectName(fileObject, uint64(first+i)), limit: w.opts.StandAloneBytes}
@@ -282,6 +285,10 @@ func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, f
 		}
 		if group != 0 && i > 0 {
 			opts.Inverse = writers[0]
+		}
+		if k := w.keysOf(f); k != nil {
+			keys = append(keys, k)
+			opts.Seen = k.add
 		}
 		if writers[i], err = format.NewWriter(sp, f.Type, opts); err != nil {
 			return nil, i, err
@@ -302,6 +309,9 @@ func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, f
 		}
 		done = append(done, d)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keys = append(w.keys, keys...)
 	return done, 0, nil
 }
 
@@ -489,13 +499,17 @@ func (w *SegmentWriter) finish(ctx context.Context) (SegmentDescriptor, error) {
 	slices.SortFunc(w.objects, func(a, b segmentObject) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.number, b.number))
 	})
+	var err error
+	if w.keysSize, err = w.writeKeys(ctx); err != nil {
+		return SegmentDescriptor{}, err
+	}
 	size, err := w.writeIndex(ctx)
 	if err != nil {
 		return SegmentDescriptor{}, err
 	}
 	d := SegmentDescriptor{
-		ID: w.id.String(), Partition: w.p, Rows: w.rows, Bytes: uint64(size), Features: uint32(len(w.records)),
-		Objects: uint32(len(w.objects)), Index: w.id.indexName(), IndexSize: uint64(size),
+		ID: w.id.String(), Partition: w.p, Rows: w.rows, Bytes: uint64(size + w.keysSize), Features: uint32(len(w.records)),
+		Objects: uint32(len(w.objects)), Index: w.id.indexName(), IndexSize: uint64(size), KeysSize: uint64(w.keysSize),
 	}
 	for _, o := range w.objects {
 		d.Bytes += o.size
@@ -553,6 +567,9 @@ func (w *SegmentWriter) Abort() {
 	}
 	for _, o := range w.objects {
 		_ = w.s.blobs.Delete(context.Background(), w.id.objectName(o.kind, o.number))
+	}
+	if w.keysSize > 0 {
+		_ = w.s.blobs.Delete(context.Background(), w.id.keysName())
 	}
 	clear(w.held)
 }

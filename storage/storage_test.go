@@ -36,13 +36,19 @@ func partition(kv ...string) Partition {
 // segment writes a segment of one dense int64 feature each name, whose rows hold seed, seed+1, ...
 func segment(t testing.TB, tab *Table, p Partition, stripes []uint32, seed int64, opts SegmentOptions, names ...string) SegmentDescriptor {
 	t.Helper()
+	return segmentWith(t, tab, p, stripes, seed, opts, features(names...)...)
+}
+
+// segmentWith is segment with features that may have roles.
+func segmentWith(t testing.TB, tab *Table, p Partition, stripes []uint32, seed int64, opts SegmentOptions, features ...Feature) SegmentDescriptor {
+	t.Helper()
 	ctx := context.Background()
 	w, err := tab.NewSegment(ctx, p, stripes, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, n := range names {
-		if err := w.AddFeature(ctx, i, feature(n, int64Type), denseRows(stripes, seed)); err != nil {
+	for i, f := range features {
+		if err := w.AddFeature(ctx, i, f, denseRows(stripes, seed)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,6 +27,8 @@ type Options struct {
 	// TailBytes is how large the part of a listing or schema gets, within a snapshot, before it is an object of its own, and InlineRows a set of
 	// rows; defaults 32 KiB and 4 KiB. Tests make them small.
 	TailBytes, InlineRows int
+	// KeyRows is how many rows a segment has at least to get a table of keys; default 4,096. Tests make it small.
+	KeyRows uint64
 	// Init lets Create make a store of a root that is not empty.
 	Init bool
 }
@@ -41,6 +43,7 @@ type Store struct {
 	// How large a tree's tail gets, and a set of rows within an entry; tests make them small.
 	tailBytes  uint64
 	inlineRows int
+	keyRows    uint64 // of the smallest segment that gets a table of keys
 
 	marked    atomic.Bool // the marker was read
 	creating  bool        // of Create: the first table makes the store
@@ -79,12 +82,15 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
 			opts.TailBytes, opts.InlineRows, maxInlineRows)
 	}
-	s := &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, inlineRows: maxInlineRows, runs: map[id]*sst.Reader{}}
+	s := &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, inlineRows: maxInlineRows, keyRows: defaultKeyRows, runs: map[id]*sst.Reader{}}
 	if opts.TailBytes > 0 {
 		s.tailBytes = uint64(opts.TailBytes)
 	}
 	if opts.InlineRows > 0 {
 		s.inlineRows = opts.InlineRows
+	}
+	if opts.KeyRows > 0 {
+		s.keyRows = opts.KeyRows
 	}
 	return s, nil
 }

@@ -359,7 +359,13 @@ func (v *verifier) segment(ctx context.Context, d SegmentDescriptor) error {
 	if err != nil {
 		return err
 	}
-	sum := d.IndexSize
+	sum := d.IndexSize + d.KeysSize
+	if err := v.keyTable(ctx, g); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.damage(err)
+	}
 	there := map[string]uint64{}
 	for _, o := range objects {
 		sum += o.Size
@@ -418,6 +424,18 @@ func (v *verifier) segment(ctx context.Context, d SegmentDescriptor) error {
 		}
 	}
 	return nil
+}
+
+// keyTable checks a segment's table of keys, where it has one.
+func (v *verifier) keyTable(ctx context.Context, g *Segment) error {
+	if g.d.KeysSize == 0 {
+		return nil
+	}
+	err := v.object(ctx, ObjectRef{g.id.keysName(), g.d.KeysSize})
+	if err == nil && v.report.Deep {
+		err = v.s.checkKeys(ctx, g.d)
+	}
+	return err
 }
 
 // object checks that an object is there and of the right size.

@@ -1,6 +1,7 @@
 package metamorphic
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,7 +115,8 @@ func (w *world) drawDump(s *state, days []string) (*dump, error) {
 	}
 	types := []string{}
 	for _, name := range slices.Sorted(maps.Keys(d.features)) {
-		types = append(types, fmt.Sprintf("%q: {\"type\": %q}", name, w.drawType(name, d.features[name])))
+		role := map[string]string{"row": "request_key", "key": "user_key"}[name] // which tables of keys have
+		types = append(types, fmt.Sprintf("%q: {\"type\": %q, \"role\": %q}", name, w.drawType(name, d.features[name]), cmp.Or(role, "feature")))
 	}
 	session := w.rnd.Int64N(50)
 	kept := map[*feature]any{} // what rows of a session share

@@ -83,6 +83,7 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"loader_close": (*Engine).loaderClose,
 	"records_open": (*Engine).recordsOpen,
 	"take":         (*Engine).take,
+	"lookup":       (*Engine).lookup,
 	"delete":       (*Engine).deleteRows,
 	"held":         (*Engine).heldBatches,
 	"open_counts":  (*Engine).openCounts,

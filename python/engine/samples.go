@@ -17,13 +17,22 @@ type whichParams struct {
 	Partitions string `json:"partitions,omitempty"`
 	Lists      string `json:"lists,omitempty"`       // joined by AND, OR and NOT
 	SampleList string `json:"sample_list,omitempty"` // a name
+	keyParams
+	DryRun bool `json:"dry_run,omitempty"`
+	accessParams
+}
+
+// keyParams are keys.
+type keyParams struct {
 	// KeyPaths are files of keys, KeyTexts keys; at most one of both is there.
 	KeyPaths []string `json:"key_paths,omitempty"`
 	KeyTexts []string `json:"key_texts,omitempty"`
 	Key      string   `json:"key,omitempty"` // the feature that has them
 	Memory   int64    `json:"memory,omitempty"`
-	DryRun   bool     `json:"dry_run,omitempty"`
-	accessParams
+}
+
+func (p *keyParams) source() *samples.KeySource {
+	return &samples.KeySource{Paths: p.KeyPaths, Given: p.KeyTexts, Feature: p.Key, Memory: p.Memory}
 }
 
 func (p *whichParams) query() *samples.Query {
@@ -32,7 +41,7 @@ func (p *whichParams) query() *samples.Query {
 		q.Lists = samples.ListName(p.SampleList)
 	}
 	if p.KeyPaths != nil || p.KeyTexts != nil {
-		q.Keys = &samples.KeySource{Paths: p.KeyPaths, Given: p.KeyTexts, Feature: p.Key, Memory: p.Memory}
+		q.Keys = p.source()
 	}
 	return q
 }
@@ -61,6 +70,27 @@ func (e *Engine) deleteRows(ctx context.Context, raw json.RawMessage) (any, erro
 		return nil, unlessOfSystem(err)
 	}
 	return report, nil
+}
+
+// lookup answers with where the rows are that have one of some keys.
+func (e *Engine) lookup(ctx context.Context, raw json.RawMessage) (any, error) {
+	var p struct {
+		place
+		keyParams
+		accessParams
+	}
+	if err := params(raw, &p); err != nil {
+		return nil, err
+	}
+	v, err := e.view(ctx, p.place)
+	if err != nil {
+		return nil, err
+	}
+	found, err := samples.Lookup(ctx, v, p.source(), reader.Options{Access: p.options()})
+	if err != nil {
+		return nil, unlessOfSystem(err)
+	}
+	return found, nil
 }
 
 // samplesCreate answers with the report of a sample list that was made.

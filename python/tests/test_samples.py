@@ -107,6 +107,26 @@ def test_what_changes_the_newest_snapshot_is_not_asked_of_another(store):
     assert new.scan(["click"], sample_list="clicked", lease=False).rows == len(new.scan(["click"], filter="click = 1").to_arrow())
 
 
+def test_lookup(store, source):
+    table = store.table("ads")
+    table.delete("country = 'de'")
+    table = store.table("ads")
+    wanted = [source["request_id"][i].as_py() for i in range(0, ROWS, 37)]
+    found = table.lookup(wanted, key="request_id")
+    left = source.filter(pc.invert(pc.fill_null(pc.equal(source["country"], "de"), False)))
+    rows = left.filter(pc.is_in(left["request_id"], pa.array(wanted)))
+    positions = [p for s in found["segments"] for p in s["positions"]]
+    assert found["rows"] == len(positions) == rows.num_rows and found["keys"]["missing"] == len(wanted) - rows.num_rows
+    assert sorted(table.take(positions, ["request_id"])["request_id"].to_pylist()) == sorted(rows["request_id"].to_pylist())
+    sessions = table.lookup(pa.array([source["session_id"][0].as_py()]), key="session_id")
+    assert sessions["rows"] == left.filter(pc.equal(left["session_id"], source["session_id"][0])).num_rows
+    assert table.lookup([], key="request_id")["rows"] == 0
+    with pytest.raises(dsistore.UsageError, match="want integers, strings or bytes"):
+        table.lookup([1], key="user_list")
+    with pytest.raises(dsistore.NotFoundError):
+        table.lookup([1], key="nobody")
+
+
 def test_deleted_rows_are_seen_by_nobody_new(store, source):
     old = store.table("ads")
     scan = old.scan(COLUMNS)

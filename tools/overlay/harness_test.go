@@ -148,7 +148,7 @@ func nullable(name string, t arrow.DataType) arrow.Field {
 // newStore returns a store in memory.
 func newStore(t testing.TB, blobs object.Store) *storage.Store {
 	t.Helper()
-	s, err := storage.Create(t.Context(), blobs, storage.Options{})
+	s, err := storage.Create(t.Context(), blobs, storage.Options{KeyRows: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

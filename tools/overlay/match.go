@@ -2,9 +2,11 @@ package overlay
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
 )
 
 // A joined is the rows of files, once all were read, for the table's to be matched with.
@@ -118,19 +120,61 @@ func (h *heldMatch) match(ctx context.Context, v *view, want []bool, progress fu
 	var keys keyBatch
 	var found []int64
 	var rows []uint32 // of the files, of each covered row of the segment
-	var covered vector.Bitmap
+	var covered, live vector.Bitmap
 	row, done := 0, uint64(0)
-	return v.walk(ctx, keyNames(f.key), f.opts, want, func(p piece) error {
+	all := v.segments
+	v, err := h.candidates(ctx, v)
+	if err != nil {
+		return err
+	}
+	begin := func(segment int) {
+		words := vector.BitmapWords(int(all[segment].Rows))
+		covered = slices.Grow(covered[:0], words)[:words]
+		clear(covered)
+		rows, row, live = rows[:0], 0, nil
+	}
+	end := func(segment int) error {
+		done += all[segment].rows
+		progress(done)
+		segmentRows := rows
+		return visit(segment, values{
+			covered: covered, count: uint64(len(rows)), open: func(f int) (appender, error) { return h.gather(f, segmentRows), nil },
+		})
+	}
+	read := slices.Clone(want)
+	for i := range v.segments {
+		read[i] = want[i] && v.segments[i].rows > 0
+	}
+	next := 0 // the first segment that was not begun
+	// What is wanted before the given segment has no row to read.
+	upTo := func(segment int) error {
+		for ; next < segment; next++ {
+			if want[next] {
+				begin(next)
+				if err := end(next); err != nil {
+					return err
+				}
+			}
+		}
+		next = segment + 1
+		return nil
+	}
+	err = v.walk(ctx, keyNames(f.key), f.opts, read, func(p piece) error {
 		s := &v.segments[p.segment]
 		if p.place == 0 {
-			words := vector.BitmapWords(int(s.Rows))
-			covered = slices.Grow(covered[:0], words)[:words]
-			clear(covered)
-			rows, row = rows[:0], 0
+			if err := upTo(p.segment); err != nil {
+				return err
+			}
+			begin(p.segment)
+			if s.dead != nil || v.read[s.ID] != nil {
+				live = v.live(p.segment)
+			}
 		}
 		keys.reset()
 		for i := p.lo; i < p.hi; i++ {
-			row = s.nextLive(row)
+			for live != nil && !live.Get(row) {
+				row++
+			}
 			var null int
 			if keys.keys, null = appendKey(keys.keys, p.columns, i); null < 0 {
 				keys.add(row)
@@ -151,13 +195,29 @@ func (h *heldMatch) match(ctx context.Context, v *view, want []bool, progress fu
 		for _, r := range rows {
 			h.set(uint64(r))
 		}
-		done += s.rows
-		progress(done)
-		segmentRows := rows
-		return visit(p.segment, values{
-			covered: covered, count: uint64(len(rows)), open: func(f int) (appender, error) { return h.gather(f, segmentRows), nil },
-		})
+		return end(p.segment)
 	})
+	if err != nil {
+		return err
+	}
+	return upTo(len(all))
+}
+
+// candidates returns the view of the rows that may have one of the keys, where the segments' tables of keys say it.
+func (h *heldMatch) candidates(ctx context.Context, v *view) (*view, error) {
+	key := h.held.files.key
+	if len(key) != 1 {
+		return v, nil
+	}
+	hashes := make([]uint64, len(h.places))
+	for row := range hashes {
+		if k := h.key(uint64(row)); key[0].class == integerKey {
+			hashes[row] = storage.HashInt(int64(binary.BigEndian.Uint64(k[1:])))
+		} else {
+			hashes[row] = storage.HashText(k)
+		}
+	}
+	return v.within(ctx, key[0].Feature, hashes)
 }
 
 func keyNames(key []keyPart) []string {

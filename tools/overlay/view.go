@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -25,6 +26,8 @@ type view struct {
 	// segments are snap's, in the order of the table, with at least a row that is not deleted.
 	segments []segment
 	batch    uint64 // number of the last that walk has read
+	// read are the rows of segments, by id, that walk reads alone; segments that are not in it are read whole.
+	read map[string]*roaring.Bitmap
 }
 
 // A segment is one segment of a view.
@@ -96,6 +99,57 @@ func (v *view) rows() uint64 {
 	return n
 }
 
+// within returns the view of the rows that may have one of the keys of a feature, given by their hashes: v itself where the segments' tables of keys do not
+// say. All segments are in it, those too that have no such row.
+func (v *view) within(ctx context.Context, key storage.Feature, hashes []uint64) (*view, error) {
+	for _, o := range v.over.Overlays {
+		if slices.ContainsFunc(o.Features, func(f storage.Feature) bool { return f.ID == key.ID }) {
+			return v, nil // it has other keys than the segments
+		}
+	}
+	descriptors := make([]storage.SegmentDescriptor, len(v.segments))
+	for i, s := range v.segments {
+		descriptors[i] = s.SegmentDescriptor
+	}
+	rows, err := v.snap.KeyRows(ctx, key, hashes, descriptors)
+	if err != nil {
+		return nil, err
+	}
+	out := *v
+	out.segments = slices.Clone(v.segments)
+	out.read = map[string]*roaring.Bitmap{}
+	first := uint64(0)
+	for i := range out.segments {
+		s := &out.segments[i]
+		if rows[i] != nil {
+			out.read[s.ID] = rows[i]
+			s.rows = uint64(out.live(i).Count())
+		}
+		s.first = first
+		first += s.rows
+	}
+	if len(out.read) == 0 {
+		return v, nil
+	}
+	return &out, nil
+}
+
+// live returns the rows of a segment that walk reads. It is the caller's.
+func (v *view) live(i int) vector.Bitmap {
+	s := &v.segments[i]
+	var out vector.Bitmap
+	if rows := v.read[s.ID]; rows != nil {
+		out = bitmapOf(rows, int(s.Rows))
+	} else {
+		out = make(vector.Bitmap, vector.BitmapWords(int(s.Rows)))
+		out.SetRange(0, int(s.Rows))
+	}
+	for w := range s.dead {
+		out[w] &^= s.dead[w]
+	}
+	return out
+}
+
 // plan returns the plan of reading the named features.
 func (v *view) plan(ctx context.Context, names []string, batchSize int) (*reader.Plan, error) {
 	features := make([]string, len(names))
@@ -156,7 +210,7 @@ func (v *view) walk(ctx context.Context, names []string, opts *Options, want []b
 	if err != nil {
 		return err
 	}
-	layout, err := reader.NewLayoutWith(ctx, v.snap, plan, reader.LayoutOptions{View: v.over})
+	layout, err := reader.NewLayoutWith(ctx, v.snap, plan, reader.LayoutOptions{View: v.over, Within: v.read})
 	if err != nil {
 		return err
 	}

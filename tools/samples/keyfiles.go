@@ -74,7 +74,7 @@ func sameKind(f storage.Feature, t vector.Type, logical string) error {
 		return fmt.Errorf("%q is %s in the table and %s in the file: they do not mix", f.Name, typeName(f.Type, f.Logical), typeName(t, logical))
 	}
 	w, err := vector.Widen(f.Type, t)
-	if err == nil && isKey(w) {
+	if err == nil && storage.IsLookupType(w) {
 		return nil
 	}
 	return fmt.Errorf("%q is %v in the table and %v in the file: they do not compare exactly", f.Name, f.Type, t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -95,31 +96,27 @@ func (k *KeySource) feature(ctx context.Context, snap *storage.Snapshot) (storag
 	if err != nil {
 		return storage.Feature{}, err
 	}
-	if !isKey(found[0].Type) {
+	if !storage.IsLookupType(found[0].Type) {
 		return storage.Feature{}, badQuery("keys: %s is %v: want integers, strings or bytes", name, found[0].Type)
 	}
 	return found[0], nil
 }
 
-func isKey(t vector.Type) bool {
-	return t.Kind == vector.String || t.Kind == vector.Bytes || t.Kind == vector.Dense && t.Elem.IsInteger()
-}
-
-// find returns the rows, by segment id, of the partitions that have one of the keys.
-func (k *KeySource) find(ctx context.Context, snap *storage.Snapshot, partition string, read reader.Options) (map[string]*roaring.Bitmap, *KeyReport, error) {
-	f, err := k.feature(ctx, snap)
+// find returns the rows, by segment id, of the partitions that have one of the keys, and the layout of all that were looked at.
+func (k *KeySource) find(ctx context.Context, v *storage.View, partition string, read reader.Options) (map[string]*roaring.Bitmap, *reader.Layout, *KeyReport, error) {
+	f, err := k.feature(ctx, v.Snapshot)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
+	plan, err := reader.NewViewPlan(ctx, v, reader.PlanOptions{
 		Features: []string{reader.Literal(f.Name)}, Partition: partition, BatchSize: 1 << 16, Dedup: reader.DedupIKJT,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	layout, err := reader.NewLayout(ctx, snap, plan)
+	whole, err := reader.NewLayoutWith(ctx, v.Snapshot, plan, reader.LayoutOptions{View: v})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	memory := k.Memory
 	if memory == 0 {
@@ -130,7 +127,7 @@ func (k *KeySource) find(ctx context.Context, snap *storage.Snapshot, partition 
 	out := map[string]*roaring.Bitmap{}
 	for class := uint64(0); class < set.classes; class++ {
 		if class > 0 && k.once() {
-			return nil, nil, fmt.Errorf("keys: those of standard input or a pipe take more than %d bytes: give a file, or more memory", memory)
+			return nil, nil, nil, fmt.Errorf("keys: those of standard input or a pipe take more than %d bytes: give a file, or more memory", memory)
 		}
 		set.start(class)
 		err := k.each(ctx, f, func(c *vector.Column, place func(row int) string) error {
@@ -140,14 +137,22 @@ func (k *KeySource) find(ctx context.Context, snap *storage.Snapshot, partition 
 			return set.addColumn(c, place)
 		})
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		report.Passes++
 		if set.len() == 0 {
 			continue
 		}
-		if err := scanKeys(ctx, layout, read, set, out); err != nil {
-			return nil, nil, err
+		within, err := k.within(ctx, v, f, set, whole)
+		layout := whole
+		if err == nil && within != nil {
+			layout, err = reader.NewLayoutWith(ctx, v.Snapshot, plan, reader.LayoutOptions{View: v, Within: within})
+		}
+		if err == nil {
+			err = scanKeys(ctx, layout, read, set, out)
+		}
+		if err != nil {
+			return nil, nil, nil, err
 		}
 		report.Distinct += uint64(set.len())
 		set.missing(func(place int) {
@@ -157,7 +162,34 @@ func (k *KeySource) find(ctx context.Context, snap *storage.Snapshot, partition 
 			}
 		})
 	}
-	return out, report, nil
+	return out, whole, report, nil
+}
+
+// within returns the rows that may have one of the keys, by segment, as the segments' tables of keys say; nil: they say nothing.
+func (k *KeySource) within(ctx context.Context, v *storage.View, f storage.Feature, set *keySet, layout *reader.Layout) (map[string]*roaring.Bitmap, error) {
+	for _, o := range v.Overlays {
+		if slices.ContainsFunc(o.Features, func(x storage.Feature) bool { return x.ID == f.ID }) {
+			return nil, nil // it has other keys than the segments
+		}
+	}
+	var segments []storage.SegmentDescriptor
+	for _, s := range layout.Matched() {
+		segments = append(segments, s.Segment)
+	}
+	rows, err := v.Snapshot.KeyRows(ctx, f, set.hashes(), segments)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]*roaring.Bitmap
+	for i, d := range segments {
+		if rows[i] != nil {
+			if out == nil {
+				out = map[string]*roaring.Bitmap{}
+			}
+			out[d.ID] = rows[i]
+		}
+	}
+	return out, nil
 }
 
 // addColumn adds the keys of a plain column. A null is an error that names its place.

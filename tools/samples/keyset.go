@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
 )
 
 // A keySet is a part of the keys that are looked for: those whose hash falls into its class.
@@ -40,6 +41,19 @@ const (
 
 func newKeySet(t vector.Type, memory int64) *keySet {
 	return &keySet{seed: maphash.MakeSeed(), memory: memory, classes: 1, bytes: t.IsList()}
+}
+
+// hashes returns the hashes of the keys by which storage looks them up.
+func (s *keySet) hashes() []uint64 {
+	out := make([]uint64, s.len())
+	for i := range out {
+		if s.bytes {
+			out[i] = storage.HashText(s.textOf(i))
+		} else {
+			out[i] = storage.HashInt(s.ints[i])
+		}
+	}
+	return out
 }
 
 // start empties the set for a class.

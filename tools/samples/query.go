@@ -109,7 +109,7 @@ func (q *Query) Find(ctx context.Context, snap *storage.Snapshot, read reader.Op
 		}
 	}
 	if q.Keys != nil {
-		found, report, err := q.Keys.find(ctx, snap, q.Partition, read)
+		found, _, report, err := q.Keys.find(ctx, &storage.View{Snapshot: snap}, q.Partition, read)
 		if err != nil {
 			return nil, err
 		}

@@ -299,6 +299,18 @@ class Table:
                                **_engine.recorded(_engine.job_name(job)))
         return _table(_Records(records))
 
+    def lookup(self, keys: Any, key: str | None = None, *, memory: int | None = None, job: str | None = None) -> dict[str, Any]:
+        """Where the rows are that have one of the keys, as ``dsi lookup --json`` says it: rows, how many; segments, of each its id,
+        partition, the rows in it and their positions in the table, which ``take`` takes; keys, with how many of them no row has.
+
+        keys and key are as in ``delete``. Of large segments only the tables of keys are read, and the stripes that these name.
+
+        UsageError: the feature is no integer, string or bytes, or there is no request key and no key is given; NotFoundError: no such feature.
+        """
+        started = _engine.begin("lookup", **self._place, **_keys(keys, key, memory), **_engine.recorded(_engine.job_name(job)))
+        found: dict[str, Any] = _engine.wait(started, until_cancelled=True)
+        return found
+
     def overlay(self, name: str, source: Any = None, *, expr: str | Sequence[str] | None = None,
                 key: str | Sequence[str] | None = None, features: Sequence[str] | None = None, format: str = "auto",
                 mapping: str | os.PathLike[str] | None = None, ddl: str | os.PathLike[str] | None = None,

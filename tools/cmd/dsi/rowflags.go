@@ -15,6 +15,18 @@ type keyFlags struct {
 	Memory     size     `default:"256MiB" placeholder:"SIZE" help:"Memory for keys; of more, the files are read several times. Default: ${default}."`
 }
 
+// source returns the keys that the flags mean; nil: none.
+func (k *keyFlags) source(ctx context.Context, a *app) *samples.KeySource {
+	if len(k.Keys) == 0 {
+		return nil
+	}
+	out := &samples.KeySource{Paths: k.Keys, Format: k.KeysFormat, Feature: k.Key, Memory: int64(k.Memory)}
+	if slices.Contains(k.Keys, "-") {
+		out.Stdin = interruptible(ctx, a.in)
+	}
+	return out
+}
+
 // whichFlags say which rows are meant.
 type whichFlags struct {
 	Where     string `placeholder:"EXPR" help:"The rows for which this is true, as in user_id IN (17, 4711) OR event_time < '2025-01-01'."`
@@ -24,16 +36,10 @@ type whichFlags struct {
 
 // query returns what the flags mean; lists joins sample lists.
 func (w *whichFlags) query(ctx context.Context, a *app, lists string) (*samples.Query, error) {
-	q := &samples.Query{Partition: w.Partition, Where: w.Where, Lists: lists}
-	switch {
-	case len(w.Keys) > 0:
-		q.Keys = &samples.KeySource{Paths: w.Keys, Format: w.KeysFormat, Feature: w.Key, Memory: int64(w.Memory)}
-		if slices.Contains(w.Keys, "-") {
-			q.Keys.Stdin = interruptible(ctx, a.in)
-		}
-	case w.Key != "":
+	if w.Key != "" && len(w.Keys) == 0 {
 		return nil, usagef("--key %s without --keys", w.Key)
 	}
+	q := &samples.Query{Partition: w.Partition, Where: w.Where, Lists: lists, Keys: w.source(ctx, a)}
 	return q, q.Validate()
 }
 

@@ -1,0 +1,244 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/sst"
+)
+
+// fewKeys says when a table of keys is asked: when there are at most one key for so many rows. Of more keys each stripe is likely to have one, and to decode the
+// feature takes no more than the table would.
+const fewKeys = 8
+
+// KeyRows returns, of each segment, rows among which are all that have one of the keys of a feature, deleted ones too: whole stripes. nil: every row. The keys
+// are given by their hashes (HashInt, HashText), in any order. It reads the segments' tables of keys, several at a time: the filters first, and where one lets
+// hashes through the entries of those. Where an overlay that is part of the table replaces the feature, it is every row of each.
+func (s *Snapshot) KeyRows(ctx context.Context, f Feature, hashes []uint64, segments []SegmentDescriptor) ([]*roaring.Bitmap, error) {
+	hashes = slices.Clone(hashes)
+	for i := range hashes {
+		hashes[i] &= hashMask
+	}
+	slices.Sort(hashes)
+	hashes = slices.Compact(hashes)
+	out := make([]*roaring.Bitmap, len(segments))
+	if !slices.ContainsFunc(segments, func(d SegmentDescriptor) bool { return asks(d, len(hashes)) }) {
+		return out, nil
+	}
+	overlays, err := s.Overlays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range overlays {
+		if o.Merged > 0 && slices.ContainsFunc(o.Features, func(x Feature) bool { return x.ID == f.ID }) {
+			return out, nil
+		}
+	}
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(segments), func(ctx context.Context, i int) error {
+		d := segments[i]
+		if !asks(d, len(hashes)) {
+			return nil
+		}
+		k, err := s.t.s.openKeys(ctx, d)
+		if err != nil {
+			return err
+		}
+		out[i], err = k.rows(ctx, f.ID, hashes)
+		return err
+	})
+	return out, err
+}
+
+// asks reports whether a segment's table of keys is asked for so many.
+func asks(d SegmentDescriptor, keys int) bool {
+	return d.KeysSize > 0 && d.Rows <= maxBitmapRows && uint64(keys) <= d.Rows/fewKeys
+}
+
+// A keyTable is an open table of keys.
+type keyTable struct {
+	name     string
+	table    *sst.Reader
+	stripes  []uint32 // rows of each
+	features []keyFacts
+}
+
+// openKeys opens the table of keys of a segment, which has one.
+func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, error) {
+	segment, err := parseID(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	k := &keyTable{name: segment.keysName()}
+	if k.table, err = s.openTable(ctx, k.name, d.KeysSize, sst.Fetch{Head: indexHead}); err != nil {
+		return nil, err
+	}
+	v, err := k.table.Get(ctx, []byte{keyFactsRecord})
+	if err != nil {
+		return nil, err
+	}
+	if v[0] == nil {
+		return nil, corrupt(k.name, "no facts")
+	}
+	r := decoder{b: v[0]}
+	k.stripes = takeFacts(&r, d.Rows)
+	k.features = decodeKeyFacts(&r)
+	r.end()
+	if r.reason == "" && len(k.stripes) > maxKeyStripes {
+		r.reason = "more stripes than a table of keys has"
+	}
+	if r.reason != "" {
+		return nil, corrupt(k.name, r.reason)
+	}
+	return k, nil
+}
+
+// of returns the facts of a feature, nil where the table does not have it.
+func (k *keyTable) of(f FeatureID) *keyFacts {
+	for i := range k.features {
+		if k.features[i].feature == f {
+			return &k.features[i]
+		}
+	}
+	return nil
+}
+
+// rows returns the rows of the stripes in which the hashes may be, which ascend; nil: all, as it is not known, or not worth to know.
+func (k *keyTable) rows(ctx context.Context, feature FeatureID, hashes []uint64) (*roaring.Bitmap, error) {
+	f := k.of(feature)
+	if f == nil {
+		return nil, nil
+	}
+	out := roaring.New()
+	if f.blocks == 0 {
+		return out, nil
+	}
+	passed, err := k.filter(ctx, f, hashes)
+	if err != nil {
+		return nil, err
+	}
+	// So many that likely every stripe has some: its entries would say no more.
+	if len(passed) > len(hashes)/32+4*len(k.stripes) {
+		return nil, nil
+	}
+	hit := make([]bool, len(k.stripes))
+	if err := k.look(ctx, f, passed, hit); err != nil {
+		return nil, err
+	}
+	first := uint64(0)
+	for i, n := range k.stripes {
+		if hit[i] {
+			out.AddRange(first, first+uint64(n))
+		}
+		first += uint64(n)
+	}
+	return out, nil
+}
+
+// filter returns the hashes that the filter lets through.
+func (k *keyTable) filter(ctx context.Context, f *keyFacts, hashes []uint64) (passed []uint64, err error) {
+	chunkOf := func(hash uint64) uint32 { return uint32(filterPlace(hash, f.blocks) * filterBlock / filterChunkBytes) }
+	err = k.each(ctx, f, filterChunk, hashes, chunkOf, func(chunk uint32, value []byte, hashes []uint64) string {
+		from := uint64(chunk) * filterChunkBytes
+		if uint64(len(value)) != min(filterChunkBytes, f.blocks*filterBlock-from) {
+			return fmt.Sprintf("chunk %d of a filter is of %d bytes", chunk, len(value))
+		}
+		for _, h := range hashes {
+			at := filterPlace(h, f.blocks)*filterBlock - from
+			if passes(value[at:at+filterBlock], h) {
+				passed = append(passed, h)
+			}
+		}
+		return ""
+	})
+	return passed, err
+}
+
+// look marks the stripes whose entries have one of the hashes.
+func (k *keyTable) look(ctx context.Context, f *keyFacts, hashes []uint64, hit []bool) error {
+	bits := f.bucketBits()
+	bucketOf := func(hash uint64) uint32 { return uint32(hash >> (64 - bits)) }
+	return k.each(ctx, f, keyBucket, hashes, bucketOf, func(_ uint32, value []byte, hashes []uint64) string {
+		b, reason := k.bucket(value)
+		if reason != "" {
+			return reason
+		}
+		for _, h := range hashes {
+			want := fingerprint(h, bits)
+			for i := sort.Search(b.n, func(i int) bool { return b.fingerprint(i) >= want }); i < b.n && b.fingerprint(i) == want; i++ {
+				stripe := b.stripe(i)
+				if stripe >= len(hit) {
+					return "entry names a stripe that the segment does not have"
+				}
+				hit[stripe] = true
+			}
+		}
+		return ""
+	})
+}
+
+// each calls visit with each of the parts of a feature that hashes are in, and those hashes. partOf ascends with the hash. A bucket that is not there is empty.
+func (k *keyTable) each(ctx context.Context, f *keyFacts, kind byte, hashes []uint64, partOf func(uint64) uint32,
+	visit func(part uint32, value []byte, hashes []uint64) (reason string)) error {
+	var keys [][]byte
+	var ends []int // in hashes
+	for i, h := range hashes {
+		if part := partOf(h); i == 0 || part != partOf(hashes[i-1]) {
+			keys = append(keys, keyPart(nil, f.feature, kind, part))
+			ends = append(ends, i)
+		}
+		ends[len(ends)-1] = i + 1
+	}
+	values, err := k.table.Get(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	from := 0
+	for i, value := range values {
+		if value != nil || kind == filterChunk {
+			if reason := visit(binary.BigEndian.Uint32(keys[i][10:]), value, hashes[from:ends[i]]); reason != "" {
+				return corrupt(k.name, reason)
+			}
+		}
+		from = ends[i]
+	}
+	return nil
+}
+
+// A bucket is entries of a key feature, ordered by fingerprint.
+type bucket struct {
+	n, width int
+	b        []byte
+}
+
+// bucket returns the bucket that a value is.
+func (k *keyTable) bucket(value []byte) (bucket, string) {
+	width := stripeWidth(len(k.stripes))
+	n := len(value) / (2 + width)
+	if n == 0 || n*(2+width) != len(value) {
+		return bucket{}, fmt.Sprintf("bucket of %d bytes", len(value))
+	}
+	return bucket{n, width, value}, ""
+}
+
+func (b *bucket) fingerprint(i int) uint16 { return binary.LittleEndian.Uint16(b.b[2*i:]) }
+
+func (b *bucket) stripe(i int) int {
+	if b.width == 1 {
+		return int(b.b[2*b.n+i])
+	}
+	return int(binary.LittleEndian.Uint16(b.b[2*b.n+2*i:]))
+}
+
+func (b *bucket) fingerprints() []uint16 {
+	out := make([]uint16, b.n)
+	for i := range out {
+		out[i] = b.fingerprint(i)
+	}
+	return out
+}

@@ -1,0 +1,307 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+var stringType = vector.Type{Kind: vector.String}
+
+// A keyed is a segment with a key feature of each kind, and their values: text and number of each row, nil where it is null.
+type keyed struct {
+	t       testing.TB
+	tab     *Table
+	d       SegmentDescriptor
+	numbers []*int64
+	texts   []*string
+	stripes []uint32
+}
+
+var (
+	keyNumber = withRole(feature("user", int64Type), RoleUserKey)
+	keyText   = withRole(feature("request", stringType), RoleRequestKey)
+	keyGroup  = withRole(feature("session", int64Type), RoleSessionKey)
+)
+
+// makeKeyed writes a segment whose keys are drawn from so many, in a group too: the session is the row's number halved, in its stripe.
+func makeKeyed(t testing.TB, tab *Table, rng *rand.Rand, stripes []uint32, distinct int) *keyed {
+	k := &keyed{t: t, tab: tab, stripes: stripes}
+	w, err := tab.NewSegment(t.Context(), nil, stripes, SegmentOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rows := range stripes {
+		for range rows {
+			v := rng.Int64N(int64(distinct))
+			text := fmt.Sprint("key-", rng.IntN(distinct))
+			k.numbers, k.texts = append(k.numbers, &v), append(k.texts, &text)
+			if rng.IntN(10) == 0 {
+				k.numbers[len(k.numbers)-1] = nil
+			}
+			if rng.IntN(10) == 0 {
+				k.texts[len(k.texts)-1] = nil
+			}
+		}
+	}
+	each := func(typ vector.Type, add func(c *vector.Column, row int)) func(*format.Writer) error {
+		return func(w *format.Writer) error {
+			row := 0
+			for _, rows := range stripes {
+				c := vector.NewColumn(typ)
+				for range rows {
+					add(c, row)
+					row++
+				}
+				if err := w.WriteStripe(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	err = errors.Join(
+		w.AddFeature(t.Context(), 0, keyNumber, each(int64Type, func(c *vector.Column, row int) {
+			if v := k.numbers[row]; v == nil {
+				c.AppendNulls(1)
+			} else {
+				c.Ints = append(c.Ints, *v)
+				c.AddSlot()
+			}
+		})),
+		w.AddFeature(t.Context(), 1, keyText, each(stringType, func(c *vector.Column, row int) {
+			if v := k.texts[row]; v == nil {
+				c.AppendNulls(1)
+			} else {
+				c.Data = append(c.Data, *v...)
+				c.AddSlot()
+			}
+		})),
+		w.AddGroup(t.Context(), 2, []Feature{keyGroup, feature("other", int64Type)}, groupRows(stripes)),
+		w.AddFeature(t.Context(), 5, feature("plain", int64Type), denseRows(stripes, 3)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.d, err = w.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// rows returns the rows that Snapshot.KeyRows says, nil where it says all.
+func (k *keyed) rows(f Feature, hashes ...uint64) (map[uint32]bool, error) {
+	k.t.Helper()
+	s := &Snapshot{t: k.tab}
+	found, err := s.KeyRows(k.t.Context(), f, hashes, []SegmentDescriptor{k.d})
+	if err != nil || found[0] == nil {
+		return nil, err
+	}
+	out := map[uint32]bool{}
+	for _, row := range found[0].ToArray() {
+		out[row] = true
+	}
+	return out, nil
+}
+
+// TestKeyRows: every row with one of the keys is in what KeyRows returns, and hardly a stripe without one.
+func TestKeyRows(t *testing.T) {
+	checked, extra := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		tab := newTable(t, object.NewMemory())
+		tab.s.keyRows = 1
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		var stripes []uint32
+		for range rapid.SampledFrom([]int{1, 2, 9, 300}).Draw(rt, "stripes") {
+			stripes = append(stripes, uint32(rng.IntN(60)+1))
+		}
+		k := makeKeyed(t, tab, rng, stripes, rapid.SampledFrom([]int{3, 100, 1 << 40}).Draw(rt, "distinct"))
+		if k.d.KeysSize == 0 {
+			t.Fatal("no table of keys")
+		}
+		for range 10 {
+			numbers, texts := map[int64]bool{}, map[string]bool{}
+			var intHashes, textHashes []uint64
+			for range rng.IntN(len(k.numbers)/fewKeys + 1) {
+				row := rng.IntN(len(k.numbers))
+				if v := k.numbers[row]; v != nil && rng.IntN(4) > 0 {
+					numbers[*v] = true
+				} else {
+					numbers[rng.Int64()] = true
+				}
+				if v := k.texts[row]; v != nil {
+					texts[*v] = true
+				}
+			}
+			for v := range numbers {
+				intHashes = append(intHashes, HashInt(v))
+			}
+			for v := range texts {
+				textHashes = append(textHashes, HashText([]byte(v)))
+			}
+			check := func(f Feature, hashes []uint64, has func(row int) bool) {
+				got, err := k.rows(f, hashes...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				row := 0
+				for _, rows := range stripes {
+					some, returned := false, false
+					for range rows {
+						some = some || has(row)
+						if has(row) && got != nil && !got[uint32(row)] {
+							t.Fatalf("row %d of feature %s has a key, and is not returned", row, f.Name)
+						}
+						returned = returned || got[uint32(row)]
+						row++
+					}
+					if got != nil {
+						checked++
+						if returned && !some {
+							extra++
+						}
+					}
+				}
+			}
+			check(keyNumber, intHashes, func(row int) bool { return k.numbers[row] != nil && numbers[*k.numbers[row]] })
+			check(keyText, textHashes, func(row int) bool { return k.texts[row] != nil && texts[*k.texts[row]] })
+		}
+		for _, f := range []Feature{feature("plain", int64Type), feature("other", int64Type), feature("none", int64Type)} {
+			if got, err := k.rows(f, 1); got != nil || err != nil {
+				t.Fatalf("feature %s has no table: %v, %v", f.Name, got, err)
+			}
+		}
+		if err := tab.s.checkKeys(t.Context(), k.d); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if checked == 0 || extra > checked/500 {
+		t.Errorf("of %d stripes %d were returned without a key", checked, extra)
+	}
+}
+
+// TestKeyRowsLarge: a table of many buckets and chunks says where each key is, and that others are not there; asked for too many keys it says nothing.
+func TestKeyRowsLarge(t *testing.T) {
+	tab := newTable(t, object.NewMemory())
+	stripes := []uint32{20000, 30000, 10000}
+	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), stripes, 1<<50)
+	extra := 0
+	for row := 0; row < 60000; row += 997 {
+		if v := k.numbers[row]; v != nil {
+			got, err := k.rows(keyNumber, HashInt(*v))
+			if err != nil || !got[uint32(row)] {
+				t.Fatalf("row %d: %d rows, %v", row, len(got), err)
+			}
+			if len(got) > 30000 {
+				extra++ // another key has its bucket and fingerprint: about 1 in 150
+			}
+		}
+		if got, err := k.rows(keyGroup, HashInt(int64(row%10000/2*3))); err != nil || len(got) == 0 {
+			t.Fatalf("session of row %d: %d rows, %v", row, len(got), err)
+		}
+	}
+	if extra > 5 {
+		t.Errorf("of 61 keys %d were found in more than a stripe", extra)
+	}
+	found := 0
+	for i := range 3000 {
+		got, err := k.rows(keyNumber, HashInt(-1-int64(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) > 0 {
+			found++
+		}
+	}
+	if found > 3 {
+		t.Errorf("%d of 3000 keys that are not there were found", found)
+	}
+	var many []uint64
+	for i := range 60000/fewKeys + 1 {
+		many = append(many, HashInt(int64(i)))
+	}
+	if got, err := k.rows(keyNumber, many...); err != nil || got != nil {
+		t.Fatal("so many keys were looked up", err)
+	}
+	if perRow := float64(k.d.KeysSize) / 60000; perRow > 11 {
+		t.Errorf("%.1f bytes per row", perRow)
+	}
+}
+
+// TestKeyTableSmall: segments of fewer rows than Options.KeyRows, and those without a key, have no table.
+func TestKeyTableSmall(t *testing.T) {
+	tab := newTable(t, object.NewMemory())
+	if k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{2000, 2095}, 100); k.d.KeysSize != 0 {
+		t.Errorf("a segment of 4,095 rows has a table of keys of %d bytes", k.d.KeysSize)
+	}
+	tab.s.keyRows = 1
+	if d := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "a"); d.KeysSize != 0 {
+		t.Errorf("a segment without keys has a table of keys of %d bytes", d.KeysSize)
+	}
+}
+
+// TestKeyTableDamage flips every byte of a table of keys: what is looked up is right, or an error that matches ErrCorrupt; and a deep verify finds
+// it, a shallow one that the table is missing.
+func TestKeyTableDamage(t *testing.T) {
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	tab.s.keyRows = 1
+	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
+	mustCommit(t, tab, Change{Operation: "ingest", Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)},
+		Add: []SegmentDescriptor{k.d}})
+	verifyClean(t, tab.s)
+	segment, err := parseID(k.d.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := segment.keysName()
+	data := make([]byte, k.d.KeysSize)
+	if err := mem.ReadAt(t.Context(), name, data, 0); err != nil {
+		t.Fatal(err)
+	}
+	hash := HashInt(*k.numbers[40])
+	want, err := k.rows(keyNumber, hash)
+	if err != nil || len(want) == 0 {
+		t.Fatal(want, err)
+	}
+	damaged := 0
+	for i := range data {
+		d := bytes.Clone(data)
+		d[i] ^= byte(1 + i%255)
+		if err := errors.Join(mem.Delete(t.Context(), name), mem.PutIfAbsent(t.Context(), name, d)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := k.rows(keyNumber, hash)
+		if err != nil && !errors.Is(err, format.ErrCorrupt) || err == nil && fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("byte %d: %v, %v", i, got, err)
+		}
+		if tab.s.checkKeys(t.Context(), k.d) != nil {
+			damaged++
+		}
+	}
+	// Pebble's properties are not read, but for their checksum.
+	if damaged < len(data)*9/10 {
+		t.Errorf("%d of %d damaged bytes were found", damaged, len(data))
+	}
+	r, err := Verify(t.Context(), tab.s, "", true, nil)
+	if err != nil || len(r.Damage) == 0 {
+		t.Fatal(r, err)
+	}
+	if err := mem.Delete(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	r, err = Verify(t.Context(), tab.s, "", false, nil)
+	if err != nil || len(r.Damage) == 0 {
+		t.Fatal(r, err)
+	}
+	if _, err := k.rows(keyNumber, hash); !errors.Is(err, format.ErrCorrupt) {
+		t.Fatal(err)
+	}
+}
