@@ -25,7 +25,8 @@ const nsPatch = 3.0 // an exception
 func init() {
 	registerInts(&intCodec{
 		codec: codec{IDPatched, "patched", describePatched},
-		turn:  50, deepest: maxDepth - 1, offer: offerPatched, encode: encodePatched, decode: decodePatched, seeks: seekFew,
+		turn:  50, deepest: maxDepth - 1, offer: offerPatched, encode: encodePatched,
+		decode: decodePatched, seeks: seekFew,
 	})
 }
 

@@ -26,7 +26,8 @@ const (
 func init() {
 	registerInts(&intCodec{
 		codec: codec{IDRuns, "runs", describeCounted},
-		turn:  40, deepest: maxDepth - 1, offer: offerRuns, encode: encodeRuns, decode: decodeRuns(&intFamily), seeks: seekFew,
+		turn:  40, deepest: maxDepth - 1, offer: offerRuns, encode: encodeRuns,
+		decode: decodeRuns(&intFamily), seeks: seekFew,
 	})
 	registerFloats(&floatCodec{
 		codec: codec{IDFloatRuns, "runs", describeCounted},
