@@ -169,7 +169,7 @@ func decodePatched(d *Decoder, dst []int64, n int, spans []Span, p []byte, depth
 	}
 	defer d.ints.release(c.mark)
 	d.unpackAt(dst, n, spans, c.packed, c.width, c.base)
-	if spans == nil {
+	if spans == nil { // a sixth faster than as one span
 		for i, at := range c.positions {
 			dst[at] += c.highs[i] << c.width
 		}
