@@ -15,7 +15,8 @@ type StripeDecoder struct {
 	limits Limits
 	codec  encoding.Decoder
 
-	// The stripe being decoded, for errors: its number, its chunks by kind (nil: absent) and where they are in the file.
+	// The stripe being decoded, for errors: its number, its chunks by kind (nil: absent) and where they are in the
+	// file.
 	stripe  int
 	chunks  [streamKinds + 1][]byte
 	offsets [streamKinds + 1]uint64
@@ -53,8 +54,8 @@ func NewStripeDecoder(limits Limits) *StripeDecoder {
 // result is a valid Column for any src that passes the checksums, and shares no memory with src. For a feature of a
 // file with a dictionary that is given by Use before. For a feature of a
 // group, inverse is the group's decoded stripe, and dst borrows its Inverse until the next decoding into either;
-// otherwise inverse is not looked at. Errors that match ErrCorrupt have their offset in the feature file: the caller adds
-// the rest with Locate. After an error dst is empty.
+// otherwise inverse is not looked at. Errors that match ErrCorrupt have their offset in the feature file: the caller
+// adds the rest with Locate. After an error dst is empty.
 func (d *StripeDecoder) DecodeStripe(dst *vector.Column, m *FileMeta, i int, src []byte, inverse *vector.Column) error {
 	err := d.decode(dst, m, i, src, inverse)
 	if err != nil {
@@ -107,8 +108,9 @@ func (d *StripeDecoder) borrowInverse(dst *vector.Column, s *StripeMeta, inverse
 		return fmt.Errorf("stripe %d: a feature of a group is decoded with the group's inverse, which is nil", d.stripe)
 	}
 	if inverse.Rows != dst.Rows || inverse.Slots != dst.Slots {
-		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d rows of %d slots, but the group has %d rows of %d slots",
-			dst.Rows, dst.Slots, inverse.Rows, inverse.Slots)}
+		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset),
+			Reason: fmt.Sprintf("%d rows of %d slots, but the group has %d rows of %d slots",
+				dst.Rows, dst.Slots, inverse.Rows, inverse.Slots)}
 	}
 	d.dropInverse(dst)
 	if inverse.Inverse != nil {
@@ -218,8 +220,9 @@ func (d *StripeDecoder) dropLengths(dst *vector.Column) {
 	dst.Lengths = nil
 }
 
-// resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more than
-// asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all before it.
+// resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more
+// than asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all
+// before it.
 func resize[S ~[]E, E any](s S, n int) S {
 	switch {
 	case s != nil && n <= cap(s):
@@ -252,27 +255,32 @@ func VerifyStripe(m *FileMeta, i int, src []byte) error {
 }
 
 // splitStripe verifies every checksum of stripe i and sets chunks and their offsets in the file, by kind.
-func splitStripe(chunks *[streamKinds + 1][]byte, offsets *[streamKinds + 1]uint64, m *FileMeta, i int, src []byte) error {
+func splitStripe(chunks *[streamKinds + 1][]byte, offsets *[streamKinds + 1]uint64, m *FileMeta, i int,
+	src []byte) error {
 	s := &m.Stripes[i]
 	if uint64(len(src)) != s.Length {
-		return &CorruptError{Stripe: i, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d bytes, want %d", len(src), s.Length)}
+		return &CorruptError{Stripe: i, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d bytes, want %d", len(src),
+			s.Length)}
 	}
 	at := s.Offset
 	for _, f := range s.Streams {
 		if f.Length <= checksumLength || f.Length > uint64(len(src)) {
-			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at), Reason: fmt.Sprintf("stream of %d bytes", f.Length)}
+			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at),
+				Reason: fmt.Sprintf("stream of %d bytes", f.Length)}
 		}
 		chunk := src[: f.Length-checksumLength : f.Length-checksumLength]
 		want := binary.LittleEndian.Uint32(src[len(chunk):])
 		if got := checksum(chunk); got != want {
-			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at), Reason: fmt.Sprintf("checksum %08x, want %08x", got, want)}
+			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at),
+				Reason: fmt.Sprintf("checksum %08x, want %08x", got, want)}
 		}
 		chunks[f.Kind], offsets[f.Kind] = chunk, at
 		src = src[f.Length:]
 		at += f.Length
 	}
 	if len(src) != 0 {
-		return &CorruptError{Stripe: i, Offset: int64(at), Reason: fmt.Sprintf("%d bytes after the last stream", len(src))}
+		return &CorruptError{Stripe: i, Offset: int64(at), Reason: fmt.Sprintf("%d bytes after the last stream",
+			len(src))}
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// DictionaryMeta says how large a feature file's dictionary is. It stands between the header and the first stripe; a Length
-// of 0 says that there is none.
+// DictionaryMeta says how large a feature file's dictionary is. It stands between the header and the first stripe; a
+// Length of 0 says that there is none.
 type DictionaryMeta struct {
 	Values uint32
 	Length uint64 // bytes, its checksum included
@@ -42,8 +42,8 @@ func mayShare(t vector.Type) bool {
 	return t.Physical() == vector.Int64Values && t.Kind != vector.Embedding && t.Kind != vector.Inverse
 }
 
-// A Dictionary is a feature file's, decoded: the values that several of its stripes share. It may be used by many decoders
-// at once while none decodes into it. The zero Dictionary is empty.
+// A Dictionary is a feature file's, decoded: the values that several of its stripes share. It may be used by many
+// decoders at once while none decodes into it. The zero Dictionary is empty.
 type Dictionary struct {
 	values []int64
 }
@@ -51,8 +51,8 @@ type Dictionary struct {
 // dictionaryStream is what messages call the dictionary.
 const dictionaryStream = "dictionary"
 
-// DecodeDictionary decodes the dictionary of m from src, its m.Dictionary.Length bytes, into dst, whose memory is reused.
-// Errors are as DecodeStripe's, of no stripe; after one dst is empty.
+// DecodeDictionary decodes the dictionary of m from src, its m.Dictionary.Length bytes, into dst, whose memory is
+// reused. Errors are as DecodeStripe's, of no stripe; after one dst is empty.
 func (d *StripeDecoder) DecodeDictionary(dst *Dictionary, m *FileMeta, src []byte) error {
 	dst.values = dst.values[:0]
 	if reason := m.Dictionary.check(m.Type, d.limits); reason != "" {

@@ -7,11 +7,12 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// What DecodeStripe and DecodeRows share: all elements of a stripe are one span of them, and come faster. Where spans is nil
-// all are decoded, otherwise n elements, those of spans.
+// What DecodeStripe and DecodeRows share: all elements of a stripe are one span of them, and come faster. Where spans
+// is nil all are decoded, otherwise n elements, those of spans.
 
 // decodeFixed decodes the values of dense features and embeddings.
-func (d *StripeDecoder) decodeFixed(dst *vector.Column, m *FileMeta, s *StripeMeta, n int, spans []encoding.Span) error {
+func (d *StripeDecoder) decodeFixed(dst *vector.Column, m *FileMeta, s *StripeMeta, n int,
+	spans []encoding.Span) error {
 	all := dst.Slots * dst.Type.Width()
 	if err := d.decodeValues(dst, m, s, n, all, spans); err != nil || n == all {
 		return err
@@ -27,8 +28,10 @@ func (d *StripeDecoder) decodeFixed(dst *vector.Column, m *FileMeta, s *StripeMe
 	return nil
 }
 
-// decodeElements decodes the values and the scores of lists, or the bytes of strings, whose offsets in the stripe are strings.
-func (d *StripeDecoder) decodeElements(dst *vector.Column, m *FileMeta, s *StripeMeta, n int, spans []encoding.Span, strings []int32) error {
+// decodeElements decodes the values and the scores of lists, or the bytes of strings, whose offsets in the stripe are
+// strings.
+func (d *StripeDecoder) decodeElements(dst *vector.Column, m *FileMeta, s *StripeMeta, n int, spans []encoding.Span,
+	strings []int32) error {
 	if dst.Type.Physical() == vector.ByteValues {
 		return d.decodeStrings(dst, s, n, spans, strings)
 	}
@@ -53,7 +56,8 @@ func (d *StripeDecoder) decodeElements(dst *vector.Column, m *FileMeta, s *Strip
 }
 
 // decodeStrings decodes the bytes of strings. Those of spans are copied from all.
-func (d *StripeDecoder) decodeStrings(dst *vector.Column, s *StripeMeta, n int, spans []encoding.Span, strings []int32) error {
+func (d *StripeDecoder) decodeStrings(dst *vector.Column, s *StripeMeta, n int, spans []encoding.Span,
+	strings []int32) error {
 	if dst.Data = resize(dst.Data, n); n == 0 {
 		return nil
 	}
@@ -73,7 +77,8 @@ func (d *StripeDecoder) decodeStrings(dst *vector.Column, s *StripeMeta, n int, 
 }
 
 // decodeValues makes room for all values and decodes n of the stripe's to the front of it.
-func (d *StripeDecoder) decodeValues(dst *vector.Column, m *FileMeta, s *StripeMeta, n, all int, spans []encoding.Span) error {
+func (d *StripeDecoder) decodeValues(dst *vector.Column, m *FileMeta, s *StripeMeta, n, all int,
+	spans []encoding.Span) error {
 	stored, chunk := int(s.Elements), d.chunks[Values]
 	var err error
 	switch dst.Type.Physical() {
@@ -121,8 +126,8 @@ func outOfRange(t vector.Type, vals []int64, spans []encoding.Span) error {
 	return reasonf("value %d is %d, which no %v is", place, vals[i], t.Elem)
 }
 
-// decodeCodes decodes codes to vals and puts the values in their place. Where all are asked for, codes are looked up as they
-// are decoded; of the stripe's own values a few codes need a few.
+// decodeCodes decodes codes to vals and puts the values in their place. Where all are asked for, codes are looked up as
+// they are decoded; of the stripe's own values a few codes need a few.
 func (d *StripeDecoder) decodeCodes(vals []int64, m *FileMeta, s *StripeMeta, spans []encoding.Span) error {
 	if d.dictionary == nil || uint32(len(d.dictionary.values)) != m.Dictionary.Values {
 		return fmt.Errorf("stripe %d: it is decoded with the dictionary of its file, of %d values, which was not given",
@@ -147,7 +152,8 @@ func (d *StripeDecoder) decodeCodes(vals []int64, m *FileMeta, s *StripeMeta, sp
 		return d.fail(Codes, err)
 	}
 	if bad >= 0 {
-		return d.fail(Codes, reasonf("code %d of value %d, of %d values of the file and %d of the stripe", code, bad, len(shared), len(d.own)))
+		return d.fail(Codes, reasonf("code %d of value %d, of %d values of the file and %d of the stripe", code, bad,
+			len(shared), len(d.own)))
 	}
 	return nil
 }
@@ -164,7 +170,8 @@ func (d *StripeDecoder) decodeCodesAt(vals []int64, m *FileMeta, s *StripeMeta, 
 			continue
 		}
 		if c -= int64(len(shared)); uint64(c) >= uint64(s.Own) {
-			return d.fail(Codes, reasonf("a code is %d, of %d values of the file and %d of the stripe", vals[i], len(shared), s.Own))
+			return d.fail(Codes, reasonf("a code is %d, of %d values of the file and %d of the stripe", vals[i],
+				len(shared), s.Own))
 		}
 		vals[i] = 0 // looked up with the others, which are next to it
 		own = append(own, int32(i))

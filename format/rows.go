@@ -8,8 +8,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Selection is some rows of a stripe and the slots that they have. Features of a group share one. The zero Selection is
-// ready for SelectRows; its memory is reused.
+// A Selection is some rows of a stripe and the slots that they have. Features of a group share one. The zero Selection
+// is ready for SelectRows; its memory is reused.
 //
 //	inverse of the stripe   0 0 1 2 2 2 3
 //	rows                      ^   ^ ^   ^       slots 0 2 3   inverse 0 1 1 2
@@ -28,8 +28,8 @@ func (x *Selection) add(slot int32) {
 	x.inverse = append(x.inverse, int32(len(x.slots)-1))
 }
 
-// SelectRows makes x the rows of stripe i of a group's inverse file: rows are of the stripe and ascend. src and errors are as
-// in DecodeStripe.
+// SelectRows makes x the rows of stripe i of a group's inverse file: rows are of the stripe and ascend. src and errors
+// are as in DecodeStripe.
 func (d *StripeDecoder) SelectRows(x *Selection, m *FileMeta, i int, src []byte, rows []int32) error {
 	defer clear(d.chunks[:])
 	s, err := d.begin(m, i, src)
@@ -39,12 +39,13 @@ func (d *StripeDecoder) SelectRows(x *Selection, m *FileMeta, i int, src []byte,
 	return d.selectRows(x, s, rows)
 }
 
-// DecodeRows decodes some rows of stripe i: rows are of the stripe and ascend, and row j of dst is row rows[j] of it. It
-// decodes no more than these rows need, as far as the streams allow: what DecodeStripe gives costs the whole stripe. Of a
-// feature of a group, group is what SelectRows gave of the group's stripe for the same rows; otherwise it is not looked at.
-// All else is as in DecodeStripe, but that bytes that are wrong under a right checksum are found only where they are needed,
-// and that dst borrows nothing and has neither Lengths nor slots that no row has.
-func (d *StripeDecoder) DecodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32, group *Selection) error {
+// DecodeRows decodes some rows of stripe i: rows are of the stripe and ascend, and row j of dst is row rows[j] of it.
+// It decodes no more than these rows need, as far as the streams allow: what DecodeStripe gives costs the whole stripe.
+// Of a feature of a group, group is what SelectRows gave of the group's stripe for the same rows; otherwise it is not
+// looked at. All else is as in DecodeStripe, but that bytes that are wrong under a right checksum are found only where
+// they are needed, and that dst borrows nothing and has neither Lengths nor slots that no row has.
+func (d *StripeDecoder) DecodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32,
+	group *Selection) error {
 	err := d.decodeRows(dst, m, i, src, rows, group)
 	if err != nil {
 		dst.Type = m.Type
@@ -64,7 +65,8 @@ func (d *StripeDecoder) begin(m *FileMeta, i int, src []byte) (*StripeMeta, erro
 	return s, splitStripe(&d.chunks, &d.offsets, m, i, src)
 }
 
-func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32, group *Selection) error {
+func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32,
+	group *Selection) error {
 	s, err := d.begin(m, i, src)
 	if err != nil {
 		return err
@@ -114,11 +116,13 @@ func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src [
 
 func (d *StripeDecoder) checkGroup(x *Selection, s *StripeMeta, rows []int32) error {
 	if x == nil {
-		return fmt.Errorf("stripe %d: rows of a feature of a group are decoded with the group's selection, which is nil", d.stripe)
+		return fmt.Errorf("stripe %d: rows of a feature of a group are decoded with the group's selection, which is nil",
+			d.stripe)
 	}
 	if x.stripeRows != int(s.Rows) || x.stripeSlots != int(s.Slots) || x.rows != len(rows) {
-		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d rows of %d slots, but the group has %d rows of %d slots",
-			s.Rows, s.Slots, x.stripeRows, x.stripeSlots)}
+		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset),
+			Reason: fmt.Sprintf("%d rows of %d slots, but the group has %d rows of %d slots",
+				s.Rows, s.Slots, x.stripeRows, x.stripeSlots)}
 	}
 	return nil
 }
@@ -223,8 +227,8 @@ func (d *StripeDecoder) changesOf(rows []int32, n, all int) error {
 	return nil
 }
 
-// pickPresent sets dst.Present for the slots, nil where all are present, and d.picks to the place of each present one among
-// the present slots of the stripe.
+// pickPresent sets dst.Present for the slots, nil where all are present, and d.picks to the place of each present one
+// among the present slots of the stripe.
 func (d *StripeDecoder) pickPresent(dst *vector.Column, s *StripeMeta, slots []int32) error {
 	if cap(dst.Present) > cap(d.sparePresent) {
 		d.sparePresent = dst.Present
@@ -324,7 +328,8 @@ func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error)
 			d.addSpan(from, to)
 		}
 		if sum > vector.MaxElements {
-			return 0, fmt.Errorf("stripe %d: the lists of %d rows have more than %d values: ask for fewer rows", d.stripe, dst.Rows, vector.MaxElements)
+			return 0, fmt.Errorf("stripe %d: the lists of %d rows have more than %d values: ask for fewer rows",
+				d.stripe, dst.Rows, vector.MaxElements)
 		}
 		dst.Offsets[j+1] = int32(sum)
 	}

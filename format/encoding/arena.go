@@ -6,7 +6,8 @@ type arena[T any] struct {
 	used int
 }
 
-// grab returns n elements of scratch, whatever they hold, never nil. They are good until release of a mark taken before.
+// grab returns n elements of scratch, whatever they hold, never nil. They are good until release of a mark taken
+// before.
 func (a *arena[T]) grab(n int) []T {
 	if a.used+n > len(a.buf) || a.buf == nil {
 		// Slices grabbed before keep the old memory alive for as long as they are in use.

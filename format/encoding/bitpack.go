@@ -59,9 +59,9 @@ func appendPacked(dst []byte, vals []int64, width int, base int64) []byte {
 	return dst
 }
 
-// packBlocksPlain packs whole blocks, a row at a time: its four values go to the same bits of the words of the four lanes.
-// width is not 0. Hot: packBlocks replaces it where the processor has vectors.
-func packBlocksPlain(dst []byte, vals []int64, width int, base int64) {
+// packBlocksFallback packs whole blocks, a row at a time: its four values go to the same bits of the words of the four
+// lanes. width is not 0. Hot: packBlocks replaces it where the processor has vectors.
+func packBlocksFallback(dst []byte, vals []int64, width int, base int64) {
 	mask := maskOf(width)
 	var a, b, c, d uint64 // the word of each lane, of which the low have bits are filled
 	have := 0
@@ -96,8 +96,8 @@ func unpack(dst []int64, src []byte, width int, base int64) {
 	unpackTail(dst[whole:], src[whole/8*width:], width, base, 0)
 }
 
-// unpackBlocksPlain unpacks whole blocks. Hot: unpackBlocks replaces it where the processor has vectors.
-func unpackBlocksPlain(dst []int64, src []byte, width int, base int64) {
+// unpackBlocksFallback unpacks whole blocks. Hot: unpackBlocks replaces it where the processor has vectors.
+func unpackBlocksFallback(dst []int64, src []byte, width int, base int64) {
 	if width == 0 {
 		fill(dst, base)
 		return

@@ -19,7 +19,8 @@ import (
 //	| 33 (1) | (n+7)/8     |
 //	+--------+-------------+
 //
-// Runs (id 34): runs of equal bits, the first of them of the flag, then in turn. Each length is at least 1, their sum n.
+// Runs (id 34): runs of equal bits, the first of them of the flag, then in turn. Each length is at least 1, their sum
+// n.
 //
 //	+--------+----------+------------------+------------------+
 //	| 34 (1) | flag (1) | runs r (uvarint) | lengths: ints, r |
@@ -37,7 +38,8 @@ const (
 	IDBitsPositions ID = 35
 )
 
-// A bitCodec is a codec of bits. The writer needs no more than the counts of set bits and of runs to choose: see appendBits.
+// A bitCodec is a codec of bits. The writer needs no more than the counts of set bits and of runs to choose: see
+// appendBits.
 type bitCodec struct {
 	codec
 	// decode decodes a payload of n bits to dst, which has a word for each 64 of them.

@@ -7,8 +7,8 @@ import (
 )
 
 // A Chooser picks codecs for one feature's streams and remembers its choices from stripe to stripe. Not safe for
-// concurrent use. The zero Chooser works (balanced). It keeps only its choices: scratch memory is shared by all Choosers
-// of the process and held during a call.
+// concurrent use. The zero Chooser works (balanced). It keeps only its choices: scratch memory is shared by all
+// Choosers of the process and held during a call.
 type Chooser struct {
 	// Profile weighs size against decode time. Default: Balanced.
 	Profile Profile
@@ -32,8 +32,8 @@ const (
 	driftFactor  = 1.2
 )
 
-// turn makes way for another codec: the nested chunks of the one before said nothing of those to come, which may not even
-// be of the same family.
+// turn makes way for another codec: the nested chunks of the one before said nothing of those to come, which may not
+// even be of the same family.
 func (m *memory) turn(codec ID) {
 	if m == nil || m.codec == codec {
 		return
@@ -77,8 +77,8 @@ func (m *memory) note(codec ID, n, size int, fresh bool) {
 	m.age++
 }
 
-// drifted reports whether n values took much more, or much less, than they did when the codec was chosen: either way the
-// data have turned, and another codec may suit them better.
+// drifted reports whether n values took much more, or much less, than they did when the codec was chosen: either way
+// the data have turned, and another codec may suit them better.
 func (m *memory) drifted(n, size int) bool {
 	was := m.perValue * float64(n)
 	return float64(size) > driftFactor*was+64 || float64(size)*driftFactor+64 < was

@@ -343,7 +343,8 @@ func TestChooserFollowsTheData(t *testing.T) {
 		}
 		var fresh Chooser
 		if alone := fresh.AppendInts(nil, 0, vals); float64(len(chunk)) > 1.5*float64(len(alone))+64 {
-			t.Errorf("chunk %d, %s: %v takes %d bytes, %v would take %d", i, s.name, Describe(chunk), len(chunk), Describe(alone), len(alone))
+			t.Errorf("chunk %d, %s: %v takes %d bytes, %v would take %d", i, s.name, Describe(chunk), len(chunk),
+				Describe(alone), len(alone))
 		}
 	}
 }
@@ -432,7 +433,8 @@ func TestScratchIsBounded(t *testing.T) {
 	huge := binary.AppendUvarint(nil, 1<<40)
 	join := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
 	zeros := make([]byte, 1<<26)
-	window := slices.Concat([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x88}, // a frame of unknown size and a window of 128 MiB
+	window := slices.Concat([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x88},
+		// a frame of unknown size and a window of 128 MiB
 		[]byte{0x02, 0x00, 0x10, 0xaa}) // and a block of 128 KiB of one byte, not the last
 	bomb := newZstdEncoder(zstd.SpeedDefault).EncodeAll(zeros, nil)
 	deep := []byte{byte(IDConstant), 2}
@@ -441,13 +443,14 @@ func TestScratchIsBounded(t *testing.T) {
 	}
 	wide := []byte{byte(IDConstant), 2}
 	for range maxDepth { // runs of runs: as much scratch at every level as can be
-		wide = join([]byte{byte(IDRuns)}, binary.AppendUvarint(nil, n), binary.AppendUvarint(nil, uint64(len(wide))), wide, wide)
+		wide = join([]byte{byte(IDRuns)}, binary.AppendUvarint(nil, n), binary.AppendUvarint(nil, uint64(len(wide))),
+			wide, wide)
 	}
 	for name, src := range map[string][]byte{
 		"dictionary":  join([]byte{byte(IDDictionary)}, huge, []byte{2, 1, 0, 1, 0}),
 		"runs":        join([]byte{byte(IDRuns)}, huge, []byte{2, 1, 0, 1, 0}),
 		"patched":     join([]byte{byte(IDPatched), 8, 0}, huge, []byte{2, 1, 0, 2, 1, 0}),
-		"repeats":     join([]byte{byte(IDRepeats)}, huge, huge, []byte{2, 1, 0}),
+		"sequences":   join([]byte{byte(IDSequences)}, huge, huge, []byte{2, 1, 0}),
 		"nested":      join([]byte{byte(IDDictionary), 3}, huge, []byte{1, 0}),
 		"zstd":        join([]byte{byte(IDZstd)}, huge, bomb),
 		"zstd bomb":   join([]byte{byte(IDZstd), 100}, bomb),

@@ -1,7 +1,7 @@
 package encoding
 
-// A Profile says what the chooser weighs: the time to fetch a byte against the time to decode a value. It is the ns of decoding that
-// a stored byte counts for; the zero Profile is Balanced.
+// A Profile says what the chooser weighs: the time to fetch a byte against the time to decode a value. It is the ns of
+// decoding that a stored byte counts for; the zero Profile is Balanced.
 type Profile float64
 
 // The profiles. A byte counts for as long as it takes to come, for each core that decodes.
@@ -26,9 +26,9 @@ func (p Profile) NsPerByte() float64 {
 	return float64(p)
 }
 
-// Decode costs stand with each codec as ns constants: from BenchmarkDecode on two busy cores of a 2.6 GHz Xeon (plain Go),
-// rounded. What counts is their ratio: a machine twice as fast would choose nearly the same. Costs of nested chunks come on
-// top.
+// Decode costs stand with each codec as ns constants: from BenchmarkDecode on two busy cores of a 2.6 GHz Xeon (plain
+// Go), rounded. What counts is their ratio: a machine twice as fast would choose nearly the same. Costs of nested
+// chunks come on top.
 
 // score is the time that fetching and decoding takes: lower is better.
 func (p Profile) score(bytes, ns float64) float64 { return bytes*p.NsPerByte() + ns }

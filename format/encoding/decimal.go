@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// Decimal floats (id 19), after ALP (Afroozeh, Kuffo, Boncz: Adaptive Lossless floating-Point compression, SIGMOD 2023):
-// a value v that was once a decimal is the integer d = round(v * 10^e * 10^-f), if d * 10^f * 10^-e gives v back bit for
-// bit. What does not is an exception. One pair (e, f) serves the chunk.
+// Decimal floats (id 19), after ALP (Afroozeh, Kuffo, Boncz: Adaptive Lossless floating-Point compression, SIGMOD
+// 2023): a value v that was once a decimal is the integer d = round(v * 10^e * 10^-f), if d * 10^f * 10^-e gives v back
+// bit for bit. What does not is an exception. One pair (e, f) serves the chunk.
 //
 //	+--------+-------+-------+------------------------+-------------------+---------------+
 //	| 19 (1) | e (1) | f (1) | exceptions x (uvarint) | length of         | integers:     |
@@ -19,9 +19,9 @@ import (
 //	| (uvarint)            |                    |                                        |
 //	+----------------------+--------------------+----------------------------------------+
 //
-// f <= e, e <= 18 for doubles and 10 for floats. Decoding multiplies in the type of the values, rounding to nearest even
-// after each of the two products: first by 10^f, then by the double or float nearest to 10^-e. The integer where an
-// exception stands means nothing. Positions increase and are below n.
+// f <= e, e <= 18 for doubles and 10 for floats. Decoding multiplies in the type of the values, rounding to nearest
+// even after each of the two products: first by 10^f, then by the double or float nearest to 10^-e. The integer where
+// an exception stands means nothing. Positions increase and are below n.
 const IDFloatDecimal ID = 19
 
 const nsDecimal = 0.5 // a value
@@ -42,8 +42,10 @@ const (
 )
 
 var (
-	tens64 = [maxExponent64 + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
-	frac64 = [maxExponent64 + 1]float64{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18}
+	tens64 = [maxExponent64 + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13,
+		1e14, 1e15, 1e16, 1e17, 1e18}
+	frac64 = [maxExponent64 + 1]float64{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11,
+		1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18}
 	tens32 = [maxExponent32 + 1]float32{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10}
 	frac32 = [maxExponent32 + 1]float32{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10}
 )

@@ -31,7 +31,8 @@ func offerDelta(e *encoder, c *intChoice) {
 	differences(diffs, c.sample)
 	_, _, patched := choosePatched(diffs, c.stats.dmin, c.stats.dmax, c.stats.dmin)
 	whole := float64(bits.Len64(uint64(c.stats.dmax)-uint64(c.stats.dmin))) / 8
-	c.delta = candidate{codec: IDDelta, bytes: c.n*min(whole, patched/float64(len(diffs))) + 12, ns: c.n * (nsFOR + nsDelta)}
+	c.delta = candidate{codec: IDDelta, bytes: c.n*min(whole, patched/float64(len(diffs))) + 12,
+		ns: c.n * (nsFOR + nsDelta)}
 	c.offer(IDDelta, c.delta.bytes, c.delta.ns)
 }
 

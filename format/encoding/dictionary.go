@@ -141,8 +141,8 @@ func (e *encoder) dictionaryLimit(s *intStats) int {
 }
 
 // orderDictionary writes t's keys to values, and changes codes to fit: first the keys of the highest frequency class (a
-// power of two of occurrences), in each class ascending. So the values differ by little, but for a few jumps, and yet the
-// codes are as good as by frequency.
+// power of two of occurrences), in each class ascending. So the values differ by little, but for a few jumps, and yet
+// the codes are as good as by frequency.
 func (e *encoder) orderDictionary(values []int64, t *table, codes []int64) {
 	mark := e.ints.mark()
 	rank := e.ints.grab(len(t.keys)) // rank[code] is the place of the key that had that code
@@ -172,8 +172,8 @@ func (e *encoder) orderDictionary(values []int64, t *table, codes []int64) {
 	e.ints.release(mark)
 }
 
-// decodeDictionary decodes dictionaries of a family. Of spans only those values are decoded that codes name, where these
-// are few.
+// decodeDictionary decodes dictionaries of a family. Of spans only those values are decoded that codes name, where
+// these are few.
 func decodeDictionary[T any](f *family[T]) decodeFunc[T] {
 	return func(d *Decoder, dst []T, n int, spans []Span, p []byte, depth int) error {
 		k, p, err := takeCount(p, n)
@@ -238,8 +238,9 @@ func lookUp[T any](d *Decoder, dst, values []T, src []byte, depth int) error {
 	return gather(dst, values, codes)
 }
 
-// LookUp decodes a chunk of len(dst) codes and writes the value of each: first[c], or second[c-len(first)] from len(first) on. A code that is
-// past both ends it, with its place and itself; bad is -1 where there is none. Of an error the values say nothing.
+// LookUp decodes a chunk of len(dst) codes and writes the value of each: first[c], or second[c-len(first)] from
+// len(first) on. A code that is past both ends it, with its place and itself; bad is -1 where there is none. Of an
+// error the values say nothing.
 func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code int64, err error) {
 	bad = -1
 	done, err := d.codeBlocks(len(dst), src, 0, func(at int, codes []int64) error {
@@ -315,9 +316,10 @@ func gather[T any](dst, values []T, codes []int64) error {
 	return nil
 }
 
-// gatherTwoPlain writes the value of each code: first[c], or second[c-len(first)] from len(first) on. codes and dst may be the same memory.
-// It returns the place of the first code that is past both, or -1; what is before it has been written, and perhaps more. Hot: gatherTwo replaces it where the processor has vectors.
-func gatherTwoPlain(dst, first, second, codes []int64) (bad int) {
+// gatherTwoFallback writes the value of each code: first[c], or second[c-len(first)] from len(first) on. codes and dst may
+// be the same memory. It returns the place of the first code that is past both, or -1; what is before it has been
+// written, and perhaps more. Hot: gatherTwo replaces it where the processor has vectors.
+func gatherTwoFallback(dst, first, second, codes []int64) (bad int) {
 	dst = dst[:len(codes)]
 	for i, c := range codes {
 		if uint64(c) < uint64(len(first)) {

@@ -26,9 +26,11 @@ type family[T any] struct {
 }
 
 var (
-	intFamily    = family[int64]{arena: func(d *Decoder) *arena[int64] { return &d.ints }}
-	floatFamily  = floatKind[float32]{family[float32]{arena: func(d *Decoder) *arena[float32] { return &d.floats }}, 4, tens32[:], frac32[:]}
-	doubleFamily = floatKind[float64]{family[float64]{arena: func(d *Decoder) *arena[float64] { return &d.doubles }}, 8, tens64[:], frac64[:]}
+	intFamily   = family[int64]{arena: func(d *Decoder) *arena[int64] { return &d.ints }}
+	floatFamily = floatKind[float32]{family[float32]{arena: func(d *Decoder) *arena[float32] { return &d.floats }},
+		4, tens32[:], frac32[:]}
+	doubleFamily = floatKind[float64]{family[float64]{arena: func(d *Decoder) *arena[float64] { return &d.doubles }},
+		8, tens64[:], frac64[:]}
 )
 
 // A floatKind is a family of floats.
@@ -63,7 +65,8 @@ func (f *family[T]) decodeAt(d *Decoder, dst []T, n int, spans []Span, src []byt
 }
 
 // decodeWhole decodes all values of a payload and copies those of the spans.
-func (f *family[T]) decodeWhole(d *Decoder, decode decodeFunc[T], dst []T, n int, spans []Span, p []byte, depth int) error {
+func (f *family[T]) decodeWhole(d *Decoder, decode decodeFunc[T], dst []T, n int, spans []Span, p []byte,
+	depth int) error {
 	a := f.arena(d)
 	m := a.mark()
 	defer a.release(m)

@@ -57,7 +57,7 @@ type floatChoice struct {
 	best
 	vals   *floatValues
 	sample []int64 // blocks of the values from all over
-	copied float64 // the share of the values that repeats would copy
+	copied float64 // the share of the values that sequences would copy
 }
 
 // Constant (id 16):

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "append chunks of codecs that testdata/c
 
 const goldenFile = "testdata/chunks.txt"
 
-// goldenValues suit every codec: repeats, runs, an outlier, and more than a block.
+// goldenValues suit every codec: sequences, runs, an outlier, and more than a block.
 func goldenValues() []int64 {
 	vals := make([]int64, 300)
 	for i := range vals {
@@ -113,7 +113,8 @@ func TestGolden(t *testing.T) {
 	if *update {
 		for _, name := range missing {
 			chunk, ok := want[name]()
-			if !ok || Describe(chunk) == "?" || !strings.Contains(Describe(chunk), strings.Fields(name)[1]) && name != "bits chosen" {
+			if !ok || Describe(chunk) == "?" || !strings.Contains(Describe(chunk), strings.Fields(name)[1]) &&
+				name != "bits chosen" {
 				t.Fatalf("%s: %v %s", name, ok, Describe(chunk))
 			}
 			file = fmt.Appendf(file, "%s %x\n", name, chunk)

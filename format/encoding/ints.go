@@ -10,16 +10,16 @@ import (
 type intCodec struct {
 	codec
 
-	// turn says when the writer considers the codec: lower ones first. A codec that looks at longer pieces of the values
-	// comes late, and sees the best so far. deepest and fewest are the depth and the count of values up to and from which
-	// it is considered.
+	// turn says when the writer considers the codec: lower ones first. A codec that looks at longer pieces of the
+	// values comes late, and sees the best so far. deepest and fewest are the depth and the count of values up to and
+	// from which it is considered.
 	turn, deepest, fewest int
 	// offer says to c what the codec would cost, if it can serve; nil: it is not chosen so.
 	offer func(e *encoder, c *intChoice)
 	// encode appends a chunk, or returns false where the codec serves badly after all.
 	encode func(e *encoder, dst []byte, m *memory, vals []int64, s *intStats, depth int) ([]byte, bool)
-	// below is the share of the size of a frame of reference that a chunk must stay below, or that is written in its place.
-	// 0: any size will do.
+	// below is the share of the size of a frame of reference that a chunk must stay below, or that is written in its
+	// place. 0: any size will do.
 	below float64
 
 	decode decodeFunc[int64]
@@ -58,7 +58,7 @@ type intChoice struct {
 	sample []int64 // blocks of vals from all over
 	depth  int
 	delta  candidate // what delta costs
-	copied float64   // the share of the values that repeats would copy
+	copied float64   // the share of the values that sequences would copy
 }
 
 // intStats is what one pass over all values tells.
@@ -161,7 +161,8 @@ func (e *encoder) appendIntsAs(codec ID, dst []byte, m *memory, vals []int64, s 
 func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without uint64) ID {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
-	c := intChoice{best: best{profile: e.profile, n: float64(s.n), without: without}, vals: vals, stats: s, depth: depth}
+	c := intChoice{best: best{profile: e.profile, n: float64(s.n), without: without}, vals: vals, stats: s,
+		depth: depth}
 	c.sample = sampleInts(&e.ints, vals, 16, 256)
 	for _, x := range intTurns {
 		if depth <= x.deepest && s.n >= x.fewest {
@@ -184,8 +185,8 @@ func sampleInts(a *arena[int64], vals []int64, blocks, length int) []int64 {
 	return s
 }
 
-// estimateDistinct returns how many distinct values n values have, judged by the table of a sample of sn: those seen more
-// than once are all there are of their kind, those seen once stand for others (Charikar's estimator).
+// estimateDistinct returns how many distinct values n values have, judged by the table of a sample of sn: those seen
+// more than once are all there are of their kind, those seen once stand for others (Charikar's estimator).
 func estimateDistinct(t *table, sn, n int) int {
 	once := 0
 	for _, c := range t.counts {

@@ -3,15 +3,15 @@
 package encoding
 
 func packBlocks(dst []byte, vals []int64, width int, base int64) {
-	packBlocksPlain(dst, vals, width, base)
+	packBlocksFallback(dst, vals, width, base)
 }
 
 func unpackBlocks(dst []int64, src []byte, width int, base int64) {
-	unpackBlocksPlain(dst, src, width, base)
+	unpackBlocksFallback(dst, src, width, base)
 }
 
 func gatherTwo(dst, first, second, codes []int64) (bad int) {
-	return gatherTwoPlain(dst, first, second, codes)
+	return gatherTwoFallback(dst, first, second, codes)
 }
 
 func ransRows(dst []int64, rows int, r *ransDecoder) (done, used int) { return 0, 0 }

@@ -25,7 +25,8 @@ const nsPatch = 3.0 // an exception
 func init() {
 	registerInts(&intCodec{
 		codec: codec{IDPatched, "patched", describePatched},
-		turn:  50, deepest: maxDepth - 1, offer: offerPatched, encode: encodePatched, decode: decodePatched, seeks: seekFew,
+		turn:  50, deepest: maxDepth - 1, offer: offerPatched, encode: encodePatched,
+		decode: decodePatched, seeks: seekFew,
 	})
 }
 
@@ -168,7 +169,7 @@ func decodePatched(d *Decoder, dst []int64, n int, spans []Span, p []byte, depth
 	}
 	defer d.ints.release(c.mark)
 	d.unpackAt(dst, n, spans, c.packed, c.width, c.base)
-	if spans == nil {
+	if spans == nil { // a sixth faster than as one span
 		for i, at := range c.positions {
 			dst[at] += c.highs[i] << c.width
 		}

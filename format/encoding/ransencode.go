@@ -18,8 +18,9 @@ type ransClass struct {
 	first, size, count int
 }
 
-// ransClasses divides the distances of vals into classes, at most 16, so that their entropy, with the bits within a class, is small:
-// it halves again and again the class that gains most by that. It returns them in order and the bits that vals should take.
+// ransClasses divides the distances of vals into classes, at most 16, so that their entropy, with the bits within a
+// class, is small: it halves again and again the class that gains most by that. It returns them in order and the bits
+// that vals should take.
 func (e *encoder) ransClasses(classes []ransClass, vals []int64, width int, base int64) ([]ransClass, float64) {
 	low := ransCut(width)
 	width -= low
@@ -134,7 +135,8 @@ func ransFrequencies(classes []ransClass) (frequencies [ransBuckets]int) {
 	return frequencies
 }
 
-// A ransEncoder puts values on states. It works from the last value to the first, and so writes the words from the last to the first.
+// A ransEncoder puts values on states. It works from the last value to the first, and so writes the words from the last
+// to the first.
 type ransEncoder struct {
 	states  [ransLanes]uint64
 	slots   [ransSlots]uint16 // by class, its slots by rank
@@ -145,7 +147,7 @@ type ransEncoder struct {
 // A ransSymbol is what putting a class takes.
 type ransSymbol struct {
 	limit      uint64 // states from here on give a word first
-	inverse    uint64 // 2^44 over the frequency, rounded up: x times it, without 44 bits, is x/frequency for x below 2^32
+	inverse    uint64 // 2^44 over the frequency, rounded up: (x * inverse) >> 44 is x/frequency for x below 2^32
 	frequency  uint32
 	slots      uint32 // where its slots begin
 	size       uint32
@@ -211,7 +213,8 @@ func (r *ransEncoder) buckets(dst []byte, frequencies *[ransBuckets]int, classes
 	return dst
 }
 
-// put puts the distances of vals on states, and returns the words, which end where room ends. room is 4 bytes for each value and 2 more.
+// put puts the distances of vals on states, and returns the words, which end where room ends. room is 4 bytes for each
+// value and 2 more.
 func (r *ransEncoder) put(room []byte, vals []int64, low int, base int64) []byte {
 	for i := range r.states {
 		r.states[i] = ransLow

@@ -5,14 +5,14 @@ import "sort"
 // A Span is values [From, To) of a chunk.
 type Span struct{ From, To int32 }
 
-// The methods whose names end in At decode parts of a chunk: of its n values those of spans, which lie in [0, n), one after
-// the other in the order given, to dst, which has room for just these. Spans may overlap; where spans is nil, all n values are
-// decoded, as by Ints and the others. What each codec allows is used:
+// The methods whose names end in At decode parts of a chunk: of its n values those of spans, which lie in [0, n), one
+// after the other in the order given, to dst, which has room for just these. Spans may overlap; where spans is nil, all
+// n values are decoded, as by Ints and the others. What each codec allows is used:
 //
 //	constant, plain, frame of reference, patched, byte planes   a value is where its number says
 //	runs                                                        searched by their ends
 //	dictionary, decimal                                         codes or digits as above
-//	repeats                                                     copies are followed back to the literals they come from
+//	sequences                                                   copies are followed back to the literals they come from
 //	zstd                                                        decompressed whole, then what is inside
 //	delta, rans                                                 decoded whole
 //
@@ -56,8 +56,8 @@ func (d *Decoder) DoublesAt(dst []float64, n int, spans []Span, src []byte) erro
 	return doubleFamily.decodeAt(d, dst, n, spans, src, 0)
 }
 
-// eachPosition calls f with the number among the values of spans, and that among positions, of each position that lies in
-// spans. Positions ascend.
+// eachPosition calls f with the number among the values of spans, and that among positions, of each position that lies
+// in spans. Positions ascend.
 func eachPosition(positions []int64, spans []Span, f func(i, x int)) {
 	if len(positions) == 0 {
 		return

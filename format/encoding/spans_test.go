@@ -85,7 +85,8 @@ func damageSpans(chunk []byte, decode func([]byte) error) {
 func TestInt32sAt(t *testing.T) {
 	d := new(Decoder)
 	var c Chooser
-	chunk := c.AppendInts(nil, 0, []int64{1, 2, math.MaxInt32 + 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
+	chunk := c.AppendInts(nil, 0, []int64{1, 2, math.MaxInt32 + 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
+		18, 19, 20})
 	got := make([]int32, 2)
 	if err := d.Int32sAt(got, 20, []Span{{3, 4}, {0, 1}}, chunk); err != nil || got[0] != 4 || got[1] != 1 {
 		t.Errorf("%v, %v", got, err)
@@ -116,7 +117,10 @@ func TestFloatsAtConformance(t *testing.T) {
 					want := spansOf(floats, spans)
 					got := make([]float32, len(want))
 					err := d.FloatsAt(got, n, spans, chunk)
-					same := slices.EqualFunc(got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
+					same := slices.EqualFunc(got, want, func(a,
+						b float32) bool {
+						return math.Float32bits(a) == math.Float32bits(b)
+					})
 					if err != nil || !same {
 						t.Fatalf("%s, %d floats, %v, spans %v: %v", s.name, n, Describe(chunk), spans, err)
 					}
@@ -126,7 +130,10 @@ func TestFloatsAtConformance(t *testing.T) {
 					want := spansOf(doubles, spans)
 					got := make([]float64, len(want))
 					err := d.DoublesAt(got, n, spans, chunk)
-					same := slices.EqualFunc(got, want, func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })
+					same := slices.EqualFunc(got, want, func(a,
+						b float64) bool {
+						return math.Float64bits(a) == math.Float64bits(b)
+					})
 					if err != nil || !same {
 						t.Fatalf("%s, %d doubles, %v, spans %v: %v", s.name, n, Describe(chunk), spans, err)
 					}
@@ -184,7 +191,8 @@ func FuzzFloatsAt(f *testing.F) {
 	})
 }
 
-// Copies that overlap themselves, as a period makes them, and copies of copies are followed back to where they come from.
+// Copies that overlap themselves, as a period makes them, and copies of copies are followed back to where they come
+// from.
 func TestIntsAtFollowsCopies(t *testing.T) {
 	d := new(Decoder)
 	rng := rand.New(rand.NewPCG(9, 10))
@@ -201,9 +209,9 @@ func TestIntsAtFollowsCopies(t *testing.T) {
 				vals[i] = vals[i-period]
 			}
 		}
-		chunk, ok := forceInts(IDRepeats, vals)
+		chunk, ok := forceInts(IDSequences, vals)
 		if !ok {
-			t.Fatal("no repeats")
+			t.Fatal("no sequences")
 		}
 		for range 200 {
 			spans := drawSpans(rng, n)

@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// Dictionary of strings (id 50): the distinct strings, then the place of each string among them. The length of a distinct
-// string is that of any string that uses it, so each is used at least once.
+// Dictionary of strings (id 50): the distinct strings, then the place of each string among them. The length of a
+// distinct string is that of any string that uses it, so each is used at least once.
 //
 //	+--------+----------------+------------------+----------------+--------------------+
 //	| 50 (1) | distinct k     | length of codes  | codes: ints, n | distinct strings:  |
@@ -70,7 +70,8 @@ func encodeStringDictionary(e *encoder, dst []byte, m *memory, data []byte, offs
 	e.bytes.release(bmark)
 	// The distinct strings are never a dictionary themselves: e.words is read to the end.
 	inner := IDStringZstd
-	if e.profile.score(float64(len(e.words.data)), 0) < nsZstdByte*float64(len(e.words.data)) || len(e.words.data) < 64 {
+	if e.profile.score(float64(len(e.words.data)), 0) < nsZstdByte*float64(len(e.words.data)) ||
+		len(e.words.data) < 64 {
 		inner = IDStringPlain
 	}
 	dst, _ = e.appendStringsAs(inner, dst, nil, e.words.data, e.words.offsets, depth+1)

@@ -143,7 +143,8 @@ func (e *encoder) appendStrings(dst []byte, m *memory, data []byte, offsets []in
 }
 
 // appendStringsAs appends strings in a codec, or returns false when it serves badly after all.
-func (e *encoder) appendStringsAs(codec ID, dst []byte, m *memory, data []byte, offsets []int32, depth int) ([]byte, bool) {
+func (e *encoder) appendStringsAs(codec ID, dst []byte, m *memory, data []byte, offsets []int32, depth int) ([]byte,
+	bool) {
 	c, start := stringCodecs[codec], len(dst)
 	dst, ok := c.encode(e, dst, m, data, offsets, depth)
 	if ok && c.below > 0 && float64(len(dst)-start) >= c.below*float64(len(data)) {
@@ -175,8 +176,8 @@ func (e *encoder) chooseStrings(data []byte, offsets []int32, depth int) ID {
 	return c.codec
 }
 
-// Strings decodes the bytes of strings whose lengths the caller already knows: offsets has count+1 entries from 0, never
-// falling, and len(dst) == offsets[count].
+// Strings decodes the bytes of strings whose lengths the caller already knows: offsets has count+1 entries from 0,
+// never falling, and len(dst) == offsets[count].
 func (d *Decoder) Strings(dst []byte, offsets []int32, src []byte) error {
 	if len(offsets) == 0 {
 		if len(dst) != 0 {

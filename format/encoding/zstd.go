@@ -39,7 +39,8 @@ func init() {
 	})
 	registerFloats(&floatCodec{
 		codec: codec{id: IDFloatZstd, name: "zstd"},
-		turn:  70, deepest: maxDepth - 1, fewest: 128, offer: offerFloatZstd, encode: encodeFloatZstd, below: 1 - zstdMargin,
+		turn:  70, deepest: maxDepth - 1, fewest: 128, offer: offerFloatZstd, encode: encodeFloatZstd,
+		below:  1 - zstdMargin,
 		floats: decodeFloatZstd(&floatFamily), doubles: decodeFloatZstd(&doubleFamily), seeks: seekFew,
 	})
 }
@@ -118,8 +119,8 @@ func newZstdDecoder() *zstd.Decoder {
 	return r
 }
 
-// isOneFrame reports whether b is one frame and nothing more: the library would also take more frames, frames to be skipped
-// and no frame at all. It goes from block head to block head; what lies between is the library's to judge.
+// isOneFrame reports whether b is one frame and nothing more: the library would also take more frames, frames to be
+// skipped and no frame at all. It goes from block head to block head; what lies between is the library's to judge.
 //
 //	+--------+--------------------------------------------+-----+-----------------------+
 //	| header | block: last (1 bit), type (2), size (21),  | ... | checksum (4), if the  |

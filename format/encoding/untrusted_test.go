@@ -76,7 +76,8 @@ func TestChooserTurns(t *testing.T) {
 			size[1] += len(chunk)
 			best[1] += len(forgets.AppendFloats(nil, 1, floats))
 			gotFloats := make([]float32, n)
-			if err := d.Floats(gotFloats, chunk); err != nil || !slices.EqualFunc(gotFloats, floats, func(a, b float32) bool {
+			if err := d.Floats(gotFloats, chunk); err != nil || !slices.EqualFunc(gotFloats, floats, func(a,
+				b float32) bool {
 				return math.Float32bits(a) == math.Float32bits(b)
 			}) {
 				t.Fatalf("%v: %v", Describe(chunk), err)
@@ -87,7 +88,8 @@ func TestChooserTurns(t *testing.T) {
 			size[2] += len(chunk)
 			best[2] += len(forgets.AppendDoubles(nil, 2, doubles))
 			gotDoubles := make([]float64, n)
-			if err := d.Doubles(gotDoubles, chunk); err != nil || !slices.EqualFunc(gotDoubles, doubles, func(a, b float64) bool {
+			if err := d.Doubles(gotDoubles, chunk); err != nil || !slices.EqualFunc(gotDoubles, doubles, func(a,
+				b float64) bool {
 				return math.Float64bits(a) == math.Float64bits(b)
 			}) {
 				t.Fatalf("%v: %v", Describe(chunk), err)
@@ -110,15 +112,19 @@ func TestUnknownCodec(t *testing.T) {
 		want ID
 		err  error
 	}{
-		"itself":      {200, d.Ints(make([]int64, 4), unknown)},
-		"first child": {200, d.Ints(make([]int64, 4), append(appendNested([]byte{byte(IDDictionary), 1}, unknown), constant...))},
-		"last child":  {200, d.Ints(make([]int64, 4), append(appendNested([]byte{byte(IDDictionary), 1}, constant), unknown...))},
-		"int32s":      {200, d.Int32s(make([]int32, 4), append([]byte{byte(IDDelta), 0}, unknown...))},
-		"floats":      {200, d.Floats(make([]float32, 4), append(appendNested([]byte{byte(IDFloatDictionary), 1}, unknown), constant...))},
-		"bits":        {200, d.Bits(make([]uint64, 1), 4, append([]byte{byte(IDBitsRuns), 1, 2}, unknown...))},
-		"strings":     {200, d.Strings(make([]byte, 4), []int32{0, 2, 4}, append(appendNested([]byte{byte(IDStringDictionary), 1}, []byte{byte(IDConstant), 0}), unknown...))},
-		"none":        {0, d.Ints(make([]int64, 4), make([]byte, 4))},
-		"other":       {0, d.Ints(make([]int64, 4), []byte{byte(IDFloatPlain), 0, 0, 0, 0})},
+		"itself": {200, d.Ints(make([]int64, 4), unknown)},
+		"first child": {200, d.Ints(make([]int64, 4), append(appendNested([]byte{byte(IDDictionary), 1}, unknown),
+			constant...))},
+		"last child": {200, d.Ints(make([]int64, 4), append(appendNested([]byte{byte(IDDictionary), 1}, constant),
+			unknown...))},
+		"int32s": {200, d.Int32s(make([]int32, 4), append([]byte{byte(IDDelta), 0}, unknown...))},
+		"floats": {200, d.Floats(make([]float32, 4), append(appendNested([]byte{byte(IDFloatDictionary), 1},
+			unknown), constant...))},
+		"bits": {200, d.Bits(make([]uint64, 1), 4, append([]byte{byte(IDBitsRuns), 1, 2}, unknown...))},
+		"strings": {200, d.Strings(make([]byte, 4), []int32{0, 2, 4},
+			append(appendNested([]byte{byte(IDStringDictionary), 1}, []byte{byte(IDConstant), 0}), unknown...))},
+		"none":  {0, d.Ints(make([]int64, 4), make([]byte, 4))},
+		"other": {0, d.Ints(make([]int64, 4), []byte{byte(IDFloatPlain), 0, 0, 0, 0})},
 	} {
 		var r *ReasonError
 		if !errors.As(c.err, &r) || r.Unknown != c.want {
