@@ -1,4 +1,5 @@
-// Package source reads the files that tables are made of: Parquet, Hive layouts, delimited text, JSON lines, Arrow and ORC.
+// Package source reads the files that tables are made of: Parquet, Hive layouts, delimited text, JSON lines, Arrow and
+// ORC.
 //
 //	paths ── Discover ──> File ── Open ──> Source ── Next ──> Chunk (plain vector.Columns)
 //
@@ -12,12 +13,12 @@
 //	column    types and arrays of nested values, between formats and mapping
 //	lines     text as records · hive: types, DDL and partitions · lakehouse: refuses tables that have a log · stream: bytes
 //
-// Formats know nothing of features, and mapping knows nothing of formats, so that every rule about types holds for all of
-// them. The rules are in docs/mapping.md. A new format is a package and a line in the list formats.
+// Formats know nothing of features, and mapping knows nothing of formats, so that every rule about types holds for all
+// of them. The rules are in docs/mapping.md. A new format is a package and a line in the list formats.
 //
-// Inputs are untrusted. No stored length sizes an allocation before it has been checked against what is really there or against
-// Limits; damage is an error that names file, row group, row and column, never a panic.
+// Inputs are untrusted. No stored length sizes an allocation before it has been checked against what is really there or
+// against Limits; damage is an error that names file, row group, row and column, never a panic.
 //
-// A format reader hands its arrays over: whoever receives a batch owns its memory. The caller of Next owns the columns of a
-// Chunk; no two share memory.
+// A format reader hands its arrays over: whoever receives a batch owns its memory. The caller of Next owns the columns
+// of a Chunk; no two share memory.
 package source
