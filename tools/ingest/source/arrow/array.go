@@ -70,7 +70,7 @@ func (c *converter) grow(n int64) error {
 	return nil
 }
 
-// convert returns in as an array of node n.
+// convert returns in as an array of type n.
 func (c *converter) convert(in arrow.Array, n *column.Type) (*column.Array, error) {
 	if n.Unread {
 		return column.Unread(n, in.Len()), nil

@@ -130,7 +130,7 @@ func (m *Timestamps) at(err error) error {
 	return fmt.Errorf("stripe %d: %w", m.stripe-1, err)
 }
 
-// read returns the next n rows as an array of the node's unit.
+// read returns the next n rows as an array of the type's unit.
 func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 	a := column.NewArray(n)
 	for range rows {

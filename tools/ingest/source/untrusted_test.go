@@ -253,7 +253,7 @@ func FuzzDDL(f *testing.F) {
 func FuzzMapping(f *testing.F) {
 	f.Add(`{"text": {"delimiter": "1"}, "columns": {"a": {"kind": "sparse", "hash": true, "type": "array<string>"}}}`)
 	f.Fuzz(func(_ *testing.T, text string) {
-		_, _ = mapping.ParseMapping([]byte(text))
+		_, _ = mapping.Parse([]byte(text))
 	})
 }
 
