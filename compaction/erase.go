@@ -274,20 +274,36 @@ func (e *eraser) plainKey(ctx context.Context, key storage.Feature) error {
 	return nil
 }
 
-// columnsAtOnce is how many segments' keys are read at once, of which each may hold columnBytes of what was read.
+// columnsAtOnce is how many segments' keys are read at once, of which each may hold columnBytes of what was read; of one that is not read whole
+// someBytes, in small blocks.
 const (
 	columnsAtOnce = 8
 	columnBytes   = maxBlock
+	someBytes     = 4 * blocksEach * minBlock
 )
 
 // eachColumn calls visit with the key of each segment, some at a time. A column is borrowed for the call.
 func (e *eraser) eachColumn(ctx context.Context, segments []storage.SegmentDescriptor, visit func(ctx context.Context, i int, c *column) error) error {
+	return e.eachColumnOf(ctx, segments, make([]*roaring.Bitmap, len(segments)), visit)
+}
+
+// eachColumnOf is eachColumn with stripes alone that have one of the rows within; nil: all. Segments without such rows are left out.
+func (e *eraser) eachColumnOf(ctx context.Context, segments []storage.SegmentDescriptor, within []*roaring.Bitmap,
+	visit func(ctx context.Context, i int, c *column) error) error {
 	return object.Parallel(ctx, columnsAtOnce, len(segments), func(ctx context.Context, i int) error {
-		c, err := keyColumn(ctx, newFetcher(e.store.Blobs(), columnBytes, 4), e.store, segments[i], e.keys.feature)
+		bytes := int64(columnBytes)
+		if within[i] != nil {
+			if within[i].IsEmpty() {
+				return nil
+			}
+			bytes = someBytes
+		}
+		c, err := keyColumn(ctx, newFetcher(e.store.Blobs(), bytes, 4), e.store, segments[i], e.keys.feature)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
+		c.within = within[i]
 		return visit(ctx, i, c)
 	})
 }
@@ -298,17 +314,7 @@ func (e *eraser) eachCandidate(ctx context.Context, segments []storage.SegmentDe
 	if err != nil {
 		return err
 	}
-	var some []storage.SegmentDescriptor
-	var at []int // of some, in segments
-	for i, d := range segments {
-		if within[i] == nil || !within[i].IsEmpty() {
-			some, at = append(some, d), append(at, i)
-		}
-	}
-	return e.eachColumn(ctx, some, func(ctx context.Context, i int, c *column) error {
-		c.within = within[at[i]]
-		return visit(ctx, at[i], c)
-	})
+	return e.eachColumnOf(ctx, segments, within, visit)
 }
 
 // findKeys finds the rows that have one of the keys, deleted ones too.
