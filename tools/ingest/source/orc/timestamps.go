@@ -147,7 +147,7 @@ func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 		}
 		t, err := v.Value(n, "the timestamp "+v.String())
 		if err != nil {
-			a.Faults = append(a.Faults, column.Fault{Entry: a.Len, Err: err})
+			a.Fault(err)
 		}
 		a.Ints = append(a.Ints, t)
 		a.AppendEntry(true)
