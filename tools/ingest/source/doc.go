@@ -3,15 +3,18 @@
 //
 //	paths ── Discover ──> File ── Open ──> Source ── Next ──> Chunk (plain vector.Columns)
 //
-//	arrow  parquet  orc  text  jsonl     a package a format: its bytes become batches of column.Arrays, one an input column
+//	arrow  parquet  orc  text  jsonl     a package per format: bytes become batches of column.Arrays
 //	      \    |     |    |    /
-//	             mapping                 what each column becomes: struct -> one feature a member, map -> one feature a key,
-//	                |                    list<number> -> sparse, list<struct<id, score>> -> weighted, ...
-//	              Chunk                  rows that are bad are left out here, whole, from every column
+//	             mapping                 what a column becomes: struct -> a feature per member,
+//	                |                    map -> a feature per key, list<number> -> sparse, ...
+//	              Chunk                  bad rows are left out here, from every column
 //
 //	input     what a format is (Format), and the files that are read together (Set)
 //	column    types and arrays of nested values, between formats and mapping
-//	lines     text as records · hive: types, DDL and partitions · lakehouse: refuses tables that have a log · stream: bytes
+//	lines     text as records
+//	hive      types, DDL and partitions
+//	lakehouse refuses tables that have a log
+//	stream    fingerprints, pipes
 //
 // Formats know nothing of features, and mapping knows nothing of formats, so that every rule about types holds for all
 // of them. The rules are in docs/mapping.md. A new format is a package and a line in the list formats.

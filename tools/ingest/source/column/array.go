@@ -128,6 +128,9 @@ func (a *Array) Mark(valid bool) {
 	}
 }
 
+// Fault says that the next entry to be appended cannot be stored.
+func (a *Array) Fault(err error) { a.Faults = append(a.Faults, Fault{a.Len, err}) }
+
 // Truncate drops the entries from n on, so that a row half appended can be taken back.
 func (a *Array) Truncate(n int) {
 	if n > a.Len {

@@ -14,7 +14,8 @@ import (
 // Timestamps reads a column of timestamps of an ORC file. pyarrow makes nanoseconds in 64 bits of them, and gives up,
 // or in old versions wraps, where those do not hold them.
 //
-//	stripe      PRESENT (bits, where there are nulls) · DATA (seconds since 2015 in the writer's zone) · SECONDARY (nanoseconds)
+//	stripe      PRESENT (bits, where there are nulls) · DATA (seconds since 2015 in the writer's zone) ·
+//	            SECONDARY (nanoseconds)
 type Timestamps struct {
 	R    io.ReaderAt
 	Tail *Tail
@@ -147,7 +148,7 @@ func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 		}
 		t, err := v.Value(n, "the timestamp "+v.String())
 		if err != nil {
-			a.Faults = append(a.Faults, column.Fault{Entry: a.Len, Err: err})
+			a.Fault(err)
 		}
 		a.Ints = append(a.Ints, t)
 		a.AppendEntry(true)
