@@ -53,15 +53,12 @@ type EraseReport struct {
 	// Unnamed are objects of the store that no snapshot of any table names, and temporary files, that are left, since they may be of a commit to come: of
 	// an ingest or a compaction under way, or of one that was killed. What rows they have is not known; gc takes them when they are older than its grace
 	// period. UnnamedError says why they could not be counted.
-	Unnamed      uint64 `json:"objects_unnamed"`
-	UnnamedBytes uint64 `json:"bytes_unnamed"`
-	UnnamedError string `json:"unnamed_error,omitempty"`
-	IndexRebuilt bool   `json:"index_rebuilt"`
-	// IndexError says which tables the index database that was made anew lacks, and why: nothing is in it of what was there before.
-	IndexError string  `json:"index_error,omitempty"`
-	Compaction *Report `json:"compaction,omitempty"`
-	Search     *Search `json:"search,omitempty"` // nil: nothing was searched for
-	Seconds    float64 `json:"seconds"`
+	Unnamed      uint64  `json:"objects_unnamed"`
+	UnnamedBytes uint64  `json:"bytes_unnamed"`
+	UnnamedError string  `json:"unnamed_error,omitempty"`
+	Compaction   *Report `json:"compaction,omitempty"`
+	Search       *Search `json:"search,omitempty"` // nil: nothing was searched for
+	Seconds      float64 `json:"seconds"`
 }
 
 // eraseOperation is the operation of snapshots that Erase makes.
@@ -76,7 +73,7 @@ var ErrHeld = errors.New("held")
 // Erase takes rows out of a table physically:
 //
 //	deletes ──> rewrite of the segments that have them, with what lies over these ──> expiry of all snapshots before ──> purge of
-//	their data ──> index database anew ──> search
+//	their data ──> search
 //
 // After the first step no reader of the newest snapshot sees the rows; an error in a later one leaves that so, and to run Erase again goes on: where
 // one was not finished, all segments with deleted rows are rewritten. The history of the table ends: no snapshot before can be read, but by branches that have none of the rows. What
@@ -549,7 +546,7 @@ func (e *eraser) countUnnamed(ctx context.Context) {
 	}
 }
 
-// collectGarbage takes what only expired snapshots name, and makes the index database anew.
+// collectGarbage takes what only expired snapshots name.
 func (e *eraser) collectGarbage(ctx context.Context) error {
 	r, err := e.table.Purge(ctx)
 	if err != nil {
@@ -564,16 +561,6 @@ func (e *eraser) collectGarbage(ctx context.Context) error {
 	e.countUnnamed(ctx)
 	if err := e.endNewLeases(ctx, r.Held); err != nil {
 		return err
-	}
-	// It has copies of the segments' indexes, with the least and the greatest value of each stripe.
-	switch err := storage.RebuildIndex(ctx, e.store); {
-	case errors.Is(err, storage.ErrNoIndex):
-	case errors.Is(err, storage.ErrIndexIncomplete): // as another table is damaged, whose rows nobody asked about
-		e.out.IndexRebuilt, e.out.IndexError = true, err.Error()
-	case err != nil:
-		return err
-	default:
-		e.out.IndexRebuilt = true
 	}
 	return nil
 }

@@ -73,10 +73,8 @@ func makeGolden(t *testing.T, dir string) {
 	if r, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil || r.Expired != 4 || len(r.Held) != 3 {
 		t.Fatal(r, err)
 	}
-	for _, junk := range []string{"_tmp", "_index"} {
-		if err := os.RemoveAll(filepath.Join(dir, junk)); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.RemoveAll(filepath.Join(dir, "_tmp")); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -207,10 +205,6 @@ func TestGolden(t *testing.T) {
 	if r.RowSets < 5 || r.Snapshots < 4 {
 		t.Errorf("%+v", r)
 	}
-	if err := RebuildIndex(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	indexed(t, s, "ads/é")
 	// It can be written on.
 	tab, err := s.Table(t.Context(), "ads/é")
 	if err != nil {
@@ -218,51 +212,4 @@ func TestGolden(t *testing.T) {
 	}
 	mustCommit(t, tab, Change{Operation: "on"})
 	verifyClean(t, s)
-}
-
-// indexed checks that the index database has the segments and layers of a table's newest snapshot.
-func indexed(t *testing.T, s *Store, table string) {
-	ctx := t.Context()
-	x, err := OpenIndex(ctx, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	tab, err := s.Table(ctx, table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := tab.Latest(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	segs, err := snap.Segments(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]bool{}
-	for _, d := range segs {
-		want[d.ID] = true
-	}
-	overlays, err := snap.Overlays(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range overlays {
-		if err := snap.AllLayers(ctx, o, func(l Layer) error { want[l.Data.ID] = true; return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(want) < 4 {
-		t.Errorf("%d segments and layers", len(want))
-	}
-	for name := range want {
-		segment, err := parseID(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n, err := x.number(append(x.segmentPrefix(table), segment[:]...)); err != nil || n == 0 {
-			t.Errorf("segment %s is not in the index: %v", name, err)
-		}
-	}
 }
