@@ -15,7 +15,7 @@ type Batch struct {
 	// Index is the batch's place in the order of the plan, or of the split that is read.
 	Index uint64
 	// FirstRow is the place of the batch's first row in the order of the epoch, in which the rows of a batch follow each
-	// other. Where the plan shuffles, those that come from one window of stripes are put in the order of the table.
+	// other. Where the plan shuffles, those that come from one shuffle buffer are put in the order of the table.
 	FirstRow uint64
 	Rows     int
 	// Columns has an entry a feature of the plan: columns of the plan's types. With OutputTensors, entries are nil for the

@@ -61,7 +61,7 @@ func (x *executor) releaseStripe(s *stripe) {
 	}
 	s.inverses = s.inverses[:0]
 	x.budget.give(s.taken)
-	s.taken, s.unit, s.segment, s.window, s.err = 0, nil, nil, nil, nil
+	s.taken, s.unit, s.segment, s.buffer, s.err = 0, nil, nil, nil, nil
 	x.stripes.put(s)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/reader/expr"
+	"github.com/dsistore/dsistore/reader/order"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -371,7 +372,7 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 	return c, nil
 }
 
-// costShuffled adds up the chunks of the windows of epoch 0.
+// costShuffled adds up the chunks of the buffers of epoch 0.
 func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error {
 	u := new(unit)
 	loaded := map[int]bool{}
@@ -385,7 +386,7 @@ func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error
 		return x
 	})
 	var failed error
-	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, 0), 0, func(segment int, x chunk) bool {
+	err := l.walkBuffers(ctx, order.New(l.firstRow, l.plan.Shuffle, 0), 0, func(segment int, x chunk) bool {
 		x.load, _ = cache.get(segment, len(x.rows))
 		if failed = x.load.err; failed == nil {
 			failed = x.check(l)

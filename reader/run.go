@@ -30,7 +30,7 @@ type run struct {
 
 	fetchers   int          // goroutines that read; emitStripes' own
 	emitted    int          // stripes; emitStripes' own
-	before     int          // stripes before the window that the next one is of; emitStripes' own
+	before     int          // stripes before the buffer that the next one is of; emitStripes' own
 	cut        atomic.Int64 // stripes that cutBatches is through with
 	assembling atomic.Int64 // batches cut and not yet made
 }
@@ -59,7 +59,7 @@ func (s *Scanner) start(epoch, first, end, batch uint64) *run {
 	if s.layout.plan.Shuffle.Unit == plan.UnitNone {
 		r.wg.Go(func() { r.openSegments(ctx) })
 	} else {
-		r.wg.Go(func() { r.openWindows(ctx) })
+		r.wg.Go(func() { r.openBuffers(ctx) })
 	}
 	r.wg.Go(func() { r.emitStripes(ctx) })
 	for range s.opts.Workers {
@@ -129,7 +129,7 @@ func (r *run) emitStripes(ctx context.Context) {
 			return
 		}
 		err := c.load.err
-		if err == nil && c.window != nil {
+		if err == nil && c.buffer != nil {
 			err = c.check(r.s.layout)
 		}
 		if err != nil {
@@ -141,7 +141,7 @@ func (r *run) emitStripes(ctx context.Context) {
 		}
 		g := c.load.segment
 		from, to := c.from, c.to
-		if c.window == nil {
+		if c.buffer == nil {
 			from, to = g.stripesOf(max(r.first, g.starts[0]), r.end)
 			c.left = g.countStripes(from, to)
 		}
@@ -173,7 +173,7 @@ func (r *run) emitError(err error) {
 	}
 }
 
-// emitUnit hands on a unit of a chunk; last: it ends the window.
+// emitUnit hands on a unit of a chunk; last: it ends the buffer.
 func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 	total := int64(u.stored)
 	for _, n := range u.decoded {
@@ -200,7 +200,7 @@ func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 			s.picked, s.sparse = s.selection, r.s.decodesRows(s.rows, s.stored)
 			s.condensed = s.sparse || r.s.layout.condenses(s.picked)
 		}
-		s.window, s.endsWindow = c.window, last && i == u.to-1
+		s.buffer, s.endsBuffer = c.buffer, last && i == u.to-1
 		if r.s.sessions && g.featureFile[r.s.layout.sessionKey] < 0 {
 			s.findSessions(nil)
 		}
@@ -213,7 +213,7 @@ func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 	u.err = nil
 	r.s.stats.count(u)
 	r.emitted += len(u.stripes)
-	if c.window == nil || last {
+	if c.buffer == nil || last {
 		r.before = r.emitted
 	}
 	// The unit is its tasks' once the last request is handed on, so what comes after is taken out of it first.
@@ -257,8 +257,8 @@ func (r *run) ask(ctx context.Context, j fetchJob) bool {
 	}
 }
 
-// starved reports whether all memory that is taken belongs to the window that the next stripe is of, and to the batch being
-// cut, which needs that window to become whole: waiting for memory would be for ever.
+// starved reports whether all memory that is taken belongs to the buffer that the next stripe is of, and to the batch being
+// cut, which needs that buffer to become whole: waiting for memory would be for ever.
 func (r *run) starved() bool {
 	return r.cut.Load() == int64(r.before) && r.assembling.Load() == 0
 }

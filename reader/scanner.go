@@ -18,8 +18,8 @@ import (
 
 // Options say how to read. They do not change what is read. The zero value works.
 type Options struct {
-	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one window of a
-	// shuffle, are always let through; a window is read ahead where two fit. Default 256 MiB.
+	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one buffer of a
+	// shuffle, are always let through; a buffer is read ahead where two fit. Default 256 MiB.
 	MemoryBudget int64
 	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. Default 4
 	// more than Workers.
@@ -308,7 +308,7 @@ func (s *Scanner) Plan() *plan.Plan { return s.layout.plan }
 func (s *Scanner) Position() plan.Position { return s.next }
 
 // Seek makes p the position, without reading what comes before it. Without a shuffle an epoch has the order of every other;
-// with one, the window that p lies in is read whole, after the indexes of its group of segments: see order.go. Batches
+// with one, the shuffle buffer that p lies in is read whole, after the indexes of its group of segments: see package order. Batches
 // given stay valid; an error that Next returned is forgotten.
 func (s *Scanner) Seek(p plan.Position) error {
 	if errors.Is(s.err, errClosed) {

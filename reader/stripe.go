@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/order"
 	"github.com/dsistore/dsistore/reader/transform"
 )
 
@@ -23,10 +24,10 @@ type stripe struct {
 	sparse bool
 	// condensed: the columns have the selected rows alone. Those of a stripe that is not sparse were decoded whole.
 	condensed bool
-	// window is what the stripe is a part of when the plan shuffles. It is read whole, and endsWindow says that this is its
+	// buffer is what the stripe is a part of when the plan shuffles. It is read whole, and endsBuffer says that this is its
 	// last stripe.
-	window     *orderWindow
-	endsWindow bool
+	buffer     *order.Buffer
+	endsBuffer bool
 	// sessions are the places at which sessions start, and the end, where they are asked for.
 	sessions []int32
 	taken    int64 // from the budget, for the decoded columns
