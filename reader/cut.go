@@ -106,7 +106,7 @@ func (c *cutter) cutBuffer() bool {
 		c.buffer[i] = nil
 	}
 	c.buffer = c.buffer[:0]
-	r.s.budget.poke()
+	r.s.budget.Poke()
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // Dictionaries are those of a segment's files. The unit planned first leads: it fetches them with its stripes and decodes
@@ -61,7 +62,7 @@ func (d *dictionaries) expect(stripes int) {
 }
 
 // emitted says that so many stripes are in units that were counted.
-func (d *dictionaries) emitted(stripes int, b *budget) {
+func (d *dictionaries) emitted(stripes int, b *memory.Budget) {
 	if d == nil {
 		return
 	}
@@ -71,17 +72,17 @@ func (d *dictionaries) emitted(stripes int, b *budget) {
 }
 
 // drop says that no more stripes come, though some were expected.
-func (d *dictionaries) drop(b *budget) {
+func (d *dictionaries) drop(b *memory.Budget) {
 	if d != nil && d.left > 0 {
 		d.emitted(d.left, b)
 	}
 }
 
 // leave says that a unit is done, or that no more come, and gives the memory back after the last.
-func (d *dictionaries) leave(b *budget) {
+func (d *dictionaries) leave(b *memory.Budget) {
 	if d != nil && d.users.Add(-1) == 0 {
 		d.files = nil
-		b.give(d.taken.Swap(0))
+		b.Give(d.taken.Swap(0))
 	}
 }
 

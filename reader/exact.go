@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // An exactColumn is the memory of one exact column of a batch.
@@ -14,15 +15,15 @@ type exactColumn struct {
 	partitionKey string
 	alone        bool // it shares slots with no feature: a partition key, weights
 
-	present      buffer[uint64]
-	offsets      buffer[int32]
-	lengths      buffer[int32]
-	ints         buffer[int64]
-	floats       buffer[float32]
-	doubles      buffer[float64]
-	data         buffer[byte]
-	scoreFloats  buffer[float32]
-	scoreDoubles buffer[float64]
+	present      memory.Buffer[uint64]
+	offsets      memory.Buffer[int32]
+	lengths      memory.Buffer[int32]
+	ints         memory.Buffer[int64]
+	floats       memory.Buffer[float32]
+	doubles      memory.Buffer[float64]
+	data         memory.Buffer[byte]
+	scoreFloats  memory.Buffer[float32]
+	scoreDoubles memory.Buffer[float64]
 }
 
 // fill makes the plain column of b's pieces.
@@ -43,24 +44,24 @@ func (e *exactColumn) fill(b *Batch, l *batchLayout) error {
 	}
 	switch c.Type.Physical() {
 	case vector.Int64Values:
-		c.Ints = e.ints.resize(l.allocator, n)
+		c.Ints = e.ints.Resize(l.allocator, n)
 		fillValues(c.Ints, e, b, func(s *vector.Column) []int64 { return s.Ints })
 	case vector.Float32Values:
-		c.Floats = e.floats.resize(l.allocator, n)
+		c.Floats = e.floats.Resize(l.allocator, n)
 		fillValues(c.Floats, e, b, func(s *vector.Column) []float32 { return s.Floats })
 	case vector.Float64Values:
-		c.Doubles = e.doubles.resize(l.allocator, n)
+		c.Doubles = e.doubles.Resize(l.allocator, n)
 		fillValues(c.Doubles, e, b, func(s *vector.Column) []float64 { return s.Doubles })
 	case vector.ByteValues:
-		c.Data = e.data.resize(l.allocator, n)
+		c.Data = e.data.Resize(l.allocator, n)
 		fillValues(c.Data, e, b, func(s *vector.Column) []byte { return s.Data })
 	}
 	switch c.Type.Score {
 	case vector.Float32:
-		c.ScoreFloats = e.scoreFloats.resize(l.allocator, n)
+		c.ScoreFloats = e.scoreFloats.Resize(l.allocator, n)
 		fillValues(c.ScoreFloats, e, b, func(s *vector.Column) []float32 { return s.ScoreFloats })
 	case vector.Float64:
-		c.ScoreDoubles = e.scoreDoubles.resize(l.allocator, n)
+		c.ScoreDoubles = e.scoreDoubles.Resize(l.allocator, n)
 		fillValues(c.ScoreDoubles, e, b, func(s *vector.Column) []float64 { return s.ScoreDoubles })
 	}
 	return nil
@@ -71,7 +72,7 @@ func (e *exactColumn) fillPresence(b *Batch, l *batchLayout) {
 	e.column.Present = nil
 	for i := range b.pieces {
 		if s := b.pieces[i].column(e.feature); s == nil || s.Present != nil {
-			p := vector.Bitmap(e.present.resize(l.allocator, vector.BitmapWords(b.Rows)))
+			p := vector.Bitmap(e.present.Resize(l.allocator, vector.BitmapWords(b.Rows)))
 			clear(p)
 			fillPresence(p, b, e.feature)
 			if !allSet(p, b.Rows) {
@@ -84,7 +85,7 @@ func (e *exactColumn) fillPresence(b *Batch, l *batchLayout) {
 
 // fillOffsets sets the column's Offsets and returns the number of values.
 func (e *exactColumn) fillOffsets(b *Batch, l *batchLayout) (int, error) {
-	offsets := e.offsets.resize(l.allocator, b.Rows+1)
+	offsets := e.offsets.Resize(l.allocator, b.Rows+1)
 	offsets[0] = 0
 	fillLengths(offsets[1:], b, e.feature)
 	n, ok := accumulate(offsets[1:], 0)
@@ -112,8 +113,8 @@ func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Co
 	}
 }
 
-func (e *exactColumn) buffers() []anyBuffer {
-	return []anyBuffer{&e.present, &e.offsets, &e.lengths, &e.ints, &e.floats, &e.doubles, &e.data, &e.scoreFloats, &e.scoreDoubles}
+func (e *exactColumn) buffers() []memory.AnyBuffer {
+	return []memory.AnyBuffer{&e.present, &e.offsets, &e.lengths, &e.ints, &e.floats, &e.doubles, &e.data, &e.scoreFloats, &e.scoreDoubles}
 }
 
 // column returns the decoded column of a feature; nil: every row is null.

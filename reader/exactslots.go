@@ -56,24 +56,24 @@ func (e *exactColumn) fillSlots(g *Group, x *listFiller) error {
 	}
 	switch c.Type.Physical() {
 	case vector.Int64Values:
-		c.Ints = e.ints.resize(a, n)
+		c.Ints = e.ints.Resize(a, n)
 		fillSlotValues(c.Ints, e, g, x, func(s *vector.Column) []int64 { return s.Ints })
 	case vector.Float32Values:
-		c.Floats = e.floats.resize(a, n)
+		c.Floats = e.floats.Resize(a, n)
 		fillSlotValues(c.Floats, e, g, x, func(s *vector.Column) []float32 { return s.Floats })
 	case vector.Float64Values:
-		c.Doubles = e.doubles.resize(a, n)
+		c.Doubles = e.doubles.Resize(a, n)
 		fillSlotValues(c.Doubles, e, g, x, func(s *vector.Column) []float64 { return s.Doubles })
 	case vector.ByteValues:
-		c.Data = e.data.resize(a, n)
+		c.Data = e.data.Resize(a, n)
 		fillSlotValues(c.Data, e, g, x, func(s *vector.Column) []byte { return s.Data })
 	}
 	switch c.Type.Score {
 	case vector.Float32:
-		c.ScoreFloats = e.scoreFloats.resize(a, n)
+		c.ScoreFloats = e.scoreFloats.Resize(a, n)
 		fillSlotValues(c.ScoreFloats, e, g, x, func(s *vector.Column) []float32 { return s.ScoreFloats })
 	case vector.Float64:
-		c.ScoreDoubles = e.scoreDoubles.resize(a, n)
+		c.ScoreDoubles = e.scoreDoubles.Resize(a, n)
 		fillSlotValues(c.ScoreDoubles, e, g, x, func(s *vector.Column) []float64 { return s.ScoreDoubles })
 	}
 	return nil
@@ -84,7 +84,7 @@ func (e *exactColumn) fillSlotPresence(g *Group, x *listFiller) {
 	e.column.Present = nil
 	for _, s := range x.spans(g) {
 		if c := x.column(s, e.feature); c == nil || c.Present != nil {
-			p := vector.Bitmap(e.present.resize(x.l.allocator, vector.BitmapWords(g.Slots)))
+			p := vector.Bitmap(e.present.Resize(x.l.allocator, vector.BitmapWords(g.Slots)))
 			clear(p)
 			x.putPresence(p, g, e.feature)
 			if !allSet(p, g.Slots) {
@@ -101,11 +101,11 @@ func (e *exactColumn) fillSlotRanges(g *Group, x *listFiller) (n int, err error)
 	x.copies = x.copies[:0]
 	ok := true
 	if x.windowed && x.hasWindows(g, e.feature) {
-		c.Offsets = e.offsets.resize(x.l.allocator, g.Slots)
-		c.Lengths = e.lengths.resize(x.l.allocator, g.Slots)
+		c.Offsets = e.offsets.Resize(x.l.allocator, g.Slots)
+		c.Lengths = e.lengths.Resize(x.l.allocator, g.Slots)
 		n, ok = x.placeFeature(c.Offsets, c.Lengths, g, e.feature, 0)
 	} else {
-		c.Offsets = e.offsets.resize(x.l.allocator, g.Slots+1)
+		c.Offsets = e.offsets.Resize(x.l.allocator, g.Slots+1)
 		c.Offsets[0] = 0
 		x.putLengths(c.Offsets[1:], g, e.feature)
 		n, ok = accumulate(c.Offsets[1:], 0)

@@ -1,6 +1,9 @@
 package reader
 
-import "github.com/dsistore/dsistore/format"
+import (
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/memory"
+)
 
 // An executor fetches and decodes stripes of a layout, into memory that it uses again. It is the one core of all that reads:
 //
@@ -16,14 +19,14 @@ type executor struct {
 	layout   *Layout
 	opts     Options
 	sessions bool // stripes are asked for their sessions
-	budget   *budget
+	budget   *memory.Budget
 	stats    *counters
 	reads    chan struct{} // holds a token for each object that load is reading
 }
 
 // newExecutor returns an executor of l, which has pools of its own where p is nil.
 func (l *Layout) newExecutor(opts *Options, p *pools, stats *counters) executor {
-	return executor{pools: p, layout: l, opts: *opts, budget: newBudget(opts.MemoryBudget), stats: stats, reads: make(chan struct{}, opts.Requests)}
+	return executor{pools: p, layout: l, opts: *opts, budget: memory.NewBudget(opts.MemoryBudget), stats: stats, reads: make(chan struct{}, opts.Requests)}
 }
 
 // stripe returns stripe i of u, whose columns are to have all stored rows; of a nil unit one that stands for an error.
@@ -60,7 +63,7 @@ func (x *executor) releaseStripe(s *stripe) {
 		s.inverses[i] = nil
 	}
 	s.inverses = s.inverses[:0]
-	x.budget.give(s.taken)
+	x.budget.Give(s.taken)
 	s.taken, s.unit, s.segment, s.buffer, s.err = 0, nil, nil, nil, nil
 	x.stripes.put(s)
 }
@@ -80,11 +83,11 @@ func (x *executor) planUnit(g *segment, from, limit int) *unit {
 func (x *executor) putUnit(u *unit) {
 	for i := range u.ranges {
 		if u.ranges[i].buf != nil {
-			x.buffers.put(u.ranges[i].buf)
+			x.buffers.Put(u.ranges[i].buf)
 			u.ranges[i].buf = nil
 		}
 	}
-	x.budget.give(u.taken)
+	x.budget.Give(u.taken)
 	u.segment.dictionaries.leave(x.budget)
 	u.segment, u.taken = nil, 0
 	clear(u.stripes)

@@ -140,7 +140,7 @@ func (x *executor) allocate(ctx context.Context, u *unit, rng int32) error {
 			return fmt.Errorf("size of %s: %w", f.object, err)
 		}
 	}
-	f.buf = x.buffers.get(int(f.to - f.from))
+	f.buf = x.buffers.Get(int(f.to - f.from))
 	return nil
 }
 

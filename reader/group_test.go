@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -249,7 +250,7 @@ func TestGroups(t *testing.T) {
 
 // decodeAll decodes every stripe of a scanner's layout, by hand.
 func decodeAll(t *rapid.T, s *Scanner) []*stripe {
-	s.budget = newBudget(1 << 40)
+	s.budget = memory.NewBudget(1 << 40)
 	ctx := context.Background()
 	var out []*stripe
 	for i := range s.layout.segments {

@@ -2,6 +2,7 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // A listKind says which Jagged of Tensors holds a feature.
@@ -16,17 +17,17 @@ const (
 
 // A listMemory is the memory of a Jagged of Tensors.
 type listMemory struct {
-	groups      buffer[int32]
-	lengths     buffer[int32]
-	offsets     buffer[int32] // or starts
-	values      buffer[int64]
-	floatValues buffer[float32]
-	weights     buffer[float32]
-	present     buffer[uint64]
+	groups      memory.Buffer[int32]
+	lengths     memory.Buffer[int32]
+	offsets     memory.Buffer[int32] // or starts
+	values      memory.Buffer[int64]
+	floatValues memory.Buffer[float32]
+	weights     memory.Buffer[float32]
+	present     memory.Buffer[uint64]
 }
 
-func (m *listMemory) buffers() []anyBuffer {
-	return []anyBuffer{&m.groups, &m.lengths, &m.offsets, &m.values, &m.floatValues, &m.weights, &m.present}
+func (m *listMemory) buffers() []memory.AnyBuffer {
+	return []memory.AnyBuffer{&m.groups, &m.lengths, &m.offsets, &m.values, &m.floatValues, &m.weights, &m.present}
 }
 
 // A valueCopy is values of a column that a windowed feature's slots share, and where they go among the batch's.
@@ -65,7 +66,7 @@ func (x *listFiller) group(feature int32) *Group {
 func (x *listFiller) fill(j *Jagged, kind listKind, m *listMemory) error {
 	j.Groups, j.Dedup = nil, 0
 	if x.groupOf != nil {
-		j.Groups = m.groups.resize(x.l.allocator, len(j.Features))
+		j.Groups = m.groups.Resize(x.l.allocator, len(j.Features))
 		for k, f := range j.Features {
 			j.Groups[k] = x.groupOf[f]
 			if !x.l.plan.Expands(f) {
@@ -102,7 +103,7 @@ func (x *listFiller) fillPresence(j *Jagged, m *listMemory) {
 	for k := range j.Features {
 		words += vector.BitmapWords(j.First[k+1] - j.First[k])
 	}
-	j.Present = m.present.resize(x.l.allocator, words)
+	j.Present = m.present.Resize(x.l.allocator, words)
 	clear(j.Present)
 	left := j.Present
 	for k, f := range j.Features {
@@ -130,12 +131,12 @@ func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
 // values there are.
 func (x *listFiller) place(j *Jagged, m *listMemory) (n int, err error) {
 	lists := j.First[len(j.Features)]
-	j.Lengths = m.lengths.resize(x.l.allocator, lists)
+	j.Lengths = m.lengths.Resize(x.l.allocator, lists)
 	j.Offsets, j.Starts = nil, nil
 	if x.windowed {
-		j.Starts = m.offsets.resize(x.l.allocator, lists)
+		j.Starts = m.offsets.Resize(x.l.allocator, lists)
 	} else {
-		j.Offsets = m.offsets.resize(x.l.allocator, lists+1)
+		j.Offsets = m.offsets.Resize(x.l.allocator, lists+1)
 		j.Offsets[0] = 0
 	}
 	x.copies = x.copies[:0]
@@ -320,12 +321,12 @@ func (x *listFiller) copy(c *vector.Column, from, to int32, n int) int {
 func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total int) {
 	j.Values, j.FloatValues, j.Weights = nil, nil, nil
 	if kind == floatLists {
-		j.FloatValues = m.floatValues.resize(x.l.allocator, total)
+		j.FloatValues = m.floatValues.Resize(x.l.allocator, total)
 	} else {
-		j.Values = m.values.resize(x.l.allocator, total)
+		j.Values = m.values.Resize(x.l.allocator, total)
 	}
 	if kind == weightedLists {
-		j.Weights = m.weights.resize(x.l.allocator, total)
+		j.Weights = m.weights.Resize(x.l.allocator, total)
 	}
 	for i := range x.copies {
 		x.copies[i].put(j, kind)

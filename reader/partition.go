@@ -28,12 +28,12 @@ func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
 		}
 	}
 	if nulls {
-		c.Present = e.present.resize(l.allocator, vector.BitmapWords(b.Rows))
+		c.Present = e.present.Resize(l.allocator, vector.BitmapWords(b.Rows))
 		clear(c.Present)
 	}
-	c.Offsets = e.offsets.resize(l.allocator, b.Rows+1)
+	c.Offsets = e.offsets.Resize(l.allocator, b.Rows+1)
 	c.Offsets[0] = 0
-	c.Data = e.data.resize(l.allocator, size)
+	c.Data = e.data.Resize(l.allocator, size)
 	at := 0
 	for i := range b.pieces {
 		p := &b.pieces[i]

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // pools keep the memory of scanners of one plan for its next use, and bound their work. Safe for concurrent use.
@@ -12,7 +13,7 @@ type pools struct {
 	columns  []freeList[decoded] // of each feature
 	inverses freeList[decoded]
 	zeros    zeroInverse
-	buffers  bytePool
+	buffers  memory.BytePool
 	tasks    chan struct{} // holds a token for each task that a worker is at
 	key      poolsKey
 	reuse    bool // they are parked in the end
@@ -42,7 +43,7 @@ func (l *Layout) newPools(opts *Options) *pools {
 	return &pools{
 		stock:   newBatchStock(layout, opts),
 		columns: make([]freeList[decoded], len(l.features)),
-		buffers: bytePool{max: opts.MemoryBudget / 2},
+		buffers: memory.BytePool{Max: opts.MemoryBudget / 2},
 		tasks:   make(chan struct{}, opts.Workers),
 		key:     key,
 		reuse:   reuse,

@@ -183,7 +183,7 @@ func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
 	if u.leads {
 		total += g.dictionaries.bytes
 	}
-	if !r.s.budget.take(r.done, total, r.starved) {
+	if !r.s.budget.Take(r.done, total, r.starved) {
 		return false
 	}
 	if u.leads {
@@ -379,6 +379,6 @@ func (r *run) decodeTask(t decodeTask) {
 func (r *run) assembleBatch(d *draft) {
 	r.s.makeBatch(d)
 	r.assembling.Add(-1)
-	r.s.budget.poke()
+	r.s.budget.Poke()
 	d.done <- struct{}{}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -52,7 +53,7 @@ type Options struct {
 	// options goes on with it, as a job does that opens a table for every epoch. Allocators are told apart by ==.
 	Reuse bool
 	// Allocator provides the memory of batches. Default: Go's heap.
-	Allocator Allocator
+	Allocator memory.Allocator
 	// Limits bound what stored metadata may claim. Default: format's.
 	Limits format.Limits
 	// Lease says how what is read is kept from gc while the reader is open.
@@ -101,7 +102,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.RequestBytes = 8 << 20
 	}
 	if o.Allocator == nil {
-		o.Allocator = heapAllocator{}
+		o.Allocator = memory.Heap{}
 	}
 	return o, nil
 }
@@ -240,7 +241,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 // begin starts a run at the position.
 func (s *Scanner) begin() {
 	first := min(s.first+s.next.Batch*uint64(s.layout.plan.BatchSize), s.end)
-	s.budget = newBudget(s.opts.MemoryBudget)
+	s.budget = memory.NewBudget(s.opts.MemoryBudget)
 	s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
 }
 

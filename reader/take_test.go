@@ -178,7 +178,7 @@ func TestTakeReadsInWaves(t *testing.T) {
 	}
 	takeRows(t, taker, rows).Release()
 	// Buffers that are read into at once are idle afterwards: those of a wave, which a unit more than a quarter of the budget ends.
-	if idle := taker.buffers.idle; idle == 0 || idle > 10*stored {
+	if idle := taker.buffers.Held(); idle == 0 || idle > 10*stored {
 		t.Errorf("%d bytes were read at once, with a memory of %d", idle, stripes*stored)
 	}
 }

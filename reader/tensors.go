@@ -2,6 +2,7 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // Tensors are a batch as a trainer takes it. B is the batch's Rows. The caller must not write to them.
@@ -40,8 +41,8 @@ type Matrix struct {
 	// Present, when Options.Presence asks for it, has a bitmap of B bits a feature, each beginning a word: see PresentOf.
 	Present []uint64
 
-	values  buffer[float32]
-	present buffer[uint64]
+	values  memory.Buffer[float32]
+	present memory.Buffer[uint64]
 }
 
 // PresentOf returns the presence of the i-th of m's features: a bit a row. It is nil without Options.Presence.
@@ -138,7 +139,7 @@ const denseBlock = 64
 
 // fill makes m of b's pieces. It appends to inexact the first integer of each feature that float32 does not hold.
 func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []InexactInteger {
-	m.Values = m.values.resize(l.allocator, b.Rows*m.Width)
+	m.Values = m.values.Resize(l.allocator, b.Rows*m.Width)
 	width := 1
 	if len(m.Features) == 1 {
 		width = m.Width
@@ -181,9 +182,9 @@ func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi in
 }
 
 // presenceOf fills a bitmap a feature.
-func presenceOf(buf *buffer[uint64], features []int32, b *Batch, l *batchLayout) []uint64 {
+func presenceOf(buf *memory.Buffer[uint64], features []int32, b *Batch, l *batchLayout) []uint64 {
 	words := vector.BitmapWords(b.Rows)
-	all := buf.resize(l.allocator, words*len(features))
+	all := buf.Resize(l.allocator, words*len(features))
 	clear(all)
 	for k, f := range features {
 		fillPresence(vector.Bitmap(all[k*words:(k+1)*words]), b, f)
@@ -200,7 +201,7 @@ func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, h
 	putLists(dst, floats, c, lo, hi, past)
 }
 
-func (t *Tensors) buffers() []anyBuffer {
+func (t *Tensors) buffers() []memory.AnyBuffer {
 	all := append(t.Dense.buffers(), t.Labels.buffers()...)
 	for i := range t.Embeddings {
 		all = append(all, t.Embeddings[i].buffers()...)
@@ -211,4 +212,4 @@ func (t *Tensors) buffers() []anyBuffer {
 	return all
 }
 
-func (m *Matrix) buffers() []anyBuffer { return []anyBuffer{&m.values, &m.present} }
+func (m *Matrix) buffers() []memory.AnyBuffer { return []memory.AnyBuffer{&m.values, &m.present} }
