@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
 )
 
 // A blend makes the stripe of features whose rows come from several parts: layers of overlays, the segment, or nothing.
@@ -476,7 +477,7 @@ func (b *blend) joinSlots(to *vector.Column) error {
 		}
 		c := part.column
 		if c != nil && nulls {
-			putSlotPresence(to.Present, int(b.bases[p]), c, 0, c.Slots)
+			expand.PutSlotPresence(to.Present, int(b.bases[p]), c, 0, c.Slots)
 		}
 		if to.Type.IsList() {
 			joinRanges(to, c, b.bases[p], at)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
@@ -75,7 +76,7 @@ func (e *exactColumn) fillPresence(b *Batch, l *batchLayout) {
 			p := vector.Bitmap(e.present.Resize(l.allocator, vector.BitmapWords(b.Rows)))
 			clear(p)
 			fillPresence(p, b, e.feature)
-			if !allSet(p, b.Rows) {
+			if !expand.AllSet(p, b.Rows) {
 				e.column.Present = p
 			}
 			return
@@ -88,7 +89,7 @@ func (e *exactColumn) fillOffsets(b *Batch, l *batchLayout) (int, error) {
 	offsets := e.offsets.Resize(l.allocator, b.Rows+1)
 	offsets[0] = 0
 	fillLengths(offsets[1:], b, e.feature)
-	n, ok := accumulate(offsets[1:], 0)
+	n, ok := expand.Accumulate(offsets[1:], 0)
 	if !ok {
 		return 0, tooLarge(b, l, e.feature)
 	}
@@ -106,9 +107,9 @@ func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Co
 		case width > 0 && s == nil:
 			clear(dst[p.at*width : (p.at+p.hi-p.lo)*width])
 		case width > 0:
-			putFixed(dst[p.at*width:], values(s), s, width, p.lo, p.hi)
+			expand.PutFixed(dst[p.at*width:], values(s), s, width, p.lo, p.hi)
 		case s != nil:
-			putLists(dst[e.column.Offsets[p.at]:], values(s), s, p.lo, p.hi, false)
+			expand.PutLists(dst[e.column.Offsets[p.at]:], values(s), s, p.lo, p.hi, false)
 		}
 	}
 }
@@ -131,7 +132,7 @@ func fillPresence(dst vector.Bitmap, b *Batch, feature int32) {
 	for i := range b.pieces {
 		p := &b.pieces[i]
 		if s := p.column(feature); s != nil {
-			putPresence(dst, p.at, s, p.lo, p.hi)
+			expand.PutPresence(dst, p.at, s, p.lo, p.hi)
 		}
 	}
 }
@@ -143,7 +144,7 @@ func fillRanges(lengths, ends []int32, b *Batch, feature int32, base int) (int, 
 	for i := range b.pieces { // each begins at the row where the one before it ends
 		p := &b.pieces[i]
 		n := p.hi - p.lo
-		sum = putRanges(lengths[p.at:p.at+n], ends[p.at:p.at+n], p.column(feature), p.lo, p.hi, sum)
+		sum = expand.PutRanges(lengths[p.at:p.at+n], ends[p.at:p.at+n], p.column(feature), p.lo, p.hi, sum)
 	}
 	return int(sum), sum <= vector.MaxElements
 }
@@ -153,22 +154,11 @@ func fillLengths(dst []int32, b *Batch, feature int32) {
 	for i := range b.pieces {
 		p := &b.pieces[i]
 		if s := p.column(feature); s != nil {
-			putLengths(dst[p.at:], s, p.lo, p.hi)
+			expand.PutLengths(dst[p.at:], s, p.lo, p.hi)
 		} else {
 			clear(dst[p.at : p.at+p.hi-p.lo])
 		}
 	}
-}
-
-// accumulate turns lengths into the offsets at which lists end when the first starts at base. It returns the last one;
-// false when it does not fit an int32.
-func accumulate(lengths []int32, base int) (int, bool) {
-	sum := int64(base)
-	for i, n := range lengths {
-		sum += int64(n)
-		lengths[i] = int32(sum)
-	}
-	return int(sum), sum <= vector.MaxElements
 }
 
 func tooLarge(b *Batch, l *batchLayout, feature int32) error {

@@ -2,6 +2,7 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -87,7 +88,7 @@ func (e *exactColumn) fillSlotPresence(g *Group, x *listFiller) {
 			p := vector.Bitmap(e.present.Resize(x.l.allocator, vector.BitmapWords(g.Slots)))
 			clear(p)
 			x.putPresence(p, g, e.feature)
-			if !allSet(p, g.Slots) {
+			if !expand.AllSet(p, g.Slots) {
 				e.column.Present = p
 			}
 			return
@@ -108,7 +109,7 @@ func (e *exactColumn) fillSlotRanges(g *Group, x *listFiller) (n int, err error)
 		c.Offsets = e.offsets.Resize(x.l.allocator, g.Slots+1)
 		c.Offsets[0] = 0
 		x.putLengths(c.Offsets[1:], g, e.feature)
-		n, ok = accumulate(c.Offsets[1:], 0)
+		n, ok = expand.Accumulate(c.Offsets[1:], 0)
 	}
 	if !ok {
 		return 0, tooLarge(x.b, x.l, e.feature)
@@ -145,14 +146,14 @@ func fillSlotValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, val
 			clear(dst[at : at+n])
 		case width > 0 && s.listed:
 			v := x.listed(s, c)
-			putFixed(dst[at:at+n], values(c), &v, width, 0, v.Rows)
+			expand.PutFixed(dst[at:at+n], values(c), &v, width, 0, v.Rows)
 		case c != nil && s.listed:
 			v := x.listed(s, c)
-			n = putLists(dst[at:], values(c), &v, 0, v.Rows, false)
+			n = expand.PutLists(dst[at:], values(c), &v, 0, v.Rows, false)
 		case width > 0:
 			n = copy(dst[at:at+n], values(c)[int(s.lo)*width:int(s.hi)*width])
 		case c != nil:
-			n = putSlotLists(dst[at:], values(c), c, int(s.lo), int(s.hi))
+			n = expand.PutSlotLists(dst[at:], values(c), c, int(s.lo), int(s.hi))
 		}
 		at += n
 	}

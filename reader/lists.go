@@ -2,6 +2,7 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
@@ -171,7 +172,7 @@ func (x *listFiller) placeLists(ends, lengths []int32, g *Group, feature int32, 
 	}
 	x.putLengths(lengths, g, feature)
 	copy(ends, lengths)
-	return accumulate(ends, n)
+	return expand.Accumulate(ends, n)
 }
 
 // putLengths writes the lengths of a feature's slots.
@@ -183,9 +184,9 @@ func (x *listFiller) putLengths(dst []int32, g *Group, feature int32) {
 			clear(dst[:n])
 		case s.listed:
 			v := x.listed(s, c)
-			putLengths(dst, &v, 0, v.Rows)
+			expand.PutLengths(dst, &v, 0, v.Rows)
 		default:
-			putSlotLengths(dst, c, int(s.lo), int(s.hi))
+			expand.PutSlotLengths(dst, c, int(s.lo), int(s.hi))
 		}
 		dst = dst[n:]
 	}
@@ -199,9 +200,9 @@ func (x *listFiller) putPresence(dst vector.Bitmap, g *Group, feature int32) {
 		case c == nil:
 		case s.listed:
 			v := x.listed(s, c)
-			putPresence(dst, at, &v, 0, v.Rows)
+			expand.PutPresence(dst, at, &v, 0, v.Rows)
 		default:
-			putSlotPresence(dst, at, c, int(s.lo), int(s.hi))
+			expand.PutSlotPresence(dst, at, c, int(s.lo), int(s.hi))
 		}
 		at += int(s.hi - s.lo)
 	}
@@ -252,7 +253,7 @@ func (x *listFiller) placeSlots(starts, lengths []int32, c *vector.Column, lo, n
 			starts[i] = int32(n)
 		}
 	case c.Lengths == nil:
-		putSlotLengths(lengths, c, lo, hi)
+		expand.PutSlotLengths(lengths, c, lo, hi)
 		o := c.Offsets[lo : hi+1]
 		by := int32(n) - o[0]
 		for i := range starts {
@@ -343,7 +344,7 @@ func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total i
 			for i := range x.b.pieces {
 				p := &x.b.pieces[i]
 				if c := p.column(f); c != nil {
-					putRows(j, kind, int(begins[at+p.at]), c, p.lo, p.hi, goesPast(bytes, p.hi-p.lo))
+					putRows(j, kind, int(begins[at+p.at]), c, p.lo, p.hi, expand.GoesPast(bytes, p.hi-p.lo))
 				}
 			}
 			continue
@@ -394,7 +395,7 @@ func putSpan(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int) {
 	if kind == floatLists {
 		putSlotFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, lo, hi)
 	} else {
-		putSlotLists(j.Values[at:], c.Ints, c, lo, hi)
+		expand.PutSlotLists(j.Values[at:], c.Ints, c, lo, hi)
 	}
 	if kind == weightedLists {
 		putSlotFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, lo, hi)
@@ -406,7 +407,7 @@ func putRows(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int, pas
 	if kind == floatLists {
 		putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, lo, hi, past)
 	} else {
-		putLists(j.Values[at:], c.Ints, c, lo, hi, past)
+		expand.PutLists(j.Values[at:], c.Ints, c, lo, hi, past)
 	}
 	if kind == weightedLists {
 		putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, lo, hi, past)
@@ -420,7 +421,7 @@ func putSlotFloats(dst, floats []float32, doubles []float64, c *vector.Column, l
 	case c.Lengths == nil:
 		copyFloats(dst, floats, doubles, c.Offsets[lo], c.Offsets[hi])
 	case len(doubles) == 0:
-		putSlotLists(dst, floats, c, lo, hi)
+		expand.PutSlotLists(dst, floats, c, lo, hi)
 	default:
 		for s := lo; s < hi; s++ {
 			from, to := c.SlotRange(s)

@@ -2,6 +2,7 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
@@ -168,15 +169,15 @@ func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []Inex
 func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi int) (seen uint64) {
 	switch {
 	case c == nil:
-		scatterZero(dst, stride, width, hi-lo)
+		expand.ScatterZero(dst, stride, width, hi-lo)
 	case c.Type.Elem == vector.Uint64:
-		return scatterUnsigned(dst, stride, c.Ints, c, width, lo, hi)
+		return expand.ScatterUnsigned(dst, stride, c.Ints, c, width, lo, hi)
 	case c.Type.Physical() == vector.Int64Values:
-		return scatterInts(dst, stride, c.Ints, c, width, lo, hi)
+		return expand.ScatterInts(dst, stride, c.Ints, c, width, lo, hi)
 	case c.Type.Physical() == vector.Float32Values:
-		scatter(dst, stride, c.Floats, c, width, lo, hi)
+		expand.Scatter(dst, stride, c.Floats, c, width, lo, hi)
 	default:
-		scatter(dst, stride, c.Doubles, c, width, lo, hi)
+		expand.Scatter(dst, stride, c.Doubles, c, width, lo, hi)
 	}
 	return 0
 }
@@ -195,10 +196,10 @@ func presenceOf(buf *memory.Buffer[uint64], features []int32, b *Batch, l *batch
 // putFloats copies lists of float32, or of float64 as float32: one of the two holds the values.
 func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, hi int, past bool) {
 	if len(doubles) > 0 {
-		putConvertedLists(dst, doubles, c, lo, hi)
+		expand.PutConvertedLists(dst, doubles, c, lo, hi)
 		return
 	}
-	putLists(dst, floats, c, lo, hi, past)
+	expand.PutLists(dst, floats, c, lo, hi, past)
 }
 
 func (t *Tensors) buffers() []memory.AnyBuffer {
