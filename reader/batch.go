@@ -4,10 +4,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // A Batch holds consecutive rows of the order of an epoch. The caller owns it from the Next that returned it until Release;
@@ -45,7 +45,7 @@ type Batch struct {
 
 // A piece is the rows of one stripe that a batch takes.
 type piece struct {
-	stripe *stripe
+	stripe *load.Stripe
 	lo, hi int // of the stripe's rows
 	at     int // row of the batch where they go
 }

@@ -3,6 +3,7 @@ package reader
 import (
 	"slices"
 
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/order"
 	"github.com/dsistore/dsistore/reader/plan"
 )
@@ -25,7 +26,7 @@ type cutter struct {
 	left   uint64 // rows that the batch being cut lacks, also of one that is not made
 	index  uint64 // of the next batch
 	row    uint64 // of the epoch's order: the next
-	buffer []*stripe
+	buffer []*load.Stripe
 	runs   []order.Run // of the buffer
 	part   []order.Run // what b takes of the buffer
 }
@@ -40,16 +41,16 @@ func (r *run) cutBatches() {
 	}()
 	for s := range r.stripes {
 		select {
-		case <-s.ready:
+		case <-s.Ready:
 		case <-r.done:
 			return
 		}
-		if s.err != nil {
-			r.out <- result{err: s.err}
+		if s.Err != nil {
+			r.out <- result{err: s.Err}
 			return
 		}
 		c.buffer = append(c.buffer, s)
-		if s.buffer != nil && !s.endsBuffer {
+		if s.Buffer != nil && !s.EndsBuffer {
 			continue
 		}
 		if !c.cutBuffer() {
@@ -66,8 +67,8 @@ func (r *run) cutBatches() {
 // cutBuffer cuts the buffer and lets its stripes go. It returns false when the run is stopped.
 func (c *cutter) cutBuffer() bool {
 	r := c.r
-	first := c.buffer[0].firstRow
-	if w := c.buffer[0].buffer; w != nil {
+	first := c.buffer[0].FirstRow
+	if w := c.buffer[0].Buffer; w != nil {
 		first = w.FirstRow
 	}
 	c.findRuns()
@@ -131,18 +132,18 @@ func (c *cutter) findRuns() {
 	for i, s := range c.buffer {
 		switch shuffle.Unit {
 		case plan.UnitNone:
-			c.runs = append(c.runs, order.Run{Stripe: int32(i), Lo: 0, Hi: int32(s.rows)})
+			c.runs = append(c.runs, order.Run{Stripe: int32(i), Lo: 0, Hi: int32(s.Rows)})
 		case plan.UnitSession:
-			for k, lo := range s.sessions[:len(s.sessions)-1] {
-				c.runs = append(c.runs, order.Run{Stripe: int32(i), Lo: lo, Hi: s.sessions[k+1]})
+			for k, lo := range s.Sessions[:len(s.Sessions)-1] {
+				c.runs = append(c.runs, order.Run{Stripe: int32(i), Lo: lo, Hi: s.Sessions[k+1]})
 			}
 		case plan.UnitRow:
-			for row := range int32(s.rows) {
+			for row := range int32(s.Rows) {
 				c.runs = append(c.runs, order.Run{Stripe: int32(i), Lo: row, Hi: row + 1})
 			}
 		}
 	}
-	if w := c.buffer[0].buffer; w != nil {
+	if w := c.buffer[0].Buffer; w != nil {
 		order.ShuffleRuns(shuffle, c.r.epoch, w.Group, w.Number, c.runs)
 	}
 }
@@ -167,10 +168,10 @@ func (c *cutter) takePart() {
 	for _, p := range c.part {
 		s := c.buffer[p.Stripe]
 		for place := int(p.Lo); place < int(p.Hi); {
-			lo, hi := s.runAt(place, int(p.Hi))
+			lo, hi := s.RunAt(place, int(p.Hi))
 			switch k := len(b.pieces) - 1; {
 			case p.Stripe != last:
-				s.users.Add(1)
+				s.Users.Add(1)
 				last = p.Stripe
 				fallthrough
 			case b.pieces[k].hi != lo:

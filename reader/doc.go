@@ -39,7 +39,7 @@
 //   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
 //   - Overlays are put over segments when these are looked up (overlays.go, segment_load.go), and blended when stripes are decoded (blend.go):
 //     what comes after does not know of them.
-//   - Decoded stripes keep slots and inverse (format/vector), also those of which rows are left out (selection.go, condense.go). With
+//   - Decoded stripes keep slots and inverse (format/vector), also those of which rows are left out (selection.go, gather.go). With
 //     Plan.Dedup DedupKJT rows are expanded when a batch is assembled, not before; else the batch has slots and inverse too. Nothing is
 //     hashed and no values are compared: which features share an inverse is known from the segment (sharing.go), which slots a batch
 //     uses from the inverse (slots.go).

@@ -120,11 +120,11 @@ func (e *exactColumn) buffers() []memory.AnyBuffer {
 
 // column returns the decoded column of a feature; nil: every row is null.
 func (p *piece) column(feature int32) *vector.Column {
-	d := p.stripe.columns[feature]
+	d := p.stripe.Columns[feature]
 	if d == nil {
 		return nil
 	}
-	return d.column
+	return d.Column
 }
 
 // fillPresence sets a bit a row that is not null; dst was cleared.

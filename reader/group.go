@@ -3,10 +3,9 @@ package reader
 import (
 	"slices"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // A Group is features whose rows share slots alike: in every stripe that the batch takes rows of, they are of one dedup

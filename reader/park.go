@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -136,7 +136,7 @@ func (p *pools) trim() {
 
 // trimColumns drops idle columns, of the features that have most of them first, until the others have about so many bytes at most.
 func (p *pools) trimColumns(most int64) {
-	all := append([]*freeList[decoded]{&p.inverses}, make([]*freeList[decoded], len(p.columns))...)
+	all := append([]*freeList[load.Decoded]{&p.inverses}, make([]*freeList[load.Decoded], len(p.columns))...)
 	deepest := len(p.inverses.idle)
 	var bytes int64
 	for i := range p.columns {
@@ -145,26 +145,17 @@ func (p *pools) trimColumns(most int64) {
 	}
 	for _, c := range all {
 		for _, d := range c.idle {
-			bytes += d.bytes()
+			bytes += d.Bytes()
 		}
 	}
 	for ; deepest > 0 && bytes > most; deepest-- {
 		for _, c := range all {
 			if len(c.idle) == deepest && bytes > most {
-				bytes -= c.idle[deepest-1].bytes()
+				bytes -= c.idle[deepest-1].Bytes()
 				c.idle = slices.Delete(c.idle, deepest-1, deepest)
 			}
 		}
 	}
-}
-
-// bytes returns about how much memory d holds.
-func (d *decoded) bytes() int64 {
-	n := d.stored.SizeBytes() + d.widened.SizeBytes()
-	if d.transformed != nil {
-		n += d.transformed.SizeBytes()
-	}
-	return int64(n)
 }
 
 // trim frees idle batches, the first of them first, until all have at most so many bytes.

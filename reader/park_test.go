@@ -322,7 +322,7 @@ func TestParkedIsTrimmed(t *testing.T) {
 	var columns int64
 	for i := range p.columns {
 		for _, d := range p.columns[i].idle {
-			columns += d.bytes()
+			columns += d.Bytes()
 		}
 	}
 	if batches := p.stock.memory.InUse(); batches > parkedBatches*memory/8 || columns > parkedColumns*memory/8 || p.buffers.Held() > parkedBuffers*memory/8 {
@@ -340,7 +340,7 @@ func TestTrim(t *testing.T) {
 		for i := range p.columns {
 			columns += len(p.columns[i].idle)
 			for _, d := range p.columns[i].idle {
-				bytes += d.bytes()
+				bytes += d.Bytes()
 			}
 		}
 		return bytes, columns

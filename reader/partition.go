@@ -20,7 +20,7 @@ func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
 	nulls, size := false, 0
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		v, ok := partitionValue(p.stripe.segment.partition, e.partitionKey)
+		v, ok := partitionValue(p.stripe.Segment.Partition, e.partitionKey)
 		nulls = nulls || !ok
 		size += len(v) * (p.hi - p.lo)
 		if size > vector.MaxElements {
@@ -38,7 +38,7 @@ func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
 	for i := range b.pieces {
 		p := &b.pieces[i]
 		rows := p.hi - p.lo
-		v, ok := partitionValue(p.stripe.segment.partition, e.partitionKey)
+		v, ok := partitionValue(p.stripe.Segment.Partition, e.partitionKey)
 		if nulls && ok {
 			c.Present.SetRange(p.at, p.at+rows)
 		}

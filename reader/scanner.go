@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -107,8 +107,10 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// unitBytes is the memory that a unit may take, stored and decoded: small enough that several are under way.
-func (o *Options) unitBytes() int64 { return min(o.MemoryBudget/8, 32<<20) }
+// sizes says how what a scanner reads is fetched. A unit is small enough that several are under way.
+func (o *Options) sizes() load.FetchSizes {
+	return load.FetchSizes{Gap: o.GapBytes, Request: o.RequestBytes, Task: min(o.MemoryBudget/8, 32<<20)}
+}
 
 // rowRange returns the rows of an epoch's order to read.
 func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
@@ -197,8 +199,8 @@ type Scanner struct {
 	err        error        // what every Next returns
 
 	batches *batchPool
-	emitted []*stripe    // scratch of the run's emitStripes
-	ready   atomic.Int64 // of the stats' those that are of this scanner
+	emitted []*load.Stripe // scratch of the run's emitStripes
+	ready   atomic.Int64   // of the stats' those that are of this scanner
 }
 
 // errClosed is what Next returns after Close.

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // Shards deals the batches of an epoch to Count shards, each a block of consecutive batches of the plan's order, whose

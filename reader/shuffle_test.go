@@ -8,13 +8,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/order"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/lru"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/order"
 )
 
@@ -30,9 +30,9 @@ type chunk struct {
 // and again for the features.
 func (c *chunk) check(l *Layout) error {
 	g := c.load.segment
-	same := g.stripes() == len(c.rows)
+	same := g.Stripes() == len(c.rows)
 	for i := 0; same && i < len(c.rows); i++ {
-		same = g.starts[i+1]-g.starts[i] == uint64(c.rows[i])
+		same = g.Starts[i+1]-g.Starts[i] == uint64(c.rows[i])
 	}
 	if same {
 		return nil
@@ -45,7 +45,7 @@ func (c *chunk) check(l *Layout) error {
 // A segmentLoad is a segment on its way.
 type segmentLoad struct {
 	index   int // in the layout
-	segment *segment
+	segment *load.Segment
 	err     error
 	done    chan struct{} // closed when segment or err is set
 }
@@ -123,11 +123,11 @@ func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
 		return nil, err
 	}
 	rows := slices.Clone(index.StripeRows())
-	_, err = cumulate(l.segments[seg], rows)
+	_, err = load.Cumulate(l.segments[seg], rows)
 	if err = errors.Join(err, index.Close()); err != nil {
 		return nil, err
 	}
-	return selectedRows(rows, l.selectionOf(seg)), nil
+	return load.SelectedRows(rows, l.selectionOf(seg)), nil
 }
 
 // bytesPerStripe is about what a segment in memory takes for a stripe of a feature.
@@ -201,26 +201,4 @@ func (r *run) openBuffers(ctx context.Context) {
 		case <-r.done:
 		}
 	}
-}
-
-// findSessions sets the places where the sessions of the stripe start, and its end: wherever the session key, nil if the segment
-// has none, differs from that of the selected row before or is null.
-func (s *stripe) findSessions(key *vector.Column) {
-	s.sessions = append(s.sessions[:0], 0)
-	before := s.decodedAt(0)
-	for place := 1; place < s.rows; place++ {
-		row := s.decodedAt(place)
-		differs := true
-		switch {
-		case key == nil || key.IsNull(row):
-		case key.Inverse != nil && key.Inverse[row] == key.Inverse[before]:
-			differs = false
-		case vector.RowsEqual(key, before, key, row):
-			differs = false
-		}
-		if before = row; differs {
-			s.sessions = append(s.sessions, int32(place))
-		}
-	}
-	s.sessions = append(s.sessions, int32(s.rows))
 }
