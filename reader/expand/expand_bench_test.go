@@ -1,4 +1,4 @@
-package reader
+package expand
 
 import (
 	"math/rand/v2"
@@ -52,7 +52,7 @@ func BenchmarkExpand(b *testing.B) {
 		return func() {
 			at := 0
 			for lo := 0; lo < rows; lo += n {
-				at += putLists(ints[at:], c.Ints, c, lo, lo+n, past)
+				at += PutLists(ints[at:], c.Ints, c, lo, lo+n, past)
 			}
 		}
 	}
@@ -70,22 +70,22 @@ func BenchmarkExpand(b *testing.B) {
 		{"pieces-32-past", total, 8 * total, pieces(32, true)},
 		{"pieces-128", total, 8 * total, pieces(128, false)},
 		{"pieces-128-past", total, 8 * total, pieces(128, true)},
-		{"lists", total, 8 * total, func() { putLists(ints, c.Ints, c, 0, rows, false) }},
-		{"lists-past", total, 8 * total, func() { putLists(ints, c.Ints, c, 0, rows, true) }},
-		{"weights", total, 4 * total, func() { putLists(floats, c.ScoreFloats, c, 0, rows, false) }},
-		{"windows", values, 8 * values, func() { putSlotLists(ints, c.Ints, &windowed, 0, c.Slots) }},
-		{"ranges", rows, 8 * rows, func() { putRanges(lengths, ends, c, 0, rows, 0) }},
+		{"lists", total, 8 * total, func() { PutLists(ints, c.Ints, c, 0, rows, false) }},
+		{"lists-past", total, 8 * total, func() { PutLists(ints, c.Ints, c, 0, rows, true) }},
+		{"weights", total, 4 * total, func() { PutLists(floats, c.ScoreFloats, c, 0, rows, false) }},
+		{"windows", values, 8 * values, func() { PutSlotLists(ints, c.Ints, &windowed, 0, c.Slots) }},
+		{"ranges", rows, 8 * rows, func() { PutRanges(lengths, ends, c, 0, rows, 0) }},
 		{"ranges-apart", rows, 8 * rows, func() {
 			for lo := 0; lo < rows; lo += 4096 {
-				putLengths(lengths[lo:lo+4096], c, lo, lo+4096)
+				PutLengths(lengths[lo:lo+4096], c, lo, lo+4096)
 				copy(ends[lo:lo+4096], lengths[lo:])
-				accumulate(ends[lo:lo+4096], 0)
+				Accumulate(ends[lo:lo+4096], 0)
 			}
 		}},
-		{"matrix", rows, 4 * rows, func() { scatter(matrix, width, c.Floats, c, 1, 0, rows) }},
+		{"matrix", rows, 4 * rows, func() { Scatter(matrix, width, c.Floats, c, 1, 0, rows) }},
 		{"presence", rows, rows / 8, func() {
 			clear(present)
-			putPresence(present, 0, c, 0, rows)
+			PutPresence(present, 0, c, 0, rows)
 		}},
 	} {
 		b.Run(x.name, func(b *testing.B) {

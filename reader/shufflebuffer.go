@@ -8,30 +8,31 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/lru"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/order"
 )
 
 // A chunk is consecutive stripes of a segment that are read one after the other.
 type chunk struct {
 	load *segmentLoad
-	// window is what the stripes are a part of. nil: the plan does not shuffle, and they are all that the segment has.
-	window   *orderWindow
-	from, to int      // stripes, when window is set
-	rows     []uint32 // of the stripes that the segment has, when window is set
-	left     int      // stripes of the segment from here to the end of its group, when window is set
-	last     bool     // it ends the window
+	// buffer is what the stripes are a part of. nil: the plan does not shuffle, and they are all that the segment has.
+	buffer   *order.Buffer
+	from, to int      // stripes, when buffer is set
+	rows     []uint32 // of the stripes that the segment has, when buffer is set
+	left     int      // stripes of the segment from here to the end of its group, when buffer is set
+	last     bool     // it ends the buffer
 	// dropped are loads that no later chunk uses, though stripes of their segments may come.
 	dropped []*segmentLoad
 }
 
-// check reports whether the segment still has the stripes that the window was made of: its index was read once for that,
+// check reports whether the segment still has the stripes that the buffer was made of: its index was read once for that,
 // and again for the features.
 func (c *chunk) check(l *Layout) error {
 	g := c.load.segment
-	same := g.stripes() == len(c.rows)
+	same := g.Stripes() == len(c.rows)
 	for i := 0; same && i < len(c.rows); i++ {
-		same = g.starts[i+1]-g.starts[i] == uint64(c.rows[i])
+		same = g.Starts[i+1]-g.Starts[i] == uint64(c.rows[i])
 	}
 	if same {
 		return nil
@@ -44,7 +45,7 @@ func (c *chunk) check(l *Layout) error {
 // A segmentLoad is a segment on its way.
 type segmentLoad struct {
 	index   int // in the layout
-	segment *segment
+	segment *load.Segment
 	err     error
 	done    chan struct{} // closed when segment or err is set
 }
@@ -52,38 +53,38 @@ type segmentLoad struct {
 // indexReaders is how many indexes are read at once to learn the stripes of a group.
 const indexReaders = 16
 
-// walkWindows calls yield for the chunks of the windows of an epoch, beginning with the window that holds a row of its
+// walkBuffers calls yield for the chunks of the buffers of an epoch, beginning with the buffer that holds a row of its
 // order, until yield returns false. load is not set. It reads the index of each segment of a group for its stripes.
-func (l *Layout) walkWindows(ctx context.Context, o *order, first uint64, yield func(segment int, c chunk) bool) error {
-	for group := o.groupAt(first); group < o.groups(); group++ {
-		segments := o.group(group)
+func (l *Layout) walkBuffers(ctx context.Context, o *order.Epoch, first uint64, yield func(segment int, c chunk) bool) error {
+	for group := o.GroupAt(first); group < o.Groups(); group++ {
+		segments := o.Group(group)
 		stripeRows, err := l.stripeRowsOf(ctx, segments)
 		if err != nil {
 			return err
 		}
-		windows := o.windows(group, stripeRows)
-		from := max(sort.Search(len(windows), func(i int) bool { return windows[i].firstRow > first })-1, 0)
+		buffers := o.Buffers(group, stripeRows)
+		from := max(sort.Search(len(buffers), func(i int) bool { return buffers[i].FirstRow > first })-1, 0)
 		left := make([]int, len(segments))
-		for i := from; i < len(windows); i++ {
-			for _, ref := range windows[i].stripes {
-				left[ref.segment]++
+		for i := from; i < len(buffers); i++ {
+			for _, ref := range buffers[i].Stripes {
+				left[ref.Segment]++
 			}
 		}
-		for i := from; i < len(windows); i++ {
-			w := &windows[i]
-			for at := 0; at < len(w.stripes); {
-				ref := w.stripes[at]
+		for i := from; i < len(buffers); i++ {
+			w := &buffers[i]
+			for at := 0; at < len(w.Stripes); {
+				ref := w.Stripes[at]
 				n := 1
-				for at+n < len(w.stripes) && w.stripes[at+n] == (stripeRef{ref.segment, ref.stripe + int32(n)}) {
+				for at+n < len(w.Stripes) && w.Stripes[at+n] == (order.StripeRef{Segment: ref.Segment, Stripe: ref.Stripe + int32(n)}) {
 					n++
 				}
 				at += n
 				c := chunk{
-					window: w, from: int(ref.stripe), to: int(ref.stripe) + n, rows: stripeRows[ref.segment],
-					left: left[ref.segment], last: at == len(w.stripes),
+					buffer: w, from: int(ref.Stripe), to: int(ref.Stripe) + n, rows: stripeRows[ref.Segment],
+					left: left[ref.Segment], last: at == len(w.Stripes),
 				}
-				left[ref.segment] -= n
-				if !yield(int(segments[ref.segment]), c) {
+				left[ref.Segment] -= n
+				if !yield(int(segments[ref.Segment]), c) {
 					return nil
 				}
 			}
@@ -122,17 +123,17 @@ func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
 		return nil, err
 	}
 	rows := slices.Clone(index.StripeRows())
-	_, err = cumulate(l.segments[seg], rows)
+	_, err = load.Cumulate(l.segments[seg], rows)
 	if err = errors.Join(err, index.Close()); err != nil {
 		return nil, err
 	}
-	return selectedRows(rows, l.selectionOf(seg)), nil
+	return load.SelectedRows(rows, l.selectionOf(seg)), nil
 }
 
 // bytesPerStripe is about what a segment in memory takes for a stripe of a feature.
 const bytesPerStripe = 256
 
-// A segmentCache keeps the segments that were used last while windows come back to them. One goroutine uses it.
+// A segmentCache keeps the segments that were used last while buffers come back to them. One goroutine uses it.
 type segmentCache struct {
 	load    func(index int) *segmentLoad
 	width   int // features read
@@ -159,11 +160,11 @@ func (c *segmentCache) get(index, stripes int) (load *segmentLoad, dropped []*se
 	return load, dropped
 }
 
-// segmentLoads is how many segments are looked up at once for the windows to come.
+// segmentLoads is how many segments are looked up at once for the buffers to come.
 const segmentLoads = 8
 
-// openWindows hands on the chunks of the windows, their segments on the way.
-func (r *run) openWindows(ctx context.Context) {
+// openBuffers hands on the chunks of the buffers, their segments on the way.
+func (r *run) openBuffers(ctx context.Context) {
 	defer close(r.chunks)
 	if r.first >= r.end {
 		return
@@ -180,8 +181,8 @@ func (r *run) openWindows(ctx context.Context) {
 		})
 		return x
 	})
-	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, r.epoch), r.first, func(segment int, c chunk) bool {
-		if c.window.firstRow >= r.end {
+	err := l.walkBuffers(ctx, order.New(l.firstRow, l.plan.Shuffle, r.epoch), r.first, func(segment int, c chunk) bool {
+		if c.buffer.FirstRow >= r.end {
 			return false
 		}
 		c.load, c.dropped = cache.get(segment, len(c.rows))
@@ -200,26 +201,4 @@ func (r *run) openWindows(ctx context.Context) {
 		case <-r.done:
 		}
 	}
-}
-
-// findSessions sets the places where the sessions of the stripe start, and its end: wherever the session key, nil if the segment
-// has none, differs from that of the selected row before or is null.
-func (s *stripe) findSessions(key *vector.Column) {
-	s.sessions = append(s.sessions[:0], 0)
-	before := s.decodedAt(0)
-	for place := 1; place < s.rows; place++ {
-		row := s.decodedAt(place)
-		differs := true
-		switch {
-		case key == nil || key.IsNull(row):
-		case key.Inverse != nil && key.Inverse[row] == key.Inverse[before]:
-			differs = false
-		case vector.RowsEqual(key, before, key, row):
-			differs = false
-		}
-		if before = row; differs {
-			s.sessions = append(s.sessions, int32(place))
-		}
-	}
-	s.sessions = append(s.sessions, int32(s.rows))
 }

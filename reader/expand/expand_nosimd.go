@@ -1,6 +1,6 @@
 //go:build !amd64 || purego
 
-package reader
+package expand
 
 import "github.com/dsistore/dsistore/format/vector"
 

@@ -1,6 +1,6 @@
 //go:build amd64 && !purego
 
-package reader
+package expand
 
 import (
 	"math/rand/v2"
@@ -53,7 +53,7 @@ func sameCopies[T comparable](t *testing.T, values []T, c *vector.Column, total,
 		all[i] = guard
 	}
 	end := before + len(want)
-	n := putLists(all[before:end:end], values, c, lo, c.Rows, past)
+	n := PutLists(all[before:end:end], values, c, lo, c.Rows, past)
 	if n != len(want) || !slices.Equal(all[before:end], want) {
 		t.Fatalf("%d values, want %d, or others", n, len(want))
 	}
@@ -103,7 +103,7 @@ func TestCopySlotsIsItsTwin(t *testing.T) {
 			want = append(want, c.Ints[from:to]...)
 		}
 		all := append(make([]int64, len(want)), -7)
-		if n := putSlotLists(all[:len(want):len(want)], c.Ints, c, lo, hi); n != len(want) || !slices.Equal(all[:n], want) || all[n] != -7 {
+		if n := PutSlotLists(all[:len(want):len(want)], c.Ints, c, lo, hi); n != len(want) || !slices.Equal(all[:n], want) || all[n] != -7 {
 			t.Fatalf("slots %d to %d of %d: %d values, want %d, or others", lo, hi, c.Slots, n, len(want))
 		}
 	}
@@ -164,7 +164,7 @@ func TestPutPresenceIsItsTwin(t *testing.T) {
 			got.Set(at - 1)
 			want.Set(at - 1)
 		}
-		putPresence(got, at, c, 0, c.Rows)
+		PutPresence(got, at, c, 0, c.Rows)
 		putPresencePlain(want, at, c.Present, c.Inverse)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%d rows from %d: %x, want %x", c.Rows, at, got, want)
@@ -191,7 +191,7 @@ func TestScatterFloatsIsItsTwin(t *testing.T) {
 		for row, s := range c.Inverse {
 			want[row*stride] = values[s]
 		}
-		scatter(got, stride, values, c, 1, 0, c.Rows)
+		Scatter(got, stride, values, c, 1, 0, c.Rows)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%d rows, %d apart: %v, want %v", c.Rows, stride, got, want)
 		}
@@ -211,13 +211,13 @@ func TestGoesPast(t *testing.T) {
 		bytes, rows int
 		want        bool
 	}{{streamed, 4096, true}, {streamed - 1, 4096, false}, {streamed, 1, false}, {64 * streamed, streamedRows - 1, false}, {streamed, streamedRows, true}} {
-		if got := goesPast(x.bytes, x.rows); got != x.want {
+		if got := GoesPast(x.bytes, x.rows); got != x.want {
 			t.Errorf("%d rows of %d bytes: %v", x.rows, x.bytes, got)
 		}
 	}
 }
 
-// What putRanges writes are the lengths, and their sums, also past what an int32 holds, and nothing beside.
+// What PutRanges writes are the lengths, and their sums, also past what an int32 holds, and nothing beside.
 func TestPutRangesIsItsTwin(t *testing.T) {
 	if !simd.AVX512 {
 		t.Skip("no AVX-512")
@@ -242,7 +242,7 @@ func TestPutRangesIsItsTwin(t *testing.T) {
 			want[k] = slices.Clone(got[k])
 		}
 		wantSum := putRangesPlain(want[0][before:before+n], want[1][before:before+n], c, c.Inverse[lo:], sum)
-		gotSum := putRanges(got[0][before:before+n:before+n], got[1][before:before+n:before+n], c, lo, c.Rows, sum)
+		gotSum := PutRanges(got[0][before:before+n:before+n], got[1][before:before+n:before+n], c, lo, c.Rows, sum)
 		if gotSum != wantSum || !slices.Equal(got[0], want[0]) || !slices.Equal(got[1], want[1]) {
 			t.Fatalf("%d rows from %d: sum %d, want %d, or others\n%v\n%v", c.Rows, lo, gotSum, wantSum, got, want)
 		}

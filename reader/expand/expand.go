@@ -1,4 +1,4 @@
-package reader
+package expand
 
 import (
 	"math/bits"
@@ -6,13 +6,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// The loops in this file run for every value of every batch. They make no interface call and allocate nothing. Each
-// takes rows [lo, hi) of a decoded column, or slots where its name says so, and knows three layouts: plain (row i is slot
-// i), with an inverse, and windowed. A run of rows of a plain column, or of slots, is one copy; else there is one copy a
-// row, and a slot of a windowed column.
-
-// putSlotLengths writes the length of each of the slots [lo, hi) to dst, 0 for null.
-func putSlotLengths(dst []int32, c *vector.Column, lo, hi int) {
+// PutSlotLengths writes the length of each of the slots [lo, hi) to dst, 0 for null.
+func PutSlotLengths(dst []int32, c *vector.Column, lo, hi int) {
 	if c.Lengths != nil {
 		copy(dst, c.Lengths[lo:hi])
 		return
@@ -24,11 +19,11 @@ func putSlotLengths(dst []int32, c *vector.Column, lo, hi int) {
 	}
 }
 
-// putLengths writes the length of each row's list to dst, 0 for null.
-func putLengths(dst []int32, c *vector.Column, lo, hi int) {
+// PutLengths writes the length of each row's list to dst, 0 for null.
+func PutLengths(dst []int32, c *vector.Column, lo, hi int) {
 	switch {
 	case c.Inverse == nil:
-		putSlotLengths(dst, c, lo, hi)
+		PutSlotLengths(dst, c, lo, hi)
 	case c.Lengths == nil:
 		inv, o := c.Inverse[lo:hi], c.Offsets
 		dst = dst[:len(inv)]
@@ -44,9 +39,9 @@ func putLengths(dst []int32, c *vector.Column, lo, hi int) {
 	}
 }
 
-// putRanges writes the length of each row's list to lengths, 0 for null and where c is nil, and where each ends to ends, the first beginning
+// PutRanges writes the length of each row's list to lengths, 0 for null and where c is nil, and where each ends to ends, the first beginning
 // at sum; it returns the last end. What does not fit an int32 is cut off.
-func putRanges(lengths, ends []int32, c *vector.Column, lo, hi int, sum int64) int64 {
+func PutRanges(lengths, ends []int32, c *vector.Column, lo, hi int, sum int64) int64 {
 	switch {
 	case c == nil:
 		clear(lengths)
@@ -55,7 +50,7 @@ func putRanges(lengths, ends []int32, c *vector.Column, lo, hi int, sum int64) i
 		rows, sum := putRangesOf(lengths, ends, c, inverse, sum)
 		return putRangesPlain(lengths[rows:], ends[rows:], c, inverse[rows:], sum)
 	default:
-		putLengths(lengths, c, lo, hi)
+		PutLengths(lengths, c, lo, hi)
 	}
 	ends = ends[:len(lengths)]
 	for i, n := range lengths {
@@ -65,7 +60,7 @@ func putRanges(lengths, ends []int32, c *vector.Column, lo, hi int, sum int64) i
 	return sum
 }
 
-// putRangesPlain is putRanges of the rows whose slots inverse has. putRangesOf does so where the processor has vectors.
+// putRangesPlain is PutRanges of the rows whose slots inverse has. putRangesOf does so where the processor has vectors.
 func putRangesPlain(lengths, ends []int32, c *vector.Column, inverse []int32, sum int64) int64 {
 	o := c.Offsets
 	lengths, ends = lengths[:len(inverse)], ends[:len(inverse)]
@@ -77,9 +72,9 @@ func putRangesPlain(lengths, ends []int32, c *vector.Column, inverse []int32, su
 	return sum
 }
 
-// putSlotLists copies the lists of slots [lo, hi) one after the other to dst, from values of c, and returns the number of
+// PutSlotLists copies the lists of slots [lo, hi) one after the other to dst, from values of c, and returns the number of
 // values.
-func putSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
+func PutSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	n := 0
 	switch {
 	case lo == hi:
@@ -105,16 +100,16 @@ const streamed = 2 << 20
 // for all that it wrote.
 const streamedRows = 32
 
-// goesPast reports whether a piece of so many rows, of lists with so many bytes in all, is written past the caches.
-func goesPast(bytes, rows int) bool { return bytes >= streamed && rows >= streamedRows }
+// GoesPast reports whether a piece of so many rows, of lists with so many bytes in all, is written past the caches.
+func GoesPast(bytes, rows int) bool { return bytes >= streamed && rows >= streamedRows }
 
-// putLists is putSlotLists for rows; past: past the caches, where the processor has vectors.
-func putLists[T any](dst, values []T, c *vector.Column, lo, hi int, past bool) int {
+// PutLists is PutSlotLists for rows; past: past the caches, where the processor has vectors.
+func PutLists[T any](dst, values []T, c *vector.Column, lo, hi int, past bool) int {
 	if lo == hi {
 		return 0
 	}
 	if c.Inverse == nil {
-		return putSlotLists(dst, values, c, lo, hi)
+		return PutSlotLists(dst, values, c, lo, hi)
 	}
 	inverse := c.Inverse[lo:hi]
 	rows, n := copyRows(dst, values, c, inverse, past)
@@ -137,8 +132,8 @@ func copyRowsPlain[T any](dst, values []T, c *vector.Column, inverse []int32) in
 	return n
 }
 
-// putConvertedLists is putLists with a conversion of each value.
-func putConvertedLists[To, From int64 | float32 | float64](dst []To, values []From, c *vector.Column, lo, hi int) int {
+// PutConvertedLists is PutLists with a conversion of each value.
+func PutConvertedLists[To, From int64 | float32 | float64](dst []To, values []From, c *vector.Column, lo, hi int) int {
 	n := 0
 	for r := lo; r < hi; r++ {
 		from, to := c.RowRange(r)
@@ -152,8 +147,8 @@ func putConvertedLists[To, From int64 | float32 | float64](dst []To, values []Fr
 	return n
 }
 
-// putFixed copies the width values of each row to dst.
-func putFixed[T any](dst, values []T, c *vector.Column, width, lo, hi int) {
+// PutFixed copies the width values of each row to dst.
+func PutFixed[T any](dst, values []T, c *vector.Column, width, lo, hi int) {
 	switch {
 	case c.Inverse == nil:
 		copy(dst, values[lo*width:hi*width])
@@ -170,8 +165,8 @@ func putFixed[T any](dst, values []T, c *vector.Column, width, lo, hi int) {
 	}
 }
 
-// scatter writes the value of each row, or width of them, as float32 to dst, whose rows are stride apart.
-func scatter[T float32 | float64](dst []float32, stride int, values []T, c *vector.Column, width, lo, hi int) {
+// Scatter writes the value of each row, or width of them, as float32 to dst, whose rows are stride apart.
+func Scatter[T float32 | float64](dst []float32, stride int, values []T, c *vector.Column, width, lo, hi int) {
 	if width == 1 {
 		at := 0
 		if c.Inverse == nil {
@@ -201,9 +196,9 @@ func scatter[T float32 | float64](dst []float32, stride int, values []T, c *vect
 	}
 }
 
-// scatterInts is scatter for integers. It returns the OR of their sizes: v, or -1-v where v is negative. What is less than 2^24 says that
+// ScatterInts is Scatter for integers. It returns the OR of their sizes: v, or -1-v where v is negative. What is less than 2^24 says that
 // float32 holds them all.
-func scatterInts(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) (seen uint64) {
+func ScatterInts(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) (seen uint64) {
 	if width > 1 {
 		for r := lo; r < hi; r++ {
 			s := c.Slot(r) * width
@@ -233,8 +228,8 @@ func scatterInts(dst []float32, stride int, values []int64, c *vector.Column, wi
 	return seen
 }
 
-// scatterUnsigned is scatterInts for uint64 values, which an int64 holds bit for bit.
-func scatterUnsigned(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) (seen uint64) {
+// ScatterUnsigned is ScatterInts for uint64 values, which an int64 holds bit for bit.
+func ScatterUnsigned(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) (seen uint64) {
 	for r := lo; r < hi; r++ {
 		s := c.Slot(r) * width
 		out := dst[(r-lo)*stride:][:width]
@@ -246,15 +241,15 @@ func scatterUnsigned(dst []float32, stride int, values []int64, c *vector.Column
 	return seen
 }
 
-// scatterZero writes zeros where scatter writes values.
-func scatterZero(dst []float32, stride, width, rows int) {
+// ScatterZero writes zeros where Scatter writes values.
+func ScatterZero(dst []float32, stride, width, rows int) {
 	for r := range rows {
 		clear(dst[r*stride:][:width])
 	}
 }
 
-// putSlotPresence sets bit at+i of dst for each slot lo+i that is not null; the bits were zero.
-func putSlotPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
+// PutSlotPresence sets bit at+i of dst for each slot lo+i that is not null; the bits were zero.
+func PutSlotPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
 	if c.Present == nil {
 		dst.SetRange(at, at+hi-lo)
 		return
@@ -262,11 +257,11 @@ func putSlotPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
 	orBits(dst, at, c.Present, lo, hi-lo)
 }
 
-// putPresence is putSlotPresence for rows.
-func putPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
+// PutPresence is PutSlotPresence for rows.
+func PutPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
 	switch {
 	case c.Present == nil || c.Inverse == nil:
-		putSlotPresence(dst, at, c, lo, hi)
+		PutSlotPresence(dst, at, c, lo, hi)
 	default:
 		inverse := c.Inverse[lo:hi]
 		head := min(-at&63, len(inverse)) // the rows up to the next word boundary of dst
@@ -310,8 +305,8 @@ func orBits(dst []uint64, at int, src []uint64, lo, n int) {
 	}
 }
 
-// allSet reports whether the first n bits are set.
-func allSet(b []uint64, n int) bool {
+// AllSet reports whether the first n bits are set.
+func AllSet(b []uint64, n int) bool {
 	for ; n >= 64; n -= 64 {
 		if b[0] != ^uint64(0) {
 			return false
@@ -319,4 +314,15 @@ func allSet(b []uint64, n int) bool {
 		b = b[1:]
 	}
 	return n == 0 || bits.TrailingZeros64(^b[0]) >= n
+}
+
+// Accumulate turns lengths into the offsets at which lists end when the first starts at base. It returns the last one;
+// false when it does not fit an int32.
+func Accumulate(lengths []int32, base int) (int, bool) {
+	sum := int64(base)
+	for i, n := range lengths {
+		sum += int64(n)
+		lengths[i] = int32(sum)
+	}
+	return int(sum), sum <= vector.MaxElements
 }

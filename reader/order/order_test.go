@@ -1,4 +1,4 @@
-package reader
+package order
 
 import (
 	"fmt"
@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // drawOrder draws segments with stripes, and an order over them.
-func drawOrder(t *rapid.T) (*order, [][]uint32, uint64) {
-	s := Shuffle{
-		Unit: UnitSession, Window: rapid.SampledFrom([]int{1, 2, 3, 16, 70}).Draw(t, "window"), Seed: rapid.Uint64().Draw(t, "seed"),
+func drawOrder(t *rapid.T) (*Epoch, [][]uint32, uint64) {
+	s := plan.Shuffle{
+		Unit: plan.UnitSession, Window: rapid.SampledFrom([]int{1, 2, 3, 16, 70}).Draw(t, "window"), Seed: rapid.Uint64().Draw(t, "seed"),
 	}
 	var stripes [][]uint32
 	firstRow := []uint64{0}
@@ -23,44 +25,44 @@ func drawOrder(t *rapid.T) (*order, [][]uint32, uint64) {
 		}
 		stripes, firstRow = append(stripes, rows), append(firstRow, sum)
 	}
-	return newOrder(firstRow, s, rapid.Uint64().Draw(t, "epoch")), stripes, firstRow[len(firstRow)-1]
+	return New(firstRow, s, rapid.Uint64().Draw(t, "epoch")), stripes, firstRow[len(firstRow)-1]
 }
 
-// Groups and windows have every stripe once, no window more than its size, and rows follow each other without loss.
+// Groups and buffers have every stripe once, no buffer more than its size, and rows follow each other without loss.
 func TestOrderHasEachStripeOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, stripes, total := drawOrder(t)
 		seen := map[[2]int]bool{}
 		row := uint64(0)
-		for g := range o.groups() {
+		for g := range o.Groups() {
 			if o.firstRow[g] != row {
 				t.Fatalf("group %d starts at row %d, want %d", g, o.firstRow[g], row)
 			}
 			var rows [][]uint32
-			for _, i := range o.group(g) {
+			for _, i := range o.Group(g) {
 				rows = append(rows, stripes[i])
 			}
-			for i, w := range o.windows(g, rows) {
-				if len(w.stripes) == 0 || len(w.stripes) > o.shuffle.Window || w.firstRow != row || w.number != i || w.group != g {
+			for i, w := range o.Buffers(g, rows) {
+				if len(w.Stripes) == 0 || len(w.Stripes) > o.shuffle.Window || w.FirstRow != row || w.Number != i || w.Group != g {
 					t.Fatalf("window %d of group %d: %+v at row %d", i, g, w, row)
 				}
-				for _, r := range w.stripes {
-					at := [2]int{int(o.group(g)[r.segment]), int(r.stripe)}
+				for _, r := range w.Stripes {
+					at := [2]int{int(o.Group(g)[r.Segment]), int(r.Stripe)}
 					if seen[at] {
 						t.Fatalf("stripe %v comes twice", at)
 					}
 					seen[at] = true
 					n := uint64(stripes[at[0]][at[1]])
 					for k := row; k < row+n; k++ {
-						if o.groupAt(k) != g {
-							t.Fatalf("row %d is in group %d, want %d", k, o.groupAt(k), g)
+						if o.GroupAt(k) != g {
+							t.Fatalf("row %d is in group %d, want %d", k, o.GroupAt(k), g)
 						}
 					}
 					row += n
 				}
 			}
 		}
-		if row != total || o.firstRow[o.groups()] != total {
+		if row != total || o.firstRow[o.Groups()] != total {
 			t.Fatalf("%d rows, want %d", row, total)
 		}
 		for i := range stripes {
@@ -76,23 +78,23 @@ func TestOrderHasEachStripeOnce(t *testing.T) {
 // The order of version 1 stays what it is for ever.
 func TestOrderGolden(t *testing.T) {
 	firstRow := []uint64{0, 3, 3, 10, 11, 20}
-	s := Shuffle{Unit: UnitSession, Window: 2, Seed: 7}
+	s := plan.Shuffle{Unit: plan.UnitSession, Window: 2, Seed: 7}
 	stripes := map[int32][]uint32{0: {1, 2}, 2: {3, 3, 1}, 3: {1}, 4: {4, 5}}
 	text := ""
 	for epoch := range uint64(2) {
-		o := newOrder(firstRow, s, epoch)
+		o := New(firstRow, s, epoch)
 		var rows [][]uint32
-		for _, i := range o.group(0) {
+		for _, i := range o.Group(0) {
 			rows = append(rows, stripes[i])
 		}
 		text += fmt.Sprint(o.segments)
-		for _, w := range o.windows(0, rows) {
-			text += fmt.Sprint(w.firstRow, w.stripes)
+		for _, w := range o.Buffers(0, rows) {
+			text += fmt.Sprint(w.FirstRow, w.Stripes)
 		}
-		runs := []stripeRun{{0, 0, 1}, {0, 1, 2}, {0, 2, 3}, {0, 3, 4}, {0, 4, 5}}
-		shuffleRuns(&s, epoch, 0, 1, runs)
+		runs := []Run{{0, 0, 1}, {0, 1, 2}, {0, 2, 3}, {0, 3, 4}, {0, 4, 5}}
+		ShuffleRuns(&s, epoch, 0, 1, runs)
 		for _, r := range runs {
-			text += fmt.Sprint(" ", r.lo)
+			text += fmt.Sprint(" ", r.Lo)
 		}
 		text += "\n"
 	}
@@ -109,7 +111,7 @@ func TestOrderIsUniform(t *testing.T) {
 	const epochs = 24000
 	counts := map[string]int{}
 	for epoch := range uint64(epochs) {
-		counts[fmt.Sprint(newOrder([]uint64{0, 1, 2, 3, 4}, Shuffle{Unit: UnitRow, Window: 1, Seed: 1}, epoch).segments)]++
+		counts[fmt.Sprint(New([]uint64{0, 1, 2, 3, 4}, plan.Shuffle{Unit: plan.UnitRow, Window: 1, Seed: 1}, epoch).segments)]++
 	}
 	if len(counts) != 24 {
 		t.Fatalf("%d orders of 24", len(counts))
@@ -124,26 +126,26 @@ func TestOrderIsUniform(t *testing.T) {
 	}
 }
 
-// Neighbouring seeds, epochs and windows have orders of their own.
+// Neighbouring seeds, epochs and buffers have orders of their own.
 func TestOrderKeysDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(3) {
 		for epoch := range uint64(3) {
-			for window := range 3 {
-				runs := make([]stripeRun, 40)
+			for buffer := range 3 {
+				runs := make([]Run, 40)
 				for i := range runs {
-					runs[i].lo = int32(i)
+					runs[i].Lo = int32(i)
 				}
-				s := Shuffle{Unit: UnitRow, Window: 4, Seed: seed}
-				shuffleRuns(&s, epoch, 0, window, runs)
+				s := plan.Shuffle{Unit: plan.UnitRow, Window: 4, Seed: seed}
+				ShuffleRuns(&s, epoch, 0, buffer, runs)
 				text := fmt.Sprint(runs)
 				if seen[text] {
-					t.Fatalf("seed %d, epoch %d, window %d has the order of another", seed, epoch, window)
+					t.Fatalf("seed %d, epoch %d, buffer %d has the order of another", seed, epoch, buffer)
 				}
 				seen[text] = true
-				slices.SortFunc(runs, func(a, b stripeRun) int { return int(a.lo - b.lo) })
+				slices.SortFunc(runs, func(a, b Run) int { return int(a.Lo - b.Lo) })
 				for i := range runs {
-					if runs[i].lo != int32(i) {
+					if runs[i].Lo != int32(i) {
 						t.Fatalf("run %d is lost", i)
 					}
 				}
@@ -160,6 +162,6 @@ func BenchmarkOrderOfManySegments(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		newOrder(firstRow, Shuffle{Unit: UnitSession, Window: 16}, 1)
+		New(firstRow, plan.Shuffle{Unit: plan.UnitSession, Window: 16}, 1)
 	}
 }

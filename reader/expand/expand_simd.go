@@ -1,6 +1,6 @@
 //go:build amd64 && !purego
 
-package reader
+package expand
 
 import (
 	"unsafe"
@@ -92,7 +92,7 @@ func putPresenceWords(dst vector.Bitmap, c *vector.Column, inverse []int32) (row
 //go:noescape
 func rangesAVX512(lengths, ends, offsets *int32, slots int, inverse *int32, rows int, sum int64) (done int, last int64)
 
-// putRangesOf is putRanges of the first rows of a column with an inverse and without Lengths; it returns for how many, and the last end.
+// putRangesOf is PutRanges of the first rows of a column with an inverse and without Lengths; it returns for how many, and the last end.
 func putRangesOf(lengths, ends []int32, c *vector.Column, inverse []int32, sum int64) (rows int, last int64) {
 	if !simd.AVX512 || len(inverse) < 8 || c.Slots == 0 {
 		return 0, sum
@@ -105,7 +105,7 @@ func putRangesOf(lengths, ends []int32, c *vector.Column, inverse []int32, sum i
 //go:noescape
 func scatter32(dst *float32, stride int, values *float32, slots int, inverse *int32, rows int) (done int)
 
-// scatterFloats is scatter of one float32 a row, which needs no conversion, for the first rows; it returns for how many.
+// scatterFloats is Scatter of one float32 a row, which needs no conversion, for the first rows; it returns for how many.
 func scatterFloats(dst []float32, stride int, values []float32, inverse []int32) (rows int) {
 	if !simd.AVX2 || len(inverse) < 4 || len(values) == 0 {
 		return 0

@@ -1,4 +1,4 @@
-package reader
+package load
 
 import (
 	"slices"
@@ -12,43 +12,43 @@ import (
 // parts', unless one of these has none. A part's cover rows that it does not have in the blend, too: all that is concluded from them
 // holds for fewer rows as well.
 
-// statsOf returns what is known of a feature in the segment, which has so many rows.
-func (g *segment) statsOf(feature int, rows uint64) expr.FieldStats {
-	return g.unionStats(feature, rows, func(f *file) *format.Stats { return &f.entry.Meta.Stats }, func(*itemPart) bool { return true })
+// StatsOf returns what is known of a feature in the segment, which has so many rows.
+func (g *Segment) StatsOf(feature int, rows uint64) expr.FieldStats {
+	return g.unionStats(feature, rows, func(f *File) *format.Stats { return &f.Entry.Meta.Stats }, func(*ItemPart) bool { return true })
 }
 
-// stripeStatsOf returns what is known of a feature in stripe k.
-func (g *segment) stripeStatsOf(feature, k int) expr.FieldStats {
-	return g.unionStats(feature, uint64(g.storedRows(k)), func(f *file) *format.Stats { return &f.entry.Meta.Stripes[k].Stats },
-		func(p *itemPart) bool { return p.stripes.Get(k) })
+// StripeStatsOf returns what is known of a feature in stripe k.
+func (g *Segment) StripeStatsOf(feature, k int) expr.FieldStats {
+	return g.unionStats(feature, uint64(g.StoredRows(k)), func(f *File) *format.Stats { return &f.Entry.Meta.Stripes[k].Stats },
+		func(p *ItemPart) bool { return p.Stripes.Get(k) })
 }
 
-func (g *segment) unionStats(feature int, rows uint64, stats func(*file) *format.Stats, has func(*itemPart) bool) expr.FieldStats {
+func (g *Segment) unionStats(feature int, rows uint64, stats func(*File) *format.Stats, has func(*ItemPart) bool) expr.FieldStats {
 	out := expr.FieldStats{Rows: rows}
 	it, x := g.blended(feature)
 	if it == nil {
-		if f := g.featureFile[feature]; f >= 0 {
-			out.Type, out.Stats = g.files[f].entry.Meta.Type, stats(&g.files[f])
+		if f := g.FeatureFile[feature]; f >= 0 {
+			out.Type, out.Stats = g.Files[f].Entry.Meta.Type, stats(&g.Files[f])
 		}
 		return out
 	}
 	first, nulls := true, false
-	for p := range it.parts {
-		part := &it.parts[p]
+	for p := range it.Parts {
+		part := &it.Parts[p]
 		switch {
 		case !has(part):
-		case part.files[x] < 0:
+		case part.Files[x] < 0:
 			nulls = true
 		default:
-			f := &g.files[part.files[x]]
+			f := &g.Files[part.Files[x]]
 			s := *stats(f)
 			switch {
 			case s.NullRows >= rows: // as if it had no file
 				nulls = true
 				continue
 			case first:
-				first, out.Type, out.Stats = false, f.entry.Meta.Type, &s
-			case f.entry.Meta.Type != out.Type:
+				first, out.Type, out.Stats = false, f.Entry.Meta.Type, &s
+			case f.Entry.Meta.Type != out.Type:
 				return expr.FieldStats{Unknown: true}
 			default:
 				uniteStats(out.Stats, &s, out.Type)
@@ -86,10 +86,10 @@ func uniteStats(a, b *format.Stats, t vector.Type) {
 }
 
 // blended returns the item of a feature that is blended, and the feature's place in it; nil: it is not.
-func (g *segment) blended(feature int) (it *item, x int) {
-	for _, i := range g.blends {
-		if x = slices.Index(g.items[i].features, int32(feature)); x >= 0 {
-			return &g.items[i], x
+func (g *Segment) blended(feature int) (it *Item, x int) {
+	for _, i := range g.Blends {
+		if x = slices.Index(g.Items[i].Features, int32(feature)); x >= 0 {
+			return &g.Items[i], x
 		}
 	}
 	return nil, 0
@@ -97,17 +97,17 @@ func (g *segment) blended(feature int) (it *item, x int) {
 
 // blendedBytes estimates the memory that blending stripe i takes, beside that of its parts' values, which are decoded to where they stay: the
 // inverse, and which part each row is of.
-func (g *segment) blendedBytes(i int) uint64 {
+func (g *Segment) blendedBytes(i int) uint64 {
 	n := uint64(0)
-	for _, k := range g.blends {
+	for _, k := range g.Blends {
 		parts := 0
-		for p := range g.items[k].parts {
-			if g.items[k].parts[p].stripes.Get(i) {
+		for p := range g.Items[k].Parts {
+			if g.Items[k].Parts[p].Stripes.Get(i) {
 				parts++
 			}
 		}
 		if parts > 1 {
-			n += uint64(g.storedRows(i)) * 6
+			n += uint64(g.StoredRows(i)) * 6
 		}
 	}
 	return n

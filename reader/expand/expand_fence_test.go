@@ -1,6 +1,6 @@
 //go:build unix && amd64 && !purego
 
-package reader
+package expand
 
 import (
 	"math/rand/v2"
