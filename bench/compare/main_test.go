@@ -20,7 +20,7 @@ func TestCompare(t *testing.T) {
 		}
 		f.KeepStore = true
 	}
-	if found, err := filepath.Glob(filepath.Join(f.Results, "compare-*.json")); err != nil || len(found) == 0 {
+	if found, err := filepath.Glob(filepath.Join(f.Results, "compare*.json")); err != nil || len(found) == 0 {
 		t.Errorf("results %v, %v", found, err)
 	}
 }

@@ -17,7 +17,7 @@ func TestEmit(t *testing.T) {
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := filepath.Glob(filepath.Join(f.Results, "emit-*.json")); err != nil || len(found) == 0 {
+	if found, err := filepath.Glob(filepath.Join(f.Results, "emit*.json")); err != nil || len(found) == 0 {
 		t.Errorf("results %v, %v", found, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
@@ -139,7 +140,7 @@ func (f *flags) run(ctx context.Context) error {
 		}
 		printCosts(rep.Cost)
 	}
-	return errors.Join(f.WriteResults("month", rep), differs)
+	return errors.Join(f.WriteResults("month-"+strings.Join(f.Only, "-"), rep), differs)
 }
 
 func (s *summary) print() {

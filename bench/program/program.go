@@ -40,7 +40,7 @@ type ResultsFlag struct {
 	Results string `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
 }
 
-// WriteResults writes v as NAME-TIME.json into the directory, if there is one, and says so.
+// WriteResults writes v as NAME.json into the directory, if there is one, and says so.
 func (r *ResultsFlag) WriteResults(name string, v any) error {
 	if r.Results == "" {
 		return nil

@@ -78,7 +78,7 @@ func Median(v []float64) float64 {
 	}
 }
 
-// Write writes v with the machine and the time as dir/name-TIME.json and returns the path.
+// Write writes v with the machine and the time as dir/name.json, in place of an earlier result, and returns the path.
 func Write(dir, name string, v any) (string, error) {
 	now := time.Now().UTC()
 	out := struct {
@@ -95,6 +95,6 @@ func Write(dir, name string, v any) (string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, name+"-"+now.Format("20060102T150405Z")+".json")
+	path := filepath.Join(dir, name+".json")
 	return path, os.WriteFile(path, append(data, '\n'), 0o666)
 }
