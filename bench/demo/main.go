@@ -94,7 +94,7 @@ func (f *flags) run(ctx context.Context) error {
 	versus.PrintSizes(os.Stdout, []versus.Size{
 		versus.SizeOf("dsistore", stored, d.Rows), versus.SizeOf("source Parquet (zstd)", dump.Bytes, d.Rows), versus.SizeOf("raw values", dump.RawBytes, d.Rows),
 	})
-	versus.PrintScans(os.Stdout, versus.Scans{Share: f.Share, Features: names, Digest: d, Measures: m})
+	versus.PrintScans(os.Stdout, len(fs), m)
 	f.suggest(store, names)
 	return nil
 }

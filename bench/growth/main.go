@@ -176,7 +176,7 @@ func (f *flags) measure(ctx context.Context, s *subject) (m sample, err error) {
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	planned := time.Now()
-	m.OpenPlanMillis, m.OpenRequests = millis(planned.Sub(start)), float64(blobs.Counts().Requests())
+	m.OpenPlanMillis, m.OpenRequests = result.Milliseconds(planned.Sub(start)), float64(blobs.Counts().Requests())
 	s.result.Segments = layout.Segments()
 	sc, err := layout.Open(reader.Options{Workers: f.Threads, MemoryBudget: f.Memory, Presence: true})
 	if err != nil {
@@ -193,7 +193,7 @@ func (f *flags) measure(ctx context.Context, s *subject) (m sample, err error) {
 			return m, err
 		}
 		if m.FirstMillis == 0 {
-			m.FirstMillis, m.FirstRequests = millis(time.Since(planned)), float64(blobs.Counts().Requests())-m.OpenRequests
+			m.FirstMillis, m.FirstRequests = result.Milliseconds(time.Since(planned)), float64(blobs.Counts().Requests())-m.OpenRequests
 		}
 		ids += int64(len(b.Tensors.Sparse.Values) + len(b.Tensors.Weighted.Values))
 		b.Release()
@@ -229,19 +229,11 @@ func (f *flags) take(ctx context.Context, layout *reader.Layout) (float64, error
 		return 0, err
 	}
 	b.Release()
-	return millis(time.Since(start)), nil
+	return result.Milliseconds(time.Since(start)), nil
 }
 
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
-
 func medians(all []sample) sample {
-	of := func(field func(sample) float64) float64 {
-		var v []float64
-		for _, s := range all {
-			v = append(v, field(s))
-		}
-		return result.Median(v)
-	}
+	of := func(field func(sample) float64) float64 { return result.MedianOf(all, field) }
 	return sample{
 		OpenPlanMillis: of(func(s sample) float64 { return s.OpenPlanMillis }),
 		FirstMillis:    of(func(s sample) float64 { return s.FirstMillis }),

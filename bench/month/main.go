@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -165,5 +164,3 @@ func (s *summary) print() {
 		fmt.Printf("  %s: %s, want %s\n", m.What, m.Got, m.Want)
 	}
 }
-
-func median(v []float64) float64 { return result.Median(v) }

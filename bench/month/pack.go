@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/bench/program"
+	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/compaction"
@@ -203,7 +204,7 @@ func (p *packing) print() {
 	for i := range p.States {
 		s := &p.States[i]
 		fmt.Printf("| %s | %.1f | %.2f | %.3f | %.1f %% | %d | %.1f | %.1f | %.1f %% | %d |\n", s.Name, float64(s.Bytes)/1e6,
-			float64(s.Job.BytesNeeded)/1e6, float64(s.Job.BytesOverRead)/1e6, 100*s.Job.overRead(), s.Job.Requests, 1e3*median(s.Local),
-			1e3*median(s.Delayed), 100*s.Month.overRead(), s.Month.Requests)
+			float64(s.Job.BytesNeeded)/1e6, float64(s.Job.BytesOverRead)/1e6, 100*s.Job.overRead(), s.Job.Requests, 1e3*result.Median(s.Local),
+			1e3*result.Median(s.Delayed), 100*s.Month.overRead(), s.Month.Requests)
 	}
 }

@@ -56,7 +56,8 @@ type read struct {
 	Share      float64   `json:"share"`
 	Dedup      string    `json:"dedup"`
 	Threads    int       `json:"threads"`
-	Bytes      int64     `json:"bytes"` // of the tensors of an epoch
+	Bytes      int64     `json:"bytes"`        // of the tensors of an epoch
+	Stored     int64     `json:"stored_bytes"` // read in an epoch
 	Seconds    []float64 `json:"seconds"`
 	CPU        []float64 `json:"cpu_seconds"`
 	Copy       []float64 `json:"copy_seconds"` // of as many bytes, on one thread
@@ -90,7 +91,7 @@ func (f *flags) run(ctx context.Context) error {
 	if profiled && len(f.Share)*len(f.Dedup)*len(f.Threads) != 1 {
 		return errors.New("a profile is of one share, one form and one number of threads")
 	}
-	t := versus.NewTable(os.Stdout, "read", "threads", "samples/s", "of a copy", "by cpu", "MB/s", "cpu ms", "page faults", "MB allocated")
+	t := versus.NewTable(os.Stdout, "read", "threads", "samples/s", "of a copy", "by cpu", "MB/s", "MB read", "cpu ms", "page faults", "MB allocated")
 	for _, share := range f.Share {
 		features, err := versus.Project(truth, share, f.Seed)
 		if err != nil {
@@ -98,7 +99,7 @@ func (f *flags) run(ctx context.Context) error {
 		}
 		for _, dedup := range f.Dedup {
 			side := &side{StoreSide: versus.StoreSide{Dir: store, Features: features, BatchSize: f.BatchSize, Bare: !f.Presence}, steady: f.Steady}
-			if side.Dedup, err = dedupOf(dedup); err != nil {
+			if side.Dedup, err = reader.ParseDedup(dedup); err != nil {
 				return err
 			}
 			for _, threads := range f.Threads {
@@ -117,7 +118,7 @@ func (f *flags) run(ctx context.Context) error {
 				t.AppendRow([]any{
 					fmt.Sprintf("%v %% %s", 100*share, dedup), threads, fmt.Sprintf("%.2f M", r.Rate/1e6), fmt.Sprintf("%.2f", r.OfCopy),
 					fmt.Sprintf("%.2f", r.OfCopyCPU),
-					fmt.Sprintf("%.0f", float64(r.Bytes)/m(r.Seconds)/1e6), fmt.Sprintf("%.1f", 1e3*m(r.CPU)), fmt.Sprintf("%.0f", m(r.Faults)),
+					fmt.Sprintf("%.0f", float64(r.Bytes)/m(r.Seconds)/1e6), fmt.Sprintf("%.2f", float64(r.Stored)/1e6), fmt.Sprintf("%.1f", 1e3*m(r.CPU)), fmt.Sprintf("%.0f", m(r.Faults)),
 					fmt.Sprintf("%.1f", m(r.AllocBytes)/1e6),
 				})
 			}
@@ -125,15 +126,6 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	t.Render()
 	return f.WriteResults("readcost", rep)
-}
-
-func dedupOf(name string) (reader.Dedup, error) {
-	for _, d := range []reader.Dedup{reader.DedupKJT, reader.DedupIKJT, reader.DedupWindowed} {
-		if d.String() == name {
-			return d, nil
-		}
-	}
-	return 0, fmt.Errorf("dedup %q: want kjt, ikjt or windowed", name)
 }
 
 // A side reads epochs of a store.
@@ -203,6 +195,9 @@ func (f *flags) rounds(ctx context.Context, s *side, threads int, rows int64) (r
 		return r, err
 	}
 	r.Bytes = bytes
+	if r.Stored, err = s.StoreSide.Bytes(ctx); err != nil {
+		return r, err
+	}
 	batches := (rows + int64(f.BatchSize) - 1) / int64(f.BatchSize)
 	f.copies.to = make([]byte, bytes/batches)
 	var ratios, byCPU []float64

@@ -78,6 +78,18 @@ func Median(v []float64) float64 {
 	}
 }
 
+// MedianOf returns the median of a field of all.
+func MedianOf[T any](all []T, field func(T) float64) float64 {
+	v := make([]float64, len(all))
+	for i := range all {
+		v[i] = field(all[i])
+	}
+	return Median(v)
+}
+
+// Milliseconds returns d in milliseconds, to the microsecond.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
 // Write writes v with the machine and the time as dir/name.json, in place of an earlier result, and returns the path.
 func Write(dir, name string, v any) (string, error) {
 	now := time.Now().UTC()

@@ -21,16 +21,13 @@ type Digest struct {
 // DigestOf reads an epoch and hashes it.
 func DigestOf(ctx context.Context, s Side) (Digest, error) {
 	var d Digest
-	var rows []uint64
-	err := s.Epoch(ctx, 1, func(t *reader.Tensors, n int) error {
-		rows = append(rows[:0], make([]uint64, n)...)
-		return d.add(t, rows)
-	})
+	err := s.Epoch(ctx, 1, d.Add)
 	return d, err
 }
 
-// add adds a batch. Lists that rows share count as if they were expanded.
-func (d *Digest) add(t *reader.Tensors, rows []uint64) error {
+// Add adds a batch of n rows. Lists that rows share count as if they were expanded.
+func (d *Digest) Add(t *reader.Tensors, n int) error {
+	rows := make([]uint64, n)
 	d.matrix(&t.Dense, rows)
 	for i := range t.Embeddings {
 		d.matrix(&t.Embeddings[i], rows)

@@ -46,7 +46,6 @@ func TestSidesGiveTheSameRows(t *testing.T) {
 		if d.Rows != o.Rows || d.IDs == 0 {
 			t.Errorf("digest %+v; want %d rows and some ids", d, o.Rows)
 		}
-		sides = append(sides, &CopySide{Rows: d.Rows, RowBytes: float64(d.TensorBytes) / float64(d.Rows), BatchSize: 128})
 		m, err := Rounds(t.Context(), d, 1, 2, nil, sides...)
 		if err != nil {
 			t.Fatal(err)
@@ -56,6 +55,42 @@ func TestSidesGiveTheSameRows(t *testing.T) {
 				t.Errorf("measured %+v", m)
 			}
 		}
+	}
+}
+
+// Slots and inverse, as the store has them, expand to the rows of Parquet.
+func TestDedupSidesGiveTheSameRows(t *testing.T) {
+	dir := t.TempDir()
+	o := workload.Options{Rows: 1500, Sparse: 30, Dense: 10, Order: workload.Clustered}
+	dump, err := Generate(t.Context(), dir+"/dump", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Ingest(t.Context(), dir+"/store", dump, ingest.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	truth, err := workload.NewTruth(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs, err := Project(truth, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := func(d reader.Dedup) *StoreSide {
+		return &StoreSide{Label: d.String(), Dir: dir + "/store", Features: fs, BatchSize: 128, Dedup: d}
+	}
+	ikjt := store(reader.DedupIKJT)
+	parquet := &ParquetSide{Label: "parquet", Paths: dump.Paths(), Features: fs, BatchSize: 128}
+	if _, err := Equal(t.Context(), parquet, store(reader.DedupKJT), ikjt, store(reader.DedupWindowed)); err != nil {
+		t.Fatal(err)
+	}
+	if f := ikjt.Stats.EmittedFactor; f < 2 {
+		t.Errorf("%v rows a slot; want 2 or more", f)
+	}
+	// A difference in a slot's values is found.
+	if _, err := Equal(t.Context(), ikjt, changed{ikjt, func(t *reader.Tensors) { t.Groups[0].Inverse[0] ^= 1 }}); err == nil {
+		t.Error("a difference in an inverse was not found")
 	}
 }
 
