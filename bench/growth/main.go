@@ -152,7 +152,7 @@ func (f *flags) prepare(ctx context.Context, name string, o workload.Options) (*
 	}
 	s.result.Read = len(s.features)
 	// What is measured is read once for its content: every later epoch must give as much.
-	s.digest, err = versus.DigestOf(ctx, &versus.StoreSide{Dir: s.store, Features: s.features})
+	s.digest, err = versus.DigestOf(ctx, &versus.StoreEngine{Dir: s.store, Features: s.features})
 	if err == nil && s.digest.Rows != s.result.Rows {
 		err = fmt.Errorf("%s: %d rows are read of %d", name, s.digest.Rows, s.result.Rows)
 	}
@@ -168,9 +168,9 @@ func (f *flags) measure(ctx context.Context, s *subject) (m sample, err error) {
 		return m, err
 	}
 	blobs := object.NewCounted(local)
-	side := versus.StoreSide{Blobs: blobs, Features: s.features}
+	engine := versus.StoreEngine{Blobs: blobs, Features: s.features}
 	start := time.Now()
-	layout, closeStore, err := side.Layout(ctx)
+	layout, closeStore, err := engine.Layout(ctx)
 	if err != nil {
 		return m, err
 	}

@@ -218,7 +218,7 @@ func (in *input) check(ctx context.Context) error {
 		return err
 	}
 	_, err = versus.Equal(ctx,
-		&versus.ParquetSide{Label: "Parquet", Paths: in.dump.Paths(), Features: features, BatchSize: 4096},
-		&versus.StoreSide{Label: "dsistore", Dir: in.store, Features: features, BatchSize: 4096})
+		&versus.ParquetEngine{Label: "Parquet", Paths: in.dump.Paths(), Features: features, BatchSize: 4096},
+		&versus.StoreEngine{Label: "dsistore", Dir: in.store, Features: features, BatchSize: 4096})
 	return err
 }

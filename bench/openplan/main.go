@@ -75,11 +75,11 @@ func child(ctx context.Context, start time.Time, dir string, features []string) 
 		return err
 	}
 	blobs := object.NewCounted(local)
-	side := versus.StoreSide{Blobs: blobs}
+	engine := versus.StoreEngine{Blobs: blobs}
 	for _, name := range features {
-		side.Features = append(side.Features, workload.Feature{Name: name})
+		engine.Features = append(engine.Features, workload.Feature{Name: name})
 	}
-	layout, closeStore, err := side.Layout(ctx)
+	layout, closeStore, err := engine.Layout(ctx)
 	if err != nil {
 		return err
 	}

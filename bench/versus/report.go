@@ -30,16 +30,16 @@ func PrintSizes(w io.Writer, sizes []Size) {
 	t.Render()
 }
 
-// PrintScans prints a line for each side's scans of as many features, and its speed against the second's.
+// PrintScans prints a line for each engine's scans of as many features, and its speed against the second's.
 func PrintScans(w io.Writer, features int, measures []Measure) {
 	noun := "threads"
 	if measures[0].Threads == 1 {
 		noun = "thread"
 	}
 	t := NewTable(w, fmt.Sprintf("%d features, %d %s", features, measures[0].Threads, noun),
-		"samples/s", "MB/s of tensors", "MB from disk", "MB allocated", "against "+measures[1].Side)
+		"samples/s", "MB/s of tensors", "MB from disk", "MB allocated", "against "+measures[1].Engine)
 	for _, m := range measures {
-		t.AppendRow(table.Row{m.Side, count(m.SamplesPerSec), fmt.Sprintf("%.0f", m.TensorMBPerS),
+		t.AppendRow(table.Row{m.Engine, count(m.SamplesPerSec), fmt.Sprintf("%.0f", m.TensorMBPerS),
 			fmt.Sprintf("%.2f", float64(m.StoredBytes)/1e6), fmt.Sprintf("%.1f", float64(m.AllocBytes)/1e6),
 			fmt.Sprintf("%.2fx", m.SamplesPerSec/measures[1].SamplesPerSec)})
 	}
