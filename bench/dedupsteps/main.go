@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/dsistore/dsistore/bench/program"
+	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/storage"
@@ -64,7 +64,7 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	for i := range reports {
 		r := &reports[i]
-		r.Seconds, r.WriteSeconds = median(r.seconds), median(r.writes)
+		r.Seconds, r.WriteSeconds = result.Median(r.seconds), result.Median(r.writes)
 		r.RowsPerSec = float64(dump.Rows) / r.Seconds
 	}
 	show(reports)
@@ -86,11 +86,6 @@ func (f *flags) round(ctx context.Context, dump *versus.Dump, step string, r *re
 	r.BytesPerRow = float64(in.BytesOut) / float64(in.Rows)
 	r.FamilyBytes, err = familyBytes(ctx, store, dump, r.BytesPerRow)
 	return err
-}
-
-func median(s []float64) float64 {
-	s = slices.Sorted(slices.Values(s))
-	return s[len(s)/2]
 }
 
 // familyBytes returns the bytes a row of each family's feature files; the rest, up to total, is indexes and packs.

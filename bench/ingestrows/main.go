@@ -143,21 +143,12 @@ func (f *flags) run(ctx context.Context) error {
 			first[r.Order] = r
 		}
 		r.Speedup = first[r.Order].Median / r.Median
-		r.MedianRead = r.median(func(p phases) float64 { return p.Read })
-		r.MedianWrite = r.median(func(p phases) float64 { return p.Write })
+		r.MedianRead = result.MedianOf(r.Phases, func(p phases) float64 { return p.Read })
+		r.MedianWrite = result.MedianOf(r.Phases, func(p phases) float64 { return p.Write })
 		fmt.Printf("%-12s %7d %9.2f %7.2f %7.2f %12.2f %14.1f %7d %8.2f\n",
 			r.Order, r.Workers, r.Median, r.MedianRead, r.MedianWrite, r.MedianCPU, r.BytesPerRow, r.Spills, r.Speedup)
 	}
 	return f.WriteResults("ingestrows", reports)
-}
-
-// median returns that of a figure of the rounds' phases.
-func (r *report) median(of func(phases) float64) float64 {
-	var all []float64
-	for _, p := range r.Phases {
-		all = append(all, of(p))
-	}
-	return result.Median(all)
 }
 
 // An input is the rows of one order.
@@ -227,7 +218,7 @@ func (in *input) check(ctx context.Context) error {
 		return err
 	}
 	_, err = versus.Equal(ctx,
-		&versus.ParquetSide{Label: "Parquet", Paths: in.dump.Paths(), Features: features, BatchSize: 4096},
-		&versus.StoreSide{Label: "dsistore", Dir: in.store, Features: features, BatchSize: 4096})
+		&versus.ParquetEngine{Label: "Parquet", Paths: in.dump.Paths(), Features: features, BatchSize: 4096},
+		&versus.StoreEngine{Label: "dsistore", Dir: in.store, Features: features, BatchSize: 4096})
 	return err
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/dsistore/dsistore/bench/workload"
 )
 
-// All stored bytes are accounted for, and no family takes less than its floor.
-func TestFloor(t *testing.T) {
+// All stored bytes are accounted for, and no family takes less than its lower bound.
+func TestLowerBound(t *testing.T) {
 	f := flags{Rows: 2000, Profile: "small", Features: true, Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestFloor(t *testing.T) {
 	if got := all.Stored.total(); got < 1e6-1 || got > 1e6+1 {
 		t.Errorf("%v bytes a row in all, want what was given", got)
 	}
-	if all.Stored["dictionary"] <= 0 || all.Stored["values"] < all.Floor["values"]/2 || all.Stored.total() < all.Floor.total() {
-		t.Errorf("stored %v, floor %v", all.Stored, all.Floor)
+	if all.Stored["dictionary"] <= 0 || all.Stored["values"] < all.Bound["values"]/2 || all.Stored.total() < all.Bound.total() {
+		t.Errorf("stored %v, lower bound %v", all.Stored, all.Bound)
 	}
 }

@@ -1,4 +1,4 @@
-// Command floor holds the bytes that a row takes in a store beside those that it takes at least: what the generator drew,
+// Command lowerbound holds the bytes that a row takes in a store beside those that it takes at least: what the generator drew,
 // each draw once and at its entropy (workload.Floor), by family of features and by what the bytes say.
 package main
 
@@ -25,7 +25,7 @@ type flags struct {
 	Profile  string `help:"Profile of the workload." default:"small"`
 	Seed     uint64 `help:"Seed of the workload."`
 	Features bool   `help:"A line for each feature too, with the codecs of its last stripe's values or codes."`
-	Dir      string `help:"Where the data lies; a dump that is there already is used." default:"out/floor"`
+	Dir      string `help:"Where the data lies; a dump that is there already is used." default:"out/lowerbound"`
 	program.ResultsFlag
 }
 
@@ -52,14 +52,14 @@ func (s sizes) add(o sizes) {
 // A line is what features take together.
 type line struct {
 	Name   string `json:"name"`
-	Floor  sizes  `json:"floor"`
+	Bound  sizes  `json:"lower_bound"`
 	Stored sizes  `json:"stored"`
 	codecs string
 }
 
 func main() {
 	var f flags
-	program.Main(&f, "floor", "Stored bytes per row beside the least that the same table takes.", f.run)
+	program.Main(&f, "lowerbound", "Stored bytes per row beside the least that the same table takes.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {
@@ -77,7 +77,7 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	show(lines)
-	return f.WriteResults("floor", lines)
+	return f.WriteResults("lowerbound", lines)
 }
 
 // lines returns a line for each family, for each feature where asked, and for all, the last.
@@ -86,7 +86,7 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 	if err != nil {
 		return nil, err
 	}
-	floors, err := truth.Floors()
+	bounds, err := truth.Floors()
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 	var families, features []*line
 	take := func(name string) *line {
 		if by[name] == nil {
-			by[name] = &line{Name: name, Floor: sizes{}, Stored: sizes{}}
+			by[name] = &line{Name: name, Bound: sizes{}, Stored: sizes{}}
 		}
 		return by[name]
 	}
@@ -104,17 +104,17 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 		families = append(families, take(name))
 	}
 	for i, x := range truth.Features() {
-		b := floors[i]
+		b := bounds[i]
 		least := sizes{"dictionary": b.Dictionary, "values": b.Values, "scores": b.Scores, "lengths": b.Lengths, "starts": b.Starts,
 			"inverse": b.Inverse, "presence": b.Presence}
 		for k := range least {
 			least[k] /= 8 * rows
 		}
 		family[x.Name] = versus.FamilyName(x.Family)
-		take(family[x.Name]).Floor.add(least)
+		take(family[x.Name]).Bound.add(least)
 		if f.Features {
 			l := take(x.Name)
-			l.Floor.add(least)
+			l.Bound.add(least)
 			features = append(features, l)
 		}
 	}
@@ -140,9 +140,9 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 	if err != nil {
 		return nil, err
 	}
-	all := &line{Name: "all", Floor: sizes{}, Stored: sizes{}}
+	all := &line{Name: "all", Bound: sizes{}, Stored: sizes{}}
 	for _, l := range families {
-		all.Floor.add(l.Floor)
+		all.Bound.add(l.Bound)
 		all.Stored.add(l.Stored)
 	}
 	rest := total - all.Stored.total() // indexes and packs
@@ -206,20 +206,20 @@ func dictionaryBytes(chunk []byte) float64 {
 }
 
 func show(lines []*line) {
-	fmt.Printf("%-26s %8s %8s %6s ", "bytes per row", "floor", "stored", "times")
+	fmt.Printf("%-26s %11s %8s %6s ", "bytes per row", "lower bound", "stored", "times")
 	for _, p := range parts {
 		fmt.Printf(" %16s", p)
 	}
 	fmt.Println()
 	for _, l := range lines {
-		floor, stored := l.Floor.total(), l.Stored.total()
+		bound, stored := l.Bound.total(), l.Stored.total()
 		times := ""
-		if floor > 0 {
-			times = fmt.Sprintf("%.2f", stored/floor)
+		if bound > 0 {
+			times = fmt.Sprintf("%.2f", stored/bound)
 		}
-		fmt.Printf("%-26s %8.2f %8.2f %6s ", l.Name, floor, stored, times)
+		fmt.Printf("%-26s %11.2f %8.2f %6s ", l.Name, bound, stored, times)
 		for _, p := range parts {
-			fmt.Printf(" %7.2f %8.2f", l.Floor[p], l.Stored[p])
+			fmt.Printf(" %7.2f %8.2f", l.Bound[p], l.Stored[p])
 		}
 		fmt.Println(" ", l.codecs)
 	}

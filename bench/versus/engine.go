@@ -16,8 +16,8 @@ import (
 // Each is called with every batch of an epoch. The tensors are borrowed until it returns.
 type Each func(t *reader.Tensors, rows int) error
 
-// A Side reads all rows of the same features into tensors, with presence.
-type Side interface {
+// An Engine reads all rows of the same features into tensors, with presence.
+type Engine interface {
 	Name() string
 	// Epoch reads all rows once, opening what it needs.
 	Epoch(ctx context.Context, threads int, each Each) error
@@ -25,8 +25,8 @@ type Side interface {
 	Bytes(ctx context.Context) (int64, error)
 }
 
-// StoreSide reads a table with package reader.
-type StoreSide struct {
+// StoreEngine reads a table with package reader.
+type StoreEngine struct {
 	Label     string
 	Dir       string
 	Blobs     object.Store // where the store is; nil: in Dir
@@ -42,11 +42,11 @@ type StoreSide struct {
 	bytes int64 // that the last epoch read
 }
 
-func (s *StoreSide) Name() string { return s.Label }
+func (s *StoreEngine) Name() string { return s.Label }
 
 // Epoch opens the store and the table's latest snapshot, and scans it with as many workers as threads. Memory is used again from
 // one epoch to the next.
-func (s *StoreSide) Epoch(ctx context.Context, threads int, each Each) (err error) {
+func (s *StoreEngine) Epoch(ctx context.Context, threads int, each Each) (err error) {
 	sc, closeAll, err := s.Open(ctx, threads)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *StoreSide) Epoch(ctx context.Context, threads int, each Each) (err erro
 }
 
 // Open returns a scanner of the table's latest snapshot, and what closes it and the store.
-func (s *StoreSide) Open(ctx context.Context, threads int) (_ *reader.Scanner, closeAll func() error, err error) {
+func (s *StoreEngine) Open(ctx context.Context, threads int) (_ *reader.Scanner, closeAll func() error, err error) {
 	layout, closeStore, err := s.Layout(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -84,7 +84,7 @@ func (s *StoreSide) Open(ctx context.Context, threads int) (_ *reader.Scanner, c
 }
 
 // Layout returns the plan put against the table's latest snapshot, and what closes the store.
-func (s *StoreSide) Layout(ctx context.Context) (_ *reader.Layout, closeStore func() error, err error) {
+func (s *StoreEngine) Layout(ctx context.Context) (_ *reader.Layout, closeStore func() error, err error) {
 	blobs := s.Blobs
 	if blobs == nil {
 		if blobs, err = object.NewLocal(s.Dir); err != nil {
@@ -117,7 +117,7 @@ func (s *StoreSide) Layout(ctx context.Context) (_ *reader.Layout, closeStore fu
 	return layout, store.Close, nil
 }
 
-func (s *StoreSide) Bytes(ctx context.Context) (int64, error) {
+func (s *StoreEngine) Bytes(ctx context.Context) (int64, error) {
 	if s.bytes > 0 {
 		return s.bytes, nil
 	}
@@ -133,17 +133,17 @@ func names(fs []workload.Feature) []string {
 	return out
 }
 
-// ParquetSide reads Parquet files with arrow-go.
-type ParquetSide struct {
+// ParquetEngine reads Parquet files with arrow-go.
+type ParquetEngine struct {
 	Label     string
 	Paths     []string
 	Features  []workload.Feature
 	BatchSize int
 }
 
-func (p *ParquetSide) Name() string { return p.Label }
+func (p *ParquetEngine) Name() string { return p.Label }
 
-func (p *ParquetSide) Epoch(ctx context.Context, threads int, each Each) (err error) {
+func (p *ParquetEngine) Epoch(ctx context.Context, threads int, each Each) (err error) {
 	columns := make([]parquetscan.Column, len(p.Features))
 	for i, f := range p.Features {
 		columns[i] = parquetscan.Column{Name: f.Name, Type: f.Type}
@@ -168,7 +168,7 @@ func (p *ParquetSide) Epoch(ctx context.Context, threads int, each Each) (err er
 }
 
 // Bytes adds up the column chunks of the features.
-func (p *ParquetSide) Bytes(context.Context) (n int64, err error) {
+func (p *ParquetEngine) Bytes(context.Context) (n int64, err error) {
 	wanted := make(map[string]bool, len(p.Features))
 	for _, f := range p.Features {
 		wanted[f.Name] = true
@@ -195,44 +195,4 @@ func (p *ParquetSide) Bytes(context.Context) (n int64, err error) {
 		}
 	}
 	return n, nil
-}
-
-// CopySide copies as many bytes as the tensors hold, from memory that no cache holds to a batch used again: what no reader
-// can beat.
-type CopySide struct {
-	Rows      int64
-	RowBytes  float64
-	BatchSize int
-
-	from, to []byte
-	at       int // of from: what is copied next
-}
-
-// copiedFrom is how large the memory is that a CopySide copies from, over and over: several times the largest cache.
-const copiedFrom = 1 << 30
-
-func (c *CopySide) Name() string { return "memory copy" }
-func (c *CopySide) Bytes(context.Context) (int64, error) {
-	return int64(float64(c.Rows) * c.RowBytes), nil
-}
-
-// Epoch copies on one thread whatever threads is, and gives no batches. It goes on where the one before ended, so that what it
-// copies was last touched copiedFrom bytes before.
-func (c *CopySide) Epoch(ctx context.Context, _ int, _ Each) error {
-	if c.from == nil {
-		c.from = make([]byte, copiedFrom)
-		for i := 0; i < len(c.from); i += 512 {
-			c.from[i] = byte(i >> 9)
-		}
-		c.to = make([]byte, int(float64(c.BatchSize)*c.RowBytes)+1)
-	}
-	for left := int64(float64(c.Rows)*c.RowBytes) + 1; left > 0; {
-		if c.at == len(c.from) {
-			c.at = 0
-		}
-		n := copy(c.to[:min(left, int64(len(c.to)))], c.from[c.at:])
-		c.at += n
-		left -= int64(n)
-	}
-	return ctx.Err()
 }
