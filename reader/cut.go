@@ -3,6 +3,7 @@ package reader
 import (
 	"slices"
 
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/order"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -22,10 +23,10 @@ import (
 // buffers: all pieces of a stripe are next to each other.
 type cutter struct {
 	r      *run
-	b      *draft // being cut, or nil
-	left   uint64 // rows that the batch being cut lacks, also of one that is not made
-	index  uint64 // of the next batch
-	row    uint64 // of the epoch's order: the next
+	b      *batch.Draft // being cut, or nil
+	left   uint64       // rows that the batch being cut lacks, also of one that is not made
+	index  uint64       // of the next batch
+	row    uint64       // of the epoch's order: the next
 	buffer []*load.Stripe
 	runs   []order.Run // of the buffer
 	part   []order.Run // what b takes of the buffer
@@ -36,7 +37,7 @@ func (r *run) cutBatches() {
 	c := cutter{r: r, index: r.batch, row: r.first}
 	defer func() {
 		if c.b != nil {
-			r.s.batches.drop(c.b)
+			r.s.batches.Drop(c.b)
 		}
 	}()
 	for s := range r.stripes {
@@ -87,7 +88,7 @@ func (c *cutter) cutBuffer() bool {
 			n := int32(min(uint64(run.Hi-run.Lo), c.left))
 			if c.b != nil {
 				c.part = append(c.part, order.Run{Stripe: run.Stripe, Lo: run.Lo, Hi: run.Lo + n})
-				c.b.rows += int(n)
+				c.b.Rows += int(n)
 			}
 			c.row += uint64(n)
 			c.left -= uint64(n)
@@ -115,10 +116,10 @@ func (c *cutter) cutBuffer() bool {
 func (c *cutter) next() bool {
 	r := c.r
 	if (c.index-r.batch)%r.s.stride == 0 {
-		if c.b = r.s.batches.draft(r.done); c.b == nil {
+		if c.b = r.s.batches.Draft(r.done); c.b == nil {
 			return false
 		}
-		c.b.index, c.b.firstRow, c.b.rows = c.index, c.row, 0
+		c.b.Index, c.b.FirstRow, c.b.Rows = c.index, c.row, 0
 	}
 	c.left = min(uint64(r.s.layout.plan.BatchSize), r.end-c.row)
 	c.index++
@@ -160,7 +161,7 @@ func (c *cutter) takePart() {
 		return int(a.Lo - b.Lo)
 	})
 	b := c.b
-	at := b.rows
+	at := b.Rows
 	for _, p := range c.part {
 		at -= int(p.Hi - p.Lo)
 	}
@@ -169,15 +170,15 @@ func (c *cutter) takePart() {
 		s := c.buffer[p.Stripe]
 		for place := int(p.Lo); place < int(p.Hi); {
 			lo, hi := s.RunAt(place, int(p.Hi))
-			switch k := len(b.pieces) - 1; {
+			switch k := len(b.Pieces) - 1; {
 			case p.Stripe != last:
 				s.Users.Add(1)
 				last = p.Stripe
 				fallthrough
-			case b.pieces[k].hi != lo:
-				b.pieces = append(b.pieces, piece{stripe: s, lo: lo, hi: hi, at: at})
+			case b.Pieces[k].Hi != lo:
+				b.Pieces = append(b.Pieces, batch.Piece{Stripe: s, Lo: lo, Hi: hi, At: at})
 			default:
-				b.pieces[k].hi = hi
+				b.Pieces[k].Hi = hi
 			}
 			at += hi - lo
 			place += hi - lo

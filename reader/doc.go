@@ -39,10 +39,10 @@
 //   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
 //   - Overlays are put over segments when these are looked up (overlays.go, segment_load.go), and blended when stripes are decoded (blend.go):
 //     what comes after does not know of them.
-//   - Decoded stripes keep slots and inverse (format/vector), also those of which rows are left out (selection.go, gather.go). With
+//   - Decoded stripes keep slots and inverse (format/vector), also those of which rows are left out (load/selected.go, gather.go). With
 //     Plan.Dedup DedupKJT rows are expanded when a batch is assembled, not before; else the batch has slots and inverse too. Nothing is
-//     hashed and no values are compared: which features share an inverse is known from the segment (sharing.go), which slots a batch
-//     uses from the inverse (slots.go).
+//     hashed and no values are compared: which features share an inverse is known from the segment, which slots a batch
+//     uses from the inverse: see package batch.
 //   - Transforms see slots, each value once, and leave Slots and Inverse as they are.
 //   - With Plan.Dedup DedupIKJT or DedupWindowed a batch holds a slot once, however many pieces of its stripe use it.
 //     Features lie in the order of the plan in every batch, whatever their groups are there.

@@ -3,6 +3,7 @@ package reader
 import (
 	"context"
 
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
@@ -18,6 +19,22 @@ type (
 	Unit        = plan.Unit
 	Position    = plan.Position
 	Split       = plan.Split
+)
+
+// What package batch has for users of readers.
+type (
+	Batch          = batch.Batch
+	Tensors        = batch.Tensors
+	Matrix         = batch.Matrix
+	Jagged         = batch.Jagged
+	Group          = batch.Group
+	Info           = batch.Info
+	LabelMean      = batch.LabelMean
+	InfoTotals     = batch.InfoTotals
+	InfoSummary    = batch.InfoSummary
+	LabelSummary   = batch.LabelSummary
+	InexactError   = batch.InexactError
+	InexactInteger = batch.InexactInteger
 )
 
 // An Allocator provides the memory that batches are made of.

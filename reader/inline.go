@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
 )
@@ -14,7 +15,7 @@ const inlineBytes = 1 << 20
 
 // inline gives the only batch that is left where little is to be read for it, from one segment, without a run, and io.EOF
 // where none is left. The batch is the one that a run would make. It returns nil where a run is needed.
-func (s *Scanner) inline(ctx context.Context) (*draft, error) {
+func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 	l := s.layout
 	first := min(s.first+s.next.Batch*uint64(l.plan.BatchSize), s.end)
 	if s.tried || s.shared || s.sessions || l.plan.Shuffle.Unit != plan.UnitNone || s.end-first > uint64(l.plan.BatchSize) {
@@ -36,9 +37,9 @@ func (s *Scanner) inline(ctx context.Context) (*draft, error) {
 		return nil, err
 	}
 	from, to := g.StripesOf(first, s.end)
-	var d *draft
+	var d *batch.Draft
 	if g.ReadBytes(from, to) <= min(inlineBytes, uint64(s.opts.sizes().Task)) {
-		d = s.batches.tryDraft()
+		d = s.batches.TryDraft()
 	}
 	if d == nil {
 		done := make(chan struct{})
@@ -46,16 +47,16 @@ func (s *Scanner) inline(ctx context.Context) (*draft, error) {
 		s.loaded = &segmentLoad{index: index, segment: g, done: done}
 		return nil, nil
 	}
-	d.index, d.firstRow, d.rows = s.next.Batch, first, int(s.end-first)
+	d.Index, d.FirstRow, d.Rows = s.next.Batch, first, int(s.end-first)
 	if err := s.readInline(ctx, d, g, from, to); err != nil {
-		s.batches.drop(d)
+		s.batches.Drop(d)
 		return nil, err
 	}
 	return d, nil
 }
 
 // readInline makes the batch of d out of stripes [from, to) of a segment, which fit one unit.
-func (s *Scanner) readInline(ctx context.Context, d *draft, g *load.Segment, from, to int) error {
+func (s *Scanner) readInline(ctx context.Context, d *batch.Draft, g *load.Segment, from, to int) error {
 	g.Dictionaries.Expect(to - from)
 	u := s.planUnit(g, from, to)
 	g.Dictionaries.Emitted(to-from, s.budget)
@@ -64,12 +65,12 @@ func (s *Scanner) readInline(ctx context.Context, d *draft, g *load.Segment, fro
 		return err
 	}
 	stripes := make([]*load.Stripe, 0, to-from)
-	end := d.firstRow + uint64(d.rows)
+	end := d.FirstRow + uint64(d.Rows)
 	for i := from; i < to; i++ {
 		stripes = append(stripes, s.stripe(u, i)) // the batch's
-		lo, hi := max(d.firstRow, g.Starts[i]), min(end, g.Starts[i+1])
-		d.pieces = append(d.pieces, piece{
-			stripe: stripes[i-from], lo: int(lo - g.Starts[i]), hi: int(hi - g.Starts[i]), at: int(lo - d.firstRow),
+		lo, hi := max(d.FirstRow, g.Starts[i]), min(end, g.Starts[i+1])
+		d.Pieces = append(d.Pieces, batch.Piece{
+			Stripe: stripes[i-from], Lo: int(lo - g.Starts[i]), Hi: int(hi - g.Starts[i]), At: int(lo - d.FirstRow),
 		})
 	}
 	if err := s.decodeStripes(ctx, stripes, 1); err != nil {
@@ -79,5 +80,5 @@ func (s *Scanner) readInline(ctx context.Context, d *draft, g *load.Segment, fro
 		return err
 	}
 	s.makeBatch(d)
-	return d.err
+	return d.Err
 }

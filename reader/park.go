@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -42,20 +43,17 @@ var parkingPlace = parking{keep: parkedFor}
 
 // poolsKey is the options that pools depend on.
 type poolsKey struct {
-	allocator            memory.Allocator
-	presence, info, keep bool
-	round                bool
-	workers, batches     int
-	memory               int64
-	limits               format.Limits
-	columns              int  // features that are read
-	sessions             bool // batches have sessions
+	batches batch.Options
+	workers int
+	memory  int64
+	limits  format.Limits
+	columns int // features that are read
 }
 
 // fits reports whether what p holds serves a plan: it has the same features, transformed alike, in batches of the same form. Which rows of which
 // snapshot it reads does not matter.
 func (p *pools) fits(key *poolsKey, plan *plan.Plan) bool {
-	a := p.stock.layout.plan
+	a := p.stock.Plan()
 	return p.key == *key && slices.Equal(a.Features, plan.Features) && reflect.DeepEqual(form(a), form(plan))
 }
 
@@ -93,7 +91,7 @@ func (x *parking) leave(p *pools) {
 		old := x.parked[0]
 		x.parked = slices.Delete(x.parked, 0, 1)
 		old.timer.Stop()
-		old.pools.stock.close()
+		old.pools.stock.Close()
 	}
 }
 
@@ -108,7 +106,7 @@ func (x *parking) clear() {
 	defer x.mu.Unlock()
 	for _, c := range x.parked {
 		c.timer.Stop()
-		c.pools.stock.close()
+		c.pools.stock.Close()
 	}
 	x.parked = nil
 }
@@ -119,7 +117,7 @@ func (x *parking) drop(c *parkedPool) {
 	defer x.mu.Unlock()
 	if i := slices.Index(x.parked, c); i >= 0 {
 		x.parked = slices.Delete(x.parked, i, i+1)
-		c.pools.stock.close()
+		c.pools.stock.Close()
 	}
 }
 
@@ -129,7 +127,7 @@ func (p *pools) trim() {
 		d.Use(nil)
 	}
 	eighth := p.key.memory / 8
-	p.stock.trim(parkedBatches * eighth)
+	p.stock.Trim(parkedBatches * eighth)
 	p.trimColumns(parkedColumns * eighth)
 	p.buffers.Trim(parkedBuffers * eighth)
 }
@@ -155,17 +153,6 @@ func (p *pools) trimColumns(most int64) {
 				c.idle = slices.Delete(c.idle, deepest-1, deepest)
 			}
 		}
-	}
-}
-
-// trim frees idle batches, the first of them first, until all have at most so many bytes.
-func (s *batchStock) trim(most int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.idle) > 0 && s.memory.InUse() > most {
-		s.idle[0].free(s.layout.allocator)
-		s.idle = slices.Delete(s.idle, 0, 1)
-		s.made--
 	}
 }
 

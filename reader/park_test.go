@@ -160,8 +160,9 @@ func TestBatchMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		listed := map[uintptr]bool{}
-		for _, x := range b.memory {
-			listed[reflect.ValueOf(x).Pointer()] = true
+		memory := reflect.ValueOf(b).Elem().FieldByName("memory")
+		for i := range memory.Len() {
+			listed[memory.Index(i).Elem().Pointer()] = true
 		}
 		found := 0
 		eachBuffer(reflect.ValueOf(b).Elem(), func(v reflect.Value) {
@@ -170,8 +171,8 @@ func TestBatchMemory(t *testing.T) {
 				t.Errorf("%s: a %s is not in the batch's memory", output, v.Type())
 			}
 		})
-		if found == 0 || found != len(listed) || found != len(b.memory) {
-			t.Errorf("%s: the batch has %d buffers, its memory %d, of which %d differ", output, found, len(b.memory), len(listed))
+		if found == 0 || found != len(listed) || found != memory.Len() {
+			t.Errorf("%s: the batch has %d buffers, its memory %d, of which %d differ", output, found, memory.Len(), len(listed))
 		}
 		b.Release()
 		if err := s.Close(); err != nil {
@@ -291,10 +292,7 @@ func TestParkingEnds(t *testing.T) {
 	p := table.dedupLayout(all, 100, OutputTensors, DedupKJT).newPools(&Options{Workers: 1, MemoryBudget: 1 << 20, Allocator: alloc})
 	place.leave(p)
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		p.stock.mu.Lock()
-		closed := p.stock.closed
-		p.stock.mu.Unlock()
-		if closed {
+		if p.stock.Counts().Closed {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -302,7 +300,7 @@ func TestParkingEnds(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if p := place.take(&p.key, p.stock.layout.plan); p != nil {
+	if p := place.take(&p.key, p.stock.Plan()); p != nil {
 		t.Error("what was dropped is taken")
 	}
 }
@@ -325,7 +323,7 @@ func TestParkedIsTrimmed(t *testing.T) {
 			columns += d.Bytes()
 		}
 	}
-	if batches := p.stock.memory.InUse(); batches > parkedBatches*memory/8 || columns > parkedColumns*memory/8 || p.buffers.Held() > parkedBuffers*memory/8 {
+	if batches := p.stock.Counts().Bytes; batches > parkedBatches*memory/8 || columns > parkedColumns*memory/8 || p.buffers.Held() > parkedBuffers*memory/8 {
 		t.Errorf("%d bytes of batches, %d of columns and %d of buffers are parked, of %d", batches, columns, p.buffers.Held(), memory)
 	}
 }
@@ -346,8 +344,8 @@ func TestTrim(t *testing.T) {
 		return bytes, columns
 	}
 	bytes, columns := held()
-	if columns == 0 || len(p.stock.idle) == 0 || p.buffers.Held() == 0 {
-		t.Fatalf("%d columns, %d batches, %d bytes of buffers are idle: nothing to trim", columns, len(p.stock.idle), p.buffers.Held())
+	if columns == 0 || p.stock.Counts().Idle == 0 || p.buffers.Held() == 0 {
+		t.Fatalf("%d columns, %d batches, %d bytes of buffers are idle: nothing to trim", columns, p.stock.Counts().Idle, p.buffers.Held())
 	}
 	p.trimColumns(bytes)
 	if _, n := held(); n != columns {
@@ -358,10 +356,10 @@ func TestTrim(t *testing.T) {
 		t.Errorf("%d columns of %d bytes are left, of %d", n, left, bytes)
 	}
 	p.trimColumns(0)
-	p.stock.trim(0)
+	p.stock.Trim(0)
 	p.buffers.Trim(0)
-	if left, n := held(); left != 0 || n != 0 || len(p.stock.idle) != 0 || p.stock.memory.InUse() != 0 || p.buffers.Held() != 0 {
-		t.Errorf("%d bytes, %d columns, %d batches of %d bytes, %d bytes of buffers are left", left, n, len(p.stock.idle), p.stock.memory.InUse(), p.buffers.Held())
+	if left, n := held(); left != 0 || n != 0 || p.stock.Counts().Idle != 0 || p.stock.Counts().Bytes != 0 || p.buffers.Held() != 0 {
+		t.Errorf("%d bytes, %d columns, %d batches of %d bytes, %d bytes of buffers are left", left, n, p.stock.Counts().Idle, p.stock.Counts().Bytes, p.buffers.Held())
 	}
 	if got := drain(t, s); got != 0 {
 		t.Fatalf("%d rows after the end", got)

@@ -4,13 +4,14 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // pools keep the memory of scanners of one plan for its next use, and bound their work. Safe for concurrent use.
 type pools struct {
-	stock    *batchStock
+	stock    *batch.Stock
 	columns  []freeList[load.Decoded] // of each feature
 	inverses freeList[load.Decoded]
 	zeros    load.ZeroInverse
@@ -27,9 +28,11 @@ type pools struct {
 // newPools returns pools for scanners that have the options' memory, batches and workers in sum: parked ones, where they fit.
 func (l *Layout) newPools(opts *Options) *pools {
 	key := poolsKey{
-		allocator: opts.Allocator, presence: opts.Presence, info: opts.Info, keep: opts.KeepBatches, round: opts.RoundIntegers, workers: opts.Workers,
-		batches: opts.MaxBatches, memory: opts.MemoryBudget, limits: opts.Limits, columns: len(l.features),
-		sessions: opts.Info && l.sessionKey >= 0,
+		batches: batch.Options{
+			Allocator: opts.Allocator, Presence: opts.Presence, Round: opts.RoundIntegers, Info: opts.Info,
+			Sessions: opts.Info && l.sessionKey >= 0, Batches: opts.MaxBatches, Keep: opts.KeepBatches,
+		},
+		workers: opts.Workers, memory: opts.MemoryBudget, limits: opts.Limits, columns: len(l.features),
 	}
 	reuse := opts.Reuse && mayPark(opts.Allocator)
 	if reuse {
@@ -39,10 +42,8 @@ func (l *Layout) newPools(opts *Options) *pools {
 		}
 		reused.memoryMisses.Add(1)
 	}
-	layout := newBatchLayout(l.plan, opts)
-	layout.sessions = key.sessions
 	return &pools{
-		stock:   newBatchStock(layout, opts),
+		stock:   batch.NewStock(l.plan, key.batches),
 		columns: make([]freeList[load.Decoded], len(l.features)),
 		buffers: memory.BytePool{Max: opts.MemoryBudget / 2},
 		tasks:   make(chan struct{}, opts.Workers),
@@ -56,7 +57,7 @@ func (p *pools) close() {
 	if p.reuse {
 		parkingPlace.leave(p)
 	} else {
-		p.stock.close()
+		p.stock.Close()
 	}
 }
 

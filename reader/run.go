@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
 )
@@ -26,7 +27,7 @@ type run struct {
 	requests chan fetchJob
 	decode   chan decodeTask
 	stripes  chan *load.Stripe // in order
-	assemble chan *draft
+	assemble chan *batch.Draft
 	out      chan result // in order; closed after the last
 
 	fetchers   int          // goroutines that read; emitStripes' own
@@ -38,22 +39,22 @@ type run struct {
 
 // A result is a batch, perhaps still in the making, or what went wrong in its place.
 type result struct {
-	draft *draft
+	draft *batch.Draft
 	err   error
 }
 
 // segmentsAhead is how many segments are opened before they are needed.
 const segmentsAhead = 4
 
-func (s *Scanner) start(epoch, first, end, batch uint64) *run {
+func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		s: s, epoch: epoch, first: first, end: end, batch: batch, loaded: s.loaded, cancel: cancel, done: ctx.Done(),
+		s: s, epoch: epoch, first: first, end: end, batch: firstBatch, loaded: s.loaded, cancel: cancel, done: ctx.Done(),
 		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.Window),
 		requests: make(chan fetchJob),
 		decode:   make(chan decodeTask, 4*s.opts.Workers),
 		stripes:  make(chan *load.Stripe, 64),
-		assemble: make(chan *draft, s.opts.MaxBatches),
+		assemble: make(chan *batch.Draft, s.opts.MaxBatches),
 		out:      make(chan result, s.opts.MaxBatches+1),
 	}
 	s.loaded = nil
@@ -81,7 +82,7 @@ func (r *run) stop() {
 				return
 			}
 			if x.draft != nil {
-				r.s.batches.drop(x.draft)
+				r.s.batches.Drop(x.draft)
 			}
 			continue
 		default:
@@ -395,9 +396,9 @@ func (r *run) decodeTask(t decodeTask) {
 }
 
 // assembleBatch makes the batch of a draft.
-func (r *run) assembleBatch(d *draft) {
+func (r *run) assembleBatch(d *batch.Draft) {
 	r.s.makeBatch(d)
 	r.assembling.Add(-1)
 	r.s.budget.Poke()
-	d.done <- struct{}{}
+	d.Done <- struct{}{}
 }

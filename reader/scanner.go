@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -176,9 +177,9 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 // newScanner returns a Scanner of rows [first, end) of an epoch's order, with all their batches.
 func (l *Layout) newScanner(opts *Options, p *pools, stats *counters, first, end uint64) *Scanner {
 	s := &Scanner{
-		executor: l.newExecutor(opts, p, stats), first: first, end: end, stride: 1, batches: newBatchPool(p.stock, opts.MaxBatches),
+		executor: l.newExecutor(opts, p, stats), first: first, end: end, stride: 1, batches: batch.NewPool(p.stock, opts.MaxBatches),
 	}
-	s.sessions = l.plan.Shuffle.Unit == plan.UnitSession || p.stock.layout.sessions
+	s.sessions = l.plan.Shuffle.Unit == plan.UnitSession || p.stock.HasSessions()
 	return s
 }
 
@@ -193,12 +194,12 @@ type Scanner struct {
 	session    *access.Session
 	next       plan.Position
 	run        *run         // nil until Next, and after an error, Seek and Close
-	pending    *draft       // received, but not yet made when a ctx ended
+	pending    *batch.Draft // received, but not yet made when a ctx ended
 	tried      bool         // inline was, since the last Seek
 	loaded     *segmentLoad // by inline, for the run; or nil
 	err        error        // what every Next returns
 
-	batches *batchPool
+	batches *batch.Pool
 	emitted []*load.Stripe // scratch of the run's emitStripes
 	ready   atomic.Int64   // of the stats' those that are of this scanner
 }
@@ -215,7 +216,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var d *draft
+	var d *batch.Draft
 	var err error
 	if s.run == nil {
 		d, err = s.inline(ctx)
@@ -233,7 +234,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 		}
 		return nil, err
 	}
-	b := s.batches.give(d)
+	b := s.batches.Give(d)
 	s.prefetched(-1)
 	s.next.Batch += s.stride
 	s.stats.countBatch(b)
@@ -248,7 +249,7 @@ func (s *Scanner) begin() {
 }
 
 // receive waits for the next batch of the run, which is made.
-func (s *Scanner) receive(ctx context.Context) (*draft, error) {
+func (s *Scanner) receive(ctx context.Context) (*batch.Draft, error) {
 	start := time.Now()
 	defer func() { s.stats.stall.Add(int64(time.Since(start))) }()
 	if s.pending == nil {
@@ -266,13 +267,13 @@ func (s *Scanner) receive(ctx context.Context) (*draft, error) {
 		}
 	}
 	select {
-	case <-s.pending.done:
+	case <-s.pending.Done:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	d := s.pending
-	if d.err != nil {
-		return nil, d.err
+	if d.Err != nil {
+		return nil, d.Err
 	}
 	s.pending = nil
 	return d, nil
@@ -286,7 +287,7 @@ func (s *Scanner) stop() {
 	s.run.stop()
 	s.run = nil
 	if s.pending != nil {
-		s.batches.drop(s.pending)
+		s.batches.Drop(s.pending)
 		s.pending = nil
 	}
 	s.prefetched(-s.ready.Load())
@@ -341,23 +342,19 @@ func (s *Scanner) Close() error {
 func (s *Scanner) Stats() Stats { return s.stats.stats() }
 
 // makeBatch makes the batch of a draft.
-func (s *Scanner) makeBatch(d *draft) {
+func (s *Scanner) makeBatch(d *batch.Draft) {
 	start := time.Now()
-	b := s.batches.take()
-	b.Index, b.FirstRow, b.Rows = d.index, d.firstRow, d.rows
-	b.pieces, d.pieces = d.pieces, b.pieces
-	d.err = b.make(s.stock.layout)
-	for i := range b.pieces {
+	s.batches.Make(d)
+	for i := range d.Pieces {
 		// The pieces of a stripe are next to each other.
-		if x := b.pieces[i].stripe; i == len(b.pieces)-1 || b.pieces[i+1].stripe != x {
+		if x := d.Pieces[i].Stripe; i == len(d.Pieces)-1 || d.Pieces[i+1].Stripe != x {
 			s.releaseStripe(x)
 		}
 	}
-	clear(b.pieces)
-	b.pieces = b.pieces[:0]
+	clear(d.Pieces)
+	d.Pieces = d.Pieces[:0]
 	s.stats.assemble.Add(int64(time.Since(start)))
-	if d.err == nil {
+	if d.Err == nil {
 		s.prefetched(1)
 	}
-	d.batch = b
 }

@@ -107,7 +107,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 		if err := c.Validate(); err != nil {
 			t.Fatalf("feature %s: %v", table.features[features[place]].Name, err)
 		}
-		if c.Rows != b.Rows || (b.Tensors != nil || b.pool.stock.layout.plan.Dedup == DedupKJT) && (c.Inverse != nil || c.Lengths != nil) {
+		if c.Rows != b.Rows || (b.Tensors != nil || b.Plan().Dedup == DedupKJT) && (c.Inverse != nil || c.Lengths != nil) {
 			t.Fatalf("feature %s: %d rows in a batch of %d, or not plain", table.features[features[place]].Name, c.Rows, b.Rows)
 		}
 		for r := range b.Rows {
@@ -156,7 +156,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 			t.Fatalf("%s has %d lengths for %d lists", what, len(j.Lengths), n)
 		}
 		starts := j.Starts
-		if b.pool.stock.layout.plan.Dedup != DedupWindowed {
+		if b.Plan().Dedup != DedupWindowed {
 			if starts = j.Offsets; len(starts) != n+1 || starts[0] != 0 || j.Starts != nil {
 				t.Fatalf("%s has %d offsets for %d lists", what, len(starts), n)
 			}
@@ -171,7 +171,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 		for i, place := range j.Features {
 			typ := table.features[features[place]].Type
 			first, _ := j.Lists(i)
-			inverse := x.inverseOf(j, i)
+			inverse := x.InverseOf(j, i)
 			for r := range b.Rows {
 				s := r
 				if inverse != nil {
@@ -204,7 +204,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 			}
 		}
 	}
-	if len(x.Groups) > 0 && b.pool.stock.layout.plan.Dedup == DedupKJT {
+	if len(x.Groups) > 0 && b.Plan().Dedup == DedupKJT {
 		t.Fatalf("%d groups", len(x.Groups))
 	}
 	jagged(&x.Sparse, "sparse")

@@ -183,7 +183,7 @@ func (s *RankScanner) Seek(p plan.Position, begin uint64) error {
 		if err := x.Seek(plan.Position{}); err != nil {
 			return err
 		}
-		x.batches.gate()
+		x.batches.Gate()
 	}
 	s.epoch, s.end = p.Epoch, s.ranks.end(begin, s.shards.Batches)
 	s.next, s.step = s.ranks.firstTurn(begin)
@@ -236,7 +236,7 @@ func (s *RankScanner) grant(before uint64) error {
 			}
 			x.begin()
 		}
-		x.batches.grant()
+		x.batches.Grant()
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (s *RankScanner) open(shard int) *Scanner {
 	x := s.layout.newScanner(&s.opts, s.pools, s.stats, 0, rows)
 	x.shared = true
 	x.stride = s.step / uint64(gcd(s.ranks.Shards, int(s.step)))
-	x.batches.gate()
+	x.batches.Gate()
 	return x
 }
 

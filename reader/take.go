@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
 )
@@ -29,7 +30,7 @@ type Taker struct {
 
 	// lock holds a token while somebody takes or closes, and guards what follows: unlike a mutex, whoever waits for it can give up.
 	lock    chan struct{}
-	batches *batchPool
+	batches *batch.Pool
 	kept    *keptSegments
 	views   takeViews
 	closed  bool
@@ -66,7 +67,7 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	}
 	p := l.newPools(&opts)
 	t := &Taker{
-		executor: l.newExecutor(&opts, p, new(counters)), batches: newBatchPool(p.stock, opts.MaxBatches), lock: make(chan struct{}, 1), hold: l.keep(&opts),
+		executor: l.newExecutor(&opts, p, new(counters)), batches: batch.NewPool(p.stock, opts.MaxBatches), lock: make(chan struct{}, 1), hold: l.keep(&opts),
 	}
 	t.session = l.record(&opts.Access, t.stats)
 	t.kept = newKeptSegments(opts.MemoryBudget/4, opts.MemoryBudget/2, t.releaseStripe)
@@ -110,24 +111,20 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := t.batches.draft(ctx.Done())
+	d := t.batches.Draft(ctx.Done())
 	if d == nil {
 		return nil, ctx.Err()
 	}
-	b := t.batches.take()
-	b.Index, b.FirstRow, b.Rows = 0, 0, len(rows)
-	b.pieces = t.views.gather(appendPieces(b.pieces[:0], stripes, rows, sorted), stripes)
-	err = b.make(t.stock.layout)
+	d.Index, d.FirstRow, d.Rows = 0, 0, len(rows)
+	d.Pieces = t.views.gather(appendPieces(d.Pieces[:0], stripes, rows, sorted), stripes)
+	t.batches.Make(d)
 	t.views.release()
-	clear(b.pieces)
-	b.pieces = b.pieces[:0]
-	d.batch = b
-	if err != nil {
-		t.batches.drop(d)
+	if err := d.Err; err != nil {
+		t.batches.Drop(d)
 		return nil, err
 	}
-	t.stats.countBatch(b)
-	return t.batches.give(d), nil
+	t.stats.countBatch(d.Batch)
+	return t.batches.Give(d), nil
 }
 
 // Close gives back what the Taker keeps. Batches given stay valid until their Release.
@@ -155,17 +152,17 @@ func ascends(rows []uint64) bool {
 }
 
 // appendPieces appends the pieces that make rows, out of the stripes that hold sorted.
-func appendPieces(pieces []piece, stripes []takenStripe, rows, sorted []uint64) []piece {
+func appendPieces(pieces []batch.Piece, stripes []takenStripe, rows, sorted []uint64) []batch.Piece {
 	add := func(x *takenStripe, i, at int) {
 		lo := i
 		if x.whole {
 			lo = int(x.rows[i])
 		}
-		if k := len(pieces) - 1; k >= 0 && pieces[k].stripe == x.stripe && pieces[k].hi == lo {
-			pieces[k].hi++
+		if k := len(pieces) - 1; k >= 0 && pieces[k].Stripe == x.stripe && pieces[k].Hi == lo {
+			pieces[k].Hi++
 			return
 		}
-		pieces = append(pieces, piece{stripe: x.stripe, lo: lo, hi: lo + 1, at: at})
+		pieces = append(pieces, batch.Piece{Stripe: x.stripe, Lo: lo, Hi: lo + 1, At: at})
 	}
 	if len(rows) == len(sorted) && (len(rows) == 0 || &rows[0] == &sorted[0]) {
 		at := 0

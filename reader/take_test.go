@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 )
 
@@ -456,17 +457,17 @@ func TestTakeGathersPieces(t *testing.T) {
 		Inverse: []int32{0, 0, 1, 1, 1, 0, 0, 0, 1}, Monotone: true, Ints: []int64{7, 8}}}
 	var x takeViews
 	for range 2 {
-		var pieces []piece
+		var pieces []batch.Piece
 		for i, r := range []int{8, 1, 2, 3, 0} {
-			pieces = append(pieces, piece{stripe: a, lo: r, hi: r + 1, at: i})
+			pieces = append(pieces, batch.Piece{Stripe: a, Lo: r, Hi: r + 1, At: i})
 		}
-		pieces = append(pieces, piece{stripe: b, lo: 4, hi: 6, at: 5}, piece{stripe: a, lo: 5, hi: 6, at: 7})
+		pieces = append(pieces, batch.Piece{Stripe: b, Lo: 4, Hi: 6, At: 5}, batch.Piece{Stripe: a, Lo: 5, Hi: 6, At: 7})
 		got := x.gather(pieces, make([]takenStripe, 2))
-		if len(got) != 3 || got[0].lo != 0 || got[0].hi != 5 || got[1].at != 5 || got[1].hi != 2 || got[2].lo != 5 || got[2].at != 7 {
+		if len(got) != 3 || got[0].Lo != 0 || got[0].Hi != 5 || got[1].At != 5 || got[1].Hi != 2 || got[2].Lo != 5 || got[2].At != 7 {
 			t.Fatalf("%+v", got)
 		}
-		c := got[0].column(0)
-		if !slices.Equal(c.Inverse, []int32{1, 0, 1, 1, 0, 0}) || c.Rows != 6 || c.Monotone || got[1].column(0) != nil {
+		c := got[0].Column(0)
+		if !slices.Equal(c.Inverse, []int32{1, 0, 1, 1, 0, 0}) || c.Rows != 6 || c.Monotone || got[1].Column(0) != nil {
 			t.Fatalf("%+v", c)
 		}
 		if a.Columns[0].Column.Rows != 9 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 )
 
@@ -35,25 +36,25 @@ type takeViews struct {
 }
 
 // gather makes the pieces of a batch pieces of views, unless they are few. The views are good until release.
-func (x *takeViews) gather(pieces []piece, stripes []takenStripe) []piece {
+func (x *takeViews) gather(pieces []batch.Piece, stripes []takenStripe) []batch.Piece {
 	if len(pieces) < 2*len(stripes) {
 		return pieces
 	}
 	out := pieces[:0]
 	var v *takeView
 	for _, p := range pieces {
-		if v == nil || v.of != p.stripe {
-			v = x.of(p.stripe)
+		if v == nil || v.of != p.Stripe {
+			v = x.of(p.Stripe)
 		}
 		lo := len(v.rows)
-		for r := p.lo; r < p.hi; r++ {
+		for r := p.Lo; r < p.Hi; r++ {
 			v.rows = append(v.rows, int32(r))
 		}
-		if k := len(out) - 1; k >= 0 && out[k].stripe == &v.stripe && out[k].hi == lo {
-			out[k].hi = len(v.rows)
+		if k := len(out) - 1; k >= 0 && out[k].Stripe == &v.stripe && out[k].Hi == lo {
+			out[k].Hi = len(v.rows)
 			continue
 		}
-		out = append(out, piece{stripe: &v.stripe, lo: lo, hi: len(v.rows), at: p.at})
+		out = append(out, batch.Piece{Stripe: &v.stripe, Lo: lo, Hi: len(v.rows), At: p.At})
 	}
 	clear(pieces[len(out):])
 	for _, v := range x.all[:x.used] {

@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"fmt"
@@ -72,7 +72,7 @@ func (e *exactColumn) fill(b *Batch, l *batchLayout) error {
 func (e *exactColumn) fillPresence(b *Batch, l *batchLayout) {
 	e.column.Present = nil
 	for i := range b.pieces {
-		if s := b.pieces[i].column(e.feature); s == nil || s.Present != nil {
+		if s := b.pieces[i].Column(e.feature); s == nil || s.Present != nil {
 			p := vector.Bitmap(e.present.Resize(l.allocator, vector.BitmapWords(b.Rows)))
 			clear(p)
 			fillPresence(p, b, e.feature)
@@ -102,14 +102,14 @@ func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Co
 	width := e.column.Type.Width()
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		s := p.column(e.feature)
+		s := p.Column(e.feature)
 		switch {
 		case width > 0 && s == nil:
-			clear(dst[p.at*width : (p.at+p.hi-p.lo)*width])
+			clear(dst[p.At*width : (p.At+p.Hi-p.Lo)*width])
 		case width > 0:
-			expand.PutFixed(dst[p.at*width:], values(s), s, width, p.lo, p.hi)
+			expand.PutFixed(dst[p.At*width:], values(s), s, width, p.Lo, p.Hi)
 		case s != nil:
-			expand.PutLists(dst[e.column.Offsets[p.at]:], values(s), s, p.lo, p.hi, false)
+			expand.PutLists(dst[e.column.Offsets[p.At]:], values(s), s, p.Lo, p.Hi, false)
 		}
 	}
 }
@@ -118,9 +118,9 @@ func (e *exactColumn) buffers() []memory.AnyBuffer {
 	return []memory.AnyBuffer{&e.present, &e.offsets, &e.lengths, &e.ints, &e.floats, &e.doubles, &e.data, &e.scoreFloats, &e.scoreDoubles}
 }
 
-// column returns the decoded column of a feature; nil: every row is null.
-func (p *piece) column(feature int32) *vector.Column {
-	d := p.stripe.Columns[feature]
+// Column returns the decoded column of a feature; nil: every row is null.
+func (p *Piece) Column(feature int32) *vector.Column {
+	d := p.Stripe.Columns[feature]
 	if d == nil {
 		return nil
 	}
@@ -131,8 +131,8 @@ func (p *piece) column(feature int32) *vector.Column {
 func fillPresence(dst vector.Bitmap, b *Batch, feature int32) {
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		if s := p.column(feature); s != nil {
-			expand.PutPresence(dst, p.at, s, p.lo, p.hi)
+		if s := p.Column(feature); s != nil {
+			expand.PutPresence(dst, p.At, s, p.Lo, p.Hi)
 		}
 	}
 }
@@ -143,8 +143,8 @@ func fillRanges(lengths, ends []int32, b *Batch, feature int32, base int) (int, 
 	sum := int64(base)
 	for i := range b.pieces { // each begins at the row where the one before it ends
 		p := &b.pieces[i]
-		n := p.hi - p.lo
-		sum = expand.PutRanges(lengths[p.at:p.at+n], ends[p.at:p.at+n], p.column(feature), p.lo, p.hi, sum)
+		n := p.Hi - p.Lo
+		sum = expand.PutRanges(lengths[p.At:p.At+n], ends[p.At:p.At+n], p.Column(feature), p.Lo, p.Hi, sum)
 	}
 	return int(sum), sum <= vector.MaxElements
 }
@@ -153,10 +153,10 @@ func fillRanges(lengths, ends []int32, b *Batch, feature int32, base int) (int, 
 func fillLengths(dst []int32, b *Batch, feature int32) {
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		if s := p.column(feature); s != nil {
-			expand.PutLengths(dst[p.at:], s, p.lo, p.hi)
+		if s := p.Column(feature); s != nil {
+			expand.PutLengths(dst[p.At:], s, p.Lo, p.Hi)
 		} else {
-			clear(dst[p.at : p.at+p.hi-p.lo])
+			clear(dst[p.At : p.At+p.Hi-p.Lo])
 		}
 	}
 }

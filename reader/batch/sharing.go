@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"encoding/binary"

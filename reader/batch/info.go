@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"sort"
@@ -55,21 +55,21 @@ func (b *Batch) fillInfo(l *batchLayout) {
 }
 
 // countSessions returns how many sessions have rows in pieces.
-func countSessions(pieces []piece) int {
+func countSessions(pieces []Piece) int {
 	n, next := 0, 0 // next: the first session of the stripe that is not counted
 	for i := range pieces {
 		p := &pieces[i]
-		if i == 0 || p.stripe != pieces[i-1].stripe {
+		if i == 0 || p.Stripe != pieces[i-1].Stripe {
 			next = 0
 		}
-		s := p.stripe
+		s := p.Stripe
 		// The session that holds a row is the one before the first that starts after it.
 		at := func(row int) int {
 			rest := s.Sessions[next : len(s.Sessions)-1]
 			return next + sort.Search(len(rest), func(k int) bool { return s.At(int(rest[k])) > row }) - 1
 		}
-		first := max(at(p.lo), next)
-		last := at(p.hi - 1)
+		first := max(at(p.Lo), next)
+		last := at(p.Hi - 1)
 		n += max(last+1-first, 0)
 		next = max(next, last+1)
 	}
@@ -77,11 +77,11 @@ func countSessions(pieces []piece) int {
 }
 
 // labelMean adds up a dense label.
-func labelMean(pieces []piece, feature int32) LabelMean {
+func labelMean(pieces []Piece, feature int32) LabelMean {
 	m := LabelMean{Feature: feature}
 	for i := range pieces {
 		p := &pieces[i]
-		c := p.column(feature)
+		c := p.Column(feature)
 		if c == nil {
 			continue
 		}
@@ -99,8 +99,8 @@ func labelMean(pieces []piece, feature int32) LabelMean {
 	return m
 }
 
-func addLabels(m *LabelMean, c *vector.Column, p *piece, value func(slot int) float64) {
-	for row := p.lo; row < p.hi; row++ {
+func addLabels(m *LabelMean, c *vector.Column, p *Piece, value func(slot int) float64) {
+	for row := p.Lo; row < p.Hi; row++ {
 		if s := c.Slot(row); c.Present == nil || c.Present.Get(s) {
 			m.Rows++
 			m.Sum += value(s)

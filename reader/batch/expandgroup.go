@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func (t *Tensors) Expand(dst, lists *Jagged) error {
 	}
 	rows := 0
 	for k := range features {
-		inverse := t.inverseOf(lists, k)
+		inverse := t.InverseOf(lists, k)
 		from, to := lists.Lists(k)
 		if rows = len(inverse); inverse == nil {
 			rows = to - from
@@ -48,8 +48,8 @@ func (t *Tensors) Expand(dst, lists *Jagged) error {
 	return nil
 }
 
-// inverseOf returns the inverse of the k-th feature of lists; nil: it has a list a row.
-func (t *Tensors) inverseOf(lists *Jagged, k int) []int32 {
+// InverseOf returns the inverse of the k-th feature of lists; nil: it has a list a row.
+func (t *Tensors) InverseOf(lists *Jagged, k int) []int32 {
 	if lists.Groups == nil || int(lists.Groups[k]) >= len(t.Groups) {
 		return nil
 	}
@@ -69,7 +69,7 @@ func expandValues[T any](t *Tensors, dst, lists *Jagged, out, values []T) []T {
 	at := 0
 	for k := range lists.Features {
 		first, end := lists.Lists(k)
-		inverse := t.inverseOf(lists, k)
+		inverse := t.InverseOf(lists, k)
 		rows := end - first
 		if inverse != nil {
 			rows = len(inverse)
@@ -95,7 +95,7 @@ func (t *Tensors) expandPresence(dst, lists *Jagged, rows int) {
 	clear(dst.Present)
 	for k := range lists.Features {
 		from, to := lists.Lists(k)
-		c := vector.Column{Rows: rows, Slots: to - from, Inverse: t.inverseOf(lists, k), Present: lists.PresentOf(k)}
+		c := vector.Column{Rows: rows, Slots: to - from, Inverse: t.InverseOf(lists, k), Present: lists.PresentOf(k)}
 		expand.PutPresence(dst.PresentOf(k), 0, &c, 0, rows)
 	}
 }

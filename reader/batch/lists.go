@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
@@ -123,9 +123,9 @@ func cut[T any](s []T, n int) (head, tail []T) { return s[:n:n], s[n:] }
 
 func (x *listFiller) spans(g *Group) []slotSpan { return x.b.maker.picker.spans[g.from:g.to] }
 
-// column returns the column that a span is of.
+// Column returns the column that a span is of.
 func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
-	return x.b.pieces[s.piece].column(feature)
+	return x.b.pieces[s.piece].Column(feature)
 }
 
 // place makes the lengths, and the offsets or starts, of j's lists, appends the copies of values that windowed ones need, and returns how many
@@ -343,8 +343,8 @@ func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total i
 		if g == nil {
 			for i := range x.b.pieces {
 				p := &x.b.pieces[i]
-				if c := p.column(f); c != nil {
-					putRows(j, kind, int(begins[at+p.at]), c, p.lo, p.hi, expand.GoesPast(bytes, p.hi-p.lo))
+				if c := p.Column(f); c != nil {
+					putRows(j, kind, int(begins[at+p.At]), c, p.Lo, p.Hi, expand.GoesPast(bytes, p.Hi-p.Lo))
 				}
 			}
 			continue

@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"github.com/dsistore/dsistore/format/vector"

@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
@@ -147,12 +147,12 @@ func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []Inex
 	}
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		for lo := p.lo; lo < p.hi; lo += denseBlock {
-			hi := min(lo+denseBlock, p.hi)
-			row := m.Values[(p.at+lo-p.lo)*m.Width:]
+		for lo := p.Lo; lo < p.Hi; lo += denseBlock {
+			hi := min(lo+denseBlock, p.Hi)
+			row := m.Values[(p.At+lo-p.Lo)*m.Width:]
 			for k, f := range m.Features {
-				if c := p.column(f); scatterColumn(row[k:], m.Width, c, width, lo, hi) > maxInexact && !l.round {
-					inexact = appendInexact(inexact, l.plan.Features[f].Name, c, width, lo, hi, b.FirstRow+uint64(p.at-p.lo))
+				if c := p.Column(f); scatterColumn(row[k:], m.Width, c, width, lo, hi) > maxInexact && !l.round {
+					inexact = appendInexact(inexact, l.plan.Features[f].Name, c, width, lo, hi, b.FirstRow+uint64(p.At-p.Lo))
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"cmp"
@@ -51,25 +51,25 @@ type stripePieces struct {
 }
 
 // sort sets order and stripes.
-func (x *slotPicker) sort(pieces []piece) {
+func (x *slotPicker) sort(pieces []Piece) {
 	x.order, x.stripes = x.order[:0], x.stripes[:0]
 	for i := range pieces {
 		x.order = append(x.order, int32(i))
 	}
 	byRow := func(a, b int32) int {
 		p, q := &pieces[a], &pieces[b]
-		return cmp.Or(cmp.Compare(p.stripe.FirstRow, q.stripe.FirstRow), cmp.Compare(p.lo, q.lo), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(p.Stripe.FirstRow, q.Stripe.FirstRow), cmp.Compare(p.Lo, q.Lo), cmp.Compare(a, b))
 	}
 	x.inOrder = slices.IsSortedFunc(x.order, byRow)
 	if !x.inOrder {
 		slices.SortFunc(x.order, byRow)
 	}
 	for i, p := range x.order {
-		if k := len(x.stripes) - 1; k >= 0 && x.stripes[k].stripe == pieces[p].stripe {
+		if k := len(x.stripes) - 1; k >= 0 && x.stripes[k].stripe == pieces[p].Stripe {
 			x.stripes[k].to++
 			continue
 		}
-		x.stripes = append(x.stripes, stripePieces{stripe: pieces[p].stripe, from: int32(i), to: int32(i + 1)})
+		x.stripes = append(x.stripes, stripePieces{stripe: pieces[p].Stripe, from: int32(i), to: int32(i + 1)})
 	}
 }
 
@@ -95,10 +95,10 @@ func (x *slotPicker) grouping(s *groupings) *grouping {
 }
 
 // hasInverse reports whether a feature has an inverse, or is missing, in any stripe of the batch.
-func (x *slotPicker) hasInverse(pieces []piece, feature int32) bool {
+func (x *slotPicker) hasInverse(pieces []Piece, feature int32) bool {
 	for i := range x.stripes {
 		p := &pieces[x.order[x.stripes[i].from]]
-		if c := p.column(feature); c == nil || c.Inverse != nil && !p.stripe.RowsAreSlots(c) {
+		if c := p.Column(feature); c == nil || c.Inverse != nil && !p.Stripe.RowsAreSlots(c) {
 			return true
 		}
 	}
@@ -106,16 +106,16 @@ func (x *slotPicker) hasInverse(pieces []piece, feature int32) bool {
 }
 
 // pickRows appends the spans of the features that are in no group, whose slots are their rows.
-func (x *slotPicker) pickRows(pieces []piece) {
+func (x *slotPicker) pickRows(pieces []Piece) {
 	for i := range pieces {
 		p := &pieces[i]
-		if p.stripe.Gathered {
+		if p.Stripe.Gathered {
 			first := len(x.listed)
-			x.listed = append(x.listed, p.stripe.Picked[p.lo:p.hi]...)
+			x.listed = append(x.listed, p.Stripe.Picked[p.Lo:p.Hi]...)
 			x.addListed(first, int32(i))
 			continue
 		}
-		x.spans = append(x.spans, slotSpan{piece: int32(i), lo: int32(p.lo), hi: int32(p.hi)})
+		x.spans = append(x.spans, slotSpan{piece: int32(i), lo: int32(p.Lo), hi: int32(p.Hi)})
 	}
 }
 
@@ -128,7 +128,7 @@ func (x *slotPicker) addListed(first int, piece int32) {
 
 // pick appends the spans of a group that has the feature, fills inverse, an entry a row of the batch, and returns how many
 // slots there are and whether the inverse is monotone.
-func (x *slotPicker) pick(pieces []piece, feature int32, inverse []int32) (slots int, monotone bool) {
+func (x *slotPicker) pick(pieces []Piece, feature int32, inverse []int32) (slots int, monotone bool) {
 	monotone = x.inOrder
 	n := int32(0)     // slots so far
 	null := int32(-1) // of them, that of the rows of stripes without the features: to be the same, null needs no comparison
@@ -138,7 +138,7 @@ func (x *slotPicker) pick(pieces []piece, feature int32, inverse []int32) (slots
 		first := len(x.spans)
 		d := s.stripe.Columns[feature]
 		absent := d == nil || d.Absent
-		switch c := pieces[order[0]].column(feature); {
+		switch c := pieces[order[0]].Column(feature); {
 		case !absent && s.stripe.Gathered:
 			ascends := s.stripe.Columns[feature].Ascends
 			monotone = monotone && ascends
@@ -158,11 +158,11 @@ func (x *slotPicker) pick(pieces []piece, feature int32, inverse []int32) (slots
 		case c.Inverse == nil:
 			for _, k := range order {
 				p := &pieces[k]
-				x.add(first, order[0], int32(p.lo), int32(p.hi))
-				for r := range p.hi - p.lo {
-					inverse[p.at+r] = n + int32(r)
+				x.add(first, order[0], int32(p.Lo), int32(p.Hi))
+				for r := range p.Hi - p.Lo {
+					inverse[p.At+r] = n + int32(r)
 				}
-				n += int32(p.hi - p.lo)
+				n += int32(p.Hi - p.Lo)
 			}
 		case c.Monotone:
 			n = x.pickMonotone(pieces, order, c, inverse, n)
@@ -184,11 +184,11 @@ func (x *slotPicker) add(first int, piece, lo, hi int32) {
 }
 
 // pickMonotone picks a stripe whose inverse is monotone; n slots are picked already. It returns how many are then.
-func (x *slotPicker) pickMonotone(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
+func (x *slotPicker) pickMonotone(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
 	first, last := len(x.spans), int32(-1)
 	for _, k := range order {
 		p := &pieces[k]
-		from := c.Inverse[p.lo:p.hi]
+		from := c.Inverse[p.Lo:p.Hi]
 		lo, hi := from[0], from[len(from)-1]+1
 		by := n - lo
 		if lo == last {
@@ -200,7 +200,7 @@ func (x *slotPicker) pickMonotone(pieces []piece, order []int32, c *vector.Colum
 			n += hi - lo
 		}
 		last = hi - 1
-		to := inverse[p.at : p.at+len(from)]
+		to := inverse[p.At : p.At+len(from)]
 		if by == 0 {
 			copy(to, from)
 			continue
@@ -213,14 +213,14 @@ func (x *slotPicker) pickMonotone(pieces []piece, order []int32, c *vector.Colum
 }
 
 // pickGathered is pickMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot before that of the row before.
-func (x *slotPicker) pickGathered(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32, ascends bool) int32 {
+func (x *slotPicker) pickGathered(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32, ascends bool) int32 {
 	first := len(x.listed)
 	if ascends {
 		last := int32(-1)
 		for _, k := range order {
 			p := &pieces[k]
-			from := c.Inverse[p.lo:p.hi]
-			to := inverse[p.at : p.at+len(from)]
+			from := c.Inverse[p.Lo:p.Hi]
+			to := inverse[p.At : p.At+len(from)]
 			for i, s := range from {
 				if s != last {
 					x.listed = append(x.listed, s)
@@ -250,14 +250,14 @@ func (x *slotPicker) growNumbers(slots int) {
 }
 
 // pickCodes is pickMonotone for an inverse in any order. It adds spans, or lists the slots, for who adds them.
-func (x *slotPicker) pickCodes(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32, list bool) int32 {
+func (x *slotPicker) pickCodes(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32, list bool) int32 {
 	x.growNumbers(c.Slots)
 	first, numbers, floor := len(x.spans), x.numbers, x.floor
 	next, by := floor, n-floor
 	for _, k := range order {
 		p := &pieces[k]
-		from := c.Inverse[p.lo:p.hi]
-		to := inverse[p.at : p.at+len(from)]
+		from := c.Inverse[p.Lo:p.Hi]
+		to := inverse[p.At : p.At+len(from)]
 		for i, s := range from {
 			v := numbers[s]
 			if v < floor {
@@ -278,8 +278,8 @@ func (x *slotPicker) pickCodes(pieces []piece, order []int32, c *vector.Column, 
 }
 
 // fillInverse gives every row of a piece one slot.
-func fillInverse(inverse []int32, p *piece, slot int32) {
-	rows := inverse[p.at : p.at+p.hi-p.lo]
+func fillInverse(inverse []int32, p *Piece, slot int32) {
+	rows := inverse[p.At : p.At+p.Hi-p.Lo]
 	for i := range rows {
 		rows[i] = slot
 	}

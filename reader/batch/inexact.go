@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ func (e *InexactError) Error() string {
 	return b.String()
 }
 
-// maxInexact is the largest OR of integers, as scatterInts returns it, of which float32 holds all.
+// maxInexact is the largest OR of integers, as expand.ScatterInts returns it, of which float32 holds all.
 const maxInexact = 1<<24 - 1
 
 // appendInexact appends the first integer among rows [lo, hi) of c that float32 does not hold, unless there is one of the feature already.

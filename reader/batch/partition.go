@@ -1,4 +1,4 @@
-package reader
+package batch
 
 import (
 	"slices"
@@ -20,9 +20,9 @@ func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
 	nulls, size := false, 0
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		v, ok := partitionValue(p.stripe.Segment.Partition, e.partitionKey)
+		v, ok := partitionValue(p.Stripe.Segment.Partition, e.partitionKey)
 		nulls = nulls || !ok
-		size += len(v) * (p.hi - p.lo)
+		size += len(v) * (p.Hi - p.Lo)
 		if size > vector.MaxElements {
 			return tooLarge(b, l, e.feature)
 		}
@@ -37,12 +37,12 @@ func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
 	at := 0
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		rows := p.hi - p.lo
-		v, ok := partitionValue(p.stripe.Segment.Partition, e.partitionKey)
+		rows := p.Hi - p.Lo
+		v, ok := partitionValue(p.Stripe.Segment.Partition, e.partitionKey)
 		if nulls && ok {
-			c.Present.SetRange(p.at, p.at+rows)
+			c.Present.SetRange(p.At, p.At+rows)
 		}
-		ends := c.Offsets[p.at+1 : p.at+1+rows]
+		ends := c.Offsets[p.At+1 : p.At+1+rows]
 		data := c.Data[at : at+rows*len(v)]
 		for n := copy(data, v); n < len(data); {
 			n += copy(data[n:], data[:n])
