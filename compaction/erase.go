@@ -53,15 +53,12 @@ type EraseReport struct {
 	// Unnamed are objects of the store that no snapshot of any table names, and temporary files, that are left, since they may be of a commit to come: of
 	// an ingest or a compaction under way, or of one that was killed. What rows they have is not known; gc takes them when they are older than its grace
 	// period. UnnamedError says why they could not be counted.
-	Unnamed      uint64 `json:"objects_unnamed"`
-	UnnamedBytes uint64 `json:"bytes_unnamed"`
-	UnnamedError string `json:"unnamed_error,omitempty"`
-	IndexRebuilt bool   `json:"index_rebuilt"`
-	// IndexError says which tables the index database that was made anew lacks, and why: nothing is in it of what was there before.
-	IndexError string  `json:"index_error,omitempty"`
-	Compaction *Report `json:"compaction,omitempty"`
-	Search     *Search `json:"search,omitempty"` // nil: nothing was searched for
-	Seconds    float64 `json:"seconds"`
+	Unnamed      uint64  `json:"objects_unnamed"`
+	UnnamedBytes uint64  `json:"bytes_unnamed"`
+	UnnamedError string  `json:"unnamed_error,omitempty"`
+	Compaction   *Report `json:"compaction,omitempty"`
+	Search       *Search `json:"search,omitempty"` // nil: nothing was searched for
+	Seconds      float64 `json:"seconds"`
 }
 
 // eraseOperation is the operation of snapshots that Erase makes.
@@ -76,7 +73,7 @@ var ErrHeld = errors.New("held")
 // Erase takes rows out of a table physically:
 //
 //	deletes ──> rewrite of the segments that have them, with what lies over these ──> expiry of all snapshots before ──> purge of
-//	their data ──> index database anew ──> search
+//	their data ──> search
 //
 // After the first step no reader of the newest snapshot sees the rows; an error in a later one leaves that so, and to run Erase again goes on: where
 // one was not finished, all segments with deleted rows are rewritten. The history of the table ends: no snapshot before can be read, but by branches that have none of the rows. What
@@ -274,20 +271,36 @@ func (e *eraser) plainKey(ctx context.Context, key storage.Feature) error {
 	return nil
 }
 
-// columnsAtOnce is how many segments' keys are read at once, of which each may hold columnBytes of what was read.
+// columnsAtOnce is how many segments' keys are read at once, of which each may hold columnBytes of what was read; of one that is not read whole
+// someBytes, in small blocks.
 const (
 	columnsAtOnce = 8
 	columnBytes   = maxBlock
+	someBytes     = 4 * blocksEach * minBlock
 )
 
 // eachColumn calls visit with the key of each segment, some at a time. A column is borrowed for the call.
 func (e *eraser) eachColumn(ctx context.Context, segments []storage.SegmentDescriptor, visit func(ctx context.Context, i int, c *column) error) error {
+	return e.eachColumnOf(ctx, segments, make([]*roaring.Bitmap, len(segments)), visit)
+}
+
+// eachColumnOf is eachColumn with stripes alone that have one of the rows within; nil: all. Segments without such rows are left out.
+func (e *eraser) eachColumnOf(ctx context.Context, segments []storage.SegmentDescriptor, within []*roaring.Bitmap,
+	visit func(ctx context.Context, i int, c *column) error) error {
 	return object.Parallel(ctx, columnsAtOnce, len(segments), func(ctx context.Context, i int) error {
-		c, err := keyColumn(ctx, newFetcher(e.store.Blobs(), columnBytes, 4), e.store, segments[i], e.keys.feature)
+		bytes := int64(columnBytes)
+		if within[i] != nil {
+			if within[i].IsEmpty() {
+				return nil
+			}
+			bytes = someBytes
+		}
+		c, err := keyColumn(ctx, newFetcher(e.store.Blobs(), bytes, 4), e.store, segments[i], e.keys.feature)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
+		c.within = within[i]
 		return visit(ctx, i, c)
 	})
 }
@@ -298,17 +311,7 @@ func (e *eraser) eachCandidate(ctx context.Context, segments []storage.SegmentDe
 	if err != nil {
 		return err
 	}
-	var some []storage.SegmentDescriptor
-	var at []int // of some, in segments
-	for i, d := range segments {
-		if within[i] == nil || !within[i].IsEmpty() {
-			some, at = append(some, d), append(at, i)
-		}
-	}
-	return e.eachColumn(ctx, some, func(ctx context.Context, i int, c *column) error {
-		c.within = within[at[i]]
-		return visit(ctx, at[i], c)
-	})
+	return e.eachColumnOf(ctx, segments, within, visit)
 }
 
 // findKeys finds the rows that have one of the keys, deleted ones too.
@@ -543,7 +546,7 @@ func (e *eraser) countUnnamed(ctx context.Context) {
 	}
 }
 
-// collectGarbage takes what only expired snapshots name, and makes the index database anew.
+// collectGarbage takes what only expired snapshots name.
 func (e *eraser) collectGarbage(ctx context.Context) error {
 	r, err := e.table.Purge(ctx)
 	if err != nil {
@@ -558,16 +561,6 @@ func (e *eraser) collectGarbage(ctx context.Context) error {
 	e.countUnnamed(ctx)
 	if err := e.endNewLeases(ctx, r.Held); err != nil {
 		return err
-	}
-	// It has copies of the segments' indexes, with the least and the greatest value of each stripe.
-	switch err := storage.RebuildIndex(ctx, e.store); {
-	case errors.Is(err, storage.ErrNoIndex):
-	case errors.Is(err, storage.ErrIndexIncomplete): // as another table is damaged, whose rows nobody asked about
-		e.out.IndexRebuilt, e.out.IndexError = true, err.Error()
-	case err != nil:
-		return err
-	default:
-		e.out.IndexRebuilt = true
 	}
 	return nil
 }

@@ -4,9 +4,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // A Batch holds consecutive rows of the order of an epoch. The caller owns it from the Next that returned it until Release;
@@ -15,7 +16,7 @@ type Batch struct {
 	// Index is the batch's place in the order of the plan, or of the split that is read.
 	Index uint64
 	// FirstRow is the place of the batch's first row in the order of the epoch, in which the rows of a batch follow each
-	// other. Where the plan shuffles, those that come from one window of stripes are put in the order of the table.
+	// other. Where the plan shuffles, those that come from one shuffle buffer are put in the order of the table.
 	FirstRow uint64
 	Rows     int
 	// Columns has an entry a feature of the plan: columns of the plan's types. With OutputTensors, entries are nil for the
@@ -39,12 +40,12 @@ type Batch struct {
 	// pieces are next to each other for a stripe, ascend in its rows and do not touch.
 	pieces []piece
 	maker  groupMaker
-	memory []anyBuffer // all that the allocator gives memory to
+	memory []memory.AnyBuffer // all that the allocator gives memory to
 }
 
 // A piece is the rows of one stripe that a batch takes.
 type piece struct {
-	stripe *stripe
+	stripe *load.Stripe
 	lo, hi int // of the stripe's rows
 	at     int // row of the batch where they go
 }
@@ -91,7 +92,7 @@ func (b *Batch) make(l *batchLayout) error {
 // batchLayout says what goes where in every batch of a scan. It is immutable.
 type batchLayout struct {
 	plan      *plan.Plan
-	allocator Allocator
+	allocator memory.Allocator
 	presence  bool
 	round     bool // integers that float32 does not hold
 	info      bool // batches have an Info
@@ -168,8 +169,8 @@ func (l *batchLayout) newBatch(pool *batchPool) *Batch {
 }
 
 // buffers returns what the allocator gives memory to.
-func (b *Batch) buffers() []anyBuffer {
-	all := []anyBuffer{&b.maker.inverse}
+func (b *Batch) buffers() []memory.AnyBuffer {
+	all := []memory.AnyBuffer{&b.maker.inverse}
 	for i := range b.exact {
 		all = append(all, b.exact[i].buffers()...)
 	}
@@ -180,15 +181,15 @@ func (b *Batch) buffers() []anyBuffer {
 }
 
 // free gives the batch's memory back to the allocator.
-func (b *Batch) free(a Allocator) {
+func (b *Batch) free(a memory.Allocator) {
 	for _, x := range b.memory {
-		x.free(a)
+		x.Free(a)
 	}
 }
 
 func (b *Batch) poison() {
 	for _, x := range b.memory {
-		x.poison()
+		x.Poison()
 	}
 }
 
@@ -206,9 +207,9 @@ type draft struct {
 // A batchStock holds the batches of scanners that share their memory: made when first needed, and kept for the next use.
 type batchStock struct {
 	layout *batchLayout
-	memory *countedAllocator // the layout's
-	max    int               // of made: what comes back beyond it is freed
-	keep   bool              // batches that the caller has do not count
+	memory *memory.Counted // the layout's
+	max    int             // of made: what comes back beyond it is freed
+	keep   bool            // batches that the caller has do not count
 
 	mu     sync.Mutex
 	made   int      // guarded by mu
@@ -222,7 +223,7 @@ type batchStock struct {
 const keptIdle = 2
 
 func newBatchStock(l *batchLayout, opts *Options) *batchStock {
-	s := &batchStock{layout: l, memory: &countedAllocator{Allocator: l.allocator}, max: opts.MaxBatches, keep: opts.KeepBatches}
+	s := &batchStock{layout: l, memory: &memory.Counted{Allocator: l.allocator}, max: opts.MaxBatches, keep: opts.KeepBatches}
 	l.allocator = s.memory
 	if s.keep {
 		s.max += keptIdle
@@ -368,7 +369,7 @@ func (p *batchPool) drop(d *draft) {
 
 // put takes back a batch that take returned.
 func (p *batchPool) put(b *Batch) {
-	if invariants {
+	if memory.Invariants {
 		b.poison()
 	}
 	b.Rows = 0

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // An exactColumn is the memory of one exact column of a batch.
@@ -14,15 +16,15 @@ type exactColumn struct {
 	partitionKey string
 	alone        bool // it shares slots with no feature: a partition key, weights
 
-	present      buffer[uint64]
-	offsets      buffer[int32]
-	lengths      buffer[int32]
-	ints         buffer[int64]
-	floats       buffer[float32]
-	doubles      buffer[float64]
-	data         buffer[byte]
-	scoreFloats  buffer[float32]
-	scoreDoubles buffer[float64]
+	present      memory.Buffer[uint64]
+	offsets      memory.Buffer[int32]
+	lengths      memory.Buffer[int32]
+	ints         memory.Buffer[int64]
+	floats       memory.Buffer[float32]
+	doubles      memory.Buffer[float64]
+	data         memory.Buffer[byte]
+	scoreFloats  memory.Buffer[float32]
+	scoreDoubles memory.Buffer[float64]
 }
 
 // fill makes the plain column of b's pieces.
@@ -43,24 +45,24 @@ func (e *exactColumn) fill(b *Batch, l *batchLayout) error {
 	}
 	switch c.Type.Physical() {
 	case vector.Int64Values:
-		c.Ints = e.ints.resize(l.allocator, n)
+		c.Ints = e.ints.Resize(l.allocator, n)
 		fillValues(c.Ints, e, b, func(s *vector.Column) []int64 { return s.Ints })
 	case vector.Float32Values:
-		c.Floats = e.floats.resize(l.allocator, n)
+		c.Floats = e.floats.Resize(l.allocator, n)
 		fillValues(c.Floats, e, b, func(s *vector.Column) []float32 { return s.Floats })
 	case vector.Float64Values:
-		c.Doubles = e.doubles.resize(l.allocator, n)
+		c.Doubles = e.doubles.Resize(l.allocator, n)
 		fillValues(c.Doubles, e, b, func(s *vector.Column) []float64 { return s.Doubles })
 	case vector.ByteValues:
-		c.Data = e.data.resize(l.allocator, n)
+		c.Data = e.data.Resize(l.allocator, n)
 		fillValues(c.Data, e, b, func(s *vector.Column) []byte { return s.Data })
 	}
 	switch c.Type.Score {
 	case vector.Float32:
-		c.ScoreFloats = e.scoreFloats.resize(l.allocator, n)
+		c.ScoreFloats = e.scoreFloats.Resize(l.allocator, n)
 		fillValues(c.ScoreFloats, e, b, func(s *vector.Column) []float32 { return s.ScoreFloats })
 	case vector.Float64:
-		c.ScoreDoubles = e.scoreDoubles.resize(l.allocator, n)
+		c.ScoreDoubles = e.scoreDoubles.Resize(l.allocator, n)
 		fillValues(c.ScoreDoubles, e, b, func(s *vector.Column) []float64 { return s.ScoreDoubles })
 	}
 	return nil
@@ -71,10 +73,10 @@ func (e *exactColumn) fillPresence(b *Batch, l *batchLayout) {
 	e.column.Present = nil
 	for i := range b.pieces {
 		if s := b.pieces[i].column(e.feature); s == nil || s.Present != nil {
-			p := vector.Bitmap(e.present.resize(l.allocator, vector.BitmapWords(b.Rows)))
+			p := vector.Bitmap(e.present.Resize(l.allocator, vector.BitmapWords(b.Rows)))
 			clear(p)
 			fillPresence(p, b, e.feature)
-			if !allSet(p, b.Rows) {
+			if !expand.AllSet(p, b.Rows) {
 				e.column.Present = p
 			}
 			return
@@ -84,10 +86,10 @@ func (e *exactColumn) fillPresence(b *Batch, l *batchLayout) {
 
 // fillOffsets sets the column's Offsets and returns the number of values.
 func (e *exactColumn) fillOffsets(b *Batch, l *batchLayout) (int, error) {
-	offsets := e.offsets.resize(l.allocator, b.Rows+1)
+	offsets := e.offsets.Resize(l.allocator, b.Rows+1)
 	offsets[0] = 0
 	fillLengths(offsets[1:], b, e.feature)
-	n, ok := accumulate(offsets[1:], 0)
+	n, ok := expand.Accumulate(offsets[1:], 0)
 	if !ok {
 		return 0, tooLarge(b, l, e.feature)
 	}
@@ -105,24 +107,24 @@ func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Co
 		case width > 0 && s == nil:
 			clear(dst[p.at*width : (p.at+p.hi-p.lo)*width])
 		case width > 0:
-			putFixed(dst[p.at*width:], values(s), s, width, p.lo, p.hi)
+			expand.PutFixed(dst[p.at*width:], values(s), s, width, p.lo, p.hi)
 		case s != nil:
-			putLists(dst[e.column.Offsets[p.at]:], values(s), s, p.lo, p.hi, false)
+			expand.PutLists(dst[e.column.Offsets[p.at]:], values(s), s, p.lo, p.hi, false)
 		}
 	}
 }
 
-func (e *exactColumn) buffers() []anyBuffer {
-	return []anyBuffer{&e.present, &e.offsets, &e.lengths, &e.ints, &e.floats, &e.doubles, &e.data, &e.scoreFloats, &e.scoreDoubles}
+func (e *exactColumn) buffers() []memory.AnyBuffer {
+	return []memory.AnyBuffer{&e.present, &e.offsets, &e.lengths, &e.ints, &e.floats, &e.doubles, &e.data, &e.scoreFloats, &e.scoreDoubles}
 }
 
 // column returns the decoded column of a feature; nil: every row is null.
 func (p *piece) column(feature int32) *vector.Column {
-	d := p.stripe.columns[feature]
+	d := p.stripe.Columns[feature]
 	if d == nil {
 		return nil
 	}
-	return d.column
+	return d.Column
 }
 
 // fillPresence sets a bit a row that is not null; dst was cleared.
@@ -130,7 +132,7 @@ func fillPresence(dst vector.Bitmap, b *Batch, feature int32) {
 	for i := range b.pieces {
 		p := &b.pieces[i]
 		if s := p.column(feature); s != nil {
-			putPresence(dst, p.at, s, p.lo, p.hi)
+			expand.PutPresence(dst, p.at, s, p.lo, p.hi)
 		}
 	}
 }
@@ -142,7 +144,7 @@ func fillRanges(lengths, ends []int32, b *Batch, feature int32, base int) (int, 
 	for i := range b.pieces { // each begins at the row where the one before it ends
 		p := &b.pieces[i]
 		n := p.hi - p.lo
-		sum = putRanges(lengths[p.at:p.at+n], ends[p.at:p.at+n], p.column(feature), p.lo, p.hi, sum)
+		sum = expand.PutRanges(lengths[p.at:p.at+n], ends[p.at:p.at+n], p.column(feature), p.lo, p.hi, sum)
 	}
 	return int(sum), sum <= vector.MaxElements
 }
@@ -152,22 +154,11 @@ func fillLengths(dst []int32, b *Batch, feature int32) {
 	for i := range b.pieces {
 		p := &b.pieces[i]
 		if s := p.column(feature); s != nil {
-			putLengths(dst[p.at:], s, p.lo, p.hi)
+			expand.PutLengths(dst[p.at:], s, p.lo, p.hi)
 		} else {
 			clear(dst[p.at : p.at+p.hi-p.lo])
 		}
 	}
-}
-
-// accumulate turns lengths into the offsets at which lists end when the first starts at base. It returns the last one;
-// false when it does not fit an int32.
-func accumulate(lengths []int32, base int) (int, bool) {
-	sum := int64(base)
-	for i, n := range lengths {
-		sum += int64(n)
-		lengths[i] = int32(sum)
-	}
-	return int(sum), sum <= vector.MaxElements
 }
 
 func tooLarge(b *Batch, l *batchLayout, feature int32) error {

@@ -2,6 +2,7 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -56,24 +57,24 @@ func (e *exactColumn) fillSlots(g *Group, x *listFiller) error {
 	}
 	switch c.Type.Physical() {
 	case vector.Int64Values:
-		c.Ints = e.ints.resize(a, n)
+		c.Ints = e.ints.Resize(a, n)
 		fillSlotValues(c.Ints, e, g, x, func(s *vector.Column) []int64 { return s.Ints })
 	case vector.Float32Values:
-		c.Floats = e.floats.resize(a, n)
+		c.Floats = e.floats.Resize(a, n)
 		fillSlotValues(c.Floats, e, g, x, func(s *vector.Column) []float32 { return s.Floats })
 	case vector.Float64Values:
-		c.Doubles = e.doubles.resize(a, n)
+		c.Doubles = e.doubles.Resize(a, n)
 		fillSlotValues(c.Doubles, e, g, x, func(s *vector.Column) []float64 { return s.Doubles })
 	case vector.ByteValues:
-		c.Data = e.data.resize(a, n)
+		c.Data = e.data.Resize(a, n)
 		fillSlotValues(c.Data, e, g, x, func(s *vector.Column) []byte { return s.Data })
 	}
 	switch c.Type.Score {
 	case vector.Float32:
-		c.ScoreFloats = e.scoreFloats.resize(a, n)
+		c.ScoreFloats = e.scoreFloats.Resize(a, n)
 		fillSlotValues(c.ScoreFloats, e, g, x, func(s *vector.Column) []float32 { return s.ScoreFloats })
 	case vector.Float64:
-		c.ScoreDoubles = e.scoreDoubles.resize(a, n)
+		c.ScoreDoubles = e.scoreDoubles.Resize(a, n)
 		fillSlotValues(c.ScoreDoubles, e, g, x, func(s *vector.Column) []float64 { return s.ScoreDoubles })
 	}
 	return nil
@@ -84,10 +85,10 @@ func (e *exactColumn) fillSlotPresence(g *Group, x *listFiller) {
 	e.column.Present = nil
 	for _, s := range x.spans(g) {
 		if c := x.column(s, e.feature); c == nil || c.Present != nil {
-			p := vector.Bitmap(e.present.resize(x.l.allocator, vector.BitmapWords(g.Slots)))
+			p := vector.Bitmap(e.present.Resize(x.l.allocator, vector.BitmapWords(g.Slots)))
 			clear(p)
 			x.putPresence(p, g, e.feature)
-			if !allSet(p, g.Slots) {
+			if !expand.AllSet(p, g.Slots) {
 				e.column.Present = p
 			}
 			return
@@ -101,14 +102,14 @@ func (e *exactColumn) fillSlotRanges(g *Group, x *listFiller) (n int, err error)
 	x.copies = x.copies[:0]
 	ok := true
 	if x.windowed && x.hasWindows(g, e.feature) {
-		c.Offsets = e.offsets.resize(x.l.allocator, g.Slots)
-		c.Lengths = e.lengths.resize(x.l.allocator, g.Slots)
+		c.Offsets = e.offsets.Resize(x.l.allocator, g.Slots)
+		c.Lengths = e.lengths.Resize(x.l.allocator, g.Slots)
 		n, ok = x.placeFeature(c.Offsets, c.Lengths, g, e.feature, 0)
 	} else {
-		c.Offsets = e.offsets.resize(x.l.allocator, g.Slots+1)
+		c.Offsets = e.offsets.Resize(x.l.allocator, g.Slots+1)
 		c.Offsets[0] = 0
 		x.putLengths(c.Offsets[1:], g, e.feature)
-		n, ok = accumulate(c.Offsets[1:], 0)
+		n, ok = expand.Accumulate(c.Offsets[1:], 0)
 	}
 	if !ok {
 		return 0, tooLarge(x.b, x.l, e.feature)
@@ -145,14 +146,14 @@ func fillSlotValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, val
 			clear(dst[at : at+n])
 		case width > 0 && s.listed:
 			v := x.listed(s, c)
-			putFixed(dst[at:at+n], values(c), &v, width, 0, v.Rows)
+			expand.PutFixed(dst[at:at+n], values(c), &v, width, 0, v.Rows)
 		case c != nil && s.listed:
 			v := x.listed(s, c)
-			n = putLists(dst[at:], values(c), &v, 0, v.Rows, false)
+			n = expand.PutLists(dst[at:], values(c), &v, 0, v.Rows, false)
 		case width > 0:
 			n = copy(dst[at:at+n], values(c)[int(s.lo)*width:int(s.hi)*width])
 		case c != nil:
-			n = putSlotLists(dst[at:], values(c), c, int(s.lo), int(s.hi))
+			n = expand.PutSlotLists(dst[at:], values(c), c, int(s.lo), int(s.hi))
 		}
 		at += n
 	}

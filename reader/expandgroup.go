@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
 )
 
 // Expand makes dst the KJT of lists of t's, one of Sparse, Weighted and Floats: a list a row and feature, in order. It is one copy a row
@@ -37,7 +38,7 @@ func (t *Tensors) Expand(dst, lists *Jagged) error {
 	}
 	dst.Offsets[0] = 0
 	copy(dst.Offsets[1:], dst.Lengths)
-	if _, ok := accumulate(dst.Offsets[1:], 0); !ok {
+	if _, ok := expand.Accumulate(dst.Offsets[1:], 0); !ok {
 		return fmt.Errorf("expanded lists: %d rows of %d features have more than %d values", rows, features, vector.MaxElements)
 	}
 	dst.Values = expandValues(t, dst, lists, dst.Values, lists.Values)
@@ -95,6 +96,6 @@ func (t *Tensors) expandPresence(dst, lists *Jagged, rows int) {
 	for k := range lists.Features {
 		from, to := lists.Lists(k)
 		c := vector.Column{Rows: rows, Slots: to - from, Inverse: t.inverseOf(lists, k), Present: lists.PresentOf(k)}
-		putPresence(dst.PresentOf(k), 0, &c, 0, rows)
+		expand.PutPresence(dst.PresentOf(k), 0, &c, 0, rows)
 	}
 }

@@ -3,6 +3,7 @@ package reader
 import (
 	"context"
 
+	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -18,6 +19,9 @@ type (
 	Position    = plan.Position
 	Split       = plan.Split
 )
+
+// An Allocator provides the memory that batches are made of.
+type Allocator = memory.Allocator
 
 const (
 	OutputColumns = plan.OutputColumns

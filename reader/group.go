@@ -3,9 +3,9 @@ package reader
 import (
 	"slices"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // A Group is features whose rows share slots alike: in every stripe that the batch takes rows of, they are of one dedup
@@ -31,9 +31,9 @@ type groupMaker struct {
 	picker  slotPicker
 	filler  listFiller
 	groups  []Group
-	groupOf []int32       // by place in the plan, the place in groups; their number: none
-	alone   []int32       // the features in no group, ascending
-	inverse buffer[int32] // of all groups
+	groupOf []int32              // by place in the plan, the place in groups; their number: none
+	alone   []int32              // the features in no group, ascending
+	inverse memory.Buffer[int32] // of all groups
 }
 
 // pick sets x's groups, and x.alone, and finds the slots of each.
@@ -41,7 +41,7 @@ func (x *groupMaker) pick(b *Batch, l *batchLayout) {
 	x.picker.sort(b.pieces)
 	x.picker.spans, x.picker.listed = x.picker.spans[:0], x.picker.listed[:0]
 	all := x.picker.grouping(l.groupings)
-	inverse := x.inverse.resize(l.allocator, len(all.groups)*b.Rows)
+	inverse := x.inverse.Resize(l.allocator, len(all.groups)*b.Rows)
 	x.groups = x.groups[:0]
 	x.alone = append(x.alone[:0], all.alone...)
 	for _, features := range all.groups {
@@ -93,7 +93,7 @@ func (x *groupMaker) fillTensors(t *Tensors, b *Batch, l *batchLayout) error {
 	f.groups, f.groupOf = nil, nil
 	if l.plan.Dedup != plan.DedupKJT {
 		f.groups, f.groupOf = x.groups, x.groupOf
-		t.Groups, t.Inverses = x.groups, x.inverse.view[:len(x.groups)*b.Rows:len(x.groups)*b.Rows]
+		t.Groups, t.Inverses = x.groups, x.inverse.First(len(x.groups)*b.Rows)
 	}
 	if f.windowed {
 		f.alone = x.pickAlone(b)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -248,22 +250,22 @@ func TestGroups(t *testing.T) {
 }
 
 // decodeAll decodes every stripe of a scanner's layout, by hand.
-func decodeAll(t *rapid.T, s *Scanner) []*stripe {
-	s.budget = newBudget(1 << 40)
+func decodeAll(t *rapid.T, s *Scanner) []*load.Stripe {
+	s.budget = memory.NewBudget(1 << 40)
 	ctx := context.Background()
-	var out []*stripe
+	var out []*load.Stripe
 	for i := range s.layout.segments {
 		g, err := s.layout.loadSegment(ctx, i)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k := range g.stripes() {
+		for k := range g.Stripes() {
 			u := s.planUnit(g, k, k+1)
 			if err := s.load(ctx, u); err != nil {
 				t.Fatal(err)
 			}
 			st := s.stripe(u, k)
-			if err := s.decodeStripes(ctx, []*stripe{st}, 1); err != nil {
+			if err := s.decodeStripes(ctx, []*load.Stripe{st}, 1); err != nil {
 				t.Fatal(err)
 			}
 			out = append(out, st)
@@ -289,8 +291,8 @@ func TestGroupsOfManyPieces(t *testing.T) {
 		for range 2 { // the second batch finds the scratch memory of the first
 			var pieces []piece
 			for _, st := range stripes {
-				for lo := 0; lo < st.rows; {
-					hi := rapid.IntRange(lo+1, st.rows).Draw(t, "hi")
+				for lo := 0; lo < st.Rows; {
+					hi := rapid.IntRange(lo+1, st.Rows).Draw(t, "hi")
 					if rapid.IntRange(0, 4).Draw(t, "taken") > 0 {
 						pieces = append(pieces, piece{stripe: st, lo: lo, hi: hi})
 					}
@@ -311,7 +313,7 @@ func TestGroupsOfManyPieces(t *testing.T) {
 				b.pieces = append(b.pieces, p)
 				b.Rows += p.hi - p.lo
 				for r := p.lo; r < p.hi; r++ {
-					rows = append(rows, int(p.stripe.firstRow)+r)
+					rows = append(rows, int(p.stripe.FirstRow)+r)
 				}
 			}
 			if err := b.make(s.stock.layout); err != nil {
@@ -331,7 +333,7 @@ func TestWindowsShareValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawWindows(t, vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, make([]value, rapid.IntRange(1, 40).Draw(t, "slots")))
 		g := Group{Slots: c.Slots, to: 1}
-		x := listFiller{b: &Batch{pieces: []piece{{stripe: &stripe{columns: []*decoded{{column: c}}}}}}}
+		x := listFiller{b: &Batch{pieces: []piece{{stripe: &load.Stripe{Columns: []*load.Decoded{{Column: c}}}}}}}
 		x.b.maker.picker.spans = []slotSpan{{hi: int32(c.Slots)}}
 		starts, lengths := make([]int32, c.Slots), make([]int32, c.Slots)
 		n, ok := x.placeFeature(starts, lengths, &g, 0, 0)

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 

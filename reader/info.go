@@ -3,9 +3,8 @@ package reader
 import (
 	"sort"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // An Info says what rows a batch was made of: what a shuffle trades. The more sessions a batch has rows of, the less its rows
@@ -66,8 +65,8 @@ func countSessions(pieces []piece) int {
 		s := p.stripe
 		// The session that holds a row is the one before the first that starts after it.
 		at := func(row int) int {
-			rest := s.sessions[next : len(s.sessions)-1]
-			return next + sort.Search(len(rest), func(k int) bool { return s.at(int(rest[k])) > row }) - 1
+			rest := s.Sessions[next : len(s.Sessions)-1]
+			return next + sort.Search(len(rest), func(k int) bool { return s.At(int(rest[k])) > row }) - 1
 		}
 		first := max(at(p.lo), next)
 		last := at(p.hi - 1)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -34,9 +35,9 @@ func (s *Scanner) inline(ctx context.Context) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, to := g.stripesOf(first, s.end)
+	from, to := g.StripesOf(first, s.end)
 	var d *draft
-	if g.readBytes(from, to) <= min(inlineBytes, uint64(s.opts.unitBytes())) {
+	if g.ReadBytes(from, to) <= min(inlineBytes, uint64(s.opts.sizes().Task)) {
 		d = s.batches.tryDraft()
 	}
 	if d == nil {
@@ -54,21 +55,21 @@ func (s *Scanner) inline(ctx context.Context) (*draft, error) {
 }
 
 // readInline makes the batch of d out of stripes [from, to) of a segment, which fit one unit.
-func (s *Scanner) readInline(ctx context.Context, d *draft, g *segment, from, to int) error {
-	g.dictionaries.expect(to - from)
+func (s *Scanner) readInline(ctx context.Context, d *draft, g *load.Segment, from, to int) error {
+	g.Dictionaries.Expect(to - from)
 	u := s.planUnit(g, from, to)
-	g.dictionaries.emitted(to-from, s.budget)
+	g.Dictionaries.Emitted(to-from, s.budget)
 	defer s.putUnit(u)
 	if err := s.load(ctx, u); err != nil {
 		return err
 	}
-	stripes := make([]*stripe, 0, to-from)
+	stripes := make([]*load.Stripe, 0, to-from)
 	end := d.firstRow + uint64(d.rows)
 	for i := from; i < to; i++ {
 		stripes = append(stripes, s.stripe(u, i)) // the batch's
-		lo, hi := max(d.firstRow, g.starts[i]), min(end, g.starts[i+1])
+		lo, hi := max(d.firstRow, g.Starts[i]), min(end, g.Starts[i+1])
 		d.pieces = append(d.pieces, piece{
-			stripe: stripes[i-from], lo: int(lo - g.starts[i]), hi: int(hi - g.starts[i]), at: int(lo - d.firstRow),
+			stripe: stripes[i-from], lo: int(lo - g.Starts[i]), hi: int(hi - g.Starts[i]), at: int(lo - d.firstRow),
 		})
 	}
 	if err := s.decodeStripes(ctx, stripes, 1); err != nil {
@@ -79,25 +80,4 @@ func (s *Scanner) readInline(ctx context.Context, d *draft, g *segment, from, to
 	}
 	s.makeBatch(d)
 	return d.err
-}
-
-// readBytes estimates what stripes [from, to) take, stored and decoded, with the segment's dictionaries.
-func (g *segment) readBytes(from, to int) uint64 {
-	var n uint64
-	for j := range g.files {
-		for i := from; i < to; i++ {
-			if g.files[j].neededIn(i) {
-				n += g.files[j].entry.Meta.Stripes[i].Length
-			}
-		}
-		_, length := g.files[j].entry.Meta.Dictionary.Range()
-		n += length
-	}
-	for i := from; i < to; i++ {
-		n += g.decodedBytes(i) + g.gatheredBytes(i)
-	}
-	if g.dictionaries != nil {
-		n += uint64(g.dictionaries.bytes)
-	}
-	return n
 }

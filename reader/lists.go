@@ -2,6 +2,8 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // A listKind says which Jagged of Tensors holds a feature.
@@ -16,17 +18,17 @@ const (
 
 // A listMemory is the memory of a Jagged of Tensors.
 type listMemory struct {
-	groups      buffer[int32]
-	lengths     buffer[int32]
-	offsets     buffer[int32] // or starts
-	values      buffer[int64]
-	floatValues buffer[float32]
-	weights     buffer[float32]
-	present     buffer[uint64]
+	groups      memory.Buffer[int32]
+	lengths     memory.Buffer[int32]
+	offsets     memory.Buffer[int32] // or starts
+	values      memory.Buffer[int64]
+	floatValues memory.Buffer[float32]
+	weights     memory.Buffer[float32]
+	present     memory.Buffer[uint64]
 }
 
-func (m *listMemory) buffers() []anyBuffer {
-	return []anyBuffer{&m.groups, &m.lengths, &m.offsets, &m.values, &m.floatValues, &m.weights, &m.present}
+func (m *listMemory) buffers() []memory.AnyBuffer {
+	return []memory.AnyBuffer{&m.groups, &m.lengths, &m.offsets, &m.values, &m.floatValues, &m.weights, &m.present}
 }
 
 // A valueCopy is values of a column that a windowed feature's slots share, and where they go among the batch's.
@@ -65,7 +67,7 @@ func (x *listFiller) group(feature int32) *Group {
 func (x *listFiller) fill(j *Jagged, kind listKind, m *listMemory) error {
 	j.Groups, j.Dedup = nil, 0
 	if x.groupOf != nil {
-		j.Groups = m.groups.resize(x.l.allocator, len(j.Features))
+		j.Groups = m.groups.Resize(x.l.allocator, len(j.Features))
 		for k, f := range j.Features {
 			j.Groups[k] = x.groupOf[f]
 			if !x.l.plan.Expands(f) {
@@ -102,7 +104,7 @@ func (x *listFiller) fillPresence(j *Jagged, m *listMemory) {
 	for k := range j.Features {
 		words += vector.BitmapWords(j.First[k+1] - j.First[k])
 	}
-	j.Present = m.present.resize(x.l.allocator, words)
+	j.Present = m.present.Resize(x.l.allocator, words)
 	clear(j.Present)
 	left := j.Present
 	for k, f := range j.Features {
@@ -130,12 +132,12 @@ func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
 // values there are.
 func (x *listFiller) place(j *Jagged, m *listMemory) (n int, err error) {
 	lists := j.First[len(j.Features)]
-	j.Lengths = m.lengths.resize(x.l.allocator, lists)
+	j.Lengths = m.lengths.Resize(x.l.allocator, lists)
 	j.Offsets, j.Starts = nil, nil
 	if x.windowed {
-		j.Starts = m.offsets.resize(x.l.allocator, lists)
+		j.Starts = m.offsets.Resize(x.l.allocator, lists)
 	} else {
-		j.Offsets = m.offsets.resize(x.l.allocator, lists+1)
+		j.Offsets = m.offsets.Resize(x.l.allocator, lists+1)
 		j.Offsets[0] = 0
 	}
 	x.copies = x.copies[:0]
@@ -170,7 +172,7 @@ func (x *listFiller) placeLists(ends, lengths []int32, g *Group, feature int32, 
 	}
 	x.putLengths(lengths, g, feature)
 	copy(ends, lengths)
-	return accumulate(ends, n)
+	return expand.Accumulate(ends, n)
 }
 
 // putLengths writes the lengths of a feature's slots.
@@ -182,9 +184,9 @@ func (x *listFiller) putLengths(dst []int32, g *Group, feature int32) {
 			clear(dst[:n])
 		case s.listed:
 			v := x.listed(s, c)
-			putLengths(dst, &v, 0, v.Rows)
+			expand.PutLengths(dst, &v, 0, v.Rows)
 		default:
-			putSlotLengths(dst, c, int(s.lo), int(s.hi))
+			expand.PutSlotLengths(dst, c, int(s.lo), int(s.hi))
 		}
 		dst = dst[n:]
 	}
@@ -198,9 +200,9 @@ func (x *listFiller) putPresence(dst vector.Bitmap, g *Group, feature int32) {
 		case c == nil:
 		case s.listed:
 			v := x.listed(s, c)
-			putPresence(dst, at, &v, 0, v.Rows)
+			expand.PutPresence(dst, at, &v, 0, v.Rows)
 		default:
-			putSlotPresence(dst, at, c, int(s.lo), int(s.hi))
+			expand.PutSlotPresence(dst, at, c, int(s.lo), int(s.hi))
 		}
 		at += int(s.hi - s.lo)
 	}
@@ -251,7 +253,7 @@ func (x *listFiller) placeSlots(starts, lengths []int32, c *vector.Column, lo, n
 			starts[i] = int32(n)
 		}
 	case c.Lengths == nil:
-		putSlotLengths(lengths, c, lo, hi)
+		expand.PutSlotLengths(lengths, c, lo, hi)
 		o := c.Offsets[lo : hi+1]
 		by := int32(n) - o[0]
 		for i := range starts {
@@ -320,12 +322,12 @@ func (x *listFiller) copy(c *vector.Column, from, to int32, n int) int {
 func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total int) {
 	j.Values, j.FloatValues, j.Weights = nil, nil, nil
 	if kind == floatLists {
-		j.FloatValues = m.floatValues.resize(x.l.allocator, total)
+		j.FloatValues = m.floatValues.Resize(x.l.allocator, total)
 	} else {
-		j.Values = m.values.resize(x.l.allocator, total)
+		j.Values = m.values.Resize(x.l.allocator, total)
 	}
 	if kind == weightedLists {
-		j.Weights = m.weights.resize(x.l.allocator, total)
+		j.Weights = m.weights.Resize(x.l.allocator, total)
 	}
 	for i := range x.copies {
 		x.copies[i].put(j, kind)
@@ -342,7 +344,7 @@ func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total i
 			for i := range x.b.pieces {
 				p := &x.b.pieces[i]
 				if c := p.column(f); c != nil {
-					putRows(j, kind, int(begins[at+p.at]), c, p.lo, p.hi, goesPast(bytes, p.hi-p.lo))
+					putRows(j, kind, int(begins[at+p.at]), c, p.lo, p.hi, expand.GoesPast(bytes, p.hi-p.lo))
 				}
 			}
 			continue
@@ -393,7 +395,7 @@ func putSpan(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int) {
 	if kind == floatLists {
 		putSlotFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, lo, hi)
 	} else {
-		putSlotLists(j.Values[at:], c.Ints, c, lo, hi)
+		expand.PutSlotLists(j.Values[at:], c.Ints, c, lo, hi)
 	}
 	if kind == weightedLists {
 		putSlotFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, lo, hi)
@@ -405,7 +407,7 @@ func putRows(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int, pas
 	if kind == floatLists {
 		putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, lo, hi, past)
 	} else {
-		putLists(j.Values[at:], c.Ints, c, lo, hi, past)
+		expand.PutLists(j.Values[at:], c.Ints, c, lo, hi, past)
 	}
 	if kind == weightedLists {
 		putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, lo, hi, past)
@@ -419,7 +421,7 @@ func putSlotFloats(dst, floats []float32, doubles []float64, c *vector.Column, l
 	case c.Lengths == nil:
 		copyFloats(dst, floats, doubles, c.Offsets[lo], c.Offsets[hi])
 	case len(doubles) == 0:
-		putSlotLists(dst, floats, c, lo, hi)
+		expand.PutSlotLists(dst, floats, c, lo, hi)
 	default:
 		for s := lo; s < hi; s++ {
 			from, to := c.SlotRange(s)

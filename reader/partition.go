@@ -20,7 +20,7 @@ func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
 	nulls, size := false, 0
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		v, ok := partitionValue(p.stripe.segment.partition, e.partitionKey)
+		v, ok := partitionValue(p.stripe.Segment.Partition, e.partitionKey)
 		nulls = nulls || !ok
 		size += len(v) * (p.hi - p.lo)
 		if size > vector.MaxElements {
@@ -28,17 +28,17 @@ func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
 		}
 	}
 	if nulls {
-		c.Present = e.present.resize(l.allocator, vector.BitmapWords(b.Rows))
+		c.Present = e.present.Resize(l.allocator, vector.BitmapWords(b.Rows))
 		clear(c.Present)
 	}
-	c.Offsets = e.offsets.resize(l.allocator, b.Rows+1)
+	c.Offsets = e.offsets.Resize(l.allocator, b.Rows+1)
 	c.Offsets[0] = 0
-	c.Data = e.data.resize(l.allocator, size)
+	c.Data = e.data.Resize(l.allocator, size)
 	at := 0
 	for i := range b.pieces {
 		p := &b.pieces[i]
 		rows := p.hi - p.lo
-		v, ok := partitionValue(p.stripe.segment.partition, e.partitionKey)
+		v, ok := partitionValue(p.stripe.Segment.Partition, e.partitionKey)
 		if nulls && ok {
 			c.Present.SetRange(p.at, p.at+rows)
 		}

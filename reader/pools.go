@@ -4,21 +4,23 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // pools keep the memory of scanners of one plan for its next use, and bound their work. Safe for concurrent use.
 type pools struct {
 	stock    *batchStock
-	columns  []freeList[decoded] // of each feature
-	inverses freeList[decoded]
-	zeros    zeroInverse
-	buffers  bytePool
+	columns  []freeList[load.Decoded] // of each feature
+	inverses freeList[load.Decoded]
+	zeros    load.ZeroInverse
+	buffers  memory.BytePool
 	tasks    chan struct{} // holds a token for each task that a worker is at
 	key      poolsKey
 	reuse    bool // they are parked in the end
 
-	units    freeList[unit]
-	stripes  freeList[stripe]
+	units    freeList[load.IOTask]
+	stripes  freeList[load.Stripe]
 	decoders freeList[format.StripeDecoder]
 }
 
@@ -41,8 +43,8 @@ func (l *Layout) newPools(opts *Options) *pools {
 	layout.sessions = key.sessions
 	return &pools{
 		stock:   newBatchStock(layout, opts),
-		columns: make([]freeList[decoded], len(l.features)),
-		buffers: bytePool{max: opts.MemoryBudget / 2},
+		columns: make([]freeList[load.Decoded], len(l.features)),
+		buffers: memory.BytePool{Max: opts.MemoryBudget / 2},
 		tasks:   make(chan struct{}, opts.Workers),
 		key:     key,
 		reuse:   reuse,
@@ -59,17 +61,17 @@ func (p *pools) close() {
 }
 
 // column returns memory for a stripe of a feature.
-func (p *pools) column(feature int32) *decoded { return newOr(&p.columns[feature]) }
+func (p *pools) column(feature int32) *load.Decoded { return newOr(&p.columns[feature]) }
 
 // inverse returns memory for an inverse.
-func (p *pools) inverse() *decoded { return newOr(&p.inverses) }
+func (p *pools) inverse() *load.Decoded { return newOr(&p.inverses) }
 
-func newOr(l *freeList[decoded]) *decoded {
+func newOr(l *freeList[load.Decoded]) *load.Decoded {
 	d := l.get()
 	if d == nil {
-		return new(decoded)
+		return new(load.Decoded)
 	}
-	d.absent = false
+	d.Absent = false
 	return d
 }
 

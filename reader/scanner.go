@@ -9,17 +9,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
 // Options say how to read. They do not change what is read. The zero value works.
 type Options struct {
-	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one window of a
-	// shuffle, are always let through; a window is read ahead where two fit. Default 256 MiB.
+	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one buffer of a
+	// shuffle, are always let through; a buffer is read ahead where two fit. Default 256 MiB.
 	MemoryBudget int64
 	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. Default 4
 	// more than Workers.
@@ -52,7 +53,7 @@ type Options struct {
 	// options goes on with it, as a job does that opens a table for every epoch. Allocators are told apart by ==.
 	Reuse bool
 	// Allocator provides the memory of batches. Default: Go's heap.
-	Allocator Allocator
+	Allocator memory.Allocator
 	// Limits bound what stored metadata may claim. Default: format's.
 	Limits format.Limits
 	// Lease says how what is read is kept from gc while the reader is open.
@@ -101,13 +102,15 @@ func (o Options) withDefaults() (Options, error) {
 		o.RequestBytes = 8 << 20
 	}
 	if o.Allocator == nil {
-		o.Allocator = heapAllocator{}
+		o.Allocator = memory.Heap{}
 	}
 	return o, nil
 }
 
-// unitBytes is the memory that a unit may take, stored and decoded: small enough that several are under way.
-func (o *Options) unitBytes() int64 { return min(o.MemoryBudget/8, 32<<20) }
+// sizes says how what a scanner reads is fetched. A unit is small enough that several are under way.
+func (o *Options) sizes() load.FetchSizes {
+	return load.FetchSizes{Gap: o.GapBytes, Request: o.RequestBytes, Task: min(o.MemoryBudget/8, 32<<20)}
+}
 
 // rowRange returns the rows of an epoch's order to read.
 func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
@@ -196,8 +199,8 @@ type Scanner struct {
 	err        error        // what every Next returns
 
 	batches *batchPool
-	emitted []*stripe    // scratch of the run's emitStripes
-	ready   atomic.Int64 // of the stats' those that are of this scanner
+	emitted []*load.Stripe // scratch of the run's emitStripes
+	ready   atomic.Int64   // of the stats' those that are of this scanner
 }
 
 // errClosed is what Next returns after Close.
@@ -240,7 +243,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 // begin starts a run at the position.
 func (s *Scanner) begin() {
 	first := min(s.first+s.next.Batch*uint64(s.layout.plan.BatchSize), s.end)
-	s.budget = newBudget(s.opts.MemoryBudget)
+	s.budget = memory.NewBudget(s.opts.MemoryBudget)
 	s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
 }
 
@@ -308,7 +311,7 @@ func (s *Scanner) Plan() *plan.Plan { return s.layout.plan }
 func (s *Scanner) Position() plan.Position { return s.next }
 
 // Seek makes p the position, without reading what comes before it. Without a shuffle an epoch has the order of every other;
-// with one, the window that p lies in is read whole, after the indexes of its group of segments: see order.go. Batches
+// with one, the shuffle buffer that p lies in is read whole, after the indexes of its group of segments: see package order. Batches
 // given stay valid; an error that Next returned is forgotten.
 func (s *Scanner) Seek(p plan.Position) error {
 	if errors.Is(s.err, errClosed) {

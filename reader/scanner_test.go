@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,10 +60,10 @@ func drawOptions(t *rapid.T) Options {
 }
 
 // A dirtyAllocator gives memory with something in it, as Allocator may.
-type dirtyAllocator struct{ heapAllocator }
+type dirtyAllocator struct{ memory.Heap }
 
 func (d dirtyAllocator) Allocate(n int) []byte {
-	b := d.heapAllocator.Allocate(n)
+	b := d.Heap.Allocate(n)
 	for i := range b {
 		b[i] = 0xA5
 	}

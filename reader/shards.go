@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // Shards deals the batches of an epoch to Count shards, each a block of consecutive batches of the plan's order, whose
@@ -19,7 +18,7 @@ import (
 //	rank 0 of 2      0   6     4     2          rank r of W takes each W-th
 //
 // The global order depends on the plan, the epoch and Count: not on the number of ranks. Where that divides Count, each rank
-// reads shards of its own, and so no bytes twice but those of the stripes, or windows of a shuffle, that a shard's end cuts.
+// reads shards of its own, and so no bytes twice but those of the stripes, or shuffle buffers, that a shard's end cuts.
 type Shards struct {
 	Batches uint64
 	Count   int // at least 1

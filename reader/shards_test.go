@@ -169,10 +169,10 @@ func TestRanksReadTheirOwnBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for k := range g.stripes() {
+			for k := range g.Stripes() {
 				one := uint64(0)
-				for j := range g.files {
-					one += g.files[j].entry.Meta.Stripes[k].Length
+				for j := range g.Files {
+					one += g.Files[j].Entry.Meta.Stripes[k].Length
 				}
 				stripes = max(stripes, one)
 			}

@@ -6,9 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
-
-	"github.com/dsistore/dsistore/format"
 )
 
 // Which inverse a feature has in a segment, as a number: features with one number share an inverse in every stripe.
@@ -20,14 +19,6 @@ const (
 	// inverseItem and more: an item of the segment, which has one inverse a stripe; it may have none in some stripes.
 	inverseItem = 2
 )
-
-// A sharing says which of the features of a scan share inverses in a segment. Segments that are alike share one. It is
-// immutable.
-type sharing struct {
-	id uint64 // no other sharing has it
-	// numbers has an inverse's number for each of groupings.features; from inverseItem on, in the order of first use.
-	numbers []int32
-}
 
 var sharings atomic.Uint64 // the last id given
 
@@ -46,15 +37,15 @@ type groupings struct {
 	expanded []bool  // those that the plan expands, which are in no group
 
 	mu       sync.Mutex
-	sharings map[string]*sharing  // by numbers; guarded by mu
-	known    map[string]*grouping // by the sharings' ids; guarded by mu
+	sharings map[string]*load.Sharing // by numbers; guarded by mu
+	known    map[string]*grouping     // by the sharings' ids; guarded by mu
 }
 
 // maxGroupings bounds what groupings remembers: of more, it forgets all.
 const maxGroupings = 256
 
 func newGroupings(l *batchLayout) *groupings {
-	s := &groupings{sharings: map[string]*sharing{}, known: map[string]*grouping{}}
+	s := &groupings{sharings: map[string]*load.Sharing{}, known: map[string]*grouping{}}
 	places := l.exact
 	if l.plan.Output == plan.OutputTensors {
 		places = slices.Concat(l.sparse, l.weighted, l.floats)
@@ -73,27 +64,27 @@ func newGroupings(l *batchLayout) *groupings {
 }
 
 // sharingOf returns the sharing of a segment.
-func (s *groupings) sharingOf(g *segment) *sharing {
-	if x := g.sharing.Load(); x != nil {
+func (s *groupings) sharingOf(g *load.Segment) *load.Sharing {
+	if x := g.Sharing.Load(); x != nil {
 		return x
 	}
 	numbers := make([]int32, len(s.features))
-	byItem := make([]int32, len(g.items))
-	itemOf := make([]int32, len(g.featureFile))
-	for i := range g.items {
-		for _, f := range g.items[i].features {
+	byItem := make([]int32, len(g.Items))
+	itemOf := make([]int32, len(g.FeatureFile))
+	for i := range g.Items {
+		for _, f := range g.Items[i].Features {
 			itemOf[f] = int32(i)
 		}
 	}
 	next := int32(inverseItem)
 	for i, f := range s.features {
-		if g.featureFile[f] < 0 {
+		if g.FeatureFile[f] < 0 {
 			numbers[i] = inverseMissing
 			continue
 		}
 		item := itemOf[f]
 		if byItem[item] == 0 {
-			if byItem[item] = -1; g.hasInverse(&g.items[item]) {
+			if byItem[item] = -1; g.HasInverse(&g.Items[item]) {
 				byItem[item] = next
 				next++
 			}
@@ -108,10 +99,10 @@ func (s *groupings) sharingOf(g *segment) *sharing {
 		if len(s.sharings) >= maxGroupings {
 			clear(s.sharings)
 		}
-		x = &sharing{id: sharings.Add(1), numbers: numbers}
+		x = &load.Sharing{ID: sharings.Add(1), Numbers: numbers}
 		s.sharings[key] = x
 	}
-	g.sharing.Store(x)
+	g.Sharing.Store(x)
 	return x
 }
 
@@ -122,35 +113,11 @@ func appendNumbers(b []byte, numbers []int32) []byte {
 	return b
 }
 
-// hasInverse reports whether an item has an inverse in any stripe; of what is blended it may.
-func (g *segment) hasInverse(it *item) bool {
-	if it.parts != nil {
-		return true
-	}
-	file := it.inverse
-	if file < 0 {
-		file = g.featureFile[it.features[0]]
-	}
-	stripes := g.files[file].entry.Meta.Stripes
-	for i := range stripes {
-		if stripes[i].Slots != stripes[i].Rows {
-			return true
-		}
-		for _, x := range stripes[i].Streams {
-			switch x.Kind {
-			case format.InverseRuns, format.InverseChanges, format.InverseCodes:
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // of returns the grouping of segments, which are given once each, sorted by id. key is scratch, which is returned.
-func (s *groupings) of(segments []*sharing, key []byte) (*grouping, []byte) {
+func (s *groupings) of(segments []*load.Sharing, key []byte) (*grouping, []byte) {
 	key = key[:0]
 	for _, x := range segments {
-		key = binary.LittleEndian.AppendUint64(key, x.id)
+		key = binary.LittleEndian.AppendUint64(key, x.ID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,13 +133,13 @@ func (s *groupings) of(segments []*sharing, key []byte) (*grouping, []byte) {
 }
 
 // group cuts the features by their numbers in each of the segments.
-func (s *groupings) group(segments []*sharing) *grouping {
+func (s *groupings) group(segments []*load.Sharing) *grouping {
 	// A feature's group is refined segment by segment: two stay together that were, and have one number in the next.
 	groups := make([]int32, len(s.features))
 	inverse := make([]bool, len(s.features)) // in any of the segments
 	for _, x := range segments {
 		refined := map[[2]int32]int32{}
-		for i, n := range x.numbers {
+		for i, n := range x.Numbers {
 			pair := [2]int32{groups[i], n}
 			g, ok := refined[pair]
 			if !ok {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/load"
 )
 
 // A slotSpan is slots of the columns that one stripe has of a group's features: [lo, hi), or those that the picker has listed there.
@@ -24,7 +25,7 @@ type slotSpan struct {
 //	spans       s0 slots [0,2) [4,6)  s1 slots [3,4)
 //
 // Where an inverse is monotone, which the format says, a piece's slots are a range from its first row's to its last's, and
-// only the first can be one of the piece before. Else slots are looked up in a table of the stripe's. Of a stripe that is condensed slots are
+// only the first can be one of the piece before. Else slots are looked up in a table of the stripe's. Of a stripe that is gathered slots are
 // listed, because they are next to each other here and there only. A slotPicker is scratch memory of one batch.
 type slotPicker struct {
 	order   []int32 // the pieces, those of a stripe together, in the order of their rows
@@ -39,13 +40,13 @@ type slotPicker struct {
 	numbers []int32
 	floor   int32
 
-	sharings []*sharing
+	sharings []*load.Sharing
 	key      []byte
 }
 
 // stripePieces are the pieces order[from:to], all of one stripe.
 type stripePieces struct {
-	stripe   *stripe
+	stripe   *load.Stripe
 	from, to int32
 }
 
@@ -57,7 +58,7 @@ func (x *slotPicker) sort(pieces []piece) {
 	}
 	byRow := func(a, b int32) int {
 		p, q := &pieces[a], &pieces[b]
-		return cmp.Or(cmp.Compare(p.stripe.firstRow, q.stripe.firstRow), cmp.Compare(p.lo, q.lo), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(p.stripe.FirstRow, q.stripe.FirstRow), cmp.Compare(p.lo, q.lo), cmp.Compare(a, b))
 	}
 	x.inOrder = slices.IsSortedFunc(x.order, byRow)
 	if !x.inOrder {
@@ -75,15 +76,15 @@ func (x *slotPicker) sort(pieces []piece) {
 // grouping returns how the features are grouped in the batch whose pieces are sorted.
 func (x *slotPicker) grouping(s *groupings) *grouping {
 	x.sharings = x.sharings[:0]
-	var last *segment
+	var last *load.Segment
 	for i := range x.stripes {
-		g := x.stripes[i].stripe.segment
+		g := x.stripes[i].stripe.Segment
 		if g == last {
 			continue
 		}
 		last = g
 		y := s.sharingOf(g)
-		at, found := slices.BinarySearchFunc(x.sharings, y.id, func(z *sharing, id uint64) int { return cmp.Compare(z.id, id) })
+		at, found := slices.BinarySearchFunc(x.sharings, y.ID, func(z *load.Sharing, id uint64) int { return cmp.Compare(z.ID, id) })
 		if !found {
 			x.sharings = slices.Insert(x.sharings, at, y)
 		}
@@ -97,7 +98,7 @@ func (x *slotPicker) grouping(s *groupings) *grouping {
 func (x *slotPicker) hasInverse(pieces []piece, feature int32) bool {
 	for i := range x.stripes {
 		p := &pieces[x.order[x.stripes[i].from]]
-		if c := p.column(feature); c == nil || c.Inverse != nil && !p.stripe.rowsAreSlots(c) {
+		if c := p.column(feature); c == nil || c.Inverse != nil && !p.stripe.RowsAreSlots(c) {
 			return true
 		}
 	}
@@ -108,9 +109,9 @@ func (x *slotPicker) hasInverse(pieces []piece, feature int32) bool {
 func (x *slotPicker) pickRows(pieces []piece) {
 	for i := range pieces {
 		p := &pieces[i]
-		if p.stripe.condensed {
+		if p.stripe.Gathered {
 			first := len(x.listed)
-			x.listed = append(x.listed, p.stripe.picked[p.lo:p.hi]...)
+			x.listed = append(x.listed, p.stripe.Picked[p.lo:p.hi]...)
 			x.addListed(first, int32(i))
 			continue
 		}
@@ -135,13 +136,13 @@ func (x *slotPicker) pick(pieces []piece, feature int32, inverse []int32) (slots
 		s := &x.stripes[i]
 		order := x.order[s.from:s.to]
 		first := len(x.spans)
-		d := s.stripe.columns[feature]
-		absent := d == nil || d.absent
+		d := s.stripe.Columns[feature]
+		absent := d == nil || d.Absent
 		switch c := pieces[order[0]].column(feature); {
-		case !absent && s.stripe.condensed:
-			ascends := s.stripe.columns[feature].ascends
+		case !absent && s.stripe.Gathered:
+			ascends := s.stripe.Columns[feature].Ascends
 			monotone = monotone && ascends
-			n = x.pickCondensed(pieces, order, c, inverse, n, ascends)
+			n = x.pickGathered(pieces, order, c, inverse, n, ascends)
 		case absent:
 			switch {
 			case null < 0:
@@ -211,8 +212,8 @@ func (x *slotPicker) pickMonotone(pieces []piece, order []int32, c *vector.Colum
 	return n
 }
 
-// pickCondensed is pickMonotone for a stripe that is condensed, and lists the slots. ascends: no row has a slot before that of the row before.
-func (x *slotPicker) pickCondensed(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32, ascends bool) int32 {
+// pickGathered is pickMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot before that of the row before.
+func (x *slotPicker) pickGathered(pieces []piece, order []int32, c *vector.Column, inverse []int32, n int32, ascends bool) int32 {
 	first := len(x.listed)
 	if ascends {
 		last := int32(-1)

@@ -2,6 +2,8 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // Tensors are a batch as a trainer takes it. B is the batch's Rows. The caller must not write to them.
@@ -40,8 +42,8 @@ type Matrix struct {
 	// Present, when Options.Presence asks for it, has a bitmap of B bits a feature, each beginning a word: see PresentOf.
 	Present []uint64
 
-	values  buffer[float32]
-	present buffer[uint64]
+	values  memory.Buffer[float32]
+	present memory.Buffer[uint64]
 }
 
 // PresentOf returns the presence of the i-th of m's features: a bit a row. It is nil without Options.Presence.
@@ -138,7 +140,7 @@ const denseBlock = 64
 
 // fill makes m of b's pieces. It appends to inexact the first integer of each feature that float32 does not hold.
 func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []InexactInteger {
-	m.Values = m.values.resize(l.allocator, b.Rows*m.Width)
+	m.Values = m.values.Resize(l.allocator, b.Rows*m.Width)
 	width := 1
 	if len(m.Features) == 1 {
 		width = m.Width
@@ -167,23 +169,23 @@ func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []Inex
 func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi int) (seen uint64) {
 	switch {
 	case c == nil:
-		scatterZero(dst, stride, width, hi-lo)
+		expand.ScatterZero(dst, stride, width, hi-lo)
 	case c.Type.Elem == vector.Uint64:
-		return scatterUnsigned(dst, stride, c.Ints, c, width, lo, hi)
+		return expand.ScatterUnsigned(dst, stride, c.Ints, c, width, lo, hi)
 	case c.Type.Physical() == vector.Int64Values:
-		return scatterInts(dst, stride, c.Ints, c, width, lo, hi)
+		return expand.ScatterInts(dst, stride, c.Ints, c, width, lo, hi)
 	case c.Type.Physical() == vector.Float32Values:
-		scatter(dst, stride, c.Floats, c, width, lo, hi)
+		expand.Scatter(dst, stride, c.Floats, c, width, lo, hi)
 	default:
-		scatter(dst, stride, c.Doubles, c, width, lo, hi)
+		expand.Scatter(dst, stride, c.Doubles, c, width, lo, hi)
 	}
 	return 0
 }
 
 // presenceOf fills a bitmap a feature.
-func presenceOf(buf *buffer[uint64], features []int32, b *Batch, l *batchLayout) []uint64 {
+func presenceOf(buf *memory.Buffer[uint64], features []int32, b *Batch, l *batchLayout) []uint64 {
 	words := vector.BitmapWords(b.Rows)
-	all := buf.resize(l.allocator, words*len(features))
+	all := buf.Resize(l.allocator, words*len(features))
 	clear(all)
 	for k, f := range features {
 		fillPresence(vector.Bitmap(all[k*words:(k+1)*words]), b, f)
@@ -194,13 +196,13 @@ func presenceOf(buf *buffer[uint64], features []int32, b *Batch, l *batchLayout)
 // putFloats copies lists of float32, or of float64 as float32: one of the two holds the values.
 func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, hi int, past bool) {
 	if len(doubles) > 0 {
-		putConvertedLists(dst, doubles, c, lo, hi)
+		expand.PutConvertedLists(dst, doubles, c, lo, hi)
 		return
 	}
-	putLists(dst, floats, c, lo, hi, past)
+	expand.PutLists(dst, floats, c, lo, hi, past)
 }
 
-func (t *Tensors) buffers() []anyBuffer {
+func (t *Tensors) buffers() []memory.AnyBuffer {
 	all := append(t.Dense.buffers(), t.Labels.buffers()...)
 	for i := range t.Embeddings {
 		all = append(all, t.Embeddings[i].buffers()...)
@@ -211,4 +213,4 @@ func (t *Tensors) buffers() []anyBuffer {
 	return all
 }
 
-func (m *Matrix) buffers() []anyBuffer { return []anyBuffer{&m.values, &m.present} }
+func (m *Matrix) buffers() []memory.AnyBuffer { return []memory.AnyBuffer{&m.values, &m.present} }

@@ -73,16 +73,6 @@ func (c Change) Validate() error {
 	return nil
 }
 
-// version returns the version of snapshots from which on they can say what the change does.
-func (c *Change) version() byte {
-	for i := range operations {
-		if o := &operations[i]; o.asked != nil && o.version2 && o.asked(c) {
-			return 2
-		}
-	}
-	return 1
-}
-
 // adds returns the segments, those of layers too, and the sets of rows that the change adds.
 func (c *Change) adds() (segments []SegmentDescriptor, rows []RowSet) {
 	for i := range operations {

@@ -138,7 +138,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Ch
 		}
 	}
 	m := e.m
-	m.info, m.commit, m.parent, m.table, m.version = e.info, randomID(), base.m.commit, table, max(e.m.version, c.version())
+	m.info, m.commit, m.parent, m.table = e.info, randomID(), base.m.commit, table
 	put := func(t0 tree, changes []treeEntry) (tree, error) {
 		out, ids, err := t.s.put(ctx, table, t0, sortEntries(changes))
 		for _, i := range ids {

@@ -1,4 +1,4 @@
-// Package storage is the store: tables, snapshots, segments, commits, and an index over them.
+// Package storage is the store: tables, snapshots, segments and commits.
 //
 //	Store ─── Table ─── Snapshot ─┬─ schema:  feature name -> Feature          (a tree)
 //	 root     name      version   └─ listing: partition -> SegmentDescriptor   (a tree)
@@ -23,7 +23,7 @@
 //     snapshot is, and gc takes nothing that was acknowledged: PROTOCOL.md.
 //   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. A number is taken once, for ever.
 //   - Ages are told by the clock that dates objects, and by no other.
-//   - Readers take no lock and need neither the index database nor a local disk.
+//   - Readers take no lock and need no local disk.
 //   - Object names are made in names.go, those of leases in lease.go. Names of tables, features and partition values are data: only the table's
 //     becomes part of an object name, escaped.
 //   - All stored bytes are checked before use; whatever is wrong is a format.CorruptError that names the object.
@@ -45,11 +45,10 @@
 //	<2 hex>/<32 hex>/file-<6 digits>         one large feature file
 //	<2 hex>/<32 hex>/condemned-<32 hex>      a gc is about to remove what is beside it
 //	<2 hex>/<32 hex>/clock                   somebody reads the store's clock
-//	_index/                                  the index database (local stores): rebuildable
 //	_tmp/                                    files being written (local stores)
 //
 // # Ownership
 //
-// Values that methods return are the caller's unless a comment says otherwise. Store, Table, Snapshot, Segment and Index
+// Values that methods return are the caller's unless a comment says otherwise. Store, Table, Snapshot and Segment
 // are safe for concurrent use, SegmentWriter as its comment says.
 package storage

@@ -3,12 +3,9 @@ package storage
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
-	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // FeatureTotals sums what the segments of a snapshot hold of one feature.
@@ -42,82 +39,12 @@ func (t *FeatureTotals) Factor() float64 {
 	return 1
 }
 
+// totalsAtOnce is of how many segments the indexes are read before they are summed up.
+const totalsAtOnce = 4 * object.RequestsAtOnce
+
 // FeatureTotals returns the totals of every feature of the snapshot, in name order, from the segments' indexes. Its cost
-// is that of reading them all.
+// is that of reading them all, many at once.
 func (s *Snapshot) FeatureTotals(ctx context.Context) ([]FeatureTotals, error) {
-	return s.featureTotals(ctx, func(d SegmentDescriptor, visit func(FeatureID, *FeatureEntry)) error {
-		return s.objectTotals(ctx, d, visit)
-	})
-}
-
-func (s *Snapshot) objectTotals(ctx context.Context, d SegmentDescriptor, visit func(FeatureID, *FeatureEntry)) error {
-	g, err := s.OpenSegment(ctx, d)
-	if err != nil {
-		return err
-	}
-	defer g.Close()
-	return g.Each(ctx, func(e *FeatureEntry) error {
-		visit(FeatureID(e.Meta.Feature), e)
-		return nil
-	})
-}
-
-// FeatureTotals is Snapshot.FeatureTotals from the index database: one range scan a segment. A segment that is not in
-// the database yet is read from its object, so that the answer is the same.
-func (x *Index) FeatureTotals(ctx context.Context, s *Snapshot) ([]FeatureTotals, error) {
-	prefix := x.segmentPrefix(s.t.name)
-	return s.featureTotals(ctx, func(d SegmentDescriptor, visit func(FeatureID, *FeatureEntry)) error {
-		segment, err := parseID(d.ID)
-		if err != nil {
-			return err
-		}
-		in, err := x.number(append(prefix[:len(prefix):len(prefix)], segment[:]...))
-		if err != nil {
-			return err
-		}
-		if in == 0 {
-			return s.objectTotals(ctx, d, visit)
-		}
-		return x.damaged(x.scan(ctx, d, segment, visit))
-	})
-}
-
-// scan visits the feature records of a segment in the database.
-func (x *Index) scan(ctx context.Context, d SegmentDescriptor, segment id, visit func(FeatureID, *FeatureEntry)) error {
-	facts, closer, err := x.db.Get(segment.recordKey(factsRecord))
-	if err != nil {
-		return corrupt(indexDir, "segment "+d.ID+" has no record: "+err.Error())
-	}
-	stripes, reason := decodeFacts(facts, d.Rows)
-	if err := closer.Close(); err != nil {
-		return err
-	}
-	if reason != "" {
-		return corrupt(indexDir, "segment "+d.ID+": "+reason)
-	}
-	it, err := x.db.NewIterWithContext(ctx, &pebble.IterOptions{
-		LowerBound: segment.recordKey(featureRecord), UpperBound: segment.recordKey(featureRecord + 1),
-	})
-	if err != nil {
-		return err
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		f, reason := parseFeatureKey(it.Key(), segment)
-		if reason != "" {
-			return errors.Join(corrupt(indexDir, reason), it.Close())
-		}
-		e, err := decodeEntry(segment, f, it.Value(), stripes, x.s.opts.Limits)
-		if err != nil {
-			return errors.Join(format.Locate(err, indexDir, "", 0), it.Close())
-		}
-		visit(f, e)
-	}
-	return errors.Join(it.Error(), it.Close(), ctx.Err())
-}
-
-func (s *Snapshot) featureTotals(
-	ctx context.Context, each func(SegmentDescriptor, func(FeatureID, *FeatureEntry)) error,
-) ([]FeatureTotals, error) {
 	features, err := s.Features(ctx)
 	if err != nil {
 		return nil, err
@@ -132,40 +59,74 @@ func (s *Snapshot) featureTotals(
 		out[i].Feature = f
 		byID[f.ID] = &out[i]
 	}
-	groupOf, groups := map[*FeatureTotals]FeatureID{}, map[FeatureID]string{} // of one segment
-	for _, d := range segments {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		clear(groupOf)
-		clear(groups)
-		err := each(d, func(f FeatureID, e *FeatureEntry) {
-			t := byID[f]
-			if t == nil { // the inverse of a dedup group: no feature of the schema
-				groups[f] = GroupName(e.Meta)
-				return
-			}
-			groupOf[t] = FeatureID(e.Meta.Group)
-			t.Windows += e.Meta.Found.Windows
-			t.SavedBytes += e.Meta.Found.SavedBytes
-			for i := range e.Meta.Stripes {
-				t.Slots += uint64(e.Meta.Stripes[i].Slots)
-				t.StoredElements += e.Meta.Stripes[i].Elements
-			}
-			t.Segments++
-			t.Rows += e.Meta.Rows
-			t.NullRows += e.Meta.Stats.NullRows
-			t.Elements += e.Meta.Stats.Elements
-			t.RawBytes += e.Meta.Stats.RawBytes
-			t.StoredBytes += e.Length
+	parts := make([]segmentTotals, totalsAtOnce)
+	for some := range slices.Chunk(segments, totalsAtOnce) {
+		err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error {
+			parts[i] = segmentTotals{features: parts[i].features[:0], groups: map[FeatureID]string{}}
+			return parts[i].read(ctx, s, some[i], byID)
 		})
 		if err != nil {
 			return nil, err
 		}
-		for t, g := range groupOf {
-			t.Group = groups[g]
+		for i := range some {
+			for _, f := range parts[i].features {
+				t := byID[f.ID]
+				t.add(&f.FeatureTotals)
+				t.Group = parts[i].groups[f.group]
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b FeatureTotals) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+// add adds what a segment has of the feature.
+func (t *FeatureTotals) add(o *FeatureTotals) {
+	t.Segments += o.Segments
+	t.Rows += o.Rows
+	t.NullRows += o.NullRows
+	t.Elements += o.Elements
+	t.RawBytes += o.RawBytes
+	t.StoredBytes += o.StoredBytes
+	t.Slots += o.Slots
+	t.StoredElements += o.StoredElements
+	t.Windows += o.Windows
+	t.SavedBytes += o.SavedBytes
+}
+
+// segmentTotals are what a segment has of the features of a snapshot.
+type segmentTotals struct {
+	features []featureIn
+	groups   map[FeatureID]string // the names of its dedup groups
+}
+
+// A featureIn is what a segment has of a feature.
+type featureIn struct {
+	FeatureTotals
+	group FeatureID
+}
+
+func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d SegmentDescriptor, known map[FeatureID]*FeatureTotals) error {
+	g, err := s.OpenSegment(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	return g.Each(ctx, func(e *FeatureEntry) error {
+		m := e.Meta
+		t := featureIn{group: FeatureID(m.Group), FeatureTotals: FeatureTotals{
+			Feature: Feature{ID: FeatureID(m.Feature)}, Segments: 1, Rows: m.Rows, NullRows: m.Stats.NullRows, Elements: m.Stats.Elements,
+			RawBytes: m.Stats.RawBytes, StoredBytes: e.Length, Windows: m.Found.Windows, SavedBytes: m.Found.SavedBytes,
+		}}
+		if known[t.ID] == nil { // the inverse of a dedup group: no feature of the schema
+			p.groups[t.ID] = GroupName(m)
+			return nil
+		}
+		for i := range m.Stripes {
+			t.Slots += uint64(m.Stripes[i].Slots)
+			t.StoredElements += m.Stripes[i].Elements
+		}
+		p.features = append(p.features, t)
+		return nil
+	})
 }

@@ -36,17 +36,6 @@ func TestGCStaysInTheStore(t *testing.T) {
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(l.Root(), indexDir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(theirs, filepath.Join(l.Root(), indexDir, indexDB)); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := RebuildIndex(ctx, tab.s); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if _, err := os.Stat(precious); err != nil {
 		t.Fatal(err)
 	}

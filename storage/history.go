@@ -10,7 +10,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A history walks everything that the snapshots of a table name. verify, gc and the index database use it; readers
+// A history walks everything that the snapshots of a table name. verify and gc use it; readers
 // never do.
 type history struct {
 	t *Table

@@ -11,9 +11,8 @@ import (
 //
 //	number of features that it speaks of | (role (1) | name)...
 //
-// It holds in a snapshot of as many features, dropped ones not counted: keys are not dropped and keep their role, and a writer
-// that drops or renames features brings it up to date. Where a writer that does not know the entry has added some it never holds
-// again, and readers go through the schema.
+// It holds in a snapshot of as many features, dropped ones not counted: keys are not dropped and keep their role, and a commit that adds, drops
+// or renames features brings it up to date. Where it would be too long there is none, and readers go through the schema.
 type keyFeatures struct {
 	of   uint64
 	keys []keyFeature
@@ -143,9 +142,8 @@ func (e *edit) keys(ctx context.Context, _ *Change) error {
 			return nil
 		}
 	}
-	// An entry that stays must never hold again: with features dropped their number might come back to it.
-	if len(e.renamed) > 0 || after < before+uint64(len(e.added)) || e.m.version >= 2 {
-		e.schema = append(e.schema, treeEntry{keysKey(), nil})
-	}
+	// What does not fit is left out, and readers go through the schema. An entry that stayed could hold again, wrongly: with features dropped
+	// their number might come back to it.
+	e.schema = append(e.schema, treeEntry{keysKey(), nil})
 	return nil
 }

@@ -17,6 +17,12 @@ import (
 // feature takes no more than the table would.
 const fewKeys = 8
 
+// Chunks of a filter, and buckets, that lie no further apart are read as one; farKeyGap where requests take long.
+const (
+	keyGap    = 16 << 10
+	farKeyGap = 256 << 10
+)
+
 // KeyRows returns, of each segment, rows among which are all that have one of the keys of a feature, deleted ones too: whole stripes. nil: every row. The keys
 // are given by their hashes (HashInt, HashText), in any order. It reads the segments' tables of keys, several at a time: the filters first, and where one lets
 // hashes through the entries of those. Where an overlay that is part of the table replaces the feature, it is every row of each.
@@ -75,7 +81,11 @@ func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, e
 		return nil, err
 	}
 	k := &keyTable{name: segment.keysName()}
-	if k.table, err = s.openTable(ctx, k.name, d.KeysSize, sst.Fetch{Head: indexHead}); err != nil {
+	fetch := sst.Fetch{Head: indexHead, Gap: keyGap}
+	if object.Far(s.blobs) {
+		fetch.Whole, fetch.Gap = farRunBytes, farKeyGap
+	}
+	if k.table, err = s.openTable(ctx, k.name, d.KeysSize, fetch); err != nil {
 		return nil, err
 	}
 	v, err := k.table.Get(ctx, []byte{keyFactsRecord})
@@ -122,8 +132,8 @@ func (k *keyTable) rows(ctx context.Context, feature FeatureID, hashes []uint64)
 	if err != nil {
 		return nil, err
 	}
-	// So many that likely every stripe has some: its entries would say no more.
-	if len(passed) > len(hashes)/32+4*len(k.stripes) {
+	// So many, besides those that pass by chance, that likely every stripe has some: the entries would say no more.
+	if len(passed) > len(hashes)/64+3*len(k.stripes) {
 		return nil, nil
 	}
 	hit := make([]bool, len(k.stripes))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -70,7 +71,7 @@ func IsLookupType(t vector.Type) bool {
 	return t.Kind == vector.String || t.Kind == vector.Bytes || t.Kind == vector.Dense && t.Elem.IsInteger()
 }
 
-// keyHashes are the hashes of a key feature of a segment that is written: of each stripe its distinct ones, with the stripe in the low 16 bits.
+// keyHashes are the hashes of a key feature of a segment that is written, with the stripe in the low 16 bits. Values that are equal and next to each other are one.
 type keyHashes struct {
 	feature FeatureID
 	stripes int
@@ -99,10 +100,36 @@ func (k *keyHashes) add(c *vector.Column) {
 		} else {
 			h = HashInt(c.Ints[lo])
 		}
-		k.entries = append(k.entries, h&hashMask|stripe)
+		if e := h&hashMask | stripe; len(k.entries) == from || e != k.entries[len(k.entries)-1] {
+			k.entries = append(k.entries, e)
+		}
 	}
-	slices.Sort(k.entries[from:])
-	k.entries = k.entries[:from+len(slices.Compact(k.entries[from:]))]
+}
+
+// sort orders the entries, and makes them distinct. Hashes are spread evenly: they are dealt to places of about 16 by their first bits, and each place is sorted.
+func (k *keyHashes) sort() {
+	shift := min(64, 64-bits.Len(uint(len(k.entries)/16)))
+	ends := make([]uint32, 1<<(64-shift))
+	for _, e := range k.entries {
+		ends[e>>shift]++
+	}
+	at := uint32(0)
+	for i, n := range ends {
+		ends[i] = at
+		at += n
+	}
+	sorted := make([]uint64, len(k.entries))
+	for _, e := range k.entries {
+		p := &ends[e>>shift]
+		sorted[*p] = e
+		*p++
+	}
+	from := uint32(0)
+	for _, end := range ends {
+		slices.Sort(sorted[from:end])
+		from = end
+	}
+	k.entries = slices.Compact(sorted)
 }
 
 // keyFacts say how much a table has of a feature.
@@ -188,7 +215,7 @@ func passes(block []byte, hash uint64) bool {
 
 // facts sorts the entries, and says how many there are.
 func (k *keyHashes) facts() keyFacts {
-	slices.Sort(k.entries)
+	k.sort()
 	distinct := uint64(0)
 	for i, e := range k.entries {
 		if i == 0 || e&hashMask != k.entries[i-1]&hashMask {

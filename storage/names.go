@@ -67,7 +67,7 @@ func (i id) table() tableID { return tableID(i[8:]) }
 func randomID() id {
 	var i id
 	rand.Read(i[:])
-	i[15] |= 1 // the zero id is the index database's own
+	i[15] |= 1 // the zero id is nobody's
 	return i
 }
 

@@ -58,7 +58,7 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...Feature) ([]Feat
 // FeatureIDs returns the ids that features of the table have or had: a new feature must have another. Its cost is the schema's; nil,
 // at no cost, where none was dropped or renamed, and every id is that of a feature in Features.
 func (s *Snapshot) FeatureIDs(ctx context.Context) (map[FeatureID]bool, error) {
-	if s.m.version < 2 {
+	if s.m.retired == 0 {
 		return nil, nil
 	}
 	lower, upper := spaceBounds(idSpace)

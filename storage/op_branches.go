@@ -13,7 +13,6 @@ var changeBranches = operation{
 	of:        "branches",
 	asked:     func(c *Change) bool { return len(c.Branches)+len(c.DropBranches) > 0 },
 	needsBase: true,
-	version2:  true,
 	validate: func(c *Change) error {
 		var once checkOnce
 		for _, b := range c.Branches {

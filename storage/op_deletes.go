@@ -8,8 +8,7 @@ import (
 // Rows that are deleted.
 
 var deleteRows = operation{
-	asked:    func(c *Change) bool { return len(c.Deletes) > 0 },
-	version2: true,
+	asked: func(c *Change) bool { return len(c.Deletes) > 0 },
 	validate: func(c *Change) error {
 		var once checkOnce
 		for _, d := range c.Deletes {

@@ -8,9 +8,8 @@ import (
 // Snapshots that expire.
 
 var expireSnapshots = operation{
-	asked:    func(c *Change) bool { return c.Oldest > 0 },
-	version2: true,
-	apply:    (*edit).oldest,
+	asked: func(c *Change) bool { return c.Oldest > 0 },
+	apply: (*edit).oldest,
 }
 
 // oldest says which snapshots have expired.

@@ -31,8 +31,7 @@ func (f FeatureChange) validate() error {
 }
 
 var changeFeatures = operation{
-	asked:    func(c *Change) bool { return len(c.FeatureChanges) > 0 },
-	version2: true,
+	asked: func(c *Change) bool { return len(c.FeatureChanges) > 0 },
 	validate: func(c *Change) error {
 		var once checkOnce
 		for _, f := range c.FeatureChanges {
@@ -86,11 +85,13 @@ func (e *edit) featureChanges(ctx context.Context, c *Change) error {
 		switch gone, was := f.Status == FeatureDropped, known.Status == FeatureDropped; {
 		case gone && !was:
 			e.info.Features--
+			e.m.retired++
 		case was && !gone:
 			e.info.Features++
 		}
 		if f.Name != known.Name {
 			e.renamed = append(e.renamed, renamed{known.Name, f.Name})
+			e.m.retired++
 			e.schema = append(e.schema, treeEntry{nameKey(known.Name), nil}, treeEntry{featureIDKey(f.ID), []byte(f.Name)})
 		}
 		e.schema = append(e.schema, treeEntry{nameKey(f.Name), appendFeature(nil, f)})

@@ -12,7 +12,6 @@ var setLayers = operation{
 	of:        "layers of overlays",
 	asked:     func(c *Change) bool { return len(c.Layers) > 0 },
 	needsBase: true,
-	version2:  true,
 	validate: func(c *Change) error {
 		var once checkOnce
 		for _, l := range c.Layers {

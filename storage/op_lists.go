@@ -13,7 +13,6 @@ var changeLists = operation{
 	of:        "sample lists",
 	asked:     func(c *Change) bool { return len(c.Lists)+len(c.DropLists)+len(c.ListRows) > 0 },
 	needsBase: true,
-	version2:  true,
 	validate: func(c *Change) error {
 		var once checkOnce
 		for _, l := range c.Lists {

@@ -18,7 +18,6 @@ var changeOverlays = operation{
 		return len(c.Overlays)+len(c.DropOverlays)+len(c.MergeOverlays)+len(c.DropBranches) > 0
 	},
 	needsBase: true,
-	version2:  true,
 	validate: func(c *Change) error {
 		var once checkOnce
 		for _, o := range c.Overlays {

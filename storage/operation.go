@@ -13,8 +13,6 @@ type operation struct {
 	asked func(c *Change) bool
 	// needsBase: it may meet what another has set, so that the change must say what it has seen.
 	needsBase bool
-	// version2: a snapshot of version 1 could not say what it does.
-	version2 bool
 	// validate checks it by itself; nil: there is nothing to check.
 	validate func(c *Change) error
 	// adds returns the segments and sets of rows that it adds: they must be there, and of the table.

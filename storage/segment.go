@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/storage/sst"
 )
 
-// The keys of a segment's index.sst, which are also its keys in the index database:
+// The keys of a segment's index.sst:
 //
 //	segment id (16) | 00                       the segment's rows and stripes
 //	segment id (16) | 01 | feature id (8 BE)   a feature file: see appendLocation

@@ -14,10 +14,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// Pebble leaves a ticker of its own running when Open fails, as it must where the disk is full.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 

@@ -72,8 +72,7 @@ func (s *Store) RunsFound() (hits, misses uint64) {
 	return s.runsFound.hits.Load(), s.runsFound.misses.Load()
 }
 
-// Open opens the store at the root that blobs stand for. It reads nothing, takes no lock and does not touch the index
-// database. Where there is no store, the methods that find tables return ErrNoStore.
+// Open opens the store at the root that blobs stand for. It reads nothing and takes no lock. Where there is no store, the methods that find tables return ErrNoStore.
 func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@
 // A symbolic link to a file is read as that file. One to a directory is not followed by listings, which name it in an error:
 // they would leave the store, or go round in circles.
 //
-// Names whose first component begins with "_" are the store's own and no object's: _tmp here, _index for the index.
+// Names whose first component begins with "_" are the store's own and no object's: _tmp here.
 //
 // All methods of all stores are safe for concurrent use.
 package object

@@ -1,8 +1,7 @@
 // Package sst writes and reads the sorted tables that a store keeps: a segment's index and table of keys, a table's listing and
 // schema.
 //
-// They are Pebble sstables, written by Pebble itself with every choice pinned, so that a segment's index.sst is ingested
-// as it is into a Pebble database, today's or a later one:
+// They are Pebble sstables, written by Pebble itself with every choice pinned:
 //
 //	+-------------+     +-------------+------------------+-----------+------------+-----------+-------------+
 //	| data block  | ... | data block  | index partitions | top index | properties | metaindex | footer (53) |

@@ -24,7 +24,7 @@ const (
 	baseTail   = 2 << 10
 	tailShare  = 512
 	maxTail    = 64 << 10
-	// coalesceGap is how many unwanted bytes a read takes along rather than be two.
+	// coalesceGap is how many unwanted bytes a read takes along rather than be two, unless Fetch.Gap is more.
 	coalesceGap = 2 << 10
 	// maxSpan ends a coalesced read.
 	maxSpan = 4 << 20
@@ -38,6 +38,7 @@ type Reader struct {
 	object string
 	size   uint64
 	read   ReadFunc
+	gap    uint64 // Fetch.Gap
 
 	head     []byte // the object up to its length; never written after Open
 	tailOff  uint64
@@ -64,11 +65,12 @@ type indexEntry struct {
 type Fetch struct {
 	Head  int // so many bytes of the front, where the first entries are, at the same time
 	Whole int // tables of up to so many bytes are read whole, at least those of 64 KiB
+	Gap   int // blocks that lie no further apart are read as one, at least those with 2 KiB between them
 }
 
 // Open reads the tail of the table of size bytes in the object of a name, and what fetch says.
 func Open(ctx context.Context, name string, size int64, fetch Fetch, read ReadFunc) (*Reader, error) {
-	r := &Reader{object: name, size: uint64(size), read: read, partitions: map[uint64][]byte{}}
+	r := &Reader{object: name, size: uint64(size), read: read, gap: uint64(max(coalesceGap, fetch.Gap)), partitions: map[uint64][]byte{}}
 	if size < footerLen {
 		return nil, r.corrupt(0, "table shorter than its footer")
 	}
@@ -381,7 +383,7 @@ func (r *Reader) blocks(ctx context.Context, handles []handle) (map[uint64][]byt
 		}
 		if n := len(spans); n > 0 {
 			s := &spans[n-1]
-			if h.off <= hs[s.to-1].end()+coalesceGap && h.end()-hs[s.from].off <= maxSpan {
+			if h.off <= hs[s.to-1].end()+r.gap && h.end()-hs[s.from].off <= maxSpan {
 				s.to = i + 1
 				continue
 			}

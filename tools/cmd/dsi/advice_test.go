@@ -185,12 +185,12 @@ func (a *advised) want(dir, kind string, flags ...string) *report.Advice {
 	return x
 }
 
-// bytes are those of all objects in dir but access records, and without the index database, which copies what it knows.
+// bytes are those of all objects in dir but access records.
 func (a *advised) bytes(dir string) (n uint64) {
 	a.Helper()
 	a.check(filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			if d != nil && (d.Name() == "access" || d.Name() == "_index") {
+			if d != nil && d.Name() == "access" {
 				return fs.SkipDir
 			}
 			return err

@@ -35,7 +35,6 @@ type cli struct {
 	Access    accessCmd    `cmd:"" help:"Access records: who read what of a table, and what it cost."`
 	Verify    verifyCmd    `cmd:"" help:"Check that what the snapshots refer to is there and whole."`
 	GC        gcCmd        `cmd:"" name:"gc" help:"Remove objects that nothing refers to."`
-	Index     indexCmd     `cmd:"" help:"Look after the index database."`
 	Inspect   inspectCmd   `cmd:"" help:"Print the annotated bytes of a feature file or a pack."`
 	Generate  generateCmd  `cmd:"" help:"Write a synthetic training table as Parquet, from a seed."`
 }

@@ -108,7 +108,7 @@ func (c *compactCmd) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// compact runs a plan, and brings the index database up to date.
+// compact runs a plan.
 func (a *app) compact(ctx context.Context, store *storage.Store, table *storage.Table, plan *compaction.Plan, opts compaction.Options) (*compaction.Report, error) {
 	if err := a.flush(); err != nil {
 		return nil, err
@@ -124,17 +124,9 @@ func (a *app) compact(ctx context.Context, store *storage.Store, table *storage.
 		err = fmt.Errorf("%w; what was committed stays: run this again", err)
 	}
 	if ctx.Err() == nil {
-		a.syncIndex(ctx, store)
 		a.rollup(ctx, store, table.Name())
 	}
 	return r, err
-}
-
-// syncIndex brings the index database up to date after a commit. Nothing depends on it.
-func (a *app) syncIndex(ctx context.Context, store *storage.Store) {
-	if err := storage.SyncIndex(ctx, store); err != nil && !errors.Is(err, storage.ErrNoIndex) {
-		fmt.Fprintf(a.err, "dsi: committed; the index database is behind: %s\n", oneLine(err.Error()))
-	}
 }
 
 // printLines prints text of several lines, each as oneLine leaves it, but with its indentation.

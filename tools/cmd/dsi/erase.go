@@ -132,9 +132,6 @@ func (a *app) printErasure(r *compaction.EraseReport) {
 		facts = append(facts, [2]string{"not known", fmt.Sprintf("what is in %s, %s, that no snapshot names: of an ingest or compaction under way, or killed; dsi gc takes them when they are older than a day",
 			plural(r.Unnamed, "object"), bytesText(r.UnnamedBytes))})
 	}
-	if r.IndexError != "" {
-		facts = append(facts, [2]string{"index", oneLine(r.IndexError)})
-	}
 	facts = append(facts, [2]string{"time", fmt.Sprintf("%.1f s", r.Seconds)})
 	a.printFacts(facts)
 }

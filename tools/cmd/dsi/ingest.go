@@ -88,10 +88,6 @@ func (c *ingestCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := storage.SyncIndex(ctx, store); err != nil && !errors.Is(err, storage.ErrNoIndex) {
-		// Nothing depends on the database, and the next ingest brings it up to date.
-		fmt.Fprintf(a.err, "dsi: committed; the index database is behind: %s\n", oneLine(err.Error()))
-	}
 	if report.BadRows > 0 || report.BadFiles > 0 {
 		fmt.Fprintf(a.err, "dsi: %s and %s left out: see %s\n", plural(uint64(report.BadRows), "bad row"), plural(uint64(report.BadFiles), "bad file"), opts.BadRowReport)
 	}

@@ -56,7 +56,7 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	d.ReadOptions = column.ReadOptions{Limits: opts.Limits, ChunkBytes: opts.ChunkBytes, PageBytes: opts.PageBytes,
 		Threads: opts.Threads}
 	var err error
-	if d.Mapping, err = mapping.ReadMapping(opts.MappingFile); err != nil {
+	if d.Mapping, err = mapping.Read(opts.MappingFile); err != nil {
 		return nil, err
 	}
 	if opts.DDLFile != "" {

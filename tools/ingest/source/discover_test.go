@@ -121,7 +121,7 @@ func TestInferMappingIsAMapping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := mapping.ParseMapping(text)
+	m, err := mapping.Parse(text)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
@@ -178,7 +178,7 @@ func TestMappingSyntax(t *testing.T) {
 		`{"columns": {"a": {"dim": -1}}}`:     "number from 0 on is wanted",
 		"\xef\xbb\xbf" + `{"text": {"quote": ""}}`: "text.quote: \"\": want one byte",
 	} {
-		if _, err := mapping.ParseMapping([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := mapping.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}

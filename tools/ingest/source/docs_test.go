@@ -17,7 +17,7 @@ func TestMappingGuide(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1)
 	for _, b := range blocks {
-		if _, err := mapping.ParseMapping(b[1]); err != nil {
+		if _, err := mapping.Parse(b[1]); err != nil {
 			t.Errorf("%v in\n%s", err, b[1])
 		}
 	}

@@ -70,7 +70,7 @@ func (c *converter) grow(n int64) error {
 	return nil
 }
 
-// convert returns in as an array of node n.
+// convert returns in as an array of type n.
 func (c *converter) convert(in arrow.Array, n *column.Type) (*column.Array, error) {
 	if n.Unread {
 		return column.Unread(n, in.Len()), nil
@@ -262,8 +262,7 @@ func (c *converter) decimals(a *column.Array, width int, put func(int, []byte)) 
 			}
 			v := wide[:width]
 			if len(column.TrimDecimal(v)) > precisionWidth {
-				a.Faults = append(a.Faults, column.Fault{Entry: a.Len,
-					Err: fmt.Errorf("%x is no %s", v, a.Type.Logical)})
+				a.Fault(fmt.Errorf("%x is no %s", v, a.Type.Logical))
 			}
 			if err := column.AppendCell(a, v[width-precisionWidth:], c.limits); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
 )
 
+// Format is that of Arrow IPC streams and files.
 var Format = &input.Format{
 	Name:     "arrow",
 	Magic:    []string{"ARROW1", "FEA1", "\xff\xff\xff\xff"},

@@ -31,6 +31,7 @@ type messageReader struct {
 	rows, bytes int64
 }
 
+// ErrCutShort is returned when a stream ends without its end marker.
 var ErrCutShort = errors.New("the Arrow stream ends without its end marker: it was cut short")
 
 // Message returns the next message, valid until the next call, and io.EOF at the end marker.

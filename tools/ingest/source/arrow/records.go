@@ -48,6 +48,7 @@ func NewRecords(r RecordReader, resident bool) *Records {
 	return &Records{reader: r, resident: resident, out: make(chan arrow.RecordBatch), stop: make(chan struct{})}
 }
 
+// ErrRecordsClosed is returned when Records were closed before their end.
 var ErrRecordsClosed = errors.New("the Arrow records were closed")
 
 // Close gives the reader back. A call of it that is under way is not waited for: whoever cancels is not held up by a

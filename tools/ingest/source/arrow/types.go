@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
-// fieldType returns the node of an Arrow field.
+// fieldType returns the type of an Arrow field.
 func fieldType(f arrow.Field, depth int) *column.Type {
 	n := typeOf(f.Type, depth)
 	n.Name = f.Name

@@ -7,7 +7,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// An Array holds the values of a node: what Arrow calls an array, with the few shapes that node has.
+// An Array holds the values of a Type: what Arrow calls an array, with the few shapes that Type has.
 //
 //	shape        values                                       children
 //	null         none                                         none
@@ -17,7 +17,7 @@ import (
 //	fixed list   entries i*dim to (i+1)*dim                   1 element of n*dim entries
 //	struct       none                                         a member each, of n entries
 //
-// Null entries may hold anything; the binding clears them. Offsets start at 0 and never decrease.
+// Null entries may hold anything; mapping clears them. Offsets start at 0 and never decrease.
 type Array struct {
 	Type     *Type
 	Len      int
@@ -34,11 +34,13 @@ type Array struct {
 	Faults []Fault
 }
 
+// A Fault is an entry whose value cannot be stored, and why.
 type Fault struct {
 	Entry int
 	Err   error
 }
 
+// NewArray returns an empty array of a type.
 func NewArray(n *Type) *Array {
 	if n.Unread {
 		return Unread(n, 0)
@@ -59,6 +61,7 @@ func Unread(of *Type, n int) *Array {
 	return &Array{Type: &Type{Name: of.Name, Shape: Null, Unread: true}, Len: n}
 }
 
+// IsNull reports whether an entry is null.
 func (a *Array) IsNull(i int) bool {
 	return a.Type.Shape == Null || a.Valid != nil && !a.Valid.Get(i)
 }
@@ -125,6 +128,9 @@ func (a *Array) Mark(valid bool) {
 	}
 }
 
+// Fault says that the next entry to be appended cannot be stored.
+func (a *Array) Fault(err error) { a.Faults = append(a.Faults, Fault{a.Len, err}) }
+
 // Truncate drops the entries from n on, so that a row half appended can be taken back.
 func (a *Array) Truncate(n int) {
 	if n > a.Len {
@@ -183,6 +189,7 @@ type Lineage struct {
 	dim     int     // of the fixed list above
 }
 
+// Row returns the row that holds an entry.
 func (l *Lineage) Row(entry int) int {
 	for ; l != nil; l = l.parent {
 		if l.Offsets != nil {
@@ -295,6 +302,7 @@ func (a *Array) Lent(c *vector.Column) int64 {
 // same reports whether two slices that are not empty start at the same place.
 func same[T any](x, y []T) bool { return len(x) > 0 && len(y) > 0 && &x[0] == &y[0] }
 
+// Resize returns a slice of length n, s where it is large enough. What is in it may be anything.
 func Resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

@@ -13,6 +13,7 @@ type Limits struct {
 	Columns    int   // of a file; default 1,000,000
 }
 
+// WithDefaults returns l with the default in every zero field.
 func (l Limits) WithDefaults() Limits {
 	def := func(p *int64, v int64) {
 		if *p <= 0 {

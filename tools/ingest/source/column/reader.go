@@ -38,6 +38,7 @@ type holder interface {
 	Release()
 }
 
+// A BadRow is a row that cannot be stored, and why. Column is empty where it is the row as a whole.
 type BadRow struct {
 	Row    int
 	Column string

@@ -43,6 +43,7 @@ func (e *RefusedError) Error() string {
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
+// Refuse returns a RefusedError about a column, or about the file where that is empty.
 func Refuse(column, format string, args ...any) error {
 	return &RefusedError{Column: column, Reason: fmt.Sprintf(format, args...)}
 }

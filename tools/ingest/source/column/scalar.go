@@ -139,6 +139,7 @@ func parseInteger(n *Type, s string) (int64, error) {
 var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00",
 	"2006-01-02 15:04:05Z07:00", time.DateOnly}
 
+// ParseMoment reads a timestamp or a date; see AppendText.
 func ParseMoment(s string) (Moment, error) {
 	for _, layout := range timestampLayouts {
 		if t, err := time.Parse(layout, s); err == nil { // takes a fraction after the seconds
@@ -214,8 +215,8 @@ func ExactFloat(e vector.Elem, v int64) bool {
 // AppendCell appends a byte string, or a fault in its place when it is too long.
 func AppendCell[T ~string | ~[]byte](a *Array, v T, limits *Limits) error {
 	if int64(len(v)) > limits.CellBytes {
-		a.Faults = append(a.Faults, Fault{a.Len, fmt.Errorf("a value of %d bytes, the limit is %d", len(v),
-			limits.CellBytes)})
+		a.Fault(fmt.Errorf("a value of %d bytes, the limit is %d", len(v),
+			limits.CellBytes))
 		v = v[:0]
 	}
 	if int64(len(a.Data)+len(v)) > min(limits.BatchBytes, math.MaxInt32) {
@@ -234,6 +235,7 @@ func TrimDecimal(v []byte) []byte {
 	return v
 }
 
+// DecimalWidthOf returns DecimalWidth of a decimal by its logical type.
 func DecimalWidthOf(logical string) int {
 	var p, s int
 	if _, err := fmt.Sscanf(logical, "decimal(%d, %d)", &p, &s); err != nil {
@@ -250,7 +252,7 @@ func DecimalWidth(precision int) int {
 	return 32
 }
 
-// Decimal returns the node of a decimal: unscaled in an int64 up to 18 digits, else in 16 or 32 bytes.
+// Decimal returns the type of a decimal: unscaled in an int64 up to 18 digits, else in 16 or 32 bytes.
 func Decimal(precision, scale int) (*Type, error) {
 	if precision < 1 || precision > 76 || scale > precision || scale < -76 {
 		return nil, fmt.Errorf("decimal(%d, %d): want a precision of 1 to 76 and a scale up to it", precision, scale)

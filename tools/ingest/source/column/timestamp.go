@@ -55,7 +55,7 @@ func (m Moment) In(unit string) (v int64, fits bool) {
 // exact reports whether m is a whole number of a unit.
 func (m Moment) exact(unit string) bool { return m.Nanos%(1e9/TimeUnits[unit]) == 0 }
 
-// Value returns m in the unit of a node, or an error that says why it has no place in it. text is m as the source has
+// Value returns m in the unit of a type, or an error that says why it has no place in it. text is m as the source has
 // it.
 func (m Moment) Value(n *Type, text string) (int64, error) {
 	unit := TimestampUnit(n.Logical)
@@ -83,11 +83,13 @@ type MomentRange struct {
 	far, fine bool // one is out of the range of nanoseconds; one is no whole number of microseconds
 }
 
+// Add takes a timestamp into account.
 func (r *MomentRange) Add(m Moment) {
 	_, fits := m.In("ns")
 	r.some, r.far, r.fine = true, r.far || !fits, r.fine || !m.exact("us")
 }
 
+// Merge takes the timestamps of o into account.
 func (r *MomentRange) Merge(o MomentRange) {
 	r.some, r.far, r.fine = r.some || o.some, r.far || o.far, r.fine || o.fine
 }

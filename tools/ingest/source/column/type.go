@@ -7,19 +7,19 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Shape says what a node's values are made of.
+// Shape says what the values of a Type are made of.
 type Shape uint8
 
 const (
 	Null   Shape = iota + 1 // every value is null
-	Number                  // a number or bool: node.elem
+	Number                  // a number or bool: Elem
 	Bytes
 	String
 	List      // children[0], any number of times
-	FixedList // children[0], node.dim times
+	FixedList // Children[0], Dim times
 	Map       // children[0] is the key, children[1] the value
 	Struct    // one value of each child
-	Refused   // has no place here: node.reason
+	Refused   // has no place here: Reason
 )
 
 // A Type is the type of an input column, or of a part of one.
@@ -120,6 +120,7 @@ func (n *Type) Refused() *Type {
 	return nil
 }
 
+// Depth returns how many types are nested, this one included.
 func (n *Type) Depth() int {
 	d := 0
 	for _, c := range n.Children {

@@ -29,6 +29,7 @@ type Table struct {
 
 const maxDDLBytes = 64 << 20
 
+// ReadTable reads a file with a CREATE TABLE statement; see ParseTable.
 func ReadTable(path string, limits *column.Limits) (*Table, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -51,6 +51,7 @@ func unescapePath(s string) string {
 	return string(out)
 }
 
+// AppendPartition returns p, copied, with one more value. A key that p has already is refused.
 func AppendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {
 	for _, o := range p {
 		if strings.EqualFold(o.Key, v.Key) { // Hive does not tell them apart

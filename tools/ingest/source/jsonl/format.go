@@ -14,6 +14,7 @@ import (
 
 const name = "jsonl"
 
+// Format is that of JSON lines.
 var Format = &input.Format{
 	Name:     name,
 	Suffixes: []string{".json", ".jsonl", ".ndjson"},

@@ -200,7 +200,7 @@ func isBoundary(dir string) bool {
 // Signs are what the footer of a file says of the table that it belongs to.
 type Signs struct {
 	Columns []string
-	Ids     map[string]int32                // Iceberg's ids of the columns, where there are some
+	IDs     map[string]int32                // Iceberg's ids of the columns, where there are some
 	Meta    func(key string) (string, bool) // the writer's key-value metadata
 }
 
@@ -230,7 +230,7 @@ func (s Signs) Check(dropped func(column string) bool) error {
 		return v
 	}
 	kind := says("delete-type")
-	if s.Ids["file_path"] == icebergDeletePath && s.Ids["pos"] == icebergDeletePos {
+	if s.IDs["file_path"] == icebergDeletePath && s.IDs["pos"] == icebergDeletePos {
 		kind = "position"
 	}
 	if kind == "position" || kind == "equality" {

@@ -74,6 +74,7 @@ type Rules struct {
 	IgnoreExtra bool
 }
 
+// NewRules returns the rules that a layout stands for, or an error where they contradict each other.
 func NewRules(t *Layout) (Rules, error) {
 	l := Rules{Csv: t.CSV, delimiter: []byte{1}, Separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"',
 		Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore}

@@ -106,6 +106,7 @@ func (l *Reader) OldEnds() {
 	}
 }
 
+// ByteOrderMark is what some programs put before text in UTF-8.
 const ByteOrderMark = "\xef\xbb\xbf"
 
 // Next returns the next line without its end, and io.EOF after the last. The line is borrowed.

@@ -236,7 +236,7 @@ func (b *Binder) Bind(n *column.Type, path, parent, part string, depth int) (Bin
 func (b *Binder) bindStrictly(n *column.Type, path, parent, part string, depth int) (Binding, error) {
 	cm := b.Mapping.Columns[path]
 	if cm == nil {
-		cm = &ColumnMapping{}
+		cm = &Column{}
 	}
 	b.Seen[path] = n.Shape == column.Map
 	if cm.Drop {
@@ -389,7 +389,7 @@ type mapKey struct {
 	last   int // the row that held the key last in this chunk, or -1
 }
 
-func (b *Binder) bindMap(n *column.Type, path string, cm *ColumnMapping) (Binding, error) {
+func (b *Binder) bindMap(n *column.Type, path string, cm *Column) (Binding, error) {
 	k, v := n.Children[0], n.Children[1]
 	if k.Shape != column.String && (k.Shape != column.Bytes || k.Logical != "") &&
 		(k.Shape != column.Number || !k.Elem.IsInteger() || k.Logical != "") {

@@ -32,7 +32,7 @@ func HashString(s []byte) int64 { return int64(xxhash.Sum64(s) >> 1) }
 var errNoPlace = errors.New("have no place in a table")
 
 // converter chooses the feature that values of type n become, as cm wants it. Its errors say what to do.
-func (b *Binder) converter(n *column.Type, cm *ColumnMapping) (*converter, error) {
+func (b *Binder) converter(n *column.Type, cm *Column) (*converter, error) {
 	switch n.Shape {
 	case column.Null:
 		t := vector.Type{Kind: vector.Dense, Elem: vector.Bool}
@@ -56,7 +56,7 @@ func (b *Binder) converter(n *column.Type, cm *ColumnMapping) (*converter, error
 	return nil, fmt.Errorf("values of type %v %w", n, errNoPlace)
 }
 
-func unexpected(cm *ColumnMapping, n *column.Type, kinds ...vector.Kind) error {
+func unexpected(cm *Column, n *column.Type, kinds ...vector.Kind) error {
 	for _, k := range kinds {
 		if cm.Kind == k {
 			return nil
@@ -68,7 +68,7 @@ func unexpected(cm *ColumnMapping, n *column.Type, kinds ...vector.Kind) error {
 	return fmt.Errorf("values of type %v cannot be %v", n, cm.Kind)
 }
 
-func denseConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
+func denseConverter(n *column.Type, cm *Column) (*converter, error) {
 	if err := unexpected(cm, n, vector.Dense); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func clearNumber(c *vector.Column, i int) {
 	}
 }
 
-func stringConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
+func stringConverter(n *column.Type, cm *Column) (*converter, error) {
 	if cm.Hash {
 		if err := unexpected(cm, n, vector.Dense); err != nil {
 			return nil, err
@@ -185,7 +185,7 @@ func hashes(a *column.Array) []int64 {
 	return out
 }
 
-func listConverter(n *column.Type, cm *ColumnMapping) (*converter, error) {
+func listConverter(n *column.Type, cm *Column) (*converter, error) {
 	el := n.Children[0]
 	var cast *numberCast
 	switch {
@@ -266,7 +266,7 @@ func reportNulls(child *column.Array, bad func(int, error)) {
 	}
 }
 
-func embeddingConverter(n *column.Type, cm *ColumnMapping, cast *numberCast) (*converter, error) {
+func embeddingConverter(n *column.Type, cm *Column, cast *numberCast) (*converter, error) {
 	dim := int(cm.Dim)
 	switch {
 	case (n.Shape == column.FixedList || n.Dim > 0) && dim == 0:
@@ -329,7 +329,7 @@ func equalLengths(offsets []int32, dim int) bool {
 }
 
 // weightedConverter takes lists of structs of an id and a score, and maps from ids to scores.
-func weightedConverter(n *column.Type, pair []*column.Type, cm *ColumnMapping) (*converter, error) {
+func weightedConverter(n *column.Type, pair []*column.Type, cm *Column) (*converter, error) {
 	if err := unexpected(cm, n, vector.Weighted); err != nil {
 		return nil, err
 	}
@@ -427,7 +427,7 @@ type numberCast struct {
 	scale   *column.Rescaling // of timestamps; nil: they stay
 }
 
-func castTo(n *column.Type, cm *ColumnMapping) (*numberCast, error) {
+func castTo(n *column.Type, cm *Column) (*numberCast, error) {
 	elem := cm.Elem
 	if cm.Timestamp != "" {
 		if elem != 0 {

@@ -21,16 +21,15 @@ import (
 
 // A Mapping is what the mapping file says; docs/mapping.md describes it. The zero Mapping changes nothing.
 type Mapping struct {
-	Columns     map[string]*ColumnMapping
+	Columns     map[string]*Column
 	PartitionBy []string
 	Text        lines.Layout
 
 	Raw []byte // the text that was parsed
 }
 
-// A ColumnMapping says what becomes of a column, of a member of a struct ("parent.child") or of a key of a map
-// ("column.key").
-type ColumnMapping struct {
+// A Column says what becomes of a column, of a member of a struct ("parent.child") or of a key of a map ("column.key").
+type Column struct {
 	Rename   string
 	Role     storage.Role
 	HasRole  bool
@@ -81,8 +80,8 @@ func (m *Mapping) DropsIn(path string) bool {
 
 const maxMappingBytes = 64 << 20
 
-// ReadMapping reads a mapping file. An empty path gives the empty Mapping.
-func ReadMapping(path string) (*Mapping, error) {
+// Read reads a mapping file. An empty path gives the empty Mapping.
+func Read(path string) (*Mapping, error) {
 	m := &Mapping{}
 	if path == "" {
 		return m, nil
@@ -99,17 +98,17 @@ func ReadMapping(path string) (*Mapping, error) {
 	if len(raw) > maxMappingBytes {
 		return nil, fmt.Errorf("%s: a mapping file has at most %d bytes", path, maxMappingBytes)
 	}
-	m, err = ParseMapping(raw)
+	m, err = Parse(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }
 
-// ParseMapping reads the text of a mapping file.
-func ParseMapping(raw []byte) (*Mapping, error) {
+// Parse reads the text of a mapping file.
+func Parse(raw []byte) (*Mapping, error) {
 	raw = bytes.TrimPrefix(raw, []byte(lines.ByteOrderMark))
-	m := &Mapping{Columns: map[string]*ColumnMapping{}, Raw: raw}
+	m := &Mapping{Columns: map[string]*Column{}, Raw: raw}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return m, errors.New("nothing in it: want a JSON object, {} at least")
 	}
@@ -133,8 +132,8 @@ func ParseMapping(raw []byte) (*Mapping, error) {
 	return m, err
 }
 
-func parseColumnMapping(name string, raw json.RawMessage) (*ColumnMapping, error) {
-	c := &ColumnMapping{}
+func parseColumnMapping(name string, raw json.RawMessage) (*Column, error) {
+	c := &Column{}
 	err := strictObject(raw, fmt.Sprintf("columns.%s", name), []member{
 		{"rename", into(&c.Rename)},
 		{"role", taken(func(s string) error {

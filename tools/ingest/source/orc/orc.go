@@ -48,6 +48,7 @@ const (
 		"interpreter)"
 )
 
+// Format is that of ORC files.
 var Format = &input.Format{
 	Name:      "orc",
 	Magic:     []string{"ORC"},

@@ -131,7 +131,7 @@ func (r *reader) Want(wanted []bool) error {
 }
 
 func (r *reader) Signs() lakehouse.Signs {
-	s := lakehouse.Signs{Ids: map[string]int32{}, Meta: func(key string) (string, bool) { return "", false }}
+	s := lakehouse.Signs{IDs: map[string]int32{}, Meta: func(key string) (string, bool) { return "", false }}
 	for _, n := range r.Columns() {
 		s.Columns = append(s.Columns, n.Name)
 	}
@@ -143,7 +143,7 @@ func (r *reader) Signs() lakehouse.Signs {
 	for i, typ := range root.Subtypes {
 		var id int32
 		if _, err := fmt.Sscan(r.tail.Types[typ].attributes["iceberg.id"], &id); err == nil {
-			s.Ids[root.Names[i]] = id
+			s.IDs[root.Names[i]] = id
 		}
 	}
 	return s

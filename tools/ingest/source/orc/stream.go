@@ -151,7 +151,8 @@ func (s *orcStream) decompress(src []byte) ([]byte, error) {
 //	   literals  256 - count (128 to 255) · values (varints)
 //	2  repeat    00 width-1 (3 bits) count-3 (3 bits) · value
 //	   direct    01 width (5) count-1 (9) · packed values
-//	   patched   10 width (5) count-1 (9) · base bytes-1 (3) patch width (5) · gap width-1 (3) patches (5) · base · values · patches
+//	   patched   10 width (5) count-1 (9) · base bytes-1 (3) patch width (5) · gap width-1 (3) patches (5) · base ·
+//	             values · patches
 //	   delta     11 width (5) count-1 (9) · first value (varint) · first step (signed varint) · packed steps
 //
 // Packed numbers begin with the highest bit. Signed values are zigzag.

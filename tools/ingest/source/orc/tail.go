@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 )
@@ -59,31 +60,45 @@ const (
 
 var errORCTail = errors.New("the end of the ORC file is damaged")
 
-// A protoReader reads the fields of a message of Protocol Buffers.
+// A protoReader reads messages of Protocol Buffers. err is that of the first one that is damaged.
 type protoReader struct {
 	buf []byte
 	err error
 }
 
-// next returns the next field, and false after the last or at damage.
-func (p *protoReader) next() (field uint64, number uint64, text []byte, ok bool) {
-	if len(p.buf) == 0 || p.err != nil {
-		return 0, 0, nil, false
+// A protoValue is that of a field: a number or bytes.
+type protoValue struct {
+	number uint64
+	text   []byte
+}
+
+// fields gives the fields of a message, up to the last or to damage.
+func (p *protoReader) fields(message []byte) iter.Seq2[uint64, protoValue] {
+	return func(yield func(uint64, protoValue) bool) {
+		in := protoReader{buf: message}
+		for len(in.buf) > 0 && in.err == nil {
+			var v protoValue
+			key := in.varint()
+			switch key & 7 {
+			case 0:
+				v.number = in.varint()
+			case 1:
+				in.take(8)
+			case 2:
+				v.text = in.take(in.varint())
+			case 5:
+				in.take(4)
+			default:
+				in.err = errORCTail
+			}
+			if in.err == nil && !yield(key>>3, v) {
+				return
+			}
+		}
+		if in.err != nil {
+			p.err = in.err
+		}
 	}
-	key := p.varint()
-	switch key & 7 {
-	case 0:
-		number = p.varint()
-	case 1:
-		p.take(8)
-	case 2:
-		text = p.take(p.varint())
-	case 5:
-		p.take(4)
-	default:
-		p.err = errORCTail
-	}
-	return key >> 3, number, text, p.err == nil
 }
 
 func (p *protoReader) varint() uint64 {
@@ -124,19 +139,15 @@ func ReadTail(r io.ReaderAt, size int64) (*Tail, error) {
 		return nil, errORCTail
 	}
 	footer := int64(-1)
-	p := protoReader{buf: last[n-1-length : n-1]}
-	for {
-		field, v, _, ok := p.next()
-		if !ok {
-			break
-		}
+	var p protoReader
+	for field, v := range p.fields(last[n-1-length : n-1]) {
 		switch field {
 		case 1:
-			footer = int64(min(v, math.MaxInt64))
+			footer = int64(min(v.number, math.MaxInt64))
 		case 2:
-			t.codec = v
+			t.codec = v.number
 		case 3:
-			t.block = int64(min(v, math.MaxInt64))
+			t.block = int64(min(v.number, math.MaxInt64))
 		}
 	}
 	if p.err != nil || footer < 0 || footer > min(size-1-length, maxORCFooter) || t.block <= 0 ||
@@ -160,24 +171,20 @@ func (t *Tail) whole(r io.ReaderAt, at, length int64) ([]byte, error) {
 }
 
 func (t *Tail) parseFooter(raw []byte) error {
-	p := protoReader{buf: raw}
-	for {
-		field, v, text, ok := p.next()
-		if !ok {
-			break
-		}
+	var p protoReader
+	for field, v := range p.fields(raw) {
 		switch field {
 		case 3:
-			t.stripes = append(t.stripes, parseORCStripe(text, &p))
+			t.stripes = append(t.stripes, p.stripe(v.text))
 		case 4:
-			t.Types = append(t.Types, parseORCType(text, &p))
+			t.Types = append(t.Types, p.orcType(v.text))
 		case 5:
-			k, v := parseORCPair(text, &p)
-			t.meta[k] = v
+			key, value := p.pair(v.text)
+			t.meta[key] = value
 		case 6:
-			t.rows = int64(min(v, math.MaxInt64))
+			t.rows = int64(min(v.number, math.MaxInt64))
 		case 7:
-			t.stats = append(t.stats, parseORCStats(text, &p))
+			t.stats = append(t.stats, p.momentStats(v.text))
 		}
 	}
 	if p.err != nil {
@@ -202,88 +209,73 @@ func (t *Tail) parseFooter(raw []byte) error {
 	return nil
 }
 
-// fields calls visit with each field of a message within the one that p reads.
-func (p *protoReader) fields(text []byte, visit func(field, number uint64, text []byte)) {
-	in := protoReader{buf: text}
-	for {
-		field, v, text, ok := in.next()
-		if !ok {
-			break
+func (p *protoReader) stripe(text []byte) (s orcStripe) {
+	to := []*uint64{nil, &s.offset, &s.index, &s.data, &s.footer, &s.rows}
+	for field, v := range p.fields(text) {
+		if field >= 1 && field < uint64(len(to)) {
+			*to[field] = v.number
 		}
-		visit(field, v, text)
 	}
-	if in.err != nil {
-		p.err = in.err
-	}
-}
-
-func parseORCStripe(text []byte, p *protoReader) (s orcStripe) {
-	p.fields(text, func(field, v uint64, _ []byte) {
-		if to := []*uint64{nil, &s.offset, &s.index, &s.data, &s.footer, &s.rows}; field >= 1 &&
-			field < uint64(len(to)) {
-			*to[field] = v
-		}
-	})
 	return s
 }
 
-func parseORCType(text []byte, p *protoReader) orcType {
+func (p *protoReader) orcType(text []byte) orcType {
 	t := orcType{attributes: map[string]string{}}
-	p.fields(text, func(field, v uint64, text []byte) {
+	for field, v := range p.fields(text) {
 		switch field {
 		case 1:
-			t.Kind = v
+			t.Kind = v.number
 		case 2:
-			if text == nil {
-				t.Subtypes = append(t.Subtypes, v)
+			if v.text == nil {
+				t.Subtypes = append(t.Subtypes, v.number)
 			}
-			for packed := (protoReader{buf: text}); len(packed.buf) > 0; {
+			for packed := (protoReader{buf: v.text}); len(packed.buf) > 0; {
 				t.Subtypes = append(t.Subtypes, packed.varint())
 			}
 		case 3:
-			t.Names = append(t.Names, string(text))
+			t.Names = append(t.Names, string(v.text))
 		case 7:
-			k, v := parseORCPair(text, p)
-			t.attributes[k] = v
+			key, value := p.pair(v.text)
+			t.attributes[key] = value
 		}
-	})
+	}
 	return t
 }
 
-func parseORCPair(text []byte, p *protoReader) (key, value string) {
-	p.fields(text, func(field, _ uint64, text []byte) {
+func (p *protoReader) pair(text []byte) (key, value string) {
+	for field, v := range p.fields(text) {
 		switch field {
 		case 1:
-			key = string(text)
+			key = string(v.text)
 		case 2:
-			value = string(text)
+			value = string(v.text)
 		}
-	})
+	}
 	return key, value
 }
 
-func parseORCStats(text []byte, p *protoReader) (s orcMomentStats) {
-	p.fields(text, func(field, v uint64, text []byte) {
-		if field == 1 && v == 0 {
+func (p *protoReader) momentStats(text []byte) (s orcMomentStats) {
+	for field, v := range p.fields(text) {
+		if field == 1 && v.number == 0 {
 			s.known = true // no value at all
 		}
 		if field != 9 {
-			return
+			continue
 		}
 		bounds := [5]*int64{}
-		p.fields(text, func(field, v uint64, _ []byte) {
+		for field, v := range p.fields(v.text) {
 			if field >= 1 && field < uint64(len(bounds)) {
-				z := zigzag(v)
+				z := zigzag(v.number)
 				bounds[field] = &z
 			}
-		})
+		}
 		for _, i := range []int{3, 1} { // in UTC, or in the writer's zone: a day more or less is of no account
 			if bounds[i] != nil && bounds[i+1] != nil {
 				s = orcMomentStats{true, *bounds[i], *bounds[i+1]}
-				return
+				break
 			}
 		}
-	})
+	}
 	return s
 }
 
@@ -335,41 +327,33 @@ func (t *Tail) stripeFooter(r io.ReaderAt, s orcStripe) (*orcStripeFooter, error
 		return nil, err
 	}
 	f := &orcStripeFooter{}
-	p := protoReader{buf: raw}
+	var p protoReader
 	at, end := s.offset, s.offset+s.index+s.data
-	for {
-		field, _, text, ok := p.next()
-		if !ok {
-			break
-		}
+	for field, v := range p.fields(raw) {
 		switch field {
 		case 1:
-			var kind, column, length uint64
-			p.fields(text, func(field, v uint64, _ []byte) {
-				switch field {
-				case 1:
-					kind = v
-				case 2:
-					column = v
-				case 3:
-					length = v
+			var says [4]uint64 // kind, column, length, from 1 on
+			for field, v := range p.fields(v.text) {
+				if field < uint64(len(says)) {
+					says[field] = v.number
 				}
-			})
+			}
+			length := says[3]
 			if length > end-at {
 				return nil, fmt.Errorf("a stream of %d bytes, its stripe has %d left", length, end-at)
 			}
-			f.streams = append(f.streams, orcStreamAt{kind, column, int64(at), int64(length)})
+			f.streams = append(f.streams, orcStreamAt{says[1], says[2], int64(at), int64(length)})
 			at += length
 		case 2:
 			kind := uint64(0)
-			p.fields(text, func(field, v uint64, _ []byte) {
+			for field, v := range p.fields(v.text) {
 				if field == 1 {
-					kind = v
+					kind = v.number
 				}
-			})
+			}
 			f.encodings = append(f.encodings, kind)
 		case 3:
-			f.zone = string(text)
+			f.zone = string(v.text)
 		}
 	}
 	return f, p.err

@@ -14,7 +14,8 @@ import (
 // Timestamps reads a column of timestamps of an ORC file. pyarrow makes nanoseconds in 64 bits of them, and gives up,
 // or in old versions wraps, where those do not hold them.
 //
-//	stripe      PRESENT (bits, where there are nulls) · DATA (seconds since 2015 in the writer's zone) · SECONDARY (nanoseconds)
+//	stripe      PRESENT (bits, where there are nulls) · DATA (seconds since 2015 in the writer's zone) ·
+//	            SECONDARY (nanoseconds)
 type Timestamps struct {
 	R    io.ReaderAt
 	Tail *Tail
@@ -130,7 +131,7 @@ func (m *Timestamps) at(err error) error {
 	return fmt.Errorf("stripe %d: %w", m.stripe-1, err)
 }
 
-// read returns the next n rows as an array of the node's unit.
+// read returns the next n rows as an array of the type's unit.
 func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 	a := column.NewArray(n)
 	for range rows {
@@ -147,7 +148,7 @@ func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 		}
 		t, err := v.Value(n, "the timestamp "+v.String())
 		if err != nil {
-			a.Faults = append(a.Faults, column.Fault{Entry: a.Len, Err: err})
+			a.Fault(err)
 		}
 		a.Ints = append(a.Ints, t)
 		a.AppendEntry(true)

@@ -51,8 +51,7 @@ func convertUint32(dst *column.Array, s *page.Values, n int, _ *column.Limits) e
 func convertNarrow(dst *column.Array, s *page.Values, n int, _ *column.Limits) error {
 	for _, v := range s.I32[:n] {
 		if !column.ElemHolds(dst.Type.Elem, int64(v)) {
-			dst.Faults = append(dst.Faults, column.Fault{Entry: dst.Len,
-				Err: fmt.Errorf("%d does not fit %v", v, dst.Type.Elem)})
+			dst.Fault(fmt.Errorf("%d does not fit %v", v, dst.Type.Elem))
 			v = 0
 		}
 		dst.Ints = append(dst.Ints, int64(v))
@@ -97,7 +96,7 @@ func convertInt96(dst *column.Array, s *page.Values, n int, _ *column.Limits) er
 			ts, err = m.Value(dst.Type, "the timestamp "+m.String())
 		}
 		if err != nil {
-			dst.Faults = append(dst.Faults, column.Fault{Entry: dst.Len, Err: err})
+			dst.Fault(err)
 		}
 		dst.Ints = append(dst.Ints, ts)
 		dst.Len++
@@ -150,10 +149,9 @@ func convertDecimal64(fixed bool) leafConverter {
 			x := int64(0)
 			switch {
 			case len(v) == 0:
-				dst.Faults = append(dst.Faults, column.Fault{Entry: dst.Len, Err: errors.New("a decimal of no bytes")})
+				dst.Fault(errors.New("a decimal of no bytes"))
 			case len(v) > 8:
-				dst.Faults = append(dst.Faults, column.Fault{Entry: dst.Len,
-					Err: fmt.Errorf("%x does not fit %s", v, dst.Type.Logical)})
+				dst.Fault(fmt.Errorf("%x does not fit %s", v, dst.Type.Logical))
 			default:
 				x = int64(int8(v[0]))
 				for _, b := range v[1:] {
@@ -174,8 +172,7 @@ func convertDecimalBytes(fixed bool, width int) leafConverter {
 		for i := range n {
 			v := column.TrimDecimal(cell(s, i, fixed))
 			if len(v) == 0 || len(v) > width {
-				dst.Faults = append(dst.Faults, column.Fault{Entry: dst.Len,
-					Err: fmt.Errorf("%x is no %s", v, dst.Type.Logical)})
+				dst.Fault(fmt.Errorf("%x is no %s", v, dst.Type.Logical))
 				v = []byte{0}
 			}
 			fill := byte(0)

@@ -7,6 +7,6 @@
 //	footer ── schemaWalker ──> levelNode: a column.Type with its levels
 //	pages ── leafReader ──> values of a leaf ── assemble, by levels ──> column.Array
 //
-// arrow-go has the schema's nodes and decodes the pages in the rarer encodings; docs/decisions/0038 says why the rest
+// arrow-go has the schema's nodes and decodes the pages in the rarer encodings; docs/decisions/0039 says why the rest
 // is ours.
 package parquet

@@ -52,6 +52,7 @@ type Reader struct {
 
 const firstRows = 1024
 
+// Format is that of Parquet files.
 var Format = &input.Format{
 	Name:      "parquet",
 	Magic:     []string{"PAR1", "PARE"},
@@ -125,13 +126,13 @@ func (r *Reader) checkGroups() error {
 func (r *Reader) Columns() []*column.Type { return r.nodes }
 
 func (r *Reader) Signs() lakehouse.Signs {
-	s := lakehouse.Signs{Ids: map[string]int32{}, Meta: func(key string) (string, bool) {
+	s := lakehouse.Signs{IDs: map[string]int32{}, Meta: func(key string) (string, bool) {
 		v,
 			ok := r.foot.Meta[key]
 		return v, ok
 	}}
 	for _, e := range r.foot.Root.Kids {
-		s.Columns, s.Ids[e.Name] = append(s.Columns, e.Name), e.FieldID
+		s.Columns, s.IDs[e.Name] = append(s.Columns, e.Name), e.FieldID
 	}
 	return s
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/parquet/footer"
 )
 
-// A levelNode ties a node to Parquet's definition and repetition levels.
+// A levelNode ties a column.Type to Parquet's definition and repetition levels.
 //
 //	optional group tags (LIST)        def 1: tags is not null            list: present = 1, slot = 0, rep = 0
 //	  repeated group list             def 2, rep 1: there is an element

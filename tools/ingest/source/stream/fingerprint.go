@@ -28,6 +28,7 @@ func (h *contentHash) write(p []byte) {
 
 func (h *contentHash) hex() string { return hex.EncodeToString(h.b.Sum(h.a.Sum(nil))) }
 
+// Fingerprint returns the fingerprint of a file.
 func Fingerprint(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -59,10 +60,12 @@ type Reader struct {
 	done bool
 }
 
+// NewReader returns a Reader over r.
 func NewReader(r io.ReadCloser) *Reader {
 	return &Reader{r: r, h: newContentHash()}
 }
 
+// Read reads and hashes.
 func (r *Reader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	r.mu.Lock()
@@ -93,6 +96,7 @@ type Pipe struct {
 	f    *os.File
 }
 
+// Read opens the pipe where it is not open, and reads.
 func (p *Pipe) Read(b []byte) (n int, err error) {
 	if p.f == nil {
 		if p.f, err = os.Open(p.Path); err != nil {

@@ -14,6 +14,7 @@ import (
 
 const name = "text"
 
+// Format is that of delimited text.
 var Format = &input.Format{
 	Name:     name,
 	Suffixes: []string{".txt", ".csv", ".tsv", ".text", ".tbl", ".psv"},

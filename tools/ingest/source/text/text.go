@@ -14,8 +14,9 @@ import (
 
 // Reader reads delimited text: Hive's own layout, or CSV.
 //
-//	Hive   columns between ^A, items of lists and members of structs between ^B, a map's key and value between ^C, and one
-//	       more control character for each further level; \N is null; the escape character, if any, makes the next literal
+//	Hive   columns between ^A, items of lists and members of structs between ^B, a map's key and value between ^C,
+//	       and one more control character for each further level; \N is null; the escape character makes the
+//	       next literal
 //	CSV    columns between commas, quoted where needed; a quoted column may hold line ends
 type Reader struct {
 	lines.Splitter

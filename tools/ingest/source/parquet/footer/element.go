@@ -12,7 +12,7 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/parquet/thrift"
 )
 
-// A Element is a node of the schema in a Parquet footer.
+// An Element is a node of the schema in a Parquet footer.
 type Element struct {
 	Name       string
 	Kids       []*Element

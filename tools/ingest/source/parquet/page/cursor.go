@@ -31,6 +31,7 @@ type valueType struct {
 	size int // bytes of a value; 0: byte arrays, which say it, and bools
 }
 
+// NewValueType returns what a column of a physical type stores. typeLength is that of fixed-length byte arrays.
 func NewValueType(phys parquet.Type, typeLength int) valueType {
 	v := valueType{phys: phys}
 	switch phys {

@@ -64,6 +64,7 @@ func (l *Library) Begin(h *Header, page []byte) error {
 	return nil
 }
 
+// Decode reads up to n levels of the page and their values, which go into s. It returns how many of each it read.
 func (l *Library) Decode(n int, defs, reps []int16, s *Values) (int64, int, error) {
 	switch r := l.reader.(type) {
 	case *file.BooleanColumnChunkReader:

@@ -102,6 +102,7 @@ func (p *Reader) Restore() error {
 	return nil
 }
 
+// SizeBytes returns the memory of the page and the dictionary.
 func (p *Reader) SizeBytes() int64 { return int64(cap(p.Buf)) + p.Dict.sizeBytes() }
 
 // load reads the page at an offset, of which it returns the length in the file, into p.head and p.buf, or p.dict.

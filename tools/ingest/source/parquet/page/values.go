@@ -19,4 +19,5 @@ type Values struct {
 	Fixed []parquet.FixedLenByteArray
 }
 
+// ErrShortPage is returned when a page ends before its last level or value.
 var ErrShortPage = errors.New("a page holds fewer values than its header says")

@@ -36,12 +36,14 @@ var ErrShort = errors.New("thrift: the bytes end within a value")
 
 const maxDepth = 32
 
+// A Reader reads values from Buf, from Pos on. After the first error, in Err, it reads zeros.
 type Reader struct {
 	Buf []byte
 	Pos int
 	Err error
 }
 
+// Fail ends reading with an error, unless there was one before.
 func (t *Reader) Fail(err error) {
 	if t.Err == nil {
 		t.Err = err
@@ -49,6 +51,7 @@ func (t *Reader) Fail(err error) {
 	t.Pos = len(t.Buf)
 }
 
+// Byte reads a byte.
 func (t *Reader) Byte() byte {
 	if t.Pos >= len(t.Buf) {
 		t.Fail(ErrShort)
@@ -72,11 +75,13 @@ func (t *Reader) uvarint() uint64 {
 	return v
 }
 
+// Varint reads a zigzag number.
 func (t *Reader) Varint() int64 {
 	u := t.uvarint()
 	return int64(u>>1) ^ -int64(u&1)
 }
 
+// I32 reads a zigzag number of 32 bits.
 func (t *Reader) I32() int32 {
 	v := t.Varint()
 	if v != int64(int32(v)) {
@@ -146,6 +151,7 @@ func (t *Reader) Structs(depth int, read func()) {
 	}
 }
 
+// Skip passes over a value of a type. depth is that of what it is in.
 func (t *Reader) Skip(typ byte, depth int) {
 	if depth > maxDepth {
 		t.Fail(fmt.Errorf("thrift: nested deeper than %d", maxDepth))
