@@ -1,5 +1,3 @@
-// Command lowerbound holds the bytes that a row takes in a store beside those that it takes at least: what the generator drew,
-// each draw once and at its entropy (workload.Floor), by family of features and by what the bytes say.
 package main
 
 import (
@@ -11,23 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/encoding"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/ingest"
 )
-
-type flags struct {
-	Rows     int64  `help:"Rows of the dump; 0: the profile's."`
-	Profile  string `help:"Profile of the workload." default:"small"`
-	Seed     uint64 `help:"Seed of the workload."`
-	Features bool   `help:"A line for each feature too, with the codecs of its last stripe's values or codes."`
-	Dir      string `help:"Where the data lies; a dump that is there already is used." default:"out/lowerbound"`
-	program.ResultsFlag
-}
 
 // parts are what bytes say, in the order in which they are shown.
 var parts = []string{"dictionary", "values", "scores", "lengths", "starts", "inverse", "presence", "rest"}
@@ -49,35 +36,13 @@ func (s sizes) add(o sizes) {
 	}
 }
 
-// A line is what features take together.
+// A line is what features take together, and what they take at least: what the generator drew, each draw once and at its entropy
+// (workload.Floor).
 type line struct {
 	Name   string `json:"name"`
 	Bound  sizes  `json:"lower_bound"`
 	Stored sizes  `json:"stored"`
 	codecs string
-}
-
-func main() {
-	var f flags
-	program.Main(&f, "lowerbound", "Stored bytes per row beside the least that the same table takes.", f.run)
-}
-
-func (f *flags) run(ctx context.Context) error {
-	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"), workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed})
-	if err != nil {
-		return err
-	}
-	store := filepath.Join(f.Dir, "store")
-	report, err := versus.Ingest(ctx, store, dump, ingest.Options{})
-	if err != nil {
-		return err
-	}
-	lines, err := f.lines(ctx, store, dump, float64(report.BytesOut)/float64(report.Rows))
-	if err != nil {
-		return err
-	}
-	show(lines)
-	return f.WriteResults("lowerbound", lines)
 }
 
 // lines returns a line for each family, for each feature where asked, and for all, the last.
@@ -205,7 +170,8 @@ func dictionaryBytes(chunk []byte) float64 {
 	return float64(length)
 }
 
-func show(lines []*line) {
+// showLines prints what lines hold, beside the least that the same takes, in all and by part.
+func showLines(lines []*line) {
 	fmt.Printf("%-26s %11s %8s %6s ", "bytes per row", "lower bound", "stored", "times")
 	for _, p := range parts {
 		fmt.Printf(" %16s", p)

@@ -9,8 +9,8 @@ import (
 )
 
 // All stored bytes are accounted for, and no family takes less than its lower bound.
-func TestLowerBound(t *testing.T) {
-	f := flags{Rows: 2000, Profile: "small", Features: true, Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
+func TestLines(t *testing.T) {
+	f := flags{Rows: 2000, Profile: "small", Features: true, Workers: 1, Rounds: 1, Steps: []string{"groups"}, Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Command dedupsteps ingests one dump with each step of finding duplicates switched on in turn, and reports the bytes that
-// a row takes, in all and by family of features, and the seconds that the ingest took: medians of rounds in which the steps take
-// turns.
+// Command sizes says what a row takes, in all and by family of features. It ingests one dump with each step of finding duplicates
+// switched on in turn, and times the ingest: medians of rounds in which the steps take turns. Of the last step it says by what the
+// bytes say, beside the least that the same table takes.
 package main
 
 import (
@@ -13,18 +13,19 @@ import (
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
-	Rows    int64    `help:"Rows of the dump; 0: the profile's."`
-	Profile string   `help:"Profile of the workload." default:"small"`
-	Workers int      `help:"Goroutines of ingest." default:"1"`
-	Rounds  int      `help:"How often each step is timed, in turn with the others; the median counts." default:"1"`
-	Steps   []string `help:"Steps to take." default:"off,runs,slots,windows,groups"`
-	Dir     string   `help:"Where the data lies; a dump that is there already is used." default:"out/dedupsteps"`
+	Rows     int64    `help:"Rows of the dump; 0: the profile's."`
+	Profile  string   `help:"Profile of the workload." default:"small"`
+	Seed     uint64   `help:"Seed of the workload."`
+	Features bool     `help:"A line for each feature too, with the codecs of its last stripe's values or codes."`
+	Workers  int      `help:"Goroutines of ingest." default:"1"`
+	Rounds   int      `help:"How often each step is timed, in turn with the others; the median counts." default:"1"`
+	Steps    []string `help:"Steps to take." default:"off,runs,slots,windows,groups"`
+	Dir      string   `help:"Where the data lies; a dump that is there already is used." default:"out/sizes"`
 	program.ResultsFlag
 }
 
@@ -39,18 +40,19 @@ type report struct {
 	Found        writer.Duplicates  `json:"found"`
 
 	seconds, writes []float64 // of each round
+	lines           []*line
 }
 
 func main() {
 	var f flags
-	program.Main(&f, "dedupsteps", "Bytes per row for each step of finding duplicates.", f.run)
+	program.Main(&f, "sizes", "Bytes per row for each step of finding duplicates, and the least that the same table takes.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {
-	if f.Rounds < 1 {
-		return errors.New("rounds: want more than 0")
+	if f.Rounds < 1 || len(f.Steps) == 0 {
+		return errors.New("rounds and steps: want at least 1 of each")
 	}
-	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"), workload.Options{Profile: f.Profile, Rows: f.Rows})
+	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"), workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed})
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,13 @@ func (f *flags) run(ctx context.Context) error {
 		r.RowsPerSec = float64(dump.Rows) / r.Seconds
 	}
 	show(reports)
-	return f.WriteResults("dedupsteps", reports)
+	fmt.Println()
+	last := reports[len(reports)-1].lines
+	showLines(last)
+	return f.WriteResults("sizes", struct {
+		Steps []report `json:"steps"`
+		Lines []*line  `json:"lines"` // of the last step
+	}{reports, last})
 }
 
 // round ingests the dump with one step.
@@ -84,32 +92,14 @@ func (f *flags) round(ctx context.Context, dump *versus.Dump, step string, r *re
 	}
 	r.Dedup, r.Found = step, in.Duplicates
 	r.BytesPerRow = float64(in.BytesOut) / float64(in.Rows)
-	r.FamilyBytes, err = familyBytes(ctx, store, dump, r.BytesPerRow)
-	return err
-}
-
-// familyBytes returns the bytes a row of each family's feature files; the rest, up to total, is indexes and packs.
-func familyBytes(ctx context.Context, dir string, dump *versus.Dump, total float64) (map[string]float64, error) {
-	truth, err := workload.NewTruth(dump.Options)
-	if err != nil {
-		return nil, err
+	if r.lines, err = f.lines(ctx, store, dump, r.BytesPerRow); err != nil {
+		return err
 	}
-	of := map[string]string{}
-	for _, f := range truth.Features() {
-		of[f.Name] = versus.FamilyName(f.Family)
+	r.FamilyBytes = map[string]float64{}
+	for _, l := range r.lines[:len(versus.Families)] {
+		r.FamilyBytes[l.Name] = l.Stored.total()
 	}
-	out := map[string]float64{versus.Rest: total}
-	err = versus.EachEntry(ctx, dir, func(e *storage.FeatureEntry) error {
-		name := of[e.Meta.Name]
-		if name == "" {
-			name = versus.Inverses
-		}
-		n := float64(e.Length) / float64(dump.Rows)
-		out[name] += n
-		out[versus.Rest] -= n
-		return nil
-	})
-	return out, err
+	return nil
 }
 
 func show(reports []report) {
