@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
@@ -36,6 +37,9 @@ type (
 	InexactError   = batch.InexactError
 	InexactInteger = batch.InexactInteger
 )
+
+// LeaseOptions say how a reader that is open keeps what it reads from gc.
+type LeaseOptions = lease.Options
 
 // An Allocator provides the memory that batches are made of.
 type Allocator = memory.Allocator

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -98,7 +99,7 @@ func (x *parking) leave(p *pools) {
 // ReleaseReused frees what closed scanners with Options.Reuse left, without waiting for its minute to pass, and gives back their leases.
 func ReleaseReused() {
 	parkingPlace.clear()
-	releaseKept()
+	lease.ReleaseKept()
 }
 
 func (x *parking) clear() {

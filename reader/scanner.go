@@ -12,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -174,6 +175,11 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	return s, nil
 }
 
+// keep returns what keeps the layout's snapshots while a reader is open.
+func (l *Layout) keep(opts *Options) *lease.Hold {
+	return lease.New(l.snapshots, &opts.Lease, l.plan.Branch != "", opts.Reuse)
+}
+
 // newScanner returns a Scanner of rows [first, end) of an epoch's order, with all their batches.
 func (l *Layout) newScanner(opts *Options, p *pools, stats *counters, first, end uint64) *Scanner {
 	s := &Scanner{
@@ -187,10 +193,10 @@ func (l *Layout) newScanner(opts *Options, p *pools, stats *counters, first, end
 // goroutine; Batch.Release and Stats from any.
 type Scanner struct {
 	executor
-	first, end uint64 // rows of an epoch's order
-	stride     uint64 // from one batch to the next: those between are not made
-	shared     bool   // its pools are a RankScanner's
-	hold       *hold  // of what it reads
+	first, end uint64      // rows of an epoch's order
+	stride     uint64      // from one batch to the next: those between are not made
+	shared     bool        // its pools are a RankScanner's
+	hold       *lease.Hold // of what it reads
 	session    *access.Session
 	next       plan.Position
 	run        *run         // nil until Next, and after an error, Seek and Close
@@ -334,7 +340,7 @@ func (s *Scanner) Close() error {
 	}
 	s.err = errClosed
 	s.session.End()
-	s.hold.end()
+	s.hold.End()
 	return nil
 }
 

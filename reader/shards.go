@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -116,7 +117,7 @@ type RankScanner struct {
 	granted  uint64 // batch of this rank before which all may be made
 	end      uint64 // batch of the global order before which the epoch ends
 	closed   bool
-	hold     *hold
+	hold     *lease.Hold
 	stats    *counters // of all scanners
 	session  *access.Session
 }
@@ -267,6 +268,6 @@ func (s *RankScanner) Close() error {
 	}
 	s.pools.close()
 	s.session.End()
-	s.hold.end()
+	s.hold.End()
 	return errors.Join(errs...)
 }

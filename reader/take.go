@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
 )
@@ -24,7 +25,7 @@ import (
 //
 // Stripes that are asked for again and again are decoded whole and kept: takekeep.go says which. Of Options.MemoryBudget they
 // have half; what was looked up of segments, with their dictionaries, has a quarter, and so have the bytes that are read and
-// not yet decoded, or one unit (unit.go). A Taker is safe for concurrent use; takes wait for each other.
+// not yet decoded, or one I/O task (package load). A Taker is safe for concurrent use; takes wait for each other.
 type Taker struct {
 	executor
 
@@ -35,7 +36,7 @@ type Taker struct {
 	views   takeViews
 	closed  bool
 
-	hold    *hold // of what it reads
+	hold    *lease.Hold // of what it reads
 	session *access.Session
 }
 
@@ -138,7 +139,7 @@ func (t *Taker) Close() error {
 	t.kept.segments.Clear()
 	t.pools.close()
 	t.session.End()
-	t.hold.end()
+	t.hold.End()
 	return nil
 }
 

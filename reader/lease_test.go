@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -130,7 +131,7 @@ func TestReadersShareLeases(t *testing.T) {
 			t.Errorf("%s there is %+v, want the lease %s", what, all, name)
 		}
 	}
-	for !readers[0].hold.keepers[0].taken.Load() { // it is looked at once more after it was put
+	for !readers[0].hold.Renewers[0].HasLease() { // it is looked at once more after it was put
 		runtime.Gosched()
 	}
 	readers[0].Close()
@@ -158,8 +159,8 @@ func TestEndedLeasesStayEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-blobs.put
-	k := s.hold.keepers[0]
-	for !k.taken.Load() {
+	k := s.hold.Renewers[0]
+	for !k.HasLease() {
 		runtime.Gosched()
 	}
 	all := leased(t, snap.Table())
@@ -178,7 +179,7 @@ func TestEndedLeasesStayEnded(t *testing.T) {
 		}
 	}()
 	for range 2 {
-		k.renew() // as its timer does
+		k.Renew() // as its timer does
 		if all := leased(t, snap.Table()); len(all) > 0 {
 			t.Errorf("there is %v again", all)
 		}
@@ -193,19 +194,19 @@ func TestLeasesAfterAnEndedOne(t *testing.T) {
 	blobs, snap, l := leasedLayout(t)
 	opts := Options{Reuse: true, Lease: LeaseOptions{After: 1, For: time.Hour}}
 	var readers []*Scanner
-	open := func() *keeper {
+	open := func() *lease.Renewer {
 		t.Helper()
 		s, err := l.Open(opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		readers = append(readers, s)
-		k := s.hold.keepers[0]
-		if k == readers[0].hold.keepers[0] && len(readers) > 1 {
-			t.Fatal("a keeper without a lease is shared")
+		k := s.hold.Renewers[0]
+		if k == readers[0].hold.Renewers[0] && len(readers) > 1 {
+			t.Fatal("a renewer without a lease is shared")
 		}
 		<-blobs.put
-		for !k.taken.Load() {
+		for !k.HasLease() {
 			runtime.Gosched()
 		}
 		return k
@@ -215,7 +216,7 @@ func TestLeasesAfterAnEndedOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	renewed := make(chan struct{})
-	go func() { first.renew(); close(renewed) }() // as its timer does; it finds that the lease was ended when the new one is there
+	go func() { first.Renew(); close(renewed) }() // as its timer does; it finds that the lease was ended when the new one is there
 	<-blobs.put
 	<-renewed
 	second := open()
@@ -231,8 +232,8 @@ func TestLeasesAfterAnEndedOne(t *testing.T) {
 	if all := leased(t, snap.Table()); len(all) > 0 {
 		t.Errorf("both closed, there is still %+v", all)
 	}
-	if first.ctx.Err() == nil || second.ctx.Err() == nil {
-		t.Error("a keeper goes on")
+	if !first.Closed() || !second.Closed() {
+		t.Error("a renewer goes on")
 	}
 }
 

@@ -1,4 +1,4 @@
-package reader
+package lease
 
 import (
 	"cmp"
@@ -14,14 +14,14 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// LeaseOptions say how a reader that is open keeps what it reads from gc. The zero value works.
+// Options say how a reader that is open keeps what it reads from gc. The zero value works.
 //
 // A snapshot that expires stays for gc's grace period, a day unless gc is told otherwise: so most readers need nothing. One that
 // stays open takes a lease in the background on each snapshot that its plan is of, renews it, and gives it back when it is closed; readers of
-// one process share it, and with Options.Reuse it waits a minute for the next. What a branch reads may have expired long ago: leases on that
+// one process share it, and with reader.Options.Reuse it waits a minute for the next. What a branch reads may have expired long ago: leases on that
 // are taken at once. A process that dies keeps the snapshots until its leases have run out, or somebody ends them (Table.EndLease). An error of a
 // lease is none of the reader: it is tried again, but not after somebody ended it. Readers that are opened after that was found out take leases of their own.
-type LeaseOptions struct {
+type Options struct {
 	// Off takes none: where the store may not be written to, or where somebody else has one.
 	Off bool
 	// Owner is told to those who list leases. Default: user@host and the process.
@@ -33,7 +33,7 @@ type LeaseOptions struct {
 }
 
 // Validate names the first field that no reader can have.
-func (o *LeaseOptions) Validate() error {
+func (o *Options) Validate() error {
 	switch {
 	case o.After < 0:
 		return fmt.Errorf("lease after %v: want 0 (default) or more", o.After)
@@ -43,18 +43,18 @@ func (o *LeaseOptions) Validate() error {
 	return nil
 }
 
-// A keeper holds the lease on one snapshot for all readers of the process that have it open.
-type keeper struct {
-	key      keeperKey
+// A Renewer holds the lease on one snapshot for all readers of the process that have it open.
+type Renewer struct {
+	key      renewerKey
 	snapshot *storage.Snapshot
 	owner    string
 	lasts    time.Duration
-	ctx      context.Context // of the requests; it ends with the keeper
+	ctx      context.Context // of the requests; it ends with the renewer
 	cancel   context.CancelFunc
 	taken    atomic.Bool // there is a lease
 
-	readers int         // guarded by keepers.mu
-	linger  *time.Timer // ends it, while it has no readers; guarded by keepers.mu
+	readers int         // guarded by renewers.mu
+	linger  *time.Timer // ends it, while it has no readers; guarded by renewers.mu
 
 	mu    sync.Mutex     // guards what follows, and is held during requests
 	timer *time.Timer    // for the next of them
@@ -62,57 +62,57 @@ type keeper struct {
 	ended bool
 }
 
-type keeperKey struct {
+type renewerKey struct {
 	store  *storage.Store
 	table  string
 	number uint64
 }
 
-// keepers are the process's.
-var keepers struct {
+// renewers are the process's.
+var renewers struct {
 	mu         sync.Mutex
-	bySnapshot map[keeperKey]*keeper // guarded by mu
+	bySnapshot map[renewerKey]*Renewer // guarded by mu
 }
 
 const (
 	// releaseWithin bounds how long closing a reader waits for a lease to be given back. One that is not runs out.
 	releaseWithin = 10 * time.Second
-	// leasesLinger is how long the leases of a closed reader with Options.Reuse stay for the next one, as that of a job's next epoch: as long
+	// leasesLinger is how long the leases of a closed reader with reader.Options.Reuse stay for the next one, as that of a job's next epoch: as long
 	// as the reader is parked. They are in the way of erasing rows.
 	leasesLinger = time.Minute
 )
 
-// A hold is the keepers of one open reader.
-type hold struct {
-	keepers []*keeper
-	reuse   bool
+// A Hold is the renewers of one open reader.
+type Hold struct {
+	Renewers []*Renewer
+	reuse    bool
 }
 
-// keep returns the hold of a reader that is opened now; nil: there is nothing to keep. It makes no request.
-func (l *Layout) keep(opts *Options) *hold {
-	o := &opts.Lease
-	if o.Off || len(l.snapshots) == 0 {
+// New returns the hold of a reader that is opened now; nil: there is nothing to keep. It makes no request. atOnce: leases are taken
+// whatever o.After says; reuse: they stay a while for the next reader.
+func New(snapshots []*storage.Snapshot, o *Options, atOnce, reuse bool) *Hold {
+	if o.Off || len(snapshots) == 0 {
 		return nil
 	}
 	after := o.After
 	switch {
-	case l.plan.Branch != "":
+	case atOnce:
 		after = 0
 	case after == 0:
 		after = 5 * time.Minute
 	}
-	h := &hold{reuse: opts.Reuse}
-	keepers.mu.Lock()
-	defer keepers.mu.Unlock()
-	for _, s := range l.snapshots {
-		key := keeperKey{s.Table().Store(), s.Table().Name(), s.Info().Number}
-		k := keepers.bySnapshot[key]
+	h := &Hold{reuse: reuse}
+	renewers.mu.Lock()
+	defer renewers.mu.Unlock()
+	for _, s := range snapshots {
+		key := renewerKey{s.Table().Store(), s.Table().Name(), s.Info().Number}
+		k := renewers.bySnapshot[key]
 		if k == nil {
-			k = newKeeper(key, s, after, o)
-			if keepers.bySnapshot == nil {
-				keepers.bySnapshot = map[keeperKey]*keeper{}
+			k = newRenewer(key, s, after, o)
+			if renewers.bySnapshot == nil {
+				renewers.bySnapshot = map[renewerKey]*Renewer{}
 			}
-			keepers.bySnapshot[key] = k
+			renewers.bySnapshot[key] = k
 		} else if after == 0 && !k.taken.Load() {
 			k.timer.Reset(0)
 		}
@@ -121,33 +121,39 @@ func (l *Layout) keep(opts *Options) *hold {
 			k.linger = nil
 		}
 		k.readers++
-		h.keepers = append(h.keepers, k)
+		h.Renewers = append(h.Renewers, k)
 	}
 	return h
 }
 
-func newKeeper(key keeperKey, s *storage.Snapshot, after time.Duration, o *LeaseOptions) *keeper {
-	k := &keeper{key: key, snapshot: s, owner: o.Owner, lasts: cmp.Or(o.For, 2*time.Hour)}
+func newRenewer(key renewerKey, s *storage.Snapshot, after time.Duration, o *Options) *Renewer {
+	k := &Renewer{key: key, snapshot: s, owner: o.Owner, lasts: cmp.Or(o.For, 2*time.Hour)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.timer = time.AfterFunc(after, k.renew)
+	k.timer = time.AfterFunc(after, k.Renew)
 	return k
 }
 
-// renew takes the lease, or renews it.
-func (k *keeper) renew() {
+// HasLease reports whether there is a lease.
+func (k *Renewer) HasLease() bool { return k.taken.Load() }
+
+// Closed reports whether the last reader has gone.
+func (k *Renewer) Closed() bool { return k.ctx.Err() != nil }
+
+// Renew takes the lease, or renews it.
+func (k *Renewer) Renew() {
 	if k.renewed() {
 		return
 	}
 	// The readers that there are go on without a lease. Those to come do not share that.
-	keepers.mu.Lock()
-	defer keepers.mu.Unlock()
+	renewers.mu.Lock()
+	defer renewers.mu.Unlock()
 	k.forget()
 }
 
-// renewed is renew, and returns false where somebody ended the lease.
-func (k *keeper) renewed() bool {
+// renewed is Renew, and returns false where somebody ended the lease.
+func (k *Renewer) renewed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended {
@@ -175,56 +181,56 @@ func (k *keeper) renewed() bool {
 	return true
 }
 
-// end lets the keepers go. A nil hold has none.
-func (h *hold) end() {
+// End lets the renewers go. A nil Hold has none.
+func (h *Hold) End() {
 	if h == nil {
 		return
 	}
-	for _, k := range h.keepers {
+	for _, k := range h.Renewers {
 		k.leave(h.reuse)
 	}
-	h.keepers = nil
+	h.Renewers = nil
 }
 
 // leave says that a reader is closed. After the last the lease is given back: at once, or where another reader is to come, when none does.
-func (k *keeper) leave(reuse bool) {
-	keepers.mu.Lock()
+func (k *Renewer) leave(reuse bool) {
+	renewers.mu.Lock()
 	k.readers--
 	switch {
 	case k.readers > 0:
-		keepers.mu.Unlock()
+		renewers.mu.Unlock()
 		return
 	case reuse && k.taken.Load():
 		k.linger = time.AfterFunc(leasesLinger, k.endUnused)
-		keepers.mu.Unlock()
+		renewers.mu.Unlock()
 		return
 	}
 	k.forget()
-	keepers.mu.Unlock()
+	renewers.mu.Unlock()
 	k.end()
 }
 
-// forget makes readers to come find no k. The caller holds keepers.mu.
-func (k *keeper) forget() {
-	if keepers.bySnapshot[k.key] == k {
-		delete(keepers.bySnapshot, k.key)
+// forget makes readers to come find no k. The caller holds renewers.mu.
+func (k *Renewer) forget() {
+	if renewers.bySnapshot[k.key] == k {
+		delete(renewers.bySnapshot, k.key)
 	}
 }
 
-// endUnused ends the keeper unless a reader has come.
-func (k *keeper) endUnused() {
-	keepers.mu.Lock()
+// endUnused ends the renewer unless a reader has come.
+func (k *Renewer) endUnused() {
+	renewers.mu.Lock()
 	if k.readers > 0 {
-		keepers.mu.Unlock()
+		renewers.mu.Unlock()
 		return
 	}
 	k.forget()
-	keepers.mu.Unlock()
+	renewers.mu.Unlock()
 	k.end()
 }
 
 // end gives the lease back, as far as that is done soon: else it runs out.
-func (k *keeper) end() {
+func (k *Renewer) end() {
 	k.cancel()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -240,17 +246,17 @@ func (k *keeper) end() {
 	}
 }
 
-// releaseKept ends the keepers that wait for another reader.
-func releaseKept() {
-	keepers.mu.Lock()
-	var unused []*keeper
-	for _, k := range keepers.bySnapshot {
+// ReleaseKept ends the renewers that wait for another reader.
+func ReleaseKept() {
+	renewers.mu.Lock()
+	var unused []*Renewer
+	for _, k := range renewers.bySnapshot {
 		if k.linger != nil {
 			k.linger.Stop()
 			unused = append(unused, k)
 		}
 	}
-	keepers.mu.Unlock()
+	renewers.mu.Unlock()
 	for _, k := range unused {
 		k.endUnused()
 	}
