@@ -184,7 +184,7 @@ func (f *flags) round(ctx context.Context, in *input, r *report) error {
 	defer records.Close()
 	runtime.GC()
 	before := result.CPUSeconds()
-	at := map[ingest.Phase]float64{} // the processor's seconds when a phase began
+	at := map[ingest.Phase]float64{} // CPU seconds when a phase began
 	progress := func(p ingest.Progress) {
 		if _, ok := at[p.Phase]; !ok {
 			at[p.Phase] = result.CPUSeconds()

@@ -29,7 +29,7 @@ type flags struct {
 	Wide   string `help:"Profile of the larger table." default:"metawide"`
 	Plan   int    `help:"Features to plan." default:"10"`
 	Rounds int    `help:"New processes for each table." default:"15"`
-	Warm   bool   `help:"Leave the store's files in the system's cache between rounds."`
+	Warm   bool   `help:"Leave the store's files in the page cache between rounds."`
 	Dir    string `help:"Where the data lies; dumps that are there already are used." default:"out/openplan"`
 	program.ResultsFlag
 	Child []string `help:"Internal: the store and the features of one measurement." hidden:""`

@@ -164,7 +164,7 @@ func (f *flags) round(ctx context.Context, c *curve, p *point) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	for i := range 4 { // what is read once is in the system's cache
+	for i := range 4 { // what is read once is in the page cache
 		before := result.CPUSeconds()
 		if err := drain(ctx, snap, plan); err != nil {
 			return errors.Join(err, s.Close())

@@ -1,5 +1,5 @@
 // Command readcost says what reading costs beside the limit: samples a second of kjt and ikjt batches and of a copy of as many
-// bytes, in alternating rounds of one process; seconds of the processor, page faults and bytes allocated of an epoch; and with
+// bytes, in alternating rounds of one process; CPU seconds, page faults and bytes allocated of an epoch; and with
 // --cpuprofile or --flame where the time goes. An epoch opens the store anew, or with --steady begins anew with an open scanner.
 package main
 
@@ -65,7 +65,7 @@ type read struct {
 	AllocBytes []float64 `json:"alloc_bytes"`
 	Rate       float64   `json:"samples_per_second"`
 	OfCopy     float64   `json:"of_a_copy"`     // the median of the rounds' ratios
-	OfCopyCPU  float64   `json:"of_a_copy_cpu"` // by seconds of the processor, which other work on the machine disturbs less
+	OfCopyCPU  float64   `json:"of_a_copy_cpu"` // by CPU seconds, which other work on the machine disturbs less
 }
 
 func main() {

@@ -12,10 +12,10 @@ import (
 
 // A Digest stands for the rows that an engine gives: equal ones mean equal rows, in whatever order.
 type Digest struct {
-	Rows        int64  `json:"rows"`
-	IDs         int64  `json:"ids"`
-	TensorBytes int64  `json:"tensor_bytes"` // values, scores and lengths; presence is not counted
-	Sum         uint64 `json:"sum"`          // of the rows' hashes
+	Rows        int64
+	IDs         int64
+	TensorBytes int64  // values, scores and lengths; presence is not counted
+	Sum         uint64 // of the rows' hashes
 }
 
 // DigestOf reads an epoch and hashes it.

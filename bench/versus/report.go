@@ -10,9 +10,9 @@ import (
 
 // A Size is what a form of the table takes on disk.
 type Size struct {
-	Form        string  `json:"form"`
-	Bytes       int64   `json:"bytes"`
-	BytesPerRow float64 `json:"bytes_per_row"`
+	Form        string
+	Bytes       int64
+	BytesPerRow float64
 }
 
 // SizeOf returns the Size of bytes that hold rows.

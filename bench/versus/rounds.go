@@ -13,14 +13,14 @@ import (
 
 // A Measure is what the rounds of one engine took.
 type Measure struct {
-	Engine        string    `json:"engine"`
-	Threads       int       `json:"threads"`
-	Seconds       []float64 `json:"seconds"` // a round each
-	Median        float64   `json:"median_seconds"`
-	SamplesPerSec float64   `json:"samples_per_second"`
-	StoredBytes   int64     `json:"stored_bytes"`    // read in an epoch
-	AllocBytes    uint64    `json:"alloc_bytes"`     // median of a round
-	TensorMBPerS  float64   `json:"tensor_mb_per_s"` // what came out, in 10^6 bytes
+	Engine        string
+	Threads       int
+	Seconds       []float64 // a round each
+	Median        float64
+	SamplesPerSec float64
+	StoredBytes   int64   // read in an epoch
+	AllocBytes    uint64  // median of a round
+	TensorMBPerS  float64 // what came out, in 10^6 bytes
 }
 
 // Rounds runs an epoch of every engine in each round, in turns forwards and backwards, after one that is not counted. The
