@@ -21,6 +21,8 @@ const fewKeys = 8
 const (
 	keyGap    = 16 << 10
 	farKeyGap = 256 << 10
+	// keyIndexShare is which part of a table of keys holds the index of its blocks, which is read with the tail where requests take long.
+	keyIndexShare = 32
 )
 
 // KeyRows returns, of each segment, rows among which are all that have one of the keys of a feature, deleted ones too: whole stripes. nil: every row. The keys
@@ -68,22 +70,45 @@ func asks(d SegmentDescriptor, keys int) bool {
 
 // A keyTable is an open table of keys.
 type keyTable struct {
-	name     string
-	table    *sst.Reader
-	stripes  []uint32 // rows of each
-	features []keyFacts
+	name        string
+	table       *sst.Reader
+	segmentRows uint64
+	stripes     []uint32 // rows of each
+	features    []keyFacts
 }
 
-// openKeys opens the table of keys of a segment, which has one.
+// openKeys returns the table of keys of a segment, which has one, and keeps it open.
 func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, error) {
 	segment, err := parseID(d.ID)
 	if err != nil {
 		return nil, err
 	}
-	k := &keyTable{name: segment.keysName()}
+	s.mu.Lock()
+	k, ok := s.keys.Get(segment)
+	s.mu.Unlock()
+	if ok && d.Rows == k.segmentRows {
+		return k, nil
+	}
+	if k, err = s.readKeys(ctx, segment, d); err != nil {
+		return nil, err
+	}
+	size := int64(d.KeysSize)
+	if d.KeysSize > farRunBytes {
+		size /= 32 // the index of its blocks
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys.Remove(segment)
+	s.keys.Put(segment, k, size)
+	return k, nil
+}
+
+// readKeys opens a table of keys.
+func (s *Store) readKeys(ctx context.Context, segment id, d SegmentDescriptor) (_ *keyTable, err error) {
+	k := &keyTable{name: segment.keysName(), segmentRows: d.Rows}
 	fetch := sst.Fetch{Head: indexHead, Gap: keyGap}
 	if object.Far(s.blobs) {
-		fetch.Whole, fetch.Gap = farRunBytes, farKeyGap
+		fetch.Whole, fetch.Gap, fetch.Tail = farRunBytes, farKeyGap, int(min(d.KeysSize/keyIndexShare, farRunBytes))
 	}
 	if k.table, err = s.openTable(ctx, k.name, d.KeysSize, fetch); err != nil {
 		return nil, err

@@ -310,7 +310,11 @@ func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
 
 // checkKeys reads a segment's whole table of keys: its checksums, and that all that its facts say is there and well formed.
 func (s *Store) checkKeys(ctx context.Context, d SegmentDescriptor) error {
-	k, err := s.openKeys(ctx, d)
+	segment, err := parseID(d.ID)
+	if err != nil {
+		return err
+	}
+	k, err := s.readKeys(ctx, segment, d)
 	if err != nil {
 		return err
 	}

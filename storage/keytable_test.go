@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/objecttest"
 )
 
 var stringType = vector.Type{Kind: vector.String}
@@ -278,6 +280,7 @@ func TestKeyTableDamage(t *testing.T) {
 		if err := errors.Join(mem.Delete(t.Context(), name), mem.PutIfAbsent(t.Context(), name, d)); err != nil {
 			t.Fatal(err)
 		}
+		tab.s.keys.Clear()
 		got, err := k.rows(keyNumber, hash)
 		if err != nil && !errors.Is(err, format.ErrCorrupt) || err == nil && fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("byte %d: %v, %v", i, got, err)
@@ -301,7 +304,79 @@ func TestKeyTableDamage(t *testing.T) {
 	if err != nil || len(r.Damage) == 0 {
 		t.Fatal(r, err)
 	}
+	tab.s.keys.Clear()
 	if _, err := k.rows(keyNumber, hash); !errors.Is(err, format.ErrCorrupt) {
 		t.Fatal(err)
+	}
+}
+
+// TestKeyRowsRequests counts what PROTOCOL.md says of looking up keys where requests take long.
+func TestKeyRowsRequests(t *testing.T) {
+	for _, segments := range []int64{3, 70} {
+		mem := object.NewMemory()
+		tab := newTable(t, mem)
+		tab.s.keyRows = 1
+		var add []SegmentDescriptor
+		for i := range segments {
+			add = append(add, makeKeyed(t, tab, rand.New(rand.NewPCG(1, uint64(i))), []uint32{40, 40}, 1<<50).d)
+		}
+		mustCommit(t, tab, Change{Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, Add: add})
+		synctest.Test(t, func(t *testing.T) {
+			counted := objecttest.NewMeter(mem)
+			s, err := Open(t.Context(), counted, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, snap, err := s.Newest(t.Context(), "ads")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range []struct{ requests, trips int64 }{{segments, 1 + segments/32}, {0, 0}} {
+				what := fmt.Sprintf("%d segments, look-up %d", segments, i)
+				counted.Measure(t, what, func() error {
+					_, err := snap.KeyRows(t.Context(), keyNumber, []uint64{HashInt(int64(i)), HashInt(-1)}, add)
+					return err
+				}).Check(t, what, want.requests, want.trips)
+			}
+		})
+	}
+}
+
+// TestLargeKeyRowsRequests is TestKeyRowsRequests for a table of more than 1 MiB.
+func TestLargeKeyRowsRequests(t *testing.T) {
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{70000, 70000, 70000}, 1<<50)
+	mustCommit(t, tab, Change{Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, Add: []SegmentDescriptor{k.d}})
+	if k.d.KeysSize < 1<<20 {
+		t.Fatal(k.d.KeysSize)
+	}
+	for _, c := range []struct {
+		keys            int
+		requests, trips int64
+	}{{1, 5, 4}, {1000, 5, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			counted := objecttest.NewMeter(mem)
+			s, err := Open(t.Context(), counted, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, snap, err := s.Newest(t.Context(), "ads")
+			if err != nil {
+				t.Fatal(err)
+			}
+			hashes := []uint64{HashInt(*k.numbers[77777])}
+			for i := range c.keys - 1 {
+				hashes = append(hashes, HashInt(-1-int64(i)))
+			}
+			what := fmt.Sprint(c.keys, " keys")
+			counted.Measure(t, what, func() error {
+				rows, err := snap.KeyRows(t.Context(), keyNumber, hashes, []SegmentDescriptor{k.d})
+				if err == nil && !rows[0].Contains(77777) {
+					t.Error("the row was not found")
+				}
+				return err
+			}).Check(t, what, c.requests, c.trips)
+		})
 	}
 }

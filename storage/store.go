@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/lru"
 	"github.com/dsistore/dsistore/internal/nearest"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
@@ -33,8 +34,11 @@ type Options struct {
 	Init bool
 }
 
-// maxOpenRuns bounds how many runs a Store keeps open.
-const maxOpenRuns = 64
+// maxOpenRuns bounds how many runs a Store keeps open, keptKeyBytes, about, the memory of the tables of keys that it does.
+const (
+	maxOpenRuns  = 64
+	keptKeyBytes = 64 << 20
+)
 
 // A Store is a root that holds tables. Safe for concurrent use.
 type Store struct {
@@ -51,9 +55,10 @@ type Store struct {
 	runsFound struct{ hits, misses atomic.Uint64 }
 
 	mu      sync.Mutex
-	runs    map[id]*sst.Reader // open runs; guarded by mu
-	closing map[uint64]func()  // what Close calls, by when it was asked to; guarded by mu
-	asked   uint64             // the last key of closing; guarded by mu
+	runs    map[id]*sst.Reader        // open runs; guarded by mu
+	keys    *lru.Cache[id, *keyTable] // open tables of keys; guarded by mu
+	closing map[uint64]func()         // what Close calls, by when it was asked to; guarded by mu
+	asked   uint64                    // the last key of closing; guarded by mu
 }
 
 // Conflicts are commits through a Store that met others.
@@ -81,7 +86,8 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
 			opts.TailBytes, opts.InlineRows, maxInlineRows)
 	}
-	s := &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, inlineRows: maxInlineRows, keyRows: defaultKeyRows, runs: map[id]*sst.Reader{}}
+	s := &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, inlineRows: maxInlineRows, keyRows: defaultKeyRows, runs: map[id]*sst.Reader{},
+		keys: lru.New[id, *keyTable](keptKeyBytes, nil)}
 	if opts.TailBytes > 0 {
 		s.tailBytes = uint64(opts.TailBytes)
 	}
@@ -142,6 +148,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.runs)
+	s.keys.Clear()
 	return nil
 }
 

@@ -65,6 +65,7 @@ type indexEntry struct {
 type Fetch struct {
 	Head  int // so many bytes of the front, where the first entries are, at the same time
 	Whole int // tables of up to so many bytes are read whole, at least those of 64 KiB
+	Tail  int // so many bytes of the end, at least what should hold the top of the index
 	Gap   int // blocks that lie no further apart are read as one, at least those with 2 KiB between them
 }
 
@@ -76,7 +77,7 @@ func Open(ctx context.Context, name string, size int64, fetch Fetch, read ReadFu
 	}
 	n := r.size
 	if n > uint64(max(wholeBytes, fetch.Whole)) {
-		n = min(baseTail+n/tailShare, maxTail)
+		n = min(n, max(min(baseTail+n/tailShare, maxTail), uint64(fetch.Tail)))
 	}
 	r.tailOff = r.size - n
 	r.tail = make([]byte, n)
