@@ -36,10 +36,11 @@ func TestLookup(t *testing.T) {
 			all[n] = k
 			fmt.Fprintf(&b, "{\"number\": %d, \"request\": %s, \"session\": %s, \"user\": %s, \"tags\": [1, %d], \"day\": \"%d\"}\n", n, k.request, k.session, k.user, n, day)
 		}
-		_, err := ingest.Run(ctx, w.table.Store(), "t", []string{w.file("rows.jsonl", b.String())}, ingest.Options{
-			MappingFile: w.file("mapping.json", `{"columns": {"request": {"role": "request_key"}, "user": {"role": "user_key"}}}`),
-			SessionKey:  "session", PartitionBy: "day", SegmentRows: 120, StripeRows: 16, Workers: 2, Memory: 64 << 20,
-		})
+		var opts ingest.Options
+		opts.MappingFile = w.file("mapping.json", `{"columns": {"request": {"role": "request_key"}, "user": {"role": "user_key"}}}`)
+		opts.SessionKey, opts.PartitionBy = "session", "day"
+		opts.SegmentRows, opts.StripeRows, opts.Workers, opts.Memory = 120, 16, 2, 64<<20
+		_, err := ingest.Run(ctx, w.table.Store(), "t", []string{w.file("rows.jsonl", b.String())}, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestLookup(t *testing.T) {
 			}
 		}
 		given[map[bool]string{true: "999", false: "nobody"}[feature == "session" || feature == "user"]] = true
-		source := &KeySource{Feature: feature}
+		source := &KeySource{Feature: feature, Memory: []int64{0, 320}[rng.IntN(2)]} // of little memory in several parts
 		for k := range given {
 			source.Given = append(source.Given, k)
 		}
