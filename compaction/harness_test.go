@@ -387,6 +387,15 @@ func (x *tester) verify(what string) {
 			}
 		}
 	}
+	keys, err := x.latest().KeyFeatures(ctx)
+	x.check(err)
+	if x.keyRows == 1 && slices.ContainsFunc(keys, func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey }) {
+		for _, d := range x.segments(x.latest()) {
+			if d.KeysSize == 0 {
+				x.Fatalf("segment %s has no table of keys", d.ID)
+			}
+		}
+	}
 	r, err := storage.Verify(ctx, x.store, "", true, nil)
 	if err != nil || r.DamageCount > 0 {
 		x.Fatalf("%s: verify: %v %v", what, err, r.Damage)

@@ -1,10 +1,15 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"testing"
 
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/sst"
 )
 
 // BenchmarkOpenLookup opens a table as a process that has just started does, looks up ten features, and finds their files
@@ -146,4 +151,32 @@ func BenchmarkOpenPartition(b *testing.B) {
 			b.ReportMetric(float64(c.Requests())/float64(b.N), "requests/op")
 		})
 	}
+}
+
+// BenchmarkKeyTable makes a segment's table of a million keys, each its own.
+func BenchmarkKeyTable(b *testing.B) {
+	stripes := make([]*vector.Column, 64)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range stripes {
+		stripes[i] = vector.NewColumn(int64Type)
+		for range 16384 {
+			stripes[i].Ints = append(stripes[i].Ints, rng.Int64())
+			stripes[i].AddSlot()
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		k := &keyHashes{}
+		for _, c := range stripes {
+			k.add(c)
+		}
+		table := sst.NewWriter(io.Discard)
+		err := k.write(table, k.facts(), len(stripes))
+		size, ferr := table.Finish()
+		if err := errors.Join(err, ferr); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(size)/float64(len(stripes)*16384), "B/key")
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(stripes)*16384), "ns/key")
 }

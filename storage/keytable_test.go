@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
+	"github.com/dsistore/dsistore/storage/sst"
 )
 
 var stringType = vector.Type{Kind: vector.String}
@@ -307,6 +308,115 @@ func TestKeyTableDamage(t *testing.T) {
 	tab.s.keys.Clear()
 	if _, err := k.rows(keyNumber, hash); !errors.Is(err, format.ErrCorrupt) {
 		t.Fatal(err)
+	}
+}
+
+// TestKeyTableUntrusted changes what a table of keys says, under checksums that are right: what is looked up is rows, or an error that matches
+// ErrCorrupt.
+func TestKeyTableUntrusted(t *testing.T) {
+	mem := object.NewMemory()
+	tab := newTable(t, mem)
+	tab.s.keyRows = 1
+	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
+	segment, err := parseID(k.d.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := segment.keysName()
+	open, err := tab.s.readKeys(t.Context(), segment, k.d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys, values [][]byte
+	it := open.table.Iter(nil)
+	for ok := it.SeekGE(t.Context(), nil); ok; ok = it.Next(t.Context()) {
+		keys, values = append(keys, bytes.Clone(it.Key())), append(values, bytes.Clone(it.Value()))
+	}
+	if it.Err() != nil || len(keys) != 7 {
+		t.Fatal(len(keys), it.Err())
+	}
+	var hashes []uint64
+	for _, v := range k.numbers[:6] {
+		if v != nil {
+			hashes = append(hashes, HashInt(*v))
+		}
+	}
+	refused := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		changed := rapid.IntRange(0, len(keys)-1).Draw(rt, "entry")
+		var out bytes.Buffer
+		w := sst.NewWriter(&out)
+		for i := range keys {
+			v := bytes.Clone(values[i])
+			if i == changed {
+				at := rapid.IntRange(0, len(v)-1).Draw(rt, "at")
+				switch rapid.IntRange(0, 3).Draw(rt, "how") {
+				case 0:
+					v[at] ^= rapid.Byte().Draw(rt, "bits")
+				case 1:
+					v = v[:at]
+				case 2:
+					v = append(v, v[:at]...)
+				default:
+					continue // the entry is missing
+				}
+			}
+			if err := w.Add(keys[i], v); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		size, err := w.Finish()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		_ = mem.Delete(t.Context(), name)
+		if err := mem.PutIfAbsent(t.Context(), name, out.Bytes()); err != nil {
+			rt.Fatal(err)
+		}
+		tab.s.keys.Clear()
+		k.d.KeysSize = uint64(size)
+		_, err = k.rows(keyNumber, hashes...)
+		deep := tab.s.checkKeys(t.Context(), k.d)
+		for _, err := range []error{err, deep} {
+			if err != nil && !errors.Is(err, format.ErrCorrupt) {
+				rt.Fatal(err)
+			}
+		}
+		if deep != nil {
+			refused++
+		}
+	})
+	if refused == 0 {
+		t.Error("nothing was refused")
+	}
+}
+
+// TestKeyRowsUnderOverlay: where an overlay that is part of the table has the key, the segments' own tables say nothing.
+func TestKeyRowsUnderOverlay(t *testing.T) {
+	tab := newTable(t, object.NewMemory())
+	tab.s.keyRows = 1
+	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
+	mustCommit(t, tab, Change{Operation: "ingest", Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)},
+		Add: []SegmentDescriptor{k.d}})
+	look := func() bool {
+		snap, err := tab.Latest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := snap.KeyRows(t.Context(), keyNumber, []uint64{HashInt(-1)}, []SegmentDescriptor{k.d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows[0] != nil
+	}
+	o := Overlay{Name: "o", Features: []Feature{keyNumber}}
+	mustCommit(t, tab, Change{Operation: "overlay", Base: 1, Overlays: []Overlay{o}})
+	if !look() {
+		t.Error("an overlay that nobody names counts")
+	}
+	mustCommit(t, tab, Change{Operation: "merge", Base: 2, MergeOverlays: []string{"o"}})
+	if look() {
+		t.Error("the overlay that is part of the table does not count")
 	}
 }
 

@@ -85,7 +85,9 @@ func TestReaderEqualsPebble(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := sorted(t)
 		b := build(t, entries)
-		r, err := Open(ctx, "o", int64(len(b)), Fetch{}, readFrom(b))
+		fetch := Fetch{Head: rapid.SampledFrom([]int{0, 2000}).Draw(t, "head"), Whole: rapid.SampledFrom([]int{0, 1 << 20}).Draw(t, "whole"),
+			Tail: rapid.SampledFrom([]int{0, 20000, 1 << 30}).Draw(t, "tail"), Gap: rapid.SampledFrom([]int{0, 1 << 20}).Draw(t, "gap")}
+		r, err := Open(ctx, "o", int64(len(b)), fetch, readFrom(b))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,8 @@
 // # Memory
 //
 // Options.Memory bounds what is held, by halves. While the files fit one half they stay there as columns, under a hash table of their keys;
-// the table's keys stream past it, and no row of the table is kept but the matches of one segment (8 bytes each). Beyond that the
+// the table's keys stream past it, and no row of the table is kept but the matches of one segment (8 bytes each). Of a key of one feature, and files with
+// fewer rows than an eighth of a segment's, the stripes alone that the segment's table of keys names are read. Beyond that the
 // rows of the files and the keys of the table are each sorted by (hash, place), in runs on disk; merging the two gives matches, which are
 // sorted by (segment, row) in the same way, and turned into columns segment by segment. What stays in memory is a bit for each row of
 // the files, 24 bytes for each row of a sorter's buffer, and a block for each run that is merged.

@@ -2,11 +2,13 @@
 //
 //	Query ─┬─ Partition, Where   reader.Matching: statistics, then the filter's features
 //	       ├─ Lists              "a AND NOT b": bitmaps that the table has, joined
-//	       └─ Keys               files of keys ──> keySet ──> the key feature's slots, scanned ──> rows
+//	       └─ Keys               files of keys ──> keySet ──> segments' tables of keys: stripes that may have them
+//	            │                                         ──> the key feature's slots of those, scanned ──> rows
 //	            │
 //	            v
 //	        Selection: a bitmap a segment ──> Delete: deleted rows, in a new snapshot
-//	                                     └──> Create: rows of a sample list
+//	                                     ├──> Create: rows of a sample list
+//	                                     └──> Lookup: segments, rows, and positions for a reader.Taker
 //
 // A row is meant when it is in all that the query says, and not deleted. Both commits commute with appends, and deletes with each
 // other; where one loses against a commit that took segments away (a compaction, an overwrite) the query is run again on what

@@ -86,7 +86,7 @@ func TestLookup(t *testing.T) {
 			}
 		}
 		given[map[bool]string{true: "999", false: "nobody"}[feature == "session" || feature == "user"]] = true
-		source := &KeySource{Feature: feature}
+		source := &KeySource{Feature: feature, Memory: []int64{0, 320}[rng.IntN(2)]} // of little memory in several parts
 		for k := range given {
 			source.Given = append(source.Given, k)
 		}
