@@ -1,14 +1,17 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
 )
@@ -23,19 +26,25 @@ const (
 	farKeyGap = 256 << 10
 	// keyIndexShare is which part of a table of keys holds the index of its blocks, which is read with the tail where requests take long.
 	keyIndexShare = 32
+	// keysHead is how much of the front is read with the tail: the block with the facts, which holds the first chunk of a filter, too.
+	keysHead = 4 << 10
 )
 
 // KeyRows returns, of each segment, rows among which are all that have one of the keys of a feature, deleted ones too: whole stripes. nil: every row. The keys
 // are given by their hashes (HashInt, HashText), in any order. It reads the segments' tables of keys, several at a time: the filters first, and where one lets
-// hashes through the entries of those. Where an overlay that is part of the table replaces the feature, it is every row of each.
+// hashes through the entries of those. Where an overlay that is part of the table replaces the feature, it is every row of each. So it is of a segment
+// whose table is damaged or lost: the rows are there all the same, and verify reports the table.
 func (s *Snapshot) KeyRows(ctx context.Context, f Feature, hashes []uint64, segments []SegmentDescriptor) ([]*roaring.Bitmap, error) {
+	out := make([]*roaring.Bitmap, len(segments))
+	if !slices.ContainsFunc(segments, func(d SegmentDescriptor) bool { return d.KeysSize > 0 }) {
+		return out, nil
+	}
 	hashes = slices.Clone(hashes)
 	for i := range hashes {
 		hashes[i] &= hashMask
 	}
 	slices.Sort(hashes)
 	hashes = slices.Compact(hashes)
-	out := make([]*roaring.Bitmap, len(segments))
 	if !slices.ContainsFunc(segments, func(d SegmentDescriptor) bool { return asks(d, len(hashes)) }) {
 		return out, nil
 	}
@@ -54,10 +63,12 @@ func (s *Snapshot) KeyRows(ctx context.Context, f Feature, hashes []uint64, segm
 			return nil
 		}
 		k, err := s.t.s.openKeys(ctx, d)
-		if err != nil {
-			return err
+		if err == nil {
+			out[i], err = k.rows(ctx, f.ID, hashes)
 		}
-		out[i], err = k.rows(ctx, f.ID, hashes)
+		if errors.Is(err, format.ErrCorrupt) {
+			out[i], err = nil, nil
+		}
 		return err
 	})
 	return out, err
@@ -106,7 +117,7 @@ func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, e
 // readKeys opens a table of keys.
 func (s *Store) readKeys(ctx context.Context, segment id, d SegmentDescriptor) (_ *keyTable, err error) {
 	k := &keyTable{name: segment.keysName(), segmentRows: d.Rows}
-	fetch := sst.Fetch{Head: indexHead, Gap: keyGap}
+	fetch := sst.Fetch{Head: keysHead, Gap: keyGap}
 	if object.Far(s.blobs) {
 		fetch.Whole, fetch.Gap, fetch.Tail = farRunBytes, farKeyGap, int(min(d.KeysSize/keyIndexShare, farRunBytes))
 	}
@@ -121,6 +132,9 @@ func (s *Store) readKeys(ctx context.Context, segment id, d SegmentDescriptor) (
 		return nil, corrupt(k.name, "no facts")
 	}
 	r := decoder{b: v[0]}
+	if of := r.take(uint64(len(segment))); r.reason == "" && !bytes.Equal(of, segment[:]) {
+		r.fail("of another segment")
+	}
 	k.stripes = takeFacts(&r, d.Rows)
 	k.features = decodeKeyFacts(&r)
 	r.end()

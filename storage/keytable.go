@@ -20,7 +20,7 @@ import (
 // A segment's table of keys, keys.sst, says in which stripes a session, request or user may be. It has hashes, no keys: whoever finds a stripe
 // there decodes the feature's stripe and compares. The entries of the sorted table:
 //
-//	00                                   facts: rows and stripes (appendFacts), then the key features (appendKeyFacts)
+//	00                                   facts: segment id, rows and stripes (appendFacts), then the key features (appendKeyFacts)
 //	01 | feature id (8 BE) | 01 | c (4 BE)   chunk c of the feature's Bloom filter: 64 blocks of 32 bytes, the last has what is left
 //	01 | feature id (8 BE) | 02 | b (4 BE)   bucket b of its entries: n fingerprints (2 LE each), ascending, then their n stripes (1 or 2 LE each)
 //
@@ -159,8 +159,11 @@ func appendKeyFacts(dst []byte, facts []keyFacts) []byte {
 	return dst
 }
 
+// leastKeyFacts is how many bytes the facts of a feature take at least.
+const leastKeyFacts = 10
+
 func decodeKeyFacts(d *decoder) (out []keyFacts) {
-	for range d.max(uint64(len(d.b)), "key features") {
+	for range d.max(uint64(len(d.b)/leastKeyFacts), "key features") {
 		var f keyFacts
 		if b := d.take(8); b != nil {
 			f.feature = FeatureID(binary.BigEndian.Uint64(b))
@@ -169,6 +172,9 @@ func decodeKeyFacts(d *decoder) (out []keyFacts) {
 		f.blocks = d.max(maxKeyEntries*filterBits/filterBlock/8+1, "filter of a key")
 		if (f.entries == 0) != (f.blocks == 0) || len(out) > 0 && out[len(out)-1].feature >= f.feature {
 			d.fail("facts of key features are malformed")
+		}
+		if d.reason != "" {
+			return nil
 		}
 		out = append(out, f)
 	}
@@ -263,6 +269,24 @@ func (k *keyHashes) write(table *sst.Writer, f keyFacts, stripes int) error {
 	return nil
 }
 
+// maxBucketEntries bounds a bucket, for which keys can be chosen: a feature with a larger one is left out.
+const maxBucketEntries = 1 << 20
+
+// largestBucket returns how many entries the largest bucket has.
+func (k *keyHashes) largestBucket(f keyFacts) int {
+	shift := 64 - f.bucketBits()
+	most, n := 0, 0
+	for i, e := range k.entries {
+		if i > 0 && e>>shift == k.entries[i-1]>>shift {
+			n++
+		} else {
+			n = 1
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
 // fingerprint returns what a bucket has of a hash.
 func fingerprint(hash uint64, bucketBits int) uint16 {
 	return uint16(hash << bucketBits >> (64 - fingerprintBits))
@@ -278,14 +302,21 @@ func (w *SegmentWriter) keysOf(f Feature) *keyHashes {
 
 // writeKeys writes the table of keys, unless there is none to write, and returns its size.
 func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
-	w.keys = slices.DeleteFunc(w.keys, func(k *keyHashes) bool { return k.full })
-	if len(w.keys) == 0 {
-		return 0, nil
-	}
 	slices.SortFunc(w.keys, func(a, b *keyHashes) int { return cmp.Compare(a.feature, b.feature) })
 	var facts []keyFacts
-	for _, k := range w.keys {
-		facts = append(facts, k.facts())
+	w.keys = slices.DeleteFunc(w.keys, func(k *keyHashes) bool {
+		if k.full {
+			return true
+		}
+		f := k.facts()
+		if k.largestBucket(f) > maxBucketEntries {
+			return true
+		}
+		facts = append(facts, f)
+		return false
+	})
+	if len(w.keys) == 0 {
+		return 0, nil
 	}
 	out, err := w.s.blobs.Create(ctx, w.id.keysName())
 	if err != nil {
@@ -294,7 +325,7 @@ func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
 	defer out.Abort()
 	buf := bufio.NewWriterSize(out, 256<<10)
 	table := sst.NewWriter(buf)
-	err = table.Add([]byte{keyFactsRecord}, appendKeyFacts(appendFacts(nil, w.stripes), facts))
+	err = table.Add([]byte{keyFactsRecord}, appendKeyFacts(appendFacts(w.id[:], w.stripes), facts))
 	for i, k := range w.keys {
 		if err == nil {
 			err = k.write(table, facts[i], len(w.stripes))

@@ -283,7 +283,8 @@ func TestKeyTableDamage(t *testing.T) {
 		}
 		tab.s.keys.Clear()
 		got, err := k.rows(keyNumber, hash)
-		if err != nil && !errors.Is(err, format.ErrCorrupt) || err == nil && fmt.Sprint(got) != fmt.Sprint(want) {
+		// Damage that is found means every row.
+		if err != nil || got != nil && fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("byte %d: %v, %v", i, got, err)
 		}
 		if tab.s.checkKeys(t.Context(), k.d) != nil {
@@ -306,7 +307,7 @@ func TestKeyTableDamage(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	tab.s.keys.Clear()
-	if _, err := k.rows(keyNumber, hash); !errors.Is(err, format.ErrCorrupt) {
+	if got, err := k.rows(keyNumber, hash); got != nil || err != nil {
 		t.Fatal(err)
 	}
 }
@@ -464,7 +465,7 @@ func TestLargeKeyRowsRequests(t *testing.T) {
 	for _, c := range []struct {
 		keys            int
 		requests, trips int64
-	}{{1, 5, 4}, {1000, 5, 4}} {
+	}{{1, 4, 3}, {1000, 4, 3}} {
 		synctest.Test(t, func(t *testing.T) {
 			counted := objecttest.NewMeter(mem)
 			s, err := Open(t.Context(), counted, Options{})
