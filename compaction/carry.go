@@ -6,7 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A rewritten is what became of the inputs of a job.
@@ -16,14 +16,14 @@ type rewritten struct {
 	// overlays are those that have a layer over an input and are carried; layers[i][j] is the layer of overlays[j] over inputs[i].
 	overlays []storage.Overlay
 	layers   [][]*layer
-	result   *ingest.RewriteResult
+	result   *writer.RewriteResult
 }
 
 // A cargo is sets of rows, one an input, nil: every row, that follow their rows.
 type cargo struct {
 	sets []*roaring.Bitmap
 	// take gets those of a new segment, which are the taker's.
-	take func(segment ingest.Rewritten, rows *roaring.Bitmap) error
+	take func(segment writer.Rewritten, rows *roaring.Bitmap) error
 
 	moved     *roaring.Bitmap
 	iterators []roaring.IntPeekable
@@ -39,7 +39,7 @@ func (w *rewritten) move(ctx context.Context, all []*cargo) error {
 		for _, c := range all {
 			c.begin()
 		}
-		err := w.result.Origins(segment.Rows, func(at uint32, o ingest.Origin) error {
+		err := w.result.Origins(segment.Rows, func(at uint32, o writer.Origin) error {
 			if o.Row == 0 || at&0xffff == 0 {
 				if err := ctx.Err(); err != nil {
 					return err
@@ -73,7 +73,7 @@ func (c *cargo) begin() {
 }
 
 // add adds the rows from at on, which are those of an input.
-func (c *cargo) add(at uint32, o ingest.Origin) {
+func (c *cargo) add(at uint32, o writer.Origin) {
 	if c.sets[o.Input] == nil {
 		c.moved.AddRange(uint64(at), uint64(at)+uint64(o.N))
 		return
@@ -191,8 +191,8 @@ func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carri
 }
 
 // put returns what stores the rows of a new segment, where there are any, for add.
-func (w *rewritten) put(ctx context.Context, add func(segment string, rows storage.RowSet)) func(ingest.Rewritten, *roaring.Bitmap) error {
-	return func(segment ingest.Rewritten, rows *roaring.Bitmap) error {
+func (w *rewritten) put(ctx context.Context, add func(segment string, rows storage.RowSet)) func(writer.Rewritten, *roaring.Bitmap) error {
+	return func(segment writer.Rewritten, rows *roaring.Bitmap) error {
 		if rows.IsEmpty() {
 			return nil
 		}
@@ -236,7 +236,7 @@ func (w *rewritten) layersOf(ctx context.Context, j int, o storage.Overlay, c *c
 	for i := range w.inputs {
 		sets[i] = w.layers[i][j].covers()
 	}
-	return &cargo{sets: sets, take: func(segment ingest.Rewritten, rows *roaring.Bitmap) (err error) {
+	return &cargo{sets: sets, take: func(segment writer.Rewritten, rows *roaring.Bitmap) (err error) {
 		if rows.IsEmpty() && !splits(o) {
 			c.unused = append(c.unused, segment.Layers[j])
 			return nil

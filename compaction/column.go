@@ -14,7 +14,7 @@ import (
 )
 
 // A column gives the rows of a feature of an input: of each row the value of the highest source that covers it. It is one of
-// ingest.RewriteColumn. It holds one decoded stripe of each source.
+// writer.RewriteColumn. It holds one decoded stripe of each source.
 type column struct {
 	ctx     context.Context // of the one Run that the column is read for
 	fetch   *fetcher

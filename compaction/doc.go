@@ -2,7 +2,7 @@
 //
 //	Plan:  listing, deletes, layers, statistics ──> jobs, each with its reasons          (reads, writes nothing)
 //
-//	Run:   job ──> inputs ──ingest.Rewrite──> new segments, and for each overlay the segments of its layers
+//	Run:   job ──> inputs ──writer.Rewrite──> new segments, and for each overlay the segments of its layers
 //	                                |
 //	                             origins: for each new row, its input and row there
 //	                                |

@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A testRow is a row as a model knows it.
@@ -85,7 +86,7 @@ func (x *tester) check(err error) {
 }
 
 func writeOptions() ingest.Options {
-	return ingest.Options{SessionKey: "session", TimeKey: "time", PartitionBy: "day", Memory: 16 << 20, Workers: 2, StripeRows: 16}
+	return ingest.Options{SessionKey: "session", TimeKey: "time", PartitionBy: "day", Options: writer.Options{Memory: 16 << 20, Workers: 2, StripeRows: 16}}
 }
 
 const mapping = `{"columns": {"day": {"type": "string"}, "session": {"type": "string"}, "time": {"type": "bigint"}, "id": {"type": "bigint"},
@@ -568,7 +569,7 @@ func (x *tester) merge(name string) {
 
 func (x *tester) options() Options {
 	w := writeOptions()
-	return Options{SegmentRows: 100, Write: ingest.Options{Memory: w.Memory, Workers: w.Workers, StripeRows: w.StripeRows}}
+	return Options{SegmentRows: 100, Write: writer.Options{Memory: w.Memory, Workers: w.Workers, StripeRows: w.StripeRows}}
 }
 
 // compact plans and runs.

@@ -13,7 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // An input is a segment to be rewritten, and what lies over it.
@@ -200,8 +200,8 @@ func sourceOf(entries map[storage.FeatureID]*storage.FeatureEntry, f storage.Fea
 }
 
 // rewriteInput returns what ingest needs to know of the rows.
-func (in *input) rewriteInput() ingest.RewriteInput {
-	out := ingest.RewriteInput{Deleted: in.deleted, Stripes: make([]ingest.RewriteStripe, len(in.stripes))}
+func (in *input) rewriteInput() writer.RewriteInput {
+	out := writer.RewriteInput{Deleted: in.deleted, Stripes: make([]writer.RewriteStripe, len(in.stripes))}
 	sum, most := make([]uint64, len(in.stripes)), make([]uint64, len(in.stripes))
 	for _, e := range in.entries {
 		for i := range e.Meta.Stripes {
@@ -212,7 +212,7 @@ func (in *input) rewriteInput() ingest.RewriteInput {
 	}
 	for i, rows := range in.stripes {
 		perRow := func(n uint64) uint32 { return uint32(min(n/max(uint64(rows), 1), math.MaxUint32)) }
-		out.Stripes[i] = ingest.RewriteStripe{Rows: rows, RowBytes: perRow(sum[i]), MostBytes: perRow(most[i])}
+		out.Stripes[i] = writer.RewriteStripe{Rows: rows, RowBytes: perRow(sum[i]), MostBytes: perRow(most[i])}
 	}
 	return out
 }

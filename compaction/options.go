@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // Options say what is worth rewriting, and how it is done. The zero value works.
@@ -36,8 +36,8 @@ type Options struct {
 	// Popularity says which features are read most; they lie together in packs. Default: not known, small ones come first.
 	Popularity Popularity
 
-	// What follows says how Run works, as in ingest.Options. Its Segment fields are not looked at.
-	Write ingest.Options
+	// What follows says how Run works, as in an ingest. Its Segment fields are not looked at.
+	Write writer.Options
 	// Owner is who holds the leases on the snapshots that are read, for people. Default "compaction".
 	Owner string
 	// Progress, when set, is called now and then, from one goroutine at a time. It must not block.
@@ -47,7 +47,7 @@ type Options struct {
 }
 
 // A Popularity says how often features are read. Access records implement it.
-type Popularity = ingest.Popularity
+type Popularity = writer.Popularity
 
 // Progress says how far Run is.
 type Progress struct {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A PackOrder says in which order the packs of new segments will hold the features, and why. Its JSON keys are stable.
@@ -55,7 +55,7 @@ func packOrder(ctx context.Context, snap *storage.Snapshot, p Popularity) (*Pack
 			out.Unread++
 			continue
 		}
-		r := read{PopularFeature{Name: f.Name, Popularity: popular[i]}, ingest.RoleOrder(f.Role)}
+		r := read{PopularFeature{Name: f.Name, Popularity: popular[i]}, writer.RoleOrder(f.Role)}
 		if f.Role != storage.RoleFeature {
 			r.Role = f.Role.String()
 		}

@@ -348,10 +348,10 @@ func (p *planner) fill(merge []*candidate, from int) int {
 	return to
 }
 
-// memoryOf is ingest.Options.Memory with its default.
+// memoryOf is writer.Options.Memory with its default.
 func memoryOf(o *Options) int64 { return cmp.Or(o.Write.Memory, 1<<30) }
 
-// stripeRowsOf is ingest.Options.StripeRows with its default.
+// stripeRowsOf is writer.Options.StripeRows with its default.
 func stripeRowsOf(o *Options) int { return cmp.Or(o.Write.StripeRows, 16384) }
 
 // indexMemory estimates what the index of a segment takes in memory: its entries, and their stripes.

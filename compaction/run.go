@@ -10,7 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A Report says what Run did. Its JSON keys are stable.
@@ -39,7 +39,7 @@ type JobReport struct {
 	// Attempts is how often the rows were written, Commits how often the commit was tried: others change the table meanwhile.
 	Attempts   int               `json:"attempts"`
 	Commits    int               `json:"commits"`
-	Duplicates ingest.Duplicates `json:"duplicates"`
+	Duplicates writer.Duplicates `json:"duplicates"`
 	Seconds    float64           `json:"seconds"`
 }
 
@@ -169,7 +169,7 @@ func (r *runner) attempt(ctx context.Context, j *Job, out *JobReport) error {
 	return nil
 }
 
-func (r *runner) discard(ctx context.Context, made []ingest.Rewritten) {
+func (r *runner) discard(ctx context.Context, made []writer.Rewritten) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for _, m := range made {
@@ -303,9 +303,9 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 	if err := x.readAhead(ctx); err != nil {
 		return nil, change, err
 	}
-	opts.Progress = func(p ingest.Progress) { r.tell(p.Bytes, p.TotalBytes) }
+	x.rewrite.Progress = r.tell
 	w.result, err = x.rewrite.Run(ctx, opts)
-	if errors.Is(err, ingest.ErrUnordered) {
+	if errors.Is(err, writer.ErrUnordered) {
 		out.KeptOrder, x.rewrite.KeepOrder = true, true
 		w.result, err = x.rewrite.Run(ctx, opts)
 	}
@@ -325,7 +325,7 @@ type job struct {
 	*base
 	*rewritten
 	fetch   *fetcher
-	rewrite ingest.Rewrite
+	rewrite writer.Rewrite
 	starts  [][]int // by input: the rows at which its stripes start
 }
 
@@ -371,7 +371,7 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 		}
 	}
 	slices.Sort(without)
-	ingest.SortForPacks(rw.Features, x.opts.Popularity, func(f ingest.RewriteFeature) (storage.Feature, uint64) { return f.Feature, f.RawBytes })
+	writer.SortForPacks(rw.Features, x.opts.Popularity, func(f *writer.Feature) (storage.Feature, uint64) { return f.Feature, f.RawBytes })
 	for i, f := range rw.Features {
 		switch f.Role {
 		case storage.RoleSessionKey:
@@ -381,7 +381,7 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 		}
 	}
 	for j, o := range x.rewritten.overlays {
-		var features []ingest.RewriteFeature
+		var features []*writer.Feature
 		for _, f := range o.Features {
 			features = append(features, x.feature(f, func(in *input) []source { return in.layerSources(j, f.ID) }))
 		}
@@ -425,8 +425,8 @@ func (x *job) readAhead(ctx context.Context) error {
 }
 
 // feature sums up what the inputs hold of a feature.
-func (x *job) feature(f storage.Feature, sources func(*input) []source) ingest.RewriteFeature {
-	out := ingest.RewriteFeature{Feature: f}
+func (x *job) feature(f storage.Feature, sources func(*input) []source) *writer.Feature {
+	out := &writer.Feature{Feature: f}
 	out.Status = storage.FeatureActive // segments do not know
 	for _, in := range x.inputs {
 		held := int64(0)
@@ -459,12 +459,12 @@ func (in *input) layerSources(overlay int, f storage.FeatureID) []source {
 }
 
 // open opens a feature of an input.
-func (x *job) open(ctx context.Context, i, number int) (ingest.RewriteColumn, error) {
+func (x *job) open(ctx context.Context, i, number int) (writer.RewriteColumn, error) {
 	in := x.inputs[i]
 	var sources []source
-	var f *ingest.RewriteFeature
+	var f *writer.Feature
 	if number < len(x.rewrite.Features) {
-		f = &x.rewrite.Features[number]
+		f = x.rewrite.Features[number]
 		sources = in.sources(f.ID)
 	} else {
 		number -= len(x.rewrite.Features)
@@ -473,7 +473,7 @@ func (x *job) open(ctx context.Context, i, number int) (ingest.RewriteColumn, er
 			number -= len(x.rewrite.Layers[layer])
 			layer++
 		}
-		f = &x.rewrite.Layers[layer][number]
+		f = x.rewrite.Layers[layer][number]
 		sources = in.layerSources(layer, f.ID)
 	}
 	if !slices.ContainsFunc(sources, func(s source) bool { return s.entry != nil }) {

@@ -53,7 +53,8 @@ func BenchmarkWriteStripe(b *testing.B) {
 
 // BenchmarkDecodeMeta decodes the directory of a list of seven stripes, what planning does for each projected feature.
 func BenchmarkDecodeMeta(b *testing.B) {
-	_, m := writeFile(fatal{b}, sparse(vector.Int64), format.WriterOptions{Name: "user_clicks"}, typicalStripes(sparse(vector.Int64), 1, 7)...)
+	_, m := writeFile(fatal{b}, sparse(vector.Int64), format.WriterOptions{Name: "user_clicks"},
+		typicalStripes(sparse(vector.Int64), 1, 7)...)
 	src := format.AppendMeta(nil, m)
 	b.ReportAllocs()
 	for b.Loop() {

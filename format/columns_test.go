@@ -169,7 +169,8 @@ type valueMaker struct {
 // zipf returns a small number, most often a very small one.
 func (g *valueMaker) zipf() int64 { return int64(100 / (0.2 + g.rng.Float64()*20)) }
 
-var words = []string{"", "sports", "news/europe", "news/asia", "music", "naïve café", "the quick brown fox jumps over the lazy dog"}
+var words = []string{"", "sports", "news/europe", "news/asia", "music", "naïve café",
+	"the quick brown fox jumps over the lazy dog"}
 
 func (g *valueMaker) appendValues(c *vector.Column, n int) {
 	if g.s.style == "word" {
@@ -205,7 +206,8 @@ func (g *valueMaker) appendValues(c *vector.Column, n int) {
 }
 
 var limitsOf = map[vector.Elem][2]int64{
-	vector.Bool: {0, 1}, vector.Int8: {-128, 127}, vector.Int16: {-1 << 15, 1<<15 - 1}, vector.Int32: {-1 << 31, 1<<31 - 1},
+	vector.Bool: {0, 1}, vector.Int8: {-128, 127}, vector.Int16: {-1 << 15, 1<<15 - 1}, vector.Int32: {-1 << 31,
+		1<<31 - 1},
 	vector.Int64: {math.MinInt64, math.MaxInt64}, vector.Uint8: {0, 255}, vector.Uint16: {0, 1<<16 - 1},
 	vector.Uint32: {0, 1<<32 - 1}, vector.Uint64: {0, -1},
 }
@@ -249,7 +251,8 @@ func (g *valueMaker) float() float64 {
 	case g.s.style == "zipf":
 		return float64(g.zipf()) * 1.1
 	case g.s.extremes && g.rng.IntN(4) == 0:
-		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 0, math.MaxFloat64, 5e-324}[g.rng.IntN(7)]
+		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 0, math.MaxFloat64,
+			5e-324}[g.rng.IntN(7)]
 	case g.rng.IntN(2) == 0:
 		return float64(g.rng.IntN(1000)) / 100
 	}
@@ -257,7 +260,8 @@ func (g *valueMaker) float() float64 {
 }
 
 // writeFile writes a feature file of the given stripes.
-func writeFile(t interface{ Fatalf(string, ...any) }, ty vector.Type, opts format.WriterOptions, stripes ...*vector.Column) ([]byte, *format.FileMeta) {
+func writeFile(t interface{ Fatalf(string, ...any) }, ty vector.Type, opts format.WriterOptions,
+	stripes ...*vector.Column) ([]byte, *format.FileMeta) {
 	var b bytes.Buffer
 	w, err := format.NewWriter(&b, ty, opts)
 	if err != nil {

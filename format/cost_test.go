@@ -23,7 +23,8 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		{rows: 10},
 	}
 	for _, ty := range []vector.Type{
-		dense(vector.Int64), dense(vector.Float32), sparse(vector.Int64), {Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32},
+		dense(vector.Int64), dense(vector.Float32), sparse(vector.Int64), {Kind: vector.Weighted, Elem: vector.Int64,
+			Score: vector.Float32},
 		{Kind: vector.Embedding, Elem: vector.Float32, Dim: 4}, {Kind: vector.String},
 	} {
 		var stripes []*vector.Column
@@ -51,7 +52,8 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Columns that stripes are decoded into settle: each stripe a little longer than the last takes memory a few times only.
+// Columns that stripes are decoded into settle: each stripe a little longer than the last takes memory a few times
+// only.
 func TestDecodeMemorySettles(t *testing.T) {
 	const stripes = 100
 	rng := rand.New(rand.NewPCG(9, 10))
@@ -84,7 +86,8 @@ func TestDecodeMemorySettles(t *testing.T) {
 		}
 	}
 	if values > 6 || offsets > 6 {
-		t.Errorf("values took memory %d times and offsets %d times in %d stripes, half as long again at the end", values, offsets, stripes)
+		t.Errorf("values took memory %d times and offsets %d times in %d stripes, half as long again at the end",
+			values, offsets, stripes)
 	}
 }
 
@@ -117,7 +120,8 @@ func TestDirectoryBytesPerStripe(t *testing.T) {
 		_, one := writeFile(fatal{t}, c.ty, format.WriterOptions{Name: c.name}, stripes[0])
 		file, all := writeFile(fatal{t}, c.ty, format.WriterOptions{Name: c.name}, stripes...)
 		got := (len(format.AppendMeta(nil, all)) - len(format.AppendMeta(nil, one))) / 6
-		t.Logf("%s: %d bytes a stripe in the directory, %d bytes of file beyond the streams", c.name, got, len(file)-int(all.End())+4)
+		t.Logf("%s: %d bytes a stripe in the directory, %d bytes of file beyond the streams", c.name, got,
+			len(file)-int(all.End())+4)
 		if got > c.most {
 			t.Errorf("%s: %d bytes a stripe in the directory, want at most %d", c.name, got, c.most)
 		}
@@ -147,7 +151,8 @@ func TestCheapStripes(t *testing.T) {
 		body := int(two.Stripes[1].Length)
 		t.Logf("%s: %d bytes in the directory, %d in the stripe", c.name, directory, body)
 		if directory > c.directory || body > c.body {
-			t.Errorf("%s: %d bytes in the directory, %d in the stripe; want at most %d and %d", c.name, directory, body, c.directory, c.body)
+			t.Errorf("%s: %d bytes in the directory, %d in the stripe; want at most %d and %d", c.name, directory,
+				body, c.directory, c.body)
 		}
 	}
 }

@@ -15,7 +15,8 @@ type StripeDecoder struct {
 	limits Limits
 	codec  encoding.Decoder
 
-	// The stripe being decoded, for errors: its number, its chunks by kind (nil: absent) and where they are in the file.
+	// The stripe being decoded, for errors: its number, its chunks by kind (nil: absent) and where they are in the
+	// file.
 	stripe  int
 	chunks  [streamKinds + 1][]byte
 	offsets [streamKinds + 1]uint64
@@ -33,7 +34,7 @@ type StripeDecoder struct {
 	picks     []int32         // places of what is asked for: runs of rows, then present slots
 	presence  vector.Bitmap   // of all slots
 	ranks     []int32         // present slots before each word of presence
-	spans     []encoding.Span // of values
+	spans     []encoding.Span // of values; not nil, which would be all of them
 	places    []int32         // among those values, of the stripe's own
 	ownSpans  []encoding.Span // of the stripe's own
 	data      []byte          // of all strings
@@ -53,8 +54,8 @@ func NewStripeDecoder(limits Limits) *StripeDecoder {
 // result is a valid Column for any src that passes the checksums, and shares no memory with src. For a feature of a
 // file with a dictionary that is given by Use before. For a feature of a
 // group, inverse is the group's decoded stripe, and dst borrows its Inverse until the next decoding into either;
-// otherwise inverse is not looked at. Errors that match ErrCorrupt have their offset in the feature file: the caller adds
-// the rest with Locate. After an error dst is empty.
+// otherwise inverse is not looked at. Errors that match ErrCorrupt have their offset in the feature file: the caller
+// adds the rest with Locate. After an error dst is empty.
 func (d *StripeDecoder) DecodeStripe(dst *vector.Column, m *FileMeta, i int, src []byte, inverse *vector.Column) error {
 	err := d.decode(dst, m, i, src, inverse)
 	if err != nil {
@@ -91,10 +92,14 @@ func (d *StripeDecoder) decode(dst *vector.Column, m *FileMeta, i int, src []byt
 		d.dropLengths(dst)
 		return nil
 	case m.Type.IsList():
-		return d.decodeLists(dst, m, s)
+		strings, err := d.decodeRanges(dst, s)
+		if err != nil {
+			return err
+		}
+		return d.decodeElements(dst, m, s, int(s.Elements), nil, strings)
 	}
 	d.dropLengths(dst)
-	return d.decodeFixed(dst, m, s)
+	return d.decodeFixed(dst, m, s, int(s.Elements), nil)
 }
 
 // borrowInverse gives dst the inverse of its group.
@@ -103,8 +108,9 @@ func (d *StripeDecoder) borrowInverse(dst *vector.Column, s *StripeMeta, inverse
 		return fmt.Errorf("stripe %d: a feature of a group is decoded with the group's inverse, which is nil", d.stripe)
 	}
 	if inverse.Rows != dst.Rows || inverse.Slots != dst.Slots {
-		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d rows of %d slots, but the group has %d rows of %d slots",
-			dst.Rows, dst.Slots, inverse.Rows, inverse.Slots)}
+		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset),
+			Reason: fmt.Sprintf("%d rows of %d slots, but the group has %d rows of %d slots",
+				dst.Rows, dst.Slots, inverse.Rows, inverse.Slots)}
 	}
 	d.dropInverse(dst)
 	if inverse.Inverse != nil {
@@ -129,101 +135,16 @@ func (d *StripeDecoder) decodePresence(dst *vector.Column, s *StripeMeta) error 
 		clear(dst.Present)
 		return nil
 	}
-	if err := d.codec.Bits(dst.Present, dst.Slots, d.chunks[Presence]); err != nil {
+	return d.presenceBits(dst.Present, s)
+}
+
+// presenceBits decodes which slots of the stripe are present, of which some are and some are not.
+func (d *StripeDecoder) presenceBits(bits vector.Bitmap, s *StripeMeta) error {
+	if err := d.codec.Bits(bits, int(s.Slots), d.chunks[Presence]); err != nil {
 		return d.fail(Presence, err)
 	}
-	if r := dst.Slots & 63; r != 0 {
-		dst.Present[len(dst.Present)-1] &= 1<<r - 1
-	}
-	if n := dst.Present.Count(); n != int(s.Present) {
+	if n := bits.Count(); n != int(s.Present) {
 		return d.fail(Presence, reasonf("%d present slots, want %d", n, s.Present))
-	}
-	return nil
-}
-
-// decodeFixed decodes the values of dense features and embeddings.
-func (d *StripeDecoder) decodeFixed(dst *vector.Column, m *FileMeta, s *StripeMeta) error {
-	n, all := int(s.Elements), dst.Slots*dst.Type.Width()
-	if err := d.decodeValues(dst, m, s, all); err != nil {
-		return err
-	}
-	if n == all {
-		return nil
-	}
-	switch dst.Type.Physical() {
-	case vector.Int64Values:
-		spread(dst.Ints, dst.Present, dst.Slots, dst.Type.Width())
-	case vector.Float32Values:
-		spread(dst.Floats, dst.Present, dst.Slots, dst.Type.Width())
-	case vector.Float64Values:
-		spread(dst.Doubles, dst.Present, dst.Slots, dst.Type.Width())
-	}
-	return nil
-}
-
-// decodeValues makes room for all values and decodes those of the stripe to the front of it.
-func (d *StripeDecoder) decodeValues(dst *vector.Column, m *FileMeta, s *StripeMeta, all int) error {
-	n, chunk := int(s.Elements), d.chunks[Values]
-	var err error
-	switch dst.Type.Physical() {
-	case vector.Int64Values:
-		dst.Ints = resize(dst.Ints, all)
-		if d.chunks[Codes] != nil {
-			return d.decodeCodes(dst, m, s)
-		}
-		if n > 0 {
-			err = d.codec.Ints(dst.Ints[:n], chunk)
-		}
-		if err == nil {
-			if i := dst.Type.Elem.FirstOutOfRange(dst.Ints[:n]); i >= 0 {
-				err = reasonf("value %d is %d, which no %v is", i, dst.Ints[i], dst.Type.Elem)
-			}
-		}
-	case vector.Float32Values:
-		if dst.Floats = resize(dst.Floats, all); n > 0 {
-			err = d.codec.Floats(dst.Floats[:n], chunk)
-		}
-	case vector.Float64Values:
-		if dst.Doubles = resize(dst.Doubles, all); n > 0 {
-			err = d.codec.Doubles(dst.Doubles[:n], chunk)
-		}
-	}
-	if err != nil {
-		return d.fail(Values, err)
-	}
-	return nil
-}
-
-// decodeLists decodes lengths, windows, values and scores.
-func (d *StripeDecoder) decodeLists(dst *vector.Column, m *FileMeta, s *StripeMeta) error {
-	n := int(s.Elements)
-	strings, err := d.decodeRanges(dst, s)
-	if err != nil {
-		return err
-	}
-	if dst.Type.Physical() == vector.ByteValues {
-		if dst.Data = resize(dst.Data, n); n > 0 {
-			if err := d.codec.Strings(dst.Data, strings, d.chunks[Values]); err != nil {
-				return d.fail(Values, err)
-			}
-		}
-		return nil
-	}
-	if err := d.decodeValues(dst, m, s, n); err != nil {
-		return err
-	}
-	if dst.Type.Kind != vector.Weighted {
-		return nil
-	}
-	if dst.Type.Score == vector.Float64 {
-		if dst.ScoreDoubles = resize(dst.ScoreDoubles, n); n > 0 {
-			err = d.codec.Doubles(dst.ScoreDoubles, d.chunks[Scores])
-		}
-	} else if dst.ScoreFloats = resize(dst.ScoreFloats, n); n > 0 {
-		err = d.codec.Floats(dst.ScoreFloats, d.chunks[Scores])
-	}
-	if err != nil {
-		return d.fail(Scores, err)
 	}
 	return nil
 }
@@ -236,29 +157,18 @@ func (d *StripeDecoder) decodeRanges(dst *vector.Column, s *StripeMeta) (strings
 	}
 	d.dropLengths(dst)
 	dst.Offsets = resize(dst.Offsets, dst.Slots+1)
-	dst.Offsets[0] = 0
 	if s.Present == 0 {
 		clear(dst.Offsets)
 		return nil, nil
 	}
+	dst.Offsets[0] = 0
 	offsets := dst.Offsets
 	if s.Present != s.Slots {
 		d.compact = resize(d.compact, int(s.Present)+1)
 		offsets = d.compact
-		offsets[0] = 0
 	}
-	lengths := offsets[1:]
-	if err := d.codec.Int32s(lengths, d.chunks[Lengths]); err != nil {
-		return nil, d.fail(Lengths, err)
-	}
-	sum, signs := int64(0), int32(0)
-	for i, n := range lengths {
-		signs |= n
-		sum += int64(n)
-		lengths[i] = int32(sum)
-	}
-	if signs < 0 || sum != int64(s.Elements) {
-		return nil, d.fail(Lengths, reasonf("lengths sum to %d, want %d, none negative", sum, s.Elements))
+	if err := d.decodeEnds(offsets, s); err != nil {
+		return nil, err
 	}
 	if s.Present != s.Slots {
 		k := 0
@@ -277,17 +187,8 @@ func (d *StripeDecoder) decodeWindows(dst *vector.Column, s *StripeMeta) (string
 	n := int(s.Present)
 	dst.Lengths = resize(dst.Lengths, dst.Slots)
 	dst.Offsets = resize(dst.Offsets, dst.Slots)
-	lengths, starts := dst.Lengths[:n], dst.Offsets[:n]
-	if err := d.codec.Int32s(lengths, d.chunks[Lengths]); err != nil {
-		return nil, d.fail(Lengths, err)
-	}
-	if err := d.codec.Int32s(starts, d.chunks[Windows]); err != nil {
-		return nil, d.fail(Windows, err)
-	}
-	for i, length := range lengths {
-		if start := starts[i]; start < 0 || length < 0 || int64(start)+int64(length) > int64(s.Elements) {
-			return nil, d.fail(Windows, reasonf("window of %d values at %d, of %d", length, start, s.Elements))
-		}
+	if err := d.decodeSlices(dst.Lengths[:n], dst.Offsets[:n], s, nil); err != nil {
+		return nil, err
 	}
 	if n != dst.Slots {
 		spread(dst.Lengths, dst.Present, dst.Slots, 1)
@@ -319,8 +220,9 @@ func (d *StripeDecoder) dropLengths(dst *vector.Column) {
 	dst.Lengths = nil
 }
 
-// resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more than
-// asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all before it.
+// resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more
+// than asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all
+// before it.
 func resize[S ~[]E, E any](s S, n int) S {
 	switch {
 	case s != nil && n <= cap(s):
@@ -353,27 +255,32 @@ func VerifyStripe(m *FileMeta, i int, src []byte) error {
 }
 
 // splitStripe verifies every checksum of stripe i and sets chunks and their offsets in the file, by kind.
-func splitStripe(chunks *[streamKinds + 1][]byte, offsets *[streamKinds + 1]uint64, m *FileMeta, i int, src []byte) error {
+func splitStripe(chunks *[streamKinds + 1][]byte, offsets *[streamKinds + 1]uint64, m *FileMeta, i int,
+	src []byte) error {
 	s := &m.Stripes[i]
 	if uint64(len(src)) != s.Length {
-		return &CorruptError{Stripe: i, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d bytes, want %d", len(src), s.Length)}
+		return &CorruptError{Stripe: i, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d bytes, want %d", len(src),
+			s.Length)}
 	}
 	at := s.Offset
 	for _, f := range s.Streams {
 		if f.Length <= checksumLength || f.Length > uint64(len(src)) {
-			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at), Reason: fmt.Sprintf("stream of %d bytes", f.Length)}
+			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at),
+				Reason: fmt.Sprintf("stream of %d bytes", f.Length)}
 		}
 		chunk := src[: f.Length-checksumLength : f.Length-checksumLength]
 		want := binary.LittleEndian.Uint32(src[len(chunk):])
 		if got := checksum(chunk); got != want {
-			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at), Reason: fmt.Sprintf("checksum %08x, want %08x", got, want)}
+			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at),
+				Reason: fmt.Sprintf("checksum %08x, want %08x", got, want)}
 		}
 		chunks[f.Kind], offsets[f.Kind] = chunk, at
 		src = src[f.Length:]
 		at += f.Length
 	}
 	if len(src) != 0 {
-		return &CorruptError{Stripe: i, Offset: int64(at), Reason: fmt.Sprintf("%d bytes after the last stream", len(src))}
+		return &CorruptError{Stripe: i, Offset: int64(at), Reason: fmt.Sprintf("%d bytes after the last stream",
+			len(src))}
 	}
 	return nil
 }

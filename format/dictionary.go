@@ -9,8 +9,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// DictionaryMeta says how large a feature file's dictionary is. It stands between the header and the first stripe; a Length
-// of 0 says that there is none.
+// DictionaryMeta says how large a feature file's dictionary is. It stands between the header and the first stripe; a
+// Length of 0 says that there is none.
 type DictionaryMeta struct {
 	Values uint32
 	Length uint64 // bytes, its checksum included
@@ -42,8 +42,8 @@ func mayShare(t vector.Type) bool {
 	return t.Physical() == vector.Int64Values && t.Kind != vector.Embedding && t.Kind != vector.Inverse
 }
 
-// A Dictionary is a feature file's, decoded: the values that several of its stripes share. It may be used by many decoders
-// at once while none decodes into it. The zero Dictionary is empty.
+// A Dictionary is a feature file's, decoded: the values that several of its stripes share. It may be used by many
+// decoders at once while none decodes into it. The zero Dictionary is empty.
 type Dictionary struct {
 	values []int64
 }
@@ -51,8 +51,8 @@ type Dictionary struct {
 // dictionaryStream is what messages call the dictionary.
 const dictionaryStream = "dictionary"
 
-// DecodeDictionary decodes the dictionary of m from src, its m.Dictionary.Length bytes, into dst, whose memory is reused.
-// Errors are as DecodeStripe's, of no stripe; after one dst is empty.
+// DecodeDictionary decodes the dictionary of m from src, its m.Dictionary.Length bytes, into dst, whose memory is
+// reused. Errors are as DecodeStripe's, of no stripe; after one dst is empty.
 func (d *StripeDecoder) DecodeDictionary(dst *Dictionary, m *FileMeta, src []byte) error {
 	dst.values = dst.values[:0]
 	if reason := m.Dictionary.check(m.Type, d.limits); reason != "" {
@@ -65,8 +65,8 @@ func (d *StripeDecoder) DecodeDictionary(dst *Dictionary, m *FileMeta, src []byt
 	if err := d.codec.Ints(values, src[:len(src)-checksumLength]); err != nil {
 		return dictionaryError(err)
 	}
-	if i := m.Type.Elem.FirstOutOfRange(values); i >= 0 {
-		return dictionaryError(reasonf("value %d is %d, which no %v is", i, values[i], m.Type.Elem))
+	if err := outOfRange(m.Type, values, nil); err != nil {
+		return dictionaryError(err)
 	}
 	dst.values = values
 	return nil
@@ -94,29 +94,3 @@ func dictionaryError(err error) error {
 
 // Use gives the decoder the dictionary of the files whose stripes come next; nil takes it away. Borrowed until then.
 func (d *StripeDecoder) Use(dictionary *Dictionary) { d.dictionary = dictionary }
-
-// decodeCodes decodes the codes of a stripe to dst.Ints and puts the values in their place.
-func (d *StripeDecoder) decodeCodes(dst *vector.Column, m *FileMeta, s *StripeMeta) error {
-	if d.dictionary == nil || uint32(len(d.dictionary.values)) != m.Dictionary.Values {
-		return fmt.Errorf("stripe %d: it is decoded with the dictionary of its file, of %d values, which was not given", d.stripe, m.Dictionary.Values)
-	}
-	shared := d.dictionary.values
-	d.own = resize(d.own, int(s.Own))
-	if s.Own > 0 {
-		if err := d.codec.Ints(d.own, d.chunks[Values]); err != nil {
-			return d.fail(Values, err)
-		}
-		if i := m.Type.Elem.FirstOutOfRange(d.own); i >= 0 {
-			return d.fail(Values, reasonf("value %d is %d, which no %v is", i, d.own[i], m.Type.Elem))
-		}
-	}
-	vals := dst.Ints[:s.Elements]
-	bad, code, err := d.codec.LookUp(vals, shared, d.own, d.chunks[Codes])
-	if err != nil {
-		return d.fail(Codes, err)
-	}
-	if bad >= 0 {
-		return d.fail(Codes, reasonf("code %d of value %d, of %d values of the file and %d of the stripe", code, bad, len(shared), len(d.own)))
-	}
-	return nil
-}

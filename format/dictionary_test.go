@@ -41,7 +41,8 @@ func hasCodes(s *format.StripeMeta) bool {
 
 // listsOf returns a stripe of lists of one value each.
 func listsOf(vals []int64) *vector.Column {
-	c := &vector.Column{Type: sparse(vector.Int64), Rows: len(vals), Slots: len(vals), Ints: slices.Clone(vals), Offsets: make([]int32, len(vals)+1)}
+	c := &vector.Column{Type: sparse(vector.Int64), Rows: len(vals), Slots: len(vals), Ints: slices.Clone(vals),
+		Offsets: make([]int32, len(vals)+1)}
 	for i := range c.Offsets {
 		c.Offsets[i] = int32(i)
 	}
@@ -74,7 +75,8 @@ func TestSharedValuesAreStoredOnce(t *testing.T) {
 			t.Fatalf("profile %v: dictionary of %d values, want %d", profile, m.Dictionary.Values, shared)
 		}
 		if want := alone - (stripes-1)*shared*6; len(file) > want {
-			t.Errorf("profile %v: %d bytes, want %d at most: each stripe alone takes %d", profile, len(file), want, alone/stripes)
+			t.Errorf("profile %v: %d bytes, want %d at most: each stripe alone takes %d", profile, len(file), want,
+				alone/stripes)
 		}
 		for i := range m.Stripes {
 			if s := &m.Stripes[i]; !hasCodes(s) || s.Own != own {
@@ -191,7 +193,8 @@ func TestSharingIsSettledEarly(t *testing.T) {
 
 // Damage of a dictionary is told from that of a stripe, and one that claims much is refused before memory is taken.
 func TestDictionaryDamage(t *testing.T) {
-	for _, ty := range []vector.Type{sparse(vector.Int64), sparse(vector.Uint32), {Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}} {
+	for _, ty := range []vector.Type{sparse(vector.Int64), sparse(vector.Uint32), {Kind: vector.Weighted,
+		Elem: vector.Int64, Score: vector.Float32}} {
 		file, m, _ := sharedFile(t, ty)
 		at, length := m.Dictionary.Range()
 		for i := at; i < at+length; i++ {
@@ -203,16 +206,19 @@ func TestDictionaryDamage(t *testing.T) {
 				t.Fatalf("%v, byte %d: %v", ty, i, err)
 			}
 			seal(bad[at : at+length])
-			if _, err := readFile(bad, format.Limits{}); err != nil && !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported) {
+			if _, err := readFile(bad, format.Limits{}); err != nil && !errors.Is(err, format.ErrCorrupt) &&
+				!errors.Is(err, format.ErrUnsupported) {
 				t.Fatalf("%v, byte %d: %v", ty, i, err)
 			}
 		}
-		if _, err := readFile(file, format.Limits{DictionaryValues: uint64(m.Dictionary.Values) - 1}); !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), "over the limit") {
+		if _, err := readFile(file, format.Limits{DictionaryValues: uint64(m.Dictionary.Values) - 1}); !errors.Is(err,
+			format.ErrCorrupt) || !strings.Contains(err.Error(), "over the limit") {
 			t.Errorf("%v: %v", ty, err)
 		}
 		// Without its dictionary a stripe is the caller's mistake.
 		for i := range m.Stripes {
-			err := format.NewStripeDecoder(format.Limits{}).DecodeStripe(new(vector.Column), m, i, stripeBytes(file, m, i), nil)
+			err := format.NewStripeDecoder(format.Limits{}).DecodeStripe(new(vector.Column), m, i, stripeBytes(file,
+				m, i), nil)
 			if hasCodes(&m.Stripes[i]) != (err != nil) || errors.Is(err, format.ErrCorrupt) {
 				t.Errorf("%v, stripe %d: %v", ty, i, err)
 			}
@@ -232,13 +238,15 @@ func TestDumpOfDictionary(t *testing.T) {
 		return out.String(), err
 	}
 	text, err := dump(file)
-	if want := fmt.Sprintf("dictionary: %s, checksum %08x\n", encoding.Describe(chunk), sum); err != nil || !strings.Contains(text, want) {
+	if want := fmt.Sprintf("dictionary: %s, checksum %08x\n", encoding.Describe(chunk), sum); err != nil ||
+		!strings.Contains(text, want) {
 		t.Errorf("%v, no %q in\n%s", err, want, text)
 	}
 	file[at+length-1] ^= 1
 	text, err = dump(file)
 	var c *format.CorruptError
-	if want := fmt.Sprintf("dictionary: checksum %08x, want %08x\n", sum, sum^1<<24); !errors.As(err, &c) || c.Stream != "dictionary" || !strings.Contains(text, want) {
+	if want := fmt.Sprintf("dictionary: checksum %08x, want %08x\n", sum, sum^1<<24); !errors.As(err, &c) ||
+		c.Stream != "dictionary" || !strings.Contains(text, want) {
 		t.Errorf("%v, no %q in\n%s", err, want, text)
 	}
 }
@@ -254,7 +262,8 @@ func TestForgedDictionaries(t *testing.T) {
 	forged.Dictionary.Length = uint64(len(src))
 	seal(src)
 	d := format.NewStripeDecoder(format.Limits{})
-	if err := d.DecodeDictionary(new(format.Dictionary), &forged, src); !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), "which no uint32 is") {
+	if err := d.DecodeDictionary(new(format.Dictionary), &forged, src); !errors.Is(err, format.ErrCorrupt) ||
+		!strings.Contains(err.Error(), "which no uint32 is") {
 		t.Error(err)
 	}
 	if err := use(d, small, m); err != nil {
@@ -286,15 +295,16 @@ func TestForgedDictionaries(t *testing.T) {
 		src  []byte
 		want string
 	}{
-		"of no values":     {head(2, 5, 4, 0, 9, 0), "dictionary of no values"},
-		"of no bytes":      {head(2, 5, 4, 3, 4, 0), "dictionary of 4 bytes"},
-		"of many values":   {head(2, 5, 4, 1<<20+1, 9, 0), "over the limit"},
-		"of many bytes":    {head(2, 5, 4, 3, 1<<62, 0), "dictionary of"},
-		"of floats":        {head(2, 10, 4, 3, 9, 0), "a dictionary in a file of type"},
-		"of strings":       {head(6, 0, 4, 3, 9, 0), "a dictionary in a file of type"},
-		"more own values":  {head(2, 5, 4, 3, 9, 1, 1<<8|1<<4, 0, 2, 2, 3, 6, 6), "of the stripe's own"},
-		"own, no values":   {head(2, 5, 4, 3, 9, 1, 1<<8|1<<4, 0, 2, 2, 1, 6, 6), "do not fit 1 of the stripe's own"},
-		"values, not own":  {head(2, 5, 4, 3, 9, 1, 1<<8|1<<5|1<<4, 0, 2, 2, 0, 6, 6, 6), "do not fit 0 of the stripe's own"},
+		"of no values":    {head(2, 5, 4, 0, 9, 0), "dictionary of no values"},
+		"of no bytes":     {head(2, 5, 4, 3, 4, 0), "dictionary of 4 bytes"},
+		"of many values":  {head(2, 5, 4, 1<<20+1, 9, 0), "over the limit"},
+		"of many bytes":   {head(2, 5, 4, 3, 1<<62, 0), "dictionary of"},
+		"of floats":       {head(2, 10, 4, 3, 9, 0), "a dictionary in a file of type"},
+		"of strings":      {head(6, 0, 4, 3, 9, 0), "a dictionary in a file of type"},
+		"more own values": {head(2, 5, 4, 3, 9, 1, 1<<8|1<<4, 0, 2, 2, 3, 6, 6), "of the stripe's own"},
+		"own, no values":  {head(2, 5, 4, 3, 9, 1, 1<<8|1<<4, 0, 2, 2, 1, 6, 6), "do not fit 1 of the stripe's own"},
+		"values, not own": {head(2, 5, 4, 3, 9, 1, 1<<8|1<<5|1<<4, 0, 2, 2, 0, 6, 6, 6),
+			"do not fit 0 of the stripe's own"},
 		"it may be unused": {head(2, 5, 4, 3, 9, 0), ""},
 	} {
 		_, err := format.DecodeMeta(c.src, format.Limits{})
@@ -307,7 +317,8 @@ func TestForgedDictionaries(t *testing.T) {
 		}
 	}
 	codes := metaBytes(vector.Sparse, uv(1, 1<<8|1<<4, 0, 2, 2, 0, 6, 6)...)
-	if _, err := format.DecodeMeta(codes, format.Limits{}); !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), "codes without a dictionary") {
+	if _, err := format.DecodeMeta(codes, format.Limits{}); !errors.Is(err, format.ErrCorrupt) ||
+		!strings.Contains(err.Error(), "codes without a dictionary") {
 		t.Error(err)
 	}
 }

@@ -15,8 +15,8 @@
 //
 // Between header and stripes a dictionary may stand, of integers that several stripes share: these have codes.
 //
-// A Writer makes a file from columns, a StripeDecoder makes columns from stripes, OpenFile and OpenPack read directories,
-// Dump prints bytes for people.
+// A Writer makes a file from columns, a StripeDecoder makes columns from stripes, OpenFile and OpenPack read
+// directories, Dump prints bytes for people.
 //
 // Invariants:
 //   - No chunk is decoded before its checksum is verified, and no memory is allocated for a count that Limits forbid.

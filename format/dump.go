@@ -12,9 +12,10 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Dump writes the annotated bytes of the feature file or the pack that is r's first size bytes: a line for each field and
-// each stream with its offset, its length, its first bytes and their meaning. Of damaged bytes it writes what can still be
-// read, and returns the first error that matches ErrCorrupt or ErrUnsupported. The text is for people and may change.
+// Dump writes the annotated bytes of the feature file or the pack that is r's first size bytes: a line for each field
+// and each stream with its offset, its length, its first bytes and their meaning. Of damaged bytes it writes what can
+// still be read, and returns the first error that matches ErrCorrupt or ErrUnsupported. The text is for people and may
+// change.
 func Dump(w io.Writer, r io.ReaderAt, size int64) error {
 	d := dumper{w: bufio.NewWriter(w), r: r}
 	var magic [3]byte
@@ -49,7 +50,8 @@ func (d *dumper) line(at, n int64, head []byte, text string, args ...any) {
 	if n > headBytes {
 		head, more = head[:min(len(head), headBytes)], " .."
 	}
-	fmt.Fprintf(d.w, "%10d %8d  %-*s  %s\n", at, n, 3*headBytes+2, fmt.Sprintf("% x%s", head, more), fmt.Sprintf(text, args...))
+	fmt.Fprintf(d.w, "%10d %8d  %-*s  %s\n", at, n, 3*headBytes+2, fmt.Sprintf("% x%s", head, more), fmt.Sprintf(text,
+		args...))
 }
 
 func (d *dumper) title(text string, args ...any) { fmt.Fprintf(d.w, text+"\n", args...) }
@@ -102,7 +104,8 @@ func (d *dumper) file(off, size int64) error {
 		d.title("feature file, %d bytes", size)
 		d.header(off, fileMagic)
 	} else {
-		d.title("feature file, %d bytes: feature %d %q, %v, %d rows in %d stripes", size, m.Feature, m.Name, m.Type, m.Rows, len(m.Stripes))
+		d.title("feature file, %d bytes: feature %d %q, %v, %d rows in %d stripes", size, m.Feature, m.Name, m.Type,
+			m.Rows, len(m.Stripes))
 		d.title("all rows: %s", statsText(m.Type, &m.Stats))
 		d.header(off, fileMagic)
 		if serr := d.dictionary(m, off); serr != nil {
@@ -177,7 +180,8 @@ func (d *dumper) stream(at int64, name string, src []byte) {
 // stripe writes the streams of stripe i of the feature file at off.
 func (d *dumper) stripe(m *FileMeta, i int, off int64) error {
 	s := &m.Stripes[i]
-	d.title("stripe %d: %d bytes, %d rows, %d slots, %d present, %d elements", i, s.Length, s.Rows, s.Slots, s.Present, s.Elements)
+	d.title("stripe %d: %d bytes, %d rows, %d slots, %d present, %d elements", i, s.Length, s.Rows, s.Slots,
+		s.Present, s.Elements)
 	d.title("rows: %s", statsText(m.Type, &s.Stats))
 	src := make([]byte, s.Length)
 	if err := readFull(d.r, src, off+int64(s.Offset)); err != nil {
@@ -212,8 +216,8 @@ func boundsText(t vector.Type, s *Stats) string {
 	return fmt.Sprintf("min %v, max %v", s.MinFloat, s.MaxFloat)
 }
 
-// A fieldReader is a metaReader that writes a line for each field. It checks nothing: the directory's checksum is right,
-// and what DecodeMeta refuses is shown as it stands until the bytes end.
+// A fieldReader is a metaReader that writes a line for each field. It checks nothing: the directory's checksum is
+// right, and what DecodeMeta refuses is shown as it stands until the bytes end.
 type fieldReader struct {
 	metaReader
 	d  *dumper

@@ -18,8 +18,9 @@ type frequent struct {
 // radixFrom is from how many keys on they are sorted byte by byte.
 const radixFrom = 256
 
-// byFrequency appends the numbers of keys, which differ, those of the highest frequency class (a power of two of occurrences) first, in
-// each class by ascending key: codes are small where it counts, and yet neighbouring keys differ by little.
+// byFrequency appends the numbers of keys, which differ, those of the highest frequency class (a power of two of
+// occurrences) first, in each class by ascending key: codes are small where it counts, and yet neighbouring keys differ
+// by little.
 func (s *frequencySorter) byFrequency(dst []int32, keys []int64, counts []int32) []int32 {
 	s.from = resize(s.from, len(keys))
 	for i, k := range keys {

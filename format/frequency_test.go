@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestByFrequency holds the order of keys against a sort of structs, for few keys and for many, whatever their bytes are.
+// TestByFrequency holds the order of keys against a sort of structs, for few keys and for many, whatever their bytes
+// are.
 func TestByFrequency(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	var s frequencySorter

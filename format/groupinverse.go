@@ -2,8 +2,9 @@ package format
 
 import "github.com/dsistore/dsistore/format/vector"
 
-// A groupInverse is what the Writer of a group's inverse knows of its last stripe, for the features of the group: that it is valid, and how
-// many rows each slot has. They have the same slice, so that it need not be looked through again for each of them.
+// A groupInverse is what the Writer of a group's inverse knows of its last stripe, for the features of the group: that
+// it is valid, and how many rows each slot has. They have the same slice, so that it need not be looked through again
+// for each of them.
 type groupInverse struct {
 	wanted  bool    // some Writer has WriterOptions.Inverse
 	inverse []int32 // borrowed, and compared by where it is alone
@@ -27,7 +28,8 @@ func (w *Writer) has(c *vector.Column) bool {
 		return false
 	}
 	g := &w.shares
-	return c.Rows > 0 && len(c.Inverse) == c.Rows && len(g.inverse) == c.Rows && &c.Inverse[0] == &g.inverse[0] && c.Slots == g.slots
+	return c.Rows > 0 && len(c.Inverse) == c.Rows && len(g.inverse) == c.Rows && &c.Inverse[0] == &g.inverse[0] &&
+		c.Slots == g.slots
 }
 
 // rowsOfSlots returns how many rows each slot of c has, borrowed, where w knows it, else nil.

@@ -11,8 +11,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// TestInverseIsLookedThroughOnce: features of a group whose writers know that of its inverse have the bytes of those that do not, whether or not
-// they have its very slice, and what is wrong with them is found.
+// TestInverseIsLookedThroughOnce: features of a group whose writers know that of its inverse have the bytes of those
+// that do not, whether or not they have its very slice, and what is wrong with them is found.
 func TestInverseIsLookedThroughOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const group = 7
@@ -25,7 +25,8 @@ func TestInverseIsLookedThroughOnce(t *testing.T) {
 		wrong := rapid.IntRange(-1, len(stripes)-1).Draw(rt, "wrong")
 		write := func(tell bool) ([]byte, error) {
 			var inverseFile, file bytes.Buffer
-			inverse, err := format.NewWriter(&inverseFile, vector.Type{Kind: vector.Inverse}, format.WriterOptions{Feature: group})
+			inverse, err := format.NewWriter(&inverseFile, vector.Type{Kind: vector.Inverse},
+				format.WriterOptions{Feature: group})
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -38,7 +39,8 @@ func TestInverseIsLookedThroughOnce(t *testing.T) {
 				rt.Fatal(err)
 			}
 			for i, c := range stripes {
-				own := vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: c.Rows, Slots: c.Slots, Inverse: c.Inverse, Monotone: c.Monotone}
+				own := vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: c.Rows, Slots: c.Slots,
+					Inverse: c.Inverse, Monotone: c.Monotone}
 				if own.Inverse == nil {
 					for row := range c.Rows {
 						own.Inverse = append(own.Inverse, int32(row))
@@ -63,7 +65,8 @@ func TestInverseIsLookedThroughOnce(t *testing.T) {
 		}
 		want, wantErr := write(false)
 		got, gotErr := write(true)
-		if (wantErr == nil) != (wrong < 0) || (gotErr == nil) != (wantErr == nil) || gotErr != nil && gotErr.Error() != wantErr.Error() {
+		if (wantErr == nil) != (wrong < 0) || (gotErr == nil) != (wantErr == nil) || gotErr != nil &&
+			gotErr.Error() != wantErr.Error() {
 			rt.Fatalf("%v: want %v", gotErr, wantErr)
 		}
 		if !bytes.Equal(got, want) {
@@ -85,7 +88,8 @@ func TestInverseOfAnotherStripe(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := []int32{0, 0, 1}
-	if err := inverse.WriteStripe(&vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: 3, Slots: 2, Inverse: good}); err != nil {
+	if err := inverse.WriteStripe(&vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: 3, Slots: 2,
+		Inverse: good}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]*vector.Column{
@@ -99,7 +103,8 @@ func TestInverseOfAnotherStripe(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if err := w.WriteStripe(&vector.Column{Type: typ, Rows: 3, Slots: 2, Inverse: good, Ints: []int64{1, 2}}); err != nil {
+	if err := w.WriteStripe(&vector.Column{Type: typ, Rows: 3, Slots: 2, Inverse: good, Ints: []int64{1,
+		2}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -130,7 +130,8 @@ func (d *StripeDecoder) decodeInverse(dst *vector.Column, s *StripeMeta) error {
 	return nil
 }
 
-// decodeSlots decodes the codes of runs and makes them slots: a code is how far a slot lies before the first that is new.
+// decodeSlots decodes the codes of runs and makes them slots: a code is how far a slot lies before the first that is
+// new.
 func (d *StripeDecoder) decodeSlots(dst []int32, codes []byte, slots int) error {
 	if err := d.codec.Int32s(dst, codes); err != nil {
 		return d.fail(InverseCodes, err)
@@ -147,9 +148,9 @@ func (d *StripeDecoder) decodeSlots(dst []int32, codes []byte, slots int) error 
 	return nil
 }
 
-// fillRunsPlain sets inverse to the slot, or without slots to the number, of the run that each row is in, from a run on, which
-// begins at a row. Hot: fillRuns replaces it where the processor has vectors.
-func fillRunsPlain(inverse, runs, slots []int32, first, row int) error {
+// fillRunsFallback sets inverse to the slot, or without slots to the number, of the run that each row is in, from a run
+// on, which begins at a row. Hot: fillRuns replaces it where the processor has vectors.
+func fillRunsFallback(inverse, runs, slots []int32, first, row int) error {
 	for i, n := range runs[first:] {
 		i += first
 		if n <= 0 || int(n) > len(inverse)-row {
@@ -186,9 +187,9 @@ func fillChanges(inverse []int32, changes vector.Bitmap, n int) error {
 	return nil
 }
 
-// fillChangeBitsPlain sets inverse to how many changes there are up to and with each row, and run more. Hot: fillChangeBits
-// replaces it where the processor has vectors.
-func fillChangeBitsPlain(inverse []int32, changes vector.Bitmap, run int32) {
+// fillChangeBitsFallback sets inverse to how many changes there are up to and with each row, and run more. Hot:
+// fillChangeBits replaces it where the processor has vectors.
+func fillChangeBitsFallback(inverse []int32, changes vector.Bitmap, run int32) {
 	for i := 0; i < len(inverse); i += 64 {
 		word := changes[i>>6]
 		part := inverse[i:min(i+64, len(inverse))]

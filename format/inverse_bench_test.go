@@ -7,8 +7,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// BenchmarkInverse measures what makes an inverse of a stripe: sessions of 16.5 rows of which four in five repeat the one before.
-// DSISTORE_SIMD=off measures the plain loops.
+// BenchmarkInverse measures what makes an inverse of a stripe: sessions of 16.5 rows of which four in five repeat the
+// one before. DSISTORE_SIMD=off measures the plain loops.
 func BenchmarkInverse(b *testing.B) {
 	const rows = 16384
 	r := rand.New(rand.NewPCG(1, 1))

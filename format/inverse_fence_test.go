@@ -12,7 +12,8 @@ import (
 	"github.com/dsistore/dsistore/internal/simd/simdtest"
 )
 
-// fillRuns and fillChangeBits read and write nothing beside their slices, whatever their length and whatever the runs say.
+// fillRuns and fillChangeBits read and write nothing beside their slices, whatever their length and whatever the runs
+// say.
 func TestFillStaysInBounds(t *testing.T) {
 	const most = 200
 	in, of, out := simdtest.NewFence(t, 4*most), simdtest.NewFence(t, 4*most), simdtest.NewFence(t, 4*most)
@@ -26,7 +27,8 @@ func TestFillStaysInBounds(t *testing.T) {
 				left -= int(runs[len(runs)-1])
 			}
 			if len(runs) > 0 && r.IntN(3) == 0 {
-				runs[r.IntN(len(runs))] = []int32{0, -1, -16, 1 << 30, 1<<31 - 1, -1 << 31, int32(rows), int32(rows + 1)}[r.IntN(8)]
+				runs[r.IntN(len(runs))] = []int32{0, -1, -16, 1 << 30, 1<<31 - 1, -1 << 31, int32(rows),
+					int32(rows + 1)}[r.IntN(8)]
 			}
 			if r.IntN(4) == 0 {
 				runs = runs[:r.IntN(len(runs)+1)]
@@ -38,7 +40,7 @@ func TestFillStaysInBounds(t *testing.T) {
 				}
 			}
 			want := make([]int32, rows)
-			wrong := fillRunsPlain(want, runs, slots, 0, 0)
+			wrong := fillRunsFallback(want, runs, slots, 0, 0)
 			for _, low := range []bool{false, true} {
 				given := slots
 				if given != nil {
@@ -56,7 +58,7 @@ func TestFillStaysInBounds(t *testing.T) {
 			changes[i] = r.Uint64() & r.Uint64()
 		}
 		want := make([]int32, rows)
-		fillChangeBitsPlain(want, changes, 0)
+		fillChangeBitsFallback(want, changes, 0)
 		for _, low := range []bool{false, true} {
 			got := simdtest.Place(out, make([]int32, rows), low)
 			fillChangeBits(got, simdtest.Place(in, changes, low))

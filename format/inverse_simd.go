@@ -26,26 +26,26 @@ var bitCounts = func() (t [256]uint64) {
 	return t
 }()
 
-// fillRuns is fillRunsPlain.
+// fillRuns is fillRunsFallback.
 func fillRuns(inverse, runs, slots []int32) error {
 	if !simd.AVX2 || len(inverse) < 32 || len(runs) == 0 {
-		return fillRunsPlain(inverse, runs, slots, 0, 0)
+		return fillRunsFallback(inverse, runs, slots, 0, 0)
 	}
 	var first *int32
 	if slots != nil {
 		first = &slots[:len(runs)][0]
 	}
 	done, row := fillRunsAVX2(&inverse[0], len(inverse), &runs[0], first, len(runs))
-	return fillRunsPlain(inverse, runs, slots, done, row)
+	return fillRunsFallback(inverse, runs, slots, done, row)
 }
 
-// fillChangeBits is fillChangeBitsPlain.
+// fillChangeBits is fillChangeBitsFallback.
 func fillChangeBits(inverse []int32, changes vector.Bitmap) {
 	if n := len(inverse) &^ 63; simd.AVX2 && n > 0 {
 		words := changes[:n/64]
 		run := fillChangesAVX2(&inverse[0], (*byte)(unsafe.Pointer(&words[0])), n, &bitCounts[0])
-		fillChangeBitsPlain(inverse[n:], changes[n/64:], run)
+		fillChangeBitsFallback(inverse[n:], changes[n/64:], run)
 		return
 	}
-	fillChangeBitsPlain(inverse, changes, 0)
+	fillChangeBitsFallback(inverse, changes, 0)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/dsistore/dsistore/internal/simd"
 )
 
-// sameRuns fails unless fillRuns and its twin give the same rows, or the same error, and nothing beyond them.
+// sameRuns fails unless fillRuns and its fallback give the same rows, or the same error, and nothing beyond them.
 func sameRuns(t *testing.T, rows int, runs []int32) {
 	t.Helper()
 	const guard = -7
@@ -27,7 +27,7 @@ func sameRuns(t *testing.T, rows int, runs []int32) {
 			slots = append(slots, int32(i*i%31))
 		}
 	}
-	a, b := fillRuns(got, runs, slots), fillRunsPlain(want, runs, slots, 0, 0)
+	a, b := fillRuns(got, runs, slots), fillRunsFallback(want, runs, slots, 0, 0)
 	if fmt.Sprint(a) != fmt.Sprint(b) || a == nil && !slices.Equal(got, want) {
 		t.Fatalf("%d rows, runs %v: %v, want %v", rows, runs, a, b)
 	}
@@ -38,7 +38,7 @@ func sameRuns(t *testing.T, rows int, runs []int32) {
 	}
 }
 
-func TestFillRunsIsItsTwin(t *testing.T) {
+func TestFillRunsMatchesFallback(t *testing.T) {
 	if !simd.AVX2 {
 		t.Skip("no AVX2")
 	}
@@ -62,7 +62,7 @@ func TestFillRunsIsItsTwin(t *testing.T) {
 	}
 }
 
-func TestFillChangesIsItsTwin(t *testing.T) {
+func TestFillChangesMatchesFallback(t *testing.T) {
 	if !simd.AVX2 {
 		t.Skip("no AVX2")
 	}
@@ -77,7 +77,7 @@ func TestFillChangesIsItsTwin(t *testing.T) {
 		all[rows] = -7
 		want := make([]int32, rows)
 		fillChangeBits(all[:rows], changes)
-		fillChangeBitsPlain(want, changes, 0)
+		fillChangeBitsFallback(want, changes, 0)
 		if !slices.Equal(all[:rows], want) || all[rows] != -7 {
 			t.Fatalf("%d rows: %v, want %v", rows, all[:rows], want)
 		}

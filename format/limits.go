@@ -6,7 +6,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Limits bound what stored metadata may claim, so that damaged or hostile bytes cannot size an allocation. The zero
+// Limits bound what stored metadata may claim, so that damaged or untrusted bytes cannot size an allocation. The zero
 // value works.
 type Limits struct {
 	StripeRows  uint64 // rows, and slots, of a stripe; default 1<<24, at most 1<<31-1

@@ -72,9 +72,9 @@ type Stats struct {
 	NullRows uint64
 	Elements uint64 // over rows: what an expanded reader would see
 	RawBytes uint64 // those elements, and their scores, in their source width
-	// HasMinMax: every present number (list elements too) that is not NaN lies between Min and Max, inclusive. The bounds
-	// are exact for dense features, rounded outward for lists, absent for embeddings, bytes and strings. Ints hold
-	// integers and bools (uint64 bit for bit, and compared unsigned), floats float32 and float64.
+	// HasMinMax: every present number (list elements too) that is not NaN lies between Min and Max, inclusive. The
+	// bounds are exact for dense features, rounded outward for lists, absent for embeddings, bytes and strings. Ints
+	// hold integers and bools (uint64 bit for bit, and compared unsigned), floats float32 and float64.
 	HasMinMax          bool
 	MinInt, MaxInt     int64
 	MinFloat, MaxFloat float64
@@ -96,8 +96,8 @@ type FileMeta struct {
 	Stats Stats
 }
 
-// Found is what a writer says of the duplicates that it found in a feature; nothing is read by it. Rows, slots and values
-// before and after are in the stripes.
+// Found is what a writer says of the duplicates that it found in a feature; nothing is read by it. Rows, slots and
+// values before and after are in the stripes.
 type Found struct {
 	Windows uint64 // slots whose values other slots store too
 	// SavedBytes estimates how many bytes more the file would take with a slot for each row.
@@ -215,7 +215,8 @@ func (m *FileMeta) check(s *StripeMeta, limits Limits) string {
 	}
 	// A reader holds a stripe as it is stored, too. No encoding doubles what it encodes but in streams of a few bytes.
 	if stored > storedSlack && (stored-storedSlack)/2 > limits.StripeBytes {
-		return fmt.Sprintf("stored in %d bytes, over the limit for stripes that decode to %d", stored, limits.StripeBytes)
+		return fmt.Sprintf("stored in %d bytes, over the limit for stripes that decode to %d", stored,
+			limits.StripeBytes)
 	}
 	if st := &s.Stats; st.HasMinMax && !t.Elem.IsInteger() &&
 		(math.IsNaN(st.MinFloat) || math.IsNaN(st.MaxFloat) || st.MinFloat > st.MaxFloat) {

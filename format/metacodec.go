@@ -438,7 +438,8 @@ func (r *metaReader) stripe(m *FileMeta, s *StripeMeta, before uint32, limits Li
 	change := r.varint()
 	rows := int64(before) + change // before fits an int32; what overflows is refused for its change
 	if change > math.MaxInt32 || rows < 0 || uint64(rows) > limits.StripeRows {
-		return corrupt(-1, "%d rows more than the stripe before, which has %d; the limit is %d", change, before, limits.StripeRows)
+		return corrupt(-1, "%d rows more than the stripe before, which has %d; the limit is %d", change, before,
+			limits.StripeRows)
 	}
 	slots := uint64(rows)
 	if flags&stripeSlots != 0 {
@@ -555,8 +556,8 @@ func (r *metaReader) intBound(signed bool, fill byte) (int64, bool) {
 	return v, true
 }
 
-// fields takes the fields that this version knows, skips what later versions may have added and lets older readers skip,
-// and refuses the rest.
+// fields takes the fields that this version knows, skips what later versions may have added and lets older readers
+// skip, and refuses the rest.
 func (r *metaReader) fields(m *FileMeta) error {
 	count := r.uvarint()
 	for range count {

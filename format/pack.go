@@ -16,8 +16,8 @@ type PackEntry struct {
 // minFileLength is the length of a feature file with an empty directory, which none is.
 const minFileLength = headerLength + tailLength
 
-// A PackWriter concatenates feature files into one object, with a directory at the end so that it can be read alone. Not
-// safe for concurrent use. After an error of the io.Writer every call returns that error.
+// A PackWriter concatenates feature files into one object, with a directory at the end so that it can be read alone.
+// Not safe for concurrent use. After an error of the io.Writer every call returns that error.
 type PackWriter struct {
 	w       io.Writer
 	size    int64
@@ -63,7 +63,8 @@ func (p *PackWriter) Size() int64 { return p.size }
 func (p *PackWriter) Finish() (size int64, err error) {
 	b := appendPackDirectory(nil, p.entries)
 	if len(b) > defaultDirectoryBytes {
-		return 0, fmt.Errorf("pack: the directory of %d feature files takes %d bytes, over the limit of %d", len(p.entries), len(b), defaultDirectoryBytes)
+		return 0, fmt.Errorf("pack: the directory of %d feature files takes %d bytes, over the limit of %d",
+			len(p.entries), len(b), defaultDirectoryBytes)
 	}
 	if err := p.write(appendTail(b, 0, packMagic)); err != nil {
 		return 0, err
@@ -94,8 +95,8 @@ func appendPackDirectory(dst []byte, entries []PackEntry) []byte {
 // minPackEntryBytes is the length of the shortest entry: feature, gap, length.
 const minPackEntryBytes = 10
 
-// OpenPack reads the directory of the pack that is r's first size bytes. Entries are in the order of their offsets, do not
-// overlap and lie inside the pack.
+// OpenPack reads the directory of the pack that is r's first size bytes. Entries are in the order of their offsets, do
+// not overlap and lie inside the pack.
 func OpenPack(r io.ReaderAt, size int64, limits Limits) ([]PackEntry, error) {
 	directory, err := readDirectory(r, 0, size, packMagic, limits.withDefaults())
 	if err != nil {
@@ -130,7 +131,8 @@ func decodePackDirectory(src []byte, end uint64) ([]PackEntry, error) {
 			break
 		}
 		if gap > end-offset || e.Length > end-offset-gap || e.Length < minFileLength {
-			return nil, corrupt(-1, "feature file %d of %d bytes after a gap of %d at %d: the directory starts at %d", i, e.Length, gap, offset, end)
+			return nil, corrupt(-1, "feature file %d of %d bytes after a gap of %d at %d: the directory starts at %d",
+				i, e.Length, gap, offset, end)
 		}
 		e.Offset = offset + gap
 		offset = e.Offset + e.Length

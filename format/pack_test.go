@@ -82,7 +82,8 @@ func smallPack(t testing.TB) []byte {
 func TestPackDamage(t *testing.T) {
 	pack := smallPack(t)
 	for n := range pack {
-		if _, err := format.OpenPack(bytes.NewReader(pack[:n]), int64(n), format.Limits{}); !errors.Is(err, format.ErrCorrupt) {
+		if _, err := format.OpenPack(bytes.NewReader(pack[:n]), int64(n), format.Limits{}); !errors.Is(err,
+			format.ErrCorrupt) {
 			t.Fatalf("cut to %d bytes: %v", n, err)
 		}
 	}
@@ -95,7 +96,8 @@ func TestPackDamage(t *testing.T) {
 		for bit := range 8 {
 			bad := bytes.Clone(pack)
 			bad[i] ^= 1 << bit
-			if _, err := format.OpenPack(bytes.NewReader(bad), int64(len(bad)), format.Limits{}); !errors.Is(err, format.ErrCorrupt) {
+			if _, err := format.OpenPack(bytes.NewReader(bad), int64(len(bad)), format.Limits{}); !errors.Is(err,
+				format.ErrCorrupt) {
 				t.Fatalf("bit %d of byte %d: %v", bit, i, err)
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/dsistore/dsistore/format/encoding"
 )
 
-// A Profile weighs the size of what is stored against the time to decode it; the zero Profile is balanced. Any profile can be read by
-// any reader.
+// A Profile weighs the size of what is stored against the time to decode it; the zero Profile is balanced. Any profile
+// can be read by any reader.
 type Profile = encoding.Profile
 
 // profiles by their names, which tables remember.

@@ -74,7 +74,8 @@ func TestTruncated(t *testing.T) {
 			t.Fatalf("cut to %d of %d bytes: %v", n, len(file), err)
 		}
 		// The index knows the length, the object is shorter.
-		if _, err := format.OpenFile(bytes.NewReader(file[:n]), 0, int64(len(file)), format.Limits{}); !errors.Is(err, format.ErrCorrupt) {
+		if _, err := format.OpenFile(bytes.NewReader(file[:n]), 0, int64(len(file)), format.Limits{}); !errors.Is(err,
+			format.ErrCorrupt) {
 			t.Fatalf("cut below to %d of %d bytes: %v", n, len(file), err)
 		}
 	}
@@ -214,13 +215,15 @@ func TestHostileDirectory(t *testing.T) {
 		{"many elements", metaBytes(vector.Sparse, uv(1, values|lengths, 0, 2, 1<<31, 9, 9)...), "elements"},
 		{"many decoded bytes", metaBytes(vector.Sparse, uv(1, values|lengths, 0, 2, 1<<30, 9, 9)...), "decodes to"},
 		{"streams past 64 bits", metaBytes(vector.Dense, uv(1, values, 0, 2, math.MaxUint64)...), "stream values of"},
-		{"a stored stripe of a terabyte", metaBytes(vector.Dense, uv(1, values, 0, 2, 1<<40)...), "stored in 1099511627776 bytes"},
+		{"a stored stripe of a terabyte", metaBytes(vector.Dense, uv(1, values, 0, 2, 1<<40)...),
+			"stored in 1099511627776 bytes"},
 		{"no values", metaBytes(vector.Dense, uv(1, 0, 0, 2)...), "values do not fit"},
 		{"no inverse", metaBytes(vector.Dense, uv(1, values, 1, 8, 2, 9)...), "no inverse for 4 rows of 2 slots"},
 		{"empty stream", metaBytes(vector.Dense, uv(1, values, 0, 2, 4)...), "stream values of 4 bytes"},
 		{"trailing bytes", metaBytes(vector.Dense, uv(0, 0)...), "1 bytes after the directory"},
 		{"long name", append([]byte{1, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8}, uv(1<<40)...), "name of"},
-		{"bounds of strings", metaBytes(vector.String, uv(1, 0, 1<<4|1<<2, 2, 0, 0)...), "bounds of a feature of kind string"},
+		{"bounds of strings", metaBytes(vector.String, uv(1, 0, 1<<4|1<<2, 2, 0, 0)...),
+			"bounds of a feature of kind string"},
 		{"dense in an inverse file", metaBytes(vector.Inverse, uv(1, values, 0, 2, 9)...), "more than an inverse"},
 		{"dimensions", []byte{1, 0, 4, 5, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, "dimensions"},
 		{"element type", []byte{1, 0, 1, 99, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, "elem(99)"},
@@ -273,12 +276,14 @@ func TestUnsupported(t *testing.T) {
 	}
 	for _, c := range cases {
 		_, err := format.DecodeMeta(c.src, format.Limits{})
-		if !errors.Is(err, format.ErrUnsupported) || errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, format.ErrUnsupported) || errors.Is(err, format.ErrCorrupt) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
 	// A field that may be skipped is.
-	if _, err := format.DecodeMeta(append([]byte{1, 2, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, uv(1, 4, 1, 0)...), format.Limits{}); err != nil {
+	if _, err := format.DecodeMeta(append([]byte{1, 2, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, uv(1, 4, 1, 0)...),
+		format.Limits{}); err != nil {
 		t.Error(err)
 	}
 	// A codec of a later registry, and codec 0, which no version will know.
@@ -288,7 +293,8 @@ func TestUnsupported(t *testing.T) {
 		src := stripeBytes(codecFile, m, 0)
 		src[0] = codec
 		sealStripe(m, 0, src)
-		if _, err := readFile(codecFile, format.Limits{}); !errors.Is(err, want) || codec != 0 && !strings.Contains(err.Error(), "codec 200") {
+		if _, err := readFile(codecFile, format.Limits{}); !errors.Is(err, want) || codec != 0 &&
+			!strings.Contains(err.Error(), "codec 200") {
 			t.Error(err)
 		}
 	}
@@ -296,7 +302,8 @@ func TestUnsupported(t *testing.T) {
 	file, _ := smallFile(t)
 	file[len(file)-1] = 2
 	sealTail(file)
-	if _, err := readFile(file, format.Limits{}); !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), "format version 2") {
+	if _, err := readFile(file, format.Limits{}); !errors.Is(err, format.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "format version 2") {
 		t.Error(err)
 	}
 }
@@ -331,7 +338,8 @@ func TestDecodeLimits(t *testing.T) {
 	if !errors.Is(err, format.ErrCorrupt) || n > 1<<16 {
 		t.Fatalf("%d bytes allocated: %v", n, err)
 	}
-	if _, err := format.OpenFile(bytes.NewReader(file), 0, int64(len(file)), format.Limits{StripeRows: 1 << 10}); !errors.Is(err, format.ErrCorrupt) {
+	if _, err := format.OpenFile(bytes.NewReader(file), 0, int64(len(file)),
+		format.Limits{StripeRows: 1 << 10}); !errors.Is(err, format.ErrCorrupt) {
 		t.Fatal(err)
 	}
 }
@@ -355,7 +363,8 @@ func TestWriterRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.WriteStripe(c.column); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, format.ErrCorrupt) {
+		if err := w.WriteStripe(c.column); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err,
+			format.ErrCorrupt) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 		good := vector.NewColumn(c.column.Type)

@@ -141,7 +141,8 @@ func TestGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ty := drawType(t)
 		c := drawColumn(t, ty)
-		shared := &vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: c.Rows, Slots: c.Slots, Inverse: c.Inverse, Monotone: c.Monotone}
+		shared := &vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: c.Rows, Slots: c.Slots,
+			Inverse: c.Inverse, Monotone: c.Monotone}
 		groupFile, gm := writeFile(t, shared.Type, format.WriterOptions{Feature: 7}, shared)
 		file, m := writeFile(t, ty, format.WriterOptions{Feature: 8, Group: 7}, c)
 		for _, s := range m.Stripes[0].Streams {
@@ -192,7 +193,8 @@ func makeMonotone(rows int) *vector.Column {
 func TestMetaRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ty := drawType(t)
-		_, m := writeFile(t, ty, format.WriterOptions{Feature: 1, Group: rapid.Uint64().Draw(t, "group"), Name: "f"}, drawColumn(t, ty), drawColumn(t, ty))
+		_, m := writeFile(t, ty, format.WriterOptions{Feature: 1, Group: rapid.Uint64().Draw(t, "group"), Name: "f"},
+			drawColumn(t, ty), drawColumn(t, ty))
 		b := format.AppendMeta([]byte("before"), m)
 		got, err := format.DecodeMeta(b[6:], format.Limits{})
 		if err != nil {

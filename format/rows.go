@@ -8,8 +8,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Selection is some rows of a stripe and the slots that they have. Features of a group share one. The zero Selection is
-// ready for SelectRows; its memory is reused.
+// A Selection is some rows of a stripe and the slots that they have. Features of a group share one. The zero Selection
+// is ready for SelectRows; its memory is reused.
 //
 //	inverse of the stripe   0 0 1 2 2 2 3
 //	rows                      ^   ^ ^   ^       slots 0 2 3   inverse 0 1 1 2
@@ -28,8 +28,8 @@ func (x *Selection) add(slot int32) {
 	x.inverse = append(x.inverse, int32(len(x.slots)-1))
 }
 
-// SelectRows makes x the rows of stripe i of a group's inverse file: rows are of the stripe and ascend. src and errors are as
-// in DecodeStripe.
+// SelectRows makes x the rows of stripe i of a group's inverse file: rows are of the stripe and ascend. src and errors
+// are as in DecodeStripe.
 func (d *StripeDecoder) SelectRows(x *Selection, m *FileMeta, i int, src []byte, rows []int32) error {
 	defer clear(d.chunks[:])
 	s, err := d.begin(m, i, src)
@@ -39,12 +39,13 @@ func (d *StripeDecoder) SelectRows(x *Selection, m *FileMeta, i int, src []byte,
 	return d.selectRows(x, s, rows)
 }
 
-// DecodeRows decodes some rows of stripe i: rows are of the stripe and ascend, and row j of dst is row rows[j] of it. It
-// decodes no more than these rows need, as far as the streams allow: what DecodeStripe gives costs the whole stripe. Of a
-// feature of a group, group is what SelectRows gave of the group's stripe for the same rows; otherwise it is not looked at.
-// All else is as in DecodeStripe, but that bytes that are wrong under a right checksum are found only where they are needed,
-// and that dst borrows nothing and has neither Lengths nor slots that no row has.
-func (d *StripeDecoder) DecodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32, group *Selection) error {
+// DecodeRows decodes some rows of stripe i: rows are of the stripe and ascend, and row j of dst is row rows[j] of it.
+// It decodes no more than these rows need, as far as the streams allow: what DecodeStripe gives costs the whole stripe.
+// Of a feature of a group, group is what SelectRows gave of the group's stripe for the same rows; otherwise it is not
+// looked at. All else is as in DecodeStripe, but that bytes that are wrong under a right checksum are found only where
+// they are needed, and that dst borrows nothing and has neither Lengths nor slots that no row has.
+func (d *StripeDecoder) DecodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32,
+	group *Selection) error {
 	err := d.decodeRows(dst, m, i, src, rows, group)
 	if err != nil {
 		dst.Type = m.Type
@@ -64,7 +65,8 @@ func (d *StripeDecoder) begin(m *FileMeta, i int, src []byte) (*StripeMeta, erro
 	return s, splitStripe(&d.chunks, &d.offsets, m, i, src)
 }
 
-func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32, group *Selection) error {
+func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32,
+	group *Selection) error {
 	s, err := d.begin(m, i, src)
 	if err != nil {
 		return err
@@ -77,6 +79,9 @@ func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src [
 		}
 	} else if err := d.checkGroup(x, s, rows); err != nil {
 		return err
+	}
+	if d.spans == nil {
+		d.spans = []encoding.Span{}
 	}
 	if dst.InverseBorrowed {
 		dst.Inverse, dst.InverseBorrowed = nil, false
@@ -95,18 +100,29 @@ func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src [
 		return err
 	}
 	if m.Type.IsList() {
-		return d.decodeListsAt(dst, m, s)
+		n, err := d.rangesOf(dst, s)
+		if err != nil {
+			return err
+		}
+		return d.decodeElements(dst, m, s, n, d.spans, d.compact)
 	}
-	return d.decodeFixedAt(dst, m, s)
+	width := int32(dst.Type.Width())
+	d.spans = d.spans[:0]
+	for _, k := range d.picks {
+		d.addSpan(k*width, (k+1)*width)
+	}
+	return d.decodeFixed(dst, m, s, len(d.picks)*int(width), d.spans)
 }
 
 func (d *StripeDecoder) checkGroup(x *Selection, s *StripeMeta, rows []int32) error {
 	if x == nil {
-		return fmt.Errorf("stripe %d: rows of a feature of a group are decoded with the group's selection, which is nil", d.stripe)
+		return fmt.Errorf("stripe %d: rows of a feature of a group are decoded with the group's selection, which is nil",
+			d.stripe)
 	}
 	if x.stripeRows != int(s.Rows) || x.stripeSlots != int(s.Slots) || x.rows != len(rows) {
-		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d rows of %d slots, but the group has %d rows of %d slots",
-			s.Rows, s.Slots, x.stripeRows, x.stripeSlots)}
+		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset),
+			Reason: fmt.Sprintf("%d rows of %d slots, but the group has %d rows of %d slots",
+				s.Rows, s.Slots, x.stripeRows, x.stripeSlots)}
 	}
 	return nil
 }
@@ -157,24 +173,11 @@ func (d *StripeDecoder) selectRows(x *Selection, s *StripeMeta, rows []int32) er
 		return nil
 	}
 	d.codes = resize(d.codes, n)
-	if err := d.codec.Int32s(d.codes, codes); err != nil {
-		return d.fail(InverseCodes, err)
+	if err := d.decodeSlots(d.codes, codes, int(s.Slots)); err != nil {
+		return err
 	}
-	next, run := int64(0), 0
-	for _, want := range d.picks {
-		slot := int32(0)
-		if run > int(want) { // two rows of one run
-			slot = x.slots[len(x.slots)-1]
-		}
-		for ; run <= int(want); run++ {
-			v := next - int64(d.codes[run])
-			if v < 0 || v >= int64(s.Slots) {
-				return d.fail(InverseCodes, reasonf("run %d has slot %d of %d", run, v, s.Slots))
-			}
-			slot = int32(v)
-			next = max(next, v+1)
-		}
-		x.add(slot)
+	for _, run := range d.picks {
+		x.add(d.codes[run])
 	}
 	return nil
 }
@@ -224,8 +227,8 @@ func (d *StripeDecoder) changesOf(rows []int32, n, all int) error {
 	return nil
 }
 
-// pickPresent sets dst.Present for the slots, nil where all are present, and d.picks to the place of each present one among
-// the present slots of the stripe.
+// pickPresent sets dst.Present for the slots, nil where all are present, and d.picks to the place of each present one
+// among the present slots of the stripe.
 func (d *StripeDecoder) pickPresent(dst *vector.Column, s *StripeMeta, slots []int32) error {
 	if cap(dst.Present) > cap(d.sparePresent) {
 		d.sparePresent = dst.Present
@@ -243,17 +246,14 @@ func (d *StripeDecoder) pickPresent(dst *vector.Column, s *StripeMeta, slots []i
 		return nil
 	}
 	d.presence = resize(d.presence, vector.BitmapWords(int(s.Slots)))
-	if err := d.codec.Bits(d.presence, int(s.Slots), d.chunks[Presence]); err != nil {
-		return d.fail(Presence, err)
+	if err := d.presenceBits(d.presence, s); err != nil {
+		return err
 	}
 	d.ranks = resize(d.ranks, len(d.presence))
 	n := int32(0)
 	for i, word := range d.presence {
 		d.ranks[i] = n
 		n += int32(bits.OnesCount64(word))
-	}
-	if n != int32(s.Present) {
-		return d.fail(Presence, reasonf("%d present slots, want %d", n, s.Present))
 	}
 	k := 0
 	for j, slot := range slots {
@@ -285,60 +285,9 @@ func (d *StripeDecoder) addSpan(from, to int32) {
 	}
 }
 
-// decodeFixedAt decodes the values of the present slots of dst.
-func (d *StripeDecoder) decodeFixedAt(dst *vector.Column, m *FileMeta, s *StripeMeta) error {
-	width := int32(dst.Type.Width())
-	d.spans = d.spans[:0]
-	for _, k := range d.picks {
-		d.addSpan(k*width, (k+1)*width)
-	}
-	n, all := len(d.picks)*int(width), dst.Slots*int(width)
-	if err := d.decodeValuesAt(dst, m, s, n, all); err != nil || n == all {
-		return err
-	}
-	switch dst.Type.Physical() {
-	case vector.Int64Values:
-		spread(dst.Ints, dst.Present, dst.Slots, int(width))
-	case vector.Float32Values:
-		spread(dst.Floats, dst.Present, dst.Slots, int(width))
-	case vector.Float64Values:
-		spread(dst.Doubles, dst.Present, dst.Slots, int(width))
-	}
-	return nil
-}
-
-// decodeListsAt decodes the lists of the present slots of dst.
-func (d *StripeDecoder) decodeListsAt(dst *vector.Column, m *FileMeta, s *StripeMeta) error {
-	n, err := d.decodeRangesAt(dst, s)
-	if err != nil {
-		return err
-	}
-	if dst.Type.Physical() == vector.ByteValues {
-		return d.decodeStringsAt(dst, s, n)
-	}
-	if err := d.decodeValuesAt(dst, m, s, n, n); err != nil {
-		return err
-	}
-	if dst.Type.Kind != vector.Weighted {
-		return nil
-	}
-	all := int(s.Elements)
-	if dst.Type.Score == vector.Float64 {
-		if dst.ScoreDoubles = resize(dst.ScoreDoubles, n); n > 0 {
-			err = d.codec.DoublesAt(dst.ScoreDoubles, all, d.spans, d.chunks[Scores])
-		}
-	} else if dst.ScoreFloats = resize(dst.ScoreFloats, n); n > 0 {
-		err = d.codec.FloatsAt(dst.ScoreFloats, all, d.spans, d.chunks[Scores])
-	}
-	if err != nil {
-		return d.fail(Scores, err)
-	}
-	return nil
-}
-
-// decodeRangesAt sets dst.Offsets, and d.spans to where the lists of the present slots are, and returns how many values they
+// rangesOf sets dst.Offsets, and d.spans to where the lists of the present slots are, and returns how many values they
 // have. d.compact are the ends of the stripe's strings.
-func (d *StripeDecoder) decodeRangesAt(dst *vector.Column, s *StripeMeta) (int, error) {
+func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error) {
 	d.spans = d.spans[:0]
 	dst.Offsets = resize(dst.Offsets, dst.Slots+1)
 	dst.Offsets[0] = 0
@@ -349,11 +298,20 @@ func (d *StripeDecoder) decodeRangesAt(dst *vector.Column, s *StripeMeta) (int, 
 	}
 	windows := d.chunks[Windows] != nil
 	if windows {
-		if err := d.windowsAt(s); err != nil {
+		n := len(d.picks)
+		d.runs, d.codes = resize(d.runs, n), resize(d.codes, n)
+		for _, k := range d.picks {
+			d.addSpan(k, k+1)
+		}
+		if err := d.decodeSlices(d.codes, d.runs, s, d.spans); err != nil {
 			return 0, err
 		}
-	} else if err := d.allRanges(s); err != nil {
-		return 0, err
+		d.spans = d.spans[:0]
+	} else {
+		d.compact = resize(d.compact, int(s.Present)+1)
+		if err := d.decodeEnds(d.compact, s); err != nil {
+			return 0, err
+		}
 	}
 	sum, k := int64(0), 0
 	for j := range dst.Slots {
@@ -370,7 +328,8 @@ func (d *StripeDecoder) decodeRangesAt(dst *vector.Column, s *StripeMeta) (int, 
 			d.addSpan(from, to)
 		}
 		if sum > vector.MaxElements {
-			return 0, fmt.Errorf("stripe %d: the lists of %d rows have more than %d values: ask for fewer rows", d.stripe, dst.Rows, vector.MaxElements)
+			return 0, fmt.Errorf("stripe %d: the lists of %d rows have more than %d values: ask for fewer rows",
+				d.stripe, dst.Rows, vector.MaxElements)
 		}
 		dst.Offsets[j+1] = int32(sum)
 	}
@@ -378,137 +337,4 @@ func (d *StripeDecoder) decodeRangesAt(dst *vector.Column, s *StripeMeta) (int, 
 		d.compact = append(d.compact, int32(s.Elements))
 	}
 	return int(sum), nil
-}
-
-// allRanges sets d.compact to the ends of the lists of all present slots, after a 0.
-func (d *StripeDecoder) allRanges(s *StripeMeta) error {
-	d.compact = resize(d.compact, int(s.Present)+1)
-	d.compact[0] = 0
-	lengths := d.compact[1:]
-	if err := d.codec.Int32s(lengths, d.chunks[Lengths]); err != nil {
-		return d.fail(Lengths, err)
-	}
-	sum, signs := int64(0), int32(0)
-	for i, n := range lengths {
-		signs |= n
-		sum += int64(n)
-		lengths[i] = int32(sum)
-	}
-	if signs < 0 || sum != int64(s.Elements) {
-		return d.fail(Lengths, reasonf("lengths sum to %d, want %d, none negative", sum, s.Elements))
-	}
-	return nil
-}
-
-// windowsAt sets d.runs and d.codes to where the lists of d.picks start, and how long they are.
-func (d *StripeDecoder) windowsAt(s *StripeMeta) error {
-	n := len(d.picks)
-	d.runs, d.codes = resize(d.runs, n), resize(d.codes, n)
-	for _, k := range d.picks {
-		d.addSpan(k, k+1)
-	}
-	if err := d.codec.Int32sAt(d.codes, int(s.Present), d.spans, d.chunks[Lengths]); err != nil {
-		return d.fail(Lengths, err)
-	}
-	if err := d.codec.Int32sAt(d.runs, int(s.Present), d.spans, d.chunks[Windows]); err != nil {
-		return d.fail(Windows, err)
-	}
-	d.spans = d.spans[:0]
-	for i, length := range d.codes {
-		if start := d.runs[i]; start < 0 || length < 0 || int64(start)+int64(length) > int64(s.Elements) {
-			return d.fail(Windows, reasonf("window of %d values at %d, of %d", length, start, s.Elements))
-		}
-	}
-	return nil
-}
-
-// decodeStringsAt decodes the bytes of d.spans: strings are decoded all.
-func (d *StripeDecoder) decodeStringsAt(dst *vector.Column, s *StripeMeta, n int) error {
-	if dst.Data = resize(dst.Data, n); n == 0 {
-		return nil
-	}
-	d.data = resize(d.data, int(s.Elements))
-	if err := d.codec.Strings(d.data, d.compact, d.chunks[Values]); err != nil {
-		return d.fail(Values, err)
-	}
-	to := dst.Data
-	for _, x := range d.spans {
-		to = to[copy(to, d.data[x.From:x.To]):]
-	}
-	return nil
-}
-
-// decodeValuesAt makes room for all values and decodes the n of d.spans to the front of it.
-func (d *StripeDecoder) decodeValuesAt(dst *vector.Column, m *FileMeta, s *StripeMeta, n, all int) error {
-	stored, chunk := int(s.Elements), d.chunks[Values]
-	var err error
-	switch dst.Type.Physical() {
-	case vector.Int64Values:
-		dst.Ints = resize(dst.Ints, all)
-		if n == 0 {
-			return nil
-		}
-		if d.chunks[Codes] != nil {
-			return d.decodeCodesAt(dst.Ints[:n], m, s)
-		}
-		if err = d.codec.IntsAt(dst.Ints[:n], stored, d.spans, chunk); err == nil {
-			if i := dst.Type.Elem.FirstOutOfRange(dst.Ints[:n]); i >= 0 {
-				err = reasonf("a value is %d, which no %v is", dst.Ints[i], dst.Type.Elem)
-			}
-		}
-	case vector.Float32Values:
-		if dst.Floats = resize(dst.Floats, all); n > 0 {
-			err = d.codec.FloatsAt(dst.Floats[:n], stored, d.spans, chunk)
-		}
-	case vector.Float64Values:
-		if dst.Doubles = resize(dst.Doubles, all); n > 0 {
-			err = d.codec.DoublesAt(dst.Doubles[:n], stored, d.spans, chunk)
-		}
-	}
-	if err != nil {
-		return d.fail(Values, err)
-	}
-	return nil
-}
-
-// decodeCodesAt decodes the codes of d.spans to vals and puts the values in their place. Those of the stripe's own are decoded
-// where a code names one.
-func (d *StripeDecoder) decodeCodesAt(vals []int64, m *FileMeta, s *StripeMeta) error {
-	if d.dictionary == nil || uint32(len(d.dictionary.values)) != m.Dictionary.Values {
-		return fmt.Errorf("stripe %d: it is decoded with the dictionary of its file, of %d values, which was not given", d.stripe, m.Dictionary.Values)
-	}
-	if err := d.codec.IntsAt(vals, int(s.Elements), d.spans, d.chunks[Codes]); err != nil {
-		return d.fail(Codes, err)
-	}
-	shared := d.dictionary.values
-	own, spans := d.places[:0], d.ownSpans[:0]
-	for i, c := range vals {
-		if uint64(c) < uint64(len(shared)) {
-			continue
-		}
-		if c -= int64(len(shared)); uint64(c) >= uint64(s.Own) {
-			return d.fail(Codes, reasonf("a code is %d, of %d values of the file and %d of the stripe", vals[i], len(shared), s.Own))
-		}
-		vals[i] = 0 // looked up with the others, which are next to it
-		own = append(own, int32(i))
-		spans = append(spans, encoding.Span{From: int32(c), To: int32(c) + 1})
-	}
-	d.places, d.ownSpans = own, spans
-	if len(own) < len(vals) {
-		encoding.LookUpIn(vals, shared)
-	}
-	if len(own) == 0 {
-		return nil
-	}
-	d.own = resize(d.own, len(own))
-	if err := d.codec.IntsAt(d.own, int(s.Own), spans, d.chunks[Values]); err != nil {
-		return d.fail(Values, err)
-	}
-	if i := m.Type.Elem.FirstOutOfRange(d.own); i >= 0 {
-		return d.fail(Values, reasonf("a value is %d, which no %v is", d.own[i], m.Type.Elem))
-	}
-	for i, place := range own {
-		vals[place] = d.own[i]
-	}
-	return nil
 }

@@ -45,7 +45,8 @@ func diffRows(got, want *vector.Column, rows []int32) string {
 
 func TestDecodeRows(t *testing.T) {
 	types := []vector.Type{{Kind: vector.Bytes}, {Kind: vector.String},
-		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted, Elem: vector.Uint64, Score: vector.Float64}}
+		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted,
+			Elem: vector.Uint64, Score: vector.Float64}}
 	for _, e := range elems {
 		types = append(types, dense(e), sparse(e), vector.Type{Kind: vector.Embedding, Elem: e, Dim: 7})
 	}
@@ -110,10 +111,12 @@ func TestDecodeRowsOfGroup(t *testing.T) {
 		if s := diffRows(&got, values, rows); s != "" {
 			t.Fatal(s)
 		}
-		if err := d.DecodeRows(&got, m, 0, stripeBytes(file, m, 0), rows, nil); err == nil || errors.Is(err, format.ErrCorrupt) {
+		if err := d.DecodeRows(&got, m, 0, stripeBytes(file, m, 0), rows, nil); err == nil || errors.Is(err,
+			format.ErrCorrupt) {
 			t.Fatalf("without the group: %v", err)
 		}
-		if err := d.DecodeRows(&got, m, 0, stripeBytes(file, m, 0), append(rows, int32(inverse.Rows)-1), &x); err == nil {
+		if err := d.DecodeRows(&got, m, 0, stripeBytes(file, m, 0), append(rows, int32(inverse.Rows)-1),
+			&x); err == nil {
 			t.Fatal("another number of rows than the group's is taken")
 		}
 	}
@@ -127,7 +130,8 @@ func TestDecodeRowsRefuses(t *testing.T) {
 	}
 	var got vector.Column
 	for _, rows := range [][]int32{{40}, {-1}, {3, 3}, {3, 2}} {
-		if err := d.DecodeRows(&got, m, 0, stripeBytes(file, m, 0), rows, nil); err == nil || errors.Is(err, format.ErrCorrupt) {
+		if err := d.DecodeRows(&got, m, 0, stripeBytes(file, m, 0), rows, nil); err == nil || errors.Is(err,
+			format.ErrCorrupt) {
 			t.Errorf("rows %v of 40: %v", rows, err)
 		}
 	}

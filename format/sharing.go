@@ -45,7 +45,8 @@ type sharing struct {
 	sorter  frequencySorter
 }
 
-// sharings are those that no Writer uses: their memory is several megabytes, which a file after the other would grow anew.
+// sharings are those that no Writer uses: their memory is several megabytes, which a file after the other would grow
+// anew.
 var sharings = sync.Pool{New: func() any { return new(sharing) }}
 
 // newSharing returns a sharing in which stripes wait.
@@ -115,7 +116,8 @@ func (w *Writer) settle() {
 		w.meta.Dictionary = DictionaryMeta{Values: uint32(h.shared), Length: uint64(len(w.buf))}
 		w.write(w.buf)
 	}
-	// What waits has codes in the table that was: they are turned into those of the dictionary without looking values up again.
+	// What waits has codes in the table that was: they are turned into those of the dictionary without looking values
+	// up again.
 	h.placeOf = resize(h.placeOf, len(keys))
 	place := h.placeOf
 	for i := range place {
@@ -146,8 +148,8 @@ func (w *Writer) settle() {
 	}
 }
 
-// recode returns codes of the dictionary, and of the stripe's own values behind it, for codes of keys; place says where the dictionary
-// has a key, -1: not, and is left as it was. Borrowed.
+// recode returns codes of the dictionary, and of the stripe's own values behind it, for codes of keys; place says where
+// the dictionary has a key, -1: not, and is left as it was. Borrowed.
 func (h *sharing) recode(codes []int32, keys []int64, place []int32) []int32 {
 	out := resize(h.codes, len(codes))
 	h.codes, h.counts, h.own, h.fresh = out, h.counts[:0], h.own[:0], h.fresh[:0]
@@ -171,8 +173,8 @@ func (h *sharing) recode(codes []int32, keys []int64, place []int32) []int32 {
 	return h.orderOwn()
 }
 
-// insertValues adds the streams of vals to the streams that the stripe being made has already: as values, or as codes with
-// the values of its own.
+// insertValues adds the streams of vals to the streams that the stripe being made has already: as values, or as codes
+// with the values of its own.
 func (w *Writer) insertValues(vals []int64) {
 	if len(vals) == 0 {
 		return
@@ -231,8 +233,8 @@ const (
 	dictionaryMemory = streamKinds + 2
 )
 
-// code returns the codes of vals, borrowed, and sets h.own to what the dictionary lacks and h.order to the order in which that is
-// stored.
+// code returns the codes of vals, borrowed, and sets h.own to what the dictionary lacks and h.order to the order in
+// which that is stored.
 func (h *sharing) code(vals []int64) []int32 {
 	h.codes, h.counts = h.codes[:0], h.counts[:0]
 	for _, v := range vals {
@@ -302,8 +304,8 @@ var logarithms = func() (l [256]float64) {
 	return l
 }()
 
-// choose returns the places in the table of the values that are worth sharing, those of several stripes, in the order of the
-// dictionary; none when it does not pay, at nsPerByte for a byte stored.
+// choose returns the places in the table of the values that are worth sharing, those of several stripes, in the order
+// of the dictionary; none when it does not pay, at nsPerByte for a byte stored.
 func (h *sharing) choose(nsPerByte float64) []int32 {
 	keys := h.table.keys
 	if len(h.waiting) < 2 || len(keys) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// specDecoder runs testdata/spec_decoder.py, which was written from SPEC.md and encoding/SPEC.md alone, and returns what it
-// prints. The test is skipped where Python or every one of its zstd bindings is missing.
+// specDecoder runs testdata/spec_decoder.py, which was written from SPEC.md and encoding/SPEC.md alone, and returns
+// what it prints. The test is skipped where Python or every one of its zstd bindings is missing.
 func specDecoder(t *testing.T, args ...string) string {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -79,7 +79,8 @@ func TestSpecRandom(t *testing.T) {
 		t.Fatal(err)
 	}
 	types := []vector.Type{{Kind: vector.Bytes}, {Kind: vector.String}, {Kind: vector.Inverse},
-		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted, Elem: vector.Uint64, Score: vector.Float64}}
+		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted,
+			Elem: vector.Uint64, Score: vector.Float64}}
 	for _, e := range elems {
 		types = append(types, dense(e), sparse(e), vector.Type{Kind: vector.Embedding, Elem: e, Dim: 3})
 	}

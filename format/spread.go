@@ -6,8 +6,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// spread moves the values at the front of v, width for each set bit of present, to the slots of those bits, and zeroes the
-// others. v holds width values for every slot.
+// spread moves the values at the front of v, width for each set bit of present, to the slots of those bits, and zeroes
+// the others. v holds width values for every slot.
 //
 //	present   1 0 0 1 1 0        v before   a b c . . .        after   a 0 0 b c 0
 //
@@ -29,8 +29,8 @@ func spread[T any](v []T, present vector.Bitmap, slots, width int) {
 	}
 }
 
-// spreadOne is spread for a width of 1, a word of presence at a time: its values are set aside, since they may lie where
-// the word's slots are, and dealt out without a branch for each slot.
+// spreadOne is spread for a width of 1, a word of presence at a time: its values are set aside, since they may lie
+// where the word's slots are, and dealt out without a branch for each slot.
 func spreadOne[T any](v []T, present vector.Bitmap) {
 	var aside [64]T
 	k := present.Count()

@@ -19,7 +19,8 @@ func (w *Writer) countRows(c *vector.Column) {
 	s.RawBytes = s.Elements * sourceBytes(c.Type)
 }
 
-// countSlots returns how many rows are null, and how many values the rows have. rows says how many rows each slot has; nil: not known.
+// countSlots returns how many rows are null, and how many values the rows have. rows says how many rows each slot has;
+// nil: not known.
 func countSlots(c *vector.Column, rows []int32) (nulls, elements uint64) {
 	if c.Present == nil && !c.Type.IsList() {
 		return 0, uint64(c.Rows * c.Type.Width())
@@ -106,8 +107,8 @@ func boundFloats[T float32 | float64](s *Stats, t vector.Type, vals []T) {
 	}
 }
 
-// roundBounds widens the bounds of a list's values to what takes few bytes in the directory; those of dense features stay
-// exact.
+// roundBounds widens the bounds of a list's values to what takes few bytes in the directory; those of dense features
+// stay exact.
 func (s *Stats) roundBounds(t vector.Type) {
 	switch {
 	case t.Kind == vector.Dense:
@@ -142,7 +143,8 @@ func checkUTF8(c *vector.Column) error {
 	for i := range c.Slots {
 		lo, hi := c.SlotRange(i)
 		if !utf8.Valid(c.Data[lo:hi]) {
-			return fmt.Errorf("slot %d of %d holds %d bytes that are not valid UTF-8: give the feature the kind bytes", i, c.Slots, hi-lo)
+			return fmt.Errorf("slot %d of %d holds %d bytes that are not valid UTF-8: give the feature the kind bytes",
+				i, c.Slots, hi-lo)
 		}
 	}
 	return nil

@@ -16,7 +16,8 @@ import (
 // decoder into one column; and their bounds cover their values.
 func TestStripesTurn(t *testing.T) {
 	types := []vector.Type{{Kind: vector.Bytes}, {Kind: vector.String}, {Kind: vector.Inverse},
-		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted, Elem: vector.Uint64, Score: vector.Float64}}
+		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted,
+			Elem: vector.Uint64, Score: vector.Float64}}
 	for _, e := range elems {
 		types = append(types, dense(e), sparse(e), vector.Type{Kind: vector.Embedding, Elem: e, Dim: 7})
 	}
@@ -134,7 +135,8 @@ func TestLargeDictionaries(t *testing.T) {
 	for _, c := range []*vector.Column{text, words, distinct, ids} {
 		file, m := writeFile(t, c.Type, format.WriterOptions{}, c)
 		var got vector.Column
-		if err := format.NewStripeDecoder(format.Limits{}).DecodeStripe(&got, m, 0, stripeBytes(file, m, 0), nil); err != nil {
+		if err := format.NewStripeDecoder(format.Limits{}).DecodeStripe(&got, m, 0, stripeBytes(file, m, 0),
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		if s := diff(&got, c); s != "" {

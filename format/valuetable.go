@@ -2,8 +2,8 @@ package format
 
 import "math/rand/v2"
 
-// hashFactor is drawn for each process, so that no values can be made that all fall into one place. No stored byte depends
-// on it.
+// hashFactor is drawn for each process, so that no values can be made that all fall into one place. No stored byte
+// depends on it.
 var hashFactor = rand.Uint64() | 1
 
 // A valueTable numbers distinct values in the order in which they are added. Open addressing, at most half full.

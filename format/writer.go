@@ -18,15 +18,16 @@ type WriterOptions struct {
 	Group   uint64 // feature id of the dedup group's inverse file; default 0: the feature has its own inverse
 	// Profile weighs the size of the streams against the time to decode them. Default: balanced.
 	Profile Profile
-	// Inverse is the Writer of the group's inverse, where stripes of the feature come after the inverse's own and have its very slice: it is looked
-	// through once for all features of the group, then, and must not change until the last of them has its stripe. Default: none.
+	// Inverse is the Writer of the group's inverse, where stripes of the feature come after the inverse's own and have
+	// its very slice: it is looked through once for all features of the group, then, and must not change until the last
+	// of them has its stripe. Default: none.
 	Inverse *Writer
 	// Seen, unless nil, is called with every stripe that was taken. The column is borrowed for the call.
 	Seen func(c *vector.Column)
 }
 
-// A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Of integers it holds the first
-// stripes back, about 8 MiB of them at most, to find the values that they share. Not safe for concurrent use.
+// A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Of integers it holds the
+// first stripes back, about 8 MiB of them at most, to find the values that they share. Not safe for concurrent use.
 // After an error of the io.Writer every call returns that error; after any other error the call left no trace.
 type Writer struct {
 	w       io.Writer
@@ -88,8 +89,8 @@ func (w *Writer) write(b []byte) {
 }
 
 // WriteStripe appends one stripe: the column's Inverse, Lengths (windows) and Present are stored as they are. When
-// opts.Group is set the column's Inverse is left out: the group's file holds it, with the same slots in every stripe. c is
-// borrowed for the call. Strings that are not UTF-8 and integers that c.Type cannot hold are refused.
+// opts.Group is set the column's Inverse is left out: the group's file holds it, with the same slots in every stripe. c
+// is borrowed for the call. Strings that are not UTF-8 and integers that c.Type cannot hold are refused.
 func (w *Writer) WriteStripe(c *vector.Column) error {
 	if w.err != nil {
 		return w.err
@@ -133,8 +134,8 @@ func (w *Writer) writeStripe() {
 // Note records what was found in the stripes written, all of them, for the directory.
 func (w *Writer) Note(f Found) { w.meta.Found = f }
 
-// Settle writes the stripes that are held back and gives back the memory that finding shared values takes. Finish does so, too: who ends several
-// files at once calls it for each of them before, in parallel. No stripe comes after it.
+// Settle writes the stripes that are held back and gives back the memory that finding shared values takes. Finish does
+// so, too: who ends several files at once calls it for each of them before, in parallel. No stripe comes after it.
 func (w *Writer) Settle() error {
 	if w.err == nil {
 		w.settle()

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -377,13 +378,13 @@ func TestWhatOpenReadersHold(t *testing.T) {
 		if got := held(); got > 1<<20 {
 			t.Fatalf("%d readers that have read nothing hold %d bytes", readers, got)
 		}
-		g := &segment{files: make([]file, features), featureFile: make([]int32, features)}
+		g := &load.Segment{Files: make([]load.File, features), FeatureFile: make([]int32, features)}
 		for i := range features {
-			g.featureFile[i] = int32(i)
-			g.items = append(g.items, item{inverse: -1, features: []int32{int32(i)}})
+			g.FeatureFile[i] = int32(i)
+			g.Items = append(g.Items, load.Item{Inverse: -1, Features: []int32{int32(i)}})
 		}
-		g.setOwners()
-		u := &unit{segment: g, to: 1, asked: []uint64{1}}
+		g.SetOwners()
+		u := &load.IOTask{Segment: g, To: 1, Asked: []uint64{1}}
 		for _, c := range stats {
 			c.needed.Add(1)
 			c.count(u)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
+	"github.com/dsistore/dsistore/reader/load"
 )
 
 // A blend makes the stripe of features whose rows come from several parts: layers of overlays, the segment, or nothing.
@@ -21,8 +23,8 @@ import (
 // scratch memory, which blends keep.
 type blend struct {
 	parts []blendPart
-	files []file   // of the segment
-	which []uint16 // of each row, its part
+	files []load.File // of the segment
+	which []uint16    // of each row, its part
 	rows  int
 	whole bool // all rows of the stripe are wanted
 
@@ -33,15 +35,15 @@ type blend struct {
 
 // A blendPart is a part in one stripe.
 type blendPart struct {
-	of    *itemPart
+	of    *load.ItemPart
 	count int     // of the rows wanted
 	rows  []int32 // of the stripe, where the part is decoded for them alone; else nil
 	list  []int32 // memory of rows
 
 	selection format.Selection // the rows in its group
-	inverse   *decoded         // of its group; nil: it has none, or rows are decoded alone
+	inverse   *load.Decoded    // of its group; nil: it has none, or rows are decoded alone
 	lent      bool             // the inverse is the stripe's
-	decoded   *decoded
+	decoded   *load.Decoded
 	column    *vector.Column // nil: null
 	own       vector.Column  // has the memory of decoded's values, while borrows says that they are in the blend's
 	borrows   bool
@@ -51,7 +53,7 @@ var blends = sync.Pool{New: func() any { return new(blend) }}
 
 // decodeBlended decodes the features of an item that has parts: of the whole stripe, or of rows, which are the stripe's and ascend. It returns
 // how many slots they have.
-func (x *executor) decodeBlended(d *format.StripeDecoder, st *stripe, it *item, rows []int32) (slots uint64, err error) {
+func (x *executor) decodeBlended(d *format.StripeDecoder, st *load.Stripe, it *load.Item, rows []int32) (slots uint64, err error) {
 	b := blends.Get().(*blend)
 	defer func() {
 		b.release(x)
@@ -63,8 +65,8 @@ func (x *executor) decodeBlended(d *format.StripeDecoder, st *stripe, it *item, 
 			return 0, err
 		}
 	}
-	var shared *decoded // the inverse of the features, where they are several
-	for i, f := range it.features {
+	var shared *load.Decoded // the inverse of the features, where they are several
+	for i, f := range it.Features {
 		c, err := b.decode(d, st, it, i, x, &shared)
 		if err != nil {
 			return 0, err
@@ -72,20 +74,20 @@ func (x *executor) decodeBlended(d *format.StripeDecoder, st *stripe, it *item, 
 		if x.sessions && f == x.layout.sessionKey {
 			var key *vector.Column
 			if c != nil {
-				key = c.column
+				key = c.Column
 			}
-			st.findSessions(key)
+			st.FindSessions(key)
 		}
 		switch t := x.layout.transformers[f]; {
 		case c != nil:
-			slots += uint64(min(c.column.Slots, b.rows)) // of some parts there may be slots that no row has
+			slots += uint64(min(c.Column.Slots, b.rows)) // of some parts there may be slots that no row has
 			if t != nil {
-				err = c.transform(t)
+				err = c.Transform(t)
 			}
 		case t != nil && t.Fills:
 			c = x.column(f)
-			st.columns[f] = c
-			err = c.missing(t, x.zeros.get(b.rows))
+			st.Columns[f] = c
+			err = c.Missing(t, x.zeros.Get(b.rows))
 		}
 		if err != nil {
 			return 0, fmt.Errorf("feature %q: %w", x.layout.features[f].Name, err)
@@ -95,16 +97,16 @@ func (x *executor) decodeBlended(d *format.StripeDecoder, st *stripe, it *item, 
 }
 
 // find finds the parts of the rows that are wanted.
-func (b *blend) find(x *executor, st *stripe, it *item, rows []int32) {
-	g, k := st.segment, st.index
-	first, stored := g.first[k], g.storedRows(k)
-	b.files, b.whole, b.rows, b.parts = g.files, rows == nil, len(rows), b.parts[:0]
+func (b *blend) find(x *executor, st *load.Stripe, it *load.Item, rows []int32) {
+	g, k := st.Segment, st.Index
+	first, stored := g.First[k], g.StoredRows(k)
+	b.files, b.whole, b.rows, b.parts = g.Files, rows == nil, len(rows), b.parts[:0]
 	if b.whole {
 		b.rows = stored
 	}
-	for p := range it.parts {
-		if it.parts[p].stripes.Get(k) {
-			b.addPart(&it.parts[p])
+	for p := range it.Parts {
+		if it.Parts[p].Stripes.Get(k) {
+			b.addPart(&it.Parts[p])
 		}
 	}
 	last := len(b.parts) - 1
@@ -119,10 +121,10 @@ func (b *blend) find(x *executor, st *stripe, it *item, rows []int32) {
 	left := b.rows
 	for p := range b.parts[:last] {
 		part := &b.parts[p]
-		its := part.of.rows.Iterator()
+		its := part.of.Rows.Iterator()
 		its.AdvanceIfNeeded(uint32(first))
 		if b.whole {
-			end := uint32(g.first[k+1] - 1) // the last
+			end := uint32(g.First[k+1] - 1) // the last
 			for its.HasNext() && its.PeekNext() <= end {
 				b.which[its.Next()-uint32(first)] = uint16(p)
 				part.count++
@@ -168,7 +170,7 @@ func (b *blend) find(x *executor, st *stripe, it *item, rows []int32) {
 	}
 }
 
-func (b *blend) addPart(of *itemPart) {
+func (b *blend) addPart(of *load.ItemPart) {
 	if n := len(b.parts); n < cap(b.parts) {
 		b.parts = b.parts[:n+1]
 	} else {
@@ -179,68 +181,61 @@ func (b *blend) addPart(of *itemPart) {
 }
 
 // decodeGroup decodes the inverse of a part's group, or finds the rows in it.
-func (b *blend) decodeGroup(d *format.StripeDecoder, st *stripe, p int, x *executor) error {
+func (b *blend) decodeGroup(d *format.StripeDecoder, st *load.Stripe, p int, x *executor) error {
 	part := &b.parts[p]
-	file := part.of.inverse
+	file := part.of.Inverse
 	if file < 0 || part.count == 0 {
 		return nil
 	}
 	if part.rows != nil {
-		f := &st.segment.files[file]
-		src, at := st.unit.bytes(file, st.index)
-		if err := d.SelectRows(&part.selection, f.entry.Meta, st.index, src, part.rows); err != nil {
-			return f.locate(err, at)
+		f := &st.Segment.Files[file]
+		src, at := st.Task.Bytes(file, st.Index)
+		if err := d.SelectRows(&part.selection, f.Entry.Meta, st.Index, src, part.rows); err != nil {
+			return f.Locate(err, at)
 		}
 		return nil
 	}
 	part.inverse = x.inverse()
 	if part.lent = len(b.parts) == 1; part.lent {
-		st.keepInverse(part.inverse)
+		st.KeepInverse(part.inverse)
 	}
 	return x.decodeFile(d, st, file, part.inverse, nil, nil, nil)
 }
 
-// keepInverse gives the stripe an inverse that its columns borrow.
-func (s *stripe) keepInverse(inverse *decoded) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.inverses = append(s.inverses, inverse)
-}
-
 // decode makes the i-th feature of the item: a column of st's, or nil where every row is null.
-func (b *blend) decode(d *format.StripeDecoder, st *stripe, it *item, i int, x *executor, shared **decoded) (*decoded, error) {
-	f := it.features[i]
-	var c *decoded
+func (b *blend) decode(d *format.StripeDecoder, st *load.Stripe, it *load.Item, i int, x *executor, shared **load.Decoded) (*load.Decoded, error) {
+	f := it.Features[i]
+	var c *load.Decoded
 	if len(b.parts) > 1 {
 		c = x.column(f)
-		st.columns[f] = c
+		st.Columns[f] = c
 	}
 	some, at := false, 0
 	for p := range b.parts {
 		part := &b.parts[p]
 		part.column = nil
-		file := part.of.files[i]
+		file := part.of.Files[i]
 		if file < 0 || part.count == 0 {
 			continue
 		}
 		some = true
 		part.decoded = x.column(f)
 		if c != nil && x.layout.features[f].Type.IsList() {
-			b.lend(&c.stored, p, &b.files[file], st.index, i, at)
+			b.lend(&c.Stored, p, &b.files[file], st.Index, i, at)
 		}
 		var inverse *vector.Column
 		if part.inverse != nil {
-			inverse = part.inverse.column
+			inverse = part.inverse.Column
 		}
 		if err := x.decodeFile(d, st, file, part.decoded, part.rows, inverse, &part.selection); err != nil {
 			return nil, err
 		}
-		part.column = part.decoded.column
+		part.column = part.decoded.Column
 		at += part.column.Elements()
 	}
 	if !some {
 		if c != nil {
-			st.columns[f] = nil
+			st.Columns[f] = nil
 			x.columns[f].put(c)
 		}
 		return nil, nil
@@ -248,17 +243,17 @@ func (b *blend) decode(d *format.StripeDecoder, st *stripe, it *item, i int, x *
 	if c == nil {
 		only := &b.parts[0]
 		c, only.decoded = only.decoded, nil
-		st.columns[f] = c
+		st.Columns[f] = c
 		return c, nil
 	}
-	if it.grouped && *shared == nil {
+	if it.Grouped && *shared == nil {
 		*shared = x.inverse()
-		st.keepInverse(*shared)
+		st.KeepInverse(*shared)
 	}
-	if err := b.make(&c.stored, x.layout.features[f].Type, *shared, i == 0); err != nil {
+	if err := b.make(&c.Stored, x.layout.features[f].Type, *shared, i == 0); err != nil {
 		return nil, fmt.Errorf("feature %q: %w", x.layout.features[f].Name, err)
 	}
-	c.column = &c.stored
+	c.Column = &c.Stored
 	for p := range b.parts {
 		part := &b.parts[p]
 		if part.decoded != nil {
@@ -287,7 +282,7 @@ func (b *blend) release(x *executor) {
 
 // make makes to, whose memory is used again, of the parts' columns. shared is the inverse of an item with groups, made with its first feature;
 // nil: to has its own, or none.
-func (b *blend) make(to *vector.Column, t vector.Type, shared *decoded, first bool) error {
+func (b *blend) make(to *vector.Column, t vector.Type, shared *load.Decoded, first bool) error {
 	if to.InverseBorrowed {
 		to.Inverse, to.InverseBorrowed = nil, false
 	}
@@ -307,10 +302,10 @@ func (b *blend) make(to *vector.Column, t vector.Type, shared *decoded, first bo
 		return nil
 	}
 	if first {
-		shared.stored.Inverse = vector.Resize(shared.stored.Inverse, b.rows)
-		b.invert(shared.stored.Inverse)
+		shared.Stored.Inverse = vector.Resize(shared.Stored.Inverse, b.rows)
+		b.invert(shared.Stored.Inverse)
 	}
-	to.Inverse, to.InverseBorrowed = shared.stored.Inverse, true
+	to.Inverse, to.InverseBorrowed = shared.Stored.Inverse, true
 	return nil
 }
 
@@ -476,7 +471,7 @@ func (b *blend) joinSlots(to *vector.Column) error {
 		}
 		c := part.column
 		if c != nil && nulls {
-			putSlotPresence(to.Present, int(b.bases[p]), c, 0, c.Slots)
+			expand.PutSlotPresence(to.Present, int(b.bases[p]), c, 0, c.Slots)
 		}
 		if to.Type.IsList() {
 			joinRanges(to, c, b.bases[p], at)

@@ -3,6 +3,7 @@ package reader
 import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/load"
 )
 
 // The slots of a blend's parts come one after the other, and so do their values: a part that is decoded whole is decoded to where its values go.
@@ -15,24 +16,24 @@ import (
 const maxLent = 1 << 24
 
 // lend makes the values of part p, of a list, go to place at of to's, where the part is decoded whole as the type that is wanted. f is its file.
-func (b *blend) lend(to *vector.Column, p int, f *file, stripe, feature, at int) {
+func (b *blend) lend(to *vector.Column, p int, f *load.File, stripe, feature, at int) {
 	part := &b.parts[p]
-	n := wholeElements(part, f.entry.Meta, stripe)
-	if n < 0 || f.entry.Meta.Type != f.want {
+	n := wholeElements(part, f.Entry.Meta, stripe)
+	if n < 0 || f.Entry.Meta.Type != f.Want {
 		return
 	}
 	room := at + n // with those of the parts after it, as far as they are known
 	for q := p + 1; q < len(b.parts); q++ {
-		if other := &b.parts[q]; other.count > 0 && other.of.files[feature] >= 0 {
-			room += max(wholeElements(other, b.files[other.of.files[feature]].entry.Meta, stripe), 0)
+		if other := &b.parts[q]; other.count > 0 && other.of.Files[feature] >= 0 {
+			room += max(wholeElements(other, b.files[other.of.Files[feature]].Entry.Meta, stripe), 0)
 		}
 	}
 	if room > maxLent {
 		return
 	}
-	c := &part.decoded.stored
+	c := &part.decoded.Stored
 	part.own, part.borrows = *c, true
-	switch f.want.Physical() {
+	switch f.Want.Physical() {
 	case vector.Int64Values:
 		lendValues(&to.Ints, &c.Ints, at, n, room)
 	case vector.Float32Values:
@@ -42,7 +43,7 @@ func (b *blend) lend(to *vector.Column, p int, f *file, stripe, feature, at int)
 	case vector.ByteValues:
 		lendValues(&to.Data, &c.Data, at, n, room)
 	}
-	switch f.want.Score {
+	switch f.Want.Score {
 	case vector.Float32:
 		lendValues(&to.ScoreFloats, &c.ScoreFloats, at, n, room)
 	case vector.Float64:
@@ -74,7 +75,7 @@ func (x *blendPart) takeBack() {
 	if !x.borrows {
 		return
 	}
-	c, own := &x.decoded.stored, &x.own
+	c, own := &x.decoded.Stored, &x.own
 	c.Ints, c.Floats, c.Doubles, c.Data = own.Ints, own.Floats, own.Doubles, own.Data
 	c.ScoreFloats, c.ScoreDoubles = own.ScoreFloats, own.ScoreDoubles
 	x.own, x.borrows = vector.Column{}, false

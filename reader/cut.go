@@ -3,30 +3,33 @@ package reader
 import (
 	"slices"
 
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/order"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A cutter takes the stripes in order, a window of them at a time, and cuts what they make into batches. Without a shuffle
-// every stripe is a window, of one run.
+// A cutter takes the stripes in order, a buffer of them at a time, and cuts what they make into batches. Without a shuffle
+// every stripe is a buffer, of one run.
 //
-//	window    stripe 4   stripe 7   stripe 9
+//	buffer    stripe 4   stripe 7   stripe 9
 //	runs      [4: 0-3] [4: 3-9] ... [9: 96-100]         its sessions or rows, or all of a stripe
 //	permuted  [7: 12-40] [4: 3-9] [9: 0-17] | [4: ...]  cut where a batch is full
 //	pieces    [4: 3-9] [7: 12-40] [9: 0-17]             in the order of stripes and rows, neighbours joined; rows that are not
 //	                                                    selected cut them
 //
 // Within a batch the order of rows does not matter to training; ascending pieces are cheaper to assemble, and rows that share
-// a slot stay together. A batch that takes from two windows has the pieces of the first one first. No stripe is in two
-// windows: all pieces of a stripe are next to each other.
+// a slot stay together. A batch that takes from two buffers has the pieces of the first one first. No stripe is in two
+// buffers: all pieces of a stripe are next to each other.
 type cutter struct {
 	r      *run
-	b      *draft // being cut, or nil
-	left   uint64 // rows that the batch being cut lacks, also of one that is not made
-	index  uint64 // of the next batch
-	row    uint64 // of the epoch's order: the next
-	window []*stripe
-	runs   []stripeRun // of the window
-	part   []stripeRun // what b takes of the window
+	b      *batch.Draft // being cut, or nil
+	left   uint64       // rows that the batch being cut lacks, also of one that is not made
+	index  uint64       // of the next batch
+	row    uint64       // of the epoch's order: the next
+	buffer []*load.Stripe
+	runs   []order.Run // of the buffer
+	part   []order.Run // what b takes of the buffer
 }
 
 // cutBatches takes the stripes in order and cuts them into batches.
@@ -34,24 +37,24 @@ func (r *run) cutBatches() {
 	c := cutter{r: r, index: r.batch, row: r.first}
 	defer func() {
 		if c.b != nil {
-			r.s.batches.drop(c.b)
+			r.s.batches.Drop(c.b)
 		}
 	}()
 	for s := range r.stripes {
 		select {
-		case <-s.ready:
+		case <-s.Ready:
 		case <-r.done:
 			return
 		}
-		if s.err != nil {
-			r.out <- result{err: s.err}
+		if s.Err != nil {
+			r.out <- result{err: s.Err}
 			return
 		}
-		c.window = append(c.window, s)
-		if s.window != nil && !s.endsWindow {
+		c.buffer = append(c.buffer, s)
+		if s.Buffer != nil && !s.EndsBuffer {
 			continue
 		}
-		if !c.cutWindow() {
+		if !c.cutBuffer() {
 			return
 		}
 	}
@@ -62,34 +65,34 @@ func (r *run) cutBatches() {
 	}
 }
 
-// cutWindow cuts the window and lets its stripes go. It returns false when the run is stopped.
-func (c *cutter) cutWindow() bool {
+// cutBuffer cuts the buffer and lets its stripes go. It returns false when the run is stopped.
+func (c *cutter) cutBuffer() bool {
 	r := c.r
-	first := c.window[0].firstRow
-	if w := c.window[0].window; w != nil {
-		first = w.firstRow
+	first := c.buffer[0].FirstRow
+	if w := c.buffer[0].Buffer; w != nil {
+		first = w.FirstRow
 	}
 	c.findRuns()
 	skip := int(c.row - first)
 	for _, run := range c.runs {
-		if n := int(run.hi - run.lo); skip >= n {
+		if n := int(run.Hi - run.Lo); skip >= n {
 			skip -= n
 			continue
 		}
-		run.lo += int32(skip)
+		run.Lo += int32(skip)
 		skip = 0
-		for run.lo < run.hi && c.row < r.end {
+		for run.Lo < run.Hi && c.row < r.end {
 			if c.left == 0 && !c.next() {
 				return false
 			}
-			n := int32(min(uint64(run.hi-run.lo), c.left))
+			n := int32(min(uint64(run.Hi-run.Lo), c.left))
 			if c.b != nil {
-				c.part = append(c.part, stripeRun{run.stripe, run.lo, run.lo + n})
-				c.b.rows += int(n)
+				c.part = append(c.part, order.Run{Stripe: run.Stripe, Lo: run.Lo, Hi: run.Lo + n})
+				c.b.Rows += int(n)
 			}
 			c.row += uint64(n)
 			c.left -= uint64(n)
-			run.lo += n
+			run.Lo += n
 			if c.b != nil && c.left == 0 {
 				c.takePart()
 				if !c.handOn() {
@@ -99,13 +102,13 @@ func (c *cutter) cutWindow() bool {
 		}
 	}
 	c.takePart()
-	r.cut.Add(int64(len(c.window)))
-	for i, s := range c.window {
+	r.cut.Add(int64(len(c.buffer)))
+	for i, s := range c.buffer {
 		r.s.releaseStripe(s)
-		c.window[i] = nil
+		c.buffer[i] = nil
 	}
-	c.window = c.window[:0]
-	r.s.budget.poke()
+	c.buffer = c.buffer[:0]
+	r.s.budget.Poke()
 	return true
 }
 
@@ -113,69 +116,69 @@ func (c *cutter) cutWindow() bool {
 func (c *cutter) next() bool {
 	r := c.r
 	if (c.index-r.batch)%r.s.stride == 0 {
-		if c.b = r.s.batches.draft(r.done); c.b == nil {
+		if c.b = r.s.batches.Draft(r.done); c.b == nil {
 			return false
 		}
-		c.b.index, c.b.firstRow, c.b.rows = c.index, c.row, 0
+		c.b.Index, c.b.FirstRow, c.b.Rows = c.index, c.row, 0
 	}
 	c.left = min(uint64(r.s.layout.plan.BatchSize), r.end-c.row)
 	c.index++
 	return true
 }
 
-// findRuns makes the runs of the window, in the order of the epoch.
+// findRuns makes the runs of the buffer, in the order of the epoch.
 func (c *cutter) findRuns() {
 	c.runs = c.runs[:0]
 	shuffle := &c.r.s.layout.plan.Shuffle
-	for i, s := range c.window {
+	for i, s := range c.buffer {
 		switch shuffle.Unit {
 		case plan.UnitNone:
-			c.runs = append(c.runs, stripeRun{int32(i), 0, int32(s.rows)})
+			c.runs = append(c.runs, order.Run{Stripe: int32(i), Lo: 0, Hi: int32(s.Rows)})
 		case plan.UnitSession:
-			for k, lo := range s.sessions[:len(s.sessions)-1] {
-				c.runs = append(c.runs, stripeRun{int32(i), lo, s.sessions[k+1]})
+			for k, lo := range s.Sessions[:len(s.Sessions)-1] {
+				c.runs = append(c.runs, order.Run{Stripe: int32(i), Lo: lo, Hi: s.Sessions[k+1]})
 			}
 		case plan.UnitRow:
-			for row := range int32(s.rows) {
-				c.runs = append(c.runs, stripeRun{int32(i), row, row + 1})
+			for row := range int32(s.Rows) {
+				c.runs = append(c.runs, order.Run{Stripe: int32(i), Lo: row, Hi: row + 1})
 			}
 		}
 	}
-	if w := c.window[0].window; w != nil {
-		shuffleRuns(shuffle, c.r.epoch, w.group, w.number, c.runs)
+	if w := c.buffer[0].Buffer; w != nil {
+		order.ShuffleRuns(shuffle, c.r.epoch, w.Group, w.Number, c.runs)
 	}
 }
 
-// takePart makes pieces of what the batch takes of the window.
+// takePart makes pieces of what the batch takes of the buffer.
 func (c *cutter) takePart() {
 	if len(c.part) == 0 {
 		return
 	}
-	slices.SortFunc(c.part, func(a, b stripeRun) int {
-		if a.stripe != b.stripe {
-			return int(a.stripe - b.stripe)
+	slices.SortFunc(c.part, func(a, b order.Run) int {
+		if a.Stripe != b.Stripe {
+			return int(a.Stripe - b.Stripe)
 		}
-		return int(a.lo - b.lo)
+		return int(a.Lo - b.Lo)
 	})
 	b := c.b
-	at := b.rows
+	at := b.Rows
 	for _, p := range c.part {
-		at -= int(p.hi - p.lo)
+		at -= int(p.Hi - p.Lo)
 	}
 	last := int32(-1)
 	for _, p := range c.part {
-		s := c.window[p.stripe]
-		for place := int(p.lo); place < int(p.hi); {
-			lo, hi := s.runAt(place, int(p.hi))
-			switch k := len(b.pieces) - 1; {
-			case p.stripe != last:
-				s.users.Add(1)
-				last = p.stripe
+		s := c.buffer[p.Stripe]
+		for place := int(p.Lo); place < int(p.Hi); {
+			lo, hi := s.RunAt(place, int(p.Hi))
+			switch k := len(b.Pieces) - 1; {
+			case p.Stripe != last:
+				s.Users.Add(1)
+				last = p.Stripe
 				fallthrough
-			case b.pieces[k].hi != lo:
-				b.pieces = append(b.pieces, piece{stripe: s, lo: lo, hi: hi, at: at})
+			case b.Pieces[k].Hi != lo:
+				b.Pieces = append(b.Pieces, batch.Piece{Stripe: s, Lo: lo, Hi: hi, At: at})
 			default:
-				b.pieces[k].hi = hi
+				b.Pieces[k].Hi = hi
 			}
 			at += hi - lo
 			place += hi - lo

@@ -2,21 +2,20 @@ package reader
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // A decodeTask is items [lo, hi) of a stripe whose unit is read.
 type decodeTask struct {
-	stripe *stripe
+	stripe *load.Stripe
 	lo, hi int
 }
 
@@ -24,14 +23,14 @@ type decodeTask struct {
 var groupSelections = sync.Pool{New: func() any { return new(format.Selection) }}
 
 // decodeStripes decodes stripes whose units are read, on at most so many goroutines.
-func (x *executor) decodeStripes(ctx context.Context, stripes []*stripe, workers int) error {
+func (x *executor) decodeStripes(ctx context.Context, stripes []*load.Stripe, workers int) error {
 	var tasks []decodeTask
 	for _, s := range stripes {
 		if workers == 1 {
-			tasks = append(tasks, decodeTask{s, 0, len(s.segment.items)})
+			tasks = append(tasks, decodeTask{s, 0, len(s.Segment.Items)})
 			continue
 		}
-		for i := range s.segment.items {
+		for i := range s.Segment.Items {
 			tasks = append(tasks, decodeTask{s, i, i + 1})
 		}
 	}
@@ -67,20 +66,20 @@ func (x *executor) decode(d *format.StripeDecoder, t decodeTask) (i int, err err
 	start := time.Now()
 	s := t.stripe
 	var group *format.Selection
-	if s.sparse {
+	if s.Sparse {
 		group = groupSelections.Get().(*format.Selection)
 		defer groupSelections.Put(group)
 	}
 	var rows, slots uint64
 	for i = t.lo; i < t.hi; i++ {
-		it := &s.segment.items[i]
+		it := &s.Segment.Items[i]
 		var n uint64
 		if n, err = x.decodeItem(d, group, s, it); err != nil {
 			break
 		}
 		if n > 0 {
 			slots += n
-			rows += uint64(len(it.features) * s.decodedRows())
+			rows += uint64(len(it.Features) * s.DecodedRows())
 		}
 	}
 	x.stats.decodedRows.Add(rows)
@@ -89,72 +88,72 @@ func (x *executor) decode(d *format.StripeDecoder, t decodeTask) (i int, err err
 	return i, err
 }
 
-// decodeItem decodes the features of an item, transforms and condenses them, and returns how many slots they have. group is scratch memory, of
+// decodeItem decodes the features of an item, transforms and gathers them, and returns how many slots they have. group is scratch memory, of
 // stripes that are sparse.
-func (x *executor) decodeItem(d *format.StripeDecoder, group *format.Selection, s *stripe, it *item) (slots uint64, err error) {
-	g := s.segment
-	gathers := s.condensed && !s.sparse
-	var gather condenser
-	if it.parts != nil {
-		slots, err := x.decodeBlended(d, s, it, s.rowsAlone())
+func (x *executor) decodeItem(d *format.StripeDecoder, group *format.Selection, s *load.Stripe, it *load.Item) (slots uint64, err error) {
+	g := s.Segment
+	gathers := s.Gathered && !s.Sparse
+	var gather gatherer
+	if it.Parts != nil {
+		slots, err := x.decodeBlended(d, s, it, s.RowsAlone())
 		if err != nil || !gathers {
 			return slots, err
 		}
-		for _, f := range it.features {
-			if c := s.columns[f]; c != nil {
-				gather.condense(x, s, c)
+		for _, f := range it.Features {
+			if c := s.Columns[f]; c != nil {
+				gather.gather(x, s, c)
 			}
 		}
 		return slots, nil
 	}
 	var inverse *vector.Column
 	switch {
-	case it.inverse >= 0 && s.sparse:
-		f := &g.files[it.inverse]
-		src, at := s.unit.bytes(it.inverse, s.index)
-		if err := d.SelectRows(group, f.entry.Meta, s.index, src, s.picked); err != nil {
-			return 0, f.locate(err, at)
+	case it.Inverse >= 0 && s.Sparse:
+		f := &g.Files[it.Inverse]
+		src, at := s.Task.Bytes(it.Inverse, s.Index)
+		if err := d.SelectRows(group, f.Entry.Meta, s.Index, src, s.Picked); err != nil {
+			return 0, f.Locate(err, at)
 		}
-	case it.inverse >= 0:
+	case it.Inverse >= 0:
 		inv := x.inverse()
-		s.keepInverse(inv)
-		if err := x.decodeFile(d, s, it.inverse, inv, nil, nil, nil); err != nil {
+		s.KeepInverse(inv)
+		if err := x.decodeFile(d, s, it.Inverse, inv, nil, nil, nil); err != nil {
 			return 0, err
 		}
-		inverse = inv.column
+		inverse = inv.Column
 	}
-	for _, f := range it.features {
+	for _, f := range it.Features {
 		c := x.column(f)
-		s.columns[f] = c
+		s.Columns[f] = c
 		t := x.layout.transformers[f]
 		if plan.IsWeight(x.layout.features[f]) {
 			var rows []int32
-			if s.condensed {
-				rows = s.picked
+			if s.Gathered {
+				rows = s.Picked
 			}
-			c.weigh(g.weighted, x.layout.weight, g.first[s.index], s.columnRows(), rows)
+			c.Weigh(g.Weighted, x.layout.weight, g.First[s.Index], s.ColumnRows(), rows)
 			continue
 		}
-		if g.featureFile[f] < 0 {
-			if err := c.missing(t, x.zeros.get(s.columnRows())); err != nil {
+		if g.FeatureFile[f] < 0 {
+			if err := c.Missing(t, x.zeros.Get(s.ColumnRows())); err != nil {
 				return 0, fmt.Errorf("feature %q: %w", x.layout.features[f].Name, err)
 			}
 			continue
 		}
-		if err := x.decodeFile(d, s, g.featureFile[f], c, s.rowsAlone(), inverse, group); err != nil {
+		if err := x.decodeFile(d, s, g.FeatureFile[f], c, s.RowsAlone(), inverse, group); err != nil {
 			return 0, err
 		}
 		if x.sessions && f == x.layout.sessionKey {
-			s.findSessions(c.column)
+			s.FindSessions(c.Column)
 		}
-		slots += uint64(c.column.Slots)
+		slots += uint64(c.Column.Slots)
 		if t != nil {
-			if err := c.transform(t); err != nil {
+			if err := c.Transform(t); err != nil {
 				return 0, fmt.Errorf("feature %q: %w", x.layout.features[f].Name, err)
 			}
 		}
 		if gathers {
-			gather.condense(x, s, c)
+			gather.gather(x, s, c)
 		}
 	}
 	return slots, nil
@@ -162,40 +161,29 @@ func (x *executor) decodeItem(d *format.StripeDecoder, group *format.Selection, 
 
 // decodeFile decodes the stripe of one feature file, or rows of it, and widens it to the type that is read. inverse, or group for rows, is that
 // of its group.
-func (x *executor) decodeFile(d *format.StripeDecoder, s *stripe, fileIndex int32, c *decoded, rows []int32,
+func (x *executor) decodeFile(d *format.StripeDecoder, s *load.Stripe, fileIndex int32, c *load.Decoded, rows []int32,
 	inverse *vector.Column, group *format.Selection) error {
-	f := &s.segment.files[fileIndex]
-	src, at := s.unit.bytes(fileIndex, s.index)
-	c.stored.Type = f.entry.Meta.Type
-	d.Use(s.segment.dictionaries.of(fileIndex))
+	f := &s.Segment.Files[fileIndex]
+	src, at := s.Task.Bytes(fileIndex, s.Index)
+	c.Stored.Type = f.Entry.Meta.Type
+	d.Use(s.Segment.Dictionaries.Of(fileIndex))
 	var err error
 	want := len(rows)
 	if rows != nil {
-		err = d.DecodeRows(&c.stored, f.entry.Meta, s.index, src, rows, group)
+		err = d.DecodeRows(&c.Stored, f.Entry.Meta, s.Index, src, rows, group)
 	} else {
-		want = s.segment.storedRows(s.index)
-		err = d.DecodeStripe(&c.stored, f.entry.Meta, s.index, src, inverse)
+		want = s.Segment.StoredRows(s.Index)
+		err = d.DecodeStripe(&c.Stored, f.Entry.Meta, s.Index, src, inverse)
 	}
 	if err != nil {
-		return f.locate(err, at)
+		return f.Locate(err, at)
 	}
-	if c.stored.Rows != want {
+	if c.Stored.Rows != want {
 		return &format.CorruptError{
-			Object: f.entry.Object, Feature: f.feature, Stripe: s.index, Offset: int64(at),
-			Reason: fmt.Sprintf("%d rows, the segment has %d", c.stored.Rows, want),
+			Object: f.Entry.Object, Feature: f.Feature, Stripe: s.Index, Offset: int64(at),
+			Reason: fmt.Sprintf("%d rows, the segment has %d", c.Stored.Rows, want),
 		}
 	}
-	c.widen(f.want)
+	c.Widen(f.Want)
 	return nil
-}
-
-// locate adds what a decoder does not know to its error: the object, the feature's name and the offset in the object.
-func (f *file) locate(err error, at uint64) error {
-	var c *format.CorruptError
-	if errors.As(err, &c) && c.Offset < 0 {
-		d := *c
-		d.Offset = int64(at - f.entry.Offset)
-		err = &d
-	}
-	return format.Locate(err, f.entry.Object, f.feature, int64(f.entry.Offset))
 }

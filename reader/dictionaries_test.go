@@ -121,8 +121,8 @@ func TestDictionariesAreReadOnce(t *testing.T) {
 			}
 		}
 		s.stop()
-		if s.budget.free != opts.MemoryBudget {
-			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.budget.free, opts.MemoryBudget)
+		if s.budget.Available() != opts.MemoryBudget {
+			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.budget.Available(), opts.MemoryBudget)
 		}
 	}
 }
@@ -180,8 +180,8 @@ func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
 			t.Fatal("no segment was forgotten")
 		}
 		s.stop()
-		if s.budget.free != opts.MemoryBudget {
-			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.budget.free, opts.MemoryBudget)
+		if s.budget.Available() != opts.MemoryBudget {
+			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.budget.Available(), opts.MemoryBudget)
 		}
 	}
 }

@@ -24,8 +24,8 @@
 //	                                                     (wait for a     (kjt: one copy a row;
 //	                                                      free batch)     ikjt, windowed: one a slot)
 //
-// Without a shuffle stripes come in the order of rows, and each is cut by itself. With one they come in windows: see order.go
-// for the order, window.go for the chunks of segments that it makes, and cut.go for what becomes of a window's sessions.
+// Without a shuffle stripes come in the order of rows, and each is cut by itself. With one they come in shuffle buffers: see package order
+// for the order, shufflebuffer.go for the chunks of segments that it makes, and cut.go for what becomes of a buffer's sessions.
 //
 // A Taker (take.go) returns rows by position in a plan's own order. A filter (filter.go) reads the features that it is about. Both
 // fetch and decode as a scanner does, by one executor (executor.go).
@@ -35,14 +35,14 @@
 //     That includes errors: of several damaged stripes the first in order is reported, after every batch before it.
 //   - A stripe of a feature is fetched, verified and decoded once, however many batches it is cut into.
 //   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, and overdrawn only where the
-//     batch being cut needs another stripe, or the rest of a window, and nothing else holds any. Memory of batches is bounded by their number.
+//     batch being cut needs another stripe, or the rest of a shuffle buffer, and nothing else holds any. Memory of batches is bounded by their number.
 //   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
 //   - Overlays are put over segments when these are looked up (overlays.go, segment_load.go), and blended when stripes are decoded (blend.go):
 //     what comes after does not know of them.
-//   - Decoded stripes keep slots and inverse (format/vector), also those of which rows are left out (selection.go, condense.go). With
+//   - Decoded stripes keep slots and inverse (format/vector), also those of which rows are left out (load/selected.go, gather.go). With
 //     Plan.Dedup DedupKJT rows are expanded when a batch is assembled, not before; else the batch has slots and inverse too. Nothing is
-//     hashed and no values are compared: which features share an inverse is known from the segment (sharing.go), which slots a batch
-//     uses from the inverse (slots.go).
+//     hashed and no values are compared: which features share an inverse is known from the segment, which slots a batch
+//     uses from the inverse: see package batch.
 //   - Transforms see slots, each value once, and leave Slots and Inverse as they are.
 //   - With Plan.Dedup DedupIKJT or DedupWindowed a batch holds a slot once, however many pieces of its stripe use it.
 //     Features lie in the order of the plan in every batch, whatever their groups are there.

@@ -3,6 +3,9 @@ package reader
 import (
 	"context"
 
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/lease"
+	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -18,6 +21,28 @@ type (
 	Position    = plan.Position
 	Split       = plan.Split
 )
+
+// What package batch has for users of readers.
+type (
+	Batch          = batch.Batch
+	Tensors        = batch.Tensors
+	Matrix         = batch.Matrix
+	Jagged         = batch.Jagged
+	Group          = batch.Group
+	Info           = batch.Info
+	LabelMean      = batch.LabelMean
+	InfoTotals     = batch.InfoTotals
+	InfoSummary    = batch.InfoSummary
+	LabelSummary   = batch.LabelSummary
+	InexactError   = batch.InexactError
+	InexactInteger = batch.InexactInteger
+)
+
+// LeaseOptions say how a reader that is open keeps what it reads from gc.
+type LeaseOptions = lease.Options
+
+// An Allocator provides the memory that batches are made of.
+type Allocator = memory.Allocator
 
 const (
 	OutputColumns = plan.OutputColumns

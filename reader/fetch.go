@@ -10,23 +10,24 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A fetchJob is one request of a unit.
 type fetchJob struct {
-	unit  *unit
+	unit  *load.IOTask
 	index int // of the request
 }
 
 // load reads all requests of units, several objects at a time, and decodes the dictionaries that the units lead.
-func (x *executor) load(ctx context.Context, units ...*unit) error {
+func (x *executor) load(ctx context.Context, units ...*load.IOTask) error {
 	var names []string
 	jobs := map[string][]fetchJob{}
 	for _, u := range units {
 		x.stats.count(u)
-		for i := range u.requests {
-			name := u.ranges[u.requests[i].rng].object
+		for i := range u.Requests {
+			name := u.Ranges[u.Requests[i].Range].Object
 			if jobs[name] == nil {
 				names = append(names, name)
 			}
@@ -64,8 +65,8 @@ func (x *executor) load(ctx context.Context, units ...*unit) error {
 	d := x.decoder()
 	defer x.decoders.put(d)
 	for _, u := range units {
-		if u.leads {
-			if err := u.decodeDictionaries(d); err != nil {
+		if u.Leads {
+			if err := u.DecodeDictionaries(d); err != nil {
 				return err
 			}
 		}
@@ -79,7 +80,7 @@ func (x *executor) readRequests(ctx context.Context, name string, jobs ...fetchJ
 	defer func() { x.stats.read.Add(int64(time.Since(start))) }()
 	x.stats.requests.Add(uint64(len(jobs)))
 	for _, j := range jobs {
-		if err := x.allocate(ctx, j.unit, j.unit.requests[j.index].rng); err != nil {
+		if err := x.allocate(ctx, j.unit, j.unit.Requests[j.index].Range); err != nil {
 			return err
 		}
 	}
@@ -104,9 +105,9 @@ func (x *executor) readRequests(ctx context.Context, name string, jobs ...fetchJ
 
 // target returns the buffer of a request, and the offset in its object.
 func (j fetchJob) target() ([]byte, int64) {
-	q := &j.unit.requests[j.index]
-	r := &j.unit.ranges[q.rng]
-	return r.buf[q.from-r.from : q.to-r.from], int64(q.from)
+	q := &j.unit.Requests[j.index]
+	r := &j.unit.Ranges[q.Range]
+	return r.Bytes[q.From-r.From : q.To-r.From], int64(q.From)
 }
 
 // readError returns the error of a read of bytes [from, end) of an object.
@@ -124,23 +125,23 @@ func readError(name string, from, end int64, err error) error {
 }
 
 // allocate gives a range of u its buffer, unless another request has.
-func (x *executor) allocate(ctx context.Context, u *unit, rng int32) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	f := &u.ranges[rng]
-	if f.buf != nil {
+func (x *executor) allocate(ctx context.Context, u *load.IOTask, rng int32) error {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	f := &u.Ranges[rng]
+	if f.Bytes != nil {
 		return nil
 	}
-	if f.to-f.from > object.LargeRead { // damaged metadata must not allocate what the object does not have
-		err := object.CheckEnd(ctx, x.layout.blobs, f.object, f.to)
+	if f.To-f.From > object.LargeRead { // damaged metadata must not allocate what the object does not have
+		err := object.CheckEnd(ctx, x.layout.blobs, f.Object, f.To)
 		switch {
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			return &format.CorruptError{Object: f.object, Stripe: -1, Offset: -1, Reason: fmt.Sprintf("the object ends before offset %d", f.to)}
+			return &format.CorruptError{Object: f.Object, Stripe: -1, Offset: -1, Reason: fmt.Sprintf("the object ends before offset %d", f.To)}
 		case err != nil:
-			return fmt.Errorf("size of %s: %w", f.object, err)
+			return fmt.Errorf("size of %s: %w", f.Object, err)
 		}
 	}
-	f.buf = x.buffers.get(int(f.to - f.from))
+	f.Bytes = x.buffers.Get(int(f.To - f.From))
 	return nil
 }
 

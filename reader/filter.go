@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expr"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -47,7 +47,7 @@ type sieve struct {
 	idle    []*expr.Evaluator // guarded by mu
 }
 
-// sieveUnits bounds the units under way; all of them together take what Options.MemoryBudget says: see unitBytes.
+// sieveUnits bounds the units under way; all of them together take what Options.MemoryBudget says: see Options.sizes.
 const sieveUnits = 64
 
 // newSieve returns a sieve for segments of a layout; close it.
@@ -159,7 +159,7 @@ func (v *sieve) evaluate(ctx context.Context, i int, d storage.SegmentDescriptor
 	if err != nil {
 		return nil, err
 	}
-	verdict := v.filter.Prune(d.Partition, func(feature int) expr.FieldStats { return g.statsOf(feature, d.Rows) })
+	verdict := v.filter.Prune(d.Partition, func(feature int) expr.FieldStats { return g.StatsOf(feature, d.Rows) })
 	switch verdict {
 	case expr.Never:
 		v.count(func(p *Pruning) { p.SegmentsNever++ })
@@ -172,11 +172,11 @@ func (v *sieve) evaluate(ctx context.Context, i int, d storage.SegmentDescriptor
 		return nil, err
 	}
 	x := &sifted{selected: roaring.New()}
-	verdicts := make([]expr.Verdict, g.stripes())
+	verdicts := make([]expr.Verdict, g.Stripes())
 	for k := range verdicts {
-		verdicts[k] = v.filter.Prune(d.Partition, func(feature int) expr.FieldStats { return g.stripeStatsOf(feature, k) })
+		verdicts[k] = v.filter.Prune(d.Partition, func(feature int) expr.FieldStats { return g.StripeStatsOf(feature, k) })
 		if verdicts[k] == expr.Always {
-			x.selected.AddRange(g.first[k], g.first[k+1])
+			x.selected.AddRange(g.First[k], g.First[k+1])
 		}
 	}
 	v.count(func(p *Pruning) {
@@ -210,7 +210,7 @@ type sifted struct {
 }
 
 // evaluateStripes adds the rows of those stripes that the verdicts do not decide.
-func (v *sieve) evaluateStripes(ctx context.Context, g *segment, verdicts []expr.Verdict, x *sifted) error {
+func (v *sieve) evaluateStripes(ctx context.Context, g *load.Segment, verdicts []expr.Verdict, x *sifted) error {
 	var wg sync.WaitGroup
 	for from := 0; from < len(verdicts); {
 		if verdicts[from] != expr.Some {
@@ -222,7 +222,7 @@ func (v *sieve) evaluateStripes(ctx context.Context, g *segment, verdicts []expr
 			to++
 		}
 		u := v.x.planUnit(g, from, to)
-		from = u.to
+		from = u.To
 		select {
 		case v.room <- struct{}{}:
 		case <-ctx.Done():
@@ -232,7 +232,7 @@ func (v *sieve) evaluateStripes(ctx context.Context, g *segment, verdicts []expr
 		}
 		work := func() {
 			defer func() { v.x.putUnit(u); <-v.room }()
-			at := u.from
+			at := u.From
 			if err := v.evaluateUnit(ctx, u, x); err != nil {
 				x.mu.Lock()
 				defer x.mu.Unlock()
@@ -241,7 +241,7 @@ func (v *sieve) evaluateStripes(ctx context.Context, g *segment, verdicts []expr
 				}
 			}
 		}
-		if u.leads { // the others need its dictionaries
+		if u.Leads { // the others need its dictionaries
 			work()
 			if x.failed() != nil {
 				break
@@ -261,7 +261,7 @@ func (x *sifted) failed() error {
 }
 
 // evaluateUnit reads a unit's stripes and adds their rows.
-func (v *sieve) evaluateUnit(ctx context.Context, u *unit, x *sifted) error {
+func (v *sieve) evaluateUnit(ctx context.Context, u *load.IOTask, x *sifted) error {
 	if err := v.x.load(ctx, u); err != nil {
 		return err
 	}
@@ -272,22 +272,22 @@ func (v *sieve) evaluateUnit(ctx context.Context, u *unit, x *sifted) error {
 	columns := make([]*vector.Column, len(v.base.features))
 	var rows []uint32
 	var mask vector.Bitmap
-	for k := u.from; k < u.to; k++ {
+	for k := u.From; k < u.To; k++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		s := v.x.stripe(u, k)
-		_, err := v.x.decode(d, decodeTask{s, 0, len(u.segment.items)})
+		_, err := v.x.decode(d, decodeTask{s, 0, len(u.Segment.Items)})
 		if err == nil {
-			for i, c := range s.columns {
+			for i, c := range s.Columns {
 				columns[i] = nil
 				if c != nil {
-					columns[i] = c.column
+					columns[i] = c.Column
 				}
 			}
-			mask = append(mask[:0], make(vector.Bitmap, vector.BitmapWords(s.stored))...)
-			e.Select(mask, v.filter, s.stored, u.segment.partition, columns)
-			rows = appendRows(rows, mask, uint32(u.segment.first[k]))
+			mask = append(mask[:0], make(vector.Bitmap, vector.BitmapWords(s.Stored))...)
+			e.Select(mask, v.filter, s.Stored, u.Segment.Partition, columns)
+			rows = appendRows(rows, mask, uint32(u.Segment.First[k]))
 		}
 		v.x.releaseStripe(s)
 		if err != nil {

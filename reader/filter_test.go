@@ -151,7 +151,7 @@ func TestFilterEqualsModel(t *testing.T) {
 		kept := NewSelections(rapid.SampledFrom([]int64{0, 1 << 20}).Draw(t, "kept bytes"))
 		for range 2 {
 			l := table.dedupLayout(features, drawBatchSize(t), rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"), drawDedup(t))
-			l.sparseRows, l.condensedRun = drawSparseRows(t)
+			l.sparseRows, l.gatheredRun = drawSparseRows(t)
 			opts := drawOptions(t)
 			err := l.filter(context.Background(), f, filterFeatures, LayoutOptions{Read: opts, Selections: kept})
 			if err != nil {

@@ -14,27 +14,52 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
+// listsOf returns the lists of ids, of ids with weights, and of numbers.
+func listsOf(x *Tensors) [3]*Jagged { return [3]*Jagged{&x.Sparse, &x.Weighted, &x.Floats} }
+
 // checkLayout checks that the features of a batch lie as those of every batch of the plan do, and that its inverses follow one another.
 func checkLayout(t *rapid.T, b *Batch) {
-	x, l := b.Tensors, b.pool.stock.layout
-	for k, places := range [][]int32{l.sparse, l.weighted, l.floats} {
-		j := x.list(listKind(k))
+	x, p := b.Tensors, b.Plan()
+	var of [3][]int32 // places of the features that are lists, by kind
+	for i := range p.Features {
+		f := &p.Features[i]
+		kind := -1
+		switch {
+		case f.Role.IsKey() || plan.IsLabel(f.Role) || p.IsExact(i):
+		case f.Type.Kind == vector.Weighted:
+			kind = 1
+		case f.Type.Kind == vector.Sparse && f.Type.Elem.IsInteger():
+			kind = 0
+		case f.Type.Kind == vector.Sparse:
+			kind = 2
+		}
+		if kind >= 0 {
+			of[kind] = append(of[kind], int32(i))
+		}
+	}
+	for k, places := range of {
+		places = p.ExpandedLast(places)
+		j := listsOf(x)[k]
 		if !slices.Equal(j.Features, places) {
 			t.Fatalf("features %v, those of the plan are %v", j.Features, places)
 		}
 		for i, f := range j.Features {
 			from, to := j.Lists(i)
-			inverse := x.inverseOf(j, i)
+			inverse := x.InverseOf(j, i)
 			at := slices.IndexFunc(x.Groups, func(g Group) bool { return slices.Contains(g.Features, f) })
 			switch {
 			case inverse == nil && (at >= 0 || to-from != b.Rows):
 				t.Fatalf("feature %d: %d lists for %d rows, group %d", f, to-from, b.Rows, at)
 			case inverse != nil && (at != int(j.Groups[i]) || to-from != x.Groups[at].Slots):
 				t.Fatalf("feature %d: %d lists, of group %d, want %d", f, to-from, j.Groups[i], at)
-			case inverse != nil && l.plan.Expands(f):
+			case inverse != nil && p.Expands(f):
 				t.Fatalf("feature %d has an inverse, and is expanded", f)
 			}
 		}
@@ -79,8 +104,8 @@ func checkGroups(t *rapid.T, table *testTable, features []int, b *Batch, rows []
 			}
 			checkMonotone(t, g.Inverse, g.Slots, g.Monotone)
 		}
-		for k := range listKind(listKinds) {
-			held = append(held, b.Tensors.list(k).Features...)
+		for _, j := range listsOf(b.Tensors) {
+			held = append(held, j.Features...)
 		}
 	} else {
 		inverses := map[*int32]int{}
@@ -112,7 +137,7 @@ func checkGroups(t *rapid.T, table *testTable, features []int, b *Batch, rows []
 			used[x] = true
 			inverse = inverse || table.slots[r][features[place]].stripeInverse
 		}
-		inverse = inverse && !b.pool.stock.layout.plan.Expands(place)
+		inverse = inverse && !b.Plan().Expands(place)
 		if inverse != (groupOf[place] > 0) {
 			t.Fatalf("feature %d has an inverse: %v, group %d", place, inverse, groupOf[place])
 		}
@@ -154,8 +179,8 @@ func checkMonotone(t *rapid.T, inverse []int32, slots int, monotone bool) {
 func checkExpanded(t *rapid.T, b, kjt *Batch) {
 	var out Jagged
 	same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
-	for k := range listKind(listKinds) {
-		j, want := b.Tensors.list(k), kjt.Tensors.list(k)
+	for k, j := range listsOf(b.Tensors) {
+		want := listsOf(kjt.Tensors)[k]
 		if err := b.Tensors.Expand(&out, j); err != nil {
 			t.Fatal(err)
 		}
@@ -172,11 +197,11 @@ func checkExpanded(t *rapid.T, b, kjt *Batch) {
 			from, to, wfrom, wto := out.Offsets[lo], out.Offsets[hi], want.Offsets[wlo], want.Offsets[whi]
 			ok := false
 			switch k {
-			case floatLists:
+			case 2:
 				ok = slices.EqualFunc(out.FloatValues[from:to], want.FloatValues[wfrom:wto], same)
-			case weightedLists:
+			case 1:
 				ok = slices.Equal(out.Values[from:to], want.Values[wfrom:wto]) && slices.EqualFunc(out.Weights[from:to], want.Weights[wfrom:wto], same)
-			case sparseLists:
+			case 0:
 				ok = slices.Equal(out.Values[from:to], want.Values[wfrom:wto])
 			}
 			if !ok {
@@ -248,22 +273,22 @@ func TestGroups(t *testing.T) {
 }
 
 // decodeAll decodes every stripe of a scanner's layout, by hand.
-func decodeAll(t *rapid.T, s *Scanner) []*stripe {
-	s.budget = newBudget(1 << 40)
+func decodeAll(t *rapid.T, s *Scanner) []*load.Stripe {
+	s.budget = memory.NewBudget(1 << 40)
 	ctx := context.Background()
-	var out []*stripe
+	var out []*load.Stripe
 	for i := range s.layout.segments {
 		g, err := s.layout.loadSegment(ctx, i)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k := range g.stripes() {
+		for k := range g.Stripes() {
 			u := s.planUnit(g, k, k+1)
 			if err := s.load(ctx, u); err != nil {
 				t.Fatal(err)
 			}
 			st := s.stripe(u, k)
-			if err := s.decodeStripes(ctx, []*stripe{st}, 1); err != nil {
+			if err := s.decodeStripes(ctx, []*load.Stripe{st}, 1); err != nil {
 				t.Fatal(err)
 			}
 			out = append(out, st)
@@ -287,12 +312,12 @@ func TestGroupsOfManyPieces(t *testing.T) {
 		defer s.Close()
 		stripes := decodeAll(t, s)
 		for range 2 { // the second batch finds the scratch memory of the first
-			var pieces []piece
+			var pieces []batch.Piece
 			for _, st := range stripes {
-				for lo := 0; lo < st.rows; {
-					hi := rapid.IntRange(lo+1, st.rows).Draw(t, "hi")
+				for lo := 0; lo < st.Rows; {
+					hi := rapid.IntRange(lo+1, st.Rows).Draw(t, "hi")
 					if rapid.IntRange(0, 4).Draw(t, "taken") > 0 {
-						pieces = append(pieces, piece{stripe: st, lo: lo, hi: hi})
+						pieces = append(pieces, batch.Piece{Stripe: st, Lo: lo, Hi: hi})
 					}
 					lo = hi
 				}
@@ -303,61 +328,27 @@ func TestGroupsOfManyPieces(t *testing.T) {
 			if rapid.Bool().Draw(t, "shuffled") {
 				pieces = rapid.Permutation(pieces).Draw(t, "pieces")
 			}
-			b := s.batches.take()
-			b.Rows = 0
+			d := s.batches.Draft(nil)
+			d.Index, d.FirstRow, d.Rows, d.Pieces = 0, 0, 0, d.Pieces[:0]
 			var rows []int
 			for _, p := range pieces {
-				p.at = b.Rows
-				b.pieces = append(b.pieces, p)
-				b.Rows += p.hi - p.lo
-				for r := p.lo; r < p.hi; r++ {
-					rows = append(rows, int(p.stripe.firstRow)+r)
+				p.At = d.Rows
+				d.Pieces = append(d.Pieces, p)
+				d.Rows += p.Hi - p.Lo
+				for r := p.Lo; r < p.Hi; r++ {
+					rows = append(rows, int(p.Stripe.FirstRow)+r)
 				}
 			}
-			if err := b.make(s.stock.layout); err != nil {
-				t.Fatal(err)
+			s.batches.Make(d)
+			if d.Err != nil {
+				t.Fatal(d.Err)
 			}
+			b := d.Batch
 			checkRows(t, table, features, b, rows)
 			if s.layout.plan.Dedup != DedupKJT {
 				checkGroups(t, table, features, b, rows)
 			}
-			s.batches.put(b)
-		}
-	})
-}
-
-// Windows are given as windows: the values that lists share are there once, and never are there more than the lists have.
-func TestWindowsShareValues(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := drawWindows(t, vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, make([]value, rapid.IntRange(1, 40).Draw(t, "slots")))
-		g := Group{Slots: c.Slots, to: 1}
-		x := listFiller{b: &Batch{pieces: []piece{{stripe: &stripe{columns: []*decoded{{column: c}}}}}}}
-		x.b.maker.picker.spans = []slotSpan{{hi: int32(c.Slots)}}
-		starts, lengths := make([]int32, c.Slots), make([]int32, c.Slots)
-		n, ok := x.placeFeature(starts, lengths, &g, 0, 0)
-		out := make([]int64, n)
-		for _, v := range x.copies {
-			copy(out[v.at:], c.Ints[v.from:v.to])
-		}
-		sum, runs, lo, hi := 0, 0, int32(0), int32(0)
-		for s := range c.Slots {
-			sum += int(c.Lengths[s])
-			if lengths[s] != c.Lengths[s] || !slices.Equal(out[starts[s]:starts[s]+lengths[s]], c.Ints[c.Offsets[s]:c.Offsets[s]+c.Lengths[s]]) {
-				t.Fatalf("slot %d is not the list that it was", s)
-			}
-			if lengths[s] == 0 {
-				continue
-			}
-			a, b := c.Offsets[s], c.Offsets[s]+lengths[s]
-			if lo < hi && a <= hi && lo <= b {
-				lo, hi = min(lo, a), max(hi, b)
-			} else {
-				runs += int(hi - lo)
-				lo, hi = a, b
-			}
-		}
-		if runs += int(hi - lo); !ok || n != runs || n > sum {
-			t.Fatalf("%d values for lists of %d in all, in runs of %d", n, sum, runs)
+			s.batches.Drop(d)
 		}
 	})
 }

@@ -11,13 +11,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/format/vector/vectortest"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -52,12 +51,12 @@ type testTable struct {
 	opens    atomic.Int64
 	slots    [][]storedSlot // [row][feature]
 	// selected are the rows of each segment that model has and layouts give; nil: all.
-	selected     []*roaring.Bitmap
-	sparseRows   int
-	condensedRun int
-	places       []int      // in rows, of each row that is stored, or -1
-	stripeRows   [][]uint32 // of each segment's stripes, that are selected
-	overlays     testOverlays
+	selected    []*roaring.Bitmap
+	sparseRows  int
+	gatheredRun int
+	places      []int      // in rows, of each row that is stored, or -1
+	stripeRows  [][]uint32 // of each segment's stripes, that are selected
+	overlays    testOverlays
 }
 
 type testIndex struct {
@@ -114,15 +113,15 @@ func (table *testTable) newLayout(p *Plan) (*Layout, error) {
 		table.overlays.lay(l)
 	}
 	if err == nil && table.selected != nil {
-		l.sparseRows, l.condensedRun = table.sparseRows, table.condensedRun
+		l.sparseRows, l.gatheredRun = table.sparseRows, table.gatheredRun
 		err = l.restrict(table.selected)
 	}
 	return l, err
 }
 
-// drawSparseRows draws Layout.sparseRows and condensedRun: stripes of which rows are selected are decoded in all ways.
-func drawSparseRows(t *rapid.T) (sparseRows, condensedRun int) {
-	return rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows"), rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "condensed run")
+// drawSparseRows draws Layout.sparseRows and gatheredRun: stripes of which rows are selected are decoded in all ways.
+func drawSparseRows(t *rapid.T) (sparseRows, gatheredRun int) {
+	return rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows"), rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "gathered run")
 }
 
 // drawSelection leaves, of a table that is not to be whole, only some rows selected: the model has those alone, and so do layouts.
@@ -136,7 +135,7 @@ func (table *testTable) drawSelection(t *rapid.T, whole bool) {
 	if whole || rapid.IntRange(0, 2).Draw(t, "selection") > 0 {
 		return
 	}
-	table.sparseRows, table.condensedRun = drawSparseRows(t)
+	table.sparseRows, table.gatheredRun = drawSparseRows(t)
 	all, slots := table.rows, table.slots
 	table.rows, table.slots, table.stripeRows = nil, nil, nil
 	row := 0

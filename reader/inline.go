@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -13,7 +15,7 @@ const inlineBytes = 1 << 20
 
 // inline gives the only batch that is left where little is to be read for it, from one segment, without a run, and io.EOF
 // where none is left. The batch is the one that a run would make. It returns nil where a run is needed.
-func (s *Scanner) inline(ctx context.Context) (*draft, error) {
+func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 	l := s.layout
 	first := min(s.first+s.next.Batch*uint64(l.plan.BatchSize), s.end)
 	if s.tried || s.shared || s.sessions || l.plan.Shuffle.Unit != plan.UnitNone || s.end-first > uint64(l.plan.BatchSize) {
@@ -34,10 +36,10 @@ func (s *Scanner) inline(ctx context.Context) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, to := g.stripesOf(first, s.end)
-	var d *draft
-	if g.readBytes(from, to) <= min(inlineBytes, uint64(s.opts.unitBytes())) {
-		d = s.batches.tryDraft()
+	from, to := g.StripesOf(first, s.end)
+	var d *batch.Draft
+	if g.ReadBytes(from, to) <= min(inlineBytes, uint64(s.opts.sizes().Task)) {
+		d = s.batches.TryDraft()
 	}
 	if d == nil {
 		done := make(chan struct{})
@@ -45,30 +47,30 @@ func (s *Scanner) inline(ctx context.Context) (*draft, error) {
 		s.loaded = &segmentLoad{index: index, segment: g, done: done}
 		return nil, nil
 	}
-	d.index, d.firstRow, d.rows = s.next.Batch, first, int(s.end-first)
+	d.Index, d.FirstRow, d.Rows = s.next.Batch, first, int(s.end-first)
 	if err := s.readInline(ctx, d, g, from, to); err != nil {
-		s.batches.drop(d)
+		s.batches.Drop(d)
 		return nil, err
 	}
 	return d, nil
 }
 
 // readInline makes the batch of d out of stripes [from, to) of a segment, which fit one unit.
-func (s *Scanner) readInline(ctx context.Context, d *draft, g *segment, from, to int) error {
-	g.dictionaries.expect(to - from)
+func (s *Scanner) readInline(ctx context.Context, d *batch.Draft, g *load.Segment, from, to int) error {
+	g.Dictionaries.Expect(to - from)
 	u := s.planUnit(g, from, to)
-	g.dictionaries.emitted(to-from, s.budget)
+	g.Dictionaries.Emitted(to-from, s.budget)
 	defer s.putUnit(u)
 	if err := s.load(ctx, u); err != nil {
 		return err
 	}
-	stripes := make([]*stripe, 0, to-from)
-	end := d.firstRow + uint64(d.rows)
+	stripes := make([]*load.Stripe, 0, to-from)
+	end := d.FirstRow + uint64(d.Rows)
 	for i := from; i < to; i++ {
 		stripes = append(stripes, s.stripe(u, i)) // the batch's
-		lo, hi := max(d.firstRow, g.starts[i]), min(end, g.starts[i+1])
-		d.pieces = append(d.pieces, piece{
-			stripe: stripes[i-from], lo: int(lo - g.starts[i]), hi: int(hi - g.starts[i]), at: int(lo - d.firstRow),
+		lo, hi := max(d.FirstRow, g.Starts[i]), min(end, g.Starts[i+1])
+		d.Pieces = append(d.Pieces, batch.Piece{
+			Stripe: stripes[i-from], Lo: int(lo - g.Starts[i]), Hi: int(hi - g.Starts[i]), At: int(lo - d.FirstRow),
 		})
 	}
 	if err := s.decodeStripes(ctx, stripes, 1); err != nil {
@@ -78,26 +80,5 @@ func (s *Scanner) readInline(ctx context.Context, d *draft, g *segment, from, to
 		return err
 	}
 	s.makeBatch(d)
-	return d.err
-}
-
-// readBytes estimates what stripes [from, to) take, stored and decoded, with the segment's dictionaries.
-func (g *segment) readBytes(from, to int) uint64 {
-	var n uint64
-	for j := range g.files {
-		for i := from; i < to; i++ {
-			if g.files[j].neededIn(i) {
-				n += g.files[j].entry.Meta.Stripes[i].Length
-			}
-		}
-		_, length := g.files[j].entry.Meta.Dictionary.Range()
-		n += length
-	}
-	for i := from; i < to; i++ {
-		n += g.decodedBytes(i) + g.gatheredBytes(i)
-	}
-	if g.dictionaries != nil {
-		n += uint64(g.dictionaries.bytes)
-	}
-	return n
+	return d.Err
 }

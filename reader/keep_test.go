@@ -47,8 +47,8 @@ func TestKeepBatches(t *testing.T) {
 			for _, b := range batches {
 				b.Release()
 			}
-			if s.stock.made > s.stock.max || len(s.stock.idle) != s.stock.made {
-				t.Fatalf("%d batches made and %d idle, at most %d wanted", s.stock.made, len(s.stock.idle), s.stock.max)
+			if n := s.stock.Counts(); n.Made > n.Max || n.Idle != n.Made {
+				t.Fatalf("%d batches made and %d idle, at most %d wanted", n.Made, n.Idle, n.Max)
 			}
 			if err := s.Seek(Position{}); err != nil {
 				t.Fatal(err)

@@ -8,11 +8,12 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/reader/expr"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/order"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -25,10 +26,10 @@ type Layout struct {
 	segments []storage.SegmentDescriptor
 	firstRow []uint64 // of each segment in the plan's own order, and the total at the end
 	// selected are the rows that are read of each segment, nil where it is every row; nil: that of all.
-	selected     []*roaring.Bitmap
-	sparseRows   int
-	condensedRun int
-	pruning      *Pruning // nil: no filter
+	selected    []*roaring.Bitmap
+	sparseRows  int
+	gatheredRun int
+	pruning     *Pruning // nil: no filter
 	// weighted are the rows of each segment that have weight, where others have 1; nil: the plan has no weights.
 	weighted []*roaring.Bitmap
 	weight   float32
@@ -214,7 +215,7 @@ func (l *Layout) Pruning() *Pruning { return l.pruning }
 
 func newLayout(p *plan.Plan, blobs object.Store, segments []storage.SegmentDescriptor,
 	open func(context.Context, storage.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
-	l := &Layout{plan: p, blobs: blobs, segments: segments, open: open, sparseRows: sparseRows, condensedRun: condensedRun}
+	l := &Layout{plan: p, blobs: blobs, segments: segments, open: open, sparseRows: sparseRows, gatheredRun: gatheredRun}
 	var err error
 	if l.transformers, err = p.Transformers(); err != nil {
 		return nil, err
@@ -316,7 +317,7 @@ func (l *Layout) stripeStarts(ctx context.Context, seg int) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startsOf(l.firstRow[seg], rows), nil
+	return load.StartsOf(l.firstRow[seg], rows), nil
 }
 
 // nearest returns the entry of the ascending, non-empty list that is closest to v.
@@ -356,7 +357,7 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 	if l.plan.Shuffle.Unit != plan.UnitNone {
 		return c, l.costShuffled(ctx, &c, &opts)
 	}
-	u := new(unit)
+	u := new(load.IOTask)
 	for row := first; row < end; {
 		i := l.segmentAt(row)
 		g, err := l.loadSegment(ctx, i)
@@ -364,16 +365,16 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 			return Cost{}, err
 		}
 		c.Segments++
-		from, to := g.stripesOf(row, end)
+		from, to := g.StripesOf(row, end)
 		c.add(u, g, from, to, &opts)
 		row = l.firstRow[i+1]
 	}
 	return c, nil
 }
 
-// costShuffled adds up the chunks of the windows of epoch 0.
+// costShuffled adds up the chunks of the buffers of epoch 0.
 func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error {
-	u := new(unit)
+	u := new(load.IOTask)
 	loaded := map[int]bool{}
 	cache := l.newSegmentCache(opts.MemoryBudget/4, func(index int) *segmentLoad {
 		x := &segmentLoad{index: index}
@@ -385,7 +386,7 @@ func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error
 		return x
 	})
 	var failed error
-	err := l.walkWindows(ctx, newOrder(l.firstRow, l.plan.Shuffle, 0), 0, func(segment int, x chunk) bool {
+	err := l.walkBuffers(ctx, order.New(l.firstRow, l.plan.Shuffle, 0), 0, func(segment int, x chunk) bool {
 		x.load, _ = cache.get(segment, len(x.rows))
 		if failed = x.load.err; failed == nil {
 			failed = x.check(l)
@@ -399,17 +400,17 @@ func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error
 }
 
 // add counts what reading stripes [from, to) of a segment takes.
-func (c *Cost) add(u *unit, g *segment, from, to int, opts *Options) {
+func (c *Cost) add(u *load.IOTask, g *load.Segment, from, to int, opts *Options) {
 	for {
-		lo, hi := g.nextRun(from, to)
+		lo, hi := g.NextRun(from, to)
 		if lo == to {
 			return
 		}
-		u.plan(g, lo, hi, opts)
-		from = u.to
-		c.Stripes += uint64(u.to - u.from)
-		c.Requests += uint64(len(u.requests))
-		c.BytesNeeded += u.needed
-		c.BytesOverRead += u.overRead
+		u.Plan(g, lo, hi, opts.sizes())
+		from = u.To
+		c.Stripes += uint64(u.To - u.From)
+		c.Requests += uint64(len(u.Requests))
+		c.BytesNeeded += u.Needed
+		c.BytesOverRead += u.OverRead
 	}
 }

@@ -3,10 +3,9 @@ package reader
 import (
 	"context"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 

@@ -3,6 +3,8 @@ package reader
 import (
 	"math/bits"
 	"sync"
+
+	"github.com/dsistore/dsistore/reader/load"
 )
 
 // A meter counts what is fetched of each feature that a layout reads: stripes, rows and bytes, a unit at a time. Bytes are those that the unit
@@ -61,44 +63,44 @@ func resized[T any](s []T, n int) []T {
 func (m *meter) begin(features int) { m.size = features }
 
 // count counts a unit that is read.
-func (m *meter) count(u *unit) {
+func (m *meter) count(u *load.IOTask) {
 	if m.size == 0 {
 		return
 	}
-	g := u.segment
+	g := u.Segment
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.features == nil { // a reader that waits costs nothing
 		m.features = make([]featureMeter, m.size)
 	}
-	m.ranges = resized(m.ranges, len(u.ranges))
-	m.files = resized(m.files, len(g.files))
-	for j := range u.needs {
-		if n := &u.needs[j]; n.rng >= 0 {
-			m.ranges[n.rng].total += n.bytes
+	m.ranges = resized(m.ranges, len(u.Ranges))
+	m.files = resized(m.files, len(g.Files))
+	for j := range u.Needs {
+		if n := &u.Needs[j]; n.Range >= 0 {
+			m.ranges[n.Range].total += n.Bytes
 		}
 	}
-	for k := range u.ranges {
+	for k := range u.Ranges {
 		r := &m.ranges[k]
-		if size := u.ranges[k].to - u.ranges[k].from; size > r.total {
+		if size := u.Ranges[k].To - u.Ranges[k].From; size > r.total {
 			r.amount = size - r.total
 		}
 	}
-	for j := range u.needs {
-		if n := &u.needs[j]; n.rng >= 0 {
-			f := &m.files[n.file]
-			f.needed += n.bytes
-			f.overRead += m.ranges[n.rng].take(n.bytes)
+	for j := range u.Needs {
+		if n := &u.Needs[j]; n.Range >= 0 {
+			f := &m.files[n.File]
+			f.needed += n.Bytes
+			f.overRead += m.ranges[n.Range].take(n.Bytes)
 		}
 	}
 	for j := range m.files {
 		f := m.files[j]
-		if at := g.owners[j]; at >= 0 {
+		if at := g.Owners[j]; at >= 0 {
 			m.features[at].needed += f.needed
 			m.features[at].overRead += f.overRead
 			continue
 		}
-		among := g.shared[^g.owners[j]]
+		among := g.Shared[^g.Owners[j]]
 		needed, overRead := share{amount: f.needed, total: uint64(len(among))}, share{amount: f.overRead, total: uint64(len(among))}
 		for _, at := range among {
 			m.features[at].needed += needed.take(1)
@@ -106,18 +108,18 @@ func (m *meter) count(u *unit) {
 		}
 	}
 	var rows uint64
-	for _, n := range u.asked {
+	for _, n := range u.Asked {
 		rows += n
 	}
-	for i := range g.items {
-		it := &g.items[i]
-		for k, at := range it.features {
+	for i := range g.Items {
+		it := &g.Items[i]
+		for k, at := range it.Features {
 			f := &m.features[at]
 			switch {
-			case it.parts != nil:
-				g.countParts(f, u, it, k)
-			case g.featureFile[at] >= 0:
-				f.stripes += uint64(u.to - u.from)
+			case it.Parts != nil:
+				countParts(f, u, it, k)
+			case g.FeatureFile[at] >= 0:
+				f.stripes += uint64(u.To - u.From)
 				f.rows += rows
 			}
 		}
@@ -125,53 +127,18 @@ func (m *meter) count(u *unit) {
 }
 
 // countParts counts the stripes of the k-th feature of an item whose rows come from several places.
-func (g *segment) countParts(f *featureMeter, u *unit, it *item, k int) {
-	for i := u.from; i < u.to; i++ {
+func countParts(f *featureMeter, u *load.IOTask, it *load.Item, k int) {
+	g := u.Segment
+	for i := u.From; i < u.To; i++ {
 		some := false
-		for p := range it.parts {
-			if file := it.parts[p].files[k]; file >= 0 && g.files[file].neededIn(i) {
+		for p := range it.Parts {
+			if file := it.Parts[p].Files[k]; file >= 0 && g.Files[file].NeededIn(i) {
 				f.stripes++
 				some = true
 			}
 		}
 		if some {
-			f.rows += u.asked[i-u.from]
-		}
-	}
-}
-
-// setOwners says of each file of the segment, once they and the items are there, whose bytes it has: the place of a feature, or, where it is
-// the inverse of several, ^i for shared[i].
-func (g *segment) setOwners() {
-	g.owners = make([]int32, len(g.files))
-	inverse := func(file int32, features []int32) {
-		switch {
-		case file < 0:
-		case g.owners[file] < 0: // of another item too
-			at := ^g.owners[file]
-			g.shared[at] = append(g.shared[at][:len(g.shared[at]):len(g.shared[at])], features...)
-		default:
-			g.shared = append(g.shared, features)
-			g.owners[file] = ^int32(len(g.shared) - 1)
-		}
-	}
-	for i := range g.items {
-		it := &g.items[i]
-		inverse(it.inverse, it.features)
-		for p := range it.parts {
-			inverse(it.parts[p].inverse, it.features)
-			for k, file := range it.parts[p].files {
-				if file >= 0 {
-					g.owners[file] = it.features[k]
-				}
-			}
-		}
-		if it.parts == nil {
-			for _, at := range it.features {
-				if file := g.featureFile[at]; file >= 0 {
-					g.owners[file] = at
-				}
-			}
+			f.rows += u.Asked[i-u.From]
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -66,7 +67,7 @@ func checkMetered(t *rapid.T, table *testTable, c *counters, l *Layout) {
 				members[e.Meta.Group] = append(members[e.Meta.Group], p)
 			}
 		}
-		selected := selectedRows(index.stripeRows, l.selectionOf(i))
+		selected := load.SelectedRows(index.stripeRows, l.selectionOf(i))
 		var some bool
 		for k := range index.stripeRows {
 			if selected[k] == 0 {
@@ -142,17 +143,17 @@ func TestMeterOfTakes(t *testing.T) {
 
 // Bytes of a range that nobody needs are shared in proportion, and those of a group's inverse equally; nothing is lost to rounding.
 func TestMeterDealsOut(t *testing.T) {
-	g := &segment{
-		files:       make([]file, 4), // of features 0, 1, 2, and the inverse of 1 and 2
-		items:       []item{{inverse: -1, features: []int32{0}}, {inverse: 3, features: []int32{1, 2}}},
-		featureFile: []int32{0, 1, 2},
+	g := &load.Segment{
+		Files:       make([]load.File, 4), // of features 0, 1, 2, and the inverse of 1 and 2
+		Items:       []load.Item{{Inverse: -1, Features: []int32{0}}, {Inverse: 3, Features: []int32{1, 2}}},
+		FeatureFile: []int32{0, 1, 2},
 	}
-	g.setOwners()
-	u := &unit{segment: g, from: 2, to: 4, asked: []uint64{10, 7}}
-	u.ranges = []fetchRange{{object: "a", from: 0, to: 150}, {object: "b", from: 50, to: 57}}
-	u.needs = []need{
-		{file: 0, bytes: 30, rng: 0}, {file: 1, bytes: 60, rng: 0}, {file: 2, bytes: 0, rng: -1}, {file: 3, bytes: 7, rng: 1},
-		{file: 0, bytes: 10, rng: 0}, // its dictionary
+	g.SetOwners()
+	u := &load.IOTask{Segment: g, From: 2, To: 4, Asked: []uint64{10, 7}}
+	u.Ranges = []load.Range{{Object: "a", From: 0, To: 150}, {Object: "b", From: 50, To: 57}}
+	u.Needs = []load.Need{
+		{File: 0, Bytes: 30, Range: 0}, {File: 1, Bytes: 60, Range: 0}, {File: 2, Bytes: 0, Range: -1}, {File: 3, Bytes: 7, Range: 1},
+		{File: 0, Bytes: 10, Range: 0}, // its dictionary
 	}
 	m := meter{size: 3}
 	m.count(u)
@@ -187,17 +188,17 @@ func TestMeterDealsOut(t *testing.T) {
 // What counting a unit of 400 features costs: a unit has 32 MiB at the most, and takes milliseconds to read and decode.
 func BenchmarkMeter(b *testing.B) {
 	const features = 400
-	g := &segment{files: make([]file, features), featureFile: make([]int32, features)}
-	u := &unit{segment: g, to: 3, asked: []uint64{16384, 16384, 16384}, ranges: make([]fetchRange, features/8)}
+	g := &load.Segment{Files: make([]load.File, features), FeatureFile: make([]int32, features)}
+	u := &load.IOTask{Segment: g, To: 3, Asked: []uint64{16384, 16384, 16384}, Ranges: make([]load.Range, features/8)}
 	for i := range features {
-		g.featureFile[i] = int32(i)
-		g.items = append(g.items, item{inverse: -1, features: []int32{int32(i)}})
-		u.needs = append(u.needs, need{file: int32(i), bytes: 1000, rng: int32(i / 8)})
+		g.FeatureFile[i] = int32(i)
+		g.Items = append(g.Items, load.Item{Inverse: -1, Features: []int32{int32(i)}})
+		u.Needs = append(u.Needs, load.Need{File: int32(i), Bytes: 1000, Range: int32(i / 8)})
 	}
-	for i := range u.ranges {
-		u.ranges[i].to = 8 * 1100
+	for i := range u.Ranges {
+		u.Ranges[i].To = 8 * 1100
 	}
-	g.setOwners()
+	g.SetOwners()
 	m := meter{size: features}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -211,21 +212,21 @@ func TestGapsAreCountedByRange(t *testing.T) {
 	entry := func(object string, offset uint64) *storage.FeatureEntry {
 		return &storage.FeatureEntry{Object: object, Offset: offset, Meta: &format.FileMeta{Stripes: []format.StripeMeta{{Rows: 10, Length: 40}}}}
 	}
-	g := &segment{
-		files:       []file{{entry: entry("a", 0)}, {entry: entry("a", 0)}, {entry: entry("b", 0)}, {entry: entry("b", 50)}},
-		items:       []item{{inverse: -1, features: []int32{0}}, {inverse: -1, features: []int32{1}}, {inverse: -1, features: []int32{2}}, {inverse: -1, features: []int32{3}}},
-		featureFile: []int32{0, 1, 2, 3},
+	g := &load.Segment{
+		Files:       []load.File{{Entry: entry("a", 0)}, {Entry: entry("a", 0)}, {Entry: entry("b", 0)}, {Entry: entry("b", 50)}},
+		Items:       []load.Item{{Inverse: -1, Features: []int32{0}}, {Inverse: -1, Features: []int32{1}}, {Inverse: -1, Features: []int32{2}}, {Inverse: -1, Features: []int32{3}}},
+		FeatureFile: []int32{0, 1, 2, 3},
 	}
-	g.setOwners()
-	u := &unit{segment: g, to: 1, asked: []uint64{10}}
-	for range g.files {
-		u.needed += 40
+	g.SetOwners()
+	u := &load.IOTask{Segment: g, To: 1, Asked: []uint64{10}}
+	for range g.Files {
+		u.Needed += 40
 	}
-	u.coalesce(&Options{GapBytes: 16, RequestBytes: 1 << 20})
+	u.Coalesce(load.FetchSizes{Gap: 16, Request: 1 << 20})
 	c := &counters{meter: meter{size: 4}}
 	c.count(u)
-	if u.stored != 40+90 || u.overRead != 10 || c.overRead.Load() != 10 || c.needed.Load() != 160 {
-		t.Errorf("%d bytes stored, %d over-read, %d and %d counted", u.stored, u.overRead, c.overRead.Load(), c.needed.Load())
+	if u.Stored != 40+90 || u.OverRead != 10 || c.overRead.Load() != 10 || c.needed.Load() != 160 {
+		t.Errorf("%d bytes stored, %d over-read, %d and %d counted", u.Stored, u.OverRead, c.overRead.Load(), c.needed.Load())
 	}
 	for i, want := range []featureMeter{{needed: 40}, {needed: 40}, {needed: 40, overRead: 5}, {needed: 40, overRead: 5}} {
 		if got := c.meter.features[i]; got.needed != want.needed || got.overRead != want.overRead {

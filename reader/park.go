@@ -4,12 +4,14 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/lease"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -42,20 +44,17 @@ var parkingPlace = parking{keep: parkedFor}
 
 // poolsKey is the options that pools depend on.
 type poolsKey struct {
-	allocator            Allocator
-	presence, info, keep bool
-	round                bool
-	workers, batches     int
-	memory               int64
-	limits               format.Limits
-	columns              int  // features that are read
-	sessions             bool // batches have sessions
+	batches batch.Options
+	workers int
+	memory  int64
+	limits  format.Limits
+	columns int // features that are read
 }
 
 // fits reports whether what p holds serves a plan: it has the same features, transformed alike, in batches of the same form. Which rows of which
 // snapshot it reads does not matter.
 func (p *pools) fits(key *poolsKey, plan *plan.Plan) bool {
-	a := p.stock.layout.plan
+	a := p.stock.Plan()
 	return p.key == *key && slices.Equal(a.Features, plan.Features) && reflect.DeepEqual(form(a), form(plan))
 }
 
@@ -93,14 +92,14 @@ func (x *parking) leave(p *pools) {
 		old := x.parked[0]
 		x.parked = slices.Delete(x.parked, 0, 1)
 		old.timer.Stop()
-		old.pools.stock.close()
+		old.pools.stock.Close()
 	}
 }
 
 // ReleaseReused frees what closed scanners with Options.Reuse left, without waiting for its minute to pass, and gives back their leases.
 func ReleaseReused() {
 	parkingPlace.clear()
-	releaseKept()
+	lease.ReleaseKept()
 }
 
 func (x *parking) clear() {
@@ -108,7 +107,7 @@ func (x *parking) clear() {
 	defer x.mu.Unlock()
 	for _, c := range x.parked {
 		c.timer.Stop()
-		c.pools.stock.close()
+		c.pools.stock.Close()
 	}
 	x.parked = nil
 }
@@ -119,7 +118,7 @@ func (x *parking) drop(c *parkedPool) {
 	defer x.mu.Unlock()
 	if i := slices.Index(x.parked, c); i >= 0 {
 		x.parked = slices.Delete(x.parked, i, i+1)
-		c.pools.stock.close()
+		c.pools.stock.Close()
 	}
 }
 
@@ -129,14 +128,14 @@ func (p *pools) trim() {
 		d.Use(nil)
 	}
 	eighth := p.key.memory / 8
-	p.stock.trim(parkedBatches * eighth)
+	p.stock.Trim(parkedBatches * eighth)
 	p.trimColumns(parkedColumns * eighth)
-	p.buffers.trim(parkedBuffers * eighth)
+	p.buffers.Trim(parkedBuffers * eighth)
 }
 
 // trimColumns drops idle columns, of the features that have most of them first, until the others have about so many bytes at most.
 func (p *pools) trimColumns(most int64) {
-	all := append([]*freeList[decoded]{&p.inverses}, make([]*freeList[decoded], len(p.columns))...)
+	all := append([]*freeList[load.Decoded]{&p.inverses}, make([]*freeList[load.Decoded], len(p.columns))...)
 	deepest := len(p.inverses.idle)
 	var bytes int64
 	for i := range p.columns {
@@ -145,65 +144,18 @@ func (p *pools) trimColumns(most int64) {
 	}
 	for _, c := range all {
 		for _, d := range c.idle {
-			bytes += d.bytes()
+			bytes += d.Bytes()
 		}
 	}
 	for ; deepest > 0 && bytes > most; deepest-- {
 		for _, c := range all {
 			if len(c.idle) == deepest && bytes > most {
-				bytes -= c.idle[deepest-1].bytes()
+				bytes -= c.idle[deepest-1].Bytes()
 				c.idle = slices.Delete(c.idle, deepest-1, deepest)
 			}
 		}
 	}
 }
 
-// bytes returns about how much memory d holds.
-func (d *decoded) bytes() int64 {
-	n := d.stored.SizeBytes() + d.widened.SizeBytes()
-	if d.transformed != nil {
-		n += d.transformed.SizeBytes()
-	}
-	return int64(n)
-}
-
-// trim frees idle batches, the first of them first, until all have at most so many bytes.
-func (s *batchStock) trim(most int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.idle) > 0 && s.memory.bytes.Load() > most {
-		s.idle[0].free(s.layout.allocator)
-		s.idle = slices.Delete(s.idle, 0, 1)
-		s.made--
-	}
-}
-
-// trim drops the largest buffers until the others have at most so many bytes.
-func (p *bytePool) trim(most int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for class := len(p.free) - 1; class >= 0; class-- {
-		for list := &p.free[class]; len(*list) > 0 && p.idle > most; *list = slices.Delete(*list, 0, 1) {
-			p.idle -= int64(cap((*list)[0]))
-		}
-	}
-}
-
-// A countedAllocator knows how much of an allocator's memory is in use.
-type countedAllocator struct {
-	Allocator
-	bytes atomic.Int64
-}
-
-func (c *countedAllocator) Allocate(n int) []byte {
-	c.bytes.Add(int64(n))
-	return c.Allocator.Allocate(n)
-}
-
-func (c *countedAllocator) Free(b []byte) {
-	c.bytes.Add(-int64(len(b)))
-	c.Allocator.Free(b)
-}
-
 // mayPark reports whether allocators of a's type can be told apart.
-func mayPark(a Allocator) bool { return reflect.TypeOf(a).Comparable() }
+func mayPark(a memory.Allocator) bool { return reflect.TypeOf(a).Comparable() }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/transform"
 )
 
@@ -108,7 +109,7 @@ func TestReuse(t *testing.T) {
 func TestFits(t *testing.T) {
 	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 2, stripeRows: 256, session: 4})
 	l := table.dedupLayout(indices(len(table.features)), 100, OutputTensors, DedupKJT)
-	p := l.newPools(&Options{Workers: 1, MemoryBudget: 1 << 20, Allocator: heapAllocator{}})
+	p := l.newPools(&Options{Workers: 1, MemoryBudget: 1 << 20, Allocator: memory.Heap{}})
 	rows := []string{"Table", "Snapshot", "Partition", "Filter", "Downsample", "SampleList", "Branch", "Overlays", "BranchList"}
 	fields := reflect.TypeFor[Plan]()
 	for i := range fields.NumField() {
@@ -159,8 +160,9 @@ func TestBatchMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		listed := map[uintptr]bool{}
-		for _, x := range b.memory {
-			listed[reflect.ValueOf(x).Pointer()] = true
+		memory := reflect.ValueOf(b).Elem().FieldByName("memory")
+		for i := range memory.Len() {
+			listed[memory.Index(i).Elem().Pointer()] = true
 		}
 		found := 0
 		eachBuffer(reflect.ValueOf(b).Elem(), func(v reflect.Value) {
@@ -169,8 +171,8 @@ func TestBatchMemory(t *testing.T) {
 				t.Errorf("%s: a %s is not in the batch's memory", output, v.Type())
 			}
 		})
-		if found == 0 || found != len(listed) || found != len(b.memory) {
-			t.Errorf("%s: the batch has %d buffers, its memory %d, of which %d differ", output, found, len(b.memory), len(listed))
+		if found == 0 || found != len(listed) || found != memory.Len() {
+			t.Errorf("%s: the batch has %d buffers, its memory %d, of which %d differ", output, found, memory.Len(), len(listed))
 		}
 		b.Release()
 		if err := s.Close(); err != nil {
@@ -183,7 +185,7 @@ func TestBatchMemory(t *testing.T) {
 // others.
 func eachBuffer(v reflect.Value, do func(reflect.Value)) {
 	switch {
-	case strings.HasPrefix(v.Type().Name(), "buffer["):
+	case strings.HasPrefix(v.Type().Name(), "Buffer["):
 		do(v)
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
@@ -290,10 +292,7 @@ func TestParkingEnds(t *testing.T) {
 	p := table.dedupLayout(all, 100, OutputTensors, DedupKJT).newPools(&Options{Workers: 1, MemoryBudget: 1 << 20, Allocator: alloc})
 	place.leave(p)
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		p.stock.mu.Lock()
-		closed := p.stock.closed
-		p.stock.mu.Unlock()
-		if closed {
+		if p.stock.Counts().Closed {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -301,7 +300,7 @@ func TestParkingEnds(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if p := place.take(&p.key, p.stock.layout.plan); p != nil {
+	if p := place.take(&p.key, p.stock.Plan()); p != nil {
 		t.Error("what was dropped is taken")
 	}
 }
@@ -321,11 +320,11 @@ func TestParkedIsTrimmed(t *testing.T) {
 	var columns int64
 	for i := range p.columns {
 		for _, d := range p.columns[i].idle {
-			columns += d.bytes()
+			columns += d.Bytes()
 		}
 	}
-	if batches := p.stock.memory.bytes.Load(); batches > parkedBatches*memory/8 || columns > parkedColumns*memory/8 || p.buffers.idle > parkedBuffers*memory/8 {
-		t.Errorf("%d bytes of batches, %d of columns and %d of buffers are parked, of %d", batches, columns, p.buffers.idle, memory)
+	if batches := p.stock.Counts().Bytes; batches > parkedBatches*memory/8 || columns > parkedColumns*memory/8 || p.buffers.Held() > parkedBuffers*memory/8 {
+		t.Errorf("%d bytes of batches, %d of columns and %d of buffers are parked, of %d", batches, columns, p.buffers.Held(), memory)
 	}
 }
 
@@ -339,14 +338,14 @@ func TestTrim(t *testing.T) {
 		for i := range p.columns {
 			columns += len(p.columns[i].idle)
 			for _, d := range p.columns[i].idle {
-				bytes += d.bytes()
+				bytes += d.Bytes()
 			}
 		}
 		return bytes, columns
 	}
 	bytes, columns := held()
-	if columns == 0 || len(p.stock.idle) == 0 || p.buffers.idle == 0 {
-		t.Fatalf("%d columns, %d batches, %d bytes of buffers are idle: nothing to trim", columns, len(p.stock.idle), p.buffers.idle)
+	if columns == 0 || p.stock.Counts().Idle == 0 || p.buffers.Held() == 0 {
+		t.Fatalf("%d columns, %d batches, %d bytes of buffers are idle: nothing to trim", columns, p.stock.Counts().Idle, p.buffers.Held())
 	}
 	p.trimColumns(bytes)
 	if _, n := held(); n != columns {
@@ -357,10 +356,10 @@ func TestTrim(t *testing.T) {
 		t.Errorf("%d columns of %d bytes are left, of %d", n, left, bytes)
 	}
 	p.trimColumns(0)
-	p.stock.trim(0)
-	p.buffers.trim(0)
-	if left, n := held(); left != 0 || n != 0 || len(p.stock.idle) != 0 || p.stock.memory.bytes.Load() != 0 || p.buffers.idle != 0 {
-		t.Errorf("%d bytes, %d columns, %d batches of %d bytes, %d bytes of buffers are left", left, n, len(p.stock.idle), p.stock.memory.bytes.Load(), p.buffers.idle)
+	p.stock.Trim(0)
+	p.buffers.Trim(0)
+	if left, n := held(); left != 0 || n != 0 || p.stock.Counts().Idle != 0 || p.stock.Counts().Bytes != 0 || p.buffers.Held() != 0 {
+		t.Errorf("%d bytes, %d columns, %d batches of %d bytes, %d bytes of buffers are left", left, n, p.stock.Counts().Idle, p.stock.Counts().Bytes, p.buffers.Held())
 	}
 	if got := drain(t, s); got != 0 {
 		t.Fatalf("%d rows after the end", got)
@@ -373,18 +372,5 @@ func TestTrim(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestSizeClasses(t *testing.T) {
-	for n := 1; n < 1<<18; n++ {
-		if c := classOf(n); classSize(c) < n || c > 0 && classSize(c-1) >= n {
-			t.Fatalf("%d bytes in class %d of %d", n, c, classSize(c))
-		}
-	}
-	for c := range 150 {
-		if classOf(classSize(c)) != c {
-			t.Fatalf("class %d of %d bytes is not its own", c, classSize(c))
-		}
 	}
 }

@@ -4,30 +4,35 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // pools keep the memory of scanners of one plan for its next use, and bound their work. Safe for concurrent use.
 type pools struct {
-	stock    *batchStock
-	columns  []freeList[decoded] // of each feature
-	inverses freeList[decoded]
-	zeros    zeroInverse
-	buffers  bytePool
+	stock    *batch.Stock
+	columns  []freeList[load.Decoded] // of each feature
+	inverses freeList[load.Decoded]
+	zeros    load.ZeroInverse
+	buffers  memory.BytePool
 	tasks    chan struct{} // holds a token for each task that a worker is at
 	key      poolsKey
 	reuse    bool // they are parked in the end
 
-	units    freeList[unit]
-	stripes  freeList[stripe]
+	units    freeList[load.IOTask]
+	stripes  freeList[load.Stripe]
 	decoders freeList[format.StripeDecoder]
 }
 
 // newPools returns pools for scanners that have the options' memory, batches and workers in sum: parked ones, where they fit.
 func (l *Layout) newPools(opts *Options) *pools {
 	key := poolsKey{
-		allocator: opts.Allocator, presence: opts.Presence, info: opts.Info, keep: opts.KeepBatches, round: opts.RoundIntegers, workers: opts.Workers,
-		batches: opts.MaxBatches, memory: opts.MemoryBudget, limits: opts.Limits, columns: len(l.features),
-		sessions: opts.Info && l.sessionKey >= 0,
+		batches: batch.Options{
+			Allocator: opts.Allocator, Presence: opts.Presence, Round: opts.RoundIntegers, Info: opts.Info,
+			Sessions: opts.Info && l.sessionKey >= 0, Batches: opts.MaxBatches, Keep: opts.KeepBatches,
+		},
+		workers: opts.Workers, memory: opts.MemoryBudget, limits: opts.Limits, columns: len(l.features),
 	}
 	reuse := opts.Reuse && mayPark(opts.Allocator)
 	if reuse {
@@ -37,12 +42,10 @@ func (l *Layout) newPools(opts *Options) *pools {
 		}
 		reused.memoryMisses.Add(1)
 	}
-	layout := newBatchLayout(l.plan, opts)
-	layout.sessions = key.sessions
 	return &pools{
-		stock:   newBatchStock(layout, opts),
-		columns: make([]freeList[decoded], len(l.features)),
-		buffers: bytePool{max: opts.MemoryBudget / 2},
+		stock:   batch.NewStock(l.plan, key.batches),
+		columns: make([]freeList[load.Decoded], len(l.features)),
+		buffers: memory.BytePool{Max: opts.MemoryBudget / 2},
 		tasks:   make(chan struct{}, opts.Workers),
 		key:     key,
 		reuse:   reuse,
@@ -54,22 +57,22 @@ func (p *pools) close() {
 	if p.reuse {
 		parkingPlace.leave(p)
 	} else {
-		p.stock.close()
+		p.stock.Close()
 	}
 }
 
 // column returns memory for a stripe of a feature.
-func (p *pools) column(feature int32) *decoded { return newOr(&p.columns[feature]) }
+func (p *pools) column(feature int32) *load.Decoded { return newOr(&p.columns[feature]) }
 
 // inverse returns memory for an inverse.
-func (p *pools) inverse() *decoded { return newOr(&p.inverses) }
+func (p *pools) inverse() *load.Decoded { return newOr(&p.inverses) }
 
-func newOr(l *freeList[decoded]) *decoded {
+func newOr(l *freeList[load.Decoded]) *load.Decoded {
 	d := l.get()
 	if d == nil {
-		return new(decoded)
+		return new(load.Decoded)
 	}
-	d.absent = false
+	d.Absent = false
 	return d
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -24,42 +26,42 @@ type run struct {
 	chunks   chan chunk // in order
 	requests chan fetchJob
 	decode   chan decodeTask
-	stripes  chan *stripe // in order
-	assemble chan *draft
+	stripes  chan *load.Stripe // in order
+	assemble chan *batch.Draft
 	out      chan result // in order; closed after the last
 
 	fetchers   int          // goroutines that read; emitStripes' own
 	emitted    int          // stripes; emitStripes' own
-	before     int          // stripes before the window that the next one is of; emitStripes' own
+	before     int          // stripes before the buffer that the next one is of; emitStripes' own
 	cut        atomic.Int64 // stripes that cutBatches is through with
 	assembling atomic.Int64 // batches cut and not yet made
 }
 
 // A result is a batch, perhaps still in the making, or what went wrong in its place.
 type result struct {
-	draft *draft
+	draft *batch.Draft
 	err   error
 }
 
 // segmentsAhead is how many segments are opened before they are needed.
 const segmentsAhead = 4
 
-func (s *Scanner) start(epoch, first, end, batch uint64) *run {
+func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		s: s, epoch: epoch, first: first, end: end, batch: batch, loaded: s.loaded, cancel: cancel, done: ctx.Done(),
+		s: s, epoch: epoch, first: first, end: end, batch: firstBatch, loaded: s.loaded, cancel: cancel, done: ctx.Done(),
 		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.Window),
 		requests: make(chan fetchJob),
 		decode:   make(chan decodeTask, 4*s.opts.Workers),
-		stripes:  make(chan *stripe, 64),
-		assemble: make(chan *draft, s.opts.MaxBatches),
+		stripes:  make(chan *load.Stripe, 64),
+		assemble: make(chan *batch.Draft, s.opts.MaxBatches),
 		out:      make(chan result, s.opts.MaxBatches+1),
 	}
 	s.loaded = nil
 	if s.layout.plan.Shuffle.Unit == plan.UnitNone {
 		r.wg.Go(func() { r.openSegments(ctx) })
 	} else {
-		r.wg.Go(func() { r.openWindows(ctx) })
+		r.wg.Go(func() { r.openBuffers(ctx) })
 	}
 	r.wg.Go(func() { r.emitStripes(ctx) })
 	for range s.opts.Workers {
@@ -80,7 +82,7 @@ func (r *run) stop() {
 				return
 			}
 			if x.draft != nil {
-				r.s.batches.drop(x.draft)
+				r.s.batches.Drop(x.draft)
 			}
 			continue
 		default:
@@ -129,7 +131,7 @@ func (r *run) emitStripes(ctx context.Context) {
 			return
 		}
 		err := c.load.err
-		if err == nil && c.window != nil {
+		if err == nil && c.buffer != nil {
 			err = c.check(r.s.layout)
 		}
 		if err != nil {
@@ -137,27 +139,27 @@ func (r *run) emitStripes(ctx context.Context) {
 			return
 		}
 		for _, x := range c.dropped { // earlier chunks waited for them
-			x.segment.dictionaries.drop(r.s.budget)
+			x.segment.Dictionaries.Drop(r.s.budget)
 		}
 		g := c.load.segment
 		from, to := c.from, c.to
-		if c.window == nil {
-			from, to = g.stripesOf(max(r.first, g.starts[0]), r.end)
-			c.left = g.countStripes(from, to)
+		if c.buffer == nil {
+			from, to = g.StripesOf(max(r.first, g.Starts[0]), r.end)
+			c.left = g.CountStripes(from, to)
 		}
-		g.dictionaries.expect(c.left)
+		g.Dictionaries.Expect(c.left)
 		for {
-			lo, hi := g.nextRun(from, to)
+			lo, hi := g.NextRun(from, to)
 			if lo == to {
 				break
 			}
 			u := r.s.planUnit(g, lo, hi)
-			from = u.to
-			n := u.to - u.from
+			from = u.To
+			n := u.To - u.From
 			if !r.emitUnit(ctx, u, &c, c.last && from == to) {
 				return
 			}
-			g.dictionaries.emitted(n, r.s.budget)
+			g.Dictionaries.Emitted(n, r.s.budget)
 		}
 	}
 }
@@ -165,64 +167,64 @@ func (r *run) emitStripes(ctx context.Context) {
 // emitError hands on a stripe that stands for an error.
 func (r *run) emitError(err error) {
 	s := r.s.stripe(nil, 0)
-	s.err = err
-	s.ready <- struct{}{}
+	s.Err = err
+	s.Ready <- struct{}{}
 	select {
 	case r.stripes <- s:
 	case <-r.done:
 	}
 }
 
-// emitUnit hands on a unit of a chunk; last: it ends the window.
-func (r *run) emitUnit(ctx context.Context, u *unit, c *chunk, last bool) bool {
-	total := int64(u.stored)
-	for _, n := range u.decoded {
+// emitUnit hands on a unit of a chunk; last: it ends the buffer.
+func (r *run) emitUnit(ctx context.Context, u *load.IOTask, c *chunk, last bool) bool {
+	total := int64(u.Stored)
+	for _, n := range u.Decoded {
 		total += n
 	}
-	g := u.segment
-	if u.leads {
-		total += g.dictionaries.bytes
+	g := u.Segment
+	if u.Leads {
+		total += g.Dictionaries.Bytes
 	}
-	if !r.s.budget.take(r.done, total, r.starved) {
+	if !r.s.budget.Take(r.done, total, r.starved) {
 		return false
 	}
-	if u.leads {
-		g.dictionaries.taken.Store(g.dictionaries.bytes)
+	if u.Leads {
+		g.Dictionaries.Taken.Store(g.Dictionaries.Bytes)
 	}
-	u.taken = int64(u.stored)
-	perTask := r.itemsPerTask(len(g.items))
-	tasks := (len(g.items) + perTask - 1) / perTask
-	u.stripes = u.stripes[:0]
-	for i := u.from; i < u.to; i++ {
+	u.Taken = int64(u.Stored)
+	perTask := r.itemsPerTask(len(g.Items))
+	tasks := (len(g.Items) + perTask - 1) / perTask
+	u.Stripes = u.Stripes[:0]
+	for i := u.From; i < u.To; i++ {
 		s := r.s.stripe(u, i)
-		if s.rows = int(g.starts[i+1] - g.starts[i]); s.rows < s.stored {
-			s.selection = g.appendSelected(s.selection[:0], i)
-			s.picked, s.sparse = s.selection, r.s.decodesRows(s.rows, s.stored)
-			s.condensed = s.sparse || r.s.layout.condenses(s.picked)
+		if s.Rows = int(g.Starts[i+1] - g.Starts[i]); s.Rows < s.Stored {
+			s.Selection = g.AppendSelected(s.Selection[:0], i)
+			s.Picked, s.Sparse = s.Selection, r.s.decodesRows(s.Rows, s.Stored)
+			s.Gathered = s.Sparse || r.s.layout.gathers(s.Picked)
 		}
-		s.window, s.endsWindow = c.window, last && i == u.to-1
-		if r.s.sessions && g.featureFile[r.s.layout.sessionKey] < 0 {
-			s.findSessions(nil)
+		s.Buffer, s.EndsBuffer = c.buffer, last && i == u.To-1
+		if r.s.sessions && g.FeatureFile[r.s.layout.sessionKey] < 0 {
+			s.FindSessions(nil)
 		}
-		s.taken = u.decoded[i-u.from]
-		s.undecoded.Store(int32(tasks))
-		u.stripes = append(u.stripes, s)
+		s.Taken = u.Decoded[i-u.From]
+		s.Undecoded.Store(int32(tasks))
+		u.Stripes = append(u.Stripes, s)
 	}
-	u.undecoded.Store(int32(tasks * len(u.stripes)))
-	u.unread.Store(int32(len(u.requests)))
-	u.err = nil
+	u.Undecoded.Store(int32(tasks * len(u.Stripes)))
+	u.Unread.Store(int32(len(u.Requests)))
+	u.Err = nil
 	r.s.stats.count(u)
-	r.emitted += len(u.stripes)
-	if c.window == nil || last {
+	r.emitted += len(u.Stripes)
+	if c.buffer == nil || last {
 		r.before = r.emitted
 	}
 	// The unit is its tasks' once the last request is handed on, so what comes after is taken out of it first.
-	stripes := append(r.s.emitted[:0], u.stripes...)
+	stripes := append(r.s.emitted[:0], u.Stripes...)
 	r.s.emitted = stripes
-	if len(u.requests) == 0 {
+	if len(u.Requests) == 0 {
 		r.arrived(u)
 	} else {
-		for i := range u.requests {
+		for i := range u.Requests {
 			if !r.ask(ctx, fetchJob{u, i}) {
 				return false
 			}
@@ -257,8 +259,8 @@ func (r *run) ask(ctx context.Context, j fetchJob) bool {
 	}
 }
 
-// starved reports whether all memory that is taken belongs to the window that the next stripe is of, and to the batch being
-// cut, which needs that window to become whole: waiting for memory would be for ever.
+// starved reports whether all memory that is taken belongs to the buffer that the next stripe is of, and to the batch being
+// cut, which needs that buffer to become whole: waiting for memory would be for ever.
 func (r *run) starved() bool {
 	return r.cut.Load() == int64(r.before) && r.assembling.Load() == 0
 }
@@ -278,34 +280,52 @@ func (r *run) fetch(ctx context.Context) {
 			return
 		}
 		u := j.unit
-		u.fail(j.index, r.s.readRequests(ctx, u.ranges[u.requests[j.index].rng].object, j))
-		if u.unread.Add(-1) == 0 {
+		u.Fail(j.index, r.s.readRequests(ctx, u.Ranges[u.Requests[j.index].Range].Object, j))
+		if u.Unread.Add(-1) == 0 {
 			r.arrived(u)
 		}
 	}
 }
 
-// fail records that a request went wrong; of several, the first in order counts. A nil error is none.
-func (u *unit) fail(index int, err error) {
-	if err == nil {
+// arrived takes a unit whose bytes are there to the workers, through the line for its segment's dictionaries.
+func (r *run) arrived(u *load.IOTask) {
+	d := u.Segment.Dictionaries
+	switch {
+	case d == nil:
+		r.dispatch(u)
+		return
+	case !u.Leads:
+		if !d.Wait(u) {
+			u.Fail(0, d.Failed())
+			r.dispatch(u)
+		}
 		return
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.err == nil || index < u.errAt {
-		u.err, u.errAt = err, index
+	err := u.Err
+	if err == nil {
+		decoder := r.s.decoder()
+		if err = u.DecodeDictionaries(decoder); err != nil {
+			u.Fail(0, err)
+		}
+		r.s.decoders.put(decoder)
+	}
+	line := d.Finish(err)
+	r.dispatch(u)
+	for _, w := range line {
+		w.Fail(0, err)
+		r.dispatch(w)
 	}
 }
 
 // dispatch hands the tasks of a unit whose bytes and dictionaries are there to the workers.
-func (r *run) dispatch(u *unit) {
-	stripes, items := u.stripes, len(u.segment.items)
-	if u.err != nil || items == 0 {
+func (r *run) dispatch(u *load.IOTask) {
+	stripes, items := u.Stripes, len(u.Segment.Items)
+	if u.Err != nil || items == 0 {
 		for _, s := range stripes {
-			if u.err != nil {
-				s.fail(0, u.err)
+			if u.Err != nil {
+				s.Fail(0, u.Err)
 			}
-			s.ready <- struct{}{}
+			s.Ready <- struct{}{}
 		}
 		r.s.putUnit(u)
 		return
@@ -359,16 +379,16 @@ func (r *run) task(f func()) {
 
 // decodeTask does a task, and hands its stripe on after the last one.
 func (r *run) decodeTask(t decodeTask) {
-	s, u := t.stripe, t.stripe.unit
+	s, u := t.stripe, t.stripe.Task
 	d := r.s.decoder()
 	if i, err := r.s.decode(d, t); err != nil {
-		s.fail(i, err)
+		s.Fail(i, err)
 	}
 	r.s.decoders.put(d)
 	// The stripe may be used up, and the unit read anew, as soon as their last task is counted.
-	unitDone := u.undecoded.Add(-1) == 0
-	if s.undecoded.Add(-1) == 0 {
-		s.ready <- struct{}{}
+	unitDone := u.Undecoded.Add(-1) == 0
+	if s.Undecoded.Add(-1) == 0 {
+		s.Ready <- struct{}{}
 	}
 	if unitDone {
 		r.s.putUnit(u)
@@ -376,9 +396,9 @@ func (r *run) decodeTask(t decodeTask) {
 }
 
 // assembleBatch makes the batch of a draft.
-func (r *run) assembleBatch(d *draft) {
+func (r *run) assembleBatch(d *batch.Draft) {
 	r.s.makeBatch(d)
 	r.assembling.Add(-1)
-	r.s.budget.poke()
-	d.done <- struct{}{}
+	r.s.budget.Poke()
+	d.Done <- struct{}{}
 }

@@ -9,17 +9,20 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/lease"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
 // Options say how to read. They do not change what is read. The zero value works.
 type Options struct {
-	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one window of a
-	// shuffle, are always let through; a window is read ahead where two fit. Default 256 MiB.
+	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one buffer of a
+	// shuffle, are always let through; a buffer is read ahead where two fit. Default 256 MiB.
 	MemoryBudget int64
 	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. Default 4
 	// more than Workers.
@@ -52,7 +55,7 @@ type Options struct {
 	// options goes on with it, as a job does that opens a table for every epoch. Allocators are told apart by ==.
 	Reuse bool
 	// Allocator provides the memory of batches. Default: Go's heap.
-	Allocator Allocator
+	Allocator memory.Allocator
 	// Limits bound what stored metadata may claim. Default: format's.
 	Limits format.Limits
 	// Lease says how what is read is kept from gc while the reader is open.
@@ -101,13 +104,15 @@ func (o Options) withDefaults() (Options, error) {
 		o.RequestBytes = 8 << 20
 	}
 	if o.Allocator == nil {
-		o.Allocator = heapAllocator{}
+		o.Allocator = memory.Heap{}
 	}
 	return o, nil
 }
 
-// unitBytes is the memory that a unit may take, stored and decoded: small enough that several are under way.
-func (o *Options) unitBytes() int64 { return min(o.MemoryBudget/8, 32<<20) }
+// sizes says how what a scanner reads is fetched. A unit is small enough that several are under way.
+func (o *Options) sizes() load.FetchSizes {
+	return load.FetchSizes{Gap: o.GapBytes, Request: o.RequestBytes, Task: min(o.MemoryBudget/8, 32<<20)}
+}
 
 // rowRange returns the rows of an epoch's order to read.
 func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
@@ -170,12 +175,17 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	return s, nil
 }
 
+// keep returns what keeps the layout's snapshots while a reader is open.
+func (l *Layout) keep(opts *Options) *lease.Hold {
+	return lease.New(l.snapshots, &opts.Lease, l.plan.Branch != "", opts.Reuse)
+}
+
 // newScanner returns a Scanner of rows [first, end) of an epoch's order, with all their batches.
 func (l *Layout) newScanner(opts *Options, p *pools, stats *counters, first, end uint64) *Scanner {
 	s := &Scanner{
-		executor: l.newExecutor(opts, p, stats), first: first, end: end, stride: 1, batches: newBatchPool(p.stock, opts.MaxBatches),
+		executor: l.newExecutor(opts, p, stats), first: first, end: end, stride: 1, batches: batch.NewPool(p.stock, opts.MaxBatches),
 	}
-	s.sessions = l.plan.Shuffle.Unit == plan.UnitSession || p.stock.layout.sessions
+	s.sessions = l.plan.Shuffle.Unit == plan.UnitSession || p.stock.HasSessions()
 	return s
 }
 
@@ -183,21 +193,21 @@ func (l *Layout) newScanner(opts *Options, p *pools, stats *counters, first, end
 // goroutine; Batch.Release and Stats from any.
 type Scanner struct {
 	executor
-	first, end uint64 // rows of an epoch's order
-	stride     uint64 // from one batch to the next: those between are not made
-	shared     bool   // its pools are a RankScanner's
-	hold       *hold  // of what it reads
+	first, end uint64      // rows of an epoch's order
+	stride     uint64      // from one batch to the next: those between are not made
+	shared     bool        // its pools are a RankScanner's
+	hold       *lease.Hold // of what it reads
 	session    *access.Session
 	next       plan.Position
 	run        *run         // nil until Next, and after an error, Seek and Close
-	pending    *draft       // received, but not yet made when a ctx ended
+	pending    *batch.Draft // received, but not yet made when a ctx ended
 	tried      bool         // inline was, since the last Seek
 	loaded     *segmentLoad // by inline, for the run; or nil
 	err        error        // what every Next returns
 
-	batches *batchPool
-	emitted []*stripe    // scratch of the run's emitStripes
-	ready   atomic.Int64 // of the stats' those that are of this scanner
+	batches *batch.Pool
+	emitted []*load.Stripe // scratch of the run's emitStripes
+	ready   atomic.Int64   // of the stats' those that are of this scanner
 }
 
 // errClosed is what Next returns after Close.
@@ -212,7 +222,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var d *draft
+	var d *batch.Draft
 	var err error
 	if s.run == nil {
 		d, err = s.inline(ctx)
@@ -230,7 +240,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 		}
 		return nil, err
 	}
-	b := s.batches.give(d)
+	b := s.batches.Give(d)
 	s.prefetched(-1)
 	s.next.Batch += s.stride
 	s.stats.countBatch(b)
@@ -240,12 +250,12 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 // begin starts a run at the position.
 func (s *Scanner) begin() {
 	first := min(s.first+s.next.Batch*uint64(s.layout.plan.BatchSize), s.end)
-	s.budget = newBudget(s.opts.MemoryBudget)
+	s.budget = memory.NewBudget(s.opts.MemoryBudget)
 	s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
 }
 
 // receive waits for the next batch of the run, which is made.
-func (s *Scanner) receive(ctx context.Context) (*draft, error) {
+func (s *Scanner) receive(ctx context.Context) (*batch.Draft, error) {
 	start := time.Now()
 	defer func() { s.stats.stall.Add(int64(time.Since(start))) }()
 	if s.pending == nil {
@@ -263,13 +273,13 @@ func (s *Scanner) receive(ctx context.Context) (*draft, error) {
 		}
 	}
 	select {
-	case <-s.pending.done:
+	case <-s.pending.Done:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	d := s.pending
-	if d.err != nil {
-		return nil, d.err
+	if d.Err != nil {
+		return nil, d.Err
 	}
 	s.pending = nil
 	return d, nil
@@ -283,7 +293,7 @@ func (s *Scanner) stop() {
 	s.run.stop()
 	s.run = nil
 	if s.pending != nil {
-		s.batches.drop(s.pending)
+		s.batches.Drop(s.pending)
 		s.pending = nil
 	}
 	s.prefetched(-s.ready.Load())
@@ -308,7 +318,7 @@ func (s *Scanner) Plan() *plan.Plan { return s.layout.plan }
 func (s *Scanner) Position() plan.Position { return s.next }
 
 // Seek makes p the position, without reading what comes before it. Without a shuffle an epoch has the order of every other;
-// with one, the window that p lies in is read whole, after the indexes of its group of segments: see order.go. Batches
+// with one, the shuffle buffer that p lies in is read whole, after the indexes of its group of segments: see package order. Batches
 // given stay valid; an error that Next returned is forgotten.
 func (s *Scanner) Seek(p plan.Position) error {
 	if errors.Is(s.err, errClosed) {
@@ -330,7 +340,7 @@ func (s *Scanner) Close() error {
 	}
 	s.err = errClosed
 	s.session.End()
-	s.hold.end()
+	s.hold.End()
 	return nil
 }
 
@@ -338,23 +348,19 @@ func (s *Scanner) Close() error {
 func (s *Scanner) Stats() Stats { return s.stats.stats() }
 
 // makeBatch makes the batch of a draft.
-func (s *Scanner) makeBatch(d *draft) {
+func (s *Scanner) makeBatch(d *batch.Draft) {
 	start := time.Now()
-	b := s.batches.take()
-	b.Index, b.FirstRow, b.Rows = d.index, d.firstRow, d.rows
-	b.pieces, d.pieces = d.pieces, b.pieces
-	d.err = b.make(s.stock.layout)
-	for i := range b.pieces {
+	s.batches.Make(d)
+	for i := range d.Pieces {
 		// The pieces of a stripe are next to each other.
-		if x := b.pieces[i].stripe; i == len(b.pieces)-1 || b.pieces[i+1].stripe != x {
+		if x := d.Pieces[i].Stripe; i == len(d.Pieces)-1 || d.Pieces[i+1].Stripe != x {
 			s.releaseStripe(x)
 		}
 	}
-	clear(b.pieces)
-	b.pieces = b.pieces[:0]
+	clear(d.Pieces)
+	d.Pieces = d.Pieces[:0]
 	s.stats.assemble.Add(int64(time.Since(start)))
-	if d.err == nil {
+	if d.Err == nil {
 		s.prefetched(1)
 	}
-	d.batch = b
 }

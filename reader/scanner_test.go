@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,10 +60,10 @@ func drawOptions(t *rapid.T) Options {
 }
 
 // A dirtyAllocator gives memory with something in it, as Allocator may.
-type dirtyAllocator struct{ heapAllocator }
+type dirtyAllocator struct{ memory.Heap }
 
 func (d dirtyAllocator) Allocate(n int) []byte {
-	b := d.heapAllocator.Allocate(n)
+	b := d.Heap.Allocate(n)
 	for i := range b {
 		b[i] = 0xA5
 	}
@@ -106,7 +107,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 		if err := c.Validate(); err != nil {
 			t.Fatalf("feature %s: %v", table.features[features[place]].Name, err)
 		}
-		if c.Rows != b.Rows || (b.Tensors != nil || b.pool.stock.layout.plan.Dedup == DedupKJT) && (c.Inverse != nil || c.Lengths != nil) {
+		if c.Rows != b.Rows || (b.Tensors != nil || b.Plan().Dedup == DedupKJT) && (c.Inverse != nil || c.Lengths != nil) {
 			t.Fatalf("feature %s: %d rows in a batch of %d, or not plain", table.features[features[place]].Name, c.Rows, b.Rows)
 		}
 		for r := range b.Rows {
@@ -155,7 +156,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 			t.Fatalf("%s has %d lengths for %d lists", what, len(j.Lengths), n)
 		}
 		starts := j.Starts
-		if b.pool.stock.layout.plan.Dedup != DedupWindowed {
+		if b.Plan().Dedup != DedupWindowed {
 			if starts = j.Offsets; len(starts) != n+1 || starts[0] != 0 || j.Starts != nil {
 				t.Fatalf("%s has %d offsets for %d lists", what, len(starts), n)
 			}
@@ -170,7 +171,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 		for i, place := range j.Features {
 			typ := table.features[features[place]].Type
 			first, _ := j.Lists(i)
-			inverse := x.inverseOf(j, i)
+			inverse := x.InverseOf(j, i)
 			for r := range b.Rows {
 				s := r
 				if inverse != nil {
@@ -203,7 +204,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 			}
 		}
 	}
-	if len(x.Groups) > 0 && b.pool.stock.layout.plan.Dedup == DedupKJT {
+	if len(x.Groups) > 0 && b.Plan().Dedup == DedupKJT {
 		t.Fatalf("%d groups", len(x.Groups))
 	}
 	jagged(&x.Sparse, "sparse")

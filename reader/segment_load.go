@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -26,7 +26,7 @@ import (
 type segmentLoader struct {
 	l *Layout
 	i int
-	g *segment
+	g *load.Segment
 	// sources are the segment and the layers that are read.
 	sources []*source
 	byLayer map[int32]int32           // of overlays, places in sources
@@ -80,7 +80,7 @@ type groupUse struct {
 }
 
 // loadSegment opens the index of segment i of the layout, and those of the layers over it, looks the projection up and closes them again.
-func (l *Layout) loadSegment(ctx context.Context, i int) (_ *segment, err error) {
+func (l *Layout) loadSegment(ctx context.Context, i int) (_ *load.Segment, err error) {
 	d := l.segments[i]
 	index, err := l.open(ctx, d)
 	if err != nil {
@@ -108,26 +108,26 @@ func (l *Layout) loadSegment(ctx context.Context, i int) (_ *segment, err error)
 	if err := x.addGroups(ctx); err != nil {
 		return nil, err
 	}
-	x.g.dictionaries = newDictionaries(x.g.files)
-	x.g.setOwners()
+	x.g.Dictionaries = load.NewDictionaries(x.g.Files)
+	x.g.SetOwners()
 	return x.g, nil
 }
 
 // newSegment returns segment i without files and items.
-func (l *Layout) newSegment(i int, stripeRows []uint32) (*segment, error) {
+func (l *Layout) newSegment(i int, stripeRows []uint32) (*load.Segment, error) {
 	d := l.segments[i]
-	first, err := cumulate(d, stripeRows)
+	first, err := load.Cumulate(d, stripeRows)
 	if err != nil {
 		return nil, err
 	}
-	g := &segment{id: d.ID, first: first, selected: l.selectionOf(i), featureFile: make([]int32, len(l.features)), partition: d.Partition}
-	for j := range g.featureFile {
-		g.featureFile[j] = -1
+	g := &load.Segment{ID: d.ID, First: first, Selected: l.selectionOf(i), FeatureFile: make([]int32, len(l.features)), Partition: d.Partition}
+	for j := range g.FeatureFile {
+		g.FeatureFile[j] = -1
 	}
 	if l.weighted != nil {
-		g.weighted = l.weighted[i]
+		g.Weighted = l.weighted[i]
 	}
-	g.starts = startsOf(l.firstRow[i], selectedRows(stripeRows, g.selected))
+	g.Starts = load.StartsOf(l.firstRow[i], load.SelectedRows(stripeRows, g.Selected))
 	return g, nil
 }
 
@@ -195,9 +195,9 @@ func (x *segmentLoader) mixOf(ctx context.Context, chain []int32) (*mix, error) 
 	}
 	for p := range m.parts {
 		part := &m.parts[p]
-		part.stripes = make(vector.Bitmap, vector.BitmapWords(x.g.stripes()))
-		for k := range x.g.stripes() {
-			if part.rows.CardinalityInRange(x.g.first[k], x.g.first[k+1]) > 0 {
+		part.stripes = make(vector.Bitmap, vector.BitmapWords(x.g.Stripes()))
+		for k := range x.g.Stripes() {
+			if part.rows.CardinalityInRange(x.g.First[k], x.g.First[k+1]) > 0 {
 				part.stripes.Set(k)
 			}
 		}
@@ -312,13 +312,13 @@ func (x *segmentLoader) addFeatures() error {
 	var key []byte            // which sources there are says which rows each has
 	for j := range l.features {
 		f := &l.features[j]
-		alone := item{inverse: -1, features: []int32{int32(j)}}
+		alone := load.Item{Inverse: -1, Features: []int32{int32(j)}}
 		if plan.IsWeight(*f) {
-			g.items = append(g.items, alone)
+			g.Items = append(g.Items, alone)
 			continue
 		}
 		parts := x.parts[j]
-		first, grouped := len(g.files), true
+		first, grouped := len(g.Files), true
 		key = key[:0]
 		for p, e := range x.entries[j] {
 			key = binary.LittleEndian.AppendUint32(key, uint32(parts[p].source))
@@ -326,50 +326,50 @@ func (x *segmentLoader) addFeatures() error {
 				key = append(key, 0)
 				continue
 			}
-			if err := g.addFile(x.sources[parts[p].source].d, e, f.Name, f.Type); err != nil {
+			if err := g.AddFile(x.sources[parts[p].source].d, e, f.Name, f.Type); err != nil {
 				return err
 			}
-			file := &g.files[len(g.files)-1]
-			file.transforms, file.stripes = l.transformers[j], parts[p].stripes
+			file := &g.Files[len(g.Files)-1]
+			file.Transforms, file.Stripes = l.transformers[j], parts[p].stripes
 			grouped = grouped && e.Meta.Group != 0
 			key = binary.LittleEndian.AppendUint64(append(key, 1), e.Meta.Group)
 		}
-		if len(g.files) == first {
+		if len(g.Files) == first {
 			if t := l.transformers[j]; parts != nil && t != nil && t.Fills {
-				g.items = append(g.items, alone)
+				g.Items = append(g.Items, alone)
 			}
 			continue
 		}
-		g.featureFile[j] = int32(len(g.files) - 1)
+		g.FeatureFile[j] = int32(len(g.Files) - 1)
 		at, known := 0, false
 		if grouped {
 			at, known = items[string(key)]
 		}
 		if !known {
-			at = len(g.items)
-			g.items = append(g.items, x.newItem(j, grouped))
+			at = len(g.Items)
+			g.Items = append(g.Items, x.newItem(j, grouped))
 			if grouped {
 				items[string(key)] = at
 			}
 		}
-		it := &g.items[at]
-		it.features = append(it.features, int32(j))
+		it := &g.Items[at]
+		it.Features = append(it.Features, int32(j))
 		next := int32(first)
-		for p := range it.parts {
+		for p := range it.Parts {
 			file := int32(-1)
 			if x.entries[j][p] != nil {
 				file = next
 				next++
 			}
-			it.parts[p].files = append(it.parts[p].files, file)
+			it.Parts[p].Files = append(it.Parts[p].Files, file)
 		}
 	}
 	return nil
 }
 
 // newItem returns an item for feature j and those of the same groups.
-func (x *segmentLoader) newItem(j int, grouped bool) item {
-	it := item{inverse: -1}
+func (x *segmentLoader) newItem(j int, grouped bool) load.Item {
+	it := load.Item{Inverse: -1}
 	parts := x.parts[j]
 	for p, e := range x.entries[j] {
 		if e != nil && e.Meta.Group != 0 {
@@ -379,11 +379,11 @@ func (x *segmentLoader) newItem(j int, grouped bool) item {
 	if len(parts) == 1 {
 		return it
 	}
-	it.grouped = grouped
+	it.Grouped = grouped
 	for _, p := range parts {
-		it.parts = append(it.parts, itemPart{rows: p.rows, stripes: p.stripes, inverse: -1})
+		it.Parts = append(it.Parts, load.ItemPart{Rows: p.rows, Stripes: p.stripes, Inverse: -1})
 	}
-	x.g.blends = append(x.g.blends, int32(len(x.g.items)))
+	x.g.Blends = append(x.g.Blends, int32(len(x.g.Items)))
 	return it
 }
 
@@ -435,27 +435,27 @@ func (x *segmentLoader) addGroups(ctx context.Context) error {
 					Reason: fmt.Sprintf("its dedup group %016x is not in the segment", uint64(ids[k])),
 				}
 			}
-			if err := x.g.addFile(s.d, e, "group of "+u.feature, vector.Type{Kind: vector.Inverse}); err != nil {
+			if err := x.g.AddFile(s.d, e, "group of "+u.feature, vector.Type{Kind: vector.Inverse}); err != nil {
 				return err
 			}
-			u.file = int32(len(x.g.files) - 1)
+			u.file = int32(len(x.g.Files) - 1)
 			if !u.all {
-				x.g.files[u.file].stripes = u.stripes
+				x.g.Files[u.file].Stripes = u.stripes
 			}
 		}
 	}
-	for i := range x.g.items {
-		it := &x.g.items[i]
-		j := it.features[0]
+	for i := range x.g.Items {
+		it := &x.g.Items[i]
+		j := it.Features[0]
 		for p, e := range x.entries[j] {
 			if e == nil || e.Meta.Group == 0 {
 				continue
 			}
 			file := x.groups[groupRef{x.parts[j][p].source, storage.FeatureID(e.Meta.Group)}].file
-			if it.parts == nil {
-				it.inverse = file
+			if it.Parts == nil {
+				it.Inverse = file
 			} else {
-				it.parts[p].inverse = file
+				it.Parts[p].Inverse = file
 			}
 		}
 	}

@@ -7,19 +7,21 @@ import (
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/reader/load"
 )
 
 // selectedSegment returns a segment of which those rows are selected that in says.
-func selectedSegment(stripeRows []uint32, in func(row uint32) bool) (*segment, *roaring.Bitmap) {
+func selectedSegment(stripeRows []uint32, in func(row uint32) bool) (*load.Segment, *roaring.Bitmap) {
 	b := roaring.New()
-	first := startsOf(0, stripeRows)
+	first := load.StartsOf(0, stripeRows)
 	for r := range uint32(first[len(stripeRows)]) {
 		if in(r) {
 			b.Add(r)
 		}
 	}
 	b.RunOptimize()
-	return &segment{selected: b, first: first, starts: startsOf(7, selectedRows(stripeRows, b))}, b
+	return &load.Segment{Selected: b, First: first, Starts: load.StartsOf(7, load.SelectedRows(stripeRows, b))}, b
 }
 
 // Places of a stripe are the rows that Bitmap.Select finds, whatever the bitmap's containers are.
@@ -34,20 +36,20 @@ func TestSelectRows(t *testing.T) {
 		"the last": func(row uint32) bool { return row%16384 == 16383 },
 	} {
 		g, b := selectedSegment([]uint32{16384, 1, 60_000, 700, 65_536, 16384}, in)
-		for i := range g.stripes() {
-			n := int(g.starts[i+1] - g.starts[i])
+		for i := range g.Stripes() {
+			n := int(g.Starts[i+1] - g.Starts[i])
 			for _, share := range []int{1, 2, 50, 1000} {
 				var places, want []int32
 				for p := range n {
 					if r.IntN(share) == 0 || p == n-1 {
-						row, err := b.Select(uint32(g.starts[i]-g.starts[0]) + uint32(p))
+						row, err := b.Select(uint32(g.Starts[i]-g.Starts[0]) + uint32(p))
 						if err != nil {
 							t.Fatal(err)
 						}
-						places, want = append(places, int32(p)), append(want, int32(row)-int32(g.first[i]))
+						places, want = append(places, int32(p)), append(want, int32(row)-int32(g.First[i]))
 					}
 				}
-				if g.selectRows(i, places); !slices.Equal(places, want) {
+				if g.SelectRows(i, places); !slices.Equal(places, want) {
 					t.Fatalf("%s: places of stripe %d are other rows than Select says", name, i)
 				}
 			}
@@ -69,7 +71,7 @@ func BenchmarkSelectRows(b *testing.B) {
 		{"runs", func(row uint32) bool { return row%37 < 20 }},
 	} {
 		g, _ := selectedSegment([]uint32{40 * stripe, stripe, 23 * stripe}, x.in)
-		n := int(g.starts[2] - g.starts[1])
+		n := int(g.Starts[2] - g.Starts[1])
 		for _, want := range []int{1, 8, 64, 512} {
 			places, rows := make([]int32, want), make([]int32, want)
 			for i := range places {
@@ -78,7 +80,7 @@ func BenchmarkSelectRows(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", x.name, want), func(b *testing.B) {
 				for b.Loop() {
 					copy(rows, places)
-					g.selectRows(1, rows)
+					g.SelectRows(1, rows)
 				}
 			})
 		}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/reader/lease"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // Shards deals the batches of an epoch to Count shards, each a block of consecutive batches of the plan's order, whose
@@ -19,7 +19,7 @@ import (
 //	rank 0 of 2      0   6     4     2          rank r of W takes each W-th
 //
 // The global order depends on the plan, the epoch and Count: not on the number of ranks. Where that divides Count, each rank
-// reads shards of its own, and so no bytes twice but those of the stripes, or windows of a shuffle, that a shard's end cuts.
+// reads shards of its own, and so no bytes twice but those of the stripes, or shuffle buffers, that a shard's end cuts.
 type Shards struct {
 	Batches uint64
 	Count   int // at least 1
@@ -117,7 +117,7 @@ type RankScanner struct {
 	granted  uint64 // batch of this rank before which all may be made
 	end      uint64 // batch of the global order before which the epoch ends
 	closed   bool
-	hold     *hold
+	hold     *lease.Hold
 	stats    *counters // of all scanners
 	session  *access.Session
 }
@@ -184,7 +184,7 @@ func (s *RankScanner) Seek(p plan.Position, begin uint64) error {
 		if err := x.Seek(plan.Position{}); err != nil {
 			return err
 		}
-		x.batches.gate()
+		x.batches.Gate()
 	}
 	s.epoch, s.end = p.Epoch, s.ranks.end(begin, s.shards.Batches)
 	s.next, s.step = s.ranks.firstTurn(begin)
@@ -237,7 +237,7 @@ func (s *RankScanner) grant(before uint64) error {
 			}
 			x.begin()
 		}
-		x.batches.grant()
+		x.batches.Grant()
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func (s *RankScanner) open(shard int) *Scanner {
 	x := s.layout.newScanner(&s.opts, s.pools, s.stats, 0, rows)
 	x.shared = true
 	x.stride = s.step / uint64(gcd(s.ranks.Shards, int(s.step)))
-	x.batches.gate()
+	x.batches.Gate()
 	return x
 }
 
@@ -268,6 +268,6 @@ func (s *RankScanner) Close() error {
 	}
 	s.pools.close()
 	s.session.End()
-	s.hold.end()
+	s.hold.End()
 	return errors.Join(errs...)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/reader/batch"
 )
 
 // The global order has each batch once, a shard's batches in the plan's order, and no shard is more than one behind.
@@ -169,10 +171,10 @@ func TestRanksReadTheirOwnBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for k := range g.stripes() {
+			for k := range g.Stripes() {
 				one := uint64(0)
-				for j := range g.files {
-					one += g.files[j].entry.Meta.Stripes[k].Length
+				for j := range g.Files {
+					one += g.Files[j].Entry.Meta.Stripes[k].Length
 				}
 				stripes = max(stripes, one)
 			}
@@ -203,11 +205,9 @@ func TestRanksMakeMaxBatchesInSum(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.Release()
-			s.pools.stock.mu.Lock()
-			made := s.pools.stock.made
-			s.pools.stock.mu.Unlock()
-			if made > s.opts.MaxBatches+keptIdle {
-				t.Fatalf("%d batches made, at most %d wanted", made, s.opts.MaxBatches+keptIdle)
+			made := s.pools.stock.Counts().Made
+			if made > s.opts.MaxBatches+batch.KeptIdle {
+				t.Fatalf("%d batches made, at most %d wanted", made, s.opts.MaxBatches+batch.KeptIdle)
 			}
 		}
 		if err := s.Close(); err != nil {

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/order"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -350,7 +350,7 @@ func TestShuffleOrdersDiffer(t *testing.T) {
 // Seek reads the window that holds the position and what follows, no window before it; and only that window's group of
 // segments is opened.
 func TestShuffleSeekReadsItsWindow(t *testing.T) {
-	const segments = 3 * groupSegments
+	const segments = 3 * order.GroupSegments
 	table := plainTable(t, plainShape{dense: 1, segments: segments, stripes: 2, stripeRows: 50})
 	plan := Plan{Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 4}}
 	l := table.layoutOf([]int{0}, plan)
@@ -364,7 +364,7 @@ func TestShuffleSeekReadsItsWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Release()
-	if n := table.opens.Load(); n > groupSegments+4 {
+	if n := table.opens.Load(); n > order.GroupSegments+4 {
 		t.Errorf("opened %d segments", n)
 	}
 	if n := len(table.blobs.reads); n > 4 {

@@ -3,6 +3,8 @@ package reader
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/dsistore/dsistore/reader/load"
 )
 
 // Stats are what a Scanner has done so far.
@@ -43,9 +45,9 @@ type counters struct {
 }
 
 // count counts a unit that is to be read.
-func (c *counters) count(u *unit) {
-	c.needed.Add(u.needed)
-	c.overRead.Add(u.overRead)
+func (c *counters) count(u *load.IOTask) {
+	c.needed.Add(u.Needed)
+	c.overRead.Add(u.OverRead)
 	c.meter.count(u)
 }
 

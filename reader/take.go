@@ -7,9 +7,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/dsistore/dsistore/access"
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/lease"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // A Taker gives rows at places of a plan's own order: those of the segments that it selects one after the other, which is the
@@ -23,24 +25,24 @@ import (
 //
 // Stripes that are asked for again and again are decoded whole and kept: takekeep.go says which. Of Options.MemoryBudget they
 // have half; what was looked up of segments, with their dictionaries, has a quarter, and so have the bytes that are read and
-// not yet decoded, or one unit (unit.go). A Taker is safe for concurrent use; takes wait for each other.
+// not yet decoded, or one I/O task (package load). A Taker is safe for concurrent use; takes wait for each other.
 type Taker struct {
 	executor
 
 	// lock holds a token while somebody takes or closes, and guards what follows: unlike a mutex, whoever waits for it can give up.
 	lock    chan struct{}
-	batches *batchPool
+	batches *batch.Pool
 	kept    *keptSegments
 	views   takeViews
 	closed  bool
 
-	hold    *hold // of what it reads
+	hold    *lease.Hold // of what it reads
 	session *access.Session
 }
 
 // A takenStripe is rows of a stripe, on their way to a batch.
 type takenStripe struct {
-	stripe *stripe
+	stripe *load.Stripe
 	rows   []int32 // of the stripe, ascending
 	// whole: stripe has all rows of the stripe that is stored, and is kept; else it has rows alone.
 	whole bool
@@ -66,7 +68,7 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	}
 	p := l.newPools(&opts)
 	t := &Taker{
-		executor: l.newExecutor(&opts, p, new(counters)), batches: newBatchPool(p.stock, opts.MaxBatches), lock: make(chan struct{}, 1), hold: l.keep(&opts),
+		executor: l.newExecutor(&opts, p, new(counters)), batches: batch.NewPool(p.stock, opts.MaxBatches), lock: make(chan struct{}, 1), hold: l.keep(&opts),
 	}
 	t.session = l.record(&opts.Access, t.stats)
 	t.kept = newKeptSegments(opts.MemoryBudget/4, opts.MemoryBudget/2, t.releaseStripe)
@@ -110,24 +112,20 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := t.batches.draft(ctx.Done())
+	d := t.batches.Draft(ctx.Done())
 	if d == nil {
 		return nil, ctx.Err()
 	}
-	b := t.batches.take()
-	b.Index, b.FirstRow, b.Rows = 0, 0, len(rows)
-	b.pieces = t.views.condense(appendPieces(b.pieces[:0], stripes, rows, sorted), stripes)
-	err = b.make(t.stock.layout)
+	d.Index, d.FirstRow, d.Rows = 0, 0, len(rows)
+	d.Pieces = t.views.gather(appendPieces(d.Pieces[:0], stripes, rows, sorted), stripes)
+	t.batches.Make(d)
 	t.views.release()
-	clear(b.pieces)
-	b.pieces = b.pieces[:0]
-	d.batch = b
-	if err != nil {
-		t.batches.drop(d)
+	if err := d.Err; err != nil {
+		t.batches.Drop(d)
 		return nil, err
 	}
-	t.stats.countBatch(b)
-	return t.batches.give(d), nil
+	t.stats.countBatch(d.Batch)
+	return t.batches.Give(d), nil
 }
 
 // Close gives back what the Taker keeps. Batches given stay valid until their Release.
@@ -141,7 +139,7 @@ func (t *Taker) Close() error {
 	t.kept.segments.Clear()
 	t.pools.close()
 	t.session.End()
-	t.hold.end()
+	t.hold.End()
 	return nil
 }
 
@@ -155,17 +153,17 @@ func ascends(rows []uint64) bool {
 }
 
 // appendPieces appends the pieces that make rows, out of the stripes that hold sorted.
-func appendPieces(pieces []piece, stripes []takenStripe, rows, sorted []uint64) []piece {
+func appendPieces(pieces []batch.Piece, stripes []takenStripe, rows, sorted []uint64) []batch.Piece {
 	add := func(x *takenStripe, i, at int) {
 		lo := i
 		if x.whole {
 			lo = int(x.rows[i])
 		}
-		if k := len(pieces) - 1; k >= 0 && pieces[k].stripe == x.stripe && pieces[k].hi == lo {
-			pieces[k].hi++
+		if k := len(pieces) - 1; k >= 0 && pieces[k].Stripe == x.stripe && pieces[k].Hi == lo {
+			pieces[k].Hi++
 			return
 		}
-		pieces = append(pieces, piece{stripe: x.stripe, lo: lo, hi: lo + 1, at: at})
+		pieces = append(pieces, batch.Piece{Stripe: x.stripe, Lo: lo, Hi: lo + 1, At: at})
 	}
 	if len(rows) == len(sorted) && (len(rows) == 0 || &rows[0] == &sorted[0]) {
 		at := 0
@@ -223,44 +221,44 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 			g := segments[i]
 			for rows := sorted[part.from:part.to]; len(rows) > 0; {
 				// Stripes next to each other are a unit, as far as its memory goes.
-				from, _ := g.stripesOf(rows[0], rows[0]+1)
+				from, _ := g.StripesOf(rows[0], rows[0]+1)
 				if s := g.stripes[from]; s != nil {
 					t.stats.keptHits.Add(1)
 					g.touched[from]++
-					s.users.Add(1)
+					s.Users.Add(1)
 					x := takenStripe{stripe: s, whole: true}
-					x.rows, rows = rowsOf(rows, g.starts[from], g.starts[from+1])
+					x.rows, rows = rowsOf(rows, g.Starts[from], g.Starts[from+1])
 					out = append(out, x)
-					g.selectRows(from, x.rows)
+					g.SelectRows(from, x.rows)
 					continue
 				}
 				limit, last := from+1, 0
 				for last < len(rows) {
-					if rows[last] >= g.starts[limit] {
-						if limit == g.segment.stripes() || rows[last] >= g.starts[limit+1] || g.stripes[limit] != nil {
+					if rows[last] >= g.Starts[limit] {
+						if limit == g.Segment.Stripes() || rows[last] >= g.Starts[limit+1] || g.stripes[limit] != nil {
 							break
 						}
 						limit++
 					}
 					last++
 				}
-				u := t.planUnit(g.segment, from, limit)
+				u := t.planUnit(g.Segment, from, limit)
 				wave.units = append(wave.units, u)
 				wave.segments = append(wave.segments, g)
-				wave.bytes += int64(u.stored)
-				t.stats.keptMisses.Add(uint64(u.to - u.from))
-				for k := u.from; k < u.to; k++ {
+				wave.bytes += int64(u.Stored)
+				t.stats.keptMisses.Add(uint64(u.To - u.From))
+				for k := u.From; k < u.To; k++ {
 					x := takenStripe{stripe: t.stripe(u, k), whole: t.kept.admit(g, k)}
-					x.rows, rows = rowsOf(rows, g.starts[k], g.starts[k+1])
-					u.asked[k-u.from] = uint64(len(x.rows))
+					x.rows, rows = rowsOf(rows, g.Starts[k], g.Starts[k+1])
+					u.Asked[k-u.From] = uint64(len(x.rows))
 					if x.whole {
 						wave.whole = append(wave.whole, wholeStripe{g, x.stripe})
 					} else {
-						x.stripe.decodeAlone(x.rows)
+						x.stripe.DecodeAlone(x.rows)
 					}
 					out = append(out, x)
 					wave.stripes = append(wave.stripes, x.stripe)
-					g.selectRows(k, x.rows)
+					g.SelectRows(k, x.rows)
 				}
 				if 4*wave.bytes >= t.opts.MemoryBudget {
 					if err := t.flush(ctx, &wave); err != nil {
@@ -286,16 +284,16 @@ func rowsOf(rows []uint64, start, end uint64) (of []int32, rest []uint64) {
 
 // A takeWave is what is read together.
 type takeWave struct {
-	units    []*unit
+	units    []*load.IOTask
 	segments []*keptSegment // of each unit
-	stripes  []*stripe
+	stripes  []*load.Stripe
 	whole    []wholeStripe // of stripes, to be kept
 	bytes    int64         // of the units, as they are stored
 }
 
 type wholeStripe struct {
 	segment *keptSegment
-	stripe  *stripe
+	stripe  *load.Stripe
 }
 
 // flush reads and decodes the wave, and empties it.
@@ -310,10 +308,10 @@ func (t *Taker) flush(ctx context.Context, w *takeWave) error {
 	}
 	for _, x := range w.whole {
 		if err != nil {
-			t.kept.dropStripe(x.segment, x.stripe.index)
+			t.kept.dropStripe(x.segment, x.stripe.Index)
 			continue
 		}
-		x.stripe.users.Add(1)
+		x.stripe.Users.Add(1)
 		t.kept.keep(x.segment, x.stripe)
 	}
 	t.drop(w)
@@ -331,7 +329,7 @@ func (t *Taker) drop(w *takeWave) {
 // open returns the segments of parts, looking up those that are not kept side by side.
 func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*keptSegment, error) {
 	out := make([]*keptSegment, len(parts))
-	found := make([]*segment, len(parts))
+	found := make([]*load.Segment, len(parts))
 	errs := make([]error, len(parts))
 	var wg sync.WaitGroup
 	for i, part := range parts {

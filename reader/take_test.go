@@ -13,6 +13,8 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/load"
 )
 
 // drawPlaces draws rows of n to take: none, some in any order, some twice, or in order.
@@ -95,7 +97,7 @@ func checkKept(t *rapid.T, taker *Taker) {
 		segments++
 		size += g.bytes()
 		for i, s := range g.stripes {
-			if (s == nil) != (g.sizes[i] == 0) || s != nil && s.users.Load() != 1 {
+			if (s == nil) != (g.sizes[i] == 0) || s != nil && s.Users.Load() != 1 {
 				t.Fatalf("segment %d, stripe %d: kept %v, %d bytes, in use", g.index, i, s != nil, g.sizes[i])
 			}
 			stripes += g.sizes[i]
@@ -178,7 +180,7 @@ func TestTakeReadsInWaves(t *testing.T) {
 	}
 	takeRows(t, taker, rows).Release()
 	// Buffers that are read into at once are idle afterwards: those of a wave, which a unit more than a quarter of the budget ends.
-	if idle := taker.buffers.idle; idle == 0 || idle > 10*stored {
+	if idle := taker.buffers.Held(); idle == 0 || idle > 10*stored {
 		t.Errorf("%d bytes were read at once, with a memory of %d", idle, stripes*stored)
 	}
 }
@@ -450,29 +452,29 @@ func TestTakeGivesUpWaiting(t *testing.T) {
 
 // Rows of a stripe that is kept are few pieces, in any order, and the memory that they are gathered in is used again.
 func TestTakeGathersPieces(t *testing.T) {
-	a, b := &stripe{columns: make([]*decoded, 1)}, &stripe{columns: make([]*decoded, 1)}
-	a.columns[0] = &decoded{column: &vector.Column{Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}, Rows: 9, Slots: 2,
+	a, b := &load.Stripe{Columns: make([]*load.Decoded, 1)}, &load.Stripe{Columns: make([]*load.Decoded, 1)}
+	a.Columns[0] = &load.Decoded{Column: &vector.Column{Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}, Rows: 9, Slots: 2,
 		Inverse: []int32{0, 0, 1, 1, 1, 0, 0, 0, 1}, Monotone: true, Ints: []int64{7, 8}}}
 	var x takeViews
 	for range 2 {
-		var pieces []piece
+		var pieces []batch.Piece
 		for i, r := range []int{8, 1, 2, 3, 0} {
-			pieces = append(pieces, piece{stripe: a, lo: r, hi: r + 1, at: i})
+			pieces = append(pieces, batch.Piece{Stripe: a, Lo: r, Hi: r + 1, At: i})
 		}
-		pieces = append(pieces, piece{stripe: b, lo: 4, hi: 6, at: 5}, piece{stripe: a, lo: 5, hi: 6, at: 7})
-		got := x.condense(pieces, make([]takenStripe, 2))
-		if len(got) != 3 || got[0].lo != 0 || got[0].hi != 5 || got[1].at != 5 || got[1].hi != 2 || got[2].lo != 5 || got[2].at != 7 {
+		pieces = append(pieces, batch.Piece{Stripe: b, Lo: 4, Hi: 6, At: 5}, batch.Piece{Stripe: a, Lo: 5, Hi: 6, At: 7})
+		got := x.gather(pieces, make([]takenStripe, 2))
+		if len(got) != 3 || got[0].Lo != 0 || got[0].Hi != 5 || got[1].At != 5 || got[1].Hi != 2 || got[2].Lo != 5 || got[2].At != 7 {
 			t.Fatalf("%+v", got)
 		}
-		c := got[0].column(0)
-		if !slices.Equal(c.Inverse, []int32{1, 0, 1, 1, 0, 0}) || c.Rows != 6 || c.Monotone || got[1].column(0) != nil {
+		c := got[0].Column(0)
+		if !slices.Equal(c.Inverse, []int32{1, 0, 1, 1, 0, 0}) || c.Rows != 6 || c.Monotone || got[1].Column(0) != nil {
 			t.Fatalf("%+v", c)
 		}
-		if a.columns[0].column.Rows != 9 {
+		if a.Columns[0].Column.Rows != 9 {
 			t.Fatal("the stripe is changed")
 		}
 		x.release()
-		if x.used != 0 || len(x.all) != 2 || x.all[0].columns[0].column != nil {
+		if x.used != 0 || len(x.all) != 2 || x.all[0].columns[0].Column != nil {
 			t.Fatalf("%+v", x)
 		}
 	}
@@ -480,7 +482,7 @@ func TestTakeGathersPieces(t *testing.T) {
 
 // How often stripes were asked for counts half after a while.
 func TestTouchesCountHalf(t *testing.T) {
-	g := newKeptSegment(0, &segment{starts: []uint64{0, 1, 2}})
+	g := newKeptSegment(0, &load.Segment{Starts: []uint64{0, 1, 2}})
 	k := newKeptSegments(1, -1, nil)
 	k.segments.Put(0, g, 1)
 	g.touched[0] = 1000

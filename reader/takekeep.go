@@ -1,6 +1,9 @@
 package reader
 
-import "github.com/dsistore/dsistore/internal/lru"
+import (
+	"github.com/dsistore/dsistore/internal/lru"
+	"github.com/dsistore/dsistore/reader/load"
+)
 
 // What a Taker keeps: the segments that were used last, and of them stripes that are asked for often, decoded whole.
 //
@@ -16,11 +19,11 @@ type keptSegments struct {
 	maxStripes int64 // bytes of whole stripes
 	stripes    int64 // of those kept, and of those admitted and not yet there
 	touches    int   // since all were halved
-	release    func(*stripe)
+	release    func(*load.Stripe)
 }
 
 // newKeptSegments returns an empty one of about so many bytes of segments and of stripes. release takes a stripe back.
-func newKeptSegments(segments, stripes int64, release func(*stripe)) *keptSegments {
+func newKeptSegments(segments, stripes int64, release func(*load.Stripe)) *keptSegments {
 	k := &keptSegments{maxStripes: stripes, release: release}
 	k.segments = lru.New(segments, func(_ int, g *keptSegment) {
 		g.forgot = true
@@ -33,24 +36,24 @@ func newKeptSegments(segments, stripes int64, release func(*stripe)) *keptSegmen
 
 // A keptSegment is a segment, and what a Taker has of it.
 type keptSegment struct {
-	*segment
-	index   int       // in the layout
-	forgot  bool      // no longer kept: so are no stripes of it
-	touched []uint32  // how often each stripe was asked for
-	stripes []*stripe // nil: not kept
-	sizes   []int64   // of stripes, 0: neither kept nor admitted
+	*load.Segment
+	index   int            // in the layout
+	forgot  bool           // no longer kept: so are no stripes of it
+	touched []uint32       // how often each stripe was asked for
+	stripes []*load.Stripe // nil: not kept
+	sizes   []int64        // of stripes, 0: neither kept nor admitted
 }
 
-func newKeptSegment(index int, g *segment) *keptSegment {
-	n := g.stripes()
-	return &keptSegment{segment: g, index: index, touched: make([]uint32, n), stripes: make([]*stripe, n), sizes: make([]int64, n)}
+func newKeptSegment(index int, g *load.Segment) *keptSegment {
+	n := g.Stripes()
+	return &keptSegment{Segment: g, index: index, touched: make([]uint32, n), stripes: make([]*load.Stripe, n), sizes: make([]int64, n)}
 }
 
 // bytes returns about what the segment takes without stripes.
 func (g *keptSegment) bytes() int64 {
-	n := int64(len(g.stripes)) * int64(len(g.files)+1) * bytesPerStripe
-	if g.dictionaries != nil {
-		n += g.dictionaries.bytes
+	n := int64(len(g.stripes)) * int64(len(g.Files)+1) * bytesPerStripe
+	if g.Dictionaries != nil {
+		n += g.Dictionaries.Bytes
 	}
 	return n
 }
@@ -87,7 +90,7 @@ func (k *keptSegments) admit(g *keptSegment, i int) bool {
 			}
 		}
 	}
-	size := int64(g.decodedBytes(i))
+	size := int64(g.DecodedBytes(i))
 	if g.forgot || g.touched[i] < 2 || size > k.maxStripes {
 		return false
 	}
@@ -111,10 +114,10 @@ func (k *keptSegments) admit(g *keptSegment, i int) bool {
 }
 
 // keep takes over a stripe that was admitted, and one use of it.
-func (k *keptSegments) keep(g *keptSegment, s *stripe) {
-	if g.forgot || g.sizes[s.index] == 0 {
+func (k *keptSegments) keep(g *keptSegment, s *load.Stripe) {
+	if g.forgot || g.sizes[s.Index] == 0 {
 		k.release(s)
 		return
 	}
-	g.stripes[s.index] = s
+	g.stripes[s.Index] = s
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/load"
 )
 
 // A takeView is the rows that a take wants of a stripe, in the order in which it wants them: the stripe's columns, each with an
@@ -13,10 +15,10 @@ import (
 //	stripe    rows 0 .. 16383         pieces [5,6) [870,871) [9001,9002) ...
 //	view      rows 5 870 9001 ...     piece [0,143)
 type takeView struct {
-	of       *stripe
-	stripe   stripe
+	of       *load.Stripe
+	stripe   load.Stripe
 	rows     []int32 // of the stripe
-	columns  []decoded
+	columns  []load.Decoded
 	inverses []viewInverse // of the columns, which those of a group share
 }
 
@@ -30,29 +32,29 @@ type viewInverse struct {
 type takeViews struct {
 	all      []*takeView
 	used     int
-	byStripe map[*stripe]*takeView // of those used
+	byStripe map[*load.Stripe]*takeView // of those used
 }
 
-// condense makes the pieces of a batch pieces of views, unless they are few. The views are good until release.
-func (x *takeViews) condense(pieces []piece, stripes []takenStripe) []piece {
+// gather makes the pieces of a batch pieces of views, unless they are few. The views are good until release.
+func (x *takeViews) gather(pieces []batch.Piece, stripes []takenStripe) []batch.Piece {
 	if len(pieces) < 2*len(stripes) {
 		return pieces
 	}
 	out := pieces[:0]
 	var v *takeView
 	for _, p := range pieces {
-		if v == nil || v.of != p.stripe {
-			v = x.of(p.stripe)
+		if v == nil || v.of != p.Stripe {
+			v = x.of(p.Stripe)
 		}
 		lo := len(v.rows)
-		for r := p.lo; r < p.hi; r++ {
+		for r := p.Lo; r < p.Hi; r++ {
 			v.rows = append(v.rows, int32(r))
 		}
-		if k := len(out) - 1; k >= 0 && out[k].stripe == &v.stripe && out[k].hi == lo {
-			out[k].hi = len(v.rows)
+		if k := len(out) - 1; k >= 0 && out[k].Stripe == &v.stripe && out[k].Hi == lo {
+			out[k].Hi = len(v.rows)
 			continue
 		}
-		out = append(out, piece{stripe: &v.stripe, lo: lo, hi: len(v.rows), at: p.at})
+		out = append(out, batch.Piece{Stripe: &v.stripe, Lo: lo, Hi: len(v.rows), At: p.At})
 	}
 	clear(pieces[len(out):])
 	for _, v := range x.all[:x.used] {
@@ -62,7 +64,7 @@ func (x *takeViews) condense(pieces []piece, stripes []takenStripe) []piece {
 }
 
 // of returns the view of a stripe, a new one of no rows if there is none. There are as many as a take has stripes.
-func (x *takeViews) of(s *stripe) *takeView {
+func (x *takeViews) of(s *load.Stripe) *takeView {
 	if v := x.byStripe[s]; v != nil {
 		return v
 	}
@@ -73,7 +75,7 @@ func (x *takeViews) of(s *stripe) *takeView {
 	x.used++
 	v.of = s
 	if x.byStripe == nil {
-		x.byStripe = map[*stripe]*takeView{}
+		x.byStripe = map[*load.Stripe]*takeView{}
 	}
 	x.byStripe[s] = v
 	return v
@@ -82,7 +84,7 @@ func (x *takeViews) of(s *stripe) *takeView {
 // release lets the stripes go.
 func (x *takeViews) release() {
 	for _, v := range x.all[:x.used] {
-		v.of, v.stripe.segment, v.rows = nil, nil, v.rows[:0]
+		v.of, v.stripe.Segment, v.rows = nil, nil, v.rows[:0]
 		clear(v.columns)
 		for i := range v.inverses {
 			v.inverses[i].of = nil
@@ -95,20 +97,20 @@ func (x *takeViews) release() {
 // fill makes the columns of the view's rows.
 func (v *takeView) fill() {
 	s := &v.stripe
-	s.segment, s.index, s.firstRow, s.rows = v.of.segment, v.of.index, v.of.firstRow, len(v.rows)
-	if len(v.columns) < len(v.of.columns) {
-		v.columns = make([]decoded, len(v.of.columns))
-		s.columns = make([]*decoded, len(v.of.columns))
+	s.Segment, s.Index, s.FirstRow, s.Rows = v.of.Segment, v.of.Index, v.of.FirstRow, len(v.rows)
+	if len(v.columns) < len(v.of.Columns) {
+		v.columns = make([]load.Decoded, len(v.of.Columns))
+		s.Columns = make([]*load.Decoded, len(v.of.Columns))
 	}
-	for f, d := range v.of.columns {
-		s.columns[f] = nil
+	for f, d := range v.of.Columns {
+		s.Columns[f] = nil
 		if d == nil {
 			continue
 		}
 		to := &v.columns[f]
-		to.column = d.column
-		to.condense(v.inverse(d.column))
-		s.columns[f] = to
+		to.Column = d.Column
+		to.Gather(v.inverse(d.Column))
+		s.Columns[f] = to
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/transform"
 )
 
@@ -42,10 +43,10 @@ func TestTransformReferences(t *testing.T) {
 		{"log1p", []float64{0, -1, -2, inf, nan, negativeZero}, []float64{0, -inf, nan, inf, nan, negativeZero}},
 		{"log1p", []int64{0, 1, -1}, []float32{0, 0.6931472, float32(-inf)}},
 	} {
-		d := new(decoded)
-		d.column = &d.stored
+		d := new(load.Decoded)
+		d.Column = &d.Stored
 		x := transform.Bound{Chain: mustParseChain(t, c.chain), StoredType: vector.Type{Kind: vector.Dense}}
-		column := &d.stored
+		column := &d.Stored
 		switch in := c.in.(type) {
 		case []int64:
 			x.StoredType.Elem, column.Ints, column.Rows = vector.Int64, slices.Clone(in), len(in)
@@ -57,10 +58,10 @@ func TestTransformReferences(t *testing.T) {
 		column.Type, column.Slots = x.StoredType, column.Rows
 		ready, err := x.Compile()
 		if err == nil {
-			err = d.transform(ready)
+			err = d.Transform(ready)
 		}
 		if err == nil {
-			err = d.column.Validate()
+			err = d.Column.Validate()
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -68,14 +69,14 @@ func TestTransformReferences(t *testing.T) {
 		equal := false
 		switch want := c.want.(type) {
 		case []int64:
-			equal = slices.Equal(d.column.Ints, want)
+			equal = slices.Equal(d.Column.Ints, want)
 		case []float32:
-			equal = slices.EqualFunc(d.column.Floats, want, func(a, b float32) bool { return same(float64(a), float64(b)) })
+			equal = slices.EqualFunc(d.Column.Floats, want, func(a, b float32) bool { return same(float64(a), float64(b)) })
 		case []float64:
-			equal = slices.EqualFunc(d.column.Doubles, want, same)
+			equal = slices.EqualFunc(d.Column.Doubles, want, same)
 		}
 		if !equal {
-			t.Errorf("%s of %v: %v %v %v, want %v", c.chain, c.in, d.column.Ints, d.column.Floats, d.column.Doubles, c.want)
+			t.Errorf("%s of %v: %v %v %v, want %v", c.chain, c.in, d.Column.Ints, d.Column.Floats, d.Column.Doubles, c.want)
 		}
 	}
 }
@@ -84,12 +85,12 @@ func TestTransformReferences(t *testing.T) {
 func TestTransformWindows(t *testing.T) {
 	ids := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
 	inverse := []int32{0, 1, 2, 2, 3}
-	d := new(decoded)
-	d.stored = vector.Column{
+	d := new(load.Decoded)
+	d.Stored = vector.Column{
 		Type: ids, Rows: 5, Slots: 4, Inverse: inverse, Monotone: true, InverseBorrowed: true, Present: vector.Bitmap{0b1011},
 		Offsets: []int32{0, 1, 0, 4}, Lengths: []int32{4, 4, 0, 1}, Ints: []int64{10, 11, 12, 13, 14},
 	}
-	d.column = &d.stored
+	d.Column = &d.Stored
 	for _, c := range []struct {
 		chain string
 		want  [][]int64 // of slots
@@ -101,15 +102,15 @@ func TestTransformWindows(t *testing.T) {
 		f := transform.Bound{Chain: mustParseChain(t, c.chain), StoredType: ids}
 		x, err := f.Compile()
 		if err == nil {
-			err = d.transform(x)
+			err = d.Transform(x)
 		}
 		if err == nil {
-			err = d.column.Validate()
+			err = d.Column.Validate()
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		column := d.column
+		column := d.Column
 		if column.Lengths == nil || &column.Inverse[0] != &inverse[0] || column.Slots != 4 || !column.Monotone || !column.InverseBorrowed {
 			t.Errorf("%s: the layout changed: %+v", c.chain, column)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -109,19 +110,19 @@ func BenchmarkTransform(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			d := new(decoded)
-			d.stored = vector.Column{Type: f.StoredType, Rows: slots, Slots: slots}
+			d := new(load.Decoded)
+			d.Stored = vector.Column{Type: f.StoredType, Rows: slots, Slots: slots}
 			b.ReportAllocs()
 			for b.Loop() {
 				// What a decoder leaves: a copy is part of what is measured.
-				d.stored.Offsets = append(d.stored.Offsets[:0], offsets...)
+				d.Stored.Offsets = append(d.Stored.Offsets[:0], offsets...)
 				if c.elem == vector.Float32 {
-					d.stored.Floats = append(d.stored.Floats[:0], singles...)
+					d.Stored.Floats = append(d.Stored.Floats[:0], singles...)
 				} else {
-					d.stored.Ints = append(d.stored.Ints[:0], ids...)
+					d.Stored.Ints = append(d.Stored.Ints[:0], ids...)
 				}
-				d.column = &d.stored
-				if err := d.transform(x); err != nil {
+				d.Column = &d.Stored
+				if err := d.Transform(x); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -3,11 +3,9 @@ package reader
 import (
 	"context"
 
-	"github.com/dsistore/dsistore/reader/plan"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // thin leaves rows of the class out, and says which rows have the weight.
@@ -49,30 +47,4 @@ func (l *Layout) thin(ctx context.Context, t *plan.Thinning, opts LayoutOptions)
 		l.weighted[i] = weighted[d.ID]
 	}
 	return nil
-}
-
-// weigh makes d.column the weights of rows of a stripe that begins at row first of its segment: of those of picked, nil: of all.
-func (d *decoded) weigh(weighted *roaring.Bitmap, weight float32, first uint64, rows int, picked []int32) {
-	d.stored = vector.Column{Type: plan.WeightColumn().Type, Rows: rows, Slots: rows, Floats: vector.Resize(d.stored.Floats, rows)}
-	d.column = &d.stored
-	out := d.stored.Floats
-	for i := range out {
-		out[i] = 1
-	}
-	if picked != nil {
-		for i, r := range picked {
-			if weighted.Contains(uint32(first) + uint32(r)) {
-				out[i] = weight
-			}
-		}
-		return
-	}
-	it := weighted.Iterator()
-	for it.AdvanceIfNeeded(uint32(first)); it.HasNext(); {
-		r := uint64(it.Next())
-		if r >= first+uint64(rows) {
-			return
-		}
-		out[r-first] = weight
-	}
 }

@@ -24,15 +24,13 @@ func (t *Table) checkBase(ctx context.Context, base *Snapshot) error {
 }
 
 // checkTable returns an error when the change adds objects that were made for another table.
-func (c Change) checkTable(table tableID) error {
+func (c *Change) checkTable(table tableID) error {
 	var ids []string
-	for _, d := range c.Add {
+	segments, rows := c.adds()
+	for _, d := range segments {
 		ids = append(ids, d.ID)
 	}
-	for _, l := range c.Layers {
-		ids = append(ids, l.Data.ID)
-	}
-	for _, r := range c.rowSets() {
+	for _, r := range rows {
 		if r.size > 0 {
 			ids = append(ids, r.object.String())
 		}
@@ -51,11 +49,7 @@ func (c Change) checkTable(table tableID) error {
 
 // checkAdded makes sure that gc has condemned, and a mistake taken away, nothing of what a change adds.
 func (t *Table) checkAdded(ctx context.Context, c Change) error {
-	add := c.Add
-	for _, l := range c.Layers {
-		add = append(add[:len(add):len(add)], l.Data)
-	}
-	sets := c.rowSets()
+	add, sets := c.adds()
 	return object.Parallel(ctx, object.RequestsAtOnce, len(add)+len(sets), func(ctx context.Context, i int) error {
 		if i >= len(add) {
 			return t.s.checkRows(ctx, sets[i-len(add)])

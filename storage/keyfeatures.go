@@ -11,9 +11,8 @@ import (
 //
 //	number of features that it speaks of | (role (1) | name)...
 //
-// It holds in a snapshot of as many features, dropped ones not counted: keys are not dropped and keep their role, and a writer
-// that drops or renames features brings it up to date. Where a writer that does not know the entry has added some it never holds
-// again, and readers go through the schema.
+// It holds in a snapshot of as many features, dropped ones not counted: keys are not dropped and keep their role, and a commit that adds, drops
+// or renames features brings it up to date. Where it would be too long there is none, and readers go through the schema.
 type keyFeatures struct {
 	of   uint64
 	keys []keyFeature
@@ -110,8 +109,11 @@ func (s *Snapshot) KeyFeatures(ctx context.Context) ([]Feature, error) {
 // A renamed feature, in either of its names.
 type renamed struct{ from, to string }
 
+// noteKeys follows from what becomes of features.
+var noteKeys = operation{apply: (*edit).keys}
+
 // keys brings the entry up to date with the features that the change adds, drops and renames.
-func (e *edit) keys(ctx context.Context, _ Change) error {
+func (e *edit) keys(ctx context.Context, _ *Change) error {
 	before, after := e.base.m.info.Features, e.info.Features
 	if len(e.added) == 0 && len(e.renamed) == 0 && before == after {
 		return nil
@@ -140,9 +142,8 @@ func (e *edit) keys(ctx context.Context, _ Change) error {
 			return nil
 		}
 	}
-	// An entry that stays must never hold again: with features dropped their number might come back to it.
-	if len(e.renamed) > 0 || after < before+uint64(len(e.added)) || e.m.version >= 2 {
-		e.schema = append(e.schema, treeEntry{keysKey(), nil})
-	}
+	// What does not fit is left out, and readers go through the schema. An entry that stayed could hold again, wrongly: with features dropped
+	// their number might come back to it.
+	e.schema = append(e.schema, treeEntry{keysKey(), nil})
 	return nil
 }

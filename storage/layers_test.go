@@ -86,9 +86,6 @@ func TestDeletes(t *testing.T) {
 	a := segment(t, tab, partition("p", "a"), []uint32{100, 50_000}, 1, SegmentOptions{}, "x")
 	b := segment(t, tab, partition("p", "b"), []uint32{10}, 1, SegmentOptions{}, "x")
 	s1 := mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a, b}})
-	if s1.m.version != 1 {
-		t.Fatalf("version %d without anything of version 2", s1.m.version)
-	}
 	// Deletes made against one snapshot unite, in whichever order they come; so do appends between.
 	mustCommit(t, tab, Change{Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}})
 	c := segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x")

@@ -14,7 +14,7 @@ import (
 // The bytes of a snapshot object. Numbers of the header are little-endian.
 //
 //	offset  size
-//	     0     8  magic "DSISNAP" and the version, 1 or 2
+//	     0     8  magic "DSISNAP" and version 1
 //	     8     8  number
 //	    16     8  time, nanoseconds since 1970, signed
 //	    24     8  rows of the snapshot
@@ -30,17 +30,14 @@ import (
 //	   120     8  xxhash64 of the body
 //	   128     1  length of the operation, at most 31
 //	   129    31  operation, zeros after it
-//	   160     8  oldest: snapshots below it have expired          version 1: zeros
-//	   168     8  deleted rows, of the rows of the snapshot        version 1: zeros
+//	   160     8  oldest: snapshots below it have expired
+//	   168     8  deleted rows, of the rows of the snapshot
 //	   176     8  xxhash64 of bytes 0 to 175
-//	   184        body: the listing tree, the schema tree; from version 2 on then, as varints, the number that the next
-//	              overlay gets, and how many overlays, sample lists and branches there are
-//
-// A table's snapshots are of version 1 until a commit needs what version 2 has, and of version 2 from then on, so that
-// programs that know version 1 alone read what they can.
+//	   184        body: the listing tree, the schema tree; then, as varints, the number that the next overlay gets, how many overlays,
+//	              sample lists and branches there are, and how often a feature was dropped or renamed
 const (
 	snapshotMagic   = "DSISNAP"
-	snapshotVersion = 2 // the newest
+	snapshotVersion = 1
 	headerBytes     = 184
 	maxOperation    = 31
 	// maxSnapshotBody bounds what an object may make a reader allocate. Writers keep tails to some 32 KiB.
@@ -49,7 +46,6 @@ const (
 
 // A manifest is the decoded snapshot object.
 type manifest struct {
-	version  byte // 0, of a snapshot not made yet, stands for 1
 	info     SnapshotInfo
 	commit   id
 	parent   id // commit id of the snapshot before; zero: this is the first
@@ -61,6 +57,7 @@ type manifest struct {
 
 	nextOverlay               uint64
 	overlays, lists, branches uint64
+	retired                   uint64 // how often a feature was dropped or renamed
 }
 
 func appendManifest(dst []byte, m manifest) []byte {
@@ -68,14 +65,12 @@ func appendManifest(dst []byte, m manifest) []byte {
 	dst = append(dst, make([]byte, headerBytes)...)
 	dst = appendTree(dst, m.listing)
 	dst = appendTree(dst, m.schema)
-	if m.version >= 2 {
-		for _, v := range [...]uint64{m.nextOverlay, m.overlays, m.lists, m.branches} {
-			dst = binary.AppendUvarint(dst, v)
-		}
+	for _, v := range [...]uint64{m.nextOverlay, m.overlays, m.lists, m.branches, m.retired} {
+		dst = binary.AppendUvarint(dst, v)
 	}
 	h, body := dst[start:start+headerBytes], dst[start+headerBytes:]
 	copy(h, snapshotMagic)
-	h[7] = max(m.version, 1)
+	h[7] = snapshotVersion
 	le := binary.LittleEndian
 	for i, v := range [...]uint64{
 		m.info.Number, uint64(m.info.Time.UnixNano()), m.info.Rows, m.info.Segments, m.info.Bytes, m.info.Features,
@@ -100,7 +95,7 @@ func appendManifest(dst []byte, m manifest) []byte {
 // version byte is then that version's own, its checksum too.
 func newerSnapshot(name string, b []byte) error {
 	if len(b) >= 8 && string(b[:7]) == snapshotMagic && b[7] > snapshotVersion {
-		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads versions 1 to %d",
+		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads version %d",
 			name, format.ErrUnsupported, b[7], snapshotVersion)
 	}
 	return nil
@@ -115,7 +110,7 @@ func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 	if string(h[:7]) != snapshotMagic {
 		return m, "no snapshot: wrong magic"
 	}
-	if m.version = h[7]; m.version < 1 || m.version > snapshotVersion {
+	if h[7] != snapshotVersion {
 		return m, "snapshot of another version"
 	}
 	if le.Uint64(h[176:]) != xxhash.Sum64(h[:176]) {
@@ -129,11 +124,7 @@ func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 		return m, fmt.Sprintf("holds snapshot %d", v[0])
 	}
 	n := h[128]
-	zeros := 160 // up to here
-	if m.version == 1 {
-		zeros = 176
-	}
-	if n > maxOperation || !bytes.Equal(h[129+int(n):zeros], make([]byte, zeros-129-int(n))) {
+	if n > maxOperation || !bytes.Equal(h[129+int(n):160], make([]byte, 31-int(n))) {
 		return m, "operation out of range"
 	}
 	oldest, deleted := le.Uint64(h[160:]), le.Uint64(h[168:])
@@ -173,10 +164,8 @@ func decodeManifest(b []byte, number uint64) (manifest, string) {
 	d := decoder{b: body}
 	m.listing = decodeTree(&d, listingTree)
 	m.schema = decodeTree(&d, schemaTree)
-	if m.version >= 2 {
-		m.nextOverlay = d.max(1<<32, "overlay number")
-		m.overlays, m.lists, m.branches = d.uvarint(), d.uvarint(), d.uvarint()
-	}
+	m.nextOverlay = d.max(1<<32, "overlay number")
+	m.overlays, m.lists, m.branches, m.retired = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
 	d.end()
 	return m, d.reason
 }

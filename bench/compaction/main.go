@@ -399,9 +399,9 @@ func (f *flags) measure(ctx context.Context, dump *versus.Dump, states []*state)
 	if err != nil {
 		return err
 	}
-	var sides []versus.Side
+	var engines []versus.Engine
 	for _, s := range states {
-		sides = append(sides, &versus.StoreSide{Label: s.Name, Dir: s.dir, Features: projected, BatchSize: 4096})
+		engines = append(engines, &versus.StoreEngine{Label: s.Name, Dir: s.dir, Features: projected, BatchSize: 4096})
 		err := withTable(ctx, s.dir, func(t *storage.Table) error {
 			snap, err := t.Latest(ctx)
 			if err == nil {
@@ -414,11 +414,11 @@ func (f *flags) measure(ctx context.Context, dump *versus.Dump, states []*state)
 			return err
 		}
 	}
-	digest, err := versus.Equal(ctx, sides...)
+	digest, err := versus.Equal(ctx, engines...)
 	if err != nil {
 		return err
 	}
-	m, err := versus.Rounds(ctx, digest, f.Threads, f.Rounds, func(round int) { program.Log("round %d of %d", round, f.Rounds) }, sides...)
+	m, err := versus.Rounds(ctx, digest, f.Threads, f.Rounds, func(round int) { program.Log("round %d of %d", round, f.Rounds) }, engines...)
 	if err != nil {
 		return err
 	}

@@ -26,12 +26,13 @@ import (
 	"github.com/dsistore/dsistore/reader/arrowbatch"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
 	Data   string `help:"Directory of the data sets, with recsys/derived and recsys/online-retail." env:"DSISTORE_TESTDATA" required:""`
 	Dir    string `help:"Where stores and Parquet files lie." default:"out/dedupreal"`
-	Python string `help:"Python that writes the peers' Parquet; empty: none." default:"python3"`
+	Python string `help:"Python that writes the baselines' Parquet; empty: none." default:"python3"`
 	Page   string `help:"Page whose part between <!-- real --> and <!-- /real --> becomes the table; empty: none." default:"docs/dedup.md"`
 	program.ResultsFlag
 }
@@ -45,7 +46,7 @@ type report struct {
 	Groups      int                `json:"groups"`
 	BytesPerRow float64            `json:"bytes_per_row"`
 	OffPerRow   float64            `json:"bytes_per_row_without_dedup"`
-	Peers       map[string]float64 `json:"parquet_bytes_per_row"`
+	Baselines   map[string]float64 `json:"parquet_bytes_per_row"`
 	Features    []featureReport    `json:"features"`
 }
 
@@ -110,14 +111,14 @@ func (f *flags) tables(ctx context.Context) ([]report, error) {
 }
 
 func (f *flags) table(ctx context.Context, name, path string, o ingest.Options) (report, error) {
-	r := report{Table: name, Peers: map[string]float64{}}
+	r := report{Table: name, Baselines: map[string]float64{}}
 	dir := filepath.Join(f.Dir, "store")
-	o.Dedup = ingest.DedupOff
+	o.Dedup = writer.DedupOff
 	off, err := ingestNew(ctx, dir, path, o)
 	if err != nil {
 		return r, err
 	}
-	o.Dedup = ingest.DedupAuto
+	o.Dedup = writer.DedupAuto
 	on, err := ingestNew(ctx, dir, path, o)
 	if err != nil {
 		return r, err
@@ -135,7 +136,7 @@ func (f *flags) table(ctx context.Context, name, path string, o ingest.Options) 
 	if err = errors.Join(err, s.Close()); err != nil {
 		return r, err
 	}
-	return r, f.peers(ctx, parquet, &r)
+	return r, f.baselines(ctx, parquet, &r)
 }
 
 func ingestNew(ctx context.Context, dir, path string, o ingest.Options) (ingest.Report, error) {
@@ -194,21 +195,21 @@ import json, os, sys
 path, sizes = sys.argv[1], {}
 try:
     import pyarrow, pyarrow.parquet as pq
-    pq.write_table(pq.read_table(path), path + ".peer", compression="zstd", compression_level=3)
-    sizes["pyarrow " + pyarrow.__version__] = os.path.getsize(path + ".peer")
+    pq.write_table(pq.read_table(path), path + ".baseline", compression="zstd", compression_level=3)
+    sizes["pyarrow " + pyarrow.__version__] = os.path.getsize(path + ".baseline")
 except ImportError:
     pass
 try:
     import duckdb
-    duckdb.sql(f"set enable_progress_bar to false; set threads to 1; copy (from '{path}') to '{path}.peer' (format parquet, compression zstd, compression_level 3)")
-    sizes["duckdb " + duckdb.__version__] = os.path.getsize(path + ".peer")
+    duckdb.sql(f"set enable_progress_bar to false; set threads to 1; copy (from '{path}') to '{path}.baseline' (format parquet, compression zstd, compression_level 3)")
+    sizes["duckdb " + duckdb.__version__] = os.path.getsize(path + ".baseline")
 except ImportError:
     pass
 print(json.dumps(sizes))
 `
 
-// peers adds the bytes per row of the Parquet files.
-func (f *flags) peers(ctx context.Context, parquet string, r *report) error {
+// baselines adds the bytes per row of the Parquet files.
+func (f *flags) baselines(ctx context.Context, parquet string, r *report) error {
 	info, err := os.Stat(parquet)
 	if err != nil {
 		return err
@@ -231,27 +232,27 @@ func (f *flags) peers(ctx context.Context, parquet string, r *report) error {
 	}
 	sizes["arrow-go"] = info.Size()
 	for name, n := range sizes {
-		r.Peers[name] = float64(n) / float64(r.Rows)
+		r.Baselines[name] = float64(n) / float64(r.Rows)
 	}
 	return nil
 }
 
 // pageTable returns the tables for the page, a line each.
 func pageTable(reports []report) string {
-	peers := map[string]bool{}
+	engines := map[string]bool{}
 	for _, r := range reports {
-		for name := range r.Peers {
-			peers[name] = true
+		for name := range r.Baselines {
+			engines[name] = true
 		}
 	}
-	names := slices.Sorted(maps.Keys(peers))
+	names := slices.Sorted(maps.Keys(engines))
 	var b strings.Builder
 	fmt.Fprintf(&b, "| table | rows | factor | windows | groups | B a row | without dedup | Parquet by %s |\n", strings.Join(names, " | "))
 	b.WriteString(strings.Repeat("|---", 7+len(names)) + "|\n")
 	for _, r := range reports {
 		fmt.Fprintf(&b, "| %s | %d | %.2f | %d | %d | %.1f | %.1f |", r.Table, r.Rows, r.Factor, r.Windows, r.Groups, r.BytesPerRow, r.OffPerRow)
 		for _, name := range names {
-			fmt.Fprintf(&b, " %.1f |", r.Peers[name])
+			fmt.Fprintf(&b, " %.1f |", r.Baselines[name])
 		}
 		b.WriteString("\n")
 	}
@@ -261,7 +262,7 @@ func pageTable(reports []report) string {
 func show(r *report) {
 	fmt.Printf("%s: %d rows, %.1f B a row, %.1f without dedup; each stored value is used %.2f times, %d windows, %d groups\n",
 		r.Table, r.Rows, r.BytesPerRow, r.OffPerRow, r.Factor, r.Windows, r.Groups)
-	for name, n := range r.Peers {
+	for name, n := range r.Baselines {
 		fmt.Printf("  zstd Parquet, %-18s %8.1f B a row\n", name, n)
 	}
 	for _, x := range r.Features {

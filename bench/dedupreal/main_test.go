@@ -28,7 +28,7 @@ func TestDedupReal(t *testing.T) {
 	// of the session table begin anew with each session: few of its slots are windows that are cheaper than values of few bits.
 	want := map[string]float64{"movielens strict hist_item_ids": 0.8, "movielens strict hist_item_scores": 0.8, "movielens session hist_item_scores": 0.02, "retail basket": 0.8}
 	for _, r := range reports {
-		t.Logf("%s: %.1f B a row, %.1f without dedup, %v", r.Table, r.BytesPerRow, r.OffPerRow, r.Peers)
+		t.Logf("%s: %.1f B a row, %.1f without dedup, %v", r.Table, r.BytesPerRow, r.OffPerRow, r.Baselines)
 		if r.BytesPerRow > r.OffPerRow {
 			t.Errorf("%s: %.1f B a row, %.1f without dedup", r.Table, r.BytesPerRow, r.OffPerRow)
 		}

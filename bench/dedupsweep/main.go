@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -102,12 +103,12 @@ func (f *flags) point(ctx context.Context, samples, unchanged float64) (point, e
 	p := point{Samples: samples, Unchanged: unchanged, Measured: dump.Stats.SamplesPerSession}
 	p.Formula = formula(p.Measured, unchanged)
 	store := filepath.Join(f.Dir, "store")
-	off, err := versus.Ingest(ctx, store, dump, ingest.Options{Workers: 1, Dedup: ingest.DedupOff})
+	off, err := versus.Ingest(ctx, store, dump, ingest.Options{Options: writer.Options{Workers: 1, Dedup: writer.DedupOff}})
 	if err != nil {
 		return p, err
 	}
 	p.OffPerRow = float64(off.BytesOut) / float64(off.Rows)
-	on, err := versus.Ingest(ctx, store, dump, ingest.Options{Workers: 1})
+	on, err := versus.Ingest(ctx, store, dump, ingest.Options{Options: writer.Options{Workers: 1}})
 	if err != nil {
 		return p, err
 	}

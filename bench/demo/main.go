@@ -65,18 +65,18 @@ func (f *flags) run(ctx context.Context) error {
 
 	step = begin("3. the same rows on both sides")
 	batch := 4096
-	sides := []versus.Side{
-		&versus.StoreSide{Label: "dsistore", Dir: store, Features: fs, BatchSize: batch},
-		&versus.ParquetSide{Label: "Parquet (arrow-go)", Paths: dump.Paths(), Features: fs, BatchSize: batch},
+	engines := []versus.Engine{
+		&versus.StoreEngine{Label: "dsistore", Dir: store, Features: fs, BatchSize: batch},
+		&versus.ParquetEngine{Label: "Parquet (arrow-go)", Paths: dump.Paths(), Features: fs, BatchSize: batch},
 	}
-	d, err := versus.Equal(ctx, sides...)
+	d, err := versus.Equal(ctx, engines...)
 	if err != nil {
 		return err
 	}
 	step.end("%d rows, %d ids: every value equal", d.Rows, d.IDs)
 
 	step = begin(fmt.Sprintf("4. scan %.0f %% of the features into tensors", 100*f.Share))
-	m, err := versus.Rounds(ctx, d, 1, f.Rounds, func(round int) { step.set(int64(round), int64(f.Rounds+1)) }, sides...)
+	m, err := versus.Rounds(ctx, d, 1, f.Rounds, func(round int) { step.set(int64(round), int64(f.Rounds+1)) }, engines...)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (f *flags) run(ctx context.Context) error {
 	versus.PrintSizes(os.Stdout, []versus.Size{
 		versus.SizeOf("dsistore", stored, d.Rows), versus.SizeOf("source Parquet (zstd)", dump.Bytes, d.Rows), versus.SizeOf("raw values", dump.RawBytes, d.Rows),
 	})
-	versus.PrintScans(os.Stdout, versus.Scans{Share: f.Share, Features: names, Digest: d, Measures: m})
+	versus.PrintScans(os.Stdout, len(fs), m)
 	f.suggest(store, names)
 	return nil
 }

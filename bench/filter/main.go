@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -25,14 +24,14 @@ import (
 
 type flags struct {
 	versus.TableFlags
-	Share      float64   `help:"Share of the features." default:"0.1"`
-	Select     []float64 `help:"Shares of the rows." default:"0.001,0.01,0.1,0.5,1"`
-	By         []string  `help:"What the rows are selected by." enum:"session_id,event_time,sample,list" default:"session_id,event_time,sample,list"`
-	Dedup      string    `help:"kjt, ikjt or windowed." default:"kjt"`
-	Threads    int       `help:"Threads." default:"1"`
-	Rounds     int       `help:"Rounds that count; one more runs before." default:"9"`
-	KeepStore  bool      `help:"Use the store that an earlier run left, if any."`
-	CPUProfile string    `name:"cpuprofile" help:"Write a profile of the rounds to a file; samples have the label part."`
+	Share     float64   `help:"Share of the features." default:"0.1"`
+	Select    []float64 `help:"Shares of the rows." default:"0.001,0.01,0.1,0.5,1"`
+	By        []string  `help:"What the rows are selected by." enum:"session_id,event_time,sample,list" default:"session_id,event_time,sample,list"`
+	Dedup     string    `help:"kjt, ikjt or windowed." default:"kjt"`
+	Threads   int       `help:"Threads." default:"1"`
+	Rounds    int       `help:"Rounds that count; one more runs before." default:"9"`
+	KeepStore bool      `help:"Use the store that an earlier run left, if any."`
+	program.ProfileFlag
 	program.ResultsFlag
 }
 
@@ -189,7 +188,7 @@ func (b *bench) selected(ctx context.Context, m *measure) (func(row int) bool, e
 	return func(row int) bool { return sampled(keys[0], row, 7, m.Share) }, nil
 }
 
-func (b *bench) measure(ctx context.Context) ([]measure, error) {
+func (b *bench) measure(ctx context.Context) (_ []measure, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(b.Threads))
 	for i := range b.parts {
 		if err := b.check(ctx, &b.parts[i]); err != nil {
@@ -198,17 +197,11 @@ func (b *bench) measure(ctx context.Context) ([]measure, error) {
 		b.parts[i].opts.Features = b.names
 		b.parts[i].opts.Output, b.parts[i].opts.Dedup = reader.OutputTensors, b.dedup
 	}
-	if b.CPUProfile != "" {
-		file, err := os.Create(b.CPUProfile)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return nil, err
-		}
-		defer pprof.StopCPUProfile()
+	stop, err := b.StartProfile()
+	if err != nil {
+		return nil, err
 	}
+	defer func() { err = errors.Join(err, stop()) }()
 	for range b.Rounds + 1 {
 		for i := range b.parts {
 			m := &b.parts[i]
@@ -258,8 +251,7 @@ func (b *bench) round(ctx context.Context, m *measure) error {
 		batch.Release()
 	}
 	end := time.Now()
-	millis := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
-	m.open, m.read, m.millis = append(m.open, millis(opened.Sub(start))), append(m.read, millis(end.Sub(opened))), append(m.millis, millis(end.Sub(start)))
+	m.open, m.read, m.millis = append(m.open, result.Milliseconds(opened.Sub(start))), append(m.read, result.Milliseconds(end.Sub(opened))), append(m.millis, result.Milliseconds(end.Sub(start)))
 	m.cpus = append(m.cpus, (result.CPUSeconds()-cpu)*1e3)
 	st := s.Stats()
 	m.Bytes = st.BytesNeeded + st.BytesOverRead

@@ -152,7 +152,7 @@ func (f *flags) prepare(ctx context.Context, name string, o workload.Options) (*
 	}
 	s.result.Read = len(s.features)
 	// What is measured is read once for its content: every later epoch must give as much.
-	s.digest, err = versus.DigestOf(ctx, &versus.StoreSide{Dir: s.store, Features: s.features})
+	s.digest, err = versus.DigestOf(ctx, &versus.StoreEngine{Dir: s.store, Features: s.features})
 	if err == nil && s.digest.Rows != s.result.Rows {
 		err = fmt.Errorf("%s: %d rows are read of %d", name, s.digest.Rows, s.result.Rows)
 	}
@@ -168,15 +168,15 @@ func (f *flags) measure(ctx context.Context, s *subject) (m sample, err error) {
 		return m, err
 	}
 	blobs := object.NewCounted(local)
-	side := versus.StoreSide{Blobs: blobs, Features: s.features}
+	engine := versus.StoreEngine{Blobs: blobs, Features: s.features}
 	start := time.Now()
-	layout, closeStore, err := side.Layout(ctx)
+	layout, closeStore, err := engine.Layout(ctx)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	planned := time.Now()
-	m.OpenPlanMillis, m.OpenRequests = millis(planned.Sub(start)), float64(blobs.Counts().Requests())
+	m.OpenPlanMillis, m.OpenRequests = result.Milliseconds(planned.Sub(start)), float64(blobs.Counts().Requests())
 	s.result.Segments = layout.Segments()
 	sc, err := layout.Open(reader.Options{Workers: f.Threads, MemoryBudget: f.Memory, Presence: true})
 	if err != nil {
@@ -193,7 +193,7 @@ func (f *flags) measure(ctx context.Context, s *subject) (m sample, err error) {
 			return m, err
 		}
 		if m.FirstMillis == 0 {
-			m.FirstMillis, m.FirstRequests = millis(time.Since(planned)), float64(blobs.Counts().Requests())-m.OpenRequests
+			m.FirstMillis, m.FirstRequests = result.Milliseconds(time.Since(planned)), float64(blobs.Counts().Requests())-m.OpenRequests
 		}
 		ids += int64(len(b.Tensors.Sparse.Values) + len(b.Tensors.Weighted.Values))
 		b.Release()
@@ -229,19 +229,11 @@ func (f *flags) take(ctx context.Context, layout *reader.Layout) (float64, error
 		return 0, err
 	}
 	b.Release()
-	return millis(time.Since(start)), nil
+	return result.Milliseconds(time.Since(start)), nil
 }
 
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
-
 func medians(all []sample) sample {
-	of := func(field func(sample) float64) float64 {
-		var v []float64
-		for _, s := range all {
-			v = append(v, field(s))
-		}
-		return result.Median(v)
-	}
+	of := func(field func(sample) float64) float64 { return result.MedianOf(all, field) }
 	return sample{
 		OpenPlanMillis: of(func(s sample) float64 { return s.OpenPlanMillis }),
 		FirstMillis:    of(func(s sample) float64 { return s.FirstMillis }),

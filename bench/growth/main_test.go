@@ -18,7 +18,7 @@ func TestGrowth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found, err := filepath.Glob(filepath.Join(f.Results, "growth-*.json")); err != nil || len(found) == 0 {
+	if found, err := filepath.Glob(filepath.Join(f.Results, "growth*.json")); err != nil || len(found) == 0 {
 		t.Errorf("results %v, %v", found, err)
 	}
 }

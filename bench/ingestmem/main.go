@@ -16,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -62,7 +63,7 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	if f.Child {
-		r, err := versus.Ingest(ctx, filepath.Join(f.Dir, "store"), dump, ingest.Options{Memory: memory, Workers: f.Workers})
+		r, err := versus.Ingest(ctx, filepath.Join(f.Dir, "store"), dump, ingest.Options{Options: writer.Options{Memory: memory, Workers: f.Workers}})
 		if err != nil {
 			return err
 		}

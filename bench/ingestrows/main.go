@@ -21,6 +21,7 @@ import (
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -142,21 +143,12 @@ func (f *flags) run(ctx context.Context) error {
 			first[r.Order] = r
 		}
 		r.Speedup = first[r.Order].Median / r.Median
-		r.MedianRead = r.median(func(p phases) float64 { return p.Read })
-		r.MedianWrite = r.median(func(p phases) float64 { return p.Write })
+		r.MedianRead = result.MedianOf(r.Phases, func(p phases) float64 { return p.Read })
+		r.MedianWrite = result.MedianOf(r.Phases, func(p phases) float64 { return p.Write })
 		fmt.Printf("%-12s %7d %9.2f %7.2f %7.2f %12.2f %14.1f %7d %8.2f\n",
 			r.Order, r.Workers, r.Median, r.MedianRead, r.MedianWrite, r.MedianCPU, r.BytesPerRow, r.Spills, r.Speedup)
 	}
 	return f.WriteResults("ingestrows", reports)
-}
-
-// median returns that of a figure of the rounds' phases.
-func (r *report) median(of func(phases) float64) float64 {
-	var all []float64
-	for _, p := range r.Phases {
-		all = append(all, of(p))
-	}
-	return result.Median(all)
 }
 
 // An input is the rows of one order.
@@ -192,14 +184,15 @@ func (f *flags) round(ctx context.Context, in *input, r *report) error {
 	defer records.Close()
 	runtime.GC()
 	before := result.CPUSeconds()
-	at := map[ingest.Phase]float64{} // the processor's seconds when a phase began
+	at := map[ingest.Phase]float64{} // CPU seconds when a phase began
 	progress := func(p ingest.Progress) {
 		if _, ok := at[p.Phase]; !ok {
 			at[p.Phase] = result.CPUSeconds()
 		}
 	}
 	rep, err := versus.Ingest(ctx, in.store, in.dump, ingest.Options{
-		Records: records, Workers: r.Workers, Memory: f.MemoryMiB << 20, Progress: progress,
+		Records: records, Progress: progress,
+		Options: writer.Options{Workers: r.Workers, Memory: f.MemoryMiB << 20},
 	})
 	if err != nil {
 		return err
@@ -225,7 +218,7 @@ func (in *input) check(ctx context.Context) error {
 		return err
 	}
 	_, err = versus.Equal(ctx,
-		&versus.ParquetSide{Label: "Parquet", Paths: in.dump.Paths(), Features: features, BatchSize: 4096},
-		&versus.StoreSide{Label: "dsistore", Dir: in.store, Features: features, BatchSize: 4096})
+		&versus.ParquetEngine{Label: "Parquet", Paths: in.dump.Paths(), Features: features, BatchSize: 4096},
+		&versus.StoreEngine{Label: "dsistore", Dir: in.store, Features: features, BatchSize: 4096})
 	return err
 }

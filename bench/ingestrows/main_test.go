@@ -20,7 +20,7 @@ func TestIngestRows(t *testing.T) {
 		}
 		f.Stream, f.MemoryMiB = true, 1
 	}
-	if found, err := filepath.Glob(filepath.Join(f.Results, "ingestrows-*.json")); err != nil || len(found) == 0 {
+	if found, err := filepath.Glob(filepath.Join(f.Results, "ingestrows*.json")); err != nil || len(found) == 0 {
 		t.Errorf("results %v, %v", found, err)
 	}
 }

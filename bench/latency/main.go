@@ -1,5 +1,5 @@
 // Command latency reads a table through a store whose every request takes some milliseconds longer, as an object store's
-// would, and prints what it took as JSON: what bench/peers sets beside peers that read from a server as slow.
+// would, and prints what it took as JSON: what bench/peers sets beside baselines that read from a server as slow.
 package main
 
 import (
@@ -56,11 +56,11 @@ func main() {
 func (f *flags) run(ctx context.Context) (report, error) {
 	var r report
 	if f.Check {
-		slow, err := versus.DigestOf(ctx, &side{f: f, latency: f.Latency})
+		slow, err := versus.DigestOf(ctx, &engine{f: f, latency: f.Latency})
 		if err != nil {
 			return r, err
 		}
-		direct, err := versus.DigestOf(ctx, &side{f: f})
+		direct, err := versus.DigestOf(ctx, &engine{f: f})
 		if err != nil {
 			return r, err
 		}
@@ -69,31 +69,31 @@ func (f *flags) run(ctx context.Context) (report, error) {
 		}
 		r.IDs, r.TensorBytes = slow.IDs, slow.TensorBytes
 	}
-	s := &side{f: f, latency: f.Latency, report: &r}
+	s := &engine{f: f, latency: f.Latency, report: &r}
 	return r, s.Epoch(ctx, f.Workers, func(*reader.Tensors, int) error { return nil })
 }
 
-// A side reads the table through a store that is slow, and counts.
-type side struct {
+// An engine reads the table through a store that is slow, and counts.
+type engine struct {
 	f       *flags
 	latency time.Duration
 	report  *report // what the last epoch took; nil: nobody asks
 }
 
-func (s *side) Name() string { return "dsistore" }
-func (s *side) Bytes(context.Context) (int64, error) {
+func (s *engine) Name() string { return "dsistore" }
+func (s *engine) Bytes(context.Context) (int64, error) {
 	return 0, errors.New("not counted before an epoch")
 }
 
 // Epoch opens the store and reads all rows once.
-func (s *side) Epoch(ctx context.Context, workers int, each versus.Each) (err error) {
+func (s *engine) Epoch(ctx context.Context, workers int, each versus.Each) (err error) {
 	start := time.Now()
 	local, err := object.NewLocal(s.f.Store)
 	if err != nil {
 		return err
 	}
 	counted := object.NewCounted(object.NewDelayed(local, s.latency))
-	table := versus.StoreSide{Blobs: counted, BatchSize: s.f.BatchSize, Bare: true, GapBytes: s.f.Gap}
+	table := versus.StoreEngine{Blobs: counted, BatchSize: s.f.BatchSize, Bare: true, GapBytes: s.f.Gap}
 	for _, name := range s.f.Features {
 		table.Features = append(table.Features, workload.Feature{Name: name})
 	}

@@ -59,7 +59,7 @@ func spreadOf(values []float64) spread {
 		k++
 	}
 	k = max(k-1, 0)
-	return spread{median(v), v[k], v[n-1-k]}
+	return spread{result.Median(v), v[k], v[n-1-k]}
 }
 
 type allocated struct {
@@ -179,7 +179,7 @@ func (f *flags) cost(ctx context.Context, m measured) (c cost, err error) {
 		null[i], adds[i] = c.Again[i]-off, c.On[i]-off
 	}
 	c.Null, c.Adds = spreadOf(null), spreadOf(adds)
-	c.OffAllocated, c.OnAllocated = allocated{median(sizes[0]), median(counts[0])}, allocated{median(sizes[2]), median(counts[2])}
+	c.OffAllocated, c.OnAllocated = allocated{result.Median(sizes[0]), result.Median(counts[0])}, allocated{result.Median(sizes[2]), result.Median(counts[2])}
 	if !m.anew {
 		var writes []float64
 		for range 11 {
@@ -195,7 +195,7 @@ func (f *flags) cost(ctx context.Context, m measured) (c cost, err error) {
 			}
 			writes = append(writes, used)
 		}
-		c.Write = median(writes)
+		c.Write = result.Median(writes)
 	}
 	n, err := cleared(ctx, dir)
 	if err == nil && written+n == 0 {
@@ -290,7 +290,7 @@ func printCosts(costs []cost) {
 		if c.Write > 0 {
 			write = fmt.Sprintf("%.0f", 1e6*c.Write)
 		}
-		off := median(c.Off)
+		off := result.Median(c.Off)
 		fmt.Printf("| %s | %.2f | %s | %+.3f %% | %s | %.0f | %.0f | %s |\n", c.Read, 1e6*off, micro(c.Adds), 100*c.Adds.Median/off, micro(c.Null),
 			c.OffAllocated.Bytes, c.OnAllocated.Bytes, write)
 	}

@@ -1,5 +1,5 @@
 // Command month simulates a month of training jobs on a table, and holds what the access records say of it to what the list of jobs says. It
-// draws the popularity curve; measures what a popular job over-reads, in how many requests, before and after a
+// draws the popularity curve; measures the read amplification of a popular job, in how many requests, before and after a
 // compaction that packs by popularity, locally and with latency; and what recording costs. It ends with 1 where figures differ.
 package main
 
@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -55,9 +55,9 @@ type results struct {
 
 // A summary is the month, and what was compared.
 type summary struct {
-	Runs      int     `json:"runs"`
-	BytesRead uint64  `json:"bytes_read"`
-	OverRead  float64 `json:"over_read"` // of the bytes needed
+	Runs          int     `json:"runs"`
+	BytesRead     uint64  `json:"bytes_read"`
+	Amplification float64 `json:"read_amplification"` // bytes read and not needed, of those needed
 	// JobFeatures and JobBytes are the shares of features and of stored bytes that a job reads, on average; 9 to 11 % and 21 to 37 % by summaries of the study.
 	JobFeatures  float64      `json:"job_features"`
 	JobBytes     float64      `json:"job_bytes"`
@@ -65,8 +65,9 @@ type summary struct {
 	Curve        []curvePoint `json:"curve"`
 	// Dsistat are the same points of dsistat, which counts what features of a group share apart.
 	Dsistat []report.CurvePoint `json:"dsistat_curve"`
-	// Promised is how much less dsistat's advice says that the month would have over-read, in packs as dsi compact --repack writes them.
-	Promised    uint64     `json:"over_read_promised"`
+	// Promised is how many fewer bytes the month would have read without need, as dsistat's advice says, in packs as dsi compact --repack
+	// writes them.
+	Promised    uint64     `json:"read_amplification_bytes_promised"`
 	Records     uint64     `json:"records"` // objects
 	RecordBytes int64      `json:"record_bytes"`
 	Compared    int        `json:"figures_compared"`
@@ -130,7 +131,7 @@ func (f *flags) run(ctx context.Context) error {
 			}
 			rep.Pack.print()
 			first, last := &rep.Pack.States[0].Month, &rep.Pack.States[len(rep.Pack.States)-1].Month
-			fmt.Printf("\ndsistat promised %d bytes over-read less; %d are\n", rep.Month.Promised, int64(first.BytesOverRead)-int64(last.BytesOverRead))
+			fmt.Printf("\ndsistat promised %d bytes of read amplification less; %d are\n", rep.Month.Promised, int64(first.BytesOverRead)-int64(last.BytesOverRead))
 		}
 	}
 	if f.wants("cost") {
@@ -139,12 +140,12 @@ func (f *flags) run(ctx context.Context) error {
 		}
 		printCosts(rep.Cost)
 	}
-	return errors.Join(f.WriteResults("month", rep), differs)
+	return errors.Join(f.WriteResults("month-"+strings.Join(f.Only, "-"), rep), differs)
 }
 
 func (s *summary) print() {
-	fmt.Printf("%d runs read %.2f GB, %.3f over-read; a job reads %.1f %% of the features and %.1f %% of the bytes, and all of them %d features\n",
-		s.Runs, float64(s.BytesRead)/1e9, s.OverRead, 100*s.JobFeatures, 100*s.JobBytes, s.FeaturesRead)
+	fmt.Printf("%d runs read %.2f GB, read amplification %.3f; a job reads %.1f %% of the features and %.1f %% of the bytes, and all of them %d features\n",
+		s.Runs, float64(s.BytesRead)/1e9, s.Amplification, 100*s.JobFeatures, 100*s.JobBytes, s.FeaturesRead)
 	fmt.Printf("%d objects of access records, %d bytes\n", s.Records, s.RecordBytes)
 	fmt.Println("\n| traffic | bytes that serve it | features | bytes, by dsistat |")
 	fmt.Println("|---|---|---|---|")
@@ -164,5 +165,3 @@ func (s *summary) print() {
 		fmt.Printf("  %s: %s, want %s\n", m.What, m.Got, m.Want)
 	}
 }
-
-func median(v []float64) float64 { return result.Median(v) }

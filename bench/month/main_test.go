@@ -33,7 +33,7 @@ func TestMonth(t *testing.T) {
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob(filepath.Join(f.Results, "month-*.json"))
+	found, err := filepath.Glob(filepath.Join(f.Results, "month*.json"))
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}

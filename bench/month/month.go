@@ -76,7 +76,7 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 		promised = shown.Tables[0].Advice[at].OverReadBytes
 	}
 	out := &summary{
-		Promised: promised, Runs: list.runs(), BytesRead: s.Total.BytesRead(), OverRead: float64(s.Total.BytesOverRead) / float64(s.Total.BytesNeeded),
+		Promised: promised, Runs: list.runs(), BytesRead: s.Total.BytesRead(), Amplification: float64(s.Total.BytesOverRead) / float64(s.Total.BytesNeeded),
 		FeaturesRead: len(s.Features), Curve: curve(list, feet), Dsistat: shown.Tables[0].Curve.Marks, Records: s.Records + s.Rollups,
 		Compared: c.compared, Mismatches: append([]mismatch{}, c.found...),
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/bench/program"
+	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/compaction"
@@ -43,11 +44,11 @@ type state struct {
 // A reading is what reads cost.
 type reading struct {
 	BytesNeeded   uint64 `json:"bytes_needed"`
-	BytesOverRead uint64 `json:"bytes_over_read"`
+	BytesOverRead uint64 `json:"read_amplification_bytes"`
 	Requests      uint64 `json:"requests"`
 }
 
-func (r *reading) overRead() float64 { return float64(r.BytesOverRead) / float64(r.BytesNeeded) }
+func (r *reading) amplification() float64 { return float64(r.BytesOverRead) / float64(r.BytesNeeded) }
 
 // pack compacts copies of the table, and compares what the most popular job, and the whole month, read of each.
 func (f *flags) pack(ctx context.Context, dir string, list *jobList) (*packing, error) {
@@ -147,8 +148,8 @@ func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 	for _, name := range j.Features {
 		features = append(features, workload.Feature{Name: name})
 	}
-	sides := make([][2]*versus.StoreSide, len(p.States))
-	var all []versus.Side
+	engines := make([][2]*versus.StoreEngine, len(p.States))
+	var all []versus.Engine
 	for i := range p.States {
 		s := &p.States[i]
 		local, err := object.NewLocal(s.dir)
@@ -156,9 +157,9 @@ func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 			return err
 		}
 		for k, blobs := range []object.Store{local, object.NewDelayed(local, f.Latency)} {
-			sides[i][k] = &versus.StoreSide{Label: s.Name, Blobs: blobs, Features: features, BatchSize: f.BatchSize, Bare: true}
+			engines[i][k] = &versus.StoreEngine{Label: s.Name, Blobs: blobs, Features: features, BatchSize: f.BatchSize, Bare: true}
 		}
-		all = append(all, sides[i][0])
+		all = append(all, engines[i][0])
 	}
 	if _, err := versus.Equal(ctx, all...); err != nil {
 		return err
@@ -173,7 +174,7 @@ func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 			s := &p.States[i]
 			for k, seconds := range []*[]float64{&s.Local, &s.Delayed} {
 				start := time.Now()
-				if err := sides[i][k].Epoch(ctx, f.Threads, func(*reader.Tensors, int) error { return nil }); err != nil {
+				if err := engines[i][k].Epoch(ctx, f.Threads, func(*reader.Tensors, int) error { return nil }); err != nil {
 					return err
 				}
 				if round > 0 {
@@ -184,8 +185,8 @@ func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 		slices.Reverse(order)
 	}
 	for i := range p.States {
-		for k := range sides[i] {
-			st := sides[i][k].Stats
+		for k := range engines[i] {
+			st := engines[i][k].Stats
 			r := reading{st.BytesNeeded, st.BytesOverRead, st.Requests}
 			if k > 0 && r != p.States[i].Job {
 				return fmt.Errorf("%s: %+v read locally, %+v with latency", p.States[i].Name, p.States[i].Job, r)
@@ -198,12 +199,12 @@ func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 
 func (p *packing) print() {
 	fmt.Printf("\n%s, the most popular job, %d runs:\n\n", p.Job, p.Runs)
-	fmt.Println("| packs | table MB | needed MB | over-read MB | of needed | requests | local ms | delayed ms | month: over-read | month: requests |")
+	fmt.Println("| packs | table MB | needed MB | read amplification MB | of needed | requests | local ms | delayed ms | month: read amplification | month: requests |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
 	for i := range p.States {
 		s := &p.States[i]
 		fmt.Printf("| %s | %.1f | %.2f | %.3f | %.1f %% | %d | %.1f | %.1f | %.1f %% | %d |\n", s.Name, float64(s.Bytes)/1e6,
-			float64(s.Job.BytesNeeded)/1e6, float64(s.Job.BytesOverRead)/1e6, 100*s.Job.overRead(), s.Job.Requests, 1e3*median(s.Local),
-			1e3*median(s.Delayed), 100*s.Month.overRead(), s.Month.Requests)
+			float64(s.Job.BytesNeeded)/1e6, float64(s.Job.BytesOverRead)/1e6, 100*s.Job.amplification(), s.Job.Requests, 1e3*result.Median(s.Local),
+			1e3*result.Median(s.Delayed), 100*s.Month.amplification(), s.Month.Requests)
 	}
 }

@@ -29,7 +29,7 @@ type flags struct {
 	Wide   string `help:"Profile of the larger table." default:"metawide"`
 	Plan   int    `help:"Features to plan." default:"10"`
 	Rounds int    `help:"New processes for each table." default:"15"`
-	Warm   bool   `help:"Leave the store's files in the system's cache between rounds."`
+	Warm   bool   `help:"Leave the store's files in the page cache between rounds."`
 	Dir    string `help:"Where the data lies; dumps that are there already are used." default:"out/openplan"`
 	program.ResultsFlag
 	Child []string `help:"Internal: the store and the features of one measurement." hidden:""`
@@ -75,11 +75,11 @@ func child(ctx context.Context, start time.Time, dir string, features []string) 
 		return err
 	}
 	blobs := object.NewCounted(local)
-	side := versus.StoreSide{Blobs: blobs}
+	engine := versus.StoreEngine{Blobs: blobs}
 	for _, name := range features {
-		side.Features = append(side.Features, workload.Feature{Name: name})
+		engine.Features = append(engine.Features, workload.Feature{Name: name})
 	}
-	layout, closeStore, err := side.Layout(ctx)
+	layout, closeStore, err := engine.Layout(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,13 +104,11 @@ func child(ctx context.Context, start time.Time, dir string, features []string) 
 		b.Release()
 	}
 	return json.NewEncoder(os.Stdout).Encode(sample{
-		OpenPlanMillis: millis(planned.Sub(start)), ReadMillis: millis(time.Since(planned)),
+		OpenPlanMillis: result.Milliseconds(planned.Sub(start)), ReadMillis: result.Milliseconds(time.Since(planned)),
 		Requests: counts.Requests(), Bytes: counts.BytesRead,
 		Allocs: after.Mallocs - before.Mallocs, AllocBytes: after.TotalAlloc - before.TotalAlloc,
 	})
 }
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 // A subject is a table to measure.
 type subject struct {
@@ -208,18 +206,12 @@ func measure(ctx context.Context, self string, s *subject) (m sample, err error)
 		return m, fmt.Errorf("%s: %w", s.result.Profile, err)
 	}
 	err = json.Unmarshal(out, &m)
-	m.ProcessMillis = millis(time.Since(start))
+	m.ProcessMillis = result.Milliseconds(time.Since(start))
 	return m, err
 }
 
 func medians(all []sample) sample {
-	of := func(field func(sample) float64) float64 {
-		var v []float64
-		for _, s := range all {
-			v = append(v, field(s))
-		}
-		return result.Median(v)
-	}
+	of := func(field func(sample) float64) float64 { return result.MedianOf(all, field) }
 	return sample{
 		OpenPlanMillis: of(func(s sample) float64 { return s.OpenPlanMillis }),
 		ReadMillis:     of(func(s sample) float64 { return s.ReadMillis }),

@@ -24,7 +24,7 @@ func TestOpenPlan(t *testing.T) {
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := filepath.Glob(filepath.Join(f.Results, "openplan-*.json")); err != nil || len(found) != 1 {
+	if found, err := filepath.Glob(filepath.Join(f.Results, "openplan*.json")); err != nil || len(found) != 1 {
 		t.Errorf("results %v, %v", found, err)
 	}
 }

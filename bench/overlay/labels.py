@@ -239,7 +239,7 @@ def main() -> None:
         "rounds": a.rounds, "tables": [measure(a, n) for n in a.rows],
     }
     if a.results:
-        path = pathlib.Path(a.results) / time.strftime("overlay-%Y%m%dT%H%M%S.json")
+        path = pathlib.Path(a.results) / f"overlay-{'-'.join(map(str, a.rows))}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result, indent=1) + "\n")
         print(f"results: {path}", file=sys.stderr)

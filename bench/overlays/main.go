@@ -5,18 +5,12 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
@@ -27,13 +21,13 @@ import (
 
 type flags struct {
 	versus.TableFlags
-	Share      float64 `help:"Share of the features." default:"0.1"`
-	Stacks     []int   `help:"How many overlays to read through." default:"1,3,10"`
-	BatchSize  int     `help:"Rows of a batch." default:"4096"`
-	Dedup      string  `help:"kjt, ikjt or windowed." default:"kjt"`
-	Threads    int     `help:"Threads." default:"1"`
-	Rounds     int     `help:"Rounds that count; one more runs before." default:"15"`
-	CPUProfile string  `name:"cpuprofile" help:"Write a profile of the scans to a file."`
+	Share     float64 `help:"Share of the features." default:"0.1"`
+	Stacks    []int   `help:"How many overlays to read through." default:"1,3,10"`
+	BatchSize int     `help:"Rows of a batch." default:"4096"`
+	Dedup     string  `help:"kjt, ikjt or windowed." default:"kjt"`
+	Threads   int     `help:"Threads." default:"1"`
+	Rounds    int     `help:"Rounds that count; one more runs before." default:"15"`
+	program.ProfileFlag
 	program.ResultsFlag
 }
 
@@ -104,28 +98,22 @@ func (f *flags) run(ctx context.Context) (err error) {
 	return f.WriteResults("overlays", rep)
 }
 
-func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions, measures []measure) error {
+func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions, measures []measure) (err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.Threads))
-	if f.CPUProfile != "" {
-		file, err := os.Create(f.CPUProfile)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	stop, err := f.StartProfile()
+	if err != nil {
+		return err
 	}
-	var want uint64
+	defer func() { err = errors.Join(err, stop()) }()
+	var want versus.Digest
 	for round := range f.Rounds + 1 {
 		for i := range measures {
 			m := &measures[i]
-			var sum *uint64
+			var digest *versus.Digest
 			if round == 0 {
-				sum = new(uint64)
+				digest = new(versus.Digest)
 			}
-			if err := m.scan(ctx, snap, opts, f.Threads, sum); err != nil {
+			if err := m.scan(ctx, snap, opts, f.Threads, digest); err != nil {
 				return err
 			}
 			if round > 0 {
@@ -133,8 +121,8 @@ func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, opts reader
 				continue
 			}
 			if i == 0 {
-				want = *sum
-			} else if *sum != want {
+				want = *digest
+			} else if *digest != want {
 				return fmt.Errorf("under overlays %v a scan gives something else than without", m.names)
 			}
 		}
@@ -150,8 +138,8 @@ func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, opts reader
 	return nil
 }
 
-// scan reads all rows, and sums up what they are where sum is not nil.
-func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions, threads int, sum *uint64) (err error) {
+// scan reads all rows, and adds them to digest where it is not nil.
+func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions, threads int, digest *versus.Digest) (err error) {
 	opts.Overlays = m.names
 	start := time.Now()
 	plan, err := reader.NewPlan(ctx, snap, opts)
@@ -169,7 +157,6 @@ func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	var all summer
 	for {
 		b, err := s.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -178,76 +165,18 @@ func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.
 		if err != nil {
 			return err
 		}
-		if sum != nil {
-			if err := all.add(b); err != nil {
-				return err
-			}
+		if digest != nil {
+			err = digest.Add(b.Tensors, b.Rows)
 		}
 		b.Release()
+		if err != nil {
+			return err
+		}
 	}
 	m.seconds, m.cpu = append(m.seconds, time.Since(start).Seconds()), append(m.cpu, result.CPUSeconds()-cpu)
 	st := s.Stats()
 	m.Requests, m.Bytes = st.Requests, st.BytesNeeded+st.BytesOverRead
-	if sum != nil {
-		*sum = all.sum
-	}
 	return nil
-}
-
-// A summer makes one number of batches, the same for the same rows however lists are held.
-type summer struct {
-	sum   uint64
-	bytes []byte
-	list  reader.Jagged
-}
-
-func (s *summer) add(b *reader.Batch) error {
-	t := b.Tensors
-	for _, m := range []*reader.Matrix{&t.Dense, &t.Labels} {
-		s.floats(-1, m.Values)
-	}
-	for i := range t.Embeddings {
-		s.floats(-2, t.Embeddings[i].Values)
-	}
-	for _, j := range []*reader.Jagged{&t.Sparse, &t.Weighted, &t.Floats} {
-		if err := t.Expand(&s.list, j); err != nil {
-			return err
-		}
-		for i, f := range j.Features {
-			from, to := s.list.Offsets[i*b.Rows], s.list.Offsets[(i+1)*b.Rows]
-			s.bytes = s.bytes[:0]
-			for _, n := range s.list.Lengths[i*b.Rows : (i+1)*b.Rows] {
-				s.bytes = binary.LittleEndian.AppendUint32(s.bytes, uint32(n))
-			}
-			if s.list.Values != nil {
-				for _, v := range s.list.Values[from:to] {
-					s.bytes = binary.LittleEndian.AppendUint64(s.bytes, uint64(v))
-				}
-			}
-			s.end(f)
-			if s.list.FloatValues != nil {
-				s.floats(f, s.list.FloatValues[from:to])
-			}
-			if s.list.Weights != nil {
-				s.floats(f, s.list.Weights[from:to])
-			}
-		}
-	}
-	return nil
-}
-
-func (s *summer) floats(feature int32, values []float32) {
-	s.bytes = s.bytes[:0]
-	for _, v := range values {
-		s.bytes = binary.LittleEndian.AppendUint32(s.bytes, math.Float32bits(v))
-	}
-	s.end(feature)
-}
-
-// end adds the bytes of a feature, whose place among the others does not matter: groups differ.
-func (s *summer) end(feature int32) {
-	s.bytes = binary.LittleEndian.AppendUint32(s.bytes, uint32(feature))
-	s.sum += xxhash.Sum64(s.bytes)
 }
 
 func printReport(r *report) {

@@ -105,7 +105,7 @@ func write(dir string, features int) (address string, s sample, err error) {
 	if err := page.Write(&text, r); err != nil {
 		return "", s, err
 	}
-	s.WriteMillis = float64(time.Since(start).Microseconds()) / 1e3
+	s.WriteMillis = result.Milliseconds(time.Since(start))
 	s.Bytes = int64(text.Len())
 	var small bytes.Buffer
 	z := gzip.NewWriter(&small)
@@ -213,11 +213,7 @@ func busy(ctx context.Context, p *browser.Page) (float64, error) {
 
 func median(samples []sample) sample {
 	of := func(field func(*sample) float64) float64 {
-		var v []float64
-		for i := range samples {
-			v = append(v, field(&samples[i]))
-		}
-		return result.Median(v)
+		return result.MedianOf(samples, func(s sample) float64 { return field(&s) })
 	}
 	return sample{
 		Bytes:         int64(of(func(s *sample) float64 { return float64(s.Bytes) })),

@@ -20,7 +20,7 @@ func TestPage(t *testing.T) {
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob(filepath.Join(f.Results, "page-*.json"))
+	found, err := filepath.Glob(filepath.Join(f.Results, "page*.json"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("results %v, %v", found, err)
 	}

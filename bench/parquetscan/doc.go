@@ -1,5 +1,5 @@
 // Package parquetscan reads columns of Parquet files into the tensors that package reader makes, with arrow-go, as fast
-// as we know how: it is the peer that dsistore is measured against, so it must not be a straw man.
+// as we know how: it is the baseline that dsistore is measured against, so it must not be a straw man.
 //
 //	column chunks (one for each feature and row group, or two where there are scores)
 //	   │ ReadBatch: levels, and values that are not null, straight into the tensors

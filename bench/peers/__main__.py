@@ -54,7 +54,8 @@ def main() -> int:
               "goals": goals.outcomes(found)}
     report.show_goals(result["goals"])
     if not a.no_results:
-        report.write(a.results, "peers", result, machine)
+        whole = a.only == list(MEASURES) and a.sides == list(SIDES)
+        report.write(a.results, "peers" if whole else "peers-part", result, machine)
     if a.page:
         page.fill(result, machine)
     return 1 if errors else 0

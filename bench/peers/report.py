@@ -40,10 +40,10 @@ def machine() -> dict[str, Any]:
 
 
 def write(directory: pathlib.Path, name: str, result: Any, on: dict[str, Any]) -> None:
-    """Writes directory/name-TIME.json in the form of the Go programs' results."""
+    """Writes directory/name.json in place of an earlier result, in the form of the Go programs'."""
     now = datetime.datetime.now(datetime.timezone.utc)
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
+    path = directory / f"{name}.json"
     path.write_text(json.dumps({"benchmark": name, "time": now.isoformat(), "command": ["peers", *sys.argv[1:]], "machine": on,
                                 "result": result}, indent=1) + "\n")
     print("results:", path, file=sys.stderr)

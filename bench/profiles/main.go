@@ -24,6 +24,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -143,7 +144,8 @@ func (f *flags) round(ctx context.Context, c *curve, p *point) error {
 	}
 	before := result.CPUSeconds()
 	r, err := ingest.Run(ctx, s, versus.Table, c.paths, ingest.Options{
-		SessionKey: c.session, TimeKey: c.time, NsPerByte: p.NsPerByte, Workers: 1,
+		SessionKey: c.session, TimeKey: c.time,
+		Options: writer.Options{NsPerByte: p.NsPerByte, Workers: 1},
 	})
 	if err != nil {
 		return errors.Join(err, s.Close())
@@ -162,7 +164,7 @@ func (f *flags) round(ctx context.Context, c *curve, p *point) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	for i := range 4 { // what is read once is in the system's cache
+	for i := range 4 { // what is read once is in the page cache
 		before := result.CPUSeconds()
 		if err := drain(ctx, snap, plan); err != nil {
 			return errors.Join(err, s.Close())

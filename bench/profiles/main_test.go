@@ -25,7 +25,7 @@ func TestProfiles(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "| size | 125 |") || !strings.Contains(string(text), "after") {
 		t.Errorf("page %s: %v", text, err)
 	}
-	if found, err := filepath.Glob(filepath.Join(dir, "profiles-*")); err != nil || len(found) != 2 {
+	if found, err := filepath.Glob(filepath.Join(dir, "profiles*")); err != nil || len(found) != 2 {
 		t.Errorf("made %v, %v", found, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 
 	"github.com/alecthomas/kong"
 
@@ -40,7 +41,7 @@ type ResultsFlag struct {
 	Results string `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
 }
 
-// WriteResults writes v as NAME-TIME.json into the directory, if there is one, and says so.
+// WriteResults writes v as NAME.json into the directory, if there is one, and says so.
 func (r *ResultsFlag) WriteResults(name string, v any) error {
 	if r.Results == "" {
 		return nil
@@ -50,6 +51,26 @@ func (r *ResultsFlag) WriteResults(name string, v any) error {
 		Log("results: %s", path)
 	}
 	return err
+}
+
+// ProfileFlag is the flag of a program that can write a profile of what it measures. It is embedded in the program's flags.
+type ProfileFlag struct {
+	CPUProfile string `name:"cpuprofile" help:"Write a profile of what is measured to this file."`
+}
+
+// StartProfile starts the profile, if one is asked for, and returns what ends it.
+func (p *ProfileFlag) StartProfile() (stop func() error, err error) {
+	if p.CPUProfile == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(p.CPUProfile)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() error { pprof.StopCPUProfile(); return file.Close() }, nil
 }
 
 // Log says on standard error what a program is at.

@@ -147,7 +147,7 @@ def main() -> int:
     print(f"{'':14} {'ms':>7} {'caller':>7} {'engine':>7} {'share':>6}   of the processor")
     for name, (clock, caller, engine) in [*steps.items(), ("all", whole)]:
         print(f"{name:14} {clock:7.1f} {caller:7.1f} {engine:7.1f} {(caller + engine) / cpu:6.0%}")
-    measure.write(a.results, "pytorch-epoch", result, machine)
+    measure.write(a.results, f"pytorch-epoch-{a.output}-{a.threads}", result, machine)
     return 0
 
 

@@ -42,11 +42,11 @@ def machine() -> dict[str, Any]:
 
 
 def write(directory: str, name: str, result: Any, machine: dict[str, Any]) -> None:
-    """Writes directory/name-TIME.json, in the form of the Go programs' results; no directory: nothing."""
+    """Writes directory/name.json in place of an earlier result, in the form of the Go programs'; no directory: nothing."""
     if not directory:
         return
     now = datetime.datetime.now(datetime.timezone.utc)
-    path = pathlib.Path(directory) / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
+    path = pathlib.Path(directory) / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({
         "benchmark": name, "time": now.isoformat(), "command": [pathlib.Path(sys.argv[0]).name, *sys.argv[1:]],

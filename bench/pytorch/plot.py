@@ -1,4 +1,4 @@
-"""Draws the newest results of loader.py, startup.py and memory.py as docs/img/pytorch-*.svg, and writes them into the guide.
+"""Draws the results of loader.py, startup.py and memory.py as docs/img/pytorch-*.svg, and writes them into the guide.
 
     python bench/pytorch/plot.py --help
 """
@@ -47,10 +47,9 @@ def bars(path: pathlib.Path, title: str, groups: list[tuple[str, list[tuple[str,
     plt.close()
 
 
-def newest(directory: pathlib.Path, name: str) -> dict[str, Any] | None:
+def result_of(path: pathlib.Path) -> dict[str, Any] | None:
     """The result of the last run, if there was one."""
-    found = sorted(directory.glob(f"{name}-2*.json"))
-    return json.loads(found[-1].read_text())["result"] if found else None
+    return json.loads(path.read_text())["result"] if path.exists() else None
 
 
 def loader(result: dict[str, Any], images: pathlib.Path) -> str:
@@ -121,7 +120,7 @@ def main() -> None:
     p.add_argument("--images", default=str(ROOT / "docs" / "img"))
     a = p.parse_args()
     results, images, guide = pathlib.Path(a.results), pathlib.Path(a.images), pathlib.Path(a.guide)
-    body = "\n\n".join(draw(result, images) for name, draw in PARTS.items() if (result := newest(results, name)))
+    body = "\n\n".join(draw(result, images) for name, draw in PARTS.items() if (result := result_of(results / f"{name}.json")))
     text = guide.read_text()
     text = re.sub(r"<!-- figures -->\n.*?<!-- /figures -->", lambda _: f"<!-- figures -->\n{body}\n<!-- /figures -->", text, flags=re.S)
     guide.write_text(text)

@@ -25,7 +25,7 @@ var parts = []part{
 	{"decode: dictionaries", []string{"encoding.LookUp", "encoding.lookUp"}},
 	{"decode: inverses", []string{"StripeDecoder).decodeInverse"}},
 	{"decode: other", []string{"format."}},
-	{"open and plan", []string{"versus.(*StoreSide).Open", "reader.(*Layout).", "storage."}},
+	{"open and plan", []string{"versus.(*StoreEngine).Open", "reader.(*Layout).", "storage."}},
 	{"the rest of the reader", []string{"reader."}},
 	{"runtime and the program", nil},
 }

@@ -1,5 +1,5 @@
 // Command readcost says what reading costs beside the limit: samples a second of kjt and ikjt batches and of a copy of as many
-// bytes, in alternating rounds of one process; seconds of the processor, page faults and bytes allocated of an epoch; and with
+// bytes, in alternating rounds of one process; CPU seconds, page faults and bytes allocated of an epoch; and with
 // --cpuprofile or --flame where the time goes. An epoch opens the store anew, or with --steady begins anew with an open scanner.
 package main
 
@@ -51,12 +51,13 @@ type report struct {
 	Reads    []read `json:"reads"`
 }
 
-// A read is the rounds of one side.
+// A read is the rounds of one engine.
 type read struct {
 	Share      float64   `json:"share"`
 	Dedup      string    `json:"dedup"`
 	Threads    int       `json:"threads"`
-	Bytes      int64     `json:"bytes"` // of the tensors of an epoch
+	Bytes      int64     `json:"bytes"`        // of the tensors of an epoch
+	Stored     int64     `json:"stored_bytes"` // read in an epoch
 	Seconds    []float64 `json:"seconds"`
 	CPU        []float64 `json:"cpu_seconds"`
 	Copy       []float64 `json:"copy_seconds"` // of as many bytes, on one thread
@@ -64,7 +65,7 @@ type read struct {
 	AllocBytes []float64 `json:"alloc_bytes"`
 	Rate       float64   `json:"samples_per_second"`
 	OfCopy     float64   `json:"of_a_copy"`     // the median of the rounds' ratios
-	OfCopyCPU  float64   `json:"of_a_copy_cpu"` // by seconds of the processor, which other work on the machine disturbs less
+	OfCopyCPU  float64   `json:"of_a_copy_cpu"` // by CPU seconds, which other work on the machine disturbs less
 }
 
 func main() {
@@ -90,24 +91,24 @@ func (f *flags) run(ctx context.Context) error {
 	if profiled && len(f.Share)*len(f.Dedup)*len(f.Threads) != 1 {
 		return errors.New("a profile is of one share, one form and one number of threads")
 	}
-	t := versus.NewTable(os.Stdout, "read", "threads", "samples/s", "of a copy", "by cpu", "MB/s", "cpu ms", "page faults", "MB allocated")
+	t := versus.NewTable(os.Stdout, "read", "threads", "samples/s", "of a copy", "by cpu", "MB/s", "MB read", "cpu ms", "page faults", "MB allocated")
 	for _, share := range f.Share {
 		features, err := versus.Project(truth, share, f.Seed)
 		if err != nil {
 			return err
 		}
 		for _, dedup := range f.Dedup {
-			side := &side{StoreSide: versus.StoreSide{Dir: store, Features: features, BatchSize: f.BatchSize, Bare: !f.Presence}, steady: f.Steady}
-			if side.Dedup, err = dedupOf(dedup); err != nil {
+			engine := &engine{StoreEngine: versus.StoreEngine{Dir: store, Features: features, BatchSize: f.BatchSize, Bare: !f.Presence}, steady: f.Steady}
+			if engine.Dedup, err = reader.ParseDedup(dedup); err != nil {
 				return err
 			}
 			for _, threads := range f.Threads {
 				what := fmt.Sprintf("%v %% of the features into %s, %d threads", 100*share, dedup, threads)
 				program.Log("%s", what)
 				if profiled {
-					return f.profile(ctx, side, threads, what)
+					return f.profile(ctx, engine, threads, what)
 				}
-				r, err := f.rounds(ctx, side, threads, rows)
+				r, err := f.rounds(ctx, engine, threads, rows)
 				if err != nil {
 					return err
 				}
@@ -117,7 +118,7 @@ func (f *flags) run(ctx context.Context) error {
 				t.AppendRow([]any{
 					fmt.Sprintf("%v %% %s", 100*share, dedup), threads, fmt.Sprintf("%.2f M", r.Rate/1e6), fmt.Sprintf("%.2f", r.OfCopy),
 					fmt.Sprintf("%.2f", r.OfCopyCPU),
-					fmt.Sprintf("%.0f", float64(r.Bytes)/m(r.Seconds)/1e6), fmt.Sprintf("%.1f", 1e3*m(r.CPU)), fmt.Sprintf("%.0f", m(r.Faults)),
+					fmt.Sprintf("%.0f", float64(r.Bytes)/m(r.Seconds)/1e6), fmt.Sprintf("%.2f", float64(r.Stored)/1e6), fmt.Sprintf("%.1f", 1e3*m(r.CPU)), fmt.Sprintf("%.0f", m(r.Faults)),
 					fmt.Sprintf("%.1f", m(r.AllocBytes)/1e6),
 				})
 			}
@@ -127,18 +128,9 @@ func (f *flags) run(ctx context.Context) error {
 	return f.WriteResults("readcost", rep)
 }
 
-func dedupOf(name string) (reader.Dedup, error) {
-	for _, d := range []reader.Dedup{reader.DedupKJT, reader.DedupIKJT, reader.DedupWindowed} {
-		if d.String() == name {
-			return d, nil
-		}
-	}
-	return 0, fmt.Errorf("dedup %q: want kjt, ikjt or windowed", name)
-}
-
-// A side reads epochs of a store.
-type side struct {
-	versus.StoreSide
+// An engine reads epochs of a store.
+type engine struct {
+	versus.StoreEngine
 	steady bool
 	open   *reader.Scanner // where steady
 	close  func() error
@@ -146,7 +138,7 @@ type side struct {
 }
 
 // read reads an epoch and returns the bytes of its tensors.
-func (s *side) read(ctx context.Context, threads int) (bytes int64, err error) {
+func (s *engine) read(ctx context.Context, threads int) (bytes int64, err error) {
 	each := func(t *reader.Tensors, _ int) error { bytes += tensorBytes(t); return nil }
 	if !s.steady {
 		err = s.Epoch(ctx, threads, each)
@@ -189,8 +181,8 @@ func tensorBytes(t *reader.Tensors) int64 {
 	return int64(n)
 }
 
-// rounds alternates epochs of a side and copies of as many bytes.
-func (f *flags) rounds(ctx context.Context, s *side, threads int, rows int64) (r read, err error) {
+// rounds alternates epochs of an engine and copies of as many bytes.
+func (f *flags) rounds(ctx context.Context, s *engine, threads int, rows int64) (r read, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	defer func() {
 		if s.open != nil {
@@ -203,6 +195,9 @@ func (f *flags) rounds(ctx context.Context, s *side, threads int, rows int64) (r
 		return r, err
 	}
 	r.Bytes = bytes
+	if r.Stored, err = s.StoreEngine.Bytes(ctx); err != nil {
+		return r, err
+	}
 	batches := (rows + int64(f.BatchSize) - 1) / int64(f.BatchSize)
 	f.copies.to = make([]byte, bytes/batches)
 	var ratios, byCPU []float64
@@ -273,7 +268,7 @@ func (c *copier) copy(n int) {
 
 // profile reads epochs for as many seconds as rounds under the profiler, prints the share of each part of a read and writes what
 // is asked for.
-func (f *flags) profile(ctx context.Context, s *side, threads int, what string) error {
+func (f *flags) profile(ctx context.Context, s *engine, threads int, what string) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	if _, err := s.read(ctx, threads); err != nil {
 		return err

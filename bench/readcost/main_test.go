@@ -23,7 +23,7 @@ func TestReadcost(t *testing.T) {
 		}
 		f.Steady, f.Presence = true, true
 	}
-	if found, err := filepath.Glob(filepath.Join(f.Results, "readcost-*.json")); err != nil || len(found) == 0 {
+	if found, err := filepath.Glob(filepath.Join(f.Results, "readcost*.json")); err != nil || len(found) == 0 {
 		t.Errorf("results %v, %v", found, err)
 	}
 	f.Dedup = []string{"none"}

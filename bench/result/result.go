@@ -78,7 +78,19 @@ func Median(v []float64) float64 {
 	}
 }
 
-// Write writes v with the machine and the time as dir/name-TIME.json and returns the path.
+// MedianOf returns the median of a field of all.
+func MedianOf[T any](all []T, field func(T) float64) float64 {
+	v := make([]float64, len(all))
+	for i := range all {
+		v[i] = field(all[i])
+	}
+	return Median(v)
+}
+
+// Milliseconds returns d in milliseconds, to the microsecond.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
+// Write writes v with the machine and the time as dir/name.json, in place of an earlier result, and returns the path.
 func Write(dir, name string, v any) (string, error) {
 	now := time.Now().UTC()
 	out := struct {
@@ -95,6 +107,6 @@ func Write(dir, name string, v any) (string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, name+"-"+now.Format("20060102T150405Z")+".json")
+	path := filepath.Join(dir, name+".json")
 	return path, os.WriteFile(path, append(data, '\n'), 0o666)
 }

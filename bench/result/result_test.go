@@ -18,9 +18,16 @@ func TestMedian(t *testing.T) {
 }
 
 func TestWriteNamesTheMachine(t *testing.T) {
-	path, err := Write(t.TempDir(), "x", map[string]int{"n": 1})
+	dir := t.TempDir()
+	if _, err := Write(dir, "x", map[string]int{"n": 2}); err != nil {
+		t.Fatal(err)
+	}
+	path, err := Write(dir, "x", map[string]int{"n": 1})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if kept, err := os.ReadDir(dir); err != nil || len(kept) != 1 {
+		t.Errorf("two results of a program lie in %v, %v; want one file", kept, err)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 type flags struct {
@@ -68,7 +69,7 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	store := filepath.Join(f.Dir, "store")
-	if _, err := versus.Ingest(ctx, store, dump, ingest.Options{StripeRows: f.StripeRows, MappingFile: mapping}); err != nil {
+	if _, err := versus.Ingest(ctx, store, dump, ingest.Options{MappingFile: mapping, Options: writer.Options{StripeRows: f.StripeRows}}); err != nil {
 		return err
 	}
 	s, err := versus.OpenStore(ctx, store)

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -22,12 +20,12 @@ import (
 
 type flags struct {
 	versus.TableFlags
-	Share      float64 `help:"Share of the features." default:"0.1"`
-	Take       []int   `help:"Rows to take." default:"1,10,100,1000,10000"`
-	Threads    int     `help:"Threads." default:"1"`
-	Rounds     int     `help:"Rounds that count; one more runs before." default:"15"`
-	KeepStore  bool    `help:"Use the store that an earlier run left, if any."`
-	CPUProfile string  `name:"cpuprofile" help:"Write a profile of the takes to a file."`
+	Share     float64 `help:"Share of the features." default:"0.1"`
+	Take      []int   `help:"Rows to take." default:"1,10,100,1000,10000"`
+	Threads   int     `help:"Threads." default:"1"`
+	Rounds    int     `help:"Rounds that count; one more runs before." default:"15"`
+	KeepStore bool    `help:"Use the store that an earlier run left, if any."`
+	program.ProfileFlag
 	program.ResultsFlag
 }
 
@@ -89,7 +87,7 @@ func layoutOf(ctx context.Context, p *versus.Projection) (*reader.Layout, error)
 	return reader.NewLayout(ctx, snap, plan)
 }
 
-func (f *flags) measure(ctx context.Context, layout *reader.Layout) ([]measure, error) {
+func (f *flags) measure(ctx context.Context, layout *reader.Layout) (_ []measure, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.Threads))
 	opts := reader.Options{Workers: f.Threads}
 	all := []*vector.Column{}
@@ -107,17 +105,11 @@ func (f *flags) measure(ctx context.Context, layout *reader.Layout) ([]measure, 
 		}
 		slices.Sort(places[i])
 	}
-	if f.CPUProfile != "" {
-		file, err := os.Create(f.CPUProfile)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return nil, err
-		}
-		defer pprof.StopCPUProfile()
+	stop, err := f.StartProfile()
+	if err != nil {
+		return nil, err
 	}
+	defer func() { err = errors.Join(err, stop()) }()
 	for round := range f.Rounds + 1 {
 		if err := scan.timed(&scan.millis, func() error { return scanAll(ctx, layout, opts, round == 0, all, &scan) }); err != nil {
 			return nil, err
@@ -175,7 +167,7 @@ func (m *measure) round(ctx context.Context, layout *reader.Layout, opts reader.
 func (m *measure) timed(to *[]float64, f func() error) error {
 	cpu, start := cpuMillis(), time.Now()
 	err := f()
-	*to = append(*to, float64(time.Since(start).Microseconds())/1e3)
+	*to = append(*to, result.Milliseconds(time.Since(start)))
 	m.cpu = append(m.cpu, cpuMillis()-cpu)
 	return err
 }

@@ -10,27 +10,24 @@ import (
 	"github.com/dsistore/dsistore/reader"
 )
 
-// A Digest stands for the rows that a side gives: equal ones mean equal rows, in whatever order.
+// A Digest stands for the rows that an engine gives: equal ones mean equal rows, in whatever order.
 type Digest struct {
-	Rows        int64  `json:"rows"`
-	IDs         int64  `json:"ids"`
-	TensorBytes int64  `json:"tensor_bytes"` // values, scores and lengths; presence is not counted
-	Sum         uint64 `json:"sum"`          // of the rows' hashes
+	Rows        int64
+	IDs         int64
+	TensorBytes int64  // values, scores and lengths; presence is not counted
+	Sum         uint64 // of the rows' hashes
 }
 
 // DigestOf reads an epoch and hashes it.
-func DigestOf(ctx context.Context, s Side) (Digest, error) {
+func DigestOf(ctx context.Context, s Engine) (Digest, error) {
 	var d Digest
-	var rows []uint64
-	err := s.Epoch(ctx, 1, func(t *reader.Tensors, n int) error {
-		rows = append(rows[:0], make([]uint64, n)...)
-		return d.add(t, rows)
-	})
+	err := s.Epoch(ctx, 1, d.Add)
 	return d, err
 }
 
-// add adds a batch. Lists that rows share count as if they were expanded.
-func (d *Digest) add(t *reader.Tensors, rows []uint64) error {
+// Add adds a batch of n rows. Lists that rows share count as if they were expanded.
+func (d *Digest) Add(t *reader.Tensors, n int) error {
+	rows := make([]uint64, n)
 	d.matrix(&t.Dense, rows)
 	for i := range t.Embeddings {
 		d.matrix(&t.Embeddings[i], rows)
@@ -102,10 +99,10 @@ func (d *Digest) jagged(j *reader.Jagged, rows []uint64) {
 	}
 }
 
-// Equal returns an error when sides do not give the same rows, else their digest.
-func Equal(ctx context.Context, sides ...Side) (Digest, error) {
+// Equal returns an error when engines do not give the same rows, else their digest.
+func Equal(ctx context.Context, engines ...Engine) (Digest, error) {
 	var first Digest
-	for i, s := range sides {
+	for i, s := range engines {
 		d, err := DigestOf(ctx, s)
 		if err != nil {
 			return d, fmt.Errorf("%s: %w", s.Name(), err)
@@ -113,7 +110,7 @@ func Equal(ctx context.Context, sides ...Side) (Digest, error) {
 		if i == 0 {
 			first = d
 		} else if d != first {
-			return d, fmt.Errorf("%s and %s do not give the same rows: %+v and %+v", sides[0].Name(), s.Name(), first, d)
+			return d, fmt.Errorf("%s and %s do not give the same rows: %+v and %+v", engines[0].Name(), s.Name(), first, d)
 		}
 	}
 	return first, nil

@@ -10,22 +10,14 @@ import (
 
 // A Size is what a form of the table takes on disk.
 type Size struct {
-	Form        string  `json:"form"`
-	Bytes       int64   `json:"bytes"`
-	BytesPerRow float64 `json:"bytes_per_row"`
+	Form        string
+	Bytes       int64
+	BytesPerRow float64
 }
 
 // SizeOf returns the Size of bytes that hold rows.
 func SizeOf(form string, bytes, rows int64) Size {
 	return Size{Form: form, Bytes: bytes, BytesPerRow: float64(bytes) / float64(rows)}
-}
-
-// Scans are the measures of one projection and number of threads.
-type Scans struct {
-	Share    float64   `json:"share"`
-	Features []string  `json:"features"`
-	Digest   Digest    `json:"digest"` // of the rows that every side gave
-	Measures []Measure `json:"measures"`
 }
 
 // PrintSizes prints a line a size, and how many times the first one holds it.
@@ -38,18 +30,18 @@ func PrintSizes(w io.Writer, sizes []Size) {
 	t.Render()
 }
 
-// PrintScans prints a line a side, and its speed against the last Parquet side's.
-func PrintScans(w io.Writer, s Scans) {
+// PrintScans prints a line for each engine's scans of as many features, and its speed against the second's.
+func PrintScans(w io.Writer, features int, measures []Measure) {
 	noun := "threads"
-	if s.Measures[0].Threads == 1 {
+	if measures[0].Threads == 1 {
 		noun = "thread"
 	}
-	t := NewTable(w, fmt.Sprintf("%d features, %d %s", len(s.Features), s.Measures[0].Threads, noun),
-		"samples/s", "MB/s of tensors", "MB from disk", "MB allocated", "against "+s.Measures[1].Side)
-	for _, m := range s.Measures {
-		t.AppendRow(table.Row{m.Side, count(m.SamplesPerSec), fmt.Sprintf("%.0f", m.TensorMBPerS),
+	t := NewTable(w, fmt.Sprintf("%d features, %d %s", features, measures[0].Threads, noun),
+		"samples/s", "MB/s of tensors", "MB from disk", "MB allocated", "against "+measures[1].Engine)
+	for _, m := range measures {
+		t.AppendRow(table.Row{m.Engine, count(m.SamplesPerSec), fmt.Sprintf("%.0f", m.TensorMBPerS),
 			fmt.Sprintf("%.2f", float64(m.StoredBytes)/1e6), fmt.Sprintf("%.1f", float64(m.AllocBytes)/1e6),
-			fmt.Sprintf("%.2fx", m.SamplesPerSec/s.Measures[1].SamplesPerSec)})
+			fmt.Sprintf("%.2fx", m.SamplesPerSec/measures[1].SamplesPerSec)})
 	}
 	t.Render()
 }

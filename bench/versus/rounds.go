@@ -11,37 +11,37 @@ import (
 	"github.com/dsistore/dsistore/reader"
 )
 
-// A Measure is what the rounds of one side took.
+// A Measure is what the rounds of one engine took.
 type Measure struct {
-	Side          string    `json:"side"`
-	Threads       int       `json:"threads"`
-	Seconds       []float64 `json:"seconds"` // a round each
-	Median        float64   `json:"median_seconds"`
-	SamplesPerSec float64   `json:"samples_per_second"`
-	StoredBytes   int64     `json:"stored_bytes"`    // read in an epoch
-	AllocBytes    uint64    `json:"alloc_bytes"`     // median of a round
-	TensorMBPerS  float64   `json:"tensor_mb_per_s"` // what came out, in 10^6 bytes
+	Engine        string
+	Threads       int
+	Seconds       []float64 // a round each
+	Median        float64
+	SamplesPerSec float64
+	StoredBytes   int64   // read in an epoch
+	AllocBytes    uint64  // median of a round
+	TensorMBPerS  float64 // what came out, in 10^6 bytes
 }
 
-// Rounds runs an epoch of every side in each round, in turns forwards and backwards, after one that is not counted. The
+// Rounds runs an epoch of every engine in each round, in turns forwards and backwards, after one that is not counted. The
 // process has as many processors as threads meanwhile. d is what Equal found.
-func Rounds(ctx context.Context, d Digest, threads, rounds int, progress func(round int), sides ...Side) ([]Measure, error) {
+func Rounds(ctx context.Context, d Digest, threads, rounds int, progress func(round int), engines ...Engine) ([]Measure, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-	out := make([]Measure, len(sides))
-	allocs := make([][]float64, len(sides))
-	order := make([]int, len(sides))
-	for i := range sides {
+	out := make([]Measure, len(engines))
+	allocs := make([][]float64, len(engines))
+	order := make([]int, len(engines))
+	for i := range engines {
 		order[i] = i
-		out[i] = Measure{Side: sides[i].Name(), Threads: threads}
+		out[i] = Measure{Engine: engines[i].Name(), Threads: threads}
 	}
 	for round := range rounds + 1 {
 		if progress != nil {
 			progress(round)
 		}
 		for _, i := range order {
-			seconds, alloc, err := timed(ctx, sides[i], threads)
+			seconds, alloc, err := timed(ctx, engines[i], threads)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", sides[i].Name(), err)
+				return nil, fmt.Errorf("%s: %w", engines[i].Name(), err)
 			}
 			if round > 0 {
 				out[i].Seconds = append(out[i].Seconds, seconds)
@@ -50,7 +50,7 @@ func Rounds(ctx context.Context, d Digest, threads, rounds int, progress func(ro
 		}
 		slices.Reverse(order)
 	}
-	for i, s := range sides {
+	for i, s := range engines {
 		m := &out[i]
 		m.Median = result.Median(m.Seconds)
 		m.SamplesPerSec = float64(d.Rows) / m.Median
@@ -64,7 +64,7 @@ func Rounds(ctx context.Context, d Digest, threads, rounds int, progress func(ro
 	return out, nil
 }
 
-func timed(ctx context.Context, s Side, threads int) (seconds float64, alloc uint64, err error) {
+func timed(ctx context.Context, s Engine, threads int) (seconds float64, alloc uint64, err error) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

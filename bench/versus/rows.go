@@ -38,7 +38,7 @@ func MapRows(ctx context.Context, path string, d *Dump) (_ *Rows, err error) {
 			err = errors.Join(err, r.Close())
 		}
 	}()
-	// What is read once is in the system's cache.
+	// What is read once is in the page cache.
 	sum := byte(0)
 	for i := 0; i < len(data); i += 4096 {
 		sum ^= data[i]

@@ -10,7 +10,7 @@ import (
 )
 
 // Store and Parquet give the same rows, whatever the order; Rounds measures each.
-func TestSidesGiveTheSameRows(t *testing.T) {
+func TestEnginesGiveTheSameRows(t *testing.T) {
 	dir := t.TempDir()
 	o := workload.Options{Rows: 1500, Sparse: 30, Dense: 30, Files: 2}
 	dump, err := Generate(t.Context(), dir+"/dump", o)
@@ -35,19 +35,18 @@ func TestSidesGiveTheSameRows(t *testing.T) {
 		if want := int(share * 60); len(fs) != want {
 			t.Errorf("%d features for a share of %v; want %d", len(fs), share, want)
 		}
-		sides := []Side{
-			&StoreSide{Label: "store", Dir: dir + "/store", Features: fs, BatchSize: 128},
-			&ParquetSide{Label: "parquet", Paths: dump.Paths(), Features: fs, BatchSize: 128},
+		engines := []Engine{
+			&StoreEngine{Label: "store", Dir: dir + "/store", Features: fs, BatchSize: 128},
+			&ParquetEngine{Label: "parquet", Paths: dump.Paths(), Features: fs, BatchSize: 128},
 		}
-		d, err := Equal(t.Context(), sides...)
+		d, err := Equal(t.Context(), engines...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d.Rows != o.Rows || d.IDs == 0 {
 			t.Errorf("digest %+v; want %d rows and some ids", d, o.Rows)
 		}
-		sides = append(sides, &CopySide{Rows: d.Rows, RowBytes: float64(d.TensorBytes) / float64(d.Rows), BatchSize: 128})
-		m, err := Rounds(t.Context(), d, 1, 2, nil, sides...)
+		m, err := Rounds(t.Context(), d, 1, 2, nil, engines...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,15 +58,51 @@ func TestSidesGiveTheSameRows(t *testing.T) {
 	}
 }
 
-// changed is a side with one value of another changed.
+// Slots and inverse, as the store has them, expand to the rows of Parquet.
+func TestDedupEnginesGiveTheSameRows(t *testing.T) {
+	dir := t.TempDir()
+	o := workload.Options{Rows: 1500, Sparse: 30, Dense: 10, Order: workload.Clustered}
+	dump, err := Generate(t.Context(), dir+"/dump", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Ingest(t.Context(), dir+"/store", dump, ingest.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	truth, err := workload.NewTruth(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs, err := Project(truth, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := func(d reader.Dedup) *StoreEngine {
+		return &StoreEngine{Label: d.String(), Dir: dir + "/store", Features: fs, BatchSize: 128, Dedup: d}
+	}
+	ikjt := store(reader.DedupIKJT)
+	parquet := &ParquetEngine{Label: "parquet", Paths: dump.Paths(), Features: fs, BatchSize: 128}
+	if _, err := Equal(t.Context(), parquet, store(reader.DedupKJT), ikjt, store(reader.DedupWindowed)); err != nil {
+		t.Fatal(err)
+	}
+	if f := ikjt.Stats.EmittedFactor; f < 2 {
+		t.Errorf("%v rows a slot; want 2 or more", f)
+	}
+	// A difference in a slot's values is found.
+	if _, err := Equal(t.Context(), ikjt, changed{ikjt, func(t *reader.Tensors) { t.Groups[0].Inverse[0] ^= 1 }}); err == nil {
+		t.Error("a difference in an inverse was not found")
+	}
+}
+
+// changed is an engine with one value of another changed.
 type changed struct {
-	Side
+	Engine
 	change func(*reader.Tensors)
 }
 
 func (c changed) Epoch(ctx context.Context, threads int, each Each) error {
 	first := true
-	return c.Side.Epoch(ctx, threads, func(t *reader.Tensors, rows int) error {
+	return c.Engine.Epoch(ctx, threads, func(t *reader.Tensors, rows int) error {
 		if first {
 			c.change(t)
 			first = false
@@ -91,8 +126,8 @@ func TestDifferencesAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	side := &ParquetSide{Label: "parquet", Paths: dump.Paths(), Features: fs, BatchSize: 128}
-	if _, err := Equal(t.Context(), side, side); err != nil {
+	engine := &ParquetEngine{Label: "parquet", Paths: dump.Paths(), Features: fs, BatchSize: 128}
+	if _, err := Equal(t.Context(), engine, engine); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*reader.Tensors){
@@ -103,7 +138,7 @@ func TestDifferencesAreFound(t *testing.T) {
 		"score":    func(t *reader.Tensors) { t.Weighted.Weights[9] += 0.5 },
 		"empty":    func(t *reader.Tensors) { t.Sparse.Present[0] ^= 1 },
 	} {
-		if _, err := Equal(t.Context(), side, changed{side, change}); err == nil {
+		if _, err := Equal(t.Context(), engine, changed{engine, change}); err == nil {
 			t.Errorf("a difference in %s was not found", name)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Ages in a history all grow by the same from one row to the next: no value comes again, but the differences do. However often
-// codecs are chosen anew, it is seen.
+// Ages in a history all grow by the same from one row to the next: no value comes again, but the differences do.
+// However often codecs are chosen anew, it is seen.
 func TestAgesRepeatAsDifferences(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var c Chooser

@@ -6,9 +6,10 @@ type arena[T any] struct {
 	used int
 }
 
-// grab returns n elements of scratch, whatever they hold. They are good until release of a mark taken before.
+// grab returns n elements of scratch, whatever they hold, never nil. They are good until release of a mark taken
+// before.
 func (a *arena[T]) grab(n int) []T {
-	if a.used+n > len(a.buf) {
+	if a.used+n > len(a.buf) || a.buf == nil {
 		// Slices grabbed before keep the old memory alive for as long as they are in use.
 		a.buf = make([]T, max(2*len(a.buf), a.used+n, 256))
 	}

@@ -14,9 +14,12 @@ func BenchmarkDecode(b *testing.B) {
 		shape string
 		codec ID
 	}{
-		{"constant", 0}, {"random63", IDPlain}, {"lengths", IDPlain}, {"lengths", IDFOR}, {"width17", IDFOR}, {"random63", IDFOR},
-		{"timestamps", IDDelta}, {"inverse", IDDelta}, {"outliers", IDPatched}, {"sessions", IDRuns}, {"uniform-ids", IDDictionary},
-		{"zipf-ids", IDDictionary}, {"repeated-lists", IDZstd}, {"repeated-lists", IDRepeats}, {"zipf-counts", IDTopByte}, {"skewed-codes", IDTopByte}, {"zipf-counts", IDRANS}, {"skewed-codes", IDRANS}, {"repeated-lists", 0}, {"zipf-counts", 0}, {"zipf-ids", 0},
+		{"constant", 0}, {"random63", IDPlain}, {"lengths", IDPlain}, {"lengths", IDFOR}, {"width17",
+			IDFOR}, {"random63", IDFOR},
+		{"timestamps", IDDelta}, {"inverse", IDDelta}, {"outliers", IDPatched}, {"sessions", IDRuns}, {"uniform-ids",
+			IDDictionary},
+		{"zipf-ids", IDDictionary}, {"repeated-lists", IDZstd}, {"repeated-lists", IDSequences}, {"zipf-counts",
+			IDRANS}, {"skewed-codes", IDRANS}, {"repeated-lists", 0}, {"zipf-counts", 0}, {"zipf-ids", 0},
 	}
 	d := new(Decoder)
 	for _, c := range ints {
@@ -41,7 +44,8 @@ func BenchmarkDecode(b *testing.B) {
 	floats := []struct {
 		shape string
 		codec ID
-	}{{"normal", IDFloatPlain}, {"normal", IDFloatSplit}, {"prices", IDFloatDecimal}, {"counts", IDFloatDecimal}, {"decimals-and-noise", IDFloatDecimal},
+	}{{"normal", IDFloatPlain}, {"normal", IDFloatSplit}, {"prices", IDFloatDecimal}, {"counts",
+		IDFloatDecimal}, {"decimals-and-noise", IDFloatDecimal},
 		{"few", IDFloatDictionary}, {"sessions", IDFloatRuns}, {"prices", IDFloatZstd}}
 	for _, c := range floats {
 		vals := named(floatShapes(), c.shape).make(source(c.shape, n), n)
@@ -106,8 +110,20 @@ func BenchmarkUnpack(b *testing.B) {
 	}
 }
 
-// BenchmarkLookUp measures the look-up of codes in a dictionary, of a file and a tenth as many of a stripe, that the second-level
-// cache holds.
+// BenchmarkPack measures bit-packing alone, by width.
+func BenchmarkPack(b *testing.B) {
+	const n = 1 << 14
+	for _, w := range []int{1, 5, 8, 13, 17, 24, 32, 45, 63, 64} {
+		vals := named(intShapes(), "random63").make(source("pack", w), n)
+		var packed []byte
+		b.Run(fmt.Sprint("width", w), func(b *testing.B) {
+			measure(b, n, 8, len(packed), func() error { packed = appendPacked(packed[:0], vals, w, 5); return nil })
+		})
+	}
+}
+
+// BenchmarkLookUp measures the look-up of codes in a dictionary, of a file and a tenth as many of a stripe, that the
+// second-level cache holds.
 func BenchmarkLookUp(b *testing.B) {
 	const n = 1 << 14
 	first, second, codes, dst := make([]int64, 40000), make([]int64, 4000), make([]int64, n), make([]int64, n)
@@ -142,7 +158,12 @@ func BenchmarkEncode(b *testing.B) {
 		vals := s.make(source(s.name, n), n)
 		var dst []byte
 		b.Run("floats/first/"+s.name, func(b *testing.B) {
-			measure(b, n, 4, len(dst), func() error { var c Chooser; dst = c.AppendFloats(dst[:0], 0, vals); return nil })
+			measure(b, n, 4, len(dst), func() error {
+				var c Chooser
+				dst = c.AppendFloats(dst[:0], 0,
+					vals)
+				return nil
+			})
 		})
 		var c Chooser
 		b.Run("floats/next/"+s.name, func(b *testing.B) {

@@ -19,7 +19,8 @@ import (
 //	| 33 (1) | (n+7)/8     |
 //	+--------+-------------+
 //
-// Runs (id 34): runs of equal bits, the first of them of the flag, then in turn. Each length is at least 1, their sum n.
+// Runs (id 34): runs of equal bits, the first of them of the flag, then in turn. Each length is at least 1, their sum
+// n.
 //
 //	+--------+----------+------------------+------------------+
 //	| 34 (1) | flag (1) | runs r (uvarint) | lengths: ints, r |
@@ -30,6 +31,41 @@ import (
 //	+--------+----------+-------------------+--------------------+
 //	| 35 (1) | flag (1) | count k (uvarint) | positions: ints, k |
 //	+--------+----------+-------------------+--------------------+
+const (
+	IDBitsConstant  ID = 32
+	IDBitsPlain     ID = 33
+	IDBitsRuns      ID = 34
+	IDBitsPositions ID = 35
+)
+
+// A bitCodec is a codec of bits. The writer needs no more than the counts of set bits and of runs to choose: see
+// appendBits.
+type bitCodec struct {
+	codec
+	// decode decodes a payload of n bits to dst, which has a word for each 64 of them.
+	decode func(d *Decoder, dst []uint64, n int, p []byte) error
+}
+
+var bitCodecs [idEnd]*bitCodec
+
+func registerBits(c *bitCodec) {
+	c.register()
+	bitCodecs[c.id] = c
+}
+
+func init() {
+	registerBits(&bitCodec{codec{id: IDBitsConstant, name: "constant"}, constantBits})
+	registerBits(&bitCodec{codec{id: IDBitsPlain, name: "plain"}, plainBits})
+	registerBits(&bitCodec{codec{IDBitsRuns, "runs", describeFlagged}, runBits})
+	registerBits(&bitCodec{codec{IDBitsPositions, "positions", describeFlagged}, positionBits})
+}
+
+func describeFlagged(x *description, p []byte) {
+	if len(p) > 0 {
+		p = x.afterCount(p[1:])
+	}
+	x.nested(p, 1, true)
+}
 
 // AppendBits appends a chunk of the first n bits of b.
 func (c *Chooser) AppendBits(dst []byte, stream int, b []uint64, n int) []byte {
@@ -72,7 +108,7 @@ func (e *encoder) appendBits(dst []byte, m *memory, b []uint64, n int) []byte {
 		}
 		return append(dst, byte(IDBitsConstant), flag)
 	}
-	c := best{profile: e.profile}
+	c := best{profile: e.profile, n: float64(n)}
 	c.offer(IDBitsPlain, float64(1+(n+7)/8), float64(words)*nsPlain)
 	r := float64(runs)
 	c.offer(IDBitsRuns, r*float64(bits.Len(uint(2*n/runs))+1)/8+8, r*(nsRun+nsFOR))
@@ -152,37 +188,39 @@ func (d *Decoder) Bits(dst []uint64, n int, src []byte) error {
 	if err != nil {
 		return err
 	}
-	if id == IDBitsPlain {
-		return plainBits(dst, n, p)
-	}
-	if id != IDBitsConstant && id != IDBitsRuns && id != IDBitsPositions {
+	if id >= idEnd || bitCodecs[id] == nil {
 		return wrongCodec(id)
 	}
-	if len(p) == 0 {
-		return errShort
-	}
-	flag := p[0]
-	p = p[1:]
-	if flag > 1 {
-		return errBit
-	}
-	switch id {
-	case IDBitsConstant:
-		if len(p) != 0 {
-			return errLength
-		}
-		clear(dst)
-		if flag == 1 {
-			setBits(dst, 0, n)
-		}
-		return nil
-	case IDBitsRuns:
-		return d.runBits(dst, n, p, flag)
-	}
-	return d.positionBits(dst, n, p, flag)
+	return bitCodecs[id].decode(d, dst, n, p)
 }
 
-func plainBits(dst []uint64, n int, p []byte) error {
+// takeFlag takes a flag off a payload.
+func takeFlag(p []byte) (flag byte, rest []byte, err error) {
+	if len(p) == 0 {
+		return 0, nil, errShort
+	}
+	if p[0] > 1 {
+		return 0, nil, errBit
+	}
+	return p[0], p[1:], nil
+}
+
+func constantBits(_ *Decoder, dst []uint64, n int, p []byte) error {
+	flag, p, err := takeFlag(p)
+	if err != nil {
+		return err
+	}
+	if len(p) != 0 {
+		return errLength
+	}
+	clear(dst)
+	if flag == 1 {
+		setBits(dst, 0, n)
+	}
+	return nil
+}
+
+func plainBits(_ *Decoder, dst []uint64, n int, p []byte) error {
 	if len(p) != (n+7)/8 {
 		return errLength
 	}
@@ -202,7 +240,11 @@ func plainBits(dst []uint64, n int, p []byte) error {
 	return nil
 }
 
-func (d *Decoder) runBits(dst []uint64, n int, p []byte, flag byte) error {
+func runBits(d *Decoder, dst []uint64, n int, p []byte) error {
+	flag, p, err := takeFlag(p)
+	if err != nil {
+		return err
+	}
 	r, p, err := takeCount(p, n)
 	if err != nil {
 		return err
@@ -231,7 +273,11 @@ func (d *Decoder) runBits(dst []uint64, n int, p []byte, flag byte) error {
 	return nil
 }
 
-func (d *Decoder) positionBits(dst []uint64, n int, p []byte, flag byte) error {
+func positionBits(d *Decoder, dst []uint64, n int, p []byte) error {
+	flag, p, err := takeFlag(p)
+	if err != nil {
+		return err
+	}
 	k, p, err := takeCount(p, n)
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 )
 
 // A Chooser picks codecs for one feature's streams and remembers its choices from stripe to stripe. Not safe for
-// concurrent use. The zero Chooser works (balanced). It keeps only its choices: scratch memory is shared by all Choosers
-// of the process and held during a call.
+// concurrent use. The zero Chooser works (balanced). It keeps only its choices: scratch memory is shared by all
+// Choosers of the process and held during a call.
 type Chooser struct {
 	// Profile weighs size against decode time. Default: Balanced.
 	Profile Profile
@@ -32,8 +32,8 @@ const (
 	driftFactor  = 1.2
 )
 
-// turn makes way for another codec: the nested chunks of the one before said nothing of those to come, which may not even
-// be of the same family.
+// turn makes way for another codec: the nested chunks of the one before said nothing of those to come, which may not
+// even be of the same family.
 func (m *memory) turn(codec ID) {
 	if m == nil || m.codec == codec {
 		return
@@ -77,8 +77,8 @@ func (m *memory) note(codec ID, n, size int, fresh bool) {
 	m.age++
 }
 
-// drifted reports whether n values took much more, or much less, than they did when the codec was chosen: either way the
-// data have turned, and another codec may suit them better.
+// drifted reports whether n values took much more, or much less, than they did when the codec was chosen: either way
+// the data have turned, and another codec may suit them better.
 func (m *memory) drifted(n, size int) bool {
 	was := m.perValue * float64(n)
 	return float64(size) > driftFactor*was+64 || float64(size)*driftFactor+64 < was
@@ -117,6 +117,38 @@ func (c *Chooser) encoder() *encoder {
 	e := encoders.Get().(*encoder)
 	e.profile = c.Profile
 	return e
+}
+
+// An appendFunc appends a chunk of values, which are nested in another.
+type appendFunc func(e *encoder, dst []byte, m *memory, vals []int64, depth int) []byte
+
+// A candidate is a codec with what it is expected to cost.
+type candidate struct {
+	codec     ID
+	bytes     float64
+	ns        float64
+	valueBits float64 // what is saved with a value that is copied from elsewhere
+}
+
+// best keeps the candidate of the lowest score, of those for n values.
+type best struct {
+	profile Profile
+	n       float64
+	without uint64 // a bit for each codec that is out of the question
+	candidate
+	score float64
+}
+
+// refused reports whether a codec is out of the question.
+func (b *best) refused(codec ID) bool { return b.without>>codec&1 == 1 }
+
+func (b *best) offer(codec ID, bytes, ns float64) {
+	if b.refused(codec) {
+		return
+	}
+	if s := b.profile.score(bytes, ns); b.codec == 0 || s < b.score {
+		b.candidate, b.score = candidate{codec, bytes, ns, 8 * bytes / b.n}, s
+	}
 }
 
 // chunkRoom is room enough for nearly every chunk of n values.

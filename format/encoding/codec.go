@@ -1,61 +1,58 @@
 package encoding
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // An ID names a codec in stored bytes. It is the first byte of every chunk. Ids never change meaning and are never
-// used again.
+// used again. 0 is none, so that zeroed bytes are refused.
+//
+//	1 to 15    ints
+//	16 to 31   floats and doubles
+//	32 to 47   bits
+//	48 to 63   byte strings
 type ID uint8
 
-// The codecs. 0 is none, so that zeroed bytes are refused.
-const (
-	IDConstant   ID = 1 // ints
-	IDPlain      ID = 2
-	IDFOR        ID = 3
-	IDDelta      ID = 4
-	IDPatched    ID = 5
-	IDDictionary ID = 6
-	IDRuns       ID = 7
-	IDZstd       ID = 8
-	IDTopByte    ID = 9
-	IDRepeats    ID = 10
-	IDRANS       ID = 11
-
-	IDFloatConstant   ID = 16 // floats and doubles
-	IDFloatPlain      ID = 17
-	IDFloatSplit      ID = 18
-	IDFloatDecimal    ID = 19
-	IDFloatDictionary ID = 20
-	IDFloatRuns       ID = 21
-	IDFloatZstd       ID = 22
-	IDFloatRepeats    ID = 23
-
-	IDBitsConstant  ID = 32 // bits
-	IDBitsPlain     ID = 33
-	IDBitsRuns      ID = 34
-	IDBitsPositions ID = 35
-
-	IDStringPlain      ID = 48 // byte strings
-	IDStringZstd       ID = 49
-	IDStringDictionary ID = 50
-)
+// idEnd is above all ids.
+const idEnd = 64
 
 // maxDepth is how deep chunks may lie within chunks: the outermost has depth 0.
 const maxDepth = 4
 
-// names is the registry: the codecs that this version knows, as Describe spells them.
-var names = map[ID]string{
-	IDConstant: "constant", IDPlain: "plain", IDFOR: "for", IDDelta: "delta", IDPatched: "patched",
-	IDDictionary: "dict", IDRuns: "runs", IDZstd: "zstd", IDTopByte: "topbyte", IDRepeats: "repeats", IDRANS: "rans",
-	IDFloatConstant: "constant", IDFloatPlain: "plain", IDFloatSplit: "split", IDFloatDecimal: "decimal",
-	IDFloatDictionary: "dict", IDFloatRuns: "runs", IDFloatZstd: "zstd", IDFloatRepeats: "repeats",
-	IDBitsConstant: "constant", IDBitsPlain: "plain", IDBitsRuns: "runs", IDBitsPositions: "positions",
-	IDStringPlain: "plain", IDStringZstd: "zstd", IDStringDictionary: "dict",
+// A codec is what codecs of all families have in common. Each codec is one value, an intCodec, floatCodec, bitCodec or
+// stringCodec, which its file registers in an init function: a table that named the codecs where it is declared would
+// refer to itself, because codecs nest chunks of other codecs. Everything else finds codecs here: the chooser, the
+// decoder, Describe and the tests.
+type codec struct {
+	id   ID
+	name string // as Describe spells it
+	// describe writes what Describe tells beside the name; nil: nothing.
+	describe func(x *description, p []byte)
+}
+
+// codecs holds the registered codecs by id.
+var codecs [idEnd]*codec
+
+func (c *codec) register() {
+	if c.id == 0 || c.id >= idEnd || codecs[c.id] != nil {
+		panic(fmt.Sprintf("codec %s: id %d is none, or taken", c.name, c.id))
+	}
+	codecs[c.id] = c
+}
+
+// codec returns the codec that has the id, or nil.
+func (id ID) codec() *codec {
+	if id >= idEnd {
+		return nil
+	}
+	return codecs[id]
 }
 
 // String returns the codec's name, or "unknown".
 func (id ID) String() string {
-	if s, ok := names[id]; ok {
-		return s
+	if c := id.codec(); c != nil {
+		return c.name
 	}
 	return "unknown"
 }

@@ -3,7 +3,6 @@ package encoding
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -28,18 +27,45 @@ func source(name string, n int) *rand.Rand {
 
 var profiles = []Profile{Balanced, Speed, Size}
 
-// The codecs that are forced on every shape; 0 is what the chooser likes.
-var (
-	intCodecs   = []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats, IDRANS}
-	floatCodecs = []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd, IDFloatRepeats}
-)
+// intIDs are the codecs of ints that are forced on every shape; 0 is what the chooser likes.
+func intIDs() []ID {
+	ids := []ID{0}
+	for _, c := range intCodecs {
+		if c != nil && c.encode != nil {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
+}
+
+// floatIDs are those of floats.
+func floatIDs() []ID {
+	ids := []ID{0}
+	for _, c := range floatCodecs {
+		if c != nil && c.encode != nil {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
+}
+
+// stringIDs are those of strings.
+func stringIDs() []ID {
+	ids := []ID{0}
+	for _, c := range stringCodecs {
+		if c != nil {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
+}
 
 func TestIntsConformance(t *testing.T) {
 	d := new(Decoder)
 	for _, s := range intShapes() {
 		for _, n := range lengths {
 			vals := s.make(source(s.name, n), n)
-			for _, codec := range intCodecs {
+			for _, codec := range intIDs() {
 				chunk, ok := forceInts(codec, vals)
 				if !ok {
 					continue
@@ -86,21 +112,12 @@ func forceInts(codec ID, vals []int64) ([]byte, bool) {
 	switch codec {
 	case IDPatched: // at a width that has exceptions
 		return e.appendPatched(nil, nil, vals, min(63, s.width*2/3), s.base, 0), true
-	case IDDictionary:
+	case IDDictionary: // however many are distinct
 		codes := make([]int64, len(vals))
 		e.table.add(codes, vals, len(vals))
-		return e.appendDictionary(nil, nil, &e.table, codes, 0), true
-	case IDTopByte: // read, and no longer written
-		return appendTopByte(vals, &s), true
-	case IDRANS:
-		if s.width == 0 { // no count follows from states that never move
-			return nil, false
-		}
-		return e.appendRANS(nil, vals, &s), true
-	case IDZstd:
-		return e.appendZstdInts(nil, appendPlain(nil, vals, plainWidth(s.min, s.max))), true
+		return e.appendDictionary([]byte{byte(IDDictionary)}, nil, codes, 0, (*encoder).appendInts), true
 	}
-	return e.appendIntsAs(codec, nil, nil, vals, &s, 0)
+	return intCodecs[codec].encode(e, nil, nil, vals, &s, 0)
 }
 
 func TestInt32sConformance(t *testing.T) {
@@ -139,7 +156,7 @@ func TestFloatsConformance(t *testing.T) {
 			for i, v := range vals {
 				raw[i] = int64(math.Float32bits(v))
 			}
-			for _, codec := range floatCodecs {
+			for _, codec := range floatIDs() {
 				chunk, ok := forceFloats(codec, raw, 4)
 				if !ok {
 					continue
@@ -169,7 +186,7 @@ func TestDoublesConformance(t *testing.T) {
 			for i, v := range vals {
 				raw[i] = int64(math.Float64bits(v))
 			}
-			for _, codec := range floatCodecs {
+			for _, codec := range floatIDs() {
 				chunk, ok := forceFloats(codec, raw, 8)
 				if !ok {
 					continue
@@ -206,7 +223,7 @@ func forceFloats(codec ID, raw []int64, width int) ([]byte, bool) {
 		}
 	}
 	exponents, _, _ := chooseDecimal(raw, width)
-	return e.appendFloatsAs(codec, exponents, nil, nil, raw, width, runs, 0)
+	return e.appendFloatsAs(codec, nil, nil, &floatValues{raw, width, runs, exponents}, 0)
 }
 
 func TestBitsConformance(t *testing.T) {
@@ -251,14 +268,10 @@ func TestStringsConformance(t *testing.T) {
 				data = append(data, v...)
 				offsets = append(offsets, int32(len(data)))
 			}
-			for _, codec := range []ID{0, IDStringPlain, IDStringZstd, IDStringDictionary} {
-				var c Chooser
-				chunk := c.AppendStrings(nil, 0, data, offsets)
-				if codec != 0 {
-					var ok bool
-					if chunk, ok = forceStrings(codec, data, offsets); !ok || n == 0 {
-						continue
-					}
+			for _, codec := range stringIDs() {
+				chunk, ok := forceStrings(codec, data, offsets)
+				if !ok || n == 0 && codec != 0 {
+					continue
 				}
 				got := make([]byte, len(data))
 				if err := d.Strings(got, offsets, chunk); err != nil || string(got) != string(data) {
@@ -330,7 +343,8 @@ func TestChooserFollowsTheData(t *testing.T) {
 		}
 		var fresh Chooser
 		if alone := fresh.AppendInts(nil, 0, vals); float64(len(chunk)) > 1.5*float64(len(alone))+64 {
-			t.Errorf("chunk %d, %s: %v takes %d bytes, %v would take %d", i, s.name, Describe(chunk), len(chunk), Describe(alone), len(alone))
+			t.Errorf("chunk %d, %s: %v takes %d bytes, %v would take %d", i, s.name, Describe(chunk), len(chunk),
+				Describe(alone), len(alone))
 		}
 	}
 }
@@ -356,19 +370,27 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 	for _, s := range intShapes()[:19] {
 		vals := s.make(source(s.name, n), n)
-		for _, codec := range []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats, IDRANS} {
+		for _, codec := range intIDs() {
 			if chunk, ok := forceInts(codec, vals); ok {
 				got := make([]int64, n)
-				check(fmt.Sprint(s.name, Describe(chunk)), func() error { return d.Ints(got, chunk) })
+				spans := []Span{{5, 6}, {700, 720}}
+				check(s.name+Describe(chunk), func() error { return d.Ints(got, chunk) })
+				check(s.name+Describe(chunk), func() error { return d.IntsAt(got[:21], n, spans, chunk) })
 			}
 		}
 	}
 	for _, s := range doubleShapes() {
-		vals := s.make(source(s.name, n), n)
-		var c Chooser
-		chunk := c.AppendDoubles(nil, 0, vals)
-		got := make([]float64, n)
-		check(s.name+Describe(chunk), func() error { return d.Doubles(got, chunk) })
+		raw := make([]int64, n)
+		for i, v := range s.make(source(s.name, n), n) {
+			raw[i] = int64(math.Float64bits(v))
+		}
+		for _, codec := range floatIDs() {
+			if chunk, ok := forceFloats(codec, raw, 8); ok {
+				got, spans := make([]float64, n), []Span{{5, 6}, {700, 720}}
+				check(s.name+Describe(chunk), func() error { return d.Doubles(got, chunk) })
+				check(s.name+Describe(chunk), func() error { return d.DoublesAt(got[:21], n, spans, chunk) })
+			}
+		}
 	}
 	for _, s := range bitShapes() {
 		flags := s.make(source(s.name, n), n)
@@ -399,6 +421,9 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 func forceStrings(codec ID, data []byte, offsets []int32) ([]byte, bool) {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
+	if codec == 0 {
+		return e.appendStrings(nil, new(memory), data, offsets, 0), true
+	}
 	return e.appendStringsAs(codec, nil, nil, data, offsets, 0)
 }
 
@@ -408,7 +433,8 @@ func TestScratchIsBounded(t *testing.T) {
 	huge := binary.AppendUvarint(nil, 1<<40)
 	join := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
 	zeros := make([]byte, 1<<26)
-	window := slices.Concat([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x88}, // a frame of unknown size and a window of 128 MiB
+	window := slices.Concat([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x88},
+		// a frame of unknown size and a window of 128 MiB
 		[]byte{0x02, 0x00, 0x10, 0xaa}) // and a block of 128 KiB of one byte, not the last
 	bomb := newZstdEncoder(zstd.SpeedDefault).EncodeAll(zeros, nil)
 	deep := []byte{byte(IDConstant), 2}
@@ -417,17 +443,17 @@ func TestScratchIsBounded(t *testing.T) {
 	}
 	wide := []byte{byte(IDConstant), 2}
 	for range maxDepth { // runs of runs: as much scratch at every level as can be
-		wide = join([]byte{byte(IDRuns)}, binary.AppendUvarint(nil, n), binary.AppendUvarint(nil, uint64(len(wide))), wide, wide)
+		wide = join([]byte{byte(IDRuns)}, binary.AppendUvarint(nil, n), binary.AppendUvarint(nil, uint64(len(wide))),
+			wide, wide)
 	}
 	for name, src := range map[string][]byte{
 		"dictionary":  join([]byte{byte(IDDictionary)}, huge, []byte{2, 1, 0, 1, 0}),
 		"runs":        join([]byte{byte(IDRuns)}, huge, []byte{2, 1, 0, 1, 0}),
 		"patched":     join([]byte{byte(IDPatched), 8, 0}, huge, []byte{2, 1, 0, 2, 1, 0}),
-		"repeats":     join([]byte{byte(IDRepeats)}, huge, huge, []byte{2, 1, 0}),
+		"sequences":   join([]byte{byte(IDSequences)}, huge, huge, []byte{2, 1, 0}),
 		"nested":      join([]byte{byte(IDDictionary), 3}, huge, []byte{1, 0}),
 		"zstd":        join([]byte{byte(IDZstd)}, huge, bomb),
 		"zstd bomb":   join([]byte{byte(IDZstd), 100}, bomb),
-		"top byte":    join([]byte{byte(IDTopByte), 0, 0}, binary.AppendUvarint(nil, uint64(len(bomb))), bomb),
 		"deep":        deep,
 		"wide":        wide,
 		"window":      join([]byte{byte(IDZstd), 100}, window),

@@ -7,12 +7,19 @@ import "encoding/binary"
 //	+-------+----------------+
 //	| 1 (1) | value (varint) |
 //	+-------+----------------+
+const IDConstant ID = 1
+
+// The chooser takes it before it looks at others.
+func init() {
+	registerInts(&intCodec{codec: codec{id: IDConstant, name: "constant"}, decode: decodeConstant, seeks: seekAlways})
+}
+
 func appendConstant(dst []byte, v int64) []byte {
 	dst = append(dst, byte(IDConstant))
 	return binary.AppendVarint(dst, v)
 }
 
-func decodeConstant(dst []int64, p []byte) error {
+func decodeConstant(_ *Decoder, dst []int64, _ int, _ []Span, p []byte, _ int) error {
 	v, p, err := takeVarint(p)
 	if err != nil {
 		return err
@@ -20,8 +27,6 @@ func decodeConstant(dst []int64, p []byte) error {
 	if len(p) != 0 {
 		return errLength
 	}
-	for i := range dst {
-		dst[i] = v
-	}
+	fill(dst, v)
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// Decimal floats (id 19), after ALP (Afroozeh, Kuffo, Boncz: Adaptive Lossless floating-Point compression, SIGMOD 2023):
-// a value v that was once a decimal is the integer d = round(v * 10^e * 10^-f), if d * 10^f * 10^-e gives v back bit for
-// bit. What does not is an exception. One pair (e, f) serves the chunk.
+// Decimal floats (id 19), after ALP (Afroozeh, Kuffo, Boncz: Adaptive Lossless floating-Point compression, SIGMOD
+// 2023): a value v that was once a decimal is the integer d = round(v * 10^e * 10^-f), if d * 10^f * 10^-e gives v back
+// bit for bit. What does not is an exception. One pair (e, f) serves the chunk.
 //
 //	+--------+-------+-------+------------------------+-------------------+---------------+
 //	| 19 (1) | e (1) | f (1) | exceptions x (uvarint) | length of         | integers:     |
@@ -19,9 +19,21 @@ import (
 //	| (uvarint)            |                    |                                        |
 //	+----------------------+--------------------+----------------------------------------+
 //
-// f <= e, e <= 18 for doubles and 10 for floats. Decoding multiplies in the type of the values, rounding to nearest even
-// after each of the two products: first by 10^f, then by the double or float nearest to 10^-e. The integer where an
-// exception stands means nothing. Positions increase and are below n.
+// f <= e, e <= 18 for doubles and 10 for floats. Decoding multiplies in the type of the values, rounding to nearest
+// even after each of the two products: first by 10^f, then by the double or float nearest to 10^-e. The integer where
+// an exception stands means nothing. Positions increase and are below n.
+const IDFloatDecimal ID = 19
+
+const nsDecimal = 0.5 // a value
+
+func init() {
+	registerFloats(&floatCodec{
+		codec: codec{IDFloatDecimal, "decimal", describeDecimal},
+		turn:  30, deepest: maxDepth - 2, offer: offerDecimal, encode: encodeDecimal,
+		floats: decodeDecimal(&floatFamily), doubles: decodeDecimal(&doubleFamily), seeks: seekFew,
+	})
+}
+
 const (
 	maxExponent32 = 10
 	maxExponent64 = 18
@@ -30,8 +42,10 @@ const (
 )
 
 var (
-	tens64 = [maxExponent64 + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
-	frac64 = [maxExponent64 + 1]float64{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18}
+	tens64 = [maxExponent64 + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13,
+		1e14, 1e15, 1e16, 1e17, 1e18}
+	frac64 = [maxExponent64 + 1]float64{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11,
+		1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18}
 	tens32 = [maxExponent32 + 1]float32{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10}
 	frac32 = [maxExponent32 + 1]float32{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10}
 )
@@ -121,8 +135,16 @@ func decimalBits(sample []int64, step, width, e, f, limit int) (size, exceptions
 	return size, exceptions
 }
 
-func (e *encoder) appendDecimal(dst []byte, m *memory, raw []int64, width int, exponents uint16, depth int) []byte {
-	ex, f := int(exponents>>8), int(exponents&0xff)
+func offerDecimal(_ *encoder, c *floatChoice) {
+	x, bytes, exceptions := chooseDecimal(c.sample, c.vals.width)
+	c.vals.exponents = x
+	sn := float64(len(c.sample))
+	c.offer(IDFloatDecimal, bytes*c.n/sn+20, c.n*(nsFOR+nsDecimal)+nsPatch*exceptions*c.n/sn)
+}
+
+func encodeDecimal(e *encoder, dst []byte, m *memory, vals *floatValues, depth int) ([]byte, bool) {
+	raw, width := vals.raw, vals.width
+	ex, f := int(vals.exponents>>8), int(vals.exponents&0xff)
 	mark, bmark := e.ints.mark(), e.bytes.mark()
 	ints, positions, exceptions := e.ints.grab(len(raw)), e.ints.grab(len(raw)), e.ints.grab(len(raw))
 	x, last := 0, int64(0)
@@ -152,7 +174,7 @@ func (e *encoder) appendDecimal(dst []byte, m *memory, raw []int64, width int, e
 	dst = appendFloatBytes(dst, exceptions[:x], width)
 	e.ints.release(mark)
 	e.bytes.release(bmark)
-	return dst
+	return dst, true
 }
 
 // A decimalChunk is a decimal chunk in its parts, borrowed from it.
@@ -192,59 +214,42 @@ func parseDecimal(n int, p []byte, width int) (c decimalChunk, err error) {
 	return c, nil
 }
 
-// decimalParts decodes all but the exceptions' values, which it returns as they stand. ints and positions are borrowed
-// from scratch that the caller releases.
-func (d *Decoder) decimalParts(n int, p []byte, width, depth int) (ints, positions []int64, e, f int, exceptions []byte, err error) {
-	fail := func(err error) ([]int64, []int64, int, int, []byte, error) { return nil, nil, 0, 0, nil, err }
-	c, err := parseDecimal(n, p, width)
-	if err != nil {
-		return fail(err)
+func decodeDecimal[T float32 | float64](k *floatKind[T]) decodeFunc[T] {
+	return func(d *Decoder, dst []T, n int, spans []Span, p []byte, depth int) error {
+		c, err := parseDecimal(n, p, k.size)
+		if err != nil {
+			return err
+		}
+		m := d.ints.mark()
+		defer d.ints.release(m)
+		ints, positions := d.ints.grab(len(dst)), d.ints.grab(c.exceptions)
+		if err := d.intsAt(ints, n, spans, c.ints, depth+1); err != nil {
+			return err
+		}
+		if err := d.decodeInts(positions, c.positions, depth+1); err != nil {
+			return err
+		}
+		if err := checkPositions(positions, n); err != nil {
+			return err
+		}
+		a, b := k.tens[c.f], k.frac[c.e]
+		ints = ints[:len(dst)]
+		for i, v := range ints {
+			dst[i] = T(v) * a * b
+		}
+		if spans == nil {
+			setFloats(dst, positions, c.values)
+			return nil
+		}
+		eachPosition(positions, spans, func(i, x int) { readFloats(dst[i:i+1], c.values[k.size*x:]) })
+		return nil
 	}
-	ints, positions = d.ints.grab(n), d.ints.grab(c.exceptions)
-	if err := d.decodeInts(ints, c.ints, depth+1); err != nil {
-		return fail(err)
-	}
-	if err := d.decodeInts(positions, c.positions, depth+1); err != nil {
-		return fail(err)
-	}
-	if err := checkPositions(positions, n); err != nil {
-		return fail(err)
-	}
-	return ints, positions, c.e, c.f, c.values, nil
 }
 
-func (d *Decoder) decimalFloats(dst []float32, p []byte, depth int) error {
-	m := d.ints.mark()
-	defer d.ints.release(m)
-	ints, positions, e, f, exceptions, err := d.decimalParts(len(dst), p, 4, depth)
-	if err != nil {
-		return err
+func describeDecimal(x *description, p []byte) {
+	x.b.WriteString(":" + byteAt(p, 0) + "-" + byteAt(p, 1))
+	if len(p) > 2 {
+		p = x.afterCount(p[2:])
 	}
-	a, b := tens32[f], frac32[e]
-	ints = ints[:len(dst)]
-	for i, v := range ints {
-		dst[i] = float32(v) * a * b
-	}
-	for i, at := range positions {
-		dst[at] = math.Float32frombits(binary.LittleEndian.Uint32(exceptions[4*i:]))
-	}
-	return nil
-}
-
-func (d *Decoder) decimalDoubles(dst []float64, p []byte, depth int) error {
-	m := d.ints.mark()
-	defer d.ints.release(m)
-	ints, positions, e, f, exceptions, err := d.decimalParts(len(dst), p, 8, depth)
-	if err != nil {
-		return err
-	}
-	a, b := tens64[f], frac64[e]
-	ints = ints[:len(dst)]
-	for i, v := range ints {
-		dst[i] = float64(v) * a * b
-	}
-	for i, at := range positions {
-		dst[at] = math.Float64frombits(binary.LittleEndian.Uint64(exceptions[8*i:]))
-	}
-	return nil
+	x.nested(p, 2, false)
 }

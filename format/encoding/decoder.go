@@ -7,8 +7,8 @@ import (
 )
 
 // A Decoder turns chunks back into values. It holds scratch memory that decoding reuses, a small multiple of the
-// largest destination (for chunks made to be wasteful, up to 16 words of 8 bytes a value), and then allocates nothing. Not
-// safe for concurrent use. The zero Decoder works.
+// largest destination (for chunks made to be wasteful, up to 16 words of 8 bytes a value), and then allocates nothing.
+// Not safe for concurrent use. The zero Decoder works.
 //
 // Each method fills dst exactly, from all of src, or returns a *ReasonError and leaves dst in any state. src may hold
 // anything: no method panics, reads outside src, or allocates more than a small multiple of dst and src.
@@ -21,6 +21,7 @@ type Decoder struct {
 	spans   arena[Span]
 	block   [blockLen]int64     // one block on its way to where it goes
 	codes   [4 * blockLen]int64 // a few, between a chunk of codes and a look-up
+	packed  packedStream        // of frame of reference, decoded in pieces
 	rans    ransDecoder
 	zstd    *zstd.Decoder
 }
@@ -82,39 +83,4 @@ func (d *Decoder) decodeFOR32(dst []int32, p []byte) error {
 		dst, packed = dst[n:], packed[size:]
 	}
 	return nil
-}
-
-func (d *Decoder) decodeInts(dst []int64, src []byte, depth int) error {
-	id, p, err := head(src)
-	if err != nil {
-		return err
-	}
-	if depth > maxDepth {
-		return errDepth
-	}
-	switch id {
-	case IDConstant:
-		return decodeConstant(dst, p)
-	case IDPlain:
-		return decodePlain(dst, p)
-	case IDFOR:
-		return decodeFOR(dst, p)
-	case IDDelta:
-		return d.decodeDelta(dst, p, depth)
-	case IDPatched:
-		return d.decodePatched(dst, p, depth)
-	case IDDictionary:
-		return d.decodeDictionary(dst, p, depth)
-	case IDRuns:
-		return d.decodeRuns(dst, p, depth)
-	case IDZstd:
-		return d.decodeZstdInts(dst, p, depth)
-	case IDTopByte:
-		return d.decodeTopByte(dst, p)
-	case IDRANS:
-		return d.decodeRANS(dst, p)
-	case IDRepeats:
-		return decodeSteps(d, dst, p, depth, (*Decoder).decodeInts)
-	}
-	return wrongCodec(id)
 }

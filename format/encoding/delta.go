@@ -1,6 +1,9 @@
 package encoding
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Delta (id 4): the first value, then each value's difference from the one before.
 //
@@ -10,22 +13,51 @@ import "encoding/binary"
 //
 // Differences wrap at 64 bits. n is at least 1. A frame of reference of the differences takes signed ones as they are:
 // its minimum is the smallest difference.
-func (e *encoder) appendDelta(dst []byte, m *memory, vals []int64, depth int) []byte {
-	dst = append(dst, byte(IDDelta))
-	dst = binary.AppendVarint(dst, vals[0])
+const IDDelta ID = 4
+
+const nsDelta = 0.5 // a value
+
+func init() {
+	registerInts(&intCodec{
+		codec: codec{IDDelta, "delta", describeDelta},
+		turn:  30, deepest: maxDepth - 1, offer: offerDelta, encode: encodeDelta, decode: decodeDelta,
+	})
+}
+
+func offerDelta(e *encoder, c *intChoice) {
 	mark := e.ints.mark()
-	diffs := e.ints.grab(len(vals) - 1)
+	defer e.ints.release(mark)
+	diffs := e.ints.grab(len(c.sample))
+	differences(diffs, c.sample)
+	_, _, patched := choosePatched(diffs, c.stats.dmin, c.stats.dmax, c.stats.dmin)
+	whole := float64(bits.Len64(uint64(c.stats.dmax)-uint64(c.stats.dmin))) / 8
+	c.delta = candidate{codec: IDDelta, bytes: c.n*min(whole, patched/float64(len(diffs))) + 12,
+		ns: c.n * (nsFOR + nsDelta)}
+	c.offer(IDDelta, c.delta.bytes, c.delta.ns)
+}
+
+// differences writes each value's difference from the one before; the first is 0.
+func differences(diffs, vals []int64) {
 	prev := vals[0]
-	for i, v := range vals[1:] {
+	diffs = diffs[:len(vals)]
+	for i, v := range vals {
 		diffs[i] = v - prev
 		prev = v
 	}
-	dst = e.appendInts(dst, m.kid(0), diffs, depth+1)
-	e.ints.release(mark)
-	return dst
 }
 
-func (d *Decoder) decodeDelta(dst []int64, p []byte, depth int) error {
+func encodeDelta(e *encoder, dst []byte, m *memory, vals []int64, _ *intStats, depth int) ([]byte, bool) {
+	dst = append(dst, byte(IDDelta))
+	dst = binary.AppendVarint(dst, vals[0])
+	mark := e.ints.mark()
+	diffs := e.ints.grab(len(vals))
+	differences(diffs, vals)
+	dst = e.appendInts(dst, m.kid(0), diffs[1:], depth+1)
+	e.ints.release(mark)
+	return dst, true
+}
+
+func decodeDelta(d *Decoder, dst []int64, _ int, _ []Span, p []byte, depth int) error {
 	v, p, err := takeVarint(p)
 	if err != nil {
 		return err
@@ -43,4 +75,9 @@ func (d *Decoder) decodeDelta(dst []int64, p []byte, depth int) error {
 		rest[i] = v
 	}
 	return nil
+}
+
+func describeDelta(x *description, p []byte) {
+	_, p, x.err = takeVarint(p)
+	x.nested(p, 1, true)
 }

@@ -6,9 +6,6 @@ import (
 	"sync"
 )
 
-// describeLimit is the most that Describe uncompresses to see what lies inside.
-const describeLimit = 1 << 24
-
 // decoders are for Describe alone, which has no receiver to keep one.
 var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 
@@ -25,82 +22,61 @@ func Describe(src []byte) string {
 
 func describe(b *strings.Builder, d *Decoder, src []byte, depth int) {
 	id, p, err := head(src)
-	if _, known := names[id]; err != nil || !known || depth > maxDepth {
+	c := id.codec()
+	if err != nil || c == nil || depth > maxDepth {
 		b.WriteByte('?')
 		return
 	}
-	b.WriteString(id.String())
-	arg := func(i int) string {
-		if i < len(p) {
-			return strconv.Itoa(int(p[i]))
-		}
-		return "?"
-	}
-	// nested describes chunks: all but the last behind their length, or all when tail is false.
-	nested := func(p []byte, count int, tail bool) {
-		b.WriteByte('(')
-		for i := range count {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			chunk := p
-			if i < count-1 || !tail {
-				chunk, p, err = takeNested(p)
-			}
-			if err != nil {
-				b.WriteByte('?')
-				break
-			}
-			describe(b, d, chunk, depth+1)
-		}
-		b.WriteByte(')')
-	}
-	afterCount := func(p []byte) []byte {
-		_, p, err = takeUvarint(p)
-		return p
-	}
-	switch id {
-	case IDPlain, IDFOR:
-		b.WriteString(":" + arg(0))
-	case IDDelta:
-		_, p, err = takeVarint(p)
-		nested(p, 1, true)
-	case IDPatched:
-		b.WriteString(":" + arg(0))
-		if len(p) > 0 {
-			if _, p, err = takeVarint(p[1:]); err == nil {
-				p = afterCount(p)
-			}
-		}
-		nested(p, 2, false)
-	case IDDictionary, IDRuns, IDFloatDictionary, IDFloatRuns, IDStringDictionary:
-		nested(afterCount(p), 2, true)
-	case IDZstd:
-		size, frame, err := takeUvarint(p)
-		chunk := []byte(nil)
-		if err == nil && size <= describeLimit {
-			chunk = make([]byte, size)
-			if d.inflate(chunk, frame) != nil {
-				chunk = nil
-			}
-		}
-		nested(chunk, 1, true)
-	case IDTopByte, IDRANS:
-		b.WriteString(":" + arg(0))
-	case IDRepeats, IDFloatRepeats:
-		nested(afterCount(afterCount(p)), 4, true)
-	case IDFloatSplit:
-		// Planes cannot be told apart without the count of values.
-	case IDFloatDecimal:
-		b.WriteString(":" + arg(0) + "-" + arg(1))
-		if len(p) > 2 {
-			p = afterCount(p[2:])
-		}
-		nested(p, 2, false)
-	case IDBitsRuns, IDBitsPositions:
-		if len(p) > 0 {
-			p = afterCount(p[1:])
-		}
-		nested(p, 1, true)
+	b.WriteString(c.name)
+	if c.describe != nil {
+		c.describe(&description{b: b, d: d, depth: depth}, p)
 	}
 }
+
+// A description is that of one chunk being written.
+type description struct {
+	b     *strings.Builder
+	d     *Decoder
+	depth int
+	err   error // what kept the nested chunks from being found
+}
+
+// byteAt returns byte i of a payload as a number.
+func byteAt(p []byte, i int) string {
+	if i < len(p) {
+		return strconv.Itoa(int(p[i]))
+	}
+	return "?"
+}
+
+// firstByte writes the number that a payload begins with: mostly a width.
+func (x *description) firstByte(p []byte) { x.b.WriteString(":" + byteAt(p, 0)) }
+
+// afterCount returns what stands behind a count.
+func (x *description) afterCount(p []byte) []byte {
+	_, p, x.err = takeUvarint(p)
+	return p
+}
+
+// nested describes chunks: all but the last behind their length, or all when tail is false.
+func (x *description) nested(p []byte, count int, tail bool) {
+	x.b.WriteByte('(')
+	for i := range count {
+		if i > 0 {
+			x.b.WriteString(", ")
+		}
+		chunk := p
+		if i < count-1 || !tail {
+			chunk, p, x.err = takeNested(p)
+		}
+		if x.err != nil {
+			x.b.WriteByte('?')
+			break
+		}
+		describe(x.b, x.d, chunk, x.depth+1)
+	}
+	x.b.WriteByte(')')
+}
+
+// describeCounted describes a count and two chunks, the second of which ends the payload.
+func describeCounted(x *description, p []byte) { x.nested(x.afterCount(p), 2, true) }

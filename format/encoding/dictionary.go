@@ -15,14 +15,104 @@ import (
 // k is at most n, each code is in [0, k). The order of the values is the writer's choice: ascending makes the values
 // chunk smaller (they differ by little), by falling frequency makes the codes chunk smaller and the decoder's look-ups
 // fall into few cache lines; see orderDictionary for how to have both.
-func (e *encoder) appendDictionary(dst []byte, m *memory, t *table, codes []int64, depth int) []byte {
+//
+// Of floats (id 20) the values are a floats chunk.
+const (
+	IDDictionary      ID = 6
+	IDFloatDictionary ID = 20
+)
+
+func init() {
+	registerInts(&intCodec{
+		codec: codec{IDDictionary, "dict", describeCounted},
+		turn:  60, deepest: maxDepth - 1, offer: offerDictionary, encode: encodeDictionary,
+		decode: decodeDictionary(&intFamily), seeks: seekFew,
+	})
+	registerFloats(&floatCodec{
+		codec: codec{IDFloatDictionary, "dict", describeCounted},
+		turn:  40, deepest: maxDepth - 1, offer: offerFloatDictionary, encode: encodeFloatDictionary,
+		floats: decodeDictionary(&floatFamily.family), doubles: decodeDictionary(&doubleFamily.family), seeks: seekFew,
+	})
+}
+
+// lookUpCost returns what looking a code up among k values costs: they lie in the first, the second or no cache.
+func lookUpCost(k int) float64 {
+	switch {
+	case k <= 1<<12:
+		return 0.6
+	case k <= 1<<18:
+		return 1.5
+	}
+	return 4
+}
+
+func offerDictionary(e *encoder, c *intChoice) {
+	s := c.stats
+	if c.refused(IDDictionary) || s.width <= 2 {
+		return
+	}
+	k := e.distinct(c.sample, s.n)
+	if kw := bits.Len(uint(k)); kw < s.width {
+		bytes := float64(k)*float64(max(1, s.width-kw+2))/8 + c.n*float64(kw)/8 + 16
+		c.offerCodes(IDDictionary, k, bytes, c.n*(nsFOR+lookUpCost(k)))
+	}
+}
+
+func offerFloatDictionary(e *encoder, c *floatChoice) {
+	n := len(c.vals.raw)
+	if c.refused(IDFloatDictionary) {
+		return
+	}
+	if k := e.distinct(c.sample, n); k <= n/2 {
+		bytes := float64(k)*float64(c.vals.width) + c.n*float64(bitsFor(k))/8 + 16
+		c.offerCodes(IDFloatDictionary, k, bytes, c.n*(nsFOR+lookUpCost(k)))
+	}
+}
+
+// offerCodes offers a dictionary of k values: a value that is copied saves its code alone.
+func (b *best) offerCodes(id ID, k int, bytes, ns float64) {
+	if b.offer(id, bytes, ns); b.codec == id {
+		b.valueBits = float64(bitsFor(k))
+	}
+}
+
+// distinct estimates how many distinct values n values have, by a sample of them.
+func (e *encoder) distinct(sample []int64, n int) int {
 	mark := e.ints.mark()
-	values := e.ints.grab(len(t.keys))
-	e.orderDictionary(values, t, codes)
-	dst = append(dst, byte(IDDictionary))
+	e.table.add(e.ints.grab(len(sample)), sample, len(sample))
+	e.ints.release(mark)
+	return estimateDistinct(&e.table, len(sample), n)
+}
+
+// encodeDictionary refuses values of which more are distinct than a dictionary can pay for.
+func encodeDictionary(e *encoder, dst []byte, m *memory, vals []int64, s *intStats, depth int) ([]byte, bool) {
+	mark := e.ints.mark()
+	defer e.ints.release(mark)
+	codes := e.ints.grab(len(vals))
+	if !e.table.add(codes, vals, e.dictionaryLimit(s)) {
+		return dst, false
+	}
+	return e.appendDictionary(append(dst, byte(IDDictionary)), m, codes, depth, (*encoder).appendInts), true
+}
+
+func encodeFloatDictionary(e *encoder, dst []byte, m *memory, v *floatValues, depth int) ([]byte, bool) {
+	mark := e.ints.mark()
+	defer e.ints.release(mark)
+	codes := e.ints.grab(len(v.raw))
+	if !e.table.add(codes, v.raw, max(1, len(v.raw)/2)) {
+		return dst, false
+	}
+	return e.appendDictionary(append(dst, byte(IDFloatDictionary)), m, codes, depth, v.append), true
+}
+
+// appendDictionary appends what follows the id, of the values in e.table; nest appends them. It changes codes.
+func (e *encoder) appendDictionary(dst []byte, m *memory, codes []int64, depth int, nest appendFunc) []byte {
+	mark := e.ints.mark()
+	values := e.ints.grab(len(e.table.keys))
+	e.orderDictionary(values, &e.table, codes)
 	dst = binary.AppendUvarint(dst, uint64(len(values)))
 	bmark := e.bytes.mark()
-	chunk := e.appendInts(e.bytes.grab(chunkRoom(len(values)))[:0], m.kid(0), values, depth+1)
+	chunk := nest(e, e.bytes.grab(chunkRoom(len(values)))[:0], m.kid(0), values, depth+1)
 	dst = appendNested(dst, chunk)
 	e.bytes.release(bmark)
 	dst = e.appendInts(dst, m.kid(1), codes, depth+1)
@@ -30,9 +120,29 @@ func (e *encoder) appendDictionary(dst []byte, m *memory, t *table, codes []int6
 	return dst
 }
 
+// dictionaryLimit returns how many distinct values a dictionary may have before it must cost more than it saves.
+func (e *encoder) dictionaryLimit(s *intStats) int {
+	limit := 0
+	for w := 1; w < s.width && w < 31; w++ {
+		// k values of up to w bits of code: each value costs its own bits less what ascending order saves.
+		k := 1 << w
+		saved := (float64(s.n)*float64(s.width-w)/8)*e.profile.NsPerByte() - float64(s.n)*lookUpCost(k)
+		if k > s.n {
+			k = s.n
+		}
+		cost := float64(k) * float64(max(1, s.width-w+2)) / 8 * e.profile.NsPerByte()
+		if saved > cost {
+			limit = max(limit, k)
+		} else if saved > 0 {
+			limit = max(limit, int(float64(k)*saved/cost))
+		}
+	}
+	return limit
+}
+
 // orderDictionary writes t's keys to values, and changes codes to fit: first the keys of the highest frequency class (a
-// power of two of occurrences), in each class ascending. So the values differ by little, but for a few jumps, and yet the
-// codes are as good as by frequency.
+// power of two of occurrences), in each class ascending. So the values differ by little, but for a few jumps, and yet
+// the codes are as good as by frequency.
 func (e *encoder) orderDictionary(values []int64, t *table, codes []int64) {
 	mark := e.ints.mark()
 	rank := e.ints.grab(len(t.keys)) // rank[code] is the place of the key that had that code
@@ -62,40 +172,75 @@ func (e *encoder) orderDictionary(values []int64, t *table, codes []int64) {
 	e.ints.release(mark)
 }
 
-func (d *Decoder) decodeDictionary(dst []int64, p []byte, depth int) error {
-	k, p, err := takeCount(p, len(dst))
-	if err != nil {
-		return err
+// decodeDictionary decodes dictionaries of a family. Of spans only those values are decoded that codes name, where
+// these are few.
+func decodeDictionary[T any](f *family[T]) decodeFunc[T] {
+	return func(d *Decoder, dst []T, n int, spans []Span, p []byte, depth int) error {
+		k, p, err := takeCount(p, n)
+		if err != nil {
+			return err
+		}
+		chunk, p, err := takeNested(p)
+		if err != nil {
+			return err
+		}
+		a := f.arena(d)
+		m, am, sm := d.ints.mark(), a.mark(), d.spans.mark()
+		defer d.ints.release(m)
+		defer a.release(am)
+		defer d.spans.release(sm)
+		if spans == nil {
+			values := a.grab(k)
+			if err := f.decode(d, values, chunk, depth+1); err != nil {
+				return err
+			}
+			return lookUp(d, dst, values, p, depth+1)
+		}
+		codes := d.ints.grab(len(dst))
+		if err := d.intsAt(codes, n, spans, p, depth+1); err != nil {
+			return err
+		}
+		if mostly(len(codes), len(codes), k) {
+			values := a.grab(k)
+			if err := f.decode(d, values, chunk, depth+1); err != nil {
+				return err
+			}
+			return gather(dst, values, codes)
+		}
+		places := d.spans.grab(len(codes))
+		for i, c := range codes {
+			if uint64(c) >= uint64(k) {
+				return errCode
+			}
+			places[i] = Span{int32(c), int32(c) + 1}
+		}
+		return f.decodeAt(d, dst, k, places, chunk, depth+1)
 	}
-	chunk, p, err := takeNested(p)
-	if err != nil {
-		return err
-	}
-	m := d.ints.mark()
-	defer d.ints.release(m)
-	values := d.ints.grab(k)
-	if err := d.decodeInts(values, chunk, depth+1); err != nil {
-		return err
-	}
-	return lookUp(d, dst, values, p, dst, depth+1)
 }
 
-// lookUp decodes a chunk of len(dst) codes and writes the value of each. room has the length of dst, and may be dst.
-func lookUp[T any](d *Decoder, dst, values []T, src []byte, room []int64, depth int) error {
+// lookUp decodes a chunk of len(dst) codes and writes the value of each.
+func lookUp[T any](d *Decoder, dst, values []T, src []byte, depth int) error {
 	done, err := d.codeBlocks(len(dst), src, depth, func(at int, codes []int64) error {
 		return gather(dst[at:at+len(codes)], values, codes)
 	})
 	if done || err != nil {
 		return err
 	}
-	if err := d.decodeInts(room, src, depth); err != nil {
+	codes, ints := any(dst).([]int64)
+	if !ints {
+		m := d.ints.mark()
+		defer d.ints.release(m)
+		codes = d.ints.grab(len(dst))
+	}
+	if err := d.decodeInts(codes, src, depth); err != nil {
 		return err
 	}
-	return gather(dst, values, room)
+	return gather(dst, values, codes)
 }
 
-// LookUp decodes a chunk of len(dst) codes and writes the value of each: first[c], or second[c-len(first)] from len(first) on. A code that is
-// past both ends it, with its place and itself; bad is -1 where there is none. Of an error the values say nothing.
+// LookUp decodes a chunk of len(dst) codes and writes the value of each: first[c], or second[c-len(first)] from
+// len(first) on. A code that is past both ends it, with its place and itself; bad is -1 where there is none. Of an
+// error the values say nothing.
 func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code int64, err error) {
 	bad = -1
 	done, err := d.codeBlocks(len(dst), src, 0, func(at int, codes []int64) error {
@@ -123,8 +268,8 @@ func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code 
 // LookUpIn makes each of codes, which are places in values, the value there.
 func LookUpIn(codes, values []int64) { gatherTwo(codes, values, nil, codes) }
 
-// codeBlocks decodes a chunk of n codes in blocks that stay in the first-level cache and gives f each with the place at which it begins,
-// until f returns an error. done is false where the codec is none that decodes in blocks: then nothing was decoded.
+// codeBlocks decodes a chunk of n codes in blocks that stay in the first-level cache and gives f each with the place at
+// which it begins, until f returns an error. done is false where the codec has no stream: then nothing was decoded.
 func (d *Decoder) codeBlocks(n int, src []byte, depth int, f func(at int, codes []int64) error) (done bool, err error) {
 	id, p, err := head(src)
 	if err != nil {
@@ -133,41 +278,24 @@ func (d *Decoder) codeBlocks(n int, src []byte, depth int, f func(at int, codes 
 	if depth > maxDepth {
 		return false, errDepth
 	}
-	var next func([]int64) error
-	end := func() error { return nil }
-	switch id {
-	case IDFOR:
-		packed, width, base, err := parseFOR(n, p)
-		if err != nil {
-			return false, err
-		}
-		next = func(codes []int64) error {
-			size := packedLen(len(codes), width)
-			unpack(codes, packed[:size], width, base)
-			packed = packed[size:]
-			return nil
-		}
-	case IDRANS:
-		r := &d.rans
-		if err := r.parse(n, p); err != nil {
-			return false, err
-		}
-		defer r.forget()
-		next, end = r.next, r.end
-	default:
+	if id >= idEnd || intStreams[id] == nil {
 		return false, nil
 	}
-	for at := 0; at < n; {
+	s := intStreams[id]
+	if err := s.open(d, n, p); err != nil {
+		return false, err
+	}
+	for at := 0; at < n && err == nil; {
 		codes := d.codes[:min(n-at, len(d.codes))]
-		if err := next(codes); err != nil {
-			return false, err
-		}
-		if err := f(at, codes); err != nil {
-			return false, err
+		if err = s.next(d, codes); err == nil {
+			err = f(at, codes)
 		}
 		at += len(codes)
 	}
-	return true, end()
+	if end := s.close(d); err == nil {
+		err = end
+	}
+	return err == nil, err
 }
 
 // gather writes the value of each code. codes and dst may be the same memory.
@@ -188,9 +316,10 @@ func gather[T any](dst, values []T, codes []int64) error {
 	return nil
 }
 
-// gatherTwoPlain writes the value of each code: first[c], or second[c-len(first)] from len(first) on. codes and dst may be the same memory.
-// It returns the place of the first code that is past both, or -1; what is before it has been written, and perhaps more. Hot: gatherTwo replaces it where the processor has vectors.
-func gatherTwoPlain(dst, first, second, codes []int64) (bad int) {
+// gatherTwoFallback writes the value of each code: first[c], or second[c-len(first)] from len(first) on. codes and dst may
+// be the same memory. It returns the place of the first code that is past both, or -1; what is before it has been
+// written, and perhaps more. Hot: gatherTwo replaces it where the processor has vectors.
+func gatherTwoFallback(dst, first, second, codes []int64) (bad int) {
 	dst = dst[:len(codes)]
 	for i, c := range codes {
 		if uint64(c) < uint64(len(first)) {

@@ -1,6 +1,7 @@
 // Package encoding turns values into bytes and back.
 //
-// A stream is encoded into one chunk: a codec id and what that codec needs, often further chunks. SPEC.md fixes the bytes.
+// A stream is encoded into one chunk: a codec id and what that codec needs, often further chunks. SPEC.md fixes the
+// bytes.
 //
 //	            AppendInts(dst, stream, vals)
 //	vals ──> Chooser ── scan all, sample some ──> codec ──> chunk ──> dst

@@ -6,8 +6,8 @@ import "strconv"
 // stripe and the stream, adds that.
 type ReasonError struct {
 	Reason string
-	// Unknown is the codec id, of this chunk or of one nested in it, that this version does not know and that a later one
-	// may have given out; 0 when the bytes are wrong in any version.
+	// Unknown is the codec id, of this chunk or of one nested in it, that this version does not know and that a later
+	// one may have given out; 0 when the bytes are wrong in any version.
 	Unknown ID
 }
 
@@ -27,7 +27,7 @@ var (
 	errCount      = reason("nested count exceeds the count of values")
 	errNested     = reason("nested chunk reaches beyond its parent")
 	errRuns       = reason("run lengths do not add up to the count of values")
-	errSteps      = reason("steps copy from nowhere or do not add up to the count of values")
+	errSequences  = reason("sequences copy from nowhere or do not add up to the count of values")
 	errCode       = reason("dictionary code is out of range")
 	errUnused     = reason("dictionary entry has no use")
 	errPosition   = reason("positions do not increase or are out of range")
@@ -45,20 +45,18 @@ var (
 	errDst        = reason("destination is too short for the count of bits")
 )
 
-// errUnknown holds the error of each codec id that is not in the registry.
+// errUnknown holds the error of each codec id that may not be registered.
 var errUnknown = func() (errs [256]error) {
 	for id := 1; id < len(errs); id++ {
-		if _, known := names[ID(id)]; !known {
-			errs[id] = &ReasonError{Reason: "codec " + strconv.Itoa(id), Unknown: ID(id)}
-		}
+		errs[id] = &ReasonError{Reason: "codec " + strconv.Itoa(id), Unknown: ID(id)}
 	}
 	return errs
 }()
 
 // wrongCodec returns the error of a chunk that begins with an id which is none of its family's.
 func wrongCodec(id ID) error {
-	if err := errUnknown[id]; err != nil {
-		return err
+	if id == 0 || id.codec() != nil {
+		return errCodec
 	}
-	return errCodec
+	return errUnknown[id]
 }

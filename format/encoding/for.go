@@ -5,146 +5,6 @@ import (
 	"math/bits"
 )
 
-//go:generate go run kernels_generate.go
-
-const (
-	blockLen   = 256 // values in a block of packed bits
-	blockLanes = 4   // lanes of a block: value i is row i/4 of lane i%4
-	wordStride = blockLanes * 8
-)
-
-// packedLen returns the bytes that n values of width bits take: whole blocks, then the rest of the values as one run
-// of bits, filled up to a byte. n is at most maxCount, so that nothing here overflows.
-func packedLen(n, width int) int {
-	return n/blockLen*(blockLen/8*width) + (n%blockLen*width+7)/8
-}
-
-// appendPacked appends the low width bits of each value less base, in the layout that packedLen counts.
-//
-//	block of 256 values, 32*width bytes: word k (8 LE) of lane l lies at 8*(4*k + l).
-//	Lane l holds values l, l+4, l+8, ... one after the other, lowest bits first.
-//
-//	+-------------+-------------+-------------+-------------+-------------+--- ---+
-//	| word 0 of   | word 0 of   | word 0 of   | word 0 of   | word 1 of   |       |
-//	| lane 0 (8)  | lane 1 (8)  | lane 2 (8)  | lane 3 (8)  | lane 0 (8)  |  ...  |
-//	+-------------+-------------+-------------+-------------+-------------+--- ---+
-//
-//	tail of t = n mod 256 values, (t*width + 7) / 8 bytes: value i at bit i*width, lowest bits first; the bits left
-//	over in the last byte are zero.
-func appendPacked(dst []byte, vals []int64, width int, base int64) []byte {
-	pos, size := len(dst), packedLen(len(vals), width)
-	dst = grow(dst, size)
-	if width == 0 {
-		return dst
-	}
-	pack := packLane[width]
-	for len(vals) >= blockLen {
-		for l := range blockLanes {
-			pack(dst[pos+8*l:], vals[l:], base)
-		}
-		pos += blockLen / 8 * width
-		vals = vals[blockLen:]
-	}
-	mask := maskOf(width)
-	var acc uint64
-	have := 0
-	for _, v := range vals {
-		u := uint64(v-base) & mask
-		acc |= u << have
-		if have+width < 64 {
-			have += width
-			continue
-		}
-		binary.LittleEndian.PutUint64(dst[pos:], acc)
-		pos += 8
-		acc = u >> (64 - have) // a shift by 64 gives 0
-		have += width - 64
-	}
-	for ; have > 0; have -= 8 {
-		dst[pos] = byte(acc)
-		acc >>= 8
-		pos++
-	}
-	return dst
-}
-
-// unpack writes base plus each of the len(dst) packed values. len(src) is packedLen(len(dst), width).
-func unpack(dst []int64, src []byte, width int, base int64) {
-	whole := len(dst) / blockLen * blockLen
-	unpackBlocks(dst[:whole], src, width, base)
-	unpackTail(dst[whole:], src[whole/8*width:], width, base)
-}
-
-// unpackBlocksPlain unpacks whole blocks. Hot: unpackBlocks replaces it where the processor has vectors.
-func unpackBlocksPlain(dst []int64, src []byte, width int, base int64) {
-	if width == 0 {
-		fill(dst, base)
-		return
-	}
-	kernel := unpackLane[width]
-	for len(dst) >= blockLen {
-		for l := range blockLanes {
-			kernel(dst[l:], src[8*l:], base)
-		}
-		src = src[blockLen/8*width:]
-		dst = dst[blockLen:]
-	}
-}
-
-// unpackTail unpacks fewer than blockLen values.
-func unpackTail(dst []int64, src []byte, width int, base int64) {
-	if len(dst) == 0 {
-		return
-	}
-	mask := maskOf(width)
-	i, bit := 0, 0
-	// A value lies in the 8 bytes from its first one, or reaches into the 9th.
-	for ; i < len(dst); i++ {
-		at := bit >> 3
-		if at+9 > len(src) {
-			break
-		}
-		v := binary.LittleEndian.Uint64(src[at:]) >> (bit & 7)
-		if bit&7+width > 64 {
-			v |= uint64(src[at+8]) << (64 - bit&7)
-		}
-		dst[i] = int64(v&mask) + base
-		bit += width
-	}
-	if i == len(dst) {
-		return
-	}
-	// At most 8 bytes are left: the last values come from a copy with room behind it.
-	var end [24]byte
-	copy(end[:8], src[bit>>3:])
-	bit &= 7
-	for ; i < len(dst); i++ {
-		at := bit >> 3
-		v := binary.LittleEndian.Uint64(end[at:]) >> (bit & 7)
-		if bit&7+width > 64 {
-			v |= uint64(end[at+8]) << (64 - bit&7)
-		}
-		dst[i] = int64(v&mask) + base
-		bit += width
-	}
-}
-
-func maskOf(width int) uint64 {
-	if width == 0 {
-		return 0
-	}
-	return ^uint64(0) >> (64 - width)
-}
-
-// grow returns b with n more bytes, whatever they hold.
-func grow(b []byte, n int) []byte {
-	if cap(b)-len(b) < n {
-		b = append(b, make([]byte, n)...)
-		return b
-	}
-	return b[:len(b)+n]
-}
-
 // Frame of reference (id 3): a minimum, then every value's distance from it in the same number of bits.
 //
 //	+--------+-----------+------------------+--------------------------+
@@ -152,6 +12,26 @@ func grow(b []byte, n int) []byte {
 //	+--------+-----------+------------------+--------------------------+
 //
 // Sums wrap at 64 bits, so that any minimum may serve: for uint64 values the smallest of them, unsigned.
+const IDFOR ID = 3
+
+const nsFOR = 0.5 // a value
+
+func init() {
+	registerInts(&intCodec{
+		codec: codec{IDFOR, "for", (*description).firstByte},
+		turn:  10, deepest: maxDepth, offer: offerFOR, encode: encodeFOR, decode: decodeFOR, seeks: seekFew,
+		stream: &intStream{open: openFOR, next: nextFOR, close: closeFOR},
+	})
+}
+
+func offerFOR(_ *encoder, c *intChoice) {
+	c.offer(IDFOR, float64(sizeFOR(c.stats.n, c.stats.width, c.stats.base)), c.n*nsFOR)
+}
+
+func encodeFOR(_ *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _ int) ([]byte, bool) {
+	return appendFOR(dst, vals, s.width, s.base), true
+}
+
 func appendFOR(dst []byte, vals []int64, width int, base int64) []byte {
 	dst = append(dst, byte(IDFOR), byte(width))
 	dst = binary.AppendVarint(dst, base)
@@ -179,12 +59,38 @@ func parseFOR(n int, p []byte) (packed []byte, width int, base int64, err error)
 	return p, width, base, nil
 }
 
-func decodeFOR(dst []int64, p []byte) error {
-	packed, width, base, err := parseFOR(len(dst), p)
+func decodeFOR(d *Decoder, dst []int64, n int, spans []Span, p []byte, _ int) error {
+	packed, width, base, err := parseFOR(n, p)
 	if err != nil {
 		return err
 	}
-	unpack(dst, packed, width, base)
+	d.unpackAt(dst, n, spans, packed, width, base)
+	return nil
+}
+
+// A packedStream is what is left of packed values on their way.
+type packedStream struct {
+	packed []byte
+	width  int
+	base   int64
+}
+
+func openFOR(d *Decoder, n int, p []byte) (err error) {
+	s := &d.packed
+	s.packed, s.width, s.base, err = parseFOR(n, p)
+	return err
+}
+
+func nextFOR(d *Decoder, dst []int64) error {
+	s := &d.packed
+	size := packedLen(len(dst), s.width)
+	unpack(dst, s.packed[:size], s.width, s.base)
+	s.packed = s.packed[size:]
+	return nil
+}
+
+func closeFOR(d *Decoder) error {
+	d.packed = packedStream{}
 	return nil
 }
 

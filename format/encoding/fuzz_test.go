@@ -15,7 +15,7 @@ func seedInts(f *testing.F) {
 	for _, s := range intShapes()[:19] {
 		for _, n := range []int{1, 65, 300} {
 			vals := s.make(source(s.name, n), n)
-			for _, codec := range []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats, IDRANS} {
+			for _, codec := range intIDs() {
 				if chunk, ok := forceInts(codec, vals); ok {
 					f.Add(chunk, uint16(n))
 				}
@@ -69,7 +69,7 @@ func seedFloats(f *testing.F, width int) {
 					raw[i] = int64(math.Float32bits(float32(v)))
 				}
 			}
-			for _, codec := range []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd, IDFloatRepeats} {
+			for _, codec := range floatIDs() {
 				if chunk, ok := forceFloats(codec, raw, width); ok {
 					f.Add(chunk, uint16(n))
 				}
@@ -130,7 +130,7 @@ func FuzzDecodeStrings(f *testing.F) {
 			offsets = append(offsets, int32(len(data)))
 			sizes = append(sizes, byte(len(v)))
 		}
-		for _, codec := range []ID{IDStringPlain, IDStringZstd, IDStringDictionary} {
+		for _, codec := range stringIDs()[1:] {
 			if chunk, ok := forceStrings(codec, data, offsets); ok {
 				f.Add(chunk, sizes)
 			}
@@ -179,7 +179,8 @@ func FuzzRoundTripInts(f *testing.F) {
 	d := new(Decoder)
 	f.Fuzz(func(t *testing.T, data []byte, pick byte) {
 		vals := toInts(data)
-		codec := []ID{0, IDPlain, IDFOR, IDDelta, IDPatched, IDDictionary, IDRuns, IDZstd, IDTopByte, IDRepeats, IDRANS}[pick%11]
+		ids := intIDs()
+		codec := ids[int(pick)%len(ids)]
 		chunk, ok := forceInts(codec, vals)
 		if !ok {
 			return
@@ -196,7 +197,8 @@ func FuzzRoundTripFloats(f *testing.F) {
 	d := new(Decoder)
 	f.Fuzz(func(t *testing.T, data []byte, pick byte) {
 		raw := toInts(data)
-		codec := []ID{0, IDFloatPlain, IDFloatSplit, IDFloatDecimal, IDFloatDictionary, IDFloatRuns, IDFloatZstd, IDFloatRepeats}[pick%8]
+		ids := floatIDs()
+		codec := ids[int(pick)%len(ids)]
 		if chunk, ok := forceFloats(codec, raw, 8); ok {
 			got := make([]float64, len(raw))
 			if err := d.Doubles(got, chunk); err != nil {
@@ -251,14 +253,10 @@ func FuzzRoundTripStrings(f *testing.F) {
 			offsets = append(offsets, min(int32(len(data)), offsets[len(offsets)-1]+int32(s)))
 		}
 		data = data[:offsets[len(offsets)-1]]
-		for _, codec := range []ID{0, IDStringZstd, IDStringDictionary} {
-			var c Chooser
-			chunk := c.AppendStrings(nil, 0, data, offsets)
-			if codec != 0 {
-				var ok bool
-				if chunk, ok = forceStrings(codec, data, offsets); !ok {
-					continue
-				}
+		for _, codec := range stringIDs() {
+			chunk, ok := forceStrings(codec, data, offsets)
+			if !ok {
+				continue
 			}
 			got := make([]byte, len(data))
 			if err := d.Strings(got, offsets, chunk); err != nil || string(got) != string(data) {

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "append chunks of codecs that testdata/c
 
 const goldenFile = "testdata/chunks.txt"
 
-// goldenValues suit every codec: repeats, runs, an outlier, and more than a block.
+// goldenValues suit every codec: sequences, runs, an outlier, and more than a block.
 func goldenValues() []int64 {
 	vals := make([]int64, 300)
 	for i := range vals {
@@ -48,16 +48,15 @@ func TestGolden(t *testing.T) {
 		offsets = append(offsets, int32(len(data)))
 	}
 	want := map[string]func() ([]byte, bool){}
-	for id := IDConstant; id <= IDRANS; id++ {
+	for _, id := range intIDs()[1:] {
 		want["ints "+id.String()] = func() ([]byte, bool) { return forceInts(id, vals) }
 	}
-	delete(want, "ints constant")
-	for id := IDFloatPlain; id <= IDFloatRepeats; id++ {
+	for _, id := range floatIDs()[1:] {
 		want["floats "+id.String()] = func() ([]byte, bool) { return forceFloats(id, raw4, 4) }
 		want["doubles "+id.String()] = func() ([]byte, bool) { return forceFloats(id, raw8, 8) }
 	}
 	want["bits chosen"] = func() ([]byte, bool) { var c Chooser; return c.AppendBits(nil, 0, words, len(vals)), true }
-	for id := IDStringPlain; id <= IDStringDictionary; id++ {
+	for _, id := range stringIDs()[1:] {
 		want["strings "+id.String()] = func() ([]byte, bool) { return forceStrings(id, data, offsets) }
 	}
 
@@ -114,7 +113,8 @@ func TestGolden(t *testing.T) {
 	if *update {
 		for _, name := range missing {
 			chunk, ok := want[name]()
-			if !ok || Describe(chunk) == "?" || !strings.Contains(Describe(chunk), strings.Fields(name)[1]) && name != "bits chosen" {
+			if !ok || Describe(chunk) == "?" || !strings.Contains(Describe(chunk), strings.Fields(name)[1]) &&
+				name != "bits chosen" {
 				t.Fatalf("%s: %v %s", name, ok, Describe(chunk))
 			}
 			file = fmt.Appendf(file, "%s %x\n", name, chunk)

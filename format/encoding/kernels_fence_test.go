@@ -23,7 +23,8 @@ func TestUnpackStaysInBounds(t *testing.T) {
 		for i := range src {
 			src[i] = byte(r.Uint32())
 		}
-		lengths := []int{blockLen - 1, blockLen, blockLen + 1, blockLen + 100, 2*blockLen - 1, 2 * blockLen, 3 * blockLen}
+		lengths := []int{blockLen - 1, blockLen, blockLen + 1, blockLen + 100, 2*blockLen - 1, 2 * blockLen,
+			3 * blockLen}
 		for n := range fencedLen + 1 {
 			lengths = append(lengths, n)
 		}
@@ -32,14 +33,37 @@ func TestUnpackStaysInBounds(t *testing.T) {
 			want := make([]int64, n)
 			whole := n / blockLen * blockLen
 			if whole > 0 {
-				unpackBlocksPlain(want[:whole], p, width, 7)
+				unpackBlocksFallback(want[:whole], p, width, 7)
 			}
-			unpackTail(want[whole:], p[whole/8*width:], width, 7)
+			unpackTail(want[whole:], p[whole/8*width:], width, 7, 0)
 			for _, low := range []bool{false, true} {
 				got := simdtest.Place(out, make([]int64, n), low)
 				unpack(got, simdtest.Place(in, p, low), width, 7)
 				if !slices.Equal(got, want) {
 					t.Fatalf("%d values of %d bits differ", n, width)
+				}
+			}
+		}
+	}
+}
+
+func TestPackStaysInBounds(t *testing.T) {
+	in, out := simdtest.NewFence(t, 64*1024), simdtest.NewFence(t, 64*1024)
+	r := rand.New(rand.NewPCG(seed, 12))
+	for width := range 65 {
+		vals := make([]int64, 3*blockLen)
+		for i := range vals {
+			vals[i] = int64(r.Uint64())
+		}
+		for blocks := range 4 {
+			v := vals[:blocks*blockLen]
+			want := make([]byte, packedLen(len(v), width))
+			packBlocksFallback(want, v, width, 7)
+			for _, low := range []bool{false, true} {
+				got := simdtest.Place(out, make([]byte, len(want)), low)
+				packBlocks(got, simdtest.Place(in, v, low), width, 7)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%d blocks of %d bits differ", blocks, width)
 				}
 			}
 		}
@@ -74,7 +98,7 @@ func TestGatherStaysInBounds(t *testing.T) {
 			}
 			first, second := values(sizes[0]), values(sizes[1])
 			want := make([]int64, n)
-			place := gatherTwoPlain(want, first, second, codes)
+			place := gatherTwoFallback(want, first, second, codes)
 			good := n
 			if place >= 0 {
 				good = place
@@ -82,33 +106,12 @@ func TestGatherStaysInBounds(t *testing.T) {
 			for _, low := range []bool{false, true} {
 				a, b := simdtest.Place(fences[0], first, low), simdtest.Place(fences[1], second, low)
 				c, got := simdtest.Place(fences[2], codes, low), simdtest.Place(fences[3], make([]int64, n), low)
-				if at := gatherTwo(got, a, b, c); at != place || !slices.Equal(got[:good], want[:good]) || !slices.Equal(c, codes) {
+				if at := gatherTwo(got, a, b, c); at != place || !slices.Equal(got[:good], want[:good]) ||
+					!slices.Equal(c, codes) {
 					t.Fatalf("%d codes of %v values: bad %d, want %d, or other values", n, sizes, at, place)
 				}
 				if at := gatherTwo(c, a, b, c); at != place || !slices.Equal(c[:good], want[:good]) {
 					t.Fatalf("%d codes of %v values in place: bad %d, want %d, or other values", n, sizes, at, place)
-				}
-			}
-		}
-	}
-}
-
-func TestAddTopStaysInBounds(t *testing.T) {
-	in, out := simdtest.NewFence(t, fencedLen), simdtest.NewFence(t, 8*fencedLen)
-	r := rand.New(rand.NewPCG(seed, 12))
-	for n := range fencedLen + 1 {
-		for _, low := range []int{0, 1, 31, 55, 56} {
-			vals, top := make([]int64, n), make([]byte, n)
-			for i := range vals {
-				vals[i], top[i] = int64(r.Uint64()), byte(r.Uint32())
-			}
-			want := slices.Clone(vals)
-			addTopPlain(want, top, low)
-			for _, atStart := range []bool{false, true} {
-				got := simdtest.Place(out, vals, atStart)
-				addTop(got, simdtest.Place(in, top, atStart), low)
-				if !slices.Equal(got, want) {
-					t.Fatalf("%d values above %d bits differ", n, low)
 				}
 			}
 		}
@@ -143,7 +146,8 @@ func TestRANSStaysInBounds(t *testing.T) {
 			bad[r.IntN(len(bad))] ^= 1 << r.IntN(8)
 			for _, low := range []bool{false, true} {
 				got := simdtest.Place(out, make([]int64, n), low)
-				if err := new(Decoder).Ints(got, simdtest.Place(in, chunk, low)); err != nil || !slices.Equal(got, vals) {
+				if err := new(Decoder).Ints(got, simdtest.Place(in, chunk, low)); err != nil || !slices.Equal(got,
+					vals) {
 					t.Fatalf("%d values below %d: %v, or others", n, spread, err)
 				}
 				_ = new(Decoder).Ints(got, simdtest.Place(in, bad, low))

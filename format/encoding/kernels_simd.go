@@ -8,23 +8,25 @@ import (
 	"github.com/dsistore/dsistore/internal/simd"
 )
 
-// unpackBlocksAVX2 unpacks whole blocks of values of 1 to 64 bits. dst has room for 256 values a block, src holds 32*width bytes
+// packBlocksAVX2 packs whole blocks of values to 1 to 64 bits. vals has 256 values a block, dst room for 32*width bytes
 // a block.
+//
+//go:noescape
+func packBlocksAVX2(dst *byte, vals *int64, blocks, width int, base int64)
+
+// unpackBlocksAVX2 unpacks whole blocks of values of 1 to 64 bits. dst has room for 256 values a block, src holds
+// 32*width bytes a block.
 //
 //go:noescape
 func unpackBlocksAVX2(dst *int64, src *byte, blocks, width int, base int64)
 
-// gatherTwoAVX512 is gatherTwoPlain for the first codes; it returns for how many.
+// gatherTwoAVX512 is gatherTwoFallback for the first codes; it returns for how many.
 //
 //go:noescape
 func gatherTwoAVX512(dst, codes *int64, n int, first *int64, firstLen int, second *int64, secondLen int) (done int)
 
-// addTopAVX2 is addTopPlain for n values, a multiple of 8 and not 0.
-//
-//go:noescape
-func addTopAVX2(dst *int64, top *byte, n, low int)
-
-// ransRowsAVX512 is ransRows; it ends where fewer than ransRowWords bytes of words are left, of which there are at least as many.
+// ransRowsAVX512 is ransRows; it ends where fewer than ransRowWords bytes of words are left, of which there are at
+// least as many.
 //
 //go:noescape
 func ransRowsAVX512(dst *int64, rows int, r *ransDecoder, words *byte, size int, base int64, low int) (done, used int)
@@ -32,7 +34,8 @@ func ransRowsAVX512(dst *int64, rows int, r *ransDecoder, words *byte, size int,
 // ransRowsAVX2 is ransRowsAVX512. take is ransTake.
 //
 //go:noescape
-func ransRowsAVX2(dst *int64, rows int, r *ransDecoder, words *byte, size int, base int64, low int, take *[256][8]uint8) (done, used int)
+func ransRowsAVX2(dst *int64, rows int, r *ransDecoder, words *byte, size int, base int64, low int,
+	take *[256][8]uint8) (done, used int)
 
 // ransTake says for every set of 8 states, a bit each, how many of the states before are in it.
 var ransTake = func() (take [256][8]uint8) {
@@ -44,28 +47,42 @@ var ransTake = func() (take [256][8]uint8) {
 	return take
 }()
 
-// unpackBlocks is unpackBlocksPlain.
+// packBlocks is packBlocksFallback.
+func packBlocks(dst []byte, vals []int64, width int, base int64) {
+	blocks := len(vals) / blockLen
+	if blocks == 0 {
+		return
+	}
+	if width == 0 || !simd.AVX2 {
+		packBlocksFallback(dst, vals, width, base)
+		return
+	}
+	_, _ = vals[blocks*blockLen-1], dst[blocks*blockLen/8*width-1]
+	packBlocksAVX2(&dst[0], &vals[0], blocks, width, base)
+}
+
+// unpackBlocks is unpackBlocksFallback.
 func unpackBlocks(dst []int64, src []byte, width int, base int64) {
 	blocks := len(dst) / blockLen
 	if blocks == 0 {
 		return
 	}
 	if width == 0 || !simd.AVX2 {
-		unpackBlocksPlain(dst, src, width, base)
+		unpackBlocksFallback(dst, src, width, base)
 		return
 	}
 	_, _ = dst[blocks*blockLen-1], src[blocks*blockLen/8*width-1]
 	unpackBlocksAVX2(&dst[0], &src[0], blocks, width, base)
 }
 
-// gatherTwo is gatherTwoPlain.
+// gatherTwo is gatherTwoFallback.
 func gatherTwo(dst, first, second, codes []int64) (bad int) {
 	done := 0
 	if simd.AVX512 && len(codes) >= 8 {
 		dst = dst[:len(codes)]
 		done = gatherTwoAVX512(&dst[0], &codes[0], len(codes), base(first), len(first), base(second), len(second))
 	}
-	if bad = gatherTwoPlain(dst[done:], first, second, codes[done:]); bad >= 0 {
+	if bad = gatherTwoFallback(dst[done:], first, second, codes[done:]); bad >= 0 {
 		bad += done
 	}
 	return bad
@@ -79,8 +96,8 @@ func base(s []int64) *int64 {
 	return &s[0]
 }
 
-// ransRows decodes the first of some rows of 32 values, which dst has room for; it returns how many, and the bytes of words that they used.
-// What it leaves is for rowPlain.
+// ransRows decodes the first of some rows of 32 values, which dst has room for; it returns how many, and the bytes of
+// words that they used. What it leaves is for rowFallback.
 func ransRows(dst []int64, rows int, r *ransDecoder) (done, used int) {
 	if !simd.AVX2 || rows == 0 || len(r.words) < ransRowWords {
 		return 0, 0
@@ -90,14 +107,4 @@ func ransRows(dst []int64, rows int, r *ransDecoder) (done, used int) {
 		return ransRowsAVX2(&dst[0], rows, r, &r.words[0], len(r.words), r.base, r.low, &ransTake)
 	}
 	return ransRowsAVX512(&dst[0], rows, r, &r.words[0], len(r.words), r.base, r.low)
-}
-
-// addTop is addTopPlain.
-func addTop(dst []int64, top []byte, low int) {
-	top = top[:len(dst)]
-	if n := len(dst) &^ 7; simd.AVX2 && n > 0 {
-		addTopAVX2(&dst[0], &top[0], n, low)
-		dst, top = dst[n:], top[n:]
-	}
-	addTopPlain(dst, top, low)
 }

@@ -17,7 +17,30 @@ func guarded[T comparable](n int, guard T) (s []T, whole func() bool) {
 	return all[1 : n+1 : n+1], func() bool { return all[0] == guard && all[n+1] == guard }
 }
 
-func TestUnpackBlocksIsItsTwin(t *testing.T) {
+func TestPackBlocksMatchesFallback(t *testing.T) {
+	if !simd.AVX2 {
+		t.Skip("no AVX2")
+	}
+	r := rand.New(rand.NewPCG(seed, 5))
+	for width := range 65 {
+		for _, blocks := range []int{0, 1, 2, 5} {
+			vals := make([]int64, blocks*blockLen)
+			for i := range vals {
+				vals[i] = int64(r.Uint64()) >> r.IntN(64)
+			}
+			base := int64(r.Uint64())
+			got, whole := guarded[byte](packedLen(len(vals), width), 0xA5)
+			want := make([]byte, len(got))
+			packBlocks(got, vals, width, base)
+			packBlocksFallback(want, vals, width, base)
+			if !slices.Equal(got, want) || !whole() {
+				t.Fatalf("width %d, %d blocks: not what the fallback gives", width, blocks)
+			}
+		}
+	}
+}
+
+func TestUnpackBlocksMatchesFallback(t *testing.T) {
 	if !simd.AVX2 {
 		t.Skip("no AVX2")
 	}
@@ -38,51 +61,34 @@ func TestUnpackBlocksIsItsTwin(t *testing.T) {
 			got, whole := guarded[int64](n, -7)
 			want := make([]int64, n)
 			unpackBlocks(got, src, width, base)
-			unpackBlocksPlain(want, src, width, base)
+			unpackBlocksFallback(want, src, width, base)
 			if !slices.Equal(got, want) || !whole() {
-				t.Fatalf("width %d, %d blocks: not what the plain kernel gives", width, blocks)
+				t.Fatalf("width %d, %d blocks: not what the fallback gives", width, blocks)
 			}
 		}
 	}
 }
 
-func TestAddTopIsItsTwin(t *testing.T) {
-	if !simd.AVX2 {
-		t.Skip("no AVX2")
-	}
-	r := rand.New(rand.NewPCG(seed, 3))
-	for n := range 70 {
-		low := r.IntN(57)
-		got, whole := guarded[int64](n, -7)
-		top := make([]byte, n)
-		for i := range got {
-			got[i], top[i] = int64(r.Uint64()), byte(r.Uint32())
-		}
-		want := slices.Clone(got)
-		addTop(got, top, low)
-		addTopPlain(want, top, low)
-		if !slices.Equal(got, want) || !whole() {
-			t.Fatalf("%d values, low %d: not what the plain kernel gives", n, low)
-		}
-	}
-}
-
-// sameGather fails unless both kernels give the same values, up to the first code that is bad, and the same place of it.
+// sameGather fails unless both kernels give the same values, up to the first code that is bad, and the same place of
+// it.
 func sameGather(t *testing.T, first, second, codes []int64) {
 	t.Helper()
 	got, whole := guarded[int64](len(codes), -7)
 	want, inPlace := make([]int64, len(codes)), slices.Clone(codes)
-	a, b, c := gatherTwo(got, first, second, codes), gatherTwoPlain(want, first, second, codes), gatherTwo(inPlace, first, second, inPlace)
+	a, b, c := gatherTwo(got, first, second, codes), gatherTwoFallback(want, first, second, codes), gatherTwo(inPlace,
+		first, second, inPlace)
 	good := len(codes)
 	if b >= 0 {
 		good = b
 	}
-	if a != b || c != b || !slices.Equal(got[:good], want[:good]) || !slices.Equal(inPlace[:good], want[:good]) || !whole() {
-		t.Fatalf("%d codes of %d + %d values: bad %d, in place %d, want %d, or other values", len(codes), len(first), len(second), a, c, b)
+	if a != b || c != b || !slices.Equal(got[:good], want[:good]) || !slices.Equal(inPlace[:good], want[:good]) ||
+		!whole() {
+		t.Fatalf("%d codes of %d + %d values: bad %d, in place %d, want %d, or other values", len(codes), len(first),
+			len(second), a, c, b)
 	}
 }
 
-func TestGatherTwoIsItsTwin(t *testing.T) {
+func TestGatherTwoMatchesFallback(t *testing.T) {
 	if !simd.AVX512 {
 		t.Skip("no AVX-512")
 	}
@@ -101,13 +107,14 @@ func TestGatherTwoIsItsTwin(t *testing.T) {
 			codes[i] = int64(r.IntN(all))
 		}
 		if len(codes) > 0 && r.IntN(3) == 0 {
-			codes[r.IntN(len(codes))] = []int64{-1, int64(all), 1 << 62, -1 << 63, int64(len(first)) - 1, int64(len(first))}[r.IntN(6)]
+			codes[r.IntN(len(codes))] = []int64{-1, int64(all), 1 << 62, -1 << 63, int64(len(first)) - 1,
+				int64(len(first))}[r.IntN(6)]
 		}
 		sameGather(t, first, second, codes)
 	}
 }
 
-// FuzzKernels holds the kernels against their twins on the same bytes.
+// FuzzKernels holds the kernels against their fallbacks on the same bytes.
 func FuzzKernels(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 200, 255}, uint8(9), uint8(3), int64(5))
 	f.Fuzz(func(t *testing.T, data []byte, width, values uint8, base int64) {
@@ -123,9 +130,15 @@ func FuzzKernels(f *testing.F) {
 		}
 		got, want := make([]int64, 2*blockLen), make([]int64, 2*blockLen)
 		unpackBlocks(got, src, w, base)
-		unpackBlocksPlain(want, src, w, base)
+		unpackBlocksFallback(want, src, w, base)
 		if !slices.Equal(got, want) {
-			t.Fatalf("width %d: not what the plain kernel gives", w)
+			t.Fatalf("width %d: not what the fallback gives", w)
+		}
+		packed, plain := make([]byte, len(src)), make([]byte, len(src))
+		packBlocks(packed, got, w, base+1)
+		packBlocksFallback(plain, got, w, base+1)
+		if !slices.Equal(packed, plain) {
+			t.Fatalf("width %d: not what the fallback packs", w)
 		}
 		codes := make([]int64, len(data))
 		for i, b := range data {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Decoder.LookUp gives what decoding and looking up give, through every codec, and finds the first code that is past both dictionaries.
+// Decoder.LookUp gives what decoding and looking up give, through every codec, and finds the first code that is past
+// both dictionaries.
 func TestLookUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 22))
 	first, second := make([]int64, 700), make([]int64, 90)
@@ -30,19 +31,20 @@ func TestLookUp(t *testing.T) {
 			if bad >= 0 {
 				codes[bad] = []int64{int64(all), -1, 1 << 20}[r.IntN(3)]
 			}
-			for _, id := range intCodecs {
+			for _, id := range intIDs() {
 				chunk, ok := forceInts(id, codes)
 				if !ok {
 					continue
 				}
 				want := make([]int64, n)
-				gatherTwoPlain(want, first, second, codes)
+				gatherTwoFallback(want, first, second, codes)
 				got := make([]int64, n)
 				at, code, err := d.LookUp(got, first, second, chunk)
 				if err != nil || at != bad {
 					t.Fatalf("%d codes, %s: bad code at %d, want %d: %v", n, Describe(chunk), at, bad, err)
 				}
-				if bad < 0 && !slices.Equal(got, want) || bad >= 0 && (code != codes[bad] || !slices.Equal(got[:bad], want[:bad])) {
+				if bad < 0 && !slices.Equal(got, want) || bad >= 0 && (code != codes[bad] || !slices.Equal(got[:bad],
+					want[:bad])) {
 					t.Fatalf("%d codes, %s: other values, or code %d", n, Describe(chunk), code)
 				}
 				if _, _, err := d.LookUp(got, first, second, chunk[:len(chunk)-1]); err == nil && bad < 0 {

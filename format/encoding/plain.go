@@ -10,6 +10,25 @@ import (
 //	+-------+-----------+---------------------+
 //	| 2 (1) | width (1) | n * width bytes, LE |
 //	+-------+-----------+---------------------+
+const IDPlain ID = 2
+
+const nsPlain = 0.5 // a value
+
+func init() {
+	registerInts(&intCodec{
+		codec: codec{IDPlain, "plain", (*description).firstByte},
+		turn:  20, deepest: maxDepth, offer: offerPlain, encode: encodePlain, decode: decodePlain, seeks: seekFew,
+	})
+}
+
+func offerPlain(_ *encoder, c *intChoice) {
+	c.offer(IDPlain, 2+c.n*float64(plainWidth(c.stats.min, c.stats.max)), c.n*nsPlain)
+}
+
+func encodePlain(_ *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _ int) ([]byte, bool) {
+	return appendPlain(dst, vals, plainWidth(s.min, s.max)), true
+}
+
 func appendPlain(dst []byte, vals []int64, width int) []byte {
 	dst = append(dst, byte(IDPlain), byte(width))
 	pos := len(dst)
@@ -52,7 +71,7 @@ func plainWidth(lo, hi int64) int {
 	return 8
 }
 
-func decodePlain(dst []int64, p []byte) error {
+func decodePlain(_ *Decoder, dst []int64, n int, spans []Span, p []byte, _ int) error {
 	if len(p) < 1 {
 		return errShort
 	}
@@ -61,9 +80,23 @@ func decodePlain(dst []int64, p []byte) error {
 	if width != 1 && width != 2 && width != 4 && width != 8 {
 		return errPlainWidth
 	}
-	if len(p)/width != len(dst) || len(p)%width != 0 {
+	if len(p)/width != n || len(p)%width != 0 {
 		return errLength
 	}
+	if spans == nil {
+		widen(dst, p, width)
+		return nil
+	}
+	for _, s := range spans {
+		k := int(s.To - s.From)
+		widen(dst[:k], p[int(s.From)*width:int(s.To)*width], width)
+		dst = dst[k:]
+	}
+	return nil
+}
+
+// widen reads values of width bytes. Hot.
+func widen(dst []int64, p []byte, width int) {
 	switch width {
 	case 1:
 		p = p[:len(dst)]
@@ -86,5 +119,4 @@ func decodePlain(dst []int64, p []byte) error {
 			p = p[8:]
 		}
 	}
-	return nil
 }

@@ -2,5 +2,6 @@
 
 package encoding
 
-// raceEnabled: pools drop what they hold at random, so that allocations cannot be asserted, and all is ten times slower.
+// raceEnabled: pools drop what they hold at random, so that allocations cannot be asserted, and all is ten times
+// slower.
 const raceEnabled = true

@@ -2,20 +2,21 @@ package encoding
 
 import "encoding/binary"
 
-// Entropy-coded classes (id 11, "rans"): a frame of reference whose distances fall into 16 classes of neighbours, as many in a class as a
-// power of two. The class costs what its frequency says, by range asymmetric numeral systems (Duda 2013), the place within the class
-// its bits. Codes by frequency, of which neighbours are about equally frequent, take their entropy so, with a table of 32 bytes.
+// Entropy-coded classes (id 11, "rans"): a frame of reference whose distances fall into 16 classes of neighbours, as
+// many in a class as a power of two. The class costs what its frequency says, by range asymmetric numeral systems (Duda
+// 2013), the place within the class its bits. Codes by frequency, of which neighbours are about equally frequent, take
+// their entropy so, with a table of 32 bytes.
 //
-//	+--------+---------------+------------------+----------------------+---------------------+--------------+--------------------+
-//	| 11 (1) | low width (1) | minimum (varint) | 16 buckets, each     | 32 states           | words        | n low parts,       |
-//	|        | 0 to 48       |                  | cut (1), class (1/2) | (4 each, LE)        | (2 each, LE) | bit-packed         |
-//	|        |               |                  | and size (1/2)       |                     |              |                    |
-//	+--------+---------------+------------------+----------------------+---------------------+--------------+--------------------+
+//	+--------+---------------+------------------+---------------------+--------------+-------------+-----------+
+//	| 11 (1) | low width (1) | minimum (varint) | 16 buckets, each    | 32 states    | words       | n low     |
+//	|        | 0 to 48       |                  | cut (1), class      | (4 each, LE) | (2 each,    | parts,    |
+//	|        |               |                  | and size (1/2 each) |              | LE)         | packed    |
+//	+--------+---------------+------------------+---------------------+--------------+-------------+-----------+
 //
-// Value i belongs to the state i mod 32, so that a row of 32 values is decoded at once: vectors of states that take the words that they
-// need in the order of the states (Giesen, "Interleaved entropy coders", 2014). Which of 4,096 slots belong to which class is
-// said by Walker's alias method, as in Giesen's ryg_rans: slot s is in bucket s mod 16, and belongs to the bucket's own class or to its
-// other one. So a look-up is one permutation of a register. A state gives
+// Value i belongs to the state i mod 32, so that a row of 32 values is decoded at once: vectors of states that take the
+// words that they need in the order of the states (Giesen, "Interleaved entropy coders", 2014). Which of 4,096 slots
+// belong to which class is said by Walker's alias method, as in Giesen's ryg_rans: slot s is in bucket s mod 16, and
+// belongs to the bucket's own class or to its other one. So a look-up is one permutation of a register. A state gives
 //
 //	slot = x mod 4096       bucket = slot mod 16       place = slot / 16
 //	class = bucket where place < cut, else the bucket's other class
@@ -23,8 +24,29 @@ import "encoding/binary"
 //	bits  = the low size(class) bits of x, then x without them, then a word if below 2^16
 //	value = minimum + low + (first(class) + bits) << low width
 //
-// where frequency is how many slots belong to the class, rank how many of them come before this one, counted bucket by bucket and in
-// it by place, and first the sum of 2^size of the classes before. All states end at 2^16, with no word left.
+// where frequency is how many slots belong to the class, rank how many of them come before this one, counted bucket by
+// bucket and in it by place, and first the sum of 2^size of the classes before. All states end at 2^16, with no word
+// left.
+const IDRANS ID = 11
+
+const nsRANS = 1.5 // a value, with AVX2: less than half of it with AVX-512, five times as much in plain Go
+
+func init() {
+	registerInts(&intCodec{
+		codec: codec{IDRANS, "rans", (*description).firstByte},
+		turn:  70, deepest: maxDepth - 1, fewest: 256, offer: offerRANS, encode: encodeRANS, below: 1,
+		decode: decodeRANS,
+		stream: &intStream{
+			open: func(d *Decoder, n int, p []byte) error { return d.rans.parse(n, p) },
+			next: func(d *Decoder, dst []int64) error { return d.rans.next(dst) },
+			close: func(d *Decoder) error {
+				defer d.rans.forget()
+				return d.rans.end()
+			},
+		},
+	})
+}
+
 const (
 	ransLanes    = 32 // states, and values of a row
 	ransBuckets  = 16 // and classes
@@ -45,8 +67,9 @@ type ransDecoder struct {
 	states [ransLanes]uint32
 	// cut[b] is added to a slot of bucket b: bit 12 of the sum then says that it belongs to the bucket's other class.
 	cut [ransBuckets]uint32
-	// step and value are those of a bucket's own class, then those of the other ones. step is the frequency, and from bit 16 on what
-	// is added to the place to have the rank, which may be negative. value is the first of the class, and from bit 24 on its size.
+	// step and value are those of a bucket's own class, then those of the other ones. step is the frequency, and from
+	// bit 16 on what is added to the place to have the rank, which may be negative. value is the first of the class,
+	// and from bit 24 on its size.
 	step  [2 * ransBuckets]uint32
 	value [2 * ransBuckets]uint32
 
@@ -109,8 +132,8 @@ func (r *ransDecoder) table(buckets *[ransTableLen]byte) {
 	}
 }
 
-// next decodes the next values; of all calls for a chunk only the last takes a number that is no multiple of 32 or, where
-// there are low parts, of blockLen.
+// next decodes the next values; of all calls for a chunk only the last takes a number that is no multiple of 32 or,
+// where there are low parts, of blockLen.
 func (r *ransDecoder) next(dst []int64) error {
 	all := dst
 	rows := len(dst) / ransLanes
@@ -119,7 +142,7 @@ func (r *ransDecoder) next(dst []int64) error {
 	dst = dst[done*ransLanes:]
 	for len(dst) > 0 {
 		n := min(len(dst), ransLanes)
-		used = r.rowPlain(dst[:n])
+		used = r.rowFallback(dst[:n])
 		if used < 0 {
 			return errRANS
 		}
@@ -131,9 +154,9 @@ func (r *ransDecoder) next(dst []int64) error {
 	return nil
 }
 
-// rowPlain decodes one row, or less of the last, and returns the bytes of words used, or -1 where there are too few. Hot: ransRows replaces it
-// where the processor has vectors.
-func (r *ransDecoder) rowPlain(dst []int64) int {
+// rowFallback decodes one row, or less of the last, and returns the bytes of words used, or -1 where there are too few.
+// Hot: ransRows replaces it where the processor has vectors.
+func (r *ransDecoder) rowFallback(dst []int64) int {
 	if len(dst) > ransLanes {
 		return -1
 	}
@@ -207,9 +230,9 @@ func (r *ransDecoder) end() error {
 // forget lets go of the chunk.
 func (r *ransDecoder) forget() { r.words, r.packed = nil, nil }
 
-func (d *Decoder) decodeRANS(dst []int64, p []byte) error {
+func decodeRANS(d *Decoder, dst []int64, n int, _ []Span, p []byte, _ int) error {
 	r := &d.rans
-	if err := r.parse(len(dst), p); err != nil {
+	if err := r.parse(n, p); err != nil {
 		return err
 	}
 	defer r.forget()

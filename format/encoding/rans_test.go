@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// ransTwin decodes a chunk row by row, without kernels.
-func ransTwin(dst []int64, chunk []byte) error {
+// ransFallback decodes a chunk row by row, without kernels.
+func ransFallback(dst []int64, chunk []byte) error {
 	r := new(ransDecoder)
 	if err := r.parse(len(dst), chunk[1:]); err != nil {
 		return err
 	}
 	for from := 0; from < len(dst); from += ransLanes {
-		used := r.rowPlain(dst[from:min(from+ransLanes, len(dst))])
+		used := r.rowFallback(dst[from:min(from+ransLanes, len(dst))])
 		if used < 0 {
 			return errRANS
 		}
@@ -25,20 +25,20 @@ func ransTwin(dst []int64, chunk []byte) error {
 	return r.end()
 }
 
-// sameRANS fails unless the Decoder, with its kernels, says of a chunk what the twin says.
+// sameRANS fails unless the Decoder, with its kernels, says of a chunk what the fallback says.
 func sameRANS(t *testing.T, n int, chunk []byte) error {
 	t.Helper()
 	got, want := make([]int64, n), make([]int64, n)
 	d := new(Decoder)
-	err, twin := d.Ints(got, chunk), ransTwin(want, chunk)
-	if err != twin || err == nil && !slices.Equal(got, want) {
-		t.Fatalf("%d values: %v, the twin says %v, or other values", n, err, twin)
+	err, fallback := d.Ints(got, chunk), ransFallback(want, chunk)
+	if err != fallback || err == nil && !slices.Equal(got, want) {
+		t.Fatalf("%d values: %v, the fallback says %v, or other values", n, err, fallback)
 	}
 	return err
 }
 
 // Rows of all mixtures of classes are decoded alike with kernels and without, whatever the tables, states and words.
-func TestRANSIsItsTwin(t *testing.T) {
+func TestRANSMatchesFallback(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 20))
 	for range 3000 {
 		n, low := r.IntN(300), r.IntN(3)*r.IntN(ransMaxLow/2+1)
@@ -54,7 +54,7 @@ func TestRANSIsItsTwin(t *testing.T) {
 		}
 		_ = sameRANS(t, n, chunk)
 
-		// The same with the words that it takes, by the twin, so that it is good but for its end.
+		// The same with the words that it takes, by the fallback, so that it is good but for its end.
 		d := new(ransDecoder)
 		if d.parse(n, chunk[1:]) != nil {
 			t.Fatal("not a chunk")
@@ -67,12 +67,12 @@ func TestRANSIsItsTwin(t *testing.T) {
 		got[n] = -7
 		kernel := *d
 		for from := 0; from < n; from += ransLanes {
-			used := d.rowPlain(want[from:min(from+ransLanes, n)])
+			used := d.rowFallback(want[from:min(from+ransLanes, n)])
 			d.words = d.words[used:]
 		}
 		d.addLow(want)
 		if err := kernel.next(got[:n:n]); err != nil || !slices.Equal(got[:n], want) || got[n] != -7 {
-			t.Fatalf("%d values: %v, or not what the twin gives", n, err)
+			t.Fatalf("%d values: %v, or not what the fallback gives", n, err)
 		}
 		if kernel.states != d.states || len(kernel.words) != len(d.words) {
 			t.Fatalf("%d values: other states, or %d bytes of words left for %d", n, len(kernel.words), len(d.words))
@@ -175,7 +175,7 @@ func TestRANSFrequencies(t *testing.T) {
 	}
 }
 
-// FuzzRANS holds the kernels against their twin on chunks of any bytes.
+// FuzzRANS holds the kernels against their fallback on chunks of any bytes.
 func FuzzRANS(f *testing.F) {
 	for _, n := range []int{1, 40, 300} {
 		if chunk, ok := forceInts(IDRANS, named(intShapes(), "skewed-codes").make(source("fuzz", n), n)); ok {

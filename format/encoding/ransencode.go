@@ -18,8 +18,9 @@ type ransClass struct {
 	first, size, count int
 }
 
-// ransClasses divides the distances of vals into classes, at most 16, so that their entropy, with the bits within a class, is small:
-// it halves again and again the class that gains most by that. It returns them in order and the bits that vals should take.
+// ransClasses divides the distances of vals into classes, at most 16, so that their entropy, with the bits within a
+// class, is small: it halves again and again the class that gains most by that. It returns them in order and the bits
+// that vals should take.
 func (e *encoder) ransClasses(classes []ransClass, vals []int64, width int, base int64) ([]ransClass, float64) {
 	low := ransCut(width)
 	width -= low
@@ -88,14 +89,16 @@ func xlog(x int) float64 {
 	return float64(x) * math.Log2(float64(x))
 }
 
-// tryRANS judges by the entropy of the classes of a sample.
-func (e *encoder) tryRANS(b *best, sample []int64, s *intStats) {
+// offerRANS judges by the entropy of the classes of a sample.
+func offerRANS(e *encoder, c *intChoice) {
+	if c.bytes <= c.n/16 {
+		return
+	}
 	var room [ransBuckets]ransClass
-	_, total := e.ransClasses(room[:0], sample, s.width, s.base)
-	n := float64(s.n)
+	_, total := e.ransClasses(room[:0], c.sample, c.stats.width, c.stats.base)
 	// Of each state 2 of the 4 bytes say something of the values.
-	bytes := total/8*n/float64(len(sample)) + ransTableLen + ransStateLen/2 + 12
-	b.offer(IDRANS, bytes, n*nsRANS)
+	bytes := total/8*c.n/float64(len(c.sample)) + ransTableLen + ransStateLen/2 + 12
+	c.offer(IDRANS, bytes, c.n*nsRANS)
 }
 
 // ransFrequencies gives each class its share of the slots, at least one where it has values; they add up to all slots.
@@ -132,7 +135,8 @@ func ransFrequencies(classes []ransClass) (frequencies [ransBuckets]int) {
 	return frequencies
 }
 
-// A ransEncoder puts values on states. It works from the last value to the first, and so writes the words from the last to the first.
+// A ransEncoder puts values on states. It works from the last value to the first, and so writes the words from the last
+// to the first.
 type ransEncoder struct {
 	states  [ransLanes]uint64
 	slots   [ransSlots]uint16 // by class, its slots by rank
@@ -143,7 +147,7 @@ type ransEncoder struct {
 // A ransSymbol is what putting a class takes.
 type ransSymbol struct {
 	limit      uint64 // states from here on give a word first
-	inverse    uint64 // 2^44 over the frequency, rounded up: x times it, without 44 bits, is x/frequency for x below 2^32
+	inverse    uint64 // 2^44 over the frequency, rounded up: (x * inverse) >> 44 is x/frequency for x below 2^32
 	frequency  uint32
 	slots      uint32 // where its slots begin
 	size       uint32
@@ -209,7 +213,8 @@ func (r *ransEncoder) buckets(dst []byte, frequencies *[ransBuckets]int, classes
 	return dst
 }
 
-// put puts the distances of vals on states, and returns the words, which end where room ends. room is 4 bytes for each value and 2 more.
+// put puts the distances of vals on states, and returns the words, which end where room ends. room is 4 bytes for each
+// value and 2 more.
 func (r *ransEncoder) put(room []byte, vals []int64, low int, base int64) []byte {
 	for i := range r.states {
 		r.states[i] = ransLow
@@ -245,7 +250,11 @@ func (r *ransEncoder) put(room []byte, vals []int64, low int, base int64) []byte
 	return room[at+2:]
 }
 
-func (e *encoder) appendRANS(dst []byte, vals []int64, s *intStats) []byte {
+// encodeRANS refuses values that are all the same: states would never move, and no count would follow from them.
+func encodeRANS(e *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _ int) ([]byte, bool) {
+	if s.width == 0 {
+		return dst, false
+	}
 	low := ransCut(s.width)
 	var space [ransBuckets]ransClass
 	classes, _ := e.ransClasses(space[:0], vals, s.width, s.base)
@@ -270,5 +279,5 @@ func (e *encoder) appendRANS(dst []byte, vals []int64, s *intStats) []byte {
 	}
 	dst = append(dst, words...)
 	e.bytes.release(mark)
-	return appendPacked(dst, vals, low, s.base)
+	return appendPacked(dst, vals, low, s.base), true
 }

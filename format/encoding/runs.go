@@ -1,6 +1,9 @@
 package encoding
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"sort"
+)
 
 // Run-length (id 7): the value of each run, and how often it stands.
 //
@@ -9,23 +12,60 @@ import "encoding/binary"
 //	|       |                 | chunk (uvarint)   |                  |                 |
 //	+-------+-----------------+-------------------+------------------+-----------------+
 //
-// r is at most n, each length at least 1, their sum n.
-func (e *encoder) appendRuns(dst []byte, m *memory, vals []int64, runs, depth int) []byte {
-	mark := e.ints.mark()
-	values, lengths := e.ints.grab(runs), e.ints.grab(runs)
-	splitRuns(values, lengths, vals)
-	dst = e.appendRunParts(append(dst, byte(IDRuns)), m, values, lengths, depth)
-	e.ints.release(mark)
-	return dst
+// r is at most n, each length at least 1, their sum n. Of floats (id 21) the values are a floats chunk.
+const (
+	IDRuns      ID = 7
+	IDFloatRuns ID = 21
+)
+
+const (
+	nsRunFill = 0.3 // a value
+	nsRun     = 8.0 // a run
+)
+
+func init() {
+	registerInts(&intCodec{
+		codec: codec{IDRuns, "runs", describeCounted},
+		turn:  40, deepest: maxDepth - 1, offer: offerRuns, encode: encodeRuns,
+		decode: decodeRuns(&intFamily), seeks: seekFew,
+	})
+	registerFloats(&floatCodec{
+		codec: codec{IDFloatRuns, "runs", describeCounted},
+		turn:  20, deepest: maxDepth - 1, offer: offerFloatRuns, encode: encodeFloatRuns,
+		floats: decodeRuns(&floatFamily.family), doubles: decodeRuns(&doubleFamily.family), seeks: seekFew,
+	})
 }
 
-// appendRunParts appends what follows the id.
-func (e *encoder) appendRunParts(dst []byte, m *memory, values, lengths []int64, depth int) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(values)))
-	mark := e.bytes.mark()
-	chunk := e.appendInts(e.bytes.grab(chunkRoom(len(values)))[:0], m.kid(0), values, depth+1)
+func offerRuns(_ *encoder, c *intChoice) {
+	if r := float64(c.stats.runs); c.stats.runs < c.stats.n/2 {
+		c.offer(IDRuns, c.stats.runsSize()+12, c.n*nsRunFill+r*(nsRun+2*nsFOR))
+	}
+}
+
+func offerFloatRuns(_ *encoder, c *floatChoice) {
+	if r := float64(c.vals.runs); c.vals.runs < len(c.vals.raw)/2 {
+		c.offer(IDFloatRuns, r*(float64(c.vals.width)+1)+16, c.n*nsRunFill+r*(nsRun+nsPlain+nsFOR))
+	}
+}
+
+func encodeRuns(e *encoder, dst []byte, m *memory, vals []int64, s *intStats, depth int) ([]byte, bool) {
+	return e.appendRuns(append(dst, byte(IDRuns)), m, vals, s.runs, depth, (*encoder).appendInts), true
+}
+
+func encodeFloatRuns(e *encoder, dst []byte, m *memory, v *floatValues, depth int) ([]byte, bool) {
+	return e.appendRuns(append(dst, byte(IDFloatRuns)), m, v.raw, v.runs, depth, v.append), true
+}
+
+// appendRuns appends what follows the id; the values are appended by nest.
+func (e *encoder) appendRuns(dst []byte, m *memory, vals []int64, runs, depth int, nest appendFunc) []byte {
+	mark, bmark := e.ints.mark(), e.bytes.mark()
+	defer e.ints.release(mark)
+	values, lengths := e.ints.grab(runs), e.ints.grab(runs)
+	splitRuns(values, lengths, vals)
+	dst = binary.AppendUvarint(dst, uint64(runs))
+	chunk := nest(e, e.bytes.grab(chunkRoom(runs))[:0], m.kid(0), values, depth+1)
 	dst = appendNested(dst, chunk)
-	e.bytes.release(mark)
+	e.bytes.release(bmark)
 	return e.appendInts(dst, m.kid(1), lengths, depth+1)
 }
 
@@ -48,25 +88,34 @@ func splitRuns(values, lengths, vals []int64) {
 	}
 }
 
-func (d *Decoder) decodeRuns(dst []int64, p []byte, depth int) error {
-	r, p, err := takeCount(p, len(dst))
-	if err != nil {
-		return err
+// decodeRuns decodes run-length of a family. There are two loops: all runs are written as they come, those of spans are
+// searched by their ends. Writing all of them as one span takes a sixth longer.
+func decodeRuns[T any](f *family[T]) decodeFunc[T] {
+	return func(d *Decoder, dst []T, n int, spans []Span, p []byte, depth int) error {
+		r, p, err := takeCount(p, n)
+		if err != nil {
+			return err
+		}
+		chunk, p, err := takeNested(p)
+		if err != nil {
+			return err
+		}
+		a := f.arena(d)
+		m, am := d.ints.mark(), a.mark()
+		defer d.ints.release(m)
+		defer a.release(am)
+		values, lengths := a.grab(r), d.ints.grab(r)
+		if err := f.decode(d, values, chunk, depth+1); err != nil {
+			return err
+		}
+		if err := d.decodeInts(lengths, p, depth+1); err != nil {
+			return err
+		}
+		if spans == nil {
+			return fillRuns(dst, values, lengths)
+		}
+		return fillSpans(dst, n, spans, values, lengths)
 	}
-	chunk, p, err := takeNested(p)
-	if err != nil {
-		return err
-	}
-	m := d.ints.mark()
-	defer d.ints.release(m)
-	values, lengths := d.ints.grab(r), d.ints.grab(r)
-	if err := d.decodeInts(values, chunk, depth+1); err != nil {
-		return err
-	}
-	if err := d.decodeInts(lengths, p, depth+1); err != nil {
-		return err
-	}
-	return fillRuns(dst, values, lengths)
 }
 
 // fillRuns writes each value as often as its length says.
@@ -85,6 +134,41 @@ func fillRuns[T any](dst, values []T, lengths []int64) error {
 	}
 	if len(dst) != 0 {
 		return errRuns
+	}
+	return nil
+}
+
+// fillSpans writes the values of spans. It turns lengths into the ends of the runs.
+func fillSpans[T any](dst []T, n int, spans []Span, values []T, lengths []int64) error {
+	ends := lengths
+	sum := int64(0)
+	for i, l := range lengths {
+		if l < 1 || l > int64(n)-sum {
+			return errRuns
+		}
+		sum += l
+		ends[i] = sum
+	}
+	if sum != int64(n) {
+		return errRuns
+	}
+	run := 0
+	for _, s := range spans {
+		from, to := int64(s.From), int64(s.To)
+		if from == to {
+			continue
+		}
+		if run >= len(ends) || ends[run] <= from || run > 0 && ends[run-1] > from {
+			run = sort.Search(len(ends), func(i int) bool { return ends[i] > from })
+		}
+		for from < to {
+			k := min(ends[run], to) - from
+			fill(dst[:k], values[run])
+			dst = dst[k:]
+			if from += k; from < to {
+				run++
+			}
+		}
 	}
 	return nil
 }

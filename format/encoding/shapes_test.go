@@ -184,7 +184,10 @@ func doubleShapes() []shape[float64] {
 			return math.Float64frombits([]uint64{0, 1 << 63, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000001,
 				0x7ff0000000000001, 0xffffffffffffffff, 1, 0x3ff0000000000000}[r.IntN(9)])
 		})},
-		{"zeros-of-both-signs", each(func(r *rand.Rand, i int) float64 { return math.Copysign(0, float64(r.IntN(2))-0.5) })},
+		{"zeros-of-both-signs", each(func(r *rand.Rand, i int) float64 {
+			return math.Copysign(0,
+				float64(r.IntN(2))-0.5)
+		})},
 		{"powers", each(func(r *rand.Rand, _ int) float64 { return math.Pow(10, float64(r.IntN(600)-300)) })},
 	}
 }
@@ -202,9 +205,13 @@ func floatShapes() []shape[float32] {
 		}})
 	}
 	return append(shapes,
-		shape[float32]{"any-bits-32", each(func(r *rand.Rand, _ int) float32 { return math.Float32frombits(r.Uint32()) })},
+		shape[float32]{"any-bits-32", each(func(r *rand.Rand,
+			_ int) float32 {
+			return math.Float32frombits(r.Uint32())
+		})},
 		shape[float32]{"specials-32", each(func(r *rand.Rand, _ int) float32 {
-			return math.Float32frombits([]uint32{0, 1 << 31, 0x7f800000, 0xff800000, 0x7f800001, 0x7fc00001, 0xffffffff, 1}[r.IntN(8)])
+			return math.Float32frombits([]uint32{0, 1 << 31, 0x7f800000, 0xff800000, 0x7f800001, 0x7fc00001,
+				0xffffffff, 1}[r.IntN(8)])
 		})})
 }
 
@@ -240,9 +247,15 @@ func stringShapes() []shape[string] {
 	words := func(r *rand.Rand, k int) string { return fmt.Sprintf("word-%d", r.IntN(k)) }
 	return []shape[string]{
 		{"empty", each(func(*rand.Rand, int) string { return "" })},
-		{"countries", each(func(r *rand.Rand, _ int) string { return []string{"US", "CA", "DE", "FRA", ""}[r.IntN(5)] })},
+		{"countries", each(func(r *rand.Rand, _ int) string {
+			return []string{"US", "CA", "DE", "FRA",
+				""}[r.IntN(5)]
+		})},
 		{"words", each(func(r *rand.Rand, _ int) string { return words(r, 500) })},
-		{"text", each(func(r *rand.Rand, _ int) string { return words(r, 50) + " " + words(r, 50) + " " + words(r, 5000) })},
+		{"text", each(func(r *rand.Rand, _ int) string {
+			return words(r, 50) + " " + words(r, 50) + " " + words(r,
+				5000)
+		})},
 		{"noise", each(func(r *rand.Rand, _ int) string {
 			b := make([]byte, r.IntN(20))
 			for i := range b {

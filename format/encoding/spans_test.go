@@ -9,7 +9,7 @@ import (
 
 // drawSpans returns some spans of n values: few and short, many, whole, empty, twice the same, in any order.
 func drawSpans(rng *rand.Rand, n int) []Span {
-	var out []Span
+	out := []Span{}
 	longest := []int{1, 3, 40, 300}[rng.IntN(4)]
 	for range []int{0, 1, 3, 20}[rng.IntN(4)] {
 		from := rng.IntN(n + 1)
@@ -42,7 +42,7 @@ func TestIntsAtConformance(t *testing.T) {
 				continue
 			}
 			vals := s.make(source(s.name, n), n)
-			for _, codec := range intCodecs {
+			for _, codec := range intIDs() {
 				chunk, ok := forceInts(codec, vals)
 				if !ok {
 					continue
@@ -85,7 +85,8 @@ func damageSpans(chunk []byte, decode func([]byte) error) {
 func TestInt32sAt(t *testing.T) {
 	d := new(Decoder)
 	var c Chooser
-	chunk := c.AppendInts(nil, 0, []int64{1, 2, math.MaxInt32 + 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
+	chunk := c.AppendInts(nil, 0, []int64{1, 2, math.MaxInt32 + 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
+		18, 19, 20})
 	got := make([]int32, 2)
 	if err := d.Int32sAt(got, 20, []Span{{3, 4}, {0, 1}}, chunk); err != nil || got[0] != 4 || got[1] != 1 {
 		t.Errorf("%v, %v", got, err)
@@ -110,13 +111,16 @@ func TestFloatsAtConformance(t *testing.T) {
 				floats[i] = float32(v)
 				raw4[i], raw8[i] = int64(math.Float32bits(floats[i])), int64(math.Float64bits(v))
 			}
-			for _, codec := range floatCodecs {
+			for _, codec := range floatIDs() {
 				spans := drawSpans(rng, n)
 				if chunk, ok := forceFloats(codec, raw4, 4); ok {
 					want := spansOf(floats, spans)
 					got := make([]float32, len(want))
 					err := d.FloatsAt(got, n, spans, chunk)
-					same := slices.EqualFunc(got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
+					same := slices.EqualFunc(got, want, func(a,
+						b float32) bool {
+						return math.Float32bits(a) == math.Float32bits(b)
+					})
 					if err != nil || !same {
 						t.Fatalf("%s, %d floats, %v, spans %v: %v", s.name, n, Describe(chunk), spans, err)
 					}
@@ -126,7 +130,10 @@ func TestFloatsAtConformance(t *testing.T) {
 					want := spansOf(doubles, spans)
 					got := make([]float64, len(want))
 					err := d.DoublesAt(got, n, spans, chunk)
-					same := slices.EqualFunc(got, want, func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })
+					same := slices.EqualFunc(got, want, func(a,
+						b float64) bool {
+						return math.Float64bits(a) == math.Float64bits(b)
+					})
 					if err != nil || !same {
 						t.Fatalf("%s, %d doubles, %v, spans %v: %v", s.name, n, Describe(chunk), spans, err)
 					}
@@ -184,7 +191,8 @@ func FuzzFloatsAt(f *testing.F) {
 	})
 }
 
-// Copies that overlap themselves, as a period makes them, and copies of copies are followed back to where they come from.
+// Copies that overlap themselves, as a period makes them, and copies of copies are followed back to where they come
+// from.
 func TestIntsAtFollowsCopies(t *testing.T) {
 	d := new(Decoder)
 	rng := rand.New(rand.NewPCG(9, 10))
@@ -201,9 +209,9 @@ func TestIntsAtFollowsCopies(t *testing.T) {
 				vals[i] = vals[i-period]
 			}
 		}
-		chunk, ok := forceInts(IDRepeats, vals)
+		chunk, ok := forceInts(IDSequences, vals)
 		if !ok {
-			t.Fatal("no repeats")
+			t.Fatal("no sequences")
 		}
 		for range 200 {
 			spans := drawSpans(rng, n)

@@ -31,7 +31,7 @@ func TestSpec(t *testing.T) {
 	for i, s := range intShapes() {
 		n := sizes[i%len(sizes)]
 		vals := s.make(source(s.name, n), n)
-		for _, id := range intCodecs {
+		for _, id := range intIDs() {
 			if chunk, ok := forceInts(id, vals); ok {
 				add("ints", fmt.Sprint(n), chunk, hexWords(vals))
 			}
@@ -43,7 +43,7 @@ func TestSpec(t *testing.T) {
 		for i, v := range s.make(source(s.name, n), n) {
 			raw[i] = int64(math.Float64bits(v))
 		}
-		for _, id := range floatCodecs {
+		for _, id := range floatIDs() {
 			if chunk, ok := forceFloats(id, raw, 8); ok {
 				add("doubles", fmt.Sprint(n), chunk, hexWords(raw))
 			}
@@ -55,7 +55,7 @@ func TestSpec(t *testing.T) {
 		for i, v := range s.make(source(s.name, n), n) {
 			raw[i] = int64(math.Float32bits(v))
 		}
-		for _, id := range floatCodecs {
+		for _, id := range floatIDs() {
 			if chunk, ok := forceFloats(id, raw, 4); ok {
 				add("floats", fmt.Sprint(n), chunk, hexWords(raw))
 			}
@@ -84,7 +84,7 @@ func TestSpec(t *testing.T) {
 			offsets = append(offsets, int32(len(data)))
 			lengths = append(lengths, fmt.Sprint(len(word)))
 		}
-		for id := IDStringPlain; id <= IDStringDictionary; id++ {
+		for _, id := range stringIDs()[1:] {
 			if chunk, ok := forceStrings(id, data, offsets); ok {
 				add("strings", strings.Join(lengths, ","), chunk, fmt.Sprintf("%x", data))
 			}
@@ -109,7 +109,11 @@ func TestSpec(t *testing.T) {
 	if len(got) != len(want) {
 		t.Fatalf("%d chunks read of %d; the next is %s", len(got), len(want), what[len(got)])
 	}
-	for id := range names {
+	for _, c := range codecs {
+		if c == nil {
+			continue
+		}
+		id := c.id
 		families := []string{"strings"}
 		switch {
 		case id < IDFloatConstant:

@@ -19,13 +19,36 @@ import (
 //	+--------+------------------------------------------+
 //
 //	form 0: n bytes as they are · form 1: one byte, which stands n times · form 2: one zstd frame of s bytes holding n
+const IDFloatSplit ID = 18
+
+const nsSplitByte = 0.4 // a byte of a value
+
+func init() {
+	registerFloats(&floatCodec{
+		codec: codec{id: IDFloatSplit, name: "split"},
+		turn:  50, deepest: maxDepth - 1, fewest: 128, offer: offerSplit, encode: encodeSplit,
+		floats: decodeSplit(&floatFamily), doubles: decodeSplit(&doubleFamily), seeks: seekFew,
+	})
+}
+
 const (
 	planeRaw      = 0
 	planeConstant = 1
 	planeZstd     = 2
 )
 
-func (e *encoder) appendSplit(dst []byte, raw []int64, width int) []byte {
+func offerSplit(e *encoder, c *floatChoice) {
+	mark := e.ints.mark()
+	defer e.ints.release(mark)
+	long := sampleInts(&e.ints, c.vals.raw, 4, 1024)
+	scale := c.n / float64(len(long))
+	if bytes, packed := e.splitSize(long, c.vals.width); bytes*scale+16 < (1-zstdMargin)*c.bytes {
+		c.offer(IDFloatSplit, bytes*scale+16, c.n*float64(c.vals.width)*nsSplitByte+packed*scale*nsZstdByte)
+	}
+}
+
+func encodeSplit(e *encoder, dst []byte, _ *memory, v *floatValues, _ int) ([]byte, bool) {
+	raw, width := v.raw, v.width
 	dst = append(dst, byte(IDFloatSplit))
 	mark := e.bytes.mark()
 	plane := e.bytes.grab(len(raw))
@@ -43,7 +66,7 @@ func (e *encoder) appendSplit(dst []byte, raw []int64, width int) []byte {
 		dst = append(append(dst, planeRaw), plane...)
 	}
 	e.bytes.release(mark)
-	return dst
+	return dst, true
 }
 
 // splitSize returns the bytes of the planes of raw, and how many bytes would have to be uncompressed.
@@ -129,28 +152,52 @@ func (d *Decoder) planes(out [][]byte, n int, p []byte) error {
 	return nil
 }
 
-func (d *Decoder) splitFloats(dst []float32, p []byte) error {
-	m := d.bytes.mark()
-	defer d.bytes.release(m)
-	var planes [4][]byte
-	if err := d.planes(planes[:], len(dst), p); err != nil {
-		return err
+func decodeSplit[T float32 | float64](k *floatKind[T]) decodeFunc[T] {
+	return func(d *Decoder, dst []T, n int, spans []Span, p []byte, _ int) error {
+		m := d.bytes.mark()
+		defer d.bytes.release(m)
+		var planes [8][]byte
+		if err := d.planes(planes[:k.size], n, p); err != nil {
+			return err
+		}
+		if spans == nil {
+			join(dst, &planes)
+			return nil
+		}
+		for _, s := range spans {
+			part := planes
+			for j := range k.size {
+				part[j] = part[j][s.From:s.To]
+			}
+			n := int(s.To - s.From)
+			join(dst[:n], &part)
+			dst = dst[n:]
+		}
+		return nil
 	}
+}
+
+// join puts the bytes that planes begin with together to values.
+func join[T float32 | float64](dst []T, planes *[8][]byte) {
+	switch dst := any(dst).(type) {
+	case []float32:
+		joinFloats(dst, planes)
+	case []float64:
+		joinDoubles(dst, planes)
+	}
+}
+
+// joinFloats is join for floats. Hot.
+func joinFloats(dst []float32, planes *[8][]byte) {
 	p0, p1, p2, p3 := planes[0][:len(dst)], planes[1][:len(dst)], planes[2][:len(dst)], planes[3][:len(dst)]
 	for i := range dst {
 		v := uint32(p0[i]) | uint32(p1[i])<<8 | uint32(p2[i])<<16 | uint32(p3[i])<<24
 		dst[i] = math.Float32frombits(bits.RotateLeft32(v, -1))
 	}
-	return nil
 }
 
-func (d *Decoder) splitDoubles(dst []float64, p []byte) error {
-	m := d.bytes.mark()
-	defer d.bytes.release(m)
-	var planes [8][]byte
-	if err := d.planes(planes[:], len(dst), p); err != nil {
-		return err
-	}
+// joinDoubles is join for doubles. Hot.
+func joinDoubles(dst []float64, planes *[8][]byte) {
 	// Four values at a time: each plane gives 4 bytes in one load.
 	i := 0
 	for ; i+4 <= len(dst); i += 4 {
@@ -175,5 +222,4 @@ func (d *Decoder) splitDoubles(dst []float64, p []byte) error {
 		}
 		dst[i] = math.Float64frombits(bits.RotateLeft64(v, -1))
 	}
-	return nil
 }

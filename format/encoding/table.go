@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// hashFactor is drawn for each process: with one that is known, ids can be made that all fall into one slot. No stored byte
-// depends on it, since codes are given in order of first occurrence.
+// hashFactor is drawn for each process: with one that is known, ids can be made that all fall into one slot. No stored
+// byte depends on it, since codes are given in order of first occurrence.
 var hashFactor = rand.Uint64() | 1
 
 // hash spreads keys over all 64 bits, best over the highest.

@@ -2,9 +2,9 @@ package encoding
 
 import "math"
 
-// traits are what a glance at floats tells. Codecs whose size does not depend on the values (plain, byte planes left raw) are
-// remembered with nothing to drift: without the traits, noise that turns into prices would stay plain for as long as
-// the memory lasts.
+// traits are what a glance at floats tells. Codecs whose size does not depend on the values (plain, byte planes left
+// raw) are remembered with nothing to drift: without the traits, noise that turns into prices would stay plain for as
+// long as the memory lasts.
 type traits struct {
 	distinct int16 // of traitSample values
 	decimals int16 // of traitSample values that a few places say exactly

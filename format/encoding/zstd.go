@@ -14,6 +14,85 @@ import (
 //	+-------+--------------------------+---------------------------------+
 //
 // The size is at most 64 + 9*n, which no chunk worth compressing exceeds: so n bounds what a frame may unfold to.
+//
+// Of floats (id 22) the frame holds n * width bytes, as plain:
+//
+//	+--------+-----------------+
+//	| 22 (1) | one zstd frame  |
+//	+--------+-----------------+
+const (
+	IDZstd      ID = 8
+	IDFloatZstd ID = 22
+)
+
+const (
+	nsZstdByte = 1.2 // a byte that comes out
+	// zstdMargin is the part of the size that zstd must take off before it is used.
+	zstdMargin = 0.10
+)
+
+func init() {
+	registerInts(&intCodec{
+		codec: codec{IDZstd, "zstd", describeZstd},
+		turn:  90, deepest: 2, fewest: 512, offer: offerZstd, encode: encodeZstd, below: 1 - zstdMargin,
+		decode: decodeZstd, seeks: seekFew,
+	})
+	registerFloats(&floatCodec{
+		codec: codec{id: IDFloatZstd, name: "zstd"},
+		turn:  70, deepest: maxDepth - 1, fewest: 128, offer: offerFloatZstd, encode: encodeFloatZstd,
+		below:  1 - zstdMargin,
+		floats: decodeFloatZstd(&floatFamily), doubles: decodeFloatZstd(&doubleFamily), seeks: seekFew,
+	})
+}
+
+// offerZstd compresses longer pieces of the values, plain, and offers that where it wins by the margin.
+func offerZstd(e *encoder, c *intChoice) {
+	if c.copied >= 0.5 {
+		return
+	}
+	mark, bmark := e.ints.mark(), e.bytes.mark()
+	defer e.ints.release(mark)
+	defer e.bytes.release(bmark)
+	sample := sampleInts(&e.ints, c.vals, 4, 1024)
+	width := plainWidth(c.stats.min, c.stats.max)
+	raw := appendPlain(e.bytes.grab(chunkRoom(len(sample)))[:0], sample, width)
+	packed := e.compress(e.bytes.grab(len(raw) + 64)[:0], raw)
+	bytes := float64(len(packed)) * c.n / float64(len(sample))
+	if bytes < (1-zstdMargin)*c.bytes {
+		c.offer(IDZstd, bytes, c.n*(nsPlain+nsZstdByte*float64(width)))
+	}
+}
+
+func offerFloatZstd(e *encoder, c *floatChoice) {
+	if c.copied >= 0.5 {
+		return
+	}
+	mark, bmark := e.ints.mark(), e.bytes.mark()
+	defer e.ints.release(mark)
+	defer e.bytes.release(bmark)
+	long := sampleInts(&e.ints, c.vals.raw, 4, 1024)
+	scale := c.n / float64(len(long))
+	plain := appendFloatBytes(e.bytes.grab(len(long) * c.vals.width)[:0], long, c.vals.width)
+	bytes := scale * float64(len(e.compress(e.bytes.grab(len(plain) + 64)[:0], plain)))
+	if bytes < (1-zstdMargin)*c.bytes {
+		c.offer(IDFloatZstd, bytes, c.n*(nsPlain+nsZstdByte*float64(c.vals.width)))
+	}
+}
+
+func encodeZstd(e *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _ int) ([]byte, bool) {
+	mark := e.bytes.mark()
+	defer e.bytes.release(mark)
+	inner := appendPlain(e.bytes.grab(chunkRoom(len(vals)))[:0], vals, plainWidth(s.min, s.max))
+	dst = binary.AppendUvarint(append(dst, byte(IDZstd)), uint64(len(inner)))
+	return e.compress(dst, inner), true
+}
+
+func encodeFloatZstd(e *encoder, dst []byte, _ *memory, v *floatValues, _ int) ([]byte, bool) {
+	mark := e.bytes.mark()
+	defer e.bytes.release(mark)
+	plain := appendFloatBytes(e.bytes.grab(len(v.raw) * v.width)[:0], v.raw, v.width)
+	return e.compress(append(dst, byte(IDFloatZstd)), plain), true
+}
 
 // zstdLimit returns the most bytes that a compressed chunk of n ints may hold.
 func zstdLimit(n int) int { return 64 + 9*n }
@@ -40,8 +119,8 @@ func newZstdDecoder() *zstd.Decoder {
 	return r
 }
 
-// isOneFrame reports whether b is one frame and nothing more: the library would also take more frames, frames to be skipped
-// and no frame at all. It goes from block head to block head; what lies between is the library's to judge.
+// isOneFrame reports whether b is one frame and nothing more: the library would also take more frames, frames to be
+// skipped and no frame at all. It goes from block head to block head; what lies between is the library's to judge.
 //
 //	+--------+--------------------------------------------+-----+-----------------------+
 //	| header | block: last (1 bit), type (2), size (21),  | ... | checksum (4), if the  |
@@ -106,32 +185,47 @@ func (e *encoder) compress(dst, raw []byte) []byte {
 	return e.zstd.EncodeAll(raw, dst)
 }
 
-// appendZstdInts appends chunk, an ints chunk, compressed.
-func (e *encoder) appendZstdInts(dst, chunk []byte) []byte {
-	dst = append(dst, byte(IDZstd))
-	dst = binary.AppendUvarint(dst, uint64(len(chunk)))
-	return e.compress(dst, chunk)
-}
-
-// inflateChunk returns the chunk inside one of n ints, in scratch that the caller releases.
-func (d *Decoder) inflateChunk(n int, p []byte) ([]byte, error) {
-	size, p, err := takeUvarint(p)
-	if err != nil {
-		return nil, err
-	}
-	if size > uint64(zstdLimit(n)) {
-		return nil, errZstdSize
-	}
-	chunk := d.bytes.grab(int(size))
-	return chunk, d.inflate(chunk, p)
-}
-
-func (d *Decoder) decodeZstdInts(dst []int64, p []byte, depth int) error {
-	m := d.bytes.mark()
-	defer d.bytes.release(m)
-	chunk, err := d.inflateChunk(len(dst), p)
+func decodeZstd(d *Decoder, dst []int64, n int, spans []Span, p []byte, depth int) error {
+	size, frame, err := takeUvarint(p)
 	if err != nil {
 		return err
 	}
-	return d.decodeInts(dst, chunk, depth+1)
+	if size > uint64(zstdLimit(n)) {
+		return errZstdSize
+	}
+	m := d.bytes.mark()
+	defer d.bytes.release(m)
+	chunk := d.bytes.grab(int(size))
+	if err := d.inflate(chunk, frame); err != nil {
+		return err
+	}
+	return d.intsAt(dst, n, spans, chunk, depth+1)
+}
+
+func decodeFloatZstd[T float32 | float64](f *floatKind[T]) decodeFunc[T] {
+	return func(d *Decoder, dst []T, n int, spans []Span, p []byte, depth int) error {
+		m := d.bytes.mark()
+		defer d.bytes.release(m)
+		plain := d.bytes.grab(f.size * n)
+		if err := d.inflate(plain, p); err != nil {
+			return err
+		}
+		f.read(dst, spans, plain)
+		return nil
+	}
+}
+
+// describeLimit is the most that Describe uncompresses to see what lies inside.
+const describeLimit = 1 << 24
+
+func describeZstd(x *description, p []byte) {
+	size, frame, err := takeUvarint(p)
+	chunk := []byte(nil)
+	if err == nil && size <= describeLimit {
+		chunk = make([]byte, size)
+		if x.d.inflate(chunk, frame) != nil {
+			chunk = nil
+		}
+	}
+	x.nested(chunk, 1, true)
 }

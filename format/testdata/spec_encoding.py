@@ -141,7 +141,7 @@ def look_up(values, codes):
     return [values[c] for c in codes]
 
 
-def repeat(literals, skips, copies, distances, n):
+def copy_sequences(literals, skips, copies, distances, n):
     out, at = [], 0
     for skip, copy, distance in zip(skips, copies, distances):
         need(0 <= skip <= len(literals) - at, "skip")
@@ -151,15 +151,15 @@ def repeat(literals, skips, copies, distances, n):
         for _ in range(copy):
             out.append(out[-distance])
     out += literals[at:]
-    need(len(out) == n, "count of repeats")
+    need(len(out) == n, "count of sequences")
     return out
 
 
-def repeats(b, n, depth, literals):
+def sequences(b, n, depth, literals):
     m, s = b.uvarint(), b.uvarint()
-    need(m + s <= n, "counts of repeats")
+    need(m + s <= n, "counts of sequences")
     skips, copies, distances = (ints(b.chunk(), s, depth + 1) for _ in range(3))
-    return repeat(literals(b.rest(), m), skips, copies, distances, n)
+    return copy_sequences(literals(b.rest(), m), skips, copies, distances, n)
 
 
 def classes(b, n):
@@ -249,13 +249,8 @@ def ints(data, n, depth=0):
         s = b.uvarint()
         need(s <= 64 + 9 * n, "size")
         out = ints(frame_bytes(b.rest(), s), n, depth + 1)
-    elif codec == 9:
-        w, minimum = b.uint(1), b.svarint()
-        need(w <= 56, "low width")
-        tops = frame_bytes(b.chunk(), n)
-        out = [signed64(minimum + low + (top << w)) for top, low in zip(tops, unpack(b.rest(), n, w))]
     elif codec == 10:
-        out = repeats(b, n, depth, lambda d, m: ints(d, m, depth + 1))
+        out = sequences(b, n, depth, lambda d, m: ints(d, m, depth + 1))
     elif codec == 11:
         out = classes(b, n)
     else:
@@ -338,7 +333,7 @@ def floats(data, n, width, depth=0):
         plain = Bytes(frame_bytes(b.rest(), n * width))
         out = [plain.uint(width) for _ in range(n)]
     elif codec == 23:
-        out = repeats(b, n, depth, lambda d, m: floats(d, m, width, depth + 1))
+        out = sequences(b, n, depth, lambda d, m: floats(d, m, width, depth + 1))
     else:
         raise Damaged("codec %d of floats" % codec)
     b.end()

@@ -18,6 +18,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A realTable is a table from a real log: its source and how to ingest it. With a session key, each session's rows must
@@ -50,7 +51,7 @@ func TestRecsys(t *testing.T) {
 		t.Skip("short")
 	}
 	dir := corpusDir(t)
-	keys := ingest.Options{SessionKey: "session_id", TimeKey: "timestamp", Memory: 64 << 20}
+	keys := ingest.Options{SessionKey: "session_id", TimeKey: "timestamp", Options: writer.Options{Memory: 64 << 20}}
 	for _, table := range []realTable{
 		{"movielens-strict", keys, derived("ml-latest-small.strict.parquet")},
 		{"movielens-session", keys, derived("ml-latest-small.session.parquet")},

@@ -8,8 +8,8 @@ import (
 
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // compactionOptions draws what is rewritten.
@@ -17,7 +17,7 @@ func (w *world) compactionOptions() compaction.Options {
 	o := compaction.Options{
 		Fanout: pick(w, 0, 2, 3), Full: w.chance(0.4), Repack: w.chance(0.2), SegmentRows: pick[uint64](w, 0, 20, 60),
 		DeletedShare: pick(w, 0, 0.01, 0.5), DroppedShare: pick(w, 0, 0.01), SharedShare: pick(w, 0, 0.01, 2), MaxInputs: pick(w, 0, 2),
-		Write: ingest.Options{Memory: 512 << 20, Workers: 1 + w.rnd.IntN(2), StripeRows: pick(w, 0, 4, 16), TempDir: w.dir},
+		Write: writer.Options{Memory: 512 << 20, Workers: 1 + w.rnd.IntN(2), StripeRows: pick(w, 0, 4, 16), TempDir: w.dir},
 	}
 	if w.chance(0.3) {
 		o.Partition = w.drawDays().text

@@ -15,9 +15,9 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
 	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // Known failures of overlays, and of what lies over rows that a compaction moves.
@@ -66,7 +66,7 @@ func (l *landed) lay(name string, labels map[int64]int64, change func(*overlay.O
 func (l *landed) compact() {
 	l.t.Helper()
 	before := l.latest().Info().Segments
-	opts := compaction.Options{Full: true, DeletedShare: 0.01, Write: ingest.Options{Memory: 64 << 20, StripeRows: 3, Workers: 1}}
+	opts := compaction.Options{Full: true, DeletedShare: 0.01, Write: writer.Options{Memory: 64 << 20, StripeRows: 3, Workers: 1}}
 	plan, err := compaction.NewPlan(l.t.Context(), l.table, opts)
 	if err == nil {
 		_, err = compaction.Run(l.t.Context(), l.table, plan, opts)

@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // Failures that are known of other systems, replayed. Each test says what went wrong there.
@@ -50,7 +51,7 @@ func (l *landed) add(typ, lines string) {
 		os.WriteFile(mapping, []byte(fmt.Sprintf(`{"columns": {"a": {"type": %q}}}`, typ)), 0o666)); err != nil {
 		l.t.Fatal(err)
 	}
-	if _, err := ingest.Run(l.t.Context(), l.store, "t", []string{dump}, ingest.Options{MappingFile: mapping, SegmentRows: 4, StripeRows: 2, Memory: 512 << 20}); err != nil {
+	if _, err := ingest.Run(l.t.Context(), l.store, "t", []string{dump}, ingest.Options{MappingFile: mapping, Options: writer.Options{SegmentRows: 4, StripeRows: 2, Memory: 512 << 20}}); err != nil {
 		l.t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // An operation is something to do to the table, drawn as often as its weight says.
@@ -198,9 +199,8 @@ func (d *dump) apply(s *state) {
 // ingestOptions draws how to ingest.
 func (w *world) ingestOptions(d *dump) ingest.Options {
 	o := ingest.Options{
-		MappingFile: d.mapping, PartitionBy: "day", SessionKey: "session", TimeKey: "time", Workers: 1 + w.rnd.IntN(2), Memory: 512 << 20,
-		SegmentRows: pick(w, 0, 10, 25), StripeRows: pick(w, 0, 4, 16), Profile: pick(w, "", "speed", "size"),
-		Dedup: pick(w, ingest.DedupAuto, ingest.DedupAuto, ingest.DedupOff, ingest.DedupSlots), TempDir: w.dir,
+		MappingFile: d.mapping, PartitionBy: "day", SessionKey: "session", TimeKey: "time",
+		Options: writer.Options{Workers: 1 + w.rnd.IntN(2), Memory: 512 << 20, SegmentRows: pick(w, 0, 10, 25), StripeRows: pick(w, 0, 4, 16), Profile: pick(w, "", "speed", "size"), Dedup: pick(w, writer.DedupAuto, writer.DedupAuto, writer.DedupOff, writer.DedupSlots), TempDir: w.dir},
 	}
 	if w.keyless {
 		o.SessionKey, o.TimeKey = "", ""

@@ -8,14 +8,14 @@ import (
 
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // This file has compactions and erasures by the real code of package compaction.
 
 // quickly are the options of who writes segments here: one worker, no search for duplicates in two rows, and a directory for spill files that is
 // the test's own.
-var quickly = ingest.Options{Workers: 1, Dedup: ingest.DedupOff, TempDir: "."}
+var quickly = writer.Options{Workers: 1, Dedup: writer.DedupOff, TempDir: "."}
 
 // compactTable compacts a table: all segments of a partition into one, whatever their size.
 func compactTable(table string) func(m *machine) {

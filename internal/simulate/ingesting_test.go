@@ -43,8 +43,7 @@ func ingestFile(o ingestion) func(m *machine) {
 			} else {
 				rows = m.newRows(2)
 			}
-			opts := quickly
-			opts.MappingFile, opts.Overwrite = mappingFile, o.overwrite
+			opts := ingest.Options{MappingFile: mappingFile, Overwrite: o.overwrite, Options: quickly}
 			if o.part != "" {
 				opts.PartitionBy = "p"
 			}

@@ -188,7 +188,7 @@ var mutations = []mutation{
 		edits: []edit{{"if err != nil || info.Size > 0 {", "if err != nil || info.Name == d.Index {"}},
 	},
 	{
-		name: "a commit does not look whether its sources are in the table", file: fileCommit,
+		name: "a commit does not look whether its sources are in the table", file: "storage/op_sources.go",
 		edits: []edit{{"if len(c.Overwrite) == 0 || number > c.Base {", "if false {"}},
 	},
 	{

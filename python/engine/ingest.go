@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // ingestParams are the parameters of an ingest: those of `dsi ingest`.
@@ -101,9 +102,8 @@ func (e *Engine) runIngest(ctx context.Context, p *ingestParams, in *source.Reco
 	m.AddStore(s)
 	defer s.Close()
 	opts := ingest.Options{
-		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
-		PartitionBy: p.PartitionBy, Memory: p.Memory, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),
-		BadRowReport: p.BadRowReport, Profile: p.Profile, TakeCopies: p.TakeCopies, Records: in,
+		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey, PartitionBy: p.PartitionBy, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow), BadRowReport: p.BadRowReport, TakeCopies: p.TakeCopies, Records: in,
+		Options: writer.Options{Memory: p.Memory, Profile: p.Profile},
 	}
 	written := e.measured().Ingest()
 	opts.Progress = func(now ingest.Progress) {

@@ -62,7 +62,7 @@ type featureWire struct {
 	Expanded   bool   `json:"expanded,omitempty"`
 }
 
-// OrderVersion is the version of the way in which a shuffle orders rows; see order.go. It is part of plans that shuffle.
+// OrderVersion is the version of the way in which a shuffle orders rows; see package order. It is part of plans that shuffle.
 const OrderVersion = 1
 
 // shuffleWire is the encoding of a Shuffle; there is none for UnitNone.

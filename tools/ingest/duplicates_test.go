@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // ingestRows ingests rows, JSON objects, clustered by "session", and returns the feature files by name.
@@ -98,8 +99,8 @@ func TestNothingToFindCostsNothing(t *testing.T) {
 			}
 			rows = append(rows, r)
 		}
-		_, off := ingestRows(t, rows, Options{Dedup: DedupOff, StripeRows: 1000})
-		report, on := ingestRows(t, rows, Options{StripeRows: 1000})
+		_, off := ingestRows(t, rows, Options{Options: writer.Options{Dedup: writer.DedupOff, StripeRows: 1000}})
+		report, on := ingestRows(t, rows, Options{Options: writer.Options{StripeRows: 1000}})
 		for name, e := range on {
 			most := off[name]
 			if most == nil {
@@ -150,9 +151,9 @@ func TestRandomTablesPay(t *testing.T) {
 			}
 			rows = append(rows, r)
 		}
-		offReport, off := ingestRows(t, rows, Options{Dedup: DedupOff, StripeRows: 1000})
+		offReport, off := ingestRows(t, rows, Options{Options: writer.Options{Dedup: writer.DedupOff, StripeRows: 1000}})
 		for _, d := range dedupSteps[1:] {
-			report, on := ingestRows(t, rows, Options{Dedup: d, StripeRows: 1000})
+			report, on := ingestRows(t, rows, Options{Options: writer.Options{Dedup: d, StripeRows: 1000}})
 			for name := range keep {
 				if e := on[name]; e.Length > off[name].Length+off[name].Length/16+foundBytes {
 					t.Errorf("seed %d, %s: %s (kept %.2f) takes %d bytes, %d with nothing looked for", seed, d, name, keep[name], e.Length, off[name].Length)
@@ -186,8 +187,8 @@ func TestFirstStripeIsNotTypical(t *testing.T) {
 			}
 			rows = append(rows, r)
 		}
-		offReport, _ := ingestRows(t, rows, Options{Dedup: DedupOff, StripeRows: stripe})
-		report, _ := ingestRows(t, rows, Options{StripeRows: stripe})
+		offReport, _ := ingestRows(t, rows, Options{Options: writer.Options{Dedup: writer.DedupOff, StripeRows: stripe}})
+		report, _ := ingestRows(t, rows, Options{Options: writer.Options{StripeRows: stripe}})
 		t.Logf("the first stripe repeats %v: %d bytes, %d with nothing looked for; %+v", firstRepeats, report.BytesOut, offReport.BytesOut, report.Duplicates)
 		if firstRepeats && report.BytesOut > offReport.BytesOut+offReport.BytesOut/100 {
 			t.Errorf("%d bytes, %d with nothing looked for", report.BytesOut, offReport.BytesOut)
@@ -217,7 +218,7 @@ func TestStepsPay(t *testing.T) {
 	for _, f := range s.Files {
 		paths = append(paths, f.Path)
 	}
-	o := Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn, StripeRows: 4000}
+	o := Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn, Options: writer.Options{StripeRows: 4000}}
 	before := int64(0)
 	for _, o.Dedup = range dedupSteps {
 		report, entries := ingestFiles(t, paths, o)
@@ -242,7 +243,7 @@ func TestStepsPay(t *testing.T) {
 		if slots != d.Slots || windows != d.Windows || groups != int64(d.Groups) || saved < d.BytesSaved {
 			t.Errorf("%s: the index has %d slots, %d windows, %d groups, %d bytes saved: %+v", o.Dedup, slots, windows, groups, saved, d)
 		}
-		if (d.Groups > 0) != (o.Dedup == DedupGroups) || (d.Windows > 0) != (o.Dedup == DedupGroups || o.Dedup == DedupWindows) {
+		if (d.Groups > 0) != (o.Dedup == writer.DedupGroups) || (d.Windows > 0) != (o.Dedup == writer.DedupGroups || o.Dedup == writer.DedupWindows) {
 			t.Errorf("%s: %+v", o.Dedup, d)
 		}
 		for _, f := range features {
@@ -258,7 +259,7 @@ func TestStepsPay(t *testing.T) {
 				t.Errorf("%s: %s (oldest first %v) has %d windows of %d slots", o.Dedup, f.Name, f.OldestFirst, n, slots)
 			}
 		}
-		if o.Dedup != DedupOff && d.Factor < 2 {
+		if o.Dedup != writer.DedupOff && d.Factor < 2 {
 			t.Errorf("%s: %+v", o.Dedup, d)
 		}
 	}

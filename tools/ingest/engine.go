@@ -7,12 +7,10 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"time"
 
-	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // An engine is one ingest under way.
@@ -21,20 +19,16 @@ type engine struct {
 	files  []source.File
 	target target
 	state  targetState
-	// profile weighs the feature files.
-	profile format.Profile
-	dir     func() (string, error) // for spill files
-	bad     *quarantine
-	schema  *schema
-	report  Report
-	prints  []string // fingerprint of each file; empty where it is known only after reading
-	fileOf  []fileState
-	fanIn   int // sequences of one level that are merged into one of the next
+	dir    func() (string, error) // for spill files
+	bad    *quarantine
+	schema *schema
+	sorter *writer.Sorter // once the table is known
+	report Report
+	prints []string // fingerprint of each file; empty where it is known only after reading
+	fileOf []fileState
 
 	// mu guards what the readers share, below.
 	mu       sync.Mutex
-	buf      *buffer
-	spilled  [][]*sequence // by level: how many merges their rows have been through
 	parts    []partitionState
 	partOf   map[string]uint32
 	progress progress
@@ -48,50 +42,41 @@ type fileState struct {
 type partitionState struct {
 	partition storage.Partition
 	file      string // the first with rows of it
-	rows      int64
-	bytes     int64 // decoded
 }
 
 // maxPartitions bounds what one ingest may make: more is a partition column that should not be one.
 const maxPartitions = 100_000
 
-// add takes over a chunk of a file, spilling what is buffered if it would not fit. features and cols are those that have values.
-func (e *engine) add(ctx context.Context, file int, recs []record, chunk *source.Chunk, features []*feature, cols []*vector.Column) error {
-	size := -chunk.Lent
-	for _, c := range cols {
-		size += columnBytes(c)
+// add gives rows to the sorter, which takes them over.
+func (e *engine) add(ctx context.Context, rows *writer.Rows, features []*feature, p storage.Partition) (err error) {
+	if rows.Partition, err = e.number(rows.Source, p); err != nil {
+		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.parts) == 0 && len(chunk.Partition) == len(e.files[file].Partition) {
-		if err := e.numberDirectories(); err != nil {
-			return err
-		}
-	}
-	part, err := e.partition(chunk.Partition, e.files[file].Path)
+	decoded, err := e.sorter.Add(ctx, rows)
 	if err != nil {
 		return err
 	}
-	if len(e.buf.records) > 0 && e.buf.bytes+size > bufferShare(e.opts.Memory) {
-		if err := e.spill(ctx); err != nil {
-			return err
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.report.BytesRaw += decoded
+	for i, f := range features {
+		f.rawBytes += uint64(rows.Columns[i].SizeBytes())
+	}
+	e.fileOf[rows.Source].rows += int64(rows.Count)
+	e.progress.add(int64(rows.Count), 0)
+	return nil
+}
+
+// number returns the number of the partition of rows of a file.
+func (e *engine) number(file int, p storage.Partition) (uint32, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.parts) == 0 && len(p) == len(e.files[file].Partition) {
+		if err := e.numberDirectories(); err != nil {
+			return 0, err
 		}
 	}
-	total := int64(0)
-	for i := range recs {
-		recs[i].part = part
-		total += int64(recs[i].bytes)
-	}
-	e.parts[part].rows += int64(len(recs))
-	e.parts[part].bytes += total
-	e.report.BytesRaw += total
-	e.buf.add(recs, features, cols, size, chunk)
-	for i, f := range features {
-		f.rawBytes += uint64(cols[i].SizeBytes())
-	}
-	e.fileOf[file].rows += int64(len(recs))
-	e.progress.add(int64(len(recs)), 0)
-	return nil
+	return e.partition(p, e.files[file].Path)
 }
 
 // numberDirectories numbers the partitions that directories name in the order of the files: partitions are written in the order of their
@@ -157,80 +142,6 @@ func keyNames(keys []string) string {
 	return fmt.Sprintf("%q", keys)
 }
 
-// spill sorts what is buffered, writes it to a sequence and starts an empty buffer. It is called with mu held.
-func (e *engine) spill(ctx context.Context) error {
-	start := time.Now()
-	dir, err := e.dir()
-	if err != nil {
-		return err
-	}
-	types := e.schema.types()
-	e.buf.sort()
-	q, err := newSequence(dir)
-	if err != nil {
-		return err
-	}
-	if err := q.append(ctx, spillInput(e.buf, types), e.opts.Workers); err != nil {
-		_ = q.close()
-		return err
-	}
-	e.buf.release()
-	e.buf = &buffer{}
-	e.report.Spills++
-	for level := 0; ; level++ {
-		e.report.SpillBytes += q.end.Load()
-		if level == len(e.spilled) {
-			e.spilled = append(e.spilled, nil)
-		}
-		e.spilled[level] = append(e.spilled[level], q)
-		if len(e.spilled[level]) < e.fanIn {
-			break
-		}
-		// Many sequences would each want a file and memory while they are merged: one takes their place.
-		if q, err = mergeSequences(ctx, e.spilled[level], types, dir, e.mergeLimits()); err != nil {
-			return err
-		}
-		closeAll(e.spilled[level])
-		e.spilled[level] = nil
-	}
-	since(&e.report.Seconds.Spill, start)
-	return nil
-}
-
-// maxFanIn bounds the files that are open at once.
-const maxFanIn = 128
-
-// fanIn returns how many sequences are merged at once: each takes what its records are read ahead by, and for each worker a
-// block as it is read and as it is decoded.
-func fanIn(o *Options) int {
-	each := int64(recordReadBytes + o.Workers*2*blockBytes)
-	return int(min(max(writeShare(o.Memory)/each, 8), maxFanIn))
-}
-
-func (e *engine) mergeLimits() mergeLimits {
-	share := writeShare(e.opts.Memory)
-	return mergeLimits{
-		rows:         int(min(max(share/1024, 64), 1<<20)), // a record and a few pieces each: an eighth
-		featureBytes: max(share/int64(4*e.opts.Workers), 64<<10),
-		workers:      e.opts.Workers,
-	}
-}
-
-func closeAll(sequences []*sequence) {
-	for _, q := range sequences {
-		_ = q.close()
-	}
-}
-
-// close frees the spill files, and what is buffered.
-func (e *engine) close() {
-	e.buf.release()
-	for _, level := range e.spilled {
-		closeAll(level)
-	}
-	e.spilled = nil
-}
-
 // readFile reads one file to its end.
 func (e *engine) readFile(ctx context.Context, number int) (err error) {
 	file := &e.files[number]
@@ -286,9 +197,8 @@ type fileReader struct {
 	path     string
 	bound    map[*source.Field]*feature
 	rows     int64
-	records  []record
 	features []*feature
-	columns  []*vector.Column
+	numbers  []int
 }
 
 func (r *fileReader) bindAll(fields []*source.Field) error {
@@ -317,13 +227,11 @@ func (r *fileReader) take(ctx context.Context, c *source.Chunk) error {
 		c.Release()
 		return nil
 	}
-	if r.rows+int64(c.Rows) > maxFileRows {
-		return fmt.Errorf("%s: more than %d rows in one file", r.path, int64(maxFileRows))
+	if r.rows+int64(c.Rows) > writer.MaxSourceRows {
+		return fmt.Errorf("%s: more than %d rows in one file", r.path, int64(writer.MaxSourceRows))
 	}
-	r.records = resize(r.records, c.Rows)
-	clear(r.records)
-	r.features, r.columns = r.features[:0], r.columns[:0]
-	var session, times *vector.Column
+	r.features, r.numbers = r.features[:0], r.numbers[:0]
+	rows := &writer.Rows{Source: r.number, First: r.rows, Count: c.Rows, Lent: c.Lent, Release: c.Release}
 	for i, f := range c.Fields {
 		col := c.Columns[i]
 		x, err := r.bind(f)
@@ -339,19 +247,15 @@ func (r *fileReader) take(ctx context.Context, c *source.Chunk) error {
 		}
 		switch x {
 		case r.schema.sessionKey():
-			session = col
+			rows.Session = col
 		case r.schema.timeKey():
-			times = col
+			rows.Time = col
 		}
 		r.features = append(r.features, x)
-		r.columns = append(r.columns, col)
+		r.numbers = append(r.numbers, x.number)
+		rows.Columns = append(rows.Columns, col)
 	}
-	setSizes(r.records, r.columns)
-	setKeys(r.records, session, times)
-	ord := uint64(r.number)<<ordFileShift | uint64(r.rows)
-	for i := range r.records {
-		r.records[i].ord = ord + uint64(i)
-	}
+	rows.Numbers = r.numbers
 	r.rows += int64(c.Rows)
-	return r.add(ctx, r.number, r.records, c, r.features, r.columns)
+	return r.add(ctx, rows, r.features, c.Partition)
 }

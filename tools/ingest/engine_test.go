@@ -15,9 +15,13 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 )
+
+// dedupSteps are in the order in which steps build on each other.
+var dedupSteps = []writer.Dedup{writer.DedupOff, writer.DedupRuns, writer.DedupSlots, writer.DedupWindows, writer.DedupGroups}
 
 func TestMain(m *testing.M) {
 	if job := os.Getenv(childEnv); job != "" {
@@ -322,19 +326,21 @@ func (d *dump) parts() []string {
 // drawOptions draws options that spill often and cut small stripes and segments.
 func drawOptions(t *rapid.T) Options {
 	return Options{
-		Memory:      rapid.SampledFrom([]int64{1, 20_000, 200_000, 1 << 30}).Draw(t, "memory"),
-		Workers:     rapid.IntRange(1, 4).Draw(t, "workers"),
-		StripeRows:  rapid.SampledFrom([]int{1, 7, 100, 16384}).Draw(t, "stripe rows"),
-		StripeBytes: rapid.SampledFrom([]int64{100, 10_000, 64 << 20}).Draw(t, "stripe bytes"),
-		SegmentRows: rapid.SampledFrom([]int{1, 50, 1 << 20}).Draw(t, "segment rows"),
-		Dedup:       rapid.SampledFrom(append(dedupSteps, DedupAuto, "")).Draw(t, "dedup"),
+		Options: writer.Options{
+			Memory:      rapid.SampledFrom([]int64{1, 20_000, 200_000, 1 << 30}).Draw(t, "memory"),
+			Workers:     rapid.IntRange(1, 4).Draw(t, "workers"),
+			StripeRows:  rapid.SampledFrom([]int{1, 7, 100, 16384}).Draw(t, "stripe rows"),
+			StripeBytes: rapid.SampledFrom([]int64{100, 10_000, 64 << 20}).Draw(t, "stripe bytes"),
+			SegmentRows: rapid.SampledFrom([]int{1, 50, 1 << 20}).Draw(t, "segment rows"),
+			Dedup:       rapid.SampledFrom(append(dedupSteps, writer.DedupAuto, "")).Draw(t, "dedup"),
+		},
 	}
 }
 
 func testEngine(opts Options, d *dump, fail map[int]int, table *fakeTable, dir string) *engine {
+	opts.FanIn = 3 // so that what was spilled is merged more than once
 	e := newEngine(opts.withDefaults(), d.sources(fail), table, &quarantine{})
 	e.dir = func() (string, error) { return dir, nil }
-	e.fanIn = 3 // so that sequences are merged more than once
 	return e
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A cell is one value of the model: nil is null, else the printed value. It shares no code with columns.
@@ -129,7 +130,7 @@ func (t *fakeTable) latest(context.Context) (targetState, error) {
 	return s, t.fail()
 }
 
-func (t *fakeTable) newSegment(_ context.Context, p storage.Partition, stripeRows []uint32, _ format.Profile) (segmentWriter, error) {
+func (t *fakeTable) NewSegment(_ context.Context, p storage.Partition, stripeRows []uint32, _ format.Profile) (writer.SegmentWriter, error) {
 	if err := t.fail(); err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func (t *fakeTable) commit(_ context.Context, c storage.Change) (uint64, error) 
 	return t.state.number, nil
 }
 
-func (t *fakeTable) discard(_ context.Context, segments []storage.SegmentDescriptor) {
+func (t *fakeTable) Discard(_ context.Context, segments []storage.SegmentDescriptor) {
 	for _, d := range segments {
 		delete(t.written, d.ID)
 	}
@@ -230,7 +231,7 @@ func (w *fakeStripes) WriteStripe(c *vector.Column) error {
 	return nil
 }
 
-func (s *fakeSegment) AddFeature(_ context.Context, order int, f storage.Feature, write func(stripeWriter) error) error {
+func (s *fakeSegment) AddFeature(_ context.Context, order int, f storage.Feature, write func(writer.StripeWriter) error) error {
 	w := &fakeStripes{s: s, name: f.Name, t: f.Type}
 	if err := write(w); err != nil {
 		return err
@@ -252,9 +253,9 @@ func (s *fakeSegment) AddFeature(_ context.Context, order int, f storage.Feature
 }
 
 // AddGroup takes the slots of the inverse for each feature's.
-func (s *fakeSegment) AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]stripeWriter) error) error {
+func (s *fakeSegment) AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]writer.StripeWriter) error) error {
 	inverse := &fakeInverse{}
-	files := []stripeWriter{inverse}
+	files := []writer.StripeWriter{inverse}
 	for _, f := range features {
 		files = append(files, &fakeMember{fakeStripes{s: s, name: f.Name, t: f.Type}, inverse})
 	}

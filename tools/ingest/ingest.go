@@ -16,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -39,7 +40,7 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 	if err != nil {
 		return Report{Table: table}, err
 	}
-	e = newEngine(opts, files, tableTarget{t, segmentOptions(opts.Memory)}, bad)
+	e = newEngine(opts, files, tableTarget{writer.ToTable(t, opts.Memory), t}, bad)
 	e.dir = sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) })
 	e.report.Table = table
 	return e.run(ctx)
@@ -66,7 +67,7 @@ func newEngine(opts Options, files []source.File, t target, bad *quarantine) *en
 	return &engine{
 		opts: opts, files: files, target: t, bad: bad,
 		prints: make([]string, len(files)), fileOf: make([]fileState, len(files)),
-		fanIn: fanIn(&opts), buf: &buffer{}, partOf: map[string]uint32{}, progress: progress{tell: opts.Progress},
+		partOf: map[string]uint32{}, progress: progress{tell: opts.Progress},
 	}
 }
 
@@ -76,7 +77,11 @@ func (e *engine) run(ctx context.Context) (Report, error) {
 	release := spill.HoldMemory(e.opts.Memory)
 	defer release()
 	err := e.phases(ctx)
-	e.close()
+	if e.sorter != nil {
+		spills := e.sorter.Spills()
+		e.report.Spills, e.report.SpillBytes, e.report.Seconds.Spill = spills.Count, spills.Bytes, spills.Seconds
+		e.sorter.Close()
+	}
 	if berr := e.bad.close(); err == nil {
 		err = berr
 	}
@@ -116,7 +121,7 @@ func (e *engine) phases(ctx context.Context) error {
 func (e *engine) discard(ctx context.Context, segments []storage.SegmentDescriptor) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	e.target.discard(ctx, segments)
+	e.target.Discard(ctx, segments)
 }
 
 // check finds out what can be known before any work: that there is something to ingest, and that it is new.
@@ -124,8 +129,8 @@ func (e *engine) check(ctx context.Context) error {
 	if len(e.files) == 0 {
 		return errors.New("nothing to ingest: no file found; empty files, and those whose names begin with _ or ., do not count")
 	}
-	if len(e.files) > maxFiles {
-		return fmt.Errorf("%d files in one ingest: want at most %d", len(e.files), maxFiles)
+	if len(e.files) > writer.MaxSources {
+		return fmt.Errorf("%d files in one ingest: want at most %d", len(e.files), writer.MaxSources)
 	}
 	var err error
 	if e.state, err = e.target.latest(ctx); err != nil {
@@ -135,6 +140,9 @@ func (e *engine) check(ctx context.Context) error {
 		return err
 	}
 	e.schema = newSchema(e.state.features, e.state.taken)
+	write := e.opts.Options
+	write.Profile = e.report.Profile
+	e.sorter = writer.NewSorter(write, e.dir, e.schema.types)
 	for i := range e.files {
 		e.files[i].Partition = source.OrderPartition(e.files[i].Partition, keysOf(e.state.partition))
 		e.report.BytesIn += max(e.files[i].Size, 0)
@@ -152,16 +160,10 @@ func (e *engine) check(ctx context.Context) error {
 }
 
 // setProfile takes the profile that was asked for, else the table's.
-func (e *engine) setProfile() (err error) {
-	e.report.Profile = e.opts.Profile
-	if e.report.Profile == "" {
-		e.report.Profile = cmp.Or(e.state.profile, "balanced")
-	}
-	if e.profile, err = format.ParseProfile(e.report.Profile); err != nil {
+func (e *engine) setProfile() error {
+	e.report.Profile = cmp.Or(e.opts.Profile, e.state.profile, "balanced")
+	if _, err := format.ParseProfile(e.report.Profile); err != nil {
 		return fmt.Errorf("the table's %w: give one", err)
-	}
-	if e.opts.NsPerByte > 0 {
-		e.profile = format.Profile(e.opts.NsPerByte)
 	}
 	return nil
 }

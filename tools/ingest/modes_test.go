@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // bitsOf prints one row of a column bit by bit.
@@ -368,10 +369,12 @@ func TestModesHoldTheSameRows(t *testing.T) {
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		paths := writeModes(t, rng, 1+rng.IntN(3), 100+rng.IntN(200))
-		layout := Options{SessionKey: "session", TimeKey: "time",
-			StripeRows: []int{1, 7, 100}[seed], SegmentRows: []int{60, 0, 100}[seed], Memory: []int64{200_000, 0, 2 << 20}[seed]}
+		layout := Options{
+			SessionKey: "session", TimeKey: "time",
+			Options: writer.Options{StripeRows: []int{1, 7, 100}[seed], SegmentRows: []int{60, 0, 100}[seed], Memory: []int64{200_000, 0, 2 << 20}[seed]},
+		}
 		var want map[string][]string
-		for _, d := range append(slices.Clone(dedupSteps), DedupAuto) {
+		for _, d := range append(slices.Clone(dedupSteps), writer.DedupAuto) {
 			var first [32]byte
 			var firstReport Report
 			for i, workers := range []int{1, 2, 4} {
@@ -403,7 +406,7 @@ func TestModesHoldTheSameRows(t *testing.T) {
 				if i == 0 {
 					first, firstReport = hash, report
 					u := report.Duplicates
-					if u.Factor < 1 || u.Slots > u.RowSlots || u.Windows > u.Slots || d == DedupOff && (u.Factor != 1 || u.Slots != u.RowSlots || u.Windows+int64(u.Groups) != 0 || u.BytesSaved != 0) {
+					if u.Factor < 1 || u.Slots > u.RowSlots || u.Windows > u.Slots || d == writer.DedupOff && (u.Factor != 1 || u.Slots != u.RowSlots || u.Windows+int64(u.Groups) != 0 || u.BytesSaved != 0) {
 						t.Errorf("seed %d, %s: %+v", seed, d, u)
 					}
 					continue

@@ -3,15 +3,17 @@ package ingest
 import (
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/writer"
 )
 
 func TestOptionsNameTheBadField(t *testing.T) {
 	for want, o := range map[string]Options{
-		"memory of -1 bytes":   {Memory: -1},
-		"-2 workers":           {Workers: -2},
-		"segments of -1 rows":  {SegmentRows: -1},
-		"stripes of -1 rows":   {StripeRows: -1},
-		"stripes of -1 bytes":  {StripeBytes: -1},
+		"memory of -1 bytes":   {Options: writer.Options{Memory: -1}},
+		"-2 workers":           {Options: writer.Options{Workers: -2}},
+		"segments of -1 rows":  {Options: writer.Options{SegmentRows: -1}},
+		"stripes of -1 rows":   {Options: writer.Options{StripeRows: -1}},
+		"stripes of -1 bytes":  {Options: writer.Options{StripeBytes: -1}},
 		`on bad row "ignore"`:  {OnBadRow: "ignore"},
 		"bad row report":       {BadRowReport: "x"},
 		`column "c"`:           {PartitionBy: "c", TimeKey: "c"},

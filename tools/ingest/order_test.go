@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A lateSource gives its rows when others have been read.
@@ -58,7 +59,7 @@ func TestPartitionsAreInTheOrderOfFiles(t *testing.T) {
 		}
 	}
 	table := newFakeTable()
-	e := newEngine(Options{Workers: 2}.withDefaults(), files, table, &quarantine{})
+	e := newEngine(Options{Options: writer.Options{Workers: 2}}.withDefaults(), files, table, &quarantine{})
 	if _, err := e.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

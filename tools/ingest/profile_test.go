@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // TestProfilesHoldTheDump: what each profile stores is the dump, the table remembers the profile named last, and what is stored for
@@ -52,13 +53,13 @@ func TestProfilesAreOrdered(t *testing.T) {
 	}
 	var sizes []int64
 	for _, name := range format.ProfileNames() {
-		report, _ := ingestFiles(t, paths, Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn, Profile: name})
+		report, _ := ingestFiles(t, paths, Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn, Options: writer.Options{Profile: name}})
 		sizes = append(sizes, report.BytesOut)
 	}
 	if sizes[0] <= sizes[1] || sizes[1] <= sizes[2] {
 		t.Errorf("%v take %d bytes: want them to fall", format.ProfileNames(), sizes)
 	}
-	if err := (&Options{Profile: "fast"}).Validate(); err == nil {
+	if err := (&Options{Options: writer.Options{Profile: "fast"}}).Validate(); err == nil {
 		t.Error("profile fast is taken")
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A feature is one feature of the table as the ingest sees it. Its number stands for it in buffers and spill files.
@@ -23,9 +23,8 @@ type feature struct {
 	logical      string
 	originColumn string
 	originKey    string
-	firstFile    string       // that had it
-	rawBytes     uint64       // decoded, so far
-	choice       dedup.Choice // by the worker that writes the feature
+	firstFile    string // that had it
+	rawBytes     uint64 // decoded, so far
 	known        *storage.Feature
 	generation   uint32   // of a feature that the table does not have
 	class        keyClass // of the first file: keys must keep it
@@ -254,18 +253,22 @@ func (s *schema) types() []vector.Type {
 }
 
 // packOrder returns the features of the dump in the order in which packs hold them.
-func (s *schema) packOrder(p Popularity) []*feature {
-	out := make([]*feature, 0, len(s.list))
+func (s *schema) packOrder(p writer.Popularity) []*writer.Feature {
+	seen := make([]*feature, 0, len(s.list))
 	for _, f := range s.list {
 		if f.seen {
-			out = append(out, f)
+			seen = append(seen, f)
 		}
 	}
-	SortForPacks(out, p, func(f *feature) (storage.Feature, uint64) {
+	writer.SortForPacks(seen, p, func(f *feature) (storage.Feature, uint64) {
 		known := f.stored()
 		known.Role = f.role
 		return known, f.rawBytes
 	})
+	out := make([]*writer.Feature, len(seen))
+	for i, f := range seen {
+		out[i] = &writer.Feature{Feature: f.stored(), Number: f.number, RawBytes: f.rawBytes}
+	}
 	return out
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/writer"
 )
 
 func dense(e vector.Elem) vector.Type { return vector.Type{Kind: vector.Dense, Elem: e} }
@@ -124,7 +125,7 @@ func TestPackOrder(t *testing.T) {
 		x.rawBytes = f.size
 	}
 	for _, test := range []struct {
-		p    Popularity
+		p    writer.Popularity
 		want string
 	}{
 		{nil, "sid click a b large"},
@@ -133,7 +134,7 @@ func TestPackOrder(t *testing.T) {
 	} {
 		var names []string
 		for _, f := range s.packOrder(test.p) {
-			names = append(names, f.name)
+			names = append(names, f.Name)
 		}
 		if got := strings.Join(names, " "); got != test.want {
 			t.Errorf("order %q with popularity %v, want %q", got, test.p, test.want)

@@ -20,6 +20,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A testRow is one row of the dumps that writeDump makes.
@@ -257,8 +258,8 @@ func checkStored(t testing.TB, s *storage.Store, number uint64, want map[string]
 // testOptions spill a few times for each thousand rows and make several segments.
 func testOptions() Options {
 	return Options{
-		SessionKey: "session", TimeKey: "time", PartitionBy: "part", Memory: 400_000,
-		StripeRows: 300, SegmentRows: 1500, Workers: 2,
+		SessionKey: "session", TimeKey: "time", PartitionBy: "part",
+		Options: writer.Options{Memory: 400_000, StripeRows: 300, SegmentRows: 1500, Workers: 2},
 	}
 }
 

@@ -4,39 +4,17 @@ import (
 	"context"
 	"errors"
 
-	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/writer"
 )
-
-// A stripeWriter takes the stripes of one feature of one segment. *format.Writer is one.
-type stripeWriter interface {
-	WriteStripe(c *vector.Column) error
-	// Note records the duplicates of all stripes.
-	Note(f format.Found)
-	// Settle does what is left to do after the last stripe.
-	Settle() error
-}
-
-// A segmentWriter is what an ingest needs of a storage.SegmentWriter.
-type segmentWriter interface {
-	AddFeature(ctx context.Context, order int, f storage.Feature, write func(stripeWriter) error) error
-	// AddGroup writes a dedup group: the inverse at order, its features behind it. The first writer takes the inverse.
-	AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]stripeWriter) error) error
-	Skip(order int)
-	Finish(ctx context.Context) (storage.SegmentDescriptor, error)
-	Abort()
-}
 
 // A target is what an ingest needs of a table.
 type target interface {
+	writer.Target
 	// latest returns the table's schema, partition keys and newest snapshot; number 0 when there is none.
 	latest(ctx context.Context) (targetState, error)
-	newSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (segmentWriter, error)
 	// commit returns the number of the snapshot it made.
 	commit(ctx context.Context, c storage.Change) (uint64, error)
-	// discard deletes the objects of segments that were not committed, as far as it can.
-	discard(ctx context.Context, segments []storage.SegmentDescriptor)
 }
 
 type targetState struct {
@@ -52,8 +30,8 @@ type targetState struct {
 
 // A tableTarget is a table of a store.
 type tableTarget struct {
-	table   *storage.Table
-	segment storage.SegmentOptions
+	writer.Target
+	table *storage.Table
 }
 
 func (t tableTarget) latest(ctx context.Context) (targetState, error) {
@@ -87,43 +65,10 @@ func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 	return s, nil
 }
 
-func (t tableTarget) newSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (segmentWriter, error) {
-	opts := t.segment
-	opts.Profile = profile
-	w, err := t.table.NewSegment(ctx, p, stripeRows, opts)
-	if err != nil {
-		return nil, err
-	}
-	return tableSegment{w}, nil
-}
-
 func (t tableTarget) commit(ctx context.Context, c storage.Change) (uint64, error) {
 	snap, err := t.table.Commit(ctx, c)
 	if err != nil {
 		return 0, err
 	}
 	return snap.Info().Number, nil
-}
-
-func (t tableTarget) discard(ctx context.Context, segments []storage.SegmentDescriptor) {
-	for _, d := range segments {
-		// What stays, gc finds.
-		_ = t.table.Store().Discard(ctx, d)
-	}
-}
-
-type tableSegment struct{ *storage.SegmentWriter }
-
-func (s tableSegment) AddFeature(ctx context.Context, order int, f storage.Feature, write func(stripeWriter) error) error {
-	return s.SegmentWriter.AddFeature(ctx, order, f, func(w *format.Writer) error { return write(w) })
-}
-
-func (s tableSegment) AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]stripeWriter) error) error {
-	return s.SegmentWriter.AddGroup(ctx, order, features, func(inverse *format.Writer, members []*format.Writer) error {
-		files := []stripeWriter{inverse}
-		for _, w := range members {
-			files = append(files, w)
-		}
-		return write(files)
-	})
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -157,7 +158,7 @@ func newStore(t testing.TB, blobs object.Store) *storage.Store {
 
 // small segments and stripes, so that there are several of both.
 func ingestOptions() ingest.Options {
-	return ingest.Options{SegmentRows: 300, StripeRows: 70, Workers: 2}
+	return ingest.Options{Options: writer.Options{SegmentRows: 300, StripeRows: 70, Workers: 2}}
 }
 
 // ingestRows lands rows in table ads, partitioned by the column ds where rows have one.

@@ -20,6 +20,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +52,7 @@ func generated(t *testing.T, s *storage.Store, rows int64) *storage.Table {
 	if _, err := workload.Generate(t.Context(), dir, workload.Options{Rows: rows, Sparse: 14, Weighted: 2, Dense: 12, Partitions: 2}); err != nil {
 		t.Fatal(err)
 	}
-	return ingested(t, s, dir, ingest.Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn, StripeRows: 400})
+	return ingested(t, s, dir, ingest.Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn, Options: writer.Options{StripeRows: 400}})
 }
 
 func ingested(t *testing.T, s *storage.Store, path string, o ingest.Options) *storage.Table {

@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // gapBytes: readers fetch what lies so close together at once (reader.Options.GapBytes).
@@ -60,7 +61,7 @@ func (c *collector) packed(s *access.Summary) []place {
 			features = append(features, p)
 		}
 	}
-	ingest.SortForPacks(features, &ingest.Reads{Summary: s}, func(p place) (storage.Feature, uint64) {
+	writer.SortForPacks(features, &ingest.Reads{Summary: s}, func(p place) (storage.Feature, uint64) {
 		f := c.byID[p.feature]
 		return f.Feature, f.raw
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
 	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/writer"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -83,7 +84,7 @@ func small(t *testing.T) (*storage.Store, *storage.Table, *access.Summary) {
 	t.Helper()
 	ctx := t.Context()
 	s := openStore(t)
-	table := jsonRows(t, s, smallRows(), ingest.Options{PartitionBy: "day", StripeRows: 4})
+	table := jsonRows(t, s, smallRows(), ingest.Options{PartitionBy: "day", Options: writer.Options{StripeRows: 4}})
 	first := latest(t, table)
 	change := storage.Change{Operation: "branch", Base: 1, Branches: []storage.Branch{{Name: "b", Snapshot: 1, Owner: "ann", Created: testNow}}}
 	if _, err := table.Commit(ctx, change); err != nil {
@@ -525,7 +526,7 @@ func TestDistinct(t *testing.T) {
 	for i := range 3000 {
 		fmt.Fprintf(&b, `{"flag": %v, "one": 5, "id": %d, "list": [%d], "text": "x"}`+"\n", i%2 == 0, i%100, (i*7919)%50*1_000_003)
 	}
-	jsonRows(t, s, b.String(), ingest.Options{StripeRows: 500})
+	jsonRows(t, s, b.String(), ingest.Options{Options: writer.Options{StripeRows: 500}})
 	r := build(t, s, Options{})
 	for _, f := range r.Features {
 		want := map[string]uint64{"flag": 2, "one": 1, "id": 100, "list": 50}[f.Name]
@@ -601,7 +602,7 @@ func TestDamage(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"a": 1}`+"\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ingest.Run(t.Context(), s, "u", []string{path}, ingest.Options{Workers: 1}); err != nil {
+	if _, err := ingest.Run(t.Context(), s, "u", []string{path}, ingest.Options{Options: writer.Options{Workers: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Build(t.Context(), s, nil, Options{Now: clock, Access: unread})

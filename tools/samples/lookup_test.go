@@ -12,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // TestLookup compares what is looked up with the values of a table whose keys repeat, are null, and are deleted here and there.
@@ -36,11 +37,10 @@ func TestLookup(t *testing.T) {
 			all[n] = k
 			fmt.Fprintf(&b, "{\"number\": %d, \"request\": %s, \"session\": %s, \"user\": %s, \"tags\": [1, %d], \"day\": \"%d\"}\n", n, k.request, k.session, k.user, n, day)
 		}
-		var opts ingest.Options
-		opts.MappingFile = w.file("mapping.json", `{"columns": {"request": {"role": "request_key"}, "user": {"role": "user_key"}}}`)
-		opts.SessionKey, opts.PartitionBy = "session", "day"
-		opts.SegmentRows, opts.StripeRows, opts.Workers, opts.Memory = 120, 16, 2, 64<<20
-		_, err := ingest.Run(ctx, w.table.Store(), "t", []string{w.file("rows.jsonl", b.String())}, opts)
+		_, err := ingest.Run(ctx, w.table.Store(), "t", []string{w.file("rows.jsonl", b.String())}, ingest.Options{
+			MappingFile: w.file("mapping.json", `{"columns": {"request": {"role": "request_key"}, "user": {"role": "user_key"}}}`), SessionKey: "session", PartitionBy: "day",
+			Options: writer.Options{SegmentRows: 120, StripeRows: 16, Workers: 2, Memory: 64 << 20},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

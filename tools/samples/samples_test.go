@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // A row of the model. number is unique, and name is its text; user is shared.
@@ -65,8 +66,10 @@ func (w *world) ingest(day string, n int, overwrite bool) {
 		fmt.Fprintf(&b, "{\"number\": %d, \"name\": %q, \"user\": %d, \"value\": %d, \"day\": %q}\n", r.number, r.name(), r.user, r.value, r.day)
 	}
 	path := w.file("rows.jsonl", b.String())
+	roles := w.file("mapping.json", `{"columns": {"number": {"role": "user_key"}}}`)
 	_, err := ingest.Run(w.t.Context(), w.table.Store(), "t", []string{path}, ingest.Options{
-		PartitionBy: "day", SegmentRows: 40, StripeRows: 16, Overwrite: overwrite, Workers: 2, Memory: 64 << 20,
+		MappingFile: roles, PartitionBy: "day", Overwrite: overwrite,
+		Options: writer.Options{SegmentRows: 40, StripeRows: 16, Workers: 2, Memory: 64 << 20},
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"github.com/dsistore/dsistore/tools/report"
 	"github.com/dsistore/dsistore/tools/report/page/pagetest"
 	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // An advised is a store with the table ads, of which dsistat gives advice. Everything is done to copies of it, by the commands as they are printed,
@@ -95,7 +96,7 @@ func (a *advised) rows(sessions, rows, features int) string {
 
 func (a *advised) ingest(path string) {
 	a.Helper()
-	_, err := ingest.Run(a.Context(), a.store, "ads", []string{path}, ingest.Options{SessionKey: "session", TimeKey: "time", Workers: 1})
+	_, err := ingest.Run(a.Context(), a.store, "ads", []string{path}, ingest.Options{SessionKey: "session", TimeKey: "time", Options: writer.Options{Workers: 1}})
 	a.check(err)
 	a.check(os.Remove(path))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // rewriteFlags say how segments are rewritten.
@@ -36,7 +36,7 @@ func (f rewriteFlags) openThrottled(ctx context.Context, s storeArg) (*storage.S
 }
 
 func (f rewriteFlags) options() compaction.Options {
-	return compaction.Options{SegmentRows: f.SegmentRows, Owner: "dsi of " + whoami(), Write: ingest.Options{Memory: int64(f.Memory)}}
+	return compaction.Options{SegmentRows: f.SegmentRows, Owner: "dsi of " + whoami(), Write: writer.Options{Memory: int64(f.Memory)}}
 }
 
 type compactCmd struct {

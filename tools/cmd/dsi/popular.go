@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // popularFlag is embedded in commands that write packs.
@@ -31,7 +32,7 @@ func (r *readJSON) String() string {
 }
 
 // popularity returns what was read of a table lately; nil, and no error, where that is not known: the order of packs is not worth a command.
-func (f popularFlag) popularity(ctx context.Context, a *app, table *storage.Table) (ingest.Popularity, *readJSON) {
+func (f popularFlag) popularity(ctx context.Context, a *app, table *storage.Table) (writer.Popularity, *readJSON) {
 	if f.PopularDays <= 0 {
 		return nil, nil
 	}

@@ -1,11 +1,15 @@
 package source
 
 import (
+	"bytes"
 	"encoding/binary"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 func utf16Text(order binary.AppendByteOrder, text string) string {
@@ -71,10 +75,15 @@ func TestNamesOfNoFeature(t *testing.T) {
 	}
 }
 
-// TestWindows1252 holds the table to the characters that Unicode's own says.
+// TestWindows1252 holds the bytes 0x80 to 0x9f to the characters that Unicode's own table says.
 func TestWindows1252(t *testing.T) {
 	const want = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ"
-	if got := string(windows1252[:]); got != want {
-		t.Errorf("got %q, want %q", got, want)
+	var b []byte
+	for c := byte(0x80); c < 0xa0; c++ {
+		b = append(b, c)
+	}
+	got, err := io.ReadAll(lines.Charsets["latin1"](bytes.NewReader(b)))
+	if err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }

@@ -1,95 +1,17 @@
 package source
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dsistore/dsistore/format/vector"
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 )
-
-// TestErrorIsOfTheFirstColumn: of several columns with errors the first one's is returned, however the goroutines are run.
-func TestErrorIsOfTheFirstColumn(t *testing.T) {
-	for range 500 {
-		var calls [64]atomic.Int32
-		err := eachColumn(t.Context(), len(calls), 8, func(_, i int) error {
-			calls[i].Add(1)
-			if i%13 == 12 {
-				return fmt.Errorf("column %d", i)
-			}
-			return nil
-		})
-		if err == nil || err.Error() != "column 12" {
-			t.Fatalf("%v: want that of column 12", err)
-		}
-		for i := range calls {
-			if n := calls[i].Load(); n > 1 || i <= 12 && n != 1 {
-				t.Fatalf("column %d: %d calls", i, n)
-			}
-		}
-	}
-}
-
-// TestEachColumnOnceByItsWorker: every column is worked on once, and no two calls with the same worker are under way.
-func TestEachColumnOnceByItsWorker(t *testing.T) {
-	for _, n := range []int{0, 1, 3, 4, 9, 1000} {
-		for _, threads := range []int{1, 2, 5, 400} {
-			calls, busy := make([]atomic.Int32, n), make([]atomic.Int32, columnWorkers(n, threads))
-			err := eachColumn(t.Context(), n, threads, func(worker, i int) error {
-				if busy[worker].Add(1) != 1 {
-					return errors.New("two calls with one worker")
-				}
-				calls[i].Add(1)
-				busy[worker].Add(-1)
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range calls {
-				if calls[i].Load() != 1 {
-					t.Fatalf("%d columns, %d threads: column %d has %d calls", n, threads, i, calls[i].Load())
-				}
-			}
-		}
-	}
-}
-
-func TestEachColumnEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	var calls atomic.Int32
-	err := eachColumn(ctx, 1<<20, 4, func(int, int) error {
-		if calls.Add(1) == 100 {
-			cancel()
-		}
-		return nil
-	})
-	if !errors.Is(err, context.Canceled) || calls.Load() > 1000 {
-		t.Errorf("%v after %d calls: want the end soon after the 100th", err, calls.Load())
-	}
-	for _, threads := range []int{1, 4} {
-		func() {
-			defer func() {
-				if err := recovered(recover()); !strings.Contains(err.Error(), "defect") {
-					t.Errorf("%d threads: panic %v", threads, err)
-				}
-			}()
-			_ = eachColumn(t.Context(), 64, threads, func(_, i int) error {
-				if i == 30 {
-					panic("defect")
-				}
-				return nil
-			})
-		}()
-	}
-}
 
 // A reading is all that a source says.
 type reading struct {
@@ -101,7 +23,8 @@ func (r *reading) equal(o *reading) bool {
 	return slices.Equal(r.fields, o.fields) && slices.Equal(r.rows, o.rows) && slices.Equal(r.bad, o.bad) && r.sum == o.sum
 }
 
-// TestThreadsReadTheSame: chunks, the order in which features are found, bad rows and fingerprints do not depend on threads.
+// TestThreadsReadTheSame: chunks, the order in which features are found, bad rows and fingerprints do not depend on
+// threads.
 func TestThreadsReadTheSame(t *testing.T) {
 	number := arrow.PrimitiveTypes.Int64
 	entries := arrow.MapOf(arrow.BinaryTypes.String, number)
@@ -154,7 +77,7 @@ func TestThreadsReadTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := NewRecords(from, true)
+		in := arrowsource.NewRecords(from, true)
 		defer in.Close()
 		out := &reading{}
 		s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in, Threads: threads, OnBadRow: func(p Place, column string, err error) {
@@ -180,7 +103,7 @@ func TestThreadsReadTheSame(t *testing.T) {
 		for _, f := range s.Fields() {
 			out.fields = append(out.fields, f.Name)
 		}
-		if out.sum, err = in.sum(); err != nil {
+		if out.sum, err = in.Sum(); err != nil {
 			t.Fatal(err)
 		}
 		return out
@@ -220,7 +143,7 @@ func TestColumnsMayShareArrays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := NewRecords(from, true)
+	in := arrowsource.NewRecords(from, true)
 	defer in.Close()
 	s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in, Threads: 4})
 	if err != nil {

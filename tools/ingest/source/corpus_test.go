@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // corpusRoot returns the directory of files that other programs wrote, and skips the test where there is none.
@@ -127,7 +129,7 @@ func judgeOutcome(o outcome, want pyAnswer, compared bool) (verdict, detail stri
 	switch {
 	case errors.Is(o.err, context.DeadlineExceeded):
 		return "hung", o.took.String()
-	case errors.Is(o.err, ErrRefused):
+	case errors.Is(o.err, column.ErrRefused):
 		return "refused", oneLine(o.err)
 	case errors.As(o.err, &row):
 		return "bad row", oneLine(o.err)
@@ -196,7 +198,7 @@ func readOutcome(t *testing.T, path string, opts Options) outcome {
 		o.err = err
 		return o
 	}
-	cells := map[*Field][]string{}
+	cells := map[*mapping.Field][]string{}
 	for _, f := range files {
 		s, err := f.Open(ctx)
 		if err != nil {

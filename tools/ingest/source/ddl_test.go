@@ -77,8 +77,8 @@ func TestDroppedMembers(t *testing.T) {
 	}
 }
 
-// TestNamesLikeMembers: what a table keeps of a struct is its path, so that another column must not have one that says it
-// is in the struct.
+// TestNamesLikeMembers: what a table keeps of a struct is its path, so that another column must not have one that says
+// it is in the struct.
 func TestNamesLikeMembers(t *testing.T) {
 	const refused = "its name says that it is a member of the struct"
 	for text, want := range map[string]string{

@@ -1,67 +1,66 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/storage"
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
+	"github.com/dsistore/dsistore/tools/ingest/source/stream"
 )
-
-// Formats that Options.Format may name.
-const (
-	formatAuto    = "auto"
-	formatParquet = "parquet"
-	formatHive    = "hive" // a directory in Hive's layout, of files in any format
-	formatORC     = "orc"
-	formatText    = "text"
-	formatJSONL   = "jsonl"
-	formatArrow   = "arrow"
-)
-
-var formats = []string{formatAuto, formatParquet, formatHive, formatORC, formatText, formatJSONL, formatArrow}
-
-const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 
 // Discover lists the files that the paths ("-" is stdin) hold, in a deterministic order: that of the paths, and of the
 // names below each. Directories are read as Hive lays them out: "key=value" names partitions, names that begin with _
 // or . are skipped, and so are empty files. The mapping and DDL files of opts are read.
 func Discover(ctx context.Context, paths []string, opts Options) ([]File, error) {
-	opts.Limits = opts.Limits.withDefaults()
+	opts.Limits = opts.Limits.WithDefaults()
 	if opts.ChunkBytes <= 0 {
 		opts.ChunkBytes = defaultChunkBytes
 	}
 	if opts.PageBytes <= 0 {
 		opts.PageBytes = defaultPageBytes
 	}
+	if opts.Threads <= 0 {
+		opts.Threads = runtime.GOMAXPROCS(0)
+	}
 	if opts.Stdin == nil {
 		opts.Stdin = os.Stdin
 	}
 	if opts.Format == "" {
-		opts.Format = formatAuto
+		opts.Format = "auto"
 	}
-	if !slices.Contains(formats, opts.Format) {
-		return nil, fmt.Errorf("format%s: want one of %s", didYouMean(opts.Format, formats), strings.Join(formats, ", "))
+	f := formatNamed(opts.Format)
+	if f == nil {
+		return nil, fmt.Errorf("format%s: want one of %s", column.DidYouMean(opts.Format, formatNames()),
+			strings.Join(formatNames(), ", "))
 	}
 	if len(paths) == 0 {
 		return nil, errors.New("no source given: name files or directories, or - for stdin")
 	}
-	d := &discovery{opts: &opts}
+	d := &discovery{opts: &opts, format: f}
+	d.Known = opts.Known
+	d.ReadOptions = column.ReadOptions{Limits: opts.Limits, ChunkBytes: opts.ChunkBytes, PageBytes: opts.PageBytes,
+		Threads: opts.Threads}
 	var err error
-	if d.mapping, err = ReadMapping(opts.MappingFile); err != nil {
+	if d.Mapping, err = mapping.Read(opts.MappingFile); err != nil {
 		return nil, err
 	}
 	if opts.DDLFile != "" {
-		if d.ddl, err = readDDL(opts.DDLFile, &opts.Limits); err != nil {
+		if d.Ddl, err = hive.ReadTable(opts.DDLFile, &opts.Limits); err != nil {
 			return nil, err
 		}
 	}
@@ -73,26 +72,30 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	if err := d.unifyPartitions(); err != nil {
 		return nil, err
 	}
-	d.json, d.text, d.moments = &jsonDump{mapping: d.mapping, opts: d.opts}, &textDump{d: d}, &momentDump{d: d}
-	for i := range d.files {
-		f := &d.files[i]
-		d.bindFile(f)
-		if f.Format == formatJSONL && f.Size >= 0 {
-			d.json.files = append(d.json.files, f.Path)
+	for _, f := range d.files {
+		d.Inputs = append(d.Inputs, input.File{Path: f.Path, Size: f.Size, Format: f.Format})
+	}
+	d.openers, d.moments = map[string]input.Opener{}, &momentDump{d: d}
+	for _, f := range formats {
+		if f.Begin != nil {
+			d.openers[f.Name] = f.Begin(&d.Set)
 		}
+	}
+	for i := range d.files {
+		d.bindFile(&d.files[i])
 	}
 	return d.files, nil
 }
 
+// A discovery lists the files of a dump and opens them.
 type discovery struct {
+	input.Set
 	opts    *Options
-	mapping *Mapping
-	ddl     *tableDDL // nil: none given
+	format  *input.Format // that the caller asked for
 	files   []File
 	stdin   bool
-	above   ascent
-	json    *jsonDump
-	text    *textDump
+	above   lakehouse.Ascent
+	openers map[string]input.Opener // by the name of the format
 	moments *momentDump
 }
 
@@ -102,14 +105,14 @@ func (d *discovery) path(ctx context.Context, p string) error {
 			return errors.New("- given twice: stdin can be read once")
 		}
 		d.stdin = true
-		format := d.opts.Format
-		if format == formatHive || format == formatParquet || format == formatORC {
-			return fmt.Errorf("format %s cannot be read from stdin: give a path", format)
+		if d.format.FilesOnly {
+			return fmt.Errorf("format %s cannot be read from stdin: give a path", d.format.Name)
 		}
-		if format == formatAuto {
-			format = formatArrow
+		format := d.format
+		if format.Begin == nil {
+			format = arrowsource.Format
 		}
-		d.files = append(d.files, File{Path: "-", Size: -1, Format: format})
+		d.files = append(d.files, File{Path: "-", Size: -1, Format: format.Name})
 		return nil
 	}
 	st, err := os.Stat(p)
@@ -120,7 +123,7 @@ func (d *discovery) path(ctx context.Context, p string) error {
 	if !st.IsDir() {
 		dir = filepath.Dir(p)
 	}
-	if err := d.above.check(p, dir); err != nil {
+	if err := d.above.Check(p, dir); err != nil {
 		return err
 	}
 	if !st.IsDir() {
@@ -128,13 +131,13 @@ func (d *discovery) path(ctx context.Context, p string) error {
 			return err
 		}
 		// The directories above a file that is named alone say what partition it is in, as those below a root do.
-		part, err := directoryPartition(filepath.ToSlash(filepath.Dir(p)))
+		part, err := hive.DirectoryPartition(filepath.ToSlash(filepath.Dir(p)))
 		if err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 		return d.file(p, st, part, true)
 	}
-	above, err := directoryPartition(filepath.ToSlash(filepath.Clean(p)))
+	above, err := hive.DirectoryPartition(filepath.ToSlash(filepath.Clean(p)))
 	if err != nil {
 		return fmt.Errorf("%s: %w", p, err)
 	}
@@ -155,11 +158,11 @@ func (d *discovery) linkedFile(path string) error {
 		real = r
 	}
 	for _, name := range []string{filepath.Base(path), filepath.Base(real)} {
-		if hudiBase.MatchString(name) {
-			return (&lakehouse{kind: hudiTable, marker: name}).refusal(path)
+		if err := lakehouse.CheckName(path, name); err != nil {
+			return err
 		}
 	}
-	return d.above.check(path, filepath.Dir(real))
+	return d.above.Check(path, filepath.Dir(real))
 }
 
 // directory lists dir, whose partition is part, in the order of names.
@@ -171,11 +174,11 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 	if err != nil {
 		return err
 	}
-	if found := markedEntries(dir, entries); found != nil {
-		return found.refusal(dir)
+	if found := lakehouse.Marked(dir, entries); found != nil {
+		return found.Refusal(dir)
 	}
 	for _, e := range entries {
-		if hidden(e.Name()) {
+		if hive.Hidden(e.Name()) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
@@ -201,10 +204,10 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 			return fmt.Errorf("%s: a link to a directory could lead in circles: give the directory itself", path)
 		}
 		below := part
-		if v, ok, err := partitionValue(e.Name()); err != nil {
+		if v, ok, err := hive.PartitionValue(e.Name()); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		} else if ok {
-			if below, err = appendPartition(part, v); err != nil {
+			if below, err = hive.AppendPartition(part, v); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
@@ -215,27 +218,22 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 	return nil
 }
 
-// hidden reports whether a name stands for no data, as to Spark: a key of partitions may begin with _.
-func hidden(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !strings.Contains(name, "=")
-}
-
 // file adds a file. named: the caller gave its path itself, not that of a directory above it.
 func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition, named bool) error {
 	pipe := st.Mode()&fs.ModeNamedPipe != 0
 	switch {
 	case pipe && !named:
 		return fmt.Errorf("%s: a pipe, which could wait for ever: name it itself to read it", path)
-	case pipe && (d.opts.Format == formatParquet || d.opts.Format == formatORC):
-		return fmt.Errorf("%s: format %s cannot be read from a pipe: give a file", path, d.opts.Format)
+	case pipe && d.format.Begin != nil && d.format.FilesOnly:
+		return fmt.Errorf("%s: format %s cannot be read from a pipe: give a file", path, d.format.Name)
 	case !pipe && !st.Mode().IsRegular():
 		return fmt.Errorf("%s: neither a file nor a directory", path)
 	}
 	if st.Mode().IsRegular() && st.Size() == 0 {
 		return nil
 	}
-	format := d.opts.Format
-	if format == formatAuto || format == formatHive {
+	format := d.format
+	if format.Begin == nil {
 		var err error
 		if format, err = d.sniff(path, st); err != nil {
 			return err
@@ -245,80 +243,8 @@ func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition, na
 	if !st.Mode().IsRegular() {
 		size = -1
 	}
-	d.files = append(d.files, File{Path: path, Size: size, Format: format, Partition: part})
+	d.files = append(d.files, File{Path: path, Size: size, Format: format.Name, Partition: part})
 	return nil
-}
-
-// partitionValue reads the name of a directory as key=value; ok is false for a plain name.
-func partitionValue(name string) (v storage.PartitionValue, ok bool, err error) {
-	key, value, ok := strings.Cut(name, "=")
-	if !ok || key == "" {
-		return v, false, nil
-	}
-	v.Key = unescapePath(key)
-	if value == hiveNull {
-		v.Null = true
-		return v, true, nil
-	}
-	v.Value = unescapePath(value)
-	if !utf8.ValidString(v.Key) || !utf8.ValidString(v.Value) {
-		return v, false, fmt.Errorf("partition %q: not UTF-8: rename the directory", name)
-	}
-	return v, true, nil
-}
-
-// unescapePath reads Hive's escapes: a % that no two hexadecimal digits follow stands for itself.
-func unescapePath(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
-				out = append(out, byte(c))
-				i += 2
-				continue
-			}
-		}
-		out = append(out, s[i])
-	}
-	return string(out)
-}
-
-func appendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {
-	for _, o := range p {
-		if strings.EqualFold(o.Key, v.Key) { // Hive does not tell them apart
-			return nil, refuse(v.Key, "the partition key is given twice in one path")
-		}
-	}
-	return append(slices.Clone(p), v), nil
-}
-
-// directoryPartition returns the partition that the last elements of a path name: those key=value that nothing else
-// follows.
-func directoryPartition(dir string) (storage.Partition, error) {
-	var values []storage.PartitionValue
-	for dir != "" && dir != "/" && dir != "." {
-		v, ok, err := partitionValue(filepath.Base(dir))
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
-		values = append(values, v)
-		dir = filepath.Dir(dir)
-	}
-	slices.Reverse(values)
-	var p storage.Partition
-	for _, v := range values {
-		var err error
-		if p, err = appendPartition(p, v); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
 }
 
 // unifyPartitions gives all files the key order of the first, and refuses files with other keys.
@@ -331,11 +257,13 @@ func (d *discovery) unifyPartitions() error {
 	for _, v := range first.Partition {
 		keys = append(keys, v.Key)
 	}
-	if d.ddl != nil && len(keys) > 0 {
-		if have, want := slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(d.ddl.partitionBy)); !slices.Equal(have, want) {
-			return refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path, strings.Join(keys, ", "), strings.Join(d.ddl.partitionBy, ", "))
+	if d.Ddl != nil && len(keys) > 0 {
+		if have, want := slices.Sorted(slices.Values(keys)),
+			slices.Sorted(slices.Values(d.Ddl.PartitionBy)); !slices.Equal(have, want) {
+			return column.Refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path,
+				strings.Join(keys, ", "), strings.Join(d.Ddl.PartitionBy, ", "))
 		}
-		keys = d.ddl.partitionBy
+		keys = d.Ddl.PartitionBy
 	}
 	for i := range d.files {
 		f := &d.files[i]
@@ -350,89 +278,63 @@ func (d *discovery) unifyPartitions() error {
 			}
 		}
 		if len(out) != len(keys) || len(byKey) != len(keys) {
-			return refuse("", "%s is partitioned by (%s), %s by (%s): all files of a table have the same partition keys",
-				f.Path, strings.Join(sortedKeys(byKey), ", "), first.Path, strings.Join(keys, ", "))
+			return column.Refuse("", "%s is partitioned by (%s), %s by (%s): all files of a table have the same "+
+				"partition keys",
+				f.Path, strings.Join(slices.Sorted(maps.Keys(byKey)), ", "), first.Path, strings.Join(keys, ", "))
 		}
 		f.Partition = out
 	}
 	return nil
 }
 
-// sniff tells the format of a file by its first bytes, then by its name.
-func (d *discovery) sniff(path string, st fs.FileInfo) (string, error) {
+// sniff tells the format of a file.
+func (d *discovery) sniff(path string, st fs.FileInfo) (*input.Format, error) {
 	if !st.Mode().IsRegular() {
-		return formatArrow, nil
+		return arrowsource.Format, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer f.Close()
 	head := make([]byte, 512)
 	n, err := io.ReadFull(f, head)
 	if err != nil && err != io.ErrUnexpectedEOF {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if format := sniffMagic(head[:n]); format != "" {
-		return format, nil
+	head = head[:n]
+	if found := sniffMagic(head); found != nil {
+		return found, nil
 	}
-	if what := foreign(path, head[:n]); what != "" {
-		return "", refuse("", "%s: %s", path, what)
+	if what := stream.Foreign(path, head); what != "" {
+		return nil, column.Refuse("", "%s: %s", path, what)
 	}
-	name := strings.ToLower(filepath.Base(path))
-	packed := false
-	for _, suffix := range []string{".gz", ".zst", ".bz2", ".deflate"} {
-		if strings.HasSuffix(name, suffix) {
-			name, packed = strings.TrimSuffix(name, suffix), true
-		}
+	if found := sniff(&d.Set, path, head); found != nil {
+		return found, nil
 	}
-	switch filepath.Ext(name) {
-	case ".parquet", ".parq", ".pq":
-		return formatParquet, nil
-	case ".orc":
-		return formatORC, nil
-	case ".json", ".jsonl", ".ndjson":
-		return formatJSONL, nil
-	case ".txt", ".csv", ".tsv", ".text", ".tbl", ".psv":
-		return formatText, nil
-	case ".arrow", ".arrows", ".ipc", ".feather":
-		return formatArrow, nil
-	}
-	if d.opts.DDLFile != "" || len(d.mapping.Text.Columns) > 0 || d.mapping.Text.Header {
-		return formatText, nil
-	}
-	if !packed && bytes.HasPrefix(bytes.TrimLeft(head[:n], " \t\r\n"), []byte("{")) {
-		return formatJSONL, nil
-	}
-	return "", refuse("", "%s: neither its first bytes nor its name tell its format: say --format, and how text is laid out with --ddl or --mapping", path)
-}
-
-func sniffMagic(head []byte) string {
-	for _, m := range []struct{ magic, format string }{
-		{"PAR1", formatParquet}, {"PARE", formatParquet}, {"ORC", formatORC}, {"ARROW1", formatArrow}, {"FEA1", formatArrow},
-		{"\xff\xff\xff\xff", formatArrow},
-	} {
-		if bytes.HasPrefix(head, []byte(m.magic)) {
-			return m.format
-		}
-	}
-	return ""
+	return nil, column.Refuse("", "%s: neither its first bytes nor its name tell its format: say --format, "+
+		"and how text is laid out with --ddl or --mapping", path)
 }
 
 // bindFile gives f the functions that open it and hash it.
 func (d *discovery) bindFile(f *File) {
 	file := *f
-	var stream *hashingReader
+	var src *stream.Reader
 	switch {
 	case f.Path == "-" && d.opts.Records != nil:
 		file.records = d.opts.Records
 	case f.Path == "-":
-		stream = newHashingReader(io.NopCloser(d.opts.Stdin))
+		src = stream.NewReader(io.NopCloser(d.opts.Stdin))
 	case f.Size < 0:
-		stream = newHashingReader(&pipe{path: f.Path})
+		src = stream.NewReader(&stream.Pipe{Path: f.Path})
+	}
+	in := input.File{Path: f.Path, Size: f.Size, Format: f.Format}
+	if src != nil {
+		in.Stream = src
 	}
 	open := func(ctx context.Context, lenient bool) (*tableSource, error) {
-		return newTableSource(&file, d.opts, d.mapping, lenient, func() (batchReader, error) { return d.open(ctx, &file, stream) })
+		return newTableSource(&file, d.opts, d.Mapping, lenient,
+			func() (column.Reader, error) { return d.open(ctx, in, file.records) })
 	}
 	f.openLenient = func(ctx context.Context) (*tableSource, error) { return open(ctx, true) }
 	f.Open = func(ctx context.Context) (Source, error) {
@@ -443,12 +345,12 @@ func (d *discovery) bindFile(f *File) {
 		return s, nil
 	}
 	f.Fingerprint = func(ctx context.Context) (string, error) {
-		if stream != nil {
-			return stream.sum()
+		if src != nil {
+			return src.Sum()
 		}
 		if file.records != nil {
-			return file.records.sum()
+			return file.records.Sum()
 		}
-		return fingerprint(ctx, file.Path)
+		return stream.Fingerprint(ctx, file.Path)
 	}
 }

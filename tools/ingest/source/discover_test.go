@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 const kvMapping = `{"text": {"delimiter": ",", "columns": [{"name": "k", "type": "int"}, {"name": "v", "type": "string"}]}}`
@@ -118,7 +121,7 @@ func TestInferMappingIsAMapping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ParseMapping(text)
+	m, err := mapping.Parse(text)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
@@ -175,7 +178,7 @@ func TestMappingSyntax(t *testing.T) {
 		`{"columns": {"a": {"dim": -1}}}`:     "number from 0 on is wanted",
 		"\xef\xbb\xbf" + `{"text": {"quote": ""}}`: "text.quote: \"\": want one byte",
 	} {
-		if _, err := ParseMapping([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := mapping.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
@@ -208,7 +211,7 @@ func TestPageBomb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = readBytes(t, "x.parquet", data, Options{Limits: Limits{PageBytes: 1}})
+	_, err = readBytes(t, "x.parquet", data, Options{Limits: column.Limits{PageBytes: 1}})
 	if err == nil || !strings.Contains(err.Error(), "the limit is 1") {
 		t.Errorf("got %v", err)
 	}
@@ -225,7 +228,7 @@ func TestSessionKeyRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if f := s.Fields()[0]; f.Name != "k" || RoleName(f.Role) != "session_key" {
+	if f := s.Fields()[0]; f.Name != "k" || mapping.RoleName(f.Role) != "session_key" {
 		t.Errorf("%+v", f)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

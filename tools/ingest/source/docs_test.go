@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // TestMappingGuide parses every mapping file that docs/mapping.md shows, and runs its worked example.
@@ -15,7 +17,7 @@ func TestMappingGuide(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1)
 	for _, b := range blocks {
-		if _, err := ParseMapping(b[1]); err != nil {
+		if _, err := mapping.Parse(b[1]); err != nil {
 			t.Errorf("%v in\n%s", err, b[1])
 		}
 	}

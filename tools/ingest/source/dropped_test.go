@@ -2,7 +2,6 @@ package source
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/parquet/footer"
 )
 
 // membersFile writes two rows of a struct s of an int32 a and 12 bytes b, of which the second is null, and an int64 n.
@@ -43,30 +44,13 @@ func membersFile(t *testing.T, props ...parquet.WriterProperty) []byte {
 	return data
 }
 
-// editSchema changes the schema in the footer of a Parquet file.
-func editSchema(t *testing.T, data []byte, edit func(root *schemaElement)) []byte {
-	t.Helper()
-	f, err := readFooter(bytes.NewReader(data), int64(len(data)), Limits{}.withDefaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := int(binary.LittleEndian.Uint32(data[len(data)-8:]))
-	edit(f.root)
-	f.edited = true
-	if err := f.rewrite(); err != nil {
-		t.Fatal(err)
-	}
-	data = append(bytes.Clone(data[:len(data)-8-size]), f.raw...)
-	return append(binary.LittleEndian.AppendUint32(data, uint32(len(f.raw))), "PAR1"...)
-}
-
 // groupOf returns a group of the given children.
-func groupOf(name string, kids ...*schemaElement) *schemaElement {
-	return &schemaElement{name: name, group: true, physical: -1, repetition: 1, converted: -1, scale: -1, precision: -1, fieldID: -1, kids: kids}
+func groupOf(name string, kids ...*footer.Element) *footer.Element {
+	return &footer.Element{Name: name, Group: true, Physical: -1, Repetition: 1, Converted: -1, Scale: -1, Precision: -1, FieldID: -1, Kids: kids}
 }
 
 // deep wraps e into so many groups.
-func deep(e *schemaElement, levels int) *schemaElement {
+func deep(e *footer.Element, levels int) *footer.Element {
 	for i := range levels {
 		e = groupOf(fmt.Sprint("d", i), e)
 	}
@@ -78,32 +62,32 @@ func TestDroppedParquet(t *testing.T) {
 	unknown := []byte{0x0c, 60, 0, 0} // field 30 of the union, an empty struct
 	for _, tc := range []struct {
 		name    string
-		edit    func(root *schemaElement)
+		edit    func(root *footer.Element)
 		refused string // a path, and why
 		drop    string
 		want    string
 	}{
-		{"an interval in a struct", func(r *schemaElement) { r.kids[0].kids[1].converted = 21 }, `column "s.b": its logical type INTERVAL`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
-		{"an unknown logical type in a struct", func(r *schemaElement) { r.kids[0].kids[1].logical = unknown },
+		{"an interval in a struct", func(r *footer.Element) { r.Kids[0].Kids[1].Converted = 21 }, `column "s.b": its logical type INTERVAL`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
+		{"an unknown logical type in a struct", func(r *footer.Element) { r.Kids[0].Kids[1].Logical = unknown },
 			`column "s.b": its logical type (number 30 of Parquet's) is unknown`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
-		{"an unknown logical type", func(r *schemaElement) { r.kids[1].logical = unknown }, `column "n": its logical type (number 30`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
-		{"an unknown logical type of a group", func(r *schemaElement) { r.kids[0].logical = unknown }, `column "s": its logical type (number 30`, "s", "n=1\nn=2\n"},
-		{"an unknown converted type", func(r *schemaElement) { r.kids[1].converted = 40 }, `column "n": its converted type (number 40`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
-		{"an unknown physical type", func(r *schemaElement) { r.kids[0].kids[1].physical = 9 }, `column "s.b": its physical type (number 9`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
-		{"annotations that do not go together", func(r *schemaElement) { r.kids[1].converted = 15 }, `column "n": its converted type INT_8 does not go with`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
-		{"a decimal of too many digits", func(r *schemaElement) { n := r.kids[1]; n.logical, n.converted, n.precision, n.scale = nil, 5, 99, 2 }, `column "n": `, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
-		{"an empty struct", func(r *schemaElement) { r.kids = append([]*schemaElement{groupOf("e")}, r.kids...) }, `column "e": a struct without members`, "e",
+		{"an unknown logical type", func(r *footer.Element) { r.Kids[1].Logical = unknown }, `column "n": its logical type (number 30`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
+		{"an unknown logical type of a group", func(r *footer.Element) { r.Kids[0].Logical = unknown }, `column "s": its logical type (number 30`, "s", "n=1\nn=2\n"},
+		{"an unknown converted type", func(r *footer.Element) { r.Kids[1].Converted = 40 }, `column "n": its converted type (number 40`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
+		{"an unknown physical type", func(r *footer.Element) { r.Kids[0].Kids[1].Physical = 9 }, `column "s.b": its physical type (number 9`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
+		{"annotations that do not go together", func(r *footer.Element) { r.Kids[1].Converted = 15 }, `column "n": its converted type INT_8 does not go with`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
+		{"a decimal of too many digits", func(r *footer.Element) { n := r.Kids[1]; n.Logical, n.Converted, n.Precision, n.Scale = nil, 5, 99, 2 }, `column "n": `, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
+		{"an empty struct", func(r *footer.Element) { r.Kids = append([]*footer.Element{groupOf("e")}, r.Kids...) }, `column "e": a struct without members`, "e",
 			"s=1 s.a=7 s.b=\"twelve bytes\" n=1\ns=null s.a=null s.b=null n=2\n"},
-		{"an empty struct in a struct", func(r *schemaElement) { r.kids[0].kids = append(r.kids[0].kids, groupOf("e", groupOf("f"))) }, `column "s.e": a struct without members`, "s.e",
+		{"an empty struct in a struct", func(r *footer.Element) { r.Kids[0].Kids = append(r.Kids[0].Kids, groupOf("e", groupOf("f"))) }, `column "s.e": a struct without members`, "s.e",
 			"s=1 s.a=7 s.b=\"twelve bytes\" n=1\ns=null s.a=null s.b=null n=2\n"},
-		{"a column that is nested too deeply", func(r *schemaElement) { r.kids[0] = deep(r.kids[0], 40) }, `nested deeper than 32`, "d39", "n=1\nn=2\n"},
-		{"one that is nested far too deeply", func(r *schemaElement) { r.kids[0] = deep(r.kids[0], 5000) }, `nested deeper than 32`, "d4999", "n=1\nn=2\n"},
-		{"a member that is nested too deeply", func(r *schemaElement) { r.kids[0].kids[1] = deep(r.kids[0].kids[1], 40) }, `nested deeper than 32`, "s.d39", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
-		{"all members of a struct", func(r *schemaElement) { r.kids[0].kids[1].converted = 21 }, `column "s.b"`, "s.a s.b", "s=1 n=1\ns=null n=2\n"},
+		{"a column that is nested too deeply", func(r *footer.Element) { r.Kids[0] = deep(r.Kids[0], 40) }, `nested deeper than 32`, "d39", "n=1\nn=2\n"},
+		{"one that is nested far too deeply", func(r *footer.Element) { r.Kids[0] = deep(r.Kids[0], 5000) }, `nested deeper than 32`, "d4999", "n=1\nn=2\n"},
+		{"a member that is nested too deeply", func(r *footer.Element) { r.Kids[0].Kids[1] = deep(r.Kids[0].Kids[1], 40) }, `nested deeper than 32`, "s.d39", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
+		{"all members of a struct", func(r *footer.Element) { r.Kids[0].Kids[1].Converted = 21 }, `column "s.b"`, "s.a s.b", "s=1 n=1\ns=null n=2\n"},
 	} {
 		for i, props := range [][]parquet.WriterProperty{nil, {parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithDictionaryDefault(false)}} {
 			data := editSchema(t, membersFile(t, props...), tc.edit)
-			if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.refused) ||
+			if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), tc.refused) ||
 				!strings.Contains(err.Error(), `{"drop": true}`) || !strings.Contains(err.Error(), "x.parquet") {
 				t.Errorf("%s, %d: got %v, want a refusal of %s", tc.name, i, err, tc.refused)
 			}
@@ -194,7 +178,7 @@ func TestDroppedEncryption(t *testing.T) {
 		t.Skip(err)
 	}
 	_, err = readBytes(t, "x.parquet", data, Options{})
-	if err == nil || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `"double_field"`) || !strings.Contains(err.Error(), `"float_field"`) || !strings.Contains(err.Error(), "encrypted") {
+	if err == nil || !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), `"double_field"`) || !strings.Contains(err.Error(), `"float_field"`) || !strings.Contains(err.Error(), "encrypted") {
 		t.Errorf("got %v", err)
 	}
 	dir := writeFiles(t, map[string]string{"x.parquet": string(data),
@@ -202,23 +186,5 @@ func TestDroppedEncryption(t *testing.T) {
 	chunks, err := readPath(t, filepath.Join(dir, "x.parquet"), Options{MappingFile: filepath.Join(dir, "m.json")})
 	if got := dump(chunks); err != nil || strings.Count(got, "\n") != 50 || !strings.HasPrefix(got, "boolean_field=1 int32_field=0 int64_field=[0,1000000000000]") {
 		t.Errorf("got %.200s, %v", got, err)
-	}
-}
-
-// TestDefect: a panic is not worded as damage, and says where it was.
-func TestDefect(t *testing.T) {
-	run := func(threads int) (err error) {
-		defer func() { err = recovered(recover()) }()
-		return eachColumn(t.Context(), 8, threads, func(_, i int) error {
-			var none []int
-			return fmt.Errorf("%d", none[i])
-		})
-	}
-	for _, threads := range []int{1, 2} {
-		err := run(threads)
-		if want := "internal error: runtime error: index out of range"; !strings.HasPrefix(err.Error(), want) ||
-			!strings.Contains(err.Error(), "tools/ingest/source/dropped_test.go:") || !strings.Contains(err.Error(), "please report it") || strings.Contains(err.Error(), "damage") {
-			t.Errorf("%d threads: got %v", threads, err)
-		}
 	}
 }

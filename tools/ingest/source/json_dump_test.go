@@ -12,11 +12,13 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
 )
 
 // beyondSample is lines of JSON after which a schema is settled.
 func beyondSample(members string) string {
-	return strings.Repeat(`{`+members+`, "fill": "`+strings.Repeat("x", sampleBytes/4)+`"}`+"\n", 5)
+	return strings.Repeat(`{`+members+`, "fill": "`+strings.Repeat("x", jsonl.SampleBytes/4)+`"}`+"\n", 5)
 }
 
 // TestJSONShownLate: what a file shows only after its first megabytes counts as what it shows before.
@@ -81,8 +83,8 @@ price=1 l=[1] typed="1" s=1 s.deep=1 m=[7:1] here=null
 	}
 }
 
-// TestJSONMalformed: what is wrong with a file of malformed lines alone is said of its lines, and not of the columns that the mapping file
-// speaks of.
+// TestJSONMalformed: what is wrong with a file of malformed lines alone is said of its lines, and not of the columns
+// that the mapping file speaks of.
 func TestJSONMalformed(t *testing.T) {
 	const notThere = "" // of the column
 	for lines, want := range map[string]string{
@@ -111,7 +113,8 @@ func TestJSONMalformed(t *testing.T) {
 	}
 }
 
-// TestJSONFilesDisagree: the file that does not go with those before it is the one that is refused, and it has no say on any column.
+// TestJSONFilesDisagree: the file that does not go with those before it is the one that is refused, and it has no say
+// on any column.
 func TestJSONFilesDisagree(t *testing.T) {
 	for second, want := range map[string]string{
 		`{"b": 1, "a": "x"}`:      `b.jsonl: column "a": a string where files before it have a number; give it a type`,
@@ -169,7 +172,7 @@ func TestJSONKeysWithoutEnd(t *testing.T) {
 		fmt.Fprintf(&b, "{\"scores\": {\"%d\": 0.5}}\n", i)
 	}
 	dir := writeFiles(t, map[string]string{"a.jsonl": b.String(), "m.json": `{"columns": {"scores": {"map": "weighted"}}}`})
-	opts := Options{Limits: Limits{Columns: 100}}
+	opts := Options{Limits: column.Limits{Columns: 100}}
 	if _, err := readPath(t, filepath.Join(dir, "a.jsonl"), opts); err == nil || !strings.Contains(err.Error(), `more than 100 different keys, the last "scores.99": where keys are ids`) {
 		t.Errorf("got %v", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 )
 
-// TestLakehouses: to take all the files of a table that has a log would bring back rows that were deleted, whatever part of it a
-// path names.
+// TestLakehouses: to take all the files of a table that has a log would bring back rows that were deleted, whatever
+// part of it a path names.
 func TestLakehouses(t *testing.T) {
 	const (
 		delta, iceberg, hudi = "a Delta Lake table", "an Iceberg table", "a Hudi table"
@@ -105,7 +105,8 @@ func TestLakehouseBoundary(t *testing.T) {
 	}
 }
 
-// parquetOf writes a row of a string and an integer for each column, with Iceberg's ids where they are given and metadata.
+// parquetOf writes a row of a string and an integer for each column, with Iceberg's ids where they are given and
+// metadata.
 func parquetOf(t *testing.T, columns []string, ids []string, meta map[string]string) []byte {
 	t.Helper()
 	var fields []arrow.Field
@@ -142,7 +143,8 @@ func parquetOf(t *testing.T, columns []string, ids []string, meta map[string]str
 	return out.Bytes()
 }
 
-// TestLakehouseFiles: a file of deletes, or of one of several versions of rows, is known by its footer, wherever it was copied.
+// TestLakehouseFiles: a file of deletes, or of one of several versions of rows, is known by its footer, wherever it was
+// copied.
 func TestLakehouseFiles(t *testing.T) {
 	hudi := []string{"_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name", "a"}
 	drops := `{"columns": {"_hoodie_commit_time": {"drop": true}, "_hoodie_commit_seqno": {"drop": true}, "_hoodie_record_key": {"drop": true},

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/orc"
 )
 
 // fakePython puts a script in the place of the interpreter that reads ORC files.
@@ -54,7 +57,7 @@ func TestORCChild(t *testing.T) {
 	}
 	t.Run("no interpreter", func(t *testing.T) {
 		t.Setenv("DSISTORE_PYTHON", filepath.Join(dir, "nowhere"))
-		if _, err := readPath(t, file, Options{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "pip install pyarrow") {
+		if _, err := readPath(t, file, Options{}); !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), "pip install pyarrow") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -107,7 +110,8 @@ func TestORCFarMoments(t *testing.T) {
 	}
 }
 
-// TestORCBeside: columns of the child and others come together, in the order of the file, and what is dropped is not read.
+// TestORCBeside: columns of the child and others come together, in the order of the file, and what is dropped is not
+// read.
 func TestORCBeside(t *testing.T) {
 	needPyarrow(t)
 	const times = "253402300799999999 null -62135596800000000 1582977600500000 -750000"
@@ -149,11 +153,12 @@ func TestORCBeside(t *testing.T) {
 	}
 }
 
-// TestORCRefusals: what neither pyarrow nor this reader can read is refused by name and can be dropped; files of transactional tables are known.
+// TestORCRefusals: what neither pyarrow nor this reader can read is refused by name and can be dropped; files of
+// transactional tables are known.
 func TestORCRefusals(t *testing.T) {
 	needPyarrow(t)
 	_, err := readPath(t, "testdata/orc/within.orc", Options{})
-	if err == nil || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `column "l": timestamps outside the years`) {
+	if err == nil || !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), `column "l": timestamps outside the years`) {
 		t.Errorf("got %v", err)
 	}
 	dir := writeFiles(t, map[string]string{"m.json": `{"columns": {"l": {"drop": true}}}`})
@@ -190,18 +195,18 @@ func TestORCMomentsCorpus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tail, err := readORCTail(f, st.Size())
+		tail, err := orc.ReadTail(f, st.Size())
 		if err != nil {
 			continue
 		}
-		root := tail.types[0]
-		for i, typ := range root.subtypes {
-			kind := tail.types[typ].kind
-			if kind != orcTimestamp && kind != orcInstant {
+		root := tail.Types[0]
+		for i, typ := range root.Subtypes {
+			kind := tail.Types[typ].Kind
+			if kind != orc.Timestamp && kind != orc.Instant {
 				continue
 			}
 			var drops []string
-			for k, name := range root.names {
+			for k, name := range root.Names {
 				if k != i {
 					drops = append(drops, fmt.Sprintf("%q: {\"drop\": true}", name))
 				}
@@ -209,20 +214,20 @@ func TestORCMomentsCorpus(t *testing.T) {
 			dir := writeFiles(t, map[string]string{"m.json": `{"columns": {` + strings.Join(drops, ", ") + `}}`})
 			chunks, err := readPath(t, path, Options{MappingFile: filepath.Join(dir, "m.json")})
 			if err != nil {
-				t.Logf("%s, %s: %v", path, root.names[i], err)
+				t.Logf("%s, %s: %v", path, root.Names[i], err)
 				continue
 			}
-			m := &orcMoments{r: f, tail: tail, typ: typ}
-			unit := timestampUnit(chunks[0].Fields[0].Logical)
+			m := &orc.Timestamps{R: f, Tail: tail, Typ: typ}
+			unit := column.TimestampUnit(chunks[0].Fields[0].Logical)
 			for _, c := range chunks {
 				for r := range c.Rows {
-					v, valid, err := m.next()
+					v, valid, err := m.Next()
 					if err != nil {
-						t.Fatalf("%s, %s: %v", path, root.names[i], err)
+						t.Fatalf("%s, %s: %v", path, root.Names[i], err)
 					}
-					got, _ := v.in(unit)
+					got, _ := v.In(unit)
 					if null := c.Columns[0].IsNull(r); null == valid || valid && got != c.Columns[0].Ints[r] {
-						t.Fatalf("%s, %s, row %d: got %v (%d), pyarrow %s", path, root.names[i], r, v, got, cellText(c.Columns[0], r))
+						t.Fatalf("%s, %s, row %d: got %v (%d), pyarrow %s", path, root.Names[i], r, v, got, cellText(c.Columns[0], r))
 					}
 					values++
 				}
@@ -243,14 +248,14 @@ func FuzzORC(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := bytes.NewReader(data)
-		tail, err := readORCTail(r, int64(len(data)))
+		tail, err := orc.ReadTail(r, int64(len(data)))
 		if err != nil {
 			return
 		}
-		for typ := range min(8, len(tail.types)) {
-			m := &orcMoments{r: r, tail: tail, typ: uint64(typ)}
+		for typ := range min(8, len(tail.Types)) {
+			m := &orc.Timestamps{R: r, Tail: tail, Typ: uint64(typ)}
 			for range 1000 {
-				if _, _, err := m.next(); err != nil {
+				if _, _, err := m.Next(); err != nil {
 					break
 				}
 			}

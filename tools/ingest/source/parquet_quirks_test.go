@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
-	"github.com/apache/arrow-go/v18/parquet/schema"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/parquet/page"
+	"github.com/dsistore/dsistore/tools/ingest/source/parquet/thrift"
 )
 
 // TestAlwaysCompressed: parquet-cpp before 2.0 wrote compressed pages whose headers say that they are not.
@@ -34,106 +35,21 @@ func TestAlwaysCompressed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, n, err := parsePageHeader(data[4:])
-		if err != nil || !h.isCompressed {
+		h, n, err := page.ParseHeader(data[4:])
+		if err != nil || !h.IsCompressed {
 			t.Fatalf("%+v, %v", h, err)
 		}
 		// The inner struct ends with statistics, which are empty: field 7, is_compressed, takes their place, as false.
 		if !bytes.HasSuffix(data[:4+n], []byte{0x2c, 0, 0, 0}) {
 			t.Fatalf("%x", data[4:4+n])
 		}
-		copy(data[n:], []byte{thriftFalse, 7 << 1, 0, 0})
-		if h, _, err := parsePageHeader(data[4:]); err != nil || h.isCompressed {
+		copy(data[n:], []byte{thrift.False, 7 << 1, 0, 0})
+		if h, _, err := page.ParseHeader(data[4:]); err != nil || h.IsCompressed {
 			t.Fatalf("%+v, %v", h, err)
 		}
 		chunks, err := readBytes(t, "x.parquet", data, Options{})
 		if old := !strings.Contains(writer, "arrow"); old && (err != nil || dump(chunks) != want) || !old && err == nil {
 			t.Errorf("%s: %q, %v", writer, dump(chunks), err)
-		}
-	}
-}
-
-// TestPackedLevels reads the levels 1, 0, 0, 1, 1, 0, 1, 1 and 0 in the two orders of bits.
-func TestPackedLevels(t *testing.T) {
-	want := []int16{1, 0, 0, 1, 1, 0, 1, 1, 0}
-	for low, page := range map[bool][]byte{false: {0b10011011, 0b00000000, 9}, true: {0b11011001, 0b00000000, 9}} {
-		c, end, err := levelCursor(page, 0, len(want), 1, encodingBitPacked, -1, low)
-		if err != nil || end != 2 {
-			t.Fatalf("%d, %v", end, err)
-		}
-		got := make([]int16, len(want))
-		if err := rleDecode(&c, page, got[:4]); err != nil {
-			t.Fatal(err)
-		}
-		if err := rleDecode(&c, page, got[4:]); err != nil || !slices.Equal(got, want) {
-			t.Errorf("low %v: got %v, %v", low, got, err)
-		}
-		if err := rleDecode(&c, page, got[:1]); err == nil {
-			t.Errorf("low %v: a level after the last", low)
-		}
-		if _, _, err := levelCursor(page[:1], 0, len(want), 1, encodingBitPacked, -1, low); err == nil {
-			t.Errorf("low %v: levels that end outside their page", low)
-		}
-	}
-}
-
-// TestFixedDeltas reads three values of two bytes in DELTA_BYTE_ARRAY: their prefixes have no bytes, their suffixes two.
-func TestFixedDeltas(t *testing.T) {
-	page := []byte{
-		0x80, 1, 4, 3, 0, 0, 0, 0, 0, 0, // the lengths of the prefixes
-		0x80, 1, 4, 3, 4, 0, 0, 0, 0, 0, // and of the suffixes
-		'a', 'b', 'c', 'd', 'e', 'f',
-	}
-	for length, want := range map[int32]string{2: "ab cd ef", 3: "a value of 2 bytes where each has 3"} {
-		n, err := schema.NewPrimitiveNode("x", parquet.Repetitions.Required, parquet.Types.FixedLenByteArray, -1, length)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := newLibraryReader(schema.NewColumn(n, 0, 0), encodingDeltaByteArray)
-		if err != nil {
-			t.Fatal(err)
-		}
-		padded := append(slices.Clone(page), make([]byte, pagePadding)...)
-		if err := l.begin(&pageHeader{typ: pageData, values: 3, encoding: encodingDeltaByteArray, defEncoding: encodingRLE, repEncoding: encodingRLE, uncompressed: int32(len(page))}, padded[:len(page)]); err != nil {
-			t.Fatal(err)
-		}
-		var s leafScratch
-		_, values, err := l.decode(3, nil, nil, &s)
-		got := ""
-		if err != nil {
-			got = err.Error()
-		} else {
-			for _, v := range s.fixed[:values] {
-				got += " " + string(v)
-			}
-		}
-		if got = strings.TrimSpace(got); got != want {
-			t.Errorf("length %d: got %s, want %s", length, got, want)
-		}
-	}
-}
-
-// TestInt96Faults says of timestamps that have no place which part of them is wrong.
-func TestInt96Faults(t *testing.T) {
-	value := func(nanos int64, day int32) (v parquet.Int96) {
-		binary.LittleEndian.PutUint64(v[:], uint64(nanos))
-		binary.LittleEndian.PutUint32(v[8:], uint32(day))
-		return v
-	}
-	for _, tc := range []struct {
-		v    parquet.Int96
-		want string
-	}{
-		{value(5, 2440588), ""}, {value(86400e9+1, 2440588), ""}, {value(-1, 2440588), "-1 nanoseconds after the start of its day"},
-		{value(0, 0), "-4713-11-24 00:00:00 is not in the years 1677 to 2262"}, {value(math.MaxInt64, 2440589), "2262-04-12 23:47:16.854775807 is not in"},
-		{value(0, 5373484), "9999-12-31 00:00:00 is not in"},
-	} {
-		dst := &array{node: &node{logical: "timestamp[ns]"}}
-		if err := convertInt96(dst, &leafScratch{i96: []parquet.Int96{tc.v}}, 1, nil); err != nil {
-			t.Fatal(err)
-		}
-		if len(dst.faults) == 0 != (tc.want == "") || tc.want != "" && !strings.Contains(dst.faults[0].err.Error(), tc.want) {
-			t.Errorf("%v: got %v, want %q", tc.v, dst.faults, tc.want)
 		}
 	}
 }
@@ -165,17 +81,18 @@ func TestFooterRefusals(t *testing.T) {
 			element(append([]byte{0x15, 7 << 1, 0x15, 12 << 1, 0x15, 0, 0x18}, append(named("x"), 0x25, 21<<1, 0x4c, 0xbc, 0, 0)...)...)},
 		{"a group of nothing", `column "x": a struct without members has no values to store; drop it with {"columns": {"x": {"drop": true}}} in a mapping file`, element(append([]byte{0x35, 0, 0x18}, named("x")...)...)},
 	} {
-		foot := append([]byte{0x15, 2, 0x19, 2<<4 | thriftStruct}, root...)
-		foot = append(append(foot, tc.element...), 0x16, 0, 0x19, thriftStruct, 0) // no rows, no row groups
+		foot := append([]byte{0x15, 2, 0x19, 2<<4 | thrift.Struct}, root...)
+		foot = append(append(foot, tc.element...), 0x16, 0, 0x19, thrift.Struct, 0) // no rows, no row groups
 		data := append([]byte("PAR1"), foot...)
 		data = append(binary.LittleEndian.AppendUint32(data, uint32(len(foot))), "PAR1"...)
-		if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !strings.HasSuffix(err.Error(), tc.want) || !errors.Is(err, ErrRefused) {
+		if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !strings.HasSuffix(err.Error(), tc.want) || !errors.Is(err, column.ErrRefused) {
 			t.Errorf("%s: got %v, want %s", tc.name, err, tc.want)
 		}
 	}
 }
 
-// TestUnknownGroup: Hive's writers say of a map's pairs, besides that they are MAP_KEY_VALUE, that their logical type is UNKNOWN.
+// TestUnknownGroup: Hive's writers say of a map's pairs, besides that they are MAP_KEY_VALUE, that their logical type
+// is UNKNOWN.
 func TestUnknownGroup(t *testing.T) {
 	columns := arrow.NewSchema([]arrow.Field{
 		{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32), Nullable: true},

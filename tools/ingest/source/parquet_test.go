@@ -23,6 +23,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	parquetsource "github.com/dsistore/dsistore/tools/ingest/source/parquet"
 	"pgregory.net/rapid"
 )
 
@@ -385,7 +387,7 @@ func TestWideHeap(t *testing.T) {
 				t.Fatalf("row %d: %d", at, got)
 			}
 			at += c.Rows
-			pages := s.(*tableSource).reader.(*parquetReader).held.Load()
+			pages := s.(*tableSource).reader.(*parquetsource.Reader).Held.Load()
 			if held == 1 && pages > 1 {
 				t.Errorf("pages hold %d bytes", pages)
 			}
@@ -429,7 +431,7 @@ func readDamaged(t *testing.T, name string, data []byte) error {
 	if err := os.WriteFile(p, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	files, err := Discover(ctx, []string{p}, Options{Limits: Limits{PageBytes: 16 << 20, BlockBytes: 16 << 20, BatchBytes: 64 << 20}})
+	files, err := Discover(ctx, []string{p}, Options{Limits: column.Limits{PageBytes: 16 << 20, BlockBytes: 16 << 20, BatchBytes: 64 << 20}})
 	if err != nil || len(files) == 0 {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/stream"
 )
 
 // TestPipes: a pipe is read when it is named itself, once, and never waited for inside a directory.
@@ -47,7 +49,7 @@ func TestPipes(t *testing.T) {
 		if err := os.WriteFile(whole, []byte(data), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		want, err := fingerprint(t.Context(), whole)
+		want, err := stream.Fingerprint(t.Context(), whole)
 		if got, err2 := files[0].Fingerprint(t.Context()); err != nil || err2 != nil || got != want {
 			t.Errorf("%s: fingerprint %s, want %s; %v, %v", format, got, want, err2, err)
 		}

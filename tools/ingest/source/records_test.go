@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dsistore/dsistore/format/vector"
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 )
 
 var recordsSchema = arrow.NewSchema([]arrow.Field{
@@ -30,7 +31,8 @@ var recordsSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "part", Type: arrow.PrimitiveTypes.Int8},
 }, nil)
 
-// randomRecord returns rows of recordsSchema, cut out of more rows so that nothing starts at a byte's or a buffer's edge.
+// randomRecord returns rows of recordsSchema, cut out of more rows so that nothing starts at a byte's or a buffer's
+// edge.
 func randomRecord(mem memory.Allocator, rng *rand.Rand, rows int) arrow.RecordBatch {
 	b := arrowarray.NewRecordBuilder(mem, recordsSchema)
 	defer b.Release()
@@ -110,7 +112,7 @@ func memoryOf(records []arrow.RecordBatch) (out []byte) {
 }
 
 // readerOf gives records that mem made, which it takes over.
-func readerOf(t *testing.T, records []arrow.RecordBatch) RecordReader {
+func readerOf(t *testing.T, records []arrow.RecordBatch) arrowsource.RecordReader {
 	t.Helper()
 	r, err := arrowarray.NewRecordReader(recordsSchema, records)
 	if err != nil {
@@ -137,8 +139,8 @@ func joined(chunks []*Chunk) map[string]*vector.Column {
 	return out
 }
 
-// TestRecordsAreRowsOfTheirStream: records give the rows that the same records give as an IPC stream, of which everything is copied;
-// they stay as they were, and nothing of them is held once every chunk is released.
+// TestRecordsAreRowsOfTheirStream: records give the rows that the same records give as an IPC stream, of which
+// everything is copied; they stay as they were, and nothing of them is held once every chunk is released.
 func TestRecordsAreRowsOfTheirStream(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -173,7 +175,7 @@ func TestRecordsAreRowsOfTheirStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		resident := rng.IntN(2) == 0
-		in := NewRecords(readerOf(t, records), resident)
+		in := arrowsource.NewRecords(readerOf(t, records), resident)
 		opts.Records = in
 		got, err := fromStdin(t, nil, opts)
 		if err != nil {
@@ -207,7 +209,7 @@ func TestRecordsAreRowsOfTheirStream(t *testing.T) {
 		if !bytes.Equal(memoryOf(records), before) {
 			t.Fatalf("seed %d: the records were changed", seed)
 		}
-		if _, err := in.sum(); err != nil {
+		if _, err := in.Sum(); err != nil {
 			t.Fatal(err)
 		}
 		in.Close()
@@ -224,10 +226,10 @@ func TestRecordsAreRowsOfTheirStream(t *testing.T) {
 // TestRecordsFingerprint tells rows apart, and knows the same ones again.
 func TestRecordsFingerprint(t *testing.T) {
 	sum := func(seed uint64, opts Options) string {
-		in := NewRecords(readerOf(t, []arrow.RecordBatch{randomRecord(memory.DefaultAllocator, rand.New(rand.NewPCG(seed, 2)), 50)}), true)
+		in := arrowsource.NewRecords(readerOf(t, []arrow.RecordBatch{randomRecord(memory.DefaultAllocator, rand.New(rand.NewPCG(seed, 2)), 50)}), true)
 		defer in.Close()
 		opts.Format, opts.Records = "arrow", in
-		if _, err := in.sum(); err == nil {
+		if _, err := in.Sum(); err == nil {
 			t.Error("a fingerprint before anything was read")
 		}
 		s, err := fromStdin(t, nil, opts)
@@ -241,7 +243,7 @@ func TestRecordsFingerprint(t *testing.T) {
 		for _, c := range chunks {
 			c.Release()
 		}
-		out, err := in.sum()
+		out, err := in.Sum()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +257,8 @@ func TestRecordsFingerprint(t *testing.T) {
 	}
 }
 
-// TestRecordsFingerprintKnowsBitmaps: the same words in memory, where a bitmap is in one and values are in the other, are other rows.
+// TestRecordsFingerprintKnowsBitmaps: the same words in memory, where a bitmap is in one and values are in the other,
+// are other rows.
 func TestRecordsFingerprintKnowsBitmaps(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "b", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
@@ -272,7 +275,7 @@ func TestRecordsFingerprintKnowsBitmaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := NewRecords(r, true)
+		in := arrowsource.NewRecords(r, true)
 		defer in.Close()
 		s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in})
 		if err != nil {
@@ -281,7 +284,7 @@ func TestRecordsFingerprintKnowsBitmaps(t *testing.T) {
 		if _, err := readAll(t, s); err != nil {
 			t.Fatal(err)
 		}
-		out, err := in.sum()
+		out, err := in.Sum()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +312,7 @@ func TestRecordsFingerprintKnowsEach(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := NewRecords(r, true)
+		in := arrowsource.NewRecords(r, true)
 		defer in.Close()
 		s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in})
 		if err != nil {
@@ -318,7 +321,7 @@ func TestRecordsFingerprintKnowsEach(t *testing.T) {
 		if _, err := readAll(t, s); err != nil {
 			t.Fatal(err)
 		}
-		out, err := in.sum()
+		out, err := in.Sum()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +346,7 @@ func TestRecordsFingerprintKnowsEach(t *testing.T) {
 
 // A releasedReader says when it was released.
 type releasedReader struct {
-	RecordReader
+	arrowsource.RecordReader
 	released chan struct{}
 }
 
@@ -352,15 +355,16 @@ func (r *releasedReader) Release() {
 	close(r.released)
 }
 
-// TestClosedRecordsKeepNothing: the reader, and the record that it had ready, are released, also where nothing was read.
+// TestClosedRecordsKeepNothing: the reader, and the record that it had ready, are released, also where nothing was
+// read.
 func TestClosedRecordsKeepNothing(t *testing.T) {
 	for _, read := range []int{0, 1} {
 		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		rng := rand.New(rand.NewPCG(1, 1))
 		r := &releasedReader{readerOf(t, []arrow.RecordBatch{randomRecord(mem, rng, 5), randomRecord(mem, rng, 5), randomRecord(mem, rng, 5)}), make(chan struct{})}
-		in := NewRecords(r, false)
+		in := arrowsource.NewRecords(r, false)
 		for range read {
-			rec, err := in.next(t.Context())
+			rec, err := in.Next(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -378,7 +382,7 @@ func TestClosedRecordsKeepNothing(t *testing.T) {
 
 // A stuckReader never returns from Next until it is let go.
 type stuckReader struct {
-	RecordReader
+	arrowsource.RecordReader
 	let, released chan struct{}
 }
 
@@ -389,10 +393,10 @@ func (r *stuckReader) Release()   { close(r.released) }
 // TestStuckRecordsHoldNobodyUp: a cancelled read ends while its reader does not, which is released when it comes back.
 func TestStuckRecordsHoldNobodyUp(t *testing.T) {
 	r := &stuckReader{let: make(chan struct{}), released: make(chan struct{})}
-	in := NewRecords(r, false)
+	in := arrowsource.NewRecords(r, false)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := in.next(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := in.Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
 	in.Close()
@@ -402,7 +406,7 @@ func TestStuckRecordsHoldNobodyUp(t *testing.T) {
 
 // TestRecordsOfNothing: without a record the schema is the reader's; closed records give an error.
 func TestRecordsOfNothing(t *testing.T) {
-	in := NewRecords(readerOf(t, nil), true)
+	in := arrowsource.NewRecords(readerOf(t, nil), true)
 	s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in})
 	if err != nil {
 		t.Fatal(err)
@@ -411,9 +415,9 @@ func TestRecordsOfNothing(t *testing.T) {
 		t.Errorf("%d fields, %v", len(s.Fields()), err)
 	}
 	in.Close()
-	in = NewRecords(readerOf(t, nil), true)
+	in = arrowsource.NewRecords(readerOf(t, nil), true)
 	in.Close()
-	if _, err := fromStdin(t, nil, Options{Format: "arrow", Records: in}); !errors.Is(err, errRecordsClosed) {
+	if _, err := fromStdin(t, nil, Options{Format: "arrow", Records: in}); !errors.Is(err, arrowsource.ErrRecordsClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }

@@ -5,9 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
-// TestRefusalsAtOnce: all columns that have no place are named by one error, with a mapping file's entries that drop them.
+// TestRefusalsAtOnce: all columns that have no place are named by one error, with a mapping file's entries that drop
+// them.
 func TestRefusalsAtOnce(t *testing.T) {
 	many := make([]string, 50)
 	for i := range many {
@@ -26,7 +29,7 @@ func TestRefusalsAtOnce(t *testing.T) {
 	} {
 		dir := writeFiles(t, map[string]string{"a.jsonl": tc.text})
 		_, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{})
-		if err == nil || !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !errors.Is(err, column.ErrRefused) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v", tc.name, err)
 			continue
 		}

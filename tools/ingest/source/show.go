@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// InferMapping opens every file, reads its schema (of JSON lines: the file) and returns a mapping file that says what ingest would do by itself:
-// an entry for each feature, ready to be edited. A column whose type has no place in a table is entered as dropped, with
-// the reason. The features that the keys of a map become are not listed: keys are found while reading. What the mapping
-// file says that was given is kept. Stdin is used up.
+// InferMapping opens every file, reads its schema (of JSON lines: the file) and returns a mapping file that says what
+// ingest would do by itself: an entry for each feature, ready to be edited. A column whose type has no place in a table
+// is entered as dropped, with the reason. The features that the keys of a map become are not listed: keys are found
+// while reading. What the mapping file says that was given is kept. Stdin is used up.
 func InferMapping(ctx context.Context, files []File) ([]byte, error) {
 	m := &inferredMapping{at: map[string]int{}}
 	for i, f := range files {
@@ -23,14 +26,14 @@ func InferMapping(ctx context.Context, files []File) ([]byte, error) {
 			return nil, err
 		}
 		if i == 0 {
-			if err := m.given(s.binder.mapping); err != nil {
+			if err := m.given(s.binder.Mapping); err != nil {
 				return nil, err
 			}
 		}
-		for _, field := range s.binder.fields {
+		for _, field := range s.binder.Fields {
 			m.feature(field)
 		}
-		for _, r := range s.binder.refusals {
+		for _, r := range s.binder.Refusals {
 			m.refusal(r)
 		}
 		if err := s.Close(); err != nil {
@@ -49,11 +52,11 @@ type inferredMapping struct {
 }
 
 // given takes over the mapping file that the files were read with.
-func (m *inferredMapping) given(from *Mapping) error {
-	if len(from.raw) == 0 {
+func (m *inferredMapping) given(from *mapping.Mapping) error {
+	if len(from.Raw) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(from.raw, &m.rest); err != nil {
+	if err := json.Unmarshal(from.Raw, &m.rest); err != nil {
 		return err
 	}
 	if columns := m.rest["columns"]; columns != nil {
@@ -84,8 +87,8 @@ func (m *inferredMapping) entry(path string) (e *inferredEntry, isNew bool) {
 	return &m.entries[i], !ok
 }
 
-func (m *inferredMapping) feature(f *Field) {
-	e, isNew := m.entry(f.path)
+func (m *inferredMapping) feature(f *mapping.Field) {
+	e, isNew := m.entry(f.Path)
 	t := f.Type
 	if !isNew {
 		if w, err := vector.Widen(e.typ, t); err == nil {
@@ -98,7 +101,7 @@ func (m *inferredMapping) feature(f *Field) {
 	e.typ = t
 	about := t.String()
 	switch {
-	case f.Logical == StructMarker:
+	case f.Logical == mapping.StructMarker:
 		about = "a struct: true where it is not null"
 	case f.OriginColumn != "" && f.OriginKey == "":
 		about = f.Logical + ": a feature a key; this one is true where the map is not null"
@@ -109,14 +112,14 @@ func (m *inferredMapping) feature(f *Field) {
 	}
 	e.values["//"] = about
 	if f.Role != storage.RoleFeature {
-		e.values["role"] = RoleName(f.Role)
+		e.values["role"] = mapping.RoleName(f.Role)
 	}
-	if f.Name != f.path {
+	if f.Name != f.Path {
 		e.values["rename"] = f.Name
 	}
 }
 
-func (m *inferredMapping) refusal(r RefusedError) {
+func (m *inferredMapping) refusal(r column.RefusedError) {
 	e, _ := m.entry(r.Column)
 	e.values["//"] = r.Reason
 	e.values["drop"] = true
@@ -124,7 +127,7 @@ func (m *inferredMapping) refusal(r RefusedError) {
 
 func (m *inferredMapping) text() ([]byte, error) {
 	// Columns that the mapping drops, and those that these files do not have, are none of the features.
-	for _, path := range sortedKeys(m.columns) {
+	for _, path := range slices.Sorted(maps.Keys(m.columns)) {
 		m.entry(path)
 	}
 	var b bytes.Buffer
@@ -139,7 +142,7 @@ func (m *inferredMapping) text() ([]byte, error) {
 		}
 	}
 	b.WriteString("\n  }")
-	for _, name := range sortedKeys(m.rest) {
+	for _, name := range slices.Sorted(maps.Keys(m.rest)) {
 		b.WriteString(",\n  ")
 		if err := appendMember(&b, name, m.rest[name]); err != nil {
 			return nil, err

@@ -8,32 +8,18 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// A Field is a feature that a source offers. Fields are compared by pointer within one Source: the same feature of one
-// Source is always the same *Field, but its Type may differ between Sources (files); the engine widens.
-type Field struct {
-	Name    string
-	Type    vector.Type
-	Role    storage.Role
-	Logical string
-	// NoValue: the source's type for the field says nothing (Arrow's null type, JSON keys that were only ever null). Every
-	// row is null and Type is a placeholder that any other file's type replaces.
-	NoValue bool
-	// Set on features that came out of a map or struct column. A marker (the feature that tells a null map or struct from
-	// an empty one) has an OriginColumn, an empty OriginKey, and the Logical StructMarker or a MapMarker.
-	OriginColumn, OriginKey string
-
-	path string // the source's own name, which the mapping file uses
-}
-
 // A Chunk is rows of one source, all of one partition, in the source's order. A Field that is not in Fields is null in
-// every row. Columns are plain (no Inverse). The caller owns the chunk; columns of Records may borrow their values, which are never
-// written, until Release.
+// every row. Columns are plain (no Inverse). The caller owns the chunk; columns of Records may borrow their values,
+// which are never written, until Release.
 type Chunk struct {
 	Rows      int
 	Partition storage.Partition
-	Fields    []*Field
+	Fields    []*mapping.Field
 	Columns   []*vector.Column // aligned with Fields
 	Place     Place            // of the first row
 	// Lent is how many bytes of Columns are in memory whether or not the chunk is kept.
@@ -42,8 +28,8 @@ type Chunk struct {
 	free func() // gives back what Columns borrow; nil: nothing
 }
 
-// Release gives back what Columns borrow. None of them may be read after it. It is called once, or not at all where nothing is
-// borrowed.
+// Release gives back what Columns borrow. None of them may be read after it. It is called once, or not at all where
+// nothing is borrowed.
 func (c *Chunk) Release() {
 	if c.free != nil {
 		c.free()
@@ -77,7 +63,7 @@ func (p Place) String() string {
 // A Source is one file or stream. Not safe for concurrent use.
 type Source interface {
 	// Fields returns the features known so far: keys of maps are found while reading.
-	Fields() []*Field
+	Fields() []*mapping.Field
 	// Next returns the next chunk, io.EOF after the last. Errors name file, row group, row and column. After an error
 	// every later call returns it again.
 	Next(ctx context.Context) (*Chunk, error)
@@ -96,7 +82,7 @@ type File struct {
 	// before.
 	Fingerprint func(ctx context.Context) (string, error)
 
-	records     *Records // what "-" reads; nil: not records
+	records     *arrowsource.Records // what "-" reads; nil: not records
 	openLenient func(ctx context.Context) (*tableSource, error)
 }
 
@@ -120,56 +106,35 @@ type Options struct {
 	// Stdin is what the path "-" reads; default os.Stdin.
 	Stdin io.Reader
 	// Records, when set, are what the path "-" reads instead. The caller closes them, after every Source of them.
-	Records *Records
-	// Known returns the features of the table that the dump is for: where a source's own types are guessed from its values, as
-	// those of JSON lines are, an integer is read as the float that the table has. It is called when a source is opened. nil: none.
+	Records *arrowsource.Records
+	// Known returns the features of the table that the dump is for: where a source's own types are guessed from its
+	// values, as those of JSON lines are, an integer is read as the float that the table has. It is called when a
+	// source is opened. nil: none.
 	Known func() []storage.Feature
-	// PartitionKeys returns the partition keys of that table. Those that no directory gives are taken from columns, where neither PartitionBy nor
-	// the mapping file says by what rows are partitioned. It is called when a source is opened. nil, or none: nothing is known.
+	// PartitionKeys returns the partition keys of that table. Those that no directory gives are taken from columns,
+	// where neither PartitionBy nor the mapping file says by what rows are partitioned. It is called when a source is
+	// opened. nil, or none: nothing is known.
 	PartitionKeys func() []string
-	Limits        Limits
-}
-
-// Limits bound what an input may make the reader hold. Zero fields take the defaults.
-type Limits struct {
-	CellBytes  int64 // one string or byte string; default 64 MiB
-	CellValues int64 // the values of one row of one column; default 16 Mi
-	BatchBytes int64 // one column of one chunk; default 1 GiB
-	PageBytes  int64 // a Parquet page, uncompressed; default 512 MiB
-	BlockBytes int64 // an Arrow message (a record batch), uncompressed; default 2 GiB
-	LineBytes  int64 // one line of text or JSON; default 64 MiB
-	Depth      int   // nested types and JSON values; default 32
-	MapKeys    int   // features that one map column may explode into; default 100,000
-	Columns    int   // of a file; default 1,000,000
+	Limits        column.Limits
 }
 
 const (
 	defaultChunkBytes = 8 << 20
 	defaultPageBytes  = 256 << 20
-	// sampleBytes is how much of a file of JSON lines has an equal say on its types: what comes later may only add to them.
-	sampleBytes = 4 << 20
 )
 
-func (l Limits) withDefaults() Limits {
-	def := func(p *int64, v int64) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	def(&l.CellBytes, 64<<20)
-	def(&l.CellValues, 16<<20)
-	def(&l.BatchBytes, 1<<30)
-	def(&l.PageBytes, 512<<20)
-	def(&l.BlockBytes, 2<<30)
-	def(&l.LineBytes, 64<<20)
-	if l.Depth <= 0 {
-		l.Depth = 32
-	}
-	if l.MapKeys <= 0 {
-		l.MapKeys = 100_000
-	}
-	if l.Columns <= 0 {
-		l.Columns = 1_000_000
-	}
-	return l
+// A RowError is a row whose value has no place: Place and Column say which.
+type RowError struct {
+	Place  Place
+	Column string
+	Err    error
 }
+
+func (e *RowError) Error() string {
+	if e.Column == "" {
+		return fmt.Sprintf("%v: %v", e.Place, e.Err)
+	}
+	return fmt.Sprintf("%v, column %q: %v", e.Place, e.Column, e.Err)
+}
+
+func (e *RowError) Unwrap() error { return e.Err }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -13,93 +14,58 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// A batchReader reads one input of one format.
-type batchReader interface {
-	// columns returns the types of the input's columns. It may return more after a batch than before, never fewer.
-	columns() []*node
-	// next returns the next batch, which the caller owns, and io.EOF after the last. Its errors need not name the file.
-	next(ctx context.Context) (*batch, error)
-	close() error
-}
-
-// A columnChooser is a batchReader that can leave columns unread: their arrays are nil.
-// Neither do members of structs that are unread have values.
-type columnChooser interface{ want(wanted []bool) error }
-
-// An emptyReader is a batchReader of a format whose files say nothing of their columns where they have no rows: parts of
-// a dump that are empty but for their compression.
-type emptyReader interface{ hasNothing() bool }
-
-// A batch is consecutive rows.
-type batch struct {
-	rows     int
-	arrays   []*array // aligned with columns(); nil or missing at the end: null in every row
-	rowGroup int      // -1: none
-	row      int64    // of the first row, in the file
-	lines    []int64  // of each row; nil: none
-	// hold keeps what the arrays borrow: one reference is the batch's. nil: the arrays are owned.
-	hold     holder
-	resident bool     // what is borrowed is in memory anyway
-	bad      []badRow // rows that the reader could not read; the arrays hold nulls in their place
-}
-
-// A holder counts who uses what was borrowed of it.
-type holder interface {
-	Retain()
-	Release()
-}
-
-type badRow struct {
-	row    int
-	column string
-	err    error
-}
-
-func (b *batch) place(file string, row int) Place {
-	p := Place{File: file, RowGroup: b.rowGroup, Row: b.row + int64(row)}
-	if b.lines != nil {
-		p.Line = b.lines[row]
+// place returns where a row of b is.
+func place(b *column.Batch, file string, row int) Place {
+	p := Place{File: file, RowGroup: b.RowGroup, Row: b.Row + int64(row)}
+	if b.Lines != nil {
+		p.Line = b.Lines[row]
 	}
 	return p
 }
 
-// tableSource is the Source over a batchReader: it binds columns to features, drops bad rows and splits partitions.
+// tableSource is the Source over a column.Reader: it binds columns to features, drops bad rows and splits partitions.
 type tableSource struct {
 	path      string
 	partition storage.Partition
 	opts      *Options
 	keys      []string // of the table's partitions, where they are known
-	reader    batchReader
-	binder    *binder
+	reader    column.Reader
+	binder    *mapping.Binder
 	columns   []boundColumn
-	outputs   []output // memory of take, by column
+	outputs   []mapping.Output // memory of take, by column
 	queue     []*Chunk
 	err       error
 }
 
 // A boundColumn is what becomes of an input column. At most one of its parts is set; a column that is dropped has none.
 type boundColumn struct {
-	binding   binding
+	binding   mapping.Binding
 	directory *storage.PartitionValue // the directory names the same column: values must agree
 	by        int                     // 1 + its place in partitionBy; 0: none
 	name      string
 }
 
-func (c *boundColumn) finds() bool { return c.binding != nil && c.binding.finds() }
+func (c *boundColumn) finds() bool { return c.binding != nil && c.binding.Finds() }
 
-func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func() (batchReader, error)) (src *tableSource, err error) {
-	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts, binder: newBinder(m, opts)}
-	s.binder.lenient = lenient
+func newTableSource(f *File, opts *Options, m *mapping.Mapping, lenient bool,
+	open func() (column.Reader, error)) (src *tableSource, err error) {
+	s := &tableSource{path: f.Path, partition: f.Partition, opts: opts,
+		binder: mapping.NewBinder(m, opts.Limits, opts.SessionKey, opts.TimeKey, opts.PartitionBy)}
+	s.binder.Lenient = lenient
 	inherited := s.inheritPartitions()
 	defer func() {
 		if p := recover(); p != nil {
-			err = recovered(p)
+			err = column.Recovered(p)
 		}
 		if err != nil {
 			if s.reader != nil {
-				s.reader.close()
+				s.reader.Close()
 			}
 			src, err = nil, s.inFile(err)
 		}
@@ -107,37 +73,39 @@ func newTableSource(f *File, opts *Options, m *Mapping, lenient bool, open func(
 	if s.reader, err = open(); err != nil {
 		return nil, err
 	}
-	if r, ok := s.reader.(signedReader); ok {
-		if err := r.signs().check(m); err != nil {
+	if r, ok := s.reader.(lakehouse.SignedReader); ok {
+		if err := r.Signs().Check(m.Dropped); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.bind(); err != nil {
 		return nil, err
 	}
-	if r, ok := s.reader.(emptyReader); lenient || ok && r.hasNothing() {
+	if r, ok := s.reader.(column.EmptyReader); lenient || ok && r.HasNothing() {
 		return s, nil
 	}
-	for _, by := range s.binder.partitionBy {
+	for _, by := range s.binder.PartitionBy {
 		if !slices.ContainsFunc(s.columns, func(c boundColumn) bool { return c.by > 0 && c.name == by }) {
 			if inherited {
-				return nil, fmt.Errorf("the table is partitioned by %q, and there is neither a directory %s=... nor a column%s", by, by, didYouMean(by, sortedKeys(s.binder.seen)))
+				return nil, fmt.Errorf("the table is partitioned by %q, and there is neither a directory %s=... nor "+
+					"a column%s", by, by, column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.Seen))))
 			}
-			return nil, fmt.Errorf("partition by: no column%s", didYouMean(by, sortedKeys(s.binder.seen)))
+			return nil, fmt.Errorf("partition by: no column%s",
+				column.DidYouMean(by, slices.Sorted(maps.Keys(s.binder.Seen))))
 		}
 	}
-	return s, s.binder.check(s.partition)
+	return s, s.binder.Check(s.partition)
 }
 
-// inheritPartitions partitions rows as the table is, where nobody says how: by the table's keys that the directories do not give. It reports whether
-// there are some.
+// inheritPartitions partitions rows as the table is, where nobody says how: by the table's keys that the directories do
+// not give. It reports whether there are some.
 func (s *tableSource) inheritPartitions() bool {
 	if s.opts.PartitionKeys == nil {
 		return false
 	}
 	s.keys = s.opts.PartitionKeys()
-	s.partition = OrderPartition(s.partition, s.keys)
-	if len(s.binder.partitionBy) > 0 {
+	s.partition = hive.OrderPartition(s.partition, s.keys)
+	if len(s.binder.PartitionBy) > 0 {
 		return false
 	}
 	var rest []string
@@ -149,35 +117,20 @@ func (s *tableSource) inheritPartitions() bool {
 	if len(rest)+len(s.partition) != len(s.keys) {
 		return false // the directories have other keys: the table says so
 	}
-	s.binder.partitionBy = rest
+	s.binder.PartitionBy = rest
 	return len(rest) > 0
-}
-
-// OrderPartition returns p with its keys in the order of keys, where these are the same: p itself where they are not.
-func OrderPartition(p storage.Partition, keys []string) storage.Partition {
-	if len(p) != len(keys) {
-		return p
-	}
-	out := make(storage.Partition, 0, len(p))
-	for _, k := range keys {
-		i := slices.IndexFunc(p, func(v storage.PartitionValue) bool { return v.Key == k })
-		if i < 0 {
-			return p
-		}
-		out = append(out, p[i])
-	}
-	return out
 }
 
 // inFile says in what file err happened, unless it says so itself.
 func (s *tableSource) inFile(err error) error {
-	if re := (*RefusedError)(nil); errors.As(err, &re) {
+	if re := (*column.RefusedError)(nil); errors.As(err, &re) {
 		if re.File == "" {
 			re.File = s.path
 		}
 		return err
 	}
-	if re := (*RowError)(nil); errors.As(err, &re) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if re := (*RowError)(nil); errors.As(err, &re) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", s.path, err)
@@ -185,53 +138,54 @@ func (s *tableSource) inFile(err error) error {
 
 // bind binds the columns that are new since the last call.
 func (s *tableSource) bind() error {
-	all := s.reader.columns()
+	all := s.reader.Columns()
 	if len(all) > s.opts.Limits.Columns {
 		return fmt.Errorf("%d columns: the limit is %d", len(all), s.opts.Limits.Columns)
 	}
 	for _, n := range all[len(s.columns):] {
-		if _, ok := s.binder.seen[n.name]; ok {
-			return refuse(n.name, "two columns have this name: rename one of them in the source, since a mapping file cannot tell them apart")
+		if _, ok := s.binder.Seen[n.Name]; ok {
+			return column.Refuse(n.Name, "two columns have this name: rename one of them in the source, since a "+
+				"mapping file cannot tell them apart")
 		}
-		c := boundColumn{name: n.name}
-		if i := slices.IndexFunc(s.partition, func(v storage.PartitionValue) bool { return v.Key == n.name }); i >= 0 {
-			s.binder.seen[n.name] = false
+		c := boundColumn{name: n.Name}
+		if i := slices.IndexFunc(s.partition, func(v storage.PartitionValue) bool { return v.Key == n.Name }); i >= 0 {
+			s.binder.Seen[n.Name] = false
 			c.directory = &s.partition[i]
-		} else if i := slices.Index(s.binder.partitionBy, n.name); i >= 0 {
-			s.binder.seen[n.name] = false
+		} else if i := slices.Index(s.binder.PartitionBy, n.Name); i >= 0 {
+			s.binder.Seen[n.Name] = false
 			c.by = i + 1
 		}
 		if c.directory != nil || c.by > 0 {
-			if n.shape != shapeNumber && n.shape != shapeString && n.shape != shapeNull {
-				return refuse(n.name, "a partition key is a number or a string, not %v", n)
+			if n.Shape != column.Number && n.Shape != column.String && n.Shape != column.Null {
+				return column.Refuse(n.Name, "a partition key is a number or a string, not %v", n)
 			}
 		} else {
 			var err error
-			if c.binding, err = s.binder.bind(n, n.name, "", "", 1); err != nil {
+			if c.binding, err = s.binder.Bind(n, n.Name, "", "", 1); err != nil {
 				return err
 			}
 		}
 		s.columns = append(s.columns, c)
 	}
-	if !s.binder.lenient {
-		if err := s.binder.refused(); err != nil {
+	if !s.binder.Lenient {
+		if err := s.binder.Refused(); err != nil {
 			return err
 		}
-		if err := s.binder.checkGroups(); err != nil {
+		if err := s.binder.CheckGroups(); err != nil {
 			return err
 		}
 	}
-	if r, ok := s.reader.(columnChooser); ok {
+	if r, ok := s.reader.(column.Chooser); ok {
 		wanted := make([]bool, len(s.columns))
 		for i, c := range s.columns {
 			wanted[i] = c.binding != nil || c.directory != nil || c.by > 0
 		}
-		return r.want(wanted)
+		return r.Want(wanted)
 	}
 	return nil
 }
 
-func (s *tableSource) Fields() []*Field { return slices.Clone(s.binder.fields) }
+func (s *tableSource) Fields() []*mapping.Field { return slices.Clone(s.binder.Fields) }
 
 func (s *tableSource) Close() error {
 	for _, c := range s.queue {
@@ -240,7 +194,7 @@ func (s *tableSource) Close() error {
 		}
 	}
 	s.queue = nil
-	return s.reader.close()
+	return s.reader.Close()
 }
 
 func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
@@ -249,7 +203,7 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			chunk, err = nil, s.inFile(recovered(p))
+			chunk, err = nil, s.inFile(column.Recovered(p))
 		}
 		s.err = err
 	}()
@@ -257,21 +211,21 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		b, err := s.reader.next(ctx)
+		b, err := s.reader.Next(ctx)
 		if err == io.EOF {
 			return nil, io.EOF
 		}
 		if err != nil {
 			return nil, s.inFile(err)
 		}
-		if len(s.reader.columns()) > len(s.columns) {
+		if len(s.reader.Columns()) > len(s.columns) {
 			if err := s.bind(); err != nil {
 				return nil, s.inFile(err)
 			}
 		}
 		err = s.take(ctx, b)
-		if b.hold != nil {
-			b.hold.Release()
+		if b.Hold != nil {
+			b.Hold.Release()
 		}
 		if err != nil {
 			return nil, s.inFile(err)
@@ -282,22 +236,22 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 	return chunk, nil
 }
 
-// take makes chunks of b and puts them in the queue. Its columns are bound in parallel, those that find new features after the others and in
-// their order, so that features are found in the same order whatever the number of threads.
-func (s *tableSource) take(ctx context.Context, b *batch) error {
-	s.outputs = sized(s.outputs, len(b.arrays))
-	by := make([]*array, len(s.binder.partitionBy))
-	for i, a := range b.arrays {
+// take makes chunks of b and puts them in the queue. Its columns are bound in parallel, those that find new features
+// after the others and in their order, so that features are found in the same order whatever the number of threads.
+func (s *tableSource) take(ctx context.Context, b *column.Batch) error {
+	s.outputs = column.Resize(s.outputs, len(b.Arrays))
+	by := make([]*column.Array, len(s.binder.PartitionBy))
+	for i, a := range b.Arrays {
 		switch {
 		case a == nil:
-		case a.n != b.rows:
-			return fmt.Errorf("column %q has %d rows where others have %d", s.columns[i].name, a.n, b.rows)
+		case a.Len != b.Rows:
+			return fmt.Errorf("column %q has %d rows where others have %d", s.columns[i].name, a.Len, b.Rows)
 		case s.columns[i].by > 0:
 			by[s.columns[i].by-1] = a
 		}
 	}
-	err := eachColumn(ctx, len(b.arrays), s.opts.threads(), func(_, i int) error {
-		if s.outputs[i].reset(); b.arrays[i] != nil && !s.columns[i].finds() {
+	err := column.Each(ctx, len(b.Arrays), s.opts.Threads, func(_, i int) error {
+		if s.outputs[i].Reset(); b.Arrays[i] != nil && !s.columns[i].finds() {
 			s.emit(b, i)
 		}
 		return nil
@@ -305,20 +259,21 @@ func (s *tableSource) take(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	o := &output{fields: make([]*Field, 0, len(b.arrays)), columns: make([]*vector.Column, 0, len(b.arrays))}
-	for _, r := range b.bad {
-		o.note(r.row, r.column, r.err)
+	o := &mapping.Output{Fields: make([]*mapping.Field, 0, len(b.Arrays)),
+		Columns: make([]*vector.Column, 0, len(b.Arrays))}
+	for _, r := range b.Bad {
+		o.Note(r.Row, r.Column, r.Err)
 	}
-	for i := range b.arrays {
-		if b.arrays[i] != nil && s.columns[i].finds() {
-			if s.emit(b, i); s.outputs[i].fail != nil {
-				return s.outputs[i].fail
+	for i := range b.Arrays {
+		if b.Arrays[i] != nil && s.columns[i].finds() {
+			if s.emit(b, i); s.outputs[i].Fail != nil {
+				return s.outputs[i].Fail
 			}
 		}
-		o.take(&s.outputs[i])
-		s.outputs[i].reset()
+		o.Take(&s.outputs[i])
+		s.outputs[i].Reset()
 	}
-	keep, err := s.judge(b, o.bad)
+	keep, err := s.judge(b, o.Bad)
 	if err != nil {
 		return err
 	}
@@ -326,25 +281,25 @@ func (s *tableSource) take(ctx context.Context, b *batch) error {
 }
 
 // emit makes of column i of b what becomes of it.
-func (s *tableSource) emit(b *batch, i int) {
-	a, c, o := b.arrays[i], s.columns[i], &s.outputs[i]
+func (s *tableSource) emit(b *column.Batch, i int) {
+	a, c, o := b.Arrays[i], s.columns[i], &s.outputs[i]
 	switch {
 	case c.binding != nil:
-		c.binding.emit(a, nil, o)
-		if b.resident {
-			for _, made := range o.columns {
-				o.lent += a.lent(made)
+		c.binding.Emit(a, nil, o)
+		if b.Resident {
+			for _, made := range o.Columns {
+				o.Lent += a.Lent(made)
 			}
 		}
 	case c.directory != nil:
-		s.checkDirectory(a, c, o.note)
+		s.checkDirectory(a, c, o.Note)
 	case c.by > 0:
-		reportFaults(a, func(row int, err error) { o.note(row, c.name, err) })
+		mapping.ReportFaults(a, func(row int, err error) { o.Note(row, c.name, err) })
 	}
 }
 
 // judge tells of the bad rows, and returns the rows to keep, nil for all.
-func (s *tableSource) judge(b *batch, bad map[int]badRow) ([]int32, error) {
+func (s *tableSource) judge(b *column.Batch, bad map[int]column.BadRow) ([]int32, error) {
 	if len(bad) == 0 {
 		return nil, nil
 	}
@@ -355,14 +310,14 @@ func (s *tableSource) judge(b *batch, bad map[int]badRow) ([]int32, error) {
 	sort.Ints(rows)
 	for _, r := range rows {
 		e := bad[r]
-		place := b.place(s.path, r)
+		at := place(b, s.path, r)
 		if s.opts.OnBadRow == nil {
-			return nil, &RowError{Place: place, Column: e.column, Err: e.err}
+			return nil, &RowError{Place: at, Column: e.Column, Err: e.Err}
 		}
-		s.opts.OnBadRow(place, e.column, e.err)
+		s.opts.OnBadRow(at, e.Column, e.Err)
 	}
-	keep := make([]int32, 0, b.rows-len(bad))
-	for r := range b.rows {
+	keep := make([]int32, 0, b.Rows-len(bad))
+	for r := range b.Rows {
 		if _, ok := bad[r]; !ok {
 			keep = append(keep, int32(r))
 		}
@@ -371,8 +326,8 @@ func (s *tableSource) judge(b *batch, bad map[int]badRow) ([]int32, error) {
 }
 
 // split queues the rows to keep, a chunk for each partition that they hold.
-func (s *tableSource) split(b *batch, o *output, keep []int32, by []*array) error {
-	if keep != nil && len(keep) == 0 || b.rows == 0 {
+func (s *tableSource) split(b *column.Batch, o *mapping.Output, keep []int32, by []*column.Array) error {
+	if keep != nil && len(keep) == 0 || b.Rows == 0 {
 		return nil
 	}
 	if len(by) == 0 {
@@ -380,7 +335,7 @@ func (s *tableSource) split(b *batch, o *output, keep []int32, by []*array) erro
 		return nil
 	}
 	if keep == nil {
-		keep = make([]int32, b.rows)
+		keep = make([]int32, b.Rows)
 		for i := range keep {
 			keep[i] = int32(i)
 		}
@@ -393,11 +348,11 @@ func (s *tableSource) split(b *batch, o *output, keep []int32, by []*array) erro
 		key.Reset()
 		values := make([]storage.PartitionValue, len(by))
 		for i, a := range by {
-			v := storage.PartitionValue{Key: s.binder.partitionBy[i], Null: true}
-			if a != nil && !a.isNull(int(row)) {
+			v := storage.PartitionValue{Key: s.binder.PartitionBy[i], Null: true}
+			if a != nil && !a.IsNull(int(row)) {
 				text, err := formatCell(a, int(row))
 				if err != nil {
-					return refuse(v.Key, "partition by: %v", err)
+					return column.Refuse(v.Key, "partition by: %v", err)
 				}
 				v.Value, v.Null = text, false
 			}
@@ -407,13 +362,13 @@ func (s *tableSource) split(b *batch, o *output, keep []int32, by []*array) erro
 		k := key.String()
 		if _, ok := groups[k]; !ok {
 			order = append(order, k)
-			parts[k] = OrderPartition(append(slices.Clone(s.partition), values...), s.keys)
+			parts[k] = hive.OrderPartition(append(slices.Clone(s.partition), values...), s.keys)
 		}
 		groups[k] = append(groups[k], row)
 	}
 	for _, k := range order {
 		rows := groups[k]
-		if len(rows) == b.rows {
+		if len(rows) == b.Rows {
 			rows = nil
 		}
 		s.queue = append(s.queue, s.chunk(b, o, rows, parts[k]))
@@ -422,19 +377,19 @@ func (s *tableSource) split(b *batch, o *output, keep []int32, by []*array) erro
 }
 
 // chunk returns the given rows (nil: all) of o as a chunk.
-func (s *tableSource) chunk(b *batch, o *output, rows []int32, p storage.Partition) *Chunk {
-	c := &Chunk{Rows: b.rows, Partition: p, Fields: o.fields, Columns: o.columns, Place: b.place(s.path, 0)}
+func (s *tableSource) chunk(b *column.Batch, o *mapping.Output, rows []int32, p storage.Partition) *Chunk {
+	c := &Chunk{Rows: b.Rows, Partition: p, Fields: o.Fields, Columns: o.Columns, Place: place(b, s.path, 0)}
 	if rows == nil {
-		if b.hold != nil {
-			b.hold.Retain()
-			c.free, c.Lent = b.hold.Release, o.lent
+		if b.Hold != nil {
+			b.Hold.Retain()
+			c.free, c.Lent = b.Hold.Release, o.Lent
 		}
 		return c
 	}
 	c.Rows = len(rows)
-	c.Place = b.place(s.path, int(rows[0]))
-	c.Columns = make([]*vector.Column, len(o.columns))
-	for i, from := range o.columns {
+	c.Place = place(b, s.path, int(rows[0]))
+	c.Columns = make([]*vector.Column, len(o.Columns))
+	for i, from := range o.Columns {
 		to := vector.NewColumn(from.Type)
 		for lo := 0; lo < len(rows); {
 			hi := lo + 1
@@ -450,10 +405,10 @@ func (s *tableSource) chunk(b *batch, o *output, rows []int32, p storage.Partiti
 }
 
 // checkDirectory reports the rows whose own value of a partition key is not the directory's.
-func (s *tableSource) checkDirectory(a *array, c boundColumn, bad func(int, string, error)) {
+func (s *tableSource) checkDirectory(a *column.Array, c boundColumn, bad func(int, string, error)) {
 	want := c.directory
-	for i := range a.n {
-		if a.isNull(i) {
+	for i := range a.Len {
+		if a.IsNull(i) {
 			if !want.Null {
 				bad(i, c.name, fmt.Errorf("the file has null where its directory says %q", want.Value))
 			}
@@ -471,50 +426,50 @@ func (s *tableSource) checkDirectory(a *array, c boundColumn, bad func(int, stri
 }
 
 // cellEquals reports whether entry i of a is the value that a directory's name spells; "03" is the number 3.
-func cellEquals(a *array, i int, text string) bool {
-	if a.node.shape == shapeNumber && a.node.logical == "" {
-		switch a.node.elem {
+func cellEquals(a *column.Array, i int, text string) bool {
+	if a.Type.Shape == column.Number && a.Type.Logical == "" {
+		switch a.Type.Elem {
 		case vector.Float32, vector.Float64:
 			v, err := strconv.ParseFloat(text, 64)
-			if a.node.elem == vector.Float32 {
-				return err == nil && float32(v) == a.floats[i]
+			if a.Type.Elem == vector.Float32 {
+				return err == nil && float32(v) == a.Floats[i]
 			}
-			return err == nil && v == a.doubles[i]
+			return err == nil && v == a.Doubles[i]
 		case vector.Bool:
 			v, err := strconv.ParseBool(text)
-			return err == nil && v == (a.ints[i] != 0)
+			return err == nil && v == (a.Ints[i] != 0)
 		case vector.Uint64:
 			v, err := strconv.ParseUint(text, 10, 64)
-			return err == nil && v == uint64(a.ints[i])
+			return err == nil && v == uint64(a.Ints[i])
 		}
 		v, err := strconv.ParseInt(text, 10, 64)
-		return err == nil && v == a.ints[i]
+		return err == nil && v == a.Ints[i]
 	}
 	got, err := formatCell(a, i)
 	return err == nil && got == text
 }
 
 // formatCell returns the text that stands for entry i of a in a partition's name.
-func formatCell(a *array, i int) (string, error) {
-	switch a.node.shape {
-	case shapeString:
-		return string(a.data[a.offsets[i]:a.offsets[i+1]]), nil
-	case shapeNumber:
+func formatCell(a *column.Array, i int) (string, error) {
+	switch a.Type.Shape {
+	case column.String:
+		return string(a.Data[a.Offsets[i]:a.Offsets[i+1]]), nil
+	case column.Number:
 		switch {
-		case a.node.logical == "date32":
-			return time.Unix(a.ints[i]*86400, 0).UTC().Format(time.DateOnly), nil
-		case a.node.logical != "":
-		case a.node.elem == vector.Bool:
-			return strconv.FormatBool(a.ints[i] != 0), nil
-		case a.node.elem == vector.Uint64:
-			return strconv.FormatUint(uint64(a.ints[i]), 10), nil
-		case a.node.elem.IsInteger():
-			return strconv.FormatInt(a.ints[i], 10), nil
-		case a.node.elem == vector.Float32:
-			return strconv.FormatFloat(float64(a.floats[i]), 'g', -1, 32), nil
+		case a.Type.Logical == "date32":
+			return time.Unix(a.Ints[i]*86400, 0).UTC().Format(time.DateOnly), nil
+		case a.Type.Logical != "":
+		case a.Type.Elem == vector.Bool:
+			return strconv.FormatBool(a.Ints[i] != 0), nil
+		case a.Type.Elem == vector.Uint64:
+			return strconv.FormatUint(uint64(a.Ints[i]), 10), nil
+		case a.Type.Elem.IsInteger():
+			return strconv.FormatInt(a.Ints[i], 10), nil
+		case a.Type.Elem == vector.Float32:
+			return strconv.FormatFloat(float64(a.Floats[i]), 'g', -1, 32), nil
 		default:
-			return strconv.FormatFloat(a.doubles[i], 'g', -1, 64), nil
+			return strconv.FormatFloat(a.Doubles[i], 'g', -1, 64), nil
 		}
 	}
-	return "", fmt.Errorf("values of type %v make no partitions", a.node)
+	return "", fmt.Errorf("values of type %v make no partitions", a.Type)
 }

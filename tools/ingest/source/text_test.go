@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // dump prints the chunks row by row, for tests.
@@ -210,8 +213,8 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// TestJSONTypes: a type that the mapping file gives takes numbers as strings, as writers put 64-bit ids and infinities, and
-// strings as numbers.
+// TestJSONTypes: a type that the mapping file gives takes numbers as strings, as writers put 64-bit ids and infinities,
+// and strings as numbers.
 func TestJSONTypes(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"m.json": `{"columns": {"id": {"type": "bigint"}, "x": {"type": "double"}, "s": {"type": "string"}, "l": {"type": "array<bigint>"},
@@ -258,7 +261,7 @@ func TestJSONErrors(t *testing.T) {
 
 func TestLongLine(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": "` + strings.Repeat("x", 1000) + `"}`})
-	if _, err := readPath(t, dir, Options{Limits: Limits{LineBytes: 100}}); err == nil || !strings.Contains(err.Error(), "line 1 is longer than 100 bytes") {
+	if _, err := readPath(t, dir, Options{Limits: column.Limits{LineBytes: 100}}); err == nil || !strings.Contains(err.Error(), "line 1 is longer than 100 bytes") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -280,21 +283,21 @@ func TestDDL(t *testing.T) {
 		{"SELECT 1", "want CREATE TABLE"},
 		{"CREATE TABLE t (a " + strings.Repeat("array<", 100), "nested deeper than 32"},
 	} {
-		d, err := parseDDL(tc.ddl, 32)
+		d, err := hive.ParseTable(tc.ddl, 32)
 		got := ""
 		if err != nil {
 			got = err.Error()
 		} else {
 			var cols []string
-			for _, c := range d.columns {
-				cols = append(cols, c.name+" "+c.String())
-				if r := c.refused(); r != nil {
-					got = r.reason
+			for _, c := range d.Columns {
+				cols = append(cols, c.Name+" "+c.String())
+				if r := c.Refused(); r != nil {
+					got = r.Reason
 				}
 			}
-			got += fmt.Sprintf("%s | %q %q %q csv=%v esc=%q by=%v", strings.Join(cols, ", "), d.text.Delimiter, d.text.Items, d.text.MapKeys, d.text.CSV, d.text.Escape, d.partitionBy)
-			if d.text.SkipLines > 0 {
-				got += fmt.Sprintf(" skip=%d", d.text.SkipLines)
+			got += fmt.Sprintf("%s | %q %q %q csv=%v esc=%q by=%v", strings.Join(cols, ", "), d.Text.Delimiter, d.Text.Items, d.Text.MapKeys, d.Text.CSV, d.Text.Escape, d.PartitionBy)
+			if d.Text.SkipLines > 0 {
+				got += fmt.Sprintf(" skip=%d", d.Text.SkipLines)
 			}
 		}
 		if got != tc.want && (err == nil && !strings.HasPrefix(got, "unknown type") || !strings.Contains(got, tc.want)) {
@@ -303,7 +306,8 @@ func TestDDL(t *testing.T) {
 	}
 }
 
-// TestDroppedNulls: nulls in lists and under keys of maps are left out where the mapping file says so, and nowhere else.
+// TestDroppedNulls: nulls in lists and under keys of maps are left out where the mapping file says so, and nowhere
+// else.
 func TestDroppedNulls(t *testing.T) {
 	const text = `{"l": [1, null, 2, null], "w": {"7": 0.5, "8": null}, "m": {"a": null, "b": 3}, "n": {"k": [null, 4]}, "p": [{"id": 1, "s": 0.5}, null], "h": [null, "x"]}
 {"l": [null], "w": {"9": null}, "m": {"a": null}, "n": {"k": [null]}, "p": [null, {"id": 2, "s": 1.5}], "h": []}
@@ -322,7 +326,7 @@ func TestDroppedNulls(t *testing.T) {
 l=[] w=[] m=1 m.b=null n=1 n.k=[] p=[2:1.5] h=[]
 l=[3] w=[] m=1 m.b=null n=1 n.k=null p=[] h=null
 l=null w=null m=null m.b=null n=null n.k=null p=null h=[%d]
-`, HashString([]byte("x")), HashString([]byte("y")))
+`, mapping.HashString([]byte("x")), mapping.HashString([]byte("y")))
 	if got := dump(chunks); err != nil || got != want {
 		t.Errorf("%v, got\n%swant\n%s", err, got, want)
 	}

@@ -4,9 +4,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
-// TestTimestamps: timestamps become those of the unit, and of the zone, that the mapping file says, or their row is bad.
+// TestTimestamps: timestamps become those of the unit, and of the zone, that the mapping file says, or their row is
+// bad.
 func TestTimestamps(t *testing.T) {
 	const text = "1970-01-01 00:00:02\n-\n1969-12-31 23:59:59\n1970-01-01 00:00:00.5\n2200-01-01 00:00:00\n"
 	for unit, want := range map[string]string{
@@ -49,18 +52,18 @@ func TestTimestamps(t *testing.T) {
 			t.Errorf("%s: got\n%s%v, want\n%s", unit, got, err, want)
 		}
 	}
-	a := newArray(&node{shape: shapeNumber, logical: "timestamp[s]"})
-	a.ints, a.n = []int64{9223372036, 9223372037, -9223372036, -9223372037}, 4
+	a := column.NewArray(&column.Type{Shape: column.Number, Logical: "timestamp[s]"})
+	a.Ints, a.Len = []int64{9223372036, 9223372037, -9223372036, -9223372037}, 4
 	bad := []int{}
-	r, err := newRescaling("timestamp[s]", "timestamp[ns]")
+	r, err := column.NewRescaling("timestamp[s]", "timestamp[ns]")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.apply(a, func(i int, _ error) { bad = append(bad, i) })
+	r.Apply(a, func(i int, _ error) { bad = append(bad, i) })
 	if len(bad) != 2 || bad[0] != 1 || bad[1] != 3 {
 		t.Errorf("out of range: %v", bad)
 	}
-	if _, err := newRescaling("date32", "timestamp[ns]"); err == nil {
+	if _, err := column.NewRescaling("date32", "timestamp[ns]"); err == nil {
 		t.Error("dates were taken for timestamps")
 	}
 }

@@ -1,0 +1,107 @@
+package batch
+
+import (
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
+)
+
+// A Group is features whose rows share slots alike: in every stripe that the batch takes rows of, they are of one dedup
+// group, or of none and each row is its own slot, or missing. That is known from where features are stored; no contents
+// are compared. A feature with an inverse of its own is a group of one. A feature without any inverse in the batch's
+// stripes is in no group, and neither is one that the plan expands.
+//
+//	rows      0 1 2 3 4 5                     of the batch
+//	Inverse   0 0 1 1 1 2                     the slot of each row
+//	lists     f0: s0 s1 s2   f1: s0 s1 s2     Slots lists a feature, each stored, read and emitted once
+type Group struct {
+	Features []int32 // places in Plan.Features, ascending, of all kinds of lists
+	Slots    int
+	Inverse  []int32 // [B]: the slot of each row, 0 to Slots-1; each slot is some row's
+	// Monotone: Inverse starts at 0 and each row has its predecessor's slot or the next one.
+	Monotone bool
+
+	from, to int // its spans
+}
+
+// A groupMaker makes the groups of one batch. It is scratch memory of the batch.
+type groupMaker struct {
+	picker  slotPicker
+	filler  listFiller
+	groups  []Group
+	groupOf []int32              // by place in the plan, the place in groups; their number: none
+	alone   []int32              // the features in no group, ascending
+	inverse memory.Buffer[int32] // of all groups
+}
+
+// pick sets x's groups, and x.alone, and finds the slots of each.
+func (x *groupMaker) pick(b *Batch, l *batchLayout) {
+	x.picker.sort(b.pieces)
+	x.picker.spans, x.picker.listed = x.picker.spans[:0], x.picker.listed[:0]
+	all := x.picker.grouping(l.groupings)
+	inverse := x.inverse.Resize(l.allocator, len(all.groups)*b.Rows)
+	x.groups = x.groups[:0]
+	x.alone = append(x.alone[:0], all.alone...)
+	for _, features := range all.groups {
+		if !x.picker.hasInverse(b.pieces, features[0]) {
+			x.alone = append(x.alone, features...)
+			continue
+		}
+		g := Group{Features: features, from: len(x.picker.spans)}
+		g.Inverse, inverse = cut(inverse, b.Rows)
+		g.Slots, g.Monotone = x.picker.pick(b.pieces, features[0], g.Inverse)
+		g.to = len(x.picker.spans)
+		x.groups = append(x.groups, g)
+	}
+	slices.Sort(x.alone)
+	x.groupOf = vector.Resize(x.groupOf, len(l.plan.Features))
+	for i := range x.groupOf {
+		x.groupOf[i] = int32(len(x.groups))
+	}
+	for i := range x.groups {
+		for _, f := range x.groups[i].Features {
+			x.groupOf[f] = int32(i)
+		}
+	}
+}
+
+// slots returns how many slots the features that may be in groups have in b, added up.
+func (x *groupMaker) slots(b *Batch) uint64 {
+	n := b.SlotRows
+	for i := range x.groups {
+		g := &x.groups[i]
+		n -= uint64(len(g.Features)) * uint64(b.Rows-g.Slots)
+	}
+	return n
+}
+
+// pickAlone returns the features that are in no group as if they were a group without an inverse: their rows are slots. Those that the plan
+// expands may have an inverse, and are no part of it.
+func (x *groupMaker) pickAlone(b *Batch) Group {
+	g := Group{Features: x.alone, Slots: b.Rows, from: len(x.picker.spans)}
+	x.picker.pickRows(b.pieces)
+	g.to = len(x.picker.spans)
+	return g
+}
+
+// fillTensors makes the lists of t.
+func (x *groupMaker) fillTensors(t *Tensors, b *Batch, l *batchLayout) error {
+	f := &x.filler
+	f.b, f.l, f.windowed = b, l, l.plan.Dedup == plan.DedupWindowed
+	f.groups, f.groupOf = nil, nil
+	if l.plan.Dedup != plan.DedupKJT {
+		f.groups, f.groupOf = x.groups, x.groupOf
+		t.Groups, t.Inverses = x.groups, x.inverse.First(len(x.groups)*b.Rows)
+	}
+	if f.windowed {
+		f.alone = x.pickAlone(b)
+	}
+	for k := range listKind(listKinds) {
+		if err := f.fill(t.list(k), k, &t.memory[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

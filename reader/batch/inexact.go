@@ -1,0 +1,78 @@
+package batch
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// An InexactError says which integers of a batch's matrices float32 does not hold: one of each feature that has any.
+type InexactError struct{ Integers []InexactInteger }
+
+// An InexactInteger is an integer that float32 does not hold.
+type InexactInteger struct {
+	Feature string
+	Value   string // in decimal
+	Row     uint64 // in the order of the epoch
+}
+
+// namedInexact bounds the features that an InexactError's text names.
+const namedInexact = 20
+
+func (e *InexactError) Error() string {
+	var b strings.Builder
+	b.WriteString("integers that float32 does not hold would be rounded: ")
+	for i, x := range e.Integers {
+		switch {
+		case i == namedInexact:
+			fmt.Fprintf(&b, ", and %d features more", len(e.Integers)-i)
+		case i < namedInexact:
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "feature %q has %s (row %d)", x.Feature, x.Value, x.Row)
+		}
+	}
+	b.WriteString(". float32 holds every integer up to 2^24. Ask for the feature among integers, which come as int64; or make lists of it, " +
+		"as for an embedding table, with the transform list; or round it with the transform cast(float32)")
+	return b.String()
+}
+
+// maxInexact is the largest OR of integers, as expand.ScatterInts returns it, of which float32 holds all.
+const maxInexact = 1<<24 - 1
+
+// appendInexact appends the first integer among rows [lo, hi) of c that float32 does not hold, unless there is one of the feature already.
+// Row 0 of c is row first of the epoch.
+func appendInexact(to []InexactInteger, feature string, c *vector.Column, width, lo, hi int, first uint64) []InexactInteger {
+	if slices.ContainsFunc(to, func(x InexactInteger) bool { return x.Feature == feature }) {
+		return to
+	}
+	for r := lo; r < hi; r++ {
+		s := c.Slot(r) * width
+		for _, v := range c.Ints[s : s+width] {
+			if float32Holds(v, c.Type.Elem) {
+				continue
+			}
+			text := strconv.FormatInt(v, 10)
+			if c.Type.Elem == vector.Uint64 {
+				text = strconv.FormatUint(uint64(v), 10)
+			}
+			return append(to, InexactInteger{Feature: feature, Value: text, Row: first + uint64(r)})
+		}
+	}
+	return to
+}
+
+// float32Holds reports whether a float32 is equal to an integer: its bits from the first that is set to the last are no more than the 24 of
+// a mantissa.
+func float32Holds(v int64, e vector.Elem) bool {
+	size := uint64(v)
+	if e != vector.Uint64 && v < 0 {
+		size = -size
+	}
+	return size == 0 || bits.Len64(size)-bits.TrailingZeros64(size) <= 24
+}

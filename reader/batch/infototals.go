@@ -1,0 +1,101 @@
+package batch
+
+import (
+	"math"
+	"slices"
+)
+
+// InfoTotals adds up the Infos of batches. The zero value has none. It keeps a few bytes a batch.
+type InfoTotals struct {
+	sessions, factors []float64 // of each batch
+	slotRows, slots   uint64
+	labels            []labelTotals
+}
+
+type labelTotals struct {
+	feature int32
+	rows    int
+	sum     float64
+	// means of batches that have any: how many, their sum and that of their squares.
+	batches, means, squares float64
+}
+
+// An InfoSummary is what batches were made of.
+type InfoSummary struct {
+	Batches int
+	// SessionsMedian and SessionsMean are sessions a batch; 0 where they are not known.
+	SessionsMedian, SessionsMean float64
+	// DedupeMedian is of the batches' dedupe factors; DedupeMean is all rows over all slots.
+	DedupeMedian, DedupeMean float64
+	Labels                   []LabelSummary
+}
+
+// A LabelSummary is a label over all batches.
+type LabelSummary struct {
+	Feature int32   // its place in Plan.Features
+	Mean    float64 // over all rows where it is not null; 0 without any
+	// Deviation is the standard deviation of the batches' means: the less, the more each batch is like the whole table.
+	Deviation float64
+}
+
+// Add adds b's Info, which Options.Info asked for. It keeps none of b.
+func (t *InfoTotals) Add(b *Batch) {
+	x := &b.Info
+	t.sessions = append(t.sessions, float64(x.Sessions))
+	t.factors = append(t.factors, x.DedupeFactor())
+	t.slotRows += x.SlotRows
+	t.slots += x.Slots
+	if t.labels == nil {
+		t.labels = make([]labelTotals, len(x.Labels))
+	}
+	for i, m := range x.Labels {
+		l := &t.labels[i]
+		l.feature = m.Feature
+		if m.Rows == 0 {
+			continue
+		}
+		l.rows += m.Rows
+		l.sum += m.Sum
+		l.batches++
+		l.means += m.Mean()
+		l.squares += m.Mean() * m.Mean()
+	}
+}
+
+// Summary returns what was added.
+func (t *InfoTotals) Summary() InfoSummary {
+	s := InfoSummary{
+		Batches: len(t.sessions), SessionsMedian: median(t.sessions), SessionsMean: mean(t.sessions),
+		DedupeMedian: median(t.factors), DedupeMean: (&Info{SlotRows: t.slotRows, Slots: t.slots}).DedupeFactor(),
+	}
+	for _, l := range t.labels {
+		out := LabelSummary{Feature: l.feature}
+		if l.batches > 0 {
+			out.Mean = l.sum / float64(l.rows)
+			m := l.means / l.batches
+			out.Deviation = math.Sqrt(max(l.squares/l.batches-m*m, 0))
+		}
+		s.Labels = append(s.Labels, out)
+	}
+	return s
+}
+
+func mean(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, v := range list {
+		sum += v
+	}
+	return sum / float64(len(list))
+}
+
+// median returns the middle of list, the mean of the two of an even one.
+func median(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(list))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}

@@ -1,0 +1,75 @@
+package batch
+
+import (
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
+)
+
+// Options say what batches have and where their memory comes from. They are comparable.
+type Options struct {
+	Allocator memory.Allocator
+	Presence  bool // tensors have presence bitmaps
+	Round     bool // integers that float32 does not hold become the nearest number
+	Info      bool // batches have an Info
+	Sessions  bool // and it counts sessions
+	Batches   int  // how many are made at most
+	Keep      bool // those that the caller has do not count among them
+}
+
+// batchLayout says what goes where in every batch of a scan. It is immutable.
+type batchLayout struct {
+	plan      *plan.Plan
+	allocator memory.Allocator
+	presence  bool
+	round     bool // integers that float32 does not hold
+	info      bool // batches have an Info
+	sessions  bool // and it counts sessions
+
+	exact      []int32 // places of the features that become exact columns
+	dense      []int32
+	labels     []int32
+	embeddings []int32
+	sparse     []int32
+	weighted   []int32
+	floats     []int32
+
+	exactOf   []int32 // by place in the plan, the place in exact
+	groupings *groupings
+}
+
+func newBatchLayout(p *plan.Plan, o *Options) *batchLayout {
+	l := &batchLayout{plan: p, allocator: o.Allocator, presence: o.Presence, round: o.Round, info: o.Info, sessions: o.Sessions}
+	for i := range p.Features {
+		f := &p.Features[i]
+		to := &l.exact
+		if p.Output == plan.OutputTensors && !f.Role.IsKey() && !p.IsExact(i) {
+			switch t := f.Type; {
+			case t.Kind == vector.Dense:
+				to = &l.dense
+				if plan.IsLabel(f.Role) {
+					to = &l.labels
+				}
+			case plan.IsLabel(f.Role):
+			case t.Kind == vector.Embedding:
+				to = &l.embeddings
+			case t.Kind == vector.Weighted:
+				to = &l.weighted
+			case t.Kind == vector.Sparse && t.Elem.IsInteger():
+				to = &l.sparse
+			case t.Kind == vector.Sparse:
+				to = &l.floats
+			}
+		}
+		*to = append(*to, int32(i))
+	}
+	for _, places := range []*[]int32{&l.sparse, &l.weighted, &l.floats} {
+		*places = p.ExpandedLast(*places)
+	}
+	l.exactOf = make([]int32, len(p.Features))
+	for i, f := range l.exact {
+		l.exactOf[f] = int32(i)
+	}
+	l.groupings = newGroupings(l)
+	return l
+}

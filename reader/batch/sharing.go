@@ -1,0 +1,169 @@
+package batch
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/plan"
+)
+
+// Which inverse a feature has in a segment, as a number: features with one number share an inverse in every stripe.
+const (
+	// inverseNone: none in any stripe, each row is its own slot.
+	inverseNone = 0
+	// inverseMissing: the segment has no such feature, all rows are null.
+	inverseMissing = 1
+	// inverseItem and more: an item of the segment, which has one inverse a stripe; it may have none in some stripes.
+	inverseItem = 2
+)
+
+var sharings atomic.Uint64 // the last id given
+
+// A grouping is the features of a scan cut into those that share inverses in each of some segments. It is immutable.
+type grouping struct {
+	// alone have no inverse in any of the segments, or are expanded. Places in the plan, ascending.
+	alone []int32
+	// groups are in the order of their first features, each of places in the plan, ascending.
+	groups [][]int32
+}
+
+// groupings finds the grouping of the segments that a batch has rows of, and remembers it. A batch costs one look-up;
+// a segment with features grouped as in none before it costs time linear in the features. Safe for concurrent use.
+type groupings struct {
+	features []int32 // partition keys, weights and what matrices hold are not among them; ascending
+	expanded []bool  // those that the plan expands, which are in no group
+
+	mu       sync.Mutex
+	sharings map[string]*load.Sharing // by numbers; guarded by mu
+	known    map[string]*grouping     // by the sharings' ids; guarded by mu
+}
+
+// maxGroupings bounds what groupings remembers: of more, it forgets all.
+const maxGroupings = 256
+
+func newGroupings(l *batchLayout) *groupings {
+	s := &groupings{sharings: map[string]*load.Sharing{}, known: map[string]*grouping{}}
+	places := l.exact
+	if l.plan.Output == plan.OutputTensors {
+		places = slices.Concat(l.sparse, l.weighted, l.floats)
+	}
+	for _, f := range places {
+		if x := l.plan.Features[f]; !plan.IsPartitionKey(x) && !plan.IsWeight(x) {
+			s.features = append(s.features, f)
+		}
+	}
+	slices.Sort(s.features)
+	s.expanded = make([]bool, len(s.features))
+	for i, f := range s.features {
+		s.expanded[i] = l.plan.Expands(f)
+	}
+	return s
+}
+
+// sharingOf returns the sharing of a segment.
+func (s *groupings) sharingOf(g *load.Segment) *load.Sharing {
+	if x := g.Sharing.Load(); x != nil {
+		return x
+	}
+	numbers := make([]int32, len(s.features))
+	byItem := make([]int32, len(g.Items))
+	itemOf := make([]int32, len(g.FeatureFile))
+	for i := range g.Items {
+		for _, f := range g.Items[i].Features {
+			itemOf[f] = int32(i)
+		}
+	}
+	next := int32(inverseItem)
+	for i, f := range s.features {
+		if g.FeatureFile[f] < 0 {
+			numbers[i] = inverseMissing
+			continue
+		}
+		item := itemOf[f]
+		if byItem[item] == 0 {
+			if byItem[item] = -1; g.HasInverse(&g.Items[item]) {
+				byItem[item] = next
+				next++
+			}
+		}
+		numbers[i] = max(byItem[item], inverseNone)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := string(appendNumbers(nil, numbers))
+	x := s.sharings[key]
+	if x == nil {
+		if len(s.sharings) >= maxGroupings {
+			clear(s.sharings)
+		}
+		x = &load.Sharing{ID: sharings.Add(1), Numbers: numbers}
+		s.sharings[key] = x
+	}
+	g.Sharing.Store(x)
+	return x
+}
+
+func appendNumbers(b []byte, numbers []int32) []byte {
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	}
+	return b
+}
+
+// of returns the grouping of segments, which are given once each, sorted by id. key is scratch, which is returned.
+func (s *groupings) of(segments []*load.Sharing, key []byte) (*grouping, []byte) {
+	key = key[:0]
+	for _, x := range segments {
+		key = binary.LittleEndian.AppendUint64(key, x.ID)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.known[string(key)]
+	if g == nil {
+		if len(s.known) >= maxGroupings {
+			clear(s.known)
+		}
+		g = s.group(segments)
+		s.known[string(key)] = g
+	}
+	return g, key
+}
+
+// group cuts the features by their numbers in each of the segments.
+func (s *groupings) group(segments []*load.Sharing) *grouping {
+	// A feature's group is refined segment by segment: two stay together that were, and have one number in the next.
+	groups := make([]int32, len(s.features))
+	inverse := make([]bool, len(s.features)) // in any of the segments
+	for _, x := range segments {
+		refined := map[[2]int32]int32{}
+		for i, n := range x.Numbers {
+			pair := [2]int32{groups[i], n}
+			g, ok := refined[pair]
+			if !ok {
+				g = int32(len(refined))
+				refined[pair] = g
+			}
+			groups[i] = g
+			inverse[i] = inverse[i] || n != inverseNone
+		}
+	}
+	out := new(grouping)
+	places := map[int32]int{} // in out.groups
+	for i, f := range s.features {
+		if !inverse[i] || s.expanded[i] {
+			out.alone = append(out.alone, f)
+			continue
+		}
+		at, ok := places[groups[i]]
+		if !ok {
+			at = len(out.groups)
+			places[groups[i]] = at
+			out.groups = append(out.groups, nil)
+		}
+		out.groups[at] = append(out.groups[at], f)
+	}
+	return out
+}

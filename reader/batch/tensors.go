@@ -1,0 +1,216 @@
+package batch
+
+import (
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/expand"
+	"github.com/dsistore/dsistore/reader/memory"
+)
+
+// Tensors are a batch as a trainer takes it. B is the batch's Rows. The caller must not write to them.
+type Tensors struct {
+	Dense      Matrix   // the dense features that are neither label nor key
+	Labels     Matrix   // the dense labels
+	Embeddings []Matrix // one an embedding feature, [B, dim]
+	Sparse     Jagged   // id lists: Values
+	Weighted   Jagged   // id lists with scores: Values and Weights
+	Floats     Jagged   // lists of float numbers: FloatValues
+	// Groups, where the plan's Dedup is not DedupKJT, are the inverses that lists of Sparse, Weighted and Floats have: those of the
+	// rows of this batch, whatever those of others are.
+	Groups []Group
+	// Inverses are those of Groups one after the other: [len(Groups) * B].
+	Inverses []int32
+
+	memory [listKinds]listMemory
+}
+
+// list returns the Jagged of a kind.
+func (t *Tensors) list(k listKind) *Jagged {
+	return [...]*Jagged{&t.Sparse, &t.Weighted, &t.Floats}[k]
+}
+
+// A Matrix is [B, Width] float32, row-major. Null is 0.
+//
+// A float64 is rounded to the nearest float32, and is infinite beyond its range. An integer is exact: one that float32 does not
+// hold is an InexactError, unless Options.RoundIntegers asks for the nearest. uint64 is unsigned, bool is 0 or 1, NaN and -0 stay
+// what they are. A feature with a Logical gives the number that is stored: days of a date, microseconds since 1970 of a
+// timestamp[us], ticks of a duration, the unscaled digits of a decimal. Batch.Columns has the exact values of keys, of
+// PlanOptions.Integers, and with OutputColumns of all features.
+type Matrix struct {
+	Features []int32 // places in Plan.Features: one a column, or one in all for an embedding
+	Width    int
+	Values   []float32 // [B * Width]
+	// Present, when Options.Presence asks for it, has a bitmap of B bits a feature, each beginning a word: see PresentOf.
+	Present []uint64
+
+	values  memory.Buffer[float32]
+	present memory.Buffer[uint64]
+}
+
+// PresentOf returns the presence of the i-th of m's features: a bit a row. It is nil without Options.Presence.
+func (m *Matrix) PresentOf(i int) vector.Bitmap { return presentOf(m.Present, i, len(m.Features)) }
+
+// A Jagged is the parts of a keyed jagged tensor: the lists of each feature in turn, a list a slot where the feature is in a group,
+// else a list a row. Features have the same order in every batch of a plan, whatever their groups are.
+//
+//	group of  f0: 0     f1: none  f2: 0     f3: 1
+//	lists     s0 s1     r0 r1 r2  s0 s1     s0 s1 s2     First 0 2 5 7 10
+type Jagged struct {
+	Features []int32 // places in Plan.Features, ascending, but that those which the plan expands come last
+	// Dedup is how many of Features, the first, may be in groups: all but those that the plan expands, and none with DedupKJT.
+	Dedup int
+	// Groups has for each feature the place of its group in Tensors.Groups; their number: it is in none. nil with DedupKJT.
+	Groups []int32
+	// First is the place of each feature's first list, and after the last the number of lists. nil: each feature has as many.
+	First   []int
+	Lengths []int32 // of each list; 0 for null and for empty
+	// Offsets, one more than there are lists, from 0: list i is [Offsets[i], Offsets[i+1]) of the values. nil where Starts is not.
+	Offsets []int32
+	// Starts, of a plan with DedupWindowed only: list i is Lengths[i] values from Starts[i] on, and lists of one feature may overlap.
+	Starts []int32
+	// Values are the ids of Sparse and Weighted, uint64 bit for bit; FloatValues are the numbers of Floats, float64 rounded as
+	// in a Matrix, and so are Weights.
+	Values      []int64
+	FloatValues []float32
+	Weights     []float32 // Weighted only: one a value
+	// Present, when Options.Presence asks for it, tells null from empty: a bitmap a feature, of a bit a list, each beginning a
+	// word. See PresentOf.
+	Present []uint64
+}
+
+// Lists returns which lists are the i-th feature's: [from, to).
+func (j *Jagged) Lists(i int) (from, to int) {
+	if j.First != nil {
+		return j.First[i], j.First[i+1]
+	}
+	n := len(j.Lengths) / len(j.Features)
+	return i * n, (i + 1) * n
+}
+
+// PresentOf returns the presence of the i-th of j's features: a bit a list. It is nil without Options.Presence.
+func (j *Jagged) PresentOf(i int) vector.Bitmap {
+	if j.Present == nil || j.First == nil {
+		return presentOf(j.Present, i, len(j.Features))
+	}
+	at := 0
+	for k := range i {
+		at += vector.BitmapWords(j.First[k+1] - j.First[k])
+	}
+	return vector.Bitmap(j.Present[at:][:vector.BitmapWords(j.First[i+1]-j.First[i])])
+}
+
+func presentOf(present []uint64, i, features int) vector.Bitmap {
+	if present == nil {
+		return nil
+	}
+	words := len(present) / features
+	return vector.Bitmap(present[i*words : (i+1)*words : (i+1)*words])
+}
+
+func newTensors(l *batchLayout) *Tensors {
+	t := &Tensors{
+		Dense:      Matrix{Features: l.dense, Width: len(l.dense)},
+		Labels:     Matrix{Features: l.labels, Width: len(l.labels)},
+		Embeddings: make([]Matrix, len(l.embeddings)),
+		Sparse:     Jagged{Features: l.sparse},
+		Weighted:   Jagged{Features: l.weighted},
+		Floats:     Jagged{Features: l.floats},
+	}
+	for i, f := range l.embeddings {
+		t.Embeddings[i] = Matrix{Features: l.embeddings[i : i+1 : i+1], Width: l.plan.Features[f].Type.Width()}
+	}
+	return t
+}
+
+// fillMatrices makes what has a row a sample in every mode.
+func (t *Tensors) fillMatrices(b *Batch, l *batchLayout) error {
+	inexact := t.Dense.fill(b, l, nil)
+	inexact = t.Labels.fill(b, l, inexact)
+	for i := range t.Embeddings {
+		inexact = t.Embeddings[i].fill(b, l, inexact)
+	}
+	if inexact != nil {
+		return &InexactError{Integers: inexact}
+	}
+	return nil
+}
+
+// denseBlock is how many rows of a matrix are filled for all its features before the next: they should stay in the
+// nearest caches.
+const denseBlock = 64
+
+// fill makes m of b's pieces. It appends to inexact the first integer of each feature that float32 does not hold.
+func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []InexactInteger {
+	m.Values = m.values.Resize(l.allocator, b.Rows*m.Width)
+	width := 1
+	if len(m.Features) == 1 {
+		width = m.Width
+	}
+	for i := range b.pieces {
+		p := &b.pieces[i]
+		for lo := p.Lo; lo < p.Hi; lo += denseBlock {
+			hi := min(lo+denseBlock, p.Hi)
+			row := m.Values[(p.At+lo-p.Lo)*m.Width:]
+			for k, f := range m.Features {
+				if c := p.Column(f); scatterColumn(row[k:], m.Width, c, width, lo, hi) > maxInexact && !l.round {
+					inexact = appendInexact(inexact, l.plan.Features[f].Name, c, width, lo, hi, b.FirstRow+uint64(p.At-p.Lo))
+				}
+			}
+		}
+	}
+	m.Present = nil
+	if l.presence {
+		m.Present = presenceOf(&m.present, m.Features, b, l)
+	}
+	return inexact
+}
+
+// scatterColumn writes rows [lo, hi) of c, zeros when it is nil, to the rows of dst, which are stride apart. It returns what
+// scatterInts does of integers, else 0.
+func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi int) (seen uint64) {
+	switch {
+	case c == nil:
+		expand.ScatterZero(dst, stride, width, hi-lo)
+	case c.Type.Elem == vector.Uint64:
+		return expand.ScatterUnsigned(dst, stride, c.Ints, c, width, lo, hi)
+	case c.Type.Physical() == vector.Int64Values:
+		return expand.ScatterInts(dst, stride, c.Ints, c, width, lo, hi)
+	case c.Type.Physical() == vector.Float32Values:
+		expand.Scatter(dst, stride, c.Floats, c, width, lo, hi)
+	default:
+		expand.Scatter(dst, stride, c.Doubles, c, width, lo, hi)
+	}
+	return 0
+}
+
+// presenceOf fills a bitmap a feature.
+func presenceOf(buf *memory.Buffer[uint64], features []int32, b *Batch, l *batchLayout) []uint64 {
+	words := vector.BitmapWords(b.Rows)
+	all := buf.Resize(l.allocator, words*len(features))
+	clear(all)
+	for k, f := range features {
+		fillPresence(vector.Bitmap(all[k*words:(k+1)*words]), b, f)
+	}
+	return all
+}
+
+// putFloats copies lists of float32, or of float64 as float32: one of the two holds the values.
+func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, hi int, past bool) {
+	if len(doubles) > 0 {
+		expand.PutConvertedLists(dst, doubles, c, lo, hi)
+		return
+	}
+	expand.PutLists(dst, floats, c, lo, hi, past)
+}
+
+func (t *Tensors) buffers() []memory.AnyBuffer {
+	all := append(t.Dense.buffers(), t.Labels.buffers()...)
+	for i := range t.Embeddings {
+		all = append(all, t.Embeddings[i].buffers()...)
+	}
+	for k := range t.memory {
+		all = append(all, t.memory[k].buffers()...)
+	}
+	return all
+}
+
+func (m *Matrix) buffers() []memory.AnyBuffer { return []memory.AnyBuffer{&m.values, &m.present} }

@@ -1,6 +1,0 @@
-//go:build !invariants
-
-package reader
-
-// invariants: released memory is left as it is.
-const invariants = false

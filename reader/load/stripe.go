@@ -1,0 +1,88 @@
+package load
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/order"
+)
+
+// A Stripe is one stripe of a segment on its way to batches: first undecoded, then ready, then used up.
+type Stripe struct {
+	Task     *IOTask // its stored bytes, until it is decoded
+	Segment  *Segment
+	Index    int
+	FirstRow uint64 // in the plan's own order
+	Rows     int    // that are selected
+	Stored   int    // rows, selected or not
+	// picked are the rows of the stripe that are selected; nil: all.
+	Picked    []int32
+	Selection []int32 // the memory of picked
+	// sparse: the selected rows alone are decoded.
+	Sparse bool
+	// gathered: the columns have the selected rows alone. Those of a stripe that is not sparse were decoded whole.
+	Gathered bool
+	// buffer is what the stripe is a part of when the plan shuffles. It is read whole, and endsBuffer says that this is its
+	// last stripe.
+	Buffer     *order.Buffer
+	EndsBuffer bool
+	// sessions are the places at which sessions start, and the end, where they are asked for.
+	Sessions []int32
+	Taken    int64 // from the budget, for the decoded columns
+
+	Columns  []*Decoded // one a feature of the plan; nil: null in every row
+	Inverses []*Decoded // of the groups, which the columns of their features may share
+
+	Undecoded atomic.Int32  // tasks not yet done
+	Ready     chan struct{} // holds one token once everything is decoded, or err is set
+	Users     atomic.Int32  // batches not yet made of it, and the goroutine that cuts batches
+
+	mu    sync.Mutex
+	Err   error // of the first item in order that went wrong; guarded by mu until ready
+	errAt int   // which item; guarded by mu
+}
+
+// Fail records that item i could not be had. Of several, the first in order counts, so that the error does not depend
+// on the timing of threads.
+func (s *Stripe) Fail(i int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Err == nil || i < s.errAt {
+		s.Err, s.errAt = err, i
+	}
+}
+
+// KeepInverse gives the stripe an inverse that its columns borrow.
+func (s *Stripe) KeepInverse(inverse *Decoded) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Inverses = append(s.Inverses, inverse)
+}
+
+// FindSessions sets the places where the sessions of the stripe start, and its end: wherever the session key, nil if the segment
+// has none, differs from that of the selected row before or is null.
+func (s *Stripe) FindSessions(key *vector.Column) {
+	s.Sessions = append(s.Sessions[:0], 0)
+	before := s.DecodedAt(0)
+	for place := 1; place < s.Rows; place++ {
+		row := s.DecodedAt(place)
+		differs := true
+		switch {
+		case key == nil || key.IsNull(row):
+		case key.Inverse != nil && key.Inverse[row] == key.Inverse[before]:
+			differs = false
+		case vector.RowsEqual(key, before, key, row):
+			differs = false
+		}
+		if before = row; differs {
+			s.Sessions = append(s.Sessions, int32(place))
+		}
+	}
+	s.Sessions = append(s.Sessions, int32(s.Rows))
+}
+
+// RowsAreSlots reports whether each row of a column of s is a slot of its own.
+func (s *Stripe) RowsAreSlots(c *vector.Column) bool {
+	return c.Inverse == nil || s.Gathered && len(s.Picked) > 0 && len(c.Inverse) > 0 && &c.Inverse[0] == &s.Picked[0]
+}

@@ -1,0 +1,36 @@
+package memory
+
+import "sync/atomic"
+
+// An Allocator provides the memory that batches are made of. Its methods are safe for concurrent use.
+type Allocator interface {
+	// Allocate returns n > 0 bytes, aligned to 64; their content is undefined.
+	Allocate(n int) []byte
+	// Free takes back a slice that Allocate returned, whole, once.
+	Free(b []byte)
+}
+
+// Heap leaves memory to the garbage collector. Batches are pooled above it.
+type Heap struct{}
+
+func (Heap) Allocate(n int) []byte { return alignedBytes(n) }
+func (Heap) Free([]byte)           {}
+
+// A Counted knows how much of an allocator's memory is in use.
+type Counted struct {
+	Allocator
+	bytes atomic.Int64
+}
+
+func (c *Counted) Allocate(n int) []byte {
+	c.bytes.Add(int64(n))
+	return c.Allocator.Allocate(n)
+}
+
+func (c *Counted) Free(b []byte) {
+	c.bytes.Add(-int64(len(b)))
+	c.Allocator.Free(b)
+}
+
+// InUse returns how many bytes were allocated and not freed.
+func (c *Counted) InUse() int64 { return c.bytes.Load() }

@@ -1,0 +1,6 @@
+//go:build invariants
+
+package memory
+
+// Invariants says: released memory is overwritten.
+const Invariants = true

@@ -1,0 +1,204 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/lru"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/order"
+)
+
+// A chunk is consecutive stripes of a segment that are read one after the other.
+type chunk struct {
+	load *segmentLoad
+	// buffer is what the stripes are a part of. nil: the plan does not shuffle, and they are all that the segment has.
+	buffer   *order.Buffer
+	from, to int      // stripes, when buffer is set
+	rows     []uint32 // of the stripes that the segment has, when buffer is set
+	left     int      // stripes of the segment from here to the end of its group, when buffer is set
+	last     bool     // it ends the buffer
+	// dropped are loads that no later chunk uses, though stripes of their segments may come.
+	dropped []*segmentLoad
+}
+
+// check reports whether the segment still has the stripes that the buffer was made of: its index was read once for that,
+// and again for the features.
+func (c *chunk) check(l *Layout) error {
+	g := c.load.segment
+	same := g.Stripes() == len(c.rows)
+	for i := 0; same && i < len(c.rows); i++ {
+		same = g.Starts[i+1]-g.Starts[i] == uint64(c.rows[i])
+	}
+	if same {
+		return nil
+	}
+	return &format.CorruptError{
+		Object: l.segments[c.load.index].Index, Stripe: -1, Offset: -1, Reason: "its stripes changed between two reads",
+	}
+}
+
+// A segmentLoad is a segment on its way.
+type segmentLoad struct {
+	index   int // in the layout
+	segment *load.Segment
+	err     error
+	done    chan struct{} // closed when segment or err is set
+}
+
+// indexReaders is how many indexes are read at once to learn the stripes of a group.
+const indexReaders = 16
+
+// walkBuffers calls yield for the chunks of the buffers of an epoch, beginning with the buffer that holds a row of its
+// order, until yield returns false. load is not set. It reads the index of each segment of a group for its stripes.
+func (l *Layout) walkBuffers(ctx context.Context, o *order.Epoch, first uint64, yield func(segment int, c chunk) bool) error {
+	for group := o.GroupAt(first); group < o.Groups(); group++ {
+		segments := o.Group(group)
+		stripeRows, err := l.stripeRowsOf(ctx, segments)
+		if err != nil {
+			return err
+		}
+		buffers := o.Buffers(group, stripeRows)
+		from := max(sort.Search(len(buffers), func(i int) bool { return buffers[i].FirstRow > first })-1, 0)
+		left := make([]int, len(segments))
+		for i := from; i < len(buffers); i++ {
+			for _, ref := range buffers[i].Stripes {
+				left[ref.Segment]++
+			}
+		}
+		for i := from; i < len(buffers); i++ {
+			w := &buffers[i]
+			for at := 0; at < len(w.Stripes); {
+				ref := w.Stripes[at]
+				n := 1
+				for at+n < len(w.Stripes) && w.Stripes[at+n] == (order.StripeRef{Segment: ref.Segment, Stripe: ref.Stripe + int32(n)}) {
+					n++
+				}
+				at += n
+				c := chunk{
+					buffer: w, from: int(ref.Stripe), to: int(ref.Stripe) + n, rows: stripeRows[ref.Segment],
+					left: left[ref.Segment], last: at == len(w.Stripes),
+				}
+				left[ref.Segment] -= n
+				if !yield(int(segments[ref.Segment]), c) {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// stripeRowsOf returns the rows of the stripes of segments, reading their indexes side by side. Of several errors it returns
+// the first in order.
+func (l *Layout) stripeRowsOf(ctx context.Context, segments []int32) ([][]uint32, error) {
+	out := make([][]uint32, len(segments))
+	errs := make([]error, len(segments))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, indexReaders)
+	for i, seg := range segments {
+		slots <- struct{}{}
+		wg.Go(func() {
+			out[i], errs[i] = l.stripeRows(ctx, int(seg))
+			<-slots
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// stripeRows returns how many rows are selected of each stripe of a segment.
+func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
+	index, err := l.open(ctx, l.segments[seg])
+	if err != nil {
+		return nil, err
+	}
+	rows := slices.Clone(index.StripeRows())
+	_, err = load.Cumulate(l.segments[seg], rows)
+	if err = errors.Join(err, index.Close()); err != nil {
+		return nil, err
+	}
+	return load.SelectedRows(rows, l.selectionOf(seg)), nil
+}
+
+// bytesPerStripe is about what a segment in memory takes for a stripe of a feature.
+const bytesPerStripe = 256
+
+// A segmentCache keeps the segments that were used last while buffers come back to them. One goroutine uses it.
+type segmentCache struct {
+	load    func(index int) *segmentLoad
+	width   int // features read
+	kept    *lru.Cache[int, *segmentLoad]
+	dropped []*segmentLoad
+}
+
+// newSegmentCache returns a segmentCache of about so many bytes.
+func (l *Layout) newSegmentCache(bytes int64, load func(index int) *segmentLoad) *segmentCache {
+	c := &segmentCache{load: load, width: len(l.features)}
+	c.kept = lru.New(bytes, func(_ int, x *segmentLoad) { c.dropped = append(c.dropped, x) })
+	return c
+}
+
+// get returns a segment of so many stripes, and those that it keeps no longer.
+func (c *segmentCache) get(index, stripes int) (load *segmentLoad, dropped []*segmentLoad) {
+	load, ok := c.kept.Get(index)
+	if !ok {
+		c.dropped = nil
+		load = c.load(index)
+		c.kept.Put(index, load, int64(stripes)*int64(c.width)*bytesPerStripe)
+		dropped = c.dropped
+	}
+	return load, dropped
+}
+
+// segmentLoads is how many segments are looked up at once for the buffers to come.
+const segmentLoads = 8
+
+// openBuffers hands on the chunks of the buffers, their segments on the way.
+func (r *run) openBuffers(ctx context.Context) {
+	defer close(r.chunks)
+	if r.first >= r.end {
+		return
+	}
+	l := r.s.layout
+	slots := make(chan struct{}, segmentLoads)
+	cache := l.newSegmentCache(r.s.opts.MemoryBudget/4, func(index int) *segmentLoad {
+		x := &segmentLoad{index: index, done: make(chan struct{})}
+		slots <- struct{}{}
+		r.wg.Go(func() {
+			x.segment, x.err = l.loadSegment(ctx, x.index)
+			close(x.done)
+			<-slots
+		})
+		return x
+	})
+	err := l.walkBuffers(ctx, order.New(l.firstRow, l.plan.Shuffle, r.epoch), r.first, func(segment int, c chunk) bool {
+		if c.buffer.FirstRow >= r.end {
+			return false
+		}
+		c.load, c.dropped = cache.get(segment, len(c.rows))
+		select {
+		case r.chunks <- c:
+			return true
+		case <-r.done:
+			return false
+		}
+	})
+	if err != nil {
+		failed := &segmentLoad{err: err, done: make(chan struct{})}
+		close(failed.done)
+		select {
+		case r.chunks <- chunk{load: failed}:
+		case <-r.done:
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dsistore/dsistore/internal/nearest"
+)
+
+// A FeatureChange gives a feature another name, or another status, or both. It touches no data: segments know features by id.
+type FeatureChange struct {
+	Feature string         // its name now, also when it was dropped
+	Rename  string         // its new name; empty: the name stays
+	Status  *FeatureStatus // nil: the status stays
+}
+
+func (f FeatureChange) validate() error {
+	if f.Feature == "" {
+		return fmt.Errorf("feature change without a name")
+	}
+	if f.Rename == "" && f.Status == nil {
+		return fmt.Errorf("feature %s: nothing to change", f.Feature)
+	}
+	if f.Status != nil && int(*f.Status) >= len(statusNames) {
+		return fmt.Errorf("feature %s: unknown %v", f.Feature, *f.Status)
+	}
+	return nil
+}
+
+var changeFeatures = operation{
+	asked: func(c *Change) bool { return len(c.FeatureChanges) > 0 },
+	validate: func(c *Change) error {
+		var once checkOnce
+		for _, f := range c.FeatureChanges {
+			once.check(f.validate(), "feature changed:", f.Feature)
+			if f.Rename != "" {
+				once.check(nil, "feature renamed to", f.Rename)
+			}
+			if slices.ContainsFunc(c.Features, func(g Feature) bool { return g.Name == f.Feature || g.Name == f.Rename }) {
+				once.check(errors.New("changed, and of the added segments"), "feature", f.Feature)
+			}
+		}
+		return once.err
+	},
+	apply: (*edit).featureChanges,
+}
+
+// featureChanges renames, deprecates, drops and takes back.
+func (e *edit) featureChanges(ctx context.Context, c *Change) error {
+	var names []string
+	for _, f := range c.FeatureChanges {
+		names = append(names, f.Feature, cmp.Or(f.Rename, f.Feature))
+	}
+	found, err := e.base.find(ctx, names...)
+	if err != nil {
+		return err
+	}
+	for i, change := range c.FeatureChanges {
+		known, taken := found[2*i], found[2*i+1]
+		if known == nil {
+			return e.noFeature(ctx, change.Feature)
+		}
+		f := *known
+		if change.Rename != "" && change.Rename != f.Name {
+			if taken != nil && taken.Status != FeatureDropped {
+				return fmt.Errorf("feature %s: %s: %w", f.Name, change.Rename, ErrExists)
+			}
+			f.Name = change.Rename
+		}
+		if change.Status != nil {
+			f.Status = *change.Status
+		}
+		if err := f.Validate(); err != nil {
+			return err
+		}
+		if f.Role.IsKey() && f.Status == FeatureDropped {
+			return fmt.Errorf("feature %s is the %v: it cannot be dropped", known.Name, f.Role)
+		}
+		if f == *known {
+			continue
+		}
+		switch gone, was := f.Status == FeatureDropped, known.Status == FeatureDropped; {
+		case gone && !was:
+			e.info.Features--
+			e.m.retired++
+		case was && !gone:
+			e.info.Features++
+		}
+		if f.Name != known.Name {
+			e.renamed = append(e.renamed, renamed{known.Name, f.Name})
+			e.m.retired++
+			e.schema = append(e.schema, treeEntry{nameKey(known.Name), nil}, treeEntry{featureIDKey(f.ID), []byte(f.Name)})
+		}
+		e.schema = append(e.schema, treeEntry{nameKey(f.Name), appendFeature(nil, f)})
+	}
+	return nil
+}
+
+// noFeature is Snapshot.noFeature with the names of dropped features too.
+func (e *edit) noFeature(ctx context.Context, name string) error {
+	all, err := e.base.AllFeatures(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, f := range all {
+		names = append(names, f.Name)
+	}
+	return fmt.Errorf("feature %.100q: %w%s", name, ErrNotFound, nearest.Hint(name, names))
+}

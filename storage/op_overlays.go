@@ -1,0 +1,241 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// Overlays that are dropped, defined or made part of the table.
+
+var changeOverlays = operation{
+	of: "overlays",
+	asked: func(c *Change) bool {
+		return len(c.Overlays)+len(c.DropOverlays)+len(c.MergeOverlays)+len(c.DropBranches) > 0
+	},
+	needsBase: true,
+	validate: func(c *Change) error {
+		var once checkOnce
+		for _, o := range c.Overlays {
+			o.Merged = 0
+			once.check(o.Validate(), "overlay", o.Name)
+		}
+		for _, o := range c.DropOverlays {
+			once.check(checkName("overlay", o), "overlay dropped:", o)
+		}
+		for _, o := range c.MergeOverlays {
+			once.check(checkName("overlay", o), "overlay merged:", o)
+		}
+		return once.err
+	},
+	apply: (*edit).overlays,
+}
+
+// overlay returns an overlay as the change leaves it, nil where there is none then.
+func (e *edit) overlay(ctx context.Context, name string) (*Overlay, error) {
+	if o, ok := e.defined[name]; ok {
+		return o, nil
+	}
+	return e.base.findOverlay(ctx, name)
+}
+
+// overlays drops, defines and merges overlays.
+func (e *edit) overlays(ctx context.Context, c *Change) error {
+	e.defined = map[string]*Overlay{}
+	drop := slices.Clone(c.DropOverlays)
+	if len(c.DropBranches) > 0 {
+		all, err := e.base.Overlays(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range all {
+			if slices.Contains(c.DropBranches, o.Branch) && !slices.Contains(drop, o.Name) {
+				drop = append(drop, o.Name)
+			}
+		}
+	}
+	for _, name := range drop {
+		if err := e.dropOverlay(ctx, c, name); err != nil {
+			return err
+		}
+	}
+	for _, o := range c.Overlays {
+		there, err := e.overlay(ctx, o.Name)
+		if err != nil {
+			return err
+		}
+		if there != nil {
+			return taken("overlay", o.Name, there.Added, c.Base)
+		}
+		if e.m.nextOverlay > 1<<32-1 {
+			return errors.New("the table has had 2^32 overlays")
+		}
+		o.Number, o.Added, o.Merged = uint32(e.m.nextOverlay), e.info.Number, 0
+		e.m.nextOverlay++
+		e.m.overlays++
+		o.Features = slices.Clone(o.Features)
+		for i := range o.Features {
+			o.Features[i].Status = FeatureActive
+		}
+		under := e.base // whose schema it lies over
+		if o.Branch != "" {
+			b, err := e.branch(ctx, c, o.Branch)
+			if err != nil {
+				return err
+			}
+			if b == nil {
+				_, err := e.base.Branch(ctx, o.Branch)
+				return fmt.Errorf("overlay %s: %w", o.Name, cmp.Or(err, fmt.Errorf("branch %s is gone: %w", o.Branch, ErrConflict)))
+			}
+			if b.Snapshot != 0 {
+				if under, err = e.base.t.At(ctx, b.Snapshot); err != nil {
+					return fmt.Errorf("branch %s: %w", o.Branch, err)
+				}
+			}
+		}
+		if err := e.fitsSchema(ctx, o, under); err != nil {
+			return err
+		}
+		e.setOverlay(o)
+	}
+	for _, name := range c.MergeOverlays {
+		there, err := e.overlay(ctx, name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case there == nil:
+			return fmt.Errorf("overlay %s to merge is gone: %w", name, ErrConflict)
+		case there.Added > c.Base && there.Added != e.info.Number:
+			return later("overlay", name, there.Added, c.Base)
+		case there.Branch != "":
+			return fmt.Errorf("overlay %s is of branch %s: it cannot become part of the table", name, there.Branch)
+		case there.Merged != 0:
+			return fmt.Errorf("overlay %s is merged already", name)
+		case there.Missing != FallThrough:
+			// Compaction makes merged overlays part of the segments that it writes, and could not tell the segments without a layer.
+			return fmt.Errorf("overlay %s says %q of segments without a layer: want %q of one that becomes part of the table", name, there.Missing, FallThrough)
+		}
+		if err := e.noneDropped(ctx, *there); err != nil {
+			return err
+		}
+		o := *there
+		o.Merged = e.info.Number
+		if o.Features, err = e.renamedFeatures(ctx, o.Features); err != nil {
+			return err
+		}
+		e.merging = append(e.merging, o.Features...)
+		e.setOverlay(o)
+	}
+	return nil
+}
+
+// noneDropped returns an error when the table has dropped a feature of an overlay: what is part of the table has its features in the schema.
+func (e *edit) noneDropped(ctx context.Context, o Overlay) error {
+	ids := make([]FeatureID, len(o.Features))
+	for i, f := range o.Features {
+		ids[i] = f.ID
+	}
+	known, err := e.base.FeaturesByID(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		if k != nil && k.Status == FeatureDropped {
+			return fmt.Errorf("overlay %s has feature %s, which was dropped: it cannot become part of the table", o.Name, k.Name)
+		}
+	}
+	return nil
+}
+
+// renamedFeatures returns an overlay's features under the names that the table has for their ids now.
+func (e *edit) renamedFeatures(ctx context.Context, features []Feature) ([]Feature, error) {
+	keys := make([][]byte, len(features))
+	for i, f := range features {
+		keys[i] = featureIDKey(f.ID)
+	}
+	names, err := e.store().get(ctx, e.base.m.schema, keys...)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(features)
+	for i, name := range names {
+		if name != nil {
+			out[i].Name = string(name)
+		}
+	}
+	return out, nil
+}
+
+func (e *edit) setOverlay(o Overlay) {
+	e.defined[o.Name] = &o
+	e.listing = append(e.listing, treeEntry{overlayKey(o.Name), appendOverlay(nil, o)})
+}
+
+// fitsSchema holds an overlay's features to those of their names and ids in the schema of the snapshot that it lies over.
+func (e *edit) fitsSchema(ctx context.Context, o Overlay, under *Snapshot) error {
+	names := make([]string, len(o.Features))
+	keys := make([][]byte, len(o.Features))
+	for i, f := range o.Features {
+		names[i], keys[i] = f.Name, featureIDKey(f.ID)
+	}
+	known, err := under.Find(ctx, names...)
+	if err != nil {
+		return err
+	}
+	owners, err := e.store().get(ctx, under.m.schema, keys...)
+	if err != nil {
+		return err
+	}
+	for i, f := range o.Features {
+		switch k := known[i]; {
+		case k != nil && k.ID != f.ID:
+			return fmt.Errorf("overlay %s: feature %s: id %016x: the table has %016x", o.Name, f.Name, uint64(f.ID), uint64(k.ID))
+		case k != nil:
+			if _, err := vector.Widen(k.Type, f.Type); err != nil {
+				return fmt.Errorf("overlay %s: feature %s is %v in the table and %v in the overlay: %w", o.Name, f.Name, k.Type, f.Type, err)
+			}
+		case owners[i] != nil:
+			return fmt.Errorf("overlay %s: %w", o.Name, ownedBy(f, string(owners[i])))
+		}
+	}
+	return nil
+}
+
+// dropOverlay takes an overlay and its layers away.
+func (e *edit) dropOverlay(ctx context.Context, c *Change, name string) error {
+	o, err := e.overlay(ctx, name)
+	if err != nil {
+		return err
+	}
+	if o == nil {
+		_, err := e.base.Overlay(ctx, name)
+		return err
+	}
+	if o.Added > c.Base {
+		return later("overlay", name, o.Added, c.Base)
+	}
+	err = e.base.AllLayers(ctx, *o, func(l Layer) error {
+		if o.Merged != 0 && !slices.Contains(c.Remove, l.Segment) {
+			return fmt.Errorf("overlay %s is part of the table since snapshot %d, and lies over segment %s: compaction makes it part of the segments",
+				name, o.Merged, l.Segment)
+		}
+		segment, err := parseID(l.Segment)
+		if err != nil {
+			return err
+		}
+		e.listing = append(e.listing, treeEntry{append(layerPrefix(o.Number), segment[:]...), nil})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	e.listing = append(e.listing, treeEntry{overlayKey(name), nil})
+	e.defined[name] = nil
+	e.m.overlays--
+	return nil
+}

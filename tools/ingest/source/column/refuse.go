@@ -1,0 +1,57 @@
+package column
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dsistore/dsistore/internal/nearest"
+)
+
+// DropHint begins what RefuseToDrop says of what to do.
+const DropHint = "; drop it with {"
+
+// RefuseToDrop refuses a column that can be nothing but dropped.
+func RefuseToDrop(path, format string, args ...any) error {
+	return Refuse(path, "%s%s\"columns\": {%q: {\"drop\": true}}} in a mapping file", fmt.Sprintf(format, args...),
+		DropHint, path)
+}
+
+// ErrRefused is matched when an input is whole but holds something that has no place in a table: the message names the
+// column, what it is and what to do.
+var ErrRefused = errors.New("not supported")
+
+// A RefusedError says what has no place in a table.
+type RefusedError struct {
+	File   string
+	Column string // empty: the file as a whole
+	Reason string
+}
+
+func (e *RefusedError) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File + ": ")
+	}
+	if e.Column != "" {
+		fmt.Fprintf(&b, "column %q: ", e.Column)
+	}
+	b.WriteString(e.Reason)
+	return b.String()
+}
+
+// Is makes errors.Is(err, ErrRefused) true.
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
+
+// Refuse returns a RefusedError about a column, or about the file where that is empty.
+func Refuse(column, format string, args ...any) error {
+	return &RefusedError{Column: column, Reason: fmt.Sprintf(format, args...)}
+}
+
+// DidYouMean returns ` "nam"; the nearest is "name"`, or without the second half when nothing is near.
+func DidYouMean(name string, known []string) string {
+	if best := nearest.Names(name, known, 1); len(best) > 0 {
+		return fmt.Sprintf(" %q; the nearest is %q", name, best[0])
+	}
+	return fmt.Sprintf(" %q", name)
+}

@@ -1,0 +1,25 @@
+package source
+
+import (
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
+)
+
+// A Field is a feature that a source offers; see mapping.Field.
+type Field = mapping.Field
+
+// Records are Arrow records in memory; see arrow.Records.
+type Records = arrow.Records
+
+// A RecordReader is where Records come from; see arrow.RecordReader.
+type RecordReader = arrow.RecordReader
+
+// NewRecords takes r over; see arrow.NewRecords.
+func NewRecords(r RecordReader, resident bool) *Records { return arrow.NewRecords(r, resident) }
+
+// OrderPartition returns p with its keys in the order of keys, where these are the same: p itself where they are not.
+func OrderPartition(p storage.Partition, keys []string) storage.Partition {
+	return hive.OrderPartition(p, keys)
+}

@@ -1,0 +1,75 @@
+package source
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
+	"github.com/dsistore/dsistore/tools/ingest/source/orc"
+	parquetsource "github.com/dsistore/dsistore/tools/ingest/source/parquet"
+	"github.com/dsistore/dsistore/tools/ingest/source/text"
+)
+
+// formats are all that can be read, in the order in which they are told apart.
+var formats = []*input.Format{
+	{Name: "auto"},
+	parquetsource.Format,
+	{Name: "hive", FilesOnly: true}, // a directory in Hive's layout
+	orc.Format,
+	text.Format,
+	jsonl.Format,
+	arrowsource.Format,
+}
+
+// formatNamed returns the format of a name, nil where there is none.
+func formatNamed(name string) *input.Format {
+	i := slices.IndexFunc(formats, func(f *input.Format) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return formats[i]
+}
+
+func formatNames() []string {
+	var out []string
+	for _, f := range formats {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
+// sniffMagic returns the format of files that begin with head, nil where that tells none.
+func sniffMagic(head []byte) *input.Format {
+	for _, f := range formats {
+		if slices.ContainsFunc(f.Magic, func(m string) bool { return bytes.HasPrefix(head, []byte(m)) }) {
+			return f
+		}
+	}
+	return nil
+}
+
+// sniff returns the format of a file by its first bytes, then by its name, then by a guess; nil: nothing tells it.
+func sniff(d *input.Set, path string, head []byte) *input.Format {
+	name := strings.ToLower(filepath.Base(path))
+	compressed := false
+	for _, suffix := range []string{".gz", ".zst", ".bz2", ".deflate"} {
+		if strings.HasSuffix(name, suffix) {
+			name, compressed = strings.TrimSuffix(name, suffix), true
+		}
+	}
+	for _, f := range formats {
+		if slices.Contains(f.Suffixes, filepath.Ext(name)) {
+			return f
+		}
+	}
+	for _, f := range formats {
+		if f.Guess != nil && f.Guess(d, head, compressed) {
+			return f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package input
+
+import (
+	"context"
+	"io"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+)
+
+// A Format is a kind of file. What differs between formats is in its fields.
+type Format struct {
+	Name string
+	// magic is how its files begin, suffixes how their names end: the two tell the format of a file, magic first.
+	Magic, Suffixes []string
+	// FilesOnly: it is read at any offset, which neither stdin nor a pipe allows.
+	FilesOnly bool
+	// Guess reports whether a file whose first bytes and name tell nothing is in the format; nil: none is.
+	Guess func(d *Set, head []byte, compressed bool) bool
+	// Begin returns what opens the files of a dump. nil: files are in any format, which each of them tells.
+	Begin func(d *Set) Opener
+	// Ranges returns what the timestamps of a file are that have no unit yet; nil: its rows are read for that.
+	Ranges func(path string) ([]TimestampLeaf, error)
+}
+
+// An Opener opens the reader of an input.
+type Opener func(ctx context.Context, in File) (column.Reader, error)
+
+// An File is a file or a stream.
+type File struct {
+	Path   string
+	Size   int64 // -1: a stream
+	Format string
+	Stream io.ReadCloser // what stdin or a pipe gives; nil: a file, or not there
+}
+
+// A TimestampLeaf is a part of a column whose timestamps are of any unit.
+type TimestampLeaf struct {
+	Path   string
+	Node   *column.Type
+	Column int // that it is in
+}

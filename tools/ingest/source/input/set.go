@@ -1,0 +1,99 @@
+package input
+
+import (
+	"context"
+	"slices"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
+	"golang.org/x/sync/errgroup"
+)
+
+// An Set is all files that are read together, as one dump. Formats whose files say nothing of their types learn them
+// from the values of all files.
+type Set struct {
+	Mapping *mapping.Mapping
+	Ddl     *hive.Table              // nil: none given
+	Known   func() []storage.Feature // the features of the table, see Options.Known; nil: none
+	Inputs  []File
+	column.ReadOptions
+}
+
+// Files returns the files in a format, empty: in any. Streams, which can be read once, are none.
+func (d *Set) Files(format string) []File {
+	return slices.DeleteFunc(slices.Clone(d.Inputs), func(in File) bool {
+		return in.Size < 0 || format != "" && in.Format != format
+	})
+}
+
+// Learn calls read with each of files, Threads at once, and returns ctx's error when that ends. A file that cannot be
+// read to its end counts up to there: its error comes again when its rows are read.
+func (d *Set) Learn(ctx context.Context, files []File, read func(ctx context.Context, i int, in File)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(d.Threads)
+	for i, in := range files {
+		g.Go(func() error {
+			read(ctx, i, in)
+			return ctx.Err()
+		})
+	}
+	return g.Wait()
+}
+
+// Features returns the features of the table that the dump is for.
+func (d *Set) Features() []storage.Feature {
+	if d.Known == nil {
+		return nil
+	}
+	return d.Known()
+}
+
+// column.TimestampUnit returns the unit that the mapping file or the table says for the timestamps of a path, empty
+// where neither does.
+func (d *Set) TimestampUnit(path string) string {
+	name := path
+	if cm := d.Mapping.Columns[path]; cm != nil {
+		if cm.Timestamp != "" {
+			return column.TimestampUnit(cm.Timestamp)
+		}
+		if cm.Rename != "" {
+			name = cm.Rename
+		}
+	}
+	known := d.Features()
+	i := slices.IndexFunc(known, func(f storage.Feature) bool {
+		return column.TimestampUnit(f.Logical) != "" && (f.Name == name || f.OriginColumn == path &&
+			f.OriginKey != "" && f.Name != path)
+	})
+	if i < 0 {
+		return ""
+	}
+	return column.TimestampUnit(known[i].Logical)
+}
+
+// MomentLeaves returns the timestamps of any unit that are not dropped.
+func (d *Set) MomentLeaves(columns []*column.Type) []TimestampLeaf {
+	var out []TimestampLeaf
+	var walk func(n *column.Type, path string, column int)
+	walk = func(n *column.Type, path string, col int) {
+		if d.Mapping.Dropped(path) {
+			return
+		}
+		if n.AnyUnit {
+			out = append(out, TimestampLeaf{path, n, col})
+		}
+		for _, c := range n.Children {
+			if n.Shape == column.Struct {
+				walk(c, column.Path(path, c.Name), col)
+			} else {
+				walk(c, path, col)
+			}
+		}
+	}
+	for i, n := range columns {
+		walk(n, n.Name, i)
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package jsonl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
+)
+
+const name = "jsonl"
+
+// Format is that of JSON lines.
+var Format = &input.Format{
+	Name:     name,
+	Suffixes: []string{".json", ".jsonl", ".ndjson"},
+	Guess: func(_ *input.Set, head []byte, compressed bool) bool {
+		return !compressed && bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{"))
+	},
+	Begin: func(d *input.Set) input.Opener { return (&dump{d: d}).open },
+}
+
+// A dump learns the types of JSON lines from all files of a dump, each read once before any is read for its rows: a key
+// may come late, or in one file only, and be whole numbers in one file and fractions in another.
+type dump struct {
+	d *input.Set
+
+	// mu guards the rest, and is held while files are read.
+	mu     sync.Mutex
+	schema *schema
+	faults map[string]error // by file: why it does not go with those before it
+}
+
+// filesAtOnce bounds what is held of files before it is merged.
+const filesAtOnce = 64
+
+// types returns the types of all files, and the error of the one that is to be opened.
+func (d *dump) types(ctx context.Context, path string) (*schema, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.schema == nil {
+		if err := d.learn(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return d.schema, d.faults[path]
+}
+
+// open opens the reader of JSON lines with the types of all files, or of what a stream begins with.
+func (d *dump) open(ctx context.Context, in input.File) (column.Reader, error) {
+	lines, err := lines.Open(in.Path, in.Stream, lines.UTF8, &d.d.Limits)
+	if err != nil {
+		return nil, err
+	}
+	var r *Reader
+	if in.Stream != nil {
+		r, err = NewStream(ctx, lines, d.d)
+	} else {
+		var s *schema
+		if s, err = d.types(ctx, in.Path); err == nil {
+			r, err = newReader(lines, s, &d.d.ReadOptions)
+		}
+	}
+	if err != nil {
+		lines.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// learn is called with mu held.
+func (d *dump) learn(ctx context.Context) error {
+	all, faults := newSchema(d.d), map[string]error{}
+	for some := range slices.Chunk(d.d.Files(name), filesAtOnce) {
+		schemas, errs := make([]*schema, len(some)), make([]error, len(some))
+		err := d.d.Learn(ctx, some, func(ctx context.Context, i int, in input.File) {
+			schemas[i],
+				errs[i] = d.file(ctx, in.Path)
+		})
+		if err != nil {
+			return err
+		}
+		for i, s := range schemas {
+			if errs[i] == nil {
+				errs[i] = all.merge(s)
+			}
+			if errs[i] != nil {
+				faults[some[i].Path] = errs[i]
+			}
+		}
+	}
+	d.schema, d.faults = all, faults
+	return nil
+}
+
+// file returns what a file says. One that cannot be read to its end says what it can: whoever reads it for its rows
+// meets the error again, where it belongs.
+func (d *dump) file(ctx context.Context, path string) (*schema, error) {
+	s := newSchema(d.d)
+	lines, err := lines.Open(path, nil, lines.UTF8, &d.d.Limits)
+	if err != nil {
+		return s, nil
+	}
+	defer lines.Close()
+	err = s.read(ctx, lines, func([]byte) bool { return true })
+	if errors.Is(err, column.ErrRefused) {
+		return s, err
+	}
+	return s, nil
+}
+
+// merge takes over what another file says. One that does not go with those before it is left out, and has no say.
+func (s *schema) merge(o *schema) error {
+	var mixed *mixedError
+	if errors.As(s.top.clash(o.top), &mixed) {
+		return column.Refuse(mixed.path, "%v; give it a type in a mapping file", mixed)
+	}
+	s.blank = s.blank && o.blank
+	return s.top.merge(o.top)
+}

@@ -1,0 +1,106 @@
+package lines
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Layout say how delimited text is laid out. Zero fields take Hive's defaults, or those of CSV when CSV is set.
+type Layout struct {
+	CSV       bool   // quotes as in RFC 4180: set by a quote in the mapping, or by OpenCSVSerde
+	Delimiter string // between columns, any number of bytes; default ^A, for CSV a comma
+	Items     string // between the items of a list; default ^B
+	MapKeys   string // between a key and its value; default ^C
+	Quote     string // CSV; default "
+	Escape    string // default none; for OpenCSVSerde a backslash
+	Null      string // default \N, for CSV the empty unquoted value
+	HasNull   bool
+	EmptyText bool // CSV: an empty column is empty text, never null: set by OpenCSVSerde
+	Header    bool // the first line names the columns
+	// Infer: columns that the header names and nothing gives a type get the one that the values of all files have.
+	Infer     bool
+	SkipLines int // lines before the data, after which no header is expected
+	// Extra says what columns beyond those of the schema do to a row: bad or ignore. Default bad, with a DDL ignore, as
+	// Hive does. One that is empty, at the end, never counts.
+	Extra   string
+	Columns []Column
+	Charset charset // a byte order mark in the text overrules it
+}
+
+// Overlay returns t with what o sets in place of its own.
+func (t *Layout) Overlay(o *Layout) Layout {
+	out := *t
+	for _, f := range []struct{ to, from *string }{
+		{&out.Delimiter, &o.Delimiter}, {&out.Items, &o.Items}, {&out.MapKeys, &o.MapKeys}, {&out.Quote, &o.Quote},
+		{&out.Escape, &o.Escape},
+		{&out.Extra, &o.Extra},
+	} {
+		if *f.from != "" {
+			*f.to = *f.from
+		}
+	}
+	if o.HasNull {
+		out.Null, out.HasNull = o.Null, true
+	}
+	out.CSV, out.EmptyText = out.CSV || o.CSV, out.EmptyText && !o.HasNull
+	out.Header = out.Header || o.Header
+	out.SkipLines = max(out.SkipLines, o.SkipLines)
+	out.Charset = o.Charset
+	return out
+}
+
+// A Column is a column of delimited text, in the order of the line.
+type Column struct{ Name, Type string }
+
+// What Layout.Extra may be.
+const (
+	ExtraBad    = "bad"
+	ExtraIgnore = "ignore"
+)
+
+// A Rules is Layout with every default filled in.
+type Rules struct {
+	Csv        bool
+	delimiter  []byte // between columns
+	Separators []byte // by level, from 1 on: items, keys, then those of nested values
+	quote      byte   // CSV
+	Escape     byte
+	HasEscape  bool
+	Null       []byte // nil: the empty column without quotes, where emptyNull is set
+	emptyNull  bool   // CSV
+	Skip       int
+	Header     bool
+	// IgnoreExtra: columns beyond those of the schema are left out, as Hive does.
+	IgnoreExtra bool
+}
+
+// NewRules returns the rules that a layout stands for, or an error where they contradict each other.
+func NewRules(t *Layout) (Rules, error) {
+	l := Rules{Csv: t.CSV, delimiter: []byte{1}, Separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"',
+		Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore}
+	if t.CSV {
+		l.delimiter, l.Null, l.emptyNull = []byte{','}, nil, !t.EmptyText
+	}
+	if t.Delimiter != "" {
+		l.delimiter = []byte(t.Delimiter)
+	}
+	for i, s := range []string{t.Items, t.MapKeys} {
+		if s != "" {
+			l.Separators[i+1] = s[0]
+		}
+	}
+	if t.Quote != "" {
+		l.quote = t.Quote[0]
+	}
+	if t.Escape != "" {
+		l.Escape, l.HasEscape = t.Escape[0], true
+	}
+	if t.HasNull {
+		l.Null, l.emptyNull = []byte(t.Null), false
+	}
+	if bytes.IndexByte(l.delimiter, '\n') >= 0 || l.Csv && bytes.IndexByte(l.delimiter, l.quote) >= 0 || l.HasEscape &&
+		bytes.IndexByte(l.delimiter, l.Escape) >= 0 {
+		return l, fmt.Errorf("text: the delimiter %q has another meaning", l.delimiter)
+	}
+	return l, nil
+}

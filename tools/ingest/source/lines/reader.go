@@ -1,0 +1,182 @@
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/stream"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+)
+
+// A Reader reads the lines of a file that may be compressed with gzip, zstd or bzip2, as its first bytes tell,
+// or with deflate, as its name does. Lines end with \n or \r\n; or with \r in text whose first lines have no other end.
+type Reader struct {
+	src   io.Closer // nil: not ours to close
+	unzip func()    // frees the decompressor; nil: none
+	r     *bufio.Reader
+	limit int64
+	buf   []byte
+	Line  int64  // number of the last line, counted from 1
+	end   string // what the last line ended with: "\n", "\r\n" or "\r", or at the end of the file "" or "\r"
+	eol   byte   // that ends lines
+	// ended: the last line has been given.
+	ended bool
+}
+
+// Open opens a file, or a stream, of text in an encoding that a byte order mark may overrule.
+func Open(path string, src io.ReadCloser, set charset, limits *column.Limits) (*Reader, error) {
+	in := src
+	if in == nil {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		in = f
+	}
+	l := &Reader{limit: limits.LineBytes, src: in, eol: '\n'}
+	br := bufio.NewReaderSize(in, 256<<10)
+	head, err := br.Peek(16)
+	if err != nil && err != io.EOF {
+		l.Close()
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(br)
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		l.unzip = func() { z.Close() }
+		br = bufio.NewReaderSize(z, 256<<10)
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+		l.unzip = z.Close
+		br = bufio.NewReaderSize(z, 256<<10)
+	case strings.HasSuffix(path, ".deflate"): // Hadoop's default, which its first bytes do not tell from text
+		z, err := zlib.NewReader(br)
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("deflate: %w", err)
+		}
+		l.unzip = func() { z.Close() }
+		br = bufio.NewReaderSize(z, 256<<10)
+	case stream.Foreign(path, head) != "":
+		l.Close()
+		return nil, column.Refuse("", "%s", stream.Foreign(path, head))
+	case bytes.HasPrefix(head, []byte("BZh")):
+		br = bufio.NewReaderSize(bzip2.NewReader(br), 256<<10)
+	}
+	if head, _ := br.Peek(2); markedCharset(head) != nil {
+		set = markedCharset(head)
+	}
+	if set != nil {
+		br = bufio.NewReaderSize(set(br), 256<<10)
+	}
+	// The mark that some programs put before their text is no part of it.
+	if head, _ := br.Peek(len(ByteOrderMark)); string(head) == ByteOrderMark {
+		if _, err := br.Discard(len(head)); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	l.r = br
+	return l, nil
+}
+
+// OldEnds has lines end with \r where that is all that ends lines at the start of the text, as in files of old Macs. To
+// Hadoop it always ends a line.
+func (l *Reader) OldEnds() {
+	head, _ := l.r.Peek(64 << 10) // an error comes again with the first line
+	if at := bytes.IndexByte(head, '\r'); bytes.IndexByte(head, '\n') < 0 && at >= 0 && at < len(head)-1 {
+		l.eol = '\r'
+	}
+}
+
+// ByteOrderMark is what some programs put before text in UTF-8.
+const ByteOrderMark = "\xef\xbb\xbf"
+
+// Next returns the next line without its end, and io.EOF after the last. The line is borrowed.
+func (l *Reader) Next() ([]byte, error) {
+	if l.ended {
+		return nil, io.EOF
+	}
+	l.buf = l.buf[:0]
+	for {
+		part, err := l.r.ReadSlice(l.eol)
+		if int64(len(l.buf)+len(part)) > l.limit {
+			return nil, fmt.Errorf("line %d is longer than %d bytes", l.Line+1, l.limit)
+		}
+		if err == nil && len(l.buf) == 0 {
+			l.Line++
+			return l.trimEnd(part), nil
+		}
+		l.buf = append(l.buf, part...)
+		switch err {
+		case nil:
+			l.Line++
+			return l.trimEnd(l.buf), nil
+		case bufio.ErrBufferFull:
+		case io.EOF:
+			l.ended = true
+			if len(l.buf) == 0 {
+				return nil, io.EOF
+			}
+			l.Line++
+			return l.trimEnd(l.buf), nil
+		default:
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)",
+					l.Line+1, err)
+			}
+			return nil, fmt.Errorf("line %d: %w", l.Line+1, err)
+		}
+	}
+}
+
+func (l *Reader) trimEnd(line []byte) []byte {
+	if l.eol == '\r' {
+		trimmed := bytes.TrimSuffix(line, []byte("\r"))
+		l.end = string(line[len(trimmed):])
+		return trimmed
+	}
+	trimmed, newline := bytes.CutSuffix(line, []byte("\n"))
+	trimmed, carriage := bytes.CutSuffix(trimmed, []byte("\r"))
+	switch {
+	case newline && carriage:
+		l.end = "\r\n"
+	case newline:
+		l.end = "\n"
+	case carriage:
+		l.end = "\r"
+	default:
+		l.end = ""
+	}
+	return trimmed
+}
+
+func (l *Reader) Close() error {
+	if l.unzip != nil {
+		l.unzip()
+		l.unzip = nil
+	}
+	if l.src == nil {
+		return nil
+	}
+	err := l.src.Close()
+	l.src = nil
+	return err
+}

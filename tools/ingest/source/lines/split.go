@@ -1,0 +1,181 @@
+package lines
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// A Splitter cuts the lines of a text into the fields of rows.
+type Splitter struct {
+	Lines  *Reader
+	Layout Rules
+	Fields []Field // of the row at hand: borrowed until the next line is read
+}
+
+// A Field is the raw text of a column.
+type Field struct {
+	Text   []byte
+	Quoted bool // CSV: it is never null
+}
+
+// IsNull reports whether the layout says that a column is null.
+func (r *Splitter) IsNull(f Field) bool {
+	return !f.Quoted && (r.Layout.Null != nil && bytes.Equal(f.Text, r.Layout.Null) || r.Layout.emptyNull &&
+		len(f.Text) == 0)
+}
+
+// Cut splits text at the first separator that is not escaped.
+func (r *Splitter) Cut(text []byte, sep byte) (before, after []byte, found bool) {
+	if !r.Layout.HasEscape || r.Layout.Csv {
+		return bytes.Cut(text, []byte{sep})
+	}
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case r.Layout.Escape:
+			i++
+		case sep:
+			return text[:i], text[i+1:], true
+		}
+	}
+	return text, nil, false
+}
+
+// cutColumn is cut at the delimiter, which may be more than a byte.
+func (r *Splitter) cutColumn(text []byte) (before, after []byte, found bool) {
+	delimiter := r.Layout.delimiter
+	if len(delimiter) == 1 {
+		return r.Cut(text, delimiter[0])
+	}
+	if !r.Layout.HasEscape {
+		return bytes.Cut(text, delimiter)
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] == r.Layout.Escape {
+			i++
+		} else if bytes.HasPrefix(text[i:], delimiter) {
+			return text[:i], text[i+len(delimiter):], true
+		}
+	}
+	return text, nil, false
+}
+
+// Unescape drops escape characters; as in Hive, an escaped n or r is a line end.
+func Unescape(text []byte, escape byte) []byte {
+	if bytes.IndexByte(text, escape) < 0 {
+		return text
+	}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == escape && i+1 < len(text) {
+			i++
+			switch c = text[i]; c {
+			case 'n':
+				c = '\n'
+			case 'r':
+				c = '\r'
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// BadText is a line that is not what the layout says; the lines after it may be.
+type BadText struct{ reason string }
+
+func (e *BadText) Error() string { return e.reason }
+
+// Split cuts a line into r.fields, reading more lines where a quoted column goes on.
+func (r *Splitter) Split(line []byte) error {
+	r.Fields = r.Fields[:0]
+	if r.Layout.Csv {
+		return r.splitCSV(line)
+	}
+	for more := true; more; {
+		var f Field
+		f.Text, line, more = r.cutColumn(line)
+		r.Fields = append(r.Fields, f)
+	}
+	return nil
+}
+
+// splitCSV follows RFC 4180: a quote within a quoted column is doubled, or escaped where there is an escape character.
+func (r *Splitter) splitCSV(line []byte) error {
+	delimiter, quote, first := r.Layout.delimiter, r.Layout.quote, r.Lines.Line
+	delimited := func(i int) bool {
+		return line[i] == delimiter[0] && (len(delimiter) == 1 || bytes.HasPrefix(line[i:], delimiter))
+	}
+	// The parts of a column are put together here, since the line's own memory is borrowed.
+	var out []byte
+	i := 0
+	for {
+		f := Field{}
+		start := len(out)
+		if i < len(line) && line[i] == quote {
+			f.Quoted = true
+			i++
+			for {
+				if i >= len(line) {
+					// The line end belongs to the value, as it is in the file.
+					out = append(out, r.Lines.end...)
+					total := int64(len(out))
+					next, err := r.Lines.Next()
+					if err == io.EOF {
+						return &BadText{fmt.Sprintf("a quoted column without its closing quote: the %d lines from "+
+							"here to the end are in it", r.Lines.Line-first+1)}
+					}
+					if err != nil {
+						return err
+					}
+					if total+int64(len(next)) > r.Lines.limit {
+						return &BadText{fmt.Sprintf("a line of more than %d bytes", r.Lines.limit)}
+					}
+					line, i = next, 0
+					continue
+				}
+				c := line[i]
+				switch {
+				case r.Layout.HasEscape && c == r.Layout.Escape && r.Layout.Escape != quote && i+1 < len(line):
+					out = append(out, line[i+1])
+					i += 2
+					continue
+				case c == quote && i+1 < len(line) && line[i+1] == quote:
+					out = append(out, quote)
+					i += 2
+					continue
+				case c == quote:
+					i++
+				default:
+					out = append(out, c)
+					i++
+					continue
+				}
+				break
+			}
+			if i < len(line) && !delimited(i) {
+				return &BadText{fmt.Sprintf("%q after the closing quote of column %d", line[i], len(r.Fields)+1)}
+			}
+		} else {
+			for i < len(line) && !delimited(i) {
+				if r.Layout.HasEscape && line[i] == r.Layout.Escape && i+1 < len(line) {
+					i++
+				}
+				out = append(out, line[i])
+				i++
+			}
+		}
+		// out may move as it grows; the text of each column does not change after it was put down.
+		f.Text = out[start:len(out):len(out)]
+		r.Fields = append(r.Fields, f)
+		if i >= len(line) {
+			return nil
+		}
+		i += len(delimiter)
+		if i >= len(line) {
+			r.Fields = append(r.Fields, Field{})
+			return nil
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package orc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
+)
+
+// orcScript reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an
+// Arrow stream to stdout. The working directory is no place to import from.
+const orcScript = `
+import json, sys
+sys.path = [p for p in sys.path if p]
+try:
+    import pyarrow as pa
+    from pyarrow import orc
+except ImportError as e:
+    print(e, file=sys.stderr)
+    sys.exit(77)
+out = set(json.load(sys.stdin))
+f = orc.ORCFile(sys.argv[1])
+fields = [x for x in f.schema if x.name not in out]
+columns = [x.name for x in fields] if out else None
+with pa.ipc.new_stream(sys.stdout.buffer, pa.schema(fields)) as w:
+    for i in range(f.nstripes):
+        b = f.read_stripe(i, columns=columns)
+        for at in range(0, b.num_rows, 65536):
+            w.write_batch(b.slice(at, 65536))
+sys.stdout.flush()
+`
+
+const (
+	orcExitNoPyarrow = 77
+	orcInstall       = "ORC files are read by pyarrow: python3 -m pip install pyarrow (DSISTORE_PYTHON names another " +
+		"interpreter)"
+)
+
+// Format is that of ORC files.
+var Format = &input.Format{
+	Name:      "orc",
+	Magic:     []string{"ORC"},
+	Suffixes:  []string{".orc"},
+	FilesOnly: true,
+	Begin: func(d *input.Set) input.Opener {
+		return func(ctx context.Context, in input.File) (column.Reader, error) {
+			return open(ctx, in.Path, d.Mapping, &d.ReadOptions)
+		}
+	},
+	Ranges: orcRanges,
+}
+
+// An child is the python process that reads an ORC file. No Go library does.
+type child struct {
+	cmd    *exec.Cmd
+	out    io.ReadCloser
+	stderr tailBuffer
+	once   sync.Once
+	err    error // of Wait
+}
+
+// open starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps
+// that pyarrow does not hold.
+func open(ctx context.Context, path string, m *mapping.Mapping, opts *column.ReadOptions) (_ column.Reader, err error) {
+	r := &reader{}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	if r.file, err = os.Open(path); err != nil {
+		return nil, err
+	}
+	st, err := r.file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// Where the end of the file cannot be read here, pyarrow says what is wrong with it, or reads it.
+	r.tail, _ = ReadTail(r.file, st.Size())
+	out := r.plan(m)
+	if r.tail != nil && len(out) == len(r.cols) && len(out) > 0 {
+		return r, nil
+	}
+	return r, r.start(ctx, path, out, opts)
+}
+
+// start starts the child, which leaves columns out.
+func (r *reader) start(ctx context.Context, path string, out []string, opts *column.ReadOptions) error {
+	python := os.Getenv("DSISTORE_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	exe, err := exec.LookPath(python)
+	if err != nil {
+		return column.Refuse("", "%v; %s", err, orcInstall)
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	names, err := json.Marshal(append([]string{}, out...))
+	if err != nil {
+		return err
+	}
+	c := &child{cmd: exec.Command(exe, "-c", orcScript, full)}
+	c.cmd.Stdin, c.cmd.Stderr = bytes.NewReader(names), &c.stderr
+	if c.out, err = c.cmd.StdoutPipe(); err != nil {
+		return err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", python, err)
+	}
+	defer context.AfterFunc(ctx, c.kill)()
+	if r.arrow, err = arrowsource.NewReader(c.out, c, opts); err != nil {
+		return c.explain(ctx, err)
+	}
+	r.arrow.Finish, r.child = c.wait, c
+	for _, n := range r.arrow.Columns() {
+		freeUnits(n)
+	}
+	return r.merge()
+}
+
+func (c *child) kill() { c.cmd.Process.Kill() }
+
+// wait waits for the child to end, and returns an error that says why it failed, if it did.
+func (c *child) wait() error {
+	c.once.Do(func() { c.err = c.cmd.Wait() })
+	if c.err == nil {
+		return nil
+	}
+	var exit *exec.ExitError
+	if errors.As(c.err, &exit) && exit.ExitCode() == orcExitNoPyarrow {
+		return column.Refuse("", "%s; %s", c.stderr.lastLine(), orcInstall)
+	}
+	if line := c.stderr.lastLine(); strings.Contains(line, "ArrowNotImplementedError") {
+		return column.Refuse("", "pyarrow, which reads ORC files, does not support this one: %s", line)
+	} else if line != "" {
+		return fmt.Errorf("pyarrow: %s", line)
+	}
+	return fmt.Errorf("pyarrow: %w", c.err)
+}
+
+// explain returns the child's own error instead of err when a stream that broke off is all that err says.
+func (c *child) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !errors.Is(err, arrowsource.ErrCutShort) {
+		return err
+	}
+	if own := c.wait(); own != nil {
+		return own
+	}
+	return err
+}
+
+// Close ends the child.
+func (c *child) Close() error {
+	c.kill()
+	c.out.Close()
+	c.once.Do(func() { c.err = c.cmd.Wait() })
+	return nil
+}
+
+// A tailBuffer keeps the end of what is written to it.
+type tailBuffer struct {
+	mu  sync.Mutex // guards buf
+	buf []byte
+}
+
+const tailBytes = 16 << 10
+
+func (t *tailBuffer) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if extra := len(t.buf) - tailBytes; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tailBuffer) lastLine() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.buf)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

@@ -1,0 +1,226 @@
+package orc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
+	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
+)
+
+// reader reads an ORC file: pyarrow, in a child process, most of it, and Timestamps the timestamps that pyarrow does
+// not hold.
+type reader struct {
+	file  *os.File
+	tail  *Tail               // nil: it cannot be read, and pyarrow reads everything
+	arrow *arrowsource.Reader // nil: no column is pyarrow's
+	child *child
+
+	cols   []orcColumn
+	wanted []bool
+	row    int64
+}
+
+// An orcColumn is a column of the file and who reads it: arrow, its place among the child's columns; else moments; else
+// nobody.
+type orcColumn struct {
+	node    *column.Type
+	arrow   int // -1: it is not the child's
+	moments *Timestamps
+}
+
+// plan decides who reads which column, and returns the names of those that the child leaves out.
+func (r *reader) plan(m *mapping.Mapping) (out []string) {
+	if r.tail == nil || r.tail.Types[0].Kind != orcStruct {
+		return nil
+	}
+	root := r.tail.Types[0]
+	for i, typ := range root.Subtypes {
+		name, kind := root.Names[i], r.tail.Types[typ].Kind
+		c := orcColumn{arrow: -1}
+		switch {
+		case slices.Index(root.Names, name) != i || slices.Index(root.Names[i+1:], name) >= 0:
+			// Two columns of one name cannot be told apart: the binding says so.
+			c.arrow = 0
+		case m.Dropped(name):
+			c.node = &column.Type{Name: name, Shape: column.Null}
+		case !r.tail.farMoments(typ):
+			c.arrow = 0
+		case kind == Timestamp || kind == Instant:
+			c.node = &column.Type{Name: name, Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]",
+				AnyUnit: true}
+			if kind == Instant {
+				c.node.Logical = "timestamp[ns, tz=UTC]"
+			}
+			c.moments = &Timestamps{R: r.file, Tail: r.tail, Typ: typ}
+		case !r.tail.someMoments(typ):
+			c.arrow = 0
+		default:
+			c.node = &column.Type{Name: name, Shape: column.Refused, Reason: "timestamps outside the years 1677 to " +
+				"2262 within a struct, a list or a map: pyarrow, which reads ORC files, does not hold them"}
+		}
+		if c.arrow < 0 {
+			out = append(out, name)
+		}
+		r.cols = append(r.cols, c)
+	}
+	return out
+}
+
+// merge puts the child's columns in their places.
+func (r *reader) merge() error {
+	nodes := r.arrow.Columns()
+	if r.cols == nil {
+		for i, n := range nodes {
+			r.cols = append(r.cols, orcColumn{node: n, arrow: i})
+		}
+		return nil
+	}
+	next := 0
+	for i := range r.cols {
+		if r.cols[i].arrow < 0 {
+			continue
+		}
+		if next == len(nodes) {
+			return errors.New("pyarrow gives fewer columns than the file has")
+		}
+		r.cols[i].node, r.cols[i].arrow = nodes[next], next
+		next++
+	}
+	if next != len(nodes) {
+		return errors.New("pyarrow gives more columns than the file has")
+	}
+	return nil
+}
+
+// freeUnits says of timestamps in n, which pyarrow gives in nanoseconds, that they may be of any unit.
+func freeUnits(n *column.Type) {
+	n.AnyUnit = column.TimestampUnit(n.Logical) == "ns"
+	for _, c := range n.Children {
+		freeUnits(c)
+	}
+}
+
+func (r *reader) Columns() []*column.Type {
+	out := make([]*column.Type, len(r.cols))
+	for i, c := range r.cols {
+		out[i] = c.node
+	}
+	return out
+}
+
+func (r *reader) Want(wanted []bool) error {
+	r.wanted = wanted
+	if r.arrow == nil {
+		return nil
+	}
+	inner := make([]bool, len(r.arrow.Columns()))
+	for i, c := range r.cols {
+		if c.arrow >= 0 {
+			inner[c.arrow] = wanted[i]
+		}
+	}
+	return r.arrow.Want(inner)
+}
+
+func (r *reader) Signs() lakehouse.Signs {
+	s := lakehouse.Signs{IDs: map[string]int32{}, Meta: func(key string) (string, bool) { return "", false }}
+	for _, n := range r.Columns() {
+		s.Columns = append(s.Columns, n.Name)
+	}
+	if r.tail == nil {
+		return s
+	}
+	s.Meta = func(key string) (string, bool) { v, ok := r.tail.meta[key]; return v, ok }
+	root := r.tail.Types[0]
+	for i, typ := range root.Subtypes {
+		var id int32
+		if _, err := fmt.Sscan(r.tail.Types[typ].attributes["iceberg.id"], &id); err == nil {
+			s.IDs[root.Names[i]] = id
+		}
+	}
+	return s
+}
+
+func (r *reader) Close() error {
+	if r.arrow != nil {
+		r.arrow.Close()
+	}
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}
+
+func (r *reader) Next(ctx context.Context) (*column.Batch, error) {
+	b := &column.Batch{RowGroup: -1, Row: r.row}
+	if r.arrow == nil {
+		if b.Rows = int(min(column.MaxRows, r.tail.rows-r.row)); b.Rows <= 0 {
+			return nil, r.finish()
+		}
+	} else {
+		stop := context.AfterFunc(ctx, r.child.kill)
+		in, err := r.arrow.Next(ctx)
+		stop()
+		if err == io.EOF {
+			return nil, r.finish()
+		}
+		if err != nil {
+			return nil, r.child.explain(ctx, err)
+		}
+		b = in
+	}
+	child := b.Arrays
+	b.Arrays = make([]*column.Array, len(r.cols))
+	for i, c := range r.cols {
+		switch {
+		case r.wanted != nil && !r.wanted[i]:
+		case c.arrow >= 0:
+			if b.Arrays[i] = child[c.arrow]; b.Arrays[i] != nil {
+				fromNanoseconds(b.Arrays[i])
+			}
+		case c.moments != nil:
+			var err error
+			if b.Arrays[i], err = c.moments.read(c.node, b.Rows); err != nil {
+				return nil, fmt.Errorf("column %q: %w", c.node.Name, err)
+			}
+		}
+	}
+	r.row += int64(b.Rows)
+	return b, nil
+}
+
+// finish returns io.EOF, or an error where a column has more rows than others.
+func (r *reader) finish() error {
+	for i, c := range r.cols {
+		if c.moments == nil || r.wanted != nil && !r.wanted[i] {
+			continue
+		}
+		if _, _, err := c.moments.Next(); err != io.EOF {
+			return fmt.Errorf("column %q: it has more rows than other columns", c.node.Name)
+		}
+	}
+	return io.EOF
+}
+
+// fromNanoseconds makes timestamps, which are in nanoseconds, those of the units that their nodes say. One that is no
+// whole number of it is a fault.
+func fromNanoseconds(a *column.Array) {
+	if a.Type.AnyUnit && column.TimestampUnit(a.Type.Logical) != "ns" {
+		r := column.Rescaling{From: "ns", To: column.TimestampUnit(a.Type.Logical)}
+		a.Ints = r.Apply(a, func(entry int, err error) {
+			a.Faults = append(a.Faults,
+				column.Fault{Entry: entry, Err: err})
+		})
+	}
+	for _, c := range a.Children {
+		fromNanoseconds(c)
+	}
+}

@@ -1,0 +1,434 @@
+package orc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/stream"
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/snappy"
+	"github.com/pierrec/lz4/v4"
+)
+
+// ORC's compression codecs.
+const (
+	orcPlain  = 0
+	orcZlib   = 1
+	orcSnappy = 2
+	orcLZ4    = 4
+	orcZstd   = 5
+)
+
+// An orcStream reads a stream of an ORC file, chunk by chunk.
+//
+//	chunk      length * 2, + 1 where it is not compressed (3 LE) · bytes
+//
+// Without a codec there are no chunks.
+type orcStream struct {
+	r       io.ReaderAt
+	at, end int64
+	codec   uint64
+	block   int64
+	buf     []byte // what is left of the chunk
+	raw     []byte // the memory of chunks as they are in the file
+	out     []byte // and of those that are decompressed
+}
+
+func (t *Tail) stream(r io.ReaderAt, at, length int64) *orcStream {
+	return &orcStream{r: r, at: at, end: at + length, codec: t.codec, block: t.block}
+}
+
+var errORCShort = errors.New("an ORC stream ends within a value")
+
+// Read reads what is left of the chunk, or of the next one.
+func (s *orcStream) Read(b []byte) (int, error) {
+	if err := s.fill(); err != nil {
+		return 0, err
+	}
+	n := copy(b, s.buf)
+	s.buf = s.buf[n:]
+	return n, nil
+}
+
+// ReadByte returns errORCShort after the last byte.
+func (s *orcStream) ReadByte() (byte, error) {
+	if len(s.buf) == 0 {
+		if err := s.fill(); err == io.EOF {
+			return 0, errORCShort
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	c := s.buf[0]
+	s.buf = s.buf[1:]
+	return c, nil
+}
+
+// fill makes the next chunk the current one, where that has been read. It returns io.EOF after the last.
+func (s *orcStream) fill() error {
+	for len(s.buf) == 0 {
+		left := s.end - s.at
+		if left <= 0 {
+			return io.EOF
+		}
+		if s.codec == orcPlain {
+			return s.load(min(left, 64<<10))
+		}
+		var head [3]byte
+		if left < 3 {
+			return errORCShort
+		}
+		if _, err := s.r.ReadAt(head[:], s.at); err != nil {
+			return err
+		}
+		s.at += 3
+		length := int64(head[0]) | int64(head[1])<<8 | int64(head[2])<<16
+		plain := length&1 != 0
+		if length >>= 1; length > s.end-s.at {
+			return errORCShort
+		}
+		if err := s.load(length); err != nil {
+			return err
+		}
+		if plain {
+			continue
+		}
+		out, err := s.decompress(s.buf)
+		if err != nil {
+			return fmt.Errorf("an ORC chunk that does not decompress: %w", err)
+		}
+		s.buf = out
+	}
+	return nil
+}
+
+func (s *orcStream) load(n int64) error {
+	s.raw = column.Resize(s.raw, int(n))
+	if _, err := s.r.ReadAt(s.raw, s.at); err != nil {
+		return err
+	}
+	s.at += n
+	s.buf = s.raw
+	return nil
+}
+
+func (s *orcStream) decompress(src []byte) ([]byte, error) {
+	switch s.codec {
+	case orcZlib:
+		out, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(src)), s.block+1))
+		if err == nil && int64(len(out)) > s.block {
+			err = errors.New("it is longer than a block")
+		}
+		return out, err
+	case orcSnappy:
+		n, err := snappy.DecodedLen(src)
+		if err == nil && int64(n) > s.block {
+			err = errors.New("it is longer than a block")
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.out = column.Resize(s.out, n)
+		return snappy.Decode(s.out, src)
+	case orcZstd:
+		s.out = column.Resize(s.out, int(s.block))
+		return stream.ZstdDecoder().DecodeAll(src, s.out[:0:s.block])
+	case orcLZ4:
+		s.out = column.Resize(s.out, int(min(s.block, 255*int64(len(src))+64)))
+		n, err := lz4.UncompressBlock(src, s.out)
+		return s.out[:max(n, 0)], err
+	}
+	return nil, fmt.Errorf("codec %d of ORC's is not supported", s.codec)
+}
+
+// An orcInts reads integers in ORC's run lengths, version 1 or 2.
+//
+//	1  run       count - 3 (0 to 127) · step (int8) · first value (varint)
+//	   literals  256 - count (128 to 255) · values (varints)
+//	2  repeat    00 width-1 (3 bits) count-3 (3 bits) · value
+//	   direct    01 width (5) count-1 (9) · packed values
+//	   patched   10 width (5) count-1 (9) · base bytes-1 (3) patch width (5) · gap width-1 (3) patches (5) · base ·
+//	             values · patches
+//	   delta     11 width (5) count-1 (9) · first value (varint) · first step (signed varint) · packed steps
+//
+// Packed numbers begin with the highest bit. Signed values are zigzag.
+type orcInts struct {
+	s       *orcStream
+	version int
+	signed  bool
+	run     []int64 // what is left of the current run
+	all     []int64
+}
+
+func (d *orcInts) next() (int64, error) {
+	if len(d.run) == 0 {
+		d.all = d.all[:0]
+		var err error
+		if d.version == 1 {
+			err = d.readRun()
+		} else {
+			err = d.readRun2()
+		}
+		if err != nil {
+			return 0, err
+		}
+		d.run = d.all
+	}
+	v := d.run[0]
+	d.run = d.run[1:]
+	return v, nil
+}
+
+func (d *orcInts) varint() (uint64, error) {
+	v := uint64(0)
+	for shift := uint(0); shift < 70; shift += 7 {
+		c, err := d.s.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		v |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			return v, nil
+		}
+	}
+	return 0, errors.New("an ORC integer longer than 64 bits")
+}
+
+func (d *orcInts) value(u uint64) int64 {
+	if d.signed {
+		return zigzag(u)
+	}
+	return int64(u)
+}
+
+func (d *orcInts) readRun() error {
+	c, err := d.s.ReadByte()
+	if err != nil {
+		return err
+	}
+	if c >= 128 {
+		for range 256 - int(c) {
+			u, err := d.varint()
+			if err != nil {
+				return err
+			}
+			d.all = append(d.all, d.value(u))
+		}
+		return nil
+	}
+	step, err := d.s.ReadByte()
+	if err != nil {
+		return err
+	}
+	u, err := d.varint()
+	v := d.value(u)
+	for range int(c) + 3 {
+		d.all = append(d.all, v)
+		v += int64(int8(step))
+	}
+	return err
+}
+
+// orcWidths are the widths that five bits stand for.
+var orcWidths = [32]uint{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28,
+	30, 32, 40, 48, 56, 64}
+
+func (d *orcInts) readRun2() error {
+	c, err := d.s.ReadByte()
+	if err != nil {
+		return err
+	}
+	if c>>6 == 0 {
+		u, err := d.bigEndian(uint(c>>3&7) + 1)
+		for range int(c&7) + 3 {
+			d.all = append(d.all, d.value(u))
+		}
+		return err
+	}
+	low, err := d.s.ReadByte()
+	if err != nil {
+		return err
+	}
+	width, count := orcWidths[c>>1&31], (int(c&1)<<8|int(low))+1
+	switch c >> 6 {
+	case 1:
+		p := packedBits{s: d.s}
+		for range count {
+			d.all = append(d.all, d.value(p.take(width)))
+		}
+		return p.err
+	case 2:
+		return d.readPatched(width, count)
+	}
+	if c>>1&31 == 0 {
+		width = 0
+	}
+	return d.readDeltas(width, count)
+}
+
+func (d *orcInts) bigEndian(n uint) (uint64, error) {
+	v := uint64(0)
+	for range n {
+		c, err := d.s.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		v = v<<8 | uint64(c)
+	}
+	return v, nil
+}
+
+func (d *orcInts) readPatched(width uint, count int) error {
+	a, err := d.s.ReadByte()
+	if err != nil {
+		return err
+	}
+	b, err := d.s.ReadByte()
+	if err != nil {
+		return err
+	}
+	baseBytes, patchWidth, gapWidth, patches := uint(a>>5)+1, orcWidths[a&31], uint(b>>5)+1, int(b&31)
+	u, err := d.bigEndian(baseBytes)
+	if err != nil {
+		return err
+	}
+	base := int64(u)
+	if sign := uint64(1) << (8*baseBytes - 1); u&sign != 0 { // a sign and a magnitude
+		base = -int64(u &^ sign)
+	}
+	p := packedBits{s: d.s}
+	for range count {
+		d.all = append(d.all, int64(p.take(width)))
+	}
+	p.align()
+	entry := closestWidth(patchWidth + gapWidth)
+	if patchWidth+gapWidth > 64 {
+		return errors.New("an ORC patch of more than 64 bits")
+	}
+	at := 0
+	for range patches {
+		e := p.take(entry)
+		at += int(e >> patchWidth)
+		patch := e & (1<<patchWidth - 1)
+		if patch == 0 { // a gap of more than its bits
+			continue
+		}
+		if at >= count || width >= 64 {
+			return errors.New("an ORC patch outside its run")
+		}
+		d.all[at] |= int64(patch << width)
+	}
+	for i := range d.all {
+		d.all[i] += base
+	}
+	return p.err
+}
+
+func closestWidth(n uint) uint {
+	for _, w := range orcWidths {
+		if w >= n {
+			return w
+		}
+	}
+	return 64
+}
+
+func (d *orcInts) readDeltas(width uint, count int) error {
+	u, err := d.varint()
+	if err != nil {
+		return err
+	}
+	v := d.value(u)
+	if u, err = d.varint(); err != nil {
+		return err
+	}
+	step := zigzag(u)
+	d.all = append(d.all, v)
+	if count > 1 {
+		v += step
+		d.all = append(d.all, v)
+	}
+	p := packedBits{s: d.s}
+	for range count - 2 {
+		switch {
+		case width == 0:
+			v += step
+		case step < 0:
+			v -= int64(p.take(width))
+		default:
+			v += int64(p.take(width))
+		}
+		d.all = append(d.all, v)
+	}
+	return p.err
+}
+
+// packedBits reads numbers that are packed, the highest bit first.
+type packedBits struct {
+	s    *orcStream
+	byte byte
+	left uint // bits of byte
+	err  error
+}
+
+func (p *packedBits) take(width uint) uint64 {
+	v := uint64(0)
+	for width > 0 && p.err == nil {
+		if p.left == 0 {
+			p.byte, p.err = p.s.ReadByte()
+			p.left = 8
+		}
+		n := min(width, p.left)
+		v = v<<n | uint64(p.byte>>(p.left-n))&(1<<n-1)
+		p.left -= n
+		width -= n
+	}
+	return v
+}
+
+func (p *packedBits) align() { p.left = 0 }
+
+// An orcBits reads the bits of a presence stream: bytes in run lengths, the highest bit first.
+//
+//	run       count - 3 (0 to 127) · byte
+//	literals  256 - count (128 to 255) · bytes
+type orcBits struct {
+	s        *orcStream
+	repeat   bool
+	count    int // bytes left of the run
+	byte     byte
+	bitsLeft int
+}
+
+func (d *orcBits) next() (bool, error) {
+	if d.bitsLeft == 0 {
+		if d.count == 0 {
+			c, err := d.s.ReadByte()
+			if err != nil {
+				return false, err
+			}
+			if d.repeat = c < 128; d.repeat {
+				d.count = int(c) + 3
+				if d.byte, err = d.s.ReadByte(); err != nil {
+					return false, err
+				}
+			} else {
+				d.count = 256 - int(c)
+			}
+		}
+		d.count--
+		if !d.repeat {
+			var err error
+			if d.byte, err = d.s.ReadByte(); err != nil {
+				return false, err
+			}
+		}
+		d.bitsLeft = 8
+	}
+	d.bitsLeft--
+	return bits.RotateLeft8(d.byte, -d.bitsLeft)&1 != 0, nil
+}

@@ -1,0 +1,294 @@
+package parquet
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/parquet/footer"
+)
+
+// A levelNode ties a column.Type to Parquet's definition and repetition levels.
+//
+//	optional group tags (LIST)        def 1: tags is not null            list: present = 1, slot = 0, rep = 0
+//	  repeated group list             def 2, rep 1: there is an element
+//	    optional int64 element        def 3: it is not null              leaf: present = 3, slot = 2, rep = 1
+type levelNode struct {
+	node    *column.Type
+	slot    int16 // from this definition level on the node has an entry, perhaps a null one
+	present int16 // from this definition level on that entry is not null
+	rep     int16 // an entry begins where the repetition level is at most this
+	// leaves of the subtree are columns [first, last) of the file.
+	first, last int
+	children    []*levelNode
+	convert     leafConverter  // leaves only
+	leaf        *schema.Column // leaves only; nil where it is refused
+	use         leafUse        // leaves only
+	sealed      bool           // a refused column whose levels cannot be read either
+}
+
+// schemaWalker turns the tree of a Parquet schema into levelNodes.
+type schemaWalker struct {
+	leaf int // the next column of the file
+}
+
+func (w *schemaWalker) columns(root *footer.Element) []*levelNode {
+	var out []*levelNode
+	w.members(root, 0, 0, 0, func(n *levelNode) { out = append(out, n) })
+	return out
+}
+
+// members calls add with the node of each child of a group.
+func (w *schemaWalker) members(e *footer.Element, slot, above, rep int16, add func(*levelNode)) {
+	for _, k := range e.Kids {
+		add(w.field(k, slot, above, rep))
+	}
+}
+
+// refused returns the node of an element that has no place in a table.
+func (w *schemaWalker) refused(e *footer.Element, slot, present, rep int16) *levelNode {
+	n := &levelNode{
+		node: &column.Type{Name: e.Name, Shape: column.Refused, Reason: e.Refused}, slot: slot, present: present,
+		rep: rep, first: w.leaf,
+	}
+	w.leaf += len(e.Leaves(nil))
+	n.last = w.leaf
+	n.sealed = e.Sealed || e.Group
+	return n
+}
+
+// field returns the node of a field that has an entry from the definition level slot on, and that a required field has
+// a value from the level above on: the two differ under structs, whose members are null with them. A repeated field
+// without a LIST annotation around it is a list that is never null.
+func (w *schemaWalker) field(e *footer.Element, slot, above, rep int16) *levelNode {
+	if e.Refused != "" && e.Group {
+		return w.refused(e, slot, above, rep)
+	}
+	if !e.Repeats() {
+		present := above
+		if e.Repetition == footer.RepetitionOptional {
+			present++
+		}
+		return w.value(e, slot, present, rep)
+	}
+	l := &levelNode{slot: slot, present: above, rep: rep, first: w.leaf}
+	el := w.value(e, above+1, above+1, rep+1)
+	l.node = &column.Type{Name: e.Name, Shape: column.List, Children: []*column.Type{el.node}}
+	l.children, l.last = []*levelNode{el}, w.leaf
+	return l
+}
+
+// value returns the node of a field apart from its repetition, which the caller has taken care of.
+func (w *schemaWalker) value(e *footer.Element, slot, present, rep int16) *levelNode {
+	if e.Refused != "" {
+		return w.refused(e, slot, present, rep)
+	}
+	n := &levelNode{slot: slot, present: present, rep: rep, first: w.leaf}
+	if p, ok := e.Node.(*schema.PrimitiveNode); ok {
+		n.node, n.convert = leafNode(p)
+		n.leaf = schema.NewColumn(p, present, rep)
+		w.leaf++
+	} else {
+		switch e.Annotation() {
+		case "list":
+			w.list(e, n)
+		case "map":
+			w.mapOf(e, n)
+		case "":
+			w.structOf(e, n)
+		default:
+			w.structOf(e, n)
+			n.node = &column.Type{Shape: column.Refused,
+				Reason: fmt.Sprintf("its logical type %s has no place in a table", e.Annotation())}
+		}
+	}
+	n.node.Name = e.Name
+	n.last = w.leaf
+	return n
+}
+
+func (w *schemaWalker) structOf(e *footer.Element, n *levelNode) {
+	n.node = &column.Type{Shape: column.Struct}
+	w.members(e, n.slot, n.present, n.rep, func(c *levelNode) {
+		n.children = append(n.children, c)
+		n.node.Children = append(n.node.Children, c.node)
+	})
+}
+
+// list reads a group annotated LIST in each of the forms that writers have used. The repeated field is the element
+// itself when it is primitive, has several fields, has one that repeats, or is called array or <list>_tuple; a repeated
+// field that is itself annotated is the element too. Else its only field is the element.
+func (w *schemaWalker) list(e *footer.Element, n *levelNode) {
+	kept := e.Kept()
+	if len(kept) != 1 || !kept[0].Repeats() {
+		w.structOf(e, n)
+		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated LIST, and has no single repeated field " +
+			"inside"}
+		return
+	}
+	r := kept[0]
+	var el *levelNode
+	if r.Group && r.Refused == "" && len(r.Kids) == 1 && r.Annotation() == "" && !r.Kids[0].Repeats() &&
+		r.Name != "array" && r.Name != e.Name+"_tuple" {
+		el = w.field(r.Kids[0], n.present+1, n.present+1, n.rep+1)
+	} else {
+		el = w.value(r, n.present+1, n.present+1, n.rep+1)
+	}
+	n.node = &column.Type{Shape: column.List, Children: []*column.Type{el.node}}
+	n.children = []*levelNode{el}
+}
+
+// mapOf reads a group annotated MAP, or MAP_KEY_VALUE in old files. Without a value field it is the list of its keys.
+func (w *schemaWalker) mapOf(e *footer.Element, n *levelNode) {
+	kept := e.Kept()
+	if len(kept) != 1 || !kept[0].Repeats() || !kept[0].Group || kept[0].Refused != "" ||
+		len(kept[0].Kids) != len(kept[0].Kept()) || len(kept[0].Kids) > 2 {
+		w.structOf(e, n)
+		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated MAP, and has no repeated group of a " +
+			"key and a value inside"}
+		return
+	}
+	n.node = &column.Type{Shape: column.Map}
+	w.members(kept[0], n.present+1, n.present+1, n.rep+1, func(c *levelNode) {
+		n.children = append(n.children, c)
+		n.node.Children = append(n.node.Children, c.node)
+	})
+	if len(n.children) == 1 {
+		n.node.Shape = column.List
+	}
+}
+
+// leafNode returns the node of a primitive field and what turns Parquet's values into its own.
+func leafNode(p *schema.PrimitiveNode) (*column.Type, leafConverter) {
+	refused := func(format string, args ...any) (*column.Type, leafConverter) {
+		return &column.Type{Shape: column.Refused, Reason: fmt.Sprintf(format, args...)}, nil
+	}
+	number := func(e vector.Elem, logical string) *column.Type {
+		return &column.Type{Shape: column.Number, Elem: e, Logical: logical}
+	}
+	bytes := func(logical string) *column.Type { return &column.Type{Shape: column.Bytes, Logical: logical} }
+	logical := p.LogicalType()
+	switch t := logical.(type) {
+	case *schema.IntLogicalType:
+		logical = *t
+	case *schema.DecimalLogicalType:
+		logical = *t
+	}
+	phys := p.PhysicalType()
+	has := func(want parquet.Type) bool { return phys == want }
+	if p.ConvertedType() == schema.ConvertedTypes.Interval {
+		return refused("its logical type INTERVAL has no place in a table")
+	}
+	switch t := logical.(type) {
+	case nil, schema.NoLogicalType, schema.UnknownLogicalType:
+	case schema.NullLogicalType:
+		return &column.Type{Shape: column.Null}, convertNull
+	case schema.StringLogicalType, schema.EnumLogicalType:
+		if has(parquet.Types.ByteArray) {
+			return &column.Type{Shape: column.String}, convertBytes
+		}
+	case schema.JSONLogicalType:
+		if has(parquet.Types.ByteArray) {
+			return &column.Type{Shape: column.String, Logical: "json"}, convertBytes
+		}
+	case schema.BSONLogicalType:
+		if has(parquet.Types.ByteArray) {
+			return bytes(""), convertBytes
+		}
+	case schema.UUIDLogicalType:
+		if has(parquet.Types.FixedLenByteArray) && p.TypeLength() == 16 {
+			return bytes("uuid"), convertFixed
+		}
+	case schema.Float16LogicalType:
+		if has(parquet.Types.FixedLenByteArray) && p.TypeLength() == 2 {
+			return number(vector.Float32, "float16"), convertFloat16
+		}
+	case schema.DateLogicalType:
+		if has(parquet.Types.Int32) {
+			return number(vector.Int32, "date32"), convertInt32
+		}
+	case schema.TimeLogicalType:
+		switch {
+		case t.TimeUnit() == schema.TimeUnitMillis && has(parquet.Types.Int32):
+			return number(vector.Int32, "time32[ms]"), convertInt32
+		case t.TimeUnit() == schema.TimeUnitMicros && has(parquet.Types.Int64):
+			return number(vector.Int64, "time64[us]"), convertInt64
+		case t.TimeUnit() == schema.TimeUnitNanos && has(parquet.Types.Int64):
+			return number(vector.Int64, "time64[ns]"), convertInt64
+		}
+	case schema.TimestampLogicalType:
+		unit := map[schema.TimeUnitType]string{
+			schema.TimeUnitMillis: "ms", schema.TimeUnitMicros: "us", schema.TimeUnitNanos: "ns",
+		}[t.TimeUnit()]
+		if has(parquet.Types.Int64) && unit != "" {
+			if t.IsAdjustedToUTC() {
+				return number(vector.Int64, "timestamp["+unit+", tz=UTC]"), convertInt64
+			}
+			return number(vector.Int64, "timestamp["+unit+"]"), convertInt64
+		}
+	case schema.IntLogicalType:
+		e, ok := map[string]vector.Elem{
+			"8true": vector.Int8, "16true": vector.Int16, "32true": vector.Int32, "64true": vector.Int64,
+			"8false": vector.Uint8, "16false": vector.Uint16, "32false": vector.Uint32, "64false": vector.Uint64,
+		}[fmt.Sprintf("%d%v", t.BitWidth(), t.IsSigned())]
+		switch {
+		case ok && t.BitWidth() == 64 && has(parquet.Types.Int64):
+			return number(e, ""), convertInt64
+		case ok && t.BitWidth() == 32 && !t.IsSigned() && has(parquet.Types.Int32):
+			return number(e, ""), convertUint32
+		case ok && t.BitWidth() == 32 && has(parquet.Types.Int32):
+			return number(e, ""), convertInt32
+		case ok && has(parquet.Types.Int32):
+			return number(e, ""), convertNarrow
+		}
+	case schema.DecimalLogicalType:
+		n, err := column.Decimal(int(t.Precision()), int(t.Scale()))
+		if err != nil {
+			return refused("%v", err)
+		}
+		switch {
+		case has(parquet.Types.Int32) && n.Shape == column.Number:
+			return n, convertInt32
+		case has(parquet.Types.Int64) && n.Shape == column.Number:
+			return n, convertInt64
+		case (has(parquet.Types.ByteArray) || has(parquet.Types.FixedLenByteArray)) && n.Shape == column.Number:
+			return n, convertDecimal64(has(parquet.Types.FixedLenByteArray))
+		case has(parquet.Types.ByteArray) || has(parquet.Types.FixedLenByteArray):
+			return n, convertDecimalBytes(has(parquet.Types.FixedLenByteArray), column.DecimalWidth(int(t.Precision())))
+		}
+	default:
+		return refused("its logical type %s has no place in a table", strings.TrimSpace(t.String()))
+	}
+	switch logical.(type) {
+	case nil, schema.NoLogicalType, schema.UnknownLogicalType:
+	default:
+		return refused("its logical type %v does not go with its physical type %v", logical, phys)
+	}
+	switch phys {
+	case parquet.Types.Boolean:
+		return number(vector.Bool, ""), convertBool
+	case parquet.Types.Int32:
+		return number(vector.Int32, ""), convertInt32
+	case parquet.Types.Int64:
+		return number(vector.Int64, ""), convertInt64
+	case parquet.Types.Int96:
+		n := number(vector.Int64, "timestamp[ns]")
+		n.AnyUnit = true
+		return n, convertInt96
+	case parquet.Types.Float:
+		return number(vector.Float32, ""), convertFloat
+	case parquet.Types.Double:
+		return number(vector.Float64, ""), convertDouble
+	case parquet.Types.ByteArray:
+		return bytes(""), convertBytes
+	case parquet.Types.FixedLenByteArray:
+		if p.TypeLength() <= 0 {
+			return refused("a fixed-length byte array of length %d", p.TypeLength())
+		}
+		return bytes(fmt.Sprintf("fixed_size_binary[%d]", p.TypeLength())), convertFixed
+	}
+	return refused("its physical type %v is unknown to this reader", phys)
+}

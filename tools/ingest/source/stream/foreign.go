@@ -1,0 +1,38 @@
+package stream
+
+import (
+	"bytes"
+	"path/filepath"
+)
+
+const unpack = ", which is not supported: decompress it, or use gzip, zstd or bzip2"
+
+// foreignMagic says how files begin that are no text and of no format that is read here, what they are and what to do.
+var foreignMagic = []struct{ magic, what string }{
+	{"\xfd7zXZ\x00", "compressed with xz" + unpack},
+	{"\x04\x22\x4d\x18", "compressed with lz4" + unpack},
+	{"\xff\x06\x00\x00sNaPpY", "compressed with snappy" + unpack},
+	{"\x89LZO\x00\r\n", "compressed with lzo" + unpack},
+	{"PK\x03\x04", "a zip archive" + unpack},
+	{"7z\xbc\xaf", "a 7z archive" + unpack},
+	{"Obj\x01", "an Avro file, which is not supported: pipe it in as an Arrow stream"},
+	{"PFA1", "a Puffin file, statistics or deletes of an Iceberg table: export the table with Spark, Trino, DuckDB's " +
+		"iceberg_scan or the pyiceberg package"},
+	{"SEQ\x06", "a Hadoop SequenceFile, which is not supported: write the table as text or Parquet"},
+	{"RCF\x01", "an RCFile, which is not supported: write the table as text or Parquet"},
+}
+
+// Foreign says what the file is, and what to do, when it is known to be nothing that is read here.
+func Foreign(path string, head []byte) string {
+	// What Hadoop writes with these begins with a length, so that only the name tells.
+	switch ext := filepath.Ext(path); ext {
+	case ".snappy", ".lz4", ".lzo", ".lzo_deflate":
+		return "compressed with " + ext[1:] + unpack
+	}
+	for _, m := range foreignMagic {
+		if bytes.HasPrefix(head, []byte(m.magic)) {
+			return m.what
+		}
+	}
+	return ""
+}

@@ -1,0 +1,216 @@
+package text
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
+)
+
+// A dump learns the types of text columns from the values that all files of a dump have in them: every value is read
+// once before any is read for its row.
+type dump struct {
+	d *input.Set
+
+	// mu guards the rest, and is held while files are read.
+	mu      sync.Mutex
+	columns map[string]*textValues // by name
+}
+
+// textValues is what the values of a column can be all together. Nulls, and no text at all, can be anything.
+type textValues struct {
+	some, empty                                            bool // there was a value; there was one of no text
+	notBool, notInt, notUint, notFloat, notDate, notMoment bool
+	// A number was beyond float32, or an integer that it does not hold exactly.
+	notSingle bool
+	moments   column.MomentRange // of those that are timestamps
+}
+
+// types returns what gives the type of a column by its values.
+func (t *dump) types(ctx context.Context, given func(string) (*column.Type, error)) (func(name string) *column.Type,
+	error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.columns == nil {
+		columns, err := t.learn(ctx, given)
+		if err != nil {
+			return nil, err
+		}
+		t.columns = columns
+	}
+	known := map[string]vector.Type{}
+	for _, f := range t.d.Features() {
+		known[f.Name] = f.Type
+	}
+	return func(name string) *column.Type {
+		feature := name
+		if cm := t.d.Mapping.Columns[name]; cm != nil && cm.Rename != "" {
+			feature = cm.Rename
+		}
+		return t.columns[name].node(known[feature], t.d.TimestampUnit(name))
+	}, nil
+}
+
+// learn is called with mu held.
+func (t *dump) learn(ctx context.Context, given func(string) (*column.Type, error)) (map[string]*textValues, error) {
+	var mu sync.Mutex // guards all
+	all := map[string]*textValues{}
+	return all, t.d.Learn(ctx, t.d.Files(name), func(ctx context.Context, _ int, in input.File) {
+		columns, _ := t.file(ctx, in.Path, given)
+		mu.Lock()
+		defer mu.Unlock()
+		for name, c := range columns {
+			if all[name] == nil {
+				all[name] = &textValues{}
+			}
+			all[name].merge(c)
+		}
+	})
+}
+
+// file returns what the values of a file's columns can be.
+func (t *dump) file(ctx context.Context, path string, given func(string) (*column.Type, error)) (map[string]*textValues,
+	error) {
+	lines, err := lines.Open(path, nil, t.d.Mapping.Text.Charset, &t.d.Limits)
+	if err != nil {
+		return nil, err
+	}
+	defer lines.Close()
+	r, err := t.openLines(lines, given)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*textValues{}
+	values := make([]*textValues, len(r.Nodes))
+	for i, n := range r.Nodes {
+		values[i] = &textValues{}
+		out[n.Name] = values[i]
+	}
+	for n := 0; !r.empty; n++ {
+		if n%256 == 0 {
+			if err := ctx.Err(); err != nil {
+				return out, err
+			}
+		}
+		_, bad, err := r.nextRow()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return out, err
+		}
+		if bad != nil {
+			continue
+		}
+		for i, f := range r.Fields {
+			if !r.IsNull(f) {
+				values[i].add(string(f.Text))
+			}
+		}
+	}
+	return out, nil
+}
+
+// add takes a value into account, without the blanks around it. Numbers are those that are printed again as they are
+// written: 007 and +1 are names.
+func (c *textValues) add(s string) {
+	if s = column.TrimBlanks(s); s == "" {
+		c.empty = true
+		return
+	}
+	c.some = true
+	if !c.notBool {
+		c.notBool = !strings.EqualFold(s, "true") && !strings.EqualFold(s, "false")
+	}
+	if !c.notInt || !c.notFloat {
+		v, err := strconv.ParseInt(s, 10, 64)
+		whole := err == nil && strconv.FormatInt(v, 10) == s
+		c.notInt = c.notInt || !whole
+		c.notFloat = c.notFloat || whole && !column.ExactFloat(vector.Float64, v) || !whole && !isFraction(s)
+		if whole {
+			c.notSingle = c.notSingle || !column.ExactFloat(vector.Float32, v)
+		} else if !c.notFloat && !c.notSingle {
+			_, err := strconv.ParseFloat(s, 32)
+			c.notSingle = err != nil
+		}
+	}
+	if !c.notUint {
+		v, err := strconv.ParseUint(s, 10, 64)
+		c.notUint = err != nil || strconv.FormatUint(v, 10) != s
+	}
+	if !c.notDate {
+		_, err := time.Parse(time.DateOnly, s)
+		c.notDate = err != nil
+	}
+	if !c.notMoment {
+		m, err := column.ParseMoment(s)
+		if c.notMoment = err != nil; err == nil {
+			c.moments.Add(m)
+		}
+	}
+}
+
+// isFraction reports whether s is a number with a fraction or an exponent, NaN or an infinity.
+func isFraction(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+		return false
+	}
+	if strings.Trim(digits, "0123456789.eE+-") != "" {
+		word := strings.ToLower(digits)
+		return s == "NaN" || s == "nan" || word == "inf" || word == "infinity"
+	}
+	if !strings.ContainsAny(digits, ".eE") || digits[0] == '+' {
+		return false
+	}
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil
+}
+
+func (c *textValues) merge(o *textValues) {
+	c.some, c.empty = c.some || o.some, c.empty || o.empty
+	c.notBool, c.notInt, c.notUint = c.notBool || o.notBool, c.notInt || o.notInt, c.notUint || o.notUint
+	c.notFloat, c.notDate, c.notMoment = c.notFloat || o.notFloat, c.notDate || o.notDate, c.notMoment || o.notMoment
+	c.notSingle = c.notSingle || o.notSingle
+	c.moments.Merge(o.moments)
+}
+
+// node returns the narrowest type that holds all the values. A string or a float that the table has is taken where it
+// does, too; of a fraction, float32 is as near as the table wants it. unit is that of timestamps, empty where nothing
+// says it.
+func (c *textValues) node(known vector.Type, unit string) *column.Type {
+	n := &column.Type{Shape: column.Number, Elem: vector.Int64}
+	isFloat := known.Kind == vector.Dense && (known.Elem == vector.Float32 || known.Elem == vector.Float64)
+	switch {
+	case c == nil || !c.some && !c.empty:
+		n.Shape, n.Elem = column.Null, 0
+	case known.Kind == vector.String || !c.some:
+		n.Shape, n.Elem = column.String, 0
+	case !c.notBool:
+		n.Elem = vector.Bool
+	case isFloat && !c.notFloat:
+		if n.Elem = known.Elem; c.notSingle {
+			n.Elem = vector.Float64
+		}
+	case !c.notInt:
+	case !c.notUint:
+		n.Elem = vector.Uint64
+	case !c.notFloat:
+		n.Elem = vector.Float64
+	case !c.notDate:
+		n.Elem, n.Logical = vector.Int32, "date32"
+	case !c.notMoment && (unit != "" || !c.moments.None()):
+		n.Logical = "timestamp[" + cmp.Or(unit, c.moments.Unit()) + "]"
+	default:
+		n.Shape, n.Elem = column.String, 0
+	}
+	return n
+}

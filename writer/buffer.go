@@ -1,0 +1,110 @@
+package writer
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A buffer holds Rows as they came, each a chunk, with a record for each row. Nothing is copied until the rows are in order: then
+// each feature is gathered once, to a spill file or to a stripe.
+//
+//	records   sorted:  (chunk 2, row 7) (chunk 0, row 1) (chunk 2, row 8) ...
+//	features  number → the chunks that have it, and their columns
+//
+// A feature costs a buffer nothing for the chunks that lack it.
+type buffer struct {
+	records []record
+	chunks  int
+	columns [][]chunkColumn // by feature number
+	bytes   int64           // memory held, records included
+	release []func()        // give back what columns borrow
+}
+
+type chunkColumn struct {
+	chunk int
+	col   *vector.Column
+}
+
+// columnOverhead is what a column takes beside its values, the buffer's entry for it included.
+const columnOverhead = int64(unsafe.Sizeof(vector.Column{})+unsafe.Sizeof(chunkColumn{})) + 64
+
+// columnBytes returns the memory that c holds, by capacity.
+func columnBytes(c *vector.Column) int64 {
+	return columnOverhead + int64(cap(c.Data)) +
+		4*int64(cap(c.Offsets)+cap(c.Floats)+cap(c.ScoreFloats)) +
+		8*int64(cap(c.Present)+cap(c.Ints)+cap(c.Doubles)+cap(c.ScoreDoubles))
+}
+
+// add takes over rows, whose columns take so many bytes; recs, one for each row, are copied.
+func (b *buffer) add(recs []record, rows *Rows, bytes int64) {
+	for i := range recs {
+		recs[i].chunk, recs[i].row = uint32(b.chunks), uint32(i)
+	}
+	before := cap(b.records)
+	b.records = append(b.records, recs...)
+	b.bytes += int64(cap(b.records)-before) * int64(unsafe.Sizeof(record{}))
+	for i, number := range rows.Numbers {
+		for len(b.columns) <= number {
+			b.columns = append(b.columns, nil)
+		}
+		b.columns[number] = append(b.columns[number], chunkColumn{b.chunks, rows.Columns[i]})
+	}
+	b.bytes += bytes
+	b.release = append(b.release, rows.Release)
+	b.chunks++
+}
+
+// free gives back what columns borrow. The buffer is empty after it.
+func (b *buffer) free() {
+	for _, release := range b.release {
+		release()
+	}
+	*b = buffer{}
+}
+
+// sort puts the records in order.
+func (b *buffer) sort() {
+	slices.SortFunc(b.records, func(x, y record) int { return compareRecords(&x, &y) })
+}
+
+// has reports whether any chunk has the feature.
+func (b *buffer) has(number int) bool { return number < len(b.columns) && len(b.columns[number]) > 0 }
+
+// sources returns, by chunk, the feature's columns as columns of type t, in dst's memory. Converted ones replace the
+// chunk's own. One goroutine at a time for each feature.
+func (b *buffer) sources(dst []*vector.Column, number int, t vector.Type) ([]*vector.Column, error) {
+	dst = resize(dst, b.chunks)
+	clear(dst)
+	if !b.has(number) {
+		return dst, nil
+	}
+	for i := range b.columns[number] {
+		e := &b.columns[number][i]
+		if e.col.Type != t {
+			c, err := vector.Convert(e.col, t)
+			if err != nil {
+				return nil, err
+			}
+			e.col = c
+		}
+		dst[e.chunk] = e.col
+	}
+	return dst, nil
+}
+
+// appendPieces appends the pieces that spell records [lo, hi), none across a multiple of grain counted from record 0.
+func (b *buffer) appendPieces(dst []piece, lo, hi, grain int) []piece {
+	for i := lo; i < hi; i++ {
+		r := &b.records[i]
+		if n := len(dst); i > lo && i%grain != 0 {
+			if p := &dst[n-1]; p.src == r.chunk && p.row+p.n == r.row {
+				p.n++
+				continue
+			}
+		}
+		dst = append(dst, piece{src: r.chunk, row: r.row, n: 1})
+	}
+	return dst
+}

@@ -1,0 +1,331 @@
+package writer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/dsistore/dsistore/dedup"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+	"golang.org/x/sync/errgroup"
+)
+
+// A unit is what one worker writes: a feature, or the features of a dedup group.
+type unit struct {
+	order    int // place in the packs; a group takes one place more than it has features, for its inverse
+	features []*Feature
+	byRuns   bool
+	memory   int64
+}
+
+// units returns what the segment is made of, in the order of the packs. A group stands where its first feature would.
+func (j *segmentJob) units(ctx context.Context) ([]*unit, error) {
+	groups, err := j.groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	groupOf := map[int]*dedup.Group{} // by place in j.order
+	for i := range groups {
+		g := &groups[i]
+		slices.Sort(g.Members)
+		for _, m := range g.Members {
+			groupOf[m] = g
+		}
+	}
+	var out []*unit
+	order := 0
+	for i, f := range j.order {
+		u := &unit{order: order, features: []*Feature{f}, memory: j.estimate(f)}
+		if g := groupOf[i]; g != nil {
+			if g.Members[0] != i {
+				continue
+			}
+			u.byRuns = g.ByRuns
+			for _, m := range g.Members[1:] {
+				u.features = append(u.features, j.order[m])
+				u.memory += j.estimate(j.order[m])
+			}
+			order++
+		}
+		if j.Dedup != DedupOff {
+			u.memory += j.scratch(u)
+		}
+		u.memory = min(u.memory, writeShare(j.Memory))
+		order += len(u.features)
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// scratch bounds what finding the duplicates of a unit holds: one seeker for all its features, and a group's Union.
+func (j *segmentJob) scratch(u *unit) int64 {
+	n := j.seekerBytes(u)
+	if len(u.features) > 1 {
+		n += dedup.UnionBytes(j.stripeRows())
+	}
+	return n
+}
+
+// seekerBytes bounds what a seeker holds of the features of a unit, one after the other.
+func (j *segmentJob) seekerBytes(u *unit) int64 {
+	values := int64(0)
+	for _, f := range u.features {
+		values = max(values, j.stripeBytes(f))
+	}
+	return dedup.ScratchBytes(j.stripeRows(), values) + 2*values // the Sizer's: the encoded form, and what is encoded
+}
+
+// stripeRows returns the rows of the segment's largest stripe.
+func (j *segmentJob) stripeRows() int64 {
+	rows := 0
+	for i := range j.plan.stripes {
+		rows = max(rows, j.plan.stripes[i].rows)
+	}
+	return int64(rows)
+}
+
+// A part is the first rows of a stripe, for a sample.
+type part struct {
+	stripe *stripePlan
+	pieces []piece
+	rows   int
+}
+
+// What groups are chosen from: some rows of a few stripes that are spread over the segment, so that one that is not like
+// the others does not decide, and about as many in all as a stripe has, so that what comes back does so as often.
+const (
+	sampledStripes = 4
+	leastSample    = 4096  // rows
+	mostSample     = 16384 // rows
+)
+
+// sampleParts returns parts of the segment's stripes with about a sixteenth of its rows, and how many rows they have.
+func sampleParts(p *segmentPlan) (parts []part, rows int) {
+	n := min(sampledStripes, len(p.stripes))
+	want := (min(max(p.rows/16, leastSample), mostSample) + n - 1) / n
+	for i := range n {
+		st := &p.stripes[(2*i+1)*len(p.stripes)/(2*n)]
+		t := part{stripe: st, rows: min(st.rows, want)}
+		left := uint32(t.rows)
+		for _, q := range p.pieces[st.from:st.to] {
+			if left == 0 {
+				break
+			}
+			q.n = min(q.n, left)
+			left -= q.n
+			t.pieces = append(t.pieces, q)
+		}
+		parts = append(parts, t)
+		rows += t.rows
+	}
+	return parts, rows
+}
+
+// groups finds the features that repeat together, from a sample of the segment's rows, and notes what each of the others
+// does best by itself. Members are places in j.order. Features are sampled in parallel, a few at a time, while those before them find
+// their groups in order.
+func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
+	if !j.Dedup.takes(DedupGroups) {
+		return nil, nil
+	}
+	places := make([]int, len(j.order))
+	for i := range places {
+		places[i] = i
+	}
+	// Features with few nulls say best what repeats; in groups of them the others find their place.
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(j.order[b].RawBytes, j.order[a].RawBytes) })
+	parts, rows := sampleParts(j.plan)
+	var g dedup.Grouper
+	share := writeShare(j.Memory) / 2 // for finding groups, and for one group's stripes
+	g.Reset(rows, share, dedup.Options{NsPerByte: j.weight.NsPerByte()})
+	samplers := make([]featureSampler, j.Workers)
+	for i := range samplers {
+		m := j.makers.Get().(*stripeMaker)
+		defer j.makers.Put(m)
+		s := j.seekers.Get().(*seeker)
+		defer j.seekers.Put(s)
+		samplers[i] = featureSampler{segmentJob: j, maker: m, seeker: s, parts: parts}
+	}
+	ahead := sampledAhead * j.Workers
+	now, next := make([]dedup.Sampled, ahead), make([]dedup.Sampled, ahead)
+	if err := sampleAll(ctx, samplers, places[:min(ahead, len(places))], now); err != nil {
+		return nil, err
+	}
+	for len(places) > 0 {
+		block := places[:min(ahead, len(places))]
+		places = places[len(block):]
+		var eg errgroup.Group
+		eg.Go(func() error { return sampleAll(ctx, samplers, places[:min(ahead, len(places))], next) })
+		for k, i := range block {
+			f := j.order[i]
+			f.choice.Note(&now[k])
+			g.Add(i, &now[k], j.estimate(f), share)
+		}
+		if err := eg.Wait(); err != nil {
+			return nil, err
+		}
+		now, next = next, now
+	}
+	return g.Groups(), nil
+}
+
+// sampledAhead is how many features a worker samples before they are looked at.
+const sampledAhead = 4
+
+// A featureSampler is what one worker needs to sample features.
+type featureSampler struct {
+	*segmentJob
+	maker   *stripeMaker
+	seeker  *seeker
+	parts   []part
+	sampler dedup.Sampler
+	rows    vector.Column
+	starts  []int32
+}
+
+// sampleAll samples the features at places, in parallel.
+func sampleAll(ctx context.Context, samplers []featureSampler, places []int, out []dedup.Sampled) error {
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for i := range min(len(samplers), len(places)) {
+		s := &samplers[i]
+		g.Go(func() error {
+			for {
+				k := int(next.Add(1)) - 1
+				if k >= len(places) {
+					return nil
+				}
+				f := s.order[places[k]]
+				if err := s.sample(ctx, f, &out[k]); err != nil {
+					return fmt.Errorf("feature %q: %w", f.Name, err)
+				}
+			}
+		})
+	}
+	return g.Wait()
+}
+
+// sample examines the rows of the parts, none when the feature is null throughout the segment.
+func (s *featureSampler) sample(ctx context.Context, f *Feature, dst *dedup.Sampled) error {
+	s.rows.Type = f.Type
+	s.rows.Reset()
+	s.starts = s.starts[:0]
+	stripe := dedup.Stripe{Values: &s.rows}
+	defer s.maker.rows.done()
+	present, err := s.maker.rows.open(f.Number, f.Type, s.plan, true)
+	if err != nil {
+		return err
+	}
+	if present {
+		for _, p := range s.parts {
+			if err := s.gatherPieces(ctx, s.maker, f, p.stripe, p.pieces, p.rows); err != nil {
+				return err
+			}
+			from := s.maker.stripe
+			s.rows.AppendRows(from.Values, 0, from.Values.Rows)
+			for _, start := range from.Starts {
+				s.starts = append(s.starts, int32(stripe.Rows)+start)
+			}
+			stripe.Rows += from.Rows
+		}
+		stripe.Starts = s.starts
+	}
+	s.sampler.Sample(dst, stripe, s.finding(s.seeker))
+	return nil
+}
+
+// writeGroup writes the features of a dedup group, stripe by stripe side by side, in as many workers as are idle.
+func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
+	s := j.seekers.Get().(*seeker)
+	defer j.seekers.Put(s)
+	g := groupJob{
+		segmentJob: j, unit: u, seeker: s, makers: make([]*stripeMaker, len(u.features)), stats: make([]dedup.Stats, len(u.features)),
+		scratch: j.seekerBytes(u),
+	}
+	stored := make([]storage.Feature, len(u.features))
+	for i, f := range u.features {
+		m := j.makers.Get().(*stripeMaker)
+		defer j.makers.Put(m)
+		defer m.rows.done()
+		if _, err := m.rows.open(f.Number, f.Type, j.plan, false); err != nil {
+			return fmt.Errorf("feature %q: %w", f.Name, err)
+		}
+		g.makers[i], stored[i] = m, f.Feature
+	}
+	err := j.out.AddGroup(ctx, u.order, stored, func(files []StripeWriter) error {
+		for i := range j.plan.stripes {
+			if err := g.stripe(ctx, i, files); err != nil {
+				return err
+			}
+		}
+		return g.spread(len(u.features), s, g.scratch, func(_ *seeker, k int) error {
+			files[k+1].Note(foundOf(g.stats[k]))
+			if err := files[k+1].Settle(); err != nil {
+				return fmt.Errorf("feature %q: %w", u.features[k].Name, err)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("dedup group of feature %q: %w", u.features[0].Name, err)
+	}
+	for k := range g.stats {
+		j.done(g.stats[k])
+	}
+	j.grouped(len(u.features), int64(g.inverseBytes))
+	return nil
+}
+
+// A groupJob writes a dedup group.
+type groupJob struct {
+	*segmentJob
+	*unit
+	*seeker
+	makers       []*stripeMaker // by feature, each with its stripe
+	stats        []dedup.Stats  // by feature
+	scratch      int64          // what a seeker holds of one of the features
+	union        dedup.Union
+	inverseBytes float64 // estimated from the first stripe's
+}
+
+// stripe writes stripe i of the inverse and of the features.
+func (g *groupJob) stripe(ctx context.Context, i int, files []StripeWriter) error {
+	err := g.spread(len(g.makers), g.seeker, 0, func(_ *seeker, k int) error {
+		if err := g.gather(ctx, g.makers[k], g.features[k], i); err != nil {
+			return fmt.Errorf("feature %q: %w", g.features[k].Name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	g.union.Reset(g.plan.stripes[i].rows, g.byRuns)
+	for _, m := range g.makers {
+		g.union.Add(m.stripe)
+	}
+	inverse := g.union.Inverse()
+	if i == 0 {
+		g.sizer.Reset(inverse.Type, false)
+		n, err := g.sizer.Size(inverse)
+		if err != nil {
+			return err
+		}
+		g.inverseBytes = float64(n) / float64(max(inverse.Rows, 1)) * float64(g.plan.rows)
+	}
+	if err := files[0].WriteStripe(inverse); err != nil {
+		return err
+	}
+	return g.spread(len(g.makers), g.seeker, g.scratch, func(s *seeker, k int) error {
+		f := g.features[k]
+		s.finder.Reset(f.Type, g.finding(s), f.choice)
+		if err := files[k+1].WriteStripe(s.finder.FindIn(g.makers[k].stripe, &g.union)); err != nil {
+			return fmt.Errorf("feature %q: %w", f.Name, err)
+		}
+		f.choice = s.finder.Choice()
+		g.stats[k].Add(s.finder.Stats())
+		return nil
+	})
+}

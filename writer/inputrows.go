@@ -1,0 +1,201 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"os"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/spill"
+)
+
+// inputRows gives the live rows of a Rewrite's inputs: those that are deleted do not count in a plan's ranges, and are not held in memory.
+//
+// An opened column holds a decoded stripe, so that the stripes which are made one after the other find it there. Where those of all inputs are more
+// than a feature may take, one input after the other is read and its rows are laid aside, in a file, by the stripes that they go to: each
+// is decoded once all the same, and one of them is held at a time.
+type inputRows struct {
+	ctx context.Context // of the one Run that the rows are read for
+	r   *rewriting
+
+	opened  []RewriteColumn // by place in the segment's ranges; nil: null in every row
+	inputs  []*RewriteInput
+	decoded []vector.Column
+	cols    []*vector.Column
+	typ     vector.Type
+	sample  bool
+	aside   *asideRows // nil: columns are read as stripes are made
+}
+
+func (r *inputRows) open(number int, t vector.Type, s *segmentPlan, sample bool) (present bool, err error) {
+	r.done()
+	r.typ, r.sample = t, sample
+	for len(r.decoded) < len(s.ranges) {
+		r.decoded = append(r.decoded, vector.Column{})
+	}
+	r.cols = resize(r.cols, len(s.ranges))
+	for _, g := range s.ranges {
+		c, err := r.r.Open(r.ctx, int(g.run), number)
+		if err != nil {
+			return false, err
+		}
+		r.opened = append(r.opened, c)
+		r.inputs = append(r.inputs, &r.r.Inputs[g.run])
+		present = present || c != nil && c.MayHave(int(g.lo), int(g.hi))
+	}
+	if !present || sample || !r.r.laysAside(r.r.features[number]) {
+		return present, nil
+	}
+	return true, r.layAside(s)
+}
+
+// done closes the columns.
+func (r *inputRows) done() {
+	for _, c := range r.opened {
+		if c != nil {
+			c.Close()
+		}
+	}
+	r.opened, r.inputs = r.opened[:0], r.inputs[:0]
+	if r.aside != nil {
+		r.aside.close()
+		r.aside = nil
+	}
+}
+
+func (r *inputRows) stripe(st *stripePlan) ([]*vector.Column, error) {
+	clear(r.cols)
+	for i, g := range st.ranges {
+		c := r.opened[g.run]
+		if c == nil {
+			continue
+		}
+		to := &r.decoded[g.run]
+		to.Type = r.typ
+		to.Reset()
+		var err error
+		if r.aside != nil {
+			err = r.aside.read(to, st, i)
+		} else {
+			err = r.take(to, c, g)
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.cols[g.run] = to
+	}
+	return r.cols, nil
+}
+
+// take appends the live rows of a range to a column.
+func (r *inputRows) take(to *vector.Column, c RewriteColumn, g runRange) error {
+	err := r.inputs[g.run].eachLive(g.lo, g.hi, func(lo, hi int) error { return c.Append(to, lo, hi) })
+	if r.sample {
+		c.Close() // the next stripe of a sample lies elsewhere
+	}
+	return err
+}
+
+// asideRows are rows of one feature of a segment in a file, as blocks: one for each range of each stripe.
+type asideRows struct {
+	file    *os.File
+	end     int64
+	out     []byte // to be written at end
+	blocks  map[*stripePlan][]asideBlock
+	raw     []byte
+	decoder blockReader
+}
+
+// An asideBlock says where a block is. Length 0: it has no rows.
+type asideBlock struct {
+	at       int64
+	length   uint32
+	checksum uint32
+	rows     uint32
+}
+
+// layAside reads the opened columns, one after the other.
+func (r *inputRows) layAside(s *segmentPlan) error {
+	type place struct{ stripe, i int }
+	places := make([][]place, len(s.ranges))
+	a := &asideRows{blocks: make(map[*stripePlan][]asideBlock, len(s.stripes)), out: make([]byte, 0, spillBufBytes)}
+	for k := range s.stripes {
+		st := &s.stripes[k]
+		a.blocks[st] = make([]asideBlock, len(st.ranges))
+		for i, g := range st.ranges {
+			places[g.run] = append(places[g.run], place{k, i})
+		}
+	}
+	var err error
+	if a.file, err = spill.Create(r.r.dir); err != nil {
+		return err
+	}
+	r.aside = a
+	for run, c := range r.opened {
+		if c == nil {
+			continue
+		}
+		rows := &r.decoded[run]
+		for _, p := range places[run] {
+			if err := r.ctx.Err(); err != nil {
+				return err
+			}
+			st := &s.stripes[p.stripe]
+			rows.Type = r.typ
+			rows.Reset()
+			if err := r.take(rows, c, st.ranges[p.i]); err != nil {
+				return err
+			}
+			if a.blocks[st][p.i], err = a.add(rows); err != nil {
+				return err
+			}
+		}
+		c.Close()
+	}
+	return a.flush()
+}
+
+// add appends a block.
+func (a *asideRows) add(c *vector.Column) (asideBlock, error) {
+	start := len(a.out)
+	a.out = appendBlock(a.out, c)
+	b := a.out[start:]
+	at := asideBlock{at: a.end + int64(start), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli), rows: uint32(c.Rows)}
+	if int64(len(b)) > int64(at.length) {
+		return at, fmt.Errorf("%d rows take %d bytes", c.Rows, len(b))
+	}
+	if len(a.out) < spillBufBytes-blockBytes {
+		return at, nil
+	}
+	return at, a.flush()
+}
+
+func (a *asideRows) flush() error {
+	if _, err := a.file.WriteAt(a.out, a.end); err != nil {
+		return fmt.Errorf("spilling: %w", err)
+	}
+	a.end += int64(len(a.out))
+	a.out = a.out[:0]
+	return nil
+}
+
+// read appends the rows of range i of a stripe to dst.
+func (a *asideRows) read(dst *vector.Column, st *stripePlan, i int) error {
+	b := a.blocks[st][i]
+	if b.rows == 0 {
+		return nil
+	}
+	a.raw = resize(a.raw, int(b.length))
+	if _, err := a.file.ReadAt(a.raw, b.at); err != nil {
+		return fmt.Errorf("reading a spill file: %w", err)
+	}
+	if crc32.Checksum(a.raw, castagnoli) != b.checksum {
+		return fmt.Errorf("reading a spill file: what was read is not what was written")
+	}
+	a.decoder.reset(dst.Type, a.raw, int(b.rows))
+	a.decoder.appendRows(dst, int(b.rows))
+	return nil
+}
+
+func (a *asideRows) close() { _ = a.file.Close() }

@@ -1,0 +1,208 @@
+package writer
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// A recordStream gives records in order. Head is the next one, nil at the end; it is borrowed until advance.
+type recordStream interface {
+	head() *record
+	advance() error
+}
+
+// A bufferStream is the records of a sorted buffer.
+type bufferStream struct {
+	records []record
+	at      int
+}
+
+func (s *bufferStream) head() *record {
+	if s.at == len(s.records) {
+		return nil
+	}
+	return &s.records[s.at]
+}
+
+func (s *bufferStream) advance() error { s.at++; return nil }
+
+// A sequenceStream is the records of a sequence. Their chunk is the run's number among all and their row the row in it.
+type sequenceStream struct {
+	runs []*run // not yet begun
+	in   *bufio.Reader
+	left int // in the run, the head included
+	rec  record
+	raw  [recordBytes]byte
+	next uint32 // number of runs[0]
+}
+
+// recordReadBytes is what each sequence's records are read ahead by.
+const recordReadBytes = 64 << 10
+
+// newSequenceStream returns the records of a sequence whose first run has the given number.
+func newSequenceStream(q *sequence, first int) (*sequenceStream, error) {
+	s := &sequenceStream{runs: q.runs, next: uint32(first), in: bufio.NewReaderSize(nil, recordReadBytes), left: 1}
+	return s, s.advance()
+}
+
+func (s *sequenceStream) head() *record {
+	if s.left == 0 {
+		return nil
+	}
+	return &s.rec
+}
+
+func (s *sequenceStream) advance() error {
+	s.left--
+	s.rec.row++
+	if s.left == 0 {
+		if len(s.runs) == 0 {
+			return nil
+		}
+		r := s.runs[0]
+		s.runs, s.left = s.runs[1:], r.rows
+		s.in.Reset(io.NewSectionReader(r.file, r.records, int64(r.rows)*recordBytes))
+		s.rec.chunk, s.rec.row = s.next, 0
+		s.next++
+	}
+	if _, err := io.ReadFull(s.in, s.raw[:]); err != nil {
+		return fmt.Errorf("reading a spill file: %w", err)
+	}
+	decodeRecord(&s.rec, s.raw[:])
+	return nil
+}
+
+// mergeStreams returns the records of all sequences in order, and all their runs in the order of their numbers.
+func mergeStreams(sequences []*sequence) (recordStream, []*run, error) {
+	var runs []*run
+	streams := make([]recordStream, 0, len(sequences))
+	for _, q := range sequences {
+		s, err := newSequenceStream(q, len(runs))
+		if err != nil {
+			return nil, nil, err
+		}
+		runs = append(runs, q.runs...)
+		streams = append(streams, s)
+	}
+	return newMergedStream(streams), runs, nil
+}
+
+// mergeLimits bound what merging sequences into one holds in memory.
+type mergeLimits struct {
+	rows         int   // of a run
+	featureBytes int64 // of one feature of a run
+	workers      int
+}
+
+// mergeSequences merges sequences into a new one in dir. types are those of all features so far.
+func mergeSequences(ctx context.Context, sequences []*sequence, types []vector.Type, dir string, limits mergeLimits) (_ *sequence, err error) {
+	in, runs, err := mergeStreams(sequences)
+	if err != nil {
+		return nil, err
+	}
+	out, err := newSequence(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = out.close()
+		}
+	}()
+	var records []record
+	p := &planner{
+		in: in, overRuns: true, acrossPartitions: true, stripeRows: limits.rows, stripeBytes: limits.featureBytes,
+		segmentRows: func(uint32) int { return 1 }, // one stripe
+		keep:        func(r *record) { records = append(records, *r) },
+	}
+	for {
+		records = records[:0]
+		plan, err := p.next()
+		if err != nil {
+			return nil, err
+		}
+		if plan == nil {
+			return out, nil
+		}
+		plan.cut(spillGrain)
+		err = out.append(ctx, runInput{
+			records: records, plan: plan, types: types, newRows: func() rowsOf { return &runRows{runs: runs} },
+		}, limits.workers)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// cut splits the pieces of a plan of one stripe at multiples of grain rows.
+func (s *segmentPlan) cut(grain int) {
+	out := make([]piece, 0, len(s.pieces)+s.rows/grain)
+	at := 0
+	for _, p := range s.pieces {
+		for p.n > 0 {
+			n := min(int(p.n), grain-at%grain)
+			out = append(out, piece{src: p.src, row: p.row, n: uint32(n)})
+			p.row, p.n, at = p.row+uint32(n), p.n-uint32(n), at+n
+		}
+	}
+	s.pieces = out
+	s.stripes[0].to = len(out)
+}
+
+// A mergedStream merges streams into one: a binary heap by head.
+type mergedStream struct {
+	heap []recordStream // none at its end
+}
+
+func newMergedStream(streams []recordStream) *mergedStream {
+	m := &mergedStream{}
+	for _, s := range streams {
+		if s.head() != nil {
+			m.heap = append(m.heap, s)
+		}
+	}
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.down(i)
+	}
+	return m
+}
+
+func (m *mergedStream) head() *record {
+	if len(m.heap) == 0 {
+		return nil
+	}
+	return m.heap[0].head()
+}
+
+func (m *mergedStream) advance() error {
+	if err := m.heap[0].advance(); err != nil {
+		return err
+	}
+	if m.heap[0].head() == nil {
+		last := len(m.heap) - 1
+		m.heap[0] = m.heap[last]
+		m.heap = m.heap[:last]
+	}
+	m.down(0)
+	return nil
+}
+
+func (m *mergedStream) down(i int) {
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(m.heap); c++ {
+			if compareRecords(m.heap[c].head(), m.heap[least].head()) < 0 {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
+		i = least
+	}
+}

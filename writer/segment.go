@@ -1,0 +1,420 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dsistore/dsistore/dedup"
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+)
+
+// rowsOf gives the columns that a stripe's pieces speak of, for one feature of one segment at a time.
+type rowsOf interface {
+	// open starts the feature of that number, as type t, in the segment and reports whether any of its rows is not null. sample: a few of its
+	// stripes are asked for, and not all.
+	open(number int, t vector.Type, s *segmentPlan, sample bool) (bool, error)
+	// stripe returns the columns, of the feature's type, nil where a whole one is null. Stripes come in order. Borrowed
+	// until the next call.
+	stripe(st *stripePlan) ([]*vector.Column, error)
+	// done gives back what is held of the feature that was opened last.
+	done()
+}
+
+// bufferRows gives the rows of a sorted buffer.
+type bufferRows struct {
+	buf  *buffer
+	cols []*vector.Column
+}
+
+func (b *bufferRows) open(number int, t vector.Type, s *segmentPlan, _ bool) (present bool, err error) {
+	if !b.buf.has(number) {
+		return false, nil
+	}
+	if b.cols, err = b.buf.sources(b.cols, number, t); err != nil {
+		return false, err
+	}
+	for _, p := range s.pieces {
+		c := b.cols[p.src]
+		if c == nil {
+			continue
+		}
+		for row := p.row; row < p.row+p.n; row++ {
+			if !c.IsNull(int(row)) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func (b *bufferRows) stripe(*stripePlan) ([]*vector.Column, error) { return b.cols, nil }
+
+func (b *bufferRows) done() {}
+
+// runRows gives the rows of runs. Its memory is for the runs that one segment needs, by their place in its plan.
+type runRows struct {
+	runs    []*run
+	typ     vector.Type
+	readers []runReader
+	decoded []vector.Column
+	cols    []*vector.Column
+}
+
+func (r *runRows) open(number int, t vector.Type, s *segmentPlan, _ bool) (bool, error) {
+	for len(r.readers) < len(s.ranges) {
+		r.readers, r.decoded = append(r.readers, runReader{}), append(r.decoded, vector.Column{})
+	}
+	r.cols = resize(r.cols, len(s.ranges))
+	r.typ = t
+	present := false
+	for i, g := range s.ranges {
+		rd := &r.readers[i]
+		src := r.runs[g.run]
+		rd.sec = src.section(number)
+		if rd.sec.blocks == 0 {
+			continue
+		}
+		if err := rd.reset(src, rd.sec, int(g.lo), int(g.hi)); err != nil {
+			return false, err
+		}
+		r.decoded[i].Type = rd.sec.typ
+		if present {
+			continue
+		}
+		var err error
+		if present, err = rd.anyPresent(int(g.hi - g.lo)); err != nil {
+			return false, err
+		}
+		if err := rd.reset(src, rd.sec, int(g.lo), int(g.hi)); err != nil {
+			return false, err
+		}
+	}
+	return present, nil
+}
+
+func (r *runRows) stripe(st *stripePlan) ([]*vector.Column, error) {
+	clear(r.cols)
+	for _, g := range st.ranges {
+		rd := &r.readers[g.run]
+		if rd.sec.blocks == 0 {
+			continue
+		}
+		c := &r.decoded[g.run]
+		c.Reset()
+		rd.seek(int(g.lo))
+		if err := rd.appendRows(c, int(g.hi-g.lo)); err != nil {
+			return nil, err
+		}
+		out, err := vector.Convert(c, r.typ)
+		if err != nil {
+			return nil, err
+		}
+		r.cols[g.run] = out
+	}
+	return r.cols, nil
+}
+
+// done: blocks of runs are small, and stay for the next feature.
+func (r *runRows) done() {}
+
+// An output writes segments, one after the other: what they share.
+type output struct {
+	*Options
+	target  Target
+	weight  format.Profile
+	rows    int64                // of all segments
+	held    func(*Feature) int64 // what the opened columns of a feature take while a stripe of it is made; nil: nothing
+	memory  *memoryBudget        // for stripes being made and encoded
+	makers  *sync.Pool           // of *stripeMaker
+	seekers *sync.Pool           // of *seeker
+
+	mu    sync.Mutex // guards what follows, and calls of wrote
+	wrote func(rows, bytes int64)
+	found Duplicates
+}
+
+// newOutput returns a writer of segments of so many rows in all, which newRows gives, one for each worker. opts have their defaults.
+func newOutput(opts *Options, target Target, newRows func() rowsOf, rows int64) (*output, error) {
+	weight, err := opts.profile()
+	return &output{
+		Options: opts, target: target, weight: weight, rows: max(rows, 1), memory: newMemoryBudget(writeShare(opts.Memory)),
+		makers:  &sync.Pool{New: func() any { return &stripeMaker{rows: newRows()} }},
+		seekers: &sync.Pool{New: func() any { return new(seeker) }},
+	}, err
+}
+
+// tell says how much more is written.
+func (w *output) tell(rows, bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.advance(rows, bytes)
+}
+
+// advance is called with mu held.
+func (w *output) advance(rows, bytes int64) {
+	if w.wrote != nil {
+		w.wrote(rows, bytes)
+	}
+}
+
+// write writes the planned rows of the features as one segment. Each feature counts for share bytes of what is written.
+func (w *output) write(ctx context.Context, plan *segmentPlan, p storage.Partition, features []*Feature, share int64) (d storage.SegmentDescriptor, err error) {
+	stripeRows := make([]uint32, len(plan.stripes))
+	for i, s := range plan.stripes {
+		stripeRows[i] = uint32(s.rows)
+	}
+	out, err := w.target.NewSegment(ctx, p, stripeRows, w.weight)
+	if err != nil {
+		return d, err
+	}
+	j := &segmentJob{output: w, plan: plan, out: out, order: features, share: share}
+	if err = j.write(ctx); err == nil {
+		d, err = out.Finish(ctx)
+	}
+	if err != nil {
+		out.Abort()
+		return storage.SegmentDescriptor{}, err
+	}
+	if d.Rows != uint64(plan.rows) {
+		w.target.Discard(context.WithoutCancel(ctx), []storage.SegmentDescriptor{d})
+		return storage.SegmentDescriptor{}, fmt.Errorf("segment %s does not hold the rows that were planned", d.ID)
+	}
+	return d, nil
+}
+
+// done counts a feature that is written, and the duplicates found in it.
+func (j *segmentJob) done(s dedup.Stats) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.advance(0, j.share)
+	j.found.add(s)
+}
+
+// grouped counts a dedup group that is written.
+func (j *segmentJob) grouped(features int, inverseBytes int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.found.addAll(Duplicates{Groups: 1, GroupFeatures: features, saved: -inverseBytes})
+}
+
+// stripeBytes estimates what a stripe of f decodes to.
+func (w *output) stripeBytes(f *Feature) int64 {
+	return min(int64(float64(f.RawBytes)/float64(w.rows)*float64(w.StripeRows)), w.StripeBytes)
+}
+
+// estimate returns about what is held while a stripe of f is written: the stripe, the columns that it is gathered from, and its
+// encoded form.
+func (w *output) estimate(f *Feature) int64 {
+	n := 3 * w.stripeBytes(f)
+	if w.held != nil {
+		n += w.held(f)
+	}
+	return min(n, writeShare(w.Memory))
+}
+
+// A segmentJob writes one segment: its features in parallel, each stripe by stripe, and with workers that have none the features of a group.
+type segmentJob struct {
+	*output
+	plan  *segmentPlan
+	out   SegmentWriter
+	order []*Feature
+	share int64               // of the decoded bytes, that each feature counts for
+	idle  *semaphore.Weighted // workers without work
+}
+
+// A stripeMaker is what one worker needs to make stripes of a feature.
+type stripeMaker struct {
+	rows   rowsOf
+	whole  gatherer
+	runs   runGatherer
+	col    vector.Column
+	stripe dedup.Stripe // of col
+}
+
+// A seeker is what one worker needs to find duplicates.
+type seeker struct {
+	finder dedup.Finder
+	sizer  format.Sizer
+}
+
+// finding returns what the segment allows the seeker's Finder.
+func (j *segmentJob) finding(s *seeker) dedup.Options {
+	s.sizer.Profile = j.weight
+	d := j.Dedup
+	return dedup.Options{
+		NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoWindows: !d.takes(DedupWindows), Sizer: &s.sizer,
+		NsPerByte: j.weight.NsPerByte(),
+	}
+}
+
+// foundOf is what a feature file says of its duplicates.
+func foundOf(s dedup.Stats) format.Found {
+	return format.Found{Windows: uint64(s.Windows), SavedBytes: uint64(max(s.SavedBytes, 0))}
+}
+
+// write writes every feature of the segment, or leaves it to the caller to abort.
+func (j *segmentJob) write(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	units, err := j.units(gctx)
+	if err != nil {
+		return err
+	}
+	j.idle = semaphore.NewWeighted(int64(j.Workers))
+	for _, u := range units {
+		// Started in order, here and not in the goroutine: a writer that waits for its predecessors finds them running.
+		if err := j.memory.acquire(gctx, u.memory); err != nil {
+			break // a worker has ended, or the caller; Wait says why
+		}
+		if err := j.idle.Acquire(gctx, 1); err != nil {
+			j.memory.release(u.memory)
+			break
+		}
+		g.Go(func() error {
+			defer j.memory.release(u.memory)
+			defer j.idle.Release(1)
+			if err := gctx.Err(); err != nil {
+				return err
+			}
+			return j.writeUnit(gctx, u)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// spread calls work with the numbers 0 to n-1, in the caller and in workers that are idle. Each of these holds scratch more bytes of memory, as
+// long as there is so much. s is the caller's seeker; each has its own. When all calls have returned, so does spread, with the error of the
+// lowest number: after one no more calls begin.
+func (j *segmentJob) spread(n int, s *seeker, scratch int64, work func(s *seeker, k int) error) error {
+	errs := make([]error, n)
+	var next atomic.Int64
+	var ended atomic.Bool
+	run := func(s *seeker) {
+		for !ended.Load() {
+			k := int(next.Add(1)) - 1
+			if k >= n {
+				return
+			}
+			if errs[k] = work(s, k); errs[k] != nil {
+				ended.Store(true)
+			}
+		}
+	}
+	var helpers sync.WaitGroup
+	for range n - 1 {
+		if !j.idle.TryAcquire(1) {
+			break
+		}
+		if !j.memory.tryAcquire(scratch) {
+			j.idle.Release(1)
+			break
+		}
+		helpers.Go(func() {
+			defer j.idle.Release(1)
+			defer j.memory.release(scratch)
+			s := j.seekers.Get().(*seeker)
+			defer j.seekers.Put(s)
+			run(s)
+		})
+	}
+	run(s)
+	helpers.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *segmentJob) writeUnit(ctx context.Context, u *unit) error {
+	if len(u.features) > 1 {
+		return j.writeGroup(ctx, u)
+	}
+	m := j.makers.Get().(*stripeMaker)
+	defer j.makers.Put(m)
+	s := j.seekers.Get().(*seeker)
+	defer j.seekers.Put(s)
+	if err := j.writeFeature(ctx, m, s, u.order, u.features[0]); err != nil {
+		return fmt.Errorf("feature %q: %w", u.features[0].Name, err)
+	}
+	j.done(s.finder.Stats())
+	return nil
+}
+
+func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker, order int, f *Feature) error {
+	s.finder.Reset(f.Type, j.finding(s), f.choice)
+	defer m.rows.done()
+	present, err := m.rows.open(f.Number, f.Type, j.plan, false)
+	if err != nil {
+		return err
+	}
+	if !present {
+		j.out.Skip(order)
+		return nil
+	}
+	return j.out.AddFeature(ctx, order, f.Feature, func(w StripeWriter) error {
+		for i := range j.plan.stripes {
+			c, err := j.form(ctx, m, s, f, i)
+			if err != nil {
+				return err
+			}
+			if err := w.WriteStripe(c); err != nil {
+				return err
+			}
+		}
+		f.choice = s.finder.Choice()
+		w.Note(foundOf(s.finder.Stats()))
+		return nil
+	})
+}
+
+// form returns stripe i of f, which m has open, in the form in which it is stored. Borrowed until the next call.
+func (j *segmentJob) form(ctx context.Context, m *stripeMaker, s *seeker, f *Feature, i int) (*vector.Column, error) {
+	if j.Dedup != DedupOff {
+		if err := j.gather(ctx, m, f, i); err != nil {
+			return nil, err
+		}
+		return s.finder.FindRuns(m.stripe), nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	st := &j.plan.stripes[i]
+	cols, err := m.rows.stripe(st)
+	if err != nil {
+		return nil, err
+	}
+	m.col.Type = f.Type
+	_, err = m.whole.gather(&m.col, cols, j.plan.pieces[st.from:st.to], st.rows)
+	s.finder.Leave(&m.col)
+	return &m.col, err
+}
+
+// gather sets m.stripe to stripe i of f, which m has open.
+func (j *segmentJob) gather(ctx context.Context, m *stripeMaker, f *Feature, i int) error {
+	st := &j.plan.stripes[i]
+	return j.gatherPieces(ctx, m, f, st, j.plan.pieces[st.from:st.to], st.rows)
+}
+
+// gatherPieces sets m.stripe to the rows that some of a stripe's pieces spell.
+func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *Feature, st *stripePlan, pieces []piece, rows int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	cols, err := m.rows.stripe(st)
+	if err != nil {
+		return err
+	}
+	m.col.Type = f.Type
+	m.stripe, err = m.runs.gather(&m.col, cols, pieces, rows)
+	return err
+}

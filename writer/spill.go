@@ -1,0 +1,268 @@
+package writer
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+	"os"
+	"sync/atomic"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/spill"
+	"golang.org/x/sync/errgroup"
+)
+
+// A sequence is sorted rows in a spill file: one run, or, when it was merged from other sequences, several, each sorted
+// after the one before it.
+//
+//	+---------------------------------+---------------------------------+
+//	| run: records | blocks, indexes  | run: records | blocks, indexes  | ...
+//	+---------------------------------+---------------------------------+
+//
+// Blocks and block indexes of a run's features are in no particular order. Block i of a feature holds its rows
+// [i*blockRows, (i+1)*blockRows), so that a range of rows of one feature is one range of the file. What stays in memory of
+// a run is a section for each feature that it has.
+type sequence struct {
+	file *os.File
+	runs []*run
+	end  atomic.Int64 // of what the file's writers have claimed
+}
+
+// A run is what was sorted, or merged, in memory at once.
+type run struct {
+	file     *os.File // the sequence's
+	records  int64    // offset
+	rows     int
+	sections []section // by feature number; what is past the end has no section
+}
+
+func newSequence(dir string) (*sequence, error) {
+	file, err := spill.Create(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &sequence{file: file}, nil
+}
+
+func (q *sequence) close() error { return q.file.Close() }
+
+// A section says where a feature is in a run. Without blocks it is null in every row.
+type section struct {
+	typ       vector.Type
+	blockRows uint32
+	blocks    uint32
+	index     int64 // offset of the block index: blocks entries of indexEntryBytes
+}
+
+// indexEntryBytes is the size of a block's entry in the index: offset (8), length (4), CRC-32C (4). Length 0: every row is
+// null, and nothing is stored.
+const indexEntryBytes = 16
+
+const (
+	// spillGrain: blocks hold a multiple of so many rows, so that the pieces of a run are cut once for all features.
+	spillGrain    = 64
+	blockBytes    = 64 << 10 // about
+	maxBlockRows  = 1 << 16
+	spillBufBytes = 1 << 20 // a worker's write buffer
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A runInput is rows in order, to be written as a run.
+type runInput struct {
+	records []record
+	plan    *segmentPlan  // one stripe, no piece of it across a multiple of spillGrain rows
+	types   []vector.Type // by number, of all features that may have a value
+	newRows func() rowsOf // one for each worker
+}
+
+// append writes a run, which sorts after those before it.
+func (q *sequence) append(ctx context.Context, in runInput, workers int) error {
+	r := &run{file: q.file, rows: len(in.records), sections: make([]section, len(in.types))}
+	size := int64(r.rows) * recordBytes
+	r.records = q.end.Add(size) - size
+	s := &spiller{sequence: q, run: r, in: in, grains: grainStarts(in.plan.pieces)}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.writeRecords(ctx) })
+	for range workers {
+		g.Go(func() error { return s.writeFeatures(ctx) })
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("spilling: %w", err)
+	}
+	q.runs = append(q.runs, r)
+	return nil
+}
+
+// spillInput is what a sorted buffer spills.
+func spillInput(b *buffer, types []vector.Type) runInput {
+	rows := len(b.records)
+	pieces := b.appendPieces(nil, 0, rows, spillGrain)
+	return runInput{
+		records: b.records, types: types,
+		plan:    &segmentPlan{rows: rows, pieces: pieces, stripes: []stripePlan{{rows: rows, to: len(pieces)}}},
+		newRows: func() rowsOf { return &bufferRows{buf: b} },
+	}
+}
+
+// grainStarts returns, for each multiple of spillGrain rows, the first piece from there, and the number of pieces at the end.
+func grainStarts(pieces []piece) []int32 {
+	starts := make([]int32, 0, len(pieces)/spillGrain+2)
+	rows := 0
+	for i, p := range pieces {
+		if rows%spillGrain == 0 {
+			starts = append(starts, int32(i))
+		}
+		rows += int(p.n)
+	}
+	return append(starts, int32(len(pieces)))
+}
+
+// A spiller writes one run.
+type spiller struct {
+	*sequence
+	run    *run
+	in     runInput
+	grains []int32
+	next   atomic.Int64 // feature number to write
+}
+
+func (s *spiller) writeRecords(ctx context.Context) error {
+	out := make([]byte, 0, spillBufBytes)
+	at := s.run.records
+	for i := range s.in.records {
+		out = appendRecord(out, &s.in.records[i])
+		if len(out)+recordBytes > cap(out) || i == len(s.in.records)-1 {
+			if _, err := s.file.WriteAt(out, at); err != nil {
+				return err
+			}
+			at += int64(len(out))
+			out = out[:0]
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeFeatures writes features until none is left.
+func (s *spiller) writeFeatures(ctx context.Context) error {
+	w := spillWriter{spiller: s, rows: s.in.newRows(), out: make([]byte, 0, spillBufBytes)}
+	for {
+		number := int(s.next.Add(1)) - 1
+		if number >= len(s.in.types) {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.writeFeature(number); err != nil {
+			return err
+		}
+	}
+}
+
+// A spillWriter is one worker's. It collects blocks and claims their place in the file when it writes them.
+type spillWriter struct {
+	*spiller
+	rows     rowsOf
+	gatherer gatherer
+	col      vector.Column
+	out      []byte
+	index    []byte
+	pending  []int // where in index entries are whose offset is yet relative to out
+}
+
+func (w *spillWriter) writeFeature(number int) error {
+	t := w.in.types[number]
+	if t.Kind == 0 {
+		return nil // in the table, not in the dump
+	}
+	defer w.rows.done()
+	present, err := w.rows.open(number, t, w.in.plan, false)
+	if err != nil || !present {
+		return err
+	}
+	sources, err := w.rows.stripe(&w.in.plan.stripes[0])
+	if err != nil {
+		return err
+	}
+	rows := w.run.rows
+	blockRows := chooseBlockRows(sources, rows)
+	w.col.Type = t
+	w.index = w.index[:0]
+	w.pending = w.pending[:0]
+	for lo := 0; lo < rows; lo += blockRows {
+		hi := min(lo+blockRows, rows)
+		pieces := w.in.plan.pieces[w.grains[lo/spillGrain]:w.grains[(hi+spillGrain-1)/spillGrain]]
+		present, err := w.gatherer.gather(&w.col, sources, pieces, hi-lo)
+		if err != nil {
+			return err
+		}
+		if err := w.addBlock(present); err != nil {
+			return err
+		}
+	}
+	blocks := len(w.index) / indexEntryBytes
+	// The index follows its blocks; it is whole only once their places are known.
+	if err := w.flush(); err != nil {
+		return err
+	}
+	at := w.end.Add(int64(len(w.index))) - int64(len(w.index))
+	if _, err := w.file.WriteAt(w.index, at); err != nil {
+		return err
+	}
+	w.run.sections[number] = section{typ: t, blockRows: uint32(blockRows), blocks: uint32(blocks), index: at}
+	return nil
+}
+
+// addBlock appends the block of w.col, and its index entry.
+func (w *spillWriter) addBlock(present int) error {
+	entry := [indexEntryBytes]byte{}
+	if present > 0 {
+		start := len(w.out)
+		w.out = appendBlock(w.out, &w.col)
+		block := w.out[start:]
+		binary.LittleEndian.PutUint64(entry[:], uint64(start))
+		binary.LittleEndian.PutUint32(entry[8:], uint32(len(block)))
+		binary.LittleEndian.PutUint32(entry[12:], crc32.Checksum(block, castagnoli))
+		w.pending = append(w.pending, len(w.index))
+	}
+	w.index = append(w.index, entry[:]...)
+	if len(w.out) >= spillBufBytes-blockBytes {
+		return w.flush()
+	}
+	return nil
+}
+
+// flush writes the collected blocks and makes their index entries' offsets absolute.
+func (w *spillWriter) flush() error {
+	if len(w.out) == 0 {
+		return nil
+	}
+	base := w.end.Add(int64(len(w.out))) - int64(len(w.out))
+	if _, err := w.file.WriteAt(w.out, base); err != nil {
+		return err
+	}
+	for _, at := range w.pending {
+		e := w.index[at:]
+		binary.LittleEndian.PutUint64(e, binary.LittleEndian.Uint64(e)+uint64(base))
+	}
+	w.out, w.pending = w.out[:0], w.pending[:0]
+	return nil
+}
+
+// chooseBlockRows returns how many rows of a feature make about blockBytes: a power of two.
+func chooseBlockRows(sources []*vector.Column, rows int) int {
+	size := 0
+	for _, c := range sources {
+		if c != nil {
+			size += c.SizeBytes()
+		}
+	}
+	n := blockBytes * rows / max(size, 1)
+	return min(max(1<<bits.Len(uint(n))>>1, spillGrain), maxBlockRows)
+}

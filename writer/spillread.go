@@ -1,0 +1,117 @@
+package writer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+func (r *run) section(number int) section {
+	if number < len(r.sections) {
+		return r.sections[number]
+	}
+	return section{}
+}
+
+// A runReader reads a range of rows of one feature of a run, in order. It may be used again for another.
+type runReader struct {
+	run     *run
+	sec     section
+	row     int // next
+	index   []byte
+	first   int // block of index[0]
+	loaded  int // block in raw, or -1
+	raw     []byte
+	decoder blockReader
+}
+
+// reset makes r read rows [lo, hi) of the feature, which has a section.
+func (r *runReader) reset(src *run, sec section, lo, hi int) error {
+	r.run, r.sec, r.row, r.loaded = src, sec, lo, -1
+	r.first = lo / int(sec.blockRows)
+	last := (hi + int(sec.blockRows) - 1) / int(sec.blockRows)
+	r.index = resize(r.index, (last-r.first)*indexEntryBytes)
+	if _, err := src.file.ReadAt(r.index, sec.index+int64(r.first)*indexEntryBytes); err != nil {
+		return fmt.Errorf("reading a spill file: %w", err)
+	}
+	return nil
+}
+
+// load makes the block that holds the next row current. It reports whether the block has any present row, and how many
+// of its rows are left.
+func (r *runReader) load() (stored bool, left int, err error) {
+	per := int(r.sec.blockRows)
+	block := r.row / per
+	rows := min(per, r.run.rows-block*per)
+	left = block*per + rows - r.row
+	e := r.index[(block-r.first)*indexEntryBytes:]
+	length := int(binary.LittleEndian.Uint32(e[8:]))
+	if length == 0 {
+		return false, left, nil
+	}
+	if block == r.loaded {
+		return true, left, nil
+	}
+	r.raw = resize(r.raw, length)
+	if _, err := r.run.file.ReadAt(r.raw, int64(binary.LittleEndian.Uint64(e))); err != nil {
+		return false, 0, fmt.Errorf("reading a spill file: %w", err)
+	}
+	if crc32.Checksum(r.raw, castagnoli) != binary.LittleEndian.Uint32(e[12:]) {
+		return false, 0, fmt.Errorf("reading a spill file: what was read is not what was written")
+	}
+	r.decoder.reset(r.sec.typ, r.raw, rows)
+	if skip := r.row - block*per; skip > 0 {
+		r.decoder.skip(skip)
+	}
+	r.loaded = block
+	return true, left, nil
+}
+
+// appendRows appends the next n rows to dst, a plain column of the section's type.
+func (r *runReader) appendRows(dst *vector.Column, n int) error {
+	for n > 0 {
+		stored, left, err := r.load()
+		if err != nil {
+			return err
+		}
+		k := min(n, left)
+		if stored {
+			r.decoder.appendRows(dst, k)
+		} else {
+			dst.AppendNulls(k)
+		}
+		r.row += k
+		n -= k
+	}
+	return nil
+}
+
+// seek makes row, at or after the next one, the next one.
+func (r *runReader) seek(row int) {
+	if r.loaded >= 0 && row/int(r.sec.blockRows) == r.loaded && row > r.row {
+		r.decoder.skip(row - r.row)
+	}
+	r.row = row
+}
+
+// anyPresent reports whether one of the next n rows is not null. The reader must be reset afterwards.
+func (r *runReader) anyPresent(n int) (bool, error) {
+	for n > 0 {
+		stored, left, err := r.load()
+		if err != nil {
+			return false, err
+		}
+		k := min(n, left)
+		if stored {
+			if r.decoder.anyPresent(k) {
+				return true, nil
+			}
+			r.decoder.skip(k)
+		}
+		r.row += k
+		n -= k
+	}
+	return false, nil
+}

@@ -1,0 +1,81 @@
+package writer
+
+import (
+	"context"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A StripeWriter takes the stripes of one feature of one segment. *format.Writer is one.
+type StripeWriter interface {
+	WriteStripe(c *vector.Column) error
+	// Note records the duplicates of all stripes.
+	Note(f format.Found)
+	// Settle does what is left to do after the last stripe.
+	Settle() error
+}
+
+// A SegmentWriter is what is needed of a storage.SegmentWriter.
+type SegmentWriter interface {
+	AddFeature(ctx context.Context, order int, f storage.Feature, write func(StripeWriter) error) error
+	// AddGroup writes a dedup group: the inverse at order, its features behind it. The first writer takes the inverse.
+	AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]StripeWriter) error) error
+	Skip(order int)
+	Finish(ctx context.Context) (storage.SegmentDescriptor, error)
+	Abort()
+}
+
+// A Target is where segments are written to.
+type Target interface {
+	NewSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (SegmentWriter, error)
+	// Discard deletes the objects of segments that were not committed, as far as it can.
+	Discard(ctx context.Context, segments []storage.SegmentDescriptor)
+}
+
+// ToTable returns the target that writes segments of a table. Feature files that wait for their place in a pack take an eighth of memory.
+func ToTable(t *storage.Table, memory int64) Target {
+	return tableTarget{t, storage.SegmentOptions{
+		HoldBytes:       min(max(memory/8, 1<<20), 128<<20),
+		StandAloneBytes: min(max(memory/64, 1<<20), 16<<20),
+	}}
+}
+
+type tableTarget struct {
+	table   *storage.Table
+	segment storage.SegmentOptions
+}
+
+func (t tableTarget) NewSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (SegmentWriter, error) {
+	opts := t.segment
+	opts.Profile = profile
+	w, err := t.table.NewSegment(ctx, p, stripeRows, opts)
+	if err != nil {
+		return nil, err
+	}
+	return tableSegment{w}, nil
+}
+
+func (t tableTarget) Discard(ctx context.Context, segments []storage.SegmentDescriptor) {
+	for _, d := range segments {
+		// What stays, gc finds.
+		_ = t.table.Store().Discard(ctx, d)
+	}
+}
+
+type tableSegment struct{ *storage.SegmentWriter }
+
+func (s tableSegment) AddFeature(ctx context.Context, order int, f storage.Feature, write func(StripeWriter) error) error {
+	return s.SegmentWriter.AddFeature(ctx, order, f, func(w *format.Writer) error { return write(w) })
+}
+
+func (s tableSegment) AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]StripeWriter) error) error {
+	return s.SegmentWriter.AddGroup(ctx, order, features, func(inverse *format.Writer, members []*format.Writer) error {
+		files := []StripeWriter{inverse}
+		for _, w := range members {
+			files = append(files, w)
+		}
+		return write(files)
+	})
+}
