@@ -66,8 +66,9 @@ func (w *world) ingest(day string, n int, overwrite bool) {
 		fmt.Fprintf(&b, "{\"number\": %d, \"name\": %q, \"user\": %d, \"value\": %d, \"day\": %q}\n", r.number, r.name(), r.user, r.value, r.day)
 	}
 	path := w.file("rows.jsonl", b.String())
+	roles := w.file("mapping.json", `{"columns": {"number": {"role": "user_key"}}}`)
 	_, err := ingest.Run(w.t.Context(), w.table.Store(), "t", []string{path}, ingest.Options{
-		PartitionBy: "day", Overwrite: overwrite,
+		MappingFile: roles, PartitionBy: "day", Overwrite: overwrite,
 		Options: writer.Options{SegmentRows: 40, StripeRows: 16, Workers: 2, Memory: 64 << 20},
 	})
 	if err != nil {
