@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/cache"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -137,11 +138,11 @@ func (v *sieve) segment(ctx context.Context, i int, d storage.SegmentDescriptor)
 		v.count(func(p *Pruning) { p.SegmentsAlways++ })
 		return nil, nil
 	}
-	key := selectionKey{segment: d.ID, index: d.Index, filter: v.key}
+	key := cache.Key{Segment: d.ID, Index: d.Index, Filter: v.key}
 	if v.base != nil {
-		key.layers = v.base.layersKey(i)
+		key.Layers = v.base.layersKey(i)
 	}
-	if b, ok := v.kept.get(key); ok {
+	if b, ok := v.kept.Get(key); ok {
 		v.count(func(p *Pruning) { p.SegmentsKept++ })
 		return b, nil
 	}
@@ -149,7 +150,7 @@ func (v *sieve) segment(ctx context.Context, i int, d storage.SegmentDescriptor)
 	if err != nil {
 		return nil, err
 	}
-	v.kept.put(key, b)
+	v.kept.Put(key, b)
 	return b, nil
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 	"weak"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
@@ -269,37 +268,6 @@ func TestFilterFails(t *testing.T) {
 	cancel()
 	if err := l.filter(ctx, f, features, LayoutOptions{Selections: NewSelections(0)}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("after its ctx has ended: %v", err)
-	}
-}
-
-// Selections forget what was used longest ago.
-func TestSelectionsAreBounded(t *testing.T) {
-	key := func(i int) selectionKey { return selectionKey{segment: fmt.Sprint(i)} }
-	s := NewSelections(3 * (selectionOverhead + 200))
-	for i := range 3 {
-		s.put(key(i), roaring.BitmapOf(uint32(i)))
-	}
-	s.put(key(0), nil) // as another goroutine does: the first stands
-	if b, ok := s.get(key(0)); !ok || !b.Contains(0) {
-		t.Fatal("the first is not kept")
-	}
-	for i := 3; i < 50; i++ {
-		s.get(key(0))
-		s.put(key(i), roaring.BitmapOf(uint32(i)))
-	}
-	if _, ok := s.get(key(0)); !ok || s.kept.Size() > s.max {
-		t.Fatalf("%d bytes of %d", s.kept.Size(), s.max)
-	}
-	if _, ok := s.get(key(1)); ok {
-		t.Fatal("what was used longest ago is kept")
-	}
-	large := roaring.New()
-	for i := range uint32(1000) {
-		large.Add(i << 20)
-	}
-	s.put(key(99), large)
-	if _, ok := s.get(key(99)); ok || s.kept.Size() == 0 {
-		t.Fatal("one that is larger than the bound is kept, or all others went for it")
 	}
 }
 
