@@ -328,7 +328,7 @@ func TestFilterOfTooManyRows(t *testing.T) {
 func TestPruningKeepsNothing(t *testing.T) {
 	table := sessionsOfStripes(t)
 	l := table.layout([]int{0}, 4, OutputColumns)
-	filtered := func() weak.Pointer[expr.Filter] { // a sieve has its filter
+	filtered := func() weak.Pointer[expr.Filter] { // a filter executor has its filter
 		f, features := table.parse(t, "row >= 30 AND row < 45")
 		if err := l.filter(t.Context(), f, features, LayoutOptions{Selections: NewSelections(0)}); err != nil {
 			t.Fatal(err)
@@ -339,7 +339,7 @@ func TestPruningKeepsNothing(t *testing.T) {
 		runtime.GC()
 	}
 	if filtered.Value() != nil {
-		t.Error("the sieve is still there")
+		t.Error("the filter executor is still there")
 	}
 	if p := l.Pruning(); p.RowsSelected != 15 || p.StripesEvaluated != 1 {
 		t.Errorf("%+v", p)

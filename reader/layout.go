@@ -198,7 +198,7 @@ func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []s
 	if opts.Selections == nil {
 		opts.Selections = cache.Shared
 	}
-	v, err := l.newSieve(filter, features, opts.Read, opts.Selections)
+	v, err := l.newFilterExecutor(filter, features, opts.Read, opts.Selections)
 	if err != nil {
 		return nil, Pruning{}, err
 	}
@@ -208,7 +208,7 @@ func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []s
 		return nil, Pruning{}, err
 	}
 	l.filters.add(v)
-	return rows, v.pruning, nil // a copy: what points into the sieve keeps its decoders and buffers
+	return rows, v.pruning, nil // a copy: what points into the filter executor keeps its decoders and buffers
 }
 
 // Pruning returns what the plan's filter took; nil: it has none. Borrowed: do not write.
