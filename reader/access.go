@@ -167,8 +167,8 @@ type filterReads struct {
 // read reports whether they read anything.
 func (f *filterReads) read() bool { return f.requests|f.needed|f.overRead != 0 }
 
-// add adds what a sieve has read.
-func (f *filterReads) add(v *sieve) {
+// add adds what a filter executor has read.
+func (f *filterReads) add(v *filterExecutor) {
 	if v.x == nil {
 		return
 	}

@@ -25,7 +25,7 @@
 //	                                                      free batch)     ikjt, windowed: one a slot)
 //
 // Without a shuffle stripes come in the order of rows, and each is cut by itself. With one they come in shuffle buffers: see package order
-// for the order, shufflebuffer.go for the chunks of segments that it makes, and cut.go for what becomes of a buffer's sessions.
+// for the order, shufflebuffer.go for the chunks of segments that it makes, and batcher.go for what becomes of a buffer's sessions.
 //
 // A Taker (take.go) returns rows by position in a plan's own order. A filter (filter.go) reads the features that it is about. Both
 // fetch and decode as a scanner does, by one executor (executor.go).

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/cache"
 	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -37,6 +38,18 @@ type (
 	InexactError   = batch.InexactError
 	InexactInteger = batch.InexactInteger
 )
+
+// What package cache has for users of readers.
+type (
+	Selections = cache.Selections
+	ReuseStats = cache.ReuseStats
+)
+
+// NewSelections returns Selections that keep about so many bytes.
+func NewSelections(maxBytes int64) *Selections { return cache.NewSelections(maxBytes) }
+
+// Reused returns what was reused so far, of all readers of the process.
+func Reused() ReuseStats { return cache.Reused() }
 
 // LeaseOptions say how a reader that is open keeps what it reads from gc.
 type LeaseOptions = lease.Options

@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/cache"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -32,9 +33,9 @@ type Pruning struct {
 	Seconds                              float64
 }
 
-// A sieve finds the rows of segments for which a filter is true: partition values and statistics rule out what they can, the filter's
+// A filterExecutor finds the rows of segments for which a filter is true: partition values and statistics rule out what they can, the filter's
 // features of the stripes that are left are read and decoded, and the filter is evaluated on their slots.
-type sieve struct {
+type filterExecutor struct {
 	filter *expr.Filter
 	base   *Layout       // of every row, with the filter's features; nil: it has none
 	x      *executor     // of base
@@ -47,16 +48,16 @@ type sieve struct {
 	idle    []*expr.Evaluator // guarded by mu
 }
 
-// sieveUnits bounds the units under way; all of them together take what Options.MemoryBudget says: see Options.sizes.
-const sieveUnits = 64
+// filterTasks bounds the units under way; all of them together take what Options.MemoryBudget says: see Options.sizes.
+const filterTasks = 64
 
-// newSieve returns a sieve for segments of a layout; close it.
-func (l *Layout) newSieve(filter *expr.Filter, features []storage.Feature, opts Options, kept *Selections) (*sieve, error) {
+// newFilterExecutor returns a filter executor for segments of a layout; close it.
+func (l *Layout) newFilterExecutor(filter *expr.Filter, features []storage.Feature, opts Options, kept *Selections) (*filterExecutor, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	v := &sieve{filter: filter, kept: kept, room: make(chan struct{}, min(2*opts.Workers, sieveUnits)), key: l.blobs.URI() + "\n" + filter.String()}
+	v := &filterExecutor{filter: filter, kept: kept, room: make(chan struct{}, min(2*opts.Workers, filterTasks)), key: l.blobs.URI() + "\n" + filter.String()}
 	for _, f := range features {
 		v.key += fmt.Sprintf("\n%016x %v %s", uint64(f.ID), f.Type, f.Logical)
 	}
@@ -72,7 +73,7 @@ func (l *Layout) newSieve(filter *expr.Filter, features []storage.Feature, opts 
 		v.key += v.base.chainKey()
 	}
 	units := Options{
-		MemoryBudget: max(opts.MemoryBudget*8/sieveUnits, 1), Workers: opts.Workers, Requests: opts.Requests, GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
+		MemoryBudget: max(opts.MemoryBudget*8/filterTasks, 1), Workers: opts.Workers, Requests: opts.Requests, GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
 		Limits: opts.Limits,
 	}
 	if units, err = units.withDefaults(); err != nil {
@@ -84,14 +85,14 @@ func (l *Layout) newSieve(filter *expr.Filter, features []storage.Feature, opts 
 	return v, nil
 }
 
-func (v *sieve) close() {
+func (v *filterExecutor) close() {
 	if v.x != nil {
 		v.x.pools.close()
 	}
 }
 
 // all returns the rows of each segment for which the filter is true; nil: every row.
-func (v *sieve) all(ctx context.Context, segments []storage.SegmentDescriptor) ([]*roaring.Bitmap, error) {
+func (v *filterExecutor) all(ctx context.Context, segments []storage.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	start := time.Now()
 	out := make([]*roaring.Bitmap, len(segments))
 	err := ofSegments(len(segments), func(i int) (err error) {
@@ -119,15 +120,15 @@ func (v *sieve) all(ctx context.Context, segments []storage.SegmentDescriptor) (
 	return out, nil
 }
 
-// count changes what the sieve says of its work.
-func (v *sieve) count(change func(p *Pruning)) {
+// count changes what the filter executor says of its work.
+func (v *filterExecutor) count(change func(p *Pruning)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	change(&v.pruning)
 }
 
 // segment returns the rows of segment i for which the filter is true; nil: every row.
-func (v *sieve) segment(ctx context.Context, i int, d storage.SegmentDescriptor) (*roaring.Bitmap, error) {
+func (v *filterExecutor) segment(ctx context.Context, i int, d storage.SegmentDescriptor) (*roaring.Bitmap, error) {
 	unknown := func(int) expr.FieldStats { return expr.FieldStats{Unknown: true} }
 	switch v.filter.Prune(d.Partition, unknown) {
 	case expr.Never:
@@ -137,11 +138,11 @@ func (v *sieve) segment(ctx context.Context, i int, d storage.SegmentDescriptor)
 		v.count(func(p *Pruning) { p.SegmentsAlways++ })
 		return nil, nil
 	}
-	key := selectionKey{segment: d.ID, index: d.Index, filter: v.key}
+	key := cache.Key{Segment: d.ID, Index: d.Index, Filter: v.key}
 	if v.base != nil {
-		key.layers = v.base.layersKey(i)
+		key.Layers = v.base.layersKey(i)
 	}
-	if b, ok := v.kept.get(key); ok {
+	if b, ok := v.kept.Get(key); ok {
 		v.count(func(p *Pruning) { p.SegmentsKept++ })
 		return b, nil
 	}
@@ -149,12 +150,12 @@ func (v *sieve) segment(ctx context.Context, i int, d storage.SegmentDescriptor)
 	if err != nil {
 		return nil, err
 	}
-	v.kept.put(key, b)
+	v.kept.Put(key, b)
 	return b, nil
 }
 
 // evaluate returns the rows of a segment that partition values do not decide.
-func (v *sieve) evaluate(ctx context.Context, i int, d storage.SegmentDescriptor) (*roaring.Bitmap, error) {
+func (v *filterExecutor) evaluate(ctx context.Context, i int, d storage.SegmentDescriptor) (*roaring.Bitmap, error) {
 	g, err := v.base.loadSegment(ctx, i)
 	if err != nil {
 		return nil, err
@@ -210,7 +211,7 @@ type sifted struct {
 }
 
 // evaluateStripes adds the rows of those stripes that the verdicts do not decide.
-func (v *sieve) evaluateStripes(ctx context.Context, g *load.Segment, verdicts []expr.Verdict, x *sifted) error {
+func (v *filterExecutor) evaluateStripes(ctx context.Context, g *load.Segment, verdicts []expr.Verdict, x *sifted) error {
 	var wg sync.WaitGroup
 	for from := 0; from < len(verdicts); {
 		if verdicts[from] != expr.Some {
@@ -261,7 +262,7 @@ func (x *sifted) failed() error {
 }
 
 // evaluateUnit reads a unit's stripes and adds their rows.
-func (v *sieve) evaluateUnit(ctx context.Context, u *load.IOTask, x *sifted) error {
+func (v *filterExecutor) evaluateUnit(ctx context.Context, u *load.IOTask, x *sifted) error {
 	if err := v.x.load(ctx, u); err != nil {
 		return err
 	}
@@ -310,7 +311,7 @@ func appendRows(rows []uint32, mask vector.Bitmap, first uint32) []uint32 {
 	return rows
 }
 
-func (v *sieve) evaluator() *expr.Evaluator {
+func (v *filterExecutor) evaluator() *expr.Evaluator {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if k := len(v.idle) - 1; k >= 0 {
@@ -321,7 +322,7 @@ func (v *sieve) evaluator() *expr.Evaluator {
 	return new(expr.Evaluator)
 }
 
-func (v *sieve) putEvaluator(e *expr.Evaluator) {
+func (v *filterExecutor) putEvaluator(e *expr.Evaluator) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.idle = append(v.idle, e)

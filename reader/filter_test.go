@@ -13,7 +13,6 @@ import (
 	"time"
 	"weak"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
@@ -272,37 +271,6 @@ func TestFilterFails(t *testing.T) {
 	}
 }
 
-// Selections forget what was used longest ago.
-func TestSelectionsAreBounded(t *testing.T) {
-	key := func(i int) selectionKey { return selectionKey{segment: fmt.Sprint(i)} }
-	s := NewSelections(3 * (selectionOverhead + 200))
-	for i := range 3 {
-		s.put(key(i), roaring.BitmapOf(uint32(i)))
-	}
-	s.put(key(0), nil) // as another goroutine does: the first stands
-	if b, ok := s.get(key(0)); !ok || !b.Contains(0) {
-		t.Fatal("the first is not kept")
-	}
-	for i := 3; i < 50; i++ {
-		s.get(key(0))
-		s.put(key(i), roaring.BitmapOf(uint32(i)))
-	}
-	if _, ok := s.get(key(0)); !ok || s.kept.Size() > s.max {
-		t.Fatalf("%d bytes of %d", s.kept.Size(), s.max)
-	}
-	if _, ok := s.get(key(1)); ok {
-		t.Fatal("what was used longest ago is kept")
-	}
-	large := roaring.New()
-	for i := range uint32(1000) {
-		large.Add(i << 20)
-	}
-	s.put(key(99), large)
-	if _, ok := s.get(key(99)); ok || s.kept.Size() == 0 {
-		t.Fatal("one that is larger than the bound is kept, or all others went for it")
-	}
-}
-
 // A segment may have more rows than can be selected from: what partitions and statistics rule out is left out, and the rest is an error. The
 // rows of the segment are of one stripe of 0 and 256 of 1, of 2^24 rows each.
 func TestFilterOfTooManyRows(t *testing.T) {
@@ -360,7 +328,7 @@ func TestFilterOfTooManyRows(t *testing.T) {
 func TestPruningKeepsNothing(t *testing.T) {
 	table := sessionsOfStripes(t)
 	l := table.layout([]int{0}, 4, OutputColumns)
-	filtered := func() weak.Pointer[expr.Filter] { // a sieve has its filter
+	filtered := func() weak.Pointer[expr.Filter] { // a filter executor has its filter
 		f, features := table.parse(t, "row >= 30 AND row < 45")
 		if err := l.filter(t.Context(), f, features, LayoutOptions{Selections: NewSelections(0)}); err != nil {
 			t.Fatal(err)
@@ -371,7 +339,7 @@ func TestPruningKeepsNothing(t *testing.T) {
 		runtime.GC()
 	}
 	if filtered.Value() != nil {
-		t.Error("the sieve is still there")
+		t.Error("the filter executor is still there")
 	}
 	if p := l.Pruning(); p.RowsSelected != 15 || p.StripesEvaluated != 1 {
 		t.Errorf("%+v", p)

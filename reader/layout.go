@@ -10,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/dsistore/dsistore/reader/cache"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/order"
@@ -195,9 +196,9 @@ func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []sto
 // evaluate returns the rows of each segment for which a filter, which reads the features, is true; nil: every row.
 func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []storage.Feature, opts LayoutOptions) ([]*roaring.Bitmap, Pruning, error) {
 	if opts.Selections == nil {
-		opts.Selections = sharedSelections
+		opts.Selections = cache.Shared
 	}
-	v, err := l.newSieve(filter, features, opts.Read, opts.Selections)
+	v, err := l.newFilterExecutor(filter, features, opts.Read, opts.Selections)
 	if err != nil {
 		return nil, Pruning{}, err
 	}
@@ -207,7 +208,7 @@ func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []s
 		return nil, Pruning{}, err
 	}
 	l.filters.add(v)
-	return rows, v.pruning, nil // a copy: what points into the sieve keeps its decoders and buffers
+	return rows, v.pruning, nil // a copy: what points into the filter executor keeps its decoders and buffers
 }
 
 // Pruning returns what the plan's filter took; nil: it has none. Borrowed: do not write.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/cache"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
 )
@@ -37,10 +38,10 @@ func (l *Layout) newPools(opts *Options) *pools {
 	reuse := opts.Reuse && mayPark(opts.Allocator)
 	if reuse {
 		if p := parkingPlace.take(&key, l.plan); p != nil {
-			reused.memoryHits.Add(1)
+			cache.CountMemory(true)
 			return p
 		}
-		reused.memoryMisses.Add(1)
+		cache.CountMemory(false)
 	}
 	return &pools{
 		stock:   batch.NewStock(l.plan, key.batches),

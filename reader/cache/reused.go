@@ -1,4 +1,4 @@
-package reader
+package cache
 
 import "sync/atomic"
 
@@ -13,6 +13,15 @@ type ReuseStats struct {
 var reused struct {
 	selectionHits, selectionMisses atomic.Uint64
 	memoryHits, memoryMisses       atomic.Uint64
+}
+
+// CountMemory counts a reader with Options.Reuse; hit: it goes on with the memory of one before.
+func CountMemory(hit bool) {
+	if hit {
+		reused.memoryHits.Add(1)
+	} else {
+		reused.memoryMisses.Add(1)
+	}
 }
 
 // Reused returns what was reused so far, of all readers of the process.

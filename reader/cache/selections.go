@@ -1,4 +1,4 @@
-package reader
+package cache
 
 import (
 	"sync"
@@ -14,24 +14,25 @@ type Selections struct {
 	max int64
 
 	mu   sync.Mutex
-	kept *lru.Cache[selectionKey, *roaring.Bitmap] // nil bitmap: every row; guarded by mu
+	kept *lru.Cache[Key, *roaring.Bitmap] // nil bitmap: every row; guarded by mu
 }
 
-// A selectionKey names a segment, a filter with the features that it reads, and the layers over the segment that these come from.
-type selectionKey struct{ segment, index, filter, layers string }
+// A Key names a segment, a filter with the features that it reads, and the layers over the segment that these come from.
+type Key struct{ Segment, Index, Filter, Layers string }
 
 // NewSelections returns Selections that keep about so many bytes.
 func NewSelections(maxBytes int64) *Selections {
-	return &Selections{max: maxBytes, kept: lru.New[selectionKey, *roaring.Bitmap](maxBytes, nil)}
+	return &Selections{max: maxBytes, kept: lru.New[Key, *roaring.Bitmap](maxBytes, nil)}
 }
 
-// sharedSelections are those of layouts that do not say otherwise.
-var sharedSelections = NewSelections(64 << 20)
+// Shared are those of layouts that do not say otherwise.
+var Shared = NewSelections(64 << 20)
 
 // selectionOverhead is about what an entry takes beside its bitmap and its texts.
 const selectionOverhead = 256
 
-func (s *Selections) get(key selectionKey) (rows *roaring.Bitmap, ok bool) {
+// Get returns what a filter selects of a segment, nil for every row; ok: it is known.
+func (s *Selections) Get(key Key) (rows *roaring.Bitmap, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rows, ok = s.kept.Get(key)
@@ -43,9 +44,9 @@ func (s *Selections) get(key selectionKey) (rows *roaring.Bitmap, ok bool) {
 	return rows, ok
 }
 
-// put keeps what a filter selects of a segment. Nobody writes to rows afterwards.
-func (s *Selections) put(key selectionKey, rows *roaring.Bitmap) {
-	size := int64(selectionOverhead + len(key.segment) + len(key.index) + len(key.filter) + len(key.layers))
+// Put keeps what a filter selects of a segment. Nobody writes to rows afterwards.
+func (s *Selections) Put(key Key, rows *roaring.Bitmap) {
+	size := int64(selectionOverhead + len(key.Segment) + len(key.Index) + len(key.Filter) + len(key.Layers))
 	if rows != nil {
 		size += int64(rows.GetSizeInBytes())
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A cutter takes the stripes in order, a buffer of them at a time, and cuts what they make into batches. Without a shuffle
+// A batcher takes the stripes in order, a buffer of them at a time, and cuts what they make into batches. Without a shuffle
 // every stripe is a buffer, of one run.
 //
 //	buffer    stripe 4   stripe 7   stripe 9
@@ -21,7 +21,7 @@ import (
 // Within a batch the order of rows does not matter to training; ascending pieces are cheaper to assemble, and rows that share
 // a slot stay together. A batch that takes from two buffers has the pieces of the first one first. No stripe is in two
 // buffers: all pieces of a stripe are next to each other.
-type cutter struct {
+type batcher struct {
 	r      *run
 	b      *batch.Draft // being cut, or nil
 	left   uint64       // rows that the batch being cut lacks, also of one that is not made
@@ -34,7 +34,7 @@ type cutter struct {
 
 // cutBatches takes the stripes in order and cuts them into batches.
 func (r *run) cutBatches() {
-	c := cutter{r: r, index: r.batch, row: r.first}
+	c := batcher{r: r, index: r.batch, row: r.first}
 	defer func() {
 		if c.b != nil {
 			r.s.batches.Drop(c.b)
@@ -66,7 +66,7 @@ func (r *run) cutBatches() {
 }
 
 // cutBuffer cuts the buffer and lets its stripes go. It returns false when the run is stopped.
-func (c *cutter) cutBuffer() bool {
+func (c *batcher) cutBuffer() bool {
 	r := c.r
 	first := c.buffer[0].FirstRow
 	if w := c.buffer[0].Buffer; w != nil {
@@ -113,7 +113,7 @@ func (c *cutter) cutBuffer() bool {
 }
 
 // next begins the batch at c.row, which is made if it is one that the scanner gives. It returns false when the run is stopped.
-func (c *cutter) next() bool {
+func (c *batcher) next() bool {
 	r := c.r
 	if (c.index-r.batch)%r.s.stride == 0 {
 		if c.b = r.s.batches.Draft(r.done); c.b == nil {
@@ -127,7 +127,7 @@ func (c *cutter) next() bool {
 }
 
 // findRuns makes the runs of the buffer, in the order of the epoch.
-func (c *cutter) findRuns() {
+func (c *batcher) findRuns() {
 	c.runs = c.runs[:0]
 	shuffle := &c.r.s.layout.plan.Shuffle
 	for i, s := range c.buffer {
@@ -150,7 +150,7 @@ func (c *cutter) findRuns() {
 }
 
 // takePart makes pieces of what the batch takes of the buffer.
-func (c *cutter) takePart() {
+func (c *batcher) takePart() {
 	if len(c.part) == 0 {
 		return
 	}
@@ -188,7 +188,7 @@ func (c *cutter) takePart() {
 }
 
 // handOn gives the batch to be made. It returns false when the run is stopped.
-func (c *cutter) handOn() bool {
+func (c *batcher) handOn() bool {
 	c.r.assembling.Add(1)
 	select {
 	case c.r.assemble <- c.b:
