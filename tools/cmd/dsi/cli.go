@@ -27,7 +27,7 @@ type cli struct {
 	Head      headCmd      `cmd:"" help:"Print the first rows."`
 	Scan      scanCmd      `cmd:"" help:"Read everything as a trainer would, and print the rates."`
 	Count     countCmd     `cmd:"" help:"Count rows, without reading them."`
-	Lookup    lookupCmd    `cmd:"" help:"Find rows by their keys, without reading the table."`
+	Lookup    lookupCmd    `cmd:"" help:"Find rows by their keys; of large segments only the stripes that may have them are read."`
 	Export    exportCmd    `cmd:"" help:"Write rows as Parquet or Arrow."`
 	Delete    deleteCmd    `cmd:"" help:"Delete rows: at once, for who reads the table from now on."`
 	Compact   compactCmd   `cmd:"" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows."`
