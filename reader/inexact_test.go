@@ -32,7 +32,7 @@ func modelHolds(v int64, e vector.Elem) bool {
 // does not hold, and of no other.
 func TestInexactIntegers(t *testing.T) {
 	found, held := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	check := func(t *rapid.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
 		opts := drawOptions(t)
@@ -96,8 +96,12 @@ func TestInexactIntegers(t *testing.T) {
 		if _, err := s.Next(context.Background()); !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
-	})
-	if !t.Failed() && (found == 0 || held == 0) {
+	}
+	// One run in a hundred draws no such integer: eight of them all but never.
+	for run := 0; run < 8 && (found == 0 || held == 0); run++ {
+		rapid.Check(t, check)
+	}
+	if found == 0 || held == 0 {
 		t.Errorf("%d batches with such integers, %d without", found, held)
 	}
 }
