@@ -171,7 +171,7 @@ func (e *eraser) find(ctx context.Context) (err error) {
 		return e.findKeys(ctx)
 	}
 	match, err := reader.Matching(ctx, e.snap, reader.PlanOptions{Filter: e.what.Where},
-		reader.LayoutOptions{Read: reader.Options{Access: reader.AccessOptions{Off: true}}}) // a rewrite is no job's reading
+		reader.LayoutOptions{Read: reader.Options{Usage: reader.UsageOptions{Off: true}}}) // a rewrite is no job's reading
 	if err != nil {
 		return err
 	}

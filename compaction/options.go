@@ -46,7 +46,7 @@ type Options struct {
 	Operation string
 }
 
-// A Popularity says how often features are read. Access records implement it.
+// A Popularity says how often features are read. Usage records implement it.
 type Popularity = writer.Popularity
 
 // Progress says how far Run is.

@@ -284,7 +284,7 @@ func (e *eraser) searchObject(ctx context.Context, keys *byteKeys, info object.I
 		// With what a key that begins in the block may go on into.
 		p := buf[:min(int64(len(buf)), info.Size-at)]
 		if err := e.store.Blobs().ReadAt(ctx, info.Name, p, at); errors.Is(err, object.ErrNotFound) {
-			break // it is gone, as leases and access records are that others replace
+			break // it is gone, as leases and usage records are that others replace
 		} else if err != nil {
 			return part, err
 		}

@@ -42,7 +42,7 @@ type Layout struct {
 	snapshots  []*storage.Snapshot // that the plan is of, to be kept while it is read
 	table      *storage.Table      // nil: nobody records what is read
 	filters    filterReads         // what they took
-	counted    countedFeatures     // in access records
+	counted    countedFeatures     // in usage records
 	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest first.
 	overlays []storage.Overlay
 	layers   [][]*storage.Layer // of each segment an entry an overlay, nil where it has none
@@ -63,7 +63,7 @@ type segmentIndex interface {
 
 // LayoutOptions say how a layout finds the rows that its plan's filter selects. They do not change which they are. The zero value works.
 type LayoutOptions struct {
-	// Read are the memory, workers and requests to do it with, and of Matching what access records say of it; its other fields have no place here.
+	// Read are the memory, workers and requests to do it with, and of Matching what usage records say of it; its other fields have no place here.
 	Read Options
 	// Selections keep what filters select for the layouts to come. Default: 64 MiB that all layouts of the process share.
 	Selections *Selections

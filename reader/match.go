@@ -34,7 +34,7 @@ func (r SegmentRows) Count() uint64 {
 
 // Matching returns the rows that a plan with these options would read: those of the partitions that are in the sample list, for which
 // the filter is true under the overlays, and that are not deleted. What else the options say is not looked at. It reads the filter's features where
-// statistics do not decide, and no others. What it reads is recorded as a reader's is (LayoutOptions.Read.Access).
+// statistics do not decide, and no others. What it reads is recorded as a reader's is (LayoutOptions.Read.Usage).
 func Matching(ctx context.Context, snap *storage.Snapshot, opts plan.Options, how LayoutOptions) (*Match, error) {
 	p := &plan.Plan{
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Partition: opts.Partition, Filter: opts.Filter, SampleList: opts.SampleList,
@@ -56,7 +56,7 @@ func Matching(ctx context.Context, snap *storage.Snapshot, opts plan.Options, ho
 	if err != nil {
 		return nil, err
 	}
-	l.recordFilters(how.Read.Access)
+	l.recordFilters(how.Read.Usage)
 	return &Match{Segments: l.Matched(), Rows: l.Rows(), Pruning: l.pruning}, nil
 }
 

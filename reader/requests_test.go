@@ -92,7 +92,7 @@ func TestRequests(t *testing.T) {
 				plan, err = NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}, BatchSize: 16})
 				return err
 			})
-			opts := Options{Access: AccessOptions{Off: true}}
+			opts := Options{Usage: UsageOptions{Off: true}}
 			var s *Scanner
 			measure("scanner", 0, 0, func(ctx context.Context) (err error) {
 				s, err = Open(ctx, snap, plan, opts)

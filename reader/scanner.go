@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/lease"
@@ -17,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // Options say how to read. They do not change what is read. The zero value works.
@@ -60,8 +60,8 @@ type Options struct {
 	Limits format.Limits
 	// Lease says how what is read is kept from gc while the reader is open.
 	Lease LeaseOptions
-	// Access says how it is recorded who reads what.
-	Access AccessOptions
+	// Usage says how it is recorded who reads what.
+	Usage UsageOptions
 }
 
 // Validate names the first field that no reader can have.
@@ -171,7 +171,7 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	}
 	s := l.newScanner(&opts, l.newPools(&opts), new(counters), first, end)
 	s.hold = l.keep(&opts)
-	s.session = l.record(&opts.Access, s.stats)
+	s.session = l.record(&opts.Usage, s.stats)
 	return s, nil
 }
 
@@ -197,7 +197,7 @@ type Scanner struct {
 	stride     uint64      // from one batch to the next: those between are not made
 	shared     bool        // its pools are a RankScanner's
 	hold       *lease.Hold // of what it reads
-	session    *access.Session
+	session    *usage.Session
 	next       plan.Position
 	run        *run         // nil until Next, and after an error, Seek and Close
 	pending    *batch.Draft // received, but not yet made when a ctx ended

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/plan"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // Shards deals the batches of an epoch to Count shards, each a block of consecutive batches of the plan's order, whose
@@ -119,7 +119,7 @@ type RankScanner struct {
 	closed   bool
 	hold     *lease.Hold
 	stats    *counters // of all scanners
-	session  *access.Session
+	session  *usage.Session
 }
 
 // OpenRank returns a RankScanner at the start of epoch 0. The options are what all its scanners have in sum, but that each has
@@ -148,7 +148,7 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	s.opts.MemoryBudget = max(s.opts.MemoryBudget/int64(own), 1)
 	s.opts.Requests = (s.opts.Requests + own - 1) / own
 	s.hold = l.keep(&opts)
-	s.session = l.record(&opts.Access, s.stats)
+	s.session = l.record(&opts.Usage, s.stats)
 	return s, nil
 }
 

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // A Taker gives rows at places of a plan's own order: those of the segments that it selects one after the other, which is the
@@ -37,7 +37,7 @@ type Taker struct {
 	closed  bool
 
 	hold    *lease.Hold // of what it reads
-	session *access.Session
+	session *usage.Session
 }
 
 // A takenStripe is rows of a stripe, on their way to a batch.
@@ -70,7 +70,7 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	t := &Taker{
 		executor: l.newExecutor(&opts, p, new(counters)), batches: batch.NewPool(p.stock, opts.MaxBatches), lock: make(chan struct{}, 1), hold: l.keep(&opts),
 	}
-	t.session = l.record(&opts.Access, t.stats)
+	t.session = l.record(&opts.Usage, t.stats)
 	t.kept = newKeptSegments(opts.MemoryBudget/4, opts.MemoryBudget/2, t.releaseStripe)
 	return t, nil
 }

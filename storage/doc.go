@@ -36,7 +36,7 @@
 //	tables/<table>/snapshots/<8>/<10>.<n>    snapshot n: named so that the newest lists first
 //	tables/<table>/pinned/<n>                a copy of an expired snapshot that somebody holds
 //	tables/<table>/leases/...                a lease
-//	tables/<table>/access/...                access records: package access
+//	tables/<table>/usage/...                usage records: package usage
 //	<2 hex>/<32 hex>/listing.sst, schema.sst a run of a tree
 //	<2 hex>/<32 hex>/rows.roaring            a set of rows
 //	<2 hex>/<32 hex>/index.sst               a segment's index

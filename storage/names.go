@@ -19,7 +19,7 @@ const (
 	snapshotsDir = "/snapshots/"
 	pinnedDir    = "/pinned/"
 	leasesDir    = "/leases/"
-	accessDir    = "/access/"
+	accessDir    = "/usage/"
 
 	indexFile   = "index.sst"
 	keysFile    = "keys.sst"
@@ -216,8 +216,8 @@ func (i id) condemnedName(gc id) string { return i.dir() + condemnedPrefix + gc.
 // isCondemned reports whether name is a marker of a gc.
 func (i id) isCondemned(name string) bool { return strings.HasPrefix(name, i.dir()+condemnedPrefix) }
 
-// AccessPrefix is what the names of the table's access records begin with. Package access makes the rest.
-func (t *Table) AccessPrefix() string { return tableDir(t.name) + accessDir }
+// UsagePrefix is what the names of the table's usage records begin with. Package usage makes the rest.
+func (t *Table) UsagePrefix() string { return tableDir(t.name) + accessDir }
 
 // parseSnapshot returns the number in the name of a snapshot of the table.
 func parseSnapshot(table, name string) (uint64, bool) {

@@ -33,8 +33,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// TestAccessRecordsMakeNoTable: records are passed over, those of a table that is there and those of one that is gone.
-func TestAccessRecordsMakeNoTable(t *testing.T) {
+// TestUsageRecordsMakeNoTable: records are passed over, those of a table that is there and those of one that is gone.
+func TestUsageRecordsMakeNoTable(t *testing.T) {
 	for what, blobs := range map[string]object.Store{"memory": object.NewMemory(), "local": localStore(t)} {
 		s, err := Create(t.Context(), blobs, Options{})
 		if err != nil {
@@ -54,7 +54,7 @@ func TestAccessRecordsMakeNoTable(t *testing.T) {
 				continue
 			}
 			for _, record := range []string{"2026-11-22/x", "rollup/x"} {
-				if err := blobs.PutIfAbsent(t.Context(), tab.AccessPrefix()+record, nil); err != nil {
+				if err := blobs.PutIfAbsent(t.Context(), tab.UsagePrefix()+record, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -152,7 +152,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Tables returns the names of all tables, in the order of their object names. Its cost is a listing a table, two of one that has access records.
+// Tables returns the names of all tables, in the order of their object names. Its cost is a listing a table, two of one that has usage records.
 func (s *Store) Tables(ctx context.Context) ([]string, error) { return s.tableNames(ctx, false) }
 
 // tableNames is Tables; roots: with those that have not had a commit yet, and only have their root.

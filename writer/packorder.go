@@ -7,7 +7,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A Popularity says how often features are read. Access records implement it.
+// A Popularity says how often features are read. Usage records implement it.
 type Popularity interface {
 	// Popularity returns a number for each feature that is larger the more often it is read; 0: not known, or never.
 	Popularity(features []storage.Feature) []float64

@@ -15,11 +15,11 @@ import (
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 type flags struct {
@@ -124,7 +124,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		sample := fmt.Sprintf("sample(%g, key=%s, seed=7)", share, keyColumn)
 		list := fmt.Sprintf("share-%g", share)
 		program.Log("sample list %s", list)
-		if _, err := samples.Create(ctx, b.table, list, &samples.Query{Where: sample}, true, samples.Options{}); err != nil {
+		if _, err := selection.Create(ctx, b.table, list, &selection.Query{Where: sample}, true, selection.Options{}); err != nil {
 			return err
 		}
 		b.add(measure{By: "sample", Share: share, opts: reader.PlanOptions{Filter: sample}})

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 )
 
 // A small run ends, with rows that are equal, twice on the same data, and writes its results.

@@ -24,7 +24,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/overlay"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 type flags struct {
@@ -120,7 +120,7 @@ func (f *flags) run(ctx context.Context) error {
 			if err != nil {
 				return 0, err
 			}
-			s, err := (&samples.Query{Keys: &samples.KeySource{Given: keys}}).Find(ctx, snap, reader.Options{})
+			s, err := (&selection.Query{Keys: &selection.KeySource{Given: keys}}).Find(ctx, snap, reader.Options{})
 			if err != nil {
 				return 0, err
 			}
@@ -176,7 +176,7 @@ func (f *flags) run(ctx context.Context) error {
 			return r.Covered, err
 		}},
 		{"delete", 1, func(ctx context.Context, t *storage.Table) (uint64, error) {
-			r, err := samples.Delete(ctx, t, &samples.Query{Keys: &samples.KeySource{Given: there}}, samples.Options{})
+			r, err := selection.Delete(ctx, t, &selection.Query{Keys: &selection.KeySource{Given: there}}, selection.Options{})
 			if err != nil {
 				return 0, err
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage/object"
 )

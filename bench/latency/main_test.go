@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 

@@ -9,14 +9,14 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // A cost is what recording adds to a read. Blocks of reads take turns: without recording, once more without, and with. The second of these is there
@@ -81,12 +81,12 @@ type measured struct {
 func (f *flags) costs(ctx context.Context) ([]cost, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.Threads))
 	// Measuring programs record nothing, unless they are about that.
-	if before, set := os.LookupEnv(access.OffVariable); set {
-		defer os.Setenv(access.OffVariable, before)
+	if before, set := os.LookupEnv(usage.OffVariable); set {
+		defer os.Setenv(usage.OffVariable, before)
 	} else {
-		defer os.Unsetenv(access.OffVariable)
+		defer os.Unsetenv(usage.OffVariable)
 	}
-	os.Setenv(access.OffVariable, "on")
+	os.Setenv(usage.OffVariable, "on")
 	small := versus.TableFlags{Profile: "small", Rows: f.CostRows, Seed: f.Seed, Dir: f.Dir}
 	narrow := versus.TableFlags{Profile: "narrow", Seed: f.Seed, Dir: f.Dir}
 	var out []cost
@@ -187,7 +187,7 @@ func (f *flags) cost(ctx context.Context, m measured) (c cost, err error) {
 				return c, err
 			}
 			used, _, err := usedBy(func() error {
-				access.FlushAll(ctx)
+				usage.FlushAll(ctx)
 				return nil
 			})
 			if err != nil {
@@ -251,7 +251,7 @@ func (f *flags) open(ctx context.Context, dir string, m *measured) (_ *storage.S
 
 // drained reads everything once.
 func (f *flags) drained(ctx context.Context, l *reader.Layout, on bool) error {
-	_, err := drain(ctx, l, reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true, Access: reader.AccessOptions{Off: !on}})
+	_, err := drain(ctx, l, reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true, Usage: reader.UsageOptions{Off: !on}})
 	return err
 }
 
@@ -266,7 +266,7 @@ func cleared(ctx context.Context, dir string) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for info, err := range store.Blobs().List(ctx, table.AccessPrefix(), "") {
+	for info, err := range store.Blobs().List(ctx, table.UsagePrefix(), "") {
 		if err != nil {
 			return n, err
 		}

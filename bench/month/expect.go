@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // A footprint is what the features of a table take in the store: from the segments' indexes, without a reader.
@@ -95,7 +95,7 @@ func (f *footprint) needed(features []string) (n uint64) {
 	return n
 }
 
-// A mismatch is a figure of the access records that the job list does not give.
+// A mismatch is a figure of the usage records that the job list does not give.
 type mismatch struct {
 	What string `json:"what"`
 	Got  string `json:"got"`
@@ -185,9 +185,9 @@ func (c *checker) bytes(got uint64, r *featureRead, what, name string) {
 	c.equal(r.least <= got && got <= r.most, true, "%s%s: %d bytes needed, %d to %d", what, name, got, r.least, r.most)
 }
 
-// check holds what the access records say of the month to what follows from the job list, the segments' indexes, and what each run's scanner
+// check holds what the usage records say of the month to what follows from the job list, the segments' indexes, and what each run's scanner
 // counted itself.
-func (c *checker) check(l *jobList, f *footprint, ran *month, s *access.Summary) {
+func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) {
 	want, byDay := expected(l, f)
 	c.equal(s.DamagedCount, 0, "damaged records")
 	c.equal(s.Total.Readers, l.runs(), "readers")
@@ -219,7 +219,7 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *access.Summary)
 	c.equal(len(s.Jobs), len(l.Jobs), "jobs")
 	for i := range l.Jobs {
 		j := &l.Jobs[i]
-		at := slices.IndexFunc(s.Jobs, func(t access.JobTotal) bool { return t.Job == j.Name && t.User == j.User })
+		at := slices.IndexFunc(s.Jobs, func(t usage.JobTotal) bool { return t.Job == j.Name && t.User == j.User })
 		if at < 0 {
 			c.equal("nothing", "a record", "job %s of %s", j.Name, j.User)
 			continue
@@ -259,7 +259,7 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *access.Summary)
 			continue
 		}
 		n++
-		at := slices.IndexFunc(s.Days, func(t access.DayTotal) bool { return t.Day.Format(time.DateOnly) == l.day(d).Format(time.DateOnly) })
+		at := slices.IndexFunc(s.Days, func(t usage.DayTotal) bool { return t.Day.Format(time.DateOnly) == l.day(d).Format(time.DateOnly) })
 		if at < 0 {
 			c.equal("nothing", "a record", "day %d", d)
 			continue

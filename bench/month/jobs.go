@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 )
 
 // A job is what somebody trains again and again: the same features of the whole table each time.

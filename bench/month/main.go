@@ -1,4 +1,4 @@
-// Command month simulates a month of training jobs on a table, and holds what the access records say of it to what the list of jobs says. It
+// Command month simulates a month of training jobs on a table, and holds what the usage records say of it to what the list of jobs says. It
 // draws the popularity curve; measures the read amplification of a popular job, in how many requests, before and after a
 // compaction that packs by popularity, locally and with latency; and what recording costs. It ends with 1 where figures differ.
 package main
@@ -14,7 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/report"
 )
@@ -79,8 +79,8 @@ func main() {
 	program.Main(&f, "month", "Simulate a month of training jobs, and check what is recorded of it.", f.run)
 }
 
-// errDiffers is matched when the access records, or dsistat, do not say what the list of jobs says.
-var errDiffers = errors.New("the access records differ from the list of jobs")
+// errDiffers is matched when the usage records, or dsistat, do not say what the list of jobs says.
+var errDiffers = errors.New("the usage records differ from the list of jobs")
 
 func (f *flags) wants(what string) bool {
 	for _, o := range f.Only {
@@ -146,7 +146,7 @@ func (f *flags) run(ctx context.Context) error {
 func (s *summary) print() {
 	fmt.Printf("%d runs read %.2f GB, read amplification %.3f; a job reads %.1f %% of the features and %.1f %% of the bytes, and all of them %d features\n",
 		s.Runs, float64(s.BytesRead)/1e9, s.Amplification, 100*s.JobFeatures, 100*s.JobBytes, s.FeaturesRead)
-	fmt.Printf("%d objects of access records, %d bytes\n", s.Records, s.RecordBytes)
+	fmt.Printf("%d objects of usage records, %d bytes\n", s.Records, s.RecordBytes)
 	fmt.Println("\n| traffic | bytes that serve it | features | bytes, by dsistat |")
 	fmt.Println("|---|---|---|---|")
 	for i, p := range s.Curve {
@@ -156,7 +156,7 @@ func (s *summary) print() {
 		}
 		fmt.Printf("| %.0f %% | %.1f %% | %.1f %% | %s |\n", 100*p.Traffic, 100*p.Bytes, 100*p.Features, shown)
 	}
-	fmt.Printf("\n%d figures of the access records and of dsistat compared with the list of jobs, %d differ\n", s.Compared, len(s.Mismatches))
+	fmt.Printf("\n%d figures of the usage records and of dsistat compared with the list of jobs, %d differ\n", s.Compared, len(s.Mismatches))
 	for i, m := range s.Mismatches {
 		if i == 20 {
 			fmt.Println("...")

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/usage"
 )
 
 func testFlags(t *testing.T) flags {
@@ -106,7 +106,7 @@ func TestCheckSeesWhatDiffers(t *testing.T) {
 	list := newJobList(truth, first, shape{Jobs: f.Jobs, Days: f.Days, Runs: f.Runs, RunZipf: f.RunZipf, MinShare: f.MinShare, MaxShare: f.MaxShare,
 		FeatureZipf: f.FeatureZipf, SparseFavour: f.SparseFavour, Seed: f.JobSeed}, []string{workload.ClickColumn})
 	day := slices.IndexFunc(list.Jobs[0].Runs, func(n int) bool { return n > 0 })
-	w, err := access.NewWriter(table, access.Options{Now: func() time.Time { return list.day(day).Add(time.Hour) }, User: list.Jobs[0].User, Interval: -1})
+	w, err := usage.NewWriter(table, usage.Options{Now: func() time.Time { return list.day(day).Add(time.Hour) }, User: list.Jobs[0].User, Interval: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,14 +120,14 @@ func TestCheckSeesWhatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := list.Jobs[0].Features[0]
-	w.Add(&access.Record{
-		Key: access.Key{Job: list.Jobs[0].Name, User: list.Jobs[0].User, Program: "go"}, Counters: access.Counters{Readers: 1, Rows: 7, BytesNeeded: 5},
-		Features: []access.FeatureUse{{ID: feet.ids[name], Name: name, Readers: 1, Stripes: 1, Rows: 7, BytesNeeded: 5}},
+	w.Add(&usage.Record{
+		Key: usage.Key{Job: list.Jobs[0].Name, User: list.Jobs[0].User, Program: "go"}, Counters: usage.Counters{Readers: 1, Rows: 7, BytesNeeded: 5},
+		Features: []usage.FeatureUse{{ID: feet.ids[name], Name: name, Readers: 1, Stripes: 1, Rows: 7, BytesNeeded: 5}},
 	})
 	if err := w.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	s, err := access.Load(ctx, table, list.First, list.day(list.Days))
+	s, err := usage.Load(ctx, table, list.First, list.day(list.Days))
 	if err != nil {
 		t.Fatal(err)
 	}

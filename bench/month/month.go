@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/report"
 	"github.com/dsistore/dsistore/tools/report/page"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // A month is what the runs of a job list counted themselves.
@@ -53,7 +53,7 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 	if err != nil {
 		return nil, err
 	}
-	s, err := access.Load(ctx, table, list.First, list.day(list.Days))
+	s, err := usage.Load(ctx, table, list.First, list.day(list.Days))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 		out.JobFeatures += float64(len(list.Jobs[i].Features)) / float64(len(feet.ids)) / float64(len(list.Jobs))
 		out.JobBytes += float64(feet.needed(list.Jobs[i].Features)) / float64(feet.stored) / float64(len(list.Jobs))
 	}
-	for info, err := range store.Blobs().List(ctx, table.AccessPrefix(), "") {
+	for info, err := range store.Blobs().List(ctx, table.UsagePrefix(), "") {
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func writePage(name string, r *report.Report) error {
 func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage.Snapshot, list *jobList) (*month, error) {
 	ran := &month{byJob: map[string]*reader.Stats{}}
 	layouts := make([]*reader.Layout, len(list.Jobs))
-	writers := make([]*access.Writer, len(list.Jobs))
+	writers := make([]*usage.Writer, len(list.Jobs))
 	at := &clock{}
 	for i := range list.Jobs {
 		j := &list.Jobs[i]
@@ -125,7 +125,7 @@ func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage
 			return nil, err
 		}
 		// No timer: the simulated days pass faster than any.
-		if writers[i], err = access.NewWriter(table, access.Options{Now: at.now, User: j.User, Host: "trainer", Interval: -1}); err != nil {
+		if writers[i], err = usage.NewWriter(table, usage.Options{Now: at.now, User: j.User, Host: "trainer", Interval: -1}); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +141,7 @@ func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage
 		for k, i := range today {
 			j := &list.Jobs[i]
 			at.at = list.day(d).Add(time.Duration(k+1) * 24 * time.Hour / time.Duration(len(today)+2))
-			st, err := drain(ctx, layouts[i], reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true, Access: reader.AccessOptions{Job: j.Name, Writer: writers[i]}})
+			st, err := drain(ctx, layouts[i], reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true, Usage: reader.UsageOptions{Job: j.Name, Writer: writers[i]}})
 			if err != nil {
 				return nil, err
 			}

@@ -9,15 +9,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/compaction"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // A packing is what the order of packs changes.
@@ -56,11 +56,11 @@ func (f *flags) pack(ctx context.Context, dir string, list *jobList) (*packing, 
 	out := &packing{Job: top.Name, Runs: top.runs(), States: []state{{Name: "as ingested: from small to large", dir: dir}}}
 	for _, way := range []struct {
 		name    string
-		popular func(*access.Summary) compaction.Popularity
+		popular func(*usage.Summary) compaction.Popularity
 	}{
-		{"repacked: from small to large", func(*access.Summary) compaction.Popularity { return nil }},
-		{"repacked: by popularity alone", func(s *access.Summary) compaction.Popularity { return s }},
-		{"repacked: by popularity and jobs, as dsi compact does", func(s *access.Summary) compaction.Popularity { return &ingest.Reads{Summary: s} }},
+		{"repacked: from small to large", func(*usage.Summary) compaction.Popularity { return nil }},
+		{"repacked: by popularity alone", func(s *usage.Summary) compaction.Popularity { return s }},
+		{"repacked: by popularity and jobs, as dsi compact does", func(s *usage.Summary) compaction.Popularity { return &ingest.Reads{Summary: s} }},
 	} {
 		program.Log("%s", way.name)
 		s := state{Name: way.name, dir: fmt.Sprintf("%s-%d", dir, len(out.States))}
@@ -78,7 +78,7 @@ func (f *flags) pack(ctx context.Context, dir string, list *jobList) (*packing, 
 }
 
 // repacked leaves a copy of the store whose packs were written anew.
-func repacked(ctx context.Context, from, to string, list *jobList, popular func(*access.Summary) compaction.Popularity) (err error) {
+func repacked(ctx context.Context, from, to string, list *jobList, popular func(*usage.Summary) compaction.Popularity) (err error) {
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func repacked(ctx context.Context, from, to string, list *jobList, popular func(
 	if err != nil {
 		return err
 	}
-	s, err := access.Load(ctx, table, list.First, list.day(list.Days))
+	s, err := usage.Load(ctx, table, list.First, list.day(list.Days))
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 )
 

@@ -14,10 +14,10 @@ import (
 	"github.com/dsistore/dsistore/bench/result"
 )
 
-// What is read to be measured is no job's reading, and writing that down is no part of it: unless somebody asks for access records there are none.
+// What is read to be measured is no job's reading, and writing that down is no part of it: unless somebody asks for usage records there are none.
 func init() {
-	if _, asked := os.LookupEnv("DSISTORE_ACCESS"); !asked {
-		os.Setenv("DSISTORE_ACCESS", "off")
+	if _, asked := os.LookupEnv("DSISTORE_USAGE"); !asked {
+		os.Setenv("DSISTORE_USAGE", "off")
 	}
 }
 

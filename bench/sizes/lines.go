@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/encoding"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/storage"
 )
 

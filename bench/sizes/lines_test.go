@@ -5,7 +5,7 @@ import (
 
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 )
 
 // All stored bytes are accounted for, and no family takes less than its lower bound.

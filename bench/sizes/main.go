@@ -12,7 +12,7 @@ import (
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/writer"
 )

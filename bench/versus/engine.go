@@ -7,7 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/dsistore/dsistore/bench/parquetscan"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/storage"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 
-	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"

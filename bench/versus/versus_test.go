@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/tools/ingest"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -72,11 +72,11 @@ func compactAndDelete(w *world) error {
 	}
 	opts := w.compactionOptions()
 	w.note("%s; %+v", &c.query, opts)
-	var deleted *samples.DeleteReport
+	var deleted *selection.DeleteReport
 	var errs [2]error
 	var wg sync.WaitGroup
 	wg.Go(func() { errs[0] = w.compact(w.tables[0], opts) })
-	wg.Go(func() { deleted, errs[1] = samples.Delete(w.ctx, w.tables[1], &c.query, samples.Options{}) })
+	wg.Go(func() { deleted, errs[1] = selection.Delete(w.ctx, w.tables[1], &c.query, selection.Options{}) })
 	wg.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
 		return err

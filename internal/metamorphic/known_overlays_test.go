@@ -16,7 +16,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/overlay"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -145,7 +145,7 @@ func TestDeleteCompactionOverlay(t *testing.T) {
 	}
 	steps := map[string]func(l *landed){
 		"delete": func(l *landed) {
-			if n := l.delete(samples.Query{Where: "a = 2"}); n != rows/5 {
+			if n := l.delete(selection.Query{Where: "a = 2"}); n != rows/5 {
 				l.t.Errorf("%d rows deleted", n)
 			}
 		},
@@ -211,7 +211,7 @@ func TestOverlayOfBeforeTheCompaction(t *testing.T) {
 		o.Progress = func(p overlay.Progress) {
 			if p.Phase == overlay.PhaseCommit && !compacted {
 				compacted = true
-				l.delete(samples.Query{Where: "a = 0"})
+				l.delete(selection.Query{Where: "a = 0"})
 				l.compact()
 				l.days(16, 4)
 			}
@@ -315,14 +315,14 @@ func TestRowsAfterAMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	if _, err := samples.Create(ctx, l.table, "some", &samples.Query{Where: "row IN (1, 3, 8, 9, 11, 15, 20)"}, false, samples.Options{}); err != nil {
+	if _, err := selection.Create(ctx, l.table, "some", &selection.Query{Where: "row IN (1, 3, 8, 9, 11, 15, 20)"}, false, selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []string{"made", "compacted", "rows deleted", "compacted again", "more ingested", "and compacted"} {
 		want := map[int64]int64{1: noLabel, 3: 3, 8: noLabel, 9: noLabel, 11: 11, 15: noLabel, 20: 20}
 		switch step {
 		case "rows deleted":
-			l.delete(samples.Query{Where: "row IN (0, 8, 10, 21)"})
+			l.delete(selection.Query{Where: "row IN (0, 8, 10, 21)"})
 		case "more ingested":
 			l.days(22, 5)
 		case "compacted", "compacted again", "and compacted":

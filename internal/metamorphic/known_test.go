@@ -16,7 +16,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -100,9 +100,9 @@ func drainRows(ctx context.Context, s *reader.Scanner) ([]int64, error) {
 	}
 }
 
-func (l *landed) delete(q samples.Query) uint64 {
+func (l *landed) delete(q selection.Query) uint64 {
 	l.t.Helper()
-	r, err := samples.Delete(l.t.Context(), l.table, &q, samples.Options{})
+	r, err := selection.Delete(l.t.Context(), l.table, &q, selection.Options{})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestTypeChangeThenPruning(t *testing.T) {
 			t.Errorf("%s: %v, want %v", filter, got, want)
 		}
 	}
-	if n := l.delete(samples.Query{Where: "a = -5"}); n != 2 {
+	if n := l.delete(selection.Query{Where: "a = -5"}); n != 2 {
 		t.Errorf("%d rows deleted", n)
 	}
 	if got := l.rows(l.latest(), ""); !slices.Equal(got, []int64{1, 2, 4, 5, 6, 7}) {
@@ -155,16 +155,16 @@ func TestDeletesAndNullKeys(t *testing.T) {
 	if err := os.WriteFile(null, []byte("{\"k\": \"x\"}\n{\"k\": null}\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := samples.Delete(t.Context(), l.table, &samples.Query{Keys: &samples.KeySource{Feature: "k", Paths: []string{null}}}, samples.Options{}); err == nil {
+	if _, err := selection.Delete(t.Context(), l.table, &selection.Query{Keys: &selection.KeySource{Feature: "k", Paths: []string{null}}}, selection.Options{}); err == nil {
 		t.Error("a key that is null was taken")
 	}
-	if n := l.delete(samples.Query{Keys: &samples.KeySource{Feature: "a", Given: []string{"0"}}}); n != 0 {
+	if n := l.delete(selection.Query{Keys: &selection.KeySource{Feature: "a", Given: []string{"0"}}}); n != 0 {
 		t.Errorf("%d rows with key 0, which is what null is stored as", n)
 	}
-	if n := l.delete(samples.Query{Keys: &samples.KeySource{Feature: "k", Given: []string{"", "null", "x"}}}); n != 3 {
+	if n := l.delete(selection.Query{Keys: &selection.KeySource{Feature: "k", Given: []string{"", "null", "x"}}}); n != 3 {
 		t.Errorf("%d rows deleted", n)
 	}
-	if n := l.delete(samples.Query{Where: "NOT a = 17 AND a != 3"}); n != 0 {
+	if n := l.delete(selection.Query{Where: "NOT a = 17 AND a != 3"}); n != 0 {
 		t.Errorf("%d rows whose a is null, or 3", n)
 	}
 	if got := l.rows(l.latest(), ""); !slices.Equal(got, []int64{1, 4}) {
@@ -180,7 +180,7 @@ func TestPlacesAfterDeletes(t *testing.T) {
 		lines += fmt.Sprintf("{\"row\": %d, \"a\": %d}\n", i, i%5)
 	}
 	l.add("int", lines)
-	l.delete(samples.Query{Where: "a = 0"})
+	l.delete(selection.Query{Where: "a = 0"})
 	l.add("int", `{"row": 20, "a": 0}
 `)
 	ctx, snap := t.Context(), l.latest()
@@ -286,10 +286,10 @@ func TestGCUnderARunningReader(t *testing.T) {
 func TestKeysBeyondFloats(t *testing.T) {
 	l := land(t)
 	l.add("bigint", fmt.Sprintf("{\"row\": 0, \"a\": %d}\n{\"row\": 1, \"a\": %d}\n{\"row\": 2, \"a\": %d}\n", int64(1<<53), int64(1<<53+1), int64(math.MaxInt64)))
-	if n := l.delete(samples.Query{Where: "a = 9007199254740993"}); n != 1 {
+	if n := l.delete(selection.Query{Where: "a = 9007199254740993"}); n != 1 {
 		t.Errorf("%d rows deleted", n)
 	}
-	if n := l.delete(samples.Query{Keys: &samples.KeySource{Feature: "a", Given: []string{"9223372036854775807", "9007199254740991"}}}); n != 1 {
+	if n := l.delete(selection.Query{Keys: &selection.KeySource{Feature: "a", Given: []string{"9223372036854775807", "9007199254740991"}}}); n != 1 {
 		t.Errorf("%d rows deleted", n)
 	}
 	if got := l.rows(l.latest(), ""); !slices.Equal(got, []int64{0}) {

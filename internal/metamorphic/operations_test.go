@@ -42,7 +42,7 @@ var operations = []operation{
 	{"gc", 2, collect},
 	{"verify", 1, verify},
 	{"reopen", 1, reopenOne},
-	{"access records", 2, accessRecords},
+	{"usage records", 2, usageRecords},
 	{"other process", 2, otherProcess},
 }
 

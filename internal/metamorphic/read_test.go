@@ -208,8 +208,8 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 	x.options = reader.Options{
 		Workers: 1 + w.rnd.IntN(3), MemoryBudget: pick[int64](w, 0, 1, 20_000), Requests: pick(w, 0, 1, 3), GapBytes: pick[int64](w, 0, -1),
 		RequestBytes: pick[int64](w, 0, 100), Reuse: w.chance(0.3),
-		Lease:  reader.LeaseOptions{Off: true}, // gc and erasure are held to what the model keeps
-		Access: reader.AccessOptions{Writer: w.recorder, Job: pick(w, "train", "eval")},
+		Lease: reader.LeaseOptions{Off: true}, // gc and erasure are held to what the model keeps
+		Usage: reader.UsageOptions{Writer: w.recorder, Job: pick(w, "train", "eval")},
 	}
 	var err error
 	if x.plan, err = reader.NewViewPlan(w.ctx, v, opts); err != nil {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 // A choice is a query, and what it means.
 type choice struct {
-	query samples.Query
+	query selection.Query
 	has   func(r *row) bool
 	keys  int // not in the table; -1: there are no keys
 }
@@ -75,7 +75,7 @@ func (w *world) drawLists(s *state, depth int) (string, func(r *row) bool) {
 }
 
 // drawKeys draws keys: of rows that are there, that were, and that never were.
-func (w *world) drawKeys(s *state) (*samples.KeySource, func(r *row) bool, int, error) {
+func (w *world) drawKeys(s *state) (*selection.KeySource, func(r *row) bool, int, error) {
 	wanted := map[int64]bool{}
 	for range w.rnd.IntN(15) {
 		wanted[w.rnd.Int64N(w.nextRow+3)] = true
@@ -93,7 +93,7 @@ func (w *world) drawKeys(s *state) (*samples.KeySource, func(r *row) bool, int, 
 			given = append(given, fmt.Sprint("key-", n))
 		}
 	}
-	k := &samples.KeySource{Feature: map[bool]string{true: "row", false: "key"}[byNumber], Memory: pick[int64](w, 0, 320), Given: given}
+	k := &selection.KeySource{Feature: map[bool]string{true: "row", false: "key"}[byNumber], Memory: pick[int64](w, 0, 320), Given: given}
 	if w.chance(0.5) && len(given) > 0 {
 		text := ""
 		for _, g := range given {
@@ -121,7 +121,7 @@ func (c *choice) meant(s *state) map[int64]bool {
 	return out
 }
 
-func (c *choice) checkKeys(k *samples.KeyReport) error {
+func (c *choice) checkKeys(k *selection.KeyReport) error {
 	if (k == nil) != (c.keys < 0) || k != nil && int(k.Missing) != c.keys {
 		return fmt.Errorf("keys: %+v, want %d missing", k, c.keys)
 	}
@@ -139,7 +139,7 @@ func deleteRows(w *world) error {
 	if len(gone) > len(next.rows)/2 && w.chance(0.8) {
 		return nil // a table that has few rows tests little
 	}
-	report, err := samples.Delete(w.ctx, w.table(), &c.query, samples.Options{})
+	report, err := selection.Delete(w.ctx, w.table(), &c.query, selection.Options{})
 	if err != nil {
 		return err
 	}
@@ -166,12 +166,12 @@ func createList(w *world) error {
 	_, taken := next.lists[name]
 	replace := taken || w.chance(0.2)
 	if taken && w.chance(0.2) {
-		if _, err := samples.Create(w.ctx, w.table(), name, &c.query, false, samples.Options{}); !errors.Is(err, storage.ErrExists) {
+		if _, err := selection.Create(w.ctx, w.table(), name, &c.query, false, selection.Options{}); !errors.Is(err, storage.ErrExists) {
 			return fmt.Errorf("a name that is taken: %v", err)
 		}
 	}
 	w.note("%s: %s", name, &c.query)
-	report, err := samples.Create(w.ctx, w.table(), name, &c.query, replace, samples.Options{})
+	report, err := selection.Create(w.ctx, w.table(), name, &c.query, replace, selection.Options{})
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func dropList(w *world) error {
 	}
 	name := w.draw(slices.Sorted(maps.Keys(next.lists)))
 	w.note("%s", name)
-	made, err := samples.Drop(w.ctx, w.table(), name)
+	made, err := selection.Drop(w.ctx, w.table(), name)
 	if err != nil {
 		return err
 	}
@@ -218,11 +218,11 @@ func twoAtOnce(w *world) error {
 	w.note("%s", &c.query)
 	opts := w.ingestOptions(d)
 	var ingested ingest.Report
-	var deleted *samples.DeleteReport
+	var deleted *selection.DeleteReport
 	var errs [2]error
 	var wg sync.WaitGroup
 	wg.Go(func() { ingested, errs[0] = ingest.Run(w.ctx, w.stores[0], tableName, []string{d.path}, opts) })
-	wg.Go(func() { deleted, errs[1] = samples.Delete(w.ctx, w.tables[1], &c.query, samples.Options{}) })
+	wg.Go(func() { deleted, errs[1] = selection.Delete(w.ctx, w.tables[1], &c.query, selection.Options{}) })
 	wg.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
 		return err

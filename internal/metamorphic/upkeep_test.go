@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 func createBranch(w *world) error {
@@ -158,6 +158,6 @@ func Other(args []string) error {
 	if err := w.reopen(0); err != nil {
 		return err
 	}
-	_, err := samples.Delete(w.ctx, w.tables[0], &samples.Query{Where: args[2]}, samples.Options{})
+	_, err := selection.Delete(w.ctx, w.tables[0], &selection.Query{Where: args[2]}, selection.Options{})
 	return errors.Join(err, w.stores[0].Close())
 }

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // A world is a table, the model of it, and what draws.
@@ -35,8 +35,8 @@ type world struct {
 	files   int
 	log     []string
 
-	recorder *access.Writer // of what is read
-	rowsRead uint64         // that were given, of which it must know
+	recorder *usage.Writer // of what is read
+	rowsRead uint64        // that were given, of which it must know
 }
 
 // errSkip is returned by an operation that has nothing to do it to.

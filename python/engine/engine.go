@@ -88,9 +88,9 @@ var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, e
 	"held":         (*Engine).heldBatches,
 	"open_counts":  (*Engine).openCounts,
 
-	"serve_metrics":     (*Engine).serveMetrics,
-	"access_flush":      (*Engine).accessFlush,
-	"access_flush_pass": (*Engine).accessFlushPass,
+	"serve_metrics":    (*Engine).serveMetrics,
+	"usage_flush":      (*Engine).usageFlush,
+	"usage_flush_pass": (*Engine).usageFlushPass,
 
 	"samples_create": (*Engine).samplesCreate,
 	"samples_list":   (*Engine).samplesList,

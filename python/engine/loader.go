@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // A Loader gives the batches of a plan to Python, in the order of the plan. Next and Seek wait for each other; batches are
@@ -50,25 +50,25 @@ type loaderParams struct {
 	accessParams
 }
 
-// accessParams say what access records say of a reader.
+// accessParams say what usage records say of a reader.
 type accessParams struct {
-	Job      string `json:"job,omitempty"`
-	NoAccess bool   `json:"no_access,omitempty"`
+	Job     string `json:"job,omitempty"`
+	NoUsage bool   `json:"no_usage,omitempty"`
 }
 
-func (p *accessParams) options() reader.AccessOptions {
-	return reader.AccessOptions{Off: p.NoAccess, Job: p.Job, Program: "python"}
+func (p *accessParams) options() reader.UsageOptions {
+	return reader.UsageOptions{Off: p.NoUsage, Job: p.Job, Program: "python"}
 }
 
-// accessFlush writes the access records of this process that are not written yet, within their time: Python calls it when it ends.
-func (*Engine) accessFlush(ctx context.Context, _ json.RawMessage) (any, error) {
-	access.FlushAll(ctx)
+// usageFlush writes the usage records of this process that are not written yet, within their time: Python calls it when it ends.
+func (*Engine) usageFlush(ctx context.Context, _ json.RawMessage) (any, error) {
+	usage.FlushAll(ctx)
 	return true, nil
 }
 
-// accessFlushPass is accessFlush for a worker that is at the end of a pass, and waits for a fifth of a second at the most.
-func (*Engine) accessFlushPass(ctx context.Context, _ json.RawMessage) (any, error) {
-	access.FlushPass(ctx)
+// usageFlushPass is usageFlush for a worker that is at the end of a pass, and waits for a fifth of a second at the most.
+func (*Engine) usageFlushPass(ctx context.Context, _ json.RawMessage) (any, error) {
+	usage.FlushPass(ctx)
 	return true, nil
 }
 
@@ -96,7 +96,7 @@ func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, erro
 	}
 	s, err := layout.OpenRank(reader.Options{
 		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Presence: p.Presence,
-		Reuse: true, Allocator: e.allocator, Access: p.options(),
+		Reuse: true, Allocator: e.allocator, Usage: p.options(),
 		Lease: reader.LeaseOptions{Off: p.NoLease},
 	}, reader.Ranks{
 		Rank: p.Rank, World: max(p.World, 1), Worker: p.Worker, Workers: p.RankWorkers, Shards: max(p.Shards, 1),

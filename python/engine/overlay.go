@@ -73,7 +73,7 @@ func (e *Engine) runOverlay(ctx context.Context, p *overlayParams, in *source.Re
 	}
 	opts := overlay.Options{
 		From: p.Paths, Key: p.Key, Features: p.Features, Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, Records: in,
-		Exprs: p.Exprs, Over: p.Over, Replace: p.Replace, Memory: p.Memory, Access: p.options(),
+		Exprs: p.Exprs, Over: p.Over, Replace: p.Replace, Memory: p.Memory, Usage: p.options(),
 		Progress: func(now overlay.Progress) { tell(ctx, overlayProgress(now)) },
 	}
 	if p.Label {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 // whichParams say which rows of a table's newest snapshot are meant.
@@ -31,14 +31,14 @@ type keyParams struct {
 	Memory   int64    `json:"memory,omitempty"`
 }
 
-func (p *keyParams) source() *samples.KeySource {
-	return &samples.KeySource{Paths: p.KeyPaths, Given: p.KeyTexts, Feature: p.Key, Memory: p.Memory}
+func (p *keyParams) source() *selection.KeySource {
+	return &selection.KeySource{Paths: p.KeyPaths, Given: p.KeyTexts, Feature: p.Key, Memory: p.Memory}
 }
 
-func (p *whichParams) query() *samples.Query {
-	q := &samples.Query{Where: p.Filter, Partition: p.Partitions, Lists: p.Lists}
+func (p *whichParams) query() *selection.Query {
+	q := &selection.Query{Where: p.Filter, Partition: p.Partitions, Lists: p.Lists}
 	if p.SampleList != "" {
-		q.Lists = samples.ListName(p.SampleList)
+		q.Lists = selection.ListName(p.SampleList)
 	}
 	if p.KeyPaths != nil || p.KeyTexts != nil {
 		q.Keys = p.source()
@@ -65,7 +65,7 @@ func (e *Engine) deleteRows(ctx context.Context, raw json.RawMessage) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	report, err := samples.Delete(ctx, t, p.query(), samples.Options{DryRun: p.DryRun, Read: reader.Options{Access: p.options()}})
+	report, err := selection.Delete(ctx, t, p.query(), selection.Options{DryRun: p.DryRun, Read: reader.Options{Usage: p.options()}})
 	if err != nil {
 		return nil, unlessOfSystem(err)
 	}
@@ -86,7 +86,7 @@ func (e *Engine) lookup(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := samples.Lookup(ctx, v, p.source(), reader.Options{Access: p.options()})
+	found, err := selection.Lookup(ctx, v, p.source(), reader.Options{Usage: p.options()})
 	if err != nil {
 		return nil, unlessOfSystem(err)
 	}
@@ -107,7 +107,7 @@ func (e *Engine) samplesCreate(ctx context.Context, raw json.RawMessage) (any, e
 	if err != nil {
 		return nil, err
 	}
-	report, err := samples.Create(ctx, t, p.Name, p.query(), p.Replace, samples.Options{DryRun: p.DryRun, Read: reader.Options{Access: p.options()}})
+	report, err := selection.Create(ctx, t, p.Name, p.query(), p.Replace, selection.Options{DryRun: p.DryRun, Read: reader.Options{Usage: p.options()}})
 	if err != nil {
 		return nil, unlessOfSystem(err)
 	}
@@ -135,9 +135,9 @@ func (e *Engine) samplesList(ctx context.Context, raw json.RawMessage) (any, err
 	if err != nil {
 		return nil, err
 	}
-	out := []*samples.ListInfo{}
+	out := []*selection.ListInfo{}
 	for _, l := range lists {
-		info, _, err := samples.Describe(ctx, snap, l)
+		info, _, err := selection.Describe(ctx, snap, l)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func (e *Engine) samplesDrop(ctx context.Context, raw json.RawMessage) (any, err
 	if err != nil {
 		return nil, err
 	}
-	made, err := samples.Drop(ctx, t, p.Name)
+	made, err := selection.Drop(ctx, t, p.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ type recordsParams struct {
 func (p *recordsParams) fields() map[string]any {
 	return map[string]any{
 		"uri": &p.URI, "plan": &p.Plan, "workers": &p.Workers, "memory": &p.Memory, "prefetch": &p.Prefetch,
-		"hash": &p.Hash, "fold": &p.Fold, "job": &p.Job, "no_access": &p.NoAccess, "no_lease": &p.NoLease,
+		"hash": &p.Hash, "fold": &p.Fold, "job": &p.Job, "no_usage": &p.NoUsage, "no_lease": &p.NoLease,
 	}
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) newRecords(ctx context.Context, request json.RawMessage) (*Reco
 	m := &tracked{under: e.allocator}
 	s, err := layout.Open(reader.Options{
 		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Allocator: m,
-		Access: p.options(), Lease: reader.LeaseOptions{Off: p.NoLease},
+		Usage: p.options(), Lease: reader.LeaseOptions{Off: p.NoLease},
 	})
 	if err != nil {
 		return nil, usageError{err}

@@ -108,7 +108,7 @@ func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
 	if t.converter, err = arrowbatch.NewConverter(plan, arrowbatch.Options{Fold: p.Fold}); err != nil {
 		return nil, err
 	}
-	t.taker, err = layout.Taker(reader.Options{Workers: p.Workers, MemoryBudget: p.Memory, Allocator: t.memory, Access: p.options(),
+	t.taker, err = layout.Taker(reader.Options{Workers: p.Workers, MemoryBudget: p.Memory, Allocator: t.memory, Usage: p.options(),
 		Lease: reader.LeaseOptions{Off: p.NoLease}})
 	if err != nil {
 		return nil, usageError{err}

@@ -12,8 +12,8 @@ import pytest
 
 import dsistore
 
-# Tests look at what there is in stores; those of access records ask for them, in processes of their own.
-os.environ["DSISTORE_ACCESS"] = "off"
+# Tests look at what there is in stores; those of usage records ask for them, in processes of their own.
+os.environ["DSISTORE_USAGE"] = "off"
 
 ROWS = 1000
 

@@ -20,7 +20,7 @@ import (
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 // The exit codes.
@@ -75,7 +75,7 @@ func Report(ctx context.Context, name string, stderr io.Writer, err error) int {
 	}
 	var usage UsageError
 	switch {
-	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection), errors.Is(err, samples.ErrQuery), errors.Is(err, storage.ErrName):
+	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection), errors.Is(err, selection.ErrQuery), errors.Is(err, storage.ErrName):
 		return ExitUsage
 	case errors.Is(err, ErrDamage):
 		return ExitDamage

@@ -28,7 +28,7 @@ import (
 type cli struct {
 	JSON    bool             `name:"json" help:"Print one JSON object: the report (docs/dsistat.md), or the part of it that was asked for."`
 	CSV     bool             `name:"csv" help:"Print the main table as CSV, with all its columns."`
-	Since   day              `placeholder:"DAY|DAYS" help:"Look at access records from this day on (UTC), or of so many days, as in 2026-11-01 or 30d. Default: all."`
+	Since   day              `placeholder:"DAY|DAYS" help:"Look at usage records from this day on (UTC), or of so many days, as in 2026-11-01 or 30d. Default: all."`
 	Version kong.VersionFlag `help:"Print the version."`
 
 	Summary  summaryCmd  `cmd:"" default:"withargs" help:"A table, or all tables of a store, at a glance. The default: dsistat STORE [TABLE]."`

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // PopularDays is over how many days what was read makes a feature popular, where nobody says otherwise.
 const PopularDays = 30
 
-// Reads are what was read of a table lately, by its access records: a Popularity that keeps together what the same jobs read.
-type Reads struct{ *access.Summary }
+// Reads are what was read of a table lately, by its usage records: a Popularity that keeps together what the same jobs read.
+type Reads struct{ *usage.Summary }
 
 // RecentlyRead returns the reads of a table in so many days up to now; nil: there are none on record. Its cost is a listing, and an object or
 // a few a day.
 func RecentlyRead(ctx context.Context, table *storage.Table, days int) (*Reads, error) {
 	until := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
-	s, err := access.Load(ctx, table, until.AddDate(0, 0, -days), until)
+	s, err := usage.Load(ctx, table, until.AddDate(0, 0, -days), until)
 	if err != nil || len(s.Features) == 0 {
 		return nil, err
 	}
@@ -40,14 +40,14 @@ const maxSigned = 50
 //	job 3    # . # . # . #      . . # # . # # #      . # . #
 //
 // A job's features then are a few runs among those read about as often, rather than here and there: it over-reads less, in fewer
-// requests, than by popularity alone (docs/access.md has the figures).
+// requests, than by popularity alone (docs/usage.md has the figures).
 func (r *Reads) Popularity(features []storage.Feature) []float64 {
 	fetched, signature := map[storage.FeatureID]float64{}, map[storage.FeatureID]float64{}
-	order := make([]*access.JobTotal, len(r.Jobs))
+	order := make([]*usage.JobTotal, len(r.Jobs))
 	for i := range r.Jobs {
 		order[i] = &r.Jobs[i]
 	}
-	slices.SortStableFunc(order, func(a, b *access.JobTotal) int { return cmp.Compare(b.BytesNeeded, a.BytesNeeded) })
+	slices.SortStableFunc(order, func(a, b *usage.JobTotal) int { return cmp.Compare(b.BytesNeeded, a.BytesNeeded) })
 	for rank, j := range order {
 		for i := range j.Features {
 			u := &j.Features[i]

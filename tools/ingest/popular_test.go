@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // What is read more often comes first, and among what is read about as often, what the same jobs read lies together.
@@ -18,15 +18,15 @@ func TestReadsKeepJobsTogether(t *testing.T) {
 	for i := range features {
 		features[i] = storage.Feature{ID: storage.FeatureID(i + 1), Name: fmt.Sprint(i)}
 	}
-	job := func(name string, bytes uint64, stripes uint64, read ...int) access.JobTotal {
-		j := access.JobTotal{Job: name, Counters: access.Counters{BytesNeeded: bytes}}
+	job := func(name string, bytes uint64, stripes uint64, read ...int) usage.JobTotal {
+		j := usage.JobTotal{Job: name, Counters: usage.Counters{BytesNeeded: bytes}}
 		for _, i := range read {
-			j.Features = append(j.Features, access.JobFeature{ID: features[i].ID, Stripes: stripes})
+			j.Features = append(j.Features, usage.JobFeature{ID: features[i].ID, Stripes: stripes})
 		}
 		return j
 	}
 	// Fetched: 0 and 7 80 times by both, 2, 4 and 6 32 times by a, 1, 3 and 5 48 times by b, as often to a power of two; 8 never.
-	r := &Reads{&access.Summary{Jobs: []access.JobTotal{job("a", 5, 32, 0, 2, 4, 6, 7), job("b", 9, 48, 1, 0, 3, 5, 7), job("c", 1, 0, 8)}}}
+	r := &Reads{&usage.Summary{Jobs: []usage.JobTotal{job("a", 5, 32, 0, 2, 4, 6, 7), job("b", 9, 48, 1, 0, 3, 5, 7), job("c", 1, 0, 8)}}}
 	popular := r.Popularity(features)
 	order := []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
 	slices.SortStableFunc(order, func(x, y int) int {
@@ -42,7 +42,7 @@ func TestReadsKeepJobsTogether(t *testing.T) {
 		t.Errorf("order %s of %v", got, popular)
 	}
 	// Jobs beyond those that fit the number count, but tell nothing apart.
-	many := &access.Summary{}
+	many := &usage.Summary{}
 	for i := range 60 {
 		many.Jobs = append(many.Jobs, job(fmt.Sprint(i), uint64(100-i), 1, 0, i%8+1))
 	}
@@ -68,13 +68,13 @@ func TestRecentlyRead(t *testing.T) {
 		t.Fatalf("nothing was read: %v, %v", r, err)
 	}
 	now := time.Now()
-	w, err := access.NewWriter(table, access.Options{Now: func() time.Time { return now }, Interval: -1})
+	w, err := usage.NewWriter(table, usage.Options{Now: func() time.Time { return now }, Interval: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for ago, id := range map[int]storage.FeatureID{0: 1, 6: 2, 7: 3, 40: 4} {
-		w.Add(&access.Record{Key: access.Key{Job: "j", User: "u", Program: "go"}, End: now.AddDate(0, 0, -ago), Counters: access.Counters{Readers: 1},
-			Features: []access.FeatureUse{{ID: id, Name: fmt.Sprint(id), Readers: 1, Stripes: 1}}})
+		w.Add(&usage.Record{Key: usage.Key{Job: "j", User: "u", Program: "go"}, End: now.AddDate(0, 0, -ago), Counters: usage.Counters{Readers: 1},
+			Features: []usage.FeatureUse{{ID: id, Name: fmt.Sprint(id), Readers: 1, Stripes: 1}}})
 	}
 	if err := w.Close(ctx); err != nil {
 		t.Fatal(err)

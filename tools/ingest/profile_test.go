@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/writer"
 )
 

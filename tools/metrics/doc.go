@@ -17,7 +17,7 @@
 //   - Nothing is counted twice: a scrape reads the counters that readers and stores keep anyway. So metrics cost nothing while nobody scrapes.
 //   - Counters never go back: what a reader did stays in the sums after it is closed.
 //   - No label has the name of a feature, a table, a job or a file: a process has a few dozen series, whatever it reads. What was read of each
-//     feature is in the access records.
+//     feature is in the usage records.
 //   - The names are users' interface: they change as the command line does.
 //
 // Everything here is safe for concurrent use. A nil *Metrics takes what it is told and shows nothing, so that who does the work need not

@@ -9,10 +9,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // A Reader is a reader.Scanner, a reader.RankScanner or a reader.Taker.
@@ -150,12 +150,12 @@ var (
 		"Commits that met another's: retried on top of it, or refused because they do not commute.", []string{"outcome"}, nil)
 	progress = prometheus.NewDesc("dsi_command_progress_ratio",
 		"How much of a phase of a long command is done, where that is known.", []string{"command", "phase"}, nil)
-	accessRecords = prometheus.NewDesc("dsi_access_records_total",
-		"Access records: written, as objects; failed, writes that are tried again; lost, records that no object has.", []string{"outcome"}, nil)
+	usageRecords = prometheus.NewDesc("dsi_usage_records_total",
+		"Usage records: written, as objects; failed, writes that are tried again; lost, records that no object has.", []string{"outcome"}, nil)
 	buildInfo = prometheus.NewDesc("dsi_build_info", "1, with what this program was built from.", []string{"version", "revision", "go"}, nil)
 
 	all = []*prometheus.Desc{bytesRead, requests, rowsRead, batches, stall, decode, assemble, prefetch, dedup, openReaders, cacheHits, cacheMisses,
-		ingestRows, conflicts, progress, accessRecords, buildInfo}
+		ingestRows, conflicts, progress, usageRecords, buildInfo}
 )
 
 // Describe implements prometheus.Collector.
@@ -216,10 +216,10 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	if w := m.work; w.total > 0 {
 		gauge(progress, min(float64(w.done)/float64(w.total), 1), w.command, w.phase)
 	}
-	records := access.Totals()
-	counter(accessRecords, float64(records.Written), "written")
-	counter(accessRecords, float64(records.Failed), "failed")
-	counter(accessRecords, float64(records.Lost), "lost")
+	records := usage.Totals()
+	counter(usageRecords, float64(records.Written), "written")
+	counter(usageRecords, float64(records.Failed), "failed")
+	counter(usageRecords, float64(records.Lost), "lost")
 	version, revision := build()
 	gauge(buildInfo, 1, version, revision, runtime.Version())
 }

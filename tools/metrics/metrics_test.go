@@ -13,13 +13,13 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"go.uber.org/goleak"
 
-	"github.com/dsistore/dsistore/access"
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/metrics"
+	"github.com/dsistore/dsistore/usage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -224,9 +224,9 @@ func TestScrape(t *testing.T) {
 	if v := value(got, "dsi_reader_dedup_ratio"); v <= 1 {
 		t.Errorf("sessions of the workload give %v rows a slot, want more than 1", v)
 	}
-	records := access.Totals()
-	check(float64(records.Written), "dsi_access_records_total", "outcome", "written")
-	check(float64(records.Lost), "dsi_access_records_total", "outcome", "lost")
+	records := usage.Totals()
+	check(float64(records.Written), "dsi_usage_records_total", "outcome", "written")
+	check(float64(records.Lost), "dsi_usage_records_total", "outcome", "lost")
 	check(workedRows, "dsi_ingest_rows_total")
 	check(0, "dsi_commit_conflicts_total", "outcome", "retried")
 	check(1, "dsi_commit_conflicts_total", "outcome", "refused")

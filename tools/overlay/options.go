@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // Options say what an overlay has and how it is made. Either From or Exprs is needed.
@@ -52,9 +52,9 @@ type Options struct {
 	Memory int64
 	// Workers are the goroutines that read and encode. Default GOMAXPROCS.
 	Workers int
-	// Access says how it is recorded what is read of the table: keys that rows are joined by, and features of expressions. The purpose is
-	// access.PurposeOverlay.
-	Access reader.AccessOptions
+	// Usage says how it is recorded what is read of the table: keys that rows are joined by, and features of expressions. The purpose is
+	// usage.PurposeOverlay.
+	Usage reader.UsageOptions
 	// TempDir holds spill files. Default: the store's own directory where it is a local one, else os.TempDir.
 	TempDir string
 	// Progress, when set, is called now and then, from one goroutine at a time. It must not block.
@@ -114,7 +114,7 @@ func (o Options) withDefaults() Options {
 	if o.Workers == 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	o.Access.Purpose = access.PurposeOverlay
+	o.Usage.Purpose = usage.PurposeOverlay
 	if o.hash == nil {
 		o.hash = hashKey
 	}

@@ -239,7 +239,7 @@ func (v *view) walk(ctx context.Context, names []string, opts *Options, want []b
 func (v *view) scan(ctx context.Context, layout *reader.Layout, split reader.Split, at int, opts *Options, visit func(piece) error) (err error) {
 	s, err := layout.Open(reader.Options{
 		MemoryBudget: opts.readerShare(), MaxBatches: 3, Workers: opts.Workers, Split: &split,
-		Access: opts.Access,
+		Usage: opts.Usage,
 	})
 	if err != nil {
 		return err

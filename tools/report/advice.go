@@ -8,10 +8,10 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/usage"
 )
 
 const (
@@ -80,15 +80,15 @@ func storedBytes(f *Feature) uint64 { return f.StoredBytes }
 func (a *adviser) records() {
 	h := &a.t.Health.Records
 	if h.First == "" && h.Damaged == 0 {
-		a.add(Advice{Kind: AdviceRecords, Text: "no reads are recorded: what is unread, and what reads cost, is known once jobs have read, unless they have DSISTORE_ACCESS=off"})
+		a.add(Advice{Kind: AdviceRecords, Text: "no reads are recorded: what is unread, and what reads cost, is known once jobs have read, unless they have DSISTORE_USAGE=off"})
 	}
 	if h.Damaged > 0 {
-		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged and left out: reads are missing here", command.Plural(h.Damaged, "access record")+" "+are(h.Damaged))})
+		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged and left out: reads are missing here", command.Plural(h.Damaged, "usage record")+" "+are(h.Damaged))})
 	}
 }
 
 // clocks says that records are of days on which nothing can have been read.
-func (a *adviser) clocks(s *access.Summary) {
+func (a *adviser) clocks(s *usage.Summary) {
 	var readers, days uint64
 	first, last := "", ""
 	for i := range s.Days {

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // Options say what a report is about. The zero value works.
 type Options struct {
-	// Since is the first day of which access records are looked at. Default: all that there are.
+	// Since is the first day of which usage records are looked at. Default: all that there are.
 	Since time.Time
 	// Features are names, globs or sets, as of a reader: only those are listed. All figures but those are of the whole table. Default: all,
 	// dropped ones that are still stored and those of overlays too.
@@ -31,8 +31,8 @@ type Options struct {
 	AllNames bool
 	// Now is the time of the report. Default time.Now.
 	Now func() time.Time
-	// Access gives what was read of a table. Default access.Load.
-	Access func(ctx context.Context, t *storage.Table, since, until time.Time) (*access.Summary, error)
+	// Usage gives what was read of a table. Default usage.Load.
+	Usage func(ctx context.Context, t *storage.Table, since, until time.Time) (*usage.Summary, error)
 }
 
 // Validate returns an error naming the first field that is wrong.
@@ -48,14 +48,14 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Access == nil {
-		o.Access = access.Load
+	if o.Usage == nil {
+		o.Usage = usage.Load
 	}
 	return o
 }
 
 // Build reports on tables of a store; without names on all of them. Those of all that it cannot report on are named by the error, and the report has the others. Its cost is that of reading the indexes of the newest snapshot's segments
-// and layers, the listings of the snapshots after which data was taken away, and the access records. It writes nothing.
+// and layers, the listings of the snapshots after which data was taken away, and the usage records. It writes nothing.
 func Build(ctx context.Context, store *storage.Store, tables []string, opts Options) (*Report, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ type builder struct {
 	segments []storage.SegmentDescriptor
 	history  []storage.SnapshotInfo // that has not expired
 	c        *collector
-	reads    *access.Summary
+	reads    *usage.Summary
 	uses     map[storage.FeatureID]Use
 	added    map[storage.FeatureID]time.Time // of features that came after the first day of records
 	out      *Table
@@ -127,7 +127,7 @@ func (b *builder) build(ctx context.Context) (*Table, error) {
 	if err := b.collect(ctx, listed); err != nil {
 		return nil, err
 	}
-	if b.reads, err = b.opts.Access(ctx, b.t, b.opts.Since, time.Time{}); err != nil {
+	if b.reads, err = b.opts.Usage(ctx, b.t, b.opts.Since, time.Time{}); err != nil {
 		return nil, err
 	}
 	b.uses = usesOf(b.reads, b.now)
@@ -217,7 +217,7 @@ func (b *builder) health(ctx context.Context) error {
 	if h.Snapshots, h.Branches, h.Leases, err = holdings(ctx, b.snap, b.history); err != nil {
 		return err
 	}
-	h.Records = AccessHealth{Records: b.reads.Records, Rollups: b.reads.Rollups, Damaged: b.reads.DamagedCount, DamagedNames: []string{}}
+	h.Records = UsageHealth{Records: b.reads.Records, Rollups: b.reads.Rollups, Damaged: b.reads.DamagedCount, DamagedNames: []string{}}
 	if n := len(b.reads.Days); n > 0 {
 		h.Records.First, h.Records.Last = dayText(b.reads.Days[0].Day), dayText(b.reads.Days[n-1].Day)
 	}
@@ -351,7 +351,7 @@ func (b *builder) groups() {
 	slices.SortFunc(b.out.Groups, func(x, y Group) int { return strings.Compare(x.Group, y.Group) })
 }
 
-// reading turns access records into jobs, days and the curve.
+// reading turns usage records into jobs, days and the curve.
 func (b *builder) reading() {
 	stored := map[storage.FeatureID]uint64{}
 	for _, f := range b.c.order {

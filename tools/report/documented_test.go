@@ -14,7 +14,7 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 // documentedTypes are the objects of docs/dsistat.md.
@@ -27,7 +27,7 @@ var documentedTypes = map[string]reflect.Type{
 	"health": reflect.TypeFor[Health](), "segments": reflect.TypeFor[SegmentHealth](), "packs": reflect.TypeFor[PackHealth](),
 	"overlay": reflect.TypeFor[OverlayHealth](), "sample list": reflect.TypeFor[ListHealth](), "snapshots": reflect.TypeFor[SnapshotHealth](),
 	"holding": reflect.TypeFor[SnapshotHolder](), "branch": reflect.TypeFor[BranchHealth](), "lease": reflect.TypeFor[LeaseHealth](),
-	"access records": reflect.TypeFor[AccessHealth](), "segment": reflect.TypeFor[SegmentSummary](), "advice": reflect.TypeFor[Advice](),
+	"usage records": reflect.TypeFor[UsageHealth](), "segment": reflect.TypeFor[SegmentSummary](), "advice": reflect.TypeFor[Advice](),
 }
 
 func documentation(t *testing.T) string {
@@ -137,7 +137,7 @@ func TestDocumentedKeysAreThere(t *testing.T) {
 		texts = append(texts, text)
 	}
 	s, _, summary := small(t)
-	add(s, Options{Access: reads(summary), UnreadDays: 5})
+	add(s, Options{Usage: reads(summary), UnreadDays: 5})
 	s = openStore(t)
 	for i := range 5 { // a map, in segments that are worth merging
 		jsonRows(t, s, fmt.Sprintf(`{"m": {"a": %d, "b": 2}}`+"\n", i), ingest.Options{})
@@ -145,7 +145,7 @@ func TestDocumentedKeysAreThere(t *testing.T) {
 	add(s, Options{})
 	s = openStore(t)
 	table := generated(t, s, 600) // groups, windows; rows deleted; and what an old snapshot has
-	if _, err := samples.Delete(t.Context(), table, &samples.Query{Where: "click = 1"}, samples.Options{}); err != nil {
+	if _, err := selection.Delete(t.Context(), table, &selection.Query{Where: "click = 1"}, selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	add(s, Options{})

@@ -13,13 +13,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/dsistore/dsistore/access"
-	"github.com/dsistore/dsistore/bench/workload"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/usage"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -91,15 +91,15 @@ func testdata(t *testing.T) string {
 }
 
 // unread is a Summary of no reads.
-func unread(context.Context, *storage.Table, time.Time, time.Time) (*access.Summary, error) {
-	return &access.Summary{Table: "t"}, nil
+func unread(context.Context, *storage.Table, time.Time, time.Time) (*usage.Summary, error) {
+	return &usage.Summary{Table: "t"}, nil
 }
 
 // build makes the report of the table t.
 func build(t *testing.T, s *storage.Store, o Options) *Table {
 	t.Helper()
-	if o.Access == nil {
-		o.Access = unread
+	if o.Usage == nil {
+		o.Usage = unread
 	}
 	o.Now = clock
 	r, err := Build(t.Context(), s, []string{"t"}, o)

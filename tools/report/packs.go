@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/usage"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -18,7 +18,7 @@ const gapBytes = 64 << 10
 // repack estimates which share of the over-read bytes would not be read if packs had the order in which compaction lays features that are read so:
 // it goes through the largest segment as each job does that reads whole features, once as its packs are and once as they would be. What a job reads
 // weighs as much as the bytes that it needed.
-func (c *collector) repack(s *access.Summary) (share float64) {
+func (c *collector) repack(s *usage.Summary) (share float64) {
 	now := slices.Clone(c.layout)
 	slices.SortFunc(now, func(a, b place) int { return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.offset, b.offset)) })
 	then := c.packed(s)
@@ -51,7 +51,7 @@ func (c *collector) repack(s *access.Summary) (share float64) {
 
 // packed returns the files of the largest segment in the order in which compaction would lay them: a group, its inverse first, where the first of
 // its features would be.
-func (c *collector) packed(s *access.Summary) []place {
+func (c *collector) packed(s *usage.Summary) []place {
 	var features []place
 	inverses, groups := map[storage.FeatureID]place{}, map[storage.FeatureID][]place{}
 	for _, p := range c.layout {
@@ -110,7 +110,7 @@ func overRead(files []place, read map[storage.FeatureID]bool) (needed, over uint
 }
 
 // repack says what packs in the order of popularity would save.
-func (a *adviser) repack(s *access.Summary) {
+func (a *adviser) repack(s *usage.Summary) {
 	over := a.t.Summary.Reads.BytesOverRead
 	if over < worthBytes || share(over, over+a.t.Summary.Reads.BytesNeeded) < 10*worthShare {
 		return

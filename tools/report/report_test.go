@@ -19,14 +19,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
+	"github.com/dsistore/dsistore/usage"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -45,42 +45,42 @@ func smallRows() string {
 func day(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
 
 // smallReads are of two jobs on two days, by names of features.
-func smallReads(t *testing.T, snap *storage.Snapshot) *access.Summary {
+func smallReads(t *testing.T, snap *storage.Snapshot) *usage.Summary {
 	t.Helper()
 	f, err := snap.Lookup(t.Context(), "items", "name", "score")
 	if err != nil {
 		t.Fatal(err)
 	}
 	items, name := f[0].ID, f[1].ID
-	train := access.Counters{Readers: 2, Rows: 24, Batches: 4, Requests: 6, BytesNeeded: 900, BytesOverRead: 100, Stall: time.Second, Decode: 2 * time.Second,
+	train := usage.Counters{Readers: 2, Rows: 24, Batches: 4, Requests: 6, BytesNeeded: 900, BytesOverRead: 100, Stall: time.Second, Decode: 2 * time.Second,
 		Assemble: 3 * time.Second, Read: 4 * time.Second, StoredRows: 24, StoredSlots: 12, EmittedRows: 24, EmittedSlots: 24}
-	look := access.Counters{Readers: 1, Rows: 6, Batches: 1, Requests: 1, BytesNeeded: 100, StoredRows: 6, StoredSlots: 6, EmittedRows: 6, EmittedSlots: 6}
+	look := usage.Counters{Readers: 1, Rows: 6, Batches: 1, Requests: 1, BytesNeeded: 100, StoredRows: 6, StoredSlots: 6, EmittedRows: 6, EmittedSlots: 6}
 	total := train
 	total.Readers, total.Rows, total.Batches, total.Requests, total.BytesNeeded = 3, 30, 5, 7, 1000
 	total.StoredRows, total.StoredSlots, total.EmittedRows, total.EmittedSlots = 30, 18, 30, 30
-	s := &access.Summary{Table: "t", Total: total}
-	s.Features = []access.FeatureTotal{
-		{FeatureUse: access.FeatureUse{ID: items, Name: "items", Readers: 3, Stripes: 3, Rows: 30, BytesNeeded: 800, BytesOverRead: 90, Last: day(21).Add(time.Hour)}, First: day(10), Jobs: 2, Days: 2},
-		{FeatureUse: access.FeatureUse{ID: name, Name: "name", Readers: 2, Stripes: 2, Rows: 24, BytesNeeded: 200, BytesOverRead: 10, Last: day(10).Add(time.Hour)}, First: day(10), Jobs: 1, Days: 1},
+	s := &usage.Summary{Table: "t", Total: total}
+	s.Features = []usage.FeatureTotal{
+		{FeatureUse: usage.FeatureUse{ID: items, Name: "items", Readers: 3, Stripes: 3, Rows: 30, BytesNeeded: 800, BytesOverRead: 90, Last: day(21).Add(time.Hour)}, First: day(10), Jobs: 2, Days: 2},
+		{FeatureUse: usage.FeatureUse{ID: name, Name: "name", Readers: 2, Stripes: 2, Rows: 24, BytesNeeded: 200, BytesOverRead: 10, Last: day(10).Add(time.Hour)}, First: day(10), Jobs: 1, Days: 1},
 	}
-	s.Jobs = []access.JobTotal{
+	s.Jobs = []usage.JobTotal{
 		{Job: "look", User: "eve", Programs: []string{"dsi"}, Snapshot: 1, Start: day(21), End: day(21).Add(time.Hour), Counters: look,
-			Features: []access.JobFeature{{ID: items, Readers: 1}}, Days: []access.JobDay{{Day: day(21)}}},
+			Features: []usage.JobFeature{{ID: items, Readers: 1}}, Days: []usage.JobDay{{Day: day(21)}}},
 		{Job: "train", User: "ann", Programs: []string{"python"}, Snapshot: 1, Start: day(10), End: day(10).Add(time.Hour), Counters: train,
-			Features: []access.JobFeature{{ID: items, Readers: 2}, {ID: name, Readers: 2}}, Days: []access.JobDay{{Day: day(10)}}},
+			Features: []usage.JobFeature{{ID: items, Readers: 2}, {ID: name, Readers: 2}}, Days: []usage.JobDay{{Day: day(10)}}},
 	}
-	s.Days = []access.DayTotal{{Day: day(10), Counters: train, Features: 2, Jobs: 1}, {Day: day(21), Counters: look, Features: 1, Jobs: 1}}
+	s.Days = []usage.DayTotal{{Day: day(10), Counters: train, Features: 2, Jobs: 1}, {Day: day(21), Counters: look, Features: 1, Jobs: 1}}
 	s.Records, s.Rollups, s.DamagedCount = 1, 1, 1
-	s.Damaged = []access.Damage{{Object: "tables/t/access/x", Err: errors.New("checksum mismatch")}}
+	s.Damaged = []usage.Damage{{Object: "tables/t/usage/x", Err: errors.New("checksum mismatch")}}
 	return s
 }
 
-func reads(s *access.Summary) func(context.Context, *storage.Table, time.Time, time.Time) (*access.Summary, error) {
-	return func(context.Context, *storage.Table, time.Time, time.Time) (*access.Summary, error) { return s, nil }
+func reads(s *usage.Summary) func(context.Context, *storage.Table, time.Time, time.Time) (*usage.Summary, error) {
+	return func(context.Context, *storage.Table, time.Time, time.Time) (*usage.Summary, error) { return s, nil }
 }
 
 // small is a store with the table t of smallRows, an overlay, a list, a deleted row, a branch and a lease, and what is read of it.
-func small(t *testing.T) (*storage.Store, *storage.Table, *access.Summary) {
+func small(t *testing.T) (*storage.Store, *storage.Table, *usage.Summary) {
 	t.Helper()
 	ctx := t.Context()
 	s := openStore(t)
@@ -93,10 +93,10 @@ func small(t *testing.T) (*storage.Store, *storage.Table, *access.Summary) {
 	if _, err := overlay.Add(ctx, s, "t", "o", overlay.Options{Exprs: []string{"high = score > 5"}, Role: storage.RoleLabel}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := samples.Create(ctx, table, "l", &samples.Query{Where: "click = 1"}, false, samples.Options{}); err != nil {
+	if _, err := selection.Create(ctx, table, "l", &selection.Query{Where: "click = 1"}, false, selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := samples.Delete(ctx, table, &samples.Query{Where: "score = 3.5"}, samples.Options{}); err != nil {
+	if _, err := selection.Delete(ctx, table, &selection.Query{Where: "score = 3.5"}, selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	lease, err := latest(t, table).Lease(ctx, "job of ann", time.Hour)
@@ -115,7 +115,7 @@ func scrub(b []byte) []byte {
 // TestGolden: the JSON form of a report, as docs/dsistat.md has it, keeps its keys and what they mean.
 func TestGolden(t *testing.T) {
 	s, _, summary := small(t)
-	r, err := Build(t.Context(), s, nil, Options{Now: clock, Access: reads(summary), Since: day(1), Encodings: true})
+	r, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: reads(summary), Since: day(1), Encodings: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestNoNulls(t *testing.T) {
 	if _, err := table.Commit(t.Context(), storage.Change{Operation: "ingest"}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Build(t.Context(), s, nil, Options{Now: clock, Access: unread})
+	r, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: unread})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestNoNulls(t *testing.T) {
 // TestReads: what was read is found where people look for it.
 func TestReads(t *testing.T) {
 	s, _, summary := small(t)
-	r := build(t, s, Options{Access: reads(summary)})
+	r := build(t, s, Options{Usage: reads(summary)})
 	if len(r.Jobs) != 2 || r.Jobs[0].Job != "train" || r.Jobs[0].Features != 2 || r.Jobs[0].Amplification != 1000.0/900 || r.Jobs[0].StoredFactor != 2 {
 		t.Errorf("jobs %+v", r.Jobs)
 	}
@@ -220,7 +220,7 @@ func TestReads(t *testing.T) {
 	if v := r.Summary; v.FeaturesRead != 2 || v.BytesReadShare <= 0 || v.BytesReadShare >= 1 || v.LastRead != "2026-11-21T01:00:00Z" || v.Reads.Jobs != 2 {
 		t.Errorf("%+v", v)
 	}
-	if h := r.Health.Records; h.First != "2026-11-10" || h.Last != "2026-11-21" || h.Damaged != 1 || !slices.Equal(h.DamagedNames, []string{"tables/t/access/x: checksum mismatch"}) {
+	if h := r.Health.Records; h.First != "2026-11-10" || h.Last != "2026-11-21" || h.Damaged != 1 || !slices.Equal(h.DamagedNames, []string{"tables/t/usage/x: checksum mismatch"}) {
 		t.Errorf("%+v", h)
 	}
 }
@@ -234,9 +234,9 @@ func TestReadsOfOverlays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		summary.Features = append(summary.Features, access.FeatureTotal{FeatureUse: access.FeatureUse{ID: storage.FeatureID(id), Readers: 1, Last: day(21)}, First: day(21)})
+		summary.Features = append(summary.Features, usage.FeatureTotal{FeatureUse: usage.FeatureUse{ID: storage.FeatureID(id), Readers: 1, Last: day(21)}, First: day(21)})
 	}
-	v := build(t, s, Options{Access: reads(summary)}).Summary
+	v := build(t, s, Options{Usage: reads(summary)}).Summary
 	if v.FeaturesRead != v.Features || v.Features == 0 || v.BytesReadShare != 1 {
 		t.Errorf("%d features of %d, %v of the bytes", v.FeaturesRead, v.Features, v.BytesReadShare)
 	}
@@ -339,7 +339,7 @@ func advice(r *Table, kind string) *Advice {
 // TestAdvice: each piece is there where it should be, with its figures, and not elsewhere.
 func TestAdvice(t *testing.T) {
 	s, _, summary := small(t)
-	r := build(t, s, Options{Access: reads(summary), UnreadDays: 5})
+	r := build(t, s, Options{Usage: reads(summary), UnreadDays: 5})
 	unread := advice(r, AdviceUnread)
 	if unread != nil && !strings.Contains(unread.Text, "as far as 3 readers of 2 jobs on 2 days since 2026-11-10 say") {
 		t.Errorf("%q does not say what it rests on", unread.Text)
@@ -357,10 +357,10 @@ func TestAdvice(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("unread %v, want %v", got, want)
 	}
-	if a := advice(r, AdviceRecords); a == nil || !strings.Contains(a.Text, "1 access record is damaged") {
+	if a := advice(r, AdviceRecords); a == nil || !strings.Contains(a.Text, "1 usage record is damaged") {
 		t.Errorf("%+v", a)
 	}
-	r = build(t, s, Options{Access: reads(summary)}) // 30 days are not known: that is said, and how to ask for those that are
+	r = build(t, s, Options{Usage: reads(summary)}) // 30 days are not known: that is said, and how to ask for those that are
 	if a := advice(r, AdviceUnread); a != nil {
 		t.Errorf("records are of 12 days, and %+v", a)
 	}
@@ -368,7 +368,7 @@ func TestAdvice(t *testing.T) {
 	if at < 0 || r.Advice[at].Kind != AdviceRecords || r.Advice[at].Command != "dsistat advise memory t --unread 12" {
 		t.Errorf("%+v", r.Advice)
 	}
-	r = build(t, s, Options{Access: reads(summary), Since: day(9)})
+	r = build(t, s, Options{Usage: reads(summary), Since: day(9)})
 	at = slices.IndexFunc(r.Advice, func(a Advice) bool { return strings.Contains(a.Text, "records were looked at since 2026-11-10") })
 	if at < 0 || r.Advice[at].Command != "dsistat advise memory t --unread 12 --since 2026-11-09" {
 		t.Errorf("%+v", r.Advice)
@@ -397,12 +397,12 @@ func TestUnreadOfNew(t *testing.T) {
 		now = day(x.day)
 		jsonRows(t, s, x.row+"\n", ingest.Options{})
 	}
-	records := &access.Summary{Table: "t", Days: []access.DayTotal{{Day: day(10)}}}
+	records := &usage.Summary{Table: "t", Days: []usage.DayTotal{{Day: day(10)}}}
 	for _, x := range []struct {
-		records *access.Summary
+		records *usage.Summary
 		want    map[string]uint64
-	}{{records, map[string]uint64{"a": 12, "b": 10, "c": 2}}, {&access.Summary{Table: "t"}, map[string]uint64{"a": 0, "b": 0, "c": 0}}} {
-		r := build(t, s, Options{Access: reads(x.records)})
+	}{{records, map[string]uint64{"a": 12, "b": 10, "c": 2}}, {&usage.Summary{Table: "t"}, map[string]uint64{"a": 0, "b": 0, "c": 0}}} {
+		r := build(t, s, Options{Usage: reads(x.records)})
 		for _, f := range r.Features {
 			if f.UnreadDays != x.want[f.Name] || f.LastRead != "" {
 				t.Errorf("%s was not read for %d days, want %d", f.Name, f.UnreadDays, x.want[f.Name])
@@ -414,16 +414,16 @@ func TestUnreadOfNew(t *testing.T) {
 // TestWrongClock: what is recorded of a day to come counts, and hides none of those that were.
 func TestWrongClock(t *testing.T) {
 	s, _, summary := small(t)
-	summary.Days = append(summary.Days, access.DayTotal{Day: day(21).AddDate(90, 0, 0), Counters: access.Counters{Readers: 1}, Jobs: 1})
-	r := build(t, s, Options{Access: reads(summary)})
+	summary.Days = append(summary.Days, usage.DayTotal{Day: day(21).AddDate(90, 0, 0), Counters: usage.Counters{Readers: 1}, Jobs: 1})
+	r := build(t, s, Options{Usage: reads(summary)})
 	if n := len(r.Days); n != 13 || r.Days[0].Day != "2026-11-10" || r.Days[0].Readers != 2 || r.Days[n-1].Day != "2026-11-22" {
 		t.Errorf("%d days, the first %+v", n, r.Days[0])
 	}
 	// Nor does what a clock that was not set dated make all features look unread for long.
 	const said = "2 readers read on 2 days from 1970-01-01 to 2116-11-21, by the clocks of their hosts, which cannot be: the sums have them, the days not"
-	summary.Days = slices.Insert(summary.Days, 0, access.DayTotal{Day: time.Unix(0, 0).UTC(), Counters: access.Counters{Readers: 1}, Jobs: 1})
+	summary.Days = slices.Insert(summary.Days, 0, usage.DayTotal{Day: time.Unix(0, 0).UTC(), Counters: usage.Counters{Readers: 1}, Jobs: 1})
 	summary.Features[0].Last = time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
-	r = build(t, s, Options{Access: reads(summary)})
+	r = build(t, s, Options{Usage: reads(summary)})
 	if n := len(r.Days); n != 13 || r.Days[0].Day != "2026-11-10" || r.Summary.LastRead != "2026-11-22T12:00:00Z" {
 		t.Errorf("%d days from %s, the last read %s", n, r.Days[0].Day, r.Summary.LastRead)
 	}
@@ -465,14 +465,14 @@ func TestRepack(t *testing.T) {
 	c.layout = []place{ // a job of a, c and d reads b too, and the inverse of the group that c and d are in, before them
 		{1, 0, "p", 4, 100}, {2, 0, "p", 104, 1000}, {9, 0, "p", 1104, 10}, {3, 9, "p", 1114, 100}, {4, 9, "p", 1214, 100},
 	}
-	job := func(needed uint64, ids ...storage.FeatureID) access.JobTotal {
-		j := access.JobTotal{Counters: access.Counters{BytesNeeded: needed}}
+	job := func(needed uint64, ids ...storage.FeatureID) usage.JobTotal {
+		j := usage.JobTotal{Counters: usage.Counters{BytesNeeded: needed}}
 		for _, id := range ids {
-			j.Features = append(j.Features, access.JobFeature{ID: id, Stripes: 1})
+			j.Features = append(j.Features, usage.JobFeature{ID: id, Stripes: 1})
 		}
 		return j
 	}
-	s := &access.Summary{Jobs: []access.JobTotal{job(310, 1, 3, 4)}}
+	s := &usage.Summary{Jobs: []usage.JobTotal{job(310, 1, 3, 4)}}
 	if got := c.repack(s); got != 1 {
 		t.Errorf("saves %v of the over-read, want all", got)
 	}
@@ -498,8 +498,8 @@ func TestRepack(t *testing.T) {
 // TestFeatures: --features selects what is listed, and an unknown name is answered with the nearest.
 func TestFeatures(t *testing.T) {
 	s, _, summary := small(t)
-	all := build(t, s, Options{Access: reads(summary)})
-	some := build(t, s, Options{Access: reads(summary), Features: []string{"*e*"}})
+	all := build(t, s, Options{Usage: reads(summary)})
+	some := build(t, s, Options{Usage: reads(summary), Features: []string{"*e*"}})
 	var names []string
 	for _, f := range some.Features {
 		names = append(names, f.Name)
@@ -510,11 +510,11 @@ func TestFeatures(t *testing.T) {
 	if !reflect.DeepEqual(all.Summary, some.Summary) || !reflect.DeepEqual(all.Savings, some.Savings) {
 		t.Error("the table's figures depend on what is listed")
 	}
-	_, err := Build(t.Context(), s, nil, Options{Now: clock, Access: unread, Features: []string{"scor"}})
+	_, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: unread, Features: []string{"scor"}})
 	if !errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), `did you mean "score"`) {
 		t.Errorf("%v", err)
 	}
-	if _, err := Build(t.Context(), s, []string{"tt"}, Options{Access: unread}); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := Build(t.Context(), s, []string{"tt"}, Options{Usage: unread}); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }
@@ -593,7 +593,7 @@ func TestDamage(t *testing.T) {
 	if err := errors.Join(memory.Delete(t.Context(), name), memory.PutIfAbsent(t.Context(), name, b)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Build(t.Context(), s, nil, Options{Now: clock, Access: unread})
+	_, err = Build(t.Context(), s, nil, Options{Now: clock, Usage: unread})
 	if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), name) {
 		t.Errorf("%v, want damage of %s", err, name)
 	}
@@ -605,11 +605,11 @@ func TestDamage(t *testing.T) {
 	if _, err := ingest.Run(t.Context(), s, "u", []string{path}, ingest.Options{Options: writer.Options{Workers: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Build(t.Context(), s, nil, Options{Now: clock, Access: unread})
+	r, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: unread})
 	if !errors.Is(err, format.ErrCorrupt) || r == nil || len(r.Tables) != 1 || r.Tables[0].Table != "u" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err := Build(t.Context(), s, []string{"u", "t"}, Options{Now: clock, Access: unread}); r != nil || err == nil || strings.Contains(err.Error(), "table t: table t") {
+	if r, err := Build(t.Context(), s, []string{"u", "t"}, Options{Now: clock, Usage: unread}); r != nil || err == nil || strings.Contains(err.Error(), "table t: table t") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -620,7 +620,7 @@ func TestRecorded(t *testing.T) {
 	s := openStore(t)
 	table := generated(t, s, 800)
 	snap := latest(t, table)
-	writer, err := access.NewWriter(table, access.Options{Now: clock, User: "ann", Host: "h", Interval: -1})
+	writer, err := usage.NewWriter(table, usage.Options{Now: clock, User: "ann", Host: "h", Interval: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -631,7 +631,7 @@ func TestRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := reader.Open(ctx, snap, plan, reader.Options{Access: reader.AccessOptions{Writer: writer, Job: []string{"train", "look", "look"}[i]}})
+		r, err := reader.Open(ctx, snap, plan, reader.Options{Usage: reader.UsageOptions{Writer: writer, Job: []string{"train", "look", "look"}[i]}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 // addsUp checks that savings add up to the byte, for the table and for each feature, and that both ends are what reading all rows and listing
@@ -94,10 +94,10 @@ func TestSavingsLayered(t *testing.T) {
 	s := openStore(t)
 	table := generated(t, s, 1200)
 	whole := plainBytes(t, latest(t, table))
-	if _, err := samples.Delete(ctx, table, &samples.Query{Where: "click = 1"}, samples.Options{}); err != nil {
+	if _, err := selection.Delete(ctx, table, &selection.Query{Where: "click = 1"}, selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := samples.Create(ctx, table, "some", &samples.Query{Where: "conversion = 0"}, false, samples.Options{}); err != nil {
+	if _, err := selection.Create(ctx, table, "some", &selection.Query{Where: "conversion = 0"}, false, selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := overlay.Add(ctx, s, "t", "more", overlay.Options{Exprs: []string{"bought = conversion = 1"}, Role: storage.RoleLabel}); err != nil {

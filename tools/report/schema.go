@@ -9,7 +9,7 @@ type Report struct {
 	Schema int     `json:"schema"`
 	Made   string  `json:"made"`
 	Store  string  `json:"store"`
-	Since  string  `json:"since"` // the first day of which access records were looked at; empty: all that there are
+	Since  string  `json:"since"` // the first day of which usage records were looked at; empty: all that there are
 	Tables []Table `json:"tables"`
 }
 
@@ -115,7 +115,7 @@ type Use struct {
 	BytesOverRead uint64 `json:"bytes_over_read"`      // its part of what its requests fetched for nobody
 	FirstRead     string `json:"first_read,omitempty"` // a day
 	LastRead      string `json:"last_read,omitempty"`  // a time; none: never
-	// UnreadDays since it was last read, or, where it never was, since the first day that access records are there of, or it came later; none are: 0.
+	// UnreadDays since it was last read, or, where it never was, since the first day that usage records are there of, or it came later; none are: 0.
 	UnreadDays uint64 `json:"unread_days"`
 }
 
@@ -257,7 +257,7 @@ type Health struct {
 	Snapshots SnapshotHealth   `json:"snapshots"`
 	Branches  []BranchHealth   `json:"branches"`
 	Leases    []LeaseHealth    `json:"leases"`
-	Records   AccessHealth     `json:"access_records"`
+	Records   UsageHealth      `json:"usage_records"`
 	Largest   []SegmentSummary `json:"largest_segments"` // at most 10
 	Smallest  []SegmentSummary `json:"smallest_segments"`
 }
@@ -364,8 +364,8 @@ type LeaseHealth struct {
 	AloneBytes uint64 `json:"alone_bytes"`
 }
 
-// AccessHealth is what is known of the access records.
-type AccessHealth struct {
+// UsageHealth is what is known of the usage records.
+type UsageHealth struct {
 	First string `json:"first"` // the first day that has any; empty: there are none
 	Last  string `json:"last"`
 	// Records are those that no rollup has yet.
@@ -387,7 +387,7 @@ const (
 	AdviceExpire    = "expire"      // old snapshots
 	AdviceBranch    = "branch"      // a branch or lease that alone holds much
 	AdviceOverlay   = "overlay"     // an overlay that covers everything, or hardly anything
-	AdviceRecords   = "access"      // nothing is recorded, or records are damaged
+	AdviceRecords   = "usage"       // nothing is recorded, or records are damaged
 )
 
 // AdviceKinds are all of them.
@@ -408,7 +408,7 @@ type Advice struct {
 	// AtLeast and AtMost bound SavedBytes where it is an estimate that can be bounded; both 0: it cannot.
 	AtLeast uint64 `json:"saved_bytes_at_least,omitempty"`
 	AtMost  uint64 `json:"saved_bytes_at_most,omitempty"`
-	// Readers of Jobs on Days are what it rests on, where it rests on access records.
+	// Readers of Jobs on Days are what it rests on, where it rests on usage records.
 	Readers uint64 `json:"readers,omitempty"`
 	Jobs    uint64 `json:"jobs,omitempty"`
 	Days    uint64 `json:"days,omitempty"`

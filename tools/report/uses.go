@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/usage"
 )
 
 const (
@@ -33,7 +33,7 @@ func dayText(t time.Time) string {
 }
 
 // readsOf turns counters into Reads of so many jobs.
-func readsOf(c access.Counters, jobs int) Reads {
+func readsOf(c usage.Counters, jobs int) Reads {
 	r := Reads{
 		Readers: c.Readers, Jobs: uint64(jobs), Rows: c.Rows, Batches: c.Batches, Requests: c.Requests, BytesNeeded: c.BytesNeeded,
 		BytesOverRead: c.BytesOverRead, StallSeconds: c.Stall.Seconds(), ReadSeconds: c.Read.Seconds(), DecodeSeconds: c.Decode.Seconds(),
@@ -64,7 +64,7 @@ func possible(day, now time.Time) bool {
 }
 
 // firstDay is the first day that there are records of.
-func firstDay(s *access.Summary, now time.Time) time.Time {
+func firstDay(s *usage.Summary, now time.Time) time.Time {
 	for i := range s.Days {
 		if d := s.Days[i].Day; possible(d, now) {
 			return d
@@ -82,7 +82,7 @@ func notAfter(t, now time.Time) time.Time {
 }
 
 // usesOf returns how each feature was read.
-func usesOf(s *access.Summary, now time.Time) map[storage.FeatureID]Use {
+func usesOf(s *usage.Summary, now time.Time) map[storage.FeatureID]Use {
 	out := make(map[storage.FeatureID]Use, len(s.Features))
 	for i := range s.Features {
 		f := &s.Features[i]
@@ -103,7 +103,7 @@ func daysSince(t, now time.Time) uint64 {
 }
 
 // jobsOf returns the jobs, those that read most bytes first. stored are the bytes of the table's features.
-func jobsOf(s *access.Summary, stored map[storage.FeatureID]uint64) []Job {
+func jobsOf(s *usage.Summary, stored map[storage.FeatureID]uint64) []Job {
 	all := uint64(0)
 	for _, n := range stored {
 		all += n
@@ -137,12 +137,12 @@ func jobsOf(s *access.Summary, stored map[storage.FeatureID]uint64) []Job {
 }
 
 // daysOf returns what happened on each day, from the first that something was read on, or that the first snapshot since is of, to the last.
-func daysOf(s *access.Summary, infos []storage.SnapshotInfo, since, now time.Time) []Day {
+func daysOf(s *usage.Summary, infos []storage.SnapshotInfo, since, now time.Time) []Day {
 	byDay := map[string]*Day{}
 	day := func(t time.Time) *Day {
 		d := byDay[dayText(t)]
 		if d == nil {
-			d = &Day{Day: dayText(t), Reads: readsOf(access.Counters{}, 0)}
+			d = &Day{Day: dayText(t), Reads: readsOf(usage.Counters{}, 0)}
 			byDay[d.Day] = d
 		}
 		return d

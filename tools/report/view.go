@@ -462,7 +462,7 @@ var segmentColumns = []column[SegmentSummary]{
 	bytesColumn("bytes", "bytes", func(s *SegmentSummary) uint64 { return s.Bytes }),
 }
 
-func recordsText(h *AccessHealth) string {
+func recordsText(h *UsageHealth) string {
 	if h.First == "" && h.Damaged == 0 {
 		return "none"
 	}

@@ -193,7 +193,7 @@ def destructor() -> int:
 
 
 def job_name(job: str | None) -> str:
-    """What access records call a job: as it is asked for, else DSISTORE_JOB, else the name of the program."""
+    """What usage records call a job: as it is asked for, else DSISTORE_JOB, else the name of the program."""
     if job is not None and not isinstance(job, str):
         raise errors.UsageError(f"job {job!r}: want a string")
     if job or os.environ.get("DSISTORE_JOB"):
@@ -203,17 +203,17 @@ def job_name(job: str | None) -> str:
 
 
 def recorded(job: str) -> dict[str, Any]:
-    """The parameters of a reader that say how access records have it. The environment is looked at here: the engine has that of
+    """The parameters of a reader that say how usage records have it. The environment is looked at here: the engine has that of
     when it was loaded."""
-    off = os.environ.get("DSISTORE_ACCESS", "").lower() in ("off", "no", "false", "0")
-    return {"job": job, "no_access": off or None}
+    off = os.environ.get("DSISTORE_USAGE", "").lower() in ("off", "no", "false", "0")
+    return {"job": job, "no_usage": off or None}
 
 
 def _flush() -> None:
-    """Writes the access records that are not written yet. It waits 2 seconds at the most, and raises nothing: the process ends."""
+    """Writes the usage records that are not written yet. It waits 2 seconds at the most, and raises nothing: the process ends."""
     if usable():
         try:
-            call("access_flush")
+            call("usage_flush")
         except Exception:
             pass
 
@@ -230,11 +230,11 @@ def _at_exit() -> None:
 
 
 def flush_pass() -> None:
-    """Writes the access records of a pass where that is a worker's: multiprocessing kills workers that wait for the next."""
+    """Writes the usage records of a pass where that is a worker's: multiprocessing kills workers that wait for the next."""
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         try:
-            call("access_flush_pass")
+            call("usage_flush_pass")
         except errors.DsistoreError:
             pass  # a record that is lost hurts no read
 

@@ -240,7 +240,7 @@ class Table:
         from those of the branch or the table elsewhere, as each overlay declares. Filters see what they make of the table.
 
         fold puts the features of a source map or struct back into one column. batch_size bounds the rows of a record batch,
-        workers the engine's threads, memory the bytes of stripes in memory. job is what access records call this: default, DSISTORE_JOB of
+        workers the engine's threads, memory the bytes of stripes in memory. job is what usage records call this: default, DSISTORE_JOB of
         the environment, else the name of the program. lease=False takes no lease while the rows are read, as where the store may not be
         written to: what expires meanwhile may go. Nothing is read yet.
 
@@ -408,7 +408,7 @@ class Table:
         device      where batches are moved; default: they stay in the engine's memory, without a copy
         shards      in how many places an epoch is read at once (default: the world size); the order depends on it
         prefetch    batches made ahead; workers: the engine's threads; memory: bytes of stripes in memory
-        job         what access records call this, as in ``scan``
+        job         what usage records call this, as in ``scan``
         lease       False: none is taken while batches are read, as in ``scan``
 
         dsistore.torch.TorchDataset says more of order, ranks and states. NotFoundError: no such feature, or the snapshot is gone;

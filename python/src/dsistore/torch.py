@@ -241,7 +241,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
     them together, or use torch's Join. presence adds masks that tell null from 0 and from the empty list: Batch.dense_present
     and the like, and Jagged.present.
     device: batches are moved there. prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes of
-    stripes in memory. job is what access records call this: default, DSISTORE_JOB of the environment, else the name of the program.
+    stripes in memory. job is what usage records call this: default, DSISTORE_JOB of the environment, else the name of the program.
     lease=False takes no lease while batches are read (Table.scan).
 
     It pickles to the plan, and opens what it reads in the process that iterates. A pickle has the rank of the process that made it,

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -23,7 +22,8 @@ import (
 	"github.com/dsistore/dsistore/tools/overlay"
 	"github.com/dsistore/dsistore/tools/report"
 	"github.com/dsistore/dsistore/tools/report/page/pagetest"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
+	"github.com/dsistore/dsistore/usage"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -123,9 +123,9 @@ func (a *advised) read(job string, days []int, features ...string) {
 	a.check(err)
 	for _, ago := range days {
 		at := time.Now().AddDate(0, 0, -ago)
-		w, err := access.NewWriter(a.table(), access.Options{Now: func() time.Time { return at }, User: "ann", Host: "h", Interval: -1})
+		w, err := usage.NewWriter(a.table(), usage.Options{Now: func() time.Time { return at }, User: "ann", Host: "h", Interval: -1})
 		a.check(err)
-		r, err := reader.Open(ctx, snap, plan, reader.Options{Access: reader.AccessOptions{Writer: w, Job: job}})
+		r, err := reader.Open(ctx, snap, plan, reader.Options{Usage: reader.UsageOptions{Writer: w, Job: job}})
 		a.check(err)
 		for {
 			b, err := r.Next(ctx)
@@ -153,7 +153,7 @@ func (a *advised) sh(dir, line string) string {
 	a.Helper()
 	c := exec.Command("sh", "-c", line)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "DSISTORE_ACCESS=off")
+	c.Env = append(os.Environ(), "DSISTORE_USAGE=off")
 	out, err := c.CombinedOutput()
 	if err != nil {
 		a.Fatalf("%s: %v\n%s", line, err, out)
@@ -185,12 +185,12 @@ func (a *advised) want(dir, kind string, flags ...string) *report.Advice {
 	return x
 }
 
-// bytes are those of all objects in dir but access records.
+// bytes are those of all objects in dir but usage records.
 func (a *advised) bytes(dir string) (n uint64) {
 	a.Helper()
 	a.check(filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			if d != nil && d.Name() == "access" {
+			if d != nil && d.Name() == "usage" {
 				return fs.SkipDir
 			}
 			return err
@@ -369,7 +369,7 @@ func TestAdviceOfPurging(t *testing.T) {
 	for share, where := range map[float64]string{0.3: "shard < 6", 0.05: "shard = 0"} {
 		a := newAdvised(t)
 		a.ingest(a.rows(100, 2000, 8))
-		_, err := samples.Delete(a.Context(), a.table(), &samples.Query{Where: where}, samples.Options{})
+		_, err := selection.Delete(a.Context(), a.table(), &selection.Query{Where: where}, selection.Options{})
 		a.check(err)
 		x, dir, _ := a.saves(report.AdvicePurge, nil)
 		if strings.Contains(x.Command, "--deleted-share") != (share < 0.1) {
@@ -426,7 +426,7 @@ func TestAdviceOfOverlays(t *testing.T) {
 	a.check(err)
 	_, err = overlay.Add(a.Context(), a.store, "ads", "all of them", overlay.Options{Exprs: []string{"late = time > 500"}, Role: storage.RoleLabel})
 	a.check(err)
-	_, err = samples.Delete(a.Context(), a.table(), &samples.Query{Where: "time < 3"}, samples.Options{})
+	_, err = selection.Delete(a.Context(), a.table(), &selection.Query{Where: "time < 3"}, selection.Options{})
 	a.check(err)
 	a.sh(a.dir, "dsi compact 'the store' ads --repack")
 	a.sh(a.dir, "dsi overlay merge 'the store' ads 'all of them'")

@@ -32,7 +32,7 @@ type cli struct {
 	Delete    deleteCmd    `cmd:"" help:"Delete rows: at once, for who reads the table from now on."`
 	Compact   compactCmd   `cmd:"" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows."`
 	Erase     eraseCmd     `cmd:"" help:"Take rows out physically, with the history that has them, and search for what should be gone."`
-	Access    accessCmd    `cmd:"" help:"Access records: who read what of a table, and what it cost."`
+	Usage     usageCmd     `cmd:"" help:"Usage records: who read what of a table, and what it cost."`
 	Verify    verifyCmd    `cmd:"" help:"Check that what the snapshots refer to is there and whole."`
 	GC        gcCmd        `cmd:"" name:"gc" help:"Remove objects that nothing refers to."`
 	Inspect   inspectCmd   `cmd:"" help:"Print the annotated bytes of a feature file or a pack."`

@@ -10,7 +10,7 @@ import (
 type countCmd struct {
 	tableArgs
 	selectFlags
-	accessFlags
+	usageFlags
 }
 
 // countJSON is what count prints with --json.
@@ -32,7 +32,7 @@ func (c *countCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer store.Close()
 	snap := view.Snapshot
-	m, err := reader.Matching(ctx, snap, c.selection(), reader.LayoutOptions{View: view, Read: reader.Options{Access: c.access("count")}})
+	m, err := reader.Matching(ctx, snap, c.selection(), reader.LayoutOptions{View: view, Read: reader.Options{Usage: c.usage("count")}})
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/reader"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 type deleteCmd struct {
 	tableArgs
 	whichFlags
-	accessFlags
+	usageFlags
 	SampleList string `placeholder:"NAME" help:"The rows in this list."`
 	DryRun     bool   `help:"Say what would be deleted, and delete nothing."`
 }
@@ -19,7 +19,7 @@ type deleteCmd struct {
 func (c *deleteCmd) Run(ctx context.Context, a *app) error {
 	lists := ""
 	if c.SampleList != "" {
-		lists = samples.ListName(c.SampleList)
+		lists = selection.ListName(c.SampleList)
 	}
 	q, err := c.query(ctx, a, lists)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *deleteCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := samples.Delete(ctx, table, q, samples.Options{DryRun: c.DryRun, Read: reader.Options{Access: c.access("delete")}})
+	r, err := selection.Delete(ctx, table, q, selection.Options{DryRun: c.DryRun, Read: reader.Options{Usage: c.usage("delete")}})
 	if err != nil {
 		return err
 	}

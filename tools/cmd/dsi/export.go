@@ -67,7 +67,7 @@ func (c *exportCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	start := time.Now()
-	s, err := reader.OpenView(ctx, view, plan, reader.Options{Access: c.access("export"), Lease: c.lease()})
+	s, err := reader.OpenView(ctx, view, plan, reader.Options{Usage: c.usage("export"), Lease: c.lease()})
 	if err != nil {
 		return err
 	}

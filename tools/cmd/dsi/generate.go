@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/dsistore/dsistore/bench/workload"
+	"github.com/dsistore/dsistore/internal/workload"
 )
 
 type generateCmd struct {

@@ -36,7 +36,7 @@ func (c *headCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	s, err := reader.OpenView(ctx, view, plan, reader.Options{MaxBatches: 1, Workers: 1, Access: c.access("head"), Lease: c.lease()})
+	s, err := reader.OpenView(ctx, view, plan, reader.Options{MaxBatches: 1, Workers: 1, Usage: c.usage("head"), Lease: c.lease()})
 	if err != nil {
 		return err
 	}

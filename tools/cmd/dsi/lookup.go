@@ -4,16 +4,16 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
+	"github.com/dsistore/dsistore/usage"
 )
 
 type lookupCmd struct {
 	tableArgs
 	keyFlags
 	atFlag
-	accessFlags
+	usageFlags
 }
 
 // shownPositions is how many rows of a segment are listed for people.
@@ -32,9 +32,9 @@ func (c *lookupCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	read := reader.Options{Access: c.access("lookup")}
-	read.Access.Purpose = access.PurposeCount
-	r, err := samples.Lookup(ctx, view, c.source(ctx, a), read)
+	read := reader.Options{Usage: c.usage("lookup")}
+	read.Usage.Purpose = usage.PurposeCount
+	r, err := selection.Lookup(ctx, view, c.source(ctx, a), read)
 	if err != nil {
 		return err
 	}

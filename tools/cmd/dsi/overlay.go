@@ -41,14 +41,14 @@ type overlaySource struct {
 	Expr    []string `sep:"none" placeholder:"EXPR" help:"A feature and the condition that it is 1 for, as in 'label_v2 = click = 1 AND dwell > 10': 0 where that is false, null where it is unknown; or a number, as in 'ctr = clicks / shows'. May be given several times."`
 	Over    []string `sep:"none" placeholder:"NAME" help:"An overlay that the features of --expr are read under. May be given several times, the lowest first."`
 	Memory  size     `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
-	accessFlags
+	usageFlags
 }
 
 // options returns what the flags say; command is the job of those who do not say.
 func (s *overlaySource) options(ctx context.Context, a *app, command string) overlay.Options {
 	opts := overlay.Options{
 		From: s.From, Key: s.Key, MappingFile: s.Mapping, DDLFile: s.DDL, Exprs: s.Expr, Over: s.Over, Memory: int64(s.Memory),
-		Access: s.access(command),
+		Usage: s.usage(command),
 	}
 	if s.Format != "auto" {
 		opts.Format = s.Format

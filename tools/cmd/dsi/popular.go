@@ -11,10 +11,10 @@ import (
 
 // popularFlag is embedded in commands that write packs.
 type popularFlag struct {
-	PopularDays int `default:"30" placeholder:"N" help:"In packs, put together what was read most in so many days, by the access records; 0: do not look at them. Default: ${default}."`
+	PopularDays int `default:"30" placeholder:"N" help:"In packs, put together what was read most in so many days, by the usage records; 0: do not look at them. Default: ${default}."`
 }
 
-// readJSON says which access records the order of packs was made of.
+// readJSON says which usage records the order of packs was made of.
 type readJSON struct {
 	Days     int    `json:"days"`
 	Readers  uint64 `json:"readers"`

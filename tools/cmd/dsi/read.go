@@ -6,10 +6,10 @@ import (
 	"io"
 	"os"
 
-	"github.com/dsistore/dsistore/access"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // selectFlags select which rows are read.
@@ -30,7 +30,7 @@ func (s selectFlags) selection() reader.PlanOptions {
 type readFlags struct {
 	selectFlags
 	Downsample string `placeholder:"EXPR" help:"Leave rows of a class out but for a sample, as in click = 0 AND sample(0.1, key=request_id, seed=7): a tenth of those with click = 0 stays. The label sample_weight is 10 for them, 1 for all others."`
-	accessFlags
+	usageFlags
 	NoLease   bool     `help:"Take no lease on what is read, as where the store may not be written to: gc may take it while a branch, or for more than 5 minutes anything, is read."`
 	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
 }
@@ -49,19 +49,19 @@ func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
 	return out, nil
 }
 
-// accessFlags say how it is recorded what a command reads.
-type accessFlags struct {
-	Job      string `placeholder:"NAME" help:"What this is for, in the access records. Default: DSISTORE_JOB, else the command."`
-	NoAccess bool   `help:"Write no access record. So does DSISTORE_ACCESS=off."`
+// usageFlags say how it is recorded what a command reads.
+type usageFlags struct {
+	Job     string `placeholder:"NAME" help:"What this is for, in the usage records. Default: DSISTORE_JOB, else the command."`
+	NoUsage bool   `help:"Write no usage record. So does DSISTORE_USAGE=off."`
 }
 
-// access returns what the flags say of access records; command is the job of those who do not say.
-func (f accessFlags) access(command string) reader.AccessOptions {
+// usage returns what the flags say of usage records; command is the job of those who do not say.
+func (f usageFlags) usage(command string) reader.UsageOptions {
 	job := f.Job
-	if job == "" && os.Getenv(access.JobVariable) == "" {
+	if job == "" && os.Getenv(usage.JobVariable) == "" {
 		job = "dsi " + command
 	}
-	return reader.AccessOptions{Off: f.NoAccess, Job: job, Program: "dsi"}
+	return reader.UsageOptions{Off: f.NoUsage, Job: job, Program: "dsi"}
 }
 
 // lease returns what the flags say of leases.

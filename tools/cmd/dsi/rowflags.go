@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 // keyFlags name rows by their keys.
@@ -16,11 +16,11 @@ type keyFlags struct {
 }
 
 // source returns the keys that the flags mean; nil: none.
-func (k *keyFlags) source(ctx context.Context, a *app) *samples.KeySource {
+func (k *keyFlags) source(ctx context.Context, a *app) *selection.KeySource {
 	if len(k.Keys) == 0 {
 		return nil
 	}
-	out := &samples.KeySource{Paths: k.Keys, Format: k.KeysFormat, Feature: k.Key, Memory: int64(k.Memory)}
+	out := &selection.KeySource{Paths: k.Keys, Format: k.KeysFormat, Feature: k.Key, Memory: int64(k.Memory)}
 	if slices.Contains(k.Keys, "-") {
 		out.Stdin = interruptible(ctx, a.in)
 	}
@@ -35,16 +35,16 @@ type whichFlags struct {
 }
 
 // query returns what the flags mean; lists joins sample lists.
-func (w *whichFlags) query(ctx context.Context, a *app, lists string) (*samples.Query, error) {
+func (w *whichFlags) query(ctx context.Context, a *app, lists string) (*selection.Query, error) {
 	if w.Key != "" && len(w.Keys) == 0 {
 		return nil, usagef("--key %s without --keys", w.Key)
 	}
-	q := &samples.Query{Partition: w.Partition, Where: w.Where, Lists: lists, Keys: w.source(ctx, a)}
+	q := &selection.Query{Partition: w.Partition, Where: w.Where, Lists: lists, Keys: w.source(ctx, a)}
 	return q, q.Validate()
 }
 
 // keyFacts says what became of keys; nil: there were none.
-func keyFacts(k *samples.KeyReport) [][2]string {
+func keyFacts(k *selection.KeyReport) [][2]string {
 	if k == nil {
 		return nil
 	}

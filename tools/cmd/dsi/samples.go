@@ -6,7 +6,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/samples"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 type samplesCmd struct {
@@ -25,7 +25,7 @@ type samplesCreateCmd struct {
 	tableArgs
 	listArg
 	whichFlags
-	accessFlags
+	usageFlags
 	Lists   string `placeholder:"EXPR" help:"Other lists, joined: 'a AND NOT b', 'a OR b', with parentheses, and \"a name\" in quotes. Rows must be in all that the flags say."`
 	Replace bool   `help:"Take the place of the list that has the name."`
 	DryRun  bool   `help:"Say what would be in it, and make nothing."`
@@ -45,7 +45,7 @@ func (c *samplesCreateCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := samples.Create(ctx, table, c.List, q, c.Replace, samples.Options{DryRun: c.DryRun, Read: reader.Options{Access: c.access("samples create")}})
+	r, err := selection.Create(ctx, table, c.List, q, c.Replace, selection.Options{DryRun: c.DryRun, Read: reader.Options{Usage: c.usage("samples create")}})
 	if err != nil {
 		return err
 	}
@@ -89,13 +89,13 @@ func (c *samplesListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	out := struct {
-		Store string              `json:"store"`
-		Table string              `json:"table"`
-		Lists []*samples.ListInfo `json:"sample_lists"`
-	}{store.Blobs().URI(), c.Table, []*samples.ListInfo{}}
+		Store string                `json:"store"`
+		Table string                `json:"table"`
+		Lists []*selection.ListInfo `json:"sample_lists"`
+	}{store.Blobs().URI(), c.Table, []*selection.ListInfo{}}
 	var rows [][]string
 	for _, l := range lists {
-		i, _, err := samples.Describe(ctx, snap, l)
+		i, _, err := selection.Describe(ctx, snap, l)
 		if err != nil {
 			return err
 		}
@@ -128,14 +128,14 @@ func (c *samplesShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	i, partitions, err := samples.Describe(ctx, snap, list)
+	i, partitions, err := selection.Describe(ctx, snap, list)
 	if err != nil {
 		return err
 	}
 	if a.json {
 		return a.printJSON(struct {
-			*samples.ListInfo
-			Partitions []samples.PartitionShare `json:"partitions"`
+			*selection.ListInfo
+			Partitions []selection.PartitionShare `json:"partitions"`
 		}{i, partitions})
 	}
 	facts := [][2]string{
@@ -173,7 +173,7 @@ func (c *samplesDropCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	made, err := samples.Drop(ctx, table, c.List)
+	made, err := selection.Drop(ctx, table, c.List)
 	if err != nil {
 		return err
 	}

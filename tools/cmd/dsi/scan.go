@@ -114,7 +114,7 @@ func (c *scanCmd) Run(ctx context.Context, a *app) error {
 // that is nil.
 func (c *scanCmd) scanEpoch(ctx context.Context, layout *reader.Layout, epoch uint64, out *scanJSON, totals *reader.InfoTotals, bar *progress) error {
 	start := time.Now()
-	s, err := layout.Open(reader.Options{Info: totals != nil, RoundIntegers: true, Access: c.access("scan"), Lease: c.lease()})
+	s, err := layout.Open(reader.Options{Info: totals != nil, RoundIntegers: true, Usage: c.usage("scan"), Lease: c.lease()})
 	if err != nil {
 		return err
 	}

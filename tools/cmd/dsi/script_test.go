@@ -58,7 +58,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Files: files,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("DSISTORE_ACCESS", "off") // scripts count files; those about access records switch them on
+			e.Setenv("DSISTORE_USAGE", "off") // scripts count files; those about usage records switch them on
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
@@ -314,7 +314,7 @@ func startWaiting(ts *testscript.TestScript, file string, command []string) *wai
 	w.cancel = cancel
 	w.cmd = exec.CommandContext(ctx, path, command[1:]...)
 	w.cmd.Dir = ts.MkAbs(".")
-	w.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "DSISTORE_ACCESS=" + ts.Getenv("DSISTORE_ACCESS")}
+	w.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "DSISTORE_USAGE=" + ts.Getenv("DSISTORE_USAGE")}
 	w.cmd.Stderr = &w.stderr
 	var err error
 	w.in, err = w.cmd.StdinPipe()

@@ -31,8 +31,8 @@ type verifyJSON struct {
 	DamageCount uint64   `json:"damage_count"`
 	Damage      []string `json:"damage"`
 	Seconds     float64  `json:"seconds"`
-	// DamagedAccessRecords is no damage of the store: what they say of who read what is lost.
-	DamagedAccessRecords uint64 `json:"damaged_access_records"`
+	// DamagedUsageRecords is no damage of the store: what they say of who read what is lost.
+	DamagedUsageRecords uint64 `json:"damaged_usage_records"`
 }
 
 func (c *verifyCmd) Run(ctx context.Context, a *app) error {
@@ -53,11 +53,11 @@ func (c *verifyCmd) Run(ctx context.Context, a *app) error {
 		store.Blobs().URI(), r.Deep, r.Tables, r.Snapshots, r.Segments, r.RowSets, r.Objects, r.Features, r.Stripes, r.Bytes, r.DamageCount,
 		[]string{}, time.Since(start).Seconds(), 0,
 	}
-	records, err := a.verifyAccess(ctx, store, c.Table)
+	records, err := a.verifyUsage(ctx, store, c.Table)
 	if err != nil {
 		return err
 	}
-	out.DamagedAccessRecords = records.DamagedCount
+	out.DamagedUsageRecords = records.DamagedCount
 	for _, d := range r.Damage {
 		out.Damage = append(out.Damage, oneLine(d.Error()))
 	}

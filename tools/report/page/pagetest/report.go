@@ -57,7 +57,7 @@ func Empty(name string) report.Table {
 		Savings: report.Savings{Causes: []report.Cause{}, Overlays: []report.OverlaySaving{}, Lists: []report.ListSaving{}},
 		Health: report.Health{
 			Overlays: []report.OverlayHealth{}, Lists: []report.ListHealth{}, Branches: []report.BranchHealth{}, Leases: []report.LeaseHealth{},
-			Snapshots: report.SnapshotHealth{Holding: []report.SnapshotHolder{}}, Records: report.AccessHealth{DamagedNames: []string{}},
+			Snapshots: report.SnapshotHealth{Holding: []report.SnapshotHolder{}}, Records: report.UsageHealth{DamagedNames: []string{}},
 			Largest: []report.SegmentSummary{}, Smallest: []report.SegmentSummary{},
 		},
 	}
@@ -475,7 +475,7 @@ func (g *generator) health() {
 			},
 		},
 		Leases:   []report.LeaseHealth{{Owner: "ads-ranker-04@host-17", Snapshot: 410, Until: stamp(until.Add(30 * time.Hour))}},
-		Records:  report.AccessHealth{First: day(since), Last: day(until.AddDate(0, 0, -1)), Records: 311, Rollups: days, DamagedNames: []string{}},
+		Records:  report.UsageHealth{First: day(since), Last: day(until.AddDate(0, 0, -1)), Records: 311, Rollups: days, DamagedNames: []string{}},
 		Largest:  []report.SegmentSummary{segment(1, 1<<20)},
 		Smallest: []report.SegmentSummary{segment(3, 2111), segment(9, 40_812)},
 	}

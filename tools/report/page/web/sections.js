@@ -335,7 +335,7 @@ function healthSection(host, t) {
       " are held by old ones alone" +
       (h.snapshots.skipped ? "; " + count(h.snapshots.skipped) + " old ones were not looked at" : ""),
   );
-  const a = h.access_records;
+  const a = h.usage_records;
   fact(
     "Access records",
     count(a.records + a.rollups),

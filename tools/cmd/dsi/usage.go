@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/usage"
+)
+
+type usageCmd struct {
+	List   usageListCmd   `cmd:"" help:"Say which jobs read a table, how much, and what it cost them."`
+	Rollup usageRollupCmd `cmd:"" help:"Merge usage records by day, and remove old ones, as gc and compact do too."`
+}
+
+type usageListCmd struct {
+	tableArgs
+	Since moment `placeholder:"TIME" help:"From this day on (UTC). Default: all that is kept."`
+}
+
+// usageJSON is what usage list prints with --json. Times of threads and requests are added up.
+type usageJSON struct {
+	Store    string         `json:"store"`
+	Table    string         `json:"table"`
+	Jobs     []usageJobJSON `json:"jobs"`
+	Records  uint64         `json:"records"` // objects
+	Rollups  uint64         `json:"rollups"`
+	Damaged  uint64         `json:"damaged"`
+	Features int            `json:"features"` // that anybody read
+}
+
+type usageJobJSON struct {
+	Job             string   `json:"job"`
+	User            string   `json:"user"`
+	Programs        []string `json:"programs"`
+	Purposes        []string `json:"purposes"`
+	Start           string   `json:"start"`
+	End             string   `json:"end"`
+	Days            int      `json:"days"`
+	Readers         uint64   `json:"readers"`
+	Features        int      `json:"features"`
+	Rows            uint64   `json:"rows"`
+	Batches         uint64   `json:"batches"`
+	Requests        uint64   `json:"requests"`
+	BytesNeeded     uint64   `json:"bytes_needed"`
+	BytesOverRead   uint64   `json:"bytes_over_read"`
+	StallSeconds    float64  `json:"stall_seconds"`
+	DecodeSeconds   float64  `json:"decode_seconds"`
+	AssembleSeconds float64  `json:"assemble_seconds"`
+	ReadSeconds     float64  `json:"read_seconds"`
+	DedupeFactor    float64  `json:"dedupe_factor"`
+	EmittedFactor   float64  `json:"emitted_factor"`
+}
+
+func (c *usageListCmd) Run(ctx context.Context, a *app) error {
+	if c.Since.number != 0 {
+		return usagef("--since %d: want a day, as in 2026-11-01", c.Since.number)
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	table, err := store.Table(ctx, c.Table)
+	if err != nil {
+		return err
+	}
+	s, err := usage.Load(ctx, table, c.Since.time, time.Time{})
+	if err != nil {
+		return err
+	}
+	out := usageJSON{
+		Store: store.Blobs().URI(), Table: c.Table, Jobs: []usageJobJSON{}, Records: s.Records, Rollups: s.Rollups, Damaged: s.DamagedCount,
+		Features: len(s.Features),
+	}
+	var rows [][]string
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		out.Jobs = append(out.Jobs, usageJobJSON{
+			Job: j.Job, User: j.User, Programs: j.Programs, Purposes: j.Purposes, Start: j.Start.Format(time.RFC3339), End: j.End.Format(time.RFC3339), Days: len(j.Days),
+			Readers: j.Readers, Features: len(j.Features), Rows: j.Rows, Batches: j.Batches, Requests: j.Requests,
+			BytesNeeded: j.BytesNeeded, BytesOverRead: j.BytesOverRead,
+			StallSeconds: j.Stall.Seconds(), DecodeSeconds: j.Decode.Seconds(), AssembleSeconds: j.Assemble.Seconds(), ReadSeconds: j.Read.Seconds(),
+			DedupeFactor: j.StoredFactor(), EmittedFactor: j.EmittedFactor(),
+		})
+		rows = append(rows, []string{
+			j.Job, j.User, strings.Join(j.Purposes, ","), countText(j.Readers), countText(uint64(len(j.Features))), countText(j.Rows), bytesText(j.BytesNeeded), bytesText(j.BytesOverRead),
+			fmt.Sprintf("%.1f s", j.Stall.Seconds()), fmt.Sprintf("%.2f", j.StoredFactor()), timeText(j.End),
+		})
+	}
+	if a.json {
+		return a.printJSON(out)
+	}
+	if len(rows) == 0 {
+		a.printf("nobody read %s, as far as is recorded\n", oneLine(c.Table))
+	} else {
+		a.printTable([]string{"job", "user", "purpose", "readers", "features", "rows", "needed", "over-read", "waited", "dedupe", "last"}, rows,
+			"readers", "features", "rows", "needed", "over-read", "waited", "dedupe")
+	}
+	a.printDamagedRecords(&s.Coverage)
+	return nil
+}
+
+type usageRollupCmd struct {
+	storeArg
+	Table  string        `arg:"" optional:"" help:"This table only."`
+	Keep   time.Duration `default:"9600h" help:"Remove days that are longer ago. Default: ${default}, 400 days."`
+	DryRun bool          `help:"Say what would be done, and do nothing."`
+}
+
+// rollupJSON is what usage rollup prints with --json.
+type rollupJSON struct {
+	Store   string `json:"store"`
+	DryRun  bool   `json:"dry_run"`
+	Tables  uint64 `json:"tables"`
+	Days    uint64 `json:"days"`
+	Merged  uint64 `json:"merged"`
+	Young   uint64 `json:"young"`
+	Expired uint64 `json:"expired_days"`
+	Removed uint64 `json:"removed"`
+	Damaged uint64 `json:"damaged"`
+}
+
+func (c *usageRollupCmd) Run(ctx context.Context, a *app) error {
+	if c.Keep <= 0 {
+		return usagef("--keep %v: want a time, as in 9600h", c.Keep)
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	tables, err := tablesOf(ctx, store, c.Table)
+	if err != nil {
+		return err
+	}
+	out := rollupJSON{Store: store.Blobs().URI(), DryRun: c.DryRun}
+	var damaged usage.Coverage
+	for _, t := range tables {
+		r, err := usage.Rollup(ctx, t, usage.RollupOptions{Keep: c.Keep, DryRun: c.DryRun})
+		if err != nil {
+			return err
+		}
+		out.Tables++
+		out.Days += r.Days
+		out.Merged += r.Merged
+		out.Young += r.Young
+		out.Expired += r.Expired
+		out.Removed += r.Removed
+		out.Damaged += r.DamagedCount
+		damaged.Damaged, damaged.DamagedCount = append(damaged.Damaged, r.Damaged...), damaged.DamagedCount+r.DamagedCount
+	}
+	if a.json {
+		return a.printJSON(out)
+	}
+	did := "merged"
+	if c.DryRun {
+		did = "would merge"
+	}
+	a.printf("%s %s into rollups of %s; %s too young, %s too long ago\n", did, plural(out.Merged, "record"), plural(out.Days, "day"),
+		plural(out.Young, "record"), plural(out.Expired, "day"))
+	a.printDamagedRecords(&damaged)
+	return nil
+}
+
+// tablesOf returns a table of a store, or all where none is named.
+func tablesOf(ctx context.Context, store *storage.Store, name string) ([]*storage.Table, error) {
+	names := []string{name}
+	if name == "" {
+		var err error
+		if names, err = store.Tables(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var out []*storage.Table
+	for _, n := range names {
+		t, err := store.Table(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// rollup rolls the usage records of tables up, of all where none is named. Nothing depends on it.
+func (a *app) rollup(ctx context.Context, store *storage.Store, names ...string) {
+	if len(names) == 0 {
+		var err error
+		if names, err = store.Tables(ctx); err != nil {
+			return // who called it has seen them
+		}
+	}
+	for _, name := range names {
+		t, err := store.NewTable(ctx, name)
+		if err == nil {
+			_, err = usage.Rollup(ctx, t, usage.RollupOptions{})
+		}
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintf(a.err, "dsi: %s\n", oneLine(err.Error()))
+		}
+	}
+}
+
+// verifyUsage looks for damaged usage records.
+func (a *app) verifyUsage(ctx context.Context, store *storage.Store, table string) (*usage.Coverage, error) {
+	names := []string{table}
+	if table == "" {
+		var err error
+		if names, err = store.Tables(ctx); err != nil {
+			return nil, err
+		}
+	}
+	out := &usage.Coverage{}
+	for _, name := range names {
+		t, err := store.NewTable(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		c, err := usage.Verify(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		out.Damaged, out.DamagedCount = append(out.Damaged, c.Damaged...), out.DamagedCount+c.DamagedCount
+	}
+	return out, nil
+}
+
+func (a *app) printDamagedRecords(c *usage.Coverage) {
+	for _, d := range c.Damaged {
+		a.printf("passed over: %s\n", oneLine(d.Err.Error()))
+	}
+	if c.DamagedCount > 0 {
+		a.printf("%s of usage records; the table is none the worse for it\n", plural(c.DamagedCount, "damaged object"))
+	}
+}

@@ -1,0 +1,150 @@
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/usage"
+)
+
+// Options say how rows are found. They do not change which they are.
+type Options struct {
+	// Read are the memory, workers and requests to do it with, and what usage records say of it; the purpose is that of what is done.
+	Read reader.Options
+	// DryRun finds and reports, and commits nothing.
+	DryRun bool
+}
+
+// A DeleteReport says what was deleted. Its JSON keys are stable.
+type DeleteReport struct {
+	Table string `json:"table"`
+	// Snapshot has the deletes; where nothing was to be deleted, it is the one that was looked at.
+	Snapshot uint64 `json:"snapshot"`
+	DryRun   bool   `json:"dry_run"`
+	Deleted  uint64 `json:"rows_deleted"`
+	Left     uint64 `json:"rows_left"` // that readers see, of the snapshot looked at
+	// Segments are those with rows that were deleted, in the table's order.
+	Segments []SegmentDeletes `json:"segments"`
+	Keys     *KeyReport       `json:"keys,omitempty"`
+	// Attempts is how often rows were looked for: more than 1 after a conflict.
+	Attempts int `json:"attempts"`
+}
+
+// SegmentDeletes are the deletes of a segment.
+type SegmentDeletes struct {
+	Segment   string `json:"segment"`
+	Partition string `json:"partition"`
+	Rows      uint64 `json:"rows"` // deleted ones too
+	Deleted   uint64 `json:"rows_deleted"`
+	Before    uint64 `json:"rows_deleted_before"`
+}
+
+// maxAttempts bounds how often a change that lost a race is tried.
+const maxAttempts = 10
+
+// Delete deletes the rows of the table's newest snapshot that the query means: no reader of the snapshot that it makes, or of a later one, sees
+// them. Readers of others do, and the bytes are there until they are erased. Where it loses against a commit that took segments
+// away it looks again. Rows that are ingested meanwhile stay. A query that means no row makes no snapshot.
+func Delete(ctx context.Context, table *storage.Table, q *Query, opts Options) (*DeleteReport, error) {
+	var report *DeleteReport
+	opts.Read.Usage.Purpose = usage.PurposeDelete
+	err := attempts(ctx, table, q, func(snap *storage.Snapshot, attempt int) error {
+		s, err := q.Find(ctx, snap, opts.Read)
+		if err != nil {
+			return err
+		}
+		if report, err = deleteReport(ctx, s); err != nil {
+			return err
+		}
+		report.DryRun, report.Attempts = opts.DryRun, attempt
+		if opts.DryRun || s.Rows == 0 {
+			return nil
+		}
+		c := storage.Change{Operation: "delete", Base: snap.Info().Number}
+		err = commitRows(ctx, table, s, &c, func(segment string, rows storage.RowSet) {
+			c.Deletes = append(c.Deletes, storage.Deletes{Segment: segment, Rows: rows})
+		}, func(made *storage.Snapshot) { report.Snapshot = made.Info().Number })
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("delete: %w", err)
+	}
+	return report, nil
+}
+
+func deleteReport(ctx context.Context, s *Selection) (*DeleteReport, error) {
+	info := s.Snapshot.Info()
+	r := &DeleteReport{
+		Table: s.Snapshot.Table().Name(), Snapshot: info.Number, Deleted: s.Rows, Left: info.LiveRows() - s.Rows,
+		Segments: []SegmentDeletes{}, Keys: s.Keys,
+	}
+	var segments []storage.SegmentDescriptor
+	for _, x := range s.Segments {
+		segments = append(segments, x.Segment)
+	}
+	before, err := s.Snapshot.DeletedRows(ctx, segments...)
+	if err != nil {
+		return nil, err
+	}
+	for i, x := range s.Segments {
+		r.Segments = append(r.Segments, SegmentDeletes{
+			Segment: x.Segment.ID, Partition: x.Segment.Partition.String(), Rows: x.Segment.Rows, Deleted: x.Count(), Before: before[i].Count,
+		})
+	}
+	return r, nil
+}
+
+// attempts calls do with the newest snapshot, and again while it loses against other commits, unless the query has keys that can be read
+// only once. A query of nil has none.
+func attempts(ctx context.Context, table *storage.Table, q *Query, do func(snap *storage.Snapshot, attempt int) error) error {
+	most := maxAttempts
+	if q != nil && q.Keys != nil && q.Keys.once() {
+		most = 1
+	}
+	for attempt := 1; ; attempt++ {
+		snap, err := table.Latest(ctx)
+		if err != nil {
+			return err
+		}
+		if err = do(snap, attempt); !errors.Is(err, storage.ErrConflict) || attempt == most {
+			return err
+		}
+	}
+}
+
+// commitRows makes sets of a selection's rows, gives them to add, and commits the change, which add has put them into. made is
+// called with the snapshot.
+func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *storage.Change, add func(segment string, rows storage.RowSet),
+	made func(*storage.Snapshot)) (err error) {
+	store := table.Store()
+	var sets []storage.RowSet
+	defer func() {
+		// Refused for certain. After any other error of the commit the snapshot may be there all the same: what it names stays.
+		if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrExists) {
+			for _, r := range sets {
+				_ = store.DiscardRows(context.WithoutCancel(ctx), r) // what stays, gc finds
+			}
+		}
+	}()
+	for _, x := range s.Segments {
+		rows, err := bitmap(x)
+		if err != nil {
+			return err
+		}
+		set, err := store.PutRows(ctx, x.Segment, rows)
+		if err != nil {
+			return err
+		}
+		sets = append(sets, set)
+		add(x.Segment.ID, set)
+	}
+	snap, err := table.Commit(ctx, *c)
+	if err != nil {
+		return err
+	}
+	made(snap)
+	return nil
+}

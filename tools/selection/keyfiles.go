@@ -1,0 +1,249 @@
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/keytext"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/ingest/source"
+)
+
+// formatLines is text with a key a line; .csv and .tsv without it may have several columns, of which one is named as the feature.
+const formatLines = "lines"
+
+// once reports whether some of the keys can be read only once.
+func (k *KeySource) once() bool {
+	return slices.ContainsFunc(k.Paths, func(p string) bool {
+		if p == "-" {
+			return true
+		}
+		info, err := os.Stat(p)
+		return err == nil && info.Mode()&fs.ModeNamedPipe != 0
+	})
+}
+
+// each calls visit with plain columns of all keys, of a type that compares with the feature's by value; place says, for messages, where
+// a row of the column comes from. Columns are borrowed until visit returns.
+func (k *KeySource) each(ctx context.Context, f storage.Feature, visit func(c *vector.Column, place func(row int) string) error) error {
+	for from := 0; from < len(k.Given); from += linesAtOnce {
+		c := vector.NewColumn(f.Type)
+		for i, key := range k.Given[from:min(from+linesAtOnce, len(k.Given))] {
+			if err := appendKey(c, f, []byte(key)); err != nil {
+				return fmt.Errorf("keys: key %d: %w", from+i, err)
+			}
+		}
+		if err := errors.Join(ctx.Err(), visit(c, func(row int) string { return fmt.Sprintf("key %d", from+row) })); err != nil {
+			return err
+		}
+	}
+	for _, path := range k.Paths {
+		var err error
+		if k.hasLines(path) {
+			err = k.eachLine(ctx, path, f, visit)
+		} else {
+			err = k.eachRow(ctx, path, f, visit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasLines reports whether a path holds text with a key a line.
+func (k *KeySource) hasLines(path string) bool {
+	if k.Format != "" && k.Format != "auto" {
+		return k.Format == formatLines
+	}
+	return slices.Contains([]string{".txt", ".csv", ".tsv"}, strings.ToLower(filepath.Ext(path)))
+}
+
+// sameKind returns an error when keys of a type and logical type are not those of the feature: the rules of ingest, for keys.
+func sameKind(f storage.Feature, t vector.Type, logical string) error {
+	if f.Logical != logical {
+		return fmt.Errorf("%q is %s in the table and %s in the file: they do not mix", f.Name, typeName(f.Type, f.Logical), typeName(t, logical))
+	}
+	w, err := vector.Widen(f.Type, t)
+	if err == nil && storage.IsLookupType(w) {
+		return nil
+	}
+	return fmt.Errorf("%q is %v in the table and %v in the file: they do not compare exactly", f.Name, f.Type, t)
+}
+
+func typeName(t vector.Type, logical string) string {
+	if logical == "" {
+		return t.String()
+	}
+	return t.String() + " (" + logical + ")"
+}
+
+// eachRow is each for a file or directory that ingest reads.
+func (k *KeySource) eachRow(ctx context.Context, path string, f storage.Feature, visit func(*vector.Column, func(int) string) error) error {
+	files, err := source.Discover(ctx, []string{path}, source.Options{Format: k.Format, Stdin: k.Stdin})
+	if err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	for i := range files {
+		if err := eachOfFile(ctx, &files[i], f, visit); err != nil {
+			return fmt.Errorf("keys: %w", err)
+		}
+	}
+	return nil
+}
+
+func eachOfFile(ctx context.Context, file *source.File, f storage.Feature, visit func(*vector.Column, func(int) string) error) (err error) {
+	src, err := file.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	for {
+		c, err := src.Next(ctx)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = ofChunk(file.Path, c, src.Fields(), f, visit)
+		c.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func ofChunk(path string, c *source.Chunk, fields []*source.Field, f storage.Feature, visit func(*vector.Column, func(int) string) error) error {
+	if c.Rows == 0 {
+		return nil
+	}
+	column, err := keyColumn(path, fields, f.Name)
+	if err != nil {
+		return err
+	}
+	place := func(row int) string {
+		p := c.Place
+		p.Row += int64(row)
+		if p.Line > 0 {
+			p.Line += int64(row)
+		}
+		return p.String()
+	}
+	at := slices.Index(c.Fields, column)
+	if at < 0 || column.NoValue {
+		nulls := vector.NewColumn(f.Type)
+		nulls.AppendNulls(c.Rows)
+		return visit(nulls, place)
+	}
+	if err := sameKind(f, column.Type, column.Logical); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return visit(c.Columns[at], place)
+}
+
+// keyColumn returns the field of the name, or the only one.
+func keyColumn(path string, fields []*source.Field, name string) (*source.Field, error) {
+	var names []string
+	for _, x := range fields {
+		if x.Name == name {
+			return x, nil
+		}
+		names = append(names, x.Name)
+	}
+	if len(fields) == 1 {
+		return fields[0], nil
+	}
+	const shown = 8
+	more := ""
+	if len(names) > shown {
+		names, more = names[:shown], ", ..."
+	}
+	return nil, fmt.Errorf("%s: no column %q among %s%s", path, name, strings.Join(names, ", "), more)
+}
+
+const (
+	linesAtOnce  = 4096
+	lineTextSize = 1 << 20
+)
+
+// eachLine is each for text with a key a line, or in a column. An empty line is no key.
+func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature, visit func(*vector.Column, func(int) string) error) error {
+	in := k.Stdin
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("keys: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	named := path
+	if k.Format == formatLines {
+		named = "" // whatever its name ends in, a line is a key
+	}
+	keys := keytext.New(in, named, f.Name)
+	c, first := vector.NewColumn(f.Type), 0
+	flush := func() error {
+		if c.Rows == 0 {
+			return nil
+		}
+		err := visit(c, func(row int) string { return fmt.Sprintf("%s, line %d", path, first+row) })
+		c.Reset()
+		return err
+	}
+	for {
+		key, err := keys.Next()
+		switch {
+		case err == io.EOF:
+			return flush()
+		case err != nil:
+			return fmt.Errorf("keys: %w", err)
+		case len(key) == 0:
+			return fmt.Errorf("keys: %s, line %d: it is empty, which is no key", path, keys.Line())
+		}
+		if err := appendKey(c, f, key); err != nil {
+			return fmt.Errorf("keys: %s, line %d: %w", path, keys.Line(), err)
+		}
+		if c.Rows == 1 {
+			first = keys.Line()
+		}
+		if c.Rows == linesAtOnce || len(c.Data) > lineTextSize {
+			if err := errors.Join(ctx.Err(), flush()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// appendKey appends the key that a text says. A number that the feature cannot have is no error: no row has it.
+func appendKey(c *vector.Column, f storage.Feature, key []byte) (err error) {
+	switch {
+	case f.Logical != "" && !c.Type.IsList():
+		return fmt.Errorf("%q is %s: as text its values are not unambiguous: want a Parquet or Arrow file", f.Name, typeName(f.Type, f.Logical))
+	case c.Type.IsList():
+		c.Data = append(c.Data, key...)
+	case c.Type.Elem == vector.Uint64:
+		var v uint64
+		v, err = strconv.ParseUint(string(key), 10, 64)
+		c.Ints = append(c.Ints, int64(v))
+	default:
+		var v int64
+		v, err = strconv.ParseInt(string(key), 10, 64)
+		c.Ints = append(c.Ints, v)
+	}
+	if err != nil {
+		return fmt.Errorf("%.100q is no integer of %v", key, f.Type)
+	}
+	c.AddSlot()
+	return nil
+}

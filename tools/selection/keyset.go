@@ -1,0 +1,245 @@
+package selection
+
+import (
+	"bytes"
+	"encoding/hex"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A keySet is a part of the keys that are looked for: those whose hash falls into its class.
+//
+//	table    | 0 | 3 | 0 | 1 | 2 | 0 |      place + 1 by hash, 0: none; as many entries as a power of two, half of them empty or more
+//	               |       |   |
+//	keys     key 2 <──┘   key 0, key 1      ints, or text and ends
+//
+// When it grows beyond its memory the classes are split in two and it keeps one of them; keys of the others are looked for later.
+type keySet struct {
+	seed   maphash.Seed
+	memory int64
+
+	class, classes uint64 // hash % classes == class; a power of two
+
+	bytes bool
+	ints  []int64
+	text  []byte   // of all keys, one after the other
+	ends  []uint64 // in text
+	table []uint32
+	found []uint64 // a bit a key
+}
+
+const (
+	minTable   = 1 << 6
+	maxKeys    = math.MaxUint32 / 2
+	maxClasses = 1 << 16
+)
+
+func newKeySet(t vector.Type, memory int64) *keySet {
+	return &keySet{seed: maphash.MakeSeed(), memory: memory, classes: 1, bytes: t.IsList()}
+}
+
+// hashes returns the hashes of the keys by which storage looks them up.
+func (s *keySet) hashes() []uint64 {
+	out := make([]uint64, s.len())
+	for i := range out {
+		if s.bytes {
+			out[i] = storage.HashText(s.textOf(i))
+		} else {
+			out[i] = storage.HashInt(s.ints[i])
+		}
+	}
+	return out
+}
+
+// start empties the set for a class.
+func (s *keySet) start(class uint64) {
+	s.class = class
+	s.ints, s.text, s.ends, s.found = s.ints[:0], s.text[:0], s.ends[:0], s.found[:0]
+	s.table = s.table[:0]
+}
+
+func (s *keySet) len() int {
+	if s.bytes {
+		return len(s.ends)
+	}
+	return len(s.ints)
+}
+
+// sizeBytes is the memory that the keys take.
+func (s *keySet) sizeBytes() int64 {
+	return int64(8*len(s.ints) + len(s.text) + 8*len(s.ends) + 4*len(s.table) + 8*len(s.found))
+}
+
+// textOf returns the key at a place, of bytes. Borrowed.
+func (s *keySet) textOf(place int) []byte {
+	from := uint64(0)
+	if place > 0 {
+		from = s.ends[place-1]
+	}
+	return s.text[from:s.ends[place]]
+}
+
+func (s *keySet) hashInt(v int64) uint64   { return maphash.Comparable(s.seed, v) }
+func (s *keySet) hashText(v []byte) uint64 { return maphash.Bytes(s.seed, v) }
+func (s *keySet) hashAt(place int) uint64 {
+	if s.bytes {
+		return s.hashText(s.textOf(place))
+	}
+	return s.hashInt(s.ints[place])
+}
+
+// first is where in the table a key of a hash may be; the classes are told apart by other bits.
+func (s *keySet) first(hash uint64) uint64 { return hash >> 24 & uint64(len(s.table)-1) }
+
+// addInt and addText add a key unless it is there, or of another class. They report whether there is room.
+func (s *keySet) addInt(v int64) bool {
+	h := s.hashInt(v)
+	if h&(s.classes-1) != s.class || s.findInt(v, h) >= 0 {
+		return true
+	}
+	s.ints = append(s.ints, v)
+	return s.added(h)
+}
+
+func (s *keySet) addText(v []byte) bool {
+	h := s.hashText(v)
+	if h&(s.classes-1) != s.class || s.findText(v, h) >= 0 {
+		return true
+	}
+	s.text = append(s.text, v...)
+	s.ends = append(s.ends, uint64(len(s.text)))
+	return s.added(h)
+}
+
+// added puts the newest key into the table.
+func (s *keySet) added(hash uint64) bool {
+	n := s.len()
+	if n&63 == 1 {
+		s.found = append(s.found, 0)
+	}
+	switch {
+	case 2*n > len(s.table):
+		s.rehash(max(minTable, 2*len(s.table)))
+	default:
+		s.put(hash, n-1)
+	}
+	// The first pass over the keys says into how many parts they go; later ones find parts that are about as large.
+	for s.class == 0 && (s.sizeBytes() > s.memory || s.len() > maxKeys) && s.len() > 1 {
+		if s.classes == maxClasses {
+			return false
+		}
+		s.split()
+	}
+	return true
+}
+
+func (s *keySet) put(hash uint64, place int) {
+	mask := uint64(len(s.table) - 1)
+	i := s.first(hash)
+	for s.table[i] != 0 {
+		i = (i + 1) & mask
+	}
+	s.table[i] = uint32(place + 1)
+}
+
+func (s *keySet) rehash(size int) {
+	s.table = slices.Grow(s.table[:0], size)[:size]
+	clear(s.table)
+	for place := range s.len() {
+		s.put(s.hashAt(place), place)
+	}
+}
+
+// split halves the classes and drops the keys that are not of the set's any more.
+func (s *keySet) split() {
+	s.classes *= 2
+	kept, text := 0, 0
+	for place := range s.len() {
+		if s.hashAt(place)&(s.classes-1) != s.class {
+			continue
+		}
+		if s.bytes {
+			// In place: what is written lies before what is read, and so does its end.
+			text += copy(s.text[text:], s.textOf(place))
+			s.ends[kept] = uint64(text)
+		} else {
+			s.ints[kept] = s.ints[place]
+		}
+		kept++
+	}
+	if s.bytes {
+		s.text, s.ends = s.text[:text], s.ends[:kept]
+	} else {
+		s.ints = s.ints[:kept]
+	}
+	s.found = s.found[:(kept+63)/64]
+	size := minTable
+	for size < 2*kept {
+		size *= 2
+	}
+	s.rehash(size)
+}
+
+func (s *keySet) findInt(v int64, hash uint64) int {
+	if len(s.table) == 0 {
+		return -1
+	}
+	mask := uint64(len(s.table) - 1)
+	for i := s.first(hash); s.table[i] != 0; i = (i + 1) & mask {
+		if place := int(s.table[i] - 1); s.ints[place] == v {
+			return place
+		}
+	}
+	return -1
+}
+
+func (s *keySet) findText(v []byte, hash uint64) int {
+	if len(s.table) == 0 {
+		return -1
+	}
+	mask := uint64(len(s.table) - 1)
+	for i := s.first(hash); s.table[i] != 0; i = (i + 1) & mask {
+		if place := int(s.table[i] - 1); bytes.Equal(s.textOf(place), v) {
+			return place
+		}
+	}
+	return -1
+}
+
+// hitInt and hitText report whether a key is in the set, and remember that it was found.
+func (s *keySet) hitInt(v int64) bool   { return s.hit(s.findInt(v, s.hashInt(v))) }
+func (s *keySet) hitText(v []byte) bool { return s.hit(s.findText(v, s.hashText(v))) }
+
+func (s *keySet) hit(place int) bool {
+	if place >= 0 {
+		s.found[place>>6] |= 1 << (place & 63)
+	}
+	return place >= 0
+}
+
+// missing calls visit for the place of each key that was not found, in the order in which they were added.
+func (s *keySet) missing(visit func(place int)) {
+	for place := range s.len() {
+		if s.found[place>>6]>>(place&63)&1 == 0 {
+			visit(place)
+		}
+	}
+}
+
+// show prints a key of a type for people.
+func (s *keySet) show(place int, t vector.Type) string {
+	switch {
+	case t.Kind == vector.String:
+		return string(s.textOf(place))
+	case s.bytes:
+		return "0x" + hex.EncodeToString(s.textOf(place))
+	case t.Elem == vector.Uint64:
+		return strconv.FormatUint(uint64(s.ints[place]), 10)
+	}
+	return strconv.FormatInt(s.ints[place], 10)
+}

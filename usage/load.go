@@ -1,0 +1,157 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// Load adds up what was recorded of a table, as Walk gives it.
+func Load(ctx context.Context, t *storage.Table, since, until time.Time) (*Summary, error) {
+	a := newAdder(t.Name(), since, until)
+	coverage, err := Walk(ctx, t, since, until, func(day time.Time, r *Record) error {
+		a.add(day, r)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.out.Coverage = *coverage
+	return a.summary(), nil
+}
+
+// An adder makes a Summary. Days come in their order.
+type adder struct {
+	out      Summary
+	features map[storage.FeatureID]*addedFeature
+	jobs     map[jobKey]*addedJob
+	day      *DayTotal
+	dayJobs  map[jobKey]bool
+}
+
+type jobKey struct{ job, user string }
+
+type addedFeature struct {
+	FeatureTotal
+	last time.Time // day on which it was read last
+}
+
+type addedJob struct {
+	JobTotal
+	features map[storage.FeatureID]int // in JobTotal.Features
+}
+
+func newAdder(table string, since, until time.Time) *adder {
+	return &adder{
+		out:      Summary{Table: table, Since: since, Until: until},
+		features: map[storage.FeatureID]*addedFeature{}, jobs: map[jobKey]*addedJob{},
+	}
+}
+
+func (a *adder) add(day time.Time, r *Record) {
+	if a.day == nil || !a.day.Day.Equal(day) {
+		a.out.Days = append(a.out.Days, DayTotal{Day: day})
+		a.day, a.dayJobs = &a.out.Days[len(a.out.Days)-1], map[jobKey]bool{}
+	}
+	a.out.Total.add(&r.Counters)
+	a.day.add(&r.Counters)
+	key := jobKey{r.Job, r.User}
+	if !a.dayJobs[key] {
+		a.dayJobs[key] = true
+		a.day.Jobs++
+	}
+	j := a.jobs[key]
+	if j == nil {
+		j = &addedJob{JobTotal: JobTotal{Job: r.Job, User: r.User, Start: r.Start, End: r.End}, features: map[storage.FeatureID]int{}}
+		a.jobs[key] = j
+	}
+	j.JobTotal.add(day, r)
+	for i := range r.Features {
+		u := &r.Features[i]
+		f := a.features[u.ID]
+		if f == nil {
+			f = &addedFeature{FeatureTotal: FeatureTotal{FeatureUse: FeatureUse{ID: u.ID}, First: day}}
+			a.features[u.ID] = f
+		}
+		f.FeatureUse.add(u)
+		if f.Days == 0 || !f.last.Equal(day) {
+			f.last = day
+			f.Days++
+			a.day.Features++
+		}
+		at, ok := j.features[u.ID]
+		if !ok {
+			at = len(j.Features)
+			j.features[u.ID] = at
+			j.Features = append(j.Features, JobFeature{ID: u.ID})
+			f.Jobs++
+		}
+		j.Features[at].add(u)
+	}
+}
+
+// insert inserts a text into sorted ones, unless it is empty or there.
+func insert(sorted []string, s string) []string {
+	if at, ok := slices.BinarySearch(sorted, s); !ok && s != "" {
+		return slices.Insert(sorted, at, s)
+	}
+	return sorted
+}
+
+func (j *JobTotal) add(day time.Time, r *Record) {
+	j.Programs, j.Purposes = insert(j.Programs, r.Program), insert(j.Purposes, r.Purpose)
+	j.Snapshot = max(j.Snapshot, r.Snapshot)
+	if r.Start.Before(j.Start) {
+		j.Start = r.Start
+	}
+	if r.End.After(j.End) {
+		j.End = r.End
+	}
+	j.Counters.add(&r.Counters)
+	if k := len(j.Days) - 1; k < 0 || !j.Days[k].Day.Equal(day) {
+		j.Days = append(j.Days, JobDay{Day: day})
+	}
+	d := &j.Days[len(j.Days)-1]
+	d.Readers = plus(d.Readers, r.Readers)
+	d.Rows = plus(d.Rows, r.Rows)
+	d.BytesNeeded = plus(d.BytesNeeded, r.BytesNeeded)
+	d.BytesOverRead = plus(d.BytesOverRead, r.BytesOverRead)
+}
+
+func (f *JobFeature) add(u *FeatureUse) {
+	f.Readers = plus(f.Readers, u.Readers)
+	f.Stripes = plus(f.Stripes, u.Stripes)
+	f.Rows = plus(f.Rows, u.Rows)
+	f.BytesNeeded = plus(f.BytesNeeded, u.BytesNeeded)
+	f.BytesOverRead = plus(f.BytesOverRead, u.BytesOverRead)
+}
+
+func (a *adder) summary() *Summary {
+	for _, id := range sortedKeys(a.features) {
+		a.out.Features = append(a.out.Features, a.features[id].FeatureTotal)
+	}
+	for _, j := range a.jobs {
+		slices.SortFunc(j.Features, func(x, y JobFeature) int { return cmp.Compare(x.ID, y.ID) })
+		a.out.Jobs = append(a.out.Jobs, j.JobTotal)
+	}
+	slices.SortFunc(a.out.Jobs, func(x, y JobTotal) int {
+		return cmp.Or(strings.Compare(x.Job, y.Job), strings.Compare(x.User, y.User))
+	})
+	return &a.out
+}
+
+// Popularity returns how many stripes of each feature were fetched: what compaction puts popular features together by. It counts stripes, not
+// bytes, so that a feature is not popular because it is large, and each epoch of a job, and each of its processes, counts.
+func (s *Summary) Popularity(features []storage.Feature) []float64 {
+	out := make([]float64, len(features))
+	for i, f := range features {
+		if at, ok := slices.BinarySearchFunc(s.Features, f.ID, func(t FeatureTotal, id storage.FeatureID) int { return cmp.Compare(t.ID, id) }); ok {
+			out[i] = float64(s.Features[at].Stripes)
+		}
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package usage
+
+import (
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A Record says what one job has read of a table in a day, as far as one process knows: of all its readers that read alike. It has no values of
+// rows: of a filter, which may hold some, it has a hash.
+//
+// Counters only grow while a process runs; where records are added up, as a rollup does, they are sums, and what the records do not agree on is
+// empty.
+type Record struct {
+	Key
+
+	// Host and PID are of the process; empty and 0 in sums.
+	Host string
+	PID  uint64
+	// Snapshot is the newest that was read.
+	Snapshot uint64
+
+	// Start is when the first of the readers was opened that day or the day began, and End when the last of them was seen to read, or was
+	// closed. In seconds.
+	Start, End time.Time
+
+	Counters
+
+	// Features are what was read of each feature, by id: those of the projection, those that a filter was about, and a session key that a
+	// shuffle needs. Partition keys are in no file and so are not here.
+	Features []FeatureUse
+}
+
+// A Key is what the records that a process, or a rollup, adds up have in common.
+type Key struct {
+	Job     string // Options.Job, else DSISTORE_JOB, else the program's name
+	User    string
+	Program string // dsi, python or go: what opened the reader
+	Purpose string // what was read for: one of those below; empty in sums of several
+	Branch  string // empty: the table
+	List    string // sample list that was asked for; empty: none
+	Filter  uint64 // hash of the filter's text, another in each process; 0: none
+}
+
+// Purposes: what a table is read for. Who names none reads it.
+const (
+	PurposeRead    = "read"    // training, scans, rows that are taken, exports
+	PurposeCount   = "count"   // rows of a filter are counted
+	PurposeDelete  = "delete"  // rows are looked for that are to be deleted
+	PurposeSamples = "samples" // rows are looked for that a sample list is to have
+	PurposeOverlay = "overlay" // keys that rows are joined by, and features of expressions, of an overlay that is made
+)
+
+// Counters are what readers have done. The zero value is nothing.
+type Counters struct {
+	Readers  uint64 // that were opened
+	Rows     uint64 // given to the job
+	Batches  uint64
+	Requests uint64
+
+	BytesNeeded   uint64 // of the projected stripes
+	BytesOverRead uint64 // of the gaps between them that were read too
+
+	Stall    time.Duration // the job waited
+	Decode   time.Duration // over all threads: checksum, decode, widen
+	Assemble time.Duration // over all threads: making batches of stripes
+	Read     time.Duration // over all requests: until the bytes were there
+
+	// StoredRows over StoredSlots is how often a slot that was decoded is used, and EmittedRows over EmittedSlots the same of the batches.
+	StoredRows, StoredSlots   uint64
+	EmittedRows, EmittedSlots uint64
+}
+
+// BytesRead is everything that was fetched.
+func (c *Counters) BytesRead() uint64 { return c.BytesNeeded + c.BytesOverRead }
+
+// StoredFactor is the rows a slot stored, 1 where nothing was decoded.
+func (c *Counters) StoredFactor() float64 { return factor(c.StoredRows, c.StoredSlots) }
+
+// EmittedFactor is the rows a slot in the batches, 1 where there were none.
+func (c *Counters) EmittedFactor() float64 { return factor(c.EmittedRows, c.EmittedSlots) }
+
+func factor(rows, slots uint64) float64 {
+	if slots == 0 {
+		return 1
+	}
+	return float64(rows) / float64(slots)
+}
+
+// A FeatureUse is what was read of a feature.
+type FeatureUse struct {
+	ID   storage.FeatureID
+	Name string // when it was read
+
+	Readers uint64 // that read it
+	Stripes uint64 // of its feature files that were fetched
+	Rows    uint64 // in those stripes that were asked for
+
+	// BytesNeeded are those of its stripes and dictionaries; what an inverse takes that features share is divided among those that are read.
+	// BytesOverRead is its part of the gaps that were fetched with them, in proportion to the bytes needed. Over all features they add up to
+	// the Record's.
+	BytesNeeded   uint64
+	BytesOverRead uint64
+
+	// Last is the End of the last reader that read it. In seconds.
+	Last time.Time
+}
+
+// BytesRead is everything that was fetched for the feature.
+func (u *FeatureUse) BytesRead() uint64 { return u.BytesNeeded + u.BytesOverRead }

@@ -1,0 +1,89 @@
+package usage
+
+// A Session is a reader that is open.
+type Session struct {
+	w        *Writer
+	key      Key
+	snapshot uint64
+	source   Source
+	opened   int64 // in seconds
+
+	// Guarded by the Writer's mu:
+	open       bool
+	prev, next *Session // of those that are open
+	seen       bool     // something was recorded
+	day        day      // of the last
+}
+
+// Begin says that a reader was opened. source is asked now and then, from any goroutine, until End has returned.
+func (w *Writer) Begin(key Key, snapshot uint64, source Source) *Session {
+	s := &Session{w: w, key: key, snapshot: snapshot, source: source, opened: wholeSeconds(w.opts.Now())}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.off {
+		w.enter(s)
+		w.soon()
+	}
+	return s
+}
+
+// End says that the reader is closed. A second call does nothing, and so does one of a nil Session.
+func (s *Session) End() {
+	if s == nil {
+		return
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if !s.open {
+		return
+	}
+	s.w.leave(s)
+	if s.collect() {
+		s.w.soonAfterClose()
+	}
+}
+
+// enter puts a session among those that are open. The caller has the lock, as of what follows.
+func (w *Writer) enter(s *Session) {
+	s.open, s.next = true, w.sessions
+	if w.sessions != nil {
+		w.sessions.prev = s
+	}
+	w.sessions = s
+}
+
+func (w *Writer) leave(s *Session) {
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		w.sessions = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	s.open, s.prev, s.next = false, nil, nil
+}
+
+// collect records what the reader has done since the last time, and reports whether it did anything.
+func (s *Session) collect() bool {
+	if s.w.off {
+		return false
+	}
+	c, ok := s.source.Counters()
+	if !ok {
+		return false
+	}
+	now := wholeSeconds(s.w.opts.Now())
+	today := day(now / daySeconds)
+	c.Readers = 0
+	if !s.seen || today != s.day {
+		c.Readers = 1
+	}
+	s.seen, s.day = true, today
+	t := s.w.tallyOf(&s.key, today, s.source.Features())
+	// A reader began on each day anew; and not after now, where the clock was set back.
+	t.add(&c, s.snapshot, min(max(s.opened, int64(today)*daySeconds), now), now)
+	t.uses.now = now
+	s.source.Uses(&t.uses)
+	return true
+}

@@ -1,0 +1,413 @@
+package usage
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// SPEC.md has the bytes. The numbers are written to disk.
+const (
+	magic = "DSIACCS"
+	// version is what is written. All from the first on are read: records of version 1 have no purpose, and were those of readers.
+	version = 2
+
+	recordsKind = 1
+	rollupKind  = 2
+
+	headBytes = 8
+	sumBytes  = 8
+
+	maxObject   = 64 << 20
+	maxString   = 4096
+	maxFeatures = 1 << 20
+	maxStrings  = 1 << 20
+	maxDay      = 3_000_000
+
+	// The fewest bytes that each takes: counts are held to what is left.
+	minMerged  = 17
+	minString  = 1
+	minFeature = 9
+	minRecord  = 33 // of version 1; a byte more since
+	minUse     = 7
+)
+
+// An id names the records of one process.
+type id [16]byte
+
+// A mergedID is an id that is in a rollup, and since when.
+type mergedID struct {
+	id id
+	at int64
+}
+
+// A file is what an object holds.
+type file struct {
+	version uint8 // that it was read from
+	kind    uint8
+	day     day
+	written int64
+	merged  []mergedID // ascending
+	records []*Record
+}
+
+// append appends the object. The file's records, and their features, are put in order.
+func (f *file) append(dst []byte) []byte {
+	start := len(dst)
+	dst = append(append(dst, magic...), version)
+	dst = append(dst, f.kind)
+	dst = binary.AppendUvarint(dst, uint64(f.day))
+	dst = binary.AppendUvarint(dst, uint64(f.written))
+	dst = binary.AppendUvarint(dst, uint64(len(f.merged)))
+	for _, m := range f.merged {
+		dst = binary.AppendUvarint(append(dst, m.id[:]...), uint64(m.at))
+	}
+	slices.SortFunc(f.records, func(a, b *Record) int { return compareKeys(&a.Key, &b.Key) })
+	places := map[string]int{}
+	for _, r := range f.records {
+		for _, s := range r.strings() {
+			places[*s] = 0
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(places)))
+	for i, s := range sortedKeys(places) {
+		places[s] = i
+		dst = appendString(dst, s)
+	}
+	type named struct {
+		name string
+		last int64
+	}
+	names := map[storage.FeatureID]named{}
+	for _, r := range f.records {
+		for i := range r.Features {
+			u := &r.Features[i]
+			// A feature that was renamed has the name that was read last.
+			if n, ok := names[u.ID]; !ok || u.Last.Unix() > n.last {
+				names[u.ID] = named{u.Name, u.Last.Unix()}
+			}
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(names)))
+	featurePlaces := make(map[storage.FeatureID]int, len(names))
+	for i, f := range sortedKeys(names) {
+		featurePlaces[f] = i
+		dst = appendString(binary.LittleEndian.AppendUint64(dst, uint64(f)), names[f].name)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(f.records)))
+	for _, r := range f.records {
+		dst = r.append(dst, places, featurePlaces)
+	}
+	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
+}
+
+// strings are those of a record that are among the strings of an object, in the order of the record.
+func (r *Record) strings() [7]*string {
+	return [...]*string{&r.Job, &r.User, &r.Program, &r.Branch, &r.List, &r.Host, &r.Purpose}
+}
+
+// stringsOfVersion1 is how many of them that has.
+const stringsOfVersion1 = 6
+
+// numbers are the counters of a record in their order.
+func (c *Counters) numbers() [10]*uint64 {
+	return [...]*uint64{
+		&c.Readers, &c.Rows, &c.Batches, &c.Requests, &c.BytesNeeded, &c.BytesOverRead, &c.StoredRows, &c.StoredSlots, &c.EmittedRows, &c.EmittedSlots,
+	}
+}
+
+// firstNumbers of numbers stand before the durations.
+const firstNumbers = 6
+
+func (c *Counters) durations() [4]*time.Duration {
+	return [...]*time.Duration{&c.Stall, &c.Decode, &c.Assemble, &c.Read}
+}
+
+func (u *FeatureUse) numbers() [5]*uint64 {
+	return [...]*uint64{&u.Readers, &u.Stripes, &u.Rows, &u.BytesNeeded, &u.BytesOverRead}
+}
+
+func (r *Record) append(dst []byte, places map[string]int, features map[storage.FeatureID]int) []byte {
+	for _, s := range r.strings() {
+		dst = binary.AppendUvarint(dst, uint64(places[*s]))
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, r.Filter)
+	start, end := r.Start.Unix(), r.End.Unix()
+	for _, n := range [...]uint64{r.PID, r.Snapshot, uint64(start), uint64(end - start)} {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	numbers := r.Counters.numbers()
+	for _, n := range numbers[:firstNumbers] {
+		dst = binary.AppendUvarint(dst, *n)
+	}
+	for _, d := range r.durations() {
+		dst = binary.AppendUvarint(dst, uint64(*d))
+	}
+	for _, n := range numbers[firstNumbers:] {
+		dst = binary.AppendUvarint(dst, *n)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(r.Features)))
+	slices.SortFunc(r.Features, func(a, b FeatureUse) int { return cmp.Compare(a.ID, b.ID) })
+	before := -1
+	for i := range r.Features {
+		u := &r.Features[i]
+		place := features[u.ID]
+		dst = binary.AppendUvarint(dst, uint64(place-before-1))
+		before = place
+		for _, n := range u.numbers() {
+			dst = binary.AppendUvarint(dst, *n)
+		}
+		dst = binary.AppendUvarint(dst, uint64(end-u.Last.Unix()))
+	}
+	return dst
+}
+
+func appendString(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func compareKeys(a, b *Key) int {
+	return cmp.Or(strings.Compare(a.Job, b.Job), strings.Compare(a.User, b.User), strings.Compare(a.Program, b.Program), strings.Compare(a.Purpose, b.Purpose),
+		strings.Compare(a.Branch, b.Branch), strings.Compare(a.List, b.List), cmp.Compare(a.Filter, b.Filter))
+}
+
+// A decoded is an object whose bytes are right, up to its records, which each gives.
+type decoded struct {
+	file     // without records
+	count    uint64
+	strings  []string
+	features []Feature
+	body     []byte // of the records
+}
+
+// decode checks all of an object's bytes. The error is a format.CorruptError, or a format.UnsupportedError of a newer version. It allocates some times as much as they are.
+func decode(name string, b []byte) (*decoded, error) {
+	bad := func(offset int, reason string) error {
+		return &format.CorruptError{Object: name, Stripe: -1, Offset: int64(offset), Reason: reason}
+	}
+	if len(b) < headBytes+sumBytes || string(b[:len(magic)]) != magic {
+		return nil, bad(-1, "no usage records")
+	}
+	end := len(b) - sumBytes
+	if binary.LittleEndian.Uint64(b[end:]) != xxhash.Sum64(b[:end]) { // of all versions, so that a damaged one is not taken for a newer one
+		return nil, bad(end, "checksum mismatch")
+	}
+	switch v := b[len(magic)]; {
+	case v == 0:
+		return nil, bad(len(magic), "usage records of version 0")
+	case v > version:
+		return nil, &format.UnsupportedError{
+			Object: name, Stripe: -1, Offset: int64(len(magic)), Reason: fmt.Sprintf("usage records of version %d: this program reads versions 1 to %d", v, version),
+		}
+	}
+	d := decoder{b: b[:end], at: headBytes}
+	out := &decoded{}
+	out.version = b[len(magic)]
+	out.kind = d.byte()
+	if out.kind != recordsKind && out.kind != rollupKind {
+		d.fail("unknown kind")
+	}
+	out.day = day(d.max(maxDay, "day"))
+	out.written = int64(d.max(math.MaxInt64, "time"))
+	n := d.count(minMerged)
+	if n > 0 && out.kind == recordsKind {
+		d.fail("records of a process that merge others")
+	}
+	for range n {
+		m := mergedID{id: id(d.take(16)), at: int64(d.max(math.MaxInt64, "time"))}
+		if k := len(out.merged); k > 0 && slices.Compare(out.merged[k-1].id[:], m.id[:]) >= 0 {
+			d.fail("merged ids out of order")
+		}
+		out.merged = append(out.merged, m)
+	}
+	if n = d.count(minString); n > maxStrings {
+		d.fail("too many strings")
+	}
+	for range min(n, maxStrings) {
+		s := d.string()
+		if k := len(out.strings); k > 0 && out.strings[k-1] >= s {
+			d.fail("strings out of order")
+		}
+		out.strings = append(out.strings, s)
+	}
+	n = d.count(minFeature)
+	if n > maxFeatures {
+		d.fail("too many features")
+	}
+	for range min(n, maxFeatures) {
+		f := Feature{ID: storage.FeatureID(d.u64()), Name: d.string()}
+		if k := len(out.features); f.ID == 0 || k > 0 && out.features[k-1].ID >= f.ID {
+			d.fail("features out of order")
+		}
+		out.features = append(out.features, f)
+	}
+	out.count = d.count(minRecord)
+	if d.reason == "" {
+		out.body = d.b[d.at:]
+		at := d.at
+		if reason, offset := out.read(nil); reason != "" {
+			d.reason, d.failedAt = reason, at+offset
+		}
+	}
+	if d.reason != "" {
+		return nil, bad(d.failedAt, d.reason)
+	}
+	return out, nil
+}
+
+// each gives the records to visit, one at a time. They are good until visit returns; what it returns ends the rest.
+func (f *decoded) each(visit func(*Record) error) error {
+	var err error
+	f.read(func(r *Record) bool {
+		err = visit(r)
+		return err == nil
+	})
+	return err
+}
+
+// read decodes the records; visit, which may be nil, says whether to go on.
+func (f *decoded) read(visit func(*Record) bool) (reason string, offset int) {
+	d := decoder{b: f.body}
+	var r Record
+	var before Key
+	texts := r.strings()
+	named := texts[:]
+	if f.version == 1 {
+		named = texts[:stringsOfVersion1]
+		r.Purpose = PurposeRead
+	}
+	for i := range f.count {
+		for _, s := range named {
+			if at := d.uvarint(); at < uint64(len(f.strings)) {
+				*s = f.strings[at]
+			} else {
+				d.fail("no such string")
+			}
+		}
+		r.Filter = d.u64()
+		r.PID, r.Snapshot = d.uvarint(), d.uvarint()
+		start := int64(d.max(lastSecond, "time"))
+		end := start + int64(d.max(uint64(lastSecond-start), "time"))
+		r.Start, r.End = seconds(start), seconds(end)
+		numbers := r.Counters.numbers()
+		for _, n := range numbers[:firstNumbers] {
+			*n = d.uvarint()
+		}
+		for _, t := range r.durations() {
+			*t = time.Duration(d.max(math.MaxInt64, "duration"))
+		}
+		for _, n := range numbers[firstNumbers:] {
+			*n = d.uvarint()
+		}
+		n := d.count(minUse)
+		r.Features = r.Features[:0]
+		place := -1
+		for range n {
+			skip := d.uvarint()
+			if skip >= uint64(len(f.features)-place-1) {
+				d.fail("no such feature")
+				break
+			}
+			place += 1 + int(skip)
+			u := FeatureUse{ID: f.features[place].ID, Name: f.features[place].Name}
+			for _, n := range u.numbers() {
+				*n = d.uvarint()
+			}
+			u.Last = seconds(end - int64(d.max(uint64(end-start), "time")))
+			r.Features = append(r.Features, u)
+		}
+		if i > 0 && compareKeys(&before, &r.Key) >= 0 {
+			d.fail("records out of order")
+		}
+		before = r.Key
+		if d.reason != "" {
+			return d.reason, d.failedAt
+		}
+		if visit != nil && !visit(&r) {
+			return "", 0
+		}
+	}
+	if d.at < len(d.b) {
+		d.fail("bytes left over")
+	}
+	return d.reason, d.failedAt
+}
+
+func seconds(n int64) time.Time { return time.Unix(n, 0).UTC() }
+
+// A decoder takes values off bytes. The first thing that is wrong sets reason, and everything after is zero.
+type decoder struct {
+	b        []byte
+	at       int
+	reason   string
+	failedAt int
+}
+
+func (d *decoder) fail(reason string) {
+	if d.reason == "" {
+		d.reason, d.failedAt = reason, d.at
+	}
+	d.at = len(d.b)
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b[d.at:])
+	if n <= 0 {
+		d.fail("number cut short")
+		return 0
+	}
+	d.at += n
+	return v
+}
+
+// max returns a varint that is at most limit.
+func (d *decoder) max(limit uint64, what string) uint64 {
+	v := d.uvarint()
+	if v > limit {
+		d.fail(what + " out of range")
+		return 0
+	}
+	return v
+}
+
+// count returns a number of things that take so many bytes each at least.
+func (d *decoder) count(size int) uint64 {
+	v := d.uvarint()
+	if v > uint64((len(d.b)-d.at)/size) {
+		d.fail("more than there is room for")
+		return 0
+	}
+	return v
+}
+
+// take returns the next n bytes, or zeros where there are fewer. Borrowed.
+func (d *decoder) take(n int) []byte {
+	if n > len(d.b)-d.at {
+		d.fail("cut short")
+		return make([]byte, n)
+	}
+	out := d.b[d.at : d.at+n]
+	d.at += n
+	return out
+}
+
+func (d *decoder) byte() byte  { return d.take(1)[0] }
+func (d *decoder) u64() uint64 { return binary.LittleEndian.Uint64(d.take(8)) }
+
+func (d *decoder) string() string {
+	s := d.take(int(d.max(maxString, "length")))
+	if !utf8.Valid(s) {
+		d.fail("string is not UTF-8")
+	}
+	return string(s)
+}
