@@ -22,7 +22,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench peers bench-peers peers-test bench browser assets licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench baselines bench-peers baselines-test bench browser assets licences clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -105,17 +105,17 @@ python-bench: build python-test ## measures the Python loader beside pyarrow, an
 	out/venv/bin/pip --disable-pip-version-check install -q -r bench/pytorch/requirements.txt
 	out/venv/bin/python bench/pytorch/plot.py
 
-# The peers join the Python package in the virtual environment of its tests.
-peers: build
+# The baselines join the Python package in the virtual environment of its tests.
+baselines: build
 	@python/test.sh prepare; python/test.sh wheel; test -f out/python-ready || { cat out/python-left-out out/python-prepare.log; exit 1; }
-	out/venv/bin/pip --disable-pip-version-check install -q -r bench/peers/requirements.txt
-	out/venv/bin/pip --disable-pip-version-check install -q --no-deps -r bench/peers/requirements-nodeps.txt
+	out/venv/bin/pip --disable-pip-version-check install -q -r bench/baselines/requirements.txt
+	out/venv/bin/pip --disable-pip-version-check install -q --no-deps -r bench/baselines/requirements-nodeps.txt
 
-bench-peers: peers ## measures dsistore beside Parquet, Arrow IPC, DuckDB, Lance, Vortex, ...; PEERS='--only kjt' for a part
-	PYTHONPATH=bench out/venv/bin/python -m peers $(PEERS)
+bench-peers: baselines ## measures dsistore beside Parquet, Arrow IPC, DuckDB, Lance, Vortex, ...; ARGS='--only kjt' for a part
+	PYTHONPATH=bench out/venv/bin/python -m baselines $(ARGS)
 
-peers-test: peers ## every measure of bench-peers with 500 rows
-	PYTHONPATH=bench out/venv/bin/python -m peers --rows 500 --rounds 1 --dir out/peers-test --no-results
+baselines-test: baselines ## every measure of bench-peers with 500 rows
+	PYTHONPATH=bench out/venv/bin/python -m baselines --rows 500 --rounds 1 --dir out/baselines-test --no-results
 
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...

@@ -12,10 +12,10 @@ import pyarrow.fs as fs
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from .side import Side
+from .engine import Engine
 
 
-class _Arrow(Side):
+class _Arrow(Engine):
     def __init__(self, threads: int):
         super().__init__(threads)
         pa.set_cpu_count(threads)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import lance
 import pyarrow as pa
 
-from .side import Side
+from .engine import Engine
 
 
-class Lance(Side):
+class Lance(Engine):
     version = "2.2"
     metadata: dict[str, str] = {}
 

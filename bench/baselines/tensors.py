@@ -1,4 +1,4 @@
-"""What every side gives: dense matrix, id lists, weighted lists; made of Arrow as fast as numpy can, hashed into groups, and
+"""What every engine gives: dense matrix, id lists, weighted lists; made of Arrow as fast as numpy can, hashed into groups, and
 digested."""
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ _inverses = np.empty(0, np.uint64)
 
 
 def inverse_powers(at: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """What undoes the powers at places, so that a list hashes alike wherever it lies."""
+    """What undoes the powers at row positions, so that a list hashes alike wherever it lies."""
     global _inverses
     if len(_inverses) < len(like):
         filled = np.full(len(like), _INVERSE)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import vortex
 
-from .side import Side
+from .engine import Engine
 
 
-class Vortex(Side):
+class Vortex(Engine):
 
     def __init__(self, threads: int):
         super().__init__(threads)

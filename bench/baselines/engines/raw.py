@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..tensors import BATCH, Batch, Lists, Maker, Projection, _dense, _extent, number_array
-from .side import Side
+from .engine import Engine
 
 
-class Raw(Side):
+class Raw(Engine):
     """A column a file: a dense feature as float32, a list as offsets (int64 from 0), ids (int64) and scores (float32)."""
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import polars as pl
 import pyarrow as pa
 
-from .side import Side
+from .engine import Engine
 
 
-class Polars(Side):
+class Polars(Engine):
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         pl.DataFrame(table).write_parquet(path, compression="zstd", compression_level=3,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..tensors import BATCH, Batch, Lists, Maker, Projection, _dense, _extent, number_array
-from .side import Side
+from .engine import Engine
 
 
 def _without_models() -> None:
@@ -35,7 +35,7 @@ from streaming.base.local import LocalDataset  # noqa: E402
 _DENSE = "dense"
 
 
-class MDS(Side):
+class MDS(Engine):
     """A list is a column of bytes, and all dense features are one, since every column of a sample is decoded whoever wants it."""
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .harness import ROOT
-from .sides import SIDES, label
+from .engines import ENGINES, label
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "img"
@@ -73,7 +73,7 @@ def _goals(goals: Rows) -> str:
 def _run(result: dict[str, Any], m: dict[str, Any]) -> str:
     versions = ", ".join(f"{p} {m[p]}" for p in ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming",
                                                  "numpy", "torch") if m.get(p))
-    cut = [f"{e['side']} in {e['measure']}: {e['error']}" for e in result["errors"]]
+    cut = [f"{e['engine']} in {e['measure']}: {e['error']}" for e in result["errors"]]
     return (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, "
             f"{m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
             f"{versions}; commit {m['revision'][:12]}.\n"
@@ -82,12 +82,12 @@ def _run(result: dict[str, Any], m: dict[str, Any]) -> str:
             + "".join(f"\nLeft out: {c}.\n" for c in cut))
 
 
-def _by_side(rows: Rows, key: str) -> list[tuple[str, dict[Any, dict[str, Any]]]]:
-    """The rows of each side by what else tells them apart, dsistore first and limits last."""
+def _by_engine(rows: Rows, key: str) -> list[tuple[str, dict[Any, dict[str, Any]]]]:
+    """The rows of each engine by what else tells them apart, dsistore first and limits last."""
     out: dict[str, dict[Any, dict[str, Any]]] = {}
     for r in rows:
-        out.setdefault(r["side"], {})[r[key]] = r
-    return [(s, out[s]) for s in SIDES if s in out]
+        out.setdefault(r["engine"], {})[r[key]] = r
+    return [(s, out[s]) for s in ENGINES if s in out]
 
 
 def _cells(of: dict[Any, dict[str, Any]], keys: list[Any], show: Callable[[dict[str, Any]], str]) -> list[str]:
@@ -100,27 +100,27 @@ def _limits(rows: Rows) -> str:
 
 def _write(rows: Rows) -> str:
     orders, most = ["clustered", "interleaved"], max(r["rows"] for r in rows)
-    return _table(["", "B a row, clustered in", "interleaved in", "seconds, clustered in", "interleaved in",
-                   "of the processor, clustered in", "interleaved in"], [
+    return _table(["", "B/row, clustered in", "interleaved in", "seconds, clustered in", "interleaved in",
+                   "CPU seconds, clustered in", "interleaved in"], [
         [label(s), *_cells(of, orders, lambda r: f"{r['bytes_per_row']:.0f}"),
          *_cells(of, orders, lambda r: f"{r['median_seconds']:.2f}" + ("" if r["rows"] == most else f" ({r['rows']:,} rows)")),
-         *_cells(of, orders, lambda r: f"{r['median_cpu_seconds']:.2f}")] for s, of in _by_side(rows, "order")])
+         *_cells(of, orders, lambda r: f"{r['median_cpu_seconds']:.2f}")] for s, of in _by_engine(rows, "order")])
 
 
 def _reads(rows: Rows) -> str:
-    ours = {r["threads"]: r["samples_per_second"] for r in rows if r["side"] == "dsistore"}
+    ours = {r["threads"]: r["samples_per_second"] for r in rows if r["engine"] == "dsistore"}
     threads = sorted({r["threads"] for r in rows})
     return _table(["", *(f"samples/s, {t} thread{'s' if t > 1 else ''}" for t in threads),
                    *(f"dsistore is, {t} thread{'s' if t > 1 else ''}" for t in threads)], [
         [label(s), *_cells(of, threads, lambda r: count(r["samples_per_second"])),
          *_cells(of, threads, lambda r: f"{ours[r['threads']] / r['samples_per_second']:.2f}x" if r["threads"] in ours else "")]
-        for s, of in _by_side(rows, "threads")])
+        for s, of in _by_engine(rows, "threads")])
 
 
 def _sweep(rows: Rows) -> str:
     shares = sorted({r["share"] for r in rows})
     return _table(["samples/s", *(f"{x:.0%}" for x in shares)], [
-        [label(s), *_cells(of, shares, lambda r: count(r["samples_per_second"]))] for s, of in _by_side(rows, "share")])
+        [label(s), *_cells(of, shares, lambda r: count(r["samples_per_second"]))] for s, of in _by_engine(rows, "share")])
 
 
 def _open(rows: Rows) -> str:
@@ -129,7 +129,7 @@ def _open(rows: Rows) -> str:
                    f"whole process, {columns[-1]:,}"], [
         [label(s), *_cells(of, columns, lambda r: seconds(r["median_open_seconds"])),
          *_cells(of, columns, lambda r: seconds(r["median_total_seconds"])),
-         *_cells(of, columns[-1:], lambda r: seconds(r["median_process_seconds"]))] for s, of in _by_side(rows, "columns")])
+         *_cells(of, columns[-1:], lambda r: seconds(r["median_process_seconds"]))] for s, of in _by_engine(rows, "columns")])
 
 
 def _select(rows: Rows) -> str:
@@ -137,24 +137,24 @@ def _select(rows: Rows) -> str:
     names = {"session_id": "sessions by their id", "event_time": "rows by their time", "list": "a list of rows here and there"}
     return "\n".join(f"{names[by].capitalize()}:\n\n" + _table(["", *(f"{x:.1%}" for x in shares)], [
         [label(s), *_cells(of, shares, lambda r: seconds(r["median_seconds"]))]
-        for s, of in _by_side([r for r in rows if r["by"] == by], "share")]) for by in names)
+        for s, of in _by_engine([r for r in rows if r["by"] == by], "share")]) for by in names)
 
 
 def _one(title: str, show: Callable[[dict[str, Any]], str]) -> Callable[[Rows], str]:
-    return lambda rows: _table(["", title], [[label(s), *_cells(of, [1], show)] for s, of in _by_side(rows, "threads")])
+    return lambda rows: _table(["", title], [[label(s), *_cells(of, [1], show)] for s, of in _by_engine(rows, "threads")])
 
 
 def _memory(rows: Rows) -> str:
     return _table(["", "resident memory grown", "of which mapped files, at the end"], [
         [label(s), f"{of[1]['median_grown_bytes'] / 1e6:.0f} MB", f"{of[1]['median_mapped_bytes'] / 1e6:.0f} MB"]
-        for s, of in _by_side(rows, "threads")])
+        for s, of in _by_engine(rows, "threads")])
 
 
 def _cold(rows: Rows) -> str:
     return _table(["", "from the disk", "asked of the system", "time"], [
         [label(s), f"{of[1]['disk_bytes_per_row']:.0f} B", f"{of[1]['asked_bytes_per_row']:.0f} B",
          seconds(of[1]["median_seconds"])]
-        for s, of in _by_side(rows, "threads")])
+        for s, of in _by_engine(rows, "threads")])
 
 
 def _latency(rows: Rows) -> str:
@@ -162,7 +162,7 @@ def _latency(rows: Rows) -> str:
     return _table(["", *(f"samples/s, {d} ms" for d in delays), "requests", "MB"], [
         [label(s), *_cells(of, delays, lambda r: count(r["samples_per_second"])),
          *_cells(of, delays[:1], lambda r: f"{r['median_requests']:.0f}"),
-         *_cells(of, delays[:1], lambda r: f"{r['median_bytes'] / 1e6:.1f}")] for s, of in _by_side(rows, "milliseconds")])
+         *_cells(of, delays[:1], lambda r: f"{r['median_bytes'] / 1e6:.1f}")] for s, of in _by_engine(rows, "milliseconds")])
 
 
 _TABLES: dict[str, Callable[[Rows], str]] = {
@@ -176,8 +176,8 @@ _TABLES: dict[str, Callable[[Rows], str]] = {
 _OURS, _THEIRS, _LIMIT = "#c2410c", "#64748b", "#cbd5e1"
 
 
-def _colour(side: str) -> str:
-    return _OURS if side == "dsistore" else _LIMIT if side in ("copy", "raw") else _THEIRS
+def _colour(engine: str) -> str:
+    return _OURS if engine == "dsistore" else _LIMIT if engine in ("copy", "raw") else _THEIRS
 
 
 def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
@@ -191,13 +191,13 @@ def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
 
     def save(name: str) -> None:
         plt.tight_layout()
-        plt.savefig(pictures / f"peers-{name}.svg", metadata={"Date": None})
+        plt.savefig(pictures / f"baselines-{name}.svg", metadata={"Date": None})
         plt.close()
 
     def bars(name: str, title: str, rows: Rows, field: str, log: bool = False) -> None:
         rows = sorted(rows, key=lambda r: r[field])
         plt.figure(figsize=(7, 0.32 * len(rows) + 0.9))
-        plt.barh([label(r["side"]) for r in rows], [r[field] for r in rows], color=[_colour(r["side"]) for r in rows])
+        plt.barh([label(r["engine"]) for r in rows], [r[field] for r in rows], color=[_colour(r["engine"]) for r in rows])
         for i, r in enumerate(rows):
             plt.text(r[field], i, " " + count(r[field]), va="center", fontsize=8)
         if log:
@@ -209,11 +209,11 @@ def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
 
     def lines(name: str, title: str, rows: Rows, x: str, y: str, xlabel: str, ylabel: str) -> None:
         plt.figure(figsize=(7, 4))
-        for side, of in _by_side(rows, x):
+        for engine, of in _by_engine(rows, x):
             points = sorted(of.items())
-            plt.plot([p for p, _ in points], [r[y] for _, r in points], marker="o", markersize=3, label=label(side),
-                     color=_OURS if side == "dsistore" else None, linewidth=2.2 if side == "dsistore" else 1,
-                     linestyle="--" if side in ("copy", "raw") else "-")
+            plt.plot([p for p, _ in points], [r[y] for _, r in points], marker="o", markersize=3, label=label(engine),
+                     color=_OURS if engine == "dsistore" else None, linewidth=2.2 if engine == "dsistore" else 1,
+                     linestyle="--" if engine in ("copy", "raw") else "-")
         plt.xscale("log")
         plt.yscale("log")
         plt.xlabel(xlabel)
@@ -225,8 +225,8 @@ def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
 
     if rows := measures.get("write"):
         for order in ("clustered", "interleaved"):
-            bars(f"bytes-{order}", f"bytes a row, {order} rows in",
-                 [r for r in rows if r["order"] == order and r["side"] != "raw"], "bytes_per_row", log=True)
+            bars(f"bytes-{order}", f"B/row, {order} rows in",
+                 [r for r in rows if r["order"] == order and r["engine"] != "raw"], "bytes_per_row", log=True)
     for name, title in (("kjt", "10 % of the features into a KJT, samples/s, 1 thread"),
                         ("ikjt", "10 % of the features into an IKJT, samples/s, 1 thread")):
         if rows := measures.get(name):
@@ -238,4 +238,4 @@ def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
               "columns of the table", "seconds")
     if rows := measures.get("latency"):
         lines("latency", "10 % of the features from an object store", rows, "milliseconds", "samples_per_second",
-              "milliseconds a request", "samples/s")
+              "milliseconds per request", "samples/s")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .sides import label
+from .engines import label
 
 # What is no choice of users': it bounds what can be reached.
 LIMITS = ("copy", "raw")
@@ -14,7 +14,7 @@ LIMITS = ("copy", "raw")
 
 @dataclass
 class Outcome:
-    """A figure beside a peer's or a limit's. ratio is ours over theirs; it is to be at least or at most wanted."""
+    """A figure beside a baseline's or a limit's. ratio is ours over theirs; it is to be at least or at most wanted."""
 
     goal: str
     figure: float
@@ -26,16 +26,16 @@ class Outcome:
     met: bool
 
 
-def _value(rows: list[dict[str, Any]], side: str, field: str, **where: Any) -> float | None:
+def _value(rows: list[dict[str, Any]], engine: str, field: str, **where: Any) -> float | None:
     for r in rows:
-        if r["side"] == side and all(r.get(k) == v for k, v in where.items()):
+        if r["engine"] == engine and all(r.get(k) == v for k, v in where.items()):
             return r[field]
     return None
 
 
 def _best(rows: list[dict[str, Any]], field: str, best: Callable[..., Any], limits: bool = False, **where: Any
           ) -> tuple[str, float] | None:
-    found = [(r["side"], r[field]) for r in rows if r["side"] != "dsistore" and (limits or r["side"] not in LIMITS)
+    found = [(r["engine"], r[field]) for r in rows if r["engine"] != "dsistore" and (limits or r["engine"] not in LIMITS)
              and all(r.get(k) == v for k, v in where.items())]
     return best(found, key=lambda f: f[1]) if found else None
 
@@ -54,13 +54,13 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
             out.append(Outcome(goal, ours, unit, label(theirs[0]), theirs[1], ours / theirs[1], f"at least {times:.3g}",
                                ours >= times * theirs[1]))
 
-    def named(rows: list[dict[str, Any]], side: str, field: str, **where: Any) -> tuple[str, float] | None:
-        v = _value(rows, side, field, **where)
-        return None if v is None else (side, v)
+    def named(rows: list[dict[str, Any]], engine: str, field: str, **where: Any) -> tuple[str, float] | None:
+        v = _value(rows, engine, field, **where)
+        return None if v is None else (engine, v)
 
     w = measures.get("write", [])
     for order, share in (("clustered", 0.6), ("interleaved", 1 / 6)):
-        at_most(f"bytes a row, {order} rows in", share, "B", _value(w, "dsistore", "bytes_per_row", order=order),
+        at_most(f"B/row, {order} rows in", share, "B", _value(w, "dsistore", "bytes_per_row", order=order),
                 _best(w, "bytes_per_row", min, order=order))
     for order in ("clustered", "interleaved"):
         at_most(f"seconds to write, {order} rows in", 0.5, "s", _value(w, "dsistore", "median_seconds", order=order),
@@ -71,7 +71,7 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
         if name == "kjt":
             at_least("10 % into a KJT, of a memory copy", 0.6, "samples/s", ours,
                      named(rows, "copy", "samples_per_second", threads=1))
-            at_least("10 % into a KJT, times the best peer", 3, "samples/s", ours,
+            at_least("10 % into a KJT, times the best baseline", 3, "samples/s", ours,
                      _best(rows, "samples_per_second", max, threads=1))
             at_least("10 % into a KJT, times Parquet", 10, "samples/s", ours,
                      named(rows, "parquet-pyarrow", "samples_per_second", threads=1))
@@ -87,7 +87,7 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     at_least("100 % into a KJT, of a memory copy", 0.6, "samples/s", _value(rows, "dsistore", "samples_per_second", share=1.0),
              named(rows, "copy", "samples_per_second", share=1.0))
     rows = measures.get("cold", [])
-    at_most("bytes from disk a row, 10 %, cold", 0.5, "B", _value(rows, "dsistore", "disk_bytes_per_row"),
+    at_most("B/row from disk, 10 %, cold", 0.5, "B", _value(rows, "dsistore", "disk_bytes_per_row"),
             _best(rows, "disk_bytes_per_row", min))
     rows = measures.get("take", [])
     at_most("random rows, 10 % of the features", 0.1, "s", _value(rows, "dsistore", "median_seconds"),

@@ -12,12 +12,12 @@ import dsistore
 from dsistore import _engine
 
 from ..tensors import BATCH, Batch, Lists, Projection
-from .side import Side
+from .engine import Engine
 
 TABLE = "workload"
 
 
-class Dsistore(Side):
+class Dsistore(Engine):
     """Ingests with clustering and dedup, as `dsi ingest` does; rows come in the order of sessions."""
 
     exact_order = False
@@ -36,7 +36,7 @@ class Dsistore(Side):
         return opened.torch(projection.columns, batch_size=BATCH, output=output, workers=self.threads)
 
     def groups(self, opened: Any, projection: Projection) -> list[list[str]]:
-        """Which features share slots: what a peer that hashes has to be told."""
+        """Which features share slots: what a baseline that hashes has to be told."""
         for b in self.dataset(opened, projection, "ikjt"):
             return [g.keys for g in b.groups]
         return []

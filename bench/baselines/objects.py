@@ -1,7 +1,7 @@
-"""An object store over a directory, by HTTP as S3 speaks it, whose every request takes some milliseconds longer: for peers that
+"""An object store over a directory, by HTTP as S3 speaks it, whose every request takes some milliseconds longer: for baselines that
 read object stores. Bucket ms10 is the directory with 10 ms a request; /-/counts tells requests and bytes since it was last asked.
 
-    python -m peers.objects DIRECTORY
+    python -m baselines.objects DIRECTORY
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Objects:
 
 
 async def main() -> None:
-    # A core that the sides do not use, where there is one: it is the network.
+    # A core that the engines do not use, where there is one: it is the network.
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1:])
     server = await asyncio.start_server(Objects(pathlib.Path(sys.argv[1]).resolve()).serve, "127.0.0.1", 0, limit=1 << 20)

@@ -1,6 +1,6 @@
-"""The process of one side: it reads a command a line and answers each with a line of JSON.
+"""The process of one engine: it reads a command a line and answers each with a line of JSON.
 
-    python -m peers.worker SIDE THREADS
+    python -m baselines.worker ENGINE THREADS
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def memory(field: str) -> int:
 
 
 class Commands:
-    """What a side can be told. Each returns what is answered."""
+    """What an engine can be told. Each returns what is answered."""
 
     def __init__(self, name: str, threads: int):
         begin = time.perf_counter()
-        from . import sides
+        from . import engines
 
-        self._side: Any = sides.make(name, threads)  # some can do more than Side says
+        self._engine: Any = engines.make(name, threads)  # some can do more than Engine says
         self._import_seconds = time.perf_counter() - begin
         self._tables: dict[str, Any] = {}
         self._written = 0
 
     def _source(self, path: str, rows: int | None) -> Any:
-        """A table that an IPC file holds uncompressed, mapped: all sides share its memory."""
+        """A table that an IPC file holds uncompressed, mapped: all engines share its memory."""
         import pyarrow as pa
 
         table = self._tables.get(path)
@@ -73,14 +73,14 @@ class Commands:
         fresh = f"{path}.{os.getpid()}.{self._written}"
         gc.collect()
         cpu, begin = time.process_time(), time.perf_counter()
-        self._side.write(table, fresh, clustered)
+        self._engine.write(table, fresh, clustered)
         seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-        self._side.drop(path)
+        self._engine.drop(path)
         os.rename(fresh, path)
         begin = time.perf_counter()
         os.sync()
         return {"seconds": seconds, "cpu_seconds": cpu, "sync_seconds": time.perf_counter() - begin,
-                "bytes": self._side.size(path), "rows": table.num_rows}
+                "bytes": self._engine.size(path), "rows": table.num_rows}
 
     def read(self, path: str, projection: list[list[str]], groups: list[list[str]] | None = None) -> dict[str, Any]:
         """An epoch, opening included. cpu_seconds are of all threads."""
@@ -88,12 +88,12 @@ class Commands:
         gc.collect()
         rows, first = 0, 0.0
         cpu, begin = time.process_time(), time.perf_counter()
-        opened = self._side.open(path)
-        for b in self._side.batches(opened, p, groups):
+        opened = self._engine.open(path)
+        for b in self._engine.batches(opened, p, groups):
             if not rows:
                 first = time.perf_counter() - begin
             rows += b.rows
-        self._side.close(opened)
+        self._engine.close(opened)
         return {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu, "first_seconds": first,
                 "rows": rows}
 
@@ -105,67 +105,67 @@ class Commands:
         d = Digest()
         begin = time.perf_counter()
         rows = 0
-        opened = self._side.open_remote(endpoint, bucket, key)
-        for b in self._side.batches(opened, _projection(projection), None):
+        opened = self._engine.open_remote(endpoint, bucket, key)
+        for b in self._engine.batches(opened, _projection(projection), None):
             rows += b.rows
             if digest:
                 d.add(b)
-        self._side.close(opened)
+        self._engine.close(opened)
         seconds = time.perf_counter() - begin
         return d.result() if digest else {"seconds": seconds, "rows": rows}
 
     def limits(self, path: str) -> list[dict[str, Any]]:
-        return self._side.limits(path)
+        return self._engine.limits(path)
 
     def first(self, path: str, projection: list[list[str]]) -> dict[str, Any]:
         """From opening to the first batch."""
         gc.collect()
         begin = time.perf_counter()
-        opened = self._side.open(path)
-        batches = self._side.batches(opened, _projection(projection), None)
+        opened = self._engine.open(path)
+        batches = self._engine.batches(opened, _projection(projection), None)
         rows = next(iter(batches)).rows
         seconds = time.perf_counter() - begin
         batches.close()
-        self._side.close(opened)
+        self._engine.close(opened)
         return {"seconds": seconds, "rows": rows}
 
     def digest(self, path: str, projection: list[list[str]], groups: list[list[str]] | None = None) -> dict[str, Any]:
         from .tensors import Digest
 
-        opened = self._side.open(path)
-        d = Digest(self._side.exact_order and not groups)
-        for b in self._side.batches(opened, _projection(projection), groups):
+        opened = self._engine.open(path)
+        d = Digest(self._engine.exact_order and not groups)
+        for b in self._engine.batches(opened, _projection(projection), groups):
             d.add(b)
-        self._side.close(opened)
+        self._engine.close(opened)
         return d.result()
 
     def groups(self, path: str, projection: list[list[str]]) -> list[list[str]]:
-        return self._side.groups(self._side.open(path), _projection(projection))
+        return self._engine.groups(self._engine.open(path), _projection(projection))
 
     def copy(self, bytes: int, batches: int) -> dict[str, Any]:
-        return {"seconds": self._side.copy(bytes, batches)}
+        return {"seconds": self._engine.copy(bytes, batches)}
 
     def take(self, path: str, rows: list[int], columns: list[str]) -> dict[str, Any]:
-        """Rows at places, as Arrow. Opening is not counted: a job takes many times."""
-        opened = self._side.open(path)
+        """Rows at row positions, as Arrow. Opening is not counted: a job takes many times."""
+        opened = self._engine.open(path)
         gc.collect()
         begin = time.perf_counter()
-        table = self._side.take(opened, rows, columns)
+        table = self._engine.take(opened, rows, columns)
         seconds = time.perf_counter() - begin
-        self._side.close(opened)
+        self._engine.close(opened)
         return {"seconds": seconds, "rows": table.num_rows}
 
     def take_digest(self, path: str, rows: list[int], columns: list[str]) -> dict[str, Any]:
-        """The digest of the rows taken, and of the same rows of a table read whole where a side has an order of its own."""
-        opened = self._side.open(path)
-        out = {"got": table_digest(self._side.take(opened, rows, columns))}
-        if not self._side.exact_order:
-            out["want"] = table_digest(self._side.table(opened, columns).take(rows))
-        self._side.close(opened)
+        """The digest of the rows taken, and of the same rows of a table read whole where an engine has an order of its own."""
+        opened = self._engine.open(path)
+        out = {"got": table_digest(self._engine.take(opened, rows, columns))}
+        if not self._engine.exact_order:
+            out["want"] = table_digest(self._engine.table(opened, columns).take(rows))
+        self._engine.close(opened)
         return out
 
     def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
-        self._side.keep_rows(path, name, rows, keys)
+        self._engine.keep_rows(path, name, rows, keys)
 
     def select(self, path: str, projection: list[list[str]], how: dict[str, Any], digest: bool = False) -> dict[str, Any]:
         """The rows that a filter or a list selects as tensors, opening included; with digest, that of them."""
@@ -174,12 +174,12 @@ class Commands:
         gc.collect()
         d, rows, asked = Digest(), 0, io_counts()["rchar"]
         cpu, begin = time.process_time(), time.perf_counter()
-        opened = self._side.open(path)
-        for b in self._side.selected(opened, _projection(projection), how):
+        opened = self._engine.open(path)
+        for b in self._engine.selected(opened, _projection(projection), how):
             rows += b.rows
             if digest:
                 d.add(b)
-        self._side.close(opened)
+        self._engine.close(opened)
         seconds = time.perf_counter() - begin
         return d.result() if digest else {"seconds": seconds, "cpu_seconds": time.process_time() - cpu, "rows": rows,
                                           "asked_bytes": io_counts()["rchar"] - asked}
@@ -187,18 +187,18 @@ class Commands:
     def open(self, path: str, columns: list[str]) -> dict[str, Any]:
         """In a process of its own: what it takes to load the library, to open, and to read all rows of some columns."""
         begin = time.perf_counter()
-        opened = self._side.open(path)
-        plan = self._side.plan(opened, columns)
+        opened = self._engine.open(path)
+        plan = self._engine.plan(opened, columns)
         planned = time.perf_counter()
-        table = self._side.table(opened, columns, plan)
+        table = self._engine.table(opened, columns, plan)
         read = time.perf_counter()
         return {"import_seconds": self._import_seconds, "open_seconds": planned - begin, "read_seconds": read - planned,
                 "digest": table_digest(table)}
 
     def cold(self, warm: dict[str, Any], path: str, projection: list[list[str]]) -> dict[str, Any]:
-        """In a process of its own: an epoch of files that the system's cache does not hold, and what was read for it."""
+        """In a process of its own: an epoch of files that the page cache does not hold, and what was read for it."""
         self.read(**warm)  # loads what the library loads at its first use
-        self._side.mapped = False
+        self._engine.mapped = False
         evict(path)
         before = io_counts()
         out = self.read(path, projection)

@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from .harness import ROOT
-from .sides import label
+from .engines import label
 
 _PACKAGES = ("duckdb", "mosaicml-streaming", "numpy", "polars", "pyarrow", "pylance", "torch", "vortex-data")
 
@@ -44,7 +44,7 @@ def write(directory: pathlib.Path, name: str, result: Any, on: dict[str, Any]) -
     now = datetime.datetime.now(datetime.timezone.utc)
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}.json"
-    path.write_text(json.dumps({"benchmark": name, "time": now.isoformat(), "command": ["peers", *sys.argv[1:]], "machine": on,
+    path.write_text(json.dumps({"benchmark": name, "time": now.isoformat(), "command": ["baselines", *sys.argv[1:]], "machine": on,
                                 "result": result}, indent=1) + "\n")
     print("results:", path, file=sys.stderr)
 
@@ -53,8 +53,8 @@ def show(name: str, rows: list[dict[str, Any]]) -> None:
     """Prints a line a row: what tells rows apart, then medians."""
     for row in rows:
         cells = [f"{k}={v:.5g}" if isinstance(v, float) else f"{k}={v}"
-                 for k, v in row.items() if not isinstance(v, list) and k != "side" and v is not None]
-        print(f"{name:8} {label(row['side']):26} " + "  ".join(cells), flush=True)
+                 for k, v in row.items() if not isinstance(v, list) and k != "engine" and v is not None]
+        print(f"{name:8} {label(row['engine']):26} " + "  ".join(cells), flush=True)
 
 
 def show_goals(rows: list[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""What a side is asked for."""
+"""What an engine is asked for."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pyarrow as pa
 from ..tensors import BATCH, Batch, Maker, Projection, pieces
 
 
-class Side:
+class Engine:
     """A format and the library that reads it. Everything is given threads to use; the process is pinned to as many cores."""
 
     exact_order = True  # whether rows come in the order in which they were written
 
     def __init__(self, threads: int):
         self.threads = threads
-        self.mapped = True  # whether to map files, where there is a choice: best where they are in the system's cache
+        self.mapped = True  # whether to map files, where there is a choice: best where they are in the page cache
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         """Writes a table, whose batches have BATCH rows each, as suits rows that are clustered by session, or are not."""
@@ -53,7 +53,7 @@ class Side:
         return pa.concat_tables(whole)
 
     def take(self, opened: Any, rows: list[int], columns: list[str]) -> pa.Table:
-        """The rows at places, ascending and different, as Arrow."""
+        """The rows at row positions, ascending and different, as Arrow."""
         raise NotImplementedError
 
     def filtered(self, opened: Any, columns: list[str], column: str, most: int) -> Iterator[pa.RecordBatch | pa.Table]:
@@ -61,10 +61,10 @@ class Side:
         raise NotImplementedError
 
     def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
-        """Keeps, under a name, which rows listed gives: at places, with those request ids. For sides that have such a thing."""
+        """Keeps, under a name, which rows listed gives: at row positions, with those request ids. For engines that have such a thing."""
 
     def listed(self, opened: Any, columns: list[str], name: str, rows: list[int]) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The columns of the rows at places, which are kept under a name where the side keeps them."""
+        """The columns of the rows at row positions, which are kept under a name where the engine keeps them."""
         yield self.take(opened, rows, columns)
 
     def selected(self, opened: Any, projection: Projection, how: dict[str, Any]) -> Iterator[Batch]:

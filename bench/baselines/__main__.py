@@ -1,4 +1,4 @@
-"""make bench-peers, or: PYTHONPATH=bench python -m peers --help."""
+"""make bench-peers, or: PYTHONPATH=bench python -m baselines --help."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import time
 from typing import Any
 
 from . import goals, page, report
-from .harness import ROOT, Sides, log
+from .harness import ROOT, Engines, log
 from .measures import MEASURES, Run
-from .sides import SIDES
+from .engines import ENGINES
 from .workload import Workload
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(prog="peers", description="Measures dsistore beside other formats: the same rows, in turns, in one run.")
+    p = argparse.ArgumentParser(prog="baselines", description="Measures dsistore beside other formats: the same rows, in turns, in one run.")
     p.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES), help="measures; default: all")
-    p.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES), help="sides; default: all")
+    p.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES), help="engines; default: all")
     p.add_argument("--rows", type=int, default=100_000, help="rows of the table")
     p.add_argument("--rounds", type=int, default=5, help="rounds that count; what takes long has half as many")
-    p.add_argument("--dir", type=pathlib.Path, default=ROOT / "out" / "peers",
-                   help="where the data lies; dumps and peers' files that are there are used")
+    p.add_argument("--dir", type=pathlib.Path, default=ROOT / "out" / "baselines",
+                   help="where the data lies; dumps and baselines' files that are there are used")
     p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results", help="where the results go, as JSON")
     p.add_argument("--no-results", action="store_true", help="write no results")
     p.add_argument("--page", action="store_true", help="fill docs/benchmarks.md and draw its plots")
@@ -36,8 +36,8 @@ def main() -> int:
     began = time.perf_counter()
     errors: list[dict[str, Any]] = []
     found: dict[str, list[dict[str, Any]]] = {}
-    sides = Sides(a.sides, errors)
-    run = Run(sides, Workload(a.dir, "small", a.rows), a.dir, max(a.rounds, 1), max(a.rounds // 2, 1),
+    engines = Engines(a.engines, errors)
+    run = Run(engines, Workload(a.dir, "small", a.rows), a.dir, max(a.rounds, 1), max(a.rounds // 2, 1),
               [("narrow", min(a.rows, 256)), ("wide", min(a.rows, 256)), ("metawide", min(a.rows, 256))], min(1000, a.rows))
     machine = report.machine()
     if "write" not in a.only:  # what an older engine wrote is not what is measured
@@ -49,13 +49,13 @@ def main() -> int:
             log(f"{name}: {time.perf_counter() - begin:.0f} s")
             report.show(name, found[name])
     finally:
-        sides.close()
+        engines.close()
     result = {"rows": a.rows, "rounds": a.rounds, "seconds": time.perf_counter() - began, "measures": found, "errors": errors,
               "goals": goals.outcomes(found)}
     report.show_goals(result["goals"])
     if not a.no_results:
-        whole = a.only == list(MEASURES) and a.sides == list(SIDES)
-        report.write(a.results, "peers" if whole else "peers-part", result, machine)
+        whole = a.only == list(MEASURES) and a.engines == list(ENGINES)
+        report.write(a.results, "baselines" if whole else "baselines-part", result, machine)
     if a.page:
         page.fill(result, machine)
     return 1 if errors else 0

@@ -1,4 +1,4 @@
-"""Runs sides in their processes, in turns, and keeps what they answer."""
+"""Runs engines in their processes, in turns, and keeps what they answer."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .worker import environment
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
-_MOST_RUNS = 9  # of one side in one turn
+_MOST_RUNS = 9  # of one engine in one turn
 
 
-class SideError(Exception):
-    """A side could not do what it was told."""
+class EngineError(Exception):
+    """An engine could not do what it was told."""
 
 
 class Wrong(Exception):
-    """A side gave other rows than the truth."""
+    """An engine gave other rows than the truth."""
 
 
 def log(text: str) -> None:
@@ -33,12 +33,12 @@ def log(text: str) -> None:
 
 
 class Worker:
-    """A process of one side."""
+    """A process of one engine."""
 
-    def __init__(self, side: str, threads: int):
-        self.side, self.threads = side, threads
+    def __init__(self, engine: str, threads: int):
+        self.engine, self.threads = engine, threads
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "peers.worker", side, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-m", "baselines.worker", engine, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**environment(threads), "PYTHONPATH": _path()}, cwd=ROOT)
 
     def __call__(self, command: str, **given: Any) -> Any:
@@ -50,11 +50,11 @@ class Worker:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise SideError(f"{self.side}: {command}: the process ended with {self._process.wait()}")
+            raise EngineError(f"{self.engine}: {command}: the process ended with {self._process.wait()}")
         answer = json.loads(line)
         if "error" in answer:
             print(answer["traceback"], file=sys.stderr)
-            raise SideError(f"{self.side}: {command}: {answer['error']}")
+            raise EngineError(f"{self.engine}: {command}: {answer['error']}")
         return answer["result"]
 
     def close(self) -> None:
@@ -78,32 +78,32 @@ def _path() -> str:
     return os.pathsep.join(p for p in [str(HERE.parent), os.environ.get("PYTHONPATH", "")] if p)
 
 
-class Sides:
-    """Processes of several sides, kept from one measure to the next. A side that fails is left out, and it is noted why."""
+class Engines:
+    """Processes of several engines, kept from one measure to the next. An engine that fails is left out, and it is noted why."""
 
     def __init__(self, names: Iterable[str], errors: list[dict[str, Any]]):
         self.names = list(names)
         self.errors = errors
         self._workers: dict[tuple[str, int], Worker] = {}
 
-    def worker(self, side: str, threads: int) -> Worker:
-        key = (side, threads)
+    def worker(self, engine: str, threads: int) -> Worker:
+        key = (engine, threads)
         if key not in self._workers:
-            self._workers[key] = Worker(side, threads)
+            self._workers[key] = Worker(engine, threads)
         return self._workers[key]
 
-    def fresh(self, side: str, threads: int, command: str, **given: Any) -> Any:
+    def fresh(self, engine: str, threads: int, command: str, **given: Any) -> Any:
         """A command in a new process. process_seconds are from before it was started to after it ended."""
         begin = time.perf_counter()
-        with Worker(side, threads) as w:
+        with Worker(engine, threads) as w:
             answer = w(command, **given)
         return answer | {"process_seconds": time.perf_counter() - begin}
 
-    def failed(self, measure: str, side: str, error: Exception) -> None:
-        log(f"{measure}: {side} is left out: {error}")
-        self.errors.append({"measure": measure, "side": side, "error": str(error), "wrong": isinstance(error, Wrong)})
+    def failed(self, measure: str, engine: str, error: Exception) -> None:
+        log(f"{measure}: {engine} is left out: {error}")
+        self.errors.append({"measure": measure, "engine": engine, "error": str(error), "wrong": isinstance(error, Wrong)})
         # It may be in any state.
-        for key in [k for k in self._workers if k[0] == side]:
+        for key in [k for k in self._workers if k[0] == engine]:
             self._workers.pop(key).close()
 
     def close(self) -> None:
@@ -113,10 +113,10 @@ class Sides:
 
     def rounds(self, measure: str, n: int, of: Mapping[str, Callable[[], dict[str, Any]]],
                warm: int = 1, turn: float = 0) -> dict[str, list[dict[str, Any]]]:
-        """Runs every side n times, and warm times before that, in turns forwards and backwards; the answers that count.
+        """Runs every engine n times, and warm times before that, in turns forwards and backwards; the answers that count.
 
         With turn, what takes less than so many seconds is run again until that many are over, and of the runs after the first the one of
-        the median counts: other sides have had the processor's caches since its last turn, and a job that reads for hours has them itself.
+        the median counts: other engines have had the processor's caches since its last turn, and a job that reads for hours has them itself.
         """
         out: dict[str, list[dict[str, Any]]] = {name: [] for name in of}
         for i in range(n + warm):
@@ -125,7 +125,7 @@ class Sides:
                     answers = [of[name]()]
                     while turn and len(answers) < _MOST_RUNS and sum(a["seconds"] for a in answers) < turn:
                         answers.append(of[name]())
-                except SideError as e:
+                except EngineError as e:
                     self.failed(measure, name, e)
                     del out[name]
                     continue

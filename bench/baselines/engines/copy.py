@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .side import Side
+from .engine import Engine
 
 
-class Copy(Side):
+class Copy(Engine):
     """From memory that no cache holds to a batch that is used again, each thread to one of its own."""
 
     def __init__(self, threads: int):
@@ -48,7 +48,7 @@ class Copy(Side):
         return time.perf_counter() - begin
 
     def limits(self, path: str) -> list[dict[str, Any]]:
-        """Bytes a second of this machine: a copy in memory and, on one thread, reads of a file from the system's cache and the disk."""
+        """Bytes per second of this machine: a copy in memory and, on one thread, reads of a file from the page cache and the disk."""
         size = min(os.path.getsize(path), 512 << 20) // _BLOCK * _BLOCK or os.path.getsize(path)
         out = []
         what = "memory copy" if self.threads == 1 else f"memory copy, {self.threads} threads"
@@ -62,7 +62,7 @@ class Copy(Side):
             for at in range(0, size, _BLOCK):
                 os.preadv(fd, [block], at)
             seconds = time.perf_counter() - begin
-        out.append({"what": "read from the system's cache", "seconds": seconds, "bytes": size})
+        out.append({"what": "read from the page cache", "seconds": seconds, "bytes": size})
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(fd)
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT)

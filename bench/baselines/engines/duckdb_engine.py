@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from .side import Side
+from .engine import Engine
 
 _READ = 16384  # rows a record batch: eight of DuckDB's vectors
 
@@ -18,7 +18,7 @@ def _list(columns: list[str]) -> str:
     return ", ".join(f'"{c}"' for c in columns)
 
 
-class DuckDB(Side):
+class DuckDB(Engine):
 
     def _config(self) -> dict[str, Any]:
         return {"threads": self.threads}

@@ -60,9 +60,9 @@ class Workload:
         want = max(round(share * len(columns)), 1)
         return Projection.of(self.schema, [columns[i * len(columns) // want] for i in range(want)])
 
-    def file(self, order: str, side: str) -> str:
-        """Where a side's file or directory lies."""
-        return str(self.directory / order / side)
+    def file(self, order: str, engine: str) -> str:
+        """Where an engine's file or directory lies."""
+        return str(self.directory / order / engine)
 
     def digest(self, order: str, projection: Projection, rows: int | None = None) -> dict[str, Any]:
         """The digest of all rows, or the first ones, by pyarrow's reading of the generated Parquet. It is remembered."""

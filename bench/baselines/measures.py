@@ -1,0 +1,428 @@
+"""What is measured, a function a measure. Each returns a list of rows for the results, one an engine and setting."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .harness import HERE, ROOT, Engines, EngineError, Wrong, log, summary
+from .tensors import Projection
+from .worker import environment, pin
+from .workload import Workload
+
+ORDERS = ("clustered", "interleaved")
+
+_TURN = 0.3  # seconds of an engine's turn, in measures of files that lie in the page cache
+
+
+@dataclass
+class Run:
+    """What the measures of a run share."""
+
+    engines: Engines
+    small: Workload  # most measures
+    directory: pathlib.Path
+    rounds: int
+    slow_rounds: int  # of what takes long
+    widths: list[tuple[str, int]]  # profiles and rows of the tables to open
+    taken: int  # rows to take at random
+    checked: dict[tuple[str, str, Projection, bool], bool] = field(default_factory=dict)
+    groups: dict[Projection, list[list[str]]] = field(default_factory=dict)
+
+    def has(self, *leave: str) -> list[str]:
+        """The engines of the run without those that a measure makes no sense of."""
+        return [s for s in self.engines.names if s not in ("copy", *leave)]
+
+    def written(self, engine: str, order: str, workload: Workload | None = None) -> str:
+        """The engine's file, which is written if it is not there."""
+        w = workload or self.small
+        path = w.file(order, engine)
+        if not os.path.exists(path):
+            log(f"{engine} writes {path}")
+            self.engines.worker(engine, 1)("write", source=w.arrow(order), path=path, clustered=order == "clustered",
+                                        rows=min(self.rows_of(engine), w.rows))
+        return path
+
+    def rows_of(self, engine: str) -> int:
+        """Rows that an engine is given: MDS, which makes each in Python, few."""
+        return min(self.small.rows, 5000) if engine == "mds" else self.small.rows
+
+    def renew(self, engine: str) -> None:
+        """Lets what an engine wrote in an earlier run be written anew."""
+        for w in (self.small, *(Workload(self.directory, profile, rows) for profile, rows in self.widths)):
+            for order in ORDERS:
+                shutil.rmtree(w.file(order, engine), ignore_errors=True)
+
+    def check(self, engine: str, order: str, p: Projection, hashed: bool = False) -> None:
+        """Fails unless the engine gives the truth's rows: in the truth's order, where it keeps it."""
+        key = (engine, order, p, hashed)
+        if key in self.checked:
+            return
+        want = self.small.digest(order, p, self.rows_of(engine))
+        got = self.engines.worker(engine, 1)("digest", path=self.written(engine, order), projection=parts(p),
+                                         groups=self.groups_of(p) if hashed else None)
+        compared = ["rows", "ids", "unordered"] + (["ordered"] if got["ordered"] is not None else [])
+        if not hashed:
+            compared.append("bytes")
+        for name in compared:
+            if got[name] != want[name]:
+                raise Wrong(f"{engine}: {order}, {len(p.columns)} features: {name} is {got[name]}, the truth's is {want[name]}")
+        self.checked[key] = True
+
+    def groups_of(self, p: Projection) -> list[list[str]]:
+        """The features that change together, as dsistore found them: baselines that hash are told."""
+        if p not in self.groups:
+            self.groups[p] = self.engines.worker("dsistore", 1)("groups", path=self.written("dsistore", "clustered"),
+                                                              projection=parts(p))
+        return self.groups[p]
+
+    def tiny(self, engine: str) -> dict[str, Any]:
+        """A read of a small table, after which a library has loaded what it loads late."""
+        w = Workload(self.directory, *self.widths[0])
+        return {"path": self.written(engine, "clustered", w), "projection": parts(w.projection(0.1))}
+
+    def right(self, measure: str, engines: list[str], check: Callable[[str], None]) -> list[str]:
+        """The engines whose output is right."""
+        out = []
+        for engine in engines:
+            try:
+                check(engine)
+                out.append(engine)
+            except (EngineError, Wrong) as e:
+                self.engines.failed(measure, engine, e)
+        return out
+
+
+def parts(p: Projection) -> list[list[str]]:
+    return [list(p.dense), list(p.sparse), list(p.weighted)]
+
+
+def write(run: Run) -> list[dict[str, Any]]:
+    """Bytes a row, and seconds to write on one thread, of rows in memory: clustered, and as logs arrive."""
+    out = []
+    for order in ORDERS:
+        source = run.small.arrow(order)
+        with open(source, "rb") as f:  # into the page cache
+            while f.read(1 << 24):
+                pass
+        engines = run.has()
+
+        def of(engine: str) -> Callable[[], dict[str, Any]]:
+            return lambda: run.engines.worker(engine, 1)("write", source=source, path=run.small.file(order, engine),
+                                                           clustered=order == "clustered", rows=run.rows_of(engine))
+
+        log(f"write, {order}")
+        run.engines.close()
+        found = run.engines.rounds("write", run.slow_rounds, {s: of(s) for s in engines}, warm=0)
+        p = run.small.projection(0.1)
+        for engine in run.right("write", list(found), lambda s: run.check(s, order, p)):
+            last = found[engine][-1]
+            out.append({"engine": engine, "order": order, "threads": 1, **summary(found[engine]), **summary(found[engine], "cpu_seconds"),
+                        "sync_seconds": last["sync_seconds"],
+                        "bytes": last["bytes"], "bytes_per_row": last["bytes"] / last["rows"], "rows": last["rows"]})
+    run.engines.close()  # who has read an older file may remember it
+    return out
+
+
+def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rounds: int, engines: list[str], warm: int = 1
+           ) -> list[dict[str, Any]]:
+    p = run.small.projection(share)
+    truth = run.small.digest("clustered", p)
+    groups = run.groups_of(p) if hashed else None
+    engines = run.right(measure, engines, lambda s: run.check(s, "clustered", p, hashed))
+
+    def of(engine: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(engine, "clustered")
+        return lambda: run.engines.worker(engine, threads)("read", path=path, projection=parts(p), groups=groups)
+
+    todo = {s: of(s) for s in engines}
+    if "copy" in run.engines.names and not hashed:
+        todo["copy"] = lambda: run.engines.worker("copy", threads)("copy", bytes=truth["bytes"],
+                                                           batches=-(-truth["rows"] // 4096)) | {"rows": truth["rows"]}
+    log(f"{measure}: {share:.0%}, {threads} threads")
+    out = []
+    for engine, answers in run.engines.rounds(measure, rounds, todo, warm, _TURN).items():
+        row = {"engine": engine, "share": share, "features": len(p.columns), "threads": threads, **summary(answers)}
+        if engine != "copy":
+            row |= summary(answers, "cpu_seconds")
+        row["samples_per_second"] = answers[0]["rows"] / row["median_seconds"]
+        row["tensor_bytes_per_second"] = None if hashed else truth["bytes"] / truth["rows"] * row["samples_per_second"]
+        out.append(row)
+    return out
+
+
+def kjt(run: Run) -> list[dict[str, Any]]:
+    """Samples/s of 10 % of the features into a KJT, 1 and 2 threads."""
+    return [row for t in (1, 2) for row in _reads(run, "kjt", 0.1, t, False, run.rounds, run.has() if t == 1 else run.has("mds"))]
+
+
+def ikjt(run: Run) -> list[dict[str, Any]]:
+    """The same into an IKJT: baselines read, and hash in numpy."""
+    if "dsistore" not in run.engines.names:
+        raise SystemExit("ikjt: dsistore says which features change together: it must be one of the engines")
+    return [row for t in (1, 2) for row in _reads(run, "ikjt", 0.1, t, True, run.rounds, run.has("mds"))]
+
+
+_SWEPT = ("dsistore", "raw", "ipc-lz4", "parquet-pyarrow", "duckdb", "lance", "vortex")
+
+
+def sweep(run: Run) -> list[dict[str, Any]]:
+    """Samples a second into a KJT of 1, 10, 50 and 100 % of the features, one thread."""
+    engines = [s for s in run.has() if s in _SWEPT]
+    return [row for share in (0.01, 0.1, 0.5, 1.0) for row in _reads(
+        run, "sweep", share, 1, False, run.rounds if share < 0.5 else run.slow_rounds, engines)]
+
+
+def first(run: Run) -> list[dict[str, Any]]:
+    """From opening to the first batch of 10 % of the features, in a process that has done it before."""
+    p = run.small.projection(0.1)
+    engines = run.right("first", run.has("mds"), lambda s: run.check(s, "clustered", p))
+
+    def of(engine: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(engine, "clustered")
+        return lambda: run.engines.worker(engine, 1)("first", path=path, projection=parts(p))
+
+    log("first batch")
+    return [{"engine": s, "threads": 1, **summary(a)}
+            for s, a in run.engines.rounds("first", run.rounds, {s: of(s) for s in engines}, turn=_TURN).items()]
+
+
+def take(run: Run) -> list[dict[str, Any]]:
+    """Rows at random positions, 10 % of the features, as Arrow."""
+    p = run.small.projection(0.1)
+    rows = sorted(random.Random(7).sample(range(run.small.rows), min(run.taken, run.small.rows)))
+    import pyarrow as pa
+
+    from .worker import table_digest
+
+    truth = table_digest(pa.ipc.open_file(pa.memory_map(run.small.arrow("clustered"))).read_all().select(p.columns).take(rows))
+
+    def check(engine: str) -> None:
+        run.check(engine, "clustered", p)
+        got = run.engines.worker(engine, 1)("take_digest", path=run.written(engine, "clustered"), rows=rows, columns=p.columns)
+        if got["got"] != got.get("want", truth):
+            raise Wrong(f"{engine}: other rows than those asked for")
+
+    def of(engine: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(engine, "clustered")
+        return lambda: run.engines.worker(engine, 1)("take", path=path, rows=rows, columns=p.columns)
+
+    engines = run.right("take", run.has("raw", "mds"), check)
+    log("take")
+    return [{"engine": s, "threads": 1, "rows": len(rows), **summary(a)}
+            for s, a in run.engines.rounds("take", run.rounds, {s: of(s) for s in engines}, turn=_TURN).items()]
+
+
+_SELECTED = (0.001, 0.01, 0.1, 0.5, 1.0)
+
+
+def select(run: Run) -> list[dict[str, Any]]:
+    """10 % of the features, into a KJT, of a share of the rows: by a filter on what dsistore clusters by, on what baselines' files happen to
+    be in the order of, and by a list of rows that lie here and there. dsistore has the list as a sample list, baselines are given row positions."""
+    import numpy as np
+    import pyarrow as pa
+
+    from .worker import table_digest
+
+    p = run.small.projection(0.1)
+    source = pa.ipc.open_file(pa.memory_map(run.small.arrow("clustered"))).read_all()
+    random_order = np.random.default_rng(7).permutation(source.num_rows)
+    engines = run.right("select", run.has("raw", "mds"), lambda s: run.check(s, "clustered", p))
+    out = []
+    for by in ("session_id", "event_time", "list"):
+        for share in _SELECTED:
+            if by == "list":
+                rows = np.sort(random_order[:max(round(share * source.num_rows), 1)])
+                how: dict[str, Any] = {"name": f"share-{share}", "rows": rows.tolist()}
+                keys = source["request_id"].take(rows).to_pylist()
+            else:
+                column = source[by].to_numpy()
+                most = int(np.sort(column)[max(round(share * source.num_rows), 1) - 1])
+                rows = np.flatnonzero(column <= most)
+                how, keys = {"column": by, "most": most}, []
+            truth = table_digest(source.select(p.columns).take(rows))
+
+            def check(engine: str) -> None:
+                if keys:
+                    run.engines.worker(engine, 1)("keep_rows", path=run.written(engine, "clustered"), keys=keys, **how)
+                got = run.engines.worker(engine, 1)("select", path=run.written(engine, "clustered"), projection=parts(p), how=how, digest=True)
+                if any(got[name] != truth[name] for name in ("rows", "ids", "unordered")):
+                    raise Wrong(f"{engine}: {by}, {share:.1%}: other rows than those selected")
+
+            def of(engine: str) -> Callable[[], dict[str, Any]]:
+                path = run.written(engine, "clustered")
+                return lambda: run.engines.worker(engine, 1)("select", path=path, projection=parts(p), how=how)
+
+            right = run.right("select", engines, check)
+            log(f"select: {by}, {share:.1%}")
+            for engine, answers in run.engines.rounds("select", run.rounds, {s: of(s) for s in right}, turn=_TURN).items():
+                row = {"engine": engine, "by": by, "share": share, "rows": len(rows), "threads": 1, **summary(answers),
+                       **summary(answers, "cpu_seconds"), **summary(answers, "asked_bytes")}
+                row["samples_per_second"] = len(rows) / row["median_seconds"]
+                out.append(row)
+    return out
+
+
+def memory(run: Run) -> list[dict[str, Any]]:
+    """How far resident memory rises over a read of 10 %, in a new process."""
+    p = run.small.projection(0.1)
+    engines = run.right("memory", run.has("mds"), lambda s: run.check(s, "clustered", p))
+
+    def of(engine: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(engine, "clustered")
+        return lambda: run.engines.fresh(engine, 1, "memory", warm=run.tiny(engine), path=path, projection=parts(p))
+
+    run.engines.close()
+    log("memory")
+    found = run.engines.rounds("memory", min(run.rounds, 3), {s: of(s) for s in engines}, warm=0)
+    return [{"engine": s, "threads": 1, **summary(a, "grown_bytes"), **summary(a, "mapped_bytes")} for s, a in found.items()]
+
+
+def cold(run: Run) -> list[dict[str, Any]]:
+    """Bytes read for 10 % of the features when the page cache holds nothing of the files, in a new process."""
+    p = run.small.projection(0.1)
+    engines = run.right("cold", run.has(), lambda s: run.check(s, "clustered", p))
+
+    def of(engine: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(engine, "clustered")
+        return lambda: run.engines.fresh(engine, 1, "cold", warm=run.tiny(engine), path=path, projection=parts(p))
+
+    run.engines.close()  # pages that another process has mapped would stay
+    log("cold")
+    found = run.engines.rounds("cold", min(run.rounds, 3), {s: of(s) for s in engines}, warm=0)
+    return [{"engine": s, "threads": 1, **summary(a), **summary(a, "rchar"), **summary(a, "read_bytes"),
+             "rows": run.rows_of(s), "disk_bytes_per_row": summary(a, "read_bytes")["median_read_bytes"] / run.rows_of(s),
+             "asked_bytes_per_row": summary(a, "rchar")["median_rchar"] / run.rows_of(s)} for s, a in found.items()]
+
+
+def opening(run: Run) -> list[dict[str, Any]]:
+    """Open and plan ten features of tables of 200, 4,000 and 20,000, and read them, each time in a new process."""
+    import pyarrow as pa
+
+    from .worker import table_digest
+
+    out = []
+    for profile, rows in run.widths:
+        w = Workload(run.directory, profile, rows)
+        p = w.projection(1.0)
+        names = p.columns
+        columns = [names[i * len(names) // 10] for i in range(10)]
+        truth = table_digest(pa.ipc.open_file(pa.memory_map(w.arrow("clustered"))).read_all().select(columns))
+        engines = run.has("raw", "mds")
+
+        def prepared(engine: str) -> None:
+            run.written(engine, "clustered", w)
+
+        engines = run.right(f"open {profile}", engines, prepared)
+
+        def of(engine: str) -> Callable[[], dict[str, Any]]:
+            return lambda: run.engines.fresh(engine, 1, "open", path=w.file("clustered", engine), columns=columns)
+
+        log(f"open: {len(w.schema)} columns, {rows} rows")
+        for s, a in run.engines.rounds("open", min(run.rounds, 3), {s: of(s) for s in engines}).items():
+            # dsistore has an order of its own.
+            compared = "unordered" if s == "dsistore" else "ordered"
+            if any(x["digest"][compared] != truth[compared] for x in a):
+                run.engines.failed("open", s, Wrong(f"{s}: {profile}: other rows than the truth's"))
+                continue
+            for x in a:
+                x["total_seconds"] = x["open_seconds"] + x["read_seconds"]
+            out.append({"engine": s, "profile": profile, "columns": len(w.schema), "rows": rows, **summary(a, "import_seconds"),
+                        **summary(a, "open_seconds"), **summary(a, "read_seconds"), **summary(a, "total_seconds"),
+                        **summary(a, "process_seconds")})
+    return out
+
+
+DELAYS = (1, 10, 50)  # ms
+
+
+def latency(run: Run) -> list[dict[str, Any]]:
+    """Samples/s of 10 % of the features from an object store whose every request takes some milliseconds longer. Baselines
+    read from a server that waits; dsistore, in Go, through a store that does."""
+    p = run.small.projection(0.1)
+    truth = run.small.digest("clustered", p)
+    program = str(run.directory / "latency")
+    engines = [s for s in run.has() if s in ("dsistore", "ipc-lz4", "parquet-pyarrow", "parquet-polars", "lance-zstd", "vortex")]
+    for engine in engines:
+        run.written(engine, "clustered")
+    subprocess.run(["go", "build", "-tags", "pebblegozstd", "-o", program, "./bench/latency"], cwd=ROOT, check=True)
+    server = subprocess.Popen([sys.executable, "-m", "baselines.objects", str(run.small.directory / "clustered")],
+                              stdout=subprocess.PIPE,
+                              text=True, env={**os.environ, "PYTHONPATH": str(HERE.parent)})
+    assert server.stdout
+    endpoint = f"127.0.0.1:{int(server.stdout.readline())}"
+
+    def ours(ms: int, *more: str) -> dict[str, Any]:
+        command = [program, run.small.file("clustered", "dsistore"), "--features", ",".join(p.columns), "--latency", f"{ms}ms",
+                   *more]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(1), preexec_fn=lambda: pin(1))
+        if done.returncode:
+            raise EngineError(f"dsistore: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def theirs(engine: str, ms: int) -> dict[str, Any]:
+        counts(endpoint)
+        answer = run.engines.worker(engine, 1)("remote", endpoint=endpoint, bucket=f"ms{ms}", key=engine, projection=parts(p))
+        return answer | counts(endpoint)
+
+    def check(engine: str) -> None:
+        run.check(engine, "clustered", p)
+        if engine == "dsistore":
+            got = ours(0, "--check")
+            got = {k: got[k] for k in ("rows", "ids", "tensor_bytes")}
+            want = {"rows": truth["rows"], "ids": truth["ids"], "tensor_bytes": truth["bytes"]}
+        else:
+            got = run.engines.worker(engine, 1)("remote", endpoint=endpoint, bucket="ms0", key=engine, projection=parts(p), digest=True)
+            want = truth
+        if got != want:
+            raise Wrong(f"{engine}: from the object store: {got}, the truth is {want}")
+
+    out = []
+    try:
+        engines = run.right("latency", engines, check)
+        for ms in DELAYS:
+            log(f"latency: {ms} ms")
+            todo = {s: functools.partial(ours, ms) if s == "dsistore" else functools.partial(theirs, s, ms) for s in engines}
+            for engine, answers in run.engines.rounds("latency", max(run.slow_rounds, 1), todo).items():
+                row = {"engine": engine, "milliseconds": ms, "threads": 1, **summary(answers), **summary(answers, "requests"),
+                       **summary(answers, "bytes")}
+                row["samples_per_second"] = answers[0]["rows"] / row["median_seconds"]
+                out.append(row)
+    finally:
+        server.terminate()
+        server.wait()
+    return out
+
+
+def counts(endpoint: str) -> dict[str, int]:
+    """Requests and bytes since this was last asked."""
+    with urllib.request.urlopen(f"http://{endpoint}/-/counts") as r:
+        return json.load(r)
+
+
+def limits(run: Run) -> list[dict[str, Any]]:
+    """What this machine can do at all: copy memory, read a file from the page cache, and from the disk."""
+    rounds = [[x for t in (1, 2) for x in run.engines.worker("copy", t)("limits", path=run.small.arrow("clustered"))]
+              for _ in range(run.rounds)]
+    out = []
+    for answers in zip(*rounds):
+        row = {"engine": "copy", "what": answers[0]["what"], "bytes": answers[0]["bytes"], **summary(list(answers))}
+        out.append(row | {"bytes_per_second": row["bytes"] / row["median_seconds"]})
+    return out
+
+
+MEASURES: dict[str, Callable[[Run], list[dict[str, Any]]]] = {
+    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take, "select": select, "first": first,
+    "memory": memory,
+    "cold": cold, "latency": latency,
+}
