@@ -28,30 +28,48 @@ var drawers = map[string]bool{
 	"tool": true, "util": true, "utils": true,
 }
 
+// skipped are directories that are not checked: data of tests, and what builds, environments and package managers write.
+var skipped = map[string]bool{"testdata": true, "out": true, "bin": true, "node_modules": true, "shared": true}
+
 // unfinished matches the marks of unfinished work. They are put together here so that this file does not match itself.
 var unfinished = regexp.MustCompile(`\b(` + "TO" + "DO|FIX" + "ME|XX" + `X)\b`)
 
-// Check returns everything in the source tree that breaks a rule, in file order. It reads *.go files of every build tag;
-// testdata and directories that start with "." or "_" are left out, as the go command leaves them out.
-func Check(tree fs.FS, layers *Layers) ([]string, error) {
-	c := &checker{layers: layers, seen: map[string]bool{}}
+// Rules are what a source tree is checked against.
+type Rules struct {
+	Layers   *Layers
+	Glossary Glossary
+	Pending  Exceptions
+}
+
+// Check returns everything in the source tree that breaks a rule, in file order. It reads *.go files of every build tag
+// and, for the rules about text, Python, shell, assembly and Markdown. It skips testdata and directories that start with
+// "." or "_", as the go command does, and what a build leaves behind.
+func Check(tree fs.FS, rules Rules) ([]string, error) {
+	layers := rules.Layers
+	c := &checker{
+		layers: layers, glossary: rules.Glossary, pending: rules.Pending, seen: map[string]bool{}, files: map[string]int{},
+	}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		base := path.Base(name)
 		if d.IsDir() {
-			if name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata") {
+			if name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || skipped[base]) {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if !strings.HasSuffix(base, ".go") {
+		if !checkedText[path.Ext(base)] {
 			return nil
 		}
 		src, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return err
+		}
+		c.text(name, src)
+		if !strings.HasSuffix(base, ".go") {
+			return nil
 		}
 		return c.file(name, src)
 	})
@@ -63,13 +81,21 @@ func Check(tree fs.FS, layers *Layers) ([]string, error) {
 			c.add("internal/lint/layers.txt", layers.lines[pkg], "package %s is listed and does not exist: remove its line", pkg)
 		}
 	}
+	for pkg, n := range c.files {
+		if n > maxFiles && !c.pending["files"][pkg] {
+			c.add(pkg, 1, "%d Go files without tests, want at most %d: split the package by concept", n, maxFiles)
+		}
+	}
 	sort.Strings(c.findings)
 	return c.findings, nil
 }
 
 type checker struct {
 	layers   *Layers
+	glossary Glossary
+	pending  Exceptions
 	seen     map[string]bool // packages met
+	files    map[string]int  // Go files of a package, tests aside
 	findings []string
 }
 
@@ -86,6 +112,9 @@ func (c *checker) file(name string, src []byte) error {
 	line := func(p token.Pos) int { return set.Position(p).Line }
 	pkg := path.Dir(name)
 	isTest := strings.HasSuffix(name, "_test.go")
+	if !isTest {
+		c.files[pkg]++
+	}
 
 	if !c.seen[pkg] {
 		c.seen[pkg] = true

@@ -1,13 +1,22 @@
 // Package lint checks the rules of this repository that the compiler and staticcheck do not know.
 //
-//	layers.txt ──> Layers ─┐
-//	                       ├─> Check ──> findings, each "file:line: what is wrong and what to do"
-//	the source tree ───────┘
+//	layers.txt ────> Layers ─────┐
+//	glossary.txt ──> Glossary ───┼─> Check ──> findings, each "file:line: what is wrong and what to do"
+//	pending.txt ───> Exceptions ─┤
+//	the source tree ─────────────┘
 //
-// The rules: a package imports only what layers.txt allows it, and every package stands in that list; Arrow is imported
-// only where layers.txt says so; no package is named for being a drawer (util, common, ...); numbers that are written to
-// disk are explicit constants, so format packages use no iota; no file is longer than 700 lines; no file carries a mark
-// of unfinished work.
+// The rules:
+//
+//   - A package imports only what layers.txt allows, and every package stands in that list.
+//   - Only the packages that layers.txt names import Arrow.
+//   - No package has a name that says nothing of it (util, common, ...).
+//   - Numbers that are written to disk are explicit constants: packages below format use no iota.
+//   - No Go file is longer than 700 lines, and no package has more than 25 Go files, tests aside.
+//   - No line of Go, Python, shell, assembly or Markdown is longer than 120 columns. Struct tags, tables and addresses may be.
+//   - Identifiers and comments use the words of the glossary: glossary.txt lists the words that are not used.
+//   - No file carries a mark of unfinished work.
+//
+// pending.txt lists directories that the rules about files, columns and words do not apply to yet.
 //
 // The test of this package runs the check over the repository, so that `go test ./...` is the lint run.
 package lint
