@@ -169,7 +169,7 @@ func TestCarried(t *testing.T) {
 			x := newTester(t, object.NewMemory(), seed)
 			x.keyless = keyless
 			x.ingest(x.newRows(40, 2))
-			uncovered := []storage.Otherwise{storage.FallThrough, storage.Null}
+			missingRows := []storage.MissingPolicy{storage.FallThrough, storage.Null}
 			overlays := 0
 			for step := range 12 {
 				switch x.rand.IntN(7) {
@@ -181,12 +181,12 @@ func TestCarried(t *testing.T) {
 					x.list(fmt.Sprint("list ", step), x.some(3))
 				case 4:
 					some := x.rand.IntN(3)
-					x.overlay(fmt.Sprint("overlay ", step), uncovered[x.rand.IntN(2)], storage.Otherwise(x.rand.IntN(3)),
+					x.overlay(fmt.Sprint("overlay ", step), missingRows[x.rand.IntN(2)], storage.MissingPolicy(x.rand.IntN(3)),
 						func(int) bool { return some == 0 || x.rand.IntN(2) == 0 })
 				case 5:
 					overlays++
 					name := fmt.Sprint("merged ", step)
-					x.overlay(name, uncovered[x.rand.IntN(2)], storage.FallThrough, func(int) bool { return x.rand.IntN(3) > 0 })
+					x.overlay(name, missingRows[x.rand.IntN(2)], storage.FallThrough, func(int) bool { return x.rand.IntN(3) > 0 })
 					x.merge(name)
 				case 6:
 					o := x.options()
@@ -228,8 +228,8 @@ func TestCarried(t *testing.T) {
 // TestKinds: segments with a layer and segments without one are not merged where the overlay says different things of them.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
-		uncovered, missing storage.Otherwise
-		jobs               int
+		missingRows, missingLayers storage.MissingPolicy
+		jobs                       int
 	}{
 		{storage.FallThrough, storage.FallThrough, 1}, {storage.Null, storage.Null, 1}, {storage.Null, storage.FallThrough, 2},
 		{storage.FallThrough, storage.Null, 2}, {storage.FallThrough, storage.Refuse, 2},
@@ -238,12 +238,12 @@ func TestKinds(t *testing.T) {
 		for range 4 {
 			x.ingest(x.newRows(10, 1))
 		}
-		x.overlay("o", c.uncovered, c.missing, func(i int) bool { return i%2 == 0 })
+		x.overlay("o", c.missingRows, c.missingLayers, func(i int) bool { return i%2 == 0 })
 		o := x.options()
 		o.Full = true
 		p, _ := x.compact(o)
 		if len(p.Jobs) != c.jobs {
-			t.Errorf("%v, %v: want %d jobs:\n%v", c.uncovered, c.missing, c.jobs, p)
+			t.Errorf("%v, %v: want %d jobs:\n%v", c.missingRows, c.missingLayers, c.jobs, p)
 		}
 		x.verify("compacted")
 	}

@@ -291,7 +291,7 @@ func (x *tester) verify(what string) {
 		x.check(err)
 		for j, l := range layers[0] {
 			o := overlays[j]
-			if o.Merged == 0 && o.Missing != o.Uncovered {
+			if o.Merged == 0 && o.MissingLayers != o.MissingRows {
 				for i, r := range rows {
 					if !deleted.Contains(uint32(i)) && x.layered[o.Name][r.id] != (l != nil) {
 						x.Fatalf("%s: overlay %s: row %d is of a segment with a layer: %v", what, o.Name, r.id, l != nil)
@@ -305,7 +305,7 @@ func (x *tester) verify(what string) {
 			for i, r := range x.decode(l.Data) {
 				in := l.All || cover.Contains(uint32(i))
 				switch {
-				case o.Merged != 0 && (in || o.Uncovered == storage.Null):
+				case o.Merged != 0 && (in || o.MissingRows == storage.Null):
 					if labels[i] = nil; in {
 						labels[i] = r.label
 					}
@@ -483,13 +483,13 @@ func (x *tester) list(name string, ids []int64) {
 var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 
 // overlay makes an overlay of the feature label over the segments that pick says.
-func (x *tester) overlay(name string, uncovered, missing storage.Otherwise, pick func(i int) bool) {
+func (x *tester) overlay(name string, missingRows, missingLayers storage.MissingPolicy, pick func(i int) bool) {
 	x.Helper()
 	ctx := context.Background()
 	s := x.latest()
 	label, err := s.NewFeatures(ctx, storage.Feature{Name: "label", Type: int64Type, Role: storage.RoleLabel})
 	x.check(err)
-	c := storage.Change{Overlays: []storage.Overlay{{Name: name, Features: label, Uncovered: uncovered, Missing: missing}}}
+	c := storage.Change{Overlays: []storage.Overlay{{Name: name, Features: label, MissingRows: missingRows, MissingLayers: missingLayers}}}
 	x.overlays[name], x.layered[name] = map[int64]int64{}, map[int64]bool{}
 	for i, d := range x.segments(s) {
 		if !pick(i) {
@@ -549,7 +549,7 @@ func (x *tester) merge(name string) {
 	s := x.latest()
 	o, err := s.Overlay(ctx, name)
 	x.check(err)
-	if o.Uncovered == storage.Null {
+	if o.MissingRows == storage.Null {
 		where := x.where(s)
 		x.check(s.AllLayers(ctx, o, func(l storage.Layer) error {
 			for id, p := range where {

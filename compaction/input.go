@@ -170,7 +170,7 @@ func (in *input) sources(f storage.FeatureID) []source {
 		if l.covered == nil {
 			return out
 		}
-		if l.overlay.Uncovered == storage.Null {
+		if l.overlay.MissingRows == storage.Null {
 			return append(out, source{})
 		}
 	}

@@ -182,7 +182,7 @@ func carried(o storage.Overlay) bool { return o.Merged == 0 && o.Branch == "" }
 
 // splits reports whether segments with a layer of the overlay and segments without one cannot be merged: rows of one segment that a
 // layer does not cover are all one thing.
-func splits(o storage.Overlay) bool { return carried(o) && o.Missing != o.Uncovered }
+func splits(o storage.Overlay) bool { return carried(o) && o.MissingLayers != o.MissingRows }
 
 // lookDropped finds how much of the segments is features that were dropped.
 func (p *planner) lookDropped(ctx context.Context) error {

@@ -41,11 +41,11 @@ func (o *testOverlays) draw(t *rapid.T, features []storage.Feature) {
 	if len(may) == 0 {
 		return
 	}
-	policies := []storage.Otherwise{storage.FallThrough, storage.FallThrough, storage.Null}
+	policies := []storage.MissingPolicy{storage.FallThrough, storage.FallThrough, storage.Null}
 	for k := range rapid.SampledFrom([]int{1, 1, 2, 3, 10}).Draw(t, "overlays") {
 		x := storage.Overlay{
-			Name: fmt.Sprint("o", k), Number: uint32(k), Uncovered: rapid.SampledFrom(policies).Draw(t, "uncovered"),
-			Missing: rapid.SampledFrom(policies).Draw(t, "missing layers"),
+			Name: fmt.Sprint("o", k), Number: uint32(k), MissingRows: rapid.SampledFrom(policies).Draw(t, "missing rows"),
+			MissingLayers: rapid.SampledFrom(policies).Draw(t, "missing layers"),
 		}
 		places := rapid.Permutation(may).Draw(t, "overlay's features")
 		places = slices.Clone(places[:rapid.IntRange(1, min(4, len(places))).Draw(t, "features of the overlay")])
@@ -82,7 +82,7 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 		if rapid.IntRange(0, 3).Draw(t, "no layer") == 0 {
 			for r := range stripeOf {
 				for _, f := range o.places[k] {
-					if x.Missing == storage.Null {
+					if x.MissingLayers == storage.Null {
 						null(base+r, f, d.Index+" null")
 					}
 				}
@@ -119,7 +119,7 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 				c, ok := cells[[2]int{base + r, f}]
 				switch {
 				case !covered.Contains(uint32(r)):
-					if x.Uncovered == storage.Null {
+					if x.MissingRows == storage.Null {
 						null(base+r, f, d.Index+" null")
 					}
 				case !ok:

@@ -200,21 +200,21 @@ func compareID(f storage.Feature, id storage.FeatureID) int {
 func (l *Layout) ends(k int32, i int) bool {
 	x := l.layers[i][k]
 	if x == nil {
-		return l.overlays[k].Missing != storage.FallThrough
+		return l.overlays[k].MissingLayers != storage.FallThrough
 	}
-	return coversAll(x) || l.overlays[k].Uncovered == storage.Null
+	return coversAll(x) || l.overlays[k].MissingRows == storage.Null
 }
 
 // hasLayers reports whether what is read of segment i is anything else than the segment has.
 func (l *Layout) hasLayers(i int) bool {
-	return slices.ContainsFunc(l.read, func(k int32) bool { return l.layers[i][k] != nil || l.overlays[k].Missing != storage.FallThrough })
+	return slices.ContainsFunc(l.read, func(k int32) bool { return l.layers[i][k] != nil || l.overlays[k].MissingLayers != storage.FallThrough })
 }
 
 func coversAll(x *storage.Layer) bool { return x.All || x.Covered.Count == x.Data.Rows }
 
 // refused returns an error where an overlay that is read refuses to be, in segments that have no layer of it.
 func (l *Layout) refused() error {
-	if !slices.ContainsFunc(l.overlays, func(o storage.Overlay) bool { return o.Missing == storage.Refuse }) {
+	if !slices.ContainsFunc(l.overlays, func(o storage.Overlay) bool { return o.MissingLayers == storage.Refuse }) {
 		return nil
 	}
 	for k := range l.overlays {
@@ -237,7 +237,7 @@ func (l *Layout) refused() error {
 
 // refusedIn reports whether overlay k refuses to be read over segment i: it has no layer there, and nothing hides it.
 func (l *Layout) refusedIn(k int32, i int) bool {
-	if l.overlays[k].Missing != storage.Refuse || l.layers[i][k] != nil {
+	if l.overlays[k].MissingLayers != storage.Refuse || l.layers[i][k] != nil {
 		return false
 	}
 	return slices.ContainsFunc(l.chains, func(chain []int32) bool {
@@ -283,7 +283,7 @@ func (l *Layout) chainKey() string {
 		}
 		for _, k := range l.chains[at] {
 			o := &l.overlays[k]
-			key = fmt.Appendf(key, " %d:%d:%d", o.Number, o.Uncovered, o.Missing)
+			key = fmt.Appendf(key, " %d:%d:%d", o.Number, o.MissingRows, o.MissingLayers)
 		}
 	}
 	return string(key)

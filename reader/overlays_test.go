@@ -242,8 +242,8 @@ func (w *world) addOverlay() {
 		o.Features = append(o.Features, w.features[f])
 	}
 	slices.SortFunc(o.Features, func(a, b storage.Feature) int { return compareID(a, b.ID) })
-	o.Uncovered = storage.Otherwise(rapid.IntRange(0, 1).Draw(w.t, "uncovered"))
-	o.Missing = storage.Otherwise(rapid.IntRange(0, 2).Draw(w.t, "missing"))
+	o.MissingRows = storage.MissingPolicy(rapid.IntRange(0, 1).Draw(w.t, "missing rows"))
+	o.MissingLayers = storage.MissingPolicy(rapid.IntRange(0, 2).Draw(w.t, "missing"))
 	c := storage.Change{Overlays: []storage.Overlay{o.Overlay}}
 	for i := range w.now.segments {
 		if rapid.IntRange(0, 3).Draw(w.t, "layer") > 0 {
@@ -271,7 +271,7 @@ func (w *world) step() {
 		w.commit(c)
 	case 5:
 		for i := range w.now.overlays {
-			if o := &w.now.overlays[i]; !o.merged && o.Missing == storage.FallThrough {
+			if o := &w.now.overlays[i]; !o.merged && o.MissingLayers == storage.FallThrough {
 				o.merged = true
 				w.commit(storage.Change{MergeOverlays: []string{o.Name}})
 				return
@@ -361,7 +361,7 @@ func (w *world) rows(s worldState, features []int, stack []worldOverlay, list ma
 					case !slices.ContainsFunc(o.Features, func(y storage.Feature) bool { return x.ID == y.ID }):
 					case ok && l.covered[r]:
 						row[f] = l.rows[r][f]
-					case ok && o.Uncovered == storage.Null, !ok && o.Missing == storage.Null:
+					case ok && o.MissingRows == storage.Null, !ok && o.MissingLayers == storage.Null:
 						row[f] = value{null: true}
 					}
 				}
@@ -380,10 +380,10 @@ func (w *world) rows(s worldState, features []int, stack []worldOverlay, list ma
 					continue
 				}
 				l, ok := o.layers[i]
-				if !ok && o.Missing == storage.Refuse {
+				if !ok && o.MissingLayers == storage.Refuse {
 					return nil, errRefused
 				}
-				if !ok && o.Missing == storage.Null || ok && (o.Uncovered == storage.Null || !slices.Contains(l.covered, false)) {
+				if !ok && o.MissingLayers == storage.Null || ok && (o.MissingRows == storage.Null || !slices.Contains(l.covered, false)) {
 					break
 				}
 			}

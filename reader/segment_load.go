@@ -156,7 +156,7 @@ func (x *segmentLoader) mixOf(ctx context.Context, chain []int32) (*mix, error) 
 	for _, k := range chain {
 		o, layer := &l.overlays[k], l.layers[x.i][k]
 		if layer == nil {
-			switch o.Missing {
+			switch o.MissingLayers {
 			case storage.FallThrough:
 				continue
 			case storage.Refuse:
@@ -183,7 +183,7 @@ func (x *segmentLoader) mixOf(ctx context.Context, chain []int32) (*mix, error) 
 		}
 		add(s, roaring.And(rest, covered))
 		rest.AndNot(covered)
-		if o.Uncovered == storage.Null {
+		if o.MissingRows == storage.Null {
 			bottom = nullSource
 			break
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 )
 
 // A Branch is a name for what a job reads: the rows of a snapshot, under overlays, and of those the ones in a sample list. It
@@ -154,7 +154,7 @@ func (s *Snapshot) Branch(ctx context.Context, name string) (Branch, error) {
 	for _, b := range all {
 		names = append(names, b.Name)
 	}
-	return Branch{}, fmt.Errorf("table %s: branch %.150q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
+	return Branch{}, fmt.Errorf("table %s: branch %.150q: %w%s", s.t.name, name, ErrNotFound, suggest.Hint(name, names))
 }
 
 // findBranch returns nil where there is no such branch.

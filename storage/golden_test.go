@@ -52,7 +52,7 @@ func makeGolden(t *testing.T, dir string) {
 	some := layer(t, tab, "label", a, 5, "y", "z")
 	some.All, some.Covered = false, rowSet(t, s, a, 1, 2, 3)
 	label := overlay("label", "y", "z")
-	label.Uncovered, label.Missing = Null, Refuse
+	label.MissingRows, label.MissingLayers = Null, Refuse
 	mustCommit(t, tab, Change{Operation: "overlay", Base: 3, Overlays: []Overlay{label, overlay("fill", "x")},
 		Layers: []Layer{some, layer(t, tab, "fill", b, 6, "x")}})
 	mustCommit(t, tab, Change{Operation: "samples", Base: 4, Lists: []SampleList{{Name: "clicks", Definition: "click = 1"}},

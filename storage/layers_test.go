@@ -277,9 +277,9 @@ func TestOverlays(t *testing.T) {
 	}
 	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "high", b, 9, "y")}, Base: 6}, "a layer of an overlay dropped and defined anew")
 	// One that says something else than what lies below of segments that it has no layer of cannot become part of the table.
-	for _, m := range []Otherwise{Null, Refuse} {
+	for _, m := range []MissingPolicy{Null, Refuse} {
 		o := overlay("strict", "y")
-		o.Missing = m
+		o.MissingLayers = m
 		if _, err := tab.Commit(ctx, Change{Operation: "x", Overlays: []Overlay{o}, MergeOverlays: []string{"strict"}, Base: 7}); err == nil || !strings.Contains(err.Error(), m.String()) {
 			t.Errorf("an overlay with %v of segments without a layer was merged: %v", m, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 )
 
 // A FeatureChange gives a feature another name, or another status, or both. It touches no data: segments know features by id.
@@ -109,5 +109,5 @@ func (e *edit) noFeature(ctx context.Context, name string) error {
 	for _, f := range all {
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("feature %.100q: %w%s", name, ErrNotFound, nearest.Hint(name, names))
+	return fmt.Errorf("feature %.100q: %w%s", name, ErrNotFound, suggest.Hint(name, names))
 }

@@ -116,9 +116,9 @@ func (e *edit) overlays(ctx context.Context, c *Change) error {
 			return fmt.Errorf("overlay %s is of branch %s: it cannot become part of the table", name, there.Branch)
 		case there.Merged != 0:
 			return fmt.Errorf("overlay %s is merged already", name)
-		case there.Missing != FallThrough:
+		case there.MissingLayers != FallThrough:
 			// Compaction makes merged overlays part of the segments that it writes, and could not tell the segments without a layer.
-			return fmt.Errorf("overlay %s says %q of segments without a layer: want %q of one that becomes part of the table", name, there.Missing, FallThrough)
+			return fmt.Errorf("overlay %s says %q of segments without a layer: want %q of one that becomes part of the table", name, there.MissingLayers, FallThrough)
 		}
 		if err := e.noneDropped(ctx, *there); err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 )
 
 // An Overlay is a named layer of features over a table. For a segment it has at most one Layer, whose feature files hold its
@@ -20,10 +20,10 @@ type Overlay struct {
 	Added uint64
 	// Features are what it adds to the table's or replaces, in id order. One that replaces has the id of the table's.
 	Features []Feature
-	// Uncovered says what its features are in rows that a layer does not cover, Missing what they are in segments that
+	// MissingRows says what its features are in rows that a layer does not cover, MissingLayers what they are in segments that
 	// have no layer of it, such as those ingested since. Of an overlay to merge the latter must be FallThrough.
-	Uncovered Otherwise
-	Missing   Otherwise
+	MissingRows   MissingPolicy
+	MissingLayers MissingPolicy
 	// Merged is the snapshot that made it part of the table; 0: it is read only by those who name it. Of those that are merged, the one that
 	// was so later lies over the others, whichever was added first: these may be part of the segments by then.
 	Merged uint64
@@ -31,25 +31,25 @@ type Overlay struct {
 	Branch string
 }
 
-// Otherwise says what an overlay's features are where it has no values. The numbers are written to disk.
-type Otherwise uint8
+// A MissingPolicy says what the features of an overlay are where it has no values. The numbers are written to disk.
+type MissingPolicy uint8
 
 const (
 	// FallThrough: what the overlays below and the table have.
-	FallThrough Otherwise = 0
+	FallThrough MissingPolicy = 0
 	// Null: null, whatever lies below.
-	Null Otherwise = 1
+	Null MissingPolicy = 1
 	// Refuse: to read there is an error. Of segments without a layer only.
-	Refuse Otherwise = 2
+	Refuse MissingPolicy = 2
 )
 
-var otherwiseNames = [...]string{FallThrough: "fall through", Null: "null", Refuse: "refuse"}
+var missingPolicyNames = [...]string{FallThrough: "fall through", Null: "null", Refuse: "refuse"}
 
-func (u Otherwise) String() string {
-	if int(u) < len(otherwiseNames) {
-		return otherwiseNames[u]
+func (u MissingPolicy) String() string {
+	if int(u) < len(missingPolicyNames) {
+		return missingPolicyNames[u]
 	}
-	return fmt.Sprintf("otherwise(%d)", uint8(u))
+	return fmt.Sprintf("missing-value policy %d", uint8(u))
 }
 
 const (
@@ -74,8 +74,8 @@ func (o Overlay) Validate() error {
 			return fmt.Errorf("overlay %s: merged, and of branch %s", o.Name, o.Branch)
 		}
 	}
-	if o.Uncovered > Null || o.Missing > Refuse {
-		return fmt.Errorf("overlay %s: uncovered rows %v, segments without a layer %v: unknown", o.Name, o.Uncovered, o.Missing)
+	if o.MissingRows > Null || o.MissingLayers > Refuse {
+		return fmt.Errorf("overlay %s: missing-value policies %v of rows and %v of segments: unknown", o.Name, o.MissingRows, o.MissingLayers)
 	}
 	if len(o.Features) == 0 || len(o.Features) > maxOverlayFeatures {
 		return fmt.Errorf("overlay %s: %d features: want 1 to %d", o.Name, len(o.Features), maxOverlayFeatures)
@@ -98,13 +98,13 @@ func (o Overlay) Validate() error {
 
 // appendOverlay appends the value of an overlay's entry; the name is its key.
 //
-//	number | added | merged | uncovered rows (1) | segments without a layer (1) | branch |
+//	number | added | merged | policy of missing rows (1) | policy of missing layers (1) | branch |
 //	features | (name | its entry in a schema, a string)...
 func appendOverlay(dst []byte, o Overlay) []byte {
 	for _, v := range [...]uint64{uint64(o.Number), o.Added, o.Merged} {
 		dst = binary.AppendUvarint(dst, v)
 	}
-	dst = append(dst, byte(o.Uncovered), byte(o.Missing))
+	dst = append(dst, byte(o.MissingRows), byte(o.MissingLayers))
 	dst = appendString(dst, o.Branch)
 	dst = binary.AppendUvarint(dst, uint64(len(o.Features)))
 	for _, f := range o.Features {
@@ -118,7 +118,7 @@ func appendOverlay(dst []byte, o Overlay) []byte {
 func decodeOverlay(name string, b []byte) (Overlay, string) {
 	d := decoder{b: b}
 	o := Overlay{Name: name, Number: uint32(d.max(1<<32-1, "number")), Added: d.uvarint(), Merged: d.uvarint(),
-		Uncovered: Otherwise(d.byte()), Missing: Otherwise(d.byte()), Branch: d.string()}
+		MissingRows: MissingPolicy(d.byte()), MissingLayers: MissingPolicy(d.byte()), Branch: d.string()}
 	for range d.max(min(uint64(len(d.b)), maxOverlayFeatures), "features") {
 		name, value := d.string(), d.bytes()
 		if d.reason != "" {
@@ -177,7 +177,7 @@ func (s *Snapshot) Overlay(ctx context.Context, name string) (Overlay, error) {
 	for _, o := range all {
 		names = append(names, o.Name)
 	}
-	return Overlay{}, fmt.Errorf("table %s: overlay %.150q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
+	return Overlay{}, fmt.Errorf("table %s: overlay %.150q: %w%s", s.t.name, name, ErrNotFound, suggest.Hint(name, names))
 }
 
 // findOverlay returns nil where there is no such overlay.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 )
 
 // A SampleList is a named set of rows of a table: for each segment a set, empty where it has none, as of those ingested since.
@@ -85,7 +85,7 @@ func (s *Snapshot) SampleList(ctx context.Context, name string) (SampleList, err
 	for _, l := range all {
 		names = append(names, l.Name)
 	}
-	return SampleList{}, fmt.Errorf("table %s: sample list %.150q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
+	return SampleList{}, fmt.Errorf("table %s: sample list %.150q: %w%s", s.t.name, name, ErrNotFound, suggest.Hint(name, names))
 }
 
 // findList returns nil where there is no such list.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -125,7 +125,7 @@ func (s *Snapshot) noFeature(ctx context.Context, name string) error {
 	for _, f := range features {
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("table %s: feature %.100q: %w%s", s.t.name, name, ErrNotFound, nearest.Hint(name, names))
+	return fmt.Errorf("table %s: feature %.100q: %w%s", s.t.name, name, ErrNotFound, suggest.Hint(name, names))
 }
 
 // Features returns the whole schema in name order, without features that were dropped: its cost is the schema's.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/lru"
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
 )
@@ -277,7 +277,7 @@ func (s *Store) noTable(ctx context.Context, name string) error {
 	if len(tables) == 0 {
 		return fmt.Errorf("table %q: %w: %s holds no tables", name, ErrNotFound, s.blobs.URI())
 	}
-	return fmt.Errorf("table %q: %w%s", name, ErrNotFound, nearest.Hint(name, tables))
+	return fmt.Errorf("table %q: %w%s", name, ErrNotFound, suggest.Hint(name, tables))
 }
 
 // NewTable returns a table that its first Commit creates, or the one that exists.

@@ -274,7 +274,7 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 		}
 		unseen(overlay.Progress{Phase: "after " + phase})
 	}
-	if err := l.lay("o", labels, func(o *overlay.Options) { o.Progress, o.Missing = unseen, storage.Refuse }); err != nil {
+	if err := l.lay("o", labels, func(o *overlay.Options) { o.Progress, o.MissingLayers = unseen, storage.Refuse }); err != nil {
 		t.Fatal(err)
 	}
 	if !seen[overlay.PhaseRead] || !seen[overlay.PhaseMatch] || !seen[overlay.PhaseCommit] {
@@ -292,7 +292,7 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 	if got, _, err := l.read(reader.PlanOptions{Overlays: []string{"o"}}); err == nil {
 		t.Errorf("%v, of rows that were not filled", got)
 	}
-	if err := l.lay("o", labels, func(o *overlay.Options) { o.Replace, o.Missing, o.Uncovered = true, storage.Null, storage.Null }); err != nil {
+	if err := l.lay("o", labels, func(o *overlay.Options) { o.Replace, o.MissingLayers, o.MissingRows = true, storage.Null, storage.Null }); err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(4) {

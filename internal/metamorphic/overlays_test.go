@@ -20,7 +20,7 @@ func addOverlay(w *world) error {
 	o := &overlayState{name: fmt.Sprint("overlay ", w.files), covered: map[int64]map[*feature]any{}, null: w.chance(0.3)}
 	opts := overlay.Options{Memory: 64 << 20, Workers: 1 + w.rnd.IntN(2), TempDir: w.dir}
 	if o.null {
-		opts.Uncovered, opts.Missing = storage.Null, storage.Null
+		opts.MissingRows, opts.MissingLayers = storage.Null, storage.Null
 	}
 	if w.chance(0.5) {
 		name, n := fmt.Sprint("label ", w.files), w.drawExpression(next, o)

@@ -13,23 +13,23 @@ import (
 
 // overlayParams are the parameters of the making of an overlay: those of `dsi overlay add`, or with Extend of `dsi overlay extend`.
 type overlayParams struct {
-	URI       string   `json:"uri"`
-	Table     string   `json:"table"` // or table@branch
-	Overlay   string   `json:"overlay"`
-	Paths     []string `json:"paths,omitempty"`
-	Key       []string `json:"key,omitempty"`
-	Features  []string `json:"features,omitempty"`
-	Format    string   `json:"format,omitempty"`
-	Mapping   string   `json:"mapping,omitempty"`
-	DDL       string   `json:"ddl,omitempty"`
-	Exprs     []string `json:"exprs,omitempty"`
-	Over      []string `json:"over,omitempty"`
-	Label     bool     `json:"label,omitempty"`
-	Uncovered string   `json:"uncovered,omitempty"`
-	New       string   `json:"new,omitempty"`
-	Replace   bool     `json:"replace,omitempty"`
-	Extend    bool     `json:"extend,omitempty"` // one that is there
-	Memory    int64    `json:"memory,omitempty"`
+	URI           string   `json:"uri"`
+	Table         string   `json:"table"` // or table@branch
+	Overlay       string   `json:"overlay"`
+	Paths         []string `json:"paths,omitempty"`
+	Key           []string `json:"key,omitempty"`
+	Features      []string `json:"features,omitempty"`
+	Format        string   `json:"format,omitempty"`
+	Mapping       string   `json:"mapping,omitempty"`
+	DDL           string   `json:"ddl,omitempty"`
+	Exprs         []string `json:"exprs,omitempty"`
+	Over          []string `json:"over,omitempty"`
+	Label         bool     `json:"label,omitempty"`
+	MissingRows   string   `json:"missing_rows,omitempty"`
+	MissingLayers string   `json:"missing_layers,omitempty"`
+	Replace       bool     `json:"replace,omitempty"`
+	Extend        bool     `json:"extend,omitempty"` // one that is there
+	Memory        int64    `json:"memory,omitempty"`
 	accessParams
 }
 
@@ -60,8 +60,8 @@ func (e *Engine) BeginOverlay(raw []byte, open func() (source.RecordReader, erro
 	})
 }
 
-// policies are the words for what an overlay's features are where it has no values. None is the first.
-var policies = map[string]storage.Otherwise{
+// policies are the words for missing-value policies. None is the first.
+var policies = map[string]storage.MissingPolicy{
 	"": storage.FallThrough, "fallthrough": storage.FallThrough, "null": storage.Null, "refuse": storage.Refuse,
 }
 
@@ -81,8 +81,8 @@ func (e *Engine) runOverlay(ctx context.Context, p *overlayParams, in *source.Re
 	}
 	for _, x := range []struct {
 		word string
-		to   *storage.Otherwise
-	}{{p.Uncovered, &opts.Uncovered}, {p.New, &opts.Missing}} {
+		to   *storage.MissingPolicy
+	}{{p.MissingRows, &opts.MissingRows}, {p.MissingLayers, &opts.MissingLayers}} {
 		var ok bool
 		if *x.to, ok = policies[x.word]; !ok {
 			return nil, usageError{fmt.Errorf("%q: want fallthrough, null or refuse", x.word)}

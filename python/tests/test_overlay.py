@@ -137,11 +137,11 @@ def test_replaced_feature(store):
     """Rows that are not covered are what they were, or null."""
     before = store.table("ads").scan(["request_id", "click"]).to_arrow()
     source = pa.table({"request_id": [f"r{i}" for i in range(0, 1000, 3)], "click": pa.array([7] * 334, pa.int8())})
-    for uncovered in ("fallthrough", "null"):
-        store.table("ads").overlay("o", source, key=["request_id"], uncovered=uncovered, replace=True)
+    for missing_rows in ("fallthrough", "null"):
+        store.table("ads").overlay("o", source, key=["request_id"], missing_rows=missing_rows, replace=True)
         got = store.table("ads").scan(["request_id", "click"], overlay="o").to_arrow()
         for key, old, new in zip(before["request_id"].to_pylist(), before["click"].to_pylist(), got["click"].to_pylist()):
-            assert new == (7 if int(key[1:]) % 3 == 0 else old if uncovered == "fallthrough" else None)
+            assert new == (7 if int(key[1:]) % 3 == 0 else old if missing_rows == "fallthrough" else None)
     assert store.table("ads").scan(["click"]).to_arrow()["click"].to_pylist() == before["click"].to_pylist()
 
 
@@ -161,7 +161,7 @@ def test_refused(store):
     with pytest.raises(dsistore.DsistoreError, match="clik.*did you mean"):
         table.overlay("o", expr="y = clik = 1")
     with pytest.raises(dsistore.UsageError, match="want fallthrough, null or refuse"):
-        table.overlay("o", expr="y = click = 1", new="later")  # type: ignore[arg-type]
+        table.overlay("o", expr="y = click = 1", missing_layers="later")  # type: ignore[arg-type]
     table.overlay("o", expr="y = click = 1")
     with pytest.raises(dsistore.ExistsError, match="taken since snapshot"):
         table.overlay("o", expr="z = click = 1")

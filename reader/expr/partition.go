@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -221,7 +221,7 @@ func (c *compiler) operand(o Operand) (valueOf, error) {
 			if len(c.keys) == 0 {
 				return nil, c.fail(o.Offset, "unknown partition key %q: the table has no partitions", o.Name)
 			}
-			hint := nearest.Hint(o.Name, c.keys)
+			hint := suggest.Hint(o.Name, c.keys)
 			if hint == "" {
 				hint = ": the keys are " + strings.Join(c.keys, ", ")
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	near "github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -58,7 +58,7 @@ func (p *Plan) expand(entries []string) error {
 			for i, f := range p.Features {
 				names[i] = f.Name
 			}
-			return fmt.Errorf("expand: %q: %w among the features of the plan%s", e, storage.ErrNotFound, near.Hint(e, names))
+			return fmt.Errorf("expand: %q: %w among the features of the plan%s", e, storage.ErrNotFound, suggest.Hint(e, names))
 		}
 	}
 	return nil

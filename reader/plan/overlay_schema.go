@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
-	near "github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -154,7 +154,7 @@ func (s *overlaidSchema) Lookup(ctx context.Context, names ...string) ([]storage
 		for _, f := range all {
 			among = append(among, f.Name)
 		}
-		return nil, fmt.Errorf("table %s: feature %.100q: %w%s", s.table, names[i], storage.ErrNotFound, near.Hint(names[i], among))
+		return nil, fmt.Errorf("table %s: feature %.100q: %w%s", s.table, names[i], storage.ErrNotFound, suggest.Hint(names[i], among))
 	}
 	return out, nil
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
-	near "github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -149,7 +149,7 @@ func chainsOf(names []string, match func(pattern string) (func(i int) bool, erro
 				return nil, err
 			}
 		} else if !slices.Contains(names, r.Features) {
-			return nil, fmt.Errorf("transforms of %q: %w among the features of the plan%s", r.Features, storage.ErrNotFound, near.Hint(r.Features, names))
+			return nil, fmt.Errorf("transforms of %q: %w among the features of the plan%s", r.Features, storage.ErrNotFound, suggest.Hint(r.Features, names))
 		}
 		found := false
 		for i := range names {

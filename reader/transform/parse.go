@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/format/vector"
-	near "github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/reader/expr"
 )
 
@@ -141,7 +141,7 @@ func (p *chainParser) call() (Transform, error) {
 		}
 	}
 	if f == nil {
-		hint := near.Hint(name, strings.Split(functionNames(), ", "))
+		hint := suggest.Hint(name, strings.Split(functionNames(), ", "))
 		if op, ok := foreignNames[strings.ToLower(name)]; ok {
 			hint = fmt.Sprintf("; here it is called %q", op)
 		}
@@ -208,7 +208,7 @@ func (p *chainParser) item(t *Transform, f *function) error {
 		e, err := vector.ParseElem(word)
 		switch {
 		case err != nil:
-			return p.fail(at, "%v%s", err, near.Hint(word, elemNames()))
+			return p.fail(at, "%v%s", err, suggest.Hint(word, elemNames()))
 		case t.Elem != vector.NoElem:
 			return p.fail(at, "a second type: want %s", f.usage)
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/command"
@@ -296,7 +296,7 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 		if _, err := local.FS().Stat(local.Root()); err != nil {
 			hint := ""
 			if !strings.ContainsAny(t.Store, "/.") { // a command, mistyped
-				hint = nearest.Hint(t.Store, slices.Sorted(maps.Keys(report.Views)))
+				hint = suggest.Hint(t.Store, slices.Sorted(maps.Keys(report.Views)))
 			}
 			return nil, fmt.Errorf("store %s: %w%s", t.Store, err, hint)
 		}

@@ -38,7 +38,7 @@ func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, op
 	r.Table, r.Branch = t.Name(), branch
 	m := &maker{
 		table: t, opts: &opts, report: &r, layers: map[string]*storage.Layer{}, extends: extends,
-		overlay: storage.Overlay{Name: name, Uncovered: opts.Uncovered, Missing: opts.Missing, Branch: branch},
+		overlay: storage.Overlay{Name: name, MissingRows: opts.MissingRows, MissingLayers: opts.MissingLayers, Branch: branch},
 		dir:     sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
 	}
 	release := spill.HoldMemory(opts.Memory)
@@ -97,7 +97,7 @@ func (m *maker) run(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			if len(m.uncovered(now)) > 0 {
+			if len(m.unwritten(now)) > 0 {
 				v = now
 				continue
 			}
@@ -315,8 +315,8 @@ func (m *maker) tell(phase Phase, done, total int64) {
 	}
 }
 
-// uncovered returns which of a view's segments are not done, by place; nil: all are.
-func (m *maker) uncovered(v *view) map[int]bool {
+// unwritten returns which segments of a view have no layer yet, by index; nil: all have.
+func (m *maker) unwritten(v *view) map[int]bool {
 	var out map[int]bool
 	for i, s := range v.segments {
 		if _, ok := m.layers[s.ID]; !ok && !m.extends.covers(s.ID) {
@@ -331,7 +331,7 @@ func (m *maker) uncovered(v *view) map[int]bool {
 
 // cover writes the layers of the segments that have none yet.
 func (m *maker) cover(ctx context.Context, v *view) error {
-	todo := m.uncovered(v)
+	todo := m.unwritten(v)
 	if len(todo) == 0 && (m.rows == nil || m.report.Attempts > 0) {
 		return nil // of a table without rows the files are matched once all the same: they may have a key twice
 	}
@@ -373,7 +373,7 @@ func (m *maker) layer(ctx context.Context, s *segment, vals values) error {
 			m.layers[s.ID] = nil
 			return nil
 		}
-	} else if vals.count == 0 && m.overlay.Uncovered == m.overlay.Missing {
+	} else if vals.count == 0 && m.overlay.MissingRows == m.overlay.MissingLayers {
 		m.layers[s.ID] = nil
 		return nil
 	}

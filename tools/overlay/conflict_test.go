@@ -136,7 +136,7 @@ func TestConflicts(t *testing.T) {
 
 // A gc that leaves no time takes layers before they are committed: that is an error, and the table as it was.
 func TestGCWithoutGrace(t *testing.T) {
-	for _, opts := range []Options{{Exprs: []string{"y = click = 1"}}, {From: []string{labelsOf(t, 1000)}, Uncovered: storage.Null}} {
+	for _, opts := range []Options{{Exprs: []string{"y = click = 1"}}, {From: []string{labelsOf(t, 1000)}, MissingRows: storage.Null}} {
 		s := keyed(t, 1000)
 		opts.Progress = func(p Progress) {
 			if p.Phase == PhaseCommit {

@@ -22,8 +22,8 @@ func Extend(ctx context.Context, store *storage.Store, table, name string, opts 
 		return Report{}, fmt.Errorf("%s: the rows of a branch stay the same, so that an overlay is made over all of them: only overlays of tables are extended", table)
 	case len(opts.Features) > 0:
 		return Report{}, errors.New("features: an overlay that is extended has its features, and takes those from the files")
-	case opts.Replace || opts.Uncovered != storage.FallThrough || opts.Missing != storage.FallThrough || opts.Role != storage.RoleFeature:
-		return Report{}, errors.New("replace, role and policies are about a new overlay: one that is extended keeps what it has")
+	case opts.Replace || opts.MissingRows != storage.FallThrough || opts.MissingLayers != storage.FallThrough || opts.Role != storage.RoleFeature:
+		return Report{}, errors.New("replace, role and missing-value policies are about a new overlay: one that is extended keeps what it has")
 	}
 	return makeOverlay(ctx, store, table, name, opts, &extension{})
 }

@@ -60,8 +60,8 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	}
 	ingestSome()
 	first, path := files()
-	missing := []storage.Otherwise{storage.FallThrough, storage.Null, storage.Refuse}[r.IntN(3)]
-	was, err := Add(t.Context(), s, "ads", "o", Options{From: []string{path}, Missing: missing, Role: storage.RoleLabel})
+	missing := []storage.MissingPolicy{storage.FallThrough, storage.Null, storage.Refuse}[r.IntN(3)]
+	was, err := Add(t.Context(), s, "ads", "o", Options{From: []string{path}, MissingLayers: missing, Role: storage.RoleLabel})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Missing != missing || o.Added != was.Snapshot || o.Features[0].Role != storage.RoleLabel {
+	if o.MissingLayers != missing || o.Added != was.Snapshot || o.Features[0].Role != storage.RoleLabel {
 		t.Errorf("extended, it is %+v", o)
 	}
 	// Who reads the table as it was reads the overlay as it was.
@@ -166,7 +166,7 @@ func TestExtendByExpression(t *testing.T) {
 	s := keyed(t, 700)
 	add := func(name string, exprs ...string) {
 		t.Helper()
-		if _, err := Add(t.Context(), s, "ads", name, Options{Exprs: exprs, Missing: storage.Refuse}); err != nil {
+		if _, err := Add(t.Context(), s, "ads", name, Options{Exprs: exprs, MissingLayers: storage.Refuse}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
@@ -117,7 +117,7 @@ func (f *files) finish() error {
 				names = append(names, n)
 			}
 			sort.Strings(names)
-			return fmt.Errorf("no file has a feature %q%s", name, nearest.Hint(name, names))
+			return fmt.Errorf("no file has a feature %q%s", name, suggest.Hint(name, names))
 		}
 	}
 	if len(f.features) == 0 {
@@ -197,7 +197,7 @@ func (f *files) part(ctx context.Context, path string, c *source.Chunk, bound ma
 			for _, x := range c.Fields {
 				names = append(names, x.Name)
 			}
-			return nil, fmt.Errorf("%s has no column %q, which is the key%s", path, k.Name, nearest.Hint(k.Name, names))
+			return nil, fmt.Errorf("%s has no column %q, which is the key%s", path, k.Name, suggest.Hint(k.Name, names))
 		}
 	}
 	c.Fields, c.Columns = nil, nil // those that are not taken need not stay

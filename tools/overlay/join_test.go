@@ -215,9 +215,9 @@ func testJoin(t *testing.T, r *rand.Rand) {
 		}
 		switch i % 3 {
 		case 0:
-			opts.Missing = storage.Null // other than Uncovered: every segment gets a layer
+			opts.MissingLayers = storage.Null // other than MissingRows: every segment gets a layer
 		case 1:
-			opts.Missing, opts.Uncovered = storage.Null, storage.Null
+			opts.MissingLayers, opts.MissingRows = storage.Null, storage.Null
 		}
 		j.change(&opts)
 		name := fmt.Sprint("o", i)
@@ -240,7 +240,7 @@ func testJoin(t *testing.T, r *rand.Rand) {
 			t.Fatalf("%s: %d spills", j.name, report.Spills)
 		}
 		checkReader(t, snap, name, names, columns, opts, want)
-		if opts.Missing != opts.Uncovered && report.Layers != report.Segments {
+		if opts.MissingLayers != opts.MissingRows && report.Layers != report.Segments {
 			t.Fatalf("%s: %d layers over %d segments", j.name, report.Layers, report.Segments)
 		}
 	}
@@ -259,7 +259,7 @@ func checkReader(t *testing.T, snap *storage.Snapshot, name string, keys, column
 			switch {
 			case has:
 				text = texts[c]
-			case c == "replaced" && opts.Uncovered == storage.FallThrough:
+			case c == "replaced" && opts.MissingRows == storage.FallThrough:
 				text = below[i][c]
 			}
 			if got[c] != text {

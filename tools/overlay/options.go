@@ -42,9 +42,9 @@ type Options struct {
 	// Role is that of features which the table does not have and of which a mapping says nothing: a feature, which is the default, or a
 	// label.
 	Role storage.Role
-	// Uncovered says what the features are in rows that are not covered, Missing what in segments that are ingested later and in those without
+	// MissingRows says what the features are in rows that are not covered, MissingLayers what in segments that are ingested later and in those without
 	// any covered row. Default: as before.
-	Uncovered, Missing storage.Otherwise
+	MissingRows, MissingLayers storage.MissingPolicy
 	// Replace drops an overlay of the name, in the same commit. Default: it is an error that there is one.
 	Replace bool
 
@@ -81,10 +81,10 @@ func (o *Options) Validate() error {
 		return errors.New("over is about expressions: files are joined with the table's own key")
 	case o.Role != storage.RoleFeature && o.Role != storage.RoleLabel:
 		return fmt.Errorf("role %v: want %v or %v", o.Role, storage.RoleFeature, storage.RoleLabel)
-	case o.Uncovered > storage.Null:
-		return fmt.Errorf("rows that are not covered: %v: want %v or %v", o.Uncovered, storage.FallThrough, storage.Null)
-	case o.Missing > storage.Refuse:
-		return fmt.Errorf("segments without a layer: %v: want %v, %v or %v", o.Missing, storage.FallThrough, storage.Null, storage.Refuse)
+	case o.MissingRows > storage.Null:
+		return fmt.Errorf("rows that are not covered: %v: want %v or %v", o.MissingRows, storage.FallThrough, storage.Null)
+	case o.MissingLayers > storage.Refuse:
+		return fmt.Errorf("segments without a layer: %v: want %v, %v or %v", o.MissingLayers, storage.FallThrough, storage.Null, storage.Refuse)
 	case o.Memory < 0 || o.Memory > maxMemory:
 		return fmt.Errorf("memory of %d bytes: want 1 to %d, or 0 for 1 GiB", o.Memory, int64(maxMemory))
 	case o.Workers < 0:

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/tools/command"
 )
 
@@ -52,7 +52,7 @@ func list[T any](rows []T, columns []column[T], o ViewOptions) (*Listing, error)
 			for _, c := range columns {
 				keys = append(keys, c.key)
 			}
-			hint := nearest.Hint(key, keys)
+			hint := suggest.Hint(key, keys)
 			if hint == "" {
 				hint = ": want one of " + strings.Join(keys, ", ")
 			}

@@ -315,7 +315,8 @@ class Table:
                 key: str | Sequence[str] | None = None, features: Sequence[str] | None = None, format: str = "auto",
                 mapping: str | os.PathLike[str] | None = None, ddl: str | os.PathLike[str] | None = None,
                 over: str | Sequence[str] = (), label: bool = False,
-                uncovered: Literal["fallthrough", "null"] = "fallthrough", new: Literal["fallthrough", "null", "refuse"] = "fallthrough",
+                missing_rows: Literal["fallthrough", "null"] = "fallthrough",
+                missing_layers: Literal["fallthrough", "null", "refuse"] = "fallthrough",
                 replace: bool = False, memory: int | None = None,
                 progress: Callable[[str, int, int, int], None] | None = None) -> dict[str, Any]:
         """Lays features over the table, without rewriting it, as one commit, and returns the report of ``dsi overlay add``.
@@ -330,8 +331,8 @@ class Table:
         format, mapping, ddl  say how to read source, as in ``Store.ingest``
         over    overlays that the features of expr are read under, the lowest first, besides those of the table and its branch
         label   features that the table does not have are labels
-        uncovered  what the features are in rows of the table that source has not: what they are below, or null
-        new     the same in segments that are ingested later, and in those without any such row; ``refuse``: to read there is an error
+        missing_rows  what the features are in rows of the table that source has not: what they are below, or null
+        missing_layers  the same in segments that are ingested later, and in those without any such row; ``refuse``: to read there is an error
         replace drops an overlay of the name, in the same commit
         memory  bounds, in bytes, what is held; progress is called now and then with (phase, rows, bytes done, bytes in all)
 
@@ -344,7 +345,7 @@ class Table:
         return self._cover(
             name, source, expr, format, progress, key=None if key is None else names(key),
             features=None if features is None else names(features), mapping=_path(mapping), ddl=_path(ddl), over=names(over) or None, label=label,
-            uncovered=uncovered, new=new, replace=replace, memory=memory,
+            missing_rows=missing_rows, missing_layers=missing_layers, replace=replace, memory=memory,
         )
 
     def extend_overlay(self, name: str, source: Any = None, *, expr: str | Sequence[str] | None = None,
@@ -355,7 +356,7 @@ class Table:
         ``dsi overlay extend``: that of ``overlay``, and under ``before`` what was covered before.
 
         The parameters are those of ``overlay``. source, or the expressions, must have the features of the overlay, in types that its types
-        hold. Rows that it covers keep what they have; its policies are what they were.
+        hold. Rows that it covers keep what they have; its missing-value policies stay.
 
         NotFoundError: there is no such overlay; ConflictError: others kept changing the table. The overlay is part of the table, or
         of a branch: DsistoreError.

@@ -19,10 +19,10 @@ type overlayCmd struct {
 	Merge  overlayMergeCmd  `cmd:"" help:"Make an overlay part of the table: everybody reads it then."`
 }
 
-// policies are the words for what an overlay's features are where it has no values.
-var policies = map[string]storage.Otherwise{"fallthrough": storage.FallThrough, "null": storage.Null, "refuse": storage.Refuse}
+// policies are the words for missing-value policies.
+var policies = map[string]storage.MissingPolicy{"fallthrough": storage.FallThrough, "null": storage.Null, "refuse": storage.Refuse}
 
-func policyText(u storage.Otherwise) string {
+func policyText(u storage.MissingPolicy) string {
 	for name, v := range policies {
 		if v == u {
 			return name
@@ -64,16 +64,16 @@ type overlayAddCmd struct {
 	metricsFlag
 	overlayArg
 	overlaySource
-	Features  []string `placeholder:"NAMES" help:"The features of the files to take. Default: all but the key."`
-	Label     bool     `help:"Features that the table does not have are labels."`
-	Uncovered string   `default:"fallthrough" enum:"fallthrough,null" help:"What the features are in rows that are not covered: fallthrough, what they are below; or null. Default: ${default}."`
-	New       string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"What they are in segments that are ingested later, and in those without any covered row: fallthrough, null, or refuse to read there. Default: ${default}."`
-	Replace   bool     `help:"Drop an overlay of the name, in the same commit."`
+	Features      []string `placeholder:"NAMES" help:"The features of the files to take. Default: all but the key."`
+	Label         bool     `help:"Features that the table does not have are labels."`
+	MissingRows   string   `default:"fallthrough" enum:"fallthrough,null" help:"What the features are in rows that are not covered: fallthrough, what they are below; or null. Default: ${default}."`
+	MissingLayers string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"What they are in segments that are ingested later, and in those without any covered row: fallthrough, null, or refuse to read there. Default: ${default}."`
+	Replace       bool     `help:"Drop an overlay of the name, in the same commit."`
 }
 
 func (c *overlayAddCmd) Run(ctx context.Context, a *app) error {
 	opts := c.options(ctx, a, "overlay add")
-	opts.Features, opts.Uncovered, opts.Missing, opts.Replace = c.Features, policies[c.Uncovered], policies[c.New], c.Replace
+	opts.Features, opts.MissingRows, opts.MissingLayers, opts.Replace = c.Features, policies[c.MissingRows], policies[c.MissingLayers], c.Replace
 	if c.Label {
 		opts.Role = storage.RoleLabel
 	}
@@ -186,20 +186,20 @@ func overlayFacts(r overlay.Report) [][2]string {
 
 // overlayJSON is an overlay as --json prints it.
 type overlayJSON struct {
-	Name      string             `json:"overlay"`
-	Number    uint32             `json:"number"` // in the order in which they were added
-	Features  []featureJSON      `json:"features"`
-	Uncovered string             `json:"uncovered"`
-	New       string             `json:"new"`
-	Added     uint64             `json:"added"`  // the snapshot that defined it
-	Merged    uint64             `json:"merged"` // the snapshot that made it part of the table; 0: it is not
-	Branch    string             `json:"branch,omitempty"`
-	Segments  int                `json:"segments"`
-	Layers    int                `json:"layers"`
-	Rows      uint64             `json:"rows"`
-	Covered   uint64             `json:"covered"`
-	Bytes     uint64             `json:"bytes"`
-	Parts     []overlayPartsJSON `json:"parts,omitempty"`
+	Name          string             `json:"overlay"`
+	Number        uint32             `json:"number"` // in the order in which they were added
+	Features      []featureJSON      `json:"features"`
+	MissingRows   string             `json:"missing_rows"`
+	MissingLayers string             `json:"missing_layers"`
+	Added         uint64             `json:"added"`  // the snapshot that defined it
+	Merged        uint64             `json:"merged"` // the snapshot that made it part of the table; 0: it is not
+	Branch        string             `json:"branch,omitempty"`
+	Segments      int                `json:"segments"`
+	Layers        int                `json:"layers"`
+	Rows          uint64             `json:"rows"`
+	Covered       uint64             `json:"covered"`
+	Bytes         uint64             `json:"bytes"`
+	Parts         []overlayPartsJSON `json:"parts,omitempty"`
 }
 
 // overlayPartsJSON is what an overlay covers of a segment.
@@ -215,7 +215,7 @@ type overlayPartsJSON struct {
 func overlayInfo(ctx context.Context, snap *storage.Snapshot, o storage.Overlay, visit func(overlay.SegmentCoverage)) (overlayJSON, error) {
 	c, err := overlay.Cover(ctx, snap, o, visit)
 	out := overlayJSON{
-		Name: o.Name, Number: o.Number, Uncovered: policyText(o.Uncovered), New: policyText(o.Missing), Added: o.Added, Merged: o.Merged,
+		Name: o.Name, Number: o.Number, MissingRows: policyText(o.MissingRows), MissingLayers: policyText(o.MissingLayers), Added: o.Added, Merged: o.Merged,
 		Branch: o.Branch, Segments: c.Segments, Layers: c.Layers, Rows: c.Rows, Covered: c.Covered, Bytes: c.Bytes,
 	}
 	for _, f := range o.Features {
@@ -276,7 +276,7 @@ func (c *overlayListCmd) Run(ctx context.Context, a *app) error {
 			features += fmt.Sprintf(" and %d more", more)
 		}
 		rows = append(rows, []string{i.Name, features, percentText(i.Covered, i.Rows), fmt.Sprintf("%s of %s", countText(i.Layers), countText(i.Segments)),
-			bytesText(i.Bytes), i.Uncovered, i.New, i.state()})
+			bytesText(i.Bytes), i.MissingRows, i.MissingLayers, i.state()})
 	}
 	if a.json {
 		return a.printJSON(out)
@@ -285,7 +285,7 @@ func (c *overlayListCmd) Run(ctx context.Context, a *app) error {
 		a.printf("no overlays of %s\n", oneLine(c.Table))
 		return nil
 	}
-	a.printTable([]string{"overlay", "features", "covered", "segments", "bytes", "uncovered", "new", ""}, rows, "covered", "segments", "bytes")
+	a.printTable([]string{"overlay", "features", "covered", "segments", "bytes", "missing rows", "missing layers", ""}, rows, "covered", "segments", "bytes")
 	return nil
 }
 
@@ -339,8 +339,8 @@ func (c *overlayShowCmd) Run(ctx context.Context, a *app) error {
 		{"overlay", fmt.Sprintf("%s of %s, number %d, of snapshot %d", info.Name, c.Table, info.Number, info.Added)},
 		{"covered", fmt.Sprintf("%s of %s rows, in %s of %s", countText(info.Covered), countText(info.Rows), countText(info.Layers), plural(uint64(info.Segments), "segment"))},
 		{"bytes", bytesText(info.Bytes)},
-		{"uncovered", info.Uncovered},
-		{"new", info.New},
+		{"missing rows", info.MissingRows},
+		{"missing layers", info.MissingLayers},
 	}
 	if s := info.state(); s != "" {
 		facts = append(facts, [2]string{"state", s})

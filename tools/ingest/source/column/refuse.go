@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dsistore/dsistore/internal/nearest"
+	"github.com/dsistore/dsistore/internal/suggest"
 )
 
 // DropHint begins what RefuseToDrop says of what to do.
@@ -50,7 +50,7 @@ func Refuse(column, format string, args ...any) error {
 
 // DidYouMean returns ` "nam"; the nearest is "name"`, or without the second half when nothing is near.
 func DidYouMean(name string, known []string) string {
-	if best := nearest.Names(name, known, 1); len(best) > 0 {
+	if best := suggest.Names(name, known, 1); len(best) > 0 {
 		return fmt.Sprintf(" %q; the nearest is %q", name, best[0])
 	}
 	return fmt.Sprintf(" %q", name)

@@ -1,10 +1,10 @@
-// Package nearest finds what a user probably meant by a name that does not exist.
+// Package suggest finds what a user probably meant by a name that does not exist.
 //
 //	"user_clik"  ──> distance to each name that exists ──> ["user_click"] ──> `; did you mean "user_click"?`
 //
 // The distance is the number of single-character edits (insert, delete, replace, swap of neighbours), case ignored.
 // Names further away than a third of their length are not offered: a wrong hint is worse than none.
-package nearest
+package suggest
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxRunes bounds the names that are compared, so that a hostile name cannot make the comparison expensive.
+// maxRunes bounds the names that are compared, so that an untrusted name cannot make the comparison expensive.
 const maxRunes = 256
 
 // Names returns up to n of the names in among that are nearest to name, nearest first, names at the same distance in
