@@ -87,7 +87,7 @@ func TestExportIngestedAgain(t *testing.T) {
 			export(first, out, "--fold")
 			run(bin, "ingest", again, "t", out)
 			got := features(again)
-			var same, moments []string
+			var same, timestamps []string
 			for name, w := range want {
 				g, ok := got[name]
 				if l := parquetLacks[w.Logical]; ok && ext == ".parquet" && l != "" {
@@ -95,7 +95,7 @@ func TestExportIngestedAgain(t *testing.T) {
 						w.Type = strings.Replace(w.Type, "int64", "int32", 1)
 					}
 					w.Logical = l
-					moments = append(moments, name)
+					timestamps = append(timestamps, name)
 				} else {
 					same = append(same, name)
 				}
@@ -115,8 +115,8 @@ func TestExportIngestedAgain(t *testing.T) {
 					return bytes.Equal(export(first, a, "--features="+name), export(again, b, "--features="+name))
 				}), ", "))
 			}
-			if len(moments) > 0 {
-				only = "--features=" + strings.Join(moments, ",")
+			if len(timestamps) > 0 {
+				only = "--features=" + strings.Join(timestamps, ",")
 				export(first, a, only)
 				export(again, b, only)
 				run(py, "-c", sameMoments, a, b)

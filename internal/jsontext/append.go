@@ -1,5 +1,5 @@
-// Package jsontext writes JSON by hand, where what encoding/json learns of a type the first time that it meets one takes longer
-// than all else: in a process that opens a table and reads a few rows of it.
+// Package jsontext writes JSON by hand, where the reflection of encoding/json on first use of a type takes longer
+// than all else, in a process that opens a table and reads a few rows of it.
 package jsontext
 
 import (

@@ -1,4 +1,4 @@
-// Package ingest lands dumps in a table: it reads files, merges their schemas, and has the writer put the rows of each partition
+// Package ingest reads dumps into a table: it reads files, merges their schemas, and has the writer put the rows of each partition
 // in order and write them as segments, in one commit.
 //
 //	files ── source.Source ──> chunks ──> writer.Sorter ──> segments ──> target (table)

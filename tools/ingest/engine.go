@@ -80,7 +80,7 @@ func (e *engine) number(file int, p storage.Partition) (uint32, error) {
 }
 
 // numberDirectories numbers the partitions that directories name in the order of the files: partitions are written in the order of their
-// numbers, and what was learnt of features goes from one to the next, so that the same dump makes the same segments whichever file is
+// numbers, and what the writer finds out about features goes from one to the next, so that the same dump makes the same segments whichever file is
 // read first. Where columns partition the rows, too, the order is that in which values are first read. It is called with mu held.
 func (e *engine) numberDirectories() error {
 	for i := range e.files {

@@ -168,7 +168,7 @@ func (e *engine) setProfile() error {
 	return nil
 }
 
-// checkSource learns a file's fingerprint and refuses what the table has.
+// checkSource computes a file's fingerprint and refuses what the table has.
 func (e *engine) checkSource(ctx context.Context, number int) error {
 	f := &e.files[number]
 	content, err := f.Fingerprint(ctx)

@@ -130,7 +130,7 @@ func runChild(t *testing.T, j childJob, after time.Duration) (took time.Duration
 	return took, false
 }
 
-// TestKilledIngest kills ingests at random moments, half of them from outside and half at a progress call. Each time the
+// TestKilledIngest kills ingests at random timestamps, half of them from outside and half at a progress call. Each time the
 // store opens, verifies deep and holds a committed snapshot, whole, and the ingest run again completes.
 func TestKilledIngest(t *testing.T) {
 	kills := 6

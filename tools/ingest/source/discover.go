@@ -75,7 +75,7 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	for _, f := range d.files {
 		d.Inputs = append(d.Inputs, input.File{Path: f.Path, Size: f.Size, Format: f.Format})
 	}
-	d.openers, d.moments = map[string]input.Opener{}, &momentDump{d: d}
+	d.openers, d.timestamps = map[string]input.Opener{}, &timestampUnits{d: d}
 	for _, f := range formats {
 		if f.Begin != nil {
 			d.openers[f.Name] = f.Begin(&d.Set)
@@ -90,13 +90,13 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 // A discovery lists the files of a dump and opens them.
 type discovery struct {
 	input.Set
-	opts    *Options
-	format  *input.Format // that the caller asked for
-	files   []File
-	stdin   bool
-	above   lakehouse.Ascent
-	openers map[string]input.Opener // by the name of the format
-	moments *momentDump
+	opts       *Options
+	format     *input.Format // that the caller asked for
+	files      []File
+	stdin      bool
+	above      lakehouse.Ancestors
+	openers    map[string]input.Opener // by the name of the format
+	timestamps *timestampUnits
 }
 
 func (d *discovery) path(ctx context.Context, p string) error {

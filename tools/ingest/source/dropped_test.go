@@ -46,7 +46,7 @@ func membersFile(t *testing.T, props ...parquet.WriterProperty) []byte {
 
 // groupOf returns a group of the given children.
 func groupOf(name string, kids ...*footer.Element) *footer.Element {
-	return &footer.Element{Name: name, Group: true, Physical: -1, Repetition: 1, Converted: -1, Scale: -1, Precision: -1, FieldID: -1, Kids: kids}
+	return &footer.Element{Name: name, Group: true, Physical: -1, Repetition: 1, Converted: -1, Scale: -1, Precision: -1, FieldID: -1, Children: kids}
 }
 
 // deep wraps e into so many groups.
@@ -67,23 +67,28 @@ func TestDroppedParquet(t *testing.T) {
 		drop    string
 		want    string
 	}{
-		{"an interval in a struct", func(r *footer.Element) { r.Kids[0].Kids[1].Converted = 21 }, `column "s.b": its logical type INTERVAL`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
-		{"an unknown logical type in a struct", func(r *footer.Element) { r.Kids[0].Kids[1].Logical = unknown },
+		{"an interval in a struct", func(r *footer.Element) { r.Children[0].Children[1].Converted = 21 }, `column "s.b": its logical type INTERVAL`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
+		{"an unknown logical type in a struct", func(r *footer.Element) { r.Children[0].Children[1].Logical = unknown },
 			`column "s.b": its logical type (number 30 of Parquet's) is unknown`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
-		{"an unknown logical type", func(r *footer.Element) { r.Kids[1].Logical = unknown }, `column "n": its logical type (number 30`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
-		{"an unknown logical type of a group", func(r *footer.Element) { r.Kids[0].Logical = unknown }, `column "s": its logical type (number 30`, "s", "n=1\nn=2\n"},
-		{"an unknown converted type", func(r *footer.Element) { r.Kids[1].Converted = 40 }, `column "n": its converted type (number 40`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
-		{"an unknown physical type", func(r *footer.Element) { r.Kids[0].Kids[1].Physical = 9 }, `column "s.b": its physical type (number 9`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
-		{"annotations that do not go together", func(r *footer.Element) { r.Kids[1].Converted = 15 }, `column "n": its converted type INT_8 does not go with`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
-		{"a decimal of too many digits", func(r *footer.Element) { n := r.Kids[1]; n.Logical, n.Converted, n.Precision, n.Scale = nil, 5, 99, 2 }, `column "n": `, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
-		{"an empty struct", func(r *footer.Element) { r.Kids = append([]*footer.Element{groupOf("e")}, r.Kids...) }, `column "e": a struct without members`, "e",
+		{"an unknown logical type", func(r *footer.Element) { r.Children[1].Logical = unknown }, `column "n": its logical type (number 30`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
+		{"an unknown logical type of a group", func(r *footer.Element) { r.Children[0].Logical = unknown }, `column "s": its logical type (number 30`, "s", "n=1\nn=2\n"},
+		{"an unknown converted type", func(r *footer.Element) { r.Children[1].Converted = 40 }, `column "n": its converted type (number 40`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
+		{"an unknown physical type", func(r *footer.Element) { r.Children[0].Children[1].Physical = 9 }, `column "s.b": its physical type (number 9`, "s.b", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
+		{"annotations that do not go together", func(r *footer.Element) { r.Children[1].Converted = 15 }, `column "n": its converted type INT_8 does not go with`, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
+		{"a decimal of too many digits", func(r *footer.Element) {
+			n := r.Children[1]
+			n.Logical, n.Converted, n.Precision, n.Scale = nil, 5, 99, 2
+		}, `column "n": `, "n", "s=1 s.a=7 s.b=\"twelve bytes\"\ns=null s.a=null s.b=null\n"},
+		{"an empty struct", func(r *footer.Element) { r.Children = append([]*footer.Element{groupOf("e")}, r.Children...) }, `column "e": a struct without members`, "e",
 			"s=1 s.a=7 s.b=\"twelve bytes\" n=1\ns=null s.a=null s.b=null n=2\n"},
-		{"an empty struct in a struct", func(r *footer.Element) { r.Kids[0].Kids = append(r.Kids[0].Kids, groupOf("e", groupOf("f"))) }, `column "s.e": a struct without members`, "s.e",
+		{"an empty struct in a struct", func(r *footer.Element) {
+			r.Children[0].Children = append(r.Children[0].Children, groupOf("e", groupOf("f")))
+		}, `column "s.e": a struct without members`, "s.e",
 			"s=1 s.a=7 s.b=\"twelve bytes\" n=1\ns=null s.a=null s.b=null n=2\n"},
-		{"a column that is nested too deeply", func(r *footer.Element) { r.Kids[0] = deep(r.Kids[0], 40) }, `nested deeper than 32`, "d39", "n=1\nn=2\n"},
-		{"one that is nested far too deeply", func(r *footer.Element) { r.Kids[0] = deep(r.Kids[0], 5000) }, `nested deeper than 32`, "d4999", "n=1\nn=2\n"},
-		{"a member that is nested too deeply", func(r *footer.Element) { r.Kids[0].Kids[1] = deep(r.Kids[0].Kids[1], 40) }, `nested deeper than 32`, "s.d39", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
-		{"all members of a struct", func(r *footer.Element) { r.Kids[0].Kids[1].Converted = 21 }, `column "s.b"`, "s.a s.b", "s=1 n=1\ns=null n=2\n"},
+		{"a column that is nested too deeply", func(r *footer.Element) { r.Children[0] = deep(r.Children[0], 40) }, `nested deeper than 32`, "d39", "n=1\nn=2\n"},
+		{"one that is nested far too deeply", func(r *footer.Element) { r.Children[0] = deep(r.Children[0], 5000) }, `nested deeper than 32`, "d4999", "n=1\nn=2\n"},
+		{"a member that is nested too deeply", func(r *footer.Element) { r.Children[0].Children[1] = deep(r.Children[0].Children[1], 40) }, `nested deeper than 32`, "s.d39", "s=1 s.a=7 n=1\ns=null s.a=null n=2\n"},
+		{"all members of a struct", func(r *footer.Element) { r.Children[0].Children[1].Converted = 21 }, `column "s.b"`, "s.a s.b", "s=1 n=1\ns=null n=2\n"},
 	} {
 		for i, props := range [][]parquet.WriterProperty{nil, {parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithDictionaryDefault(false)}} {
 			data := editSchema(t, membersFile(t, props...), tc.edit)

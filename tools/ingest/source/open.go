@@ -14,7 +14,7 @@ func (d *discovery) open(ctx context.Context, in input.File, records *arrowsourc
 	if err != nil {
 		return nil, err
 	}
-	if err := d.moments.choose(ctx, r, in.Stream != nil || records != nil); err != nil {
+	if err := d.timestamps.choose(ctx, r, in.Stream != nil || records != nil); err != nil {
 		r.Close()
 		return nil, err
 	}

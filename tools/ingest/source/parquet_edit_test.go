@@ -45,7 +45,7 @@ func editSchema(t *testing.T, data []byte, edit func(root *footer.Element)) []by
 
 func countElements(e *footer.Element) int {
 	n := 1
-	for _, k := range e.Kids {
+	for _, k := range e.Children {
 		n += countElements(k)
 	}
 	return n
@@ -63,7 +63,7 @@ func appendElement(out []byte, e *footer.Element) []byte {
 	number(2, e.Length, e.Length != 0)
 	number(3, e.Repetition, e.Repetition >= 0)
 	out = append(binary.AppendUvarint(appendField(out, &last, 4, thrift.Binary), uint64(len(e.Name))), e.Name...)
-	number(5, int32(len(e.Kids)), e.Group)
+	number(5, int32(len(e.Children)), e.Group)
 	for i, v := range []int32{e.Converted, e.Scale, e.Precision, e.FieldID} {
 		number(int16(6+i), v, v >= 0)
 	}
@@ -71,7 +71,7 @@ func appendElement(out []byte, e *footer.Element) []byte {
 		out = append(appendField(out, &last, 10, thrift.Struct), e.Logical...)
 	}
 	out = append(out, thrift.Stop)
-	for _, k := range e.Kids {
+	for _, k := range e.Children {
 		out = appendElement(out, k)
 	}
 	return out

@@ -73,15 +73,15 @@ func newTableSource(f *File, opts *Options, m *mapping.Mapping, lenient bool,
 	if s.reader, err = open(); err != nil {
 		return nil, err
 	}
-	if r, ok := s.reader.(lakehouse.SignedReader); ok {
-		if err := r.Signs().Check(m.Dropped); err != nil {
+	if r, ok := s.reader.(lakehouse.FileMetaReader); ok {
+		if err := r.FileMeta().Check(m.Dropped); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.bind(); err != nil {
 		return nil, err
 	}
-	if r, ok := s.reader.(column.EmptyReader); lenient || ok && r.HasNothing() {
+	if r, ok := s.reader.(column.EmptyFile); lenient || ok && r.IsEmpty() {
 		return s, nil
 	}
 	for _, by := range s.binder.PartitionBy {
@@ -175,12 +175,12 @@ func (s *tableSource) bind() error {
 			return err
 		}
 	}
-	if r, ok := s.reader.(column.Chooser); ok {
+	if r, ok := s.reader.(column.Projector); ok {
 		wanted := make([]bool, len(s.columns))
 		for i, c := range s.columns {
 			wanted[i] = c.binding != nil || c.directory != nil || c.by > 0
 		}
-		return r.Want(wanted)
+		return r.Project(wanted)
 	}
 	return nil
 }

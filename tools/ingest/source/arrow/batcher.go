@@ -36,7 +36,7 @@ func (b *batcher) setSchema(schema *arrow.Schema) {
 func (b *batcher) Columns() []*column.Type { return b.nodes }
 
 // Want leaves columns unread.
-func (b *batcher) Want(wanted []bool) error {
+func (b *batcher) Project(wanted []bool) error {
 	b.wanted = wanted
 	return nil
 }

@@ -11,13 +11,13 @@ type Reader interface {
 	Close() error
 }
 
-// A Chooser is a Reader that can leave columns unread: their arrays are nil.
+// A Projector is a Reader that can leave columns unread: their arrays are nil.
 // Neither do members of structs that are unread have values.
-type Chooser interface{ Want(wanted []bool) error }
+type Projector interface{ Project(wanted []bool) error }
 
-// An EmptyReader is a Reader of a format whose files say nothing of their columns where they have no rows: parts of
+// An EmptyFile is a Reader of a format whose files say nothing of their columns where they have no rows: parts of
 // a dump that are empty but for their compression.
-type EmptyReader interface{ HasNothing() bool }
+type EmptyFile interface{ IsEmpty() bool }
 
 // A Batch is consecutive rows.
 type Batch struct {

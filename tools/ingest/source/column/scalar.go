@@ -90,7 +90,7 @@ func parseInteger(n *Type, s string) (int64, error) {
 		}
 		return t.Unix() / 86400, nil
 	case strings.HasPrefix(n.Logical, "timestamp["):
-		m, err := ParseMoment(s)
+		m, err := ParseTimestamp(s)
 		if err != nil {
 			return 0, err
 		}
@@ -139,14 +139,14 @@ func parseInteger(n *Type, s string) (int64, error) {
 var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00",
 	"2006-01-02 15:04:05Z07:00", time.DateOnly}
 
-// ParseMoment reads a timestamp or a date; see AppendText.
-func ParseMoment(s string) (Moment, error) {
+// ParseTimestamp reads a timestamp or a date; see AppendText.
+func ParseTimestamp(s string) (Timestamp, error) {
 	for _, layout := range timestampLayouts {
 		if t, err := time.Parse(layout, s); err == nil { // takes a fraction after the seconds
-			return Moment{t.Unix(), int64(t.Nanosecond())}, nil
+			return Timestamp{t.Unix(), int64(t.Nanosecond())}, nil
 		}
 	}
-	return Moment{}, fmt.Errorf("%s is no timestamp", Quote(s))
+	return Timestamp{}, fmt.Errorf("%s is no timestamp", Quote(s))
 }
 
 const maxDecimalText = 256

@@ -25,18 +25,18 @@ func WithUnit(logical, unit string) string {
 	return "timestamp[" + unit + strings.TrimPrefix(logical, "timestamp["+TimestampUnit(logical))
 }
 
-// A Moment is a time as sources have it that say seconds and nanoseconds: text, INT96 and ORC.
-type Moment struct {
+// A Timestamp is a time as sources have it that say seconds and nanoseconds: text, INT96 and ORC.
+type Timestamp struct {
 	Seconds int64 // since 1970, rounded down
 	Nanos   int64 // 0 to 999,999,999
 }
 
-func (m Moment) String() string {
+func (m Timestamp) String() string {
 	return time.Unix(m.Seconds, m.Nanos).UTC().Format("2006-01-02 15:04:05.999999999")
 }
 
 // In returns m in a unit, and false where 64 bits do not hold it.
-func (m Moment) In(unit string) (v int64, fits bool) {
+func (m Timestamp) In(unit string) (v int64, fits bool) {
 	per := TimeUnits[unit]
 	rest := m.Nanos / (1e9 / per)
 	if m.Seconds < 0 { // the product alone may be out of range where the sum is not
@@ -53,11 +53,11 @@ func (m Moment) In(unit string) (v int64, fits bool) {
 }
 
 // exact reports whether m is a whole number of a unit.
-func (m Moment) exact(unit string) bool { return m.Nanos%(1e9/TimeUnits[unit]) == 0 }
+func (m Timestamp) exact(unit string) bool { return m.Nanos%(1e9/TimeUnits[unit]) == 0 }
 
 // Value returns m in the unit of a type, or an error that says why it has no place in it. text is m as the source has
 // it.
-func (m Moment) Value(n *Type, text string) (int64, error) {
+func (m Timestamp) Value(n *Type, text string) (int64, error) {
 	unit := TimestampUnit(n.Logical)
 	v, fits := m.In(unit)
 	switch {
@@ -77,28 +77,28 @@ func (m Moment) Value(n *Type, text string) (int64, error) {
 	return v, nil
 }
 
-// MomentRange says which units hold the timestamps of a column.
-type MomentRange struct {
+// TimestampRange says which units hold the timestamps of a column.
+type TimestampRange struct {
 	some      bool
 	far, fine bool // one is out of the range of nanoseconds; one is no whole number of microseconds
 }
 
 // Add takes a timestamp into account.
-func (r *MomentRange) Add(m Moment) {
+func (r *TimestampRange) Add(m Timestamp) {
 	_, fits := m.In("ns")
 	r.some, r.far, r.fine = true, r.far || !fits, r.fine || !m.exact("us")
 }
 
 // Merge takes the timestamps of o into account.
-func (r *MomentRange) Merge(o MomentRange) {
+func (r *TimestampRange) Merge(o TimestampRange) {
 	r.some, r.far, r.fine = r.some || o.some, r.far || o.far, r.fine || o.fine
 }
 
 // None reports whether no unit holds all.
-func (r *MomentRange) None() bool { return r.far && r.fine }
+func (r *TimestampRange) None() bool { return r.far && r.fine }
 
 // Unit returns the finest unit that holds all. Where none does, nanoseconds: the rows that they do not hold are bad.
-func (r *MomentRange) Unit() string {
+func (r *TimestampRange) Unit() string {
 	if r.far && !r.fine {
 		return "us"
 	}

@@ -36,7 +36,7 @@ type Type struct {
 	// AnyUnit: a timestamp whose source has seconds and nanoseconds: the reader gives it in the unit that logical says.
 	// Where seen is set, the reader notes there what the values are, and need not give them.
 	AnyUnit bool
-	Seen    *MomentRange
+	Seen    *TimestampRange
 	NoUnit  bool // anyUnit: no unit holds all values of the dump
 	// Unread: the mapping drops it, so that no reader looks at its values. Its array is Unread's.
 	Unread bool

@@ -163,7 +163,7 @@ func setCharacter(to *string, key, value string) error {
 	return nil
 }
 
-// property takes a SerDe property that says how the text is laid out.
+// property takes a SerDe property that describes the layout of the text.
 func (d *Table) property(key, value string) error {
 	t := &d.Text
 	char := func(p *string) error { return setCharacter(p, key, value) }

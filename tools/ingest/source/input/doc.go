@@ -4,6 +4,6 @@
 //	Set       the files of one ingest, the mapping file, the DDL, the features of the table
 //	File      one of them, or a stream
 //
-// A format whose files do not state their types learns them from all files of a Set before the first row is read
-// (Set.Learn).
+// A format whose files do not state their types infers them from all files of a Set before the first row is read
+// (Set.Scan).
 package input

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// An Set is all files that are read together, as one dump. Formats whose files say nothing of their types learn them
+// An Set is all files that are read together, as one dump. Formats whose files say nothing of their types infer them
 // from the values of all files.
 type Set struct {
 	Mapping *mapping.Mapping
@@ -28,9 +28,9 @@ func (d *Set) Files(format string) []File {
 	})
 }
 
-// Learn calls read with each of files, Threads at once, and returns ctx's error when that ends. A file that cannot be
+// Scan calls read with each of files, Threads at once, and returns ctx's error when that ends. A file that cannot be
 // read to its end counts up to there: its error comes again when its rows are read.
-func (d *Set) Learn(ctx context.Context, files []File, read func(ctx context.Context, i int, in File)) error {
+func (d *Set) Scan(ctx context.Context, files []File, read func(ctx context.Context, i int, in File)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(d.Threads)
 	for i, in := range files {
@@ -73,8 +73,8 @@ func (d *Set) TimestampUnit(path string) string {
 	return column.TimestampUnit(known[i].Logical)
 }
 
-// MomentLeaves returns the timestamps of any unit that are not dropped.
-func (d *Set) MomentLeaves(columns []*column.Type) []TimestampLeaf {
+// TimestampLeaves returns the timestamps of any unit that are not dropped.
+func (d *Set) TimestampLeaves(columns []*column.Type) []TimestampLeaf {
 	var out []TimestampLeaf
 	var walk func(n *column.Type, path string, column int)
 	walk = func(n *column.Type, path string, col int) {

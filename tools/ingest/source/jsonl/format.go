@@ -21,12 +21,12 @@ var Format = &input.Format{
 	Guess: func(_ *input.Set, head []byte, compressed bool) bool {
 		return !compressed && bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{"))
 	},
-	Begin: func(d *input.Set) input.Opener { return (&dump{d: d}).open },
+	Begin: func(d *input.Set) input.Opener { return (&inference{d: d}).open },
 }
 
-// A dump learns the types of JSON lines from all files of a dump, each read once before any is read for its rows: a key
+// An inference finds the types of JSON lines from all files of a dump, each read once before any is read for its rows: a key
 // may come late, or in one file only, and be whole numbers in one file and fractions in another.
-type dump struct {
+type inference struct {
 	d *input.Set
 
 	// mu guards the rest, and is held while files are read.
@@ -39,11 +39,11 @@ type dump struct {
 const filesAtOnce = 64
 
 // types returns the types of all files, and the error of the one that is to be opened.
-func (d *dump) types(ctx context.Context, path string) (*schema, error) {
+func (d *inference) types(ctx context.Context, path string) (*schema, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.schema == nil {
-		if err := d.learn(ctx); err != nil {
+		if err := d.scan(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -51,7 +51,7 @@ func (d *dump) types(ctx context.Context, path string) (*schema, error) {
 }
 
 // open opens the reader of JSON lines with the types of all files, or of what a stream begins with.
-func (d *dump) open(ctx context.Context, in input.File) (column.Reader, error) {
+func (d *inference) open(ctx context.Context, in input.File) (column.Reader, error) {
 	lines, err := lines.Open(in.Path, in.Stream, lines.UTF8, &d.d.Limits)
 	if err != nil {
 		return nil, err
@@ -72,12 +72,12 @@ func (d *dump) open(ctx context.Context, in input.File) (column.Reader, error) {
 	return r, nil
 }
 
-// learn is called with mu held.
-func (d *dump) learn(ctx context.Context) error {
+// scan is called with mu held.
+func (d *inference) scan(ctx context.Context) error {
 	all, faults := newSchema(d.d), map[string]error{}
 	for some := range slices.Chunk(d.d.Files(name), filesAtOnce) {
 		schemas, errs := make([]*schema, len(some)), make([]error, len(some))
-		err := d.d.Learn(ctx, some, func(ctx context.Context, i int, in input.File) {
+		err := d.d.Scan(ctx, some, func(ctx context.Context, i int, in input.File) {
 			schemas[i],
 				errs[i] = d.file(ctx, in.Path)
 		})
@@ -99,7 +99,7 @@ func (d *dump) learn(ctx context.Context) error {
 
 // file returns what a file says. One that cannot be read to its end says what it can: whoever reads it for its rows
 // meets the error again, where it belongs.
-func (d *dump) file(ctx context.Context, path string) (*schema, error) {
+func (d *inference) file(ctx context.Context, path string) (*schema, error) {
 	s := newSchema(d.d)
 	lines, err := lines.Open(path, nil, lines.UTF8, &d.d.Limits)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 type Reader struct {
 	lines.Rows
 	lines  *lines.Reader
-	sample [][]byte // lines read to learn the types, not yet given
+	sample [][]byte // lines read to infer the types, not yet given
 	at     int      // the next of them
 	index  map[string]int
 	limits *column.Limits
@@ -116,8 +116,8 @@ func (s *schema) refusal() error {
 		"drop them", len(s.mixes), strings.Join(all, "; "))
 }
 
-// HasNothing reports whether no line, if there are any, says what columns there are.
-func (r *Reader) HasNothing() bool { return r.blank }
+// IsEmpty reports whether no line, if there are any, says what columns there are.
+func (r *Reader) IsEmpty() bool { return r.blank }
 
 func (r *Reader) Close() error { return r.lines.Close() }
 

@@ -148,12 +148,12 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// An Ascent looks for markers in the directories above paths. It remembers those that it has seen.
-type Ascent struct{ plain map[string]bool }
+// An Ancestors looks for markers in the directories above paths. It remembers those that it has seen.
+type Ancestors struct{ plain map[string]bool }
 
 // Check returns a refusal when dir, or a directory above it, is in a table. Both the path as it was given and the one
 // that its links lead to count. path is what the refusal speaks of.
-func (a *Ascent) Check(path, dir string) error {
+func (a *Ancestors) Check(path, dir string) error {
 	given, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (a *Ascent) Check(path, dir string) error {
 
 // climb returns the first table at or above dir. The root of the file system, the home directory, the one for temporary
 // files and what is above them belong to no table: a marker left there by accident does not stand for everything below.
-func (a *Ascent) climb(dir string) *Table {
+func (a *Ancestors) climb(dir string) *Table {
 	var seen []string
 	for ; !a.plain[dir] && !isBoundary(dir); dir = filepath.Dir(dir) {
 		if isTransactional(dir) {
@@ -197,15 +197,15 @@ func isBoundary(dir string) bool {
 	return dir == filepath.Dir(dir) || err == nil && dir == filepath.Clean(home) || dir == filepath.Clean(os.TempDir())
 }
 
-// Signs are what the footer of a file says of the table that it belongs to.
-type Signs struct {
+// FileMeta are what the footer of a file says of the table that it belongs to.
+type FileMeta struct {
 	Columns []string
 	IDs     map[string]int32                // Iceberg's ids of the columns, where there are some
 	Meta    func(key string) (string, bool) // the writer's key-value metadata
 }
 
-// A SignedReader is a column.Reader of a format whose files tables of Delta Lake, Iceberg and Hudi consist of.
-type SignedReader interface{ Signs() Signs }
+// A FileMetaReader is a column.Reader of a format whose files tables of Delta Lake, Iceberg and Hudi consist of.
+type FileMetaReader interface{ FileMeta() FileMeta }
 
 // The ids that Iceberg reserves for the columns of files of position deletes.
 const (
@@ -224,7 +224,7 @@ var (
 
 // Check returns a refusal when a file is part of a table whatever directory it lies in: its rows are no rows of the
 // table, or may be replaced ones. dropped reports whether the mapping file drops a column.
-func (s Signs) Check(dropped func(column string) bool) error {
+func (s FileMeta) Check(dropped func(column string) bool) error {
 	says := func(key string) string {
 		v, _ := s.Meta(key)
 		return v

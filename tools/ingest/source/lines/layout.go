@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Layout say how delimited text is laid out. Zero fields take Hive's defaults, or those of CSV when CSV is set.
+// A Layout describes the format of delimited text. Zero fields take Hive's defaults, or those of CSV when CSV is set.
 type Layout struct {
 	CSV       bool   // quotes as in RFC 4180: set by a quote in the mapping, or by OpenCSVSerde
 	Delimiter string // between columns, any number of bytes; default ^A, for CSV a comma

@@ -17,7 +17,7 @@ type Rows struct {
 
 func (r *Rows) Columns() []*column.Type { return r.Nodes }
 
-func (r *Rows) Want(wanted []bool) error {
+func (r *Rows) Project(wanted []bool) error {
 	r.wanted = wanted
 	return nil
 }

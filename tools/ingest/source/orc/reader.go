@@ -28,12 +28,12 @@ type reader struct {
 	row    int64
 }
 
-// An orcColumn is a column of the file and who reads it: arrow, its place among the child's columns; else moments; else
+// An orcColumn is a column of the file and who reads it: arrow, its place among the child's columns; else timestamps; else
 // nobody.
 type orcColumn struct {
-	node    *column.Type
-	arrow   int // -1: it is not the child's
-	moments *Timestamps
+	node       *column.Type
+	arrow      int // -1: it is not the child's
+	timestamps *Timestamps
 }
 
 // plan decides who reads which column, and returns the names of those that the child leaves out.
@@ -51,7 +51,7 @@ func (r *reader) plan(m *mapping.Mapping) (out []string) {
 			c.arrow = 0
 		case m.Dropped(name):
 			c.node = &column.Type{Name: name, Shape: column.Null}
-		case !r.tail.farMoments(typ):
+		case !r.tail.mayExceedNanoseconds(typ):
 			c.arrow = 0
 		case kind == Timestamp || kind == Instant:
 			c.node = &column.Type{Name: name, Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]",
@@ -59,8 +59,8 @@ func (r *reader) plan(m *mapping.Mapping) (out []string) {
 			if kind == Instant {
 				c.node.Logical = "timestamp[ns, tz=UTC]"
 			}
-			c.moments = &Timestamps{R: r.file, Tail: r.tail, Typ: typ}
-		case !r.tail.someMoments(typ):
+			c.timestamps = &Timestamps{R: r.file, Tail: r.tail, Typ: typ}
+		case !r.tail.exceedsNanoseconds(typ):
 			c.arrow = 0
 		default:
 			c.node = &column.Type{Name: name, Shape: column.Refused, Reason: "timestamps outside the years 1677 to " +
@@ -116,7 +116,7 @@ func (r *reader) Columns() []*column.Type {
 	return out
 }
 
-func (r *reader) Want(wanted []bool) error {
+func (r *reader) Project(wanted []bool) error {
 	r.wanted = wanted
 	if r.arrow == nil {
 		return nil
@@ -127,11 +127,11 @@ func (r *reader) Want(wanted []bool) error {
 			inner[c.arrow] = wanted[i]
 		}
 	}
-	return r.arrow.Want(inner)
+	return r.arrow.Project(inner)
 }
 
-func (r *reader) Signs() lakehouse.Signs {
-	s := lakehouse.Signs{IDs: map[string]int32{}, Meta: func(key string) (string, bool) { return "", false }}
+func (r *reader) FileMeta() lakehouse.FileMeta {
+	s := lakehouse.FileMeta{IDs: map[string]int32{}, Meta: func(key string) (string, bool) { return "", false }}
 	for _, n := range r.Columns() {
 		s.Columns = append(s.Columns, n.Name)
 	}
@@ -186,9 +186,9 @@ func (r *reader) Next(ctx context.Context) (*column.Batch, error) {
 			if b.Arrays[i] = child[c.arrow]; b.Arrays[i] != nil {
 				fromNanoseconds(b.Arrays[i])
 			}
-		case c.moments != nil:
+		case c.timestamps != nil:
 			var err error
-			if b.Arrays[i], err = c.moments.read(c.node, b.Rows); err != nil {
+			if b.Arrays[i], err = c.timestamps.read(c.node, b.Rows); err != nil {
 				return nil, fmt.Errorf("column %q: %w", c.node.Name, err)
 			}
 		}
@@ -200,10 +200,10 @@ func (r *reader) Next(ctx context.Context) (*column.Batch, error) {
 // finish returns io.EOF, or an error where a column has more rows than others.
 func (r *reader) finish() error {
 	for i, c := range r.cols {
-		if c.moments == nil || r.wanted != nil && !r.wanted[i] {
+		if c.timestamps == nil || r.wanted != nil && !r.wanted[i] {
 			continue
 		}
-		if _, _, err := c.moments.Next(); err != io.EOF {
+		if _, _, err := c.timestamps.Next(); err != io.EOF {
 			return fmt.Errorf("column %q: it has more rows than other columns", c.node.Name)
 		}
 	}

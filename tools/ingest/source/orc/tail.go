@@ -26,7 +26,7 @@ type Tail struct {
 	stripes []orcStripe
 	Types   []orcType
 	meta    map[string]string
-	stats   []orcMomentStats // by type; nil: there are none
+	stats   []timestampStats // by type; nil: there are none
 	rows    int64
 }
 
@@ -47,8 +47,8 @@ const (
 	Instant   = 18
 )
 
-// orcMomentStats are the least and the greatest timestamp of a column, in milliseconds.
-type orcMomentStats struct {
+// timestampStats are the least and the greatest timestamp of a column, in milliseconds.
+type timestampStats struct {
 	known    bool
 	min, max int64
 }
@@ -184,7 +184,7 @@ func (t *Tail) parseFooter(raw []byte) error {
 		case 6:
 			t.rows = int64(min(v.number, math.MaxInt64))
 		case 7:
-			t.stats = append(t.stats, p.momentStats(v.text))
+			t.stats = append(t.stats, p.timestampStats(v.text))
 		}
 	}
 	if p.err != nil {
@@ -254,7 +254,7 @@ func (p *protoReader) pair(text []byte) (key, value string) {
 	return key, value
 }
 
-func (p *protoReader) momentStats(text []byte) (s orcMomentStats) {
+func (p *protoReader) timestampStats(text []byte) (s timestampStats) {
 	for field, v := range p.fields(text) {
 		if field == 1 && v.number == 0 {
 			s.known = true // no value at all
@@ -271,7 +271,7 @@ func (p *protoReader) momentStats(text []byte) (s orcMomentStats) {
 		}
 		for _, i := range []int{3, 1} { // in UTC, or in the writer's zone: a day more or less is of no account
 			if bounds[i] != nil && bounds[i+1] != nil {
-				s = orcMomentStats{true, *bounds[i], *bounds[i+1]}
+				s = timestampStats{true, *bounds[i], *bounds[i+1]}
 				break
 			}
 		}
@@ -290,23 +290,23 @@ func (t *Tail) inNanoseconds(typ uint64) bool {
 	return s.min > -greatest && s.max < greatest
 }
 
-// farMoments reports whether a type, or one in it, is a timestamp that may be out of the range of nanoseconds.
-func (t *Tail) farMoments(typ uint64) bool {
+// mayExceedNanoseconds reports whether a type, or one in it, is a timestamp that may be out of the range of nanoseconds.
+func (t *Tail) mayExceedNanoseconds(typ uint64) bool {
 	of := t.Types[typ]
 	if of.Kind == Timestamp || of.Kind == Instant {
 		return !t.inNanoseconds(typ)
 	}
-	return slices.ContainsFunc(of.Subtypes, t.farMoments)
+	return slices.ContainsFunc(of.Subtypes, t.mayExceedNanoseconds)
 }
 
-// someMoments reports whether the statistics of a timestamp in a type say that some are out of the range of
+// exceedsNanoseconds reports whether the statistics of a timestamp in a type say that some are out of the range of
 // nanoseconds.
-func (t *Tail) someMoments(typ uint64) bool {
+func (t *Tail) exceedsNanoseconds(typ uint64) bool {
 	of := t.Types[typ]
 	if of.Kind == Timestamp || of.Kind == Instant {
 		return typ < uint64(len(t.stats)) && t.stats[typ].known && !t.inNanoseconds(typ)
 	}
-	return slices.ContainsFunc(of.Subtypes, t.someMoments)
+	return slices.ContainsFunc(of.Subtypes, t.exceedsNanoseconds)
 }
 
 // An orcStripeFooter says where the streams of a stripe are.

@@ -74,7 +74,7 @@ func (m *Timestamps) open() error {
 }
 
 // Next returns the timestamp of the next row, false where it is null, and io.EOF after the last.
-func (m *Timestamps) Next() (v column.Moment, valid bool, err error) {
+func (m *Timestamps) Next() (v column.Timestamp, valid bool, err error) {
 	for m.rows == 0 {
 		if m.stripe == len(m.Tail.stripes) {
 			return v, false, io.EOF
@@ -178,7 +178,7 @@ func orcRanges(path string) (leaves []input.TimestampLeaf, err error) {
 		if k != Timestamp && k != Instant || tail.inNanoseconds(typ) {
 			continue
 		}
-		seen := &column.MomentRange{}
+		seen := &column.TimestampRange{}
 		leaves = append(leaves, input.TimestampLeaf{Path: root.Names[i], Node: &column.Type{Seen: seen}})
 		for m := (&Timestamps{R: f, Tail: tail, Typ: typ}); ; {
 			v, valid, err := m.Next()

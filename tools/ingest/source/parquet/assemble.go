@@ -51,7 +51,7 @@ func (n *levelNode) choose(path string) (bool, error) {
 // shallowest returns the column under n with the fewest levels whose levels can be read, or nil.
 func (n *levelNode) shallowest() *levelNode {
 	if n.children == nil {
-		if n.sealed || n.first == n.last {
+		if n.encrypted || n.first == n.last {
 			return nil
 		}
 		return n

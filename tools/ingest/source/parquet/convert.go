@@ -84,7 +84,7 @@ func convertInt96(dst *column.Array, s *page.Values, n int, _ *column.Limits) er
 	for _, v := range s.I96[:n] {
 		nanos := binary.LittleEndian.Uint64(v[:8])
 		days := int64(int32(binary.LittleEndian.Uint32(v[8:]))) - epochDay
-		m := column.Moment{Seconds: days*daySeconds + int64(nanos/1e9), Nanos: int64(nanos % 1e9)}
+		m := column.Timestamp{Seconds: days*daySeconds + int64(nanos/1e9), Nanos: int64(nanos % 1e9)}
 		var err error
 		ts := int64(0)
 		switch {

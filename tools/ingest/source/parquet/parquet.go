@@ -90,7 +90,7 @@ func open(path string, opts *column.ReadOptions) (r *Reader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if foot.Sealed {
+	if foot.Encrypted {
 		return nil, column.Refuse("", "the file is encrypted, which this reader does not support: decrypt it first")
 	}
 	r.foot, r.quirks = foot, page.QuirksOf(foot.Writer)
@@ -125,20 +125,20 @@ func (r *Reader) checkGroups() error {
 
 func (r *Reader) Columns() []*column.Type { return r.nodes }
 
-func (r *Reader) Signs() lakehouse.Signs {
-	s := lakehouse.Signs{IDs: map[string]int32{}, Meta: func(key string) (string, bool) {
+func (r *Reader) FileMeta() lakehouse.FileMeta {
+	s := lakehouse.FileMeta{IDs: map[string]int32{}, Meta: func(key string) (string, bool) {
 		v,
 			ok := r.foot.Meta[key]
 		return v, ok
 	}}
-	for _, e := range r.foot.Root.Kids {
+	for _, e := range r.foot.Root.Children {
 		s.Columns, s.IDs[e.Name] = append(s.Columns, e.Name), e.FieldID
 	}
 	return s
 }
 
 // Want says which columns are read; the others are not touched, and neither are members that the mapping drops.
-func (r *Reader) Want(wanted []bool) error {
+func (r *Reader) Project(wanted []bool) error {
 	r.wanted = wanted
 	for i, c := range r.cols {
 		if wanted[i] {

@@ -27,7 +27,7 @@ type levelNode struct {
 	convert     leafConverter  // leaves only
 	leaf        *schema.Column // leaves only; nil where it is refused
 	use         leafUse        // leaves only
-	sealed      bool           // a refused column whose levels cannot be read either
+	encrypted   bool           // a refused column whose levels cannot be read either
 }
 
 // schemaWalker turns the tree of a Parquet schema into levelNodes.
@@ -43,7 +43,7 @@ func (w *schemaWalker) columns(root *footer.Element) []*levelNode {
 
 // members calls add with the node of each child of a group.
 func (w *schemaWalker) members(e *footer.Element, slot, above, rep int16, add func(*levelNode)) {
-	for _, k := range e.Kids {
+	for _, k := range e.Children {
 		add(w.field(k, slot, above, rep))
 	}
 }
@@ -56,7 +56,7 @@ func (w *schemaWalker) refused(e *footer.Element, slot, present, rep int16) *lev
 	}
 	w.leaf += len(e.Leaves(nil))
 	n.last = w.leaf
-	n.sealed = e.Sealed || e.Group
+	n.encrypted = e.Encrypted || e.Group
 	return n
 }
 
@@ -131,9 +131,9 @@ func (w *schemaWalker) list(e *footer.Element, n *levelNode) {
 	}
 	r := kept[0]
 	var el *levelNode
-	if r.Group && r.Refused == "" && len(r.Kids) == 1 && r.Annotation() == "" && !r.Kids[0].Repeats() &&
+	if r.Group && r.Refused == "" && len(r.Children) == 1 && r.Annotation() == "" && !r.Children[0].Repeats() &&
 		r.Name != "array" && r.Name != e.Name+"_tuple" {
-		el = w.field(r.Kids[0], n.present+1, n.present+1, n.rep+1)
+		el = w.field(r.Children[0], n.present+1, n.present+1, n.rep+1)
 	} else {
 		el = w.value(r, n.present+1, n.present+1, n.rep+1)
 	}
@@ -145,7 +145,7 @@ func (w *schemaWalker) list(e *footer.Element, n *levelNode) {
 func (w *schemaWalker) mapOf(e *footer.Element, n *levelNode) {
 	kept := e.Kept()
 	if len(kept) != 1 || !kept[0].Repeats() || !kept[0].Group || kept[0].Refused != "" ||
-		len(kept[0].Kids) != len(kept[0].Kept()) || len(kept[0].Kids) > 2 {
+		len(kept[0].Children) != len(kept[0].Kept()) || len(kept[0].Children) > 2 {
 		w.structOf(e, n)
 		n.node = &column.Type{Shape: column.Refused, Reason: "it is annotated MAP, and has no repeated group of a " +
 			"key and a value inside"}

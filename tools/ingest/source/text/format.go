@@ -21,10 +21,10 @@ var Format = &input.Format{
 	Guess: func(d *input.Set, _ []byte, _ bool) bool {
 		return d.Ddl != nil || len(d.Mapping.Text.Columns) > 0 || d.Mapping.Text.Header
 	},
-	Begin: func(d *input.Set) input.Opener { return (&dump{d: d}).open },
+	Begin: func(d *input.Set) input.Opener { return (&inference{d: d}).open },
 }
 
-func (t *dump) open(ctx context.Context, in input.File) (column.Reader, error) {
+func (t *inference) open(ctx context.Context, in input.File) (column.Reader, error) {
 	lines, err := lines.Open(in.Path, in.Stream, t.d.Mapping.Text.Charset, &t.d.Limits)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (t *dump) open(ctx context.Context, in input.File) (column.Reader, error) {
 
 // lines.Open takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose
 // columns are of the types that typeOf gives.
-func (t *dump) openLines(in *lines.Reader, typeOf func(name string) (*column.Type, error)) (*Reader, error) {
+func (t *inference) openLines(in *lines.Reader, typeOf func(name string) (*column.Type, error)) (*Reader, error) {
 	d := t.d
 	layout := d.Mapping.Text
 	var nodes []*column.Type
@@ -75,7 +75,7 @@ func (t *dump) openLines(in *lines.Reader, typeOf func(name string) (*column.Typ
 
 // headerTypes returns what gives the types of columns that a header names: the mapping file, else what the values of
 // all files show where that is asked for, else string.
-func (t *dump) headerTypes(ctx context.Context, stream bool) (func(name string) (*column.Type, error), error) {
+func (t *inference) headerTypes(ctx context.Context, stream bool) (func(name string) (*column.Type, error), error) {
 	d := t.d
 	given := func(name string) (*column.Type, error) {
 		if cm := d.Mapping.Columns[name]; cm != nil && cm.Type != "" {

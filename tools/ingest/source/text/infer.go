@@ -15,9 +15,9 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
-// A dump learns the types of text columns from the values that all files of a dump have in them: every value is read
+// An inference finds the types of text columns from the values that all files of a dump have in them: every value is read
 // once before any is read for its row.
-type dump struct {
+type inference struct {
 	d *input.Set
 
 	// mu guards the rest, and is held while files are read.
@@ -27,20 +27,20 @@ type dump struct {
 
 // textValues is what the values of a column can be all together. Nulls, and no text at all, can be anything.
 type textValues struct {
-	some, empty                                            bool // there was a value; there was one of no text
-	notBool, notInt, notUint, notFloat, notDate, notMoment bool
+	some, empty                                               bool // there was a value; there was one of no text
+	notBool, notInt, notUint, notFloat, notDate, notTimestamp bool
 	// A number was beyond float32, or an integer that it does not hold exactly.
-	notSingle bool
-	moments   column.MomentRange // of those that are timestamps
+	notSingle  bool
+	timestamps column.TimestampRange // of those that are timestamps
 }
 
 // types returns what gives the type of a column by its values.
-func (t *dump) types(ctx context.Context, given func(string) (*column.Type, error)) (func(name string) *column.Type,
+func (t *inference) types(ctx context.Context, given func(string) (*column.Type, error)) (func(name string) *column.Type,
 	error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.columns == nil {
-		columns, err := t.learn(ctx, given)
+		columns, err := t.scan(ctx, given)
 		if err != nil {
 			return nil, err
 		}
@@ -59,11 +59,11 @@ func (t *dump) types(ctx context.Context, given func(string) (*column.Type, erro
 	}, nil
 }
 
-// learn is called with mu held.
-func (t *dump) learn(ctx context.Context, given func(string) (*column.Type, error)) (map[string]*textValues, error) {
+// scan is called with mu held.
+func (t *inference) scan(ctx context.Context, given func(string) (*column.Type, error)) (map[string]*textValues, error) {
 	var mu sync.Mutex // guards all
 	all := map[string]*textValues{}
-	return all, t.d.Learn(ctx, t.d.Files(name), func(ctx context.Context, _ int, in input.File) {
+	return all, t.d.Scan(ctx, t.d.Files(name), func(ctx context.Context, _ int, in input.File) {
 		columns, _ := t.file(ctx, in.Path, given)
 		mu.Lock()
 		defer mu.Unlock()
@@ -77,7 +77,7 @@ func (t *dump) learn(ctx context.Context, given func(string) (*column.Type, erro
 }
 
 // file returns what the values of a file's columns can be.
-func (t *dump) file(ctx context.Context, path string, given func(string) (*column.Type, error)) (map[string]*textValues,
+func (t *inference) file(ctx context.Context, path string, given func(string) (*column.Type, error)) (map[string]*textValues,
 	error) {
 	lines, err := lines.Open(path, nil, t.d.Mapping.Text.Charset, &t.d.Limits)
 	if err != nil {
@@ -150,10 +150,10 @@ func (c *textValues) add(s string) {
 		_, err := time.Parse(time.DateOnly, s)
 		c.notDate = err != nil
 	}
-	if !c.notMoment {
-		m, err := column.ParseMoment(s)
-		if c.notMoment = err != nil; err == nil {
-			c.moments.Add(m)
+	if !c.notTimestamp {
+		m, err := column.ParseTimestamp(s)
+		if c.notTimestamp = err != nil; err == nil {
+			c.timestamps.Add(m)
 		}
 	}
 }
@@ -178,9 +178,9 @@ func isFraction(s string) bool {
 func (c *textValues) merge(o *textValues) {
 	c.some, c.empty = c.some || o.some, c.empty || o.empty
 	c.notBool, c.notInt, c.notUint = c.notBool || o.notBool, c.notInt || o.notInt, c.notUint || o.notUint
-	c.notFloat, c.notDate, c.notMoment = c.notFloat || o.notFloat, c.notDate || o.notDate, c.notMoment || o.notMoment
+	c.notFloat, c.notDate, c.notTimestamp = c.notFloat || o.notFloat, c.notDate || o.notDate, c.notTimestamp || o.notTimestamp
 	c.notSingle = c.notSingle || o.notSingle
-	c.moments.Merge(o.moments)
+	c.timestamps.Merge(o.timestamps)
 }
 
 // node returns the narrowest type that holds all the values. A string or a float that the table has is taken where it
@@ -207,8 +207,8 @@ func (c *textValues) node(known vector.Type, unit string) *column.Type {
 		n.Elem = vector.Float64
 	case !c.notDate:
 		n.Elem, n.Logical = vector.Int32, "date32"
-	case !c.notMoment && (unit != "" || !c.moments.None()):
-		n.Logical = "timestamp[" + cmp.Or(unit, c.moments.Unit()) + "]"
+	case !c.notTimestamp && (unit != "" || !c.timestamps.None()):
+		n.Logical = "timestamp[" + cmp.Or(unit, c.timestamps.Unit()) + "]"
 	default:
 		n.Shape, n.Elem = column.String, 0
 	}

@@ -114,7 +114,7 @@ func (r *Reader) bindHeader(typeOf func(string) (*column.Type, error)) error {
 	return nil
 }
 
-func (r *Reader) HasNothing() bool { return r.empty }
+func (r *Reader) IsEmpty() bool { return r.empty }
 
 func (r *Reader) Close() error { return r.Lines.Close() }
 

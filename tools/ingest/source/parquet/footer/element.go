@@ -15,7 +15,7 @@ import (
 // An Element is a node of the schema in a Parquet footer.
 type Element struct {
 	Name       string
-	Kids       []*Element
+	Children   []*Element
 	Group      bool
 	Physical   int32 // -1: none
 	Length     int32
@@ -28,9 +28,9 @@ type Element struct {
 	logicalID  int16
 	Node       schema.Node // e without its children, as the library has it; nil where it is refused
 	// Refused says why the element has no place in a table.
-	Refused string
-	Sealed  bool // its values, and even its levels, are encrypted
-	depth   int  // of the tree below, this one included
+	Refused   string
+	Encrypted bool // its values, and even its levels, are encrypted
+	depth     int  // of the tree below, this one included
 }
 
 // Parquet's repetition types.
@@ -227,7 +227,7 @@ func (f *Footer) readSchema(t *thrift.Reader, limits column.Limits) (*Element, e
 				return nil, errors.New("the schema has elements outside its root")
 			}
 			above := &open[len(open)-1]
-			above.e.Kids = append(above.e.Kids, e)
+			above.e.Children = append(above.e.Children, e)
 			above.left--
 		}
 		if e.Group {
@@ -255,7 +255,7 @@ func (f *Footer) readSchema(t *thrift.Reader, limits column.Limits) (*Element, e
 // close judges an element all of whose children are known.
 func (f *Footer) close(e *Element, limits column.Limits) {
 	e.depth = 1
-	for _, k := range e.Kids {
+	for _, k := range e.Children {
 		e.depth = max(e.depth, 1+k.depth)
 	}
 	// parquet-mr says that the logical type is UNKNOWN where there is none for the converted one, MAP_KEY_VALUE and
@@ -303,10 +303,10 @@ func (e *Element) Annotation() string {
 // Kept returns the children that have columns, or are none themselves and have their place.
 func (e *Element) Kept() []*Element {
 	gone := func(k *Element) bool { return k.Refused != "" && len(k.Leaves(nil)) == 0 }
-	if !slices.ContainsFunc(e.Kids, gone) {
-		return e.Kids
+	if !slices.ContainsFunc(e.Children, gone) {
+		return e.Children
 	}
-	return slices.DeleteFunc(slices.Clone(e.Kids), gone)
+	return slices.DeleteFunc(slices.Clone(e.Children), gone)
 }
 
 // Leaves appends the columns of the file under e, in their order.
@@ -317,8 +317,8 @@ func (e *Element) Leaves(out []*Element) []*Element {
 		if !last.Group {
 			out = append(out, last)
 		}
-		for i := len(last.Kids) - 1; i >= 0; i-- {
-			todo = append(todo, last.Kids[i])
+		for i := len(last.Children) - 1; i >= 0; i-- {
+			todo = append(todo, last.Children[i])
 		}
 	}
 	return out

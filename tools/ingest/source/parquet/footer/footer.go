@@ -14,13 +14,13 @@ import (
 // A Footer is what Parquet's FileMetaData says: it is read once, here. What has no place in a table is refused by the
 // name of its column, so that the other columns can be read.
 type Footer struct {
-	Root    *Element
-	Columns int  // of the file: the leaves of the schema
-	Sealed  bool // the footer itself is encrypted: there is nothing else
-	Rows    int64
-	Groups  []RowGroup
-	Writer  string            // created_by
-	Meta    map[string]string // the writer's key-value metadata; of a key given twice the first
+	Root      *Element
+	Columns   int  // of the file: the leaves of the schema
+	Encrypted bool // the footer itself is encrypted: there is nothing else
+	Rows      int64
+	Groups    []RowGroup
+	Writer    string            // created_by
+	Meta      map[string]string // the writer's key-value metadata; of a key given twice the first
 }
 
 // A RowGroup is a RowGroup.
@@ -54,7 +54,7 @@ const (
 const maxFooterBytes = 1 << 30
 
 // Damaged is an error about a footer that no program can read.
-func Damaged(format string, args ...any) error {
+func damaged(format string, args ...any) error {
 	return fmt.Errorf("the Parquet footer is damaged, or of a program that does not follow the format: %w; "+
 		"copy the file again, or write it anew", fmt.Errorf(format, args...))
 }
@@ -76,14 +76,14 @@ func Read(r io.ReaderAt, size int64, limits column.Limits) (*Footer, error) {
 	}
 	switch string(tail[4:]) {
 	case "PARE":
-		return &Footer{Sealed: true}, nil
+		return &Footer{Encrypted: true}, nil
 	case "PAR1":
 	default:
 		return nil, fmt.Errorf("the file does not end with PAR1: it is cut short, or no Parquet file")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > size-12 || n > maxFooterBytes {
-		return nil, Damaged("a footer of %d bytes in a file of %d", n, size)
+		return nil, damaged("a footer of %d bytes in a file of %d", n, size)
 	}
 	raw := make([]byte, n)
 	if _, err := r.ReadAt(raw, size-8-n); err != nil {
@@ -91,7 +91,7 @@ func Read(r io.ReaderAt, size int64, limits column.Limits) (*Footer, error) {
 	}
 	f := &Footer{Meta: map[string]string{}}
 	if err := f.parse(raw, limits); err != nil {
-		return nil, Damaged("%w", err)
+		return nil, damaged("%w", err)
 	}
 	return f, nil
 }
@@ -250,7 +250,7 @@ func (f *Footer) findEncrypted() error {
 		}
 		for c, chunk := range chunks[:min(len(chunks), len(leaves))] {
 			if chunk.Encrypted {
-				leaves[c].Refused, leaves[c].Sealed = "it is encrypted, which this reader does not support: decrypt "+
+				leaves[c].Refused, leaves[c].Encrypted = "it is encrypted, which this reader does not support: decrypt "+
 					"it first", true
 			}
 		}
@@ -262,7 +262,7 @@ func (f *Footer) findEncrypted() error {
 func (f *Footer) Path(leaf int) string {
 	var names []string
 	for e := f.Root; e.Group; {
-		for _, k := range e.Kids {
+		for _, k := range e.Children {
 			n := len(k.Leaves(nil))
 			if leaf < n {
 				e, names = k, append(names, k.Name)

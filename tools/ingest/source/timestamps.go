@@ -10,7 +10,7 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
 )
 
-// A momentDump chooses the units of timestamps whose source has seconds and nanoseconds, and no unit of its own: those
+// A timestampUnits chooses the units of timestamps whose source has seconds and nanoseconds, and no unit of its own: those
 // of text, JSON, Parquet's INT96 and ORC. Nanoseconds in 64 bits end in 2262, and 9999-12-31 is a common word for
 // "never".
 //
@@ -19,19 +19,19 @@ import (
 //	else all values of the dump       nanoseconds; microseconds where a value is out of their range and none is finer
 //
 // The values are read once more for that, of those columns alone, before any is read for its row.
-type momentDump struct {
+type timestampUnits struct {
 	d *discovery
 
 	// mu guards the rest, and is held while files are read.
 	mu    sync.Mutex
-	found map[string]column.MomentRange // by path; nil: not yet
+	found map[string]column.TimestampRange // by path; nil: not yet
 }
 
 // choose sets the units of the columns of a reader. once: what it reads can be read once only, so that its values say
 // nothing.
-func (d *momentDump) choose(ctx context.Context, r column.Reader, once bool) error {
+func (d *timestampUnits) choose(ctx context.Context, r column.Reader, once bool) error {
 	var open []input.TimestampLeaf
-	for _, l := range d.d.MomentLeaves(r.Columns()) {
+	for _, l := range d.d.TimestampLeaves(r.Columns()) {
 		if unit := d.d.TimestampUnit(l.Path); unit != "" {
 			l.Node.Logical = column.WithUnit(l.Node.Logical, unit)
 		} else {
@@ -41,7 +41,7 @@ func (d *momentDump) choose(ctx context.Context, r column.Reader, once bool) err
 	if len(open) == 0 || once {
 		return nil
 	}
-	found, err := d.learn(ctx)
+	found, err := d.scan(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,16 +52,16 @@ func (d *momentDump) choose(ctx context.Context, r column.Reader, once bool) err
 	return nil
 }
 
-// learn returns what all files of the dump have.
-func (d *momentDump) learn(ctx context.Context) (map[string]column.MomentRange, error) {
+// scan returns what all files of the dump have.
+func (d *timestampUnits) scan(ctx context.Context) (map[string]column.TimestampRange, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.found != nil {
 		return d.found, nil
 	}
 	var mu sync.Mutex // guards found
-	found := map[string]column.MomentRange{}
-	err := d.d.Learn(ctx, d.d.Set.Files(""), func(ctx context.Context, _ int, in input.File) {
+	found := map[string]column.TimestampRange{}
+	err := d.d.Scan(ctx, d.d.Set.Files(""), func(ctx context.Context, _ int, in input.File) {
 		leaves, _ := d.file(ctx, in)
 		mu.Lock()
 		defer mu.Unlock()
@@ -79,7 +79,7 @@ func (d *momentDump) learn(ctx context.Context) (map[string]column.MomentRange, 
 }
 
 // file reads the timestamps of a file that have no unit yet, for what they are.
-func (d *momentDump) file(ctx context.Context, in input.File) (leaves []input.TimestampLeaf, err error) {
+func (d *timestampUnits) file(ctx context.Context, in input.File) (leaves []input.TimestampLeaf, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = column.Recovered(p)
@@ -93,15 +93,15 @@ func (d *momentDump) file(ctx context.Context, in input.File) (leaves []input.Ti
 		return nil, err
 	}
 	defer r.Close()
-	leaves = slices.DeleteFunc(d.d.MomentLeaves(r.Columns()),
+	leaves = slices.DeleteFunc(d.d.TimestampLeaves(r.Columns()),
 		func(l input.TimestampLeaf) bool { return d.d.TimestampUnit(l.Path) != "" })
 	for _, l := range leaves {
-		l.Node.Seen = &column.MomentRange{}
+		l.Node.Seen = &column.TimestampRange{}
 	}
 	if len(leaves) == 0 {
 		return nil, nil
 	}
-	if c, ok := r.(column.Chooser); ok {
+	if c, ok := r.(column.Projector); ok {
 		wanted := make([]bool, len(r.Columns()))
 		for _, l := range leaves {
 			wanted[l.Column] = true
@@ -111,7 +111,7 @@ func (d *momentDump) file(ctx context.Context, in input.File) (leaves []input.Ti
 				dropAround(n, leaves)
 			}
 		}
-		if err := c.Want(wanted); err != nil {
+		if err := c.Project(wanted); err != nil {
 			return leaves, err
 		}
 	}
