@@ -28,8 +28,8 @@ type Pruning struct {
 	SegmentsKept uint64
 	Rows         uint64 // of all segments
 	RowsSelected uint64
-	// BytesNeeded and BytesOverRead of the filter's features, in so many Requests.
-	BytesNeeded, BytesOverRead, Requests uint64
+	// BytesNeeded and BytesUnneeded of the filter's features, in so many Requests.
+	BytesNeeded, BytesUnneeded, Requests uint64
 	Seconds                              float64
 }
 
@@ -114,7 +114,7 @@ func (v *filterExecutor) all(ctx context.Context, segments []storage.SegmentDesc
 	}
 	if v.x != nil {
 		s := v.x.stats.stats()
-		p.BytesNeeded, p.BytesOverRead, p.Requests = s.BytesNeeded, s.BytesOverRead, s.Requests
+		p.BytesNeeded, p.BytesUnneeded, p.Requests = s.BytesNeeded, s.BytesUnneeded, s.Requests
 	}
 	p.Seconds = time.Since(start).Seconds()
 	return out, nil

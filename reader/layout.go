@@ -340,7 +340,7 @@ func mulDiv(rows, i, n uint64) uint64 { return rows/n*i + rows%n*i/n }
 type Cost struct {
 	Rows, Segments, Stripes    uint64
 	Requests                   uint64
-	BytesNeeded, BytesOverRead uint64
+	BytesNeeded, BytesUnneeded uint64
 }
 
 // Cost opens every segment and adds up what a Scanner with the same options would read; of a plan that shuffles, in epoch 0,
@@ -412,6 +412,6 @@ func (c *Cost) add(u *load.IOTask, g *load.Segment, from, to int, opts *Options)
 		c.Stripes += uint64(u.To - u.From)
 		c.Requests += uint64(len(u.Requests))
 		c.BytesNeeded += u.Needed
-		c.BytesOverRead += u.OverRead
+		c.BytesUnneeded += u.Unneeded
 	}
 }

@@ -12,7 +12,7 @@ import (
 //
 //	range       [== a ==]......[= b =][==== group ====]    of one object, read as one
 //	needed       a       gap    b      the group's inverse: to each of its features that is read an equal part
-//	over-read           the gap, to all in the range, in proportion to the bytes needed
+//	unneeded            the gap, to all in the range, in proportion to the bytes needed
 //
 // It costs a step a file and unit, and allocates nothing once it has seen a unit of each size. One that nobody asks for what it counts counts
 // nothing. Safe for concurrent use.
@@ -25,10 +25,10 @@ type meter struct {
 	ranges   []share     // scratch
 }
 
-type featureMeter struct{ stripes, rows, needed, overRead uint64 }
+type featureMeter struct{ stripes, rows, needed, unneeded uint64 }
 
 // A fileMeter is the bytes of one file of a unit.
-type fileMeter struct{ needed, overRead uint64 }
+type fileMeter struct{ needed, unneeded uint64 }
 
 // A share deals an amount out to parts in proportion, so that they add up to it.
 type share struct {
@@ -90,21 +90,21 @@ func (m *meter) count(u *load.IOTask) {
 		if n := &u.Needs[j]; n.Range >= 0 {
 			f := &m.files[n.File]
 			f.needed += n.Bytes
-			f.overRead += m.ranges[n.Range].take(n.Bytes)
+			f.unneeded += m.ranges[n.Range].take(n.Bytes)
 		}
 	}
 	for j := range m.files {
 		f := m.files[j]
 		if at := g.Owners[j]; at >= 0 {
 			m.features[at].needed += f.needed
-			m.features[at].overRead += f.overRead
+			m.features[at].unneeded += f.unneeded
 			continue
 		}
 		among := g.Shared[^g.Owners[j]]
-		needed, overRead := share{amount: f.needed, total: uint64(len(among))}, share{amount: f.overRead, total: uint64(len(among))}
+		needed, unneeded := share{amount: f.needed, total: uint64(len(among))}, share{amount: f.unneeded, total: uint64(len(among))}
 		for _, at := range among {
 			m.features[at].needed += needed.take(1)
-			m.features[at].overRead += overRead.take(1)
+			m.features[at].unneeded += unneeded.take(1)
 		}
 	}
 	var rows uint64

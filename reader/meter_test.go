@@ -42,13 +42,13 @@ func TestMeterEqualsModel(t *testing.T) {
 
 // checkMeter holds the parts to the whole.
 func checkMeter(t *rapid.T, c *counters, l *Layout) {
-	var needed, overRead uint64
+	var needed, unneeded uint64
 	for _, f := range c.meter.features {
 		needed += f.needed
-		overRead += f.overRead
+		unneeded += f.unneeded
 	}
-	if needed != c.needed.Load() || overRead != c.overRead.Load() {
-		t.Fatalf("features add up to %d bytes needed and %d over-read: want %d and %d", needed, overRead, c.needed.Load(), c.overRead.Load())
+	if needed != c.needed.Load() || unneeded != c.unneeded.Load() {
+		t.Fatalf("features add up to %d bytes needed and %d unneeded: want %d and %d", needed, unneeded, c.needed.Load(), c.unneeded.Load())
 	}
 }
 
@@ -159,8 +159,8 @@ func TestMeterDealsOut(t *testing.T) {
 	m.count(u)
 	m.count(u)
 	want := []featureMeter{
-		{stripes: 4, rows: 34, needed: 2 * 40, overRead: 2 * 20},
-		{stripes: 4, rows: 34, needed: 2 * (60 + 3), overRead: 2 * 30},
+		{stripes: 4, rows: 34, needed: 2 * 40, unneeded: 2 * 20},
+		{stripes: 4, rows: 34, needed: 2 * (60 + 3), unneeded: 2 * 30},
 		{stripes: 4, rows: 34, needed: 2 * 4},
 	}
 	for i := range want {
@@ -225,11 +225,11 @@ func TestGapsAreCountedByRange(t *testing.T) {
 	u.Coalesce(load.FetchSizes{Gap: 16, Request: 1 << 20})
 	c := &counters{meter: meter{size: 4}}
 	c.count(u)
-	if u.Stored != 40+90 || u.OverRead != 10 || c.overRead.Load() != 10 || c.needed.Load() != 160 {
-		t.Errorf("%d bytes stored, %d over-read, %d and %d counted", u.Stored, u.OverRead, c.overRead.Load(), c.needed.Load())
+	if u.Stored != 40+90 || u.Unneeded != 10 || c.unneeded.Load() != 10 || c.needed.Load() != 160 {
+		t.Errorf("%d bytes stored, %d unneeded, %d and %d counted", u.Stored, u.Unneeded, c.unneeded.Load(), c.needed.Load())
 	}
-	for i, want := range []featureMeter{{needed: 40}, {needed: 40}, {needed: 40, overRead: 5}, {needed: 40, overRead: 5}} {
-		if got := c.meter.features[i]; got.needed != want.needed || got.overRead != want.overRead {
+	for i, want := range []featureMeter{{needed: 40}, {needed: 40}, {needed: 40, unneeded: 5}, {needed: 40, unneeded: 5}} {
+		if got := c.meter.features[i]; got.needed != want.needed || got.unneeded != want.unneeded {
 			t.Errorf("feature %d: %+v, want %+v", i, got, want)
 		}
 	}

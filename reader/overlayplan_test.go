@@ -245,7 +245,7 @@ func TestOverlaysReadWhatIsSeen(t *testing.T) {
 		stats := s.Stats()
 		s.Close()
 		cost, err := l.Cost(ctx, Options{})
-		if err != nil || cost.BytesNeeded != stats.BytesNeeded || cost.BytesOverRead != stats.BytesOverRead || cost.Requests != stats.Requests {
+		if err != nil || cost.BytesNeeded != stats.BytesNeeded || cost.BytesUnneeded != stats.BytesUnneeded || cost.Requests != stats.Requests {
 			t.Errorf("%s: cost %+v of %+v: %v", name, cost, stats, err)
 		}
 		if name == "whole stripes" { // a stripe of the layer, two of the segment under it
@@ -257,8 +257,8 @@ func TestOverlaysReadWhatIsSeen(t *testing.T) {
 					want += s.Length
 				}
 			}
-			if stats.BytesNeeded != want || stats.BytesOverRead != 0 {
-				t.Errorf("%s: %d bytes needed and %d over, want %d", name, stats.BytesNeeded, stats.BytesOverRead, want)
+			if stats.BytesNeeded != want || stats.BytesUnneeded != 0 {
+				t.Errorf("%s: %d bytes needed and %d over, want %d", name, stats.BytesNeeded, stats.BytesUnneeded, want)
 			}
 		}
 		// The index of segment 3 and of those under layers, and of layers that have rows.
@@ -291,7 +291,7 @@ func TestOverlaysPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := *l.Pruning()
-		got.Seconds, got.BytesNeeded, got.BytesOverRead = 0, 0, 0
+		got.Seconds, got.BytesNeeded, got.BytesUnneeded = 0, 0, 0
 		if got != want {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}

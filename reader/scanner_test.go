@@ -286,7 +286,7 @@ func checkStats(t *rapid.T, s *Scanner, table *testTable) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cost.BytesNeeded != st.BytesNeeded || cost.BytesOverRead != st.BytesOverRead || cost.Requests != st.Requests {
+	if cost.BytesNeeded != st.BytesNeeded || cost.BytesUnneeded != st.BytesUnneeded || cost.Requests != st.Requests {
 		t.Fatalf("cost %+v, stats %+v", cost, st)
 	}
 	var read uint64
@@ -296,7 +296,7 @@ func checkStats(t *rapid.T, s *Scanner, table *testTable) {
 			t.Fatalf("a request of %d bytes", r.to-r.from)
 		}
 	}
-	if read != cost.BytesNeeded+cost.BytesOverRead || uint64(len(table.blobs.reads)) != cost.Requests {
+	if read != cost.BytesNeeded+cost.BytesUnneeded || uint64(len(table.blobs.reads)) != cost.Requests {
 		t.Fatalf("read %d bytes in %d requests, cost %+v", read, len(table.blobs.reads), cost)
 	}
 	if st.DedupeFactor < 1 {

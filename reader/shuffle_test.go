@@ -228,7 +228,7 @@ func checkStatsOnce(t *rapid.T, s *Scanner, epoch uint64) {
 	if err != nil || cost.BytesNeeded != st.BytesNeeded || cost.Rows != st.Rows {
 		t.Fatalf("%v: cost %+v, stats %+v", err, cost, st)
 	}
-	if epoch == 0 && (cost.Requests != st.Requests || cost.BytesOverRead != st.BytesOverRead) {
+	if epoch == 0 && (cost.Requests != st.Requests || cost.BytesUnneeded != st.BytesUnneeded) {
 		t.Fatalf("cost %+v, stats %+v", cost, st)
 	}
 }

@@ -11,7 +11,7 @@ import (
 type Stats struct {
 	Rows, Batches   uint64
 	BytesNeeded     uint64 // of the projected stripes
-	BytesOverRead   uint64 // of the gaps between them that were read too
+	BytesUnneeded   uint64 // of the gaps between them that were read too
 	Requests        uint64
 	DecodeSeconds   float64 // over all workers: checksum, decode, widen
 	AssembleSeconds float64 // over all workers: making batches of stripes
@@ -35,7 +35,7 @@ type Stats struct {
 type counters struct {
 	rows, batches                 atomic.Uint64
 	slotRows, slots               atomic.Uint64
-	needed, overRead              atomic.Uint64
+	needed, unneeded              atomic.Uint64
 	requests                      atomic.Uint64
 	decodedRows, decodedSlots     atomic.Uint64
 	decode, assemble, stall, read atomic.Int64
@@ -47,13 +47,13 @@ type counters struct {
 // count counts a unit that is to be read.
 func (c *counters) count(u *load.IOTask) {
 	c.needed.Add(u.Needed)
-	c.overRead.Add(u.OverRead)
+	c.unneeded.Add(u.Unneeded)
 	c.meter.count(u)
 }
 
 func (c *counters) stats() Stats {
 	out := Stats{
-		Rows: c.rows.Load(), Batches: c.batches.Load(), BytesNeeded: c.needed.Load(), BytesOverRead: c.overRead.Load(), Requests: c.requests.Load(),
+		Rows: c.rows.Load(), Batches: c.batches.Load(), BytesNeeded: c.needed.Load(), BytesUnneeded: c.unneeded.Load(), Requests: c.requests.Load(),
 		DecodeSeconds: time.Duration(c.decode.Load()).Seconds(), AssembleSeconds: time.Duration(c.assemble.Load()).Seconds(),
 		ReadSeconds: time.Duration(c.read.Load()).Seconds(), StallSeconds: time.Duration(c.stall.Load()).Seconds(),
 		SlotRows: c.slotRows.Load(), Slots: c.slots.Load(), DedupeFactor: 1, EmittedFactor: 1,

@@ -83,19 +83,19 @@ func (x *usageSource) Counters() (usage.Counters, bool) {
 	s, before := x.stats, x.before
 	now := usage.Counters{
 		Rows: s.rows.Load(), Batches: s.batches.Load(), Requests: s.requests.Load(),
-		BytesNeeded: s.needed.Load(), BytesOverRead: s.overRead.Load(),
+		BytesNeeded: s.needed.Load(), BytesUnneeded: s.unneeded.Load(),
 		Stall: time.Duration(s.stall.Load()), Decode: time.Duration(s.decode.Load()), Assemble: time.Duration(s.assemble.Load()), Read: time.Duration(s.read.Load()),
 		StoredRows: s.decodedRows.Load(), StoredSlots: s.decodedSlots.Load(), EmittedRows: s.slotRows.Load(), EmittedSlots: s.slots.Load(),
 	}
 	filters := x.filters && x.layout.filters.read()
 	if !filters && now.Rows == before.Rows && now.Batches == before.Batches && now.Requests == before.Requests &&
-		now.BytesNeeded == before.BytesNeeded && now.BytesOverRead == before.BytesOverRead {
+		now.BytesNeeded == before.BytesNeeded && now.BytesUnneeded == before.BytesUnneeded {
 		return usage.Counters{}, false
 	}
 	x.before = now
 	out := usage.Counters{
 		Rows: now.Rows - before.Rows, Batches: now.Batches - before.Batches, Requests: now.Requests - before.Requests,
-		BytesNeeded: now.BytesNeeded - before.BytesNeeded, BytesOverRead: now.BytesOverRead - before.BytesOverRead,
+		BytesNeeded: now.BytesNeeded - before.BytesNeeded, BytesUnneeded: now.BytesUnneeded - before.BytesUnneeded,
 		Stall: now.Stall - before.Stall, Decode: now.Decode - before.Decode, Assemble: now.Assemble - before.Assemble, Read: now.Read - before.Read,
 		StoredRows: now.StoredRows - before.StoredRows, StoredSlots: now.StoredSlots - before.StoredSlots,
 		EmittedRows: now.EmittedRows - before.EmittedRows, EmittedSlots: now.EmittedSlots - before.EmittedSlots,
@@ -104,7 +104,7 @@ func (x *usageSource) Counters() (usage.Counters, bool) {
 		f := &x.layout.filters
 		out.Requests += f.requests
 		out.BytesNeeded += f.needed
-		out.BytesOverRead += f.overRead
+		out.BytesUnneeded += f.unneeded
 		out.Read += f.took
 	}
 	return out, true
@@ -128,7 +128,7 @@ func (x *usageSource) Uses(to *usage.Uses) {
 }
 
 func (m *featureMeter) addTo(to *usage.Uses, i int) {
-	to.Add(i, m.stripes, m.rows, m.needed, m.overRead)
+	to.Add(i, m.stripes, m.rows, m.needed, m.unneeded)
 }
 
 // countedFeatures are the features of a layout as a Source has them: the layout's, and then those that its filters read. They are made when they are
@@ -159,13 +159,13 @@ func (c *countedFeatures) features(l *Layout) []usage.Feature {
 type filterReads struct {
 	features                   []storage.Feature
 	meters                     []featureMeter // of features
-	requests, needed, overRead uint64
+	requests, needed, unneeded uint64
 	took                       time.Duration
 	taken                      atomic.Bool
 }
 
 // read reports whether they read anything.
-func (f *filterReads) read() bool { return f.requests|f.needed|f.overRead != 0 }
+func (f *filterReads) read() bool { return f.requests|f.needed|f.unneeded != 0 }
 
 // add adds what a filter executor has read.
 func (f *filterReads) add(v *filterExecutor) {
@@ -181,6 +181,6 @@ func (f *filterReads) add(v *filterExecutor) {
 	f.meters = append(f.meters, counted...)
 	f.requests += s.requests.Load()
 	f.needed += s.needed.Load()
-	f.overRead += s.overRead.Load()
+	f.unneeded += s.unneeded.Load()
 	f.took += time.Duration(s.read.Load())
 }

@@ -184,25 +184,25 @@ func TestUsageRecordsEqualModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var needed, overRead uint64
+		var needed, unneeded uint64
 		for i := range s.Features {
 			got := s.Features[i].FeatureUse
 			want := m.uses[got.ID]
 			if got.Name == "n" {
 				want.Rows = got.Rows // of stripes that were evaluated: Pruning does not say
 			}
-			want.ID, want.Name, want.Last, want.BytesOverRead = got.ID, got.Name, now, got.BytesOverRead
+			want.ID, want.Name, want.Last, want.BytesUnneeded = got.ID, got.Name, now, got.BytesUnneeded
 			if got != want {
 				t.Fatalf("recorded %+v, want %+v", got, want)
 			}
 			needed += got.BytesNeeded
-			overRead += got.BytesOverRead
+			unneeded += got.BytesUnneeded
 		}
 		if len(s.Features) != len(m.uses) || s.Total.Readers != m.total.Readers || s.Total.Rows != m.total.Rows {
 			t.Fatalf("recorded %+v of %d features, want %+v of %d", s.Total, len(s.Features), m.total, len(m.uses))
 		}
-		if needed != s.Total.BytesNeeded || overRead != s.Total.BytesOverRead || needed < filtered {
-			t.Fatalf("features add up to %d and %d bytes, filters to %d: %+v", needed, overRead, filtered, s.Total)
+		if needed != s.Total.BytesNeeded || unneeded != s.Total.BytesUnneeded || needed < filtered {
+			t.Fatalf("features add up to %d and %d bytes, filters to %d: %+v", needed, unneeded, filtered, s.Total)
 		}
 	})
 }
@@ -337,7 +337,7 @@ func TestThousandReadersAtOnce(t *testing.T) {
 		}
 		for i := range s.Features {
 			got, want := s.Features[i].FeatureUse, m.uses[s.Features[i].ID]
-			want.ID, want.Name, want.Last, want.BytesOverRead = got.ID, got.Name, got.Last, got.BytesOverRead
+			want.ID, want.Name, want.Last, want.BytesUnneeded = got.ID, got.Name, got.Last, got.BytesUnneeded
 			if got != want {
 				t.Fatalf("recorded %+v, want %+v", got, want)
 			}

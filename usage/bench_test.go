@@ -54,7 +54,7 @@ func BenchmarkRollup(b *testing.B) {
 		r := &Record{Key: Key{Job: fmt.Sprint("job", job), User: "ann"}, Start: noon, End: noon}
 		for i := range 400 {
 			r.Features = append(r.Features, FeatureUse{
-				ID: storage.FeatureID((job*37+i*7)%4000+1) << 50, Name: fmt.Sprintf("feature_%05d", (job*37+i*7)%4000), Readers: 9, Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9, BytesOverRead: 1e7, Last: noon,
+				ID: storage.FeatureID((job*37+i*7)%4000+1) << 50, Name: fmt.Sprintf("feature_%05d", (job*37+i*7)%4000), Readers: 9, Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9, BytesUnneeded: 1e7, Last: noon,
 			})
 		}
 		f.records = append(f.records, r)

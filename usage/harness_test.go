@@ -142,7 +142,7 @@ func (m model) add(r *Record) {
 	c.Batches += o.Batches
 	c.Requests += o.Requests
 	c.BytesNeeded += o.BytesNeeded
-	c.BytesOverRead += o.BytesOverRead
+	c.BytesUnneeded += o.BytesUnneeded
 	c.Stall += o.Stall
 	c.Decode += o.Decode
 	c.Assemble += o.Assemble
@@ -153,7 +153,7 @@ func (m model) add(r *Record) {
 	c.EmittedSlots += o.EmittedSlots
 	for _, u := range r.Features {
 		x := s.uses[u.ID]
-		for i, n := range []uint64{u.Readers, u.Stripes, u.Rows, u.BytesNeeded, u.BytesOverRead} {
+		for i, n := range []uint64{u.Readers, u.Stripes, u.Rows, u.BytesNeeded, u.BytesUnneeded} {
 			x[i] += n
 		}
 		s.uses[u.ID] = x
@@ -216,7 +216,7 @@ func (m model) check(t interface {
 	}
 	for i := range s.Features {
 		f := &s.Features[i]
-		if want := features[f.ID]; want != [5]uint64{f.Readers, f.Stripes, f.Rows, f.BytesNeeded, f.BytesOverRead} || f.Jobs != len(jobsOf[f.ID]) {
+		if want := features[f.ID]; want != [5]uint64{f.Readers, f.Stripes, f.Rows, f.BytesNeeded, f.BytesUnneeded} || f.Jobs != len(jobsOf[f.ID]) {
 			t.Fatalf("feature %+v, want %v of %d jobs", f, want, len(jobsOf[f.ID]))
 		}
 	}

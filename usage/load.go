@@ -119,7 +119,7 @@ func (j *JobTotal) add(day time.Time, r *Record) {
 	d.Readers = plus(d.Readers, r.Readers)
 	d.Rows = plus(d.Rows, r.Rows)
 	d.BytesNeeded = plus(d.BytesNeeded, r.BytesNeeded)
-	d.BytesOverRead = plus(d.BytesOverRead, r.BytesOverRead)
+	d.BytesUnneeded = plus(d.BytesUnneeded, r.BytesUnneeded)
 }
 
 func (f *JobFeature) add(u *FeatureUse) {
@@ -127,7 +127,7 @@ func (f *JobFeature) add(u *FeatureUse) {
 	f.Stripes = plus(f.Stripes, u.Stripes)
 	f.Rows = plus(f.Rows, u.Rows)
 	f.BytesNeeded = plus(f.BytesNeeded, u.BytesNeeded)
-	f.BytesOverRead = plus(f.BytesOverRead, u.BytesOverRead)
+	f.BytesUnneeded = plus(f.BytesUnneeded, u.BytesUnneeded)
 }
 
 func (a *adder) summary() *Summary {

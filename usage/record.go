@@ -59,7 +59,7 @@ type Counters struct {
 	Requests uint64
 
 	BytesNeeded   uint64 // of the projected stripes
-	BytesOverRead uint64 // of the gaps between them that were read too
+	BytesUnneeded uint64 // of the gaps between them that were read too
 
 	Stall    time.Duration // the job waited
 	Decode   time.Duration // over all threads: checksum, decode, widen
@@ -72,7 +72,7 @@ type Counters struct {
 }
 
 // BytesRead is everything that was fetched.
-func (c *Counters) BytesRead() uint64 { return c.BytesNeeded + c.BytesOverRead }
+func (c *Counters) BytesRead() uint64 { return c.BytesNeeded + c.BytesUnneeded }
 
 // StoredFactor is the rows a slot stored, 1 where nothing was decoded.
 func (c *Counters) StoredFactor() float64 { return factor(c.StoredRows, c.StoredSlots) }
@@ -97,14 +97,14 @@ type FeatureUse struct {
 	Rows    uint64 // in those stripes that were asked for
 
 	// BytesNeeded are those of its stripes and dictionaries; what an inverse takes that features share is divided among those that are read.
-	// BytesOverRead is its part of the gaps that were fetched with them, in proportion to the bytes needed. Over all features they add up to
+	// BytesUnneeded is its part of the gaps that were fetched with them, in proportion to the bytes needed. Over all features they add up to
 	// the Record's.
 	BytesNeeded   uint64
-	BytesOverRead uint64
+	BytesUnneeded uint64
 
 	// Last is the End of the last reader that read it. In seconds.
 	Last time.Time
 }
 
 // BytesRead is everything that was fetched for the feature.
-func (u *FeatureUse) BytesRead() uint64 { return u.BytesNeeded + u.BytesOverRead }
+func (u *FeatureUse) BytesRead() uint64 { return u.BytesNeeded + u.BytesUnneeded }

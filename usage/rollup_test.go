@@ -424,7 +424,7 @@ func TestSumsDoNotWrap(t *testing.T) {
 	for i := range 3 {
 		w.Add(&Record{
 			Key: Key{Job: "a", Filter: uint64(i)}, End: noon, Counters: Counters{Rows: most, Stall: 1 << 62},
-			Features: []FeatureUse{{ID: 1, BytesNeeded: most, BytesOverRead: most, Last: noon.Add(time.Hour)}},
+			Features: []FeatureUse{{ID: 1, BytesNeeded: most, BytesUnneeded: most, Last: noon.Add(time.Hour)}},
 		})
 	}
 	flush(t, w)

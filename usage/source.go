@@ -27,19 +27,19 @@ type Uses struct {
 
 // A use is what was read of one feature.
 type use struct {
-	stripes, rows, needed, overRead uint64
+	stripes, rows, needed, unneeded uint64
 	last                            int64 // second of the last read, plus 1; 0: there was none
 }
 
 // Add adds what was read of the i-th feature. What is nothing is no read.
-func (u *Uses) Add(i int, stripes, rows, bytesNeeded, bytesOverRead uint64) {
-	if stripes|bytesNeeded|bytesOverRead == 0 {
+func (u *Uses) Add(i int, stripes, rows, bytesNeeded, bytesUnneeded uint64) {
+	if stripes|bytesNeeded|bytesUnneeded == 0 {
 		return
 	}
 	x := &u.list[i]
 	x.stripes += stripes
 	x.rows += rows
 	x.needed += bytesNeeded
-	x.overRead += bytesOverRead
+	x.unneeded += bytesUnneeded
 	x.last = max(x.last, u.now+1)
 }

@@ -69,13 +69,13 @@ type JobTotal struct {
 // A JobFeature is what a job has read of a feature.
 type JobFeature struct {
 	ID                                                 storage.FeatureID
-	Readers, Stripes, Rows, BytesNeeded, BytesOverRead uint64
+	Readers, Stripes, Rows, BytesNeeded, BytesUnneeded uint64
 }
 
 // A JobDay is what a job has read on a day.
 type JobDay struct {
 	Day                                       time.Time
-	Readers, Rows, BytesNeeded, BytesOverRead uint64
+	Readers, Rows, BytesNeeded, BytesUnneeded uint64
 }
 
 // A DayTotal is what was read on a day.

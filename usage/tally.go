@@ -95,7 +95,7 @@ func (t *tally) record(user, host string) *Record {
 			continue
 		}
 		u := FeatureUse{
-			ID: f.ID, Name: f.Name, Stripes: x.stripes, Rows: x.rows, BytesNeeded: x.needed, BytesOverRead: x.overRead, Last: seconds(last - 1),
+			ID: f.ID, Name: f.Name, Stripes: x.stripes, Rows: x.rows, BytesNeeded: x.needed, BytesUnneeded: x.unneeded, Last: seconds(last - 1),
 		}
 		at, ok := places[f.ID]
 		if !ok {

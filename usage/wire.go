@@ -122,7 +122,7 @@ const stringsOfVersion1 = 6
 // numbers are the counters of a record in their order.
 func (c *Counters) numbers() [10]*uint64 {
 	return [...]*uint64{
-		&c.Readers, &c.Rows, &c.Batches, &c.Requests, &c.BytesNeeded, &c.BytesOverRead, &c.StoredRows, &c.StoredSlots, &c.EmittedRows, &c.EmittedSlots,
+		&c.Readers, &c.Rows, &c.Batches, &c.Requests, &c.BytesNeeded, &c.BytesUnneeded, &c.StoredRows, &c.StoredSlots, &c.EmittedRows, &c.EmittedSlots,
 	}
 }
 
@@ -134,7 +134,7 @@ func (c *Counters) durations() [4]*time.Duration {
 }
 
 func (u *FeatureUse) numbers() [5]*uint64 {
-	return [...]*uint64{&u.Readers, &u.Stripes, &u.Rows, &u.BytesNeeded, &u.BytesOverRead}
+	return [...]*uint64{&u.Readers, &u.Stripes, &u.Rows, &u.BytesNeeded, &u.BytesUnneeded}
 }
 
 func (r *Record) append(dst []byte, places map[string]int, features map[storage.FeatureID]int) []byte {

@@ -133,7 +133,7 @@ func readSpecified(b []byte) []*Record {
 		r.PID, r.Snapshot = n(), n()
 		r.Start = time.Unix(int64(n()), 0).UTC()
 		r.End = r.Start.Add(time.Duration(n()) * time.Second)
-		r.Readers, r.Rows, r.Batches, r.Requests, r.BytesNeeded, r.BytesOverRead = n(), n(), n(), n(), n(), n()
+		r.Readers, r.Rows, r.Batches, r.Requests, r.BytesNeeded, r.BytesUnneeded = n(), n(), n(), n(), n(), n()
 		r.Stall, r.Decode, r.Assemble, r.Read = time.Duration(n()), time.Duration(n()), time.Duration(n()), time.Duration(n())
 		r.StoredRows, r.StoredSlots, r.EmittedRows, r.EmittedSlots = n(), n(), n(), n()
 		at := uint64(0)
@@ -141,7 +141,7 @@ func readSpecified(b []byte) []*Record {
 			at += n()
 			f := features[at]
 			at++
-			u := FeatureUse{ID: storage.FeatureID(f.id), Name: f.name, Readers: n(), Stripes: n(), Rows: n(), BytesNeeded: n(), BytesOverRead: n()}
+			u := FeatureUse{ID: storage.FeatureID(f.id), Name: f.name, Readers: n(), Stripes: n(), Rows: n(), BytesNeeded: n(), BytesUnneeded: n()}
 			u.Last = r.End.Add(-time.Duration(n()) * time.Second)
 			r.Features = append(r.Features, u)
 		}
@@ -159,12 +159,12 @@ func golden() *file {
 		Key:  Key{Job: "train", User: "ann", Program: "python", Purpose: PurposeRead, Branch: "exp", List: "panel", Filter: 0x0123456789abcdef},
 		Host: "h1", PID: 4711, Snapshot: 17, Start: noon, End: noon.Add(300 * time.Second),
 		Counters: Counters{
-			Readers: 1, Rows: 100_000, Batches: 25, Requests: 176, BytesNeeded: 20_800_000, BytesOverRead: 4096, Stall: 120 * time.Millisecond,
+			Readers: 1, Rows: 100_000, Batches: 25, Requests: 176, BytesNeeded: 20_800_000, BytesUnneeded: 4096, Stall: 120 * time.Millisecond,
 			Decode: time.Second, Assemble: 300 * time.Millisecond, Read: 2 * time.Second, StoredRows: 489, StoredSlots: 100, EmittedRows: 237, EmittedSlots: 100,
 		},
 		Features: []FeatureUse{
 			{ID: 3, Name: "click", Readers: 1, Stripes: 7, Rows: 100_000, BytesNeeded: 20_000_000, Last: noon.Add(300 * time.Second)},
-			{ID: 1 << 60, Name: "user_history_00000", Readers: 1, Stripes: 7, Rows: 100_000, BytesNeeded: 800_000, BytesOverRead: 4096, Last: noon},
+			{ID: 1 << 60, Name: "user_history_00000", Readers: 1, Stripes: 7, Rows: 100_000, BytesNeeded: 800_000, BytesUnneeded: 4096, Last: noon},
 		},
 	}
 	return &file{kind: rollupKind, day: dayOf(noon), written: noon.Unix(), merged: []mergedID{{id{1, 2, 3}, noon.Unix()}}, records: []*Record{&r}}

@@ -67,7 +67,7 @@ func (r *reading) read(rows uint64) {
 		u[2] += 10 * rows
 		u[3] += rows
 		r.counters.BytesNeeded += 10 * rows
-		r.counters.BytesOverRead += rows
+		r.counters.BytesUnneeded += rows
 	}
 }
 
@@ -96,11 +96,11 @@ func TestSessions(t *testing.T) {
 		t.Errorf("objects %q", got)
 	}
 	x := load(t, table)
-	if x.Total.Readers != 2 || x.Total.Rows != 123 || x.Total.BytesNeeded != 2460 || x.Total.BytesOverRead != 246 || x.Total.Stall != 123 {
+	if x.Total.Readers != 2 || x.Total.Rows != 123 || x.Total.BytesNeeded != 2460 || x.Total.BytesUnneeded != 246 || x.Total.Stall != 123 {
 		t.Errorf("%+v", x.Total)
 	}
 	equal(t, len(x.Features), 3)
-	equal(t, x.Features[0].FeatureUse, FeatureUse{ID: 1, Name: "f1", Readers: 2, Stripes: 3, Rows: 123, BytesNeeded: 1230, BytesOverRead: 123, Last: now.now})
+	equal(t, x.Features[0].FeatureUse, FeatureUse{ID: 1, Name: "f1", Readers: 2, Stripes: 3, Rows: 123, BytesNeeded: 1230, BytesUnneeded: 123, Last: now.now})
 	// The last is of the projection, and nothing was read of it.
 	equal(t, x.Features[2].FeatureUse, FeatureUse{ID: 3, Name: "f3", Readers: 2, Last: noon})
 	equal(t, len(x.Jobs), 1)

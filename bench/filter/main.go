@@ -254,9 +254,9 @@ func (b *bench) round(ctx context.Context, m *measure) error {
 	m.open, m.read, m.millis = append(m.open, result.Milliseconds(opened.Sub(start))), append(m.read, result.Milliseconds(end.Sub(opened))), append(m.millis, result.Milliseconds(end.Sub(start)))
 	m.cpus = append(m.cpus, (result.CPUSeconds()-cpu)*1e3)
 	st := s.Stats()
-	m.Bytes = st.BytesNeeded + st.BytesOverRead
+	m.Bytes = st.BytesNeeded + st.BytesUnneeded
 	if p := l.Pruning(); p != nil {
-		m.FilterBytes = p.BytesNeeded + p.BytesOverRead
+		m.FilterBytes = p.BytesNeeded + p.BytesUnneeded
 	}
 	return nil
 }

@@ -203,7 +203,7 @@ func (f *flags) measure(ctx context.Context, s *subject) (m sample, err error) {
 	m.SamplesPerSec = rows / time.Since(planned).Seconds()
 	runtime.ReadMemStats(&after)
 	m.AllocBytes = float64(after.TotalAlloc-before.TotalAlloc) / rows
-	m.BytesPerRow = float64(st.BytesNeeded+st.BytesOverRead) / rows
+	m.BytesPerRow = float64(st.BytesNeeded+st.BytesUnneeded) / rows
 	if int64(st.Rows) != s.result.Rows || ids != s.digest.IDs {
 		return m, fmt.Errorf("%d rows and %d ids, want %d and %d", st.Rows, ids, s.result.Rows, s.digest.IDs)
 	}

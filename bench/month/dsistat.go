@@ -51,7 +51,7 @@ func (c *checker) checkReport(l *jobList, f *footprint, ran *month, t *report.Ta
 		c.equal(x.Days, days, "dsistat: %s: days", j.Name)
 		c.equal(x.Features, len(j.Features), "dsistat: %s: features", j.Name)
 		c.equal(x.BytesNeeded, runs*f.needed(j.Features), "dsistat: %s: bytes needed", j.Name)
-		c.equal(x.BytesOverRead, counted.BytesOverRead, "dsistat: %s: bytes of read amplification", j.Name)
+		c.equal(x.BytesUnneeded, counted.BytesUnneeded, "dsistat: %s: bytes of read amplification", j.Name)
 		c.equal(x.Requests, counted.Requests, "dsistat: %s: requests", j.Name)
 		c.equal(x.Batches, counted.Batches, "dsistat: %s: batches", j.Name)
 	}

@@ -202,7 +202,7 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) 
 			c.equal(name, "nothing", "feature %d", u.ID)
 			continue
 		}
-		needed, over = needed+u.BytesNeeded, over+u.BytesOverRead
+		needed, over = needed+u.BytesNeeded, over+u.BytesUnneeded
 		c.equal(u.Name, name, "name of feature %d", u.ID)
 		c.equal(u.Readers, r.readers, "%s: readers", name)
 		c.equal(u.Jobs, r.jobs, "%s: jobs", name)
@@ -214,7 +214,7 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) 
 		c.bytes(u.BytesNeeded, r, "", name)
 	}
 	c.equal(needed, s.Total.BytesNeeded, "bytes needed, over features and in all")
-	c.equal(over, s.Total.BytesOverRead, "bytes of read amplification, over features and in all")
+	c.equal(over, s.Total.BytesUnneeded, "bytes of read amplification, over features and in all")
 
 	c.equal(len(s.Jobs), len(l.Jobs), "jobs")
 	for i := range l.Jobs {
@@ -229,7 +229,7 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) 
 		c.equal(t.Rows, runs*f.rows, "%s: rows", j.Name)
 		c.equal(t.BytesNeeded, runs*f.needed(j.Features), "%s: bytes needed", j.Name)
 		c.equal(t.BytesNeeded, counted.BytesNeeded, "%s: bytes needed, as its scanners count", j.Name)
-		c.equal(t.BytesOverRead, counted.BytesOverRead, "%s: bytes of read amplification, as its scanners count", j.Name)
+		c.equal(t.BytesUnneeded, counted.BytesUnneeded, "%s: bytes of read amplification, as its scanners count", j.Name)
 		c.equal(t.Requests, counted.Requests, "%s: requests, as its scanners count", j.Name)
 		c.equal(t.Batches, counted.Batches, "%s: batches, as its scanners count", j.Name)
 		c.equal(len(t.Features), len(j.Features), "%s: features", j.Name)

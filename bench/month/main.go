@@ -131,7 +131,7 @@ func (f *flags) run(ctx context.Context) error {
 			}
 			rep.Pack.print()
 			first, last := &rep.Pack.States[0].Month, &rep.Pack.States[len(rep.Pack.States)-1].Month
-			fmt.Printf("\ndsistat promised %d bytes of read amplification less; %d are\n", rep.Month.Promised, int64(first.BytesOverRead)-int64(last.BytesOverRead))
+			fmt.Printf("\ndsistat promised %d bytes of read amplification less; %d are\n", rep.Month.Promised, int64(first.BytesUnneeded)-int64(last.BytesUnneeded))
 		}
 	}
 	if f.wants("cost") {

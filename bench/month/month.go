@@ -73,10 +73,10 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 	c.checkReport(list, feet, ran, &shown.Tables[0])
 	var promised uint64
 	if at := slices.IndexFunc(shown.Tables[0].Advice, func(a report.Advice) bool { return a.Kind == report.AdviceRepack }); at >= 0 {
-		promised = shown.Tables[0].Advice[at].OverReadBytes
+		promised = shown.Tables[0].Advice[at].UnneededBytes
 	}
 	out := &summary{
-		Promised: promised, Runs: list.runs(), BytesRead: s.Total.BytesRead(), Amplification: float64(s.Total.BytesOverRead) / float64(s.Total.BytesNeeded),
+		Promised: promised, Runs: list.runs(), BytesRead: s.Total.BytesRead(), Amplification: float64(s.Total.BytesUnneeded) / float64(s.Total.BytesNeeded),
 		FeaturesRead: len(s.Features), Curve: curve(list, feet), Dsistat: shown.Tables[0].Curve.Marks, Records: s.Records + s.Rollups,
 		Compared: c.compared, Mismatches: append([]mismatch{}, c.found...),
 	}
@@ -150,7 +150,7 @@ func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage
 			sum.Batches += st.Batches
 			sum.Requests += st.Requests
 			sum.BytesNeeded += st.BytesNeeded
-			sum.BytesOverRead += st.BytesOverRead
+			sum.BytesUnneeded += st.BytesUnneeded
 		}
 		for _, w := range writers {
 			if err := w.Flush(ctx); err != nil {

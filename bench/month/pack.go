@@ -44,11 +44,11 @@ type state struct {
 // A reading is what reads cost.
 type reading struct {
 	BytesNeeded   uint64 `json:"bytes_needed"`
-	BytesOverRead uint64 `json:"read_amplification_bytes"`
+	BytesUnneeded uint64 `json:"read_amplification_bytes"`
 	Requests      uint64 `json:"requests"`
 }
 
-func (r *reading) amplification() float64 { return float64(r.BytesOverRead) / float64(r.BytesNeeded) }
+func (r *reading) amplification() float64 { return float64(r.BytesUnneeded) / float64(r.BytesNeeded) }
 
 // pack compacts copies of the table, and compares what the most popular job, and the whole month, read of each.
 func (f *flags) pack(ctx context.Context, dir string, list *jobList) (*packing, error) {
@@ -135,7 +135,7 @@ func (f *flags) costOf(ctx context.Context, s *state, list *jobList) (err error)
 		}
 		n := uint64(j.runs())
 		s.Month.BytesNeeded += n * c.BytesNeeded
-		s.Month.BytesOverRead += n * c.BytesOverRead
+		s.Month.BytesUnneeded += n * c.BytesUnneeded
 		s.Month.Requests += n * c.Requests
 	}
 	return nil
@@ -187,7 +187,7 @@ func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 	for i := range p.States {
 		for k := range engines[i] {
 			st := engines[i][k].Stats
-			r := reading{st.BytesNeeded, st.BytesOverRead, st.Requests}
+			r := reading{st.BytesNeeded, st.BytesUnneeded, st.Requests}
 			if k > 0 && r != p.States[i].Job {
 				return fmt.Errorf("%s: %+v read locally, %+v with latency", p.States[i].Name, p.States[i].Job, r)
 			}
@@ -204,7 +204,7 @@ func (p *packing) print() {
 	for i := range p.States {
 		s := &p.States[i]
 		fmt.Printf("| %s | %.1f | %.2f | %.3f | %.1f %% | %d | %.1f | %.1f | %.1f %% | %d |\n", s.Name, float64(s.Bytes)/1e6,
-			float64(s.Job.BytesNeeded)/1e6, float64(s.Job.BytesOverRead)/1e6, 100*s.Job.amplification(), s.Job.Requests, 1e3*result.Median(s.Local),
+			float64(s.Job.BytesNeeded)/1e6, float64(s.Job.BytesUnneeded)/1e6, 100*s.Job.amplification(), s.Job.Requests, 1e3*result.Median(s.Local),
 			1e3*result.Median(s.Delayed), 100*s.Month.amplification(), s.Month.Requests)
 	}
 }

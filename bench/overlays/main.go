@@ -175,7 +175,7 @@ func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.
 	}
 	m.seconds, m.cpu = append(m.seconds, time.Since(start).Seconds()), append(m.cpu, result.CPUSeconds()-cpu)
 	st := s.Stats()
-	m.Requests, m.Bytes = st.Requests, st.BytesNeeded+st.BytesOverRead
+	m.Requests, m.Bytes = st.Requests, st.BytesNeeded+st.BytesUnneeded
 	return nil
 }
 

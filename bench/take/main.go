@@ -160,7 +160,7 @@ func (m *measure) round(ctx context.Context, layout *reader.Layout, opts reader.
 		b.Release()
 	}
 	st := taker.Stats()
-	m.Requests, m.Bytes = float64(st.Requests)/4, float64(st.BytesNeeded+st.BytesOverRead)/4
+	m.Requests, m.Bytes = float64(st.Requests)/4, float64(st.BytesNeeded+st.BytesUnneeded)/4
 	return nil
 }
 
@@ -194,7 +194,7 @@ func scanAll(ctx context.Context, layout *reader.Layout, opts reader.Options, ke
 		b.Release()
 	}
 	st := s.Stats()
-	m.Requests, m.Bytes = float64(st.Requests), float64(st.BytesNeeded+st.BytesOverRead)
+	m.Requests, m.Bytes = float64(st.Requests), float64(st.BytesNeeded+st.BytesUnneeded)
 	return nil
 }
 

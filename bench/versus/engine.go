@@ -56,7 +56,7 @@ func (s *StoreEngine) Epoch(ctx context.Context, threads int, each Each) (err er
 		b, err := sc.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			s.Stats = sc.Stats()
-			s.bytes = int64(s.Stats.BytesNeeded + s.Stats.BytesOverRead)
+			s.bytes = int64(s.Stats.BytesNeeded + s.Stats.BytesUnneeded)
 			return nil
 		}
 		if err != nil {

@@ -52,13 +52,13 @@ func usageRecords(w *world) error {
 	if err != nil {
 		return err
 	}
-	var needed, overRead uint64
+	var needed, unneeded uint64
 	for i := range s.Features {
 		needed += s.Features[i].BytesNeeded
-		overRead += s.Features[i].BytesOverRead
+		unneeded += s.Features[i].BytesUnneeded
 	}
-	if s.Total.Rows != w.rowsRead || needed != s.Total.BytesNeeded || overRead != s.Total.BytesOverRead || s.DamagedCount > 0 {
-		return fmt.Errorf("recorded: %+v, %d bytes needed and %d over-read by features, %d damaged: want %d rows", s.Total, needed, overRead, s.DamagedCount, w.rowsRead)
+	if s.Total.Rows != w.rowsRead || needed != s.Total.BytesNeeded || unneeded != s.Total.BytesUnneeded || s.DamagedCount > 0 {
+		return fmt.Errorf("recorded: %+v, %d bytes needed and %d unneeded by features, %d damaged: want %d rows", s.Total, needed, unneeded, s.DamagedCount, w.rowsRead)
 	}
 	return nil
 }

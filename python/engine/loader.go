@@ -165,7 +165,7 @@ func (e *Engine) loaderStats(_ context.Context, raw json.RawMessage) (any, error
 	}
 	s := l.scanner.Stats()
 	return map[string]any{
-		"rows": s.Rows, "batches": s.Batches, "bytes_needed": s.BytesNeeded, "bytes_over_read": s.BytesOverRead,
+		"rows": s.Rows, "batches": s.Batches, "bytes_needed": s.BytesNeeded, "bytes_unneeded": s.BytesUnneeded,
 		"requests": s.Requests, "decode_seconds": s.DecodeSeconds, "assemble_seconds": s.AssembleSeconds,
 		"stall_seconds": s.StallSeconds, "dedupe_factor": s.DedupeFactor,
 		"emitted_factor": s.EmittedFactor,

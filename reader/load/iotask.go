@@ -30,7 +30,7 @@ type IOTask struct {
 
 	Needed   uint64   // bytes of the stripes and dictionaries
 	Stored   uint64   // bytes of the ranges
-	OverRead uint64   // of stored, bytes that no file needs
+	Unneeded uint64   // of stored, bytes that no file needs
 	Decoded  []int64  // estimate of each stripe, decoded
 	Asked    []uint64 // rows of each stripe that are asked for
 
@@ -79,7 +79,7 @@ type Request struct {
 func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 	u.Segment, u.From, u.To = g, from, from
 	u.Decoded, u.Asked = u.Decoded[:0], u.Asked[:0]
-	u.Needed, u.Stored, u.OverRead = 0, 0, 0
+	u.Needed, u.Stored, u.Unneeded = 0, 0, 0
 	var size uint64
 	for i := from; i < limit; i++ {
 		var stored, decoded uint64
@@ -167,7 +167,7 @@ func (u *IOTask) Coalesce(sizes FetchSizes) {
 		u.Stored += r.To - r.From
 		// Range by range: what two files need of one is no less of a gap in another.
 		if size := r.To - r.From; size > r.needed {
-			u.OverRead += size - r.needed
+			u.Unneeded += size - r.needed
 		}
 		for at := r.From; at < r.To; {
 			end := min(r.To, at+uint64(sizes.Request))

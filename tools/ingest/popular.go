@@ -39,7 +39,7 @@ const maxSigned = 50
 //	job 2    # # . . # # .      # . . # # . . .      . # # .
 //	job 3    # . # . # . #      . . # # . # # #      . # . #
 //
-// A job's features then are a few runs among those read about as often, rather than here and there: it over-reads less, in fewer
+// A job's features then are a few runs among those read about as often, rather than here and there: it reads fewer unneeded bytes, in fewer
 // requests, than by popularity alone (docs/usage.md has the figures).
 func (r *Reads) Popularity(features []storage.Feature) []float64 {
 	fetched, signature := map[storage.FeatureID]float64{}, map[storage.FeatureID]float64{}

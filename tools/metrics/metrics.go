@@ -68,7 +68,7 @@ func add(to *reader.Stats, s reader.Stats) {
 	to.Rows += s.Rows
 	to.Batches += s.Batches
 	to.BytesNeeded += s.BytesNeeded
-	to.BytesOverRead += s.BytesOverRead
+	to.BytesUnneeded += s.BytesUnneeded
 	to.DecodeSeconds += s.DecodeSeconds
 	to.AssembleSeconds += s.AssembleSeconds
 	to.StallSeconds += s.StallSeconds
@@ -180,7 +180,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 		add(&s, r.Stats())
 	}
 	counter(bytesRead, float64(s.BytesNeeded), "needed")
-	counter(bytesRead, float64(s.BytesOverRead), "overread")
+	counter(bytesRead, float64(s.BytesUnneeded), "overread")
 	counter(rowsRead, float64(s.Rows))
 	counter(batches, float64(s.Batches))
 	counter(stall, s.StallSeconds)

@@ -399,7 +399,7 @@ func (a *adviser) overlays() {
 // order puts what is worth most first.
 func (a *adviser) order() []Advice {
 	slices.SortStableFunc(a.out, func(x, y Advice) int {
-		return cmp.Or(cmp.Compare(y.SavedBytes+y.OverReadBytes, x.SavedBytes+x.OverReadBytes), cmp.Compare(x.Kind, y.Kind))
+		return cmp.Or(cmp.Compare(y.SavedBytes+y.UnneededBytes, x.SavedBytes+x.UnneededBytes), cmp.Compare(x.Kind, y.Kind))
 	})
 	if a.out == nil {
 		return []Advice{}

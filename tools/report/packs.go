@@ -15,7 +15,7 @@ import (
 // gapBytes: readers fetch what lies so close together at once (reader.Options.GapBytes).
 const gapBytes = 64 << 10
 
-// repack estimates which share of the over-read bytes would not be read if packs had the order in which compaction lays features that are read so:
+// repack estimates which share of the unneeded bytes would not be read if packs had the order in which compaction lays features that are read so:
 // it goes through the largest segment as each job does that reads whole features, once as its packs are and once as they would be. What a job reads
 // weighs as much as the bytes that it needed.
 func (c *collector) repack(s *usage.Summary) (share float64) {
@@ -34,11 +34,11 @@ func (c *collector) repack(s *usage.Summary) (share float64) {
 		for _, f := range j.Features {
 			read[f.ID] = true
 		}
-		needed, over := overRead(now, read)
+		needed, over := unneeded(now, read)
 		if needed == 0 {
 			continue
 		}
-		_, overThen := overRead(then, read)
+		_, overThen := unneeded(then, read)
 		weight := float64(j.BytesNeeded) / float64(needed)
 		before += weight * float64(over)
 		after += weight * float64(overThen)
@@ -84,8 +84,8 @@ func (c *collector) packed(s *usage.Summary) []place {
 	return out
 }
 
-// overRead returns how many bytes are needed to read features from files in the order of their places, and how many of the gaps between.
-func overRead(files []place, read map[storage.FeatureID]bool) (needed, over uint64) {
+// unneeded returns how many bytes are needed to read features from files in the order of their places, and how many of the gaps between.
+func unneeded(files []place, read map[storage.FeatureID]bool) (needed, over uint64) {
 	inverses := map[storage.FeatureID]bool{}
 	for i := range files {
 		if f := &files[i]; f.group != 0 && read[f.feature] {
@@ -111,7 +111,7 @@ func overRead(files []place, read map[storage.FeatureID]bool) (needed, over uint
 
 // repack says what packs in the order of popularity would save.
 func (a *adviser) repack(s *usage.Summary) {
-	over := a.t.Summary.Reads.BytesOverRead
+	over := a.t.Summary.Reads.BytesUnneeded
 	if over < worthBytes || share(over, over+a.t.Summary.Reads.BytesNeeded) < 10*worthShare {
 		return
 	}
@@ -126,8 +126,8 @@ func (a *adviser) repack(s *usage.Summary) {
 	}
 	r := &a.t.Summary.Reads
 	a.add(Advice{
-		Kind: AdviceRepack, OverReadBytes: saved, Estimate: true, Command: a.dsi("compact", rest), Readers: r.Readers, Jobs: r.Jobs, Days: a.readDays(),
-		Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %s of %s over-read (%.0f %%)",
+		Kind: AdviceRepack, UnneededBytes: saved, Estimate: true, Command: a.dsi("compact", rest), Readers: r.Readers, Jobs: r.Jobs, Days: a.readDays(),
+		Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %s of %s need not have read (%.0f %%)",
 			command.Bytes(saved), command.Bytes(over), command.Plural(r.Readers, "reader"), command.Plural(r.Jobs, "job"), 100*less),
 	})
 }

@@ -52,7 +52,7 @@ func smallReads(t *testing.T, snap *storage.Snapshot) *usage.Summary {
 		t.Fatal(err)
 	}
 	items, name := f[0].ID, f[1].ID
-	train := usage.Counters{Readers: 2, Rows: 24, Batches: 4, Requests: 6, BytesNeeded: 900, BytesOverRead: 100, Stall: time.Second, Decode: 2 * time.Second,
+	train := usage.Counters{Readers: 2, Rows: 24, Batches: 4, Requests: 6, BytesNeeded: 900, BytesUnneeded: 100, Stall: time.Second, Decode: 2 * time.Second,
 		Assemble: 3 * time.Second, Read: 4 * time.Second, StoredRows: 24, StoredSlots: 12, EmittedRows: 24, EmittedSlots: 24}
 	look := usage.Counters{Readers: 1, Rows: 6, Batches: 1, Requests: 1, BytesNeeded: 100, StoredRows: 6, StoredSlots: 6, EmittedRows: 6, EmittedSlots: 6}
 	total := train
@@ -60,8 +60,8 @@ func smallReads(t *testing.T, snap *storage.Snapshot) *usage.Summary {
 	total.StoredRows, total.StoredSlots, total.EmittedRows, total.EmittedSlots = 30, 18, 30, 30
 	s := &usage.Summary{Table: "t", Total: total}
 	s.Features = []usage.FeatureTotal{
-		{FeatureUse: usage.FeatureUse{ID: items, Name: "items", Readers: 3, Stripes: 3, Rows: 30, BytesNeeded: 800, BytesOverRead: 90, Last: day(21).Add(time.Hour)}, First: day(10), Jobs: 2, Days: 2},
-		{FeatureUse: usage.FeatureUse{ID: name, Name: "name", Readers: 2, Stripes: 2, Rows: 24, BytesNeeded: 200, BytesOverRead: 10, Last: day(10).Add(time.Hour)}, First: day(10), Jobs: 1, Days: 1},
+		{FeatureUse: usage.FeatureUse{ID: items, Name: "items", Readers: 3, Stripes: 3, Rows: 30, BytesNeeded: 800, BytesUnneeded: 90, Last: day(21).Add(time.Hour)}, First: day(10), Jobs: 2, Days: 2},
+		{FeatureUse: usage.FeatureUse{ID: name, Name: "name", Readers: 2, Stripes: 2, Rows: 24, BytesNeeded: 200, BytesUnneeded: 10, Last: day(10).Add(time.Hour)}, First: day(10), Jobs: 1, Days: 1},
 	}
 	s.Jobs = []usage.JobTotal{
 		{Job: "look", User: "eve", Programs: []string{"dsi"}, Snapshot: 1, Start: day(21), End: day(21).Add(time.Hour), Counters: look,
@@ -474,7 +474,7 @@ func TestRepack(t *testing.T) {
 	}
 	s := &usage.Summary{Jobs: []usage.JobTotal{job(310, 1, 3, 4)}}
 	if got := c.repack(s); got != 1 {
-		t.Errorf("saves %v of the over-read, want all", got)
+		t.Errorf("saves %v of the unneeded, want all", got)
 	}
 	// Another reads more, b and d: d comes first then, which both read, with its group, and b before a.
 	s.Jobs = append(s.Jobs, job(1110, 2, 4))
@@ -482,13 +482,13 @@ func TestRepack(t *testing.T) {
 	for _, p := range c.packed(s) {
 		order = append(order, p.feature)
 	}
-	if needed, over := overRead(c.layout, map[storage.FeatureID]bool{2: true, 4: true}); needed != 1110 || over != 100 {
-		t.Errorf("%d needed, %d over-read, want 1110 and 100", needed, over)
+	if needed, over := unneeded(c.layout, map[storage.FeatureID]bool{2: true, 4: true}); needed != 1110 || over != 100 {
+		t.Errorf("%d needed, %d unneeded, want 1110 and 100", needed, over)
 	}
 	if want := []storage.FeatureID{9, 4, 3, 2, 1}; !slices.Equal(order, want) {
 		t.Errorf("order %v, want %v", order, want)
 	}
-	c.layout[0].object = "q" // nothing is over-read
+	c.layout[0].object = "q" // nothing is unneeded
 	s.Jobs = s.Jobs[:1]
 	if got := c.repack(s); got != 0 {
 		t.Errorf("saves %v of nothing", got)
@@ -652,7 +652,7 @@ func TestRecorded(t *testing.T) {
 		want.Rows += got.Rows
 		want.Batches += got.Batches
 		want.BytesNeeded += got.BytesNeeded
-		want.BytesOverRead += got.BytesOverRead
+		want.BytesUnneeded += got.BytesUnneeded
 		for _, f := range plan.Features {
 			features[f.Name] = true
 		}
@@ -666,17 +666,17 @@ func TestRecorded(t *testing.T) {
 	}
 	r := &report.Tables[0]
 	g := r.Summary.Reads
-	if g.Rows != want.Rows || g.Batches != want.Batches || g.BytesNeeded != want.BytesNeeded || g.BytesOverRead != want.BytesOverRead || g.Readers != 3 || g.Jobs != 2 {
+	if g.Rows != want.Rows || g.Batches != want.Batches || g.BytesNeeded != want.BytesNeeded || g.BytesUnneeded != want.BytesUnneeded || g.Readers != 3 || g.Jobs != 2 {
 		t.Errorf("%+v, readers counted %+v", g, want)
 	}
 	var needed, over uint64
 	for _, f := range r.Features {
-		needed, over = needed+f.BytesNeeded, over+f.BytesOverRead
+		needed, over = needed+f.BytesNeeded, over+f.BytesUnneeded
 		if features[f.Name] != (f.Readers > 0) || f.Name == "user_history_00000" && (f.Readers != 3 || f.Jobs != 2) {
 			t.Errorf("%s: %+v", f.Name, f.Use)
 		}
 	}
-	if needed != want.BytesNeeded || over != want.BytesOverRead {
+	if needed != want.BytesNeeded || over != want.BytesUnneeded {
 		t.Errorf("features come to %d and %d bytes, readers counted %+v", needed, over, want)
 	}
 	if r.Summary.FeaturesRead != uint64(len(features)) || len(r.Curve.Points) == 0 || r.Health.Records.First != "2026-11-22" {

@@ -59,8 +59,8 @@ type Reads struct {
 	Batches       uint64  `json:"batches"`  //
 	Requests      uint64  `json:"requests"` // to the store
 	BytesNeeded   uint64  `json:"bytes_needed"`
-	BytesOverRead uint64  `json:"bytes_over_read"` // fetched between what was needed, and thrown away
-	Amplification float64 `json:"amplification"`   // (needed + over-read) / needed; 0: nothing was read
+	BytesUnneeded uint64  `json:"bytes_unneeded"` // fetched between what was needed, and thrown away
+	Amplification float64 `json:"amplification"`  // (needed + unneeded) / needed; 0: nothing was read
 	// Seconds that jobs waited for batches; and, over all threads, of fetching, decoding and assembling.
 	StallSeconds    float64 `json:"stall_seconds"`
 	ReadSeconds     float64 `json:"read_seconds"`
@@ -112,7 +112,7 @@ type Use struct {
 	Stripes       uint64 `json:"stripes_read"`
 	RowsRead      uint64 `json:"rows_read"` // that were asked for of those stripes
 	BytesNeeded   uint64 `json:"bytes_needed"`
-	BytesOverRead uint64 `json:"bytes_over_read"`      // its part of what its requests fetched for nobody
+	BytesUnneeded uint64 `json:"bytes_unneeded"`       // its part of what its requests fetched for nobody
 	FirstRead     string `json:"first_read,omitempty"` // a day
 	LastRead      string `json:"last_read,omitempty"`  // a time; none: never
 	// UnreadDays since it was last read, or, where it never was, since the first day that usage records are there of, or it came later; none are: 0.
@@ -401,9 +401,9 @@ type Advice struct {
 	Text string `json:"text"` // a sentence with its figures
 	// Command does it, or shows more; empty: none does.
 	Command string `json:"command,omitempty"`
-	// SavedBytes would not be stored, OverReadBytes not be read: estimates where Estimate says so.
+	// SavedBytes would not be stored, UnneededBytes not be read: estimates where Estimate says so.
 	SavedBytes    uint64 `json:"saved_bytes"`
-	OverReadBytes uint64 `json:"over_read_bytes"`
+	UnneededBytes uint64 `json:"unneeded_bytes"`
 	Estimate      bool   `json:"estimate"`
 	// AtLeast and AtMost bound SavedBytes where it is an estimate that can be bounded; both 0: it cannot.
 	AtLeast uint64 `json:"saved_bytes_at_least,omitempty"`

@@ -36,16 +36,16 @@ func dayText(t time.Time) string {
 func readsOf(c usage.Counters, jobs int) Reads {
 	r := Reads{
 		Readers: c.Readers, Jobs: uint64(jobs), Rows: c.Rows, Batches: c.Batches, Requests: c.Requests, BytesNeeded: c.BytesNeeded,
-		BytesOverRead: c.BytesOverRead, StallSeconds: c.Stall.Seconds(), ReadSeconds: c.Read.Seconds(), DecodeSeconds: c.Decode.Seconds(),
+		BytesUnneeded: c.BytesUnneeded, StallSeconds: c.Stall.Seconds(), ReadSeconds: c.Read.Seconds(), DecodeSeconds: c.Decode.Seconds(),
 		AssembleSeconds: c.Assemble.Seconds(), StoredFactor: c.StoredFactor(), EmittedFactor: c.EmittedFactor(),
 	}
-	r.Amplification = amplification(r.BytesNeeded, r.BytesOverRead)
+	r.Amplification = amplification(r.BytesNeeded, r.BytesUnneeded)
 	return r
 }
 
 // amplification is what was fetched over what was needed; 0 when that is nothing.
-func amplification(needed, overRead uint64) float64 {
-	return ratio(float64(needed)+float64(overRead), float64(needed))
+func amplification(needed, unneeded uint64) float64 {
+	return ratio(float64(needed)+float64(unneeded), float64(needed))
 }
 
 // ratio returns a / b, 0 for b = 0.
@@ -88,7 +88,7 @@ func usesOf(s *usage.Summary, now time.Time) map[storage.FeatureID]Use {
 		f := &s.Features[i]
 		out[f.ID] = Use{
 			Readers: f.Readers, Jobs: uint64(f.Jobs), Days: uint64(f.Days), Stripes: f.Stripes, RowsRead: f.Rows, BytesNeeded: f.BytesNeeded,
-			BytesOverRead: f.BytesOverRead, FirstRead: dayText(f.First), LastRead: timeText(notAfter(f.Last, now)), UnreadDays: daysSince(f.Last, now),
+			BytesUnneeded: f.BytesUnneeded, FirstRead: dayText(f.First), LastRead: timeText(notAfter(f.Last, now)), UnreadDays: daysSince(f.Last, now),
 		}
 	}
 	return out
@@ -131,7 +131,7 @@ func jobsOf(s *usage.Summary, stored map[storage.FeatureID]uint64) []Job {
 		out = append(out, job)
 	}
 	slices.SortStableFunc(out, func(a, b Job) int {
-		return cmp.Or(cmp.Compare(b.BytesNeeded+b.BytesOverRead, a.BytesNeeded+a.BytesOverRead), cmp.Compare(a.Job, b.Job), cmp.Compare(a.User, b.User))
+		return cmp.Or(cmp.Compare(b.BytesNeeded+b.BytesUnneeded, a.BytesNeeded+a.BytesUnneeded), cmp.Compare(a.Job, b.Job), cmp.Compare(a.User, b.User))
 	})
 	return out
 }
@@ -198,7 +198,7 @@ func curveOf(features []Feature) Curve {
 	var stored, read float64
 	for i := range features {
 		f := &features[i]
-		x := item{stored: f.StoredBytes + f.LayerBytes, read: f.BytesNeeded + f.BytesOverRead}
+		x := item{stored: f.StoredBytes + f.LayerBytes, read: f.BytesNeeded + f.BytesUnneeded}
 		if x.read > 0 {
 			x.density = float64(x.read) / float64(x.stored) // infinite where nothing is stored any more
 		}

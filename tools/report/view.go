@@ -63,7 +63,7 @@ func Tables(r *Report, o ViewOptions) (*Listing, error) {
 		bytesColumn("stored_bytes", "stored", func(t *Table) uint64 { return t.Summary.StoredBytes }),
 		floatColumn("ratio", "ratio", "%.1f", func(t *Table) float64 { return t.Summary.Ratio }),
 		countColumn("jobs", "jobs", func(t *Table) uint64 { return t.Summary.Reads.Jobs }),
-		bytesColumn("bytes_read", "read", func(t *Table) uint64 { return t.Summary.Reads.BytesNeeded + t.Summary.Reads.BytesOverRead }),
+		bytesColumn("bytes_read", "read", func(t *Table) uint64 { return t.Summary.Reads.BytesNeeded + t.Summary.Reads.BytesUnneeded }),
 		{"amplification", "amplification", func(t *Table) any { return t.Summary.Reads.Amplification }, func(t *Table) string {
 			if t.Summary.Reads.Amplification == 0 { // nothing was read
 				return ""
@@ -166,7 +166,7 @@ func readFacts(t *Table, o ViewOptions) [][2]string {
 	facts := [][2]string{
 		{"reads", fmt.Sprintf("%s of %s %s; %s rows; the last %s", command.Plural(r.Readers, "reader"), command.Plural(r.Jobs, "job"), days, command.Count(r.Rows), s.LastRead)},
 		{"features read", fmt.Sprintf("%s of %s, %s of the bytes%s", command.Count(s.FeaturesRead), command.Count(s.Features), shareText(s.BytesReadShare), curveText(&t.Curve))},
-		{"bytes read", fmt.Sprintf("%s needed, %s over-read: %.3f times what was needed, in %s requests", command.Bytes(r.BytesNeeded), command.Bytes(r.BytesOverRead),
+		{"bytes read", fmt.Sprintf("%s needed, %s unneeded: %.3f times what was needed, in %s requests", command.Bytes(r.BytesNeeded), command.Bytes(r.BytesUnneeded),
 			r.Amplification, command.Count(r.Requests))},
 		{"time", fmt.Sprintf("%.1f s waited for batches; over all threads %.1f s read, %.1f s decoded, %.1f s assembled", r.StallSeconds, r.ReadSeconds,
 			r.DecodeSeconds, r.AssembleSeconds)},
@@ -218,7 +218,7 @@ func FeaturesView(t *Table, o ViewOptions) ([]Section, error) {
 		countColumn("readers", "readers", func(f *Feature) uint64 { return f.Readers }),
 		countColumn("jobs", "jobs", func(f *Feature) uint64 { return f.Jobs }),
 		bytesColumn("bytes_needed", "read", func(f *Feature) uint64 { return f.BytesNeeded }),
-		bytesColumn("bytes_over_read", "over-read", func(f *Feature) uint64 { return f.BytesOverRead }),
+		bytesColumn("bytes_unneeded", "unneeded", func(f *Feature) uint64 { return f.BytesUnneeded }),
 		textColumn("last_read", "last read", func(f *Feature) string { return f.LastRead }),
 		{"unread_days", "", func(f *Feature) any { return f.UnreadDays }, nil},
 		{"duplicates_saved_estimate", "", func(f *Feature) any { return f.DuplicatesSaved }, nil},
@@ -263,7 +263,7 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 		shareColumn("bytes_share", "of bytes", func(j *Job) float64 { return j.BytesShare }),
 		countColumn("rows", "rows", func(j *Job) uint64 { return j.Rows }),
 		bytesColumn("bytes_needed", "needed", func(j *Job) uint64 { return j.BytesNeeded }),
-		bytesColumn("bytes_over_read", "over-read", func(j *Job) uint64 { return j.BytesOverRead }),
+		bytesColumn("bytes_unneeded", "unneeded", func(j *Job) uint64 { return j.BytesUnneeded }),
 		floatColumn("amplification", "amplification", "%.3f", func(j *Job) float64 { return j.Amplification }),
 		countColumn("requests", "requests", func(j *Job) uint64 { return j.Requests }),
 		floatColumn("stall_seconds", "waited s", "%.1f", func(j *Job) float64 { return j.StallSeconds }),
@@ -286,7 +286,7 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 		countColumn("features", "features", func(d *Day) uint64 { return d.Features }),
 		countColumn("rows", "rows", func(d *Day) uint64 { return d.Rows }),
 		bytesColumn("bytes_needed", "needed", func(d *Day) uint64 { return d.BytesNeeded }),
-		bytesColumn("bytes_over_read", "over-read", func(d *Day) uint64 { return d.BytesOverRead }),
+		bytesColumn("bytes_unneeded", "unneeded", func(d *Day) uint64 { return d.BytesUnneeded }),
 		knownColumn("table_rows", "table's rows", command.Count[uint64], func(d *Day) *uint64 { return d.TableRows }),
 		knownColumn("table_bytes", "table's bytes", command.Bytes, func(d *Day) *uint64 { return d.TableBytes }),
 	}, ViewOptions{})
@@ -478,7 +478,7 @@ func AdviseView(t *Table, o ViewOptions) ([]Section, error) {
 	l, err := list(t.Advice, []column[Advice]{
 		textColumn("kind", "", func(a *Advice) string { return a.Kind }),
 		bytesColumn("saved_bytes", "", func(a *Advice) uint64 { return a.SavedBytes }),
-		bytesColumn("over_read_bytes", "", func(a *Advice) uint64 { return a.OverReadBytes }),
+		bytesColumn("unneeded_bytes", "", func(a *Advice) uint64 { return a.UnneededBytes }),
 		textColumn("text", "", func(a *Advice) string { return a.Text }),
 		textColumn("command", "", func(a *Advice) string { return a.Command }),
 	}, ViewOptions{})

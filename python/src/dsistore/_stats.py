@@ -20,7 +20,7 @@ class Stats:
     seconds            since the iteration began, until it ended
     stall_seconds      that the trainer waited for batches
     bytes_needed       read, of the features that were asked for
-    bytes_over_read    of gaps between them, read because that was cheaper than one more request
+    bytes_unneeded    of gaps between them, read because that was cheaper than one more request
     requests           to the store
     decode_seconds     of all the engine's threads: checksums, decoding
     assemble_seconds   of all the engine's threads: making batches of what was decoded
@@ -33,7 +33,7 @@ class Stats:
     seconds: float = 0.0
     stall_seconds: float = 0.0
     bytes_needed: int = 0
-    bytes_over_read: int = 0
+    bytes_unneeded: int = 0
     requests: int = 0
     decode_seconds: float = 0.0
     assemble_seconds: float = 0.0
@@ -54,7 +54,7 @@ class Stats:
         return (
             f"{self.rows:,} rows in {self.batches:,} batches, {self.seconds:.2f} s ({self.samples_per_second:,.0f} samples/s); "
             f"waited {self.stall_seconds:.2f} s for batches ({self.stall_share:.0%}); "
-            f"read {(self.bytes_needed + self.bytes_over_read) / 1e6:.1f} MB in {self.requests:,} requests; "
+            f"read {(self.bytes_needed + self.bytes_unneeded) / 1e6:.1f} MB in {self.requests:,} requests; "
             f"{self.dedupe_factor:.2f} rows a slot stored, {self.emitted_factor:.2f} emitted"
         )
 

@@ -443,7 +443,7 @@ func TestAdviceOfOverlays(t *testing.T) {
 	}
 }
 
-// TestAdviceOfPacking: packs in the order that compaction gives them when told so over-read less, by what was said, about.
+// TestAdviceOfPacking: packs in the order that compaction gives them when told so have less read amplification, by what was said, about.
 func TestAdviceOfPacking(t *testing.T) {
 	a := newAdvised(t)
 	a.ingest(a.rows(60, 2400, 60))
@@ -468,7 +468,7 @@ func TestAdviceOfPacking(t *testing.T) {
 			a.check(err)
 			c, err := l.Cost(a.Context(), reader.Options{})
 			a.check(err)
-			n += 2 * c.BytesOverRead
+			n += 2 * c.BytesUnneeded
 		}
 		return n
 	}
@@ -476,9 +476,9 @@ func TestAdviceOfPacking(t *testing.T) {
 	a.dry(a.dir, x.Command)
 	a.sh(a.dir, x.Command)
 	saved := before - over()
-	t.Logf("%s -> %s: over-read %d, saved %d, promised %d", x.Text, x.Command, before, saved, x.OverReadBytes)
-	if r := float64(saved) / float64(x.OverReadBytes); r < 0.67 || r > 1.5 {
-		t.Errorf("%d bytes over-read less, %d promised", saved, x.OverReadBytes)
+	t.Logf("%s -> %s: unneeded %d, saved %d, promised %d", x.Text, x.Command, before, saved, x.UnneededBytes)
+	if r := float64(saved) / float64(x.UnneededBytes); r < 0.67 || r > 1.5 {
+		t.Errorf("%d unneeded bytes less, %d promised", saved, x.UnneededBytes)
 	}
 	if x := a.advice(a.dir, report.AdviceRepack); x != nil {
 		t.Logf("still: %s", x.Text)

@@ -20,7 +20,7 @@ type filterJSON struct {
 	StripesWhole     uint64  `json:"stripes_whole"`
 	StripesEvaluated uint64  `json:"stripes_evaluated"`
 	BytesNeeded      uint64  `json:"bytes_needed"`
-	BytesOverRead    uint64  `json:"bytes_over_read"`
+	BytesUnneeded    uint64  `json:"bytes_unneeded"`
 	Requests         uint64  `json:"requests"`
 	Seconds          float64 `json:"seconds"`
 }
@@ -33,7 +33,7 @@ func newFilterJSON(where string, p *reader.Pruning) *filterJSON {
 	return &filterJSON{
 		Where: where, Rows: p.Rows, RowsSelected: p.RowsSelected, Segments: p.Segments, SegmentsPruned: p.SegmentsNever,
 		SegmentsWhole: p.SegmentsAlways, StripesPruned: p.StripesNever, StripesWhole: p.StripesAlways, StripesEvaluated: p.StripesEvaluated,
-		BytesNeeded: p.BytesNeeded, BytesOverRead: p.BytesOverRead, Requests: p.Requests, Seconds: p.Seconds,
+		BytesNeeded: p.BytesNeeded, BytesUnneeded: p.BytesUnneeded, Requests: p.Requests, Seconds: p.Seconds,
 	}
 }
 
@@ -48,7 +48,7 @@ func (f *filterJSON) facts() [][2]string {
 	return [][2]string{
 		{"filter", fmt.Sprintf("%s of %s (%.3g %%), in %.3f s", countText(f.RowsSelected), plural(f.Rows, "row"), share, f.Seconds)},
 		{"pruned", fmt.Sprintf("%s of %s; of the others %s by statistics", countText(f.SegmentsPruned), plural(f.Segments, "segment"), plural(f.StripesPruned, "stripe"))},
-		{"evaluated", fmt.Sprintf("%s, %s read in %s", plural(f.StripesEvaluated, "stripe"), bytesText(f.BytesNeeded+f.BytesOverRead), plural(f.Requests, "request"))},
+		{"evaluated", fmt.Sprintf("%s, %s read in %s", plural(f.StripesEvaluated, "stripe"), bytesText(f.BytesNeeded+f.BytesUnneeded), plural(f.Requests, "request"))},
 	}
 }
 
@@ -73,6 +73,6 @@ func (a *app) printFiltered(ctx context.Context, snap *storage.Snapshot, p *read
 		}
 	}
 	a.printFacts([][2]string{{"fetched", fmt.Sprintf("%s of %s, %s of %s", countText(costs[0].Stripes), plural(costs[1].Stripes, "stripe"),
-		bytesText(costs[0].BytesNeeded+costs[0].BytesOverRead), bytesText(costs[1].BytesNeeded+costs[1].BytesOverRead))}})
+		bytesText(costs[0].BytesNeeded+costs[0].BytesUnneeded), bytesText(costs[1].BytesNeeded+costs[1].BytesUnneeded))}})
 	return nil
 }

@@ -35,7 +35,7 @@ type scanJSON struct {
 	SamplesPerSecond float64 `json:"samples_per_second"`
 	TensorBytes      uint64  `json:"tensor_bytes"`
 	BytesNeeded      uint64  `json:"bytes_needed"`
-	BytesOverRead    uint64  `json:"bytes_over_read"`
+	BytesUnneeded    uint64  `json:"bytes_unneeded"`
 	Requests         uint64  `json:"requests"`
 	DedupeFactor     float64 `json:"dedupe_factor"` // of the stripes decoded
 	Dedup            string  `json:"dedup"`
@@ -138,7 +138,7 @@ func (c *scanCmd) scanEpoch(ctx context.Context, layout *reader.Layout, epoch ui
 	out.Samples += stats.Rows
 	out.Batches += stats.Batches
 	out.BytesNeeded += stats.BytesNeeded
-	out.BytesOverRead += stats.BytesOverRead
+	out.BytesUnneeded += stats.BytesUnneeded
 	out.Requests += stats.Requests
 	out.DedupeFactor += stats.DedupeFactor
 	out.EmittedFactor += stats.EmittedFactor
@@ -179,8 +179,8 @@ func scanFacts(s scanJSON) [][2]string {
 		{"time", fmt.Sprintf("%.3f s (decode %.3f, assemble %.3f over all threads; waited %.3f)", s.Seconds, s.DecodeSeconds, s.AssembleSeconds, s.StallSeconds)},
 		{"rate", fmt.Sprintf("%s samples/s", countText(uint64(s.SamplesPerSecond)))},
 		{"tensors", fmt.Sprintf("%s, %s", bytesText(s.TensorBytes), rateText(s.TensorBytes, s.Seconds))},
-		{"read", fmt.Sprintf("%s needed, %s over-read, %s requests, %s", bytesText(s.BytesNeeded), bytesText(s.BytesOverRead),
-			countText(s.Requests), rateText(s.BytesNeeded+s.BytesOverRead, s.Seconds))},
+		{"read", fmt.Sprintf("%s needed, %s unneeded, %s requests, %s", bytesText(s.BytesNeeded), bytesText(s.BytesUnneeded),
+			countText(s.Requests), rateText(s.BytesNeeded+s.BytesUnneeded, s.Seconds))},
 		{"dedupe", fmt.Sprintf("%.2f rows a slot stored, %.2f emitted (%s)", s.DedupeFactor, s.EmittedFactor, s.Dedup)},
 	}
 	facts = append(facts, s.Filter.facts()...)

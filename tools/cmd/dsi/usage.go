@@ -45,7 +45,7 @@ type usageJobJSON struct {
 	Batches         uint64   `json:"batches"`
 	Requests        uint64   `json:"requests"`
 	BytesNeeded     uint64   `json:"bytes_needed"`
-	BytesOverRead   uint64   `json:"bytes_over_read"`
+	BytesUnneeded   uint64   `json:"bytes_unneeded"`
 	StallSeconds    float64  `json:"stall_seconds"`
 	DecodeSeconds   float64  `json:"decode_seconds"`
 	AssembleSeconds float64  `json:"assemble_seconds"`
@@ -81,12 +81,12 @@ func (c *usageListCmd) Run(ctx context.Context, a *app) error {
 		out.Jobs = append(out.Jobs, usageJobJSON{
 			Job: j.Job, User: j.User, Programs: j.Programs, Purposes: j.Purposes, Start: j.Start.Format(time.RFC3339), End: j.End.Format(time.RFC3339), Days: len(j.Days),
 			Readers: j.Readers, Features: len(j.Features), Rows: j.Rows, Batches: j.Batches, Requests: j.Requests,
-			BytesNeeded: j.BytesNeeded, BytesOverRead: j.BytesOverRead,
+			BytesNeeded: j.BytesNeeded, BytesUnneeded: j.BytesUnneeded,
 			StallSeconds: j.Stall.Seconds(), DecodeSeconds: j.Decode.Seconds(), AssembleSeconds: j.Assemble.Seconds(), ReadSeconds: j.Read.Seconds(),
 			DedupeFactor: j.StoredFactor(), EmittedFactor: j.EmittedFactor(),
 		})
 		rows = append(rows, []string{
-			j.Job, j.User, strings.Join(j.Purposes, ","), countText(j.Readers), countText(uint64(len(j.Features))), countText(j.Rows), bytesText(j.BytesNeeded), bytesText(j.BytesOverRead),
+			j.Job, j.User, strings.Join(j.Purposes, ","), countText(j.Readers), countText(uint64(len(j.Features))), countText(j.Rows), bytesText(j.BytesNeeded), bytesText(j.BytesUnneeded),
 			fmt.Sprintf("%.1f s", j.Stall.Seconds()), fmt.Sprintf("%.2f", j.StoredFactor()), timeText(j.End),
 		})
 	}
@@ -96,8 +96,8 @@ func (c *usageListCmd) Run(ctx context.Context, a *app) error {
 	if len(rows) == 0 {
 		a.printf("nobody read %s, as far as is recorded\n", oneLine(c.Table))
 	} else {
-		a.printTable([]string{"job", "user", "purpose", "readers", "features", "rows", "needed", "over-read", "waited", "dedupe", "last"}, rows,
-			"readers", "features", "rows", "needed", "over-read", "waited", "dedupe")
+		a.printTable([]string{"job", "user", "purpose", "readers", "features", "rows", "needed", "unneeded", "waited", "dedupe", "last"}, rows,
+			"readers", "features", "rows", "needed", "unneeded", "waited", "dedupe")
 	}
 	a.printDamagedRecords(&s.Coverage)
 	return nil

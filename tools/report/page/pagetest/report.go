@@ -236,7 +236,7 @@ func (g *generator) jobs() {
 				BytesNeeded:  uint64(float64(bytes) * scale),
 				StallSeconds: 900 * g.Float64() * g.Float64() * scale,
 			}
-			r.BytesOverRead = uint64(float64(r.BytesNeeded) * waste)
+			r.BytesUnneeded = uint64(float64(r.BytesNeeded) * waste)
 			r.ReadSeconds, r.DecodeSeconds, r.AssembleSeconds = float64(r.BytesNeeded)/9e8, float64(r.BytesNeeded)/6e8, float64(r.BytesNeeded)/2e9
 			add(&job.Reads, r)
 			add(&g.t.Days[d].Reads, r)
@@ -253,7 +253,7 @@ func (g *generator) jobs() {
 				u.RowsRead += r.Rows
 				u.Stripes += r.Rows / 65536
 				u.BytesNeeded += uint64(float64(r.BytesNeeded) * share)
-				u.BytesOverRead += uint64(float64(r.BytesOverRead) * share)
+				u.BytesUnneeded += uint64(float64(r.BytesUnneeded) * share)
 				if g.readers[f] == nil {
 					g.readers[f] = map[int]bool{}
 				}
@@ -291,7 +291,7 @@ func add(to *report.Reads, r report.Reads) {
 	to.Batches += r.Batches
 	to.Requests += r.Requests
 	to.BytesNeeded += r.BytesNeeded
-	to.BytesOverRead += r.BytesOverRead
+	to.BytesUnneeded += r.BytesUnneeded
 	to.StallSeconds += r.StallSeconds
 	to.ReadSeconds += r.ReadSeconds
 	to.DecodeSeconds += r.DecodeSeconds
@@ -304,7 +304,7 @@ func finish(r *report.Reads) {
 		r.EmittedFactor = 4.1
 	}
 	if r.BytesNeeded > 0 {
-		r.Amplification = float64(r.BytesNeeded+r.BytesOverRead) / float64(r.BytesNeeded)
+		r.Amplification = float64(r.BytesNeeded+r.BytesUnneeded) / float64(r.BytesNeeded)
 	}
 }
 
@@ -324,18 +324,18 @@ func (g *generator) days() {
 
 func (g *generator) curve() {
 	order := slices.Clone(g.t.Features)
-	density := func(f report.Feature) float64 { return float64(f.BytesNeeded+f.BytesOverRead) / float64(f.StoredBytes) }
+	density := func(f report.Feature) float64 { return float64(f.BytesNeeded+f.BytesUnneeded) / float64(f.StoredBytes) }
 	slices.SortStableFunc(order, func(a, b report.Feature) int { return cmp.Compare(density(b), density(a)) })
 	stored, traffic := float64(g.stored()), 0.0
 	for _, f := range order {
-		traffic += float64(f.BytesNeeded + f.BytesOverRead)
+		traffic += float64(f.BytesNeeded + f.BytesUnneeded)
 	}
 	marks, every := []float64{0.5, 0.8, 0.9, 0.95, 0.99}, max(1, len(order)/256)
 	p := report.CurvePoint{}
 	g.t.Curve = report.Curve{Points: []report.CurvePoint{p}, Marks: []report.CurvePoint{}}
 	for i, f := range order {
 		p.Bytes += float64(f.StoredBytes) / stored
-		p.Traffic += float64(f.BytesNeeded+f.BytesOverRead) / traffic
+		p.Traffic += float64(f.BytesNeeded+f.BytesUnneeded) / traffic
 		p.Features++
 		for len(marks) > 0 && p.Traffic >= marks[0] {
 			g.t.Curve.Marks = append(g.t.Curve.Marks, p)
@@ -496,7 +496,7 @@ func (g *generator) advice() {
 	for _, f := range unread[:min(100, len(unread))] {
 		names = append(names, f.Name)
 	}
-	over := s.Reads.BytesOverRead * 7 / 10
+	over := s.Reads.BytesUnneeded * 7 / 10
 	g.t.Advice = []report.Advice{
 		{
 			Kind: report.AdviceUnread,
@@ -514,10 +514,10 @@ func (g *generator) advice() {
 		},
 		{
 			Kind: report.AdviceRepack,
-			Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %d readers of %d jobs over-read (70 %%)",
-				command.Bytes(over), command.Bytes(s.Reads.BytesOverRead), s.Reads.Readers, s.Reads.Jobs),
+			Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %d readers of %d jobs need not have read (70 %%)",
+				command.Bytes(over), command.Bytes(s.Reads.BytesUnneeded), s.Reads.Readers, s.Reads.Jobs),
 			Command:       fmt.Sprintf("dsi compact %s %s --repack --popular-days %d", Store, Table, days+1),
-			OverReadBytes: over,
+			UnneededBytes: over,
 			Estimate:      true,
 			Features:      []string{},
 		},

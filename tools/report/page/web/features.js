@@ -25,7 +25,7 @@ class Features {
     this.groups = new Map(table.groups.map((g) => [g.group, g]));
     this.adviceOf = (f) => table.advice.filter((a) => a.features.includes(f.name));
     this.all.forEach((f) => {
-      f.read_bytes = f.bytes_needed + f.bytes_over_read;
+      f.read_bytes = f.bytes_needed + f.bytes_unneeded;
     });
     this.filter = {words: "", kind: "", use: "", group: ""};
 
@@ -339,7 +339,7 @@ class Features {
           ["days", count(f.days)],
           ["rows", short(f.rows_read)],
           ["bytes needed", bytes(f.bytes_needed)],
-          ["over-read", bytes(f.bytes_over_read)],
+          ["unneeded", bytes(f.bytes_unneeded)],
           ["first read", f.first_read ? day(f.first_read) : ""],
           ["last read", f.last_read ? day(f.last_read) : "never"],
         ]),

@@ -67,11 +67,11 @@ function summary(host, t, since) {
       r.readers &&
         tile(
           "Bytes read",
-          bytes(r.bytes_needed + r.bytes_over_read),
+          bytes(r.bytes_needed + r.bytes_unneeded),
           short(r.rows) + " rows, in " + short(r.requests) + " requests",
         ),
       r.readers &&
-        tile("Read amplification", factor(r.amplification), bytes(r.bytes_over_read) + " over-read", r.amplification > 1.25),
+        tile("Read amplification", factor(r.amplification), bytes(r.bytes_unneeded) + " unneeded", r.amplification > 1.25),
       r.readers && tile("Jobs waited", duration(r.stall_seconds), "decoding took " + duration(r.decode_seconds)),
       r.readers && tile("Not read", share(1 - s.bytes_read_share), "of the features' bytes", s.bytes_read_share < 0.8),
     ),
@@ -94,8 +94,8 @@ function adviceSection(host, t) {
             {class: "worth"},
             a.saved_bytes
               ? [about(a, a.saved_bytes), el("small", null, "less to store")]
-              : a.over_read_bytes
-                ? [about(a, a.over_read_bytes), el("small", null, "less to read")]
+              : a.unneeded_bytes
+                ? [about(a, a.unneeded_bytes), el("small", null, "less to read")]
                 : dash,
           ),
           el(
@@ -176,7 +176,7 @@ function popularitySection(host, t) {
   const top = d3
     .sort(
       t.features.filter((f) => f.last_read),
-      (f) => -(f.bytes_needed + f.bytes_over_read),
+      (f) => -(f.bytes_needed + f.bytes_unneeded),
     )
     .slice(0, 14);
   const left = el("div"),
@@ -191,7 +191,7 @@ function popularitySection(host, t) {
       ["Feature", "#Read", "#Jobs", "#Stored"],
       top.map((f) => [
         el("a", {href: addressOf(f.name)}, f.name),
-        bytes(f.bytes_needed + f.bytes_over_read),
+        bytes(f.bytes_needed + f.bytes_unneeded),
         count(f.jobs),
         bytes(f.stored_bytes),
       ]),
@@ -224,7 +224,7 @@ function featuresSection(host, t) {
 
 function jobsSection(host, t) {
   if (!t.jobs.length) return false;
-  const fetched = (j) => j.bytes_needed + j.bytes_over_read,
+  const fetched = (j) => j.bytes_needed + j.bytes_unneeded,
     most = d3.max(t.jobs, fetched);
   new RowTable(host, {
     label: "Jobs",

@@ -1,9 +1,9 @@
-// Days as small multiples over one axis of time: what was read, by how many, how much of it was over-read, how long jobs waited, and how the
+// Days as small multiples over one axis of time: what was read, by how many, how much of it was unneeded, how long jobs waited, and how the
 // table grew.
 
 function trend(host, days) {
   const panels = [
-    {name: "Bytes read a day", value: (d) => d.bytes_needed + d.bytes_over_read, waste: (d) => d.bytes_over_read, write: bytes},
+    {name: "Bytes read a day", value: (d) => d.bytes_needed + d.bytes_unneeded, waste: (d) => d.bytes_unneeded, write: bytes},
     {name: "Jobs a day", value: (d) => d.jobs, write: short},
     {name: "Features read a day", value: (d) => d.features, write: short},
     {name: "Requests a day", value: (d) => d.requests, write: short},
@@ -14,8 +14,8 @@ function trend(host, days) {
 
   function tip(d) {
     const rows = [
-      ["read", bytes(d.bytes_needed + d.bytes_over_read)],
-      ["of it over-read", bytes(d.bytes_over_read)],
+      ["read", bytes(d.bytes_needed + d.bytes_unneeded)],
+      ["of it unneeded", bytes(d.bytes_unneeded)],
       ["jobs", count(d.jobs)],
       ["readers", count(d.readers)],
       ["features", count(d.features)],
@@ -111,11 +111,11 @@ function trend(host, days) {
       };
     },
     table: () => ({
-      head: ["Day", "#Needed", "#Over-read", "#Jobs", "#Readers", "#Features", "#Rows", "#Waited"],
+      head: ["Day", "#Needed", "#Unneeded", "#Jobs", "#Readers", "#Features", "#Rows", "#Waited"],
       rows: days.map((d) => [
         day(d.day),
         bytes(d.bytes_needed),
-        bytes(d.bytes_over_read),
+        bytes(d.bytes_unneeded),
         count(d.jobs),
         count(d.readers),
         count(d.features),
@@ -129,7 +129,7 @@ function trend(host, days) {
       "ul",
       {class: "legend"},
       el("li", null, el("span", {class: "swatch blue"}), "what was needed"),
-      el("li", null, el("span", {class: "swatch orange"}), "over-read: fetched between it, and thrown away"),
+      el("li", null, el("span", {class: "swatch orange"}), "unneeded: fetched between it, and thrown away"),
     ),
   );
 }
