@@ -423,7 +423,7 @@ func (b *blend) invert(dst []int32) {
 func (b *blend) joinSlots(to *vector.Column) error {
 	width := to.Type.Width()
 	slots, values := 0, 0
-	nulls, windows := false, false
+	nulls, partial := false, false
 	b.bases = b.bases[:0]
 	for p := range b.parts {
 		part := &b.parts[p]
@@ -435,7 +435,7 @@ func (b *blend) joinSlots(to *vector.Column) error {
 			slots++
 			values += width
 		default:
-			nulls, windows = nulls || c.Present != nil, windows || c.Lengths != nil
+			nulls, partial = nulls || c.Present != nil, partial || c.Lengths != nil
 			slots += c.Slots
 			values += c.Elements()
 		}
@@ -450,14 +450,14 @@ func (b *blend) joinSlots(to *vector.Column) error {
 	} else {
 		to.Present = nil
 	}
-	if !windows {
+	if !partial {
 		to.Lengths = nil
 	} else {
 		to.Lengths = vector.Resize(to.Lengths, slots)
 	}
 	if to.Type.IsList() {
 		n := slots
-		if !windows {
+		if !partial {
 			n++
 		}
 		to.Offsets = vector.Resize(to.Offsets, n)

@@ -127,7 +127,7 @@ func TestDictionariesAreReadOnce(t *testing.T) {
 	}
 }
 
-// The windows of a shuffle come back to segments that were looked up and forgotten, from any position: the memory of
+// The buffers of a shuffle come back to segments that were looked up and forgotten, from any position: the memory of
 // their dictionaries comes back all the same.
 func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -143,7 +143,7 @@ func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
 		counts[v] += segments
 	}
 	features := []int{0, 1, 2}
-	l := table.layoutOf(features, Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 4}})
+	l := table.layoutOf(features, Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 4}})
 	opts := Options{Workers: 2, MemoryBudget: 1 << 16, RequestBytes: 1 << 20} // a segment and a half are kept
 	s := open(t, l, opts)
 	defer s.Close()
@@ -186,10 +186,10 @@ func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
 	}
 }
 
-// Windows that begin at EndBatch or after it are not read.
+// Buffers that begin at EndBatch or after it are not read.
 func TestShuffleEndsAtEndBatch(t *testing.T) {
 	table, _ := sharedTable(t, 12, 500)
-	l := table.layoutOf([]int{0, 1, 2}, Plan{Table: "t", Snapshot: 1, BatchSize: 500, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 1}})
+	l := table.layoutOf([]int{0, 1, 2}, Plan{Table: "t", Snapshot: 1, BatchSize: 500, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 1}})
 	s := open(t, l, Options{EndBatch: 2})
 	defer s.Close()
 	for i := range 3 {

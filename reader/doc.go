@@ -22,7 +22,7 @@
 //	              wait for                 feature)         v
 //	              memory) ────────> stripes in order ──> batches cut ──> assembled* ──> Next
 //	                                                     (wait for a     (kjt: one copy a row;
-//	                                                      free batch)     ikjt, windowed: one a slot)
+//	                                                      free batch)     ikjt, partial: one a slot)
 //
 // Without a shuffle stripes come in the order of rows, and each is cut by itself. With one they come in shuffle buffers: see package order
 // for the order, shufflebuffer.go for the chunks of segments that it makes, and batcher.go for what becomes of a buffer's sessions.
@@ -44,7 +44,7 @@
 //     hashed and no values are compared: which features share an inverse is known from the segment, which slots a batch
 //     uses from the inverse: see package batch.
 //   - Transforms see slots, each value once, and leave Slots and Inverse as they are.
-//   - With Plan.Dedup DedupIKJT or DedupWindowed a batch holds a slot once, however many pieces of its stripe use it.
+//   - With Plan.Dedup DedupIKJT or DedupPartial a batch holds a slot once, however many pieces of its stripe use it.
 //     Features lie in the order of the plan in every batch, whatever their groups are there.
 //   - In a steady state no stage allocates for a row, a list, a stripe or a batch; a new segment costs its look-ups.
 //

@@ -35,7 +35,7 @@ func TestDownsample(t *testing.T) {
 		t.Fatalf("the sample says nothing: %v", want)
 	}
 	for _, output := range []Output{OutputColumns, OutputTensors} {
-		for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupWindowed} {
+		for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupPartial} {
 			plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}, Downsample: text, Output: output, Dedup: dedup})
 			if err != nil {
 				t.Fatal(err)

@@ -58,16 +58,16 @@ type LeaseOptions = lease.Options
 type Allocator = memory.Allocator
 
 const (
-	OutputColumns = plan.OutputColumns
-	OutputTensors = plan.OutputTensors
-	DedupKJT      = plan.DedupKJT
-	DedupIKJT     = plan.DedupIKJT
-	DedupWindowed = plan.DedupWindowed
-	UnitNone      = plan.UnitNone
-	UnitSession   = plan.UnitSession
-	UnitRow       = plan.UnitRow
-	MaxBatchSize  = plan.MaxBatchSize
-	MaxWindow     = plan.MaxWindow
+	OutputColumns    = plan.OutputColumns
+	OutputTensors    = plan.OutputTensors
+	DedupKJT         = plan.DedupKJT
+	DedupIKJT        = plan.DedupIKJT
+	DedupPartial     = plan.DedupPartial
+	UnitNone         = plan.UnitNone
+	UnitSession      = plan.UnitSession
+	UnitRow          = plan.UnitRow
+	MaxBatchSize     = plan.MaxBatchSize
+	MaxBufferStripes = plan.MaxBufferStripes
 )
 
 // ErrSelection is matched when an entry of PlanOptions.Features is nothing that selects features, whatever the table has.

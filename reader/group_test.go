@@ -229,7 +229,7 @@ func TestGroups(t *testing.T) {
 		features := drawProjection(t, table)
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
 		size := drawBatchSize(t)
-		dedup := rapid.SampledFrom([]Dedup{DedupIKJT, DedupWindowed}).Draw(t, "dedup")
+		dedup := rapid.SampledFrom([]Dedup{DedupIKJT, DedupPartial}).Draw(t, "dedup")
 		l := table.dedupLayout(features, size, output, dedup)
 		drawExpanded(t, l.plan)
 		s := open(t, l, drawOptions(t))
@@ -401,7 +401,7 @@ func TestAdversarialLists(t *testing.T) {
 	} {
 		table := writtenTable(t, c.typ, c.stripes, c.inverse)
 		for _, output := range []Output{OutputColumns, OutputTensors} {
-			for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupWindowed} {
+			for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupPartial} {
 				for _, size := range []int{1, 2, 3, 100} {
 					t.Run(fmt.Sprintf("%s/%v/%v/%d", name, output, dedup, size), func(t *testing.T) {
 						s := open(t, table.dedupLayout([]int{0}, size, output, dedup), Options{Presence: true, Allocator: dirtyAllocator{}})

@@ -90,8 +90,8 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 			}
 			slotValues := make([]value, slots)
 			var c *vector.Column
-			if (have.Kind == vector.Sparse || have.Kind == vector.Weighted) && rapid.IntRange(0, 2).Draw(t, "windows") == 0 {
-				c = drawWindows(t, have, slotValues)
+			if (have.Kind == vector.Sparse || have.Kind == vector.Weighted) && rapid.IntRange(0, 2).Draw(t, "partial") == 0 {
+				c = drawPartial(t, have, slotValues)
 				if inverse != nil {
 					c.Inverse, c.Rows, c.Monotone = inverse, len(inverse), monotone
 				}

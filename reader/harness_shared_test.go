@@ -55,8 +55,8 @@ func drawGroup(t *rapid.T, id uint64, stripeRows []uint32) testGroup {
 	return g
 }
 
-// drawWindows draws a column of lists that are parts of one run of values, sets values to the lists, and returns it.
-func drawWindows(t *rapid.T, typ vector.Type, values []value) *vector.Column {
+// drawPartial draws a column of lists that are parts of one run of values, sets values to the lists, and returns it.
+func drawPartial(t *rapid.T, typ vector.Type, values []value) *vector.Column {
 	run := value{}
 	for range rapid.IntRange(0, 6).Draw(t, "values") {
 		run.numbers = append(run.numbers, drawNumber(t, typ.Elem))

@@ -11,7 +11,7 @@ import (
 )
 
 // A batch whose lists have more values than offsets count is an error that says so, before memory is taken for them; what is
-// small as slots, or as windows, is given.
+// small as slots, or as partial duplicates, is given.
 func TestListsTooLarge(t *testing.T) {
 	const values = 100_000
 	const rows = 3 * vector.MaxElements / 2 / values // in two stripes, each below the limit
@@ -21,7 +21,7 @@ func TestListsTooLarge(t *testing.T) {
 	for _, c := range []struct {
 		dedup Dedup
 		ok    bool
-	}{{DedupKJT, false}, {DedupIKJT, true}, {DedupWindowed, true}} {
+	}{{DedupKJT, false}, {DedupIKJT, true}, {DedupPartial, true}} {
 		for _, output := range []Output{OutputColumns, OutputTensors} {
 			t.Run(fmt.Sprintf("%v/%v", c.dedup, output), func(t *testing.T) {
 				s := open(t, shared.dedupLayout([]int{0}, rows, output, c.dedup), Options{})

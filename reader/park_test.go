@@ -73,7 +73,7 @@ func TestReuse(t *testing.T) {
 			Transforms: transformed}), opts},
 		"fewer features":    {table.dedupLayout(all[1:], 100, OutputTensors, DedupKJT), opts},
 		"other batches":     {table.dedupLayout(all, 101, OutputTensors, DedupKJT), opts},
-		"another form":      {table.dedupLayout(all, 100, OutputTensors, DedupWindowed), opts},
+		"another form":      {table.dedupLayout(all, 100, OutputTensors, DedupPartial), opts},
 		"presence":          {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Presence: true}},
 		"rounded":           {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, RoundIntegers: true}},
 		"another allocator": {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Allocator: &countingAllocator{live: map[*byte]int{}}}},

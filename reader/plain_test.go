@@ -135,14 +135,14 @@ func TestSteadyStateAllocations(t *testing.T) {
 	shape := plainShape{dense: 6, sparse: 6, weighted: 2, segments: 2, stripes: 64, stripeRows: 512, session: 8}
 	table := plainTable(t, shape)
 	for _, output := range []Output{OutputColumns, OutputTensors} {
-		for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupWindowed} {
+		for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupPartial} {
 			checkAllocations(t, table, table.dedupLayout(indices(len(table.features)), 32, output, dedup))
 		}
 	}
 	// Small pieces: those of a shuffle.
 	table.features[0].Role = storage.RoleSessionKey
 	for _, shuffle := range []Shuffle{
-		{Unit: UnitSession, Window: 4, Key: table.features[0]}, {Unit: UnitRow, Window: 4},
+		{Unit: UnitSession, BufferStripes: 4, Key: table.features[0]}, {Unit: UnitRow, BufferStripes: 4},
 	} {
 		for _, dedup := range []Dedup{DedupKJT, DedupIKJT} {
 			checkAllocations(t, table, table.layoutOf(indices(len(table.features)), Plan{
@@ -185,7 +185,7 @@ func BenchmarkScan(b *testing.B) {
 	for _, x := range []struct {
 		output Output
 		dedup  Dedup
-	}{{OutputTensors, DedupKJT}, {OutputTensors, DedupIKJT}, {OutputTensors, DedupWindowed}, {OutputColumns, DedupKJT}, {OutputColumns, DedupIKJT}} {
+	}{{OutputTensors, DedupKJT}, {OutputTensors, DedupIKJT}, {OutputTensors, DedupPartial}, {OutputColumns, DedupKJT}, {OutputColumns, DedupIKJT}} {
 		for _, workers := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%v/%v/workers=%d", x.output, x.dedup, workers), func(b *testing.B) {
 				l := table.dedupLayout(indices(len(table.features)), 4096, x.output, x.dedup)

@@ -50,7 +50,7 @@ func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
 		s: s, epoch: epoch, first: first, end: end, batch: firstBatch, loaded: s.loaded, cancel: cancel, done: ctx.Done(),
-		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.Window),
+		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.BufferStripes),
 		requests: make(chan fetchJob),
 		decode:   make(chan decodeTask, 4*s.opts.Workers),
 		stripes:  make(chan *load.Stripe, 64),

@@ -35,7 +35,7 @@ func indices(n int) []int {
 }
 
 func drawDedup(t *rapid.T) Dedup {
-	return rapid.SampledFrom([]Dedup{DedupKJT, DedupIKJT, DedupWindowed}).Draw(t, "dedup")
+	return rapid.SampledFrom([]Dedup{DedupKJT, DedupIKJT, DedupPartial}).Draw(t, "dedup")
 }
 
 func drawBatchSize(t *rapid.T) int {
@@ -156,7 +156,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 			t.Fatalf("%s has %d lengths for %d lists", what, len(j.Lengths), n)
 		}
 		starts := j.Starts
-		if b.Plan().Dedup != DedupWindowed {
+		if b.Plan().Dedup != DedupPartial {
 			if starts = j.Offsets; len(starts) != n+1 || starts[0] != 0 || j.Starts != nil {
 				t.Fatalf("%s has %d offsets for %d lists", what, len(starts), n)
 			}

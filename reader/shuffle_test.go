@@ -46,9 +46,9 @@ func drawShuffled(t *rapid.T, shape tableShape) *shuffled {
 		Table: "t", Snapshot: 1, BatchSize: drawBatchSize(t),
 		Output: rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"), Dedup: drawDedup(t),
 		Shuffle: Shuffle{
-			Unit:   rapid.SampledFrom([]Unit{UnitSession, UnitRow}).Draw(t, "unit"),
-			Window: rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "window"),
-			Seed:   rapid.Uint64Range(0, 3).Draw(t, "seed"),
+			Unit:          rapid.SampledFrom([]Unit{UnitSession, UnitRow}).Draw(t, "unit"),
+			BufferStripes: rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "buffer_stripes"),
+			Seed:          rapid.Uint64Range(0, 3).Draw(t, "seed"),
 		},
 	}
 	if plan.Shuffle.Unit == UnitSession || rapid.Bool().Draw(t, "key") {
@@ -161,7 +161,7 @@ func TestInfoSlots(t *testing.T) {
 			}
 			s.Close()
 		}
-		if !slices.Equal(slots[DedupKJT], slots[DedupIKJT]) || !slices.Equal(slots[DedupWindowed], slots[DedupIKJT]) {
+		if !slices.Equal(slots[DedupKJT], slots[DedupIKJT]) || !slices.Equal(slots[DedupPartial], slots[DedupIKJT]) {
 			t.Fatalf("slots %v", slots)
 		}
 	})
@@ -265,8 +265,8 @@ func (x *shuffled) checkWhole(t *rapid.T, batches [][]int) {
 	}
 }
 
-// A batch takes rows of the stripes of one window, and of the next where it reaches over: no others are in memory.
-func TestShuffleWindowBounds(t *testing.T) {
+// A batch takes rows of the stripes of one buffer, and of the next where it reaches over: no others are in memory.
+func TestShuffleBufferBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawShuffled(t, shuffledShape)
 		s := open(t, x.layout, drawOptions(t))
@@ -279,7 +279,7 @@ func TestShuffleWindowBounds(t *testing.T) {
 				stripe++
 			}
 		}
-		// A stripe is in use from the first batch that has a row of it to the last. Its window is too.
+		// A stripe is in use from the first batch that has a row of it to the last. Its buffer is too.
 		first, last := map[int]int{}, map[int]int{}
 		batches := x.epoch(t, s, Position{})
 		for i, rows := range batches {
@@ -297,14 +297,14 @@ func TestShuffleWindowBounds(t *testing.T) {
 					n++
 				}
 			}
-			if n > x.layout.plan.Shuffle.Window {
-				t.Fatalf("batch %d: %d stripes are in use before and after, in windows of %d", i, n, x.layout.plan.Shuffle.Window)
+			if n > x.layout.plan.Shuffle.BufferStripes {
+				t.Fatalf("batch %d: %d stripes are in use before and after, in buffers of %d", i, n, x.layout.plan.Shuffle.BufferStripes)
 			}
 		}
 	})
 }
 
-// Epochs, seeds and windows order rows differently; an epoch is not the table's order.
+// Epochs, seeds and buffers order rows differently; an epoch is not the table's order.
 func TestShuffleOrdersDiffer(t *testing.T) {
 	table := plainTable(t, plainShape{dense: 1, segments: 3, stripes: 4, stripeRows: 100})
 	rows := func(s Shuffle, epoch uint64) []float32 {
@@ -327,9 +327,9 @@ func TestShuffleOrdersDiffer(t *testing.T) {
 			b.Release()
 		}
 	}
-	row := Shuffle{Unit: UnitRow, Window: 3}
+	row := Shuffle{Unit: UnitRow, BufferStripes: 3}
 	other, wide := row, row
-	other.Seed, wide.Window = 1, 6
+	other.Seed, wide.BufferStripes = 1, 6
 	all := [][]float32{rows(Shuffle{}, 0), rows(row, 0), rows(row, 1), rows(other, 0), rows(wide, 0)}
 	for i := range all {
 		for j := range i {
@@ -347,12 +347,12 @@ func TestShuffleOrdersDiffer(t *testing.T) {
 	}
 }
 
-// Seek reads the window that holds the position and what follows, no window before it; and only that window's group of
+// Seek reads the buffer that holds the position and what follows, no buffer before it; and only that buffer's group of
 // segments is opened.
-func TestShuffleSeekReadsItsWindow(t *testing.T) {
+func TestShuffleSeekReadsItsBuffer(t *testing.T) {
 	const segments = 3 * order.GroupSegments
 	table := plainTable(t, plainShape{dense: 1, segments: segments, stripes: 2, stripeRows: 50})
-	plan := Plan{Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 4}}
+	plan := Plan{Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 4}}
 	l := table.layoutOf([]int{0}, plan)
 	s := open(t, l, Options{Workers: 1, GapBytes: -1})
 	defer s.Close()
@@ -368,7 +368,7 @@ func TestShuffleSeekReadsItsWindow(t *testing.T) {
 		t.Errorf("opened %d segments", n)
 	}
 	if n := len(table.blobs.reads); n > 4 {
-		t.Errorf("read %d ranges for the last window of 4 stripes", n)
+		t.Errorf("read %d ranges for the last buffer of 4 stripes", n)
 	}
 }
 
@@ -420,7 +420,7 @@ func TestShuffleIndexChanges(t *testing.T) {
 	for _, rows := range [][]uint32{{50}, {50, 50, 50}, {49, 51}, {25, 25, 25, 25}} {
 		table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 2, stripeRows: 50})
 		l := table.layoutOf([]int{0}, Plan{
-			Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 1},
+			Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 1},
 		})
 		index := table.indexes[table.segments[0].ID]
 		l.open = func(context.Context, storage.SegmentDescriptor) (segmentIndex, error) {
@@ -443,7 +443,7 @@ func TestShuffleIndexChanges(t *testing.T) {
 func TestShuffleRefusesSplits(t *testing.T) {
 	table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 2, stripeRows: 50})
 	l := table.layoutOf([]int{0}, Plan{
-		Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, Window: 1},
+		Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 1},
 	})
 	if _, err := l.Splits(context.Background(), 2); !errors.Is(err, plan.ErrSplitShuffled) {
 		t.Error(err)

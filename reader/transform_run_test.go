@@ -81,8 +81,8 @@ func TestTransformReferences(t *testing.T) {
 	}
 }
 
-// Windows share values: each is transformed once, and the first of a list are the start of its window.
-func TestTransformWindows(t *testing.T) {
+// Partial duplicates share values: each is transformed once, and the first of a list are the start of its slice.
+func TestTransformPartialDuplicates(t *testing.T) {
 	ids := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
 	inverse := []int32{0, 1, 2, 2, 3}
 	d := new(load.Decoded)

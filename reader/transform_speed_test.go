@@ -50,7 +50,7 @@ func TestTransformAllocations(t *testing.T) {
 			delete(table.indexes[d.ID].entries, table.features[i].ID)
 		}
 	}
-	for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupWindowed} {
+	for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupPartial} {
 		l := transformedLayout(t, table, 32, OutputTensors, dedup,
 			"dense0=log1p|bucketize(1, 2, 5)|list", "dense1=fill(1)|cast(int8)|cast(float64)", "dense2=clamp(0, 10)",
 			"sparse0=first(5)|hash(1000003, seed=7)", "sparse1=fill(1, 2)|mod(10)", "sparse2=log1p|cast(int32)|fill(3)",

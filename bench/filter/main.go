@@ -27,7 +27,7 @@ type flags struct {
 	Share     float64   `help:"Share of the features." default:"0.1"`
 	Select    []float64 `help:"Shares of the rows." default:"0.001,0.01,0.1,0.5,1"`
 	By        []string  `help:"What the rows are selected by." enum:"session_id,event_time,sample,list" default:"session_id,event_time,sample,list"`
-	Dedup     string    `help:"kjt, ikjt or windowed." default:"kjt"`
+	Dedup     string    `help:"kjt, ikjt or partial." default:"kjt"`
 	Threads   int       `help:"Threads." default:"1"`
 	Rounds    int       `help:"Rounds that count; one more runs before." default:"9"`
 	KeepStore bool      `help:"Use the store that an earlier run left, if any."`

@@ -24,7 +24,7 @@ type flags struct {
 	Share     float64 `help:"Share of the features." default:"0.1"`
 	Stacks    []int   `help:"How many overlays to read through." default:"1,3,10"`
 	BatchSize int     `help:"Rows of a batch." default:"4096"`
-	Dedup     string  `help:"kjt, ikjt or windowed." default:"kjt"`
+	Dedup     string  `help:"kjt, ikjt or partial." default:"kjt"`
 	Threads   int     `help:"Threads." default:"1"`
 	Rounds    int     `help:"Rounds that count; one more runs before." default:"15"`
 	program.ProfileFlag

@@ -28,7 +28,7 @@ type flags struct {
 	versus.TableFlags
 	Share      []float64 `help:"Shares of the features to read." default:"0.1,1"`
 	Threads    []int     `help:"Workers, and processors of the process." default:"1,2"`
-	Dedup      []string  `help:"Forms of lists: kjt, ikjt, windowed." default:"kjt,ikjt"`
+	Dedup      []string  `help:"Forms of lists: kjt, ikjt, partial." default:"kjt,ikjt"`
 	Rounds     int       `help:"Rounds that count; one more runs before." default:"7"`
 	BatchSize  int       `help:"Rows of a batch." default:"4096"`
 	Presence   bool      `help:"Also fill the presence of every value." default:"false"`

@@ -14,7 +14,7 @@ import (
 // A small run comes to its end in every form, and again with what it left, and writes its results.
 func TestReadcost(t *testing.T) {
 	f := flags{
-		TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: []float64{0.1, 1}, Threads: []int{1, 2}, Dedup: []string{"kjt", "ikjt", "windowed"},
+		TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: []float64{0.1, 1}, Threads: []int{1, 2}, Dedup: []string{"kjt", "ikjt", "partial"},
 		Rounds: 1, BatchSize: 100, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 	for range 2 {

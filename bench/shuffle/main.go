@@ -29,7 +29,7 @@ type flags struct {
 	StripeRows int     `help:"Rows of a stripe." default:"4096"`
 	BatchSize  int     `help:"Samples a batch." default:"4096"`
 	Share      float64 `help:"Share of the features that is read." default:"0.1"`
-	Windows    []int   `help:"Stripes in a window." default:"1,2,4,8,16"`
+	Buffers    []int   `help:"Stripes in a shuffle buffer." default:"1,2,4,8,16"`
 	Threads    int     `help:"Processors of the process." default:"1"`
 	Rounds     int     `help:"How often each order is timed; medians count." default:"5"`
 	Dir        string  `help:"Where the data lies; a dump that is there already is used." default:"out/shuffle"`
@@ -39,7 +39,7 @@ type flags struct {
 // A report is one order. Rates are medians over rounds, the rest is over the batches of all of them: every round is an epoch.
 type report struct {
 	Unit           string    `json:"unit"`
-	Window         int       `json:"window"`
+	BufferStripes  int       `json:"buffer_stripes"`
 	DedupeFactor   float64   `json:"dedupe_factor"`
 	Sessions       float64   `json:"sessions_per_batch"`
 	LabelMean      float64   `json:"label_mean"`
@@ -100,8 +100,8 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	reports := []*report{{}}
 	for _, unit := range []reader.Unit{reader.UnitSession, reader.UnitRow} {
-		for _, k := range f.Windows {
-			reports = append(reports, &report{order: reader.Shuffle{Unit: unit, Window: k, Seed: 1}})
+		for _, k := range f.Buffers {
+			reports = append(reports, &report{order: reader.Shuffle{Unit: unit, BufferStripes: k, Seed: 1}})
 		}
 	}
 	if err := f.measure(ctx, snap, names, reports); err != nil {
@@ -110,7 +110,7 @@ func (f *flags) run(ctx context.Context) error {
 	out := make([]report, len(reports))
 	for i, r := range reports {
 		x := r.totals.Summary()
-		r.Unit, r.Window, r.DedupeFactor, r.Sessions = r.order.Unit.String(), r.order.Window, x.DedupeMean, x.SessionsMean
+		r.Unit, r.BufferStripes, r.DedupeFactor, r.Sessions = r.order.Unit.String(), r.order.BufferStripes, x.DedupeMean, x.SessionsMean
 		for _, l := range x.Labels {
 			r.LabelMean, r.LabelDeviation = l.Mean, l.Deviation
 		}
@@ -187,11 +187,11 @@ func show(reports []report) {
 	fmt.Println("| unit | K | rows a slot in a batch | sessions a batch | label mean deviates by | samples/s, ikjt | samples/s, kjt |")
 	fmt.Println("|---|---|---|---|---|---|---|")
 	for _, r := range reports {
-		window := "-"
-		if r.Window > 0 {
-			window = fmt.Sprint(r.Window)
+		buffer := "-"
+		if r.BufferStripes > 0 {
+			buffer = fmt.Sprint(r.BufferStripes)
 		}
-		fmt.Printf("| %s | %s | %.2f | %.0f | %.4f | %.0f k | %.0f k |\n", r.Unit, window, r.DedupeFactor, r.Sessions, r.LabelDeviation,
+		fmt.Printf("| %s | %s | %.2f | %.0f | %.4f | %.0f k | %.0f k |\n", r.Unit, buffer, r.DedupeFactor, r.Sessions, r.LabelDeviation,
 			result.Median(r.IKJT)/1000, result.Median(r.KJT)/1000)
 	}
 }

@@ -58,9 +58,9 @@ func TestSharedExports(t *testing.T) {
 	run(bin, "generate", "dump", "--rows", "5000")
 	run(bin, "ingest", "store", "ads", "dump", "--session-key", "session_id")
 	for file, dedup := range map[string]string{
-		"plain.arrows": "kjt", "ikjt.arrows": "ikjt", "windowed.arrows": "windowed", "windowed.arrow": "windowed",
+		"plain.arrows": "kjt", "ikjt.arrows": "ikjt", "partial.arrows": "partial", "partial.arrow": "partial",
 	} {
 		run(bin, "export", "store", "ads", "--to", file, "--dedup="+dedup, "--features", "click,item_list_00000,user_history_00001,user_list_00002,user_scored_*")
 	}
-	t.Log(run(py, "-c", sameRows, "plain.arrows", "ikjt.arrows", "dictionary", "windowed.arrows", "list_view", "windowed.arrow", "list_view"))
+	t.Log(run(py, "-c", sameRows, "plain.arrows", "ikjt.arrows", "dictionary", "partial.arrows", "list_view", "partial.arrow", "list_view"))
 }

@@ -133,7 +133,7 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 	}
 	s = s.under(overlays)
 	x := &scan{view: v, epoch: w.rnd.Uint64N(3), expected: map[int64]string{}}
-	opts := reader.PlanOptions{BatchSize: pick(w, 1, 3, 16, 50, 4096), Dedup: pick(w, reader.DedupKJT, reader.DedupIKJT, reader.DedupWindowed)}
+	opts := reader.PlanOptions{BatchSize: pick(w, 1, 3, 16, 50, 4096), Dedup: pick(w, reader.DedupKJT, reader.DedupIKJT, reader.DedupPartial)}
 	names := s.names()
 	empty := len(s.rows) == 0 // then it may have no partition key: see drawOperation
 	if !empty {
@@ -183,7 +183,7 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 		}
 	}
 	if w.chance(0.4) {
-		opts.Shuffle = reader.Shuffle{Unit: pick(w, reader.UnitSession, reader.UnitRow), Window: pick(w, 0, 1, 2, 5), Seed: w.rnd.Uint64N(4)}
+		opts.Shuffle = reader.Shuffle{Unit: pick(w, reader.UnitSession, reader.UnitRow), BufferStripes: pick(w, 0, 1, 2, 5), Seed: w.rnd.Uint64N(4)}
 		if w.keyless {
 			opts.Shuffle.Unit = reader.UnitRow
 		}

@@ -259,7 +259,7 @@ func TestLoader(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 200)
 	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list", "small", "click", "@keys"}, "labels", []string{"click"},
-		"output", "tensors", "dedup", "ikjt", "batch_size", 30, "shuffle", map[string]any{"unit": "session", "window": 2, "seed": 3}))
+		"output", "tensors", "dedup", "ikjt", "batch_size", 30, "shuffle", map[string]any{"unit": "session", "buffer_stripes": 2, "seed": 3}))
 	if p.Rows != 200 || p.Batches != 7 {
 		t.Fatalf("plan %+v", p)
 	}

@@ -18,7 +18,7 @@ func TestBoundParameters(t *testing.T) {
 	}{
 		{new(tableParams), new(tableParams), "{" + place + "}"},
 		{new(planParams), new(planParams), "{" + place + `, "features": ["a", "b"], "overlay": ["o"], "partitions": "p", "filter": "c = 1", "sample_list": "s", "downsample": "d", "batch_size": 7, "labels": ["c"], "integers": ["a"],
-			"output": "tensors", "dedup": "ikjt", "expand": ["b"], "shuffle": {"unit": "row", "window": 3, "seed": 18446744073709551615},
+			"output": "tensors", "dedup": "ikjt", "expand": ["b"], "shuffle": {"unit": "row", "buffer_stripes": 3, "seed": 18446744073709551615},
 			"transforms": {"a": "first(3)"}}`},
 		{new(recordsParams), new(recordsParams), `{"uri": "u", "plan": "p", "workers": 2, "memory": 3, "prefetch": 4, "hash": "h", "fold": true, "job": "j", "no_usage": true, "no_lease": true}`},
 	} {

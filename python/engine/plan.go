@@ -31,7 +31,7 @@ type planParams struct {
 	Labels     []string `json:"labels,omitempty"`   // names among the features that are labels, whatever their role is
 	Integers   []string `json:"integers,omitempty"` // names among the features that come as exact integers
 	Output     string   `json:"output,omitempty"`   // columns (default) or tensors
-	Dedup      string   `json:"dedup,omitempty"`    // kjt (default), ikjt or windowed
+	Dedup      string   `json:"dedup,omitempty"`    // kjt (default), ikjt or partial
 	Expand     []string `json:"expand,omitempty"`   // names, globs and sets among the features: never deduplicated
 	Shuffle    *shuffle `json:"shuffle,omitempty"`
 	// Transforms are chains by feature name, glob or set.
@@ -49,9 +49,9 @@ func (p *planParams) fields() map[string]any {
 }
 
 type shuffle struct {
-	Unit   string `json:"unit"`
-	Window int    `json:"window,omitempty"`
-	Seed   uint64 `json:"seed,omitempty"`
+	Unit          string `json:"unit"`
+	BufferStripes int    `json:"buffer_stripes,omitempty"`
+	Seed          uint64 `json:"seed,omitempty"`
 }
 
 // planAnswer is a plan as Python keeps and pickles it.
@@ -117,7 +117,7 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 			return nil, nil, usageError{err}
 		}
 		if unit != reader.UnitNone {
-			opts.Shuffle = reader.Shuffle{Unit: unit, Window: s.Window, Seed: s.Seed}
+			opts.Shuffle = reader.Shuffle{Unit: unit, BufferStripes: s.BufferStripes, Seed: s.Seed}
 		}
 	}
 	for _, features := range slices.Sorted(maps.Keys(p.Transforms)) {

@@ -138,7 +138,7 @@ func scan(t *testing.T, features []testFeature, batch int) *reader.Scanner {
 }
 
 // scanRows is scan of as many rows as inverse has entries, which say which of the three they are; nil: those three. Lists
-// with an inverse are windows.
+// with an inverse are partial duplicates.
 func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader.PlanOptions) *reader.Scanner {
 	t.Helper()
 	first := uint32(3)

@@ -15,7 +15,7 @@ type Options struct {
 	// feature that marks it. Default: one column a feature.
 	Fold bool
 	// Plain gives a value a row whatever the plan's Dedup is; rows that share a slot are copied. Default: lists are
-	// dictionaries of lists with reader.DedupIKJT and list views with reader.DedupWindowed; what is folded is plain.
+	// dictionaries of lists with reader.DedupIKJT and list views with reader.DedupPartial; what is folded is plain.
 	Plain bool
 	// Dictionaries makes dictionaries of dense features, embeddings, bytes and strings too, where the plan's Dedup is not
 	// reader.DedupKJT, but for those of an extension type (uuid, json). One stored without an inverse has an entry a row.

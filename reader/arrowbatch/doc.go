@@ -22,7 +22,7 @@
 //
 //	Dedup      lists                       dense, embedding, bytes, string
 //	ikjt       dictionary<int32, list>     plain, or with Options.Dictionaries dictionary<int32, ...>
-//	windowed   list_view                   the same
+//	partial    list_view                   the same
 //
 // A dictionary has an entry a slot of the batch, so that every record has dictionaries of its own: an IPC stream replaces
 // them, an IPC file cannot hold them. Views share values, their starts and lengths are made for the record. Maps have no

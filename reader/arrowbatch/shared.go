@@ -28,7 +28,7 @@ func formOf(p *reader.Plan, t vector.Type, l *leaf, opts Options) form {
 		if !opts.Dictionaries || l.arrow.ID() == arrow.EXTENSION {
 			return plainForm // a dictionary of an extension type is read back as an extension of a dictionary
 		}
-	case p.Dedup == reader.DedupWindowed:
+	case p.Dedup == reader.DedupPartial:
 		if l.arrow.ID() == arrow.MAP {
 			return plainForm // Arrow has no view of maps
 		}
@@ -51,7 +51,7 @@ func (f form) arrowTypeOf(l *leaf) arrow.DataType {
 // rowColumn returns the column of a feature with a value a row: b's, or a copy.
 func rowColumn(b *reader.Batch, place int) *vector.Column { return b.Columns[place].Expanded() }
 
-// slotColumn returns the slots of c as rows. It shares c's memory, but for windows.
+// slotColumn returns the slots of c as rows. It shares c's memory, but for partial duplicates.
 func slotColumn(c *vector.Column) *vector.Column {
 	slots := *c
 	slots.Rows, slots.Inverse, slots.Monotone, slots.InverseBorrowed = c.Slots, nil, false, false

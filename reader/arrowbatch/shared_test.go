@@ -34,7 +34,7 @@ func sharedType(f testFeature, dedup reader.Dedup, opts Options) string {
 // Every type goes through an IPC stream as dictionary and as view, and has the rows that it has plain.
 func TestSharedRows(t *testing.T) {
 	inverse := []int32{0, 0, 1, 2, 2, 0, 1, 1, 2}
-	for _, dedup := range []reader.Dedup{reader.DedupKJT, reader.DedupIKJT, reader.DedupWindowed} {
+	for _, dedup := range []reader.Dedup{reader.DedupKJT, reader.DedupIKJT, reader.DedupPartial} {
 		for _, opts := range []Options{{}, {Dictionaries: true}, {Plain: true, Dictionaries: true}} {
 			for _, batch := range []int{1, 2, 3, 100} {
 				var buf bytes.Buffer
@@ -76,7 +76,7 @@ func TestSharedRows(t *testing.T) {
 // A dictionary has an entry a slot and shares the batch's memory, and so do views.
 func TestSharedMemory(t *testing.T) {
 	features := []testFeature{{name: "ids", typ: sparse(vector.Int64), fill: ints([]int64{1, -2}, []int64{3})}}
-	for _, dedup := range []reader.Dedup{reader.DedupIKJT, reader.DedupWindowed} {
+	for _, dedup := range []reader.Dedup{reader.DedupIKJT, reader.DedupPartial} {
 		s := scanRows(t, features, []int32{0, 0, 1, 2, 2, 0}, reader.PlanOptions{BatchSize: 6, Dedup: dedup})
 		c, err := NewConverter(s.Plan(), Options{})
 		if err != nil {
@@ -162,7 +162,7 @@ func TestSharedFoldAndFormats(t *testing.T) {
 		return fmt.Sprint(c.Schema().Field(1), out)
 	}
 	plain := fold(reader.DedupKJT)
-	for _, dedup := range []reader.Dedup{reader.DedupIKJT, reader.DedupWindowed} {
+	for _, dedup := range []reader.Dedup{reader.DedupIKJT, reader.DedupPartial} {
 		if got := fold(dedup); got != plain {
 			t.Errorf("%v:\n%s, want\n%s", dedup, got, plain)
 		}
@@ -178,7 +178,7 @@ func TestSharedFoldAndFormats(t *testing.T) {
 		if dedup == reader.DedupIKJT && (err == nil || !strings.Contains(err.Error(), `column "ids" would be a dictionary`)) {
 			t.Errorf("%v: %v", dedup, err)
 		}
-		if dedup == reader.DedupWindowed && err != nil {
+		if dedup == reader.DedupPartial && err != nil {
 			t.Errorf("%v: %v", dedup, err)
 		}
 	}

@@ -105,7 +105,7 @@ func newWriter(w io.Writer, f Format, c *Converter) (recordWriter, error) {
 	case IPCFile:
 		if name, ok := c.dictionary(); ok {
 			return nil, fmt.Errorf("arrow: column %q would be a dictionary, another in every batch, which an IPC file cannot hold: "+
-				"write a stream (.arrows), or windowed", name)
+				"write a stream (.arrows), or partial", name)
 		}
 		return ipc.NewFileWriter(w, ipc.WithSchema(c.Schema()))
 	case IPCStream:

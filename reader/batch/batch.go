@@ -21,7 +21,7 @@ type Batch struct {
 	// Columns has an entry a feature of the plan: columns of the plan's types. With OutputTensors, entries are nil for the
 	// features that Tensors holds, and the others are plain. With OutputColumns they are plain where the plan's Dedup is
 	// DedupKJT; else those that have an inverse in a stripe of the batch hold the slots that the batch uses, and features
-	// that share an inverse in each of those stripes have one Inverse here; with DedupWindowed lists may be windows. The
+	// that share an inverse in each of those stripes have one Inverse here; with DedupPartial lists may be slices of one another. The
 	// caller must not write to them.
 	Columns []*vector.Column
 	// Tensors is nil unless the plan's Output is OutputTensors.

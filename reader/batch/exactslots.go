@@ -8,8 +8,8 @@ import (
 
 // fillColumns makes the exact columns of b, those of a group with its slots and inverse.
 func (x *groupMaker) fillColumns(b *Batch, l *batchLayout) error {
-	windowed := l.plan.Dedup == plan.DedupWindowed
-	x.filler.b, x.filler.l, x.filler.windowed = b, l, windowed
+	partial := l.plan.Dedup == plan.DedupPartial
+	x.filler.b, x.filler.l, x.filler.partial = b, l, partial
 	for i := range x.groups {
 		for _, f := range x.groups[i].Features {
 			if err := b.exact[l.exactOf[f]].fillSlots(&x.groups[i], &x.filler); err != nil {
@@ -21,7 +21,7 @@ func (x *groupMaker) fillColumns(b *Batch, l *batchLayout) error {
 	for _, f := range x.alone {
 		e := &b.exact[l.exactOf[f]]
 		var err error
-		if windowed && e.column.Type.IsList() && !l.plan.Expands(f) {
+		if partial && e.column.Type.IsList() && !l.plan.Expands(f) {
 			err = e.fillSlots(&alone, &x.filler)
 		} else {
 			err = e.fill(b, l)
@@ -96,12 +96,12 @@ func (e *exactColumn) fillSlotPresence(g *Group, x *listFiller) {
 	}
 }
 
-// fillSlotRanges sets the column's Offsets, and its Lengths where it has windows, and returns the number of values.
+// fillSlotRanges sets the column's Offsets, and its Lengths where it has partial duplicates, and returns the number of values.
 func (e *exactColumn) fillSlotRanges(g *Group, x *listFiller) (n int, err error) {
 	c := &e.column
 	x.copies = x.copies[:0]
 	ok := true
-	if x.windowed && x.hasWindows(g, e.feature) {
+	if x.partial && x.hasPartial(g, e.feature) {
 		c.Offsets = e.offsets.Resize(x.l.allocator, g.Slots)
 		c.Lengths = e.lengths.Resize(x.l.allocator, g.Slots)
 		n, ok = x.placeFeature(c.Offsets, c.Lengths, g, e.feature, 0)
@@ -117,8 +117,8 @@ func (e *exactColumn) fillSlotRanges(g *Group, x *listFiller) (n int, err error)
 	return n, nil
 }
 
-// hasWindows reports whether a feature has windows in a stripe of the batch.
-func (x *listFiller) hasWindows(g *Group, feature int32) bool {
+// hasPartial reports whether a feature has partial duplicates in a stripe of the batch.
+func (x *listFiller) hasPartial(g *Group, feature int32) bool {
 	for _, s := range x.spans(g) {
 		if c := x.column(s, feature); c != nil && c.Lengths != nil {
 			return true

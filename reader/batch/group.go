@@ -89,13 +89,13 @@ func (x *groupMaker) pickAlone(b *Batch) Group {
 // fillTensors makes the lists of t.
 func (x *groupMaker) fillTensors(t *Tensors, b *Batch, l *batchLayout) error {
 	f := &x.filler
-	f.b, f.l, f.windowed = b, l, l.plan.Dedup == plan.DedupWindowed
+	f.b, f.l, f.partial = b, l, l.plan.Dedup == plan.DedupPartial
 	f.groups, f.groupOf = nil, nil
 	if l.plan.Dedup != plan.DedupKJT {
 		f.groups, f.groupOf = x.groups, x.groupOf
 		t.Groups, t.Inverses = x.groups, x.inverse.First(len(x.groups)*b.Rows)
 	}
-	if f.windowed {
+	if f.partial {
 		f.alone = x.pickAlone(b)
 	}
 	for k := range listKind(listKinds) {

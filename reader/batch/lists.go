@@ -31,7 +31,7 @@ func (m *listMemory) buffers() []memory.AnyBuffer {
 	return []memory.AnyBuffer{&m.groups, &m.lengths, &m.offsets, &m.values, &m.floatValues, &m.weights, &m.present}
 }
 
-// A valueCopy is values of a column that a windowed feature's slots share, and where they go among the batch's.
+// A valueCopy is values of a column that a partial feature's slots share, and where they go among the batch's.
 type valueCopy struct {
 	column   *vector.Column
 	from, to int32
@@ -40,13 +40,13 @@ type valueCopy struct {
 
 // A listFiller fills the lists of one batch. It is scratch memory of the batch.
 type listFiller struct {
-	b        *Batch
-	l        *batchLayout
-	windowed bool
-	groups   []Group
-	groupOf  []int32 // by place in the plan, the place in groups; nil: no feature is in one
-	alone    Group   // where windowed: what the features in no group are as slots
-	copies   []valueCopy
+	b       *Batch
+	l       *batchLayout
+	partial bool
+	groups  []Group
+	groupOf []int32 // by place in the plan, the place in groups; nil: no feature is in one
+	alone   Group   // where partial: what the features in no group are as slots
+	copies  []valueCopy
 }
 
 // group returns the group that says which slots a feature has; nil: each row has its list.
@@ -57,7 +57,7 @@ func (x *listFiller) group(feature int32) *Group {
 	if g := int(x.groupOf[feature]); g < len(x.groups) {
 		return &x.groups[g]
 	}
-	if x.windowed && !x.l.plan.Expands(feature) {
+	if x.partial && !x.l.plan.Expands(feature) {
 		return &x.alone
 	}
 	return nil
@@ -128,13 +128,13 @@ func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
 	return x.b.pieces[s.piece].Column(feature)
 }
 
-// place makes the lengths, and the offsets or starts, of j's lists, appends the copies of values that windowed ones need, and returns how many
+// place makes the lengths, and the offsets or starts, of j's lists, appends the copies of values that partial ones need, and returns how many
 // values there are.
 func (x *listFiller) place(j *Jagged, m *listMemory) (n int, err error) {
 	lists := j.First[len(j.Features)]
 	j.Lengths = m.lengths.Resize(x.l.allocator, lists)
 	j.Offsets, j.Starts = nil, nil
-	if x.windowed {
+	if x.partial {
 		j.Starts = m.offsets.Resize(x.l.allocator, lists)
 	} else {
 		j.Offsets = m.offsets.Resize(x.l.allocator, lists+1)
@@ -146,7 +146,7 @@ func (x *listFiller) place(j *Jagged, m *listMemory) (n int, err error) {
 		lengths := j.Lengths[from:to]
 		var ok bool
 		switch g := x.group(f); {
-		case !x.windowed:
+		case !x.partial:
 			n, ok = x.placeLists(j.Offsets[1+from:1+to], lengths, g, f, n)
 		case g != nil:
 			n, ok = x.placeFeature(j.Starts[from:to], lengths, g, f, n)
@@ -267,7 +267,7 @@ func (x *listFiller) placeSlots(starts, lengths []int32, c *vector.Column, lo, n
 	return n
 }
 
-// placeRuns places windowed slots from lo on. Slots one after the other whose values overlap or touch, at either end, are a
+// placeRuns places partial slots from lo on. Slots one after the other whose values overlap or touch, at either end, are a
 // run, whose values are copied once; so never more is copied than the lists are long in sum.
 //
 //	column   . . a b c d e . . f g h .
@@ -333,7 +333,7 @@ func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total i
 		x.copies[i].put(j, kind)
 	}
 	begins := j.Offsets
-	if x.windowed {
+	if x.partial {
 		begins = j.Starts
 	}
 	bytes := 8*len(j.Values) + 4*len(j.FloatValues)
@@ -349,7 +349,7 @@ func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total i
 			}
 			continue
 		}
-		if x.windowed {
+		if x.partial {
 			continue // copies has them
 		}
 		for _, s := range x.spans(g) {

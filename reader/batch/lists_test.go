@@ -31,8 +31,8 @@ func drawParts(t *rapid.T, slots int) *vector.Column {
 	return c
 }
 
-// Windows are given as windows: the values that lists share are there once, and never are there more than the lists have.
-func TestWindowsShareValues(t *testing.T) {
+// Partial duplicates are given as they are: the values that lists share are there once, and never are there more than the lists have.
+func TestPartialDuplicatesShareValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawParts(t, rapid.IntRange(1, 40).Draw(t, "slots"))
 		g := Group{Slots: c.Slots, to: 1}

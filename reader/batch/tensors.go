@@ -65,7 +65,7 @@ type Jagged struct {
 	Lengths []int32 // of each list; 0 for null and for empty
 	// Offsets, one more than there are lists, from 0: list i is [Offsets[i], Offsets[i+1]) of the values. nil where Starts is not.
 	Offsets []int32
-	// Starts, of a plan with DedupWindowed only: list i is Lengths[i] values from Starts[i] on, and lists of one feature may overlap.
+	// Starts, of a plan with DedupPartial only: list i is Lengths[i] values from Starts[i] on, and lists of one feature may overlap.
 	Starts []int32
 	// Values are the ids of Sparse and Weighted, uint64 bit for bit; FloatValues are the numbers of Floats, float64 rounded as
 	// in a Matrix, and so are Weights.

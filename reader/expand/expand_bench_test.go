@@ -37,10 +37,10 @@ func BenchmarkExpand(b *testing.B) {
 		from, to := c.RowRange(row)
 		total += to - from
 	}
-	windowed := *c
-	windowed.Offsets = c.Offsets[:c.Slots]
+	partial := *c
+	partial.Offsets = c.Offsets[:c.Slots]
 	for s := range c.Slots {
-		windowed.Lengths = append(windowed.Lengths, c.Offsets[s+1]-c.Offsets[s])
+		partial.Lengths = append(partial.Lengths, c.Offsets[s+1]-c.Offsets[s])
 	}
 	ints, floats := make([]int64, total), make([]float32, total)
 	lengths, ends := make([]int32, rows), make([]int32, rows)
@@ -73,7 +73,7 @@ func BenchmarkExpand(b *testing.B) {
 		{"lists", total, 8 * total, func() { PutLists(ints, c.Ints, c, 0, rows, false) }},
 		{"lists-past", total, 8 * total, func() { PutLists(ints, c.Ints, c, 0, rows, true) }},
 		{"weights", total, 4 * total, func() { PutLists(floats, c.ScoreFloats, c, 0, rows, false) }},
-		{"windows", values, 8 * values, func() { PutSlotLists(ints, c.Ints, &windowed, 0, c.Slots) }},
+		{"partial", values, 8 * values, func() { PutSlotLists(ints, c.Ints, &partial, 0, c.Slots) }},
 		{"ranges", rows, 8 * rows, func() { PutRanges(lengths, ends, c, 0, rows, 0) }},
 		{"ranges-apart", rows, 8 * rows, func() {
 			for lo := 0; lo < rows; lo += 4096 {

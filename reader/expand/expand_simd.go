@@ -45,7 +45,7 @@ var identity = func() (v [1024]int32) {
 	return v
 }()
 
-// copySlots copies the lists of the first of the slots [lo, hi) of a windowed column; it returns of how many, and their values.
+// copySlots copies the lists of the first of the slots [lo, hi) of a partial column; it returns of how many, and their values.
 func copySlots[T any](dst, values []T, c *vector.Column, lo, hi int) (slots, n int) {
 	for lo < hi {
 		k := min(hi-lo, len(identity))

@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/internal/simd"
 )
 
-// randomLists returns a column of lists with an inverse, windowed or not, and how many values its rows have.
+// randomLists returns a column of lists with an inverse, partial or not, and how many values its rows have.
 func randomLists(r *rand.Rand) (c *vector.Column, total int) {
 	c = &vector.Column{Type: vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, Slots: 1 + r.IntN(20), Rows: r.IntN(90)}
 	values := r.IntN(200)

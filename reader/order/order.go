@@ -11,7 +11,7 @@ import (
 // An Epoch is the order in which one epoch of a shuffled plan gives rows. It is a pure function of the rows of the plan's
 // segments, the shuffle and the epoch; the rows of stripes and sessions are asked for where they are needed:
 //
-//	segments   permuted, and cut into groups of max(64, Window)        costs a number a segment, opens none
+//	segments   permuted, and cut into groups of max(64, BufferStripes)        costs a number a segment, opens none
 //	  group    the stripes of its segments permuted, cut into buffers  opens the indexes of its segments
 //	    buffer its stripes' sessions, or rows, permuted                 decodes its stripes
 //	      batch  rows [j*B, (j+1)*B) of what that makes
@@ -61,7 +61,7 @@ func New(firstRow []uint64, s plan.Shuffle, epoch uint64) *Epoch {
 	return o
 }
 
-func (o *Epoch) groupSize() int { return max(GroupSegments, o.shuffle.Window) }
+func (o *Epoch) groupSize() int { return max(GroupSegments, o.shuffle.BufferStripes) }
 
 // Groups returns how many groups there are.
 func (o *Epoch) Groups() int { return len(o.firstRow) - 1 }
@@ -104,7 +104,7 @@ func (o *Epoch) Buffers(group int, stripeRows [][]uint32) []Buffer {
 	}
 	g := newGenerator(o.shuffle.Seed, o.epoch, permuteStripes, uint64(group), 0)
 	permute(&g, all)
-	n := (len(all) + o.shuffle.Window - 1) / o.shuffle.Window
+	n := (len(all) + o.shuffle.BufferStripes - 1) / o.shuffle.BufferStripes
 	out := make([]Buffer, n)
 	row := o.firstRow[group]
 	segments := o.Group(group)

@@ -13,7 +13,7 @@ import (
 // drawOrder draws segments with stripes, and an order over them.
 func drawOrder(t *rapid.T) (*Epoch, [][]uint32, uint64) {
 	s := plan.Shuffle{
-		Unit: plan.UnitSession, Window: rapid.SampledFrom([]int{1, 2, 3, 16, 70}).Draw(t, "window"), Seed: rapid.Uint64().Draw(t, "seed"),
+		Unit: plan.UnitSession, BufferStripes: rapid.SampledFrom([]int{1, 2, 3, 16, 70}).Draw(t, "buffer_stripes"), Seed: rapid.Uint64().Draw(t, "seed"),
 	}
 	var stripes [][]uint32
 	firstRow := []uint64{0}
@@ -43,8 +43,8 @@ func TestOrderHasEachStripeOnce(t *testing.T) {
 				rows = append(rows, stripes[i])
 			}
 			for i, w := range o.Buffers(g, rows) {
-				if len(w.Stripes) == 0 || len(w.Stripes) > o.shuffle.Window || w.FirstRow != row || w.Number != i || w.Group != g {
-					t.Fatalf("window %d of group %d: %+v at row %d", i, g, w, row)
+				if len(w.Stripes) == 0 || len(w.Stripes) > o.shuffle.BufferStripes || w.FirstRow != row || w.Number != i || w.Group != g {
+					t.Fatalf("buffer %d of group %d: %+v at row %d", i, g, w, row)
 				}
 				for _, r := range w.Stripes {
 					at := [2]int{int(o.Group(g)[r.Segment]), int(r.Stripe)}
@@ -78,7 +78,7 @@ func TestOrderHasEachStripeOnce(t *testing.T) {
 // The order of version 1 stays what it is for ever.
 func TestOrderGolden(t *testing.T) {
 	firstRow := []uint64{0, 3, 3, 10, 11, 20}
-	s := plan.Shuffle{Unit: plan.UnitSession, Window: 2, Seed: 7}
+	s := plan.Shuffle{Unit: plan.UnitSession, BufferStripes: 2, Seed: 7}
 	stripes := map[int32][]uint32{0: {1, 2}, 2: {3, 3, 1}, 3: {1}, 4: {4, 5}}
 	text := ""
 	for epoch := range uint64(2) {
@@ -111,7 +111,7 @@ func TestOrderIsUniform(t *testing.T) {
 	const epochs = 24000
 	counts := map[string]int{}
 	for epoch := range uint64(epochs) {
-		counts[fmt.Sprint(New([]uint64{0, 1, 2, 3, 4}, plan.Shuffle{Unit: plan.UnitRow, Window: 1, Seed: 1}, epoch).segments)]++
+		counts[fmt.Sprint(New([]uint64{0, 1, 2, 3, 4}, plan.Shuffle{Unit: plan.UnitRow, BufferStripes: 1, Seed: 1}, epoch).segments)]++
 	}
 	if len(counts) != 24 {
 		t.Fatalf("%d orders of 24", len(counts))
@@ -136,7 +136,7 @@ func TestOrderKeysDiffer(t *testing.T) {
 				for i := range runs {
 					runs[i].Lo = int32(i)
 				}
-				s := plan.Shuffle{Unit: plan.UnitRow, Window: 4, Seed: seed}
+				s := plan.Shuffle{Unit: plan.UnitRow, BufferStripes: 4, Seed: seed}
 				ShuffleRuns(&s, epoch, 0, buffer, runs)
 				text := fmt.Sprint(runs)
 				if seen[text] {
@@ -162,6 +162,6 @@ func BenchmarkOrderOfManySegments(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		New(firstRow, plan.Shuffle{Unit: plan.UnitSession, Window: 16}, 1)
+		New(firstRow, plan.Shuffle{Unit: plan.UnitSession, BufferStripes: 16}, 1)
 	}
 }

@@ -8,7 +8,7 @@ import "fmt"
 //
 //	kjt       lengths 2 2 2 2 2     values a b a b b c b c b c                        a list a row
 //	ikjt      lengths 2 2           values a b b c               inverse 0 0 1 1 1    a list a slot
-//	windowed  lengths 2 2           values a b c   starts 0 1    inverse 0 0 1 1 1    slots may overlap
+//	partial   lengths 2 2           values a b c   starts 0 1    inverse 0 0 1 1 1    slots may overlap
 //
 // Duplicates are given on as they are stored: nothing is hashed and no value is compared.
 type Dedup uint8
@@ -18,12 +18,12 @@ const (
 	DedupKJT Dedup = 0
 	// DedupIKJT gives each slot that a batch uses once, and for each row its slot.
 	DedupIKJT Dedup = 1
-	// DedupWindowed is DedupIKJT with slots that share values: each has a start and a length.
-	DedupWindowed Dedup = 2
+	// DedupPartial is DedupIKJT with slots that share values: each has a start and a length.
+	DedupPartial Dedup = 2
 )
 
 // dedupNames are written into plans.
-var dedupNames = [...]string{DedupKJT: "kjt", DedupIKJT: "ikjt", DedupWindowed: "windowed"}
+var dedupNames = [...]string{DedupKJT: "kjt", DedupIKJT: "ikjt", DedupPartial: "partial"}
 
 func (d Dedup) String() string {
 	if int(d) < len(dedupNames) {
@@ -39,5 +39,5 @@ func ParseDedup(s string) (Dedup, error) {
 			return Dedup(d), nil
 		}
 	}
-	return 0, fmt.Errorf("dedup %q: want kjt, ikjt or windowed", s)
+	return 0, fmt.Errorf("dedup %q: want kjt, ikjt or partial", s)
 }

@@ -67,15 +67,15 @@ const OrderVersion = 1
 
 // shuffleWire is the encoding of a Shuffle; there is none for UnitNone.
 type shuffleWire struct {
-	Order  int          `json:"order"`
-	Unit   string       `json:"unit"`
-	Window int          `json:"window"`
-	Seed   uint64       `json:"seed"`
-	Key    *featureWire `json:"key,omitempty"`
+	Order         int          `json:"order"`
+	Unit          string       `json:"unit"`
+	BufferStripes int          `json:"buffer_stripes"`
+	Seed          uint64       `json:"seed"`
+	Key           *featureWire `json:"key,omitempty"`
 }
 
 func (w *shuffleWire) shuffle() (Shuffle, error) {
-	s := Shuffle{Window: w.Window, Seed: w.Seed}
+	s := Shuffle{BufferStripes: w.BufferStripes, Seed: w.Seed}
 	if w.Order != OrderVersion {
 		return s, fmt.Errorf("order %d: this reader knows %d", w.Order, OrderVersion)
 	}
@@ -127,7 +127,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	if s := &p.Shuffle; s.Unit != UnitNone {
 		b = jsontext.AppendUint(append(jsontext.AppendMember(b, "shuffle"), '{'), "order", OrderVersion)
 		b = jsontext.AppendText(b, "unit", s.Unit.String())
-		b = strconv.AppendInt(jsontext.AppendMember(b, "window"), int64(s.Window), 10)
+		b = strconv.AppendInt(jsontext.AppendMember(b, "buffer_stripes"), int64(s.BufferStripes), 10)
 		b = jsontext.AppendUint(b, "seed", s.Seed)
 		if s.Key != (storage.Feature{}) {
 			b = appendFeature(jsontext.AppendMember(b, "key"), &s.Key, s.Key.Type, s.Key.Logical, "", false, false)

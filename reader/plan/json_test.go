@@ -52,7 +52,7 @@ func wireShuffle(s *Shuffle) *shuffleWire {
 	if s.Unit == UnitNone {
 		return nil
 	}
-	w := &shuffleWire{Order: OrderVersion, Unit: s.Unit.String(), Window: s.Window, Seed: s.Seed}
+	w := &shuffleWire{Order: OrderVersion, Unit: s.Unit.String(), BufferStripes: s.BufferStripes, Seed: s.Seed}
 	if s.Key != (storage.Feature{}) {
 		key := wireFeature(s.Key)
 		w.Key = &key
@@ -106,7 +106,7 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 			}
 		}
 		if rng.IntN(2) == 0 {
-			p.Shuffle = Shuffle{Unit: UnitRow, Window: 1 + rng.IntN(9), Seed: rng.Uint64()}
+			p.Shuffle = Shuffle{Unit: UnitRow, BufferStripes: 1 + rng.IntN(9), Seed: rng.Uint64()}
 			if rng.IntN(2) == 0 {
 				p.Shuffle.Unit = UnitSession
 				p.Shuffle.Key = storage.Feature{ID: 77777, Name: name(), Role: storage.RoleSessionKey, Type: types[0]}

@@ -248,8 +248,8 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan: batch size %d: want 1 to %d", p.BatchSize, MaxBatchSize)
 	case p.Output != OutputColumns && p.Output != OutputTensors:
 		return fmt.Errorf("plan: %v: want columns or tensors", p.Output)
-	case p.Dedup > DedupWindowed:
-		return fmt.Errorf("plan: %v: want kjt, ikjt or windowed", p.Dedup)
+	case p.Dedup > DedupPartial:
+		return fmt.Errorf("plan: %v: want kjt, ikjt or partial", p.Dedup)
 	}
 	if err := p.ValidateSelection(); err != nil {
 		return err

@@ -24,7 +24,7 @@ func drawPlan(t *rapid.T) *Plan {
 		Partition: rapid.SampledFrom([]string{"", "ds >= '2026-11-01' AND hr < 3", `a = "<&>"`}).Draw(t, "partition"),
 		BatchSize: rapid.IntRange(1, MaxBatchSize).Draw(t, "batch"),
 		Output:    rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"),
-		Dedup:     rapid.SampledFrom([]Dedup{DedupKJT, DedupIKJT, DedupWindowed}).Draw(t, "dedup"),
+		Dedup:     rapid.SampledFrom([]Dedup{DedupKJT, DedupIKJT, DedupPartial}).Draw(t, "dedup"),
 	}
 	if rapid.Bool().Draw(t, "branch") {
 		p.Branch = rapid.StringN(1, 10, -1).Draw(t, "name")
@@ -50,7 +50,7 @@ func drawPlan(t *rapid.T) *Plan {
 	}
 	if unit := rapid.SampledFrom([]Unit{UnitNone, UnitSession, UnitRow}).Draw(t, "unit"); unit != UnitNone {
 		p.Shuffle = Shuffle{
-			Unit: unit, Window: rapid.IntRange(1, MaxWindow).Draw(t, "window"), Seed: rapid.Uint64().Draw(t, "seed"),
+			Unit: unit, BufferStripes: rapid.IntRange(1, MaxBufferStripes).Draw(t, "buffer_stripes"), Seed: rapid.Uint64().Draw(t, "seed"),
 		}
 		if unit == UnitSession || rapid.Bool().Draw(t, "key") {
 			p.Shuffle.Key = storage.Feature{ID: 7, Name: "s", Role: storage.RoleSessionKey, Type: vectortest.DrawType(t)}
@@ -166,7 +166,7 @@ func TestPlanGoldenPartitionKey(t *testing.T) {
 
 // Dedup is a part of the encoding, of the hash and of what is printed; kjt is none, as in plans from before it.
 func TestPlanGoldenDedup(t *testing.T) {
-	for dedup, hash := range map[Dedup]uint64{DedupKJT: 0xeead2e6027ac9443, DedupIKJT: 0x0529b5f47ac7feb9, DedupWindowed: 0xc89a3f4113fd3f1c} {
+	for dedup, hash := range map[Dedup]uint64{DedupKJT: 0xeead2e6027ac9443, DedupIKJT: 0x0529b5f47ac7feb9, DedupPartial: 0x7f7f7be68202dc2b} {
 		p := goldenPlanValue()
 		p.Dedup = dedup
 		golden, line := goldenPlan, "batch      512 rows, tensors\n"

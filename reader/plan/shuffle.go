@@ -45,22 +45,22 @@ func ParseUnit(s string) (Unit, error) {
 }
 
 const (
-	// DefaultWindow is the window of a shuffle that does not say.
-	DefaultWindow = 16
-	// MaxWindow bounds the stripes of a window.
-	MaxWindow = 1 << 12
+	// DefaultBufferStripes is the buffer of a shuffle that does not say.
+	DefaultBufferStripes = 16
+	// MaxBufferStripes bounds the stripes of a shuffle buffer.
+	MaxBufferStripes = 1 << 12
 )
 
 // A Shuffle says in which order an epoch gives rows. The zero value leaves them in the plan's own. Otherwise the stripes of
-// all segments are permuted, Window of them at a time are held in memory, and the sessions or rows of those are
+// all segments are permuted, BufferStripes of them at a time are held in memory, and the sessions or rows of those are
 // interleaved at random. The order follows from the plan, the snapshot and the epoch alone; order.go says how.
 //
 // A batch boundary may cut a session, which then goes on in the next batch.
 type Shuffle struct {
 	Unit Unit
-	// Window is how many stripes are interleaved. The more, the more sessions a batch has rows of, and the more memory is
-	// needed: a window of decoded stripes, two to read ahead. Default 16.
-	Window int
+	// BufferStripes is how many stripes are interleaved. The more, the more sessions a batch has rows of, and the more memory is
+	// needed: a buffer of decoded stripes, two to read ahead. Default 16.
+	BufferStripes int
 	// Seed selects one of the orders.
 	Seed uint64
 	// Key is the session key that tells sessions apart, as it is stored, before transforms; New finds it. It is read also where it is not projected. With
@@ -77,8 +77,8 @@ func (s Shuffle) find(ctx context.Context, snap schema, features []storage.Featu
 	if s.Unit == UnitNone {
 		return s, nil
 	}
-	if s.Window == 0 {
-		s.Window = DefaultWindow
+	if s.BufferStripes == 0 {
+		s.BufferStripes = DefaultBufferStripes
 	}
 	isSessionKey := func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey && !IsPartitionKey(f) }
 	at := slices.IndexFunc(features, isSessionKey)
@@ -118,15 +118,15 @@ func (p *Plan) validateShuffle() error {
 func (s *Shuffle) validate() error {
 	if s.Unit == UnitNone {
 		if *s != (Shuffle{}) {
-			return errors.New("plan: shuffle none has no window, no seed and no key")
+			return errors.New("plan: shuffle none has no buffer, no seed and no key")
 		}
 		return nil
 	}
 	switch {
 	case s.Unit > UnitRow:
 		return fmt.Errorf("plan: shuffle %v: want none, session or row", s.Unit)
-	case s.Window < 1 || s.Window > MaxWindow:
-		return fmt.Errorf("plan: shuffle window of %d stripes: want 1 to %d", s.Window, MaxWindow)
+	case s.BufferStripes < 1 || s.BufferStripes > MaxBufferStripes:
+		return fmt.Errorf("plan: shuffle buffer of %d stripes: want 1 to %d", s.BufferStripes, MaxBufferStripes)
 	case s.Key == (storage.Feature{}):
 		if s.Unit == UnitSession {
 			return errors.New("plan: shuffle session has no session key")
@@ -145,7 +145,7 @@ func (s *Shuffle) String() string {
 	if s.Unit == UnitNone {
 		return "none"
 	}
-	text := fmt.Sprintf("%v, windows of %d stripes, seed %d", s.Unit, s.Window, s.Seed)
+	text := fmt.Sprintf("%v, buffers of %d stripes, seed %d", s.Unit, s.BufferStripes, s.Seed)
 	if s.Key.Name != "" {
 		text += fmt.Sprintf(", sessions by %s", s.Key.Name)
 	}

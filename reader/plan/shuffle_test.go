@@ -17,18 +17,18 @@ func TestShuffleValidate(t *testing.T) {
 		ok bool
 	}{
 		{Shuffle{}, true},
-		{Shuffle{Window: 1}, false},
+		{Shuffle{BufferStripes: 1}, false},
 		{Shuffle{Seed: 1}, false},
 		{Shuffle{Key: key}, false},
-		{Shuffle{Unit: UnitRow, Window: 1}, true},
-		{Shuffle{Unit: UnitRow, Window: 1, Key: key}, true},
+		{Shuffle{Unit: UnitRow, BufferStripes: 1}, true},
+		{Shuffle{Unit: UnitRow, BufferStripes: 1, Key: key}, true},
 		{Shuffle{Unit: UnitRow}, false},
-		{Shuffle{Unit: UnitRow, Window: MaxWindow + 1}, false},
-		{Shuffle{Unit: UnitRow + 1, Window: 1}, false},
-		{Shuffle{Unit: UnitSession, Window: MaxWindow, Seed: math.MaxUint64, Key: key}, true},
-		{Shuffle{Unit: UnitSession, Window: 1}, false},
-		{Shuffle{Unit: UnitSession, Window: 1, Key: storage.Feature{ID: 9, Name: "s", Type: key.Type}}, false},
-		{Shuffle{Unit: UnitSession, Window: 1, Key: storage.Feature{ID: 255, Name: "s", Role: key.Role, Type: key.Type}}, false},
+		{Shuffle{Unit: UnitRow, BufferStripes: MaxBufferStripes + 1}, false},
+		{Shuffle{Unit: UnitRow + 1, BufferStripes: 1}, false},
+		{Shuffle{Unit: UnitSession, BufferStripes: MaxBufferStripes, Seed: math.MaxUint64, Key: key}, true},
+		{Shuffle{Unit: UnitSession, BufferStripes: 1}, false},
+		{Shuffle{Unit: UnitSession, BufferStripes: 1, Key: storage.Feature{ID: 9, Name: "s", Type: key.Type}}, false},
+		{Shuffle{Unit: UnitSession, BufferStripes: 1, Key: storage.Feature{ID: 255, Name: "s", Role: key.Role, Type: key.Type}}, false},
 	} {
 		p := goldenPlanValue()
 		p.Shuffle = c.s
@@ -42,20 +42,20 @@ func TestShuffleValidate(t *testing.T) {
 func TestPlanGoldenShuffle(t *testing.T) {
 	p := goldenPlanValue()
 	p.Shuffle = Shuffle{
-		Unit: UnitSession, Window: 16, Seed: math.MaxUint64,
+		Unit: UnitSession, BufferStripes: 16, Seed: math.MaxUint64,
 		Key: storage.Feature{ID: 9, Name: "s", Role: storage.RoleSessionKey, Type: vector.Type{Kind: vector.String}},
 	}
-	const wire = `"tensors","shuffle":{"order":1,"unit":"session","window":16,"seed":18446744073709551615,` +
+	const wire = `"tensors","shuffle":{"order":1,"unit":"session","buffer_stripes":16,"seed":18446744073709551615,` +
 		`"key":{"id":"0000000000000009","name":"s","role":"session key","kind":"string"}},`
 	golden := strings.Replace(goldenPlan, `"tensors",`, wire, 1)
 	data, err := p.MarshalJSON()
 	if err != nil || string(data) != golden {
 		t.Fatalf("got  %s, %v\nwant %s", data, err, golden)
 	}
-	if h := p.Hash(); h != 0x84fb7e083526e93f {
+	if h := p.Hash(); h != 0xf4ea598e5c618990 {
 		t.Errorf("hash %016x", h)
 	}
-	const line = "\nshuffle    session, windows of 16 stripes, seed 18446744073709551615, sessions by s\n"
+	const line = "\nshuffle    session, buffers of 16 stripes, seed 18446744073709551615, sessions by s\n"
 	if !strings.Contains(p.String(), line) {
 		t.Errorf("%s lacks %s", p, line)
 	}
@@ -63,7 +63,7 @@ func TestPlanGoldenShuffle(t *testing.T) {
 		{`"order":1`, `"order":2`, "order 2: this reader knows 1"},
 		{`"unit":"session"`, `"unit":"none"`, "none is not written"},
 		{`"unit":"session"`, `"unit":"sessions"`, "want none, session or row"},
-		{`"window":16`, `"window":0`, "window of 0 stripes"},
+		{`"buffer_stripes":16`, `"buffer_stripes":0`, "buffer of 0 stripes"},
 		{`"seed":18446744073709551615`, `"seed":-1`, "seed"},
 		{`"role":"session key"`, `"role":"user key"`, "not a session key"},
 		{`"session key","kind":"string"`, `"session key","kind":"strings"`, "strings"},
@@ -90,15 +90,15 @@ func TestShuffleFindsKey(t *testing.T) {
 		{schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain}},
 		{
 			s: Shuffle{Unit: UnitSession}, schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain},
-			want: Shuffle{Unit: UnitSession, Window: DefaultWindow, Key: key}, keyFinds: 1,
+			want: Shuffle{Unit: UnitSession, BufferStripes: DefaultBufferStripes, Key: key}, keyFinds: 1,
 		},
 		{
-			s: Shuffle{Unit: UnitSession, Window: 3, Seed: 4}, schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain, key},
-			want: Shuffle{Unit: UnitSession, Window: 3, Seed: 4, Key: key},
+			s: Shuffle{Unit: UnitSession, BufferStripes: 3, Seed: 4}, schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain, key},
+			want: Shuffle{Unit: UnitSession, BufferStripes: 3, Seed: 4, Key: key},
 		},
 		{
 			s: Shuffle{Unit: UnitRow}, schema: []storage.Feature{plain}, projected: []storage.Feature{plain},
-			want: Shuffle{Unit: UnitRow, Window: DefaultWindow}, keyFinds: 1,
+			want: Shuffle{Unit: UnitRow, BufferStripes: DefaultBufferStripes}, keyFinds: 1,
 		},
 		{
 			s: Shuffle{Unit: UnitSession}, schema: []storage.Feature{plain}, projected: []storage.Feature{plain},

@@ -152,7 +152,7 @@ func (m *State) rows(s *step) error {
 	return nil
 }
 
-// first shortens every list to n values. Windows only end earlier; else the values that are kept move together.
+// first shortens every list to n values. Partial duplicates only end earlier; else the values that are kept move together.
 func (m *State) first(n int32) {
 	c := &m.column
 	if c.Lengths != nil {
@@ -270,7 +270,7 @@ func (m *State) fill(s *step) error {
 	return nil
 }
 
-// fillLists writes the values of c to dst with the list fill for null, once for windows. It changes c's ranges to those
+// fillLists writes the values of c to dst with the list fill for null, once for partial duplicates. It changes c's ranges to those
 // in dst.
 func fillLists[T any](dst []T, c *vector.Column, values, fill []T) {
 	if c.Lengths != nil {

@@ -37,11 +37,11 @@ __all__ = ["Batch", "DedupGroup", "Jagged", "Shuffle", "Stats", "Support", "Torc
 
 @dataclass(frozen=True)
 class Shuffle:
-    """The order of an epoch: ``window`` stripes at a time are held in memory, and their sessions (or rows) interleaved at
+    """The order of an epoch: ``buffer_stripes`` stripes at a time are held in memory, and their sessions (or rows) interleaved at
     random. Sessions stay whole with unit "session", so that what their rows share stays shared in a batch."""
 
     unit: str = "session"  # none, session or row
-    window: int = 16
+    buffer_stripes: int = 16
 
 
 @dataclass(eq=False)
@@ -276,7 +276,7 @@ class TorchDataset(torch.utils.data.IterableDataset[Batch]):
             "plan", **table._place, features=[*map(literal, label_names + integer_names), *names(features)], labels=label_names, integers=integer_names,
             partitions=partitions, filter=filter, sample_list=list_name(sample_list), downsample=downsample, overlay=names(overlay) or None,
             batch_size=batch_size, output="tensors", dedup=output, expand=names(expand) or None,
-            shuffle=None if shuffle is None else {"unit": shuffle.unit, "window": shuffle.window, "seed": seed},
+            shuffle=None if shuffle is None else {"unit": shuffle.unit, "buffer_stripes": shuffle.buffer_stripes, "seed": seed},
             transforms=dict(transforms) if transforms else None,
         )
         self._weighted = downsample is not None

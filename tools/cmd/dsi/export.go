@@ -20,7 +20,7 @@ type exportCmd struct {
 	Features []string `default:"@all" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	To       string   `required:"" placeholder:"FILE" help:"out.parquet, out.arrow (an IPC file), out.arrows (an IPC stream), or - for an IPC stream on standard output."`
 	Fold     bool     `help:"Put features of one source map or struct back into one column."`
-	Dedup    dedup    `help:"Keep what rows share, in Arrow: dictionaries of lists (ikjt, which --dedup alone means; .arrows and - only) or list views (windowed)."`
+	Dedup    dedup    `help:"Keep what rows share, in Arrow: dictionaries of lists (ikjt, which --dedup alone means; .arrows and - only) or list views (partial)."`
 	readFlags
 	metricsFlag
 }
@@ -50,7 +50,7 @@ func (c *exportCmd) Run(ctx context.Context, a *app) error {
 	case d != reader.DedupKJT && format == arrowbatch.Parquet:
 		return usagef("--dedup=%v: Parquet has a value a row: want .arrow, .arrows or -", d)
 	case d == reader.DedupIKJT && format == arrowbatch.IPCFile:
-		return usagef("--dedup=%v: an Arrow file holds one dictionary a column: want .arrows or -, or --dedup=windowed", d)
+		return usagef("--dedup=%v: an Arrow file holds one dictionary a column: want .arrows or -, or --dedup=partial", d)
 	}
 	opts, err := c.planOptions(c.Features)
 	if err != nil {

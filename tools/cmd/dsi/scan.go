@@ -15,7 +15,7 @@ type scanCmd struct {
 	Features  []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	BatchSize int      `default:"4096" help:"Samples a batch."`
 	Epochs    int      `default:"1" help:"Read everything this many times."`
-	Dedup     dedup    `help:"Give lists that rows share once, with an inverse: =ikjt (which --dedup alone means), =windowed (lists share values), =kjt (a list a row; without the flag)."`
+	Dedup     dedup    `help:"Give lists that rows share once, with an inverse: =ikjt (which --dedup alone means), =partial (lists share values), =kjt (a list a row; without the flag)."`
 	shuffleFlags
 	Plan bool `help:"Print the plan and read nothing."`
 	readFlags

@@ -9,13 +9,13 @@ import (
 
 // shuffleFlags say in which order scan reads.
 type shuffleFlags struct {
-	Shuffle string `placeholder:"UNIT" help:"Interleave sessions (session) or samples (row) of a window of stripes, or none; and say what each batch is made of. none: in the table's order."`
-	Window  int    `placeholder:"K" help:"Stripes in a window; the more, the more sessions a batch has samples of. Default: 16."`
+	Shuffle string `placeholder:"UNIT" help:"Interleave sessions (session) or samples (row) of a buffer of stripes, or none; and say what each batch is made of. none: in the table's order."`
+	Buffer  int    `name:"shuffle-buffer" placeholder:"K" help:"Stripes in a shuffle buffer; the more, the more sessions a batch has samples of. Default: 16."`
 	Seed    uint64 `help:"Which of the orders; every epoch has its own."`
 }
 
 func (f *shuffleFlags) shuffle() (reader.Shuffle, error) {
-	s := reader.Shuffle{Window: f.Window, Seed: f.Seed}
+	s := reader.Shuffle{BufferStripes: f.Buffer, Seed: f.Seed}
 	unit := f.Shuffle
 	if unit == "" {
 		unit = "none"
@@ -24,12 +24,12 @@ func (f *shuffleFlags) shuffle() (reader.Shuffle, error) {
 	switch s.Unit, err = reader.ParseUnit(unit); {
 	case err != nil:
 		return s, usagef("--%v", err)
-	case s.Unit == reader.UnitNone && f.Window != 0:
-		return s, usagef("--window %d: it wants --shuffle session or row", f.Window)
+	case s.Unit == reader.UnitNone && f.Buffer != 0:
+		return s, usagef("--shuffle-buffer %d: it wants --shuffle session or row", f.Buffer)
 	case s.Unit == reader.UnitNone && f.Seed != 0:
 		return s, usagef("--seed %d: it wants --shuffle session or row", f.Seed)
-	case f.Window < 0 || f.Window > reader.MaxWindow:
-		return s, usagef("--window %d: want 1 to %d stripes", f.Window, reader.MaxWindow)
+	case f.Buffer < 0 || f.Buffer > reader.MaxBufferStripes:
+		return s, usagef("--shuffle-buffer %d: want 1 to %d stripes", f.Buffer, reader.MaxBufferStripes)
 	}
 	return s, nil
 }
@@ -37,7 +37,7 @@ func (f *shuffleFlags) shuffle() (reader.Shuffle, error) {
 // shuffleJSON is what scan says of a shuffle: medians and means over batches.
 type shuffleJSON struct {
 	Unit           string      `json:"unit"`
-	Window         int         `json:"window"` // stripes; 0 for none
+	BufferStripes  int         `json:"buffer_stripes"` // stripes; 0 for none
 	Seed           uint64      `json:"seed"`
 	DedupeMedian   float64     `json:"dedupe_factor_median"`
 	DedupeMean     float64     `json:"dedupe_factor_mean"`
@@ -54,7 +54,7 @@ type labelJSON struct {
 
 func newShuffleJSON(p *reader.Plan, s reader.InfoSummary) *shuffleJSON {
 	out := &shuffleJSON{
-		Unit: p.Shuffle.Unit.String(), Window: p.Shuffle.Window, Seed: p.Shuffle.Seed,
+		Unit: p.Shuffle.Unit.String(), BufferStripes: p.Shuffle.BufferStripes, Seed: p.Shuffle.Seed,
 		DedupeMedian: s.DedupeMedian, DedupeMean: s.DedupeMean, SessionsMedian: s.SessionsMedian, SessionsMean: s.SessionsMean,
 		Labels: make([]labelJSON, len(s.Labels)),
 	}
@@ -69,8 +69,8 @@ func (s *shuffleJSON) facts() [][2]string {
 		return nil
 	}
 	order := s.Unit
-	if s.Window > 0 {
-		order += fmt.Sprintf(", windows of %d stripes, seed %d", s.Window, s.Seed)
+	if s.BufferStripes > 0 {
+		order += fmt.Sprintf(", buffers of %d stripes, seed %d", s.BufferStripes, s.Seed)
 	}
 	sessions := "not known: read the session key too"
 	if s.SessionsMean > 0 {
