@@ -22,8 +22,8 @@ const (
 type Choice struct {
 	known    bool
 	step     step
-	windows  bool
-	backward bool    // the direction of windows
+	partial  bool
+	backward bool    // the direction of partial
 	share    float64 // of the first rows of the stripe examined last that differ from the one before
 	grouped  bool    // saved is of the feature in its dedup group
 	saved    float64 // bytes a row, against a slot for each; below 0 where decoding is worth them
@@ -32,11 +32,11 @@ type Choice struct {
 }
 
 // keep notes the form that an examination chose, and how long to keep to it: 7, 15, 31, 63 stripes while it stays the same.
-func (c *Choice) keep(s step, windows bool, saved float64) {
-	if !c.known || c.step != s || c.windows != windows {
+func (c *Choice) keep(s step, partial bool, saved float64) {
+	if !c.known || c.step != s || c.partial != partial {
 		c.waited = 0
 	}
-	c.known, c.step, c.windows, c.saved = true, s, windows, saved
+	c.known, c.step, c.partial, c.saved = true, s, partial, saved
 	c.waited = min(max(2*c.waited+1, leastWait), maxWait)
 	c.wait = c.waited
 }

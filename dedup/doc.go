@@ -2,7 +2,7 @@
 //
 //	rows of one feature, in clustered order            what Find gives
 //
-//	  row  list                    runs                slots             windows (newest first)
+//	  row  list                    runs                slots             partial (newest first)
 //	   0   c b a                    0                   0                 values  e d c b a | x
 //	   1   c b a                    0                   0                 slot 0  [2, 5)
 //	   2   e d c b                  1                   1                 slot 1  [0, 4)
@@ -20,7 +20,7 @@
 //   - The column that Find returns expands to the column that it was given, row by row and bit by bit: null, empty, the bits
 //     of a NaN and the sign of a zero are values like others.
 //   - Equal hashes prove nothing: values are compared before they are shared. The time is linear in the stripe whatever its values are: the hash of a value finds its
-//     place in a bounded number of probes, a window in a bounded number of shifts; pairs of slots are hashed with a seed that nobody knows.
+//     place in a bounded number of probes, a partial duplicate in a bounded number of shifts; pairs of slots are hashed with a seed that nobody knows.
 //   - The result depends on the stripes since Reset alone, neither on time nor on the seed: pairs are numbered as they first occur.
 //
 // # Ownership

@@ -24,7 +24,7 @@ const (
 	balancedNsPerByte = 8
 	nsValue           = 0.5 // an id, a number or a score, decoded
 	nsStringByte      = 0.1
-	nsSlot            = 0.5 // the length of a list, or the start of a window
+	nsSlot            = 0.5 // the length of a list, or the start of a slice
 	nsRow             = 0.6 // an inverse that is monotone
 	nsCodedRow        = 1.5 // one that is not, and gathering its slots
 )

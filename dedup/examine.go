@@ -48,27 +48,27 @@ func (f *Finder) examine() *vector.Column {
 		}
 	}
 	f.take(best.step)
-	window := f.seekWindows()
+	partial := f.findPartial()
 	switch {
 	case best.step != noStep && plain < 0:
 		plain = f.plainBytes(elements, best)
-	case window && plain < 0:
+	case partial && plain < 0:
 		best = f.measure(noStep, false)
 		plain = best.bytes
 	}
-	if window {
+	if partial {
 		if m := f.measure(best.step, true); m.score < best.score {
 			best = m
 		} else {
-			window = false
+			partial = false
 		}
 	}
-	if best.step == noStep && !window {
+	if best.step == noStep && !partial {
 		f.choice.keep(noStep, false, 0)
 		return f.plain()
 	}
-	f.choice.keep(best.step, window, (plain-best.bytes)/float64(f.stripe.Rows))
-	return f.form(best.step, window)
+	f.choice.keep(best.step, partial, (plain-best.bytes)/float64(f.stripe.Rows))
+	return f.form(best.step, partial)
 }
 
 // slotsMayPay reports whether slots leave so much less than what was measured before them, if anything was, that they are worth
@@ -85,8 +85,8 @@ func (f *Finder) slotsMayPay(before measure) bool {
 	return float64(n) < (1-slotsMargin)*float64(before.elements)
 }
 
-// measure returns what the step takes, whose slots are in reps; with window, with the windows laid down.
-func (f *Finder) measure(s step, window bool) measure { return f.score(s, f.form(s, window)) }
+// measure returns what the step takes, whose slots are in reps; with partial, as partial duplicates.
+func (f *Finder) measure(s step, partial bool) measure { return f.score(s, f.form(s, partial)) }
 
 // score returns what a form of a stripe takes.
 func (f *Finder) score(s step, out *vector.Column) measure {
@@ -116,7 +116,7 @@ func (f *Finder) resetSizer(grouped bool) {
 	f.model.learn(&f.estimate, &f.v, f.stripe)
 }
 
-// plainBytes returns what the stripe's rows, of so many values, take as they are. Where the form without windows whose slots reps has,
+// plainBytes returns what the stripe's rows, of so many values, take as they are. Where the form without partial duplicates whose slots reps has,
 // and which was measured, has many fewer it is estimated from the first rows of both.
 func (f *Finder) plainBytes(elements int, m measure) float64 {
 	rows := f.stripe.Rows
@@ -183,38 +183,38 @@ func (f *Finder) first(c *vector.Column, rows, slots int) *vector.Column {
 
 func cut[T any](s []T, n int) []T { return s[:min(n, len(s))] }
 
-// canWindow reports whether lists of c's type may share values.
-func (f *Finder) canWindow(c *vector.Column) bool {
-	return !f.opts.NoWindows && c.Type.IsList() && c.Type.Physical() != vector.ByteValues
+// canShareValues reports whether lists of c's type may share values.
+func (f *Finder) canShareValues(c *vector.Column) bool {
+	return !f.opts.NoPartial && c.Type.IsList() && c.Type.Physical() != vector.ByteValues
 }
 
-// seekWindows reports whether the slots of reps share values as windows, in the direction that saves more, and lays them
+// findPartial reports whether the slots of reps share values as partial duplicates, in the direction that saves more, and lays them
 // down.
-func (f *Finder) seekWindows() bool {
+func (f *Finder) findPartial() bool {
 	c := f.v.c
-	if !f.canWindow(c) || len(f.reps) < 2 {
+	if !f.canShareValues(c) || len(f.reps) < 2 {
 		return false
 	}
 	sample := f.reps[:min(len(f.reps), sampledSlots)]
-	f.windower.walk(&f.v, sample, f.choice.backward)
-	left := f.windower.end
-	total := f.windower.values()
-	f.windower.walk(&f.v, sample, !f.choice.backward)
-	if f.windower.end < left {
-		left, f.choice.backward = f.windower.end, !f.choice.backward
+	f.partials.walk(&f.v, sample, f.choice.backward)
+	left := f.partials.end
+	total := f.partials.values()
+	f.partials.walk(&f.v, sample, !f.choice.backward)
+	if f.partials.end < left {
+		left, f.choice.backward = f.partials.end, !f.choice.backward
 	}
-	if total == 0 || float64(total-int(left)) < minWindowShare*float64(total) {
+	if total == 0 || float64(total-int(left)) < minPartialShare*float64(total) {
 		return false
 	}
-	return f.layWindows()
+	return f.placePartial()
 }
 
-// layWindows lays the slots of reps down as windows and reports whether they share values.
-func (f *Finder) layWindows() bool {
+// placePartial lays the slots of reps down as partial duplicates and reports whether they share values.
+func (f *Finder) placePartial() bool {
 	if len(f.reps) < 2 {
 		return false
 	}
-	f.windower.walk(&f.v, f.reps, f.choice.backward)
-	total := f.windower.values()
-	return total > 0 && float64(total-int(f.windower.end)) >= minWindowShare*float64(total)
+	f.partials.walk(&f.v, f.reps, f.choice.backward)
+	total := f.partials.values()
+	return total > 0 && float64(total-int(f.partials.end)) >= minPartialShare*float64(total)
 }

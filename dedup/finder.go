@@ -10,7 +10,7 @@ import (
 type Options struct {
 	NoRuns    bool // default false: a row equal to the one before shares its slot
 	NoSlots   bool // default false: a row equal to any earlier one of the stripe shares its slot
-	NoWindows bool // default false: lists share the values that they have in common
+	NoPartial bool // default false: lists share the values that they have in common
 	// Sizer says what a stripe takes in each form. Default: sizes are estimated. It must not be used by another Finder at
 	// the same time.
 	Sizer Sizer
@@ -38,8 +38,8 @@ const (
 	sampledSlots = 512
 	// slotsMargin is what slots must save against runs: their inverse is not monotone, so that a batch gathers its values.
 	slotsMargin = 0.03
-	// minWindowShare is the share of the values that windows must save.
-	minWindowShare = 0.05
+	// minPartialShare is the share of the values that partial duplicates must save.
+	minPartialShare = 0.05
 )
 
 // A Finder finds the duplicates in the stripes of one feature, one after the other. Now and then it examines a stripe: it
@@ -53,7 +53,7 @@ type Finder struct {
 	choice   Choice
 	v        values
 	table    slotTable
-	windower windowFinder
+	partials partialFinder
 	estimate estimator
 	stripe   Stripe  // the one at hand
 	marked   []int32 // memory of starts
@@ -120,7 +120,7 @@ func (f *Finder) FindRuns(s Stripe) *vector.Column {
 	}
 	f.stats.SavedBytes += f.choice.saved * float64(s.Rows)
 	if out.Lengths != nil {
-		f.countWindows()
+		f.countPartial()
 	}
 	return out
 }
@@ -149,8 +149,8 @@ func (f *Finder) find(s Stripe) *vector.Column {
 	if f.choice.due(f.sampleShare(s)) {
 		return f.examine()
 	}
-	step, window := f.choice.step, f.choice.windows
-	if step == noStep && !window {
+	step, partial := f.choice.step, f.choice.partial
+	if step == noStep && !partial {
 		f.stats.Runs += int64(s.Rows)
 		return f.plain()
 	}
@@ -162,8 +162,8 @@ func (f *Finder) find(s Stripe) *vector.Column {
 		step = noStep
 		f.take(step)
 	}
-	window = window && f.layWindows()
-	return f.form(step, window)
+	partial = partial && f.placePartial()
+	return f.form(step, partial)
 }
 
 // sampleShare returns the share of the first rows that differ from the one before.
@@ -239,14 +239,14 @@ func (f *Finder) plain() *vector.Column {
 	return f.column(nil, false)
 }
 
-// form makes the result of the step whose slots reps has and, with window, of the windows laid down.
-func (f *Finder) form(s step, window bool) *vector.Column {
+// form makes the result of the step whose slots reps has and, with partial, of partial duplicates.
+func (f *Finder) form(s step, partial bool) *vector.Column {
 	rows := f.stripe.Rows
 	switch s {
 	case byRuns:
 		f.inverse = resize(f.inverse, rows)
 		fillRuns(f.inverse, f.starts, nil)
-		if !window && f.stripe.Starts != nil { // the values are what was given
+		if !partial && f.stripe.Starts != nil { // the values are what was given
 			f.shown = *f.stripe.Values
 			f.shown.Rows, f.shown.Inverse, f.shown.Monotone = rows, f.inverse, true
 			return &f.shown
@@ -255,18 +255,18 @@ func (f *Finder) form(s step, window bool) *vector.Column {
 		f.inverse = resize(f.inverse, rows)
 		fillRuns(f.inverse, f.starts, f.codes)
 	default:
-		if !window && len(f.reps) == f.stripe.Values.Rows {
+		if !partial && len(f.reps) == f.stripe.Values.Rows {
 			return f.stripe.Values
 		}
-		return f.column(nil, window)
+		return f.column(nil, partial)
 	}
-	out := f.column(f.inverse, window)
+	out := f.column(f.inverse, partial)
 	out.Monotone = s == byRuns
 	return out
 }
 
-// column makes a column of the slots of reps and, with window, of what is laid down. inverse may be nil.
-func (f *Finder) column(inverse []int32, window bool) *vector.Column {
+// column makes a column of the slots of reps and, with partial, of the placed values. inverse may be nil.
+func (f *Finder) column(inverse []int32, partial bool) *vector.Column {
 	f.takeBack()
 	c, out := f.stripe.Values, &f.out
 	out.Type, out.Rows = c.Type, f.stripe.Rows
@@ -279,10 +279,10 @@ func (f *Finder) column(inverse []int32, window bool) *vector.Column {
 		}
 	}
 	out.Offsets, out.Lengths = out.Offsets[:0], nil
-	if window {
-		f.spans = append(f.spans[:0], f.windower.laid...)
-		out.Offsets = append(f.offsets[:0], f.windower.starts...)
-		out.Lengths = append(f.slotLength[:0], f.windower.lengths...)
+	if partial {
+		f.spans = append(f.spans[:0], f.partials.laid...)
+		out.Offsets = append(f.offsets[:0], f.partials.starts...)
+		out.Lengths = append(f.slotLength[:0], f.partials.lengths...)
 	} else {
 		f.spans, _ = spansOf(f.spans[:0], c, f.reps)
 		if c.Type.IsList() {
@@ -333,17 +333,17 @@ func listOffsets(offsets []int32, c *vector.Column, reps []int32) []int32 {
 	return offsets
 }
 
-// countWindows counts the slots whose values others store too.
-func (f *Finder) countWindows() {
+// countPartial counts the slots whose values others store too.
+func (f *Finder) countPartial() {
 	end := int32(0)
 	for i := range f.reps {
 		slot := i
 		if f.choice.backward {
 			slot = len(f.reps) - 1 - i
 		}
-		n, start := f.windower.lengths[slot], f.windower.starts[slot]
+		n, start := f.partials.lengths[slot], f.partials.starts[slot]
 		if n > 0 && start < end {
-			f.stats.Windows++
+			f.stats.Partial++
 		}
 		end = max(end, start+n)
 	}

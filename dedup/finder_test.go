@@ -16,7 +16,7 @@ import (
 func TestRowsStayAsTheyAre(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
-		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"), NoWindows: rapid.Bool().Draw(rt, "no windows")}
+		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"), NoPartial: rapid.Bool().Draw(rt, "no partial")}
 		var f Finder
 		f.table.weak = rapid.Bool().Draw(rt, "weak hash")
 		f.Reset(ty, opts, Choice{})
@@ -50,14 +50,14 @@ func TestEveryStepStaysEqual(t *testing.T) {
 			}
 			step := rapid.SampledFrom([]step{noStep, byRuns, bySlots}).Draw(rt, "step")
 			f.take(step)
-			window := ty.IsList() && rapid.Bool().Draw(rt, "window")
+			partial := ty.IsList() && rapid.Bool().Draw(rt, "partial")
 			f.choice.backward = rapid.Bool().Draw(rt, "backward")
-			if window {
-				f.windower.walk(&f.v, f.reps, f.choice.backward)
+			if partial {
+				f.partials.walk(&f.v, f.reps, f.choice.backward)
 			}
-			out := f.form(step, window)
+			out := f.form(step, partial)
 			checkEqual(rt, want, out)
-			if !window && c.Rows > 2 {
+			if !partial && c.Rows > 2 {
 				slots := 0
 				for slots < len(f.reps) && f.firstRowOf(step, slots) < 2 {
 					slots++
@@ -102,7 +102,7 @@ func runsOf(c *vector.Column) Stripe {
 func TestRunsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
-		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"), NoWindows: rapid.Bool().Draw(rt, "no windows")}
+		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"), NoPartial: rapid.Bool().Draw(rt, "no partial")}
 		var plain, runs Finder
 		plain.Reset(ty, opts, Choice{})
 		runs.Reset(ty, opts, Choice{})
@@ -170,7 +170,7 @@ func TestFindsWhatRepeats(t *testing.T) {
 			checkEqual(t, modelRows(c), out)
 			s := f.Stats()
 			// A session is 16.7 rows and 3.3 lists of 40, 2.3 of which add one id.
-			if !out.Monotone || out.Lengths == nil || s.Slots > 1000 || s.Factor() < 14 || s.Windows < s.Slots/2 {
+			if !out.Monotone || out.Lengths == nil || s.Slots > 1000 || s.Factor() < 14 || s.Partial < s.Slots/2 {
 				t.Errorf("%v, newest first %v: %+v, factor %.1f", ty, newest, s, s.Factor())
 			}
 		}
@@ -197,7 +197,7 @@ func TestFindsWhatCameBack(t *testing.T) {
 	if out.Slots != 100 || out.Monotone {
 		t.Errorf("%d slots, monotone %v", out.Slots, out.Monotone)
 	}
-	f.Reset(ty, Options{NoSlots: true, NoWindows: true}, Choice{})
+	f.Reset(ty, Options{NoSlots: true, NoPartial: true}, Choice{})
 	if out := f.Find(c); out.Slots < 4000 {
 		t.Errorf("%d slots without looking for them", out.Slots)
 	}
@@ -336,7 +336,7 @@ func FuzzFind(f *testing.F) {
 			data = data[1+take:]
 			appendModel(c, l)
 		}
-		for _, opts := range []Options{{}, {NoSlots: true}, {NoWindows: true}, {NoRuns: true}} {
+		for _, opts := range []Options{{}, {NoSlots: true}, {NoPartial: true}, {NoRuns: true}} {
 			var find Finder
 			find.Reset(ty, opts, Choice{})
 			checkEqual(t, modelRows(c), find.Find(c))

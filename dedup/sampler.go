@@ -88,7 +88,7 @@ func (s *Sampler) measure(dst *Sampled, rows Stripe) {
 	}
 }
 
-// encoded returns how many bits some of the runs' values take once encoded, as windows where that is less, for each bit of the estimate.
+// encoded returns how many bits some of the runs' values take once encoded, as partial duplicates where that is less, for each bit of the estimate.
 func (s *Sampler) encoded(cost *rowCost) float64 {
 	f := &s.finder
 	s.reps = appendBlocks(s.reps[:0], f.stripe.Values, f.at)
@@ -101,9 +101,9 @@ func (s *Sampler) encoded(cost *rowCost) float64 {
 	}
 	f.reps = s.reps
 	f.resetSizer(true)
-	window := f.seekWindows()
-	m := f.scoreSlots(window)
-	if window && !f.windower.clear() {
+	partial := f.findPartial()
+	m := f.scoreSlots(partial)
+	if partial && !f.partials.clear() {
 		if without := f.scoreSlots(false); without.score < m.score {
 			m = without
 		}

@@ -6,8 +6,8 @@ type Stats struct {
 	Rows    int64
 	Runs    int64 // stretches of equal rows; in stripes that were sampled only, as many as rows
 	Slots   int64 // stored, in all stripes
-	// Windows is how many of the slots are sub-ranges of what others store.
-	Windows int64
+	// Partial is how many of the slots are sub-ranges of what others store.
+	Partial int64
 	// ElementsBefore are the values of all rows, ElementsAfter those stored: ids, bytes or numbers.
 	ElementsBefore, ElementsAfter int64
 	// SavedBytes estimates what the stripes would take more with a slot for each row, from those that were examined; a
@@ -32,7 +32,7 @@ func (s *Stats) Add(o Stats) {
 	s.Rows += o.Rows
 	s.Runs += o.Runs
 	s.Slots += o.Slots
-	s.Windows += o.Windows
+	s.Partial += o.Partial
 	s.ElementsBefore += o.ElementsBefore
 	s.ElementsAfter += o.ElementsAfter
 	s.SavedBytes += o.SavedBytes

@@ -182,7 +182,7 @@ func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 }
 
 // FindIn returns the rows of a stripe of the Finder's type, which the group whose inverse u holds has, with the group's slots: the
-// values of each slot once, and windows where they pay. It is borrowed until the next call, and its Inverse until u's next
+// values of each slot once, and partial duplicates where they pay. It is borrowed until the next call, and its Inverse until u's next
 // Reset. u.Inverse must have been called.
 func (f *Finder) FindIn(s Stripe, u *Union) *vector.Column {
 	before := int64(s.Elements())
@@ -193,28 +193,28 @@ func (f *Finder) FindIn(s Stripe, u *Union) *vector.Column {
 	f.stats.ElementsBefore += before
 	f.stripe = s
 	f.reps = f.valuesOf(u.reps)
-	window := false
+	partial := false
 	if s.Rows > 1 {
-		// Beside windows there is nothing to choose, and what the group saves is examined once.
-		due := !f.choice.grouped || f.canWindow(s.Values) && f.choice.due(f.sampleShare(s))
-		if due || f.choice.windows {
+		// Beside partial duplicates there is nothing to choose, and what the group saves is examined once.
+		due := !f.choice.grouped || f.canShareValues(s.Values) && f.choice.due(f.sampleShare(s))
+		if due || f.choice.partial {
 			f.v.set(s.Values, s.Values.Rows)
 		}
 		switch {
 		case due:
-			window = f.examineIn(u)
-		case f.choice.windows:
-			window = f.layWindows()
+			partial = f.examineIn(u)
+		case f.choice.partial:
+			partial = f.placePartial()
 		}
 	}
 	out := s.Values
-	if u.slots < u.rows || window || out.Rows < s.Rows {
+	if u.slots < u.rows || partial || out.Rows < s.Rows {
 		f.stats.SavedBytes += f.choice.saved * float64(s.Rows)
-		out = f.formIn(u, window)
+		out = f.formIn(u, partial)
 	}
 	f.drop()
-	if window {
-		f.countWindows()
+	if partial {
+		f.countPartial()
 	}
 	f.stats.ElementsAfter += int64(out.Elements())
 	return out
@@ -237,20 +237,20 @@ func (f *Finder) valuesOf(rows []int32) []int32 {
 	return f.ofUnion
 }
 
-// examinedRows is how many rows of a group's stripe say whether windows pay, and examinedValues how many values of their lists, at most.
+// examinedRows is how many rows of a group's stripe say whether partial duplicates pay, and examinedValues how many values of their lists, at most.
 const (
 	examinedRows   = 4096
 	examinedValues = 1 << 14
 )
 
-// examineIn reports whether windows pay in a stripe of a group, judged by its first rows, lays them down, and notes what the group
+// examineIn reports whether partial duplicates pay in a stripe of a group, judged by its first rows, lays them down, and notes what the group
 // saves: about what the feature saved by itself.
 func (f *Finder) examineIn(u *Union) bool {
-	saved, known := f.choice.saved, f.choice.grouped || f.choice.windows
-	window := f.seekWindows()
+	saved, known := f.choice.saved, f.choice.grouped || f.choice.partial
+	partial := f.findPartial()
 	switch {
-	case !window:
-	case f.windower.clear():
+	case !partial:
+	case f.partials.clear():
 		if !known {
 			saved += copyBits / 8 * float64(u.slots) / float64(u.rows)
 		}
@@ -258,21 +258,21 @@ func (f *Finder) examineIn(u *Union) bool {
 		all := f.reps
 		f.reps = all[:f.examinedSlots(u)]
 		f.resetSizer(true)
-		f.windower.walk(&f.v, f.reps, f.choice.backward)
+		f.partials.walk(&f.v, f.reps, f.choice.backward)
 		without, with := f.scoreSlots(false), f.scoreSlots(true)
-		window = with.score < without.score
-		if window && !known {
+		partial = with.score < without.score
+		if partial && !known {
 			saved += (without.bytes - with.bytes) / float64(len(f.reps)) * float64(u.slots) / float64(u.rows)
 		}
 		f.reps = all
-		window = window && f.layWindows()
+		partial = partial && f.placePartial()
 	}
-	f.choice.keep(noStep, window, saved)
+	f.choice.keep(noStep, partial, saved)
 	f.choice.grouped = true
-	return window
+	return partial
 }
 
-// examinedSlots returns how many of the group's slots, at least one, say whether windows pay.
+// examinedSlots returns how many of the group's slots, at least one, say whether partial duplicates pay.
 func (f *Finder) examinedSlots(u *Union) int {
 	values := 0
 	for i, rep := range f.reps {
@@ -286,17 +286,17 @@ func (f *Finder) examinedSlots(u *Union) int {
 }
 
 // scoreSlots returns what the slots of reps take by themselves.
-func (f *Finder) scoreSlots(window bool) measure {
+func (f *Finder) scoreSlots(partial bool) measure {
 	rows := f.stripe.Rows
 	f.stripe.Rows = len(f.reps)
-	m := f.score(noStep, f.column(nil, window))
+	m := f.score(noStep, f.column(nil, partial))
 	f.stripe.Rows = rows
 	return m
 }
 
 // formIn makes a feature's column of a group's stripe, whose slots are in reps.
-func (f *Finder) formIn(u *Union, window bool) *vector.Column {
-	out := f.column(nil, window)
+func (f *Finder) formIn(u *Union, partial bool) *vector.Column {
+	out := f.column(nil, partial)
 	if u.slots < u.rows {
 		out.Inverse, out.Monotone, out.InverseBorrowed = u.column.Inverse, u.byRuns, true
 	}

@@ -39,7 +39,7 @@ type shape struct {
 	rows               int
 	null, empty        int
 	inverse            int // 0 none, 1 monotone, 2 any, 3 first occurrence order, 4 one slot, 5 and 6 runs of 8 rows, in order or not
-	windows            bool
+	partial            bool
 	maxLength          int
 	constant, extremes bool
 	style              string // of the values: "" at random; time, zipf, skewed, hashed, decimal, gauss, word
@@ -51,7 +51,7 @@ func drawShape(t *rapid.T, ty vector.Type) shape {
 		null:      rapid.SampledFrom([]int{0, 0, 1, 50, 99, 100}).Draw(t, "null"),
 		empty:     rapid.SampledFrom([]int{0, 10, 100}).Draw(t, "empty"),
 		inverse:   rapid.IntRange(0, 6).Draw(t, "inverse"),
-		windows:   ty.IsList() && rapid.Bool().Draw(t, "windows"),
+		partial:   ty.IsList() && rapid.Bool().Draw(t, "partial"),
 		maxLength: rapid.SampledFrom([]int{1, 3, 40}).Draw(t, "max length"),
 		constant:  rapid.IntRange(0, 4).Draw(t, "constant") == 0,
 		extremes:  rapid.Bool().Draw(t, "extremes"),
@@ -86,8 +86,8 @@ func makeColumn(rng *rand.Rand, ty vector.Type, s shape) *vector.Column {
 		c.AddSlot()
 	}
 	c.Rows, c.Inverse, c.Monotone = s.rows, inverse, monotone
-	if s.windows {
-		makeWindows(rng, c)
+	if s.partial {
+		makePartial(rng, c)
 	}
 	if err := c.Validate(); err != nil {
 		panic(fmt.Sprintf("the test's own column: %v", err))
@@ -142,8 +142,8 @@ func makeInverse(rng *rand.Rand, s shape) (inverse []int32, slots int, monotone 
 	return inverse, 1, true
 }
 
-// makeWindows turns a list column into one of windows: values that no slot covers, slots that overlap, nulls anywhere.
-func makeWindows(rng *rand.Rand, c *vector.Column) {
+// makePartial turns a list column into one of partial: values that no slot covers, slots that overlap, nulls anywhere.
+func makePartial(rng *rand.Rand, c *vector.Column) {
 	n := c.Elements()
 	starts, lengths := make([]int32, c.Slots), make([]int32, c.Slots)
 	for i := range c.Slots {

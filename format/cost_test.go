@@ -19,7 +19,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		{rows: 2900, inverse: 1, maxLength: 8},
 		{rows: 3000, null: 10, inverse: 3, maxLength: 8},
 		{rows: 2000, null: 100},
-		{rows: 2000, null: 10, maxLength: 8, windows: true},
+		{rows: 2000, null: 10, maxLength: 8, partial: true},
 		{rows: 10},
 	}
 	for _, ty := range []vector.Type{
@@ -29,7 +29,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	} {
 		var stripes []*vector.Column
 		for _, s := range shapes {
-			s.windows = s.windows && ty.IsList()
+			s.partial = s.partial && ty.IsList()
 			stripes = append(stripes, makeColumn(rng, ty, s))
 		}
 		file, m := writeFile(fatal{t}, ty, format.WriterOptions{}, stripes...)

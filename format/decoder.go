@@ -149,11 +149,11 @@ func (d *StripeDecoder) presenceBits(bits vector.Bitmap, s *StripeMeta) error {
 	return nil
 }
 
-// decodeRanges decodes Offsets, and Lengths of windows. It returns the offsets of the strings that a values stream of
+// decodeRanges decodes Offsets, and Lengths of slices. It returns the offsets of the strings that a values stream of
 // strings holds.
 func (d *StripeDecoder) decodeRanges(dst *vector.Column, s *StripeMeta) (strings []int32, err error) {
-	if d.chunks[Windows] != nil {
-		return d.decodeWindows(dst, s)
+	if d.chunks[Starts] != nil {
+		return d.decodeStarts(dst, s)
 	}
 	d.dropLengths(dst)
 	dst.Offsets = resize(dst.Offsets, dst.Slots+1)
@@ -180,7 +180,7 @@ func (d *StripeDecoder) decodeRanges(dst *vector.Column, s *StripeMeta) (strings
 	return offsets, nil
 }
 
-func (d *StripeDecoder) decodeWindows(dst *vector.Column, s *StripeMeta) (strings []int32, err error) {
+func (d *StripeDecoder) decodeStarts(dst *vector.Column, s *StripeMeta) (strings []int32, err error) {
 	if dst.Lengths == nil {
 		dst.Lengths, d.spareLengths = d.spareLengths, nil
 	}

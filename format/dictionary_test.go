@@ -20,7 +20,7 @@ func sharedFile(t testing.TB, ty vector.Type) ([]byte, *format.FileMeta, []*vect
 	rng := rand.New(rand.NewPCG(5, 6))
 	var stripes []*vector.Column
 	for _, s := range sharedShapes {
-		s.windows = s.windows && ty.IsList()
+		s.partial = s.partial && ty.IsList()
 		stripes = append(stripes, makeColumn(rng, ty, s))
 	}
 	file, m := writeFile(fatal{t}, ty, format.WriterOptions{Feature: 7, Name: "f"}, stripes...)

@@ -10,7 +10,7 @@
 //	              |                          in the segment's index, so that planning opens no file
 //	              v
 //	 +----------+---------+---------+--------+--------+---------+
-//	 | presence | inverse | lengths | values | scores | windows |   streams, contiguous: one read gets a stripe
+//	 | presence | inverse | lengths | values | scores | starts  |   streams, contiguous: one read gets a stripe
 //	 +----------+---------+---------+--------+--------+---------+   each a chunk of package encoding and its checksum
 //
 // Between header and stripes a dictionary may stand, of integers that several stripes share: these have codes.

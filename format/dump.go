@@ -299,7 +299,7 @@ func (f *fieldReader) directory() {
 			tag := f.uvarintField("field")
 			length := f.uvarintField("field length")
 			if before := len(f.src); tag == foundField && length >= 2 {
-				f.uvarintField("windows")
+				f.uvarintField("partial duplicates")
 				f.uvarintField("saved bytes")
 				if length -= min(uint64(before-len(f.src)), length); length == 0 {
 					continue

@@ -222,12 +222,12 @@ func (d *StripeDecoder) decodeSlices(lengths, starts []int32, s *StripeMeta, spa
 	if err := d.codec.Int32sAt(lengths, int(s.Present), spans, d.chunks[Lengths]); err != nil {
 		return d.fail(Lengths, err)
 	}
-	if err := d.codec.Int32sAt(starts, int(s.Present), spans, d.chunks[Windows]); err != nil {
-		return d.fail(Windows, err)
+	if err := d.codec.Int32sAt(starts, int(s.Present), spans, d.chunks[Starts]); err != nil {
+		return d.fail(Starts, err)
 	}
 	for i, length := range lengths {
 		if start := starts[i]; start < 0 || length < 0 || int64(start)+int64(length) > int64(s.Elements) {
-			return d.fail(Windows, reasonf("window of %d values at %d, of %d", length, start, s.Elements))
+			return d.fail(Starts, reasonf("slice of %d values at %d, of %d", length, start, s.Elements))
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func TestForgedStreams(t *testing.T) {
 		c.AddSlot()
 		return c
 	}
-	windows := func() *vector.Column {
+	partial := func() *vector.Column {
 		c := lists()
 		c.Offsets, c.Lengths = []int32{0, 0, 2, 3}, []int32{2, 0, 1, 1}
 		return c
@@ -113,11 +113,11 @@ func TestForgedStreams(t *testing.T) {
 		{"presence of all", lists, format.Presence, e.AppendBits(nil, 0, []uint64{15}, 4), "4 present slots, want 3"},
 		{"presence of few", lists, format.Presence, e.AppendBits(nil, 0, []uint64{1}, 4), "1 present slots, want 3"},
 		{"presence of others", lists, format.Presence, e.AppendBits(nil, 0, []uint64{14}, 4), ""},
-		{"windows elsewhere", windows, format.Windows, ints(2, 0, 3), ""},
-		{"a window past the end", windows, format.Windows, ints(3, 2, 3), "window of 2 values at 3, of 4"},
-		{"a window before the start", windows, format.Windows, ints(-1, 2, 3), "window of 2 values at -1"},
-		{"a window past 31 bits", windows, format.Windows, ints(math.MaxInt32, 2, 3), "window of 2 values"},
-		{"a window of negative length", windows, format.Lengths, ints(2, -1, 1), "window of -1 values"},
+		{"slices elsewhere", partial, format.Starts, ints(2, 0, 3), ""},
+		{"a slice past the end", partial, format.Starts, ints(3, 2, 3), "slice of 2 values at 3, of 4"},
+		{"a slice before the start", partial, format.Starts, ints(-1, 2, 3), "slice of 2 values at -1"},
+		{"a slice past 31 bits", partial, format.Starts, ints(math.MaxInt32, 2, 3), "slice of 2 values"},
+		{"a slice of negative length", partial, format.Lengths, ints(2, -1, 1), "slice of -1 values"},
 		{"other runs", few, format.InverseRuns, ints(1, 2, 3, rows-6), ""},
 		{"an empty run", few, format.InverseRuns, ints(1, 0, 3, rows-4), "run 1 of 0 rows"},
 		{"a negative run", few, format.InverseRuns, ints(1, -1, 3, rows-3), "run 1 of -1 rows"},

@@ -45,11 +45,11 @@ var goldens = []struct {
 	{"sparse_uint64_runs", sparse(vector.Uint64), 0, []shape{{rows: 300, null: 10, inverse: 1, maxLength: 5}}},
 	{"sparse_int32_slots", sparse(vector.Int32), 0, []shape{{rows: 300, null: 10, inverse: 3, maxLength: 5}}},
 	{"sparse_int64_windows", sparse(vector.Int64), 0, []shape{{rows: 80, null: 10, inverse: 1, maxLength: 9,
-		windows: true}}},
+		partial: true}}},
 	{"sparse_float32", sparse(vector.Float32), 0, []shape{{rows: 40, null: 10, maxLength: 5, extremes: true}}},
 	{"sparse_float64", sparse(vector.Float64), 0, []shape{{rows: 40, null: 10, maxLength: 5, extremes: true}}},
 	{"weighted_float32", vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, 0,
-		[]shape{{rows: 50, null: 20, empty: 10, maxLength: 6}, {rows: 50, inverse: 1, maxLength: 6, windows: true}}},
+		[]shape{{rows: 50, null: 20, empty: 10, maxLength: 6}, {rows: 50, inverse: 1, maxLength: 6, partial: true}}},
 	{"weighted_float64", vector.Type{Kind: vector.Weighted, Elem: vector.Uint32, Score: vector.Float64}, 0,
 		[]shape{{rows: 50, null: 20, inverse: 2, maxLength: 6, extremes: true}}},
 	{"embedding_float32", vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 8}, 0, []shape{{rows: 20,
@@ -57,7 +57,7 @@ var goldens = []struct {
 	{"embedding_int8", vector.Type{Kind: vector.Embedding, Elem: vector.Int8, Dim: 3}, 0, []shape{{rows: 20,
 		null: 20}}},
 	{"bytes", vector.Type{Kind: vector.Bytes}, 0, []shape{{rows: 40, null: 20, empty: 10, maxLength: 12}, {rows: 40,
-		maxLength: 12, windows: true}}},
+		maxLength: 12, partial: true}}},
 	{"string", vector.Type{Kind: vector.String}, 0, []shape{{rows: 40, null: 20, empty: 10, maxLength: 12},
 		{rows: 200, inverse: 3, maxLength: 4}}},
 	{"group_inverse", vector.Type{Kind: vector.Inverse}, 0, []shape{{rows: 90, inverse: 1}, {rows: 90, inverse: 3},
@@ -98,7 +98,7 @@ var goldens = []struct {
 
 // sharedShapes are stripes that share most of their values.
 var sharedShapes = []shape{
-	{rows: 100, null: 10, maxLength: 9, style: "ids"}, {rows: 90, inverse: 1, maxLength: 9, windows: true,
+	{rows: 100, null: 10, maxLength: 9, style: "ids"}, {rows: 90, inverse: 1, maxLength: 9, partial: true,
 		style: "ids"},
 	{rows: 20, null: 100}, {rows: 0}, {rows: 120, empty: 20, maxLength: 9, style: "ids"},
 }

@@ -67,7 +67,7 @@ func decodedBytes(t vector.Type, s *StripeMeta) (uint64, bool) {
 		return n, held == 0
 	case t.IsList():
 		n += 4 * (uint64(s.Slots) + 1)
-		if s.has(Windows) {
+		if s.has(Starts) {
 			n += 4 * uint64(s.Slots)
 		}
 	default:

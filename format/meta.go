@@ -18,7 +18,7 @@ const (
 	Lengths        StreamKind = 5 // of each present slot
 	Values         StreamKind = 6
 	Scores         StreamKind = 7
-	Windows        StreamKind = 8 // where each present slot starts in the values
+	Starts         StreamKind = 8 // where each present slot starts in the values
 	Codes          StreamKind = 9 // of each value, in the file's dictionary and the stripe's own values
 
 	streamKinds = 9 // the last of them
@@ -26,7 +26,7 @@ const (
 
 var streamNames = [...]string{
 	Presence: "presence", InverseRuns: "inverse runs", InverseChanges: "inverse changes", InverseCodes: "inverse codes",
-	Lengths: "lengths", Values: "values", Scores: "scores", Windows: "windows", Codes: "codes",
+	Lengths: "lengths", Values: "values", Scores: "scores", Starts: "starts", Codes: "codes",
 }
 
 func (k StreamKind) String() string {
@@ -99,7 +99,7 @@ type FileMeta struct {
 // Found is what a writer says of the duplicates that it found in a feature; nothing is read by it. Rows, slots and
 // values before and after are in the stripes.
 type Found struct {
-	Windows uint64 // slots whose values other slots store too
+	Partial uint64 // slots whose values other slots store too
 	// SavedBytes estimates how many bytes more the file would take with a slot for each row.
 	SavedBytes uint64
 }
@@ -178,7 +178,7 @@ func (m *FileMeta) check(s *StripeMeta, limits Limits) string {
 	case !s.has(InverseCodes) && inverse && s.Slots > s.Rows:
 		return fmt.Sprintf("%d slots of %d rows in a monotone inverse", s.Slots, s.Rows)
 	case t.Kind == vector.Inverse && (s.Present != s.Slots || s.Elements != 0 || s.has(Presence) || s.has(Lengths) ||
-		s.has(Values) || s.has(Scores) || s.has(Windows)):
+		s.has(Values) || s.has(Scores) || s.has(Starts)):
 		return "more than an inverse in an inverse file"
 	case !list && t.Kind != vector.Inverse && s.Elements != uint64(s.Present)*uint64(t.Width()):
 		return fmt.Sprintf("%d elements for %d present slots of %v", s.Elements, s.Present, t)
@@ -188,8 +188,8 @@ func (m *FileMeta) check(s *StripeMeta, limits Limits) string {
 		return fmt.Sprintf("presence does not fit %d present slots of %d", s.Present, s.Slots)
 	case s.has(Lengths) != (list && s.Present != 0):
 		return "lengths do not fit the present slots"
-	case s.has(Windows) && (!list || s.Present == 0):
-		return "windows without lists"
+	case s.has(Starts) && (!list || s.Present == 0):
+		return "starts without lists"
 	case s.has(Codes) && (m.Dictionary.Length == 0 || !mayShare(t) || s.Elements == 0):
 		return "codes without a dictionary or without values"
 	case s.has(Codes) && (uint64(s.Own) > s.Elements || s.has(Values) != (s.Own != 0)):

@@ -84,12 +84,12 @@ func AppendMeta(dst []byte, m *FileMeta) []byte {
 // appendFound appends the fields, of which there is one:
 //
 //	+-------+---------+------------+---------+-------------+
-//	| 1 (1) | tag (1) | length (1) | windows | saved bytes |
+//	| 1 (1) | tag (1) | length (1) | partial | saved bytes |
 //	+-------+---------+------------+---------+-------------+
 func appendFound(dst []byte, f Found) []byte {
 	dst = append(dst, 1, foundField, 0)
 	at := len(dst)
-	dst = binary.AppendUvarint(dst, f.Windows)
+	dst = binary.AppendUvarint(dst, f.Partial)
 	dst = binary.AppendUvarint(dst, f.SavedBytes)
 	dst[at-1] = byte(len(dst) - at)
 	return dst
@@ -570,7 +570,7 @@ func (r *metaReader) fields(m *FileMeta) error {
 		case tag == foundField:
 			// What a later version appends to the value is not looked at.
 			v := metaReader{src: value}
-			m.Found = Found{Windows: v.uvarint(), SavedBytes: v.uvarint()}
+			m.Found = Found{Partial: v.uvarint(), SavedBytes: v.uvarint()}
 			if v.bad {
 				return corrupt(-1, "directory field %d ends early", tag)
 			}

@@ -61,7 +61,7 @@ func smallFile(t testing.TB) ([]byte, *format.FileMeta) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	return writeFile(fatal{t}, ty, format.WriterOptions{Feature: 1 << 60, Name: "user_clicks"},
 		makeColumn(rng, ty, shape{rows: 40, null: 20, empty: 10, inverse: 3, maxLength: 4}),
-		makeColumn(rng, ty, shape{rows: 33, null: 20, inverse: 1, maxLength: 4, windows: true}))
+		makeColumn(rng, ty, shape{rows: 33, null: 20, inverse: 1, maxLength: 4, partial: true}))
 }
 
 // fatal makes a testing.TB fit what rapid's T has too.

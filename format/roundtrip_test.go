@@ -14,7 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Every column of every type comes back as it went in: rows, slots, inverse, windows.
+// Every column of every type comes back as it went in: rows, slots, inverse, slices.
 func TestRoundTrip(t *testing.T) {
 	decoder := format.NewStripeDecoder(format.Limits{})
 	dst := new(vector.Column) // shared by all: what one stripe leaves must not show in the next
@@ -57,7 +57,7 @@ func checkSame(t *rapid.T, got, want *vector.Column) {
 		return
 	}
 	if got.Slots != want.Slots || (got.Lengths == nil) != (want.Lengths == nil) && got.Elements() != 0 {
-		t.Fatalf("%d slots, windows %v; want %d, %v", got.Slots, got.Lengths != nil, want.Slots, want.Lengths != nil)
+		t.Fatalf("%d slots, lengths %v; want %d, %v", got.Slots, got.Lengths != nil, want.Slots, want.Lengths != nil)
 	}
 	for row := range want.Rows {
 		if got.Slot(row) != want.Slot(row) {
@@ -214,7 +214,7 @@ func TestHugeValues(t *testing.T) {
 		s  shape
 	}{
 		{sparse(vector.Int64), shape{rows: 3, maxLength: 1 << 19}},
-		{sparse(vector.Int64), shape{rows: 3, maxLength: 1 << 17, windows: true}},
+		{sparse(vector.Int64), shape{rows: 3, maxLength: 1 << 17, partial: true}},
 		{vector.Type{Kind: vector.String}, shape{rows: 3, maxLength: 1 << 20}},
 		{vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: vector.MaxDim}, shape{rows: 5, null: 30}},
 	} {

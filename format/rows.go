@@ -296,8 +296,8 @@ func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error)
 		clear(dst.Offsets)
 		return 0, nil
 	}
-	windows := d.chunks[Windows] != nil
-	if windows {
+	partial := d.chunks[Starts] != nil
+	if partial {
 		n := len(d.picks)
 		d.runs, d.codes = resize(d.runs, n), resize(d.codes, n)
 		for _, k := range d.picks {
@@ -317,7 +317,7 @@ func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error)
 	for j := range dst.Slots {
 		if dst.Present == nil || dst.Present.Get(j) {
 			var from, to int32
-			if windows {
+			if partial {
 				from = d.runs[k]
 				to = from + d.codes[k]
 			} else {
@@ -333,7 +333,7 @@ func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error)
 		}
 		dst.Offsets[j+1] = int32(sum)
 	}
-	if windows {
+	if partial {
 		d.compact = append(d.compact, int32(s.Elements))
 	}
 	return int(sum), nil

@@ -211,7 +211,7 @@ func (w *Writer) insertCodes(codes []int32) {
 	w.endStream(Codes)
 }
 
-// insert lets add append streams before scores and windows, which stand behind the values.
+// insert lets add append streams before scores and starts, which stand behind the values.
 func (w *Writer) insert(add func()) {
 	n, at := len(w.streams), uint64(0)
 	for i, s := range w.streams {

@@ -63,7 +63,7 @@ func TestSizerOfBadStrings(t *testing.T) {
 // What a writer notes of duplicates is in the directory, and none is where there is nothing to say.
 func TestFoundIsKept(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		want := format.Found{Windows: rapid.Uint64().Draw(rt, "windows"), SavedBytes: rapid.Uint64().Draw(rt, "saved")}
+		want := format.Found{Partial: rapid.Uint64().Draw(rt, "partial"), SavedBytes: rapid.Uint64().Draw(rt, "saved")}
 		var b bytes.Buffer
 		w, err := format.NewWriter(&b, vector.Type{Kind: vector.Bytes}, format.WriterOptions{Name: "f"})
 		if err != nil {

@@ -60,7 +60,7 @@ func TestSpecGolden(t *testing.T) {
 	if !ok {
 		t.Fatal(firstDifference(got, want))
 	}
-	for k := format.Presence; k <= format.Windows; k++ {
+	for k := format.Presence; k <= format.Starts; k++ {
 		if !strings.Contains(rest, "stream "+k.String()+"\n") {
 			t.Errorf("no golden file has a stream of %v", k)
 		}
@@ -96,7 +96,7 @@ func TestSpecRandom(t *testing.T) {
 				null:      []int{0, 0, 2, 50, 98}[rng.IntN(5)],
 				empty:     []int{0, 10, 100}[rng.IntN(3)],
 				inverse:   (i + k) % 7,
-				windows:   ty.IsList() && rng.IntN(3) == 0,
+				partial:   ty.IsList() && rng.IntN(3) == 0,
 				maxLength: 3,
 				extremes:  rng.IntN(2) == 0,
 				constant:  rng.IntN(8) == 0,

@@ -59,7 +59,7 @@ func turnedShape(rng *rand.Rand, ty vector.Type) shape {
 		rows:      one(0, 1, 2, 63, 64, 65, 255, 256, 257, 1023, 1025, 2000),
 		empty:     one(0, 10, 100),
 		inverse:   rng.IntN(7),
-		windows:   ty.IsList() && rng.IntN(2) == 0,
+		partial:   ty.IsList() && rng.IntN(2) == 0,
 		maxLength: one(1, 3, 12),
 		extremes:  rng.IntN(2) == 0,
 		constant:  rng.IntN(6) == 0,

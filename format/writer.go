@@ -88,7 +88,7 @@ func (w *Writer) write(b []byte) {
 	w.offset += uint64(len(b))
 }
 
-// WriteStripe appends one stripe: the column's Inverse, Lengths (windows) and Present are stored as they are. When
+// WriteStripe appends one stripe: the column's Inverse, Lengths (partial duplicates) and Present are stored as they are. When
 // opts.Group is set the column's Inverse is left out: the group's file holds it, with the same slots in every stripe. c
 // is borrowed for the call. Strings that are not UTF-8 and integers that c.Type cannot hold are refused.
 func (w *Writer) WriteStripe(c *vector.Column) error {
@@ -134,9 +134,9 @@ func (w *Writer) writeStripe() {
 // Note records what was found in the stripes written, all of them, for the directory.
 func (w *Writer) Note(f Found) { w.meta.Found = f }
 
-// Settle writes the stripes that are held back and gives back the memory that finding shared values takes. Finish does
+// Finalize writes the stripes that are held back and gives back the memory that finding shared values takes. Finish does
 // so, too: who ends several files at once calls it for each of them before, in parallel. No stripe comes after it.
-func (w *Writer) Settle() error {
+func (w *Writer) Finalize() error {
 	if w.err == nil {
 		w.settle()
 		w.dropSharing()
@@ -215,7 +215,7 @@ func (w *Writer) endStream(kind StreamKind) {
 	w.streams = append(w.streams, StreamMeta{Kind: kind, Length: uint64(len(w.buf)) - start})
 }
 
-// appendValues appends lengths, values, scores and windows, and sets the bounds; some slot is present.
+// appendValues appends lengths, values, scores and starts, and sets the bounds; some slot is present.
 func (w *Writer) appendValues(c *vector.Column) error {
 	s := &w.stripe
 	if c.Type.IsList() {
@@ -270,8 +270,8 @@ func (w *Writer) appendValues(c *vector.Column) error {
 				w.int32s = append(w.int32s, c.Offsets[i])
 			}
 		}
-		w.buf = w.chooser.AppendInt32s(w.buf, int(Windows), w.int32s)
-		w.endStream(Windows)
+		w.buf = w.chooser.AppendInt32s(w.buf, int(Starts), w.int32s)
+		w.endStream(Starts)
 	}
 	return nil
 }

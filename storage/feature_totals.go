@@ -21,7 +21,7 @@ type FeatureTotals struct {
 	// What the writers found of duplicates, and what they said of it (format.Found).
 	Slots          uint64 // stored
 	StoredElements uint64
-	Windows        uint64
+	Partial        uint64
 	SavedBytes     uint64 // an estimate; the inverse of a group is not taken off
 	// Group is the name of the first feature of the dedup group, in the last of the snapshot's segments that have the
 	// feature; empty: none.
@@ -90,7 +90,7 @@ func (t *FeatureTotals) add(o *FeatureTotals) {
 	t.StoredBytes += o.StoredBytes
 	t.Slots += o.Slots
 	t.StoredElements += o.StoredElements
-	t.Windows += o.Windows
+	t.Partial += o.Partial
 	t.SavedBytes += o.SavedBytes
 }
 
@@ -116,7 +116,7 @@ func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d SegmentDescript
 		m := e.Meta
 		t := featureIn{group: FeatureID(m.Group), FeatureTotals: FeatureTotals{
 			Feature: Feature{ID: FeatureID(m.Feature)}, Segments: 1, Rows: m.Rows, NullRows: m.Stats.NullRows, Elements: m.Stats.Elements,
-			RawBytes: m.Stats.RawBytes, StoredBytes: e.Length, Windows: m.Found.Windows, SavedBytes: m.Found.SavedBytes,
+			RawBytes: m.Stats.RawBytes, StoredBytes: e.Length, Partial: m.Found.Partial, SavedBytes: m.Found.SavedBytes,
 		}}
 		if known[t.ID] == nil { // the inverse of a dedup group: no feature of the schema
 			p.groups[t.ID] = GroupName(m)

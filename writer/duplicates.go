@@ -9,7 +9,7 @@ type Duplicates struct {
 	// Slots are the values stored, a list or a number each, of RowSlots: one for each row and feature that some row has.
 	RowSlots int64 `json:"row_slots"`
 	Slots    int64 `json:"slots"`
-	Windows  int64 `json:"windows"` // slots whose values other slots store too
+	Partial  int64 `json:"partial"` // slots whose values other slots store too
 	Groups   int   `json:"groups"`  // dedup groups, segment by segment
 	// GroupFeatures are the features in them.
 	GroupFeatures int `json:"group_features"`
@@ -22,13 +22,13 @@ type Duplicates struct {
 }
 
 func (d *Duplicates) add(s dedup.Stats) {
-	d.addAll(Duplicates{RowSlots: s.Rows, Slots: s.Slots, Windows: s.Windows, before: s.ElementsBefore, after: s.ElementsAfter, saved: int64(s.SavedBytes)})
+	d.addAll(Duplicates{RowSlots: s.Rows, Slots: s.Slots, Partial: s.Partial, before: s.ElementsBefore, after: s.ElementsAfter, saved: int64(s.SavedBytes)})
 }
 
 func (d *Duplicates) addAll(o Duplicates) {
 	d.RowSlots += o.RowSlots
 	d.Slots += o.Slots
-	d.Windows += o.Windows
+	d.Partial += o.Partial
 	d.Groups += o.Groups
 	d.GroupFeatures += o.GroupFeatures
 	d.before += o.before

@@ -263,7 +263,7 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 		}
 		return g.spread(len(u.features), s, g.scratch, func(_ *seeker, k int) error {
 			files[k+1].Note(foundOf(g.stats[k]))
-			if err := files[k+1].Settle(); err != nil {
+			if err := files[k+1].Finalize(); err != nil {
 				return fmt.Errorf("feature %q: %w", u.features[k].Name, err)
 			}
 			return nil

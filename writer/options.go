@@ -18,12 +18,12 @@ const (
 	DedupOff     Dedup = "off"     // each row is stored
 	DedupRuns    Dedup = "runs"    // rows equal to the one before
 	DedupSlots   Dedup = "slots"   // rows equal to any before in the stripe
-	DedupWindows Dedup = "windows" // lists that are ranges of others
+	DedupPartial Dedup = "partial" // lists that are ranges of others
 	DedupGroups  Dedup = "groups"  // features that repeat together share an inverse
 )
 
 // dedupSteps are in the order in which steps build on each other.
-var dedupSteps = []Dedup{DedupOff, DedupRuns, DedupSlots, DedupWindows, DedupGroups}
+var dedupSteps = []Dedup{DedupOff, DedupRuns, DedupSlots, DedupPartial, DedupGroups}
 
 // takes reports whether d takes a step.
 func (d Dedup) takes(step Dedup) bool {
@@ -79,7 +79,7 @@ func (o *Options) Validate() error {
 	case o.StripeBytes < 0 || o.StripeBytes > 512<<20:
 		return fmt.Errorf("stripes of %d bytes: want at most 512 MiB, or 0 for the default", o.StripeBytes)
 	case o.Dedup != "" && o.Dedup != DedupAuto && !slices.Contains(dedupSteps, o.Dedup):
-		return fmt.Errorf("dedup %q: want auto, off, runs, slots, windows or groups", o.Dedup)
+		return fmt.Errorf("dedup %q: want auto, off, runs, slots, partial or groups", o.Dedup)
 	case o.Profile != "" && !slices.Contains(format.ProfileNames(), o.Profile):
 		_, err := format.ParseProfile(o.Profile)
 		return err

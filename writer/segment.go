@@ -248,14 +248,14 @@ func (j *segmentJob) finding(s *seeker) dedup.Options {
 	s.sizer.Profile = j.weight
 	d := j.Dedup
 	return dedup.Options{
-		NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoWindows: !d.takes(DedupWindows), Sizer: &s.sizer,
+		NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoPartial: !d.takes(DedupPartial), Sizer: &s.sizer,
 		NsPerByte: j.weight.NsPerByte(),
 	}
 }
 
 // foundOf is what a feature file says of its duplicates.
 func foundOf(s dedup.Stats) format.Found {
-	return format.Found{Windows: uint64(s.Windows), SavedBytes: uint64(max(s.SavedBytes, 0))}
+	return format.Found{Partial: uint64(s.Partial), SavedBytes: uint64(max(s.SavedBytes, 0))}
 }
 
 // write writes every feature of the segment, or leaves it to the caller to abort.

@@ -13,8 +13,8 @@ type StripeWriter interface {
 	WriteStripe(c *vector.Column) error
 	// Note records the duplicates of all stripes.
 	Note(f format.Found)
-	// Settle does what is left to do after the last stripe.
-	Settle() error
+	// Finalize does what is left to do after the last stripe.
+	Finalize() error
 }
 
 // A SegmentWriter is what is needed of a storage.SegmentWriter.

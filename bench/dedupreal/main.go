@@ -42,7 +42,7 @@ type report struct {
 	Table       string             `json:"table"`
 	Rows        int64              `json:"rows"`
 	Factor      float64            `json:"dedupe_factor"`
-	Windows     int64              `json:"windows"`
+	Partial     int64              `json:"partial"`
 	Groups      int                `json:"groups"`
 	BytesPerRow float64            `json:"bytes_per_row"`
 	OffPerRow   float64            `json:"bytes_per_row_without_dedup"`
@@ -55,7 +55,7 @@ type featureReport struct {
 	Type     string  `json:"type"`
 	Factor   float64 `json:"dedupe_factor"`
 	Slots    uint64  `json:"slots"`
-	Windows  uint64  `json:"windows"`
+	Partial  uint64  `json:"partial"`
 	Group    string  `json:"group"`
 	PerRow   float64 `json:"bytes_per_row"`
 	SavedRow float64 `json:"saved_bytes_per_row_estimate"`
@@ -125,7 +125,7 @@ func (f *flags) table(ctx context.Context, name, path string, o ingest.Options) 
 	}
 	rows := float64(on.Rows)
 	d := on.Duplicates
-	r.Rows, r.Factor, r.Windows, r.Groups = on.Rows, d.Factor, d.Windows, d.Groups
+	r.Rows, r.Factor, r.Partial, r.Groups = on.Rows, d.Factor, d.Partial, d.Groups
 	r.BytesPerRow, r.OffPerRow = float64(on.BytesOut)/rows, float64(off.BytesOut)/rows
 	s, err := versus.OpenStore(ctx, dir)
 	if err != nil {
@@ -168,7 +168,7 @@ func (f *flags) look(ctx context.Context, s *storage.Store, r *report, parquet s
 	for i := range all {
 		t := &all[i]
 		r.Features = append(r.Features, featureReport{
-			Name: t.Name, Type: t.Type.String(), Factor: t.Factor(), Slots: t.Slots, Windows: t.Windows, Group: t.Group,
+			Name: t.Name, Type: t.Type.String(), Factor: t.Factor(), Slots: t.Slots, Partial: t.Partial, Group: t.Group,
 			PerRow: float64(t.StoredBytes) / float64(r.Rows), SavedRow: float64(t.SavedBytes) / float64(r.Rows),
 		})
 	}
@@ -247,10 +247,10 @@ func pageTable(reports []report) string {
 	}
 	names := slices.Sorted(maps.Keys(engines))
 	var b strings.Builder
-	fmt.Fprintf(&b, "| table | rows | factor | windows | groups | B a row | without dedup | Parquet by %s |\n", strings.Join(names, " | "))
+	fmt.Fprintf(&b, "| table | rows | factor | partial | groups | B a row | without dedup | Parquet by %s |\n", strings.Join(names, " | "))
 	b.WriteString(strings.Repeat("|---", 7+len(names)) + "|\n")
 	for _, r := range reports {
-		fmt.Fprintf(&b, "| %s | %d | %.2f | %d | %d | %.1f | %.1f |", r.Table, r.Rows, r.Factor, r.Windows, r.Groups, r.BytesPerRow, r.OffPerRow)
+		fmt.Fprintf(&b, "| %s | %d | %.2f | %d | %d | %.1f | %.1f |", r.Table, r.Rows, r.Factor, r.Partial, r.Groups, r.BytesPerRow, r.OffPerRow)
 		for _, name := range names {
 			fmt.Fprintf(&b, " %.1f |", r.Baselines[name])
 		}
@@ -260,14 +260,14 @@ func pageTable(reports []report) string {
 }
 
 func show(r *report) {
-	fmt.Printf("%s: %d rows, %.1f B a row, %.1f without dedup; each stored value is used %.2f times, %d windows, %d groups\n",
-		r.Table, r.Rows, r.BytesPerRow, r.OffPerRow, r.Factor, r.Windows, r.Groups)
+	fmt.Printf("%s: %d rows, %.1f B a row, %.1f without dedup; each stored value is used %.2f times, %d partial duplicates, %d groups\n",
+		r.Table, r.Rows, r.BytesPerRow, r.OffPerRow, r.Factor, r.Partial, r.Groups)
 	for name, n := range r.Baselines {
 		fmt.Printf("  zstd Parquet, %-18s %8.1f B a row\n", name, n)
 	}
 	for _, x := range r.Features {
-		if x.Windows > 0 || x.PerRow >= 0.5 {
-			fmt.Printf("  %-28s %-28s factor %6.2f, %8d slots, %7d windows, %7.2f B a row, group %s\n", x.Name, x.Type, x.Factor, x.Slots, x.Windows, x.PerRow, x.Group)
+		if x.Partial > 0 || x.PerRow >= 0.5 {
+			fmt.Printf("  %-28s %-28s factor %6.2f, %8d slots, %7d partial duplicates, %7.2f B a row, group %s\n", x.Name, x.Type, x.Factor, x.Slots, x.Partial, x.PerRow, x.Group)
 		}
 	}
 	fmt.Println()

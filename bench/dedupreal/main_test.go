@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The tables are ingested, and their histories are found to be windows of each other: newest first and oldest first, ids and
+// The tables are ingested, and their histories are found to be partial duplicates of each other: newest first and oldest first, ids and
 // scores.
 func TestDedupReal(t *testing.T) {
 	data := os.Getenv("DSISTORE_TESTDATA")
@@ -24,8 +24,8 @@ func TestDedupReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Most of their slots must be windows. A basket grows at its end, the others at their head, where the oldest fall off. Those
-	// of the session table begin anew with each session: few of its slots are windows that are cheaper than values of few bits.
+	// Most of their slots must be partial duplicates. A basket grows at its end, the others at their head, where the oldest fall off. Those
+	// of the session table begin anew with each session: few of its slots are partial duplicates that are cheaper than values of few bits.
 	want := map[string]float64{"movielens strict hist_item_ids": 0.8, "movielens strict hist_item_scores": 0.8, "movielens session hist_item_scores": 0.02, "retail basket": 0.8}
 	for _, r := range reports {
 		t.Logf("%s: %.1f B a row, %.1f without dedup, %v", r.Table, r.BytesPerRow, r.OffPerRow, r.Baselines)
@@ -34,7 +34,7 @@ func TestDedupReal(t *testing.T) {
 		}
 		for _, x := range r.Features {
 			if least, ok := want[r.Table+" "+x.Name]; ok {
-				if float64(x.Windows) < least*float64(x.Slots) {
+				if float64(x.Partial) < least*float64(x.Slots) {
 					t.Errorf("%s: %+v", r.Table, x)
 				}
 				delete(want, r.Table+" "+x.Name)

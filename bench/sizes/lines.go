@@ -119,7 +119,7 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 // kinds says what part each stream is of.
 var kinds = map[format.StreamKind]string{
 	format.Presence: "presence", format.InverseRuns: "inverse", format.InverseChanges: "inverse", format.InverseCodes: "inverse",
-	format.Lengths: "lengths", format.Values: "values", format.Scores: "scores", format.Windows: "starts", format.Codes: "values",
+	format.Lengths: "lengths", format.Values: "values", format.Scores: "scores", format.Starts: "starts", format.Codes: "values",
 }
 
 // measure returns the bytes of a feature file by part, and the codecs of its last stripe's values or codes. What is no stream, and

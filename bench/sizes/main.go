@@ -24,7 +24,7 @@ type flags struct {
 	Features bool     `help:"A line for each feature too, with the codecs of its last stripe's values or codes."`
 	Workers  int      `help:"Goroutines of ingest." default:"1"`
 	Rounds   int      `help:"How often each step is timed, in turn with the others; the median counts." default:"1"`
-	Steps    []string `help:"Steps to take." default:"off,runs,slots,windows,groups"`
+	Steps    []string `help:"Steps to take." default:"off,runs,slots,partial,groups"`
 	Dir      string   `help:"Where the data lies; a dump that is there already is used." default:"out/sizes"`
 	program.ResultsFlag
 }
@@ -123,7 +123,7 @@ func show(reports []report) {
 	line("  of them writing", func(r *report) float64 { return r.WriteSeconds })
 	line("rows/s", func(r *report) float64 { return r.RowsPerSec })
 	line("dedupe factor", func(r *report) float64 { return r.Found.Factor })
-	line("windows", func(r *report) float64 { return float64(r.Found.Windows) })
+	line("partial", func(r *report) float64 { return float64(r.Found.Partial) })
 	line("groups", func(r *report) float64 { return float64(r.Found.Groups) })
 	line("saved, estimated", func(r *report) float64 { return float64(r.Found.BytesSaved) / (r.RowsPerSec * r.Seconds) })
 }

@@ -30,7 +30,7 @@ from spec_encoding import Bytes, MASK64, bits, codecs_met, expand_runs, floats, 
 DENSE, SPARSE, WEIGHTED, EMBEDDING, BYTES, STRING, INVERSE = range(1, 8)
 ELEMS = [None, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 UINT64, FLOAT32, FLOAT64 = 9, 10, 11
-STREAMS = {1: "presence", 2: "inverse runs", 3: "inverse changes", 4: "inverse codes", 5: "lengths", 6: "values", 7: "scores", 8: "windows", 9: "codes"}
+STREAMS = {1: "presence", 2: "inverse runs", 3: "inverse changes", 4: "inverse codes", 5: "lengths", 6: "values", 7: "scores", 8: "starts", 9: "codes"}
 
 
 def crc32c(data, table=[]):
@@ -236,7 +236,7 @@ class Stripe:
                     starts.append(at)
                     at += length
                 need(at == self.elements, "lengths do not sum to the elements")
-            need(all(s + l <= self.elements for s, l in zip(starts, lengths)), "window outside")
+            need(all(s + l <= self.elements for s, l in zip(starts, lengths)), "slice outside")
         else:
             lengths = [f.dim] * self.present
             starts = range(0, self.elements, f.dim)

@@ -23,7 +23,7 @@ type Column struct {
 	Present Bitmap
 
 	// Lists only. Without Lengths, slot s is [Offsets[s], Offsets[s+1]), Offsets has Slots+1 entries and starts at 0. With
-	// Lengths (windowed), slot s is [Offsets[s], Offsets[s]+Lengths[s]), both have Slots entries, and slots may overlap.
+	// Lengths (partial duplicates), slot s is [Offsets[s], Offsets[s]+Lengths[s]), both have Slots entries, and slots may overlap.
 	Offsets []int32
 	Lengths []int32
 

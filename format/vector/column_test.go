@@ -130,7 +130,7 @@ func rowOf(c *vector.Column, i int) row {
 
 func equalRows(a, b row) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
-// drawColumn draws a column, with an inverse and with windows or without, and its model.
+// drawColumn draws a column, with an inverse and with partial duplicates or without, and its model.
 func drawColumn(t *rapid.T, ty vector.Type) (*vector.Column, []row) {
 	c := vector.NewColumn(ty)
 	rows := make([]row, rapid.SampledFrom([]int{0, 1, 5, 63, 64, 65, 130}).Draw(t, "slots"))
@@ -138,7 +138,7 @@ func drawColumn(t *rapid.T, ty vector.Type) (*vector.Column, []row) {
 		rows[i] = drawRow(t, ty)
 		appendRow(c, rows[i])
 	}
-	if ty.IsList() && rapid.Bool().Draw(t, "windows") {
+	if ty.IsList() && rapid.Bool().Draw(t, "partial") {
 		starts, lengths := make([]int32, c.Slots), make([]int32, c.Slots)
 		for s := range c.Slots {
 			lo, hi := c.SlotRange(s)
@@ -367,28 +367,28 @@ func TestValidateRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, breakIt := range map[string]func(*vector.Column){
-		"type":                    func(c *vector.Column) { c.Type.Score = vector.Int8 },
-		"rows":                    func(c *vector.Column) { c.Rows = 5 },
-		"slots":                   func(c *vector.Column) { c.Slots = 4 },
-		"no inverse":              func(c *vector.Column) { c.Inverse = nil },
-		"slot too large":          func(c *vector.Column) { c.Inverse[3] = 3 },
-		"negative slot":           func(c *vector.Column) { c.Inverse[0] = -1 },
-		"gap in monotone":         func(c *vector.Column) { c.Inverse[2] = 2 },
-		"monotone falls":          func(c *vector.Column) { c.Inverse[3] = 0 },
-		"monotone starts late":    func(c *vector.Column) { c.Inverse[0], c.Inverse[1] = 1, 1 },
-		"monotone ends early":     func(c *vector.Column) { c.Inverse[3] = 1 },
-		"presence words":          func(c *vector.Column) { c.Present = append(c.Present, 0) },
-		"presence bits":           func(c *vector.Column) { c.Present[0] |= 1 << 3 },
-		"null with values":        func(c *vector.Column) { c.Present.Clear(0) },
-		"offsets missing":         func(c *vector.Column) { c.Offsets = c.Offsets[:3] },
-		"offsets start":           func(c *vector.Column) { c.Offsets[0] = 1 },
-		"offsets end":             func(c *vector.Column) { c.Offsets[3] = 2 },
-		"offsets fall":            func(c *vector.Column) { c.Offsets[1] = 3 },
-		"scores":                  func(c *vector.Column) { c.ScoreFloats = c.ScoreFloats[:2] },
-		"window past the end":     func(c *vector.Column) { c.Offsets, c.Lengths = []int32{0, 0, 2}, []int32{2, 0, 2} },
-		"window negative":         func(c *vector.Column) { c.Offsets, c.Lengths = []int32{0, 0, 2}, []int32{2, 0, -1} },
-		"window before the start": func(c *vector.Column) { c.Offsets, c.Lengths = []int32{-1, 0, 2}, []int32{2, 0, 1} },
-		"window past 31 bits": func(c *vector.Column) {
+		"type":                   func(c *vector.Column) { c.Type.Score = vector.Int8 },
+		"rows":                   func(c *vector.Column) { c.Rows = 5 },
+		"slots":                  func(c *vector.Column) { c.Slots = 4 },
+		"no inverse":             func(c *vector.Column) { c.Inverse = nil },
+		"slot too large":         func(c *vector.Column) { c.Inverse[3] = 3 },
+		"negative slot":          func(c *vector.Column) { c.Inverse[0] = -1 },
+		"gap in monotone":        func(c *vector.Column) { c.Inverse[2] = 2 },
+		"monotone falls":         func(c *vector.Column) { c.Inverse[3] = 0 },
+		"monotone starts late":   func(c *vector.Column) { c.Inverse[0], c.Inverse[1] = 1, 1 },
+		"monotone ends early":    func(c *vector.Column) { c.Inverse[3] = 1 },
+		"presence words":         func(c *vector.Column) { c.Present = append(c.Present, 0) },
+		"presence bits":          func(c *vector.Column) { c.Present[0] |= 1 << 3 },
+		"null with values":       func(c *vector.Column) { c.Present.Clear(0) },
+		"offsets missing":        func(c *vector.Column) { c.Offsets = c.Offsets[:3] },
+		"offsets start":          func(c *vector.Column) { c.Offsets[0] = 1 },
+		"offsets end":            func(c *vector.Column) { c.Offsets[3] = 2 },
+		"offsets fall":           func(c *vector.Column) { c.Offsets[1] = 3 },
+		"scores":                 func(c *vector.Column) { c.ScoreFloats = c.ScoreFloats[:2] },
+		"slice past the end":     func(c *vector.Column) { c.Offsets, c.Lengths = []int32{0, 0, 2}, []int32{2, 0, 2} },
+		"slice negative":         func(c *vector.Column) { c.Offsets, c.Lengths = []int32{0, 0, 2}, []int32{2, 0, -1} },
+		"slice before the start": func(c *vector.Column) { c.Offsets, c.Lengths = []int32{-1, 0, 2}, []int32{2, 0, 1} },
+		"slice past 31 bits": func(c *vector.Column) {
 			c.Offsets, c.Lengths = []int32{0, 0, math.MaxInt32}, []int32{2, 0, math.MaxInt32}
 		},
 	} {

@@ -9,7 +9,7 @@
 //	dense         |  Values[s]
 //	embedding     |  Values[s*Dim : (s+1)*Dim]
 //	list, bytes   |  Values[Offsets[s] : Offsets[s+1]]            (Lengths == nil)
-//	windowed list |  Values[Offsets[s] : Offsets[s]+Lengths[s]]   (slots may overlap)
+//	with Lengths  |  Values[Offsets[s] : Offsets[s]+Lengths[s]]   (slots may overlap)
 //	weighted      |  the same range of Scores
 //
 // A slot is one distinct value, stored once. Null, empty and present are three states: a null slot has its Present bit

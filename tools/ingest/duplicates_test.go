@@ -117,7 +117,7 @@ func TestNothingToFindCostsNothing(t *testing.T) {
 		if on["some"].Length > off["some"].Length {
 			t.Errorf("seed %d: nulls take %d bytes, %d with nothing looked for", seed, on["some"].Length, off["some"].Length)
 		}
-		if report.Duplicates.Windows != 0 {
+		if report.Duplicates.Partial != 0 {
 			t.Errorf("%+v", report.Duplicates)
 		}
 	}
@@ -228,9 +228,9 @@ func TestStepsPay(t *testing.T) {
 			t.Errorf("%s: %d bytes, %d without the step", o.Dedup, report.BytesOut, before)
 		}
 		before = report.BytesOut
-		var slots, windows, saved, groups int64
+		var slots, partial, saved, groups int64
 		for _, e := range entries {
-			windows += int64(e.Meta.Found.Windows)
+			partial += int64(e.Meta.Found.Partial)
 			saved += int64(e.Meta.Found.SavedBytes)
 			if len(e.Meta.Name) > 10 && e.Meta.Name[:10] == "inverse of" {
 				groups++
@@ -240,10 +240,10 @@ func TestStepsPay(t *testing.T) {
 				slots += int64(st.Slots)
 			}
 		}
-		if slots != d.Slots || windows != d.Windows || groups != int64(d.Groups) || saved < d.BytesSaved {
-			t.Errorf("%s: the index has %d slots, %d windows, %d groups, %d bytes saved: %+v", o.Dedup, slots, windows, groups, saved, d)
+		if slots != d.Slots || partial != d.Partial || groups != int64(d.Groups) || saved < d.BytesSaved {
+			t.Errorf("%s: the index has %d slots, %d partial duplicates, %d groups, %d bytes saved: %+v", o.Dedup, slots, partial, groups, saved, d)
 		}
-		if (d.Groups > 0) != (o.Dedup == writer.DedupGroups) || (d.Windows > 0) != (o.Dedup == writer.DedupGroups || o.Dedup == writer.DedupWindows) {
+		if (d.Groups > 0) != (o.Dedup == writer.DedupGroups) || (d.Partial > 0) != (o.Dedup == writer.DedupGroups || o.Dedup == writer.DedupPartial) {
 			t.Errorf("%s: %+v", o.Dedup, d)
 		}
 		for _, f := range features {
@@ -255,8 +255,8 @@ func TestStepsPay(t *testing.T) {
 				slots += int(st.Slots)
 			}
 			// Histories slide, newest or oldest first, and drop what is past their length.
-			if n := int(e.Meta.Found.Windows); d.Windows > 0 && n < slots/3 {
-				t.Errorf("%s: %s (oldest first %v) has %d windows of %d slots", o.Dedup, f.Name, f.OldestFirst, n, slots)
+			if n := int(e.Meta.Found.Partial); d.Partial > 0 && n < slots/3 {
+				t.Errorf("%s: %s (oldest first %v) has %d partial duplicates of %d slots", o.Dedup, f.Name, f.OldestFirst, n, slots)
 			}
 		}
 		if o.Dedup != writer.DedupOff && d.Factor < 2 {

@@ -21,7 +21,7 @@ import (
 )
 
 // dedupSteps are in the order in which steps build on each other.
-var dedupSteps = []writer.Dedup{writer.DedupOff, writer.DedupRuns, writer.DedupSlots, writer.DedupWindows, writer.DedupGroups}
+var dedupSteps = []writer.Dedup{writer.DedupOff, writer.DedupRuns, writer.DedupSlots, writer.DedupPartial, writer.DedupGroups}
 
 func TestMain(m *testing.M) {
 	if job := os.Getenv(childEnv); job != "" {

@@ -200,7 +200,7 @@ func (t *fakeTable) rows(part string) []map[string]cell {
 }
 
 func (w *fakeStripes) Note(format.Found) {}
-func (w *fakeStripes) Settle() error     { return w.s.table.fail() }
+func (w *fakeStripes) Finalize() error   { return w.s.table.fail() }
 
 type fakeStripes struct {
 	s    *fakeSegment
@@ -284,7 +284,7 @@ func (s *fakeSegment) AddGroup(ctx context.Context, order int, features []storag
 
 // A fakeInverse keeps the last stripe of a group's inverse.
 func (w *fakeInverse) Note(format.Found) {}
-func (w *fakeInverse) Settle() error     { return nil }
+func (w *fakeInverse) Finalize() error   { return nil }
 
 type fakeInverse struct{ last *vector.Column }
 

@@ -406,7 +406,7 @@ func TestModesHoldTheSameRows(t *testing.T) {
 				if i == 0 {
 					first, firstReport = hash, report
 					u := report.Duplicates
-					if u.Factor < 1 || u.Slots > u.RowSlots || u.Windows > u.Slots || d == writer.DedupOff && (u.Factor != 1 || u.Slots != u.RowSlots || u.Windows+int64(u.Groups) != 0 || u.BytesSaved != 0) {
+					if u.Factor < 1 || u.Slots > u.RowSlots || u.Partial > u.Slots || d == writer.DedupOff && (u.Factor != 1 || u.Slots != u.RowSlots || u.Partial+int64(u.Groups) != 0 || u.BytesSaved != 0) {
 						t.Errorf("seed %d, %s: %+v", seed, d, u)
 					}
 					continue

@@ -146,7 +146,7 @@ func (w *layerWriter) feature(ctx context.Context, out *storage.SegmentWriter, f
 		}
 		w.choices[f] = k.finder.Choice()
 		found := k.finder.Stats()
-		to.Note(format.Found{Windows: uint64(found.Windows), SavedBytes: uint64(max(found.SavedBytes, 0))})
+		to.Note(format.Found{Partial: uint64(found.Partial), SavedBytes: uint64(max(found.SavedBytes, 0))})
 		return nil
 	})
 }

@@ -243,7 +243,7 @@ func (b *builder) features() {
 			ID: idText(f.ID), Name: f.Name, Kind: f.Type.Kind.String(), Type: f.Type.String(), Status: f.status, Origin: f.OriginColumn,
 			Segments: f.segments, Coverage: share(present, rows), MeanLength: share(elements, present), Elements: elements,
 			Distinct: f.distinct.bounds(f.Type, elements), RawBytes: f.raw, StoredBytes: f.stored, LayerBytes: f.layers, Slots: f.slots,
-			StoredElements: f.storedElements, Windows: f.windows, DedupeFactor: factor(f.elements, f.storedElements, f.rows, f.slots),
+			StoredElements: f.storedElements, Partial: f.partial, DedupeFactor: factor(f.elements, f.storedElements, f.rows, f.slots),
 			Group: b.c.groupName(f), Saved: f.chain.saved(), DuplicatesSaved: f.found, Use: b.uses[f.ID],
 		}
 		if f.Role != storage.RoleFeature {

@@ -9,22 +9,22 @@ import (
 
 // A chain leads from the raw bytes of rows to the bytes stored, link by link, with what each link saves:
 //
-//	rows ── runs ──> one value a run ── slots ──> one a slot ── windows ──> values stored once ── encodings ──> bytes of values
-//	     + shape: which slots are null, how long lists are, where windows start
+//	rows ── runs ──> one value a run ── slots ──> one a slot ── partial ──> values stored once ── encodings ──> bytes of values
+//	     + shape: which slots are null, how long lists are, where partial duplicates start
 //	     + inverses: which slot each row has, as if each feature had its own  ── groups ──> one for all features of a group
 //	     + frames: headers, directories, packs, indexes  ==> stored
 //
 // The links before encodings are counted in values, and weigh what a value takes in its source.
 type chain struct {
-	runs, slots, windows, encodings, shape, inverses, groups, frames int64 // saved; negative: it costs that
-	// split bytes of runs, slots and windows lie between two of them by an estimate; their sum is exact.
+	runs, slots, partial, encodings, shape, inverses, groups, frames int64 // saved; negative: it costs that
+	// split bytes of runs, slots and partial duplicates lie between two of them by an estimate; their sum is exact.
 	split uint64
 }
 
 func (c *chain) add(o chain) {
 	c.runs += o.runs
 	c.slots += o.slots
-	c.windows += o.windows
+	c.partial += o.partial
 	c.encodings += o.encodings
 	c.shape += o.shape
 	c.inverses += o.inverses
@@ -35,7 +35,7 @@ func (c *chain) add(o chain) {
 
 // sum is the raw bytes less those stored.
 func (c *chain) sum() int64 {
-	return c.runs + c.slots + c.windows + c.encodings + c.shape + c.inverses + c.groups + c.frames
+	return c.runs + c.slots + c.partial + c.encodings + c.shape + c.inverses + c.groups + c.frames
 }
 
 // A link is one of a chain.
@@ -51,9 +51,9 @@ func (c *chain) links() []link {
 	return []link{
 		{CauseRuns, c.runs, true, "values that the row before has are not stored again; as plain numbers, before encoding"},
 		{CauseSlots, c.slots, true, "of what is left, values that an earlier row of the stripe has are not stored again; as plain numbers"},
-		{CauseWindows, c.windows, true, "of what is left, lists that are parts of stored lists store where they start; as plain numbers"},
+		{CausePartial, c.partial, true, "of what is left, lists that are parts of stored lists store where they start; as plain numbers"},
 		{CauseEncodings, c.encodings, false, "the values that are left take fewer bytes encoded than as plain numbers"},
-		{CauseShape, c.shape, false, "costs: which rows are null, how long lists are, where windows start"},
+		{CauseShape, c.shape, false, "costs: which rows are null, how long lists are, where partial duplicates start"},
 		{CauseInverses, c.inverses, false, "costs: which stored value each row has, as if every feature said it for itself"},
 		{CauseGroups, c.groups, false, "of that, features that repeat together say it once"},
 		{CauseFrames, c.frames, false, "costs: directories, checksums, packs and indexes"},
@@ -155,7 +155,7 @@ func chainOf(m *format.FileMeta, length uint64) fileChain {
 	encoded, streams := m.Dictionary.Length, m.Dictionary.Length
 	for i := range m.Stripes {
 		s := &m.Stripes[i]
-		windows := false
+		partial := false
 		for _, f := range s.Streams {
 			streams += f.Length
 			switch f.Kind {
@@ -164,17 +164,17 @@ func chainOf(m *format.FileMeta, length uint64) fileChain {
 			case format.InverseRuns, format.InverseChanges, format.InverseCodes:
 				c.inverses -= int64(f.Length)
 			default:
-				windows = windows || f.Kind == format.Windows
+				partial = partial || f.Kind == format.Starts
 				c.shape -= int64(f.Length)
 			}
 		}
 		ofSlots := int64(s.Elements)
-		if windows {
+		if partial {
 			ofSlots = slotElements(s)
-			c.windows += (ofSlots - int64(s.Elements)) * width
+			c.partial += (ofSlots - int64(s.Elements)) * width
 		}
 		repeated := (int64(s.Stats.Elements) - ofSlots) * width
-		if windows && s.Slots != s.Rows {
+		if partial && s.Slots != s.Rows {
 			c.split += uint64(min(abs((ofSlots-int64(s.Elements))*width), abs(repeated)))
 		}
 		if c.repeated != nil {
@@ -184,7 +184,7 @@ func chainOf(m *format.FileMeta, length uint64) fileChain {
 		c.divide(repeatOf(s), repeated)
 	}
 	c.frames = -int64(length - streams)
-	c.encodings = int64(m.Stats.RawBytes) - int64(encoded) - c.runs - c.slots - c.windows
+	c.encodings = int64(m.Stats.RawBytes) - int64(encoded) - c.runs - c.slots - c.partial
 	for _, r := range c.repeated {
 		c.encodings -= r
 	}
@@ -201,7 +201,7 @@ func (c *chain) divide(r repeat, bytes int64) {
 	}
 }
 
-// slotElements estimates how many values the slots of a stripe with windows have, those that several of them store together counted for each: as
+// slotElements estimates how many values the slots of a stripe with partial duplicates have, those that several of them store together counted for each: as
 // many as the same number of rows. It is exact where each row has its slot.
 func slotElements(s *format.StripeMeta) int64 {
 	rows := uint64(s.Rows) - min(s.Stats.NullRows, uint64(s.Rows))

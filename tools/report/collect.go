@@ -27,7 +27,7 @@ type feature struct {
 	status string // "", deprecated, dropped, or overlay
 
 	segments, rows, nulls, elements, raw, stored uint64
-	slots, storedElements, windows, found        uint64
+	slots, storedElements, partial, found        uint64
 	layers                                       uint64 // bytes of its files in layers of overlays
 	chain                                        chain
 	inverse                                      uint64 // bytes of its own inverses
@@ -317,7 +317,7 @@ func (f *feature) add(m *format.FileMeta, length uint64) {
 	f.elements += m.Stats.Elements
 	f.raw += m.Stats.RawBytes
 	f.stored += length
-	f.windows += m.Found.Windows
+	f.partial += m.Found.Partial
 	f.found += m.Found.SavedBytes
 	for i := range m.Stripes {
 		f.slots += uint64(m.Stripes[i].Slots)

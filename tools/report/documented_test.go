@@ -144,7 +144,7 @@ func TestDocumentedKeysAreThere(t *testing.T) {
 	}
 	add(s, Options{})
 	s = openStore(t)
-	table := generated(t, s, 600) // groups, windows; rows deleted; and what an old snapshot has
+	table := generated(t, s, 600) // groups, partial duplicates; rows deleted; and what an old snapshot has
 	if _, err := selection.Delete(t.Context(), table, &selection.Query{Where: "click = 1"}, selection.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func openStore(t *testing.T) *storage.Store {
 	return s
 }
 
-// generated ingests a generated table, with windows and groups, in several segments of several stripes. Under the race detector it is smaller.
+// generated ingests a generated table, with partial duplicates and groups, in several segments of several stripes. Under the race detector it is smaller.
 func generated(t *testing.T, s *storage.Store, rows int64) *storage.Table {
 	t.Helper()
 	if raceEnabled {

@@ -53,7 +53,7 @@ func rawEquals(t *testing.T, snap *storage.Snapshot, r *Table) {
 	}
 }
 
-// TestSavingsGenerated: a table as it was ingested, whose runs, slots, windows and groups all save something.
+// TestSavingsGenerated: a table as it was ingested, whose runs, slots, partial duplicates and groups all save something.
 func TestSavingsGenerated(t *testing.T) {
 	s := openStore(t)
 	snap := latest(t, generated(t, s, 1600))
@@ -88,7 +88,7 @@ func TestSavingsForeign(t *testing.T) {
 	rawEquals(t, snap, r)
 }
 
-// TestSavingsLayered: windows, groups, deleted rows, a dropped feature, overlays, a sample list; and after compaction has taken out what it can.
+// TestSavingsLayered: partial duplicates, groups, deleted rows, a dropped feature, overlays, a sample list; and after compaction has taken out what it can.
 func TestSavingsLayered(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t)

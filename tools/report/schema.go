@@ -91,7 +91,7 @@ type Feature struct {
 	LayerBytes     uint64    `json:"layer_bytes,omitempty"` // of its files in overlays
 	Slots          uint64    `json:"slots"`
 	StoredElements uint64    `json:"stored_elements"`
-	Windows        uint64    `json:"windows,omitempty"`
+	Partial        uint64    `json:"partial,omitempty"`
 	DedupeFactor   float64   `json:"dedupe_factor"`
 	Group          string    `json:"group,omitempty"` // name of its Group, in the last segment that has the feature
 	// Encodings are those of its first stripe in the last segment; only where they were asked for.
@@ -188,7 +188,7 @@ type CurvePoint struct {
 const (
 	CauseRuns      = "runs"
 	CauseSlots     = "slots"
-	CauseWindows   = "windows"
+	CausePartial   = "partial"
 	CauseEncodings = "encodings"
 	CauseShape     = "shape"
 	CauseInverses  = "inverses"
@@ -202,7 +202,7 @@ type Savings struct {
 	StoredBytes uint64  `json:"stored_bytes"` // Summary.StoredBytes
 	Causes      []Cause `json:"causes"`       // in the order of the chain
 	// DuplicatesSaved is what the writers estimated that the files would take more, encoded, with a slot for each row: what runs, slots
-	// and windows are worth on disk.
+	// and partial duplicates are worth on disk.
 	DuplicatesSaved uint64 `json:"duplicates_saved_estimate"`
 
 	// What follows is no part of the sum.
@@ -216,7 +216,7 @@ type Savings struct {
 // A Cause is a link of the chain.
 type Cause struct {
 	Cause string `json:"cause"`
-	// Bytes are saved; negative: it costs that. Of runs, slots and windows they are of plain numbers, before encoding: in the order of the writer
+	// Bytes are saved; negative: it costs that. Of runs, slots and partial duplicates they are of plain numbers, before encoding: in the order of the writer
 	// these come first, so that they get what encodings would have found by themselves too (docs/decisions/0034).
 	Bytes int64 `json:"bytes"`
 	// EstimatedBytes of them are an estimate: others of the causes have them if it is wrong.

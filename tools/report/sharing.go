@@ -35,7 +35,7 @@ type sharing struct {
 // the table has none.
 //
 // A feature that stores v values for each piece of r rows changes its value from one row to the next with probability p = (v - 1) / (r - 1). A session
-// of s rows in one piece then stores 1 + p (s - 1) of them, in place of v a piece. Lists that are windows of longer ones count as so many values as their stored
+// of s rows in one piece then stores 1 + p (s - 1) of them, in place of v a piece. Lists that are slices of longer ones count as so many values as their stored
 // elements make lists. Where pieces are single rows, p is not known: the estimate lies in the middle of what it may be.
 func sharingOf(ctx context.Context, snap *storage.Snapshot, segments []storage.SegmentDescriptor) (*sharing, error) {
 	rows := uint64(0)

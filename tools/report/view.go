@@ -212,7 +212,7 @@ func FeaturesView(t *Table, o ViewOptions) ([]Section, error) {
 		bytesColumn("stored_bytes", "stored", func(f *Feature) uint64 { return f.StoredBytes }),
 		bytesColumn("layer_bytes", "overlays", func(f *Feature) uint64 { return f.LayerBytes }),
 		floatColumn("dedupe_factor", "dedupe", "%.2f", func(f *Feature) float64 { return f.DedupeFactor }),
-		countColumn("windows", "windows", func(f *Feature) uint64 { return f.Windows }),
+		countColumn("partial", "partial", func(f *Feature) uint64 { return f.Partial }),
 		textColumn("group", "group", func(f *Feature) string { return f.Group }),
 		textColumn("encodings", "encodings", func(f *Feature) string { return encodingsText(f.Encodings) }),
 		countColumn("readers", "readers", func(f *Feature) uint64 { return f.Readers }),
@@ -351,7 +351,7 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 	if s.Dropped.Count > 0 {
 		apart = append(apart, fmt.Sprintf("dropped, and stored until compaction: %s, %s", command.Plural(s.Dropped.Count, "feature"), command.Bytes(s.Dropped.Bytes)))
 	}
-	return []Section{{Title: "from the source to what is stored, in the order of the writer; runs, slots and windows before encoding", Listing: l}, {Title: "besides", Lines: apart}}, nil
+	return []Section{{Title: "from the source to what is stored, in the order of the writer; runs, slots and partial duplicates before encoding", Listing: l}, {Title: "besides", Lines: apart}}, nil
 }
 
 // shortMeaning is a meaning without its second half, which the title says for all.

@@ -38,7 +38,7 @@ func describeFacts(d describeJSON) [][2]string {
 		facts = append(facts, [2]string{"partitions", fmt.Sprintf("%s, from %s to %s", countText(d.PartitionCount), d.FirstPartition, d.LastPartition)})
 	}
 	if u := d.Duplicates; u != nil {
-		found := duplicates{factor: u.Factor, windows: uint64(u.Windows), groups: uint64(u.Groups), grouped: uint64(u.Grouped), saved: uint64(u.SavedBytes)}
+		found := duplicates{factor: u.Factor, partial: uint64(u.Partial), groups: uint64(u.Groups), grouped: uint64(u.Grouped), saved: uint64(u.SavedBytes)}
 		facts = append(facts, [2]string{"duplicates", found.text()})
 	}
 	return facts

@@ -9,12 +9,12 @@ import (
 type duplicates struct {
 	factor                          float64
 	slots, rowSlots                 int64 // rowSlots is 0 where they are not known
-	windows, groups, grouped, saved uint64
+	partial, groups, grouped, saved uint64
 }
 
 // text says what was found and what it is worth, without what there is nothing of.
 func (d duplicates) text() string {
-	if d.factor <= 1 && d.windows == 0 && d.groups == 0 && d.saved == 0 {
+	if d.factor <= 1 && d.partial == 0 && d.groups == 0 && d.saved == 0 {
 		return "none: each value is used once"
 	}
 	out := fmt.Sprintf("each stored value is used %.2f times", d.factor)
@@ -22,8 +22,8 @@ func (d duplicates) text() string {
 	if d.rowSlots > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s slots", countText(d.slots), countText(d.rowSlots)))
 	}
-	if d.windows > 0 {
-		parts = append(parts, plural(d.windows, "window"))
+	if d.partial > 0 {
+		parts = append(parts, plural(d.partial, "partial duplicate"))
 	}
 	if d.groups > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s", plural(d.groups, "group"), plural(d.grouped, "feature")))

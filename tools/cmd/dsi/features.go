@@ -42,7 +42,7 @@ type totalsJSON struct {
 	// Duplicates, as found at ingest.
 	Factor     float64 `json:"dedupe_factor"`
 	Slots      uint64  `json:"slots"`
-	Windows    uint64  `json:"windows"`
+	Partial    uint64  `json:"partial"`
 	Group      string  `json:"group"` // its first feature
 	SavedBytes uint64  `json:"saved_bytes_estimate"`
 }
@@ -118,7 +118,7 @@ func addTotals(ctx context.Context, snap *storage.Snapshot, infos []featureJSON)
 		infos[i].totalsJSON = &totalsJSON{
 			Segments: t.Segments, Rows: rows, NullRows: nulls, Coverage: float64(rows-nulls) / float64(max(rows, 1)),
 			Elements: t.Elements, RawBytes: t.RawBytes, StoredBytes: t.StoredBytes,
-			Factor: t.Factor(), Slots: t.Slots, Windows: t.Windows, Group: t.Group, SavedBytes: t.SavedBytes,
+			Factor: t.Factor(), Slots: t.Slots, Partial: t.Partial, Group: t.Group, SavedBytes: t.SavedBytes,
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func addTotals(ctx context.Context, snap *storage.Snapshot, infos []featureJSON)
 
 // printFeatures prints a line a feature; columns that would be empty throughout are left out.
 func (a *app) printFeatures(features []featureJSON) {
-	names := []string{"feature", "kind", "type", "role", "status", "logical", "from column", "coverage", "values a row", "raw", "stored", "dedupe", "windows", "group"}
+	names := []string{"feature", "kind", "type", "role", "status", "logical", "from column", "coverage", "values a row", "raw", "stored", "dedupe", "partial", "group"}
 	used := make([]bool, len(names))
 	var all [][]string
 	for _, f := range features {
@@ -136,8 +136,8 @@ func (a *app) printFeatures(features []featureJSON) {
 			row[8] = fmt.Sprintf("%.2f", float64(t.Elements)/float64(max(t.Rows, 1)))
 			row[9], row[10] = bytesText(t.RawBytes), bytesText(t.StoredBytes)
 			row[11], row[13] = fmt.Sprintf("%.2f", t.Factor), t.Group
-			if t.Windows > 0 {
-				row[12] = countText(t.Windows)
+			if t.Partial > 0 {
+				row[12] = countText(t.Partial)
 			}
 		}
 		for i, cell := range row {
@@ -157,7 +157,7 @@ func (a *app) printFeatures(features []featureJSON) {
 	for i := range all {
 		all[i] = keep(all[i])
 	}
-	a.printTable(keep(names), all, "coverage", "values a row", "raw", "stored", "dedupe", "windows")
+	a.printTable(keep(names), all, "coverage", "values a row", "raw", "stored", "dedupe", "partial")
 }
 
 type describeCmd struct {
@@ -170,7 +170,7 @@ type describeCmd struct {
 type duplicatesJSON struct {
 	Factor     float64 `json:"dedupe_factor"`
 	Slots      uint64  `json:"slots"`
-	Windows    uint64  `json:"windows"`
+	Partial    uint64  `json:"partial"`
 	Groups     int     `json:"groups"`
 	Grouped    int     `json:"group_features"`
 	SavedBytes uint64  `json:"saved_bytes_estimate"`
@@ -185,7 +185,7 @@ func sumDuplicates(all []storage.FeatureTotals) *duplicatesJSON {
 		sum.StoredElements += t.StoredElements
 		sum.Rows += t.Rows
 		sum.Slots += t.Slots
-		d.Windows += t.Windows
+		d.Partial += t.Partial
 		d.SavedBytes += t.SavedBytes
 		if t.Group != "" {
 			groups[t.Group] = true

@@ -25,7 +25,7 @@ type ingestCmd struct {
 	Mapping      string        `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
 	DDL          string        `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
 	Memory       size          `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
-	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,windows,groups" placeholder:"STEP" help:"How far to look for duplicates, each with those before: off, runs, slots, windows, groups; auto is all. Each is used where it pays."`
+	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,partial,groups" placeholder:"STEP" help:"How far to look for duplicates, each with those before: off, runs, slots, partial, groups; auto is all. Each is used where it pays."`
 	Profile      string        `placeholder:"PROFILE" help:"What to store the table for: speed (larger, read sooner), balanced, or size (smaller, read later). The table remembers it. Default: what the table remembers, else balanced."`
 	Overwrite    bool          `help:"Replace the partitions that the dump has."`
 	TakeCopies   bool          `help:"Take files of the dump that hold the same bytes for the same partition, each for its rows. Default: they are refused."`
@@ -144,7 +144,7 @@ func (c *ingestCmd) printAdded(ctx context.Context, a *app, r ingest.Report) err
 
 func ingestedDuplicates(d writer.Duplicates) duplicates {
 	return duplicates{
-		factor: d.Factor, slots: d.Slots, rowSlots: d.RowSlots, windows: uint64(d.Windows),
+		factor: d.Factor, slots: d.Slots, rowSlots: d.RowSlots, partial: uint64(d.Partial),
 		groups: uint64(d.Groups), grouped: uint64(d.GroupFeatures), saved: uint64(d.BytesSaved),
 	}
 }

@@ -170,7 +170,7 @@ func (g *generator) save(f *report.Feature, kind string) {
 	take(report.CauseRuns, int64(float64(left)*(1-1/f.DedupeFactor)*0.9))
 	take(report.CauseSlots, int64(float64(left)*0.08*g.Float64()))
 	if kind == "sparse" || kind == "weighted" {
-		take(report.CauseWindows, int64(float64(left)*0.35*g.Float64()))
+		take(report.CausePartial, int64(float64(left)*0.35*g.Float64()))
 	}
 	take(report.CauseEncodings, int64(float64(left)*(0.35+0.4*g.Float64())))
 	take(report.CauseShape, -int64(f.Slots/40))
@@ -375,11 +375,11 @@ func (g *generator) summary() {
 	s.StoredBytes = s.RawBytes
 	meanings := map[string]string{
 		report.CauseRuns: "rows equal to the one before are not stored", report.CauseSlots: "values that come again later in a stripe are not stored",
-		report.CauseWindows: "lists that are part of a longer one are an offset and a length", report.CauseEncodings: "what is stored takes fewer bytes than plain numbers",
+		report.CausePartial: "lists that are part of a longer one are an offset and a length", report.CauseEncodings: "what is stored takes fewer bytes than plain numbers",
 		report.CauseShape: "presence and lengths of lists", report.CauseInverses: "which row has which slot",
 		report.CauseGroups: "features that repeat together share that", report.CauseFrames: "directories, footers, checksums",
 	}
-	for _, cause := range []string{report.CauseRuns, report.CauseSlots, report.CauseWindows, report.CauseEncodings, report.CauseShape, report.CauseInverses, report.CauseGroups, report.CauseFrames} {
+	for _, cause := range []string{report.CauseRuns, report.CauseSlots, report.CausePartial, report.CauseEncodings, report.CauseShape, report.CauseInverses, report.CauseGroups, report.CauseFrames} {
 		c := report.Cause{Cause: cause, Bytes: sums[cause], Meaning: meanings[cause]}
 		if cause == report.CauseSlots {
 			c.EstimatedBytes = uint64(c.Bytes)

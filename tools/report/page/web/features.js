@@ -323,7 +323,7 @@ class Features {
           ["elements", short(f.elements)],
           ["of them stored", short(f.stored_elements)],
           ["slots", short(f.slots)],
-          ["windows", f.windows ? short(f.windows) : ""],
+          ["partial duplicates", f.partial ? short(f.partial) : ""],
           ["rows a slot", factor(f.dedupe_factor)],
           [
             "distinct",

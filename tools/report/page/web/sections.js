@@ -127,7 +127,7 @@ function savingsSection(host, t) {
       {class: "why"},
       "Every byte between the source's values as plain numbers and what is stored has one cause; they add up to the byte." +
         (s.duplicates_saved_estimate
-          ? " They stand in the order of the writer, so that runs, values that come again and windows, as plain numbers, have what encodings would have found too: encoded, without them about " +
+          ? " They stand in the order of the writer, so that runs, values that come again and partial duplicates, as plain numbers, have what encodings would have found too: encoded, without them about " +
             bytes(s.duplicates_saved_estimate) +
             " more would be stored."
           : ""),

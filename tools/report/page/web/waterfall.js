@@ -4,7 +4,7 @@
 const causeNames = {
   runs: "Runs of equal rows",
   slots: "Values that come again",
-  windows: "Windows of longer lists",
+  partial: "Slices of longer lists",
   encodings: "Encodings",
   shape: "Presence and lengths",
   inverses: "Which row has which value",

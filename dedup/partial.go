@@ -7,14 +7,14 @@ const (
 	maxCompares = 4
 	// minOverlap is how many values a list shares with its neighbour at least, when it has as many.
 	minOverlap = 2
-	// clearValues is how many values a list saves on average where windows are taken unseen.
+	// clearValues is how many values a list saves on average where partial duplicates are taken unseen.
 	clearValues = 8
 )
 
 // A span is values [lo, hi) of a column.
 type span struct{ lo, hi int32 }
 
-// A windowFinder lays lists down so that neighbours share what they have in common. It walks the slots in one direction;
+// A partialFinder lays lists down so that neighbours share what they have in common. It walks the slots in one direction;
 // a list is found in what was laid down last, at the place of the list before it or a few values further on, and the
 // values past the end are appended:
 //
@@ -24,7 +24,7 @@ type span struct{ lo, hi int32 }
 //	slot 1     d c b a                          slot 1     b c d
 //	slot 0         b a                          slot 2       c d e
 //	laid     e d c b a                          laid     a b c d e
-type windowFinder struct {
+type partialFinder struct {
 	starts  []int32 // by slot: where the list is in what is laid down
 	lengths []int32 // by slot
 	laid    []span  // source of what is laid down, end to end
@@ -32,7 +32,7 @@ type windowFinder struct {
 }
 
 // walk lays down the lists of the rows reps, one a slot, backward from the last or forward from the first.
-func (w *windowFinder) walk(v *values, reps []int32, backward bool) {
+func (w *partialFinder) walk(v *values, reps []int32, backward bool) {
 	n := len(reps)
 	w.starts, w.lengths = resize(w.starts, n), resize(w.lengths, n)
 	w.laid, w.end = w.laid[:0], 0
@@ -74,7 +74,7 @@ func (w *windowFinder) walk(v *values, reps []int32, backward bool) {
 }
 
 // values returns how many values the lists have that were laid down.
-func (w *windowFinder) values() int {
+func (w *partialFinder) values() int {
 	n := 0
 	for _, l := range w.lengths {
 		n += int(l)
@@ -82,14 +82,14 @@ func (w *windowFinder) values() int {
 	return n
 }
 
-// clear reports whether the windows save so much that they are taken unseen: half of the values, and more of each list than its place
+// clear reports whether the partial duplicates save so much that they are taken unseen: half of the values, and more of each list than its place
 // can cost.
-func (w *windowFinder) clear() bool {
+func (w *partialFinder) clear() bool {
 	saved := w.values() - int(w.end)
 	return saved >= int(w.end) && saved >= clearValues*len(w.lengths)
 }
 
-func (w *windowFinder) lay(s span) {
+func (w *partialFinder) lay(s span) {
 	w.end += s.hi - s.lo
 	if n := len(w.laid); n > 0 && w.laid[n-1].hi == s.lo {
 		w.laid[n-1].hi = s.hi
