@@ -42,7 +42,7 @@ type point struct {
 	Unchanged float64 `json:"unchanged"`
 	Measured  float64 `json:"samples_per_session_measured"`
 	// Formula is RecD's factor; SlotFactor and ValueFactor are what was stored, of the user features that the formula
-	// speaks of: rows over slots, and values over rows by values stored, windows included.
+	// speaks of: rows over slots, and values over rows by values stored, partial duplicates included.
 	Formula     float64 `json:"formula"`
 	SlotFactor  float64 `json:"factor_by_slots"`
 	ValueFactor float64 `json:"factor_by_values"`
