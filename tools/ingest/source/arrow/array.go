@@ -99,34 +99,6 @@ func (c *converter) convert(in arrow.Array, n *column.Type) (*column.Array, erro
 				a.Ints[i] = 1
 			}
 		}
-	case *arrowarray.Int8:
-		a.Ints = widenInts(t.Int8Values())
-	case *arrowarray.Int16:
-		a.Ints = widenInts(t.Int16Values())
-	case *arrowarray.Int32:
-		a.Ints = widenInts(t.Int32Values())
-	case *arrowarray.Int64:
-		a.Ints = lend(c, a, t.Int64Values())
-	case *arrowarray.Uint8:
-		a.Ints = widenInts(t.Uint8Values())
-	case *arrowarray.Uint16:
-		a.Ints = widenInts(t.Uint16Values())
-	case *arrowarray.Uint32:
-		a.Ints = widenInts(t.Uint32Values())
-	case *arrowarray.Uint64:
-		a.Ints = widenInts(t.Uint64Values())
-	case *arrowarray.Date32:
-		a.Ints = widenInts(t.Date32Values())
-	case *arrowarray.Date64:
-		a.Ints = widenInts(t.Date64Values())
-	case *arrowarray.Time32:
-		a.Ints = widenInts(t.Time32Values())
-	case *arrowarray.Time64:
-		a.Ints = widenInts(t.Time64Values())
-	case *arrowarray.Timestamp:
-		a.Ints = widenInts(t.TimestampValues())
-	case *arrowarray.Duration:
-		a.Ints = widenInts(t.DurationValues())
 	case *arrowarray.Float16:
 		a.Floats = make([]float32, a.Len)
 		for i, v := range t.Values() {
@@ -136,28 +108,21 @@ func (c *converter) convert(in arrow.Array, n *column.Type) (*column.Array, erro
 		a.Floats = lend(c, a, t.Float32Values())
 	case *arrowarray.Float64:
 		a.Doubles = lend(c, a, t.Float64Values())
-	case *arrowarray.Decimal32:
-		a.Ints = make([]int64, a.Len)
-		for i := range a.Ints {
-			a.Ints[i] = int64(t.Value(i))
-		}
-	case *arrowarray.Decimal64:
-		a.Ints = make([]int64, a.Len)
-		for i := range a.Ints {
-			a.Ints[i] = int64(t.Value(i))
-		}
+	case *arrowarray.Int64:
+		a.Ints = lend(c, a, t.Int64Values())
 	case *arrowarray.Decimal128:
-		err = c.decimals(a, 16, func(i int, b []byte) {
+		err = c.decimals(a, func(i int, b []byte) []byte {
 			v := t.Value(i)
-			binary.BigEndian.PutUint64(b, uint64(v.HighBits()))
-			binary.BigEndian.PutUint64(b[8:], v.LowBits())
+			b = binary.BigEndian.AppendUint64(b, uint64(v.HighBits()))
+			return binary.BigEndian.AppendUint64(b, v.LowBits())
 		})
 	case *arrowarray.Decimal256:
-		err = c.decimals(a, 32, func(i int, b []byte) {
+		err = c.decimals(a, func(i int, b []byte) []byte {
 			v := t.Value(i).Array()
-			for k, w := range v {
-				binary.BigEndian.PutUint64(b[24-8*k:], w)
+			for k := range v {
+				b = binary.BigEndian.AppendUint64(b, v[len(v)-1-k])
 			}
+			return b
 		})
 	case *arrowarray.String:
 		err = cells(c, a, t.Value)
@@ -188,9 +153,37 @@ func (c *converter) convert(in arrow.Array, n *column.Type) (*column.Array, erro
 			a.Children = append(a.Children, m)
 		}
 	default:
-		return nil, fmt.Errorf("type %v of Arrow is not supported", in.DataType())
+		if a.Ints = integers(in.Data()); a.Ints == nil {
+			return nil, fmt.Errorf("type %v of Arrow is not supported", in.DataType())
+		}
 	}
 	return a, err
+}
+
+// integers returns the values of integers, of what is stored as integers: dates, times and short decimals, and nil of
+// other types. Copied.
+func integers(d arrow.ArrayData) []int64 {
+	var raw []byte
+	if b := d.Buffers(); len(b) > 1 && b[1] != nil {
+		raw = b[1].Bytes()
+	}
+	switch d.DataType().ID() {
+	case arrow.INT8:
+		return widen(d, arrow.Int8Traits.CastFromBytes(raw))
+	case arrow.INT16:
+		return widen(d, arrow.Int16Traits.CastFromBytes(raw))
+	case arrow.INT32, arrow.DATE32, arrow.TIME32, arrow.DECIMAL32:
+		return widen(d, arrow.Int32Traits.CastFromBytes(raw))
+	case arrow.INT64, arrow.DATE64, arrow.TIME64, arrow.TIMESTAMP, arrow.DURATION, arrow.DECIMAL64, arrow.UINT64:
+		return widen(d, arrow.Int64Traits.CastFromBytes(raw))
+	case arrow.UINT8:
+		return widen(d, arrow.Uint8Traits.CastFromBytes(raw))
+	case arrow.UINT16:
+		return widen(d, arrow.Uint16Traits.CastFromBytes(raw))
+	case arrow.UINT32:
+		return widen(d, arrow.Uint32Traits.CastFromBytes(raw))
+	}
+	return nil
 }
 
 // arrowValidity returns which entries of in are not null, nil where all are. The library's own count of nulls is kept
@@ -217,27 +210,22 @@ func lend[T int64 | float32 | float64](c *converter, a *column.Array, in []T) []
 	return append(make([]T, 0, len(in)), in...)
 }
 
-func widenInts[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64](in []T) []int64 {
-	out := make([]int64, len(in))
-	for i, v := range in {
-		out[i] = int64(v)
+func widen[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32](d arrow.ArrayData, in []T) []int64 {
+	out := make([]int64, d.Len())
+	if len(out) > 0 {
+		for i, v := range in[d.Offset():][:len(out)] {
+			out[i] = int64(v)
+		}
 	}
 	return out
 }
 
-// cells copies byte strings.
-func cells[T string | []byte](c *converter, a *column.Array, cell func(int) T) error {
+// each calls add to append each entry of a, whose length and validity are set.
+func (c *converter) each(a *column.Array, add func(i int, valid bool) error) error {
 	n, valid := a.Len, a.Valid
-	a.Len, a.Valid, a.Offsets = 0, nil, append(make([]int32, 0, n+1), 0)
+	a.Len, a.Valid = 0, nil
 	for i := range n {
-		var v T
-		if valid == nil || valid.Get(i) {
-			v = cell(i)
-		}
-		if err := c.grow(int64(len(v))); err != nil {
-			return err
-		}
-		if err := column.AppendCell(a, v, c.limits); err != nil {
+		if err := add(i, valid == nil || valid.Get(i)); err != nil {
 			return err
 		}
 	}
@@ -245,45 +233,35 @@ func cells[T string | []byte](c *converter, a *column.Array, cell func(int) T) e
 	return nil
 }
 
-// decimals takes numbers of width bytes, which put writes as big-endian two's complement.
-func (c *converter) decimals(a *column.Array, width int, put func(int, []byte)) error {
-	var wide [32]byte
+// cells copies byte strings.
+func cells[T string | []byte](c *converter, a *column.Array, cell func(int) T) error {
+	a.Offsets = append(make([]int32, 0, a.Len+1), 0)
+	return c.each(a, func(i int, valid bool) error {
+		var v T
+		if valid {
+			v = cell(i)
+		}
+		if err := c.grow(int64(len(v))); err != nil {
+			return err
+		}
+		return column.AppendCell(a, v, c.limits)
+	})
+}
+
+// decimals takes numbers that are appended as big-endian two's complement.
+func (c *converter) decimals(a *column.Array, number func(i int, to []byte) []byte) error {
 	if a.Type.Shape == column.Bytes {
-		precisionWidth := 16
-		if width == 32 {
-			precisionWidth = column.DecimalWidthOf(a.Type.Logical)
-		}
-		n, valid := a.Len, a.Valid
-		a.Len, a.Valid, a.Offsets = 0, nil, append(make([]int32, 0, n+1), 0)
-		for i := range n {
-			clear(wide[:])
-			if valid == nil || valid.Get(i) {
-				put(i, wide[:width])
-			}
-			v := wide[:width]
-			if len(column.TrimDecimal(v)) > precisionWidth {
-				a.Fault(fmt.Errorf("%x is no %s", v, a.Type.Logical))
-			}
-			if err := column.AppendCell(a, v[width-precisionWidth:], c.limits); err != nil {
-				return err
-			}
-		}
-		a.Valid = valid
-		return nil
+		a.Offsets = append(make([]int32, 0, a.Len+1), 0)
 	}
-	a.Ints = make([]int64, a.Len)
-	for i := range a.Ints {
-		if a.Valid != nil && !a.Valid.Get(i) {
-			continue
+	width := column.DecimalWidth(a.Type)
+	var wide [32]byte
+	return c.each(a, func(i int, valid bool) error {
+		v := []byte{0}
+		if valid {
+			v = number(i, wide[:0])
 		}
-		put(i, wide[:width])
-		if v := column.TrimDecimal(wide[:width]); len(v) > 8 {
-			a.Faults = append(a.Faults, column.Fault{Entry: i, Err: fmt.Errorf("%x is no %s", v, a.Type.Logical)})
-			continue
-		}
-		a.Ints[i] = int64(binary.BigEndian.Uint64(wide[width-8:]))
-	}
-	return nil
+		return column.AppendDecimal(a, v, width, c.limits)
+	})
 }
 
 // lists copies lists whose entries may lie anywhere in the child arrays, in any order and overlapping, as list views
@@ -329,30 +307,26 @@ func (c *converter) lists(a *column.Array, bounds func(int) (int64, int64), chil
 		first, next = 0, 0
 	}
 	for k, ch := range children {
+		var child *column.Array
+		var err error
 		if contiguous {
 			part := arrowarray.NewSlice(ch, first, next)
-			child, err := c.convert(part, a.Type.Children[k])
+			child, err = c.convert(part, a.Type.Children[k])
 			part.Release()
-			if err != nil {
-				return nil, err
-			}
-			a.Children = append(a.Children, child)
-			continue
+		} else if child, err = c.convert(ch, a.Type.Children[k]); err == nil {
+			row, at, end := -1, int64(0), int64(0)
+			child, err = c.gather(child, int(total), func(int) (int, error) {
+				for at++; at >= end; {
+					row++
+					at, end = valid(row)
+				}
+				return int(at), nil
+			})
 		}
-		whole, err := c.convert(ch, a.Type.Children[k])
 		if err != nil {
 			return nil, err
 		}
-		picked := column.NewArray(whole.Type)
-		for row := range a.Len {
-			lo, hi := valid(row)
-			for i := lo; i < hi; i++ {
-				if err := c.pick(picked, whole, int(i)); err != nil {
-					return nil, err
-				}
-			}
-		}
-		a.Children = append(a.Children, picked)
+		a.Children = append(a.Children, child)
 	}
 	return a, nil
 }
@@ -384,21 +358,16 @@ func (c *converter) dictionary(t *arrowarray.Dictionary, n *column.Type) (*colum
 		}
 		c.dictionaries[t.Data().Dictionary()] = values
 	}
-	out := column.NewArray(n)
-	for i := range t.Len() {
+	return c.gather(values, t.Len(), func(i int) (int, error) {
 		if t.IsNull(i) {
-			out.AppendNull()
-			continue
+			return -1, nil
 		}
 		k := t.GetValueIndex(i)
 		if k < 0 || k >= values.Len {
-			return nil, fmt.Errorf("entry %d of a dictionary of %d", k, values.Len)
+			return 0, fmt.Errorf("entry %d of a dictionary of %d", k, values.Len)
 		}
-		if err := c.pick(out, values, k); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+		return k, nil
+	})
 }
 
 func (c *converter) runs(t *arrowarray.RunEndEncoded, n *column.Type) (*column.Array, error) {
@@ -406,48 +375,40 @@ func (c *converter) runs(t *arrowarray.RunEndEncoded, n *column.Type) (*column.A
 	if err != nil {
 		return nil, err
 	}
-	ends := t.RunEndsArr()
-	end := func(i int) int64 {
-		switch e := ends.(type) {
-		case *arrowarray.Int16:
-			return int64(e.Value(i))
-		case *arrowarray.Int32:
-			return int64(e.Value(i))
-		case *arrowarray.Int64:
-			return e.Value(i)
-		}
-		return -1
-	}
-	out := column.NewArray(n)
+	ends := integers(t.RunEndsArr().Data())
 	offset, run := int64(t.Data().Offset()), 0
-	for i := range int64(t.Len()) {
-		for run < ends.Len() && end(run) <= offset+i {
+	return c.gather(values, t.Len(), func(i int) (int, error) {
+		for run < len(ends) && ends[run] <= offset+int64(i) {
 			run++
 		}
-		if run >= ends.Len() || run >= values.Len {
-			return nil, errors.New("run ends before the last row")
+		if run >= min(len(ends), values.Len) {
+			return 0, errors.New("run ends before the last row")
 		}
-		if err := c.pick(out, values, run); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+		return run, nil
+	})
 }
 
-// pick appends entry i of src to dst.
-func (c *converter) pick(dst, src *column.Array, i int) error {
-	if src.IsNull(i) {
-		dst.AppendNull()
-		return nil
+// gather returns n entries of src: entry i is the one that at names, null where that is -1.
+func (c *converter) gather(src *column.Array, n int, at func(i int) (int, error)) (*column.Array, error) {
+	out := column.NewArray(src.Type)
+	for i := range n {
+		k, err := at(i)
+		if err != nil {
+			return nil, err
+		}
+		if k < 0 || src.IsNull(k) {
+			out.AppendNull()
+			continue
+		}
+		if err := c.grow(src.SizeBytesOf(k, k+1)); err != nil {
+			return nil, err
+		}
+		if c.size > math.MaxInt32 {
+			return nil, errors.New("more than 2^31-1 bytes in a batch")
+		}
+		out.AppendFrom(src, k, k+1)
 	}
-	if err := c.grow(src.SizeBytesOf(i, i+1)); err != nil {
-		return err
-	}
-	if c.size > math.MaxInt32 {
-		return errors.New("more than 2^31-1 bytes in a batch")
-	}
-	dst.AppendFrom(src, i, i+1)
-	return nil
+	return out, nil
 }
 
 // arrowBits returns bits [offset, offset+n) of an Arrow bitmap. Copied.

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	flatbuffers "github.com/google/flatbuffers/go"
 )
 
 // A messageReader gives the library the messages of an Arrow IPC stream. It stands in for the library's own because
@@ -183,92 +184,103 @@ const (
 	headerRecordBatch = 3
 )
 
-// parseMessage reads the flatbuffer of a message.
+// parseMessage reads the flatbuffer of a message, and checks what the library relies on: that each vector lies within it.
 //
-//	Message        0 version · 1 header type · 2 header · 3 body length
-//	RecordBatch    0 length · 1 nodes · 2 buffers (offset 8, length 8 each) · 3 compression
+//	Message        0 version · 1 header type · 2 header · 3 body length · 4 metadata
+//	RecordBatch    0 length · 1 nodes · 2 buffers (offset 8, length 8 each) · 3 compression · 4 buffers of each view
 //	Dictionary     0 id · 1 data: RecordBatch · 2 is delta
-func parseMessage(meta []byte) (*messageHead, error) {
-	f := &flatReader{buf: meta}
-	root := f.table(f.u32(0))
-	h := &messageHead{body: f.i64(root, 3, 0), typ: byte(f.u8(root, 1))}
-	table := f.child(root, 2)
-	if h.typ == headerDictionary && table.pos > 0 {
-		table = f.child(table, 1)
-	}
-	if (h.typ == headerDictionary || h.typ == headerRecordBatch) && table.pos > 0 {
-		h.hasContents = true
-		h.rows = f.i64(table, 0, 0)
-		h.compressed = f.child(table, 3).pos > 0
-		n, at := f.vector(table, 2, 16)
-		for i := range n {
-			h.buffers = append(h.buffers, bufferSpan{f.i64at(at + 16*i), f.i64at(at + 16*i + 8)})
+//	Schema         0 endianness · 1 fields · 2 metadata
+//	Field          0 name · 1 nullable · 2, 3 type · 4 dictionary · 5 children · 6 metadata
+func parseMessage(meta []byte) (h *messageHead, err error) {
+	defer func() {
+		if recover() != nil { // an offset that leads out of the message
+			h, err = nil, errDamagedMessage
 		}
+	}()
+	root := &flatTable{flatbuffers.Table{Bytes: meta, Pos: flatbuffers.GetUOffsetT(meta)}}
+	h = &messageHead{body: root.GetInt64Slot(slot(3), 0), typ: root.GetByteSlot(slot(1), 0)}
+	root.vector(4, 4)
+	header := root.child(2)
+	if h.typ == headerDictionary {
+		header = header.child(1)
 	}
-	if f.vectorLength(root, 4) < 0 || h.typ == headerSchema && !f.checkSchema(table) || h.hasContents &&
-		!f.checkBatch(table, len(h.buffers)) {
-		f.bad = true
-	}
-	if f.deep {
-		return nil, fmt.Errorf("its schema is nested deeper than %d", maxArrowDepth)
-	}
-	if f.bad {
-		return nil, errors.New("an Arrow message whose metadata is damaged")
+	switch {
+	case header == nil:
+	case h.typ == headerSchema:
+		left := maxArrowFields
+		header.vector(2, 4)
+		return h, header.checkFields(1, 0, &left)
+	case h.typ == headerDictionary || h.typ == headerRecordBatch:
+		h.hasContents = true
+		h.rows = header.GetInt64Slot(slot(0), 0)
+		h.compressed = header.child(3) != nil
+		n, at := header.vector(2, 16)
+		for i := range n {
+			h.buffers = append(h.buffers, bufferSpan{header.GetInt64(at + 16*i), header.GetInt64(at + 16*i + 8)})
+		}
+		header.vector(1, 16)
+		views, at := header.vector(4, 8)
+		for i := range views {
+			if v := header.GetInt64(at + 8*i); v < 0 || v > int64(n) {
+				return nil, errDamagedMessage
+			}
+		}
 	}
 	return h, nil
 }
+
+var errDamagedMessage = errors.New("an Arrow message whose metadata is damaged")
 
 // maxArrowFields bounds the fields of a schema, nested ones included: the tables of a flatbuffer may be shared, so that
 // few bytes could stand for any number.
 const maxArrowFields = 1 << 22
 
-// checkSchema verifies that every vector of a schema lies within the message, since the library allocates for them.
-//
-//	Schema    0 endianness · 1 fields · 2 metadata
-//	Field     0 name · 1 nullable · 2, 3 type · 4 dictionary · 5 children · 6 metadata
-func (f *flatReader) checkSchema(t flatTable) bool {
-	left := maxArrowFields
-	return f.vectorLength(t, 2) >= 0 && f.checkFields(t, 1, 0, &left)
+// A flatTable is a table of a flatbuffer. What leads out of the buffer panics.
+type flatTable struct{ flatbuffers.Table }
+
+// slot is where the vtable says where field i is.
+func slot(i int) flatbuffers.VOffsetT { return flatbuffers.VOffsetT(4 + 2*i) }
+
+// child returns the table that field i refers to, nil where there is none.
+func (t *flatTable) child(i int) *flatTable {
+	if t == nil {
+		return nil
+	}
+	o := t.Offset(slot(i))
+	if o == 0 {
+		return nil
+	}
+	return &flatTable{flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Pos + flatbuffers.UOffsetT(o))}}
 }
 
-func (f *flatReader) checkFields(t flatTable, i, depth int, left *int) bool {
-	n := f.vectorLength(t, i)
-	f.deep = f.deep || depth > maxArrowDepth
-	if *left -= n; n < 0 || *left < 0 || f.deep {
-		return false
+// vector returns how many elements of a size the vector in field i has, and where they start.
+func (t *flatTable) vector(i, size int) (n, at flatbuffers.UOffsetT) {
+	o := flatbuffers.UOffsetT(t.Offset(slot(i)))
+	if o == 0 {
+		return 0, 0
+	}
+	count := t.VectorLen(o)
+	at = t.Vector(o)
+	_ = t.Bytes[at:][:count*size]
+	return flatbuffers.UOffsetT(count), at
+}
+
+// checkFields checks the fields in field i of a schema or of a field, and those in them.
+func (t *flatTable) checkFields(i, depth int, left *int) error {
+	n, at := t.vector(i, 4)
+	if *left -= int(n); depth > maxArrowDepth {
+		return fmt.Errorf("its schema is nested deeper than %d", maxArrowDepth)
+	} else if *left < 0 {
+		return errDamagedMessage
 	}
 	for k := range n {
-		p := f.field(t, i)
-		p += f.u32(p) + 4 + 4*k
-		field := f.table(p + f.u32(p))
-		if f.bad || f.vectorLength(field, 6) < 0 || !f.checkFields(field, 5, depth+1, left) {
-			return false
+		field := &flatTable{flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at + 4*k)}}
+		field.vector(6, 4)
+		if err := field.checkFields(5, depth+1, left); err != nil {
+			return err
 		}
 	}
-	return true
-}
-
-// checkBatch verifies the parts of a record batch that check does not see.
-func (f *flatReader) checkBatch(t flatTable, buffers int) bool {
-	if n, _ := f.vector(t, 1, 16); n < 0 || f.bad {
-		return false
-	}
-	n, at := f.vector(t, 4, 8)
-	for k := range n {
-		if v := f.i64at(at + 8*k); v < 0 || v > int64(buffers) {
-			return false
-		}
-	}
-	return !f.bad
-}
-
-// vectorLength returns the length of a vector of offsets, -1 when it does not lie within the message.
-func (f *flatReader) vectorLength(t flatTable, i int) int {
-	n, _ := f.vector(t, i, 4)
-	if f.bad {
-		return -1
-	}
-	return n
+	return nil
 }
 
 // check verifies that the buffers lie within the body and bounds what they become.
@@ -301,102 +313,4 @@ func (h *messageHead) check(body []byte, limits *column.Limits) error {
 		h.bytes += size
 	}
 	return nil
-}
-
-// A flatReader reads flatbuffers whose every offset may lie.
-type flatReader struct {
-	buf []byte
-	bad bool
-	// deep: a schema is nested deeper than maxArrowDepth.
-	deep bool
-}
-
-// A flatTable is the position of a table and of its vtable; pos 0: there is none.
-type flatTable struct{ pos, vtable, vsize int }
-
-func (f *flatReader) in(at, n int) bool {
-	if at < 0 || n < 0 || at > len(f.buf)-n {
-		f.bad = true
-		return false
-	}
-	return true
-}
-
-func (f *flatReader) u16(at int) int {
-	if !f.in(at, 2) {
-		return 0
-	}
-	return int(binary.LittleEndian.Uint16(f.buf[at:]))
-}
-
-func (f *flatReader) u32(at int) int {
-	if !f.in(at, 4) {
-		return 0
-	}
-	return int(binary.LittleEndian.Uint32(f.buf[at:]))
-}
-
-func (f *flatReader) i64at(at int) int64 {
-	if !f.in(at, 8) {
-		return 0
-	}
-	return int64(binary.LittleEndian.Uint64(f.buf[at:]))
-}
-
-func (f *flatReader) table(pos int) flatTable {
-	t := flatTable{pos: pos}
-	t.vtable = pos - int(int32(f.u32(pos)))
-	t.vsize = f.u16(t.vtable)
-	f.in(t.vtable, t.vsize)
-	return t
-}
-
-// field returns the position of a table's field, 0 when it is not set.
-func (f *flatReader) field(t flatTable, i int) int {
-	if f.bad || t.pos == 0 || 4+2*i+2 > t.vsize {
-		return 0
-	}
-	if o := f.u16(t.vtable + 4 + 2*i); o != 0 {
-		return t.pos + o
-	}
-	return 0
-}
-
-func (f *flatReader) u8(t flatTable, i int) int {
-	at := f.field(t, i)
-	if at == 0 || !f.in(at, 1) {
-		return 0
-	}
-	return int(f.buf[at])
-}
-
-func (f *flatReader) i64(t flatTable, i int, def int64) int64 {
-	at := f.field(t, i)
-	if at == 0 {
-		return def
-	}
-	return f.i64at(at)
-}
-
-func (f *flatReader) child(t flatTable, i int) flatTable {
-	at := f.field(t, i)
-	if at == 0 {
-		return flatTable{}
-	}
-	return f.table(at + f.u32(at))
-}
-
-// vector returns the number of elements of a vector of structs and where they start.
-func (f *flatReader) vector(t flatTable, i, size int) (n, at int) {
-	p := f.field(t, i)
-	if p == 0 {
-		return 0, 0
-	}
-	p += f.u32(p)
-	n = f.u32(p)
-	if n > len(f.buf)/size || !f.in(p+4, n*size) {
-		f.bad = true
-		return 0, 0
-	}
-	return n, p + 4
 }

@@ -68,10 +68,6 @@ func (a *Array) IsNull(i int) bool {
 
 // AppendNull appends a null entry; a struct's members and a fixed list's elements are null with it.
 func (a *Array) AppendNull() {
-	if a.Valid == nil {
-		a.Valid = make(vector.Bitmap, 0, vector.BitmapWords(a.Len+64)).Grow(a.Len)
-		a.Valid.SetRange(0, a.Len)
-	}
 	a.AppendEntry(false)
 	switch a.Type.Shape {
 	case Number:
@@ -102,16 +98,10 @@ func (a *Array) AppendEntry(valid bool) {
 	case Bytes, String:
 		a.Offsets = append(a.Offsets, int32(len(a.Data)))
 	}
-	a.Len++
-	if a.Valid != nil {
-		a.Valid = a.Valid.Grow(a.Len)
-		if valid {
-			a.Valid.Set(a.Len - 1)
-		}
-	}
+	a.Mark(valid)
 }
 
-// Mark adds an entry, null or not.
+// Mark adds an entry, null or not, whose values and offsets the caller sets.
 func (a *Array) Mark(valid bool) {
 	a.Len++
 	if a.Valid == nil {
@@ -148,14 +138,7 @@ func (a *Array) Truncate(n int) {
 	}
 	switch a.Type.Shape {
 	case Number:
-		switch a.Type.Elem.Physical() {
-		case vector.Float32Values:
-			a.Floats = a.Floats[:n]
-		case vector.Float64Values:
-			a.Doubles = a.Doubles[:n]
-		default:
-			a.Ints = a.Ints[:n]
-		}
+		a.Ints, a.Floats, a.Doubles = part(a.Ints, 0, n), part(a.Floats, 0, n), part(a.Doubles, 0, n)
 	case Bytes, String:
 		a.Offsets = a.Offsets[:n+1]
 		a.Data = a.Data[:a.Offsets[n]]
@@ -277,21 +260,8 @@ func (a *Array) Check() error {
 func (a *Array) Lent(c *vector.Column) int64 {
 	n := int64(0)
 	if a.Borrowed {
-		if same(a.Ints, c.Ints) {
-			n += 8 * int64(cap(c.Ints))
-		}
-		if same(a.Floats, c.Floats) {
-			n += 4 * int64(cap(c.Floats))
-		}
-		if same(a.Floats, c.ScoreFloats) {
-			n += 4 * int64(cap(c.ScoreFloats))
-		}
-		if same(a.Doubles, c.Doubles) {
-			n += 8 * int64(cap(c.Doubles))
-		}
-		if same(a.Doubles, c.ScoreDoubles) {
-			n += 8 * int64(cap(c.ScoreDoubles))
-		}
+		n = 8*(shared(a.Ints, c.Ints)+shared(a.Doubles, c.Doubles)+shared(a.Doubles, c.ScoreDoubles)) +
+			4*(shared(a.Floats, c.Floats)+shared(a.Floats, c.ScoreFloats))
 	}
 	for _, child := range a.Children {
 		n += child.Lent(c)
@@ -299,8 +269,21 @@ func (a *Array) Lent(c *vector.Column) int64 {
 	return n
 }
 
-// same reports whether two slices that are not empty start at the same place.
-func same[T any](x, y []T) bool { return len(x) > 0 && len(y) > 0 && &x[0] == &y[0] }
+// shared returns y's capacity where x and y are the same memory, else 0.
+func shared[T any](x, y []T) int64 {
+	if len(x) == 0 || len(y) == 0 || &x[0] != &y[0] {
+		return 0
+	}
+	return int64(cap(y))
+}
+
+// part returns s[lo:hi], nothing of a slice that an array of another type uses.
+func part[T any](s []T, lo, hi int) []T {
+	if len(s) == 0 {
+		return s
+	}
+	return s[lo:hi]
+}
 
 // Resize returns a slice of length n, s where it is large enough. What is in it may be anything.
 func Resize[T any](s []T, n int) []T {

@@ -81,14 +81,9 @@ func (a *Array) AppendFrom(src *Array, lo, hi int) {
 	}
 	switch a.Type.Shape {
 	case Number:
-		switch a.Type.Elem.Physical() {
-		case vector.Float32Values:
-			a.Floats = append(a.Floats, src.Floats[lo:hi]...)
-		case vector.Float64Values:
-			a.Doubles = append(a.Doubles, src.Doubles[lo:hi]...)
-		default:
-			a.Ints = append(a.Ints, src.Ints[lo:hi]...)
-		}
+		a.Ints = append(a.Ints, part(src.Ints, lo, hi)...)
+		a.Floats = append(a.Floats, part(src.Floats, lo, hi)...)
+		a.Doubles = append(a.Doubles, part(src.Doubles, lo, hi)...)
 	case Bytes, String, List, Map:
 		shift := a.Offsets[len(a.Offsets)-1] - src.Offsets[lo]
 		for _, o := range src.Offsets[lo+1 : hi+1] {

@@ -15,25 +15,20 @@ type Limits struct {
 
 // WithDefaults returns l with the default in every zero field.
 func (l Limits) WithDefaults() Limits {
-	def := func(p *int64, v int64) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	def(&l.CellBytes, 64<<20)
-	def(&l.CellValues, 16<<20)
-	def(&l.BatchBytes, 1<<30)
-	def(&l.PageBytes, 512<<20)
-	def(&l.BlockBytes, 2<<30)
-	def(&l.LineBytes, 64<<20)
-	if l.Depth <= 0 {
-		l.Depth = 32
-	}
-	if l.MapKeys <= 0 {
-		l.MapKeys = 100_000
-	}
-	if l.Columns <= 0 {
-		l.Columns = 1_000_000
-	}
+	setDefault(&l.CellBytes, 64<<20)
+	setDefault(&l.CellValues, 16<<20)
+	setDefault(&l.BatchBytes, 1<<30)
+	setDefault(&l.PageBytes, 512<<20)
+	setDefault(&l.BlockBytes, 2<<30)
+	setDefault(&l.LineBytes, 64<<20)
+	setDefault(&l.Depth, 32)
+	setDefault(&l.MapKeys, 100_000)
+	setDefault(&l.Columns, 1_000_000)
 	return l
+}
+
+func setDefault[T int | int64](p *T, v T) {
+	if *p <= 0 {
+		*p = v
+	}
 }

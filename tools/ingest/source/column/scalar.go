@@ -2,6 +2,7 @@ package column
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -44,7 +45,7 @@ func AppendText(a *Array, text []byte, limits *Limits) error {
 		if err != nil {
 			return err
 		}
-		return AppendCell(a, decimalBytes(v, DecimalWidthOf(n.Logical)), limits)
+		return AppendCell(a, decimalBytes(v, DecimalWidth(n)), limits)
 	}
 	switch n.Elem.Physical() {
 	case vector.Float32Values:
@@ -153,8 +154,8 @@ const maxDecimalText = 256
 
 // parseDecimal returns the unscaled value of a decimal number.
 func parseDecimal(s, logical string) (*big.Int, error) {
-	var precision, scale int
-	if _, err := fmt.Sscanf(logical, "decimal(%d, %d)", &precision, &scale); err != nil {
+	precision, scale, err := DecimalOf(logical)
+	if err != nil {
 		return nil, err
 	}
 	bad := fmt.Errorf("%s is no %s", Quote(s), logical)
@@ -163,7 +164,6 @@ func parseDecimal(s, logical string) (*big.Int, error) {
 	}
 	mantissa, exponent := s, 0
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		var err error
 		if exponent, err = strconv.Atoi(s[i+1:]); err != nil || exponent < -maxDecimalText ||
 			exponent > maxDecimalText {
 			return nil, bad
@@ -227,26 +227,46 @@ func AppendCell[T ~string | ~[]byte](a *Array, v T, limits *Limits) error {
 	return nil
 }
 
-// TrimDecimal drops the leading bytes of a big-endian two's complement number that only repeat its sign.
-func TrimDecimal(v []byte) []byte {
+// AppendDecimal appends a number, which is in big-endian two's complement, to an array of decimals of a DecimalWidth. One
+// that does not fit is a fault.
+func AppendDecimal(a *Array, v []byte, width int, limits *Limits) error {
 	for len(v) > 1 && (v[0] == 0 && v[1] < 0x80 || v[0] == 0xff && v[1] >= 0x80) {
-		v = v[1:]
+		v = v[1:] // it only repeats the sign
 	}
-	return v
+	if len(v) == 0 {
+		a.Fault(errors.New("a decimal of no bytes"))
+	} else if len(v) > width {
+		a.Fault(fmt.Errorf("%x does not fit %s", v, a.Type.Logical))
+		v = nil
+	}
+	var wide [32]byte
+	if len(v) > 0 && v[0] >= 0x80 {
+		for i := range width - len(v) {
+			wide[i] = 0xff
+		}
+	}
+	copy(wide[width-len(v):], v)
+	if width > 8 {
+		return AppendCell(a, wide[:width], limits)
+	}
+	a.Ints = append(a.Ints, int64(binary.BigEndian.Uint64(wide[:8])))
+	a.AppendEntry(true)
+	return nil
 }
 
-// DecimalWidthOf returns DecimalWidth of a decimal by its logical type.
-func DecimalWidthOf(logical string) int {
-	var p, s int
-	if _, err := fmt.Sscanf(logical, "decimal(%d, %d)", &p, &s); err != nil {
-		return 32
-	}
-	return DecimalWidth(p)
+// DecimalOf returns the precision and scale of a decimal's logical type.
+func DecimalOf(logical string) (precision, scale int, err error) {
+	_, err = fmt.Sscanf(logical, "decimal(%d, %d)", &precision, &scale)
+	return precision, scale, err
 }
 
-// DecimalWidth is how many bytes hold a decimal of more than 18 digits.
-func DecimalWidth(precision int) int {
-	if precision <= 38 {
+// DecimalWidth is how many bytes hold a decimal.
+func DecimalWidth(n *Type) int {
+	precision, _, err := DecimalOf(n.Logical)
+	switch {
+	case n.Shape == Number:
+		return 8
+	case err == nil && precision <= 38:
 		return 16
 	}
 	return 32

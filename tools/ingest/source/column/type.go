@@ -1,6 +1,7 @@
 package column
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -77,20 +78,11 @@ func (n *Type) String() string {
 	case Null:
 		return "null"
 	case Number:
-		if n.Logical != "" {
-			return n.Logical
-		}
-		return n.Elem.String()
+		return cmp.Or(n.Logical, n.Elem.String())
 	case Bytes:
-		if n.Logical != "" {
-			return n.Logical
-		}
-		return "binary"
+		return cmp.Or(n.Logical, "binary")
 	case String:
-		if n.Logical != "" {
-			return n.Logical
-		}
-		return "string"
+		return cmp.Or(n.Logical, "string")
 	case List:
 		return "list<" + n.Children[0].String() + ">"
 	case FixedList:

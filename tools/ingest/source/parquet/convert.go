@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/parquet/page"
 )
@@ -60,20 +61,16 @@ func convertNarrow(dst *column.Array, s *page.Values, n int, _ *column.Limits) e
 	return nil
 }
 
-func convertInt64(dst *column.Array, s *page.Values, n int, _ *column.Limits) error {
-	dst.Ints = append(dst.Ints, s.I64[:n]...)
-	dst.Len += n
-	return nil
-}
-
-func convertFloat(dst *column.Array, s *page.Values, n int, _ *column.Limits) error {
-	dst.Floats = append(dst.Floats, s.F32[:n]...)
-	dst.Len += n
-	return nil
-}
-
-func convertDouble(dst *column.Array, s *page.Values, n int, _ *column.Limits) error {
-	dst.Doubles = append(dst.Doubles, s.F64[:n]...)
+// convertPlain takes numbers that are stored as they are.
+func convertPlain(dst *column.Array, s *page.Values, n int, _ *column.Limits) error {
+	switch dst.Type.Elem.Physical() {
+	case vector.Float32Values:
+		dst.Floats = append(dst.Floats, s.F32[:n]...)
+	case vector.Float64Values:
+		dst.Doubles = append(dst.Doubles, s.F64[:n]...)
+	default:
+		dst.Ints = append(dst.Ints, s.I64[:n]...)
+	}
 	dst.Len += n
 	return nil
 }
@@ -105,16 +102,15 @@ func convertInt96(dst *column.Array, s *page.Values, n int, _ *column.Limits) er
 }
 
 func convertBytes(dst *column.Array, s *page.Values, n int, limits *column.Limits) error {
-	for _, v := range s.Bytes[:n] {
-		if err := column.AppendCell(dst, v, limits); err != nil {
-			return err
-		}
-	}
-	return nil
+	return appendCells(dst, s.Bytes[:n], limits)
 }
 
 func convertFixed(dst *column.Array, s *page.Values, n int, limits *column.Limits) error {
-	for _, v := range s.Fixed[:n] {
+	return appendCells(dst, s.Fixed[:n], limits)
+}
+
+func appendCells[T ~[]byte](dst *column.Array, cells []T, limits *column.Limits) error {
+	for _, v := range cells {
 		if err := column.AppendCell(dst, v, limits); err != nil {
 			return err
 		}
@@ -133,57 +129,17 @@ func convertFloat16(dst *column.Array, s *page.Values, n int, _ *column.Limits) 
 	return nil
 }
 
-// cell returns value i of a byte array column, fixed or not.
-func cell(s *page.Values, i int, fixed bool) []byte {
-	if fixed {
-		return s.Fixed[i]
-	}
-	return s.Bytes[i]
-}
-
-// convertDecimal64 takes decimals of up to 18 digits from big-endian two's complement bytes.
-func convertDecimal64(fixed bool) leafConverter {
-	return func(dst *column.Array, s *page.Values, n int, _ *column.Limits) error {
-		for i := range n {
-			v := column.TrimDecimal(cell(s, i, fixed))
-			x := int64(0)
-			switch {
-			case len(v) == 0:
-				dst.Fault(errors.New("a decimal of no bytes"))
-			case len(v) > 8:
-				dst.Fault(fmt.Errorf("%x does not fit %s", v, dst.Type.Logical))
-			default:
-				x = int64(int8(v[0]))
-				for _, b := range v[1:] {
-					x = x<<8 | int64(b)
-				}
-			}
-			dst.Ints = append(dst.Ints, x)
-			dst.Len++
-		}
-		return nil
-	}
-}
-
-// convertDecimalBytes takes larger decimals, and makes all of them width bytes.
-func convertDecimalBytes(fixed bool, width int) leafConverter {
+// convertDecimals takes decimals from big-endian two's complement bytes, of one length or of any.
+func convertDecimals(fixed bool, width int) leafConverter {
 	return func(dst *column.Array, s *page.Values, n int, limits *column.Limits) error {
-		var wide [32]byte
 		for i := range n {
-			v := column.TrimDecimal(cell(s, i, fixed))
-			if len(v) == 0 || len(v) > width {
-				dst.Fault(fmt.Errorf("%x is no %s", v, dst.Type.Logical))
-				v = []byte{0}
+			var v []byte
+			if fixed {
+				v = s.Fixed[i]
+			} else {
+				v = s.Bytes[i]
 			}
-			fill := byte(0)
-			if v[0] >= 0x80 {
-				fill = 0xff
-			}
-			for k := range width - len(v) {
-				wide[k] = fill
-			}
-			copy(wide[width-len(v):], v)
-			if err := column.AppendCell(dst, wide[:width], limits); err != nil {
+			if err := column.AppendDecimal(dst, v, width, limits); err != nil {
 				return err
 			}
 		}

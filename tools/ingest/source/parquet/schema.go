@@ -161,13 +161,18 @@ func (w *schemaWalker) mapOf(e *footer.Element, n *levelNode) {
 	}
 }
 
+// timeUnits are the names of Parquet's.
+var timeUnits = map[schema.TimeUnitType]string{
+	schema.TimeUnitMillis: "ms", schema.TimeUnitMicros: "us", schema.TimeUnitNanos: "ns",
+}
+
 // leafNode returns the node of a primitive field and what turns Parquet's values into its own.
 func leafNode(p *schema.PrimitiveNode) (*column.Type, leafConverter) {
 	refused := func(format string, args ...any) (*column.Type, leafConverter) {
 		return &column.Type{Shape: column.Refused, Reason: fmt.Sprintf(format, args...)}, nil
 	}
-	number := func(e vector.Elem, logical string) *column.Type {
-		return &column.Type{Shape: column.Number, Elem: e, Logical: logical}
+	number := func(e vector.Elem, format string, args ...any) *column.Type {
+		return &column.Type{Shape: column.Number, Elem: e, Logical: fmt.Sprintf(format, args...)}
 	}
 	bytes := func(logical string) *column.Type { return &column.Type{Shape: column.Bytes, Logical: logical} }
 	logical := p.LogicalType()
@@ -177,57 +182,54 @@ func leafNode(p *schema.PrimitiveNode) (*column.Type, leafConverter) {
 	case *schema.DecimalLogicalType:
 		logical = *t
 	}
-	phys := p.PhysicalType()
-	has := func(want parquet.Type) bool { return phys == want }
 	if p.ConvertedType() == schema.ConvertedTypes.Interval {
 		return refused("its logical type INTERVAL has no place in a table")
 	}
+	phys, size := p.PhysicalType(), p.TypeLength()
+	isInt32, isInt64 := phys == parquet.Types.Int32, phys == parquet.Types.Int64
+	isBytes, isFixed := phys == parquet.Types.ByteArray, phys == parquet.Types.FixedLenByteArray
 	switch t := logical.(type) {
 	case nil, schema.NoLogicalType, schema.UnknownLogicalType:
+		return physicalNode(phys, size, refused, number)
 	case schema.NullLogicalType:
 		return &column.Type{Shape: column.Null}, convertNull
 	case schema.StringLogicalType, schema.EnumLogicalType:
-		if has(parquet.Types.ByteArray) {
+		if isBytes {
 			return &column.Type{Shape: column.String}, convertBytes
 		}
 	case schema.JSONLogicalType:
-		if has(parquet.Types.ByteArray) {
+		if isBytes {
 			return &column.Type{Shape: column.String, Logical: "json"}, convertBytes
 		}
 	case schema.BSONLogicalType:
-		if has(parquet.Types.ByteArray) {
+		if isBytes {
 			return bytes(""), convertBytes
 		}
 	case schema.UUIDLogicalType:
-		if has(parquet.Types.FixedLenByteArray) && p.TypeLength() == 16 {
+		if isFixed && size == 16 {
 			return bytes("uuid"), convertFixed
 		}
 	case schema.Float16LogicalType:
-		if has(parquet.Types.FixedLenByteArray) && p.TypeLength() == 2 {
+		if isFixed && size == 2 {
 			return number(vector.Float32, "float16"), convertFloat16
 		}
 	case schema.DateLogicalType:
-		if has(parquet.Types.Int32) {
+		if isInt32 {
 			return number(vector.Int32, "date32"), convertInt32
 		}
 	case schema.TimeLogicalType:
-		switch {
-		case t.TimeUnit() == schema.TimeUnitMillis && has(parquet.Types.Int32):
+		switch unit := timeUnits[t.TimeUnit()]; {
+		case unit == "ms" && isInt32:
 			return number(vector.Int32, "time32[ms]"), convertInt32
-		case t.TimeUnit() == schema.TimeUnitMicros && has(parquet.Types.Int64):
-			return number(vector.Int64, "time64[us]"), convertInt64
-		case t.TimeUnit() == schema.TimeUnitNanos && has(parquet.Types.Int64):
-			return number(vector.Int64, "time64[ns]"), convertInt64
+		case (unit == "us" || unit == "ns") && isInt64:
+			return number(vector.Int64, "time64[%s]", unit), convertPlain
 		}
 	case schema.TimestampLogicalType:
-		unit := map[schema.TimeUnitType]string{
-			schema.TimeUnitMillis: "ms", schema.TimeUnitMicros: "us", schema.TimeUnitNanos: "ns",
-		}[t.TimeUnit()]
-		if has(parquet.Types.Int64) && unit != "" {
+		if unit := timeUnits[t.TimeUnit()]; isInt64 && unit != "" {
 			if t.IsAdjustedToUTC() {
-				return number(vector.Int64, "timestamp["+unit+", tz=UTC]"), convertInt64
+				unit += ", tz=UTC"
 			}
-			return number(vector.Int64, "timestamp["+unit+"]"), convertInt64
+			return number(vector.Int64, "timestamp[%s]", unit), convertPlain
 		}
 	case schema.IntLogicalType:
 		e, ok := map[string]vector.Elem{
@@ -235,60 +237,58 @@ func leafNode(p *schema.PrimitiveNode) (*column.Type, leafConverter) {
 			"8false": vector.Uint8, "16false": vector.Uint16, "32false": vector.Uint32, "64false": vector.Uint64,
 		}[fmt.Sprintf("%d%v", t.BitWidth(), t.IsSigned())]
 		switch {
-		case ok && t.BitWidth() == 64 && has(parquet.Types.Int64):
-			return number(e, ""), convertInt64
-		case ok && t.BitWidth() == 32 && !t.IsSigned() && has(parquet.Types.Int32):
+		case ok && t.BitWidth() == 64 && isInt64:
+			return number(e, ""), convertPlain
+		case ok && e == vector.Uint32 && isInt32:
 			return number(e, ""), convertUint32
-		case ok && t.BitWidth() == 32 && has(parquet.Types.Int32):
+		case ok && e == vector.Int32 && isInt32:
 			return number(e, ""), convertInt32
-		case ok && has(parquet.Types.Int32):
+		case ok && isInt32:
 			return number(e, ""), convertNarrow
 		}
 	case schema.DecimalLogicalType:
 		n, err := column.Decimal(int(t.Precision()), int(t.Scale()))
-		if err != nil {
-			return refused("%v", err)
-		}
 		switch {
-		case has(parquet.Types.Int32) && n.Shape == column.Number:
+		case err != nil:
+			return refused("%v", err)
+		case isInt32 && n.Shape == column.Number:
 			return n, convertInt32
-		case has(parquet.Types.Int64) && n.Shape == column.Number:
-			return n, convertInt64
-		case (has(parquet.Types.ByteArray) || has(parquet.Types.FixedLenByteArray)) && n.Shape == column.Number:
-			return n, convertDecimal64(has(parquet.Types.FixedLenByteArray))
-		case has(parquet.Types.ByteArray) || has(parquet.Types.FixedLenByteArray):
-			return n, convertDecimalBytes(has(parquet.Types.FixedLenByteArray), column.DecimalWidth(int(t.Precision())))
+		case isInt64 && n.Shape == column.Number:
+			return n, convertPlain
+		case isBytes || isFixed:
+			return n, convertDecimals(isFixed, column.DecimalWidth(n))
 		}
 	default:
 		return refused("its logical type %s has no place in a table", strings.TrimSpace(t.String()))
 	}
-	switch logical.(type) {
-	case nil, schema.NoLogicalType, schema.UnknownLogicalType:
-	default:
-		return refused("its logical type %v does not go with its physical type %v", logical, phys)
-	}
+	return refused("its logical type %v does not go with its physical type %v", logical, phys)
+}
+
+// physicalNode is leafNode of a field without a logical type.
+func physicalNode(phys parquet.Type, size int, refused func(string, ...any) (*column.Type, leafConverter),
+	number func(vector.Elem, string, ...any) *column.Type) (*column.Type, leafConverter) {
 	switch phys {
 	case parquet.Types.Boolean:
 		return number(vector.Bool, ""), convertBool
 	case parquet.Types.Int32:
 		return number(vector.Int32, ""), convertInt32
 	case parquet.Types.Int64:
-		return number(vector.Int64, ""), convertInt64
+		return number(vector.Int64, ""), convertPlain
 	case parquet.Types.Int96:
 		n := number(vector.Int64, "timestamp[ns]")
 		n.AnyUnit = true
 		return n, convertInt96
 	case parquet.Types.Float:
-		return number(vector.Float32, ""), convertFloat
+		return number(vector.Float32, ""), convertPlain
 	case parquet.Types.Double:
-		return number(vector.Float64, ""), convertDouble
+		return number(vector.Float64, ""), convertPlain
 	case parquet.Types.ByteArray:
-		return bytes(""), convertBytes
+		return &column.Type{Shape: column.Bytes}, convertBytes
 	case parquet.Types.FixedLenByteArray:
-		if p.TypeLength() <= 0 {
-			return refused("a fixed-length byte array of length %d", p.TypeLength())
+		if size <= 0 {
+			return refused("a fixed-length byte array of length %d", size)
 		}
-		return bytes(fmt.Sprintf("fixed_size_binary[%d]", p.TypeLength())), convertFixed
+		return &column.Type{Shape: column.Bytes, Logical: fmt.Sprintf("fixed_size_binary[%d]", size)}, convertFixed
 	}
 	return refused("its physical type %v is unknown to this reader", phys)
 }

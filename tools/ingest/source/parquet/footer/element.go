@@ -146,23 +146,12 @@ func (e *Element) logicalType() (schema.LogicalType, error) {
 			t.Skip(typ, 2)
 			return
 		}
-		t.Fields(2, func(id int16, typ byte) {
-			v := int64(0)
-			switch typ {
-			case thrift.True:
-				v = 1
-			case thrift.Byte:
-				v = int64(int8(t.Byte()))
-			case thrift.I32:
-				v = int64(t.I32())
-			case thrift.Struct:
-				t.Fields(3, func(id int16, typ byte) { v = int64(id); t.Skip(typ, 4) })
-			default:
-				t.Skip(typ, 3)
+		t.Ints(2, says[:], func(id int16, typ byte) bool {
+			if id != 2 || typ != thrift.Struct {
+				return false
 			}
-			if id > 0 && int(id) < len(says) {
-				says[id] = v
-			}
+			t.Fields(3, func(unit int16, typ byte) { says[id] = int64(unit); t.Skip(typ, 4) })
+			return true
 		})
 	})
 	switch unit := schema.TimeUnitType(says[2] - 1); {
@@ -326,14 +315,10 @@ func (e *Element) Leaves(out []*Element) []*Element {
 
 // readElement reads a SchemaElement. children is -1 where it does not say how many it has.
 func readElement(t *thrift.Reader) (e *Element, children int32) {
-	e, children = &Element{Physical: -1, Repetition: -1, Converted: -1, Scale: -1, Precision: -1, FieldID: -1}, -1
-	numbers := map[int16]*int32{1: &e.Physical, 2: &e.Length, 3: &e.Repetition, 5: &children, 6: &e.Converted,
-		7: &e.Scale, 8: &e.Precision, 9: &e.FieldID}
-	t.Fields(2, func(id int16, typ byte) {
-		p := numbers[id]
+	e = &Element{}
+	says := [10]int64{1: -1, 3: -1, 5: -1, 6: -1, 7: -1, 8: -1, 9: -1}
+	t.Ints(2, says[:], func(id int16, typ byte) bool {
 		switch {
-		case p != nil && typ == thrift.I32:
-			*p = t.I32()
 		case id == 4 && typ == thrift.Binary:
 			e.Name = string(t.Bytes())
 		case id == 10 && typ == thrift.Struct:
@@ -346,8 +331,15 @@ func readElement(t *thrift.Reader) (e *Element, children int32) {
 				e.Logical = t.Buf[from:t.Pos]
 			}
 		default:
-			t.Skip(typ, 3)
+			return false
 		}
+		return true
 	})
+	for i, p := range []*int32{1: &e.Physical, 2: &e.Length, 3: &e.Repetition, 5: &children, 6: &e.Converted,
+		7: &e.Scale, 8: &e.Precision, 9: &e.FieldID} {
+		if p != nil {
+			*p = int32(says[i])
+		}
+	}
 	return e, children
 }

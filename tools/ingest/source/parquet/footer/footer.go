@@ -161,22 +161,18 @@ func (f *Footer) readMeta(t *thrift.Reader) {
 }
 
 // readRowGroup reads a RowGroup, and passes over its columns.
-func readRowGroup(t *thrift.Reader) RowGroup {
-	g := RowGroup{Rows: -1, Bytes: -1}
-	t.Fields(2, func(id int16, typ byte) {
-		switch {
-		case id == 1 && typ == thrift.List:
-			from := t.Pos
-			t.Structs(3, func() { g.Columns++; readColumnChunk(t) })
-			g.chunks = t.Buf[from:t.Pos]
-		case id == 2 && typ == thrift.I64:
-			g.Bytes = t.Varint()
-		case id == 3 && typ == thrift.I64:
-			g.Rows = t.Varint()
-		default:
-			t.Skip(typ, 3)
+func readRowGroup(t *thrift.Reader) (g RowGroup) {
+	says := [4]int64{-1, -1, -1, -1}
+	t.Ints(2, says[:], func(id int16, typ byte) bool {
+		if id != 1 || typ != thrift.List {
+			return false
 		}
+		from := t.Pos
+		t.Structs(3, func() { g.Columns++; readColumnChunk(t) })
+		g.chunks = t.Buf[from:t.Pos]
+		return true
 	})
+	g.Bytes, g.Rows = says[2], says[3]
 	if t.Err == nil && g.chunks == nil {
 		t.Fail(errors.New("a row group without columns"))
 	}
@@ -215,29 +211,13 @@ func readColumnChunk(t *thrift.Reader) Chunk {
 // readMeta reads a ColumnMetaData.
 func (c *Chunk) readMeta(t *thrift.Reader) {
 	const needed = 1<<1 | 1<<4 | 1<<5 | 1<<7 | 1<<9
-	said := uint(0)
-	t.Fields(4, func(id int16, typ byte) {
-		said |= 1 << uint16(id)
-		switch {
-		case id == 1 && typ == thrift.I32:
-			c.Physical = t.I32()
-		case id == 4 && typ == thrift.I32:
-			c.Codec = t.I32()
-		case id == 5 && typ == thrift.I64:
-			c.Values = t.Varint()
-		case id == 7 && typ == thrift.I64:
-			c.Compressed = t.Varint()
-		case id == 9 && typ == thrift.I64:
-			c.DataPage = t.Varint()
-		case id == 11 && typ == thrift.I64:
-			c.DictionaryPage = t.Varint()
-		default:
-			t.Skip(typ, 5)
-		}
-	})
+	says := [12]int64{11: -1}
+	said := t.Ints(4, says[:], nil)
 	if t.Err == nil && said&needed != needed {
 		t.Fail(errors.New("a column chunk that does not say its type, codec, number of values, size and offset"))
 	}
+	c.Physical, c.Codec = int32(says[1]), int32(says[4])
+	c.Values, c.Compressed, c.DataPage, c.DictionaryPage = says[5], says[7], says[9], says[11]
 }
 
 // findEncrypted refuses the columns that are encrypted in some row group.

@@ -120,18 +120,20 @@ func (c *Cursor) BeginValues(h *Header, page []byte, v valueType) error {
 	return nil
 }
 
-// A dictionary is the values that indices stand for, as the dictionary page holds them. There is none where bytes is
-// nil.
+// A dictionary is the values that indices stand for: numbers in the slice of their type; byte arrays as the dictionary
+// page has them.
 type dictionary struct {
-	bytes   []byte
+	loaded  bool // else there is none, or it was dropped
 	n       int
+	numbers *Values
+	bytes   []byte
 	offsets []int32 // of byte arrays: where the length of each is, and the end
 }
 
 var errIndex = errors.New("an index outside the dictionary")
 
 func newDictionary(b []byte, n int, v valueType) (dictionary, error) {
-	d := dictionary{bytes: b, n: n}
+	d := dictionary{loaded: true, n: n}
 	switch {
 	case v.phys == parquet.Types.Boolean:
 		return d, errors.New("a dictionary of bools")
@@ -139,28 +141,46 @@ func newDictionary(b []byte, n int, v valueType) (dictionary, error) {
 		if n > len(b)/max(1, v.size) {
 			return d, ErrShortPage
 		}
+		if v.phys != parquet.Types.FixedLenByteArray {
+			d.numbers = &Values{}
+			return d, plain(b, v, n, d.numbers)
+		}
+		d.bytes = b
 		return d, nil
 	}
 	if n > len(b)/4 || len(b) > math.MaxInt32 {
 		return d, ErrShortPage
 	}
-	d.offsets = make([]int32, 1, n+1)
-	pos := 0
-	for range n {
-		if len(b)-pos < 4 {
-			return d, ErrShortPage
+	d.bytes, d.offsets = b, make([]int32, 1, n+1)
+	for pos := 0; len(d.offsets) <= n; {
+		if _, err := byteArray(b, &pos); err != nil {
+			return d, err
 		}
-		size := int(binary.LittleEndian.Uint32(b[pos:]))
-		if size > len(b)-pos-4 {
-			return d, ErrShortPage
-		}
-		pos += 4 + size
 		d.offsets = append(d.offsets, int32(pos))
 	}
 	return d, nil
 }
 
-func (d *dictionary) sizeBytes() int64 { return int64(cap(d.bytes) + 4*cap(d.offsets)) }
+// byteArray returns the byte array at *pos of b, and moves *pos behind it.
+func byteArray(b []byte, pos *int) ([]byte, error) {
+	if len(b)-*pos < 4 {
+		return nil, ErrShortPage
+	}
+	size := int(binary.LittleEndian.Uint32(b[*pos:]))
+	if size > len(b)-*pos-4 {
+		return nil, ErrShortPage
+	}
+	*pos += 4 + size
+	return b[*pos-size : *pos], nil
+}
+
+func (d *dictionary) sizeBytes() int64 {
+	n := cap(d.bytes) + 4*cap(d.offsets)
+	if v := d.numbers; v != nil {
+		n += 4*(cap(v.I32)+cap(v.F32)) + 8*(cap(v.I64)+cap(v.F64)) + 12*cap(v.I96)
+	}
+	return int64(n)
+}
 
 // Values decodes the next n values of the page into the scratch slice of their type. Byte arrays are borrowed from the
 // page or the dictionary. Hot: it allocates nothing once the scratch has grown.
@@ -172,7 +192,7 @@ func (c *Cursor) Values(page []byte, d *dictionary, v valueType, n int, s *Value
 		return c.boolValues(page, n, s)
 	}
 	if c.encoding != encodingPlain {
-		if d.bytes == nil {
+		if !d.loaded {
 			return errors.New("indices without a dictionary")
 		}
 		s.index = column.Resize(s.index, n)
@@ -184,20 +204,16 @@ func (c *Cursor) Values(page []byte, d *dictionary, v valueType, n int, s *Value
 				return errIndex
 			}
 		}
-		return gather(d.bytes, d.offsets, s.index, v, n, s)
+		return d.gather(v, s)
 	}
 	if v.phys == parquet.Types.ByteArray {
 		s.Bytes = column.Resize(s.Bytes, n)
 		for i := range s.Bytes {
-			if len(page)-c.pos < 4 {
-				return ErrShortPage
+			v, err := byteArray(page, &c.pos)
+			if err != nil {
+				return err
 			}
-			size := int(binary.LittleEndian.Uint32(page[c.pos:]))
-			if size > len(page)-c.pos-4 {
-				return ErrShortPage
-			}
-			c.pos += 4 + size
-			s.Bytes[i] = page[c.pos-size : c.pos]
+			s.Bytes[i] = v
 		}
 		return nil
 	}
@@ -271,46 +287,39 @@ func plain(b []byte, v valueType, n int, s *Values) error {
 	return nil
 }
 
-// gather takes the n values of a dictionary that index names; the caller has checked that they are there.
-func gather(b []byte, offsets, index []int32, v valueType, n int, s *Values) error {
+// gather takes the values that s.index names; the caller has checked that they are there.
+func (d *dictionary) gather(v valueType, s *Values) error {
 	switch v.phys {
 	case parquet.Types.Int32:
-		s.I32 = column.Resize(s.I32, n)
-		for i, x := range index {
-			s.I32[i] = int32(binary.LittleEndian.Uint32(b[4*int(x):]))
-		}
+		s.I32 = gather(s.I32, d.numbers.I32, s.index)
 	case parquet.Types.Float:
-		s.F32 = column.Resize(s.F32, n)
-		for i, x := range index {
-			s.F32[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*int(x):]))
-		}
+		s.F32 = gather(s.F32, d.numbers.F32, s.index)
 	case parquet.Types.Int64:
-		s.I64 = column.Resize(s.I64, n)
-		for i, x := range index {
-			s.I64[i] = int64(binary.LittleEndian.Uint64(b[8*int(x):]))
-		}
+		s.I64 = gather(s.I64, d.numbers.I64, s.index)
 	case parquet.Types.Double:
-		s.F64 = column.Resize(s.F64, n)
-		for i, x := range index {
-			s.F64[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*int(x):]))
-		}
+		s.F64 = gather(s.F64, d.numbers.F64, s.index)
 	case parquet.Types.Int96:
-		s.I96 = column.Resize(s.I96, n)
-		for i, x := range index {
-			s.I96[i] = parquet.Int96(b[12*int(x) : 12*int(x)+12])
-		}
+		s.I96 = gather(s.I96, d.numbers.I96, s.index)
 	case parquet.Types.FixedLenByteArray:
-		s.Fixed = column.Resize(s.Fixed, n)
-		for i, x := range index {
-			s.Fixed[i] = b[v.size*int(x) : v.size*(int(x)+1)]
+		s.Fixed = column.Resize(s.Fixed, len(s.index))
+		for i, x := range s.index {
+			s.Fixed[i] = d.bytes[v.size*int(x) : v.size*(int(x)+1)]
 		}
 	case parquet.Types.ByteArray:
-		s.Bytes = column.Resize(s.Bytes, n)
-		for i, x := range index {
-			s.Bytes[i] = b[offsets[x]+4 : offsets[x+1]]
+		s.Bytes = column.Resize(s.Bytes, len(s.index))
+		for i, x := range s.index {
+			s.Bytes[i] = d.bytes[d.offsets[x]+4 : d.offsets[x+1]]
 		}
 	default:
 		return fmt.Errorf("no reader of physical type %v", v.phys)
 	}
 	return nil
+}
+
+func gather[T any](dst, values []T, index []int32) []T {
+	dst = column.Resize(dst, len(index))
+	for i, x := range index {
+		dst[i] = values[x]
+	}
+	return dst
 }

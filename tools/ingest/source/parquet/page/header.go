@@ -33,52 +33,31 @@ type Header struct {
 // within it.
 func ParseHeader(buf []byte) (h Header, n int, err error) {
 	t := &thrift.Reader{Buf: buf}
-	h.Typ, h.IsCompressed = -1, true
-	read := func(typ byte, into map[int16]*int32, compressed int16) {
+	head := [5]int64{1: -1} // 1 type · 2, 3 sizes · 4 checksum
+	said := t.Ints(1, head[:], func(id int16, typ byte) bool {
+		if id != 5 && id != 7 && id != 8 {
+			return false
+		}
 		if typ != thrift.Struct {
 			t.Fail(errors.New("a field of the page header has the wrong type"))
-			return
+			return true
 		}
-		h.body = true
-		t.Fields(2, func(id int16, typ byte) {
-			p := into[id]
-			switch {
-			case p != nil && typ == thrift.I32:
-				*p = t.I32()
-			case id == compressed && compressed != 0 && (typ == thrift.True || typ == thrift.False):
-				h.IsCompressed = typ == thrift.True
-			default:
-				t.Skip(typ, 3)
-			}
-		})
-	}
-	t.Fields(1, func(id int16, typ byte) {
-		switch {
-		case id >= 1 && id <= 4 && typ == thrift.I32:
-			v := t.I32()
-			switch id {
-			case 1:
-				h.Typ = v
-			case 2:
-				h.uncompressed = v
-			case 3:
-				h.compressed = v
-			case 4:
-				h.crc, h.hasCRC = v, true
-			}
-		case id == 5:
-			read(typ, map[int16]*int32{1: &h.values, 2: &h.Encoding, 3: &h.DefEncoding, 4: &h.RepEncoding}, 0)
-		case id == 7:
-			read(typ, map[int16]*int32{1: &h.values, 2: &h.Encoding}, 0)
-		case id == 8:
-			read(typ, map[int16]*int32{1: &h.values, 2: &h.nulls, 3: &h.rows, 4: &h.Encoding, 5: &h.defBytes,
-				6: &h.repBytes}, 7)
-		default:
-			t.Skip(typ, 2)
+		part := [8]int64{7: 1}
+		t.Ints(2, part[:], nil)
+		says := func(i int) int32 { return int32(part[i]) }
+		h.body, h.values = true, says(1)
+		switch id {
+		case 5:
+			h.Encoding, h.DefEncoding, h.RepEncoding = says(2), says(3), says(4)
+		case 7:
+			h.Encoding = says(2)
+		case 8:
+			h.nulls, h.rows, h.Encoding, h.defBytes, h.repBytes = says(2), says(3), says(4), says(5), says(6)
+			h.IsCompressed = part[7] != 0
 		}
+		return true
 	})
-	if t.Err != nil {
-		return h, 0, t.Err
-	}
-	return h, t.Pos, nil
+	h.Typ, h.uncompressed, h.compressed, h.crc = int32(head[1]), int32(head[2]), int32(head[3]), int32(head[4])
+	h.hasCRC = said&(1<<4) != 0
+	return h, t.Pos, t.Err
 }

@@ -1,12 +1,10 @@
 package page
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
@@ -65,48 +63,53 @@ func (l *Library) Begin(h *Header, page []byte) error {
 }
 
 // Decode reads up to n levels of the page and their values, which go into s. It returns how many of each it read.
-func (l *Library) Decode(n int, defs, reps []int16, s *Values) (int64, int, error) {
+func (l *Library) Decode(n int, defs, reps []int16, s *Values) (levels int64, values int, err error) {
 	switch r := l.reader.(type) {
 	case *file.BooleanColumnChunkReader:
-		s.Bools = column.Resize(s.Bools, n)
-		return r.ReadBatchInPage(int64(n), s.Bools, defs, reps)
+		return decode(r, &s.Bools, n, defs, reps)
 	case *file.Int32ColumnChunkReader:
-		s.I32 = column.Resize(s.I32, n)
-		return r.ReadBatchInPage(int64(n), s.I32, defs, reps)
+		return decode(r, &s.I32, n, defs, reps)
 	case *file.Int64ColumnChunkReader:
-		s.I64 = column.Resize(s.I64, n)
-		return r.ReadBatchInPage(int64(n), s.I64, defs, reps)
+		return decode(r, &s.I64, n, defs, reps)
 	case *file.Int96ColumnChunkReader:
-		s.I96 = column.Resize(s.I96, n)
-		return r.ReadBatchInPage(int64(n), s.I96, defs, reps)
+		return decode(r, &s.I96, n, defs, reps)
 	case *file.Float32ColumnChunkReader:
-		s.F32 = column.Resize(s.F32, n)
-		return r.ReadBatchInPage(int64(n), s.F32, defs, reps)
+		return decode(r, &s.F32, n, defs, reps)
 	case *file.Float64ColumnChunkReader:
-		s.F64 = column.Resize(s.F64, n)
-		return r.ReadBatchInPage(int64(n), s.F64, defs, reps)
-	case *file.ByteArrayColumnChunkReader:
-		s.Bytes = column.Resize(s.Bytes, n)
-		levels, values, err := r.ReadBatchInPage(int64(n), s.Bytes, defs, reps)
-		if l.Fixed > 0 && err == nil {
-			s.Fixed = column.Resize(s.Fixed, n)
-			for i, v := range s.Bytes[:values] {
-				if len(v) != l.Fixed {
-					return 0, 0, fmt.Errorf("a value of %d bytes where each has %d", len(v), l.Fixed)
-				}
-				s.Fixed[i] = parquet.FixedLenByteArray(v)
-			}
-		}
-		return levels, values, err
+		return decode(r, &s.F64, n, defs, reps)
 	case *file.FixedLenByteArrayColumnChunkReader:
+		return decode(r, &s.Fixed, n, defs, reps)
+	case *file.ByteArrayColumnChunkReader:
+		if levels, values, err = decode(r, &s.Bytes, n, defs, reps); l.Fixed == 0 || err != nil {
+			return levels, values, err
+		}
 		s.Fixed = column.Resize(s.Fixed, n)
-		return r.ReadBatchInPage(int64(n), s.Fixed, defs, reps)
+		for i, v := range s.Bytes[:values] {
+			if len(v) != l.Fixed {
+				return 0, 0, fmt.Errorf("a value of %d bytes where each has %d", len(v), l.Fixed)
+			}
+			s.Fixed[i] = parquet.FixedLenByteArray(v)
+		}
+		return levels, values, nil
 	}
 	return 0, 0, fmt.Errorf("no reader of physical type %v", l.reader.Type())
 }
 
-// A onePage is the library's source of pages: the one that was set last.
-type onePage struct{ next, page file.Page }
+// A pageDecoder is the library's reader of a physical type.
+type pageDecoder[T any] interface {
+	ReadBatchInPage(n int64, values []T, defs, reps []int16) (int64, int, error)
+}
+
+func decode[T any](r pageDecoder[T], to *[]T, n int, defs, reps []int16) (int64, int, error) {
+	*to = column.Resize(*to, n)
+	return r.ReadBatchInPage(int64(n), *to, defs, reps)
+}
+
+// A onePage is the library's source of pages: the one that was set last. The library does not call the other methods.
+type onePage struct {
+	file.PageReader
+	next, page file.Page
+}
 
 // Next moves to the page that was set last, if any was.
 func (p *onePage) Next() bool {
@@ -119,25 +122,3 @@ func (p *onePage) Page() file.Page { return p.page }
 
 // Err returns nil: reading pages is the Reader's.
 func (p *onePage) Err() error { return nil }
-
-// SetMaxPageHeaderSize does nothing: headers have a limit of their own.
-func (p *onePage) SetMaxPageHeaderSize(int) {}
-
-// GetDictionaryPage returns nothing: pages that need a dictionary do not come here.
-func (p *onePage) GetDictionaryPage() (*file.DictionaryPage, error) { return nil, nil }
-
-// SeekToPageWithRow is not supported: columns are read from start to end.
-func (p *onePage) SeekToPageWithRow(int64) error {
-	return errors.New("columns are read from start to end")
-}
-
-// Reset drops the page: each column chunk has a reader of its own.
-func (p *onePage) Reset(parquet.BufferedReader, int64, compress.Compression, *file.CryptoContext) {
-	*p = onePage{}
-}
-
-// Close drops the page.
-func (p *onePage) Close() error {
-	*p = onePage{}
-	return nil
-}

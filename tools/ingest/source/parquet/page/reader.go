@@ -34,7 +34,7 @@ type Reader struct {
 	Head       Header     // of the current page
 	at, dictAt int64      // offsets of the current page and of the dictionary page; dictAt is 0 until one was seen
 	Buf        []byte     // the current page; nil: none, or dropped
-	Dict       dictionary // of the column chunk; bytes is nil: none, or dropped
+	Dict       dictionary // of the column chunk
 }
 
 // maxRatio bounds what a codec can make of a byte, so that a tiny page cannot claim a huge buffer. zstd and brotli have
@@ -88,7 +88,7 @@ func (p *Reader) Drop() { p.Buf, p.Dict = nil, dictionary{} }
 
 // Restore reads again what drop forgot, as far as it is still of use.
 func (p *Reader) Restore() error {
-	if p.Dict.bytes == nil && p.dictAt > 0 {
+	if !p.Dict.loaded && p.dictAt > 0 {
 		at := p.dictAt
 		p.dictAt = 0
 		if _, err := p.load(at); err != nil {

@@ -122,6 +122,30 @@ func (t *Reader) Fields(depth int, visit func(id int16, typ byte)) {
 	}
 }
 
+// Ints reads a struct: numbers and bools into the elements of into that have the ids of their fields; other reads what
+// it returns true for, unless it is nil; the rest is skipped. It returns which ids below 64 there were, a bit each.
+func (t *Reader) Ints(depth int, into []int64, other func(id int16, typ byte) bool) (said uint64) {
+	t.Fields(depth, func(id int16, typ byte) {
+		said |= 1 << uint16(id)
+		switch {
+		case other != nil && other(id, typ):
+		case id <= 0 || int(id) >= len(into):
+			t.Skip(typ, depth+1)
+		case typ == True || typ == False:
+			into[id] = int64(False - typ)
+		case typ == Byte:
+			into[id] = int64(int8(t.Byte()))
+		case typ == I32:
+			into[id] = int64(t.I32())
+		case typ == I64:
+			into[id] = t.Varint()
+		default:
+			t.Skip(typ, depth+1)
+		}
+	})
+	return said
+}
+
 // List returns the size and element type of a list or set.
 func (t *Reader) List() (n int, elem byte) {
 	h := t.Byte()
