@@ -101,6 +101,16 @@ func (a *Array) AppendEntry(valid bool) {
 	a.Mark(valid)
 }
 
+// AppendBool appends a bool.
+func (a *Array) AppendBool(v bool) {
+	i := int64(0)
+	if v {
+		i = 1
+	}
+	a.Ints = append(a.Ints, i)
+	a.AppendEntry(true)
+}
+
 // Mark adds an entry, null or not, whose values and offsets the caller sets.
 func (a *Array) Mark(valid bool) {
 	a.Len++

@@ -107,13 +107,12 @@ func parseInteger(n *Type, s string) (int64, error) {
 		}
 		return v.Int64(), nil
 	case n.Elem == vector.Bool:
-		switch {
-		case strings.EqualFold(s, "true"):
+		if strings.EqualFold(s, "true") {
 			return 1, nil
-		case strings.EqualFold(s, "false"):
-			return 0, nil
+		} else if !strings.EqualFold(s, "false") {
+			return 0, fmt.Errorf("%s is no boolean", Quote(s))
 		}
-		return 0, fmt.Errorf("%s is no boolean", Quote(s))
+		return 0, nil
 	}
 	// Programs that know no null but NaN write integers with nulls as floats.
 	if whole, fraction, ok := strings.Cut(s, "."); ok && fraction != "" && strings.Trim(fraction, "0") == "" &&

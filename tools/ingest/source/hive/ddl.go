@@ -59,11 +59,8 @@ func ParseTable(text string, maxDepth int) (*Table, error) {
 	for p.words("use") || p.words("set") || p.words("drop") {
 		p.statementEnd()
 	}
-	if !p.words("create") {
+	if !p.create() {
 		return nil, p.want("CREATE TABLE")
-	}
-	for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") ||
-		p.words("transactional") {
 	}
 	if p.words("view") || p.words("materialized", "view") {
 		return nil, column.Refuse("", "it describes a view, which has no files: give the DDL of the table whose "+
@@ -129,16 +126,26 @@ func unframe(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// create accepts CREATE and the words that may follow it.
+func (p *ddlParser) create() bool {
+	if !p.words("create") {
+		return false
+	}
+	for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") ||
+		p.words("transactional") {
+	}
+	return true
+}
+
 // statementEnd passes over the rest of a statement.
 func (p *ddlParser) statementEnd() {
 	for p.skip(); p.pos < len(p.s); p.skip() {
-		c := p.s[p.pos]
-		if c == '\'' || c == '"' {
+		if p.atQuote() {
 			if _, err := p.quoted(); err == nil {
 				continue
 			}
 		}
-		if p.pos++; c == ';' {
+		if p.pos++; p.s[p.pos-1] == ';' {
 			return
 		}
 	}
@@ -147,13 +154,8 @@ func (p *ddlParser) statementEnd() {
 // anotherTable reports whether one of the statements that are left creates a table.
 func (p *ddlParser) anotherTable() bool {
 	for p.skip(); p.pos < len(p.s); p.skip() {
-		if p.words("create") {
-			for p.words("or", "replace") || p.words("external") || p.words("temporary") || p.words("managed") ||
-				p.words("transactional") {
-			}
-			if p.words("table") {
-				return true
-			}
+		if p.create() && p.words("table") {
+			return true
 		}
 		p.statementEnd()
 	}
@@ -271,23 +273,29 @@ func (p *ddlParser) column() (*column.Type, error) {
 }
 
 // columnRest passes over what is left up to the next column.
-func (p *ddlParser) columnRest() error {
+func (p *ddlParser) columnRest() error { return p.passOver(",)") }
+
+// passOver passes over text up to one of stops, which counts outside of parentheses and quotes, or to the end.
+func (p *ddlParser) passOver(stops string) error {
+	depth := 0
 	for p.skip(); p.pos < len(p.s); p.skip() {
-		switch p.s[p.pos] {
-		case ',', ')':
+		switch c := p.s[p.pos]; {
+		case depth == 0 && strings.IndexByte(stops, c) >= 0:
 			return nil
-		case '(':
-			if err := p.parentheses(); err != nil {
-				return err
-			}
-			continue
-		case '\'', '"':
+		case p.atQuote():
 			if _, err := p.quoted(); err != nil {
 				return err
 			}
 			continue
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
 		}
 		p.pos++
+	}
+	if depth > 0 {
+		return p.want(")")
 	}
 	return nil
 }
@@ -408,23 +416,11 @@ func (p *ddlParser) parentheses() error {
 	if !p.accept('(') {
 		return p.want("(")
 	}
-	for depth := 1; depth > 0; {
-		p.skip()
-		if p.pos >= len(p.s) {
-			return p.want(")")
-		}
-		switch p.s[p.pos] {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		case '\'', '"':
-			if _, err := p.quoted(); err != nil {
-				return err
-			}
-			continue
-		}
-		p.pos++
+	if err := p.passOver(")"); err != nil {
+		return err
+	}
+	if !p.accept(')') {
+		return p.want(")")
 	}
 	return nil
 }

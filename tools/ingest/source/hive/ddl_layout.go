@@ -9,37 +9,35 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
+// delimiters are the clauses of ROW FORMAT DELIMITED, and the properties that they set.
+var delimiters = []struct {
+	words    []string
+	property string
+}{
+	{[]string{"fields", "terminated", "by"}, "field.delim"},
+	{[]string{"escaped", "by"}, "escape.delim"},
+	{[]string{"collection", "items", "terminated", "by"}, "collection.delim"},
+	{[]string{"map", "keys", "terminated", "by"}, "mapkey.delim"},
+	{[]string{"lines", "terminated", "by"}, "line.delim"},
+	{[]string{"null", "defined", "as"}, "serialization.null.format"},
+}
+
 // delimited reads what follows ROW FORMAT DELIMITED.
 func (p *ddlParser) delimited(d *Table) error {
-	set := func(key string) error {
+	for i := 0; i < len(delimiters); i++ {
+		if !p.words(delimiters[i].words...) {
+			continue
+		}
 		v, err := p.quoted()
-		if err != nil {
-			return err
-		}
-		return d.property(key, v)
-	}
-	for {
-		var err error
-		switch {
-		case p.words("fields", "terminated", "by"):
-			err = set("field.delim")
-		case p.words("escaped", "by"):
-			err = set("escape.delim")
-		case p.words("collection", "items", "terminated", "by"):
-			err = set("collection.delim")
-		case p.words("map", "keys", "terminated", "by"):
-			err = set("mapkey.delim")
-		case p.words("lines", "terminated", "by"):
-			err = set("line.delim")
-		case p.words("null", "defined", "as"):
-			err = set("serialization.null.format")
-		default:
-			return nil
+		if err == nil {
+			err = d.property(delimiters[i].property, v)
 		}
 		if err != nil {
 			return err
 		}
+		i = -1 // they may be in any order
 	}
+	return nil
 }
 
 // serde reads what follows ROW FORMAT SERDE.
@@ -89,30 +87,28 @@ func (p *ddlParser) properties(take func(key, value string) error) error {
 		return p.want("( and properties")
 	}
 	for {
-		key := ""
-		if p.skip(); p.pos < len(p.s) && (p.s[p.pos] == '\'' || p.s[p.pos] == '"') {
-			var err error
-			if key, err = p.quoted(); err != nil {
-				return err
-			}
+		var key, value string
+		var err error
+		if p.atQuote() {
+			key, err = p.quoted()
 		} else {
 			for key = p.word(); p.accept('.'); key += "." + p.word() {
 			}
 			if key == "" {
-				return p.want("a property")
+				err = p.want("a property")
 			}
 		}
+		if err != nil {
+			return err
+		}
 		p.accept('=')
-		value := ""
-		if p.skip(); p.pos < len(p.s) && p.s[p.pos] != '\'' && p.s[p.pos] != '"' {
-			if value = p.word(); value == "" {
-				return p.want("a property's value")
-			}
-		} else {
-			var err error
-			if value, err = p.quoted(); err != nil {
-				return err
-			}
+		if p.skip(); p.pos >= len(p.s) || p.atQuote() {
+			value, err = p.quoted()
+		} else if value = p.word(); value == "" {
+			err = p.want("a property's value")
+		}
+		if err != nil {
+			return err
 		}
 		if err := take(key, value); err != nil {
 			return err
@@ -125,6 +121,12 @@ func (p *ddlParser) properties(take func(key, value string) error) error {
 		}
 		return p.want(", or )")
 	}
+}
+
+// atQuote reports whether a quoted text comes next.
+func (p *ddlParser) atQuote() bool {
+	p.skip()
+	return p.pos < len(p.s) && (p.s[p.pos] == '\'' || p.s[p.pos] == '"')
 }
 
 // option takes one of Spark's options, which stand for properties of Hive's.

@@ -14,23 +14,22 @@ import (
 
 // hivePrimitives maps the names of Hive's types to nodes. varchar and char take a length, decimal precision and scale.
 var hivePrimitives = map[string]column.Type{
-	"boolean":          {Shape: column.Number, Elem: vector.Bool},
-	"tinyint":          {Shape: column.Number, Elem: vector.Int8},
-	"smallint":         {Shape: column.Number, Elem: vector.Int16},
-	"int":              {Shape: column.Number, Elem: vector.Int32},
-	"integer":          {Shape: column.Number, Elem: vector.Int32},
-	"bigint":           {Shape: column.Number, Elem: vector.Int64},
-	"float":            {Shape: column.Number, Elem: vector.Float32},
-	"real":             {Shape: column.Number, Elem: vector.Float32},
-	"double":           {Shape: column.Number, Elem: vector.Float64},
-	"double precision": {Shape: column.Number, Elem: vector.Float64},
-	"string":           {Shape: column.String},
-	"varchar":          {Shape: column.String},
-	"char":             {Shape: column.String},
-	"binary":           {Shape: column.Bytes},
-	"date":             {Shape: column.Number, Elem: vector.Int32, Logical: "date32"},
-	"timestamp":        {Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]", AnyUnit: true},
-	"void":             {Shape: column.Null},
+	"boolean":   {Shape: column.Number, Elem: vector.Bool},
+	"tinyint":   {Shape: column.Number, Elem: vector.Int8},
+	"smallint":  {Shape: column.Number, Elem: vector.Int16},
+	"int":       {Shape: column.Number, Elem: vector.Int32},
+	"integer":   {Shape: column.Number, Elem: vector.Int32},
+	"bigint":    {Shape: column.Number, Elem: vector.Int64},
+	"float":     {Shape: column.Number, Elem: vector.Float32},
+	"real":      {Shape: column.Number, Elem: vector.Float32},
+	"double":    {Shape: column.Number, Elem: vector.Float64},
+	"string":    {Shape: column.String},
+	"varchar":   {Shape: column.String},
+	"char":      {Shape: column.String},
+	"binary":    {Shape: column.Bytes},
+	"date":      {Shape: column.Number, Elem: vector.Int32, Logical: "date32"},
+	"timestamp": {Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]", AnyUnit: true},
+	"void":      {Shape: column.Null},
 	// Spark's names.
 	"byte":          {Shape: column.Number, Elem: vector.Int8},
 	"short":         {Shape: column.Number, Elem: vector.Int16},
@@ -157,44 +156,17 @@ func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 	}
 	w := strings.ToLower(p.word())
 	if w == "double" {
-		at := p.pos
-		if strings.EqualFold(p.word(), "precision") {
-			w = "double precision"
-		} else {
-			p.pos = at
-		}
+		p.words("precision")
 	}
 	switch w {
 	case "array":
-		if err := p.expect('<'); err != nil {
-			return nil, err
-		}
-		c, err := p.parse(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		return &column.Type{Shape: column.List, Children: []*column.Type{c}}, p.expect('>')
+		return p.parameters(depth, column.List, "")
 	case "map":
-		if err := p.expect('<'); err != nil {
-			return nil, err
-		}
-		k, err := p.parse(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		if err := p.expect(','); err != nil {
-			return nil, err
-		}
-		v, err := p.parse(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		k.Name, v.Name = "key", "value"
-		return &column.Type{Shape: column.Map, Children: []*column.Type{k, v}}, p.expect('>')
+		return p.parameters(depth, column.Map, "key", "value")
 	case "struct":
 		return p.parseStruct(depth)
 	case "uniontype":
-		if err := p.angles(); err != nil {
+		if err := p.balanced('<', '>'); err != nil {
 			return nil, err
 		}
 		return &column.Type{Shape: column.Refused, Reason: "a union has no place in a table"}, nil
@@ -228,8 +200,23 @@ func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 	return &n, nil
 }
 
-// angles passes over a balanced < ... >.
-func (p *hiveTypeParser) angles() error { return p.balanced('<', '>') }
+// parameters reads the types in the angle brackets of one of a shape.
+func (p *hiveTypeParser) parameters(depth int, shape column.Shape, names ...string) (*column.Type, error) {
+	n := &column.Type{Shape: shape}
+	before := byte('<')
+	for _, name := range names {
+		if err := p.expect(before); err != nil {
+			return nil, err
+		}
+		c, err := p.parse(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		c.Name, before = name, ','
+		n.Children = append(n.Children, c)
+	}
+	return n, p.expect('>')
+}
 
 // brackets passes over what may follow the name of a type in ( ... ) and < ... >.
 func (p *hiveTypeParser) brackets() error {
@@ -239,7 +226,7 @@ func (p *hiveTypeParser) brackets() error {
 		case '(':
 			err = p.balanced('(', ')')
 		case '<':
-			err = p.angles()
+			err = p.balanced('<', '>')
 		default:
 			return nil
 		}

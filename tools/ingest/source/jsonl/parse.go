@@ -1,9 +1,12 @@
 package jsonl
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -81,8 +84,11 @@ func (p *parser) kind() (jsonKind, error) {
 	return 0, p.fail("a value")
 }
 
+// at reports whether the next byte is c.
+func (p *parser) at(c byte) bool { return p.pos < len(p.buf) && p.buf[p.pos] == c }
+
 func (p *parser) literal(word string) error {
-	if len(p.buf)-p.pos < len(word) || string(p.buf[p.pos:p.pos+len(word)]) != word {
+	if !bytes.HasPrefix(p.buf[p.pos:], []byte(word)) {
 		return p.fail(word)
 	}
 	p.pos += len(word)
@@ -107,38 +113,32 @@ func (p *parser) number() (text []byte, whole bool, err error) {
 		}
 		return p.pos > from
 	}
-	if p.buf[p.pos] == '-' {
+	if p.at('-') {
 		p.pos++
 	}
-	if p.pos < len(p.buf) && (p.buf[p.pos] == 'I' || p.buf[p.pos] == 'N' && p.pos == start) {
-		word := "Infinity"
-		if p.buf[p.pos] == 'N' {
-			word = "NaN"
-		}
-		if err := p.literal(word); err != nil {
-			return nil, false, err
-		}
-		return p.buf[start:p.pos], false, nil
-	}
-	first := p.pos
-	if !digits() {
+	switch first := p.pos; {
+	case p.at('N') && p.pos == start:
+		err = p.literal("NaN")
+		return p.buf[start:p.pos], false, err
+	case p.at('I'):
+		err = p.literal("Infinity")
+		return p.buf[start:p.pos], false, err
+	case !digits():
 		return nil, false, p.fail("a digit")
-	}
-	if p.buf[first] == '0' && p.pos > first+1 {
+	case p.buf[first] == '0' && p.pos > first+1:
 		p.pos = first + 1
 		return nil, false, p.fail("the end of a number")
 	}
 	whole = true
-	if p.pos < len(p.buf) && p.buf[p.pos] == '.' {
+	if p.at('.') {
 		whole = false
 		if p.pos++; !digits() {
 			return nil, false, p.fail("a digit")
 		}
 	}
-	if p.pos < len(p.buf) && p.buf[p.pos]|0x20 == 'e' {
+	if p.at('e') || p.at('E') {
 		whole = false
-		p.pos++
-		if p.pos < len(p.buf) && (p.buf[p.pos] == '+' || p.buf[p.pos] == '-') {
+		if p.pos++; p.at('+') || p.at('-') {
 			p.pos++
 		}
 		if !digits() {
@@ -155,7 +155,7 @@ func (p *parser) string() ([]byte, error) {
 	for p.pos < len(p.buf) && p.buf[p.pos] != '"' && p.buf[p.pos] != '\\' && p.buf[p.pos] >= 0x20 {
 		p.pos++
 	}
-	if p.pos < len(p.buf) && p.buf[p.pos] == '"' {
+	if p.at('"') {
 		text := p.buf[start:p.pos]
 		p.pos++
 		return text, p.valid(text)
@@ -196,42 +196,31 @@ func (p *parser) escape() error {
 	}
 	c := p.buf[p.pos]
 	p.pos++
-	switch c {
-	case '"', '\\', '/':
-	case 'b':
-		c = '\b'
-	case 'f':
-		c = '\f'
-	case 'n':
-		c = '\n'
-	case 'r':
-		c = '\r'
-	case 't':
-		c = '\t'
-	case 'u':
-		r, err := p.hex4()
-		if err != nil {
-			return err
-		}
-		if utf16.IsSurrogate(r) {
-			var low rune
-			if p.pos+1 < len(p.buf) && p.buf[p.pos] == '\\' && p.buf[p.pos+1] == 'u' {
-				p.pos += 2
-				if low, err = p.hex4(); err != nil {
-					return err
-				}
-			}
-			if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-				return errors.New("half of a surrogate pair in a string")
-			}
-		}
-		p.text = utf8.AppendRune(p.text, r)
+	if i := strings.IndexByte(`"\/bfnrt`, c); i >= 0 {
+		p.text = append(p.text, "\"\\/\b\f\n\r\t"[i])
 		return nil
-	default:
+	}
+	if c != 'u' {
 		p.pos--
 		return p.fail("an escaped character")
 	}
-	p.text = append(p.text, c)
+	r, err := p.hex4()
+	if err != nil {
+		return err
+	}
+	if utf16.IsSurrogate(r) {
+		var low rune
+		if bytes.HasPrefix(p.buf[p.pos:], []byte(`\u`)) {
+			p.pos += 2
+			if low, err = p.hex4(); err != nil {
+				return err
+			}
+		}
+		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+			return errors.New("half of a surrogate pair in a string")
+		}
+	}
+	p.text = utf8.AppendRune(p.text, r)
 	return nil
 }
 
@@ -248,79 +237,49 @@ func (p *parser) hex4() (rune, error) {
 	return rune(v), nil
 }
 
-func (p *parser) enter() error {
+// array calls visit at each element of the list at pos.
+func (p *parser) array(visit func() error) error { return p.elements(']', visit) }
+
+// elements calls visit at each element between the bracket at pos and the one that closes it.
+func (p *parser) elements(closes byte, visit func() error) error {
 	p.pos++
 	if p.depth++; p.depth > p.maxDepth {
 		return fmt.Errorf("nested deeper than %d", p.maxDepth)
 	}
-	return nil
-}
-
-// array calls visit at each element of the list at pos.
-func (p *parser) array(visit func() error) error {
-	if err := p.enter(); err != nil {
-		return err
-	}
-	if p.space(); p.pos < len(p.buf) && p.buf[p.pos] == ']' {
-		p.pos++
-		p.depth--
-		return nil
-	}
-	for {
+	p.space()
+	for first := true; !first || !p.at(closes); first = false {
 		if err := visit(); err != nil {
 			return err
 		}
-		p.space()
-		if p.pos < len(p.buf) && p.buf[p.pos] == ',' {
-			p.pos++
-			continue
+		if p.space(); p.at(closes) {
+			break
 		}
-		if p.pos < len(p.buf) && p.buf[p.pos] == ']' {
-			p.pos++
-			p.depth--
-			return nil
+		if !p.at(',') {
+			return p.fail(", or " + string(closes))
 		}
-		return p.fail(", or ]")
+		p.pos++
 	}
+	p.pos++
+	p.depth--
+	return nil
 }
 
 // object calls visit with each key of the object at pos; the key is borrowed.
 func (p *parser) object(visit func(key []byte) error) error {
-	if err := p.enter(); err != nil {
-		return err
-	}
-	if p.space(); p.pos < len(p.buf) && p.buf[p.pos] == '}' {
-		p.pos++
-		p.depth--
-		return nil
-	}
-	for {
-		if p.space(); p.pos >= len(p.buf) || p.buf[p.pos] != '"' {
+	return p.elements('}', func() error {
+		if p.space(); !p.at('"') {
 			return p.fail("a key")
 		}
 		key, err := p.string()
 		if err != nil {
 			return err
 		}
-		if p.space(); p.pos >= len(p.buf) || p.buf[p.pos] != ':' {
+		if p.space(); !p.at(':') {
 			return p.fail(":")
 		}
 		p.pos++
-		if err := visit(key); err != nil {
-			return err
-		}
-		p.space()
-		if p.pos < len(p.buf) && p.buf[p.pos] == ',' {
-			p.pos++
-			continue
-		}
-		if p.pos < len(p.buf) && p.buf[p.pos] == '}' {
-			p.pos++
-			p.depth--
-			return nil
-		}
-		return p.fail(", or }")
-	}
+		return visit(key)
+	})
 }
 
 // skip passes over any value.
@@ -443,7 +402,6 @@ func appendValue(a *column.Array, p *parser, limits *column.Limits) error {
 		if int64(a.Children[0].Len-before) > limits.CellValues {
 			return fmt.Errorf("a list of more than %d values", limits.CellValues)
 		}
-		a.AppendEntry(true)
 	case column.Map:
 		if k != jsonObject {
 			return mismatch()
@@ -457,7 +415,6 @@ func appendValue(a *column.Array, p *parser, limits *column.Limits) error {
 		if err != nil {
 			return err
 		}
-		a.AppendEntry(true)
 	case column.Struct:
 		if k != jsonObject {
 			return mismatch()
@@ -465,7 +422,6 @@ func appendValue(a *column.Array, p *parser, limits *column.Limits) error {
 		if err := appendMembers(a.Children, nil, a.Len, p, limits); err != nil {
 			return err
 		}
-		a.AppendEntry(true)
 	case column.Number:
 		return appendNumber(a, k, p, mismatch, limits)
 	case column.String, column.Bytes:
@@ -485,6 +441,7 @@ func appendValue(a *column.Array, p *parser, limits *column.Limits) error {
 	default:
 		return mismatch()
 	}
+	a.AppendEntry(true)
 	return nil
 }
 
@@ -496,12 +453,7 @@ func appendNumber(a *column.Array, k jsonKind, p *parser, mismatch func() error,
 		if err != nil {
 			return err
 		}
-		i := int64(0)
-		if v {
-			i = 1
-		}
-		a.Ints = append(a.Ints, i)
-		a.AppendEntry(true)
+		a.AppendBool(v)
 		return nil
 	case k == jsonString && (n.Logical != "" || n.Given):
 		text, err := p.string()
@@ -539,7 +491,8 @@ func appendMembers(members []*column.Array, index map[string]int, rows int, p *p
 	err := p.object(func(key []byte) error {
 		i, ok := index[string(key)]
 		if index == nil {
-			i, ok = memberIndex(members, key)
+			i = slices.IndexFunc(members, func(m *column.Array) bool { return m.Type.Name == string(key) })
+			ok = i >= 0
 		}
 		if !ok {
 			return fmt.Errorf("the key %q is not in the schema; give its type in a mapping file", key)
@@ -565,15 +518,6 @@ func appendMembers(members []*column.Array, index map[string]int, rows int, p *p
 		}
 	}
 	return nil
-}
-
-func memberIndex(members []*column.Array, key []byte) (int, bool) {
-	for i, m := range members {
-		if m.Type.Name == string(key) {
-			return i, true
-		}
-	}
-	return 0, false
 }
 
 // A memberError says under which key an error happened; the outermost one is the column.

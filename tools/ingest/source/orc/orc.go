@@ -19,9 +19,9 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// orcScript reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an
+// script reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an
 // Arrow stream to stdout. The working directory is no place to import from.
-const orcScript = `
+const script = `
 import json, sys
 sys.path = [p for p in sys.path if p]
 try:
@@ -43,8 +43,8 @@ sys.stdout.flush()
 `
 
 const (
-	orcExitNoPyarrow = 77
-	orcInstall       = "ORC files are read by pyarrow: python3 -m pip install pyarrow (DSISTORE_PYTHON names another " +
+	exitNoPyarrow = 77
+	install       = "ORC files are read by pyarrow: python3 -m pip install pyarrow (DSISTORE_PYTHON names another " +
 		"interpreter)"
 )
 
@@ -59,7 +59,7 @@ var Format = &input.Format{
 			return open(ctx, in.Path, d.Mapping, &d.ReadOptions)
 		}
 	},
-	Ranges: orcRanges,
+	Ranges: timestampRanges,
 }
 
 // An child is the python process that reads an ORC file. No Go library does.
@@ -104,7 +104,7 @@ func (r *reader) start(ctx context.Context, path string, out []string, opts *col
 	}
 	exe, err := exec.LookPath(python)
 	if err != nil {
-		return column.Refuse("", "%v; %s", err, orcInstall)
+		return column.Refuse("", "%v; %s", err, install)
 	}
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *reader) start(ctx context.Context, path string, out []string, opts *col
 	if err != nil {
 		return err
 	}
-	c := &child{cmd: exec.Command(exe, "-c", orcScript, full)}
+	c := &child{cmd: exec.Command(exe, "-c", script, full)}
 	c.cmd.Stdin, c.cmd.Stderr = bytes.NewReader(names), &c.stderr
 	if c.out, err = c.cmd.StdoutPipe(); err != nil {
 		return err
@@ -142,8 +142,8 @@ func (c *child) wait() error {
 		return nil
 	}
 	var exit *exec.ExitError
-	if errors.As(c.err, &exit) && exit.ExitCode() == orcExitNoPyarrow {
-		return column.Refuse("", "%s; %s", c.stderr.lastLine(), orcInstall)
+	if errors.As(c.err, &exit) && exit.ExitCode() == exitNoPyarrow {
+		return column.Refuse("", "%s; %s", c.stderr.lastLine(), install)
 	}
 	if line := c.stderr.lastLine(); strings.Contains(line, "ArrowNotImplementedError") {
 		return column.Refuse("", "pyarrow, which reads ORC files, does not support this one: %s", line)

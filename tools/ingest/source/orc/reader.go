@@ -23,14 +23,14 @@ type reader struct {
 	arrow *arrowsource.Reader // nil: no column is pyarrow's
 	child *child
 
-	cols   []orcColumn
+	cols   []fileColumn
 	wanted []bool
 	row    int64
 }
 
-// An orcColumn is a column of the file and who reads it: arrow, its place among the child's columns; else timestamps; else
+// An fileColumn is a column of the file and who reads it: arrow, its place among the child's columns; else timestamps; else
 // nobody.
-type orcColumn struct {
+type fileColumn struct {
 	node       *column.Type
 	arrow      int // -1: it is not the child's
 	timestamps *Timestamps
@@ -38,20 +38,20 @@ type orcColumn struct {
 
 // plan decides who reads which column, and returns the names of those that the child leaves out.
 func (r *reader) plan(m *mapping.Mapping) (out []string) {
-	if r.tail == nil || r.tail.Types[0].Kind != orcStruct {
+	if r.tail == nil || r.tail.Types[0].Kind != kindStruct {
 		return nil
 	}
 	root := r.tail.Types[0]
 	for i, typ := range root.Subtypes {
 		name, kind := root.Names[i], r.tail.Types[typ].Kind
-		c := orcColumn{arrow: -1}
+		c := fileColumn{arrow: -1}
 		switch {
 		case slices.Index(root.Names, name) != i || slices.Index(root.Names[i+1:], name) >= 0:
 			// Two columns of one name cannot be told apart: the binding says so.
 			c.arrow = 0
 		case m.Dropped(name):
 			c.node = &column.Type{Name: name, Shape: column.Null}
-		case !r.tail.mayExceedNanoseconds(typ):
+		case !r.tail.exceedsNanoseconds(typ, false):
 			c.arrow = 0
 		case kind == Timestamp || kind == Instant:
 			c.node = &column.Type{Name: name, Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[ns]",
@@ -60,7 +60,7 @@ func (r *reader) plan(m *mapping.Mapping) (out []string) {
 				c.node.Logical = "timestamp[ns, tz=UTC]"
 			}
 			c.timestamps = &Timestamps{R: r.file, Tail: r.tail, Typ: typ}
-		case !r.tail.exceedsNanoseconds(typ):
+		case !r.tail.exceedsNanoseconds(typ, true):
 			c.arrow = 0
 		default:
 			c.node = &column.Type{Name: name, Shape: column.Refused, Reason: "timestamps outside the years 1677 to " +
@@ -79,7 +79,7 @@ func (r *reader) merge() error {
 	nodes := r.arrow.Columns()
 	if r.cols == nil {
 		for i, n := range nodes {
-			r.cols = append(r.cols, orcColumn{node: n, arrow: i})
+			r.cols = append(r.cols, fileColumn{node: n, arrow: i})
 		}
 		return nil
 	}

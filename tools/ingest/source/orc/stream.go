@@ -16,19 +16,19 @@ import (
 
 // ORC's compression codecs.
 const (
-	orcPlain  = 0
-	orcZlib   = 1
-	orcSnappy = 2
-	orcLZ4    = 4
-	orcZstd   = 5
+	codecPlain  = 0
+	codecZlib   = 1
+	codecSnappy = 2
+	codecLZ4    = 4
+	codecZstd   = 5
 )
 
-// An orcStream reads a stream of an ORC file, chunk by chunk.
+// An chunkReader reads a stream of an ORC file, chunk by chunk.
 //
 //	chunk      length * 2, + 1 where it is not compressed (3 LE) · bytes
 //
 // Without a codec there are no chunks.
-type orcStream struct {
+type chunkReader struct {
 	r       io.ReaderAt
 	at, end int64
 	codec   uint64
@@ -38,14 +38,14 @@ type orcStream struct {
 	out     []byte // and of those that are decompressed
 }
 
-func (t *Tail) stream(r io.ReaderAt, at, length int64) *orcStream {
-	return &orcStream{r: r, at: at, end: at + length, codec: t.codec, block: t.block}
+func (t *Tail) stream(r io.ReaderAt, at, length int64) *chunkReader {
+	return &chunkReader{r: r, at: at, end: at + length, codec: t.codec, block: t.block}
 }
 
-var errORCShort = errors.New("an ORC stream ends within a value")
+var errShort = errors.New("an ORC stream ends within a value")
 
 // Read reads what is left of the chunk, or of the next one.
-func (s *orcStream) Read(b []byte) (int, error) {
+func (s *chunkReader) Read(b []byte) (int, error) {
 	if err := s.fill(); err != nil {
 		return 0, err
 	}
@@ -54,11 +54,11 @@ func (s *orcStream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte returns errORCShort after the last byte.
-func (s *orcStream) ReadByte() (byte, error) {
+// ReadByte returns errShort after the last byte.
+func (s *chunkReader) ReadByte() (byte, error) {
 	if len(s.buf) == 0 {
 		if err := s.fill(); err == io.EOF {
-			return 0, errORCShort
+			return 0, errShort
 		} else if err != nil {
 			return 0, err
 		}
@@ -69,18 +69,18 @@ func (s *orcStream) ReadByte() (byte, error) {
 }
 
 // fill makes the next chunk the current one, where that has been read. It returns io.EOF after the last.
-func (s *orcStream) fill() error {
+func (s *chunkReader) fill() error {
 	for len(s.buf) == 0 {
 		left := s.end - s.at
 		if left <= 0 {
 			return io.EOF
 		}
-		if s.codec == orcPlain {
+		if s.codec == codecPlain {
 			return s.load(min(left, 64<<10))
 		}
 		var head [3]byte
 		if left < 3 {
-			return errORCShort
+			return errShort
 		}
 		if _, err := s.r.ReadAt(head[:], s.at); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (s *orcStream) fill() error {
 		length := int64(head[0]) | int64(head[1])<<8 | int64(head[2])<<16
 		plain := length&1 != 0
 		if length >>= 1; length > s.end-s.at {
-			return errORCShort
+			return errShort
 		}
 		if err := s.load(length); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (s *orcStream) fill() error {
 	return nil
 }
 
-func (s *orcStream) load(n int64) error {
+func (s *chunkReader) load(n int64) error {
 	s.raw = column.Resize(s.raw, int(n))
 	if _, err := s.r.ReadAt(s.raw, s.at); err != nil {
 		return err
@@ -116,28 +116,22 @@ func (s *orcStream) load(n int64) error {
 	return nil
 }
 
-func (s *orcStream) decompress(src []byte) ([]byte, error) {
+func (s *chunkReader) decompress(src []byte) ([]byte, error) {
 	switch s.codec {
-	case orcZlib:
+	case codecZlib:
 		out, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(src)), s.block+1))
-		if err == nil && int64(len(out)) > s.block {
-			err = errors.New("it is longer than a block")
-		}
-		return out, err
-	case orcSnappy:
+		return out, s.checkLength(len(out), err)
+	case codecSnappy:
 		n, err := snappy.DecodedLen(src)
-		if err == nil && int64(n) > s.block {
-			err = errors.New("it is longer than a block")
-		}
-		if err != nil {
+		if err = s.checkLength(n, err); err != nil {
 			return nil, err
 		}
 		s.out = column.Resize(s.out, n)
 		return snappy.Decode(s.out, src)
-	case orcZstd:
+	case codecZstd:
 		s.out = column.Resize(s.out, int(s.block))
 		return stream.ZstdDecoder().DecodeAll(src, s.out[:0:s.block])
-	case orcLZ4:
+	case codecLZ4:
 		s.out = column.Resize(s.out, int(min(s.block, 255*int64(len(src))+64)))
 		n, err := lz4.UncompressBlock(src, s.out)
 		return s.out[:max(n, 0)], err
@@ -145,7 +139,14 @@ func (s *orcStream) decompress(src []byte) ([]byte, error) {
 	return nil, fmt.Errorf("codec %d of ORC's is not supported", s.codec)
 }
 
-// An orcInts reads integers in ORC's run lengths, version 1 or 2.
+func (s *chunkReader) checkLength(n int, err error) error {
+	if err == nil && int64(n) > s.block {
+		return errors.New("it is longer than a block")
+	}
+	return err
+}
+
+// An intReader reads integers in ORC's run lengths, version 1 or 2.
 //
 //	1  run       count - 3 (0 to 127) · step (int8) · first value (varint)
 //	   literals  256 - count (128 to 255) · values (varints)
@@ -156,15 +157,15 @@ func (s *orcStream) decompress(src []byte) ([]byte, error) {
 //	   delta     11 width (5) count-1 (9) · first value (varint) · first step (signed varint) · packed steps
 //
 // Packed numbers begin with the highest bit. Signed values are zigzag.
-type orcInts struct {
-	s       *orcStream
+type intReader struct {
+	s       *chunkReader
 	version int
 	signed  bool
 	run     []int64 // what is left of the current run
 	all     []int64
 }
 
-func (d *orcInts) next() (int64, error) {
+func (d *intReader) next() (int64, error) {
 	if len(d.run) == 0 {
 		d.all = d.all[:0]
 		var err error
@@ -183,7 +184,7 @@ func (d *orcInts) next() (int64, error) {
 	return v, nil
 }
 
-func (d *orcInts) varint() (uint64, error) {
+func (d *intReader) varint() (uint64, error) {
 	v := uint64(0)
 	for shift := uint(0); shift < 70; shift += 7 {
 		c, err := d.s.ReadByte()
@@ -198,14 +199,14 @@ func (d *orcInts) varint() (uint64, error) {
 	return 0, errors.New("an ORC integer longer than 64 bits")
 }
 
-func (d *orcInts) value(u uint64) int64 {
+func (d *intReader) value(u uint64) int64 {
 	if d.signed {
 		return zigzag(u)
 	}
 	return int64(u)
 }
 
-func (d *orcInts) readRun() error {
+func (d *intReader) readRun() error {
 	c, err := d.s.ReadByte()
 	if err != nil {
 		return err
@@ -233,11 +234,11 @@ func (d *orcInts) readRun() error {
 	return err
 }
 
-// orcWidths are the widths that five bits stand for.
-var orcWidths = [32]uint{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28,
+// packedWidths are the widths that five bits stand for.
+var packedWidths = [32]uint{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28,
 	30, 32, 40, 48, 56, 64}
 
-func (d *orcInts) readRun2() error {
+func (d *intReader) readRun2() error {
 	c, err := d.s.ReadByte()
 	if err != nil {
 		return err
@@ -253,7 +254,7 @@ func (d *orcInts) readRun2() error {
 	if err != nil {
 		return err
 	}
-	width, count := orcWidths[c>>1&31], (int(c&1)<<8|int(low))+1
+	width, count := packedWidths[c>>1&31], (int(c&1)<<8|int(low))+1
 	switch c >> 6 {
 	case 1:
 		p := packedBits{s: d.s}
@@ -270,7 +271,7 @@ func (d *orcInts) readRun2() error {
 	return d.readDeltas(width, count)
 }
 
-func (d *orcInts) bigEndian(n uint) (uint64, error) {
+func (d *intReader) bigEndian(n uint) (uint64, error) {
 	v := uint64(0)
 	for range n {
 		c, err := d.s.ReadByte()
@@ -282,7 +283,7 @@ func (d *orcInts) bigEndian(n uint) (uint64, error) {
 	return v, nil
 }
 
-func (d *orcInts) readPatched(width uint, count int) error {
+func (d *intReader) readPatched(width uint, count int) error {
 	a, err := d.s.ReadByte()
 	if err != nil {
 		return err
@@ -291,7 +292,7 @@ func (d *orcInts) readPatched(width uint, count int) error {
 	if err != nil {
 		return err
 	}
-	baseBytes, patchWidth, gapWidth, patches := uint(a>>5)+1, orcWidths[a&31], uint(b>>5)+1, int(b&31)
+	baseBytes, patchWidth, gapWidth, patches := uint(a>>5)+1, packedWidths[a&31], uint(b>>5)+1, int(b&31)
 	u, err := d.bigEndian(baseBytes)
 	if err != nil {
 		return err
@@ -329,7 +330,7 @@ func (d *orcInts) readPatched(width uint, count int) error {
 }
 
 func closestWidth(n uint) uint {
-	for _, w := range orcWidths {
+	for _, w := range packedWidths {
 		if w >= n {
 			return w
 		}
@@ -337,7 +338,7 @@ func closestWidth(n uint) uint {
 	return 64
 }
 
-func (d *orcInts) readDeltas(width uint, count int) error {
+func (d *intReader) readDeltas(width uint, count int) error {
 	u, err := d.varint()
 	if err != nil {
 		return err
@@ -369,7 +370,7 @@ func (d *orcInts) readDeltas(width uint, count int) error {
 
 // packedBits reads numbers that are packed, the highest bit first.
 type packedBits struct {
-	s    *orcStream
+	s    *chunkReader
 	byte byte
 	left uint // bits of byte
 	err  error
@@ -392,19 +393,19 @@ func (p *packedBits) take(width uint) uint64 {
 
 func (p *packedBits) align() { p.left = 0 }
 
-// An orcBits reads the bits of a presence stream: bytes in run lengths, the highest bit first.
+// An bitReader reads the bits of a presence stream: bytes in run lengths, the highest bit first.
 //
 //	run       count - 3 (0 to 127) · byte
 //	literals  256 - count (128 to 255) · bytes
-type orcBits struct {
-	s        *orcStream
+type bitReader struct {
+	s        *chunkReader
 	repeat   bool
 	count    int // bytes left of the run
 	byte     byte
 	bitsLeft int
 }
 
-func (d *orcBits) next() (bool, error) {
+func (d *bitReader) next() (bool, error) {
 	if d.bitsLeft == 0 {
 		if d.count == 0 {
 			c, err := d.s.ReadByte()

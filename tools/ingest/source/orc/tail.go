@@ -23,17 +23,17 @@ type Tail struct {
 	size    int64
 	codec   uint64
 	block   int64 // no chunk is longer when it is decompressed
-	stripes []orcStripe
-	Types   []orcType
+	stripes []stripe
+	Types   []typeNode
 	meta    map[string]string
 	stats   []timestampStats // by type; nil: there are none
 	rows    int64
 }
 
-type orcStripe struct{ offset, index, data, footer, rows uint64 }
+type stripe struct{ offset, index, data, footer, rows uint64 }
 
-// An orcType is a node of the schema, by its number.
-type orcType struct {
+// An typeNode is a node of the schema, by its number.
+type typeNode struct {
 	Kind       uint64
 	Subtypes   []uint64
 	Names      []string
@@ -42,9 +42,9 @@ type orcType struct {
 
 // Kinds of ORC's types that matter here.
 const (
-	Timestamp = 9
-	orcStruct = 12
-	Instant   = 18
+	Timestamp  = 9
+	kindStruct = 12
+	Instant    = 18
 )
 
 // timestampStats are the least and the greatest timestamp of a column, in milliseconds.
@@ -54,11 +54,11 @@ type timestampStats struct {
 }
 
 const (
-	maxORCFooter = 1 << 28
-	maxORCBlock  = 1 << 24 // a chunk says its length in 23 bits
+	maxFooter = 1 << 28
+	maxBlock  = 1 << 24 // a chunk says its length in 23 bits
 )
 
-var errORCTail = errors.New("the end of the ORC file is damaged")
+var errDamagedTail = errors.New("the end of the ORC file is damaged")
 
 // A protoReader reads messages of Protocol Buffers. err is that of the first one that is damaged.
 type protoReader struct {
@@ -89,7 +89,7 @@ func (p *protoReader) fields(message []byte) iter.Seq2[uint64, protoValue] {
 			case 5:
 				in.take(4)
 			default:
-				in.err = errORCTail
+				in.err = errDamagedTail
 			}
 			if in.err == nil && !yield(key>>3, v) {
 				return
@@ -101,10 +101,21 @@ func (p *protoReader) fields(message []byte) iter.Seq2[uint64, protoValue] {
 	}
 }
 
+// numbers reads a message: numbers into the elements of into that have the numbers of their fields. It returns which
+// fields below 64 there were, a bit each.
+func (p *protoReader) numbers(message []byte, into []uint64) (said uint64) {
+	for field, v := range p.fields(message) {
+		if said |= 1 << field; field < uint64(len(into)) {
+			into[field] = v.number
+		}
+	}
+	return said
+}
+
 func (p *protoReader) varint() uint64 {
 	v, n := binary.Uvarint(p.buf)
 	if n <= 0 {
-		p.err, p.buf = errORCTail, nil
+		p.err, p.buf = errDamagedTail, nil
 		return 0
 	}
 	p.buf = p.buf[n:]
@@ -113,7 +124,7 @@ func (p *protoReader) varint() uint64 {
 
 func (p *protoReader) take(n uint64) []byte {
 	if n > uint64(len(p.buf)) {
-		p.err, p.buf = errORCTail, nil
+		p.err, p.buf = errDamagedTail, nil
 		return nil
 	}
 	b := p.buf[:n]
@@ -125,36 +136,28 @@ func zigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // ReadTail reads the end of a file.
 func ReadTail(r io.ReaderAt, size int64) (*Tail, error) {
-	t := &Tail{size: size, block: 256 << 10, meta: map[string]string{}}
+	t := &Tail{size: size, meta: map[string]string{}}
 	var last [256]byte
 	n := min(size, int64(len(last)))
 	if n == 0 {
-		return nil, errORCTail
+		return nil, errDamagedTail
 	}
 	if _, err := r.ReadAt(last[:n], size-n); err != nil {
 		return nil, err
 	}
 	length := int64(last[n-1])
 	if length == 0 || length >= n {
-		return nil, errORCTail
+		return nil, errDamagedTail
 	}
-	footer := int64(-1)
 	var p protoReader
-	for field, v := range p.fields(last[n-1-length : n-1]) {
-		switch field {
-		case 1:
-			footer = int64(min(v.number, math.MaxInt64))
-		case 2:
-			t.codec = v.number
-		case 3:
-			t.block = int64(min(v.number, math.MaxInt64))
-		}
+	says := [4]uint64{1: math.MaxUint64, 3: 256 << 10} // bytes of the footer, codec, greatest chunk
+	p.numbers(last[n-1-length:n-1], says[:])
+	footer := says[1]
+	if p.err != nil || footer > uint64(min(size-1-length, maxFooter)) || says[3] == 0 || says[3] > maxBlock {
+		return nil, errDamagedTail
 	}
-	if p.err != nil || footer < 0 || footer > min(size-1-length, maxORCFooter) || t.block <= 0 ||
-		t.block > maxORCBlock {
-		return nil, errORCTail
-	}
-	raw, err := t.whole(r, size-1-length-footer, footer)
+	t.codec, t.block = says[2], int64(says[3])
+	raw, err := t.whole(r, size-1-length-int64(footer), int64(footer))
 	if err != nil {
 		return nil, err
 	}
@@ -163,9 +166,9 @@ func ReadTail(r io.ReaderAt, size int64) (*Tail, error) {
 
 // whole returns what a compressed part of the file holds.
 func (t *Tail) whole(r io.ReaderAt, at, length int64) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(t.stream(r, at, length), maxORCFooter+1))
-	if err == nil && len(b) > maxORCFooter {
-		err = errORCTail
+	b, err := io.ReadAll(io.LimitReader(t.stream(r, at, length), maxFooter+1))
+	if err == nil && len(b) > maxFooter {
+		err = errDamagedTail
 	}
 	return b, err
 }
@@ -175,9 +178,11 @@ func (t *Tail) parseFooter(raw []byte) error {
 	for field, v := range p.fields(raw) {
 		switch field {
 		case 3:
-			t.stripes = append(t.stripes, p.stripe(v.text))
+			var says [6]uint64
+			p.numbers(v.text, says[:])
+			t.stripes = append(t.stripes, stripe{says[1], says[2], says[3], says[4], says[5]})
 		case 4:
-			t.Types = append(t.Types, p.orcType(v.text))
+			t.Types = append(t.Types, p.typeNode(v.text))
 		case 5:
 			key, value := p.pair(v.text)
 			t.meta[key] = value
@@ -191,36 +196,26 @@ func (t *Tail) parseFooter(raw []byte) error {
 		return p.err
 	}
 	if len(t.Types) == 0 || len(t.Types[0].Subtypes) != len(t.Types[0].Names) {
-		return errORCTail
+		return errDamagedTail
 	}
 	for i, typ := range t.Types {
 		for _, s := range typ.Subtypes {
 			if s <= uint64(i) || s >= uint64(len(t.Types)) { // a tree, in the order of its walk
-				return errORCTail
+				return errDamagedTail
 			}
 		}
 	}
 	for _, s := range t.stripes {
 		end := uint64(t.size)
 		if s.offset > end || s.index > end || s.data > end || s.footer > end || s.offset+s.index+s.data+s.footer > end {
-			return errORCTail
+			return errDamagedTail
 		}
 	}
 	return nil
 }
 
-func (p *protoReader) stripe(text []byte) (s orcStripe) {
-	to := []*uint64{nil, &s.offset, &s.index, &s.data, &s.footer, &s.rows}
-	for field, v := range p.fields(text) {
-		if field >= 1 && field < uint64(len(to)) {
-			*to[field] = v.number
-		}
-	}
-	return s
-}
-
-func (p *protoReader) orcType(text []byte) orcType {
-	t := orcType{attributes: map[string]string{}}
+func (p *protoReader) typeNode(text []byte) typeNode {
+	t := typeNode{attributes: map[string]string{}}
 	for field, v := range p.fields(text) {
 		switch field {
 		case 1:
@@ -262,16 +257,11 @@ func (p *protoReader) timestampStats(text []byte) (s timestampStats) {
 		if field != 9 {
 			continue
 		}
-		bounds := [5]*int64{}
-		for field, v := range p.fields(v.text) {
-			if field >= 1 && field < uint64(len(bounds)) {
-				z := zigzag(v.number)
-				bounds[field] = &z
-			}
-		}
+		var says [5]uint64
+		said := p.numbers(v.text, says[:])
 		for _, i := range []int{3, 1} { // in UTC, or in the writer's zone: a day more or less is of no account
-			if bounds[i] != nil && bounds[i+1] != nil {
-				s = timestampStats{true, *bounds[i], *bounds[i+1]}
+			if said>>i&3 == 3 {
+				s = timestampStats{true, zigzag(says[i]), zigzag(says[i+1])}
 				break
 			}
 		}
@@ -279,79 +269,64 @@ func (p *protoReader) timestampStats(text []byte) (s timestampStats) {
 	return s
 }
 
-// inNanoseconds reports whether all timestamps of a type are certain to be in the range of nanoseconds.
-func (t *Tail) inNanoseconds(typ uint64) bool {
+// outOfRange reports whether the statistics say of a timestamp whether it may be out of the range of nanoseconds: known
+// is false where they say nothing.
+func (t *Tail) outOfRange(typ uint64) (out, known bool) {
 	if typ >= uint64(len(t.stats)) || !t.stats[typ].known {
-		return false
+		return true, false
 	}
 	const margin = 2 * 86400 * 1000 // of zones
 	const greatest = int64(math.MaxInt64/1_000_000) - margin
 	s := t.stats[typ]
-	return s.min > -greatest && s.max < greatest
+	return s.min <= -greatest || s.max >= greatest, true
 }
 
-// mayExceedNanoseconds reports whether a type, or one in it, is a timestamp that may be out of the range of nanoseconds.
-func (t *Tail) mayExceedNanoseconds(typ uint64) bool {
+// exceedsNanoseconds reports whether a type, or one in it, is a timestamp that may be out of the range of nanoseconds;
+// surely: only where the statistics say that some are.
+func (t *Tail) exceedsNanoseconds(typ uint64, surely bool) bool {
 	of := t.Types[typ]
 	if of.Kind == Timestamp || of.Kind == Instant {
-		return !t.inNanoseconds(typ)
+		out, known := t.outOfRange(typ)
+		return out && (known || !surely)
 	}
-	return slices.ContainsFunc(of.Subtypes, t.mayExceedNanoseconds)
+	return slices.ContainsFunc(of.Subtypes, func(s uint64) bool { return t.exceedsNanoseconds(s, surely) })
 }
 
-// exceedsNanoseconds reports whether the statistics of a timestamp in a type say that some are out of the range of
-// nanoseconds.
-func (t *Tail) exceedsNanoseconds(typ uint64) bool {
-	of := t.Types[typ]
-	if of.Kind == Timestamp || of.Kind == Instant {
-		return typ < uint64(len(t.stats)) && t.stats[typ].known && !t.inNanoseconds(typ)
-	}
-	return slices.ContainsFunc(of.Subtypes, t.exceedsNanoseconds)
-}
-
-// An orcStripeFooter says where the streams of a stripe are.
-type orcStripeFooter struct {
-	streams   []orcStreamAt
+// An stripeFooter says where the streams of a stripe are.
+type stripeFooter struct {
+	streams   []streamAt
 	encodings []uint64 // by type
 	zone      string
 }
 
-type orcStreamAt struct {
+type streamAt struct {
 	kind, column uint64
 	at, length   int64
 }
 
-func (t *Tail) stripeFooter(r io.ReaderAt, s orcStripe) (*orcStripeFooter, error) {
+func (t *Tail) stripeFooter(r io.ReaderAt, s stripe) (*stripeFooter, error) {
 	raw, err := t.whole(r, int64(s.offset+s.index+s.data), int64(s.footer))
 	if err != nil {
 		return nil, err
 	}
-	f := &orcStripeFooter{}
+	f := &stripeFooter{}
 	var p protoReader
 	at, end := s.offset, s.offset+s.index+s.data
 	for field, v := range p.fields(raw) {
 		switch field {
 		case 1:
 			var says [4]uint64 // kind, column, length, from 1 on
-			for field, v := range p.fields(v.text) {
-				if field < uint64(len(says)) {
-					says[field] = v.number
-				}
-			}
+			p.numbers(v.text, says[:])
 			length := says[3]
 			if length > end-at {
 				return nil, fmt.Errorf("a stream of %d bytes, its stripe has %d left", length, end-at)
 			}
-			f.streams = append(f.streams, orcStreamAt{says[1], says[2], int64(at), int64(length)})
+			f.streams = append(f.streams, streamAt{says[1], says[2], int64(at), int64(length)})
 			at += length
 		case 2:
-			kind := uint64(0)
-			for field, v := range p.fields(v.text) {
-				if field == 1 {
-					kind = v.number
-				}
-			}
-			f.encodings = append(f.encodings, kind)
+			var says [2]uint64
+			p.numbers(v.text, says[:])
+			f.encodings = append(f.encodings, says[1])
 		case 3:
 			f.zone = string(v.text)
 		}
@@ -360,10 +335,11 @@ func (t *Tail) stripeFooter(r io.ReaderAt, s orcStripe) (*orcStripeFooter, error
 }
 
 // find returns the stream of a kind that a column has, and false where it has none.
-func (f *orcStripeFooter) find(kind, column uint64) (orcStreamAt, bool) {
-	i := slices.IndexFunc(f.streams, func(s orcStreamAt) bool { return s.kind == kind && s.column == column })
-	if i < 0 {
-		return orcStreamAt{}, false
+func (f *stripeFooter) find(kind, column uint64) (streamAt, bool) {
+	for _, s := range f.streams {
+		if s.kind == kind && s.column == column {
+			return s, true
+		}
 	}
-	return f.streams[i], true
+	return streamAt{}, false
 }

@@ -21,21 +21,21 @@ type Timestamps struct {
 	Tail *Tail
 	Typ  uint64
 
-	stripe         int        // the next one
-	rows           uint64     // left of the current one
-	present        []*orcBits // each of what the one before has
-	seconds, nanos *orcInts
+	stripe         int          // the next one
+	rows           uint64       // left of the current one
+	present        []*bitReader // each of what the one before has
+	seconds, nanos *intReader
 	zone           *time.Location
 	epoch          int64
 }
 
 // Encodings and streams of ORC that matter here.
 const (
-	orcDirect    = 0
-	orcDirectV2  = 2
-	orcPresent   = 0
-	orcData      = 1
-	orcSecondary = 5
+	encodingDirect   = 0
+	encodingDirectV2 = 2
+	streamPresent    = 0
+	streamData       = 1
+	streamSecondary  = 5
 )
 
 func (m *Timestamps) open() error {
@@ -51,25 +51,25 @@ func (m *Timestamps) open() error {
 		}
 	}
 	m.epoch = time.Date(2015, 1, 1, 0, 0, 0, 0, m.zone).Unix()
-	stream := func(kind uint64) *orcStream {
+	stream := func(kind uint64) *chunkReader {
 		at, _ := foot.find(kind, m.Typ) // one that is not there holds nothing
 		return m.Tail.stream(m.R, at.at, at.length)
 	}
 	m.present = m.present[:0]
 	for _, typ := range []uint64{0, m.Typ} { // a row may be null as a whole
-		if at, ok := foot.find(orcPresent, typ); ok {
-			m.present = append(m.present, &orcBits{s: m.Tail.stream(m.R, at.at, at.length)})
+		if at, ok := foot.find(streamPresent, typ); ok {
+			m.present = append(m.present, &bitReader{s: m.Tail.stream(m.R, at.at, at.length)})
 		}
 	}
 	version := 0
 	if m.Typ < uint64(len(foot.encodings)) {
-		version = map[uint64]int{orcDirect: 1, orcDirectV2: 2}[foot.encodings[m.Typ]]
+		version = map[uint64]int{encodingDirect: 1, encodingDirectV2: 2}[foot.encodings[m.Typ]]
 	}
 	if version == 0 {
 		return errors.New("timestamps in an unknown encoding")
 	}
-	m.seconds = &orcInts{s: stream(orcData), version: version, signed: true}
-	m.nanos = &orcInts{s: stream(orcSecondary), version: version}
+	m.seconds = &intReader{s: stream(streamData), version: version, signed: true}
+	m.nanos = &intReader{s: stream(streamSecondary), version: version}
 	return nil
 }
 
@@ -89,10 +89,10 @@ func (m *Timestamps) Next() (v column.Timestamp, valid bool, err error) {
 			return v, false, m.at(err)
 		}
 	}
-	if v.Seconds, err = m.seconds.next(); err != nil {
-		return v, false, m.at(err)
+	if v.Seconds, err = m.seconds.next(); err == nil {
+		v.Nanos, err = m.nanos.next()
 	}
-	if v.Nanos, err = m.nanos.next(); err != nil {
+	if err != nil {
 		return v, false, m.at(err)
 	}
 	// The lowest bits say how many zeros, less one, were cut from the end.
@@ -156,9 +156,9 @@ func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 	return a, nil
 }
 
-// orcRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it reads
+// timestampRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it reads
 // are in the range of nanoseconds.
-func orcRanges(path string) (leaves []input.TimestampLeaf, err error) {
+func timestampRanges(path string) (leaves []input.TimestampLeaf, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func orcRanges(path string) (leaves []input.TimestampLeaf, err error) {
 	root := tail.Types[0]
 	for i, typ := range root.Subtypes {
 		k := tail.Types[typ].Kind
-		if k != Timestamp && k != Instant || tail.inNanoseconds(typ) {
+		if k != Timestamp && k != Instant || !tail.exceedsNanoseconds(typ, false) {
 			continue
 		}
 		seen := &column.TimestampRange{}

@@ -22,13 +22,8 @@ func convertNull(_ *column.Array, _ *page.Values, n int, _ *column.Limits) error
 
 func convertBool(dst *column.Array, s *page.Values, n int, _ *column.Limits) error {
 	for _, v := range s.Bools[:n] {
-		b := int64(0)
-		if v {
-			b = 1
-		}
-		dst.Ints = append(dst.Ints, b)
+		dst.AppendBool(v)
 	}
-	dst.Len += n
 	return nil
 }
 
