@@ -91,10 +91,10 @@ func (c *cargo) add(at uint32, o writer.Origin) {
 }
 
 // sets returns the rows of stored sets, one an input, and whether there are any.
-func (w *rewritten) sets(ctx context.Context, stored []storage.RowSet) (out []*roaring.Bitmap, some bool, err error) {
+func (w *rewritten) sets(ctx context.Context, stored []storage.RowBitmap) (out []*roaring.Bitmap, some bool, err error) {
 	out = make([]*roaring.Bitmap, len(stored))
 	for i, s := range stored {
-		if out[i], err = w.store.ReadRows(ctx, s); err != nil {
+		if out[i], err = w.store.ReadRowBitmap(ctx, s); err != nil {
 			return nil, false, err
 		}
 		some = some || !out[i].IsEmpty()
@@ -105,15 +105,15 @@ func (w *rewritten) sets(ctx context.Context, stored []storage.RowSet) (out []*r
 // A carriage is what of a change follows the rows.
 type carriage struct {
 	store   *storage.Store
-	deletes []storage.Deletes
-	layers  []storage.Layer
+	deletes []storage.DeletionVector
+	layers  []storage.OverlaySegment
 	lists   []storage.ListRows
 	unused  []storage.SegmentDescriptor // layers that cover no row
 }
 
 // discard deletes the objects of its sets: no commit names them.
 func (c *carriage) discard(ctx context.Context) {
-	drop := func(r storage.RowSet) { _ = c.store.DiscardRows(context.WithoutCancel(ctx), r) } // what stays, gc finds
+	drop := func(r storage.RowBitmap) { _ = c.store.DiscardRowBitmap(context.WithoutCancel(ctx), r) } // what stays, gc finds
 	for _, d := range c.deletes {
 		drop(d.Rows)
 	}
@@ -173,7 +173,7 @@ func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carri
 		if !some {
 			continue
 		}
-		if err := load(&cargo{sets: sets, take: w.put(ctx, func(segment string, rows storage.RowSet) {
+		if err := load(&cargo{sets: sets, take: w.put(ctx, func(segment string, rows storage.RowBitmap) {
 			c.lists = append(c.lists, storage.ListRows{List: l.Name, Segment: segment, Rows: rows})
 		})}); err != nil {
 			return nil, err
@@ -191,12 +191,12 @@ func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carri
 }
 
 // put returns what stores the rows of a new segment, where there are any, for add.
-func (w *rewritten) put(ctx context.Context, add func(segment string, rows storage.RowSet)) func(writer.Rewritten, *roaring.Bitmap) error {
+func (w *rewritten) put(ctx context.Context, add func(segment string, rows storage.RowBitmap)) func(writer.Rewritten, *roaring.Bitmap) error {
 	return func(segment writer.Rewritten, rows *roaring.Bitmap) error {
 		if rows.IsEmpty() {
 			return nil
 		}
-		set, err := w.store.PutRows(ctx, segment.Data, rows)
+		set, err := w.store.PutRowBitmap(ctx, segment.Data, rows)
 		if err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (w *rewritten) put(ctx context.Context, add func(segment string, rows stora
 
 // deletedSince returns the rows that were deleted since the inputs were read; nil: there are none.
 func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor, c *carriage) (*cargo, error) {
-	deleted, err := snap.DeletedRows(ctx, ds...)
+	deleted, err := snap.DeletionVectors(ctx, ds...)
 	if err != nil {
 		return nil, err
 	}
@@ -225,8 +225,8 @@ func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds
 	if !some {
 		return nil, nil
 	}
-	return &cargo{sets: sets, take: w.put(ctx, func(segment string, rows storage.RowSet) {
-		c.deletes = append(c.deletes, storage.Deletes{Segment: segment, Rows: rows})
+	return &cargo{sets: sets, take: w.put(ctx, func(segment string, rows storage.RowBitmap) {
+		c.deletes = append(c.deletes, storage.DeletionVector{Segment: segment, Rows: rows})
 	})}, nil
 }
 
@@ -241,9 +241,9 @@ func (w *rewritten) layersOf(ctx context.Context, j int, o storage.Overlay, c *c
 			c.unused = append(c.unused, segment.Layers[j])
 			return nil
 		}
-		l := storage.Layer{Overlay: o.Name, Segment: segment.Data.ID, Data: segment.Layers[j]}
+		l := storage.OverlaySegment{Overlay: o.Name, Segment: segment.Data.ID, Data: segment.Layers[j]}
 		if l.All = rows.GetCardinality() == segment.Data.Rows; !l.All {
-			if l.Covered, err = w.store.PutRows(ctx, segment.Data, rows); err != nil {
+			if l.Covered, err = w.store.PutRowBitmap(ctx, segment.Data, rows); err != nil {
 				return err
 			}
 		}

@@ -184,7 +184,7 @@ func (e *eraser) find(ctx context.Context) (err error) {
 		e.live[s.Segment.ID], e.had[s.Segment.ID] = rows, true
 		e.out.Rows += rows.GetCardinality()
 	}
-	deleted, err := e.snap.DeletedRows(ctx, e.all...)
+	deleted, err := e.snap.DeletionVectors(ctx, e.all...)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (e *eraser) resume(ctx context.Context) error {
 	if !e.unfinished {
 		return nil
 	}
-	deleted, err := e.snap.DeletedRows(ctx, e.all...)
+	deleted, err := e.snap.DeletionVectors(ctx, e.all...)
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (e *eraser) eachCandidate(ctx context.Context, segments []storage.SegmentDe
 
 // findKeys finds the rows that have one of the keys, deleted ones too.
 func (e *eraser) findKeys(ctx context.Context) error {
-	deleted, err := e.snap.DeletedRows(ctx, e.all...)
+	deleted, err := e.snap.DeletionVectors(ctx, e.all...)
 	if err != nil {
 		return err
 	}
@@ -326,7 +326,7 @@ func (e *eraser) findKeys(ctx context.Context) error {
 		if err != nil || rows.IsEmpty() {
 			return err
 		}
-		gone, err := e.store.ReadRows(ctx, deleted[i])
+		gone, err := e.store.ReadRowBitmap(ctx, deleted[i])
 		if err != nil {
 			return err
 		}
@@ -354,11 +354,11 @@ func (e *eraser) findKeys(ctx context.Context) error {
 }
 
 // collect finds the keys of the rows to be erased, and of those that were deleted, without those that other rows have too.
-func (e *eraser) collect(ctx context.Context, deleted []storage.RowSet) error {
+func (e *eraser) collect(ctx context.Context, deleted []storage.RowBitmap) error {
 	gone := make([]*roaring.Bitmap, len(e.all))
 	for i, d := range e.all {
 		var err error
-		if gone[i], err = e.store.ReadRows(ctx, deleted[i]); err != nil {
+		if gone[i], err = e.store.ReadRowBitmap(ctx, deleted[i]); err != nil {
 			return err
 		}
 		if rows := e.live[d.ID]; rows != nil {
@@ -401,11 +401,11 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 		if e.live[d.ID] == nil {
 			continue
 		}
-		set, err := e.store.PutRows(ctx, d, e.live[d.ID])
+		set, err := e.store.PutRowBitmap(ctx, d, e.live[d.ID])
 		if err != nil {
 			return err
 		}
-		c.Deletes = append(c.Deletes, storage.Deletes{Segment: d.ID, Rows: set})
+		c.Deletes = append(c.Deletes, storage.DeletionVector{Segment: d.ID, Rows: set})
 	}
 	if len(c.Deletes) == 0 && len(branches) == 0 {
 		return nil
@@ -413,7 +413,7 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 	s, err := e.table.Commit(ctx, c)
 	if errors.Is(err, storage.ErrConflict) {
 		for _, d := range c.Deletes {
-			_ = e.store.DiscardRows(context.WithoutCancel(ctx), d.Rows)
+			_ = e.store.DiscardRowBitmap(context.WithoutCancel(ctx), d.Rows)
 		}
 	}
 	if err != nil {
@@ -487,7 +487,7 @@ func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	deleted, err := snap.DeletedRows(ctx, segments...)
+	deleted, err := snap.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return nil, err
 	}

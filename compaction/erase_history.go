@@ -74,7 +74,7 @@ func (e *eraser) looksDirty(ctx context.Context, s *storage.Snapshot) (bool, err
 		if e.what.Keys != nil && hasFeature(o, e.what.Keys.feature.ID) {
 			return true, nil // the key had other values than the segments say
 		}
-		err := s.AllLayers(ctx, o, func(l storage.Layer) error {
+		err := s.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
 			if !gone[l.Segment] {
 				return nil
 			}

@@ -71,7 +71,7 @@ func newTester(t testing.TB, blobs object.Store, seed uint64) *tester {
 }
 
 func (x *tester) open() {
-	s, err := storage.Create(context.Background(), x.blobs, storage.Options{KeyRows: x.keyRows})
+	s, err := storage.Create(context.Background(), x.blobs, storage.Options{MinKeyTableRows: x.keyRows})
 	x.check(err)
 	x.store = s
 	x.table, err = s.NewTable(context.Background(), "ads")
@@ -155,7 +155,7 @@ func (x *tester) where(s *storage.Snapshot) map[int64]place {
 	x.Helper()
 	out := map[int64]place{}
 	for _, d := range x.segments(s) {
-		deleted := x.readSet(x.first(s.DeletedRows(context.Background(), d)))
+		deleted := x.readSet(x.first(s.DeletionVectors(context.Background(), d)))
 		for i, r := range x.decode(d) {
 			if !deleted.Contains(uint32(i)) {
 				out[r.id] = place{d, uint32(i)}
@@ -172,15 +172,15 @@ func (x *tester) segments(s *storage.Snapshot) []storage.SegmentDescriptor {
 	return out
 }
 
-func (x *tester) first(sets []storage.RowSet, err error) storage.RowSet {
+func (x *tester) first(sets []storage.RowBitmap, err error) storage.RowBitmap {
 	x.Helper()
 	x.check(err)
 	return sets[0]
 }
 
-func (x *tester) readSet(r storage.RowSet) *roaring.Bitmap {
+func (x *tester) readSet(r storage.RowBitmap) *roaring.Bitmap {
 	x.Helper()
-	out, err := x.store.ReadRows(context.Background(), r)
+	out, err := x.store.ReadRowBitmap(context.Background(), r)
 	x.check(err)
 	return out
 }
@@ -285,9 +285,9 @@ func (x *tester) verify(what string) {
 	covered := map[string]map[int64]int64{}
 	for _, d := range x.segments(s) {
 		rows := x.decode(d)
-		deleted := x.readSet(x.first(s.DeletedRows(ctx, d)))
+		deleted := x.readSet(x.first(s.DeletionVectors(ctx, d)))
 		labels := map[int]*int64{} // that merged overlays give
-		layers, err := s.Layers(ctx, overlays, d)
+		layers, err := s.OverlaySegments(ctx, overlays, d)
 		x.check(err)
 		for j, l := range layers[0] {
 			o := overlays[j]
@@ -433,9 +433,9 @@ func bySegment(ids []int64, where map[int64]place) map[string]*roaring.Bitmap {
 	return out
 }
 
-func (x *tester) put(d storage.SegmentDescriptor, rows *roaring.Bitmap) storage.RowSet {
+func (x *tester) put(d storage.SegmentDescriptor, rows *roaring.Bitmap) storage.RowBitmap {
 	x.Helper()
-	set, err := x.store.PutRows(context.Background(), d, rows)
+	set, err := x.store.PutRowBitmap(context.Background(), d, rows)
 	x.check(err)
 	return set
 }
@@ -447,7 +447,7 @@ func (x *tester) delete(ids []int64) {
 	var c storage.Change
 	for _, d := range x.segments(s) {
 		if sets[d.ID] != nil {
-			c.Deletes = append(c.Deletes, storage.Deletes{Segment: d.ID, Rows: x.put(d, sets[d.ID])})
+			c.Deletes = append(c.Deletes, storage.DeletionVector{Segment: d.ID, Rows: x.put(d, sets[d.ID])})
 		}
 	}
 	x.commit(s, c)
@@ -495,11 +495,11 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 		if !pick(i) {
 			continue
 		}
-		l := storage.Layer{Overlay: name, Segment: d.ID, All: x.rand.IntN(3) == 0}
+		l := storage.OverlaySegment{Overlay: name, Segment: d.ID, All: x.rand.IntN(3) == 0}
 		none := x.rand.IntN(4) == 0
 		cover := roaring.New()
 		var values []int64
-		deleted := x.readSet(x.first(s.DeletedRows(ctx, d)))
+		deleted := x.readSet(x.first(s.DeletionVectors(ctx, d)))
 		for row, r := range x.decode(d) {
 			v := x.rand.Int64N(1 << 40)
 			values = append(values, v)
@@ -519,7 +519,7 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 		x.check(err)
 		stripes := g.StripeRows()
 		x.check(g.Close())
-		w, err := x.table.NewLayer(ctx, d, storage.SegmentOptions{})
+		w, err := x.table.NewOverlaySegment(ctx, d, storage.SegmentOptions{})
 		x.check(err)
 		x.check(w.AddFeature(ctx, 0, label[0], func(f *format.Writer) error {
 			for _, n := range stripes {
@@ -551,7 +551,7 @@ func (x *tester) merge(name string) {
 	x.check(err)
 	if o.MissingRows == storage.Null {
 		where := x.where(s)
-		x.check(s.AllLayers(ctx, o, func(l storage.Layer) error {
+		x.check(s.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
 			for id, p := range where {
 				if p.segment.ID == l.Segment {
 					delete(x.labels, id)

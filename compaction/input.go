@@ -61,11 +61,11 @@ func indexOf(ctx context.Context, store *storage.Store, d storage.SegmentDescrip
 // openInputs opens segments of a snapshot with all that lies over them. overlays are those of the snapshot.
 func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor, overlays []storage.Overlay) ([]*input, error) {
 	store := snap.Table().Store()
-	deleted, err := snap.DeletedRows(ctx, ds...)
+	deleted, err := snap.DeletionVectors(ctx, ds...)
 	if err != nil {
 		return nil, err
 	}
-	layers, err := snap.Layers(ctx, overlays, ds...)
+	layers, err := snap.OverlaySegments(ctx, overlays, ds...)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.Segmen
 }
 
 // openInput opens one; layers has an entry for each overlay.
-func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, deleted storage.RowSet, overlays []storage.Overlay, layers []*storage.Layer) (*input, error) {
+func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, deleted storage.RowBitmap, overlays []storage.Overlay, layers []*storage.OverlaySegment) (*input, error) {
 	if d.Rows > math.MaxUint32 {
 		return nil, fmt.Errorf("segment %s: %d rows are too many to be rewritten", d.ID, d.Rows)
 	}
@@ -88,7 +88,7 @@ func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescr
 		return nil, err
 	}
 	if !deleted.IsEmpty() {
-		if in.deleted, err = store.ReadRows(ctx, deleted); err != nil {
+		if in.deleted, err = store.ReadRowBitmap(ctx, deleted); err != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +108,7 @@ func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescr
 }
 
 // openLayer opens a layer over an input; nil where there is none, or it is no business of compaction's.
-func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.Overlay, l *storage.Layer) (*layer, error) {
+func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.Overlay, l *storage.OverlaySegment) (*layer, error) {
 	if l == nil || o.Branch != "" {
 		return nil, nil
 	}
@@ -129,11 +129,11 @@ func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.O
 	if l.All {
 		return out, nil
 	}
-	out.covered, err = store.ReadRows(ctx, l.Covered)
+	out.covered, err = store.ReadRowBitmap(ctx, l.Covered)
 	return out, err
 }
 
-func misfit(l *storage.Layer, in *input) error {
+func misfit(l *storage.OverlaySegment, in *input) error {
 	return &format.CorruptError{Object: l.Data.Index, Stripe: -1, Offset: -1,
 		Reason: fmt.Sprintf("the layer of overlay %s has other stripes than segment %s under it", l.Overlay, in.d.ID)}
 }

@@ -112,7 +112,7 @@ func (p *planner) look(ctx context.Context) error {
 		ds = append(ds, d)
 		p.segments = append(p.segments, &candidate{d: d, at: i, forced: len(forced) > 0})
 	}
-	deleted, err := p.snap.DeletedRows(ctx, ds...)
+	deleted, err := p.snap.DeletionVectors(ctx, ds...)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func kindsOf(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDe
 	}
 	overlays = slices.DeleteFunc(overlays, func(o storage.Overlay) bool { return !splits(o) })
 	out := make([]string, len(ds))
-	layers, err := snap.Layers(ctx, overlays, ds...)
+	layers, err := snap.OverlaySegments(ctx, overlays, ds...)
 	if err != nil {
 		return nil, err
 	}

@@ -227,13 +227,13 @@ func (b *base) layers(ctx context.Context) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(o storage.Overlay) bool { return o.Branch != "" })
-	layers, err := b.snap.Layers(ctx, all, b.segments...)
+	layers, err := b.snap.OverlaySegments(ctx, all, b.segments...)
 	if err != nil {
 		return err
 	}
 	b.since = make([][]uint64, len(b.segments))
 	for j, o := range all {
-		if !slices.ContainsFunc(layers, func(l []*storage.Layer) bool { return l[j] != nil }) {
+		if !slices.ContainsFunc(layers, func(l []*storage.OverlaySegment) bool { return l[j] != nil }) {
 			continue
 		}
 		b.overlays = append(b.overlays, o)
@@ -532,7 +532,7 @@ func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 		if o.Merged == 0 {
 			continue
 		}
-		err := snap.AllLayers(ctx, o, func(storage.Layer) error { return some })
+		err := snap.EachOverlaySegment(ctx, o, func(storage.OverlaySegment) error { return some })
 		switch {
 		case err == nil:
 			drop = append(drop, o.Name)

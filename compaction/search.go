@@ -121,7 +121,7 @@ func (e *eraser) searchValues(ctx context.Context, s *Search) error {
 			return err
 		}
 		for _, o := range overlays {
-			err := snap.AllLayers(ctx, o, func(l storage.Layer) error {
+			err := snap.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
 				segments = append(segments, l.Data)
 				return nil
 			})

@@ -19,18 +19,20 @@ type testOverlays struct {
 	defined []storage.Overlay // the lowest first; nil: none
 	places  [][]int           // their features, in the table
 	only    map[int]bool      // features that no segment has
-	layers  [][]*storage.Layer
-	covers  map[*storage.Layer]*roaring.Bitmap
+	layers  [][]*storage.OverlaySegment
+	covers  map[*storage.OverlaySegment]*roaring.Bitmap
 }
 
 // lay puts the overlays over a layout.
 func (o *testOverlays) lay(l *Layout) {
-	l.lay(o.defined, o.layers, func(ctx context.Context, x *storage.Layer) (*roaring.Bitmap, error) { return o.covers[x], ctx.Err() })
+	l.lay(o.defined, o.layers, func(ctx context.Context, x *storage.OverlaySegment) (*roaring.Bitmap, error) {
+		return o.covers[x], ctx.Err()
+	})
 }
 
 func (o *testOverlays) draw(t *rapid.T, features []storage.Feature) {
 	var may []int
-	o.only, o.covers = map[int]bool{}, map[*storage.Layer]*roaring.Bitmap{}
+	o.only, o.covers = map[int]bool{}, map[*storage.OverlaySegment]*roaring.Bitmap{}
 	for i, f := range features {
 		if IsPartitionKey(f) || f.Role == storage.RoleRequestKey {
 			continue
@@ -73,7 +75,7 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 	for i, n := range stripeRows {
 		stripeOf = append(stripeOf, slices.Repeat([]int{i}, int(n))...)
 	}
-	layers := make([]*storage.Layer, len(o.defined))
+	layers := make([]*storage.OverlaySegment, len(o.defined))
 	for k, x := range o.defined {
 		null := func(row, f int, segment string) {
 			table.rows[row][f] = value{null: true}
@@ -129,9 +131,9 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 				}
 			}
 		}
-		layers[k] = &storage.Layer{Overlay: x.Name, Segment: d.ID, Data: data, All: share == 10, Since: 1}
+		layers[k] = &storage.OverlaySegment{Overlay: x.Name, Segment: d.ID, Data: data, All: share == 10, Since: 1}
 		if share != 10 { // of 11 it says so row by row
-			layers[k].Covered = storage.RowSet{Count: covered.GetCardinality()}
+			layers[k].Covered = storage.RowBitmap{Count: covered.GetCardinality()}
 			o.covers[layers[k]] = covered
 		}
 	}

@@ -45,7 +45,7 @@ type Layout struct {
 	counted    countedFeatures     // in usage records
 	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest first.
 	overlays []storage.Overlay
-	layers   [][]*storage.Layer // of each segment an entry an overlay, nil where it has none
+	layers   [][]*storage.OverlaySegment // of each segment an entry an overlay, nil where it has none
 	covered  coverage
 	chains   [][]int32 // those that features have: overlays, the highest first. nil: no overlay has any of the features
 	chainOf  []int32   // the chain of each of features, or -1

@@ -18,7 +18,7 @@ type Match struct {
 	Pruning *Pruning
 }
 
-// SegmentRows are rows of a segment, one at least, numbered from 0 as in storage.RowSet.
+// SegmentRows are rows of a segment, one at least, numbered from 0 as in storage.RowBitmap.
 type SegmentRows struct {
 	Segment storage.SegmentDescriptor
 	Rows    *roaring.Bitmap // nil: every row. Borrowed: do not write.

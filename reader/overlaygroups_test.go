@@ -62,12 +62,12 @@ func blendedGroup(t *testing.T, below, over []int32, types ...vector.Type) *test
 		table.features = append(table.features, storage.Feature{ID: storage.FeatureID(f + 1), Name: fmt.Sprint("f", f), Type: typ})
 	}
 	table.segments = []storage.SegmentDescriptor{groupedFiles(t, table, "segment", 100, below, int(below[5])+1)}
-	layer := &storage.Layer{Overlay: "o", Segment: "segment", Data: groupedFiles(t, table, "layer", 200, over, int(over[5])+1),
-		Covered: storage.RowSet{Count: 3}}
+	layer := &storage.OverlaySegment{Overlay: "o", Segment: "segment", Data: groupedFiles(t, table, "layer", 200, over, int(over[5])+1),
+		Covered: storage.RowBitmap{Count: 3}}
 	o := &table.overlays
 	o.defined = []storage.Overlay{{Name: "o", Features: table.features}}
-	o.layers = [][]*storage.Layer{{layer}}
-	o.covers = map[*storage.Layer]*roaring.Bitmap{layer: roaring.BitmapOf(1, 2, 5)}
+	o.layers = [][]*storage.OverlaySegment{{layer}}
+	o.covers = map[*storage.OverlaySegment]*roaring.Bitmap{layer: roaring.BitmapOf(1, 2, 5)}
 	return table
 }
 

@@ -155,10 +155,10 @@ func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 	table := sessionsOfStripes(t)
 	o := &table.overlays
 	o.defined = []storage.Overlay{{Name: "o", Features: table.features}}
-	o.covers = map[*storage.Layer]*roaring.Bitmap{}
+	o.covers = map[*storage.OverlaySegment]*roaring.Bitmap{}
 	for i := range 4 {
 		if i == 3 {
-			o.layers = append(o.layers, []*storage.Layer{nil})
+			o.layers = append(o.layers, []*storage.OverlaySegment{nil})
 			continue
 		}
 		name := fmt.Sprint("layer", i)
@@ -182,7 +182,7 @@ func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 			t.Fatal(err)
 		}
 		table.blobs.objects[name] = []byte(file.String())
-		l := &storage.Layer{Overlay: "o", Segment: table.segments[i].ID, Data: storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index"}, All: i == 0}
+		l := &storage.OverlaySegment{Overlay: "o", Segment: table.segments[i].ID, Data: storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index"}, All: i == 0}
 		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10}, entries: map[storage.FeatureID]*storage.FeatureEntry{
 			1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
 		}}
@@ -195,9 +195,9 @@ func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 				table.rows[30*i+int(r)][0].numbers = []number64{{i: -int64(30*i + int(r))}}
 			}
 		}
-		l.Covered = storage.RowSet{Count: covered.GetCardinality()}
+		l.Covered = storage.RowBitmap{Count: covered.GetCardinality()}
 		o.covers[l] = covered
-		o.layers = append(o.layers, []*storage.Layer{l})
+		o.layers = append(o.layers, []*storage.OverlaySegment{l})
 	}
 	return table
 }

@@ -95,7 +95,7 @@ func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at sn
 }
 
 // coverage returns the rows that a layer covers.
-type coverage func(ctx context.Context, l *storage.Layer) (*roaring.Bitmap, error)
+type coverage func(ctx context.Context, l *storage.OverlaySegment) (*roaring.Bitmap, error)
 
 // layOver puts overlays, the lowest first, over the layout's segments, as far as its features or others are theirs.
 func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, others []storage.Feature) error {
@@ -122,17 +122,17 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 		defined[k] = o.Overlay
 	}
 	store := overlays[0].In.Table().Store()
-	l.lay(defined, layers, func(ctx context.Context, x *storage.Layer) (*roaring.Bitmap, error) {
-		return store.ReadRows(ctx, x.Covered)
+	l.lay(defined, layers, func(ctx context.Context, x *storage.OverlaySegment) (*roaring.Bitmap, error) {
+		return store.ReadRowBitmap(ctx, x.Covered)
 	})
 	return nil
 }
 
 // layersOf returns what overlays have over segments, as Snapshot.Layers does.
-func layersOf(ctx context.Context, overlays []storage.ViewOverlay, segments []storage.SegmentDescriptor) ([][]*storage.Layer, error) {
-	out := make([][]*storage.Layer, len(segments))
+func layersOf(ctx context.Context, overlays []storage.ViewOverlay, segments []storage.SegmentDescriptor) ([][]*storage.OverlaySegment, error) {
+	out := make([][]*storage.OverlaySegment, len(segments))
 	for i := range out {
-		out[i] = make([]*storage.Layer, len(overlays))
+		out[i] = make([]*storage.OverlaySegment, len(overlays))
 	}
 	done := make([]bool, len(overlays))
 	for k, o := range overlays {
@@ -146,7 +146,7 @@ func layersOf(ctx context.Context, overlays []storage.ViewOverlay, segments []st
 				some, at, done[j] = append(some, overlays[j].Overlay), append(at, j), true
 			}
 		}
-		found, err := o.In.Layers(ctx, some, segments...)
+		found, err := o.In.OverlaySegments(ctx, some, segments...)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func layersOf(ctx context.Context, overlays []storage.ViewOverlay, segments []st
 }
 
 // lay is layOver for overlays whose layers are known.
-func (l *Layout) lay(overlays []storage.Overlay, layers [][]*storage.Layer, covered coverage) {
+func (l *Layout) lay(overlays []storage.Overlay, layers [][]*storage.OverlaySegment, covered coverage) {
 	l.overlays, l.layers, l.covered = overlays, layers, covered
 	l.chains, l.read, l.chainOf = nil, nil, make([]int32, len(l.features))
 	known := map[string]int32{"": -1}
@@ -210,7 +210,7 @@ func (l *Layout) hasLayers(i int) bool {
 	return slices.ContainsFunc(l.read, func(k int32) bool { return l.layers[i][k] != nil || l.overlays[k].MissingLayers != storage.FallThrough })
 }
 
-func coversAll(x *storage.Layer) bool { return x.All || x.Covered.Count == x.Data.Rows }
+func coversAll(x *storage.OverlaySegment) bool { return x.All || x.Covered.Count == x.Data.Rows }
 
 // refused returns an error where an overlay that is read refuses to be, in segments that have no layer of it.
 func (l *Layout) refused() error {

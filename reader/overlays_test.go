@@ -203,7 +203,7 @@ func (w *world) ingest() {
 }
 
 // layer draws a layer of an overlay over a segment.
-func (w *world) layer(o *worldOverlay, i int) storage.Layer {
+func (w *world) layer(o *worldOverlay, i int) storage.OverlaySegment {
 	ctx := context.Background()
 	g := &w.segments[i]
 	var features []int
@@ -220,13 +220,13 @@ func (w *world) layer(o *worldOverlay, i int) storage.Layer {
 			set.Add(uint32(r))
 		}
 	}
-	s, err := w.table.NewLayer(ctx, g.d, storage.SegmentOptions{})
+	s, err := w.table.NewOverlaySegment(ctx, g.d, storage.SegmentOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	out := storage.Layer{Overlay: o.Name, Segment: g.d.ID, Data: w.write(s, g.stripe, features, rows), All: share == 10 && rapid.Bool().Draw(w.t, "all")}
+	out := storage.OverlaySegment{Overlay: o.Name, Segment: g.d.ID, Data: w.write(s, g.stripe, features, rows), All: share == 10 && rapid.Bool().Draw(w.t, "all")}
 	if !out.All {
-		if out.Covered, err = w.store.PutRows(ctx, g.d, set); err != nil {
+		if out.Covered, err = w.store.PutRowBitmap(ctx, g.d, set); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -267,7 +267,7 @@ func (w *world) step() {
 			return
 		}
 		o := &w.now.overlays[rapid.IntRange(0, len(w.now.overlays)-1).Draw(w.t, "overlay")]
-		c := storage.Change{Layers: []storage.Layer{w.layer(o, rapid.IntRange(0, w.now.segments-1).Draw(w.t, "segment"))}}
+		c := storage.Change{Layers: []storage.OverlaySegment{w.layer(o, rapid.IntRange(0, w.now.segments-1).Draw(w.t, "segment"))}}
 		w.commit(c)
 	case 5:
 		for i := range w.now.overlays {
@@ -280,12 +280,12 @@ func (w *world) step() {
 	case 6:
 		i := rapid.IntRange(0, w.now.segments-1).Draw(w.t, "segment")
 		r := rapid.IntRange(0, len(w.segments[i].rows)-1).Draw(w.t, "row")
-		set, err := w.store.PutRows(ctx, w.segments[i].d, roaring.BitmapOf(uint32(r)))
+		set, err := w.store.PutRowBitmap(ctx, w.segments[i].d, roaring.BitmapOf(uint32(r)))
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		w.now.deleted[w.segments[i].first+r] = true
-		w.commit(storage.Change{Deletes: []storage.Deletes{{Segment: w.segments[i].d.ID, Rows: set}}})
+		w.commit(storage.Change{Deletes: []storage.DeletionVector{{Segment: w.segments[i].d.ID, Rows: set}}})
 	case 7:
 		w.branch()
 	}
@@ -313,7 +313,7 @@ func (w *world) branch() {
 					b.list[w.segments[i].first+r] = true
 				}
 			}
-			rows, err := w.store.PutRows(context.Background(), w.segments[i].d, set)
+			rows, err := w.store.PutRowBitmap(context.Background(), w.segments[i].d, set)
 			if err != nil {
 				w.t.Fatal(err)
 			}

@@ -15,11 +15,11 @@ import (
 // storedSets returns the rows of each of the layout's segments that the plan's sample lists have, without those that are deleted; an entry is
 // nil where that is every row, and there are no entries where it is so in each segment.
 func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snapshots) (sets []*roaring.Bitmap, err error) {
-	deleted, err := snap.DeletedRows(ctx, l.segments...)
+	deleted, err := snap.DeletionVectors(ctx, l.segments...)
 	if err != nil {
 		return nil, err
 	}
-	var listed [][]storage.RowSet // of each list, by segment
+	var listed [][]storage.RowBitmap // of each list, by segment
 	for _, list := range l.plan.Lists() {
 		in, err := at(ctx, list.Snapshot)
 		if err != nil {
@@ -37,14 +37,14 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snap
 	sets = make([]*roaring.Bitmap, len(l.segments))
 	store := snap.Table().Store()
 	err = ofSegments(len(l.segments), func(i int) (err error) {
-		var first *storage.RowSet
+		var first *storage.RowBitmap
 		if len(listed) > 0 {
 			first = &listed[0][i]
 		}
 		if sets[i], err = storedSet(ctx, store, l.segments[i], first, deleted[i]); err != nil || len(listed) < 2 {
 			return err
 		}
-		second, err := store.ReadRows(ctx, listed[1][i])
+		second, err := store.ReadRowBitmap(ctx, listed[1][i])
 		if err == nil {
 			sets[i].And(second)
 		}
@@ -57,17 +57,17 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snap
 }
 
 // storedSet returns the rows of a segment that are listed, nil: all, and not deleted; nil: every row.
-func storedSet(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, listed *storage.RowSet, deleted storage.RowSet) (
+func storedSet(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, listed *storage.RowBitmap, deleted storage.RowBitmap) (
 	set *roaring.Bitmap, err error) {
 	if listed != nil {
-		if set, err = store.ReadRows(ctx, *listed); err != nil {
+		if set, err = store.ReadRowBitmap(ctx, *listed); err != nil {
 			return nil, err
 		}
 	}
 	if deleted.IsEmpty() {
 		return set, nil
 	}
-	gone, err := store.ReadRows(ctx, deleted)
+	gone, err := store.ReadRowBitmap(ctx, deleted)
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,8 @@ func TestDeletesAndSampleLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := func(i int, rows ...uint32) storage.RowSet {
-		s, err := store.PutRows(ctx, segments[i], roaring.BitmapOf(rows...))
+	set := func(i int, rows ...uint32) storage.RowBitmap {
+		s, err := store.PutRowBitmap(ctx, segments[i], roaring.BitmapOf(rows...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestDeletesAndSampleLists(t *testing.T) {
 	}
 	snap, err = snap.Table().Commit(ctx, storage.Change{
 		Operation: "delete", Base: before.Info().Number,
-		Deletes:  []storage.Deletes{{Segment: segments[0].ID, Rows: set(0, 0, 1, 2)}, {Segment: segments[1].ID, Rows: set(1, 1)}},
+		Deletes:  []storage.DeletionVector{{Segment: segments[0].ID, Rows: set(0, 0, 1, 2)}, {Segment: segments[1].ID, Rows: set(1, 1)}},
 		Lists:    []storage.SampleList{{Name: "mine", Definition: "by hand"}},
 		ListRows: []storage.ListRows{{List: "mine", Segment: segments[0].ID, Rows: set(0, 0)}, {List: "mine", Segment: segments[1].ID, Rows: set(1, 0, 1)}},
 	})
@@ -120,7 +120,7 @@ func TestSetsOfTooManyRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := store.PutRows(ctx, segments[0], roaring.BitmapOf(1))
+	set, err := store.PutRowBitmap(ctx, segments[0], roaring.BitmapOf(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,10 +129,10 @@ func TestSetsOfTooManyRows(t *testing.T) {
 	if _, err := storedSet(ctx, store, huge, nil, set); err == nil || !strings.Contains(err.Error(), "too many to select from") {
 		t.Errorf("rows of it are deleted: %v", err)
 	}
-	if b, err := storedSet(ctx, store, huge, &set, storage.RowSet{}); err != nil || b.GetCardinality() != 1 {
+	if b, err := storedSet(ctx, store, huge, &set, storage.RowBitmap{}); err != nil || b.GetCardinality() != 1 {
 		t.Errorf("rows of it are listed: %v, %v", b, err)
 	}
-	if b, err := storedSet(ctx, store, huge, nil, storage.RowSet{}); err != nil || b != nil {
+	if b, err := storedSet(ctx, store, huge, nil, storage.RowBitmap{}); err != nil || b != nil {
 		t.Errorf("it has all rows: %v, %v", b, err)
 	}
 }
@@ -185,11 +185,11 @@ func TestSetsAreReadTogether(t *testing.T) {
 		for r := uint32(0); r < rows; r += 3 + r%13 { // too many for the snapshot: the set is an object
 			gone.Add(r)
 		}
-		set, err := store.PutRows(ctx, d, gone)
+		set, err := store.PutRowBitmap(ctx, d, gone)
 		if err != nil {
 			t.Fatal(err)
 		}
-		deletes.Deletes = append(deletes.Deletes, storage.Deletes{Segment: d.ID, Rows: set})
+		deletes.Deletes = append(deletes.Deletes, storage.DeletionVector{Segment: d.ID, Rows: set})
 	}
 	if snap, err = table.Commit(ctx, deletes); err != nil {
 		t.Fatal(err)

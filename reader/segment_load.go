@@ -40,8 +40,8 @@ type segmentLoader struct {
 // A source is a segment whose feature files are looked up: the one that is read, or a layer over it.
 type source struct {
 	d       storage.SegmentDescriptor
-	layer   *storage.Layer // nil: the segment itself
-	index   segmentIndex   // nil: it is not open
+	layer   *storage.OverlaySegment // nil: the segment itself
+	index   segmentIndex            // nil: it is not open
 	covered *roaring.Bitmap
 	ids     []storage.FeatureID
 	to      []**storage.FeatureEntry // where the entries go

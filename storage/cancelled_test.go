@@ -67,14 +67,14 @@ func TestCancelledMidway(t *testing.T) {
 	mem := object.NewMemory()
 	fill := func(mem *object.Memory) *Table {
 		tab := newTable(t, mem)
-		tab.s.tailBytes, tab.s.inlineRows = 200, 0 // several runs, and every set an object
+		tab.s.memtableBytes, tab.s.inlineBitmapBytes = 200, 0 // several runs, and every set an object
 		segs := replaceAll(t, tab, 3)
 		mustCommit(t, tab, Change{Base: 3, Branches: []Branch{{Name: "b", Snapshot: 2}}})
 		for i := range 8 {
 			d := segment(t, tab, partition("k", fmt.Sprint(i)), []uint32{10}, int64(i), SegmentOptions{}, "x")
 			mustCommit(t, tab, Change{Features: features("x", fmt.Sprint("y", i)), Add: []SegmentDescriptor{d}})
 		}
-		mustCommit(t, tab, Change{Base: 12, Deletes: []Deletes{{segs[2].ID, rowSet(t, tab.s, segs[2], 1)}}})
+		mustCommit(t, tab, Change{Base: 12, Deletes: []DeletionVector{{segs[2].ID, rowSet(t, tab.s, segs[2], 1)}}})
 		for i := range uint64(2) {
 			s, err := tab.At(t.Context(), 5+i)
 			if err != nil {
@@ -116,7 +116,7 @@ func TestCancelledMidway(t *testing.T) {
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprint(r.DamageCount, r.Segments, r.RowSets, r.Snapshots), nil
+			return fmt.Sprint(r.DamageCount, r.Segments, r.RowBitmaps, r.Snapshots), nil
 		},
 		"gc": func(ctx context.Context, s *Store, _ *Table) (string, error) {
 			r, err := GC(ctx, s, GCOptions{NoWait: true, DryRun: true})

@@ -21,7 +21,7 @@ type Change struct {
 	Properties map[string]string
 
 	// Deletes are united with what is deleted already.
-	Deletes []Deletes
+	Deletes []DeletionVector
 	// FeatureChanges rename features, or set what becomes of them.
 	FeatureChanges []FeatureChange
 
@@ -34,7 +34,7 @@ type Change struct {
 	DropOverlays  []string
 	MergeOverlays []string
 	// Layers are set, in place of those that there are.
-	Layers []Layer
+	Layers []OverlaySegment
 	// Lists are defined, after DropLists are taken away: one in both is replaced. ListRows are set; what a list has in other
 	// segments stays.
 	Lists     []SampleList
@@ -74,7 +74,7 @@ func (c Change) Validate() error {
 }
 
 // adds returns the segments, those of layers too, and the sets of rows that the change adds.
-func (c *Change) adds() (segments []SegmentDescriptor, rows []RowSet) {
+func (c *Change) adds() (segments []SegmentDescriptor, rows []RowBitmap) {
 	for i := range operations {
 		if o := &operations[i]; o.adds != nil {
 			s, r := o.adds(c)

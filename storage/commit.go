@@ -53,7 +53,7 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 		}
 		var table tableID
 		if base == nil {
-			base = &Snapshot{t: t, m: manifest{listing: tree{kind: listingTree}, schema: tree{kind: schemaTree}}}
+			base = &Snapshot{t: t, m: manifest{listing: lsmTree{kind: listingTree}, schema: lsmTree{kind: schemaTree}}}
 			if table, err = t.root(ctx); err != nil {
 				return nil, replaced(err)
 			}
@@ -139,7 +139,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Ch
 	}
 	m := e.m
 	m.info, m.commit, m.parent, m.table = e.info, randomID(), base.m.commit, table
-	put := func(t0 tree, changes []treeEntry) (tree, error) {
+	put := func(t0 lsmTree, changes []entry) (lsmTree, error) {
 		out, ids, err := t.s.put(ctx, table, t0, sortEntries(changes))
 		for _, i := range ids {
 			e.made = append(e.made, i.runName(t0.kind))

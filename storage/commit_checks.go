@@ -52,7 +52,7 @@ func (t *Table) checkAdded(ctx context.Context, c Change) error {
 	add, sets := c.adds()
 	return object.Parallel(ctx, object.RequestsAtOnce, len(add)+len(sets), func(ctx context.Context, i int) error {
 		if i >= len(add) {
-			return t.s.checkRows(ctx, sets[i-len(add)])
+			return t.s.checkRowBitmap(ctx, sets[i-len(add)])
 		}
 		if err := t.s.checkSegment(ctx, add[i]); err != nil {
 			return fmt.Errorf("segment %s: %w", add[i].ID, err)

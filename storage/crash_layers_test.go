@@ -29,7 +29,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err != nil {
 		return 0, err
 	}
-	s.tailBytes, s.inlineRows = 300, 0 // runs are made, and every set is an object
+	s.memtableBytes, s.inlineBitmapBytes = 300, 0 // runs are made, and every set is an object
 	tab, err := s.NewTable(ctx, "ads")
 	if err != nil {
 		return 0, err
@@ -46,8 +46,8 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 		}
 		return w.Finish(ctx)
 	}
-	set := func(d SegmentDescriptor, rows ...uint32) RowSet {
-		r, e := s.PutRows(ctx, d, roaring.BitmapOf(rows...))
+	set := func(d SegmentDescriptor, rows ...uint32) RowBitmap {
+		r, e := s.PutRowBitmap(ctx, d, roaring.BitmapOf(rows...))
 		err = errors.Join(err, e)
 		return r
 	}
@@ -70,20 +70,22 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err := commit(Change{Features: features("x"), Add: []SegmentDescriptor{a}}); err != nil {
 		return done, err
 	}
-	w, werr = tab.NewLayer(ctx, a, SegmentOptions{})
+	w, werr = tab.NewOverlaySegment(ctx, a, SegmentOptions{})
 	data, werr := write(w, werr, "y")
 	if werr != nil {
 		return done, werr
 	}
 	changes := []func() Change{
 		func() Change {
-			return Change{Overlays: []Overlay{overlay("o", "y")}, Layers: []Layer{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}
+			return Change{Overlays: []Overlay{overlay("o", "y")}, Layers: []OverlaySegment{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}
 		},
 		func() Change {
 			return Change{Lists: []SampleList{{Name: "l"}}, ListRows: []ListRows{{"l", a.ID, set(a, 5)}}, Branches: []Branch{{Name: "b", Snapshot: 1}}}
 		},
-		func() Change { return Change{Deletes: []Deletes{{a.ID, set(a, 1)}}} },
-		func() Change { return Change{Deletes: []Deletes{{a.ID, set(a, 1, 7)}}, MergeOverlays: []string{"o"}} },
+		func() Change { return Change{Deletes: []DeletionVector{{a.ID, set(a, 1)}}} },
+		func() Change {
+			return Change{Deletes: []DeletionVector{{a.ID, set(a, 1, 7)}}, MergeOverlays: []string{"o"}}
+		},
 		func() Change { return Change{Oldest: 4} },
 	}
 	for _, c := range changes {
@@ -215,12 +217,12 @@ func TestLateDeletes(t *testing.T) {
 	ctx := t.Context()
 	late := &latePut{Store: object.NewMemory()}
 	tab := newTable(t, late)
-	tab.s.tailBytes, tab.s.inlineRows = 1, 0
+	tab.s.memtableBytes, tab.s.inlineBitmapBytes = 1, 0
 	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
 	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
-	mustCommit(t, tab, Change{Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 1)}}})
+	mustCommit(t, tab, Change{Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 1)}}})
 	late.armed = true
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 2)}}}); !errors.Is(err, object.ErrInjected) {
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 2)}}}); !errors.Is(err, object.ErrInjected) {
 		t.Fatal(err)
 	}
 	if err := late.land(); err != nil {
@@ -246,16 +248,16 @@ func TestLayersConcurrent(t *testing.T) {
 	var won, lost atomic.Int64
 	for w := range writers {
 		h := newTable(t, l)
-		h.s.inlineRows = w % 2 * maxInlineRows
+		h.s.inlineBitmapBytes = w % 2 * maxInlineBitmap
 		wg.Go(func() {
 			for k := range each {
-				c := Change{Operation: "delete", Deletes: []Deletes{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}
+				c := Change{Operation: "delete", Deletes: []DeletionVector{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}
 				if _, err := h.Commit(ctx, c); err != nil {
 					t.Error(err)
 				}
 			}
 			y := layer(t, h, "o", a, int64(w), "y")
-			switch _, err := h.Commit(ctx, Change{Operation: "layer", Base: 2, Layers: []Layer{y}}); {
+			switch _, err := h.Commit(ctx, Change{Operation: "layer", Base: 2, Layers: []OverlaySegment{y}}); {
 			case err == nil:
 				won.Add(1)
 			case errors.Is(err, ErrConflict):
@@ -270,7 +272,7 @@ func TestLayersConcurrent(t *testing.T) {
 	if err != nil || won.Load() != 1 || lost.Load() != writers-1 {
 		t.Fatal(won.Load(), lost.Load(), err)
 	}
-	got, err := s.DeletedRows(ctx, a)
+	got, err := s.DeletionVectors(ctx, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +311,7 @@ func TestLayersProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		tab := newTable(t, l)
-		tab.s.tailBytes, tab.s.inlineRows = 500, 20
+		tab.s.memtableBytes, tab.s.inlineBitmapBytes = 500, 20
 		for k := 0; k < each; {
 			s, err := tab.Latest(ctx)
 			if err != nil {
@@ -320,24 +322,24 @@ func TestLayersProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Every process deletes rows of its own; a row keeps its number in the one segment that there is.
-			c := Change{Operation: "delete", Base: s.Info().Number, Deletes: []Deletes{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}
+			c := Change{Operation: "delete", Base: s.Info().Number, Deletes: []DeletionVector{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}
 			if k%3 == 2 {
 				d := segment(t, tab, nil, []uint32{rows}, 1, SegmentOptions{}, "x")
-				deleted, err := s.DeletedRows(ctx, segs[0])
+				deleted, err := s.DeletionVectors(ctx, segs[0])
 				if err != nil {
 					t.Fatal(err)
 				}
-				all, err := tab.s.ReadRows(ctx, deleted[0])
+				all, err := tab.s.ReadRowBitmap(ctx, deleted[0])
 				if err != nil {
 					t.Fatal(err)
 				}
 				all.Add(uint32(who*each + k))
-				set, err := tab.s.PutRows(ctx, d, all)
+				set, err := tab.s.PutRowBitmap(ctx, d, all)
 				if err != nil {
 					t.Fatal(err)
 				}
 				c = Change{Operation: "compact", Base: s.Info().Number, Features: features("x"), Add: []SegmentDescriptor{d}, Remove: []string{segs[0].ID},
-					Deletes: []Deletes{{d.ID, set}}}
+					Deletes: []DeletionVector{{d.ID, set}}}
 			}
 			switch _, err := tab.Commit(ctx, c); {
 			case err == nil:
@@ -447,13 +449,13 @@ func FuzzLayerEntries(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	set := RowSet{Count: 2, Since: 3, inline: bitmap}
-	object := RowSet{Count: 2, Since: 3, object: segment, size: 40, sum: 7}
+	set := RowBitmap{Count: 2, Since: 3, inline: bitmap}
+	object := RowBitmap{Count: 2, Since: 3, object: segment, size: 40, sum: 7}
 	f.Add(deletesKey(segment), appendSet(nil, set))
 	f.Add(deletesKey(segment), appendSet(nil, object))
 	f.Add(append(listRowsPrefix("clicks"), segment[:]...), appendSet(nil, object))
-	f.Add(append(layerPrefix(7), segment[:]...), appendLayer(nil, Layer{Data: d, All: true, Since: 4}))
-	f.Add(append(layerPrefix(7), segment[:]...), appendLayer(nil, Layer{Data: d, Covered: set, Since: 4}))
+	f.Add(append(overlaySegmentPrefix(7), segment[:]...), appendOverlaySegment(nil, OverlaySegment{Data: d, All: true, Since: 4}))
+	f.Add(append(overlaySegmentPrefix(7), segment[:]...), appendOverlaySegment(nil, OverlaySegment{Data: d, Covered: set, Since: 4}))
 	f.Add(overlayKey("o"), appendOverlay(nil, overlay("o", "x", "y")))
 	f.Add(listKey("clicks"), appendList(nil, SampleList{Name: "clicks", Definition: "a > 1", Added: 9}))
 	f.Add(branchKey("b"), appendBranch(nil, Branch{Name: "b", Snapshot: 3, Overlays: []Pin{{"o", 2}}, List: Pin{"l", 1}, Owner: "x", Added: 4}))
@@ -462,7 +464,7 @@ func FuzzLayerEntries(f *testing.F) {
 		if l, reason := decodeLease(value); reason == "" && string(appendLease(nil, l)) != string(value) {
 			t.Fatalf("%+v is written otherwise", l)
 		}
-		if len(key) == 0 || !isLayerSpace(key[0]) || checkLayerEntry("o", key, value) != "" {
+		if len(key) == 0 || !isRowSpace(key[0]) || checkRowEntry("o", key, value) != "" {
 			return
 		}
 		var again []byte
@@ -471,9 +473,9 @@ func FuzzLayerEntries(f *testing.F) {
 		case deletesSpace, listRowsSpace:
 			r, _ := decodeSet(value, maxBitmapRows, "o")
 			again = appendSet(nil, r)
-		case layerSpace:
-			l, _ := parseLayer(key, value, "o")
-			again = appendLayer(nil, l)
+		case overlaySegmentSpace:
+			l, _ := parseOverlaySegment(key, value, "o")
+			again = appendOverlaySegment(nil, l)
 		case overlaySpace:
 			o, _ := decodeOverlay(name, value)
 			again = appendOverlay(nil, o)
@@ -484,7 +486,7 @@ func FuzzLayerEntries(f *testing.F) {
 			b, _ := decodeBranch(name, value)
 			again = appendBranch(nil, b)
 		}
-		if reason := checkLayerEntry("o", key, again); reason != "" {
+		if reason := checkRowEntry("o", key, again); reason != "" {
 			t.Fatalf("what was understood is not when it is written again: %s", reason)
 		}
 		if len(again) > len(value) {

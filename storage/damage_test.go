@@ -84,7 +84,7 @@ func TestReadDamage(t *testing.T) {
 		names = append(names, fmt.Sprint("f", i))
 	}
 	for n := range 2 {
-		tab.s.tailBytes = uint64(n * defaultTailBytes) // the first makes runs, the second a tail
+		tab.s.memtableBytes = uint64(n * defaultMemtableBytes) // the first makes runs, the second a tail
 		d := segment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, SegmentOptions{StandAloneBytes: 170}, names[:8]...)
 		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features(names...), Add: []SegmentDescriptor{d},
 			Sources: []Source{{fmt.Sprint(n), "x"}}}); err != nil {
@@ -191,8 +191,8 @@ func FuzzSnapshot(f *testing.F) {
 		_, _ = s.Lookup(t.Context(), "a")
 		_, _ = s.HasSource(t.Context(), "a")
 		v := verifier{s: tab.s, report: &VerifyReport{}, seen: map[id]bool{}}
-		for _, tr := range []tree{listing, schema} {
-			for _, e := range tr.tail {
+		for _, tr := range []lsmTree{listing, schema} {
+			for _, e := range tr.memtable {
 				_ = v.entry("o", tr.kind, e.key, e.value)
 			}
 		}

@@ -19,7 +19,7 @@ type namedIDs struct {
 
 // runs adds the runs of a snapshot's trees.
 func (n namedIDs) runs(m manifest) {
-	for _, tr := range [...]tree{m.listing, m.schema} {
+	for _, tr := range [...]lsmTree{m.listing, m.schema} {
 		for _, ref := range tr.runs {
 			n.staying[ref.id] = true
 		}
@@ -241,7 +241,7 @@ func (p *tablePlan) fence(ctx context.Context) error {
 		} else if err != nil {
 			return err
 		}
-		base = &Snapshot{t: p.t, m: manifest{listing: tree{kind: listingTree}, schema: tree{kind: schemaTree}}}
+		base = &Snapshot{t: p.t, m: manifest{listing: lsmTree{kind: listingTree}, schema: lsmTree{kind: schemaTree}}}
 	}
 	if _, err := p.t.attempt(ctx, base, p.t.bound(), Change{Operation: gcOperation}); err != nil && !errors.Is(err, errLostRace) {
 		return err
@@ -260,7 +260,7 @@ func (p *tablePlan) fence(ctx context.Context) error {
 
 // markData returns what adds the segments, and sets of rows, that entries of a listing name.
 func markData(out map[id]bool) func(obj string, kind treeKind, key, value []byte) error {
-	set := func(rows RowSet) {
+	set := func(rows RowBitmap) {
 		if rows.size > 0 {
 			out[rows.object] = true
 		}
@@ -275,8 +275,8 @@ func markData(out map[id]bool) func(obj string, kind treeKind, key, value []byte
 				return corrupt(obj, "segment key is malformed")
 			}
 			out[id(key[1:])] = true
-		case layerSpace:
-			l, reason := parseLayer(key, value, obj)
+		case overlaySegmentSpace:
+			l, reason := parseOverlaySegment(key, value, obj)
 			if reason != "" {
 				return corrupt(obj, reason)
 			}

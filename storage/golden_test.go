@@ -37,7 +37,7 @@ func makeGolden(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.tailBytes, s.inlineRows, s.keyRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
+	s.memtableBytes, s.inlineBitmapBytes, s.minKeyTableRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
 	tab, err := s.NewTable(ctx, "ads/é")
 	if err != nil {
 		t.Fatal(err)
@@ -48,13 +48,13 @@ func makeGolden(t *testing.T, dir string) {
 	mustCommit(t, tab, Change{Operation: "ingest", Features: schema, Add: []SegmentDescriptor{a}, Sources: []Source{{"f1", "a.parquet"}}, Properties: map[string]string{"profile": "size"}})
 	b := segment(t, tab, partition("ds", "2"), []uint32{40}, 2, SegmentOptions{}, "x")
 	mustCommit(t, tab, Change{Operation: "ingest", Features: features("x"), Add: []SegmentDescriptor{b}, Sources: []Source{{"f2", "b.parquet"}}})
-	mustCommit(t, tab, Change{Operation: "delete", Deletes: []Deletes{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}})
+	mustCommit(t, tab, Change{Operation: "delete", Deletes: []DeletionVector{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}})
 	some := layer(t, tab, "label", a, 5, "y", "z")
 	some.All, some.Covered = false, rowSet(t, s, a, 1, 2, 3)
 	label := overlay("label", "y", "z")
 	label.MissingRows, label.MissingLayers = Null, Refuse
 	mustCommit(t, tab, Change{Operation: "overlay", Base: 3, Overlays: []Overlay{label, overlay("fill", "x")},
-		Layers: []Layer{some, layer(t, tab, "fill", b, 6, "x")}})
+		Layers: []OverlaySegment{some, layer(t, tab, "fill", b, 6, "x")}})
 	mustCommit(t, tab, Change{Operation: "samples", Base: 4, Lists: []SampleList{{Name: "clicks", Definition: "click = 1"}},
 		ListRows: []ListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}})
 	mustCommit(t, tab, Change{Operation: "branch", Base: 5, Branches: []Branch{
@@ -138,11 +138,11 @@ func goldenSnapshot(t *testing.T, b *strings.Builder, s *Snapshot) {
 	fail(err)
 	branches, err := s.Branches(ctx)
 	fail(err)
-	deleted, err := s.DeletedRows(ctx, segs...)
+	deleted, err := s.DeletionVectors(ctx, segs...)
 	fail(err)
-	layers, err := s.Layers(ctx, overlays, segs...)
+	layers, err := s.OverlaySegments(ctx, overlays, segs...)
 	fail(err)
-	set := func(what string, r RowSet) {
+	set := func(what string, r RowBitmap) {
 		rows := readRows(t, s, r)
 		fmt.Fprintf(b, "    %s since %d, %d rows, first %v, object of %d bytes\n", what, r.Since, len(rows), rows[:min(3, len(rows))], r.size)
 	}
@@ -202,7 +202,7 @@ func TestGolden(t *testing.T) {
 		t.Errorf("it reads as\n%s\nwant\n%s", got, want)
 	}
 	r := verifyClean(t, s)
-	if r.RowSets < 5 || r.Snapshots < 4 {
+	if r.RowBitmaps < 5 || r.Snapshots < 4 {
 		t.Errorf("%+v", r)
 	}
 	// It can be written on.

@@ -86,7 +86,7 @@ func (h *history) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 	// What a snapshot shows and the one before does not, its commit has set: it is in the tail, or in the run that the
 	// commit made of the tail. So only the first of a row of snapshots is gone through as a whole.
 	whole := h.before == 0 || h.before+1 != n
-	for _, t := range [...]tree{s.m.listing, s.m.schema} {
+	for _, t := range [...]lsmTree{s.m.listing, s.m.schema} {
 		if err := h.tree(ctx, s, t, !whole); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (h *history) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 }
 
 // all calls shown for everything that a tree of a snapshot shows.
-func (h *history) all(ctx context.Context, s *Snapshot, t tree) error {
+func (h *history) all(ctx context.Context, s *Snapshot, t lsmTree) error {
 	it := h.t.s.iter(ctx, t, nil)
 	for ok := it.seek(ctx, nil); ok; ok = it.next(ctx) {
 		if err := h.shown(s.treeName(t), t.kind, it.key, it.value); err != nil {
@@ -126,7 +126,7 @@ func (h *history) failed(ctx context.Context, err error) error {
 }
 
 // tree visits what of a tree no snapshot before has. shows: what it sets there, the snapshot shows.
-func (h *history) tree(ctx context.Context, s *Snapshot, t tree, shows bool) error {
+func (h *history) tree(ctx context.Context, s *Snapshot, t lsmTree, shows bool) error {
 	visit := func(object string, key, value []byte) error {
 		var err error
 		if h.entry != nil {
@@ -152,7 +152,7 @@ func (h *history) tree(ctx context.Context, s *Snapshot, t tree, shows bool) err
 			return err
 		}
 	}
-	for _, e := range t.tail {
+	for _, e := range t.memtable {
 		if err := visit(s.name(), e.key, e.value); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (h *history) tree(ctx context.Context, s *Snapshot, t tree, shows bool) err
 	return nil
 }
 
-func (h *history) run(ctx context.Context, kind treeKind, ref runRef, visit func(object string, key, value []byte) error) error {
+func (h *history) run(ctx context.Context, kind treeKind, ref sortedRun, visit func(object string, key, value []byte) error) error {
 	name := ref.id.runName(kind)
 	r, err := h.t.s.openRun(ctx, kind, ref)
 	if err != nil {

@@ -138,12 +138,12 @@ func (e *edit) keys(ctx context.Context, _ *Change) error {
 			}
 		}
 		if value := appendKeyFeatures(nil, *k); len(value) <= maxKeyFeatures {
-			e.schema = append(e.schema, treeEntry{keysKey(), value})
+			e.schema = append(e.schema, entry{keysKey(), value})
 			return nil
 		}
 	}
 	// What does not fit is left out, and readers go through the schema. An entry that stayed could hold again, wrongly: with features dropped
 	// their number might come back to it.
-	e.schema = append(e.schema, treeEntry{keysKey(), nil})
+	e.schema = append(e.schema, entry{keysKey(), nil})
 	return nil
 }

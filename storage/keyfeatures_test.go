@@ -59,7 +59,7 @@ func TestKeyFeaturesCost(t *testing.T) {
 	for _, tail := range []uint64{1, 2000, 1 << 20} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		tab.s.tailBytes = tail
+		tab.s.memtableBytes = tail
 		var features []Feature
 		for i := range 5000 {
 			features = append(features, feature(fmt.Sprintf("f%05d", i), int64Type))
@@ -118,7 +118,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	other := withRole(feature("user", int64Type), RoleUserKey)
 	rewrite(func(m *manifest) {
 		m.info.Features++
-		m.schema.tail = mergeEntries(m.schema.tail, sortEntries([]treeEntry{
+		m.schema.memtable = mergeEntries(m.schema.memtable, sortEntries([]entry{
 			{nameKey("user"), appendFeature(nil, other)}, {featureIDKey(other.ID), []byte("user")},
 		}))
 	})
@@ -128,7 +128,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	wantKeyFeatures(t, mem)
 	// None at all.
 	rewrite(func(m *manifest) {
-		m.schema.tail = slices.DeleteFunc(slices.Clone(m.schema.tail), func(e treeEntry) bool { return e.key[0] == keysSpace })
+		m.schema.memtable = slices.DeleteFunc(slices.Clone(m.schema.memtable), func(e entry) bool { return e.key[0] == keysSpace })
 	})
 	wantKeyFeatures(t, mem)
 	commitFeatures(t, newTable(t, mem), withRole(feature("request", int64Type), RoleRequestKey))
@@ -139,7 +139,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 		appendKeyFeatures(nil, keyFeatures{4, []keyFeature{{RoleUserKey, "nobody"}}}),
 	} {
 		rewrite(func(m *manifest) {
-			m.schema.tail = mergeEntries(m.schema.tail, []treeEntry{{keysKey(), value}})
+			m.schema.memtable = mergeEntries(m.schema.memtable, []entry{{keysKey(), value}})
 		})
 		r, err := Verify(ctx, newTable(t, mem).s, "", false, nil)
 		if err != nil || !hasKeyDamage(r) {

@@ -20,10 +20,10 @@ import (
 // feature takes no more than the table would.
 const fewKeys = 8
 
-// Chunks of a filter, and buckets, that lie no further apart are read as one; farKeyGap where requests take long.
+// Chunks of a filter, and buckets, that lie no further apart are read as one; remoteKeyGap where requests take long.
 const (
-	keyGap    = 16 << 10
-	farKeyGap = 256 << 10
+	keyGap       = 16 << 10
+	remoteKeyGap = 256 << 10
 	// keyIndexShare is which part of a table of keys holds the index of its blocks, which is read with the tail where requests take long.
 	keyIndexShare = 32
 	// keysHead is how much of the front is read with the tail: the block with the facts, which holds the first chunk of a filter, too.
@@ -104,7 +104,7 @@ func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, e
 		return nil, err
 	}
 	size := int64(d.KeysSize)
-	if d.KeysSize > farRunBytes {
+	if d.KeysSize > remoteRunBytes {
 		size /= 32 // the index of its blocks
 	}
 	s.mu.Lock()
@@ -118,8 +118,8 @@ func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, e
 func (s *Store) readKeys(ctx context.Context, segment id, d SegmentDescriptor) (_ *keyTable, err error) {
 	k := &keyTable{name: segment.keysName(), segmentRows: d.Rows}
 	fetch := sst.Fetch{Head: keysHead, Gap: keyGap}
-	if object.Far(s.blobs) {
-		fetch.Whole, fetch.Gap, fetch.Tail = farRunBytes, farKeyGap, int(min(d.KeysSize/keyIndexShare, farRunBytes))
+	if object.HighLatency(s.blobs) {
+		fetch.Whole, fetch.Gap, fetch.Tail = remoteRunBytes, remoteKeyGap, int(min(d.KeysSize/keyIndexShare, remoteRunBytes))
 	}
 	if k.table, err = s.openTable(ctx, k.name, d.KeysSize, fetch); err != nil {
 		return nil, err

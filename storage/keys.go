@@ -31,19 +31,19 @@ import (
 // number is the snapshot that added the entry. A partition's canonical form has no byte below 0x20, so that keys sort as
 // the forms do.
 const (
-	partitionSpace = 'p'
-	segmentSpace   = 's'
-	sourceSpace    = 'f'
-	deletesSpace   = 'd'
-	overlaySpace   = 'v'
-	layerSpace     = 'V'
-	listSpace      = 'l'
-	listRowsSpace  = 'L'
-	branchSpace    = 'b'
-	nameSpace      = 'n'
-	idSpace        = 'i'
-	keysSpace      = 'k'
-	propertySpace  = 't'
+	partitionSpace      = 'p'
+	segmentSpace        = 's'
+	sourceSpace         = 'f'
+	deletesSpace        = 'd'
+	overlaySpace        = 'v'
+	overlaySegmentSpace = 'V'
+	listSpace           = 'l'
+	listRowsSpace       = 'L'
+	branchSpace         = 'b'
+	nameSpace           = 'n'
+	idSpace             = 'i'
+	keysSpace           = 'k'
+	propertySpace       = 't'
 )
 
 func spaceBounds(space byte) (lower, upper []byte) { return []byte{space}, []byte{space + 1} }
@@ -63,8 +63,8 @@ func overlayKey(name string) []byte     { return append([]byte{overlaySpace}, na
 func listKey(name string) []byte        { return append([]byte{listSpace}, name...) }
 func branchKey(name string) []byte      { return append([]byte{branchSpace}, name...) }
 func listRowsPrefix(name string) []byte { return append([]byte{listRowsSpace}, name+"\x00"...) }
-func layerPrefix(number uint32) []byte {
-	return binary.BigEndian.AppendUint32([]byte{layerSpace}, number)
+func overlaySegmentPrefix(number uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{overlaySegmentSpace}, number)
 }
 
 // segmentOf returns the id that a key ends in, after the prefix.

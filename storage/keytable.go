@@ -294,7 +294,7 @@ func fingerprint(hash uint64, bucketBits int) uint16 {
 
 // keysOf returns what gathers the hashes of a feature's keys, nil where the segment's table is not to have it.
 func (w *SegmentWriter) keysOf(f Feature) *keyHashes {
-	if !isLookedUp(f) || w.rows < w.s.keyRows {
+	if !isLookedUp(f) || w.rows < w.s.minKeyTableRows {
 		return nil
 	}
 	return &keyHashes{feature: f.ID}

@@ -119,7 +119,7 @@ func TestKeyRows(t *testing.T) {
 	checked, extra := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		tab := newTable(t, object.NewMemory())
-		tab.s.keyRows = 1
+		tab.s.minKeyTableRows = 1
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		var stripes []uint32
 		for range rapid.SampledFrom([]int{1, 2, 9, 300}).Draw(rt, "stripes") {
@@ -244,7 +244,7 @@ func TestKeyTableSmall(t *testing.T) {
 	if k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{2000, 2095}, 100); k.d.KeysSize != 0 {
 		t.Errorf("a segment of 4,095 rows has a table of keys of %d bytes", k.d.KeysSize)
 	}
-	tab.s.keyRows = 1
+	tab.s.minKeyTableRows = 1
 	if d := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "a"); d.KeysSize != 0 {
 		t.Errorf("a segment without keys has a table of keys of %d bytes", d.KeysSize)
 	}
@@ -255,7 +255,7 @@ func TestKeyTableSmall(t *testing.T) {
 func TestKeyTableDamage(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.keyRows = 1
+	tab.s.minKeyTableRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
 	mustCommit(t, tab, Change{Operation: "ingest", Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)},
 		Add: []SegmentDescriptor{k.d}})
@@ -317,7 +317,7 @@ func TestKeyTableDamage(t *testing.T) {
 func TestKeyTableUntrusted(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.keyRows = 1
+	tab.s.minKeyTableRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
 	segment, err := parseID(k.d.ID)
 	if err != nil {
@@ -395,7 +395,7 @@ func TestKeyTableUntrusted(t *testing.T) {
 // TestKeyRowsUnderOverlay: where an overlay that is part of the table has the key, the segments' own tables say nothing.
 func TestKeyRowsUnderOverlay(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
-	tab.s.keyRows = 1
+	tab.s.minKeyTableRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
 	mustCommit(t, tab, Change{Operation: "ingest", Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)},
 		Add: []SegmentDescriptor{k.d}})
@@ -426,7 +426,7 @@ func TestKeyRowsRequests(t *testing.T) {
 	for _, segments := range []int64{3, 70} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		tab.s.keyRows = 1
+		tab.s.minKeyTableRows = 1
 		var add []SegmentDescriptor
 		for i := range segments {
 			add = append(add, makeKeyed(t, tab, rand.New(rand.NewPCG(1, uint64(i))), []uint32{40, 40}, 1<<50).d)

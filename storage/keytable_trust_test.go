@@ -51,7 +51,7 @@ func TestKeyFactsMemory(t *testing.T) {
 func TestKeyTableSwapped(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.keyRows = 1
+	tab.s.minKeyTableRows = 1
 	rng := rand.New(rand.NewPCG(1, 2))
 	a := makeKeyed(t, tab, rng, []uint32{30, 20}, 1<<40)
 	var b *keyed

@@ -24,13 +24,13 @@ func TestLayersGrowth(t *testing.T) {
 		mustCommit(t, tab, c)
 		over := Change{Base: 1, Overlays: []Overlay{overlay("o", "y")}, Lists: []SampleList{{Name: "l"}}}
 		for i, d := range c.Add {
-			over.Deletes = append(over.Deletes, Deletes{d.ID, rowSet(t, tab.s, d, uint32(i%50))})
+			over.Deletes = append(over.Deletes, DeletionVector{d.ID, rowSet(t, tab.s, d, uint32(i%50))})
 			over.ListRows = append(over.ListRows, ListRows{"l", d.ID, rowSet(t, tab.s, d, uint32(i%50))})
 			data, err := fakeSegment(ctx, tab, nil, 50)
 			if err != nil {
 				t.Fatal(err)
 			}
-			over.Layers = append(over.Layers, Layer{Overlay: "o", Segment: d.ID, Data: data, All: true})
+			over.Layers = append(over.Layers, OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true})
 		}
 		mustCommit(t, tab, over)
 		counted := object.NewCounted(mem)
@@ -41,7 +41,7 @@ func TestLayersGrowth(t *testing.T) {
 		}
 		few := []SegmentDescriptor{c.Add[0], c.Add[n/3], c.Add[n/2], c.Add[n-1]}
 		start := counted.Counts()
-		deleted, err := s.DeletedRows(ctx, few...)
+		deleted, err := s.DeletionVectors(ctx, few...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestLayersGrowth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layers, err := s.Layers(ctx, overlays, few...)
+		layers, err := s.OverlaySegments(ctx, overlays, few...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestLayersGrowth(t *testing.T) {
 		}
 		read := counted.Counts().Sub(start)
 		start = counted.Counts()
-		mustCommit(t, h, Change{Deletes: []Deletes{{few[1].ID, rowSet(t, h.s, few[1], 49, 48)}}})
+		mustCommit(t, h, Change{Deletes: []DeletionVector{{few[1].ID, rowSet(t, h.s, few[1], 49, 48)}}})
 		commit := counted.Counts().Sub(start)
 		cost[n] = [3]int64{read.Requests(), read.BytesRead, commit.Requests()}
 		t.Logf("%d segments: reading what lies over 4 takes %d requests, %d bytes; a commit of deletes %d requests, %d bytes read",

@@ -106,12 +106,12 @@ func (r *layeredRun) segment(t *rapid.T, rows uint32) SegmentDescriptor {
 	return d
 }
 
-func (r *layeredRun) set(t *rapid.T, segment string, rows map[uint32]bool) RowSet {
+func (r *layeredRun) set(t *rapid.T, segment string, rows map[uint32]bool) RowBitmap {
 	b := roaring.New()
 	for row := range rows {
 		b.Add(row)
 	}
-	set, err := r.handles[0].s.PutRows(context.Background(), r.files[segment], b)
+	set, err := r.handles[0].s.PutRowBitmap(context.Background(), r.files[segment], b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,8 +283,8 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 	return next, nil
 }
 
-func (r *layeredRun) rowsOf(set RowSet) map[uint32]bool {
-	b, err := r.handles[0].s.ReadRows(context.Background(), set)
+func (r *layeredRun) rowsOf(set RowBitmap) map[uint32]bool {
+	b, err := r.handles[0].s.ReadRowBitmap(context.Background(), set)
 	if err != nil {
 		panic(err)
 	}
@@ -295,7 +295,7 @@ func (r *layeredRun) rowsOf(set RowSet) map[uint32]bool {
 	return out
 }
 
-func (r *layeredRun) sameRows(t *rapid.T, what string, got RowSet, wanted modelSet) {
+func (r *layeredRun) sameRows(t *rapid.T, what string, got RowBitmap, wanted modelSet) {
 	if int(got.Count) != len(wanted.rows) || int(got.Since) != wanted.since {
 		t.Fatalf("%s: %d rows since %d, want %d since %d", what, got.Count, got.Since, len(wanted.rows), wanted.since)
 	}
@@ -314,7 +314,7 @@ func (r *layeredRun) check(t *rapid.T, s *Snapshot, m layeredTable) {
 	if int(s.Info().DeletedRows) != m.deletedRows() || int(s.Info().Oldest) != m.oldest {
 		t.Fatalf("%+v, want %d deleted, oldest %d", s.Info(), m.deletedRows(), m.oldest)
 	}
-	deleted, err := s.DeletedRows(ctx, segs...)
+	deleted, err := s.DeletionVectors(ctx, segs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func (r *layeredRun) check(t *rapid.T, s *Snapshot, m layeredTable) {
 			t.Fatalf("%+v, want %+v", o, w)
 		}
 	}
-	layers, err := s.Layers(ctx, overlays, segs...)
+	layers, err := s.OverlaySegments(ctx, overlays, segs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,10 +409,10 @@ func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c Change) {
 		at += s.rows
 	}
 	if len(deleted) > 0 {
-		c.Deletes = []Deletes{{out.ID, r.set(t, out.ID, deleted)}}
+		c.Deletes = []DeletionVector{{out.ID, r.set(t, out.ID, deleted)}}
 	}
 	for _, name := range slices.Sorted(maps.Keys(cover)) {
-		y := Layer{Overlay: name, Segment: out.ID, Data: r.segment(t, rows), All: len(cover[name]) == int(rows)}
+		y := OverlaySegment{Overlay: name, Segment: out.ID, Data: r.segment(t, rows), All: len(cover[name]) == int(rows)}
 		if !y.All {
 			y.Covered = r.set(t, out.ID, cover[name])
 		}
@@ -433,7 +433,7 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
 	branch := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "branch")
 	layers := func() {
 		for _, s := range pick(t, view) {
-			y := Layer{Overlay: overlay, Segment: s.id, Data: r.segment(t, s.rows), All: rapid.Bool().Draw(t, "all")}
+			y := OverlaySegment{Overlay: overlay, Segment: s.id, Data: r.segment(t, s.rows), All: rapid.Bool().Draw(t, "all")}
 			if !y.All {
 				y.Covered = r.set(t, s.id, drawRows(t, s.rows))
 			}
@@ -452,7 +452,7 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
 		c.Add = []SegmentDescriptor{r.segment(t, rapid.Uint32Range(1, 400).Draw(t, "rows"))}
 	case "delete":
 		for _, s := range pick(t, view) {
-			c.Deletes = append(c.Deletes, Deletes{s.id, r.set(t, s.id, drawRows(t, s.rows))})
+			c.Deletes = append(c.Deletes, DeletionVector{s.id, r.set(t, s.id, drawRows(t, s.rows))})
 		}
 	case "overlay":
 		c.Overlays = []Overlay{{Name: overlay, Features: features("f-" + overlay)}}
@@ -550,8 +550,8 @@ func TestMetamorphicLayers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.tailBytes = rapid.SampledFrom([]uint64{0, 300, 2000, defaultTailBytes}).Draw(t, "tail")
-			s.inlineRows = rapid.SampledFrom([]int{0, 40, maxInlineRows}).Draw(t, "inline")
+			s.memtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, defaultMemtableBytes}).Draw(t, "tail")
+			s.inlineBitmapBytes = rapid.SampledFrom([]int{0, 40, maxInlineBitmap}).Draw(t, "inline")
 			tab, err := s.NewTable(ctx, "ads")
 			if err != nil {
 				t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 )
 
 // rowSet makes a set for a change.
-func rowSet(t testing.TB, s *Store, d SegmentDescriptor, rows ...uint32) RowSet {
+func rowSet(t testing.TB, s *Store, d SegmentDescriptor, rows ...uint32) RowBitmap {
 	t.Helper()
-	r, err := s.PutRows(t.Context(), d, roaring.BitmapOf(rows...))
+	r, err := s.PutRowBitmap(t.Context(), d, roaring.BitmapOf(rows...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,13 +24,13 @@ func rowSet(t testing.TB, s *Store, d SegmentDescriptor, rows ...uint32) RowSet 
 }
 
 // everySecond has many rows in no order that compresses, so that its set is an object.
-func everySecond(t testing.TB, s *Store, d SegmentDescriptor, from uint64) RowSet {
+func everySecond(t testing.TB, s *Store, d SegmentDescriptor, from uint64) RowBitmap {
 	t.Helper()
 	rows := roaring.New()
 	for i := from; i < d.Rows; i += 2 {
 		rows.Add(uint32(i))
 	}
-	r, err := s.PutRows(t.Context(), d, rows)
+	r, err := s.PutRowBitmap(t.Context(), d, rows)
 	if err != nil || r.size == 0 {
 		t.Fatal(err, r)
 	}
@@ -59,9 +59,9 @@ func wantConflict(t testing.TB, tab *Table, c Change, what string) {
 	}
 }
 
-func readRows(t testing.TB, s *Snapshot, r RowSet) []uint32 {
+func readRows(t testing.TB, s *Snapshot, r RowBitmap) []uint32 {
 	t.Helper()
-	rows, err := s.t.s.ReadRows(t.Context(), r)
+	rows, err := s.t.s.ReadRowBitmap(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,12 +87,12 @@ func TestDeletes(t *testing.T) {
 	b := segment(t, tab, partition("p", "b"), []uint32{10}, 1, SegmentOptions{}, "x")
 	s1 := mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a, b}})
 	// Deletes made against one snapshot unite, in whichever order they come; so do appends between.
-	mustCommit(t, tab, Change{Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}})
+	mustCommit(t, tab, Change{Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}})
 	c := segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x")
 	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{c}, Base: 1})
-	mustCommit(t, tab, Change{Deletes: []Deletes{{a.ID, everySecond(t, tab.s, a, 0)}}, Base: 1})
-	s := mustCommit(t, tab, Change{Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 1, 3)}}, Base: 1})
-	got, err := s.DeletedRows(ctx, c, b, a)
+	mustCommit(t, tab, Change{Deletes: []DeletionVector{{a.ID, everySecond(t, tab.s, a, 0)}}, Base: 1})
+	s := mustCommit(t, tab, Change{Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 1, 3)}}, Base: 1})
+	got, err := s.DeletionVectors(ctx, c, b, a)
 	if err != nil || !got[0].IsEmpty() || got[1].Since != 2 || got[2].Since != 5 {
 		t.Fatal(got, err)
 	}
@@ -110,12 +110,12 @@ func TestDeletes(t *testing.T) {
 		t.Fatalf("%+v", i)
 	}
 	// What is deleted already changes nothing, and keeps the version that caches go by.
-	s = mustCommit(t, tab, Change{Deletes: []Deletes{{b.ID, rowSet(t, tab.s, b, 9)}}})
-	if got, err := s.DeletedRows(ctx, b); err != nil || got[0].Since != 2 {
+	s = mustCommit(t, tab, Change{Deletes: []DeletionVector{{b.ID, rowSet(t, tab.s, b, 9)}}})
+	if got, err := s.DeletionVectors(ctx, b); err != nil || got[0].Since != 2 {
 		t.Fatal(got, err)
 	}
 	// The snapshots before see them.
-	if got, err := s1.DeletedRows(ctx, a); err != nil || !got[0].IsEmpty() {
+	if got, err := s1.DeletionVectors(ctx, a); err != nil || !got[0].IsEmpty() {
 		t.Fatal(got, err)
 	}
 	verifyClean(t, tab.s)
@@ -124,12 +124,12 @@ func TestDeletes(t *testing.T) {
 	compaction := Change{Features: features("x"), Remove: []string{a.ID, c.ID}, Add: []SegmentDescriptor{merged}, Base: 4}
 	wantConflict(t, tab, compaction, "compaction of what got deletes")
 	compaction.Base = 6
-	compaction.Deletes = []Deletes{{merged.ID, rowSet(t, tab.s, merged, 5)}}
+	compaction.Deletes = []DeletionVector{{merged.ID, rowSet(t, tab.s, merged, 5)}}
 	s = mustCommit(t, tab, compaction)
-	if got, err := s.DeletedRows(ctx, merged, b); err != nil || got[0].Count != 1 || got[1].Count != 1 || s.Info().DeletedRows != 2 {
+	if got, err := s.DeletionVectors(ctx, merged, b); err != nil || got[0].Count != 1 || got[1].Count != 1 || s.Info().DeletedRows != 2 {
 		t.Fatal(got, err, s.Info())
 	}
-	wantConflict(t, tab, Change{Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 7)}}}, "deletes of a segment that is gone")
+	wantConflict(t, tab, Change{Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 7)}}}, "deletes of a segment that is gone")
 	// An overwrite takes what was deleted away with the rows.
 	s = mustCommit(t, tab, Change{Overwrite: []Partition{a.Partition}, Base: 7})
 	if i := s.Info(); i.DeletedRows != 1 || i.Rows != 10 {
@@ -140,12 +140,12 @@ func TestDeletes(t *testing.T) {
 		d    SegmentDescriptor
 		rows uint32
 	}{{b, 10}, {b, 1 << 31}} {
-		if r, err := tab.s.PutRows(ctx, bad.d, roaring.BitmapOf(bad.rows)); err == nil {
+		if r, err := tab.s.PutRowBitmap(ctx, bad.d, roaring.BitmapOf(bad.rows)); err == nil {
 			t.Errorf("row %d of %d: %+v", bad.rows, bad.d.Rows, r)
 		}
 	}
 	// Readers make bitmaps of all rows of a segment that has deleted ones: of no more rows than a bitmap can have.
-	if r, err := tab.s.PutRows(ctx, SegmentDescriptor{ID: b.ID, Rows: 1<<32 + 1}, roaring.BitmapOf(1)); err == nil {
+	if r, err := tab.s.PutRowBitmap(ctx, SegmentDescriptor{ID: b.ID, Rows: 1<<32 + 1}, roaring.BitmapOf(1)); err == nil {
 		t.Errorf("a set of rows of a segment of 2^32 + 1: %+v", r)
 	}
 	entry := appendSet(nil, rowSet(t, tab.s, b, 1))
@@ -154,16 +154,16 @@ func TestDeletes(t *testing.T) {
 			t.Errorf("a set of a segment of %d: %+v %s", rows, r, reason)
 		}
 	}
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Deletes: []Deletes{{b.ID, rowSet(t, tab.s, a, 7)}}}); err == nil || errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Deletes: []DeletionVector{{b.ID, rowSet(t, tab.s, a, 7)}}}); err == nil || errors.Is(err, ErrConflict) {
 		t.Errorf("rows of another segment: %v", err)
 	}
 }
 
 // layer writes a layer of features over a segment.
-func layer(t testing.TB, tab *Table, o string, base SegmentDescriptor, seed int64, names ...string) Layer {
+func layer(t testing.TB, tab *Table, o string, base SegmentDescriptor, seed int64, names ...string) OverlaySegment {
 	t.Helper()
 	ctx := t.Context()
-	w, err := tab.NewLayer(ctx, base, SegmentOptions{})
+	w, err := tab.NewOverlaySegment(ctx, base, SegmentOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func layer(t testing.TB, tab *Table, o string, base SegmentDescriptor, seed int6
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Layer{Overlay: o, Segment: base.ID, Data: d, All: true}
+	return OverlaySegment{Overlay: o, Segment: base.ID, Data: d, All: true}
 }
 
 func overlay(name string, names ...string) Overlay {
@@ -199,12 +199,12 @@ func TestOverlays(t *testing.T) {
 	over := layer(t, tab, "low", b, 1, "y", "z")
 	over.All, over.Covered = false, rowSet(t, tab.s, b, 1, 4)
 	s := mustCommit(t, tab, Change{Overlays: []Overlay{overlay("low", "y", "z"), overlay("high", "y")}, Base: 1,
-		Layers: []Layer{layer(t, tab, "low", a, 2, "y", "z"), over, layer(t, tab, "high", b, 3, "y")}})
+		Layers: []OverlaySegment{layer(t, tab, "low", a, 2, "y", "z"), over, layer(t, tab, "high", b, 3, "y")}})
 	all, err := s.Overlays(ctx)
 	if err != nil || len(all) != 2 || all[0].Name != "low" || all[1].Name != "high" || all[0].Number >= all[1].Number || all[0].Added != 2 {
 		t.Fatal(all, err)
 	}
-	layers, err := s.Layers(ctx, all, b, a)
+	layers, err := s.OverlaySegments(ctx, all, b, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,9 +233,9 @@ func TestOverlays(t *testing.T) {
 		t.Fatal(err, r.Removed)
 	}
 	// Two that set one layer: the later has not seen the first.
-	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "low", a, 9, "y", "z")}, Base: 1}, "a layer set since")
-	mustCommit(t, tab, Change{Layers: []Layer{layer(t, tab, "low", a, 9, "y", "z")}, Base: 2})
-	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "low", a, 9, "y", "z")}, Base: 2}, "a layer set since")
+	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "low", a, 9, "y", "z")}, Base: 1}, "a layer set since")
+	mustCommit(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "low", a, 9, "y", "z")}, Base: 2})
+	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "low", a, 9, "y", "z")}, Base: 2}, "a layer set since")
 	// Names are taken.
 	if _, err := tab.Commit(ctx, Change{Operation: "x", Overlays: []Overlay{overlay("low", "q")}, Base: 3}); !errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
 		t.Fatal(err)
@@ -243,14 +243,14 @@ func TestOverlays(t *testing.T) {
 	wantConflict(t, tab, Change{Overlays: []Overlay{overlay("low", "q")}, Base: 1}, "a name taken since")
 	// A compaction carries the layers, or does not take place.
 	c := segment(t, tab, partition("p", "a"), []uint32{60}, 1, SegmentOptions{}, "x")
-	compaction := Change{Features: features("x"), Remove: []string{a.ID}, Add: []SegmentDescriptor{c}, Base: 2, Layers: []Layer{layer(t, tab, "low", c, 2, "y", "z")}}
+	compaction := Change{Features: features("x"), Remove: []string{a.ID}, Add: []SegmentDescriptor{c}, Base: 2, Layers: []OverlaySegment{layer(t, tab, "low", c, 2, "y", "z")}}
 	wantConflict(t, tab, compaction, "compaction under a new layer")
 	compaction.Base = 3
 	s = mustCommit(t, tab, compaction)
-	if layers, err = s.Layers(ctx, all, c, a); err != nil || layers[0][0] == nil || layers[1][0] != nil {
+	if layers, err = s.OverlaySegments(ctx, all, c, a); err != nil || layers[0][0] == nil || layers[1][0] != nil {
 		t.Fatal(layers, err)
 	}
-	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "high", a, 9, "y")}, Base: 4}, "a layer over a segment that is gone")
+	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "high", a, 9, "y")}, Base: 4}, "a layer over a segment that is gone")
 	// Merged, its features are the table's.
 	s = mustCommit(t, tab, Change{MergeOverlays: []string{"low"}, Base: 4})
 	if f, err := s.Lookup(ctx, "z"); err != nil || f[0].ID != NewFeatureID("z", 0) || s.Info().Features != 3 {
@@ -259,7 +259,7 @@ func TestOverlays(t *testing.T) {
 	if o, err := s.Overlay(ctx, "low"); err != nil || o.Merged != 5 {
 		t.Fatal(o, err)
 	}
-	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "low", c, 9, "y", "z")}, Base: 4}, "a layer of an overlay merged since")
+	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "low", c, 9, "y", "z")}, Base: 4}, "a layer of an overlay merged since")
 	if _, err := tab.Commit(ctx, Change{Operation: "x", DropOverlays: []string{"low"}, Base: 5}); err == nil {
 		t.Fatal("a merged overlay with layers was dropped")
 	}
@@ -272,10 +272,10 @@ func TestOverlays(t *testing.T) {
 	if o, err := s.Overlay(ctx, "high"); err != nil || o.Number != 2 {
 		t.Fatal(o, err)
 	}
-	if layers, err = s.Layers(ctx, []Overlay{{Name: "high", Number: 2}}, b); err != nil || layers[0][0] != nil {
+	if layers, err = s.OverlaySegments(ctx, []Overlay{{Name: "high", Number: 2}}, b); err != nil || layers[0][0] != nil {
 		t.Fatal("a new overlay has the layers of one dropped", layers, err)
 	}
-	wantConflict(t, tab, Change{Layers: []Layer{layer(t, tab, "high", b, 9, "y")}, Base: 6}, "a layer of an overlay dropped and defined anew")
+	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "high", b, 9, "y")}, Base: 6}, "a layer of an overlay dropped and defined anew")
 	// One that says something else than what lies below of segments that it has no layer of cannot become part of the table.
 	for _, m := range []MissingPolicy{Null, Refuse} {
 		o := overlay("strict", "y")
@@ -296,7 +296,7 @@ func TestOverlays(t *testing.T) {
 	}
 	short := layer(t, tab, "high", b, 9, "y")
 	short.Data.Rows--
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Layers: []Layer{short}, Base: 7}); err == nil {
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Layers: []OverlaySegment{short}, Base: 7}); err == nil {
 		t.Error("a layer of other rows is accepted")
 	}
 	verifyClean(t, tab.s)
@@ -309,7 +309,7 @@ func TestLayerOfOtherStripes(t *testing.T) {
 	a := segment(t, tab, nil, []uint32{7, 3}, 1, SegmentOptions{}, "x")
 	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
 	other := segment(t, tab, nil, []uint32{3, 7}, 1, SegmentOptions{}, "y")
-	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "y")}, Layers: []Layer{{Overlay: "o", Segment: a.ID, Data: other, All: true}}})
+	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "y")}, Layers: []OverlaySegment{{Overlay: "o", Segment: a.ID, Data: other, All: true}}})
 	for _, deep := range []bool{false, true} {
 		if r, err := Verify(ctx, tab.s, "", deep, nil); err != nil || (r.DamageCount == 1) != deep {
 			t.Errorf("deep %v: %+v %v", deep, r, err)
@@ -352,7 +352,7 @@ func TestSampleLists(t *testing.T) {
 	wantConflict(t, tab, compaction, "compaction and a list replaced")
 	compaction.Base = 5
 	mustCommit(t, tab, compaction)
-	s = mustCommit(t, tab, Change{ListRows: []ListRows{{"clicks", b.ID, RowSet{}}}, Base: 6})
+	s = mustCommit(t, tab, Change{ListRows: []ListRows{{"clicks", b.ID, RowBitmap{}}}, Base: 6})
 	if got, err := s.ListedRows(ctx, "clicks", c, b); err != nil || got[0].Count != 1 || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
@@ -376,7 +376,7 @@ func TestBranches(t *testing.T) {
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y")
 	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a}})
 	// A branch, its overlay and its list in one commit.
-	s := mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("lbl", "y")}, Layers: []Layer{layer(t, tab, "lbl", a, 7, "y")},
+	s := mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("lbl", "y")}, Layers: []OverlaySegment{layer(t, tab, "lbl", a, 7, "y")},
 		Lists: []SampleList{{Name: "some"}}, ListRows: []ListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}},
 		Branches: []Branch{{Name: "exp", Overlays: []Pin{{Name: "lbl"}}, List: Pin{Name: "some"}, Owner: "me"}}})
 	b, err := s.Branch(ctx, "exp")
@@ -396,7 +396,7 @@ func TestBranches(t *testing.T) {
 		if err != nil || len(segs) != 1 || segs[0].ID != a.ID {
 			t.Fatal(segs, err)
 		}
-		layers, err := v.Overlays[0].In.Layers(ctx, []Overlay{v.Overlays[0].Overlay}, segs...)
+		layers, err := v.Overlays[0].In.OverlaySegments(ctx, []Overlay{v.Overlays[0].Overlay}, segs...)
 		if err != nil || layers[0][0] == nil {
 			t.Fatal(layers, err)
 		}
@@ -411,12 +411,12 @@ func TestBranches(t *testing.T) {
 	onBranch := overlay("more", "x")
 	onBranch.Branch = "exp"
 	b.Overlays = append(b.Overlays, Pin{Name: "more"})
-	mustCommit(t, tab, Change{Base: 3, Overlays: []Overlay{onBranch}, Layers: []Layer{layer(t, tab, "more", a, 8, "x")}, Branches: []Branch{b}})
+	mustCommit(t, tab, Change{Base: 3, Overlays: []Overlay{onBranch}, Layers: []OverlaySegment{layer(t, tab, "more", a, 8, "x")}, Branches: []Branch{b}})
 	v := read()
 	if len(v.Overlays) != 2 || v.Overlays[1].In.Info().Number != 4 {
 		t.Fatal(v.Overlays)
 	}
-	layers, err := v.Overlays[1].In.Layers(ctx, []Overlay{v.Overlays[1].Overlay}, a)
+	layers, err := v.Overlays[1].In.OverlaySegments(ctx, []Overlay{v.Overlays[1].Overlay}, a)
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)
 	}
@@ -454,7 +454,7 @@ func TestOpenRef(t *testing.T) {
 	ctx := t.Context()
 	counted := object.NewCounted(localStore(t))
 	tab := newTable(t, counted)
-	long := strings.Repeat("é", maxLayerName/2) // which no file name can be
+	long := strings.Repeat("é", maxReferenceName/2) // which no file name can be
 	mustCommit(t, tab, Change{})
 	mustCommit(t, tab, Change{Base: 1, Branches: []Branch{{Name: long, Snapshot: 1}, {Name: "b", Snapshot: 1}}})
 	cost := func() int64 {
@@ -504,7 +504,7 @@ func TestOverlaysOnBranches(t *testing.T) {
 	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{c}, Remove: []string{a.ID}, Base: 1})
 	// Branches and overlays on them in one commit, of a snapshot before and of the one that is made.
 	s := mustCommit(t, tab, Change{Base: 2, Overlays: []Overlay{on("o", "old"), on("n", "now")},
-		Layers:   []Layer{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")},
+		Layers:   []OverlaySegment{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")},
 		Branches: []Branch{{Name: "old", Snapshot: 1, Overlays: []Pin{{Name: "o"}}}, {Name: "now", Overlays: []Pin{{Name: "n"}}}}})
 	for branch, base := range map[string]SegmentDescriptor{"old": a, "now": c} {
 		v, err := tab.OpenBranch(ctx, branch)
@@ -515,7 +515,7 @@ func TestOverlaysOnBranches(t *testing.T) {
 		if err != nil || len(segs) != 1 || segs[0].ID != base.ID {
 			t.Fatal(segs, err)
 		}
-		if layers, err := v.Overlays[0].In.Layers(ctx, []Overlay{v.Overlays[0].Overlay}, segs...); err != nil || layers[0][0] == nil {
+		if layers, err := v.Overlays[0].In.OverlaySegments(ctx, []Overlay{v.Overlays[0].Overlay}, segs...); err != nil || layers[0][0] == nil {
 			t.Fatal(branch, layers, err)
 		}
 	}
@@ -526,8 +526,8 @@ func TestOverlaysOnBranches(t *testing.T) {
 	b.Owner = "else"
 	b.Overlays = []Pin{{Name: "o"}}
 	s = mustCommit(t, tab, Change{Base: 3, Branches: []Branch{b}}) // 4
-	wantConflict(t, tab, Change{Base: 3, Layers: []Layer{layer(t, tab, "o", a, 9, "x")}}, "a layer on a branch set since")
-	wantConflict(t, tab, Change{Base: 4, Layers: []Layer{layer(t, tab, "o", c, 9, "x")}}, "a layer over a segment that the branch has not")
+	wantConflict(t, tab, Change{Base: 3, Layers: []OverlaySegment{layer(t, tab, "o", a, 9, "x")}}, "a layer on a branch set since")
+	wantConflict(t, tab, Change{Base: 4, Layers: []OverlaySegment{layer(t, tab, "o", c, 9, "x")}}, "a layer over a segment that the branch has not")
 	if b, err = s.Branch(ctx, "old"); err != nil {
 		t.Fatal(err)
 	}
@@ -549,7 +549,7 @@ func TestOverlaysOnBranches(t *testing.T) {
 	}
 	// Without the overlay the branch goes to another snapshot, and another one lies over that one's segments.
 	mustCommit(t, tab, Change{Base: 4, DropOverlays: []string{"o"}, Overlays: []Overlay{on("o2", "old")},
-		Layers: []Layer{layer(t, tab, "o2", c, 9, "x")}, Branches: []Branch{b}})
+		Layers: []OverlaySegment{layer(t, tab, "o2", c, 9, "x")}, Branches: []Branch{b}})
 	verifyClean(t, tab.s)
 }
 
@@ -620,7 +620,7 @@ func TestFeaturesByID(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y")
 	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a}})
-	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "x", "z")}, Layers: []Layer{layer(t, tab, "o", a, 3, "x", "z")}})
+	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "x", "z")}, Layers: []OverlaySegment{layer(t, tab, "o", a, 3, "x", "z")}})
 	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "x", Rename: "x2"}}})
 	s := mustCommit(t, tab, Change{Base: 3, MergeOverlays: []string{"o"}})
 	if f, err := s.Lookup(ctx, "x2", "z"); err != nil || f[0].ID != NewFeatureID("x", 0) || f[1].ID != NewFeatureID("z", 0) || s.Info().Features != 3 {

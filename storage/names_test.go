@@ -155,7 +155,7 @@ func TestAwkwardPartitions(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.tailBytes = 2000 // runs too
+	tab.s.memtableBytes = 2000 // runs too
 	var partitions []Partition
 	for _, v := range distinct(append(append(slices.Clone(awkward), everyByte()...), "", strings.Repeat("v", 4000))) {
 		partitions = append(partitions, partition("k", v))

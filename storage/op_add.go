@@ -11,7 +11,7 @@ import (
 var addSegments = operation{
 	asked:    func(c *Change) bool { return len(c.Add) > 0 },
 	validate: (*Change).validateAdd,
-	adds:     func(c *Change) ([]SegmentDescriptor, []RowSet) { return c.Add, nil },
+	adds:     func(c *Change) ([]SegmentDescriptor, []RowBitmap) { return c.Add, nil },
 	apply:    (*edit).add,
 }
 
@@ -55,7 +55,7 @@ func (e *edit) add(ctx context.Context, c *Change) error {
 			return fmt.Errorf("segment %s is in the table already: %w", d.ID, ErrConflict)
 		}
 		key := segmentKey(d.Partition.String(), places[i])
-		e.listing = append(e.listing, treeEntry{key, appendDescriptor(nil, d)}, treeEntry{keys[i], key[1:]})
+		e.listing = append(e.listing, entry{key, appendDescriptor(nil, d)}, entry{keys[i], key[1:]})
 		e.info.Rows += d.Rows
 		e.info.AddedRows += d.Rows
 		e.info.Bytes += d.Bytes

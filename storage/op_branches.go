@@ -36,7 +36,7 @@ func (e *edit) branches(ctx context.Context, c *Change) error {
 		if b.Added > c.Base {
 			return later("branch", name, b.Added, c.Base)
 		}
-		e.listing = append(e.listing, treeEntry{branchKey(name), nil})
+		e.listing = append(e.listing, entry{branchKey(name), nil})
 		e.m.branches--
 	}
 	if len(c.Branches) == 0 {
@@ -83,7 +83,7 @@ func (e *edit) branches(ctx context.Context, c *Change) error {
 		if err := e.checkPins(ctx, b, pinned); err != nil {
 			return fmt.Errorf("branch %s: %w", b.Name, err)
 		}
-		e.listing = append(e.listing, treeEntry{branchKey(b.Name), appendBranch(nil, b)})
+		e.listing = append(e.listing, entry{branchKey(b.Name), appendBranch(nil, b)})
 	}
 	return nil
 }

@@ -92,9 +92,9 @@ func (e *edit) featureChanges(ctx context.Context, c *Change) error {
 		if f.Name != known.Name {
 			e.renamed = append(e.renamed, renamed{known.Name, f.Name})
 			e.m.retired++
-			e.schema = append(e.schema, treeEntry{nameKey(known.Name), nil}, treeEntry{featureIDKey(f.ID), []byte(f.Name)})
+			e.schema = append(e.schema, entry{nameKey(known.Name), nil}, entry{featureIDKey(f.ID), []byte(f.Name)})
 		}
-		e.schema = append(e.schema, treeEntry{nameKey(f.Name), appendFeature(nil, f)})
+		e.schema = append(e.schema, entry{nameKey(f.Name), appendFeature(nil, f)})
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (e *edit) features(ctx context.Context, c *Change) error {
 		if known[i] == nil {
 			e.info.Features++
 			e.added = append(e.added, f)
-			e.schema = append(e.schema, treeEntry{keys[i], []byte(f.Name)})
+			e.schema = append(e.schema, entry{keys[i], []byte(f.Name)})
 		} else {
 			if merged, err = mergeFeature(*known[i], f); err != nil {
 				return err
@@ -78,7 +78,7 @@ func (e *edit) features(ctx context.Context, c *Change) error {
 				continue
 			}
 		}
-		e.schema = append(e.schema, treeEntry{nameKey(f.Name), appendFeature(nil, merged)})
+		e.schema = append(e.schema, entry{nameKey(f.Name), appendFeature(nil, merged)})
 	}
 	return nil
 }

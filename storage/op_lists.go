@@ -27,7 +27,7 @@ var changeLists = operation{
 		}
 		return once.err
 	},
-	adds: func(c *Change) (_ []SegmentDescriptor, rows []RowSet) {
+	adds: func(c *Change) (_ []SegmentDescriptor, rows []RowBitmap) {
 		for _, l := range c.ListRows {
 			rows = append(rows, l.Rows)
 		}
@@ -57,13 +57,13 @@ func (e *edit) lists(ctx context.Context, c *Change) error {
 		}
 		prefix := listRowsPrefix(name)
 		err = e.base.between(ctx, prefix, prefixEnd(prefix), func(key, _ []byte) string {
-			e.listing = append(e.listing, treeEntry{slices.Clone(key), nil})
+			e.listing = append(e.listing, entry{slices.Clone(key), nil})
 			return ""
 		})
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, treeEntry{listKey(name), nil})
+		e.listing = append(e.listing, entry{listKey(name), nil})
 		e.listed[name] = nil
 		e.m.lists--
 	}
@@ -78,7 +78,7 @@ func (e *edit) lists(ctx context.Context, c *Change) error {
 		l.Added = e.info.Number
 		e.listed[l.Name] = &l
 		e.m.lists++
-		e.listing = append(e.listing, treeEntry{listKey(l.Name), appendList(nil, l)})
+		e.listing = append(e.listing, entry{listKey(l.Name), appendList(nil, l)})
 	}
 	byList := map[string][]ListRows{}
 	var names []string
@@ -120,7 +120,7 @@ func (e *edit) listRows(ctx context.Context, c *Change, name string, sets []List
 	for _, i := range ids {
 		segments = append(segments, under[i])
 	}
-	before := make([]RowSet, len(segments))
+	before := make([]RowBitmap, len(segments))
 	if !fresh {
 		if before, err = e.base.ListedRows(ctx, name, segments...); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (e *edit) listRows(ctx context.Context, c *Change, name string, sets []List
 		}
 		// The empty set too: an entry says since when, so that no compaction brings the rows before back.
 		r.Rows.Since = e.info.Number
-		e.listing = append(e.listing, treeEntry{append(listRowsPrefix(name), segment[:]...), appendSet(nil, r.Rows)})
+		e.listing = append(e.listing, entry{append(listRowsPrefix(name), segment[:]...), appendSet(nil, r.Rows)})
 	}
 	return nil
 }

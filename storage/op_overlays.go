@@ -173,7 +173,7 @@ func (e *edit) renamedFeatures(ctx context.Context, features []Feature) ([]Featu
 
 func (e *edit) setOverlay(o Overlay) {
 	e.defined[o.Name] = &o
-	e.listing = append(e.listing, treeEntry{overlayKey(o.Name), appendOverlay(nil, o)})
+	e.listing = append(e.listing, entry{overlayKey(o.Name), appendOverlay(nil, o)})
 }
 
 // fitsSchema holds an overlay's features to those of their names and ids in the schema of the snapshot that it lies over.
@@ -219,7 +219,7 @@ func (e *edit) dropOverlay(ctx context.Context, c *Change, name string) error {
 	if o.Added > c.Base {
 		return later("overlay", name, o.Added, c.Base)
 	}
-	err = e.base.AllLayers(ctx, *o, func(l Layer) error {
+	err = e.base.EachOverlaySegment(ctx, *o, func(l OverlaySegment) error {
 		if o.Merged != 0 && !slices.Contains(c.Remove, l.Segment) {
 			return fmt.Errorf("overlay %s is part of the table since snapshot %d, and lies over segment %s: compaction makes it part of the segments",
 				name, o.Merged, l.Segment)
@@ -228,13 +228,13 @@ func (e *edit) dropOverlay(ctx context.Context, c *Change, name string) error {
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, treeEntry{append(layerPrefix(o.Number), segment[:]...), nil})
+		e.listing = append(e.listing, entry{append(overlaySegmentPrefix(o.Number), segment[:]...), nil})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	e.listing = append(e.listing, treeEntry{overlayKey(name), nil})
+	e.listing = append(e.listing, entry{overlayKey(name), nil})
 	e.defined[name] = nil
 	e.m.overlays--
 	return nil

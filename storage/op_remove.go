@@ -127,7 +127,7 @@ func (e *edit) drop(key []byte, d SegmentDescriptor, replaced bool) error {
 	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {
 		return corrupt(e.base.name(), "totals are less than their parts")
 	}
-	e.listing = append(e.listing, treeEntry{key, nil}, treeEntry{idKey(segment), nil})
+	e.listing = append(e.listing, entry{key, nil}, entry{idKey(segment), nil})
 	e.info.Rows -= d.Rows
 	e.info.RemovedRows += d.Rows
 	e.info.Bytes -= d.Bytes
@@ -165,7 +165,7 @@ func (e *edit) strip(ctx context.Context, c *Change) error {
 			if err != nil {
 				return err
 			}
-			e.listing = append(e.listing, treeEntry{append(slices.Clone(prefix), segment[:]...), nil})
+			e.listing = append(e.listing, entry{append(slices.Clone(prefix), segment[:]...), nil})
 		}
 		return nil
 	}
@@ -187,12 +187,12 @@ func (e *edit) strip(ctx context.Context, c *Change) error {
 		return err
 	}
 	for _, o := range overlays {
-		if err := take(layerPrefix(o.Number), "layer of overlay "+o.Name, func(v []byte, d SegmentDescriptor) (uint64, string) {
+		if err := take(overlaySegmentPrefix(o.Number), "layer of overlay "+o.Name, func(v []byte, d SegmentDescriptor) (uint64, string) {
 			segment, err := parseID(d.ID)
 			if err != nil {
 				return 0, err.Error()
 			}
-			l, reason := decodeLayer(o.Name, segment, v, "")
+			l, reason := decodeOverlaySegment(o.Name, segment, v, "")
 			if o.Branch != "" {
 				l.Since = 0 // its branch keeps it; nobody carries it
 			}

@@ -47,7 +47,7 @@ func (e *edit) sources(ctx context.Context, c *Change) error {
 				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number, ErrDuplicateSource)
 			}
 		}
-		e.listing = append(e.listing, treeEntry{keys[i], sourceValue(e.info.Number, s.Name)})
+		e.listing = append(e.listing, entry{keys[i], sourceValue(e.info.Number, s.Name)})
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ type operation struct {
 	// validate checks it by itself; nil: there is nothing to check.
 	validate func(c *Change) error
 	// adds returns the segments and sets of rows that it adds: they must be there, and of the table.
-	adds func(c *Change) ([]SegmentDescriptor, []RowSet)
+	adds func(c *Change) ([]SegmentDescriptor, []RowBitmap)
 	// apply puts it into the edit, or returns why it cannot be: an error that matches ErrConflict where another commit, after Base, is the reason.
 	apply func(e *edit, ctx context.Context, c *Change) error
 }
@@ -24,7 +24,7 @@ type operation struct {
 // operations are applied in this order: what is defined before what names it, what goes before what takes its place.
 var operations = [...]operation{
 	changeOverlays, addFeatures, leaveOut, changeFeatures, noteKeys, setProperties, addSources, overwritePartitions, removeSegments,
-	addSegments, noteEmptied, stripRemoved, deleteRows, setLayers, changeLists, changeBranches, expireSnapshots,
+	addSegments, noteEmptied, stripRemoved, deleteRows, setOverlaySegments, changeLists, changeBranches, expireSnapshots,
 }
 
 // An edit collects what one attempt changes.
@@ -33,7 +33,7 @@ type edit struct {
 	table           tableID
 	m               manifest // the next one; its trees and info are put together last
 	info            SnapshotInfo
-	listing, schema []treeEntry
+	listing, schema []entry
 	made            []string // objects that the attempt made
 
 	added    []Feature                    // to the schema

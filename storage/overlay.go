@@ -53,13 +53,13 @@ func (u MissingPolicy) String() string {
 }
 
 const (
-	maxLayerName = 128 // of an overlay, a sample list or a branch
+	maxReferenceName = 128 // of an overlay, a sample list or a branch
 	// maxOverlayFeatures bounds an overlay, and so how large its entry gets.
 	maxOverlayFeatures = 1 << 16
 )
 
 // checkName returns an error when name cannot be that of an overlay, a sample list or a branch.
-func checkName(what, name string) error { return checkTyped(what, name, maxLayerName) }
+func checkName(what, name string) error { return checkTyped(what, name, maxReferenceName) }
 
 // Validate returns an error naming the first field that is wrong.
 func (o Overlay) Validate() error {

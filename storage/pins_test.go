@@ -13,8 +13,8 @@ func TestPinsOfLaterOverlays(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
 	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
-	mustCommit(t, tab, Change{Base: 1, Deletes: []Deletes{{a.ID, rowSet(t, tab.s, a, 1)}}})
-	mustCommit(t, tab, Change{Base: 2, Overlays: []Overlay{overlay("o", "x")}, Layers: []Layer{layer(t, tab, "o", a, 7, "x")}}) // 3
+	mustCommit(t, tab, Change{Base: 1, Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 1)}}})
+	mustCommit(t, tab, Change{Base: 2, Overlays: []Overlay{overlay("o", "x")}, Layers: []OverlaySegment{layer(t, tab, "o", a, 7, "x")}}) // 3
 	pins := func(snapshot, in uint64) Change {
 		return Change{Operation: "branch", Base: 3, Branches: []Branch{{Name: "b", Snapshot: snapshot, Overlays: []Pin{{Name: "o", Snapshot: in}}}}}
 	}

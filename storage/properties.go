@@ -62,7 +62,7 @@ func (e *edit) emptied(ctx context.Context, _ *Change) error {
 	if err != nil || old == value {
 		return err
 	}
-	e.schema = append(e.schema, treeEntry{propertyKey(partitionKeysProperty), []byte(value)})
+	e.schema = append(e.schema, entry{propertyKey(partitionKeysProperty), []byte(value)})
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (e *edit) properties(ctx context.Context, c *Change) error {
 			return err
 		}
 		if value := c.Properties[name]; value != old {
-			e.schema = append(e.schema, treeEntry{propertyKey(name), []byte(value)})
+			e.schema = append(e.schema, entry{propertyKey(name), []byte(value)})
 		}
 	}
 	return nil

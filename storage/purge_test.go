@@ -13,15 +13,15 @@ func TestPurge(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.inlineRows = 0 // every set is an object
+	tab.s.inlineBitmapBytes = 0 // every set is an object
 	segs := replaceAll(t, tab, 4)
-	over := mustCommit(t, tab, Change{Base: 4, Overlays: []Overlay{overlay("o", "y")}, Layers: []Layer{layer(t, tab, "o", segs[3], 7, "y")},
-		Deletes: []Deletes{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}) // 5
-	layers, err := over.Layers(ctx, []Overlay{{Name: "o", Number: 0}}, segs[3])
+	over := mustCommit(t, tab, Change{Base: 4, Overlays: []Overlay{overlay("o", "y")}, Layers: []OverlaySegment{layer(t, tab, "o", segs[3], 7, "y")},
+		Deletes: []DeletionVector{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}) // 5
+	layers, err := over.OverlaySegments(ctx, []Overlay{{Name: "o", Number: 0}}, segs[3])
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)
 	}
-	deleted, err := over.DeletedRows(ctx, segs[3])
+	deleted, err := over.DeletionVectors(ctx, segs[3])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestPurge(t *testing.T) {
 	check("of the newest", more[0], true)
 	check("of no snapshot", loose, true)
 	check("of an expired snapshot of another table", others[0], true)
-	if err := tab.s.checkRows(ctx, deleted[0]); err == nil {
+	if err := tab.s.checkRowBitmap(ctx, deleted[0]); err == nil {
 		t.Error("deleted rows are there")
 	}
 	verifyClean(t, tab.s)

@@ -28,7 +28,7 @@ func TestCommitRequests(t *testing.T) {
 	var tables []table
 	for _, segments := range segments {
 		mem := object.NewMemory()
-		near, err := Create(ctx, mem, Options{TailBytes: 4000})
+		near, err := Create(ctx, mem, Options{MemtableBytes: 4000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,9 +68,9 @@ func TestCommitRequests(t *testing.T) {
 				steps  int64 // look-ups one after another
 			}{
 				{"append", Change{Features: features(names[3:9]...), Add: []SegmentDescriptor{late}, Sources: []Source{source(len(names))}}, 1, 4},
-				{"overlay", Change{Overlays: []Overlay{overlay("labels", "label")}, Layers: []Layer{layer(t, x.tab, "labels", x.added[0], 3, "label")}, Base: base}, 1, 4},
+				{"overlay", Change{Overlays: []Overlay{overlay("labels", "label")}, Layers: []OverlaySegment{layer(t, x.tab, "labels", x.added[0], 3, "label")}, Base: base}, 1, 4},
 				{"compaction", Change{Features: features(names[0]), Remove: []string{x.added[1].ID}, Add: []SegmentDescriptor{compacted}, Base: base}, 1, 9},
-				{"deletes", Change{Deletes: []Deletes{{Segment: x.added[2].ID, Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}, 0, 4},
+				{"deletes", Change{Deletes: []DeletionVector{{Segment: x.added[2].ID, Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}, 0, 4},
 				{"overwrite", Change{Overwrite: []Partition{partition("ds", "005")}, Base: base}, 0, 7},
 			} {
 				counted := objecttest.NewMeter(x.mem)
@@ -88,7 +88,7 @@ func TestCommitRequests(t *testing.T) {
 				})
 				runs, large := int64(0), int64(0) // large: too large to be read whole
 				for _, r := range append(x.newest.m.listing.runs, x.newest.m.schema.runs...) {
-					if runs++; r.size > farRunBytes {
+					if runs++; r.size > remoteRunBytes {
 						large++
 					}
 				}

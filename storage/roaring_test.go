@@ -166,15 +166,15 @@ func TestClaimedSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, i := range []id{there, newID(tableID{1})} {
-		entry := appendRows(nil, RowSet{Count: 5, object: i, size: maxBitmapBytes(rows), sum: 1})
+		entry := appendRowBitmap(nil, RowBitmap{Count: 5, object: i, size: maxBitmapBytes(rows), sum: 1})
 		d := decoder{b: entry}
-		set := decodeRows(&d, 1, rows, "x")
+		set := decodeRowBitmap(&d, 1, rows, "x")
 		if d.reason != "" {
 			t.Fatal(d.reason)
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := s.ReadRows(ctx, set)
+		_, err := s.ReadRowBitmap(ctx, set)
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), i.rowsName()) {
 			t.Error(err)

@@ -20,8 +20,8 @@ type SampleList struct {
 // ListRows are the rows of a segment that are in a sample list.
 type ListRows struct {
 	List    string
-	Segment string // id
-	Rows    RowSet // of Store.PutRows; empty: none
+	Segment string    // id
+	Rows    RowBitmap // of Store.PutRowBitmap; empty: none
 }
 
 // Validate returns an error naming the first field that is wrong.
@@ -106,9 +106,9 @@ func (s *Snapshot) findList(ctx context.Context, name string) (*SampleList, erro
 
 // ListedRows returns the rows of segments of the snapshot that are in a sample list, in order; deleted ones may be among them.
 // A list that does not exist has none: SampleList tells. Its cost follows from what is asked for.
-func (s *Snapshot) ListedRows(ctx context.Context, list string, segments ...SegmentDescriptor) ([]RowSet, error) {
+func (s *Snapshot) ListedRows(ctx context.Context, list string, segments ...SegmentDescriptor) ([]RowBitmap, error) {
 	if s.m.lists == 0 {
-		return make([]RowSet, len(segments)), nil
+		return make([]RowBitmap, len(segments)), nil
 	}
-	return s.rowSets(ctx, listRowsPrefix(list), "rows of sample list "+list, segments)
+	return s.rowBitmaps(ctx, listRowsPrefix(list), "rows of sample list "+list, segments)
 }

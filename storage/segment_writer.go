@@ -57,9 +57,9 @@ type SegmentWriter struct {
 	changed  chan struct{}
 	orders   map[int]bool // every order taken
 	features map[FeatureID]string
-	held     map[int]laid // by order: done, and waiting for those before it
-	holding  int64        // bytes of held
-	next     int          // the order that goes into the packs next
+	waiting  map[int]finishedFile // by order: done, and waiting for those before it
+	holding  int64                // bytes of held
+	next     int                  // the order that goes into the packs next
 	draining bool
 	records  []placed
 	objects  []segmentObject
@@ -73,7 +73,7 @@ type SegmentWriter struct {
 }
 
 // laid is a feature file that is done: skipped, in an object of its own, or in memory.
-type laid struct {
+type finishedFile struct {
 	feature FeatureID
 	name    string
 	skip    bool
@@ -110,7 +110,7 @@ func (t *Table) NewSegment(ctx context.Context, p Partition, stripeRows []uint32
 	}
 	w := &SegmentWriter{
 		s: t.s, ctx: ctx, id: newID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
-		changed: make(chan struct{}), orders: map[int]bool{}, features: map[FeatureID]string{}, held: map[int]laid{},
+		changed: make(chan struct{}), orders: map[int]bool{}, features: map[FeatureID]string{}, waiting: map[int]finishedFile{},
 	}
 	for i, n := range stripeRows {
 		if n == 0 {
@@ -187,7 +187,7 @@ func (w *SegmentWriter) Skip(order int) {
 		return
 	}
 	w.orders[order] = true
-	w.held[order] = laid{skip: true}
+	w.waiting[order] = finishedFile{skip: true}
 	w.wake()
 	w.mu.Unlock()
 	// Those that waited for this one are laid down by the next call or by Finish.
@@ -224,7 +224,7 @@ func (w *SegmentWriter) begin(ctx context.Context, order int, files ...Feature) 
 	}
 	for w.err == nil && w.holding >= w.opts.HoldBytes && order != w.next {
 		// Skip leaves what waited for it to the next call, and wakes only those who wait already.
-		_, ready := w.held[w.next]
+		_, ready := w.waiting[w.next]
 		ready = ready && !w.draining
 		changed := w.changed
 		w.mu.Unlock()
@@ -272,7 +272,7 @@ func (w *SegmentWriter) take(order int, f Feature) error {
 // write makes the feature files of the orders from first on, in memory or, once they are large, each in an object of its
 // own. An error is of file at.
 func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, files []Feature,
-	write func([]*format.Writer) error) (done []laid, at int, err error) {
+	write func([]*format.Writer) error) (done []finishedFile, at int, err error) {
 	spools := make([]*spool, len(files))
 	var keys []*keyHashes
 	writers := make([]*format.Writer, len(files))
@@ -316,7 +316,7 @@ func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, f
 }
 
 // sameSlots checks that a feature of a group has the slots of its inverse, the first of done.
-func sameSlots(done []laid, d laid) error {
+func sameSlots(done []finishedFile, d finishedFile) error {
 	if len(done) == 0 {
 		return nil
 	}
@@ -329,7 +329,7 @@ func sameSlots(done []laid, d laid) error {
 }
 
 // deleteObjects deletes what stands alone of files that no segment will have.
-func (w *SegmentWriter) deleteObjects(ctx context.Context, first int, done []laid) {
+func (w *SegmentWriter) deleteObjects(ctx context.Context, first int, done []finishedFile) {
 	for i, d := range done {
 		if d.file == nil {
 			_ = w.s.blobs.Delete(context.WithoutCancel(ctx), w.id.objectName(fileObject, uint64(first+i)))
@@ -338,19 +338,19 @@ func (w *SegmentWriter) deleteObjects(ctx context.Context, first int, done []lai
 }
 
 // close ends a feature file.
-func (w *SegmentWriter) close(f Feature, sp *spool, fw *format.Writer) (laid, error) {
+func (w *SegmentWriter) close(f Feature, sp *spool, fw *format.Writer) (finishedFile, error) {
 	meta, n, err := fw.Finish()
 	if err != nil {
-		return laid{}, err
+		return finishedFile{}, err
 	}
 	if n != sp.n {
-		return laid{}, fmt.Errorf("feature file of %d bytes, %d written", n, sp.n)
+		return finishedFile{}, fmt.Errorf("feature file of %d bytes, %d written", n, sp.n)
 	}
 	e := FeatureEntry{Length: uint64(n), Meta: meta}
 	if reason := checkEntry(&e, f.ID, w.stripes); reason != "" {
-		return laid{}, errors.New(reason)
+		return finishedFile{}, errors.New(reason)
 	}
-	done := laid{feature: f.ID, name: f.Name, length: n, meta: meta, file: sp.buf}
+	done := finishedFile{feature: f.ID, name: f.Name, length: n, meta: meta, file: sp.buf}
 	if sp.w != nil {
 		done.file = nil
 		return done, sp.commit()
@@ -359,18 +359,18 @@ func (w *SegmentWriter) close(f Feature, sp *spool, fw *format.Writer) (laid, er
 }
 
 // finished hands a file on to the packs.
-func (w *SegmentWriter) finished(ctx context.Context, order int, done laid) error {
+func (w *SegmentWriter) finished(ctx context.Context, order int, done finishedFile) error {
 	w.mu.Lock()
 	if w.err != nil {
 		err := w.err
 		w.mu.Unlock()
-		w.deleteObjects(ctx, order, []laid{done}) // whoever ended the segment could not know of this object
+		w.deleteObjects(ctx, order, []finishedFile{done}) // whoever ended the segment could not know of this object
 		return err
 	}
 	if done.file == nil {
 		w.objects = append(w.objects, segmentObject{fileObject, uint64(order), uint64(done.length)})
 	}
-	w.held[order] = done
+	w.waiting[order] = done
 	w.holding += int64(len(done.file))
 	w.mu.Unlock()
 	return w.drain(ctx)
@@ -381,15 +381,15 @@ func (w *SegmentWriter) drain(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for !w.draining && w.err == nil {
-		item, ok := w.held[w.next]
+		item, ok := w.waiting[w.next]
 		if !ok {
 			break
 		}
 		order := w.next
-		delete(w.held, order)
+		delete(w.waiting, order)
 		w.draining = true
 		w.mu.Unlock()
-		at, sealed, err := w.lay(ctx, order, item)
+		at, sealed, err := w.place(ctx, order, item)
 		w.mu.Lock()
 		w.draining = false
 		if sealed != nil {
@@ -410,7 +410,7 @@ func (w *SegmentWriter) drain(ctx context.Context) error {
 }
 
 // lay puts one file in its place and returns where it is, and the pack that it filled. The caller is draining.
-func (w *SegmentWriter) lay(ctx context.Context, order int, item laid) (l location, sealed *segmentObject, err error) {
+func (w *SegmentWriter) place(ctx context.Context, order int, item finishedFile) (l location, sealed *segmentObject, err error) {
 	if item.skip {
 		return l, nil, nil
 	}
@@ -571,7 +571,7 @@ func (w *SegmentWriter) Abort() {
 	if w.keysSize > 0 {
 		_ = w.s.blobs.Delete(context.Background(), w.id.keysName())
 	}
-	clear(w.held)
+	clear(w.waiting)
 }
 
 // A spool takes a feature file into memory until it is large, then into an object.

@@ -42,7 +42,7 @@ func (s *Snapshot) Table() *Table      { return s.t }
 
 // Stands reports whether the store still has this very snapshot: it was not removed, nor the store made anew with another of its
 // number. One small read.
-func (s *Snapshot) Stands(ctx context.Context) (bool, error) {
+func (s *Snapshot) Exists(ctx context.Context) (bool, error) {
 	m, err := s.t.header(ctx, s.m.info.Number)
 	if errors.Is(err, object.ErrNotFound) || errors.Is(err, errReplaced) {
 		return false, nil
@@ -53,8 +53,8 @@ func (s *Snapshot) Stands(ctx context.Context) (bool, error) {
 func (s *Snapshot) name() string { return snapshotName(s.t.name, s.m.info.Number) }
 
 // treeName is the object to blame for an entry of a tree: the newest part, for want of knowing better.
-func (s *Snapshot) treeName(t tree) string {
-	if len(t.tail) > 0 || len(t.runs) == 0 {
+func (s *Snapshot) treeName(t lsmTree) string {
+	if len(t.memtable) > 0 || len(t.runs) == 0 {
 		return s.name()
 	}
 	return t.runs[len(t.runs)-1].id.runName(t.kind)

@@ -52,8 +52,8 @@ type manifest struct {
 	table    tableID
 	bodySize uint64
 	bodySum  uint64
-	listing  tree
-	schema   tree
+	listing  lsmTree
+	schema   lsmTree
 
 	nextOverlay               uint64
 	overlays, lists, branches uint64

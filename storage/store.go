@@ -25,11 +25,11 @@ type Options struct {
 	// Clock, unless nil, is the time of the store's clock, by which all ages count: tests set it. Default: what the store dates an object
 	// with that is made to find out.
 	Clock func() time.Time
-	// TailBytes is how large the part of a listing or schema gets, within a snapshot, before it is an object of its own, and InlineRows a set of
+	// MemtableBytes is how large the part of a listing or schema gets, within a snapshot, before it is an object of its own, and InlineBitmapBytes a set of
 	// rows; defaults 32 KiB and 4 KiB. Tests make them small.
-	TailBytes, InlineRows int
-	// KeyRows is how many rows a segment has at least to get a table of keys; default 4,096. Tests make it small.
-	KeyRows uint64
+	MemtableBytes, InlineBitmapBytes int
+	// MinKeyTableRows is how many rows a segment has at least to get a table of keys; default 4,096. Tests make it small.
+	MinKeyTableRows uint64
 	// Init lets Create make a store of a root that is not empty.
 	Init bool
 }
@@ -45,14 +45,14 @@ type Store struct {
 	blobs object.Store
 	opts  Options
 	// How large a tree's tail gets, and a set of rows within an entry; tests make them small.
-	tailBytes  uint64
-	inlineRows int
-	keyRows    uint64 // of the smallest segment that gets a table of keys
+	memtableBytes     uint64
+	inlineBitmapBytes int
+	minKeyTableRows   uint64 // of the smallest segment that gets a table of keys
 
 	marked    atomic.Bool // the marker was read
 	creating  bool        // of Create: the first table makes the store
 	conflicts struct{ retried, refused atomic.Uint64 }
-	runsFound struct{ hits, misses atomic.Uint64 }
+	runCache  struct{ hits, misses atomic.Uint64 }
 
 	mu      sync.Mutex
 	runs    map[id]*sst.Reader        // open runs; guarded by mu
@@ -72,9 +72,9 @@ func (s *Store) Conflicts() Conflicts {
 	return Conflicts{s.conflicts.retried.Load(), s.conflicts.refused.Load()}
 }
 
-// RunsFound returns how often a run of an index was asked for that the Store had open, and how often one that it had to open.
-func (s *Store) RunsFound() (hits, misses uint64) {
-	return s.runsFound.hits.Load(), s.runsFound.misses.Load()
+// RunCacheStats returns how often a run of an index was asked for that the Store had open, and how often one that it had to open.
+func (s *Store) RunCacheStats() (hits, misses uint64) {
+	return s.runCache.hits.Load(), s.runCache.misses.Load()
 }
 
 // Open opens the store at the root that blobs stand for. It reads nothing and takes no lock. Where there is no store, the methods that find tables return ErrNoStore.
@@ -82,20 +82,20 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if opts.TailBytes < 0 || opts.InlineRows < 0 || opts.InlineRows > maxInlineRows {
+	if opts.MemtableBytes < 0 || opts.InlineBitmapBytes < 0 || opts.InlineBitmapBytes > maxInlineBitmap {
 		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
-			opts.TailBytes, opts.InlineRows, maxInlineRows)
+			opts.MemtableBytes, opts.InlineBitmapBytes, maxInlineBitmap)
 	}
-	s := &Store{blobs: blobs, opts: opts, tailBytes: defaultTailBytes, inlineRows: maxInlineRows, keyRows: defaultKeyRows, runs: map[id]*sst.Reader{},
+	s := &Store{blobs: blobs, opts: opts, memtableBytes: defaultMemtableBytes, inlineBitmapBytes: maxInlineBitmap, minKeyTableRows: defaultKeyRows, runs: map[id]*sst.Reader{},
 		keys: lru.New[id, *keyTable](keptKeyBytes, nil)}
-	if opts.TailBytes > 0 {
-		s.tailBytes = uint64(opts.TailBytes)
+	if opts.MemtableBytes > 0 {
+		s.memtableBytes = uint64(opts.MemtableBytes)
 	}
-	if opts.InlineRows > 0 {
-		s.inlineRows = opts.InlineRows
+	if opts.InlineBitmapBytes > 0 {
+		s.inlineBitmapBytes = opts.InlineBitmapBytes
 	}
-	if opts.KeyRows > 0 {
-		s.keyRows = opts.KeyRows
+	if opts.MinKeyTableRows > 0 {
+		s.minKeyTableRows = opts.MinKeyTableRows
 	}
 	return s, nil
 }

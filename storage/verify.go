@@ -21,15 +21,15 @@ const maxDamage = 1000
 
 // A VerifyReport says what Verify looked at and what is wrong.
 type VerifyReport struct {
-	Deep      bool
-	Tables    uint64
-	Snapshots uint64
-	Segments  uint64 // of any snapshot, those of layers too
-	RowSets   uint64 // deleted rows, rows of sample lists and covered rows of layers
-	Objects   uint64 // of segments
-	Features  uint64 // feature files read (deep)
-	Stripes   uint64 // whose checksums were verified (deep)
-	Bytes     uint64 // of segments' objects that exist; read in full when deep
+	Deep       bool
+	Tables     uint64
+	Snapshots  uint64
+	Segments   uint64 // of any snapshot, those of layers too
+	RowBitmaps uint64 // deleted rows, rows of sample lists and covered rows of layers
+	Objects    uint64 // of segments
+	Features   uint64 // feature files read (deep)
+	Stripes    uint64 // whose checksums were verified (deep)
+	Bytes      uint64 // of segments' objects that exist; read in full when deep
 	// Damage is what is wrong, at most 1,000 errors; DamageCount is how many there are.
 	Damage      []error
 	DamageCount uint64
@@ -79,8 +79,8 @@ type verifier struct {
 	todo   []SegmentDescriptor // every segment of any snapshot, once, those of layers too
 	seen   map[id]bool
 	total  uint64 // bytes of todo
-	layers []notedLayer
-	sets   []notedSet
+	layers []notedOverlaySegment
+	sets   []notedBitmap
 	noted  map[string]bool // entries of layers and sets, by key and value
 	// onBranch has the overlays that were made on a branch.
 	onBranch map[notedOverlay]bool
@@ -196,8 +196,8 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 		if value != nil {
 			_, _, ok = parseSource(value)
 		}
-	case kind == listingTree && isLayerSpace(space):
-		reason := checkLayerEntry(object, key, value)
+	case kind == listingTree && isRowSpace(space):
+		reason := checkRowEntry(object, key, value)
 		if reason != "" {
 			return corrupt(object, fmt.Sprintf("entry %.40q: %s", key, reason))
 		}

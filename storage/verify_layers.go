@@ -15,8 +15,8 @@ import (
 // This file checks what lies over segments: deletes, layers, sample lists, branches, leases.
 
 // A notedLayer is a layer that some snapshot shows.
-type notedLayer struct {
-	Layer
+type notedOverlaySegment struct {
+	OverlaySegment
 	over  notedOverlay
 	base  id
 	place string
@@ -29,25 +29,25 @@ type notedOverlay struct {
 }
 
 // A notedSet is a set of rows that some snapshot shows, of a segment or, covered ones, of a layer's.
-type notedSet struct {
-	RowSet
+type notedBitmap struct {
+	RowBitmap
 	segment id
 	place   string
 	rows    uint64 // of the segment; 0: those of the descriptor noted
 }
 
-func isLayerSpace(space byte) bool {
+func isRowSpace(space byte) bool {
 	switch space {
-	case deletesSpace, overlaySpace, layerSpace, listSpace, listRowsSpace, branchSpace:
+	case deletesSpace, overlaySpace, overlaySegmentSpace, listSpace, listRowsSpace, branchSpace:
 		return true
 	}
 	return false
 }
 
 // checkLayerEntry says what is wrong with an entry of one of those spaces; value is nil when it removes.
-func checkLayerEntry(place string, key, value []byte) (reason string) {
+func checkRowEntry(place string, key, value []byte) (reason string) {
 	name := string(key[1:])
-	if reason = checkLayerKey(key); reason != "" || value == nil {
+	if reason = checkRowKey(key); reason != "" || value == nil {
 		return reason
 	}
 	switch key[0] {
@@ -55,8 +55,8 @@ func checkLayerEntry(place string, key, value []byte) (reason string) {
 		_, reason = decodeSet(value, maxBitmapRows, place)
 	case overlaySpace:
 		_, reason = decodeOverlay(name, value)
-	case layerSpace:
-		_, reason = parseLayer(key, value, place)
+	case overlaySegmentSpace:
+		_, reason = parseOverlaySegment(key, value, place)
 	case listSpace:
 		_, reason = decodeList(name, value)
 	case branchSpace:
@@ -66,12 +66,12 @@ func checkLayerEntry(place string, key, value []byte) (reason string) {
 }
 
 // checkLayerKey says what is wrong with a key of one of those spaces.
-func checkLayerKey(key []byte) string {
+func checkRowKey(key []byte) string {
 	ok := true
 	switch key[0] {
 	case deletesSpace:
 		_, ok = segmentOf(key, key[:1])
-	case layerSpace:
+	case overlaySegmentSpace:
 		ok = len(key) == 5+16
 		if ok {
 			_, ok = segmentOf(key, key[:5])
@@ -116,11 +116,11 @@ func (v *verifier) shown(table, place string, kind treeKind, key, value []byte) 
 			v.onBranch[notedOverlay{table, o.Number}] = true
 		}
 		return nil
-	case deletesSpace, layerSpace, listRowsSpace:
+	case deletesSpace, overlaySegmentSpace, listRowsSpace:
 	default:
 		return nil
 	}
-	if reason := checkLayerEntry(place, key, value); reason != "" {
+	if reason := checkRowEntry(place, key, value); reason != "" {
 		return nil
 	}
 	if v.noted == nil {
@@ -133,17 +133,17 @@ func (v *verifier) shown(table, place string, kind treeKind, key, value []byte) 
 	v.noted[once] = true
 	segment := id(key[len(key)-16:])
 	value = slices.Clone(value)
-	if key[0] != layerSpace {
+	if key[0] != overlaySegmentSpace {
 		set, _ := decodeSet(value, maxBitmapRows, place)
-		v.sets = append(v.sets, notedSet{RowSet: set, segment: segment, place: place})
+		v.sets = append(v.sets, notedBitmap{RowBitmap: set, segment: segment, place: place})
 		return nil
 	}
-	l, _ := parseLayer(key, value, place)
+	l, _ := parseOverlaySegment(key, value, place)
 	v.note(l.Data)
 	over := notedOverlay{table, binary.BigEndian.Uint32(key[1:])}
-	v.layers = append(v.layers, notedLayer{l, over, segment, place})
+	v.layers = append(v.layers, notedOverlaySegment{l, over, segment, place})
 	if !l.Covered.IsEmpty() {
-		v.sets = append(v.sets, notedSet{RowSet: l.Covered, segment: segment, place: place, rows: l.Data.Rows})
+		v.sets = append(v.sets, notedBitmap{RowBitmap: l.Covered, segment: segment, place: place, rows: l.Data.Rows})
 	}
 	return nil
 }
@@ -219,9 +219,9 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 		names[l.Name] = true
 	}
 	deleted := uint64(0)
-	for _, space := range [...]byte{deletesSpace, layerSpace, listRowsSpace} {
+	for _, space := range [...]byte{deletesSpace, overlaySegmentSpace, listRowsSpace} {
 		err := s.space(ctx, space, func(key, value []byte) string {
-			if checkLayerEntry(place, key, value) != "" {
+			if checkRowEntry(place, key, value) != "" {
 				return "" // reported by the walk
 			}
 			segment := id(key[len(key)-16:])
@@ -230,8 +230,8 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 			case deletesSpace:
 				r, _ := decodeSet(value, maxBitmapRows, place)
 				deleted += r.Count
-			case layerSpace:
-				l, _ := parseLayer(key, value, place)
+			case overlaySegmentSpace:
+				l, _ := parseOverlaySegment(key, value, place)
 				o, known := byNumber[binary.BigEndian.Uint32(key[1:])]
 				if !known {
 					return fmt.Sprintf("layer %s is of no overlay", l.Data.ID)
@@ -306,7 +306,7 @@ func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
 }
 
 // layer holds a layer to the segment under it.
-func (v *verifier) layer(ctx context.Context, l notedLayer, byID map[id]SegmentDescriptor) error {
+func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[id]SegmentDescriptor) error {
 	base, ok := byID[l.base]
 	if !ok {
 		if v.onBranch[l.over] {
@@ -314,7 +314,7 @@ func (v *verifier) layer(ctx context.Context, l notedLayer, byID map[id]SegmentD
 		}
 		return corrupt(l.place, fmt.Sprintf("layer %s lies over segment %s, which no snapshot lists", l.Data.ID, l.base))
 	}
-	if reason := l.misfit(base); reason != "" {
+	if reason := l.mismatch(base); reason != "" {
 		return corrupt(l.place, reason)
 	}
 	if !v.report.Deep {
@@ -338,11 +338,11 @@ func (v *verifier) layer(ctx context.Context, l notedLayer, byID map[id]SegmentD
 }
 
 // set checks a set of rows: that its object is there, that it decodes.
-func (v *verifier) set(ctx context.Context, set notedSet, byID map[id]SegmentDescriptor) error {
+func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[id]SegmentDescriptor) error {
 	v.mu.Lock()
-	v.report.RowSets++
+	v.report.RowBitmaps++
 	v.mu.Unlock()
-	r := set.RowSet
+	r := set.RowBitmap
 	r.rows = set.rows
 	if r.rows == 0 {
 		d, ok := byID[set.segment]
@@ -362,6 +362,6 @@ func (v *verifier) set(ctx context.Context, set notedSet, byID map[id]SegmentDes
 			return nil
 		}
 	}
-	_, err := v.s.ReadRows(ctx, r)
+	_, err := v.s.ReadRowBitmap(ctx, r)
 	return err
 }

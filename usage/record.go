@@ -47,7 +47,7 @@ const (
 	PurposeRead    = "read"    // training, scans, rows that are taken, exports
 	PurposeCount   = "count"   // rows of a filter are counted
 	PurposeDelete  = "delete"  // rows are looked for that are to be deleted
-	PurposeSamples = "samples" // rows are looked for that a sample list is to have
+	PurposeSelect  = "select"  // rows are looked for that a sample list is to have
 	PurposeOverlay = "overlay" // keys that rows are joined by, and features of expressions, of an overlay that is made
 )
 

@@ -269,7 +269,7 @@ func layOver(ctx context.Context, t *storage.Table) error {
 		if err := g.Close(); err != nil {
 			return err
 		}
-		w, err := t.NewLayer(ctx, d, storage.SegmentOptions{})
+		w, err := t.NewOverlaySegment(ctx, d, storage.SegmentOptions{})
 		if err != nil {
 			return err
 		}
@@ -286,7 +286,7 @@ func layOver(ctx context.Context, t *storage.Table) error {
 		if err != nil {
 			return err
 		}
-		l := storage.Layer{Overlay: overlayName, Segment: d.ID, All: true}
+		l := storage.OverlaySegment{Overlay: overlayName, Segment: d.ID, All: true}
 		if l.Data, err = w.Finish(ctx); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string, n i
 			change.Overlays = append(change.Overlays, o)
 			first := 0
 			for _, d := range segments {
-				l := storage.Layer{Overlay: o.Name, Segment: d.ID, All: !half}
+				l := storage.OverlaySegment{Overlay: o.Name, Segment: d.ID, All: !half}
 				if l.Data, err = writeLayer(ctx, snap, d, chosen, columns, first); err != nil {
 					return nil, nil, err
 				}
@@ -77,7 +77,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string, n i
 							rows.Add(r)
 						}
 					}
-					if l.Covered, err = table.Store().PutRows(ctx, d, rows); err != nil {
+					if l.Covered, err = table.Store().PutRowBitmap(ctx, d, rows); err != nil {
 						return nil, nil, err
 					}
 				}
@@ -101,7 +101,7 @@ func writeLayer(ctx context.Context, snap *storage.Snapshot, d storage.SegmentDe
 	if err := g.Close(); err != nil {
 		return d, err
 	}
-	w, err := snap.Table().NewLayer(ctx, d, storage.SegmentOptions{})
+	w, err := snap.Table().NewOverlaySegment(ctx, d, storage.SegmentOptions{})
 	if err != nil {
 		return d, err
 	}

@@ -135,7 +135,7 @@ func (w *world) reopen(i int) error {
 	if err != nil {
 		return err
 	}
-	if w.stores[i], err = storage.Create(w.ctx, blobs, storage.Options{KeyRows: 1}); err != nil {
+	if w.stores[i], err = storage.Create(w.ctx, blobs, storage.Options{MinKeyTableRows: 1}); err != nil {
 		return err
 	}
 	w.tables[i], err = w.stores[i].NewTable(w.ctx, tableName)

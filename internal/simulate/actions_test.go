@@ -173,12 +173,12 @@ func deleteRow(table string) func(m *machine) {
 				return err
 			}
 			at := m.rnd.IntN(len(rows))
-			set, err := m.store.PutRows(ctx, d, roaring.BitmapOf(uint32(at)))
+			set, err := m.store.PutRowBitmap(ctx, d, roaring.BitmapOf(uint32(at)))
 			if err != nil {
 				return err
 			}
 			_, err = m.commit(ctx, t, "delete", storage.Change{
-				Base: s.Info().Number, Deletes: []storage.Deletes{{Segment: d.ID, Rows: set}},
+				Base: s.Info().Number, Deletes: []storage.DeletionVector{{Segment: d.ID, Rows: set}},
 			}, func(s *state, _ uint64) { delete(s.rows, rows[at].n) })
 			return err
 		})
@@ -232,7 +232,7 @@ func rewriteSegments(table, part string) func(m *machine) {
 
 // liveRows reads the rows of segments that are not deleted.
 func (m *machine) liveRows(ctx context.Context, s *storage.Snapshot, segments []storage.SegmentDescriptor) ([]int64, error) {
-	deleted, err := s.DeletedRows(ctx, segments...)
+	deleted, err := s.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +242,7 @@ func (m *machine) liveRows(ctx context.Context, s *storage.Snapshot, segments []
 		if err != nil {
 			return nil, err
 		}
-		gone, err := m.store.ReadRows(ctx, deleted[i])
+		gone, err := m.store.ReadRowBitmap(ctx, deleted[i])
 		if err != nil {
 			return nil, err
 		}

@@ -183,7 +183,7 @@ func (m *model) read(t *tableModel, v *version) error {
 	if err != nil {
 		return err
 	}
-	deleted, err := s.DeletedRows(ctx, segments...)
+	deleted, err := s.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (m *model) read(t *tableModel, v *version) error {
 		if err != nil {
 			return err
 		}
-		gone, err := tab.Store().ReadRows(ctx, deleted[i])
+		gone, err := tab.Store().ReadRowBitmap(ctx, deleted[i])
 		if err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []
 		return err
 	}
 	slices.SortStableFunc(overlays, func(a, b storage.Overlay) int { return int(int64(a.Merged) - int64(b.Merged)) })
-	layers, err := s.Layers(ctx, overlays, segments...)
+	layers, err := s.OverlaySegments(ctx, overlays, segments...)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []
 			if err != nil {
 				return err
 			}
-			covered, err := s.Table().Store().ReadRows(ctx, l.Covered)
+			covered, err := s.Table().Store().ReadRowBitmap(ctx, l.Covered)
 			if err != nil {
 				return err
 			}
@@ -315,7 +315,7 @@ func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []
 		}
 		listed := map[int64]bool{}
 		for i, set := range sets {
-			rows, err := s.Table().Store().ReadRows(ctx, set)
+			rows, err := s.Table().Store().ReadRowBitmap(ctx, set)
 			if err != nil {
 				return err
 			}

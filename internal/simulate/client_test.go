@@ -15,8 +15,8 @@ type client struct {
 
 func (c *client) URI() string { return "simulated" }
 
-// Far reports whether requests take long for the machine, so that the code asks for several things at once.
-func (c *client) Far() bool { return c.m.far }
+// HighLatency reports whether requests take long for the machine, so that the code asks for several things at once.
+func (c *client) HighLatency() bool { return c.m.far }
 
 func (c *client) ask(ctx context.Context, o *operation) error {
 	if err := ctx.Err(); err != nil {

@@ -52,22 +52,22 @@ func setLayer(table, name string) func(m *machine) {
 				return err
 			}
 			recording := withRecorder(ctx)
-			w, err := t.NewLayer(recording, d, storage.SegmentOptions{})
+			w, err := t.NewOverlaySegment(recording, d, storage.SegmentOptions{})
 			if err != nil {
 				return err
 			}
 			labels := m.newRows(len(rows))
 			m.r.model.labelled(rows, labels)
-			l := storage.Layer{Overlay: name, Segment: d.ID}
+			l := storage.OverlaySegment{Overlay: name, Segment: d.ID}
 			if l.Data, err = m.writeSegment(ctx, recording, w, d.Partition, feature(labelFeature), labels); err != nil {
 				return err
 			}
 			if l.All = int(at.GetCardinality()) == len(rows); !l.All {
-				if l.Covered, err = m.store.PutRows(ctx, d, at); err != nil {
+				if l.Covered, err = m.store.PutRowBitmap(ctx, d, at); err != nil {
 					return err
 				}
 			}
-			c.Layers = []storage.Layer{l}
+			c.Layers = []storage.OverlaySegment{l}
 			_, err = m.commit(ctx, t, "layer", c, func(s *state, _ uint64) {
 				over := map[int64]int64{}
 				for row, label := range s.overlays[name] {
@@ -152,7 +152,7 @@ func listRows(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			set, err := m.store.PutRows(ctx, d, at)
+			set, err := m.store.PutRowBitmap(ctx, d, at)
 			if err != nil {
 				return err
 			}

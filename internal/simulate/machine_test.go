@@ -65,7 +65,7 @@ func (m *machine) clock() time.Time {
 func (m *machine) open() error {
 	o := storage.Options{Now: m.clock}
 	if m.runs {
-		o.TailBytes, o.InlineRows = 1, 1
+		o.MemtableBytes, o.InlineBitmapBytes = 1, 1
 	}
 	var err error
 	m.store, err = storage.Create(m.ctx, &client{m}, o)

@@ -140,7 +140,7 @@ var mutations = []mutation{
 		edits: []edit{{"\t\tcommitted = !errors.Is(err, errLostRace)\n", ""}},
 	},
 	{
-		name: "a commit does not look for markers beside sets of rows", file: "storage/rows.go",
+		name: "a commit does not look for markers beside sets of rows", file: "storage/row_bitmap.go",
 		edits: []edit{{"\t\tcase r.object.isCondemned(info.Name):\n\t\t\treturn condemned(r.object)\n", ""}},
 	},
 	{

@@ -254,7 +254,7 @@ func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*sto
 	snap := e.known[key]
 	e.mu.Unlock()
 	if snap != nil {
-		if ok, err := snap.Stands(ctx); ok || err != nil {
+		if ok, err := snap.Exists(ctx); ok || err != nil {
 			return snap, err
 		}
 	}

@@ -53,7 +53,7 @@ func overlaid(t *testing.T, at map[string]any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := table.NewLayer(ctx, d, storage.SegmentOptions{})
+		w, err := table.NewOverlaySegment(ctx, d, storage.SegmentOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func overlaid(t *testing.T, at map[string]any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Layers = append(c.Layers, storage.Layer{Overlay: "o", Segment: d.ID, Data: data, All: true})
+		c.Layers = append(c.Layers, storage.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true})
 	}
 	if snap, err = table.Commit(ctx, c); err != nil {
 		t.Fatal(err)

@@ -222,7 +222,7 @@ func (e *Engine) layoutOf(ctx context.Context, uri, hash string) (*reader.Layout
 	if at < 0 {
 		return nil, nil
 	}
-	ok, err := k.snapshot.Stands(ctx)
+	ok, err := k.snapshot.Exists(ctx)
 	if err != nil || !ok {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ func NewDelayed(s Store, latency time.Duration) *Delayed { return &Delayed{Store
 // Unwrap returns the store under it.
 func (d *Delayed) Unwrap() Store { return d.Store }
 
-// Far reports whether requests are delayed at all.
-func (d *Delayed) Far() bool { return d.Latency > 0 }
+// HighLatency reports whether requests are delayed at all.
+func (d *Delayed) HighLatency() bool { return d.Latency > 0 }
 
 // wait waits for Latency or returns ctx.Err().
 func (d *Delayed) wait(ctx context.Context) error {

@@ -61,11 +61,11 @@ func AsLocal(s Store) *Local {
 	}
 }
 
-// Far reports whether each request of s takes about as long as a network does, so that several at once are better than fewer one
-// after another: whether s or a store that it wraps has a method Far that says so.
-func Far(s Store) bool {
+// HighLatency reports whether each request of s takes about as long as a network does, so that several at once are better than fewer one
+// after another: whether s or a store that it wraps has a method HighLatency that says so.
+func HighLatency(s Store) bool {
 	for {
-		if f, ok := s.(interface{ Far() bool }); ok && f.Far() {
+		if f, ok := s.(interface{ HighLatency() bool }); ok && f.HighLatency() {
 			return true
 		}
 		w, ok := s.(interface{ Unwrap() Store })

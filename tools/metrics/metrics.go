@@ -201,7 +201,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	var met storage.Conflicts
 	var opened, open uint64
 	for _, x := range m.stores {
-		hits, misses := x.RunsFound()
+		hits, misses := x.RunCacheStats()
 		open, opened = open+hits, opened+misses
 		c := x.Conflicts()
 		met.Retried += c.Retried

@@ -210,7 +210,7 @@ func TestScrape(t *testing.T) {
 	check(float64(reused.SelectionMisses), "dsi_cache_misses_total", "cache", "selection")
 	check(float64(reused.MemoryHits), "dsi_cache_hits_total", "cache", "memory")
 	check(float64(reused.MemoryMisses), "dsi_cache_misses_total", "cache", "memory")
-	hits, misses := w.store.RunsFound()
+	hits, misses := w.store.RunCacheStats()
 	check(float64(hits), "dsi_cache_hits_total", "cache", "index")
 	check(float64(misses), "dsi_cache_misses_total", "cache", "index")
 	check(105, "dsi_reader_rows_total") // those that were taken too

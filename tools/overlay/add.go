@@ -37,7 +37,7 @@ func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, op
 	}
 	r.Table, r.Branch = t.Name(), branch
 	m := &maker{
-		table: t, opts: &opts, report: &r, layers: map[string]*storage.Layer{}, extends: extends,
+		table: t, opts: &opts, report: &r, layers: map[string]*storage.OverlaySegment{}, extends: extends,
 		overlay: storage.Overlay{Name: name, MissingRows: opts.MissingRows, MissingLayers: opts.MissingLayers, Branch: branch},
 		dir:     sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
 	}
@@ -62,7 +62,7 @@ type maker struct {
 	rows    joined
 	writer  *layerWriter
 	// layers are those that were written, by the segment that they lie over; nil where one has no row to cover, and none is needed.
-	layers map[string]*storage.Layer
+	layers map[string]*storage.OverlaySegment
 	phase  Progress
 }
 
@@ -465,7 +465,7 @@ func (m *maker) finish(ctx context.Context, v *view) {
 }
 
 // discard removes layers that no commit names, even when ctx has ended. What stays, gc finds.
-func (m *maker) discard(ctx context.Context, layers map[string]*storage.Layer) {
+func (m *maker) discard(ctx context.Context, layers map[string]*storage.OverlaySegment) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for _, l := range layers {

@@ -71,12 +71,12 @@ func TestConflicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows, err := s.PutRows(t.Context(), segments[0], bitmapRange(10, 50))
+			rows, err := s.PutRowBitmap(t.Context(), segments[0], bitmapRange(10, 50))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := snap.Table().Commit(t.Context(), storage.Change{
-				Operation: "delete", Base: snap.Info().Number, Deletes: []storage.Deletes{{Segment: segments[0].ID, Rows: rows}},
+				Operation: "delete", Base: snap.Info().Number, Deletes: []storage.DeletionVector{{Segment: segments[0].ID, Rows: rows}},
 			}); err != nil {
 				t.Fatal(err)
 			}

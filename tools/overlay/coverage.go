@@ -43,11 +43,11 @@ func Cover(ctx context.Context, snap *storage.Snapshot, o storage.Overlay, visit
 	if err != nil {
 		return c, err
 	}
-	deleted, err := in.DeletedRows(ctx, segments...)
+	deleted, err := in.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return c, err
 	}
-	layers, err := snap.Layers(ctx, []storage.Overlay{o}, segments...)
+	layers, err := snap.OverlaySegments(ctx, []storage.Overlay{o}, segments...)
 	if err != nil {
 		return c, err
 	}

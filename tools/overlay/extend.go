@@ -30,12 +30,12 @@ func Extend(ctx context.Context, store *storage.Store, table, name string, opts 
 
 // An extension is what an overlay has that is extended.
 type extension struct {
-	number uint32                    // of the overlay
-	before map[string]*storage.Layer // over the segments of the view that was opened last; nil: none was
+	number uint32                             // of the overlay
+	before map[string]*storage.OverlaySegment // over the segments of the view that was opened last; nil: none was
 }
 
 // layer returns the overlay's layer over a segment, nil where there is none. A nil extension has none.
-func (x *extension) layer(segment string) *storage.Layer {
+func (x *extension) layer(segment string) *storage.OverlaySegment {
 	if x == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (x *extension) covers(segment string) bool {
 }
 
 // coveredBy returns how many of a segment's rows that are not deleted a layer covers; nil: none.
-func (m *maker) coveredBy(ctx context.Context, l *storage.Layer, s *segment) (uint64, error) {
+func (m *maker) coveredBy(ctx context.Context, l *storage.OverlaySegment, s *segment) (uint64, error) {
 	switch {
 	case l == nil:
 		return 0, nil
@@ -58,7 +58,7 @@ func (m *maker) coveredBy(ctx context.Context, l *storage.Layer, s *segment) (ui
 	case s.dead == nil || l.Covered.IsEmpty():
 		return l.Covered.Count, nil
 	}
-	rows, err := m.table.Store().ReadRows(ctx, l.Covered)
+	rows, err := m.table.Store().ReadRowBitmap(ctx, l.Covered)
 	if err != nil {
 		return 0, err
 	}
@@ -90,18 +90,18 @@ func (m *maker) lookUp(ctx context.Context, v *view) error {
 	for i, s := range v.segments {
 		descriptors[i] = s.SegmentDescriptor
 	}
-	layers, err := v.newest.Layers(ctx, []storage.Overlay{o}, descriptors...)
+	layers, err := v.newest.OverlaySegments(ctx, []storage.Overlay{o}, descriptors...)
 	if err != nil {
 		return err
 	}
 	first := x.before == nil
-	before := make(map[string]*storage.Layer, len(layers))
+	before := make(map[string]*storage.OverlaySegment, len(layers))
 	for i, d := range descriptors {
 		if l := layers[i][0]; l != nil {
 			before[d.ID] = l
 		}
 	}
-	stale := map[string]*storage.Layer{}
+	stale := map[string]*storage.OverlaySegment{}
 	for id, l := range m.layers {
 		if was, is := x.before[id], before[id]; was != is && (was == nil || is == nil || was.Data.ID != is.Data.ID) {
 			stale[id] = l

@@ -85,7 +85,7 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deleted, err := snap.DeletedRows(t.Context(), segments...)
+	deleted, err := snap.DeletionVectors(t.Context(), segments...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	ids := readRows(t, snap, "id")
 	covered, all, coveredBefore := 0, 0, 0
 	for i, d := range segments {
-		gone, err := s.ReadRows(t.Context(), deleted[i])
+		gone, err := s.ReadRowBitmap(t.Context(), deleted[i])
 		if err != nil {
 			t.Fatal(err)
 		}

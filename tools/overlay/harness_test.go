@@ -148,7 +148,7 @@ func nullable(name string, t arrow.DataType) arrow.Field {
 // newStore returns a store in memory.
 func newStore(t testing.TB, blobs object.Store) *storage.Store {
 	t.Helper()
-	s, err := storage.Create(t.Context(), blobs, storage.Options{KeyRows: 1})
+	s, err := storage.Create(t.Context(), blobs, storage.Options{MinKeyTableRows: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func readUnder(t testing.TB, snap *storage.Snapshot, overlays []string, features
 
 // A readLayer is what an overlay has for a segment.
 type readLayer struct {
-	storage.Layer
+	storage.OverlaySegment
 	covered []bool // by row of the segment
 	rows    []map[string]string
 }
@@ -251,9 +251,9 @@ func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]r
 	out := map[string]readLayer{}
 	var add []storage.SegmentDescriptor
 	of := map[string]string{}
-	err = snap.AllLayers(ctx, o, func(l storage.Layer) error {
-		x := readLayer{Layer: l, covered: make([]bool, l.Data.Rows)}
-		rows, err := store.ReadRows(ctx, l.Covered)
+	err = snap.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
+		x := readLayer{OverlaySegment: l, covered: make([]bool, l.Data.Rows)}
+		rows, err := store.ReadRowBitmap(ctx, l.Covered)
 		if err != nil {
 			return err
 		}
@@ -316,12 +316,12 @@ func checkLayers(t testing.TB, snap *storage.Snapshot, name string, features []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	deleted, err := snap.DeletedRows(t.Context(), segments...)
+	deleted, err := snap.DeletionVectors(t.Context(), segments...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, d := range segments {
-		gone, err := snap.Table().Store().ReadRows(t.Context(), deleted[i])
+		gone, err := snap.Table().Store().ReadRowBitmap(t.Context(), deleted[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,12 +374,12 @@ func deleteRows(t testing.TB, s *storage.Store, r *rand.Rand) {
 	c := storage.Change{Operation: "delete", Base: snap.Info().Number}
 	for _, d := range segments {
 		set := randomRows(r, int(d.Rows), []float64{0, 0.1, 0.5, 1}[r.IntN(4)])
-		rows, err := s.PutRows(ctx, d, set)
+		rows, err := s.PutRowBitmap(ctx, d, set)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !rows.IsEmpty() {
-			c.Deletes = append(c.Deletes, storage.Deletes{Segment: d.ID, Rows: rows})
+			c.Deletes = append(c.Deletes, storage.DeletionVector{Segment: d.ID, Rows: rows})
 		}
 	}
 	if _, err := snap.Table().Commit(ctx, c); err != nil {

@@ -31,8 +31,8 @@ type kept struct {
 type keptFile struct{ entry, group *storage.FeatureEntry }
 
 // openKept looks up what a layer over s has.
-func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.Layer, features []storage.Feature) (*kept, error) {
-	covered, err := store.ReadRows(ctx, l.Covered)
+func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.OverlaySegment, features []storage.Feature) (*kept, error) {
+	covered, err := store.ReadRowBitmap(ctx, l.Covered)
 	if err != nil {
 		return nil, err
 	}

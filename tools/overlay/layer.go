@@ -51,7 +51,7 @@ func newLayerWriter(t *storage.Table, o *storage.Overlay, profile format.Profile
 }
 
 // write writes the layer over a segment. What it returns is durable, and the caller's to commit or to discard.
-func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer storage.Layer, err error) {
+func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer storage.OverlaySegment, err error) {
 	store := w.table.Store()
 	base, err := store.OpenSegment(ctx, s.SegmentDescriptor)
 	if err != nil {
@@ -78,7 +78,7 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 	if err := g.Wait(); err != nil {
 		return layer, err
 	}
-	layer = storage.Layer{Overlay: w.overlay.Name, Segment: s.ID, All: vals.count == s.rows}
+	layer = storage.OverlaySegment{Overlay: w.overlay.Name, Segment: s.ID, All: vals.count == s.rows}
 	if layer.Data, err = out.Finish(ctx); err != nil {
 		return layer, err
 	}
@@ -89,7 +89,7 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 			rows = roaring.FromDense(vals.covered, false)
 			rows.RunOptimize()
 		}
-		if layer.Covered, err = store.PutRows(ctx, s.SegmentDescriptor, rows); err != nil {
+		if layer.Covered, err = store.PutRowBitmap(ctx, s.SegmentDescriptor, rows); err != nil {
 			w.discard(ctx, layer)
 			return layer, err
 		}
@@ -98,9 +98,9 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 }
 
 // discard removes a layer that is not committed, as far as it can: what stays, gc finds.
-func (w *layerWriter) discard(ctx context.Context, l storage.Layer) {
+func (w *layerWriter) discard(ctx context.Context, l storage.OverlaySegment) {
 	_ = w.table.Store().Discard(ctx, l.Data)
-	_ = w.table.Store().DiscardRows(ctx, l.Covered)
+	_ = w.table.Store().DiscardRowBitmap(ctx, l.Covered)
 }
 
 func (w *layerWriter) seeker() *seeker {

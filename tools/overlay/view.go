@@ -64,7 +64,7 @@ func openView(ctx context.Context, t *storage.Table, branch string, named []stri
 	if err != nil {
 		return nil, err
 	}
-	deleted, err := v.snap.DeletedRows(ctx, descriptors...)
+	deleted, err := v.snap.DeletionVectors(ctx, descriptors...)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func openView(ctx context.Context, t *storage.Table, branch string, named []stri
 			continue
 		}
 		if !deleted[i].IsEmpty() {
-			gone, err := t.Store().ReadRows(ctx, deleted[i])
+			gone, err := t.Store().ReadRowBitmap(ctx, deleted[i])
 			if err != nil {
 				return nil, err
 			}

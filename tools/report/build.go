@@ -184,7 +184,7 @@ func (b *builder) collect(ctx context.Context, listed map[string]bool) error {
 	if b.segments, err = b.snap.Segments(ctx, nil); err != nil {
 		return err
 	}
-	deleted, err := b.snap.DeletedRows(ctx, b.segments...)
+	deleted, err := b.snap.DeletionVectors(ctx, b.segments...)
 	if err != nil {
 		return err
 	}

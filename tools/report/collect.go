@@ -125,7 +125,7 @@ func (c *collector) feature(f storage.Feature, status string) *feature {
 }
 
 // read goes through the indexes of all segments.
-func (c *collector) read(ctx context.Context, s *storage.Store, segments []storage.SegmentDescriptor, deleted []storage.RowSet) error {
+func (c *collector) read(ctx context.Context, s *storage.Store, segments []storage.SegmentDescriptor, deleted []storage.RowBitmap) error {
 	c.segments = make([]segmentFacts, len(segments))
 	for i, d := range segments {
 		c.segments[i] = segmentFacts{d: d, deleted: deleted[i].Count}

@@ -188,7 +188,7 @@ func segmentBytes(ctx context.Context, snap *storage.Snapshot, o storage.Overlay
 
 // layers adds what an overlay's layers hold of each feature.
 func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o storage.Overlay) error {
-	return snap.AllLayers(ctx, o, func(l storage.Layer) error {
+	return snap.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
 		g, err := snap.OpenSegment(ctx, l.Data)
 		if err != nil {
 			return err

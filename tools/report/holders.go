@@ -63,7 +63,7 @@ func (h *holders) snapshot(ctx context.Context, number uint64) ([]string, error)
 		return nil, err
 	}
 	for _, o := range overlays {
-		if err := s.AllLayers(ctx, o, func(l storage.Layer) error { add(l.Data); return nil }); err != nil {
+		if err := s.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error { add(l.Data); return nil }); err != nil {
 			return nil, err
 		}
 	}

@@ -163,7 +163,7 @@ func overlayFrames(t *testing.T, snap *storage.Snapshot) uint64 {
 	}
 	n := uint64(0)
 	for _, o := range overlays {
-		err := snap.AllLayers(t.Context(), o, func(l storage.Layer) error {
+		err := snap.EachOverlaySegment(t.Context(), o, func(l storage.OverlaySegment) error {
 			n += l.Data.Bytes
 			g, err := snap.OpenSegment(t.Context(), l.Data)
 			if err != nil {

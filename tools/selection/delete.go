@@ -64,8 +64,8 @@ func Delete(ctx context.Context, table *storage.Table, q *Query, opts Options) (
 			return nil
 		}
 		c := storage.Change{Operation: "delete", Base: snap.Info().Number}
-		err = commitRows(ctx, table, s, &c, func(segment string, rows storage.RowSet) {
-			c.Deletes = append(c.Deletes, storage.Deletes{Segment: segment, Rows: rows})
+		err = commitRows(ctx, table, s, &c, func(segment string, rows storage.RowBitmap) {
+			c.Deletes = append(c.Deletes, storage.DeletionVector{Segment: segment, Rows: rows})
 		}, func(made *storage.Snapshot) { report.Snapshot = made.Info().Number })
 		return err
 	})
@@ -85,7 +85,7 @@ func deleteReport(ctx context.Context, s *Selection) (*DeleteReport, error) {
 	for _, x := range s.Segments {
 		segments = append(segments, x.Segment)
 	}
-	before, err := s.Snapshot.DeletedRows(ctx, segments...)
+	before, err := s.Snapshot.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return nil, err
 	}
@@ -117,15 +117,15 @@ func attempts(ctx context.Context, table *storage.Table, q *Query, do func(snap 
 
 // commitRows makes sets of a selection's rows, gives them to add, and commits the change, which add has put them into. made is
 // called with the snapshot.
-func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *storage.Change, add func(segment string, rows storage.RowSet),
+func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *storage.Change, add func(segment string, rows storage.RowBitmap),
 	made func(*storage.Snapshot)) (err error) {
 	store := table.Store()
-	var sets []storage.RowSet
+	var sets []storage.RowBitmap
 	defer func() {
 		// Refused for certain. After any other error of the commit the snapshot may be there all the same: what it names stays.
 		if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrExists) {
 			for _, r := range sets {
-				_ = store.DiscardRows(context.WithoutCancel(ctx), r) // what stays, gc finds
+				_ = store.DiscardRowBitmap(context.WithoutCancel(ctx), r) // what stays, gc finds
 			}
 		}
 	}()
@@ -134,7 +134,7 @@ func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *stor
 		if err != nil {
 			return err
 		}
-		set, err := store.PutRows(ctx, x.Segment, rows)
+		set, err := store.PutRowBitmap(ctx, x.Segment, rows)
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func (l *listExpr) restrict(ctx context.Context, s *Selection) error {
 	for _, r := range s.Segments {
 		segments = append(segments, r.Segment)
 	}
-	listed := make([][]storage.RowSet, len(l.names))
+	listed := make([][]storage.RowBitmap, len(l.names))
 	for i, name := range l.names {
 		if _, err := s.Snapshot.SampleList(ctx, name); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (l *listExpr) restrict(ctx context.Context, s *Selection) error {
 			}
 			sets := make(map[string]*roaring.Bitmap, len(l.names))
 			for i, name := range l.names {
-				if sets[name], err = store.ReadRows(ctx, listed[i][k]); err != nil {
+				if sets[name], err = store.ReadRowBitmap(ctx, listed[i][k]); err != nil {
 					return err
 				}
 			}

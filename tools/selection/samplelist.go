@@ -44,7 +44,7 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 		return nil, badQuery("%s", err)
 	}
 	var report *ListReport
-	opts.Read.Usage.Purpose = usage.PurposeSamples
+	opts.Read.Usage.Purpose = usage.PurposeSelect
 	err := attempts(ctx, table, q, func(snap *storage.Snapshot, attempt int) error {
 		c := storage.Change{Operation: "samples", Base: snap.Info().Number, Lists: []storage.SampleList{list}}
 		switch there, err := snap.SampleList(ctx, name); {
@@ -69,7 +69,7 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 		if opts.DryRun {
 			return nil
 		}
-		return commitRows(ctx, table, s, &c, func(segment string, rows storage.RowSet) {
+		return commitRows(ctx, table, s, &c, func(segment string, rows storage.RowBitmap) {
 			c.ListRows = append(c.ListRows, storage.ListRows{List: name, Segment: segment, Rows: rows})
 		}, func(made *storage.Snapshot) { report.Snapshot, report.Added = made.Info().Number, made.Info().Number })
 	})
@@ -118,7 +118,7 @@ func Describe(ctx context.Context, snap *storage.Snapshot, list storage.SampleLi
 	if err != nil {
 		return nil, nil, err
 	}
-	deleted, err := snap.DeletedRows(ctx, segments...)
+	deleted, err := snap.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,11 +131,11 @@ func Describe(ctx context.Context, snap *storage.Snapshot, list storage.SampleLi
 			continue
 		}
 		g.Go(func() error {
-			rows, err := store.ReadRows(gctx, listed[i])
+			rows, err := store.ReadRowBitmap(gctx, listed[i])
 			if err != nil {
 				return err
 			}
-			without, err := store.ReadRows(gctx, deleted[i])
+			without, err := store.ReadRowBitmap(gctx, deleted[i])
 			if err != nil {
 				return err
 			}

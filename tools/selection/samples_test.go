@@ -41,7 +41,7 @@ type world struct {
 
 func newWorld(t *testing.T, blobs object.Store) *world {
 	w := &world{t: t, blobs: blobs, rows: map[int]row{}}
-	store, err := storage.Create(t.Context(), blobs, storage.Options{KeyRows: 1})
+	store, err := storage.Create(t.Context(), blobs, storage.Options{MinKeyTableRows: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

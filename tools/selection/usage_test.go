@@ -114,7 +114,7 @@ func TestFindingIsRecorded(t *testing.T) {
 			_, err := Delete(ctx, w.table, &Query{Keys: &KeySource{Feature: "name", Paths: []string{keys}}}, Options{Read: read, DryRun: true})
 			return err
 		}},
-		{usage.PurposeSamples, "user", func() error {
+		{usage.PurposeSelect, "user", func() error {
 			_, err := Create(ctx, w.table, "some", &Query{Where: sample("user", 4)}, false, Options{Read: read})
 			return err
 		}},

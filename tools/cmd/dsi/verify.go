@@ -50,7 +50,7 @@ func (c *verifyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	out := verifyJSON{
-		store.Blobs().URI(), r.Deep, r.Tables, r.Snapshots, r.Segments, r.RowSets, r.Objects, r.Features, r.Stripes, r.Bytes, r.DamageCount,
+		store.Blobs().URI(), r.Deep, r.Tables, r.Snapshots, r.Segments, r.RowBitmaps, r.Objects, r.Features, r.Stripes, r.Bytes, r.DamageCount,
 		[]string{}, time.Since(start).Seconds(), 0,
 	}
 	records, err := a.verifyUsage(ctx, store, c.Table)

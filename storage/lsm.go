@@ -30,20 +30,20 @@ func (k treeKind) file() string {
 //
 //	runs[0]  runs[1] ... runs[n-1]   tail        a key's entry in a later part replaces those before
 //	largest, oldest      smallest    in the snapshot
-type tree struct {
-	kind treeKind
-	runs []runRef
-	tail []treeEntry // in key order, each key once
+type lsmTree struct {
+	kind     treeKind
+	runs     []sortedRun
+	memtable []entry // in key order, each key once
 }
 
 // A runRef names a run: a sorted table of its own.
-type runRef struct {
+type sortedRun struct {
 	id   id
 	size uint64 // bytes
 }
 
 // A treeEntry sets a key, or removes it when value is nil.
-type treeEntry struct {
+type entry struct {
 	key, value []byte
 }
 
@@ -54,13 +54,13 @@ const (
 )
 
 const (
-	// defaultTailBytes is how large the tail gets before it becomes a run, a bound on what each commit writes again.
-	defaultTailBytes = 32 << 10
+	// defaultMemtableBytes is how large the tail gets before it becomes a run, a bound on what each commit writes again.
+	defaultMemtableBytes = 32 << 10
 	// mergeRatio: a run is merged into the one that is made when it is smaller than this many times what is merged so far.
 	mergeRatio = 4
 	maxRuns    = 64
-	// farRunBytes: where requests take long, runs of up to so many bytes are read whole. Over a network that takes about as long as one block.
-	farRunBytes = 1 << 20
+	// remoteRunBytes: where requests take long, runs of up to so many bytes are read whole. Over a network that takes about as long as one block.
+	remoteRunBytes = 1 << 20
 )
 
 // appendTree appends the form that a snapshot holds:
@@ -68,15 +68,15 @@ const (
 //	number of runs | (id (16) | size)... | number of tail entries | (shared | key suffix | value mark and value)...
 //
 // shared is how many bytes the key has in common with the one before; suffix and value follow their lengths.
-func appendTree(dst []byte, t tree) []byte {
+func appendTree(dst []byte, t lsmTree) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(t.runs)))
 	for _, r := range t.runs {
 		dst = append(dst, r.id[:]...)
 		dst = binary.AppendUvarint(dst, r.size)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(t.tail)))
+	dst = binary.AppendUvarint(dst, uint64(len(t.memtable)))
 	var prev []byte
-	for _, e := range t.tail {
+	for _, e := range t.memtable {
 		n := 0
 		for n < min(len(prev), len(e.key)) && prev[n] == e.key[n] {
 			n++
@@ -90,7 +90,7 @@ func appendTree(dst []byte, t tree) []byte {
 }
 
 // storedValue returns the value as runs and tails hold it.
-func storedValue(e treeEntry) []byte {
+func storedValue(e entry) []byte {
 	if e.value == nil {
 		return []byte{removedMark}
 	}
@@ -109,10 +109,10 @@ func parseValue(b []byte) (value []byte, reason string) {
 }
 
 // decodeTree decodes what appendTree wrote off the front of d. The entries borrow d's bytes.
-func decodeTree(d *decoder, kind treeKind) tree {
-	t := tree{kind: kind}
+func decodeTree(d *decoder, kind treeKind) lsmTree {
+	t := lsmTree{kind: kind}
 	for range d.max(maxRuns, "runs") {
-		var r runRef
+		var r sortedRun
 		copy(r.id[:], d.take(16))
 		r.size = d.max(1<<62, "run size")
 		t.runs = append(t.runs, r)
@@ -131,30 +131,30 @@ func decodeTree(d *decoder, kind treeKind) tree {
 			break
 		}
 		key := append(bytes.Clone(prev[:shared]), suffix...)
-		if len(key) > maxKey || len(t.tail) > 0 && bytes.Compare(prev, key) >= 0 {
+		if len(key) > maxKey || len(t.memtable) > 0 && bytes.Compare(prev, key) >= 0 {
 			d.fail("tail keys out of order")
 			break
 		}
-		if keys += len(key); keys > maxTailKeys {
+		if keys += len(key); keys > maxMemtableKeys {
 			d.fail("tail keys are too long")
 			break
 		}
-		t.tail = append(t.tail, treeEntry{key, value})
+		t.memtable = append(t.memtable, entry{key, value})
 		prev = key
 	}
 	return t
 }
 
-// maxTailKeys bounds the keys of a tail together. Each shares bytes with the one before, so that few bytes could stand for
+// maxMemtableKeys bounds the keys of a tail together. Each shares bytes with the one before, so that few bytes could stand for
 // many: a writer's tail holds some 32 KiB.
-const maxTailKeys = 16 << 20
+const maxMemtableKeys = 16 << 20
 
 // maxKey bounds a key of a tree. The longest is a partition's.
 const maxKey = maxPartition + 64
 
 // mergeEntries returns base with the entries of over put in; both in key order, over wins.
-func mergeEntries(base, over []treeEntry) []treeEntry {
-	out := make([]treeEntry, 0, len(base)+len(over))
+func mergeEntries(base, over []entry) []entry {
+	out := make([]entry, 0, len(base)+len(over))
 	for len(base) > 0 || len(over) > 0 {
 		switch {
 		case len(base) == 0:
@@ -176,8 +176,8 @@ func mergeEntries(base, over []treeEntry) []treeEntry {
 }
 
 // sortEntries orders entries by key; of several with one key the last stays.
-func sortEntries(entries []treeEntry) []treeEntry {
-	slices.SortStableFunc(entries, func(a, b treeEntry) int { return bytes.Compare(a.key, b.key) })
+func sortEntries(entries []entry) []entry {
+	slices.SortStableFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
 	out := entries[:0]
 	for i, e := range entries {
 		if i+1 < len(entries) && bytes.Equal(e.key, entries[i+1].key) {
@@ -188,7 +188,7 @@ func sortEntries(entries []treeEntry) []treeEntry {
 	return out
 }
 
-func sizeOf(entries []treeEntry) uint64 {
+func sizeOf(entries []entry) uint64 {
 	n := 0
 	for _, e := range entries {
 		n += len(e.key) + len(e.value) + 4
@@ -197,13 +197,13 @@ func sizeOf(entries []treeEntry) uint64 {
 }
 
 // get returns the value of each key in t, nil where there is none.
-func (s *Store) get(ctx context.Context, t tree, keys ...[]byte) ([][]byte, error) {
+func (s *Store) get(ctx context.Context, t lsmTree, keys ...[]byte) ([][]byte, error) {
 	out := make([][]byte, len(keys))
 	var open []int // places in keys not yet decided
 	for k, key := range keys {
-		i, ok := slices.BinarySearchFunc(t.tail, key, func(e treeEntry, key []byte) int { return bytes.Compare(e.key, key) })
+		i, ok := slices.BinarySearchFunc(t.memtable, key, func(e entry, key []byte) int { return bytes.Compare(e.key, key) })
 		if ok {
-			out[k] = bytes.Clone(t.tail[i].value)
+			out[k] = bytes.Clone(t.memtable[i].value)
 		} else {
 			open = append(open, k)
 		}
@@ -213,7 +213,7 @@ func (s *Store) get(ctx context.Context, t tree, keys ...[]byte) ([][]byte, erro
 	}
 	// Near by, a run is asked for what those after it do not have. Where requests take long, all are asked at once.
 	ahead := make([][][]byte, len(t.runs))
-	if object.Far(s.blobs) && len(t.runs) > 1 {
+	if object.HighLatency(s.blobs) && len(t.runs) > 1 {
 		err := object.Parallel(ctx, object.RequestsAtOnce, len(t.runs), func(ctx context.Context, r int) (err error) {
 			ahead[r], err = s.getRun(ctx, t, r, keys, open)
 			return err
@@ -255,7 +255,7 @@ func (s *Store) get(ctx context.Context, t tree, keys ...[]byte) ([][]byte, erro
 }
 
 // getRun returns what run r of t has under the keys whose places are in ask, nil where it has nothing.
-func (s *Store) getRun(ctx context.Context, t tree, r int, keys [][]byte, ask []int) ([][]byte, error) {
+func (s *Store) getRun(ctx context.Context, t lsmTree, r int, keys [][]byte, ask []int) ([][]byte, error) {
 	run, err := s.run(ctx, t.kind, t.runs[r])
 	if err != nil {
 		return nil, err
@@ -268,15 +268,15 @@ func (s *Store) getRun(ctx context.Context, t tree, r int, keys [][]byte, ask []
 }
 
 // run opens a run; open ones are kept.
-func (s *Store) run(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader, error) {
+func (s *Store) run(ctx context.Context, kind treeKind, ref sortedRun) (*sst.Reader, error) {
 	s.mu.Lock()
 	r := s.runs[ref.id]
 	s.mu.Unlock()
 	if r != nil {
-		s.runsFound.hits.Add(1)
+		s.runCache.hits.Add(1)
 		return r, nil
 	}
-	s.runsFound.misses.Add(1)
+	s.runCache.misses.Add(1)
 	r, err := s.openRun(ctx, kind, ref)
 	if err != nil {
 		return nil, err
@@ -291,21 +291,21 @@ func (s *Store) run(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader
 }
 
 // openRun opens a run and does not keep it.
-func (s *Store) openRun(ctx context.Context, kind treeKind, ref runRef) (*sst.Reader, error) {
+func (s *Store) openRun(ctx context.Context, kind treeKind, ref sortedRun) (*sst.Reader, error) {
 	var fetch sst.Fetch
-	if object.Far(s.blobs) {
-		fetch.Whole = farRunBytes
+	if object.HighLatency(s.blobs) {
+		fetch.Whole = remoteRunBytes
 	}
 	return s.openTable(ctx, ref.id.runName(kind), ref.size, fetch)
 }
 
 // openRuns opens the runs of trees, at once where requests take long.
-func (s *Store) openRuns(ctx context.Context, trees ...tree) error {
-	if !object.Far(s.blobs) {
+func (s *Store) openRuns(ctx context.Context, trees ...lsmTree) error {
+	if !object.HighLatency(s.blobs) {
 		return nil
 	}
 	var kinds []treeKind
-	var refs []runRef
+	var refs []sortedRun
 	for _, t := range trees {
 		for _, r := range t.runs {
 			kinds, refs = append(kinds, t.kind), append(refs, r)
@@ -325,11 +325,11 @@ func (s *Store) openTable(ctx context.Context, name string, size uint64, fetch s
 }
 
 // A treeIter walks the entries of a tree that are set, in key order. Not safe for concurrent use.
-type treeIter struct {
+type lsmIter struct {
 	s     *Store
-	t     tree
+	t     lsmTree
 	upper []byte
-	parts []treePart // the runs in order, then the tail
+	parts []lsmSource // the runs in order, then the tail
 	// keepRemoved: entries that remove are yielded too, with a nil value.
 	keepRemoved bool
 	key, value  []byte
@@ -338,32 +338,32 @@ type treeIter struct {
 }
 
 // A treePart is one run, or the tail, standing at an entry or at its end.
-type treePart struct {
-	it   *sst.Iter // nil: the tail
-	tail []treeEntry
-	at   int
-	ok   bool
+type lsmSource struct {
+	it       *sst.Iter // nil: the tail
+	memtable []entry
+	at       int
+	ok       bool
 }
 
 // iter returns an iterator over the keys of t below upper (nil: all). It stands nowhere.
-func (s *Store) iter(ctx context.Context, t tree, upper []byte) *treeIter {
-	i := &treeIter{s: s, t: t, upper: upper, parts: make([]treePart, len(t.runs))}
+func (s *Store) iter(ctx context.Context, t lsmTree, upper []byte) *lsmIter {
+	i := &lsmIter{s: s, t: t, upper: upper, parts: make([]lsmSource, len(t.runs))}
 	i.err = object.Parallel(ctx, object.RequestsAtOnce, len(t.runs), func(ctx context.Context, n int) error {
 		r, err := s.run(ctx, t.kind, t.runs[n])
 		if err == nil {
-			i.parts[n] = treePart{it: r.Iter(upper)}
+			i.parts[n] = lsmSource{it: r.Iter(upper)}
 		}
 		return err
 	})
 	if i.err != nil {
 		return i
 	}
-	i.parts = append(i.parts, treePart{tail: t.tail})
+	i.parts = append(i.parts, lsmSource{memtable: t.memtable})
 	return i
 }
 
 // seek moves to the first key that is not below key. Key and value are borrowed until the next move.
-func (i *treeIter) seek(ctx context.Context, key []byte) bool {
+func (i *lsmIter) seek(ctx context.Context, key []byte) bool {
 	if i.err != nil {
 		return false
 	}
@@ -373,34 +373,34 @@ func (i *treeIter) seek(ctx context.Context, key []byte) bool {
 			p.ok = p.it.SeekGE(ctx, key)
 			continue
 		}
-		p.at, _ = slices.BinarySearchFunc(p.tail, key, func(e treeEntry, key []byte) int { return bytes.Compare(e.key, key) })
+		p.at, _ = slices.BinarySearchFunc(p.memtable, key, func(e entry, key []byte) int { return bytes.Compare(e.key, key) })
 		p.bound(i.upper)
 	}
-	return i.settle(ctx)
+	return i.findSmallest(ctx)
 }
 
-func (p *treePart) bound(upper []byte) {
-	p.ok = p.at < len(p.tail) && (upper == nil || bytes.Compare(p.tail[p.at].key, upper) < 0)
+func (p *lsmSource) bound(upper []byte) {
+	p.ok = p.at < len(p.memtable) && (upper == nil || bytes.Compare(p.memtable[p.at].key, upper) < 0)
 }
 
-func (p *treePart) key() []byte {
+func (p *lsmSource) key() []byte {
 	if p.it != nil {
 		return p.it.Key()
 	}
-	return p.tail[p.at].key
+	return p.memtable[p.at].key
 }
 
 // next moves to the next key.
-func (i *treeIter) next(ctx context.Context) bool {
+func (i *lsmIter) next(ctx context.Context) bool {
 	if i.err != nil {
 		return false
 	}
 	i.skip(ctx, i.key)
-	return i.settle(ctx)
+	return i.findSmallest(ctx)
 }
 
 // skip moves every part that stands at key on.
-func (i *treeIter) skip(ctx context.Context, key []byte) {
+func (i *lsmIter) skip(ctx context.Context, key []byte) {
 	// The key may be borrowed from a part that is about to move.
 	i.last = append(i.last[:0], key...)
 	for n := range i.parts {
@@ -418,7 +418,7 @@ func (i *treeIter) skip(ctx context.Context, key []byte) {
 }
 
 // settle stands at the smallest key of all parts; the last part that has it gives the value.
-func (i *treeIter) settle(ctx context.Context) bool {
+func (i *lsmIter) findSmallest(ctx context.Context) bool {
 	for {
 		best := -1
 		for n := range i.parts {
@@ -438,7 +438,7 @@ func (i *treeIter) settle(ctx context.Context) bool {
 		p := &i.parts[best]
 		i.key = p.key()
 		if p.it == nil {
-			i.value = p.tail[p.at].value
+			i.value = p.memtable[p.at].value
 		} else {
 			var reason string
 			if i.value, reason = parseValue(p.it.Value()); reason != "" {
@@ -455,10 +455,10 @@ func (i *treeIter) settle(ctx context.Context) bool {
 
 // put returns t with the changes, in key order, put in. When the tail grows too large it becomes a run, which is
 // written, durably, before put returns; its id, which is one of the table's, is then made, else nil.
-func (s *Store) put(ctx context.Context, table tableID, t tree, changes []treeEntry) (_ tree, made []id, err error) {
-	out := tree{kind: t.kind, runs: t.runs, tail: mergeEntries(t.tail, changes)}
-	n := sizeOf(out.tail)
-	if n <= s.tailBytes {
+func (s *Store) put(ctx context.Context, table tableID, t lsmTree, changes []entry) (_ lsmTree, made []id, err error) {
+	out := lsmTree{kind: t.kind, runs: t.runs, memtable: mergeEntries(t.memtable, changes)}
+	n := sizeOf(out.memtable)
+	if n <= s.memtableBytes {
 		return out, nil, nil
 	}
 	keep := len(t.runs)
@@ -466,23 +466,23 @@ func (s *Store) put(ctx context.Context, table tableID, t tree, changes []treeEn
 		keep--
 		n += t.runs[keep].size
 	}
-	merged := tree{kind: t.kind, runs: t.runs[keep:], tail: out.tail}
+	merged := lsmTree{kind: t.kind, runs: t.runs[keep:], memtable: out.memtable}
 	ref, err := s.writeRun(ctx, table, merged, keep > 0)
 	if err != nil {
-		return tree{}, nil, err
+		return lsmTree{}, nil, err
 	}
 	out.runs = append(slices.Clone(t.runs[:keep]), ref)
-	out.tail = nil
+	out.memtable = nil
 	return out, []id{ref.id}, nil
 }
 
 // writeRun writes all of t as one run. Entries that remove are kept when older runs lie below.
-func (s *Store) writeRun(ctx context.Context, of tableID, t tree, keepRemoved bool) (ref runRef, err error) {
+func (s *Store) writeRun(ctx context.Context, of tableID, t lsmTree, keepRemoved bool) (ref sortedRun, err error) {
 	ref.id = newID(of)
 	name := ref.id.runName(t.kind)
 	w, err := s.blobs.Create(ctx, name)
 	if err != nil {
-		return runRef{}, err
+		return sortedRun{}, err
 	}
 	defer w.Abort()
 	table := sst.NewWriter(w)
@@ -500,7 +500,7 @@ func (s *Store) writeRun(ctx context.Context, of tableID, t tree, keepRemoved bo
 	n, ferr := table.Finish()
 	for _, e := range [...]error{it.err, err, ferr} {
 		if e != nil {
-			return runRef{}, fmt.Errorf("write %s: %w", name, e)
+			return sortedRun{}, fmt.Errorf("write %s: %w", name, e)
 		}
 	}
 	ref.size = uint64(n)

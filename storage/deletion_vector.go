@@ -7,42 +7,42 @@ import (
 )
 
 // Deletes are rows that a Change deletes of a segment. No reader of its snapshot, or of a later one, sees them.
-type Deletes struct {
-	Segment string // id
-	Rows    RowSet // of Store.PutRows
+type DeletionVector struct {
+	Segment string    // id
+	Rows    RowBitmap // of Store.PutRowBitmap
 }
 
 // appendSet appends the value of the entry of a segment's deleted rows, or rows of a sample list:
 //
 //	since | the set
-func appendSet(dst []byte, r RowSet) []byte {
-	return appendRows(binary.AppendUvarint(dst, r.Since), r)
+func appendSet(dst []byte, r RowBitmap) []byte {
+	return appendRowBitmap(binary.AppendUvarint(dst, r.Since), r)
 }
 
 // decodeSet decodes a set of rows that the number of the snapshot precedes. The set borrows b.
-func decodeSet(b []byte, rows uint64, place string) (RowSet, string) {
+func decodeSet(b []byte, rows uint64, place string) (RowBitmap, string) {
 	d := decoder{b: b}
 	since := d.uvarint()
-	r := decodeRows(&d, since, rows, place)
+	r := decodeRowBitmap(&d, since, rows, place)
 	return r, d.reason
 }
 
 // DeletedRows returns the deleted rows of segments of the snapshot, in order. Its cost follows from what is asked for, and is
 // none in a snapshot without deletes.
-func (s *Snapshot) DeletedRows(ctx context.Context, segments ...SegmentDescriptor) ([]RowSet, error) {
+func (s *Snapshot) DeletionVectors(ctx context.Context, segments ...SegmentDescriptor) ([]RowBitmap, error) {
 	if s.m.info.DeletedRows == 0 {
-		return make([]RowSet, len(segments)), nil
+		return make([]RowBitmap, len(segments)), nil
 	}
-	return s.rowSets(ctx, []byte{deletesSpace}, "deleted rows", segments)
+	return s.rowBitmaps(ctx, []byte{deletesSpace}, "deleted rows", segments)
 }
 
 // rowSets returns the sets under prefix of the segments, empty where there is none.
-func (s *Snapshot) rowSets(ctx context.Context, prefix []byte, what string, segments []SegmentDescriptor) ([]RowSet, error) {
+func (s *Snapshot) rowBitmaps(ctx context.Context, prefix []byte, what string, segments []SegmentDescriptor) ([]RowBitmap, error) {
 	values, err := s.perSegment(ctx, prefix, segments)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]RowSet, len(segments))
+	out := make([]RowBitmap, len(segments))
 	for i, v := range values {
 		if v == nil {
 			continue

@@ -7,15 +7,15 @@ import (
 )
 
 // A Layer is what an overlay has for one segment: a segment of its own, whose feature files are the overlay's features for the
-// same rows in the same stripes. Table.NewLayer writes one.
-type Layer struct {
+// same rows in the same stripes. Table.NewOverlaySegment writes one.
+type OverlaySegment struct {
 	Overlay string
 	Segment string // id of the segment that it lies over
 	// Data is the segment with the overlay's features. Its partition, rows and stripes are those of Segment.
 	Data SegmentDescriptor
 	// All: every row is covered. Else Covered has those that are; what Data holds in the others means nothing.
 	All     bool
-	Covered RowSet
+	Covered RowBitmap
 	// Since is the snapshot that set the layer. Commit sets it.
 	Since uint64
 }
@@ -24,19 +24,19 @@ type Layer struct {
 //
 //	since | its segment's descriptor, a string | 01: all rows are covered
 //	                                           | 00, then the set of those that are
-func appendLayer(dst []byte, l Layer) []byte {
+func appendOverlaySegment(dst []byte, l OverlaySegment) []byte {
 	dst = binary.AppendUvarint(dst, l.Since)
 	dst = appendString(dst, appendDescriptor(nil, l.Data))
 	if l.All {
 		return append(dst, 1)
 	}
-	return appendRows(append(dst, 0), l.Covered)
+	return appendRowBitmap(append(dst, 0), l.Covered)
 }
 
 // decodeLayer decodes what appendLayer wrote; the reason is empty when it is right. The set of rows borrows b.
-func decodeLayer(overlay string, segment id, b []byte, place string) (Layer, string) {
+func decodeOverlaySegment(overlay string, segment id, b []byte, place string) (OverlaySegment, string) {
 	d := decoder{b: b}
-	l := Layer{Overlay: overlay, Segment: segment.String(), Since: d.uvarint()}
+	l := OverlaySegment{Overlay: overlay, Segment: segment.String(), Since: d.uvarint()}
 	data := d.bytes()
 	if d.reason == "" {
 		var reason string
@@ -49,40 +49,40 @@ func decodeLayer(overlay string, segment id, b []byte, place string) (Layer, str
 		l.All = true
 		d.end()
 	case 0:
-		l.Covered = decodeRows(&d, l.Since, l.Data.Rows, place)
+		l.Covered = decodeRowBitmap(&d, l.Since, l.Data.Rows, place)
 	default:
 		d.fail("coverage is neither 0 nor 1")
 	}
 	if d.reason != "" {
-		return Layer{}, fmt.Sprintf("layer over segment %s: %s", segment, d.reason)
+		return OverlaySegment{}, fmt.Sprintf("layer over segment %s: %s", segment, d.reason)
 	}
 	return l, ""
 }
 
 // parseLayer decodes an entry of the listing. The overlay's name is not in it.
-func parseLayer(key, value []byte, place string) (Layer, string) {
-	if len(key) != 5+16 || key[0] != layerSpace {
-		return Layer{}, "layer key is malformed"
+func parseOverlaySegment(key, value []byte, place string) (OverlaySegment, string) {
+	if len(key) != 5+16 || key[0] != overlaySegmentSpace {
+		return OverlaySegment{}, "layer key is malformed"
 	}
 	segment, ok := segmentOf(key, key[:5])
 	if !ok {
-		return Layer{}, "layer key is malformed"
+		return OverlaySegment{}, "layer key is malformed"
 	}
-	return decodeLayer("", segment, value, place)
+	return decodeOverlaySegment("", segment, value, place)
 }
 
 // Layers returns what the overlays have for segments of the snapshot: out[i][j] is the layer of overlays[j] over segments[i],
 // nil where it has none. Its cost follows from what is asked for, not from what the table has.
-func (s *Snapshot) Layers(ctx context.Context, overlays []Overlay, segments ...SegmentDescriptor) ([][]*Layer, error) {
-	out := make([][]*Layer, len(segments))
+func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []Overlay, segments ...SegmentDescriptor) ([][]*OverlaySegment, error) {
+	out := make([][]*OverlaySegment, len(segments))
 	for i := range out {
-		out[i] = make([]*Layer, len(overlays))
+		out[i] = make([]*OverlaySegment, len(overlays))
 	}
 	if s.m.overlays == 0 {
 		return out, nil
 	}
 	for j, o := range overlays {
-		values, err := s.perSegment(ctx, layerPrefix(o.Number), segments)
+		values, err := s.perSegment(ctx, overlaySegmentPrefix(o.Number), segments)
 		if err != nil {
 			return nil, err
 		}
@@ -94,9 +94,9 @@ func (s *Snapshot) Layers(ctx context.Context, overlays []Overlay, segments ...S
 			if err != nil {
 				return nil, err
 			}
-			l, reason := decodeLayer(o.Name, segment, v, s.treeName(s.m.listing))
+			l, reason := decodeOverlaySegment(o.Name, segment, v, s.treeName(s.m.listing))
 			if reason == "" {
-				reason = l.misfit(segments[i])
+				reason = l.mismatch(segments[i])
 			}
 			if reason != "" {
 				return nil, corrupt(s.treeName(s.m.listing), reason)
@@ -108,7 +108,7 @@ func (s *Snapshot) Layers(ctx context.Context, overlays []Overlay, segments ...S
 }
 
 // misfit says what of a layer is not as the segment under it; empty: nothing.
-func (l *Layer) misfit(base SegmentDescriptor) string {
+func (l *OverlaySegment) mismatch(base SegmentDescriptor) string {
 	if l.Data.Rows != base.Rows || !l.Data.Partition.Equal(base.Partition) {
 		return fmt.Sprintf("layer of overlay %s has %d rows of partition %q: segment %s has %d of %q",
 			l.Overlay, l.Data.Rows, l.Data.Partition, base.ID, base.Rows, base.Partition)
@@ -116,12 +116,12 @@ func (l *Layer) misfit(base SegmentDescriptor) string {
 	return ""
 }
 
-// AllLayers calls visit for every layer of an overlay, in the order of segment ids, until visit returns an error.
-func (s *Snapshot) AllLayers(ctx context.Context, o Overlay, visit func(Layer) error) error {
+// EachOverlaySegment calls visit for every layer of an overlay, in the order of segment ids, until visit returns an error.
+func (s *Snapshot) EachOverlaySegment(ctx context.Context, o Overlay, visit func(OverlaySegment) error) error {
 	if s.m.overlays == 0 {
 		return nil
 	}
-	prefix := layerPrefix(o.Number)
+	prefix := overlaySegmentPrefix(o.Number)
 	var stop error
 	err := s.between(ctx, prefix, prefixEnd(prefix), func(key, value []byte) string {
 		if stop != nil {
@@ -131,7 +131,7 @@ func (s *Snapshot) AllLayers(ctx context.Context, o Overlay, visit func(Layer) e
 		if !ok {
 			return "layer key is malformed"
 		}
-		l, reason := decodeLayer(o.Name, segment, append([]byte(nil), value...), s.treeName(s.m.listing))
+		l, reason := decodeOverlaySegment(o.Name, segment, append([]byte(nil), value...), s.treeName(s.m.listing))
 		if reason == "" {
 			stop = visit(l)
 		}
@@ -174,9 +174,9 @@ func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []Seg
 	return out, err
 }
 
-// NewLayer starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
+// NewOverlaySegment starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
 // it is finished, like any segment's, under ctx; Finish gives Layer.Data.
-func (t *Table) NewLayer(ctx context.Context, base SegmentDescriptor, opts SegmentOptions) (*SegmentWriter, error) {
+func (t *Table) NewOverlaySegment(ctx context.Context, base SegmentDescriptor, opts SegmentOptions) (*SegmentWriter, error) {
 	g, err := t.s.OpenSegment(ctx, base)
 	if err != nil {
 		return nil, fmt.Errorf("layer over segment %s: %w", base.ID, err)

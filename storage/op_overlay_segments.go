@@ -8,7 +8,7 @@ import (
 
 // Layers of overlays.
 
-var setLayers = operation{
+var setOverlaySegments = operation{
 	of:        "layers of overlays",
 	asked:     func(c *Change) bool { return len(c.Layers) > 0 },
 	needsBase: true,
@@ -26,18 +26,18 @@ var setLayers = operation{
 		}
 		return once.err
 	},
-	adds: func(c *Change) (segments []SegmentDescriptor, rows []RowSet) {
+	adds: func(c *Change) (segments []SegmentDescriptor, rows []RowBitmap) {
 		for _, l := range c.Layers {
 			segments, rows = append(segments, l.Data), append(rows, l.Covered)
 		}
 		return segments, rows
 	},
-	apply: (*edit).layers,
+	apply: (*edit).overlaySegments,
 }
 
 // layers sets the change's layers.
-func (e *edit) layers(ctx context.Context, c *Change) error {
-	byOverlay := map[string][]Layer{}
+func (e *edit) overlaySegments(ctx context.Context, c *Change) error {
+	byOverlay := map[string][]OverlaySegment{}
 	var names []string
 	for _, l := range c.Layers {
 		if byOverlay[l.Overlay] == nil {
@@ -61,14 +61,14 @@ func (e *edit) layers(ctx context.Context, c *Change) error {
 			return fmt.Errorf("overlay %s became part of the table in snapshot %d, after snapshot %d that the change was made against: %w",
 				name, o.Merged, c.Base, ErrConflict)
 		}
-		if err := e.layersOf(ctx, c, *o, byOverlay[name]); err != nil {
+		if err := e.overlaySegmentsOf(ctx, c, *o, byOverlay[name]); err != nil {
 			return fmt.Errorf("overlay %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func (e *edit) layersOf(ctx context.Context, c *Change, o Overlay, layers []Layer) error {
+func (e *edit) overlaySegmentsOf(ctx context.Context, c *Change, o Overlay, layers []OverlaySegment) error {
 	var ids []string
 	for _, l := range layers {
 		ids = append(ids, l.Segment)
@@ -81,7 +81,7 @@ func (e *edit) layersOf(ctx context.Context, c *Change, o Overlay, layers []Laye
 	for _, i := range ids {
 		segments = append(segments, under[i])
 	}
-	before, err := e.base.Layers(ctx, []Overlay{o}, segments...)
+	before, err := e.base.OverlaySegments(ctx, []Overlay{o}, segments...)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (e *edit) layersOf(ctx context.Context, c *Change, o Overlay, layers []Laye
 		if b := before[i][0]; b != nil && b.Since > c.Base {
 			return later("layer over segment", l.Segment, b.Since, c.Base)
 		}
-		if reason := l.misfit(segments[i]); reason != "" {
+		if reason := l.mismatch(segments[i]); reason != "" {
 			return errors.New(reason)
 		}
 		if err := l.Covered.fits(l.Segment, segments[i].Rows); err != nil {
@@ -100,7 +100,7 @@ func (e *edit) layersOf(ctx context.Context, c *Change, o Overlay, layers []Laye
 			return err
 		}
 		l.Since = e.info.Number
-		e.listing = append(e.listing, treeEntry{append(layerPrefix(o.Number), segment[:]...), appendLayer(nil, l)})
+		e.listing = append(e.listing, entry{append(overlaySegmentPrefix(o.Number), segment[:]...), appendOverlaySegment(nil, l)})
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ var deleteRows = operation{
 		}
 		return once.err
 	},
-	adds: func(c *Change) (_ []SegmentDescriptor, rows []RowSet) {
+	adds: func(c *Change) (_ []SegmentDescriptor, rows []RowBitmap) {
 		for _, d := range c.Deletes {
 			rows = append(rows, d.Rows)
 		}
@@ -40,7 +40,7 @@ func (e *edit) deletes(ctx context.Context, c *Change) error {
 	for _, i := range ids {
 		segments = append(segments, under[i])
 	}
-	before, err := e.base.DeletedRows(ctx, segments...)
+	before, err := e.base.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return err
 	}
@@ -63,24 +63,24 @@ func (e *edit) deletes(ctx context.Context, c *Change) error {
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, treeEntry{deletesKey(segment), appendSet(nil, set)})
+		e.listing = append(e.listing, entry{deletesKey(segment), appendSet(nil, set)})
 	}
 	return nil
 }
 
 // unite returns the union of two sets of rows of a segment.
-func (e *edit) unite(ctx context.Context, a, b RowSet, d SegmentDescriptor) (RowSet, error) {
-	rows, err := e.store().ReadRows(ctx, a)
+func (e *edit) unite(ctx context.Context, a, b RowBitmap, d SegmentDescriptor) (RowBitmap, error) {
+	rows, err := e.store().ReadRowBitmap(ctx, a)
 	if err != nil {
-		return RowSet{}, err
+		return RowBitmap{}, err
 	}
-	more, err := e.store().ReadRows(ctx, b)
+	more, err := e.store().ReadRowBitmap(ctx, b)
 	if err != nil {
-		return RowSet{}, err
+		return RowBitmap{}, err
 	}
 	rows.Or(more)
 	if rows.GetCardinality() == a.Count {
 		return a, nil
 	}
-	return e.store().putRows(ctx, d.ID, d.Rows, rows, func(i id) { e.made = append(e.made, i.rowsName()) })
+	return e.store().putRowBitmap(ctx, d.ID, d.Rows, rows, func(i id) { e.made = append(e.made, i.rowsName()) })
 }

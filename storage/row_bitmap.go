@@ -12,10 +12,10 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A RowSet names a set of rows of one segment: those deleted, those of a sample list, those that a layer covers. Rows are
+// A RowBitmap names a set of rows of one segment: those deleted, those of a sample list, those that a layer covers. Rows are
 // numbered from 0 in the segment, deleted ones too. The set itself is a Roaring bitmap, within the listing where it is
-// small and an object of its own where it is not; Store.ReadRows gets it. The zero RowSet is the empty set.
-type RowSet struct {
+// small and an object of its own where it is not; Store.ReadRowBitmap gets it. The zero RowBitmap is the empty set.
+type RowBitmap struct {
 	// Count is how many rows the set has.
 	Count uint64
 	// Since is the snapshot that set it: segment, what the set is for, and Since tell sets apart, for caches. 0: it was not
@@ -31,10 +31,10 @@ type RowSet struct {
 }
 
 // IsEmpty reports whether the set has no rows.
-func (r RowSet) IsEmpty() bool { return r.Count == 0 }
+func (r RowBitmap) IsEmpty() bool { return r.Count == 0 }
 
-// maxInlineRows is how large the stored form of a set gets, in bytes, before it is an object of its own.
-const maxInlineRows = 4096
+// maxInlineBitmap is how large the stored form of a set gets, in bytes, before it is an object of its own.
+const maxInlineBitmap = 4096
 
 // The forms of a set in an entry. The numbers are written to disk.
 const (
@@ -42,38 +42,38 @@ const (
 	objectRows = 2
 )
 
-// PutRows makes the set of the given rows of a segment, for a Change. Where it is large it is written, durably, as an object,
-// which gc takes after its grace period if no change names it; DiscardRows removes it at once. rows is not kept.
-func (s *Store) PutRows(ctx context.Context, segment SegmentDescriptor, rows *roaring.Bitmap) (RowSet, error) {
-	return s.putRows(ctx, segment.ID, segment.Rows, rows, nil)
+// PutRowBitmap makes the set of the given rows of a segment, for a Change. Where it is large it is written, durably, as an object,
+// which gc takes after its grace period if no change names it; DiscardRowBitmap removes it at once. rows is not kept.
+func (s *Store) PutRowBitmap(ctx context.Context, segment SegmentDescriptor, rows *roaring.Bitmap) (RowBitmap, error) {
+	return s.putRowBitmap(ctx, segment.ID, segment.Rows, rows, nil)
 }
 
-// putRows is PutRows; made, when set, is called with the id of an object before it is put.
-func (s *Store) putRows(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap, made func(id)) (RowSet, error) {
+// putRowBitmap is PutRowBitmap; made, when set, is called with the id of an object before it is put.
+func (s *Store) putRowBitmap(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap, made func(id)) (RowBitmap, error) {
 	if err := ctx.Err(); err != nil {
-		return RowSet{}, err
+		return RowBitmap{}, err
 	}
 	if rows.IsEmpty() {
-		return RowSet{rows: segmentRows}, nil
+		return RowBitmap{rows: segmentRows}, nil
 	}
 	if segmentRows > maxBitmapRows {
-		return RowSet{}, fmt.Errorf("set of rows of segment %s: it has %d: want at most %d", segment, segmentRows, uint64(maxBitmapRows))
+		return RowBitmap{}, fmt.Errorf("set of rows of segment %s: it has %d: want at most %d", segment, segmentRows, uint64(maxBitmapRows))
 	}
 	if last := uint64(rows.Maximum()); last >= segmentRows {
-		return RowSet{}, fmt.Errorf("row %d of segment %s: it has %d", last, segment, segmentRows)
+		return RowBitmap{}, fmt.Errorf("row %d of segment %s: it has %d", last, segment, segmentRows)
 	}
 	b, err := appendBitmap(nil, rows)
 	if err != nil {
-		return RowSet{}, err
+		return RowBitmap{}, err
 	}
-	out := RowSet{Count: rows.GetCardinality(), rows: segmentRows, place: "set of rows"}
-	if len(b) <= s.inlineRows {
+	out := RowBitmap{Count: rows.GetCardinality(), rows: segmentRows, place: "set of rows"}
+	if len(b) <= s.inlineBitmapBytes {
 		out.inline = b
 		return out, nil
 	}
 	of, err := parseID(segment)
 	if err != nil {
-		return RowSet{}, err
+		return RowBitmap{}, err
 	}
 	out.object, out.size, out.sum = newID(of.table()), uint64(len(b)), xxhash.Sum64(b)
 	if made != nil {
@@ -82,8 +82,8 @@ func (s *Store) putRows(ctx context.Context, segment string, segmentRows uint64,
 	return out, s.blobs.PutIfAbsent(ctx, out.object.rowsName(), b)
 }
 
-// DiscardRows removes the object of a set that no change will name. It must not be called for one that was committed, ever.
-func (s *Store) DiscardRows(ctx context.Context, r RowSet) error {
+// DiscardRowBitmap removes the object of a set that no change will name. It must not be called for one that was committed, ever.
+func (s *Store) DiscardRowBitmap(ctx context.Context, r RowBitmap) error {
 	if r.size == 0 {
 		return nil
 	}
@@ -93,9 +93,9 @@ func (s *Store) DiscardRows(ctx context.Context, r RowSet) error {
 	return nil
 }
 
-// ReadRows returns the rows of a set: one read of at most the set's size where it is an object, none where it is not. The
+// ReadRowBitmap returns the rows of a set: one read of at most the set's size where it is an object, none where it is not. The
 // bitmap is the caller's. Errors match format.ErrCorrupt where the stored set is damaged.
-func (s *Store) ReadRows(ctx context.Context, r RowSet) (*roaring.Bitmap, error) {
+func (s *Store) ReadRowBitmap(ctx context.Context, r RowBitmap) (*roaring.Bitmap, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (s *Store) ReadRows(ctx context.Context, r RowSet) (*roaring.Bitmap, error)
 }
 
 // checkRows makes sure that the object of a set, if it has one, is there, and that no gc has condemned it.
-func (s *Store) checkRows(ctx context.Context, r RowSet) error {
+func (s *Store) checkRowBitmap(ctx context.Context, r RowBitmap) error {
 	if r.size == 0 {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (s *Store) checkRows(ctx context.Context, r RowSet) error {
 }
 
 // fits returns an error when the set is of a segment of another number of rows.
-func (r RowSet) fits(segment string, rows uint64) error {
+func (r RowBitmap) fits(segment string, rows uint64) error {
 	if r.Count > rows || r.Count > 0 && r.rows != rows {
 		return fmt.Errorf("set of %d rows of a segment of %d: segment %s has %d", r.Count, r.rows, segment, rows)
 	}
@@ -162,7 +162,7 @@ func (r RowSet) fits(segment string, rows uint64) error {
 //	rows in it | 01 | portable form          within the entry
 //	rows in it | 02 | id (16) | size | xxhash64 (8 LE)   an object
 //	0                                        the empty set
-func appendRows(dst []byte, r RowSet) []byte {
+func appendRowBitmap(dst []byte, r RowBitmap) []byte {
 	dst = binary.AppendUvarint(dst, r.Count)
 	switch {
 	case r.Count == 0:
@@ -178,19 +178,19 @@ func appendRows(dst []byte, r RowSet) []byte {
 
 // decodeRows decodes a set to the end of d. rows are those of its segment. The form within the entry is borrowed, and looked at
 // when it is read.
-func decodeRows(d *decoder, since, rows uint64, place string) RowSet {
-	r := RowSet{Count: d.max(min(rows, maxBitmapRows), "rows of a set"), Since: since, rows: rows, place: place}
+func decodeRowBitmap(d *decoder, since, rows uint64, place string) RowBitmap {
+	r := RowBitmap{Count: d.max(min(rows, maxBitmapRows), "rows of a set"), Since: since, rows: rows, place: place}
 	if r.Count == 0 {
 		d.end()
-		return RowSet{Since: since, rows: rows}
+		return RowBitmap{Since: since, rows: rows}
 	}
 	if rows > maxBitmapRows {
 		d.fail(fmt.Sprintf("set of rows of a segment of %d: want at most %d", rows, uint64(maxBitmapRows)))
 	}
 	switch form := d.byte(); {
 	case form == inlineRows:
-		if r.inline = d.take(uint64(len(d.b))); len(r.inline) > maxInlineRows || len(r.inline) == 0 {
-			d.fail(fmt.Sprintf("set of rows of %d bytes within its entry: want 1 to %d", len(r.inline), maxInlineRows))
+		if r.inline = d.take(uint64(len(d.b))); len(r.inline) > maxInlineBitmap || len(r.inline) == 0 {
+			d.fail(fmt.Sprintf("set of rows of %d bytes within its entry: want 1 to %d", len(r.inline), maxInlineBitmap))
 		}
 	case form == objectRows:
 		copy(r.object[:], d.take(16))
@@ -204,7 +204,7 @@ func decodeRows(d *decoder, since, rows uint64, place string) RowSet {
 	}
 	d.end()
 	if d.reason != "" {
-		return RowSet{}
+		return RowBitmap{}
 	}
 	return r
 }
