@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -116,11 +117,6 @@ func (w *tab) middle(selector string) (x, y float64) {
 }
 
 // wait lets the page's own timers run.
-func (w *tab) wait(d time.Duration) {
-	w.t.Helper()
-	w.do(w.Eval(w.ctx, fmt.Sprintf("new Promise((done) => setTimeout(done, %d))", d.Milliseconds()), nil))
-}
-
 func (w *tab) click(selector string) {
 	w.t.Helper()
 	x, y := w.middle(selector)
@@ -131,6 +127,21 @@ func (w *tab) want(what string, got, want any) {
 	w.t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		w.t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// becomes waits until an expression has a value, which follows from what the browser does at a time of its own.
+func becomes[T any](w *tab, what, expression string, want T) {
+	w.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; {
+		got := value[T](w, expression)
+		if reflect.DeepEqual(got, want) {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("%s: %v, want %v", what, got, want)
+		}
+		w.do(w.Eval(w.ctx, "new Promise((done) => setTimeout(done, 5))", nil))
 	}
 }
 
@@ -312,8 +323,7 @@ func TestGroups(t *testing.T) {
 	w.do(w.Type(w.ctx, group.Features[1]))
 	w.click("#features tbody.body tr td:first-child")
 	w.want("chosen", value[string](w, `$('#features .detail h3').textContent`), group.Features[1])
-	w.wait(200 * time.Millisecond)
-	w.want("address", value[string](w, `decodeURIComponent(location.hash)`), "#feature="+group.Features[1])
+	becomes(w, "address", `decodeURIComponent(location.hash)`, "#feature="+group.Features[1])
 	links := `$$('#features .detail a').map((a) => decodeURIComponent(a.hash)).filter((h) => h.startsWith('#feature='))`
 	var others []string
 	for _, name := range group.Features {
@@ -331,8 +341,7 @@ func TestGroups(t *testing.T) {
 		true,
 	)
 	w.do(w.Eval(w.ctx, `history.back()`, nil))
-	w.wait(50 * time.Millisecond)
-	w.want("back", value[string](w, `$('#features .detail h3').textContent`), group.Features[1])
+	becomes(w, "back", `$('#features .detail h3').textContent`, group.Features[1])
 
 	w.click("#features .detail a[href^='#group=']")
 	names := value[[]string](w, shownNames)
@@ -460,8 +469,7 @@ func TestHostile(t *testing.T) {
 	w.want("heading", value[string](w, `$('h1').textContent`), r.Tables[0].Table)
 	for _, name := range hostile {
 		w.do(w.Eval(w.ctx, fmt.Sprintf(`location.hash = '#feature=' + encodeURIComponent(%s)`, quote(name)), nil))
-		w.wait(20 * time.Millisecond)
-		w.want("chosen by address", value[string](w, `$('#features .detail h3').textContent`), name)
+		becomes(w, "chosen by address", `$('#features .detail h3').textContent`, name)
 	}
 	w.do(w.Eval(w.ctx, `location.hash = '#feature=%zz'`, nil)) // no name at all
 	w.want("still nothing was run", value[string](w, `document.title`), r.Tables[0].Table+" · dsistat")

@@ -268,8 +268,12 @@ class Features {
   }
 
   choose(f) {
-    clearTimeout(this.addressed); // browsers want no new address for each row that a held key passes
-    this.addressed = setTimeout(() => history.replaceState(null, "", addressOf(f.name)), 120);
+    clearTimeout(this.addressed);
+    const address = addressOf(f.name);
+    if (location.hash !== address) {
+      // Later, because browsers refuse a new address for each row that a held key passes.
+      this.addressed = setTimeout(() => history.replaceState(null, "", address), 120);
+    }
     const facts = (title, rows) =>
       el(
         "div",

@@ -100,8 +100,8 @@ function start() {
     e.preventDefault();
     follow(a.getAttribute("href"));
   });
-  addEventListener("hashchange", () => {
-    if (shown) shown.finder.go(location.hash);
+  addEventListener("hashchange", (e) => {
+    if (shown) shown.finder.go(new URL(e.newURL).hash); // location may have been replaced since
   });
   if (!report.tables.length) {
     byId("title").textContent = "No tables";
