@@ -1,16 +1,25 @@
-// Package expr parses the SQL expressions that users write to select rows, and evaluates them over partition values, over statistics
-// and over the columns of stripes.
+// Package expr parses the SQL expressions that users write to select rows, and evaluates them over partition
+// values, over statistics and over the columns of stripes.
 //
-//	"ds >= '2026-11-01' AND hr IN (1, 2)"
+//	"ds >= '2026-11-01' AND clicks / shows > 0.1"
 //	      |  tokens (lexer.go)
 //	      v
-//	   Parse (parser.go)  ──>  Expr (ast.go), whose String parses back to itself
-//	                             |
+//	   Parse (parser.go)  ──>  Expr (expr.go), whose String parses back to itself
+//	                             |  names resolved and typed (bind.go)
 //	                             v
-//	                          Partition (partition.go)  ──>  func(storage.Partition) bool
-//	                          Filter (filter.go)        ──>  a Verdict of statistics, a bitmap of columns
+//	                          nodes ──>  a Verdict of statistics and partition values, a bitmap of columns
+//	                           |- leafNode    (leaf.go)    a feature against constants, which statistics may decide
+//	                           |- nullNode    (null.go)
+//	                           |- sampleNode  (sample.go)
+//	                           |- scalarNode  (scalar.go)  any other values: features, partition keys, what is computed
+//	                           '- chainNode, notNode (filter.go)
 //
-// What is no condition but an operand, as clicks / shows, is a Value (value.go), which gives a number of each row.
+// There is one evaluator. A partition key is a column with one value, so that a predicate over partitions
+// (partition.go) is a Filter without features. An expression that is no condition, as clicks / shows, is a
+// Value (value.go), which gives a number per row.
+//
+// A condition is a type with the methods of Expr, in a file of its own, and an entry of conditions or functions
+// in parser.go.
 //
 // The grammar, loosest first; keywords in any case:
 //
@@ -23,6 +32,7 @@
 //	          | operand [ NOT ] LIKE 'pattern'           % any characters, _ one, \ takes the next as it is
 //	          | operand IS [ NOT ] NULL
 //	          | contains ( name , literal )              the list holds the value
+//	          | regexp_matches ( operand , 'pattern' )   a part of the string matches, in RE2's syntax
 //	          | sample ( number , key = name [ , seed = integer ] )    that fraction of all keys, by hash
 //	          | name | TRUE | FALSE                      a value that is itself true or false
 //	          | ( or )
@@ -34,10 +44,11 @@
 //	literal   = 'string' | number | TRUE | FALSE
 //	name      = word { . word } | "any text" | `any text`
 //
-// A quote is doubled inside its own kind of quotes. There are no comments: -- is refused. AND, OR and NOT follow SQL's three-valued logic: a comparison with a
-// null is neither true nor false, and a row is selected only by what is true.
+// A quote is doubled inside its own kind of quotes. There are no comments: -- is refused. AND, OR and NOT
+// follow SQL's three-valued logic: a comparison with a null is neither true nor false, and a row is selected
+// only by what is true.
 //
 // Expressions are data: they call nothing, and their text, their depth and the number of their parts are bounded
-// (MaxBytes, MaxDepth, MaxNodes, MaxOperators), so hostile ones cost no more than that. Parsed expressions are immutable and safe for
-// concurrent use, and so are a Filter and what Partition returns.
+// (MaxBytes, MaxDepth, MaxNodes, MaxOperators), so that untrusted ones cost no more than that. Parsed
+// expressions are immutable and safe for concurrent use, and so are a Filter and what ParsePartition returns.
 package expr

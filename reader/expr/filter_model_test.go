@@ -3,6 +3,7 @@ package expr
 import (
 	"math"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,179 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
 )
-
-// A cell is a value of the model: nil, *big.Int, float64, string, or a []cell; a literal may be a *big.Rat too.
-type cell any
-
-// A modelColumn is a feature of the model: its rows, and the same as a column.
-type modelColumn struct {
-	name   string
-	field  Field
-	rows   []cell
-	column *vector.Column // nil: null in every row
-	stats  FieldStats
-}
-
-func dense(e vector.Elem) vector.Type  { return vector.Type{Kind: vector.Dense, Elem: e} }
-func sparse(e vector.Elem) vector.Type { return vector.Type{Kind: vector.Sparse, Elem: e} }
-
-// modelTypes are the features of every drawn table, by name.
-var modelTypes = []struct {
-	name string
-	typ  vector.Type
-}{
-	{"i", dense(vector.Int64)}, {"j", dense(vector.Int8)}, {"u", dense(vector.Uint64)}, {"f", dense(vector.Float32)}, {"d", dense(vector.Float64)},
-	{"b", dense(vector.Bool)}, {"s", vector.Type{Kind: vector.String}}, {"raw", vector.Type{Kind: vector.Bytes}},
-	{"li", sparse(vector.Int64)}, {"lu", sparse(vector.Uint64)}, {"lf", sparse(vector.Float32)},
-	{"w", vector.Type{Kind: vector.Weighted, Elem: vector.Int32, Score: vector.Float32}},
-}
-
-func drawElement(t *rapid.T, e vector.Elem) cell {
-	switch e {
-	case vector.Bool:
-		return big.NewInt(rapid.Int64Range(0, 1).Draw(t, "bool"))
-	case vector.Uint64:
-		return new(big.Int).SetUint64(rapid.SampledFrom([]uint64{0, 1, 3, 1 << 53, 1<<53 + 1, 1 << 63, math.MaxUint64}).Draw(t, "uint"))
-	case vector.Int64:
-		return big.NewInt(rapid.SampledFrom([]int64{-3, 0, 1, 2, 3, 1 << 53, 1<<53 + 1, math.MaxInt64, math.MinInt64}).Draw(t, "int"))
-	case vector.Float32:
-		return float64(rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 0.1, 1, 3, -2.5, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}).Draw(t, "float"))
-	case vector.Float64:
-		return rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 0.1, 1, 3, 1 << 53, math.NaN(), math.Inf(1), math.Inf(-1)}).Draw(t, "double")
-	}
-	return big.NewInt(rapid.Int64Range(-3, 3).Draw(t, "small"))
-}
-
-func drawCell(t *rapid.T, typ vector.Type) cell {
-	if rapid.IntRange(0, 4).Draw(t, "null") == 0 {
-		return nil
-	}
-	switch typ.Kind {
-	case vector.Dense:
-		return drawElement(t, typ.Elem)
-	case vector.String, vector.Bytes:
-		return rapid.SampledFrom([]string{"", "a", "ab", "abc", "é", "b%", "B"}).Draw(t, "text")
-	}
-	list := []cell{}
-	for range rapid.IntRange(0, 3).Draw(t, "length") {
-		list = append(list, drawElement(t, typ.Elem))
-	}
-	return list
-}
-
-func appendElement(c *vector.Column, v cell) {
-	switch v := v.(type) {
-	case *big.Int:
-		if v.Sign() >= 0 {
-			c.Ints = append(c.Ints, int64(v.Uint64()))
-		} else {
-			c.Ints = append(c.Ints, v.Int64())
-		}
-	case float64:
-		if c.Type.Elem == vector.Float32 {
-			c.Floats = append(c.Floats, float32(v))
-		} else {
-			c.Doubles = append(c.Doubles, v)
-		}
-	}
-	if c.Type.Kind == vector.Weighted {
-		c.ScoreFloats = append(c.ScoreFloats, 0)
-	}
-}
-
-// drawColumn draws slots, and rows that have them.
-func drawColumn(t *rapid.T, name string, typ vector.Type, rows int) *modelColumn {
-	m := &modelColumn{name: name, field: Field{Type: typ}}
-	if rapid.IntRange(0, 9).Draw(t, "missing") == 0 {
-		m.rows = make([]cell, rows)
-		return m
-	}
-	var slots []cell
-	c := vector.NewColumn(typ)
-	for range rows {
-		v := drawCell(t, typ)
-		slots = append(slots, v)
-		switch v := v.(type) {
-		case nil:
-			c.AppendNulls(1)
-			continue
-		case string:
-			c.Data = append(c.Data, v...)
-		case []cell:
-			for _, e := range v {
-				appendElement(c, e)
-			}
-		default:
-			appendElement(c, v)
-		}
-		c.AddSlot()
-	}
-	m.rows = slots
-	if rapid.Bool().Draw(t, "inverse") {
-		c.Inverse, m.rows = nil, nil
-		for range rows {
-			s := rapid.IntRange(0, len(slots)-1).Draw(t, "slot")
-			c.Inverse = append(c.Inverse, int32(s))
-			m.rows = append(m.rows, slots[s])
-		}
-	}
-	if err := c.Validate(); err != nil {
-		panic(err)
-	}
-	m.column, m.stats = c, modelStats(typ, m.rows, slots)
-	return m
-}
-
-// modelStats are the statistics of a stripe as the format's specification has them.
-func modelStats(typ vector.Type, rows, slots []cell) FieldStats {
-	st := &format.Stats{}
-	for _, r := range rows {
-		if r == nil {
-			st.NullRows++
-		}
-		if l, ok := r.([]cell); ok {
-			st.Elements += uint64(len(l))
-		}
-	}
-	var bound func(v cell)
-	bound = func(v cell) {
-		switch v := v.(type) {
-		case []cell:
-			for _, e := range v {
-				bound(e)
-			}
-		case float64:
-			if math.IsNaN(v) {
-				return
-			}
-			if !st.HasMinMax {
-				st.HasMinMax, st.MinFloat, st.MaxFloat = true, v, v
-			}
-			st.MinFloat, st.MaxFloat = min(st.MinFloat, v), max(st.MaxFloat, v)
-		case *big.Int:
-			n := v.Int64()
-			if typ.Elem == vector.Uint64 {
-				u := v.Uint64()
-				if !st.HasMinMax {
-					st.HasMinMax, st.MinInt, st.MaxInt = true, int64(u), int64(u)
-				}
-				st.MinInt, st.MaxInt = int64(min(uint64(st.MinInt), u)), int64(max(uint64(st.MaxInt), u))
-				return
-			}
-			if !st.HasMinMax {
-				st.HasMinMax, st.MinInt, st.MaxInt = true, n, n
-			}
-			st.MinInt, st.MaxInt = min(st.MinInt, n), max(st.MaxInt, n)
-		}
-	}
-	for _, s := range slots {
-		bound(s)
-	}
-	return FieldStats{Type: typ, Rows: uint64(len(rows)), Stats: st}
-}
 
 // A tri is the model's logic: true, false, or nil.
 type tri *bool
@@ -250,8 +81,93 @@ type drawn struct {
 }
 
 type exprDrawer struct {
-	t       *rapid.T
-	columns []*modelColumn
+	t         *rapid.T
+	columns   []*modelColumn
+	partition storage.Partition
+}
+
+var modelNumber = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
+
+// key draws a condition over partition values, which is the same in every row.
+func (x *exprDrawer) key() drawn {
+	t := x.t
+	k := rapid.SampledFrom(x.partition).Draw(t, "key")
+	same := func(v tri) func(int) tri { return func(int) tri { return v } }
+	// compared is the value beside a number, a bool (a *big.Int, as in columns) or a text; nil: there is none
+	// to compare.
+	compared := func(k storage.PartitionValue, with cell, isBool bool) cell {
+		if k.Null {
+			return nil
+		}
+		switch with.(type) {
+		case string:
+			return k.Value
+		default:
+			if isBool {
+				i := slices.Index([]string{"false", "true"}, strings.ToLower(k.Value))
+				if i < 0 {
+					return nil
+				}
+				return big.NewInt(int64(i))
+			}
+			if !modelNumber.MatchString(k.Value) {
+				return nil
+			}
+			r, _ := new(big.Rat).SetString(strings.TrimPrefix(k.Value, "+"))
+			return r
+		}
+	}
+	is := func(op string, with cell, isBool bool) tri {
+		v := compared(k, with, isBool)
+		if v == nil {
+			return nil
+		}
+		return yes(opHolds(v, op, with))
+	}
+	literal := func() (string, cell, bool) {
+		switch rapid.IntRange(0, 3).Draw(t, "literal of a key") {
+		case 0:
+			i := rapid.IntRange(0, 1).Draw(t, "bool")
+			return []string{"FALSE", "true"}[i], big.NewInt(int64(i)), true
+		case 1:
+			v := rapid.SampledFrom([]string{"3", "03", "1.5", "x", "true", ""}).Draw(t, "text")
+			return "'" + v + "'", v, false
+		}
+		v := rapid.SampledFrom([]string{"3", "-2", "1.5", "0.1", "1e1", "9007199254740993"}).Draw(t, "number")
+		r, _ := new(big.Rat).SetString(v)
+		return v, r, false
+	}
+	op := rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(t, "op")
+	a, v, isBool := literal()
+	switch rapid.IntRange(0, 6).Draw(t, "about a key") {
+	case 0:
+		return drawn{k.Key + " IS NULL", same(yes(k.Null))}
+	case 1:
+		return drawn{k.Key, same(is("=", big.NewInt(1), true))}
+	case 2:
+		b, w, isBoolToo := literal()
+		return drawn{k.Key + " NOT IN (" + a + ", " + b + ")", same(triNot(triOr(is("=", v, isBool), is("=", w, isBoolToo))))}
+	case 3:
+		b, w, isBoolToo := literal()
+		return drawn{k.Key + " BETWEEN " + a + " AND " + b, same(triAnd(is(">=", v, isBool), is("<=", w, isBoolToo)))}
+	case 4:
+		var want tri
+		if !k.Null {
+			want = yes(strings.Contains(k.Value, "3"))
+		}
+		text := rapid.SampledFrom([]string{k.Key + " LIKE '%3%'", "regexp_matches(" + k.Key + ", '3')"}).Draw(t, "pattern")
+		return drawn{text, same(want)}
+	case 5:
+		other := rapid.SampledFrom(x.partition).Draw(t, "other key")
+		var want tri
+		if left, right := compared(k, 0, false), compared(other, 0, false); left != nil && right != nil {
+			want = yes(opHolds(left, op, right))
+		} else if !k.Null && !other.Null {
+			want = yes(opHolds(k.Value, op, other.Value))
+		}
+		return drawn{k.Key + " " + op + " " + other.Key, same(want)}
+	}
+	return drawn{k.Key + " " + op + " " + a, same(is(op, v, isBool))}
 }
 
 func (x *exprDrawer) literal(m *modelColumn) (string, cell) {
@@ -411,6 +327,9 @@ func (x *exprDrawer) computed() (drawn, bool) {
 
 func (x *exprDrawer) leaf() drawn {
 	t := x.t
+	if rapid.IntRange(0, 5).Draw(t, "of a key") == 0 {
+		return x.key()
+	}
 	if rapid.IntRange(0, 4).Draw(t, "computed") == 0 {
 		if d, ok := x.computed(); ok {
 			return d
@@ -480,6 +399,11 @@ func (x *exprDrawer) leaf() drawn {
 		}}
 	case 2:
 		if m.field.Type.Kind == vector.String {
+			if rapid.Bool().Draw(t, "regexp") {
+				return drawn{not + "regexp_matches(" + operand + ", '^a')", func(r int) tri {
+					return each(r, func(c cell) bool { return strings.HasPrefix(c.(string), "a") != negate })
+				}}
+			}
 			return drawn{operand + " " + not + "LIKE 'a%'", func(r int) tri {
 				return each(r, func(c cell) bool { return strings.HasPrefix(c.(string), "a") != negate })
 			}}
@@ -550,10 +474,18 @@ func TestFilterModel(t *testing.T) {
 			typ := rapid.SampledFrom(modelTypes).Draw(t, "type")
 			d.columns = append(d.columns, drawColumn(t, typ.name+strconv.Itoa(len(d.columns)), typ.typ, rows))
 		}
+		for _, key := range []string{"p", "q"} {
+			v := rapid.SampledFrom([]string{"", "3", "03", "x", "TRUE", "1.50", "-2", "9007199254740993.0"}).Draw(t, key)
+			d.partition = append(d.partition, storage.PartitionValue{Key: key, Value: v, Null: rapid.IntRange(0, 4).Draw(t, "null key") == 0})
+		}
 		want := d.draw(3)
 		f, err := ParseFilter(want.text, func(names []string) ([]Field, error) {
 			var out []Field
 			for _, n := range names {
+				if n == "p" || n == "q" {
+					out = append(out, Field{Partition: true})
+					continue
+				}
 				i := slices.IndexFunc(d.columns, func(m *modelColumn) bool { return m.name == n })
 				out = append(out, d.columns[i].field)
 			}
@@ -571,9 +503,9 @@ func TestFilterModel(t *testing.T) {
 			given[i] = m.column
 		}
 		got := make(vector.Bitmap, vector.BitmapWords(rows))
-		x.Select(got, f, rows, nil, given)
+		x.Select(got, f, rows, d.partition, given)
 		yes, no := make(vector.Bitmap, len(got)), make(vector.Bitmap, len(got))
-		x.Evaluate(yes, no, f, rows, nil, given)
+		x.Evaluate(yes, no, f, rows, d.partition, given)
 		selected := 0
 		for r := range rows {
 			w := want.eval(r)
@@ -592,7 +524,7 @@ func TestFilterModel(t *testing.T) {
 				t.Fatalf("%s: bits past the rows", want.text)
 			}
 		}
-		switch v := f.Prune(nil, func(i int) FieldStats { return columns[i].stats }); {
+		switch v := f.Prune(d.partition, func(i int) FieldStats { return columns[i].stats }); {
 		case v == Never && selected > 0, v == Always && selected < rows:
 			t.Fatalf("%s: verdict %d, but %d of %d rows are selected", want.text, v, selected, rows)
 		}

@@ -48,9 +48,11 @@ func TestPrune(t *testing.T) {
 		{"NOT x > 0", dense(vector.Float64), float, Some},
 		{"contains(x, 6)", sparse(vector.Int64), stats(sparse(vector.Int64), 10, 0, 1, 5), Never},
 		{"all(x) < 6", sparse(vector.Int64), stats(sparse(vector.Int64), 10, 0, 1, 5), Always},
-		{"all(x) > 6", sparse(vector.Int64), stats(sparse(vector.Int64), 10, 0, 1, 5), Some}, // of an empty list it is true
+		// of an empty list it is true
+		{"all(x) > 6", sparse(vector.Int64), stats(sparse(vector.Int64), 10, 0, 1, 5), Some},
 		{"len(x) > 100", sparse(vector.Int64), stats(sparse(vector.Int64), 10, 0, 1, 5), Never},
-		{"all(x) > 6", sparse(vector.Int64), FieldStats{Rows: 3, Stats: &format.Stats{}}, Always}, // no list has an element
+		// no list has an element
+		{"all(x) > 6", sparse(vector.Int64), FieldStats{Rows: 3, Stats: &format.Stats{}}, Always},
 		{"any(x) > 6", sparse(vector.Int64), FieldStats{Rows: 3, Stats: &format.Stats{}}, Never},
 		{"x + 1 > 7", i, stats(i, 10, 0, 1, 5), Some},
 		{"x + 1 > 7", i, FieldStats{Rows: 10}, Never},
@@ -298,8 +300,8 @@ func FuzzParseFilter(f *testing.F) {
 	})
 }
 
-// The canonical text of a filter is the key under which its rows are kept: numbers that differ differ there, and those that a float64
-// tells are in its shortest form.
+// The canonical text of a filter is the key under which its rows are kept: numbers that differ differ there,
+// and those that a float64 tells are in its shortest form.
 func TestNumbersAreWrittenInFull(t *testing.T) {
 	for text, want := range map[string]string{
 		"1234567890123456.78": "1234567890123456.78", "-1234567890123456.7800": "-1234567890123456.7800", "+1.50": "1.5", "3.": "3.0", ".5e1": "5.0",

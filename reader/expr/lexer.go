@@ -61,13 +61,6 @@ func shorten(s string) string {
 	return s[:cut] + "..."
 }
 
-var keywords = map[string]bool{
-	"AND": true, "OR": true, "NOT": true, "IN": true, "BETWEEN": true, "LIKE": true, "IS": true, "NULL": true,
-	"TRUE": true, "FALSE": true,
-}
-
-func isKeyword(word string) bool { return keywords[strings.ToUpper(word)] }
-
 func startsWord(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 func inWord(r rune) bool     { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 func isDigit(c byte) bool    { return c >= '0' && c <= '9' }

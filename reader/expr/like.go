@@ -1,6 +1,43 @@
 package expr
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Like is true when the string X matches the pattern; with Negated, when it does not.
+type Like struct {
+	X       Operand
+	Negated bool
+	Pattern string
+}
+
+func (e *Like) String() string { return text(e) }
+
+func (e *Like) print(b *strings.Builder, _ precedence) {
+	e.X.operand(b)
+	b.WriteString(not(e.Negated) + " LIKE ")
+	quote(b, e.Pattern, '\'')
+}
+
+func (p *parser) like(x Operand, negated bool) Expr {
+	if p.token.kind != tokenString {
+		p.fail("want a pattern in '...' after LIKE, found %s", p.token.describe())
+	}
+	pattern := p.token.text
+	if (len(pattern)-len(strings.TrimRight(pattern, `\`)))%2 == 1 {
+		p.fail("the pattern ends in \\, which takes the next character as it is: write \\\\ for a \\")
+	}
+	p.advance()
+	return &Like{x, negated, pattern}
+}
+
+func (e *Like) operands(visit func(Operand)) { visit(e.X) }
+
+func (e *Like) bind(b *binder) (node, error) {
+	pattern := parsePattern(e.Pattern)
+	return b.matches("LIKE", e.X, e.Negated, func(v []byte) bool { return pattern.matches(string(v)) })
+}
 
 // A pattern is a parsed LIKE pattern.
 type pattern []patternPart

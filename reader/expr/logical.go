@@ -64,19 +64,6 @@ func (u logicalUnit) stored(n Number) *big.Rat {
 	return r.Mul(r, power)
 }
 
-// rat returns n as it is written: 0.1 and not the float64 next to it. What no integer, and no decimal, can tell from n may stand for it: see
-// decimal.rat.
-func (n Number) rat() *big.Rat {
-	if !n.Integer {
-		return parseDecimal(n.String()).rat()
-	}
-	i := new(big.Int).SetUint64(n.Abs)
-	if n.Negative {
-		i.Neg(i)
-	}
-	return new(big.Rat).SetInt(i)
-}
-
 // timeLayouts are how moments are written, without an offset and with one.
 var timeLayouts = []string{
 	"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02T15:04:05.999999999",

@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -131,7 +132,7 @@ func drawExpr(t *rapid.T, depth int) Expr {
 	}
 	negated := rapid.Bool().Draw(t, "negated")
 	left := drawOperand(t, true)
-	switch rapid.IntRange(0, 7).Draw(t, "predicate") {
+	switch rapid.IntRange(0, 8).Draw(t, "predicate") {
 	case 0:
 		e := &In{X: left, Negated: negated}
 		for range rapid.IntRange(1, 4).Draw(t, "values") {
@@ -151,6 +152,8 @@ func drawExpr(t *rapid.T, depth int) Expr {
 		return drawName(t)
 	case 6:
 		return &Literal{Kind: BoolLiteral, Bool: negated}
+	case 7:
+		return &RegexpMatches{left, rapid.SampledFrom([]string{"", "a|b", "it's", `^\d+$`}).Draw(t, "regexp")}
 	}
 	op := rapid.SampledFrom([]Op{Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual}).Draw(t, "op")
 	return &Compare{left, op, drawOperand(t, false)}
@@ -234,7 +237,8 @@ func TestPrintParse(t *testing.T) {
 	})
 }
 
-// FuzzParse holds Parse to: no panic; an error has a place inside the text; what parses prints to what parses to the same.
+// FuzzParse holds Parse to: no panic; an error has a place inside the text; what parses prints to what parses
+// to the same.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"click = 1 AND country IN ('US','CA') AND dwell > 3.5",
@@ -265,8 +269,26 @@ func FuzzParse(f *testing.F) {
 		if !equal(e, again) {
 			t.Fatalf("%q: %s and %s", text, sketch(e), sketch(again))
 		}
-		if _, err := Partition(e, []string{"ds", "hr", "a"}); err != nil && strings.Contains(err.Error(), "\n") {
+		if _, err := ParsePartition(text, []string{"ds", "hr", "a"}); err != nil && strings.Contains(err.Error(), "\n") {
 			t.Fatalf("error of several lines: %q", err)
 		}
 	})
+}
+
+// TestOperatorsAreDocumented: the guide names every condition and function.
+func TestOperatorsAreDocumented(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/filters.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range conditions {
+		if !strings.Contains(string(guide), c.keyword) {
+			t.Errorf("docs/filters.md says nothing of %s", c.keyword)
+		}
+	}
+	for _, f := range functions {
+		if !strings.Contains(string(guide), f.name+"(") {
+			t.Errorf("docs/filters.md says nothing of %s(...)", f.name)
+		}
+	}
 }

@@ -2,19 +2,65 @@ package expr
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // Limits of what Parse takes.
 const (
-	MaxBytes = 1 << 20 // of text
-	MaxDepth = 100     // of parentheses and NOTs inside one another
-	MaxNodes = 100_000 // operands, literals and conditions
-
-	MaxOperators = 1000 // of arithmetic
+	MaxBytes     = 1 << 20 // of text
+	MaxDepth     = 100     // of parentheses and NOTs inside one another
+	MaxNodes     = 100_000 // operands, literals and conditions
+	MaxOperators = 1000    // of arithmetic
 )
+
+// conditions are those that a keyword after an operand begins. parse is called with the token after the keyword
+// in hand.
+var conditions []struct {
+	keyword string
+	parse   func(p *parser, x Operand, negated bool) Expr
+}
+
+// functions are what a name and a parenthesis begin: conditions, or operands. parse is called with the token
+// after the parenthesis in hand.
+var functions []function
+
+type function struct {
+	name      string
+	condition func(p *parser, offset int) Expr
+	operand   func(p *parser) Operand
+}
+
+func init() { // the functions refer to the tables
+	conditions = []struct {
+		keyword string
+		parse   func(p *parser, x Operand, negated bool) Expr
+	}{
+		{"IN", (*parser).in},
+		{"BETWEEN", (*parser).between},
+		{"LIKE", (*parser).like},
+	}
+	functions = []function{
+		{name: "len", operand: func(p *parser) Operand { return &Len{p.list("len")} }},
+		{name: "contains", condition: (*parser).contains},
+		{name: "any", operand: func(p *parser) Operand { return &Quantified{false, p.list("any")} }},
+		{name: "all", operand: func(p *parser) Operand { return &Quantified{true, p.list("all")} }},
+		{name: "sample", condition: (*parser).sample},
+		{name: "regexp_matches", condition: (*parser).regexpMatches},
+	}
+	keywords = []string{"AND", "OR", "NOT", "IS", "NULL", "TRUE", "FALSE"}
+	for _, c := range conditions {
+		keywords = append(keywords, c.keyword)
+	}
+}
+
+// keywords are the words that are no names.
+var keywords []string
+
+func isKeyword(word string) bool {
+	return slices.ContainsFunc(keywords, func(k string) bool { return strings.EqualFold(k, word) })
+}
 
 // Parse returns the expression that text says, or an *Error that says what is wrong and where.
 func Parse(text string) (Expr, error) {
@@ -22,17 +68,18 @@ func Parse(text string) (Expr, error) {
 	return e, err
 }
 
-// parse is Parse, and says where the token stands that it ended with.
+// parse is Parse, and returns the offset of the token that it ended with.
 func parse(text string) (e Expr, read int, err error) {
 	p, err := newParser(text)
 	if err != nil {
 		return nil, 0, err
 	}
-	if e, err = p.or(); err == nil && p.token.kind != tokenEnd {
-		err = p.surplus()
+	e = p.or()
+	if p.token.kind != tokenEnd {
+		p.surplus()
 	}
-	if err != nil {
-		return nil, p.token.offset, err
+	if p.err != nil {
+		return nil, p.token.offset, p.err
 	}
 	return e, p.token.offset, nil
 }
@@ -48,370 +95,231 @@ func newParser(text string) (*parser, error) {
 		}
 	}
 	p := &parser{lexer: lexer{text: text}}
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
+	p.advance()
 	if p.token.kind == tokenEnd {
-		return nil, p.fail("the expression is empty: want a condition, as in ds = '2026-11-01'")
+		p.fail("the expression is empty: want a condition, as in ds = '2026-11-01'")
 	}
-	return p, nil
+	return p, p.err
 }
 
-// parser is a recursive descent over the grammar of doc.go with one token in hand and one to look ahead.
+// A parser is a recursive descent over the grammar of doc.go with one token in hand and one to look ahead.
+//
+// The first error ends the text: the token in hand is the end from then on, whatever is read. What the methods return
+// after an error is not nil and means nothing.
 type parser struct {
 	lexer
-	token token // in hand
-	depth int
-	nodes int
-
+	token     token // in hand
+	err       error // the first one
+	depth     int
+	nodes     int
 	operators int          // of arithmetic
 	groups    map[int]bool // see opensOperand; nil: nobody has asked yet
 }
 
-func (p *parser) fail(format string, args ...any) error {
-	return p.lexer.fail(p.token.offset, format, args...)
+func (p *parser) fail(format string, args ...any) { p.failAt(p.token.offset, format, args...) }
+
+func (p *parser) failAt(offset int, format string, args ...any) {
+	if p.err == nil {
+		p.stop(p.lexer.fail(offset, format, args...))
+	}
 }
 
-func (p *parser) advance() error {
+func (p *parser) stop(err error) {
+	p.err, p.token.kind, p.at = err, tokenEnd, len(p.text)
+}
+
+func (p *parser) advance() {
+	if p.err != nil {
+		return
+	}
 	t, err := p.next()
 	p.token = t
-	return err
+	if err != nil {
+		p.stop(err)
+	}
+}
+
+// accept takes the keyword if it is in hand.
+func (p *parser) accept(keyword string) bool {
+	taken := p.token.is(keyword)
+	if taken {
+		p.advance()
+	}
+	return taken
 }
 
 // peek returns the token after the one in hand.
-func (p *parser) peek() (token, error) {
+func (p *parser) peek() token {
 	ahead := p.lexer
-	return ahead.next()
+	t, err := ahead.next()
+	if err != nil {
+		p.stop(err)
+	}
+	return t
+}
+
+// symbol takes the mark; where says what for.
+func (p *parser) symbol(s, where string) {
+	if !p.token.isSymbol(s) {
+		p.fail("want %q %s, found %s", s, where, p.token.describe())
+	}
+	p.advance()
 }
 
 // surplus explains the token in hand where a whole condition has just ended.
-func (p *parser) surplus() error {
+func (p *parser) surplus() {
 	switch {
 	case p.token.isSymbol(")"):
-		return p.fail("\")\" closes nothing")
+		p.fail("\")\" closes nothing")
 	case comparison(p.token) != "":
-		return p.fail("a condition cannot be compared: join two with AND")
+		p.fail("a condition cannot be compared: join two with AND")
 	}
-	return p.fail("want AND, OR or the end of the expression, found %s", p.token.describe())
+	p.fail("want AND, OR or the end of the expression, found %s", p.token.describe())
 }
 
 // node counts one more part of the expression.
-func (p *parser) node() error {
+func (p *parser) node() {
 	if p.nodes++; p.nodes > MaxNodes {
-		return p.fail("more than %d parts", MaxNodes)
+		p.fail("more than %d parts", MaxNodes)
 	}
-	return nil
 }
 
-// deeper is called before a nested condition and undone by p.depth--.
-func (p *parser) deeper() error {
+// enter begins a nested condition or operand, which leave ends.
+func (p *parser) enter() {
 	if p.depth++; p.depth > MaxDepth {
-		return p.fail("more than %d parentheses and NOTs inside one another", MaxDepth)
+		p.fail("more than %d parentheses and NOTs inside one another", MaxDepth)
 	}
-	return nil
 }
 
-func (p *parser) or() (Expr, error) {
-	terms, err := p.terms("OR", p.and)
-	if err != nil || len(terms) == 1 {
-		return first(terms), err
+func (p *parser) leave() { p.depth-- }
+
+func (p *parser) or() Expr {
+	terms := p.terms("OR", p.and)
+	if len(terms) == 1 {
+		return terms[0]
 	}
-	return &Or{terms}, nil
+	return &Or{terms}
 }
 
-func (p *parser) and() (Expr, error) {
-	terms, err := p.terms("AND", p.not)
-	if err != nil || len(terms) == 1 {
-		return first(terms), err
+func (p *parser) and() Expr {
+	terms := p.terms("AND", p.not)
+	if len(terms) == 1 {
+		return terms[0]
 	}
-	return &And{terms}, nil
-}
-
-func first(terms []Expr) Expr {
-	if len(terms) == 0 {
-		return nil
-	}
-	return terms[0]
+	return &And{terms}
 }
 
 // terms reads one term or more, joined by the keyword.
-func (p *parser) terms(keyword string, term func() (Expr, error)) ([]Expr, error) {
-	var terms []Expr
-	for {
-		e, err := term()
-		if err != nil {
-			return nil, err
-		}
-		terms = append(terms, e)
-		if !p.token.is(keyword) {
-			return terms, nil
-		}
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
+func (p *parser) terms(keyword string, term func() Expr) []Expr {
+	terms := []Expr{term()}
+	for p.accept(keyword) {
+		terms = append(terms, term())
 	}
+	return terms
 }
 
-func (p *parser) not() (Expr, error) {
+func (p *parser) not() Expr {
 	if !p.token.is("NOT") {
 		return p.predicate()
 	}
-	if err := p.deeper(); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
-	if err := p.node(); err != nil {
-		return nil, err
-	}
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	x, err := p.not()
-	if err != nil {
-		return nil, err
-	}
-	return &Not{x}, nil
+	p.enter()
+	defer p.leave()
+	p.node()
+	p.advance()
+	return &Not{p.not()}
 }
 
-func (p *parser) predicate() (Expr, error) {
-	if err := p.node(); err != nil {
-		return nil, err
-	}
+func (p *parser) predicate() Expr {
+	p.node()
 	if p.token.isSymbol("(") && !p.opensOperand() {
 		return inParentheses(p, p.or, p.surplus)
 	}
-	if function, err := p.callOf("contains"); err != nil {
-		return nil, err
-	} else if function {
-		return p.contains()
+	start := p.token.offset
+	if f := p.call(func(f *function) bool { return f.condition != nil }); f != nil {
+		return f.condition(p, start)
 	}
-	start := p.token
-	if function, err := p.callOf("sample"); err != nil {
-		return nil, err
-	} else if function {
-		return p.sample(start.offset)
-	}
-	x, err := p.operand()
-	if err != nil {
-		return nil, err
-	}
+	x := p.operand()
 	if op := comparison(p.token); op != "" {
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		right, err := p.operand()
-		if err != nil {
-			return nil, err
-		}
-		if q, ok := right.(*Quantified); ok {
-			return nil, p.lexer.fail(q.offset(), "%s stands on the left of a comparison", q)
-		}
-		return &Compare{x, op, right}, nil
+		p.advance()
+		right := p.operand()
+		p.noElements(right, "a comparison")
+		return &Compare{x, op, right}
 	}
-	if p.token.is("IS") {
+	if p.accept("IS") {
 		return p.isNull(x)
 	}
-	negated := p.token.is("NOT")
-	if negated {
-		if err := p.advance(); err != nil {
-			return nil, err
+	negated := p.accept("NOT")
+	for _, c := range conditions {
+		if p.accept(c.keyword) {
+			return c.parse(p, x, negated)
 		}
 	}
-	switch {
-	case p.token.is("IN"):
-		return p.in(x, negated)
-	case p.token.is("BETWEEN"):
-		return p.between(x, negated)
-	case p.token.is("LIKE"):
-		return p.like(x, negated)
-	case negated:
-		return nil, p.fail("want IN, BETWEEN or LIKE after NOT, found %s", p.token.describe())
+	if negated {
+		var names []string
+		for _, c := range conditions {
+			names = append(names, c.keyword)
+		}
+		p.fail("want %s after NOT, found %s", oneOf(names, "or"), p.token.describe())
 	}
 	switch x := x.(type) {
 	case *Name:
-		return x, nil
+		return x
 	case *Literal:
 		if x.Kind == BoolLiteral {
-			return x, nil
+			return x
 		}
 	}
-	return nil, p.lexer.fail(start.offset, "%s is not a condition: compare it with something", shorten(x.String()))
+	p.failAt(start, "%s is not a condition: compare it with something", shorten(x.String()))
+	return &Literal{}
 }
 
-// inParentheses reads what inner reads, and the parentheses around it. surplus says what is wrong with a token in the place of the second.
-func inParentheses[T any](p *parser, inner func() (T, error), surplus func() error) (x T, err error) {
-	if err := p.deeper(); err != nil {
-		return x, err
+// oneOf joins words: a, b or c.
+func oneOf(words []string, or string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " " + or + " " + words[last]
+}
+
+// noElements refuses elements of a list on the right of what.
+func (p *parser) noElements(o Operand, what string) {
+	if q, ok := o.(*Quantified); ok {
+		p.failAt(q.offset(), "%s stands on the left of %s", q, what)
 	}
-	defer func() { p.depth-- }()
+}
+
+// inParentheses reads what inner reads, and the parentheses around it. surplus says what is wrong with a token
+// instead of the second.
+func inParentheses[T any](p *parser, inner func() T, surplus func()) T {
+	p.enter()
+	defer p.leave()
 	opened := p.token.offset
-	if err := p.advance(); err != nil {
-		return x, err
-	}
-	if x, err = inner(); err != nil {
-		return x, err
-	}
+	p.advance()
+	x := inner()
 	switch {
 	case p.token.kind == tokenEnd:
-		return x, p.lexer.fail(opened, "the parenthesis that opens here is not closed")
+		p.failAt(opened, "the parenthesis that opens here is not closed")
 	case !p.token.isSymbol(")"):
-		return x, surplus()
+		surplus()
 	}
-	return x, p.advance()
+	p.advance()
+	return x
 }
 
-// comparison returns the operator that the token is, or "".
-func comparison(t token) Op {
-	if t.kind != tokenSymbol {
-		return ""
+// call takes the name of a function and its parenthesis when a call of one that suits comes next.
+func (p *parser) call(suits func(*function) bool) *function {
+	i := slices.IndexFunc(functions, func(f function) bool { return p.token.is(f.name) && suits(&f) })
+	if i < 0 || !p.peek().isSymbol("(") {
+		return nil
 	}
-	switch t.text {
-	case "==":
-		return Equal
-	case "<>":
-		return NotEqual
-	case "=", "!=", "<", "<=", ">", ">=":
-		return Op(t.text)
-	}
-	return ""
-}
-
-func (p *parser) isNull(x Operand) (Expr, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	negated := p.token.is("NOT")
-	if negated {
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-	}
-	if !p.token.is("NULL") {
-		return nil, p.fail("want NULL or NOT NULL after IS, found %s", p.token.describe())
-	}
-	return &IsNull{x, negated}, p.advance()
-}
-
-func (p *parser) in(x Operand, negated bool) (Expr, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	if err := p.symbol("(", "after IN"); err != nil {
-		return nil, err
-	}
-	e := &In{X: x, Negated: negated}
-	for {
-		l, err := p.literal("in the list of IN")
-		if err != nil {
-			return nil, err
-		}
-		e.List = append(e.List, l)
-		if p.token.isSymbol(")") {
-			return e, p.advance()
-		}
-		if err := p.symbol(",", "or \")\" in the list of IN"); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (p *parser) between(x Operand, negated bool) (Expr, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	low, err := p.operand()
-	if err != nil {
-		return nil, err
-	}
-	if !p.token.is("AND") {
-		return nil, p.fail("want AND between the two ends of BETWEEN, found %s", p.token.describe())
-	}
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	high, err := p.operand()
-	if err != nil {
-		return nil, err
-	}
-	for _, end := range []Operand{low, high} {
-		if q, ok := end.(*Quantified); ok {
-			return nil, p.lexer.fail(q.offset(), "%s stands on the left of BETWEEN", q)
-		}
-	}
-	return &Between{x, negated, low, high}, nil
-}
-
-func (p *parser) like(x Operand, negated bool) (Expr, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	if p.token.kind != tokenString {
-		return nil, p.fail("want a pattern in '...' after LIKE, found %s", p.token.describe())
-	}
-	pattern := p.token.text
-	if (len(pattern)-len(strings.TrimRight(pattern, `\`)))%2 == 1 {
-		return nil, p.fail("the pattern ends in \\, which takes the next character as it is: write \\\\ for a \\")
-	}
-	return &Like{x, negated, pattern}, p.advance()
-}
-
-func (p *parser) contains() (Expr, error) {
-	if err := p.advance(); err != nil { // past the opening parenthesis
-		return nil, err
-	}
-	list, err := p.name("in contains(name, value)")
-	if err != nil {
-		return nil, err
-	}
-	if err := p.symbol(",", "in contains(name, value)"); err != nil {
-		return nil, err
-	}
-	value, err := p.literal("in contains(name, value)")
-	if err != nil {
-		return nil, err
-	}
-	return &Contains{list, value}, p.symbol(")", "after contains(name, value")
-}
-
-// callOf takes the function's name and leaves "(" in hand when a call of it comes next.
-func (p *parser) callOf(function string) (bool, error) {
-	if !p.token.is(function) {
-		return false, nil
-	}
-	t, err := p.peek()
-	if err != nil || !t.isSymbol("(") {
-		return false, err
-	}
-	return true, p.advance()
+	p.advance()
+	p.advance()
+	return &functions[i]
 }
 
 // atom reads an operand that is not computed.
-func (p *parser) atom() (Operand, error) {
-	if err := p.node(); err != nil {
-		return nil, err
-	}
-	for _, function := range []string{"len", "any", "all"} {
-		called, err := p.callOf(function)
-		if err != nil {
-			return nil, err
-		}
-		if !called {
-			continue
-		}
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		list, err := p.name("in " + function + "(name)")
-		if err != nil {
-			return nil, err
-		}
-		if err := p.symbol(")", "after "+function+"(name"); err != nil {
-			return nil, err
-		}
-		if function == "len" {
-			return &Len{list}, nil
-		}
-		return &Quantified{function == "all", list}, nil
+func (p *parser) atom() Operand {
+	p.node()
+	if f := p.call(func(f *function) bool { return f.operand != nil }); f != nil {
+		return f.operand(p)
 	}
 	switch {
 	case p.token.kind == tokenString, p.token.kind == tokenNumber, p.token.isSymbol("-"), p.token.isSymbol("+"),
@@ -421,43 +329,44 @@ func (p *parser) atom() (Operand, error) {
 	return p.name("")
 }
 
-// name takes a name; where says what for.
-func (p *parser) name(where string) (*Name, error) {
+// list takes the argument of a function of one list.
+func (p *parser) list(function string) *Name {
+	list := p.name(" in " + function + "(name)")
+	p.symbol(")", "after "+function+"(name")
+	return list
+}
+
+const nullCompared = "nothing compares with NULL: write IS NULL or IS NOT NULL"
+
+// name takes a name; where, which begins with a space or is empty, says what for.
+func (p *parser) name(where string) *Name {
 	t := p.token
 	switch {
 	case t.kind == tokenName:
 	case t.is("NULL"):
-		return nil, p.fail("nothing compares with NULL: write IS NULL or IS NOT NULL")
+		p.fail(nullCompared)
 	case t.kind == tokenWord && isKeyword(t.text):
-		return nil, p.fail("want a name or a value%s, found %q: quote a name that is a keyword as \"%s\"", after(where), t.text, t.text)
+		p.fail("want a name or a value%s, found %q: quote a name that is a keyword as \"%s\"", where, t.text, t.text)
 	case t.kind == tokenWord:
-		ahead, err := p.peek()
-		if err != nil {
-			return nil, err
-		}
-		if ahead.isSymbol("(") {
-			return nil, p.fail("%s(...) is not known here: there are len, contains, any, all and sample", shorten(t.text))
+		if p.peek().isSymbol("(") {
+			var names []string
+			for _, f := range functions {
+				names = append(names, f.name)
+			}
+			p.fail("%s(...) is not known here: there are %s", shorten(t.text), oneOf(names, "and"))
 		}
 	case where == "":
-		return nil, p.fail("want a name or a value, found %s", t.describe())
+		p.fail("want a name or a value, found %s", t.describe())
 	default:
-		return nil, p.fail("want a name%s, found %s", after(where), t.describe())
+		p.fail("want a name%s, found %s", where, t.describe())
 	}
-	return &Name{t.text, t.offset}, p.advance()
+	p.advance()
+	return &Name{t.text, t.offset}
 }
 
-func after(where string) string {
-	if where == "" {
-		return ""
-	}
-	return " " + where
-}
-
-// literal takes a constant; where says what for.
-func (p *parser) literal(where string) (*Literal, error) {
-	if err := p.node(); err != nil {
-		return nil, err
-	}
+// literal takes a constant; where, which begins with a space or is empty, says what for.
+func (p *parser) literal(where string) *Literal {
+	p.node()
 	start := p.token
 	l := &Literal{Offset: start.offset}
 	switch {
@@ -467,60 +376,22 @@ func (p *parser) literal(where string) (*Literal, error) {
 		l.Kind, l.Bool = BoolLiteral, start.is("TRUE")
 	case start.kind == tokenNumber, start.isSymbol("-"), start.isSymbol("+"):
 		if start.kind == tokenSymbol {
-			if err := p.advance(); err != nil {
-				return nil, err
-			}
-			if p.token.kind != tokenNumber {
-				return nil, p.fail("want a number after %s, found %s", start.text, p.token.describe())
+			if p.advance(); p.token.kind != tokenNumber {
+				p.fail("want a number after %s, found %s", start.text, p.token.describe())
 			}
 		}
 		n, err := parseNumber(p.token.text, start.isSymbol("-"))
 		if err != nil {
-			return nil, p.lexer.fail(start.offset, "%v", err)
+			p.failAt(start.offset, "%v", err)
 		}
 		l.Kind, l.Number = NumberLiteral, n
 	case start.is("NULL"):
-		return nil, p.fail("nothing compares with NULL: write IS NULL or IS NOT NULL")
+		p.fail(nullCompared)
 	case start.kind == tokenName || start.kind == tokenWord:
-		return nil, p.fail("want a string or a number%s, found %s: quote strings as '...'", after(where), start.describe())
+		p.fail("want a string or a number%s, found %s: quote strings as '...'", where, start.describe())
 	default:
-		return nil, p.fail("want a string or a number%s, found %s", after(where), start.describe())
+		p.fail("want a string or a number%s, found %s", where, start.describe())
 	}
-	return l, p.advance()
-}
-
-// parseNumber reads an unsigned number and gives it the sign.
-func parseNumber(text string, negative bool) (Number, error) {
-	if strings.ContainsAny(text, ".eE") {
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return Number{}, fmt.Errorf("number %s is beyond what a float64 holds", shorten(text))
-		}
-		if negative {
-			f, text = -f, "-"+text
-		}
-		n := Number{Float: f}
-		if short := n.String(); parseDecimal(short) == parseDecimal(text) {
-			text = short
-		}
-		n.Text = text
-		return n, nil
-	}
-	abs, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || negative && abs > 1<<63 {
-		sign := ""
-		if negative {
-			sign = "-"
-		}
-		return Number{}, fmt.Errorf("integer %s%s is beyond 64 bits", sign, shorten(text))
-	}
-	return Number{Integer: true, Negative: negative && abs > 0, Abs: abs}, nil
-}
-
-// symbol takes the mark; where says what for.
-func (p *parser) symbol(s, where string) error {
-	if !p.token.isSymbol(s) {
-		return p.fail("want %q %s, found %s", s, where, p.token.describe())
-	}
-	return p.advance()
+	p.advance()
+	return l
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Sample is true of Fraction of all keys, chosen by hash: the same keys for ever, wherever they are stored, and all those that a smaller
-// Fraction with the same Seed chooses. It is unknown where Key is null.
+// Sample is true of Fraction of all keys, chosen by hash: the same keys for ever, wherever they are stored, and
+// all those that a smaller Fraction with the same Seed chooses. It is unknown where Key is null.
 //
-// The hash is xxHash64, seed 0, of Seed as 8 bytes, little-endian, and the key: an integer or bool as 8 bytes, little-endian, two's
-// complement, whatever its width; a string or bytes as they are. A key is chosen when its hash is below Fraction * 2^64, rounded down.
+// The hash is xxHash64, seed 0, of Seed as 8 bytes, little-endian, and the key: an integer or bool as 8 bytes,
+// little-endian, two's complement, whatever its width; a string or bytes as they are. A key is chosen when its
+// hash is below Fraction * 2^64, rounded down.
 type Sample struct {
 	Fraction float64 // 0 to 1
 	Key      *Name
@@ -26,66 +27,68 @@ type Sample struct {
 func (e *Sample) String() string { return text(e) }
 
 func (e *Sample) print(b *strings.Builder, _ precedence) {
-	b.WriteString("sample(" + strconv.FormatFloat(e.Fraction, 'g', -1, 64) + ", key=")
-	e.Key.operand(b)
-	b.WriteString(", seed=" + strconv.FormatUint(e.Seed, 10) + ")")
+	fraction := strconv.FormatFloat(e.Fraction, 'g', -1, 64)
+	b.WriteString("sample(" + fraction + ", key=" + e.Key.String() + ", seed=" + strconv.FormatUint(e.Seed, 10) + ")")
 }
 
-// sample takes what follows the word sample: ( fraction , key = name [ , seed = integer ] ).
-func (p *parser) sample(offset int) (Expr, error) {
+// sample takes what follows sample( : fraction , key = name [ , seed = integer ] ).
+func (p *parser) sample(offset int) Expr {
 	const where = "in sample(fraction, key=name, seed=integer)"
-	if err := p.advance(); err != nil { // past the opening parenthesis
-		return nil, err
-	}
-	l, err := p.literal(where)
-	if err != nil {
-		return nil, err
-	}
 	e, seeded := &Sample{Offset: offset}, false
+	l := p.literal(" " + where)
 	if l.Kind == NumberLiteral {
 		if e.Fraction = l.Number.Float; l.Number.Integer {
 			e.Fraction = float64(l.Number.Abs)
 		}
 	}
 	if l.Kind != NumberLiteral || l.Number.Negative || !(e.Fraction >= 0 && e.Fraction <= 1) {
-		return nil, p.lexer.fail(l.Offset, "a sample is a fraction from 0 to 1, and %s is none", l)
+		p.failAt(l.Offset, "a sample is a fraction from 0 to 1, and %s is none", l)
 	}
 	if e.Fraction == 0 {
 		e.Fraction = 0 // -0.0
 	}
-	for !p.token.isSymbol(")") {
-		if err := p.symbol(",", where); err != nil {
-			return nil, err
-		}
+	for p.err == nil && !p.token.isSymbol(")") {
+		p.symbol(",", where)
 		argument := p.token
-		if !argument.is("key") && !argument.is("seed") || argument.is("key") && e.Key != nil || argument.is("seed") && seeded {
-			return nil, p.fail("want key=name or seed=integer, found %s", argument.describe())
+		key := argument.is("key")
+		if !key && !argument.is("seed") || key && e.Key != nil || !key && seeded {
+			p.fail("want key=name or seed=integer, found %s", argument.describe())
 		}
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		if err := p.symbol("=", "after "+argument.text); err != nil {
-			return nil, err
-		}
-		if argument.is("key") {
-			if e.Key, err = p.name(where); err != nil {
-				return nil, err
-			}
+		p.advance()
+		p.symbol("=", "after "+argument.text)
+		if key {
+			e.Key = p.name(" " + where)
 			continue
 		}
-		l, err := p.literal(where)
-		if err != nil {
-			return nil, err
-		}
+		l := p.literal(" " + where)
 		if l.Kind != NumberLiteral || !l.Number.Integer || l.Number.Negative {
-			return nil, p.lexer.fail(l.Offset, "a seed is an integer, 0 or above, and %s is none", l)
+			p.failAt(l.Offset, "a seed is an integer, 0 or above, and %s is none", l)
 		}
 		e.Seed, seeded = l.Number.Abs, true
 	}
 	if e.Key == nil {
-		return nil, p.fail("want key=name, as in sample(0.1, key=request_id): it says what is kept or left as a whole")
+		p.fail("want key=name, as in sample(0.1, key=request_id): it says what is kept or left as a whole")
 	}
-	return e, p.advance()
+	p.advance()
+	return e
+}
+
+func (e *Sample) operands(visit func(Operand)) { visit(e.Key) }
+
+func (e *Sample) bind(b *binder) (node, error) {
+	f := b.fields[e.Key.Name]
+	t := f.Type
+	switch {
+	case f.Partition:
+		return nil, b.fail(e.Offset, "sample(...) takes rows by a feature, and %s is a partition key", e.Key)
+	case t.Kind != vector.String && t.Kind != vector.Bytes && !(t.Kind == vector.Dense && t.Elem.IsInteger()):
+		return nil, b.fail(e.Key.Offset, "a sample's key is an integer or a string, and %s is %v", e.Key, t)
+	}
+	n := &sampleNode{feature: b.index[e.Key.Name], seed: e.Seed, all: e.Fraction >= 1}
+	if !n.all {
+		n.threshold = uint64(math.Ldexp(e.Fraction, 64))
+	}
+	return n, nil
 }
 
 // A sampleNode is a Sample of a feature.
@@ -96,23 +99,6 @@ type sampleNode struct {
 	all       bool
 }
 
-func (b *binder) sample(e *Sample) (node, error) {
-	f := b.fields[e.Key.Name]
-	t := f.Type
-	if t.Kind != vector.String && t.Kind != vector.Bytes && !(t.Kind == vector.Dense && t.Elem.IsInteger()) {
-		return nil, b.fail(e.Key.Offset, "a sample's key is an integer or a string, and %s is %v", e.Key, t)
-	}
-	return newSampleNode(b.places[e.Key.Name], e), nil
-}
-
-func newSampleNode(feature int, e *Sample) *sampleNode {
-	n := &sampleNode{feature: feature, seed: e.Seed, all: e.Fraction >= 1}
-	if !n.all {
-		n.threshold = uint64(math.Ldexp(e.Fraction, 64))
-	}
-	return n
-}
-
 // chosen reports whether the key, as it is hashed after its seed, is in the sample.
 func (n *sampleNode) chosen(seedAndKey []byte) bool {
 	return n.all || xxhash.Sum64(seedAndKey) < n.threshold
@@ -120,7 +106,7 @@ func (n *sampleNode) chosen(seedAndKey []byte) bool {
 
 func (n *sampleNode) eval(x *Evaluator) ternary {
 	t := x.get()
-	c := x.columns[n.feature]
+	c := x.in.columns[n.feature]
 	if c == nil {
 		return t
 	}

@@ -1,13 +1,11 @@
 package expr
 
 import (
-	"math"
-
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Value is a number of each row: an expression that is no condition, typed against what its names stand for. It is immutable and safe for
-// concurrent use.
+// A Value is a number of each row: an expression that is no condition, typed against what its names stand for.
+// It is immutable and safe for concurrent use.
 //
 //	clicks / shows        float64, null where shows is 0 or either is null
 //	clicks + 2 * shows    int64 of integers, float64 with a float
@@ -18,31 +16,30 @@ import (
 type Value struct {
 	operand  Operand
 	features []string
-	term     *term
+	of       *scalar
 	elem     vector.Elem
 }
 
-// ParseValue is ParseFilter for text that may say a number as well as a condition: of the two that it returns one is nil.
+// ParseValue is ParseFilter for text that may say a number as well as a condition: of the two that it returns
+// one is nil.
 func ParseValue(text string, resolve func(names []string) ([]Field, error)) (*Value, *Filter, error) {
 	o, read, failed := parseOperand(text)
 	if o == nil {
 		e, readToo, err := parse(text)
 		if err != nil && failed != nil && read > 0 && read >= readToo {
-			err = failed // which has read as far, and so what it misses is what is missing
+			err = failed // it has read as far, and so its error says what is missing
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		b, err := bind(text, namesOf(e), resolve)
+		b, err := bindExpr(text, e, resolve)
 		if err != nil {
 			return nil, nil, err
 		}
 		f, err := b.filter(e)
 		return nil, f, err
 	}
-	var names nameList
-	names.add(o)
-	b, err := bind(text, names.names, resolve)
+	b, err := bind(text, o.names, resolve)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,51 +49,57 @@ func ParseValue(text string, resolve func(names []string) ([]Field, error)) (*Va
 			return nil, f, err
 		}
 	}
-	for _, n := range names.names {
-		if b.fields[n.Name].Partition {
-			return nil, nil, b.fail(n.Offset, "%s is a partition key: only features are computed with", n)
+	o.names(func(n *Name) {
+		if err == nil && b.fields[n.Name].Partition {
+			err = b.fail(n.Offset, "%s is a partition key: only features are computed with", n)
 		}
-	}
-	v := &Value{operand: o, features: b.features}
-	if v.term, err = b.term(o, new([]int)); err != nil {
+	})
+	if err != nil {
 		return nil, nil, err
 	}
-	v.elem = v.term.elem()
+	v := &Value{operand: o, features: b.features}
+	if v.of, err = b.number(o); err != nil {
+		return nil, nil, err
+	}
+	v.elem = v.of.elem()
 	return v, nil, nil
 }
 
-// parseOperand returns the whole text as one operand with a name in it; nil: it is none. read is where the token stands that it ended with, and an
-// error says why the text up to there is not even the beginning of one.
+// parseOperand returns the whole text as one operand with a name in it; nil: it is none. read is the offset of
+// the token that it ended with, and an error says why the text up to there is not even the beginning of one.
 func parseOperand(text string) (o Operand, read int, err error) {
 	p, err := newParser(text)
 	if err != nil {
 		return nil, 0, err
 	}
-	o, err = p.operand()
-	if err != nil || p.token.kind != tokenEnd {
-		return nil, p.token.offset, err
+	o = p.operand()
+	if p.err != nil || p.token.kind != tokenEnd {
+		return nil, p.token.offset, p.err
 	}
 	switch o.(type) {
 	case *Name, *Len, *Arithmetic:
 		return o, p.token.offset, nil
 	}
-	return nil, p.token.offset, nil // a constant, or elements of a list: what is wrong with them as a condition is wrong with them here
+	return nil, p.token.offset, nil // a constant, or elements of a list: wrong as a condition is wrong here
 }
 
 // String returns the expression in its canonical form.
 func (v *Value) String() string { return v.operand.String() }
 
-// Features returns the names of the features that v is computed from, each once. Columns are given in their order. Borrowed: do not write.
+// Features returns the names of the features that v is computed from, each once. Columns are given in their
+// order. Borrowed: do not write.
 func (v *Value) Features() []string { return v.features }
 
 // Type returns the type of what v gives: that of the feature which v is, else int64 of integers and float64.
 func (v *Value) Type() vector.Type { return vector.Type{Kind: vector.Dense, Elem: v.elem} }
 
-// Append appends what v is in rows [lo, hi) of columns to dst, a plain column of a type that Type widens to. columns are those of Features, of the
-// type of their Field; nil: null in every row. They are borrowed until Append returns.
+// Append appends what v is in rows [lo, hi) of columns to dst, a plain column of a type that Type widens to.
+// columns are those of Features, of the type of their Field; nil: null in every row. They are borrowed until
+// Append returns.
 func (v *Value) Append(dst *vector.Column, columns []*vector.Column, lo, hi int) {
+	in := input{columns: columns}
 	for row := lo; row < hi; row++ {
-		n, ok := v.term.at(columns, row, false)
+		n, ok := v.of.number(&in, row)
 		if !ok {
 			dst.AppendNulls(1)
 			continue
@@ -107,7 +110,7 @@ func (v *Value) Append(dst *vector.Column, columns []*vector.Column, lo, hi int)
 		case vector.Float64Values:
 			dst.Doubles = append(dst.Doubles, n.float())
 		default:
-			i, ok := n.stored(dst.Type.Elem)
+			i, ok := n.stored(dst.Type.Elem == vector.Uint64)
 			if !ok {
 				dst.AppendNulls(1)
 				continue
@@ -118,30 +121,13 @@ func (v *Value) Append(dst *vector.Column, columns []*vector.Column, lo, hi int)
 	}
 }
 
-// stored returns an integer as columns hold it; false: it is beyond an int64, or an uint64.
-func (n Number) stored(e vector.Elem) (int64, bool) {
+// elem returns the type of a number.
+func (s *scalar) elem() vector.Elem {
 	switch {
-	case e == vector.Uint64:
-		return int64(n.Abs), !n.Negative
-	case n.Negative:
-		return -int64(n.Abs), n.Abs <= 1<<63
-	}
-	return int64(n.Abs), n.Abs <= math.MaxInt64
-}
-
-// elem returns the type of what a term gives.
-func (t *term) elem() vector.Elem {
-	switch {
-	case t.op == "" && t.subject == nil:
-		if t.constant.Integer {
-			return vector.Int64
-		}
-		return vector.Float64
-	case t.op == "" && t.subject.form == lengthForm:
-		return vector.Int64
-	case t.op == "":
-		return t.subject.field.Type.Elem
-	case t.op == Divide || !t.left.elem().IsInteger() || !t.right.elem().IsInteger():
+	case s.subject != nil:
+		return s.subject.elem
+	case s.op == Divide || s.op != "" && !(s.left.elem().IsInteger() && s.right.elem().IsInteger()),
+		s.constant != nil && !s.constant.Number.Integer:
 		return vector.Float64
 	}
 	return vector.Int64

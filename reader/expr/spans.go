@@ -7,48 +7,35 @@ import (
 	"math/big"
 	"slices"
 	"sort"
+
+	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A test says which values a condition is true of: a numberTest or a *textTest.
+// A test says which values a condition is true of: spans or a *textTest.
 type test interface {
 	and(test) test
 	or(test) test
 	// compact puts the test into the form in which it is asked. and and or are not called afterwards.
 	compact() test
+	// mark sets the bits of the values of a column that are in the test.
+	mark(c *vector.Column, yes vector.Bitmap)
+	// bounded returns what the test may be of values within bounds.
+	bounded(FieldStats) outcomes
 }
+
+// A domain is the type in which numbers are compared: int64, uint64 for uint64s, and float64 for floats of both widths.
+type domain interface{ int64 | uint64 | float64 }
 
 // A span is the numbers from lo to hi, both of them in it.
-type span[T int64 | uint64 | float64] struct{ lo, hi T }
+type span[T domain] struct{ lo, hi T }
 
-// A numberTest is true of the numbers in its spans, of which those of the domain count. NaN is in none.
-type numberTest struct {
-	domain domain
-	ints   []span[int64]
-	uints  []span[uint64]
-	floats []span[float64]
-}
+// spans are true of the numbers in one of them. NaN is in none.
+type spans[T domain] []span[T]
 
-func (t numberTest) and(o test) test {
-	p := o.(numberTest)
-	t.ints, t.uints, t.floats = intersect(t.ints, p.ints), intersect(t.uints, p.uints), intersect(t.floats, p.floats)
-	return t
-}
-
-func (t numberTest) or(o test) test {
-	p := o.(numberTest)
-	t.ints, t.uints, t.floats = append(t.ints, p.ints...), append(t.uints, p.uints...), append(t.floats, p.floats...)
-	return t
-}
-
-func (t numberTest) compact() test {
-	t.ints, t.uints, t.floats = merge(t.ints), merge(t.uints), merge(t.floats)
-	return t
-}
-
-func intersect[T int64 | uint64 | float64](a, b []span[T]) []span[T] {
-	var out []span[T]
-	for _, x := range a {
-		for _, y := range b {
+func (s spans[T]) and(o test) test {
+	var out spans[T]
+	for _, x := range s {
+		for _, y := range o.(spans[T]) {
 			if lo, hi := max(x.lo, y.lo), min(x.hi, y.hi); lo <= hi {
 				out = append(out, span[T]{lo, hi})
 			}
@@ -57,8 +44,10 @@ func intersect[T int64 | uint64 | float64](a, b []span[T]) []span[T] {
 	return out
 }
 
-// merge sorts spans and joins those that overlap.
-func merge[T int64 | uint64 | float64](s []span[T]) []span[T] {
+func (s spans[T]) or(o test) test { return append(s, o.(spans[T])...) }
+
+// compact sorts spans and joins those that overlap.
+func (s spans[T]) compact() test {
 	slices.SortFunc(s, func(a, b span[T]) int { return cmp.Compare(a.lo, b.lo) })
 	out := s[:0]
 	for _, x := range s {
@@ -71,8 +60,8 @@ func merge[T int64 | uint64 | float64](s []span[T]) []span[T] {
 	return out
 }
 
-// has reports whether v is in one of the spans, which are merged.
-func has[T int64 | uint64 | float64](s []span[T], v T) bool {
+// has reports whether v is in one of the spans, which are compact.
+func (s spans[T]) has(v T) bool {
 	if len(s) > 4 {
 		i := sort.Search(len(s), func(i int) bool { return s[i].hi >= v })
 		return i < len(s) && s[i].lo <= v
@@ -85,34 +74,79 @@ func has[T int64 | uint64 | float64](s []span[T], v T) bool {
 	return false
 }
 
-// overlaps reports whether a number in [lo, hi] is in a span.
-func overlaps[T int64 | uint64 | float64](s []span[T], lo, hi T) bool {
+// within returns whether numbers in [lo, hi] may be in a span, and whether they may not.
+func (s spans[T]) within(lo, hi T) outcomes {
 	i := sort.Search(len(s), func(i int) bool { return s[i].hi >= lo })
-	return i < len(s) && s[i].lo <= hi
+	switch {
+	case i == len(s) || s[i].lo > hi:
+		return canBeFalse
+	case s[i].lo <= lo && s[i].hi >= hi:
+		return canBeTrue
+	}
+	return canBeTrue | canBeFalse
 }
 
-// covers reports whether all numbers in [lo, hi] are in one span.
-func covers[T int64 | uint64 | float64](s []span[T], lo, hi T) bool {
-	i := sort.Search(len(s), func(i int) bool { return s[i].hi >= lo })
-	return i < len(s) && s[i].lo <= lo && s[i].hi >= hi
+func (s spans[T]) mark(c *vector.Column, yes vector.Bitmap) {
+	switch c.Type.Physical() {
+	case vector.Float32Values:
+		markValues(s, c.Floats, yes)
+	case vector.Float64Values:
+		markValues(s, c.Doubles, yes)
+	default:
+		markValues(s, c.Ints, yes)
+	}
+}
+
+// markValues sets the bits of the values that are in spans. float32s are compared as the float64s that they are.
+func markValues[T domain, V int64 | float32 | float64](s spans[T], values []V, yes vector.Bitmap) {
+	if len(s) != 1 {
+		for i, v := range values {
+			if s.has(T(v)) {
+				yes.Set(i)
+			}
+		}
+		return
+	}
+	lo, hi := s[0].lo, s[0].hi
+	for i := range yes {
+		word := uint64(0)
+		for j, v := range values[64*i : min(64*i+64, len(values))] {
+			if T(v) >= lo && T(v) <= hi {
+				word |= 1 << uint(j)
+			}
+		}
+		yes[i] = word
+	}
+}
+
+func (s spans[T]) bounded(f FieldStats) outcomes {
+	st := f.Stats
+	switch {
+	case f.Type.Elem == vector.Uint64:
+		return s.within(T(uint64(st.MinInt)), T(uint64(st.MaxInt)))
+	case f.Type.Elem.IsInteger():
+		return s.within(T(st.MinInt), T(st.MaxInt))
+	}
+	out := s.within(T(st.MinFloat), T(st.MaxFloat))
+	return out | canBeFalse // the bounds say nothing of NaN, which is in no span
 }
 
 // intsWhere returns the int64s that compare so with r.
-func intsWhere(op Op, r *big.Rat) []span[int64] {
+func intsWhere(op Op, r *big.Rat) spans[int64] {
 	lo, hi, ok := integersWhere(op, r, big.NewInt(math.MinInt64), big.NewInt(math.MaxInt64))
 	if !ok {
 		return nil
 	}
-	return []span[int64]{{lo.Int64(), hi.Int64()}}
+	return spans[int64]{{lo.Int64(), hi.Int64()}}
 }
 
 // uintsWhere is intsWhere for uint64s.
-func uintsWhere(op Op, r *big.Rat) []span[uint64] {
+func uintsWhere(op Op, r *big.Rat) spans[uint64] {
 	lo, hi, ok := integersWhere(op, r, new(big.Int), new(big.Int).SetUint64(math.MaxUint64))
 	if !ok {
 		return nil
 	}
-	return []span[uint64]{{lo.Uint64(), hi.Uint64()}}
+	return spans[uint64]{{lo.Uint64(), hi.Uint64()}}
 }
 
 // integersWhere returns the integers of [least, most] that compare so with r; false: none.
@@ -148,17 +182,12 @@ func integersWhere(op Op, r *big.Rat, least, most *big.Int) (lo, hi *big.Int, ok
 }
 
 // floatsWhere returns the float64s that compare so with n.
-func floatsWhere(op Op, n Number) []span[float64] {
-	// below and above are the floats next to n, or n itself where a float is n. What was written with a point or an exponent means a float.
-	f := n.Float
-	if n.Integer {
-		f = float64(n.Abs)
-		if n.Negative {
-			f = -f
-		}
-	}
+func floatsWhere(op Op, n Number) spans[float64] {
+	// below and above are the floats next to n, or n itself where a float is n. What was written with a point
+	// or an exponent means a float.
+	f := n.float()
 	below, above := f, f
-	switch c := compareNumbers(Number{Float: f}, n); {
+	switch c := compareNumbers(&Number{Float: f}, &n); {
 	case c > 0:
 		below = math.Nextafter(f, math.Inf(-1))
 	case c < 0:
@@ -184,7 +213,7 @@ func floatsWhere(op Op, n Number) []span[float64] {
 	if lo > hi {
 		return nil
 	}
-	return []span[float64]{{lo, hi}}
+	return spans[float64]{{lo, hi}}
 }
 
 // A textTest is true of byte strings: those of equal, or those that match.
@@ -197,8 +226,8 @@ func newTextTest(op Op, text string) *textTest {
 	if op == Equal {
 		return &textTest{equal: []string{text}}
 	}
-	want := []byte(text)
-	return &textTest{match: func(v []byte) bool { return op.holds(bytes.Compare(v, want)) }}
+	want, orders := []byte(text), op.orders()
+	return &textTest{match: func(v []byte) bool { return orders.has(bytes.Compare(v, want)) }}
 }
 
 func (t *textTest) and(o test) test {
@@ -229,3 +258,14 @@ func (t *textTest) compact() test {
 	}
 	return &textTest{match: func(v []byte) bool { _, ok := set[string(v)]; return ok }}
 }
+
+func (t *textTest) mark(c *vector.Column, yes vector.Bitmap) {
+	for s := range c.Slots {
+		lo, hi := c.SlotRange(s)
+		if t.match(c.Data[lo:hi]) {
+			yes.Set(s)
+		}
+	}
+}
+
+func (t *textTest) bounded(FieldStats) outcomes { return canBeTrue | canBeFalse }
