@@ -58,7 +58,8 @@ func TestDistance(t *testing.T) {
 			t.Fatalf("distance %d of %q and %q", whole, string(a), string(b))
 		}
 		limit := rapid.IntRange(0, 12).Draw(t, "limit")
-		if bounded := d.distance(a, b, limit); (bounded <= limit) != (whole <= limit) || whole <= limit && bounded != whole {
+		bounded := d.distance(a, b, limit)
+		if (bounded <= limit) != (whole <= limit) || whole <= limit && bounded != whole {
 			t.Fatalf("distance %d, with limit %d %d", whole, limit, bounded)
 		}
 	})

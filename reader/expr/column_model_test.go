@@ -3,7 +3,6 @@ package expr
 import (
 	"math"
 	"math/big"
-	"testing"
 
 	"pgregory.net/rapid"
 
