@@ -3,9 +3,10 @@
     make demo
     python examples/dlrm.py out/demo/store workload --features 'user_dense_*' 'user_list_*' 'item_list_*' --label click
 
-Dense features go into the bottom MLP. Each list of ids is hashed into an embedding table of its own, and so is each of --ids,
-which are features of one id a row (user_id). With --output ikjt, lists that rows share are looked up once; the losses are the same.
---checkpoint writes model, optimizer and the place in the data; a run with --resume goes on as if it had never stopped.
+Dense features go into the bottom MLP. Each list of ids is hashed into an embedding table of its own, and so is each of
+--ids, which are features of one id a row (user_id). With --output ikjt, lists that rows share are looked up once; the
+losses are the same. --checkpoint writes model, optimizer and the place in the data; a run with --resume goes on as if
+it had never stopped.
 """
 
 import argparse
@@ -23,7 +24,8 @@ def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("store", help="a directory")
     p.add_argument("table")
-    p.add_argument("--features", nargs="+", default=["*"], help="names or globs; other kinds than numbers and ids are left out")
+    p.add_argument("--features", nargs="+", default=["*"],
+                   help="names or globs; other kinds than numbers and ids are left out")
     p.add_argument("--ids", nargs="*", default=[], help="numbers among the features that are ids")
     p.add_argument("--label", default="click")
     p.add_argument("--output", choices=["kjt", "ikjt"], default="kjt")
@@ -61,8 +63,8 @@ def main() -> None:
         })
 
     bags = EmbeddingBagCollection(tables=[
-        EmbeddingBagConfig(name=f"table_{name}", embedding_dim=args.dim, num_embeddings=args.buckets, feature_names=[name])
-        for name in lists + args.ids
+        EmbeddingBagConfig(name=f"table_{name}", embedding_dim=args.dim, num_embeddings=args.buckets,
+                           feature_names=[name]) for name in lists + args.ids
     ])
     model = DLRMTrain(DLRM(
         bags, dense_in_features=len(dense), dense_arch_layer_sizes=[64, args.dim], over_arch_layer_sizes=[64, 32, 1]))
@@ -82,8 +84,11 @@ def main() -> None:
 
     def save() -> None:
         if args.checkpoint:
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "dataset": dataset.state_dict(),
-                        "step": step}, args.checkpoint)
+            torch.save(
+                {
+                    "model": model.state_dict(), "optimizer": optimizer.state_dict(), "dataset": dataset.state_dict(),
+                    "step": step
+                }, args.checkpoint)
 
     print(f"{len(table)} rows; {len(dense)} dense features, {len(lists) + len(args.ids)} embedding tables")
     while dataset.state_dict()["epoch"] < args.epochs and step != args.steps:

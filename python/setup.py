@@ -1,6 +1,7 @@
 """Builds the engine, a Go package of this repository, into the wheel as a C shared library.
 
-The library talks to Python through ctypes, so that one wheel serves every CPython of a platform: its tag is py3-none-PLATFORM.
+The library talks to Python through ctypes, so that one wheel serves every CPython of a platform: its tag is
+py3-none-PLATFORM.
 """
 
 import os
@@ -49,8 +50,8 @@ def collect_licences():
 
 
 def manylinux(library, platform):
-    """The tag that says which glibc a library needs: the newest of the versions of its symbols (PEP 600). A library for another
-    libc keeps the platform's own tag."""
+    """The tag that says which glibc a library needs: the newest of the versions of its symbols (PEP 600). A library for
+    another libc keeps the platform's own tag."""
     versions = [(int(a), int(b)) for a, b in re.findall(rb"\0GLIBC_(\d+)\.(\d+)", library.read_bytes())]
     if not versions or not platform.startswith("linux_"):
         return platform

@@ -35,8 +35,10 @@ prepare() {
 	rm -rf "$reason" "$wheel" out/python-ready
 	[ "${PYTHON:-}" != none ] || left_out "PYTHON=none"
 	python=$(find_python) || left_out "no Python 3.11, 3.12 or 3.13 (${PYTHON:-python3, python3.11, ...})"
-	[ "$($go env CGO_ENABLED)" = 1 ] && command -v "$($go env CC | cut -d ' ' -f 1)" >/dev/null || left_out "no C compiler"
-	"$python" -c 'import venv, ensurepip' 2>/dev/null || left_out "$python has no venv and ensurepip (Debian: apt install python3-venv)"
+	[ "$($go env CGO_ENABLED)" = 1 ] && command -v "$($go env CC | cut -d ' ' -f 1)" >/dev/null ||
+		left_out "no C compiler"
+	"$python" -c 'import venv, ensurepip' 2>/dev/null ||
+		left_out "$python has no venv and ensurepip (Debian: apt install python3-venv)"
 
 	# The same requirements and interpreter need no second installation.
 	state=$({ "$python" -c 'import sys; print(sys.version, sys.executable)' && cat python/requirements-*.txt; } | cksum)
@@ -44,7 +46,8 @@ prepare() {
 		"$python" -m venv --clear $venv || exit 1
 		pip="$venv/bin/pip --disable-pip-version-check install -q"
 		# A small package first: an index that cannot be reached is no fault of ours, anything after that is.
-		$pip "$(grep '^setuptools==' python/requirements-test.txt)" || left_out "no package index can be reached (see $log)"
+		$pip "$(grep '^setuptools==' python/requirements-test.txt)" ||
+			left_out "no package index can be reached (see $log)"
 		$pip -r python/requirements-test.txt && $pip --no-deps -r python/requirements-torchrec.txt || exit 1
 		echo "$state" >$venv/ready
 	fi

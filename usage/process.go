@@ -25,8 +25,8 @@ const (
 	JobVariable = "DSISTORE_JOB"
 )
 
-// passWait is how long FlushPass waits.
-const passWait = 200 * time.Millisecond
+// epochWait is how long FlushEpoch waits.
+const epochWait = 200 * time.Millisecond
 
 // Off reports whether the environment switches recording off.
 func Off() bool {
@@ -137,9 +137,9 @@ func dismiss(at tableKey, w *Writer, ifIdle bool) bool {
 // same.
 func FlushAll(ctx context.Context) { flushAll(ctx, math.MaxInt64) }
 
-// FlushPass is FlushAll for a process that may be killed while it waits for more to do, as a worker of a DataLoader is between two epochs. It
-// waits passWait at the most; what is not written then is written in the background.
-func FlushPass(ctx context.Context) { flushAll(ctx, passWait) }
+// FlushEpoch is FlushAll for a process that may be killed while it waits for more to do, as a worker of a DataLoader is between two epochs. It
+// waits epochWait at the most; what is not written then is written in the background.
+func FlushEpoch(ctx context.Context) { flushAll(ctx, epochWait) }
 
 func flushAll(ctx context.Context, most time.Duration) {
 	writers.mu.Lock()

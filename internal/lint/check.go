@@ -29,7 +29,8 @@ var drawers = map[string]bool{
 }
 
 // skipped are directories that are not checked: data of tests, and what builds, environments and package managers write.
-var skipped = map[string]bool{"testdata": true, "out": true, "bin": true, "node_modules": true, "shared": true}
+var skipped = map[string]bool{"testdata": true, "out": true, "bin": true, "node_modules": true, "shared": true,
+	"build": true, "licences": true}
 
 // unfinished matches the marks of unfinished work. They are put together here so that this file does not match itself.
 var unfinished = regexp.MustCompile(`\b(` + "TO" + "DO|FIX" + "ME|XX" + `X)\b`)

@@ -14,8 +14,8 @@ static void *(*get_pointer)(void *, const char *);
 static void (*raw_free)(void *);
 static pid_t owner;
 
-// destroy is called when a capsule goes, also while an exception is on its way, when no Python code may run. A stream that
-// nobody took over still has its release function, which works only in the process that loaded the engine.
+// destroy is called when a capsule goes, also while an exception is on its way, when no Python code may run. A stream
+// that nobody took over still has its release function, which works only in the process that loaded the engine.
 static void destroy(void *capsule) {
 	struct stream *s = get_pointer(capsule, "arrow_array_stream");
 	if (s == 0) return;

@@ -38,12 +38,13 @@ func request(p *C.char, n C.int64_t) []byte {
 	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n)))
 }
 
-// dsi_call runs one request, as engine.Run does. It returns 0 with the answer, which is freed with dsi_free, or 1 when there is none yet.
-// call, where it is not 0, is the number that dsi_wait and dsi_end take, in both cases.
+// dsi_call runs one request, as engine.Run does. It returns 0 with the answer, which is freed with dsi_free, or 1 when
+// there is none yet. call, where it is not 0, is the number that dsi_wait and dsi_end take, in both cases.
 //
 //export dsi_call
 func dsi_call(p *C.char, n, milliseconds C.int64_t, call *C.int64_t, answer *C.dsi_text) C.int32_t {
-	b, done := theEngine.Run(request(p, n), time.Duration(milliseconds)*time.Millisecond, (*int64)(unsafe.Pointer(call)))
+	b, done := theEngine.Run(request(p, n), time.Duration(milliseconds)*time.Millisecond,
+		(*int64)(unsafe.Pointer(call)))
 	if !done {
 		return 1
 	}
@@ -56,8 +57,8 @@ func dsi_call(p *C.char, n, milliseconds C.int64_t, call *C.int64_t, answer *C.d
 //export dsi_begin
 func dsi_begin(p *C.char, n C.int64_t) C.int64_t { return C.int64_t(theEngine.Begin(request(p, n))) }
 
-// dsi_wait waits at most milliseconds for the answer of a call. It returns 0 with the answer, which is freed with dsi_free,
-// or 1 when there is none yet.
+// dsi_wait waits at most milliseconds for the answer of a call. It returns 0 with the answer, which is freed with
+// dsi_free, or 1 when there is none yet.
 //
 //export dsi_wait
 func dsi_wait(call, milliseconds C.int64_t, answer *C.dsi_text) C.int32_t {
@@ -69,7 +70,8 @@ func dsi_wait(call, milliseconds C.int64_t, answer *C.dsi_text) C.int32_t {
 	return 0
 }
 
-// dsi_end forgets a call. With keep not 0 what it opened is the caller's; else the call is cancelled, and what it opened closed.
+// dsi_end forgets a call. With keep not 0 what it opened is the caller's; else the call is cancelled, and what it
+// opened closed.
 //
 //export dsi_end
 func dsi_end(call C.int64_t, keep C.int32_t) { theEngine.End(int64(call), keep != 0) }
@@ -80,7 +82,7 @@ func dsi_end(call C.int64_t, keep C.int32_t) { theEngine.End(int64(call), keep !
 func dsi_free(p *C.char) { C.free(unsafe.Pointer(p)) }
 
 // dsi_next waits at most milliseconds for the loader's next batch. Its status is engine.Status: with 0, words and n
-// describe the batch until dsi_release of words[1]; with 3, what holds the error and is freed with dsi_free.
+// are the batch's descriptor until dsi_release of words[1]; with 3, what holds the error and is freed with dsi_free.
 //
 //export dsi_next
 func dsi_next(loader, milliseconds C.int64_t, words **C.int64_t, n *C.int64_t, what *C.dsi_text) C.int32_t {
@@ -105,7 +107,8 @@ func dsi_release(batch C.int64_t) C.int32_t {
 	return 0
 }
 
-// dsi_close closes a loader and waits until it has stopped. It returns 0, or 1 when there is none, or it did not end well.
+// dsi_close closes a loader and waits until it has stopped. It returns 0, or 1 when there is none, or it did not end
+// well.
 //
 //export dsi_close
 func dsi_close(loader C.int64_t) C.int32_t {
@@ -115,8 +118,8 @@ func dsi_close(loader C.int64_t) C.int32_t {
 	return 0
 }
 
-// dsi_stream makes records, which "records_open" gave, an ArrowArrayStream at out, which the caller releases as the C stream
-// interface says. It returns 0, or 1 when there are none.
+// dsi_stream makes records, which "records_open" gave, an ArrowArrayStream at out, which the caller releases as the C
+// stream interface says. It returns 0, or 1 when there are none.
 //
 //export dsi_stream
 func dsi_stream(records C.int64_t, out unsafe.Pointer) C.int32_t {
@@ -133,30 +136,18 @@ func dsi_stream(records C.int64_t, out unsafe.Pointer) C.int32_t {
 	return 0
 }
 
-// dsi_ingest_stream starts an ingest of the ArrowArrayStream at in, which it takes over before it returns: a call as that of
-// dsi_begin, whose answer is that of "ingest".
+// dsi_begin_stream is dsi_begin for a method that reads the ArrowArrayStream at in, which it takes over before it
+// returns.
 //
-//export dsi_ingest_stream
-func dsi_ingest_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.int64_t {
-	return C.int64_t(theEngine.BeginIngest(request(p, n), importStream(in)))
-}
-
-// dsi_overlay_stream is dsi_ingest_stream for the making of an overlay: the answer is that of "overlay".
-//
-//export dsi_overlay_stream
-func dsi_overlay_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.int64_t {
-	return C.int64_t(theEngine.BeginOverlay(request(p, n), importStream(in)))
-}
-
-// importStream returns what takes over the ArrowArrayStream at in.
-func importStream(in unsafe.Pointer) func() (source.RecordReader, error) {
-	return func() (source.RecordReader, error) {
+//export dsi_begin_stream
+func dsi_begin_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.int64_t {
+	return C.int64_t(theEngine.BeginStream(request(p, n), func() (source.RecordReader, error) {
 		records, err := cdata.ImportCRecordReader((*cdata.CArrowArrayStream)(in), nil)
 		if err != nil {
 			return nil, err
 		}
 		return records.(source.RecordReader), nil
-	}
+	}))
 }
 
 // dsi_destructor returns the PyCapsule_Destructor of capsules with an ArrowArrayStream: see capsule.h.

@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	// mapped is from how many bytes on a block is a mapping of its own, which goes back to the system when it is freed. In
-	// the heap such blocks, which threads take and give back in any order, leave gaps that are never filled: glibc maps
-	// large blocks too, but no longer once it has seen some freed, and a process that reads one epoch after the other
-	// would hold several times what its batches take.
+	// mapped is from how many bytes on a block is a mapping of its own, which goes back to the system when it is freed.
+	// In the heap such blocks, which threads take and give back in any order, leave gaps that are never filled: glibc
+	// maps large blocks too, but no longer once it has seen some freed, and a process that reads one epoch after the
+	// other would hold several times what its batches take.
 	mapped = 128 << 10
 
-	// kept bounds the bytes of free mappings that wait for the next loader, which then finds pages instead of asking for
-	// zeroed ones.
+	// kept bounds the bytes of free mappings that wait for the next loader, which then finds pages instead of asking
+	// for zeroed ones.
 	kept = 64 << 20
 )
 
@@ -44,8 +44,8 @@ var mappings struct {
 	bytes int                      // of free; guarded by mu
 }
 
-// mapping returns the bytes of the mapping that holds n: an eighth more than n at the most, so that blocks of about the same
-// size serve each other. What is not written of it takes no memory.
+// mapping returns the bytes of the mapping that holds n: an eighth more than n at the most, so that blocks of about the
+// same size serve each other. What is not written of it takes no memory.
 func mapping(n int) int {
 	step := 1 << (bits.Len(uint(n-1)) - 4)
 	return (n + step - 1) / step * step

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
@@ -9,17 +11,20 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
-// A pending is a call that Python waits for in steps, so that its signals are handled in between.
+// A call is a request that Python waits for in steps, so that its signals are handled in between.
 //
 //	Begin ──> Wait ──> Wait ──> ... done, answer ──> End, keep
 //	           |        |                  |
 //	           |        interrupted ───────┴───────> End: the call is cancelled, and what it opened is closed
 //	           "progress" and "cancel" of the call, from calls of their own
-type pending struct {
+type call struct {
 	cancel   context.CancelFunc
-	progress atomic.Pointer[ingest.Progress] // the newest; nil: none was told
+	numbers  []byte                          // that follow the request
+	records  source.RecordReader             // that came with the request; nil: none, or a method took them over
+	progress atomic.Pointer[ingest.Progress] // the newest; nil: none was reported
 	done     chan struct{}                   // closed once answer and undo are set
 	answer   []byte
 	undo     func() // takes back what the call opened; nil: nothing
@@ -28,54 +33,62 @@ type pending struct {
 // opened is a result that stays open until it is closed by its handle.
 type opened interface{ undo(e *Engine) }
 
-// Begin starts a request as Call runs it, and returns the number that Wait and End take.
-func (e *Engine) Begin(request []byte) int64 {
-	return e.begin(func(ctx context.Context) (any, error) { return e.method(ctx, request) })
+// written is a result that is written by hand: see package jsontext.
+type written interface{ appendJSON(b []byte) []byte }
+
+// answer is what a call gives: one of the two.
+type answer struct {
+	Result any        `json:"result,omitempty"`
+	Error  *wireError `json:"error,omitempty"`
 }
 
-// Run is Begin and Wait in one, and End where nothing is open: call is then 0. Else it is the number that Wait, while done is false, and End
-// take. It is there before anything is waited for: who is interrupted ends the call.
-func (e *Engine) Run(request []byte, wait time.Duration, call *int64) (answer []byte, done bool) {
+// Begin starts the request {"method": name, "params": {...}}, and returns the number that Wait and End take. The answer
+// is {"result": ...} or {"error": ...}; it never panics. A method that takes many numbers has them after the object and
+// a zero byte, as they lie in memory: as text they would be read several times.
+func (e *Engine) Begin(request []byte) int64 { return e.begin(request, nil, nil) }
+
+// BeginStream is Begin for a method that reads records. It takes over what open returns, before it returns.
+func (e *Engine) BeginStream(request []byte, open func() (source.RecordReader, error)) int64 {
+	records, err := open()
+	return e.begin(request, records, err)
+}
+
+// Run is Begin and Wait in one, and End where nothing is open: number is then 0. Else it is the number that Wait, while
+// done is false, and End take. It is set before anything is waited for: a caller that is interrupted ends the call.
+func (e *Engine) Run(request []byte, wait time.Duration, number *int64) (answer []byte, done bool) {
 	id := e.Begin(request)
-	*call = id
+	*number = id
 	answer, done = e.Wait(id, wait)
-	if done && e.endIfClosed(id) {
-		*call = 0
+	if c, err := e.calls.get(id); done && err == nil && c.undo == nil {
+		e.End(id, true)
+		*number = 0
 	}
 	return answer, done
 }
 
-// endIfClosed ends a call whose answer is there, and which opened nothing.
-func (e *Engine) endIfClosed(call int64) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if p := e.calls[call]; p != nil && p.undo != nil {
-		return false
-	}
-	delete(e.calls, call)
-	return true
-}
-
-// begin starts f as a call.
-func (e *Engine) begin(f func(context.Context) (any, error)) int64 {
+// begin starts a request with records. err, unless nil, is its answer.
+func (e *Engine) begin(request []byte, records source.RecordReader, err error) int64 {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pending{cancel: cancel, done: make(chan struct{})}
-	ctx = context.WithValue(ctx, pendingKey{}, p)
-	e.mu.Lock()
-	id := e.handle()
-	e.calls[id] = p
-	e.mu.Unlock()
+	c := &call{cancel: cancel, records: records, done: make(chan struct{})}
+	id := e.calls.add(c)
 	go func() {
-		defer close(p.done)
+		defer close(c.done)
 		defer cancel()
 		growStack(0)
-		p.answer, p.undo = e.answer(ctx, f)
+		if err != nil {
+			c.answer = Failure(err)
+			return
+		}
+		c.answer, c.undo = e.answer(context.WithValue(ctx, callKey{}, c), c, request)
+		if c.records != nil { // no method took them
+			c.records.Release()
+		}
 	}()
 	return id
 }
 
-// growStack makes room on the stack of a goroutine that has just begun: where it grows by and by, each time it is copied, and all
-// that is on it is looked through for pointers, which was a twentieth of the time of short calls.
+// growStack makes room on the stack of a goroutine that has just begun. A stack that grows step by step is copied and
+// scanned for pointers each time, which took a twentieth of the time of short calls.
 //
 //go:noinline
 func growStack(i int) byte {
@@ -83,67 +96,97 @@ func growStack(i int) byte {
 	return room[i]
 }
 
-// pendingKey is where the context of a call that was begun has its pending.
-type pendingKey struct{}
-
-// tell makes p the progress of the call that ctx is of.
-func tell(ctx context.Context, progress ingest.Progress) {
-	if p, ok := ctx.Value(pendingKey{}).(*pending); ok {
-		p.progress.Store(&progress)
+// answer runs the method of a request, which may panic, and returns its answer, and what takes back what it opened.
+func (e *Engine) answer(ctx context.Context, c *call, request []byte) (text []byte, undo func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			text = panicked(r)
+		}
+	}()
+	result, err := e.run(ctx, c, request)
+	if err != nil {
+		return Failure(err), nil
 	}
+	if o, ok := result.(opened); ok {
+		undo = func() { o.undo(e) }
+	}
+	if w, ok := result.(written); ok {
+		return append(w.appendJSON([]byte(`{"result":`)), '}'), undo
+	}
+	if text, err = json.Marshal(answer{Result: result}); err != nil {
+		text = Failure(err)
+	}
+	return text, undo
+}
+
+func (e *Engine) run(ctx context.Context, c *call, request []byte) (any, error) {
+	var r struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	request, c.numbers, _ = bytes.Cut(request, []byte{0})
+	if err := json.Unmarshal(request, &r); err != nil {
+		return nil, err
+	}
+	m := methods[r.Method]
+	if m == nil {
+		return nil, fmt.Errorf("engine: no method %q", r.Method)
+	}
+	return m(e, ctx, r.Params)
+}
+
+// callKey is where the context of a method has its call.
+type callKey struct{}
+
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// following returns the 64-bit integers, little endian, that follow the request. The error is the caller's mistake.
+func (c *call) following() ([]uint64, error) {
+	if len(c.numbers)%8 != 0 {
+		return nil, fmt.Errorf("engine: %d bytes follow a request: want whole integers of 8", len(c.numbers))
+	}
+	out := make([]uint64, len(c.numbers)/8)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint64(c.numbers[8*i:])
+	}
+	return out, nil
 }
 
 // Wait waits at most so long for a call, and reports whether its answer is there.
-func (e *Engine) Wait(call int64, wait time.Duration) (answer []byte, done bool) {
-	e.mu.Lock()
-	p := e.calls[call]
-	e.mu.Unlock()
-	if p == nil {
-		return Failure(errNoHandle), true
+func (e *Engine) Wait(number int64, wait time.Duration) (answer []byte, done bool) {
+	c, err := e.calls.get(number)
+	if err != nil {
+		return Failure(err), true
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-p.done:
-		return p.answer, true
+	case <-c.done:
+		return c.answer, true
 	case <-timer.C:
 		return nil, false
 	}
 }
 
-// End forgets a call. keep: the caller has the answer, and what it opened. Else the call is cancelled, without waiting for it, and what it
-// opened is closed.
-func (e *Engine) End(call int64, keep bool) {
-	e.mu.Lock()
-	p := e.calls[call]
-	delete(e.calls, call)
-	e.mu.Unlock()
-	if p == nil || keep {
+// End forgets a call. keep: the caller has the answer, and what it opened. Else the call is cancelled, without waiting
+// for it, and what it opened is closed.
+func (e *Engine) End(number int64, keep bool) {
+	c, err := e.calls.take(number)
+	if err != nil || keep {
 		return
 	}
-	p.cancel()
+	c.cancel()
 	go func() {
-		<-p.done
-		if p.undo != nil {
-			p.undo()
+		<-c.done
+		if c.undo != nil {
+			c.undo()
 		}
 	}()
 }
 
-// pendingOf returns the call that the parameters of "progress" and "cancel" name.
-func (e *Engine) pendingOf(raw json.RawMessage) (*pending, error) {
-	var p struct {
-		Call int64 `json:"call"`
-	}
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if c := e.calls[p.Call]; c != nil {
-		return c, nil
-	}
-	return nil, errNoHandle
+// callParams are those of "progress" and "cancel".
+type callParams struct {
+	Call int64 `json:"call"`
 }
 
 // progressAnswer is how far a call is. An empty phase: nothing is known.
@@ -154,9 +197,8 @@ type progressAnswer struct {
 	TotalBytes int64  `json:"total_bytes"`
 }
 
-// progress returns how far a call is.
-func (e *Engine) progress(_ context.Context, raw json.RawMessage) (any, error) {
-	c, err := e.pendingOf(raw)
+func (e *Engine) progress(_ context.Context, p *callParams) (any, error) {
+	c, err := e.calls.get(p.Call)
 	if err != nil {
 		return nil, err
 	}
@@ -167,9 +209,10 @@ func (e *Engine) progress(_ context.Context, raw json.RawMessage) (any, error) {
 	return progressAnswer{Phase: string(now.Phase), Rows: now.Rows, Bytes: now.Bytes, TotalBytes: now.TotalBytes}, nil
 }
 
-// cancel asks a call to end: it is there until End, and its answer says that it was cancelled, unless it was through before.
-func (e *Engine) cancel(_ context.Context, raw json.RawMessage) (any, error) {
-	c, err := e.pendingOf(raw)
+// cancel asks a call to end. The call is there until End, and its answer says that it was cancelled, unless it was done
+// before.
+func (e *Engine) cancel(_ context.Context, p *callParams) (any, error) {
+	c, err := e.calls.get(p.Call)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A call gives its answer to whoever waits, and what it opened stays open.
+// A call gives its answer to the caller that waits, and what it opened stays open.
 func TestCalls(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 100)
@@ -25,6 +25,7 @@ func TestCalls(t *testing.T) {
 	}
 	counts := func() openNow {
 		n := must[openNow](t, e, "open_counts", nil)
+		n.Calls-- // this one
 		n.Goroutines = 0
 		return n
 	}
@@ -39,7 +40,7 @@ func TestCalls(t *testing.T) {
 	if got := counts(); got != (openNow{Loaders: 1}) {
 		t.Errorf("%+v: want the loader alone", got)
 	}
-	var a struct{ Result loaderAnswer }
+	var a struct{ Result handle }
 	if err := json.Unmarshal(answer, &a); err != nil {
 		t.Fatal(err)
 	}
@@ -55,10 +56,11 @@ func TestCalls(t *testing.T) {
 		for _, method := range []string{"loader_open", "records_open"} {
 			id := e.Begin(request(method, open))
 			if i%2 == 0 {
-				e.mu.Lock()
-				p := e.calls[id]
-				e.mu.Unlock()
-				<-p.done
+				c, err := e.calls.get(id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-c.done
 				if i%4 == 0 {
 					e.Wait(id, time.Minute)
 				}
@@ -84,28 +86,29 @@ func init() {
 }
 
 func TestPanicIsAnAnswer(t *testing.T) {
-	answer := newEngine(t).Call(context.Background(), []byte(`{"method": "panic"}`))
+	answer := called(newEngine(t), []byte(`{"method": "panic"}`))
 	if !strings.Contains(string(answer), "defect") || !strings.Contains(string(answer), "for the test") {
 		t.Errorf("%s", answer)
 	}
 }
 
-// Run answers at once what is done in time, and nothing is left of it; what takes longer is waited for by its number, which is known before.
+// Run answers at once what is done in time, and nothing is left of it; what takes longer is waited for by its number,
+// which is known before.
 func TestRun(t *testing.T) {
 	e := newEngine(t)
 	var call int64
 	answer, done := e.Run([]byte(`{"method": "version", "params": {}}`), time.Minute, &call)
-	if !done || call != 0 || string(answer) != `{"result":"devel"}` || len(e.calls) != 0 {
-		t.Fatalf("%s, call %d; %d calls are open", answer, call, len(e.calls))
+	if !done || call != 0 || string(answer) != `{"result":"devel"}` || e.calls.count() != 0 {
+		t.Fatalf("%s, call %d; %d calls are open", answer, call, e.calls.count())
 	}
 	goOn := make(chan struct{})
-	e.open = func(string) (object.Store, error) {
+	e.openStore = func(string) (object.Store, error) {
 		<-goOn
 		return nil, errNoHandle
 	}
 	answer, done = e.Run([]byte(`{"method": "tables", "params": {"uri": "x"}}`), time.Nanosecond, &call)
-	if done || call == 0 || answer != nil || len(e.calls) != 1 {
-		t.Fatalf("%s, call %d; %d calls are open", answer, call, len(e.calls))
+	if done || call == 0 || answer != nil || e.calls.count() != 1 {
+		t.Fatalf("%s, call %d; %d calls are open", answer, call, e.calls.count())
 	}
 	close(goOn)
 	if answer, done := e.Wait(call, time.Minute); !done || !strings.Contains(string(answer), "error") {
@@ -119,7 +122,8 @@ func TestRunThatOpens(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 100)
 	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list"}, "batch_size", 30, "output", "tensors"))
-	request, err := json.Marshal(map[string]any{"method": "loader_open", "params": map[string]any{"uri": at["uri"], "plan": p.Plan}})
+	request, err := json.Marshal(map[string]any{"method": "loader_open", "params": map[string]any{"uri": at["uri"],
+		"plan": p.Plan}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +137,7 @@ func TestRunThatOpens(t *testing.T) {
 		e.End(call, keep)
 		if keep {
 			time.Sleep(10 * time.Millisecond) // for it to be closed, if it were
-			var a struct{ Result loaderAnswer }
+			var a struct{ Result handle }
 			if err := json.Unmarshal(answer, &a); err != nil || loaders() != 1 {
 				t.Fatalf("%s: %d loaders", answer, loaders())
 			}
@@ -147,7 +151,7 @@ func TestRunThatOpens(t *testing.T) {
 			}
 		}
 	}
-	if len(e.calls) != 0 {
-		t.Errorf("%d calls are open", len(e.calls))
+	if e.calls.count() != 0 {
+		t.Errorf("%d calls are open", e.calls.count())
 	}
 }

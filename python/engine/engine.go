@@ -1,19 +1,12 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/dsistore/dsistore/internal/lru"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -22,24 +15,27 @@ import (
 // An Engine holds what Python has open. Its methods are safe for concurrent use.
 type Engine struct {
 	allocator reader.Allocator
-	open      func(uri string) (object.Store, error)
+	openStore func(uri string) (object.Store, error)
 
 	metrics   atomic.Pointer[metricsServer] // nil: nobody asked for them
-	metricsMu sync.Mutex                    // held by who begins to serve them
+	metricsMu sync.Mutex                    // held while metrics begin to be served
 
-	mu      sync.Mutex
-	last    int64              // handle given; guarded by mu
-	loaders map[int64]*Loader  // guarded by mu
-	records map[int64]*Records // opened and not yet taken; guarded by mu
-	calls   map[int64]*pending // begun and not ended; guarded by mu
-	batches map[int64]*held    // given to Python and not yet back; guarded by mu
-	takers  []*taker           // kept for the next take, the last one used at the end; guarded by mu
-	// stores are kept open for as long as the process lives: they hold no handle of the system's. By URI; guarded by mu.
+	calls   handles[*call]    // begun and not ended
+	loaders handles[*loader]  // open
+	records handles[*Records] // opened and not taken
+	batches handles[*held]    // given to Python and not released
+
+	mu sync.Mutex
+	// stores stay open for as long as the process lives: they hold no file handles. By URI; guarded by mu.
 	stores map[string]*storage.Store
-	// known are snapshots that were asked for: while they stand they never change. Guarded by mu.
-	known map[snapshotKey]*storage.Snapshot
-	// layouts are those of the last plans, the last one at the end; guarded by mu.
-	layouts []keptLayout
+	// snapshots are those used last. A snapshot never changes while it stands. Guarded by mu.
+	snapshots *lru.Cache[snapshotKey, *storage.Snapshot]
+	// layouts are those of the last plans. Guarded by mu.
+	layouts *lru.Cache[layoutKey, keptLayout]
+	// takers are kept for the next take of the same features. Guarded by mu.
+	takers *lru.Cache[takerKey, *taker]
+	// evicted are takers that are kept no more, and not left yet. Guarded by mu.
+	evicted []*taker
 }
 
 type snapshotKey struct {
@@ -47,178 +43,77 @@ type snapshotKey struct {
 	number     uint64
 }
 
-// maxSnapshots bounds the snapshots kept: of more, all are forgotten.
-const maxSnapshots = 32
+// How many of each are kept.
+const (
+	maxSnapshots = 32
+	maxLayouts   = 4
+	maxTakers    = 2
+)
 
 // New returns an Engine whose batches lie in memory of a.
 func New(a reader.Allocator) *Engine {
-	return &Engine{
-		allocator: a, open: object.Open,
-		loaders: map[int64]*Loader{}, records: map[int64]*Records{}, calls: map[int64]*pending{},
-		batches: map[int64]*held{}, stores: map[string]*storage.Store{}, known: map[snapshotKey]*storage.Snapshot{},
+	e := &Engine{
+		allocator: a, openStore: object.Open,
+		stores:    map[string]*storage.Store{},
+		snapshots: lru.New[snapshotKey, *storage.Snapshot](maxSnapshots, nil),
+		layouts:   lru.New[layoutKey, keptLayout](maxLayouts, nil),
 	}
+	e.takers = lru.New(maxTakers, func(_ takerKey, t *taker) { e.evicted = append(e.evicted, t) })
+	return e
+}
+
+// cached returns what a cache of the Engine has under a key.
+func cached[K comparable, V any](e *Engine, c *lru.Cache[K, V], key K) (V, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return c.Get(key)
+}
+
+// cache puts a value into a cache of the Engine.
+func cache[K comparable, V any](e *Engine, c *lru.Cache[K, V], key K, value V) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c.Remove(key)
+	c.Put(key, value, 1)
 }
 
 // Version is the version of the Python package that a build is for; the build sets it.
 var Version = "devel"
 
-func (*Engine) version(context.Context, json.RawMessage) (any, error) { return Version, nil }
+// methods are the methods of requests.
+var methods = map[string]method{
+	"version":      withParams((*Engine).version),
+	"tables":       withParams((*Engine).tables),
+	"table":        withParams((*Engine).table),
+	"rows":         withParams((*Engine).rows),
+	"snapshots":    withParams((*Engine).listSnapshots),
+	"features":     withParams((*Engine).features),
+	"plan":         withParams((*Engine).plan),
+	"ingest":       withParams((*Engine).ingest),
+	"overlay":      withParams((*Engine).overlay),
+	"progress":     withParams((*Engine).progress),
+	"cancel":       withParams((*Engine).cancel),
+	"loader_open":  withParams((*Engine).loaderOpen),
+	"loader_seek":  withParams((*Engine).loaderSeek),
+	"loader_stats": withParams((*Engine).loaderStats),
+	"loader_close": withParams((*Engine).loaderClose),
+	"records_open": withParams((*Engine).recordsOpen),
+	"take":         withParams((*Engine).take),
+	"lookup":       withParams((*Engine).lookup),
+	"delete":       withParams((*Engine).deleteRows),
+	"held":         withParams((*Engine).heldBatches),
+	"open_counts":  withParams((*Engine).openCounts),
 
-// methods are what Call knows.
-var methods = map[string]func(*Engine, context.Context, json.RawMessage) (any, error){
-	"version":      (*Engine).version,
-	"tables":       (*Engine).tables,
-	"table":        (*Engine).table,
-	"rows":         (*Engine).rows,
-	"snapshots":    (*Engine).snapshots,
-	"features":     (*Engine).features,
-	"plan":         (*Engine).plan,
-	"ingest":       (*Engine).ingest,
-	"overlay":      (*Engine).overlay,
-	"progress":     (*Engine).progress,
-	"cancel":       (*Engine).cancel,
-	"loader_open":  (*Engine).loaderOpen,
-	"loader_seek":  (*Engine).loaderSeek,
-	"loader_stats": (*Engine).loaderStats,
-	"loader_close": (*Engine).loaderClose,
-	"records_open": (*Engine).recordsOpen,
-	"take":         (*Engine).take,
-	"lookup":       (*Engine).lookup,
-	"delete":       (*Engine).deleteRows,
-	"held":         (*Engine).heldBatches,
-	"open_counts":  (*Engine).openCounts,
+	"serve_metrics":     withParams((*Engine).serveMetrics),
+	"usage_flush":       withParams((*Engine).usageFlush),
+	"usage_flush_epoch": withParams((*Engine).usageFlushEpoch),
 
-	"serve_metrics":    (*Engine).serveMetrics,
-	"usage_flush":      (*Engine).usageFlush,
-	"usage_flush_pass": (*Engine).usageFlushPass,
-
-	"samples_create": (*Engine).samplesCreate,
-	"samples_list":   (*Engine).samplesList,
-	"samples_drop":   (*Engine).samplesDrop,
+	"samples_create": withParams((*Engine).samplesCreate),
+	"samples_list":   withParams((*Engine).samplesList),
+	"samples_drop":   withParams((*Engine).samplesDrop),
 }
 
-// answer is what Call returns: one of the two.
-type answer struct {
-	Result any        `json:"result,omitempty"`
-	Error  *wireError `json:"error,omitempty"`
-}
-
-// Call runs {"method": name, "params": {...}} and returns {"result": ...} or {"error": ...}. It never panics. What some methods take many
-// numbers of follows the object as they lie in memory, after a zero byte: text of them would be looked through several times.
-func (e *Engine) Call(ctx context.Context, request []byte) []byte {
-	text, _ := e.answer(ctx, func(ctx context.Context) (any, error) { return e.method(ctx, request) })
-	return text
-}
-
-// method runs the method that a request names.
-func (e *Engine) method(ctx context.Context, request []byte) (any, error) {
-	var r struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
-	object, numbers, follows := bytes.Cut(request, []byte{0})
-	if err := json.Unmarshal(object, &r); err != nil {
-		return nil, err
-	}
-	m := methods[r.Method]
-	if m == nil {
-		return nil, fmt.Errorf("engine: no method %q", r.Method)
-	}
-	if follows {
-		ctx = context.WithValue(ctx, followingKey{}, numbers)
-	}
-	return m(e, ctx, r.Params)
-}
-
-// followingKey is where the context of a method has the numbers that follow its request.
-type followingKey struct{}
-
-// following returns 64-bit integers, little endian, that follow a method's request. The error is the caller's mistake.
-func following(ctx context.Context) ([]uint64, error) {
-	b, _ := ctx.Value(followingKey{}).([]byte)
-	if len(b)%8 != 0 {
-		return nil, fmt.Errorf("engine: %d bytes follow a request: want whole integers of 8", len(b))
-	}
-	out := make([]uint64, len(b)/8)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return out, nil
-}
-
-// answer runs f, which may panic, and returns its result or error as text, and what takes back what it opened.
-func (e *Engine) answer(ctx context.Context, f func(context.Context) (any, error)) (text []byte, undo func()) {
-	defer func() {
-		if r := recover(); r != nil {
-			text = panicked(r)
-		}
-	}()
-	result, err := f(ctx)
-	if err != nil {
-		return Failure(err), nil
-	}
-	if o, ok := result.(opened); ok {
-		undo = func() { o.undo(e) }
-	}
-	if w, ok := result.(written); ok {
-		return append(w.appendJSON([]byte(`{"result":`)), '}'), undo
-	}
-	if text, err = json.Marshal(answer{Result: result}); err != nil {
-		text = Failure(err)
-	}
-	return text, undo
-}
-
-// written is a result that is written by hand: see package jsontext.
-type written interface{ appendJSON(b []byte) []byte }
-
-// params reads a method's parameters, refusing unknown ones. They come from the arguments of a function of Python: one of a
-// wrong type is the caller's mistake.
-func params(raw json.RawMessage, into any) error {
-	if len(raw) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	var err error
-	name := ""
-	if b, ok := into.(bound); ok {
-		name, err = bind(raw, b.fields())
-	} else {
-		err = strict(raw, into)
-	}
-	var mistyped *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &mistyped):
-		if mistyped.Field != "" {
-			name = mistyped.Field[strings.LastIndexByte(mistyped.Field, '.')+1:]
-		}
-		return usageError{fmt.Errorf("%s: %s: want %v", name, mistyped.Value, mistyped.Type)}
-	}
-	return fmt.Errorf("engine: parameters: %w", err)
-}
-
-// Bound parameters say where each goes. A method that opens a table is waited for in a process that has just begun, where what
-// encoding/json learns of a struct's fields the first time takes as long as the rest of such a call.
-type bound interface{ fields() map[string]any }
-
-// bind reads an object's members into the places of their names; the error is that of a name.
-func bind(raw json.RawMessage, into map[string]any) (name string, err error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return "parameters", err
-	}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		to := into[name]
-		if to == nil {
-			return name, fmt.Errorf("unknown field %q", name)
-		}
-		if err := strict(members[name], to); err != nil {
-			return name, err
-		}
-	}
-	return "", nil
-}
+func (*Engine) version(context.Context, *none) (any, error) { return Version, nil }
 
 // store returns the store at uri.
 func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) {
@@ -228,8 +123,9 @@ func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) 
 	if s != nil {
 		return s, nil
 	}
-	// The lock is not held: a store may be slow, and Release must not wait for it. Of two that are opened at once one is kept.
-	blobs, err := e.open(uri)
+	// The lock is not held: a store may be slow, and other calls must not wait for it. Of two that are opened at once
+	// one is kept.
+	blobs, err := e.openStore(uri)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -247,13 +143,18 @@ func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) 
 	return s, nil
 }
 
+// tableOf returns a table.
+func (e *Engine) tableOf(ctx context.Context, uri, table string) (*storage.Table, error) {
+	s, err := e.store(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	return s.Table(ctx, table)
+}
+
 // at returns the snapshot of a number.
 func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*storage.Snapshot, error) {
-	key := snapshotKey{uri, table, number}
-	e.mu.Lock()
-	snap := e.known[key]
-	e.mu.Unlock()
-	if snap != nil {
+	if snap, ok := cached(e, e.snapshots, snapshotKey{uri, table, number}); ok {
 		if ok, err := snap.Exists(ctx); ok || err != nil {
 			return snap, err
 		}
@@ -262,29 +163,17 @@ func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*sto
 	if err != nil {
 		return nil, err
 	}
-	if snap, err = s.At(ctx, table, number); err == nil {
+	snap, err := s.At(ctx, table, number)
+	if err == nil {
 		e.keepSnapshot(uri, snap)
 	}
 	return snap, err
 }
 
-// keepSnapshot keeps a snapshot for who asks for it by its number.
+// keepSnapshot keeps a snapshot for requests that give its number.
 func (e *Engine) keepSnapshot(uri string, snap *storage.Snapshot) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.known) >= maxSnapshots {
-		clear(e.known)
-	}
-	e.known[snapshotKey{uri, snap.Table().Name(), snap.Info().Number}] = snap
+	cache(e, e.snapshots, snapshotKey{uri, snap.Table().Name(), snap.Info().Number}, snap)
 }
-
-// handle returns a number that was not given before.
-func (e *Engine) handle() int64 {
-	e.last++
-	return e.last
-}
-
-var errNoHandle = errors.New("engine: it is closed")
 
 // openNow says what is open: tests of leaks look at it.
 type openNow struct {
@@ -295,11 +184,11 @@ type openNow struct {
 	Goroutines int `json:"goroutines"`
 }
 
-func (e *Engine) openCounts(context.Context, json.RawMessage) (any, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (e *Engine) openCounts(context.Context, *none) (any, error) {
 	return openNow{
-		Batches: len(e.batches), Loaders: len(e.loaders), Records: len(e.records), Calls: len(e.calls),
-		Goroutines: runtime.NumGoroutine(),
+		e.batches.count(), e.loaders.count(), e.records.count(), e.calls.count(), runtime.NumGoroutine(),
 	}, nil
 }
+
+// heldBatches returns how many batches Python has: tests of leaks count them.
+func (e *Engine) heldBatches(context.Context, *none) (any, error) { return e.batches.count(), nil }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,6 +89,14 @@ func requestOf(t *testing.T, method string, params any) []byte {
 	return append(request, rows...)
 }
 
+// called returns the answer of a request.
+func called(e *Engine, request []byte) []byte {
+	id := e.Begin(request)
+	defer e.End(id, true)
+	answer, _ := e.Wait(id, time.Minute)
+	return answer
+}
+
 // must runs a call that works and reads its result.
 func must[T any](t *testing.T, e *Engine, method string, params any) T {
 	t.Helper()
@@ -97,7 +104,7 @@ func must[T any](t *testing.T, e *Engine, method string, params any) T {
 		Result T
 		Error  *wireError
 	}
-	answer := e.Call(context.Background(), requestOf(t, method, params))
+	answer := called(e, requestOf(t, method, params))
 	if err := json.Unmarshal(answer, &out); err != nil || out.Error != nil {
 		t.Fatalf("%s: %s", method, answer)
 	}
@@ -108,7 +115,7 @@ func must[T any](t *testing.T, e *Engine, method string, params any) T {
 func fails(t *testing.T, e *Engine, request string) wireError {
 	t.Helper()
 	var out answer
-	if err := json.Unmarshal(e.Call(context.Background(), []byte(request)), &out); err != nil || out.Error == nil {
+	if err := json.Unmarshal(called(e, []byte(request)), &out); err != nil || out.Error == nil {
 		t.Fatalf("%s: %+v, %v", request, out, err)
 	}
 	return *out.Error
@@ -157,7 +164,7 @@ func (f *failing) Next() bool {
 
 func (f *failing) Err() error { return errors.New("the source broke") }
 
-// ingested lands rows(n) in a new store and returns its place.
+// ingested ingests rows(n) into a new store and returns how requests name the table.
 func ingested(t *testing.T, e *Engine, n int) map[string]any {
 	t.Helper()
 	at := map[string]any{"uri": t.TempDir(), "table": "ads"}
@@ -180,11 +187,8 @@ func startOf(t *testing.T, e *Engine, at map[string]any, n int, fail bool) int64
 	if fail {
 		from = &failing{RecordReader: reader}
 	}
-	raw, err := json.Marshal(with(at, "session_key", "session_id"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e.BeginIngest(raw, func() (source.RecordReader, error) { return from, nil })
+	request := requestOf(t, "ingest", with(at, "session_key", "session_id"))
+	return e.BeginStream(request, func() (source.RecordReader, error) { return from, nil })
 }
 
 func with(m map[string]any, pairs ...any) map[string]any {
@@ -229,23 +233,25 @@ func TestErrorsSayTheirKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := strings.TrimSuffix(string(place), "}")
+	of := func(method string) string { // a request about the table, to be ended
+		return fmt.Sprintf(`{"method":%q,"params":%s`, method, strings.TrimSuffix(string(place), "}"))
+	}
 	for request, want := range map[string][2]string{
 		`{`:                                     {"error", "unexpected end"},
 		`{"method":"nil"}`:                      {"error", `no method "nil"`},
 		`{"method":"table","params":{"nil":1}}`: {"error", `unknown field "nil"`},
-		`{"method":"table","params":` + in + `,"snapshot":7}}`:                                        {"not_found", "snapshot 7"},
-		`{"method":"table","params":` + in + `,"snapshot":1,"time":"x"}}`:                             {"usage", "want one"},
-		`{"method":"table","params":` + in + `,"time":"soon"}}`:                                       {"usage", "RFC 3339"},
-		`{"method":"features","params":` + in + `,"features":["clikc"]}}`:                             {"not_found", `did you mean "click"`},
-		`{"method":"plan","params":` + in + `,"features":["list"],"output":"x"}}`:                     {"usage", "columns or tensors"},
-		`{"method":"plan","params":` + in + `,"features":["list"],"labels":["click"]}}`:               {"usage", "not among the features"},
-		`{"method":"plan","params":` + in + `,"features":["list"],"labels":["list"]}}`:                {"usage", "want a dense feature"},
-		`{"method":"plan","params":` + in + `,"features":["list"],"transforms":{"list":"frist(1)"}}}`: {"usage", "first"},
-		`{"method":"progress","params":{"call":99}}`:                                                  {"error", "closed"},
-		`{"method":"cancel","params":{"call":99}}`:                                                    {"error", "closed"},
-		`{"method":"loader_seek","params":{"handle":99}}`:                                             {"error", "closed"},
-		`{"method":"loader_close","params":{"handle":99}}`:                                            {"error", "closed"},
+		of("table") + `,"snapshot":7}}`:         {"not_found", "snapshot 7"},
+		of("table") + `,"snapshot":1,"time":"x"}}`:                             {"usage", "want one"},
+		of("table") + `,"time":"soon"}}`:                                       {"usage", "RFC 3339"},
+		of("features") + `,"features":["clikc"]}}`:                             {"not_found", `did you mean "click"`},
+		of("plan") + `,"features":["list"],"output":"x"}}`:                     {"usage", "columns or tensors"},
+		of("plan") + `,"features":["list"],"labels":["click"]}}`:               {"usage", "not among the features"},
+		of("plan") + `,"features":["list"],"labels":["list"]}}`:                {"usage", "want a dense feature"},
+		of("plan") + `,"features":["list"],"transforms":{"list":"frist(1)"}}}`: {"usage", "first"},
+		`{"method":"progress","params":{"call":99}}`:                           {"error", "closed"},
+		`{"method":"cancel","params":{"call":99}}`:                             {"error", "closed"},
+		`{"method":"loader_seek","params":{"handle":99}}`:                      {"error", "closed"},
+		`{"method":"loader_close","params":{"handle":99}}`:                     {"error", "closed"},
 	} {
 		got := fails(t, e, request)
 		if got.Kind != want[0] || !strings.Contains(got.Message, want[1]) {
@@ -254,12 +260,14 @@ func TestErrorsSayTheirKind(t *testing.T) {
 	}
 }
 
-// A loader gives each rank its batches in words, which are C's until they are released, once.
+// A loader gives each rank its batches as descriptors, which are C's until they are released, once.
 func TestLoader(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 200)
-	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list", "small", "click", "@keys"}, "labels", []string{"click"},
-		"output", "tensors", "dedup", "ikjt", "batch_size", 30, "shuffle", map[string]any{"unit": "session", "buffer_stripes": 2, "seed": 3}))
+	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list", "small", "click", "@keys"}, "labels",
+		[]string{"click"},
+		"output", "tensors", "dedup", "ikjt", "batch_size", 30, "shuffle", map[string]any{"unit": "session",
+			"buffer_stripes": 2, "seed": 3}))
 	if p.Rows != 200 || p.Batches != 7 {
 		t.Fatalf("plan %+v", p)
 	}
@@ -277,7 +285,7 @@ func TestLoader(t *testing.T) {
 			if status != StatusBatch {
 				t.Fatalf("status %d: %s", status, text)
 			}
-			if words[0] != WordsVersion || seen[words[2]] || words[2]%2 != int64(rank) {
+			if words[0] != DescriptorVersion || seen[words[2]] || words[2]%2 != int64(rank) {
 				t.Fatalf("rank %d: words %v", rank, words[:6])
 			}
 			seen[words[2]] = true
@@ -302,7 +310,8 @@ func TestLoader(t *testing.T) {
 func TestRecords(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 100)
-	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"session_id", "list", "small", "click"}, "batch_size", 30))
+	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"session_id", "list", "small", "click"},
+		"batch_size", 30))
 	r := e.TakeRecords(must[int64](t, e, "records_open", map[string]any{"uri": at["uri"], "plan": p.Plan}))
 	var got []arrow.RecordBatch
 	for r.Next() {
@@ -368,7 +377,8 @@ func TestIngestThatFails(t *testing.T) {
 	if !strings.Contains(got.Message, "the source broke") {
 		t.Errorf("%+v", got)
 	}
-	paths, err := json.Marshal(map[string]any{"method": "ingest", "params": with(at, "paths", []string{"/no-such-file.parquet"})})
+	paths, err := json.Marshal(map[string]any{"method": "ingest", "params": with(at, "paths",
+		[]string{"/no-such-file.parquet"})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +386,8 @@ func TestIngestThatFails(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	no := errors.New("no stream")
-	if got := failed(t, e, e.BeginIngest(nil, func() (source.RecordReader, error) { return nil, no })); got.Message != no.Error() {
+	broken := e.BeginStream(nil, func() (source.RecordReader, error) { return nil, no })
+	if got := failed(t, e, broken); got.Message != no.Error() {
 		t.Errorf("%+v", got)
 	}
 	call := startOf(t, e, at, 100_000, false)
@@ -384,7 +395,8 @@ func TestIngestThatFails(t *testing.T) {
 	if got := failed(t, e, call); got.Kind != "canceled" {
 		t.Errorf("%+v", got)
 	}
-	if w := fails(t, e, string(requestOf(t, "tables", map[string]any{"uri": at["uri"]}))); w.Kind != "not_found" || !strings.Contains(w.Message, "no dsistore store") {
+	if w := fails(t, e, string(requestOf(t, "tables", map[string]any{"uri": at["uri"]}))); w.Kind != "not_found" ||
+		!strings.Contains(w.Message, "no dsistore store") {
 		t.Errorf("%+v", w)
 	}
 }
@@ -403,14 +415,10 @@ func failed(t *testing.T, e *Engine, call int64) wireError {
 func TestProgress(t *testing.T) {
 	e := newEngine(t)
 	at := map[string]any{"uri": t.TempDir(), "table": "ads"}
-	raw, err := json.Marshal(at)
-	if err != nil {
-		t.Fatal(err)
-	}
 	record := rows(50_000)
 	defer record.Release()
 	from := &gated{record: record, asked: make(chan struct{}), goOn: make(chan struct{})}
-	call := e.BeginIngest(raw, func() (source.RecordReader, error) { return from, nil })
+	call := e.BeginStream(requestOf(t, "ingest", at), func() (source.RecordReader, error) { return from, nil })
 	<-from.asked
 	progress := func() progressAnswer { return must[progressAnswer](t, e, "progress", map[string]any{"call": call}) }
 	for start := time.Now(); progress().Rows == 0; time.Sleep(time.Millisecond) {
@@ -461,17 +469,19 @@ func TestTableAndFeatures(t *testing.T) {
 		names = append(names, f.Name+" "+f.Kind+" "+f.Elem+" "+f.Role)
 	}
 	slices.Sort(names)
-	want := []string{"click dense int32 feature", "list sparse int64 feature", "session_id dense int64 session key", "small dense int8 feature"}
+	want := []string{"click dense int32 feature", "list sparse int64 feature", "session_id dense int64 session key",
+		"small dense int8 feature"}
 	if !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
 }
 
-// While a store is opened, which may take long, batches can be given back. Of several that are opened at once one is kept.
+// While a store is opened, which may take long, batches can be given back. Of several that are opened at once one is
+// kept.
 func TestStoresOpenWithoutTheLock(t *testing.T) {
 	e := newEngine(t)
 	opened := 0
-	e.open = func(uri string) (object.Store, error) {
+	e.openStore = func(uri string) (object.Store, error) {
 		opened++
 		must[openNow](t, e, "open_counts", nil)
 		if err := e.Release(99); err == nil {

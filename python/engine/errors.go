@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,14 +37,24 @@ type wireError struct {
 	Offset  *int64 `json:"offset,omitempty"`
 }
 
-// wire sorts an error into one of the kinds that errors.py knows.
+// kinds are the kinds of errors that errors.py knows, besides "corrupt", "usage" and, the rest, "error".
+var kinds = []struct {
+	err  error
+	kind string
+}{
+	{format.ErrUnsupported, "unsupported"},
+	{storage.ErrNotFound, "not_found"},
+	{storage.ErrDuplicateSource, "duplicate_source"},
+	{storage.ErrConflict, "conflict"},
+	{storage.ErrExists, "exists"},
+	{context.Canceled, "canceled"},
+	{storage.ErrName, "usage"},
+}
+
 func wire(err error) *wireError {
 	w := &wireError{Kind: "error", Message: err.Error()}
 	var corrupt *format.CorruptError
-	var usage usageError
-	var inexact *reader.InexactError
-	switch {
-	case errors.As(err, &corrupt):
+	if errors.As(err, &corrupt) {
 		w.Kind, w.Object, w.Feature = "corrupt", corrupt.Object, corrupt.Feature
 		if corrupt.Stripe >= 0 {
 			w.Stripe = &corrupt.Stripe
@@ -53,33 +62,24 @@ func wire(err error) *wireError {
 		if corrupt.Offset >= 0 {
 			w.Offset = &corrupt.Offset
 		}
-	case errors.Is(err, format.ErrUnsupported):
-		w.Kind = "unsupported"
-	case errors.Is(err, storage.ErrNotFound):
-		w.Kind = "not_found"
-	case errors.Is(err, storage.ErrDuplicateSource):
-		w.Kind = "duplicate_source"
-	case errors.Is(err, storage.ErrConflict):
-		w.Kind = "conflict"
-	case errors.Is(err, storage.ErrExists):
-		w.Kind = "exists"
-	case errors.Is(err, context.Canceled):
-		w.Kind = "canceled"
-	case errors.As(err, &usage), errors.As(err, &inexact), errors.Is(err, storage.ErrName):
+		return w
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			w.Kind = k.kind
+			return w
+		}
+	}
+	var usage usageError
+	var inexact *reader.InexactError
+	if errors.As(err, &usage) || errors.As(err, &inexact) {
 		w.Kind = "usage"
 	}
 	return w
 }
 
-// Failure is an answer of Call that says err.
+// Failure is the answer of a call that failed with err.
 func Failure(err error) []byte {
 	text, _ := json.Marshal(answer{Error: wire(err)})
 	return text
-}
-
-// strict reads JSON that has no other fields than into's.
-func strict(raw []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	return d.Decode(into)
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,20 +12,18 @@ import (
 	"github.com/dsistore/dsistore/usage"
 )
 
-// A Loader gives the batches of a plan to Python, in the order of the plan. Next and Seek wait for each other; batches are
-// given back from any thread, also after Close.
-type Loader struct {
-	e *Engine
-
-	mu      sync.Mutex
+// A loader gives the batches of a plan to Python, in the order of the plan. Batches are released from any thread, also
+// after it is closed.
+type loader struct {
+	mu      sync.Mutex          // next and seek wait for each other
 	scanner *reader.RankScanner // nil: closed; guarded by mu
 	closed  func()              // tells the metrics
 }
 
-// held is a batch that Python has, and the words that describe it.
+// held is a batch that Python has, and its descriptor.
 type held struct {
-	batch *reader.Batch
-	words wordBuffer
+	batch      *reader.Batch
+	descriptor descriptor
 }
 
 // Status says what Next did.
@@ -36,239 +33,194 @@ const (
 	StatusBatch   Status = 0 // there is a batch
 	StatusEnd     Status = 1 // the last batch has been given
 	StatusTimeout Status = 2 // nothing yet: call again
-	StatusError   Status = 3 // the text says what is wrong, as an answer of Call
+	StatusError   Status = 3 // the text says what is wrong, as the answer of a call
 )
 
-type loaderParams struct {
-	URI      string `json:"uri"`
-	Plan     string `json:"plan"`
-	Workers  int    `json:"workers,omitempty"`
-	Memory   int64  `json:"memory,omitempty"`
-	Prefetch int    `json:"prefetch,omitempty"` // batches made ahead
-	Presence bool   `json:"presence,omitempty"`
-	NoLease  bool   `json:"no_lease,omitempty"`
-	accessParams
+// readParams are the options of everything that reads a plan.
+type readParams struct {
+	Workers  int   `json:"workers"`
+	Memory   int64 `json:"memory"`
+	Prefetch int   `json:"prefetch"` // batches made ahead
+	Presence bool  `json:"presence"`
+	NoLease  bool  `json:"no_lease"`
+	usageParams
 }
 
-// accessParams say what usage records say of a reader.
-type accessParams struct {
-	Job     string `json:"job,omitempty"`
-	NoUsage bool   `json:"no_usage,omitempty"`
+// usageParams say what usage records say of a reader.
+type usageParams struct {
+	Job     string `json:"job"`
+	NoUsage bool   `json:"no_usage"`
 }
 
-func (p *accessParams) options() reader.UsageOptions {
+func (p *usageParams) usage() reader.UsageOptions {
 	return reader.UsageOptions{Off: p.NoUsage, Job: p.Job, Program: "python"}
 }
 
-// usageFlush writes the usage records of this process that are not written yet, within their time: Python calls it when it ends.
-func (*Engine) usageFlush(ctx context.Context, _ json.RawMessage) (any, error) {
+func (p *readParams) options(a reader.Allocator) reader.Options {
+	return reader.Options{
+		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Presence: p.Presence,
+		Allocator: a, Usage: p.usage(), Lease: reader.LeaseOptions{Off: p.NoLease},
+	}
+}
+
+// usageFlush writes the usage records of this process that are not written yet, within their time: Python calls it when
+// it ends.
+func (*Engine) usageFlush(ctx context.Context, _ *none) (any, error) {
 	usage.FlushAll(ctx)
 	return true, nil
 }
 
-// usageFlushPass is usageFlush for a worker that is at the end of a pass, and waits for a fifth of a second at the most.
-func (*Engine) usageFlushPass(ctx context.Context, _ json.RawMessage) (any, error) {
-	usage.FlushPass(ctx)
+// usageFlushEpoch is usageFlush for a worker at the end of an epoch. It waits for a fifth of a second at most.
+func (*Engine) usageFlushEpoch(ctx context.Context, _ *none) (any, error) {
+	usage.FlushEpoch(ctx)
 	return true, nil
 }
 
-// ranksParams say which batches a loader gives. The zero value: all.
-type ranksParams struct {
-	Rank        int  `json:"rank,omitempty"`
-	World       int  `json:"world,omitempty"`
-	Worker      int  `json:"worker,omitempty"`
-	RankWorkers int  `json:"rank_workers,omitempty"` // processes that share the rank's batches
-	Shards      int  `json:"shards,omitempty"`
-	DropLast    bool `json:"drop_last,omitempty"`
+// loaderParams say what a loader reads, and which batches it gives. Without ranks: all.
+type loaderParams struct {
+	URI  string `json:"uri"`
+	Plan string `json:"plan"`
+	readParams
+	Rank        int  `json:"rank"`
+	World       int  `json:"world"`
+	Worker      int  `json:"worker"`
+	RankWorkers int  `json:"rank_workers"` // processes that share the rank's batches
+	Shards      int  `json:"shards"`
+	DropLast    bool `json:"drop_last"`
 }
 
-func (e *Engine) loaderOpen(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p struct {
-		loaderParams
-		ranksParams
-	}
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
+func (e *Engine) loaderOpen(ctx context.Context, p *loaderParams) (any, error) {
 	layout, err := e.openPlan(ctx, p.URI, p.Plan)
 	if err != nil {
 		return nil, err
 	}
-	s, err := layout.OpenRank(reader.Options{
-		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Presence: p.Presence,
-		Reuse: true, Allocator: e.allocator, Usage: p.options(),
-		Lease: reader.LeaseOptions{Off: p.NoLease},
-	}, reader.Ranks{
+	opts := p.options(e.allocator)
+	opts.Reuse = true
+	s, err := layout.OpenRank(opts, reader.Ranks{
 		Rank: p.Rank, World: max(p.World, 1), Worker: p.Worker, Workers: p.RankWorkers, Shards: max(p.Shards, 1),
 		DropLast: p.DropLast,
 	})
 	if err != nil {
 		return nil, usageError{err}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	h := e.handle()
-	e.loaders[h] = &Loader{e: e, scanner: s, closed: e.measured().AddReader(s)}
-	return loaderAnswer{Handle: h}, nil
+	return handle{e.loaders.add(&loader{scanner: s, closed: e.measured().AddReader(s)})}, nil
 }
 
-// loaderAnswer is a loader as Python gets it.
-type loaderAnswer struct {
+// handle names a loader.
+type handle struct {
 	Handle int64 `json:"handle"`
 }
 
-func (a loaderAnswer) undo(e *Engine) { _ = e.CloseLoader(a.Handle) }
+func (h handle) undo(e *Engine) { _ = e.CloseLoader(h.Handle) }
 
-func (e *Engine) loader(h int64) (*Loader, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l := e.loaders[h]; l != nil {
-		return l, nil
-	}
-	return nil, errNoHandle
-}
-
-func (e *Engine) loaderSeek(_ context.Context, raw json.RawMessage) (any, error) {
-	var p struct {
-		Handle int64  `json:"handle"`
-		Epoch  uint64 `json:"epoch"`
-		Batch  uint64 `json:"batch"`
-		Begin  uint64 `json:"begin"` // where the ranks took up the epoch
-	}
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
-	l, err := e.loader(p.Handle)
+// withScanner calls f with the scanner of a loader, which nothing else uses meanwhile.
+func (e *Engine) withScanner(number int64, f func(*reader.RankScanner) error) error {
+	l, err := e.loaders.get(number)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.scanner == nil {
-		return nil, errNoHandle
+		return errNoHandle
 	}
-	if err := l.scanner.Seek(reader.Position{Epoch: p.Epoch, Batch: p.Batch}, p.Begin); err != nil {
-		return nil, err
-	}
-	return map[string]any{"end": l.scanner.End()}, nil // of the global order: the epoch ends before it, for all ranks
+	return f(l.scanner)
 }
 
-func (e *Engine) loaderStats(_ context.Context, raw json.RawMessage) (any, error) {
-	l, err := e.ofHandle(raw)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.scanner == nil {
-		return nil, errNoHandle
-	}
-	s := l.scanner.Stats()
-	return map[string]any{
-		"rows": s.Rows, "batches": s.Batches, "bytes_needed": s.BytesNeeded, "bytes_unneeded": s.BytesUnneeded,
-		"requests": s.Requests, "decode_seconds": s.DecodeSeconds, "assemble_seconds": s.AssembleSeconds,
-		"stall_seconds": s.StallSeconds, "dedupe_factor": s.DedupeFactor,
-		"emitted_factor": s.EmittedFactor,
-	}, nil
+type seekParams struct {
+	handle
+	Epoch uint64 `json:"epoch"`
+	Batch uint64 `json:"batch"`
+	Begin uint64 `json:"begin"` // where the ranks took up the epoch
+}
+
+// seekAnswer says before which batch of the global order the epoch ends, for all ranks.
+type seekAnswer struct {
+	End uint64 `json:"end"`
+}
+
+func (e *Engine) loaderSeek(_ context.Context, p *seekParams) (any, error) {
+	var out seekAnswer
+	return &out, e.withScanner(p.Handle, func(s *reader.RankScanner) error {
+		if err := s.Seek(reader.Position{Epoch: p.Epoch, Batch: p.Batch}, p.Begin); err != nil {
+			return err
+		}
+		out.End = s.End()
+		return nil
+	})
+}
+
+func (e *Engine) loaderStats(_ context.Context, p *handle) (any, error) {
+	var out map[string]any
+	return &out, e.withScanner(p.Handle, func(scanner *reader.RankScanner) error {
+		s := scanner.Stats()
+		out = map[string]any{
+			"rows": s.Rows, "batches": s.Batches, "bytes_needed": s.BytesNeeded, "bytes_unneeded": s.BytesUnneeded,
+			"requests": s.Requests, "decode_seconds": s.DecodeSeconds, "assemble_seconds": s.AssembleSeconds,
+			"stall_seconds": s.StallSeconds, "dedupe_factor": s.DedupeFactor,
+			"emitted_factor": s.EmittedFactor,
+		}
+		return nil
+	})
 }
 
 // CloseLoader ends a loader, and waits until it has stopped. Batches that Python has stay valid.
-func (e *Engine) CloseLoader(handle int64) error {
-	e.mu.Lock()
-	l := e.loaders[handle]
-	delete(e.loaders, handle)
-	e.mu.Unlock()
-	if l == nil {
-		return errNoHandle
+func (e *Engine) CloseLoader(number int64) error {
+	l, err := e.loaders.take(number)
+	if err != nil {
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.scanner.Close()
+	err = l.scanner.Close()
 	l.scanner = nil
 	l.closed()
 	return err
 }
 
 // loaderClose is CloseLoader.
-func (e *Engine) loaderClose(_ context.Context, raw json.RawMessage) (any, error) {
-	var p struct {
-		Handle int64 `json:"handle"`
-	}
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
+func (e *Engine) loaderClose(_ context.Context, p *handle) (any, error) {
 	return true, e.CloseLoader(p.Handle)
 }
 
-func (e *Engine) ofHandle(raw json.RawMessage) (*Loader, error) {
-	var p struct {
-		Handle int64 `json:"handle"`
-	}
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
-	return e.loader(p.Handle)
-}
-
-// heldBatches returns how many batches Python has: tests of leaks count them.
-func (e *Engine) heldBatches(context.Context, json.RawMessage) (any, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.batches), nil
-}
-
-// Next waits at most wait for the next batch of a loader and describes it in words, which lie in the Allocator's memory
-// until Release of the batch's id, words[1]. With StatusError the text is an answer of Call.
-func (e *Engine) Next(handle int64, wait time.Duration) (words []int64, status Status, text []byte) {
-	fail := func(err error) ([]int64, Status, []byte) {
-		return nil, StatusError, Failure(err)
-	}
+// Next waits at most wait for the next batch of a loader. Its descriptor lies in the Allocator's memory until Release
+// of the batch's id, words[1]. With StatusError the text is the answer of a call.
+func (e *Engine) Next(loader int64, wait time.Duration) (words []int64, status Status, text []byte) {
 	defer func() {
 		if r := recover(); r != nil {
 			status, text = StatusError, panicked(r)
 		}
 	}()
-	l, err := e.loader(handle)
-	if err != nil {
-		return fail(err)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.scanner == nil {
-		return fail(errNoHandle)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	epoch := l.scanner.Position().Epoch
-	b, at, err := l.scanner.Next(ctx)
+	err := e.withScanner(loader, func(s *reader.RankScanner) error {
+		epoch := s.Position().Epoch
+		b, at, err := s.Next(ctx)
+		if err == nil {
+			h := &held{batch: b}
+			h.descriptor.set(e.allocator, b, e.batches.add(h), at, epoch)
+			words = h.descriptor.words
+		}
+		return err
+	})
 	switch {
 	case err == nil:
+		return words, StatusBatch, nil
 	case errors.Is(err, io.EOF):
 		return nil, StatusEnd, nil
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return nil, StatusTimeout, nil
-	default:
-		return fail(err)
 	}
-	h := &held{batch: b}
-	e.mu.Lock()
-	id := e.handle()
-	e.batches[id] = h
-	e.mu.Unlock()
-	h.words.describe(e.allocator, b, id, at, epoch)
-	return h.words.words, StatusBatch, nil
+	return nil, StatusError, Failure(err)
 }
 
 // Release takes back a batch that Next gave. A second call, or one with an id that was never given, is an error.
 func (e *Engine) Release(id int64) error {
-	e.mu.Lock()
-	h := e.batches[id]
-	delete(e.batches, id)
-	e.mu.Unlock()
-	if h == nil {
+	h, err := e.batches.take(id)
+	if err != nil {
 		return fmt.Errorf("engine: batch %d is not held", id)
 	}
-	h.words.free(e.allocator)
+	h.descriptor.free(e.allocator)
 	h.batch.Release()
 	return nil
 }

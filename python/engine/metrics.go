@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/dsistore/dsistore/tools/metrics"
@@ -16,20 +15,19 @@ type metricsServer struct {
 	url     string
 }
 
-// serveMetrics begins to serve metrics, for as long as the process lives, and returns where. A second call for the same address returns the
-// same.
-func (e *Engine) serveMetrics(_ context.Context, raw json.RawMessage) (any, error) {
-	var p struct {
-		Addr string `json:"addr"`
-	}
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
+type metricsParams struct {
+	Addr string `json:"addr"`
+}
+
+// serveMetrics begins to serve metrics, for as long as the process lives, and returns their URL. A second call for the
+// same address returns the same.
+func (e *Engine) serveMetrics(_ context.Context, p *metricsParams) (any, error) {
 	e.metricsMu.Lock()
 	defer e.metricsMu.Unlock()
 	if s := e.metrics.Load(); s != nil {
 		if s.asked != p.Addr {
-			return nil, usageError{fmt.Errorf("addr: metrics are served at %s already, as %q asked for", s.url, s.asked)}
+			err := fmt.Errorf("addr: metrics are served at %s already, as %q asked for", s.url, s.asked)
+			return nil, usageError{err}
 		}
 		return s.url, nil
 	}
@@ -42,7 +40,7 @@ func (e *Engine) serveMetrics(_ context.Context, raw json.RawMessage) (any, erro
 	return server.URL(), nil
 }
 
-// measured returns the metrics that are served; nil, which takes what it is told, where none are.
+// measured returns the metrics that are served; nil, whose methods do nothing, where none are.
 func (e *Engine) measured() *metrics.Metrics {
 	if s := e.metrics.Load(); s != nil {
 		return s.metrics

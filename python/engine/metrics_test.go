@@ -21,7 +21,8 @@ func TestServeMetrics(t *testing.T) {
 	if again := must[string](t, e, "serve_metrics", map[string]any{"addr": ":0"}); again != url {
 		t.Errorf("served at %s, and asked again at %s", url, again)
 	}
-	if err := fails(t, e, `{"method":"serve_metrics","params":{"addr":":1"}}`); err.Kind != "usage" || !strings.Contains(err.Message, url) {
+	if err := fails(t, e, `{"method":"serve_metrics","params":{"addr":":1"}}`); err.Kind != "usage" ||
+		!strings.Contains(err.Message, url) {
 		t.Errorf("at another address: %+v", err)
 	}
 	scrape := func(want ...string) {
@@ -51,7 +52,8 @@ func TestServeMetrics(t *testing.T) {
 	}
 	at := ingested(t, e, 200)
 	scrape("dsi_ingest_rows_total 200", "dsi_reader_open 0", "dsi_reader_rows_total 0")
-	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list", "click"}, "output", "tensors", "batch_size", 50))
+	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list", "click"}, "output", "tensors",
+		"batch_size", 50))
 	h := must[map[string]int64](t, e, "loader_open", map[string]any{"uri": at["uri"], "plan": p.Plan})["handle"]
 	words, status, text := e.Next(h, time.Minute)
 	if status != StatusBatch {
@@ -64,8 +66,10 @@ func TestServeMetrics(t *testing.T) {
 	if err := e.CloseLoader(h); err != nil {
 		t.Fatal(err)
 	}
-	scrape("dsi_reader_rows_total 50", "dsi_reader_batches_total 1", "dsi_reader_open 0", `dsi_commit_conflicts_total{outcome="refused"} 0`)
-	if err := fails(t, newEngine(t), fmt.Sprintf(`{"method":"serve_metrics","params":{"addr":"%s"}}`, strings.TrimPrefix(strings.TrimSuffix(url, "/metrics"), "http://"))); err.Kind != "usage" {
+	scrape("dsi_reader_rows_total 50", "dsi_reader_batches_total 1", "dsi_reader_open 0",
+		`dsi_commit_conflicts_total{outcome="refused"} 0`)
+	if err := fails(t, newEngine(t), fmt.Sprintf(`{"method":"serve_metrics","params":{"addr":"%s"}}`,
+		strings.TrimPrefix(strings.TrimSuffix(url, "/metrics"), "http://"))); err.Kind != "usage" {
 		t.Errorf("an address that is taken: %+v", err)
 	}
 }

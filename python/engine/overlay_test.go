@@ -12,8 +12,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// overlaid puts an overlay over all rows of a table, in which "click" is 7 and "more" is a tenth of the row, makes it part of a branch, and then
-// deletes the overlay from the table.
+// overlaid puts an overlay over all rows of a table, in which "click" is 7 and "more" is a tenth of the row, makes it
+// part of a branch, and then deletes the overlay from the table.
 func overlaid(t *testing.T, at map[string]any) {
 	t.Helper()
 	ctx := t.Context()
@@ -34,7 +34,8 @@ func overlaid(t *testing.T, at map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	more := storage.Feature{Name: "more", ID: storage.NewFeatureID("more", 0), Type: vector.Type{Kind: vector.Dense, Elem: vector.Float64}}
+	more := storage.Feature{Name: "more", ID: storage.NewFeatureID("more", 0), Type: vector.Type{Kind: vector.Dense,
+		Elem: vector.Float64}}
 	click, err := snap.Lookup(ctx, "click")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +48,8 @@ func overlaid(t *testing.T, at map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := storage.Change{Operation: "overlay", Base: snap.Info().Number, Overlays: []storage.Overlay{{Name: "o", Features: features}}}
+	c := storage.Change{Operation: "overlay", Base: snap.Info().Number,
+		Overlays: []storage.Overlay{{Name: "o", Features: features}}}
 	for _, d := range segments {
 		g, err := snap.OpenSegment(ctx, d)
 		if err != nil {
@@ -96,34 +98,32 @@ func overlaid(t *testing.T, at map[string]any) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = table.Commit(ctx, storage.Change{Operation: "drop", Base: snap.Info().Number, DropOverlays: []string{"o"}}); err != nil {
+	if _, err = table.Commit(ctx, storage.Change{Operation: "drop", Base: snap.Info().Number,
+		DropOverlays: []string{"o"}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Overlays are named, or a branch's; what a branch read when it was opened is in the place that stands for it.
+// Overlays are named, or a branch's; what a branch read when it was opened is in the reference that stands for it.
 func TestOverlaysAndBranches(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 100)
-	defer func() {
-		for _, x := range e.takers {
-			e.leaveTaker(x)
-		}
-	}()
+	defer closeTakers(e)
 	overlaid(t, at)
 	answer := must[tableAnswer](t, e, "table", with(at, "branch", "exp"))
-	if answer.Place == nil || answer.Place.Table != "ads" || answer.Place.Branch != "exp" || answer.Place.Snapshot != 2 || answer.Number != 2 ||
-		len(answer.Place.Overlays) != 1 || answer.Place.Overlays[0] != (pin{"o", 2}) || answer.Place.List != nil {
+	if answer.Ref == nil || answer.Ref.Table != "ads" || answer.Ref.Branch != "exp" || answer.Ref.Snapshot != 2 ||
+		answer.Number != 2 ||
+		len(answer.Ref.Overlays) != 1 || answer.Ref.Overlays[0] != (pin{"o", 2}) || answer.Ref.List != nil {
 		t.Fatalf("%+v", answer)
 	}
 	named := must[tableAnswer](t, e, "table", with(at, "table", "ads@exp"))
-	if fmt.Sprintf("%+v", *named.Place) != fmt.Sprintf("%+v", *answer.Place) {
-		t.Errorf("by its name %+v, want %+v", named.Place, answer.Place)
+	if fmt.Sprintf("%+v", *named.Ref) != fmt.Sprintf("%+v", *answer.Ref) {
+		t.Errorf("by its name %+v, want %+v", named.Ref, answer.Ref)
 	}
-	if plain := must[tableAnswer](t, e, "table", at); plain.Place != nil || plain.Number != 4 {
+	if plain := must[tableAnswer](t, e, "table", at); plain.Ref != nil || plain.Number != 4 {
 		t.Errorf("the table itself: %+v", plain)
 	}
-	text, err := json.Marshal(answer.Place)
+	text, err := json.Marshal(answer.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,20 +132,24 @@ func TestOverlaysAndBranches(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := with(at, "snapshot", 2)
-	for what, place := range map[string]map[string]any{"the branch": branch, "the overlay": with(two, "overlay", []string{"o"})} {
-		got := must[[]featureInfo](t, e, "features", with(place, "features", []string{"more", "click"}))
+	for what, ref := range map[string]map[string]any{"the branch": branch, "the overlay": with(two, "overlay",
+		[]string{"o"})} {
+		got := must[[]featureInfo](t, e, "features", with(ref, "features", []string{"more", "click"}))
 		if len(got) != 2 || got[0].Elem != "float64" || got[1].Elem != "int32" {
 			t.Errorf("%s: features %+v", what, got)
 		}
-		plan := must[planAnswer](t, e, "plan", with(place, "features", []string{"click", "more"}, "filter", "more >= 9.5"))
+		plan := must[planAnswer](t, e, "plan", with(ref, "features", []string{"click", "more"}, "filter",
+			"more >= 9.5"))
 		if plan.Rows != 5 || !strings.Contains(plan.Plan, `"overlays":[{"name":"o","snapshot":2}]`) {
 			t.Errorf("%s: %d rows of %s", what, plan.Rows, plan.Plan)
 		}
-		r := e.TakeRecords(must[int64](t, e, "take", with(place, "features", []string{"more", "click"}, "rows", encoded(20, 3))))
+		r := e.TakeRecords(must[int64](t, e, "take", with(ref, "features", []string{"more", "click"}, "rows",
+			encoded(20, 3))))
 		if !r.Next() {
 			t.Fatal(r.Err())
 		}
-		if got := r.RecordBatch(); got.Column(0).ValueStr(0) != "2" || got.Column(0).ValueStr(1) != "0.3" || got.Column(1).ValueStr(1) != "7" {
+		if got := r.RecordBatch(); got.Column(0).ValueStr(0) != "2" || got.Column(0).ValueStr(1) != "0.3" ||
+			got.Column(1).ValueStr(1) != "7" {
 			t.Errorf("%s: took %v", what, got)
 		}
 		r.Release()
@@ -156,12 +160,14 @@ func TestOverlaysAndBranches(t *testing.T) {
 		kind   string
 		says   string
 	}{
-		"no branch":           {"table", with(at, "branch", "ex"), "not_found", `did you mean "exp"?`},
-		"no branch by name":   {"table", with(at, "table", "ads@ex"), "not_found", `did you mean "exp"?`},
-		"two versions":        {"table", with(at, "branch", "exp", "snapshot", 2), "usage", "want one or the other"},
-		"no overlay":          {"plan", with(two, "features", []string{"click"}, "overlay", []string{"p"}), "not_found", `overlay "p"`},
-		"an overlay that was": {"plan", with(at, "features", []string{"click"}, "overlay", []string{"o"}), "not_found", `overlay "o"`},
-		"its feature alone":   {"plan", with(at, "features", []string{"more"}), "not_found", `feature "more"`},
+		"no branch":         {"table", with(at, "branch", "ex"), "not_found", `did you mean "exp"?`},
+		"no branch by name": {"table", with(at, "table", "ads@ex"), "not_found", `did you mean "exp"?`},
+		"two versions":      {"table", with(at, "branch", "exp", "snapshot", 2), "usage", "want one or the other"},
+		"no overlay": {"plan", with(two, "features", []string{"click"}, "overlay", []string{"p"}), "not_found",
+			`overlay "p"`},
+		"an overlay that was": {"plan", with(at, "features", []string{"click"}, "overlay", []string{"o"}), "not_found",
+			`overlay "o"`},
+		"its feature alone": {"plan", with(at, "features", []string{"more"}), "not_found", `feature "more"`},
 	} {
 		request, err := json.Marshal(map[string]any{"method": c.method, "params": c.params})
 		if err != nil {
@@ -173,7 +179,8 @@ func TestOverlaysAndBranches(t *testing.T) {
 	}
 }
 
-// Of a branch with a sample list its rows are counted, without those that were deleted; of a table those of its snapshot.
+// Of a branch with a sample list its rows are counted, without those that were deleted; of a table those of its
+// snapshot.
 func TestRowsOfABranch(t *testing.T) {
 	ctx := t.Context()
 	e := newEngine(t)
@@ -199,17 +206,19 @@ func TestRowsOfABranch(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	want := must[planAnswer](t, e, "plan", with(at, "snapshot", 4, "features", []string{"click"}, "filter", "click = 1")).Rows
+	want := must[planAnswer](t, e, "plan", with(at, "snapshot", 4, "features", []string{"click"}, "filter",
+		"click = 1")).Rows
 	if want == 0 || want >= 100 {
 		t.Fatal(want)
 	}
 	for branch, rows := range map[string]uint64{"exp": want, "all": 100} {
-		place := must[tableAnswer](t, e, "table", with(at, "branch", branch)).Place
-		if got := must[uint64](t, e, "rows", place); got != rows {
+		ref := must[tableAnswer](t, e, "table", with(at, "branch", branch)).Ref
+		if got := must[uint64](t, e, "rows", ref); got != rows {
 			t.Errorf("branch %s: %d rows, want %d", branch, got, rows)
 		}
 	}
-	if info, got := must[tableAnswer](t, e, "table", at), must[uint64](t, e, "rows", at); got != info.Rows || got >= 100 {
+	if info, got := must[tableAnswer](t, e, "table", at), must[uint64](t, e, "rows", at); got != info.Rows ||
+		got >= 100 {
 		t.Errorf("the table: %d rows, want %d", got, info.Rows)
 	}
 }

@@ -8,50 +8,53 @@ import (
 	"testing"
 )
 
-// Parameters that are bound are read as encoding/json reads the struct, and refused with the same kinds of errors.
-func TestBoundParameters(t *testing.T) {
-	const place = `"uri": "u", "table": "t", "snapshot": 18446744073709551615, "time": "x", "branch": "b",
+// Parameters are read as encoding/json reads the struct, and refused with the same kinds of errors.
+func TestParameters(t *testing.T) {
+	const ref = `"uri": "u", "table": "t", "snapshot": 18446744073709551615, "time": "x", "branch": "b",
 		"overlays": [{"name": "o", "snapshot": 3}], "list": {"name": "l", "snapshot": 4}`
+	const read = `"workers": 2, "memory": 3, "prefetch": 4, "presence": true, "no_lease": true, "job": "j",
+		"no_usage": true`
 	for _, c := range []struct {
-		bound, plain any
-		text         string
+		got, want any
+		text      string
 	}{
-		{new(tableParams), new(tableParams), "{" + place + "}"},
-		{new(planParams), new(planParams), "{" + place + `, "features": ["a", "b"], "overlay": ["o"], "partitions": "p", "filter": "c = 1", "sample_list": "s", "downsample": "d", "batch_size": 7, "labels": ["c"], "integers": ["a"],
-			"output": "tensors", "dedup": "ikjt", "expand": ["b"], "shuffle": {"unit": "row", "buffer_stripes": 3, "seed": 18446744073709551615},
-			"transforms": {"a": "first(3)"}}`},
-		{new(recordsParams), new(recordsParams), `{"uri": "u", "plan": "p", "workers": 2, "memory": 3, "prefetch": 4, "hash": "h", "fold": true, "job": "j", "no_usage": true, "no_lease": true}`},
+		{new(tableRef), new(tableRef), "{" + ref + "}"},
+		{new(planParams), new(planParams), "{" + ref + `, "features": ["a", "b"], "overlay": ["o"], "partitions": "p",
+			"filter": "c = 1", "sample_list": "s", "downsample": "d", "batch_size": 7, "labels": ["c"],
+			"integers": ["a"],
+			"output": "tensors", "dedup": "ikjt", "expand": ["b"], "shuffle": {"unit": "row", "buffer_stripes": 3,
+			"seed": 18446744073709551615}, "transforms": {"a": "first(3)"}}`},
+		{new(recordsParams), new(recordsParams), `{"uri": "u", "plan": "p", "hash": "h", "fold": true, ` + read + "}"},
+		{new(loaderParams), new(loaderParams),
+			`{"uri": "u", "plan": "p", "rank": 1, "world": 2, "worker": 3, "rank_workers": 4,
+			"shards": 5, "drop_last": true, ` + read + "}"},
 	} {
-		if err := params(json.RawMessage(c.text), c.bound); err != nil {
+		if err := params(json.RawMessage(c.text), c.got); err != nil {
 			t.Fatal(err)
 		}
-		if err := strict([]byte(c.text), c.plain); err != nil {
+		if err := strict([]byte(c.text), c.want); err != nil {
 			t.Fatal(err)
 		}
+		fields := map[string]any{}
+		addFields(fields, reflect.ValueOf(c.got).Elem())
 		var members map[string]any
 		if err := json.Unmarshal([]byte(c.text), &members); err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(c.bound, c.plain) || len(members) != len(c.bound.(bound).fields()) {
-			t.Errorf("%+v, want %+v", c.bound, c.plain)
+		if !reflect.DeepEqual(c.got, c.want) || len(members) != len(fields) {
+			t.Errorf("%+v, want %+v", c.got, c.want)
 		}
-		if err := params(json.RawMessage(`{"uri": "u", "colour": 1}`), c.bound); err == nil || !strings.Contains(err.Error(), `"colour"`) {
+		if err := params(json.RawMessage(`{"uri": "u", "colour": 1}`), c.got); err == nil ||
+			!strings.Contains(err.Error(), `"colour"`) {
 			t.Errorf("an unknown parameter: %v", err)
 		}
 		var usage usageError
-		if err := params(json.RawMessage(`{"uri": 7}`), c.bound); !errors.As(err, &usage) || err.Error() != "uri: number: want string" {
+		err := params(json.RawMessage(`{"uri": 7}`), c.got)
+		if !errors.As(err, &usage) || err.Error() != "uri: number: want string" {
 			t.Errorf("a parameter of a wrong type: %v", err)
 		}
-		if err := params(nil, c.bound); err != nil {
+		if err := params(nil, c.got); err != nil {
 			t.Errorf("no parameters: %v", err)
-		}
-		if _, ok := c.plain.(*recordsParams); ok {
-			continue // has what a loader has, of which it takes a part
-		}
-		for _, name := range parameterNames(reflect.TypeOf(c.plain).Elem()) {
-			if members[name] == nil || c.bound.(bound).fields()[name] == nil {
-				t.Errorf("%T: parameter %s is not bound, or not tested", c.bound, name)
-			}
 		}
 	}
 	err := params(json.RawMessage(`{"shuffle": {"unit": 7}}`), new(planParams))
@@ -64,16 +67,28 @@ func TestBoundParameters(t *testing.T) {
 	}
 }
 
-// parameterNames returns the names that encoding/json knows the fields of a struct by.
-func parameterNames(of reflect.Type) (names []string) {
-	for i := range of.NumField() {
-		f := of.Field(i)
-		if f.Anonymous {
-			names = append(names, parameterNames(f.Type)...)
-			continue
+// Each parameter of each method has a name of its own, in a tag.
+func TestParameterNames(t *testing.T) {
+	for _, p := range []any{new(tableRef), new(planParams), new(recordsParams), new(loaderParams), new(seekParams),
+		new(takeParams),
+		new(ingestParams), new(overlayParams), new(selectionParams), new(createParams), new(lookupParams),
+		new(listParams), new(callParams)} {
+		v := reflect.ValueOf(p).Elem()
+		fields := map[string]any{}
+		addFields(fields, v)
+		if fields[""] != nil || len(fields) != leaves(v.Type()) {
+			t.Errorf("%T: %d names for %d fields", p, len(fields), leaves(v.Type()))
 		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
 	}
-	return names
+}
+
+func leaves(of reflect.Type) (n int) {
+	for i := range of.NumField() {
+		if f := of.Field(i); f.Anonymous {
+			n += leaves(f.Type)
+		} else {
+			n++
+		}
+	}
+	return n
 }

@@ -20,38 +20,27 @@ import (
 
 // planParams say what to read.
 type planParams struct {
-	place
-	Features   []string `json:"features"`
-	Overlay    []string `json:"overlay,omitempty"` // names, the lowest first
-	Partitions string   `json:"partitions,omitempty"`
-	Filter     string   `json:"filter,omitempty"`
-	SampleList string   `json:"sample_list,omitempty"`
-	Downsample string   `json:"downsample,omitempty"`
-	BatchSize  int      `json:"batch_size,omitempty"`
-	Labels     []string `json:"labels,omitempty"`   // names among the features that are labels, whatever their role is
-	Integers   []string `json:"integers,omitempty"` // names among the features that come as exact integers
-	Output     string   `json:"output,omitempty"`   // columns (default) or tensors
-	Dedup      string   `json:"dedup,omitempty"`    // kjt (default), ikjt or partial
-	Expand     []string `json:"expand,omitempty"`   // names, globs and sets among the features: never deduplicated
-	Shuffle    *shuffle `json:"shuffle,omitempty"`
-	// Transforms are chains by feature name, glob or set.
-	Transforms map[string]string `json:"transforms,omitempty"`
-}
-
-func (p *planParams) fields() map[string]any {
-	f := placeFields(&p.place)
-	f["features"], f["partitions"], f["filter"], f["batch_size"], f["labels"] = &p.Features, &p.Partitions, &p.Filter, &p.BatchSize, &p.Labels
-	f["integers"] = &p.Integers
-	f["sample_list"], f["downsample"] = &p.SampleList, &p.Downsample
-	f["overlay"] = &p.Overlay
-	f["output"], f["dedup"], f["expand"], f["shuffle"], f["transforms"] = &p.Output, &p.Dedup, &p.Expand, &p.Shuffle, &p.Transforms
-	return f
+	tableRef
+	Features   []string          `json:"features"`
+	Overlay    []string          `json:"overlay"` // names, the lowest first
+	Partitions string            `json:"partitions"`
+	Filter     string            `json:"filter"`
+	SampleList string            `json:"sample_list"`
+	Downsample string            `json:"downsample"`
+	BatchSize  int               `json:"batch_size"`
+	Labels     []string          `json:"labels"`     // names among the features that are labels, whatever their role is
+	Integers   []string          `json:"integers"`   // names among the features that come as exact integers
+	Output     string            `json:"output"`     // columns (default) or tensors
+	Dedup      string            `json:"dedup"`      // kjt (default), ikjt or partial
+	Expand     []string          `json:"expand"`     // names, globs and sets among the features: never deduplicated
+	Shuffle    *shuffle          `json:"shuffle"`    // nil: none
+	Transforms map[string]string `json:"transforms"` // chains by feature name, glob or set
 }
 
 type shuffle struct {
 	Unit          string `json:"unit"`
-	BufferStripes int    `json:"buffer_stripes,omitempty"`
-	Seed          uint64 `json:"seed,omitempty"`
+	BufferStripes int    `json:"buffer_stripes"`
+	Seed          uint64 `json:"seed"`
 }
 
 // planAnswer is a plan as Python keeps and pickles it.
@@ -64,68 +53,33 @@ type planAnswer struct {
 	Features []featureInfo `json:"features"`
 }
 
-func (e *Engine) plan(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p planParams
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
-	plan, view, err := e.makePlan(ctx, p)
+func (e *Engine) plan(ctx context.Context, p *planParams) (any, error) {
+	layout, snap, err := e.makePlan(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	layout, err := reader.NewLayoutWith(ctx, view.Snapshot, plan, reader.LayoutOptions{View: view})
-	if err != nil {
-		return nil, err
-	}
+	plan := layout.Plan()
 	text, hash, err := plan.Encode()
 	if err != nil {
 		return nil, err
 	}
-	out := planAnswer{
-		Plan: string(text), Hash: fmt.Sprintf("%016x", hash), Snapshot: plan.Snapshot,
-		Rows: layout.Rows(), Batches: layout.Batches(), Features: make([]featureInfo, len(plan.Features)),
-	}
-	e.keepLayout(keptLayout{uri: p.URI, hash: out.Hash, layout: layout, snapshot: view.Snapshot})
-	for i, f := range plan.Features {
-		out.Features[i] = featureOf(f)
-	}
-	return out, nil
+	key := layoutKey{p.URI, fmt.Sprintf("%016x", hash)}
+	cache(e, e.layouts, key, keptLayout{layout, snap})
+	return planAnswer{
+		Plan: string(text), Hash: key.hash, Snapshot: plan.Snapshot, Rows: layout.Rows(), Batches: layout.Batches(),
+		Features: featuresOf(plan.Features),
+	}, nil
 }
 
-func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *storage.View, error) {
-	view, err := e.view(ctx, p.place)
+// makePlan returns the layout of a new plan, and the plan's snapshot.
+func (e *Engine) makePlan(ctx context.Context, p *planParams) (*reader.Layout, *storage.Snapshot, error) {
+	view, err := e.view(ctx, &p.tableRef)
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := reader.PlanOptions{
-		Features: p.Features, Partition: p.Partitions, Filter: p.Filter, SampleList: p.SampleList, Downsample: p.Downsample, Overlays: p.Overlay, BatchSize: p.BatchSize,
-		Integers: p.Integers, Expand: p.Expand,
-	}
-	if p.Output != "" {
-		if opts.Output, err = reader.ParseOutput(p.Output); err != nil {
-			return nil, nil, usageError{err}
-		}
-	}
-	if p.Dedup != "" {
-		if opts.Dedup, err = reader.ParseDedup(p.Dedup); err != nil {
-			return nil, nil, usageError{err}
-		}
-	}
-	if s := p.Shuffle; s != nil {
-		unit, err := reader.ParseUnit(s.Unit)
-		if err != nil {
-			return nil, nil, usageError{err}
-		}
-		if unit != reader.UnitNone {
-			opts.Shuffle = reader.Shuffle{Unit: unit, BufferStripes: s.BufferStripes, Seed: s.Seed}
-		}
-	}
-	for _, features := range slices.Sorted(maps.Keys(p.Transforms)) {
-		chain, err := transform.ParseChain(p.Transforms[features])
-		if err != nil {
-			return nil, nil, usageError{fmt.Errorf("transforms of %q: %w", features, err)}
-		}
-		opts.Transforms = append(opts.Transforms, transform.Rule{Features: features, Chain: chain})
+	opts, err := p.options()
+	if err != nil {
+		return nil, nil, usageError{err}
 	}
 	plan, err := reader.NewViewPlan(ctx, view, opts)
 	if err != nil {
@@ -134,12 +88,47 @@ func (e *Engine) makePlan(ctx context.Context, p planParams) (*reader.Plan, *sto
 	if err := setLabels(plan, p.Labels, p.Features); err != nil {
 		return nil, nil, usageError{err}
 	}
-	return plan, view, nil
+	layout, err := reader.NewLayoutWith(ctx, view.Snapshot, plan, reader.LayoutOptions{View: view})
+	return layout, view.Snapshot, err
 }
 
-// setLabels makes the features of names the labels of a plan: no others are, unless there are no names. A feature that is a label by its
-// role is then an ordinary one where it was asked for by name. Where a glob or a set alone selects it nobody may have thought of it, and
-// a model would be given what it shall predict.
+func (p *planParams) options() (opts reader.PlanOptions, err error) {
+	opts = reader.PlanOptions{
+		Features: p.Features, Partition: p.Partitions, Filter: p.Filter, SampleList: p.SampleList,
+		Downsample: p.Downsample, Overlays: p.Overlay, BatchSize: p.BatchSize, Integers: p.Integers, Expand: p.Expand,
+	}
+	if p.Output != "" {
+		if opts.Output, err = reader.ParseOutput(p.Output); err != nil {
+			return opts, err
+		}
+	}
+	if p.Dedup != "" {
+		if opts.Dedup, err = reader.ParseDedup(p.Dedup); err != nil {
+			return opts, err
+		}
+	}
+	if s := p.Shuffle; s != nil {
+		unit, err := reader.ParseUnit(s.Unit)
+		if err != nil {
+			return opts, err
+		}
+		if unit != reader.UnitNone {
+			opts.Shuffle = reader.Shuffle{Unit: unit, BufferStripes: s.BufferStripes, Seed: s.Seed}
+		}
+	}
+	for _, features := range slices.Sorted(maps.Keys(p.Transforms)) {
+		chain, err := transform.ParseChain(p.Transforms[features])
+		if err != nil {
+			return opts, fmt.Errorf("transforms of %q: %w", features, err)
+		}
+		opts.Transforms = append(opts.Transforms, transform.Rule{Features: features, Chain: chain})
+	}
+	return opts, nil
+}
+
+// setLabels makes the features of names the labels of a plan: no others are, unless there are no names. A feature that
+// is a label by its role is then an ordinary one where it was asked for by name. Where a glob or a set alone selects it
+// nobody may have thought of it, and a model would be given what it shall predict.
 func setLabels(plan *reader.Plan, names, asked []string) error {
 	if len(names) == 0 {
 		return nil
@@ -160,7 +149,9 @@ func setLabels(plan *reader.Plan, names, asked []string) error {
 	for i := range plan.Features {
 		f := &plan.Features[i]
 		switch {
-		case f.Role != storage.RoleLabel || slices.Contains(names, f.Name) || plan.Downsample != "" && i == len(plan.Features)-1: // the weight
+		// the weight
+		case f.Role != storage.RoleLabel || slices.Contains(names, f.Name) || plan.Downsample != "" &&
+			i == len(plan.Features)-1:
 		case slices.ContainsFunc(asked, func(entry string) bool { return reader.Names(entry, f.Name) }):
 			f.Role = storage.RoleFeature
 		default:
@@ -168,7 +159,8 @@ func setLabels(plan *reader.Plan, names, asked []string) error {
 		}
 	}
 	if len(unnamed) > 0 {
-		return fmt.Errorf("features: a glob or set selects what is a label by its role, and not among labels: %s. Ask for each by name to have it "+
+		return fmt.Errorf("features: a glob or set selects what is a label by its role, and not among labels: %s. "+
+			"Ask for each by name to have it "+
 			"as a feature, or give it among labels", strings.Join(unnamed, ", "))
 	}
 	return nil
@@ -191,47 +183,30 @@ func (a planAnswer) appendJSON(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// A keptLayout is what a plan came to, for who opens the plan: its segments need not be listed again.
+// A keptLayout is that of one of the last plans: where it is opened, its segments need not be listed again.
 type keptLayout struct {
-	uri, hash string
-	layout    *reader.Layout
-	snapshot  *storage.Snapshot
+	layout   *reader.Layout
+	snapshot *storage.Snapshot
 }
 
-// maxLayouts is how many layouts are kept: those of the last plans.
-const maxLayouts = 4
-
-func (e *Engine) keepLayout(k keptLayout) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.layouts) == maxLayouts {
-		e.layouts = slices.Delete(e.layouts, 0, 1)
-	}
-	e.layouts = append(e.layouts, k)
-}
+type layoutKey struct{ uri, hash string }
 
 // layoutOf returns the layout that is kept of a plan, while its snapshot stands, or nil.
-func (e *Engine) layoutOf(ctx context.Context, uri, hash string) (*reader.Layout, error) {
-	e.mu.Lock()
-	at := slices.IndexFunc(e.layouts, func(k keptLayout) bool { return k.uri == uri && k.hash == hash })
-	var k keptLayout
-	if at >= 0 {
-		k = e.layouts[at]
-	}
-	e.mu.Unlock()
-	if at < 0 {
+func (e *Engine) layoutOf(ctx context.Context, key layoutKey) (*reader.Layout, error) {
+	k, ok := cached(e, e.layouts, key)
+	if !ok {
 		return nil, nil
 	}
-	ok, err := k.snapshot.Exists(ctx)
-	if err != nil || !ok {
+	if ok, err := k.snapshot.Exists(ctx); err != nil || !ok {
 		return nil, err
 	}
 	return k.layout, nil
 }
 
-// openPlan finds the snapshot of a plan that makePlan made, perhaps in another process.
+// openPlan returns the layout of a plan that makePlan made, perhaps in another process.
 func (e *Engine) openPlan(ctx context.Context, uri, text string) (*reader.Layout, error) {
-	if l, err := e.layoutOf(ctx, uri, fmt.Sprintf("%016x", xxhash.Sum64String(text))); l != nil || err != nil {
+	l, err := e.layoutOf(ctx, layoutKey{uri, fmt.Sprintf("%016x", xxhash.Sum64String(text))})
+	if l != nil || err != nil {
 		return l, err
 	}
 	plan := new(reader.Plan)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A plan just made is opened by its hash alone, while its snapshot stands; and what is not known of it is said by no result.
+// A plan just made is opened by its hash alone, while its snapshot stands; and what is not known of it is said by no
+// result.
 func TestLayoutsAreKept(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 100)
@@ -21,11 +22,12 @@ func TestLayoutsAreKept(t *testing.T) {
 	}
 	var plans []planAnswer
 	for i := range maxLayouts + 1 {
-		plans = append(plans, must[planAnswer](t, e, "plan", with(at, "features", []string{"small"}, "batch_size", 30+i)))
+		plans = append(plans, must[planAnswer](t, e, "plan", with(at, "features", []string{"small"}, "batch_size",
+			30+i)))
 	}
 	first, last := plans[0], plans[maxLayouts]
-	if open(e, "hash", last.Hash) == nil || len(e.layouts) != maxLayouts {
-		t.Errorf("the last of %d plans is not known by its hash", len(e.layouts))
+	if open(e, "hash", last.Hash) == nil || e.layouts.Size() != maxLayouts {
+		t.Errorf("the last of %d plans is not known by its hash", e.layouts.Size())
 	}
 	if open(e, "hash", first.Hash) != nil || open(newEngine(t), "hash", last.Hash) != nil {
 		t.Error("a plan is known that was forgotten, or that another process made")
@@ -48,9 +50,11 @@ func TestLayoutsAreKept(t *testing.T) {
 // What is written by hand is what encoding/json writes.
 func TestAnswersAreThoseOfEncodingJSON(t *testing.T) {
 	odd := "a\"b\\\u2028\n\x01"
-	f := featureInfo{Name: odd, ID: "1", Kind: "dense", Elem: "int8", Score: "x", Dim: 7, Role: "label", Logical: odd, OriginColumn: "c", OriginKey: "k"}
+	f := featureInfo{Name: odd, ID: "1", Kind: "dense", Elem: "int8", Score: "x", Dim: 7, Role: "label", Logical: odd,
+		OriginColumn: "c", OriginKey: "k"}
 	for _, x := range []written{
-		snapshotInfo{Number: 1<<64 - 1, Time: "2026-01-01T00:00:00Z", Operation: odd, Rows: 3, Segments: 4, Bytes: 5, Features: 6},
+		snapshotInfo{Number: 1<<64 - 1, Time: "2026-01-01T00:00:00Z", Operation: odd, Rows: 3, Segments: 4, Bytes: 5,
+			Features: 6},
 		planAnswer{Plan: odd, Hash: "ab", Snapshot: 1, Rows: 2, Batches: 3, Features: []featureInfo{f, {}}},
 		planAnswer{Features: []featureInfo{}},
 		recordsAnswer(-7),

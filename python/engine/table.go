@@ -12,14 +12,15 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// place is how every request names a table: Snapshot and Time select a version, at most one of them; neither: the latest.
-type place struct {
+// tableRef is how every request names a table: Snapshot and Time select a version, at most one of them; neither: the
+// newest.
+type tableRef struct {
 	URI      string `json:"uri"`
 	Table    string `json:"table"`
 	Snapshot uint64 `json:"snapshot,omitempty"`
 	Time     string `json:"time,omitempty"` // RFC 3339
-	// Branch is what is read instead of a version. With Snapshot it is what the branch read when it was opened: Overlays, the lowest first,
-	// and List.
+	// Branch is what is read instead of a version. With Snapshot it is what the branch read when it was opened:
+	// Overlays, the lowest first, and List.
 	Branch   string `json:"branch,omitempty"`
 	Overlays []pin  `json:"overlays,omitempty"`
 	List     *pin   `json:"list,omitempty"`
@@ -31,15 +32,7 @@ type pin struct {
 	Snapshot uint64 `json:"snapshot"`
 }
 
-// placeFields is the part of bound.fields that is p's. It is no method, which whatever embeds a place would have too.
-func placeFields(p *place) map[string]any {
-	return map[string]any{
-		"uri": &p.URI, "table": &p.Table, "snapshot": &p.Snapshot, "time": &p.Time,
-		"branch": &p.Branch, "overlays": &p.Overlays, "list": &p.List,
-	}
-}
-
-func (e *Engine) snapshot(ctx context.Context, p place) (*storage.Snapshot, error) {
+func (e *Engine) snapshot(ctx context.Context, p *tableRef) (*storage.Snapshot, error) {
 	if p.Snapshot != 0 && p.Time != "" {
 		return nil, usageError{fmt.Errorf("version: a snapshot and a time: want one")}
 	}
@@ -65,13 +58,13 @@ func (e *Engine) snapshot(ctx context.Context, p place) (*storage.Snapshot, erro
 	return t.AsOf(ctx, at)
 }
 
-// view returns what is read of a place.
-func (e *Engine) view(ctx context.Context, p place) (*storage.View, error) {
+// view returns what is read of a table.
+func (e *Engine) view(ctx context.Context, p *tableRef) (*storage.View, error) {
 	if p.Snapshot == 0 {
 		if now, _, err := e.branch(ctx, p); err != nil {
 			return nil, err
 		} else if now != nil {
-			p = *now
+			p = now
 		}
 	}
 	snap, err := e.snapshot(ctx, p)
@@ -105,8 +98,8 @@ func (e *Engine) view(ctx context.Context, p place) (*storage.View, error) {
 	return v, nil
 }
 
-// branch returns the place that stands for what a branch reads now, and its snapshot; nil: p names none.
-func (e *Engine) branch(ctx context.Context, p place) (*place, *storage.Snapshot, error) {
+// branch returns what a branch reads now, and its snapshot; nil: p names no branch.
+func (e *Engine) branch(ctx context.Context, p *tableRef) (*tableRef, *storage.Snapshot, error) {
 	_, branch := storage.SplitRef(p.Table)
 	if p.Branch == "" && branch == "" {
 		return nil, nil, nil
@@ -132,7 +125,7 @@ func (e *Engine) branch(ctx context.Context, p place) (*place, *storage.Snapshot
 	if err != nil {
 		return nil, nil, err
 	}
-	out := &place{URI: p.URI, Table: t.Name(), Snapshot: v.Snapshot.Info().Number, Branch: branch}
+	out := &tableRef{URI: p.URI, Table: t.Name(), Snapshot: v.Snapshot.Info().Number, Branch: branch}
 	for _, o := range v.Overlays {
 		e.keepSnapshot(p.URI, o.In)
 		out.Overlays = append(out.Overlays, pin{o.Name, o.In.Info().Number})
@@ -144,13 +137,11 @@ func (e *Engine) branch(ctx context.Context, p place) (*place, *storage.Snapshot
 	return out, v.Snapshot, nil
 }
 
-func (e *Engine) tables(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p struct {
-		URI string `json:"uri"`
-	}
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
+type storeParams struct {
+	URI string `json:"uri"`
+}
+
+func (e *Engine) tables(ctx context.Context, p *storeParams) (any, error) {
 	s, err := e.store(ctx, p.URI)
 	if err != nil {
 		return nil, err
@@ -191,35 +182,21 @@ func infoOf(i storage.SnapshotInfo) snapshotInfo {
 	}
 }
 
-type tableParams struct{ place }
-
-func (p *tableParams) fields() map[string]any { return placeFields(&p.place) }
-
-func (e *Engine) table(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p tableParams
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
-	out := tableAnswer{}
-	branch, snap, err := e.branch(ctx, p.place)
+func (e *Engine) table(ctx context.Context, p *tableRef) (any, error) {
+	branch, snap, err := e.branch(ctx, p)
 	if err == nil && branch == nil {
-		snap, err = e.snapshot(ctx, p.place)
+		snap, err = e.snapshot(ctx, p)
 	}
 	if err != nil {
 		return nil, err
 	}
 	e.keepSnapshot(p.URI, snap) // it is asked for by its number from now on
-	out.snapshotInfo, out.Place = infoOf(snap.Info()), branch
-	return out, nil
+	return tableAnswer{infoOf(snap.Info()), branch}, nil
 }
 
-// rows answers with how many rows a scan of a place gives.
-func (e *Engine) rows(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p tableParams
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
-	view, err := e.view(ctx, p.place)
+// rows answers with how many rows a scan gives.
+func (e *Engine) rows(ctx context.Context, p *tableRef) (any, error) {
+	view, err := e.view(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -230,35 +207,27 @@ func (e *Engine) rows(ctx context.Context, raw json.RawMessage) (any, error) {
 	return m.Rows, nil
 }
 
-// tableAnswer is a table as Python gets it: a snapshot, and, where a branch was opened, the place that stands for what it reads.
+// tableAnswer is a table as Python gets it: a snapshot, and of a branch what it reads.
 type tableAnswer struct {
 	snapshotInfo
-	Place *place `json:"place,omitempty"`
+	Ref *tableRef `json:"ref,omitempty"`
 }
 
 // appendJSON writes a as encoding/json would.
 func (a tableAnswer) appendJSON(b []byte) []byte {
 	b = a.snapshotInfo.appendJSON(b)
-	if a.Place == nil {
+	if a.Ref == nil {
 		return b
 	}
-	text, err := json.Marshal(a.Place)
+	text, err := json.Marshal(a.Ref)
 	if err != nil {
 		panic(err) // it is numbers and strings
 	}
-	return append(append(jsontext.AppendMember(b[:len(b)-1], "place"), text...), '}')
+	return append(append(jsontext.AppendMember(b[:len(b)-1], "ref"), text...), '}')
 }
 
-func (e *Engine) snapshots(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p place
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
-	s, err := e.store(ctx, p.URI)
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.Table(ctx, p.Table)
+func (e *Engine) listSnapshots(ctx context.Context, p *tableRef) (any, error) {
+	t, err := e.tableOf(ctx, p.URI, p.Table)
 	if err != nil {
 		return nil, err
 	}
@@ -280,25 +249,23 @@ type featureInfo struct {
 	Kind         string `json:"kind"`
 	Elem         string `json:"elem"`
 	Score        string `json:"score"`
-	Dim          uint32 `json:"dim"`
 	Role         string `json:"role"`
 	Logical      string `json:"logical"`
 	OriginColumn string `json:"origin_column"`
 	OriginKey    string `json:"origin_key"`
+	Dim          uint32 `json:"dim"`
 }
 
 // appendJSON writes i as encoding/json would.
 func (i *featureInfo) appendJSON(b []byte) []byte {
-	b = jsontext.AppendText(append(b, '{'), "name", i.Name)
-	b = jsontext.AppendText(b, "id", i.ID)
-	b = jsontext.AppendText(b, "kind", i.Kind)
-	b = jsontext.AppendText(b, "elem", i.Elem)
-	b = jsontext.AppendText(b, "score", i.Score)
-	b = jsontext.AppendUint(b, "dim", uint64(i.Dim))
-	b = jsontext.AppendText(b, "role", i.Role)
-	b = jsontext.AppendText(b, "logical", i.Logical)
-	b = jsontext.AppendText(b, "origin_column", i.OriginColumn)
-	return append(jsontext.AppendText(b, "origin_key", i.OriginKey), '}')
+	b = append(b, '{')
+	for _, m := range [...]struct{ name, value string }{
+		{"name", i.Name}, {"id", i.ID}, {"kind", i.Kind}, {"elem", i.Elem}, {"score", i.Score}, {"role", i.Role},
+		{"logical", i.Logical}, {"origin_column", i.OriginColumn}, {"origin_key", i.OriginKey},
+	} {
+		b = jsontext.AppendText(b, m.name, m.value)
+	}
+	return append(jsontext.AppendUint(b, "dim", uint64(i.Dim)), '}')
 }
 
 func featureOf(f storage.Feature) featureInfo {
@@ -320,16 +287,14 @@ func featureOf(f storage.Feature) featureInfo {
 	return i
 }
 
-func (e *Engine) features(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p struct {
-		place
-		Features []string `json:"features"`
-		Overlay  []string `json:"overlay,omitempty"`
-	}
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
-	view, err := e.view(ctx, p.place)
+type featuresParams struct {
+	tableRef
+	Features []string `json:"features"`
+	Overlay  []string `json:"overlay"`
+}
+
+func (e *Engine) features(ctx context.Context, p *featuresParams) (any, error) {
+	view, err := e.view(ctx, &p.tableRef)
 	if err != nil {
 		return nil, err
 	}
@@ -337,9 +302,13 @@ func (e *Engine) features(ctx context.Context, raw json.RawMessage) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]featureInfo, len(plan.Features))
-	for i, f := range plan.Features {
+	return featuresOf(plan.Features), nil
+}
+
+func featuresOf(features []storage.Feature) []featureInfo {
+	out := make([]featureInfo, len(features))
+	for i, f := range features {
 		out[i] = featureOf(f)
 	}
-	return out, nil
+	return out
 }

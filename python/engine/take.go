@@ -5,48 +5,43 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
+	"sync/atomic"
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/arrowbatch"
 	"github.com/dsistore/dsistore/storage"
 )
 
-// maxTakers is how many takers are kept for the next take of the same features.
-const maxTakers = 2
-
-// A taker takes rows of one snapshot, of the same features, as Arrow. It is kept for the next take, with what it has in memory.
+// A taker takes rows of one snapshot, of the same features, as Arrow. It is kept for the next take, with what it has in
+// memory.
 type taker struct {
-	key       string // what was asked for, but the rows
-	snapshot  storage.SnapshotInfo
 	taker     *reader.Taker
 	converter *arrowbatch.Converter
 	memory    *tracked
 	rows      uint64
 	closed    func() // tells the metrics
 
-	uses int // by takes under way, and one while it is kept; guarded by Engine.mu
+	uses atomic.Int64 // takes under way, and one while it is kept; it grows from 0 never, and under Engine.mu
+}
+
+// takerKey is what a taker is kept for. The snapshot must be the same, and not only its number: a store that was
+// removed and made anew counts its snapshots from 1 again.
+type takerKey struct {
+	params   string // what was asked for, but the rows
+	snapshot storage.SnapshotInfo
 }
 
 type takeParams struct {
-	place
+	tableRef
+	readParams
 	Features []string `json:"features"`
-	Overlay  []string `json:"overlay,omitempty"`
-	Fold     bool     `json:"fold,omitempty"`
-	Workers  int      `json:"workers,omitempty"`
-	Memory   int64    `json:"memory,omitempty"`
-	NoLease  bool     `json:"no_lease,omitempty"`
-	accessParams
+	Overlay  []string `json:"overlay"`
+	Fold     bool     `json:"fold"`
 }
 
-// take answers with records, as "records_open" does, that have the rows asked for: places in the order of the table, which follow the
-// request.
-func (e *Engine) take(ctx context.Context, raw json.RawMessage) (any, error) {
-	var p takeParams
-	if err := params(raw, &p); err != nil {
-		return nil, err
-	}
-	rows, err := following(ctx)
+// take answers with records, as "records_open" does. They have the rows at the row positions that follow the request.
+func (e *Engine) take(ctx context.Context, p *takeParams) (any, error) {
+	rows, err := callOf(ctx).following()
 	if err != nil {
 		return nil, err
 	}
@@ -54,18 +49,17 @@ func (e *Engine) take(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer e.leaveTaker(t)
+	defer t.leave()
 	for i, r := range rows {
 		if r >= t.rows {
-			return nil, usageError{fmt.Errorf("rows: %d, at place %d: want 0 to %d", int64(r), i, int64(t.rows)-1)}
+			return nil, usageError{fmt.Errorf("rows: %d, at index %d: want 0 to %d", int64(r), i, int64(t.rows)-1)}
 		}
 	}
 	b, err := t.taker.Take(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
-	r := &Records{converter: t.converter, memory: t.memory}
-	r.next = func(context.Context) (*reader.Batch, error) {
+	next := func(context.Context) (*reader.Batch, error) {
 		if b == nil {
 			return nil, io.EOF
 		}
@@ -73,89 +67,66 @@ func (e *Engine) take(ctx context.Context, raw json.RawMessage) (any, error) {
 		b = nil
 		return taken, nil
 	}
-	r.close = func() {
+	release := func() {
 		if b != nil {
 			b.Release()
 		}
 	}
-	return e.opened(r), nil
+	return e.opened(&Records{next: next, close: release, converter: t.converter, memory: t.memory}), nil
 }
 
 // taker returns the taker of what is asked for, for one take.
-func (e *Engine) taker(ctx context.Context, p takeParams) (*taker, error) {
+func (e *Engine) taker(ctx context.Context, p *takeParams) (*taker, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
 	}
-	key := string(text)
-	snap, err := e.snapshot(ctx, p.place)
+	snap, err := e.snapshot(ctx, &p.tableRef)
 	if err != nil {
 		return nil, err
 	}
-	if t := e.keptTaker(key, snap.Info()); t != nil {
+	key := takerKey{string(text), snap.Info()}
+	e.mu.Lock()
+	t, ok := e.takers.Get(key)
+	if ok {
+		t.uses.Add(1)
+	}
+	e.mu.Unlock()
+	if ok {
 		return t, nil
 	}
 	p.Snapshot, p.Time = snap.Info().Number, ""
-	plan, view, err := e.makePlan(ctx, planParams{place: p.place, Features: p.Features, Overlay: p.Overlay})
+	layout, _, err := e.makePlan(ctx, &planParams{tableRef: p.tableRef, Features: p.Features, Overlay: p.Overlay})
 	if err != nil {
 		return nil, err
 	}
-	layout, err := reader.NewLayoutWith(ctx, view.Snapshot, plan, reader.LayoutOptions{View: view})
-	if err != nil {
+	t = &taker{memory: &tracked{under: e.allocator}, rows: layout.Rows()}
+	if t.converter, err = arrowbatch.NewConverter(layout.Plan(), arrowbatch.Options{Fold: p.Fold}); err != nil {
 		return nil, err
 	}
-	t := &taker{key: key, snapshot: snap.Info(), memory: &tracked{under: e.allocator}, rows: layout.Rows(), uses: 1}
-	if t.converter, err = arrowbatch.NewConverter(plan, arrowbatch.Options{Fold: p.Fold}); err != nil {
-		return nil, err
-	}
-	t.taker, err = layout.Taker(reader.Options{Workers: p.Workers, MemoryBudget: p.Memory, Allocator: t.memory, Usage: p.options(),
-		Lease: reader.LeaseOptions{Off: p.NoLease}})
-	if err != nil {
+	opts := p.options(t.memory)
+	opts.KeepBatches = false
+	if t.taker, err = layout.Taker(opts); err != nil {
 		return nil, usageError{err}
 	}
 	t.closed = e.measured().AddReader(t.taker)
-	e.keepTaker(t)
+	t.uses.Store(2)
+	// Of two takes that begin at once, the second one's taker is kept.
+	e.mu.Lock()
+	e.takers.Remove(key)
+	e.takers.Put(key, t, 1)
+	gone := e.evicted
+	e.evicted = nil
+	e.mu.Unlock()
+	for _, t := range gone {
+		t.leave()
+	}
 	return t, nil
 }
 
-// keptTaker returns the taker that is kept for a key, or nil. Its snapshot must be the one meant, not only have its number: a
-// store that was removed and made anew counts its snapshots from 1 again.
-func (e *Engine) keptTaker(key string, snapshot storage.SnapshotInfo) *taker {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	at := slices.IndexFunc(e.takers, func(t *taker) bool { return t.key == key && t.snapshot == snapshot })
-	if at < 0 {
-		return nil
-	}
-	t := e.takers[at]
-	e.takers = append(slices.Delete(e.takers, at, at+1), t)
-	t.uses++
-	return t
-}
-
-// keepTaker keeps a taker in place of the one used longest ago. Two takes that begin at once may both keep one.
-func (e *Engine) keepTaker(t *taker) {
-	e.mu.Lock()
-	t.uses++
-	e.takers = append(e.takers, t)
-	var gone *taker
-	if len(e.takers) > maxTakers {
-		gone = e.takers[0]
-		e.takers = slices.Delete(e.takers, 0, 1)
-	}
-	e.mu.Unlock()
-	if gone != nil {
-		e.leaveTaker(gone)
-	}
-}
-
-// leaveTaker ends a use of a taker; the last one closes it.
-func (e *Engine) leaveTaker(t *taker) {
-	e.mu.Lock()
-	t.uses--
-	last := t.uses == 0
-	e.mu.Unlock()
-	if last {
+// leave ends a use of a taker; the last one closes it.
+func (t *taker) leave() {
+	if t.uses.Add(-1) == 0 {
 		_ = t.taker.Close() // it has nothing that could fail
 		t.closed()
 	}

@@ -17,15 +17,20 @@ func encoded(rows ...int64) (b []byte) {
 	return b
 }
 
+// closeTakers closes what is kept for the next take.
+func closeTakers(e *Engine) {
+	e.takers.Clear()
+	for _, x := range e.evicted {
+		x.leave()
+	}
+	e.evicted = nil
+}
+
 // Rows taken are those of a scan, in the order asked for; takers are kept for two selections, and give all memory back.
 func TestTake(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 100)
-	defer func() {
-		for _, x := range e.takers {
-			e.leaveTaker(x)
-		}
-	}()
+	defer closeTakers(e)
 	name := must[[]featureInfo](t, e, "features", with(at, "features", []string{"@all"}))[0].Name
 	for i, features := range [][]string{{name}, {"@all"}, {name, "@all"}, {name}} {
 		r := e.TakeRecords(must[int64](t, e, "take", with(at, "features", features, "rows", encoded(7, 99, 7))))
@@ -40,21 +45,22 @@ func TestTake(t *testing.T) {
 			t.Errorf("take %d: more than one record, or %v", i, r.Err())
 		}
 		r.Release()
-		if len(e.takers) != min(i+1, maxTakers) {
-			t.Errorf("take %d: %d takers are kept", i, len(e.takers))
+		if e.takers.Size() != min(int64(i+1), maxTakers) {
+			t.Errorf("take %d: %d takers are kept", i, e.takers.Size())
 		}
 	}
 	// What nobody reads is given back too.
 	e.TakeRecords(must[int64](t, e, "take", with(at, "features", []string{name}, "rows", encoded(1)))).Release()
 	for _, rows := range [][]int64{{100}, {-1}} {
 		request := requestOf(t, "take", with(at, "features", []string{name}, "rows", encoded(rows...)))
-		if w := fails(t, e, string(request)); w.Kind != "usage" || !strings.Contains(w.Message, fmt.Sprintf("rows: %d, at place 0: want 0 to 99", rows[0])) {
+		if w := fails(t, e, string(request)); w.Kind != "usage" ||
+			!strings.Contains(w.Message, fmt.Sprintf("rows: %d, at index 0: want 0 to 99", rows[0])) {
 			t.Errorf("rows %v: %+v", rows, w)
 		}
 	}
 	cut := requestOf(t, "take", with(at, "features", []string{name}, "rows", encoded(1)[:7]))
 	if w := fails(t, e, string(cut)); !strings.Contains(w.Message, "7 bytes follow") {
-		t.Errorf("a place of 7 bytes: %+v", w)
+		t.Errorf("a row position of 7 bytes: %+v", w)
 	}
 }
 
@@ -64,7 +70,7 @@ func TestSnapshotsAreKept(t *testing.T) {
 	at := ingested(t, e, 100)
 	var counted *object.Counted
 	e = New(e.allocator)
-	e.open = func(uri string) (object.Store, error) {
+	e.openStore = func(uri string) (object.Store, error) {
 		s, err := object.Open(uri)
 		counted = object.NewCounted(s)
 		return counted, err
@@ -78,15 +84,12 @@ func TestSnapshotsAreKept(t *testing.T) {
 	}
 }
 
-// A store that is made anew under a process has snapshots of the same numbers: what was kept of the old one serves nobody.
+// A store that is made anew under a process has snapshots of the same numbers: what was kept of the old one serves
+// nobody.
 func TestWhatIsKeptOfARemovedStore(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 100)
-	defer func() {
-		for _, x := range e.takers {
-			e.leaveTaker(x)
-		}
-	}()
+	defer closeTakers(e)
 	at["snapshot"], at["features"] = must[snapshotInfo](t, e, "table", at).Number, []string{"@all"}
 	take := with(at, "rows", encoded(99))
 	refused := func(method string, params map[string]any) wireError {

@@ -24,9 +24,11 @@ def make_rows(seed: int = 7, rows: int = ROWS) -> pa.Table:
     sessions = [i for i in range(rows // 8) for _ in range(8)]
     r.shuffle(sessions)
     history: dict[int, list[int]] = {}
-    columns: dict[str, list] = {k: [] for k in (
-        "session_id", "event_time", "request_id", "user_list", "user_history", "item_list", "scored", "dense_a", "dense_b",
-        "vector", "numbers", "country", "click")}
+    columns: dict[str, list] = {
+        k: []
+        for k in ("session_id", "event_time", "request_id", "user_list", "user_history", "item_list", "scored",
+                  "dense_a", "dense_b", "vector", "numbers", "country", "click")
+    }
     for i in range(rows):
         s = sessions[i % len(sessions)]
         seen = history.setdefault(s, [s * 1000 + k for k in range(s % 5)])

@@ -20,9 +20,9 @@ SECONDS = 120  # after which a program hangs
 def start(program: str, *args: object, under: Sequence[object] = ()) -> subprocess.Popen[str]:
     """A Python process that runs the text of a program, under a command that runs the rest of its arguments."""
     path = [str(pathlib.Path(dsistore.__file__).parent.parent), str(pathlib.Path(__file__).parent)]
-    return subprocess.Popen(
-        [*map(str, under), sys.executable, "-c", textwrap.dedent(program), *map(str, args)], text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)})
+    return subprocess.Popen([*map(str, under), sys.executable, "-c",
+                             textwrap.dedent(program), *map(str, args)], text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)})
 
 
 def open_gate(gate: pathlib.Path, p: subprocess.Popen[str]) -> None:

@@ -47,9 +47,9 @@ def plain():
 
 def deduplicated():
     """The same four rows."""
-    return KeyedJaggedTensor(
-        keys=["a", "b"], values=torch.tensor([1, 2, 3, 4, 5, 6, 7]), lengths=torch.tensor([2, 1, 1, 1, 1, 1], dtype=torch.int32),
-        stride_per_key_per_rank=[[2], [4]], inverse_indices=(["a", "b"], torch.tensor([[0, 0, 1, 0], [0, 1, 2, 3]])))
+    return KeyedJaggedTensor(keys=["a", "b"], values=torch.tensor([1, 2, 3, 4, 5, 6, 7]), lengths=torch.tensor(
+        [2, 1, 1, 1, 1, 1], dtype=torch.int32), stride_per_key_per_rank=[[2], [4]],
+                             inverse_indices=(["a", "b"], torch.tensor([[0, 0, 1, 0], [0, 1, 2, 3]])))
 
 
 def tables(config, **options):
@@ -66,8 +66,10 @@ def sequences():
 
 
 def fused_bags():
-    configs = tables(EmbeddingBagConfig, init_fn=lambda t: torch.nn.init.uniform_(t, generator=torch.Generator().manual_seed(1)))
-    return FusedEmbeddingBagCollection(configs, optimizer_type=torch.optim.SGD, optimizer_kwargs={"lr": 0.1}, device=CPU)
+    configs = tables(EmbeddingBagConfig,
+                     init_fn=lambda t: torch.nn.init.uniform_(t, generator=torch.Generator().manual_seed(1)))
+    return FusedEmbeddingBagCollection(configs, optimizer_type=torch.optim.SGD, optimizer_kwargs={"lr": 0.1},
+                                       device=CPU)
 
 
 def processed_by_dict():
@@ -83,10 +85,10 @@ def processed():
 def collisions(configs):
     return ManagedCollisionCollection(
         managed_collision_modules={
-            f"t_{k}": MCHManagedCollisionModule(
-                zch_size=IDS, device=CPU, input_hash_size=1000, eviction_interval=2, eviction_policy=DistanceLFU_EvictionPolicy())
-            for k in "ab"},
-        embedding_configs=configs)
+            f"t_{k}": MCHManagedCollisionModule(zch_size=IDS, device=CPU, input_hash_size=1000, eviction_interval=2,
+                                                eviction_policy=DistanceLFU_EvictionPolicy())
+            for k in "ab"
+        }, embedding_configs=configs)
 
 
 def collision_bags():

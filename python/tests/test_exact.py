@@ -26,7 +26,8 @@ def ingest(path, columns, roles={}, **options) -> dsistore.Table:
 
 
 def places(b: Batch) -> dict[str, str]:
-    """Which part of a batch has each of its features. A feature that two have, or a column too many or too few, is an error."""
+    """Which part of a batch has each of its features. A feature that two have, or a column too many or too few, is an
+    error."""
     parts = {"dense": b.dense_names, "labels": b.label_names, "embeddings": list(b.embeddings), "keys": list(b.keys),
              "integers": list(b.integers)}
     for kind in ("sparse", "weighted", "floats"):
@@ -50,11 +51,13 @@ IDS = [2**62 - i for i in range(4096)]
 @pytest.fixture(scope="module")
 def ids(tmp_path_factory) -> dsistore.Table:
     n = len(IDS)
-    return ingest(tmp_path_factory.mktemp("ids"), {
-        "request_id": IDS, "user": [2**40 + i // 4 for i in range(n)], "count": [i * 4096 for i in range(n)], "hash": pa.array(
-            [2**64 - 1 - i for i in range(n)], pa.uint64()), "some": pa.array([None if i % 3 else 2**53 + 1 for i in range(n)], pa.int64()),
-        "tags": [[2**62 + i] for i in range(n)], "click": pa.array([i % 2 for i in range(n)], pa.int8()), "country": ["de"] * n,
-    }, roles={"user": "user_key"})
+    return ingest(
+        tmp_path_factory.mktemp("ids"), {
+            "request_id": IDS, "user": [2**40 + i // 4 for i in range(n)], "count": [i * 4096 for i in range(n)],
+            "hash": pa.array([2**64 - 1 - i for i in range(n)], pa.uint64()), "some": pa.array(
+                [None if i % 3 else 2**53 + 1 for i in range(n)], pa.int64()), "tags": [[2**62 + i] for i in range(n)],
+            "click": pa.array([i % 2 for i in range(n)], pa.int8()), "country": ["de"] * n,
+        }, roles={"user": "user_key"})
 
 
 def all_of(table, name, **options) -> list:
@@ -64,26 +67,35 @@ def all_of(table, name, **options) -> list:
 @pytest.mark.parametrize("output", ["kjt", "ikjt"])
 @pytest.mark.parametrize("where", ["features", "labels", "both"])
 def test_an_id_is_never_rounded(ids, output, where):
-    features = {"features": (["request_id", "count"], ()), "labels": (["count"], "request_id"), "both": (["hash", "count"], ["request_id"])}
+    features = {
+        "features": (["request_id", "count"], ()), "labels": (["count"], "request_id"),
+        "both": (["hash", "count"], ["request_id"])
+    }
     with pytest.raises(dsistore.UsageError) as e:
         next(iter(ids.torch(features[where][0], labels=features[where][1], output=output)))
     text = str(e.value)
     assert '"request_id"' in text and "4611686018427387903" in text and "row 1" in text, text  # 2^62 itself is held
-    assert ("18446744073709551615" in text and '"hash"' in text) == (where == "both"), text  # all of them are named at once
+    # all of them are named at once
+    assert ("18446744073709551615" in text and '"hash"' in text) == (where == "both"), text
     assert '"count"' not in text and "integers" in text and "cast(float32)" in text and "list" in text
 
 
 def test_integers_by_name(ids):
     for b in ids.torch(["count", "tags"], labels="click", integers=["request_id", "hash"], batch_size=4096):
-        assert places(b) == {"count": "dense", "tags": "sparse", "click": "labels", "request_id": "integers", "hash": "integers"}
+        assert places(b) == {
+            "count": "dense", "tags": "sparse", "click": "labels", "request_id": "integers", "hash": "integers"
+        }
         assert b.integers["request_id"].dtype == torch.int64 and b.integers["request_id"].tolist() == IDS
-        assert b.integers["hash"].dtype == torch.uint64 and b.integers["hash"].tolist() == [2**64 - 1 - i for i in range(4096)]
+        assert b.integers["hash"].dtype == torch.uint64 and b.integers["hash"].tolist() == [
+            2**64 - 1 - i for i in range(4096)
+        ]
         assert b.dense[:, 0].tolist() == [i * 4096 for i in range(4096)]  # exactly, though there are more than 2^24
         for other in (b.to("cpu"), pickle.loads(ForkingPickler.dumps(b)), b.map(lambda t: t)):
             assert other.integers["request_id"].tolist() == IDS
         assert b.integers_present == {}
     assert all_of(ids, "request_id", integers="request_*") == IDS
-    assert all_of(ids, "count", integers=["count"], transforms={"count": "mod(7)"}) == [i * 4096 % 7 for i in range(4096)]
+    assert all_of(ids, "count", integers=["count"],
+                  transforms={"count": "mod(7)"}) == [i * 4096 % 7 for i in range(4096)]
     assert max(all_of(ids, "country", integers="country", transforms={"country": f"hash({2**60})"})) > MOST
     # A key comes as it did, or so.
     (b,) = ids.torch(["user"])
@@ -116,7 +128,8 @@ def test_ways_out_that_the_error_names(ids):
 
 
 @pytest.mark.parametrize("options, text", [
-    ({"integers": "tags"}, "tags.*list"), ({"integers": "country"}, "country.*string"), ({"integers": "@all"}, "country.*string"),
+    ({"integers": "tags"}, "tags.*list"), ({"integers": "country"}, "country.*string"),
+    ({"integers": "@all"}, "country.*string"),
     ({"integers": "count", "transforms": {"count": "log1p"}}, "count.*float32"),
     ({"integers": "click", "labels": "click"}, "click.*labels.*integers"), ({"integers": "request_ids"}, "request_id"),
 ])
@@ -129,13 +142,21 @@ def test_which_integers_float32_holds(tmp_path):
     """Each value alone in a batch, where all others are small: an exact answer, value by value."""
     r = random.Random(5)
     odd = [r.getrandbits(b) | 1 << b - 1 for b in range(20, 64) for _ in range(6)]
-    values = [0, MOST, -MOST, MOST + 1, -MOST - 1, MOST + 2, 2**62, -2**63, 2**63 - 1, -2**63 + 1, -2**40, 2**40 + 2**16, 2**40 + 2**15]
-    signed = [*values, *(s * (o >> 1 if o >= 2**63 else o) for o in odd for s in (1, -1)), *((o >> 30) << 30 for o in odd if o < 2**63)]
+    values = [
+        0, MOST, -MOST, MOST + 1, -MOST - 1, MOST + 2, 2**62, -2**63, 2**63 - 1, -2**63 + 1, -2**40, 2**40 + 2**16,
+        2**40 + 2**15
+    ]
+    signed = [
+        *values, *(s * (o >> 1 if o >= 2**63 else o) for o in odd for s in (1, -1)),
+        *((o >> 30) << 30 for o in odd if o < 2**63)
+    ]
     unsigned = [0, MOST + 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64 - 2**40, 2**64 - 2**39, *odd]
     for i, (values, kind) in enumerate(((signed, pa.int64()), (unsigned, pa.uint64()))):
         (tmp_path / str(i)).mkdir()
-        table = ingest(tmp_path / str(i), {"x": pa.array([v for x in values for v in (1, x)], kind), "row": list(range(2 * len(values)))})
-        held = [v for v in values if float(torch.tensor(float(v), dtype=torch.float32)) == v]  # Python compares int and float exactly
+        table = ingest(tmp_path / str(i),
+                       {"x": pa.array([v for x in values for v in (1, x)], kind), "row": list(range(2 * len(values)))})
+        # Python compares int and float exactly
+        held = [v for v in values if float(torch.tensor(float(v), dtype=torch.float32)) == v]
         assert 20 < len(held) < len(values) - 20
         for k, v in enumerate(values):
             batches = iter(table.torch("x", filter=f"row >= {2 * k} AND row < {2 * k + 2}"))
@@ -147,10 +168,12 @@ def test_which_integers_float32_holds(tmp_path):
 
 
 def test_integers_of_later_segments(tmp_path):
-    """A count that grows beyond 2^24 in the second partition: its batches are an error, those before and the others are not."""
+    """A count that grows beyond 2^24 in the second partition: its batches are an error, those before and the others are
+    not."""
     store = dsistore.open(tmp_path)
     for ds, first in (("a", 0), ("b", MOST - 5), ("c", 0)):
-        store.ingest("t", pa.table({"n": list(range(first, first + 10)), "v": [1] * 10, "ds": [ds] * 10}), partition_by="ds")
+        store.ingest("t", pa.table({"n": list(range(first, first + 10)), "v": [1] * 10, "ds": [ds] * 10}),
+                     partition_by="ds")
     table = store.table("t")
     batches = iter(table.torch(["n", "v"], batch_size=5))
     for want in (range(5), range(5, 10), range(MOST - 5, MOST)):
@@ -167,7 +190,8 @@ def test_integers_of_later_segments(tmp_path):
 def test_integers_of_an_overlay(tmp_path):
     store = dsistore.open(tmp_path)
     store.ingest("t", pa.table({"key": list(range(100)), "v": [0.5] * 100}))
-    store.table("t").overlay("big", pa.table({"key": list(range(50, 100)), "id": [MOST + 1 + 2 * i for i in range(50)]}), key="key")
+    store.table("t").overlay("big", pa.table({"key": list(range(50, 100)),
+                                              "id": [MOST + 1 + 2 * i for i in range(50)]}), key="key")
     table = store.table("t")
     with pytest.raises(dsistore.UsageError, match=rf'"id" has {MOST + 1} \(row 50\b'):
         list(table.torch(["v", "id"], overlay="big"))
@@ -207,11 +231,15 @@ def test_vectors_of_integers(tmp_path):
 @pytest.fixture(scope="module")
 def labeled(tmp_path_factory) -> dsistore.Table:
     n = 6
-    return ingest(tmp_path_factory.mktemp("labeled"), {
-        "click": [i % 2 for i in range(n)], "conversion": [i % 3 for i in range(n)], "dwell": [0.5 * i for i in range(n)],
-        "topics": [[i] for i in range(n)], "why": ["x"] * n, "user": list(range(n)), "a": [float(i) for i in range(n)],
-        "list": [[i, i] for i in range(n)], "shared": [[random.Random(i // 3).getrandbits(60) for _ in range(500)] for i in range(n)], "key": list(range(n))},
-        roles={"click": "label", "conversion": "label", "topics": "label", "why": "label", "user": "user_key"})
+    return ingest(
+        tmp_path_factory.mktemp("labeled"), {
+            "click": [i % 2 for i in range(n)], "conversion": [i % 3
+                                                               for i in range(n)], "dwell": [0.5 * i for i in range(n)],
+            "topics": [[i]
+                       for i in range(n)], "why": ["x"] * n, "user": list(range(n)), "a": [float(i) for i in range(n)],
+            "list": [[i, i] for i in range(n)], "shared": [[random.Random(i // 3).getrandbits(60) for _ in range(500)]
+                                                           for i in range(n)], "key": list(range(n))
+        }, roles={"click": "label", "conversion": "label", "topics": "label", "why": "label", "user": "user_key"})
 
 
 def one(table, *args, **options) -> Batch:
@@ -230,12 +258,14 @@ def test_every_feature_is_in_the_batch_once(labeled, output, presence):
     assert b.dense[:, b.dense_names.index("conversion")].tolist() == [0, 1, 2, 0, 1, 2]
     assert (b.labels_present is not None) == presence and (not presence or b.labels_present.shape == (6,))
     b = one(labeled, ["click", "conversion", "a"], labels=["dwell"], output=output, presence=presence)
-    assert places(b) == {"dwell": "labels", "click": "dense", "conversion": "dense", "a": "dense"} and b.labels.shape == (6, 1)
+    assert places(b) == {"dwell": "labels", "click": "dense", "conversion": "dense", "a": "dense"
+                         } and b.labels.shape == (6, 1)
     b = one(labeled, ["topics", "why", "conversion"], labels=["click"], output=output, presence=presence)
     assert places(b) == {"topics": "sparse", "why": "keys", "conversion": "dense", "click": "labels"}
     assert b.sparse.values.tolist() == list(range(6))
     b = one(labeled, ["a", "conversion"], labels=["conversion", "click"], output=output, presence=presence)
-    assert b.label_names == ["conversion", "click"] and b.labels[:, 0].tolist() == [0, 1, 2, 0, 1, 2] and b.dense_names == ["a"]
+    assert b.label_names == ["conversion", "click"] and b.labels[:, 0].tolist() == [0, 1, 2, 0, 1, 2
+                                                                                    ] and b.dense_names == ["a"]
     b = one(labeled, ["user", "a"], labels="user", output=output)
     assert places(b) == {"user": "labels", "a": "dense"}
 
@@ -257,8 +287,10 @@ def test_a_glob_makes_no_feature_of_a_label(labeled):
         if features != ["c*"]:
             assert "topics" in str(e.value) and "why" in str(e.value)  # all at once
     where = places(one(labeled, ["*", "topics", "why"], labels=["click", "conversion"]))
-    assert where == {"click": "labels", "conversion": "labels", "topics": "sparse", "why": "keys", "user": "keys", "a": "dense",
-                     "dwell": "dense", "list": "sparse", "shared": "sparse", "key": "dense"}
+    assert where == {
+        "click": "labels", "conversion": "labels", "topics": "sparse", "why": "keys", "user": "keys", "a": "dense",
+        "dwell": "dense", "list": "sparse", "shared": "sparse", "key": "dense"
+    }
 
 
 def test_a_label_that_is_no_number_is_refused_at_once(labeled):
@@ -271,7 +303,8 @@ def test_a_label_that_is_no_number_is_refused_at_once(labeled):
 
 def test_names_that_read_as_globs(tmp_path):
     """A label or an integer called a* is that feature, and brings no other along."""
-    table = ingest(tmp_path, {"a*": [1, 0], "ab": [5, 6], "?": [2**53 + 1, 8], "xy": [9, 9], "@s": [3, 4], "w\\": [1, 1]})
+    table = ingest(tmp_path,
+                   {"a*": [1, 0], "ab": [5, 6], "?": [2**53 + 1, 8], "xy": [9, 9], "@s": [3, 4], "w\\": [1, 1]})
     b = one(table, "xy", labels="a\\*", integers=["\\?", "\\@s", "w\\\\"])
     assert places(b) == {"a*": "labels", "?": "integers", "@s": "integers", "w\\": "integers", "xy": "dense"}
     assert b.labels.tolist() == [1, 0] and b.integers["?"].tolist() == [2**53 + 1, 8]

@@ -37,7 +37,8 @@ def check_run(tmp_path, store, table, *args, steps, stop):
     begun = losses(store, table, *args, "--output", "ikjt", "--steps", stop, "--checkpoint", checkpoint)
     resumed = losses(store, table, *args, "--output", "ikjt", "--steps", steps, "--resume", checkpoint)
     assert list(begun) + list(resumed) == list(whole)
-    # The two forms add the same gradients in another order. Training amplifies the rounding, more on some processors than on others.
+    # The two forms add the same gradients in another order. Training amplifies the rounding, more on some processors
+    # than on others.
     for step, loss in (begun | resumed).items():
         assert loss == pytest.approx(whole[step], rel=1e-3 if step <= 30 else 3e-2), step
 
@@ -46,12 +47,13 @@ def test_dlrm_on_the_table_of_make_demo(tmp_path):
     if shutil.which("go") is None:
         pytest.skip("no Go toolchain: the table of make demo was left out")
     # With the tags of make test, so that what that compiled is linked.
-    subprocess.run(
-        ["go", "run", "-tags", "invariants,pebblegozstd", "./bench/demo", "--rows", "10000", "--rounds", "1", "--dir", tmp_path],
-        cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    check_run(
-        tmp_path, tmp_path / "store", "workload", "--features", "user_dense_*", "user_list_0000*", "user_history_0000*", "item_list_*",
-        "--batch-size", 500, steps=24, stop=20)  # it stops at the end of an epoch
+    subprocess.run([
+        "go", "run", "-tags", "invariants,pebblegozstd", "./bench/demo", "--rows", "10000", "--rounds", "1", "--dir",
+        tmp_path
+    ], cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    check_run(tmp_path, tmp_path / "store", "workload", "--features", "user_dense_*", "user_list_0000*",
+              "user_history_0000*", "item_list_*", "--batch-size", 500, steps=24,
+              stop=20)  # it stops at the end of an epoch
 
 
 def test_dlrm_on_movielens(tmp_path):

@@ -14,35 +14,24 @@ COLUMNS = ["request_id", "user_history", "scored", "dense_a", "country", "click"
 
 # A filter, and the same for DuckDB where it is written otherwise.
 CONDITIONS: list[tuple[str, str | None]] = [
-    ("click = 1", None),
-    ("NOT click = 1", None),
-    ("country = 'de'", None),
-    ("country != 'de'", None),
-    ("country IN ('de', 'it')", None),
-    ("country NOT IN ('de', 'it')", None),
-    ("country IS NULL", None),
-    ("country LIKE '_r%'", None),
-    ("request_id NOT LIKE 'r1%'", None),
-    ("dense_a > 0.5", "dense_a > 0.5::DOUBLE"),
-    ("dense_a BETWEEN 0.25 AND 0.75", None),
-    ("dense_a IS NOT NULL", None),
-    ("dense_b >= click", None),
-    ("event_time < 100", None),
-    ("session_id = 3 OR session_id = 9007199254740993.0", "session_id = 3"),
-    ("len(user_list) > 1", None),
-    ("len(user_list) = 0", None),
-    ("user_list IS NULL", None),
+    ("click = 1", None), ("NOT click = 1", None), ("country = 'de'", None), ("country != 'de'", None),
+    ("country IN ('de', 'it')", None), ("country NOT IN ('de', 'it')", None), ("country IS NULL", None),
+    ("country LIKE '_r%'", None), ("request_id NOT LIKE 'r1%'", None), ("dense_a > 0.5", "dense_a > 0.5::DOUBLE"),
+    ("dense_a BETWEEN 0.25 AND 0.75", None), ("dense_a IS NOT NULL", None), ("dense_b >= click", None),
+    ("event_time < 100", None), ("session_id = 3 OR session_id = 9007199254740993.0", "session_id = 3"),
+    ("len(user_list) > 1", None), ("len(user_list) = 0", None), ("user_list IS NULL", None),
     ("contains(user_list, 8)", "list_contains(user_list, 8)"),
     ("any(user_history) > 50000", "CASE WHEN user_history = [] THEN false ELSE list_max(user_history) > 50000 END"),
-    ("all(user_list) >= 0", "CASE WHEN user_list IS NULL THEN NULL WHEN user_list = [] THEN true ELSE list_min(user_list) >= 0 END"),
-    ("len(scored) < 2", None),
-    ("any(numbers) = 1.5", "list_contains(numbers, 1.5)"),
+    ("all(user_list) >= 0",
+     "CASE WHEN user_list IS NULL THEN NULL WHEN user_list = [] THEN true ELSE list_min(user_list) >= 0 END"),
+    ("len(scored) < 2", None), ("any(numbers) = 1.5", "list_contains(numbers, 1.5)"),
 ]
 
 
 def selected(source: pa.Table, condition: str) -> pa.Table:
     """The rows of the source for which DuckDB says that the condition is true, in their order."""
-    numbered = source.append_column("row_number", pa.array(range(source.num_rows), pa.int64()))  # noqa: F841: DuckDB reads it
+    # noqa: F841: DuckDB reads it
+    numbered = source.append_column("row_number", pa.array(range(source.num_rows), pa.int64()))
     rows = duckdb.sql(f"select row_number from numbered where {condition} order by row_number").fetchall()
     return source.take(pa.array([r[0] for r in rows], pa.int64()))
 
@@ -98,8 +87,8 @@ def test_batches_hold_the_selected_rows(table, source, output, shuffle):
 
     condition = "dense_a > 0.25 AND len(user_list) > 0"
     want = selected(source, condition)
-    ds = table.torch(["user_history", "dense_a", "request_id"], labels="click", filter=condition, batch_size=64, shuffle=shuffle,
-                     output=output, world_size=1, rank=0)
+    ds = table.torch(["user_history", "dense_a", "request_id"], labels="click", filter=condition, batch_size=64,
+                     shuffle=shuffle, output=output, world_size=1, rank=0)
     assert len(ds) == -(-want.num_rows // 64)
     batches = list(pickle.loads(pickle.dumps(ds)))
     assert [len(b.labels) for b in batches[:-1]] == [64] * (len(batches) - 1)
@@ -115,8 +104,8 @@ def test_a_job_goes_on_where_it_was(table):
     pytest.importorskip("torch")
 
     def make():
-        return table.torch(["user_history"], labels="click", filter="click = 0 AND sample(0.7, key=request_id)", batch_size=32,
-                           shuffle="session", world_size=1, rank=0)
+        return table.torch(["user_history"], labels="click", filter="click = 0 AND sample(0.7, key=request_id)",
+                           batch_size=32, shuffle="session", world_size=1, rank=0)
 
     whole = [b.labels.shape[0] for b in make()]
     first = make()

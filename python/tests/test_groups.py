@@ -1,4 +1,5 @@
-"""Deduplicated batches of partitions that group features differently, and lack some: each batch keeps the duplicates of its rows.
+"""Deduplicated batches of partitions that group features differently, and lack some: each batch keeps the duplicates of
+its rows.
 
 Rows are held against pyarrow reading the source, counts against the partitions read one by one.
 """
@@ -17,7 +18,8 @@ import pytest
 import torch
 
 import dsistore
-from dsistore.torch import Batch, Shuffle
+from dsistore import Shuffle
+from dsistore.torch import Batch
 
 pytest.importorskip("torchrec")
 
@@ -63,8 +65,12 @@ def make_day(day: Day, seed: int = 1) -> pa.Table:
                 if new and name in SCORED:
                     ids = [{"id": x, "score": r.random()} for x in ids]
                 columns[name].append(None if new and r.random() < 0.1 else ids)
-    lists = {k: pa.array(columns[k], SCORE if k in SCORED else pa.list_(pa.int64())) for k in (*IDS, *SCORED) if k not in day.lacks}
-    return pa.table({"session": columns["session"], "row": columns["row"], "click": pa.array(columns["click"], pa.int8()), **lists})
+    lists = {
+        k: pa.array(columns[k], SCORE if k in SCORED else pa.list_(pa.int64()))
+        for k in (*IDS, *SCORED) if k not in day.lacks
+    }
+    return pa.table(
+        {"session": columns["session"], "row": columns["row"], "click": pa.array(columns["click"], pa.int8()), **lists})
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +91,9 @@ def ingested(path: pathlib.Path) -> pathlib.Path:
 @pytest.fixture(scope="module")
 def want(uri: pathlib.Path) -> dict[int, dict[str, Any]]:
     """What pyarrow reads: rows by their number; a feature that a day lacks is null."""
-    read = pa.concat_tables([pq.read_table(p, partitioning=None) for p in sorted(uri.parent.glob("dump/*/*/part.parquet"))], promote_options="default")
+    read = pa.concat_tables(
+        [pq.read_table(p, partitioning=None) for p in sorted(uri.parent.glob("dump/*/*/part.parquet"))],
+        promote_options="default")
     return {row["row"]: row for row in read.to_pylist()}
 
 
@@ -142,7 +150,8 @@ def read(table: dsistore.Table, output: str, **options: Any) -> list[Batch]:
 
 
 def test_batches_keep_the_duplicates_of_their_rows(table, want):
-    """What a batch holds of a partition is what it holds where that partition is read alone, whatever the others lack."""
+    """What a batch holds of a partition is what it holds where that partition is read alone, whatever the others
+    lack."""
     kjt, ikjt = read(table, "kjt"), read(table, "ikjt")
     alone = [b for day in DAYS for b in read(table, "ikjt", partitions=f"ds = '{day.name}'")]
     assert len(kjt) == len(ikjt) == len(alone) == 15
@@ -156,11 +165,14 @@ def test_batches_keep_the_duplicates_of_their_rows(table, want):
 
 
 @pytest.mark.parametrize("options", [
-    {"batch_size": 100}, {"batch_size": 1000}, {"shuffle": "session", "seed": 3}, {"shuffle": Shuffle("session", 64), "batch_size": 128},
-    {"shuffle": "row", "batch_size": 200}, {"filter": "click = 1"}, {"filter": "session > 5", "shuffle": Shuffle("session", 8)},
+    {"batch_size": 100}, {"batch_size": 1000}, {"shuffle": "session", "seed": 3},
+    {"shuffle": Shuffle("session", 64), "batch_size": 128},
+    {"shuffle": "row", "batch_size": 200}, {"filter": "click = 1"},
+    {"filter": "session > 5", "shuffle": Shuffle("session", 8)},
 ], ids=str)
 def test_batches_over_partitions(table, want, options):
-    """A batch of rows of several partitions has each list of each feature once: as many as rows differ in the source."""
+    """A batch of rows of several partitions has each list of each feature once: as many as rows differ in the
+    source."""
     for output in ("kjt", "ikjt"):
         data = table.torch([*IDS, *SCORED, "row"], labels="click", output=output, **{"batch_size": BATCH, **options})
         rows = given = lists = 0
@@ -186,12 +198,15 @@ def test_what_a_partition_lacks_is_one_slot(table):
             if lacking is not None:
                 assert lacking.keys == ["b", "c", "d", "w"] and lacking.slots == 1 and size["w"] == 1
             else:  # a day's rows are one slot more than those of the others
-                alone = [b for day in DAYS[1:] for b in read(table, "ikjt", partitions=f"ds = '{day.name}'", batch_size=1000)]
+                alone = [
+                    b for day in DAYS[1:] for b in read(table, "ikjt", partitions=f"ds = '{day.name}'", batch_size=1000)
+                ]
                 for name in ("b", "c", "d"):
                     assert size[name] == 1 + sum(b.sparse.sizes[IDS.index(name)] for b in alone), name
 
 
-@pytest.mark.parametrize("options", [{}, {"batch_size": 100}, {"shuffle": Shuffle("session", 64)}, {"filter": "click = 1", "batch_size": 200}], ids=str)
+@pytest.mark.parametrize("options", [
+    {}, {"batch_size": 100}, {"shuffle": Shuffle("session", 64)}, {"filter": "click = 1", "batch_size": 200}], ids=str)
 def test_bags_over_partitions(table, options):
     """A model makes the same of both outputs, weighted features too, with the same keys in each batch."""
     hashes = {k: f"hash({BUCKETS})" for k in (*IDS, *SCORED)}
@@ -209,16 +224,23 @@ def test_bags_over_partitions(table, options):
 
 @pytest.mark.parametrize("options", [{}, {"batch_size": 150}, {"shuffle": "session", "batch_size": 100}], ids=str)
 def test_overlays_on_some_partitions(tmp_path, want, options):
-    """One gives the oldest day a feature that it lacks, another replaces two features of one group in half of the newest day's sessions."""
+    """One gives the oldest day a feature that it lacks, another replaces two features of one group in half of the
+    newest day's sessions."""
     uri = ingested(tmp_path)
     added = {i: [i, i + i // SESSION] for i, row in want.items() if i < 200_000}
     replaced = {i: [i // SESSION] * 3 for i, row in want.items() if i > 300_000 and row["session"] % 2}
     table = dsistore.open(uri).table("t")
     lists = pa.list_(pa.int64())
     table.overlay("added", pa.table({"row": list(added), "c": pa.array(added.values(), lists)}), key="row")
-    table.overlay("replaced", pa.table({"row": list(replaced), **{k: pa.array(replaced.values(), lists) for k in "ad"}}), key="row")
-    rows = {i: {**row, **({"c": added[i]} if i in added else {}), **({"a": replaced[i], "d": replaced[i]} if i in replaced else {})}
-            for i, row in want.items()}
+    table.overlay("replaced", pa.table({"row": list(replaced), **{k: pa.array(replaced.values(), lists)
+                                                                  for k in "ad"}}), key="row")
+    rows = {
+        i: {
+            **row, **({"c": added[i]} if i in added else {}),
+            **({"a": replaced[i], "d": replaced[i]} if i in replaced else {})
+        }
+        for i, row in want.items()
+    }
     table = dsistore.open(uri).table("t")
     sums = {}
     for output in ("kjt", "ikjt"):

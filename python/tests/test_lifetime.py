@@ -24,7 +24,7 @@ from programs import finish, start
 EXITS = """
     import os, sys, threading, time
     import dsistore
-    from dsistore import _batch, _engine
+    from dsistore import _descriptor, _engine
     path, ending = sys.argv[1:]
     table = dsistore.open(path).table("ads")
     data = table.torch(["user_*", "dense_a"], batch_size=20, output="ikjt", shuffle="session")
@@ -38,8 +38,8 @@ EXITS = """
     def for_ever():  # without torch, which ends the process itself when such a thread is in it at the exit
         while True:
             loader = _engine.call("loader_open", uri=path, plan=data.plan)["handle"]
-            while (words := _engine.next_batch(loader)) is not None:
-                kept.append(_batch.read(words))
+            while (descriptor := _engine.next_batch(loader)) is not None:
+                kept.append(_descriptor.read(descriptor))
                 del kept[:-50]
             _engine.close(loader)
     if ending == "threads":
@@ -63,13 +63,15 @@ EXITS = """
 def test_exit_with_everything_open(store_path, ending, status):
     got, out, err = finish(start(EXITS, store_path, ending))
     if ending == "threads" and got == -signal.SIGABRT and err == "terminate called without an active exception\n":
-        # Before 3.14 CPython ends daemon threads at its end by unwinding them where they stand, and a C++ frame on the way (numpy's
-        # and torch's destructors) aborts the process. Seen once in some hundred runs; nothing of ours can prevent it.
+        # Before 3.14 CPython ends daemon threads at its end by unwinding them where they stand, and a C++ frame on the
+        # way (numpy's and torch's destructors) aborts the process. Seen once in some hundred runs; nothing of ours can
+        # prevent it.
         assert out == "end\n"
         return
     assert (got, out) == (status, "end\n"), err
     if ending == "exception":
-        assert err.startswith("Traceback") and err.endswith("RuntimeError: of the trainer\n") and err.count("Error") == 1
+        assert err.startswith("Traceback") and err.endswith("RuntimeError: of the trainer\n") and err.count(
+            "Error") == 1
     else:
         assert err == ""
 
@@ -79,7 +81,7 @@ INTERRUPTED = """
     import pyarrow as pa
     import dsistore
     from dsistore import _engine
-    from dsistore.table import _address
+    from dsistore._arrow import address
     path, what = sys.argv[1:]
     store = dsistore.open(path)
     table = store.table("ads")
@@ -106,7 +108,7 @@ INTERRUPTED = """
             store.ingest("new", source)
         if what == "call":  # of the engine, that takes long: it is left, and ends by itself, and is left
             capsule = source.__arrow_c_stream__()
-            _engine.wait(_engine.begin_stream("ingest", _address(capsule), uri=path, table="new"))
+            _engine.wait(_engine.begin_stream("ingest", address(capsule), uri=path, table="new"))
     except KeyboardInterrupt:
         print("interrupted", store.tables().count("new"), flush=True)
         raise
@@ -175,11 +177,13 @@ def test_signals_are_pythons(store_path, what):
         assert finish(p) == (-signal.SIGTERM, "", "")
         return
     status, _, err = finish(p)
-    assert status == -signal.SIGSEGV and err.startswith("Fatal Python error: Segmentation fault") and "goroutine" not in err
+    assert status == -signal.SIGSEGV and err.startswith(
+        "Fatal Python error: Segmentation fault") and "goroutine" not in err
 
 
 class InterruptedCalls:
-    """The engine's library, of which a signal handler raises just when dsi_call returns: before what it returned has a name."""
+    """The engine's library, of which a signal handler raises just when dsi_call returns: before what it returned has a
+    name."""
 
     def __init__(self, lib):
         self._lib = lib
@@ -208,7 +212,8 @@ def test_an_interrupted_call_leaves_nothing(store_path, monkeypatch, method, mil
             with pytest.raises(KeyboardInterrupt):
                 _engine.call(method, **params)
     deadline = time.monotonic() + 30  # what it opened is closed when it is there, without being waited for
-    while (after := {name: _engine.call("open_counts")[name] for name in names}) != before and time.monotonic() < deadline:
+    while (after := {name: _engine.call("open_counts")[name]
+                     for name in names}) != before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert after == before
 
@@ -323,7 +328,7 @@ def test_threads_that_read_and_close_at_random(table):
     shared.clear()
 
 
-def test_a_pass_is_closed_by_whoever_likes(table):
+def test_an_epoch_iterator_is_closed_from_any_thread(table):
     running = iter(table.torch(["user_list"], batch_size=10))
     first = next(running)
     closing = threading.Thread(target=running.close)
@@ -337,7 +342,7 @@ def test_a_pass_is_closed_by_whoever_likes(table):
     assert list(never_begun) == []
 
 
-def test_nobody_reads_a_pass_before_it_stands_at_its_first_batch(table, monkeypatch):
+def test_no_thread_reads_before_the_iterator_is_at_its_first_batch(table, monkeypatch):
     data = table.torch(["@keys"], batch_size=50)
     data.load_state_dict({**data.state_dict(), "global_position": 5})
     running = iter(data)
@@ -403,7 +408,8 @@ def test_objects_that_are_gone(store_path, tmp_path):
     for p in (tmp_path / "copy").rglob("pack-*"):
         p.unlink()
     for _ in range(2):
-        with pytest.raises(dsistore.CorruptError, match="^corrupt data in [0-9a-f/]*/pack-0+, offset [0-9]+: object is missing$"):
+        with pytest.raises(dsistore.CorruptError,
+                           match="^corrupt data in [0-9a-f/]*/pack-0+, offset [0-9]+: object is missing$"):
             list(data)
     with pytest.raises(Exception, match="pack-0"):
         scan.to_arrow()

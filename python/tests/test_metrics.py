@@ -28,7 +28,9 @@ print(urllib.request.urlopen(url, timeout=10).read().decode())
 
 
 def test_metrics_are_those_of_the_process(tmp_path):
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM), str(tmp_path / "store")], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PROGRAM),
+         str(tmp_path / "store")], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
     def value(series):

@@ -1,4 +1,5 @@
-"""The order of batches: what ranks, workers and restarts give together is what one process gives alone, each row once."""
+"""The order of batches: what ranks, workers and restarts give together is what one process gives alone, each row
+once."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import dsistore
-from dsistore.torch import Shuffle, TorchDataset
+from dsistore import Shuffle
+from dsistore.torch import TorchDataset
 
 WORLDS = [1, 2, 3, 6, 8]
 # Rows of each ingest and their partitions: segments of very different sizes, tiny ones among them.
@@ -96,7 +98,8 @@ class Job:
             states = [d.state_dict() for d in ranks]
             if self.options["drop_last"]:  # a collective after each batch never hangs
                 assert len({b is None for b in batches}) == 1, [b is None for b in batches]
-            # All stand at the same place; those that had none left have gone on from an epoch's end to the next one's begin.
+            # All stand at the same place; those that had none left have gone on from an epoch's end to the next one's
+            # begin.
             for b, s in zip(batches, states):
                 assert s == (states[0] if (b is None) == (batches[0] is None) else over(states[0])), (states[0], s)
             if batches[0] is None or batches[-1] is None:
@@ -140,10 +143,13 @@ def test_restarts_with_other_world_sizes(parts, seed):
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_the_state_is_the_same_on_all_ranks_to_the_end(parts, world, drop_last):
-    """Also where some ranks give a batch fewer, and where there are more ranks than batches: with drop_last they give none."""
+    """Also where some ranks give a batch fewer, and where there are more ranks than batches: with drop_last they give
+    none."""
     table, _ = parts
     for batch_size in (100, 243, 365):
-        ranks = [data(table, batch_size=batch_size, rank=r, world_size=world, drop_last=drop_last) for r in range(world)]
+        ranks = [
+            data(table, batch_size=batch_size, rank=r, world_size=world, drop_last=drop_last) for r in range(world)
+        ]
         running = [iter(d) for d in ranks]
         batches = -(-ROWS // batch_size) if not drop_last else ROWS // batch_size // world * world
         for _ in range(-(-batches // world)):
@@ -308,7 +314,8 @@ def test_the_loop_that_everyone_writes(parts, workers, steps):
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize("world", [1, 3])
 def test_a_job_that_saves_at_any_step(parts, world, drop_last):
-    """It saves its own epoch too, and sets each from there on: every batch is given once, whichever step was the last."""
+    """It saves its own epoch too, and sets each from there on: every batch is given once, whichever step was the
+    last."""
     table, _ = parts
     options = {"batch_size": 65, "drop_last": drop_last, "shuffle": "session"}  # 11 batches and a short one
     epochs, turns = 3, {(1, False): 12, (1, True): 11, (3, False): 4, (3, True): 3}[world, drop_last]
@@ -340,7 +347,8 @@ def test_a_job_that_saves_at_any_step(parts, world, drop_last):
 
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_what_follows_the_last_batch(parts, drop_last):
-    """The state of an epoch's last batch is its end: of that epoch nothing comes, for any world size, and then the next one."""
+    """The state of an epoch's last batch is its end: of that epoch nothing comes, for any world size, and then the next
+    one."""
     table, _ = parts
     options = {"batch_size": 65, "drop_last": drop_last, "shards": 1, "shuffle": "row"}
     want = epochs_alone(table, 3, 1, batch_size=65, shuffle="row", drop_last=drop_last)
@@ -431,7 +439,8 @@ def test_setting_the_epoch_that_runs_changes_nothing(parts):
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
 @pytest.mark.parametrize("steps", [5, 12, 13])
 def test_set_epoch_and_stateful_data_loader(parts, workers, persistent, steps):
-    """The usual loop with a StatefulDataLoader, whose epochs have 12 batches; 13: the state is saved after the loop over the epoch."""
+    """The usual loop with a StatefulDataLoader, whose epochs have 12 batches; 13: the state is saved after the loop
+    over the epoch."""
     table, _ = parts
     options = {"batch_size": 64, "shuffle": "session", "rank": 0, "world_size": 1}
     want = epochs_alone(table, 3, 1, batch_size=64, shuffle="session")
@@ -454,8 +463,8 @@ def test_set_epoch_and_stateful_data_loader(parts, workers, persistent, steps):
 
 
 def test_workers_that_begin_late(parts):
-    """A pass is left after its first batch, when its other workers have hardly begun, and another begins, of another loader perhaps:
-    all workers of a pass agree on where it begins."""
+    """A pass is left after its first batch, when its other workers have hardly begun, and another begins, of another
+    loader perhaps: all workers of a pass agree on where it begins."""
     table, _ = parts
     options = {"batch_size": 32, "shuffle": "row", "rank": 0, "world_size": 1}
     want = epochs_alone(table, 2, 1, batch_size=32, shuffle="row")
@@ -487,7 +496,8 @@ def test_set_epoch_reaches_workers(parts, persistent):
     table, _ = parts
     d = data(table, batch_size=64, shuffle="session", rank=0, world_size=1)
     epochs = epochs_alone(table, 4, 1, batch_size=64, shuffle="session")
-    loader = DataLoader(d, batch_size=None, num_workers=2, persistent_workers=persistent, multiprocessing_context=FORKSERVER)
+    loader = DataLoader(d, batch_size=None, num_workers=2, persistent_workers=persistent,
+                        multiprocessing_context=FORKSERVER)
     d.load_state_dict({**d.state_dict(), "epoch": 3, "global_position": 5})
     assert [ids_of(b) for b in loader] == epochs[3][5:]  # goes on, once
     assert [ids_of(b) for b in loader] == epochs[3]
@@ -496,7 +506,8 @@ def test_set_epoch_reaches_workers(parts, persistent):
     d.set_epoch(2)
     assert d.state_dict()["epoch"] == 2
     running = iter(loader)
-    assert [ids_of(next(running)) for _ in range(10)] == epochs[2][:10]  # left when a worker has read to its end, perhaps
+    # left when a worker has read to its end, perhaps
+    assert [ids_of(next(running)) for _ in range(10)] == epochs[2][:10]
     if not persistent:
         del running
     assert [ids_of(b) for b in loader] == epochs[2]

@@ -20,7 +20,9 @@ def store(tmp_path) -> dsistore.Store:
 
 
 def labels(keys: list[str], step: int = 1) -> pa.Table:
-    return pa.table({"request_id": keys, "label": pa.array([i * step % 5 if i % 7 else None for i in range(len(keys))], pa.int16())})
+    return pa.table({
+        "request_id": keys, "label": pa.array([i * step % 5 if i % 7 else None for i in range(len(keys))], pa.int16())
+    })
 
 
 def joined(store: dsistore.Store, source: pa.Table) -> list:
@@ -65,10 +67,12 @@ def test_expression(store):
     report = store.table("ads").overlay("e", expr=["y = click = 1 AND dense_a > 0.5", "long = len(user_history) > 3"])
     assert report["covered"] == report["rows"] == 1000 and report["partial"] == []
     got = store.table("ads").scan(["y", "long", "click", "dense_a", "user_history"], overlay="e").to_arrow()
-    want = pc.and_kleene(pc.equal(got["click"], 1), pc.greater(got["dense_a"], pa.scalar(0.5, pa.float32()))).cast(pa.int8())
+    want = pc.and_kleene(pc.equal(got["click"], 1), pc.greater(got["dense_a"], pa.scalar(0.5, pa.float32()))).cast(
+        pa.int8())
     assert got["y"].to_pylist() == want.to_pylist()
     assert None in got["y"].to_pylist()
-    assert got["long"].to_pylist() == pc.greater(pc.list_value_length(got["user_history"]), 3).cast(pa.int8()).to_pylist()
+    assert got["long"].to_pylist() == pc.greater(pc.list_value_length(got["user_history"]), 3).cast(
+        pa.int8()).to_pylist()
 
 
 def test_numbers(store):
@@ -78,7 +82,9 @@ def test_numbers(store):
     duckdb = pytest.importorskip("duckdb")
     random.seed(7)
 
-    features = {"click": "click::BIGINT", "dense_a": "dense_a::DOUBLE", "len(user_history)": "len(user_history)::BIGINT"}
+    features = {
+        "click": "click::BIGINT", "dense_a": "dense_a::DOUBLE", "len(user_history)": "len(user_history)::BIGINT"
+    }
     constants = {"2": "2", "0": "0", "3.5": "3.5::DOUBLE"}
 
     def draw(depth: int) -> tuple[str, str]:
@@ -106,7 +112,8 @@ def test_numbers(store):
             assert got[f"v{i}"].type == (pa.float64() if "/" in e or "dense_a" in e or "3.5" in e else pa.int64()), e
             assert len(want) == len(values)
             for v, w in zip(values, want):
-                assert (v is None) == (w is None) and (v is None or v == w or v == pytest.approx(w, rel=1e-15)), (e, v, w)
+                assert (v is None) == (w is None) and (v is None or v == w or v == pytest.approx(w, rel=1e-15)), (e, v,
+                                                                                                                  w)
 
 
 def test_extended(store):
@@ -116,9 +123,11 @@ def test_extended(store):
     store.ingest("ads", _renamed(make_rows(), 5000), session_key="session_id", time_key="event_time")
     late = labels([f"r{i}" for i in range(300, 5500)], step=3)
     report = store.table("ads").extend_overlay("labels", late, key="request_id")
-    assert (report["before"]["covered"], report["before"]["rows"], report["covered"], report["rows"]) == (400, 2000, 1500, 2000)
+    assert (report["before"]["covered"], report["before"]["rows"], report["covered"], report["rows"]) == (400, 2000,
+                                                                                                          1500, 2000)
     got = store.table("ads").scan(["request_id", "label"], overlay="labels").to_arrow().to_pydict()
-    was, is_now = (dict(zip(t["request_id"].to_pylist(), t["label"].to_pylist())) for t in (labels([f"r{i}" for i in range(400)]), late))
+    was, is_now = (dict(zip(t["request_id"].to_pylist(), t["label"].to_pylist()))
+                   for t in (labels([f"r{i}" for i in range(400)]), late))
     for key, value in zip(got["request_id"], got["label"]):
         assert value == (was[key] if key in was else is_now.get(key))
     with pytest.raises(dsistore.NotFoundError):
@@ -140,7 +149,8 @@ def test_replaced_feature(store):
     for missing_rows in ("fallthrough", "null"):
         store.table("ads").overlay("o", source, key=["request_id"], missing_rows=missing_rows, replace=True)
         got = store.table("ads").scan(["request_id", "click"], overlay="o").to_arrow()
-        for key, old, new in zip(before["request_id"].to_pylist(), before["click"].to_pylist(), got["click"].to_pylist()):
+        for key, old, new in zip(before["request_id"].to_pylist(), before["click"].to_pylist(),
+                                 got["click"].to_pylist()):
             assert new == (7 if int(key[1:]) % 3 == 0 else old if missing_rows == "fallthrough" else None)
     assert store.table("ads").scan(["click"]).to_arrow()["click"].to_pylist() == before["click"].to_pylist()
 

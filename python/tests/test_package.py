@@ -61,7 +61,8 @@ def test_what_is_in_the_wheel(wheel):
         names = z.namelist()
         info = f"dsistore-{dsistore.__version__}.dist-info/"
         package = {n.removeprefix("dsistore/") for n in names if n.startswith("dsistore/")}
-        source = {p.name for p in (PROJECT / "src" / "dsistore").glob("*.py")}
+        folder = PROJECT / "src" / "dsistore"
+        source = {str(p.relative_to(folder)) for p in folder.rglob("*.py")}
         assert package == source | {"py.typed", "libdsistore.so"}
         assert all(n.startswith(("dsistore/", info)) for n in names)
         licences = [n.removeprefix(info + "licenses/licences/") for n in names if n.startswith(info + "licenses/")]
@@ -73,7 +74,12 @@ def test_what_is_in_the_wheel(wheel):
         metadata = z.read(info + "METADATA").decode()
         library = z.read("dsistore/libdsistore.so")
     assert f"\nVersion: {dsistore.__version__}\n" in metadata and "\nRequires-Dist: numpy" in metadata
-    home = {str(PROJECT.parent), os.path.expanduser("~/go"), run("go", "env", "GOROOT").strip(), run("go", "env", "GOMODCACHE").strip()}
+    home = {
+        str(PROJECT.parent),
+        os.path.expanduser("~/go"),
+        run("go", "env", "GOROOT").strip(),
+        run("go", "env", "GOMODCACHE").strip()
+    }
     for path in home:
         assert path.encode() + b"/" not in library, f"the library has the path {path} of the machine that built it"
 
@@ -86,7 +92,8 @@ def test_the_tag_is_what_the_library_needs(wheel, tmp_path):
         library = z.extract("dsistore/libdsistore.so", tmp_path)
     needs = {tuple(map(int, v)) for v in re.findall(r"GLIBC_(\d+)\.(\d+)", run(objdump, "-T", library))}
     major, minor = max(needs)
-    assert wheel.name == f"dsistore-{dsistore.__version__}-py3-none-manylinux_{major}_{max(minor, 17)}_{os.uname().machine}.whl"
+    platform = f"manylinux_{major}_{max(minor, 17)}_{os.uname().machine}"
+    assert wheel.name == f"dsistore-{dsistore.__version__}-py3-none-{platform}.whl"
     # Nothing else than the C library is linked: what manylinux lets a wheel rely on.
     linked = set(re.findall(r"NEEDED\s+(\S+)", run(objdump, "-p", library)))
     assert linked <= {"libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
@@ -117,9 +124,10 @@ def test_it_installs_and_works_without_torch(wheel, tmp_path, version):
     own = tmp_path / "venv" / "bin" / "python"
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     # By the pip that is here, and without compiling pyarrow: both take longer than the rest.
-    installed = subprocess.run(
-        [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", own, "install", "-q", "--no-compile", "--only-binary=:all:",
-         f"{wheel}[arrow]"], capture_output=True, text=True, timeout=900, env=clean)
+    installed = subprocess.run([
+        sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", own, "install", "-q", "--no-compile",
+        "--only-binary=:all:", f"{wheel}[arrow]"
+    ], capture_output=True, text=True, timeout=900, env=clean)
     if "Temporary failure in name resolution" in installed.stderr or "NewConnectionError" in installed.stderr:
         pytest.skip("no package index can be reached")
     assert installed.returncode == 0, installed.stderr
@@ -162,9 +170,10 @@ def test_a_user_script_type_checks(tmp_path):
 
 
 def test_everything_public_has_a_docstring():
+    import dsistore.numpy
     import dsistore.torch
 
-    for module in (dsistore, dsistore.torch):
+    for module in (dsistore, dsistore.numpy, dsistore.torch):
         for name in module.__all__:
             thing = getattr(module, name)
             # That of a dataclass without one is its signature.

@@ -1,4 +1,5 @@
-"""Ranks as PyTorch's programs have them: torch.multiprocessing.spawn, init_process_group, and DataLoaders with workers of their own."""
+"""Ranks as PyTorch's programs have them: torch.multiprocessing.spawn, init_process_group, and DataLoaders with workers
+of their own."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def ids_of(batches) -> list[list[int]]:
 
 
 def workers(of: TorchDataset, context: str, persistent: bool = False) -> DataLoader:
-    return DataLoader(of, batch_size=None, num_workers=2, multiprocessing_context=context, persistent_workers=persistent)
+    return DataLoader(of, batch_size=None, num_workers=2, multiprocessing_context=context,
+                      persistent_workers=persistent)
 
 
 def rank_main(rank: int, store: str, rendezvous: str, sent: TorchDataset, out: str) -> None:
@@ -111,11 +113,15 @@ def torchrun_main(store: str, out: str) -> None:
 
 def test_ranks_of_torchrun(store, tmp_path):
     script = tmp_path / "train.py"
-    script.write_text(f"import test_ranks\nif __name__ == '__main__':\n    test_ranks.torchrun_main({store!r}, {str(tmp_path)!r})\n")
+    script.write_text(
+        f"import test_ranks\nif __name__ == '__main__':\n    test_ranks.torchrun_main({store!r}, {str(tmp_path)!r})\n")
     path = [str(pathlib.Path(dsistore.__file__).parent.parent), str(pathlib.Path(__file__).parent)]
-    subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(WORLD), "--master-port", "0", str(script)], check=True,
-        timeout=300, env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    subprocess.run([
+        sys.executable, "-m", "torch.distributed.run", "--nproc-per-node",
+        str(WORLD), "--master-port", "0",
+        str(script)
+    ], check=True, timeout=300, env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1"},
+                   capture_output=True, text=True)
     parts = [json.loads((tmp_path / f"{r}.json").read_text()) for r in range(WORLD)]
     assert [n for n, _ in parts] == [len(batches) for _, batches in parts] == [11, 11]
     assert sorted(i for _, batches in parts for b in batches for i in b) == list(range(ROWS))

@@ -39,7 +39,8 @@ def test_a_sample_list_is_the_rows_it_was_made_of(store, source):
     samples.create("long", "len(user_history) > 4")
     samples.create("both", lists="clicked AND NOT long", filter="dense_b < 50")
     long = pc.greater(pc.list_value_length(source["user_history"]), 4)
-    both = source.filter(pc.and_(pc.and_(pc.equal(source["click"], 1), pc.invert(long)), pc.less(source["dense_b"], 50)))
+    both = source.filter(pc.and_(pc.and_(pc.equal(source["click"], 1), pc.invert(long)), pc.less(source["dense_b"],
+                                                                                                 50)))
     table = store.table("ads")
     same(table.scan(COLUMNS, sample_list="clicked"), clicked)
     same(table.scan(COLUMNS, sample_list="both"), both)
@@ -79,8 +80,8 @@ def test_rows_are_named_by_keys(store, source, tmp_path, kind):
 
 def test_keys_that_name_no_row(store):
     table = store.table("ads")
-    for keys, says in [([1, None], "None"), ([1.5], "integers or strings"), ([True], "integers or strings"), (17, "want a path"),
-                       (["x"], "no integer"), (pa.array([1, None]), "None")]:
+    for keys, says in [([1, None], "None"), ([1.5], "integers or strings"), ([True], "integers or strings"),
+                       (17, "want a path"), (["x"], "no integer"), (pa.array([1, None]), "None")]:
         with pytest.raises(dsistore.DsistoreError, match=says):
             table.delete(keys=keys, key="session_id")
     with pytest.raises(dsistore.UsageError, match="no request key"):
@@ -104,7 +105,8 @@ def test_what_changes_the_newest_snapshot_is_not_asked_of_another(store):
             with pytest.raises(dsistore.UsageError, match="newest snapshot, and this is snapshot"):
                 change()
     assert store.table("ads").snapshot.number == number
-    assert new.scan(["click"], sample_list="clicked", lease=False).rows == len(new.scan(["click"], filter="click = 1").to_arrow())
+    assert new.scan(["click"], sample_list="clicked", lease=False).rows == len(
+        new.scan(["click"], filter="click = 1").to_arrow())
 
 
 def test_lookup(store, source):
@@ -117,7 +119,8 @@ def test_lookup(store, source):
     rows = left.filter(pc.is_in(left["request_id"], pa.array(wanted)))
     positions = [p for s in found["segments"] for p in s["positions"]]
     assert found["rows"] == len(positions) == rows.num_rows and found["keys"]["missing"] == len(wanted) - rows.num_rows
-    assert sorted(table.take(positions, ["request_id"])["request_id"].to_pylist()) == sorted(rows["request_id"].to_pylist())
+    assert sorted(table.take(positions, ["request_id"])["request_id"].to_pylist()) == sorted(
+        rows["request_id"].to_pylist())
     sessions = table.lookup(pa.array([source["session_id"][0].as_py()]), key="session_id")
     assert sessions["rows"] == left.filter(pc.equal(left["session_id"], source["session_id"][0])).num_rows
     assert table.lookup([], key="request_id")["rows"] == 0
@@ -143,7 +146,8 @@ def test_deleted_rows_are_seen_by_nobody_new(store, source):
     same(old.scan(COLUMNS), source)
     places = [0, left.num_rows - 1, 7]
     assert table.take(places, COLUMNS).to_pylist() == table.scan(COLUMNS).to_arrow().take(pa.array(places)).to_pylist()
-    assert set(table.take(range(len(table)), ["request_id"])["request_id"].to_pylist()) == set(left["request_id"].to_pylist())
+    assert set(table.take(range(len(table)), ["request_id"])["request_id"].to_pylist()) == set(
+        left["request_id"].to_pylist())
     assert table.delete("country = 'de'")["snapshot"] == table.snapshot.number  # nothing left to delete
     with pytest.raises(dsistore.UsageError, match="no row is named"):
         table.delete()
@@ -171,14 +175,16 @@ def test_downsampling_keeps_the_weighted_sum(store, source, output, labels):
     sampled = set(table.scan(["request_id"], filter=text).to_arrow()["request_id"].to_pylist())
     clicked = set(source.filter(pc.equal(source["click"], 1))["request_id"].to_pylist())
     want = {**dict.fromkeys(clicked, 1.0), **dict.fromkeys(sampled, 4.0)}
-    assert dict(zip(rows["request_id"].to_pylist(), rows["sample_weight"].to_pylist())) == want and scan.rows == len(want)
+    assert dict(zip(rows["request_id"].to_pylist(),
+                    rows["sample_weight"].to_pylist())) == want and scan.rows == len(want)
     assert 0.7 * ROWS < sum(want.values()) < 1.3 * ROWS
-    ds = table.torch(["request_id", "user_history"], labels=labels, downsample=text, batch_size=64, shuffle="session", output=output,
-                     presence=True, world_size=1, rank=0)
+    ds = table.torch(["request_id", "user_history"], labels=labels, downsample=text, batch_size=64, shuffle="session",
+                     output=output, presence=True, world_size=1, rank=0)
     got = {}
     for b in pickle.loads(pickle.dumps(ds)):
         got.update(zip(b.keys["request_id"], b.sample_weight.tolist(), strict=True))
-        assert b.label_names == ([labels] if isinstance(labels, str) else labels) and "sample_weight" not in b.dense_names
+        assert b.label_names == ([labels]
+                                 if isinstance(labels, str) else labels) and "sample_weight" not in b.dense_names
         assert tuple(b.labels.shape) == ((b.rows,) if isinstance(labels, str) else (b.rows, len(labels)))
     assert got == want
     assert next(iter(table.torch(["user_history"], world_size=1, rank=0))).sample_weight is None
@@ -194,8 +200,8 @@ def test_batches_of_a_sample_list(store, source, output, shuffle):
     table.samples.create("some", "sample(0.3, key=request_id, seed=1)")
     table.delete("click = 1 AND dense_b < 30")
     table = store.table("ads")
-    ds = table.torch(["user_history", "request_id"], labels="click", sample_list="some", batch_size=32, shuffle=shuffle, output=output,
-                     world_size=1, rank=0)
+    ds = table.torch(["user_history", "request_id"], labels="click", sample_list="some", batch_size=32, shuffle=shuffle,
+                     output=output, world_size=1, rank=0)
     want = table.scan(["request_id"], filter="sample(0.3, key=request_id, seed=1)").to_arrow()["request_id"].to_pylist()
     assert len(ds) == -(-len(want) // 32)
     got = [k for b in pickle.loads(pickle.dumps(ds)) for k in b.keys["request_id"]]

@@ -236,7 +236,11 @@ def test_without_pyarrow_a_scan_says_what_to_install(table, monkeypatch):
 def test_a_profile_is_remembered(tmp_path):
     store = dsistore.open(tmp_path)
     whole = [make_rows(seed, 400) for seed in (1, 2, 3)]
-    reports = [store.ingest("t", whole[0], profile="size"), store.ingest("t", whole[1]), store.ingest("t", whole[2], profile="speed")]
+    reports = [
+        store.ingest("t", whole[0], profile="size"),
+        store.ingest("t", whole[1]),
+        store.ingest("t", whole[2], profile="speed")
+    ]
     assert [r["profile"] for r in reports] == ["size", "size", "speed"]
     assert store.table("t").scan().to_arrow().num_rows == sum(t.num_rows for t in whole)
     with pytest.raises(dsistore.errors.UsageError, match="speed"):

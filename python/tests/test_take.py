@@ -1,4 +1,4 @@
-"""Rows at places, against the same places of the source."""
+"""Rows at row positions, compared with the same rows of the source."""
 
 import gc
 import random
@@ -21,11 +21,13 @@ def test_take_equals_the_source(table, source, n):
     for rows in ([r.randrange(ROWS) for _ in range(n)], sorted(r.sample(range(ROWS), min(n, ROWS)))):
         for _ in range(3):  # the third time from memory
             got = table.take(rows)
-            assert got.select(source.column_names).combine_chunks().equals(source.take(pa.array(rows, pa.int64())).combine_chunks())
+            assert got.select(source.column_names).combine_chunks().equals(
+                source.take(pa.array(rows, pa.int64())).combine_chunks())
 
 
 @pytest.mark.parametrize("rows", [
-    [3, 999, 3], (3, 999, 3), np.array([3, 999, 3]), np.array([3, 999, 3], np.uint16), pa.array([3, 999, 3]), pa.chunked_array([[3, 999], [3]]),
+    [3, 999, 3], (3, 999, 3), np.array([3, 999, 3]), np.array([3, 999, 3], np.uint16),
+    pa.array([3, 999, 3]), pa.chunked_array([[3, 999], [3]]),
     torch.tensor([3, 999, 3]), [np.int32(3), 999, 3], range(3, 4, 1)])
 def test_rows_may_be_any_integers(table, source, rows):
     got = table.take(rows, ["click", "user_history"])
@@ -35,14 +37,15 @@ def test_rows_may_be_any_integers(table, source, rows):
 
 
 @pytest.mark.parametrize("rows", [
-    [ROWS], [-1], [0, 2**62], [2**64], [1.0], ["1"], "1", [True], np.array([True]), np.array([1.5]), pa.array([1, None]), 7])
+    [ROWS], [-1], [0, 2**62], [2**64], [1.0], ["1"], "1",
+    [True], np.array([True]), np.array([1.5]), pa.array([1, None]), 7])
 def test_what_is_no_row(table, rows):
     with pytest.raises(errors.UsageError, match="rows: "):
         table.take(rows, "click")
 
 
 def test_errors_of_take(table):
-    with pytest.raises(errors.UsageError, match=f"1000, at place 1: want 0 to {ROWS - 1}"):
+    with pytest.raises(errors.UsageError, match=f"1000, at index 1: want 0 to {ROWS - 1}"):
         table.take([5, ROWS], "click")
     with pytest.raises(errors.NotFoundError, match="clik"):
         table.take([5], "clik")

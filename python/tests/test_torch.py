@@ -13,8 +13,9 @@ from torch.utils.data import DataLoader
 
 import dsistore
 from conftest import ROWS
-from dsistore import _engine
-from dsistore.torch import Shuffle, TorchDataset
+from dsistore import Shuffle, _engine
+from dsistore._dataset import Options
+from dsistore.torch import TorchDataset
 
 LISTS = ["user_list", "user_history", "item_list"]
 ALL = [*LISTS, "scored", "dense_a", "dense_b", "vector", "numbers", "@keys", "request_id"]
@@ -38,7 +39,9 @@ def expanded(batch, part):
         assert len(lists) == batch.rows
         out[key] = lists
         one = j.feature(key)
-        assert one.keys == [key] and one.values.tolist() == [x for i in range(n) for x in values[offsets[first - n + i]: offsets[first - n + i + 1]]]
+        assert one.keys == [key] and one.values.tolist() == [
+            x for i in range(n) for x in values[offsets[first - n + i]:offsets[first - n + i + 1]]
+        ]
         assert one.offsets[0] == 0 and one.offsets[-1] == count and torch.equal(one.lengths, one.offsets.diff().int())
     return out
 
@@ -100,7 +103,8 @@ def test_shuffled_epochs(table, source, output):
 
 
 def test_transforms(table, source):
-    data = table.torch(["user_history", "dense_b"], transforms={"user_history": "first(2)|mod(97)", "dense_b": "clamp(0, 50)"})
+    data = table.torch(["user_history", "dense_b"],
+                       transforms={"user_history": "first(2)|mod(97)", "dense_b": "clamp(0, 50)"})
     batch = next(iter(data))
     assert expanded(batch, "sparse")["user_history"] == [
         [v % 97 for v in x[:2]] for x in source["user_history"].to_pylist()]
@@ -120,7 +124,10 @@ def test_ranks_read_each_row_once(table, source, world):
     parts = [times(r) for r in range(world)]
     whole = {i: t for batches, indices in parts for i, t in zip(indices, batches)}
     assert sorted(t for b in whole.values() for t in b) == sorted(source["event_time"].to_pylist())
-    alone = [b.keys["event_time"].tolist() for b in table.torch(["@keys"], batch_size=32, shuffle="session", seed=1, rank=0, world_size=1, shards=world)]
+    alone = [
+        b.keys["event_time"].tolist()
+        for b in table.torch(["@keys"], batch_size=32, shuffle="session", seed=1, rank=0, world_size=1, shards=world)
+    ]
     assert [whole[i] for i in range(len(whole))] == alone
 
 
@@ -167,8 +174,10 @@ def test_tensors_outlive_the_loader(table, source):
 
 @pytest.mark.parametrize("output", ["kjt", "ikjt"])
 def test_what_is_held_of_a_batch_is_not_overwritten(table, output):
-    """A piece of one tensor holds the memory of its batch, whatever kind of view it is, while others are made in what was given back."""
-    data = table.torch([*LISTS, "dense_*", "@keys"], labels=["click"], batch_size=40, output=output, workers=2, presence=True)
+    """A piece of one tensor holds the memory of its batch, whatever kind of view it is, while others are made in what
+    was given back."""
+    data = table.torch([*LISTS, "dense_*", "@keys"], labels=["click"], batch_size=40, output=output, workers=2,
+                       presence=True)
 
     def pieces(b):
         lists = [b.sparse, b.weighted, b.floats]
@@ -224,12 +233,15 @@ def test_workers(table, source, start_method, method, workers):
     assert got == source["event_time"].to_pylist()
 
 
-def test_the_options_of_a_table_are_those_of_the_dataset():
-    ours, the_dataset = (list(inspect.signature(f).parameters.values())[n:] for f, n in (
-        (dsistore.Table.torch, 1), (TorchDataset.__init__, 2)))
-    assert ours == the_dataset
-    for p in ours:  # and each is explained
-        assert re.search(rf"\b{p.name}\b", dsistore.Table.torch.__doc__), p.name
+def test_the_options_of_all_outputs_are_the_same():
+    def options(f, without):
+        return {p.name: p.default for p in inspect.signature(f).parameters.values() if p.name not in without}
+
+    shared = options(Options, ("dedup",))
+    assert options(dsistore.Table.torch, ("self", "output", "device")) == shared
+    assert options(dsistore.Table.numpy, ("self", "dedup")) == shared
+    for name in [*shared, "output", "device"]:  # and each is explained
+        assert re.search(rf"\b{name}\b", dsistore.Table.torch.__doc__), name
 
 
 def test_labels_have_the_places_that_were_asked_for(table, source):
@@ -244,13 +256,16 @@ def test_labels_have_the_places_that_were_asked_for(table, source):
 
 
 @pytest.mark.parametrize("option", [
-    {"batch_size": 0}, {"batch_size": None}, {"batch_size": 1.5}, {"batch_size": True}, {"batch_size": 2**70}, {"shuffle": True},
-    {"shuffle": "session", "seed": -1}, {"shuffle": "row", "seed": 0.5}, {"shards": 0}, {"shards": 1.5}, {"transforms": {"user_list": 3}},
+    {"batch_size": 0}, {"batch_size": None}, {"batch_size": 1.5},
+    {"batch_size": True}, {"batch_size": 2**70}, {"shuffle": True},
+    {"shuffle": "session", "seed": -1}, {"shuffle": "row", "seed": 0.5},
+    {"shards": 0}, {"shards": 1.5}, {"transforms": {"user_list": 3}},
     {"rank": 1}, {"world_size": 4}, {"rank": 4, "world_size": 4}, {"rank": 0, "world_size": 0},
     {"workers": 1.5}, {"memory": 2**70}, {"prefetch": -1},
 ])
 def test_options_that_make_no_sense(table, option):
-    with pytest.raises(dsistore.UsageError, match=list(option)[-1].replace("_", "[ _]").replace("prefetch", "max batches")):
+    with pytest.raises(dsistore.UsageError, match=list(option)[-1].replace("_", "[ _]").replace(
+            "prefetch", "max batches")):
         next(iter(table.torch(["user_list"], **option)))
 
 
@@ -310,7 +325,7 @@ def test_a_thread_that_is_late_does_not_move_the_state_back(table, batch_size):
     assert (data.state_dict()["epoch"], data.state_dict()["global_position"]) == (1, 0)
 
 
-def test_a_pass_is_closed_though_its_meter_is_interrupted(table, monkeypatch):
+def test_an_epoch_iterator_is_closed_though_its_meter_is_interrupted(table, monkeypatch):
     def interrupted(handle):
         raise KeyboardInterrupt
 

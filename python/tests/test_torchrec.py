@@ -29,7 +29,8 @@ def test_bags_of_ikjt_equal_those_of_kjt(table, batch_size):
     for a, b in zip(*hashed(table, batch_size=batch_size), strict=True):
         assert a.sparse_features.keys() == LISTS and not a.sparse_features.variable_stride_per_key()
         assert a.dedup_sparse_features.keys() == [] and a.plain_sparse_features.keys() == LISTS
-        assert b.sparse_features.keys() == b.dedup_sparse_features.keys() == LISTS and b.sparse_features.variable_stride_per_key()
+        assert b.sparse_features.keys() == b.dedup_sparse_features.keys(
+        ) == LISTS and b.sparse_features.variable_stride_per_key()
         assert b.sparse_features.stride() == b.dedup_sparse_features.stride() == b.rows
         assert b.plain_sparse_features.keys() == [] and b.plain_sparse_features.stride() == b.rows
         want = model(a.sparse_features)
@@ -48,9 +49,11 @@ def test_expanded_features_are_an_ordinary_kjt(table, expand):
         assert b.dedup_sparse_features.keys() == [k for k in LISTS if k not in plain]
         assert b.plain_sparse_features.keys() == [k for k in LISTS if k in plain]
         assert not b.plain_sparse_features.variable_stride_per_key() and b.plain_sparse_features.stride() == b.rows
-        assert b.weighted_features.variable_stride_per_key() == b.dedup_weighted_features.variable_stride_per_key() == ("scored" not in plain)
+        assert b.weighted_features.variable_stride_per_key() == b.dedup_weighted_features.variable_stride_per_key() == (
+            "scored" not in plain)
         want = model(a.sparse_features).to_dict()
-        for got in (model(b.sparse_features).to_dict(), part(model, b.dedup_sparse_features) | part(model, b.plain_sparse_features)):
+        for got in (model(b.sparse_features).to_dict(),
+                    part(model, b.dedup_sparse_features) | part(model, b.plain_sparse_features)):
             assert got.keys() == want.keys()
             for k, pooled in want.items():
                 torch.testing.assert_close(got[k], pooled)
@@ -65,7 +68,9 @@ def test_expanded_features_are_an_ordinary_kjt(table, expand):
 def part(model, kjt):
     """The pooled embeddings of a KJT's own keys."""
     bag = bags(kjt.keys())
-    bag.load_state_dict({k: v for k, v in model.state_dict().items() if k.split(".")[1].removeprefix("t_") in kjt.keys()})
+    bag.load_state_dict(
+        {k: v
+         for k, v in model.state_dict().items() if k.split(".")[1].removeprefix("t_") in kjt.keys()})
     return bag(kjt).to_dict()
 
 
@@ -74,8 +79,11 @@ def test_rows_of_segments_that_are_stored_differently(tmp_path, source):
     store = dsistore.open(tmp_path)
     plain = make_rows(5, 320).drop_columns(["user_history"])
     store.ingest("t", make_rows(4, 640), session_key="session_id", time_key="event_time")
-    store.ingest("t", plain.set_column(  # every row its own list: nothing to share
-        plain.column_names.index("user_list"), "user_list", [[[i, i * i] for i in range(320)]]), session_key="session_id")
+    store.ingest(
+        "t",
+        plain.set_column(  # every row its own list: nothing to share
+            plain.column_names.index("user_list"), "user_list", [[[i, i * i] for i in range(320)]]),
+        session_key="session_id")
     store.ingest("t", make_rows(6, 160))
     t = store.table("t")
     rows = t.scan([n for n in source.column_names]).to_arrow()
@@ -104,8 +112,10 @@ def kjt_tensors(kjt):
 
 
 def one_batch(table, output="ikjt", **options):
-    return next(iter(table.torch([*LISTS, "scored", "numbers", "vector", "dense_a", "@keys"], labels=["click"], output=output,
-                                 batch_size=100, **options)))
+    return next(
+        iter(
+            table.torch([*LISTS, "scored", "numbers", "vector", "dense_a", "@keys"], labels=["click"], output=output,
+                        batch_size=100, **options)))
 
 
 def test_a_kjt_is_made_once_and_stays_behind(table):
@@ -116,15 +126,19 @@ def test_a_kjt_is_made_once_and_stays_behind(table):
     # What travels: an int32 a row and group, not an int64 a row and key.
     assert [g.inverse.dtype for g in batch.groups] == [torch.int32] * len(batch.groups)
     assert whole.inverse_indices()[1].dtype == torch.int64 and whole.inverse_indices()[1].shape == (len(LISTS), 100)
-    assert abs(len(pickle.dumps(batch)) - len(pickle.dumps(one_batch(table)))) < 100  # the matrix of inverse indices has 2,400
+    # the matrix of inverse indices has 2,400
+    assert abs(len(pickle.dumps(batch)) - len(pickle.dumps(one_batch(table)))) < 100
     # Nothing is copied: all KJTs lie in one memory.
     assert len(batch.groups) > 1
     for kjt in (whole, batch.dedup_sparse_features):
-        assert kjt.values().data_ptr() == batch.sparse.values.data_ptr() and kjt.lengths().data_ptr() == batch.sparse.lengths.data_ptr()
+        assert kjt.values().data_ptr() == batch.sparse.values.data_ptr() and kjt.lengths().data_ptr(
+        ) == batch.sparse.lengths.data_ptr()
     split = one_batch(table, expand="item_list")
-    assert split.plain_sparse_features.values().data_ptr() == split.sparse.values[split.sparse.counts[0] + split.sparse.counts[1]:].data_ptr()
+    assert split.plain_sparse_features.values().data_ptr() == split.sparse.values[split.sparse.counts[0] +
+                                                                                  split.sparse.counts[1]:].data_ptr()
     # What is known of lengths is said: TorchRec would add them up, and wait for the device.
-    for kjt in (whole, split.sparse_features, split.dedup_sparse_features, split.plain_sparse_features, one_batch(table, "kjt").sparse_features):
+    for kjt in (whole, split.sparse_features, split.dedup_sparse_features, split.plain_sparse_features,
+                one_batch(table, "kjt").sparse_features):
         assert kjt.length_per_key_or_none() == [sum(x.lengths().tolist()) for x in kjt.split([1] * len(kjt.keys()))]
 
 
@@ -158,7 +172,8 @@ def test_devices(table):
     meta = one_batch(table, device="meta")
     assert all(t.device.type == "meta" for t in tensors_of(meta)) and len(tensors_of(meta)) == len(tensors_of(want))
     assert [t.shape for t in tensors_of(meta)] == [t.shape for t in tensors_of(want)]
-    for a, b in ((meta.sparse_features, want.sparse_features), (meta.dedup_sparse_features, want.dedup_sparse_features)):
+    for a, b in ((meta.sparse_features, want.sparse_features), (meta.dedup_sparse_features,
+                                                                want.dedup_sparse_features)):
         assert a.keys() == b.keys() and a.stride_per_key() == b.stride_per_key()
         assert [t.shape for t in kjt_tensors(a)] == [t.shape for t in kjt_tensors(b)]
         assert all(t.device.type == "meta" for t in kjt_tensors(a))
@@ -210,7 +225,8 @@ def test_dlrm_train_takes_the_batches_as_they_are(table):
         torch.manual_seed(3)
         train = DLRMTrain(DLRM(model, dense_in_features=2, dense_arch_layer_sizes=[8, 8], over_arch_layer_sizes=[8, 1]))
         hashes = {k: f"hash({BUCKETS})" for k in LISTS}
-        data = table.torch([*LISTS, "dense_a", "dense_b"], labels="click", batch_size=128, output=output, transforms=hashes)
+        data = table.torch([*LISTS, "dense_a", "dense_b"], labels="click", batch_size=128, output=output,
+                           transforms=hashes)
         losses.append([train(batch)[0].item() for batch in data])
     assert len(losses[0]) == 8
     torch.testing.assert_close(losses[0], losses[1])
@@ -229,7 +245,8 @@ def test_sharded_training_pipelines(store_path, tmp_path, world):
     """Each rank is a process of its own. Losses are those of one process that takes all ranks' batches."""
     cases = [(output, sharding) for sharding in ("table_wise", "row_wise") for output in ("kjt", "ikjt")]
     if world > 1:
-        cases.remove(("ikjt", "row_wise"))  # its backward gathers tensors of different sizes, which gloo refuses and NCCL does
+        # its backward gathers tensors of different sizes, which gloo refuses and NCCL does
+        cases.remove(("ikjt", "row_wise"))
     cases.append(("kjt", "data_parallel"))  # dense kernels know no variable batches on a CPU: see check
     context = torch.multiprocessing.get_context("spawn")
     results = context.Queue()
@@ -246,4 +263,5 @@ def test_sharded_training_pipelines(store_path, tmp_path, world):
         pass
     want = trainers.plain_losses(store_path, "kjt", world)
     for (rank, case), losses in got.items():
-        torch.testing.assert_close(losses, [step[rank] for step in want], rtol=1e-4, atol=1e-5, msg=lambda m: f"{case}: {m}")
+        torch.testing.assert_close(losses, [step[rank] for step in want], rtol=1e-4, atol=1e-5,
+                                   msg=lambda m: f"{case}: {m}")

@@ -54,7 +54,9 @@ def test_off(own_store, monkeypatch):
     monkeypatch.setenv("DSISTORE_USAGE", "off")
     run(READ, own_store)
     assert objects(own_store) == []
-    run("import os\nos.environ['DSISTORE_USAGE'] = ''\n" + "import dsistore, sys\ndsistore.open(sys.argv[1]).tables()\n", own_store)
+    run(
+        "import os\nos.environ['DSISTORE_USAGE'] = ''\n" +
+        "import dsistore, sys\ndsistore.open(sys.argv[1]).tables()\n", own_store)
     assert objects(own_store) == []
 
 
@@ -96,7 +98,8 @@ WORKERS = """
 def test_workers_write_theirs(own_store, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(WORKERS))
-    run(f"import runpy, sys\nsys.argv[0] = {str(program)!r}\nrunpy.run_path(sys.argv[0], run_name='__main__')", own_store)
+    run(f"import runpy, sys\nsys.argv[0] = {str(program)!r}\nrunpy.run_path(sys.argv[0], run_name='__main__')",
+        own_store)
     assert b"workers" in text(objects(own_store)), objects(own_store)
 
 
@@ -118,7 +121,8 @@ PROCESSES = """
             self.path = path
 
         def __iter__(self):
-            data = dsistore.open(self.path).table("ads").torch(["user_list"], batch_size=100, job=f"worker {get_worker_info().id}")
+            data = dsistore.open(self.path).table("ads").torch(["user_list"], batch_size=100,
+            job=f"worker {get_worker_info().id}")
             for batch in data:
                 yield batch.rows
 
@@ -127,7 +131,8 @@ PROCESSES = """
         for epoch in range(2):
             print(sum(loader))
         if method == "fork":  # this process reads, too, now that no other is started
-            print(sum(b.rows for b in dsistore.open(path).table("ads").torch(["user_list"], batch_size=100, job="parent")))
+            print(sum(b.rows for b in dsistore.open(path).table("ads").torch(["user_list"], batch_size=100,
+            job="parent")))
 
     if __name__ == "__main__":
         main(sys.argv[1], sys.argv[2])
@@ -136,10 +141,14 @@ PROCESSES = """
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_each_process_has_its_own_record(own_store, tmp_path, method):
-    """Workers of a DataLoader, whichever way they begin, write what they read when they end: each once, and nobody for another."""
+    """Workers of a DataLoader, whichever way they begin, write what they read when they end: each once, and nobody for
+    another."""
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PROCESSES))
-    out = run(f"import runpy, sys\nsys.argv = [{str(program)!r}, *sys.argv[1:]]\nrunpy.run_path(sys.argv[0], run_name='__main__')", own_store, method)
+    out = run(
+        f"import runpy, sys\nsys.argv = [{str(program)!r}, *sys.argv[1:]]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')",
+        own_store, method)
     read = [int(line) for line in out.split()]
     written = objects(own_store)
     assert len(written) == 4 + (method == "fork"), written  # two an epoch
@@ -158,7 +167,8 @@ PERSISTENT = """
     warnings.simplefilter("ignore")
     if __name__ == "__main__":
         data = dsistore.open(sys.argv[1]).table("ads").torch(["user_list"], batch_size=100, job="persistent")
-        loader = DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="spawn", persistent_workers=True)
+        loader = DataLoader(data, batch_size=None, num_workers=2,
+        multiprocessing_context="spawn", persistent_workers=True)
         for epoch in range(3):
             for batch in loader:
                 pass
@@ -169,7 +179,8 @@ PERSISTENT = """
 def test_workers_that_are_killed_while_they_wait_have_written(own_store, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PERSISTENT))
-    run(f"import runpy, sys\nsys.argv[0] = {str(program)!r}\nrunpy.run_path(sys.argv[0], run_name='__main__')", own_store)
+    run(f"import runpy, sys\nsys.argv[0] = {str(program)!r}\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')", own_store)
     written = recorded(objects(own_store))
     assert {job for job, _ in written} == {"persistent"}
     assert sum(rows for _, rows in written) == 3 * 1000, written

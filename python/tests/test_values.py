@@ -24,7 +24,9 @@ import torch
 import xxhash
 
 import dsistore
-from dsistore.torch import Batch, Shuffle
+from dsistore import Shuffle
+from dsistore.torch import Batch
+from test_numpy import check as check_arrays
 
 # More seeds than a test run has time for: DSISTORE_SEEDS=200 python -m pytest python/tests/test_values.py
 SEEDS = range(int(os.environ.get("DSISTORE_SEEDS", 10)))
@@ -61,7 +63,8 @@ def number(r: random.Random, t: pa.DataType) -> Any:
         return r.random() < 0.5
     if pa.types.is_floating(t):
         x = r.choice(ODD_FLOATS) if r.random() < 0.2 else r.gauss(0, 100)
-        return float(np.float32(x).astype(np.float64)) if t == pa.float32() and math.isfinite(x) and abs(x) < 3e38 else x
+        return float(np.float32(x).astype(
+            np.float64)) if t == pa.float32() and math.isfinite(x) and abs(x) < 3e38 else x
     bits = 8 * np.dtype(t.to_pandas_dtype()).itemsize if pa.types.is_integer(t) else 32 if t == pa.date32() else 62
     if pa.types.is_unsigned_integer(t):
         return r.choice([0, 2**bits - 1, r.getrandbits(bits), r.randrange(100)])
@@ -99,7 +102,8 @@ def schema(r: random.Random) -> list[Column]:
         if r.random() < 0.7:
             out.append(Column(f"floats_{i}", "floats", t))
     for i in range(r.randrange(4)):
-        out.append(Column(f"weighted_{i}", "weighted", r.choice(INTS), score=r.choice(FLOATS), nulls=r.choice([0, 0.3, 1])))
+        out.append(
+            Column(f"weighted_{i}", "weighted", r.choice(INTS), score=r.choice(FLOATS), nulls=r.choice([0, 0.3, 1])))
     for i, t in enumerate(FLOATS):
         if r.random() < 0.7:
             out.append(Column(f"embedding_{i}", "embedding", t, dim=r.randrange(1, 6), nulls=r.choice([0, 0.3])))
@@ -209,7 +213,8 @@ def same(got: Any, want: Any) -> bool:
 
 def close(got: Any, want: Any) -> bool:
     """Equal to a unit in the last place."""
-    return np.shape(got) == np.shape(want) and np.allclose(np.asarray(got), np.asarray(want), rtol=2**-23, atol=0, equal_nan=True)
+    return np.shape(got) == np.shape(want) and np.allclose(np.asarray(got), np.asarray(want), rtol=2**-23, atol=0,
+                                                           equal_nan=True)
 
 
 def int64(x: int) -> int:
@@ -238,7 +243,8 @@ def lists(batch: Batch) -> dict[str, tuple[str, Lists]]:
         assert j.lengths.dtype == j.offsets.dtype == torch.int32
         assert j.lengths.shape == (sum(j.sizes),) and j.offsets.shape == (sum(j.sizes) + 1,)
         assert j.offsets[0] == 0 and torch.equal(j.offsets[1:] - j.offsets[:-1], j.lengths)
-        assert j.values.dtype == (torch.float32 if part == "floats" else torch.int64) and j.values.shape == (j.offsets[-1],)
+        assert j.values.dtype == (torch.float32
+                                  if part == "floats" else torch.int64) and j.values.shape == (j.offsets[-1], )
         if part == "weighted" and j.keys:
             assert j.weights.dtype == torch.float32 and j.weights.shape == j.values.shape
         else:
@@ -265,8 +271,8 @@ def check(case: Case, batch: Batch, columns: list[Column], labels: list[str], pr
           integers: Collection[str] = ()) -> list[int]:
     """Compares a batch with the rows of its ids, which it returns.
 
-    changed: what transforms made of features, as columns and functions of the source's value; approximate: those of them that
-    need to be equal to a unit in the last place only; integers: those that are asked for so.
+    changed: what transforms made of features, as columns and functions of the source's value; approximate: those of
+    them that need to be equal to a unit in the last place only; integers: those that are asked for so.
     """
     ids = batch.keys["row_id"].tolist()
     rows = [case.rows[i] for i in ids]
@@ -279,7 +285,8 @@ def check(case: Case, batch: Batch, columns: list[Column], labels: list[str], pr
             numbers = batch.integers[c.name]
             assert numbers.dtype == (torch.uint64 if c.type == pa.uint64() else torch.int64), c
             assert numbers.tolist() == [int(x or 0) for x in want], c
-            assert batch.integers_present[c.name].tolist() == [x is not None for x in want] if presence else not batch.integers_present
+            assert batch.integers_present[c.name].tolist() == [x is not None for x in want
+                                                               ] if presence else not batch.integers_present
             continue
         if c.name == "ds" or c.role.endswith("key") or c.kind in ("string", "bytes"):
             names["keys"].append(c.name)
@@ -305,7 +312,8 @@ def check(case: Case, batch: Batch, columns: list[Column], labels: list[str], pr
             assert e.dtype == torch.float32 and e.shape == (batch.rows, c.dim)
             equal = close if c.name in approximate else same
             assert equal(e, [[float32(v, c.type) for v in (x or [None] * c.dim)] for x in want]), c
-            assert (batch.embeddings_present[c.name].tolist() if presence else None) == (is_present if presence else None)
+            assert (batch.embeddings_present[c.name].tolist() if presence else None) == (is_present
+                                                                                         if presence else None)
         else:
             names["lists"].append(c.name)
             part, have = got[c.name]
@@ -321,7 +329,8 @@ def check(case: Case, batch: Batch, columns: list[Column], labels: list[str], pr
                     assert v == [int64(y["id"]) for y in x or []], c
                     assert same(have.weights[i], [float32(y["score"], c.score) for y in x or []]), c
     assert sorted(batch.dense_names) == sorted(names["dense"]) and batch.dense.shape == (len(ids), len(names["dense"]))
-    assert sorted(batch.label_names) == sorted(names["labels"]) and batch.labels.shape == (len(ids), len(names["labels"]))
+    assert sorted(batch.label_names) == sorted(names["labels"]) and batch.labels.shape == (len(ids), len(
+        names["labels"]))
     assert set(batch.embeddings) == set(names["embeddings"]) and set(got) == set(names["lists"])
     assert set(batch.integers) == set(integers)
     assert set(batch.keys) == set(names["keys"]) and batch.dense.dtype == batch.labels.dtype == torch.float32
@@ -367,25 +376,32 @@ def test_every_value_of_a_random_table(cases, seed):
         chosen = [c for c in [*case.columns.values(), DS] if r.random() < 0.8 or c.name == "row_id"]
         numbers = [c for c in chosen if c.kind == "dense" and not c.role.endswith("key")]
         inexact = [c.name for c in numbers if not all(held(row[c.name], c) for row in case.rows.values())]
-        integers = inexact + [c.name for c in numbers if not pa.types.is_floating(c.type) and c.name not in inexact and r.random() < 0.2]
+        integers = inexact + [
+            c.name for c in numbers if not pa.types.is_floating(c.type) and c.name not in inexact and r.random() < 0.2
+        ]
         labels = [c.name for c in numbers if c.name not in integers and (c.role == "label" or r.random() < 0.2)]
         if inexact and r.random() < 0.5:
             with pytest.raises(dsistore.UsageError, match="float32") as e:
                 list(case.table().torch([c.name for c in chosen], batch_size=len(case.rows)))
             assert all(f'"{name}" has ' in str(e.value) for name in inexact)
-        size = r.choice([1, 7, 300, len(case.rows) + 1]) if len(case.rows) < 200 else r.choice([7, 300, len(case.rows) + 1])
+        size = r.choice([1, 7, 300, len(case.rows) +
+                         1]) if len(case.rows) < 200 else r.choice([7, 300, len(case.rows) + 1])
         unit = r.choice([None, "row"] + ["session"] * case.sorted)
         presence, drop_last = r.random() < 0.5, r.random() < 0.3
         some = r.choice([None, ["a"], ["a", "d e"]])
         where = None if some is None else "ds IN (" + ", ".join(f"'{s}'" for s in some) + ")"
-        data = case.table().torch(
-            [c.name for c in chosen], labels=labels, integers=integers, batch_size=size, output=output, presence=presence, drop_last=drop_last,
-            partitions=where, shuffle=None if unit is None else Shuffle(unit, r.choice([1, 3, 16])), seed=r.getrandbits(30))
+        options: dict[str, Any] = dict(
+            labels=labels, integers=integers, batch_size=size, presence=presence, drop_last=drop_last, partitions=where,
+            shuffle=None if unit is None else Shuffle(unit, r.choice([1, 3, 16])), seed=r.getrandbits(30))
+        features = [c.name for c in chosen]
+        data = case.table().torch(features, output=output, **options)
+        arrays = case.table().numpy(features, dedup=output == "ikjt", **options)
         want = [i for i in case.order if some is None or case.rows[i]["ds"] in some]
         for epoch in range(2 if unit else 1):
             got: list[int] = []
             sizes = []
-            for batch in data:
+            for batch, same_as_arrays in zip(data, arrays, strict=True):
+                check_arrays(same_as_arrays, batch)
                 assert batch.epoch == epoch and batch.index == len(sizes)
                 got += check(case, batch, chosen, labels, presence, integers=integers)
                 sizes.append(batch.rows)
@@ -399,7 +415,8 @@ def test_every_value_of_a_random_table(cases, seed):
 
 # The model of transforms: docs/transforms.md.
 
-Step = tuple[str, Column, Callable[[Any], Any]]  # its text, the column that it gives, what it does to a value that is not null
+# its text, the column that it gives, what it does to a value that is not null
+Step = tuple[str, Column, Callable[[Any], Any]]
 
 
 def each(c: Column, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -429,7 +446,9 @@ def cast_to(t: pa.DataType) -> Callable[[Any], Any]:
         if pa.types.is_boolean(t):
             return x != 0
         if pa.types.is_floating(t):
-            return float(x) if t == pa.float64() else float(float32(x, pa.float64() if isinstance(x, float) else pa.int64()))
+            return float(x) if t == pa.float64() else float(
+                float32(x,
+                        pa.float64() if isinstance(x, float) else pa.int64()))
         if isinstance(x, float):
             if x != x:
                 return 0
@@ -453,7 +472,8 @@ def step(r: random.Random, c: Column) -> Step | None:
         data = (lambda x: x.encode()) if c.kind == "string" else (lambda x: x)
         return (f"hash({n}, seed={seed})", replace(c, kind="dense", type=pa.int64()),
                 lambda x: xxhash.xxh64_intdigest(data(x), seed=seed) % n)
-    name = r.choice(["first", "mod", "hash", "clamp", "log1p", "bucketize", "cast", "list", "scores.clamp", "scores.cast"])
+    name = r.choice(
+        ["first", "mod", "hash", "clamp", "log1p", "bucketize", "cast", "list", "scores.clamp", "scores.cast"])
     if name == "first" and c.kind in ("sparse", "floats", "weighted"):
         n = r.randrange(1, 5)
         return f"first({n})", c, lambda x: x[:n]
@@ -464,7 +484,8 @@ def step(r: random.Random, c: Column) -> Step | None:
         return f"mod({n})", retyped(c, t), each(c, lambda x: x % n)
     if name == "hash" and ints:
         n = r.choice([10, 2**31, 2**50])
-        return f"hash({n})", retyped(c, pa.int64()), each(c, lambda x: xxhash.xxh64_intdigest(struct.pack("<q", int64(x))) % n)
+        return f"hash({n})", retyped(c, pa.int64()), each(
+            c, lambda x: xxhash.xxh64_intdigest(struct.pack("<q", int64(x))) % n)
     if name == "clamp" and c.kind != "string":
         lo, hi = r.choice([(-5, 50), (0, 1), (-math.inf, 3), (10, math.inf)])
         return f"clamp({lo}, {hi})", c, each(c, lambda x: lo_of(c, lo) if x < lo else hi_of(c, hi) if x > hi else x)
@@ -487,7 +508,8 @@ def step(r: random.Random, c: Column) -> Step | None:
             e | {"score": -1.0 if e["score"] < -1 else 2.0 if e["score"] > 2 else e["score"]} for e in x]
     if name == "scores.cast" and c.kind == "weighted":
         to = cast_to(pa.float32())
-        return "scores.cast(float32)", replace(c, score=pa.float32()), lambda x: [e | {"score": to(e["score"])} for e in x]
+        return "scores.cast(float32)", replace(
+            c, score=pa.float32()), lambda x: [e | {"score": to(e["score"])} for e in x]
     return None
 
 
@@ -583,10 +605,13 @@ def test_shapes_where_there_is_nothing(tmp_path, output):
     store = dsistore.open(tmp_path)
     n = 5
     scored = pa.list_(pa.struct([("id", pa.int64()), ("score", pa.float32())]))
-    store.ingest("t", pa.table({
-        "row": range(n), "a": pa.nulls(n, pa.float32()), "ids": pa.nulls(n, pa.list_(pa.int64())), "scored": pa.nulls(n, scored),
-        "vector": pa.nulls(n, pa.list_(pa.float32(), 3)), "text": pa.nulls(n, pa.string()),
-    }))
+    store.ingest(
+        "t",
+        pa.table({
+            "row": range(n), "a": pa.nulls(n, pa.float32()), "ids": pa.nulls(n, pa.list_(pa.int64())),
+            "scored": pa.nulls(n, scored), "vector": pa.nulls(n, pa.list_(pa.float32(), 3)), "text": pa.nulls(
+                n, pa.string()),
+        }))
     table = store.table("t")
     for features in (["a"], ["ids"], ["scored"], ["vector"], ["text"], ["@all"]):
         sizes = []
@@ -594,7 +619,8 @@ def test_shapes_where_there_is_nothing(tmp_path, output):
             every = features == ["@all"]
             got = lists(batch)
             sizes.append(batch.rows)
-            assert batch.dense.shape == (batch.rows, 2 * every or features == ["a"]) and batch.labels.shape == (batch.rows, 0)
+            assert batch.dense.shape == (batch.rows, 2 * every or
+                                         features == ["a"]) and batch.labels.shape == (batch.rows, 0)
             assert batch.labels_present is None
             assert set(got) == ({"ids", "scored"} if every else set(features) & {"ids", "scored"})
             for _, x in got.values():
@@ -641,6 +667,7 @@ def test_a_batch_keeps_its_masks_when_it_is_moved_and_pickled(tmp_path):
     store.ingest("t", pa.table({"a": pa.array([1, None, 0], pa.int32()), "ids": [[1], None, []]}))
     (batch,) = store.table("t").torch(["a", "ids"], presence=True)
     for b in (batch, batch.to("cpu"), pickle.loads(pickle.dumps(batch))):
-        assert b.dense_present.tolist() == [[True], [False], [True]] and b.sparse.present.tolist() == [True, False, True]
+        assert b.dense_present.tolist() == [[True], [False], [True]
+                                            ] and b.sparse.present.tolist() == [True, False, True]
     (batch,) = store.table("t").torch(["a", "ids"])
     assert batch.dense_present is None and batch.sparse.present is None and batch.embeddings_present == {}

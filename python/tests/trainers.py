@@ -1,4 +1,5 @@
-"""Training of one model in the ways that TorchRec has, each giving its losses. Module level, so that spawned processes find it."""
+"""Training of one model in the ways that TorchRec has, each giving its losses. Module level, so that spawned processes
+find it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def bags(keys, **options):
 
 
 class Model(torch.nn.Module):
-    """Reads of a batch what TorchRec's models read: attributes. forward gives (loss, (loss, logits, labels)), as DLRMTrain's."""
+    """Reads of a batch what TorchRec's models read: attributes. forward gives (loss, (loss, logits, labels)), as
+    DLRMTrain's."""
 
     def __init__(self):
         super().__init__()
@@ -45,15 +47,18 @@ class Model(torch.nn.Module):
     def forward(self, batch):
         pooled = self.bags(batch.sparse_features).to_dict()
         weighted = self.weighted_bags(batch.weighted_features).to_dict()
-        logits = self.over(torch.cat([*(pooled[k] for k in LISTS), weighted["scored"], batch.dense_features], dim=1)).squeeze(1)
+        logits = self.over(torch.cat([*(pooled[k] for k in LISTS), weighted["scored"], batch.dense_features],
+                                     dim=1)).squeeze(1)
         loss = self.loss(logits, batch.labels)
         return loss, (loss.detach(), logits.detach(), batch.labels.detach())
 
 
 def data(uri, output, rank=0, world=1, **options):
     return dsistore.open(uri).table("ads").torch(
-        [*LISTS, "scored", "dense_a", "dense_b"], labels="click", batch_size=64, shuffle="session", seed=5, output=output,
-        transforms={**{k: f"hash({BUCKETS})" for k in [*LISTS, "scored"]}, "dense_b": "log1p"}, rank=rank, world_size=world, **options)
+        [*LISTS, "scored", "dense_a", "dense_b"], labels="click", batch_size=64, shuffle="session", seed=5,
+        output=output, transforms={**{k: f"hash({BUCKETS})"
+                                      for k in [*LISTS, "scored"]}, "dense_b": "log1p"}, rank=rank, world_size=world,
+        **options)
 
 
 def plain_losses(uri, output, world=1):
@@ -94,7 +99,8 @@ def _load(model, whole):
 
 
 def sharded_losses(uri, output, sharding, rank, world, **options):
-    """This rank's losses with DistributedModelParallel and TrainPipelineSparseDist; the whole plan's, if it has only STEPS."""
+    """This rank's losses with DistributedModelParallel and TrainPipelineSparseDist; the whole plan's, if it has only
+    STEPS."""
     device = torch.device("cpu")
     model = Model()
     whole = {k: v.clone() for k, v in model.state_dict().items()}
@@ -103,14 +109,16 @@ def sharded_losses(uri, output, sharding, rank, world, **options):
             apply_optimizer_in_backward(torch.optim.SGD, part.parameters(), {"lr": RATE})
     sharder = EmbeddingBagCollectionSharder()
     how = {
-        "table_wise": lambda i: table_wise(rank=i % world), "row_wise": lambda i: row_wise(), "data_parallel": lambda i: data_parallel(),
+        "table_wise": lambda i: table_wise(rank=i % world), "row_wise": lambda i: row_wise(),
+        "data_parallel": lambda i: data_parallel(),
     }[sharding]
     modules = {}
     for name in ("bags", "weighted_bags"):
         part = getattr(model, name)
         tables = sorted(sharder.shardable_parameters(part))
-        modules[name] = construct_module_sharding_plan(
-            part, {t: how(i) for i, t in enumerate(tables)}, sharder=sharder, local_size=world, world_size=world, device_type="cpu")
+        modules[name] = construct_module_sharding_plan(part, {t: how(i)
+                                                              for i, t in enumerate(tables)}, sharder=sharder,
+                                                       local_size=world, world_size=world, device_type="cpu")
         if sharding != "data_parallel":
             for p in modules[name].values():
                 p.compute_kernel = "fused"

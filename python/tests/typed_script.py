@@ -6,7 +6,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import dsistore
-from dsistore.torch import Batch, DedupGroup, Jagged, Shuffle, TorchDataset
+from dsistore import Shuffle
+from dsistore.torch import Batch, DedupGroup, Jagged, TorchDataset
 
 
 def train(path: str) -> float:

@@ -1,21 +1,37 @@
-"""dsistore: training tables of recommendation models, read feature by feature and deduplicated into PyTorch.
+"""dsistore: training tables of recommendation models, read feature by feature and deduplicated into PyTorch, NumPy and
+Arrow.
 
     table = dsistore.open("/data/store").table("ads")
     for batch in table.torch(features=["user_*", "item_id"], labels=["click"], batch_size=4096):
         ...
 
-open        a Store, which has tables, and takes new ones: Store.ingest
-Table       one table at one snapshot: Table.features, Table.torch for training, Table.scan for Arrow
-torch       what Table.torch gives (a module, imported when it is needed): TorchDataset, Batch, Shuffle, check
-*Error      what goes wrong; all are DsistoreError
+open           a Store, which has tables and ingests new data: Store.ingest
+Table          one table at one snapshot: Table.features; Table.torch and Table.numpy for training, Table.scan for Arrow
+Shuffle        the order of an epoch
+torch          what Table.torch gives (a package, imported when it is needed): TorchDataset, Batch, check
+numpy          what Table.numpy gives (a module, imported when it is needed): NumpyDataset, Ragged, Masked
+*Error         what goes wrong; all are DsistoreError
 serve_metrics  Prometheus metrics of the process
 
-The engine is linked into the process. Tensors and Arrow records share its memory, which is given back when the last of them is
-gone. Nothing here needs PyTorch but Table.torch, nor pyarrow but what gives pyarrow's types.
+The engine is linked into the process. Arrays, tensors and Arrow records share its memory, which is given back when the
+last of them is gone. Only Table.torch needs PyTorch, and only methods that return pyarrow's types need pyarrow.
+
+Modules, each over those below it:
+
+    table                                   Store, Table: what users call
+    torch/  numpy                           outputs: how a batch of the engine becomes theirs
+    _arrow  _samples  _ingest  _dataset     Arrow streams; sample lists and keys; sources; what datasets share
+    _epoch  _state  _rank                   an epoch's iterator; positions and state; ranks
+    _plan  _select  _descriptor  _stats     requests; what is selected; batches as NumPy arrays; measurements
+    _engine  errors                         calls into the Go library
 """
 
+from ._arrow import Scan
 from ._metrics import serve_metrics
-from ._select import SampleList
+from ._plan import Feature
+from ._samples import Samples
+from ._select import SampleList, Shuffle
+from ._stats import Stats
 from ._version import VERSION
 from .errors import (
     ConflictError,
@@ -28,11 +44,12 @@ from .errors import (
     UnsupportedError,
     UsageError,
 )
-from .table import Feature, Samples, Scan, Snapshot, Store, Table, open
+from .table import Snapshot, Store, Table, open
 
 __version__ = VERSION
 
 __all__ = [
-    "ConflictError", "CorruptError", "DsistoreError", "DuplicateSourceError", "ExistsError", "Feature", "ForkError", "NotFoundError",
-    "SampleList", "Samples", "Scan", "Snapshot", "Store", "Table", "UnsupportedError", "UsageError", "open", "serve_metrics",
+    "ConflictError", "CorruptError", "DsistoreError", "DuplicateSourceError", "ExistsError", "Feature", "ForkError",
+    "NotFoundError", "SampleList", "Samples", "Scan", "Shuffle", "Snapshot", "Stats", "Store", "Table",
+    "UnsupportedError", "UsageError", "open", "serve_metrics",
 ]

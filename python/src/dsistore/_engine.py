@@ -40,7 +40,8 @@ def _path() -> str:
     for name in ("libdsistore.so", "libdsistore.dylib"):
         if (here / name).exists():
             return str(here / name)
-    raise ImportError(f"no engine in {here}: build the package with `pip install .` in python/, which needs Go and a C compiler")
+    raise ImportError(
+        f"no engine in {here}: build the package with `pip install .` in python/, which needs Go and a C compiler")
 
 
 def library() -> ctypes.CDLL:
@@ -55,8 +56,9 @@ def library() -> ctypes.CDLL:
             lib = ctypes.CDLL(_path())
             i32, i64, text, pointer = ctypes.c_int32, ctypes.c_int64, ctypes.POINTER(_Text), ctypes.c_void_p
             words = ctypes.POINTER(ctypes.POINTER(i64))
-            # Releasing is short and happens where objects are freed: with the GIL. Without, a daemon thread that wants it back
-            # while the interpreter ends is ended there and then, in the middle of somebody's destructor, which may abort the process.
+            # Releasing is short and happens where objects are freed: with the GIL. Without, a daemon thread that wants
+            # it back while the interpreter ends is ended there and then, in the middle of somebody's destructor, which
+            # may abort the process.
             setattr(lib, "dsi_release", ctypes.PyDLL(_path()).dsi_release)
             for name, returns, *takes in (
                 ("dsi_call", i32, ctypes.c_char_p, i64, i64, ctypes.POINTER(i64), text),
@@ -69,8 +71,7 @@ def library() -> ctypes.CDLL:
                 ("dsi_close", i32, i64),
                 ("dsi_stream", i32, i64, pointer),
                 ("dsi_destructor", pointer, pointer, pointer),
-                ("dsi_ingest_stream", i64, ctypes.c_char_p, i64, pointer),
-                ("dsi_overlay_stream", i64, ctypes.c_char_p, i64, pointer),
+                ("dsi_begin_stream", i64, ctypes.c_char_p, i64, pointer),
             ):
                 function = getattr(lib, name)
                 function.restype, function.argtypes = returns, takes
@@ -104,13 +105,9 @@ def _result(answer: bytes) -> Any:
 _WAIT_MILLISECONDS = 50
 
 
-def _request(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters that are None are left out."""
-    return {k: v for k, v in params.items() if v is not None}
-
-
 def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
-    text = json.dumps({"method": method, "params": _request(params)}).encode()
+    """A request. Parameters that are None are left out."""
+    text = json.dumps({"method": method, "params": {k: v for k, v in params.items() if v is not None}}).encode()
     return text + b"\0" + following if following else text
 
 
@@ -122,16 +119,16 @@ def begin(method: str, **params: Any) -> int:
 
 
 def begin_stream(method: str, address: int, **params: Any) -> int:
-    """Starts a method that reads the ArrowArrayStream at an address, ingest or overlay, as begin does. The stream is taken over."""
-    request = json.dumps(_request(params)).encode()
-    start = {"ingest": library().dsi_ingest_stream, "overlay": library().dsi_overlay_stream}[method]
-    started: int = start(request, len(request), address)
+    """begin for a method that reads the ArrowArrayStream at an address, ingest or overlay. The stream is taken over."""
+    request = _text(method, params)
+    started: int = library().dsi_begin_stream(request, len(request), address)
     return started
 
 
-def wait(started: int, progress: Callable[[dict[str, Any]], None] | None = None, *, until_cancelled: bool = False) -> Any:
-    """The result of a call that was begun. Until it is there progress is told now and then how far the call is. What interrupts it
-    cancels the call, and until_cancelled waits for that."""
+def wait(started: int, progress: Callable[[dict[str, Any]], None] | None = None, *,
+         until_cancelled: bool = False) -> Any:
+    """The result of a call that was begun. Until it is there progress is told now and then how far the call is. What
+    interrupts it cancels the call, and until_cancelled waits for that."""
     lib, text, kept = library(), _Text(), False
     try:
         try:
@@ -159,11 +156,11 @@ def _end(lib: ctypes.CDLL, started: int, text: _Text, kept: bool) -> None:
 
 
 def call(method: str, /, following: bytes = b"", **params: Any) -> Any:
-    """Runs a method of the engine. What interrupts it cancels it. following are its numbers, where there are many: 8 bytes each, little
-    endian."""
+    """Runs a method of the engine. What interrupts it cancels it. following are its numbers, where there are many: 8
+    bytes each, little endian."""
     lib, text, request, kept = library(), _Text(), _text(method, params, following), False
-    # An exception of a signal handler is raised when dsi_call has returned, before what it returns has a name: that the call has begun,
-    # and may have opened something, is known by its number.
+    # An exception of a signal handler is raised when dsi_call has returned, before what it returns has a name: that the
+    # call has begun, and may have opened something, is known by its number.
     started = ctypes.c_int64()
     try:
         # As a rule it is all that is needed.
@@ -179,16 +176,18 @@ def call(method: str, /, following: bytes = b"", **params: Any) -> Any:
 
 
 def stream(address: int, records: int) -> None:
-    """Fills the ArrowArrayStream at an address with records, which a call opened and which are no one else's from then on."""
+    """Fills the ArrowArrayStream at an address with records, which a call opened and which are no one else's from then
+    on."""
     if library().dsi_stream(records, address):
         raise errors.DsistoreError("the records are closed")
 
 
 def destructor() -> int:
-    """The address of the destructor of capsules that hold an ArrowArrayStream. It is C: a capsule may go while an exception is on
-    its way, and Python code that ran then would lose it."""
+    """The address of the destructor of capsules that hold an ArrowArrayStream. It is C: a capsule may go while an
+    exception is on its way, and Python code that ran then would lose it."""
+    api = ctypes.pythonapi
     address: int = library().dsi_destructor(
-        *(ctypes.cast(f, ctypes.c_void_p) for f in (ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyMem_RawFree)))
+        *(ctypes.cast(f, ctypes.c_void_p) for f in (api.PyCapsule_GetPointer, api.PyMem_RawFree)))
     return address
 
 
@@ -203,14 +202,15 @@ def job_name(job: str | None) -> str:
 
 
 def recorded(job: str) -> dict[str, Any]:
-    """The parameters of a reader that say how usage records have it. The environment is looked at here: the engine has that of
-    when it was loaded."""
+    """The parameters of a reader that say how usage records have it. The environment is looked at here: the engine has
+    that of when it was loaded."""
     off = os.environ.get("DSISTORE_USAGE", "").lower() in ("off", "no", "false", "0")
     return {"job": job, "no_usage": off or None}
 
 
 def _flush() -> None:
-    """Writes the usage records that are not written yet. It waits 2 seconds at the most, and raises nothing: the process ends."""
+    """Writes the usage records that are not written yet. It waits 2 seconds at the most, and raises nothing: the
+    process ends."""
     if usable():
         try:
             call("usage_flush")
@@ -229,12 +229,12 @@ def _at_exit() -> None:
         atexit.register(_flush)
 
 
-def flush_pass() -> None:
-    """Writes the usage records of a pass where that is a worker's: multiprocessing kills workers that wait for the next."""
+def flush_epoch() -> None:
+    """Writes a worker's usage records of an epoch: multiprocessing kills workers that wait for the next."""
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         try:
-            call("usage_flush_pass")
+            call("usage_flush_epoch")
         except errors.DsistoreError:
             pass  # a record that is lost hurts no read
 
@@ -242,12 +242,14 @@ def flush_pass() -> None:
 _BATCH, _END, _TIMEOUT = 0, 1, 2
 
 
-class Words:
-    """The words of one batch, which is released with the last of the arrays that show it: see _batch.read."""
+class Descriptor:
+    """The descriptor of one batch, which is released with the last of the arrays over its memory: see
+    _descriptor.read."""
 
     def __init__(self, lib: ctypes.CDLL):
         self._lib = lib
-        self._at = ctypes.POINTER(ctypes.c_int64)()  # null until dsi_next gives a batch: there is no moment without an owner
+        # null until dsi_next gives a batch: there is no moment without an owner
+        self._at = ctypes.POINTER(ctypes.c_int64)()
         self._n = ctypes.c_int64()
         self.words: list[int] = []
 
@@ -257,16 +259,16 @@ class Words:
             self._lib.dsi_release(self._at[1])
 
 
-def next_batch(handle: int) -> Words | None:
+def next_batch(handle: int) -> Descriptor | None:
     """The loader's next batch, None after the last. It lets the interpreter handle signals while it waits."""
     lib = library()
-    words, text = Words(lib), _Text()
+    descriptor, text = Descriptor(lib), _Text()
     while True:
         status = lib.dsi_next(
-            handle, _WAIT_MILLISECONDS, ctypes.byref(words._at), ctypes.byref(words._n), ctypes.byref(text))
+            handle, _WAIT_MILLISECONDS, ctypes.byref(descriptor._at), ctypes.byref(descriptor._n), ctypes.byref(text))
         if status == _BATCH:
-            words.words = words._at[: words._n.value]
-            return words
+            descriptor.words = descriptor._at[: descriptor._n.value]
+            return descriptor
         if status == _END:
             return None
         if status != _TIMEOUT:
@@ -274,7 +276,7 @@ def next_batch(handle: int) -> Words | None:
 
 
 def close(handle: int, _usable: Callable[[], bool] = usable) -> None:
-    """Closes a loader. Batches that were given stay valid. It may be called when the interpreter ends, and in a forked child,
-    where there is nothing to close."""
+    """Closes a loader. Batches that were given stay valid. It may be called when the interpreter ends, and in a forked
+    child, where there is nothing to close."""
     if _usable() and _library is not None:
         _library.dsi_close(handle)

@@ -1,4 +1,4 @@
-"""How rows and features are named when something is asked of a table."""
+"""How rows, features and their order are named when something is asked of a table."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SampleList:
-    """A named set of rows. definition says what it was made from, added is the snapshot that has it since; rows are those in it that
-    readers see, share is that of the table, and deleted counts those in it that nobody sees."""
+    """A named set of rows. definition says what it was made from, added is the first snapshot that has it. rows counts
+    its rows that readers see, share is their share of the table, and deleted counts its rows that are deleted."""
 
     name: str
     definition: str
@@ -18,6 +18,16 @@ class SampleList:
     rows: int
     share: float
     deleted: int
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """The order of an epoch. The shuffle buffer holds ``buffer_stripes`` stripes, and their sessions (or rows) are
+    interleaved at random. Sessions stay whole with unit "session", so that what their rows share stays shared in a
+    batch."""
+
+    unit: str = "session"  # none, session or row
+    buffer_stripes: int = 16
 
 
 def names(of: str | Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ class Stats:
     seconds            since the iteration began, until it ended
     stall_seconds      that the trainer waited for batches
     bytes_needed       read, of the features that were asked for
-    bytes_unneeded    of gaps between them, read because that was cheaper than one more request
+    bytes_unneeded     of gaps between them, read because that was cheaper than one more request
     requests           to the store
     decode_seconds     of all the engine's threads: checksums, decoding
     assemble_seconds   of all the engine's threads: making batches of what was decoded
@@ -52,11 +52,11 @@ class Stats:
 
     def __str__(self) -> str:
         return (
-            f"{self.rows:,} rows in {self.batches:,} batches, {self.seconds:.2f} s ({self.samples_per_second:,.0f} samples/s); "
+            f"{self.rows:,} rows in {self.batches:,} batches, {self.seconds:.2f} s "
+            f"({self.samples_per_second:,.0f} samples/s); "
             f"waited {self.stall_seconds:.2f} s for batches ({self.stall_share:.0%}); "
             f"read {(self.bytes_needed + self.bytes_unneeded) / 1e6:.1f} MB in {self.requests:,} requests; "
-            f"{self.dedupe_factor:.2f} rows a slot stored, {self.emitted_factor:.2f} emitted"
-        )
+            f"{self.dedupe_factor:.2f} rows a slot stored, {self.emitted_factor:.2f} emitted")
 
 
 class Meter:

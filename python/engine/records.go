@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,64 +47,19 @@ func (a recordsAnswer) undo(e *Engine) {
 }
 
 type recordsParams struct {
-	loaderParams
-	Hash string // where there is no Plan: that of a plan that may be kept; if it is not, there is no result
-	Fold bool
+	URI  string `json:"uri"`
+	Plan string `json:"plan"`
+	Hash string `json:"hash"` // without Plan: that of a plan whose layout may be kept; if it is not, there is no result
+	Fold bool   `json:"fold"`
+	readParams
 }
 
-func (p *recordsParams) fields() map[string]any {
-	return map[string]any{
-		"uri": &p.URI, "plan": &p.Plan, "workers": &p.Workers, "memory": &p.Memory, "prefetch": &p.Prefetch,
-		"hash": &p.Hash, "fold": &p.Fold, "job": &p.Job, "no_usage": &p.NoUsage, "no_lease": &p.NoLease,
-	}
-}
-
-// recordsOpen opens a plan with exact columns, as "plan" gives it, as Arrow records. The parameters are those of a loader.
-func (e *Engine) recordsOpen(ctx context.Context, raw json.RawMessage) (any, error) {
-	r, err := e.newRecords(ctx, raw)
-	if err != nil || r == nil {
-		return nil, err
-	}
-	return e.opened(r), nil
-}
-
-// closing closes a scanner, and then tells the metrics.
-func closing(s *reader.Scanner, closed func()) func() {
-	return func() {
-		_ = s.Close()
-		closed()
-	}
-}
-
-// opened gives records a handle.
-func (e *Engine) opened(r *Records) recordsAnswer {
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.refs.Store(1)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	h := e.handle()
-	e.records[h] = r
-	return recordsAnswer(h)
-}
-
-// TakeRecords returns the records of a handle, which are the caller's from then on; nil: there are none.
-func (e *Engine) TakeRecords(handle int64) *Records {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r := e.records[handle]
-	delete(e.records, handle)
-	return r
-}
-
-func (e *Engine) newRecords(ctx context.Context, request json.RawMessage) (*Records, error) {
-	var p recordsParams
-	if err := params(request, &p); err != nil {
-		return nil, err
-	}
+// recordsOpen opens a plan of columns, as "plan" gives it, as Arrow records.
+func (e *Engine) recordsOpen(ctx context.Context, p *recordsParams) (any, error) {
 	var layout *reader.Layout
 	var err error
 	if p.Plan == "" {
-		layout, err = e.layoutOf(ctx, p.URI, p.Hash)
+		layout, err = e.layoutOf(ctx, layoutKey{p.URI, p.Hash})
 	} else {
 		layout, err = e.openPlan(ctx, p.URI, p.Plan)
 	}
@@ -117,14 +71,29 @@ func (e *Engine) newRecords(ctx context.Context, request json.RawMessage) (*Reco
 		return nil, err
 	}
 	m := &tracked{under: e.allocator}
-	s, err := layout.Open(reader.Options{
-		Workers: p.Workers, MemoryBudget: p.Memory, MaxBatches: p.Prefetch, KeepBatches: true, Allocator: m,
-		Usage: p.options(), Lease: reader.LeaseOptions{Off: p.NoLease},
-	})
+	s, err := layout.Open(p.options(m))
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return &Records{next: s.Next, close: closing(s, e.measured().AddReader(s)), converter: converter, memory: m}, nil
+	closed := e.measured().AddReader(s)
+	release := func() {
+		_ = s.Close()
+		closed()
+	}
+	return e.opened(&Records{next: s.Next, close: release, converter: converter, memory: m}), nil
+}
+
+// opened gives records a handle.
+func (e *Engine) opened(r *Records) recordsAnswer {
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.refs.Store(1)
+	return recordsAnswer(e.records.add(r))
+}
+
+// TakeRecords returns the records of a handle, which are the caller's from then on; nil: there are none.
+func (e *Engine) TakeRecords(number int64) *Records {
+	r, _ := e.records.take(number)
+	return r
 }
 
 // Schema returns the schema of every record.

@@ -1,4 +1,4 @@
-"""One pass over an epoch: the iterator of a TorchDataset."""
+"""The iterator over one epoch of a dataset."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from . import _batch, _engine, errors
-from ._start import Position
+from . import _descriptor, _engine, errors
+from ._epoch_start import Position
 from ._stats import Meter
 
 T = TypeVar("T")
 
 
-class Pass(Iterator[T], Generic[T]):
+class EpochIterator(Iterator[T], Generic[T]):
     """Gives a rank's batches of one epoch, from a batch of the global order on.
 
-    The job took up the epoch at the global batch ``begin``, and its ranks take turns from there: rank r takes each world-th
-    from begin + r on. So all ranks have given as many batches whenever they stand at the same place, whatever begin is:
+    The job took up the epoch at the global batch ``begin``, and its ranks take turns from there: rank r takes each
+    world-th from begin + r on. So all ranks have given as many batches whenever they are at the same position, whatever
+    begin is:
 
         begin 4, world 3:   rank 0: 4 7 10   rank 1: 5 8 11   rank 2: 6 9     at 4, then 7, then 10, then the end
 
-    It opens the plan at the first batch, and closes it after the last, at an error, at close and when it is dropped. Then it
-    is at its end. One that starts there gives no batch and opens nothing. Batches that it gave stay valid. Several threads may take
-    batches, each its own; close may come from any.
+    It opens the plan at the first batch, and closes it after the last, at an error, at close and when it is dropped.
+    Then it is at its end. An iterator that begins at the end gives no batch and opens nothing. Batches that it gave
+    stay valid. Several threads may take batches, each its own; close may be called from any thread.
 
-    The engine says where an epoch ends for all ranks: with drop_last before a round that is not full. To those who go on there all
-    batches count as given.
+    The engine says where an epoch ends for all ranks: with drop_last before a round that is not full. A job that goes
+    on there counts all batches as given.
 
-    options are those of loader_open. batches is how many an epoch has. make turns a batch of the engine into what is given. moved is
-    told, before each batch is given and when there are no more, which batch of the global order the job goes on with, batches at the
-    end, and whether the pass is exhausted: was asked for one more.
+    options are the parameters of loader_open. batches is how many an epoch has. make turns a batch of the engine into
+    what is given. moved is called before each batch is given, and when there are no more: with the batch of the global
+    order that the job goes on with (batches at the end), and whether the iterator is exhausted: was asked for one more.
     """
 
-    # What __del__ reads, also of a Pass whose making failed.
+    # What __del__ reads, also where __init__ failed.
     _handle: int | None = None
 
     def __init__(self, options: dict[str, Any], start: Position, begin: int, batches: int, world: int,
-                 make: Callable[[_batch.RawBatch], T], moved: Callable[[int, bool], None], meter: Meter):
+                 make: Callable[[_descriptor.RawBatch], T], moved: Callable[[int, bool], None], meter: Meter):
         self._options = options
         self._start = start
         self._begin = begin
@@ -48,11 +49,12 @@ class Pass(Iterator[T], Generic[T]):
         self._moved = moved
         self._meter = meter
         self._end = 0  # of the epoch, for all ranks: a batch of the global order
-        self._reached = -1  # the batch that moved was told last; guarded by _moving
+        self._reached = -1  # the batch that moved was called with last; guarded by _moving
         self._moving = threading.RLock()
         self._over = False
         self._sought = False  # the handle stands at the first batch: until then it is the opening thread's alone
-        self._opening = threading.RLock()  # guards the change of _handle: a signal's handler may close what is being opened
+        # guards the change of _handle: a signal's handler may close what is being opened
+        self._opening = threading.RLock()
 
     def __next__(self) -> T:
         try:
@@ -67,12 +69,12 @@ class Pass(Iterator[T], Generic[T]):
             raise
 
     def _next(self) -> T:
-        words = None if self._over or self._start.batch == self._batches else _engine.next_batch(self._open())
-        if words is None:
+        descriptor = None if self._over or self._start.batch == self._batches else _engine.next_batch(self._open())
+        if descriptor is None:
             if not self._over:
                 self._move(sys.maxsize)
             raise StopIteration
-        raw = _batch.read(words)
+        raw = _descriptor.read(descriptor)
         # All ranks are through with the round that this batch is of when they ask for the next.
         after = self._begin + ((raw.index - self._begin) // self._world + 1) * self._world
         made = self._make(raw)  # first: where it is interrupted, the batch is not given
@@ -80,7 +82,8 @@ class Pass(Iterator[T], Generic[T]):
         return made
 
     def _move(self, to: int) -> None:
-        """The job goes on at a batch, with sys.maxsize after the pass; threads that make batches come here in any order."""
+        """The job goes on at a batch, with sys.maxsize after the epoch. Threads that make batches call it in any
+        order."""
         with self._moving:
             if to > self._reached:
                 self._reached = to
@@ -93,8 +96,8 @@ class Pass(Iterator[T], Generic[T]):
                     opened = _engine.call("loader_open", **self._options)
                     self._handle = opened["handle"]
                     self._meter.begin(opened["handle"])
-                    sought = _engine.call("loader_seek", handle=self._handle, epoch=self._start.epoch, batch=self._start.batch,
-                                          begin=self._begin)
+                    sought = _engine.call("loader_seek", handle=self._handle, epoch=self._start.epoch,
+                                          batch=self._start.batch, begin=self._begin)
                     self._end = sought["end"]
                     self._sought = True
         handle = self._handle
@@ -104,7 +107,7 @@ class Pass(Iterator[T], Generic[T]):
         return handle
 
     def close(self) -> None:
-        """Ends the pass and waits until its engine has stopped. Closing it twice is nothing."""
+        """Ends the iteration and waits until its engine has stopped. A second call does nothing."""
         self._over = True
         if _engine.usable():  # in a forked child another thread's lock would never be released
             with self._opening:
@@ -114,7 +117,7 @@ class Pass(Iterator[T], Generic[T]):
                     self._meter.end(handle)
                 finally:  # a signal may interrupt the meter
                     _engine.close(handle)
-                _engine.flush_pass()
+                _engine.flush_epoch()
 
     # Bound here because a module's names may be gone when the interpreter ends. No lock: nobody else has it.
     def __del__(self, _usable: Callable[[], bool] = _engine.usable, _close: Callable[[int], None] = _engine.close,

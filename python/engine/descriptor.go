@@ -7,10 +7,10 @@ import (
 	"github.com/dsistore/dsistore/reader"
 )
 
-// WordsVersion is the first word of every description.
-const WordsVersion = 5
+// DescriptorVersion is the first word of every descriptor.
+const DescriptorVersion = 5
 
-// A wordBuffer describes a batch in 64-bit words, in memory of the Allocator. _batch.py reads it:
+// A descriptor describes a batch in 64-bit words, in memory of the Allocator. _descriptor.py reads it:
 //
 //	batch:   version, id, index in the global order, first row in the plan's order, rows, epoch,
 //	         matrix (dense), matrix (labels), n, n x matrix (embeddings),
@@ -19,36 +19,37 @@ const WordsVersion = 5
 //	         n, n x column (the exact columns: keys, strings, ...)
 //	matrix:  features, width, array (values), array (present)
 //	lists:   0 where no feature has lists of the kind; else 1, then
-//	         features, for each of them the number of its lists (slots of its group, or rows), for each of them that of its values,
-//	         so many of them, the first, that may be in groups, array (for each of them its group; n groups: none; empty with kjt),
-//	         and the lists of each feature in turn: array (offsets, from 0, one more than lists), array (lengths), array (values),
-//	         array (float values), array (weights), array (present: bitmaps, each beginning a word)
+//	         features, for each of them the number of its lists (slots of its group, or rows), for each the number of
+//	         its values,
+//	         how many of them, the first, may be in groups, array (the group of each; n groups: none; empty with kjt),
+//	         and the lists of each feature in turn: array (offsets, from 0, one more than lists), array (lengths),
+//	         array (values), array (float values), array (weights), array (present: bitmaps, each beginning a word)
 //	column:  place, rows, slots, array (present), array (inverse), array (offsets), array (lengths), array (ints),
 //	         array (floats), array (doubles), array (data), array (score floats), array (score doubles)
 //	features: n, n x place in the plan
 //	array:   address, elements; 0, 0 where there is none
-type wordBuffer struct {
+type descriptor struct {
 	words []int64
 	raw   []byte
 }
 
-func (w *wordBuffer) free(a reader.Allocator) {
-	if w.raw != nil {
-		a.Free(w.raw)
+func (d *descriptor) free(a reader.Allocator) {
+	if d.raw != nil {
+		a.Free(d.raw)
 	}
-	w.words, w.raw = nil, nil
+	d.words, d.raw = nil, nil
 }
 
-// describe sets w to the description of b, which is batch at of the global order.
-func (w *wordBuffer) describe(a reader.Allocator, b *reader.Batch, id int64, at, epoch uint64) {
+// set makes d the descriptor of b, which is batch at of the global order.
+func (d *descriptor) set(a reader.Allocator, b *reader.Batch, id int64, at, epoch uint64) {
 	list := appendBatch(make([]int64, 0, 256), b, id, at, epoch)
-	w.raw = a.Allocate(8 * len(list))
-	w.words = unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(w.raw))), len(list))
-	copy(w.words, list)
+	d.raw = a.Allocate(8 * len(list))
+	d.words = unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(d.raw))), len(list))
+	copy(d.words, list)
 }
 
 func appendBatch(w []int64, b *reader.Batch, id int64, at, epoch uint64) []int64 {
-	w = append(w, WordsVersion, id, int64(at), int64(b.FirstRow), int64(b.Rows), int64(epoch))
+	w = append(w, DescriptorVersion, id, int64(at), int64(b.FirstRow), int64(b.Rows), int64(epoch))
 	t := b.Tensors
 	if t == nil {
 		t = new(reader.Tensors)
@@ -112,7 +113,7 @@ func appendLists(w []int64, j *reader.Jagged) []int64 {
 
 func appendColumn(w []int64, place int, c *vector.Column) []int64 {
 	w = append(w, int64(place), int64(c.Rows), int64(c.Slots))
-	w = appendArray(w, []uint64(c.Present))
+	w = appendArray(w, c.Present)
 	w = appendArray(w, c.Inverse)
 	w = appendArray(w, c.Offsets)
 	w = appendArray(w, c.Lengths)

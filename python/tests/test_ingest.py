@@ -1,4 +1,5 @@
-"""Ingests that meet others, a full disk, or a store that is gone: what is there stays whole, and errors say what is wrong."""
+"""Ingests that meet others, a full disk, or a store that is gone: what is there stays whole, and errors say what is
+wrong."""
 
 from __future__ import annotations
 
@@ -43,8 +44,9 @@ def tables_of(store):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_two_processes_land_in_one_table(tmp_path, overwrite):
-    """Whoever comes second tries again where both can be had. Of two that overwrite the same rows one may be told of a conflict."""
+def test_two_processes_ingest_into_one_table(tmp_path, overwrite):
+    """The commit that comes second is retried where both fit. Of two that overwrite the same rows one may end with a
+    conflict."""
     gates = [tmp_path / "gate0", tmp_path / "gate1"]
     for gate in gates:
         os.mkfifo(gate)
@@ -77,7 +79,8 @@ ON_A_FULL_DISK = """
     r = np.random.default_rng(1)
     store = dsistore.open(path)
     def rows(first, n):
-        lists = pa.ListArray.from_arrays(pa.array(range(0, 20 * n + 1, 20), pa.int32()), pa.array(r.integers(1 << 62, size=20 * n)))
+        ids = pa.array(r.integers(1 << 62, size=20 * n))
+        lists = pa.ListArray.from_arrays(pa.array(range(0, 20 * n + 1, 20), pa.int32()), ids)
         return pa.table({"id": range(first, first + n), "list": lists})
     def whole(end):
         table = store.table("t")
@@ -121,7 +124,10 @@ def test_a_store_that_is_removed_and_made_again(tmp_path):
     data, scan = table.torch(["id"]), table.scan(["id"])
     shutil.rmtree(root)
     assert tables_of(store) == []
-    uses = [lambda: store.table("t"), lambda: table.features(), lambda: next(iter(data)), lambda: table.torch(["id"]), scan.reader]
+    uses = [
+        lambda: store.table("t"), lambda: table.features(), lambda: next(iter(data)), lambda: table.torch(["id"]),
+        scan.reader
+    ]
     for use in uses:
         with pytest.raises(dsistore.NotFoundError) as e:
             use()

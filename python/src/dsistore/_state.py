@@ -1,83 +1,87 @@
-"""Where a TorchDataset stands in a job's epochs, and the state dictionary that says so."""
+"""The loader state of a dataset: its position in a job's epochs, and the state dictionary that holds it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
-
-from . import errors
-from ._start import Position, Start
+from . import _worker, errors
+from ._epoch_start import EpochStart, Position
 
 FORMAT = 1  # of state dictionaries
 
 
 def number(n: Any, least: int = 0) -> bool:
-    """Whether n is a number that the engine and a tensor take."""
+    """Whether n is a number that the engine takes."""
     return isinstance(n, int) and not isinstance(n, bool) and least <= n < 2**63
 
 
-class Standing:
-    """Where a dataset stands: what a state dictionary says of it, and where the next pass begins.
+class LoaderState:
+    """The position that a state dictionary holds, and where the next epoch iterator begins.
 
-        set, load ──> begin: a pass from there ──> moved: after each batch ──> the epoch's end ──> exhausted: the next epoch's begin
+        set, load -> begin: an iterator from there -> moved: after each batch -> the epoch's end -> exhausted: the next
+        epoch's begin
 
-    The newest pass moves it, and no pass once something was set. In the process that has the dataset, Start hands what is set on to
-    DataLoader's workers. What a worker loads is its own, as torchdata's StatefulDataLoader has it.
+    The newest iterator moves it, and none does once something was set. In the process that has the dataset, EpochStart
+    hands what is set on to DataLoader's workers. What a worker loads is its own, as torchdata's StatefulDataLoader
+    needs it.
 
-    The epoch's end is the position (epoch, batches): so it is for any world size, and whether or not batches are left out there. A pass
-    from there gives none, as the one that stood there would have. So the loop of a job that saved with the last batch ends at once,
-    and the job's own count of epochs stays right. Only the pass that is exhausted moves the state to the next epoch; the next pass is of
-    that epoch as soon as the last batch was given, because some loops do not ask for one more.
+    The epoch's end is the position (epoch, batches), for any world size, and whether or not batches are left out there.
+    An iterator from there gives no batch. So the loop of a job that saved with the last batch ends at once, and the
+    job's own count of epochs stays right. Only an iterator that is exhausted moves the state to the next epoch. The
+    next iterator is of that epoch as soon as the last batch was given, because some loops do not ask for one more.
     """
 
-    def __init__(self, batches: int) -> None:
+    def __init__(self, batches: int, start: EpochStart) -> None:
         self._batches = batches  # of an epoch
-        self._start = Start()
+        self._start = start
         self._position = Position(0, 0)
-        self._begin = Position(0, 0)  # where the newest pass took up its epoch
+        self._begin = Position(0, 0)  # where the newest iterator took up its epoch
         # Of a worker: where to go on, and where the epoch was taken up.
         self._restored: tuple[Position, int] | None = None
         self._restored_shards: int | None = None
-        self._pass: object | None = None  # the pass that moves _position
+        self._iterator: object | None = None  # the iterator that moves _position
 
     def shards(self) -> int | None:
-        """In how many places a loaded state reads an epoch, or None."""
+        """The shards of a loaded state, or None."""
         return self._start.shards() if self._restored_shards is None else self._restored_shards
 
     def set(self, at: Position, shards: int | None = None, begin: int = 0) -> None:
-        """The next pass begins at a position of an epoch that was taken up at the batch begin; shards None leaves them."""
-        if torch.utils.data.get_worker_info() is None:
+        """The next iterator begins at a position of an epoch that was taken up at the batch begin; shards None leaves
+        them."""
+        if _worker.info() is None:
             self._start.set(at, shards)
         else:
             self._restored, self._restored_shards = (at, begin), shards
-        self._position, self._begin, self._pass = at, Position(at.epoch, begin), None
+        self._position, self._begin, self._iterator = at, Position(at.epoch, begin), None
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass begins at the epoch's first batch, unless it is of that epoch anyway: then it stays where it is."""
+        """The next iterator begins at the epoch's first batch, unless it is of that epoch anyway: then it stays where
+        it is."""
         following = self._start.epoch() if self._restored is None else self._restored[0].epoch
-        if epoch != following or epoch != self._position.epoch:  # they differ where the newest pass is at its epoch's end
+        # they differ where the newest iterator is at its epoch's end
+        if epoch != following or epoch != self._position.epoch:
             self.set(Position(epoch, 0))
 
     def begin(self) -> tuple[Position, int, Callable[[int, bool], None]]:
-        """Begins a pass. Returns where, at which batch the ranks took up the epoch, and what the pass tells of each move: the batch
-        of the global order that the job goes on with, all of them at the epoch's end, and whether the pass is exhausted."""
-        info = torch.utils.data.get_worker_info()
+        """Begins an iterator. Returns where, at which batch the ranks took up the epoch, and what the iterator calls at
+        each move: with the batch of the global order that the job goes on with, all of them at the epoch's end, and
+        whether the iterator is exhausted."""
+        in_worker = _worker.info() is not None
         start = self._start.begin()
         begin = start.batch
         if self._restored is not None:
             (start, begin), self._restored = self._restored, None
         self._begin = Position(start.epoch, begin)
-        this = self._pass = object()  # and not the Pass, which would live for as long as the dataset
+        this = self._iterator = object()  # and not the iterator, which would live for as long as the dataset
         over = False
 
         def moved(to: int, exhausted: bool) -> None:
             nonlocal over
-            if self._pass is not this:
+            if self._iterator is not this:
                 return
             self._position = Position(start.epoch, to)
-            if info is not None:  # workers do not count epochs: one that is through waits for the others at the end
+            if in_worker:  # workers do not count epochs: one that is through waits for the others at the end
                 return
             following = Position(start.epoch + 1, 0)
             if to == self._batches and not over:
@@ -91,20 +95,22 @@ class Standing:
 
     def save(self, of: Mapping[str, Any], shards: int) -> dict[str, Any]:
         """The state dictionary; of are the entries that say of which table and plan it is."""
-        working = torch.utils.data.get_worker_info() is not None
+        working = _worker.info() is not None
         if not working and self._start.in_workers():
             raise errors.UsageError(
                 "state_dict: DataLoader's workers iterate this dataset and know where they are: use num_workers=0, or "
-                "torchdata's StatefulDataLoader and its state_dict; after set_epoch of another epoch the state is that epoch's begin")
+                "torchdata's StatefulDataLoader and its state_dict; after set_epoch of another epoch the state is "
+                "that epoch's begin")
         state = {
-            "format": FORMAT, **of, "epoch": self._position.epoch, "global_position": self._position.batch, "shards": shards,
+            "format": FORMAT, **of, "epoch": self._position.epoch, "global_position": self._position.batch,
+            "shards": shards,
         }
         if working:  # the workers' turns go on as they were; those of ranks begin anew where a job goes on
             state["begin"] = self._begin.batch if self._begin.epoch == self._position.epoch else self._position.batch
         return state
 
     def load(self, state: Mapping[str, Any], plan_hash: str) -> None:
-        """Goes where a state dictionary of the plan with this hash says."""
+        """Goes to the position of a state dictionary of the plan with this hash."""
         if not isinstance(state, Mapping):
             raise errors.UsageError(f"state {state!r}: want what state_dict gave")
         if state.get("format") != FORMAT:

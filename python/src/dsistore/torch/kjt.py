@@ -1,4 +1,5 @@
-"""TorchRec's KeyedJaggedTensor (KJT) from the lists of a batch. Importing torchrec takes seconds: it happens at the first use."""
+"""TorchRec's KeyedJaggedTensor (KJT) from the lists of a batch. Importing torchrec takes seconds: it happens at the
+first use."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ._jagged import Jagged
+from .lists import Jagged
 
 if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
@@ -27,8 +28,8 @@ def plain(j: Jagged, rows: int, first: int = 0) -> KeyedJaggedTensor:
 
 
 def variable(j: Jagged, inverses: torch.Tensor, rows: int, end: int) -> KeyedJaggedTensor:
-    """Features up to end, over the same memory, in the variable-batch form: as many lists a key as its group has slots, or rows where it
-    is in none, and inverse indices [keys, rows].
+    """Features up to end, over the same memory, in the variable-batch form: as many lists a key as its group has slots,
+    or rows where it is in none, and inverse indices [keys, rows].
 
     The matrix of inverse indices is made here, on the tensors' device, of one int32 inverse a group: it is as large as
     keys x rows x 8 bytes, and so should neither be pinned nor travel. Nothing here waits for the device.

@@ -1,4 +1,5 @@
-"""Which modules of TorchRec honour deduplicated features: found by running those of torchrec 1.9.2 on a CPU (test_check.py)."""
+"""Which modules of TorchRec honour deduplicated features: found by running those of torchrec 1.9.2 on a CPU
+(test_check.py)."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ _SHARD = "Shard it with a fused optimizer, or give its features with output=\"kj
 class Support:
     """What one module does with KJTs in the variable-batch form.
 
-    does is "honours": results are those of expanded lists; "ignores": no error, but results for slots instead of rows; "refuses":
-    an error; or "unknown": nobody has tried. advice says why and what to do; it is empty for most that honour.
+    does is "honours": results are those of expanded lists; "ignores": no error, but results for slots instead of rows;
+    "refuses": an error; or "unknown": nobody has tried. advice says why and what to do; it is empty for most that
+    honour.
     """
 
     name: str  # in the model
@@ -26,17 +28,20 @@ class Support:
     advice: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name or '(the model)'} ({self.module}): {self.does}" + (f": {self.advice}" if self.advice else "")
+        return f"{self.name or '(the model)'} ({self.module}): {self.does}" + (f": {self.advice}"
+                                                                               if self.advice else "")
 
 
 def _sharded(module: Any) -> tuple[str, str]:
-    """Sharded collections look up with a kernel a table. The dense one, which tables without a fused optimizer and replicated
-    (data parallel) tables get, knows no variable batches on a CPU."""
+    """Sharded collections look up with a kernel a table. The dense one, which tables without a fused optimizer and
+    replicated (data parallel) tables get, knows no variable batches on a CPU."""
     plan = getattr(module, "module_sharding_plan", None) or module._embedding_bag_collection.module_sharding_plan
     dense = [table for table, p in plan.items() if p.compute_kernel == "dense"]
     if dense and getattr(module, "_device", torch.device("cpu")).type == "cpu":
-        return "refuses", (f"tables {', '.join(dense)} use the dense kernel, which takes no variable batches on a CPU. Give them a fused "
-                           f"optimizer (apply_optimizer_in_backward before sharding) and do not replicate them. {_KJT}")
+        return "refuses", (
+            f"tables {', '.join(dense)} use the dense kernel, which takes no variable batches on a CPU. "
+            "Give them a fused optimizer (apply_optimizer_in_backward before sharding) and do not replicate them. "
+            f"{_KJT}")
     if getattr(module, "_use_index_dedup", False):
         return "unknown", f"use_index_dedup needs a GPU: it was not tried. {_KJT}"
     return "honours", ""
@@ -50,7 +55,8 @@ def _sharded_processed(module: Any) -> tuple[str, str]:
 
 def _processed(module: Any) -> tuple[str, str]:
     if isinstance(module._feature_processors, torch.nn.ModuleDict):
-        return "ignores", f"unsharded with a dict of processors it loses which row has which list, and pools wrong lists. {_KJT}"
+        return "ignores", (
+            f"unsharded with a dict of processors it loses which row has which list, and pools wrong lists. {_KJT}")
     return "refuses", f"unsharded it gives each feature as many rows as it has slots. {_SHARD}"
 
 
@@ -74,8 +80,9 @@ _KNOWN: dict[str, Callable[[Any], tuple[str, str]]] = {
         "honours", "the ids of a list that rows share count once, for eviction too"),
     "torchrec.modules.mc_embedding_modules.ManagedCollisionEmbeddingCollection": _is(
         "ignores", f"it gives one list of embeddings a slot. {_KJT}"),
-    "torchrec.quant.embedding_modules.EmbeddingBagCollection": _is("ignores", f"it pools one row a slot. {_KJT}"),
-    "torchrec.quant.embedding_modules.EmbeddingCollection": _is("ignores", f"it gives one list of embeddings a slot. {_KJT}"),
+    "torchrec.quant.embedding_modules.EmbeddingBagCollection": _is(
+        "ignores", f"it pools one row a slot. {_KJT}"), "torchrec.quant.embedding_modules.EmbeddingCollection": _is(
+            "ignores", f"it gives one list of embeddings a slot. {_KJT}"),
     "torchrec.distributed.embeddingbag.ShardedEmbeddingBagCollection": _sharded,
     "torchrec.distributed.embedding.ShardedEmbeddingCollection": _sharded,
     "torchrec.distributed.fused_embeddingbag.ShardedFusedEmbeddingBagCollection": _sharded,
@@ -91,8 +98,8 @@ _UNKNOWN = f"it was not tried with variable batches: compare its results on both
 def check(model: torch.nn.Module) -> list[Support]:
     """What each embedding module of a model does with deduplicated features (output="ikjt"), outermost modules only.
 
-    It knows the modules of torchrec 1.9.2, as they do on a CPU, and subclasses as what they derive from. Other modules of
-    torchrec that look like embeddings are "unknown"; modules of others are looked into.
+    It knows the modules of torchrec 1.9.2, as they do on a CPU, and subclasses as what they derive from. Other modules
+    of torchrec that look like embeddings are "unknown"; modules of others are looked into.
 
         for support in dsistore.torch.check(model):
             print(support)

@@ -1,0 +1,190 @@
+"""What the datasets of all outputs share: the plan, ranks, epochs and state. An output adds how a batch becomes its
+own.
+
+    Options ──> Dataset ──plan──> engine
+                   │ iter                     Dataset._make(RawBatch): of TorchDataset, of NumpyDataset
+                   └──> EpochIterator ──descriptor──> RawBatch ──_make──> a batch of the output
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from . import _descriptor, _engine, _worker, errors
+from ._epoch import EpochIterator
+from ._epoch_start import EpochStart
+from ._plan import Plan, TableRef
+from ._rank import RankLookup
+from ._select import SampleList, Shuffle, list_name, literal, names
+from ._state import LoaderState, number
+from ._stats import Meter, Stats
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options that all outputs have: Table.torch describes them. dedup: lists that rows share come once, with an
+    inverse."""
+
+    features: str | Sequence[str]
+    labels: str | Sequence[str] = ()
+    integers: str | Sequence[str] = ()
+    partitions: str | None = None
+    filter: str | None = None
+    sample_list: str | SampleList | None = None
+    downsample: str | None = None
+    overlay: str | Sequence[str] = ()
+    batch_size: int = 4096
+    shuffle: str | Shuffle | None = None
+    seed: int = 0
+    rank: int | None = None
+    world_size: int | None = None
+    dedup: bool = False
+    expand: str | Sequence[str] = ()
+    transforms: Mapping[str, str] | None = None
+    drop_last: bool = False
+    presence: bool = False
+    shards: int | None = None
+    prefetch: int | None = None
+    workers: int | None = None
+    memory: int | None = None
+    job: str | None = None
+    lease: bool = True
+
+
+class Dataset(Generic[T]):
+    """Training batches of a table, in an order that the arguments and the epoch decide alone.
+
+    It pickles to the plan, and opens what it reads in the process that iterates. A pickle has the rank of the process
+    that made it, for DataLoader's workers; another process looks for its own first.
+    """
+
+    def __init__(self, table: TableRef, o: Options, start: EpochStart):
+        super().__init__()
+        if not number(o.batch_size, 1):
+            raise errors.UsageError(f"batch_size {o.batch_size!r}: want 1 or more")
+        if o.shards is not None and not number(o.shards, 1):
+            raise errors.UsageError(f"shards {o.shards!r}: want 1 or more")
+        shuffle = Shuffle(unit=o.shuffle) if isinstance(o.shuffle, str) else o.shuffle
+        if not isinstance(shuffle, (Shuffle, type(None))):
+            raise errors.UsageError(f"shuffle {shuffle!r}: want None, 'session', 'row' or a Shuffle")
+        self._rank = RankLookup(o.rank, o.world_size)
+        self._job = _engine.job_name(o.job)
+        self._table = table
+        label_names, integer_names = (
+            [f.name for f in table.features(of, o.overlay)] if of else [] for of in (o.labels, o.integers))
+        # Before the features, so that a label that they select too keeps its place among the labels.
+        features = [*map(literal, label_names + integer_names), *names(o.features)]
+        self._plan: Plan = table.plan(
+            features=features, labels=label_names, integers=integer_names, partitions=o.partitions, filter=o.filter,
+            sample_list=list_name(o.sample_list), downsample=o.downsample, overlay=names(o.overlay) or None,
+            batch_size=o.batch_size, output="tensors", dedup="ikjt" if o.dedup else "kjt",
+            expand=names(o.expand) or None, shuffle=None if shuffle is None else {
+                "unit": shuffle.unit, "buffer_stripes": shuffle.buffer_stripes, "seed": o.seed},
+            transforms=dict(o.transforms) if o.transforms else None,
+        )
+        for f in self._plan.features:
+            if f["kind"] in ("sparse", "weighted", "embedding") and f["role"] != "feature":
+                raise errors.UsageError(
+                    f"feature {f['name']!r}: its role is {f['role']}, and it is {f['kind']}: want a number, a string "
+                    "or bytes. Where it is a label, say with labels= which features are, and it comes as any other")
+        self._one_label = isinstance(o.labels, str) and len(label_names) == 1
+        self._weighted = o.downsample is not None  # the last label is the weight
+        self._names = [f["name"] for f in self._plan.features]
+        self._integers = frozenset(integer_names)
+        self._presence = o.presence
+        self._options = {
+            "workers": o.workers, "memory": o.memory, "prefetch": o.prefetch, "presence": o.presence,
+            "no_lease": not o.lease or None,
+        }
+        self._batch_size = o.batch_size
+        self._shards = o.shards
+        self._drop_last = o.drop_last
+        self._state = LoaderState(self._plan.batches, start)
+        self._meter = Meter()
+
+    def _make(self, raw: _descriptor.RawBatch) -> T:
+        """A batch of the output, over the memory of the engine's."""
+        raise NotImplementedError
+
+    @property
+    def plan(self) -> str:
+        """The plan, as text: the same for the same data and options, whatever ranks read it."""
+        return self._plan.text
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch of the next iteration, which begins with the epoch's first batch.
+
+        To set the epoch that the next iteration is of anyway changes nothing: after ``load_state_dict(state)`` and
+        ``set_epoch(state["epoch"])`` it goes on from the state. So a loop may set each epoch:
+
+            dataset.load_state_dict(state)
+            for epoch in range(state["epoch"], epochs):
+                dataset.set_epoch(epoch)
+                for batch in loader:
+
+        Iterations that are under way do not change. Without set_epoch, an iteration that gave its epoch's last batch is
+        followed by the next epoch, and one that was left before by the same epoch again. DataLoader's workers do not
+        count epochs: set each.
+        """
+        if not number(epoch):
+            raise errors.UsageError(f"epoch {epoch!r}: want 0 or more")
+        self._state.set_epoch(epoch)
+
+    def stats(self) -> Stats:
+        """What the epoch that began last has done so far, in this process: in DataLoader's workers, ask there."""
+        return self._meter.stats()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position of the newest iteration: small, JSON-able, the same on every rank after as many steps, good for
+        another world size.
+
+        With an epoch's last batch it is that epoch's end, and after the loop over the epoch the next one's begin. So a
+        job may save its own epoch beside it at any step, and epoch + 1 after the loop. In the last step of an epoch
+        without drop_last, ranks that have no batch left are after their loop already.
+
+        Where DataLoader's workers iterate, they know the position: use torchdata's StatefulDataLoader, which asks them.
+        This is a UsageError then.
+        """
+        of = {"table": self._table.uri, "snapshot": self._plan.snapshot, "plan_hash": self._plan.hash}
+        return self._state.save(of, self._shard_count())
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next iteration goes on from a state_dict of the same plan, the one after it begins with an epoch's first
+        batch. At an epoch's end nothing is left: the iteration gives no batch, and the one after it is of the next
+        epoch.
+
+        Iterations that are under way do not change.
+        """
+        self._state.load(state, self._plan.hash)
+
+    def _shard_count(self) -> int:
+        """In how many shards an epoch is read: those of a state, else those asked for, else the world size."""
+        for shards in (self._state.shards(), self._shards):
+            if shards is not None:
+                return shards
+        return self._rank.find().world
+
+    def __len__(self) -> int:
+        """How many batches a whole epoch gives this rank. With drop_last it is the same on all ranks; without it ranks
+        differ by one at most. Of an epoch of which n batches of the global order have been given, (all batches - n) //
+        world size are left with drop_last."""
+        rank, world = self._rank.find()
+        rows, size = self._plan.rows, self._batch_size
+        return rows // size // world if self._drop_last else len(range(rank, -(-rows // size), world))
+
+    def __iter__(self) -> EpochIterator[T]:
+        rank, world = self._rank.find()
+        info = _worker.info()
+        worker, workers = (info.id, info.num_workers) if info is not None else (0, 1)
+        start, begin, moved = self._state.begin()
+        # DataLoader takes its workers in turns: worker w of n gives every n-th of this rank's batches.
+        options = {
+            "uri": self._table.root, "plan": self._plan.text, "rank": rank, "world": world, "worker": worker,
+            "rank_workers": workers, "shards": self._shard_count(), "drop_last": self._drop_last, **self._options,
+            **_engine.recorded(self._job),
+        }
+        return EpochIterator(options, start, begin, self._plan.batches, world, self._make, moved, self._meter)

@@ -1,0 +1,119 @@
+"""Where the next epoch iterator begins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableSequence
+from typing import Any, NamedTuple
+
+from . import _worker
+
+
+class Position(NamedTuple):
+    """A position of a job: the batches before ``batch`` of the epoch's global order have been given."""
+
+    epoch: int
+    batch: int
+
+
+_EPOCH, _BATCH, _SHARDS, _SETS, _TAKEN = range(5)
+
+
+class EpochStart:
+    """Where the next epoch iterator begins, in five numbers:
+
+        [epoch, batch, shards or -1, how often they were set, the workers' iteration that began at the batch, or 0]
+
+    An iterator begins at the batch once; the next one begins with the epoch's first batch. The workers of a DataLoader
+    iterate together, but they begin one after the other, perhaps when the loop was left already and another iteration
+    begins. So the first worker writes which iteration began at the batch, and workers of any other iteration begin with
+    the first batch.
+
+    A pickle has the values of the numbers: the iteration that workers are started for begins where it did when they
+    were started, however long that takes. A process that is no worker, such as one of the ranks that a program sends
+    its dataset to, has numbers of its own, which begin with those values.
+
+    A subclass may keep the numbers where workers that persist see them change: see dsistore.torch.
+    """
+
+    def __init__(self) -> None:
+        self._store([0, 0, -1, 0, 0])
+        self._pid = os.getpid()
+        self._sent: list[int] | None = None  # the values when they were sent to this process
+        self._began: list[int] | None = None  # in a worker: those that its newest iterator began with
+        self._iterations = 0  # that a worker began
+
+    def _store(self, values: list[int]) -> None:
+        """Keeps numbers of this process, which begin with values."""
+        self._list = values
+
+    def _numbers(self) -> MutableSequence[int]:
+        """The numbers that are kept: writing to them changes them."""
+        return self._list
+
+    def __getstate__(self) -> dict[str, Any]:
+        n = self._own() if _worker.info() is None else self._numbers()
+        return {"sent": list(map(int, n)), "pid": self._pid}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._sent, self._pid = state["sent"], state["pid"]
+        self._store(list(state["sent"]))
+        self._began, self._iterations = None, 0
+
+    def _own(self) -> MutableSequence[int]:
+        """The numbers of this process, which is no worker."""
+        if self._pid != os.getpid():
+            self._store(list(map(int, self._numbers())) if self._sent is None else list(self._sent))
+            self._numbers()[_TAKEN] = 0
+            self._pid = os.getpid()
+        return self._numbers()
+
+    def _next(self) -> MutableSequence[int]:
+        """The numbers that the next iterator in this process begins with: in a worker perhaps a copy."""
+        if _worker.info() is None:
+            return self._own()
+        if self._iterations == 0 and self._sent is not None:
+            return list(self._sent)
+        return self._numbers()
+
+    def set(self, at: Position, shards: int | None = None) -> None:
+        """The next iterator begins there; shards None leaves them."""
+        n = self._own()
+        n[_EPOCH], n[_BATCH] = at
+        if shards is not None:
+            n[_SHARDS] = shards
+        n[_SETS] += 1
+        n[_TAKEN] = 0
+
+    def epoch(self) -> int:
+        """The epoch of the next iterator."""
+        return int(self._next()[_EPOCH])
+
+    def shards(self) -> int | None:
+        """The shards that were set for the newest iterator, or for the next one, or None."""
+        shards = int(self._next()[_SHARDS]) if self._began is None else self._began[_SHARDS]
+        return None if shards < 0 else shards
+
+    def begin(self) -> Position:
+        """Begins an iteration. The one after it begins at the epoch's first batch, unless something else is set."""
+        worker = _worker.info()
+        n = self._next()
+        at = Position(int(n[_EPOCH]), int(n[_BATCH]))
+        if worker is None:
+            n[_BATCH] = 0
+            return at if n[_TAKEN] == 0 else Position(at.epoch, 0)
+        self._began = list(map(int, n))
+        # The workers of an iteration have a seed in common, besides their number, and workers that persist have begun
+        # as many.
+        this = 1 + (hash((worker.seed - worker.id, self._iterations)) & (1 << 62) - 1)
+        self._iterations += 1
+        now = self._numbers()
+        if now[_SETS] == n[_SETS]:  # else they are for another iteration by now
+            if now[_TAKEN] == 0:
+                now[_TAKEN] = this
+            n = now
+        return at if n[_TAKEN] in (0, this) else Position(at.epoch, 0)
+
+    def in_workers(self) -> bool:
+        """Whether workers have begun an iteration since something was set."""
+        return bool(self._own()[_TAKEN])

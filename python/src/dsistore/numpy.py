@@ -1,0 +1,124 @@
+"""Batches as NumPy arrays, for JAX, scikit-learn and whatever takes arrays. PyTorch is not needed.
+
+    for batch in table.numpy(["user_*", "age"], labels=["click"], batch_size=4096, shuffle="session", seed=7):
+        batch["age"], batch["click"]                # [B] float32
+        batch["user_history"].values                # ids of all rows
+        batch["user_history"].offsets               # list i is values[offsets[i]:offsets[i + 1]]
+
+Batches are plain dicts, and Ragged and Masked are named tuples: jax.tree.map and jax.device_put take a batch as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ._dataset import Dataset, Options
+from ._descriptor import Lists, Mask, RawBatch
+from ._epoch_start import EpochStart
+from ._plan import TableRef
+
+__all__ = ["Masked", "NumpyDataset", "Ragged"]
+
+
+class Ragged(NamedTuple):
+    """The lists of one feature. List i is ``values[offsets[i]:offsets[i + 1]]``, and its weights have the same places.
+
+    values is int64 ids (uint64 bit for bit) or float32 numbers, offsets int32 from 0. weights, float32, is None where
+    the feature has none. inverse, [B] int32, is the list of each row; None: list i is that of row i. present, bool, is
+    False where a list is null and not empty; None without ``presence=True``.
+    """
+
+    values: npt.NDArray[Any]
+    offsets: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32] | None = None
+    inverse: npt.NDArray[np.int32] | None = None
+    present: Mask | None = None
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """The length of each list."""
+        return np.diff(self.offsets)
+
+    def row(self, row: int) -> npt.NDArray[Any]:
+        """The values of a row of the batch."""
+        i = row if self.inverse is None else int(self.inverse[row])
+        return self.values[self.offsets[i]: self.offsets[i + 1]]
+
+
+class Masked(NamedTuple):
+    """Values of one feature and, [B] bool, whether they are present: not null. Null is 0 in values."""
+
+    values: npt.NDArray[Any]
+    present: Mask
+
+
+NumpyBatch = dict[str, npt.NDArray[Any] | Ragged | Masked]
+
+
+class NumpyDataset(Dataset[NumpyBatch]):
+    """Training batches as dicts of NumPy arrays, in an order that the arguments and the epoch decide alone: Table.numpy
+    makes it.
+
+    A batch has each feature that was asked for, in the order of the request, labels and integers first. Arrays share
+    the engine's memory, which is given back when the last of them is gone; they cannot be written to by others
+    meanwhile.
+
+        a number or label                       [B] float32
+        among ``integers``                      [B] int64, or uint64 where it is stored so
+        a key, string, bytes, partition key     [B], as wide as it is stored; objects where they are no numbers or some
+        are null a list, weighted list, list of floats   Ragged
+        an embedding                            [B, dim] float32
+        sample_weight, with ``downsample``      [B] float32, the last
+
+    Null numbers are 0 and null lists are empty. With ``presence=True`` a number, label, integer or embedding is a
+    Masked, and Ragged has present.
+    """
+
+    def __init__(self, table: TableRef, options: Options):
+        super().__init__(table, options, EpochStart())
+
+    def _make(self, raw: RawBatch) -> NumpyBatch:
+        parts: NumpyBatch = {}
+        for m in (raw.dense, raw.labels):
+            mask = m.mask()
+            for k, f in enumerate(m.features):
+                parts[self._names[f]] = _masked(m.values[:, k], None if mask is None else mask[k])
+        if self._weighted:  # the last label, which is never null
+            parts[self._names[raw.labels.features[-1]]] = raw.labels.values[:, -1]
+        for m in raw.embeddings:
+            mask = m.mask()
+            parts[self._names[m.features[0]]] = _masked(m.values, None if mask is None else mask[0])
+        for lists, floats, weighted in ((raw.sparse, False, False), (raw.weighted, False, True), (raw.floats, True,
+                                                                                                  False)):
+            if lists is not None:
+                self._add_lists(parts, raw, lists, lists.floats if floats else lists.values,
+                                lists.weights if weighted else None)
+        for f, column in raw.columns.items():
+            name, feature = self._names[f], self._plan.features[f]
+            if name in self._integers:
+                parts[name] = _masked(column.numbers(feature["elem"]), column.mask() if self._presence else None)
+            else:
+                exact = column.exact(feature["kind"], feature["elem"])
+                parts[name] = np.array(exact, dtype=object) if isinstance(exact, list) else exact
+        return {name: parts[name] for name in self._names}
+
+    def _add_lists(self, parts: NumpyBatch, raw: RawBatch, lists: Lists, values: npt.NDArray[Any],
+                   weights: npt.NDArray[np.float32] | None) -> None:
+        """Adds the features of one kind of list."""
+        mask = lists.mask()
+        first = start = 0  # list and value of the feature
+        for k, (f, size, count) in enumerate(zip(lists.features, lists.sizes, lists.counts)):
+            end, stop = first + size, start + count
+            group = int(lists.groups[k]) if k < lists.dedup else len(raw.groups)
+            parts[self._names[f]] = Ragged(values[start:stop], lists.offsets[first:end + 1] - np.int32(start),
+                                           None if weights is None else weights[start:stop],
+                                           raw.inverses[group] if group < len(raw.groups) else None,
+                                           None if mask is None else mask[first:end])
+            first, start = end, stop
+
+
+def _masked(values: npt.NDArray[Any], mask: Mask | None) -> npt.NDArray[Any] | Masked:
+    return values if mask is None else Masked(values, mask)
