@@ -22,7 +22,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench baselines bench-peers baselines-test bench browser assets licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench plots baselines bench-peers baselines-test bench browser assets licences clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -104,6 +104,9 @@ python-bench: build python-test ## measures the Python loader beside pyarrow, an
 	out/venv/bin/python bench/pytorch/memory.py
 	out/venv/bin/pip --disable-pip-version-check install -q -r bench/pytorch/requirements.txt
 	out/venv/bin/python bench/pytorch/plot.py
+
+plots: ## draws the plots of bench/profiles and bench/dedupsweep anew; wants matplotlib (bench/pytorch/requirements.txt)
+	python3 bench/plots.py
 
 # The baselines join the Python package in the virtual environment of its tests.
 baselines: build

@@ -6,6 +6,8 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+import plots
+
 from .harness import ROOT
 from .engines import ENGINES, label
 
@@ -181,18 +183,10 @@ def _colour(engine: str) -> str:
 
 
 def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "dsistore"  # the same figures give the same file
-    matplotlib.rcParams["svg.fonttype"] = "none"
-    matplotlib.rcParams["font.size"] = 9
-    import matplotlib.pyplot as plt
+    plt = plots.pyplot()
 
     def save(name: str) -> None:
-        plt.tight_layout()
-        plt.savefig(pictures / f"baselines-{name}.svg", metadata={"Date": None})
-        plt.close()
+        plots.save(pictures / f"baselines-{name}.svg")
 
     def bars(name: str, title: str, rows: Rows, field: str, log: bool = False) -> None:
         rows = sorted(rows, key=lambda r: r[field])

@@ -1,11 +1,12 @@
 // Command dedupsweep measures how bytes a row, the dedupe factor and the reading rate move with the samples of a session and with
-// the share of values that stay, and writes a table and plots into the documentation.
+// the share of values that stay, and writes a table into the documentation.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,7 +33,6 @@ type flags struct {
 	BatchSize int       `help:"Rows of a batch." default:"4096"`
 	Dir       string    `help:"Where the data lies." default:"out/dedupsweep"`
 	Page      string    `help:"Page whose part between <!-- sweep --> and <!-- /sweep --> becomes the table; empty: none." default:"docs/dedup.md"`
-	Images    string    `help:"Directory for the plots; empty: none." default:"docs/img"`
 	program.ResultsFlag
 }
 
@@ -77,11 +77,6 @@ func (f *flags) run(ctx context.Context) error {
 	fmt.Print(text)
 	if f.Page != "" {
 		if err := result.ReplacePart(f.Page, "sweep", text); err != nil {
-			return err
-		}
-	}
-	if f.Images != "" {
-		if err := drawAll(f.Images, points); err != nil {
 			return err
 		}
 	}
@@ -197,4 +192,17 @@ func (f *flags) table(points []point) string {
 			p.Unchanged, p.Measured, p.Formula, p.SlotFactor, p.ValueFactor, p.BytesPerRow, p.OffPerRow, p.KJTRate, p.IKJTRate)
 	}
 	return b.String()
+}
+
+func drain(ctx context.Context, sc *reader.Scanner) error {
+	for {
+		b, err := sc.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.Release()
+	}
 }

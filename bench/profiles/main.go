@@ -1,4 +1,4 @@
-// Command profiles draws what the weight of a stored byte trades: the bytes a row takes against the samples a second that one thread
+// Command profiles measures what the weight of a stored byte trades: the bytes a row takes against the samples a second that one thread
 // decodes and the CPU seconds of the ingest, for the profiles speed, balanced and size and for weights between them, on the generated
 // table and on one of real logs. Medians of rounds in which the weights take turns.
 package main
@@ -11,11 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/result"
@@ -34,7 +29,6 @@ type flags struct {
 	Rounds  int       `help:"How often each weight is timed, in turn with the others." default:"3"`
 	Dir     string    `help:"Where the data lies; a dump that is there already is used." default:"out/profiles"`
 	Page    string    `help:"Page whose part between <!-- profiles --> and <!-- /profiles --> becomes the tables; empty: none." default:"docs/profiles.md"`
-	Images  string    `help:"Directory of the plots; empty: none." default:"docs/img"`
 	program.ResultsFlag
 }
 
@@ -97,13 +91,6 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	text := page(curves)
 	fmt.Print(text)
-	if f.Images != "" {
-		for _, c := range curves {
-			if err := c.draw(filepath.Join(f.Images, "profiles-"+c.Table+".svg")); err != nil {
-				return err
-			}
-		}
-	}
 	if f.Page != "" {
 		if err := result.ReplacePart(f.Page, "profiles", text); err != nil {
 			return err
@@ -183,40 +170,7 @@ func page(curves []*curve) string {
 		for _, p := range c.Points {
 			fmt.Fprintf(&b, "| %s | %g | %.1f | %.0f | %.2f |\n", p.Name, p.NsPerByte, p.BytesPerRow, p.Rate, p.CPU)
 		}
-		fmt.Fprintf(&b, "\n![bytes a row against samples a second, %s](img/profiles-%s.svg)\n", c.Table, c.Table)
+		fmt.Fprintf(&b, "\n![B/row against samples/s, %s](img/profiles-%s.svg)\n", c.Table, c.Table)
 	}
 	return b.String()
-}
-
-// draw plots bytes a row over samples a second.
-func (c *curve) draw(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	p := plot.New()
-	p.X.Label.Text, p.Y.Label.Text = c.Table+": samples/s decoded, one thread", "bytes a row"
-	p.X.Min, p.Y.Min = 0, 0
-	p.Add(plotter.NewGrid())
-	var all plotter.XYs
-	labels := plotter.XYLabels{}
-	for _, q := range c.Points {
-		xy := plotter.XY{X: q.Rate, Y: q.BytesPerRow}
-		all = append(all, xy)
-		name := q.Name
-		if name == "" {
-			name = fmt.Sprintf("%g ns", q.NsPerByte)
-		}
-		labels.XYs, labels.Labels = append(labels.XYs, xy), append(labels.Labels, " "+name)
-	}
-	line, marks, err := plotter.NewLinePoints(all)
-	if err != nil {
-		return err
-	}
-	line.Color, marks.Color, marks.Shape = plotutil.Color(0), plotutil.Color(0), plotutil.Shape(0)
-	names, err := plotter.NewLabels(labels)
-	if err != nil {
-		return err
-	}
-	p.Add(line, marks, names)
-	return p.Save(18*vg.Centimeter, 11*vg.Centimeter, path)
 }

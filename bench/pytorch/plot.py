@@ -9,22 +9,20 @@ import argparse
 import json
 import pathlib
 import re
+import sys
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from plots import pyplot, save  # noqa: E402
 
 COLORS = {"dsistore": "#c2410c", "Parquet": "#64748b"}
 
 
 def bars(path: pathlib.Path, title: str, groups: list[tuple[str, list[tuple[str, float]]]]) -> None:
     """Draws horizontal bars from 0, in groups from the top, each with its number."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams |= {"svg.hashsalt": "dsistore",  # the same figures give the same file
-                            "svg.fonttype": "none", "font.size": 9}
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     y, ticks, names = 0.0, [], []
     plt.figure(figsize=(7.6, 0.27 * sum(len(rows) + 1.2 for _, rows in groups) + 0.5))
     for group, rows in groups:
@@ -42,9 +40,7 @@ def bars(path: pathlib.Path, title: str, groups: list[tuple[str, list[tuple[str,
     plt.ylim(y + 0.5, 0.7)  # room for the first group's name
     plt.title(title, fontsize=10, loc="left")
     plt.gca().spines[["top", "right", "bottom"]].set_visible(False)
-    plt.tight_layout()
-    plt.savefig(path, metadata={"Date": None})
-    plt.close()
+    save(path)
 
 
 def result_of(path: pathlib.Path) -> dict[str, Any] | None:

@@ -42,11 +42,13 @@ type answer struct {
 	} `json:"error"`
 }
 
-// flags let nothing out of the browser: no name is resolved, nothing is updated, synchronised or reported. There is no sandbox, because
-// containers and root cannot have one: what is opened are pages of ours.
+// flags let nothing out of the browser: no name is resolved, nothing is updated, synchronised or reported. There is no
+// sandbox, because containers and root cannot have one: what is opened are pages of ours.
 var flags = []string{
-	"--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-default-browser-check",
-	"--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-extensions", "--disable-quic", "--disable-sync",
+	"--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+	"--no-first-run", "--no-default-browser-check",
+	"--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-extensions",
+	"--disable-quic", "--disable-sync",
 	"--host-resolver-rules=MAP * ~NOTFOUND", "--force-color-profile=srgb", "--hide-scrollbars", "--mute-audio",
 }
 
@@ -56,7 +58,8 @@ func Start(path string) (*Browser, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Browser{profile: profile, stderr: &bytes.Buffer{}, done: make(chan struct{}), waiting: map[int]chan answer{}, pages: map[string]*Page{}}
+	b := &Browser{profile: profile, stderr: &bytes.Buffer{}, done: make(chan struct{}), waiting: map[int]chan answer{},
+		pages: map[string]*Page{}}
 	theirIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(profile))

@@ -15,8 +15,8 @@ var ErrNone = errors.New("no headless Chromium")
 // Variable names the browser to take; "none" is for none.
 const Variable = "DSISTORE_CHROMIUM"
 
-// Find returns the path of a Chromium: the one that the environment names, the one that install.sh put into out/browser of the
-// repository around the working directory, or one in PATH.
+// Find returns the path of a Chromium: the one that the environment names, the one that install.sh put into out/browser
+// of the repository around the working directory, or one in PATH.
 func Find() (string, error) {
 	switch named := os.Getenv(Variable); named {
 	case "":

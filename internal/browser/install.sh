@@ -1,7 +1,8 @@
 #!/bin/sh
-# Puts a headless Chromium into out/browser, for the tests and measurements of pages: no root, no system package, nothing outside of the repository.
-# It is the one that the npm package @sparticuz/chromium carries, built for x86-64 Linux, with the libraries and fonts that it needs; the version and
-# the hash of the package are pinned here. Where it cannot be had, out/browser-left-out says why, and the tests skip and say so.
+# Puts a headless Chromium into out/browser, for the tests and measurements of pages: no root, no system package,
+# nothing outside of the repository. It is the one that the npm package @sparticuz/chromium has, built for x86-64 Linux,
+# with the libraries and fonts that it needs; the version and the hash of the package are pinned here. Where it cannot
+# be had, out/browser-left-out says why, and the tests skip and say so.
 # A Chromium in PATH, or the one that DSISTORE_CHROMIUM names, makes it needless.
 set -u
 cd "$(dirname "$0")/../.."
@@ -29,20 +30,27 @@ rm -rf $reason $dir.new
 for program in npm node tar; do command -v $program >/dev/null || left_out "no $program; put a chromium into PATH"; done
 
 mkdir -p $dir.new/package
-npm pack --silent --pack-destination $dir.new @sparticuz/chromium@$version >/dev/null 2>$dir.new/log || left_out "npm cannot reach its registry ($(tail -n 1 $dir.new/log))"
+npm pack --silent --pack-destination $dir.new @sparticuz/chromium@$version >/dev/null 2>$dir.new/log ||
+	left_out "npm cannot reach its registry ($(tail -n 1 $dir.new/log))"
 tgz=$dir.new/sparticuz-chromium-$version.tgz
-found=sha512-$(node -e 'process.stdout.write(require("crypto").createHash("sha512").update(require("fs").readFileSync(process.argv[1])).digest("base64"))' $tgz)
+hash='const hash = require("crypto").createHash("sha512").update(require("fs").readFileSync(process.argv[1]))
+process.stdout.write(hash.digest("base64"))'
+found=sha512-$(node -e "$hash" $tgz)
 [ "$found" = $integrity ] || { echo "install.sh: $tgz is $found, not $integrity" >&2; exit 1; }
 tar -xzf $tgz -C $dir.new && rm $tgz || exit 1
 
-unpack() { node -e 'const fs = require("fs"); fs.writeFileSync(process.argv[2], require("zlib").brotliDecompressSync(fs.readFileSync(process.argv[1])))' "$1" "$2"; }
+unpack() {
+	node -e 'const fs = require("fs"), brotli = fs.readFileSync(process.argv[1])
+fs.writeFileSync(process.argv[2], require("zlib").brotliDecompressSync(brotli))' "$1" "$2"
+}
 unpack $dir.new/package/bin/chromium.br $dir.new/headless_shell || exit 1
 chmod +x $dir.new/headless_shell
 # What stands for a graphics card is looked for beside the program.
 for part in al2023 fonts swiftshader; do
 	to=$dir.new/$part
 	[ $part != swiftshader ] || to=$dir.new
-	mkdir -p $to && unpack $dir.new/package/bin/$part.tar.br $dir.new/part.tar && tar -xf $dir.new/part.tar -C $to && rm $dir.new/part.tar || exit 1
+	mkdir -p $to && unpack $dir.new/package/bin/$part.tar.br $dir.new/part.tar &&
+		tar -xf $dir.new/part.tar -C $to && rm $dir.new/part.tar || exit 1
 done
 # The package's own looks for fonts elsewhere.
 cat >$dir.new/fonts/fonts.conf <<'END'

@@ -35,7 +35,8 @@ func (b *Browser) NewPage(ctx context.Context, width, height int) (*Page, error)
 	var session struct {
 		ID string `json:"sessionId"`
 	}
-	if err := b.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &session); err != nil {
+	if err := b.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true},
+		&session); err != nil {
 		return nil, err
 	}
 	p.session = session.ID
@@ -105,7 +106,8 @@ func (p *Page) event(method string, params json.RawMessage) {
 	case "Runtime.exceptionThrown":
 		p.messages = append(
 			p.messages,
-			fmt.Sprintf("exception: %s %s (line %d)", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description, e.ExceptionDetails.Line),
+			fmt.Sprintf("exception: %s %s (line %d)", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description,
+				e.ExceptionDetails.Line),
 		)
 	case "Log.entryAdded":
 		p.messages = append(p.messages, e.Entry.Level+": "+e.Entry.Text)
@@ -187,7 +189,8 @@ func (p *Page) Eval(ctx context.Context, expression string, result any) error {
 	return json.Unmarshal(out.Result.Value, result)
 }
 
-// Settle waits until the browser has made a frame of what was changed before: events of it have been seen, and what is done for each frame is done.
+// Settle waits until the browser has made a frame of what was changed before: events of it have been seen, and what is
+// done for each frame is done.
 func (p *Page) Settle(ctx context.Context) error {
 	return p.Eval(ctx, "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))", nil)
 }

@@ -24,13 +24,15 @@ const arrowPrefix = "github.com/apache/arrow"
 
 // drawers are names that say nothing of what a package is for.
 var drawers = map[string]bool{
-	"base": true, "common": true, "core": true, "helper": true, "helpers": true, "lib": true, "misc": true, "shared": true,
-	"tool": true, "util": true, "utils": true,
+	"base": true, "common": true, "core": true, "helper": true, "helpers": true, "lib": true, "misc": true,
+	"shared": true, "tool": true, "util": true, "utils": true,
 }
 
-// skipped are directories that are not checked: data of tests, and what builds, environments and package managers write.
-var skipped = map[string]bool{"testdata": true, "out": true, "bin": true, "node_modules": true, "shared": true,
-	"build": true, "licences": true}
+// skipped are directories that are not checked: data of tests, and what builds, environments and package managers
+// write.
+var skipped = map[string]bool{
+	"testdata": true, "out": true, "bin": true, "node_modules": true, "shared": true, "build": true, "licences": true,
+}
 
 // unfinished matches the marks of unfinished work. They are put together here so that this file does not match itself.
 var unfinished = regexp.MustCompile(`\b(` + "TO" + "DO|FIX" + "ME|XX" + `X)\b`)
@@ -43,12 +45,13 @@ type Rules struct {
 }
 
 // Check returns everything in the source tree that breaks a rule, in file order. It reads *.go files of every build tag
-// and, for the rules about text, Python, shell, assembly and Markdown. It skips testdata and directories that start with
-// "." or "_", as the go command does, and what a build leaves behind.
+// and, for the rules about text, Python, shell, assembly and Markdown. It skips testdata and directories that start
+// with "." or "_", as the go command does, and what a build leaves behind.
 func Check(tree fs.FS, rules Rules) ([]string, error) {
 	layers := rules.Layers
 	c := &checker{
-		layers: layers, glossary: rules.Glossary, pending: rules.Pending, seen: map[string]bool{}, files: map[string]int{},
+		layers: layers, glossary: rules.Glossary, pending: rules.Pending, seen: map[string]bool{},
+		files: map[string]int{},
 	}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -79,7 +82,8 @@ func Check(tree fs.FS, rules Rules) ([]string, error) {
 	}
 	for _, pkg := range layers.Packages {
 		if !c.seen[pkg] {
-			c.add("internal/lint/layers.txt", layers.lines[pkg], "package %s is listed and does not exist: remove its line", pkg)
+			c.add("internal/lint/layers.txt", layers.lines[pkg],
+				"package %s is listed and does not exist: remove its line", pkg)
 		}
 	}
 	for pkg, n := range c.files {
@@ -124,7 +128,8 @@ func (c *checker) file(name string, src []byte) error {
 		}
 		for _, part := range strings.Split(pkg, "/") {
 			if drawers[part] {
-				c.add(name, 1, "package %s: %q says nothing of what the package is for: name it for its concept", pkg, part)
+				c.add(name, 1, "package %s: %q says nothing of what the package is for: name it for its concept", pkg,
+					part)
 			}
 		}
 	}

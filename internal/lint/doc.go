@@ -12,7 +12,8 @@
 //   - No package has a name that says nothing of it (util, common, ...).
 //   - Numbers that are written to disk are explicit constants: packages below format use no iota.
 //   - No Go file is longer than 700 lines, and no package has more than 25 Go files, tests aside.
-//   - No line of Go, Python, shell, assembly or Markdown is longer than 120 columns. Struct tags, tables and addresses may be.
+//   - No line of Go, Python, shell, assembly or Markdown is longer than 120 columns. Struct tags, tables and addresses
+//     may be.
 //   - Identifiers and comments use the words of the glossary: glossary.txt lists the words that are not used.
 //   - No file carries a mark of unfinished work.
 //

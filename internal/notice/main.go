@@ -1,7 +1,7 @@
-// Notice says whose software is in our programs. It writes NOTICE (the notices that the Apache licence asks to be passed on) and
-// THIRD_PARTY.md (every module in the programs, and what they carry in files, its version and its licence), and with -texts DIR copies the
-// licences themselves, which go beside a program that is given to others. Run it in the root of the repository, "make licences", when
-// a dependency changes; its test fails until then.
+// Notice says whose software is in our programs. It writes NOTICE (the notices that the Apache licence asks to be
+// passed on) and THIRD_PARTY.md (every module in the programs, and what they carry in files, its version and its
+// licence), and with -texts DIR copies the licences themselves, which go beside a program that is given to others. Run
+// it in the root of the repository, "make licences", when a dependency changes; its test fails until then.
 package main
 
 import (
@@ -97,7 +97,8 @@ func list(root string) ([]module, error) {
 	dirs := map[string]string{}
 	var modules []module
 	for _, cgo := range []string{"0", "1"} {
-		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}", programs)
+		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}",
+			programs)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED="+cgo)
 		out, err := cmd.Output()
@@ -150,7 +151,8 @@ func (m *module) read(dir string) error {
 			continue
 		}
 		if d.kinds = kinds(text); len(d.kinds) == 0 {
-			return fmt.Errorf("%s %s: %s is no licence that this program knows: read it, and teach it", m.path, m.version, e.Name())
+			return fmt.Errorf("%s %s: %s is no licence that this program knows: read it, and teach it", m.path,
+				m.version, e.Name())
 		}
 		m.licences = append(m.licences, d)
 	}
@@ -178,7 +180,8 @@ func kinds(text []byte) []string {
 	if strings.Contains(s, "Permission is hereby granted, free of charge, to any person obtaining a copy") {
 		out = append(out, "MIT")
 	}
-	if strings.Contains(s, "Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted") {
+	if strings.Contains(s, "Permission to use, copy, modify, and/or distribute this software for any purpose with "+
+		"or without fee is hereby granted") {
 		out = append(out, "ISC")
 	}
 	return out
@@ -187,11 +190,13 @@ func kinds(text []byte) []string {
 // notice returns NOTICE: ours, and those of the modules as they are.
 func notice(modules []module) []byte {
 	var b bytes.Buffer
-	b.WriteString("dsistore\n\nLicensed under the Apache License, Version 2.0: see LICENSE. Its programs contain software of others,\n" +
+	b.WriteString("dsistore\n\nLicensed under the Apache License, Version 2.0: see LICENSE. Its programs contain " +
+		"software of others,\n" +
 		"listed in " + listFile + ". The notices of those that ask to have them passed on follow.\n")
 	for _, m := range modules {
 		for _, d := range m.notices {
-			fmt.Fprintf(&b, "\n%s\n%s %s\n\n%s\n", strings.Repeat("-", 80), m.path, m.version, bytes.TrimRight(tidy(d.text), "\n"))
+			fmt.Fprintf(&b, "\n%s\n%s %s\n\n%s\n", strings.Repeat("-", 80), m.path, m.version,
+				bytes.TrimRight(tidy(d.text), "\n"))
 		}
 	}
 	return b.Bytes()
@@ -210,8 +215,10 @@ func tidy(text []byte) []byte {
 // table returns THIRD_PARTY.md.
 func table(modules []module) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Software of others in dsi and dsistat\n\nWritten by `make licences` from the modules' own files. A build contains the Go standard library too (BSD-3-Clause,\n" +
-		"The Go Authors). Whoever gives a built program to others adds the licences, which `make licences` copies to bin/licences, and NOTICE. Where there are several,\n" +
+	b.WriteString("# Software of others in dsi and dsistat\n\nWritten by `make licences` from the modules' own " +
+		"files. A build contains the Go standard library too (BSD-3-Clause,\n" +
+		"The Go Authors). Those who give a built program to others add the licences, which `make licences` copies " +
+		"to bin/licences, and NOTICE. Where there are several,\n" +
 		"they are those of parts of the module. What begins with npm: is a file in dsistat's page.\n\n" +
 		"| module | version | licence |\n|---|---|---|\n")
 	for _, m := range modules {

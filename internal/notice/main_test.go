@@ -39,11 +39,13 @@ func TestUpToDate(t *testing.T) {
 func TestKinds(t *testing.T) {
 	const apache = "\n   Apache License\n  Version 2.0, January 2004\n"
 	const mit = "MIT License\nPermission is hereby granted, free of charge, to any person\nobtaining a copy\n"
-	const isc = "Permission to use, copy, modify, and/or distribute this software for any purpose\nwith or without fee is hereby granted\n"
+	const isc = "Permission to use, copy, modify, and/or distribute this software for any purpose\nwith or without " +
+		"fee is hereby granted\n"
 	const two = "Redistribution and use in source and binary forms, with or without\nmodification, are permitted\n"
 	const three = two + "to endorse or promote products derived from\nthis software\n"
 	for text, want := range map[string]string{
-		apache: "Apache-2.0", mit: "MIT", isc: "ISC", two: "BSD-2-Clause", three: "BSD-3-Clause", three + mit: "BSD-3-Clause MIT",
+		apache: "Apache-2.0", mit: "MIT", isc: "ISC", two: "BSD-2-Clause", three: "BSD-3-Clause",
+		three + mit: "BSD-3-Clause MIT",
 		two + three: "BSD-2-Clause BSD-3-Clause", "GNU GENERAL PUBLIC LICENSE": "", "": "",
 	} {
 		if got := strings.Join(kinds([]byte(text)), " "); got != want {

@@ -1,5 +1,5 @@
-// Package command is what the commands dsi and dsistat have in common: how arguments are parsed, what is printed how, and what exit codes
-// mean.
+// Package command is what the commands dsi and dsistat have in common: how arguments are parsed, what is printed how,
+// and what exit codes mean.
 //
 //	main ── Main ──> run ── Parse ──> the command's own work ──> Table, Facts, JSON, CSV    standard output
 //	                  └──── Report ──> one line, and the exit code                          standard error

@@ -55,8 +55,8 @@ func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(for
 // ErrDamage is matched by the error of a command that found damage, which it has printed.
 var ErrDamage = errors.New("damage found")
 
-// Report prints err as one line that begins with the command's name, on a terminal with a picture of the place below it, and returns the
-// exit code that it stands for.
+// Report prints err as one line that begins with the command's name, on a terminal with a picture of the place below
+// it, and returns the exit code that it stands for.
 func Report(ctx context.Context, name string, stderr io.Writer, err error) int {
 	if err == nil {
 		return ExitDone
@@ -75,7 +75,8 @@ func Report(ctx context.Context, name string, stderr io.Writer, err error) int {
 	}
 	var usage UsageError
 	switch {
-	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection), errors.Is(err, selection.ErrQuery), errors.Is(err, storage.ErrName):
+	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection), errors.Is(err, selection.ErrQuery),
+		errors.Is(err, storage.ErrName):
 		return ExitUsage
 	case errors.Is(err, ErrDamage):
 		return ExitDamage
@@ -90,8 +91,10 @@ func Report(ctx context.Context, name string, stderr io.Writer, err error) int {
 // errExit ends Parse early when kong has printed help or the version.
 var errExit = errors.New("exit")
 
-// Parse parses args into grammar, a pointer to a struct with kong's tags. nil without an error: help or the version was asked for, and printed.
-func Parse(name, description string, grammar any, args []string, stdout, stderr io.Writer) (parsed *kong.Context, err error) {
+// Parse parses args into grammar, a pointer to a struct with kong's tags. nil without an error: help or the version was
+// asked for, and printed.
+func Parse(name, description string, grammar any, args []string, stdout, stderr io.Writer) (parsed *kong.Context,
+	err error) {
 	for _, arg := range args {
 		// kong would put U+FFFD for such bytes, and one name would stand for many.
 		if !utf8.ValidString(arg) {

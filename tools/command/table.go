@@ -63,8 +63,8 @@ func Width(out io.Writer) int {
 // leastText is how much a last column of words is shortened to at most.
 const leastText = 24
 
-// FittingTable is Table without the columns at the right for which a terminal of a width has no room, and returns how many that are. A last column of words is
-// shortened first. A width of 0 has room for all.
+// FittingTable is Table without the columns at the right for which a terminal of a width has no room, and returns how
+// many that are. A last column of words is shortened first. A width of 0 has room for all.
 func FittingTable(out io.Writer, width int, names []string, rows [][]string, right ...string) (left int) {
 	widths := make([]int, len(names))
 	for i, name := range names {
@@ -96,11 +96,13 @@ func FittingTable(out io.Writer, width int, names []string, rows [][]string, rig
 			cut[i][n-1] = text.Trim(last, room-1) + "…"
 		}
 	}
-	Table(out, names[:n], cut, slices.DeleteFunc(slices.Clone(right), func(name string) bool { return !slices.Contains(names[:n], name) })...)
+	Table(out, names[:n], cut, slices.DeleteFunc(slices.Clone(right),
+		func(name string) bool { return !slices.Contains(names[:n], name) })...)
 	return len(names) - n
 }
 
-// Wrap prints a text on lines of a terminal's width, those after the first indented. A width of 0 has room for it on one.
+// Wrap prints a text on lines of a terminal's width, those after the first indented. A width of 0 has room for it on
+// one.
 func Wrap(out io.Writer, width, indent int, s string) {
 	line, used := "", 0
 	for _, word := range strings.Fields(OneLine(s)) {

@@ -5,9 +5,11 @@ import (
 	"testing"
 )
 
-// TestFittingTable: a narrow terminal gets the columns that it has room for, the words of a last one shortened; a pipe gets all.
+// TestFittingTable: a narrow terminal gets the columns that it has room for, the words of a last one shortened; a pipe
+// gets all.
 func TestFittingTable(t *testing.T) {
-	names, rows := []string{"name", "n", "because"}, [][]string{{"first", "1,000", "of a long reason that has many words"}, {"b", "2", "short"}}
+	names, rows := []string{"name", "n", "because"},
+		[][]string{{"first", "1,000", "of a long reason that has many words"}, {"b", "2", "short"}}
 	for _, c := range []struct {
 		width, left int
 		want        string
@@ -32,7 +34,8 @@ func TestFittingTable(t *testing.T) {
 }
 
 func TestWrap(t *testing.T) {
-	for width, want := range map[int]string{0: "one two three four\n", 13: "one two three\n  four\n", 9: "one two\n  three\n  four\n", 1: "one\n  two\n  three\n  four\n"} {
+	for width, want := range map[int]string{0: "one two three four\n", 13: "one two three\n  four\n",
+		9: "one two\n  three\n  four\n", 1: "one\n  two\n  three\n  four\n"} {
 		var b strings.Builder
 		if Wrap(&b, width, 2, " one two\nthree  four"); b.String() != want {
 			t.Errorf("width %d: %q, want %q", width, b.String(), want)

@@ -86,3 +86,20 @@ func Plural(n uint64, noun string) string {
 
 // Time prints a time for people.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// Percent prints a share as a percentage of three digits.
+func Percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
+
+// PercentOf prints part of whole as a percentage; only all of it is 100 %, and only nothing 0 %.
+func PercentOf(part, whole uint64) string {
+	switch {
+	case whole == 0, part == whole:
+		return "100 %"
+	case part == 0:
+		return "0 %"
+	}
+	return fmt.Sprintf("%.2f %%", min(max(100*float64(part)/float64(whole), 0.01), 99.99))
+}
+
+// TimeMillis prints a time to the millisecond, as JSON has it.
+func TimeMillis(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -12,7 +12,8 @@ import (
 )
 
 func TestTexts(t *testing.T) {
-	bytes := map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 1536: "1.50 KiB", 99 << 20: "99.0 MiB", 1 << 30: "1.00 GiB", 1 << 60: "1048576 TiB"}
+	bytes := map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 1536: "1.50 KiB", 99 << 20: "99.0 MiB",
+		1 << 30: "1.00 GiB", 1 << 60: "1048576 TiB"}
 	for n, want := range bytes {
 		if got := Bytes(n); got != want {
 			t.Errorf("%d bytes print as %q, want %q", n, got, want)
@@ -39,7 +40,8 @@ func TestCodes(t *testing.T) {
 		want int
 	}{
 		{t.Context(), nil, ExitDone}, {t.Context(), errors.New("x"), ExitFailed}, {t.Context(), Usagef("x"), ExitUsage},
-		{t.Context(), fmt.Errorf("a: %w", ErrDamage), ExitDamage}, {t.Context(), fmt.Errorf("a: %w", storage.ErrConflict), ExitConflict},
+		{t.Context(), fmt.Errorf("a: %w", ErrDamage), ExitDamage},
+		{t.Context(), fmt.Errorf("a: %w", storage.ErrConflict), ExitConflict},
 		{t.Context(), fmt.Errorf("a: %w", fs.ErrNotExist), ExitNotFound}, {stopped, errors.New("x"), ExitInterrupted},
 	}
 	for _, test := range tests {

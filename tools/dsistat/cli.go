@@ -230,7 +230,8 @@ type day struct {
 // UnmarshalText reads 2026-11-01 or 30d.
 func (d *day) UnmarshalText(text []byte) error {
 	t := string(text)
-	if n, err := strconv.Atoi(strings.TrimSuffix(t, "d")); err == nil && strings.HasSuffix(t, "d") && n > 0 && n <= 36500 {
+	if n, err := strconv.Atoi(strings.TrimSuffix(t, "d")); err == nil && strings.HasSuffix(t, "d") && n > 0 &&
+		n <= 36500 {
 		d.days = n
 		return nil
 	}
@@ -274,7 +275,8 @@ func Run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writ
 
 func (a *app) do(ctx context.Context, args []string, stderr io.Writer) error {
 	var c cli
-	parsed, err := command.Parse("dsistat", "What tables hold, who reads it, what that costs, and what was saved.", &c, args, a.out, stderr)
+	parsed, err := command.Parse("dsistat", "What tables hold, who reads it, what that costs, and what was saved.", &c,
+		args, a.out, stderr)
 	if err != nil || parsed == nil {
 		return err
 	}
@@ -308,7 +310,8 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 	now := time.Now()
 	opts.Since = a.since.since(now)
 	if opts.Since.After(now.Add(24 * time.Hour)) {
-		return nil, errors.Join(command.Usagef("--since %s: that day is to come", opts.Since.Format(time.DateOnly)), store.Close())
+		return nil, errors.Join(command.Usagef("--since %s: that day is to come", opts.Since.Format(time.DateOnly)),
+			store.Close())
 	}
 	r, err := report.Build(ctx, store, t.Table, opts)
 	err = errors.Join(err, store.Close())
@@ -405,6 +408,7 @@ func (a *app) listing(l *report.Listing) {
 		fmt.Fprintf(a.out, "... and %s more\n", command.Count(l.More))
 	}
 	if left > 0 {
-		fmt.Fprintf(a.out, "... and %s more: in a wider terminal, or by --csv\n", command.Plural(uint64(left), "column"))
+		fmt.Fprintf(a.out, "... and %s more: in a wider terminal, or by --csv\n",
+			command.Plural(uint64(left), "column"))
 	}
 }

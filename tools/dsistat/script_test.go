@@ -23,11 +23,12 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"dsistat": func() { command.Main(Run) }})
 }
 
-// TestScripts runs the scripts of testdata/script beside a store with the tables ads and other. "exits CODE COMMAND..." runs a command and
-// checks its exit code, and that an error is one line.
+// TestScripts runs the scripts of testdata/script beside a store with the tables ads and other. "exits CODE COMMAND..."
+// runs a command and checks its exit code, and that an error is one line.
 func TestScripts(t *testing.T) {
 	if raceEnabled {
-		t.Skip("starts the command many times, each of them slow under the race detector; make test runs it without as well")
+		t.Skip("starts the command many times, each of them slow under the race detector; make test runs it without " +
+			"as well")
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:   filepath.Join("testdata", "script"),
@@ -45,7 +46,8 @@ func TestScripts(t *testing.T) {
 					code = exit.ExitCode()
 				}
 				stderr := ts.ReadFile("stderr")
-				if code != want || code != 0 && (!strings.HasPrefix(stderr, "dsistat: ") || strings.Count(stderr, "\n") != 1) {
+				if code != want || code != 0 && (!strings.HasPrefix(stderr, "dsistat: ") ||
+					strings.Count(stderr, "\n") != 1) {
 					ts.Fatalf("exit code %d, want %d: %s", code, want, stderr)
 				}
 			},

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dsistore/dsistore/reader"
+)
+
+// Size is a number of bytes as users write it: 512MiB, 1GiB, 4g, 1.5T, 250MB, 1048576.
+type Size int64
+
+// units by their lower-case spelling: k, m, g and t count in 1024s as the JVM's and the kernel's do, and so do KiB and
+// its kin; KB and its kin count in thousands.
+var units = map[string]float64{
+	"": 1, "b": 1,
+	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
+	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
+}
+
+// UnmarshalText reads a size.
+func (s *Size) UnmarshalText(text []byte) error {
+	t := strings.TrimSpace(string(text))
+	digits := len(t) - len(strings.TrimLeft(t, "0123456789."))
+	unit, known := units[strings.ToLower(strings.TrimSpace(t[digits:]))]
+	number, err := strconv.ParseFloat(t[:digits], 64)
+	if err != nil || !known || number*unit < 1 || number*unit >= math.MaxInt64 {
+		return fmt.Errorf("size %q: want a number and a unit, as in 512MiB, 1GiB or 4g", t)
+	}
+	*s = Size(number * unit)
+	return nil
+}
+
+// Dedup is how batches hold what rows share: kjt without the flag, ikjt with it alone, or what it says.
+type Dedup reader.Dedup
+
+// Decode reads the flag's value, if it has one.
+func (d *Dedup) Decode(ctx *kong.DecodeContext) error {
+	*d = Dedup(reader.DedupIKJT)
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	v, err := reader.ParseDedup(fmt.Sprint(ctx.Scan.Pop().Value))
+	*d = Dedup(v)
+	return err
+}
+
+// IsBool makes the value optional.
+func (d *Dedup) IsBool() bool { return true }
+
+// A Moment selects a snapshot: by number, or as of a time. The zero Moment is the latest.
+type Moment struct {
+	Number uint64
+	Time   time.Time
+}
+
+// momentLayouts are the times that --at takes besides RFC 3339; they are in UTC.
+var momentLayouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
+
+// UnmarshalText reads a snapshot number or a time.
+func (m *Moment) UnmarshalText(text []byte) error {
+	t := string(text)
+	if n, err := strconv.ParseUint(t, 10, 64); err == nil {
+		if n == 0 {
+			return fmt.Errorf("snapshot 0: snapshots count from 1")
+		}
+		*m = Moment{Number: n}
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, t)
+	for _, layout := range momentLayouts {
+		if err == nil {
+			break
+		}
+		at, err = time.ParseInLocation(layout, t, time.UTC)
+	}
+	if err != nil {
+		return fmt.Errorf("%q: want a snapshot's number or a time, as in 17, 2026-11-01 or 2026-11-01T03:00:00Z", t)
+	}
+	*m = Moment{Time: at}
+	return nil
+}
