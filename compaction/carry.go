@@ -13,7 +13,8 @@ import (
 type rewritten struct {
 	store  *storage.Store
 	inputs []*input
-	// overlays are those that have a layer over an input and are carried; layers[i][j] is the layer of overlays[j] over inputs[i].
+	// overlays are those that have a layer over an input and are carried; layers[i][j] is the layer of overlays[j] over
+	// inputs[i].
 	overlays []storage.Overlay
 	layers   [][]*layer
 	result   *writer.RewriteResult
@@ -30,7 +31,8 @@ type cargo struct {
 	last      []uint32 // rows before it have passed the iterator
 }
 
-// cargoesAtOnce bounds how many sets an input are in memory at once. Where the rows of a new segment come from is read once for so many.
+// cargoesAtOnce bounds how many sets an input are in memory at once. Where the rows of a new segment come from is read
+// once for so many.
 const cargoesAtOnce = 32
 
 // move gives cargoes to the new segments.
@@ -91,7 +93,8 @@ func (c *cargo) add(at uint32, o writer.Origin) {
 }
 
 // sets returns the rows of stored sets, one an input, and whether there are any.
-func (w *rewritten) sets(ctx context.Context, stored []storage.RowBitmap) (out []*roaring.Bitmap, some bool, err error) {
+func (w *rewritten) sets(ctx context.Context, stored []storage.RowBitmap) (out []*roaring.Bitmap, some bool,
+	err error) {
 	out = make([]*roaring.Bitmap, len(stored))
 	for i, s := range stored {
 		if out[i], err = w.store.ReadRowBitmap(ctx, s); err != nil {
@@ -113,7 +116,8 @@ type carriage struct {
 
 // discard deletes the objects of its sets: no commit names them.
 func (c *carriage) discard(ctx context.Context) {
-	drop := func(r storage.RowBitmap) { _ = c.store.DiscardRowBitmap(context.WithoutCancel(ctx), r) } // what stays, gc finds
+	// what stays, gc finds
+	drop := func(r storage.RowBitmap) { _ = c.store.DiscardRowBitmap(context.WithoutCancel(ctx), r) }
 	for _, d := range c.deletes {
 		drop(d.Rows)
 	}
@@ -125,8 +129,8 @@ func (c *carriage) discard(ctx context.Context) {
 	}
 }
 
-// carry makes the sets of the new segments from those that a snapshot has of the inputs. Rows that were deleted since the inputs were read
-// are deleted of the new segments.
+// carry makes the sets of the new segments from those that a snapshot has of the inputs. Rows that were deleted since
+// the inputs were read are deleted of the new segments.
 func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carriage, err error) {
 	c := &carriage{store: w.store}
 	defer func() {
@@ -191,7 +195,8 @@ func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carri
 }
 
 // put returns what stores the rows of a new segment, where there are any, for add.
-func (w *rewritten) put(ctx context.Context, add func(segment string, rows storage.RowBitmap)) func(writer.Rewritten, *roaring.Bitmap) error {
+func (w *rewritten) put(ctx context.Context, add func(segment string, rows storage.RowBitmap)) func(writer.Rewritten,
+	*roaring.Bitmap) error {
 	return func(segment writer.Rewritten, rows *roaring.Bitmap) error {
 		if rows.IsEmpty() {
 			return nil
@@ -206,7 +211,8 @@ func (w *rewritten) put(ctx context.Context, add func(segment string, rows stora
 }
 
 // deletedSince returns the rows that were deleted since the inputs were read; nil: there are none.
-func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor, c *carriage) (*cargo, error) {
+func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor,
+	c *carriage) (*cargo, error) {
 	deleted, err := snap.DeletionVectors(ctx, ds...)
 	if err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A column gives the rows of a feature of an input: of each row the value of the highest source that covers it. It is one of
-// writer.RewriteColumn. It holds one decoded stripe of each source.
+// A column gives the rows of a feature of an input: of each row the value of the highest source that covers it. It is
+// one of writer.RewriteColumn. It holds one decoded stripe of each source.
 type column struct {
 	ctx     context.Context // of the one Run that the column is read for
 	fetch   *fetcher
@@ -41,7 +41,9 @@ type stripeMemory struct {
 	inverse vector.Column
 }
 
-var stripeMemories = sync.Pool{New: func() any { return &stripeMemory{decoder: format.NewStripeDecoder(format.Limits{})} }}
+var stripeMemories = sync.Pool{New: func() any {
+	return &stripeMemory{decoder: format.NewStripeDecoder(format.Limits{})}
+}}
 
 // newColumn returns a column of a feature of the given type. starts are those of in's stripes.
 func newColumn(ctx context.Context, fetch *fetcher, t vector.Type, starts []int, sources []source) *column {
@@ -139,8 +141,10 @@ func (c *column) appendStripes(dst *vector.Column, s *sourceColumn, lo, hi int) 
 			}
 		}
 		to := min(hi, c.starts[k+1])
-		if n := int64(dst.Elements()) + expandedElements(s.widened, lo-c.starts[k], to-c.starts[k]); n > vector.MaxElements {
-			return fmt.Errorf("feature %q: %d rows hold more than %d values", s.entry.Meta.Name, to-lo, vector.MaxElements)
+		if n := int64(dst.Elements()) + expandedElements(s.widened, lo-c.starts[k],
+			to-c.starts[k]); n > vector.MaxElements {
+			return fmt.Errorf("feature %q: %d rows hold more than %d values", s.entry.Meta.Name, to-lo,
+				vector.MaxElements)
 		}
 		dst.AppendRows(s.widened, lo-c.starts[k], to-c.starts[k])
 		lo = to
@@ -171,7 +175,8 @@ func (c *column) load(s *sourceColumn, k int) error {
 	m.decoder.Use(nil)
 	if s.entry.Meta.Group != 0 {
 		if s.group == nil {
-			return &format.CorruptError{Stripe: -1, Offset: -1, Reason: fmt.Sprintf("its dedup group %016x is not in the segment", s.entry.Meta.Group)}
+			return &format.CorruptError{Stripe: -1, Offset: -1,
+				Reason: fmt.Sprintf("its dedup group %016x is not in the segment", s.entry.Meta.Group)}
 		}
 		if err := c.decode(m, &m.inverse, s.group, k, nil); err != nil {
 			return err
@@ -202,7 +207,8 @@ func (c *column) load(s *sourceColumn, k int) error {
 }
 
 // decode decodes stripe k of a feature file.
-func (c *column) decode(m *stripeMemory, dst *vector.Column, e *storage.FeatureEntry, k int, inverse *vector.Column) (err error) {
+func (c *column) decode(m *stripeMemory, dst *vector.Column, e *storage.FeatureEntry, k int,
+	inverse *vector.Column) (err error) {
 	st := &e.Meta.Stripes[k]
 	if m.raw, err = c.fetch.get(c.ctx, m.raw[:0], e.Object, e.ObjectSize, e.Offset+st.Offset, st.Length); err != nil {
 		return err
@@ -211,7 +217,8 @@ func (c *column) decode(m *stripeMemory, dst *vector.Column, e *storage.FeatureE
 	return m.decoder.DecodeStripe(dst, e.Meta, k, m.raw, inverse)
 }
 
-// eachStripe calls visit with every stripe, that has rows of within, of a column of one source, decoded, and its first row. The stripe is borrowed for the call.
+// eachStripe calls visit with every stripe, that has rows of within, of a column of one source, decoded, and its first
+// row. The stripe is borrowed for the call.
 func (c *column) eachStripe(visit func(first int, stripe *vector.Column) error) error {
 	s := &c.sources[0]
 	if s.entry == nil {

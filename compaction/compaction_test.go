@@ -16,7 +16,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestMerge: many small ingests become a few segments of the size asked for, clustered, and a second plan finds nothing to do.
+// TestMerge: many small ingests become a few segments of the size asked for, clustered, and a second plan finds nothing
+// to do.
 func TestMerge(t *testing.T) {
 	x := newTester(t, object.NewMemory(), 1)
 	for range 10 {
@@ -106,7 +107,8 @@ func TestPlan(t *testing.T) {
 	plan(func(o *Options) { o.DeletedShare = 0.9 }, 0, "")
 	plan(func(o *Options) { o.DeletedShare = 0.001 }, 3, "are deleted")
 	dropped := storage.FeatureDropped
-	x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "history", Status: &dropped}}})
+	x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "history",
+		Status: &dropped}}})
 	plan(func(o *Options) { o.DroppedShare, o.DeletedShare = 0.001, 0.9 }, 3, "that were dropped")
 	// Large segments with the same sessions.
 	large := func(o *Options) { o.SegmentRows, o.DeletedShare, o.DroppedShare = 30, 0.9, 0.9 }
@@ -122,8 +124,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestConverges: a compaction after a compaction finds nothing to do, also where sessions lie in segments that no job can have together, and
-// where they are larger than a segment.
+// TestConverges: a compaction after a compaction finds nothing to do, also where sessions lie in segments that no job
+// can have together, and where they are larger than a segment.
 func TestConverges(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -155,8 +157,8 @@ func TestConverges(t *testing.T) {
 	}
 }
 
-// TestCarried: random tables, with and without a session key, with deletes, sample lists, overlays of every policy and merged ones, are the same after a compaction with
-// random options.
+// TestCarried: random tables, with and without a session key, with deletes, sample lists, overlays of every policy and
+// merged ones, are the same after a compaction with random options.
 func TestCarried(t *testing.T) {
 	seeds := uint64(12)
 	if raceEnabled {
@@ -181,12 +183,14 @@ func TestCarried(t *testing.T) {
 					x.list(fmt.Sprint("list ", step), x.some(3))
 				case 4:
 					some := x.rand.IntN(3)
-					x.overlay(fmt.Sprint("overlay ", step), missingRows[x.rand.IntN(2)], storage.MissingPolicy(x.rand.IntN(3)),
+					x.overlay(fmt.Sprint("overlay ", step), missingRows[x.rand.IntN(2)],
+						storage.MissingPolicy(x.rand.IntN(3)),
 						func(int) bool { return some == 0 || x.rand.IntN(2) == 0 })
 				case 5:
 					overlays++
 					name := fmt.Sprint("merged ", step)
-					x.overlay(name, missingRows[x.rand.IntN(2)], storage.FallThrough, func(int) bool { return x.rand.IntN(3) > 0 })
+					x.overlay(name, missingRows[x.rand.IntN(2)], storage.FallThrough,
+						func(int) bool { return x.rand.IntN(3) > 0 })
 					x.merge(name)
 				case 6:
 					o := x.options()
@@ -225,13 +229,15 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// TestKinds: segments with a layer and segments without one are not merged where the overlay says different things of them.
+// TestKinds: segments with a layer and segments without one are not merged where the overlay says different things of
+// them.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		missingRows, missingLayers storage.MissingPolicy
 		jobs                       int
 	}{
-		{storage.FallThrough, storage.FallThrough, 1}, {storage.Null, storage.Null, 1}, {storage.Null, storage.FallThrough, 2},
+		{storage.FallThrough, storage.FallThrough, 1}, {storage.Null, storage.Null, 1}, {storage.Null,
+			storage.FallThrough, 2},
 		{storage.FallThrough, storage.Null, 2}, {storage.FallThrough, storage.Refuse, 2},
 	} {
 		x := newTester(t, object.NewMemory(), 3)
@@ -249,7 +255,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A hooked store calls a function when the first index of a segment was made by a compaction: between its reading and its commit.
+// A hooked store calls a function when the first index of a segment was made by a compaction: between its reading and
+// its commit.
 type hooked struct {
 	object.Store
 	armed atomic.Bool
@@ -263,8 +270,8 @@ func (h *hooked) Create(ctx context.Context, name string) (object.Writer, error)
 	return h.Store.Create(ctx, name)
 }
 
-// TestMeanwhile: while a compaction writes, others append, delete, list, lay over, drop and take back features, compact and overwrite. It carries what came, or
-// gives up and leaves nothing.
+// TestMeanwhile: while a compaction writes, others append, delete, list, lay over, drop and take back features, compact
+// and overwrite. It carries what came, or gives up and leaves nothing.
 func TestMeanwhile(t *testing.T) {
 	dropped, active := storage.FeatureDropped, storage.FeatureActive
 	for _, c := range []struct {
@@ -287,20 +294,26 @@ func TestMeanwhile(t *testing.T) {
 			x.overlay("o", storage.Null, storage.FallThrough, func(int) bool { return true })
 		}, do: func(x *tester) { x.merge("o") }, attempts: 2, commits: 2},
 		{name: "taken back", before: func(x *tester) {
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name", Status: &dropped}}})
+			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name",
+				Status: &dropped}}})
 		}, do: func(x *tester) {
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name", Status: &active}}})
+			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name",
+				Status: &active}}})
 		}, attempts: 2, commits: 2},
 		{name: "taken back, of a merged overlay", before: func(x *tester) {
 			x.overlay("o", storage.FallThrough, storage.FallThrough, func(int) bool { return true })
 			x.merge("o")
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "label", Status: &dropped}}})
+			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "label",
+				Status: &dropped}}})
 		}, do: func(x *tester) {
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "label", Status: &active}}})
+			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "label",
+				Status: &active}}})
 		}, attempts: 2, commits: 2},
 		{name: "renamed", do: func(x *tester) {
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name", Rename: "called"}}})
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "called", Rename: "name"}}})
+			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name",
+				Rename: "called"}}})
+			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "called",
+				Rename: "name"}}})
 		}, attempts: 1, commits: 1},
 		{name: "compaction", do: func(x *tester) {
 			o := x.options()
@@ -328,7 +341,8 @@ func TestMeanwhile(t *testing.T) {
 			r, err := Run(t.Context(), other, p, x.options())
 			x.check(err)
 			j := r.Jobs[0]
-			if left := j.LeftOut != ""; left != c.left || !left && (j.Attempts != c.attempts || j.Commits != c.commits) {
+			if left := j.LeftOut != ""; left != c.left || !left &&
+				(j.Attempts != c.attempts || j.Commits != c.commits) {
 				t.Fatalf("%+v", j)
 			}
 			x.verify("after")
@@ -342,8 +356,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFaults: an error of the store at any operation of a compaction leaves the table as it was, or compacted; nothing of it that gc does not
-// take; and running again works.
+// TestFaults: an error of the store at any operation of a compaction leaves the table as it was, or compacted; nothing
+// of it that gc does not take; and running again works.
 func TestFaults(t *testing.T) {
 	run := func(x *tester) error {
 		p, err := NewPlan(t.Context(), x.table, x.options())
@@ -433,7 +447,8 @@ func TestOrderKept(t *testing.T) {
 	w, err := x.table.NewSegment(ctx, x.segments(s)[0].Partition, []uint32{2, 1}, storage.SegmentOptions{})
 	x.check(err)
 	rows := []testRow{
-		{Day: "d0", Session: "z", Time: 1, ID: 1001}, {Day: "d0", Session: "a", Time: 1, ID: 1002}, {Day: "d0", Session: "m", Time: 1, ID: 1003},
+		{Day: "d0", Session: "z", Time: 1, ID: 1001}, {Day: "d0", Session: "a", Time: 1, ID: 1002}, {Day: "d0",
+			Session: "m", Time: 1, ID: 1003},
 	}
 	for i, f := range features {
 		x.check(w.AddFeature(ctx, i, f, func(out *format.Writer) error {

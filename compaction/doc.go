@@ -12,26 +12,29 @@
 //
 // # Jobs
 //
-// A job is some segments of one partition that are rewritten together, and committed by themselves: what is committed stays when the
-// process is killed, and the next plan has only the rest. What was written and not committed nobody names; gc takes it.
+// A job is some segments of one partition that are rewritten together, and committed by themselves: what is committed
+// stays when the process is killed, and the next plan has only the rest. What was written and not committed nobody
+// names; gc takes it.
 //
-// Segments are merged by size, in tiers: those of about one size, when there are Options.Fanout of them, and the smaller ones with them, so
-// that a row is rewritten as often as the logarithm of the table. Sessions that lie in several ingests come together. Too large segments are
-// cut. A table without a session key keeps the order of its rows: only neighbours are merged there, and the new segments stand where the first of
-// the old ones stood. Segments are rewritten by themselves when many of their rows are deleted, or much of them is features that were dropped.
+// Segments are merged by size, in tiers: those of about one size, when there are Options.Fanout of them, and the
+// smaller ones with them, so that a row is rewritten as often as the logarithm of the table. Sessions that lie in
+// several ingests come together. Too large segments are cut. A table without a session key keeps the order of its rows:
+// only neighbours are merged there, and the new segments stand where the first of the old ones stood. Segments are
+// rewritten by themselves when many of their rows are deleted, or much of them is features that were dropped.
 //
 // # What is carried
 //
-// Of deleted rows nothing is written. Overlays that are part of the table become part of the segments. The layers of others, with the rows that they
-// cover, and sample lists follow their rows. Branches read what they did: they name snapshots. So a reader cannot tell, but by the order
-// of rows.
+// Of deleted rows nothing is written. Overlays that are part of the table become part of the segments. The layers of
+// others, with the rows that they cover, and sample lists follow their rows. Branches read what they did: they name
+// snapshots. So a reader cannot tell, but by the order of rows.
 //
-// An overlay may say something else of rows that a layer does not cover than of segments without one. Such segments are merged only
-// with those that have a layer too, or none either: see Job.
+// An overlay may say something else of rows that a layer does not cover than of segments without one. Such segments are
+// merged only with those that have a layer too, or none either: see Job.
 //
 // # Others at work
 //
-// Appends go on meanwhile, and are not waited for. When rows of the inputs are deleted, or put into sample lists, these sets are carried anew, by
-// the origins, and the commit is tried again; when overlays or the schema change, the job is begun again. When an input is gone, because
-// another compaction had it or its partition was overwritten, the job is left out. A lease keeps the inputs.
+// Appends go on meanwhile, and are not waited for. When rows of the inputs are deleted, or put into sample lists, these
+// sets are carried anew, by the origins, and the commit is tried again; when overlays or the schema change, the job is
+// begun again. When an input is gone, because another compaction had it or its partition was overwritten, the job is
+// left out. A lease keeps the inputs.
 package compaction

@@ -18,13 +18,13 @@ import (
 
 // An Erasure says which rows are erased: those that a filter selects, or those with a key.
 type Erasure struct {
-	// Where is a predicate in the words of reader/expr; empty: Keys say it. Of rows that were deleted before it is not known, so that all of
-	// them are erased too: what was deleted by a predicate is erased by the same one.
+	// Where is a predicate in the words of reader/expr; empty: Keys say it. Of rows that were deleted before it is not
+	// known, so that all of them are erased too: what was deleted by a predicate is erased by the same one.
 	Where string
 	// Keys are values of a feature of the table.
 	Keys *Keys
-	// Key is the feature whose values are searched for when Where says which rows are erased; empty: the user key, else the request key, else
-	// the session key of the table; without any, nothing is searched for.
+	// Key is the feature whose values are searched for when Where says which rows are erased; empty: the user key, else
+	// the request key, else the session key of the table; without any, nothing is searched for.
 	Key string
 	// DropBranches drops the branches that hold such rows. Default: they are refused, by name.
 	DropBranches bool
@@ -40,7 +40,8 @@ type EraseReport struct {
 	Snapshot uint64 `json:"snapshot"`            // the newest after it
 	Rows     uint64 `json:"rows"`                // that were there, and are erased
 	Deleted  uint64 `json:"rows_deleted_before"` // that were deleted, and not yet erased: those of the keys, or all
-	// Segments are those that were rewritten, of TableSegments; Bytes what they took, of TableBytes, and BytesMade what those in their place take.
+	// Segments are those that were rewritten, of TableSegments; Bytes what they took, of TableBytes, and BytesMade what
+	// those in their place take.
 	Segments      uint64   `json:"segments_rewritten"`
 	TableSegments uint64   `json:"table_segments"`
 	Bytes         uint64   `json:"bytes_rewritten"`
@@ -50,9 +51,10 @@ type EraseReport struct {
 	Expired       []uint64 `json:"snapshots_expired"`
 	Removed       uint64   `json:"objects_removed"`
 	BytesRemoved  uint64   `json:"bytes_removed"`
-	// Unnamed are objects of the store that no snapshot of any table names, and temporary files, that are left, since they may be of a commit to come: of
-	// an ingest or a compaction under way, or of one that was killed. What rows they have is not known; gc takes them when they are older than its grace
-	// period. UnnamedError says why they could not be counted.
+	// Unnamed are objects of the store that no snapshot of any table names, and temporary files, that are left, since
+	// they may be of a commit to come: of an ingest or a compaction under way, or of one that was killed. What rows
+	// they have is not known; gc takes them when they are older than its grace period. UnnamedError says why they could
+	// not be counted.
 	Unnamed      uint64  `json:"objects_unnamed"`
 	UnnamedBytes uint64  `json:"bytes_unnamed"`
 	UnnamedError string  `json:"unnamed_error,omitempty"`
@@ -72,17 +74,19 @@ var ErrHeld = errors.New("held")
 
 // Erase takes rows out of a table physically:
 //
-//	deletes ──> rewrite of the segments that have them, with what lies over these ──> expiry of all snapshots before ──> purge of
-//	their data ──> search
+//	deletes ──> rewrite of the segments that have them, and of their overlays and lists
+//	        ──> expiry of all snapshots before ──> purge of their data ──> search
 //
-// After the first step no reader of the newest snapshot sees the rows; an error in a later one leaves that so, and to run Erase again goes on: where
-// one was not finished, all segments with deleted rows are rewritten. The history of the table ends: no snapshot before can be read, but by branches that have none of the rows. What
-// only expired snapshots name goes at once: whoever reads one without a lease fails. A lease on such a snapshot refuses the whole, as a branch does.
-// One that comes after the first step is refused at the end, when the rows are deleted; a branch is dropped there where it is to be.
+// After the first step no reader of the newest snapshot sees the rows; an error in a later one leaves that so, and to
+// run Erase again goes on: where one was not finished, all segments with deleted rows are rewritten. The history of the
+// table ends: no snapshot before can be read, but by branches that have none of the rows. What only expired snapshots
+// name goes at once: whoever reads one without a lease fails. A lease on such a snapshot refuses the whole, as a branch
+// does. One that comes after the first step is refused at the end, when the rows are deleted; a branch is dropped there
+// where it is to be.
 //
-// Where the newest snapshot has none of the rows, others may: those that have not expired, and those whose data is still there. With keys the segments
-// of these are looked at. What a filter would select in them is not known: they count as having the rows when they have a segment that the
-// newest snapshot lacks.
+// Where the newest snapshot has none of the rows, others may: those that have not expired, and those whose data is
+// still there. With keys the segments of these are looked at. What a filter would select in them is not known: they
+// count as having the rows when they have a segment that the newest snapshot lacks.
 func Erase(ctx context.Context, table *storage.Table, what Erasure) (_ *EraseReport, err error) {
 	start := time.Now()
 	if err := what.Compact.Validate(); err != nil {
@@ -111,8 +115,8 @@ type eraser struct {
 	keys *Keys                      // that no row has afterwards; nil: not known
 	live map[string]*roaring.Bitmap // by segment: rows to be erased
 	had  map[string]bool            // segments to be rewritten: also for rows that were deleted before
-	// unfinished: the snapshots before an earlier erasure have not expired; history: nor have others that have the rows; uncollected: the data of
-	// snapshots that have expired may be there yet.
+	// unfinished: the snapshots before an earlier erasure have not expired; history: nor have others that have the
+	// rows; uncollected: the data of snapshots that have expired may be there yet.
 	unfinished, history, uncollected bool
 
 	taints  map[string]taint // by segment, as far as that was looked at
@@ -171,7 +175,8 @@ func (e *eraser) find(ctx context.Context) (err error) {
 		return e.findKeys(ctx)
 	}
 	match, err := reader.Matching(ctx, e.snap, reader.PlanOptions{Filter: e.what.Where},
-		reader.LayoutOptions{Read: reader.Options{Usage: reader.UsageOptions{Off: true}}}) // a rewrite is no job's reading
+		// a rewrite is no job's reading
+		reader.LayoutOptions{Read: reader.Options{Usage: reader.UsageOptions{Off: true}}})
 	if err != nil {
 		return err
 	}
@@ -207,7 +212,8 @@ func (e *eraser) find(ctx context.Context) (err error) {
 	return e.collect(ctx, deleted)
 }
 
-// resume finds out whether an earlier erasure was not finished. Which rows it was about nobody knows any more: they are deleted.
+// resume finds out whether an earlier erasure was not finished. Which rows it was about nobody knows any more: they are
+// deleted.
 func (e *eraser) resume(ctx context.Context) error {
 	infos, err := e.table.Snapshots(ctx)
 	if err != nil {
@@ -235,8 +241,8 @@ func (e *eraser) resume(ctx context.Context) error {
 	return nil
 }
 
-// KeyFeature returns the feature of a name, which keys are of; without a name the user key of the table, else its request key, else its session
-// key, and nil when it has none.
+// KeyFeature returns the feature of a name, which keys are of; without a name the user key of the table, else its
+// request key, else its session key, and nil when it has none.
 func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*storage.Feature, error) {
 	if name != "" {
 		found, err := snap.Lookup(ctx, name)
@@ -257,7 +263,8 @@ func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*stor
 	return nil, nil
 }
 
-// plainKey returns an error where an overlay that is part of the table replaces the key: its values are in two places then.
+// plainKey returns an error where an overlay that is part of the table replaces the key: its values are in two places
+// then.
 func (e *eraser) plainKey(ctx context.Context, key storage.Feature) error {
 	overlays, err := e.snap.Overlays(ctx)
 	if err != nil {
@@ -265,14 +272,15 @@ func (e *eraser) plainKey(ctx context.Context, key storage.Feature) error {
 	}
 	for _, o := range overlays {
 		if hasFeature(o, key.ID) {
-			return fmt.Errorf("overlay %s replaces the key %s: drop it, or merge it and compact the table, first", o.Name, key.Name)
+			return fmt.Errorf("overlay %s replaces the key %s: drop it, or merge it and compact the table, first",
+				o.Name, key.Name)
 		}
 	}
 	return nil
 }
 
-// columnsAtOnce is how many segments' keys are read at once, of which each may hold columnBytes of what was read; of one that is not read whole
-// someBytes, in small blocks.
+// columnsAtOnce is how many segments' keys are read at once, of which each may hold columnBytes of what was read; of
+// one that is not read whole someBytes, in small blocks.
 const (
 	columnsAtOnce = 8
 	columnBytes   = maxBlock
@@ -280,11 +288,13 @@ const (
 )
 
 // eachColumn calls visit with the key of each segment, some at a time. A column is borrowed for the call.
-func (e *eraser) eachColumn(ctx context.Context, segments []storage.SegmentDescriptor, visit func(ctx context.Context, i int, c *column) error) error {
+func (e *eraser) eachColumn(ctx context.Context, segments []storage.SegmentDescriptor,
+	visit func(ctx context.Context, i int, c *column) error) error {
 	return e.eachColumnOf(ctx, segments, make([]*roaring.Bitmap, len(segments)), visit)
 }
 
-// eachColumnOf is eachColumn with stripes alone that have one of the rows within; nil: all. Segments without such rows are left out.
+// eachColumnOf is eachColumn with stripes alone that have one of the rows within; nil: all. Segments without such rows
+// are left out.
 func (e *eraser) eachColumnOf(ctx context.Context, segments []storage.SegmentDescriptor, within []*roaring.Bitmap,
 	visit func(ctx context.Context, i int, c *column) error) error {
 	return object.Parallel(ctx, columnsAtOnce, len(segments), func(ctx context.Context, i int) error {
@@ -305,8 +315,10 @@ func (e *eraser) eachColumnOf(ctx context.Context, segments []storage.SegmentDes
 	})
 }
 
-// eachCandidate is eachColumn for the segments, and the stripes of them, that may have one of the keys, as the segments' tables of keys say.
-func (e *eraser) eachCandidate(ctx context.Context, segments []storage.SegmentDescriptor, visit func(ctx context.Context, i int, c *column) error) error {
+// eachCandidate is eachColumn for the segments, and the stripes of them, that may have one of the keys, as the
+// segments' tables of keys say.
+func (e *eraser) eachCandidate(ctx context.Context, segments []storage.SegmentDescriptor,
+	visit func(ctx context.Context, i int, c *column) error) error {
 	within, err := e.snap.KeyRows(ctx, e.keys.feature, e.keys.hashes(), segments)
 	if err != nil {
 		return err
@@ -353,7 +365,8 @@ func (e *eraser) findKeys(ctx context.Context) error {
 	return nil
 }
 
-// collect finds the keys of the rows to be erased, and of those that were deleted, without those that other rows have too.
+// collect finds the keys of the rows to be erased, and of those that were deleted, without those that other rows have
+// too.
 func (e *eraser) collect(ctx context.Context, deleted []storage.RowBitmap) error {
 	gone := make([]*roaring.Bitmap, len(e.all))
 	for i, d := range e.all {
@@ -452,7 +465,8 @@ func (e *eraser) rewrite(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("other compactions took segments that have the rows %d times in a row: %w", maxRewrites, storage.ErrConflict)
+	return fmt.Errorf("other compactions took segments that have the rows %d times in a row: %w", maxRewrites,
+		storage.ErrConflict)
 }
 
 // rewriteSome rewrites segments; left: other compactions had some.
@@ -522,7 +536,8 @@ func (e *eraser) expire(ctx context.Context) error {
 // endHistory lets all snapshots before the newest expire, and returns the one that says so.
 func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
 	// Whatever others committed since is theirs to keep: a compaction of theirs wrote none of the deleted rows either.
-	s, err := e.table.Commit(ctx, storage.Change{Operation: "expire", Base: newest.Info().Number, Oldest: newest.Info().Number})
+	s, err := e.table.Commit(ctx, storage.Change{Operation: "expire", Base: newest.Info().Number,
+		Oldest: newest.Info().Number})
 	if err != nil {
 		return nil, err
 	}
@@ -533,7 +548,8 @@ func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*sto
 	return s, nil
 }
 
-// countUnnamed counts the objects of segments and runs that gc would take now or later. That another table is damaged, say, does not end the erasure.
+// countUnnamed counts the objects of segments and runs that gc would take now or later. That another table is damaged,
+// say, does not end the erasure.
 func (e *eraser) countUnnamed(ctx context.Context) {
 	r, err := storage.GC(ctx, e.store, storage.GCOptions{DryRun: true})
 	if err != nil {

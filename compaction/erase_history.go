@@ -10,8 +10,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// This file has what an erasure knows of snapshots other than the newest. They may have the rows where the newest has none any more: a compaction wrote
-// no deleted rows, or a partition was overwritten.
+// This file has what an erasure knows of snapshots other than the newest. They may have the rows where the newest has
+// none any more: a compaction wrote no deleted rows, or a partition was overwritten.
 
 // A taint says what is known of a segment.
 type taint uint8
@@ -141,11 +141,12 @@ func (e *eraser) isThere(ctx context.Context, d storage.SegmentDescriptor) (bool
 	return false, nil
 }
 
-// missesInARow is how many snapshots that are gone, one after the other, say that those before them are gone too: gc takes the lowest first, some at
-// a time.
+// missesInARow is how many snapshots that are gone, one after the other, say that those before them are gone too: gc
+// takes the lowest first, some at a time.
 const missesInARow = 64
 
-// past finds out whether snapshots before the newest have the rows: those that have not expired, and those whose data nobody has collected yet.
+// past finds out whether snapshots before the newest have the rows: those that have not expired, and those whose data
+// nobody has collected yet.
 func (e *eraser) past(ctx context.Context) error {
 	if len(e.had) > 0 || e.unfinished {
 		return nil // all before the newest goes anyhow

@@ -23,7 +23,8 @@ func (x *tester) people(session string) (ids []int64) {
 	return ids
 }
 
-// stored returns the segments that have rows, deleted ones too: of those that any snapshot which has not expired names, as they are stored.
+// stored returns the segments that have rows, deleted ones too: of those that any snapshot which has not expired names,
+// as they are stored.
 func (x *tester) stored(ids []int64) (out []storage.SegmentDescriptor) {
 	x.Helper()
 	ctx := context.Background()
@@ -34,7 +35,8 @@ func (x *tester) stored(ids []int64) (out []storage.SegmentDescriptor) {
 		s, err := x.table.At(ctx, i.Number)
 		x.check(err)
 		for _, d := range x.segments(s) {
-			if !done[d.ID] && slices.ContainsFunc(x.decode(d), func(r decodedRow) bool { return slices.Contains(ids, r.id) }) {
+			if !done[d.ID] && slices.ContainsFunc(x.decode(d),
+				func(r decodedRow) bool { return slices.Contains(ids, r.id) }) {
 				out = append(out, d)
 			}
 			done[d.ID] = true
@@ -55,8 +57,8 @@ func (x *tester) left(ds []storage.SegmentDescriptor) (out []string) {
 	return out
 }
 
-// TestEraseHistory: rows that the newest snapshot has no more, because they were deleted and compacted away, are erased from the snapshots before
-// and from what only expired ones name.
+// TestEraseHistory: rows that the newest snapshot has no more, because they were deleted and compacted away, are erased
+// from the snapshots before and from what only expired ones name.
 func TestEraseHistory(t *testing.T) {
 	const gone = "person-0002"
 	for _, where := range []bool{false, true} {
@@ -101,7 +103,8 @@ func TestEraseHistory(t *testing.T) {
 	}
 }
 
-// TestEraseAbsent: where no snapshot has a key, nothing is done, though the history has segments that the newest snapshot lacks.
+// TestEraseAbsent: where no snapshot has a key, nothing is done, though the history has segments that the newest
+// snapshot lacks.
 func TestEraseAbsent(t *testing.T) {
 	x := erasable(t, object.NewMemory(), 2)
 	x.compact(Options{Full: true, Write: x.options().Write})
@@ -128,8 +131,8 @@ func (w *watched) PutIfAbsent(ctx context.Context, name string, data []byte) err
 	return w.Store.PutIfAbsent(ctx, name, data)
 }
 
-// TestEraseHeldMeanwhile: a branch, or a lease, that comes while the rows are erased, on a snapshot that has them, refuses it in the end by
-// name. Run again without it, or dropping it, the erasure succeeds.
+// TestEraseHeldMeanwhile: a branch, or a lease, that comes while the rows are erased, on a snapshot that has them,
+// refuses it in the end by name. Run again without it, or dropping it, the erasure succeeds.
 func TestEraseHeldMeanwhile(t *testing.T) {
 	const gone = "person-0001"
 	for _, where := range []bool{false, true} {
@@ -154,10 +157,13 @@ func TestEraseHeldMeanwhile(t *testing.T) {
 					}
 					other, err := x.store.NewTable(ctx, "ads")
 					x.check(err)
-					_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: s.Info().Number, Branches: []storage.Branch{{Name: "b", Snapshot: s.Info().Number}}})
+					_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: s.Info().Number,
+						Branches: []storage.Branch{{Name: "b", Snapshot: s.Info().Number}}})
 					x.check(err)
 				}
-				if _, err := Erase(ctx, x.table, what); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), map[string]string{"branch": "branches b", "lease": "somebody"}[held]) {
+				if _, err := Erase(ctx, x.table, what); !errors.Is(err, ErrHeld) ||
+					!strings.Contains(err.Error(), map[string]string{"branch": "branches b",
+						"lease": "somebody"}[held]) {
 					t.Fatal(err)
 				}
 				x.forget(func(r testRow) bool { return r.Session == gone })

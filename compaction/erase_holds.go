@@ -32,10 +32,12 @@ func (e *eraser) heldBranches(ctx context.Context, as *storage.Snapshot) (out []
 
 // heldBy refuses branches that are not to be dropped.
 func heldBy(branches []string) error {
-	return fmt.Errorf("snapshots that may have the rows are %w by branches %s: drop them, and erase again", ErrHeld, strings.Join(branches, ", "))
+	return fmt.Errorf("snapshots that may have the rows are %w by branches %s: drop them, and erase again", ErrHeld,
+		strings.Join(branches, ", "))
 }
 
-// holds returns the branches that keep a snapshot which may have the rows, and refuses leases, and branches unless they are dropped.
+// holds returns the branches that keep a snapshot which may have the rows, and refuses leases, and branches unless they
+// are dropped.
 func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 	if branches, err = e.heldBranches(ctx, e.snap); err != nil {
 		return nil, err
@@ -53,7 +55,8 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 			return nil, err
 		}
 		if d {
-			return nil, fmt.Errorf("snapshot %d, which may have the rows, is %w by %v%s", l.Snapshot, ErrHeld, l, endLeases)
+			return nil, fmt.Errorf("snapshot %d, which may have the rows, is %w by %v%s", l.Snapshot, ErrHeld, l,
+				endLeases)
 		}
 	}
 	if len(branches) > 0 && !e.what.DropBranches {
@@ -65,8 +68,9 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 	return branches, nil
 }
 
-// endNewHolds drops, or refuses, the branches that others made of snapshots which may have the rows while these were erased. All those snapshots have
-// expired in newest: a branch of one can be made no more, unless another branch has it.
+// endNewHolds drops, or refuses, the branches that others made of snapshots which may have the rows while these were
+// erased. All those snapshots have expired in newest: a branch of one can be made no more, unless another branch has
+// it.
 func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) error {
 	for range maxRewrites {
 		segments, err := newest.Segments(ctx, nil)
@@ -81,7 +85,8 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 		if !e.what.DropBranches {
 			return heldBy(branches)
 		}
-		s, err := e.table.Commit(ctx, storage.Change{Operation: eraseOperation, Base: newest.Info().Number, DropBranches: branches})
+		s, err := e.table.Commit(ctx, storage.Change{Operation: eraseOperation, Base: newest.Info().Number,
+			DropBranches: branches})
 		switch {
 		case err == nil:
 			newest = s
@@ -98,8 +103,8 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 	return fmt.Errorf("branches of snapshots that may have the rows are made again and again: %w", ErrHeld)
 }
 
-// endNewLeases refuses the leases that were taken of snapshots which may have the rows while these were erased. holds are on expired snapshots, as a purge
-// found them.
+// endNewLeases refuses the leases that were taken of snapshots which may have the rows while these were erased. holds
+// are on expired snapshots, as a purge found them.
 func (e *eraser) endNewLeases(ctx context.Context, holds []storage.Hold) error {
 	for _, h := range holds {
 		if !strings.HasPrefix(h.By, "lease ") {
@@ -110,7 +115,8 @@ func (e *eraser) endNewLeases(ctx context.Context, holds []storage.Hold) error {
 			return err
 		}
 		if d {
-			return fmt.Errorf("snapshot %d, which may have the rows, is %w by %s: erase again when it is over%s", h.Snapshot, ErrHeld, h.By, endLeases)
+			return fmt.Errorf("snapshot %d, which may have the rows, is %w by %s: erase again when it is over%s",
+				h.Snapshot, ErrHeld, h.By, endLeases)
 		}
 	}
 	return nil

@@ -7,7 +7,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestEraseWithoutKeyTable: a table of keys that is lost or damaged does not keep rows from being erased: all values are there, and are found by decoding them.
+// TestEraseWithoutKeyTable: a table of keys that is lost or damaged does not keep rows from being erased: all values
+// are there, and are found by decoding them.
 func TestEraseWithoutKeyTable(t *testing.T) {
 	x := erasable(t, object.NewMemory(), 1)
 	segments, err := x.latest().Segments(t.Context(), nil)

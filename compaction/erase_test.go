@@ -89,11 +89,13 @@ func TestEraseKeys(t *testing.T) {
 	r, err := Erase(t.Context(), x.table, Erasure{Keys: keys, Compact: x.options()})
 	x.check(err)
 	gone := x.forget(func(r testRow) bool { return r.Session == "person-0003" || r.Session == "person-0007" })
-	if r.Rows != uint64(len(gone)) || r.Rows != dry.Rows || r.Segments != dry.Segments || r.TableBytes != before.Bytes || r.Deleted == 0 {
+	if r.Rows != uint64(len(gone)) || r.Rows != dry.Rows || r.Segments != dry.Segments ||
+		r.TableBytes != before.Bytes || r.Deleted == 0 {
 		t.Fatalf("%d rows: %+v", len(gone), r)
 	}
 	s := r.Search
-	if s == nil || s.Keys != 3 || s.ByteKeys != 3 || len(s.Found) > 0 || s.Slots == 0 || s.Bytes == 0 || !strings.Contains(s.Proves(), "session") {
+	if s == nil || s.Keys != 3 || s.ByteKeys != 3 || len(s.Found) > 0 || s.Slots == 0 || s.Bytes == 0 ||
+		!strings.Contains(s.Proves(), "session") {
 		t.Fatalf("%+v", s)
 	}
 	x.verify("erased")
@@ -104,7 +106,8 @@ func TestEraseKeys(t *testing.T) {
 	x.check(err)
 	// The one before the expiry, the expiry, and the one that the purge made.
 	if infos[0].Number != r.Snapshot-2 || infos[len(infos)-1].Number != r.Snapshot {
-		t.Fatalf("snapshots %d to %d are left; the report says that %d is the newest", infos[0].Number, infos[len(infos)-1].Number, r.Snapshot)
+		t.Fatalf("snapshots %d to %d are left; the report says that %d is the newest", infos[0].Number,
+			infos[len(infos)-1].Number, r.Snapshot)
 	}
 	// Again there is nothing to do.
 	again, err := Erase(t.Context(), x.table, Erasure{Keys: keys, Compact: x.options()})
@@ -140,7 +143,8 @@ func TestEraseWhere(t *testing.T) {
 	}
 }
 
-// TestEraseDeleted: rows that were deleted are erased by the predicate that they were deleted by, though no reader sees them any more.
+// TestEraseDeleted: rows that were deleted are erased by the predicate that they were deleted by, though no reader sees
+// them any more.
 func TestEraseDeleted(t *testing.T) {
 	x := erasable(t, object.NewMemory(), 2)
 	var ids []int64
@@ -157,7 +161,8 @@ func TestEraseDeleted(t *testing.T) {
 	where.DryRun = false
 	r, err := Erase(t.Context(), x.table, where)
 	x.check(err)
-	if r.Rows != 0 || r.Deleted != before.DeletedRows || dry.Deleted != r.Deleted || r.Segments == 0 || r.Search == nil || r.Search.Keys != 1 {
+	if r.Rows != 0 || r.Deleted != before.DeletedRows || dry.Deleted != r.Deleted || r.Segments == 0 ||
+		r.Search == nil || r.Search.Keys != 1 {
 		t.Fatalf("%+v %+v", r, r.Search)
 	}
 	x.verify("erased")
@@ -173,7 +178,8 @@ func TestEraseDeleted(t *testing.T) {
 	}
 }
 
-// TestEraseBesideDamage: another table that is damaged is told, and in nobody's way: what was erased is searched for all the same.
+// TestEraseBesideDamage: another table that is damaged is told, and in nobody's way: what was erased is searched for
+// all the same.
 func TestEraseBesideDamage(t *testing.T) {
 	blobs, err := object.NewLocal(t.TempDir())
 	if err != nil {
@@ -196,7 +202,8 @@ func TestEraseBesideDamage(t *testing.T) {
 func TestEraseSaysWhatIsLeft(t *testing.T) {
 	ctx := t.Context()
 	x := erasable(t, object.NewMemory(), 2)
-	w, err := x.table.NewSegment(ctx, x.segments(x.latest())[0].Partition, []uint32{1}, storage.SegmentOptions{}) // nobody commits it
+	// nobody commits it
+	w, err := x.table.NewSegment(ctx, x.segments(x.latest())[0].Partition, []uint32{1}, storage.SegmentOptions{})
 	x.check(err)
 	_, err = w.Finish(ctx)
 	x.check(err)
@@ -209,7 +216,8 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	if r.Unnamed == 0 || r.UnnamedBytes == 0 {
 		t.Fatalf("%+v", r)
 	}
-	x.commit(x.latest(), storage.Change{Lists: []storage.SampleList{{Name: "other", Definition: "time = 17"}, {Name: "people", Definition: "id IN (16,17)"}}})
+	x.commit(x.latest(), storage.Change{Lists: []storage.SampleList{{Name: "other", Definition: "time = 17"},
+		{Name: "people", Definition: "id IN (16,17)"}}})
 	r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	if !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "sample list people") || len(r.Search.Found) != 1 {
 		t.Fatalf("%v %+v", err, r.Search)
@@ -225,7 +233,8 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestEraseHeld: a branch, or a lease, on a snapshot that has the rows is named, and nothing is done; one that has none of them stays.
+// TestEraseHeld: a branch, or a lease, on a snapshot that has the rows is named, and nothing is done; one that has none
+// of them stays.
 func TestEraseHeld(t *testing.T) {
 	ctx := t.Context()
 	x := erasable(t, object.NewMemory(), 3)
@@ -241,7 +250,8 @@ func TestEraseHeld(t *testing.T) {
 	}
 	lease, err := s.Lease(ctx, "somebody", time.Hour)
 	x.check(err)
-	if _, err := erase(Erasure{DropBranches: true}); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "somebody") {
+	if _, err := erase(Erasure{DropBranches: true}); !errors.Is(err, ErrHeld) ||
+		!strings.Contains(err.Error(), "somebody") {
 		t.Fatal(err)
 	}
 	if n := x.latest().Info().Number; n != before {
@@ -277,7 +287,8 @@ func TestEraseHeld(t *testing.T) {
 	}
 }
 
-// TestEraseResumes: an erasure that fails at any operation leaves the rows as they were or deleted, and run again, it ends with nothing left.
+// TestEraseResumes: an erasure that fails at any operation leaves the rows as they were or deleted, and run again, it
+// ends with nothing left.
 func TestEraseResumes(t *testing.T) {
 	kinds, grow := []bool{false, true}, int64(3)
 	if raceEnabled {
@@ -338,7 +349,8 @@ func TestSearchFinds(t *testing.T) {
 	}
 	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/planted", append(make([]byte, searchBlock-5), "person-0777"...)))
 	e.keys = sessionKeys(x, "person-0777", "short")
-	if err := e.search(t.Context()); !errors.Is(err, ErrFound) || len(e.out.Search.Found) != 1 || e.out.Search.ByteKeys != 1 {
+	if err := e.search(t.Context()); !errors.Is(err, ErrFound) || len(e.out.Search.Found) != 1 ||
+		e.out.Search.ByteKeys != 1 {
 		t.Fatalf("%v %+v", err, e.out.Search)
 	}
 	id, err := KeyFeature(t.Context(), x.latest(), "id")
@@ -347,15 +359,18 @@ func TestSearchFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(x.rows, 0)
-	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/number", []byte{9, 9, 0x15, 0x81, 0xe9, 0x7d, 0xf4, 0x10, 0x22, 0x11, 9}))
+	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/number",
+		[]byte{9, 9, 0x15, 0x81, 0xe9, 0x7d, 0xf4, 0x10, 0x22, 0x11, 9}))
 	err = e.search(t.Context())
 	s := e.out.Search
-	if !errors.Is(err, ErrFound) || s.ByteKeys != 1 || !slices.ContainsFunc(s.Found, func(f string) bool { return strings.Contains(f, "ab/number, byte 2") }) {
+	if !errors.Is(err, ErrFound) || s.ByteKeys != 1 || !slices.ContainsFunc(s.Found,
+		func(f string) bool { return strings.Contains(f, "ab/number, byte 2") }) {
 		t.Fatalf("%v %+v", err, s)
 	}
 	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/text", []byte("id = 1234567890123456789")))
 	err = e.search(t.Context())
-	if !errors.Is(err, ErrFound) || !slices.ContainsFunc(e.out.Search.Found, func(f string) bool { return strings.Contains(f, "ab/text, byte 5") }) {
+	if !errors.Is(err, ErrFound) || !slices.ContainsFunc(e.out.Search.Found,
+		func(f string) bool { return strings.Contains(f, "ab/text, byte 5") }) {
 		t.Fatalf("%v %+v", err, e.out.Search)
 	}
 	if _, err := ReadKeys(*id, strings.NewReader("seven\n"), "-"); err == nil {
@@ -376,11 +391,13 @@ func (h *putHook) PutIfAbsent(ctx context.Context, name string, data []byte) err
 	return h.Store.PutIfAbsent(ctx, name, data)
 }
 
-// TestEraseBesideNewBranch: a branch that somebody makes of a snapshot that has the rows, while they are erased, keeps them: the erasure says so, or drops it.
+// TestEraseBesideNewBranch: a branch that somebody makes of a snapshot that has the rows, while they are erased, keeps
+// them: the erasure says so, or drops it.
 func TestEraseBesideNewBranch(t *testing.T) {
 	ctx := t.Context()
 	for _, drop := range []bool{false, true} {
-		for commit := 1; commit <= 3; commit++ { // of the erasure, that the branch comes before: deletes, rewrite, expiry
+		// of the erasure, that the branch comes before: deletes, rewrite, expiry
+		for commit := 1; commit <= 3; commit++ {
 			mem := object.NewMemory()
 			h := &putHook{Store: mem}
 			x := erasable(t, h, 3)
@@ -399,7 +416,8 @@ func TestEraseBesideNewBranch(t *testing.T) {
 				x.check(err)
 				other, err := s.Table(ctx, "ads")
 				x.check(err)
-				_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: pinned, Branches: []storage.Branch{{Name: "b", Snapshot: pinned}}})
+				_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: pinned,
+					Branches: []storage.Branch{{Name: "b", Snapshot: pinned}}})
 				x.check(err)
 			}
 			erase := func() (*EraseReport, error) {

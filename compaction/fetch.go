@@ -12,9 +12,9 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A fetcher reads ranges of objects. Short ones come out of blocks that are kept, within a bound on bytes, those used last: features lie in the
-// packs in about the order in which they are asked for, so that an object is read in a few large requests and not in one for each
-// stripe of a feature. Safe for concurrent use.
+// A fetcher reads ranges of objects. Short ones come out of blocks that are kept, within a bound on bytes, those used
+// last: features lie in the packs in about the order in which they are asked for, so that an object is read in a few
+// large requests and not in one for each stripe of a feature. Safe for concurrent use.
 type fetcher struct {
 	blobs object.Store
 	max   int64
@@ -39,9 +39,11 @@ type block struct {
 
 const (
 	minBlock, maxBlock = 64 << 10, 4 << 20
-	// blocksEach is how many blocks of each object there is room for: where the next features are, and where those of their groups.
+	// blocksEach is how many blocks of each object there is room for: where the next features are, and where those of
+	// their groups.
 	blocksEach = 4
-	// longRange: what is longer is read by itself. The object's size is looked at first, so that a damaged index allocates nothing that no object has.
+	// longRange: what is longer is read by itself. The object's size is looked at first, so that a damaged index
+	// allocates nothing that no object has.
 	longRange = object.LargeRead
 )
 
@@ -61,7 +63,8 @@ func (f *fetcher) bytesRead() int64 {
 // get appends bytes [off, off+n) of an object of the given size to dst.
 func (f *fetcher) get(ctx context.Context, dst []byte, name string, size, off, n uint64) ([]byte, error) {
 	if off > size || n > size-off {
-		return dst, &format.CorruptError{Object: name, Stripe: -1, Offset: int64(off), Reason: fmt.Sprintf("%d bytes lie past its end, %d", n, size)}
+		return dst, &format.CorruptError{Object: name, Stripe: -1, Offset: int64(off),
+			Reason: fmt.Sprintf("%d bytes lie past its end, %d", n, size)}
 	}
 	if n >= longRange {
 		return f.long(ctx, dst, name, off, n)

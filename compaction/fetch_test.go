@@ -11,7 +11,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestFetch: any range of any object, by several at once, however little is kept; what lies past an end, or is gone, is damage.
+// TestFetch: any range of any object, by several at once, however little is kept; what lies past an end, or is gone, is
+// damage.
 func TestFetch(t *testing.T) {
 	ctx := t.Context()
 	m := object.NewMemory()

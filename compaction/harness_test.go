@@ -39,7 +39,8 @@ func (r testRow) text(label *int64) string {
 	if label != nil {
 		l = fmt.Sprint(*label)
 	}
-	return fmt.Sprintf("%s session %q time %d history %v name %s label %s", r.Day, r.Session, r.Time, r.History, name, l)
+	return fmt.Sprintf("%s session %q time %d history %v name %s label %s", r.Day, r.Session, r.Time, r.History, name,
+		l)
 }
 
 // A tester is a table and a model of it that shares no code.
@@ -51,7 +52,8 @@ type tester struct {
 	rand  *rand.Rand
 	dir   string
 	next  int64
-	// keyless: the table has no session key. Its rows stay in the order in which they were ingested, which is that of their ids.
+	// keyless: the table has no session key. Its rows stay in the order in which they were ingested, which is that of
+	// their ids.
 	keyless bool
 
 	rows     map[int64]testRow // by id
@@ -64,8 +66,10 @@ type tester struct {
 }
 
 func newTester(t testing.TB, blobs object.Store, seed uint64) *tester {
-	x := &tester{TB: t, blobs: blobs, rand: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), rows: map[int64]testRow{},
-		lists: map[string]map[int64]bool{}, overlays: map[string]map[int64]int64{}, layered: map[string]map[int64]bool{}, labels: map[int64]int64{}, keyRows: 1}
+	x := &tester{TB: t, blobs: blobs, rand: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(),
+		rows: map[int64]testRow{}, lists: map[string]map[int64]bool{},
+		overlays: map[string]map[int64]int64{}, layered: map[string]map[int64]bool{},
+		labels: map[int64]int64{}, keyRows: 1}
 	x.open()
 	return x
 }
@@ -86,18 +90,20 @@ func (x *tester) check(err error) {
 }
 
 func writeOptions() ingest.Options {
-	return ingest.Options{SessionKey: "session", TimeKey: "time", PartitionBy: "day", Options: writer.Options{Memory: 16 << 20, Workers: 2, StripeRows: 16}}
+	return ingest.Options{SessionKey: "session", TimeKey: "time", PartitionBy: "day",
+		Options: writer.Options{Memory: 16 << 20, Workers: 2, StripeRows: 16}}
 }
 
-const mapping = `{"columns": {"day": {"type": "string"}, "session": {"type": "string"}, "time": {"type": "bigint"}, "id": {"type": "bigint"},
-	"history": {"type": "array<bigint>"}, "name": {"type": "string"}}}`
+const mapping = `{"columns": {"day": {"type": "string"}, "session": {"type": "string"}, "time": {"type": "bigint"},
+	"id": {"type": "bigint"}, "history": {"type": "array<bigint>"}, "name": {"type": "string"}}}`
 
 // newRows makes rows of a few sessions, which come back in later ingests.
 func (x *tester) newRows(n, days int) []testRow {
 	out := make([]testRow, n)
 	for i := range out {
 		x.next++
-		r := testRow{Day: fmt.Sprint("d", x.rand.IntN(days)), Session: fmt.Sprintf("session %d", x.rand.IntN(n)), Time: int64(x.rand.IntN(1000)), ID: x.next}
+		r := testRow{Day: fmt.Sprint("d", x.rand.IntN(days)), Session: fmt.Sprintf("session %d", x.rand.IntN(n)),
+			Time: int64(x.rand.IntN(1000)), ID: x.next}
 		for range x.rand.IntN(4) {
 			r.History = append(r.History, x.rand.Int64N(50))
 		}
@@ -267,7 +273,8 @@ func (x *tester) decode(d storage.SegmentDescriptor) []decodedRow {
 			name = "null"
 		}
 		history := v["history"]
-		out[i].text = fmt.Sprintf("%s session %s time %s history %s name %s", d.Partition[0].Value, v["session"], v["time"], history, name)
+		out[i].text = fmt.Sprintf("%s session %s time %s history %s name %s", d.Partition[0].Value, v["session"],
+			v["time"], history, name)
 	}
 	return out
 }
@@ -294,7 +301,8 @@ func (x *tester) verify(what string) {
 			if o.Merged == 0 && o.MissingLayers != o.MissingRows {
 				for i, r := range rows {
 					if !deleted.Contains(uint32(i)) && x.layered[o.Name][r.id] != (l != nil) {
-						x.Fatalf("%s: overlay %s: row %d is of a segment with a layer: %v", what, o.Name, r.id, l != nil)
+						x.Fatalf("%s: overlay %s: row %d is of a segment with a layer: %v", what, o.Name, r.id,
+							l != nil)
 					}
 				}
 			}
@@ -389,7 +397,8 @@ func (x *tester) verify(what string) {
 	}
 	keys, err := x.latest().KeyFeatures(ctx)
 	x.check(err)
-	if x.keyRows == 1 && slices.ContainsFunc(keys, func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey }) {
+	if x.keyRows == 1 && slices.ContainsFunc(keys,
+		func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey }) {
 		for _, d := range x.segments(x.latest()) {
 			if d.KeysSize == 0 {
 				x.Fatalf("segment %s has no table of keys", d.ID)
@@ -489,7 +498,8 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 	s := x.latest()
 	label, err := s.NewFeatures(ctx, storage.Feature{Name: "label", Type: int64Type, Role: storage.RoleLabel})
 	x.check(err)
-	c := storage.Change{Overlays: []storage.Overlay{{Name: name, Features: label, MissingRows: missingRows, MissingLayers: missingLayers}}}
+	c := storage.Change{Overlays: []storage.Overlay{{Name: name, Features: label, MissingRows: missingRows,
+		MissingLayers: missingLayers}}}
 	x.overlays[name], x.layered[name] = map[int64]int64{}, map[int64]bool{}
 	for i, d := range x.segments(s) {
 		if !pick(i) {
@@ -569,7 +579,8 @@ func (x *tester) merge(name string) {
 
 func (x *tester) options() Options {
 	w := writeOptions()
-	return Options{SegmentRows: 100, Write: writer.Options{Memory: w.Memory, Workers: w.Workers, StripeRows: w.StripeRows}}
+	return Options{SegmentRows: 100, Write: writer.Options{Memory: w.Memory, Workers: w.Workers,
+		StripeRows: w.StripeRows}}
 }
 
 // compact plans and runs.

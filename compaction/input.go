@@ -22,8 +22,8 @@ type input struct {
 	stripes []uint32 // rows of each
 	entries map[storage.FeatureID]*storage.FeatureEntry
 	deleted *roaring.Bitmap // nil: none
-	// merged are the layers of overlays that are part of the table, the highest first; carried has an entry for each overlay whose layers are carried,
-	// nil where the segment has none.
+	// merged are the layers of overlays that are part of the table, the highest first; carried has an entry for each
+	// overlay whose layers are carried, nil where the segment has none.
 	merged  []*layer
 	carried []*layer
 }
@@ -37,12 +37,14 @@ type layer struct {
 }
 
 // entriesOf returns the entries of a segment's index.
-func entriesOf(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor) (map[storage.FeatureID]*storage.FeatureEntry, error) {
+func entriesOf(ctx context.Context, store *storage.Store,
+	d storage.SegmentDescriptor) (map[storage.FeatureID]*storage.FeatureEntry, error) {
 	entries, _, err := indexOf(ctx, store, d)
 	return entries, err
 }
 
-func indexOf(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor) (map[storage.FeatureID]*storage.FeatureEntry, []uint32, error) {
+func indexOf(ctx context.Context, store *storage.Store,
+	d storage.SegmentDescriptor) (map[storage.FeatureID]*storage.FeatureEntry, []uint32, error) {
 	g, err := store.OpenSegment(ctx, d)
 	if err != nil {
 		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
@@ -59,7 +61,8 @@ func indexOf(ctx context.Context, store *storage.Store, d storage.SegmentDescrip
 }
 
 // openInputs opens segments of a snapshot with all that lies over them. overlays are those of the snapshot.
-func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor, overlays []storage.Overlay) ([]*input, error) {
+func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor,
+	overlays []storage.Overlay) ([]*input, error) {
 	store := snap.Table().Store()
 	deleted, err := snap.DeletionVectors(ctx, ds...)
 	if err != nil {
@@ -78,7 +81,8 @@ func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.Segmen
 }
 
 // openInput opens one; layers has an entry for each overlay.
-func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, deleted storage.RowBitmap, overlays []storage.Overlay, layers []*storage.OverlaySegment) (*input, error) {
+func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, deleted storage.RowBitmap,
+	overlays []storage.Overlay, layers []*storage.OverlaySegment) (*input, error) {
 	if d.Rows > math.MaxUint32 {
 		return nil, fmt.Errorf("segment %s: %d rows are too many to be rewritten", d.ID, d.Rows)
 	}
@@ -108,7 +112,8 @@ func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescr
 }
 
 // openLayer opens a layer over an input; nil where there is none, or it is no business of compaction's.
-func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.Overlay, l *storage.OverlaySegment) (*layer, error) {
+func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.Overlay,
+	l *storage.OverlaySegment) (*layer, error) {
 	if l == nil || o.Branch != "" {
 		return nil, nil
 	}
@@ -191,7 +196,8 @@ type source struct {
 	covered *roaring.Bitmap       // nil: all rows
 }
 
-func sourceOf(entries map[storage.FeatureID]*storage.FeatureEntry, f storage.FeatureID, covered *roaring.Bitmap) source {
+func sourceOf(entries map[storage.FeatureID]*storage.FeatureEntry, f storage.FeatureID,
+	covered *roaring.Bitmap) source {
 	s := source{entry: entries[f], covered: covered}
 	if s.entry != nil && s.entry.Meta.Group != 0 {
 		s.group = entries[storage.FeatureID(s.entry.Meta.Group)]

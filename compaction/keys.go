@@ -18,9 +18,9 @@ import (
 // sampledSessions is about how many sessions of a partition are looked at.
 const sampledSessions = 1 << 20
 
-// shared reports whether so many sessions lie in large segments of several commits that g is merged; the text says how many, and is empty when
-// that was not looked at. What one commit made was clustered by it as well as can be: a session that is larger than a segment, and rows that
-// keep another order, would be merged for ever.
+// shared reports whether so many sessions lie in large segments of several commits that g is merged; the text says how
+// many, and is empty when that was not looked at. What one commit made was clustered by it as well as can be: a session
+// that is larger than a segment, and rows that keep another order, would be merged for ever.
 func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text string, err error) {
 	var large []*candidate
 	rows := uint64(0)
@@ -64,7 +64,8 @@ func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text 
 	}
 	share := float64(several) / float64(all)
 	merge = share >= p.opts.SharedShare
-	text = fmt.Sprintf("%.1f %% of the sessions of partition %q lie in several commits' segments, of %d large ones", 100*share, g[0].d.Partition, len(large))
+	text = fmt.Sprintf("%.1f %% of the sessions of partition %q lie in several commits' segments, of %d large ones",
+		100*share, g[0].d.Partition, len(large))
 	return merge, text, nil
 }
 
@@ -77,7 +78,8 @@ func addedIn(ctx context.Context, snap *storage.Snapshot, segments []*candidate)
 }
 
 // keyColumn opens a feature of a segment, as the segment itself has it.
-func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d storage.SegmentDescriptor, key storage.Feature) (*column, error) {
+func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d storage.SegmentDescriptor,
+	key storage.Feature) (*column, error) {
 	g, err := store.OpenSegment(ctx, d)
 	if err != nil {
 		return nil, err
@@ -131,7 +133,8 @@ func overlap(columns []*column) bool {
 	return false
 }
 
-// countShared returns how many sessions, of one in so many by hash, are in columns of several commits, and how many there are.
+// countShared returns how many sessions, of one in so many by hash, are in columns of several commits, and how many
+// there are.
 func countShared(columns []*column, commits []uint64, oneIn uint64) (several, all int, err error) {
 	type seen struct {
 		in   uint64

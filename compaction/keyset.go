@@ -36,8 +36,8 @@ func NewKeys(f storage.Feature) (*Keys, error) {
 	return k, nil
 }
 
-// ReadKeys reads keys of a feature from a text (package internal/keytext). Its path, for messages, says by its ending what it is. Empty lines do not
-// count.
+// ReadKeys reads keys of a feature from a text (package internal/keytext). Its path, for messages, says by its ending
+// what it is. Empty lines do not count.
 func ReadKeys(f storage.Feature, r io.Reader, path string) (*Keys, error) {
 	k, err := NewKeys(f)
 	if err != nil {

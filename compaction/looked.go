@@ -14,16 +14,19 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// lookedProperty is what a compaction notes in the table for those that follow: of segments that a snapshot had, the indexes were looked through
-// for dropped features, and the session keys for sessions that several have, and what was worth rewriting was rewritten. So a plan looks at
-// what came since, and its cost does not grow with the table for ever after one feature was dropped.
+// lookedProperty is what a compaction notes in the table for those that follow: of segments that a snapshot had, the
+// indexes were looked through for dropped features, and the session keys for sessions that several have, and what was
+// worth rewriting was rewritten. So a plan looks at what came since, and its cost does not grow with the table for ever
+// after one feature was dropped.
 //
 //	number of the snapshot | space | hash of what was looked for, 16 hexadecimal digits
 //
-// Where another was asked, and after features were dropped or taken back, the hash is another, and all is looked at again.
+// Where another was asked, and after features were dropped or taken back, the hash is another, and all is looked at
+// again.
 const lookedProperty = "compaction"
 
-// worthNoting is how many segments a plan has to have looked at to be noted: what costs less than a commit is done again.
+// worthNoting is how many segments a plan has to have looked at to be noted: what costs less than a commit is done
+// again.
 const worthNoting = 64
 
 // asked hashes what a plan looks for: the dropped features, and the options that say what of it is worth a rewrite.
@@ -34,7 +37,8 @@ func (p *planner) asked(dropped map[storage.FeatureID]bool) uint64 {
 	}
 	o := &p.opts
 	for _, v := range []uint64{
-		math.Float64bits(o.DroppedShare), math.Float64bits(o.SharedShare), o.SegmentRows, o.SegmentBytes, uint64(o.MaxInputs), uint64(memoryOf(o)),
+		math.Float64bits(o.DroppedShare), math.Float64bits(o.SharedShare), o.SegmentRows, o.SegmentBytes,
+		uint64(o.MaxInputs), uint64(memoryOf(o)),
 	} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -49,7 +53,8 @@ func (p *planner) readLooked(ctx context.Context, dropped map[storage.FeatureID]
 		return err
 	}
 	var number, hash uint64
-	if n, err := fmt.Sscanf(text, "%d %x", &number, &hash); err == nil && n == 2 && hash == p.hash && number <= p.snap.Info().Number {
+	if n, err := fmt.Sscanf(text, "%d %x", &number, &hash); err == nil && n == 2 && hash == p.hash &&
+		number <= p.snap.Info().Number {
 		p.looked = number
 	}
 	return nil
@@ -68,7 +73,8 @@ func (r *runner) note(ctx context.Context, looked string) (uint64, error) {
 	if looked == "" {
 		return 0, nil
 	}
-	made, err := r.table.Commit(ctx, storage.Change{Operation: r.opts.Operation, Properties: map[string]string{lookedProperty: looked}})
+	made, err := r.table.Commit(ctx, storage.Change{Operation: r.opts.Operation,
+		Properties: map[string]string{lookedProperty: looked}})
 	if errors.Is(err, storage.ErrConflict) {
 		return 0, nil // the next one looks again
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestLooked: what a plan has looked at for dropped features and shared sessions, and left as it is, no later plan reads again, until
-// it looks for something else; what came since is looked at.
+// TestLooked: what a plan has looked at for dropped features and shared sessions, and left as it is, no later plan
+// reads again, until it looks for something else; what came since is looked at.
 func TestLooked(t *testing.T) {
 	ctx := t.Context()
 	counted := object.NewCounted(object.NewMemory())

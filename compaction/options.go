@@ -16,24 +16,27 @@ type Options struct {
 
 	SegmentRows  uint64 // rows of a segment, about; default 1<<20
 	SegmentBytes uint64 // bytes of a segment as it is stored, about; default 4 GiB
-	// Fanout is how many segments of about one size, less than half of what a segment should have, are merged. Default 4.
+	// Fanout is how many segments of about one size, less than half of what a segment should have, are merged. Default
+	// 4.
 	Fanout int
-	// Full merges all segments that are smaller than half of what they should be, wherever there are two of a partition; without a session key, two
-	// side by side.
+	// Full merges all segments that are smaller than half of what they should be, wherever there are two of a
+	// partition; without a session key, two side by side.
 	Full bool
 	// DeletedShare is the share of a segment's rows, from which on it is rewritten when they are deleted. Default 0.1.
 	DeletedShare float64
-	// DroppedShare is the share of a segment's bytes, from which on it is rewritten when they are of dropped features. Default 0.1.
+	// DroppedShare is the share of a segment's bytes, from which on it is rewritten when they are of dropped features.
+	// Default 0.1.
 	DroppedShare float64
-	// SharedShare is the share of a partition's sessions, from which on its segments are merged, large ones too, when several segments have
-	// them. Default 0.1; above 1: never, and no session keys are read.
+	// SharedShare is the share of a partition's sessions, from which on its segments are merged, large ones too, when
+	// several segments have them. Default 0.1; above 1: never, and no session keys are read.
 	SharedShare float64
 	// Repack rewrites every segment, so that its packs have the order of Popularity.
 	Repack bool
 	// MaxInputs is how many segments are rewritten together at most; their indexes are in memory. Default 256.
 	MaxInputs int
 
-	// Popularity says which features are read most; they lie together in packs. Default: not known, small ones come first.
+	// Popularity says which features are read most; they lie together in packs. Default: not known, small ones come
+	// first.
 	Popularity Popularity
 
 	// What follows says how Run works, as in an ingest. Its Segment fields are not looked at.
@@ -70,7 +73,8 @@ func (o *Options) Validate() error {
 	case o.MaxInputs < 0:
 		return fmt.Errorf("max inputs %d: want 1 or more, or 0 for the default", o.MaxInputs)
 	}
-	return cmp.Or(share("deleted", o.DeletedShare), share("dropped", o.DroppedShare), share("shared", o.SharedShare), o.Write.Validate())
+	return cmp.Or(share("deleted", o.DeletedShare), share("dropped", o.DroppedShare), share("shared", o.SharedShare),
+		o.Write.Validate())
 }
 
 func (o Options) withDefaults() Options {

@@ -13,9 +13,11 @@ import (
 
 // A PackOrder says in which order the packs of new segments will hold the features, and why. Its JSON keys are stable.
 type PackOrder struct {
-	// By is popularity, or size where no feature is known to be read: then those that are no keys or labels come from small to large.
+	// By is popularity, or size where no feature is known to be read: then those that are no keys or labels come from
+	// small to large.
 	By string `json:"by"`
-	// Popular are features that are read, the first in the packs first: at most maxPopular of Read. Keys and labels come before all others.
+	// Popular are features that are read, the first in the packs first: at most maxPopular of Read. Keys and labels
+	// come before all others.
 	Popular []PopularFeature `json:"popular"`
 	Read    int              `json:"features_read"`
 	Unread  int              `json:"features_unread"` // they come last, from small to large
@@ -62,7 +64,8 @@ func packOrder(ctx context.Context, snap *storage.Snapshot, p Popularity) (*Pack
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b read) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(b.Popularity, a.Popularity), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(b.Popularity, a.Popularity),
+			cmp.Compare(a.Name, b.Name))
 	})
 	if out.Read = len(all); out.Read > 0 {
 		out.By = "popularity"

@@ -41,7 +41,8 @@ func TestPackOrder(t *testing.T) {
 		}
 		return names
 	}
-	if got := fmt.Sprint(order(nil)); got != "[session time id name history]" && got != "[session time name id history]" {
+	if got := fmt.Sprint(order(nil)); got != "[session time id name history]" &&
+		got != "[session time name id history]" {
 		t.Errorf("by size: %s", got)
 	}
 	if got := fmt.Sprint(order(popular{"history": 9, "time": 5, "name": 1})); got != "[session time history name id]" {
@@ -65,16 +66,20 @@ func TestPlanSaysPackOrder(t *testing.T) {
 	}
 	for _, p := range []Popularity{nil, popular{}} {
 		got := plan(p, true)
-		if o := got.Packs; o.By != "size" || o.Read != 0 || o.Unread != 5 || len(o.Popular) != 0 || !strings.Contains(got.String(), o.String()) {
+		if o := got.Packs; o.By != "size" || o.Read != 0 || o.Unread != 5 || len(o.Popular) != 0 ||
+			!strings.Contains(got.String(), o.String()) {
 			t.Errorf("nothing is known of what is read: %+v", o)
 		}
 	}
 	got := plan(popular{"history": 9, "time": 5, "name": 1}, true)
 	o := got.Packs
-	if want := "[{time time key 5} {history  9} {name  1}]"; o.By != "popularity" || fmt.Sprint(o.Popular) != want || o.Read != 3 || o.Unread != 2 {
+	if want := "[{time time key 5} {history  9} {name  1}]"; o.By != "popularity" || fmt.Sprint(o.Popular) != want ||
+		o.Read != 3 || o.Unread != 2 {
 		t.Errorf("%+v, want %s", o, want)
 	}
-	if line := "packs: keys and labels first, then what is read most: time, history, name; then 2 that nobody read, from small to large\n"; !strings.Contains(got.String(), line) {
+	line := "packs: keys and labels first, then what is read most: time, history, name; " +
+		"then 2 that nobody read, from small to large\n"
+	if !strings.Contains(got.String(), line) {
 		t.Errorf("%s does not say: %s", got, line)
 	}
 	long := &PackOrder{By: "popularity", Read: 20}

@@ -18,7 +18,8 @@ type Plan struct {
 	Packs *PackOrder `json:"packs,omitempty"`
 	// Notes say what was looked at and is left as it is.
 	Notes []string `json:"notes"`
-	// Looked is what Run notes in the table, when all jobs are done, so that later plans need not look at the same again; empty: nothing.
+	// Looked is what Run notes in the table, when all jobs are done, so that later plans need not look at the same
+	// again; empty: nothing.
 	Looked string `json:"looked,omitempty"`
 }
 

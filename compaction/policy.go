@@ -11,9 +11,10 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// NewPlan looks at the newest snapshot of a table, and says which of its segments are worth rewriting. It writes nothing. Its cost is the listing, and what
-// lies over the segments; the schema, for the order of packs; the indexes of segments where features were dropped, and, of partitions with several large
-// segments, their session keys: those that no plan before has looked at.
+// NewPlan looks at the newest snapshot of a table, and says which of its segments are worth rewriting. It writes
+// nothing. Its cost is the listing, and what lies over the segments; the schema, for the order of packs; the indexes of
+// segments where features were dropped, and, of partitions with several large segments, their session keys: those that
+// no plan before has looked at.
 func NewPlan(ctx context.Context, table *storage.Table, opts Options) (*Plan, error) {
 	snap, err := table.Latest(ctx)
 	if err != nil {
@@ -74,8 +75,8 @@ type candidate struct {
 	at      int // among the segments of the partitions that are looked at
 	deleted uint64
 	dropped uint64 // bytes of dropped features
-	// kind has a byte for each overlay that says something else of rows that it does not cover than of segments without a layer: whether
-	// the segment has one.
+	// kind has a byte for each overlay that says something else of rows that it does not cover than of segments without
+	// a layer: whether the segment has one.
 	kind    string
 	forced  bool
 	reasons []string // to rewrite it, whatever its size
@@ -176,12 +177,12 @@ func kindsOf(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDe
 	return out, nil
 }
 
-// carried reports whether an overlay's layers are carried by themselves: it is neither part of the table nor of a branch, which keeps
-// the segments under it.
+// carried reports whether an overlay's layers are carried by themselves: it is neither part of the table nor of a
+// branch, which keeps the segments under it.
 func carried(o storage.Overlay) bool { return o.Merged == 0 && o.Branch == "" }
 
-// splits reports whether segments with a layer of the overlay and segments without one cannot be merged: rows of one segment that a
-// layer does not cover are all one thing.
+// splits reports whether segments with a layer of the overlay and segments without one cannot be merged: rows of one
+// segment that a layer does not cover are all one thing.
 func splits(o storage.Overlay) bool { return carried(o) && o.MissingLayers != o.MissingRows }
 
 // lookDropped finds how much of the segments is features that were dropped.
@@ -249,8 +250,8 @@ func (p *planner) reasons(s *candidate) {
 	}
 }
 
-// cuttable reports whether s has so many rows that cutting it makes smaller ones, whatever its sessions: a segment ends where a stripe does,
-// and a stripe has twice its rows at most.
+// cuttable reports whether s has so many rows that cutting it makes smaller ones, whatever its sessions: a segment ends
+// where a stripe does, and a stripe has twice its rows at most.
 func (p *planner) cuttable(s *candidate) bool {
 	return s.live() > 4*uint64(stripeRowsOf(&p.opts))
 }
@@ -269,7 +270,8 @@ func liveBytes(s *candidate) uint64 {
 	return uint64(float64(s.d.Bytes-min(s.dropped, s.d.Bytes)) * float64(s.live()) / float64(max(s.d.Rows, 1)))
 }
 
-// groups returns the segments that may be merged with each other, in the table's order. ordered: those of a group are neighbours.
+// groups returns the segments that may be merged with each other, in the table's order. ordered: those of a group are
+// neighbours.
 func (p *planner) groups(ordered bool) [][]*candidate {
 	var out [][]*candidate
 	at := map[string]int{}
@@ -292,7 +294,8 @@ func (p *planner) groups(ordered bool) [][]*candidate {
 // small: a segment of less than this share of a whole one is merged with others.
 const small = 0.5
 
-// tier returns how often s must be taken four times to be not small: 1 for the largest of the small ones, 0 for one that is not.
+// tier returns how often s must be taken four times to be not small: 1 for the largest of the small ones, 0 for one
+// that is not.
 func (p *planner) tier(s *candidate) int {
 	size := p.size(s)
 	if size >= small {
@@ -303,7 +306,8 @@ func (p *planner) tier(s *candidate) int {
 
 // group plans segments that may be merged with each other.
 func (p *planner) group(ctx context.Context, g []*candidate) error {
-	// What is shared between jobs would be shared after them too, and merged again by every plan: so it is looked for job by job.
+	// What is shared between jobs would be shared after them too, and merged again by every plan: so it is looked for
+	// job by job.
 	for from := 0; from < len(g) && !p.ordered; {
 		to := p.fill(g, from)
 		shared, text, err := p.shared(ctx, g[from:to])
@@ -373,7 +377,8 @@ func (p *planner) merges(g []*candidate) []merge {
 	return p.mergeBySize(g, 1, p.ordered)
 }
 
-// mergeBySize returns which of the segments of a tier, and of those of smaller ones, are merged. ordered: only those that stand side by side in g.
+// mergeBySize returns which of the segments of a tier, and of those of smaller ones, are merged. ordered: only those
+// that stand side by side in g.
 func (p *planner) mergeBySize(g []*candidate, tier int, ordered bool) (out []merge) {
 	least := p.opts.Fanout
 	if p.opts.Full {
@@ -390,7 +395,8 @@ func (p *planner) mergeBySize(g []*candidate, tier int, ordered bool) (out []mer
 			}
 		}
 		if n >= least || p.opts.Full {
-			why := fmt.Sprintf("%d segments have less than %.3g %% of a whole one's rows", len(s), 100*small/math.Pow(4, float64(tier-1)))
+			why := fmt.Sprintf("%d segments have less than %.3g %% of a whole one's rows", len(s),
+				100*small/math.Pow(4, float64(tier-1)))
 			out = append(out, merge{s, []string{why}})
 		} else {
 			out = append(out, p.mergeBySize(s, tier+1, ordered)...)
@@ -430,7 +436,8 @@ func (p *planner) noteOrder() {
 	}
 	if left > 0 {
 		p.plan.Notes = append(p.plan.Notes,
-			fmt.Sprintf("%d small segments are not merged: others lie between them, and a table without a session key keeps the order of its rows", left))
+			fmt.Sprintf("%d small segments are not merged: others lie between them, and a table without a session key "+
+				"keeps the order of its rows", left))
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 // inChild names the variable that says how many ingests a process counts the requests for.
 const inChild = "DSISTORE_TEST_INGESTS"
 
-// TestRequests counts the requests and the round trips of a compaction and of an erasure, by the formulas of PROTOCOL.md.
+// TestRequests counts the requests and the round trips of a compaction and of an erasure, by the formulas of
+// PROTOCOL.md.
 func TestRequests(t *testing.T) {
 	for _, ingests := range []int{4, 40} {
 		// Each in a process of its own: encoders are kept for whoever needs the next, with channels of the bubble.
@@ -50,7 +51,8 @@ func TestRequests(t *testing.T) {
 		keys := sessionKeys(x, "the person")
 		synctest.Test(t, func(t *testing.T) {
 			counted := objecttest.NewMeter(mem)
-			measure := func(what string, f func(ctx context.Context, table *storage.Table) (requests, trips int64, err error)) {
+			measure := func(what string, f func(ctx context.Context, table *storage.Table) (requests, trips int64,
+				err error)) {
 				store, err := storage.Open(t.Context(), counted, storage.Options{})
 				if err != nil {
 					t.Fatal(err)
@@ -61,7 +63,11 @@ func TestRequests(t *testing.T) {
 				}
 				var requests, trips int64
 				what = fmt.Sprintf("%d ingests: %s", ingests, what)
-				counted.Measure(t, what, func() (err error) { requests, trips, err = f(t.Context(), table); return err }).Check(t, what, requests, trips)
+				counted.Measure(t, what, func() (err error) {
+					requests, trips,
+						err = f(t.Context(), table)
+					return err
+				}).Check(t, what, requests, trips)
 			}
 			measure("erase", func(ctx context.Context, table *storage.Table) (requests, trips int64, err error) {
 				r, err := Erase(ctx, table, Erasure{Keys: keys, Compact: x.options()})
@@ -81,7 +87,8 @@ func TestRequests(t *testing.T) {
 				if _, err = Run(ctx, table, p, o); len(p.Jobs) > 1 || len(p.Jobs) == 0 && ingests > 4 {
 					t.Fatalf("%d jobs", len(p.Jobs))
 				}
-				return 3 + int64(len(p.Jobs))*11 + 2*int64(p.Segments()), 3 + int64(len(p.Jobs))*(14+2*int64(p.Segments())/32), err
+				return 3 + int64(len(p.Jobs))*11 + 2*int64(p.Segments()), 3 +
+					int64(len(p.Jobs))*(14+2*int64(p.Segments())/32), err
 			})
 		})
 	}

@@ -34,9 +34,11 @@ type JobReport struct {
 	BytesOut  uint64 `json:"bytes_made"`          // and of those in their place
 	LayersOut uint64 `json:"bytes_made_layers"`   // and of the layers over them
 	BytesRead uint64 `json:"bytes_read"`
-	// KeptOrder: the rows of an input are not in the order of the table's keys, so that those of all stay in their order.
+	// KeptOrder: the rows of an input are not in the order of the table's keys, so that those of all stay in their
+	// order.
 	KeptOrder bool `json:"kept_order,omitempty"`
-	// Attempts is how often the rows were written, Commits how often the commit was tried: others change the table meanwhile.
+	// Attempts is how often the rows were written, Commits how often the commit was tried: others change the table
+	// meanwhile.
 	Attempts   int               `json:"attempts"`
 	Commits    int               `json:"commits"`
 	Duplicates writer.Duplicates `json:"duplicates"`
@@ -50,8 +52,8 @@ const (
 	maxCommits = 20
 )
 
-// Run does the jobs of a plan, one after the other, each in a commit of its own. It returns what was done also with an error: what was committed
-// stays. When ctx ends nothing of the job under way can be seen.
+// Run does the jobs of a plan, one after the other, each in a commit of its own. It returns what was done also with an
+// error: what was committed stays. When ctx ends nothing of the job under way can be seen.
 func Run(ctx context.Context, table *storage.Table, plan *Plan, opts Options) (*Report, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -198,7 +200,8 @@ func (r *runner) base(ctx context.Context, snap *storage.Snapshot, ids []string)
 	}
 	for i, d := range found {
 		if d == nil {
-			return nil, fmt.Errorf("%w: segment %s is gone: another compaction had it, or its partition was overwritten", errLeft, ids[i])
+			return nil, fmt.Errorf("%w: segment %s is gone: another compaction had it, "+
+				"or its partition was overwritten", errLeft, ids[i])
 		}
 		b.segments = append(b.segments, *d)
 	}
@@ -208,7 +211,8 @@ func (r *runner) base(ctx context.Context, snap *storage.Snapshot, ids []string)
 	}
 	for i := range kinds {
 		if kinds[i] != kinds[0] {
-			return nil, fmt.Errorf("%w: an overlay that says something else of segments without a layer has got one over some of the segments", errLeft)
+			return nil, fmt.Errorf("%w: an overlay that says something else of segments without a layer has got one "+
+				"over some of the segments", errLeft)
 		}
 	}
 	if b.features, err = snap.Features(ctx); err != nil {
@@ -271,7 +275,8 @@ func (b *base) same(o *base) bool {
 			return false
 		}
 	}
-	return slices.EqualFunc(b.overlays, o.overlays, sameOverlay) && slices.EqualFunc(b.since, o.since, slices.Equal[[]uint64])
+	return slices.EqualFunc(b.overlays, o.overlays, sameOverlay) &&
+		slices.EqualFunc(b.since, o.since, slices.Equal[[]uint64])
 }
 
 // rewrite writes the rows, and returns them with the part of the change that does not depend on what follows them.
@@ -329,7 +334,8 @@ type job struct {
 	starts  [][]int // by input: the rows at which its stripes start
 }
 
-// prepare says what is rewritten, and returns the features of the new segments and the dropped ones that they leave out.
+// prepare says what is rewritten, and returns the features of the new segments and the dropped ones that they leave
+// out.
 func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID) {
 	rw := &x.rewrite
 	rw.Table, rw.Partition, rw.Session, rw.Time = x.table, x.segments[0].Partition, -1, -1
@@ -371,7 +377,8 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 		}
 	}
 	slices.Sort(without)
-	writer.SortForPacks(rw.Features, x.opts.Popularity, func(f *writer.Feature) (storage.Feature, uint64) { return f.Feature, f.RawBytes })
+	writer.SortForPacks(rw.Features, x.opts.Popularity,
+		func(f *writer.Feature) (storage.Feature, uint64) { return f.Feature, f.RawBytes })
 	for i, f := range rw.Features {
 		switch f.Role {
 		case storage.RoleSessionKey:
@@ -416,7 +423,8 @@ func (x *job) readAhead(ctx context.Context) error {
 			if e == nil || len(e.Meta.Stripes) == 0 || e.Meta.Stripes[0].Length >= longRange {
 				continue
 			}
-			if _, err := x.fetch.get(ctx, nil, e.Object, e.ObjectSize, e.Offset+e.Meta.Stripes[0].Offset, e.Meta.Stripes[0].Length); err != nil {
+			if _, err := x.fetch.get(ctx, nil, e.Object, e.ObjectSize, e.Offset+e.Meta.Stripes[0].Offset,
+				e.Meta.Stripes[0].Length); err != nil {
 				return err
 			}
 		}
@@ -483,7 +491,8 @@ func (x *job) open(ctx context.Context, i, number int) (writer.RewriteColumn, er
 }
 
 // commit commits what was rewritten. While only deletes and sample lists change, it carries them again and tries again.
-func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change storage.Change, out *JobReport) (*storage.Snapshot, *carriage, error) {
+func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change storage.Change,
+	out *JobReport) (*storage.Snapshot, *carriage, error) {
 	for range maxCommits {
 		out.Commits++
 		c, err := w.carry(ctx, b.snap)
@@ -513,10 +522,12 @@ func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change stora
 		}
 		b = now
 	}
-	return nil, nil, fmt.Errorf("deletes or sample lists of its segments changed %d times in a row: %w", maxCommits, storage.ErrConflict)
+	return nil, nil, fmt.Errorf("deletes or sample lists of its segments changed %d times in a row: %w", maxCommits,
+		storage.ErrConflict)
 }
 
-// dropMerged takes away overlays that are part of the table and lie over no segment any more. It returns the snapshot made; 0: none was needed.
+// dropMerged takes away overlays that are part of the table and lie over no segment any more. It returns the snapshot
+// made; 0: none was needed.
 func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 	snap, err := r.table.Latest(ctx)
 	if err != nil {
@@ -543,7 +554,8 @@ func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 	if len(drop) == 0 {
 		return 0, nil
 	}
-	made, err := r.table.Commit(ctx, storage.Change{Operation: r.opts.Operation, Base: snap.Info().Number, DropOverlays: drop})
+	made, err := r.table.Commit(ctx, storage.Change{Operation: r.opts.Operation, Base: snap.Info().Number,
+		DropOverlays: drop})
 	if errors.Is(err, storage.ErrConflict) {
 		return 0, nil // the next compaction tries again
 	}

@@ -20,14 +20,15 @@ import (
 type Search struct {
 	Feature string `json:"feature"`
 	Keys    int    `json:"keys"`
-	// Values: every stored slot of the feature in so many segments, and layers, was decoded and compared: those of the newest snapshot, and of
-	// snapshots that branches keep.
+	// Values: every stored slot of the feature in so many segments, and layers, was decoded and compared: those of the
+	// newest snapshot, and of snapshots that branches keep.
 	Segments uint64 `json:"segments_decoded"`
 	Slots    uint64 `json:"slots_decoded"`
 	// Definitions is how many sample lists' definitions were looked through.
 	Definitions uint64 `json:"definitions_read"`
-	// Bytes: every byte of every object was compared with the keys that have eight bytes at least: integers as eight bytes, in either order, and as
-	// decimal text; strings as they are. Shorter strings, and integers below 2^40, which chance would find, are looked for as values only.
+	// Bytes: every byte of every object was compared with the keys that have eight bytes at least: integers as eight
+	// bytes, in either order, and as decimal text; strings as they are. Shorter strings, and integers below 2^40, which
+	// chance would find, are looked for as values only.
 	Objects  uint64 `json:"objects_read"`
 	Bytes    uint64 `json:"bytes_read"`
 	ByteKeys int    `json:"keys_searched_as_bytes"`
@@ -42,8 +43,10 @@ const maxFound = 100
 
 // Proves says what it means that nothing was found.
 func (s *Search) Proves() string {
-	return fmt.Sprintf("no stored value of feature %s in any segment that a snapshot names is one of the keys, and no object has the bytes of one of the %d keys of eight bytes or more; "+
-		"compressed and packed bytes are proved by their values alone, and values of other features are not looked at", s.Feature, s.ByteKeys)
+	return fmt.Sprintf("no stored value of feature %s in any segment that a snapshot names is one of the keys, "+
+		"and no object has the bytes of one of the %d keys of eight bytes or more; "+
+		"compressed and packed bytes are proved by their values alone, and values of other features are not looked at",
+		s.Feature, s.ByteKeys)
 }
 
 func (s *Search) found(format string, args ...any) {
@@ -158,7 +161,8 @@ func (e *eraser) searchDefinitions(ctx context.Context, s *Search, snap *storage
 	for _, l := range lists {
 		s.Definitions++
 		if e.keys.named(l.Definition) {
-			s.found("sample list %s of snapshot %d: its definition names a key: drop the list, or make it anew under another definition", l.Name, snap.Info().Number)
+			s.found("sample list %s of snapshot %d: its definition names a key: drop the list, "+
+				"or make it anew under another definition", l.Name, snap.Info().Number)
 		}
 	}
 	return nil
@@ -173,7 +177,8 @@ func (e *eraser) searchColumn(s *Search, d storage.SegmentDescriptor, c *column)
 		s.Slots += uint64(stripe.Slots)
 		for slot := range stripe.Slots {
 			if present(stripe, slot) && e.keys.has(stripe, slot) {
-				s.found("segment %s, the stripe from row %d on: a value of feature %s", d.ID, first, e.keys.feature.Name)
+				s.found("segment %s, the stripe from row %d on: a value of feature %s", d.ID, first,
+					e.keys.feature.Name)
 				return nil
 			}
 		}

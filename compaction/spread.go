@@ -7,16 +7,16 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A Spread says in how many pieces the sessions of some segments lie: a session has a piece in each segment that has a row of it. Of many
-// sessions some are counted, the same of every segment.
+// A Spread says in how many pieces the sessions of some segments lie: a session has a piece in each segment that has a
+// row of it. Of many sessions some are counted, the same of every segment.
 type Spread struct {
 	Sessions, Pieces uint64
 	// OneIn: so many sessions stand for one that was counted, about.
 	OneIn uint64
 }
 
-// SpreadOf counts the pieces of the sessions of segments of a snapshot; all zero: the table has no session key. Its cost is the read of the
-// session keys' feature files, and memory for about a million sessions.
+// SpreadOf counts the pieces of the sessions of segments of a snapshot; all zero: the table has no session key. Its
+// cost is the read of the session keys' feature files, and memory for about a million sessions.
 func SpreadOf(ctx context.Context, snap *storage.Snapshot, segments ...storage.SegmentDescriptor) (Spread, error) {
 	keys, err := snap.KeyFeatures(ctx)
 	if err != nil {

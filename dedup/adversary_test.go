@@ -59,7 +59,8 @@ func (t *pairTable) probes() (all, most int) {
 	return all, most
 }
 
-// TestPairs holds a pairTable to a map, on random pairs and on ones that were chosen for a hash that is known, and counts its probes.
+// TestPairs holds a pairTable to a map, on random pairs and on ones that were chosen for a hash that is known, and
+// counts its probes.
 func TestPairs(t *testing.T) {
 	const rows = 16384
 	rng := rand.New(rand.NewPCG(5, 6))

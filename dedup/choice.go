@@ -17,8 +17,8 @@ const (
 	maxDrift = 0.15
 )
 
-// A Choice is what a Finder remembers of a feature: the form that it takes, and when to look again. The zero Choice is of a
-// feature of which nothing is known.
+// A Choice is what a Finder remembers of a feature: the form that it takes, and when to look again. The zero Choice is
+// of a feature of which nothing is known.
 type Choice struct {
 	known    bool
 	step     step
@@ -31,7 +31,8 @@ type Choice struct {
 	waited   int     // the wait before
 }
 
-// keep notes the form that an examination chose, and how long to keep to it: 7, 15, 31, 63 stripes while it stays the same.
+// keep notes the form that an examination chose, and how long to keep to it: 7, 15, 31, 63 stripes while it stays the
+// same.
 func (c *Choice) keep(s step, partial bool, saved float64) {
 	if !c.known || c.step != s || c.partial != partial {
 		c.waited = 0

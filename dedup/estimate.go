@@ -104,8 +104,8 @@ type estimator struct {
 	seen [sampleTable]uint64
 }
 
-// valueBits estimates the bits that one value of the stripe takes, without its score, from a sample of those of all rows. v has the
-// stripe's values.
+// valueBits estimates the bits that one value of the stripe takes, without its score, from a sample of those of all
+// rows. v has the stripe's values.
 func (e *estimator) valueBits(v *values, s Stripe) float64 {
 	total := s.Elements()
 	if total == 0 {

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// A plain stripe with plainTimes the values of another form is sure to decode more slowly: it is not encoded whole to
-	// learn what it takes, but partRows rows of both are.
+	// A plain stripe with plainTimes the values of another form is sure to decode more slowly: it is not encoded whole
+	// to learn what it takes, but partRows rows of both are.
 	plainTimes = 4
 	partRows   = 2048 // a multiple of 64
 )
@@ -71,8 +71,8 @@ func (f *Finder) examine() *vector.Column {
 	return f.form(best.step, partial)
 }
 
-// slotsMayPay reports whether slots leave so much less than what was measured before them, if anything was, that they are worth
-// encoding: their inverse is larger and slower.
+// slotsMayPay reports whether slots leave so much less than what was measured before them, if anything was, that they
+// are worth encoding: their inverse is larger and slower.
 func (f *Finder) slotsMayPay(before measure) bool {
 	if before.step == noStep {
 		return len(f.slotReps) < len(f.starts)
@@ -116,8 +116,8 @@ func (f *Finder) resetSizer(grouped bool) {
 	f.model.learn(&f.estimate, &f.v, f.stripe)
 }
 
-// plainBytes returns what the stripe's rows, of so many values, take as they are. Where the form without partial duplicates whose slots reps has,
-// and which was measured, has many fewer it is estimated from the first rows of both.
+// plainBytes returns what the stripe's rows, of so many values, take as they are. Where the form without partial
+// duplicates whose slots reps has, and which was measured, has many fewer it is estimated from the first rows of both.
 func (f *Finder) plainBytes(elements int, m measure) float64 {
 	rows := f.stripe.Rows
 	if rows <= 2*partRows || elements < plainTimes*m.elements {
@@ -188,8 +188,8 @@ func (f *Finder) canShareValues(c *vector.Column) bool {
 	return !f.opts.NoPartial && c.Type.IsList() && c.Type.Physical() != vector.ByteValues
 }
 
-// findPartial reports whether the slots of reps share values as partial duplicates, in the direction that saves more, and lays them
-// down.
+// findPartial reports whether the slots of reps share values as partial duplicates, in the direction that saves more,
+// and lays them down.
 func (f *Finder) findPartial() bool {
 	c := f.v.c
 	if !f.canShareValues(c) || len(f.reps) < 2 {

@@ -11,10 +11,11 @@ type Options struct {
 	NoRuns    bool // default false: a row equal to the one before shares its slot
 	NoSlots   bool // default false: a row equal to any earlier one of the stripe shares its slot
 	NoPartial bool // default false: lists share the values that they have in common
-	// Sizer says what a stripe takes in each form. Default: sizes are estimated. It must not be used by another Finder at
-	// the same time.
+	// Sizer says what a stripe takes in each form. Default: sizes are estimated. It must not be used by another Finder
+	// at the same time.
 	Sizer Sizer
-	// NsPerByte is what a stored byte counts for, in ns of decoding. Default: 8, as for the encodings' chooser (Balanced).
+	// NsPerByte is what a stored byte counts for, in ns of decoding. Default: 8, as for the encodings' chooser
+	// (Balanced).
 	NsPerByte float64
 }
 
@@ -36,16 +37,17 @@ type Sizer interface {
 const (
 	sampledRows  = 1024
 	sampledSlots = 512
-	// slotsMargin is what slots must save against runs: their inverse is not monotone, so that a batch gathers its values.
+	// slotsMargin is what slots must save against runs: their inverse is not monotone, so that a batch gathers its
+	// values.
 	slotsMargin = 0.03
 	// minPartialShare is the share of the values that partial duplicates must save.
 	minPartialShare = 0.05
 )
 
-// A Finder finds the duplicates in the stripes of one feature, one after the other. Now and then it examines a stripe: it
-// takes the form in which it is fetched and decoded soonest, by the bytes that a Sizer says, and keeps to that form until
-// it examines the next. The zero Finder is ready after Reset. Not safe for concurrent use. Memory: ScratchBytes of the
-// largest stripe and what the Sizer holds; nothing is allocated for a row or a list.
+// A Finder finds the duplicates in the stripes of one feature, one after the other. Now and then it examines a stripe:
+// it takes the form in which it is fetched and decoded soonest, by the bytes that a Sizer says, and keeps to that form
+// until it examines the next. The zero Finder is ready after Reset. Not safe for concurrent use. Memory: ScratchBytes
+// of the largest stripe and what the Sizer holds; nothing is allocated for a row or a list.
 type Finder struct {
 	typ      vector.Type
 	opts     Options
@@ -90,17 +92,18 @@ func (f *Finder) Stats() Stats { return f.stats }
 // Choice returns what f remembers, for the next stripes of the feature.
 func (f *Finder) Choice() Choice { return f.choice }
 
-// ScratchBytes bounds the memory that a Finder holds besides what it was given and the Sizer's, for stripes of so many rows
-// whose values take that many bytes.
+// ScratchBytes bounds the memory that a Finder holds besides what it was given and the Sizer's, for stripes of so many
+// rows whose values take that many bytes.
 func ScratchBytes(rows, valueBytes int64) int64 {
-	// By row: starts, codes, slots' values, rows, the values of rows and of a union's slots, inverse (4 each), spans laid and copied (8 each), the lists' starts and
-	// lengths, twice (16), the table (8 for each of at most 4 places); memory that grows is up to a quarter more, or by
-	// append up to twice as much. Values: the result's, and floats as bits.
+	// By row: starts, codes, slots' values, rows, the values of rows and of a union's slots, inverse (4 each), spans
+	// laid and copied (8 each), the lists' starts and lengths, twice (16), the table (8 for each of at most 4 places);
+	// memory that grows is up to a quarter more, or by append up to twice as much. Values: the result's, and floats as
+	// bits.
 	return estimatorBytes + 192*rows + 3*valueBytes
 }
 
-// Find returns c, a plain column of the Finder's type, with its duplicates found: c itself when there is nothing to gain,
-// else a column that is borrowed until the next call. c is borrowed for as long.
+// Find returns c, a plain column of the Finder's type, with its duplicates found: c itself when there is nothing to
+// gain, else a column that is borrowed until the next call. c is borrowed for as long.
 func (f *Finder) Find(c *vector.Column) *vector.Column {
 	return f.FindRuns(Stripe{Values: c, Rows: c.Rows})
 }
@@ -128,7 +131,8 @@ func (f *Finder) FindRuns(s Stripe) *vector.Column {
 // Leave counts a stripe that is stored as it is.
 func (f *Finder) Leave(c *vector.Column) {
 	n := int64(c.Elements())
-	f.stats.Add(Stats{Stripes: 1, Rows: int64(c.Rows), Runs: int64(c.Rows), Slots: int64(c.Rows), ElementsBefore: n, ElementsAfter: n})
+	f.stats.Add(Stats{Stripes: 1, Rows: int64(c.Rows), Runs: int64(c.Rows), Slots: int64(c.Rows), ElementsBefore: n,
+		ElementsAfter: n})
 }
 
 // drop forgets what was borrowed.

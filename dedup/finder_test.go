@@ -16,7 +16,8 @@ import (
 func TestRowsStayAsTheyAre(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
-		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"), NoPartial: rapid.Bool().Draw(rt, "no partial")}
+		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"),
+			NoPartial: rapid.Bool().Draw(rt, "no partial")}
 		var f Finder
 		f.table.weak = rapid.Bool().Draw(rt, "weak hash")
 		f.Reset(ty, opts, Choice{})
@@ -102,7 +103,8 @@ func runsOf(c *vector.Column) Stripe {
 func TestRunsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
-		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"), NoPartial: rapid.Bool().Draw(rt, "no partial")}
+		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"),
+			NoPartial: rapid.Bool().Draw(rt, "no partial")}
 		var plain, runs Finder
 		plain.Reset(ty, opts, Choice{})
 		runs.Reset(ty, opts, Choice{})
@@ -112,8 +114,10 @@ func TestRunsSayTheSame(t *testing.T) {
 			compact := runsOf(c)
 			a, b := plain.Find(c), runs.FindRuns(compact)
 			checkEqual(rt, modelRows(a.Expanded()), b)
-			if a.Slots != b.Slots || a.Elements() != b.Elements() || a.Monotone != b.Monotone || (a.Lengths == nil) != (b.Lengths == nil) {
-				rt.Fatalf("forms differ: %d and %d slots, %d and %d values", a.Slots, b.Slots, a.Elements(), b.Elements())
+			if a.Slots != b.Slots || a.Elements() != b.Elements() || a.Monotone != b.Monotone ||
+				(a.Lengths == nil) != (b.Lengths == nil) {
+				rt.Fatalf("forms differ: %d and %d slots, %d and %d values", a.Slots, b.Slots, a.Elements(),
+					b.Elements())
 			}
 			if plain.Stats() != runs.Stats() || plain.Choice() != runs.Choice() {
 				rt.Fatalf("%+v %+v, of runs %+v %+v", plain.Stats(), plain.Choice(), runs.Stats(), runs.Choice())
@@ -161,7 +165,8 @@ func sessions(ty vector.Type, rows int, newest bool, rng *rand.Rand) *vector.Col
 }
 
 func TestFindsWhatRepeats(t *testing.T) {
-	for _, ty := range []vector.Type{{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}} {
+	for _, ty := range []vector.Type{{Kind: vector.Sparse, Elem: vector.Int64},
+		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}} {
 		for _, newest := range []bool{true, false} {
 			c := sessions(ty, 4096, newest, rand.New(rand.NewPCG(1, 2)))
 			var f Finder
@@ -205,12 +210,14 @@ func TestFindsWhatCameBack(t *testing.T) {
 
 // TestNothingToFind: a feature without duplicates comes out as it went in, and soon is no longer searched.
 func TestNothingToFind(t *testing.T) {
-	for _, ty := range []vector.Type{{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Bytes}} {
+	for _, ty := range []vector.Type{{Kind: vector.Dense, Elem: vector.Int64},
+		{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Bytes}} {
 		rng := rand.New(rand.NewPCG(5, 6))
 		c := vector.NewColumn(ty)
 		for i := range 4096 {
 			if ty.IsList() {
-				appendModel(c, []int{rng.IntN(1 << 20), rng.IntN(1 << 20), i, rng.IntN(1 << 20), rng.IntN(1 << 20), i % 256})
+				appendModel(c, []int{rng.IntN(1 << 20), rng.IntN(1 << 20), i, rng.IntN(1 << 20), rng.IntN(1 << 20),
+					i % 256})
 			} else {
 				appendModel(c, []int{i * 977})
 			}
@@ -347,7 +354,8 @@ func FuzzFind(f *testing.F) {
 
 func BenchmarkFind(b *testing.B) {
 	for _, ty := range []vector.Type{
-		{Kind: vector.Dense, Elem: vector.Float32}, {Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Int64},
+		{Kind: vector.Dense, Elem: vector.Float32}, {Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Sparse,
+			Elem: vector.Int64},
 		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32},
 	} {
 		c := sessions(ty, 16384, true, rand.New(rand.NewPCG(1, 2)))
@@ -363,9 +371,11 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// Rows that are encoded to learn what values take are encoded once each, spread over all, however few and long their lists are.
+// Rows that are encoded to learn what values take are encoded once each, spread over all, however few and long their
+// lists are.
 func TestEncodedRowsAreDistinct(t *testing.T) {
-	for _, x := range []struct{ rows, length int }{{1, 3 * encodedValues}, {2, encodedValues}, {3, encodedValues}, {4, encodedValues}, {5, encodedValues}, {9, 2000},
+	for _, x := range []struct{ rows, length int }{{1, 3 * encodedValues}, {2, encodedValues}, {3, encodedValues},
+		{4, encodedValues}, {5, encodedValues}, {9, 2000},
 		{1000, 50}, {encodedValues, 1}, {4 * encodedValues, 3}} {
 		c := vector.NewColumn(vector.Type{Kind: vector.Sparse, Elem: vector.Int64})
 		var reps []int32

@@ -28,11 +28,11 @@ const (
 	slotsOverRuns = 1.03
 )
 
-// A Grouper finds the features that repeat on the same rows, from a sample: one stripe, or part of one, the same rows of
-// each feature. Features come one after the other, those with most values first; each joins the group where it makes the
-// whole smaller by most, or starts one. A group's inverse tells rows apart that differ in any member, so that nearly equal
-// features share as well: a slot more costs its values again. Not safe for concurrent use. Memory: 8 bytes for each row
-// of the sample and group.
+// A Grouper finds the features that repeat on the same rows, from a sample: one stripe, or part of one, the same rows
+// of each feature. Features come one after the other, those with most values first; each joins the group where it makes
+// the whole smaller by most, or starts one. A group's inverse tells rows apart that differ in any member, so that
+// nearly equal features share as well: a slot more costs its values again. Not safe for concurrent use. Memory: 8 bytes
+// for each row of the sample and group.
 //
 //	feature ── Sampler.Sample ──> Sampled ── Grouper.Add ──> Groups
 //	           many at once                  one by one, in order
@@ -94,8 +94,8 @@ func (g *Grouper) Reset(rows int, maxBytes int64, opts Options) {
 	g.most = int(min(maxGroups, maxBytes/(8*int64(max(rows, 1)))))
 }
 
-// Add adds a feature of the sample, which is borrowed for the call, under a number. weight is what it adds to a group's weight, which
-// stays within limit.
+// Add adds a feature of the sample, which is borrowed for the call, under a number. weight is what it adds to a group's
+// weight, which stays within limit.
 func (g *Grouper) Add(number int, f *Sampled, weight, limit int64) {
 	if f.rows != g.rows || !f.apart {
 		return
@@ -209,5 +209,6 @@ func (g *Grouper) together(k *candidate, f *Sampled, slots int) float64 {
 			next++
 		}
 	}
-	return min(byRuns+inverseBits(g.rows, runs, 0)+inverseTime(g.rows, true, g.nsByte), bySlots+inverseBits(g.rows, runs, slots)+inverseTime(g.rows, false, g.nsByte))
+	return min(byRuns+inverseBits(g.rows, runs, 0)+inverseTime(g.rows, true, g.nsByte),
+		bySlots+inverseBits(g.rows, runs, slots)+inverseTime(g.rows, false, g.nsByte))
 }

@@ -21,15 +21,18 @@ func (t *slotTable) scratch() int { return 4*cap(t.slots) + 4*cap(t.hashes) }
 func (f *Finder) scratch() int {
 	out := f.out
 	out.Inverse, out.Offsets, out.Lengths, out.Present = nil, nil, nil, nil // memory that is counted below
-	n := columnBytes(&out) + f.v.scratch() + f.table.scratch() + 4*(cap(f.marked)+cap(f.codes)+cap(f.slotReps)+cap(f.rows)+cap(f.ofRow)+cap(f.ofUnion)+cap(f.inverse)) +
-		8*(cap(f.spans)+cap(f.partials.laid)) + 4*(cap(f.partials.starts)+cap(f.partials.lengths)) + 8*(cap(f.present)+cap(f.partPresent))
+	n := columnBytes(&out) + f.v.scratch() + f.table.scratch() +
+		4*(cap(f.marked)+cap(f.codes)+cap(f.slotReps)+cap(f.rows)+cap(f.ofRow)+cap(f.ofUnion)+cap(f.inverse)) +
+		8*(cap(f.spans)+cap(f.partials.laid)) + 4*(cap(f.partials.starts)+cap(f.partials.lengths)) +
+		8*(cap(f.present)+cap(f.partPresent))
 	for _, s := range [][]int32{f.offsets, f.slotLength} {
 		n += 4 * cap(s)
 	}
 	return n + 8*len(f.estimate.seen)
 }
 
-// TestScratchIsBounded: what a Finder and a Union hold stays within what callers count for them, whatever the stripes are.
+// TestScratchIsBounded: what a Finder and a Union hold stays within what callers count for them, whatever the stripes
+// are.
 func TestScratchIsBounded(t *testing.T) {
 	for _, ty := range types {
 		for _, repeat := range []int{0, 50, 100} {
@@ -67,12 +70,15 @@ func TestScratchIsBounded(t *testing.T) {
 					f.FindIn(runsOf(c), &u)
 				}
 				if got, most := f.scratch(), int(ScratchBytes(int64(rows), int64(c.SizeBytes()))); got > most {
-					t.Errorf("%v, %d rows, %d %% repeat: a Finder holds %d bytes: want %d at most", ty, rows, repeat, got, most)
+					t.Errorf("%v, %d rows, %d %% repeat: a Finder holds %d bytes: want %d at most", ty, rows, repeat,
+						got, most)
 				}
 				got := u.table.scratch() + 8*cap(u.pairs.keys) + 4*(cap(u.pairs.slots)+cap(u.pairs.codes)) +
-					4*(cap(u.starts)+cap(u.merged)+cap(u.other)+cap(u.runs)+cap(u.codes)+cap(u.reps)+cap(u.column.Inverse))
+					4*(cap(u.starts)+cap(u.merged)+cap(u.other))+
+					4*(cap(u.runs)+cap(u.codes)+cap(u.reps)+cap(u.column.Inverse))
 				if most := int(UnionBytes(int64(rows))); got > most+4096 {
-					t.Errorf("%v, %d rows, %d %% repeat: a Union holds %d bytes: want %d at most", ty, rows, repeat, got, most)
+					t.Errorf("%v, %d rows, %d %% repeat: a Union holds %d bytes: want %d at most", ty, rows, repeat,
+						got, most)
 				}
 			}
 		}

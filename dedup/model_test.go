@@ -63,7 +63,8 @@ func modelRows(c *vector.Column) []row {
 
 // numbers that compare in surprising ways come first.
 var (
-	someFloats  = []float32{0, float32(math.Copysign(0, -1)), float32(math.NaN()), math.Float32frombits(0x7fc00001), 1, 2, 3, 4}
+	someFloats = []float32{0, float32(math.Copysign(0, -1)), float32(math.NaN()), math.Float32frombits(0x7fc00001), 1,
+		2, 3, 4}
 	someDoubles = []float64{0, math.Copysign(0, -1), math.NaN(), math.Float64frombits(0x7ff8000000000001), 1, 2, 3, 4}
 )
 
@@ -96,10 +97,13 @@ func appendModel(c *vector.Column, list []int) {
 }
 
 var types = []vector.Type{
-	{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Bool}, {Kind: vector.Dense, Elem: vector.Float32},
-	{Kind: vector.Dense, Elem: vector.Float64}, {Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Float32},
+	{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Bool}, {Kind: vector.Dense,
+		Elem: vector.Float32},
+	{Kind: vector.Dense, Elem: vector.Float64}, {Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Sparse,
+		Elem: vector.Float32},
 	{Kind: vector.Sparse, Elem: vector.Float64}, {Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32},
-	{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float64}, {Kind: vector.Embedding, Elem: vector.Float32, Dim: 3},
+	{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float64}, {Kind: vector.Embedding, Elem: vector.Float32,
+		Dim: 3},
 	{Kind: vector.Embedding, Elem: vector.Int64, Dim: 2}, {Kind: vector.Bytes}, {Kind: vector.String},
 }
 

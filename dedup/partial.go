@@ -14,9 +14,9 @@ const (
 // A span is values [lo, hi) of a column.
 type span struct{ lo, hi int32 }
 
-// A partialFinder lays lists down so that neighbours share what they have in common. It walks the slots in one direction;
-// a list is found in what was laid down last, at the place of the list before it or a few values further on, and the
-// values past the end are appended:
+// A partialFinder lays lists down so that neighbours share what they have in common. It walks the slots in one
+// direction; a list is found in what was laid down last, at the place of the list before it or a few values further on,
+// and the values past the end are appended:
 //
 //	newest first, last slot to first            oldest first, first slot to last
 //
@@ -36,7 +36,8 @@ func (w *partialFinder) walk(v *values, reps []int32, backward bool) {
 	n := len(reps)
 	w.starts, w.lengths = resize(w.starts, n), resize(w.lengths, n)
 	w.laid, w.end = w.laid[:0], 0
-	// The anchor is the list that ends what is laid down, and at is where it starts there. Lists are compared with it alone.
+	// The anchor is the list that ends what is laid down, and at is where it starts there. Lists are compared with it
+	// alone.
 	var anchor span
 	at, previous := int32(0), int32(0)
 	for i := range n {
@@ -82,8 +83,8 @@ func (w *partialFinder) values() int {
 	return n
 }
 
-// clear reports whether the partial duplicates save so much that they are taken unseen: half of the values, and more of each list than its place
-// can cost.
+// clear reports whether the partial duplicates save so much that they are taken unseen: half of the values, and more of
+// each list than its place can cost.
 func (w *partialFinder) clear() bool {
 	saved := w.values() - int(w.end)
 	return saved >= int(w.end) && saved >= clearValues*len(w.lengths)
@@ -98,8 +99,8 @@ func (w *partialFinder) lay(s span) {
 	w.laid = append(w.laid, s)
 }
 
-// match returns the place in anchor at which list starts, or -1: the values that both have from there on are the same, and
-// list may run past the end. It looks at near and a few places after it, then before it.
+// match returns the place in anchor at which list starts, or -1: the values that both have from there on are the same,
+// and list may run past the end. It looks at near and a few places after it, then before it.
 func match(v *values, anchor, list span, near int32) int32 {
 	compares := 0
 	size, length := anchor.hi-anchor.lo, list.hi-list.lo

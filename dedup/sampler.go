@@ -6,7 +6,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Sampler examines features of a sample for a Grouper, one after the other. It keeps its memory. One for each goroutine.
+// A Sampler examines features of a sample for a Grouper, one after the other. It keeps its memory. One for each
+// goroutine.
 type Sampler struct {
 	finder Finder
 	reps   []int32 // values that are encoded
@@ -26,12 +27,12 @@ type Sampled struct {
 }
 
 const (
-	// encodedValues is about how many values of a feature's sample are encoded to learn what they take: in encodedBlocks pieces that
-	// are spread over it, so that what is not like the rest does not decide.
+	// encodedValues is about how many values of a feature's sample are encoded to learn what they take: in
+	// encodedBlocks pieces that are spread over it, so that what is not like the rest does not decide.
 	encodedValues = 1 << 13
 	encodedBlocks = 4
-	// copyBits is about what the encodings take, size and time together, for a list that comes again and again in the rows after it, and
-	// repeatBits for a number.
+	// copyBits is about what the encodings take, size and time together, for a list that comes again and again in the
+	// rows after it, and repeatBits for a number.
 	copyBits   = 32
 	repeatBits = 8
 )
@@ -48,7 +49,8 @@ func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
 	f.stripe = rows
 	f.markRuns()
 	f.findSlots()
-	dst.starts, dst.codes, dst.slots = append(dst.starts[:0], f.starts...), append(dst.codes[:0], f.codes...), len(f.slotReps)
+	dst.starts, dst.codes, dst.slots = append(dst.starts[:0], f.starts...), append(dst.codes[:0],
+		f.codes...), len(f.slotReps)
 	if dst.markPresent(rows) == 0 || len(f.starts) == 1 {
 		return // nothing to tell apart: by itself it takes next to nothing
 	}
@@ -56,8 +58,8 @@ func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
 	s.measure(dst, rows)
 }
 
-// measure sets rowBits to what each row takes once encoded, and alone to what the feature takes by itself in the form that takes least,
-// with its inverse.
+// measure sets rowBits to what each row takes once encoded, and alone to what the feature takes by itself in the form
+// that takes least, with its inverse.
 func (s *Sampler) measure(dst *Sampled, rows Stripe) {
 	f := &s.finder
 	cost := f.costOf(rows)
@@ -88,7 +90,8 @@ func (s *Sampler) measure(dst *Sampled, rows Stripe) {
 	}
 }
 
-// encoded returns how many bits some of the runs' values take once encoded, as partial duplicates where that is less, for each bit of the estimate.
+// encoded returns how many bits some of the runs' values take once encoded, as partial duplicates where that is less,
+// for each bit of the estimate.
 func (s *Sampler) encoded(cost *rowCost) float64 {
 	f := &s.finder
 	s.reps = appendBlocks(s.reps[:0], f.stripe.Values, f.at)

@@ -15,7 +15,8 @@ type Stats struct {
 	SavedBytes float64
 }
 
-// Factor returns how often a stored value is used: the dedupe factor by elements, or by slots where no row has an element.
+// Factor returns how often a stored value is used: the dedupe factor by elements, or by slots where no row has an
+// element.
 func (s Stats) Factor() float64 {
 	switch {
 	case s.ElementsAfter > 0:

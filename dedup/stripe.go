@@ -2,7 +2,8 @@ package dedup
 
 import "github.com/dsistore/dsistore/format/vector"
 
-// A Stripe is the rows of one feature in a stripe. Whoever gathers them may leave out rows that are equal to the one before:
+// A Stripe is the rows of one feature in a stripe. Whoever gathers them may leave out rows that are equal to the one
+// before:
 //
 //	rows     a a a b a a        Values   a b a        Starts   0 3 4        Rows   6
 //

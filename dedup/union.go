@@ -7,11 +7,13 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Union makes the one inverse of a stripe that the features of a dedup group share: two rows share a slot when they are
-// equal in every feature. By runs, rows that are not neighbours never share one, so that the inverse is monotone. The zero
-// Union is ready after Reset. Not safe for concurrent use.
+// A Union makes the one inverse of a stripe that the features of a dedup group share: two rows share a slot when they
+// are equal in every feature. By runs, rows that are not neighbours never share one, so that the inverse is monotone.
+// The zero Union is ready after Reset. Not safe for concurrent use.
 //
-//	feature a   x x x y y      feature b   1 2 2 2 1      inverse by runs    0 1 1 2 3      slots   (x,1) (x,2) (y,2) (y,1)
+//	feature a          x x x y y
+//	feature b          1 2 2 2 1
+//	inverse by runs    0 1 1 2 3      slots   (x,1) (x,2) (y,2) (y,1)
 type Union struct {
 	byRuns bool
 	rows   int
@@ -31,9 +33,10 @@ type Union struct {
 
 // UnionBytes bounds the memory that a Union holds for stripes of so many rows.
 func UnionBytes(rows int64) int64 {
-	// By row: the inverse, runs of the group and of a feature, their numbers, codes, slots of slots, slots' rows (4 each); both tables, of 8 and 12 bytes for
-	// each of at most 4 places; memory that grows is a quarter more, or by append twice as much. Floats as bits: 8 at
-	// least, and more for lists, which a Finder's memory, not used yet, allows for.
+	// By row: the inverse, runs of the group and of a feature, their numbers, codes, slots of slots, slots' rows (4
+	// each); both tables, of 8 and 12 bytes for each of at most 4 places; memory that grows is a quarter more, or by
+	// append twice as much. Floats as bits: 8 at least, and more for lists, which a Finder's memory, not used yet,
+	// allows for.
 	return 160 * rows
 }
 
@@ -109,8 +112,8 @@ func mergeStarts(dst, a, b []int32) []int32 {
 	return append(append(dst, a...), b...)
 }
 
-// pairSeed and pairFactor are drawn for each process: with ones that are known, rows can be made whose pairs all fall into one place. The result does
-// not depend on them, since every pair is found, and numbered as it first occurs.
+// pairSeed and pairFactor are drawn for each process: with ones that are known, rows can be made whose pairs all fall
+// into one place. The result does not depend on them, since every pair is found, and numbered as it first occurs.
 var pairSeed, pairFactor = rand.Uint64(), rand.Uint64() | 1
 
 // A pairTable numbers pairs of slots as they first occur. Open addressing, at most half full.
@@ -120,8 +123,8 @@ type pairTable struct {
 	codes []int32  // the feature's slot by slot of the inverse
 }
 
-// same reports whether the rows of each slot of inverse, which numbers them as they first occur, are in one slot of the feature, and
-// how many slots inverse then has: the feature tells nothing apart that is not told apart already.
+// same reports whether the rows of each slot of inverse, which numbers them as they first occur, are in one slot of the
+// feature, and how many slots inverse then has: the feature tells nothing apart that is not told apart already.
 func (t *pairTable) same(inverse, starts, codes []int32) (slots int, same bool) {
 	t.codes = resize(t.codes, len(inverse))
 	for i, start := range starts {
@@ -144,8 +147,9 @@ func (t *pairTable) same(inverse, starts, codes []int32) (slots int, same bool) 
 
 func pairHash(key uint64) uint64 { return fold(key^pairSeed, pairFactor) }
 
-// refine sets each row of inverse, which numbers slots as they first occur, to the number of its pair of inverse and the feature's slot,
-// and returns how many pairs there are. starts are the first rows of the feature's runs, codes their slots.
+// refine sets each row of inverse, which numbers slots as they first occur, to the number of its pair of inverse and
+// the feature's slot, and returns how many pairs there are. starts are the first rows of the feature's runs, codes
+// their slots.
 func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 	if slots, same := t.same(inverse, starts, codes); same {
 		return slots
@@ -181,9 +185,9 @@ func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 	return slots
 }
 
-// FindIn returns the rows of a stripe of the Finder's type, which the group whose inverse u holds has, with the group's slots: the
-// values of each slot once, and partial duplicates where they pay. It is borrowed until the next call, and its Inverse until u's next
-// Reset. u.Inverse must have been called.
+// FindIn returns the rows of a stripe of the Finder's type, which the group whose inverse u holds has, with the group's
+// slots: the values of each slot once, and partial duplicates where they pay. It is borrowed until the next call, and
+// its Inverse until u's next Reset. u.Inverse must have been called.
 func (f *Finder) FindIn(s Stripe, u *Union) *vector.Column {
 	before := int64(s.Elements())
 	f.stats.Stripes++
@@ -237,14 +241,15 @@ func (f *Finder) valuesOf(rows []int32) []int32 {
 	return f.ofUnion
 }
 
-// examinedRows is how many rows of a group's stripe say whether partial duplicates pay, and examinedValues how many values of their lists, at most.
+// examinedRows is how many rows of a group's stripe say whether partial duplicates pay, and examinedValues how many
+// values of their lists, at most.
 const (
 	examinedRows   = 4096
 	examinedValues = 1 << 14
 )
 
-// examineIn reports whether partial duplicates pay in a stripe of a group, judged by its first rows, lays them down, and notes what the group
-// saves: about what the feature saved by itself.
+// examineIn reports whether partial duplicates pay in a stripe of a group, judged by its first rows, lays them down,
+// and notes what the group saves: about what the feature saved by itself.
 func (f *Finder) examineIn(u *Union) bool {
 	saved, known := f.choice.saved, f.choice.grouped || f.choice.partial
 	partial := f.findPartial()

@@ -76,8 +76,8 @@ func modelSlots(tuples []string, byRuns bool) int {
 func TestGrouperFindsWhatRepeatsTogether(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	const rows = 8192
-	// Features 0 to 3 change with sessions of kind a, 4 to 6 with those of kind b, 7 to 9 with one of 500 items; 10 and 11 with
-	// nothing. Each is null in some sessions, or for some items.
+	// Features 0 to 3 change with sessions of kind a, 4 to 6 with those of kind b, 7 to 9 with one of 500 items; 10 and
+	// 11 with nothing. Each is null in some sessions, or for some items.
 	var g Grouper
 	g.Reset(rows, 1<<30, Options{})
 	change := func(p int) []int {

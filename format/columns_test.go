@@ -36,9 +36,10 @@ func drawType(t *rapid.T) vector.Type {
 
 // A shape says what drawColumn makes; its fields are probabilities in percent.
 type shape struct {
-	rows               int
-	null, empty        int
-	inverse            int // 0 none, 1 monotone, 2 any, 3 first occurrence order, 4 one slot, 5 and 6 runs of 8 rows, in order or not
+	rows        int
+	null, empty int
+	// 0 none, 1 monotone, 2 any, 3 first occurrence order, 4 one slot, 5 and 6 runs of 8 rows, in order or not
+	inverse            int
 	partial            bool
 	maxLength          int
 	constant, extremes bool

@@ -23,8 +23,8 @@
 //   - Whatever bytes are given, a call ends in a value that keeps every rule of its type, or in an error that matches
 //     ErrCorrupt or ErrUnsupported and says where: never in a panic.
 //   - A stream that would say nothing is absent and costs no byte.
-//   - Offsets count from the start of the feature file, so that a file moves in and out of packs unchanged. Locate makes
-//     an error's offset the object's.
-//   - The package does no IO of its own: it reads through io.ReaderAt and writes through io.Writer, keeps no goroutine and
-//     no global state.
+//   - Offsets count from the start of the feature file, so that a file moves in and out of packs unchanged. Locate
+//     makes an error's offset the object's.
+//   - The package does no IO of its own: it reads through io.ReaderAt and writes through io.Writer, keeps no goroutine
+//     and no global state.
 package format

@@ -4,9 +4,9 @@
 
 // func fillRunsAVX2(inverse *int32, rows int, runs, slots *int32, n int) (done, row int)
 //
-// Writes the slot of each run over its rows, in whole vectors of 8 rows: what goes beyond a run the next one overwrites. It
-// stops before a run of no rows or fewer, and before one that does not end 16 rows before the end. It returns how many runs
-// and rows are done. Without slots a run's slot is its number.
+// Writes the slot of each run over its rows, in whole vectors of 8 rows: what goes beyond a run the next one
+// overwrites. It stops before a run of no rows or fewer, and before one that does not end 16 rows before the end. It
+// returns how many runs and rows are done. Without slots a run's slot is its number.
 TEXT ·fillRunsAVX2(SB), NOSPLIT, $0-56
 	MOVQ inverse+0(FP), DI
 	MOVQ rows+8(FP), BX
@@ -60,8 +60,8 @@ done:
 
 // func fillChangesAVX2(inverse *int32, changes *byte, n int, counts *uint64) (run int32)
 //
-// Writes how many of the bits up to and with each row are set, for the first n rows, a multiple of 8. counts[b] has, for each
-// bit of b from the lowest on, a byte of how many are set up to it. It returns what the last row has.
+// Writes how many of the bits up to and with each row are set, for the first n rows, a multiple of 8. counts[b] has,
+// for each bit of b from the lowest on, a byte of how many are set up to it. It returns what the last row has.
 TEXT ·fillChangesAVX2(SB), NOSPLIT, $0-36
 	MOVQ inverse+0(FP), DI
 	MOVQ changes+8(FP), SI

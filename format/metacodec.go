@@ -32,10 +32,13 @@ const (
 
 // AppendMeta appends the byte form of m:
 //
-//	+---------+-------+------+--------------------+---------+---------+--------------+------+-----------+-----------+----------+
-//	| version | flags | kind | elem, score, dim   | feature | [group] | [dictionary] | name | n stripes | n entries | [fields] |
-//	|   (1)   |  (1)  | (1)  | (as the kind says) | (8 LE)  | (8 LE)  | (2 uvarints) |      | (uvarint) |           |          |
-//	+---------+-------+------+--------------------+---------+---------+--------------+------+-----------+-----------+----------+
+//	+---------+-------+------+--------------------+---------+---------+--------------+
+//	| version | flags | kind | elem, score, dim   | feature | [group] | [dictionary] |
+//	|   (1)   |  (1)  | (1)  | (as the kind says) | (8 LE)  | (8 LE)  | (2 uvarints) |
+//	+------+--+--------+-----+-----+-----------+--+---------+---------+--------------+
+//	| name | n stripes | n entries | [fields]  |
+//	|      | (uvarint) |           |           |
+//	+------+-----------+-----------+-----------+
 //
 // m is one that Finish or DecodeMeta returned; DecodeMeta reads it back, totals computed anew.
 func AppendMeta(dst []byte, m *FileMeta) []byte {

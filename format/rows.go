@@ -116,8 +116,8 @@ func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src [
 
 func (d *StripeDecoder) checkGroup(x *Selection, s *StripeMeta, rows []int32) error {
 	if x == nil {
-		return fmt.Errorf("stripe %d: rows of a feature of a group are decoded with the group's selection, which is nil",
-			d.stripe)
+		return fmt.Errorf("stripe %d: rows of a feature of a group are decoded with the group's selection, "+
+			"which is nil", d.stripe)
 	}
 	if x.stripeRows != int(s.Rows) || x.stripeSlots != int(s.Slots) || x.rows != len(rows) {
 		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset),

@@ -67,7 +67,8 @@ func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) 
 	if opts.Group != 0 && t.Kind == vector.Inverse {
 		return nil, errors.New("an inverse file belongs to no group")
 	}
-	out := &Writer{w: w, seen: opts.Seen, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name, Group: opts.Group}}
+	out := &Writer{w: w, seen: opts.Seen, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name,
+		Group: opts.Group}}
 	out.chooser.Profile = opts.Profile
 	if opts.Inverse != nil {
 		out.inverse = opts.Inverse
@@ -88,9 +89,9 @@ func (w *Writer) write(b []byte) {
 	w.offset += uint64(len(b))
 }
 
-// WriteStripe appends one stripe: the column's Inverse, Lengths (partial duplicates) and Present are stored as they are. When
-// opts.Group is set the column's Inverse is left out: the group's file holds it, with the same slots in every stripe. c
-// is borrowed for the call. Strings that are not UTF-8 and integers that c.Type cannot hold are refused.
+// WriteStripe appends one stripe: the column's Inverse, Lengths (partial duplicates) and Present are stored as they
+// are. When opts.Group is set the column's Inverse is left out: the group's file holds it, with the same slots in every
+// stripe. c is borrowed for the call. Strings that are not UTF-8 and integers that c.Type cannot hold are refused.
 func (w *Writer) WriteStripe(c *vector.Column) error {
 	if w.err != nil {
 		return w.err
@@ -134,8 +135,8 @@ func (w *Writer) writeStripe() {
 // Note records what was found in the stripes written, all of them, for the directory.
 func (w *Writer) Note(f Found) { w.meta.Found = f }
 
-// Finalize writes the stripes that are held back and gives back the memory that finding shared values takes. Finish does
-// so, too: who ends several files at once calls it for each of them before, in parallel. No stripe comes after it.
+// Finalize writes the stripes that are held back and gives back the memory that finding shared values takes. Finish
+// does so, too: who ends several files at once calls it for each of them before, in parallel. No stripe comes after it.
 func (w *Writer) Finalize() error {
 	if w.err == nil {
 		w.settle()

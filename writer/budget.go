@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A memoryBudget is memory that what is under way shares. Unlike a semaphore it lets who has come late take what is left past one who waits for
-// more: helpers of what is under way, which end before it does.
+// A memoryBudget is memory that what is under way shares. Unlike a semaphore it lets who has come late take what is
+// left past one who waits for more: helpers of what is under way, which end before it does.
 type memoryBudget struct {
 	mu      sync.Mutex
 	left    int64

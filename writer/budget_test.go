@@ -45,7 +45,8 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// TestBudgetLetsOthersPast: who waits for much neither keeps others from the little that is left nor waits on when its ctx ends.
+// TestBudgetLetsOthersPast: who waits for much neither keeps others from the little that is left nor waits on when its
+// ctx ends.
 func TestBudgetLetsOthersPast(t *testing.T) {
 	b := newMemoryBudget(10)
 	if err := b.acquire(t.Context(), 6); err != nil {
@@ -67,14 +68,15 @@ func TestBudgetLetsOthersPast(t *testing.T) {
 	}
 }
 
-// TestSpread: every number is worked on once, by no more workers than are idle and have memory, each with a seeker of its own; an error is that
-// of the lowest number.
+// TestSpread: every number is worked on once, by no more workers than are idle and have memory, each with a seeker of
+// its own; an error is that of the lowest number.
 func TestSpread(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
 		for _, memory := range []int64{0, 7, 1000} {
 			j := &segmentJob{
-				output: &output{memory: newMemoryBudget(memory), seekers: &sync.Pool{New: func() any { return new(seeker) }}},
-				idle:   semaphore.NewWeighted(int64(workers)),
+				output: &output{memory: newMemoryBudget(memory),
+					seekers: &sync.Pool{New: func() any { return new(seeker) }}},
+				idle: semaphore.NewWeighted(int64(workers)),
 			}
 			if !j.idle.TryAcquire(1) { // the caller
 				t.Fatal("no worker")

@@ -7,8 +7,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A buffer holds Rows as they came, each a chunk, with a record for each row. Nothing is copied until the rows are in order: then
-// each feature is gathered once, to a spill file or to a stripe.
+// A buffer holds Rows as they came, each a chunk, with a record for each row. Nothing is copied until the rows are in
+// order: then each feature is gathered once, to a spill file or to a stripe.
 //
 //	records   sorted:  (chunk 2, row 7) (chunk 0, row 1) (chunk 2, row 8) ...
 //	features  number → the chunks that have it, and their columns

@@ -6,7 +6,8 @@ import "github.com/dsistore/dsistore/dedup"
 type Duplicates struct {
 	// Factor is how often a stored value is used: ids, numbers and bytes over rows, by those stored.
 	Factor float64 `json:"factor"`
-	// Slots are the values stored, a list or a number each, of RowSlots: one for each row and feature that some row has.
+	// Slots are the values stored, a list or a number each, of RowSlots: one for each row and feature that some row
+	// has.
 	RowSlots int64 `json:"row_slots"`
 	Slots    int64 `json:"slots"`
 	Partial  int64 `json:"partial"` // slots whose values other slots store too
@@ -22,7 +23,8 @@ type Duplicates struct {
 }
 
 func (d *Duplicates) add(s dedup.Stats) {
-	d.addAll(Duplicates{RowSlots: s.Rows, Slots: s.Slots, Partial: s.Partial, before: s.ElementsBefore, after: s.ElementsAfter, saved: int64(s.SavedBytes)})
+	d.addAll(Duplicates{RowSlots: s.Rows, Slots: s.Slots, Partial: s.Partial, before: s.ElementsBefore,
+		after: s.ElementsAfter, saved: int64(s.SavedBytes)})
 }
 
 func (d *Duplicates) addAll(o Duplicates) {

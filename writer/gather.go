@@ -22,8 +22,8 @@ type gatherer struct {
 	data    [][]byte
 }
 
-// gather sets dst, whose Type says what to build, to the rows that pieces spell. srcs are plain columns of that Type and
-// are borrowed for the call; a nil one is null in every row. Rows are the sum over pieces. It returns how many
+// gather sets dst, whose Type says what to build, to the rows that pieces spell. srcs are plain columns of that Type
+// and are borrowed for the call; a nil one is null in every row. Rows are the sum over pieces. It returns how many
 // rows are not null.
 func (g *gatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces []piece, rows int) (int, error) {
 	dst.Reset()

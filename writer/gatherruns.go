@@ -8,8 +8,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A runGatherer builds stripes from pieces, a run of equal rows once: rows are compared where they lie, and what repeats is
-// not copied. It holds scratch memory: one for each goroutine.
+// A runGatherer builds stripes from pieces, a run of equal rows once: rows are compared where they lie, and what
+// repeats is not copied. It holds scratch memory: one for each goroutine.
 //
 //	pieces   (chunk 2, row 7) (chunk 0, row 1) (chunk 2, row 8) ...     rows in order, wherever they are
 //	compare  each with the one before, bit by bit
@@ -27,9 +27,10 @@ type runGatherer struct {
 // A sourceSpan is values [lo, hi) of a source.
 type sourceSpan struct{ src, lo, hi uint32 }
 
-// gather sets dst, whose Type says what to build, to the rows that pieces spell, a row for each run, and returns the stripe, which
-// borrows dst and g. srcs are as gatherer.gather takes them. Rows are the sum over pieces.
-func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces []piece, rows int) (dedup.Stripe, error) {
+// gather sets dst, whose Type says what to build, to the rows that pieces spell, a row for each run, and returns the
+// stripe, which borrows dst and g. srcs are as gatherer.gather takes them. Rows are the sum over pieces.
+func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces []piece, rows int) (dedup.Stripe,
+	error) {
 	dst.Reset()
 	g.starts, g.nulls, g.kept = g.starts[:0], g.nulls[:0], g.kept[:0]
 	t := dst.Type
@@ -84,8 +85,8 @@ func (g *runGatherer) begin(row int, null bool) {
 	g.starts = append(g.starts, int32(row))
 }
 
-// numbers writes the first value of each run of columns of one number a row to dst, which has room for every row, and returns how
-// many runs there are.
+// numbers writes the first value of each run of columns of one number a row to dst, which has room for every row, and
+// returns how many runs there are.
 func numbers[T uint32 | int64](g *runGatherer, dst []T, vals [][]T, srcs []*vector.Column, pieces []piece) (runs int) {
 	var before T
 	beforeNull := false

@@ -10,10 +10,14 @@ import (
 )
 
 var gatheredTypes = []vector.Type{
-	{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Float32}, {Kind: vector.Dense, Elem: vector.Float64},
-	{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Float32}, {Kind: vector.Sparse, Elem: vector.Float64},
-	{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted, Elem: vector.Int32, Score: vector.Float64},
-	{Kind: vector.Embedding, Elem: vector.Float32, Dim: 2}, {Kind: vector.Embedding, Elem: vector.Int8, Dim: 3}, {Kind: vector.Bytes},
+	{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Float32}, {Kind: vector.Dense,
+		Elem: vector.Float64},
+	{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Float32}, {Kind: vector.Sparse,
+		Elem: vector.Float64},
+	{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted, Elem: vector.Int32,
+		Score: vector.Float64},
+	{Kind: vector.Embedding, Elem: vector.Float32, Dim: 2}, {Kind: vector.Embedding, Elem: vector.Int8,
+		Dim: 3}, {Kind: vector.Bytes},
 }
 
 // fewValues are numbers that compare in surprising ways: by bits they are four.
@@ -52,8 +56,8 @@ func drawFew(t *rapid.T, c *vector.Column) {
 	c.AddSlot()
 }
 
-// TestRunsAreTheGatheredRows: what is gathered by runs expands to what is gathered row by row, and no two neighbouring runs are
-// equal.
+// TestRunsAreTheGatheredRows: what is gathered by runs expands to what is gathered row by row, and no two neighbouring
+// runs are equal.
 func TestRunsAreTheGatheredRows(t *testing.T) {
 	var runs runGatherer
 	var whole gatherer

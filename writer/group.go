@@ -94,8 +94,8 @@ type part struct {
 	rows   int
 }
 
-// What groups are chosen from: some rows of a few stripes that are spread over the segment, so that one that is not like
-// the others does not decide, and about as many in all as a stripe has, so that what comes back does so as often.
+// What groups are chosen from: some rows of a few stripes that are spread over the segment, so that one that is not
+// like the others does not decide, and about as many in all as a stripe has, so that what comes back does so as often.
 const (
 	sampledStripes = 4
 	leastSample    = 4096  // rows
@@ -124,9 +124,9 @@ func sampleParts(p *segmentPlan) (parts []part, rows int) {
 	return parts, rows
 }
 
-// groups finds the features that repeat together, from a sample of the segment's rows, and notes what each of the others
-// does best by itself. Members are places in j.order. Features are sampled in parallel, a few at a time, while those before them find
-// their groups in order.
+// groups finds the features that repeat together, from a sample of the segment's rows, and notes what each of the
+// others does best by itself. Members are places in j.order. Features are sampled in parallel, a few at a time, while
+// those before them find their groups in order.
 func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	if !j.Dedup.takes(DedupGroups) {
 		return nil, nil
@@ -242,7 +242,8 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 	s := j.seekers.Get().(*seeker)
 	defer j.seekers.Put(s)
 	g := groupJob{
-		segmentJob: j, unit: u, seeker: s, makers: make([]*stripeMaker, len(u.features)), stats: make([]dedup.Stats, len(u.features)),
+		segmentJob: j, unit: u, seeker: s, makers: make([]*stripeMaker, len(u.features)), stats: make([]dedup.Stats,
+			len(u.features)),
 		scratch: j.seekerBytes(u),
 	}
 	stored := make([]storage.Feature, len(u.features))

@@ -10,11 +10,12 @@ import (
 	"github.com/dsistore/dsistore/internal/spill"
 )
 
-// inputRows gives the live rows of a Rewrite's inputs: those that are deleted do not count in a plan's ranges, and are not held in memory.
+// inputRows gives the live rows of a Rewrite's inputs: those that are deleted do not count in a plan's ranges, and are
+// not held in memory.
 //
-// An opened column holds a decoded stripe, so that the stripes which are made one after the other find it there. Where those of all inputs are more
-// than a feature may take, one input after the other is read and its rows are laid aside, in a file, by the stripes that they go to: each
-// is decoded once all the same, and one of them is held at a time.
+// An opened column holds a decoded stripe, so that the stripes which are made one after the other find it there. Where
+// those of all inputs are more than a feature may take, one input after the other is read and its rows are laid aside,
+// in a file, by the stripes that they go to: each is decoded once all the same, and one of them is held at a time.
 type inputRows struct {
 	ctx context.Context // of the one Run that the rows are read for
 	r   *rewriting
@@ -161,7 +162,8 @@ func (a *asideRows) add(c *vector.Column) (asideBlock, error) {
 	start := len(a.out)
 	a.out = appendBlock(a.out, c)
 	b := a.out[start:]
-	at := asideBlock{at: a.end + int64(start), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli), rows: uint32(c.Rows)}
+	at := asideBlock{at: a.end + int64(start), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli),
+		rows: uint32(c.Rows)}
 	if int64(len(b)) > int64(at.length) {
 		return at, fmt.Errorf("%d rows take %d bytes", c.Rows, len(b))
 	}

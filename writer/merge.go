@@ -99,7 +99,8 @@ type mergeLimits struct {
 }
 
 // mergeSequences merges sequences into a new one in dir. types are those of all features so far.
-func mergeSequences(ctx context.Context, sequences []*sequence, types []vector.Type, dir string, limits mergeLimits) (_ *sequence, err error) {
+func mergeSequences(ctx context.Context, sequences []*sequence, types []vector.Type, dir string,
+	limits mergeLimits) (_ *sequence, err error) {
 	in, runs, err := mergeStreams(sequences)
 	if err != nil {
 		return nil, err

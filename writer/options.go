@@ -32,8 +32,8 @@ func (d Dedup) takes(step Dedup) bool {
 
 // Options say how segments are written. The zero value works.
 type Options struct {
-	// Memory bounds, in bytes, what is held: rows buffered, keys, and what is being encoded. doc.go says how it is shared.
-	// Default 1 GiB.
+	// Memory bounds, in bytes, what is held: rows buffered, keys, and what is being encoded. doc.go says how it is
+	// shared. Default 1 GiB.
 	Memory int64
 
 	// TempDir holds spill files. Default: the store's own directory where it is a local one, else os.TempDir.
@@ -44,10 +44,11 @@ type Options struct {
 
 	Dedup Dedup // how far duplicates are looked for; default DedupAuto
 
-	// Profile is what the size of the table is weighed against the time to read it for: speed, balanced or size. Default: the
-	// table's, else balanced.
+	// Profile is what the size of the table is weighed against the time to read it for: speed, balanced or size.
+	// Default: the table's, else balanced.
 	Profile string
-	// NsPerByte weighs in place of the profile: the ns of decoding that a stored byte counts for. Default: the profile's.
+	// NsPerByte weighs in place of the profile: the ns of decoding that a stored byte counts for. Default: the
+	// profile's.
 	NsPerByte float64
 
 	Workers int // goroutines that encode and write; default GOMAXPROCS
@@ -55,8 +56,8 @@ type Options struct {
 	SegmentRows  int   // rows of a segment, about; default 1<<20
 	SegmentBytes int64 // decoded bytes of a segment, about; default 16 GiB
 	StripeRows   int   // rows of a stripe, about; default 16,384
-	// StripeBytes is what a stripe of one feature may decode to, except when it is one row; default 64 MiB, or a 16th of
-	// Memory where that is less.
+	// StripeBytes is what a stripe of one feature may decode to, except when it is one row; default 64 MiB, or a 16th
+	// of Memory where that is less.
 	StripeBytes int64
 }
 
@@ -73,7 +74,8 @@ func (o *Options) Validate() error {
 	case o.FanIn < 0 || o.FanIn == 1:
 		return fmt.Errorf("fan-in %d: want 2 or more, or 0 for the default", o.FanIn)
 	case o.SegmentRows < 0 || o.SegmentBytes < 0:
-		return fmt.Errorf("segments of %d rows, %d bytes: want positive numbers, or 0 for the default", o.SegmentRows, o.SegmentBytes)
+		return fmt.Errorf("segments of %d rows, %d bytes: want positive numbers, or 0 for the default", o.SegmentRows,
+			o.SegmentBytes)
 	case o.StripeRows < 0 || o.StripeRows > 1<<22:
 		return fmt.Errorf("stripes of %d rows: want 1 to %d, or 0 for the default", o.StripeRows, 1<<22)
 	case o.StripeBytes < 0 || o.StripeBytes > 512<<20:

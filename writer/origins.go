@@ -20,8 +20,8 @@ type OriginSpan struct {
 	count int64
 }
 
-// An originFile holds origins in the order of what was written, in a file that is freed when it is closed: 12 bytes little-endian for each
-// row whose input, or place in it, does not follow the one before.
+// An originFile holds origins in the order of what was written, in a file that is freed when it is closed: 12 bytes
+// little-endian for each row whose input, or place in it, does not follow the one before.
 //
 //	+-----------+---------+-------+
 //	| input (4) | row (4) | n (4) |
@@ -90,7 +90,8 @@ func (f *originFile) each(s OriginSpan, visit func(at uint32, o Origin) error) e
 		if _, err := io.ReadFull(in, b[:]); err != nil {
 			return fmt.Errorf("reading a spill file: %w", err)
 		}
-		o := Origin{binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])}
+		o := Origin{binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:]),
+			binary.LittleEndian.Uint32(b[8:])}
 		if err := visit(at, o); err != nil {
 			return err
 		}

@@ -13,9 +13,10 @@ type Popularity interface {
 	Popularity(features []storage.Feature) []float64
 }
 
-// SortForPacks puts features in the order in which packs hold them: keys and labels, which nearly every job reads, then those that are read
-// most, then from small to large by what they decode to, so that a job's many small features lie together and large ones do not push them apart.
-// Without p nothing is known of what is read. of returns what there is to know of a feature, and its decoded bytes.
+// SortForPacks puts features in the order in which packs hold them: keys and labels, which nearly every job reads, then
+// those that are read most, then from small to large by what they decode to, so that a job's many small features lie
+// together and large ones do not push them apart. Without p nothing is known of what is read. of returns what there is
+// to know of a feature, and its decoded bytes.
 func SortForPacks[F any](features []F, p Popularity, of func(F) (storage.Feature, uint64)) {
 	type packed struct {
 		feature  F
@@ -37,7 +38,8 @@ func SortForPacks[F any](features []F, p Popularity, of func(F) (storage.Feature
 		}
 	}
 	slices.SortFunc(order, func(a, b packed) int {
-		return cmp.Or(cmp.Compare(a.role, b.role), cmp.Compare(b.popular, a.popular), cmp.Compare(a.rawBytes, b.rawBytes), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.role, b.role), cmp.Compare(b.popular, a.popular),
+			cmp.Compare(a.rawBytes, b.rawBytes), cmp.Compare(a.name, b.name))
 	})
 	for i := range order {
 		features[i] = order[i].feature

@@ -11,8 +11,8 @@ type segmentPlan struct {
 	ranges []runRange
 }
 
-// A stripePlan is pieces [from, to) of its segment's. Over a buffer their sources are chunks. Over runs they are places in
-// the segment's ranges, and their rows count from the stripe's own range there.
+// A stripePlan is pieces [from, to) of its segment's. Over a buffer their sources are chunks. Over runs they are places
+// in the segment's ranges, and their rows count from the stripe's own range there.
 type stripePlan struct {
 	rows     int
 	from, to int
@@ -24,9 +24,9 @@ type runRange struct{ run, lo, hi uint32 }
 // A planner cuts a stream of records into segments and stripes.
 //
 // A stripe ends at the first end of a session where it has stripeRows rows, or half of stripeBytes in its largest rows'
-// features. One that finds no such place ends at twice either limit, in the middle of a session. Without sessions it has
-// exactly stripeRows rows. Summing each row's largest feature overstates what any one feature of the stripe decodes to,
-// so that stripeBytes holds for all of them, except that a stripe has at least one row.
+// features. One that finds no such place ends at twice either limit, in the middle of a session. Without sessions it
+// has exactly stripeRows rows. Summing each row's largest feature overstates what any one feature of the stripe decodes
+// to, so that stripeBytes holds for all of them, except that a stripe has at least one row.
 type planner struct {
 	in          recordStream
 	stripeRows  int
@@ -150,8 +150,8 @@ func (p *planner) place(s *segmentPlan, run uint32) uint32 {
 	return p.places[run] - 1
 }
 
-// takeRanges returns the ranges of the stripe just made, adds them to the segment's, and makes its pieces' rows count from
-// them.
+// takeRanges returns the ranges of the stripe just made, adds them to the segment's, and makes its pieces' rows count
+// from them.
 func (p *planner) takeRanges(s *segmentPlan, pieces []piece) []runRange {
 	if !p.overRuns {
 		return nil

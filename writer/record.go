@@ -152,7 +152,8 @@ func floatForm(f float64) uint64 {
 // sizedRows is how many rows setSizes looks at at once: what it counts of them stays in the nearest cache.
 const sizedRows = 1024
 
-// setSizes sets bytes and most of recs, one for each row of cols, which are plain. A size that 32 bits do not hold is the most that they do.
+// setSizes sets bytes and most of recs, one for each row of cols, which are plain. A size that 32 bits do not hold is
+// the most that they do.
 func setSizes(recs []record, cols []*vector.Column) {
 	fixed, fixedMost := uint64(0), uint64(0) // of columns whose rows take the same
 	for _, c := range cols {

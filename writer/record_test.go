@@ -12,8 +12,10 @@ import (
 func TestSizesAreThoseOfEachRow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	types := []vector.Type{
-		{Kind: vector.Dense, Elem: vector.Int32}, {Kind: vector.Dense, Elem: vector.Float32}, {Kind: vector.Embedding, Elem: vector.Float32, Dim: 7},
-		{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.String},
+		{Kind: vector.Dense, Elem: vector.Int32}, {Kind: vector.Dense, Elem: vector.Float32}, {Kind: vector.Embedding,
+			Elem: vector.Float32, Dim: 7},
+		{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Weighted, Elem: vector.Int64,
+			Score: vector.Float32}, {Kind: vector.String},
 		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float64},
 	}
 	for _, rows := range []int{0, 1, sizedRows - 1, sizedRows, 2*sizedRows + 5} {
@@ -44,7 +46,8 @@ func TestSizesAreThoseOfEachRow(t *testing.T) {
 		setSizes(got, cols)
 		for i := range got {
 			if got[i] != want[i] {
-				t.Fatalf("%d rows: row %d is %d and %d: want %d and %d", rows, i, got[i].bytes, got[i].most, want[i].bytes, want[i].most)
+				t.Fatalf("%d rows: row %d is %d and %d: want %d and %d", rows, i, got[i].bytes, got[i].most,
+					want[i].bytes, want[i].most)
 			}
 		}
 	}

@@ -18,19 +18,19 @@ import (
 
 // A Rewrite makes segments of one partition into others.
 //
-//	inputs' keys ──> streams of records, each in order ──> merge ──> plans: rows of segments and stripes, as pieces of inputs
+//	inputs' keys ──> streams of records, each in order ──> merge ──> plans: pieces of inputs
 //	                                                                    |            └─> Origins
-//	inputs' columns, opened feature by feature ──> gather pieces ──> duplicates ──> segments, and those of layers over them
+//	inputs' columns, opened feature by feature ──> gather pieces ──> duplicates ──> segments, and their overlays
 //
 // Since the rows of a segment are in the order of records, inputs are merged as runs are, and nothing is sorted: of a
-// feature a worker holds one stripe of each input or, where that is more than its share of Options.Memory, lays the rows aside in a file by the
-// stripes that they go to. Nothing is committed.
+// feature a worker holds one stripe of each input or, where that is more than its share of Options.Memory, lays the
+// rows aside in a file by the stripes that they go to. Nothing is committed.
 type Rewrite struct {
 	Table     *storage.Table
 	Partition storage.Partition
 	Inputs    []RewriteInput
-	// Features are those of the segments, in the order in which packs hold them. Layers are further segments over the same rows, in the
-	// same stripes, with these features. Run
+	// Features are those of the segments, in the order in which packs hold them. Layers are further segments over the
+	// same rows, in the same stripes, with these features. Run
 	// numbers all of them through: those of Features from 0, then those of each layer.
 	Features []*Feature
 	Layers   [][]*Feature
@@ -40,10 +40,11 @@ type Rewrite struct {
 	Segments int
 	// KeepOrder leaves the rows in the order of the inputs, whatever their keys.
 	KeepOrder bool
-	// Open opens a feature of an input, by number; nil: it is null in every row. It is called by several goroutines at once, each column is
-	// used by one.
+	// Open opens a feature of an input, by number; nil: it is null in every row. It is called by several goroutines at
+	// once, each column is used by one.
 	Open func(ctx context.Context, input, feature int) (RewriteColumn, error)
-	// Progress, when set, is called now and then, from one goroutine at a time, with how many of the decoded bytes are written. It must not block.
+	// Progress, when set, is called now and then, from one goroutine at a time, with how many of the decoded bytes are
+	// written. It must not block.
 	Progress func(bytes, totalBytes int64)
 }
 
@@ -64,14 +65,15 @@ type RewriteStripe struct {
 type RewriteColumn interface {
 	// MayHave reports whether a row of [lo, hi) may be not null.
 	MayHave(lo, hi int) bool
-	// Append appends rows [lo, hi) to dst, a plain column of the feature's type. Calls ascend, save that the rows of one call may come again in the
-	// next.
+	// Append appends rows [lo, hi) to dst, a plain column of the feature's type. Calls ascend, save that the rows of
+	// one call may come again in the next.
 	Append(dst *vector.Column, lo, hi int) error
 	// Close gives its memory back for others. An Append after it takes memory again.
 	Close()
 }
 
-// ErrUnordered is matched when the rows of an input are not in the order of the keys: they were written when the table had others.
+// ErrUnordered is matched when the rows of an input are not in the order of the keys: they were written when the table
+// had others.
 var ErrUnordered = errors.New("rows are not in the order of the keys")
 
 // A Rewritten is one segment that a Rewrite made.
@@ -91,8 +93,8 @@ type RewriteResult struct {
 // Close frees the file of origins.
 func (r *RewriteResult) Close() error { return r.origins.close() }
 
-// Origins calls visit for the rows of a segment, in order, as pieces of inputs: n rows of the segment from at on are those of the input
-// from row on.
+// Origins calls visit for the rows of a segment, in order, as pieces of inputs: n rows of the segment from at on are
+// those of the input from row on.
 func (r *RewriteResult) Origins(of OriginSpan, visit func(at uint32, o Origin) error) error {
 	return r.origins.each(of, visit)
 }
@@ -115,7 +117,8 @@ func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err 
 		r.rows += rows
 		r.bytes += bytes
 	}
-	r.output, err = newOutput(&opts, ToTable(x.Table, opts.Memory), func() rowsOf { return &inputRows{ctx: ctx, r: r} }, r.rows)
+	r.output, err = newOutput(&opts, ToTable(x.Table, opts.Memory), func() rowsOf { return &inputRows{ctx: ctx, r: r} },
+		r.rows)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +218,8 @@ func (i *RewriteInput) live() (rows, bytes int64) {
 	return rows, bytes
 }
 
-// locate makes the ranges of a plan, which count live rows, those of the inputs' rows, with the deleted ones between them.
+// locate makes the ranges of a plan, which count live rows, those of the inputs' rows, with the deleted ones between
+// them.
 func (r *rewriting) locate(plan *segmentPlan) {
 	move := func(g *runRange, in *RewriteInput) {
 		if in.Deleted != nil {
@@ -239,7 +243,8 @@ func (i *RewriteInput) liveRow(n uint32) uint32 {
 	for _, s := range i.Stripes {
 		rows += int(s.Rows)
 	}
-	return uint32(sort.Search(rows, func(row int) bool { return uint64(row)+1-i.Deleted.Rank(uint32(row)) > uint64(n) }))
+	return uint32(sort.Search(rows,
+		func(row int) bool { return uint64(row)+1-i.Deleted.Rank(uint32(row)) > uint64(n) }))
 }
 
 // eachLive calls visit with the pieces of rows [lo, hi) that are not deleted.
@@ -289,8 +294,8 @@ func (r *rewriting) laysAside(f *Feature) bool {
 	return 3*r.stripeBytes(f)+f.HeldBytes > writeShare(r.Memory)
 }
 
-// columnMemory returns what is held of opened columns while a stripe of f is written: the inputs' stripes, or one of them and what is on
-// the way to a file.
+// columnMemory returns what is held of opened columns while a stripe of f is written: the inputs' stripes, or one of
+// them and what is on the way to a file.
 func (r *rewriting) columnMemory(f *Feature) int64 {
 	if r.laysAside(f) {
 		return f.MostBytes + spillBufBytes
@@ -299,15 +304,16 @@ func (r *rewriting) columnMemory(f *Feature) int64 {
 }
 
 const (
-	// An inputStream reads the keys of keyBlockRows rows at once; of fewer, leastKeyRows at least, where there are many inputs for the memory.
+	// An inputStream reads the keys of keyBlockRows rows at once; of fewer, leastKeyRows at least, where there are many
+	// inputs for the memory.
 	keyBlockRows = 4096
 	leastKeyRows = 256
 	// keyRowBytes is about what a row takes of which the keys are read: a record, and the keys.
 	keyRowBytes = 128
 )
 
-// keyMemory says how the streams of the inputs' keys stay within the half of memory that a buffer has in an ingest: how many rows each reads
-// at once, and whether it gives its decoded stripes back between.
+// keyMemory says how the streams of the inputs' keys stay within the half of memory that a buffer has in an ingest: how
+// many rows each reads at once, and whether it gives its decoded stripes back between.
 func (r *rewriting) keyMemory() (rows int, shut bool) {
 	half := bufferShare(r.Memory) / 2
 	held := int64(0)
@@ -320,8 +326,8 @@ func (r *rewriting) keyMemory() (rows int, shut bool) {
 	return int(min(max(each, leastKeyRows), keyBlockRows)), held > half
 }
 
-// An inputStream is the records of an input's live rows. Their chunk is the input, their row counts its live ones, and the end of their ord is the
-// row in it.
+// An inputStream is the records of an input's live rows. Their chunk is the input, their row counts its live ones, and
+// the end of their ord is the row in it.
 type inputStream struct {
 	ctx           context.Context // of the one Run that the stream is read for
 	x             *rewriting

@@ -29,7 +29,8 @@ func (c *fakeColumn) Append(dst *vector.Column, lo, hi int) error {
 	return nil
 }
 
-// TestRewriteHoldsLiveRows: where nearly all rows are deleted, a stripe is made of its live rows alone: those between them take no memory.
+// TestRewriteHoldsLiveRows: where nearly all rows are deleted, a stripe is made of its live rows alone: those between
+// them take no memory.
 func TestRewriteHoldsLiveRows(t *testing.T) {
 	ctx := t.Context()
 	s, err := storage.Create(ctx, object.NewMemory(), storage.Options{})
@@ -47,9 +48,11 @@ func TestRewriteHoldsLiveRows(t *testing.T) {
 		deleted.Remove(row)
 	}
 	col := &fakeColumn{}
-	f := storage.Feature{Name: "n", ID: storage.NewFeatureID("n", 0), Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
+	f := storage.Feature{Name: "n", ID: storage.NewFeatureID("n", 0),
+		Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
 	x := Rewrite{
-		Table: table, Inputs: []RewriteInput{{Stripes: []RewriteStripe{{Rows: rows, RowBytes: 8, MostBytes: 8}}, Deleted: deleted}},
+		Table: table, Inputs: []RewriteInput{{Stripes: []RewriteStripe{{Rows: rows, RowBytes: 8, MostBytes: 8}},
+			Deleted: deleted}},
 		Features: []*Feature{{Feature: f, RawBytes: 8 * rows}}, Session: -1, Time: -1,
 		Open: func(context.Context, int, int) (RewriteColumn, error) { return col, nil },
 	}
@@ -94,8 +97,8 @@ func (l *ledger) add(n int64) {
 	}
 }
 
-// A heldColumn holds size bytes from an Append until it is closed, as one that has a stripe decoded. Its rows are lists of ids, or the keys of
-// the rows of an input among others.
+// A heldColumn holds size bytes from an Append until it is closed, as one that has a stripe decoded. Its rows are lists
+// of ids, or the keys of the rows of an input among others.
 type heldColumn struct {
 	ledger               *ledger
 	size                 int64
@@ -137,13 +140,14 @@ func (c *heldColumn) Append(dst *vector.Column, lo, hi int) error {
 	return nil
 }
 
-// TestRewriteOfManyInputs: what decoded stripes of many inputs take together stays within the memory, each is decoded a few times however many
-// inputs there are, and what is written is what is written with all the memory there is.
+// TestRewriteOfManyInputs: what decoded stripes of many inputs take together stays within the memory, each is decoded a
+// few times however many inputs there are, and what is written is what is written with all the memory there is.
 func TestRewriteOfManyInputs(t *testing.T) {
 	ctx := t.Context()
 	const inputs, rows, inputStripe = 40, 600, 200
 	types := []vector.Type{{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Int64},
-		{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Int64}}
+		{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Sparse,
+			Elem: vector.Int64}}
 	run := func(memory, size int64, dedup Dedup) (*ledger, []byte) {
 		t.Helper()
 		blobs := object.NewMemory()
@@ -167,13 +171,16 @@ func TestRewriteOfManyInputs(t *testing.T) {
 		}
 		for i, typ := range types {
 			name := fmt.Sprint("f", i)
-			x.Features = append(x.Features, &Feature{Feature: storage.Feature{Name: name, ID: storage.NewFeatureID(name, 0), Type: typ},
+			x.Features = append(x.Features, &Feature{Feature: storage.Feature{Name: name,
+				ID: storage.NewFeatureID(name, 0), Type: typ},
 				RawBytes: inputs * rows * 30, HeldBytes: inputs * size, MostBytes: size})
 		}
 		x.Open = func(_ context.Context, input, feature int) (RewriteColumn, error) {
-			return &heldColumn{ledger: book, size: size, feature: feature, input: input, inputs: inputs, stripe: inputStripe, rows: rows}, nil
+			return &heldColumn{ledger: book, size: size, feature: feature, input: input, inputs: inputs,
+				stripe: inputStripe, rows: rows}, nil
 		}
-		r, err := x.Run(ctx, Options{Memory: memory, StripeRows: 500, StripeBytes: 4 << 20, Workers: 2, Dedup: dedup, TempDir: t.TempDir()})
+		r, err := x.Run(ctx, Options{Memory: memory, StripeRows: 500, StripeBytes: 4 << 20, Workers: 2, Dedup: dedup,
+			TempDir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,8 +16,8 @@ import (
 
 // rowsOf gives the columns that a stripe's pieces speak of, for one feature of one segment at a time.
 type rowsOf interface {
-	// open starts the feature of that number, as type t, in the segment and reports whether any of its rows is not null. sample: a few of its
-	// stripes are asked for, and not all.
+	// open starts the feature of that number, as type t, in the segment and reports whether any of its rows is not
+	// null. sample: a few of its stripes are asked for, and not all.
 	open(number int, t vector.Type, s *segmentPlan, sample bool) (bool, error)
 	// stripe returns the columns, of the feature's type, nil where a whole one is null. Stripes come in order. Borrowed
 	// until the next call.
@@ -139,11 +139,13 @@ type output struct {
 	found Duplicates
 }
 
-// newOutput returns a writer of segments of so many rows in all, which newRows gives, one for each worker. opts have their defaults.
+// newOutput returns a writer of segments of so many rows in all, which newRows gives, one for each worker. opts have
+// their defaults.
 func newOutput(opts *Options, target Target, newRows func() rowsOf, rows int64) (*output, error) {
 	weight, err := opts.profile()
 	return &output{
-		Options: opts, target: target, weight: weight, rows: max(rows, 1), memory: newMemoryBudget(writeShare(opts.Memory)),
+		Options: opts, target: target, weight: weight, rows: max(rows,
+			1), memory: newMemoryBudget(writeShare(opts.Memory)),
 		makers:  &sync.Pool{New: func() any { return &stripeMaker{rows: newRows()} }},
 		seekers: &sync.Pool{New: func() any { return new(seeker) }},
 	}, err
@@ -164,7 +166,8 @@ func (w *output) advance(rows, bytes int64) {
 }
 
 // write writes the planned rows of the features as one segment. Each feature counts for share bytes of what is written.
-func (w *output) write(ctx context.Context, plan *segmentPlan, p storage.Partition, features []*Feature, share int64) (d storage.SegmentDescriptor, err error) {
+func (w *output) write(ctx context.Context, plan *segmentPlan, p storage.Partition, features []*Feature,
+	share int64) (d storage.SegmentDescriptor, err error) {
 	stripeRows := make([]uint32, len(plan.stripes))
 	for i, s := range plan.stripes {
 		stripeRows[i] = uint32(s.rows)
@@ -208,8 +211,8 @@ func (w *output) stripeBytes(f *Feature) int64 {
 	return min(int64(float64(f.RawBytes)/float64(w.rows)*float64(w.StripeRows)), w.StripeBytes)
 }
 
-// estimate returns about what is held while a stripe of f is written: the stripe, the columns that it is gathered from, and its
-// encoded form.
+// estimate returns about what is held while a stripe of f is written: the stripe, the columns that it is gathered from,
+// and its encoded form.
 func (w *output) estimate(f *Feature) int64 {
 	n := 3 * w.stripeBytes(f)
 	if w.held != nil {
@@ -218,7 +221,8 @@ func (w *output) estimate(f *Feature) int64 {
 	return min(n, writeShare(w.Memory))
 }
 
-// A segmentJob writes one segment: its features in parallel, each stripe by stripe, and with workers that have none the features of a group.
+// A segmentJob writes one segment: its features in parallel, each stripe by stripe, and with workers that have none the
+// features of a group.
 type segmentJob struct {
 	*output
 	plan  *segmentPlan
@@ -290,9 +294,9 @@ func (j *segmentJob) write(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// spread calls work with the numbers 0 to n-1, in the caller and in workers that are idle. Each of these holds scratch more bytes of memory, as
-// long as there is so much. s is the caller's seeker; each has its own. When all calls have returned, so does spread, with the error of the
-// lowest number: after one no more calls begin.
+// spread calls work with the numbers 0 to n-1, in the caller and in workers that are idle. Each of these holds scratch
+// more bytes of memory, as long as there is so much. s is the caller's seeker; each has its own. When all calls have
+// returned, so does spread, with the error of the lowest number: after one no more calls begin.
 func (j *segmentJob) spread(n int, s *seeker, scratch int64, work func(s *seeker, k int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64
@@ -406,7 +410,8 @@ func (j *segmentJob) gather(ctx context.Context, m *stripeMaker, f *Feature, i i
 }
 
 // gatherPieces sets m.stripe to the rows that some of a stripe's pieces spell.
-func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *Feature, st *stripePlan, pieces []piece, rows int) error {
+func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *Feature, st *stripePlan, pieces []piece,
+	rows int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// Rows are rows of one partition as a source gave them: plain columns, by the numbers of their features. A feature that has no
-// column is null in each.
+// Rows are rows of one partition as a source gave them: plain columns, by the numbers of their features. A feature that
+// has no column is null in each.
 type Rows struct {
 	Partition uint32
-	// Source and First are the place of the first row: the number of its source, and the row in it. Rows that agree in partition, session
-	// and time stay in this order. Below MaxSources and MaxSourceRows.
+	// Source and First are the place of the first row: the number of its source, and the row in it. Rows that agree in
+	// partition, session and time stay in this order. Below MaxSources and MaxSourceRows.
 	Source int
 	First  int64
 	Count  int
@@ -28,8 +28,8 @@ type Rows struct {
 	Release       func() // gives back what Columns borrow; called once, also by Sorter.Close
 }
 
-// A Sorter puts rows in order with bounded memory: what is full is sorted and spilled, what was spilled is merged. Add may be called by
-// several goroutines at once.
+// A Sorter puts rows in order with bounded memory: what is full is sorted and spilled, what was spilled is merged. Add
+// may be called by several goroutines at once.
 type Sorter struct {
 	opts  Options
 	dir   func() (string, error) // for spill files
@@ -53,8 +53,8 @@ type Spills struct {
 
 type partTotals struct{ rows, bytes int64 }
 
-// NewSorter returns an empty Sorter. Spill files go to the directory that dir returns; types returns the types of all features so far, by
-// number, each of which holds the values of all columns that were added.
+// NewSorter returns an empty Sorter. Spill files go to the directory that dir returns; types returns the types of all
+// features so far, by number, each of which holds the values of all columns that were added.
 func NewSorter(opts Options, dir func() (string, error), types func() []vector.Type) *Sorter {
 	opts = opts.WithDefaults()
 	return &Sorter{
@@ -63,7 +63,8 @@ func NewSorter(opts Options, dir func() (string, error), types func() []vector.T
 	}
 }
 
-// Add takes rows over, spilling what is buffered if they would not fit, and returns what they decode to. After an error the rows are the caller's.
+// Add takes rows over, spilling what is buffered if they would not fit, and returns what they decode to. After an error
+// the rows are the caller's.
 func (s *Sorter) Add(ctx context.Context, rows *Rows) (decoded int64, err error) {
 	size := -rows.Lent
 	for _, c := range rows.Columns {
@@ -157,8 +158,8 @@ func (s *Sorter) spill(ctx context.Context) error {
 // maxFanIn bounds the files that are open at once.
 const maxFanIn = 128
 
-// fanIn returns how many sequences are merged at once: each takes what its records are read ahead by, and for each worker a
-// block as it is read and as it is decoded.
+// fanIn returns how many sequences are merged at once: each takes what its records are read ahead by, and for each
+// worker a block as it is read and as it is decoded.
 func fanIn(o *Options) int {
 	each := int64(recordReadBytes + o.Workers*2*blockBytes)
 	return int(min(max(writeShare(o.Memory)/each, 8), maxFanIn))
@@ -186,13 +187,13 @@ type Job struct {
 	Partition func(number uint32) storage.Partition
 	// Dropped are sources, by number, whose rows are left out; nil: none is.
 	Dropped []bool
-	// Wrote, when set, is called with the rows and the decoded bytes that were written since the last call, by one goroutine at a time. It must not
-	// block.
+	// Wrote, when set, is called with the rows and the decoded bytes that were written since the last call, by one
+	// goroutine at a time. It must not block.
 	Wrote func(rows, bytes int64)
 }
 
-// Write writes the rows in order as segments. Nothing is added afterwards. The segments that it returns exist even when there is an error;
-// nothing is committed.
+// Write writes the rows in order as segments. Nothing is added afterwards. The segments that it returns exist even when
+// there is an error; nothing is committed.
 func (s *Sorter) Write(ctx context.Context, job Job) (out Written, err error) {
 	p, newRows, err := s.merge(ctx, job.Dropped)
 	if err != nil {
@@ -238,7 +239,8 @@ type Written struct {
 func (s *Sorter) merge(ctx context.Context, dropped []bool) (*planner, func() rowsOf, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := &planner{stripeRows: s.opts.StripeRows, stripeBytes: s.opts.StripeBytes, segmentRows: s.segmentRows, dropped: dropped}
+	p := &planner{stripeRows: s.opts.StripeRows, stripeBytes: s.opts.StripeBytes, segmentRows: s.segmentRows,
+		dropped: dropped}
 	if len(s.spilled) == 0 {
 		buf := s.buf
 		buf.sort()

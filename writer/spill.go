@@ -22,8 +22,8 @@ import (
 //	+---------------------------------+---------------------------------+
 //
 // Blocks and block indexes of a run's features are in no particular order. Block i of a feature holds its rows
-// [i*blockRows, (i+1)*blockRows), so that a range of rows of one feature is one range of the file. What stays in memory of
-// a run is a section for each feature that it has.
+// [i*blockRows, (i+1)*blockRows), so that a range of rows of one feature is one range of the file. What stays in memory
+// of a run is a section for each feature that it has.
 type sequence struct {
 	file *os.File
 	runs []*run
@@ -56,8 +56,8 @@ type section struct {
 	index     int64 // offset of the block index: blocks entries of indexEntryBytes
 }
 
-// indexEntryBytes is the size of a block's entry in the index: offset (8), length (4), CRC-32C (4). Length 0: every row is
-// null, and nothing is stored.
+// indexEntryBytes is the size of a block's entry in the index: offset (8), length (4), CRC-32C (4). Length 0: every row
+// is null, and nothing is stored.
 const indexEntryBytes = 16
 
 const (
@@ -107,7 +107,8 @@ func spillInput(b *buffer, types []vector.Type) runInput {
 	}
 }
 
-// grainStarts returns, for each multiple of spillGrain rows, the first piece from there, and the number of pieces at the end.
+// grainStarts returns, for each multiple of spillGrain rows, the first piece from there, and the number of pieces at
+// the end.
 func grainStarts(pieces []piece) []int32 {
 	starts := make([]int32, 0, len(pieces)/spillGrain+2)
 	rows := 0

@@ -29,12 +29,14 @@ type SegmentWriter interface {
 
 // A Target is where segments are written to.
 type Target interface {
-	NewSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (SegmentWriter, error)
+	NewSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (SegmentWriter,
+		error)
 	// Discard deletes the objects of segments that were not committed, as far as it can.
 	Discard(ctx context.Context, segments []storage.SegmentDescriptor)
 }
 
-// ToTable returns the target that writes segments of a table. Feature files that wait for their place in a pack take an eighth of memory.
+// ToTable returns the target that writes segments of a table. Feature files that wait for their place in a pack take an
+// eighth of memory.
 func ToTable(t *storage.Table, memory int64) Target {
 	return tableTarget{t, storage.SegmentOptions{
 		HoldBytes:       min(max(memory/8, 1<<20), 128<<20),
@@ -47,7 +49,8 @@ type tableTarget struct {
 	segment storage.SegmentOptions
 }
 
-func (t tableTarget) NewSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (SegmentWriter, error) {
+func (t tableTarget) NewSegment(ctx context.Context, p storage.Partition, stripeRows []uint32,
+	profile format.Profile) (SegmentWriter, error) {
 	opts := t.segment
 	opts.Profile = profile
 	w, err := t.table.NewSegment(ctx, p, stripeRows, opts)
@@ -66,11 +69,13 @@ func (t tableTarget) Discard(ctx context.Context, segments []storage.SegmentDesc
 
 type tableSegment struct{ *storage.SegmentWriter }
 
-func (s tableSegment) AddFeature(ctx context.Context, order int, f storage.Feature, write func(StripeWriter) error) error {
+func (s tableSegment) AddFeature(ctx context.Context, order int, f storage.Feature,
+	write func(StripeWriter) error) error {
 	return s.SegmentWriter.AddFeature(ctx, order, f, func(w *format.Writer) error { return write(w) })
 }
 
-func (s tableSegment) AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]StripeWriter) error) error {
+func (s tableSegment) AddGroup(ctx context.Context, order int, features []storage.Feature,
+	write func([]StripeWriter) error) error {
 	return s.SegmentWriter.AddGroup(ctx, order, features, func(inverse *format.Writer, members []*format.Writer) error {
 		files := []StripeWriter{inverse}
 		for _, w := range members {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/dsistore/dsistore/format/encoding/bitpack"
+	"github.com/dsistore/dsistore/format/encoding/gather"
 )
 
 // BenchmarkDecode measures every codec over the shapes that it is made for; its ns/value are where the constants of
@@ -102,10 +105,10 @@ func BenchmarkUnpack(b *testing.B) {
 	const n = 1 << 14
 	for _, w := range []int{0, 1, 5, 8, 13, 17, 24, 32, 45, 63, 64} {
 		vals := named(intShapes(), "random63").make(source("unpack", w), n)
-		packed := appendPacked(nil, vals, w, 0)
+		packed := bitpack.Append(nil, vals, w, 0)
 		got := make([]int64, n)
 		b.Run(fmt.Sprint("width", w), func(b *testing.B) {
-			measure(b, n, 8, len(packed), func() error { unpack(got, packed, w, 5); return nil })
+			measure(b, n, 8, len(packed), func() error { bitpack.Unpack(got, packed, w, 5); return nil })
 		})
 	}
 }
@@ -117,7 +120,7 @@ func BenchmarkPack(b *testing.B) {
 		vals := named(intShapes(), "random63").make(source("pack", w), n)
 		var packed []byte
 		b.Run(fmt.Sprint("width", w), func(b *testing.B) {
-			measure(b, n, 8, len(packed), func() error { packed = appendPacked(packed[:0], vals, w, 5); return nil })
+			measure(b, n, 8, len(packed), func() error { packed = bitpack.Append(packed[:0], vals, w, 5); return nil })
 		})
 	}
 }
@@ -135,7 +138,7 @@ func BenchmarkLookUp(b *testing.B) {
 			codes[i] = int64(uint64(i) * 0x9e3779b97f4a7c15 >> 20 % x.most)
 		}
 		b.Run(x.name, func(b *testing.B) {
-			measure(b, n, 8, 0, func() error { gatherTwo(dst, first, second, codes); return nil })
+			measure(b, n, 8, 0, func() error { gather.Two(dst, first, second, codes); return nil })
 		})
 	}
 }

@@ -486,7 +486,8 @@ func TestScratchIsBounded(t *testing.T) {
 		if size := after.TotalAlloc - before.TotalAlloc; size > 8<<20 {
 			t.Errorf("%s: %d bytes allocated", name, size)
 		}
-		if size := 8*len(d.ints.buf) + 4*len(d.floats.buf) + 8*len(d.doubles.buf) + len(d.bytes.buf) + 4*len(d.int32s.buf); size > 1<<18 {
+		if size := 8*len(d.ints.buf) + 4*len(d.floats.buf) + 8*len(d.doubles.buf) + len(d.bytes.buf) +
+			4*len(d.int32s.buf); size > 1<<18 {
 			t.Errorf("%s: %d bytes of scratch for %d values", name, size, n)
 		}
 	}

@@ -3,6 +3,8 @@ package encoding
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/dsistore/dsistore/format/encoding/gather"
 )
 
 // Dictionary (id 6): the distinct values, then the place of each value among them.
@@ -205,7 +207,7 @@ func decodeDictionary[T any](f *family[T]) decodeFunc[T] {
 			if err := f.decode(d, values, chunk, depth+1); err != nil {
 				return err
 			}
-			return gather(dst, values, codes)
+			return valuesOf(dst, values, codes)
 		}
 		places := d.spans.grab(len(codes))
 		for i, c := range codes {
@@ -221,7 +223,7 @@ func decodeDictionary[T any](f *family[T]) decodeFunc[T] {
 // lookUp decodes a chunk of len(dst) codes and writes the value of each.
 func lookUp[T any](d *Decoder, dst, values []T, src []byte, depth int) error {
 	done, err := d.codeBlocks(len(dst), src, depth, func(at int, codes []int64) error {
-		return gather(dst[at:at+len(codes)], values, codes)
+		return valuesOf(dst[at:at+len(codes)], values, codes)
 	})
 	if done || err != nil {
 		return err
@@ -235,7 +237,7 @@ func lookUp[T any](d *Decoder, dst, values []T, src []byte, depth int) error {
 	if err := d.decodeInts(codes, src, depth); err != nil {
 		return err
 	}
-	return gather(dst, values, codes)
+	return valuesOf(dst, values, codes)
 }
 
 // LookUp decodes a chunk of len(dst) codes and writes the value of each: first[c], or second[c-len(first)] from
@@ -244,7 +246,7 @@ func lookUp[T any](d *Decoder, dst, values []T, src []byte, depth int) error {
 func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code int64, err error) {
 	bad = -1
 	done, err := d.codeBlocks(len(dst), src, 0, func(at int, codes []int64) error {
-		if i := gatherTwo(dst[at:at+len(codes)], first, second, codes); i >= 0 {
+		if i := gather.Two(dst[at:at+len(codes)], first, second, codes); i >= 0 {
 			bad, code = at+i, codes[i]
 			return errCode
 		}
@@ -259,14 +261,14 @@ func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code 
 	if err := d.decodeInts(dst, src, 0); err != nil {
 		return -1, 0, err
 	}
-	if bad = gatherTwo(dst, first, second, dst); bad >= 0 {
+	if bad = gather.Two(dst, first, second, dst); bad >= 0 {
 		code = dst[bad]
 	}
 	return bad, code, nil
 }
 
 // LookUpIn makes each of codes, which are places in values, the value there.
-func LookUpIn(codes, values []int64) { gatherTwo(codes, values, nil, codes) }
+func LookUpIn(codes, values []int64) { gather.Two(codes, values, nil, codes) }
 
 // codeBlocks decodes a chunk of n codes in blocks that stay in the first-level cache and gives f each with the place at
 // which it begins, until f returns an error. done is false where the codec has no stream: then nothing was decoded.
@@ -298,10 +300,10 @@ func (d *Decoder) codeBlocks(n int, src []byte, depth int, f func(at int, codes 
 	return err == nil, err
 }
 
-// gather writes the value of each code. codes and dst may be the same memory.
-func gather[T any](dst, values []T, codes []int64) error {
+// valuesOf writes the value of each code. codes and dst may be the same memory.
+func valuesOf[T any](dst, values []T, codes []int64) error {
 	if out, ints := any(dst).([]int64); ints {
-		if gatherTwo(out, any(values).([]int64), nil, codes) >= 0 {
+		if gather.Two(out, any(values).([]int64), nil, codes) >= 0 {
 			return errCode
 		}
 		return nil
@@ -314,22 +316,4 @@ func gather[T any](dst, values []T, codes []int64) error {
 		dst[i] = values[c]
 	}
 	return nil
-}
-
-// gatherTwoFallback writes the value of each code: first[c], or second[c-len(first)] from len(first) on. codes and dst may
-// be the same memory. It returns the place of the first code that is past both, or -1; what is before it has been
-// written, and perhaps more. Hot: gatherTwo replaces it where the processor has vectors.
-func gatherTwoFallback(dst, first, second, codes []int64) (bad int) {
-	dst = dst[:len(codes)]
-	for i, c := range codes {
-		if uint64(c) < uint64(len(first)) {
-			dst[i] = first[c]
-			continue
-		}
-		if c -= int64(len(first)); uint64(c) >= uint64(len(second)) {
-			return i
-		}
-		dst[i] = second[c]
-	}
-	return -1
 }

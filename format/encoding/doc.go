@@ -20,6 +20,9 @@
 // There are four families of chunk: ints (all integers, lengths, the inverse), floats and doubles, bits (presence), and
 // strings. A chunk holds neither its family nor its count of values: both follow from where it is stored.
 //
+// The loops that run for every value, with their kernels in assembly, are packages of their own: bitpack (frame of
+// reference, patched), gather (dictionaries), rans (entropy-coded classes). They know neither codecs nor errors.
+//
 // The invariants:
 //   - A codec id keeps its meaning for ever.
 //   - Decoding writes exactly the values asked for, from exactly all of the bytes, or fails; whatever the bytes are, it

@@ -3,6 +3,8 @@ package encoding
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/dsistore/dsistore/format/encoding/bitpack"
 )
 
 // Frame of reference (id 3): a minimum, then every value's distance from it in the same number of bits.
@@ -35,10 +37,10 @@ func encodeFOR(_ *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _ i
 func appendFOR(dst []byte, vals []int64, width int, base int64) []byte {
 	dst = append(dst, byte(IDFOR), byte(width))
 	dst = binary.AppendVarint(dst, base)
-	return appendPacked(dst, vals, width, base)
+	return bitpack.Append(dst, vals, width, base)
 }
 
-func sizeFOR(n, width int, base int64) int { return 2 + varintLen(base) + packedLen(n, width) }
+func sizeFOR(n, width int, base int64) int { return 2 + varintLen(base) + bitpack.Len(n, width) }
 
 // parseFOR reads the head of a chunk of n values and returns what unpack needs.
 func parseFOR(n int, p []byte) (packed []byte, width int, base int64, err error) {
@@ -53,7 +55,7 @@ func parseFOR(n int, p []byte) (packed []byte, width int, base int64, err error)
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	if len(p) != packedLen(n, width) {
+	if len(p) != bitpack.Len(n, width) {
 		return nil, 0, 0, errLength
 	}
 	return p, width, base, nil
@@ -83,8 +85,8 @@ func openFOR(d *Decoder, n int, p []byte) (err error) {
 
 func nextFOR(d *Decoder, dst []int64) error {
 	s := &d.packed
-	size := packedLen(len(dst), s.width)
-	unpack(dst, s.packed[:size], s.width, s.base)
+	size := bitpack.Len(len(dst), s.width)
+	bitpack.Unpack(dst, s.packed[:size], s.width, s.base)
 	s.packed = s.packed[size:]
 	return nil
 }
@@ -96,4 +98,34 @@ func closeFOR(d *Decoder) error {
 
 func varintLen(v int64) int {
 	return (bits.Len64(uint64(v)<<1^uint64(v>>63)|1) + 6) / 7
+}
+
+// blockShare is the share of a block from which it is unpacked whole: 1 in so many.
+const blockShare = 4
+
+// unpackAt unpacks spans of n packed values, or all of them where spans is nil. Their bytes are bitpack.Len(n, width).
+func (d *Decoder) unpackAt(dst []int64, n int, spans []Span, packed []byte, width int, base int64) {
+	if spans == nil {
+		bitpack.Unpack(dst, packed, width, base)
+		return
+	}
+	for _, s := range spans {
+		for at, to := int(s.From), int(s.To); at < to; {
+			first := at / bitpack.BlockLen * bitpack.BlockLen
+			bytes := packed[first/bitpack.BlockLen*(bitpack.BlockLen/8*width):]
+			k := min(to, first+bitpack.BlockLen) - at
+			out := dst[:k]
+			switch {
+			case n-first < bitpack.BlockLen:
+				bitpack.UnpackTail(out, bytes, width, base, at-first)
+			case k*blockShare < bitpack.BlockLen:
+				bitpack.UnpackFew(out, bytes[:bitpack.BlockLen/8*width], width, base, at-first)
+			default:
+				bitpack.Unpack(d.block[:], bytes[:bitpack.BlockLen/8*width], width, base)
+				copy(out, d.block[at-first:])
+			}
+			dst = dst[k:]
+			at += k
+		}
+	}
 }

@@ -30,7 +30,7 @@ type intCodec struct {
 // An intStream decodes a payload in pieces. What it needs stands in the Decoder.
 type intStream struct {
 	open  func(d *Decoder, n int, p []byte) error
-	next  func(d *Decoder, dst []int64) error // but for the last piece, each is a multiple of blockLen
+	next  func(d *Decoder, dst []int64) error // but for the last piece, each is a multiple of bitpack.BlockLen
 	close func(d *Decoder) error              // says whether the payload ended as it must
 }
 

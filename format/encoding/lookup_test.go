@@ -17,7 +17,8 @@ func TestLookUp(t *testing.T) {
 	for i := range second {
 		second[i] = int64(r.Uint64())
 	}
-	all := len(first) + len(second)
+	both := slices.Concat(first, second)
+	all := len(both)
 	d := new(Decoder)
 	for _, n := range lengths {
 		for _, bad := range []int{-1, 0, n / 3, n - 1} {
@@ -37,7 +38,12 @@ func TestLookUp(t *testing.T) {
 					continue
 				}
 				want := make([]int64, n)
-				gatherTwoFallback(want, first, second, codes)
+				for i, c := range codes {
+					if c < 0 || c >= int64(all) {
+						break
+					}
+					want[i] = both[c]
+				}
 				got := make([]int64, n)
 				at, code, err := d.LookUp(got, first, second, chunk)
 				if err != nil || at != bad {

@@ -3,6 +3,8 @@ package encoding
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/dsistore/dsistore/format/encoding/bitpack"
 )
 
 // Patched (id 5): a frame of reference whose width suits most values; the few wider ones, the exceptions, have their
@@ -68,7 +70,7 @@ func (e *encoder) appendPatched(dst []byte, m *memory, vals []int64, width int, 
 	dst = appendNested(dst, chunk)
 	e.ints.release(mark)
 	e.bytes.release(bmark)
-	return appendPacked(dst, vals, width, base)
+	return bitpack.Append(dst, vals, width, base)
 }
 
 // choosePatched returns the width and the base at which vals, which lie from lo to hi, are smallest, and the bytes that
@@ -155,7 +157,7 @@ func (d *Decoder) parsePatched(n int, p []byte, depth int) (c patchedChunk, err 
 			return c, err
 		}
 	}
-	if len(p) != packedLen(n, c.width) {
+	if len(p) != bitpack.Len(n, c.width) {
 		return c, errLength
 	}
 	c.packed = p

@@ -3,6 +3,7 @@ package encoding
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // Plain (id 2): each value in 1, 2, 4 or 8 bytes, sign-extended.
@@ -32,7 +33,7 @@ func encodePlain(_ *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _
 func appendPlain(dst []byte, vals []int64, width int) []byte {
 	dst = append(dst, byte(IDPlain), byte(width))
 	pos := len(dst)
-	dst = grow(dst, len(vals)*width)
+	dst = slices.Grow(dst, len(vals)*width)[:pos+len(vals)*width]
 	p := dst[pos:]
 	switch width {
 	case 1:

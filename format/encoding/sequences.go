@@ -18,9 +18,9 @@ import (
 //	| chunk (uvarint)   |                 | chunk (uvarint)       |                    | floats, m         |
 //	+-------------------+-----------------+-----------------------+--------------------+-------------------+
 //
-// Each sequence takes skip (0 or more) values from the literals, then copies (1 or more) values one by one from distance
-// (1 or more) values back; a distance may be shorter than the copy. After the last sequence the rest of the literals
-// follow. m + s is at most n; all literals are used, and n values come out.
+// Each sequence takes skip (0 or more) values from the literals, then copies (1 or more) values one by one from
+// distance (1 or more) values back; a distance may be shorter than the copy. After the last sequence the rest of the
+// literals follow. m + s is at most n; all literals are used, and n values come out.
 const (
 	IDSequences      ID = 10
 	IDFloatSequences ID = 23
@@ -69,7 +69,8 @@ func encodeFloatSequences(e *encoder, dst []byte, m *memory, v *floatValues, dep
 }
 
 // appendSequences appends a chunk whose literals nest appends, or returns false where nothing repeats.
-func (e *encoder) appendSequences(dst []byte, id ID, m *memory, vals []int64, depth int, nest appendFunc) ([]byte, bool) {
+func (e *encoder) appendSequences(dst []byte, id ID, m *memory, vals []int64, depth int, nest appendFunc) ([]byte,
+	bool) {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
 	p := e.newSequences(len(vals))
@@ -171,12 +172,14 @@ func (e *encoder) tryDeltaSequences(b *best, vals []int64, delta candidate) {
 // The pieces of values by which sequences are judged.
 const sequenceBlocks, sequenceLength = 4, 2048
 
-// trySequences judges by longer pieces of vals what copying would leave, given what a value costs that is not copied, and
-// returns the part of the values that would be copied, or 0 when it is too small for sequences to be more than chance.
+// trySequences judges by longer pieces of vals what copying would leave, given what a value costs that is not copied,
+// and returns the part of the values that would be copied, or 0 when it is too small for sequences to be more than
+// chance.
 func (e *encoder) trySequences(b *best, codec ID, vals []int64, bitsPerValue float64) float64 {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
-	return e.trySequencesOf(b, codec, sampleInts(&e.ints, vals, sequenceBlocks, sequenceLength), len(vals), bitsPerValue)
+	return e.trySequencesOf(b, codec, sampleInts(&e.ints, vals, sequenceBlocks, sequenceLength), len(vals),
+		bitsPerValue)
 }
 
 // trySequencesOf is trySequences by a sample of so many values in all.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/dsistore/dsistore/format/encoding/bitpack"
 )
 
 // lengths are the counts that the layouts treat apart: nothing, one, about a lane, about a block, about four, many.
@@ -144,7 +146,7 @@ func intShapes() []shape[int64] {
 	}
 	for w := 0; w <= 64; w += step {
 		shapes = append(shapes, shape[int64]{fmt.Sprintf("bits%d", w), each(func(r *rand.Rand, _ int) int64 {
-			return int64(r.Uint64()&maskOf(w)) - 7
+			return int64(r.Uint64()&bitpack.Mask(w)) - 7
 		})})
 	}
 	return shapes

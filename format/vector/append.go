@@ -2,8 +2,8 @@ package vector
 
 import "fmt"
 
-// The Append methods build plain columns: the receiver has neither Inverse nor Lengths. A source may have both. Callers bound what
-// they append: a column of lists with more than MaxElements values has offsets that Validate refuses.
+// The Append methods build plain columns: the receiver has neither Inverse nor Lengths. A source may have both. Callers
+// bound what they append: a column of lists with more than MaxElements values has offsets that Validate refuses.
 
 // MaxElements bounds the values of one column, so that offsets fit an int32.
 const MaxElements = 1<<31 - 1

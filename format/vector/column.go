@@ -22,8 +22,9 @@ type Column struct {
 	// Present has a bit a slot; nil: no slot is null.
 	Present Bitmap
 
-	// Lists only. Without Lengths, slot s is [Offsets[s], Offsets[s+1]), Offsets has Slots+1 entries and starts at 0. With
-	// Lengths (partial duplicates), slot s is [Offsets[s], Offsets[s]+Lengths[s]), both have Slots entries, and slots may overlap.
+	// Lists only. Without Lengths, slot s is [Offsets[s], Offsets[s+1]), Offsets has Slots+1 entries and starts at 0.
+	// With Lengths (partial duplicates), slot s is [Offsets[s], Offsets[s]+Lengths[s]), both have Slots entries, and
+	// slots may overlap.
 	Offsets []int32
 	Lengths []int32
 
@@ -118,7 +119,8 @@ func (c *Column) Validate() error {
 	return c.ValidateSlots()
 }
 
-// ValidateSlots is Validate without looking at Rows and Inverse: for columns that share an inverse which has been looked at.
+// ValidateSlots is Validate without looking at Rows and Inverse: for columns that share an inverse which has been
+// looked at.
 func (c *Column) ValidateSlots() error {
 	if err := c.Type.Validate(); err != nil {
 		return err

@@ -44,7 +44,8 @@ func drawType(t *rapid.T) vector.Type {
 func drawBits(t *rapid.T, e vector.Elem) uint64 {
 	switch e {
 	case vector.Float32:
-		return uint64(math.Float32bits(rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 1, float32(math.NaN())}).Draw(t, "f")))
+		return uint64(math.Float32bits(rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 1,
+			float32(math.NaN())}).Draw(t, "f")))
 	case vector.Float64:
 		return math.Float64bits(rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, math.NaN()}).Draw(t, "d"))
 	}

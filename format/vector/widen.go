@@ -129,8 +129,8 @@ func ConvertValues[From, To int64 | float32 | float64](out []To, in []From) []To
 	return out
 }
 
-// Resize returns s with n entries of undefined content. What was too small once grows by an eighth more than asked for: else
-// it would grow with each stripe that is a little longer than all before it.
+// Resize returns s with n entries of undefined content. What was too small once grows by an eighth more than asked for:
+// else it would grow with each stripe that is a little longer than all before it.
 func Resize[T any](s []T, n int) []T {
 	switch {
 	case n <= cap(s):

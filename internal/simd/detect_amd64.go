@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// What the processor and the system have: AVX2 stands for AVX2 and BMI2, AVX512 for AVX2 and F, BW, DQ, VL, which every server
-// processor with AVX-512 since 2017 has.
+// What the processor and the system have: AVX2 stands for AVX2 and BMI2, AVX512 for AVX2 and F, BW, DQ, VL, which every
+// server processor with AVX-512 since 2017 has.
 var AVX2, AVX512 = level(os.Getenv(Env),
 	cpu.X86.HasAVX2 && cpu.X86.HasBMI2,
 	cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL)

@@ -1,13 +1,13 @@
-// Package simd says which vector instructions the kernels of this module may use: assembly beside a plain Go twin that gives
-// the same bytes. A kernel asks once, in its dispatching function:
+// Package simd says which vector instructions the kernels of this module may use: assembly beside a plain Go twin that
+// gives the same bytes. A kernel asks once, in its dispatching function:
 //
 //	if simd.AVX2 {
 //		n = kernelAVX2(...)  // as far as whole vectors go
 //	}
 //	plain(rest)
 //
-// The build tag purego leaves the assembly out. The environment variable DSISTORE_SIMD, read when the process starts, holds a
-// build with it back: "off" to plain Go, "avx2" to that; anything else is no limit.
+// The build tag purego leaves the assembly out. The environment variable DSISTORE_SIMD, read when the process starts,
+// holds a build with it back: "off" to plain Go, "avx2" to that; anything else is no limit.
 package simd
 
 // Env is the environment variable that limits what is used.

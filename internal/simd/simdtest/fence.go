@@ -34,8 +34,8 @@ func NewFence(t testing.TB, size int) *Fence {
 	return &Fence{all[page : page+size]}
 }
 
-// Place returns a copy of values, with no capacity beyond them, that ends where the memory ends, or with low begins where it
-// begins. What the Fence held before is lost. T has no pointers.
+// Place returns a copy of values, with no capacity beyond them, that ends where the memory ends, or with low begins
+// where it begins. What the Fence held before is lost. T has no pointers.
 func Place[T any](f *Fence, values []T, low bool) []T {
 	size := len(values) * int(unsafe.Sizeof(*new(T)))
 	at := 0

@@ -1,6 +1,6 @@
 //go:build !amd64 || purego
 
-package encoding
+package bitpack
 
 func packBlocks(dst []byte, vals []int64, width int, base int64) {
 	packBlocksFallback(dst, vals, width, base)
@@ -9,9 +9,3 @@ func packBlocks(dst []byte, vals []int64, width int, base int64) {
 func unpackBlocks(dst []int64, src []byte, width int, base int64) {
 	unpackBlocksFallback(dst, src, width, base)
 }
-
-func gatherTwo(dst, first, second, codes []int64) (bad int) {
-	return gatherTwoFallback(dst, first, second, codes)
-}
-
-func ransRows(dst []int64, rows int, r *ransDecoder) (done, used int) { return 0, 0 }

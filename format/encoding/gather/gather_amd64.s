@@ -2,11 +2,11 @@
 
 #include "textflag.h"
 
-// func gatherTwoAVX512(dst, codes *int64, n int, first *int64, firstLen int, second *int64, secondLen int) (done int)
+// func twoAVX512(dst, codes *int64, n int, first *int64, firstLen int, second *int64, secondLen int) (done int)
 //
-// Writes first[c], or second[c-firstLen] where c is past first, for each code c, eight at a time. It stops before eight of which
-// one is past both, and before the last n%8. No element outside the two is read: the others are masked.
-TEXT ·gatherTwoAVX512(SB), NOSPLIT, $0-64
+// Writes first[c], or second[c-firstLen] where c is past first, for each code c, eight at a time. It stops before eight
+// of which one is past both, and before the last n%8. No element outside the two is read: the others are masked.
+TEXT ·twoAVX512(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), DI
 	MOVQ codes+8(FP), SI
 	MOVQ n+16(FP), CX

@@ -4,8 +4,8 @@
 
 // func packBlocksAVX2(dst *byte, vals *int64, blocks, width int, base int64)
 //
-// A row of a block is four neighbours of vals, one of each lane: a vector, which goes to the same bits of the words of the
-// four lanes, another vector.
+// A row of a block is four neighbours of vals, one of each lane: a vector, which goes to the same bits of the words of
+// the four lanes, another vector.
 //
 //	R8  bits that are filled of the words in Y2; a row fills those from X4 = R8 on
 //	R9  bits of a row that the words have room for, where the row fills them: the rest begins the next words

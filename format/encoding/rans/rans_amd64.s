@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// Offsets in a ransDecoder, 32-bit numbers all: 32 states, 16 cuts, 32 steps, 32 values.
+// Offsets in a Decoder, 32-bit numbers all: 32 states, 16 cuts, 32 steps, 32 values.
 #define STATES 0
 #define CUTS 128
 #define STEPS 192
@@ -59,10 +59,11 @@
 	VMOVDQU64 Z16, OFF(DI);         \
 	VMOVDQU64 Z17, (OFF+64)(DI)
 
-// func ransRowsAVX512(dst *int64, rows int, r *ransDecoder, words *byte, size int, base int64, low int) (done, used int)
+// func rowsAVX512(dst *int64, rows int, r *Decoder, words *byte, size int, base int64, low int) (done, used int)
 //
-// Decodes rows of 32 values while 128 bytes of words are left, which is the most that a row looks at; size is their number.
-TEXT ·ransRowsAVX512(SB), NOSPLIT, $0-72
+// Decodes rows of 32 values while 128 bytes of words are left, which is the most that a row looks at; size is their
+// number.
+TEXT ·rowsAVX512(SB), NOSPLIT, $0-72
 	MOVQ dst+0(FP), DI
 	MOVQ rows+8(FP), CX
 	MOVQ r+16(FP), BX
@@ -120,13 +121,15 @@ done:
 	MOVQ SI, used+64(FP)
 	RET
 
-// LOOK16 gives TO the entries of 8 states X in a table of 16 at OFF(BX), by their low 4 bits; Y15 has bit 3 as the sign. Y14 is scratch.
+// LOOK16 gives TO the entries of 8 states X in a table of 16 at OFF(BX), by their low 4 bits; Y15 has bit 3 as the
+// sign. Y14 is scratch.
 #define LOOK16(X, OFF, TO) \
 	VPERMD (OFF)(BX), X, TO;        \
 	VPERMD (OFF+32)(BX), X, Y14;    \
 	VBLENDVPS Y15, Y14, TO, TO
 
-// REFILL256 gives those of 8 states X that are below 2^16 the next words at SI, and moves SI past them. Y13 to Y15 are scratch.
+// REFILL256 gives those of 8 states X that are below 2^16 the next words at SI, and moves SI past them. Y13 to Y15 are
+// scratch.
 #define REFILL256(X) \
 	VPSRLD $16, X, Y15;             \
 	VPCMPEQD Y12, Y15, Y15;         \
@@ -140,7 +143,8 @@ done:
 	POPCNTL AX, AX;                 \
 	LEAQ (SI)(AX*2), SI
 
-// CLASS256 takes the class off 8 states X, which get their words; V becomes what value says of it. Y4 to Y7 and Y13 to Y15 are scratch.
+// CLASS256 takes the class off 8 states X, which get their words; V becomes what value says of it. Y4 to Y7 and Y13 to
+// Y15 are scratch.
 #define CLASS256(X, V) \
 	VPSLLD $28, X, Y15;             \ // the sign: bit 3 of the bucket
 	VPSLLD $20, X, Y4;              \
@@ -163,8 +167,8 @@ done:
 	VPADDD Y6, X, X;                \
 	REFILL256(X)
 
-// BITS256 takes the places in their classes off 8 states X, which get their words, and writes 8 values by V, whose low half is the register
-// VX, to OFF(DI) and the 32 bytes behind. Y4 to Y7 and Y13 to Y15 are scratch.
+// BITS256 takes the places in their classes off 8 states X, which get their words, and writes 8 values by V, whose low
+// half is the register VX, to OFF(DI) and the 32 bytes behind. Y4 to Y7 and Y13 to Y15 are scratch.
 #define BITS256(X, V, VX, OFF) \
 	VPSRLD $24, V, Y4;              \ // size
 	VPSLLD $8, V, V;                \
@@ -187,10 +191,11 @@ done:
 	VMOVDQU Y6, OFF(DI);            \
 	VMOVDQU Y7, (OFF+32)(DI)
 
-// func ransRowsAVX2(dst *int64, rows int, r *ransDecoder, words *byte, size int, base int64, low int, take *[256][8]uint8) (done, used int)
+// func rowsAVX2(dst *int64, rows int, r *Decoder, words *byte, size int, base int64, low int, take *[256][8]uint8)
+// (done, used int)
 //
-// As ransRowsAVX512. take says of every set of 8 states that need words which of the next ones each takes.
-TEXT ·ransRowsAVX2(SB), NOSPLIT, $0-80
+// As rowsAVX512. take says of every set of 8 states that need words which of the next ones each takes.
+TEXT ·rowsAVX2(SB), NOSPLIT, $0-80
 	MOVQ dst+0(FP), DI
 	MOVQ rows+8(FP), CX
 	MOVQ r+16(FP), BX

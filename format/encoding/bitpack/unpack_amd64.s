@@ -4,8 +4,8 @@
 
 // func unpackBlocksAVX2(dst *int64, src *byte, blocks, width int, base int64)
 //
-// A row of a block is one value of each lane, so four neighbours of dst: the words that they begin in are one vector, those
-// that they end in another, which may be the same:
+// A row of a block is one value of each lane, so four neighbours of dst: the words that they begin in are one vector,
+// those that they end in another, which may be the same:
 //
 //	R8 = row*width            its word begins at byte (R8 >> 6) * 32
 //	R9 = row*width + width-1  and the last one at      (R9 >> 6) * 32

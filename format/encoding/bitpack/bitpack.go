@@ -1,20 +1,31 @@
-package encoding
+// Package bitpack packs integers in a fixed number of bits: the kernels under frame of reference, patched and rans.
+// SPEC.md of package encoding, section 2, has the layout.
+//
+//	Append: values less base -> blocks of 256 values (packBlocks) and a tail of fewer
+//	Unpack: the reverse. UnpackFew and UnpackTail decode some values of a block, and of the tail.
+//
+// Nothing here checks what it is given: callers check lengths with Len. packBlocks and unpackBlocks have kernels for
+// AVX2; the fallbacks in plain Go stay, and tests hold both equal.
+package bitpack
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 const (
-	blockLen   = 256            // values in a block of packed bits
+	BlockLen   = 256            // values in a block of packed bits
 	blockLanes = 4              // lanes of a block: value i is row i/4 of lane i%4
 	wordStride = blockLanes * 8 // bytes from one word of a lane to the next
 )
 
-// packedLen returns the bytes that n values of width bits take: whole blocks, then the rest of the values as one run
+// Len returns the bytes that n values of width bits take: whole blocks, then the rest of the values as one run
 // of bits, filled up to a byte. n is at most maxCount, so that nothing here overflows.
-func packedLen(n, width int) int {
-	return n/blockLen*(blockLen/8*width) + (n%blockLen*width+7)/8
+func Len(n, width int) int {
+	return n/BlockLen*(BlockLen/8*width) + (n%BlockLen*width+7)/8
 }
 
-// appendPacked appends the low width bits of each value less base, in the layout that packedLen counts.
+// Append appends the low width bits of each value less base, in the layout that Len counts.
 //
 //	block of 256 values, 32*width bytes: word k (8 LE) of lane l lies at 8*(4*k + l).
 //	Lane l holds values l, l+4, l+8, ... one after the other, lowest bits first.
@@ -26,17 +37,17 @@ func packedLen(n, width int) int {
 //
 //	tail of t = n mod 256 values, (t*width + 7) / 8 bytes: value i at bit i*width, lowest bits first; the bits left
 //	over in the last byte are zero.
-func appendPacked(dst []byte, vals []int64, width int, base int64) []byte {
-	pos, size := len(dst), packedLen(len(vals), width)
-	dst = grow(dst, size)
+func Append(dst []byte, vals []int64, width int, base int64) []byte {
+	pos, size := len(dst), Len(len(vals), width)
+	dst = slices.Grow(dst, size)[:pos+size]
 	if width == 0 {
 		return dst
 	}
-	whole := len(vals) / blockLen * blockLen
+	whole := len(vals) / BlockLen * BlockLen
 	packBlocks(dst[pos:], vals[:whole], width, base)
 	pos += whole / 8 * width
 	vals = vals[whole:]
-	mask := maskOf(width)
+	mask := Mask(width)
 	var acc uint64
 	have := 0
 	for _, v := range vals {
@@ -62,7 +73,7 @@ func appendPacked(dst []byte, vals []int64, width int, base int64) []byte {
 // packBlocksFallback packs whole blocks, a row at a time: its four values go to the same bits of the words of the four
 // lanes. width is not 0. Hot: packBlocks replaces it where the processor has vectors.
 func packBlocksFallback(dst []byte, vals []int64, width int, base int64) {
-	mask := maskOf(width)
+	mask := Mask(width)
 	var a, b, c, d uint64 // the word of each lane, of which the low have bits are filled
 	have := 0
 	for ; len(vals) >= blockLanes; vals = vals[blockLanes:] {
@@ -89,11 +100,11 @@ func packBlocksFallback(dst []byte, vals []int64, width int, base int64) {
 	}
 }
 
-// unpack writes base plus each of the len(dst) packed values. len(src) is packedLen(len(dst), width).
-func unpack(dst []int64, src []byte, width int, base int64) {
-	whole := len(dst) / blockLen * blockLen
+// Unpack writes base plus each of the len(dst) packed values. len(src) is Len(len(dst), width).
+func Unpack(dst []int64, src []byte, width int, base int64) {
+	whole := len(dst) / BlockLen * BlockLen
 	unpackBlocks(dst[:whole], src, width, base)
-	unpackTail(dst[whole:], src[whole/8*width:], width, base, 0)
+	UnpackTail(dst[whole:], src[whole/8*width:], width, base, 0)
 }
 
 // unpackBlocksFallback unpacks whole blocks. Hot: unpackBlocks replaces it where the processor has vectors.
@@ -102,9 +113,9 @@ func unpackBlocksFallback(dst []int64, src []byte, width int, base int64) {
 		fill(dst, base)
 		return
 	}
-	mask := maskOf(width)
-	for len(dst) >= blockLen {
-		for row := range blockLen / blockLanes {
+	mask := Mask(width)
+	for len(dst) >= BlockLen {
+		for row := range BlockLen / blockLanes {
 			bit := row * width
 			at, shift := wordStride*(bit>>6), bit&63
 			words := (*[wordStride]byte)(src[at:])
@@ -124,17 +135,17 @@ func unpackBlocksFallback(dst []int64, src []byte, width int, base int64) {
 			out[0], out[1] = int64(a&mask)+base, int64(b&mask)+base
 			out[2], out[3] = int64(c&mask)+base, int64(d&mask)+base
 		}
-		src = src[blockLen/8*width:]
-		dst = dst[blockLen:]
+		src = src[BlockLen/8*width:]
+		dst = dst[BlockLen:]
 	}
 }
 
-// unpackTail unpacks values of a tail, from value number from on. dst ends where the tail does, or before.
-func unpackTail(dst []int64, tail []byte, width int, base int64, from int) {
+// UnpackTail unpacks values of a tail, from value number from on. dst ends where the tail does, or before.
+func UnpackTail(dst []int64, tail []byte, width int, base int64, from int) {
 	if len(dst) == 0 {
 		return
 	}
-	mask := maskOf(width)
+	mask := Mask(width)
 	i, bit := 0, from*width
 	// A value lies in the 8 bytes from its first one, or reaches into the 9th.
 	for ; i < len(dst); i++ {
@@ -167,43 +178,13 @@ func unpackTail(dst []int64, tail []byte, width int, base int64, from int) {
 	}
 }
 
-// blockShare is the share of a block from which it is unpacked whole: 1 in so many.
-const blockShare = 4
-
-// unpackAt unpacks spans of n packed values, or all of them where spans is nil. Their bytes are packedLen(n, width).
-func (d *Decoder) unpackAt(dst []int64, n int, spans []Span, packed []byte, width int, base int64) {
-	if spans == nil {
-		unpack(dst, packed, width, base)
-		return
-	}
-	for _, s := range spans {
-		for at, to := int(s.From), int(s.To); at < to; {
-			first := at / blockLen * blockLen
-			bytes := packed[first/blockLen*(blockLen/8*width):]
-			k := min(to, first+blockLen) - at
-			out := dst[:k]
-			switch {
-			case n-first < blockLen:
-				unpackTail(out, bytes, width, base, at-first)
-			case k*blockShare < blockLen:
-				unpackFew(out, bytes[:blockLen/8*width], width, base, at-first)
-			default:
-				unpack(d.block[:], bytes[:blockLen/8*width], width, base)
-				copy(out, d.block[at-first:])
-			}
-			dst = dst[k:]
-			at += k
-		}
-	}
-}
-
-// unpackFew unpacks the values of a block from place from on, one at a time: see appendPacked for where they are.
-func unpackFew(dst []int64, block []byte, width int, base int64, from int) {
+// UnpackFew unpacks the values of a block from place from on, one at a time: see Append for where they are.
+func UnpackFew(dst []int64, block []byte, width int, base int64, from int) {
 	if width == 0 {
 		fill(dst, base)
 		return
 	}
-	mask := maskOf(width)
+	mask := Mask(width)
 	for i := range dst {
 		place := from + i
 		bit := place / blockLanes * width
@@ -217,18 +198,17 @@ func unpackFew(dst []int64, block []byte, width int, base int64, from int) {
 	}
 }
 
-func maskOf(width int) uint64 {
+// Mask has the low width bits set.
+func Mask(width int) uint64 {
 	if width == 0 {
 		return 0
 	}
 	return ^uint64(0) >> (64 - width)
 }
 
-// grow returns b with n more bytes, whatever they hold.
-func grow(b []byte, n int) []byte {
-	if cap(b)-len(b) < n {
-		b = append(b, make([]byte, n)...)
-		return b
+// fill sets every value to v.
+func fill(dst []int64, v int64) {
+	for i := range dst {
+		dst[i] = v
 	}
-	return b[:len(b)+n]
 }
