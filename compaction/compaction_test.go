@@ -271,7 +271,7 @@ func (h *hooked) Create(ctx context.Context, name string) (object.Writer, error)
 }
 
 // TestMeanwhile: while a compaction writes, others append, delete, list, lay over, drop and take back features, compact
-// and overwrite. It carries what came, or gives up and leaves nothing.
+// and overwrite. It remaps what came, or gives up and leaves nothing.
 func TestMeanwhile(t *testing.T) {
 	dropped, active := storage.FeatureDropped, storage.FeatureActive
 	for _, c := range []struct {

@@ -22,11 +22,11 @@
 // only neighbours are merged there, and the new segments stand where the first of the old ones stood. Segments are
 // rewritten by themselves when many of their rows are deleted, or much of them is features that were dropped.
 //
-// # What is carried
+// # What moves with the rows
 //
-// Of deleted rows nothing is written. Overlays that are part of the table become part of the segments. The layers of
-// others, with the rows that they cover, and sample lists follow their rows. Branches read what they did: they name
-// snapshots. So a reader cannot tell, but by the order of rows.
+// Deleted rows are not written. Overlays that are part of the table become part of the segments. Other overlays and
+// sample lists are rewritten for the new segments, by a row-id remap. Branches name snapshots, which do not change. A
+// reader sees the same rows, perhaps in another order.
 //
 // An overlay may say something else of rows that a layer does not cover than of segments without one. Such segments are
 // merged only with those that have a layer too, or none either: see Job.
@@ -34,7 +34,7 @@
 // # Others at work
 //
 // Appends go on meanwhile, and are not waited for. When rows of the inputs are deleted, or put into sample lists, these
-// sets are carried anew, by the origins, and the commit is tried again; when overlays or the schema change, the job is
+// sets are remapped again, and the commit is tried again; when overlays or the schema change, the job is
 // begun again. When an input is gone, because another compaction had it or its partition was overwritten, the job is
 // left out. A lease keeps the inputs.
 package compaction

@@ -80,7 +80,7 @@ var ErrHeld = errors.New("held")
 // After the first step no reader of the newest snapshot sees the rows; an error in a later one leaves that so, and to
 // run Erase again goes on: where one was not finished, all segments with deleted rows are rewritten. The history of the
 // table ends: no snapshot before can be read, but by branches that have none of the rows. What only expired snapshots
-// name goes at once: whoever reads one without a lease fails. A lease on such a snapshot refuses the whole, as a branch
+// name goes at once: a reader of one without a lease fails. A lease on such a snapshot refuses the whole, as a branch
 // does. One that comes after the first step is refused at the end, when the rows are deleted; a branch is dropped there
 // where it is to be.
 //
@@ -119,8 +119,8 @@ type eraser struct {
 	// rows; uncollected: the data of snapshots that have expired may be there yet.
 	unfinished, history, uncollected bool
 
-	taints  map[string]taint // by segment, as far as that was looked at
-	dirtied map[uint64]bool  // by snapshot: whether it has the rows, or may have
+	contents    map[string]segmentContents // by segment, as far as that was looked at
+	snapshotHas map[uint64]bool            // by snapshot: whether it has the rows, or may have
 }
 
 func (e *eraser) run(ctx context.Context) error {
@@ -138,8 +138,8 @@ func (e *eraser) run(ctx context.Context) error {
 			e.out.Bytes += d.Bytes
 		}
 	}
-	e.clean(e.all)
-	if err := e.past(ctx); err != nil {
+	e.noteContents(e.all)
+	if err := e.lookBack(ctx); err != nil {
 		return err
 	}
 	held, err := e.holds(ctx)
@@ -491,7 +491,7 @@ func (e *eraser) rewriteSome(ctx context.Context, opts Options) (left bool, err 
 	return left, err
 }
 
-// moved returns the segments that another compaction may have carried the rows to, as deleted ones.
+// moved returns the segments that another compaction may have moved the rows to, as deleted ones.
 func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
 	snap, err := e.table.Latest(ctx)
 	if err != nil {

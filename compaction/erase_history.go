@@ -13,57 +13,57 @@ import (
 // This file has what an erasure knows of snapshots other than the newest. They may have the rows where the newest has
 // none any more: a compaction wrote no deleted rows, or a partition was overwritten.
 
-// A taint says what is known of a segment.
-type taint uint8
+// A segmentContents says what is known of a segment.
+type segmentContents uint8
 
 const (
-	isClean   taint = iota // it has none of the rows
-	isTainted              // it has some, or may have
-	isGone                 // an erasure before has purged it
+	hasNone  segmentContents = iota // it has none of the rows
+	mayHave                         // it has some, or may have
+	isPurged                        // an erasure before has purged it
 )
 
-// clean notes that segments have none of the rows, but those that are to be rewritten.
-func (e *eraser) clean(segments []storage.SegmentDescriptor) {
-	if e.taints == nil {
-		e.taints = map[string]taint{}
+// noteContents notes that segments have none of the rows, but those that are to be rewritten.
+func (e *eraser) noteContents(segments []storage.SegmentDescriptor) {
+	if e.contents == nil {
+		e.contents = map[string]segmentContents{}
 	}
 	for _, d := range segments {
-		e.taints[d.ID] = isClean
+		e.contents[d.ID] = hasNone
 		if e.had[d.ID] {
-			e.taints[d.ID] = isTainted
+			e.contents[d.ID] = mayHave
 		}
 	}
-	e.dirtied = map[uint64]bool{}
+	e.snapshotHas = map[uint64]bool{}
 }
 
-// dirty reports whether a snapshot has the rows, or may have: what a filter would select in it is not known.
-func (e *eraser) dirty(ctx context.Context, number uint64) (bool, error) {
-	dirty, ok := e.dirtied[number]
+// mayHaveRows reports whether a snapshot has the rows, or may have: what a filter would select in it is not known.
+func (e *eraser) mayHaveRows(ctx context.Context, number uint64) (bool, error) {
+	may, ok := e.snapshotHas[number]
 	if ok {
-		return dirty, nil
+		return may, nil
 	}
 	s, err := e.table.At(ctx, number)
 	if err != nil {
 		return false, err
 	}
-	if dirty, err = e.looksDirty(ctx, s); err == nil {
-		e.dirtied[number] = dirty
+	if may, err = e.lookAtSnapshot(ctx, s); err == nil {
+		e.snapshotHas[number] = may
 	}
-	return dirty, err
+	return may, err
 }
 
-func (e *eraser) looksDirty(ctx context.Context, s *storage.Snapshot) (bool, error) {
+func (e *eraser) lookAtSnapshot(ctx context.Context, s *storage.Snapshot) (bool, error) {
 	segments, err := s.Segments(ctx, nil)
 	if err != nil {
 		return false, err
 	}
 	gone := map[string]bool{}
 	for _, d := range segments {
-		t, err := e.taintOf(ctx, d)
-		if err != nil || t == isTainted {
+		t, err := e.contentsOf(ctx, d)
+		if err != nil || t == mayHave {
 			return true, err
 		}
-		gone[d.ID] = t == isGone
+		gone[d.ID] = t == isPurged
 	}
 	overlays, err := s.Overlays(ctx)
 	if err != nil {
@@ -94,39 +94,39 @@ func (e *eraser) looksDirty(ctx context.Context, s *storage.Snapshot) (bool, err
 	return false, nil
 }
 
-// taintOf returns what is known of a segment.
-func (e *eraser) taintOf(ctx context.Context, d storage.SegmentDescriptor) (taint, error) {
-	t, ok := e.taints[d.ID]
+// contentsOf returns what is known of a segment.
+func (e *eraser) contentsOf(ctx context.Context, d storage.SegmentDescriptor) (segmentContents, error) {
+	t, ok := e.contents[d.ID]
 	if ok {
 		return t, nil
 	}
-	t, err := e.looksTainted(ctx, d)
+	t, err := e.lookAt(ctx, d)
 	if err == nil {
-		e.taints[d.ID] = t
+		e.contents[d.ID] = t
 	}
 	return t, err
 }
 
-// looksTainted looks at a segment that the newest snapshot lacks.
-func (e *eraser) looksTainted(ctx context.Context, d storage.SegmentDescriptor) (taint, error) {
+// lookAt looks at a segment that the newest snapshot lacks.
+func (e *eraser) lookAt(ctx context.Context, d storage.SegmentDescriptor) (segmentContents, error) {
 	switch there, err := e.isThere(ctx, d); {
 	case err != nil:
-		return isTainted, err
+		return mayHave, err
 	case !there:
-		return isGone, nil
+		return isPurged, nil
 	case e.what.Keys == nil:
-		return isTainted, nil
+		return mayHave, nil
 	}
-	t := isClean
+	t := hasNone
 	err := e.eachCandidate(ctx, []storage.SegmentDescriptor{d}, func(_ context.Context, _ int, c *column) error {
 		rows, err := e.keys.rows(c)
 		if err == nil && !rows.IsEmpty() {
-			t = isTainted
+			t = mayHave
 		}
 		return err
 	})
 	if errors.Is(err, format.ErrCorrupt) || errors.Is(err, object.ErrNotFound) {
-		return isTainted, nil // a purge that was interrupted has left a part of it
+		return mayHave, nil // a purge that was interrupted has left a part of it
 	}
 	return t, err
 }
@@ -145,9 +145,9 @@ func (e *eraser) isThere(ctx context.Context, d storage.SegmentDescriptor) (bool
 // takes the lowest first, some at a time.
 const missesInARow = 64
 
-// past finds out whether snapshots before the newest have the rows: those that have not expired, and those whose data
-// nobody has collected yet.
-func (e *eraser) past(ctx context.Context) error {
+// lookBack finds out whether snapshots before the newest have the rows: those that have not expired, and those whose
+// data nobody has collected yet.
+func (e *eraser) lookBack(ctx context.Context) error {
 	if len(e.had) > 0 || e.unfinished {
 		return nil // all before the newest goes anyhow
 	}
@@ -157,14 +157,14 @@ func (e *eraser) past(ctx context.Context) error {
 		if expired && e.uncollected {
 			return nil
 		}
-		switch dirty, err := e.dirty(ctx, n); {
+		switch may, err := e.mayHaveRows(ctx, n); {
 		case errors.Is(err, storage.ErrNotFound):
 			misses++
 		case err != nil:
 			return err
-		case dirty && expired:
+		case may && expired:
 			e.uncollected = true
-		case dirty:
+		case may:
 			e.history = true
 			return nil
 		default:

@@ -17,7 +17,7 @@ func (e *eraser) heldBranches(ctx context.Context, as *storage.Snapshot) (out []
 	}
 	for _, b := range all {
 		for _, n := range b.Pins() {
-			d, err := e.dirty(ctx, n)
+			d, err := e.mayHaveRows(ctx, n)
 			if err != nil {
 				return nil, fmt.Errorf("branch %s: %w", b.Name, err)
 			}
@@ -47,7 +47,7 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 		return nil, err
 	}
 	for _, l := range leases {
-		d, err := e.dirty(ctx, l.Snapshot)
+		d, err := e.mayHaveRows(ctx, l.Snapshot)
 		if errors.Is(err, storage.ErrNotFound) {
 			continue
 		}
@@ -77,7 +77,7 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 		if err != nil {
 			return err
 		}
-		e.clean(segments) // those that it had not seen it has made, or others have since
+		e.noteContents(segments) // those that it had not seen it has made, or others have since
 		branches, err := e.heldBranches(ctx, newest)
 		if err != nil || len(branches) == 0 {
 			return err
@@ -110,7 +110,7 @@ func (e *eraser) endNewLeases(ctx context.Context, holds []storage.Hold) error {
 		if !strings.HasPrefix(h.By, "lease ") {
 			continue
 		}
-		d, err := e.dirty(ctx, h.Snapshot)
+		d, err := e.mayHaveRows(ctx, h.Snapshot)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}

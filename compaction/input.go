@@ -22,10 +22,10 @@ type input struct {
 	stripes []uint32 // rows of each
 	entries map[storage.FeatureID]*storage.FeatureEntry
 	deleted *roaring.Bitmap // nil: none
-	// merged are the layers of overlays that are part of the table, the highest first; carried has an entry for each
-	// overlay whose layers are carried, nil where the segment has none.
-	merged  []*layer
-	carried []*layer
+	// merged are the layers of overlays that are part of the table, the highest first. separate has an entry for each
+	// overlay that stays one; nil where the segment has no layer of it.
+	merged   []*layer
+	separate []*layer
 }
 
 // A layer is what an overlay has for an input.
@@ -104,8 +104,8 @@ func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescr
 		switch {
 		case o.Merged != 0 && l != nil:
 			in.merged = append([]*layer{l}, in.merged...)
-		case carried(o):
-			in.carried = append(in.carried, l)
+		case separate(o):
+			in.separate = append(in.separate, l)
 		}
 	}
 	return in, nil

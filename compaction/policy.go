@@ -177,13 +177,13 @@ func kindsOf(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDe
 	return out, nil
 }
 
-// carried reports whether an overlay's layers are carried by themselves: it is neither part of the table nor of a
-// branch, which keeps the segments under it.
-func carried(o storage.Overlay) bool { return o.Merged == 0 && o.Branch == "" }
+// separate reports whether an overlay stays one: it is neither part of the table, nor of a branch, which keeps the
+// segments under it.
+func separate(o storage.Overlay) bool { return o.Merged == 0 && o.Branch == "" }
 
 // splits reports whether segments with a layer of the overlay and segments without one cannot be merged: rows of one
 // segment that a layer does not cover are all one thing.
-func splits(o storage.Overlay) bool { return carried(o) && o.MissingLayers != o.MissingRows }
+func splits(o storage.Overlay) bool { return separate(o) && o.MissingLayers != o.MissingRows }
 
 // lookDropped finds how much of the segments is features that were dropped.
 func (p *planner) lookDropped(ctx context.Context) error {

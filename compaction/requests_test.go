@@ -21,7 +21,7 @@ const inChild = "DSISTORE_TEST_INGESTS"
 // PROTOCOL.md.
 func TestRequests(t *testing.T) {
 	for _, ingests := range []int{4, 40} {
-		// Each in a process of its own: encoders are kept for whoever needs the next, with channels of the bubble.
+		// Each in a process of its own: encoders are pooled, with channels of the bubble.
 		if os.Getenv(inChild) == "" {
 			child := exec.Command(os.Args[0], "-test.run=^TestRequests$", "-test.v")
 			child.Env = append(os.Environ(), inChild+"="+strconv.Itoa(ingests))

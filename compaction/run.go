@@ -289,12 +289,12 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 	}
 	w := &rewritten{store: store, inputs: inputs}
 	for _, o := range b.overlays {
-		if carried(o) {
+		if separate(o) {
 			w.overlays = append(w.overlays, o)
 		}
 	}
 	for _, in := range inputs {
-		w.layers = append(w.layers, in.carried)
+		w.layers = append(w.layers, in.separate)
 		change.Remove = append(change.Remove, in.d.ID)
 	}
 	x := &job{runner: r, base: b, rewritten: w, fetch: newFetcher(store.Blobs(), memoryOf(&r.opts)/8, len(inputs))}
@@ -458,9 +458,9 @@ func (x *job) feature(f storage.Feature, sources func(*input) []source) *writer.
 	return out
 }
 
-// layerSources returns where the rows of a feature of a carried overlay are; none without a layer.
+// layerSources returns where the rows of a feature of a separate overlay are; none without a layer.
 func (in *input) layerSources(overlay int, f storage.FeatureID) []source {
-	if l := in.carried[overlay]; l != nil {
+	if l := in.separate[overlay]; l != nil {
 		return []source{l.source(f)}
 	}
 	return nil
@@ -490,12 +490,12 @@ func (x *job) open(ctx context.Context, i, number int) (writer.RewriteColumn, er
 	return newColumn(ctx, x.fetch, f.Type, x.starts[i], sources), nil
 }
 
-// commit commits what was rewritten. While only deletes and sample lists change, it carries them again and tries again.
+// commit commits what was rewritten. While only deletes and sample lists change, it remaps them again and tries again.
 func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change storage.Change,
-	out *JobReport) (*storage.Snapshot, *carriage, error) {
+	out *JobReport) (*storage.Snapshot, *remapped, error) {
 	for range maxCommits {
 		out.Commits++
-		c, err := w.carry(ctx, b.snap)
+		c, err := w.remap(ctx, b.snap)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -129,7 +129,7 @@ func (v *values) equalOne(i, j int) bool {
 	return v.data[i] == v.data[j]
 }
 
-// The hash is wyhash's multiply and fold, with fixed keys: whoever makes values collide makes them stay apart, no more.
+// The hash is wyhash's multiply and fold, with fixed keys: values made to collide are only not found to be equal.
 const (
 	key0 = 0xa0761d6478bd642f
 	key1 = 0xe7037ed1a0b428db

@@ -54,51 +54,6 @@ func decodeTime(c *vector.Column) float64 {
 	return ns
 }
 
-// A sizeModel estimates sizes where there is no Sizer.
-type sizeModel struct {
-	grouped     bool
-	elementBits float64 // with its score
-}
-
-// learn samples the values of s, which are in v.
-func (m *sizeModel) learn(e *estimator, v *values, s Stripe) {
-	m.elementBits = e.valueBits(v, s)
-	if s.Values.Type.Kind == vector.Weighted {
-		m.elementBits += scoreBits
-	}
-}
-
-// bytes estimates what a form of the stripe takes.
-func (m *sizeModel) bytes(c *vector.Column) float64 {
-	present := c.Slots
-	if c.Present != nil {
-		present = c.Present.Count()
-	}
-	n := float64(c.Slots)*entropy(present, c.Slots) + m.elementBits*float64(c.Elements())
-	if c.Type.IsList() && present > 0 {
-		length := 1 + math.Log2(1+float64(c.Elements())/float64(present))
-		n += float64(present)*length + streamBits
-		if c.Lengths != nil {
-			n += float64(present)*length + streamBits
-		}
-	}
-	if c.Inverse == nil || m.grouped || c.Slots == 1 {
-		return n / 8
-	}
-	runs, last := 0, int32(-1)
-	for _, s := range c.Inverse {
-		if s != last {
-			runs++
-			last = s
-		}
-	}
-	slots := c.Slots
-	if c.Monotone {
-		slots = 0
-	}
-	return (n + inverseBits(c.Rows, runs, slots)) / 8
-}
-
 // An estimator says about what values cost once encoded. It need not be close: most features gain a lot or nothing.
 type estimator struct {
 	seen [sampleTable]uint64

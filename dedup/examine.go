@@ -25,7 +25,7 @@ type measure struct {
 func (f *Finder) examine() *vector.Column {
 	f.markRuns()
 	elements := f.stripe.Elements()
-	f.resetSizer(false)
+	f.opts.Sizer.Reset(f.typ, false)
 	best := measure{score: math.Inf(1)}
 	if !f.opts.NoRuns && f.take(byRuns) {
 		best = f.measure(byRuns, false)
@@ -96,24 +96,11 @@ func (f *Finder) score(s step, out *vector.Column) measure {
 
 // size returns the bytes of a form; without end, where the Sizer has no size, so that no such form is taken.
 func (f *Finder) size(out *vector.Column) float64 {
-	if f.opts.Sizer == nil {
-		return f.model.bytes(out)
-	}
 	n, err := f.opts.Sizer.Size(out)
 	if err != nil {
 		return math.Inf(1)
 	}
 	return float64(n)
-}
-
-// resetSizer makes ready to size forms of the stripe, which is in v.
-func (f *Finder) resetSizer(grouped bool) {
-	if f.opts.Sizer != nil {
-		f.opts.Sizer.Reset(f.typ, grouped)
-		return
-	}
-	f.model.grouped = grouped
-	f.model.learn(&f.estimate, &f.v, f.stripe)
 }
 
 // plainBytes returns what the stripe's rows, of so many values, take as they are. Where the form without partial

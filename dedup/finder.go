@@ -6,13 +6,14 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Options say which steps a Finder may take, and how it knows what they save. The zero value allows all.
+// Options say which steps a Finder may take, and how it knows what they save. The zero value of the others than Sizer
+// allows all.
 type Options struct {
 	NoRuns    bool // default false: a row equal to the one before shares its slot
 	NoSlots   bool // default false: a row equal to any earlier one of the stripe shares its slot
 	NoPartial bool // default false: lists share the values that they have in common
-	// Sizer says what a stripe takes in each form. Default: sizes are estimated. It must not be used by another Finder
-	// at the same time.
+	// Sizer says what a stripe takes in each form. A Finder and a Sampler need one. It must not be used by another of
+	// them at the same time.
 	Sizer Sizer
 	// NsPerByte is what a stored byte counts for, in ns of decoding. Default: 8, as for the encodings' chooser
 	// (Balanced).
@@ -68,7 +69,6 @@ type Finder struct {
 	ofUnion  []int32 // value of each slot of a Union, when they are fewer than the rows
 	reps     []int32 // value of each slot of the form at hand; borrowed from those above, or from a Union
 	spans    []span
-	model    sizeModel
 
 	out, shown          vector.Column // shown borrows its values
 	inverse             []int32       // memory of out's slices while out does not use them

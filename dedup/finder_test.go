@@ -16,7 +16,7 @@ import (
 func TestRowsStayAsTheyAre(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
-		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"),
+		opts := Options{Sizer: new(modelSizer), NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"),
 			NoPartial: rapid.Bool().Draw(rt, "no partial")}
 		var f Finder
 		f.table.weak = rapid.Bool().Draw(rt, "weak hash")
@@ -36,7 +36,7 @@ func TestEveryStepStaysEqual(t *testing.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
 		var f Finder
 		f.table.weak = rapid.Bool().Draw(rt, "weak hash")
-		f.Reset(ty, Options{}, Choice{})
+		f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 		for range rapid.IntRange(1, 3).Draw(rt, "stripes") {
 			c := drawColumn(rt, ty)
 			if c.Rows == 0 {
@@ -77,7 +77,7 @@ func (f *Finder) firstRowOf(s step, slot int) int32 {
 	return f.firstRow(f.reps[slot])
 }
 
-// drawStripe returns the rows of a plain column as whoever gathers them may give them: with runs or without.
+// drawStripe returns the rows of a plain column as a gatherer may give them: with runs or without.
 func drawStripe(t *rapid.T, c *vector.Column) Stripe {
 	if rapid.Bool().Draw(t, "plain") {
 		return Stripe{Values: c, Rows: c.Rows}
@@ -103,7 +103,7 @@ func runsOf(c *vector.Column) Stripe {
 func TestRunsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
-		opts := Options{NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"),
+		opts := Options{Sizer: new(modelSizer), NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"),
 			NoPartial: rapid.Bool().Draw(rt, "no partial")}
 		var plain, runs Finder
 		plain.Reset(ty, opts, Choice{})
@@ -170,7 +170,7 @@ func TestFindsWhatRepeats(t *testing.T) {
 		for _, newest := range []bool{true, false} {
 			c := sessions(ty, 4096, newest, rand.New(rand.NewPCG(1, 2)))
 			var f Finder
-			f.Reset(ty, Options{}, Choice{})
+			f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 			out := f.Find(c)
 			checkEqual(t, modelRows(c), out)
 			s := f.Stats()
@@ -196,13 +196,13 @@ func TestFindsWhatCameBack(t *testing.T) {
 		appendModel(c, lists[rng.IntN(100)])
 	}
 	var f Finder
-	f.Reset(ty, Options{}, Choice{})
+	f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 	out := f.Find(c)
 	checkEqual(t, modelRows(c), out)
 	if out.Slots != 100 || out.Monotone {
 		t.Errorf("%d slots, monotone %v", out.Slots, out.Monotone)
 	}
-	f.Reset(ty, Options{NoSlots: true, NoPartial: true}, Choice{})
+	f.Reset(ty, Options{NoSlots: true, NoPartial: true, Sizer: new(modelSizer)}, Choice{})
 	if out := f.Find(c); out.Slots < 4000 {
 		t.Errorf("%d slots without looking for them", out.Slots)
 	}
@@ -223,7 +223,7 @@ func TestNothingToFind(t *testing.T) {
 			}
 		}
 		var f Finder
-		f.Reset(ty, Options{}, Choice{})
+		f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 		for range 25 {
 			if f.Find(c) != c {
 				t.Fatalf("%v: %+v", ty, f.Stats())
@@ -266,7 +266,7 @@ func TestTimeIsLinear(t *testing.T) {
 		best := time.Hour
 		for range 3 {
 			start := time.Now()
-			f.Reset(ty, Options{}, Choice{})
+			f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 			out := f.Find(c)
 			best = min(best, time.Since(start))
 			checkEqual(t, modelRows(c), out)
@@ -291,7 +291,7 @@ func TestOneGiantList(t *testing.T) {
 		appendModel(c, giant[i:])
 	}
 	var f Finder
-	f.Reset(ty, Options{}, Choice{})
+	f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 	out := f.Find(c)
 	checkEqual(t, modelRows(c), out)
 	if out.Elements() > len(giant)+100 {
@@ -307,7 +307,7 @@ func TestFindAllocatesNothing(t *testing.T) {
 			continue
 		}
 		var f Finder
-		f.Reset(ty, Options{}, Choice{})
+		f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 		f.Find(c)
 		if n := testing.AllocsPerRun(20, func() { f.Find(c) }); n > 0 {
 			t.Errorf("%v: %v allocations a stripe", ty, n)
@@ -344,6 +344,7 @@ func FuzzFind(f *testing.F) {
 			appendModel(c, l)
 		}
 		for _, opts := range []Options{{}, {NoSlots: true}, {NoPartial: true}, {NoRuns: true}} {
+			opts.Sizer = new(modelSizer)
 			var find Finder
 			find.Reset(ty, opts, Choice{})
 			checkEqual(t, modelRows(c), find.Find(c))
@@ -362,7 +363,7 @@ func BenchmarkFind(b *testing.B) {
 		b.Run(ty.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			var f Finder
-			f.Reset(ty, Options{}, Choice{})
+			f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 			for b.Loop() {
 				f.Find(c)
 			}

@@ -40,7 +40,7 @@ func TestScratchIsBounded(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(rows), 3))
 				var f Finder
 				var u Union
-				f.Reset(ty, Options{}, Choice{})
+				f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 				c := vector.NewColumn(ty)
 				list := []int{1, 0, 1}
 				for range rows {
@@ -74,7 +74,7 @@ func TestScratchIsBounded(t *testing.T) {
 						got, most)
 				}
 				got := u.table.scratch() + 8*cap(u.pairs.keys) + 4*(cap(u.pairs.slots)+cap(u.pairs.codes)) +
-					4*(cap(u.starts)+cap(u.merged)+cap(u.other))+
+					4*(cap(u.starts)+cap(u.merged)+cap(u.other)) +
 					4*(cap(u.runs)+cap(u.codes)+cap(u.reps)+cap(u.column.Inverse))
 				if most := int(UnionBytes(int64(rows))); got > most+4096 {
 					t.Errorf("%v, %d rows, %d %% repeat: a Union holds %d bytes: want %d at most", ty, rows, repeat,

@@ -103,7 +103,7 @@ func (s *Sampler) encoded(cost *rowCost) float64 {
 		return 1
 	}
 	f.reps = s.reps
-	f.resetSizer(true)
+	f.opts.Sizer.Reset(f.typ, true)
 	partial := f.findPartial()
 	m := f.scoreSlots(partial)
 	if partial && !f.partials.clear() {

@@ -2,12 +2,12 @@ package dedup
 
 import "github.com/dsistore/dsistore/format/vector"
 
-// A Stripe is the rows of one feature in a stripe. Whoever gathers them may leave out rows that are equal to the one
+// A Stripe is the rows of one feature in a stripe. The caller may leave out rows that are equal to the one
 // before:
 //
 //	rows     a a a b a a        Values   a b a        Starts   0 3 4        Rows   6
 //
-// Both slices are borrowed by whoever is given a Stripe.
+// Both slices are borrowed by the function that is given a Stripe.
 type Stripe struct {
 	// Values is a plain column: a row for each run, or every row where Starts is nil.
 	Values *vector.Column

@@ -262,7 +262,7 @@ func (f *Finder) examineIn(u *Union) bool {
 	default:
 		all := f.reps
 		f.reps = all[:f.examinedSlots(u)]
-		f.resetSizer(true)
+		f.opts.Sizer.Reset(f.typ, true)
 		f.partials.walk(&f.v, f.reps, f.choice.backward)
 		without, with := f.scoreSlots(false), f.scoreSlots(true)
 		partial = with.score < without.score

@@ -22,7 +22,7 @@ func TestGroupRowsStayAsTheyAre(t *testing.T) {
 		ofType := make([]vector.Type, len(finders))
 		for i := range finders {
 			ofType[i] = rapid.SampledFrom(types).Draw(rt, "type")
-			finders[i].Reset(ofType[i], Options{}, Choice{})
+			finders[i].Reset(ofType[i], Options{Sizer: new(modelSizer)}, Choice{})
 		}
 		for range rapid.IntRange(1, 3).Draw(rt, "stripes") {
 			var columns []*vector.Column
@@ -131,7 +131,7 @@ func TestGrouperFindsWhatRepeatsTogether(t *testing.T) {
 func sampled(c *vector.Column) *Sampled {
 	var s Sampler
 	var out Sampled
-	s.Sample(&out, runsOf(c), Options{})
+	s.Sample(&out, runsOf(c), Options{Sizer: new(modelSizer)})
 	return &out
 }
 

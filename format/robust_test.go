@@ -197,7 +197,7 @@ func uv(vals ...uint64) []byte {
 	return b
 }
 
-func TestHostileDirectory(t *testing.T) {
+func TestUntrustedDirectory(t *testing.T) {
 	presence, values, lengths := uint64(1), uint64(1<<5), uint64(1<<4)
 	cases := []struct {
 		name string

@@ -3,7 +3,7 @@ package vector
 import "fmt"
 
 // A Column holds Rows rows of one feature; doc.go draws it. The zero Column with a Type is an empty column ready for
-// the Append methods. Whoever hands one out says in its own comment who owns the slices.
+// the Append methods. A function that returns one says who owns the slices.
 type Column struct {
 	Type Type
 	Rows int

@@ -1,5 +1,5 @@
-// Package simd says which vector instructions the kernels of this module may use: assembly beside a plain Go twin that
-// gives the same bytes. A kernel asks once, in its dispatching function:
+// Package simd says which vector instructions the kernels of this module may use: assembly beside a fallback in plain
+// Go that gives the same bytes. A kernel asks once, in its dispatching function:
 //
 //	if simd.AVX2 {
 //		n = kernelAVX2(...)  // as far as whole vectors go

@@ -148,7 +148,7 @@ var mutations = []mutation{
 		edits: []edit{{"\treturn fmt.Errorf(\"table %s: %w: %w since it was opened: open it again\", t.name, ErrNotFound, errReplaced)\n", "\tt.id = of\n\treturn nil\n"}},
 	},
 	{
-		name: "a compaction does not carry rows that were deleted meanwhile", file: "compaction/carry.go",
+		name: "a compaction does not carry rows that were deleted meanwhile", file: "compaction/remap.go",
 		edits: []edit{{"\tif !some {\n\t\treturn nil, nil\n", "\tif true {\n\t\treturn nil, nil\n"}},
 	},
 	{

@@ -13,30 +13,30 @@ import (
 type rewritten struct {
 	store  *storage.Store
 	inputs []*input
-	// overlays are those that have a layer over an input and are carried; layers[i][j] is the layer of overlays[j] over
-	// inputs[i].
+	// overlays are those that have a layer over an input and stay overlays; layers[i][j] is the layer of overlays[j]
+	// over inputs[i].
 	overlays []storage.Overlay
 	layers   [][]*layer
 	result   *writer.RewriteResult
 }
 
-// A cargo is sets of rows, one an input, nil: every row, that follow their rows.
-type cargo struct {
-	sets []*roaring.Bitmap
-	// take gets those of a new segment, which are the taker's.
+// A rowRemap moves row ids of the inputs to the new segments: those of a deletion vector, a sample list or an overlay.
+type rowRemap struct {
+	sets []*roaring.Bitmap // by input; nil: every row
+	// take gets the rows of a new segment, and owns them.
 	take func(segment writer.Rewritten, rows *roaring.Bitmap) error
 
 	moved     *roaring.Bitmap
 	iterators []roaring.IntPeekable
-	last      []uint32 // rows before it have passed the iterator
+	last      []uint32 // by input: the iterator has passed the rows before it
 }
 
-// cargoesAtOnce bounds how many sets an input are in memory at once. Where the rows of a new segment come from is read
-// once for so many.
-const cargoesAtOnce = 32
+// remapsAtOnce bounds how many sets per input are in memory at once. The origins of a new segment's rows are read once
+// for so many.
+const remapsAtOnce = 32
 
-// move gives cargoes to the new segments.
-func (w *rewritten) move(ctx context.Context, all []*cargo) error {
+// apply does remaps for all new segments.
+func (w *rewritten) apply(ctx context.Context, all []*rowRemap) error {
 	for _, segment := range w.result.Segments {
 		for _, c := range all {
 			c.begin()
@@ -65,7 +65,7 @@ func (w *rewritten) move(ctx context.Context, all []*cargo) error {
 }
 
 // begin turns c to another segment.
-func (c *cargo) begin() {
+func (c *rowRemap) begin() {
 	c.moved, c.last, c.iterators = roaring.New(), make([]uint32, len(c.sets)), make([]roaring.IntPeekable, len(c.sets))
 	for i, s := range c.sets {
 		if s != nil {
@@ -75,7 +75,7 @@ func (c *cargo) begin() {
 }
 
 // add adds the rows from at on, which are those of an input.
-func (c *cargo) add(at uint32, o writer.Origin) {
+func (c *rowRemap) add(at uint32, o writer.Origin) {
 	if c.sets[o.Input] == nil {
 		c.moved.AddRange(uint64(at), uint64(at)+uint64(o.N))
 		return
@@ -105,8 +105,8 @@ func (w *rewritten) sets(ctx context.Context, stored []storage.RowBitmap) (out [
 	return out, some, nil
 }
 
-// A carriage is what of a change follows the rows.
-type carriage struct {
+// A remapped is the part of a commit that the remaps make.
+type remapped struct {
 	store   *storage.Store
 	deletes []storage.DeletionVector
 	layers  []storage.OverlaySegment
@@ -115,7 +115,7 @@ type carriage struct {
 }
 
 // discard deletes the objects of its sets: no commit names them.
-func (c *carriage) discard(ctx context.Context) {
+func (c *remapped) discard(ctx context.Context) {
 	// what stays, gc finds
 	drop := func(r storage.RowBitmap) { _ = c.store.DiscardRowBitmap(context.WithoutCancel(ctx), r) }
 	for _, d := range c.deletes {
@@ -129,10 +129,10 @@ func (c *carriage) discard(ctx context.Context) {
 	}
 }
 
-// carry makes the sets of the new segments from those that a snapshot has of the inputs. Rows that were deleted since
+// remap makes the sets of the new segments from those that a snapshot has of the inputs. Rows that were deleted since
 // the inputs were read are deleted of the new segments.
-func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carriage, err error) {
-	c := &carriage{store: w.store}
+func (w *rewritten) remap(ctx context.Context, snap *storage.Snapshot) (_ *remapped, err error) {
+	c := &remapped{store: w.store}
 	defer func() {
 		if err != nil {
 			c.discard(ctx)
@@ -142,14 +142,14 @@ func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carri
 	for i, in := range w.inputs {
 		ds[i] = in.d
 	}
-	var waiting []*cargo
+	var waiting []*rowRemap
 	flush := func() error {
-		err := w.move(ctx, waiting)
+		err := w.apply(ctx, waiting)
 		waiting = nil
 		return err
 	}
-	load := func(x *cargo) error {
-		if waiting = append(waiting, x); len(waiting) == cargoesAtOnce {
+	load := func(x *rowRemap) error {
+		if waiting = append(waiting, x); len(waiting) == remapsAtOnce {
 			return flush()
 		}
 		return nil
@@ -177,7 +177,7 @@ func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carri
 		if !some {
 			continue
 		}
-		if err := load(&cargo{sets: sets, take: w.put(ctx, func(segment string, rows storage.RowBitmap) {
+		if err := load(&rowRemap{sets: sets, take: w.storeRows(ctx, func(segment string, rows storage.RowBitmap) {
 			c.lists = append(c.lists, storage.ListRows{List: l.Name, Segment: segment, Rows: rows})
 		})}); err != nil {
 			return nil, err
@@ -194,9 +194,9 @@ func (w *rewritten) carry(ctx context.Context, snap *storage.Snapshot) (_ *carri
 	return c, err
 }
 
-// put returns what stores the rows of a new segment, where there are any, for add.
-func (w *rewritten) put(ctx context.Context, add func(segment string, rows storage.RowBitmap)) func(writer.Rewritten,
-	*roaring.Bitmap) error {
+// storeRows returns a function that stores the rows of a new segment, where there are any, for add.
+func (w *rewritten) storeRows(ctx context.Context,
+	add func(segment string, rows storage.RowBitmap)) func(writer.Rewritten, *roaring.Bitmap) error {
 	return func(segment writer.Rewritten, rows *roaring.Bitmap) error {
 		if rows.IsEmpty() {
 			return nil
@@ -212,7 +212,7 @@ func (w *rewritten) put(ctx context.Context, add func(segment string, rows stora
 
 // deletedSince returns the rows that were deleted since the inputs were read; nil: there are none.
 func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor,
-	c *carriage) (*cargo, error) {
+	c *remapped) (*rowRemap, error) {
 	deleted, err := snap.DeletionVectors(ctx, ds...)
 	if err != nil {
 		return nil, err
@@ -231,18 +231,18 @@ func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds
 	if !some {
 		return nil, nil
 	}
-	return &cargo{sets: sets, take: w.put(ctx, func(segment string, rows storage.RowBitmap) {
+	return &rowRemap{sets: sets, take: w.storeRows(ctx, func(segment string, rows storage.RowBitmap) {
 		c.deletes = append(c.deletes, storage.DeletionVector{Segment: segment, Rows: rows})
 	})}, nil
 }
 
 // layersOf returns what the j-th overlay covers.
-func (w *rewritten) layersOf(ctx context.Context, j int, o storage.Overlay, c *carriage) *cargo {
+func (w *rewritten) layersOf(ctx context.Context, j int, o storage.Overlay, c *remapped) *rowRemap {
 	sets := make([]*roaring.Bitmap, len(w.inputs))
 	for i := range w.inputs {
 		sets[i] = w.layers[i][j].covers()
 	}
-	return &cargo{sets: sets, take: func(segment writer.Rewritten, rows *roaring.Bitmap) (err error) {
+	return &rowRemap{sets: sets, take: func(segment writer.Rewritten, rows *roaring.Bitmap) (err error) {
 		if rows.IsEmpty() && !splits(o) {
 			c.unused = append(c.unused, segment.Layers[j])
 			return nil
