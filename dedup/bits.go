@@ -60,7 +60,7 @@ func (v *values) drop() {
 }
 
 func floatBits(dst []uint32, src []float32) []uint32 {
-	dst = resize(dst, len(src))
+	dst = vector.Resize(dst, len(src))
 	for i, f := range src {
 		dst[i] = math.Float32bits(f)
 	}
@@ -68,19 +68,11 @@ func floatBits(dst []uint32, src []float32) []uint32 {
 }
 
 func doubleBits(dst []int64, src []float64) []int64 {
-	dst = resize(dst, len(src))
+	dst = vector.Resize(dst, len(src))
 	for i, f := range src {
 		dst[i] = int64(math.Float64bits(f))
 	}
 	return dst
-}
-
-// resize returns s with n entries, which hold anything.
-func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n, n+n/4)
-	}
-	return s[:n]
 }
 
 func (v *values) null(row int) bool { return v.c.Present != nil && !v.c.Present.Get(row) }

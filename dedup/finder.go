@@ -205,7 +205,7 @@ func (f *Finder) count(n int) []int32 {
 
 // findSlots sets codes and slotReps, from starts.
 func (f *Finder) findSlots() {
-	f.codes = resize(f.codes, len(f.starts))
+	f.codes = vector.Resize(f.codes, len(f.starts))
 	f.slotReps = f.table.find(&f.v, f.at, f.codes, f.slotReps[:0])
 }
 
@@ -229,7 +229,7 @@ func (f *Finder) eachRow() []int32 {
 	if s.Starts == nil {
 		return f.count(s.Rows)
 	}
-	f.ofRow = resize(f.ofRow, s.Rows)
+	f.ofRow = vector.Resize(f.ofRow, s.Rows)
 	fillRuns(f.ofRow, s.Starts, nil)
 	return f.ofRow
 }
@@ -248,7 +248,7 @@ func (f *Finder) form(s step, partial bool) *vector.Column {
 	rows := f.stripe.Rows
 	switch s {
 	case byRuns:
-		f.inverse = resize(f.inverse, rows)
+		f.inverse = vector.Resize(f.inverse, rows)
 		fillRuns(f.inverse, f.starts, nil)
 		if !partial && f.stripe.Starts != nil { // the values are what was given
 			f.shown = *f.stripe.Values
@@ -256,7 +256,7 @@ func (f *Finder) form(s step, partial bool) *vector.Column {
 			return &f.shown
 		}
 	case bySlots:
-		f.inverse = resize(f.inverse, rows)
+		f.inverse = vector.Resize(f.inverse, rows)
 		fillRuns(f.inverse, f.starts, f.codes)
 	default:
 		if !partial && len(f.reps) == f.stripe.Values.Rows {

@@ -101,7 +101,7 @@ func (g *Grouper) Add(number int, f *Sampled, weight, limit int64) {
 		return
 	}
 	// Its own inverse.
-	g.byRow = resize(g.byRow, g.rows)
+	g.byRow = vector.Resize(g.byRow, g.rows)
 	fillRuns(g.byRow, f.starts, f.codes)
 	g.add(number, f, weight, limit)
 }

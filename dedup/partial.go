@@ -1,5 +1,7 @@
 package dedup
 
+import "github.com/dsistore/dsistore/format/vector"
+
 const (
 	// maxShift bounds how far from its neighbour a list is looked for.
 	maxShift = 32
@@ -34,7 +36,7 @@ type partialFinder struct {
 // walk lays down the lists of the rows reps, one a slot, backward from the last or forward from the first.
 func (w *partialFinder) walk(v *values, reps []int32, backward bool) {
 	n := len(reps)
-	w.starts, w.lengths = resize(w.starts, n), resize(w.lengths, n)
+	w.starts, w.lengths = vector.Resize(w.starts, n), vector.Resize(w.lengths, n)
 	w.laid, w.end = w.laid[:0], 0
 	// The anchor is the list that ends what is laid down, and at is where it starts there. Lists are compared with it
 	// alone.

@@ -64,7 +64,7 @@ func (s *Sampler) measure(dst *Sampled, rows Stripe) {
 	f := &s.finder
 	cost := f.costOf(rows)
 	scale := s.encoded(&cost)
-	dst.rowBits = resize(dst.rowBits, rows.Rows)
+	dst.rowBits = vector.Resize(dst.rowBits, rows.Rows)
 	copied := 0.0 // the rows that are equal to the one before, with a slot each
 	ofRuns := 0.0
 	again := float64(repeatBits)
@@ -144,7 +144,7 @@ func (d *Sampled) length(i int) int { return Stripe{Starts: d.starts, Rows: d.ro
 
 // markPresent sets present and returns how many rows are neither null nor empty.
 func (d *Sampled) markPresent(rows Stripe) int {
-	d.present = resize(d.present, vector.BitmapWords(rows.Rows))
+	d.present = vector.Resize(d.present, vector.BitmapWords(rows.Rows))
 	clear(d.present)
 	n := 0
 	c := rows.Values

@@ -1,6 +1,10 @@
 package dedup
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
 
 // maxProbes bounds the places that a hash is looked for in. A table is half full at most, so that an honest hash hardly
 // ever meets the bound; values made to collide stay apart after it.
@@ -16,7 +20,7 @@ type slotTable struct {
 // reset empties the table and makes room for n values.
 func (t *slotTable) reset(n int) {
 	size := 1 << bits.Len(uint(max(2*n, 16)-1))
-	t.slots, t.hashes = resize(t.slots, size), resize(t.hashes, size)
+	t.slots, t.hashes = vector.Resize(t.slots, size), vector.Resize(t.hashes, size)
 	clear(t.slots)
 }
 

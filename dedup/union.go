@@ -43,7 +43,7 @@ func UnionBytes(rows int64) int64 {
 // Reset starts a stripe of rows rows, which no feature has told apart yet.
 func (u *Union) Reset(rows int, byRuns bool) {
 	u.byRuns, u.rows, u.slots = byRuns, rows, min(rows, 1)
-	u.column.Inverse = resize(u.column.Inverse, rows)
+	u.column.Inverse = vector.Resize(u.column.Inverse, rows)
 	clear(u.column.Inverse)
 	u.merged = append(u.merged[:0], 0)[:u.slots]
 }
@@ -72,7 +72,7 @@ func (u *Union) Add(s Stripe) {
 			}
 			at = u.runs[:len(starts)]
 		}
-		u.codes = resize(u.codes, len(starts))
+		u.codes = vector.Resize(u.codes, len(starts))
 		u.reps = u.table.find(&u.v, at, u.codes, u.reps[:0])
 		u.slots = u.pairs.refine(u.column.Inverse, starts, u.codes)
 	}
@@ -126,7 +126,7 @@ type pairTable struct {
 // same reports whether the rows of each slot of inverse, which numbers them as they first occur, are in one slot of the
 // feature, and how many slots inverse then has: the feature tells nothing apart that is not told apart already.
 func (t *pairTable) same(inverse, starts, codes []int32) (slots int, same bool) {
-	t.codes = resize(t.codes, len(inverse))
+	t.codes = vector.Resize(t.codes, len(inverse))
 	for i, start := range starts {
 		end := len(inverse)
 		if i+1 < len(starts) {
@@ -155,7 +155,7 @@ func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 		return slots
 	}
 	size := 1 << bits.Len(uint(max(2*len(inverse), 16)-1))
-	t.keys, t.slots = resize(t.keys, size), resize(t.slots, size)
+	t.keys, t.slots = vector.Resize(t.keys, size), vector.Resize(t.slots, size)
 	clear(t.slots)
 	mask := uint64(size - 1)
 	before, number := ^uint64(0), int32(0)
@@ -230,7 +230,7 @@ func (f *Finder) valuesOf(rows []int32) []int32 {
 	if starts == nil {
 		return rows
 	}
-	f.ofUnion = resize(f.ofUnion, len(rows))
+	f.ofUnion = vector.Resize(f.ofUnion, len(rows))
 	run := 0
 	for i, row := range rows {
 		for run+1 < len(starts) && starts[run+1] <= row {

@@ -52,9 +52,9 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Columns that stripes are decoded into settle: each stripe a little longer than the last takes memory a few times
+// Memory of columns is reused: each stripe a little longer than the last takes memory a few times
 // only.
-func TestDecodeMemorySettles(t *testing.T) {
+func TestDecodeMemoryIsReused(t *testing.T) {
 	const stripes = 100
 	rng := rand.New(rand.NewPCG(9, 10))
 	var columns []*vector.Column

@@ -57,13 +57,7 @@ func NewStripeDecoder(limits Limits) *StripeDecoder {
 // otherwise inverse is not looked at. Errors that match ErrCorrupt have their offset in the feature file: the caller
 // adds the rest with Locate. After an error dst is empty.
 func (d *StripeDecoder) DecodeStripe(dst *vector.Column, m *FileMeta, i int, src []byte, inverse *vector.Column) error {
-	err := d.decode(dst, m, i, src, inverse)
-	if err != nil {
-		dst.Type = m.Type
-		dst.Reset()
-	}
-	clear(d.chunks[:]) // src is borrowed for the call only
-	return err
+	return d.end(dst, m, d.decode(dst, m, i, src, inverse))
 }
 
 func (d *StripeDecoder) decode(dst *vector.Column, m *FileMeta, i int, src []byte, inverse *vector.Column) error {
@@ -71,12 +65,7 @@ func (d *StripeDecoder) decode(dst *vector.Column, m *FileMeta, i int, src []byt
 	if err != nil {
 		return err
 	}
-	if dst.InverseBorrowed {
-		dst.Inverse, dst.InverseBorrowed = nil, false
-	}
-	dst.Type, dst.Rows, dst.Slots, dst.Monotone = m.Type, int(s.Rows), int(s.Slots), false
-	dst.Offsets, dst.Ints, dst.Floats, dst.Doubles = dst.Offsets[:0], dst.Ints[:0], dst.Floats[:0], dst.Doubles[:0]
-	dst.Data, dst.ScoreFloats, dst.ScoreDoubles = dst.Data[:0], dst.ScoreFloats[:0], dst.ScoreDoubles[:0]
+	empty(dst, m.Type, int(s.Rows), int(s.Slots))
 	if m.Group != 0 {
 		if err := d.borrowInverse(dst, s, inverse); err != nil {
 			return err
@@ -100,6 +89,26 @@ func (d *StripeDecoder) decode(dst *vector.Column, m *FileMeta, i int, src []byt
 	}
 	d.dropLengths(dst)
 	return d.decodeFixed(dst, m, s, int(s.Elements), nil)
+}
+
+// empty takes the values of the stripe before out of dst, and keeps its memory.
+func empty(dst *vector.Column, t vector.Type, rows, slots int) {
+	if dst.InverseBorrowed {
+		dst.Inverse, dst.InverseBorrowed = nil, false
+	}
+	dst.Type, dst.Rows, dst.Slots, dst.Monotone = t, rows, slots, false
+	dst.Offsets, dst.Ints, dst.Floats, dst.Doubles = dst.Offsets[:0], dst.Ints[:0], dst.Floats[:0], dst.Doubles[:0]
+	dst.Data, dst.ScoreFloats, dst.ScoreDoubles = dst.Data[:0], dst.ScoreFloats[:0], dst.ScoreDoubles[:0]
+}
+
+// end empties dst where decoding failed, and forgets the stripe's bytes, which are borrowed for the call only.
+func (d *StripeDecoder) end(dst *vector.Column, m *FileMeta, err error) error {
+	if err != nil {
+		dst.Type = m.Type
+		dst.Reset()
+	}
+	clear(d.chunks[:])
+	return err
 }
 
 // borrowInverse gives dst the inverse of its group.
@@ -130,7 +139,7 @@ func (d *StripeDecoder) decodePresence(dst *vector.Column, s *StripeMeta) error 
 	if dst.Present == nil {
 		dst.Present, d.sparePresent = d.sparePresent, nil
 	}
-	dst.Present = resize(dst.Present, vector.BitmapWords(dst.Slots))
+	dst.Present = vector.Resize(dst.Present, vector.BitmapWords(dst.Slots))
 	if s.Present == 0 {
 		clear(dst.Present)
 		return nil
@@ -156,7 +165,7 @@ func (d *StripeDecoder) decodeRanges(dst *vector.Column, s *StripeMeta) (strings
 		return d.decodeStarts(dst, s)
 	}
 	d.dropLengths(dst)
-	dst.Offsets = resize(dst.Offsets, dst.Slots+1)
+	dst.Offsets = vector.Resize(dst.Offsets, dst.Slots+1)
 	if s.Present == 0 {
 		clear(dst.Offsets)
 		return nil, nil
@@ -164,7 +173,7 @@ func (d *StripeDecoder) decodeRanges(dst *vector.Column, s *StripeMeta) (strings
 	dst.Offsets[0] = 0
 	offsets := dst.Offsets
 	if s.Present != s.Slots {
-		d.compact = resize(d.compact, int(s.Present)+1)
+		d.compact = vector.Resize(d.compact, int(s.Present)+1)
 		offsets = d.compact
 	}
 	if err := d.decodeEnds(offsets, s); err != nil {
@@ -185,8 +194,8 @@ func (d *StripeDecoder) decodeStarts(dst *vector.Column, s *StripeMeta) (strings
 		dst.Lengths, d.spareLengths = d.spareLengths, nil
 	}
 	n := int(s.Present)
-	dst.Lengths = resize(dst.Lengths, dst.Slots)
-	dst.Offsets = resize(dst.Offsets, dst.Slots)
+	dst.Lengths = vector.Resize(dst.Lengths, dst.Slots)
+	dst.Offsets = vector.Resize(dst.Offsets, dst.Slots)
 	if err := d.decodeSlices(dst.Lengths[:n], dst.Offsets[:n], s, nil); err != nil {
 		return nil, err
 	}
@@ -203,7 +212,7 @@ func (d *StripeDecoder) makeInverse(dst *vector.Column) {
 	if dst.Inverse == nil {
 		dst.Inverse, d.spareInverse = d.spareInverse, nil
 	}
-	dst.Inverse = resize(dst.Inverse, dst.Rows)
+	dst.Inverse = vector.Resize(dst.Inverse, dst.Rows)
 }
 
 func (d *StripeDecoder) dropInverse(dst *vector.Column) {
@@ -218,19 +227,6 @@ func (d *StripeDecoder) dropLengths(dst *vector.Column) {
 		d.spareLengths = dst.Lengths
 	}
 	dst.Lengths = nil
-}
-
-// resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more
-// than asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all
-// before it.
-func resize[S ~[]E, E any](s S, n int) S {
-	switch {
-	case s != nil && n <= cap(s):
-		return s[:n]
-	case cap(s) > 0:
-		return make(S, n, n+n/8)
-	}
-	return make(S, n)
 }
 
 // fail returns err as a CorruptError of a stream of the stripe being decoded, or as an UnsupportedError when this

@@ -61,7 +61,7 @@ func (d *StripeDecoder) DecodeDictionary(dst *Dictionary, m *FileMeta, src []byt
 	if err := VerifyDictionary(m, src); err != nil {
 		return err
 	}
-	values := resize(dst.values, int(m.Dictionary.Values))
+	values := vector.Resize(dst.values, int(m.Dictionary.Values))
 	if err := d.codec.Ints(values, src[:len(src)-checksumLength]); err != nil {
 		return dictionaryError(err)
 	}

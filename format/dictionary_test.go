@@ -153,7 +153,7 @@ func TestFilesDoNotSeeThoseBefore(t *testing.T) {
 }
 
 // A Writer holds a part of a large file back, not all of it, and uses what it learned from it.
-func TestSharingIsSettledEarly(t *testing.T) {
+func TestDictionaryIsFinishedEarly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("millions of values")
 	}

@@ -43,10 +43,10 @@ func (d *StripeDecoder) decodeElements(dst *vector.Column, m *FileMeta, s *Strip
 	}
 	var err error
 	if dst.Type.Score == vector.Float64 {
-		if dst.ScoreDoubles = resize(dst.ScoreDoubles, n); n > 0 {
+		if dst.ScoreDoubles = vector.Resize(dst.ScoreDoubles, n); n > 0 {
 			err = d.codec.DoublesAt(dst.ScoreDoubles, int(s.Elements), spans, d.chunks[Scores])
 		}
-	} else if dst.ScoreFloats = resize(dst.ScoreFloats, n); n > 0 {
+	} else if dst.ScoreFloats = vector.Resize(dst.ScoreFloats, n); n > 0 {
 		err = d.codec.FloatsAt(dst.ScoreFloats, int(s.Elements), spans, d.chunks[Scores])
 	}
 	if err != nil {
@@ -58,12 +58,12 @@ func (d *StripeDecoder) decodeElements(dst *vector.Column, m *FileMeta, s *Strip
 // decodeStrings decodes the bytes of strings. Those of spans are copied from all.
 func (d *StripeDecoder) decodeStrings(dst *vector.Column, s *StripeMeta, n int, spans []encoding.Span,
 	strings []int32) error {
-	if dst.Data = resize(dst.Data, n); n == 0 {
+	if dst.Data = vector.Resize(dst.Data, n); n == 0 {
 		return nil
 	}
 	data := dst.Data
 	if spans != nil {
-		d.data = resize(d.data, int(s.Elements))
+		d.data = vector.Resize(d.data, int(s.Elements))
 		data = d.data
 	}
 	if err := d.codec.Strings(data, strings, d.chunks[Values]); err != nil {
@@ -83,7 +83,7 @@ func (d *StripeDecoder) decodeValues(dst *vector.Column, m *FileMeta, s *StripeM
 	var err error
 	switch dst.Type.Physical() {
 	case vector.Int64Values:
-		if dst.Ints = resize(dst.Ints, all); n == 0 {
+		if dst.Ints = vector.Resize(dst.Ints, all); n == 0 {
 			return nil
 		}
 		vals := dst.Ints[:n]
@@ -94,11 +94,11 @@ func (d *StripeDecoder) decodeValues(dst *vector.Column, m *FileMeta, s *StripeM
 			err = outOfRange(m.Type, vals, spans)
 		}
 	case vector.Float32Values:
-		if dst.Floats = resize(dst.Floats, all); n > 0 {
+		if dst.Floats = vector.Resize(dst.Floats, all); n > 0 {
 			err = d.codec.FloatsAt(dst.Floats[:n], stored, spans, chunk)
 		}
 	case vector.Float64Values:
-		if dst.Doubles = resize(dst.Doubles, all); n > 0 {
+		if dst.Doubles = vector.Resize(dst.Doubles, all); n > 0 {
 			err = d.codec.DoublesAt(dst.Doubles[:n], stored, spans, chunk)
 		}
 	}
@@ -137,7 +137,7 @@ func (d *StripeDecoder) decodeCodes(vals []int64, m *FileMeta, s *StripeMeta, sp
 		return d.decodeCodesAt(vals, m, s, spans)
 	}
 	shared := d.dictionary.values
-	d.own = resize(d.own, int(s.Own))
+	d.own = vector.Resize(d.own, int(s.Own))
 	if s.Own > 0 {
 		err := d.codec.Ints(d.own, d.chunks[Values])
 		if err == nil {
@@ -184,7 +184,7 @@ func (d *StripeDecoder) decodeCodesAt(vals []int64, m *FileMeta, s *StripeMeta, 
 	if len(own) == 0 {
 		return nil
 	}
-	d.own = resize(d.own, len(own))
+	d.own = vector.Resize(d.own, len(own))
 	err := d.codec.IntsAt(d.own, int(s.Own), ownSpans, d.chunks[Values])
 	if err == nil {
 		err = outOfRange(m.Type, d.own, ownSpans)

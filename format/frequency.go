@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
 )
 
 // A frequencySorter keeps the memory of byFrequency.
@@ -22,7 +24,7 @@ const radixFrom = 256
 // occurrences) first, in each class by ascending key: codes are small where it counts, and yet neighbouring keys differ
 // by little.
 func (s *frequencySorter) byFrequency(dst []int32, keys []int64, counts []int32) []int32 {
-	s.from = resize(s.from, len(keys))
+	s.from = vector.Resize(s.from, len(keys))
 	for i, k := range keys {
 		s.from[i] = frequent{class: int32(bits.Len32(uint32(counts[i]))), number: int32(i), key: uint64(k)}
 	}
@@ -44,7 +46,7 @@ func (s *frequencySorter) byFrequency(dst []int32, keys []int64, counts []int32)
 
 // radix sorts s.from, the least significant byte first: those of the keys in which some differ, then the classes.
 func (s *frequencySorter) radix() {
-	s.to = resize(s.to, len(s.from))
+	s.to = vector.Resize(s.to, len(s.from))
 	or, and := uint64(0), ^uint64(0)
 	for _, f := range s.from {
 		or |= f.key

@@ -15,7 +15,7 @@ type groupInverse struct {
 // note takes note of a valid stripe.
 func (g *groupInverse) note(c *vector.Column) {
 	g.inverse, g.slots = c.Inverse, c.Slots
-	g.rows = resize(g.rows, c.Slots)
+	g.rows = vector.Resize(g.rows, c.Slots)
 	clear(g.rows)
 	for _, s := range c.Inverse {
 		g.rows[s]++

@@ -99,14 +99,14 @@ func (d *StripeDecoder) decodeInverse(dst *vector.Column, s *StripeMeta) error {
 		if runs == nil && changes == nil {
 			return d.decodeSlots(dst.Inverse, codes, int(s.Slots))
 		}
-		d.codes = resize(d.codes, n)
+		d.codes = vector.Resize(d.codes, n)
 		slots = d.codes
 		if err := d.decodeSlots(slots, codes, int(s.Slots)); err != nil {
 			return err
 		}
 	}
 	if runs != nil {
-		d.runs = resize(d.runs, n)
+		d.runs = vector.Resize(d.runs, n)
 		if err := d.codec.Int32s(d.runs, runs); err != nil {
 			return d.fail(InverseRuns, err)
 		}
@@ -115,7 +115,7 @@ func (d *StripeDecoder) decodeInverse(dst *vector.Column, s *StripeMeta) error {
 		}
 		return nil
 	}
-	d.changes = resize(d.changes, vector.BitmapWords(dst.Rows))
+	d.changes = vector.Resize(d.changes, vector.BitmapWords(dst.Rows))
 	if err := d.codec.Bits(d.changes, dst.Rows, changes); err != nil {
 		return d.fail(InverseChanges, err)
 	}

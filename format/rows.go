@@ -46,13 +46,7 @@ func (d *StripeDecoder) SelectRows(x *Selection, m *FileMeta, i int, src []byte,
 // they are needed, and that dst borrows nothing and has neither Lengths nor slots that no row has.
 func (d *StripeDecoder) DecodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32,
 	group *Selection) error {
-	err := d.decodeRows(dst, m, i, src, rows, group)
-	if err != nil {
-		dst.Type = m.Type
-		dst.Reset()
-	}
-	clear(d.chunks[:])
-	return err
+	return d.end(dst, m, d.decodeRows(dst, m, i, src, rows, group))
 }
 
 // begin checks stripe i of m and finds its chunks.
@@ -83,14 +77,9 @@ func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src [
 	if d.spans == nil {
 		d.spans = []encoding.Span{}
 	}
-	if dst.InverseBorrowed {
-		dst.Inverse, dst.InverseBorrowed = nil, false
-	}
+	empty(dst, m.Type, x.rows, len(x.slots))
 	d.dropInverse(dst)
 	d.dropLengths(dst)
-	dst.Type, dst.Rows, dst.Slots, dst.Monotone = m.Type, x.rows, len(x.slots), false
-	dst.Offsets, dst.Ints, dst.Floats, dst.Doubles = dst.Offsets[:0], dst.Ints[:0], dst.Floats[:0], dst.Doubles[:0]
-	dst.Data, dst.ScoreFloats, dst.ScoreDoubles = dst.Data[:0], dst.ScoreFloats[:0], dst.ScoreDoubles[:0]
 	if len(x.slots) != x.rows {
 		dst.Monotone = true
 		d.makeInverse(dst)
@@ -153,7 +142,7 @@ func (d *StripeDecoder) selectRows(x *Selection, s *StripeMeta, rows []int32) er
 		n = int(s.Rows)
 	}
 	// The run that each row is in.
-	d.picks = resize(d.picks, len(rows))
+	d.picks = vector.Resize(d.picks, len(rows))
 	switch {
 	case runs != nil:
 		if err := d.runsOf(rows, n, int(s.Rows)); err != nil {
@@ -172,7 +161,7 @@ func (d *StripeDecoder) selectRows(x *Selection, s *StripeMeta, rows []int32) er
 		}
 		return nil
 	}
-	d.codes = resize(d.codes, n)
+	d.codes = vector.Resize(d.codes, n)
 	if err := d.decodeSlots(d.codes, codes, int(s.Slots)); err != nil {
 		return err
 	}
@@ -184,7 +173,7 @@ func (d *StripeDecoder) selectRows(x *Selection, s *StripeMeta, rows []int32) er
 
 // runsOf sets d.picks to the run of each of rows, from the lengths of n runs.
 func (d *StripeDecoder) runsOf(rows []int32, n, all int) error {
-	d.runs = resize(d.runs, n)
+	d.runs = vector.Resize(d.runs, n)
 	if err := d.codec.Int32s(d.runs, d.chunks[InverseRuns]); err != nil {
 		return err
 	}
@@ -206,7 +195,7 @@ func (d *StripeDecoder) runsOf(rows []int32, n, all int) error {
 
 // changesOf is runsOf for changes, which must make n runs.
 func (d *StripeDecoder) changesOf(rows []int32, n, all int) error {
-	d.changes = resize(d.changes, vector.BitmapWords(all))
+	d.changes = vector.Resize(d.changes, vector.BitmapWords(all))
 	if err := d.codec.Bits(d.changes, all, d.chunks[InverseChanges]); err != nil {
 		return err
 	}
@@ -238,18 +227,18 @@ func (d *StripeDecoder) pickPresent(dst *vector.Column, s *StripeMeta, slots []i
 	if s.Present == s.Slots {
 		return nil
 	}
-	present := resize(d.sparePresent, vector.BitmapWords(len(slots)))
+	present := vector.Resize(d.sparePresent, vector.BitmapWords(len(slots)))
 	d.sparePresent = nil
 	clear(present)
 	if s.Present == 0 {
 		dst.Present, d.picks = present, d.picks[:0]
 		return nil
 	}
-	d.presence = resize(d.presence, vector.BitmapWords(int(s.Slots)))
+	d.presence = vector.Resize(d.presence, vector.BitmapWords(int(s.Slots)))
 	if err := d.presenceBits(d.presence, s); err != nil {
 		return err
 	}
-	d.ranks = resize(d.ranks, len(d.presence))
+	d.ranks = vector.Resize(d.ranks, len(d.presence))
 	n := int32(0)
 	for i, word := range d.presence {
 		d.ranks[i] = n
@@ -289,7 +278,7 @@ func (d *StripeDecoder) addSpan(from, to int32) {
 // have. d.compact are the ends of the stripe's strings.
 func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error) {
 	d.spans = d.spans[:0]
-	dst.Offsets = resize(dst.Offsets, dst.Slots+1)
+	dst.Offsets = vector.Resize(dst.Offsets, dst.Slots+1)
 	dst.Offsets[0] = 0
 	d.compact = append(d.compact[:0], 0)
 	if s.Present == 0 {
@@ -299,7 +288,7 @@ func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error)
 	partial := d.chunks[Starts] != nil
 	if partial {
 		n := len(d.picks)
-		d.runs, d.codes = resize(d.runs, n), resize(d.codes, n)
+		d.runs, d.codes = vector.Resize(d.runs, n), vector.Resize(d.codes, n)
 		for _, k := range d.picks {
 			d.addSpan(k, k+1)
 		}
@@ -308,7 +297,7 @@ func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error)
 		}
 		d.spans = d.spans[:0]
 	} else {
-		d.compact = resize(d.compact, int(s.Present)+1)
+		d.compact = vector.Resize(d.compact, int(s.Present)+1)
 		if err := d.decodeEnds(d.compact, s); err != nil {
 			return 0, err
 		}

@@ -33,7 +33,7 @@ type Writer struct {
 	w       io.Writer
 	meta    FileMeta
 	chooser encoding.Chooser
-	sharing *sharing // nil: values are stored as they are
+	builder *dictionaryBuilder // nil: values are stored as they are
 	offset  uint64
 	err     error
 
@@ -75,7 +75,7 @@ func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) 
 		out.inverse.shares.wanted = true
 	}
 	if mayShare(t) {
-		out.sharing = newSharing()
+		out.builder = newDictionaryBuilder()
 	}
 	out.write(appendHeader(nil, fileMagic))
 	return out, out.err
@@ -109,7 +109,7 @@ func (w *Writer) WriteStripe(c *vector.Column) error {
 	if w.seen != nil {
 		w.seen(c)
 	}
-	if w.sharing != nil && w.sharing.open {
+	if w.builder != nil && w.builder.open {
 		w.hold(w.vals)
 		w.vals = nil
 		return w.err
@@ -139,8 +139,8 @@ func (w *Writer) Note(f Found) { w.meta.Found = f }
 // does so, too: who ends several files at once calls it for each of them before, in parallel. No stripe comes after it.
 func (w *Writer) Finalize() error {
 	if w.err == nil {
-		w.settle()
-		w.dropSharing()
+		w.finishDictionary()
+		w.dropBuilder()
 	}
 	return w.err
 }
@@ -148,8 +148,8 @@ func (w *Writer) Finalize() error {
 // Finish writes directory and tail and returns the directory and the file's length. The Writer cannot be used after it.
 func (w *Writer) Finish() (*FileMeta, int64, error) {
 	if w.err == nil {
-		w.settle()
-		w.dropSharing()
+		w.finishDictionary()
+		w.dropBuilder()
 	}
 	if w.err != nil {
 		return nil, 0, w.err
@@ -236,7 +236,7 @@ func (w *Writer) appendValues(c *vector.Column) error {
 		case vector.Int64Values:
 			vals := compact(&w.ints, c, c.Ints)
 			s.Stats.boundInts(c.Type, vals)
-			if w.sharing != nil {
+			if w.builder != nil {
 				w.vals = vals
 				break
 			}

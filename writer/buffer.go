@@ -75,7 +75,7 @@ func (b *buffer) has(number int) bool { return number < len(b.columns) && len(b.
 // sources returns, by chunk, the feature's columns as columns of type t, in dst's memory. Converted ones replace the
 // chunk's own. One goroutine at a time for each feature.
 func (b *buffer) sources(dst []*vector.Column, number int, t vector.Type) ([]*vector.Column, error) {
-	dst = resize(dst, b.chunks)
+	dst = vector.Resize(dst, b.chunks)
 	clear(dst)
 	if !b.has(number) {
 		return dst, nil

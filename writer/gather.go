@@ -129,7 +129,7 @@ func copyBits(dst vector.Bitmap, at int, src vector.Bitmap, from, n int) {
 
 // gatherOffsets sets dst.Offsets and returns the number of values that the rows hold.
 func (g *gatherer) gatherOffsets(dst *vector.Column, pieces []piece, rows int) (int, error) {
-	out := resize(dst.Offsets, rows+1)
+	out := vector.Resize(dst.Offsets, rows+1)
 	out[0] = 0
 	at, end := 1, int64(0)
 	for _, p := range pieces {
@@ -158,7 +158,7 @@ func (g *gatherer) gatherOffsets(dst *vector.Column, pieces []piece, rows int) (
 
 // gatherFixed returns dst, whose memory is reused, set to the values of rows with width values each.
 func gatherFixed[T any](dst []T, vals [][]T, pieces []piece, rows, width int) []T {
-	dst = resize(dst, rows*width)
+	dst = vector.Resize(dst, rows*width)
 	at := 0
 	for _, p := range pieces {
 		v := vals[p.src]
@@ -178,7 +178,7 @@ func gatherFixed[T any](dst []T, vals [][]T, pieces []piece, rows, width int) []
 
 // gatherLists returns dst, whose memory is reused, set to the lists of the rows, end to end.
 func gatherLists[T any](dst []T, vals [][]T, offsets [][]int32, pieces []piece, total int) []T {
-	dst = resize(dst, total)
+	dst = vector.Resize(dst, total)
 	at := 0
 	for _, p := range pieces {
 		if off := offsets[p.src]; off != nil {
@@ -199,12 +199,4 @@ func views[T any](dst [][]T, srcs []*vector.Column, of func(*vector.Column) []T)
 		dst = append(dst, v)
 	}
 	return dst
-}
-
-// resize returns s with length n, in its own memory where that is large enough. Old values may show through.
-func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }

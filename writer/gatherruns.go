@@ -44,19 +44,19 @@ func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces [
 		g.numbers32 = views(g.numbers32, srcs, func(c *vector.Column) []uint32 {
 			return bits32(c.Floats)
 		})
-		dst.Floats = resize(dst.Floats, rows)
+		dst.Floats = vector.Resize(dst.Floats, rows)
 		n := numbers(g, bits32(dst.Floats), g.numbers32, srcs, pieces)
 		dst.Floats = dst.Floats[:n]
 	case t.Physical() == vector.Float64Values:
 		g.numbers64 = views(g.numbers64, srcs, func(c *vector.Column) []int64 {
 			return bits64(c.Doubles)
 		})
-		dst.Doubles = resize(dst.Doubles, rows)
+		dst.Doubles = vector.Resize(dst.Doubles, rows)
 		n := numbers(g, bits64(dst.Doubles), g.numbers64, srcs, pieces)
 		dst.Doubles = dst.Doubles[:n]
 	default:
 		g.numbers64 = views(g.numbers64, srcs, func(c *vector.Column) []int64 { return c.Ints })
-		dst.Ints = resize(dst.Ints, rows)
+		dst.Ints = vector.Resize(dst.Ints, rows)
 		n := numbers(g, dst.Ints, g.numbers64, srcs, pieces)
 		dst.Ints = dst.Ints[:n]
 	}
@@ -65,7 +65,7 @@ func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces [
 	}
 	dst.Rows, dst.Slots = len(g.starts), len(g.starts)
 	if len(g.nulls) > 0 {
-		g.present = resize(g.present, vector.BitmapWords(dst.Rows))
+		g.present = vector.Resize(g.present, vector.BitmapWords(dst.Rows))
 		clear(g.present)
 		g.present.SetRange(0, dst.Rows)
 		for _, n := range g.nulls {
@@ -228,20 +228,20 @@ func (g *runGatherer) copyKept(dst *vector.Column, srcs []*vector.Column) {
 	}
 	switch t.Physical() {
 	case vector.Int64Values:
-		dst.Ints = resize(dst.Ints, n)[:0]
+		dst.Ints = vector.Resize(dst.Ints, n)[:0]
 	case vector.Float32Values:
-		dst.Floats = resize(dst.Floats, n)[:0]
+		dst.Floats = vector.Resize(dst.Floats, n)[:0]
 	case vector.Float64Values:
-		dst.Doubles = resize(dst.Doubles, n)[:0]
+		dst.Doubles = vector.Resize(dst.Doubles, n)[:0]
 	case vector.ByteValues:
-		dst.Data = resize(dst.Data, n)[:0]
+		dst.Data = vector.Resize(dst.Data, n)[:0]
 	}
 	switch {
 	case t.Kind != vector.Weighted:
 	case t.Score == vector.Float64:
-		dst.ScoreDoubles = resize(dst.ScoreDoubles, n)[:0]
+		dst.ScoreDoubles = vector.Resize(dst.ScoreDoubles, n)[:0]
 	default:
-		dst.ScoreFloats = resize(dst.ScoreFloats, n)[:0]
+		dst.ScoreFloats = vector.Resize(dst.ScoreFloats, n)[:0]
 	}
 	for _, s := range g.kept {
 		c := srcs[s.src]

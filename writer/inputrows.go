@@ -35,7 +35,7 @@ func (r *inputRows) open(number int, t vector.Type, s *segmentPlan, sample bool)
 	for len(r.decoded) < len(s.ranges) {
 		r.decoded = append(r.decoded, vector.Column{})
 	}
-	r.cols = resize(r.cols, len(s.ranges))
+	r.cols = vector.Resize(r.cols, len(s.ranges))
 	for _, g := range s.ranges {
 		c, err := r.r.Open(r.ctx, int(g.run), number)
 		if err != nil {
@@ -188,7 +188,7 @@ func (a *asideRows) read(dst *vector.Column, st *stripePlan, i int) error {
 	if b.rows == 0 {
 		return nil
 	}
-	a.raw = resize(a.raw, int(b.length))
+	a.raw = vector.Resize(a.raw, int(b.length))
 	if _, err := a.file.ReadAt(a.raw, b.at); err != nil {
 		return fmt.Errorf("reading a spill file: %w", err)
 	}

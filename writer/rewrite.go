@@ -423,7 +423,7 @@ func (s *inputStream) block(lo, hi int) error {
 	if err != nil {
 		return err
 	}
-	s.records = resize(s.records, hi-lo)
+	s.records = vector.Resize(s.records, hi-lo)
 	clear(s.records)
 	setKeys(s.records, session, times)
 	kept := 0

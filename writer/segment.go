@@ -70,7 +70,7 @@ func (r *runRows) open(number int, t vector.Type, s *segmentPlan, _ bool) (bool,
 	for len(r.readers) < len(s.ranges) {
 		r.readers, r.decoded = append(r.readers, runReader{}), append(r.decoded, vector.Column{})
 	}
-	r.cols = resize(r.cols, len(s.ranges))
+	r.cols = vector.Resize(r.cols, len(s.ranges))
 	r.typ = t
 	present := false
 	for i, g := range s.ranges {

@@ -72,7 +72,7 @@ func (s *Sorter) Add(ctx context.Context, rows *Rows) (decoded int64, err error)
 	}
 	scratch := s.records.Get().(*[]record)
 	defer s.records.Put(scratch)
-	*scratch = resize(*scratch, rows.Count)
+	*scratch = vector.Resize(*scratch, rows.Count)
 	recs := *scratch
 	clear(recs)
 	setSizes(recs, rows.Columns)

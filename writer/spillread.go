@@ -32,7 +32,7 @@ func (r *runReader) reset(src *run, sec section, lo, hi int) error {
 	r.run, r.sec, r.row, r.loaded = src, sec, lo, -1
 	r.first = lo / int(sec.blockRows)
 	last := (hi + int(sec.blockRows) - 1) / int(sec.blockRows)
-	r.index = resize(r.index, (last-r.first)*indexEntryBytes)
+	r.index = vector.Resize(r.index, (last-r.first)*indexEntryBytes)
 	if _, err := src.file.ReadAt(r.index, sec.index+int64(r.first)*indexEntryBytes); err != nil {
 		return fmt.Errorf("reading a spill file: %w", err)
 	}
@@ -54,7 +54,7 @@ func (r *runReader) load() (stored bool, left int, err error) {
 	if block == r.loaded {
 		return true, left, nil
 	}
-	r.raw = resize(r.raw, length)
+	r.raw = vector.Resize(r.raw, length)
 	if _, err := r.run.file.ReadAt(r.raw, int64(binary.LittleEndian.Uint64(e))); err != nil {
 		return false, 0, fmt.Errorf("reading a spill file: %w", err)
 	}

@@ -129,14 +129,15 @@ func ConvertValues[From, To int64 | float32 | float64](out []To, in []From) []To
 	return out
 }
 
-// Resize returns s with n entries of undefined content. What was too small once grows by an eighth more than asked for:
-// else it would grow with each stripe that is a little longer than all before it.
-func Resize[T any](s []T, n int) []T {
+// Resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more than
+// asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all before
+// it.
+func Resize[S ~[]E, E any](s S, n int) S {
 	switch {
-	case n <= cap(s):
+	case s != nil && n <= cap(s):
 		return s[:n]
 	case cap(s) > 0:
-		return make([]T, n, n+n/8)
+		return make(S, n, n+n/8)
 	}
-	return make([]T, n)
+	return make(S, n)
 }

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+
+	"github.com/dsistore/dsistore/format/vector"
 )
 
 // What a Writer holds back at most, until it knows which values the stripes share.
@@ -14,14 +16,15 @@ const (
 	maxWaitingBytes    = 1 << 20 // of the other streams
 )
 
-// A sharing finds the values that several stripes of a file have, so that they are stored once for all of them:
+// A dictionaryBuilder is the shared-dictionary builder: it finds the values that several stripes of a file have, so
+// that they are stored once for all of them:
 //
 //	stripe 0    a b a c        codes 0 1 0 2   own c
 //	stripe 1    b a d a        codes 1 0 2 0   own d        dictionary a b
 //
-// Until it is settled what is shared the stripes wait, but for their values whole. The first stripes decide: those that
-// come after use the dictionary that there is by then. Where nothing is shared the Writer has no sharing any more.
-type sharing struct {
+// The first stripes decide. Until the dictionary is finished they wait, encoded but for their values. Later stripes use
+// the dictionary that there is by then. Where nothing is shared the Writer drops the builder.
+type dictionaryBuilder struct {
 	open    bool // stripes wait
 	table   valueTable
 	waiting []waitingStripe
@@ -37,7 +40,7 @@ type sharing struct {
 	order  []int32
 	place  []int32
 	vals   []int64
-	// Memory of settling.
+	// Memory of finishDictionary.
 	keys    []int64
 	placeOf []int32 // by code in the table that was
 	tallies []tally
@@ -45,32 +48,31 @@ type sharing struct {
 	sorter  frequencySorter
 }
 
-// sharings are those that no Writer uses: their memory is several megabytes, which a file after the other would grow
-// anew.
-var sharings = sync.Pool{New: func() any { return new(sharing) }}
+// dictionaryBuilders are reused from file to file: each holds several megabytes.
+var dictionaryBuilders = sync.Pool{New: func() any { return new(dictionaryBuilder) }}
 
-// newSharing returns a sharing in which stripes wait.
-func newSharing() *sharing {
-	h := sharings.Get().(*sharing)
+// newDictionaryBuilder returns a builder in which stripes wait.
+func newDictionaryBuilder() *dictionaryBuilder {
+	h := dictionaryBuilders.Get().(*dictionaryBuilder)
 	h.table.reset()
 	h.open, h.waiting, h.held, h.bytes, h.shared = true, nil, h.held[:0], 0, 0
 	return h
 }
 
-// dropSharing gives the memory back.
-func (w *Writer) dropSharing() {
-	if w.sharing != nil {
-		sharings.Put(w.sharing)
-		w.sharing = nil
+// dropBuilder gives the memory back.
+func (w *Writer) dropBuilder() {
+	if w.builder != nil {
+		dictionaryBuilders.Put(w.builder)
+		w.builder = nil
 	}
 }
 
 // waiting returns how many stripes wait.
 func (w *Writer) waiting() int {
-	if w.sharing == nil {
+	if w.builder == nil {
 		return 0
 	}
-	return len(w.sharing.waiting)
+	return len(w.builder.waiting)
 }
 
 // A waitingStripe is a stripe without its values.
@@ -80,9 +82,10 @@ type waitingStripe struct {
 	values int        // codes of it
 }
 
-// hold keeps the stripe that w.build made, whose values are vals, and settles once enough is known.
+// hold keeps the stripe that w.build made, whose values are vals, and finishes the dictionary once enough is
+// known.
 func (w *Writer) hold(vals []int64) {
-	h := w.sharing
+	h := w.builder
 	n := len(h.held)
 	h.held = slices.Grow(h.held, len(vals))[:n+len(vals)]
 	h.table.addAll(h.held[n:], vals)
@@ -91,13 +94,13 @@ func (w *Writer) hold(vals []int64) {
 	h.waiting = append(h.waiting, waitingStripe{meta: s, buf: slices.Clone(w.buf), values: len(vals)})
 	h.bytes += len(w.buf)
 	if len(h.held) >= maxWaitingValues || len(h.table.keys) >= maxWaitingDistinct || h.bytes >= maxWaitingBytes {
-		w.settle()
+		w.finishDictionary()
 	}
 }
 
-// settle decides what is shared and writes the dictionary and the stripes that wait.
-func (w *Writer) settle() {
-	h := w.sharing
+// finishDictionary decides what is shared and writes the dictionary and the stripes that wait.
+func (w *Writer) finishDictionary() {
+	h := w.builder
 	if h == nil || !h.open {
 		return
 	}
@@ -118,7 +121,7 @@ func (w *Writer) settle() {
 	}
 	// What waits has codes in the table that was: they are turned into those of the dictionary without looking values
 	// up again.
-	h.placeOf = resize(h.placeOf, len(keys))
+	h.placeOf = vector.Resize(h.placeOf, len(keys))
 	place := h.placeOf
 	for i := range place {
 		place[i] = -1
@@ -133,7 +136,7 @@ func (w *Writer) settle() {
 		if h.shared > 0 {
 			w.insertCodes(h.recode(codes[:s.values], keys, place))
 		} else {
-			h.vals = resize(h.vals, s.values)
+			h.vals = vector.Resize(h.vals, s.values)
 			for k, c := range codes[:s.values] {
 				h.vals[k] = keys[c]
 			}
@@ -144,14 +147,14 @@ func (w *Writer) settle() {
 	}
 	h.waiting, h.held, h.bytes = nil, h.held[:0], 0
 	if h.shared == 0 {
-		w.dropSharing()
+		w.dropBuilder()
 	}
 }
 
 // recode returns codes of the dictionary, and of the stripe's own values behind it, for codes of keys; place says where
 // the dictionary has a key, -1: not, and is left as it was. Borrowed.
-func (h *sharing) recode(codes []int32, keys []int64, place []int32) []int32 {
-	out := resize(h.codes, len(codes))
+func (h *dictionaryBuilder) recode(codes []int32, keys []int64, place []int32) []int32 {
+	out := vector.Resize(h.codes, len(codes))
 	h.codes, h.counts, h.own, h.fresh = out, h.counts[:0], h.own[:0], h.fresh[:0]
 	for i, c := range codes {
 		p := place[c]
@@ -179,7 +182,7 @@ func (w *Writer) insertValues(vals []int64) {
 	if len(vals) == 0 {
 		return
 	}
-	if h := w.sharing; h != nil && h.shared > 0 {
+	if h := w.builder; h != nil && h.shared > 0 {
 		w.insertCodes(h.code(vals))
 		return
 	}
@@ -191,7 +194,7 @@ func (w *Writer) insertValues(vals []int64) {
 
 // insertCodes adds the streams of codes, and of h.own in h.order.
 func (w *Writer) insertCodes(codes []int32) {
-	h := w.sharing
+	h := w.builder
 	if len(codes) == 0 {
 		return
 	}
@@ -235,7 +238,7 @@ const (
 
 // code returns the codes of vals, borrowed, and sets h.own to what the dictionary lacks and h.order to the order in
 // which that is stored.
-func (h *sharing) code(vals []int64) []int32 {
+func (h *dictionaryBuilder) code(vals []int64) []int32 {
 	h.codes, h.counts = h.codes[:0], h.counts[:0]
 	for _, v := range vals {
 		c := h.table.add(v)
@@ -253,12 +256,12 @@ func (h *sharing) code(vals []int64) []int32 {
 }
 
 // orderOwn sets h.order and makes h.codes, which number h.own as it stands, follow it. Borrowed.
-func (h *sharing) orderOwn() []int32 {
+func (h *dictionaryBuilder) orderOwn() []int32 {
 	h.order = h.sorter.byFrequency(h.order[:0], h.own, h.counts)
 	if len(h.own) == 0 {
 		return h.codes
 	}
-	h.place = resize(h.place, len(h.own))
+	h.place = vector.Resize(h.place, len(h.own))
 	for i, c := range h.order {
 		h.place[c] = int32(h.shared + i)
 	}
@@ -306,12 +309,12 @@ var logarithms = func() (l [256]float64) {
 
 // choose returns the places in the table of the values that are worth sharing, those of several stripes, in the order
 // of the dictionary; none when it does not pay, at nsPerByte for a byte stored.
-func (h *sharing) choose(nsPerByte float64) []int32 {
+func (h *dictionaryBuilder) choose(nsPerByte float64) []int32 {
 	keys := h.table.keys
 	if len(h.waiting) < 2 || len(keys) == 0 {
 		return nil
 	}
-	h.tallies = resize(h.tallies, len(keys))
+	h.tallies = vector.Resize(h.tallies, len(keys))
 	clear(h.tallies)
 	low, high := uint64(math.MaxUint64), uint64(0)
 	for _, k := range keys {
@@ -391,7 +394,7 @@ func (h *sharing) choose(nsPerByte float64) []int32 {
 	if after > sharedMargin*before {
 		return nil
 	}
-	h.own, h.counts = resize(h.own, len(shared)), resize(h.counts, len(shared))
+	h.own, h.counts = vector.Resize(h.own, len(shared)), vector.Resize(h.counts, len(shared))
 	for i, c := range shared {
 		h.own[i], h.counts[i] = keys[c], h.tallies[c].total
 	}
