@@ -201,7 +201,7 @@ func TestCarried(t *testing.T) {
 					o.DeletedShare = 0.05
 					p, err := NewPlan(context.Background(), x.table, o)
 					x.check(err)
-					// With little memory stripes are laid aside.
+					// With little memory, stripes are spilled.
 					o.Write.Memory = []int64{o.Write.Memory, 4 << 10}[x.rand.IntN(2)]
 					_, err = Run(context.Background(), x.table, p, o)
 					x.check(err)

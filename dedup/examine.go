@@ -176,7 +176,7 @@ func (f *Finder) canShareValues(c *vector.Column) bool {
 }
 
 // findPartial reports whether the slots of reps share values as partial duplicates, in the direction that saves more,
-// and lays them down.
+// and places them.
 func (f *Finder) findPartial() bool {
 	c := f.v.c
 	if !f.canShareValues(c) || len(f.reps) < 2 {
@@ -196,7 +196,7 @@ func (f *Finder) findPartial() bool {
 	return f.placePartial()
 }
 
-// placePartial lays the slots of reps down as partial duplicates and reports whether they share values.
+// placePartial places the slots of reps as partial duplicates and reports whether they share values.
 func (f *Finder) placePartial() bool {
 	if len(f.reps) < 2 {
 		return false

@@ -96,7 +96,7 @@ func (f *Finder) Choice() Choice { return f.choice }
 // rows whose values take that many bytes.
 func ScratchBytes(rows, valueBytes int64) int64 {
 	// By row: starts, codes, slots' values, rows, the values of rows and of a union's slots, inverse (4 each), spans
-	// laid and copied (8 each), the lists' starts and lengths, twice (16), the table (8 for each of at most 4 places);
+	// placed and copied (8 each), the lists' starts and lengths, twice (16), the table (8 for each of at most 4 places);
 	// memory that grows is up to a quarter more, or by append up to twice as much. Values: the result's, and floats as
 	// bits.
 	return estimatorBytes + 192*rows + 3*valueBytes
@@ -284,7 +284,7 @@ func (f *Finder) column(inverse []int32, partial bool) *vector.Column {
 	}
 	out.Offsets, out.Lengths = out.Offsets[:0], nil
 	if partial {
-		f.spans = append(f.spans[:0], f.partials.laid...)
+		f.spans = append(f.spans[:0], f.partials.placed...)
 		out.Offsets = append(f.offsets[:0], f.partials.starts...)
 		out.Lengths = append(f.slotLength[:0], f.partials.lengths...)
 	} else {

@@ -23,7 +23,7 @@ func (f *Finder) scratch() int {
 	out.Inverse, out.Offsets, out.Lengths, out.Present = nil, nil, nil, nil // memory that is counted below
 	n := columnBytes(&out) + f.v.scratch() + f.table.scratch() +
 		4*(cap(f.marked)+cap(f.codes)+cap(f.slotReps)+cap(f.rows)+cap(f.ofRow)+cap(f.ofUnion)+cap(f.inverse)) +
-		8*(cap(f.spans)+cap(f.partials.laid)) + 4*(cap(f.partials.starts)+cap(f.partials.lengths)) +
+		8*(cap(f.spans)+cap(f.partials.placed)) + 4*(cap(f.partials.starts)+cap(f.partials.lengths)) +
 		8*(cap(f.present)+cap(f.partPresent))
 	for _, s := range [][]int32{f.offsets, f.slotLength} {
 		n += 4 * cap(s)

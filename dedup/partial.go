@@ -16,29 +16,29 @@ const (
 // A span is values [lo, hi) of a column.
 type span struct{ lo, hi int32 }
 
-// A partialFinder lays lists down so that neighbours share what they have in common. It walks the slots in one
-// direction; a list is found in what was laid down last, at the place of the list before it or a few values further on,
-// and the values past the end are appended:
+// A partialFinder places lists so that neighbours share the values that they have in common. It walks the slots in one
+// direction. A list is looked for in the values placed last, where the list before it starts or a few values further on.
+// Values past the end are appended:
 //
 //	newest first, last slot to first            oldest first, first slot to last
 //
 //	slot 2   e d c b                            slot 0   a b c
 //	slot 1     d c b a                          slot 1     b c d
 //	slot 0         b a                          slot 2       c d e
-//	laid     e d c b a                          laid     a b c d e
+//	placed   e d c b a                          placed   a b c d e
 type partialFinder struct {
-	starts  []int32 // by slot: where the list is in what is laid down
+	starts  []int32 // by slot: where the list is in the placed values
 	lengths []int32 // by slot
-	laid    []span  // source of what is laid down, end to end
-	end     int32   // values laid down
+	placed  []span  // source of the placed values, end to end
+	end     int32   // placed values
 }
 
-// walk lays down the lists of the rows reps, one a slot, backward from the last or forward from the first.
+// walk places the lists of the rows reps, one a slot, backward from the last or forward from the first.
 func (w *partialFinder) walk(v *values, reps []int32, backward bool) {
 	n := len(reps)
 	w.starts, w.lengths = vector.Resize(w.starts, n), vector.Resize(w.lengths, n)
-	w.laid, w.end = w.laid[:0], 0
-	// The anchor is the list that ends what is laid down, and at is where it starts there. Lists are compared with it
+	w.placed, w.end = w.placed[:0], 0
+	// The anchor is the list that ends the placed values, and at is where it starts there. Lists are compared with it
 	// alone.
 	var anchor span
 	at, previous := int32(0), int32(0)
@@ -64,19 +64,19 @@ func (w *partialFinder) walk(v *values, reps []int32, backward bool) {
 			at, previous = w.end, w.end
 			w.starts[slot] = w.end
 			anchor = list
-			w.lay(list)
+			w.place(list)
 			continue
 		}
 		previous = at + place
 		w.starts[slot] = previous
 		if over := previous + length - w.end; over > 0 {
-			w.lay(span{list.hi - over, list.hi})
+			w.place(span{list.hi - over, list.hi})
 			anchor, at = list, previous
 		}
 	}
 }
 
-// values returns how many values the lists have that were laid down.
+// values returns how many values the placed lists have.
 func (w *partialFinder) values() int {
 	n := 0
 	for _, l := range w.lengths {
@@ -92,13 +92,13 @@ func (w *partialFinder) clear() bool {
 	return saved >= int(w.end) && saved >= clearValues*len(w.lengths)
 }
 
-func (w *partialFinder) lay(s span) {
+func (w *partialFinder) place(s span) {
 	w.end += s.hi - s.lo
-	if n := len(w.laid); n > 0 && w.laid[n-1].hi == s.lo {
-		w.laid[n-1].hi = s.hi
+	if n := len(w.placed); n > 0 && w.placed[n-1].hi == s.lo {
+		w.placed[n-1].hi = s.hi
 		return
 	}
-	w.laid = append(w.laid, s)
+	w.placed = append(w.placed, s)
 }
 
 // match returns the place in anchor at which list starts, or -1: the values that both have from there on are the same,

@@ -248,7 +248,7 @@ const (
 	examinedValues = 1 << 14
 )
 
-// examineIn reports whether partial duplicates pay in a stripe of a group, judged by its first rows, lays them down,
+// examineIn reports whether partial duplicates pay in a stripe of a group, judged by its first rows, places them,
 // and notes what the group saves: about what the feature saved by itself.
 func (f *Finder) examineIn(u *Union) bool {
 	saved, known := f.choice.saved, f.choice.grouped || f.choice.partial

@@ -14,8 +14,8 @@ import (
 // not held in memory.
 //
 // An opened column holds a decoded stripe, so that the stripes which are made one after the other find it there. Where
-// those of all inputs are more than a feature may take, one input after the other is read and its rows are laid aside,
-// in a file, by the stripes that they go to: each is decoded once all the same, and one of them is held at a time.
+// those of all inputs are more than a feature may take, one input after the other is read and its rows are spilled
+// to a file, by the stripes that they go to: each is decoded once all the same, and one of them is held at a time.
 type inputRows struct {
 	ctx context.Context // of the one Run that the rows are read for
 	r   *rewriting
@@ -26,7 +26,7 @@ type inputRows struct {
 	cols    []*vector.Column
 	typ     vector.Type
 	sample  bool
-	aside   *asideRows // nil: columns are read as stripes are made
+	spilled *spilledRows // nil: columns are read as stripes are made
 }
 
 func (r *inputRows) open(number int, t vector.Type, s *segmentPlan, sample bool) (present bool, err error) {
@@ -45,10 +45,10 @@ func (r *inputRows) open(number int, t vector.Type, s *segmentPlan, sample bool)
 		r.inputs = append(r.inputs, &r.r.Inputs[g.run])
 		present = present || c != nil && c.MayHave(int(g.lo), int(g.hi))
 	}
-	if !present || sample || !r.r.laysAside(r.r.features[number]) {
+	if !present || sample || !r.r.spills(r.r.features[number]) {
 		return present, nil
 	}
-	return true, r.layAside(s)
+	return true, r.spill(s)
 }
 
 // done closes the columns.
@@ -59,9 +59,9 @@ func (r *inputRows) done() {
 		}
 	}
 	r.opened, r.inputs = r.opened[:0], r.inputs[:0]
-	if r.aside != nil {
-		r.aside.close()
-		r.aside = nil
+	if r.spilled != nil {
+		r.spilled.close()
+		r.spilled = nil
 	}
 }
 
@@ -76,8 +76,8 @@ func (r *inputRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 		to.Type = r.typ
 		to.Reset()
 		var err error
-		if r.aside != nil {
-			err = r.aside.read(to, st, i)
+		if r.spilled != nil {
+			err = r.spilled.read(to, st, i)
 		} else {
 			err = r.take(to, c, g)
 		}
@@ -98,32 +98,32 @@ func (r *inputRows) take(to *vector.Column, c RewriteColumn, g runRange) error {
 	return err
 }
 
-// asideRows are rows of one feature of a segment in a file, as blocks: one for each range of each stripe.
-type asideRows struct {
+// spilledRows are rows of one feature of a segment in a file, as blocks: one for each range of each stripe.
+type spilledRows struct {
 	file    *os.File
 	end     int64
 	out     []byte // to be written at end
-	blocks  map[*stripePlan][]asideBlock
+	blocks  map[*stripePlan][]spilledBlock
 	raw     []byte
 	decoder blockReader
 }
 
-// An asideBlock says where a block is. Length 0: it has no rows.
-type asideBlock struct {
+// An spilledBlock says where a block is. Length 0: it has no rows.
+type spilledBlock struct {
 	at       int64
 	length   uint32
 	checksum uint32
 	rows     uint32
 }
 
-// layAside reads the opened columns, one after the other.
-func (r *inputRows) layAside(s *segmentPlan) error {
+// spill reads the opened columns, one after the other.
+func (r *inputRows) spill(s *segmentPlan) error {
 	type place struct{ stripe, i int }
 	places := make([][]place, len(s.ranges))
-	a := &asideRows{blocks: make(map[*stripePlan][]asideBlock, len(s.stripes)), out: make([]byte, 0, spillBufBytes)}
+	a := &spilledRows{blocks: make(map[*stripePlan][]spilledBlock, len(s.stripes)), out: make([]byte, 0, spillBufBytes)}
 	for k := range s.stripes {
 		st := &s.stripes[k]
-		a.blocks[st] = make([]asideBlock, len(st.ranges))
+		a.blocks[st] = make([]spilledBlock, len(st.ranges))
 		for i, g := range st.ranges {
 			places[g.run] = append(places[g.run], place{k, i})
 		}
@@ -132,7 +132,7 @@ func (r *inputRows) layAside(s *segmentPlan) error {
 	if a.file, err = spill.Create(r.r.dir); err != nil {
 		return err
 	}
-	r.aside = a
+	r.spilled = a
 	for run, c := range r.opened {
 		if c == nil {
 			continue
@@ -158,11 +158,11 @@ func (r *inputRows) layAside(s *segmentPlan) error {
 }
 
 // add appends a block.
-func (a *asideRows) add(c *vector.Column) (asideBlock, error) {
+func (a *spilledRows) add(c *vector.Column) (spilledBlock, error) {
 	start := len(a.out)
 	a.out = appendBlock(a.out, c)
 	b := a.out[start:]
-	at := asideBlock{at: a.end + int64(start), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli),
+	at := spilledBlock{at: a.end + int64(start), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli),
 		rows: uint32(c.Rows)}
 	if int64(len(b)) > int64(at.length) {
 		return at, fmt.Errorf("%d rows take %d bytes", c.Rows, len(b))
@@ -173,7 +173,7 @@ func (a *asideRows) add(c *vector.Column) (asideBlock, error) {
 	return at, a.flush()
 }
 
-func (a *asideRows) flush() error {
+func (a *spilledRows) flush() error {
 	if _, err := a.file.WriteAt(a.out, a.end); err != nil {
 		return fmt.Errorf("spilling: %w", err)
 	}
@@ -183,7 +183,7 @@ func (a *asideRows) flush() error {
 }
 
 // read appends the rows of range i of a stripe to dst.
-func (a *asideRows) read(dst *vector.Column, st *stripePlan, i int) error {
+func (a *spilledRows) read(dst *vector.Column, st *stripePlan, i int) error {
 	b := a.blocks[st][i]
 	if b.rows == 0 {
 		return nil
@@ -200,4 +200,4 @@ func (a *asideRows) read(dst *vector.Column, st *stripePlan, i int) error {
 	return nil
 }
 
-func (a *asideRows) close() { _ = a.file.Close() }
+func (a *spilledRows) close() { _ = a.file.Close() }

@@ -23,8 +23,8 @@ import (
 //	inputs' columns, opened feature by feature ──> gather pieces ──> duplicates ──> segments, and their overlays
 //
 // Since the rows of a segment are in the order of records, inputs are merged as runs are, and nothing is sorted: of a
-// feature a worker holds one stripe of each input or, where that is more than its share of Options.Memory, lays the
-// rows aside in a file by the stripes that they go to. Nothing is committed.
+// feature a worker holds one stripe of each input or, where that is more than its share of Options.Memory, spills the
+// rows to a file, by the stripes that they go to. Nothing is committed.
 type Rewrite struct {
 	Table     *storage.Table
 	Partition storage.Partition
@@ -289,15 +289,15 @@ func (r *rewriting) planner(ctx context.Context) (*planner, error) {
 	}, nil
 }
 
-// laysAside reports whether the opened columns of a feature take so much that its rows are laid aside in a file.
-func (r *rewriting) laysAside(f *Feature) bool {
+// spills reports whether the opened columns of a feature take so much that its rows are spilled.
+func (r *rewriting) spills(f *Feature) bool {
 	return 3*r.stripeBytes(f)+f.HeldBytes > writeShare(r.Memory)
 }
 
 // columnMemory returns what is held of opened columns while a stripe of f is written: the inputs' stripes, or one of
 // them and what is on the way to a file.
 func (r *rewriting) columnMemory(f *Feature) int64 {
-	if r.laysAside(f) {
+	if r.spills(f) {
 		return f.MostBytes + spillBufBytes
 	}
 	return f.HeldBytes

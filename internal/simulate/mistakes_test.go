@@ -148,7 +148,7 @@ var mutations = []mutation{
 		edits: []edit{{"\treturn fmt.Errorf(\"table %s: %w: %w since it was opened: open it again\", t.name, ErrNotFound, errReplaced)\n", "\tt.id = of\n\treturn nil\n"}},
 	},
 	{
-		name: "a compaction does not carry rows that were deleted meanwhile", file: "compaction/remap.go",
+		name: "a compaction does not remap rows that were deleted meanwhile", file: "compaction/remap.go",
 		edits: []edit{{"\tif !some {\n\t\treturn nil, nil\n", "\tif true {\n\t\treturn nil, nil\n"}},
 	},
 	{
@@ -177,7 +177,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "an erasure does not look at snapshots before the newest", file: fileErase,
-		edits: []edit{{"if err := e.past(ctx); err != nil {", "if err := error(nil); err != nil {"}},
+		edits: []edit{{"if err := e.lookBack(ctx); err != nil {", "if err := error(nil); err != nil {"}},
 	},
 	{
 		name: "an erasure leaves what another compaction has moved", file: fileErase,
