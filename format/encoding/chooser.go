@@ -89,6 +89,29 @@ func (m *memory) drifted(n, size int) bool {
 // beaten reports whether n values are known to take much less in another way, of size bytes.
 func (m *memory) beaten(n int, size float64) bool { return driftFactor*size+64 < m.perValue*float64(n) }
 
+// appendAgain appends a chunk of n values: in the codec that m recalls, while same says that the values are of the same
+// kind and the size has not drifted, else in the one that choose returns. encode returns false where a codec serves
+// badly after all; choose is then asked again, with a bit set in without for each such codec. fresh: it was chosen now.
+func (m *memory) appendAgain(dst []byte, n int, same bool, choose func(without uint64) ID,
+	encode func(dst []byte, codec ID) ([]byte, bool)) (_ []byte, fresh bool) {
+	start, ok := len(dst), false
+	if codec := m.recall(n); codec != 0 && same {
+		if dst, ok = encode(dst, codec); ok && !m.drifted(n, len(dst)-start) {
+			m.note(codec, n, 0, false)
+			return dst, false
+		}
+		dst = dst[:start]
+	}
+	for without := uint64(0); ; {
+		codec := choose(without)
+		if dst, ok = encode(dst, codec); ok {
+			m.note(codec, n, len(dst)-start, true)
+			return dst, true
+		}
+		dst, without = dst[:start], without|1<<codec
+	}
+}
+
 // stream returns the memory of a stream.
 func (c *Chooser) stream(i int) *memory {
 	for len(c.streams) <= i {

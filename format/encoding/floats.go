@@ -138,36 +138,24 @@ func (e *encoder) appendFloats(dst []byte, m *memory, raw []int64, width, depth 
 	if runs == 1 {
 		return appendFloatBytes(append(dst, byte(IDFloatConstant)), raw[:1], width)
 	}
-	start := len(dst)
 	var seen traits
 	if m != nil && len(raw) >= rememberFrom {
 		seen = floatTraits(raw, width)
 	}
 	v := floatValues{raw: raw, width: width, runs: runs}
-	if codec := m.recall(len(raw)); codec != 0 && !seen.turned(m.traits) {
+	if m != nil {
 		v.exponents = m.exponents
-		var ok bool
-		if dst, ok = e.appendFloatsAs(codec, dst, m, &v, depth); ok && !m.drifted(len(raw), len(dst)-start) {
-			m.note(codec, len(raw), 0, false)
-			return dst
-		}
-		dst = dst[:start]
 	}
-	without := uint64(0)
-	for {
+	dst, fresh := m.appendAgain(dst, len(raw), m != nil && !seen.turned(m.traits), func(without uint64) ID {
 		v.exponents = 0
 		codec := e.chooseFloats(&v, depth, without)
 		m.turn(codec)
-		var ok bool
-		if dst, ok = e.appendFloatsAs(codec, dst, m, &v, depth); ok {
-			m.note(codec, len(raw), len(dst)-start, true)
-			if m != nil {
-				m.exponents, m.traits = v.exponents, seen
-			}
-			return dst
-		}
-		dst, without = dst[:start], without|1<<codec
+		return codec
+	}, func(dst []byte, codec ID) ([]byte, bool) { return e.appendFloatsAs(codec, dst, m, &v, depth) })
+	if fresh && m != nil {
+		m.exponents, m.traits = v.exponents, seen
 	}
+	return dst
 }
 
 // appendFloatsAs appends v in a codec, or returns false when that serves badly after all.

@@ -124,26 +124,12 @@ func (e *encoder) appendInts(dst []byte, m *memory, vals []int64, depth int) []b
 	if s.min == s.max {
 		return appendConstant(dst, s.min)
 	}
-	start := len(dst)
-	if codec := m.recall(len(vals)); codec != 0 && !m.beaten(len(vals), s.exact()) {
-		var ok bool
-		if dst, ok = e.appendIntsAs(codec, dst, m, vals, &s, depth); ok && !m.drifted(len(vals), len(dst)-start) {
-			m.note(codec, len(vals), 0, false)
-			return dst
-		}
-		dst = dst[:start]
-	}
-	without := uint64(0)
-	for {
+	dst, _ = m.appendAgain(dst, len(vals), m != nil && !m.beaten(len(vals), s.exact()), func(without uint64) ID {
 		codec := e.chooseInts(vals, &s, depth, without)
 		m.turn(codec)
-		var ok bool
-		if dst, ok = e.appendIntsAs(codec, dst, m, vals, &s, depth); ok {
-			m.note(codec, len(vals), len(dst)-start, true)
-			return dst
-		}
-		dst, without = dst[:start], without|1<<codec
-	}
+		return codec
+	}, func(dst []byte, codec ID) ([]byte, bool) { return e.appendIntsAs(codec, dst, m, vals, &s, depth) })
+	return dst
 }
 
 // appendIntsAs appends vals in a codec, or returns false when that serves badly after all.

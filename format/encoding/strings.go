@@ -116,30 +116,16 @@ func (e *encoder) appendStrings(dst []byte, m *memory, data []byte, offsets []in
 		return append(dst, byte(IDStringPlain))
 	}
 	data = data[offsets[0]:offsets[n]]
-	start := len(dst)
-	codec := m.recall(n)
-	if codec == IDStringPlain {
-		codec = 0 // its size says nothing of the bytes, which may have turned
-	}
-	fresh := codec == 0
-	if fresh {
-		codec = e.chooseStrings(data, offsets, depth)
-	}
-	for {
-		var ok bool
-		dst, ok = e.appendStringsAs(codec, dst, m, data, offsets, depth)
-		if ok && (fresh || !m.drifted(n, len(dst)-start)) {
-			m.note(codec, n, len(dst)-start, fresh)
-			return dst
+	// The size of plain says nothing of the bytes, which may have turned.
+	dst, _ = m.appendAgain(dst, n, m != nil && m.codec != IDStringPlain, func(without uint64) ID {
+		if without != 0 {
+			return IDStringZstd // a dictionary served badly
 		}
-		dst = dst[:start]
-		if fresh {
-			codec = IDStringZstd // a dictionary served badly
-			continue
-		}
-		fresh = true
-		codec = e.chooseStrings(data, offsets, depth)
-	}
+		return e.chooseStrings(data, offsets, depth)
+	}, func(dst []byte, codec ID) ([]byte, bool) {
+		return e.appendStringsAs(codec, dst, m, data, offsets, depth)
+	})
+	return dst
 }
 
 // appendStringsAs appends strings in a codec, or returns false when it serves badly after all.
