@@ -2,14 +2,13 @@ package dedup
 
 import (
 	"bytes"
-	"math"
 	"math/bits"
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// values are those of a column as bits: floats are compared bit by bit, so they are turned into integers once a stripe.
+// values are those of a column as bits: floats are compared bit by bit. All are borrowed from the column.
 // Exactly one of wide, narrow and data holds them.
 type values struct {
 	c      *vector.Column // plain
@@ -19,9 +18,6 @@ type values struct {
 	// scores of a weighted column: one of these.
 	wideScores   []int64
 	narrowScores []uint32
-
-	wideBuf, wideScoreBuf     []int64
-	narrowBuf, narrowScoreBuf []uint32
 }
 
 // set borrows the plain column c, whose first rows rows alone may be asked for.
@@ -35,44 +31,24 @@ func (v *values) set(c *vector.Column, rows int) {
 	case vector.Int64Values:
 		v.wide = c.Ints[:n]
 	case vector.Float64Values:
-		v.wideBuf = doubleBits(v.wideBuf, c.Doubles[:n])
-		v.wide = v.wideBuf
+		v.wide = vector.Bits64(c.Doubles[:n])
 	case vector.Float32Values:
-		v.narrowBuf = floatBits(v.narrowBuf, c.Floats[:n])
-		v.narrow = v.narrowBuf
+		v.narrow = vector.Bits32(c.Floats[:n])
 	case vector.ByteValues:
 		v.data = c.Data[:n]
 	}
 	switch {
 	case c.Type.Kind != vector.Weighted:
 	case c.Type.Score == vector.Float64:
-		v.wideScoreBuf = doubleBits(v.wideScoreBuf, c.ScoreDoubles[:n])
-		v.wideScores = v.wideScoreBuf
+		v.wideScores = vector.Bits64(c.ScoreDoubles[:n])
 	default:
-		v.narrowScoreBuf = floatBits(v.narrowScoreBuf, c.ScoreFloats[:n])
-		v.narrowScores = v.narrowScoreBuf
+		v.narrowScores = vector.Bits32(c.ScoreFloats[:n])
 	}
 }
 
 // drop forgets the column, which was borrowed.
 func (v *values) drop() {
 	v.c, v.wide, v.narrow, v.data, v.wideScores, v.narrowScores = nil, nil, nil, nil, nil, nil
-}
-
-func floatBits(dst []uint32, src []float32) []uint32 {
-	dst = vector.Resize(dst, len(src))
-	for i, f := range src {
-		dst[i] = math.Float32bits(f)
-	}
-	return dst
-}
-
-func doubleBits(dst []int64, src []float64) []int64 {
-	dst = vector.Resize(dst, len(src))
-	for i, f := range src {
-		dst[i] = int64(math.Float64bits(f))
-	}
-	return dst
 }
 
 func (v *values) null(row int) bool { return v.c.Present != nil && !v.c.Present.Get(row) }

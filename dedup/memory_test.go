@@ -12,16 +12,12 @@ func columnBytes(c *vector.Column) int {
 		8*(cap(c.Present)+cap(c.Ints)+cap(c.Doubles)+cap(c.ScoreDoubles)) + cap(c.Data)
 }
 
-func (v *values) scratch() int {
-	return 8*(cap(v.wideBuf)+cap(v.wideScoreBuf)) + 4*(cap(v.narrowBuf)+cap(v.narrowScoreBuf))
-}
-
 func (t *slotTable) scratch() int { return 4*cap(t.slots) + 4*cap(t.hashes) }
 
 func (f *Finder) scratch() int {
 	out := f.out
 	out.Inverse, out.Offsets, out.Lengths, out.Present = nil, nil, nil, nil // memory that is counted below
-	n := columnBytes(&out) + f.v.scratch() + f.table.scratch() +
+	n := columnBytes(&out) + f.table.scratch() +
 		4*(cap(f.marked)+cap(f.codes)+cap(f.slotReps)+cap(f.rows)+cap(f.ofRow)+cap(f.ofUnion)+cap(f.inverse)) +
 		8*(cap(f.spans)+cap(f.partials.placed)) + 4*(cap(f.partials.starts)+cap(f.partials.lengths)) +
 		8*(cap(f.present)+cap(f.partPresent))

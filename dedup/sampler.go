@@ -49,8 +49,8 @@ func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
 	f.stripe = rows
 	f.markRuns()
 	f.findSlots()
-	dst.starts, dst.codes, dst.slots = append(dst.starts[:0], f.starts...), append(dst.codes[:0],
-		f.codes...), len(f.slotReps)
+	dst.starts, dst.codes = append(dst.starts[:0], f.starts...), append(dst.codes[:0], f.codes...)
+	dst.slots = len(f.slotReps)
 	if dst.markPresent(rows) == 0 || len(f.starts) == 1 {
 		return // nothing to tell apart: by itself it takes next to nothing
 	}

@@ -255,8 +255,8 @@ func splitStripe(chunks *[streamKinds + 1][]byte, offsets *[streamKinds + 1]uint
 	src []byte) error {
 	s := &m.Stripes[i]
 	if uint64(len(src)) != s.Length {
-		return &CorruptError{Stripe: i, Offset: int64(s.Offset), Reason: fmt.Sprintf("%d bytes, want %d", len(src),
-			s.Length)}
+		return &CorruptError{Stripe: i, Offset: int64(s.Offset),
+			Reason: fmt.Sprintf("%d bytes, want %d", len(src), s.Length)}
 	}
 	at := s.Offset
 	for _, f := range s.Streams {
@@ -275,8 +275,8 @@ func splitStripe(chunks *[streamKinds + 1][]byte, offsets *[streamKinds + 1]uint
 		at += f.Length
 	}
 	if len(src) != 0 {
-		return &CorruptError{Stripe: i, Offset: int64(at), Reason: fmt.Sprintf("%d bytes after the last stream",
-			len(src))}
+		return &CorruptError{Stripe: i, Offset: int64(at),
+			Reason: fmt.Sprintf("%d bytes after the last stream", len(src))}
 	}
 	return nil
 }

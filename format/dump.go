@@ -50,8 +50,8 @@ func (d *dumper) line(at, n int64, head []byte, text string, args ...any) {
 	if n > headBytes {
 		head, more = head[:min(len(head), headBytes)], " .."
 	}
-	fmt.Fprintf(d.w, "%10d %8d  %-*s  %s\n", at, n, 3*headBytes+2, fmt.Sprintf("% x%s", head, more), fmt.Sprintf(text,
-		args...))
+	fmt.Fprintf(d.w, "%10d %8d  %-*s  %s\n", at, n, 3*headBytes+2, fmt.Sprintf("% x%s", head, more),
+		fmt.Sprintf(text, args...))
 }
 
 func (d *dumper) title(text string, args ...any) { fmt.Fprintf(d.w, text+"\n", args...) }

@@ -42,17 +42,17 @@ func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces [
 		g.vectors(t, srcs, pieces)
 	case t.Physical() == vector.Float32Values:
 		g.numbers32 = views(g.numbers32, srcs, func(c *vector.Column) []uint32 {
-			return bits32(c.Floats)
+			return vector.Bits32(c.Floats)
 		})
 		dst.Floats = vector.Resize(dst.Floats, rows)
-		n := numbers(g, bits32(dst.Floats), g.numbers32, srcs, pieces)
+		n := numbers(g, vector.Bits32(dst.Floats), g.numbers32, srcs, pieces)
 		dst.Floats = dst.Floats[:n]
 	case t.Physical() == vector.Float64Values:
 		g.numbers64 = views(g.numbers64, srcs, func(c *vector.Column) []int64 {
-			return bits64(c.Doubles)
+			return vector.Bits64(c.Doubles)
 		})
 		dst.Doubles = vector.Resize(dst.Doubles, rows)
-		n := numbers(g, bits64(dst.Doubles), g.numbers64, srcs, pieces)
+		n := numbers(g, vector.Bits64(dst.Doubles), g.numbers64, srcs, pieces)
 		dst.Doubles = dst.Doubles[:n]
 	default:
 		g.numbers64 = views(g.numbers64, srcs, func(c *vector.Column) []int64 { return c.Ints })
@@ -157,9 +157,9 @@ func (g *runGatherer) lists(dst *vector.Column, srcs []*vector.Column, pieces []
 	if t.Kind == vector.Weighted {
 		g.rawScores = views(g.rawScores, srcs, func(c *vector.Column) []byte {
 			if t.Score == vector.Float64 {
-				return bytesOf(c.ScoreDoubles)
+				return vector.BytesOf(c.ScoreDoubles)
 			}
-			return bytesOf(c.ScoreFloats)
+			return vector.BytesOf(c.ScoreFloats)
 		})
 	}
 	size, scoreSize := valueSize(t), scoreWidth(t)
@@ -280,13 +280,13 @@ func zeros(t vector.Type, n int) *vector.Column {
 func valueBytes(c *vector.Column) []byte {
 	switch c.Type.Physical() {
 	case vector.Float32Values:
-		return bytesOf(c.Floats)
+		return vector.BytesOf(c.Floats)
 	case vector.Float64Values:
-		return bytesOf(c.Doubles)
+		return vector.BytesOf(c.Doubles)
 	case vector.ByteValues:
 		return c.Data
 	}
-	return bytesOf(c.Ints)
+	return vector.BytesOf(c.Ints)
 }
 
 // valueSize returns how many bytes a value of type t takes in memory, without its score.

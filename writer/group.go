@@ -242,9 +242,8 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 	s := j.seekers.Get().(*seeker)
 	defer j.seekers.Put(s)
 	g := groupJob{
-		segmentJob: j, unit: u, seeker: s, makers: make([]*stripeMaker, len(u.features)), stats: make([]dedup.Stats,
-			len(u.features)),
-		scratch: j.seekerBytes(u),
+		segmentJob: j, unit: u, seeker: s, scratch: j.seekerBytes(u),
+		makers: make([]*stripeMaker, len(u.features)), stats: make([]dedup.Stats, len(u.features)),
 	}
 	stored := make([]storage.Feature, len(u.features))
 	for i, f := range u.features {

@@ -144,8 +144,8 @@ type output struct {
 func newOutput(opts *Options, target Target, newRows func() rowsOf, rows int64) (*output, error) {
 	weight, err := opts.profile()
 	return &output{
-		Options: opts, target: target, weight: weight, rows: max(rows,
-			1), memory: newMemoryBudget(writeShare(opts.Memory)),
+		Options: opts, target: target, weight: weight, rows: max(rows, 1),
+		memory:  newMemoryBudget(writeShare(opts.Memory)),
 		makers:  &sync.Pool{New: func() any { return &stripeMaker{rows: newRows()} }},
 		seekers: &sync.Pool{New: func() any { return new(seeker) }},
 	}, err

@@ -49,8 +49,8 @@ func TestLookUp(t *testing.T) {
 				if err != nil || at != bad {
 					t.Fatalf("%d codes, %s: bad code at %d, want %d: %v", n, Describe(chunk), at, bad, err)
 				}
-				if bad < 0 && !slices.Equal(got, want) || bad >= 0 && (code != codes[bad] || !slices.Equal(got[:bad],
-					want[:bad])) {
+				if bad < 0 && !slices.Equal(got, want) ||
+					bad >= 0 && (code != codes[bad] || !slices.Equal(got[:bad], want[:bad])) {
 					t.Fatalf("%d codes, %s: other values, or code %d", n, Describe(chunk), code)
 				}
 				if _, _, err := d.LookUp(got, first, second, chunk[:len(chunk)-1]); err == nil && bad < 0 {
